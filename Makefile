@@ -1,0 +1,107 @@
+# The tasks of the vram repository. Needed: Go, gcc (for the race detector), git, make and bash.
+# Developer tools are built from source at pinned versions into .bin, which git ignores.
+#
+# GOFLAGS, GOPROXY and the rest of Go's environment are taken as they come.
+
+SHELL       := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GO ?= go
+
+# How long `make fuzz` gives each fuzz target, and how long `make check` does.
+FUZZTIME       ?= 10s
+CHECK_FUZZTIME ?= 2s
+# What `make bench` runs: benchmarks by name, and scenarios of `vram bench`.
+BENCH    ?= .
+SCENARIO ?= all
+
+GOLANGCI_VERSION := v2.12.2
+GOFUMPT_VERSION  := v0.12.0
+DEADCODE_VERSION := v0.52.0
+
+# A tool's file name carries its version, so a new pin builds anew.
+TOOLS    := $(CURDIR)/.bin
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
+GOFUMPT  := $(TOOLS)/gofumpt-$(GOFUMPT_VERSION)
+DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
+
+# The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
+.NOTPARALLEL:
+
+.PHONY: help demo test race bench fuzz lint check build clean vet arch tidy deadcode
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: ## replay an embedded pipeline-parallel trace, a goroutine for each stream, on the simulated device
+	$(GO) run ./cmd/vram replay -parallel -rounds 5 pipeline_1f1b
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests under the race detector
+	CGO_ENABLED=1 $(GO) test -race ./...
+
+bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) run ./cmd/vram bench -scenario $(SCENARIO)
+
+# `go test -list` prints the targets of a package and then "ok", the package and the time.
+fuzz: ## run each fuzz target for FUZZTIME
+	@targets=$$($(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[++n] = $$1 } \
+		$$1 == "ok" { for (i = 1; i <= n; i++) print $$2, names[i]; n = 0 }'); \
+	[ -n "$$targets" ] || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
+	while read -r package name; do \
+		echo "fuzz: $$package $$name for $(FUZZTIME)"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "$$package" </dev/null; \
+	done <<<"$$targets"
+
+lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
+	@files=$$($(GOFUMPT) -l .); \
+	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
+	$(GOLANGCI) run ./...
+
+check: FUZZTIME := $(CHECK_FUZZTIME)
+check: build vet arch tidy lint deadcode race fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, a short fuzz
+	@echo "check: passed"
+
+build: ## compile every package and put the command at bin/vram
+	$(GO) build ./...
+	$(GO) build -o bin/vram ./cmd/vram
+
+clean: ## remove what the targets built; tools in .bin stay
+	rm -rf bin
+	find . -name '*.test' -type f -delete
+
+vet:
+	$(GO) vet ./...
+
+arch:
+	$(GO) test -count=1 ./internal/archtest
+
+tidy:
+	$(GO) mod tidy -diff
+	$(GO) mod verify
+
+deadcode: $(DEADCODE)
+	@dead=$$($(DEADCODE) -test ./...); \
+	[ -z "$$dead" ] || { echo "deadcode: no command and no test reaches:" >&2; echo "$$dead" >&2; exit 1; }
+
+# install builds the command $(1) at the version $(2) and moves it to the target's name.
+define install
+	@echo "tools: building $(notdir $(1)) $(2)"
+	@mkdir -p $(TOOLS)
+	@GOBIN=$(TOOLS)/new $(GO) install $(1)@$(2)
+	@mv $(TOOLS)/new/$(notdir $(1)) $@
+	@rmdir $(TOOLS)/new
+endef
+
+$(GOLANGCI):
+	$(call install,github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_VERSION))
+
+$(GOFUMPT):
+	$(call install,mvdan.cc/gofumpt,$(GOFUMPT_VERSION))
+
+$(DEADCODE):
+	$(call install,golang.org/x/tools/cmd/deadcode,$(DEADCODE_VERSION))

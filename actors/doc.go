@@ -1,0 +1,76 @@
+// Package actors runs state machines one turn at a time, on protoactor-go, without locks.
+//
+// It is for state that has one owner and many clients who cannot afford to wait for a goroutine switch. An idle actor is
+// run by its client, on the client's goroutine; a busy one gets a message. Spawning, system messages, watching,
+// restart and stop are protoactor's; the mailbox, the worker and what happens on a panic are this package's, because a
+// request must never be dropped in silence and never cost an allocation. Nothing else in the module imports protoactor.
+//
+// # Words
+//
+//   - A Behavior is what the owner supplies; it holds the state and outlives protoactor's actor object.
+//   - A Message embeds a Link and is queued by that link: the queue allocates nothing.
+//   - A turn is exclusive access to the behavior's state. It handles waiting messages, or, entered by TryEnter, runs
+//     code of the one who entered. It never blocks, calls no driver and no foreign code, and never holds another turn.
+//   - Effects are what a turn leaves to be done outside: answers to deliver, other actors to call, drivers to
+//     call. Whoever ran the turn performs them after leaving it.
+//   - The worker is the actor's own goroutine, protoactor's dispatcher for it. It runs what nobody ran inline.
+//   - To quarantine is to close the mailbox because the state can no longer be trusted.
+//
+// # The mailbox
+//
+// Its state is one word:
+//
+//	from       to         by
+//	running    idle       the holder of the turn leaves it (the word starts as running, held by Spawn)
+//	idle       running    a Call, TryEnter, or a message that wakes the worker: one compare-and-swap
+//	running    suspended  the holder leaves, and protoactor suspended the actor
+//	suspended  running    a system message, nothing else
+//	running    closed     the holder leaves after the actor stopped; the worker ends
+//	closed     running    a late system message (somebody watches an actor that is gone); it is answered and closed again
+//
+// Holding running is holding the turn. A holder either leaves or hands running over to the worker, through a
+// channel with room for the one turn there is, so that handing over never blocks. Who leaves looks at the queues again afterwards:
+// of a poster that pushed and then saw running, and a holder that left and then looked, at least one sees the other.
+//
+// User messages are a stack that posters push with one compare-and-swap and that the holder takes whole and reverses. Its head
+// says also whether the mailbox is open:
+//
+//	open     anything else
+//	last     the poison of Stop is on top: what lies below is still handled, nothing is accepted any more
+//	shut     nothing is queued and nothing is accepted
+//
+// Open goes to last by Stop, and to shut by quarantine or the end of the actor; last goes to shut when the holder takes the stack.
+//
+// # Lifecycle
+//
+//  1. Spawn makes the mailbox, registers the actor as a root actor under a guardian of our own, runs
+//     protoactor's Started on the caller, and starts the worker. Then the Ref is handed out, and not before.
+//  2. Messages are received and turns are entered.
+//  3. A panic in a turn is recovered. The message at hand fails with a *PanicError first; then Behavior.Panicked audits the
+//     books. If they balance, the next message is received as if nothing had happened. If not, the mailbox shuts, everything
+//     queued and later fails with the error that Panicked gave, and the actor is stopped through protoactor.
+//  4. The actor is stopped: by Stop, after what is queued; by protoactor's Poison, likewise, except that messages behind the
+//     poison fail; by protoactor's Stop or a quarantine, at once.
+//  5. The mailbox shuts, what is queued fails, Behavior.Stopped is called, the last effects are performed.
+//  6. The worker ends and Done is closed. The state then belongs to whoever saw that.
+//
+// A restart by protoactor makes a new actor object over the same Behavior: state and queue stay.
+//
+// # Concurrency properties
+//
+//  1. Turns of one actor never overlap, and each sees what all before it wrote.
+//  2. Messages of one sender are received in the order in which they were posted, by Call and Tell alike.
+//  3. Every message that was posted is either received or failed, exactly once; one that panics its turn is both.
+//  4. A message that was accepted while the actor was about to go idle is received without a further message.
+//  5. Effects are performed after their turn was left, so they may call any actor.
+//  6. No posting, entering or leaving waits for anybody. A goroutine that is held up inside a turn delays this
+//     actor's messages, and nothing else; one that is held up inside a Call or Tell outside the turn delays nobody.
+//  7. A panic, also in effects, in an audit, in Fail or in Stopped, never reaches a sender or the process.
+//  8. After Done is closed no turn runs and no goroutine of the actor is left.
+//
+// Not promised: an order between senders; an order between effects of different turns; that a turn entered by
+// TryEnter comes after a message that its goroutine told before; that Call has run its message when it returns.
+//
+// Under the race detector, or with the build tag invariants, entering a turn while holding one and queueing a message that is queued
+// already panic.
+package actors

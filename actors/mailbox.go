@@ -1,0 +1,255 @@
+package actors
+
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// The states of a mailbox; the package comment has their transitions.
+const (
+	idle uint32 = iota
+	running
+	suspended
+	closed
+)
+
+// cacheLineBytes keeps what posters write apart from what the holder of the turn writes. Less shares a line; more only helps
+// against prefetching in pairs, which did not show.
+const cacheLineBytes = 64
+
+// mailbox is protoactor's mailbox of one actor, and its turn.
+type mailbox struct {
+	// Written once by Spawn.
+	name     string
+	behavior Behavior
+	pid      *actor.PID
+	invoker  actor.MessageInvoker
+	worker   *worker
+	workFunc func() // The work method, bound once so that waking the worker allocates nothing.
+
+	// Owned by the holder of the turn.
+	taken       *Link          // User messages taken from the stack, oldest first.
+	takenSystem *systemMessage // System messages likewise.
+	current     Message        // The one being received.
+	halted      bool           // Protoactor suspended the actor.
+	detaching   bool           // Inside Detach, or it has panicked: then it is not called again.
+	stopped     bool           // The mailbox is closed for good.
+	ended       bool           // Somebody was told to end the worker.
+
+	_     [cacheLineBytes]byte
+	state atomic.Uint32
+
+	_      [cacheLineBytes]byte
+	head   atomic.Pointer[Link]
+	system atomic.Pointer[systemMessage]
+	cause  atomic.Pointer[error] // Why the mailbox accepts nothing any more; nil is ErrStopped.
+
+	// Marks on the stack: the poison of Stop, and the mailbox that is shut.
+	last, shut Link
+}
+
+// systemMessage is a node of the stack of system messages. They are few; each costs an allocation.
+type systemMessage struct {
+	next *systemMessage
+	body any
+}
+
+var _ actor.Mailbox = (*mailbox)(nil)
+
+func (b *mailbox) init(name string, behavior Behavior) {
+	b.name, b.behavior = name, behavior
+	b.workFunc = b.work
+	b.worker = newWorker()
+	b.state.Store(running) // Held by Spawn until Start, so that nobody runs a mailbox without an invoker.
+}
+
+// RegisterHandlers is called by protoactor during Spawn.
+func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
+	b.invoker = invoker
+}
+
+// Start is called by protoactor at the end of Spawn and runs the first turn, which receives Started.
+func (b *mailbox) Start() { b.runInline() }
+
+// UserMessageCount is asked for by protoactor's metrics, which are off. One stands for any number: counting would
+// cost each message an atomic.
+func (b *mailbox) UserMessageCount() int {
+	if b.waiting() {
+		return 1
+	}
+	return 0
+}
+
+// PostUserMessage is protoactor's way in. It does not wait.
+func (b *mailbox) PostUserMessage(message any) {
+	m, ok := message.(Message)
+	if !ok {
+		m = &foreign{body: message}
+	}
+	b.tell(m)
+}
+
+// PostSystemMessage is protoactor's way in for Stop, Watch, Restart and the like. It does not wait.
+func (b *mailbox) PostSystemMessage(message any) {
+	n := &systemMessage{body: message}
+	for {
+		n.next = b.system.Load()
+		if b.system.CompareAndSwap(n.next, n) {
+			break
+		}
+	}
+	for {
+		rest := b.state.Load()
+		if rest == running {
+			return // The holder looks again after leaving.
+		}
+		if b.state.CompareAndSwap(rest, running) {
+			b.handOver(rest)
+			return
+		}
+	}
+}
+
+// tell posts m for the worker.
+func (b *mailbox) tell(m Message) {
+	if !b.push(m) {
+		fail(m, b.reason())
+		return
+	}
+	if b.state.Load() == idle && b.state.CompareAndSwap(idle, running) {
+		b.handOver(idle)
+	}
+}
+
+// call posts m and runs the turn here when the actor is idle.
+func (b *mailbox) call(m Message) {
+	l := m.link()
+	checkUnqueued(l)
+	if b.state.Load() != idle || !b.state.CompareAndSwap(idle, running) {
+		if !b.push(m) {
+			fail(m, b.reason())
+		} else if b.state.Load() == idle && b.state.CompareAndSwap(idle, running) {
+			b.runInline()
+		}
+		return
+	}
+	switch {
+	case b.taken == nil && b.head.Load() == nil:
+		// Nothing is before it: two atomic operations less than by way of the stack.
+		l.message = m
+		b.taken = l
+	case !b.push(m):
+		b.leaveEntered()
+		fail(m, b.reason())
+		return
+	}
+	b.runInline()
+}
+
+// push queues m. False: the mailbox accepts nothing any more.
+func (b *mailbox) push(m Message) bool {
+	l := m.link()
+	checkUnqueued(l)
+	l.message = m
+	for {
+		top := b.head.Load()
+		if top == &b.last || top == &b.shut {
+			l.message = nil
+			return false
+		}
+		l.next = top
+		if b.head.CompareAndSwap(top, l) {
+			return true
+		}
+	}
+}
+
+// reason says why push refused.
+func (b *mailbox) reason() error {
+	if cause := b.cause.Load(); cause != nil {
+		return *cause
+	}
+	return ErrStopped
+}
+
+// waiting reports whether user messages are on the stack.
+func (b *mailbox) waiting() bool {
+	top := b.head.Load()
+	return top != nil && top != &b.shut
+}
+
+// next takes the oldest user message. The caller holds the turn.
+func (b *mailbox) next() *Link {
+	if b.taken == nil && b.waiting() {
+		b.taken = b.take()
+	}
+	l := b.taken
+	if l != nil {
+		b.taken = l.next
+		l.next = nil
+	}
+	return l
+}
+
+// take empties the stack, oldest first; with the poison on top it shuts it.
+func (b *mailbox) take() *Link {
+	for {
+		top := b.head.Load()
+		var rest *Link
+		if top == &b.last {
+			rest = &b.shut
+		}
+		if b.head.CompareAndSwap(top, rest) {
+			return reversed(top)
+		}
+	}
+}
+
+func reversed(l *Link) (oldest *Link) {
+	for l != nil {
+		next := l.next
+		l.next = oldest
+		oldest = l
+		l = next
+	}
+	return oldest
+}
+
+// nextSystem takes the oldest system message. The caller holds the turn.
+func (b *mailbox) nextSystem() *systemMessage {
+	if b.takenSystem == nil && b.system.Load() != nil {
+		for n := b.system.Swap(nil); n != nil; {
+			next := n.next
+			n.next = b.takenSystem
+			b.takenSystem = n
+			n = next
+		}
+	}
+	n := b.takenSystem
+	if n != nil {
+		b.takenSystem = n.next
+	}
+	return n
+}
+
+// failQueued shuts the mailbox and fails what is in it. The caller holds the turn.
+func (b *mailbox) failQueued(err error) {
+	failList(b.taken, err)
+	b.taken = nil
+	if top := b.head.Swap(&b.shut); top != &b.shut {
+		failList(reversed(top), err)
+	}
+}
+
+func failList(queued *Link, err error) {
+	for queued != nil {
+		l := queued
+		queued = l.next
+		m := l.message
+		l.next, l.message = nil, nil
+		if m != nil { // The poison carries none.
+			fail(m, err)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package actors
+
+import (
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+// Message is anything that can be posted: a pointer to a struct that embeds Link. It is in at most one mailbox at a
+// time, and may be posted again once it was received or failed.
+type Message interface {
+	link() *Link
+
+	// Fail is the answer of a message that will never be received, or whose turn panicked. It is called exactly once, on
+	// the posting goroutine when the mailbox is closed already, otherwise inside a turn: it must not block or post by Call.
+	Fail(err error)
+}
+
+// Link makes the struct that embeds it a Message, together with a Fail method. The zero value is ready for use.
+// The message must not be copied while it is queued.
+type Link struct {
+	next    *Link
+	message Message // Set while queued.
+}
+
+func (l *Link) link() *Link { return l }
+
+// foreign carries what protoactor sends: user messages that are not ours, and envelopes.
+type foreign struct {
+	Link
+	body any
+}
+
+// Fail passes the failure on to a message of ours inside an envelope, and tells a sender that waits.
+func (f *foreign) Fail(err error) {
+	_, body, sender := actor.UnwrapEnvelope(f.body)
+	if m, ok := body.(Message); ok {
+		m.Fail(err)
+	}
+	if sender != nil {
+		shared().root.Send(sender, &actor.DeadLetterResponse{})
+	}
+}
+
+// fail gives m its answer. Fail is the owner's code: a panic in it must not keep the other messages from theirs.
+func fail(m Message, err error) {
+	defer func() { _ = recover() }()
+	m.Fail(err)
+}
+
+var errQueuedTwice = errors.New("actors: message is queued already")
+
+func checkUnqueued(l *Link) {
+	if checked && l.message != nil {
+		panic(errQueuedTwice)
+	}
+}

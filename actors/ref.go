@@ -1,0 +1,106 @@
+package actors
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// Ref is an actor that was spawned. Any number of goroutines may use it.
+type Ref struct{ box mailbox }
+
+// Call posts m and, when the actor is idle, receives it and what else waits on the caller's goroutine, then performs
+// the effects. When the actor is busy, whoever holds the turn receives m. Either way m may be answered before or after Call
+// returns. It must not be called inside a turn. A closed mailbox fails m at once.
+func (r *Ref) Call(m Message) {
+	checkNesting(r.box.name)
+	r.box.call(m)
+}
+
+// Tell posts m; the actor's worker receives it. It may be called inside a turn. A closed mailbox fails m at once.
+func (r *Ref) Tell(m Message) { r.box.tell(m) }
+
+// TryEnter enters a turn without a message, for the caller's own code, when the actor is idle. It does not wait. True obliges the
+// caller to end the turn by exactly one of Leave, Exit and Fault, on the same goroutine. It must not be called inside a turn.
+func (r *Ref) TryEnter() bool {
+	if checked {
+		return r.tryEnterChecked()
+	}
+	return r.box.state.CompareAndSwap(idle, running)
+}
+
+// Leave ends a turn that TryEnter began, and returns its effects, nil when there are none: the caller performs them, by
+// Perform, after Leave. It must not be reached by a panic: callers that recover themselves end the turn by Fault then.
+func (r *Ref) Leave() Effects {
+	effects := r.box.behavior.Detach()
+	r.box.leaveEntered()
+	return effects
+}
+
+// Exit ends a turn that TryEnter began, also one that panicked, and is meant to be deferred. It stores the turn's
+// effects, for the caller to perform after the function that defers it has returned, and after a panic the
+// *PanicError; failed may be nil. A panic goes no further. A turn that calls runtime.Goexit counts as one that returned.
+func (r *Ref) Exit(effects *Effects, failed *error) {
+	if value := recover(); value != nil {
+		left, err := r.Fault(value)
+		*effects = left
+		if failed != nil {
+			*failed = err
+		}
+		return
+	}
+	*effects = r.box.detach()
+	r.box.leaveEntered()
+}
+
+// Fault ends a turn that TryEnter began and that panicked with value, as a panic in Receive would end it: the books
+// are audited, and the actor goes on or is quarantined. The error is a *PanicError.
+func (r *Ref) Fault(value any) (Effects, error) {
+	err := newPanicError(r.box.name, value)
+	r.box.fault(err)
+	effects := r.box.detach()
+	r.box.leaveEntered()
+	return effects, err
+}
+
+// Perform performs effects that Leave, Exit or Fault returned, nil included. A panic in them is reported to the behavior.
+func (r *Ref) Perform(effects Effects) {
+	if effects != nil {
+		r.box.perform(effects)
+	}
+}
+
+// Stop closes the mailbox: later messages fail with cause, nil standing for ErrStopped; messages that are queued are still
+// received; then the actor ends. It does not wait, see Done. Only the first Stop counts. A suspension by protoactor is lifted.
+func (r *Ref) Stop(cause error) { r.box.stop(cause) }
+
+// Done returns a channel that is closed when the actor has stopped, its last effects were performed, and its worker has ended.
+func (r *Ref) Done() <-chan struct{} { return r.box.worker.done }
+
+// Name returns the name given to Spawn.
+func (r *Ref) Name() string { return r.box.name }
+
+// PID is the actor's address in protoactor, for watching it or stopping it through Root.
+func (r *Ref) PID() *actor.PID { return r.box.pid }
+
+// Root is protoactor's way in: Root().Stop(PID()) stops the actor at once, Root().Poison(PID()) after what is queued, and
+// Root().Send(PID(), m) is a Tell.
+func (r *Ref) Root() *actor.RootContext { return shared().root }
+
+func (r *Ref) tryEnterChecked() bool {
+	checkNesting(r.box.name)
+	if !r.box.state.CompareAndSwap(idle, running) {
+		return false
+	}
+	enterTurn(r.box.name)
+	return true
+}
+
+// leaveEntered leaves a turn that was entered from idle: it cannot have been suspended or stopped meanwhile.
+func (b *mailbox) leaveEntered() {
+	leaveTurn()
+	if b.taken != nil || b.takenSystem != nil || b.system.Load() != nil {
+		b.handOver(running) // After a quarantine nobody else may enter before the actor stops.
+		return
+	}
+	b.state.Store(idle)
+	if b.head.Load() != nil || b.system.Load() != nil {
+		b.resume()
+	}
+}

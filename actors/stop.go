@@ -1,0 +1,77 @@
+package actors
+
+import "github.com/asynkron/protoactor-go/actor"
+
+// stop puts the poison on the stack, after which nothing is accepted.
+func (b *mailbox) stop(cause error) {
+	if cause == nil {
+		cause = ErrStopped
+	}
+	if !b.cause.CompareAndSwap(nil, &cause) {
+		return
+	}
+	for {
+		top := b.head.Load()
+		if top == &b.shut {
+			return
+		}
+		b.last.next = top
+		if b.head.CompareAndSwap(top, &b.last) {
+			break
+		}
+	}
+	// A suspended actor would keep the poison waiting.
+	b.PostSystemMessage(&actor.ResumeMailbox{})
+}
+
+// close is the end of the actor, inside its last turn.
+func (b *mailbox) close() {
+	if b.stopped {
+		return
+	}
+	b.stopped = true
+	cause := b.reason()
+	b.failQueued(cause)
+	// Protoactor would bring an actor that panics here back to life.
+	defer func() { _ = recover() }()
+	b.behavior.Stopped(cause)
+}
+
+// fault deals with a panic inside the turn: first the message at hand is answered, then the books are audited. What the
+// audit finds wrong quarantines the actor.
+func (b *mailbox) fault(err *PanicError) {
+	p := Panic{Value: err.Value, Stack: err.Stack, Message: b.current}
+	b.current = nil
+	if p.Message != nil {
+		fail(p.Message, err)
+	}
+	if b.stopped {
+		return
+	}
+	finding := error(err) // A Detach that panics left the effects nobody knows where.
+	if !b.detaching {
+		finding = b.audit(p)
+	}
+	if finding != nil {
+		b.quarantine(finding)
+	}
+}
+
+func (b *mailbox) audit(p Panic) (finding error) {
+	returned := false
+	defer func() {
+		if !returned {
+			finding = newPanicError(b.name, recover())
+		}
+	}()
+	finding = b.behavior.Panicked(p)
+	returned = true
+	return finding
+}
+
+// quarantine shuts the mailbox with err and stops the actor through protoactor.
+func (b *mailbox) quarantine(err error) {
+	b.cause.Store(&err)
+	b.failQueued(err)
+	shared().root.Stop(b.pid)
+}

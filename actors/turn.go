@@ -1,0 +1,226 @@
+package actors
+
+import (
+	"runtime"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
+
+const (
+	// inlineBudget is how many messages a Call handles on its caller's goroutine. Fewer would wake the worker for what a few
+	// other callers posted meanwhile; more would let them hold this caller up for longer than a goroutine switch takes.
+	inlineBudget = 32
+
+	// workerBudget is how many messages a turn on the worker handles before its effects are performed. Fewer would pay for leaving
+	// the turn too often; more would keep answers from those who wait for them.
+	workerBudget = 256
+)
+
+// departure is what the holder of a turn found when leaving it.
+type departure struct {
+	rest uint32 // The state that was left behind.
+	more bool   // Messages wait, and nobody may have been woken for them: try to take the turn from rest again.
+	last bool   // The actor stopped in this turn: the worker must end.
+}
+
+// runInline runs the turn on a caller. The caller holds it; afterwards it was left and its effects were performed.
+func (b *mailbox) runInline() {
+	for budget := inlineBudget; ; {
+		effects := b.turn(&budget)
+		d := b.leave()
+		if d.more && b.state.CompareAndSwap(d.rest, running) {
+			if budget > 0 && effects == nil && !d.last {
+				continue
+			}
+			b.handOver(d.rest)
+		}
+		b.finish(effects, d.last)
+		return
+	}
+}
+
+// work runs turns on the worker until nothing waits. The caller holds the turn.
+func (b *mailbox) work() {
+	for {
+		budget := workerBudget
+		effects := b.turn(&budget)
+		d := b.leave()
+		b.finish(effects, d.last)
+		// Looking at d after the effects is not too late: who posts after leave wakes the worker again.
+		if !d.more || !b.state.CompareAndSwap(d.rest, running) {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// resume wakes the worker unless somebody holds the turn, who will look at the queues when leaving it.
+func (b *mailbox) resume() {
+	rest := b.state.Load()
+	if rest != running && b.state.CompareAndSwap(rest, running) {
+		b.handOver(rest)
+	}
+}
+
+// handOver gives the turn, taken from the state rest, to the worker; after the actor stopped there is none.
+func (b *mailbox) handOver(rest uint32) {
+	if rest == closed {
+		go b.work()
+		return
+	}
+	b.worker.Schedule(b.workFunc)
+}
+
+// finish performs effects outside of the turn and ends the worker after the last ones, whatever they do.
+func (b *mailbox) finish(effects Effects, last bool) {
+	if last {
+		defer b.worker.end()
+	}
+	b.perform(effects)
+}
+
+// turn receives messages until nothing waits or the budget is used up. The caller holds the turn and still does afterwards.
+func (b *mailbox) turn(budget *int) Effects {
+	enterTurn(b.name)
+	for !b.receive(budget) {
+		// A panic was dealt with; the other messages go on.
+	}
+	effects := b.detach()
+	if b.detaching { // It panicked: the actor stops before anybody else can enter.
+		for !b.receive(budget) {
+		}
+	}
+	return effects
+}
+
+// receive is one stretch of a turn without a panic: true when it is through, false after a panic.
+func (b *mailbox) receive(budget *int) (through bool) {
+	defer func() {
+		if through {
+			return
+		}
+		value := recover()
+		b.fault(newPanicError(b.name, value))
+		if value == nil {
+			b.abandon()
+		}
+	}()
+	for {
+		// Not counted, so that a turn does not end with its own quarantine still to come.
+		if s := b.nextSystem(); s != nil {
+			b.invokeSystem(s.body)
+			continue
+		}
+		if b.halted || *budget == 0 {
+			break
+		}
+		l := b.next()
+		if l == nil {
+			break
+		}
+		*budget--
+		b.invoke(l)
+	}
+	return true
+}
+
+// abandon leaves a turn whose goroutine is being ended: the worker takes it over.
+func (b *mailbox) abandon() {
+	effects := b.detach()
+	leaveTurn()
+	b.handOver(running)
+	b.perform(effects)
+}
+
+// invoke lets protoactor receive one user message.
+func (b *mailbox) invoke(l *Link) {
+	if l == &b.last {
+		b.invoker.InvokeUserMessage(&actor.PoisonPill{})
+		return
+	}
+	m := l.message
+	l.message = nil
+	b.current = m
+	if f, ok := m.(*foreign); ok {
+		b.invoker.InvokeUserMessage(f.body)
+	} else {
+		b.invoker.InvokeUserMessage(m)
+	}
+	b.current = nil
+}
+
+// invokeSystem handles one system message, ours or protoactor's.
+func (b *mailbox) invokeSystem(message any) {
+	switch m := message.(type) {
+	case *actor.SuspendMailbox:
+		b.halted = true
+	case *actor.ResumeMailbox:
+		b.halted = false
+	case *PanicError: // Of effects, see perform.
+		b.fault(m)
+	case *actor.Watch:
+		b.invoker.InvokeSystemMessage(m)
+	default:
+		if !b.stopped { // A late Restart would bring the actor back.
+			b.invoker.InvokeSystemMessage(m)
+		}
+	}
+}
+
+// detach ends the reception of a turn.
+func (b *mailbox) detach() (effects Effects) {
+	if b.detaching {
+		return nil
+	}
+	defer func() {
+		if !b.detaching {
+			return
+		}
+		value := recover()
+		b.fault(newPanicError(b.name, value))
+		if value == nil { // The goroutine is being ended.
+			leaveTurn()
+			b.handOver(running)
+		}
+	}()
+	b.detaching = true
+	effects = b.behavior.Detach()
+	b.detaching = false
+	return effects
+}
+
+// leave ends the turn. The caller holds it, and must look at what it returns.
+func (b *mailbox) leave() (d departure) {
+	switch {
+	case b.stopped:
+		d.rest = closed
+		d.last = !b.ended
+		b.ended = true
+	case b.halted:
+		d.rest = suspended
+	default:
+		d.rest = idle
+		d.more = b.taken != nil
+	}
+	d.more = d.more || b.takenSystem != nil
+	leaveTurn()
+	b.state.Store(d.rest)
+	d.more = d.more || b.system.Load() != nil || d.rest == idle && b.waiting()
+	return d
+}
+
+// perform runs effects outside of any turn. A panic in them, or the end of the goroutine, is a matter for the next turn, which
+// is also what looks at the messages that work would have looked at now.
+func (b *mailbox) perform(effects Effects) {
+	if effects == nil {
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			b.PostSystemMessage(newPanicError(b.name, recover()))
+		}
+	}()
+	effects.Perform()
+	returned = true
+}

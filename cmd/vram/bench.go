@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/go-vram/vram/internal/bench"
+)
+
+// benchCmd is the command bench.
+type benchCmd struct {
+	deviceFlags
+	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of pair, lifo, varied, own-streams, one-stream, handoff, holes, warmup (default all)."`
+	Impl         []string      `default:"all" placeholder:"NAME" help:"all, or some of vram, mutex (default all)."`
+	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
+	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`
+	CPUProfile   string        `name:"cpuprofile" placeholder:"FILE" help:"Write a CPU profile."`
+	MutexProfile string        `name:"mutexprofile" placeholder:"FILE" help:"Write a profile of contended mutexes."`
+	BlockProfile string        `name:"blockprofile" placeholder:"FILE" help:"Write a profile of where goroutines block."`
+	JSON         bool          `name:"json" help:"Print an array of rows."`
+}
+
+// Validate says which flags cannot be.
+func (c *benchCmd) Validate() error {
+	if c.Repetitions < 1 {
+		return fmt.Errorf("--repetitions %d: want at least 1", c.Repetitions)
+	}
+	if c.Time <= 0 {
+		return fmt.Errorf("--time %v: want more than 0", c.Time)
+	}
+	return nil
+}
+
+// Run measures, with the profiles around it.
+func (c *benchCmd) Run(p *program) error {
+	options := bench.Options{
+		Scenarios: c.Scenario, Impls: c.Impl, Repetitions: c.Repetitions, RepetitionTime: c.Time,
+	}
+	if err := options.Check(); err != nil {
+		return &usageError{err}
+	}
+	options.NewDriver = c.factory(p)
+	profiles, err := startProfiles(c.CPUProfile, c.MutexProfile, c.BlockProfile)
+	if err != nil {
+		return &usageError{err}
+	}
+	rows, err := bench.Run(p.ctx, options)
+	if err := errors.Join(err, profiles.stop()); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, rows)
+	}
+	return printRows(p, rows)
+}
+
+func printRows(p *program, rows []bench.Row) error {
+	calibration := bench.Calibration(rows)
+	t := newTable("scenario", "impl", "size", "n", "goroutines", "ns/op", "× calibration", "allocs/op",
+		"p50 ns", "p99 ns", "p99.9 ns", "node visits/op", "driver ns/op")
+	for _, r := range rows {
+		size := ""
+		if r.SizeBytes > 0 {
+			size = bytesText(r.SizeBytes)
+		}
+		t.add(table.Row{
+			r.Scenario, r.Impl, size, r.Count, r.Goroutines, decimals(r.NsPerOp, 1), decimals(r.NsPerOp/calibration, 2),
+			decimals(r.AllocsPerOp, 4), decimals(r.P50Nanos, 0), decimals(r.P99Nanos, 0), decimals(r.P999Nanos, 0),
+			optional(r.NodeVisitsPerOp, 1), optional(r.DriverNsPerOp, 0),
+		})
+	}
+	t.caption("An op is an allocation and a free (warmup: an allocation), wall time over all goroutines.")
+	return t.print(p.stdout)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// infoCmd is the command info.
+type infoCmd struct {
+	deviceFlags
+	JSON bool `name:"json" help:"Print an object."`
+}
+
+// report is what info prints.
+type report struct {
+	Driver           string   `json:"driver"`
+	Device           string   `json:"device"`
+	Ordinal          int      `json:"ordinal"`
+	DriverVersion    string   `json:"driver_version"`
+	TotalBytes       int64    `json:"total_bytes"`
+	FreeBytes        int64    `json:"free_bytes"`
+	GranularityBytes int64    `json:"granularity_bytes"`
+	Capabilities     []string `json:"capabilities"`
+	EmbeddedTraces   []string `json:"embedded_traces"`
+}
+
+// Run opens the device for a moment.
+func (c *infoCmd) Run(p *program) error {
+	r, err := readReport(c.factory(p)())
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.stdout, r)
+	}
+	t := newTable("what", "value")
+	for _, row := range []table.Row{
+		{"driver", r.Driver},
+		{"device", fmt.Sprintf("%d: %s", r.Ordinal, r.Device)},
+		{"driver version", r.DriverVersion},
+		{"memory", bytesText(r.TotalBytes)},
+		{"free memory", bytesText(r.FreeBytes)},
+		{"granularity", bytesText(r.GranularityBytes)},
+		{"capabilities", strings.Join(r.Capabilities, ", ")},
+		{"embedded traces", strings.Join(r.EmbeddedTraces, ", ")},
+	} {
+		t.add(row)
+	}
+	return t.print(p.stdout)
+}
+
+func readReport(driver cudadrv.Driver) (r report, err error) {
+	device, err := driver.Open(0)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, device.Close()) }()
+	freeBytes, totalBytes, err := device.MemGetInfo()
+	if err != nil {
+		return r, err
+	}
+	info := device.Info()
+	return report{
+		Driver: info.Driver, Device: info.Name, Ordinal: info.Ordinal,
+		DriverVersion: fmt.Sprintf("%d.%d", info.DriverVersion/1000, info.DriverVersion%1000/10),
+		TotalBytes:    totalBytes, FreeBytes: freeBytes, GranularityBytes: info.GranularityBytes,
+		Capabilities: capabilityNames(info.Capabilities), EmbeddedTraces: trace.Embedded(),
+	}, nil
+}
+
+func capabilityNames(c cudadrv.Capability) []string {
+	names := []string{}
+	if c.Has(cudadrv.VirtualMemory) {
+		names = append(names, "virtual memory")
+	}
+	if c.Has(cudadrv.StreamOrdered) {
+		names = append(names, "stream-ordered pools")
+	}
+	return names
+}

@@ -1,0 +1,24 @@
+// Command vram replays recorded allocation traces, measures the allocator, and says what it runs on.
+//
+//	vram replay [flags] TRACE...   play traces and say what they cost
+//	vram bench [flags]             measure the scenarios
+//	vram info                      the device and the configuration
+//	vram version
+//
+// A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. Exit codes: 0;
+// 1 where a run fails, an allocation of a replay that finds no memory included; 2 for flags that
+// cannot be and traces that cannot be read.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// replayCmd is the command replay.
+type replayCmd struct {
+	deviceFlags
+	Rounds      int           `default:"5" placeholder:"N" help:"How often each trace is played on the same device (default 5)."`
+	Footprint   string        `default:"balanced" enum:"fast,balanced,lean" placeholder:"MODE" help:"fast, balanced or lean (default balanced)."`
+	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
+	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
+	Parallel    bool          `help:"One goroutine for each stream."`
+	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
+	JSON        bool          `name:"json" help:"Print an array of results."`
+	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
+}
+
+// limitFlag is a limit as text.
+type limitFlag struct{ replay.Limit }
+
+// UnmarshalText reads the limit.
+func (f *limitFlag) UnmarshalText(text []byte) (err error) {
+	f.Limit, err = replay.ParseLimit(string(text))
+	return err
+}
+
+// Validate says which flags cannot be.
+func (c *replayCmd) Validate() error {
+	if c.Rounds < 1 {
+		return fmt.Errorf("--rounds %d: want at least 1", c.Rounds)
+	}
+	if c.Lag < 0 {
+		return fmt.Errorf("--lag %v: want 0 or more", c.Lag)
+	}
+	return nil
+}
+
+// Run reads all traces before it plays the first.
+func (c *replayCmd) Run(p *program) error {
+	footprint, err := vram.ParseFootprint(c.Footprint)
+	if err != nil {
+		return &usageError{err}
+	}
+	var traces []*trace.Trace
+	for _, name := range c.Traces {
+		tr, err := trace.Open(name)
+		if err != nil {
+			return &usageError{err}
+		}
+		traces = append(traces, tr)
+	}
+	options := replay.Options{
+		NewDriver: c.factory(p), Config: vram.Config{Footprint: footprint}, Rounds: c.Rounds, Limit: c.Limit.Limit,
+		Parallel: c.Parallel, Lag: c.Lag, MinCapacity: c.MinCapacity,
+	}
+	var results []replay.Result
+	for _, tr := range traces {
+		result, err := replay.Run(p.ctx, tr, options)
+		if err != nil {
+			return err
+		}
+		results = append(results, result)
+	}
+	if err := c.print(p, results); err != nil {
+		return err
+	}
+	return failures(results)
+}
+
+// failures is an error where an allocation found no memory.
+func failures(results []replay.Result) error {
+	var errs []error
+	for _, r := range results {
+		if count := r.FailedCount(); count > 0 {
+			errs = append(errs, fmt.Errorf("%s: %d allocations found no memory", r.Trace, count))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *replayCmd) print(p *program, results []replay.Result) error {
+	if c.JSON {
+		return printJSON(p.stdout, results)
+	}
+	t := newTable("trace", "events", "streams", "peak live", "peak reserved", "reserved/live",
+		"cold ns/op", "warm ns/op", "allocs/op", "driver calls", "driver ns/op", "hit rate", "cached", "failed")
+	if c.MinCapacity {
+		t.columns("least limit", "limit/live")
+	}
+	for _, r := range results {
+		row := table.Row{
+			r.Trace, r.EventCount, r.StreamCount, bytesText(r.PeakLiveBytes), bytesText(r.PeakReservedBytes),
+			decimals(r.ReservedOverLive, 3), decimals(r.Rounds[0].NsPerOp, 1), optional(r.WarmNsPerOp, 1), optional(r.AllocsPerOp, 4),
+			firstAndLast(r.Rounds, func(r replay.Round) string { return strconv.FormatUint(r.DriverCalls, 10) }),
+			firstAndLast(r.Rounds, func(r replay.Round) string { return decimals(r.DriverNsPerOp, 1) }),
+			firstAndLast(r.Rounds, func(r replay.Round) string { return decimals(100*r.HitRate, 1) + "%" }),
+			bytesText(r.Rounds[len(r.Rounds)-1].CachedBytes), r.FailedCount(),
+		}
+		if c.MinCapacity {
+			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))
+		}
+		t.add(row)
+	}
+	t.caption("Driver %s, footprint %s, %d rounds. Two figures with an arrow: first round, last round.",
+		results[0].Driver, c.Footprint, c.Rounds)
+	return t.print(p.stdout)
+}
+
+func firstAndLast(rounds []replay.Round, text func(replay.Round) string) string {
+	first, last := text(rounds[0]), text(rounds[len(rounds)-1])
+	if len(rounds) == 1 {
+		return first
+	}
+	return first + " → " + last
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/go-vram/vram/internal/bench"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // while running
+	exitUsage  = 2 // flags or traces that cannot be
+)
+
+// commandLine is what kong parses.
+type commandLine struct {
+	Help    helpFlag   `short:"h" help:"Show help."`
+	Replay  replayCmd  `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
+	Bench   benchCmd   `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
+	Info    infoCmd    `cmd:"" help:"Show the device, the configuration and the embedded traces."`
+	Version versionCmd `cmd:"" help:"Show the version."`
+}
+
+// program is what the commands share.
+type program struct {
+	ctx    context.Context //nolint:containedctx // kong calls Run with what is bound, and that is this
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// usageError is a mistake on the command line or in what it names.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// errHelpShown ends parsing after the help was printed.
+var errHelpShown = errors.New("help shown")
+
+// helpFlag prints help and ends parsing; kong's own exits the process.
+type helpFlag bool
+
+// IgnoreDefault keeps kong from showing a default.
+func (helpFlag) IgnoreDefault() {}
+
+// BeforeReset runs before anything is required.
+func (helpFlag) BeforeReset(ctx *kong.Context) error {
+	if err := ctx.PrintUsage(false); err != nil {
+		return err
+	}
+	return errHelpShown
+}
+
+// run is the program: what it prints goes to the writers, what it comes to is the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	p := &program{ctx: ctx, stdout: stdout, stderr: stderr}
+	err := p.parseAndRun(args)
+	if err == nil || errors.Is(err, errHelpShown) {
+		return exitOK
+	}
+	_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (p *program) parseAndRun(args []string) error {
+	var line commandLine
+	parser, err := kong.New(&line,
+		kong.Name("vram"),
+		kong.Description("The GPU memory allocator for Go."),
+		kong.NoDefaultHelp(),
+		kong.Vars{"repetitions": strconv.Itoa(bench.DefaultRepetitions), "time": bench.DefaultRepetitionTime.String()},
+		kong.Writers(p.stdout, p.stderr),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(doubleDashes(args))
+	if errors.Is(err, errHelpShown) {
+		return err
+	}
+	if err != nil {
+		return &usageError{err}
+	}
+	return parsed.Run(p)
+}
+
+// doubleDashes writes long flags with one dash (-rounds 5) with two, as the parser wants them. What
+// has one letter stays, as does everything behind "--".
+func doubleDashes(args []string) []string {
+	out := make([]string, 0, len(args))
+	for i, arg := range args {
+		if arg == "--" {
+			return append(out, args[i:]...)
+		}
+		name, _, _ := strings.Cut(arg, "=")
+		if len(name) > 2 && name[0] == '-' && isLetter(name[1]) {
+			arg = "-" + arg
+		}
+		out = append(out, arg)
+	}
+	return out
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// oneLine is an error's text on one line.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/bench"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// vramCommand runs the program with the arguments in one text.
+func vramCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(t.Context(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// file writes a file for a test and says where.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
+	broken := file(t, "broken.csv", "t_us,op,id,size,stream\n0,a,0,4096,0\n1,f,0,4095,0\n")
+	for name, c := range map[string]struct {
+		args string
+		want string
+	}{
+		"no command":          {"", "expected one of"},
+		"unknown command":     {"frobnicate", "frobnicate"},
+		"unknown flag":        {"replay -bogus resnet_train", "unknown flag --bogus"},
+		"no trace":            {"replay", "<trace>"},
+		"rounds":              {"replay -rounds 0 resnet_train", "--rounds 0: want at least 1"},
+		"rounds not a number": {"replay -rounds many resnet_train", "--rounds"},
+		"footprint":           {"replay -footprint fat resnet_train", `"fast","balanced","lean" but got "fat"`},
+		"driver":              {"replay -driver cuda resnet_train", "--driver"},
+		"limit":               {"replay -limit 1.02y resnet_train", `limit "1.02y"`},
+		"limit factor":        {"replay -limit 0x resnet_train", `limit "0x"`},
+		"lag":                 {"replay -lag soon resnet_train", "--lag"},
+		"negative lag":        {"replay -lag=-5ms resnet_train", "--lag -5ms: want 0 or more"},
+		"no such trace":       {"replay resnet_train no/such/trace.csv", "no/such/trace.csv: no such file"},
+		"malformed trace":     {"replay resnet_train " + broken, broken + ":3: size is 4095, but id 0 was allocated with 4096"},
+		"scenario":            {"bench -scenario pair,nonsense", `unknown scenario "nonsense": want all or some of pair`},
+		"implementation":      {"bench -impl other", `unknown implementation "other"`},
+		"repetitions":         {"bench -repetitions 0", "--repetitions 0"},
+		"time":                {"bench -time 0s", "--time 0s"},
+		"profile":             {"bench -scenario pair -cpuprofile " + filepath.Join(t.TempDir(), "no", "dir"), "no such file or directory"},
+		"extra argument":      {"version now", "unexpected argument now"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, stdout, stderr := vramCommand(t, strings.Fields(c.args)...)
+			assert.Equal(t, exitUsage, code)
+			assert.Empty(t, stdout)
+			stderr = strings.TrimPrefix(stderr, "driver: sim (auto)\n")
+			assert.Contains(t, stderr, c.want)
+			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %q", stderr)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for args, want := range map[string][]string{
+		"-h":          {"replay", "bench", "info", "version"},
+		"--help":      {"replay"},
+		"-help":       {"replay"},
+		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--json"},
+		"bench -h":    {"--scenario", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
+		"info -h":     {"--driver"},
+		"version -h":  {"Show the version"},
+		"replay x -h": {"--rounds"},
+	} {
+		code, stdout, stderr := vramCommand(t, strings.Fields(args)...)
+		assert.Equal(t, exitOK, code, args)
+		assert.Empty(t, stderr, args)
+		for _, w := range want {
+			assert.Contains(t, stdout, w, args)
+		}
+	}
+	_, help, _ := vramCommand(t, "bench", "-h")
+	for _, s := range bench.Scenarios() {
+		assert.Contains(t, help, s.Name, "every scenario is named in the help")
+	}
+}
+
+func TestDoubleDashes(t *testing.T) {
+	for in, want := range map[string]string{
+		"replay -rounds 5 -json x":     "replay --rounds 5 --json x",
+		"replay --rounds 5 --json x":   "replay --rounds 5 --json x",
+		"replay -limit=1.02x -h":       "replay --limit=1.02x -h",
+		"replay -lag -5ms - -- -rough": "replay --lag -5ms - -- -rough",
+		"-min-capacity":                "--min-capacity",
+		"":                             "",
+	} {
+		assert.Equal(t, strings.Fields(want), doubleDashes(strings.Fields(in)), in)
+	}
+}
+
+func TestReplayJSON(t *testing.T) {
+	path := file(t, "small.csv", "t_us,op,id,size,stream\n0,a,0,4096,0\n1,a,1,8192,1\n2,f,0,4096,0\n3,a,2,4096,0\n")
+	for _, flags := range []string{"-json -rounds 3", "--json --rounds=3", "-json -rounds=3 -parallel -driver sim", "-json -rounds 3 -lag 5ms"} {
+		code, stdout, stderr := vramCommand(t, append(append([]string{"replay"}, strings.Fields(flags)...), path, "resnet_train")...)
+		require.Equal(t, exitOK, code, stderr)
+		var got []map[string]any
+		require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+		require.Len(t, got, 2)
+		assert.ElementsMatch(t, []string{
+			"trace", "driver", "events", "streams", "peak_live_bytes", "peak_reserved_bytes", "reserved_over_live",
+			"rounds", "warm_ns_per_op", "allocs_per_op",
+		}, keys(got[0]))
+		assert.Equal(t, "small", got[0]["trace"])
+		assert.Equal(t, "sim", got[0]["driver"])
+		assert.InDelta(t, 4, got[0]["events"], 0)
+		assert.InDelta(t, 2, got[0]["streams"], 0)
+		assert.InDelta(t, 12288, got[0]["peak_live_bytes"], 0)
+		assert.Equal(t, "resnet_train", got[1]["trace"])
+		rounds, ok := got[0]["rounds"].([]any)
+		require.True(t, ok)
+		require.Len(t, rounds, 3)
+		for _, r := range rounds {
+			assert.ElementsMatch(t, []string{
+				"ns_per_op", "driver_ns_per_op", "driver_calls", "hit_rate", "cached_bytes", "peak_reserved_bytes", "failed",
+			}, keys(r.(map[string]any)))
+		}
+	}
+}
+
+func TestReplayMinCapacity(t *testing.T) {
+	path := file(t, "small.csv", "t_us,op,id,size,stream\n0,a,0,67108864,0\n1,a,1,67108864,0\n")
+	code, stdout, stderr := vramCommand(t, "replay", "-min-capacity", "-rounds", "2", "-json", path)
+	require.Equal(t, exitOK, code, stderr)
+	var got []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.GreaterOrEqual(t, got[0]["min_capacity_bytes"], 134217728.0)
+	assert.GreaterOrEqual(t, got[0]["min_capacity_over_live"], 1.0)
+
+	code, stdout, stderr = vramCommand(t, "replay", "-min-capacity", "-rounds", "2", path)
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "least limit")
+}
+
+func TestReplayTable(t *testing.T) {
+	code, stdout, stderr := vramCommand(t, "replay", "-rounds", "2", "resnet_train", "gpt2_train")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Equal(t, "driver: sim (auto)\n", stderr, "auto says what it got")
+	for _, want := range []string{"resnet_train", "gpt2_train", "warm ns/op", "Driver sim, footprint balanced, 2 rounds"} {
+		assert.Contains(t, stdout, want)
+	}
+	code, stdout, stderr = vramCommand(t, "replay", "-rounds", "1", "-driver", "sim", "resnet_train")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Empty(t, stderr)
+	assert.NotContains(t, stdout, "→")
+}
+
+func TestReplayWithoutMemoryExitsOneAndShowsTheFigures(t *testing.T) {
+	code, stdout, stderr := vramCommand(t, "replay", "-json", "-rounds", "2", "-limit", "64MiB", "-driver", "sim", "resnet_train")
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "allocations found no memory")
+	assert.Equal(t, 1, strings.Count(stderr, "\n"))
+	var got []any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.Len(t, got, 1)
+}
+
+func TestReplayInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, exitFailed, run(ctx, []string{"replay", "resnet_train"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "context canceled")
+}
+
+func TestBench(t *testing.T) {
+	dir := t.TempDir()
+	cpu, mutex, block := filepath.Join(dir, "cpu"), filepath.Join(dir, "mutex"), filepath.Join(dir, "block")
+	code, stdout, stderr := vramCommand(t, "bench", "-json", "-scenario", "pair,lifo", "-repetitions", "1", "-time", "50us",
+		"-cpuprofile", cpu, "-mutexprofile", mutex, "-blockprofile", block)
+	require.Equal(t, exitOK, code, stderr)
+	var rows []bench.Row
+	require.NoError(t, json.Unmarshal([]byte(stdout), &rows))
+	assert.Equal(t, "calibration", rows[0].Scenario)
+	assert.Len(t, rows, 1+2*7+2)
+	for _, path := range []string{cpu, mutex, block} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		assert.Positive(t, info.Size(), path)
+	}
+
+	code, stdout, stderr = vramCommand(t, "bench", "-scenario", "lifo", "-repetitions", "1", "-time", "50us", "-impl", "mutex")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "× calibration")
+	assert.NotContains(t, stdout, " vram ")
+}
+
+func TestInfo(t *testing.T) {
+	code, stdout, stderr := vramCommand(t, "info", "-json")
+	require.Equal(t, exitOK, code, stderr)
+	var got report
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.Equal(t, "sim", got.Driver)
+	assert.Positive(t, got.TotalBytes)
+	assert.Equal(t, trace.Embedded(), got.EmbeddedTraces)
+
+	code, stdout, stderr = vramCommand(t, "info")
+	require.Equal(t, exitOK, code, stderr)
+	for _, want := range []string{"sim", "granularity", "pipeline_1f1b"} {
+		assert.Contains(t, stdout, want)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := vramCommand(t, "version")
+	assert.Equal(t, exitOK, code)
+	assert.True(t, strings.HasPrefix(stdout, "vram "), stdout)
+
+	assert.Equal(t, "(devel)", version(nil, false))
+	assert.Equal(t, "v1.2.3", version(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, true))
+	assert.Equal(t, "(devel) abc+modified", version(&debug.BuildInfo{Settings: []debug.BuildSetting{
+		{Key: "vcs.revision", Value: "abc"}, {Key: "vcs.modified", Value: "true"},
+	}}, true))
+}
+
+func TestFailingOutputExitsOne(t *testing.T) {
+	for _, args := range []string{"version", "info", "info -json", "replay -rounds 1 resnet_train"} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), strings.Fields(args), fullDisk{}, &stderr)
+		assert.Equal(t, exitFailed, code, args)
+		assert.Contains(t, stderr.String(), "disk full")
+	}
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestOneLine(t *testing.T) {
+	assert.Equal(t, "a; b; c", oneLine(errors.Join(errors.New("a"), errors.New("b\nc"))))
+}
+
+func keys(m map[string]any) []string {
+	var names []string
+	for k := range m {
+		names = append(names, k)
+	}
+	return names
+}

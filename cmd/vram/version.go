@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// versionCmd is the command version.
+type versionCmd struct{}
+
+// Run prints one line.
+func (versionCmd) Run(p *program) error {
+	_, err := fmt.Fprintf(p.stdout, "vram %s %s %s/%s\n", version(debug.ReadBuildInfo()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}
+
+// version is the module's version, or the commit that it was built from.
+func version(info *debug.BuildInfo, ok bool) string {
+	const unknown = "(devel)"
+	if !ok {
+		return unknown
+	}
+	if v := info.Main.Version; v != "" && v != unknown {
+		return v
+	}
+	commit, modified := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = " " + s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = "+modified"
+		}
+	}
+	return unknown + commit + modified
+}

@@ -1,0 +1,28 @@
+// Package cudadrv is the boundary between vram and a GPU driver: one method for each driver call that
+// an allocator needs, plain 64-bit ids instead of C pointers, and errors that carry CUDA's own names.
+//
+// # Words
+//
+// A Driver knows devices; Open gives one Device, which stands for the device's primary context. A
+// reservation is a range of device address space; a handle is a physical allocation that is mapped
+// into a reservation as a whole and unmapped as a whole; a plain allocation is address space and
+// memory in one (cuMemAlloc). An event marks a point in a stream's order.
+//
+// # Rules that every implementation keeps
+//
+//   - Every failure is a *CallError that names the call and CUDA's result; nothing panics on a
+//     caller's mistake and nothing is printed.
+//   - A failed call changes nothing.
+//   - Allocations, reservations and handles of zero or negative bytes are CUDA_ERROR_INVALID_VALUE; a memset or
+//     copy of zero bytes is no work, MemFree of address 0 does nothing.
+//   - After Close every call on that Device fails; the Driver can open the device again.
+//   - All methods may be called from any goroutine at any time, whatever OS thread it runs on.
+//   - MemFree waits for all queued work of the device; MemUnmap does not, so the caller unmaps only
+//     what no queued work can touch.
+//   - Opening a driver or a device is the first moment that anything touches a GPU: importing the
+//     package and constructing a Driver value do not.
+//
+// The conformance suite in the package cudadrv/drivertest holds these rules against each driver.
+// Implementations: cudadrv/sim (no GPU). Wrappers: cudadrv/fault (scripted failures), cudadrv/meter
+// (counts calls and their time).
+package cudadrv

@@ -1,0 +1,112 @@
+package cudadrv
+
+import "time"
+
+// Ptr is a device address. It is a number and never an unsafe.Pointer: the Go runtime must not take
+// it for memory of its own. For cgo it is a CUdeviceptr.
+type Ptr uint64
+
+// Handle names a physical allocation (CUmemGenericAllocationHandle). Zero names none.
+type Handle uint64
+
+// Stream names a stream (CUstream as a number). Zero is the legacy default stream.
+type Stream uint64
+
+// Event names an event without timing (CUevent as a number). Zero names none.
+type Event uint64
+
+// Capability is a set of optional abilities of a device.
+type Capability uint32
+
+// The capabilities of a Device.
+const (
+	// VirtualMemory says that the address space and handle calls work (attribute 102).
+	VirtualMemory Capability = 1 << iota
+	// StreamOrdered says that the device has stream-ordered memory pools (attribute 115).
+	StreamOrdered
+)
+
+// Has reports whether all of want are in c.
+func (c Capability) Has(want Capability) bool { return c&want == want }
+
+// Info describes an opened device. It does not change while the device is open.
+type Info struct {
+	Driver           string // the Driver's Name
+	Name             string // the device's product name
+	Ordinal          int
+	DriverVersion    int   // CUDA's notation: 13000 is 13.0
+	TotalBytes       int64 // physical memory of the device
+	GranularityBytes int64 // least handle and mapping step; a power of two; 0 without VirtualMemory
+	Capabilities     Capability
+}
+
+// Driver finds and opens devices.
+type Driver interface {
+	// Name is a short constant word: "sim", "dynamic".
+	Name() string
+	// DeviceCount starts the driver if need be. Its error wraps ErrNoDriver where there is no driver.
+	DeviceCount() (int, error)
+	// Open makes the device with that ordinal usable. Its error wraps ErrNoDriver or ErrNoDevice.
+	// Each Open is paired with one Close of the Device.
+	Open(ordinal int) (Device, error)
+}
+
+// Device is an opened device: one method for each driver call. Bytes and addresses of the virtual
+// memory calls are multiples of Info.GranularityBytes.
+type Device interface {
+	Info() Info
+	// Close gives the device back. Memory, streams and events that were not given back before are
+	// lost to the caller, as with cuDevicePrimaryCtxRelease.
+	Close() error
+
+	// MemGetInfo says how much physical memory is free, and how much there is.
+	MemGetInfo() (freeBytes, totalBytes int64, err error)
+
+	// MemAlloc is cuMemAlloc: address space and memory in one. MemFree waits for the whole device.
+	MemAlloc(bytes int64) (Ptr, error)
+	MemFree(p Ptr) error
+
+	// MemAddressReserve reserves address space only. MemAddressFree wants exactly what was reserved,
+	// with nothing mapped in it.
+	MemAddressReserve(bytes int64) (Ptr, error)
+	MemAddressFree(p Ptr, bytes int64) error
+	// MemCreate makes physical memory. MemRelease gives up the caller's reference: the memory goes
+	// back once the handle is mapped nowhere.
+	MemCreate(bytes int64) (Handle, error)
+	MemRelease(h Handle) error
+	// MemMap maps the whole handle, whose size is bytes, at p. It is not accessible before
+	// MemSetAccess, which may cover several mappings side by side.
+	MemMap(p Ptr, bytes int64, h Handle) error
+	MemSetAccess(p Ptr, bytes int64) error
+	// MemUnmap unmaps whole handles, one or more side by side, and does not wait for queued work.
+	MemUnmap(p Ptr, bytes int64) error
+
+	// StreamCreate makes a non-blocking stream.
+	StreamCreate() (Stream, error)
+	StreamDestroy(s Stream) error
+	// StreamQuery reports whether all work of the stream has finished.
+	StreamQuery(s Stream) (bool, error)
+	StreamSynchronize(s Stream) error
+	// StreamWaitEvent makes later work of s wait, on the device, for what e last recorded.
+	StreamWaitEvent(s Stream, e Event) error
+	CtxSynchronize() error
+
+	EventCreate() (Event, error)
+	EventDestroy(e Event) error
+	EventRecord(e Event, s Stream) error
+	// EventQuery reports whether the work before the last record has finished; an event that was
+	// never recorded has.
+	EventQuery(e Event) (bool, error)
+	EventSynchronize(e Event) error
+
+	// MemsetD8Async and MemcpyDtoDAsync queue work on s; they do not wait for it.
+	MemsetD8Async(p Ptr, value byte, bytes int64, s Stream) error
+	MemcpyDtoDAsync(dst, src Ptr, bytes int64, s Stream) error
+}
+
+// Modelled is implemented by devices whose calls cost modelled instead of real time (the simulator
+// and wrappers around it).
+type Modelled interface {
+	// ModelledTime is the sum of what all calls so far would have taken on real hardware.
+	ModelledTime() time.Duration
+}

@@ -1,0 +1,109 @@
+package cudadrv
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The errors of finding and opening a device. Drivers wrap them with what they know.
+var (
+	// ErrNoDriver says that there is no usable GPU driver on this machine.
+	ErrNoDriver = errors.New("cudadrv: no GPU driver")
+	// ErrNoDevice says that the driver has no device with the wanted ordinal.
+	ErrNoDevice = errors.New("cudadrv: no such device")
+)
+
+// Result is a CUresult. Codes that this package does not know keep their number.
+type Result int32
+
+// The results that the allocator tells apart; numbers and names are CUDA's.
+const (
+	Success          Result = 0
+	InvalidValue     Result = 1
+	OutOfMemory      Result = 2
+	NotInitialized   Result = 3
+	Deinitialized    Result = 4
+	NoDevice         Result = 100
+	InvalidDevice    Result = 101
+	InvalidContext   Result = 201
+	MapFailed        Result = 205
+	UnmapFailed      Result = 206
+	AlreadyMapped    Result = 208
+	NotMapped        Result = 211
+	InvalidHandle    Result = 400
+	NotFound         Result = 500
+	NotReady         Result = 600
+	IllegalAddress   Result = 700
+	LaunchFailed     Result = 719
+	NotPermitted     Result = 800
+	NotSupported     Result = 801
+	CaptureViolation Result = 900
+	Unknown          Result = 999
+)
+
+var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant table
+	Success:          "CUDA_SUCCESS",
+	InvalidValue:     "CUDA_ERROR_INVALID_VALUE",
+	OutOfMemory:      "CUDA_ERROR_OUT_OF_MEMORY",
+	NotInitialized:   "CUDA_ERROR_NOT_INITIALIZED",
+	Deinitialized:    "CUDA_ERROR_DEINITIALIZED",
+	NoDevice:         "CUDA_ERROR_NO_DEVICE",
+	InvalidDevice:    "CUDA_ERROR_INVALID_DEVICE",
+	InvalidContext:   "CUDA_ERROR_INVALID_CONTEXT",
+	MapFailed:        "CUDA_ERROR_MAP_FAILED",
+	UnmapFailed:      "CUDA_ERROR_UNMAP_FAILED",
+	AlreadyMapped:    "CUDA_ERROR_ALREADY_MAPPED",
+	NotMapped:        "CUDA_ERROR_NOT_MAPPED",
+	InvalidHandle:    "CUDA_ERROR_INVALID_HANDLE",
+	NotFound:         "CUDA_ERROR_NOT_FOUND",
+	NotReady:         "CUDA_ERROR_NOT_READY",
+	IllegalAddress:   "CUDA_ERROR_ILLEGAL_ADDRESS",
+	LaunchFailed:     "CUDA_ERROR_LAUNCH_FAILED",
+	NotPermitted:     "CUDA_ERROR_NOT_PERMITTED",
+	NotSupported:     "CUDA_ERROR_NOT_SUPPORTED",
+	CaptureViolation: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+	Unknown:          "CUDA_ERROR_UNKNOWN",
+}
+
+// String is CUDA's name of the result, or its number where the name is not known.
+func (r Result) String() string {
+	if s, ok := resultNames[r]; ok {
+		return s
+	}
+	return fmt.Sprintf("CUresult(%d)", int32(r))
+}
+
+// ParseResult finds a result by CUDA's name, "CUDA_ERROR_OUT_OF_MEMORY". Names outside the table above
+// are not known.
+func ParseResult(name string) (Result, bool) {
+	for r, s := range resultNames {
+		if s == name {
+			return r, true
+		}
+	}
+	return 0, false
+}
+
+// CallError is a driver call that failed.
+type CallError struct {
+	Func   string // the CUDA function: "cuMemCreate"
+	Result Result
+	Detail string // what the driver wrapper knows beyond the code; may be empty
+}
+
+// Error names the call, CUDA's name of the result and the detail.
+func (e *CallError) Error() string {
+	if e.Detail == "" {
+		return fmt.Sprintf("%s: %v", e.Func, e.Result)
+	}
+	return fmt.Sprintf("%s: %v: %s", e.Func, e.Result, e.Detail)
+}
+
+// Is makes errors.Is(err, cudadrv.OutOfMemory) work: a Result is an error of its own.
+func (e *CallError) Is(target error) bool {
+	r, ok := target.(Result)
+	return ok && r == e.Result
+}
+
+// Error makes a Result usable as the target of errors.Is.
+func (r Result) Error() string { return r.String() }

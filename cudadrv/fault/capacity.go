@@ -1,0 +1,149 @@
+package fault
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// limited is an opened device with the capacity in force. The interceptor stands in front of it, so
+// that hook and rules see each call first.
+type limited struct {
+	cudadrv.Device
+	driver  *Driver
+	ordinal int
+	ledger  *ledger
+	closed  atomic.Bool
+}
+
+// ledger is what the views of one device hold of its memory.
+type ledger struct {
+	opens     int // under Driver.mu
+	usedBytes atomic.Int64
+
+	mu      sync.Mutex
+	plain   map[cudadrv.Ptr]int64
+	handles map[cudadrv.Handle]int64
+}
+
+// ledgerOf counts a view of the device and gives its ledger.
+func (d *Driver) ledgerOf(ordinal int) *ledger {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.ledgers[ordinal]
+	if l == nil {
+		l = &ledger{plain: map[cudadrv.Ptr]int64{}, handles: map[cudadrv.Handle]int64{}}
+		d.ledgers[ordinal] = l
+	}
+	l.opens++
+	return l
+}
+
+// Close closes the view. The memory of a device is forgotten with its last view.
+func (d *limited) Close() error {
+	if err := d.Device.Close(); err != nil {
+		return err
+	}
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.driver.mu.Lock()
+	defer d.driver.mu.Unlock()
+	d.ledger.opens--
+	if d.ledger.opens == 0 {
+		delete(d.driver.ledgers, d.ordinal)
+	}
+	return nil
+}
+
+// take books bytes, or says that the capacity is too small.
+func (d *limited) take(c call.Call, bytes int64) error {
+	for {
+		used, capacity := d.ledger.usedBytes.Load(), d.driver.capacity.Load()
+		if capacity >= 0 && bytes > capacity-used {
+			d.driver.injected.Add(1)
+			return &cudadrv.CallError{
+				Func: c.String(), Result: cudadrv.OutOfMemory,
+				Detail: fmt.Sprintf("%d bytes wanted, %d in use of an injected capacity of %d", bytes, used, capacity),
+			}
+		}
+		if d.ledger.usedBytes.CompareAndSwap(used, used+bytes) {
+			return nil
+		}
+	}
+}
+
+// allocate makes a call that takes memory: the bytes are booked ahead, so that calls at the same time
+// cannot exceed the capacity together, and taken back where the call fails.
+func allocate[K cudadrv.Ptr | cudadrv.Handle](d *limited, c call.Call, bytes int64, book map[K]int64,
+	allocate func(int64) (K, error),
+) (K, error) {
+	if bytes <= 0 { // the wrapped driver refuses it
+		return allocate(bytes)
+	}
+	if err := d.take(c, bytes); err != nil {
+		return 0, err
+	}
+	key, err := allocate(bytes)
+	if err != nil {
+		d.ledger.usedBytes.Add(-bytes)
+		return 0, err
+	}
+	d.ledger.mu.Lock()
+	defer d.ledger.mu.Unlock()
+	book[key] = bytes
+	return key, nil
+}
+
+// free makes a call that gives memory back. The entry leaves the book ahead of the call, so that another
+// goroutine that gets the same name from the driver finds no entry of the old one, and comes back
+// where the call fails.
+func free[K cudadrv.Ptr | cudadrv.Handle](d *limited, key K, book map[K]int64, free func(K) error) error {
+	d.ledger.mu.Lock()
+	bytes, held := book[key]
+	delete(book, key)
+	d.ledger.mu.Unlock()
+	err := free(key)
+	if !held {
+		return err
+	}
+	if err == nil {
+		d.ledger.usedBytes.Add(-bytes)
+		return nil
+	}
+	d.ledger.mu.Lock()
+	defer d.ledger.mu.Unlock()
+	book[key] = bytes
+	return err
+}
+
+// MemAlloc is cuMemAlloc within the capacity.
+func (d *limited) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
+	return allocate(d, call.MemAlloc, bytes, d.ledger.plain, d.Device.MemAlloc)
+}
+
+// MemFree gives back to the capacity what MemAlloc took.
+func (d *limited) MemFree(p cudadrv.Ptr) error { return free(d, p, d.ledger.plain, d.Device.MemFree) }
+
+// MemCreate is cuMemCreate within the capacity.
+func (d *limited) MemCreate(bytes int64) (cudadrv.Handle, error) {
+	return allocate(d, call.MemCreate, bytes, d.ledger.handles, d.Device.MemCreate)
+}
+
+// MemRelease gives back to the capacity what MemCreate took.
+func (d *limited) MemRelease(h cudadrv.Handle) error {
+	return free(d, h, d.ledger.handles, d.Device.MemRelease)
+}
+
+// MemGetInfo is the wrapped device's, or what the capacity leaves where that is less.
+func (d *limited) MemGetInfo() (freeBytes, totalBytes int64, err error) {
+	freeBytes, totalBytes, err = d.Device.MemGetInfo()
+	capacity := d.driver.capacity.Load()
+	if err != nil || capacity < 0 {
+		return freeBytes, totalBytes, err
+	}
+	return min(freeBytes, max(capacity-d.ledger.usedBytes.Load(), 0)), totalBytes, nil
+}

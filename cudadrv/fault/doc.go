@@ -1,0 +1,31 @@
+// Package fault wraps any cudadrv.Driver and makes its calls fail, wait or run short of memory as a
+// script says, so that every path behind a failing driver call can be walked in a test or by hand.
+//
+// A failure is injected before the call: the wrapped driver never hears of it, as a failed call changes nothing. It
+// is a *cudadrv.CallError with the wanted result, like any other.
+//
+// # Words
+//
+// A Rule says which calls of which function fail: from the First to be made on, Count of them, each
+// with a Probability. Its calls are counted from the moment when it was added. A call fails by the first
+// rule that wants it to.
+//
+// # Scripts
+//
+// Parse reads rules from text, separated by commas or spaces:
+//
+//	FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT
+//
+//	cuMemCreate=CUDA_ERROR_OUT_OF_MEMORY          every call fails
+//	cuMemCreate:5=CUDA_ERROR_OUT_OF_MEMORY        the fifth
+//	cuMemCreate:5:2=CUDA_ERROR_OUT_OF_MEMORY      the fifth and the sixth
+//	cuMemMap:100:*=CUDA_ERROR_MAP_FAILED          the hundredth and all after it
+//	cuEventRecord~0.01@7=CUDA_ERROR_UNKNOWN       one in a hundred at random, seed 7
+//	*~0.001=CUDA_ERROR_LAUNCH_FAILED              one call in a thousand, whichever
+//
+// # Concurrency properties
+//
+// All methods may be called from any goroutine while calls are made: a call sees the rules, the hook
+// and the capacity as they were when it began. The n-th call is the n-th to ask the rule; calls made at the same
+// time are in no promised order. No goroutine is ever started.
+package fault

@@ -1,0 +1,191 @@
+package fault
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+	"github.com/go-vram/vram/cudadrv/internal/intercept"
+)
+
+// Unlimited as a capacity leaves the memory to the wrapped driver.
+const Unlimited int64 = -1
+
+var (
+	_ cudadrv.Driver   = (*Driver)(nil)
+	_ cudadrv.Modelled = (*modelledDevice)(nil)
+)
+
+// Driver is a driver whose calls fail by rules. Make one with Wrap. It is safe for concurrent use.
+type Driver struct {
+	inner cudadrv.Driver
+	err   error // what is wrong with Wrap's rules; written once
+
+	rules    atomic.Pointer[[]*live]
+	before   atomic.Pointer[func(function string)]
+	capacity atomic.Int64
+	injected atomic.Uint64
+	calls    [call.Count]atomic.Uint64
+
+	mu      sync.Mutex // guards what follows, and orders the changes of rules
+	ledgers map[int]*ledger
+}
+
+// Option is a setting that Wrap begins with; each can be changed later by a method.
+type Option func(*Driver) error
+
+// WithRules adds rules, as Add.
+func WithRules(rules ...Rule) Option {
+	return func(d *Driver) error { return d.Add(rules...) }
+}
+
+// WithScript adds the rules of a script; the package comment has the form.
+func WithScript(script string) Option {
+	return func(d *Driver) error {
+		rules, err := Parse(script)
+		if err != nil {
+			return err
+		}
+		return d.Add(rules...)
+	}
+}
+
+// WithBefore sets the hook, as SetBefore.
+func WithBefore(before func(function string)) Option {
+	return func(d *Driver) error { d.SetBefore(before); return nil }
+}
+
+// WithCapacity sets the capacity, as SetCapacity.
+func WithCapacity(bytes int64) Option {
+	return func(d *Driver) error { d.SetCapacity(bytes); return nil }
+}
+
+// Wrap makes a driver that behaves as inner until told otherwise. A bad rule among the options makes
+// DeviceCount and Open fail with an error that wraps ErrBadRule.
+func Wrap(inner cudadrv.Driver, options ...Option) *Driver {
+	d := &Driver{inner: inner, ledgers: map[int]*ledger{}}
+	d.rules.Store(&[]*live{})
+	d.capacity.Store(Unlimited)
+	for _, option := range options {
+		if err := option(d); err != nil && d.err == nil {
+			d.err = err
+		}
+	}
+	return d
+}
+
+// Add puts rules behind those in use; their calls are counted from now on. With an error, which wraps
+// ErrBadRule, none is added.
+func (d *Driver) Add(rules ...Rule) error {
+	added := make([]*live, 0, len(rules))
+	for _, r := range rules {
+		l, err := r.complete()
+		if err != nil {
+			return err
+		}
+		added = append(added, l)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := append(append([]*live(nil), *d.rules.Load()...), added...)
+	d.rules.Store(&next)
+	return nil
+}
+
+// Clear drops all rules. The hook and the capacity stay.
+func (d *Driver) Clear() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.rules.Store(&[]*live{})
+}
+
+// SetBefore sets a function that is called ahead of each driver call, failing or not, with CUDA's
+// name of it, on the caller's goroutine and under no lock: it may block, panic or make calls itself.
+// nil: none.
+func (d *Driver) SetBefore(before func(function string)) {
+	if before == nil {
+		d.before.Store(nil)
+		return
+	}
+	d.before.Store(&before)
+}
+
+// SetCapacity limits the physical memory of each device: cuMemAlloc and cuMemCreate fail with
+// CUDA_ERROR_OUT_OF_MEMORY where plain allocations and unreleased handles would exceed it. A handle
+// counts until its cuMemRelease, also where a mapping holds it longer. Below what is in use it only
+// makes further allocations fail. Unlimited, or any negative number: the wrapped driver alone decides.
+func (d *Driver) SetCapacity(bytes int64) { d.capacity.Store(max(bytes, Unlimited)) }
+
+// Injected is how many calls have failed by a rule or by the capacity.
+func (d *Driver) Injected() uint64 { return d.injected.Load() }
+
+// Calls is how many calls of the function have begun, failed ones included, since Wrap.
+func (d *Driver) Calls(function string) uint64 {
+	c, ok := call.Named(function)
+	if !ok {
+		return 0
+	}
+	return d.calls[c].Load()
+}
+
+// Name is the wrapped driver's.
+func (d *Driver) Name() string { return d.inner.Name() }
+
+// DeviceCount is cuDeviceGetCount to rules and hook.
+func (d *Driver) DeviceCount() (int, error) {
+	if err := d.ask(call.DeviceGetCount); err != nil {
+		return 0, err
+	}
+	return d.inner.DeviceCount()
+}
+
+// Open is cuDevicePrimaryCtxRetain to rules and hook. The device is cudadrv.Modelled if the wrapped one is.
+func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
+	if err := d.ask(call.PrimaryCtxRetain); err != nil {
+		return nil, err
+	}
+	inner, err := d.inner.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	dev := intercept.Wrap(&limited{Device: inner, driver: d, ordinal: ordinal, ledger: d.ledgerOf(ordinal)}, hook{d})
+	if m, ok := inner.(cudadrv.Modelled); ok {
+		return &modelledDevice{Device: dev, Modelled: m}, nil
+	}
+	return &dev, nil
+}
+
+// modelledDevice passes the modelled time through.
+type modelledDevice struct {
+	intercept.Device
+	cudadrv.Modelled
+}
+
+// ask counts a call, runs the hook and says whether a rule makes the call fail.
+func (d *Driver) ask(c call.Call) error {
+	if d.err != nil {
+		return d.err
+	}
+	d.calls[c].Add(1)
+	if before := d.before.Load(); before != nil {
+		(*before)(c.String())
+	}
+	for _, l := range *d.rules.Load() {
+		if number, hit := l.hits(c); hit {
+			d.injected.Add(1)
+			return &cudadrv.CallError{
+				Func: c.String(), Result: l.rule.Result,
+				Detail: fmt.Sprintf("injected into call %d by %v", number, l.rule),
+			}
+		}
+	}
+	return nil
+}
+
+// hook puts ask in front of a device's calls.
+type hook struct{ driver *Driver }
+
+func (h hook) Before(c call.Call) (mark int64, err error) { return 0, h.driver.ask(c) }
+func (h hook) After(call.Call, int64)                     {}

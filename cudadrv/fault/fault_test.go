@@ -1,0 +1,288 @@
+package fault_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+const granule = sim.DefaultGranularityBytes
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// open wraps a simulated driver and opens its device.
+func open(t *testing.T, options ...fault.Option) (*fault.Driver, cudadrv.Device) {
+	t.Helper()
+	drv := fault.Wrap(sim.New(sim.Config{}), options...)
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	return drv, dev
+}
+
+func TestConformance(t *testing.T) {
+	for name, options := range map[string][]fault.Option{
+		"without rules":      nil,
+		"with spent rules":   {fault.WithScript("cuMemCreate:1000=CUDA_ERROR_UNKNOWN *~1e-300=CUDA_ERROR_UNKNOWN")},
+		"with much capacity": {fault.WithCapacity(sim.DefaultTotalBytes), fault.WithBefore(func(string) {})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(*testing.T) cudadrv.Driver { return fault.Wrap(sim.New(sim.Config{}), options...) })
+		})
+	}
+}
+
+func TestTheNthCallsFail(t *testing.T) {
+	drv, dev := open(t, fault.WithScript("cuMemCreate:5:2=CUDA_ERROR_OUT_OF_MEMORY"))
+	for n := 1; n <= 10; n++ {
+		h, err := dev.MemCreate(granule)
+		if n != 5 && n != 6 {
+			require.NoError(t, err, "call %d", n)
+			continue
+		}
+		assert.ErrorIs(t, err, cudadrv.OutOfMemory, "call %d", n)
+		assert.Zero(t, h)
+		var callError *cudadrv.CallError
+		require.ErrorAs(t, err, &callError)
+		assert.Equal(t, "cuMemCreate", callError.Func)
+		_, err = dev.EventCreate() // other functions are not counted
+		require.NoError(t, err)
+	}
+	assert.EqualValues(t, 2, drv.Injected())
+	assert.EqualValues(t, 10, drv.Calls("cuMemCreate"))
+	assert.Zero(t, drv.Calls("cuNothing"))
+}
+
+// The wrapped driver never hears of an injected failure.
+func TestAFailedCallChangesNothing(t *testing.T) {
+	inner := sim.New(sim.Config{})
+	drv := fault.Wrap(inner)
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
+	p, err := dev.MemAlloc(granule)
+	require.NoError(t, err)
+
+	require.NoError(t, drv.Add(fault.Rule{Func: "cuMemFree", Result: cudadrv.LaunchFailed}))
+	before := inner.Device(0).Counts()
+	require.ErrorIs(t, dev.MemFree(p), cudadrv.LaunchFailed)
+	assert.Equal(t, before, inner.Device(0).Counts())
+
+	drv.Clear()
+	require.NoError(t, dev.MemFree(p))
+}
+
+func TestRulesCountFromWhenTheyWereAdded(t *testing.T) {
+	drv, dev := open(t)
+	for range 3 {
+		_, err := dev.EventCreate()
+		require.NoError(t, err)
+	}
+	require.NoError(t, drv.Add(fault.Rule{Func: "cuEventCreate", First: 2, Result: cudadrv.Unknown}))
+	_, err := dev.EventCreate()
+	require.NoError(t, err)
+	_, err = dev.EventCreate()
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	_, err = dev.EventCreate()
+	require.NoError(t, err, "First without Count is one call")
+}
+
+func TestRuleForAllFunctionsAlsoFailsTheDriversOwn(t *testing.T) {
+	drv := fault.Wrap(sim.New(sim.Config{}), fault.WithRules(fault.Rule{Result: cudadrv.NotInitialized}))
+	_, err := drv.DeviceCount()
+	require.ErrorIs(t, err, cudadrv.NotInitialized)
+	_, err = drv.Open(0)
+	require.ErrorIs(t, err, cudadrv.NotInitialized)
+	assert.Equal(t, "sim", drv.Name())
+}
+
+func TestChanceDependsOnTheSeedAndTheCallAlone(t *testing.T) {
+	failures := func(seed uint64) (failed []int) {
+		_, dev := open(t, fault.WithRules(fault.Rule{
+			Func: "cuEventCreate", Probability: 0.1, Seed: seed, Result: cudadrv.Unknown,
+		}))
+		for n := range 2000 {
+			if _, err := dev.EventCreate(); err != nil {
+				failed = append(failed, n)
+			}
+		}
+		return failed
+	}
+	one := failures(1)
+	assert.InDelta(t, 200, len(one), 60)
+	assert.Equal(t, one, failures(1))
+	assert.NotEqual(t, one, failures(2))
+}
+
+func TestHookRunsBeforeEachCallAndMayPanic(t *testing.T) {
+	var seen []string
+	drv, dev := open(t, fault.WithBefore(func(function string) { seen = append(seen, function) }))
+	require.NoError(t, drv.Add(fault.Rule{Func: "cuMemCreate", First: 1, Result: cudadrv.OutOfMemory}))
+	_, err := dev.MemCreate(granule)
+	require.Error(t, err)
+	_, _, err = dev.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"cuDevicePrimaryCtxRetain", "cuMemCreate", "cuMemGetInfo"}, seen)
+
+	drv.SetBefore(func(string) { panic("as told") })
+	assert.PanicsWithValue(t, "as told", func() { _, _ = dev.MemAlloc(1) })
+	drv.SetBefore(nil)
+	_, err = dev.MemAlloc(1)
+	require.NoError(t, err)
+}
+
+func TestHookMayBlockWhileOthersCall(t *testing.T) {
+	drv, dev := open(t)
+	entered, leave := make(chan struct{}), make(chan struct{})
+	drv.SetBefore(func(function string) {
+		if function == "cuMemUnmap" {
+			close(entered)
+			<-leave
+		}
+	})
+	var blocked sync.WaitGroup
+	blocked.Go(func() { _ = dev.MemUnmap(0, granule) })
+	<-entered
+	_, err := dev.MemCreate(granule)
+	require.NoError(t, err)
+	close(leave)
+	blocked.Wait()
+}
+
+func TestCapacityLimitsHandlesAndPlainAllocationsTogether(t *testing.T) {
+	drv, dev := open(t, fault.WithCapacity(4*granule))
+	p, err := dev.MemAlloc(2 * granule)
+	require.NoError(t, err)
+	h, err := dev.MemCreate(2 * granule)
+	require.NoError(t, err)
+	_, err = dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	_, err = dev.MemAlloc(1)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	freeBytes, totalBytes, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	assert.Zero(t, freeBytes)
+	assert.Equal(t, sim.DefaultTotalBytes, totalBytes)
+
+	// A failed free gives nothing back; a successful one does.
+	require.ErrorIs(t, dev.MemFree(p+1), cudadrv.InvalidValue)
+	require.NoError(t, drv.Add(fault.Rule{Func: "cuMemRelease", First: 1, Result: cudadrv.Unknown}))
+	require.ErrorIs(t, dev.MemRelease(h), cudadrv.Unknown)
+	_, err = dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.NoError(t, dev.MemRelease(h))
+	h, err = dev.MemCreate(2 * granule)
+	require.NoError(t, err)
+
+	// Less than what is in use fails further calls only; more lets them through.
+	drv.SetCapacity(granule)
+	_, err = dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	drv.SetCapacity(5 * granule)
+	_, err = dev.MemCreate(granule)
+	require.NoError(t, err)
+	drv.SetCapacity(fault.Unlimited)
+	_, err = dev.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemRelease(h))
+
+	// With the last view the memory is gone.
+	require.NoError(t, dev.Close())
+	drv.SetCapacity(4 * granule)
+	dev, err = drv.Open(0)
+	require.NoError(t, err)
+	_, err = dev.MemCreate(4 * granule)
+	require.NoError(t, err)
+}
+
+// What the wrapped driver refuses to take or to give back is booked as before.
+func TestCapacityCountsWhatTheWrappedDriverDid(t *testing.T) {
+	inner := fault.Wrap(sim.New(sim.Config{}))
+	dev, err := fault.Wrap(inner, fault.WithCapacity(granule)).Open(0)
+	require.NoError(t, err)
+	require.NoError(t, inner.Add(fault.Rule{First: 1, Result: cudadrv.Unknown}))
+	_, err = dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	h, err := dev.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, inner.Add(fault.Rule{First: 1, Result: cudadrv.Unknown}))
+	require.ErrorIs(t, dev.MemRelease(h), cudadrv.Unknown)
+	_, err = dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	require.NoError(t, dev.MemRelease(h))
+	h, err = dev.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemRelease(h))
+	require.NoError(t, dev.Close())
+	require.Error(t, dev.Close())
+}
+
+func TestCapacityHoldsAmongGoroutines(t *testing.T) {
+	const capacity = 16
+	_, dev := open(t, fault.WithCapacity(capacity*granule))
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	got := 0
+	for range 8 {
+		all.Go(func() {
+			for range capacity {
+				if _, err := dev.MemCreate(granule); err == nil {
+					mu.Lock()
+					got++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, capacity, got)
+}
+
+func TestRulesMayChangeWhileCallsAreMade(t *testing.T) {
+	drv, dev := open(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 200 {
+				_, _ = dev.MemCreate(granule)
+			}
+		})
+	}
+	for range 100 {
+		assert.NoError(t, drv.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
+		drv.SetCapacity(granule)
+		drv.Clear()
+	}
+	all.Wait()
+	assert.EqualValues(t, 800, drv.Calls("cuMemCreate"))
+}
+
+func TestModelledTimePassesThrough(t *testing.T) {
+	inner := sim.New(sim.Config{})
+	dev, err := fault.Wrap(inner).Open(0)
+	require.NoError(t, err)
+	_, err = dev.MemCreate(granule)
+	require.NoError(t, err)
+	modelled, ok := dev.(cudadrv.Modelled)
+	require.True(t, ok)
+	assert.Equal(t, inner.Device(0).ModelledTime(), modelled.ModelledTime())
+
+	dev, err = fault.Wrap(unmodelled{inner}).Open(0)
+	require.NoError(t, err)
+	_, ok = dev.(cudadrv.Modelled)
+	assert.False(t, ok, "what is not modelled does not become so")
+}
+
+// unmodelled hides that a driver's devices are modelled.
+type unmodelled struct{ cudadrv.Driver }
+
+func (u unmodelled) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := u.Driver.Open(ordinal)
+	return struct{ cudadrv.Device }{dev}, err
+}

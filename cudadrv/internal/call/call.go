@@ -1,0 +1,86 @@
+// Package call numbers the driver calls behind cudadrv's methods, so that a driver or a wrapper can
+// keep a figure for each in an array, without a map and without allocating.
+package call
+
+// Call is one driver call. Its String is CUDA's name of the function, as in cudadrv.CallError.
+type Call uint8
+
+// The calls: those of cudadrv.Driver, then those of cudadrv.Device in the interface's order.
+const (
+	DeviceGetCount Call = iota
+	PrimaryCtxRetain
+	PrimaryCtxRelease
+	MemGetInfo
+	MemAlloc
+	MemFree
+	MemAddressReserve
+	MemAddressFree
+	MemCreate
+	MemRelease
+	MemMap
+	MemSetAccess
+	MemUnmap
+	StreamCreate
+	StreamDestroy
+	StreamQuery
+	StreamSynchronize
+	StreamWaitEvent
+	CtxSynchronize
+	EventCreate
+	EventDestroy
+	EventRecord
+	EventQuery
+	EventSynchronize
+	MemsetD8Async
+	MemcpyDtoDAsync
+
+	// Count is how many calls there are: the length of an array with one entry for each.
+	Count
+)
+
+var names = [Count]string{ //nolint:gochecknoglobals // a constant table
+	DeviceGetCount:    "cuDeviceGetCount",
+	PrimaryCtxRetain:  "cuDevicePrimaryCtxRetain",
+	PrimaryCtxRelease: "cuDevicePrimaryCtxRelease",
+	MemGetInfo:        "cuMemGetInfo",
+	MemAlloc:          "cuMemAlloc",
+	MemFree:           "cuMemFree",
+	MemAddressReserve: "cuMemAddressReserve",
+	MemAddressFree:    "cuMemAddressFree",
+	MemCreate:         "cuMemCreate",
+	MemRelease:        "cuMemRelease",
+	MemMap:            "cuMemMap",
+	MemSetAccess:      "cuMemSetAccess",
+	MemUnmap:          "cuMemUnmap",
+	StreamCreate:      "cuStreamCreate",
+	StreamDestroy:     "cuStreamDestroy",
+	StreamQuery:       "cuStreamQuery",
+	StreamSynchronize: "cuStreamSynchronize",
+	StreamWaitEvent:   "cuStreamWaitEvent",
+	CtxSynchronize:    "cuCtxSynchronize",
+	EventCreate:       "cuEventCreate",
+	EventDestroy:      "cuEventDestroy",
+	EventRecord:       "cuEventRecord",
+	EventQuery:        "cuEventQuery",
+	EventSynchronize:  "cuEventSynchronize",
+	MemsetD8Async:     "cuMemsetD8Async",
+	MemcpyDtoDAsync:   "cuMemcpyDtoDAsync",
+}
+
+// String is CUDA's name of the function.
+func (c Call) String() string {
+	if c < Count {
+		return names[c]
+	}
+	return "unknown call"
+}
+
+// Named finds a call by CUDA's name of the function.
+func Named(name string) (Call, bool) {
+	for i, n := range names {
+		if n == name {
+			return Call(i), true
+		}
+	}
+	return Count, false
+}

@@ -1,0 +1,122 @@
+package intercept_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+	"github.com/go-vram/vram/cudadrv/internal/intercept"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// recorder notes what the hook is told, and refuses one call.
+type recorder struct {
+	before, after []call.Call
+	marks         []int64
+	refuse        call.Call
+	err           error
+}
+
+func (r *recorder) Before(c call.Call) (int64, error) {
+	r.before = append(r.before, c)
+	if c == r.refuse {
+		return 0, r.err
+	}
+	return int64(len(r.before)), nil
+}
+
+func (r *recorder) After(c call.Call, mark int64) {
+	r.after = append(r.after, c)
+	r.marks = append(r.marks, mark)
+}
+
+// quiet is a hook that does nothing.
+type quiet struct{}
+
+func (quiet) Before(call.Call) (int64, error) { return 0, nil }
+func (quiet) After(call.Call, int64)          {}
+
+// wrapped is a driver whose devices are intercepted.
+type wrapped struct{ cudadrv.Driver }
+
+func (w wrapped) Open(ordinal int) (cudadrv.Device, error) {
+	inner, err := w.Driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	dev := intercept.Wrap(inner, quiet{})
+	return &dev, nil
+}
+
+func TestForwardingKeepsEveryPromise(t *testing.T) {
+	drivertest.Run(t, func(*testing.T) cudadrv.Driver { return wrapped{sim.New(sim.Config{})} })
+}
+
+// Every call tells its own name before and after, whether it works or not.
+func TestEveryCallTellsItsName(t *testing.T) {
+	drv := sim.New(sim.Config{})
+	inner, err := drv.Open(0)
+	require.NoError(t, err)
+	r := &recorder{refuse: call.Count}
+	dev := intercept.Wrap(inner, r)
+
+	calls := map[call.Call]func(){
+		call.MemGetInfo:        func() { _, _, _ = dev.MemGetInfo() },
+		call.MemAlloc:          func() { _, _ = dev.MemAlloc(1) },
+		call.MemFree:           func() { _ = dev.MemFree(1) },
+		call.MemAddressReserve: func() { _, _ = dev.MemAddressReserve(1) },
+		call.MemAddressFree:    func() { _ = dev.MemAddressFree(1, 1) },
+		call.MemCreate:         func() { _, _ = dev.MemCreate(1) },
+		call.MemRelease:        func() { _ = dev.MemRelease(1) },
+		call.MemMap:            func() { _ = dev.MemMap(1, 1, 1) },
+		call.MemSetAccess:      func() { _ = dev.MemSetAccess(1, 1) },
+		call.MemUnmap:          func() { _ = dev.MemUnmap(1, 1) },
+		call.StreamCreate:      func() { _, _ = dev.StreamCreate() },
+		call.StreamDestroy:     func() { _ = dev.StreamDestroy(1) },
+		call.StreamQuery:       func() { _, _ = dev.StreamQuery(1) },
+		call.StreamSynchronize: func() { _ = dev.StreamSynchronize(1) },
+		call.StreamWaitEvent:   func() { _ = dev.StreamWaitEvent(1, 1) },
+		call.CtxSynchronize:    func() { _ = dev.CtxSynchronize() },
+		call.EventCreate:       func() { _, _ = dev.EventCreate() },
+		call.EventDestroy:      func() { _ = dev.EventDestroy(1) },
+		call.EventRecord:       func() { _ = dev.EventRecord(1, 1) },
+		call.EventQuery:        func() { _, _ = dev.EventQuery(1) },
+		call.EventSynchronize:  func() { _ = dev.EventSynchronize(1) },
+		call.MemsetD8Async:     func() { _ = dev.MemsetD8Async(1, 1, 1, 1) },
+		call.MemcpyDtoDAsync:   func() { _ = dev.MemcpyDtoDAsync(1, 1, 1, 1) },
+	}
+	for c := call.MemGetInfo; c < call.Count; c++ {
+		*r = recorder{refuse: call.Count}
+		before := drv.Device(0).Counts()[c.String()]
+		require.Contains(t, calls, c)
+		calls[c]()
+		assert.Equal(t, []call.Call{c}, r.before)
+		assert.Equal(t, []call.Call{c}, r.after)
+		assert.Equal(t, []int64{1}, r.marks, "the mark of Before reaches After")
+		assert.Equal(t, before+1, drv.Device(0).Counts()[c.String()], "%v reaches the device as itself", c)
+	}
+}
+
+func TestARefusedCallIsNotMade(t *testing.T) {
+	drv := sim.New(sim.Config{})
+	inner, err := drv.Open(0)
+	require.NoError(t, err)
+	refusal := errors.New("refused")
+	r := &recorder{refuse: call.MemCreate, err: refusal}
+	dev := intercept.Wrap(inner, r)
+
+	h, err := dev.MemCreate(2 << 20)
+	assert.Same(t, refusal, err)
+	assert.Zero(t, h)
+	assert.Empty(t, r.after)
+	assert.Zero(t, drv.Device(0).Counts()["cuMemCreate"])
+
+	r.refuse = call.MemGetInfo
+	_, _, err = dev.MemGetInfo()
+	assert.Same(t, refusal, err)
+}

@@ -1,0 +1,72 @@
+package meter
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// counter is told of each call by the interceptor. The mark of a call is the clock when it began.
+type counter struct {
+	modelled cudadrv.Modelled // nil: the wall clock
+	epoch    time.Time        // the wall clock's zero
+
+	// attributed is the modelled time up to which every nanosecond has been given to a call, or was spent
+	// by others while no call of this meter was under way. It only grows.
+	attributed atomic.Int64
+	underWay   atomic.Int64 // calls between Before and After
+	figures    [call.Count]figures
+}
+
+// figures are those of one function. Functions share cache lines: a call costs a hundred times what
+// that can.
+type figures struct {
+	calls atomic.Uint64
+	nanos atomic.Int64
+}
+
+// clock is the time that calls are measured in.
+func (c *counter) clock() int64 {
+	if c.modelled != nil {
+		return int64(c.modelled.ModelledTime())
+	}
+	return int64(time.Since(c.epoch))
+}
+
+// Before notes when the call begins. What others spent before the first of several calls under way is
+// nobody's: the clock is read before the call counts as under way, so that nothing that a later call
+// spends is passed over.
+func (c *counter) Before(call.Call) (began int64, err error) {
+	began = c.clock()
+	if c.modelled != nil && c.underWay.Add(1) == 1 {
+		c.attribute(began)
+	}
+	return began, nil
+}
+
+// After books the call. Modelled time is attributed before the call counts as over.
+func (c *counter) After(function call.Call, began int64) {
+	f := &c.figures[function]
+	f.calls.Add(1)
+	if c.modelled == nil {
+		f.nanos.Add(c.clock() - began)
+		return
+	}
+	f.nanos.Add(c.attribute(c.clock()))
+	c.underWay.Add(-1)
+}
+
+// attribute moves the attributed time up to t and says by how much.
+func (c *counter) attribute(t int64) int64 {
+	for {
+		attributed := c.attributed.Load()
+		if t <= attributed {
+			return 0
+		}
+		if c.attributed.CompareAndSwap(attributed, t) {
+			return t - attributed
+		}
+	}
+}

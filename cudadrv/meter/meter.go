@@ -1,0 +1,71 @@
+package meter
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+	"github.com/go-vram/vram/cudadrv/internal/intercept"
+)
+
+// Device forwards to a device and counts. Make one with New.
+type Device struct {
+	intercept.Device
+	counter counter
+}
+
+var _ cudadrv.Device = (*Device)(nil)
+
+// New makes the meter of dev, at zero. It makes no call.
+func New(dev cudadrv.Device) *Device {
+	d := &Device{}
+	d.counter.modelled, _ = dev.(cudadrv.Modelled)
+	d.counter.epoch = time.Now()
+	d.Device = intercept.Wrap(dev, &d.counter)
+	return d
+}
+
+// CallStats are the figures of one function.
+type CallStats struct {
+	Func  string // CUDA's name
+	Calls uint64 // calls that have returned, failed ones included
+	Time  time.Duration
+}
+
+// Calls is how many calls have returned since New, failed ones included.
+func (d *Device) Calls() uint64 {
+	sum := uint64(0)
+	for i := range d.counter.figures {
+		sum += d.counter.figures[i].calls.Load()
+	}
+	return sum
+}
+
+// Time is the sum of the calls' time since New. Wall-clock time of calls at the same time adds up.
+func (d *Device) Time() time.Duration {
+	sum := int64(0)
+	for i := range d.counter.figures {
+		sum += d.counter.figures[i].nanos.Load()
+	}
+	return time.Duration(sum)
+}
+
+// Modelled reports whether the time is modelled.
+func (d *Device) Modelled() bool { return d.counter.modelled != nil }
+
+// ByCall are the figures by function, in the order of cudadrv's interface. Functions that were never
+// called are absent.
+//
+// A device's modelled time is one sum, from which calls get what is added while they run. Where calls
+// overlap, each nanosecond goes to one of them: the sum stays exact, the split need not. Calls past the
+// meter count only where they overlap one of its own.
+func (d *Device) ByCall() []CallStats {
+	all := make([]CallStats, 0, len(d.counter.figures))
+	for i := range d.counter.figures {
+		f := &d.counter.figures[i]
+		if calls := f.calls.Load(); calls > 0 {
+			all = append(all, CallStats{Func: call.Call(i).String(), Calls: calls, Time: time.Duration(f.nanos.Load())})
+		}
+	}
+	return all
+}

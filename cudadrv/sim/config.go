@@ -1,0 +1,77 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// DefaultTotalBytes is the physical memory of an H200 as its driver reports it.
+const DefaultTotalBytes int64 = 150_109_880_320
+
+// DefaultGranularityBytes is the handle and mapping step of every CUDA device so far.
+const DefaultGranularityBytes int64 = 2 << 20
+
+const (
+	// Plain addresses are multiples of 512 bytes, as cuMemAlloc's; a granule below that could not keep it.
+	leastGranularityBytes = 512
+	// Above 1 TiB a granule would leave fewer than a hundred places in the address space.
+	mostGranularityBytes = 1 << 40
+	// The ordinals of one process; more would only be a mistaken unit.
+	mostDevices = 1024
+)
+
+// Clock says what moves a device's virtual time.
+type Clock uint8
+
+const (
+	// Stepped time is moved by Advance, AdvanceTo and by calls that wait.
+	Stepped Clock = iota
+	// Running time is the wall clock since New; calls that wait sleep.
+	Running
+)
+
+// Config describes a simulated machine. The zero value is one idle H200 on a stepped clock.
+type Config struct {
+	// Devices is how many GPUs there are. 0: 1.
+	Devices int
+	// TotalBytes is the physical memory of each. 0: DefaultTotalBytes.
+	TotalBytes int64
+	// GranularityBytes is the least handle and mapping step, a power of two from 512 bytes to 1 TiB.
+	// 0: DefaultGranularityBytes.
+	GranularityBytes int64
+	// Clock moves the virtual time.
+	Clock Clock
+	// NoVirtualMemory takes the capability away: address space and handle calls are not supported.
+	NoVirtualMemory bool
+	// NoCosts makes every call free in modelled time. Work on streams keeps its duration.
+	NoCosts bool
+	// ReuseStreamIDs gives the id of the stream destroyed last to the next new stream, as a driver does
+	// that reuses its memory. Otherwise an id names one stream for ever.
+	ReuseStreamIDs bool
+}
+
+// complete fills in the defaults and says what cannot be.
+func (c Config) complete() (Config, error) {
+	if c.Devices == 0 {
+		c.Devices = 1
+	}
+	if c.TotalBytes == 0 {
+		c.TotalBytes = DefaultTotalBytes
+	}
+	if c.GranularityBytes == 0 {
+		c.GranularityBytes = DefaultGranularityBytes
+	}
+	switch g := c.GranularityBytes; {
+	case c.Devices < 0 || c.Devices > mostDevices:
+		return Config{}, fmt.Errorf("%w: sim: %d devices, want 1 to %d", cudadrv.ErrNoDriver, c.Devices, mostDevices)
+	case c.TotalBytes < 0:
+		return Config{}, fmt.Errorf("%w: sim: total memory of %d bytes", cudadrv.ErrNoDriver, c.TotalBytes)
+	case g < leastGranularityBytes || g > mostGranularityBytes || g&(g-1) != 0:
+		return Config{}, fmt.Errorf("%w: sim: granularity of %d bytes, want a power of two from %d to %d",
+			cudadrv.ErrNoDriver, g, leastGranularityBytes, int64(mostGranularityBytes))
+	case c.Clock > Running:
+		return Config{}, fmt.Errorf("%w: sim: unknown clock %d", cudadrv.ErrNoDriver, c.Clock)
+	}
+	return c, nil
+}

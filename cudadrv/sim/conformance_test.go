@@ -1,0 +1,33 @@
+package sim_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	for name, config := range map[string]sim.Config{
+		"zero":              {},
+		"running":           {Clock: sim.Running},
+		"no virtual memory": {NoVirtualMemory: true},
+		"small granules":    {GranularityBytes: 64 << 10, TotalBytes: 1 << 30},
+		"no costs":          {NoCosts: true, ReuseStreamIDs: true, Devices: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
+				t.Helper()
+				drv := sim.New(config)
+				t.Cleanup(func() { require.NoError(t, drv.Device(0).Audit()) })
+				return drv
+			})
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// The costs are medians measured on an NVIDIA H200 with driver 580.159 (CUDA 13.0), warm, device
+// idle, from Go without cgo. Costs that depend on bytes are interpolated between the sizes measured.
+
+// point is a measured cost at a size.
+type point struct {
+	bytes int64
+	cost  time.Duration
+}
+
+// curve is a cost by size, points in ascending order of bytes. An empty curve is free.
+type curve []point
+
+// at interpolates between the two points around bytes. Below the first point the cost is the first
+// one's; above the last it goes on with the last slope.
+func (c curve) at(bytes int64) time.Duration {
+	switch {
+	case len(c) == 0:
+		return 0
+	case len(c) == 1 || bytes <= c[0].bytes:
+		return c[0].cost
+	}
+	i := 1
+	for i < len(c)-1 && bytes > c[i].bytes {
+		i++
+	}
+	low, high := c[i-1], c[i]
+	slope := float64(high.cost-low.cost) / float64(high.bytes-low.bytes)
+	return low.cost + time.Duration(slope*float64(bytes-low.bytes))
+}
+
+const (
+	kib int64 = 1 << 10
+	mib int64 = 1 << 20
+	gib int64 = 1 << 30
+	tib int64 = 1 << 40
+)
+
+// callCosts is the cost of each call by the bytes it names. The exceptions cuMemSetAccess and
+// cuMemUnmap have here what each call costs, and below what each handle in the range adds.
+// Waiting for the device, as cuMemFree does, is time of the device's clock and no cost.
+var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
+	call.PrimaryCtxRetain: {{0, 103_961 * time.Microsecond}}, // the first Open; further ones are free
+
+	call.MemGetInfo: {{0, 3366}},
+	call.MemAlloc: { // one block at a time
+		{256, 25_900},
+		{64 * kib, 25_700},
+		{2 * mib, 24_800},
+		{20 * mib, 29_100},
+		{256 * mib, 43_800},
+		{gib, 71_500},
+		{8 * gib, 406_800},
+	},
+	call.MemFree: {
+		{256, 23_100},
+		{64 * kib, 22_900},
+		{2 * mib, 22_300},
+		{20 * mib, 26_500},
+		{256 * mib, 80_300},
+		{gib, 242_000},
+		{8 * gib, 1_798_600},
+	},
+
+	call.MemAddressReserve: {{0, 1334}}, // 64 MiB to 16 TiB without a trend
+	call.MemAddressFree:    {{64 * mib, 1146}, {64 * gib, 1242}, {tib, 2231}, {16 * tib, 2494}},
+	call.MemCreate:         {{2 * mib, 5614}, {32 * mib, 6015}, {256 * mib, 9619}, {gib, 17_400}},
+	call.MemRelease:        {{2 * mib, 6967}, {32 * mib, 12_600}, {256 * mib, 53_500}, {gib, 196_900}},
+	call.MemMap:            {{2 * mib, 549}, {32 * mib, 526}, {256 * mib, 546}, {gib, 678}},
+	call.MemSetAccess:      {{0, 12_000}}, // one handle costs 28.3 us, 32 side by side 522.1 us
+	call.MemUnmap:          {{0, 7_000}},  // one handle costs 18.4 us, 32 side by side 359.2 us
+
+	call.StreamCreate:      {{0, 1451}},
+	call.StreamDestroy:     {{0, 923}},
+	call.StreamQuery:       {{0, 201}},
+	call.StreamSynchronize: {{0, 228}},
+	call.StreamWaitEvent:   {{0, 169}},
+	call.CtxSynchronize:    {{0, 228}}, // not measured; as cuStreamSynchronize
+	call.EventCreate:       {{0, 184}}, // timing disabled, as all of these
+	call.EventDestroy:      {{0, 149}},
+	call.EventRecord:       {{0, 192}},
+	call.EventQuery:        {{0, 200}},
+	call.EventSynchronize:  {{0, 200}}, // not measured; as cuEventQuery
+
+	// What the submission costs; the work itself takes device time.
+	call.MemsetD8Async:   {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}},
+	call.MemcpyDtoDAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // not measured; as memset
+}
+
+// What each handle in the range adds to cuMemSetAccess and cuMemUnmap, by the handle's bytes. At 2
+// and 32 MiB it is the whole call over 32 handles without the share above, by 32; at 256 MiB and 1
+// GiB the whole call over one handle without that share.
+var (
+	accessHandleCost = curve{ //nolint:gochecknoglobals // a constant table
+		{2 * mib, 15_940}, {32 * mib, 17_020}, {256 * mib, 17_900}, {gib, 39_200},
+	}
+	unmapHandleCost = curve{ //nolint:gochecknoglobals // a constant table
+		{2 * mib, 11_010}, {32 * mib, 11_400}, {256 * mib, 11_400}, {gib, 20_100},
+	}
+)
+
+// Device time of a memset or copy: a start of 5 us (a 4 KiB memset is waited for 4.9 us), then bytes
+// at the rate of a 1 GiB memset (261 us) and of copies between buffers (2130 GB/s).
+const (
+	workLatency        = 5 * time.Microsecond
+	memsetBytesPerNano = 4150
+	memcpyBytesPerNano = 2130
+)
+
+// memsetTime is how long the device takes to fill bytes.
+func memsetTime(bytes int64) time.Duration {
+	return workLatency + time.Duration(bytes/memsetBytesPerNano)
+}
+
+// memcpyTime is how long the device takes to copy bytes within its memory.
+func memcpyTime(bytes int64) time.Duration {
+	return workLatency + time.Duration(bytes/memcpyBytesPerNano)
+}

@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+var (
+	_ cudadrv.Driver   = (*Driver)(nil)
+	_ cudadrv.Device   = (*Device)(nil)
+	_ cudadrv.Modelled = (*Device)(nil)
+)
+
+// Device is a view of a simulated GPU: cudadrv.Device's calls, and beside them what a test or a
+// program needs to watch and steer it. It is safe for concurrent use.
+type Device struct {
+	gpu    *gpu
+	opened bool // made by Open; written once
+	closed bool // under gpu.mu
+}
+
+// enter counts a call and says whether it can be made. It runs under the gpu's mutex.
+func (d *Device) enter(c call.Call) error {
+	d.gpu.counts[c].Add(1)
+	if d.closed || d.gpu.opens == 0 {
+		return fail(c, cudadrv.InvalidContext, "the device is not open")
+	}
+	return nil
+}
+
+// enterVirtual is enter for the address space and handle calls.
+func (d *Device) enterVirtual(c call.Call) error {
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	if d.gpu.driver.config.NoVirtualMemory {
+		return fail(c, cudadrv.NotSupported, "the device has no virtual memory management")
+	}
+	return nil
+}
+
+// Info describes the simulated GPU.
+func (d *Device) Info() cudadrv.Info { return d.gpu.info }
+
+// Close gives this view back; further calls on it fail with CUDA_ERROR_INVALID_CONTEXT. With the last
+// opened view all memory, streams and events of the GPU are gone.
+func (d *Device) Close() error {
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(call.PrimaryCtxRelease); err != nil {
+		return err
+	}
+	if !d.opened {
+		return fail(call.PrimaryCtxRelease, cudadrv.InvalidContext, "this view was not opened")
+	}
+	d.closed = true
+	g.opens--
+	if g.opens == 0 {
+		g.forget()
+	}
+	return nil
+}
+
+// ModelledTime is the sum of the modelled cost of all successful calls on the GPU, through whatever
+// view. It takes no lock.
+func (d *Device) ModelledTime() time.Duration { return time.Duration(d.gpu.modelled.Load()) }
+
+// Counts are the calls on the GPU so far, failed ones included, by CUDA's name. Calls that were never
+// made are absent.
+func (d *Device) Counts() map[string]uint64 {
+	counts := make(map[string]uint64)
+	for c := range call.Count {
+		if n := d.gpu.counts[c].Load(); n > 0 {
+			counts[c.String()] = n
+		}
+	}
+	return counts
+}
+
+// SetCapacity changes how much physical memory there is for use, as when another process takes or
+// returns some. Below what is in use it only makes further allocations fail; a negative one is 0.
+func (d *Device) SetCapacity(bytes int64) {
+	d.gpu.mu.Lock()
+	defer d.gpu.mu.Unlock()
+	d.gpu.capacityBytes = max(bytes, 0)
+}

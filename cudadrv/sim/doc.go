@@ -1,0 +1,45 @@
+// Package sim is a simulated GPU driver in pure Go: address space, capacity, virtual memory
+// management, plain allocations, streams and events on virtual time, and a cost for each call as
+// measured on an H200. It holds no bytes: an address of the simulator is a number, and memory is
+// what the books say.
+//
+// # Words
+//
+// A Driver is a world of its own: devices of different Drivers share nothing, devices of one Driver
+// share one address space. A Device is a view of a simulated GPU: Driver.Open gives one that counts
+// as opened, Driver.Device one for tests and programs that watch or steer the GPU from beside. What
+// was allocated through one view is there in all, as in a primary context, until the last opened
+// view is closed.
+//
+// Device time is virtual. On the Stepped clock it stands still until Advance or AdvanceTo move it, or
+// a call that waits (MemFree and the synchronising calls) moves it to the end of what it waits for. On
+// the Running clock it is the wall clock since New, and a call that waits sleeps.
+//
+// Modelled time is a different thing: the sum of what the calls themselves would have cost the host
+// on real hardware. It is neither slept nor added to the device's clock.
+//
+// # Order of work
+//
+// A stream is a queue: work starts once the work before it has finished, and not before now. Streams
+// made by StreamCreate are non-blocking, so they and the legacy default stream 0 do not wait for one
+// another; only events order them. An event captures the end of what its stream had when it was
+// recorded. Work of a destroyed stream still runs to its end.
+//
+// # Where it says more than hardware does
+//
+// The results are those of a real driver (580, CUDA 13.0 on an H200), save where that driver is silent or crashes:
+//   - MemUnmap over a range with holes fails here with CUDA_ERROR_NOT_MAPPED; hardware unmaps what is there.
+//   - MemMap past the end of a reservation fails here at once; hardware rounds reservations up.
+//   - MemMap over a mapping is CUDA_ERROR_ALREADY_MAPPED here and CUDA_ERROR_INVALID_VALUE there.
+//   - A memset or copy outside accessible memory is CUDA_ERROR_ILLEGAL_ADDRESS here and
+//     CUDA_ERROR_INVALID_VALUE there; here an overrun by one byte is seen, and no failure is sticky.
+//   - A destroyed stream or event is CUDA_ERROR_INVALID_HANDLE here; there its use is undefined.
+//
+// One granule of address space after each reservation and plain allocation stays empty, so that an
+// overrun never meets a neighbour.
+//
+// # Concurrency properties
+//
+// All methods may be called from any goroutine. Each simulated GPU has one mutex; calls on one GPU
+// happen one after the other, in the order in which they get it. No goroutine is ever started.
+package sim

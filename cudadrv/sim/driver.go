@@ -1,0 +1,75 @@
+package sim
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Ids of different kinds never meet, so that one passed for another is caught.
+const (
+	firstHandle uint64 = 1 << 40
+	firstStream uint64 = 2 << 40
+	firstEvent  uint64 = 3 << 40
+)
+
+// Driver is a simulated driver and its devices. It is safe for concurrent use.
+type Driver struct {
+	config Config
+	err    error // what is wrong with the Config
+	gpus   []*gpu
+	views  []*Device // what Device returns
+
+	space   space
+	handles atomic.Uint64 // ids given out so far, by kind
+	streams atomic.Uint64
+	events  atomic.Uint64
+}
+
+// New makes a simulated machine and touches nothing else. A Config that cannot be makes DeviceCount and
+// Open fail with an error that wraps cudadrv.ErrNoDriver and says why.
+func New(config Config) *Driver {
+	d := &Driver{}
+	d.config, d.err = config.complete()
+	if d.err != nil {
+		return d
+	}
+	d.space.init(d.config.GranularityBytes)
+	for ordinal := range d.config.Devices {
+		g := newGPU(d, ordinal)
+		d.gpus = append(d.gpus, g)
+		d.views = append(d.views, &Device{gpu: g})
+	}
+	return d
+}
+
+// Name is "sim".
+func (d *Driver) Name() string { return "sim" }
+
+// DeviceCount is Config.Devices.
+func (d *Driver) DeviceCount() (int, error) { return len(d.gpus), d.err }
+
+// Open gives a view of the device that counts as opened until its Close. The result is a *Device.
+func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	if ordinal < 0 || ordinal >= len(d.gpus) {
+		return nil, fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, &cudadrv.CallError{
+			Func: "cuDeviceGet", Result: cudadrv.InvalidDevice,
+			Detail: fmt.Sprintf("ordinal %d of %d", ordinal, len(d.gpus)),
+		})
+	}
+	return d.gpus[ordinal].open(), nil
+}
+
+// Device gives a view of the simulated GPU to watch and steer it, also before Open and after the last
+// Close. It does not count as opened, so its driver calls work only while another view is open. It is
+// nil where there is no device with that ordinal.
+func (d *Driver) Device(ordinal int) *Device {
+	if ordinal < 0 || ordinal >= len(d.views) {
+		return nil
+	}
+	return d.views[ordinal]
+}

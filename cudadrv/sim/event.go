@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// event is the time at which what it captured last has finished; 0 while it was never recorded, which
+// is a time that has always passed.
+type event struct {
+	passes time.Duration
+}
+
+func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
+	ev, ok := g.events[e]
+	if !ok {
+		return nil, fail(c, cudadrv.InvalidHandle, "no event %#x", e)
+	}
+	return ev, nil
+}
+
+// EventCreate makes an event. Its id is never used again.
+func (d *Device) EventCreate() (cudadrv.Event, error) {
+	const c = call.EventCreate
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return 0, err
+	}
+	id := cudadrv.Event(firstEvent + g.driver.events.Add(1))
+	g.events[id] = &event{}
+	g.charge(c, 0)
+	return id, nil
+}
+
+// EventDestroy ends the name e. Streams that were told to wait for it still do.
+func (d *Device) EventDestroy(e cudadrv.Event) error {
+	const c = call.EventDestroy
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	if _, err := g.eventNamed(c, e); err != nil {
+		return err
+	}
+	delete(g.events, e)
+	g.charge(c, 0)
+	return nil
+}
+
+// EventRecord captures the end of the work that s has now, in place of what e captured before.
+func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
+	const c = call.EventRecord
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	ev, err := g.eventNamed(c, e)
+	if err != nil {
+		return err
+	}
+	st, err := g.streamNamed(c, s)
+	if err != nil {
+		return err
+	}
+	ev.passes = st.drained
+	g.charge(c, 0)
+	return nil
+}
+
+// EventQuery reports whether what e captured last has finished.
+func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
+	const c = call.EventQuery
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return false, err
+	}
+	ev, err := g.eventNamed(c, e)
+	if err != nil {
+		return false, err
+	}
+	g.charge(c, 0)
+	return ev.passes <= g.time(), nil
+}
+
+// EventSynchronize waits for what e captured last.
+func (d *Device) EventSynchronize(e cudadrv.Event) error {
+	const c = call.EventSynchronize
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	ev, err := g.eventNamed(c, e)
+	if err != nil {
+		return err
+	}
+	g.charge(c, 0)
+	g.wait(ev.passes)
+	return nil
+}

@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// gpu is the state that all views of one simulated GPU share.
+type gpu struct {
+	driver *Driver
+	info   cudadrv.Info
+	epoch  time.Time // the running clock's zero
+
+	modelled atomic.Int64              // ns, written under mu, read without
+	counts   [call.Count]atomic.Uint64 // likewise
+
+	mu            sync.Mutex // guards what follows
+	opens         int
+	capacityBytes int64
+	usedBytes     int64 // physical: plain allocations, and handles that are unreleased or mapped
+
+	regions  byAddress[*region]  // reservations and plain allocations
+	mappings byAddress[*mapping] // each in one reservation
+	handles  map[cudadrv.Handle]*handle
+
+	now        time.Duration // the stepped clock
+	drained    time.Duration // when all work queued so far has finished
+	streams    map[cudadrv.Stream]*stream
+	freeStream []cudadrv.Stream // destroyed ids, with Config.ReuseStreamIDs
+	events     map[cudadrv.Event]*event
+}
+
+func newGPU(d *Driver, ordinal int) *gpu {
+	g := &gpu{
+		driver: d,
+		info: cudadrv.Info{
+			Driver:           d.Name(),
+			Name:             "simulated GPU",
+			Ordinal:          ordinal,
+			DriverVersion:    13000,
+			TotalBytes:       d.config.TotalBytes,
+			GranularityBytes: d.config.GranularityBytes,
+			Capabilities:     cudadrv.VirtualMemory,
+		},
+		epoch:         time.Now(),
+		capacityBytes: d.config.TotalBytes,
+	}
+	if d.config.NoVirtualMemory {
+		g.info.GranularityBytes = 0
+		g.info.Capabilities = 0
+	}
+	g.forget()
+	return g
+}
+
+// open makes a view that counts as opened.
+func (g *gpu) open() *Device {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.counts[call.PrimaryCtxRetain].Add(1)
+	if g.opens == 0 { // later ones only count references
+		g.charge(call.PrimaryCtxRetain, 0)
+	}
+	g.opens++
+	return &Device{gpu: g, opened: true}
+}
+
+// forget drops memory, streams and events. Time, counts, costs and capacity go on.
+func (g *gpu) forget() {
+	for p, r := range g.regions.from(0) {
+		g.driver.space.give(p, r.spanBytes)
+	}
+	g.usedBytes = 0
+	g.regions = byAddress[*region]{}
+	g.mappings = byAddress[*mapping]{}
+	g.handles = map[cudadrv.Handle]*handle{}
+	g.streams = map[cudadrv.Stream]*stream{0: {}}
+	g.freeStream = nil
+	g.events = map[cudadrv.Event]*event{}
+	g.drained = 0
+}
+
+// charge adds the modelled cost of a call that succeeded. Failed calls cost nothing: nobody measured
+// them.
+func (g *gpu) charge(c call.Call, bytes int64) {
+	g.chargeTime(callCosts[c].at(bytes))
+}
+
+func (g *gpu) chargeTime(cost time.Duration) {
+	if !g.driver.config.NoCosts {
+		g.modelled.Add(int64(cost))
+	}
+}
+
+// take books physical memory, or says that there is too little.
+func (g *gpu) take(c call.Call, bytes int64) error {
+	if bytes > g.capacityBytes-g.usedBytes {
+		return fail(c, cudadrv.OutOfMemory, "%d bytes wanted, %d of %d in use", bytes, g.usedBytes, g.capacityBytes)
+	}
+	g.usedBytes += bytes
+	return nil
+}
+
+// granuleBytes is the step of the books also where the device has no virtual memory calls.
+func (g *gpu) granuleBytes() int64 { return g.driver.config.GranularityBytes }
+
+// fail makes the error of a call.
+func fail(c call.Call, r cudadrv.Result, format string, args ...any) error {
+	return &cudadrv.CallError{Func: c.String(), Result: r, Detail: fmt.Sprintf(format, args...)}
+}

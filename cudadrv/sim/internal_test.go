@@ -1,0 +1,250 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+func TestByAddressAgainstAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m byAddress[int]
+		dumb := map[cudadrv.Ptr]int{}
+		// Enough at the start for several chunks, upwards, downwards or mixed.
+		key := cudadrv.Ptr(1 << 20)
+		step := rapid.SampledFrom([]cudadrv.Ptr{4, ^cudadrv.Ptr(3), 7919 * 4}).Draw(t, "step")
+		for i := range rapid.IntRange(0, 4*chunkEntries).Draw(t, "count") {
+			m.put(key, i)
+			dumb[key] = i
+			key += step
+		}
+		near := func() cudadrv.Ptr {
+			if keys := slices.Sorted(maps.Keys(dumb)); len(keys) > 0 && rapid.Bool().Draw(t, "near") {
+				return rapid.SampledFrom(keys).Draw(t, "key") + rapid.SampledFrom([]cudadrv.Ptr{0, 1, ^cudadrv.Ptr(0)}).Draw(t, "off")
+			}
+			return cudadrv.Ptr(rapid.Uint64().Draw(t, "wild"))
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(*rapid.T) {
+				p := near()
+				if _, there := dumb[p]; !there {
+					m.put(p, len(dumb))
+					dumb[p] = len(dumb)
+				}
+			},
+			"drop": func(*rapid.T) {
+				p := near()
+				m.drop(p)
+				delete(dumb, p)
+			},
+			"drop many": func(*rapid.T) {
+				keys := slices.Sorted(maps.Keys(dumb))
+				for _, k := range keys[len(keys)/4 : len(keys)/2] {
+					m.drop(k)
+					delete(dumb, k)
+				}
+			},
+			"floor": func(t *rapid.T) {
+				p := near()
+				want, found := cudadrv.Ptr(0), false
+				for k := range dumb {
+					if k <= p && (!found || k > want) {
+						want, found = k, true
+					}
+				}
+				k, v, ok := m.floor(p)
+				require.Equal(t, found, ok)
+				require.Equal(t, want, k)
+				require.Equal(t, dumb[want], v)
+				v, ok = m.at(p)
+				at, there := dumb[p]
+				require.Equal(t, there, ok)
+				require.Equal(t, at, v)
+			},
+			"walk": func(t *rapid.T) {
+				p := near()
+				var got []cudadrv.Ptr
+				for k, v := range m.from(p) {
+					require.Equal(t, dumb[k], v)
+					got = append(got, k)
+				}
+				want := slices.DeleteFunc(slices.Sorted(maps.Keys(dumb)), func(k cudadrv.Ptr) bool { return k < p })
+				require.Equal(t, len(want), len(got))
+				require.True(t, slices.Equal(want, got))
+			},
+			"": func(t *rapid.T) {
+				require.NoError(t, m.check())
+				require.Equal(t, len(dumb), m.count)
+			},
+		})
+	})
+}
+
+func TestSpaceNeverGivesAnAddressTwice(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type span struct {
+			p     cudadrv.Ptr
+			bytes int64
+		}
+		var s space
+		s.init(1 << 30)
+		var live []span
+		t.Repeat(map[string]func(*rapid.T){
+			"take": func(t *rapid.T) {
+				// Up to a third of the space, so that it runs out and free ranges must be merged and split.
+				bytes := rapid.Int64Range(1, 1<<rapid.IntRange(20, 45).Draw(t, "magnitude")).Draw(t, "bytes")
+				p, spanBytes, ok := s.take(bytes)
+				if !ok {
+					sum := int64(spaceBase)
+					for _, l := range live {
+						sum += l.bytes
+					}
+					require.Greater(t, sum+spanBytes*int64(len(live)+1), int64(spaceEnd), "no room, and yet there is")
+					return
+				}
+				require.Greater(t, spanBytes, bytes, "an empty granule behind")
+				require.Zero(t, int64(p)%(1<<30))
+				require.GreaterOrEqual(t, int64(p), int64(spaceBase))
+				require.LessOrEqual(t, int64(p)+spanBytes, int64(spaceEnd))
+				for _, l := range live {
+					require.True(t, p >= l.p+cudadrv.Ptr(l.bytes) || l.p >= p+cudadrv.Ptr(spanBytes), "given twice")
+				}
+				live = append(live, span{p, spanBytes})
+			},
+			"give": func(t *rapid.T) {
+				if len(live) == 0 {
+					return
+				}
+				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+				s.give(live[i].p, live[i].bytes)
+				live = slices.Delete(live, i, i+1)
+			},
+		})
+		for _, l := range live {
+			s.give(l.p, l.bytes)
+		}
+		_, _, ok := s.take(spaceEnd - 1<<36)
+		assert.True(t, ok, "all given back is one range again")
+	})
+}
+
+func TestSpaceIsMergedAndSplitWhenItRunsOut(t *testing.T) {
+	var s space
+	s.init(1 << 30)
+	var starts []cudadrv.Ptr
+	for {
+		p, spanBytes, ok := s.take(1 << 40)
+		if !ok {
+			break
+		}
+		require.Equal(t, int64(1<<40+1<<30), spanBytes)
+		starts = append(starts, p)
+	}
+	const span = 1<<40 + 1<<30
+	for ok := true; ok; { // what is left at the end
+		_, _, ok = s.take(1 << 30)
+	}
+
+	// Three neighbours in the middle become one range, of which a smaller one is cut off.
+	for _, i := range []int{7, 5, 6} {
+		s.give(starts[i], span)
+	}
+	p, _, ok := s.take(3*span - 4<<30)
+	require.True(t, ok)
+	assert.Equal(t, starts[5], p)
+	rest, _, ok := s.take(1 << 30)
+	require.True(t, ok)
+	assert.Equal(t, starts[5]+3*span-3<<30, rest)
+	_, _, ok = s.take(1 << 40)
+	assert.False(t, ok)
+	s.give(starts[20], span)
+	_, _, ok = s.take(1 << 39)
+	assert.True(t, ok, "split without merging")
+}
+
+func TestByAddressSplitsFullChunks(t *testing.T) {
+	for _, place := range []cudadrv.Ptr{0, 10, 2*chunkEntries - 10, 2*chunkEntries + 4} { // of the key that is one too many
+		var m byAddress[int]
+		for i := range 2 * chunkEntries {
+			m.put(cudadrv.Ptr(2*i+1), i)
+		}
+		require.Len(t, m.chunks, 2, "filled upwards, chunks are full")
+		m.put(place, -1)
+		require.NoError(t, m.check())
+		v, ok := m.at(place)
+		assert.True(t, ok)
+		assert.Equal(t, -1, v)
+	}
+}
+
+func TestAddressesAreUsedAgain(t *testing.T) {
+	var s space
+	s.init(2 << 20)
+	p, spanBytes, _ := s.take(5)
+	s.give(p, spanBytes)
+	again, _, _ := s.take(7)
+	assert.Equal(t, p, again)
+}
+
+// The audit finds whatever is broken in the books.
+func TestAuditFindsWhatDoesNotAddUp(t *testing.T) {
+	const granule = DefaultGranularityBytes
+	for name, breakIt := range map[string]func(g *gpu, m *mapping, r *region){
+		"bytes":            func(g *gpu, _ *mapping, _ *region) { g.usedBytes++ },
+		"handle's count":   func(_ *gpu, m *mapping, _ *region) { m.handle.mapped++ },
+		"region's count":   func(_ *gpu, _ *mapping, r *region) { r.mapped-- },
+		"handle's name":    func(_ *gpu, m *mapping, _ *region) { m.handle.id++ },
+		"released":         func(_ *gpu, m *mapping, _ *region) { m.handle.released = true },
+		"lost mapping":     func(g *gpu, m *mapping, _ *region) { g.mappings.drop(m.start) },
+		"lost reservation": func(g *gpu, _ *mapping, r *region) { g.regions.drop(r.start) },
+		"moved mapping":    func(_ *gpu, m *mapping, _ *region) { m.start += 512 },
+		"short region":     func(_ *gpu, _ *mapping, r *region) { r.bytes = granule },
+		"overlap":          func(_ *gpu, m *mapping, _ *region) { m.handle.bytes *= 2 },
+		"region's start":   func(_ *gpu, _ *mapping, r *region) { r.start += 512 },
+		"region's span":    func(_ *gpu, _ *mapping, r *region) { r.spanBytes = 0 },
+		"queue":            func(g *gpu, _ *mapping, _ *region) { g.streams[0].drained = 1 },
+		"order of keys":    func(g *gpu, _ *mapping, _ *region) { slices.Reverse(g.mappings.chunks[0].keys) },
+		"count of keys":    func(g *gpu, _ *mapping, _ *region) { g.regions.count++ },
+		"values of keys":   func(g *gpu, _ *mapping, _ *region) { g.regions.chunks[0].values = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			drv := New(Config{})
+			_, err := drv.Open(0)
+			require.NoError(t, err)
+			dev := drv.Device(0)
+			p, err := dev.MemAddressReserve(2 * granule)
+			require.NoError(t, err)
+			for i := range int64(2) {
+				h, err := dev.MemCreate(granule)
+				require.NoError(t, err)
+				require.NoError(t, dev.MemMap(p+cudadrv.Ptr(i*granule), granule, h))
+			}
+			require.NoError(t, dev.Audit())
+			m, ok := dev.gpu.mappings.at(p)
+			require.True(t, ok)
+			breakIt(dev.gpu, m, m.region)
+			require.Error(t, dev.Audit())
+		})
+	}
+}
+
+func TestCostsGrowWithBytesAndNeverTurnNegative(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		less := rapid.Int64Range(0, 1<<45).Draw(t, "less")
+		more := rapid.Int64Range(less, 1<<45).Draw(t, "more")
+		for _, c := range [...]curve{accessHandleCost, unmapHandleCost, callCosts[call.MemCreate], callCosts[call.MemRelease]} {
+			assert.Positive(t, c.at(less))
+			assert.LessOrEqual(t, c.at(less), c.at(more))
+		}
+		for _, c := range callCosts {
+			assert.GreaterOrEqual(t, int64(c.at(less)), int64(0))
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// plainStepBytes is the step of cuMemAlloc below a granule; its addresses are multiples of it.
+const plainStepBytes = 512
+
+// MemGetInfo says what is free of the capacity. The total is Info.TotalBytes, or more where SetCapacity
+// gave more.
+func (d *Device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
+	const c = call.MemGetInfo
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return 0, 0, err
+	}
+	g.charge(c, 0)
+	return max(g.capacityBytes-g.usedBytes, 0), max(g.info.TotalBytes, g.capacityBytes), nil
+}
+
+// MemAlloc takes address space and memory in one. Memory is taken in steps of 512 bytes below a
+// granule and in whole granules above.
+func (d *Device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
+	const c = call.MemAlloc
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return 0, err
+	}
+	switch {
+	case bytes <= 0:
+		return 0, fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
+	case bytes > spaceEnd:
+		return 0, fail(c, cudadrv.OutOfMemory, "%d bytes are more than the address space", bytes)
+	}
+	physicalBytes := roundUp(bytes, plainStepBytes)
+	if bytes > g.granuleBytes() {
+		physicalBytes = roundUp(bytes, g.granuleBytes())
+	}
+	if err := g.take(c, physicalBytes); err != nil {
+		return 0, err
+	}
+	p, spanBytes, ok := g.driver.space.take(bytes)
+	if !ok {
+		g.usedBytes -= physicalBytes
+		return 0, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
+	}
+	g.regions.put(p, &region{start: p, bytes: bytes, spanBytes: spanBytes, physicalBytes: physicalBytes})
+	g.charge(c, bytes)
+	return p, nil
+}
+
+// MemFree waits for all work queued on the device and gives a plain allocation back. Address 0 is no
+// mistake and does nothing.
+func (d *Device) MemFree(p cudadrv.Ptr) error {
+	const c = call.MemFree
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	if p == 0 {
+		return nil
+	}
+	r, err := g.plainAt(c, p)
+	if err != nil {
+		return err
+	}
+	g.wait(g.drained)
+	if now, ok := g.regions.at(p); !ok || now != r { // somebody else freed it while the running clock ran
+		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed meanwhile", p)
+	}
+	g.regions.drop(p)
+	g.driver.space.give(p, r.spanBytes)
+	g.usedBytes -= r.physicalBytes
+	g.charge(c, r.bytes)
+	return nil
+}
+
+// plainAt finds the plain allocation that begins at p.
+func (g *gpu) plainAt(c call.Call, p cudadrv.Ptr) (*region, error) {
+	if r, ok := g.regions.at(p); ok && r.plain() {
+		return r, nil
+	}
+	return nil, fail(c, cudadrv.InvalidValue, "no allocation begins at %#x", p)
+}

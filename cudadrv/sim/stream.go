@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// stream is a queue of work, as the one figure that decides everything: when it will be empty.
+type stream struct {
+	drained time.Duration
+}
+
+// streamNamed finds a stream; 0 is the legacy default stream, which is always there.
+func (g *gpu) streamNamed(c call.Call, s cudadrv.Stream) (*stream, error) {
+	st, ok := g.streams[s]
+	if !ok {
+		return nil, fail(c, cudadrv.InvalidHandle, "no stream %#x", s)
+	}
+	return st, nil
+}
+
+// enqueue puts work behind what the stream has.
+func (g *gpu) enqueue(st *stream, d time.Duration) {
+	st.drained = later(max(st.drained, g.time()), d)
+	g.drained = max(g.drained, st.drained)
+}
+
+// StreamCreate makes a non-blocking stream.
+func (d *Device) StreamCreate() (cudadrv.Stream, error) {
+	const c = call.StreamCreate
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return 0, err
+	}
+	var id cudadrv.Stream
+	if last := len(g.freeStream) - 1; last >= 0 {
+		id, g.freeStream = g.freeStream[last], g.freeStream[:last]
+	} else {
+		id = cudadrv.Stream(firstStream + g.driver.streams.Add(1))
+	}
+	g.streams[id] = &stream{}
+	g.charge(c, 0)
+	return id, nil
+}
+
+// StreamDestroy ends the name s and waits for nothing: work that the stream has still runs.
+func (d *Device) StreamDestroy(s cudadrv.Stream) error {
+	const c = call.StreamDestroy
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	if s == 0 {
+		return fail(c, cudadrv.InvalidHandle, "the default stream cannot be destroyed")
+	}
+	if _, err := g.streamNamed(c, s); err != nil {
+		return err
+	}
+	delete(g.streams, s)
+	if g.driver.config.ReuseStreamIDs {
+		g.freeStream = append(g.freeStream, s)
+	}
+	g.charge(c, 0)
+	return nil
+}
+
+// StreamQuery reports whether the stream is empty.
+func (d *Device) StreamQuery(s cudadrv.Stream) (bool, error) {
+	const c = call.StreamQuery
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return false, err
+	}
+	st, err := g.streamNamed(c, s)
+	if err != nil {
+		return false, err
+	}
+	g.charge(c, 0)
+	return st.drained <= g.time(), nil
+}
+
+// StreamSynchronize waits for the work that the stream has now.
+func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
+	const c = call.StreamSynchronize
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	st, err := g.streamNamed(c, s)
+	if err != nil {
+		return err
+	}
+	g.charge(c, 0)
+	g.wait(st.drained)
+	return nil
+}
+
+// StreamWaitEvent makes later work of s start no earlier than what e captured last.
+func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
+	const c = call.StreamWaitEvent
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	st, err := g.streamNamed(c, s)
+	if err != nil {
+		return err
+	}
+	ev, err := g.eventNamed(c, e)
+	if err != nil {
+		return err
+	}
+	st.drained = max(st.drained, ev.passes)
+	g.charge(c, 0)
+	return nil
+}
+
+// CtxSynchronize waits for all work queued on the device so far, also that of destroyed streams.
+func (d *Device) CtxSynchronize() error {
+	const c = call.CtxSynchronize
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	g.charge(c, 0)
+	g.wait(g.drained)
+	return nil
+}

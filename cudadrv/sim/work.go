@@ -1,0 +1,98 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// launch is the function that errors of simulated kernels name; it is no call of cudadrv.
+const launch = "cuLaunchKernel"
+
+// Launch queues a kernel that takes d behind what the stream has. It neither counts as a call nor
+// costs modelled time.
+func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	st, err := d.launchable(s, duration)
+	if err != nil {
+		return err
+	}
+	g.enqueue(st, duration)
+	return nil
+}
+
+// Occupy keeps the stream busy until at least d from now. Unlike Launch it does not add up: a stream
+// that is busy longer already stays as it is.
+func (d *Device) Occupy(s cudadrv.Stream, duration time.Duration) error {
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	st, err := d.launchable(s, duration)
+	if err != nil {
+		return err
+	}
+	st.drained = max(st.drained, later(g.time(), duration))
+	g.drained = max(g.drained, st.drained)
+	return nil
+}
+
+// launchable finds the stream of a simulated kernel.
+func (d *Device) launchable(s cudadrv.Stream, duration time.Duration) (*stream, error) {
+	g := d.gpu
+	if d.closed || g.opens == 0 {
+		return nil, &cudadrv.CallError{Func: launch, Result: cudadrv.InvalidContext, Detail: "the device is not open"}
+	}
+	if duration < 0 {
+		return nil, &cudadrv.CallError{Func: launch, Result: cudadrv.InvalidValue, Detail: "work of negative duration"}
+	}
+	st, ok := g.streams[s]
+	if !ok {
+		return nil, &cudadrv.CallError{Func: launch, Result: cudadrv.InvalidHandle, Detail: "no such stream"}
+	}
+	return st, nil
+}
+
+// MemsetD8Async queues the time that filling takes. The range is checked now, not when the work would
+// run.
+func (d *Device) MemsetD8Async(p cudadrv.Ptr, _ byte, bytes int64, s cudadrv.Stream) error {
+	return d.transfer(call.MemsetD8Async, s, bytes, memsetTime, p)
+}
+
+// MemcpyDtoDAsync queues the time that copying takes. Both ranges are checked now, not when the work
+// would run.
+func (d *Device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.Stream) error {
+	return d.transfer(call.MemcpyDtoDAsync, s, bytes, memcpyTime, dst, src)
+}
+
+// transfer queues work over ranges of memory. No bytes are no work.
+func (d *Device) transfer(c call.Call, s cudadrv.Stream, bytes int64, duration func(int64) time.Duration,
+	starts ...cudadrv.Ptr,
+) error {
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	st, err := g.streamNamed(c, s)
+	if err != nil {
+		return err
+	}
+	if bytes < 0 {
+		return fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
+	}
+	if bytes == 0 {
+		return nil
+	}
+	for _, p := range starts {
+		if !g.accessible(p, bytes) {
+			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x are not all mapped and accessible", bytes, p)
+		}
+	}
+	g.enqueue(st, duration(bytes))
+	g.charge(c, bytes)
+	return nil
+}

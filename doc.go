@@ -1,0 +1,57 @@
+// Package vram is a GPU memory allocator service inside a Go process: each CUDA stream has an actor that
+// owns its cache, each device a pool actor that owns the memory, and callers get buffers at the cost of
+// three atomic operations, or futures of them. No operation takes a shared lock.
+//
+// # The house
+//
+// A package imports only packages below it.
+//
+//	cmd/vram, examples       programs
+//	vram                     this package: all that a caller needs
+//	streams                  the cache of a stream: actor, buffers, requests
+//	  streams/core             what it decides: spans, splits, what stays cached
+//	  streams/magazine         the words that callers and actor share
+//	pool                     the memory of a device: actor, driver goroutine
+//	  pool/core                what it decides: pages, handles, growth, recycling
+//	internal/fence           points in a stream's order
+//	internal/heap            best fit over index-linked ranges
+//	internal/sizeclass       rounding
+//	actors, futures, cudadrv foundations that know nothing of each other
+//	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
+//
+// Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects are
+// performed outside every turn; the driver is called by one goroutine of the pool.
+//
+// # Memory and its states
+//
+//	reserved --Map--> free --Refill--> cached --Alloc--> live
+//	reserved <-Unmap- free <-Return--- cached <--Free--- live
+//
+// The pool maps and unmaps pages of the driver's granularity. A stream is lent pages (Refill), keeps what
+// its buffers give back in magazines and free ranges (cached), and returns pages with a fence when it is
+// asked or over its budget.
+//
+// # The way of an allocation
+//
+// See the packages from top to bottom: streams (fast path, turn, request), streams/magazine (the two
+// words), streams/core (spans, ranges), pool/core (the ladder of a Refill), pool (jobs). A free goes the
+// same way up to the first level: it puts its slot back into a magazine, or on a list that the stream's
+// next turn takes.
+//
+// # What is promised
+//
+//   - Live buffers never overlap, and a buffer's memory is not handed to another stream, unmapped or freed
+//     before the work that was submitted to its stream before its Free has finished.
+//   - Every request gets exactly one answer, also when an actor panics, a driver call fails or the device
+//     is closed.
+//   - Bytes by state always add up to the bytes mapped.
+//   - An allocation or free that the cache serves makes no driver call, no heap allocation and no
+//     goroutine switch.
+//   - A double free, a stale copy and a free after Close are refused with a typed error, always.
+//   - The simulator is used only where it is named.
+//
+// # What is not promised
+//
+// An order between requests of different goroutines; that a size is served from the cache twice in a row;
+// anything about the contents of a fresh buffer; that Stats of several streams belong to one moment.
+package vram

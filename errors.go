@@ -1,0 +1,79 @@
+package vram
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
+)
+
+// The errors of this package and those below it, to be tested with errors.Is.
+var (
+	// ErrNoDriver says that no usable GPU driver was found, or none was named.
+	ErrNoDriver = cudadrv.ErrNoDriver
+	// ErrNoDevice says that the driver has no device with the wanted ordinal.
+	ErrNoDevice = cudadrv.ErrNoDevice
+	// ErrOutOfMemory is the kind of every *OutOfMemoryError.
+	ErrOutOfMemory = pool.ErrOutOfMemory
+	// ErrTooLarge says that a request exceeds the limit of the device: no waiting would help.
+	ErrTooLarge = streams.ErrTooLarge
+	// ErrNegative refuses a negative size.
+	ErrNegative = streams.ErrNegative
+	// ErrBadFree is the kind of both refusals of a free.
+	ErrBadFree = streams.ErrBadFree
+	// ErrDoubleFree says that the buffer was freed before.
+	ErrDoubleFree = streams.ErrDoubleFree
+	// ErrStale says that the buffer was freed and its memory handed out since.
+	ErrStale = streams.ErrStale
+	// ErrClosed says that the stream or the device was closed.
+	ErrClosed = streams.ErrClosed
+	// ErrQuarantined says that a stream's books did not balance after a panic.
+	ErrQuarantined = streams.ErrQuarantined
+	// ErrCanceled is the answer of a request that its caller cancelled.
+	ErrCanceled = futures.ErrCanceled
+)
+
+// OutOfMemoryError says what was asked, what is free, and who holds what.
+type OutOfMemoryError = pool.OutOfMemoryError
+
+// SizeError refuses a request that could not be served even if nothing else lived.
+type SizeError = streams.SizeError
+
+// ConfigError says which field of a Config cannot be.
+type ConfigError struct {
+	Field string
+	Value any
+	Want  string // what it may be
+}
+
+// Error names the field, its value and what it may be.
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("vram: config: %s is %v, want %s", e.Field, e.Value, e.Want)
+}
+
+// InUseError says that buffers were still live when the device was closed. Their memory is gone; a later
+// Free of one says ErrClosed.
+type InUseError struct {
+	BufferCount uint64
+	Bytes       int64
+	Buffers     []LiveBuffer // at most 1000 of them
+}
+
+// LiveBuffer is a buffer that was never freed.
+type LiveBuffer struct {
+	Stream uint32
+	Ptr    Ptr
+	Bytes  int64 // of its block
+}
+
+// Error says how many there were, and the first.
+func (e *InUseError) Error() string {
+	text := fmt.Sprintf("vram: closed with %d live buffers of %d bytes", e.BufferCount, e.Bytes)
+	if len(e.Buffers) > 0 {
+		b := e.Buffers[0]
+		text += fmt.Sprintf(", the first at %#x on stream %d with %d bytes", uint64(b.Ptr), b.Stream, b.Bytes)
+	}
+	return text
+}

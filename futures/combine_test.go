@@ -1,0 +1,275 @@
+package futures
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func double(v int) (int, error) { return 2 * v, nil }
+
+func TestThenInlineWhenComplete(t *testing.T) {
+	v, completed, err := Then(Done(4), double).Poll()
+	require.NoError(t, err)
+	assert.True(t, completed)
+	assert.Equal(t, 8, v)
+
+	_, _, err = Then(Failed[int](errTest), double).Poll()
+	require.ErrorIs(t, err, errTest)
+	_, _, err = Then(Done(4), func(int) (int, error) { return 1, errTest }).Poll()
+	require.ErrorIs(t, err, errTest)
+}
+
+// Property 5: the callback may even wait for the goroutine that completes.
+func TestThenNeverRunsOnTheCompleter(t *testing.T) {
+	var p Promise[int]
+	returned := make(chan struct{})
+	f := Then(p.Future(), func(v int) (int, error) {
+		<-returned
+		return 2 * v, nil
+	})
+	p.Complete(4, nil)
+	close(returned)
+	v, err := f.Await(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 8, v)
+}
+
+func TestThenPassesAPendingErrorOn(t *testing.T) {
+	var p Promise[int]
+	f := Then(p.Future(), func(int) (int, error) { t.Error("called"); return 0, nil })
+	p.Complete(0, errTest)
+	_, err := f.Await(t.Context())
+	require.ErrorIs(t, err, errTest)
+}
+
+// Property 7.
+func TestACallbackThatDoesNotReturnIsAnError(t *testing.T) {
+	for name, fn := range map[string]func(int) (int, error){
+		"panic":          func(int) (int, error) { panic("out of luck") },
+		"panic, error":   func(int) (int, error) { panic(errTest) },
+		"panic, nil":     func(int) (int, error) { panic(errNothing()) },
+		"ends goroutine": func(int) (int, error) { runtime.Goexit(); return 0, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var p Promise[int]
+			f := Then(p.Future(), fn)
+			p.Complete(1, nil)
+			_, err := f.Await(t.Context())
+			var panicked *PanicError
+			require.ErrorAs(t, err, &panicked)
+			assert.Contains(t, string(panicked.Stack), "combine_test.go")
+			assert.Contains(t, err.Error(), "callback panicked")
+		})
+	}
+	_, _, err := Then(Done(1), func(int) (int, error) { panic(errTest) }).Poll()
+	require.ErrorIs(t, err, errTest)
+}
+
+func TestCancelOfAChainLeavesTheSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p Promise[int]
+		f := Then(p.Future(), func(int) (int, error) { t.Error("called after a cancel"); return 0, nil })
+		require.True(t, f.Cancel())
+		require.True(t, p.Complete(1, nil))
+		synctest.Wait()
+		v, err := p.Future().Await(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 1, v)
+	})
+}
+
+// Property 6.
+func TestACallbackThatHasBegunIsDelivered(t *testing.T) {
+	var p Promise[int]
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	f := Then(p.Future(), func(v int) (int, error) {
+		close(begun)
+		<-goOn
+		return v, nil
+	})
+	p.Complete(1, nil)
+	<-begun
+	assert.False(t, f.Cancel())
+	close(goOn)
+	v, err := f.Await(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 1, v)
+}
+
+func TestAll(t *testing.T) {
+	v, completed, err := All[int](nil).Poll()
+	require.NoError(t, err)
+	assert.True(t, completed)
+	assert.Empty(t, v)
+
+	v, completed, err = All(nil, Done(1), Done(2)).Poll()
+	require.NoError(t, err)
+	assert.True(t, completed)
+	assert.Equal(t, []int{1, 2}, v)
+
+	var p, q Promise[int]
+	f := All(nil, p.Future(), Done(2), q.Future())
+	q.Complete(3, nil)
+	assert.False(t, f.Completed())
+	p.Complete(1, nil)
+	v, err = f.Await(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []int{1, 2, 3}, v)
+}
+
+func TestAllWithoutReleaseOnlyWatches(t *testing.T) {
+	var p, q Promise[int]
+	f := All(nil, p.Future(), q.Future())
+	p.Complete(0, errTest)
+	_, err := f.Await(t.Context())
+	require.ErrorIs(t, err, errTest)
+	assert.True(t, q.Pending())
+	require.True(t, q.Complete(1, nil))
+}
+
+func TestFirst(t *testing.T) {
+	_, _, err := First[int](nil).Poll()
+	require.ErrorIs(t, err, ErrNoFutures)
+
+	v, completed, err := First(nil, Failed[int](errTest), Done(2), Done(3)).Poll()
+	require.NoError(t, err)
+	assert.True(t, completed)
+	assert.Equal(t, 2, v)
+
+	other := errors.New("other")
+	_, _, err = First(nil, Failed[int](errTest), Failed[int](other)).Poll()
+	require.ErrorIs(t, err, errTest)
+	require.ErrorIs(t, err, other)
+
+	var p, q Promise[int]
+	f := First(nil, p.Future(), q.Future())
+	p.Complete(0, errTest)
+	q.Complete(6, nil)
+	v, err = f.Await(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 6, v)
+}
+
+// errNothing is the nil that somebody panics with by mistake.
+func errNothing() error { return nil }
+
+func TestCancelOfTheWholeCancelsItsParts(t *testing.T) {
+	release := func(int) { t.Error("nothing to release") }
+	p, q := new(Promise[int]), new(Promise[int])
+	require.True(t, All(release, p.Future(), q.Future()).Cancel())
+	assert.False(t, p.Pending())
+	assert.False(t, q.Complete(1, nil))
+
+	p, q = new(Promise[int]), new(Promise[int])
+	require.True(t, First(release, p.Future(), q.Future()).Cancel())
+	assert.False(t, p.Pending())
+	assert.False(t, q.Complete(1, nil))
+}
+
+func TestFirstCancelsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, q := new(Promise[int]), new(Promise[int])
+		f := First(func(int) { t.Error("nothing to release") }, p.Future(), q.Future())
+		p.Complete(1, nil)
+		synctest.Wait()
+		assert.False(t, q.Pending())
+		assert.False(t, q.Complete(2, nil), "the producer keeps its value")
+		v, err := f.Await(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 1, v)
+	})
+}
+
+func TestAPanicInReleaseDoesNotLoseTheOthers(t *testing.T) {
+	released := 0
+	f := All(func(v int) {
+		released += v
+		panic("release")
+	}, Done(1), Done(2), Failed[int](errTest), Done(4))
+	_, err := f.Await(t.Context())
+	require.ErrorIs(t, err, errTest)
+	assert.Equal(t, 7, released)
+}
+
+// Property 3 for All and First: every value is delivered, released, or was refused to its producer.
+func TestGatheringLosesNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		partCount := rapid.IntRange(1, 6).Draw(rt, "parts")
+		race := rapid.Bool().Draw(rt, "first")
+		// 0 completed before, 1 fails before, 2 completes later, 3 fails later.
+		kinds := rapid.SliceOfN(rapid.IntRange(0, 3), partCount, partCount).Draw(rt, "kinds")
+		cancels := rapid.Bool().Draw(rt, "cancels")
+		yields := rapid.SliceOfN(rapid.IntRange(0, 6), partCount+1, partCount+1).Draw(rt, "yields")
+		synctest.Test(t, func(t *testing.T) {
+			var books sync.Mutex
+			got := make([]int, partCount) // How often each value found an owner.
+			owned := func(v int) {
+				books.Lock()
+				defer books.Unlock()
+				got[v]++
+			}
+			fs := make([]Future[int], partCount)
+			var later []func()
+			for i, kind := range kinds {
+				p := new(Promise[int])
+				fs[i] = p.Future()
+				finish := func() {
+					if kind == 1 || kind == 3 {
+						p.Complete(0, errTest)
+						owned(i)
+					} else if !p.Complete(i, nil) {
+						owned(i)
+					}
+				}
+				if kind < 2 {
+					finish()
+					continue
+				}
+				later = append(later, func() {
+					for range yields[i] {
+						runtime.Gosched()
+					}
+					finish()
+				})
+			}
+			var one Future[int]
+			var all Future[[]int]
+			if race {
+				one = First(owned, fs...)
+			} else {
+				all = All(owned, fs...)
+			}
+			for _, fn := range later {
+				go fn()
+			}
+			if cancels {
+				for range yields[partCount] {
+					runtime.Gosched()
+				}
+				one.Cancel()
+				all.Cancel()
+			}
+			if race {
+				if v, err := one.Await(context.Background()); err == nil {
+					owned(v)
+				}
+			} else if vs, err := all.Await(context.Background()); err == nil {
+				for _, v := range vs {
+					owned(v)
+				}
+			}
+			synctest.Wait()
+			for i := range got {
+				require.Equal(t, 1, got[i], "part %d of kind %d", i, kinds[i])
+			}
+		})
+	})
+}

@@ -1,0 +1,50 @@
+// Package futures holds values that may not be there yet.
+//
+// It is for a producer that answers most requests at once and some later, out of an actor: the answer that is
+// there costs nothing beyond the value, and an answer that comes later can be waited for by any number of
+// goroutines, chained, gathered and canceled without a lock anywhere.
+//
+// # Words
+//
+//   - A Future is what the asking side holds: a value that is there, or a reference to a promise. It is copied
+//     freely; all copies name one answer.
+//   - A Promise is what the producing side holds. It is completed once.
+//   - To complete is to give the answer, a value or an error. The first completion wins.
+//   - To cancel is to complete from the asking side, with an error, because nobody wants the answer any more.
+//   - A producer that loses takes its value back: Complete says false.
+//
+// # States of a promise
+//
+//	pending --claim--> claimed --publish--> complete
+//
+// Claim is one compare-and-swap, and the only place where completions compete: Complete, Cancel and a callback that is
+// about to run all go through it. Publish writes value and error, seals the stack of observers and the gate that waiters
+// park on, and tells both. A claimed promise is published a few instructions later, or when the callback that
+// claimed it returns. A promise never goes back and is never reused: an old Future stays true forever.
+//
+// # Lifecycle of a request that cannot be answered at once
+//
+//  1. The producer makes a promise, or embeds one in its request, and hands out its Future.
+//  2. Somebody waits (Await, Done), chains (Then) or gathers (All, First).
+//  3. Either the producer completes, and the value is delivered; or somebody cancels, the promise is complete
+//     with that error, and the function given to OnCancel hears of it.
+//  4. A producer that comes too late is told so by Complete and keeps the value.
+//
+// # Concurrency properties
+//
+//  1. One winner: of all completions of a promise exactly one says true, and everybody sees its answer.
+//  2. No wake-up is lost: a wait that begins before, during or after the completion ends.
+//  3. Nothing is lost: at every moment of a cancellation a value is either delivered or still the producer's.
+//  4. The end of a wait's context ends that wait only; the request goes on and other waiters stay.
+//  5. Functions of the caller never run on the goroutine that completes: they run where they were
+//     handed over when the answer is there already, else on a goroutine of their own.
+//  6. A callback that has begun is delivered: from then on its future cannot be canceled.
+//  7. A function that panics, or ends its goroutine, completes its future with a *PanicError.
+//
+// Not promised: an order among waiters, or among the callbacks of one promise.
+//
+// # Cost
+//
+// A Future that is complete from the start allocates nothing and is one word longer than its value; up to three words of
+// value it travels in registers. That is why an error lives in the promise and not in the Future.
+package futures

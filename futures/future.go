@@ -1,0 +1,65 @@
+package futures
+
+import "context"
+
+// Future is an answer that is there or will be. The zero value is complete with the zero value of T.
+//
+// It is a value: copies name one answer, and any number of goroutines may use them.
+type Future[T any] struct {
+	p   *Promise[T] // Nil: complete with val.
+	val T
+}
+
+// Done returns a future that is complete with v. It allocates nothing.
+func Done[T any](v T) Future[T] { return Future[T]{val: v} }
+
+// Failed returns a future that is complete with err.
+func Failed[T any](err error) Future[T] {
+	p := new(Promise[T])
+	var none T
+	p.Complete(none, err)
+	return Future[T]{p: p}
+}
+
+// Await waits for the answer and returns it. The end of ctx ends only the waiting, with the context's error:
+// the request goes on, and a value that arrives belongs to whoever awaits again. An answer that is
+// there is returned whatever the state of ctx.
+func (f Future[T]) Await(ctx context.Context) (T, error) {
+	if f.p == nil {
+		return f.val, nil
+	}
+	return f.p.await(ctx)
+}
+
+// Completed reports whether the answer is there, so that Await will not wait.
+func (f Future[T]) Completed() bool { return f.p == nil || f.p.completed() }
+
+// Poll returns the answer when it is there and does not wait. While completed is false the other results say nothing.
+func (f Future[T]) Poll() (value T, completed bool, err error) {
+	if f.p == nil {
+		return f.val, true, nil
+	}
+	if !f.p.completed() {
+		return value, false, nil
+	}
+	return f.p.val, true, f.p.err
+}
+
+// Done returns a channel that is closed when the answer is there.
+func (f Future[T]) Done() <-chan struct{} {
+	if f.p == nil {
+		return closedChannel()
+	}
+	return f.p.done()
+}
+
+// Cancel ends the request if it is still pending: the answer is ErrCanceled for everybody who holds this future, and a
+// value that the producer finds later stays with the producer. It reports whether it did; false means that there is
+// an answer, or will be in a moment, and that a value in it is the caller's to release. It does not wait.
+func (f Future[T]) Cancel() bool { return f.p != nil && f.p.Cancel(ErrCanceled) }
+
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}

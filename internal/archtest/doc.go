@@ -1,0 +1,13 @@
+// Package archtest holds the rules of the house that a machine can check: which package may import
+// which, where locks, clocks, goroutines, cgo and package variables may stand, and what every package
+// and file owes its reader. It has tests only; `go test ./internal/archtest` checks the whole module.
+//
+// The rules read the source as it stands on disk, whatever its build constraints, so a file that only
+// another platform or tag compiles obeys them too. They bind what is shipped: test files may look
+// upwards, for a model test drives two layers at once, and may lock and keep variables.
+//
+// Each rule names its reason, which a failure prints beside the place. Each is shown to fail by a small
+// house of its own with one fault planted in it; a rule without such a fault fails the test.
+//
+// A new package gets its place in the table of layers, in houseLayers.
+package archtest

@@ -1,0 +1,176 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A layer is a set of folders, each with everything below it, that know nothing of each other. A
+// package imports its own folder's packages and those of lower layers.
+type layer struct {
+	folders []string
+	why     string // why it may not look further
+}
+
+// houseLayers is the house, from the ground up.
+func houseLayers() []layer {
+	return []layer{
+		{
+			[]string{"actors", "futures", "cudadrv"},
+			"a foundation knows nothing of the house, nor of the other foundations",
+		},
+		{
+			[]string{"internal/sizeclass", "internal/heap"},
+			"a data structure knows nothing of those who use it",
+		},
+		{
+			[]string{"internal/fence"},
+			"fences serve stream and pool alike and know neither",
+		},
+		{
+			[]string{"pool"},
+			"streams speaks to pool; what the pool says upwards it declares as an interface of its own",
+		},
+		{
+			[]string{"streams"},
+			"a stream serves requests one by one; plans and public names are made above it",
+		},
+		{
+			[]string{"batch"},
+			"batch plans on streams; the public names are made above it",
+		},
+		{
+			[]string{rootDir},
+			"the root is what callers import: tools and programs stand on it, not under it",
+		},
+		{
+			[]string{"internal/trace"},
+			"a trace is read the same way whoever replays it",
+		},
+		{
+			[]string{"internal/replay"},
+			"replay is a caller like any other, and no program",
+		},
+		{
+			[]string{"internal/bench"},
+			"the benchmark is a caller like any other, and no program",
+		},
+		{
+			[]string{"cmd", "examples", "internal/archtest"},
+			"programs are the roof and know nothing of each other",
+		},
+	}
+}
+
+// berth finds a package's layer and the folder it belongs to there.
+func berth(layers []layer, dir string) (level int, folder string, found bool) {
+	for level, l := range layers {
+		for _, folder := range l.folders {
+			if dir == folder || folder != rootDir && within(dir, folder) {
+				return level, folder, true
+			}
+		}
+	}
+	return 0, "", false
+}
+
+func checkDirection(t *tree) []finding {
+	layers := houseLayers()
+	var found []finding
+	lost := map[string]bool{}
+	for _, s := range t.shipped() {
+		level, folder, ok := berth(layers, s.dir)
+		if !ok {
+			if !lost[s.dir] {
+				lost[s.dir] = true
+				found = append(found, finding{s.dir, "the package has no place in the table of layers (houseLayers)"})
+			}
+			continue
+		}
+		imports := t.house(s)
+		for _, dir := range slices.Sorted(maps.Keys(imports)) {
+			theirLevel, theirFolder, ok := berth(layers, dir)
+			if !ok || theirFolder == folder || theirLevel < level {
+				continue // a package without a place is found by itself
+			}
+			found = append(found, finding{
+				t.place(imports[dir]),
+				fmt.Sprintf("%s imports %s, which is not below it: %s", called(s.dir), called(dir), layers[level].why),
+			})
+		}
+	}
+	return found
+}
+
+// called is a package's name in a message.
+func called(dir string) string {
+	if dir == rootDir {
+		return "the root"
+	}
+	return dir
+}
+
+func checkRootWithoutGorgonia(t *tree) []finding {
+	const driver = "cudadrv/gorgonia"
+	chain := t.reach(rootDir, func(dir string) bool { return within(dir, driver) })
+	var found []finding
+	for _, dir := range slices.Sorted(maps.Keys(chain)) {
+		if within(dir, driver) {
+			found = append(found, finding{rootDir, "the root reaches " + driver + ": vram" + strings.Join(chain[dir], " > ")[1:]})
+		}
+	}
+	return found
+}
+
+// confined is code of others that one folder of ours may import.
+type confined struct {
+	importPath string // with everything below it
+	owner      string // "" for nobody
+	why        string
+}
+
+func confinements() []confined {
+	return []confined{
+		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once"},
+		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several"},
+		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several"},
+		{"golang.org/x/sync", "", "its packages lock a shared mutex"},
+	}
+}
+
+func checkForeign(t *tree) []finding {
+	var found []finding
+	for _, s := range t.shipped() {
+		for _, spec := range s.file.Imports {
+			for _, c := range confinements() {
+				if within(importPath(spec), c.importPath) && (c.owner == "" || !within(s.dir, c.owner)) {
+					found = append(found, finding{t.place(spec), c.describe(s.dir)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+func (c confined) describe(dir string) string {
+	allowed := "only " + c.owner + " may"
+	if c.owner == "" {
+		allowed = "nobody may"
+	}
+	return fmt.Sprintf("%s imports %s, %s: %s", called(dir), c.importPath, allowed, c.why)
+}
+
+func checkCgo(t *tree) []finding {
+	const tag = "gorgonia"
+	var found []finding
+	for _, s := range t.shipped() {
+		i := slices.IndexFunc(s.file.Imports, func(spec *ast.ImportSpec) bool { return importPath(spec) == "C" })
+		if i >= 0 && !needsTag(s.file, tag) {
+			found = append(found, finding{t.place(s.file.Imports[i]), `import "C" in a file that is built without the tag ` + tag})
+		}
+	}
+	return found
+}

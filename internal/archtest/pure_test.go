@@ -1,0 +1,103 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A core is a package that decides and does nothing: a table goes in, effects come out.
+type core struct {
+	dir    string
+	atomic bool // its data are words that goroutines share
+}
+
+func houseCores() []core {
+	return []core{
+		{dir: "internal/heap"},
+		{dir: "pool/core"},
+		{dir: "streams/core", atomic: true}, // magazines
+	}
+}
+
+// checkCores holds each core, and every package of ours that it reaches, to purity. The package
+// cudadrv itself is allowed for its types.
+func checkCores(t *tree) []finding {
+	isPure := func(dir string) bool {
+		return !within(dir, "actors") && !within(dir, "futures") && !within(dir, "cudadrv")
+	}
+	var found []finding
+	for _, c := range houseCores() {
+		if !t.has(c.dir) {
+			found = append(found, finding{c.dir, "there is no such core; the table of cores (houseCores) has gone stale"})
+			continue
+		}
+		chains := t.reach(c.dir, func(dir string) bool { return !isPure(dir) })
+		for _, dir := range slices.Sorted(maps.Keys(chains)) {
+			switch {
+			case dir == "cudadrv":
+			case !isPure(dir):
+				found = append(found, finding{c.dir, "the core reaches " + dir + ": " + strings.Join(chains[dir], " > ")})
+			default:
+				found = append(found, t.checkPure(c, dir)...)
+			}
+		}
+	}
+	return found
+}
+
+// checkPure looks at one package that belongs to the core or is reached from it.
+func (t *tree) checkPure(c core, dir string) []finding {
+	worldly := []string{"context", "sync", "os", "net", "log", "math/rand", "crypto/rand"}
+	if !c.atomic {
+		worldly = append(worldly, "sync/atomic")
+	}
+	var found []finding
+	for _, s := range t.shipped() {
+		if s.dir != dir {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			p := importPath(spec)
+			if p == "sync/atomic" && c.atomic {
+				continue
+			}
+			if slices.ContainsFunc(worldly, func(w string) bool { return within(p, w) }) {
+				found = append(found, finding{t.place(spec), fmt.Sprintf("the core %s uses %s", c.dir, p)})
+			}
+		}
+		for _, n := range uses(s, "time", "Now", "Since", "Until", "After", "AfterFunc", "Sleep", "Tick",
+			"NewTimer", "NewTicker", "Timer", "Ticker") {
+			found = append(found, finding{t.place(n), "the core " + c.dir + " looks at the clock; time comes inside its input"})
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if what := concurrency(n); what != "" {
+				found = append(found, finding{t.place(n), "the core " + c.dir + " has " + what})
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// concurrency names what a node starts or waits for, if it does.
+func concurrency(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return "a go statement"
+	case *ast.ChanType:
+		return "a channel"
+	case *ast.SelectStmt:
+		return "a select statement"
+	case *ast.SendStmt:
+		return "a send"
+	case *ast.UnaryExpr:
+		if n.Op == token.ARROW {
+			return "a receive"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package archtest
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A finding is one place that breaks a rule.
+type finding struct {
+	place string // a file and line, or a package's folder
+	what  string
+}
+
+// A rule is something that the house promises of its own source.
+type rule struct {
+	name   string
+	reason string
+	check  func(*tree) []finding
+}
+
+// houseRules is every rule.
+func houseRules() []rule {
+	return []rule{
+		{
+			name:   "import direction",
+			reason: "a layer that knows what is above it can be neither understood nor tested alone",
+			check:  checkDirection,
+		},
+		{
+			name:   "root without gorgonia",
+			reason: "importing vram must work where there is no CUDA to compile against; callers pass that driver in",
+			check:  checkRootWithoutGorgonia,
+		},
+		{
+			name:   "foreign code in its place",
+			reason: "what a dependency does behind our back is met, tested and replaced in one package",
+			check:  checkForeign,
+		},
+		{
+			name:   "cgo behind its tag",
+			reason: "without the tag the module builds with Go alone",
+			check:  checkCgo,
+		},
+		{
+			name:   "no shared locks",
+			reason: "state has one owner; a goroutine frozen anywhere inside a call stops nobody else",
+			check:  checkLocks,
+		},
+		{
+			name:   "no init and no globals",
+			reason: "importing starts nothing, and two devices in one process share nothing",
+			check:  checkGlobals,
+		},
+		{
+			name:   "pure cores",
+			reason: "what decides is fuzzed, model-checked and simulated: the same steps give the same effects",
+			check:  checkCores,
+		},
+		{
+			name:   "package comments",
+			reason: "a reader meets a package by its purpose",
+			check:  checkPackageComments,
+		},
+		{
+			name:   "file length",
+			reason: "one type or one idea a file; past 500 lines there are two",
+			check:  checkFileLength,
+		},
+	}
+}
+
+// TestHouse checks every rule on this module.
+func TestHouse(t *testing.T) {
+	t.Parallel()
+	house, err := loadTree(os.DirFS("../.."))
+	require.NoError(t, err)
+	require.True(t, house.has("internal/archtest"), "the tree that was read is not this module")
+	for _, r := range houseRules() {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			for _, f := range r.check(house) {
+				assert.Failf(t, f.place+": "+f.what, "the reason: %s", r.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/token"
+	"regexp"
+	"strings"
+)
+
+// checkLocks looks at what stands on the way of an allocation or a free: everything up to the root
+// except the drivers, whose simulated device may lock.
+func checkLocks(t *tree) []finding {
+	layers := houseLayers()
+	root, _, _ := berth(layers, rootDir)
+	var found []finding
+	for _, s := range t.shipped() {
+		level, folder, ok := berth(layers, s.dir)
+		if !ok || level > root || folder == "cudadrv" {
+			continue
+		}
+		for _, n := range uses(s, "sync", "Mutex", "RWMutex", "Cond", "NewCond", "Map", "Pool", "Locker") {
+			found = append(found, finding{t.place(n), "a lock of the package sync on the way of an allocation"})
+		}
+	}
+	return found
+}
+
+func checkGlobals(t *tree) []finding {
+	var found []finding
+	for _, s := range t.shipped() {
+		for _, decl := range s.file.Decls {
+			switch decl := decl.(type) {
+			case *ast.FuncDecl:
+				if decl.Recv == nil && decl.Name.Name == "init" {
+					found = append(found, finding{t.place(decl), "an init function"})
+				}
+			case *ast.GenDecl:
+				if decl.Tok != token.VAR || t.markedConstant(s, decl) || embeds(decl.Doc) {
+					continue
+				}
+				for _, spec := range decl.Specs {
+					found = append(found, t.checkVariables(s, spec)...)
+				}
+			}
+		}
+	}
+	return found
+}
+
+func (t *tree) checkVariables(s source, spec ast.Spec) []finding {
+	vars, ok := spec.(*ast.ValueSpec)
+	if !ok || t.markedConstant(s, spec) || embeds(vars.Doc) {
+		return nil
+	}
+	var found []finding
+	for i, name := range vars.Names {
+		if name.Name == "_" || i < len(vars.Values) && isSentinel(name.Name, vars.Values[i]) {
+			continue
+		}
+		found = append(found, finding{t.place(name), fmt.Sprintf(
+			"the package variable %s is no sentinel error, no embedded file and not marked %s", name.Name, constantMark())})
+	}
+	return found
+}
+
+// embeds reports whether a go:embed directive fills the variable.
+func embeds(doc *ast.CommentGroup) bool {
+	if doc == nil {
+		return false
+	}
+	for _, c := range doc.List {
+		if strings.HasPrefix(c.Text, "//go:embed ") {
+			return true
+		}
+	}
+	return false
+}
+
+// isSentinel reports whether a variable is an error to compare with: made on the spot, or the value of
+// another package's sentinel under our name.
+func isSentinel(name string, value ast.Expr) bool {
+	errorName := regexp.MustCompile(`^[Ee]rr[A-Z]`)
+	if !errorName.MatchString(name) {
+		return false
+	}
+	switch value := value.(type) {
+	case *ast.Ident:
+		return errorName.MatchString(value.Name)
+	case *ast.SelectorExpr:
+		return errorName.MatchString(value.Sel.Name)
+	case *ast.CallExpr:
+		fun, ok := value.Fun.(*ast.SelectorExpr)
+		if !ok {
+			return false
+		}
+		x, ok := fun.X.(*ast.Ident)
+		return ok && (x.Name == "errors" && fun.Sel.Name == "New" || x.Name == "fmt" && fun.Sel.Name == "Errorf")
+	}
+	return false
+}
+
+// constantMark is how an author says that nobody writes a variable: "constant table of ...", or
+// "identity, never written" where only its address means something.
+func constantMark() *regexp.Regexp {
+	return regexp.MustCompile(`^//nolint:gochecknoglobals // .*([Cc]onstant|never written)`)
+}
+
+// markedConstant reports whether a comment on the node's first line, or on the line before it, bears
+// the mark: Go has no constant arrays or structs, so that the author's word has to do, given where the
+// linter asks for it.
+func (t *tree) markedConstant(s source, n ast.Node) bool {
+	first := t.fset.Position(n.Pos()).Line
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			line := t.fset.Position(c.Pos()).Line
+			if (line == first || line == first-1) && constantMark().MatchString(c.Text) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// needsTag reports whether a file is built only with the tag.
+func needsTag(file *ast.File, tag string) bool {
+	for _, group := range file.Comments {
+		for _, c := range group.List {
+			if c.Pos() > file.Package || !constraint.IsGoBuild(c.Text) {
+				continue
+			}
+			expr, err := constraint.Parse(c.Text)
+			return err == nil && demands(expr, tag)
+		}
+	}
+	return false
+}
+
+// demands reports whether the expression is false whenever the tag is missing.
+func demands(expr constraint.Expr, tag string) bool {
+	switch expr := expr.(type) {
+	case *constraint.TagExpr:
+		return expr.Tag == tag
+	case *constraint.AndExpr:
+		return demands(expr.X, tag) || demands(expr.Y, tag)
+	case *constraint.OrExpr:
+		return demands(expr.X, tag) && demands(expr.Y, tag)
+	}
+	return false // not X may hold without the tag
+}

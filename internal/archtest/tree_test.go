@@ -1,0 +1,195 @@
+package archtest
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// rootDir is the folder of the module's root package.
+const rootDir = "."
+
+// source is one Go file.
+type source struct {
+	path      string // from the module's root, with slashes
+	dir       string // the folder of its package, rootDir for the root
+	test      bool   // the name ends in _test.go
+	lineCount int
+	file      *ast.File
+}
+
+// tree is the module as it stands on disk.
+type tree struct {
+	module  string // the module's path
+	fset    *token.FileSet
+	sources []source // in the order of their paths
+}
+
+// loadTree parses every Go file of the module at the root of fsys, except in testdata, vendor, hidden
+// folders and modules inside the module.
+func loadTree(fsys fs.FS) (*tree, error) {
+	gomod, err := fs.ReadFile(fsys, "go.mod")
+	if err != nil {
+		return nil, fmt.Errorf("the module's root: %w", err)
+	}
+	t := &tree{fset: token.NewFileSet()}
+	for line := range strings.Lines(string(gomod)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
+			t.module = strings.TrimSpace(name)
+		}
+	}
+	if t.module == "" {
+		return nil, fmt.Errorf("go.mod names no module")
+	}
+	err = fs.WalkDir(fsys, rootDir, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if p != rootDir && isForeign(fsys, p) {
+				return fs.SkipDir
+			}
+			return nil
+		case path.Ext(p) != ".go":
+			return nil
+		}
+		return t.add(fsys, p)
+	})
+	return t, err
+}
+
+// isForeign reports whether the go command leaves the folder out of the module's packages.
+func isForeign(fsys fs.FS, dir string) bool {
+	name := path.Base(dir)
+	if name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_' {
+		return true
+	}
+	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
+	return err == nil
+}
+
+func (t *tree) add(fsys fs.FS, p string) error {
+	text, err := fs.ReadFile(fsys, p)
+	if err != nil {
+		return err
+	}
+	file, err := parser.ParseFile(t.fset, p, text, parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	t.sources = append(t.sources, source{
+		path:      p,
+		dir:       path.Dir(p),
+		test:      strings.HasSuffix(p, "_test.go"),
+		lineCount: bytes.Count(text, []byte("\n")),
+		file:      file,
+	})
+	return nil
+}
+
+// shipped returns the files that are not tests.
+func (t *tree) shipped() []source {
+	return slices.DeleteFunc(slices.Clone(t.sources), func(s source) bool { return s.test })
+}
+
+// has reports whether the folder holds a package with shipped files.
+func (t *tree) has(dir string) bool {
+	return slices.ContainsFunc(t.shipped(), func(s source) bool { return s.dir == dir })
+}
+
+// place is the file and line of a node.
+func (t *tree) place(n ast.Node) string {
+	at := t.fset.Position(n.Pos())
+	return fmt.Sprintf("%s:%d", at.Filename, at.Line)
+}
+
+// houseDir turns an import path into a folder of this module.
+func (t *tree) houseDir(importPath string) (dir string, ours bool) {
+	if importPath == t.module {
+		return rootDir, true
+	}
+	return strings.CutPrefix(importPath, t.module+"/")
+}
+
+// house returns the folders of this module that a file imports, with the place of each.
+func (t *tree) house(s source) map[string]*ast.ImportSpec {
+	dirs := map[string]*ast.ImportSpec{}
+	for _, spec := range s.file.Imports {
+		if dir, ours := t.houseDir(importPath(spec)); ours {
+			dirs[dir] = spec
+		}
+	}
+	return dirs
+}
+
+// reach returns the chain of imports by which each folder is reached from the folder start, start
+// included. It follows shipped files only, and does not look behind a folder that stop is true for.
+func (t *tree) reach(start string, stop func(dir string) bool) map[string][]string {
+	chains := map[string][]string{start: {start}}
+	for todo := []string{start}; len(todo) > 0; todo = todo[1:] {
+		from := todo[0]
+		if stop(from) {
+			continue
+		}
+		for _, s := range t.shipped() {
+			if s.dir != from {
+				continue
+			}
+			for dir := range t.house(s) {
+				if chains[dir] == nil {
+					chains[dir] = append(slices.Clone(chains[from]), dir)
+					todo = append(todo, dir)
+				}
+			}
+		}
+	}
+	return chains
+}
+
+func importPath(spec *ast.ImportSpec) string {
+	p, err := strconv.Unquote(spec.Path.Value)
+	if err != nil {
+		return spec.Path.Value // the parser accepts no such file
+	}
+	return p
+}
+
+// within reports whether the folder is parent or below it.
+func within(dir, parent string) bool {
+	return dir == parent || strings.HasPrefix(dir, parent+"/")
+}
+
+// uses returns where a file speaks of the named members of the package at importPath, under whatever
+// name it imports it. A dot import hides its uses and counts as one itself.
+func uses(s source, path string, members ...string) []ast.Node {
+	var found []ast.Node
+	for _, spec := range s.file.Imports {
+		if importPath(spec) != path {
+			continue
+		}
+		local := path[strings.LastIndex(path, "/")+1:]
+		if spec.Name != nil {
+			local = spec.Name.Name
+		}
+		if local == "." {
+			found = append(found, spec)
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if sel, ok := n.(*ast.SelectorExpr); ok && slices.Contains(members, sel.Sel.Name) {
+				if x, ok := sel.X.(*ast.Ident); ok && x.Name == local && x.Obj == nil {
+					found = append(found, sel)
+				}
+			}
+			return true
+		})
+	}
+	return found
+}

@@ -1,0 +1,24 @@
+// Package bench measures allocation and free in the scenarios that decide whether an allocator is
+// fast: the same size again and again, sizes that never come back, many goroutines, many holes.
+//
+// # What a figure is
+//
+// An operation is a pair: one allocation and one free. ns_per_op is wall time over all pairs of all
+// goroutines, the median of several repetitions. The implementations of a scenario take turns,
+// repetition by repetition, and each turn begins with a look at the calibration, so that a machine
+// that slows down slows all of them down. Heap allocations are counted over the same stretches.
+// Latencies come from a pass of their own that reads the clock around every pair; what reading the
+// clock costs is measured and taken off. Where the free does not follow its allocation at once, the
+// times of the two calls are added.
+//
+// # The yardsticks
+//
+// The scenario calibration is what the machine asks for one uncontended compare-and-swap and one
+// atomic OR on a private word: the least that any lock-free pair can cost. The implementation mutex
+// is a plain map of free lists under one mutex: what one writes in ten minutes.
+//
+// # Concurrency
+//
+// Goroutines start together and the caller is one of them. Who waits spins and yields, so that a
+// mutex or block profile of a run shows what the allocators do and nothing of the harness.
+package bench

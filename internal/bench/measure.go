@@ -1,0 +1,192 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// load is a prepared piece of work that can be repeated.
+type load struct {
+	// run does about count pairs. It says how many it did, and what they took.
+	run func(count int) (repetition, error)
+	// sample times pairs one by one, as many as there is room, and leaves the timer's cost in.
+	sample func(nanos []float64) error
+	// counters reads the allocator's own; nil where nothing of it is shown.
+	counters func() counters
+	close    func() error
+}
+
+// repetition is what one run of a load took.
+type repetition struct {
+	pairs   int
+	elapsed time.Duration
+	mallocs uint64
+}
+
+// counters are sums since the load was prepared.
+type counters struct {
+	nodeVisits uint64
+	driverTime time.Duration
+}
+
+// contender is one implementation in one scenario.
+type contender struct {
+	row     Row // what names it
+	prepare func() (*load, error)
+}
+
+// group is what takes turns.
+type group []contender
+
+// meter measures groups and collects the calibration on the way.
+type meter struct {
+	options     Options
+	timerNanos  float64
+	calibration []float64 // ns of each look
+}
+
+func newMeter(o Options) *meter { return &meter{options: o, timerNanos: timerCost()} }
+
+// entrant is a contender while it is measured.
+type entrant struct {
+	row    Row
+	load   *load
+	count  int // pairs of a repetition
+	nanos  []float64
+	total  repetition
+	before counters
+}
+
+// measure prepares all contenders of a group, lets them take turns and closes them.
+func (m *meter) measure(ctx context.Context, g group) (rows []Row, err error) {
+	var entrants []*entrant
+	defer func() {
+		for _, e := range entrants {
+			if closeErr := e.load.close(); err == nil && closeErr != nil {
+				err = closeErr
+			}
+		}
+	}()
+	for _, c := range g {
+		l, err := c.prepare()
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", c.row.Scenario, c.row.Impl, err)
+		}
+		e := &entrant{row: c.row, load: l}
+		entrants = append(entrants, e)
+		if err := m.settle(e); err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", c.row.Scenario, c.row.Impl, err)
+		}
+	}
+	for range m.options.Repetitions {
+		for _, e := range entrants {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			m.calibration = append(m.calibration, calibrate(calibrationPairs))
+			if err := e.repeat(); err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", e.row.Scenario, e.row.Impl, err)
+			}
+		}
+	}
+	for _, e := range entrants {
+		row, err := m.finish(e)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", e.row.Scenario, e.row.Impl, err)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// settle runs the load until a run takes a noticeable part of a repetition: that warms it up and says
+// how many pairs a repetition has.
+func (m *meter) settle(e *entrant) error {
+	const firstPairs = 64
+	for count := firstPairs; ; count *= 4 {
+		r, err := e.load.run(count)
+		if err != nil {
+			return err
+		}
+		if r.elapsed >= m.options.RepetitionTime/8 || r.pairs < count {
+			perPair := float64(r.elapsed.Nanoseconds()) / float64(r.pairs)
+			e.count = max(1, int(float64(m.options.RepetitionTime.Nanoseconds())/max(perPair, 1)))
+			break
+		}
+	}
+	if e.load.counters != nil {
+		e.before = e.load.counters()
+	}
+	return nil
+}
+
+func (e *entrant) repeat() error {
+	r, err := e.load.run(e.count)
+	if err != nil {
+		return err
+	}
+	e.nanos = append(e.nanos, float64(r.elapsed.Nanoseconds())/float64(r.pairs))
+	e.total.pairs += r.pairs
+	e.total.mallocs += r.mallocs
+	return nil
+}
+
+// finish turns what was measured into a row, after the latency pass.
+func (m *meter) finish(e *entrant) (Row, error) {
+	row := e.row
+	row.NsPerOp = quantile(e.nanos, 0.5)
+	row.AllocsPerOp = float64(e.total.mallocs) / float64(e.total.pairs)
+	if e.load.counters != nil {
+		now := e.load.counters()
+		if row.NodeVisitsPerOp != nil {
+			visits := float64(now.nodeVisits-e.before.nodeVisits) / float64(e.total.pairs)
+			row.NodeVisitsPerOp = &visits
+		}
+		if row.DriverNsPerOp != nil {
+			nanos := float64((now.driverTime - e.before.driverTime).Nanoseconds()) / float64(e.total.pairs)
+			row.DriverNsPerOp = &nanos
+		}
+	}
+	nanos := make([]float64, m.options.Samples)
+	if err := e.load.sample(nanos); err != nil {
+		return Row{}, err
+	}
+	for i := range nanos {
+		nanos[i] = max(0, nanos[i]-m.timerNanos)
+	}
+	row.P50Nanos, row.P99Nanos, row.P999Nanos = quantile(nanos, 0.5), quantile(nanos, 0.99), quantile(nanos, 0.999)
+	return row, nil
+}
+
+// quantile sorts values and picks; the middle of an even count is the mean of two.
+func quantile(values []float64, q float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	if q == 0.5 {
+		return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+	}
+	return values[min(len(values)-1, int(q*float64(len(values))))]
+}
+
+// timerCost is what two readings of the clock side by side show.
+func timerCost() float64 {
+	const readings = 20_001
+	nanos := make([]float64, readings)
+	for i := range nanos {
+		start := time.Now()
+		nanos[i] = float64(time.Since(start))
+	}
+	return quantile(nanos, 0.5)
+}
+
+// mallocCount is how many objects were ever allocated on the heap.
+func mallocCount() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}

@@ -1,0 +1,123 @@
+package bench
+
+// lifoDepth is as many buffers as a step of a small model holds at once.
+const lifoDepth = 1000
+
+func lifoGroups(o Options) []group {
+	row := Row{SizeBytes: smallBytes, Count: lifoDepth, Goroutines: 1}
+	return []group{o.versus(row, func(open opener) (*load, error) {
+		h, err := open(1, false)
+		if err != nil {
+			return nil, err
+		}
+		w := h.workers[0]
+		return &load{
+			close: h.close,
+			run: func(count int) (repetition, error) {
+				times := (count + lifoDepth - 1) / lifoDepth
+				return alone(times*lifoDepth, func() error {
+					for range times {
+						if err := w.lifo(smallBytes, lifoDepth, nil); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			},
+			sample: func(nanos []float64) error {
+				for len(nanos) > 0 {
+					depth := min(lifoDepth, len(nanos))
+					if err := w.lifo(smallBytes, depth, nanos[:depth]); err != nil {
+						return err
+					}
+					nanos = nanos[depth:]
+				}
+				return nil
+			},
+		}, nil
+	})}
+}
+
+const (
+	// variedLive is the live set of the scenario varied: about 4.6 GB.
+	variedLive = 500
+	// The sizes of the scenario varied.
+	variedLeastBytes = 64 << 10
+	variedMostBytes  = 64 << 20
+)
+
+func variedGroups(o Options) []group {
+	row := Row{Count: variedLive, Goroutines: 1}
+	return []group{o.versus(row, func(open opener) (*load, error) {
+		h, err := open(1, false)
+		if err != nil {
+			return nil, err
+		}
+		w := h.workers[0]
+		seq := newSequence(variedLive, logUniform(variedLeastBytes, variedMostBytes))
+		if err := w.fill(seq, variedLive); err != nil {
+			return nil, err
+		}
+		return &load{
+			run: func(count int) (repetition, error) {
+				return alone(count, func() error { return w.churn(seq, count) })
+			},
+			sample: func(nanos []float64) error {
+				return timed(nanos, func() error { return w.churn(seq, 1) })
+			},
+			close: func() error { return drainAndClose(w, h) },
+		}, nil
+	})}
+}
+
+func drainAndClose(w worker, h *heap) error {
+	err := w.drain()
+	if closeErr := h.close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// The depths of the scenario handoff: what a magazine holds, and more than that.
+func handoffDepths() []int { return []int{32, 1024} }
+
+func handoffGroups(o Options) []group {
+	var groups []group
+	for _, depth := range handoffDepths() {
+		row := Row{SizeBytes: smallBytes, Count: depth, Goroutines: 2}
+		groups = append(groups, o.versus(row, func(open opener) (*load, error) {
+			return handoffLoad(open, depth)
+		}))
+	}
+	return groups
+}
+
+func handoffLoad(open opener, depth int) (*load, error) {
+	h, err := open(1, false)
+	if err != nil {
+		return nil, err
+	}
+	link := h.workers[0].handoff(depth)
+	pass := func(count int, allocNanos, freeNanos []float64) (repetition, error) {
+		r, err := together(2, func(member int) error {
+			if member == 0 {
+				return link.produce(smallBytes, count, allocNanos)
+			}
+			return link.consume(count, freeNanos)
+		})
+		r.pairs = count
+		return r, err
+	}
+	return &load{
+		close: h.close,
+		run:   func(count int) (repetition, error) { return pass(count, nil, nil) },
+		sample: func(nanos []float64) error {
+			freeNanos := make([]float64, len(nanos))
+			_, err := pass(len(nanos), nanos, freeNanos)
+			for i := range nanos {
+				nanos[i] += freeNanos[i]
+			}
+			return err
+		},
+	}, nil
+}

@@ -1,0 +1,122 @@
+// Package fence marks points in the order of a stream and says whether the device has got there.
+//
+// A fence is taken after the blocks that it covers were taken out of use, never before. Same-stream
+// reuse needs none. The one implementation uses events: a record costs 190 ns on an H200, a query
+// 200 ns, and events are kept for the next fence, so that creating them is paid once.
+package fence
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Mark is a recorded point. The zero Mark has always passed.
+type Mark struct {
+	event cudadrv.Event
+}
+
+// Zero reports whether the mark stands for nothing.
+func (m Mark) Zero() bool { return m.event == 0 }
+
+// Source takes and watches fences. All methods may be called from any goroutine; Record and Passed do
+// not wait for the device, Wait does.
+type Source interface {
+	// Record marks the present end of the stream. The mark is given up by Release, once.
+	Record(s cudadrv.Stream) (Mark, error)
+	Passed(m Mark) (bool, error)
+	Wait(m Mark) error
+	Release(m Mark) error
+	// Close gives up what Source keeps for itself.
+	Close() error
+}
+
+// spareLimit bounds the events that are kept. Not smaller: a trim marks every stream at once. Not
+// larger: an event is cheap to make again.
+const spareLimit = 64
+
+// Events takes fences by events of one device.
+type Events struct {
+	device cudadrv.Device
+	spare  chan cudadrv.Event
+}
+
+var _ Source = (*Events)(nil)
+
+// NewEvents makes a Source over a device. It makes no driver call.
+func NewEvents(d cudadrv.Device) *Events {
+	return &Events{device: d, spare: make(chan cudadrv.Event, spareLimit)}
+}
+
+// Record implements Source.
+func (e *Events) Record(s cudadrv.Stream) (Mark, error) {
+	event, err := e.take()
+	if err != nil {
+		return Mark{}, fmt.Errorf("fence: %w", err)
+	}
+	if err := e.device.EventRecord(event, s); err != nil {
+		_ = e.Release(Mark{event}) // the record's error says more
+		return Mark{}, fmt.Errorf("fence: %w", err)
+	}
+	return Mark{event}, nil
+}
+
+func (e *Events) take() (cudadrv.Event, error) {
+	select {
+	case event := <-e.spare:
+		return event, nil
+	default:
+		return e.device.EventCreate()
+	}
+}
+
+// Passed implements Source.
+func (e *Events) Passed(m Mark) (bool, error) {
+	if m.Zero() {
+		return true, nil
+	}
+	passed, err := e.device.EventQuery(m.event)
+	if err != nil {
+		return false, fmt.Errorf("fence: %w", err)
+	}
+	return passed, nil
+}
+
+// Wait implements Source.
+func (e *Events) Wait(m Mark) error {
+	if m.Zero() {
+		return nil
+	}
+	if err := e.device.EventSynchronize(m.event); err != nil {
+		return fmt.Errorf("fence: %w", err)
+	}
+	return nil
+}
+
+// Release implements Source.
+func (e *Events) Release(m Mark) error {
+	if m.Zero() {
+		return nil
+	}
+	select {
+	case e.spare <- m.event:
+		return nil
+	default:
+		return e.device.EventDestroy(m.event)
+	}
+}
+
+// Close implements Source.
+func (e *Events) Close() error {
+	var first error
+	for {
+		select {
+		case event := <-e.spare:
+			if err := e.device.EventDestroy(event); err != nil && first == nil {
+				first = fmt.Errorf("fence: %w", err)
+			}
+		default:
+			return first
+		}
+	}
+}

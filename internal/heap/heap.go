@@ -1,0 +1,299 @@
+package heap
+
+import "fmt"
+
+// State says what a node of the heap is.
+type State uint8
+
+// The states of a node.
+const (
+	Unused State = iota // not part of any run
+	Free                // in the bins
+	Used                // taken by the owner
+	Edge                // the start or the end of a run; no length
+)
+
+type node struct {
+	offset     uint32 // in units
+	units      uint32
+	prev, next int32 // neighbours in address order; None beyond an edge
+	state      State
+}
+
+// Heap is the memory of one owner. The zero value is not usable; call New.
+//
+// Invariants (Check): the nodes between two edges tile their run without gap or overlap; no two free
+// blocks are neighbours; the bins hold exactly the free blocks; the sums of units are exact.
+type Heap struct {
+	nodes     []node
+	links     []Link // beside nodes
+	bins      Bins
+	unused    int32 // head of the list of unused nodes, linked by next
+	pageUnits uint32
+
+	starts, ends map[uint32]int32 // page at which a run starts, or ends: its edge
+
+	freeUnits, heldUnits uint64
+	visits               uint64
+}
+
+// New makes an empty heap whose pages have that many units, a power of two.
+func New(pageUnits uint32) *Heap {
+	h := &Heap{pageUnits: pageUnits, unused: None, starts: map[uint32]int32{}, ends: map[uint32]int32{}}
+	h.bins.Reset()
+	return h
+}
+
+// FreeUnits is the sum of the lengths of the free blocks.
+func (h *Heap) FreeUnits() uint64 { return h.freeUnits }
+
+// HeldUnits is the sum of the lengths of all runs.
+func (h *Heap) HeldUnits() uint64 { return h.heldUnits }
+
+// FreeRanges is the number of free blocks.
+func (h *Heap) FreeRanges() int { return h.bins.Count() }
+
+// LargestFree is the length of the longest free block in units.
+func (h *Heap) LargestFree() uint32 { return h.bins.Largest(h.links) }
+
+// Visits is the number of free blocks that searches looked at since New.
+func (h *Heap) Visits() uint64 { return h.visits }
+
+// Nodes is the length of the node array: what the books themselves cost.
+func (h *Heap) Nodes() int { return len(h.nodes) }
+
+// Offset is the start of a block in units.
+func (h *Heap) Offset(block int32) uint32 { return h.nodes[block].offset }
+
+// Units is the length of a block.
+func (h *Heap) Units(block int32) uint32 { return h.nodes[block].units }
+
+// Take finds a free block of at least that many units, cuts it to that length (the low end is taken)
+// and marks it used. It returns None if no free block is long enough. Precondition: units > 0.
+func (h *Heap) Take(units uint32) int32 {
+	i, visits := h.bins.Fit(h.links, units)
+	h.visits += uint64(visits)
+	if i == None {
+		return None
+	}
+	h.bins.Remove(h.links, i)
+	n := &h.nodes[i]
+	n.state = Used
+	if rest := n.units - units; rest > 0 {
+		n.units = units
+		offset, next := n.offset+units, n.next
+		r := h.newNode() // may move the array: n is stale from here
+		h.nodes[r] = node{offset: offset, units: rest, prev: i, next: next, state: Free}
+		h.nodes[i].next = r
+		h.nodes[next].prev = r
+		h.bins.Insert(h.links, r, rest)
+	}
+	h.freeUnits -= uint64(units)
+	return i
+}
+
+// LargestFits reports whether Take would find that many units.
+func (h *Heap) LargestFits(units uint32) bool {
+	i, visits := h.bins.Fit(h.links, units)
+	h.visits += uint64(visits)
+	return i != None
+}
+
+// Give makes a used block free and merges it with its free neighbours. It returns the length of the
+// free block that it became part of. Precondition: the block is used.
+func (h *Heap) Give(block int32) uint32 {
+	n := &h.nodes[block]
+	h.freeUnits += uint64(n.units)
+	if p := n.prev; h.nodes[p].state == Free {
+		h.bins.Remove(h.links, p)
+		h.absorb(p, block)
+		block = p
+	}
+	n = &h.nodes[block]
+	if next := n.next; h.nodes[next].state == Free {
+		h.bins.Remove(h.links, next)
+		h.absorb(block, next)
+	}
+	n.state = Free
+	h.bins.Insert(h.links, block, n.units)
+	return n.units
+}
+
+// absorb appends right to its left neighbour and gives right's node up.
+func (h *Heap) absorb(left, right int32) {
+	l, r := &h.nodes[left], &h.nodes[right]
+	l.units += r.units
+	l.next = r.next
+	h.nodes[r.next].prev = left
+	h.drop(right)
+}
+
+// Grant adds pages to the heap as free memory and merges them with the runs that they touch. It
+// returns the length of the free block that they became part of. Precondition: none of the pages is
+// in the heap.
+func (h *Heap) Grant(firstPage, pages uint32) uint32 {
+	endPage := firstPage + pages
+	i := h.newNode()
+	h.nodes[i] = node{offset: firstPage * h.pageUnits, units: pages * h.pageUnits, prev: None, next: None, state: Used}
+	if e, ok := h.ends[firstPage]; ok { // the run before: its end edge goes away
+		delete(h.ends, firstPage)
+		h.join(h.nodes[e].prev, i)
+		h.drop(e)
+	} else {
+		e := h.newEdge(firstPage)
+		h.starts[firstPage] = e
+		h.join(e, i)
+	}
+	if e, ok := h.starts[endPage]; ok {
+		delete(h.starts, endPage)
+		h.join(i, h.nodes[e].next)
+		h.drop(e)
+	} else {
+		e := h.newEdge(endPage)
+		h.ends[endPage] = e
+		h.join(i, e)
+	}
+	h.heldUnits += uint64(pages) * uint64(h.pageUnits)
+	return h.Give(i)
+}
+
+// TakePages takes up to limit whole pages out of the free blocks, those of the shortest blocks that
+// hold a whole page first, and calls visit for each sequence of pages. It returns how many there were.
+func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32)) uint32 {
+	var taken uint32
+	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
+		n := h.nodes[i]
+		first := (n.offset + h.pageUnits - 1) / h.pageUnits
+		end := (n.offset + n.units) / h.pageUnits
+		if first >= end {
+			return true
+		}
+		end = first + min(end-first, limit-taken)
+		h.cut(i, first, end)
+		taken += end - first
+		visit(first, end-first)
+		return taken < limit
+	})
+	return taken
+}
+
+// cut removes the pages [first, end) from free block i; what is left of it on either side stays.
+func (h *Heap) cut(i int32, first, end uint32) {
+	n := h.nodes[i]
+	h.bins.Remove(h.links, i)
+	left := first*h.pageUnits - n.offset
+	right := n.offset + n.units - end*h.pageUnits
+	h.freeUnits -= uint64(n.units - left - right)
+	h.heldUnits -= uint64(end-first) * uint64(h.pageUnits)
+
+	before, after := n.prev, n.next
+	h.drop(i)
+	if left > 0 {
+		before = h.freeBetween(n.offset, left, before)
+	}
+	if h.nodes[before].state == Edge { // nothing of the run is left before the cut
+		delete(h.starts, first)
+		h.drop(before)
+	} else {
+		e := h.newEdge(first)
+		h.ends[first] = e
+		h.join(before, e)
+	}
+	if right > 0 {
+		r := h.newNode()
+		h.nodes[r] = node{offset: end * h.pageUnits, units: right, prev: None, next: None, state: Free}
+		h.bins.Insert(h.links, r, right)
+		h.join(r, after)
+		after = r
+	}
+	if h.nodes[after].state == Edge {
+		delete(h.ends, end)
+		h.drop(after)
+	} else {
+		e := h.newEdge(end)
+		h.starts[end] = e
+		h.join(e, after)
+	}
+}
+
+// freeBetween makes a free block behind the node before.
+func (h *Heap) freeBetween(offset, units uint32, before int32) int32 {
+	l := h.newNode()
+	h.nodes[l] = node{offset: offset, units: units, prev: None, next: None, state: Free}
+	h.join(before, l)
+	h.bins.Insert(h.links, l, units)
+	return l
+}
+
+func (h *Heap) join(left, right int32) {
+	h.nodes[left].next = right
+	h.nodes[right].prev = left
+}
+
+func (h *Heap) newEdge(page uint32) int32 {
+	e := h.newNode()
+	h.nodes[e] = node{offset: page * h.pageUnits, prev: None, next: None, state: Edge}
+	return e
+}
+
+func (h *Heap) newNode() int32 {
+	if i := h.unused; i != None {
+		h.unused = h.nodes[i].next
+		return i
+	}
+	h.nodes = append(h.nodes, node{})
+	h.links = append(h.links, Link{})
+	return int32(len(h.nodes) - 1) //nolint:gosec // a heap of 2^31 blocks would need a petabyte
+}
+
+func (h *Heap) drop(i int32) {
+	h.nodes[i] = node{next: h.unused, state: Unused}
+	h.unused = i
+}
+
+// Check holds the heap against its invariants. It visits every node.
+func (h *Heap) Check() error {
+	var free, held uint64
+	ranges := 0
+	for page, start := range h.starts {
+		if h.nodes[start].offset != page*h.pageUnits || h.nodes[start].state != Edge {
+			return fmt.Errorf("heap: start edge of page %d is node %d at unit %d", page, start, h.nodes[start].offset)
+		}
+		at := page * h.pageUnits
+		before := start
+		i := h.nodes[start].next
+		for ; h.nodes[i].state != Edge; i = h.nodes[i].next {
+			n := h.nodes[i]
+			switch {
+			case n.state == Unused:
+				return fmt.Errorf("heap: unused node %d in the run at page %d", i, page)
+			case n.offset != at || n.units == 0:
+				return fmt.Errorf("heap: block %d is at unit %d with %d units, the run is at %d", i, n.offset, n.units, at)
+			case n.prev != before:
+				return fmt.Errorf("heap: block %d names %d as its left neighbour, it is %d", i, n.prev, before)
+			case n.state == Free && h.nodes[before].state == Free:
+				return fmt.Errorf("heap: free blocks %d and %d are not merged", before, i)
+			case n.state == Free && h.links[i].length != n.units:
+				return fmt.Errorf("heap: free block %d of %d units is binned as %d", i, n.units, h.links[i].length)
+			}
+			if n.state == Free {
+				free += uint64(n.units)
+				ranges++
+			}
+			at += n.units
+			before = i
+		}
+		held += uint64(at - page*h.pageUnits)
+		if at%h.pageUnits != 0 || h.ends[at/h.pageUnits] != i {
+			return fmt.Errorf("heap: the run at page %d ends at unit %d, at no edge", page, at)
+		}
+	}
+	if len(h.starts) != len(h.ends) {
+		return fmt.Errorf("heap: %d starts and %d ends of runs", len(h.starts), len(h.ends))
+	}
+	if free != h.freeUnits || held != h.heldUnits || ranges != h.bins.Count() {
+		return fmt.Errorf("heap: counted %d free of %d units in %d ranges, the books say %d of %d in %d",
+			free, held, ranges, h.freeUnits, h.heldUnits, h.bins.Count())
+	}
+	return nil
+}

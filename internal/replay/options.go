@@ -1,0 +1,59 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// DefaultRounds is how often a trace is played where Options.Rounds is 0. Not fewer: two rounds go by
+// until an allocator that learns has learned, and the median of what is left should not be one value.
+const DefaultRounds = 5
+
+// Options say how a trace is played. NewDriver must be set; the rest has a useful zero value.
+type Options struct {
+	NewDriver func() cudadrv.Driver // called once for each device that is opened: one, and one for each limit that MinCapacity tries
+	Config    vram.Config           // of the device; Driver and LimitBytes are set by Run
+	Rounds    int                   // 0: DefaultRounds
+	Limit     Limit
+	Parallel  bool          // a goroutine for each stream
+	Lag       time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
+	// MinCapacity looks for the least limit at which all rounds complete.
+	MinCapacity bool
+
+	// Check watches every step for overlap, misalignment and wrong sizes; the first fault ends the run
+	// with a *CheckError. Times mean nothing then.
+	Check bool
+	// Observe is called after each step where it is set, with Parallel from several goroutines at once.
+	Observe func(Observation)
+}
+
+// Observation is a step that was just taken.
+type Observation struct {
+	Round  int // from 0
+	Index  int // of the event in the trace
+	Event  trace.Event
+	Buffer vram.Buffer // what was allocated, or what was freed
+	Err    error       // the allocation's failure for want of memory, or nil
+}
+
+// ErrLagNeedsSimulator says that Options.Lag was set for a device whose clock cannot be driven.
+var ErrLagNeedsSimulator = errors.New("replay: a lag needs the simulated device")
+
+func (o *Options) complete() error {
+	switch {
+	case o.NewDriver == nil:
+		return errors.New("replay: no driver")
+	case o.Rounds < 0:
+		return fmt.Errorf("replay: %d rounds, want at least 1", o.Rounds)
+	case o.Lag < 0:
+		return fmt.Errorf("replay: lag %v, want 0 or more", o.Lag)
+	case o.Rounds == 0:
+		o.Rounds = DefaultRounds
+	}
+	return nil
+}

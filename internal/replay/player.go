@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/go-vram/vram"
+)
+
+// contextStride is how many steps go by between two looks at the context. Not smaller: the look must
+// not show in the time. Not larger: a cancel should end a slow run within milliseconds.
+const contextStride = 4096
+
+// gateLooks is how often a foreign free looks at its gate before it parks: parking costs about as
+// much as this many yields.
+const gateLooks = 32
+
+// errStop ends a round at its first failed allocation where nothing but survival is asked for.
+var errStop = errors.New("replay: stopped at the first failed allocation")
+
+// player plays one program over and over. It is used by one goroutine at a time; buffers and missing
+// are shared with the other players, each of which touches its own ids and foreign ones behind a gate.
+type player struct {
+	program program
+	session *session
+
+	failedCount int // allocations that found no memory, in this round
+}
+
+// play runs all steps once. The loop is kept bare: what only some runs need is in playWatched.
+func (p *player) play(ctx context.Context, round int) error {
+	p.failedCount = 0
+	watched := p.session.watched()
+	for first := 0; first < len(p.program.steps); first += contextStride {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		last := min(first+contextStride, len(p.program.steps))
+		var at int
+		var err error
+		if watched {
+			at, err = p.playWatched(ctx, round, first, last)
+		} else {
+			at, err = p.playBare(ctx, first, last)
+		}
+		if err != nil {
+			return p.session.at(round, p.program.events[at], err)
+		}
+	}
+	return nil
+}
+
+// playBare runs steps first to last; on failure the first answer says which step failed.
+func (p *player) playBare(ctx context.Context, first, last int) (int, error) {
+	steps := p.program.steps[:last]
+	streams, buffers := p.session.streams, p.session.buffers
+	for i := first; i < len(steps); i++ {
+		s := &steps[i]
+		switch s.kind {
+		case stepAlloc:
+			b, err := streams[s.stream].Alloc(s.bytes)
+			if err != nil {
+				if err := p.failed(s, err); err != nil {
+					return i, err
+				}
+			}
+			buffers[s.id] = b
+		case stepFree:
+			if err := buffers[s.id].Free(); err != nil && !p.session.missing[s.id] {
+				return i, fmt.Errorf("free of %d bytes: %w", s.bytes, err)
+			}
+		case stepAllocShared, stepFreeForeign:
+			if err := p.shared(ctx, s); err != nil {
+				return i, err
+			}
+		}
+	}
+	return last, nil
+}
+
+// shared runs a step of a buffer that another player shares.
+func (p *player) shared(ctx context.Context, s *step) error {
+	if s.kind == stepAllocShared {
+		err := p.alloc(s)
+		p.session.gates[s.id].open()
+		return err
+	}
+	if err := pass(ctx, p.session.gates[s.id]); err != nil {
+		return err
+	}
+	return p.free(s)
+}
+
+// alloc and free are one step by themselves, for the paths where a call more does not matter.
+func (p *player) alloc(s *step) error {
+	b, err := p.session.streams[s.stream].Alloc(s.bytes)
+	if err != nil {
+		err = p.failed(s, err)
+	}
+	p.session.buffers[s.id] = b
+	return err
+}
+
+func (p *player) free(s *step) error {
+	if p.session.missing[s.id] {
+		return nil
+	}
+	if err := p.session.buffers[s.id].Free(); err != nil {
+		return fmt.Errorf("free of %d bytes: %w", s.bytes, err)
+	}
+	return nil
+}
+
+// failed counts an allocation that found no memory; every other error goes up.
+func (p *player) failed(s *step, err error) error {
+	if !errors.Is(err, vram.ErrOutOfMemory) && !errors.Is(err, vram.ErrTooLarge) {
+		return fmt.Errorf("allocation of %d bytes on stream %d: %w", s.bytes, s.stream, err)
+	}
+	p.failedCount++
+	p.session.missing[s.id] = true
+	if p.session.stopAtFailure {
+		return errStop
+	}
+	return nil
+}
+
+// pass waits until the gate is open.
+func pass(ctx context.Context, g *gate) error {
+	for range gateLooks {
+		if g.passable.Load() {
+			return nil
+		}
+		runtime.Gosched()
+	}
+	select {
+	case <-g.opened:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,71 @@
+package replay
+
+import "slices"
+
+// Result is what playing one trace came to. Its JSON form is what the command prints.
+type Result struct {
+	Trace             string  `json:"trace"`
+	Driver            string  `json:"driver"`
+	EventCount        int     `json:"events"`
+	StreamCount       int     `json:"streams"`
+	PeakLiveBytes     int64   `json:"peak_live_bytes"`
+	PeakReservedBytes int64   `json:"peak_reserved_bytes"` // physical, over all rounds
+	ReservedOverLive  float64 `json:"reserved_over_live"`
+	Rounds            []Round `json:"rounds"`
+
+	// WarmNsPerOp is the median over the rounds two on, AllocsPerOp their heap allocations for each
+	// event; nil where there was one round only.
+	WarmNsPerOp *float64 `json:"warm_ns_per_op,omitempty"`
+	AllocsPerOp *float64 `json:"allocs_per_op,omitempty"`
+
+	// With Options.MinCapacity: the least limit found, what it is over the peak live bytes, and each
+	// limit that was tried, in order.
+	MinCapacityBytes    int64   `json:"min_capacity_bytes,omitempty"`
+	MinCapacityOverLive float64 `json:"min_capacity_over_live,omitempty"`
+	Probes              []Probe `json:"-"`
+}
+
+// Round is one pass over the trace.
+type Round struct {
+	NsPerOp           float64 `json:"ns_per_op"`        // real time over events
+	DriverNsPerOp     float64 `json:"driver_ns_per_op"` // time in driver calls, modelled where the driver is
+	DriverCalls       uint64  `json:"driver_calls"`
+	HitRate           float64 `json:"hit_rate"`            // allocations served without the pool
+	CachedBytes       int64   `json:"cached_bytes"`        // in stream caches at the end
+	PeakReservedBytes int64   `json:"peak_reserved_bytes"` // physical
+	FailedCount       int     `json:"failed"`              // allocations that found no memory
+}
+
+// Probe is a limit that was tried.
+type Probe struct {
+	LimitBytes int64
+	Survived   bool // all rounds completed
+}
+
+// FailedCount is how many allocations found no memory, over all rounds.
+func (r Result) FailedCount() int {
+	sum := 0
+	for _, round := range r.Rounds {
+		sum += round.FailedCount
+	}
+	return sum
+}
+
+// summarise fills in what follows from the rounds.
+func (r *Result) summarise(warmMallocs uint64) {
+	for _, round := range r.Rounds {
+		r.PeakReservedBytes = max(r.PeakReservedBytes, round.PeakReservedBytes)
+	}
+	r.ReservedOverLive = float64(r.PeakReservedBytes) / float64(r.PeakLiveBytes)
+	if len(r.Rounds) < 2 {
+		return
+	}
+	warm := make([]float64, 0, len(r.Rounds)-1)
+	for _, round := range r.Rounds[1:] {
+		warm = append(warm, round.NsPerOp)
+	}
+	slices.Sort(warm)
+	median := (warm[(len(warm)-1)/2] + warm[len(warm)/2]) / 2
+	allocs := float64(warmMallocs) / float64(len(warm)) / float64(r.EventCount)
+	r.WarmNsPerOp, r.AllocsPerOp = &median, &allocs
+}

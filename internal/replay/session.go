@@ -1,0 +1,229 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// session is one opened device and everything that playing a trace on it needs. Rounds follow each
+// other; nothing of it is used by two rounds at once.
+type session struct {
+	trace      *trace.Trace
+	device     *vram.Device
+	driverName string
+
+	// Written before the first round.
+	streams       []*vram.Stream
+	players       []*player
+	gates         []*gate // by id; nil where no two players share a buffer
+	leftovers     []step  // what frees the buffers that the trace never frees
+	lag           time.Duration
+	clock         virtualTime // nil without a lag
+	checker       *checker    // nil without Options.Check
+	observe       func(Observation)
+	stopAtFailure bool
+
+	// Written between rounds.
+	roundStart time.Duration // on the virtual clock
+
+	// By id, written by the player that allocates the id.
+	buffers []vram.Buffer
+	missing []bool // the allocation found no memory in this round
+}
+
+// openSession opens a device under the limit (0: none) with the trace's streams.
+func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error) {
+	cfg := o.Config
+	if limitBytes != 0 {
+		cfg.LimitBytes = limitBytes
+	}
+	se := &session{
+		trace: tr, lag: o.Lag, observe: o.Observe,
+		buffers: make([]vram.Buffer, tr.Info.AllocCount), missing: make([]bool, tr.Info.AllocCount),
+	}
+	driver, err := se.watch(o)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Driver, se.driverName = driver, driver.Name()
+	se.leftovers = leftovers(tr)
+	programs, gates := plan(tr, o.Parallel)
+	se.gates = gates
+	for _, pr := range programs {
+		se.players = append(se.players, &player{program: pr, session: se})
+	}
+	device, err := vram.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	se.device = device
+	for range tr.Info.StreamCount {
+		s, err := device.NewStream()
+		if err != nil {
+			return nil, errors.Join(err, se.close())
+		}
+		se.streams = append(se.streams, s)
+	}
+	return se, nil
+}
+
+// watch makes the driver, with the clock and the checker that the options ask for.
+func (se *session) watch(o *Options) (cudadrv.Driver, error) {
+	driver := o.NewDriver()
+	simulator, simulated := driver.(*sim.Driver)
+	if o.Lag > 0 {
+		if !simulated {
+			return nil, ErrLagNeedsSimulator
+		}
+		device := simulator.Device(o.Config.Ordinal)
+		if device == nil {
+			return nil, fmt.Errorf("ordinal %d: %w", o.Config.Ordinal, cudadrv.ErrNoDevice)
+		}
+		se.clock = device
+	}
+	if !o.Check {
+		return driver, nil
+	}
+	se.checker = &checker{}
+	if se.clock != nil {
+		se.checker.order = newOrder(se.clock)
+	}
+	if simulated {
+		driver = &watchedDriver{Driver: simulator, checker: se.checker}
+	}
+	return driver, nil
+}
+
+// close gives the device back. What an aborted round left live is no news then.
+func (se *session) close() error {
+	var errs []error
+	for _, s := range se.streams {
+		errs = append(errs, s.Close())
+	}
+	errs = append(errs, se.device.Close())
+	return errors.Join(errs...)
+}
+
+func (se *session) watched() bool {
+	return se.clock != nil || se.checker != nil || se.observe != nil
+}
+
+// at says where an error happened.
+func (se *session) at(round, event int, err error) error {
+	if _, ok := errors.AsType[*CheckError](err); ok || errors.Is(err, errStop) {
+		return err
+	}
+	return fmt.Errorf("%s: round %d, event %d: %w", se.trace.Name, round+1, event, err)
+}
+
+// timing is what the clock and the heap say about one round.
+type timing struct {
+	elapsed     time.Duration
+	mallocs     uint64
+	failedCount int
+}
+
+// play runs one round up to its last step.
+func (se *session) play(ctx context.Context, round int) (timing, error) {
+	clear(se.missing)
+	for _, g := range se.gates {
+		if g != nil {
+			g.close()
+		}
+	}
+	if se.clock != nil {
+		se.roundStart = se.clock.Now()
+	}
+	var t timing
+	var err error
+	if len(se.players) == 1 {
+		t, err = se.playAlone(ctx, round)
+	} else {
+		t, err = se.playTogether(ctx, round)
+	}
+	for _, p := range se.players {
+		t.failedCount += p.failedCount
+	}
+	return t, err
+}
+
+func (se *session) playAlone(ctx context.Context, round int) (timing, error) {
+	before := mallocCount()
+	start := time.Now()
+	err := se.players[0].play(ctx, round)
+	elapsed := time.Since(start)
+	return timing{elapsed: elapsed, mallocs: mallocCount() - before}, err
+}
+
+// playTogether gives each player a goroutine. The first error stops the others.
+func (se *session) playTogether(ctx context.Context, round int) (timing, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var ready, done sync.WaitGroup
+	errs := make([]error, len(se.players))
+	begin := make(chan struct{})
+	for i, p := range se.players {
+		ready.Add(1)
+		done.Go(func() {
+			ready.Done()
+			<-begin
+			if errs[i] = p.play(ctx, round); errs[i] != nil {
+				cancel(errs[i])
+			}
+		})
+	}
+	ready.Wait()
+	before := mallocCount()
+	start := time.Now()
+	close(begin)
+	done.Wait()
+	elapsed := time.Since(start)
+	t := timing{elapsed: elapsed, mallocs: mallocCount() - before}
+	if ctx.Err() != nil {
+		return t, context.Cause(ctx)
+	}
+	return t, nil
+}
+
+// freeLeftovers frees what the trace still holds at the end of a round.
+func (se *session) freeLeftovers(round int) error {
+	for i := range se.leftovers {
+		if err := se.freeLeftover(round, &se.leftovers[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (se *session) freeLeftover(round int, s *step) error {
+	if se.missing[s.id] {
+		return nil
+	}
+	behind := len(se.trace.Events)
+	b := se.buffers[s.id]
+	if se.checker != nil {
+		if what := se.checker.leaving(s.id, b.Ptr(), se.streams[s.stream].Handle(), 0); what != "" {
+			return &CheckError{Trace: se.trace.Name, Round: round, Index: behind, What: what}
+		}
+	}
+	if err := b.Free(); err != nil {
+		return se.at(round, behind, fmt.Errorf("free of a leftover of %d bytes: %w", s.bytes, err))
+	}
+	return nil
+}
+
+// mallocCount is how many objects were ever allocated on the heap.
+func mallocCount() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
+}

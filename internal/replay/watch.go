@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-vram/vram"
+)
+
+// playWatched is playBare with what slows a run down: the virtual clock, the checker, the observer.
+func (p *player) playWatched(ctx context.Context, round, first, last int) (int, error) {
+	for i := first; i < last; i++ {
+		if err := p.watchedStep(ctx, round, i); err != nil {
+			return i, err
+		}
+	}
+	return last, nil
+}
+
+func (p *player) watchedStep(ctx context.Context, round, i int) error {
+	se, s := p.session, &p.program.steps[i]
+	event := p.program.events[i]
+	if se.clock != nil {
+		se.clock.AdvanceTo(se.roundStart + time.Duration(se.trace.Micros[event])*time.Microsecond)
+	}
+	failedBefore := p.failedCount
+	var err error
+	switch s.kind {
+	case stepAlloc:
+		err = p.alloc(s)
+	case stepAllocShared:
+		// Entered before the gate opens: a foreign free must find the range.
+		if err = p.alloc(s); err == nil {
+			err = p.entered(round, event, s)
+		}
+		se.gates[s.id].open()
+	case stepFree:
+		err = p.watchedFree(round, event, s)
+	case stepFreeForeign:
+		if err = pass(ctx, se.gates[s.id]); err == nil {
+			err = p.watchedFree(round, event, s)
+		}
+	}
+	if s.kind == stepAlloc && err == nil {
+		err = p.entered(round, event, s)
+	}
+	if se.observe != nil && err == nil {
+		o := Observation{Round: round, Index: event, Event: se.trace.Events[event], Buffer: se.buffers[s.id]}
+		if p.failedCount > failedBefore {
+			o.Err = vram.ErrOutOfMemory
+		}
+		se.observe(o)
+	}
+	return err
+}
+
+// watchedFree is free with the last use of the buffer on its stream before it.
+func (p *player) watchedFree(round, event int, s *step) error {
+	se := p.session
+	if se.missing[s.id] {
+		return nil
+	}
+	stream := se.streams[s.stream].Handle()
+	if se.clock != nil {
+		if err := se.clock.Occupy(stream, se.lag); err != nil {
+			return err
+		}
+	}
+	if se.checker != nil {
+		if what := se.checker.leaving(s.id, se.buffers[s.id].Ptr(), stream, se.lag); what != "" {
+			return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
+		}
+	}
+	return p.free(s)
+}
+
+// entered tells the checker of an allocation that worked.
+func (p *player) entered(round, event int, s *step) error {
+	se := p.session
+	if se.checker == nil || se.missing[s.id] {
+		return nil
+	}
+	b := se.buffers[s.id]
+	if what := se.checker.entered(s, b.Ptr(), b.Bytes(), se.streams[s.stream].Handle()); what != "" {
+		return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+// Package trace reads and writes recordings of what a workload asked of its GPU allocator: every
+// allocation and every free, in program order.
+//
+// # Format
+//
+// A trace is comma-separated text, plain or gzip, with the header line
+//
+//	t_us,op,id,size,stream
+//
+// and one line an event:
+//
+//   - t_us: microseconds since the first event; never goes backwards.
+//   - op: a for an allocation, f for a free.
+//   - id: the buffer. Ids are dense, from 0, in order of allocation; an id is allocated once and
+//     freed at most once, after its allocation.
+//   - size: the bytes asked for, before any rounding, at least 1; a free repeats it.
+//   - stream: dense index of a CUDA stream, 0 is the default stream. On an allocation it is the
+//     stream that the buffer belongs to. On a free it is the stream whose program frees the buffer,
+//     which is the same one in all recordings of a caching allocator.
+//
+// A buffer without a free was still held when the recording stopped: a leftover.
+//
+// # What the reader promises
+//
+// The reader is strict. Whatever breaks a rule above is refused with a *ParseError that names the
+// file, the line and what is wrong; a Trace that it returns keeps them all, so code that walks a
+// Trace checks nothing again. It holds a trace in 24 bytes an event.
+//
+// A Trace is a plain value: it may be read from any number of goroutines.
+package trace

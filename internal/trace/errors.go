@@ -1,0 +1,28 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnknown says that a name is neither a readable file nor an embedded trace.
+var ErrUnknown = errors.New("no such file and no embedded trace of that name")
+
+// ParseError says what is wrong with a trace, and where.
+type ParseError struct {
+	Name string // the file, as it was named to Open or Read
+	Line int    // counted from 1; the header is line 1
+	What string
+	Err  error // the cause where there is one (reading, decompression); may be nil
+}
+
+// Error is one line: file, line, what is wrong.
+func (e *ParseError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s:%d: %s: %v", e.Name, e.Line, e.What, e.Err)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Name, e.Line, e.What)
+}
+
+// Unwrap is the cause, or nil.
+func (e *ParseError) Unwrap() error { return e.Err }

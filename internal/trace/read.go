@@ -1,0 +1,182 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// header is the first line of every trace.
+const header = "t_us,op,id,size,stream"
+
+// fieldCount is how many columns the header names.
+const fieldCount = 5
+
+// readBufferBytes bounds a line too: a row has five short fields, so one that does not fit is none.
+// Not smaller: each refill is a call into the decompressor. Not larger: it should stay in the cache.
+const readBufferBytes = 64 << 10
+
+// Read reads a trace, gzip or plain, from r to its end; name is for errors and for Trace.Name. Every
+// error is a *ParseError. It reads at most one trace; bytes after the end of the gzip stream are an
+// error.
+func Read(name string, r io.Reader) (*Trace, error) {
+	in := bufio.NewReaderSize(r, readBufferBytes)
+	if magic, err := in.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		unzip, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, &ParseError{Name: name, Line: 1, What: "cannot read gzip", Err: err}
+		}
+		in = bufio.NewReaderSize(unzip, readBufferBytes)
+	}
+	p := parser{name: name, in: in, book: newLedger()}
+	if err := p.parse(); err != nil {
+		return nil, err
+	}
+	return p.book.trace(baseName(name)), nil
+}
+
+// parser turns lines into rows and hands them to the ledger, which knows the rules between rows.
+type parser struct {
+	name string
+	in   *bufio.Reader
+	line int // the line at hand, counted from 1
+	book *ledger
+}
+
+// row is one line's fields before the rules between rows are checked.
+type row struct {
+	micros, id, sizeBytes, stream int64
+	op                            Op
+}
+
+func (p *parser) parse() error {
+	first, err := p.next()
+	if err != nil {
+		return err
+	}
+	if first == nil {
+		return p.wrong("empty: want the header %q", header)
+	}
+	if string(first) != header {
+		return p.wrong("header is %q, want %q", clip(first), header)
+	}
+	for {
+		line, err := p.next()
+		if err != nil {
+			return err
+		}
+		if line == nil {
+			return p.finish()
+		}
+		r, what := parseRow(line)
+		if what == "" {
+			what = p.book.add(r, p.line)
+		}
+		if what != "" {
+			return p.wrong("%s", what)
+		}
+	}
+}
+
+func (p *parser) finish() error {
+	line, what := p.book.finish()
+	if what == "" {
+		return nil
+	}
+	if line > 0 {
+		p.line = line
+	}
+	return p.wrong("%s", what)
+}
+
+// next is the next line without its newline, valid until the next call, or nil at the end.
+func (p *parser) next() ([]byte, error) {
+	line, err := p.in.ReadSlice('\n')
+	switch {
+	case err == nil:
+		p.line++
+		return line[:len(line)-1], nil
+	case errors.Is(err, io.EOF) && len(line) == 0:
+		p.line = max(p.line, 1)
+		return nil, nil
+	case errors.Is(err, io.EOF):
+		p.line++
+		return line, nil
+	}
+	p.line++
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, p.wrong("line is longer than %d bytes: no row is", readBufferBytes)
+	}
+	return nil, &ParseError{Name: p.name, Line: p.line, What: "cannot read", Err: err}
+}
+
+func (p *parser) wrong(format string, args ...any) error {
+	return &ParseError{Name: p.name, Line: p.line, What: fmt.Sprintf(format, args...)}
+}
+
+// parseRow splits a line; what is not empty where the line is not a row.
+func parseRow(line []byte) (r row, what string) {
+	var fields [fieldCount][]byte
+	rest := line
+	for i := range fields {
+		comma := bytes.IndexByte(rest, ',')
+		switch last := i == len(fields)-1; {
+		case comma < 0 && !last:
+			return r, fmt.Sprintf("%q has %d fields, want %d: %s", clip(line), i+1, fieldCount, header)
+		case comma >= 0 && last:
+			return r, fmt.Sprintf("%q has more than %d fields: %s", clip(line), fieldCount, header)
+		case last:
+			fields[i] = rest
+		default:
+			fields[i], rest = rest[:comma], rest[comma+1:]
+		}
+	}
+	switch op := fields[1]; string(op) {
+	case "a":
+		r.op = Alloc
+	case "f":
+		r.op = Free
+	default:
+		return r, fmt.Sprintf("op is %q, want a or f", clip(op))
+	}
+	if r.micros, what = parseNumber("t_us", fields[0]); what != "" {
+		return r, what
+	}
+	if r.id, what = parseNumber("id", fields[2]); what != "" {
+		return r, what
+	}
+	if r.sizeBytes, what = parseNumber("size", fields[3]); what != "" {
+		return r, what
+	}
+	r.stream, what = parseNumber("stream", fields[4])
+	return r, what
+}
+
+// parseNumber reads decimal digits only: no sign, no space, nothing else, no overflow.
+func parseNumber(column string, digits []byte) (value int64, what string) {
+	const mostDigits = 19 // of an int64; 19 digits fit a uint64
+	var v uint64
+	ok := len(digits) > 0 && len(digits) <= mostDigits
+	for i := 0; ok && i < len(digits); i++ {
+		d := digits[i] - '0' // wraps around below '0'
+		ok = d <= 9
+		v = v*10 + uint64(d)
+	}
+	if !ok || v > math.MaxInt64 {
+		return 0, fmt.Sprintf("%s is %q, want a whole number from 0 to %d", column, clip(digits), int64(math.MaxInt64))
+	}
+	return int64(v), ""
+}
+
+// clip keeps a quotation short enough for a message of one line.
+func clip(text []byte) string {
+	const most = 60
+	if len(text) > most {
+		return string(text[:most]) + "…"
+	}
+	return string(text)
+}

@@ -1,0 +1,175 @@
+package trace_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/trace"
+)
+
+const head = "t_us,op,id,size,stream\n"
+
+func TestReadSmall(t *testing.T) {
+	text := head + "0,a,0,100,0\n5,a,1,50,1\n5,f,0,100,1\n9,a,2,70,0\n11,f,2,70,0\n"
+	for _, tail := range []string{"", "cut"} {
+		if tail == "cut" {
+			text = strings.TrimSuffix(text, "\n") // the last newline may be missing
+		}
+		got, err := trace.Read("dir/small.csv", strings.NewReader(text))
+		require.NoError(t, err)
+		assert.Equal(t, &trace.Trace{
+			Name: "small",
+			Events: []trace.Event{
+				{Bytes: 100, ID: 0, Stream: 0, Op: trace.Alloc},
+				{Bytes: 50, ID: 1, Stream: 1, Op: trace.Alloc},
+				{Bytes: 100, ID: 0, Stream: 1, Op: trace.Free},
+				{Bytes: 70, ID: 2, Stream: 0, Op: trace.Alloc},
+				{Bytes: 70, ID: 2, Stream: 0, Op: trace.Free},
+			},
+			Micros: []int64{0, 5, 5, 9, 11},
+			Info: trace.Info{
+				EventCount: 5, AllocCount: 3, FreeCount: 2, StreamCount: 2, PeakLiveBytes: 150, LeftoverBytes: 50,
+			},
+		}, got)
+		assert.Equal(t, []uint32{1}, got.Leftovers())
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		line int
+		what string
+	}{
+		"nothing":            {"", 1, "empty"},
+		"wrong header":       {"time,op\n", 1, `header is "time,op"`},
+		"no events":          {head, 1, "no events"},
+		"too few fields":     {head + "0,a,0,4\n", 2, "has 4 fields, want 5"},
+		"too many fields":    {head + "0,a,0,4,0,0\n", 2, "more than 5 fields"},
+		"empty line":         {head + "0,a,0,4,0\n\n", 3, "has 1 fields"},
+		"unknown op":         {head + "0,x,0,4,0\n", 2, `op is "x", want a or f`},
+		"negative size":      {head + "0,a,0,-4,0\n", 2, `size is "-4", want a whole number`},
+		"no size":            {head + "0,a,0,,0\n", 2, `size is ""`},
+		"fraction":           {head + "0.5,a,0,4,0\n", 2, `t_us is "0.5"`},
+		"carriage return":    {head + "0,a,0,4,0\r\n", 2, `stream is "0\r"`},
+		"overflow":           {head + "0,a,0,9223372036854775808,0\n", 2, "size is"},
+		"zero size":          {head + "0,a,0,0,0\n", 2, "size is 0"},
+		"id gap":             {head + "0,a,0,4,0\n1,a,2,4,0\n", 3, "id 2 is allocated before id 1"},
+		"allocated twice":    {head + "0,a,0,4,0\n1,a,0,4,0\n", 3, "id 0 is allocated a second time"},
+		"reused after free":  {head + "0,a,0,4,0\n1,f,0,4,0\n2,a,0,4,0\n", 4, "id 0 is allocated a second time"},
+		"free first":         {head + "0,f,0,4,0\n", 2, "id 0 is freed before it is allocated"},
+		"freed twice":        {head + "0,a,0,4,0\n1,f,0,4,0\n1,f,0,4,0\n", 4, "id 0 is freed a second time"},
+		"other size":         {head + "0,a,0,4,0\n1,f,0,5,0\n", 3, "size is 5, but id 0 was allocated with 4"},
+		"time back":          {head + "7,a,0,4,0\n6,f,0,4,0\n", 3, "t_us goes back from 7 to 6"},
+		"stream too large":   {head + "0,a,0,4,65536\n", 2, "stream is 65536"},
+		"streams not dense":  {head + "0,a,0,4,0\n0,a,1,4,2\n0,a,2,4,0\n", 3, "no row is on stream 1"},
+		"more than 2^63":     {head + "0,a,0,9223372036854775807,0\n0,a,1,1,0\n", 3, "more than 2^63"},
+		"endless line":       {head + strings.Repeat("1", 1<<20), 2, "line is longer"},
+		"truncated gzip":     {string(zip(t, head+"0,a,0,4,0\n")[:20]), 1, "cannot read"},
+		"damaged gzip":       {"\x1f\x8b\x00\x00", 1, "cannot read gzip"},
+		"quotation is short": {head + strings.Repeat("y", 1000) + "\n", 2, "…"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := trace.Read("some/file.csv", strings.NewReader(c.text))
+			assert.Nil(t, got)
+			var parse *trace.ParseError
+			require.ErrorAs(t, err, &parse)
+			assert.Equal(t, "some/file.csv", parse.Name)
+			assert.Equal(t, c.line, parse.Line, err.Error())
+			assert.Contains(t, err.Error(), c.what)
+			assert.NotContains(t, err.Error(), "\n", "one line")
+			assert.Less(t, len(err.Error()), 200)
+		})
+	}
+}
+
+func TestReadNamesTheLineWhereReadingFails(t *testing.T) {
+	broken := errors.New("cable pulled")
+	in := io.MultiReader(strings.NewReader(head+"0,a,0,4,0\n"), iotest.ErrReader(broken))
+	_, err := trace.Read("f", in)
+	require.ErrorIs(t, err, broken)
+	assert.EqualError(t, err, "f:3: cannot read: cable pulled")
+}
+
+func TestEmbedded(t *testing.T) {
+	assert.Equal(t, []string{"gpt2_train", "pipeline_1f1b", "resnet_train"}, trace.Embedded())
+	want := map[string]trace.Info{
+		"gpt2_train":    {EventCount: 18087, StreamCount: 1, PeakLiveBytes: 13_594_206_920},
+		"pipeline_1f1b": {EventCount: 41932, StreamCount: 5, PeakLiveBytes: 10_403_303_976},
+		"resnet_train":  {EventCount: 9194, StreamCount: 1, PeakLiveBytes: 5_762_142_352},
+	}
+	for _, name := range trace.Embedded() {
+		got, err := trace.Open(name)
+		require.NoError(t, err)
+		assert.Equal(t, name, got.Name)
+		assert.Equal(t, want[name].EventCount, got.Info.EventCount)
+		assert.Equal(t, want[name].StreamCount, got.Info.StreamCount)
+		assert.Equal(t, want[name].PeakLiveBytes, got.Info.PeakLiveBytes)
+		assert.Equal(t, got.Info.EventCount, got.Info.AllocCount+got.Info.FreeCount)
+		assert.Len(t, got.Leftovers(), got.Info.AllocCount-got.Info.FreeCount)
+		var leftBytes int64
+		sizes := make([]int64, 0, got.Info.AllocCount)
+		for _, e := range got.Events {
+			if e.Op == trace.Alloc {
+				sizes = append(sizes, e.Bytes)
+			}
+		}
+		for _, id := range got.Leftovers() {
+			leftBytes += sizes[id]
+		}
+		assert.Equal(t, got.Info.LeftoverBytes, leftBytes)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	text := head + "0,a,0,4,0\n"
+	plain := filepath.Join(dir, "one.csv")
+	zipped := filepath.Join(dir, "two.csv.gz")
+	require.NoError(t, os.WriteFile(plain, []byte(text), 0o600))
+	require.NoError(t, os.WriteFile(zipped, zip(t, text), 0o600))
+	for file, name := range map[string]string{plain: "one", zipped: "two"} {
+		got, err := trace.Open(file)
+		require.NoError(t, err)
+		assert.Equal(t, name, got.Name)
+		assert.Equal(t, 1, got.Info.EventCount)
+	}
+
+	t.Run("a file goes before an embedded trace", func(t *testing.T) {
+		t.Chdir(dir)
+		require.NoError(t, os.WriteFile("gpt2_train", []byte(text), 0o600))
+		got, err := trace.Open("gpt2_train")
+		require.NoError(t, err)
+		assert.Equal(t, 1, got.Info.EventCount)
+	})
+	t.Run("neither", func(t *testing.T) {
+		_, err := trace.Open(filepath.Join(dir, "missing"))
+		require.ErrorIs(t, err, trace.ErrUnknown)
+		assert.Contains(t, err.Error(), "pipeline_1f1b")
+	})
+	t.Run("a directory", func(t *testing.T) {
+		_, err := trace.Open(dir)
+		require.Error(t, err)
+		assert.Contains(t, err.Error(), dir)
+	})
+}
+
+func zip(tb testing.TB, text string) []byte {
+	tb.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write([]byte(text))
+	require.NoError(tb, err)
+	require.NoError(tb, w.Close())
+	return out.Bytes()
+}

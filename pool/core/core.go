@@ -1,0 +1,491 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// ErrClosed refuses what comes after Close.
+var ErrClosed = errors.New("pool: closed")
+
+// request is a Refill, Warm or Trim that is being served.
+type request struct {
+	kind   kind
+	client Client
+	token  uint64
+	pages  uint32
+	bytes  int64
+	warm   []uint32 // lengths still to be had
+	got    []Run    // held for the warm-up until all are there
+	keep   int64
+	freed  int64 // or mapped ahead
+	rung   rung
+	awaits []Client // whose answers to an Ask are still to come
+	raised bool     // the live peak
+	capped bool     // the driver refused to make more: only what is mapped can serve
+	err    error
+}
+
+// warmClient owns what an unfinished warm-up has got together.
+const warmClient = ^Client(0)
+
+type kind uint8
+
+const (
+	refill kind = iota
+	warm
+	trim
+)
+
+// rung is the step of the ladder in the package comment that is tried next.
+type rung uint8
+
+const (
+	rungSearch rung = iota
+	rungAskOwn
+	rungAskAll
+	rungGrow
+	rungPoll
+	rungRecycle
+	rungWait
+	rungDeny
+)
+
+type client struct {
+	id        Client
+	heldPages uint64
+	liveBytes int64
+	asked     bool // an Ask is not answered yet
+	gone      bool
+}
+
+// Core is the state of a pool.
+type Core struct {
+	settings  Settings
+	pageBytes int64
+	maxPages  uint32 // of the arena
+
+	pages   *pages
+	clients map[Client]*client
+	queue   []*request // in order of arrival; the first is served first
+	job     *Job       // in flight
+
+	reservedBytes, peakReservedBytes int64
+	lostBytes                        int64 // of handles that the driver would not take back
+	livePeakBytes                    int64
+	reportedPeakBytes                int64
+	driverGrants                     uint64
+	steadyBytes                      int64 // added to the soft budget by recycling
+	grandfatherBytes                 int64 // reserved when the limit was lowered below it
+	closeTried                       bool
+	homeless                         bool // pages were asked for that may go home again
+	closing                          bool
+	closed                           bool
+	closeToken                       uint64
+	fx                               Effects
+}
+
+// New makes the core of a pool over an arena of that many pages.
+func New(pageBytes int64, maxPages uint32, s Settings) *Core {
+	return &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}}
+}
+
+// Step takes one message and returns what must be performed. The result is the caller's.
+func (c *Core) Step(m Message) Effects {
+	c.fx = Effects{}
+	switch m := m.(type) {
+	case Join:
+		c.clients[m.Client] = &client{id: m.Client}
+	case Leave:
+		c.leave(m.Client)
+	case Refill:
+		c.refill(m)
+	case Return:
+		c.takeBack(m)
+	case Warm:
+		c.enqueue(&request{kind: warm, token: m.Token, warm: m.Runs, rung: rungSearch})
+	case Trim:
+		c.enqueue(&request{kind: trim, token: m.Token, keep: m.KeepBytes, rung: rungAskAll})
+	case JobDone:
+		c.jobDone(m)
+	case Tick:
+		c.advance()
+		if c.job == nil && !c.closing {
+			c.poll()
+		}
+	case Close:
+		c.close(m)
+	}
+	fx := c.fx
+	c.fx = Effects{}
+	return fx
+}
+
+// SetSettings replaces the settings. They hold from the next step on.
+func (c *Core) SetSettings(s Settings) {
+	c.settings = s
+	c.grandfatherBytes = c.reservedBytes
+}
+
+// Abandon denies everything that waits, for a pool whose actor has ended.
+func (c *Core) Abandon(cause error) Effects {
+	c.fx = Effects{}
+	for _, r := range c.queue {
+		c.deny(r, cause)
+	}
+	c.queue, c.closing = nil, true
+	if c.closeToken != 0 && !c.closed {
+		c.fx.Ends = append(c.fx.Ends, End{Token: c.closeToken, Err: cause})
+	}
+	return c.fx
+}
+
+// Settings are those in force.
+func (c *Core) Settings() Settings { return c.settings }
+
+func (c *Core) leave(id Client) {
+	if cl := c.clients[id]; cl != nil {
+		cl.gone = true
+		cl.liveBytes = 0
+		c.forget(cl)
+	}
+}
+
+// forget drops a client that is gone and holds nothing.
+func (c *Core) forget(cl *client) {
+	if cl.gone && cl.heldPages == 0 {
+		delete(c.clients, cl.id)
+		if d := c.pages.tagged[cl.id]; d != nil && d.bins.Count() == 0 {
+			delete(c.pages.tagged, cl.id)
+		}
+	}
+}
+
+func (c *Core) refill(m Refill) {
+	cl := c.clients[m.Client]
+	r := &request{kind: refill, client: m.Client, token: m.Token, pages: m.Pages, bytes: m.Bytes}
+	if c.closing || cl == nil {
+		c.deny(r, ErrClosed)
+		return
+	}
+	cl.liveBytes = m.LiveBytes
+	c.enqueue(r)
+}
+
+func (c *Core) enqueue(r *request) {
+	if c.closing {
+		c.end(r, ErrClosed)
+		return
+	}
+	c.queue = append(c.queue, r)
+	c.advance()
+}
+
+func (c *Core) takeBack(m Return) {
+	cl := c.clients[m.Client]
+	for _, r := range m.Runs {
+		if !c.lentTo(r, m.Client) {
+			continue // a return of what is not lent would be a defect of the stream; Check finds the loss
+		}
+		cl.heldPages -= uint64(r.Pages)
+		c.pages.addFree(r, c.tagOf(m), m.Fence)
+		c.pages.setHome(r, m.Client)
+	}
+	if cl == nil {
+		return
+	}
+	if !cl.gone {
+		cl.liveBytes = m.LiveBytes
+	}
+	if m.Answer && cl.asked {
+		cl.asked = false
+		for _, r := range c.queue {
+			r.awaits = slices.DeleteFunc(r.awaits, func(id Client) bool { return id == m.Client })
+		}
+	}
+	c.forget(cl)
+	c.advance()
+}
+
+// tagOf is the tag of returned runs: none where the fence has passed by itself.
+func (c *Core) tagOf(m Return) Client {
+	if m.Fence == 0 {
+		return 0
+	}
+	return m.Client
+}
+
+func (c *Core) lentTo(r Run, id Client) bool {
+	if r.Pages == 0 || r.First+r.Pages > c.pages.top() {
+		return false
+	}
+	for i := r.First; i < r.First+r.Pages; i++ {
+		if t := &c.pages.table[i]; t.state != lent || t.client != id {
+			return false
+		}
+	}
+	return true
+}
+
+// advance serves what waits, first in first out. Everything may use what is free; only the first may
+// ask, grow or recycle, so that two requests never take from each other.
+func (c *Core) advance() {
+	c.serveFree()
+	for len(c.queue) > 0 && c.job == nil && !c.closing {
+		r := c.head()
+		if len(r.awaits) > 0 {
+			return
+		}
+		if c.climb(r) {
+			c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+		} else if c.job != nil || len(r.awaits) > 0 {
+			return
+		}
+		c.serveFree()
+	}
+	if c.job == nil && !c.closing {
+		c.giveHome()
+		c.bound()
+	}
+}
+
+// head is the request that may climb: the first refill, else the first of the others, which nobody
+// waits for on the way of an allocation.
+func (c *Core) head() *request {
+	for _, r := range c.queue {
+		if r.kind == refill {
+			return r
+		}
+	}
+	return c.queue[0]
+}
+
+// serveFree grants what is free, in the order of the queue.
+func (c *Core) serveFree() {
+	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
+		return r.kind == refill && c.grantFree(r)
+	})
+}
+
+func (c *Core) grantFree(r *request) bool {
+	first, ok := c.pages.fit(r.client, r.pages)
+	if !ok {
+		return false
+	}
+	run := Run{first, r.pages}
+	c.lend(first, run, r.client)
+	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, run})
+	return true
+}
+
+func (c *Core) lend(runFirst uint32, r Run, id Client) {
+	c.pages.takeFree(runFirst, r, lent, id)
+	c.clients[id].heldPages += uint64(r.Pages)
+}
+
+// climb takes the next rung for a request whose search failed. It reports whether the request is done;
+// if not, either a job is in flight, or answers are awaited, or the next rung is to be tried.
+func (c *Core) climb(r *request) bool {
+	switch r.kind {
+	case warm:
+		return c.climbWarm(r)
+	case trim:
+		return c.climbTrim(r)
+	case refill:
+	}
+	switch r.rung {
+	case rungSearch, rungAskOwn:
+		r.rung = rungAskAll
+		c.ask(r, func(cl *client) bool { return cl.id == r.client })
+	case rungAskAll:
+		r.rung = rungGrow
+		r.raised = c.notePeak()
+		if w, ok := c.window(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
+			c.ask(r, func(cl *client) bool { return cl.id != r.client && c.cachedBytes(cl) > 0 })
+		}
+	case rungGrow:
+		r.rung = rungPoll
+		if r.capped {
+			break
+		}
+		n := max(r.pages, c.share(c.settings.Policy.Step))
+		if !r.raised {
+			n = r.pages + c.share(c.settings.Policy.SteadyStep)
+		}
+		if !c.growWithin(r, n) {
+			c.growWithin(r, r.pages)
+		}
+	case rungPoll:
+		r.rung = rungRecycle
+		c.poll()
+	case rungRecycle:
+		r.rung = rungWait
+		c.recycleFor(r)
+	case rungWait:
+		r.rung = rungDeny
+		if c.wait() {
+			r.rung = rungRecycle
+		}
+	case rungDeny:
+		c.deny(r, r.err)
+		return true
+	}
+	return false
+}
+
+// growWithin maps a window of n pages if the soft budget allows it.
+func (c *Core) growWithin(r *request, n uint32) bool {
+	w, ok := c.window(r.client, n)
+	if !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
+		return false
+	}
+	c.grow(r, w)
+	return true
+}
+
+// share is a part of the live peak, given in 1/1024 of it, in pages.
+func (c *Core) share(part int64) uint32 {
+	return uint32(c.livePeakBytes / 1024 * part / c.pageBytes)
+}
+
+// ask tells clients to return what they do not use.
+func (c *Core) ask(r *request, want func(*client) bool) {
+	for _, id := range c.clientIDs() {
+		cl := c.clients[id]
+		if !want(cl) || (cl.gone && cl.heldPages == 0) {
+			continue
+		}
+		r.awaits = append(r.awaits, id)
+		if !cl.asked {
+			cl.asked, c.homeless = true, true
+			c.fx.Asks = append(c.fx.Asks, cl.id)
+		}
+	}
+}
+
+// clientIDs in rising order, so that a step is the same for the same history.
+func (c *Core) clientIDs() []Client {
+	ids := make([]Client, 0, len(c.clients))
+	for id := range c.clients {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (c *Core) cachedBytes(cl *client) int64 {
+	return int64(cl.heldPages)*c.pageBytes - cl.liveBytes
+}
+
+func (c *Core) bytes(pages uint32) int64 { return int64(pages) * c.pageBytes }
+
+// notePeak raises the live peak to what the clients last reported, and reports whether it did. A rise
+// ends the steady state.
+func (c *Core) notePeak() bool {
+	var live int64
+	for _, cl := range c.clients {
+		live += cl.liveBytes
+	}
+	c.reportedPeakBytes = max(c.reportedPeakBytes, live)
+	if live > c.livePeakBytes {
+		c.livePeakBytes = live
+		c.steadyBytes = 0
+		return true
+	}
+	return false
+}
+
+func (c *Core) softBudget() int64 {
+	soft := c.livePeakBytes + c.livePeakBytes/1024*c.settings.Policy.Slack + c.steadyBytes
+	return min(c.settings.LimitBytes, soft)
+}
+
+func (c *Core) deny(r *request, err error) {
+	if r.kind != refill {
+		c.end(r, err)
+		return
+	}
+	c.fx.Denials = append(c.fx.Denials, Denial{Client: r.client, Token: r.token, Shortage: c.shortage(r), Err: err})
+}
+
+func (c *Core) end(r *request, err error) {
+	c.fx.Ends = append(c.fx.Ends, End{Token: r.token, Bytes: r.freed, Err: err})
+}
+
+func (c *Core) shortage(r *request) Shortage {
+	s := Shortage{
+		RequestedBytes: r.bytes,
+		ReservedBytes:  c.reservedBytes,
+		LimitBytes:     c.settings.LimitBytes,
+	}
+	s.FreeBytes, s.LargestFreeBytes, s.PendingBytes = c.FreeBytes(), c.LargestFreeBytes(), c.PendingBytes()
+	for _, id := range c.clientIDs() {
+		cl := c.clients[id]
+		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes})
+	}
+	return s
+}
+
+// FreeBytes are mapped and nobody's.
+func (c *Core) FreeBytes() int64 { return int64(c.pages.counts[free]) * c.pageBytes }
+
+// BusyBytes are part of the job in flight.
+func (c *Core) BusyBytes() int64 { return int64(c.pages.counts[busy]) * c.pageBytes }
+
+// LentBytes are held by the clients.
+func (c *Core) LentBytes() int64 { return int64(c.pages.counts[lent]) * c.pageBytes }
+
+// FreeRuns is the number of free runs.
+func (c *Core) FreeRuns() int {
+	n := c.pages.clean.bins.Count()
+	for _, d := range c.pages.tagged {
+		n += d.bins.Count()
+	}
+	return n
+}
+
+// PendingBytes are free with a fence that has not passed.
+func (c *Core) PendingBytes() int64 {
+	return int64(c.pages.counts[free]-c.pages.clean.pages) * c.pageBytes
+}
+
+// LargestFreeBytes is the longest free run of any tag.
+func (c *Core) LargestFreeBytes() int64 {
+	n := c.pages.clean.bins.Largest(c.pages.links)
+	for _, d := range c.pages.tagged {
+		n = max(n, d.bins.Largest(c.pages.links))
+	}
+	return c.bytes(n)
+}
+
+// ReservedBytes are those of all handles, mapped or not.
+func (c *Core) ReservedBytes() int64 { return c.reservedBytes }
+
+// PeakReservedBytes is the most that was reserved since New or ResetPeaks.
+func (c *Core) PeakReservedBytes() int64 { return c.peakReservedBytes }
+
+// PeakLiveBytes is the peak of live bytes, as reported with Refills, since New or ResetPeaks. The soft
+// budget is measured by a peak that is never reset.
+func (c *Core) PeakLiveBytes() int64 { return c.reportedPeakBytes }
+
+// DriverGrants is the number of Refills that a driver job served.
+func (c *Core) DriverGrants() uint64 { return c.driverGrants }
+
+// LostBytes are those of handles that the driver refused to take back.
+func (c *Core) LostBytes() int64 { return c.lostBytes }
+
+// Waiting is the number of requests that are not answered yet.
+func (c *Core) Waiting() int { return len(c.queue) }
+
+// ResetPeaks restarts the peaks at the present values.
+func (c *Core) ResetPeaks() {
+	c.peakReservedBytes = c.reservedBytes
+	c.reportedPeakBytes = 0
+}
+
+// String is a line for transcripts.
+func (c *Core) String() string {
+	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
+		c.reservedBytes, c.FreeBytes(), c.LentBytes(), c.BusyBytes(), len(c.queue))
+}

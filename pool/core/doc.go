@@ -1,0 +1,43 @@
+// Package core decides for the pool of one device; it performs nothing. A message goes in, the books
+// change, Effects come out. It has no goroutine, clock, context or driver, so that every state can be
+// reached by a test.
+//
+// # Words
+//
+// The arena is the reserved address space of the device, counted in pages of the driver's granularity
+// (2 MiB on an H200). A client is a stream. Every page of the arena is in one of four states:
+//
+//	hole  --Map-->   free   --Refill-->  lent  --Return-->  free  --Unmap-->  hole
+//	                  \__ busy: part of the driver job in flight __/
+//
+// hole is address space only, free is mapped and nobody's, lent belongs to one client, busy is neither
+// until the job in flight has ended. A free run is a maximal sequence of free pages with the same tag:
+// the client that returned it and that client's fence at that time. A run is clean once its fence has
+// passed. A tagged run may be granted to its own client at once, to others and to Unmap only when clean.
+//
+// A handle is a physical allocation that is mapped over a run of pages and can only be unmapped whole.
+// Reserved bytes are those of all handles that exist, mapped or not.
+//
+// # How a Refill is served
+//
+// Each step is followed by a new search, so that memory which is already free is never missed.
+//
+//  1. The best fitting free run that the client may use.
+//  2. Ask: the client returns its own free pages, and where the soft budget would be broken the others
+//     return theirs.
+//  3. Grow, while reserved stays within the soft budget (1+eps) x peak live: the window of the wanted
+//     length with the fewest pages missing is mapped full with new handles.
+//  4. Poll: fences that have passed clean their runs.
+//  5. Recycle: whole clean handles outside the window are unmapped, those of the shortest runs first,
+//     and mapped into the window or released; only the rest is created. This may break the soft budget,
+//     never the limit.
+//  6. Wait for pending fences.
+//  7. Deny, with the facts.
+//
+// The order, the window and the victims are those that a study of eight real traces found best.
+//
+// # Invariants (Check)
+//
+// Every page has one state. Pages that are free or lent are covered by a mapped handle. The sum of the
+// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins.
+package core

@@ -1,0 +1,458 @@
+package core
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/heap"
+)
+
+type purpose uint8
+
+const (
+	forQuery    purpose = iota // polls or waits for fences only
+	forWindow                  // makes the window free for its request
+	forRelease                 // gives handles back to the driver
+	forRollback                // gives back what a failed job left
+	forClose                   // gives everything back
+)
+
+// start puts a job in flight.
+func (c *Core) start(j *Job) {
+	c.job = j
+	c.fx.Job = j
+}
+
+// poll asks how far the fences of all tagged runs have passed.
+func (c *Core) poll() {
+	if ids := c.taggedClients(); len(ids) > 0 {
+		c.start(&Job{Poll: ids, purpose: forQuery})
+	}
+}
+
+// wait waits for the fences of all tagged runs. It reports whether there are any.
+func (c *Core) wait() bool {
+	ids := c.taggedClients()
+	if len(ids) > 0 {
+		c.start(&Job{Wait: ids, purpose: forQuery})
+	}
+	return len(ids) > 0
+}
+
+func (c *Core) taggedClients() []Client {
+	var ids []Client
+	for id, d := range c.pages.tagged {
+		if d.bins.Count() > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// passed cleans the runs of a client up to a fence.
+func (c *Core) passed(p Passed) {
+	d := c.pages.tagged[p.Client]
+	if d == nil {
+		return
+	}
+	var firsts []uint32
+	d.bins.Each(c.pages.links, 1, func(i int32) bool {
+		if c.pages.table[i].fence <= p.Fence {
+			firsts = append(firsts, uint32(i))
+		}
+		return true
+	})
+	for _, first := range firsts {
+		r := Run{first, c.pages.table[first].run}
+		c.pages.removeRun(first)
+		c.pages.addFree(r, 0, 0)
+	}
+}
+
+// grow maps the missing pages of a window with new handles.
+func (c *Core) grow(r *request, w window) {
+	c.startWindow(r, w.run, nil)
+}
+
+// recycleFor makes room for a request by moving handles. It starts no job if even that cannot serve it.
+func (c *Core) recycleFor(r *request) {
+	w, ok := c.window(r.client, r.pages)
+	if !ok {
+		return
+	}
+	limit := c.settings.LimitBytes
+	if r.capped {
+		limit = c.reservedBytes
+	}
+	short := c.reservedBytes + c.bytes(w.missing) - min(limit, c.softBudget())
+	var ids []int32
+	if short > 0 {
+		ids = c.victims(w.run)
+	}
+	var bytes int64
+	for i, id := range ids {
+		bytes += c.bytes(c.pages.handles[id].run.Pages)
+		if bytes >= short {
+			ids = ids[:i+1]
+			break
+		}
+	}
+	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {
+		return
+	}
+	most := c.livePeakBytes / 1024 * c.settings.Policy.SteadySlack
+	c.steadyBytes = max(c.steadyBytes, min(most, c.steadyBytes+bytes))
+	c.startWindow(r, w.run, ids)
+}
+
+// startWindow builds the job that fills a window from the victims, then from new handles.
+func (c *Core) startWindow(r *request, w Run, victims []int32) {
+	j := &Job{purpose: forWindow, request: r, window: w}
+	missing := c.missingRuns(w)
+	c.takeWindow(j, w)
+	c.unmapOps(j, victims)
+
+	left := slices.Clone(victims) // those with no new place yet
+	slices.SortStableFunc(left, func(a, b int32) int {
+		return int(c.pages.handles[b].run.Pages) - int(c.pages.handles[a].run.Pages)
+	})
+	var fill []Op
+	for _, m := range missing {
+		at, n := m.First, m.Pages
+		for i := 0; i < len(left); {
+			if k := c.pages.handles[left[i]].run.Pages; k <= n {
+				fill = append(fill, Op{Verb: Map, Run: Run{at, k}, Index: left[i], Handle: c.pages.handles[left[i]].id})
+				at, n = at+k, n-k
+				left = slices.Delete(left, i, i+1)
+			} else {
+				i++
+			}
+		}
+		fill = c.createOps(fill, Run{at, n})
+		fill = append(fill, Op{Verb: Access, Run: m})
+	}
+	for _, id := range left {
+		j.Ops = append(j.Ops, Op{Verb: Release, Index: id, Handle: c.pages.handles[id].id, Run: c.pages.handles[id].run})
+	}
+	j.Ops = append(j.Ops, fill...)
+	c.start(j)
+}
+
+// createOps cuts a run into new handles as equal as possible.
+func (c *Core) createOps(ops []Op, r Run) []Op {
+	if r.Pages == 0 {
+		return ops
+	}
+	most := max(1, c.settings.Policy.HandlePages)
+	for n := (r.Pages + most - 1) / most; n > 0; n-- {
+		k := (r.Pages + n - 1) / n
+		id := c.newHandle(k)
+		piece := Run{r.First, k}
+		ops = append(ops, Op{Verb: Create, Index: id, Run: piece}, Op{Verb: Map, Index: id, Run: piece})
+		r.First, r.Pages = r.First+k, r.Pages-k
+	}
+	return ops
+}
+
+func (c *Core) newHandle(pages uint32) int32 {
+	h := handle{run: Run{0, pages}}
+	if n := len(c.pages.spare); n > 0 {
+		id := c.pages.spare[n-1]
+		c.pages.spare = c.pages.spare[:n-1]
+		c.pages.handles[id] = h
+		return id
+	}
+	c.pages.handles = append(c.pages.handles, h)
+	return int32(len(c.pages.handles) - 1)
+}
+
+func (c *Core) dropHandle(id int32) {
+	c.pages.handles[id] = handle{}
+	c.pages.spare = append(c.pages.spare, id)
+}
+
+// takeWindow makes the pages of a window busy and remembers the tag that its free pages had.
+func (c *Core) takeWindow(j *Job, w Run) {
+	end := w.First + w.Pages
+	c.pages.extend(end)
+	for at := w.First; at < end; {
+		if c.pages.table[at].state == hole {
+			stop := c.pages.mapped.next(at, end, true)
+			c.pages.setState(Run{at, stop - at}, busy, 0)
+			at = stop
+			continue
+		}
+		at = c.takePart(j, at, end)
+	}
+}
+
+// takePart makes the part below end of the free run at that page busy. A window never starts inside a
+// run unless the run reaches beyond it to the left; then its first page is found by the run's end.
+func (c *Core) takePart(j *Job, at, end uint32) uint32 {
+	stop := c.pages.mapped.next(at, c.pages.top(), false)
+	first := at
+	for e := stop; e > at; { // runs side by side with different tags, from the right
+		first = e - c.pages.table[e-1].run
+		stop, e = e, first
+	}
+	t := c.pages.table[first]
+	if t.client != 0 {
+		j.tag, j.fence = t.client, max(j.fence, t.fence)
+	}
+	stop = min(stop, end)
+	c.pages.takeFree(first, Run{at, stop - at}, busy, 0)
+	return stop
+}
+
+// unmapOps unmaps handles, one call for those that lie side by side, and makes their pages busy.
+func (c *Core) unmapOps(j *Job, ids []int32) {
+	runs := make([]Run, len(ids))
+	for i, id := range ids {
+		runs[i] = c.pages.handles[id].run
+		c.takePart(j, runs[i].First, runs[i].First+runs[i].Pages)
+	}
+	slices.SortFunc(runs, func(a, b Run) int { return int(a.First) - int(b.First) })
+	for _, r := range runs {
+		if n := len(j.Ops); n > 0 && j.Ops[n-1].Run.First+j.Ops[n-1].Run.Pages == r.First {
+			j.Ops[n-1].Run.Pages += r.Pages
+			continue
+		}
+		j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
+	}
+}
+
+// release starts a job that gives clean handles back until that many bytes are gone.
+func (c *Core) release(r *request, bytes int64) bool {
+	ids := c.victims(Run{})
+	var sum int64
+	for i, id := range ids {
+		if sum >= bytes {
+			ids = ids[:i]
+			break
+		}
+		sum += c.bytes(c.pages.handles[id].run.Pages)
+	}
+	if len(ids) == 0 || bytes <= 0 {
+		return false
+	}
+	j := &Job{purpose: forRelease, request: r}
+	c.unmapOps(j, ids)
+	for _, id := range ids {
+		h := c.pages.handles[id]
+		j.Ops = append(j.Ops, Op{Verb: Release, Index: id, Handle: h.id, Run: h.run})
+	}
+	c.start(j)
+	return true
+}
+
+// jobDone books what a job did and goes on.
+func (c *Core) jobDone(m JobDone) {
+	j := m.Job
+	if j == nil || j != c.job {
+		return
+	}
+	c.job = nil
+	for _, p := range m.Passed {
+		c.passed(p)
+	}
+	before := c.reservedBytes
+	for _, op := range j.Ops[:m.Done] {
+		c.book(op)
+	}
+	if j.request != nil && j.purpose == forRelease {
+		j.request.freed += before - c.reservedBytes
+	}
+	switch {
+	case m.Err == nil:
+		c.succeeded(j)
+	case len(j.Ops) == 0: // a query failed: nothing changed
+		c.failHead(m.Err)
+	default:
+		c.failed(j, m.Done, m.Err)
+	}
+	c.advance()
+	c.finishClose()
+}
+
+// book enters one driver call that succeeded.
+func (c *Core) book(op Op) {
+	switch op.Verb {
+	case Unmap:
+		for at := op.Run.First; at < op.Run.First+op.Run.Pages; {
+			h := &c.pages.handles[c.pages.table[at].handle]
+			h.mapd = false
+			for end := at + h.run.Pages; at < end; at++ {
+				c.pages.table[at].handle = heap.None
+			}
+		}
+		c.pages.setState(op.Run, hole, 0)
+	case Create:
+		h := &c.pages.handles[op.Index]
+		h.id, h.live, h.fresh = op.Handle, true, true
+		c.reservedBytes += c.bytes(op.Run.Pages)
+		c.peakReservedBytes = max(c.peakReservedBytes, c.reservedBytes)
+	case Map:
+		h := &c.pages.handles[op.Index]
+		h.run.First, h.mapd, h.fresh = op.Run.First, true, true
+		for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
+			c.pages.table[at].handle = op.Index
+		}
+	case Access:
+	case Release:
+		c.reservedBytes -= c.bytes(c.pages.handles[op.Index].run.Pages)
+		c.dropHandle(op.Index)
+	}
+}
+
+// succeeded hands the result of a job on.
+func (c *Core) succeeded(j *Job) {
+	for _, op := range j.Ops {
+		if op.Verb == Map {
+			c.pages.handles[op.Index].fresh = false
+		}
+	}
+	if j.purpose != forWindow {
+		return
+	}
+	r := j.request
+	if r.kind == warm {
+		c.pages.setState(j.window, lent, warmClient)
+		r.got = append(r.got, j.window)
+		r.freed += c.bytes(j.window.Pages)
+		r.warm = r.warm[1:]
+		return
+	}
+	c.pages.setState(j.window, lent, r.client)
+	c.clients[r.client].heldPages += uint64(j.window.Pages)
+	c.driverGrants++
+	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, j.window})
+	c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+}
+
+// failed puts the books right after a job that stopped at operation done: what was mapped before and
+// still is becomes free again, what the job made or moved goes back to the driver.
+func (c *Core) failed(j *Job, done int, err error) {
+	var undo []Op
+	for _, op := range j.Ops[done:] {
+		switch op.Verb {
+		case Unmap: // still mapped, untouched
+			if j.purpose != forRollback && j.purpose != forClose {
+				c.pages.addFree(op.Run, 0, 0)
+			}
+		case Create: // never made
+			c.dropHandle(op.Index)
+		case Map, Access, Release:
+		}
+	}
+	switch j.purpose {
+	case forRollback, forClose:
+		undo = c.skipLost(j.Ops[done:])
+	case forQuery, forWindow, forRelease:
+		undo = c.undoOps(j)
+	}
+	if j.purpose == forWindow {
+		c.freeWindow(j)
+		c.failRequest(j.request, err)
+	} else if j.request != nil && j.purpose == forRelease {
+		j.request.err = err
+	}
+	if len(undo) > 0 {
+		next := &Job{purpose: forRollback, Ops: undo}
+		if j.purpose == forClose {
+			next.purpose = forClose
+		}
+		c.start(next)
+	}
+}
+
+// undoOps unmaps and releases every handle that a failed job made, moved or took out.
+func (c *Core) undoOps(j *Job) []Op {
+	var unmaps, releases []Op
+	seen := map[int32]bool{}
+	for _, op := range j.Ops {
+		if op.Verb != Map && op.Verb != Create && op.Verb != Release || seen[op.Index] {
+			continue
+		}
+		seen[op.Index] = true
+		h := &c.pages.handles[op.Index]
+		if !h.live || (h.mapd && !h.fresh) { // never made, given back already, or still where it was
+			continue
+		}
+		if h.mapd {
+			unmaps = append(unmaps, Op{Verb: Unmap, Run: h.run})
+		}
+		releases = append(releases, Op{Verb: Release, Index: op.Index, Handle: h.id, Run: h.run})
+		h.fresh = false
+	}
+	return append(unmaps, releases...)
+}
+
+// skipLost gives up the handle of the operation that failed, so that the others still go back. Its
+// pages stay busy for ever if it is mapped.
+func (c *Core) skipLost(ops []Op) []Op {
+	var rest []Op
+	lost := map[int32]bool{}
+	for i, op := range ops {
+		if i > 0 && (op.Verb != Release || !lost[op.Index]) {
+			rest = append(rest, op)
+			continue
+		}
+		if op.Verb == Unmap {
+			for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
+				if id := c.pages.table[at].handle; !lost[id] {
+					lost[id] = true
+					c.lostBytes += c.bytes(c.pages.handles[id].run.Pages)
+				}
+			}
+		} else if op.Verb == Release && !lost[op.Index] {
+			c.lostBytes += c.bytes(c.pages.handles[op.Index].run.Pages)
+		}
+	}
+	return rest
+}
+
+// freeWindow gives the pages of a failed window back: those that still have an untouched handle become
+// free under the tag they had, those without become holes, the rest stays busy for the rollback.
+func (c *Core) freeWindow(j *Job) {
+	inUndo := func(id int32) bool {
+		return slices.ContainsFunc(j.Ops, func(op Op) bool { return op.Index == id && (op.Verb == Map || op.Verb == Create) })
+	}
+	end := j.window.First + j.window.Pages
+	for at := j.window.First; at < end; {
+		id, first := c.pages.table[at].handle, at
+		for at < end && c.pages.table[at].handle == id {
+			at++
+		}
+		r := Run{first, at - first}
+		switch {
+		case id == heap.None:
+			c.pages.setState(r, hole, 0)
+		case !inUndo(id):
+			c.pages.addFree(r, j.tag, j.fence)
+		}
+	}
+}
+
+// failRequest decides how a request goes on after its job failed: without new memory if the driver has
+// none, otherwise not at all.
+func (c *Core) failRequest(r *request, err error) {
+	r.err = err
+	if errors.Is(err, cudadrv.OutOfMemory) && !r.capped {
+		r.capped = true
+		r.rung = rungPoll
+		return
+	}
+	r.rung = rungDeny
+}
+
+// failHead fails the request that asked for a query.
+func (c *Core) failHead(err error) {
+	for _, r := range c.queue {
+		if r.kind == refill || r.kind == trim {
+			r.err, r.rung = err, rungDeny
+			return
+		}
+	}
+}

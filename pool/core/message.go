@@ -1,0 +1,175 @@
+package core
+
+import "github.com/go-vram/vram/cudadrv"
+
+// Client names a stream to the pool. Zero names none.
+type Client uint32
+
+// Fence is a point in a client's order. Fences of a client rise; when one has passed, so have all
+// before it. Zero has always passed.
+type Fence uint64
+
+// Run is a sequence of pages side by side.
+type Run struct {
+	First, Pages uint32
+}
+
+// Message is what the core can be told. The set is closed.
+type Message interface{ isMessage() }
+
+// Join makes a client known.
+type Join struct{ Client Client }
+
+// Leave says that a client will ask for nothing any more. It may still return what it holds.
+type Leave struct{ Client Client }
+
+// Refill asks for a run of at least Pages. Token comes back in the Grant or the Denial: exactly one.
+type Refill struct {
+	Client    Client
+	Token     uint64
+	Pages     uint32
+	LiveBytes int64 // of the client, this request included
+	Bytes     int64 // what the caller asked for, for the report
+}
+
+// Return gives free pages back. With Answer it answers one Ask, also when Runs is empty.
+type Return struct {
+	Client    Client
+	Runs      []Run
+	Fence     Fence // covers all uses of Runs by the client's stream
+	LiveBytes int64
+	Answer    bool
+}
+
+// Warm asks for that many free pages to be there, in runs of at least RunPages.
+type Warm struct {
+	Token uint64
+	Runs  []uint32 // lengths in pages
+}
+
+// Trim asks for memory to go back to the driver until at most KeepBytes are reserved.
+type Trim struct {
+	Token     uint64
+	KeepBytes int64
+}
+
+// JobDone says how the job in flight ended: the first Done operations succeeded and, with Err, the one
+// after them failed. Passed says how far the fences of the polled clients have passed.
+type JobDone struct {
+	Job    *Job
+	Done   int
+	Passed []Passed
+	Err    error
+}
+
+// Passed is a client's newest fence that has passed.
+type Passed struct {
+	Client Client
+	Fence  Fence
+}
+
+// Tick lets the core do what is due without a request.
+type Tick struct{}
+
+// Close ends the pool: what waits is denied, and one last job gives all memory back, live or not. The
+// caller has synchronised the device before.
+type Close struct{ Token uint64 }
+
+func (Join) isMessage()    {}
+func (Leave) isMessage()   {}
+func (Refill) isMessage()  {}
+func (Return) isMessage()  {}
+func (Warm) isMessage()    {}
+func (Trim) isMessage()    {}
+func (JobDone) isMessage() {}
+func (Tick) isMessage()    {}
+func (Close) isMessage()   {}
+
+// Effects is what a step leaves to be performed, in field order.
+type Effects struct {
+	Grants  []Grant
+	Denials []Denial
+	Asks    []Client
+	Job     *Job // at most one is in flight
+	Ends    []End
+}
+
+// Empty reports whether there is nothing to perform.
+func (e *Effects) Empty() bool {
+	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && e.Job == nil && len(e.Ends) == 0
+}
+
+// Grant lends a run to a client: the answer to a Refill, or, with token 0, pages that the client had
+// returned when asked and that nobody took.
+type Grant struct {
+	Client Client
+	Token  uint64
+	Run    Run
+}
+
+// Denial refuses a Refill.
+type Denial struct {
+	Client   Client
+	Token    uint64
+	Shortage Shortage
+	Err      error // what the driver said, if it was the driver; ErrClosed after Close
+}
+
+// End completes a Warm, Trim or Close.
+type End struct {
+	Token uint64
+	Bytes int64 // mapped ahead, or given back to the driver
+	Err   error
+}
+
+// Shortage is why a Refill was refused.
+type Shortage struct {
+	RequestedBytes   int64
+	FreeBytes        int64 // mapped and nobody's
+	LargestFreeBytes int64
+	PendingBytes     int64 // free, but with a fence that has not passed
+	ReservedBytes    int64
+	LimitBytes       int64
+	Holdings         []Holding
+}
+
+// Holding is what a client held when it last spoke to the pool.
+type Holding struct {
+	Client    Client
+	HeldBytes int64
+	LiveBytes int64
+}
+
+// Verb says what an operation of a job does.
+type Verb uint8
+
+// The verbs of driver operations.
+const (
+	Unmap   Verb = iota // pages of whole handles
+	Create              // a handle of that many pages
+	Map                 // a handle at a page
+	Access              // pages, after they were mapped
+	Release             // a handle that is not mapped
+)
+
+// Op is one driver call.
+type Op struct {
+	Verb   Verb
+	Run    Run            // all but Release
+	Index  int32          // the core's number of the handle: Create, Map, Release
+	Handle cudadrv.Handle // Map, Release: in unless Create made it in this job; Create: out
+}
+
+// Job is a list of driver calls to be performed in order up to the first that fails, after the fences
+// of Poll were queried and those of Wait waited for. The core has one job in flight at a time.
+type Job struct {
+	Poll []Client
+	Wait []Client
+	Ops  []Op
+
+	purpose purpose
+	request *request // whom the window is for; nil for release and close
+	window  Run
+	tag     Client // of the free pages that the window took
+	fence   Fence
+}

@@ -1,0 +1,137 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/internal/heap"
+)
+
+// window is a run of idle pages that can be made free by mapping the missing ones.
+type window struct {
+	run     Run
+	missing uint32 // pages
+	gap     uint32 // length of the idle region that it lies in
+}
+
+// window finds the run of n idle pages with the fewest missing ones among those that start where a
+// free run starts or end where one ends; of equals the one in the smallest region. Pages tagged by
+// another client are not idle to this one. The untouched end of the arena is one region.
+func (c *Core) window(id Client, n uint32) (best window, ok bool) {
+	top := c.pages.top()
+	for at := c.pages.idle.next(0, top, true); ; {
+		end := c.pages.idle.next(at, top, false)
+		if end == top {
+			end = c.maxPages
+		}
+		c.regions(id, Run{at, end - at}, func(r Run) {
+			c.windowIn(r, n, &best, &ok)
+		})
+		if end == c.maxPages {
+			return best, ok
+		}
+		at = c.pages.idle.next(end, top, true)
+	}
+}
+
+// regions cuts an idle region at the runs that others have tagged.
+func (c *Core) regions(id Client, r Run, visit func(Run)) {
+	at, end := r.First, r.First+r.Pages
+	c.eachRun(r, func(f Run) {
+		if t := c.pages.table[f.First].client; t != 0 && t != id {
+			if f.First > at {
+				visit(Run{at, f.First - at})
+			}
+			at = f.First + f.Pages
+		}
+	})
+	if end > at {
+		visit(Run{at, end - at})
+	}
+}
+
+// eachRun visits the free runs of an idle region from its start, in order of address.
+func (c *Core) eachRun(r Run, visit func(Run)) {
+	end := min(r.First+r.Pages, c.pages.top())
+	for at := c.pages.mapped.next(r.First, end, true); at < end; {
+		n := c.pages.table[at].run
+		visit(Run{at, n})
+		at = c.pages.mapped.next(at+n, end, true)
+	}
+}
+
+func (c *Core) windowIn(region Run, n uint32, best *window, ok *bool) {
+	if region.Pages < n {
+		return
+	}
+	last := region.First + region.Pages - n
+	try := func(first uint32) {
+		w := window{Run{first, n}, n - c.pages.mapped.count(Run{first, n}), region.Pages}
+		if !*ok || w.missing < best.missing || (w.missing == best.missing && w.gap < best.gap) {
+			*best, *ok = w, true
+		}
+	}
+	try(region.First)
+	c.eachRun(region, func(f Run) {
+		try(min(f.First, last))
+		if end := f.First + f.Pages; end >= region.First+n {
+			try(min(end-n, last))
+		}
+	})
+}
+
+// victims are whole handles in clean runs outside the window, those of the shortest runs first.
+func (c *Core) victims(keep Run) []int32 {
+	var found []victim
+	c.pages.clean.bins.Each(c.pages.links, 1, func(i int32) bool {
+		first := uint32(i)
+		run := Run{first, c.pages.table[first].run}
+		for at := run.First; at < run.First+run.Pages; {
+			h := c.pages.table[at].handle
+			r := c.pages.handles[h].run
+			if r.First >= run.First && r.First+r.Pages <= run.First+run.Pages && !overlap(r, keep) {
+				found = append(found, victim{h, run.Pages, r.First})
+			}
+			at = r.First + r.Pages
+		}
+		return true
+	})
+	slices.SortFunc(found, func(a, b victim) int {
+		if a.runPages != b.runPages {
+			return int(a.runPages) - int(b.runPages)
+		}
+		return int(a.first) - int(b.first)
+	})
+	out := make([]int32, len(found))
+	for i, v := range found {
+		out[i] = v.handle
+	}
+	return out
+}
+
+type victim struct {
+	handle   int32
+	runPages uint32
+	first    uint32
+}
+
+func overlap(a, b Run) bool {
+	return a.First < b.First+b.Pages && b.First < a.First+a.Pages
+}
+
+// missingRuns are the holes of a window.
+func (c *Core) missingRuns(w Run) []Run {
+	var runs []Run
+	end := w.First + w.Pages
+	for at := w.First; at < end; {
+		if at < c.pages.top() && c.pages.table[at].handle != heap.None {
+			at++
+			continue
+		}
+		first := at
+		for at < end && (at >= c.pages.top() || c.pages.table[at].handle == heap.None) {
+			at++
+		}
+		runs = append(runs, Run{first, at - first})
+	}
+	return runs
+}

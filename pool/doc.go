@@ -1,0 +1,17 @@
+// Package pool is the memory of one device that the streams share: an actor around the decisions of
+// pool/core, and the goroutine that performs its driver calls.
+//
+// Streams speak to it in three verbs: Refill asks for pages, Return gives pages back with a fence, and
+// when asked (Client.Asked) a stream answers with a Return. The pool's turn decides and ends; whoever
+// ran it performs what it left: answers to streams, and at most one Job for the driver goroutine, whose
+// outcome comes back as a message. A turn never calls the driver, and a stream that is served from what
+// is free never waits for it.
+//
+// # Concurrency properties
+//
+//   - Every Refill gets exactly one answer, Granted or Denied, also when the pool's actor panics, a driver
+//     call fails, or the pool is closed.
+//   - Grants to one client are delivered in no promised order.
+//   - The driver goroutine is the only one that maps and unmaps; it also owns the marks of the fences.
+//   - Close waits for the job in flight, gives all memory back and ends both goroutines.
+package pool

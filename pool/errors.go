@@ -1,0 +1,74 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// ErrOutOfMemory is the kind of every *OutOfMemoryError.
+var ErrOutOfMemory = errors.New("vram: out of memory")
+
+// ErrClosed says that the pool was closed.
+var ErrClosed = core.ErrClosed
+
+// OutOfMemoryError says why a request could not be served, as the books stood when it was refused.
+type OutOfMemoryError struct {
+	RequestedBytes   int64
+	FreeBytes        int64 // mapped, and held by no stream
+	LargestFreeBytes int64 // the longest run of it
+	PendingBytes     int64 // of FreeBytes: a fence has not passed yet
+	ReservedBytes    int64 // held from the driver
+	LimitBytes       int64
+	Streams          []Holding
+	Cause            error // what the driver said, if it refused; else nil
+}
+
+// Holding is what a stream held when it last spoke to the pool.
+type Holding struct {
+	Stream    uint32
+	HeldBytes int64 // pages lent to it
+	LiveBytes int64 // of them in use, or asked for
+}
+
+// Error says the facts in one line.
+func (e *OutOfMemoryError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "vram: out of memory: requested %d bytes, free %d (largest %d, pending %d), reserved %d of a limit of %d",
+		e.RequestedBytes, e.FreeBytes, e.LargestFreeBytes, e.PendingBytes, e.ReservedBytes, e.LimitBytes)
+	for _, s := range e.Streams {
+		fmt.Fprintf(&b, "; stream %d holds %d, live %d", s.Stream, s.HeldBytes, s.LiveBytes)
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	return b.String()
+}
+
+// Is makes errors.Is(err, ErrOutOfMemory) hold.
+func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemory }
+
+// Unwrap is the driver's error, if the driver refused.
+func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
+
+// denialError is the error of a denial.
+func denialError(d core.Denial) error {
+	if errors.Is(d.Err, core.ErrClosed) {
+		return ErrClosed
+	}
+	if d.Err != nil && !errors.Is(d.Err, cudadrv.OutOfMemory) {
+		return fmt.Errorf("vram: %w", d.Err)
+	}
+	s := d.Shortage
+	e := &OutOfMemoryError{
+		RequestedBytes: s.RequestedBytes, FreeBytes: s.FreeBytes, LargestFreeBytes: s.LargestFreeBytes,
+		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
+	}
+	for _, h := range s.Holdings {
+		e.Streams = append(e.Streams, Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes})
+	}
+	return e
+}

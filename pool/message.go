@@ -1,0 +1,109 @@
+package pool
+
+import (
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// Client is a stream as the pool sees it. The methods are called outside every turn, from any goroutine,
+// and must not wait.
+type Client interface {
+	// Granted lends runs to the client: one for a Refill's token, or, with token 0, what the client had
+	// returned when asked and may have back. The slice is the client's.
+	Granted(token uint64, runs []core.Run)
+	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
+	Denied(token uint64, err error)
+	// Asked wants the client to return what it does not use, by a Return with Answer.
+	Asked()
+}
+
+// message is anything that the pool's actor receives.
+type message interface {
+	actors.Message
+	isMessage()
+}
+
+// step is a message for the core, with what the shell needs beside it.
+type step struct {
+	actors.Link
+	pool    *Pool
+	message core.Message
+	client  Client     // of a Join and a Refill
+	mark    fence.Mark // of a Return
+	token   uint64     // of a Warm, Trim or Close
+	promise *futures.Promise[int64]
+}
+
+// question asks for a snapshot, or changes the settings, inside a turn.
+type question struct {
+	actors.Link
+	settings *core.Settings
+	reset    bool
+	reply    futures.Promise[Snapshot]
+}
+
+func (*step) isMessage()     {}
+func (*question) isMessage() {}
+
+// Fail answers in the pool's place.
+func (s *step) Fail(err error) {
+	if m, ok := s.message.(core.Refill); ok {
+		s.client.Denied(m.Token, err)
+	}
+	if s.promise != nil {
+		s.promise.Complete(0, err)
+	}
+}
+
+// Fail answers in the pool's place.
+func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
+
+// effects are what a turn of the pool left.
+type effects struct {
+	pool    *Pool
+	grants  []grant
+	denials []denial
+	asks    []Client
+	work    *work
+	ends    []ending
+}
+
+type grant struct {
+	client Client
+	id     core.Client
+	token  uint64
+	runs   []core.Run
+}
+
+type denial struct {
+	client Client
+	token  uint64
+	err    error
+}
+
+type ending struct {
+	promise *futures.Promise[int64]
+	bytes   int64
+	err     error
+}
+
+// Perform implements actors.Effects.
+func (e *effects) Perform() {
+	if e.work != nil {
+		e.pool.jobs <- e.work // there is room: one job is in flight at a time
+	}
+	for _, g := range e.grants {
+		g.client.Granted(g.token, g.runs)
+	}
+	for _, d := range e.denials {
+		d.client.Denied(d.token, d.err)
+	}
+	for _, c := range e.asks {
+		c.Asked()
+	}
+	for _, x := range e.ends {
+		x.promise.Complete(x.bytes, x.err)
+	}
+}

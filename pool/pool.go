@@ -1,0 +1,165 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// arenaBytes bounds the address space that a pool reserves. Not larger: offsets are counted in units of
+// 512 bytes in 32 bits. Not smaller: holes of recycled windows need room, and reserving costs nothing.
+const arenaBytes = 2 << 40
+
+// Pool is the memory of one device. Any number of goroutines may use it.
+type Pool struct {
+	device cudadrv.Device
+	fences fence.Source
+	ref    *actors.Ref
+	jobs   chan *work
+	ended  chan struct{} // the driver goroutine has ended
+
+	base      cudadrv.Ptr
+	bytes     int64
+	pageBytes int64
+
+	tokens atomic.Uint64
+
+	// Owned by the turn.
+	core    *core.Core
+	clients map[core.Client]Client
+	waiting map[uint64]*futures.Promise[int64] // for an End
+	marks   []stamp                            // of returns since the last job
+	out     *effects
+}
+
+// New reserves the arena of a device and starts the pool. The device must have virtual memory.
+func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*Pool, error) {
+	info := device.Info()
+	if !info.Capabilities.Has(cudadrv.VirtualMemory) {
+		return nil, fmt.Errorf("pool: %s has no virtual memory management: %w", info.Name, errors.ErrUnsupported)
+	}
+	page := info.GranularityBytes
+	// Twice the memory is enough for any window beside what lives; more lets holes rest.
+	size := min(arenaBytes, 16*max(info.TotalBytes, 1<<30)) / page * page
+	base, err := device.MemAddressReserve(size)
+	if err != nil {
+		return nil, fmt.Errorf("pool: %w", err)
+	}
+	settings.LimitBytes = min(settings.LimitBytes, size/2)
+	p := &Pool{
+		device: device, fences: fences, base: base, bytes: size, pageBytes: page,
+		jobs: make(chan *work, 1), ended: make(chan struct{}),
+		core: core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
+		waiting: map[uint64]*futures.Promise[int64]{},
+	}
+	if p.ref, err = actors.Spawn("vram-pool", p); err != nil {
+		return nil, errors.Join(fmt.Errorf("pool: %w", err), device.MemAddressFree(base, size))
+	}
+	go p.drive()
+	return p, nil
+}
+
+// Base is the start of the arena; PageBytes the length of a page.
+func (p *Pool) Base() cudadrv.Ptr { return p.base }
+
+// PageBytes is the step in which memory is lent.
+func (p *Pool) PageBytes() int64 { return p.pageBytes }
+
+// Join makes a client known under that id. Ids are not used twice.
+func (p *Pool) Join(id core.Client, c Client) {
+	p.ref.Call(&step{pool: p, message: core.Join{Client: id}, client: c})
+}
+
+// Leave says that the client will ask for nothing any more. What it holds it may still return.
+func (p *Pool) Leave(id core.Client) { p.tell(core.Leave{Client: id}, fence.Mark{}) }
+
+// Refill asks for pages; the answer comes to c. It does not wait.
+func (p *Pool) Refill(c Client, r core.Refill) {
+	p.ref.Call(&step{pool: p, message: r, client: c})
+}
+
+// Return gives pages back. mark covers their uses; the zero mark says that all have finished. It does
+// not wait.
+func (p *Pool) Return(r core.Return, mark fence.Mark) { p.tell(r, mark) }
+
+func (p *Pool) tell(m core.Message, mark fence.Mark) {
+	p.ref.Call(&step{pool: p, message: m, mark: mark})
+}
+
+// Tick lets the pool do what is due.
+func (p *Pool) Tick() { p.tell(core.Tick{}, fence.Mark{}) }
+
+// Warm maps runs of those lengths ahead of need, in pages, beside what is in use. It waits until all are
+// there, ctx ends, or there is no more room; what was mapped stays. It returns the bytes that are ready.
+func (p *Pool) Warm(ctx context.Context, runs []uint32) (int64, error) {
+	return p.request(ctx, func(token uint64) core.Message { return core.Warm{Token: token, Runs: runs} })
+}
+
+// Trim gives free memory back to the driver until at most keepBytes are reserved, or no more can be
+// given back. It asks the streams for what they cache. It returns the bytes given back.
+func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
+	return p.request(ctx, func(token uint64) core.Message { return core.Trim{Token: token, KeepBytes: keepBytes} })
+}
+
+// Snapshot is the state of the pool's books at one moment.
+type Snapshot struct {
+	FreeBytes, LargestFreeBytes, PendingBytes, LentBytes, BusyBytes, LostBytes int64
+	ReservedBytes, PeakReservedBytes, LimitBytes                               int64
+	PeakLiveBytes                                                              int64  // as the clients reported at their Refills
+	DriverGrants                                                               uint64 // Refills that a driver job served
+	FreeRuns                                                                   int
+	Waiting                                                                    int
+	CheckError                                                                 error
+}
+
+// Snapshot reads the books. It waits for the turn at hand and for nothing else.
+func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
+	return p.question(ctx, &question{})
+}
+
+// ResetPeaks restarts the peak of reserved bytes at the present value.
+func (p *Pool) ResetPeaks(ctx context.Context) error {
+	_, err := p.question(ctx, &question{reset: true})
+	return err
+}
+
+// Reconfigure replaces the settings from the next message on.
+func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
+	s.LimitBytes = min(s.LimitBytes, p.bytes/2)
+	_, err := p.question(ctx, &question{settings: &s})
+	return err
+}
+
+func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
+	p.ref.Call(q)
+	return q.reply.Future().Await(ctx)
+}
+
+// Close denies what waits, gives all memory back, live or not, and ends the pool's goroutines. The
+// caller has synchronised the device. Idempotent is the caller's affair: call it once.
+func (p *Pool) Close() error {
+	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
+	p.ref.Stop(ErrClosed)
+	<-p.ref.Done()
+	close(p.jobs)
+	<-p.ended
+	if freeErr := p.device.MemAddressFree(p.base, p.bytes); freeErr != nil && err == nil {
+		err = fmt.Errorf("pool: %w", freeErr)
+	}
+	return err
+}
+
+// request sends a message whose answer is an End.
+func (p *Pool) request(ctx context.Context, message func(token uint64) core.Message) (int64, error) {
+	token := p.tokens.Add(1)
+	s := &step{pool: p, message: message(token), token: token, promise: futures.NewPromise[int64](nil)}
+	p.ref.Call(s)
+	return s.promise.Future().Await(ctx)
+}

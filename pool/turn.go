@@ -1,0 +1,127 @@
+package pool
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/pool/core"
+)
+
+var _ actors.Behavior = (*Pool)(nil)
+
+// Receive implements actors.Behavior: one message, one step of the core.
+func (p *Pool) Receive(m actors.Message) {
+	switch m := m.(type) {
+	case *question:
+		p.answer(m)
+	case *step:
+		p.step(m)
+	}
+}
+
+func (p *Pool) answer(q *question) {
+	if q.settings != nil {
+		p.core.SetSettings(*q.settings)
+	}
+	if q.reset {
+		p.core.ResetPeaks()
+	}
+	q.reply.Complete(Snapshot{
+		FreeBytes: p.core.FreeBytes(), LargestFreeBytes: p.core.LargestFreeBytes(), PendingBytes: p.core.PendingBytes(),
+		LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
+		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),
+		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(), DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(),
+		CheckError: p.core.Check(),
+	}, nil)
+}
+
+func (p *Pool) step(s *step) {
+	switch m := s.message.(type) {
+	case core.Join:
+		p.clients[m.Client] = s.client
+	case core.Return:
+		if !s.mark.Zero() {
+			p.marks = append(p.marks, stamp{m.Client, m.Fence, s.mark})
+		}
+	case core.Leave, core.Refill, core.Warm, core.Trim, core.JobDone, core.Tick, core.Close:
+	}
+	if s.promise != nil {
+		p.waiting[s.token] = s.promise
+	}
+	fx := p.core.Step(s.message)
+	if !fx.Empty() {
+		p.collect(&fx)
+	}
+}
+
+// collect turns the core's effects into calls, while the turn still owns the table of clients.
+func (p *Pool) collect(fx *core.Effects) {
+	if p.out == nil {
+		p.out = &effects{pool: p}
+	}
+	out := p.out
+	for _, g := range fx.Grants {
+		if c := p.clients[g.Client]; c != nil {
+			out.grant(c, g)
+		}
+	}
+	for _, d := range fx.Denials {
+		if c := p.clients[d.Client]; c != nil {
+			out.denials = append(out.denials, denial{c, d.Token, denialError(d)})
+		}
+	}
+	for _, id := range fx.Asks {
+		if c := p.clients[id]; c != nil {
+			out.asks = append(out.asks, c)
+		}
+	}
+	if fx.Job != nil {
+		out.work = &work{job: fx.Job, marks: p.marks}
+		p.marks = nil
+	}
+	for _, e := range fx.Ends {
+		if promise := p.waiting[e.Token]; promise != nil {
+			delete(p.waiting, e.Token)
+			out.ends = append(out.ends, ending{promise, e.Bytes, e.Err})
+		}
+	}
+}
+
+// grant adds a grant; runs that go home to one client travel together.
+func (e *effects) grant(c Client, g core.Grant) {
+	if g.Token == 0 {
+		for i := range e.grants {
+			if have := &e.grants[i]; have.id == g.Client && have.token == 0 {
+				have.runs = append(have.runs, g.Run)
+				return
+			}
+		}
+	}
+	e.grants = append(e.grants, grant{c, g.Client, g.Token, []core.Run{g.Run}})
+}
+
+// Detach implements actors.Behavior.
+func (p *Pool) Detach() actors.Effects {
+	if p.out == nil {
+		return nil
+	}
+	out := p.out
+	p.out = nil
+	return out
+}
+
+// Panicked implements actors.Behavior: the pool goes on if its books balance.
+func (p *Pool) Panicked(actors.Panic) error {
+	if err := p.core.Check(); err != nil {
+		return fmt.Errorf("pool: quarantined: %w", err)
+	}
+	return nil
+}
+
+// Stopped implements actors.Behavior. What waited is denied; memory stays where it is.
+func (p *Pool) Stopped(cause error) {
+	fx := p.core.Abandon(cause)
+	if !fx.Empty() {
+		p.collect(&fx)
+	}
+}

@@ -1,0 +1,115 @@
+package vram
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-vram/vram/streams"
+)
+
+// StreamStats is one stream's part of the statistics.
+type StreamStats = streams.Stats
+
+// Stats says what a device's memory is doing. Counts and bytes of one stream belong to one moment;
+// those of several streams and of the pool to moments close to each other.
+type Stats struct {
+	LiveBytes     int64 // in buffers, rounded to blocks
+	CachedBytes   int64 // free, kept by streams
+	PendingBytes  int64 // free for the stream that returned them, until its fence has passed
+	FreeBytes     int64 // free, mapped and nobody's, the pending included
+	ReservedBytes int64 // held from the driver: live, cached, free and in the middle of a driver job
+	LimitBytes    int64
+
+	PeakLiveBytes     int64 // sampled at turns; with several streams at requests that the pool served
+	PeakReservedBytes int64 // exact
+	LargestFreeBytes  int64 // the longest free range, in the pool or a stream
+
+	AllocCount, FreeCount uint64
+	// Which level served the allocations: without a turn, in the stream's turn, with pages that the pool
+	// had, with pages that a driver job made ready. The last two are one in PoolHits; DriverMisses says how
+	// many driver jobs there were for requests.
+	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
+
+	DriverCalls uint64
+	DriverTime  time.Duration // modelled where the device is simulated
+
+	Streams []StreamStats
+}
+
+// count adds the totals of a stream that is no more.
+func (s *Stats) count(n StreamStats) {
+	s.AllocCount += n.AllocCount
+	s.FreeCount += n.FreeCount
+	s.MagazineHits += n.MagazineHits
+	s.StreamHits += n.RangeHits
+	s.PoolHits += n.PoolHits
+}
+
+// HitRate is the share of allocations that were served from the stream's own memory, 1 if there were none.
+func (s Stats) HitRate() float64 {
+	if s.AllocCount == 0 {
+		return 1
+	}
+	return float64(s.MagazineHits+s.StreamHits) / float64(s.AllocCount)
+}
+
+// Fragmentation is the share of the free memory outside its longest range: 0 if all of it is one range.
+func (s Stats) Fragmentation() float64 {
+	free := s.FreeBytes + s.CachedBytes
+	if free == 0 {
+		return 0
+	}
+	return 1 - float64(s.LargestFreeBytes)/float64(free)
+}
+
+// Efficiency is the peak of live over the peak of reserved bytes: 1 if nothing beyond what lived was held.
+func (s Stats) Efficiency() float64 {
+	if s.PeakReservedBytes == 0 {
+		return 1
+	}
+	return min(1, float64(s.PeakLiveBytes)/float64(s.PeakReservedBytes))
+}
+
+// Stats reads the books. It stops nobody: it takes its turn with each stream and the pool like any
+// request. After Close it says what was counted last.
+func (d *Device) Stats() Stats {
+	ctx := context.Background()
+	r := d.streams.Load()
+	s := r.gone
+	for _, stream := range r.open {
+		n, err := stream.Stats(ctx)
+		if err != nil {
+			n = stream.LastStats()
+		}
+		s.count(n)
+		s.LiveBytes += n.LiveBytes
+		s.CachedBytes += n.CachedBytes
+		s.PendingBytes += n.PendingBytes
+		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
+		s.Streams = append(s.Streams, n)
+	}
+	if p, err := d.pool.Snapshot(ctx); err == nil {
+		s.FreeBytes = p.FreeBytes
+		s.PendingBytes += p.PendingBytes
+		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
+		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
+		s.PeakLiveBytes = p.PeakLiveBytes
+		s.DriverMisses = p.DriverGrants
+	}
+	if len(s.Streams) == 1 {
+		s.PeakLiveBytes = s.Streams[0].PeakLiveBytes
+	}
+	s.PeakLiveBytes = max(s.PeakLiveBytes, s.LiveBytes)
+	s.PoolHits -= min(s.PoolHits, s.DriverMisses)
+	s.DriverCalls, s.DriverTime = d.meter.Calls(), d.meter.Time()
+	return s
+}
+
+// ResetPeaks restarts the peaks at the present values. It has no effect after Close.
+func (d *Device) ResetPeaks() {
+	ctx := context.Background()
+	for _, s := range d.streams.Load().open {
+		_ = s.ResetPeak(ctx) // a stream that has ended has no peak to come
+	}
+	_ = d.pool.ResetPeaks(ctx)
+}

@@ -1,0 +1,307 @@
+package core
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Config is what a core is made with.
+type Config struct {
+	Base      cudadrv.Ptr // of the arena that pages count from
+	PageBytes int64
+	Budget    Budget
+}
+
+// Budget bounds what a stream keeps. Zero means no bound of its own: what is kept is asked back by the
+// pool when somebody needs it.
+type Budget struct {
+	CacheBytes  int64 // in free ranges and magazines
+	CacheRanges int   // free ranges
+}
+
+// Run is a sequence of pages of the arena.
+type Run struct {
+	First, Pages uint32
+}
+
+// Core is the state of a stream's cache.
+type Core struct {
+	heap      *heap.Heap
+	owner     *magazine.Owner
+	base      cudadrv.Ptr
+	pageUnits uint32
+	budget    Budget
+
+	track     [magazine.LargeBuckets]track
+	recent    lru
+	keptUnits uint64 // of the slots that keep large blocks
+	spanUnits uint64
+	livePeak  uint64 // units: what the magazines' share is measured by
+	peakUnits uint64 // the same since ResetPeak
+	waiting   uint64 // units of requests that wait for the pool
+	misses    Counts
+	undone    uint64 // blocks that came back by Undo
+}
+
+// Counts says which level served requests, beside the magazines.
+type Counts struct {
+	Turns  uint64 // requests that no magazine served
+	Ranges uint64 // of them by the stream's own free ranges or a magazine after all
+	Refill uint64 // of them with the pool's help
+}
+
+// New makes the core of a stream whose callers use that cache.
+func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
+	return &Core{
+		heap:      heap.New(uint32(cfg.PageBytes >> sizeclass.UnitShift)),
+		owner:     magazine.NewOwner(cache, waker),
+		base:      cfg.Base,
+		pageUnits: uint32(cfg.PageBytes >> sizeclass.UnitShift),
+		budget:    cfg.Budget,
+	}
+}
+
+// SetBudget replaces the budget from the next turn on.
+func (c *Core) SetBudget(b Budget) { c.budget = b }
+
+// Alloc serves a request that no magazine served, or says how many pages it needs. Precondition:
+// 0 < bytes, and the units fit an uint32.
+func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32) {
+	units := sizeclass.Units(bytes)
+	cameBack := c.drain(uint32(units))
+	if units <= sizeclass.MaxUnits {
+		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
+	} else {
+		s, needPages = c.allocLarge(uint32(units), hint, cameBack)
+	}
+	if s != nil {
+		used := c.heap.HeldUnits() - c.heap.FreeUnits()
+		c.livePeak = max(c.livePeak, used)
+		c.peakUnits = max(c.peakUnits, used)
+	}
+	return s, needPages
+}
+
+// Served counts a request by the level that served it.
+func (c *Core) Served(byPool bool) {
+	c.misses.Turns++
+	if byPool {
+		c.misses.Refill++
+	} else {
+		c.misses.Ranges++
+	}
+}
+
+// allocSmall serves a class from its magazines or a new span.
+func (c *Core) allocSmall(class, hint int) (*magazine.Slot, uint32) {
+	bucket := int32(class)
+	if m := c.owner.At(bucket, hint); m != nil {
+		for m.Open {
+			if s := c.owner.Take(m); s != nil {
+				c.owner.Shard(bucket, hint)
+				return s, 0
+			}
+			if c.owner.Park(m) {
+				break
+			}
+		}
+	}
+	if m := c.owner.Ready(class); m != nil {
+		c.owner.Install(bucket, hint, m)
+		if s := c.owner.Take(m); s != nil {
+			return s, 0
+		}
+	}
+	span, need := c.takeBlock(sizeclass.SpanUnits(class))
+	if span == heap.None {
+		return nil, need
+	}
+	c.spanUnits += uint64(sizeclass.SpanUnits(class))
+	m := c.owner.Span(class, span, c.address(span))
+	s := c.owner.Take(m) // before anybody else can see the magazine
+	c.owner.Install(bucket, hint, m)
+	return s, 0
+}
+
+// allocLarge serves a request beyond the classes with a block of exactly its units.
+func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot, uint32) {
+	bucket := magazine.BucketOf(uint64(units))
+	m := c.owner.At(bucket, hint)
+	if m != nil && m.Units() == units {
+		if s := c.owner.Take(m); s != nil {
+			c.owner.Shard(bucket, hint)
+			return s, 0
+		}
+	}
+	block, need := c.takeBlock(units)
+	if block == heap.None {
+		return nil, need
+	}
+	s := c.keep(units, bucket, hint, cameBack)
+	if s == nil {
+		s = c.owner.Loose()
+	}
+	s.Block, s.Units = block, units
+	s.SetAddress(c.address(block))
+	return s, 0
+}
+
+// takeBlock takes units from the heap, closing magazines of large blocks until they fit.
+func (c *Core) takeBlock(units uint32) (block int32, needPages uint32) {
+	if block = c.heap.Take(units); block != heap.None {
+		return block, 0
+	}
+	for c.evictOldest() {
+		if c.heap.LargestFits(units) {
+			return c.heap.Take(units), 0
+		}
+	}
+	return heap.None, (units + c.pageUnits - 1) / c.pageUnits
+}
+
+func (c *Core) address(block int32) cudadrv.Ptr {
+	return c.base + cudadrv.Ptr(c.heap.Offset(block))<<sizeclass.UnitShift
+}
+
+// Drain takes the blocks back that callers handed over since the last turn.
+func (c *Core) Drain() { c.drain(0) }
+
+// drain also reports whether a large block of that length was among them.
+func (c *Core) drain(units uint32) (cameBack bool) {
+	for s := c.owner.Freed(); s != nil; {
+		next := s.Next()
+		m := s.Magazine()
+		small := m.Class >= 0
+		if !small {
+			cameBack = cameBack || s.Units == units
+			c.heap.Give(s.Block)
+			s.Block = heap.None
+		}
+		if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
+			c.keptUnits -= uint64(m.Units())
+		}
+		if c.owner.Home(s) {
+			c.retire(m)
+		}
+		s = next
+	}
+	return cameBack
+}
+
+// retire gives the span of a closed magazine that is home whole back to the heap.
+func (c *Core) retire(m *magazine.Magazine) {
+	c.spanUnits -= uint64(sizeclass.SpanUnits(int(m.Class)))
+	c.heap.Give(c.owner.Retire(m))
+}
+
+// Undo gives back a block that was handed out by Alloc and that nobody will use.
+func (c *Core) Undo(s *magazine.Slot) {
+	if s.Free(s.Word()) == nil {
+		c.undone++
+	}
+}
+
+// Grant adds a run that the pool lent.
+func (c *Core) Grant(r Run) { c.heap.Grant(r.First, r.Pages) }
+
+// Wait adds units to, or with a negative number takes them from, those that requests wait for.
+func (c *Core) Wait(bytes int64) {
+	if bytes < 0 {
+		c.waiting -= sizeclass.Units(-bytes)
+		return
+	}
+	c.waiting += sizeclass.Units(bytes)
+}
+
+// LiveBytes is what is neither free nor, as far as the magazines of large blocks go, cached, with the
+// requests that wait.
+func (c *Core) LiveBytes() int64 {
+	return int64(c.heap.HeldUnits()-c.heap.FreeUnits()+c.waiting) << sizeclass.UnitShift
+}
+
+// Surrender gives up whole pages: magazines of large blocks are closed, spans that nobody uses are
+// retired, and up to limit pages leave the heap.
+func (c *Core) Surrender(limit uint32) []Run {
+	c.Drain()
+	for c.evictOldest() {
+	}
+	c.owner.All(func(m *magazine.Magazine) {
+		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
+			c.retire(m)
+		}
+	})
+	return c.takePages(limit)
+}
+
+func (c *Core) takePages(limit uint32) []Run {
+	var runs []Run
+	c.heap.TakePages(limit, func(first, pages uint32) {
+		runs = append(runs, Run{first, pages})
+	})
+	return runs
+}
+
+// Excess gives up what is over the budget, or nothing.
+func (c *Core) Excess() []Run {
+	if !c.Over() {
+		return nil
+	}
+	c.Drain()
+	over := int64(c.heap.FreeUnits()<<sizeclass.UnitShift) + c.keptBytes() - c.budget.CacheBytes
+	for over > 0 && c.budget.CacheBytes > 0 && c.keptBytes() > c.budget.CacheBytes/2 && c.evictOldest() {
+	}
+	pages := uint32(0)
+	if c.budget.CacheBytes > 0 && over > 0 {
+		pages = uint32((over>>sizeclass.UnitShift + int64(c.pageUnits) - 1) / int64(c.pageUnits))
+	}
+	if n := c.heap.FreeRanges() - c.budget.CacheRanges; c.budget.CacheRanges > 0 && n > 0 {
+		pages = max(pages, uint32(n))
+	}
+	if pages == 0 {
+		return nil
+	}
+	return c.takePages(pages)
+}
+
+// Over reports whether the stream keeps more than its budget.
+func (c *Core) Over() bool {
+	b := c.budget
+	return (b.CacheBytes > 0 && int64(c.heap.FreeUnits()<<sizeclass.UnitShift)+c.keptBytes() > b.CacheBytes) ||
+		(b.CacheRanges > 0 && c.heap.FreeRanges() > b.CacheRanges)
+}
+
+func (c *Core) keptBytes() int64 { return int64(c.keptUnits << sizeclass.UnitShift) }
+
+// Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
+// the owner. It returns all whole pages.
+func (c *Core) Close() []Run {
+	c.owner.Drain()
+	c.Drain()
+	for c.recent.oldest != nil {
+		c.evict(c.recent.oldest)
+	}
+	c.owner.All(func(m *magazine.Magazine) {
+		if m.Class < 0 || !m.Open {
+			return
+		}
+		c.owner.Close(m, func(*magazine.Slot) {})
+		if m.WholeHome() {
+			c.retire(m)
+		}
+	})
+	return c.takePages(^uint32(0))
+}
+
+// Return takes back what came home after Close and returns all whole pages.
+func (c *Core) Return() []Run {
+	c.Drain()
+	return c.takePages(^uint32(0))
+}
+
+// End makes every later free say that the device is closed.
+func (c *Core) End() { c.owner.End() }
+
+// HeldBytes are those of the pages that the pool lent.
+func (c *Core) HeldBytes() int64 { return int64(c.heap.HeldUnits() << sizeclass.UnitShift) }

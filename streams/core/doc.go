@@ -1,0 +1,28 @@
+// Package core decides for the cache of one stream; it performs nothing. It runs inside the stream's
+// turn, one call at a time, on the heap of the pages that the pool lent to the stream and on the owner's
+// side of the stream's magazines. It has no goroutine, clock, context or driver.
+//
+// # The way of an allocation that no magazine could serve
+//
+//  1. Blocks that callers handed over since the last turn go back: to the heap, which merges them with
+//     their free neighbours, or to their closed magazine.
+//  2. Up to 64 KiB: the class's magazine is tried again, else one that was parked and has free slots
+//     again, else a new span is taken from the heap and carved.
+//  3. Larger: the heap's best fitting range is split. If the length comes back often, the block gets a
+//     slot of the length's magazine and will stay in it when freed; otherwise a loose slot, and it will
+//     return to the heap.
+//  4. If no range fits, magazines of large blocks are closed, the least recently used first, and their
+//     blocks merged, until one does.
+//  5. Else the core says how many pages it needs (Need), and the turn ends.
+//
+// # What a magazine may hold
+//
+// Slots that keep large blocks are budgeted in bytes against the peak of live bytes (magazineShare). A
+// length qualifies when it was missed again while the core still remembered it. The budget bounds what
+// could be cached if all such blocks were freed at once, so that no free has to count.
+//
+// # Invariants (Check)
+//
+// Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every
+// used block is the span of one magazine or the block of one slot.
+package core

@@ -1,0 +1,140 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+const (
+	// magazineShare is the part of the live peak that may lie in magazines of large blocks: 1/64. Not
+	// larger: a cached block hides a hole from the best fit, and ten percent cost up to five percent of
+	// footprint on real traces.
+	magazineShare = 64
+	// magazineFloor is what may lie there however little lives: enough for one block each of sixteen
+	// goroutines that allocate a megabyte at a time.
+	magazineFloor = 16 << 20 >> sizeclass.UnitShift
+	// heatKept is how often in a row a length must have come back to qualify. Not smaller: real programs
+	// repeat a length a few times and go on, and to close and open a magazine costs more than a search.
+	heatKept = 6
+	// heatCold is the heat of a length whose magazine was closed before it had served worthHits requests.
+	heatCold  = -60
+	worthHits = 16
+)
+
+// track remembers the length that last missed in a bucket, and how hot it is.
+type track struct {
+	units  uint32
+	heat   int8
+	closed uint64 // Frees of its magazine when that was opened
+}
+
+// keep decides whether a new block of that length stays in a magazine when freed, and returns its slot
+// there; nil if it does not. cameBack says that a block of the length was freed since the last turn:
+// only lengths that come back at once are worth a magazine, the search serves the others as fast.
+func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazine.Slot {
+	t := &c.track[int(bucket)-magazine.FirstLarge]
+	switch {
+	case t.units != units && t.heat > 0:
+		t.heat--
+		return nil
+	case t.units != units:
+		*t = track{units: units}
+		return nil
+	case !cameBack:
+		t.heat = max(t.heat-1, min(t.heat, 0))
+		return nil
+	case t.heat < heatKept:
+		t.heat++
+		return nil
+	}
+
+	m := c.owner.Exact(units)
+	budget := max(c.livePeak/magazineShare, magazineFloor)
+	if m.Attached() > 0 && uint64(m.Attached()+1)*uint64(units) > budget {
+		return nil
+	}
+	if !m.Open {
+		c.replace(bucket, hint, m)
+		t.closed = m.Frees()
+	}
+	s := c.owner.Assign(m)
+	if s == nil {
+		return nil
+	}
+	c.keptUnits += uint64(units)
+	c.recent.touch(m)
+	for c.keptUnits > budget && c.recent.oldest != m {
+		c.evict(c.recent.oldest)
+	}
+	return s
+}
+
+// replace puts the magazine of a length into use in its bucket; another length that is there ends.
+func (c *Core) replace(bucket int32, hint int, m *magazine.Magazine) {
+	if old := c.owner.At(bucket, hint); old != nil && old != m {
+		c.evict(old)
+	}
+	c.owner.Reopen(m)
+	c.owner.Install(bucket, hint, m)
+}
+
+// evictOldest closes, of the magazines of large blocks with a free slot, the one that was given a block
+// longest ago. It reports whether there was one.
+func (c *Core) evictOldest() bool {
+	for m := c.recent.oldest; m != nil; m = m.Newer {
+		if m.FreeSlots() > 0 {
+			c.evict(m)
+			return true
+		}
+	}
+	return false
+}
+
+// evict closes a magazine of large blocks and gives those that are free to the heap.
+func (c *Core) evict(m *magazine.Magazine) {
+	t := &c.track[int(m.Bucket)-magazine.FirstLarge]
+	if t.units == m.Units() && m.Frees()-t.closed < worthHits {
+		t.heat = heatCold
+	}
+	c.keptUnits -= uint64(m.Attached()) * uint64(m.Units())
+	c.recent.remove(m)
+	c.owner.Close(m, func(s *magazine.Slot) {
+		c.heap.Give(s.Block)
+		s.Block = -1
+	})
+}
+
+// lru orders the open magazines of large blocks by when they were last given a slot.
+type lru struct {
+	oldest, newest *magazine.Magazine
+}
+
+func (l *lru) touch(m *magazine.Magazine) {
+	if l.newest == m {
+		return
+	}
+	l.remove(m)
+	m.Older, m.Newer = l.newest, nil
+	if l.newest != nil {
+		l.newest.Newer = m
+	} else {
+		l.oldest = m
+	}
+	l.newest = m
+}
+
+func (l *lru) remove(m *magazine.Magazine) {
+	if m.Older != nil {
+		m.Older.Newer = m.Newer
+	} else if l.oldest == m {
+		l.oldest = m.Newer
+	} else {
+		return // not in the list
+	}
+	if m.Newer != nil {
+		m.Newer.Older = m.Older
+	} else {
+		l.newest = m.Older
+	}
+	m.Older, m.Newer = nil, nil
+}

@@ -1,0 +1,33 @@
+// Package streams is the caches of CUDA streams: one actor for each stream, around the decisions of
+// streams/core and the shared words of streams/magazine, and the buffers that callers hold.
+//
+// # The way of an allocation
+//
+//  1. Alloc takes a slot from the magazine of the size: one compare-and-swap. Most requests end here.
+//  2. Else the caller enters the stream's turn, if nobody has it, and runs the core itself: blocks that
+//     were freed come home, a range is found and split. No message, no goroutine switch.
+//  3. If somebody has the turn, or the stream's own memory does not suffice, the request becomes a
+//     message with a promise. The core asks the pool for pages; the answer comes back as a message, and
+//     the turn that receives it completes the promise.
+//
+// A free never enters a turn: it puts the slot back into its magazine, or on the list that the next turn
+// takes whole.
+//
+// # States of a stream
+//
+//	serving --Close--> draining --last buffer freed--> gone
+//	   \__________________ End (device closed) ________/
+//
+// A draining stream refuses requests; each buffer that comes home is returned to the pool. After End
+// every free says ErrClosed.
+//
+// # Concurrency properties
+//
+//   - Alloc, Free and everything else may be called from any goroutine.
+//   - A goroutine that is stopped inside Alloc or Free, outside the turn, stops nobody. One that is stopped
+//     inside the turn delays requests that no magazine can serve, on this stream only.
+//   - Every request gets exactly one answer: a buffer, an error, or its cancellation. Memory that arrives
+//     for a request that was cancelled stays in the stream's cache.
+//   - A panic in a turn fails the request at hand; the stream goes on if its books balance, else it is
+//     quarantined: requests fail with ErrQuarantined, its memory is not touched, other streams go on.
+package streams

@@ -1,0 +1,233 @@
+package magazine
+
+import (
+	"errors"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// The errors of a free.
+var (
+	// ErrBadFree is the kind of every refused free: errors.Is holds for both of the others.
+	ErrBadFree = errors.New("vram: free of a buffer that is not live")
+	// ErrDoubleFree says that the buffer was freed before.
+	ErrDoubleFree error = &badFree{"vram: double free"}
+	// ErrStale says that the buffer was freed and its memory handed out since.
+	ErrStale error = &badFree{"vram: free of a stale buffer"}
+	// ErrClosed says that the stream or the device was closed.
+	ErrClosed = errors.New("vram: closed")
+)
+
+type badFree struct{ text string }
+
+func (e *badFree) Error() string        { return e.text }
+func (e *badFree) Is(target error) bool { return target == ErrBadFree }
+
+const (
+	// LargeBuckets is the number of buckets for lengths beyond the classes.
+	LargeBuckets = 1 << largeBits
+	// FirstLarge is the first of them; those before it are the classes.
+	FirstLarge = sizeclass.Count
+	// largeBits: not smaller, since two lengths that meet in a bucket push each other out and real
+	// programs use up to a thousand; not larger, since a bucket costs 16 bytes of every stream.
+	largeBits   = 11
+	bucketCount = FirstLarge + LargeBuckets
+
+	// Shards is the number of magazines that a contended bucket has.
+	Shards = 8
+	// contendedLimit is the number of lost races after which a bucket is sharded. Not smaller: a rare
+	// collision is cheaper than seven more magazines. Not larger: each one costs a cache miss.
+	contendedLimit = 64
+)
+
+// bucket is where a length is looked up.
+type bucket struct {
+	magazine atomic.Pointer[Magazine]
+	shards   atomic.Pointer[shards] // in use instead, once set
+}
+
+type shards [Shards]struct {
+	magazine atomic.Pointer[Magazine]
+	_        [cacheLine - 8]byte
+}
+
+// life is how a cache treats what comes home.
+type life uint32
+
+const (
+	serving  life = iota
+	draining      // no more allocations: every block that comes home wakes the owner
+	ended         // the memory is gone
+)
+
+// Cache is the side of a stream's cache that callers see. The zero value serves nothing until NewOwner
+// has made it ready.
+type Cache struct {
+	life   atomic.Uint32
+	waker  Waker
+	_      [cacheLine - 4 - 16]byte
+	freed  atomic.Pointer[Slot] // pushed by callers, taken whole by the owner
+	_      [cacheLine - 8]byte
+	parked atomic.Pointer[Magazine] // likewise
+	_      [cacheLine - 8]byte
+
+	buckets [bucketCount]bucket
+}
+
+// Waker is told when a block comes home to a cache that is draining. It runs on the goroutine of the
+// caller of Free.
+type Waker interface{ Wake() }
+
+// bucketOf is where requests of that many units are looked up.
+func bucketOf(units uint64) uint64 {
+	if units <= sizeclass.MaxUnits {
+		return uint64(sizeclass.Of(units))
+	}
+	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
+}
+
+// Take serves a request of that many bytes from a magazine, or returns nil. It is the fast path of an
+// allocation: no lock, no wait, no heap allocation. Requests of 0 bytes and less are not served.
+func (c *Cache) Take(bytes int64) (*Slot, uint64) {
+	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
+	if bytes <= 0 {
+		return nil, 0
+	}
+	b := &c.buckets[bucketOf(units)]
+	if b.shards.Load() != nil {
+		return b.takeShard(units)
+	}
+	m := b.magazine.Load()
+	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {
+		return nil, 0
+	}
+	for {
+		w := m.mask.Load()
+		next, i, ok := nextTake(w)
+		if !ok {
+			return nil, 0
+		}
+		if m.mask.CompareAndSwap(w, next) {
+			s := &m.slots[i]
+			return s, s.word.Load() &^ flagMask
+		}
+		if m.contended.Add(1) >= contendedLimit {
+			return nil, 0 // the owner will shard the bucket
+		}
+	}
+}
+
+// takeShard is Take on a bucket that many goroutines use.
+func (b *bucket) takeShard(units uint64) (*Slot, uint64) {
+	m := b.shards.Load()[shardHint()].magazine.Load()
+	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {
+		return nil, 0
+	}
+	if s := m.take(); s != nil {
+		return s, s.word.Load() &^ flagMask
+	}
+	return nil, 0
+}
+
+// shardHint tells goroutines apart by their stacks, which never overlap: the address of a local, in
+// steps of the least stack, spread by Fibonacci hashing.
+func shardHint() uintptr {
+	var local byte
+	const fibonacci = 0x9E3779B97F4A7C15
+	return uintptr(uint64(uintptr(unsafe.Pointer(&local))>>11) * fibonacci >> (64 - 3))
+}
+
+// Free ends a handle and gives its block back. Of several frees of one handle one succeeds. It may be
+// called from any goroutine, waits for nobody and allocates nothing.
+func (s *Slot) Free(handle uint64) error {
+	if !s.word.CompareAndSwap(handle, handle+generationStep) {
+		return s.freeSlow(handle)
+	}
+	m := s.magazine
+	if m.loose {
+		return m.cache.handSlot(s, 0)
+	}
+	if old := m.mask.Or(1 << s.index); old >= parkedBit {
+		return m.putSlow(s, old)
+	}
+	return nil
+}
+
+// freeSlow frees a handle whose slot carries flags, or says why it is not live.
+func (s *Slot) freeSlow(handle uint64) error {
+	for {
+		w := s.word.Load()
+		next, ok := nextFree(w, handle)
+		if !ok {
+			if w>>generationShift == handle>>generationShift+1 {
+				return ErrDoubleFree
+			}
+			return ErrStale
+		}
+		if s.word.CompareAndSwap(w, next) {
+			return s.magazine.cache.handSlot(s, uint8(w&flagMask))
+		}
+	}
+}
+
+func (m *Magazine) putSlow(s *Slot, old uint64) error {
+	switch put(old) {
+	case handSlot:
+		return m.cache.handSlot(s, 0)
+	case handMagazine:
+		m.cache.handMagazine(m)
+	case inMask:
+	}
+	return m.cache.wake()
+}
+
+// handSlot gives a freed slot to the owner.
+func (c *Cache) handSlot(s *Slot, flags uint8) error {
+	s.flags = flags
+	for {
+		head := c.freed.Load()
+		s.next = head
+		if c.freed.CompareAndSwap(head, s) {
+			return c.wake()
+		}
+	}
+}
+
+// handMagazine gives a parked magazine with a free slot to the owner.
+func (c *Cache) handMagazine(m *Magazine) {
+	for {
+		head := c.parked.Load()
+		m.next = head
+		if c.parked.CompareAndSwap(head, m) {
+			return
+		}
+	}
+}
+
+// wake tells the owner of a cache that serves no more that a block came home.
+func (c *Cache) wake() error {
+	switch life(c.life.Load()) {
+	case serving:
+	case draining:
+		c.waker.Wake()
+	case ended:
+		return ErrClosed
+	}
+	return nil
+}
+
+// Announce sets a flag on a live handle, so that its free goes the slow way.
+func (s *Slot) Announce(handle uint64, f Flag) error {
+	for {
+		w := s.word.Load()
+		next, ok := nextFlag(w, handle, f)
+		if !ok {
+			return ErrStale
+		}
+		if s.word.CompareAndSwap(w, next) {
+			return nil
+		}
+	}
+}

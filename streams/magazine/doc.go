@@ -1,0 +1,64 @@
+// Package magazine holds the words that callers and a stream's actor share: the slots in which blocks
+// lie, the magazines that say which slots are free, and the lists by which blocks go home. A cached
+// allocation is one compare-and-swap, a free is one compare-and-swap and one OR; nobody who is stopped
+// anywhere in between stops anybody else.
+//
+// # Words
+//
+// A slot is the place of one block: its address and its word. A magazine is up to 62 slots of one
+// length and its mask. The owner is the stream's actor: whoever runs the stream's turn. A slot is home
+// when its block is the owner's: before the owner hands it out, and after it came back through the
+// mask of a magazine that the owner closed or through a list. A handle is what a caller holds of a
+// live slot: the slot and the word that it had when it was handed out.
+//
+// # The slot's word
+//
+//	63 .................. 8 | 7 ..... 0
+//	generation              | flags
+//
+// The generation counts the frees of the slot. A handle is live while the generation is its own.
+// Flags say that the next free must go the slow way; a handle's word has none.
+//
+//	who       from                          to                       when
+//	caller    generation g, no flags        generation g+1           Free of a handle of g: CAS
+//	caller    generation g, flags f         generation g+1, flags f  Free of a handle of g, slow way: CAS
+//	caller    generation other than g       unchanged                Free: a double free, or a stale handle
+//	any       generation g, flags f         generation g, flags f|x  announce x on a handle of g: CAS
+//	owner     generation g, flags f         generation g, no flags   the slot is home
+//
+// # The magazine's mask
+//
+//	63      62      61 ................ 0
+//	closed  parked  slot i is free
+//
+//	state    who     operation                    next state and what it means
+//	open     caller  take: CAS clears the lowest  open; the caller owns the slot's block
+//	open     caller  put: OR of the slot's bit    open
+//	open, 0  owner   park: CAS 0 -> parked        parked: out of use until somebody puts
+//	parked   caller  take                         refused
+//	parked   caller  put: OR returned "parked"    parked; this caller, and no other, hands the magazine
+//	                 and no slot                  to the owner through the list of parked magazines
+//	parked   owner   unpark: AND of not parked    open
+//	any      owner   close: Swap(closed)          closed; the slots that were free are home
+//	closed   caller  take                         refused
+//	closed   caller  put: OR returned "closed"    closed; this caller hands the slot to the owner
+//	                 whatever else                through the list of freed slots
+//	closed   owner   open: Swap(0)                open; bits put while it was closed mean nothing, their
+//	                                              slots are in the list
+//
+// A loose magazine is closed for good: its slots serve blocks of any length, one by one.
+//
+// # Why each block has one owner
+//
+// Clearing a bit is a compare-and-swap on the whole mask, so exactly one caller gets a slot. The word
+// moves from generation g to g+1 once, so of several frees of one handle one wins, and only the winner
+// touches the mask. An OR returns what the mask was, so the winner knows whether the owner closed the
+// magazine before its bit was set (then the slot is its own to hand over) or after (then the owner's
+// Swap has seen the bit). The test in this package walks all interleavings of these steps on a model
+// that shares the transition functions in word.go.
+//
+// # Concurrency properties
+//
+// Take, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine
+// that runs the stream's turn. Slots handed over through a list arrive in no promised order.
+package magazine

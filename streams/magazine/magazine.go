@@ -1,0 +1,118 @@
+package magazine
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// cacheLine is the step in which processors exchange memory; two slots in one would make the frees of
+// two goroutines wait for each other (BenchmarkFalseSharing).
+const cacheLine = 64
+
+// Slot is the place of one block. It never moves and belongs to one magazine for good.
+//
+// word is shared. address and flags are written by whoever has the block: the owner while the slot is
+// home, the winner of the free until it has handed the slot over. The rest is the owner's.
+type Slot struct {
+	word     atomic.Uint64
+	address  cudadrv.Ptr
+	magazine *Magazine
+	next     *Slot // in a list of freed slots, or of unused ones
+
+	Block int32 // the heap's; for slots that have a block of their own
+	Units uint32
+	index uint8
+	flags uint8 // of the free that brought it home
+	_     [cacheLine - 4*8 - 4 - 4 - 2]byte
+}
+
+// Magazine is up to 62 slots and the word that says which of them are free.
+//
+// mask is shared; units, loose and cache never change once a caller can see the magazine. The rest is
+// the owner's.
+type Magazine struct {
+	mask      atomic.Uint64
+	contended atomic.Uint32 // takes that lost a race
+	units     uint32
+	loose     bool
+	cache     *Cache
+
+	next    *Magazine // in the list of parked magazines
+	Span    int32     // the heap's block that all slots were carved from; None if each has its own
+	Class   int32     // small classes: the class; else -1
+	Bucket  int32     // where it is, or was last, to be found
+	Shard   int8
+	Open    bool
+	inReady bool   // was parked, has free slots, waits to be installed
+	homes   uint64 // slots that are home
+	attach  uint64 // slots in use that shall stay when freed
+
+	Older, Newer *Magazine // in the order in which exact magazines were last given a slot
+	_            [2*cacheLine - 88]byte
+
+	slots [SlotCount]Slot
+}
+
+// Kept reports whether a slot in use stays in the magazine when freed.
+func (m *Magazine) Kept(s *Slot) bool { return m.attach>>s.index&1 != 0 }
+
+// Address is where the slot's block starts.
+func (s *Slot) Address() cudadrv.Ptr { return s.address }
+
+// SetAddress places a block in a slot that is home.
+func (s *Slot) SetAddress(p cudadrv.Ptr) { s.address = p }
+
+// Magazine is the slot's.
+func (s *Slot) Magazine() *Magazine { return s.magazine }
+
+// Word is what a handle of the slot's present owner carries.
+func (s *Slot) Word() uint64 { return s.word.Load() &^ flagMask }
+
+// Live reports whether a handle with that word still is live.
+func (s *Slot) Live(handle uint64) bool {
+	return s.word.Load()>>generationShift == handle>>generationShift
+}
+
+// Frees is how often the slot was freed.
+func (s *Slot) Frees() uint64 { return s.word.Load() >> generationShift }
+
+// Units is the length of the magazine's blocks; 0 if it is loose.
+func (m *Magazine) Units() uint32 { return m.units }
+
+// Loose reports whether the slots serve blocks of any length.
+func (m *Magazine) Loose() bool { return m.loose }
+
+// FreeSlots is the number of free slots.
+func (m *Magazine) FreeSlots() int {
+	w := m.mask.Load()
+	if w >= closedBit {
+		return 0
+	}
+	return bits.OnesCount64(w & slotBits)
+}
+
+// Frees is how often its slots were freed, in sum.
+func (m *Magazine) Frees() uint64 {
+	var n uint64
+	for i := range m.slots {
+		n += m.slots[i].Frees()
+	}
+	return n
+}
+
+// take gives the lowest free slot to the caller, or nil if there is none.
+func (m *Magazine) take() *Slot {
+	for {
+		w := m.mask.Load()
+		next, i, ok := nextTake(w)
+		if !ok {
+			return nil
+		}
+		if m.mask.CompareAndSwap(w, next) {
+			return &m.slots[i]
+		}
+		m.contended.Add(1)
+	}
+}

@@ -1,0 +1,374 @@
+package magazine
+
+import (
+	"math/bits"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// none marks a magazine whose slots have a block each.
+const none int32 = -1
+
+// Owner is the owner's side of a Cache. All its methods are for the goroutine that runs the turn.
+//
+// A magazine of the owner is in one of these places: installed (a bucket or shard names it), ready
+// (has free slots and waits to be installed), parked (all slots in use; callers hand it back), closed
+// (it serves no more until it is opened).
+type Owner struct {
+	cache *Cache
+	all   []*Magazine
+	loose *Slot                        // unused loose slots
+	ready [sizeclass.Count][]*Magazine // with free slots, parked bit set
+	spare [sizeclass.Count][]*Magazine // closed, all slots home, without a span
+	exact map[uint32]*Magazine         // by length
+
+	forgotten uint64 // frees of magazines that are no more
+}
+
+// NewOwner makes a cache ready and returns its owner's side. waker is told of blocks that come home
+// once the cache is draining.
+func NewOwner(c *Cache, waker Waker) *Owner {
+	c.waker = waker
+	return &Owner{cache: c, exact: map[uint32]*Magazine{}}
+}
+
+func (o *Owner) newMagazine(units uint32, class int32, loose bool) *Magazine {
+	m := &Magazine{units: units, loose: loose, cache: o.cache, Class: class, Span: none, Bucket: -1, homes: slotBits}
+	m.mask.Store(closedBit)
+	for i := range m.slots {
+		s := &m.slots[i]
+		s.magazine, s.index, s.Block = m, uint8(i), none
+	}
+	o.all = append(o.all, m)
+	return m
+}
+
+// Freed takes the list of slots that callers handed over. Follow it with Next before a slot is used.
+func (o *Owner) Freed() *Slot {
+	if o.cache.freed.Load() == nil {
+		return nil
+	}
+	return o.cache.freed.Swap(nil)
+}
+
+// Next is the slot behind s in the list that Freed returned.
+func (s *Slot) Next() *Slot { return s.next }
+
+// Flags are those that the slot carried when it was freed.
+func (s *Slot) Flags() Flag { return Flag(s.flags) }
+
+// Home books a slot that came through the list: it is home, without flags. It reports whether that was
+// the last slot of a closed span, whose block the caller now gives back to the heap with Retire.
+func (o *Owner) Home(s *Slot) (lastOfSpan bool) {
+	if s.flags != 0 {
+		s.flags = 0
+		s.word.And(^uint64(flagMask))
+	}
+	m := s.magazine
+	if m.loose {
+		s.next = o.loose
+		o.loose = s
+		return false
+	}
+	m.homes |= 1 << s.index
+	m.attach &^= 1 << s.index
+	return m.Class >= 0 && !m.Open && m.homes == slotBits
+}
+
+// Loose returns a slot that is home for a block of any length.
+func (o *Owner) Loose() *Slot {
+	if o.loose == nil {
+		m := o.newMagazine(0, -1, true)
+		for i := range m.slots {
+			s := &m.slots[i]
+			s.next = o.loose
+			o.loose = s
+		}
+		m.homes = 0
+	}
+	s := o.loose
+	o.loose = s.next
+	s.next = nil
+	return s
+}
+
+// At is the magazine that serves a bucket, for callers with that hint.
+func (o *Owner) At(bucket int32, hint int) *Magazine {
+	b := &o.cache.buckets[bucket]
+	if sh := b.shards.Load(); sh != nil {
+		return sh[hint&(Shards-1)].magazine.Load()
+	}
+	return b.magazine.Load()
+}
+
+// Install makes a magazine serve its bucket, for callers with that hint.
+func (o *Owner) Install(bucket int32, hint int, m *Magazine) {
+	b := &o.cache.buckets[bucket]
+	m.Bucket, m.Shard = bucket, 0
+	if sh := b.shards.Load(); sh != nil {
+		m.Shard = int8(hint & (Shards - 1))
+		sh[m.Shard].magazine.Store(m)
+		return
+	}
+	b.magazine.Store(m)
+}
+
+// Uninstall takes a magazine out of its bucket if it is there.
+func (o *Owner) Uninstall(m *Magazine) {
+	if m.Bucket < 0 {
+		return
+	}
+	b := &o.cache.buckets[m.Bucket]
+	if sh := b.shards.Load(); sh != nil {
+		sh[m.Shard].magazine.CompareAndSwap(m, nil)
+	}
+	b.magazine.CompareAndSwap(m, nil)
+	m.Bucket = -1
+}
+
+// Shard gives every hint of a contended bucket a place of its own. The magazine that served it goes on
+// at the place of this hint. It reports whether the bucket was sharded by this call.
+func (o *Owner) Shard(bucket int32, hint int) bool {
+	b := &o.cache.buckets[bucket]
+	m := b.magazine.Load()
+	if m == nil || b.shards.Load() != nil || m.contended.Load() < contendedLimit {
+		return false
+	}
+	sh := new(shards)
+	m.Shard = int8(hint & (Shards - 1))
+	sh[m.Shard].magazine.Store(m)
+	b.shards.Store(sh)
+	b.magazine.Store(nil)
+	return true
+}
+
+// Take takes a free slot of a magazine, as a caller does.
+func (o *Owner) Take(m *Magazine) *Slot { return m.take() }
+
+// Park puts an exhausted magazine out of use until a slot is freed. It fails if one just was.
+func (o *Owner) Park(m *Magazine) bool {
+	if !m.mask.CompareAndSwap(0, parkedBit) {
+		return false
+	}
+	o.Uninstall(m)
+	return true
+}
+
+// Ready returns a magazine of the class that was parked and has free slots, in use again but not
+// installed; nil if there is none.
+func (o *Owner) Ready(class int) *Magazine {
+	o.collectParked()
+	for {
+		list := o.ready[class]
+		if len(list) == 0 {
+			return nil
+		}
+		m := list[len(list)-1]
+		o.ready[class] = list[:len(list)-1]
+		if m.inReady { // else it was closed while it waited
+			m.inReady = false
+			m.mask.And(^parkedBit)
+			return m
+		}
+	}
+}
+
+func (o *Owner) collectParked() {
+	if o.cache.parked.Load() == nil {
+		return
+	}
+	for m := o.cache.parked.Swap(nil); m != nil; {
+		next := m.next
+		m.next = nil
+		if m.Open {
+			m.inReady = true
+			o.ready[m.Class] = append(o.ready[m.Class], m)
+		}
+		m = next
+	}
+}
+
+// Span makes a magazine of a class over a span of the heap that starts at base. Its slots are free; it
+// is not installed.
+func (o *Owner) Span(class int, span int32, base cudadrv.Ptr) *Magazine {
+	var m *Magazine
+	if n := len(o.spare[class]); n > 0 {
+		m = o.spare[class][n-1]
+		o.spare[class] = o.spare[class][:n-1]
+	} else {
+		m = o.newMagazine(sizeclass.BlockUnits(class), int32(class), false)
+	}
+	m.Span, m.Open = span, true
+	blocks := sizeclass.SpanBlocks(class, SlotCount)
+	step := cudadrv.Ptr(m.units) << sizeclass.UnitShift
+	for i := range blocks {
+		m.slots[i].address = base + cudadrv.Ptr(i)*step
+	}
+	m.homes = slotBits &^ spanSlots(class)
+	m.mask.Store(spanSlots(class))
+	return m
+}
+
+// spanSlots are the bits of the slots that a span of the class has.
+func spanSlots(class int) uint64 {
+	return 1<<sizeclass.SpanBlocks(class, SlotCount) - 1
+}
+
+// Retire takes the span out of a closed magazine that is home whole, and keeps the magazine for the
+// next span of its class. It returns the heap's block.
+func (o *Owner) Retire(m *Magazine) int32 {
+	span := m.Span
+	m.Span = none
+	o.spare[m.Class] = append(o.spare[m.Class], m)
+	return span
+}
+
+// CloseIdle closes a small magazine none of whose slots is in use, so that its span can be retired. It
+// fails if one is, or if a caller is about to hand the magazine over: closed and used anew before that
+// caller has arrived, it would be handed over twice.
+func (o *Owner) CloseIdle(m *Magazine) bool {
+	o.collectParked()
+	w := m.mask.Load()
+	if w&^parkedBit != spanSlots(int(m.Class)) || (w&parkedBit != 0 && !m.inReady) ||
+		!m.mask.CompareAndSwap(w, closedBit) {
+		return false
+	}
+	o.Uninstall(m)
+	m.Open, m.inReady = false, false
+	m.homes = slotBits
+	return true
+}
+
+// Exact is the magazine for large blocks of that length: closed, unless it is in use.
+func (o *Owner) Exact(units uint32) *Magazine {
+	m := o.exact[units]
+	if m == nil {
+		o.boundExact()
+		m = o.newMagazine(units, -1, false)
+		o.exact[units] = m
+	}
+	return m
+}
+
+// exactLimit bounds the lengths that have a magazine, in use or not: 4 KiB each.
+const exactLimit = 4096
+
+// boundExact forgets closed magazines that are home whole once there are too many.
+func (o *Owner) boundExact() {
+	if len(o.exact) < exactLimit {
+		return
+	}
+	for units, m := range o.exact {
+		if !m.Open && m.homes == slotBits {
+			delete(o.exact, units)
+		}
+	}
+	kept := o.all[:0]
+	for _, m := range o.all {
+		if m.Class >= 0 || m.loose || o.exact[m.units] == m {
+			kept = append(kept, m)
+		} else {
+			o.forgotten += m.Frees()
+		}
+	}
+	clear(o.all[len(kept):])
+	o.all = kept
+}
+
+// Reopen puts a closed exact magazine to use. Slots that are not home stay out until freed.
+func (o *Owner) Reopen(m *Magazine) {
+	m.mask.Swap(0)
+	m.Open = true
+}
+
+// Assign returns a slot of an exact magazine for a new block, nil if all are in use.
+func (o *Owner) Assign(m *Magazine) *Slot {
+	if m.homes == 0 {
+		return nil
+	}
+	i := bits.TrailingZeros64(m.homes)
+	m.homes &^= 1 << i
+	m.attach |= 1 << i
+	return &m.slots[i]
+}
+
+// Attached is the number of slots in use that stay in the magazine when freed.
+func (m *Magazine) Attached() int { return bits.OnesCount64(m.attach) }
+
+// Close ends a magazine: no caller takes from it again, and visit gets each slot that was free. Those
+// in use come home through the list.
+func (o *Owner) Close(m *Magazine, visit func(*Slot)) {
+	w := m.mask.Swap(closedBit)
+	o.Uninstall(m)
+	m.Open = false
+	m.attach = 0
+	if w >= closedBit {
+		return
+	}
+	for f := w & slotBits; f != 0; f &= f - 1 {
+		s := &m.slots[bits.TrailingZeros64(f)]
+		m.homes |= 1 << s.index
+		visit(s)
+	}
+}
+
+// WholeHome reports whether all slots of a magazine are home.
+func (m *Magazine) WholeHome() bool { return m.homes == slotBits }
+
+// ForgottenFrees is how often slots of magazines that are no more were freed.
+func (o *Owner) ForgottenFrees() uint64 { return o.forgotten }
+
+// liveMask are the slots that callers have. The lists must have been taken before.
+func (m *Magazine) liveMask() uint64 {
+	switch w := m.mask.Load(); {
+	case m.loose:
+		var live uint64
+		for i := range m.slots {
+			if m.slots[i].Block != none {
+				live |= 1 << i
+			}
+		}
+		return live
+	case w >= closedBit:
+		return slotBits &^ m.homes
+	default:
+		return slotBits &^ (m.homes | w)
+	}
+}
+
+// LiveSlots is the number of slots that callers have.
+func (m *Magazine) LiveSlots() int { return bits.OnesCount64(m.liveMask()) }
+
+// EachLive visits the slots that callers have.
+func (m *Magazine) EachLive(visit func(*Slot)) {
+	for live := m.liveMask(); live != 0; live &= live - 1 {
+		visit(&m.slots[bits.TrailingZeros64(live)])
+	}
+}
+
+// Each visits the slots of a magazine.
+func (m *Magazine) Each(visit func(*Slot)) {
+	for i := range m.slots {
+		visit(&m.slots[i])
+	}
+}
+
+// All visits every magazine of the owner.
+func (o *Owner) All(visit func(*Magazine)) {
+	for _, m := range o.all {
+		visit(m)
+	}
+}
+
+// Drain makes every block that comes home wake the owner. Call it before the magazines are closed.
+func (o *Owner) Drain() { o.cache.life.CompareAndSwap(uint32(serving), uint32(draining)) }
+
+// End makes every later free say ErrClosed.
+func (o *Owner) End() { o.cache.life.Store(uint32(ended)) }
+
+// BucketOf is where blocks of that many units are looked up.
+func BucketOf(units uint64) int32 { return int32(bucketOf(units)) }
+
+// Hint is the shard hint of the goroutine that calls.
+func Hint() int { return int(shardHint()) }

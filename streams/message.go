@@ -1,0 +1,100 @@
+package streams
+
+import (
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// message is anything that a stream's actor receives. The set is closed.
+type message interface {
+	actors.Message
+	isMessage()
+}
+
+// request is an allocation that did not end on the fast path.
+type request struct {
+	actors.Link
+	bytes   int64
+	hint    int
+	token   uint64 // of its Refill; 0 before
+	promise futures.Promise[Buffer]
+}
+
+// Fail answers the request in the stream's place.
+func (r *request) Fail(err error) { r.promise.Complete(Buffer{}, err) }
+
+// granted brings runs from the pool.
+type granted struct {
+	actors.Link
+	stream *Stream
+	token  uint64
+	runs   []poolcore.Run
+}
+
+// Fail gives the runs back: the stream cannot use it any more.
+func (g *granted) Fail(error) {
+	s := g.stream
+	go s.pool.Return(poolcore.Return{Client: s.id, Runs: g.runs}, fence.Mark{})
+}
+
+// denied brings the pool's refusal.
+type denied struct {
+	actors.Link
+	token uint64
+	err   error
+}
+
+// Fail has nobody to tell: the waiting requests were failed when the actor ended.
+func (*denied) Fail(error) {}
+
+// asked wants back what the stream does not use.
+type asked struct {
+	actors.Link
+	stream *Stream
+}
+
+// Fail answers for a stream that ended: it has nothing to give.
+func (a *asked) Fail(error) {
+	s := a.stream
+	go s.pool.Return(poolcore.Return{Client: s.id, Answer: true}, fence.Mark{})
+}
+
+// order is a request of the device's: close, end, a look at the books, a new budget.
+type order struct {
+	actors.Link
+	verb    verb
+	budget  core.Budget
+	list    []LiveBuffer // the answer to orderList
+	promise futures.Promise[Stats]
+}
+
+type verb uint8
+
+const (
+	orderStats verb = iota
+	orderClose
+	orderEnd
+	orderBudget
+	orderTrim
+	orderResetPeak
+	orderList
+)
+
+// Fail answers the order in the stream's place.
+func (o *order) Fail(err error) { o.promise.Complete(Stats{}, err) }
+
+// woken says that a buffer came home to a draining stream.
+type woken struct{ actors.Link }
+
+// Fail has nobody to tell.
+func (*woken) Fail(error) {}
+
+func (*request) isMessage() {}
+func (*granted) isMessage() {}
+func (*denied) isMessage()  {}
+func (*asked) isMessage()   {}
+func (*order) isMessage()   {}
+func (*woken) isMessage()   {}

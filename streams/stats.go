@@ -1,0 +1,44 @@
+package streams
+
+import "github.com/go-vram/vram/cudadrv"
+
+// LiveBuffer is a buffer as the books know it.
+type LiveBuffer struct {
+	Stream uint32
+	Ptr    cudadrv.Ptr
+	Bytes  int64 // of its block
+}
+
+// Stats is a stream's part of the statistics, exact at the turn that read it except where it says
+// sampled.
+type Stats struct {
+	Stream        uint32
+	LiveBytes     int64 // in buffers, rounded to blocks
+	PeakLiveBytes int64 // sampled at turns
+	CachedBytes   int64 // free ranges, and free slots of magazines
+	PendingBytes  int64 // freed, but a use that was announced on another stream has not passed
+	HeldBytes     int64 // pages lent by the pool: the sum of the three
+
+	FreeRanges       int
+	LargestFreeBytes int64
+	NodeVisits       uint64 // free ranges that searches looked at
+
+	AllocCount   uint64
+	FreeCount    uint64
+	LiveCount    uint64
+	MagazineHits uint64 // served without a turn
+	RangeHits    uint64 // served in the stream's turn
+	PoolHits     uint64 // served with pages from the pool
+	Waiting      int    // requests that wait for the pool
+}
+
+func (s *Stream) stats() Stats {
+	n := s.core.Snapshot()
+	return Stats{
+		Stream: uint32(s.id), LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, CachedBytes: n.CachedBytes,
+		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
+		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
+		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
+		Waiting: len(s.waiting),
+	}
+}

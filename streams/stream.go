@@ -1,0 +1,279 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Config is what a stream is opened with.
+type Config struct {
+	ID      uint32 // never used twice on one pool
+	Pool    *pool.Pool
+	Device  cudadrv.Device
+	Fences  fence.Source
+	Handle  cudadrv.Stream
+	Adopted bool // the handle is the caller's: Close does not destroy it
+	Limit   *atomic.Int64
+	Budget  core.Budget
+}
+
+// Stream is the cache of one CUDA stream. Any number of goroutines may use it.
+type Stream struct {
+	cache magazine.Cache // first: every allocation begins here
+
+	id      poolcore.Client
+	pool    *pool.Pool
+	device  cudadrv.Device
+	fences  fence.Source
+	handle  cudadrv.Stream
+	adopted bool
+	limit   *atomic.Int64 // bytes, of the device
+	ref     *actors.Ref
+	closing atomic.Bool
+	last    atomic.Pointer[Stats] // when the actor ended
+
+	// Owned by the turn.
+	core      *core.Core
+	waiting   map[uint64]*request // for the pool's answer
+	lastToken uint64
+	lastFence poolcore.Fence
+	draining  bool
+	out       *effects
+}
+
+// Open makes the cache of a stream and starts its actor. It makes no driver call.
+func Open(cfg Config) (*Stream, error) {
+	s := &Stream{
+		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
+		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, waiting: map[uint64]*request{},
+	}
+	s.core = core.New(core.Config{Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Budget: cfg.Budget}, &s.cache, s)
+	ref, err := actors.Spawn(fmt.Sprintf("vram-stream-%d", cfg.ID), s)
+	if err != nil {
+		return nil, fmt.Errorf("streams: %w", err)
+	}
+	s.ref = ref
+	s.pool.Join(s.id, s)
+	return s, nil
+}
+
+// ID is the number by which reports name the stream.
+func (s *Stream) ID() uint32 { return uint32(s.id) }
+
+// Handle is the CUDA stream.
+func (s *Stream) Handle() cudadrv.Stream { return s.handle }
+
+// Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other people's
+// frees, but the driver may have to map memory first. A size of 0 gives a valid buffer that holds
+// nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed, ErrQuarantined, and what
+// the driver said.
+func (s *Stream) Alloc(bytes int64) (Buffer, error) {
+	if slot, word := s.cache.Take(bytes); slot != nil {
+		return Buffer{slot, word, bytes}, nil
+	}
+	return s.allocSlow(bytes)
+}
+
+// allocSlow enters the turn, or else sends a request.
+func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
+	if err := s.check(bytes); err != nil {
+		return Buffer{}, err
+	}
+	if s.ref.TryEnter() {
+		if b, ok := s.allocInline(bytes); ok {
+			return b, nil
+		}
+	}
+	r := &request{bytes: bytes, hint: magazine.Hint()}
+	s.ref.Call(r)
+	return r.promise.Future().Await(context.Background())
+}
+
+func (s *Stream) check(bytes int64) error {
+	if bytes < 0 {
+		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
+	}
+	if limit := s.limit.Load(); bytes > limit {
+		return &SizeError{bytes, limit}
+	}
+	if s.closing.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
+// the pool must help, or the turn panicked: the request that follows then gets the answer.
+func (s *Stream) allocInline(bytes int64) (b Buffer, ok bool) {
+	var left actors.Effects
+	b, ok = s.turn(bytes, &left)
+	if left != nil {
+		s.ref.Perform(left)
+	}
+	return b, ok
+}
+
+func (s *Stream) turn(bytes int64, left *actors.Effects) (b Buffer, ok bool) {
+	defer s.ref.Exit(left, nil)
+	if s.draining {
+		return Buffer{}, false
+	}
+	slot, _ := s.core.Alloc(max(bytes, 1), magazine.Hint())
+	if slot == nil {
+		return Buffer{}, false
+	}
+	s.core.Served(false)
+	s.shed()
+	return Buffer{slot, slot.Word(), bytes}, true
+}
+
+// AllocAsync is Alloc as a future: complete at once when the stream's own memory serves it, without a
+// heap allocation. The end of ctx, or the future's Cancel, ends the request; memory that arrives too
+// late stays in the cache. It does not wait.
+func (s *Stream) AllocAsync(ctx context.Context, bytes int64) futures.Future[Buffer] {
+	if slot, word := s.cache.Take(bytes); slot != nil {
+		return futures.Done(Buffer{slot, word, bytes})
+	}
+	if err := s.check(bytes); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if err := ctx.Err(); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if s.ref.TryEnter() {
+		if b, ok := s.allocInline(bytes); ok {
+			return futures.Done(b)
+		}
+	}
+	r := &request{bytes: bytes, hint: magazine.Hint()}
+	f := r.promise.Future()
+	if ctx.Done() != nil {
+		stop := context.AfterFunc(ctx, func() { r.promise.Cancel(ctx.Err()) })
+		futures.Then(f, func(Buffer) (struct{}, error) { stop(); return struct{}{}, nil })
+	}
+	s.ref.Call(r)
+	return f
+}
+
+// Tick lets the stream do what is due, if nobody is in its turn.
+func (s *Stream) Tick() {
+	if !s.ref.TryEnter() {
+		return
+	}
+	var left actors.Effects
+	s.tick(&left)
+	if left != nil {
+		s.ref.Perform(left)
+	}
+}
+
+func (s *Stream) tick(left *actors.Effects) {
+	defer s.ref.Exit(left, nil)
+	s.core.Drain()
+	if s.draining {
+		s.giveBack(s.core.Return(), poolcore.Return{})
+		return
+	}
+	s.shed()
+}
+
+// Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
+// submitted so far has finished, and, unless the handle was adopted, the CUDA stream is destroyed. It
+// waits for the stream. Buffers that live stay valid and may be freed later; work that still uses them
+// must have finished by then. Requests that wait fail with ErrClosed. Idempotent.
+func (s *Stream) Close() error {
+	if !s.closing.CompareAndSwap(false, true) {
+		return nil
+	}
+	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
+	syncErr := s.device.StreamSynchronize(s.handle)
+	_, trimErr := s.order(context.Background(), &order{verb: orderTrim})
+	s.pool.Leave(s.id)
+	if s.adopted {
+		return errors.Join(closeErr, syncErr, trimErr)
+	}
+	return errors.Join(closeErr, syncErr, trimErr, s.device.StreamDestroy(s.handle))
+}
+
+// End makes every later free say ErrClosed and ends the actor: the memory is about to go.
+func (s *Stream) End() {
+	s.closing.Store(true)
+	_, _ = s.order(context.Background(), &order{verb: orderEnd}) // an actor that has ended already is no worse
+	s.ref.Stop(ErrClosed)
+	<-s.ref.Done()
+}
+
+// Stats reads the stream's books. It waits for the turn at hand and for nothing else.
+func (s *Stream) Stats(ctx context.Context) (Stats, error) {
+	return s.order(ctx, &order{verb: orderStats})
+}
+
+// LastStats is what the books said when the stream ended; zero before.
+func (s *Stream) LastStats() Stats {
+	if last := s.last.Load(); last != nil {
+		return *last
+	}
+	return Stats{Stream: uint32(s.id)}
+}
+
+// ResetPeak restarts the peak of live bytes at the present value.
+func (s *Stream) ResetPeak(ctx context.Context) error {
+	_, err := s.order(ctx, &order{verb: orderResetPeak})
+	return err
+}
+
+// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
+// work the list is one of many that were true.
+func (s *Stream) LiveBuffers() []LiveBuffer {
+	o := &order{verb: orderList}
+	if _, err := s.order(context.Background(), o); err != nil {
+		return nil
+	}
+	return o.list
+}
+
+// Gone reports whether the stream was closed and its last buffer freed.
+func (s *Stream) Gone() bool {
+	select {
+	case <-s.ref.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// SetBudget replaces the budget of the cache.
+func (s *Stream) SetBudget(ctx context.Context, b core.Budget) error {
+	_, err := s.order(ctx, &order{verb: orderBudget, budget: b})
+	return err
+}
+
+func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {
+	s.ref.Call(o)
+	return o.promise.Future().Await(ctx)
+}
+
+// Wake implements magazine.Waker.
+func (s *Stream) Wake() { s.ref.Call(&woken{}) }
+
+// Granted implements pool.Client.
+func (s *Stream) Granted(token uint64, runs []poolcore.Run) {
+	s.ref.Call(&granted{stream: s, token: token, runs: runs})
+}
+
+// Denied implements pool.Client.
+func (s *Stream) Denied(token uint64, err error) { s.ref.Tell(&denied{token: token, err: err}) }
+
+// Asked implements pool.Client.
+func (s *Stream) Asked() { s.ref.Call(&asked{stream: s}) }

@@ -1,0 +1,250 @@
+package streams
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+var (
+	_ actors.Behavior = (*Stream)(nil)
+	_ pool.Client     = (*Stream)(nil)
+	_ magazine.Waker  = (*Stream)(nil)
+)
+
+// Receive implements actors.Behavior.
+func (s *Stream) Receive(m actors.Message) {
+	switch m := m.(type) {
+	case *request:
+		s.serve(m)
+	case *granted:
+		s.granted(m)
+	case *denied:
+		s.denied(m)
+	case *asked:
+		s.giveBack(s.core.Surrender(^uint32(0)), poolcore.Return{Answer: true})
+	case *order:
+		s.obey(m)
+	case *woken:
+		if s.draining {
+			s.giveBack(s.core.Return(), poolcore.Return{})
+			s.endIfEmpty()
+		}
+	}
+}
+
+// endIfEmpty ends the actor of a closed stream that holds nothing any more.
+func (s *Stream) endIfEmpty() {
+	if s.core.HeldBytes() == 0 {
+		s.effects().end = true
+	}
+}
+
+// serve answers a request, or sends it to the pool and keeps it.
+func (s *Stream) serve(r *request) {
+	if !r.promise.Pending() {
+		return
+	}
+	if s.draining {
+		r.Fail(ErrClosed)
+		return
+	}
+	slot, pages := s.core.Alloc(max(r.bytes, 1), r.hint)
+	if slot != nil {
+		s.complete(r, slot)
+		return
+	}
+	s.lastToken++
+	r.token = s.lastToken
+	s.waiting[r.token] = r
+	s.core.Wait(r.bytes)
+	s.effects().refill(poolcore.Refill{
+		Client: s.id, Token: r.token, Pages: pages, LiveBytes: s.core.LiveBytes(), Bytes: r.bytes,
+	})
+}
+
+func (s *Stream) complete(r *request, slot *magazine.Slot) {
+	s.core.Served(r.token != 0)
+	if !r.promise.Complete(Buffer{slot, slot.Word(), r.bytes}, nil) {
+		s.core.Undo(slot) // cancelled meanwhile
+		return
+	}
+	s.shed()
+}
+
+// granted adds runs, and answers the request that they were for.
+func (s *Stream) granted(g *granted) {
+	if s.draining {
+		s.returned(poolcore.Return{Runs: g.runs})
+		return
+	}
+	for _, run := range g.runs {
+		s.core.Grant(core.Run(run))
+	}
+	if r := s.take(g.token); r != nil {
+		s.serve(r)
+	}
+}
+
+// denied searches once more, since memory may have come home meanwhile, and then refuses.
+func (s *Stream) denied(d *denied) {
+	r := s.take(d.token)
+	if r == nil || !r.promise.Pending() {
+		return
+	}
+	if slot, _ := s.core.Alloc(max(r.bytes, 1), r.hint); slot != nil && !s.draining {
+		s.complete(r, slot)
+		return
+	}
+	r.Fail(d.err)
+}
+
+func (s *Stream) take(token uint64) *request {
+	r := s.waiting[token]
+	if r != nil {
+		delete(s.waiting, token)
+		s.core.Wait(-r.bytes)
+	}
+	return r
+}
+
+func (s *Stream) obey(o *order) {
+	switch o.verb {
+	case orderStats:
+	case orderResetPeak:
+		s.core.ResetPeak()
+	case orderList:
+		s.core.Live(func(p cudadrv.Ptr, bytes int64) {
+			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes})
+		})
+	case orderBudget:
+		s.core.SetBudget(o.budget)
+		s.shed()
+	case orderClose:
+		s.draining = true
+		for _, r := range s.waiting {
+			s.take(r.token).Fail(ErrClosed)
+		}
+		s.core.Close()
+	case orderTrim: // after the device has finished the stream's work: no fence
+		s.giveBack(s.core.Return(), poolcore.Return{})
+		s.endIfEmpty()
+	case orderEnd:
+		s.draining = true
+		for _, r := range s.waiting {
+			s.take(r.token).Fail(ErrClosed)
+		}
+		s.core.End()
+	}
+	o.promise.Complete(s.stats(), nil)
+}
+
+// shed gives back what the stream keeps beyond its budget.
+func (s *Stream) shed() {
+	if s.core.Over() {
+		s.giveBack(s.core.Excess(), poolcore.Return{})
+	}
+}
+
+// giveBack leaves a Return as an effect, if there is something to say.
+func (s *Stream) giveBack(runs []core.Run, r poolcore.Return) {
+	if len(runs) == 0 && !r.Answer {
+		return
+	}
+	r.Runs = make([]poolcore.Run, len(runs))
+	for i, run := range runs {
+		r.Runs[i] = poolcore.Run(run)
+	}
+	s.returned(r)
+}
+
+// returned numbers the fence of a Return. The fence is recorded when the effect is performed: after the
+// pages were taken. A draining stream needs none, its work has finished.
+func (s *Stream) returned(r poolcore.Return) {
+	r.Client, r.LiveBytes = s.id, s.core.LiveBytes()
+	if len(r.Runs) > 0 && !s.draining {
+		s.lastFence++
+		r.Fence = s.lastFence
+	}
+	s.effects().returns = append(s.effects().returns, r)
+}
+
+func (s *Stream) effects() *effects {
+	if s.out == nil {
+		s.out = &effects{stream: s}
+	}
+	return s.out
+}
+
+// Detach implements actors.Behavior.
+func (s *Stream) Detach() actors.Effects {
+	if s.out == nil {
+		return nil
+	}
+	out := s.out
+	s.out = nil
+	return out
+}
+
+// Panicked implements actors.Behavior: the stream goes on if its books balance.
+func (s *Stream) Panicked(actors.Panic) error {
+	if err := s.core.Check(); err != nil {
+		return fmt.Errorf("%w: %w", ErrQuarantined, err)
+	}
+	return nil
+}
+
+// Stopped implements actors.Behavior. Memory stays where it is.
+func (s *Stream) Stopped(cause error) {
+	for _, r := range s.waiting {
+		s.take(r.token).Fail(cause)
+	}
+	last := s.stats()
+	s.last.Store(&last)
+}
+
+// effects are what a turn of a stream left.
+type effects struct {
+	stream  *Stream
+	returns []poolcore.Return
+	refills []poolcore.Refill
+	end     bool
+}
+
+func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, r) }
+
+// Perform implements actors.Effects.
+func (e *effects) Perform() {
+	s := e.stream
+	for _, r := range e.returns {
+		s.pool.Return(r, s.record(&r))
+	}
+	for _, r := range e.refills {
+		s.pool.Refill(s, r)
+	}
+	if e.end {
+		s.ref.Stop(ErrClosed)
+	}
+}
+
+// record takes the fence of a return. If the driver refuses, the device's work is waited for instead; if
+// it refuses that too the pages stay tagged for good, so that nobody else gets them.
+func (s *Stream) record(r *poolcore.Return) fence.Mark {
+	if r.Fence == 0 {
+		return fence.Mark{}
+	}
+	mark, err := s.fences.Record(s.handle)
+	if err == nil {
+		return mark
+	}
+	if s.device.StreamSynchronize(s.handle) == nil {
+		r.Fence = 0
+	}
+	return fence.Mark{}
+}
