@@ -41,13 +41,15 @@ func (p *Pool) drive() {
 }
 
 type driver struct {
-	pool  *Pool
-	marks map[core.Client][]stamp // in the order of their fences
+	pool   *Pool
+	marks  map[core.Client][]stamp // in the order of their fences
+	passed []core.Passed           // the answer to the last job
 }
 
 // watch waits for the fences of the clients of job.Wait, and looks how far all others have passed:
 // a client's fences pass in order, so it stops at the first that has not.
 func (d *driver) watch(job *core.Job) (passed []core.Passed, err error) {
+	passed = d.passed[:0]
 	for _, id := range job.Wait {
 		if stamps := d.marks[id]; len(stamps) > 0 {
 			if err := d.pool.fences.Wait(stamps[len(stamps)-1].mark); err != nil {
@@ -80,6 +82,7 @@ func (d *driver) watch(job *core.Job) (passed []core.Passed, err error) {
 			delete(d.marks, id)
 		}
 	}
+	d.passed = passed
 	return passed, nil
 }
 
@@ -94,16 +97,18 @@ func (d *driver) release() {
 
 // perform makes the calls of a job up to the first that fails.
 func (d *driver) perform(ops []core.Op) (done int, err error) {
-	made := map[int32]cudadrv.Handle{}
 	for i := range ops {
-		if err := d.call(&ops[i], made); err != nil {
+		if op := &ops[i]; op.Verb == core.Map && op.Handle == 0 { // a new handle is mapped at once
+			op.Handle = ops[i-1].Handle
+		}
+		if err := d.call(&ops[i]); err != nil {
 			return i, fmt.Errorf("pool: %w", err)
 		}
 	}
 	return len(ops), nil
 }
 
-func (d *driver) call(op *core.Op, made map[int32]cudadrv.Handle) (err error) {
+func (d *driver) call(op *core.Op) (err error) {
 	p := d.pool
 	at := p.base + cudadrv.Ptr(op.Run.First)*cudadrv.Ptr(p.pageBytes)
 	bytes := int64(op.Run.Pages) * p.pageBytes
@@ -112,12 +117,8 @@ func (d *driver) call(op *core.Op, made map[int32]cudadrv.Handle) (err error) {
 		return p.device.MemUnmap(at, bytes)
 	case core.Create:
 		op.Handle, err = p.device.MemCreate(bytes)
-		made[op.Index] = op.Handle
 		return err
 	case core.Map:
-		if h, ok := made[op.Index]; ok {
-			op.Handle = h
-		}
 		return p.device.MemMap(at, bytes, op.Handle)
 	case core.Access:
 		return p.device.MemSetAccess(at, bytes)

@@ -106,4 +106,15 @@ func (e *effects) Perform() {
 	for _, x := range e.ends {
 		x.promise.Complete(x.bytes, x.err)
 	}
+	e.recycle()
+}
+
+// recycle empties the effects, keeps their slices, and leaves them for another turn.
+func (e *effects) recycle() {
+	clear(e.grants)
+	clear(e.denials)
+	clear(e.asks)
+	clear(e.ends)
+	*e = effects{pool: e.pool, grants: e.grants[:0], denials: e.denials[:0], asks: e.asks[:0], ends: e.ends[:0]}
+	e.pool.spare.Store(e)
 }

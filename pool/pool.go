@@ -30,6 +30,7 @@ type Pool struct {
 	pageBytes int64
 
 	tokens atomic.Uint64
+	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
 
 	// Owned by the turn.
 	core    *core.Core

@@ -50,14 +50,16 @@ func (p *Pool) step(s *step) {
 	}
 	fx := p.core.Step(s.message)
 	if !fx.Empty() {
-		p.collect(&fx)
+		p.collect(fx)
 	}
 }
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
 func (p *Pool) collect(fx *core.Effects) {
 	if p.out == nil {
-		p.out = &effects{pool: p}
+		if p.out = p.spare.Swap(nil); p.out == nil {
+			p.out = &effects{pool: p}
+		}
 	}
 	out := p.out
 	for _, g := range fx.Grants {
@@ -122,6 +124,6 @@ func (p *Pool) Panicked(actors.Panic) error {
 func (p *Pool) Stopped(cause error) {
 	fx := p.core.Abandon(cause)
 	if !fx.Empty() {
-		p.collect(&fx)
+		p.collect(fx)
 	}
 }

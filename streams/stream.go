@@ -41,7 +41,8 @@ type Stream struct {
 	limit   *atomic.Int64 // bytes, of the device
 	ref     *actors.Ref
 	closing atomic.Bool
-	last    atomic.Pointer[Stats] // when the actor ended
+	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
+	last    atomic.Pointer[Stats]   // when the actor ended
 
 	// Owned by the turn.
 	core      *core.Core

@@ -177,7 +177,9 @@ func (s *Stream) returned(r poolcore.Return) {
 
 func (s *Stream) effects() *effects {
 	if s.out == nil {
-		s.out = &effects{stream: s}
+		if s.out = s.spare.Swap(nil); s.out == nil {
+			s.out = &effects{stream: s}
+		}
 	}
 	return s.out
 }
@@ -231,6 +233,9 @@ func (e *effects) Perform() {
 	if e.end {
 		s.ref.Stop(ErrClosed)
 	}
+	clear(e.returns)
+	*e = effects{stream: s, returns: e.returns[:0], refills: e.refills[:0]}
+	s.spare.Store(e)
 }
 
 // record takes the fence of a return. If the driver refuses, the device's work is waited for instead; if

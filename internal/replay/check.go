@@ -9,9 +9,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// alignBytes is the least alignment of an address that a device promises: CUDA's own is 256 bytes,
+// alignBytes is the alignment of an address that a Buffer promises. CUDA itself promises 256 bytes,
 // and kernels with vector loads rely on it.
-const alignBytes = 256
+const alignBytes = 512
 
 // CheckError is a broken promise that Options.Check found.
 type CheckError struct {

@@ -17,16 +17,15 @@ func TestCheckerSeesWhatIsWrong(t *testing.T) {
 		gotBytes int64
 		what     string
 	}{
-		"fine before":       {0x1000, 0x1000, ""},
-		"fine behind":       {0x3000, 0x1000, ""},
-		"same place":        {0x2000, 0x1000, "overlaps buffer 7 at [0x2000,0x3000)"},
-		"runs into":         {0x1f00, 0x1000, "overlaps buffer 7"},
-		"begins inside":     {0x2f00, 0x1000, "overlaps buffer 7"},
-		"address 0":         {0, 0x1000, "at address 0"},
-		"not aligned":       {0x4010, 0x1000, "not aligned to 256 bytes"},
-		"fewer bytes":       {0x4000, 0xfff, "has 4095 bytes, asked for 4096"},
-		"more bytes":        {0x4000, 0x1001, "has 4097 bytes"},
-		"overlaps by a bit": {0x2f00, 0x1000, "overlaps"},
+		"fine before":   {0x1000, 0x1000, ""},
+		"fine behind":   {0x3000, 0x1000, ""},
+		"same place":    {0x2000, 0x1000, "overlaps buffer 7 at [0x2000,0x3000)"},
+		"runs into":     {0x1e00, 0x1000, "overlaps buffer 7"},
+		"begins inside": {0x2e00, 0x1000, "overlaps buffer 7"},
+		"address 0":     {0, 0x1000, "at address 0"},
+		"not aligned":   {0x4100, 0x1000, "not aligned to 512 bytes"},
+		"fewer bytes":   {0x4000, 0xfff, "has 4095 bytes, asked for 4096"},
+		"more bytes":    {0x4000, 0x1001, "has 4097 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var check checker
@@ -43,7 +42,7 @@ func TestCheckerSeesWhatIsWrong(t *testing.T) {
 
 func TestCheckerSeesForeignFree(t *testing.T) {
 	var check checker
-	require.Empty(t, check.entered(&step{id: 7, bytes: 256}, 0x2000, 256, 1))
+	require.Empty(t, check.entered(&step{id: 7, bytes: 512}, 0x2000, 512, 1))
 	assert.Contains(t, check.leaving(8, 0x2000, 1, 0), "not live")
 	assert.Contains(t, check.leaving(7, 0x2100, 1, 0), "not live")
 	assert.Empty(t, check.leaving(7, 0x2000, 1, 0))
@@ -89,7 +88,7 @@ func TestCheckerSeesMemoryThatMovesTooEarly(t *testing.T) {
 				require.NoError(t, device.MemUnmap(0x2800, 0x4000))
 				c.stream = 1
 			}
-			what := check.entered(&step{id: 8, bytes: 0x100}, 0x2f00, 0x100, c.stream)
+			what := check.entered(&step{id: 8, bytes: 0x100}, 0x2e00, 0x100, c.stream)
 			assert.Equal(t, c.isWrong, what != "", what)
 		})
 	}
@@ -124,7 +123,7 @@ func TestCheckerAgainstPages(t *testing.T) {
 			for _, owner := range pages[begin : begin+count] {
 				taken = taken || owner != 0
 			}
-			what := check.entered(&step{id: id, bytes: int64(count) * 256}, cudadrv.Ptr(begin*256), int64(count)*256, 1)
+			what := check.entered(&step{id: id, bytes: int64(count) * 512}, cudadrv.Ptr(begin*512), int64(count)*512, 1)
 			require.Equal(t, taken, what != "", what)
 			if !taken {
 				for i := range count {
@@ -134,7 +133,7 @@ func TestCheckerAgainstPages(t *testing.T) {
 			}
 			if victim := rapid.Uint32Range(0, id).Draw(t, "victim"); rapid.Bool().Draw(t, "free") {
 				at, live := begins[victim]
-				what := check.leaving(victim, cudadrv.Ptr(at*256), 1, 0)
+				what := check.leaving(victim, cudadrv.Ptr(at*512), 1, 0)
 				require.Equal(t, live, what == "", what)
 				delete(begins, victim)
 				for i := range pages {

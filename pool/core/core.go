@@ -68,6 +68,7 @@ type Core struct {
 
 	pages   *pages
 	clients map[Client]*client
+	ids     []Client   // of clients, rising, so that a step is the same for the same history
 	queue   []*request // in order of arrival; the first is served first
 	job     *Job       // in flight
 
@@ -84,6 +85,7 @@ type Core struct {
 	closed                           bool
 	closeToken                       uint64
 	fx                               Effects
+	scratch                          []uint32 // first pages, within one step
 }
 
 // New makes the core of a pool over an arena of that many pages.
@@ -91,12 +93,12 @@ func New(pageBytes int64, maxPages uint32, s Settings) *Core {
 	return &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}}
 }
 
-// Step takes one message and returns what must be performed. The result is the caller's.
-func (c *Core) Step(m Message) Effects {
-	c.fx = Effects{}
+// Step takes one message and returns what must be performed. The result is valid until the next step.
+func (c *Core) Step(m Message) *Effects {
+	c.fx.reset()
 	switch m := m.(type) {
 	case Join:
-		c.clients[m.Client] = &client{id: m.Client}
+		c.join(m.Client)
 	case Leave:
 		c.leave(m.Client)
 	case Refill:
@@ -117,9 +119,7 @@ func (c *Core) Step(m Message) Effects {
 	case Close:
 		c.close(m)
 	}
-	fx := c.fx
-	c.fx = Effects{}
-	return fx
+	return &c.fx
 }
 
 // SetSettings replaces the settings. They hold from the next step on.
@@ -129,8 +129,8 @@ func (c *Core) SetSettings(s Settings) {
 }
 
 // Abandon denies everything that waits, for a pool whose actor has ended.
-func (c *Core) Abandon(cause error) Effects {
-	c.fx = Effects{}
+func (c *Core) Abandon(cause error) *Effects {
+	c.fx.reset()
 	for _, r := range c.queue {
 		c.deny(r, cause)
 	}
@@ -138,11 +138,17 @@ func (c *Core) Abandon(cause error) Effects {
 	if c.closeToken != 0 && !c.closed {
 		c.fx.Ends = append(c.fx.Ends, End{Token: c.closeToken, Err: cause})
 	}
-	return c.fx
+	return &c.fx
 }
 
 // Settings are those in force.
 func (c *Core) Settings() Settings { return c.settings }
+
+func (c *Core) join(id Client) {
+	c.clients[id] = &client{id: id}
+	at, _ := slices.BinarySearch(c.ids, id)
+	c.ids = slices.Insert(c.ids, at, id)
+}
 
 func (c *Core) leave(id Client) {
 	if cl := c.clients[id]; cl != nil {
@@ -156,6 +162,9 @@ func (c *Core) leave(id Client) {
 func (c *Core) forget(cl *client) {
 	if cl.gone && cl.heldPages == 0 {
 		delete(c.clients, cl.id)
+		if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
+			c.ids = slices.Delete(c.ids, at, at+1)
+		}
 		if d := c.pages.tagged[cl.id]; d != nil && d.bins.Count() == 0 {
 			delete(c.pages.tagged, cl.id)
 		}
@@ -351,7 +360,7 @@ func (c *Core) share(part int64) uint32 {
 
 // ask tells clients to return what they do not use.
 func (c *Core) ask(r *request, want func(*client) bool) {
-	for _, id := range c.clientIDs() {
+	for _, id := range c.ids {
 		cl := c.clients[id]
 		if !want(cl) || (cl.gone && cl.heldPages == 0) {
 			continue
@@ -362,16 +371,6 @@ func (c *Core) ask(r *request, want func(*client) bool) {
 			c.fx.Asks = append(c.fx.Asks, cl.id)
 		}
 	}
-}
-
-// clientIDs in rising order, so that a step is the same for the same history.
-func (c *Core) clientIDs() []Client {
-	ids := make([]Client, 0, len(c.clients))
-	for id := range c.clients {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 func (c *Core) cachedBytes(cl *client) int64 {
@@ -420,7 +419,7 @@ func (c *Core) shortage(r *request) Shortage {
 		LimitBytes:     c.settings.LimitBytes,
 	}
 	s.FreeBytes, s.LargestFreeBytes, s.PendingBytes = c.FreeBytes(), c.LargestFreeBytes(), c.PendingBytes()
-	for _, id := range c.clientIDs() {
+	for _, id := range c.ids {
 		cl := c.clients[id]
 		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes})
 	}

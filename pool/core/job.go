@@ -57,13 +57,14 @@ func (c *Core) passed(p Passed) {
 	if d == nil {
 		return
 	}
-	var firsts []uint32
+	firsts := c.scratch[:0]
 	d.bins.Each(c.pages.links, 1, func(i int32) bool {
 		if c.pages.table[i].fence <= p.Fence {
 			firsts = append(firsts, uint32(i))
 		}
 		return true
 	})
+	c.scratch = firsts
 	for _, first := range firsts {
 		r := Run{first, c.pages.table[first].run}
 		c.pages.removeRun(first)
@@ -118,7 +119,7 @@ func (c *Core) startWindow(r *request, w Run, victims []int32) {
 	slices.SortStableFunc(left, func(a, b int32) int {
 		return int(c.pages.handles[b].run.Pages) - int(c.pages.handles[a].run.Pages)
 	})
-	var fill []Op
+	fill := make([]Op, 0, 4*len(missing)+len(victims))
 	for _, m := range missing {
 		at, n := m.First, m.Pages
 		for i := 0; i < len(left); {

@@ -94,6 +94,13 @@ type Effects struct {
 	Ends    []End
 }
 
+// reset empties the effects and keeps the slices.
+func (e *Effects) reset() {
+	clear(e.Denials) // they hold pointers
+	clear(e.Ends)
+	*e = Effects{Grants: e.Grants[:0], Denials: e.Denials[:0], Asks: e.Asks[:0], Ends: e.Ends[:0]}
+}
+
 // Empty reports whether there is nothing to perform.
 func (e *Effects) Empty() bool {
 	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && e.Job == nil && len(e.Ends) == 0
@@ -157,7 +164,7 @@ type Op struct {
 	Verb   Verb
 	Run    Run            // all but Release
 	Index  int32          // the core's number of the handle: Create, Map, Release
-	Handle cudadrv.Handle // Map, Release: in unless Create made it in this job; Create: out
+	Handle cudadrv.Handle // Create: out; Release, Map: in, but for a Map of 0: that of the Create before it
 }
 
 // Job is a list of driver calls to be performed in order up to the first that fails, after the fences

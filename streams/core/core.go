@@ -42,6 +42,7 @@ type Core struct {
 	peakUnits uint64 // the same since ResetPeak
 	waiting   uint64 // units of requests that wait for the pool
 	misses    Counts
+	taken     []Run
 	undone    uint64 // blocks that came back by Undo
 }
 
@@ -222,7 +223,7 @@ func (c *Core) LiveBytes() int64 {
 }
 
 // Surrender gives up whole pages: magazines of large blocks are closed, spans that nobody uses are
-// retired, and up to limit pages leave the heap.
+// retired, and up to limit pages leave the heap. The result is valid until the next call of the core.
 func (c *Core) Surrender(limit uint32) []Run {
 	c.Drain()
 	for c.evictOldest() {
@@ -235,11 +236,13 @@ func (c *Core) Surrender(limit uint32) []Run {
 	return c.takePages(limit)
 }
 
+// takePages takes whole pages out of the heap. The result is valid until the next call.
 func (c *Core) takePages(limit uint32) []Run {
-	var runs []Run
+	runs := c.taken[:0]
 	c.heap.TakePages(limit, func(first, pages uint32) {
 		runs = append(runs, Run{first, pages})
 	})
+	c.taken = runs
 	return runs
 }
 

@@ -49,7 +49,8 @@ type Magazine struct {
 	homes   uint64 // slots that are home
 	attach  uint64 // slots in use that shall stay when freed
 
-	Older, Newer *Magazine // in the order in which exact magazines were last given a slot
+	// Exact magazines: in the order in which they were last given a slot. Small ones: in the ready list.
+	Older, Newer *Magazine
 	_            [2*cacheLine - 88]byte
 
 	slots [SlotCount]Slot

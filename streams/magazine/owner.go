@@ -19,7 +19,7 @@ type Owner struct {
 	cache *Cache
 	all   []*Magazine
 	loose *Slot                        // unused loose slots
-	ready [sizeclass.Count][]*Magazine // with free slots, parked bit set
+	ready [sizeclass.Count]*Magazine   // newest of those with free slots and the parked bit set
 	spare [sizeclass.Count][]*Magazine // closed, all slots home, without a span
 	exact map[uint32]*Magazine         // by length
 
@@ -159,19 +159,25 @@ func (o *Owner) Park(m *Magazine) bool {
 // installed; nil if there is none.
 func (o *Owner) Ready(class int) *Magazine {
 	o.collectParked()
-	for {
-		list := o.ready[class]
-		if len(list) == 0 {
-			return nil
-		}
-		m := list[len(list)-1]
-		o.ready[class] = list[:len(list)-1]
-		if m.inReady { // else it was closed while it waited
-			m.inReady = false
-			m.mask.And(^parkedBit)
-			return m
-		}
+	m := o.ready[class]
+	if m != nil {
+		o.unready(m)
+		m.mask.And(^parkedBit)
 	}
+	return m
+}
+
+// unready takes a magazine out of the list of its class.
+func (o *Owner) unready(m *Magazine) {
+	if m.Newer != nil {
+		m.Newer.Older = m.Older
+	} else {
+		o.ready[m.Class] = m.Older
+	}
+	if m.Older != nil {
+		m.Older.Newer = m.Newer
+	}
+	m.Older, m.Newer, m.inReady = nil, nil, false
 }
 
 func (o *Owner) collectParked() {
@@ -182,8 +188,12 @@ func (o *Owner) collectParked() {
 		next := m.next
 		m.next = nil
 		if m.Open {
-			m.inReady = true
-			o.ready[m.Class] = append(o.ready[m.Class], m)
+			top := o.ready[m.Class]
+			m.Older, m.Newer, m.inReady = top, nil, true
+			if top != nil {
+				top.Newer = m
+			}
+			o.ready[m.Class] = m
 		}
 		m = next
 	}
@@ -235,7 +245,10 @@ func (o *Owner) CloseIdle(m *Magazine) bool {
 		return false
 	}
 	o.Uninstall(m)
-	m.Open, m.inReady = false, false
+	if m.inReady {
+		o.unready(m)
+	}
+	m.Open = false
 	m.homes = slotBits
 	return true
 }
