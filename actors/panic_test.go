@@ -149,11 +149,12 @@ func TestNobodyEntersAfterAQuarantine(t *testing.T) {
 				default:
 				}
 				if r.TryEnter() {
-					if quarantined {
+					late := quarantined
+					r.box.leaveEntered()
+					if late {
 						seen <- true
 						return
 					}
-					r.Leave()
 				}
 				if spins%1000 == 0 { // On one processor the others need it too.
 					runtime.Gosched()

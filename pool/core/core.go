@@ -85,7 +85,12 @@ type Core struct {
 	closed                           bool
 	closeToken                       uint64
 	fx                               Effects
-	scratch                          []uint32 // first pages, within one step
+
+	// Scratch, within one step.
+	scratch   []uint32
+	found     []victim
+	victimIDs []int32
+	missing   []Run
 }
 
 // New makes the core of a pool over an arena of that many pages.

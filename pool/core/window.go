@@ -79,9 +79,10 @@ func (c *Core) windowIn(region Run, n uint32, best *window, ok *bool) {
 	})
 }
 
-// victims are whole handles in clean runs outside the window, those of the shortest runs first.
+// victims are whole handles in clean runs outside the window, those of the shortest runs first. The
+// result is valid until the next call.
 func (c *Core) victims(keep Run) []int32 {
-	var found []victim
+	found := c.found[:0]
 	c.pages.clean.bins.Each(c.pages.links, 1, func(i int32) bool {
 		first := uint32(i)
 		run := Run{first, c.pages.table[first].run}
@@ -101,11 +102,13 @@ func (c *Core) victims(keep Run) []int32 {
 		}
 		return int(a.first) - int(b.first)
 	})
-	out := make([]int32, len(found))
-	for i, v := range found {
-		out[i] = v.handle
+	c.found = found
+	ids := c.victimIDs[:0]
+	for _, v := range found {
+		ids = append(ids, v.handle)
 	}
-	return out
+	c.victimIDs = ids
+	return ids
 }
 
 type victim struct {
@@ -118,9 +121,9 @@ func overlap(a, b Run) bool {
 	return a.First < b.First+b.Pages && b.First < a.First+a.Pages
 }
 
-// missingRuns are the holes of a window.
+// missingRuns are the holes of a window. The result is valid until the next call.
 func (c *Core) missingRuns(w Run) []Run {
-	var runs []Run
+	runs := c.missing[:0]
 	end := w.First + w.Pages
 	for at := w.First; at < end; {
 		if at < c.pages.top() && c.pages.table[at].handle != heap.None {
@@ -133,5 +136,6 @@ func (c *Core) missingRuns(w Run) []Run {
 		}
 		runs = append(runs, Run{first, at - first})
 	}
+	c.missing = runs
 	return runs
 }
