@@ -24,9 +24,11 @@ type gpu struct {
 	capacityBytes int64
 	usedBytes     int64 // physical: plain allocations, and handles that are unreleased or mapped
 
-	regions  byAddress[*region]  // reservations and plain allocations
-	mappings byAddress[*mapping] // each in one reservation
-	handles  map[cudadrv.Handle]*handle
+	regions     byAddress[*region]  // reservations and plain allocations
+	mappings    byAddress[*mapping] // each in one reservation
+	handles     map[cudadrv.Handle]*handle
+	handleSlab  slab[handle]
+	mappingSlab slab[mapping]
 
 	now        time.Duration // the stepped clock
 	drained    time.Duration // when all work queued so far has finished

@@ -86,7 +86,7 @@ func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 		return 0, err
 	}
 	id := cudadrv.Handle(firstHandle + g.driver.handles.Add(1))
-	g.handles[id] = &handle{id: id, bytes: bytes}
+	g.handles[id] = g.handleSlab.place(handle{id: id, bytes: bytes})
 	g.charge(c, bytes)
 	return id, nil
 }
@@ -138,7 +138,7 @@ func (d *Device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	if m := g.overlapped(p, bytes); m != nil {
 		return fail(c, cudadrv.AlreadyMapped, "handle %#x is mapped at [%#x, %#x)", m.handle.id, m.start, m.end())
 	}
-	g.mappings.put(p, &mapping{start: p, handle: hd, region: r})
+	g.mappings.put(p, g.mappingSlab.place(mapping{start: p, handle: hd, region: r}))
 	hd.mapped++
 	r.mapped++
 	g.charge(c, bytes)

@@ -64,12 +64,12 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 					var steps atomic.Int64
 					got, err := replay.Run(t.Context(), tr, replay.Options{
-						NewDriver: audited(t), Config: vram.Config{Footprint: footprint}, Rounds: 3, Parallel: parallel,
+						NewDriver: audited(t), Config: vram.Config{Footprint: footprint}, Rounds: checkedRounds, Parallel: parallel,
 						Check: true, Observe: func(replay.Observation) { steps.Add(1) },
 					})
 					require.NoError(t, err)
-					assert.Equal(t, int64(3*tr.Info.EventCount), steps.Load())
-					requireSound(t, tr, got, 3)
+					assert.Equal(t, int64(checkedRounds*tr.Info.EventCount), steps.Load())
+					requireSound(t, tr, got, checkedRounds)
 					assert.Zero(t, got.FailedCount())
 				})
 			}
@@ -159,8 +159,8 @@ func TestLimitCountsFailuresAndGoesOn(t *testing.T) {
 
 func TestParallelForeignFrees(t *testing.T) {
 	// Two streams hand every buffer to each other, so that each free waits for the other goroutine.
-	rows := make([]string, 0, 8000)
-	for i := range 4000 {
+	rows := make([]string, 0, 2*foreignFrees)
+	for i := range foreignFrees {
 		from, to := i%2, 1-i%2
 		rows = append(rows, row(i, "a", i, from), row(i, "f", i, to))
 	}
