@@ -102,16 +102,21 @@ func (m *meter) measure(ctx context.Context, g group) (rows []Row, err error) {
 	return rows, nil
 }
 
-// settle runs the load until a run takes a noticeable part of a repetition: that warms it up and says
-// how many pairs a repetition has.
+// settle runs the load until a run takes a noticeable part of a repetition, twice in a row: that warms
+// it up and says how many pairs a repetition has. Once is not enough: the first run may carry what was
+// put off before, as the frees of a million holes.
 func (m *meter) settle(e *entrant) error {
 	const firstPairs = 64
-	for count := firstPairs; ; count *= 4 {
+	for count, times := firstPairs, 0; ; {
 		r, err := e.load.run(count)
 		if err != nil {
 			return err
 		}
-		if r.elapsed >= m.options.RepetitionTime/8 || r.pairs < count {
+		if r.elapsed < m.options.RepetitionTime/8 && r.pairs >= count {
+			count, times = 4*count, 0
+			continue
+		}
+		if times++; times == 2 {
 			perPair := float64(r.elapsed.Nanoseconds()) / float64(r.pairs)
 			e.count = max(1, int(float64(m.options.RepetitionTime.Nanoseconds())/max(perPair, 1)))
 			break

@@ -325,10 +325,8 @@ func (c *Core) succeeded(j *Job) {
 		r.warm = r.warm[1:]
 		return
 	}
-	c.pages.setState(j.window, lent, r.client)
-	c.clients[r.client].heldPages += uint64(j.window.Pages)
+	c.grantWindow(r, j.window)
 	c.driverGrants++
-	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, j.window})
 	c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
 }
 
