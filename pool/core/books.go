@@ -1,0 +1,80 @@
+package core
+
+import "fmt"
+
+func (c *Core) shortage(r *request) Shortage {
+	s := Shortage{
+		RequestedBytes: r.bytes,
+		ReservedBytes:  c.reservedBytes,
+		LimitBytes:     c.settings.LimitBytes,
+	}
+	s.FreeBytes, s.LargestFreeBytes, s.PendingBytes = c.FreeBytes(), c.LargestFreeBytes(), c.PendingBytes()
+	for _, id := range c.ids {
+		cl := c.clients[id]
+		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes})
+	}
+	return s
+}
+
+// FreeBytes are mapped and nobody's.
+func (c *Core) FreeBytes() int64 { return int64(c.pages.counts[free]) * c.pageBytes }
+
+// BusyBytes are part of the job in flight.
+func (c *Core) BusyBytes() int64 { return int64(c.pages.counts[busy]) * c.pageBytes }
+
+// LentBytes are held by the clients.
+func (c *Core) LentBytes() int64 { return int64(c.pages.counts[lent]) * c.pageBytes }
+
+// FreeRuns is the number of free runs.
+func (c *Core) FreeRuns() int {
+	n := c.pages.clean.bins.Count()
+	for _, d := range c.pages.tagged {
+		n += d.bins.Count()
+	}
+	return n
+}
+
+// PendingBytes are free with a fence that has not passed.
+func (c *Core) PendingBytes() int64 {
+	return int64(c.pages.counts[free]-c.pages.clean.pages) * c.pageBytes
+}
+
+// LargestFreeBytes is the longest free run of any tag.
+func (c *Core) LargestFreeBytes() int64 {
+	n := c.pages.clean.bins.Largest(c.pages.links)
+	for _, d := range c.pages.tagged {
+		n = max(n, d.bins.Largest(c.pages.links))
+	}
+	return c.bytes(n)
+}
+
+// ReservedBytes are those of all handles, mapped or not.
+func (c *Core) ReservedBytes() int64 { return c.reservedBytes }
+
+// PeakReservedBytes is the most that was reserved since New or ResetPeaks.
+func (c *Core) PeakReservedBytes() int64 { return c.peakReservedBytes }
+
+// PeakLiveBytes is the peak of live bytes, as reported with Refills, since New or ResetPeaks. The soft
+// budget is measured by a peak that is never reset.
+func (c *Core) PeakLiveBytes() int64 { return c.reportedPeakBytes }
+
+// DriverGrants is the number of Refills that a driver job served.
+func (c *Core) DriverGrants() uint64 { return c.driverGrants }
+
+// LostBytes are those of handles that the driver refused to take back.
+func (c *Core) LostBytes() int64 { return c.lostBytes }
+
+// Waiting is the number of requests that are not answered yet.
+func (c *Core) Waiting() int { return len(c.queue) }
+
+// ResetPeaks restarts the peaks at the present values.
+func (c *Core) ResetPeaks() {
+	c.peakReservedBytes = c.reservedBytes
+	c.reportedPeakBytes = 0
+}
+
+// String is a line for transcripts.
+func (c *Core) String() string {
+	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
+		c.reservedBytes, c.FreeBytes(), c.LentBytes(), c.BusyBytes(), len(c.queue))
+}
