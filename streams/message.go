@@ -34,9 +34,13 @@ type granted struct {
 	runs   []poolcore.Run
 }
 
-// Fail gives the runs back: the stream cannot use it any more.
+// Fail gives the runs back if the stream was closed properly. Those of a stream that ended otherwise stay
+// with it, since no fence covers what its work may still touch.
 func (g *granted) Fail(error) {
 	s := g.stream
+	if !s.synced.Load() {
+		return
+	}
 	go s.pool.Return(poolcore.Return{Client: s.id, Runs: g.runs}, fence.Mark{})
 }
 

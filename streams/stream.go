@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
@@ -41,6 +42,8 @@ type Stream struct {
 	limit   *atomic.Int64 // bytes, of the device
 	ref     *actors.Ref
 	closing atomic.Bool
+	records atomic.Int64            // fences that turns have ordered and performers not recorded yet
+	synced  atomic.Bool             // closed, and the device has finished its work; set in the turn
 	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
 	last    atomic.Pointer[Stats]   // when the actor ended
 
@@ -117,26 +120,31 @@ func (s *Stream) check(bytes int64) error {
 // allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
 // the pool must help, or the turn panicked: the request that follows then gets the answer.
 func (s *Stream) allocInline(bytes int64) (b Buffer, ok bool) {
-	var left actors.Effects
-	b, ok = s.turn(bytes, &left)
+	b, ok, left := s.turn(bytes)
 	if left != nil {
 		s.ref.Perform(left)
 	}
 	return b, ok
 }
 
-func (s *Stream) turn(bytes int64, left *actors.Effects) (b Buffer, ok bool) {
-	defer s.ref.Exit(left, nil)
-	if s.draining {
-		return Buffer{}, false
+func (s *Stream) turn(bytes int64) (b Buffer, ok bool, left actors.Effects) {
+	through := false
+	defer func() { // cheaper than Exit on the way without a panic: no recover
+		if !through {
+			b, ok = Buffer{}, false
+			left, _ = s.ref.Fault(recover())
+		}
+	}()
+	if !s.draining {
+		if slot, _ := s.core.Alloc(max(bytes, 1), magazine.Hint()); slot != nil {
+			s.core.Served(false)
+			s.shed()
+			b, ok = Buffer{slot, slot.Word(), bytes}, true
+		}
 	}
-	slot, _ := s.core.Alloc(max(bytes, 1), magazine.Hint())
-	if slot == nil {
-		return Buffer{}, false
-	}
-	s.core.Served(false)
-	s.shed()
-	return Buffer{slot, slot.Word(), bytes}, true
+	left = s.ref.Leave()
+	through = true
+	return b, ok, left
 }
 
 // AllocAsync is Alloc as a future: complete at once when the stream's own memory serves it, without a
@@ -183,7 +191,7 @@ func (s *Stream) tick(left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
 	s.core.Drain()
 	if s.draining {
-		s.giveBack(s.core.Return(), poolcore.Return{})
+		s.giveUp()
 		return
 	}
 	s.shed()
@@ -199,8 +207,14 @@ func (s *Stream) Close() error {
 	}
 	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
 	syncErr := s.device.StreamSynchronize(s.handle)
-	_, trimErr := s.order(context.Background(), &order{verb: orderTrim})
+	var trimErr error
+	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
+		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
+	}
 	s.pool.Leave(s.id)
+	for s.records.Load() > 0 { // a record on a destroyed stream is undefined; whoever owes one is at it
+		runtime.Gosched()
+	}
 	if s.adopted {
 		return errors.Join(closeErr, syncErr, trimErr)
 	}

@@ -32,10 +32,16 @@ func (s *Stream) Receive(m actors.Message) {
 	case *order:
 		s.obey(m)
 	case *woken:
-		if s.draining {
-			s.giveBack(s.core.Return(), poolcore.Return{})
-			s.endIfEmpty()
-		}
+		s.giveUp()
+	}
+}
+
+// giveUp returns what came home to a closed stream. Before the device has finished the stream's work
+// there is no fence to return it with, so it waits for Close to have synchronised.
+func (s *Stream) giveUp() {
+	if s.synced.Load() {
+		s.giveBack(s.core.Return(), poolcore.Return{})
+		s.endIfEmpty()
 	}
 }
 
@@ -80,13 +86,10 @@ func (s *Stream) complete(r *request, slot *magazine.Slot) {
 
 // granted adds runs, and answers the request that they were for.
 func (s *Stream) granted(g *granted) {
-	if s.draining {
-		s.returned(poolcore.Return{Runs: g.runs})
-		return
-	}
 	for _, run := range g.runs {
 		s.core.Grant(core.Run(run))
 	}
+	s.giveUp()
 	if r := s.take(g.token); r != nil {
 		s.serve(r)
 	}
@@ -98,9 +101,11 @@ func (s *Stream) denied(d *denied) {
 	if r == nil || !r.promise.Pending() {
 		return
 	}
-	if slot, _ := s.core.Alloc(max(r.bytes, 1), r.hint); slot != nil && !s.draining {
-		s.complete(r, slot)
-		return
+	if !s.draining {
+		if slot, _ := s.core.Alloc(max(r.bytes, 1), r.hint); slot != nil {
+			s.complete(r, slot)
+			return
+		}
 	}
 	r.Fail(d.err)
 }
@@ -132,9 +137,9 @@ func (s *Stream) obey(o *order) {
 			s.take(r.token).Fail(ErrClosed)
 		}
 		s.core.Close()
-	case orderTrim: // after the device has finished the stream's work: no fence
-		s.giveBack(s.core.Return(), poolcore.Return{})
-		s.endIfEmpty()
+	case orderTrim: // the device has finished the stream's work: no fence is needed any more
+		s.synced.Store(true)
+		s.giveUp()
 	case orderEnd:
 		s.draining = true
 		for _, r := range s.waiting {
@@ -165,12 +170,13 @@ func (s *Stream) giveBack(runs []core.Run, r poolcore.Return) {
 }
 
 // returned numbers the fence of a Return. The fence is recorded when the effect is performed: after the
-// pages were taken. A draining stream needs none, its work has finished.
+// pages were taken. A closed stream needs none once its work has finished.
 func (s *Stream) returned(r poolcore.Return) {
 	r.Client, r.LiveBytes = s.id, s.core.LiveBytes()
-	if len(r.Runs) > 0 && !s.draining {
+	if len(r.Runs) > 0 && !s.synced.Load() {
 		s.lastFence++
 		r.Fence = s.lastFence
+		s.records.Add(1)
 	}
 	s.effects().returns = append(s.effects().returns, r)
 }
@@ -224,8 +230,10 @@ func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, r) }
 // Perform implements actors.Effects.
 func (e *effects) Perform() {
 	s := e.stream
-	for _, r := range e.returns {
-		s.pool.Return(r, s.record(&r))
+	for i := range e.returns {
+		r := &e.returns[i]
+		mark := s.record(r)
+		s.pool.Return(*r, mark)
 	}
 	for _, r := range e.refills {
 		s.pool.Refill(s, r)
@@ -238,12 +246,13 @@ func (e *effects) Perform() {
 	s.spare.Store(e)
 }
 
-// record takes the fence of a return. If the driver refuses, the device's work is waited for instead; if
-// it refuses that too the pages stay tagged for good, so that nobody else gets them.
+// record takes the fence of a return. If the driver refuses, the stream's work is waited for instead; if it
+// refuses that too the pages stay tagged until a later fence of the stream has passed, which covers them.
 func (s *Stream) record(r *poolcore.Return) fence.Mark {
 	if r.Fence == 0 {
 		return fence.Mark{}
 	}
+	defer s.records.Add(-1)
 	mark, err := s.fences.Record(s.handle)
 	if err == nil {
 		return mark
