@@ -30,6 +30,9 @@ type Config struct {
 	MemoryFraction float64
 	// Footprint trades driver time for memory.
 	Footprint Footprint
+	// SegmentBytes is the longest physical allocation that is asked of the driver at once. 0: what the
+	// footprint mode says.
+	SegmentBytes int64
 	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges.
 	// What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
 	StreamCacheBytes  int64
@@ -109,6 +112,7 @@ func (c *Config) check() error {
 	}{
 		{"Ordinal", int64(c.Ordinal)},
 		{"LimitBytes", c.LimitBytes},
+		{"SegmentBytes", c.SegmentBytes},
 		{"StreamCacheBytes", c.StreamCacheBytes},
 		{"StreamCacheBlocks", int64(c.StreamCacheBlocks)},
 		{"PoolCacheBytes", c.PoolCacheBytes},
@@ -150,8 +154,12 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 			limited = c.MemoryFraction < 1
 		}
 	}
+	policy := c.Footprint.policy(info.GranularityBytes, limited)
+	if c.SegmentBytes > 0 {
+		policy.HandlePages = pages(c.SegmentBytes, info.GranularityBytes)
+	}
 	return core.Settings{
-		Policy:     c.Footprint.policy(info.GranularityBytes, limited),
+		Policy:     policy,
 		LimitBytes: min(limit, info.TotalBytes),
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,

@@ -18,8 +18,8 @@ type benchCmd struct {
 	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
 	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`
 	CPUProfile   string        `name:"cpuprofile" placeholder:"FILE" help:"Write a CPU profile."`
-	MutexProfile string        `name:"mutexprofile" placeholder:"FILE" help:"Write a profile of contended mutexes."`
-	BlockProfile string        `name:"blockprofile" placeholder:"FILE" help:"Write a profile of where goroutines block."`
+	MutexProfile string        `name:"mutexprofile" placeholder:"FILE" help:"Write a profile of contended mutexes in what is measured."`
+	BlockProfile string        `name:"blockprofile" placeholder:"FILE" help:"Write a profile of where goroutines block in what is measured."`
 	JSON         bool          `name:"json" help:"Print an array of rows."`
 }
 
@@ -47,6 +47,7 @@ func (c *benchCmd) Run(p *program) error {
 	if err != nil {
 		return &usageError{err}
 	}
+	options.Begin, options.End = profiles.begin, profiles.end
 	rows, err := bench.Run(p.ctx, options)
 	if err := errors.Join(err, profiles.stop()); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/trace"
 )
@@ -27,7 +28,16 @@ type report struct {
 	FreeBytes        int64    `json:"free_bytes"`
 	GranularityBytes int64    `json:"granularity_bytes"`
 	Capabilities     []string `json:"capabilities"`
-	EmbeddedTraces   []string `json:"embedded_traces"`
+
+	// What a device has that is opened with the zero Config. 0: no bound.
+	Footprint         string `json:"footprint"`
+	LimitBytes        int64  `json:"limit_bytes"`
+	StreamCacheBytes  int64  `json:"stream_cache_bytes"`
+	StreamCacheBlocks int    `json:"stream_cache_blocks"`
+	PoolCacheBytes    int64  `json:"pool_cache_bytes"`
+	PoolCacheBlocks   int    `json:"pool_cache_blocks"`
+
+	EmbeddedTraces []string `json:"embedded_traces"`
 }
 
 // Run opens the device for a moment.
@@ -48,6 +58,10 @@ func (c *infoCmd) Run(p *program) error {
 		{"free memory", bytesText(r.FreeBytes)},
 		{"granularity", bytesText(r.GranularityBytes)},
 		{"capabilities", strings.Join(r.Capabilities, ", ")},
+		{"footprint", r.Footprint},
+		{"limit", bytesText(r.LimitBytes)},
+		{"stream cache", bound(r.StreamCacheBytes, r.StreamCacheBlocks)},
+		{"pool cache", bound(r.PoolCacheBytes, r.PoolCacheBlocks)},
 		{"embedded traces", strings.Join(r.EmbeddedTraces, ", ")},
 	} {
 		t.add(row)
@@ -55,23 +69,46 @@ func (c *infoCmd) Run(p *program) error {
 	return t.print(p.stdout)
 }
 
+// readReport opens the driver's first device twice, the second time through vram.
 func readReport(driver cudadrv.Driver) (r report, err error) {
-	device, err := driver.Open(0)
+	bare, err := driver.Open(0)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, bare.Close()) }()
+	freeBytes, totalBytes, err := bare.MemGetInfo()
+	if err != nil {
+		return r, err
+	}
+	cfg := vram.Config{Driver: driver}
+	device, err := vram.Open(cfg)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	freeBytes, totalBytes, err := device.MemGetInfo()
-	if err != nil {
-		return r, err
-	}
 	info := device.Info()
 	return report{
 		Driver: info.Driver, Device: info.Name, Ordinal: info.Ordinal,
 		DriverVersion: fmt.Sprintf("%d.%d", info.DriverVersion/1000, info.DriverVersion%1000/10),
 		TotalBytes:    totalBytes, FreeBytes: freeBytes, GranularityBytes: info.GranularityBytes,
-		Capabilities: capabilityNames(info.Capabilities), EmbeddedTraces: trace.Embedded(),
+		Capabilities: capabilityNames(info.Capabilities),
+		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes,
+		StreamCacheBytes: cfg.StreamCacheBytes, StreamCacheBlocks: cfg.StreamCacheBlocks,
+		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.PoolCacheBlocks,
+		EmbeddedTraces: trace.Embedded(),
 	}, nil
+}
+
+// bound is a cache budget for people.
+func bound(cacheBytes int64, blocks int) string {
+	text := "no bound"
+	if cacheBytes > 0 {
+		text = bytesText(cacheBytes)
+	}
+	if blocks > 0 {
+		text += fmt.Sprintf(", %d blocks", blocks)
+	}
+	return text
 }
 
 func capabilityNames(c cudadrv.Capability) []string {

@@ -42,13 +42,27 @@ func startProfiles(cpuPath, mutexPath, blockPath string) (*profiles, error) {
 			return nil, errors.Join(err, p.closeAll())
 		}
 	}
+	return p, nil
+}
+
+// begin and end switch the profiles of mutexes and blocking on and off around what is measured: set-up,
+// and goroutines that are idle between requests, are no part of it.
+func (p *profiles) begin() {
 	if p.atEnd["mutex"] != nil {
 		runtime.SetMutexProfileFraction(1)
 	}
 	if p.atEnd["block"] != nil {
 		runtime.SetBlockProfileRate(1)
 	}
-	return p, nil
+}
+
+func (p *profiles) end() {
+	if p.atEnd["mutex"] != nil {
+		runtime.SetMutexProfileFraction(0)
+	}
+	if p.atEnd["block"] != nil {
+		runtime.SetBlockProfileRate(0)
+	}
 }
 
 // stop ends sampling and writes the files.
@@ -62,8 +76,6 @@ func (p *profiles) stop() error {
 			errs = append(errs, fmt.Errorf("%s profile: %w", name, err))
 		}
 	}
-	runtime.SetMutexProfileFraction(0)
-	runtime.SetBlockProfileRate(0)
 	return errors.Join(append(errs, p.closeAll())...)
 }
 

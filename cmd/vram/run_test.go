@@ -212,7 +212,11 @@ func TestInfo(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	assert.Equal(t, "sim", got.Driver)
 	assert.Positive(t, got.TotalBytes)
+	assert.Equal(t, "balanced", got.Footprint)
+	assert.Positive(t, got.LimitBytes)
 	assert.Equal(t, trace.Embedded(), got.EmbeddedTraces)
+	assert.Equal(t, "no bound", bound(0, 0))
+	assert.Equal(t, "2.0 MiB, 7 blocks", bound(2<<20, 7))
 
 	code, stdout, stderr = vramCommand(t, "info")
 	require.Equal(t, exitOK, code, stderr)

@@ -9,7 +9,7 @@ import (
 
 // together runs work on count goroutines, of which the caller is one, and takes the time from their
 // common start to the end of the last. It spins: see the package doc.
-func together(count int, work func(member int) error) (repetition, error) {
+func (o *Options) together(count int, work func(member int) error) (repetition, error) {
 	var ready, done atomic.Int64
 	var begun atomic.Bool
 	errs := make([]error, count)
@@ -28,6 +28,9 @@ func together(count int, work func(member int) error) (repetition, error) {
 		runtime.Gosched()
 	}
 	before := mallocCount()
+	if o.Begin != nil && *o.measuring {
+		o.Begin()
+	}
 	start := time.Now()
 	begun.Store(true)
 	errs[0] = work(0)
@@ -35,12 +38,15 @@ func together(count int, work func(member int) error) (repetition, error) {
 		runtime.Gosched()
 	}
 	elapsed := time.Since(start)
+	if o.End != nil && *o.measuring {
+		o.End()
+	}
 	return repetition{elapsed: elapsed, mallocs: mallocCount() - before}, errors.Join(errs...)
 }
 
 // alone is together for one goroutine.
-func alone(pairs int, work func() error) (repetition, error) {
-	r, err := together(1, func(int) error { return work() })
+func (o *Options) alone(pairs int, work func() error) (repetition, error) {
+	r, err := o.together(1, func(int) error { return work() })
 	r.pairs = pairs
 	return r, err
 }

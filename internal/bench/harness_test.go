@@ -22,10 +22,13 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestTogetherRunsEveryMemberAndKeepsErrors(t *testing.T) {
-	for _, count := range []int{1, 2, 16} {
+	for i, count := range []int{1, 2, 16} {
 		ran := make([]bool, count)
 		broken := errors.New("broken")
-		r, err := together(count, func(member int) error {
+		began, ended := 0, 0
+		measuring := i > 0
+		o := Options{Begin: func() { began++ }, End: func() { ended++ }, measuring: &measuring}
+		r, err := o.together(count, func(member int) error {
 			ran[member] = true
 			if member == count-1 {
 				return broken
@@ -35,6 +38,8 @@ func TestTogetherRunsEveryMemberAndKeepsErrors(t *testing.T) {
 		require.ErrorIs(t, err, broken)
 		assert.NotContains(t, ran, false)
 		assert.Positive(t, r.elapsed)
+		assert.Equal(t, measuring, began == 1, "only around what is measured")
+		assert.Equal(t, measuring, ended == 1)
 	}
 }
 
@@ -92,7 +97,7 @@ func (failingBuffer) Free() error { return nil }
 func TestHandoffEndsWhenTheProducerFails(t *testing.T) {
 	h := &hands[failingBuffer, *failing]{from: &failing{left: 100}}
 	link := h.handoff(8)
-	_, err := together(2, func(member int) error {
+	_, err := new(Options).together(2, func(member int) error {
 		if member == 0 {
 			return link.produce(1, 1000, nil)
 		}

@@ -47,7 +47,7 @@ func holesLoad(o Options, count int) (*load, error) {
 	seq := newSequence(1, logUniform(holeLeastBytes, holeMostBytes))
 	return &load{
 		run: func(count int) (repetition, error) {
-			return alone(count, func() error { return w.sized(seq, count) })
+			return o.alone(count, func() error { return w.sized(seq, count) })
 		},
 		sample: func(nanos []float64) error {
 			return timed(nanos, func() error { return w.sized(seq, 1) })

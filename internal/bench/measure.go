@@ -87,7 +87,10 @@ func (m *meter) measure(ctx context.Context, g group) (rows []Row, err error) {
 				return nil, context.Cause(ctx)
 			}
 			m.calibration = append(m.calibration, calibrate(calibrationPairs))
-			if err := e.repeat(); err != nil {
+			*m.options.measuring = true
+			err := e.repeat(m.options.RepetitionTime)
+			*m.options.measuring = false
+			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", e.row.Scenario, e.row.Impl, err)
 			}
 		}
@@ -102,22 +105,23 @@ func (m *meter) measure(ctx context.Context, g group) (rows []Row, err error) {
 	return rows, nil
 }
 
-// settle runs the load until a run takes a noticeable part of a repetition, twice in a row: that warms
-// it up and says how many pairs a repetition has. Once is not enough: the first run may carry what was
-// put off before, as the frees of a million holes.
+// settleRuns is how often a run must have taken long before that is believed.
+const settleRuns = 4
+
+// settle runs the load until a run takes a noticeable part of a repetition: that warms it up and says
+// how many pairs a repetition has. The fastest of several runs counts: the first may carry what was put
+// off before, as the frees of a million holes, and any may be one that the machine was busy in.
 func (m *meter) settle(e *entrant) error {
-	const firstPairs = 64
-	for count, times := firstPairs, 0; ; {
-		r, err := e.load.run(count)
+	// Not fewer: a run that a busy machine interrupts would pass for slow pairs. Not more: pairs of ten
+	// microseconds should settle in a second.
+	const firstPairs = 4096
+	for count := firstPairs; ; count *= 4 {
+		fastest, err := fastestRun(e.load, count, m.options.RepetitionTime/8)
 		if err != nil {
 			return err
 		}
-		if r.elapsed < m.options.RepetitionTime/8 && r.pairs >= count {
-			count, times = 4*count, 0
-			continue
-		}
-		if times++; times == 2 {
-			perPair := float64(r.elapsed.Nanoseconds()) / float64(r.pairs)
+		if fastest.elapsed >= m.options.RepetitionTime/8 || fastest.pairs < count {
+			perPair := float64(fastest.elapsed.Nanoseconds()) / float64(fastest.pairs)
 			e.count = max(1, int(float64(m.options.RepetitionTime.Nanoseconds())/max(perPair, 1)))
 			break
 		}
@@ -128,10 +132,31 @@ func (m *meter) settle(e *entrant) error {
 	return nil
 }
 
-func (e *entrant) repeat() error {
+// fastestRun repeats a run until one takes less than enough, at most settleRuns times.
+func fastestRun(l *load, count int, enough time.Duration) (fastest repetition, err error) {
+	for i := range settleRuns {
+		r, err := l.run(count)
+		if err != nil {
+			return fastest, err
+		}
+		if i == 0 || r.elapsed < fastest.elapsed {
+			fastest = r
+		}
+		if fastest.elapsed < enough {
+			break
+		}
+	}
+	return fastest, nil
+}
+
+// repeat measures once. A repetition that was much too short makes the next one longer.
+func (e *entrant) repeat(wanted time.Duration) error {
 	r, err := e.load.run(e.count)
 	if err != nil {
 		return err
+	}
+	if r.elapsed < wanted/2 && r.pairs >= e.count {
+		e.count *= 2
 	}
 	e.nanos = append(e.nanos, float64(r.elapsed.Nanoseconds())/float64(r.pairs))
 	e.total.pairs += r.pairs

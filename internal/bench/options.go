@@ -31,6 +31,11 @@ type Options struct {
 	Samples        int                   // of a latency pass; 0: DefaultSamples
 	// HoleCounts are the free ranges of the scenario holes. Empty: 1,000 and 1,000,000.
 	HoleCounts []int
+	// Begin and End are called right before and after the stretch of each repetition, where they are
+	// set: what they switch on sees the scenarios at work and nothing of how those were set up.
+	Begin, End func()
+
+	measuring *bool // a repetition runs, not a warm-up; all copies share it
 }
 
 // Check says which of the options cannot be, before anything is opened. A missing driver is found by
@@ -55,6 +60,7 @@ func (o *Options) complete() error {
 	if err := o.Check(); err != nil {
 		return err
 	}
+	o.measuring = new(bool)
 	if o.Repetitions == 0 {
 		o.Repetitions = DefaultRepetitions
 	}

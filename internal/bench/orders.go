@@ -15,7 +15,7 @@ func lifoGroups(o Options) []group {
 			close: h.close,
 			run: func(count int) (repetition, error) {
 				times := (count + lifoDepth - 1) / lifoDepth
-				return alone(times*lifoDepth, func() error {
+				return o.alone(times*lifoDepth, func() error {
 					for range times {
 						if err := w.lifo(smallBytes, lifoDepth, nil); err != nil {
 							return err
@@ -60,7 +60,7 @@ func variedGroups(o Options) []group {
 		}
 		return &load{
 			run: func(count int) (repetition, error) {
-				return alone(count, func() error { return w.churn(seq, count) })
+				return o.alone(count, func() error { return w.churn(seq, count) })
 			},
 			sample: func(nanos []float64) error {
 				return timed(nanos, func() error { return w.churn(seq, 1) })
@@ -86,20 +86,20 @@ func handoffGroups(o Options) []group {
 	for _, depth := range handoffDepths() {
 		row := Row{SizeBytes: smallBytes, Count: depth, Goroutines: 2}
 		groups = append(groups, o.versus(row, func(open opener) (*load, error) {
-			return handoffLoad(open, depth)
+			return o.handoffLoad(open, depth)
 		}))
 	}
 	return groups
 }
 
-func handoffLoad(open opener, depth int) (*load, error) {
+func (o *Options) handoffLoad(open opener, depth int) (*load, error) {
 	h, err := open(1, false)
 	if err != nil {
 		return nil, err
 	}
 	link := h.workers[0].handoff(depth)
 	pass := func(count int, allocNanos, freeNanos []float64) (repetition, error) {
-		r, err := together(2, func(member int) error {
+		r, err := o.together(2, func(member int) error {
 			if member == 0 {
 				return link.produce(smallBytes, count, allocNanos)
 			}

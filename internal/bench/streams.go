@@ -14,7 +14,7 @@ func pairGroups(o Options) []group {
 	var groups []group
 	for _, sizeBytes := range pairSizes() {
 		groups = append(groups, o.versus(Row{SizeBytes: sizeBytes, Count: 1, Goroutines: 1}, func(open opener) (*load, error) {
-			return pairLoad(open, sizeBytes, 1, false)
+			return o.pairLoad(open, sizeBytes, 1, false)
 		}))
 	}
 	return groups
@@ -28,7 +28,7 @@ func (o *Options) goroutineGroups(shared bool) []group {
 	var groups []group
 	for _, goroutines := range []int{1, 2, 4, 16} {
 		groups = append(groups, o.versus(Row{SizeBytes: smallBytes, Count: 1, Goroutines: goroutines}, func(open opener) (*load, error) {
-			return pairLoad(open, smallBytes, goroutines, shared)
+			return o.pairLoad(open, smallBytes, goroutines, shared)
 		}))
 	}
 	return groups
@@ -49,7 +49,7 @@ func (o *Options) versus(row Row, prepare func(opener) (*load, error)) group {
 }
 
 // pairLoad is pairs of one size on some goroutines.
-func pairLoad(open opener, sizeBytes int64, goroutines int, shared bool) (*load, error) {
+func (o *Options) pairLoad(open opener, sizeBytes int64, goroutines int, shared bool) (*load, error) {
 	h, err := open(goroutines, shared)
 	if err != nil {
 		return nil, err
@@ -58,13 +58,13 @@ func pairLoad(open opener, sizeBytes int64, goroutines int, shared bool) (*load,
 		close: h.close,
 		run: func(count int) (repetition, error) {
 			each := max(1, count/goroutines)
-			r, err := together(goroutines, func(member int) error { return h.workers[member].pairs(sizeBytes, each) })
+			r, err := o.together(goroutines, func(member int) error { return h.workers[member].pairs(sizeBytes, each) })
 			r.pairs = each * goroutines
 			return r, err
 		},
 		sample: func(nanos []float64) error {
 			each := len(nanos) / goroutines
-			_, err := together(goroutines, func(member int) error {
+			_, err := o.together(goroutines, func(member int) error {
 				last := (member + 1) * each
 				if member == goroutines-1 {
 					last = len(nanos)

@@ -84,7 +84,7 @@ func firstAllocations(o Options, warm bool, nanos []float64) (r repetition, driv
 		count = len(nanos)
 	}
 	before := device.Stats().DriverTime
-	r, err = alone(count, func() error {
+	r, err = o.alone(count, func() error {
 		for i := range count {
 			var start time.Time
 			if nanos != nil {

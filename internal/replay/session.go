@@ -14,11 +14,19 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
+// device is what a session needs of a *vram.Device.
+type device interface {
+	NewStream() (*vram.Stream, error)
+	Stats() vram.Stats
+	ResetPeaks()
+	Close() error
+}
+
 // session is one opened device and everything that playing a trace on it needs. Rounds follow each
 // other; nothing of it is used by two rounds at once.
 type session struct {
 	trace      *trace.Trace
-	device     *vram.Device
+	device     device
 	driverName string
 
 	// Written before the first round.
@@ -67,7 +75,7 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 	}
 	se.device = device
 	for range tr.Info.StreamCount {
-		s, err := device.NewStream()
+		s, err := se.device.NewStream()
 		if err != nil {
 			return nil, errors.Join(err, se.close())
 		}
@@ -103,15 +111,8 @@ func (se *session) watch(o *Options) (cudadrv.Driver, error) {
 	return driver, nil
 }
 
-// close gives the device back. What an aborted round left live is no news then.
-func (se *session) close() error {
-	var errs []error
-	for _, s := range se.streams {
-		errs = append(errs, s.Close())
-	}
-	errs = append(errs, se.device.Close())
-	return errors.Join(errs...)
-}
+// close gives the device back, with its streams. What an aborted round left live is no news then.
+func (se *session) close() error { return se.device.Close() }
 
 func (se *session) watched() bool {
 	return se.clock != nil || se.checker != nil || se.observe != nil

@@ -1,0 +1,105 @@
+package vram
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// EnvError says which environment variable cannot be read.
+type EnvError struct {
+	Name  string
+	Value string
+	Want  string // what it may be
+}
+
+// Error names the variable, its value and what it may be.
+func (e *EnvError) Error() string {
+	return fmt.Sprintf("vram: %s is %q, want %s", e.Name, e.Value, e.Want)
+}
+
+// variable reads one environment variable into a Config.
+type variable struct {
+	name string
+	want string
+	set  func(c *Config, value string) error
+}
+
+// variables are read in this order.
+func variables() []variable {
+	bytes := func(field func(*Config) *int64) func(*Config, string) error {
+		return func(c *Config, value string) (err error) {
+			*field(c), err = ParseBytes(value)
+			return err
+		}
+	}
+	number := func(field func(*Config) *int) func(*Config, string) error {
+		return func(c *Config, value string) (err error) {
+			*field(c), err = strconv.Atoi(value)
+			return err
+		}
+	}
+	const size = `a size as "2GB", "512MiB" or "4096"`
+	return []variable{
+		{"VRAM_DRIVER", "auto or sim", func(c *Config, value string) (err error) {
+			c.Driver, err = DriverNamed(value)
+			return err
+		}},
+		{"VRAM_DEVICE", "the device's number, from 0", number(func(c *Config) *int { return &c.Ordinal })},
+		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.SegmentBytes })},
+		{"VRAM_CACHE_SIZE", size, bytes(func(c *Config) *int64 { return &c.StreamCacheBytes })},
+		{"VRAM_CACHE_BLOCKS", "a number of blocks, 0 or more", number(func(c *Config) *int { return &c.StreamCacheBlocks })},
+		{"VRAM_MEMORY_FRACTION", "a number over 0 and at most 1", func(c *Config, value string) (err error) {
+			c.MemoryFraction, err = strconv.ParseFloat(value, 64)
+			if err == nil && (c.MemoryFraction <= 0 || c.MemoryFraction > 1) {
+				err = strconv.ErrRange
+			}
+			return err
+		}},
+		{"VRAM_MEMORY_LIMIT", size, bytes(func(c *Config) *int64 { return &c.LimitBytes })},
+		{"VRAM_WARMUP", `sizes and counts as "4KiB:50,64KiB:20"`, func(c *Config, value string) (err error) {
+			c.Warm, err = ParseDemands(value)
+			return err
+		}},
+		{"VRAM_FOOTPRINT", "balanced, lean or fast", func(c *Config, value string) (err error) {
+			c.Footprint, err = ParseFootprint(value)
+			return err
+		}},
+	}
+}
+
+// ConfigFromEnv is base with what the environment says put over it. A variable that is not set, or
+// empty, changes nothing. The error is an *EnvError that names the variable and what it may be.
+//
+//	VRAM_DRIVER VRAM_DEVICE VRAM_SEGMENT_SIZE VRAM_CACHE_SIZE VRAM_CACHE_BLOCKS VRAM_MEMORY_FRACTION
+//	VRAM_MEMORY_LIMIT VRAM_WARMUP VRAM_FOOTPRINT
+func ConfigFromEnv(base Config) (Config, error) {
+	for _, v := range variables() {
+		value := strings.TrimSpace(os.Getenv(v.name))
+		if value == "" {
+			continue
+		}
+		changed := base
+		if err := v.set(&changed, value); err != nil || changed.check() != nil {
+			return base, &EnvError{v.name, value, v.want}
+		}
+		base = changed
+	}
+	return base, nil
+}
+
+// ParseDemands reads sizes and counts: "4KiB:50,64KiB:20".
+func ParseDemands(s string) ([]Demand, error) {
+	var demands []Demand
+	for item := range strings.SplitSeq(s, ",") {
+		size, count, ok := strings.Cut(strings.TrimSpace(item), ":")
+		bytes, sizeErr := ParseBytes(size)
+		n, countErr := strconv.Atoi(strings.TrimSpace(count))
+		if !ok || sizeErr != nil || countErr != nil || bytes <= 0 || n < 0 {
+			return nil, &ConfigError{"Demand", strconv.Quote(item), `a size and a count as "4KiB:50"`}
+		}
+		demands = append(demands, Demand{bytes, n})
+	}
+	return demands, nil
+}

@@ -1,0 +1,59 @@
+package vram_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+)
+
+// The environment is put over the base, field by field.
+func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
+	for name, value := range map[string]string{
+		"VRAM_DRIVER": "sim", "VRAM_DEVICE": "2", "VRAM_SEGMENT_SIZE": "64MiB", "VRAM_CACHE_SIZE": "2GB",
+		"VRAM_CACHE_BLOCKS": "100", "VRAM_MEMORY_FRACTION": "0.5", "VRAM_MEMORY_LIMIT": "12GiB",
+		"VRAM_WARMUP": "4KiB:50, 64KiB:20", "VRAM_FOOTPRINT": "lean",
+	} {
+		t.Setenv(name, value)
+	}
+	c, err := vram.ConfigFromEnv(vram.Config{PoolCacheBlocks: 7})
+	require.NoError(t, err)
+	require.NotNil(t, c.Driver)
+	assert.Equal(t, "sim", c.Driver.Name())
+	c.Driver = nil
+	assert.Equal(t, vram.Config{
+		Ordinal: 2, SegmentBytes: 64 << 20, StreamCacheBytes: 2e9, StreamCacheBlocks: 100, MemoryFraction: 0.5,
+		LimitBytes: 12 << 30, Warm: []vram.Demand{{Bytes: 4096, Count: 50}, {Bytes: 65536, Count: 20}},
+		Footprint: vram.Lean, PoolCacheBlocks: 7,
+	}, c)
+}
+
+// An error names the variable, its value and what it may be, and the base stays as it was.
+func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
+	for name, value := range map[string]string{
+		"VRAM_DRIVER": "tpu", "VRAM_DEVICE": "-1", "VRAM_SEGMENT_SIZE": "big", "VRAM_CACHE_SIZE": "-5MB",
+		"VRAM_CACHE_BLOCKS": "1.5", "VRAM_MEMORY_FRACTION": "1.5", "VRAM_MEMORY_LIMIT": "12 parsecs",
+		"VRAM_WARMUP": "4KiB", "VRAM_FOOTPRINT": "small",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 3})
+			var wrong *vram.EnvError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, name, wrong.Name)
+			assert.Contains(t, err.Error(), value)
+			assert.NotEmpty(t, wrong.Want)
+			assert.Equal(t, vram.Config{Ordinal: 3}, c)
+		})
+	}
+}
+
+// What is not set, or empty, changes nothing.
+func TestConfigFromEnvWithoutVariables(t *testing.T) {
+	t.Setenv("VRAM_DEVICE", " ")
+	c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 1})
+	require.NoError(t, err)
+	assert.Equal(t, vram.Config{Ordinal: 1}, c)
+}
