@@ -46,8 +46,9 @@ type Device struct {
 
 // registry is the streams of a device. It is replaced, never changed.
 type registry struct {
-	open []*Stream
-	gone Stats // totals of those that are no more
+	open   []*Stream
+	gone   Stats // totals of those that are no more
+	closed bool  // nothing is added any more
 }
 
 // Open opens a device and reserves address space on it; memory is mapped when it is needed. The caller
@@ -114,18 +115,24 @@ func (d *Device) open(h StreamHandle, adopted bool) (*Stream, error) {
 	if err != nil {
 		return nil, fmt.Errorf("vram: %w", err)
 	}
-	d.change(func(r *registry) { r.open = append(r.open, s) })
+	if r := d.change(func(r *registry) { r.open = append(r.open, s) }); r.closed {
+		s.End() // the device was closed meanwhile: this stream has nothing and is on no list
+		return nil, ErrClosed
+	}
 	return s, nil
 }
 
-// change replaces the registry by a changed copy.
-func (d *Device) change(edit func(*registry)) {
+// change replaces the registry by a changed copy and returns it; once closed it stays as it is.
+func (d *Device) change(edit func(*registry)) *registry {
 	for {
 		old := d.streams.Load()
+		if old.closed {
+			return old
+		}
 		next := &registry{open: append([]*Stream(nil), old.open...), gone: old.gone}
 		edit(next)
 		if d.streams.CompareAndSwap(old, next) {
-			return
+			return next
 		}
 	}
 }
@@ -171,6 +178,9 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 		return 0, &ConfigError{"keepBytes", keepBytes, "0 or more"}
 	}
 	n, err := d.pool.Trim(ctx, keepBytes)
+	if errors.Is(err, pool.ErrClosed) {
+		return n, ErrClosed
+	}
 	if err != nil {
 		return n, fmt.Errorf("vram: trim: %w", err)
 	}
@@ -189,7 +199,7 @@ func (d *Device) Close() error {
 	defer close(d.closeDone)
 	d.stop()
 	<-d.quit
-	open := d.streams.Load().open
+	open := d.change(func(r *registry) { r.closed = true }).open
 	var errs []error
 	inUse := &InUseError{}
 	for _, s := range open {

@@ -2,9 +2,11 @@ package vram
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/pool"
 )
 
 // warmRunBytes is the longest sequence that is mapped ahead in one piece. Not longer: a warm-up holds
@@ -13,26 +15,38 @@ const warmRunBytes = 1 << 30
 
 // Warm maps memory ahead for that many buffers of those sizes, beside what is in use: later allocations
 // of them make no driver call. It waits until all is there or ctx ends; what was mapped stays. Errors:
-// *ConfigError, the context's, and one that says that the limit leaves no room.
+// *ConfigError, the context's, ErrClosed, and one that says that the limit leaves no room.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := checkDemands(want); err != nil {
 		return err
 	}
-	if _, err := d.pool.Warm(ctx, warmRuns(want, d.pool.PageBytes())); err != nil {
+	runs, err := warmRuns(want, d.pool.PageBytes(), d.limit.Load())
+	if err != nil {
+		return fmt.Errorf("vram: warm: %w", err)
+	}
+	_, err = d.pool.Warm(ctx, runs)
+	if errors.Is(err, pool.ErrClosed) {
+		return ErrClosed
+	}
+	if err != nil {
 		return fmt.Errorf("vram: warm: %w", err)
 	}
 	return nil
 }
 
 // warmRuns cuts a demand into runs of pages. Small buffers share pages; large ones begin anywhere in a
-// run, but each run holds a whole number of them.
-func warmRuns(want []Demand, pageBytes int64) []uint32 {
+// run, but each run holds a whole number of them. What exceeds the limit by itself is refused here: it
+// need not be a number that can be counted in pages.
+func warmRuns(want []Demand, pageBytes, limitBytes int64) ([]uint32, error) {
 	var runs []uint32
 	var small int64
 	for _, w := range want {
+		if int64(w.Count) > limitBytes/w.Bytes {
+			return nil, fmt.Errorf("the limit of %d bytes leaves no room for %d buffers of %d bytes", limitBytes, w.Count, w.Bytes)
+		}
 		if w.Bytes <= sizeclass.MaxBytes {
 			class := sizeclass.Of(sizeclass.Units(w.Bytes))
-			blocks := int64(sizeclass.SpanBlocks(class, 62))
+			blocks := int64(sizeclass.SpanBlocks(class))
 			spans := (int64(w.Count) + blocks - 1) / blocks
 			small += spans * int64(sizeclass.SpanUnits(class)) << sizeclass.UnitShift
 			continue
@@ -46,7 +60,7 @@ func warmRuns(want []Demand, pageBytes int64) []uint32 {
 	if small > 0 {
 		runs = append(runs, pagesFor(small, pageBytes))
 	}
-	return runs
+	return runs, nil
 }
 
 func pagesFor(bytes, pageBytes int64) uint32 {

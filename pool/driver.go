@@ -21,69 +21,101 @@ type stamp struct {
 	mark   fence.Mark
 }
 
-// drive performs jobs until the channel is closed. It is the only goroutine that maps memory and the
+// drive performs jobs until the pool ends. Until then it is the only goroutine that maps memory, and the
 // owner of the marks.
 func (p *Pool) drive() {
 	defer close(p.ended)
-	d := driver{pool: p, marks: map[core.Client][]stamp{}}
-	for w := range p.jobs {
-		for _, s := range w.marks {
-			d.marks[s.client] = append(d.marks[s.client], s)
+	for {
+		select {
+		case w := <-p.jobs:
+			p.ref.Call(&step{pool: p, message: p.driver.run(w)})
+		case <-p.quit:
+			return
 		}
-		done := core.JobDone{Job: w.job}
-		done.Passed, done.Err = d.watch(w.job)
-		if done.Err == nil {
-			done.Done, done.Err = d.perform(w.job.Ops)
-		}
-		p.ref.Call(&step{pool: p, message: done})
 	}
-	d.release()
 }
 
 type driver struct {
 	pool   *Pool
-	marks  map[core.Client][]stamp // in the order of their fences
+	marks  map[core.Client][]stamp // in the order in which they came
 	passed []core.Passed           // the answer to the last job
+	last   core.JobDone
 }
 
-// watch waits for the fences of the clients of job.Wait, and looks how far all others have passed:
-// a client's fences pass in order, so it stops at the first that has not.
-func (d *driver) watch(job *core.Job) (passed []core.Passed, err error) {
-	passed = d.passed[:0]
+// run performs a job. A job that queries fences fails with the query; driver calls are made whatever the
+// fences say, they do not depend on it.
+func (d *driver) run(w *work) core.JobDone {
+	d.keep(w.marks)
+	done := core.JobDone{Job: w.job}
+	done.Err = d.guard(func() error { return d.watch(w.job) })
+	done.Passed = d.passed
+	if len(w.job.Ops) > 0 {
+		done.Err = d.guard(func() error { return d.perform(w.job.Ops, &done.Done) })
+	}
+	d.last = done
+	return done
+}
+
+// guard makes a panic of the driver an error: the job fails and its caller gets an answer.
+func (d *driver) guard(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v", ErrDriverPanic, value)
+		}
+	}()
+	return f()
+}
+
+func (d *driver) keep(marks []stamp) {
+	for _, s := range marks {
+		d.marks[s.client] = append(d.marks[s.client], s)
+	}
+}
+
+// watch waits for the fences of the clients of job.Wait, and looks how far all have passed; d.passed
+// says so, also after an error.
+func (d *driver) watch(job *core.Job) error {
+	d.passed = d.passed[:0]
 	for _, id := range job.Wait {
-		if stamps := d.marks[id]; len(stamps) > 0 {
-			if err := d.pool.fences.Wait(stamps[len(stamps)-1].mark); err != nil {
-				return passed, err
+		for _, s := range d.marks[id] {
+			if err := d.pool.fences.Wait(s.mark); err != nil {
+				return err
 			}
 		}
 	}
 	for id, stamps := range d.marks {
-		n := 0
-		for n < len(stamps) {
-			ok, err := d.pool.fences.Passed(stamps[n].mark)
-			if err != nil {
-				return passed, err
-			}
-			if !ok {
-				break
-			}
-			n++
-		}
-		if n == 0 {
-			continue
-		}
-		passed = append(passed, core.Passed{Client: id, Fence: stamps[n-1].fence})
-		for _, s := range stamps[:n] {
-			if err := d.pool.fences.Release(s.mark); err != nil {
-				return passed, err
-			}
-		}
-		if d.marks[id] = stamps[n:]; n == len(stamps) {
-			delete(d.marks, id)
+		if err := d.look(id, stamps); err != nil {
+			return err
 		}
 	}
-	d.passed = passed
-	return passed, nil
+	return nil
+}
+
+// look sees how far a client's fences have passed, up to the first that has not. Returns of one client
+// may overtake each other on their way here; the newest fence that has passed speaks for all that were
+// taken before it, wherever they stand.
+func (d *driver) look(id core.Client, stamps []stamp) (err error) {
+	var newest core.Fence
+	n := 0
+	for n < len(stamps) {
+		var ok bool
+		if ok, err = d.pool.fences.Passed(stamps[n].mark); !ok || err != nil {
+			break
+		}
+		newest = max(newest, stamps[n].fence)
+		n++
+	}
+	if n == 0 {
+		return err
+	}
+	d.passed = append(d.passed, core.Passed{Client: id, Fence: newest})
+	if d.marks[id] = stamps[n:]; n == len(stamps) {
+		delete(d.marks, id)
+	}
+	for _, s := range stamps[:n] {
+		_ = d.pool.fences.Release(s.mark) // an event that the driver keeps harms nobody's memory
+	}
+	return err
 }
 
 // release gives up the marks that are left when the pool ends.
@@ -95,17 +127,18 @@ func (d *driver) release() {
 	}
 }
 
-// perform makes the calls of a job up to the first that fails.
-func (d *driver) perform(ops []core.Op) (done int, err error) {
+// perform makes the calls of a job up to the first that fails. done counts those that succeeded.
+func (d *driver) perform(ops []core.Op, done *int) error {
 	for i := range ops {
 		if op := &ops[i]; op.Verb == core.Map && op.Handle == 0 { // a new handle is mapped at once
 			op.Handle = ops[i-1].Handle
 		}
 		if err := d.call(&ops[i]); err != nil {
-			return i, fmt.Errorf("pool: %w", err)
+			return fmt.Errorf("pool: %w", err)
 		}
+		*done = i + 1
 	}
-	return len(ops), nil
+	return nil
 }
 
 func (d *driver) call(op *core.Op) (err error) {

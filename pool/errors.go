@@ -15,6 +15,9 @@ var ErrOutOfMemory = errors.New("vram: out of memory")
 // ErrClosed says that the pool was closed.
 var ErrClosed = core.ErrClosed
 
+// ErrDriverPanic says that a driver call panicked. What it was part of failed as a whole.
+var ErrDriverPanic = errors.New("pool: a driver call panicked")
+
 // OutOfMemoryError says why a request could not be served, as the books stood when it was refused.
 type OutOfMemoryError struct {
 	RequestedBytes   int64

@@ -19,11 +19,16 @@ type Client interface {
 	Asked()
 }
 
-// message is anything that the pool's actor receives.
+// message is anything that the pool's actor receives. The set is closed.
 type message interface {
 	actors.Message
 	isMessage()
 }
+
+var (
+	_ message = (*step)(nil)
+	_ message = (*question)(nil)
+)
 
 // step is a message for the core, with what the shell needs beside it.
 type step struct {
@@ -63,6 +68,7 @@ func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
 // effects are what a turn of the pool left.
 type effects struct {
 	pool    *Pool
+	next    int // of the answers, counted through all lists
 	grants  []grant
 	denials []denial
 	asks    []Client
@@ -89,24 +95,48 @@ type ending struct {
 	err     error
 }
 
-// Perform implements actors.Effects.
+// Perform implements actors.Effects. A client that panics keeps nobody else from an answer.
 func (e *effects) Perform() {
-	if e.work != nil {
-		e.pool.jobs <- e.work // there is room: one job is in flight at a time
+	if w := e.work; w != nil {
+		e.work = nil
+		e.pool.jobs <- w // there is room: one job is in flight at a time
 	}
-	for _, g := range e.grants {
-		g.client.Granted(g.token, g.runs)
+	through := false
+	defer func() {
+		if !through { // the panic goes on afterwards
+			e.Perform()
+		}
+	}()
+	for e.deliver() {
 	}
-	for _, d := range e.denials {
-		d.client.Denied(d.token, d.err)
-	}
-	for _, c := range e.asks {
-		c.Asked()
-	}
-	for _, x := range e.ends {
-		x.promise.Complete(x.bytes, x.err)
-	}
+	through = true
 	e.recycle()
+}
+
+// deliver gives the next answer. It reports whether there was one.
+func (e *effects) deliver() bool {
+	i := e.next
+	e.next++
+	if i < len(e.grants) {
+		g := &e.grants[i]
+		g.client.Granted(g.token, g.runs)
+		return true
+	}
+	if i -= len(e.grants); i < len(e.denials) {
+		d := &e.denials[i]
+		d.client.Denied(d.token, d.err)
+		return true
+	}
+	if i -= len(e.denials); i < len(e.asks) {
+		e.asks[i].Asked()
+		return true
+	}
+	if i -= len(e.asks); i < len(e.ends) {
+		x := &e.ends[i]
+		x.promise.Complete(x.bytes, x.err)
+		return true
+	}
+	return false
 }
 
 // recycle empties the effects, keeps their slices, and leaves them for another turn.

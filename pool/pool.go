@@ -23,7 +23,12 @@ type Pool struct {
 	fences fence.Source
 	ref    *actors.Ref
 	jobs   chan *work
-	ended  chan struct{} // the driver goroutine has ended
+	quit   chan struct{} // the driver goroutine must end
+	ended  chan struct{} // it has
+
+	closing   atomic.Bool
+	closeDone chan struct{}
+	closeErr  error // written before closeDone is closed
 
 	base      cudadrv.Ptr
 	bytes     int64
@@ -32,7 +37,9 @@ type Pool struct {
 	tokens atomic.Uint64
 	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
 
-	// Owned by the turn.
+	driver driver // owned by the driver goroutine, after its end by Close
+
+	// Owned by the turn, after the actor's end by Close.
 	core    *core.Core
 	clients map[core.Client]Client
 	waiting map[uint64]*futures.Promise[int64] // for an End
@@ -56,10 +63,11 @@ func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*P
 	settings.LimitBytes = min(settings.LimitBytes, size/2)
 	p := &Pool{
 		device: device, fences: fences, base: base, bytes: size, pageBytes: page,
-		jobs: make(chan *work, 1), ended: make(chan struct{}),
+		jobs: make(chan *work, 1), quit: make(chan struct{}), ended: make(chan struct{}), closeDone: make(chan struct{}),
 		core: core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
+	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
 	if p.ref, err = actors.Spawn("vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), device.MemAddressFree(base, size))
 	}
@@ -144,17 +152,59 @@ func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
 }
 
 // Close denies what waits, gives all memory back, live or not, and ends the pool's goroutines. The
-// caller has synchronised the device. Idempotent is the caller's affair: call it once.
+// caller has synchronised the device. It waits for the job in flight. Idempotent: every call returns the
+// first one's error, after it has finished. The error says what the driver did not take back.
 func (p *Pool) Close() error {
+	if !p.closing.CompareAndSwap(false, true) {
+		<-p.closeDone
+		return p.closeErr
+	}
+	defer close(p.closeDone)
 	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
 	p.ref.Stop(ErrClosed)
 	<-p.ref.Done()
-	close(p.jobs)
+	close(p.quit)
 	<-p.ended
+	p.driver.keep(p.marks)
+	if err != nil {
+		err = p.finish(err)
+	}
+	p.driver.release()
 	if freeErr := p.device.MemAddressFree(p.base, p.bytes); freeErr != nil && err == nil {
 		err = fmt.Errorf("pool: %w", freeErr)
 	}
+	p.closeErr = err
 	return err
+}
+
+// finish gives the memory back for an actor that was stopped before it could: the caller has seen it and
+// the driver goroutine end, and owns what was theirs. Books that do not balance are left alone: what they
+// say is no ground to unmap anything.
+func (p *Pool) finish(cause error) error {
+	if p.core.Closed() || p.core.Check() != nil {
+		return cause
+	}
+	token := p.tokens.Add(1)
+	job := p.core.InFlight() // its outcome may not have been received, or it was never begun
+	fx := p.core.Step(core.Close{Token: token})
+	for {
+		for _, e := range fx.Ends {
+			if e.Token == token {
+				return e.Err
+			}
+		}
+		if fx.Job != nil {
+			job = fx.Job
+		}
+		if job == nil {
+			return cause
+		}
+		if p.driver.last.Job != job {
+			p.driver.run(&work{job: job})
+		}
+		fx = p.core.Step(p.driver.last)
+		job = nil
+	}
 }
 
 // request sends a message whose answer is an End.

@@ -30,7 +30,8 @@ func (p *Pool) answer(q *question) {
 		FreeBytes: p.core.FreeBytes(), LargestFreeBytes: p.core.LargestFreeBytes(), PendingBytes: p.core.PendingBytes(),
 		LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
 		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),
-		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(), DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(),
+		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(),
+		DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(),
 		CheckError: p.core.Check(),
 	}, nil)
 }
@@ -43,7 +44,12 @@ func (p *Pool) step(s *step) {
 		if !s.mark.Zero() {
 			p.marks = append(p.marks, stamp{m.Client, m.Fence, s.mark})
 		}
-	case core.Leave, core.Refill, core.Warm, core.Trim, core.JobDone, core.Tick, core.Close:
+	case core.Refill:
+		if p.clients[m.Client] == nil { // after Leave: somebody has to hear the denial
+			p.clients[m.Client] = s.client
+			defer delete(p.clients, m.Client)
+		}
+	case core.Leave, core.Warm, core.Trim, core.JobDone, core.Tick, core.Close:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise
@@ -86,6 +92,9 @@ func (p *Pool) collect(fx *core.Effects) {
 			delete(p.waiting, e.Token)
 			out.ends = append(out.ends, ending{promise, e.Bytes, e.Err})
 		}
+	}
+	for _, id := range fx.Gone {
+		delete(p.clients, id)
 	}
 }
 

@@ -21,24 +21,36 @@ type request struct {
 	hint    int
 	token   uint64 // of its Refill; 0 before
 	promise futures.Promise[Buffer]
+	unwatch func() bool // ends the watch over the caller's context; nil without one
+}
+
+// answer completes the request, unless it was cancelled. The context is told on another goroutine: it is
+// foreign code, and this is a turn.
+func (r *request) answer(b Buffer, err error) bool {
+	delivered := r.promise.Complete(b, err)
+	if delivered && r.unwatch != nil {
+		go r.unwatch()
+	}
+	return delivered
 }
 
 // Fail answers the request in the stream's place.
-func (r *request) Fail(err error) { r.promise.Complete(Buffer{}, err) }
+func (r *request) Fail(err error) { r.answer(Buffer{}, err) }
 
 // granted brings runs from the pool.
 type granted struct {
 	actors.Link
 	stream *Stream
 	token  uint64
-	runs   []poolcore.Run
+	runs   []poolcore.Run // those that are not in the stream's books yet
+	kept   bool           // they come from the stream itself: no fence could be recorded for them
 }
 
 // Fail gives the runs back if the stream was closed properly. Those of a stream that ended otherwise stay
 // with it, since no fence covers what its work may still touch.
 func (g *granted) Fail(error) {
 	s := g.stream
-	if !s.synced.Load() {
+	if len(g.runs) == 0 || !s.synced.Load() {
 		return
 	}
 	go s.pool.Return(poolcore.Return{Client: s.id, Runs: g.runs}, fence.Mark{})

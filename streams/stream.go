@@ -42,6 +42,7 @@ type Stream struct {
 	limit   *atomic.Int64 // bytes, of the device
 	ref     *actors.Ref
 	closing atomic.Bool
+	closed  chan struct{}           // Close has returned
 	records atomic.Int64            // fences that turns have ordered and performers not recorded yet
 	synced  atomic.Bool             // closed, and the device has finished its work; set in the turn
 	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
@@ -53,7 +54,9 @@ type Stream struct {
 	lastToken uint64
 	lastFence poolcore.Fence
 	draining  bool
+	hand      hand
 	out       *effects
+	hook      func(point) // of tests
 }
 
 // Open makes the cache of a stream and starts its actor. It makes no driver call.
@@ -61,6 +64,7 @@ func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, waiting: map[uint64]*request{},
+		closed: make(chan struct{}),
 	}
 	s.core = core.New(core.Config{Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Budget: cfg.Budget}, &s.cache, s)
 	ref, err := actors.Spawn(fmt.Sprintf("vram-stream-%d", cfg.ID), s)
@@ -138,7 +142,11 @@ func (s *Stream) turn(bytes int64) (b Buffer, ok bool, left actors.Effects) {
 	if !s.draining {
 		if slot, _ := s.core.Alloc(max(bytes, 1), magazine.Hint()); slot != nil {
 			s.core.Served(false)
-			s.shed()
+			if s.core.Over() {
+				s.hand.slot = slot
+				s.shed()
+				s.hand.slot = nil
+			}
 			b, ok = Buffer{slot, slot.Word(), bytes}, true
 		}
 	}
@@ -167,9 +175,9 @@ func (s *Stream) AllocAsync(ctx context.Context, bytes int64) futures.Future[Buf
 	}
 	r := &request{bytes: bytes, hint: magazine.Hint()}
 	f := r.promise.Future()
-	if ctx.Done() != nil {
-		stop := context.AfterFunc(ctx, func() { r.promise.Cancel(ctx.Err()) })
-		futures.Then(f, func(Buffer) (struct{}, error) { stop(); return struct{}{}, nil })
+	if ctx.Done() != nil { // not Cancel for the context's end: then there is nothing left to unwatch
+		r.promise.OnCancel(func() { r.unwatch() })
+		r.unwatch = context.AfterFunc(ctx, func() { r.promise.Complete(Buffer{}, ctx.Err()) })
 	}
 	s.ref.Call(r)
 	return f
@@ -200,11 +208,14 @@ func (s *Stream) tick(left *actors.Effects) {
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
 // submitted so far has finished, and, unless the handle was adopted, the CUDA stream is destroyed. It
 // waits for the stream. Buffers that live stay valid and may be freed later; work that still uses them
-// must have finished by then. Requests that wait fail with ErrClosed. Idempotent.
+// must have finished by then. Requests that wait fail with ErrClosed. Idempotent: later calls wait for the
+// first and return nil.
 func (s *Stream) Close() error {
 	if !s.closing.CompareAndSwap(false, true) {
+		<-s.closed
 		return nil
 	}
+	defer close(s.closed)
 	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
 	syncErr := s.device.StreamSynchronize(s.handle)
 	var trimErr error
@@ -223,10 +234,13 @@ func (s *Stream) Close() error {
 
 // End makes every later free say ErrClosed and ends the actor: the memory is about to go.
 func (s *Stream) End() {
-	s.closing.Store(true)
+	if s.closing.CompareAndSwap(false, true) {
+		close(s.closed)
+	}
 	_, _ = s.order(context.Background(), &order{verb: orderEnd}) // an actor that has ended already is no worse
 	s.ref.Stop(ErrClosed)
 	<-s.ref.Done()
+	s.core.End() // for the buffers of one that was stopped before
 }
 
 // Stats reads the stream's books. It waits for the turn at hand and for nothing else.
@@ -258,11 +272,12 @@ func (s *Stream) LiveBuffers() []LiveBuffer {
 	return o.list
 }
 
-// Gone reports whether the stream was closed and its last buffer freed.
+// Gone reports whether the stream was closed and its last buffer freed. A stream that was quarantined is
+// never gone: its memory is still there.
 func (s *Stream) Gone() bool {
 	select {
 	case <-s.ref.Done():
-		return true
+		return s.synced.Load()
 	default:
 		return false
 	}

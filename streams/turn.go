@@ -1,11 +1,8 @@
 package streams
 
 import (
-	"fmt"
-
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
@@ -20,7 +17,11 @@ var (
 
 // Receive implements actors.Behavior.
 func (s *Stream) Receive(m actors.Message) {
-	switch m := m.(type) {
+	received, ok := m.(message)
+	if !ok {
+		return // nothing else is ever posted
+	}
+	switch m := received.(type) {
 	case *request:
 		s.serve(m)
 	case *granted:
@@ -28,12 +29,22 @@ func (s *Stream) Receive(m actors.Message) {
 	case *denied:
 		s.denied(m)
 	case *asked:
-		s.giveBack(s.core.Surrender(^uint32(0)), poolcore.Return{Answer: true})
+		s.surrender()
 	case *order:
 		s.obey(m)
 	case *woken:
 		s.giveUp()
 	}
+}
+
+// surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the
+// handle goes away: what the stream has then waits for the device to be synchronised.
+func (s *Stream) surrender() {
+	var runs []core.Run
+	if !s.draining || s.synced.Load() {
+		runs = s.core.Surrender(^uint32(0))
+	}
+	s.giveBack(runs, poolcore.Return{Answer: true})
 }
 
 // giveUp returns what came home to a closed stream. Before the device has finished the stream's work
@@ -61,6 +72,8 @@ func (s *Stream) serve(r *request) {
 		r.Fail(ErrClosed)
 		return
 	}
+	s.hand.request = r
+	s.reach(beforeSearch)
 	slot, pages := s.core.Alloc(max(r.bytes, 1), r.hint)
 	if slot != nil {
 		s.complete(r, slot)
@@ -73,11 +86,16 @@ func (s *Stream) serve(r *request) {
 	s.effects().refill(poolcore.Refill{
 		Client: s.id, Token: r.token, Pages: pages, LiveBytes: s.core.LiveBytes(), Bytes: r.bytes,
 	})
+	s.hand.request = nil
 }
 
 func (s *Stream) complete(r *request, slot *magazine.Slot) {
 	s.core.Served(r.token != 0)
-	if !r.promise.Complete(Buffer{slot, slot.Word(), r.bytes}, nil) {
+	s.hand.slot = slot
+	s.reach(beforeAnswer)
+	delivered := r.answer(Buffer{slot, slot.Word(), r.bytes}, nil)
+	s.hand = hand{}
+	if !delivered {
 		s.core.Undo(slot) // cancelled meanwhile
 		return
 	}
@@ -86,12 +104,16 @@ func (s *Stream) complete(r *request, slot *magazine.Slot) {
 
 // granted adds runs, and answers the request that they were for.
 func (s *Stream) granted(g *granted) {
-	for _, run := range g.runs {
+	for len(g.runs) > 0 {
+		run := g.runs[0]
+		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
 		s.core.Grant(core.Run(run))
 	}
 	s.giveUp()
 	if r := s.take(g.token); r != nil {
 		s.serve(r)
+	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
+		s.shed()
 	}
 }
 
@@ -101,13 +123,16 @@ func (s *Stream) denied(d *denied) {
 	if r == nil || !r.promise.Pending() {
 		return
 	}
+	s.hand.request = r
 	if !s.draining {
+		s.reach(beforeSearch)
 		if slot, _ := s.core.Alloc(max(r.bytes, 1), r.hint); slot != nil {
 			s.complete(r, slot)
 			return
 		}
 	}
 	r.Fail(d.err)
+	s.hand.request = nil
 }
 
 func (s *Stream) take(token uint64) *request {
@@ -162,11 +187,14 @@ func (s *Stream) giveBack(runs []core.Run, r poolcore.Return) {
 	if len(runs) == 0 && !r.Answer {
 		return
 	}
+	s.hand.runs = runs
+	s.reach(beforeReturn)
 	r.Runs = make([]poolcore.Run, len(runs))
 	for i, run := range runs {
 		r.Runs[i] = poolcore.Run(run)
 	}
 	s.returned(r)
+	s.hand.runs = nil
 }
 
 // returned numbers the fence of a Return. The fence is recorded when the effect is performed: after the
@@ -198,67 +226,4 @@ func (s *Stream) Detach() actors.Effects {
 	out := s.out
 	s.out = nil
 	return out
-}
-
-// Panicked implements actors.Behavior: the stream goes on if its books balance.
-func (s *Stream) Panicked(actors.Panic) error {
-	if err := s.core.Check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrQuarantined, err)
-	}
-	return nil
-}
-
-// Stopped implements actors.Behavior. Memory stays where it is.
-func (s *Stream) Stopped(cause error) {
-	for _, r := range s.waiting {
-		s.take(r.token).Fail(cause)
-	}
-	last := s.stats()
-	s.last.Store(&last)
-}
-
-// effects are what a turn of a stream left.
-type effects struct {
-	stream  *Stream
-	returns []poolcore.Return
-	refills []poolcore.Refill
-	end     bool
-}
-
-func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, r) }
-
-// Perform implements actors.Effects.
-func (e *effects) Perform() {
-	s := e.stream
-	for i := range e.returns {
-		r := &e.returns[i]
-		mark := s.record(r)
-		s.pool.Return(*r, mark)
-	}
-	for _, r := range e.refills {
-		s.pool.Refill(s, r)
-	}
-	if e.end {
-		s.ref.Stop(ErrClosed)
-	}
-	clear(e.returns)
-	*e = effects{stream: s, returns: e.returns[:0], refills: e.refills[:0]}
-	s.spare.Store(e)
-}
-
-// record takes the fence of a return. If the driver refuses, the stream's work is waited for instead; if it
-// refuses that too the pages stay tagged until a later fence of the stream has passed, which covers them.
-func (s *Stream) record(r *poolcore.Return) fence.Mark {
-	if r.Fence == 0 {
-		return fence.Mark{}
-	}
-	defer s.records.Add(-1)
-	mark, err := s.fences.Record(s.handle)
-	if err == nil {
-		return mark
-	}
-	if s.device.StreamSynchronize(s.handle) == nil {
-		r.Fence = 0
-	}
-	return fence.Mark{}
 }

@@ -32,7 +32,9 @@ func run(ctx context.Context, out io.Writer) (err error) {
 			err = closeErr
 		}
 	}()
-	fmt.Fprintf(out, "device: %s, driver %s\n", dev.Info().Name, dev.Info().Driver)
+	if _, err := fmt.Fprintf(out, "device: %s, driver %s\n", dev.Info().Name, dev.Info().Driver); err != nil {
+		return err
+	}
 
 	s, err := dev.NewStream()
 	if err != nil {
@@ -50,6 +52,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "buffers of %d and %d bytes\n", x.Bytes(), y.Bytes())
+	if _, err := fmt.Fprintf(out, "buffers of %d and %d bytes\n", x.Bytes(), y.Bytes()); err != nil {
+		return err
+	}
 	return y.Free()
 }

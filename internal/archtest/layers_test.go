@@ -39,6 +39,10 @@ func houseLayers() []layer {
 			"a stream serves requests one by one; plans and public names are made above it",
 		},
 		{
+			[]string{"internal/simulation"},
+			"the simulation plays the cores of streams and pool without their shells, and nobody builds on it",
+		},
+		{
 			[]string{"batch"},
 			"batch plans on streams; the public names are made above it",
 		},

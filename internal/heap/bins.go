@@ -14,6 +14,11 @@ const (
 	// scanLimit bounds the blocks looked at in one bin. Not smaller: the bin of the wanted length also
 	// holds shorter blocks, and passing over it opens a longer one. Not larger: a visit is a cache miss.
 	scanLimit = 8
+	// nextLimit is the same for the bin behind it, where every block fits. Not smaller: the bin may be
+	// far away, and one block would be the newest, not a short one. Not larger: they differ by 3 %.
+	nextLimit = 4
+	// VisitLimit is the most ranges that Fit looks at while a bin behind the wanted length's has one.
+	VisitLimit = scanLimit + nextLimit
 )
 
 // Link is the place of one free range in a Bins. Its owner keeps an array of them, index by index
@@ -25,16 +30,22 @@ type Link struct {
 
 // Bins finds ranges by length. Its zero value must be Reset before use.
 type Bins struct {
-	head    [binCount]int32
+	bins    [binCount]bin
 	words   [binWords]uint64
 	summary uint64 // bit w: words[w] is not zero
 	count   int
 }
 
+// bin is the ranges of similar length.
+type bin struct {
+	head  int32
+	bound uint32 // no range here is longer; 0 if there is none
+}
+
 // Reset empties the bins without touching the links.
 func (b *Bins) Reset() {
-	for i := range b.head {
-		b.head[i] = None
+	for i := range b.bins {
+		b.bins[i] = bin{head: None}
 	}
 	b.words = [binWords]uint64{}
 	b.summary = 0
@@ -55,16 +66,16 @@ func binOf(length uint32) int {
 
 // Insert adds range i with that length. Precondition: length > 0 and i is in no bin.
 func (b *Bins) Insert(links []Link, i int32, length uint32) {
-	bin := binOf(length)
-	head := b.head[bin]
-	links[i] = Link{prev: None, next: head, length: length}
-	if head != None {
-		links[head].prev = i
+	at := binOf(length)
+	bin := &b.bins[at]
+	links[i] = Link{prev: None, next: bin.head, length: length}
+	if bin.head != None {
+		links[bin.head].prev = i
 	} else {
-		b.words[bin>>6] |= 1 << (bin & 63)
-		b.summary |= 1 << (bin >> 6)
+		b.words[at>>6] |= 1 << (at & 63)
+		b.summary |= 1 << (at >> 6)
 	}
-	b.head[bin] = i
+	bin.head, bin.bound = i, max(bin.bound, length)
 	b.count++
 }
 
@@ -77,54 +88,78 @@ func (b *Bins) Remove(links []Link, i int32) {
 	if l.prev != None {
 		links[l.prev].next = l.next
 	} else {
-		bin := binOf(l.length)
-		b.head[bin] = l.next
+		at := binOf(l.length)
+		b.bins[at].head = l.next
 		if l.next == None {
-			b.words[bin>>6] &^= 1 << (bin & 63)
-			if b.words[bin>>6] == 0 {
-				b.summary &^= 1 << (bin >> 6)
+			b.bins[at].bound = 0
+			b.words[at>>6] &^= 1 << (at & 63)
+			if b.words[at>>6] == 0 {
+				b.summary &^= 1 << (at >> 6)
 			}
 		}
 	}
 	b.count--
 }
 
-// Fit finds a range of at least that length, the shortest of those it looks at, and says how many it
-// looked at. It returns None if there is none, and never misses one that is there.
+// Fit finds a range of at least that length, and says how many it looked at. It returns None if there
+// is none, and never misses one that is there.
+//
+//   - Of the wanted length's bin it looks at the newest scanLimit and takes the shortest that fits.
+//   - Else it takes the shortest of the newest nextLimit of the next bin that is not empty.
+//   - Only if there is no such bin it looks at the rest of its own and takes the first that fits. Where
+//     none does, the bin remembers that: it is passed over from then on, until a range comes that is
+//     long enough. So a search that is in vain is long once, and the next ones look at nothing.
 func (b *Bins) Fit(links []Link, length uint32) (i int32, visits int) {
-	bin := binOf(length)
-	best := None
-	for i = b.head[bin]; i != None && visits < scanLimit; i = links[i].next {
-		visits++
-		l := links[i].length
-		if l == length {
+	at := binOf(length)
+	own := &b.bins[at]
+	rest := None // what the own bin holds beyond the limit
+	if own.bound >= length {
+		if i, rest, visits = scan(links, own.head, length); i != None {
 			return i, visits
 		}
-		if l > length && (best == None || l < links[best].length) {
-			best = i
+		if rest == None {
+			own.bound = length - 1
 		}
 	}
-	if best != None {
-		return best, visits
-	}
-	rest := i // what the bin holds beyond the limit
-	if bin = b.nextBin(bin + 1); bin < 0 {
-		for i = rest; i != None; i = links[i].next {
-			visits++
-			if links[i].length >= length {
-				return i, visits
+	if at = b.nextBin(at + 1); at >= 0 {
+		i = b.bins[at].head
+		n := 0
+		for j := i; j != None && n < nextLimit; j = links[j].next {
+			n++
+			if links[j].length < links[i].length {
+				i = j
 			}
 		}
+		return i, visits + n
+	}
+	if rest == None {
 		return None, visits
 	}
-	best = b.head[bin]
-	for i, n := best, 0; i != None && n < scanLimit/2; i, n = links[i].next, n+1 {
+	for i = rest; i != None; i = links[i].next {
 		visits++
-		if links[i].length < links[best].length {
-			best = i
+		if links[i].length >= length {
+			return i, visits
 		}
 	}
-	return best, visits
+	own.bound = length - 1
+	return None, visits
+}
+
+// scan looks at up to scanLimit ranges of a bin, for the shortest that is long enough: at once if one is
+// exactly so long. rest is where it stopped.
+func scan(links []Link, head int32, length uint32) (best, rest int32, visits int) {
+	best = None
+	for rest = head; rest != None && visits < scanLimit; rest = links[rest].next {
+		visits++
+		l := links[rest].length
+		if l == length {
+			return rest, rest, visits
+		}
+		if l > length && (best == None || l < links[best].length) {
+			best = rest
+		}
+	}
+	return best, rest, visits
 }
 
 // nextBin is the first bin from that one on which is not empty, or -1.
@@ -144,10 +179,12 @@ func (b *Bins) nextBin(from int) int {
 }
 
 // Each visits the ranges of at least that length, in rising order of their bins, until visit says
-// false. visit may remove the range that it is given and insert others of less than that length.
+// false. visit may remove the range that it is given and insert others, also in a longer array of links
+// than it was called with: those of less than that length are not visited, longer ones may be inserted
+// only if it then says false.
 func (b *Bins) Each(links []Link, length uint32, visit func(i int32) bool) {
 	for bin := b.nextBin(binOf(length)); bin >= 0; bin = b.nextBin(bin + 1) {
-		for i := b.head[bin]; i != None; {
+		for i := b.bins[bin].head; i != None; {
 			next := links[i].next
 			if links[i].length >= length && !visit(i) {
 				return
@@ -164,7 +201,7 @@ func (b *Bins) Largest(links []Link) uint32 {
 	}
 	w := bits.Len64(b.summary) - 1
 	var longest uint32
-	for i := b.head[w<<6+bits.Len64(b.words[w])-1]; i != None; i = links[i].next {
+	for i := b.bins[w<<6+bits.Len64(b.words[w])-1].head; i != None; i = links[i].next {
 		longest = max(longest, links[i].length)
 	}
 	return longest

@@ -68,8 +68,9 @@ func (h *Heap) Offset(block int32) uint32 { return h.nodes[block].offset }
 // Units is the length of a block.
 func (h *Heap) Units(block int32) uint32 { return h.nodes[block].units }
 
-// Take finds a free block of at least that many units, cuts it to that length (the low end is taken)
-// and marks it used. It returns None if no free block is long enough. Precondition: units > 0.
+// Take finds a free block of at least that many units as Bins.Fit does, cuts it to that length (the low
+// end is taken) and marks it used. It returns None if no free block is long enough. Precondition:
+// units > 0.
 func (h *Heap) Take(units uint32) int32 {
 	i, visits := h.bins.Fit(h.links, units)
 	h.visits += uint64(visits)
@@ -158,23 +159,43 @@ func (h *Heap) Grant(firstPage, pages uint32) uint32 {
 }
 
 // TakePages takes up to limit whole pages out of the free blocks, those of the shortest blocks that
-// hold a whole page first, and calls visit for each sequence of pages. It returns how many there were.
-func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32)) uint32 {
+// hold a whole page first, and calls visit for the pages of each block until it says false. It returns
+// how many pages there were.
+func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32) bool) uint32 {
+	if limit == 0 {
+		return 0
+	}
 	var taken uint32
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
-		n := h.nodes[i]
-		first := (n.offset + h.pageUnits - 1) / h.pageUnits
-		end := (n.offset + n.units) / h.pageUnits
+		first, end := h.wholePages(i)
 		if first >= end {
 			return true
 		}
 		end = first + min(end-first, limit-taken)
 		h.cut(i, first, end)
 		taken += end - first
-		visit(first, end-first)
-		return taken < limit
+		return visit(first, end-first) && taken < limit
 	})
 	return taken
+}
+
+// PageRanges is the number of free blocks that hold a whole page, counted no further than limit, which
+// is positive.
+func (h *Heap) PageRanges(limit int) int {
+	count := 0
+	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
+		if first, end := h.wholePages(i); first < end {
+			count++
+		}
+		return count < limit
+	})
+	return count
+}
+
+// wholePages are the pages [first, end) that lie in a block, if first < end.
+func (h *Heap) wholePages(block int32) (first, end uint32) {
+	n := &h.nodes[block]
+	return (n.offset + h.pageUnits - 1) / h.pageUnits, (n.offset + n.units) / h.pageUnits
 }
 
 // cut removes the pages [first, end) from free block i; what is left of it on either side stays.
@@ -288,12 +309,44 @@ func (h *Heap) Check() error {
 			return fmt.Errorf("heap: the run at page %d ends at unit %d, at no edge", page, at)
 		}
 	}
+	if err := h.checkBins(); err != nil {
+		return err
+	}
 	if len(h.starts) != len(h.ends) {
 		return fmt.Errorf("heap: %d starts and %d ends of runs", len(h.starts), len(h.ends))
 	}
 	if free != h.freeUnits || held != h.heldUnits || ranges != h.bins.Count() {
 		return fmt.Errorf("heap: counted %d free of %d units in %d ranges, the books say %d of %d in %d",
 			free, held, ranges, h.freeUnits, h.heldUnits, h.bins.Count())
+	}
+	return nil
+}
+
+// checkBins holds the bins against the nodes: what they hold is free, once, and in its bin.
+func (h *Heap) checkBins() error {
+	count := 0
+	for at, bin := range h.bins.bins {
+		if got := h.bins.words[at>>6]>>(at&63)&1 != 0; got != (bin.head != None) {
+			return fmt.Errorf("heap: bin %d starts at %d, its bit says %t", at, bin.head, got)
+		}
+		before := None
+		for i := bin.head; i != None; before, i = i, h.links[i].next {
+			l := h.links[i]
+			if count++; count > h.bins.Count() {
+				return fmt.Errorf("heap: the bins hold more than the %d free blocks, or one twice", h.bins.Count())
+			}
+			if h.nodes[i].state != Free || l.prev != before || binOf(l.length) != at || l.length > bin.bound {
+				return fmt.Errorf("heap: bin %d, with nothing beyond %d, has block %d of %d units behind %d", at, bin.bound, i, l.length, l.prev)
+			}
+		}
+	}
+	if count != h.bins.Count() {
+		return fmt.Errorf("heap: the bins hold %d blocks, they counted %d", count, h.bins.Count())
+	}
+	for w, m := range h.bins.words {
+		if (h.bins.summary>>w&1 != 0) != (m != 0) {
+			return fmt.Errorf("heap: word %d of the bitmap is %x, the summary says otherwise", w, m)
+		}
 	}
 	return nil
 }

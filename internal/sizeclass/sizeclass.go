@@ -20,6 +20,8 @@ const (
 	MaxBytes = MaxUnits << UnitShift
 	// MaxUnits is MaxBytes in units.
 	MaxUnits = 128
+	// MostBlocks bounds the blocks of a span: a magazine has no more slots.
+	MostBlocks = 62
 	// Count is the number of classes.
 	Count = 8 + 4*8
 )
@@ -64,14 +66,13 @@ func Of(units uint64) int { return int(classOf[units]) }
 // BlockUnits is the length of the blocks of a class.
 func BlockUnits(class int) uint32 { return unitsOf[class] }
 
-// SpanUnits is the length of the span that a class is carved from: 64 KiB, and four blocks where that
-// would hold fewer. Not smaller: a span costs a search. Not larger: a span is given back whole, and
-// spans of 16 to 256 KiB were measured to make no difference to the footprint.
+// SpanUnits is the length of the span that a class is carved from: 64 KiB, at least four blocks and at
+// most MostBlocks. Not smaller: a span costs a search. Not larger: a span is given back whole, and spans
+// of 16 to 256 KiB were measured to make no difference to the footprint.
 func SpanUnits(class int) uint32 {
-	return max(MaxUnits, 4*BlockUnits(class))
+	block := BlockUnits(class)
+	return min(max(MaxUnits, 4*block), MostBlocks*block)
 }
 
-// SpanBlocks is the number of blocks in a span, at most most.
-func SpanBlocks(class int, most uint32) uint32 {
-	return min(most, SpanUnits(class)/BlockUnits(class))
-}
+// SpanBlocks is the number of blocks in a span.
+func SpanBlocks(class int) uint32 { return SpanUnits(class) / BlockUnits(class) }

@@ -30,7 +30,7 @@ func TestUnits(t *testing.T) {
 
 func TestSpansHoldWholeBlocks(t *testing.T) {
 	for c := range Count {
-		n := SpanBlocks(c, 62)
+		n := SpanBlocks(c)
 		assert.GreaterOrEqual(t, n, uint32(4), "class %d", c)
 		assert.LessOrEqual(t, n, uint32(62), "class %d", c)
 		assert.LessOrEqual(t, n*BlockUnits(c), SpanUnits(c), "class %d", c)

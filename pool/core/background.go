@@ -1,20 +1,16 @@
 package core
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // climbWarm goes on with a warm-up: it holds the runs that it has got until all are there, so that no
 // run is counted twice, and then frees them all. It never takes from others and never breaks the limit.
 func (c *Core) climbWarm(r *request) bool {
-	for len(r.warm) > 0 && r.err == nil {
-		n := r.warm[0]
+	for len(r.got) < len(r.warm) && r.err == nil {
+		n := r.warm[len(r.got)]
 		if first, ok := c.pages.fit(0, n); ok {
 			run := Run{first, n}
 			c.pages.takeFree(first, run, lent, warmClient)
 			r.got = append(r.got, run)
-			r.warm = r.warm[1:]
 			continue
 		}
 		w, ok := c.window(0, n)
@@ -25,11 +21,31 @@ func (c *Core) climbWarm(r *request) bool {
 		c.grow(r, w)
 		return false
 	}
+	c.letGo(r)
+	c.end(r, r.err)
+	return true
+}
+
+// letGo frees what a warm-up holds. It has to look for all of it again.
+func (c *Core) letGo(r *request) {
 	for _, run := range r.got {
 		c.pages.addFree(run, 0, 0)
 	}
-	c.end(r, r.err)
-	return true
+	r.got = r.got[:0]
+}
+
+// yield lets warm-ups that hold memory start over when a refill waits: what they hold is nobody's, and a
+// refill is never denied or kept waiting for it. It reports whether there was any.
+func (c *Core) yield() bool {
+	if len(c.queue) == 0 || c.closing || c.head().kind != refill {
+		return false
+	}
+	held := false
+	for _, r := range c.queue {
+		held = held || len(r.got) > 0
+		c.letGo(r)
+	}
+	return held
 }
 
 // climbTrim goes on with a trim: clients return what they do not use, fences are polled, clean handles
@@ -43,7 +59,7 @@ func (c *Core) climbTrim(r *request) bool {
 		}
 	case rungPoll:
 		r.rung = rungRecycle
-		c.poll()
+		c.poll(r)
 	case rungRecycle:
 		r.rung = rungDeny
 		if r.err == nil && c.release(r, c.reservedBytes-r.keep) {
@@ -56,8 +72,12 @@ func (c *Core) climbTrim(r *request) bool {
 	return false
 }
 
-// bound gives back what is free beyond the budget of the pool, in bytes and in runs.
+// bound gives back what is free beyond the budget of the pool, in bytes and in runs. After a failure it
+// rests until the next Tick, so that a driver that refuses is not asked without end.
 func (c *Core) bound() {
+	if c.boundFailed {
+		return
+	}
 	if over := c.FreeBytes() - c.settings.CacheBytes; c.settings.CacheBytes > 0 && over > 0 {
 		if c.release(nil, over) {
 			return
@@ -70,33 +90,24 @@ func (c *Core) bound() {
 
 // close denies what waits and gives all memory back in one job, behind the job in flight.
 func (c *Core) close(m Close) {
-	if c.closing {
+	if c.closed || c.closing && !c.abandoned {
 		c.fx.Ends = append(c.fx.Ends, End{Token: m.Token, Err: ErrClosed})
 		return
 	}
-	c.closing, c.closeToken = true, m.Token
-	for _, r := range c.queue {
-		if c.job == nil || c.job.request != r {
-			c.deny(r, ErrClosed)
-		}
-	}
-	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool { return c.job == nil || c.job.request != r })
+	c.closing, c.abandoned, c.closeToken = true, false, m.Token
+	c.denyAll(ErrClosed)
 	c.finishClose()
 }
 
 // finishClose starts the last job once nothing is in flight, and ends the close after it.
 func (c *Core) finishClose() {
-	if !c.closing || c.closed || c.job != nil {
+	if !c.closing || c.closed || c.abandoned || c.job != nil {
 		return
 	}
-	for _, r := range c.queue { // its job has just ended without serving it
-		c.deny(r, ErrClosed)
-	}
-	c.queue = nil
 	j := &Job{purpose: forClose}
 	for id := range c.pages.handles {
 		h := &c.pages.handles[id]
-		if !h.live || h.mapd && c.lostAt(h.run) {
+		if !h.live {
 			continue
 		}
 		if h.mapd {
@@ -131,9 +142,4 @@ func (c *Core) finishClose() {
 		err = fmt.Errorf("pool: the driver did not take back %d bytes", c.reservedBytes)
 	}
 	c.fx.Ends = append(c.fx.Ends, End{Token: c.closeToken, Err: err})
-}
-
-// lostAt reports whether the pages belong to a handle that the driver would not take back.
-func (c *Core) lostAt(r Run) bool {
-	return c.pages.table[r.First].state == busy && c.job == nil
 }

@@ -27,7 +27,7 @@ func (c *Core) Check() error {
 				held[t.client]++
 			}
 		case busy:
-			if c.job == nil && c.lostBytes == 0 {
+			if c.job == nil && (!mapped || !c.pages.handles[t.handle].lost) {
 				return fmt.Errorf("pool: page %d is busy without a job", i)
 			}
 		}
@@ -52,21 +52,25 @@ func (c *Core) Check() error {
 }
 
 func (c *Core) checkHandles() error {
-	var reserved int64
+	var reserved, lost int64
 	for id := range c.pages.handles {
 		h := &c.pages.handles[id]
 		if !h.live {
 			continue
 		}
 		reserved += c.bytes(h.run.Pages)
+		if h.lost {
+			lost += c.bytes(h.run.Pages)
+		}
 		for at := h.run.First; h.mapd && at < h.run.First+h.run.Pages; at++ {
 			if c.pages.table[at].handle != int32(id) {
 				return fmt.Errorf("pool: handle %d is mapped at page %d, the page says %d", id, at, c.pages.table[at].handle)
 			}
 		}
 	}
-	if c.job == nil && reserved != c.reservedBytes {
-		return fmt.Errorf("pool: handles of %d bytes exist, the books say %d", reserved, c.reservedBytes)
+	if reserved != c.reservedBytes || lost != c.lostBytes {
+		return fmt.Errorf("pool: handles of %d bytes exist, %d of them lost, the books say %d and %d",
+			reserved, lost, c.reservedBytes, c.lostBytes)
 	}
 	if c.reservedBytes > c.settings.LimitBytes && c.settings.LimitBytes > 0 && c.reservedBytes > c.grandfatherBytes {
 		return fmt.Errorf("pool: %d bytes reserved over the limit of %d", c.reservedBytes, c.settings.LimitBytes)

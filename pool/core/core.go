@@ -15,15 +15,20 @@ type request struct {
 	token  uint64
 	pages  uint32
 	bytes  int64
-	warm   []uint32 // lengths still to be had
-	got    []Run    // held for the warm-up until all are there
+	warm   []uint32 // lengths wanted
+	got    []Run    // held for the warm-up until all are there: the first of warm
 	keep   int64
 	freed  int64 // or mapped ahead
 	rung   rung
 	awaits []Client // whose answers to an Ask are still to come
 	raised bool     // the live peak
-	capped bool     // the driver refused to make more: only what is mapped can serve
+	capped bool     // the driver refused to make more than capBytes
+	waited bool     // for fences, when the core's progress was heard
+	done   bool     // answered: a job that is still in flight for it is for nobody
+	heard  uint64
 	err    error
+
+	capBytes int64
 }
 
 // warmClient owns what an unfinished warm-up has got together.
@@ -79,9 +84,12 @@ type Core struct {
 	steadyBytes                      int64 // added to the soft budget by recycling
 	grandfatherBytes                 int64 // reserved when the limit was lowered below it
 	closeTried                       bool
-	homeless                         bool // pages were asked for that may go home again
+	homeless                         bool   // pages were asked for that may go home again
+	progress                         uint64 // rises when waiting for a fence was, or may now be, of use
+	boundFailed                      bool   // giving back what is over the budget failed: not before a Tick again
 	closing                          bool
 	closed                           bool
+	abandoned                        bool // closing, but nobody may start anything before a Close
 	closeToken                       uint64
 	fx                               Effects
 
@@ -110,15 +118,17 @@ func (c *Core) Step(m Message) *Effects {
 	case Return:
 		c.takeBack(m)
 	case Warm:
-		c.enqueue(&request{kind: warm, token: m.Token, warm: m.Runs, rung: rungSearch})
+		runs := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
+		c.enqueue(&request{kind: warm, token: m.Token, warm: runs, rung: rungSearch})
 	case Trim:
 		c.enqueue(&request{kind: trim, token: m.Token, keep: m.KeepBytes, rung: rungAskAll})
 	case JobDone:
 		c.jobDone(m)
 	case Tick:
+		c.boundFailed = false
 		c.advance()
 		if c.job == nil && !c.closing {
-			c.poll()
+			c.poll(nil)
 		}
 	case Close:
 		c.close(m)
@@ -126,24 +136,46 @@ func (c *Core) Step(m Message) *Effects {
 	return &c.fx
 }
 
-// SetSettings replaces the settings. They hold from the next step on.
+// SetSettings replaces the settings. They hold from the next step on; the job in flight still ends as it
+// was planned.
 func (c *Core) SetSettings(s Settings) {
 	c.settings = s
 	c.grandfatherBytes = c.reservedBytes
+	if c.job == nil {
+		return
+	}
+	for i := range c.job.Ops {
+		if op := &c.job.Ops[i]; op.Verb == Create {
+			c.grandfatherBytes += c.bytes(op.Run.Pages)
+		}
+	}
 }
 
-// Abandon denies everything that waits, for a pool whose actor has ended.
+// Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
+// the job in flight and a Close do anything.
 func (c *Core) Abandon(cause error) *Effects {
 	c.fx.reset()
-	for _, r := range c.queue {
-		c.deny(r, cause)
-	}
-	c.queue, c.closing = nil, true
+	c.denyAll(cause)
 	if c.closeToken != 0 && !c.closed {
 		c.fx.Ends = append(c.fx.Ends, End{Token: c.closeToken, Err: cause})
 	}
+	c.closing, c.abandoned, c.closeToken = true, true, 0
 	return &c.fx
 }
+
+// denyAll answers everything that waits.
+func (c *Core) denyAll(err error) {
+	for _, r := range c.queue {
+		c.deny(r, err)
+	}
+	c.queue = nil
+}
+
+// Closed reports whether a Close has ended.
+func (c *Core) Closed() bool { return c.closed }
+
+// InFlight is the job whose JobDone is still to come, or nil.
+func (c *Core) InFlight() *Job { return c.job }
 
 // Settings are those in force.
 func (c *Core) Settings() Settings { return c.settings }
@@ -155,34 +187,62 @@ func (c *Core) join(id Client) {
 }
 
 func (c *Core) leave(id Client) {
-	if cl := c.clients[id]; cl != nil {
-		cl.gone = true
-		cl.liveBytes = 0
-		c.forget(cl)
+	cl := c.clients[id]
+	if cl == nil {
+		return
+	}
+	cl.gone, cl.liveBytes = true, 0
+	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
+		if r.kind != refill || r.client != id {
+			return false
+		}
+		c.deny(r, ErrClosed)
+		return true
+	})
+	c.forget(cl)
+	c.advance()
+}
+
+// forget drops a client that is gone and holds nothing: whoever waits for its answer waits for nothing.
+func (c *Core) forget(cl *client) {
+	if !cl.gone || cl.heldPages > 0 {
+		return
+	}
+	delete(c.clients, cl.id)
+	if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
+		c.ids = slices.Delete(c.ids, at, at+1)
+	}
+	c.answered(cl.id)
+	c.dropDomain(cl.id)
+	c.fx.Gone = append(c.fx.Gone, cl.id)
+}
+
+// answered says that nobody needs to wait for that client's answer to an Ask any more.
+func (c *Core) answered(id Client) {
+	for _, r := range c.queue {
+		r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
 	}
 }
 
-// forget drops a client that is gone and holds nothing.
-func (c *Core) forget(cl *client) {
-	if cl.gone && cl.heldPages == 0 {
-		delete(c.clients, cl.id)
-		if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
-			c.ids = slices.Delete(c.ids, at, at+1)
-		}
-		if d := c.pages.tagged[cl.id]; d != nil && d.bins.Count() == 0 {
-			delete(c.pages.tagged, cl.id)
-		}
+// dropDomain forgets the index of a client's tagged runs, if the client is no more and has none.
+func (c *Core) dropDomain(id Client) {
+	if d := c.pages.tagged[id]; d != nil && d.bins.Count() == 0 && c.clients[id] == nil {
+		delete(c.pages.tagged, id)
 	}
 }
 
 func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
-	r := &request{kind: refill, client: m.Client, token: m.Token, pages: m.Pages, bytes: m.Bytes}
-	if c.closing || cl == nil {
+	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), bytes: m.Bytes}
+	if c.closing || cl == nil || cl.gone {
 		c.deny(r, ErrClosed)
 		return
 	}
 	cl.liveBytes = m.LiveBytes
+	if r.pages > c.maxPages { // no use in asking anybody
+		c.deny(r, nil)
+		return
+	}
 	c.enqueue(r)
 }
 
@@ -204,6 +264,7 @@ func (c *Core) takeBack(m Return) {
 		cl.heldPages -= uint64(r.Pages)
 		c.pages.addFree(r, c.tagOf(m), m.Fence)
 		c.pages.setHome(r, m.Client)
+		c.progress++
 	}
 	if cl == nil {
 		return
@@ -213,9 +274,7 @@ func (c *Core) takeBack(m Return) {
 	}
 	if m.Answer && cl.asked {
 		cl.asked = false
-		for _, r := range c.queue {
-			r.awaits = slices.DeleteFunc(r.awaits, func(id Client) bool { return id == m.Client })
-		}
+		c.answered(m.Client)
 	}
 	c.forget(cl)
 	c.advance()
@@ -230,7 +289,7 @@ func (c *Core) tagOf(m Return) Client {
 }
 
 func (c *Core) lentTo(r Run, id Client) bool {
-	if r.Pages == 0 || r.First+r.Pages > c.pages.top() {
+	if top := c.pages.top(); r.Pages == 0 || r.Pages > top || r.First > top-r.Pages {
 		return false
 	}
 	for i := r.First; i < r.First+r.Pages; i++ {
@@ -245,6 +304,9 @@ func (c *Core) lentTo(r Run, id Client) bool {
 // ask, grow or recycle, so that two requests never take from each other.
 func (c *Core) advance() {
 	c.serveFree()
+	if c.yield() {
+		c.serveFree()
+	}
 	for len(c.queue) > 0 && c.job == nil && !c.closing {
 		r := c.head()
 		if len(r.awaits) > 0 {
@@ -288,8 +350,13 @@ func (c *Core) grantFree(r *request) bool {
 	}
 	run := Run{first, max(r.pages, c.pages.table[first].run/lendShare)}
 	c.lend(first, run, r.client)
-	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, run})
+	c.grant(r, run)
 	return true
+}
+
+func (c *Core) grant(r *request, run Run) {
+	r.done = true
+	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, run})
 }
 
 // lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works
@@ -320,15 +387,12 @@ func (c *Core) climb(r *request) bool {
 		r.rung = rungGrow
 		r.raised = c.notePeak()
 		if w, ok := c.window(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
-			c.ask(r, func(cl *client) bool { return cl.id != r.client && c.cachedBytes(cl) > 0 })
+			c.ask(r, func(cl *client) bool { return cl.id != r.client && cl.heldPages > 0 })
 		}
 	case rungGrow:
 		r.rung = rungPoll
 		if c.assemble(r) {
 			return true
-		}
-		if r.capped {
-			break
 		}
 		n := max(r.pages, c.share(c.settings.Policy.Step))
 		if !r.raised {
@@ -339,13 +403,16 @@ func (c *Core) climb(r *request) bool {
 		}
 	case rungPoll:
 		r.rung = rungRecycle
-		c.poll()
+		c.poll(r)
 	case rungRecycle:
 		r.rung = rungWait
+		if c.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
+			return true
+		}
 		c.recycleFor(r)
 	case rungWait:
 		r.rung = rungDeny
-		if c.wait() {
+		if c.wait(r) {
 			r.rung = rungRecycle
 		}
 	case rungDeny:
@@ -371,7 +438,7 @@ func (c *Core) assemble(r *request) bool {
 func (c *Core) grantWindow(r *request, w Run) {
 	c.pages.setState(w, lent, r.client)
 	c.clients[r.client].heldPages += uint64(w.Pages)
-	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, w})
+	c.grant(r, w)
 }
 
 // growWithin maps a window of n pages if the soft budget allows it.
@@ -404,10 +471,6 @@ func (c *Core) ask(r *request, want func(*client) bool) {
 	}
 }
 
-func (c *Core) cachedBytes(cl *client) int64 {
-	return int64(cl.heldPages)*c.pageBytes - cl.liveBytes
-}
-
 func (c *Core) bytes(pages uint32) int64 { return int64(pages) * c.pageBytes }
 
 // notePeak raises the live peak to what the clients last reported, and reports whether it did. A rise
@@ -432,6 +495,7 @@ func (c *Core) softBudget() int64 {
 }
 
 func (c *Core) deny(r *request, err error) {
+	r.done = true
 	if r.kind != refill {
 		c.end(r, err)
 		return
@@ -440,5 +504,6 @@ func (c *Core) deny(r *request, err error) {
 }
 
 func (c *Core) end(r *request, err error) {
+	r.done = true
 	c.fx.Ends = append(c.fx.Ends, End{Token: r.token, Bytes: r.freed, Err: err})
 }

@@ -1,16 +1,11 @@
 package core
 
-// giveHome lends back what clients returned when they were asked and nobody took, once no request is
-// left that it was asked for: the search of a stream is a best fit only over what it holds, and memory
+// giveHome lends back what clients returned when they were asked and nobody took. It is called when no
+// request is left that it was asked for: the search of a stream is a best fit only over what it holds, and memory
 // that stays behind in the pool would be found by a second search, worse fitting and later.
 func (c *Core) giveHome() {
 	if !c.homeless {
 		return
-	}
-	for _, r := range c.queue {
-		if r.kind == refill || r.kind == trim {
-			return
-		}
 	}
 	c.homeless = false
 	top := c.pages.top()

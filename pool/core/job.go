@@ -25,19 +25,22 @@ func (c *Core) start(j *Job) {
 }
 
 // poll asks how far the fences of all tagged runs have passed.
-func (c *Core) poll() {
+func (c *Core) poll(r *request) {
 	if ids := c.taggedClients(); len(ids) > 0 {
-		c.start(&Job{Poll: ids, purpose: forQuery})
+		c.start(&Job{Poll: ids, purpose: forQuery, request: r})
 	}
 }
 
-// wait waits for the fences of all tagged runs. It reports whether there are any.
-func (c *Core) wait() bool {
+// wait waits for the fences of all tagged runs. It reports whether that may be of use: not if there are
+// none, nor if nothing has come of the last wait, as with runs whose fence could not be recorded.
+func (c *Core) wait(r *request) bool {
 	ids := c.taggedClients()
-	if len(ids) > 0 {
-		c.start(&Job{Wait: ids, purpose: forQuery})
+	if len(ids) == 0 || r.waited && r.heard == c.progress {
+		return false
 	}
-	return len(ids) > 0
+	r.waited, r.heard = true, c.progress
+	c.start(&Job{Wait: ids, purpose: forQuery, request: r})
+	return true
 }
 
 func (c *Core) taggedClients() []Client {
@@ -69,7 +72,9 @@ func (c *Core) passed(p Passed) {
 		r := Run{first, c.pages.table[first].run}
 		c.pages.removeRun(first)
 		c.pages.addFree(r, 0, 0)
+		c.progress++
 	}
+	c.dropDomain(p.Client)
 }
 
 // grow maps the missing pages of a window with new handles.
@@ -85,7 +90,7 @@ func (c *Core) recycleFor(r *request) {
 	}
 	limit := c.settings.LimitBytes
 	if r.capped {
-		limit = c.reservedBytes
+		limit = min(limit, r.capBytes)
 	}
 	short := c.reservedBytes + c.bytes(w.missing) - min(limit, c.softBudget())
 	var ids []int32
@@ -262,19 +267,30 @@ func (c *Core) jobDone(m JobDone) {
 	for _, op := range j.Ops[:m.Done] {
 		c.book(op)
 	}
-	if j.request != nil && j.purpose == forRelease {
-		j.request.freed += before - c.reservedBytes
-	}
+	c.count(j, c.reservedBytes-before, m.Err)
 	switch {
 	case m.Err == nil:
 		c.succeeded(j)
-	case len(j.Ops) == 0: // a query failed: nothing changed
-		c.failHead(m.Err)
+	case j.purpose == forQuery: // nothing changed
+		if r := j.request; r != nil {
+			r.err, r.rung = m.Err, rungDeny
+		}
 	default:
 		c.failed(j, m.Done, m.Err)
 	}
 	c.advance()
 	c.finishClose()
+}
+
+// count adds what a job did to the reserved bytes to the report of its Warm or Trim.
+func (c *Core) count(j *Job, grownBytes int64, err error) {
+	switch r := j.request; {
+	case r == nil:
+	case r.kind == trim:
+		r.freed -= grownBytes
+	case r.kind == warm && err == nil:
+		r.freed += grownBytes
+	}
 }
 
 // book enters one driver call that succeeded.
@@ -302,12 +318,17 @@ func (c *Core) book(op Op) {
 		}
 	case Access:
 	case Release:
-		c.reservedBytes -= c.bytes(c.pages.handles[op.Index].run.Pages)
+		bytes := c.bytes(c.pages.handles[op.Index].run.Pages)
+		c.reservedBytes -= bytes
+		if c.pages.handles[op.Index].lost {
+			c.lostBytes -= bytes
+		}
 		c.dropHandle(op.Index)
 	}
 }
 
-// succeeded hands the result of a job on.
+// succeeded hands the result of a job on. A window whose request was answered meanwhile, or was a
+// warm-up's, is free for whoever needs it; the warm-up then finds it.
 func (c *Core) succeeded(j *Job) {
 	for _, op := range j.Ops {
 		if op.Verb == Map {
@@ -318,11 +339,8 @@ func (c *Core) succeeded(j *Job) {
 		return
 	}
 	r := j.request
-	if r.kind == warm {
-		c.pages.setState(j.window, lent, warmClient)
-		r.got = append(r.got, j.window)
-		r.freed += c.bytes(j.window.Pages)
-		r.warm = r.warm[1:]
+	if r.done || r.kind == warm {
+		c.pages.addFree(j.window, j.tag, j.fence)
 		return
 	}
 	c.grantWindow(r, j.window)
@@ -351,16 +369,22 @@ func (c *Core) failed(j *Job, done int, err error) {
 	case forQuery, forWindow, forRelease:
 		undo = c.undoOps(j)
 	}
-	if j.purpose == forWindow {
+	switch {
+	case j.purpose == forWindow:
 		c.freeWindow(j)
 		c.failRequest(j.request, err)
-	} else if j.request != nil && j.purpose == forRelease {
+	case j.purpose == forRelease && j.request != nil:
 		j.request.err = err
+	case j.purpose == forRelease:
+		c.boundFailed = true
 	}
 	if len(undo) > 0 {
 		next := &Job{purpose: forRollback, Ops: undo}
-		if j.purpose == forClose {
+		switch {
+		case j.purpose == forClose:
 			next.purpose = forClose
+		case j.request != nil && j.request.kind == trim: // what goes back is counted
+			next.request = j.request
 		}
 		c.start(next)
 	}
@@ -392,21 +416,26 @@ func (c *Core) undoOps(j *Job) []Op {
 // pages stay busy for ever if it is mapped.
 func (c *Core) skipLost(ops []Op) []Op {
 	var rest []Op
-	lost := map[int32]bool{}
-	for i, op := range ops {
-		if i > 0 && (op.Verb != Release || !lost[op.Index]) {
-			rest = append(rest, op)
-			continue
+	given := map[int32]bool{} // up
+	giveUp := func(id int32) {
+		given[id] = true
+		if h := &c.pages.handles[id]; !h.lost {
+			h.lost = true
+			c.lostBytes += c.bytes(h.run.Pages)
 		}
-		if op.Verb == Unmap {
-			for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
-				if id := c.pages.table[at].handle; !lost[id] {
-					lost[id] = true
-					c.lostBytes += c.bytes(c.pages.handles[id].run.Pages)
-				}
+	}
+	for i, op := range ops {
+		switch {
+		case i > 0:
+			if op.Verb != Release || !given[op.Index] {
+				rest = append(rest, op)
 			}
-		} else if op.Verb == Release && !lost[op.Index] {
-			c.lostBytes += c.bytes(c.pages.handles[op.Index].run.Pages)
+		case op.Verb == Unmap: // its Index says nothing: the pages know their handles
+			for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
+				giveUp(c.pages.table[at].handle)
+			}
+		case op.Verb == Release:
+			giveUp(op.Index)
 		}
 	}
 	return rest
@@ -435,23 +464,13 @@ func (c *Core) freeWindow(j *Job) {
 }
 
 // failRequest decides how a request goes on after its job failed: without new memory if the driver has
-// none, otherwise not at all.
+// none, otherwise not at all. What the driver had given when it refused is what it can give.
 func (c *Core) failRequest(r *request, err error) {
 	r.err = err
 	if errors.Is(err, cudadrv.OutOfMemory) && !r.capped {
-		r.capped = true
+		r.capped, r.capBytes = true, c.reservedBytes
 		r.rung = rungPoll
 		return
 	}
 	r.rung = rungDeny
-}
-
-// failHead fails the request that asked for a query.
-func (c *Core) failHead(err error) {
-	for _, r := range c.queue {
-		if r.kind == refill || r.kind == trim {
-			r.err, r.rung = err, rungDeny
-			return
-		}
-	}
 }

@@ -20,7 +20,8 @@ type Message interface{ isMessage() }
 // Join makes a client known.
 type Join struct{ Client Client }
 
-// Leave says that a client will ask for nothing any more. It may still return what it holds.
+// Leave says that a client will ask for nothing any more: its Refills that wait are denied. It may still
+// return what it holds.
 type Leave struct{ Client Client }
 
 // Refill asks for a run of at least Pages. Token comes back in the Grant or the Denial: exactly one.
@@ -92,18 +93,20 @@ type Effects struct {
 	Asks    []Client
 	Job     *Job // at most one is in flight
 	Ends    []End
+	Gone    []Client // left, hold nothing and have no answer to expect: nothing will name them again
 }
 
 // reset empties the effects and keeps the slices.
 func (e *Effects) reset() {
 	clear(e.Denials) // they hold pointers
 	clear(e.Ends)
-	*e = Effects{Grants: e.Grants[:0], Denials: e.Denials[:0], Asks: e.Asks[:0], Ends: e.Ends[:0]}
+	*e = Effects{Grants: e.Grants[:0], Denials: e.Denials[:0], Asks: e.Asks[:0], Ends: e.Ends[:0], Gone: e.Gone[:0]}
 }
 
 // Empty reports whether there is nothing to perform.
 func (e *Effects) Empty() bool {
-	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && e.Job == nil && len(e.Ends) == 0
+	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && e.Job == nil &&
+		len(e.Ends) == 0 && len(e.Gone) == 0
 }
 
 // Grant lends a run to a client: the answer to a Refill, or, with token 0, pages that the client had
@@ -175,7 +178,7 @@ type Job struct {
 	Ops  []Op
 
 	purpose purpose
-	request *request // whom the window is for; nil for release and close
+	request *request // whom the job is for; nil if for the pool itself
 	window  Run
 	tag     Client // of the free pages that the window took
 	fence   Fence

@@ -31,6 +31,7 @@ type handle struct {
 	live  bool
 	mapd  bool
 	fresh bool // created or moved by the job in flight
+	lost  bool // the driver would not take it back; Close tries again
 }
 
 // domain is the index of the free runs with one tag; that of client 0 is the clean ones.

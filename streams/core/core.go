@@ -14,13 +14,6 @@ type Config struct {
 	Budget    Budget
 }
 
-// Budget bounds what a stream keeps. Zero means no bound of its own: what is kept is asked back by the
-// pool when somebody needs it.
-type Budget struct {
-	CacheBytes  int64 // in free ranges and magazines
-	CacheRanges int   // free ranges
-}
-
 // Run is a sequence of pages of the arena.
 type Run struct {
 	First, Pages uint32
@@ -36,14 +29,15 @@ type Core struct {
 
 	track     [magazine.LargeBuckets]track
 	recent    lru
-	keptUnits uint64 // of the slots that keep large blocks
-	spanUnits uint64
+	keptUnits uint64 // of the slots that keep large blocks, in use and free
+	spanUnits uint64 // of the spans of the classes
 	livePeak  uint64 // units: what the magazines' share is measured by
 	peakUnits uint64 // the same since ResetPeak
 	waiting   uint64 // units of requests that wait for the pool
 	misses    Counts
 	taken     []Run
 	undone    uint64 // blocks that came back by Undo
+	byPool    bool   // what Served counted last
 }
 
 // Counts says which level served requests, beside the magazines.
@@ -63,9 +57,6 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		budget:    cfg.Budget,
 	}
 }
-
-// SetBudget replaces the budget from the next turn on.
-func (c *Core) SetBudget(b Budget) { c.budget = b }
 
 // Alloc serves a request that no magazine served, or says how many pages it needs. Precondition:
 // 0 < bytes, and the units fit an uint32.
@@ -88,6 +79,7 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 // Served counts a request by the level that served it.
 func (c *Core) Served(byPool bool) {
 	c.misses.Turns++
+	c.byPool = byPool
 	if byPool {
 		c.misses.Refill++
 	} else {
@@ -110,10 +102,9 @@ func (c *Core) allocSmall(class, hint int) (*magazine.Slot, uint32) {
 		}
 	}
 	if m := c.owner.Ready(class); m != nil {
+		s := c.owner.Take(m) // before anybody else can see the magazine: it has a free slot
 		c.owner.Install(bucket, hint, m)
-		if s := c.owner.Take(m); s != nil {
-			return s, 0
-		}
+		return s, 0
 	}
 	span, need := c.takeBlock(sizeclass.SpanUnits(class))
 	if span == heap.None {
@@ -197,27 +188,36 @@ func (c *Core) retire(m *magazine.Magazine) {
 	c.heap.Give(c.owner.Retire(m))
 }
 
-// Undo gives back a block that was handed out by Alloc and that nobody will use.
+// Undo gives back a block that was handed out by the Alloc which Served counted last, and that nobody
+// will use: as if it had never been asked for.
 func (c *Core) Undo(s *magazine.Slot) {
-	if s.Free(s.Word()) == nil {
-		c.undone++
+	before := s.Frees()
+	_ = s.Free(s.Word()) // may say that the cache has ended: the block is freed all the same
+	c.undone += s.Frees() - before
+	c.misses.Turns--
+	if c.byPool {
+		c.misses.Refill--
+	} else {
+		c.misses.Ranges--
 	}
 }
 
 // Grant adds a run that the pool lent.
 func (c *Core) Grant(r Run) { c.heap.Grant(r.First, r.Pages) }
 
-// Wait adds units to, or with a negative number takes them from, those that requests wait for.
+// Wait adds the units of a request to, or with a negative number takes them from, those that requests
+// wait for. A request of no bytes does not count: it has no sign.
 func (c *Core) Wait(bytes int64) {
-	if bytes < 0 {
+	switch {
+	case bytes < 0:
 		c.waiting -= sizeclass.Units(-bytes)
-		return
+	case bytes > 0:
+		c.waiting += sizeclass.Units(bytes)
 	}
-	c.waiting += sizeclass.Units(bytes)
 }
 
-// LiveBytes is what is neither free nor, as far as the magazines of large blocks go, cached, with the
-// requests that wait.
+// LiveBytes is what the stream cannot do without as things are: all that is not free in the heap, also
+// what its magazines cache, and the requests that wait.
 func (c *Core) LiveBytes() int64 {
 	return int64(c.heap.HeldUnits()-c.heap.FreeUnits()+c.waiting) << sizeclass.UnitShift
 }
@@ -238,48 +238,17 @@ func (c *Core) Surrender(limit uint32) []Run {
 
 // takePages takes whole pages out of the heap. The result is valid until the next call.
 func (c *Core) takePages(limit uint32) []Run {
-	runs := c.taken[:0]
-	c.heap.TakePages(limit, func(first, pages uint32) {
-		runs = append(runs, Run{first, pages})
+	c.taken = c.taken[:0]
+	c.heap.TakePages(limit, func(first, pages uint32) bool {
+		c.taken = append(c.taken, Run{first, pages})
+		return true
 	})
-	c.taken = runs
-	return runs
+	return c.taken
 }
-
-// Excess gives up what is over the budget, or nothing.
-func (c *Core) Excess() []Run {
-	if !c.Over() {
-		return nil
-	}
-	c.Drain()
-	over := int64(c.heap.FreeUnits()<<sizeclass.UnitShift) + c.keptBytes() - c.budget.CacheBytes
-	for over > 0 && c.budget.CacheBytes > 0 && c.keptBytes() > c.budget.CacheBytes/2 && c.evictOldest() {
-	}
-	pages := uint32(0)
-	if c.budget.CacheBytes > 0 && over > 0 {
-		pages = uint32((over>>sizeclass.UnitShift + int64(c.pageUnits) - 1) / int64(c.pageUnits))
-	}
-	if n := c.heap.FreeRanges() - c.budget.CacheRanges; c.budget.CacheRanges > 0 && n > 0 {
-		pages = max(pages, uint32(n))
-	}
-	if pages == 0 {
-		return nil
-	}
-	return c.takePages(pages)
-}
-
-// Over reports whether the stream keeps more than its budget.
-func (c *Core) Over() bool {
-	b := c.budget
-	return (b.CacheBytes > 0 && int64(c.heap.FreeUnits()<<sizeclass.UnitShift)+c.keptBytes() > b.CacheBytes) ||
-		(b.CacheRanges > 0 && c.heap.FreeRanges() > b.CacheRanges)
-}
-
-func (c *Core) keptBytes() int64 { return int64(c.keptUnits << sizeclass.UnitShift) }
 
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
-// the owner. It returns all whole pages.
-func (c *Core) Close() []Run {
+// the owner. The pages stay until Return.
+func (c *Core) Close() {
 	c.owner.Drain()
 	c.Drain()
 	for c.recent.oldest != nil {
@@ -294,13 +263,18 @@ func (c *Core) Close() []Run {
 			c.retire(m)
 		}
 	})
-	return c.takePages(^uint32(0))
 }
 
 // Return takes back what came home after Close and returns all whole pages.
 func (c *Core) Return() []Run {
 	c.Drain()
 	return c.takePages(^uint32(0))
+}
+
+// Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays
+// where it is.
+func (c *Core) Shut() {
+	c.owner.All(func(m *magazine.Magazine) { c.owner.Close(m, func(*magazine.Slot) {}) })
 }
 
 // End makes every later free say that the device is closed.

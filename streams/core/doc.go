@@ -24,5 +24,7 @@
 // # Invariants (Check)
 //
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every
-// used block is the span of one magazine or the block of one slot.
+// used block is the span of one magazine or the block of one slot. Every open magazine of large blocks
+// is in the list by which the oldest is found, and what the slots attached to them hold is what the
+// budget counts.
 package core

@@ -49,11 +49,14 @@ func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazi
 	}
 
 	m := c.owner.Exact(units)
-	budget := max(c.livePeak/magazineShare, magazineFloor)
-	if m.Attached() > 0 && uint64(m.Attached()+1)*uint64(units) > budget {
-		return nil
+	limit := c.keptLimit()
+	if uint64(m.Attached()+1)*uint64(units) > limit && (m.Attached() > 0 || c.budget.CacheBytes > 0) {
+		return nil // without a budget one block may be of any length
 	}
 	if !m.Open {
+		if m.LiveSlots() == magazine.SlotCount {
+			return nil // nobody would ever close it: it would not be in the list of those with a block
+		}
 		c.replace(bucket, hint, m)
 		t.closed = m.Frees()
 	}
@@ -63,16 +66,23 @@ func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazi
 	}
 	c.keptUnits += uint64(units)
 	c.recent.touch(m)
-	for c.keptUnits > budget && c.recent.oldest != m {
+	for c.keptUnits > limit && c.recent.oldest != m {
 		c.evict(c.recent.oldest)
 	}
 	return s
 }
 
-// replace puts the magazine of a length into use in its bucket; another length that is there ends.
+// replace puts the magazine of a length into use in its bucket; another length that is there ends. Slots
+// in use since the magazine was open before are no part of its budget, so their blocks shall not stay in
+// it: they are detached. One whose free is under way meanwhile may stay once, until it is freed again.
 func (c *Core) replace(bucket int32, hint int, m *magazine.Magazine) {
 	if old := c.owner.At(bucket, hint); old != nil && old != m {
 		c.evict(old)
+	}
+	if !m.WholeHome() {
+		m.EachLive(func(s *magazine.Slot) {
+			_ = s.Announce(s.Word(), magazine.Detached) // a stale word: freed this moment
+		})
 	}
 	c.owner.Reopen(m)
 	c.owner.Install(bucket, hint, m)
@@ -108,6 +118,9 @@ func (c *Core) evict(m *magazine.Magazine) {
 type lru struct {
 	oldest, newest *magazine.Magazine
 }
+
+// has reports whether a magazine is in the list.
+func (l *lru) has(m *magazine.Magazine) bool { return m.Older != nil || l.oldest == m }
 
 func (l *lru) touch(m *magazine.Magazine) {
 	if l.newest == m {

@@ -11,11 +11,16 @@ import (
 
 // Snapshot is the state of a core's books, with the magazines as they were when each was looked at.
 type Snapshot struct {
-	HeldBytes, LiveBytes, CachedBytes, PeakLiveBytes, LargestFreeBytes int64
-	FreeRanges                                                         int
-	NodeVisits                                                         uint64
-	AllocCount, FreeCount, LiveCount                                   uint64
-	RangeCount, RefillCount                                            uint64
+	HeldBytes        int64 // pages lent by the pool: the sum of the next two
+	LiveBytes        int64 // blocks that callers have
+	CachedBytes      int64 // all else: free ranges, and what magazines and spans hold
+	PeakLiveBytes    int64 // of all but free ranges, at the turns that allocated: an upper bound
+	LargestFreeBytes int64
+	FreeRanges       int
+	NodeVisits       uint64
+
+	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back
+	RangeCount, RefillCount          uint64 // of AllocCount: as Served counted
 }
 
 // Snapshot counts. It visits every slot, since no allocation or free counts: frees are what the
@@ -24,7 +29,6 @@ func (c *Core) Snapshot() Snapshot {
 	c.Drain()
 	s := Snapshot{
 		HeldBytes:        c.HeldBytes(),
-		CachedBytes:      int64(c.heap.FreeUnits() << sizeclass.UnitShift),
 		LargestFreeBytes: int64(c.heap.LargestFree()) << sizeclass.UnitShift,
 		FreeRanges:       c.heap.FreeRanges(),
 		NodeVisits:       c.heap.Visits(),
@@ -33,10 +37,18 @@ func (c *Core) Snapshot() Snapshot {
 		RefillCount:      c.misses.Refill,
 	}
 	c.owner.All(func(m *magazine.Magazine) {
-		s.CachedBytes += int64(m.FreeSlots()) * int64(m.Units()) << sizeclass.UnitShift
-		s.LiveCount += uint64(m.LiveSlots())
+		if !m.Loose() {
+			live := m.LiveSlots()
+			s.LiveCount += uint64(live)
+			s.LiveBytes += int64(live) * int64(m.Units()) << sizeclass.UnitShift
+			return
+		}
+		m.EachLive(func(slot *magazine.Slot) {
+			s.LiveCount++
+			s.LiveBytes += int64(slot.Units) << sizeclass.UnitShift
+		})
 	})
-	s.LiveBytes = s.HeldBytes - s.CachedBytes
+	s.CachedBytes = s.HeldBytes - s.LiveBytes
 	s.PeakLiveBytes = max(s.LiveBytes, int64(c.peakUnits<<sizeclass.UnitShift))
 	s.AllocCount = s.FreeCount + s.LiveCount
 	return s
@@ -71,7 +83,7 @@ func (c *Core) Check() error {
 	if err := c.heap.Check(); err != nil {
 		return err
 	}
-	var used uint64
+	var used, spans, kept uint64
 	seen := map[int32]bool{}
 	var wrong error
 	book := func(block int32, units uint32) {
@@ -88,8 +100,13 @@ func (c *Core) Check() error {
 		if m.Class >= 0 {
 			if m.Span != heap.None {
 				book(m.Span, sizeclass.SpanUnits(int(m.Class)))
+				spans += uint64(sizeclass.SpanUnits(int(m.Class)))
 			}
 			return
+		}
+		kept += uint64(m.Attached()) * uint64(m.Units())
+		if m.Open != c.recent.has(m) {
+			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t", m.Units(), m.Open, !m.Open)
 		}
 		m.Each(func(s *magazine.Slot) {
 			if s.Block != heap.None {
@@ -102,6 +119,9 @@ func (c *Core) Check() error {
 	}
 	if used+c.heap.FreeUnits() != c.heap.HeldUnits() {
 		return fmt.Errorf("streams: %d units used and %d free of %d held", used, c.heap.FreeUnits(), c.heap.HeldUnits())
+	}
+	if spans != c.spanUnits || kept != c.keptUnits {
+		return fmt.Errorf("streams: spans of %d units and %d kept, the books say %d and %d", spans, kept, c.spanUnits, c.keptUnits)
 	}
 	return nil
 }

@@ -12,18 +12,18 @@ import (
 var (
 	// ErrBadFree is the kind of every refused free: errors.Is holds for both of the others.
 	ErrBadFree = errors.New("vram: free of a buffer that is not live")
-	// ErrDoubleFree says that the buffer was freed before.
-	ErrDoubleFree error = &badFree{"vram: double free"}
-	// ErrStale says that the buffer was freed and its memory handed out since.
-	ErrStale error = &badFree{"vram: free of a stale buffer"}
+	// ErrDoubleFree says that the buffer was freed before, and its memory not freed since by a later owner.
+	ErrDoubleFree error = &freeError{"vram: double free"}
+	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
+	ErrStale error = &freeError{"vram: free of a stale buffer"}
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = errors.New("vram: closed")
 )
 
-type badFree struct{ text string }
+type freeError struct{ text string }
 
-func (e *badFree) Error() string        { return e.text }
-func (e *badFree) Is(target error) bool { return target == ErrBadFree }
+func (e *freeError) Error() string        { return e.text }
+func (e *freeError) Is(target error) bool { return target == ErrBadFree }
 
 const (
 	// LargeBuckets is the number of buckets for lengths beyond the classes.
@@ -67,7 +67,7 @@ const (
 type Cache struct {
 	life   atomic.Uint32
 	waker  Waker
-	_      [cacheLine - 4 - 16]byte
+	_      [cacheLine - 8 - 16]byte
 	freed  atomic.Pointer[Slot] // pushed by callers, taken whole by the owner
 	_      [cacheLine - 8]byte
 	parked atomic.Pointer[Magazine] // likewise
@@ -142,7 +142,7 @@ func shardHint() uintptr {
 // Free ends a handle and gives its block back. Of several frees of one handle one succeeds. It may be
 // called from any goroutine, waits for nobody and allocates nothing.
 func (s *Slot) Free(handle uint64) error {
-	if !s.word.CompareAndSwap(handle, handle+generationStep) {
+	if !s.word.CompareAndSwap(handle, freed(handle)) {
 		return s.freeSlow(handle)
 	}
 	m := s.magazine
@@ -161,10 +161,7 @@ func (s *Slot) freeSlow(handle uint64) error {
 		w := s.word.Load()
 		next, ok := nextFree(w, handle)
 		if !ok {
-			if w>>generationShift == handle>>generationShift+1 {
-				return ErrDoubleFree
-			}
-			return ErrStale
+			return refusal(w, handle)
 		}
 		if s.word.CompareAndSwap(w, next) {
 			return s.magazine.cache.handSlot(s, uint8(w&flagMask))

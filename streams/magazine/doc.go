@@ -22,9 +22,13 @@
 //	who       from                          to                       when
 //	caller    generation g, no flags        generation g+1           Free of a handle of g: CAS
 //	caller    generation g, flags f         generation g+1, flags f  Free of a handle of g, slow way: CAS
-//	caller    generation other than g       unchanged                Free: a double free, or a stale handle
+//	caller    generation g+1                unchanged                Free of a handle of g: a double free
+//	caller    generation g+2 or later       unchanged                Free of a handle of g: a stale handle
 //	any       generation g, flags f         generation g, flags f|x  announce x on a handle of g: CAS
 //	owner     generation g, flags f         generation g, no flags   the slot is home
+//
+// The owner may announce on the word of a slot that is not home without knowing whether it is live. If
+// its free was under way, the flag is on the next handle, whose free then goes the slow way.
 //
 // # The magazine's mask
 //
@@ -45,8 +49,14 @@
 //	                 whatever else                through the list of freed slots
 //	closed   owner   open: Swap(0)                open; bits put while it was closed mean nothing, their
 //	                                              slots are in the list
+//	open,    owner   put: OR, of a slot of a      open, parked; if OR returned "parked" and no slot, the
+//	parked           class that came through      magazine is the owner's at once
+//	                 the list with flags
 //
-// A loose magazine is closed for good: its slots serve blocks of any length, one by one.
+// A loose magazine is closed for good: its slots serve blocks of any length, one by one. A magazine of a
+// class is closed to be used anew by a compare-and-swap of the mask with all its slots free, and not
+// while a caller that was told to hand it over has yet to arrive: it would be handed over twice. Closed
+// by Swap, it is closed for good.
 //
 // # Why each block has one owner
 //

@@ -11,6 +11,10 @@ import (
 // two goroutines wait for each other (BenchmarkFalseSharing).
 const cacheLine = 64
 
+// heapHeader is what the Go heap puts in front of an object of this length that has pointers. With it a
+// magazine fills 4 KiB, and its slots lie on cache lines of their own.
+const heapHeader = 8
+
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
 // word is shared. address and flags are written by whoever has the block: the owner while the slot is
@@ -51,7 +55,7 @@ type Magazine struct {
 
 	// Exact magazines: in the order in which they were last given a slot. Small ones: in the ready list.
 	Older, Newer *Magazine
-	_            [2*cacheLine - 88]byte
+	_            [2*cacheLine - heapHeader - 88]byte
 
 	slots [SlotCount]Slot
 }

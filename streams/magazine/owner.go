@@ -58,22 +58,34 @@ func (s *Slot) Next() *Slot { return s.next }
 // Flags are those that the slot carried when it was freed.
 func (s *Slot) Flags() Flag { return Flag(s.flags) }
 
-// Home books a slot that came through the list: it is home, without flags. It reports whether that was
-// the last slot of a closed span, whose block the caller now gives back to the heap with Retire.
+// Home books a slot that came through the list: it is home, without flags. A slot of a class whose
+// magazine is open goes back into the mask. It reports whether that was the last slot of a closed span,
+// whose block the caller now gives back to the heap with Retire.
 func (o *Owner) Home(s *Slot) (lastOfSpan bool) {
-	if s.flags != 0 {
-		s.flags = 0
-		s.word.And(^uint64(flagMask))
-	}
+	s.flags = 0
+	s.clearFlags()
 	m := s.magazine
 	if m.loose {
 		s.next = o.loose
 		o.loose = s
 		return false
 	}
+	if m.Class >= 0 && m.Open {
+		if put(m.mask.Or(1<<s.index)) == handMagazine {
+			o.makeReady(m)
+		}
+		return false
+	}
 	m.homes |= 1 << s.index
 	m.attach &^= 1 << s.index
-	return m.Class >= 0 && !m.Open && m.homes == slotBits
+	return m.Class >= 0 && m.homes == slotBits
+}
+
+// clearFlags is for a slot that is home: no caller's operation on its word succeeds any more.
+func (s *Slot) clearFlags() {
+	if s.word.Load()&flagMask != 0 {
+		s.word.And(^uint64(flagMask))
+	}
 }
 
 // Loose returns a slot that is home for a block of any length.
@@ -128,11 +140,16 @@ func (o *Owner) Uninstall(m *Magazine) {
 }
 
 // Shard gives every hint of a contended bucket a place of its own. The magazine that served it goes on
-// at the place of this hint. It reports whether the bucket was sharded by this call.
+// at the place of this hint. It reports whether the bucket was sharded by this call. Buckets of large
+// blocks are not: a length has one magazine, and all hints but one would find none.
 func (o *Owner) Shard(bucket int32, hint int) bool {
 	b := &o.cache.buckets[bucket]
 	m := b.magazine.Load()
 	if m == nil || b.shards.Load() != nil || m.contended.Load() < contendedLimit {
+		return false
+	}
+	if m.Class < 0 {
+		m.contended.Store(0)
 		return false
 	}
 	sh := new(shards)
@@ -148,7 +165,7 @@ func (o *Owner) Take(m *Magazine) *Slot { return m.take() }
 
 // Park puts an exhausted magazine out of use until a slot is freed. It fails if one just was.
 func (o *Owner) Park(m *Magazine) bool {
-	if !m.mask.CompareAndSwap(0, parkedBit) {
+	if !m.mask.CompareAndSwap(exhaustedMask, parkedBit) {
 		return false
 	}
 	o.Uninstall(m)
@@ -156,13 +173,14 @@ func (o *Owner) Park(m *Magazine) bool {
 }
 
 // Ready returns a magazine of the class that was parked and has free slots, in use again but not
-// installed; nil if there is none.
+// installed; nil if there is none. A caller that looked the magazine up before it was parked may take
+// them at once: the owner's Take can find none.
 func (o *Owner) Ready(class int) *Magazine {
 	o.collectParked()
 	m := o.ready[class]
 	if m != nil {
 		o.unready(m)
-		m.mask.And(^parkedBit)
+		m.mask.And(unparkMask)
 	}
 	return m
 }
@@ -188,19 +206,25 @@ func (o *Owner) collectParked() {
 		next := m.next
 		m.next = nil
 		if m.Open {
-			top := o.ready[m.Class]
-			m.Older, m.Newer, m.inReady = top, nil, true
-			if top != nil {
-				top.Newer = m
-			}
-			o.ready[m.Class] = m
+			o.makeReady(m)
 		}
 		m = next
 	}
 }
 
+// makeReady puts a magazine at the top of the list of its class.
+func (o *Owner) makeReady(m *Magazine) {
+	top := o.ready[m.Class]
+	m.Older, m.Newer, m.inReady = top, nil, true
+	if top != nil {
+		top.Newer = m
+	}
+	o.ready[m.Class] = m
+}
+
 // Span makes a magazine of a class over a span of the heap that starts at base. Its slots are free; it
-// is not installed.
+// is not installed. It may have served another span before: as with Ready, a caller that looked it up
+// then may take from it at once.
 func (o *Owner) Span(class int, span int32, base cudadrv.Ptr) *Magazine {
 	var m *Magazine
 	if n := len(o.spare[class]); n > 0 {
@@ -210,7 +234,7 @@ func (o *Owner) Span(class int, span int32, base cudadrv.Ptr) *Magazine {
 		m = o.newMagazine(sizeclass.BlockUnits(class), int32(class), false)
 	}
 	m.Span, m.Open = span, true
-	blocks := sizeclass.SpanBlocks(class, SlotCount)
+	blocks := sizeclass.SpanBlocks(class)
 	step := cudadrv.Ptr(m.units) << sizeclass.UnitShift
 	for i := range blocks {
 		m.slots[i].address = base + cudadrv.Ptr(i)*step
@@ -222,7 +246,7 @@ func (o *Owner) Span(class int, span int32, base cudadrv.Ptr) *Magazine {
 
 // spanSlots are the bits of the slots that a span of the class has.
 func spanSlots(class int) uint64 {
-	return 1<<sizeclass.SpanBlocks(class, SlotCount) - 1
+	return 1<<sizeclass.SpanBlocks(class) - 1
 }
 
 // Retire takes the span out of a closed magazine that is home whole, and keeps the magazine for the
@@ -240,8 +264,8 @@ func (o *Owner) Retire(m *Magazine) int32 {
 func (o *Owner) CloseIdle(m *Magazine) bool {
 	o.collectParked()
 	w := m.mask.Load()
-	if w&^parkedBit != spanSlots(int(m.Class)) || (w&parkedBit != 0 && !m.inReady) ||
-		!m.mask.CompareAndSwap(w, closedBit) {
+	next, ok := nextIdle(w, spanSlots(int(m.Class)), m.inReady)
+	if !ok || !m.mask.CompareAndSwap(w, next) {
 		return false
 	}
 	o.Uninstall(m)
@@ -291,7 +315,7 @@ func (o *Owner) boundExact() {
 
 // Reopen puts a closed exact magazine to use. Slots that are not home stay out until freed.
 func (o *Owner) Reopen(m *Magazine) {
-	m.mask.Swap(0)
+	m.mask.Swap(openMask)
 	m.Open = true
 }
 
@@ -312,16 +336,17 @@ func (m *Magazine) Attached() int { return bits.OnesCount64(m.attach) }
 // Close ends a magazine: no caller takes from it again, and visit gets each slot that was free. Those
 // in use come home through the list.
 func (o *Owner) Close(m *Magazine, visit func(*Slot)) {
-	w := m.mask.Swap(closedBit)
+	old := m.mask.Swap(closedBit)
 	o.Uninstall(m)
+	if m.inReady {
+		o.unready(m)
+	}
 	m.Open = false
 	m.attach = 0
-	if w >= closedBit {
-		return
-	}
-	for f := w & slotBits; f != 0; f &= f - 1 {
+	for f := broughtHome(old); f != 0; f &= f - 1 {
 		s := &m.slots[bits.TrailingZeros64(f)]
 		m.homes |= 1 << s.index
+		s.clearFlags()
 		visit(s)
 	}
 }

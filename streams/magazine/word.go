@@ -1,6 +1,10 @@
 package magazine
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
 
 // The word of a slot.
 const (
@@ -27,7 +31,19 @@ func nextFree(word, handle uint64) (next uint64, ok bool) {
 	if word>>generationShift != handle>>generationShift {
 		return word, false
 	}
-	return word + generationStep, true
+	return freed(word), true
+}
+
+// freed is the word of a slot, or of a handle, after its free.
+func freed(word uint64) uint64 { return word + generationStep }
+
+// refusal says why a handle is not live: its slot was freed once since, and perhaps handed out, or more
+// than once.
+func refusal(word, handle uint64) error {
+	if word>>generationShift == freed(handle)>>generationShift {
+		return ErrDoubleFree
+	}
+	return ErrStale
 }
 
 // nextFlag is the word with a flag set, or ok == false if the handle is not live.
@@ -41,11 +57,17 @@ func nextFlag(word, handle uint64, f Flag) (next uint64, ok bool) {
 // The mask of a magazine.
 const (
 	// SlotCount is the number of slots in a magazine: what a word holds beside its two states.
-	SlotCount = 62
+	SlotCount = sizeclass.MostBlocks
 
 	slotBits  uint64 = 1<<SlotCount - 1
 	parkedBit uint64 = 1 << 62
 	closedBit uint64 = 1 << 63
+
+	// The owner parks by compare-and-swap of exhaustedMask with parkedBit, unparks by AND with unparkMask,
+	// closes by Swap with closedBit and opens anew by Swap with openMask.
+	exhaustedMask uint64 = 0
+	unparkMask           = ^parkedBit
+	openMask      uint64 = 0
 )
 
 // nextTake is the mask after the lowest free slot was taken, or ok == false if there is none to take.
@@ -68,6 +90,24 @@ func put(old uint64) home {
 	default:
 		return inMask
 	}
+}
+
+// nextIdle is the mask after a magazine none of whose slots is in use was closed to be used anew, or
+// ok == false if one is in use, or if a caller is yet to hand the magazine over. whole are all slots that
+// the magazine has; handed says that, if it is parked, the owner has been handed it.
+func nextIdle(mask, whole uint64, handed bool) (next uint64, ok bool) {
+	if mask&^parkedBit != whole || (mask&parkedBit != 0 && !handed) {
+		return mask, false
+	}
+	return closedBit, true
+}
+
+// broughtHome are the slots that are home because a Swap with closedBit returned old.
+func broughtHome(old uint64) uint64 {
+	if old >= closedBit {
+		return 0
+	}
+	return old & slotBits
 }
 
 // home is where a freed slot goes.

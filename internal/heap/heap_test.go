@@ -1,0 +1,167 @@
+package heap
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestHeapFollowsTheReference takes any steps in any order and holds the heap after each of them
+// against an array that names one owner for each unit.
+func TestHeapFollowsTheReference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		page := rapid.Uint32Range(0, modelPages-1)
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) { m.check() },
+			"grant": func(t *rapid.T) {
+				m.grant(page.Draw(t, "first"), rapid.Uint32Range(1, 24).Draw(t, "pages"))
+			},
+			"take short": func(t *rapid.T) { m.take(rapid.Uint32Range(1, 3*modelPageUnits).Draw(t, "units")) },
+			"take long":  func(t *rapid.T) { m.take(rapid.Uint32Range(1, modelUnits).Draw(t, "units")) },
+			"take many": func(t *rapid.T) {
+				units := rapid.Uint32Range(1, 4*modelPageUnits).Draw(t, "units")
+				for range rapid.IntRange(1, 12).Draw(t, "count") {
+					m.take(units)
+				}
+			},
+			"give": func(t *rapid.T) { m.giveSome(t, 1) },
+			"give many": func(t *rapid.T) {
+				m.giveSome(t, rapid.IntRange(2, 12).Draw(t, "count"))
+			},
+			"take pages":     func(t *rapid.T) { m.takePages(rapid.Uint32Range(0, 8).Draw(t, "limit")) },
+			"take ranges":    func(t *rapid.T) { m.takeRanges(rapid.IntRange(1, 3).Draw(t, "count")) },
+			"take all pages": func(*rapid.T) { m.takePages(^uint32(0)) },
+		})
+		for _, b := range m.ref.blocks() {
+			m.give(b)
+		}
+		m.takePages(^uint32(0))
+		m.check()
+		require.Zero(t, m.heap.HeldUnits(), "all memory was free, and some pages stayed")
+	})
+}
+
+func (m *model) giveSome(t *rapid.T, count int) {
+	for range count {
+		if blocks := m.ref.blocks(); len(blocks) > 0 {
+			m.give(rapid.SampledFrom(blocks).Draw(t, "block"))
+		}
+	}
+}
+
+// FuzzHeap reads steps of two bytes: what to do, and how much or where.
+func FuzzHeap(f *testing.F) {
+	f.Add([]byte{0, 0, 1, 5, 1, 9, 2, 0, 3, 255})                                // one run, two blocks, one comes back, all pages go
+	f.Add([]byte{0, 4, 0, 12, 0, 8, 1, 64, 2, 0, 3, 1})                          // a gap between two runs closes
+	f.Add([]byte{4, 0, 1, 70, 1, 69, 1, 68, 1, 67, 2, 0, 2, 1, 1, 67, 3, 2})     // lengths of one bin
+	f.Add([]byte{4, 0, 5, 20, 2, 1, 2, 3, 2, 5, 2, 7, 1, 21, 5, 20, 3, 0, 0, 9}) // holes that are a unit too short
+	f.Add([]byte{4, 0, 1, 255, 1, 255, 1, 255, 2, 1, 3, 4, 4, 0})                // a hole of pages inside a run, filled again
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		m := newModel(t)
+		for ; len(steps) >= 2; steps = steps[2:] {
+			how := uint32(steps[1])
+			switch steps[0] % 6 {
+			case 0:
+				m.grant(how%modelPages, 1+how/modelPages)
+			case 1:
+				m.take(1 + how)
+			case 2:
+				if blocks := m.ref.blocks(); len(blocks) > 0 {
+					m.give(blocks[int(how)%len(blocks)])
+				}
+			case 3:
+				m.takePages(how)
+			case 4:
+				m.grant(how%modelPages, modelPages)
+			case 5:
+				for range 8 {
+					m.take(1 + how)
+				}
+			}
+			m.check()
+		}
+	})
+}
+
+// TestTakePagesOfNothingLeavesRunsWhole shows that a limit of no pages changes nothing.
+func TestTakePagesOfNothingLeavesRunsWhole(t *testing.T) {
+	t.Parallel()
+	h := New(8)
+	h.Grant(0, 4)
+	require.Zero(t, h.TakePages(0, func(first, pages uint32) bool {
+		t.Errorf("visited %d pages from %d", pages, first)
+		return true
+	}))
+	require.NoError(t, h.Check())
+	assert.EqualValues(t, 32, h.LargestFree())
+}
+
+// TestTakePagesGrowsItsBooks shows that the search goes on in the right place when the nodes that the
+// cuts need move the array which it walks.
+func TestTakePagesGrowsItsBooks(t *testing.T) {
+	t.Parallel()
+	const ranges = 300
+	h := New(8)
+	h.Grant(0, 4*ranges)
+	for range 2 * ranges { // halves of four pages
+		h.Take(16)
+	}
+	for i := range int32(2 * ranges) {
+		if b := blockAt(h, 32*uint32(i)+16); b != None { // the second halves
+			h.Give(b)
+		}
+	}
+	nodes := h.Nodes()
+	assert.EqualValues(t, 2*ranges, h.TakePages(^uint32(0), func(uint32, uint32) bool { return true }))
+	assert.Greater(t, h.Nodes(), nodes)
+	require.NoError(t, h.Check())
+	assert.Zero(t, h.FreeUnits())
+}
+
+// blockAt is the used block that starts at a unit, or None.
+func blockAt(h *Heap, offset uint32) int32 {
+	for i, n := range h.nodes {
+		if n.state == Used && n.offset == offset {
+			return int32(i)
+		}
+	}
+	return None
+}
+
+// TestCheckSeesWhatIsWrong breaks each part of the books once.
+func TestCheckSeesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	build := func() (h *Heap, used, hole int32) {
+		h = New(8)
+		h.Grant(2, 8)
+		used, hole = h.Take(9), h.Take(17)
+		h.Take(5)
+		h.Give(hole)
+		require.NoError(t, h.Check())
+		return h, used, hole
+	}
+	for name, damage := range map[string]func(h *Heap, used, hole int32){
+		"gap":              func(h *Heap, used, _ int32) { h.nodes[used].units-- },
+		"left neighbour":   func(h *Heap, _, hole int32) { h.nodes[hole].prev = hole },
+		"used though free": func(h *Heap, _, hole int32) { h.nodes[hole].state = Used },
+		"free though used": func(h *Heap, used, _ int32) { h.nodes[used].state = Free },
+		"binned length":    func(h *Heap, _, hole int32) { h.links[hole].length++ },
+		"lost range":       func(h *Heap, _, hole int32) { h.bins.Remove(h.links, hole); h.bins.count++ },
+		"bound":            func(h *Heap, _, _ int32) { h.bins.bins[17].bound = 16 },
+		"bitmap":           func(h *Heap, _, _ int32) { h.bins.words[0] |= 2 },
+		"summary":          func(h *Heap, _, _ int32) { h.bins.summary |= 4 },
+		"free units":       func(h *Heap, _, _ int32) { h.freeUnits++ },
+		"held units":       func(h *Heap, _, _ int32) { h.heldUnits-- },
+		"start":            func(h *Heap, _, _ int32) { h.starts[3] = h.starts[2] },
+		"end":              func(h *Heap, _, _ int32) { h.ends[9] = 0 },
+		"no edge":          func(h *Heap, _, _ int32) { delete(h.ends, 10) },
+	} {
+		h, used, hole := build()
+		damage(h, used, hole)
+		assert.Error(t, h.Check(), name)
+	}
+}

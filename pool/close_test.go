@@ -1,0 +1,207 @@
+package pool
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// A pool that nobody used is closed like any other.
+func TestCloseOfAnUnusedPool(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(8))
+	require.NoError(t, h.pool.Close())
+	h.assertEmpty()
+}
+
+// Close may be called again, at the same time and later; every call says what the first one did.
+func TestCloseIsIdempotent(t *testing.T) {
+	t.Parallel()
+	h := prepare(t)
+	var err error
+	h.pool, err = New(h.device, h.fences, roomy(8))
+	require.NoError(t, err)
+	h.customer(1).must(4)
+	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuMemAddressFree", First: 1, Result: cudadrv.Unknown}))
+	errs := make([]error, 4)
+	var group sync.WaitGroup
+	for i := range errs {
+		group.Go(func() { errs[i] = h.pool.Close() })
+	}
+	group.Wait()
+	for _, err := range append(errs, h.pool.Close()) {
+		assert.ErrorIs(t, err, cudadrv.Unknown)
+	}
+}
+
+// Close denies what waits, waits for the job in flight, and takes back what is lent; after it everything is
+// refused, and a late return is nothing.
+func TestCloseEndsEverything(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(32))
+	a, b := h.customer(1), h.customer(2)
+	held := a.must(5)
+	inside := make(chan struct{})
+	release := h.hold("cuMemCreate", func() { close(inside) })
+	inFlight := a.refill(6)
+	<-inside
+	behind := b.refill(7)
+	warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
+	trimmed := h.later(func() error { _, err := h.pool.Trim(context.Background(), 0); return err })
+	closed := h.later(h.pool.Close)
+	assert.ErrorIs(t, (<-inFlight).err, ErrClosed, "it is denied though its job still runs")
+	assert.ErrorIs(t, (<-behind).err, ErrClosed)
+	assert.ErrorIs(t, <-warmed, ErrClosed)
+	assert.ErrorIs(t, <-trimmed, ErrClosed)
+	release()
+	require.NoError(t, <-closed)
+	h.assertEmpty()
+
+	_, err := a.get(1)
+	require.ErrorIs(t, err, ErrClosed)
+	a.free(held)
+	h.pool.Tick()
+	h.pool.Leave(1)
+	_, err = h.pool.Warm(t.Context(), []uint32{1})
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = h.pool.Trim(t.Context(), 0)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = h.pool.Snapshot(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, h.pool.Reconfigure(t.Context(), roomy(1)), ErrClosed)
+	require.ErrorIs(t, h.pool.ResetPeaks(t.Context()), ErrClosed)
+}
+
+// later runs f on a goroutine of its own, and returns once the pool has its message or f has ended.
+func (h *house) later(f func() error) <-chan error {
+	h.t.Helper()
+	before := h.pool.tokens.Load()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	for h.pool.tokens.Load() == before { // drawn right before the message is sent
+		runtime.Gosched()
+	}
+	return done
+}
+
+// An actor that protoactor stops in the middle of a job denies what waits. Close still gives all memory
+// back, that of the job included, which nobody was told of.
+func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"cuMemCreate", "cuMemMap", "cuMemSetAccess"} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			h := build(t, roomy(32))
+			a, b := h.customer(1), h.customer(2)
+			a.must(5)
+			inside := make(chan struct{})
+			release := h.hold(function, func() { close(inside) })
+			inFlight := a.refill(6)
+			<-inside
+			behind := b.refill(7)
+			warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
+
+			h.pool.ref.Root().Stop(h.pool.ref.PID())
+			assert.ErrorIs(t, (<-inFlight).err, actors.ErrStopped)
+			assert.ErrorIs(t, (<-behind).err, actors.ErrStopped)
+			assert.ErrorIs(t, <-warmed, actors.ErrStopped)
+			_, err := h.pool.Snapshot(t.Context())
+			require.ErrorIs(t, err, actors.ErrStopped)
+			_, err = b.get(1)
+			require.ErrorIs(t, err, actors.ErrStopped)
+			release()
+		})
+	}
+}
+
+// The same with a job that fails while nobody listens, and that has to be rolled back at Close.
+func TestStoppedPoolRollsBackAtClose(t *testing.T) {
+	t.Parallel()
+	h := prepare(t)
+	var err error
+	h.pool, err = New(h.device, h.fences, roomy(32))
+	require.NoError(t, err)
+	a := h.customer(1)
+	a.free(a.must(5))
+	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuMemSetAccess", First: 1, Result: cudadrv.Unknown}))
+	inside := make(chan struct{})
+	release := h.hold("cuMemMap", func() { close(inside) })
+	wait := a.refill(9)
+	<-inside
+	h.pool.ref.Root().Stop(h.pool.ref.PID())
+	require.ErrorIs(t, (<-wait).err, actors.ErrStopped)
+	release()
+	require.NoError(t, h.pool.Close())
+	h.assertEmpty()
+}
+
+// A pool stopped during its Close gives the memory back all the same.
+func TestStopDuringClose(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(32))
+	a := h.customer(1)
+	a.free(a.must(9))
+	inside := make(chan struct{})
+	release := h.hold("cuMemUnmap", func() { close(inside) })
+	closed := make(chan error, 1)
+	go func() { closed <- h.pool.Close() }()
+	<-inside
+	h.pool.ref.Root().Stop(h.pool.ref.PID())
+	release()
+	require.NoError(t, <-closed)
+	h.assertEmpty()
+}
+
+// Books that do not balance after a panic quarantine the pool: requests fail, its memory is left alone.
+func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
+	t.Parallel()
+	h := prepare(t)
+	var err error
+	h.pool, err = New(h.device, h.fences, roomy(32))
+	require.NoError(t, err)
+	a, b := h.customer(1), h.customer(2)
+	run := a.must(4)
+	inside := make(chan struct{})
+	release := h.hold("cuMemCreate", func() { close(inside) })
+	a.refill(6)
+	<-inside
+	behind := b.refill(5)
+	h.panicInTurn(func() { h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) }) // a lie: nothing was done
+	require.ErrorContains(t, (<-behind).err, "quarantined")
+	_, err = b.get(1)
+	require.ErrorContains(t, err, "quarantined")
+	release()
+	require.ErrorContains(t, h.pool.Close(), "quarantined")
+	a.touch(run)
+	require.NoError(t, h.sim.Audit())
+}
+
+// Books that balance after a panic let the pool go on.
+func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(32))
+	a := h.customer(1)
+	a.must(4)
+	h.panicInTurn(func() {})
+	a.must(6)
+	assert.EqualValues(t, 10*page, h.snapshot().LentBytes)
+}
+
+// panicInTurn does harm inside the pool's turn, which ends as by a panic.
+func (h *house) panicInTurn(harm func()) {
+	h.t.Helper()
+	h.enter()
+	harm()
+	left, err := h.pool.ref.Fault("sabotage")
+	require.ErrorContains(h.t, err, "sabotage")
+	h.pool.ref.Perform(left)
+}

@@ -1,0 +1,108 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// dumb is a driver that keeps which page is mapped by which handle, one entry a page, and refuses
+// nonsense: a map over a mapping or of a part of a handle, an unmap that cuts a handle, the release of a
+// mapped handle, access to what is not mapped, names that it never gave.
+type dumb struct {
+	pages    []dumbPage
+	handles  map[cudadrv.Handle]*dumbHandle
+	last     cudadrv.Handle
+	capacity uint32 // pages that it can make
+	made     uint32 // pages that exist
+	most     uint32 // that ever did
+}
+
+type dumbPage struct {
+	handle     cudadrv.Handle
+	accessible bool
+}
+
+type dumbHandle struct {
+	pages  uint32
+	mapped bool
+	first  uint32
+}
+
+func newDumb(pages, capacity uint32) *dumb {
+	return &dumb{pages: make([]dumbPage, pages), handles: map[cudadrv.Handle]*dumbHandle{}, capacity: capacity}
+}
+
+// call makes one call. nonsense is the caller's mistake, err the driver's refusal.
+func (d *dumb) call(op *Op) (nonsense, err error) {
+	r := op.Run
+	if op.Verb != Release && (r.Pages == 0 || uint64(r.First)+uint64(r.Pages) > uint64(len(d.pages))) {
+		return fmt.Errorf("%v of pages %v outside the arena of %d", op.Verb, r, len(d.pages)), nil
+	}
+	switch op.Verb {
+	case Create:
+		if d.made+r.Pages > d.capacity {
+			return nil, cudadrv.OutOfMemory
+		}
+		d.last++
+		d.made += r.Pages
+		d.most = max(d.most, d.made)
+		d.handles[d.last] = &dumbHandle{pages: r.Pages}
+		op.Handle = d.last
+		return nil, nil
+	case Release:
+		h := d.handles[op.Handle]
+		if h == nil || h.mapped {
+			return fmt.Errorf("release of handle %d, which is %+v", op.Handle, h), nil
+		}
+		d.made -= h.pages
+		delete(d.handles, op.Handle)
+		return nil, nil
+	case Map:
+		return d.mapHandle(op), nil
+	case Unmap:
+		return d.unmap(r), nil
+	case Access:
+		for i := r.First; i < r.First+r.Pages; i++ {
+			if d.pages[i].handle == 0 {
+				return fmt.Errorf("access to page %d, which is not mapped", i), nil
+			}
+			d.pages[i].accessible = true
+		}
+	}
+	return nil, nil
+}
+
+func (d *dumb) mapHandle(op *Op) error {
+	h, r := d.handles[op.Handle], op.Run
+	if h == nil || h.mapped || h.pages != r.Pages {
+		return fmt.Errorf("map of handle %d, which is %+v, over pages %v", op.Handle, h, r)
+	}
+	for i := r.First; i < r.First+r.Pages; i++ {
+		if d.pages[i].handle != 0 {
+			return fmt.Errorf("map over page %d, which handle %d has", i, d.pages[i].handle)
+		}
+		d.pages[i] = dumbPage{handle: op.Handle}
+	}
+	h.mapped, h.first = true, r.First
+	return nil
+}
+
+func (d *dumb) unmap(r Run) error {
+	for at := r.First; at < r.First+r.Pages; {
+		h := d.handles[d.pages[at].handle]
+		if h == nil || h.first != at || at+h.pages > r.First+r.Pages {
+			return fmt.Errorf("unmap of pages %v cuts handle %d (%+v) at page %d", r, d.pages[at].handle, h, at)
+		}
+		h.mapped = false
+		for end := at + h.pages; at < end; at++ {
+			d.pages[at] = dumbPage{}
+		}
+	}
+	return nil
+}
+
+// String is a verb as transcripts and failures name it.
+func (v Verb) String() string {
+	return [...]string{Unmap: "unmap", Create: "create", Map: "map", Access: "access", Release: "release"}[v]
+}

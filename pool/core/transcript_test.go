@@ -1,0 +1,266 @@
+package core
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// TestTranscripts plays the scripts in testdata and compares what the core says, word for word. A script is
+// blocks of commands, a line "----", and the answer; the world around the core judges every step as in
+// the model test. UPDATE_TRANSCRIPTS=1 in the environment writes the answers anew.
+//
+// Commands: new, join C, leave C, refill C pages=N [live=N], return C RUN... [fence=F] [live=N] [answer],
+// warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
+// FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
+// (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
+func TestTranscripts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			got := play(t, string(text))
+			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+				return
+			}
+			assert.Equal(t, string(text), got)
+		})
+	}
+}
+
+// play answers every block of a script.
+func play(t *testing.T, text string) string {
+	t.Helper()
+	s := &script{t: t}
+	var out strings.Builder
+	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
+		commands, _, isBlock := strings.Cut(block, "\n----")
+		if out.Len() > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(commands + "\n")
+		if !isBlock {
+			continue
+		}
+		out.WriteString("----\n")
+		for line := range strings.SplitSeq(commands, "\n") {
+			if !strings.HasPrefix(line, "#") {
+				out.WriteString(s.command(line))
+			}
+		}
+	}
+	return out.String()
+}
+
+// script is a world that is led by commands.
+type script struct {
+	t *testing.T
+	w *world
+}
+
+// command obeys one line and says what came of it.
+func (s *script) command(line string) string {
+	words := strings.Fields(line)
+	if words[0] == "new" {
+		s.w = newWorld(s.t, uint32(s.number(words, "arena")), uint32(s.number(words, "capacity", 1000)), Settings{
+			Policy: Policy{
+				HandlePages: uint32(s.number(words, "handle", 8)), Step: s.number(words, "step", 0), Slack: s.number(words, "slack", 0),
+				SteadyStep: s.number(words, "steadystep", 0), SteadySlack: s.number(words, "steadyslack", 0),
+			},
+			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
+			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
+		})
+		return ""
+	}
+	w := s.w
+	w.log = nil
+	switch words[0] {
+	case "map":
+		return w.drawing()
+	case "join":
+		w.clients[s.client(words)] = &holder{}
+		w.send(Join{s.client(words)})
+	case "leave":
+		w.clients[s.client(words)].left = true
+		w.send(Leave{s.client(words)})
+	case "refill":
+		s.refill(words)
+	case "return":
+		s.giveBack(words)
+	case "tick":
+		w.send(Tick{})
+	case "limit":
+		w.settings.LimitBytes = s.count(words[1]) * pageBytes
+		w.epoch++
+		w.core.SetSettings(w.settings)
+	case "close":
+		w.close()
+	case "abandon":
+		w.abandon()
+	case "warm", "trim":
+		s.request(words)
+	case "job":
+		if w.job == nil {
+			return "no job is in flight\n"
+		}
+		s.job(words)
+	default:
+		s.t.Fatalf("no command %q", line)
+	}
+	return w.told()
+}
+
+func (s *script) refill(words []string) {
+	w := s.w
+	w.token++
+	r := Refill{Client: s.client(words), Token: w.token, Pages: uint32(s.number(words, "pages"))}
+	r.Bytes = int64(r.Pages) * pageBytes
+	r.LiveBytes = s.live(words, int64(w.held(r.Client))+int64(r.Pages))
+	w.refills[r.Token] = r
+	w.send(r)
+}
+
+func (s *script) giveBack(words []string) {
+	w := s.w
+	r := Return{Client: s.client(words), Fence: Fence(s.number(words, "fence", 0))}
+	for _, word := range words[2:] {
+		if first, pages, ok := strings.Cut(word, "+"); ok {
+			r.Runs = append(r.Runs, Run{uint32(s.count(first)), uint32(s.count(pages))})
+		}
+		r.Answer = r.Answer || word == "answer"
+	}
+	for _, run := range r.Runs {
+		for i := run.First; i < run.First+run.Pages; i++ {
+			require.Equal(s.t, r.Client, w.pages[i].owner, "the script returns page %d of another", i)
+		}
+	}
+	c := w.clients[r.Client]
+	c.issued = max(c.issued, r.Fence)
+	r.LiveBytes = s.live(words, c.live)
+	w.mail = append(w.mail, r)
+	w.deliverAt(len(w.mail) - 1)
+}
+
+func (s *script) request(words []string) {
+	w := s.w
+	w.token++
+	w.await(words[0])
+	if words[0] == "trim" {
+		w.send(Trim{Token: w.token, KeepBytes: s.number(words, "keep") * pageBytes})
+		return
+	}
+	m := Warm{Token: w.token}
+	for _, word := range words[1:] {
+		m.Runs = append(m.Runs, uint32(s.count(word)))
+	}
+	w.send(m)
+}
+
+// job ends the job in flight.
+func (s *script) job(words []string) {
+	w := s.w
+	failAt, err := int(s.number(words, "fail", -1)), error(errBroken)
+	for _, word := range words[1:] {
+		if word == "err=oom" {
+			err = cudadrv.OutOfMemory
+		}
+		if what, ok := strings.CutPrefix(word, "passed="); ok {
+			id, fence, _ := strings.Cut(what, ":")
+			w.clients[Client(s.count(id))].passed = Fence(s.count(fence))
+		}
+	}
+	w.perform(failAt, err)
+}
+
+// live is what a client says that it uses, in bytes.
+func (s *script) live(words []string, otherwise int64) int64 {
+	c := s.w.clients[s.client(words)]
+	c.live = s.number(words, "live", otherwise)
+	return c.live * pageBytes
+}
+
+// client is the second word.
+func (s *script) client(words []string) Client { return Client(s.count(words[1])) }
+
+// number is the value of name=value, or the default.
+func (s *script) number(words []string, name string, otherwise ...int64) int64 {
+	for _, word := range words {
+		if value, ok := strings.CutPrefix(word, name+"="); ok {
+			return s.count(value)
+		}
+	}
+	require.NotEmpty(s.t, otherwise, "%v lacks %s", words, name)
+	return otherwise[0]
+}
+
+func (s *script) count(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(s.t, err)
+	return n
+}
+
+// told is what the last step led to, a line each.
+func (w *world) told() string {
+	var out strings.Builder
+	for _, line := range w.log {
+		if said, ok := strings.CutPrefix(line, "-> "); ok {
+			out.WriteString(said + "\n")
+		}
+	}
+	return out.String()
+}
+
+// drawing is the page table in two lines, and the sums.
+func (w *world) drawing() string {
+	c := w.core
+	pages, handles := make([]byte, 0, 64), make([]byte, 0, 64)
+	for at := uint32(0); at < c.pages.top(); at++ {
+		t := &c.pages.table[at]
+		n, letter := uint32(1), byte('.')
+		switch {
+		case t.state == free:
+			n, letter = t.run, "-abcdefgh"[t.client]
+		case t.state == lent && t.client == warmClient:
+			letter = 'W'
+		case t.state == lent:
+			letter = "0123456789"[t.client]
+		case t.state == busy:
+			letter = '#'
+		}
+		for range n {
+			pages = append(pages, letter)
+		}
+		at += n - 1
+	}
+	for at := range c.pages.table {
+		begins := byte(' ')
+		if h := c.pages.table[at].handle; h >= 0 && c.pages.handles[h].run.First == uint32(at) {
+			begins = '|'
+		}
+		handles = append(handles, begins)
+	}
+	lines := []string{string(pages), strings.TrimRight(string(handles), " "), w.sums()}
+	return strings.Join(slices.DeleteFunc(lines, func(s string) bool { return s == "" }), "\n") + "\n"
+}
+
+func (w *world) sums() string {
+	c := w.core
+	return fmt.Sprintf("reserved %d lost %d, free %d in %d, pending %d, lent %d, busy %d",
+		c.ReservedBytes()/pageBytes, c.LostBytes()/pageBytes, c.FreeBytes()/pageBytes, c.FreeRuns(),
+		c.PendingBytes()/pageBytes, c.LentBytes()/pageBytes, c.BusyBytes()/pageBytes)
+}

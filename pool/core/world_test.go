@@ -1,0 +1,364 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+const pageBytes = 1 << 20 // parts of 1/1024 of a few pages are no fractions then
+
+// failer is a test as far as a world needs it.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// world is everything around a core, as dumb as it can be: a page, its owner; a client, the last of its
+// fences that has passed; a request, whether it was answered. It judges every effect by that alone.
+type world struct {
+	t        failer
+	core     *Core
+	driver   *dumb
+	settings Settings
+
+	pages   []owned
+	clients map[Client]*holder
+	refills map[uint64]Refill
+	ends    map[uint64]string // tokens of what an End will complete
+	asked   map[Client]bool
+	mail    []Return // on its way to the core
+	token   uint64
+
+	job       *Job
+	epoch     int // of the settings
+	jobEpoch  int
+	undoing   bool // the job in flight follows a failed one, or closes
+	undoLost  bool // such a job has failed
+	closing   bool
+	closed    bool
+	abandoned bool
+	log       []string
+}
+
+// owned is a page: who holds it, or who held it last and under which fence it came back.
+type owned struct {
+	owner, last Client
+	fence       Fence
+}
+
+type holder struct {
+	issued, passed Fence
+	stuck          bool // its fences never pass
+	left, gone     bool
+	live           int64 // pages that it said last it uses; of transcripts
+}
+
+func newWorld(t failer, pages, capacity uint32, s Settings) *world {
+	return &world{
+		t: t, core: New(pageBytes, pages, s), driver: newDumb(pages, capacity), settings: s,
+		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{},
+		ends: map[uint64]string{}, asked: map[Client]bool{},
+	}
+}
+
+func (w *world) failf(format string, args ...any) {
+	w.t.Helper()
+	w.t.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), w.history())
+}
+
+func (w *world) history() (s string) {
+	for _, line := range w.log[max(0, len(w.log)-40):] {
+		s += "  " + line + "\n"
+	}
+	return s
+}
+
+// send gives the core a message and judges what comes of it.
+func (w *world) send(m Message) {
+	w.log = append(w.log, fmt.Sprintf("%T%+v", m, m))
+	w.judge(w.core.Step(m))
+}
+
+func (w *world) judge(fx *Effects) {
+	for _, g := range fx.Grants {
+		w.granted(g)
+	}
+	for _, d := range fx.Denials {
+		w.denied(d)
+	}
+	for _, id := range fx.Asks {
+		if c := w.clients[id]; c == nil || c.gone || w.asked[id] {
+			w.failf("client %d is asked: %+v, asked already: %t", id, c, w.asked[id])
+		}
+		w.asked[id] = true
+		w.say("ask %d", id)
+	}
+	if fx.Job != nil {
+		if w.job != nil {
+			w.failf("a second job is started: %+v beside %+v", fx.Job, w.job)
+		}
+		w.job, w.jobEpoch = fx.Job, w.epoch
+		w.undoing = fx.Job.purpose == forRollback || fx.Job.purpose == forClose
+		w.say("%s", describe(fx.Job))
+	}
+	for _, e := range fx.Ends {
+		w.ended(e)
+	}
+	for _, id := range fx.Gone {
+		c := w.clients[id]
+		if c == nil || !c.left || c.gone || w.held(id) > 0 && !w.closing {
+			w.failf("client %d, %+v, which holds %d pages, is forgotten", id, c, w.held(id))
+		}
+		c.gone = true
+		delete(w.asked, id)
+		w.say("forget %d", id)
+	}
+	w.check()
+}
+
+// granted holds a grant against the pages: mapped, accessible, nobody's, and safe for that client.
+func (w *world) granted(g Grant) {
+	c := w.clients[g.Client]
+	if c == nil || c.gone || w.closing || w.abandoned {
+		w.failf("%+v for a client that is %+v", g, c)
+	}
+	if g.Token != 0 {
+		r, ok := w.refills[g.Token]
+		if !ok || r.Client != g.Client || g.Run.Pages < max(1, r.Pages) {
+			w.failf("%+v answers %+v (waiting: %t)", g, r, ok)
+		}
+		delete(w.refills, g.Token)
+	}
+	for i := g.Run.First; i < g.Run.First+g.Run.Pages; i++ {
+		p, d := &w.pages[i], w.driver.pages[i]
+		if p.owner != 0 || d.handle == 0 || !d.accessible {
+			w.failf("%+v: page %d is %+v, %+v", g, i, *p, d)
+		}
+		if p.last != g.Client && !w.clean(*p) {
+			w.failf("%+v: page %d is %+v, and that fence has not passed", g, i, *p)
+		}
+		if g.Token == 0 && p.last != g.Client {
+			w.failf("%+v: page %d is %+v, no home of that client", g, i, *p)
+		}
+		*p = owned{owner: g.Client}
+	}
+	w.say("grant %d #%d %d+%d", g.Client, g.Token, g.Run.First, g.Run.Pages)
+}
+
+func (w *world) clean(p owned) bool { return p.last == 0 || p.fence <= w.clients[p.last].passed }
+
+func (w *world) denied(d Denial) {
+	r, ok := w.refills[d.Token]
+	if !ok || r.Client != d.Client {
+		w.failf("%+v answers %+v (waiting: %t)", d, r, ok)
+	}
+	delete(w.refills, d.Token)
+	if s := d.Shortage; s.ReservedBytes != w.reservedBytes() || s.LimitBytes != w.settings.LimitBytes || s.RequestedBytes != r.Bytes {
+		w.failf("%+v with %d bytes reserved of %d, %d asked for", d, w.reservedBytes(), w.settings.LimitBytes, r.Bytes)
+	}
+	if w.closing && !errors.Is(d.Err, ErrClosed) {
+		w.failf("%+v after Close", d)
+	}
+	s := d.Shortage
+	w.say("deny %d #%d, %v: %d wanted, %d free (longest %d, pending %d), %d of %d reserved%s", d.Client, d.Token, d.Err,
+		s.RequestedBytes/pageBytes, s.FreeBytes/pageBytes, s.LargestFreeBytes/pageBytes, s.PendingBytes/pageBytes,
+		s.ReservedBytes/pageBytes, s.LimitBytes/pageBytes, holdings(s.Holdings))
+}
+
+func (w *world) ended(e End) {
+	what, ok := w.ends[e.Token]
+	if !ok {
+		w.failf("%+v ends what does not wait", e)
+	}
+	delete(w.ends, e.Token)
+	w.say("end of %s #%d: %d pages, %v", what, e.Token, e.Bytes/pageBytes, e.Err)
+	if what != "close" || errors.Is(e.Err, ErrClosed) || w.abandoned {
+		return
+	}
+	w.closed = true
+	if left := w.reservedBytes(); left != w.core.LostBytes() || (e.Err == nil) != (left == 0) || (left > 0 && !w.undoLost) {
+		w.failf("%+v with %d bytes still there, %d lost, a give-back failed: %t", e, left, w.core.LostBytes(), w.undoLost)
+	}
+}
+
+func (w *world) reservedBytes() int64 { return int64(w.driver.made) * pageBytes }
+
+func (w *world) held(id Client) (n int) {
+	for i := range w.pages {
+		if w.pages[i].owner == id {
+			n++
+		}
+	}
+	return n
+}
+
+// check holds the books against themselves, against the driver, and against the pages.
+func (w *world) check() {
+	if err := w.core.Check(); err != nil {
+		w.failf("%v", err)
+	}
+	c := w.core
+	if c.ReservedBytes() != w.reservedBytes() {
+		w.failf("%d bytes are reserved, the driver holds %d", c.ReservedBytes(), w.reservedBytes())
+	}
+	if c.PeakReservedBytes() != int64(w.driver.most)*pageBytes {
+		w.failf("the peak is %d bytes, the driver once held %d pages", c.PeakReservedBytes(), w.driver.most)
+	}
+	if !w.undoLost && c.LostBytes() != 0 {
+		w.failf("%d bytes lost, and no give-back has failed", c.LostBytes())
+	}
+	if c.InFlight() != w.job {
+		w.failf("in flight is %p, not %p", c.InFlight(), w.job)
+	}
+	for i := range c.pages.table {
+		w.checkPage(i)
+	}
+	w.checkWaiting()
+}
+
+func (w *world) checkPage(i int) {
+	t, p, d := w.core.pages.table[i], w.pages[i], w.driver.pages[i]
+	ok := true
+	switch t.state {
+	case hole:
+		ok = d.handle == 0 && p.owner == 0
+	case free:
+		ok = d.accessible && p.owner == 0
+	case lent:
+		ok = d.accessible && (p.owner == t.client || p.owner == 0 && t.client == warmClient)
+	case busy: // of the job; a closing pool takes what is lent
+		ok = p.owner == 0 || w.closing
+	}
+	if h := t.handle; h >= 0 && d.handle != w.core.pages.handles[h].id || h < 0 && d.handle != 0 {
+		ok = false
+	}
+	if !ok {
+		w.failf("page %d is %+v in the books, %+v for its holder, %+v for the driver", i, t, p, d)
+	}
+}
+
+// checkWaiting: what waits is exactly what was not answered, and nothing waits for what is free.
+func (w *world) checkWaiting() {
+	if n := w.core.Waiting(); !w.abandoned && !w.closing && n != len(w.refills)+len(w.ends) {
+		w.failf("%d requests wait in the books, %d refills and %d others outside", n, len(w.refills), len(w.ends))
+	}
+	longest := map[Client]uint32{}
+	for at := uint32(0); at < w.core.pages.top(); at++ {
+		if t := w.core.pages.table[at]; t.state == free {
+			longest[t.client] = max(longest[t.client], t.run)
+			at += t.run - 1
+		}
+	}
+	for token, r := range w.refills {
+		if n := max(longest[0], longest[r.Client]); n >= max(1, r.Pages) {
+			w.failf("refill %d waits for %d pages beside a free run of %d", token, r.Pages, n)
+		}
+		if w.clients[r.Client].left {
+			w.failf("refill %d waits, its client has left", token)
+		}
+	}
+}
+
+// perform makes the job's calls in the dumb driver and tells the core. failAt is the operation that
+// fails with err; a query has none and fails as a whole.
+func (w *world) perform(failAt int, err error) {
+	j := w.job
+	done := JobDone{Job: j}
+	for _, id := range j.Wait {
+		if c := w.clients[id]; !c.stuck {
+			c.passed = c.issued
+		}
+	}
+	if len(j.Ops) == 0 && failAt == 0 {
+		done.Err = err
+	}
+	for i := range j.Ops {
+		if i == failAt {
+			done.Err = err
+			break
+		}
+		if done.Err = w.call(j, i); done.Err != nil {
+			break
+		}
+		done.Done++
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.clients)) {
+		if p := w.clients[id].passed; p > 0 {
+			done.Passed = append(done.Passed, Passed{id, p})
+		}
+	}
+	w.undoLost = w.undoLost || w.undoing && done.Err != nil
+	w.job = nil
+	w.log = append(w.log, fmt.Sprintf("done %d of %d: %v, passed %v", done.Done, len(j.Ops), done.Err, done.Passed))
+	w.judge(w.core.Step(done))
+}
+
+// call judges one operation and makes it.
+func (w *world) call(j *Job, i int) error {
+	op := &j.Ops[i]
+	if op.Verb == Map && op.Handle == 0 {
+		op.Handle = j.Ops[i-1].Handle
+	}
+	if op.Verb == Unmap {
+		for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
+			if p := &w.pages[at]; !w.closing && (p.owner != 0 || !w.clean(*p)) {
+				w.failf("unmap of page %d, which is %+v", at, *p)
+			}
+			w.pages[at] = owned{}
+		}
+	}
+	if op.Verb == Create && w.jobEpoch == w.epoch && w.reservedBytes()+int64(op.Run.Pages)*pageBytes > w.settings.LimitBytes {
+		w.failf("%d more pages beside %d break the limit of %d", op.Run.Pages, w.driver.made, w.settings.LimitBytes/pageBytes)
+	}
+	nonsense, err := w.driver.call(op)
+	if nonsense != nil {
+		w.failf("%v", nonsense)
+	}
+	return err
+}
+
+// say notes an effect.
+func (w *world) say(format string, args ...any) {
+	w.log = append(w.log, "-> "+fmt.Sprintf(format, args...))
+}
+
+func holdings(hs []Holding) (s string) {
+	for _, h := range hs {
+		s += fmt.Sprintf(", %d holds %d (live %d)", h.Client, h.HeldBytes/pageBytes, h.LiveBytes/pageBytes)
+	}
+	return s
+}
+
+// describe is a job in one line.
+func describe(j *Job) string {
+	var s strings.Builder
+	s.WriteString([...]string{
+		forQuery: "query", forWindow: "window", forRelease: "release", forRollback: "rollback", forClose: "last",
+	}[j.purpose] + " job")
+	for _, id := range j.Poll {
+		fmt.Fprintf(&s, " poll %d", id)
+	}
+	for _, id := range j.Wait {
+		fmt.Fprintf(&s, " wait %d", id)
+	}
+	for _, op := range j.Ops {
+		switch op.Verb {
+		case Unmap, Access:
+			fmt.Fprintf(&s, ", %v %d+%d", op.Verb, op.Run.First, op.Run.Pages)
+		case Create:
+			fmt.Fprintf(&s, ", create #%d of %d", op.Index, op.Run.Pages)
+		case Map:
+			fmt.Fprintf(&s, ", map #%d %d+%d", op.Index, op.Run.First, op.Run.Pages)
+		case Release:
+			fmt.Fprintf(&s, ", release #%d", op.Index)
+		}
+	}
+	return s.String()
+}
+
+var errBroken = &cudadrv.CallError{Func: "cuMemMap", Result: cudadrv.MapFailed}

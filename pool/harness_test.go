@@ -1,0 +1,272 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const page = sim.DefaultGranularityBytes
+
+// house is a pool over a simulated device behind a driver that fails when told.
+type house struct {
+	t      *testing.T
+	faults *fault.Driver
+	sim    *sim.Device
+	device cudadrv.Device
+	fences *fence.Events
+	pool   *Pool
+}
+
+// roomy grows freely; the tests of shortage lower the limit.
+func roomy(limitPages int64) core.Settings {
+	return core.Settings{Policy: core.Policy{HandlePages: 2, Slack: 4096}, LimitBytes: limitPages * page}
+}
+
+// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory must be back.
+func build(t *testing.T, s core.Settings) *house {
+	t.Helper()
+	h := prepare(t)
+	var err error
+	h.pool, err = New(h.device, h.fences, s)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		h.faults.Clear()
+		h.faults.SetBefore(nil)
+		assert.NoError(t, h.pool.Close())
+		h.assertEmpty()
+	})
+	return h
+}
+
+// prepare opens the device.
+func prepare(t *testing.T) *house {
+	t.Helper()
+	simulator := sim.New(sim.Config{TotalBytes: 256 * page})
+	h := &house{t: t, faults: fault.Wrap(simulator), sim: simulator.Device(0)}
+	var err error
+	h.device, err = h.faults.Open(0)
+	require.NoError(t, err)
+	h.fences = fence.NewEvents(h.device)
+	return h
+}
+
+// assertEmpty: the device has all its memory, and its books add up.
+func (h *house) assertEmpty() {
+	h.t.Helper()
+	free, total, err := h.sim.MemGetInfo()
+	assert.NoError(h.t, err)
+	assert.Equal(h.t, total, free, "bytes free of all")
+	assert.NoError(h.t, h.sim.Audit())
+}
+
+// snapshot reads the pool's books, which must balance.
+func (h *house) snapshot() Snapshot {
+	h.t.Helper()
+	s, err := h.pool.Snapshot(context.Background())
+	require.NoError(h.t, err)
+	require.NoError(h.t, s.CheckError)
+	require.NoError(h.t, h.sim.Audit())
+	return s
+}
+
+// settle waits until nothing waits and no job is in flight.
+func (h *house) settle() Snapshot {
+	h.t.Helper()
+	for quiet := false; !quiet; {
+		h.inTurn(func() { quiet = h.pool.core.InFlight() == nil && h.pool.core.Waiting() == 0 })
+		runtime.Gosched()
+	}
+	return h.snapshot()
+}
+
+// inTurn runs f inside the pool's turn.
+func (h *house) inTurn(f func()) {
+	h.enter()
+	f()
+	h.pool.ref.Perform(h.pool.ref.Leave())
+}
+
+// occupy holds up the pool until release: messages queue.
+func (h *house) occupy() (release func()) {
+	entered, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		h.inTurn(func() {
+			close(entered)
+			<-leave
+		})
+	}()
+	<-entered
+	return func() {
+		close(leave)
+		<-left
+	}
+}
+
+// enter begins a turn of the pool on this goroutine.
+func (h *house) enter() {
+	for !h.pool.ref.TryEnter() {
+		runtime.Gosched()
+	}
+}
+
+// customer is a client as dumb as it can be: it keeps what it is granted, and when asked gives back what it
+// does not use.
+type customer struct {
+	house  *house
+	id     core.Client
+	stream cudadrv.Stream
+
+	mu     sync.Mutex
+	token  uint64
+	fence  core.Fence
+	idle   []core.Run
+	live   int64
+	waits  map[uint64]chan answer
+	asks   int
+	mute   bool // does not answer
+	panics bool // in Granted and Denied
+}
+
+type answer struct {
+	run core.Run
+	err error
+}
+
+var errTwice = errors.New("answered twice")
+
+func (h *house) customer(id core.Client) *customer {
+	h.t.Helper()
+	s, err := h.device.StreamCreate()
+	require.NoError(h.t, err)
+	c := &customer{house: h, id: id, stream: s, waits: map[uint64]chan answer{}}
+	h.pool.Join(id, c)
+	return c
+}
+
+// Granted implements Client.
+func (c *customer) Granted(token uint64, runs []core.Run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if token == 0 {
+		c.idle = append(c.idle, runs...)
+		return
+	}
+	c.answer(token, answer{run: runs[0]})
+}
+
+// Denied implements Client.
+func (c *customer) Denied(token uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer(token, answer{err: err})
+}
+
+func (c *customer) answer(token uint64, a answer) {
+	w := c.waits[token]
+	if w == nil {
+		c.house.t.Errorf("client %d, token %d: %v: %+v", c.id, token, errTwice, a)
+		return
+	}
+	delete(c.waits, token)
+	w <- a
+	if c.panics {
+		panic("a client's own mistake")
+	}
+}
+
+// Asked implements Client.
+func (c *customer) Asked() {
+	c.mu.Lock()
+	c.asks++
+	mute := c.mute
+	c.mu.Unlock()
+	if !mute {
+		c.surrender()
+	}
+}
+
+// surrender answers an ask with everything idle.
+func (c *customer) surrender() {
+	c.mu.Lock()
+	runs := c.idle
+	c.idle = nil
+	c.mu.Unlock()
+	c.giveBack(true, runs...)
+}
+
+// refill asks and does not wait.
+func (c *customer) refill(pages uint32) <-chan answer {
+	c.mu.Lock()
+	c.token++
+	w := make(chan answer, 1)
+	c.waits[c.token] = w
+	c.live += int64(pages) * page
+	r := core.Refill{Client: c.id, Token: c.token, Pages: pages, Bytes: int64(pages) * page, LiveBytes: c.live}
+	c.mu.Unlock()
+	c.house.pool.Refill(c, r)
+	return w
+}
+
+// get asks and waits.
+func (c *customer) get(pages uint32) (core.Run, error) {
+	a := <-c.refill(pages)
+	if a.err != nil {
+		c.use(-int64(pages))
+	}
+	return a.run, a.err
+}
+
+// must is get of what has to be there.
+func (c *customer) must(pages uint32) core.Run {
+	c.house.t.Helper()
+	run, err := c.get(pages)
+	require.NoError(c.house.t, err)
+	return run
+}
+
+func (c *customer) use(pages int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.live += pages * page
+}
+
+// free gives runs back that were in use, behind the work that the stream has now.
+func (c *customer) free(runs ...core.Run) {
+	for _, r := range runs {
+		c.use(-int64(r.Pages))
+	}
+	c.giveBack(false, runs...)
+}
+
+// giveBack returns runs with a fence. A fence that cannot be recorded never passes.
+func (c *customer) giveBack(answer bool, runs ...core.Run) {
+	c.mu.Lock()
+	c.fence++
+	r := core.Return{Client: c.id, Runs: runs, Fence: c.fence, LiveBytes: max(c.live, 0), Answer: answer}
+	c.mu.Unlock()
+	mark, _ := c.house.fences.Record(c.stream)
+	c.house.pool.Return(r, mark)
+}
+
+// touch fails the test unless the device can reach every byte of a run.
+func (c *customer) touch(r core.Run) {
+	c.house.t.Helper()
+	at := c.house.pool.Base() + cudadrv.Ptr(int64(r.First)*page)
+	require.NoError(c.house.t, c.house.sim.MemsetD8Async(at, 0, int64(r.Pages)*page, c.stream))
+}

@@ -1,0 +1,289 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// Customers on their own goroutines never hold the same page, and every page that they hold is mapped.
+// Shortage makes the pool ask, recycle, wait and deny all the while.
+func TestGrantsOfManyGoroutinesNeverOverlap(t *testing.T) {
+	t.Parallel()
+	s := roomy(40)
+	s.Policy.Slack = 64
+	h := build(t, s)
+	owners := make([]atomic.Uint32, 4096)
+	var denied atomic.Int64
+	var group sync.WaitGroup
+	for id := core.Client(1); id <= 6; id++ {
+		c := h.customer(id)
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(id), 1))
+			for range 60 {
+				run, err := c.get(uint32(1 + random.IntN(8)))
+				if err != nil {
+					assert.ErrorIs(t, err, ErrOutOfMemory)
+					denied.Add(1)
+					continue
+				}
+				for i := run.First; i < run.First+run.Pages; i++ {
+					assert.True(t, owners[i].CompareAndSwap(0, uint32(id)), "page %d has an owner", i)
+				}
+				c.touch(run)
+				assert.NoError(t, h.sim.Launch(c.stream, time.Millisecond))
+				for i := run.First; i < run.First+run.Pages; i++ {
+					owners[i].Store(0)
+				}
+				if random.IntN(2) == 0 { // for the next ask
+					c.use(-int64(run.Pages))
+					c.mu.Lock()
+					c.idle = append(c.idle, run)
+					c.mu.Unlock()
+				} else {
+					c.free(run)
+				}
+			}
+		})
+	}
+	group.Wait()
+	books := h.settle()
+	assert.LessOrEqual(t, books.PeakReservedBytes, books.LimitBytes)
+	assert.Less(t, denied.Load(), int64(360), "somebody was served")
+}
+
+// Memory of a busy stream goes to its own stream at once, and to another only after the work before its
+// return has finished. With room to grow nobody waits for that.
+func TestBusyMemoryGoesElsewhereOnlyAfterItsFence(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(8))
+	a, b := h.customer(1), h.customer(2)
+	const work = 10 * time.Millisecond
+	first := a.must(6)
+	require.NoError(t, h.sim.Occupy(a.stream, work))
+	a.free(first)
+	again := a.must(6)
+	assert.Equal(t, first, again, "its own stream needs no fence")
+	assert.Zero(t, h.sim.Now())
+
+	a.free(again)
+	small := b.must(2)
+	assert.Zero(t, h.sim.Now(), "there is room for two pages more")
+	assert.GreaterOrEqual(t, small.First, first.First+first.Pages)
+
+	run := b.must(6)
+	assert.GreaterOrEqual(t, h.sim.Now(), work, "the pool has waited for the fence")
+	b.touch(run)
+	assert.LessOrEqual(t, h.snapshot().PeakReservedBytes, 8*page)
+}
+
+// A fence that passes by itself is seen by the next query, without waiting.
+func TestPassedFencesAreSeenAtTicks(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(8))
+	a, b := h.customer(1), h.customer(2)
+	run := a.must(8)
+	require.NoError(t, h.sim.Occupy(a.stream, time.Second))
+	a.free(run)
+	h.pool.Tick()
+	assert.EqualValues(t, 8*page, h.settle().PendingBytes)
+	h.sim.Advance(time.Second)
+	h.pool.Tick()
+	for h.snapshot().PendingBytes > 0 { // the query is on its way
+		h.pool.Tick()
+	}
+	before := h.faults.Calls("cuEventSynchronize")
+	assert.Equal(t, core.Run{First: 0, Pages: 8}, b.must(8))
+	assert.Equal(t, before, h.faults.Calls("cuEventSynchronize"))
+}
+
+// Returns of one client may overtake each other between its stream and the pool: the newest fence that has
+// passed speaks for all before it, and none is left pending.
+func TestReturnsThatOvertakeEachOtherAllPass(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(8))
+	a, b := h.customer(1), h.customer(2)
+	runs := []core.Run{a.must(2), a.must(2), a.must(2), a.must(2)}
+	a.use(-8)
+	for i, order := range []core.Fence{4, 1, 3, 2} {
+		mark, err := h.fences.Record(a.stream)
+		require.NoError(t, err)
+		h.pool.Return(core.Return{Client: 1, Runs: runs[i : i+1], Fence: order}, mark)
+	}
+	assert.Equal(t, core.Run{First: 0, Pages: 8}, b.must(8))
+}
+
+// Pages whose fence was never recorded stay with their stream for good; a request of another that waits for
+// them is denied and does not wait for ever.
+func TestMemoryWithoutARecordIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(4))
+	a, b := h.customer(1), h.customer(2)
+	run := a.must(4)
+	a.use(-4)
+	h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 1}, fence.Mark{})
+	_, err := b.get(4)
+	var shortage *OutOfMemoryError
+	require.ErrorAs(t, err, &shortage)
+	assert.EqualValues(t, 4*page, shortage.PendingBytes)
+	assert.Equal(t, run, a.must(4), "its own stream may have it")
+}
+
+// The refusal says what was asked for, what there is, and who holds it.
+func TestDenialTellsTheFacts(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(10))
+	a, b := h.customer(1), h.customer(2)
+	run := a.must(9)
+	a.free(core.Run{First: run.First + 3, Pages: 2})
+	_, err := b.get(7)
+	var shortage *OutOfMemoryError
+	require.ErrorAs(t, err, &shortage)
+	assert.Equal(t, &OutOfMemoryError{
+		RequestedBytes: 7 * page, FreeBytes: 2 * page, LargestFreeBytes: 2 * page, ReservedBytes: 9 * page, LimitBytes: 10 * page,
+		Streams: []Holding{{Stream: 1, HeldBytes: 7 * page, LiveBytes: 7 * page}, {Stream: 2, LiveBytes: 7 * page}},
+	}, shortage)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	assert.Equal(t, "vram: out of memory: requested 14680064 bytes, free 4194304 (largest 4194304, pending 0), "+
+		"reserved 18874368 of a limit of 20971520; stream 1 holds 14680064, live 14680064; stream 2 holds 0, live 14680064", err.Error())
+
+	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(20)))
+	h.faults.SetCapacity(9 * page)
+	_, err = b.get(3)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory, "the driver's refusal is the cause")
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	assert.Contains(t, err.Error(), "cuMemCreate")
+}
+
+// A canceled wait for a Warm or a Trim ends at once; the work goes on behind it, and what was mapped stays.
+func TestCancelEndsTheWaitAndNotTheWork(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(16))
+	ctx, cancel := context.WithCancel(t.Context())
+	release := h.hold("cuMemCreate", cancel)
+	_, err := h.pool.Warm(ctx, []uint32{4, 4})
+	require.ErrorIs(t, err, context.Canceled)
+	release()
+	assert.EqualValues(t, 8*page, h.settle().FreeBytes)
+
+	ctx, cancel = context.WithCancel(t.Context())
+	release = h.hold("cuMemUnmap", cancel)
+	_, err = h.pool.Trim(ctx, 0)
+	require.ErrorIs(t, err, context.Canceled)
+	release()
+	assert.Zero(t, h.settle().ReservedBytes)
+}
+
+// hold makes the next call of the function call then, once, and wait for release.
+func (h *house) hold(function string, then func()) (release func()) {
+	gate := make(chan struct{})
+	var once sync.Once
+	h.faults.SetBefore(func(name string) {
+		if name == function {
+			once.Do(func() {
+				then()
+				<-gate
+			})
+		}
+	})
+	return func() { close(gate) }
+}
+
+// Free memory is granted while the driver is stuck in a call for somebody else.
+func TestStuckDriverDelaysNobodyWhomFreeMemoryServes(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(32))
+	a, b := h.customer(1), h.customer(2)
+	a.free(a.must(4))
+	inside := make(chan struct{})
+	release := h.hold("cuMemCreate", func() { close(inside) })
+	wait := b.refill(12)
+	<-inside
+	assert.Equal(t, core.Run{First: 0, Pages: 3}, a.must(3))
+	release()
+	require.NoError(t, (<-wait).err)
+}
+
+// A pool that knows a stream no more keeps nothing of it, and a request that comes late is refused.
+func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(32))
+	for id := core.Client(1); id <= 20; id++ {
+		c := h.customer(id)
+		c.free(c.must(3))
+		h.pool.Leave(id)
+		_, err := c.get(1)
+		require.ErrorIs(t, err, ErrClosed)
+	}
+	h.snapshot()
+	require.NoError(t, h.pool.Close())
+	assert.Empty(t, h.pool.clients)
+}
+
+// Settings hold from the next message on, peaks start anew when told.
+func TestReconfigure(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(4))
+	a := h.customer(1)
+	_, err := a.get(6)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(8)))
+	run := a.must(6)
+	a.free(run)
+	bytes, err := h.pool.Trim(t.Context(), 2*page)
+	require.NoError(t, err)
+	assert.EqualValues(t, 4*page, bytes)
+	s := h.snapshot()
+	assert.EqualValues(t, 6*page, s.PeakReservedBytes)
+	assert.EqualValues(t, 6*page, s.PeakLiveBytes)
+	assert.EqualValues(t, 1, s.DriverGrants)
+	require.NoError(t, h.pool.ResetPeaks(t.Context()))
+	assert.EqualValues(t, 2*page, h.snapshot().PeakReservedBytes)
+	assert.Equal(t, 1, h.snapshot().FreeRuns)
+	assert.EqualValues(t, 8*page, h.snapshot().LimitBytes)
+}
+
+// New makes nothing that it does not give back when it cannot go on.
+func TestNewLeavesNothingBehindWhenItFails(t *testing.T) {
+	t.Parallel()
+	device, err := sim.New(sim.Config{NoVirtualMemory: true}).Open(0)
+	require.NoError(t, err)
+	_, err = New(device, fence.NewEvents(device), roomy(1))
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+
+	h := prepare(t)
+	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuMemAddressReserve", Result: cudadrv.OutOfMemory}))
+	_, err = New(h.device, h.fences, roomy(1))
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	h.assertEmpty()
+}
+
+// A warm-up says what it has mapped, and why it could not map more.
+func TestWarmSaysWhatItDid(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(10))
+	bytes, err := h.pool.Warm(t.Context(), []uint32{3, 3})
+	require.NoError(t, err)
+	assert.EqualValues(t, 6*page, bytes)
+	bytes, err = h.pool.Warm(t.Context(), []uint32{6})
+	require.NoError(t, err)
+	assert.Zero(t, bytes, "it was there")
+	bytes, err = h.pool.Warm(t.Context(), []uint32{4, 4, 4})
+	require.ErrorContains(t, err, fmt.Sprintf("the limit of %d bytes", 10*page))
+	assert.EqualValues(t, 2*page, bytes, "what was mapped stays: with two free ones it made the second run")
+	assert.EqualValues(t, 8*page, h.snapshot().FreeBytes)
+}

@@ -1,0 +1,50 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/streams/core"
+)
+
+// The budget holds after every turn and tick, also after one in which the pool gave pages home.
+func TestTheBudgetHoldsWhenPagesComeHome(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{CacheBytes: 4 * mib})
+	b := must(t, s, 16*mib)
+	require.NoError(t, b.Free())
+	r.tick(s)
+	assert.LessOrEqual(t, r.stats(s).CachedBytes, 4*mib)
+	reserved := r.books().ReservedBytes
+	freed, err := r.pool.Trim(context.Background(), reserved-2*mib) // asks for all, keeps most
+	require.NoError(t, err)
+	assert.Equal(t, 2*mib, freed)
+	assert.LessOrEqual(t, r.stats(s).CachedBytes, 4*mib)
+	r.balanced(s)
+}
+
+// A budget that is set while the stream is in use holds from then on.
+func TestABudgetCanBeSetLater(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	r.stats(s)
+	require.NoError(t, s.SetBudget(context.Background(), core.Budget{CacheBytes: 2 * mib}))
+	assert.LessOrEqual(t, r.stats(s).CachedBytes, 2*mib)
+	r.balanced(s)
+}
+
+// The peak of live bytes restarts at what lives.
+func TestResetPeak(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	kept := must(t, s, 2*mib)
+	require.NoError(t, must(t, s, 16*mib).Free())
+	assert.Equal(t, 18*mib, r.stats(s).PeakLiveBytes)
+	require.NoError(t, s.ResetPeak(context.Background()))
+	assert.Equal(t, 2*mib, r.stats(s).PeakLiveBytes)
+	require.NoError(t, kept.Free())
+}

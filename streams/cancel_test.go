@@ -1,0 +1,226 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// cancellations are the two ways to end a request.
+func cancellations(t *testing.T, test func(t *testing.T, send func(s *Stream, bytes int64) (futures.Future[Buffer], func()))) {
+	t.Helper()
+	t.Run("context", func(t *testing.T) {
+		test(t, func(s *Stream, bytes int64) (futures.Future[Buffer], func()) {
+			ctx, cancel := context.WithCancel(context.Background())
+			f := s.AllocAsync(ctx, bytes)
+			return f, func() {
+				cancel()
+				<-f.Done() // the context is heard of on a goroutine of its own
+			}
+		})
+	})
+	t.Run("future", func(t *testing.T) {
+		test(t, func(s *Stream, bytes int64) (futures.Future[Buffer], func()) {
+			f := s.AllocAsync(context.Background(), bytes)
+			return f, func() { f.Cancel() }
+		})
+	})
+}
+
+// A request that is cancelled before its stream receives it takes nothing.
+func TestCancelBeforeItIsReceived(t *testing.T) {
+	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 8*mib).Free())
+		leave := r.occupy(s)
+		f, cancel := send(s, mib)
+		cancel()
+		leave()
+		_, err := f.Await(context.Background())
+		require.ErrorIs(t, err, context.Canceled)
+		n := r.stats(s)
+		assert.Equal(t, uint64(1), n.AllocCount)
+		assert.Zero(t, n.LiveCount)
+		r.balanced(s)
+	})
+}
+
+// Memory that arrives for a request that was cancelled while it waited for the pool stays in the cache:
+// the next request makes no driver call.
+func TestCancelWhileItWaitsForThePool(t *testing.T) {
+	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		entered, release := r.holdUp("cuMemCreate")
+		f, cancel := send(s, 8*mib)
+		<-entered
+		require.Equal(t, 1, r.stats(s).Waiting)
+		cancel()
+		_, err := f.Await(context.Background())
+		require.ErrorIs(t, err, context.Canceled)
+		next := s.AllocAsync(context.Background(), mib) // answered behind the first one's memory
+		release()
+		b, err := next.Await(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+
+		r.balanced(s) // nothing is on its way any more
+		calls := r.faults.Calls("cuMemCreate")
+		require.NoError(t, must(t, s, 8*mib).Free())
+		assert.Equal(t, calls, r.faults.Calls("cuMemCreate"), "what came too late is there")
+		n := r.stats(s)
+		assert.Zero(t, n.LiveBytes)
+		assert.Zero(t, n.Waiting)
+		assert.Equal(t, uint64(2), n.AllocCount)
+		r.balanced(s)
+		assert.Zero(t, s.core.LiveBytes(), "nothing is waited for any more")
+	})
+}
+
+// A request that is cancelled and then denied is answered once.
+func TestCancelBeforeADenial(t *testing.T) {
+	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+		r := newRig(t, 8*mib)
+		s := r.stream(core.Budget{})
+		b := must(t, s, 6*mib)
+		leave := r.occupy(s)
+		f, cancel := send(s, 6*mib)
+		leave()
+		cancel()
+		_, err := f.Await(context.Background())
+		require.Error(t, err)
+		if !errors.Is(err, context.Canceled) { // the denial came first
+			require.ErrorIs(t, err, pool.ErrOutOfMemory)
+		}
+		require.NoError(t, b.Free())
+		require.NoError(t, must(t, s, 6*mib).Free())
+		assert.Equal(t, uint64(2), r.stats(s).AllocCount)
+		r.balanced(s)
+	})
+}
+
+// Cancelling races completing: each request gets a buffer or its cancellation, and nothing is lost either
+// way.
+func TestCancelRacesCompletion(t *testing.T) {
+	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 16*mib).Free())
+		served := uint64(1)
+		for range 300 {
+			leave := r.occupy(s)
+			f, cancel := send(s, mib)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				cancel()
+			}()
+			leave()
+			b, err := f.Await(context.Background())
+			<-done
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				continue
+			}
+			served++
+			require.NoError(t, b.Free())
+		}
+		n := r.stats(s)
+		assert.Equal(t, served, n.AllocCount)
+		assert.Equal(t, served, n.FreeCount)
+		assert.Zero(t, n.LiveBytes)
+		r.balanced(s)
+	})
+}
+
+// A request that is cancelled when its block is taken already gives the block back, as if it had never been
+// asked for.
+func TestCancelWhenTheBlockIsTaken(t *testing.T) {
+	for _, bytes := range []int64{kib, 3 * mib} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 16*mib).Free())
+		leave := r.occupy(s)
+		f := s.AllocAsync(context.Background(), bytes)
+		s.hook = func(p point) {
+			if p == beforeAnswer {
+				require.True(t, f.Cancel())
+			}
+		}
+		leave()
+		_, err := f.Await(context.Background())
+		require.ErrorIs(t, err, futures.ErrCanceled)
+		n := r.stats(s)
+		assert.Equal(t, uint64(1), n.AllocCount)
+		assert.Equal(t, uint64(1), n.FreeCount)
+		assert.Zero(t, n.LiveBytes)
+		assert.Zero(t, n.LiveCount)
+		r.balanced(s)
+	}
+}
+
+// A request whose context has ended already is refused, unless a magazine serves it on the way.
+func TestAnEndedContextIsRefused(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := s.AllocAsync(ctx, mib).Await(context.Background())
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, r.stats(s).AllocCount)
+}
+
+// watched is a context that counts those who watch it.
+type watched struct {
+	context.Context
+	watches atomic.Int64
+	ended   chan struct{}
+	done    chan struct{}
+}
+
+// Done is another channel than the parent's: else the parent is watched itself.
+func (w *watched) Done() <-chan struct{} { return w.done }
+
+// AfterFunc is what the package context calls where a context has it.
+func (w *watched) AfterFunc(func()) (stop func() bool) {
+	w.watches.Add(1)
+	return func() bool {
+		w.watches.Add(-1)
+		w.ended <- struct{}{}
+		return true
+	}
+}
+
+// Whatever the answer, the request's watch over its context ends with it: a context that lives long does
+// not collect requests.
+func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
+	r := newRig(t, 8*mib)
+	s := r.stream(core.Budget{})
+	parent, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ctx := &watched{Context: parent, ended: make(chan struct{}, 1), done: make(chan struct{})}
+
+	b, err := s.AllocAsync(ctx, 6*mib).Await(parent) // a buffer, by way of the pool
+	require.NoError(t, err)
+	<-ctx.ended
+	_, err = s.AllocAsync(ctx, 6*mib).Await(parent) // a refusal
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	<-ctx.ended
+	leave := r.occupy(s)
+	f := s.AllocAsync(ctx, mib)
+	require.Equal(t, int64(1), ctx.watches.Load())
+	require.True(t, f.Cancel()) // a cancellation
+	<-ctx.ended
+	leave()
+	require.NoError(t, b.Free())
+	assert.Zero(t, ctx.watches.Load())
+}

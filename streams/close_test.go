@@ -1,0 +1,281 @@
+package streams
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/futures"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// A closed stream refuses requests and returns its free memory; buffers that live are freed later, and
+// their memory follows; with the last one the stream is gone.
+func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	small, large, kept := must(t, s, kib), must(t, s, 5*mib), must(t, s, 70*kib)
+	require.NoError(t, must(t, s, 16*mib).Free())
+	require.NoError(t, s.Close())
+
+	_, err := s.Alloc(kib)
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = s.AllocAsync(context.Background(), mib).Await(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	assert.False(t, s.Gone())
+	r.until(func() bool { return r.books().LentBytes < 20*mib }) // free pages are back
+	lent := r.books().LentBytes
+	require.Len(t, s.LiveBuffers(), 3)
+
+	require.NoError(t, large.Free())
+	r.until(func() bool { return r.books().LentBytes < lent })
+	require.ErrorIs(t, large.Free(), ErrBadFree)
+	require.NoError(t, small.Free())
+	require.NoError(t, kept.Free())
+	<-s.ref.Done()
+	assert.True(t, s.Gone())
+	r.until(func() bool { return r.books().LentBytes == 0 })
+	assert.Equal(t, uint64(4), s.LastStats().FreeCount)
+	require.NoError(t, s.Close(), "again")
+}
+
+// Close fails requests that wait with ErrClosed, and what the pool grants afterwards goes back.
+func TestCloseFailsWhatWaits(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	waiting, queued, leave, release := waitingAndQueued(t, r, s)
+	var closing sync.WaitGroup
+	closing.Go(func() { assert.NoError(t, s.Close()) })
+	leave()
+	for _, f := range []futures.Future[Buffer]{waiting, queued} {
+		_, err := f.Await(context.Background())
+		if err == nil { // it overtook the close
+			b, _, _ := f.Poll()
+			require.NoError(t, b.Free())
+			continue
+		}
+		require.ErrorIs(t, err, ErrClosed)
+	}
+	closing.Wait()
+	release()
+	require.NoError(t, must(t, other, 64*mib).Free())
+	<-s.ref.Done()
+	_, err := r.pool.Trim(context.Background(), 0) // behind the job and what came of it
+	require.NoError(t, err)
+	r.balanced(other)
+}
+
+// Close fails requests that wait at once: not only once the device has finished.
+func TestCloseFailsWhatWaitsBeforeItWaitsItself(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	var once [2]sync.Once
+	held, release := make(chan struct{}, 2), make(chan struct{})
+	r.faults.SetBefore(func(function string) {
+		for i, f := range []string{"cuMemCreate", "cuStreamSynchronize"} {
+			if f == function {
+				once[i].Do(func() {
+					held <- struct{}{}
+					<-release
+				})
+			}
+		}
+	})
+	waiting := s.AllocAsync(context.Background(), 8*mib)
+	<-held
+	var closing sync.WaitGroup
+	closing.Go(func() { assert.NoError(t, s.Close()) })
+	_, err := waiting.Await(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	<-held
+	close(release)
+	closing.Wait()
+}
+
+// Pages that reach a stream which is gone go back to the pool.
+func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 6*mib).Free())
+	leave := r.occupy(s)
+	var runs []poolcore.Run
+	for _, run := range s.core.Surrender(^uint32(0)) { // as if they were on their way
+		runs = append(runs, poolcore.Run(run))
+	}
+	leave()
+	require.NoError(t, s.Close())
+	<-s.ref.Done()
+	require.Equal(t, 6*mib, r.books().LentBytes)
+	s.Granted(7, runs)
+	r.until(func() bool { return r.books().LentBytes == 0 }) // by a goroutine of its own
+}
+
+// A grant that a closed stream was about to return when its turn panicked is returned once.
+func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	live := must(t, s, 2*mib)
+	require.NoError(t, must(t, s, 6*mib).Free())
+	leave := r.occupy(s)
+	var runs []poolcore.Run
+	for _, run := range s.core.Surrender(^uint32(0)) {
+		runs = append(runs, poolcore.Run(run))
+	}
+	leave()
+	require.NoError(t, s.Close())
+	crash(s, beforeReturn, 1, nil)
+	s.Granted(7, runs)
+	assert.Equal(t, 8*mib, r.stats(s).HeldBytes)
+	for range 1000 { // a second return would come from another goroutine
+		runtime.Gosched()
+	}
+	r.balanced(s)
+	require.NoError(t, live.Free())
+	<-s.ref.Done()
+	r.until(func() bool { return r.books().LentBytes == 0 })
+}
+
+// Until the device has finished the stream's work, nothing of a closing stream goes to others, whoever
+// comes by: a tick, a buffer that comes home, the pool's wish.
+func TestAClosingStreamKeepsItsMemoryUntilTheWorkHasFinished(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	b := must(t, s, 2*mib)
+	require.NoError(t, must(t, s, 16*mib).Free())
+	require.NoError(t, r.gpu.Launch(s.Handle(), time.Second))
+	entered, release := r.holdUp("cuStreamSynchronize")
+	var closing sync.WaitGroup
+	closing.Go(func() { assert.NoError(t, s.Close()) })
+	<-entered
+	r.tick(s)
+	require.NoError(t, b.Free())
+	r.tick(s)
+	_, err := r.pool.Trim(context.Background(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, r.books().ReservedBytes, r.books().LentBytes, "all of it is still the stream's")
+	release()
+	closing.Wait()
+	<-s.ref.Done()
+	r.until(func() bool { return r.books().LentBytes == 0 })
+	assert.Zero(t, r.books().PendingBytes, "no fence is needed")
+	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+}
+
+// If the driver refuses to say that the work has finished, the memory stays with the stream and no fence
+// is recorded on the handle that is no more; the device's close frees it.
+func TestCloseWithoutAnAnswerOfTheDeviceKeepsTheMemory(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	b := must(t, s, 2*mib)
+	require.NoError(t, must(t, s, 16*mib).Free())
+	r.fail("cuStreamSynchronize")
+	require.Error(t, s.Close())
+	r.faults.Clear()
+	records := r.faults.Calls("cuEventRecord")
+	require.NoError(t, b.Free())
+	r.tick(s)
+	_, err := r.pool.Trim(context.Background(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
+	assert.Equal(t, r.books().ReservedBytes, r.books().LentBytes)
+	assert.False(t, s.Gone())
+}
+
+// Several goroutines may close: all wait until it is done, one has the error.
+func TestCloseIsConcurrent(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	entered, release := r.holdUp("cuStreamDestroy")
+	var started, closing sync.WaitGroup
+	var done [4]chan struct{}
+	for i := range done {
+		done[i] = make(chan struct{})
+		started.Add(1)
+		closing.Go(func() {
+			defer close(done[i])
+			started.Done()
+			assert.NoError(t, s.Close())
+		})
+	}
+	<-entered
+	started.Wait()
+	for range 1000 { // one that does not wait has time to return
+		runtime.Gosched()
+	}
+	for i := range done {
+		select {
+		case <-done[i]:
+			t.Error("a Close returned before the stream was closed")
+		default:
+		}
+	}
+	release()
+	closing.Wait()
+	assert.Equal(t, uint64(1), r.faults.Calls("cuStreamDestroy"))
+}
+
+// A stream's own handle is destroyed with it, after the last fence was recorded on it; an adopted one is
+// the caller's.
+func TestCloseDestroysTheHandleUnlessItWasAdopted(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	require.NoError(t, s.Close())
+	_, err := r.device.StreamQuery(s.Handle())
+	require.Error(t, err)
+
+	h, err := r.device.StreamCreate()
+	require.NoError(t, err)
+	adopted, err := Open(Config{
+		ID: 99, Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h, Adopted: true, Limit: &r.limit,
+	})
+	require.NoError(t, err)
+	r.streams = append(r.streams, adopted)
+	require.NoError(t, must(t, adopted, mib).Free())
+	require.NoError(t, adopted.Close())
+	_, err = r.device.StreamQuery(h)
+	require.NoError(t, err)
+	require.NoError(t, r.device.StreamDestroy(h))
+}
+
+// Close waits for a goroutine that is about to record a fence: a record on a destroyed stream is
+// undefined.
+func TestCloseWaitsForTheLastRecord(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	entered, release := r.holdUp("cuEventRecord")
+	var work sync.WaitGroup
+	work.Go(func() {
+		_, err := r.pool.Trim(context.Background(), 0)
+		assert.NoError(t, err)
+	})
+	<-entered
+	closed := make(chan struct{})
+	work.Go(func() {
+		defer close(closed)
+		assert.NoError(t, s.Close())
+	})
+	for r.faults.Calls("cuStreamSynchronize") == 0 { // Close has got that far
+		runtime.Gosched()
+	}
+	for range 1000 { // and would be through if it did not wait
+		runtime.Gosched()
+	}
+	select {
+	case <-closed:
+		t.Error("Close returned while a fence was still to be recorded")
+	default:
+	}
+	assert.Zero(t, r.faults.Calls("cuStreamDestroy"))
+	release()
+	work.Wait()
+	r.until(func() bool { return r.books().LentBytes == 0 })
+}

@@ -1,0 +1,75 @@
+package core
+
+import "github.com/go-vram/vram/internal/sizeclass"
+
+// Budget bounds what a stream keeps. Zero means no bound of its own: what is kept is asked back by the
+// pool when somebody needs it. Only whole pages can be given back: what is free in smaller pieces stays.
+type Budget struct {
+	CacheBytes  int64 // in free ranges, and at most half of it in magazines of large blocks
+	CacheRanges int   // free ranges that hold a whole page
+}
+
+// SetBudget replaces the budget from the next turn on.
+func (c *Core) SetBudget(b Budget) { c.budget = b }
+
+// Over reports whether the stream keeps more than its budget. Every turn asks, and most streams have none.
+func (c *Core) Over() bool {
+	return c.budget != (Budget{}) && c.over()
+}
+
+func (c *Core) over() bool { return c.overBytes() > 0 || c.overRanges(1) > 0 }
+
+// overBytes is what the stream keeps beyond the budget's bytes. What magazines hold counts whether it is
+// free or in use, since frees do not count.
+func (c *Core) overBytes() int64 {
+	if c.budget.CacheBytes <= 0 {
+		return 0
+	}
+	return max(0, int64((c.heap.FreeUnits()+c.keptUnits)<<sizeclass.UnitShift)-c.budget.CacheBytes)
+}
+
+// overRanges is the number of free ranges beyond the budget's, counted no further than limit. Most often
+// there are not so many ranges at all, and none is looked at.
+func (c *Core) overRanges(limit int) int {
+	most := c.budget.CacheRanges
+	if most <= 0 || c.heap.FreeRanges() <= most {
+		return 0
+	}
+	limit = min(limit, c.heap.FreeRanges()-most)
+	return max(0, c.heap.PageRanges(most+limit)-most)
+}
+
+// keptLimit is what may lie in magazines of large blocks, in units.
+func (c *Core) keptLimit() uint64 {
+	limit := max(c.livePeak/magazineShare, magazineFloor)
+	if c.budget.CacheBytes > 0 {
+		limit = min(limit, uint64(c.budget.CacheBytes)>>sizeclass.UnitShift/2)
+	}
+	return limit
+}
+
+// Excess gives up what is over the budget, or nothing: first what magazines hold beyond their part, then
+// pages of the shortest ranges until the bytes fit, then whole ranges until their number does. The
+// result is valid until the next call of the core.
+func (c *Core) Excess() []Run {
+	if !c.Over() {
+		return nil
+	}
+	c.Drain()
+	for c.overBytes() > 0 && c.keptUnits > c.keptLimit() && c.evictOldest() {
+	}
+	pageBytes := int64(c.pageUnits) << sizeclass.UnitShift
+	c.taken = c.taken[:0]
+	c.heap.TakePages(uint32((c.overBytes()+pageBytes-1)/pageBytes), func(first, pages uint32) bool {
+		c.taken = append(c.taken, Run{first, pages})
+		return true
+	})
+	if ranges := c.overRanges(c.heap.FreeRanges()); ranges > 0 {
+		c.heap.TakePages(^uint32(0), func(first, pages uint32) bool {
+			c.taken = append(c.taken, Run{first, pages})
+			ranges--
+			return ranges > 0
+		})
+	}
+	return c.taken
+}

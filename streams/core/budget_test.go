@@ -1,0 +1,80 @@
+package core
+
+import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// excess gives up what is over the budget and shows that it is kept, as far as pages allow, and that no
+// page left which it did not ask for.
+func (w *world) excess() {
+	budget := w.core.budget
+	w.core.Drain()
+	before := w.core.overBytes()
+	pages, ranges := w.freePages()
+	if w.core.Over() {
+		require.True(w.t, before > 0 || ranges > budget.CacheRanges && budget.CacheRanges > 0)
+	}
+	keptBefore := w.core.keptUnits
+	runs := w.core.Excess()
+	gone := w.back(runs)
+
+	left, leftRanges := w.freePages()
+	if keptBefore == w.core.keptUnits {
+		require.Equal(w.t, pages-gone, left)
+	}
+	if budget.CacheBytes > 0 && left > 0 {
+		require.Zero(w.t, w.core.overBytes(), "over the budget, and %d whole pages are free", left)
+	}
+	if budget.CacheRanges > 0 {
+		require.LessOrEqual(w.t, leftRanges, budget.CacheRanges)
+	}
+	if budget.CacheRanges == 0 && gone > 0 { // one page less would have been too few
+		require.Greater(w.t, w.keptAndFree()+int64(w.pageUnits)<<sizeclass.UnitShift, budget.CacheBytes)
+	}
+	require.Empty(w.t, w.core.Excess(), "twice")
+}
+
+func (w *world) keptAndFree() int64 {
+	return int64(w.core.heap.FreeUnits()+w.core.keptUnits) << sizeclass.UnitShift
+}
+
+// freePages counts the whole pages in free ranges, and the ranges that hold one: lent, and touched by no
+// block of a slot or a span. The reference does not know what magazines keep.
+func (w *world) freePages() (pages uint32, ranges int) {
+	touched := make([]bool, worldUnits/w.pageUnits)
+	touch := func(block int32, units uint32) {
+		from := w.core.heap.Offset(block)
+		for p := from / w.pageUnits; p <= (from+units-1)/w.pageUnits; p++ {
+			touched[p] = true
+		}
+	}
+	w.core.owner.All(func(m *magazine.Magazine) {
+		if m.Class >= 0 {
+			if m.Span != heap.None {
+				touch(m.Span, sizeclass.SpanUnits(int(m.Class)))
+			}
+			return
+		}
+		m.Each(func(s *magazine.Slot) {
+			if s.Block != heap.None {
+				touch(s.Block, s.Units)
+			}
+		})
+	})
+	before := false
+	for p := range touched {
+		free := !touched[p] && w.owners[uint32(p)*w.pageUnits] != foreign
+		if free {
+			pages++
+			if !before {
+				ranges++
+			}
+		}
+		before = free
+	}
+	return pages, ranges
+}

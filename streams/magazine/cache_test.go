@@ -1,0 +1,314 @@
+package magazine
+
+import (
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// cacheOf is a cache with a span of a class installed, and the magazine.
+func cacheOf(class int) (*Cache, *Owner, *Magazine) {
+	c := new(Cache)
+	o := NewOwner(c, wakes(func() {}))
+	m := o.Span(class, 7, 0x10000)
+	o.Install(int32(class), 0, m)
+	return c, o, m
+}
+
+// Buckets of classes rise with the length and are the classes; larger lengths come behind them.
+func TestBucketsOfClassesRise(t *testing.T) {
+	last := uint64(0)
+	for units := uint64(1); units <= sizeclass.MaxUnits; units++ {
+		b := bucketOf(units)
+		assert.GreaterOrEqual(t, b, last)
+		assert.EqualValues(t, sizeclass.Of(units), b)
+		last = b
+	}
+	assert.EqualValues(t, FirstLarge-1, last)
+}
+
+// Every length beyond the classes has a bucket behind those of the classes, always the same.
+func TestBucketsOfLargeLengths(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		units := rapid.Uint64Range(sizeclass.MaxUnits+1, math.MaxInt64>>sizeclass.UnitShift+1).Draw(t, "units")
+		b := bucketOf(units)
+		assert.GreaterOrEqual(t, b, uint64(FirstLarge))
+		assert.Less(t, b, uint64(bucketCount))
+		assert.EqualValues(t, b, BucketOf(units))
+	})
+}
+
+// Lengths that are multiples of a page spread over the buckets: what programs ask for does not collide
+// more than by chance.
+func TestLargeBucketsSpread(t *testing.T) {
+	for _, step := range []uint64{1, 4, 128, 2048, 4096, 4097} {
+		used := map[uint64]bool{}
+		for i := range uint64(LargeBuckets / 2) {
+			used[bucketOf(sizeclass.MaxUnits+1+i*step)] = true
+		}
+		assert.Greater(t, len(used), LargeBuckets/2*3/4, "in steps of %d units", step)
+	}
+}
+
+// Sizes of 0 and less, and sizes that nothing was installed for, are left to the owner.
+func TestTakeServesOnlyWhatIsInstalled(t *testing.T) {
+	c, _, m := cacheOf(0)
+	for _, bytes := range []int64{0, -1, -512, math.MinInt64, math.MinInt64 + 1, 513, 65536, 65537, 1 << 40, math.MaxInt64} {
+		s, word := c.Take(bytes)
+		assert.Nil(t, s, "%d bytes", bytes)
+		assert.Zero(t, word)
+	}
+	assert.Equal(t, slotBits, m.mask.Load())
+	for i, bytes := range []int64{1, 512} {
+		s, _ := c.Take(bytes)
+		assert.Same(t, &m.slots[i], s)
+	}
+	assert.Equal(t, slotBits&^3, m.mask.Load())
+}
+
+// The zero cache serves nothing.
+func TestZeroCacheServesNothing(t *testing.T) {
+	var c Cache
+	for _, bytes := range []int64{math.MinInt64, 0, 1, 65536, 65537, math.MaxInt64} {
+		s, _ := c.Take(bytes)
+		assert.Nil(t, s)
+	}
+}
+
+// Two lengths that share a bucket are told apart by their units, also where the length does not fit the
+// magazine's field.
+func TestTakeTellsLengthsApartThatMeetInABucket(t *testing.T) {
+	const units = 1000
+	c := new(Cache)
+	o := NewOwner(c, nil)
+	m := o.Exact(units)
+	o.Reopen(m)
+	require.Same(t, &m.slots[0], o.Assign(m))
+	require.NoError(t, m.slots[0].Free(m.slots[0].Word()))
+	o.Install(BucketOf(units), 0, m)
+
+	other := uint64(units + 1)
+	for bucketOf(other) != bucketOf(units) {
+		other++
+	}
+	wrapped := uint64(units + 1<<32)
+	for ; bucketOf(wrapped) != bucketOf(units); wrapped += 1 << 32 {
+		require.Less(t, wrapped, uint64(math.MaxInt64>>sizeclass.UnitShift))
+	}
+	for _, u := range []uint64{other, wrapped} {
+		s, _ := c.Take(int64(u << sizeclass.UnitShift))
+		assert.Nil(t, s, "%d units", u)
+	}
+	s, word := c.Take(units << sizeclass.UnitShift)
+	require.Same(t, &m.slots[0], s)
+	assert.EqualValues(t, generationStep, word, "freed once")
+	s, _ = c.Take(units << sizeclass.UnitShift)
+	assert.Nil(t, s, "exhausted")
+}
+
+// A free puts the lowest bit back and bumps the generation; a second one is a double free, also when the
+// slot was handed out again; once that owner has freed it too the handle is stale.
+func TestFreeAndItsRefusals(t *testing.T) {
+	c, _, m := cacheOf(0)
+	s, first := c.Take(100)
+	require.Zero(t, first)
+	assert.True(t, s.Live(first))
+	require.NoError(t, s.Free(first))
+	assert.False(t, s.Live(first))
+	assert.Equal(t, slotBits, m.mask.Load())
+	assert.EqualValues(t, 1<<8, s.word.Load())
+	assert.Equal(t, ErrDoubleFree, s.Free(first))
+
+	again, second := c.Take(100)
+	require.Same(t, s, again)
+	assert.EqualValues(t, 1<<8, second)
+	assert.Equal(t, ErrDoubleFree, s.Free(first))
+	assert.True(t, s.Live(second), "a double free did no harm")
+	require.NoError(t, s.Free(second))
+	assert.Equal(t, ErrStale, s.Free(first))
+	assert.Equal(t, ErrDoubleFree, s.Free(second))
+	assert.Equal(t, ErrStale, s.Announce(second, Announced))
+	assert.EqualValues(t, 2<<8, s.word.Load())
+	assert.EqualValues(t, 2, s.Frees())
+	for _, err := range []error{ErrDoubleFree, ErrStale} {
+		assert.ErrorIs(t, err, ErrBadFree)
+		assert.NotErrorIs(t, err, ErrClosed)
+	}
+	assert.NotErrorIs(t, ErrStale, ErrDoubleFree)
+}
+
+// An announced handle's free goes through the list with its flags; home, the slot has none.
+func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
+	c, o, m := cacheOf(0)
+	s, word := c.Take(512)
+	require.NoError(t, s.Announce(word, Announced))
+	require.NoError(t, s.Announce(word, Detached))
+	assert.True(t, s.Live(word))
+	assert.Equal(t, word, s.Word())
+	require.NoError(t, s.Free(word))
+	assert.Equal(t, ErrDoubleFree, s.Free(word))
+	assert.Equal(t, slotBits&^1, m.mask.Load(), "not in the mask")
+	assert.EqualValues(t, 1<<8|3, s.word.Load())
+
+	require.Same(t, s, o.Freed())
+	assert.Nil(t, s.Next())
+	assert.Nil(t, o.Freed())
+	assert.Equal(t, Announced|Detached, s.Flags())
+	assert.False(t, o.Home(s))
+	assert.Zero(t, s.Flags())
+	assert.EqualValues(t, 1<<8, s.word.Load())
+	assert.Equal(t, slotBits, m.mask.Load(), "it can be taken again")
+	require.NoError(t, s.Free(s.Word()))
+}
+
+// After End every free says so, whichever way it goes, and gives the block back all the same.
+func TestFreeAfterEnd(t *testing.T) {
+	c, o, m := cacheOf(0)
+	s, word := c.Take(512)
+	l := o.Loose()
+	flagged, flaggedWord := c.Take(512)
+	require.NoError(t, flagged.Announce(flaggedWord, Announced))
+	o.Drain()
+	o.Close(m, func(*Slot) {})
+	o.End()
+	o.Drain()
+	assert.Equal(t, ErrClosed, s.Free(word))
+	assert.Equal(t, ErrClosed, l.Free(l.Word()))
+	assert.Equal(t, ErrClosed, flagged.Free(flaggedWord))
+	assert.Equal(t, ErrDoubleFree, s.Free(word))
+	again, _ := c.Take(512)
+	assert.Nil(t, again)
+}
+
+// A draining cache tells its owner of each block that comes home, and of none before.
+func TestDrainingCacheWakesItsOwner(t *testing.T) {
+	c := new(Cache)
+	wakeCount := 0
+	o := NewOwner(c, wakes(func() { wakeCount++ }))
+	m := o.Span(0, 0, 0)
+	o.Install(0, 0, m)
+	var held []*Slot
+	for range SlotCount {
+		s, _ := c.Take(1)
+		held = append(held, s)
+	}
+	require.True(t, o.Park(m))
+	require.NoError(t, held[0].Free(held[0].Word()))
+	assert.Zero(t, wakeCount)
+	o.Drain()
+	require.NoError(t, held[1].Free(held[1].Word()))
+	assert.Equal(t, 1, wakeCount, "into the mask of a parked magazine")
+	o.Close(m, func(*Slot) {})
+	require.NoError(t, held[2].Free(held[2].Word()))
+	assert.Equal(t, 2, wakeCount, "through the list")
+}
+
+// Lost races end in the owner's hands: the bucket is sharded, and each hint has a place of its own.
+func TestContendedTakeAsksForShards(t *testing.T) {
+	c, o, m := cacheOf(0)
+	assert.False(t, o.Shard(0, 3), "not contended")
+	m.contended.Store(contendedLimit)
+	require.True(t, o.Shard(0, 3))
+	assert.False(t, o.Shard(0, 3), "sharded before")
+	assert.Nil(t, c.buckets[0].magazine.Load(), "the old place names it no more")
+	for hint := range Shards {
+		if hint == 3 {
+			assert.Same(t, m, o.At(0, hint))
+		} else {
+			assert.Nil(t, o.At(0, hint))
+		}
+	}
+	assert.Same(t, m, o.At(0, 3+Shards), "hints are taken modulo")
+
+	others := map[int]*Magazine{}
+	for hint := range Shards {
+		if hint != 3 {
+			others[hint] = o.Span(0, int32(hint), 0)
+			o.Install(0, hint, others[hint])
+		}
+	}
+	s, _ := c.Take(1)
+	require.NotNil(t, s)
+	assert.Same(t, o.At(0, int(s.magazine.Shard)), s.magazine)
+	o.Uninstall(m)
+	assert.Nil(t, o.At(0, 3))
+	assert.Same(t, others[4], o.At(0, 4))
+}
+
+// A length has one magazine, which serves all hints however contended it is.
+func TestBucketsOfLargeBlocksAreNotSharded(t *testing.T) {
+	c := new(Cache)
+	o := NewOwner(c, nil)
+	m := o.Exact(1000)
+	o.Reopen(m)
+	o.Install(BucketOf(1000), 5, m)
+	freeAll(t, o.Assign(m))
+	m.contended.Store(contendedLimit)
+	assert.False(t, o.Shard(BucketOf(1000), 5))
+	assert.Zero(t, m.contended.Load(), "callers need not come at every lost race")
+	for hint := range Shards {
+		assert.Same(t, m, o.At(BucketOf(1000), hint))
+	}
+	s, _ := c.Take(1000 * sizeclass.UnitBytes)
+	assert.NotNil(t, s)
+}
+
+// Goroutines take from a magazine that is sharded under them, and nobody gets a slot twice.
+func TestShardUnderTakes(t *testing.T) {
+	c, o, m := cacheOf(0)
+	m.contended.Store(contendedLimit)
+	var all sync.WaitGroup
+	got := make([][]*Slot, 4)
+	for i := range got {
+		all.Go(func() {
+			for range 1000 {
+				if s, _ := c.Take(1); s != nil {
+					got[i] = append(got[i], s)
+				}
+			}
+		})
+	}
+	o.Shard(0, Hint())
+	all.Wait()
+	seen := map[*Slot]bool{}
+	for _, slots := range got {
+		for _, s := range slots {
+			assert.False(t, seen[s])
+			seen[s] = true
+		}
+	}
+	assert.Equal(t, len(seen), m.LiveSlots())
+	assert.Equal(t, SlotCount, len(seen)+m.FreeSlots())
+}
+
+// Take and Free make no garbage, and neither does a free that is refused.
+func TestTakeAndFreeAllocateNothing(t *testing.T) {
+	c, o, m := cacheOf(0)
+	pair := func() {
+		s, word := c.Take(512)
+		if s.Free(word) != nil || s.Free(word) == nil {
+			t.Error("a free went wrong")
+		}
+	}
+	assert.Zero(t, testing.AllocsPerRun(1000, pair))
+	m.contended.Store(contendedLimit)
+	require.True(t, o.Shard(0, Hint()))
+	for hint := range Shards {
+		o.Install(0, hint, m)
+	}
+	assert.Zero(t, testing.AllocsPerRun(1000, pair), "sharded")
+	listed := func() {
+		s, word := c.Take(512)
+		if s.Announce(word, Announced) != nil || s.Free(word) != nil {
+			t.Error("a free went wrong")
+		}
+		o.Home(o.Freed())
+	}
+	assert.Zero(t, testing.AllocsPerRun(1000, listed), "through the list")
+}

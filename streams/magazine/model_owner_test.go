@@ -1,0 +1,229 @@
+package magazine
+
+import "math/bits"
+
+// drain is Freed, and Home for each slot.
+func (m machine) drain() violation {
+	switch m.at {
+	case drainLoad:
+		if m.freed == 0 {
+			return m.afterDrain()
+		}
+		return m.goTo(drainSwap)
+	case drainSwap:
+		m.head, m.freed, m.woken = m.freed, 0, false
+		for s := m.head; s != 0; s = m.next[s-1] {
+			if m.place[s-1] != listed {
+				return listedTwice
+			}
+			m.place[s-1] = fetched
+		}
+		return m.homeNext()
+	case homeLoad:
+		m.flagsHome[m.slot] = 0
+		if m.word[m.slot]&flagMask != 0 {
+			return m.goTo(homeClear)
+		}
+		return m.book()
+	case homeClear:
+		m.word[m.slot] = uint16(m.clear(uint64(m.word[m.slot])))
+		return m.book()
+	default:
+		old := m.mask
+		m.mask |= 1 << m.slot
+		m.place[m.slot] = inWord
+		if m.put(old) == handMagazine {
+			if m.handing != notHanded {
+				return handedTwice
+			}
+			m.inReady, m.handing = true, arrived
+		}
+		return m.homeNext()
+	}
+}
+
+// homeNext begins Home of the next slot in the list that the owner took.
+func (m machine) homeNext() violation {
+	if m.head == 0 {
+		m.slot = 0
+		return m.afterDrain()
+	}
+	m.slot = m.head - 1
+	m.head = m.next[m.slot]
+	return m.goTo(homeLoad)
+}
+
+// afterDrain goes on with what the list of freed slots was taken for.
+func (m machine) afterDrain() violation {
+	if m.op == opEnd {
+		return m.goTo(closeSwap)
+	}
+	return m.rest()
+}
+
+// book is what Home does with a slot without flags.
+func (m machine) book() violation {
+	if m.kind == small && m.open {
+		return m.goTo(homePut)
+	}
+	m.place[m.slot] = atHome
+	m.homes |= 1 << m.slot
+	return m.homeNext()
+}
+
+// circulate is what the owner does with a magazine of a class.
+func (m machine) circulate() violation {
+	switch m.at {
+	case parkSwap:
+		if m.mask == exhaustedMask || m.parkBlindly {
+			m.mask = parkedBit
+		}
+		return m.rest()
+	case collectLoad:
+		if m.parked == 0 {
+			return m.afterCollect()
+		}
+		return m.goTo(collectSwap)
+	case collectSwap:
+		m.parked = 0
+		switch {
+		case m.behind != 0:
+			return handedTwice
+		case !m.open:
+			m.handing = notHanded
+		case m.mask&parkedBit == 0:
+			return handedInUse
+		case m.inReady:
+			return handedTwice
+		default:
+			m.inReady, m.handing = true, arrived
+		}
+		return m.afterCollect()
+	case unpark:
+		m.mask &= unparkMask
+		m.handing = notHanded
+		return m.rest()
+	case idleLoad:
+		m.seen = m.mask
+		if _, ok := m.idle(m.seen, modelWhole, m.inReady); ok {
+			return m.goTo(idleSwap)
+		}
+		return m.rest()
+	case idleSwap:
+		next, _ := m.idle(m.seen, modelWhole, m.inReady)
+		if m.mask != m.seen && !m.idleBlindly {
+			return m.rest()
+		}
+		m.mask = next
+		m.open = false
+		if m.inReady {
+			m.inReady, m.handing = false, notHanded
+		}
+		m.homes = modelWhole
+		v := m.allHome()
+		m.rest()
+		return v
+	default: // spanStore
+		m.mask = modelWhole
+		m.open, m.homes = true, 0
+		for s := range m.place {
+			m.place[s] = inWord
+		}
+		return m.rest()
+	}
+}
+
+// allHome books the slots of a magazine that was closed as idle.
+func (m machine) allHome() violation {
+	for s := range m.place {
+		if m.place[s] != inWord {
+			return closedWhileBorrowed
+		}
+		m.place[s] = atHome
+	}
+	return lawful
+}
+
+// afterCollect goes on with what the list of parked magazines was collected for.
+func (m machine) afterCollect() violation {
+	switch {
+	case m.op == opIdle:
+		return m.goTo(idleLoad)
+	case m.inReady:
+		m.inReady = false
+		return m.goTo(unpark)
+	default:
+		return m.rest()
+	}
+}
+
+// detach announces on each slot that is not home before its magazine is opened anew: from m.slot on. The
+// handle that it announces on is the word that it reads, whether that is live or not.
+func (m machine) detach() violation {
+	for m.slot < modelSlots && m.homes>>m.slot&1 != 0 {
+		m.slot++
+	}
+	if m.slot == modelSlots {
+		m.slot, m.seen, m.was = 0, 0, 0
+		m.at = reopenSwap
+		return m.govern()
+	}
+	word := &m.word[m.slot]
+	switch m.at {
+	case detachWord:
+		m.was = *word &^ flagMask
+		return m.goTo(detachLoad)
+	case detachLoad:
+		m.seen = uint64(*word)
+		if _, ok := m.flag(m.seen, uint64(m.was), Detached); ok {
+			return m.goTo(detachSwap)
+		}
+	default:
+		if uint64(*word) != m.seen {
+			return m.goTo(detachLoad)
+		}
+		next, _ := m.flag(m.seen, uint64(m.was), Detached)
+		*word = uint16(next)
+		if m.place[m.slot] == live {
+			m.announced[m.slot] |= uint8(Detached)
+		}
+	}
+	m.slot++
+	m.seen, m.was = 0, 0
+	return m.goTo(detachWord)
+}
+
+// govern is what the owner does with a magazine of large blocks, and the end of a cache.
+func (m machine) govern() violation {
+	switch m.at {
+	case lifeSwap:
+		m.life = draining
+		return m.goTo(drainLoad)
+	case closeSwap:
+		old := m.mask
+		m.mask = closedBit
+		m.over = m.op == opEnd
+		m.open, m.inReady = false, false
+		for f := m.broughtHome(old); f != 0; f &= f - 1 {
+			s := bits.TrailingZeros64(f)
+			if m.place[s] != inWord {
+				return twoOwners
+			}
+			m.place[s] = atHome
+			m.homes |= 1 << s
+			m.word[s] = uint16(m.clear(uint64(m.word[s]))) // no step: nobody else can change it now
+		}
+		return m.rest()
+	case reopenSwap:
+		m.mask = m.reopen(m.mask)
+		m.open = true
+		return m.rest()
+	default: // assignWord
+		slot := int8(bits.TrailingZeros8(m.homes))
+		m.homes &^= 1 << slot
+		v := m.handOut(slot, atHome)
+		m.readHandle(slot)
+		m.rest()
+		return v
+	}
+}

@@ -1,0 +1,192 @@
+package magazine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// twin is a real magazine that does what the model does. Only two of its slots take part; those that its
+// class has beyond them are kept aside.
+type twin struct {
+	model   world
+	cache   *Cache
+	owner   *Owner
+	m       *Magazine
+	handles [modelSlots][]uint64
+}
+
+// twinClass is one whose spans have as few slots as any.
+const twinClass = sizeclass.Count - 1
+
+func aside() uint64 { return spanSlots(twinClass) &^ modelWhole }
+
+func newTwin(k kind) *twin {
+	tw := &twin{model: start(k, 0, 0), cache: new(Cache)}
+	tw.owner = NewOwner(tw.cache, wakes(func() {}))
+	if k == small {
+		tw.m = tw.owner.Span(twinClass, 0, 0)
+		tw.m.mask.And(^aside())
+		tw.owner.Install(twinClass, 0, tw.m)
+		return tw
+	}
+	tw.model.open, tw.model.mask, tw.model.homes = false, closedBit, modelWhole
+	tw.model.place = [modelSlots]place{}
+	tw.m = tw.owner.Exact(1000)
+	tw.m.homes = modelWhole
+	return tw
+}
+
+// wakes is a Waker.
+type wakes func()
+
+func (w wakes) Wake() { w() }
+
+// do performs a whole operation on both, the model's step by step.
+func (tw *twin) do(t require.TestingT, o op, slot int8, serial uint8) {
+	var want error
+	if o == opFree || o == opAnnounce {
+		handle := tw.handles[slot][serial-1]
+		if !tw.model.isLive(slot, serial) {
+			want = ErrStale
+			if o == opFree {
+				want = refusal(uint64(tw.model.word[slot]), handle)
+			}
+		}
+	}
+	i := 0
+	if o < firstOwner {
+		i = 1
+	}
+	r := packageRules()
+	a := &tw.model.actors[i]
+	*a = actor{at: firstStep(o), op: o, slot: slot, serial: serial}
+	for a.at != resting {
+		require.Equal(t, lawful, machine{&r, &tw.model, a}.advance())
+	}
+	switch o {
+	case opTake, opFree, opAnnounce:
+		tw.call(t, o, slot, serial, want)
+	default:
+		tw.own(t, o)
+	}
+}
+
+func (tw *twin) call(t require.TestingT, o op, slot int8, serial uint8, want error) {
+	switch o {
+	case opFree:
+		require.Equal(t, want, tw.m.slots[slot].Free(tw.handles[slot][serial-1]))
+	case opAnnounce:
+		require.Equal(t, want, tw.m.slots[slot].Announce(tw.handles[slot][serial-1], Announced))
+	default:
+		tw.hold(tw.m.take())
+	}
+}
+
+func (tw *twin) hold(s *Slot) {
+	if s != nil {
+		tw.handles[s.index] = append(tw.handles[s.index], s.Word())
+	}
+}
+
+func (tw *twin) own(t require.TestingT, o op) {
+	switch o {
+	case opDrain:
+		tw.drain()
+	case opPark:
+		tw.owner.Park(tw.m)
+	case opReady:
+		if m := tw.owner.Ready(twinClass); m != nil {
+			require.Same(t, tw.m, m)
+		}
+	case opIdle:
+		if tw.m.mask.Load() < closedBit {
+			tw.m.mask.Or(aside())
+		}
+		if tw.owner.CloseIdle(tw.m) {
+			tw.owner.Retire(tw.m)
+		} else {
+			tw.m.mask.And(^aside())
+		}
+	case opSpan:
+		require.Same(t, tw.m, tw.owner.Span(twinClass, 0, 0))
+		tw.m.mask.And(^aside())
+	case opEvict:
+		tw.owner.Close(tw.m, func(*Slot) {})
+	case opReopen:
+		for i := range modelSlots {
+			if s := &tw.m.slots[i]; tw.m.homes>>i&1 == 0 {
+				_ = s.Announce(s.Word(), Detached)
+			}
+		}
+		tw.owner.Reopen(tw.m)
+	case opAssign:
+		tw.hold(tw.owner.Assign(tw.m))
+	default:
+		tw.owner.Drain()
+		tw.drain()
+		tw.owner.Close(tw.m, func(*Slot) {})
+	}
+}
+
+func (tw *twin) drain() {
+	for s := tw.owner.Freed(); s != nil; {
+		next := s.Next()
+		tw.owner.Home(s)
+		s = next
+	}
+}
+
+// compare holds every word and every book of the one against the other.
+func (tw *twin) compare(t require.TestingT) {
+	w, m := &tw.model, tw.m
+	require.Equal(t, w.mask, m.mask.Load(), "mask")
+	require.Equal(t, w.life, life(tw.cache.life.Load()))
+	require.Equal(t, w.open, m.Open)
+	require.Equal(t, w.inReady, m.inReady)
+	require.Equal(t, w.homes, uint8(m.homes&modelWhole), "homes")
+	require.Equal(t, w.parked != 0, tw.cache.parked.Load() != nil)
+	s := tw.cache.freed.Load()
+	for i := w.freed; i != 0; i = w.next[i-1] {
+		require.Same(t, &m.slots[i-1], s)
+		require.Equal(t, w.flagsHome[i-1], s.flags)
+		s = s.next
+	}
+	require.Nil(t, s)
+	for i := range w.word {
+		require.EqualValues(t, w.word[i], m.slots[i].word.Load(), "word")
+		require.Len(t, tw.handles[i], int(w.known[i]))
+		lives := w.place[i] == live
+		require.Equal(t, lives || w.place[i] == listed, m.liveMask()>>i&1 != 0)
+		if n := len(tw.handles[i]); n > 0 {
+			require.Equal(t, lives, m.slots[i].Live(tw.handles[i][n-1]))
+		}
+	}
+}
+
+// The model is the package: after each operation of any sequence the words and books of both are the same.
+func TestModelDoesWhatThePackageDoes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tw := newTwin(rapid.SampledFrom([]kind{small, exact}).Draw(t, "kind"))
+		tw.compare(t)
+		for range rapid.IntRange(1, 60).Draw(t, "operations") {
+			o := op(rapid.IntRange(0, int(opEnd)).Draw(t, "op"))
+			slot := int8(rapid.IntRange(0, modelSlots-1).Draw(t, "slot"))
+			known := int(tw.model.known[slot])
+			switch {
+			case tw.model.handed[0] == mostHandles || tw.model.handed[1] == mostHandles:
+				return
+			case o >= firstOwner && !tw.model.ownerMay(o), (o == opFree || o == opAnnounce) && known == 0:
+				continue
+			case o == opFree || o == opAnnounce:
+				tw.do(t, o, slot, uint8(rapid.IntRange(max(1, known-2), known).Draw(t, "handle")))
+			default:
+				tw.do(t, o, 0, 0)
+			}
+			tw.compare(t)
+		}
+	})
+}

@@ -1,0 +1,276 @@
+package magazine
+
+// op is an operation of an actor; it begins with a step. An alias, as step is: most switches are over some.
+type op = uint8
+
+const (
+	opTake     op = iota // of callers
+	opFree               // of a handle, which may be live or not
+	opAnnounce           // likewise
+	opDrain              // of the owner: Freed, and Home for each slot
+	opPark
+	opReady
+	opIdle     // CloseIdle and Retire
+	opSpan     // a new span for a magazine that was retired
+	opEvict    // Close of a magazine of large blocks
+	opReopen   // Reopen of one, after the slots that are not home were detached
+	opAssign   // a slot that is home for a new block
+	opEnd      // of the cache: Drain, Freed and Home, Close
+	firstOwner = opDrain
+)
+
+// step is one atomic operation, and the plain code behind it.
+type step = uint8
+
+const (
+	resting step = iota
+	takeLoad
+	takeSwap
+	takeWord
+	freeFast
+	freePut
+	freeLoad
+	freeSwap
+	freedLoad
+	freedSwap
+	parkedLoad
+	parkedSwap
+	lifeLoad
+	flagLoad
+	flagSwap
+	drainLoad
+	drainSwap
+	homeLoad
+	homeClear
+	homePut
+	parkSwap
+	collectLoad
+	collectSwap
+	unpark
+	idleLoad
+	idleSwap
+	spanStore
+	lifeSwap
+	closeSwap
+	detachWord
+	detachLoad
+	detachSwap
+	reopenSwap
+	assignWord
+)
+
+func opName(o op) string {
+	return [...]string{
+		"take", "free", "announce", "drain", "park", "ready", "idle", "span", "evict", "reopen", "assign", "end",
+	}[o]
+}
+
+func firstStep(o op) step {
+	return [...]step{
+		opTake: takeLoad, opFree: freeFast, opAnnounce: flagLoad, opDrain: drainLoad, opPark: parkSwap,
+		opReady: collectLoad, opIdle: collectLoad, opSpan: spanStore, opEvict: closeSwap, opReopen: detachWord,
+		opAssign: assignWord, opEnd: lifeSwap,
+	}[o]
+}
+
+// machine takes the steps of one actor in one world.
+type machine struct {
+	*rules
+	*world
+	*actor
+}
+
+func (m machine) goTo(s step) violation { m.at = s; return lawful }
+
+// rest ends an operation, and forgets what it had loaded.
+func (m machine) rest() violation {
+	*m.actor = actor{left: m.left}
+	return lawful
+}
+
+// advance takes the next step.
+func (m machine) advance() violation {
+	switch m.at {
+	case takeLoad, takeSwap, takeWord:
+		return m.take()
+	case freeFast, freePut, freeLoad, freeSwap:
+		return m.free()
+	case freedLoad, freedSwap, parkedLoad, parkedSwap, lifeLoad:
+		return m.handOver()
+	case flagLoad, flagSwap:
+		return m.announce()
+	case drainLoad, drainSwap, homeLoad, homeClear, homePut:
+		return m.drain()
+	case collectLoad, collectSwap, unpark, idleLoad, idleSwap, spanStore, parkSwap:
+		return m.circulate()
+	case lifeSwap, closeSwap, reopenSwap, assignWord:
+		return m.govern()
+	case detachWord, detachLoad, detachSwap:
+		return m.detach()
+	case resting:
+	}
+	panic("an actor at rest has no next step")
+}
+
+func (m machine) take() violation {
+	switch m.at {
+	case takeLoad:
+		m.seen = m.mask
+		if _, _, ok := m.rules.take(m.seen); !ok {
+			return m.rest()
+		}
+		return m.goTo(takeSwap)
+	case takeSwap:
+		next, slot, _ := m.rules.take(m.seen)
+		if m.mask != m.seen && !m.takeBlindly {
+			m.seen = 0
+			return m.goTo(takeLoad)
+		}
+		closed := m.mask >= closedBit
+		m.mask, m.seen, m.slot = next, 0, int8(slot)
+		m.at = takeWord
+		if slot >= modelSlots {
+			return twoOwners
+		}
+		if closed {
+			return servedClosed
+		}
+		return m.handOut(m.slot, inWord)
+	default:
+		m.readHandle(m.slot)
+		return m.rest()
+	}
+}
+
+func (m machine) free() violation {
+	word := &m.word[m.slot]
+	switch m.at {
+	case freeFast:
+		handle := m.handle[m.slot][m.serial-1]
+		if *word != handle {
+			return m.goTo(freeLoad)
+		}
+		next, _ := m.rules.free(uint64(handle), uint64(handle))
+		*word = uint16(next)
+		m.at = freePut
+		if m.kind == loose {
+			m.at = freedLoad
+		}
+		return m.won(m.slot, m.serial, 0)
+	case freePut:
+		old := m.mask
+		m.mask |= 1 << m.slot
+		where := m.put(old)
+		if where == handSlot {
+			return m.goTo(freedLoad)
+		}
+		m.place[m.slot] = inWord
+		switch {
+		case where == handMagazine:
+			return m.owe()
+		case old >= parkedBit:
+			return m.goTo(lifeLoad)
+		default:
+			return m.rest()
+		}
+	case freeLoad:
+		m.seen = uint64(*word)
+		handle := uint64(m.handle[m.slot][m.serial-1])
+		if _, ok := m.rules.free(m.seen, handle); ok {
+			return m.goTo(freeSwap)
+		}
+		v := m.refused(m.slot, m.serial, m.refusal(m.seen, handle))
+		m.rest()
+		return v
+	default:
+		if uint64(*word) != m.seen {
+			m.seen = 0
+			return m.goTo(freeLoad)
+		}
+		next, _ := m.rules.free(m.seen, uint64(m.handle[m.slot][m.serial-1]))
+		*word = uint16(next)
+		m.flags, m.seen = uint8(m.seen&flagMask), 0
+		m.at = freedLoad
+		return m.won(m.slot, m.serial, m.flags)
+	}
+}
+
+// owe books that a caller was told to hand the magazine over.
+func (m machine) owe() violation {
+	m.at = parkedLoad
+	if m.handing != notHanded {
+		return handedTwice
+	}
+	m.handing = owed
+	return lawful
+}
+
+// handOver is the way into the two lists.
+func (m machine) handOver() violation {
+	switch m.at {
+	case freedLoad:
+		m.head = m.freed
+		return m.goTo(freedSwap)
+	case freedSwap:
+		m.next[m.slot] = m.head
+		m.flagsHome[m.slot] = m.flags
+		if m.freed != m.head {
+			return m.goTo(freedLoad)
+		}
+		m.freed = m.slot + 1
+		m.at = lifeLoad
+		if m.place[m.slot] != falling {
+			return listedTwice
+		}
+		m.place[m.slot] = listed
+		return lawful
+	case parkedLoad:
+		m.head = m.parked
+		return m.goTo(parkedSwap)
+	case parkedSwap:
+		m.behind = m.head
+		if m.parked != m.head {
+			return m.goTo(parkedLoad)
+		}
+		m.parked = 1
+		m.at = lifeLoad
+		if m.head != 0 {
+			return handedTwice
+		}
+		m.handing = pushed
+		return lawful
+	default:
+		m.woken = m.woken || m.life == draining
+		return m.rest()
+	}
+}
+
+func (m machine) announce() violation {
+	word := &m.word[m.slot]
+	handle := uint64(m.handle[m.slot][m.serial-1])
+	if m.at == flagLoad {
+		m.seen = uint64(*word)
+		if _, ok := m.flag(m.seen, handle, Announced); ok {
+			return m.goTo(flagSwap)
+		}
+		isLive := m.isLive(m.slot, m.serial)
+		m.rest()
+		if isLive {
+			return refusedLive
+		}
+		return lawful
+	}
+	if uint64(*word) != m.seen {
+		m.seen = 0
+		return m.goTo(flagLoad)
+	}
+	next, _ := m.flag(m.seen, handle, Announced)
+	*word = uint16(next)
+	slot, serial := m.slot, m.serial
+	m.rest()
+	if !m.isLive(slot, serial) {
+		return flaggedOther
+	}
+	m.announced[slot] |= uint8(Announced)
+	return lawful
+}

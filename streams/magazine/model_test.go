@@ -1,0 +1,251 @@
+package magazine
+
+import "errors"
+
+// The model: one magazine of two slots, its lists, its owner and up to three callers. A step of an actor
+// is one atomic operation of the real code together with the plain code up to the next one; the words
+// change by the functions of word.go. Callers have the magazine's address for ever, like one that looked
+// it up and was stopped, so the pointers in the buckets, which only say where to look, are left out; so is
+// the count of lost races.
+
+const (
+	modelSlots  = 2
+	modelWhole  = 1<<modelSlots - 1
+	mostHandles = 8 // of a slot: more than any search hands out
+)
+
+// rules are the transition functions that a search runs on: those of the package, or with one mistake.
+type rules struct {
+	take        func(mask uint64) (next uint64, slot int, ok bool)
+	free        func(word, handle uint64) (next uint64, ok bool)
+	flag        func(word, handle uint64, f Flag) (next uint64, ok bool)
+	refusal     func(word, handle uint64) error
+	put         func(old uint64) home
+	idle        func(mask, whole uint64, handed bool) (next uint64, ok bool)
+	broughtHome func(old uint64) uint64
+	reopen      func(old uint64) uint64
+	clear       func(word uint64) uint64 // the flags of a slot that is home
+	parkBlindly bool                     // Store in place of compare-and-swap
+	idleBlindly bool                     // likewise
+	takeBlindly bool                     // likewise
+}
+
+func packageRules() rules {
+	return rules{
+		take: nextTake, free: nextFree, flag: nextFlag, refusal: refusal, put: put, idle: nextIdle,
+		broughtHome: broughtHome,
+		reopen:      func(uint64) uint64 { return openMask },
+		clear:       func(word uint64) uint64 { return word &^ flagMask },
+	}
+}
+
+// place is where a slot is in truth, whatever the words say.
+type place uint8
+
+const (
+	atHome  place = iota // the owner's
+	inWord               // free, to be taken from the mask
+	live                 // a caller has a handle
+	falling              // freed, and in the hands of the caller who freed it
+	listed               // in the list of freed slots
+	fetched              // the owner took the list and has not booked it yet
+)
+
+// handing is where a parked magazine is on its way to the owner.
+type handing uint8
+
+const (
+	notHanded handing = iota
+	owed              // a caller was told to hand it over
+	pushed            // it is in the list of parked magazines
+	arrived           // the owner has it
+)
+
+// kind is the kind of the magazine.
+type kind uint8
+
+const (
+	small kind = iota
+	exact
+	loose
+)
+
+type actor struct {
+	at     step
+	op     op
+	slot   int8
+	serial uint8 // of the handle, counted from 1 for each slot
+	left   uint8 // operations that it may still begin
+	flags  uint8
+	head   int8   // of a list, as loaded
+	was    uint16 // the word of a handle that the owner announces on
+	seen   uint64
+}
+
+// world is a state of the model. Slots in lists are named by their number plus one; 0 is nil.
+type world struct {
+	// What callers and the owner share.
+	mask      uint64
+	word      [modelSlots]uint16
+	next      [modelSlots]int8
+	flagsHome [modelSlots]uint8
+	freed     int8
+	parked    int8
+	behind    int8 // what the magazine's next says
+	life      life
+
+	// The owner's books.
+	kind    kind
+	open    bool
+	over    bool // closed for good
+	inReady bool
+	homes   uint8
+
+	// The truth, to judge by.
+	place     [modelSlots]place
+	handed    [modelSlots]uint8               // hand-outs so far
+	known     [modelSlots]uint8               // of them, those whose handle has been read
+	handle    [modelSlots][mostHandles]uint16 // their words
+	announced [modelSlots]uint8               // flags that were set on the live handle
+	handing   handing
+	woken     bool
+
+	actors [4]actor // the owner first
+}
+
+// violation is what a search looks for.
+type violation string
+
+const (
+	lawful              violation = ""
+	twoOwners           violation = "a slot was handed out that was not free"
+	flagsKept           violation = "a slot is free or home with the flags of a handle of before"
+	freedTwice          violation = "a free of a handle that is not live succeeded"
+	refusedLive         violation = "a free of a live handle was refused"
+	misnamed            violation = "a refused free was called by the wrong name"
+	flagsLost           violation = "a free went home without the flags that were announced, or with others"
+	flaggedOther        violation = "a flag was set on a handle that is not live"
+	handedTwice         violation = "a magazine was handed over twice"
+	handedInUse         violation = "a magazine was handed over that is in use"
+	listedTwice         violation = "a slot is in a list twice"
+	lostSlot            violation = "a slot is neither live, nor free, nor home, nor in a list"
+	lostMagazine        violation = "a parked magazine has a free slot and nobody was told"
+	servedClosed        violation = "a closed magazine has slots to give out"
+	wrongBooks          violation = "the owner's books name other slots home than are home"
+	wrongCount          violation = "the owner counts other slots as live than are live"
+	nobodyWoken         violation = "a block came home to a draining cache and nobody woke the owner"
+	closedWhileBorrowed violation = "a magazine was closed as idle with a slot in use"
+)
+
+// judge holds a state against what must be true in every state.
+func (w *world) judge() violation {
+	closed := w.mask >= closedBit
+	for s := range w.place {
+		bit := uint64(1) << s
+		isFree := w.place[s] == inWord
+		switch {
+		case isFree && closed:
+			return lostSlot
+		case isFree != (!closed && w.mask&bit != 0):
+			if isFree {
+				return lostSlot
+			}
+			return twoOwners
+		case isFree && w.word[s]&uint16(Announced) != 0, w.place[s] == atHome && w.word[s]&flagMask != 0:
+			return flagsKept
+		case (w.homes>>s&1 != 0) != (w.place[s] == atHome):
+			return wrongBooks
+		}
+	}
+	if w.open && !closed && w.mask&parkedBit != 0 && w.mask&slotBits != 0 && w.handing == notHanded {
+		return lostMagazine
+	}
+	return lawful
+}
+
+// judgeQuiet holds a state in which no operation is under way against what must be true then.
+func (w *world) judgeQuiet() violation {
+	var inList [modelSlots]bool
+	for s := w.freed; s != 0; s = w.next[s-1] {
+		if inList[s-1] {
+			return listedTwice
+		}
+		inList[s-1] = true
+	}
+	var liveSlots, listedSlots uint64
+	for s, p := range w.place {
+		if p == falling || p == fetched || (p == listed) != inList[s] {
+			return lostSlot
+		}
+		if p == live {
+			liveSlots |= 1 << s
+		}
+		if p == listed {
+			listedSlots |= 1 << s
+		}
+	}
+	if w.freed != 0 && w.life == draining && !w.woken {
+		return nobodyWoken
+	}
+	if w.kind != loose && !w.over && w.handing == owed {
+		return lostMagazine
+	}
+	counted := modelWhole &^ uint64(w.homes)
+	if w.mask < closedBit {
+		counted &^= w.mask
+	}
+	if counted&^listedSlots != liveSlots {
+		return wrongCount
+	}
+	return lawful
+}
+
+// handOut gives a slot to a caller, whose handle is still to be read.
+func (w *world) handOut(slot int8, from place) violation {
+	if w.place[slot] != from {
+		return twoOwners
+	}
+	w.place[slot] = live
+	w.announced[slot] = uint8(w.word[slot] & flagMask)
+	w.handed[slot]++
+	return lawful
+}
+
+// readHandle is the load of the word that makes a handle.
+func (w *world) readHandle(slot int8) {
+	w.handle[slot][w.known[slot]] = w.word[slot] &^ flagMask
+	w.known[slot]++
+}
+
+// isLive reports whether the handle is the one that the slot's owner has.
+func (w *world) isLive(slot int8, serial uint8) bool {
+	return w.place[slot] == live && w.handed[slot] == serial
+}
+
+// won books a free whose compare-and-swap succeeded.
+func (w *world) won(slot int8, serial, flags uint8) violation {
+	switch {
+	case !w.isLive(slot, serial):
+		return freedTwice
+	case flags != w.announced[slot]:
+		return flagsLost
+	}
+	w.place[slot] = falling
+	return lawful
+}
+
+// refused judges a free whose load said that the handle is not live.
+func (w *world) refused(slot int8, serial uint8, err error) violation {
+	frees := w.handed[slot] + 1 - serial // of this handle and of later ones
+	if w.place[slot] == live {
+		frees--
+	}
+	switch {
+	case frees == 0:
+		return refusedLive
+	case frees == 1 && !errors.Is(err, ErrDoubleFree), frees > 1 && !errors.Is(err, ErrStale):
+		return misnamed
+	default:
+		return lawful
+	}
+}

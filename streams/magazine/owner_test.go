@@ -1,0 +1,466 @@
+package magazine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// last is the class whose spans have four slots: 64 KiB blocks.
+const last = sizeclass.Count - 1
+
+// takeAll takes every free slot of a magazine.
+func takeAll(o *Owner, m *Magazine) (taken []*Slot) {
+	for s := o.Take(m); s != nil; s = o.Take(m) {
+		taken = append(taken, s)
+	}
+	return taken
+}
+
+// freeAll frees live slots as their owners would.
+func freeAll(t *testing.T, slots ...*Slot) {
+	t.Helper()
+	for _, s := range slots {
+		require.NoError(t, s.Free(s.Word()))
+	}
+}
+
+// A new span has the slots that fit it, one block after the other, all free, and is in no bucket.
+func TestSpanOfEveryClass(t *testing.T) {
+	for class := range sizeclass.Count {
+		o := NewOwner(new(Cache), nil)
+		m := o.Span(class, 5, 0x40000)
+		count := int(sizeclass.SpanBlocks(class))
+		assert.Equal(t, uint64(1)<<count-1, m.mask.Load(), "class %d", class)
+		assert.Equal(t, slotBits&^m.mask.Load(), m.homes)
+		assert.Equal(t, count, m.FreeSlots())
+		assert.Equal(t, sizeclass.BlockUnits(class), m.Units())
+		assert.True(t, m.Open)
+		assert.False(t, m.Loose())
+		assert.EqualValues(t, 5, m.Span)
+		assert.EqualValues(t, class, m.Class)
+		assert.EqualValues(t, -1, m.Bucket)
+		assert.Nil(t, o.At(int32(class), 0))
+		for i, s := range takeAll(o, m) {
+			assert.Equal(t, cudadrv.Ptr(0x40000+i*int(m.Units())*512), s.Address())
+			assert.Same(t, m, s.Magazine())
+		}
+		assert.Equal(t, count, m.LiveSlots())
+		assert.Zero(t, m.FreeSlots())
+	}
+}
+
+// An exhausted magazine is parked and leaves its bucket; the first free hands it over, later ones do not;
+// Ready puts it to use again.
+func TestParkAndReady(t *testing.T) {
+	c, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	require.Len(t, held, 4)
+	require.True(t, o.Park(m))
+	assert.False(t, o.Park(m), "parked before")
+	assert.Equal(t, parkedBit, m.mask.Load())
+	assert.Nil(t, o.At(last, 0))
+	assert.Nil(t, o.Ready(last), "nothing was freed")
+
+	freeAll(t, held[2])
+	assert.Same(t, m, c.parked.Load())
+	freeAll(t, held[0])
+	assert.Nil(t, m.next, "handed over once")
+	assert.Equal(t, parkedBit|5, m.mask.Load())
+	assert.Equal(t, 2, m.FreeSlots())
+	assert.Equal(t, 2, m.LiveSlots())
+	assert.Nil(t, o.Take(m), "out of use")
+
+	require.Same(t, m, o.Ready(last))
+	assert.EqualValues(t, 5, m.mask.Load())
+	assert.Nil(t, o.Ready(last))
+	assert.Nil(t, c.parked.Load())
+	assert.Nil(t, o.At(last, 0), "not installed")
+	assert.Same(t, held[0], o.Take(m))
+}
+
+// A magazine into which a slot was just freed cannot be parked and stays where it is.
+func TestParkFailsAfterAFree(t *testing.T) {
+	_, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	freeAll(t, held[3])
+	assert.False(t, o.Park(m))
+	assert.EqualValues(t, 8, m.mask.Load())
+	assert.Same(t, m, o.At(last, 0))
+}
+
+// Ready gives the magazine that was handed over last, and each once, also when others in between were closed.
+func TestReadyGivesTheNewestFirst(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
+	parkedOf := func() (*Magazine, []*Slot) {
+		m := o.Span(last, 0, 0)
+		held := takeAll(o, m)
+		require.True(t, o.Park(m))
+		return m, held
+	}
+	a, inA := parkedOf()
+	b, inB := parkedOf()
+	d, inD := parkedOf()
+	e, inE := parkedOf()
+	for _, held := range [][]*Slot{inA, inB, inD, inE} {
+		freeAll(t, held...)
+		assert.Nil(t, o.Ready(0), "of another class")
+	}
+	assert.True(t, o.CloseIdle(b), "in the middle")
+	assert.True(t, o.CloseIdle(e), "the newest")
+	assert.Same(t, d, o.Ready(last))
+	assert.Same(t, a, o.Ready(last))
+	assert.Nil(t, o.Ready(last))
+}
+
+// CloseIdle closes what nobody uses, and Span uses that magazine again, with the generations that it has.
+func TestCloseIdleAndSpanAnew(t *testing.T) {
+	_, o, m := cacheOf(last)
+	s := o.Take(m)
+	assert.False(t, o.CloseIdle(m), "a slot is in use")
+	assert.True(t, m.Open)
+	assert.Same(t, m, o.At(last, 0))
+	freeAll(t, s)
+	require.True(t, o.CloseIdle(m))
+	assert.False(t, o.CloseIdle(m), "closed before")
+	assert.Equal(t, closedBit, m.mask.Load())
+	assert.False(t, m.Open)
+	assert.True(t, m.WholeHome())
+	assert.Nil(t, o.At(last, 0))
+	assert.Zero(t, m.LiveSlots())
+	assert.Zero(t, m.FreeSlots())
+
+	assert.EqualValues(t, 7, o.Retire(m))
+	assert.Equal(t, none, m.Span)
+	require.Same(t, m, o.Span(last, 9, 0x80000))
+	assert.NotSame(t, m, o.Span(last, 10, 0x90000), "there is no other spare")
+	assert.Same(t, s, o.Take(m))
+	assert.EqualValues(t, 0x80000, s.Address())
+	assert.EqualValues(t, generationStep, s.Word())
+}
+
+// A magazine that was parked and is whole again is closed once the owner has been handed it, not while a
+// caller is yet to bring it.
+func TestCloseIdleWaitsForTheHandOver(t *testing.T) {
+	c, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	require.True(t, o.Park(m))
+	freeAll(t, held...)
+	c.parked.Store(nil) // as before the push
+	assert.False(t, o.CloseIdle(m))
+	assert.Equal(t, parkedBit|15, m.mask.Load())
+	c.parked.Store(m)
+	assert.True(t, o.CloseIdle(m))
+	assert.Nil(t, o.Ready(last))
+}
+
+// A caller that looked a magazine up and was stopped may take its slots the moment it is in use again, of
+// the same span or of a new one, before the owner does.
+func TestCallersOfBeforeTakeFirst(t *testing.T) {
+	_, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	require.True(t, o.Park(m))
+	freeAll(t, held[0])
+	require.Same(t, m, o.Ready(last))
+	assert.Same(t, held[0], m.take(), "by a caller")
+	assert.Nil(t, o.Take(m))
+	require.True(t, o.Park(m))
+
+	freeAll(t, held...)
+	require.True(t, o.CloseIdle(m))
+	o.Retire(m)
+	require.Same(t, m, o.Span(last, 8, 0x80000))
+	for range held {
+		assert.NotNil(t, m.take(), "by a caller")
+	}
+	assert.Nil(t, o.Take(m))
+}
+
+// A slot that was announced on after its free, by an owner that could not know, is home without flags.
+func TestSlotIsHomeWithoutFlagsOfAnother(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
+	m := o.Exact(300)
+	o.Reopen(m)
+	s := o.Assign(m)
+	o.Close(m, func(*Slot) {})
+	freeAll(t, s)
+	require.NoError(t, s.Announce(s.Word(), Detached))
+	require.Same(t, s, o.Freed())
+	assert.Zero(t, s.Flags())
+	o.Home(s)
+	assert.Equal(t, s.Word(), s.word.Load(), "through the list")
+
+	o.Reopen(m)
+	freeAll(t, o.Assign(m))
+	require.NoError(t, s.Announce(s.Word(), Detached))
+	o.Close(m, func(*Slot) {})
+	assert.Equal(t, s.Word(), s.word.Load(), "through the mask")
+}
+
+// A slot that comes home with flags into a parked magazine makes it ready, once.
+func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
+	c, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	for _, s := range held[:2] {
+		require.NoError(t, s.Announce(s.Word(), Announced))
+	}
+	require.True(t, o.Park(m))
+	freeAll(t, held[:2]...)
+	for s := o.Freed(); s != nil; {
+		next := s.Next()
+		assert.False(t, o.Home(s))
+		s = next
+	}
+	assert.Nil(t, c.parked.Load())
+	assert.Equal(t, parkedBit|3, m.mask.Load())
+	freeAll(t, held[2:]...)
+	assert.Nil(t, c.parked.Load(), "the owner has it already")
+	require.True(t, o.CloseIdle(m))
+	assert.Nil(t, o.Ready(last))
+}
+
+// Closed for good, a span comes home when its last slot does.
+func TestCloseOfASpan(t *testing.T) {
+	c, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	freeAll(t, held[1], held[3])
+	var visited []*Slot
+	o.Close(m, func(s *Slot) { visited = append(visited, s) })
+	assert.Equal(t, []*Slot{held[1], held[3]}, visited)
+	assert.False(t, m.Open)
+	assert.False(t, m.WholeHome())
+	assert.Equal(t, 2, m.LiveSlots())
+	assert.Nil(t, o.Take(m))
+	assert.Nil(t, o.At(last, 0))
+	o.Close(m, func(*Slot) { t.Error("closed before") })
+
+	freeAll(t, held[0])
+	assert.Equal(t, closedBit|1, m.mask.Load(), "the bit means nothing")
+	assert.Zero(t, m.FreeSlots())
+	require.Same(t, held[0], o.Freed())
+	assert.False(t, o.Home(held[0]))
+	assert.Equal(t, 1, m.LiveSlots())
+	freeAll(t, held[2])
+	require.Same(t, held[2], o.Freed())
+	assert.True(t, o.Home(held[2]), "the last")
+	assert.EqualValues(t, 7, o.Retire(m))
+	assert.Nil(t, c.freed.Load())
+}
+
+// A ready magazine that is closed is ready no more, and one that was handed over before it was closed never
+// will be.
+func TestCloseOfAReadyMagazine(t *testing.T) {
+	_, o, m := cacheOf(last)
+	other := o.Span(last, 8, 0)
+	inOther := takeAll(o, other)
+	require.True(t, o.Park(other))
+	held := takeAll(o, m)
+	require.True(t, o.Park(m))
+	freeAll(t, held...)
+	o.collectParked()
+	require.True(t, m.inReady)
+	count := 0
+	o.Close(m, func(*Slot) { count++ })
+	assert.Equal(t, 4, count)
+	freeAll(t, inOther[0])
+	o.Close(other, func(*Slot) {})
+	assert.Nil(t, o.Ready(last))
+}
+
+// A magazine of a length is closed until it is opened, and then has the slots that were assigned.
+func TestExactAssignClose(t *testing.T) {
+	c := new(Cache)
+	o := NewOwner(c, nil)
+	m := o.Exact(300)
+	assert.Same(t, m, o.Exact(300))
+	assert.NotSame(t, m, o.Exact(301))
+	assert.Equal(t, closedBit, m.mask.Load())
+	assert.False(t, m.Open)
+	assert.True(t, m.WholeHome())
+	assert.EqualValues(t, 300, m.Units())
+	assert.EqualValues(t, -1, m.Class)
+
+	o.Reopen(m)
+	o.Install(BucketOf(300), 0, m)
+	a, b := o.Assign(m), o.Assign(m)
+	assert.Same(t, &m.slots[0], a)
+	assert.Same(t, &m.slots[1], b)
+	assert.Equal(t, 2, m.Attached())
+	assert.True(t, m.Kept(a))
+	assert.Equal(t, slotBits&^3, m.homes)
+	assert.Equal(t, 2, m.LiveSlots())
+	assert.Zero(t, m.FreeSlots())
+	freeAll(t, a)
+	assert.Equal(t, 1, m.FreeSlots())
+	assert.Equal(t, 1, m.LiveSlots())
+	assert.Equal(t, 2, m.Attached(), "it stays")
+	d := o.Assign(m)
+	require.NoError(t, d.Announce(d.Word(), Detached))
+	freeAll(t, d)
+	require.Same(t, d, o.Freed())
+	assert.True(t, m.Kept(d))
+	assert.False(t, o.Home(d))
+	assert.Equal(t, 2, m.Attached(), "it does not")
+	assert.Equal(t, slotBits&^3, m.homes)
+
+	o.Close(m, func(s *Slot) { assert.Same(t, a, s) })
+	assert.Zero(t, m.Attached())
+	assert.Equal(t, slotBits&^2, m.homes)
+	assert.Nil(t, o.At(BucketOf(300), 0))
+	freeAll(t, b)
+	require.Same(t, b, o.Freed())
+	assert.False(t, o.Home(b), "it has no span")
+	assert.True(t, m.WholeHome())
+}
+
+// Assign gives each slot once.
+func TestAssignEndsWithTheSlots(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
+	m := o.Exact(300)
+	o.Reopen(m)
+	for i := range m.slots {
+		assert.Same(t, &m.slots[i], o.Assign(m))
+	}
+	assert.Nil(t, o.Assign(m))
+	assert.Equal(t, SlotCount, m.Attached())
+	assert.Equal(t, SlotCount, m.LiveSlots())
+}
+
+// Opened anew while slots of before are live: those stay out until freed, whether they were freed into the
+// closed magazine and are in the list, or are freed into the open one.
+func TestReopenWithSlotsStillLive(t *testing.T) {
+	c := new(Cache)
+	o := NewOwner(c, nil)
+	m := o.Exact(300)
+	o.Reopen(m)
+	a, b, d := o.Assign(m), o.Assign(m), o.Assign(m)
+	o.Close(m, func(*Slot) { t.Error("all were live") })
+	freeAll(t, a)
+	assert.Equal(t, closedBit|1, m.mask.Load())
+
+	o.Reopen(m)
+	assert.Zero(t, m.mask.Load(), "the slot in the list is not free")
+	assert.Nil(t, o.Take(m))
+	fresh := o.Assign(m)
+	assert.Same(t, &m.slots[3], fresh)
+	freeAll(t, b)
+	assert.EqualValues(t, 2, m.mask.Load())
+	assert.False(t, m.Kept(b), "it was attached before the close")
+	assert.Same(t, b, o.Take(m))
+
+	require.Same(t, a, o.Freed())
+	o.Home(a)
+	assert.Same(t, a, o.Assign(m), "home, it may be assigned")
+	assert.Equal(t, 4, m.LiveSlots())
+	freeAll(t, a, b, d, fresh)
+	assert.EqualValues(t, 15, m.mask.Load())
+	count := 0
+	o.Close(m, func(*Slot) { count++ })
+	assert.Equal(t, 4, count)
+	assert.True(t, m.WholeHome())
+}
+
+// Loose slots are used one by one, come back through the list and are used again.
+func TestLooseSlots(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
+	seen := map[*Slot]bool{}
+	for i := range int32(SlotCount + 1) {
+		s := o.Loose()
+		require.False(t, seen[s])
+		seen[s] = true
+		assert.True(t, s.Magazine().Loose())
+		assert.Zero(t, s.Magazine().Units())
+		s.Block = i
+	}
+	magazines, liveSlots := 0, 0
+	o.All(func(m *Magazine) {
+		magazines++
+		liveSlots += m.LiveSlots()
+		assert.Nil(t, o.Take(m))
+		assert.Zero(t, m.FreeSlots())
+	})
+	assert.Equal(t, 2, magazines)
+	assert.Equal(t, SlotCount+1, liveSlots)
+	for s := range seen {
+		freeAll(t, s)
+	}
+	for s := o.Freed(); s != nil; {
+		next := s.Next()
+		s.Block = none
+		assert.False(t, o.Home(s))
+		s = next
+	}
+	o.All(func(m *Magazine) { assert.Zero(t, m.LiveSlots()) })
+	for range 2*SlotCount + 5 {
+		o.Loose()
+	}
+	magazines = 0
+	o.All(func(*Magazine) { magazines++ })
+	assert.Equal(t, 3, magazines)
+}
+
+// Uninstall takes out the magazine that is meant and no other.
+func TestUninstallLeavesOthersInPlace(t *testing.T) {
+	_, o, m := cacheOf(last)
+	other := o.Span(last, 8, 0)
+	o.Install(last, 0, other)
+	o.Uninstall(m)
+	assert.EqualValues(t, -1, m.Bucket)
+	assert.Same(t, other, o.At(last, 0))
+	o.Uninstall(m)
+	assert.Same(t, other, o.At(last, 0))
+}
+
+// Too many lengths are forgotten when their magazines are closed and home, with the frees that they saw;
+// those in use stay.
+func TestBoundExactForgetsWhatIsHome(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
+	isOpen := o.Exact(1)
+	o.Reopen(isOpen)
+	out := o.Exact(2)
+	o.Reopen(out)
+	s := o.Assign(out)
+	o.Close(out, func(*Slot) {})
+	span := o.Span(0, 0, 0)
+	freeAll(t, o.Take(span))
+	l := o.Loose()
+	for units := uint32(3); units <= exactLimit; units++ {
+		m := o.Exact(units)
+		o.Reopen(m)
+		freeAll(t, o.Assign(m))
+		o.Close(m, func(*Slot) {})
+	}
+	require.Len(t, o.exact, exactLimit)
+	assert.Zero(t, o.ForgottenFrees())
+
+	m := o.Exact(exactLimit + 1)
+	assert.Len(t, o.exact, 3)
+	assert.EqualValues(t, exactLimit-2, o.ForgottenFrees())
+	assert.Same(t, isOpen, o.Exact(1))
+	assert.Same(t, out, o.Exact(2))
+	assert.Same(t, m, o.Exact(exactLimit+1))
+	var kept []*Magazine
+	o.All(func(m *Magazine) { kept = append(kept, m) })
+	assert.Equal(t, []*Magazine{isOpen, out, span, l.Magazine(), m}, kept)
+	assert.Equal(t, 1, out.LiveSlots())
+	freeAll(t, s)
+	assert.EqualValues(t, 1, out.Frees())
+}
+
+// Each visits all slots, EachLive those that callers have.
+func TestEachAndEachLive(t *testing.T) {
+	_, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	freeAll(t, held[0], held[2])
+	var seen []*Slot
+	m.EachLive(func(s *Slot) { seen = append(seen, s) })
+	assert.Equal(t, []*Slot{held[1], held[3]}, seen)
+	count := 0
+	m.Each(func(*Slot) { count++ })
+	assert.Equal(t, SlotCount, count)
+	assert.EqualValues(t, 2, m.Frees())
+}

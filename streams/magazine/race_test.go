@@ -1,0 +1,262 @@
+package magazine
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// The tests below bring two operations together at one word, thousands of times.
+
+// meetings lets two goroutines, of which the caller is one, do a round's work at the same moment, with
+// prepare before and judge after it.
+func meetings(rounds int64, prepare func(), work func(worker int), judge func()) {
+	var begun, done atomic.Int64
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer begun.Store(-1) // also when judge ended the test
+	all.Go(func() {
+		for r := range rounds {
+			for spins := 0; begun.Load() <= r; spins++ {
+				if begun.Load() < 0 {
+					return
+				}
+				if spins > 1000 {
+					runtime.Gosched()
+				}
+			}
+			work(0)
+			done.Add(1)
+		}
+	})
+	for r := range rounds {
+		prepare()
+		begun.Add(1)
+		for range r % 64 {
+			begun.Load() // the other one begins when it hears of it: now sooner, now later
+		}
+		work(1)
+		for spins := 0; done.Load() <= r; spins++ {
+			if spins > 1000 {
+				runtime.Gosched()
+			}
+		}
+		judge()
+	}
+}
+
+// meetingCount is how often two operations meet. Not smaller: about one meeting in a hundred is close
+// enough. Not larger: each costs a microsecond, and ten under the race detector, which needs fewer.
+const meetingCount = 20_000 >> (3 * fewer)
+
+// Of two frees of one handle at once one succeeds and the other is a double free, flagged or not.
+func TestRacingFreesHaveOneWinner(t *testing.T) {
+	for _, flagged := range []bool{false, true} {
+		c, o, m := cacheOf(0)
+		var s *Slot
+		var word uint64
+		var errs [2]error
+		frees := uint64(0)
+		meetings(meetingCount, func() {
+			s, word = c.Take(1)
+			if flagged {
+				require.NoError(t, s.Announce(word, Announced))
+			}
+		}, func(i int) {
+			errs[i] = s.Free(word)
+		}, func() {
+			frees++
+			if errs[0] != nil {
+				errs[0], errs[1] = errs[1], errs[0]
+			}
+			require.NoError(t, errs[0])
+			require.Equal(t, ErrDoubleFree, errs[1])
+			require.Equal(t, frees, m.Frees())
+			if flagged {
+				require.Same(t, s, o.Freed())
+				require.Nil(t, s.Next())
+				o.Home(s)
+			}
+			require.Equal(t, slotBits, m.mask.Load())
+		})
+	}
+}
+
+// Two magazines that are handed over at once both arrive, and two slots do.
+func TestHandOversMeet(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
+	var held [2]*Slot
+	for i := range held {
+		m := o.Span(last, int32(i), 0)
+		for s := o.Take(m); s != nil; s = o.Take(m) {
+			held[i] = s
+		}
+		require.True(t, o.Park(m))
+	}
+	meetings(meetingCount, func() {}, func(i int) {
+		_ = held[i].Free(held[i].Word())
+	}, func() {
+		a, b := o.Ready(last), o.Ready(last)
+		require.NotNil(t, b)
+		require.NotSame(t, a, b)
+		require.Nil(t, o.Ready(last))
+		for _, m := range []*Magazine{a, b} {
+			require.Same(t, held[m.Span], o.Take(m))
+			require.True(t, o.Park(m))
+		}
+	})
+	held = [2]*Slot{o.Loose(), o.Loose()}
+	meetings(meetingCount, func() {}, func(i int) {
+		_ = held[i].Free(held[i].Word())
+	}, func() {
+		a := o.Freed()
+		b := a.Next()
+		require.NotNil(t, b)
+		require.NotSame(t, a, b)
+		require.Nil(t, b.Next())
+	})
+}
+
+// The two slots of a parked magazine that are freed at once hand it over once.
+func TestFreesIntoAParkedMagazineMeet(t *testing.T) {
+	c, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	meetings(meetingCount, func() {
+		require.True(t, o.Park(m))
+	}, func(i int) {
+		_ = held[i].Free(held[i].Word())
+	}, func() {
+		require.Same(t, m, c.parked.Load())
+		require.Nil(t, m.next)
+		require.Same(t, m, o.Ready(last))
+		require.Equal(t, held[:2], takeAll(o, m))
+	})
+}
+
+// A free and a Park at once: either the magazine is not parked, or it is handed over.
+func TestFreeMeetsPark(t *testing.T) {
+	_, o, m := cacheOf(last)
+	held := takeAll(o, m)
+	isParked := false
+	meetings(meetingCount, func() {}, func(i int) {
+		if i == 0 {
+			_ = held[0].Free(held[0].Word())
+		} else {
+			isParked = o.Park(m)
+		}
+	}, func() {
+		ready := o.Ready(last)
+		require.Equal(t, isParked, ready == m)
+		require.Equal(t, held[:1], takeAll(o, m))
+	})
+}
+
+// A take, or a free, and a CloseIdle at once: either the magazine is closed or the slot is a caller's.
+func TestTakesMeetCloseIdle(t *testing.T) {
+	_, o, m := cacheOf(last)
+	var s *Slot
+	isClosed := false
+	meetings(meetingCount, func() {}, func(i int) {
+		switch {
+		case i == 1:
+			isClosed = o.CloseIdle(m)
+		case s == nil:
+			s = m.take()
+		default:
+			_ = s.Free(s.Word())
+			s = nil
+		}
+	}, func() {
+		if isClosed {
+			require.Nil(t, s)
+			o.Retire(m)
+			require.Same(t, m, o.Span(last, 7, 0))
+		}
+		require.Equal(t, s != nil, m.LiveSlots() == 1)
+	})
+}
+
+// Goroutines take and free while the owner closes and opens the magazine: no slot is lost or held twice.
+func TestPairsMeetClose(t *testing.T) {
+	const units = 1000
+	c := new(Cache)
+	o := NewOwner(c, nil)
+	m := o.Exact(units)
+	var claims [SlotCount]atomic.Bool
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() {
+			for !stop.Load() {
+				s, word := c.Take(units * sizeclass.UnitBytes)
+				if s == nil {
+					m.contended.Store(0)
+					runtime.Gosched()
+					continue
+				}
+				isMine := claims[s.index].CompareAndSwap(false, true)
+				claims[s.index].Store(false)
+				if !assert.True(t, isMine, "held twice") || !assert.NoError(t, s.Free(word)) {
+					return
+				}
+			}
+		})
+	}
+	for range 5 * meetingCount {
+		o.Reopen(m)
+		o.Install(BucketOf(units), 0, m)
+		for range 3 {
+			if s := o.Assign(m); s != nil {
+				_ = s.Free(s.Word())
+			}
+		}
+		if m.FreeSlots() == 0 {
+			runtime.Gosched()
+		}
+		o.Close(m, func(*Slot) {})
+		for s := o.Freed(); s != nil; {
+			next := s.Next()
+			o.Home(s)
+			s = next
+		}
+	}
+	stop.Store(true)
+	all.Wait()
+	for s := o.Freed(); s != nil; {
+		next := s.Next()
+		o.Home(s)
+		s = next
+	}
+	assert.True(t, m.WholeHome(), "%d slots are lost", m.LiveSlots())
+}
+
+// Goroutines take and free from one magazine without pause: each slot has one owner.
+func TestPairsMeet(t *testing.T) {
+	c, _, m := cacheOf(last)
+	var claims [SlotCount]atomic.Bool
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 * meetingCount {
+				s, word := c.Take(sizeclass.MaxBytes)
+				if s == nil {
+					m.contended.Store(0)
+					continue
+				}
+				isMine := claims[s.index].CompareAndSwap(false, true)
+				claims[s.index].Store(false)
+				if !assert.True(t, isMine, "held twice") || !assert.NoError(t, s.Free(word)) {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, spanSlots(last), m.mask.Load())
+}

@@ -1,0 +1,225 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// crash makes the n-th turn that gets to the point panic, after whatever spoil does.
+func crash(s *Stream, at point, n int, spoil func()) {
+	s.hook = func(p point) {
+		if p != at {
+			return
+		}
+		if n--; n == 0 {
+			if spoil != nil {
+				spoil()
+			}
+			panic("planted")
+		}
+	}
+}
+
+// async sends a request by message, however idle the stream is.
+func async(t *testing.T, r *rig, s *Stream, bytes int64) (Buffer, error) {
+	t.Helper()
+	leave := r.occupy(s)
+	f := s.AllocAsync(context.Background(), bytes)
+	leave()
+	return f.Await(context.Background())
+}
+
+// isPanic says that the error is the turn's panic.
+func isPanic(t *testing.T, err error) {
+	t.Helper()
+	var p *actors.PanicError
+	require.ErrorAs(t, err, &p)
+	assert.Equal(t, "planted", p.Value)
+}
+
+// goesOn says that the stream serves, that no memory was lost and nothing lives.
+func goesOn(t *testing.T, r *rig, s, other *Stream) {
+	t.Helper()
+	s.hook = nil
+	n := r.stats(s)
+	assert.Zero(t, n.LiveBytes)
+	assert.Zero(t, n.LiveCount)
+	assert.Zero(t, n.Waiting)
+	r.balanced(s, other)
+	require.NoError(t, must(t, s, 3*mib).Free())
+	require.NoError(t, must(t, s, kib).Free())
+	require.NoError(t, must(t, other, 3*mib).Free())
+}
+
+// A panic while a request is at hand fails that request and nothing else.
+func TestPanicBeforeTheSearchFailsTheRequestAtHand(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	crash(s, beforeSearch, 1, nil)
+	_, err := async(t, r, s, mib)
+	isPanic(t, err)
+	goesOn(t, r, s, other)
+}
+
+// A block that has a slot already goes back when the turn panics before the request is answered.
+func TestPanicBeforeTheAnswerGivesTheBlockBack(t *testing.T) {
+	for _, bytes := range []int64{kib, 64 * kib, 70 * kib, 3 * mib} {
+		r := newRig(t, 256*mib)
+		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 32*mib).Free()) // enough for all that follows
+		crash(s, beforeAnswer, 1, nil)
+		_, err := async(t, r, s, bytes)
+		isPanic(t, err)
+		assert.Equal(t, uint64(1), r.stats(s).AllocCount, "it does not count")
+		goesOn(t, r, s, other)
+	}
+}
+
+// A panic in the turn that the pool's grant began fails the request that it was for, and the pages stay
+// with the stream: they are not given back a second time.
+func TestPanicInTheTurnOfAGrantFailsItsRequest(t *testing.T) {
+	for _, at := range []point{beforeSearch, beforeAnswer} {
+		r := newRig(t, 256*mib)
+		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		n := 1
+		if at == beforeSearch {
+			n = 2 // the first search sent it to the pool
+		}
+		crash(s, at, n, nil)
+		_, err := async(t, r, s, 5*mib)
+		isPanic(t, err)
+		held := r.stats(s).HeldBytes
+		assert.Positive(t, held)
+		require.NoError(t, must(t, other, 5*mib).Free())
+		goesOn(t, r, s, other)
+	}
+}
+
+// A panic in the turn of a denial fails the request all the same.
+func TestPanicInTheTurnOfADenialFailsItsRequest(t *testing.T) {
+	r := newRig(t, 8*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	b := must(t, other, 6*mib)
+	crash(s, beforeSearch, 2, nil)
+	_, err := async(t, r, s, 5*mib)
+	isPanic(t, err)
+	s.hook = nil
+	_, err = s.Alloc(5 * mib)
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	require.NoError(t, b.Free())
+	_, err = r.pool.Trim(context.Background(), 0)
+	require.NoError(t, err)
+	goesOn(t, r, s, other)
+}
+
+// Pages that were on their way to the pool go back into the heap, and the question is answered, when the
+// turn that was asked panics.
+func TestPanicBeforeAReturnKeepsThePages(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 32*mib).Free())
+	crash(s, beforeReturn, 1, nil)
+	_, err := r.pool.Trim(context.Background(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, 32*mib, r.stats(s).CachedBytes)
+	r.balanced(s)
+	goesOn(t, r, s, other)
+	n, err := r.pool.Trim(context.Background(), 0)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, n, 32*mib, "the next time they go")
+}
+
+// A turn that a caller entered and that panics while it sheds what is over the budget is no loss to the
+// caller: the request goes by message, and the block of the first try goes back.
+func TestPanicInAnEnteredTurnIsNoAnswer(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 32*mib).Free())
+	leave := r.occupy(s)
+	s.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
+	leave()
+	crash(s, beforeReturn, 1, nil)
+	b := must(t, s, 2*mib)
+	assert.Equal(t, uint64(1), r.stats(s).LiveCount)
+	require.NoError(t, b.Free())
+	goesOn(t, r, s, other)
+}
+
+// The panic of an order's turn is the order's error: Close of a stream ends, and its memory comes back
+// with the next tick.
+func TestPanicInCloseEndsClose(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 32*mib).Free())
+	crash(s, beforeReturn, 1, nil)
+	isPanic(t, s.Close())
+	assert.Equal(t, 32*mib, r.books().LentBytes)
+	r.tick(s)
+	r.until(func() bool { return r.books().LentBytes == 0 })
+	<-s.ref.Done()
+	assert.True(t, s.Gone())
+}
+
+// Books that do not balance after a panic quarantine the stream: its requests fail with ErrQuarantined,
+// its memory is not touched, other streams go on.
+func TestBrokenBooksQuarantineTheStream(t *testing.T) {
+	spoils := map[string]func(s *Stream){
+		"a block was taken and has no slot": func(s *Stream) {
+			slot, _ := s.core.Alloc(3*mib, 0)
+			slot.Block = -1
+		},
+		"a slot has the wrong length": func(s *Stream) {
+			slot, _ := s.core.Alloc(3*mib, 0)
+			slot.Units++
+		},
+		"putting back panics": func(s *Stream) {
+			s.hand.runs = []core.Run{{First: 0, Pages: 1}}
+			s.core = nil
+		},
+	}
+	for name, spoil := range spoils {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 256*mib)
+			s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+			require.NoError(t, must(t, s, 32*mib).Free())
+			small := must(t, s, kib) // the magazine has more of them
+			held, books := r.stats(s).HeldBytes, s.core
+			crash(s, beforeSearch, 1, func() { spoil(s) })
+
+			leave := r.occupy(s)
+			first := s.AllocAsync(context.Background(), 2*mib)
+			second := s.AllocAsync(context.Background(), 2*mib)
+			leave()
+			_, err := first.Await(context.Background())
+			isPanic(t, err)
+			_, err = second.Await(context.Background())
+			require.ErrorIs(t, err, ErrQuarantined)
+			<-s.ref.Done()
+			s.core = books // for the end of the test
+			_, err = s.Alloc(2 * mib)
+			require.ErrorIs(t, err, ErrQuarantined)
+			_, err = s.AllocAsync(context.Background(), 2*mib).Await(context.Background())
+			require.ErrorIs(t, err, ErrQuarantined)
+			if name != "putting back panics" { // there is no core to end the magazines
+				_, err = s.Alloc(kib)
+				require.ErrorIs(t, err, ErrQuarantined, "no magazine serves it")
+			}
+			assert.NoError(t, small.Free())
+			assert.ErrorIs(t, small.Free(), ErrBadFree)
+
+			require.NoError(t, must(t, other, 64*mib).Free())
+			_, err = r.pool.Trim(context.Background(), 0) // asks the one that has ended, too
+			require.NoError(t, err)
+			assert.Equal(t, held, r.books().LentBytes)
+			require.ErrorIs(t, s.Close(), ErrQuarantined)
+			assert.False(t, s.Gone())
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package streams
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/pool/core"
+)
+
+// effects are what a turn of a stream left.
+type effects struct {
+	stream  *Stream
+	returns []poolcore.Return
+	refills []poolcore.Refill
+	end     bool
+}
+
+func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, r) }
+
+// Perform implements actors.Effects.
+func (e *effects) Perform() {
+	s := e.stream
+	for i := range e.returns {
+		r := &e.returns[i]
+		if mark := s.record(r); len(r.Runs) > 0 || r.Answer {
+			s.pool.Return(*r, mark)
+		}
+	}
+	for _, r := range e.refills {
+		s.pool.Refill(s, r)
+	}
+	if e.end {
+		s.ref.Stop(ErrClosed)
+	}
+	clear(e.returns)
+	*e = effects{stream: s, returns: e.returns[:0], refills: e.refills[:0]}
+	s.spare.Store(e)
+}
+
+// record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it
+// refuses that too, nobody else may have the pages: they go back into the stream, where no fence is needed,
+// and will be returned when they are asked for again.
+func (s *Stream) record(r *poolcore.Return) (mark fence.Mark) {
+	if r.Fence == 0 {
+		return mark
+	}
+	defer s.records.Add(-1) // last: Close destroys the handle then
+	err := guard(func() (err error) {
+		mark, err = s.fences.Record(s.handle)
+		return err
+	})
+	if err == nil {
+		return mark
+	}
+	if guard(func() error { return s.device.StreamSynchronize(s.handle) }) == nil {
+		r.Fence = 0
+		return fence.Mark{}
+	}
+	kept := &granted{stream: s, runs: r.Runs, kept: true}
+	r.Runs, r.Fence = nil, 0
+	s.ref.Call(kept)
+	return fence.Mark{}
+}
+
+// guard makes a panic of the driver an error: what else the turn left is still to be performed.
+func guard(call func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("streams: the driver panicked: %v", value)
+		}
+	}()
+	return call()
+}

@@ -1,0 +1,202 @@
+package streams
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	kib = int64(1) << 10
+	mib = int64(1) << 20
+)
+
+// rig is a pool on a simulated device whose calls can fail or be held up, and streams on it.
+type rig struct {
+	t       *testing.T
+	gpu     *sim.Device
+	faults  *fault.Driver
+	device  cudadrv.Device
+	fences  fence.Source
+	pool    *pool.Pool
+	limit   atomic.Int64
+	streams []*Stream
+}
+
+// newRig makes a device whose pool may hold that many bytes, in pages of 2 MiB.
+func newRig(t *testing.T, limitBytes int64) *rig {
+	t.Helper()
+	machine := sim.New(sim.Config{})
+	r := &rig{t: t, gpu: machine.Device(0), faults: fault.Wrap(machine)}
+	var err error
+	r.device, err = r.faults.Open(0)
+	require.NoError(t, err)
+	r.fences = fence.NewEvents(r.device)
+	r.pool, err = pool.New(r.device, r.fences, poolcore.Settings{
+		LimitBytes: limitBytes, Policy: poolcore.Policy{HandlePages: 1, Slack: 1024},
+	})
+	require.NoError(t, err)
+	r.limit.Store(limitBytes)
+	t.Cleanup(r.close)
+	return r
+}
+
+// stream opens a stream of its own.
+func (r *rig) stream(b core.Budget) *Stream {
+	r.t.Helper()
+	h, err := r.device.StreamCreate()
+	require.NoError(r.t, err)
+	s, err := Open(Config{
+		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
+		Limit: &r.limit, Budget: b,
+	})
+	require.NoError(r.t, err)
+	r.streams = append(r.streams, s)
+	return s
+}
+
+// close ends everything in the order of a device: it must end whatever the test has done.
+func (r *rig) close() {
+	r.faults.Clear()
+	r.faults.SetBefore(nil)
+	for _, s := range r.streams {
+		_ = s.Close() // of a stream that was stopped or quarantined it says so
+	}
+	assert.NoError(r.t, r.device.CtxSynchronize())
+	for _, s := range r.streams {
+		s.End()
+	}
+	assert.NoError(r.t, r.pool.Close())
+	assert.NoError(r.t, r.fences.Close())
+	assert.NoError(r.t, r.gpu.Audit())
+	free, total, err := r.device.MemGetInfo()
+	assert.NoError(r.t, err)
+	assert.Equal(r.t, total, free, "all memory is back")
+	assert.NoError(r.t, r.device.Close())
+}
+
+// books reads the pool's, which balance.
+func (r *rig) books() pool.Snapshot {
+	r.t.Helper()
+	n, err := r.pool.Snapshot(context.Background())
+	require.NoError(r.t, err)
+	require.NoError(r.t, n.CheckError)
+	return n
+}
+
+// stats reads a stream's statistics.
+func (r *rig) stats(s *Stream) Stats {
+	r.t.Helper()
+	n, err := s.Stats(context.Background())
+	require.NoError(r.t, err)
+	assert.Equal(r.t, n.HeldBytes, n.LiveBytes+n.CachedBytes+n.PendingBytes)
+	assert.Equal(r.t, n.AllocCount, n.FreeCount+n.LiveCount)
+	assert.Equal(r.t, n.AllocCount, n.MagazineHits+n.RangeHits+n.PoolHits)
+	assert.LessOrEqual(r.t, n.RangeHits+n.PoolHits, n.AllocCount, "no level is below zero")
+	return n
+}
+
+// balanced says that what the pool has lent is what those streams hold, once nothing is on its way any more:
+// effects of a turn are performed by whoever ran it, which may be somebody else's goroutine.
+func (r *rig) balanced(holders ...*Stream) {
+	r.t.Helper()
+	r.until(func() bool {
+		var held int64
+		lent := r.books().LentBytes
+		for _, s := range holders {
+			held += r.stats(s).HeldBytes
+		}
+		return held == lent && lent == r.books().LentBytes
+	})
+}
+
+// until waits for what another goroutine is about to do.
+func (r *rig) until(done func() bool) {
+	r.t.Helper()
+	for range 100_000 {
+		if done() {
+			return
+		}
+		runtime.Gosched()
+	}
+	r.t.Error("it never came")
+}
+
+// tick is Tick, if need be after others' turns.
+func (r *rig) tick(s *Stream) {
+	for !s.ref.TryEnter() {
+		runtime.Gosched()
+	}
+	var left actors.Effects
+	s.tick(&left)
+	s.ref.Perform(left)
+}
+
+// holdUp stops the first call of the function until release is called; entered is closed when it is
+// there.
+func (r *rig) holdUp(function string) (entered <-chan struct{}, release func()) {
+	at, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r.faults.SetBefore(func(f string) {
+		if f == function {
+			once.Do(func() {
+				close(at)
+				<-leave
+			})
+		}
+	})
+	return at, func() { close(leave) }
+}
+
+// fail makes all calls of the functions fail from now on.
+func (r *rig) fail(functions ...string) {
+	r.t.Helper()
+	for _, f := range functions {
+		require.NoError(r.t, r.faults.Add(fault.Rule{Func: f, Result: cudadrv.Unknown}))
+	}
+}
+
+// occupy lets another goroutine enter the stream's turn, if need be after others, until leave is called.
+func (r *rig) occupy(s *Stream) (leave func()) {
+	entered, leaving, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		for !s.ref.TryEnter() {
+			runtime.Gosched()
+		}
+		close(entered)
+		<-leaving
+		s.ref.Perform(s.ref.Leave())
+	}()
+	<-entered
+	return func() {
+		close(leaving)
+		<-left
+	}
+}
+
+// must is the buffer of an allocation that works.
+func must(t *testing.T, s *Stream, bytes int64) Buffer {
+	t.Helper()
+	b, err := s.Alloc(bytes)
+	require.NoError(t, err)
+	require.Equal(t, bytes, b.Bytes())
+	return b
+}

@@ -1,0 +1,96 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// waitingAndQueued leaves one request of the stream with the pool, whose driver is held up, and one in its
+// mailbox, whose turn is held.
+func waitingAndQueued(t *testing.T, r *rig, s *Stream) (waiting, queued futures.Future[Buffer], leave, release func()) {
+	t.Helper()
+	entered, release := r.holdUp("cuMemCreate")
+	waiting = s.AllocAsync(context.Background(), 8*mib)
+	<-entered
+	require.Equal(t, 1, r.stats(s).Waiting)
+	leave = r.occupy(s)
+	queued = s.AllocAsync(context.Background(), 16*mib)
+	return waiting, queued, leave, release
+}
+
+// A stop through protoactor fails every request, whether it waits for the pool or for its turn; memory
+// stays where it is, the books balance, other streams go on.
+func TestStopThroughProtoactorFailsEveryRequest(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	live, cached := must(t, s, 4*kib), must(t, s, 4*kib)
+	require.NoError(t, cached.Free())
+	held := r.stats(s).HeldBytes
+
+	waiting, queued, leave, release := waitingAndQueued(t, r, s)
+	s.ref.Root().Stop(s.ref.PID())
+	leave()
+	<-s.ref.Done()
+	for _, f := range []futures.Future[Buffer]{waiting, queued} {
+		_, err := f.Await(context.Background())
+		assert.Error(t, err)
+	}
+	release()
+
+	_, err := s.Alloc(4 * kib) // a magazine has one
+	assert.Error(t, err, "no magazine serves a stream that has ended")
+	b := must(t, other, 8*mib)
+	assert.NoError(t, b.Free())
+	assert.Equal(t, held, s.LastStats().HeldBytes)
+	assert.NoError(t, live.Free(), "the memory is still there")
+	assert.GreaterOrEqual(t, r.books().LentBytes, held, "and not lent to anybody else")
+	assert.False(t, s.Gone(), "so that the device's Close still ends it")
+	assert.Error(t, s.Close(), "whose answer tells of the stop")
+	late := must(t, other, mib)
+	other.End()
+	assert.ErrorIs(t, late.Free(), ErrClosed)
+}
+
+// A poison lets what is queued before it be served and fails what comes after.
+func TestPoisonThroughProtoactorServesWhatWasQueuedBefore(t *testing.T) {
+	r := newRig(t, 256*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 32*mib).Free())
+
+	leave := r.occupy(s)
+	before := s.AllocAsync(context.Background(), 8*mib)
+	s.ref.Root().Poison(s.ref.PID())
+	behind := s.AllocAsync(context.Background(), 8*mib)
+	leave()
+	<-s.ref.Done()
+	b, err := before.Await(context.Background())
+	require.NoError(t, err)
+	_, err = behind.Await(context.Background())
+	assert.Error(t, err)
+	assert.True(t, b.Live())
+	assert.Equal(t, uint64(1), s.LastStats().LiveCount)
+	assert.NoError(t, b.Free())
+
+	require.NoError(t, must(t, other, 8*mib).Free())
+	assert.Equal(t, s.LastStats().HeldBytes+r.stats(other).HeldBytes, r.books().LentBytes)
+	s.End()
+	assert.ErrorIs(t, b.Free(), ErrBadFree, "it was freed before the end")
+}
+
+// After End a free says that all is closed, also for a stream that was stopped from outside before.
+func TestFreeAfterEndSaysClosedAlsoOfAStoppedStream(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	small, large := must(t, s, kib), must(t, s, mib)
+	s.ref.Root().Stop(s.ref.PID())
+	<-s.ref.Done()
+	s.End()
+	assert.ErrorIs(t, small.Free(), ErrClosed)
+	assert.ErrorIs(t, large.Free(), ErrClosed)
+}
