@@ -82,37 +82,6 @@ func (c *Core) grow(r *request, w window) {
 	c.startWindow(r, w.run, nil)
 }
 
-// recycleFor makes room for a request by moving handles. It starts no job if even that cannot serve it.
-func (c *Core) recycleFor(r *request) {
-	w, ok := c.window(r.client, r.pages)
-	if !ok {
-		return
-	}
-	limit := c.settings.LimitBytes
-	if r.capped {
-		limit = min(limit, r.capBytes)
-	}
-	short := c.reservedBytes + c.bytes(w.missing) - min(limit, c.softBudget())
-	var ids []int32
-	if short > 0 {
-		ids = c.victims(w.run)
-	}
-	var bytes int64
-	for i, id := range ids {
-		bytes += c.bytes(c.pages.handles[id].run.Pages)
-		if bytes >= short {
-			ids = ids[:i+1]
-			break
-		}
-	}
-	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {
-		return
-	}
-	most := c.livePeakBytes / 1024 * c.settings.Policy.SteadySlack
-	c.steadyBytes = max(c.steadyBytes, min(most, c.steadyBytes+bytes))
-	c.startWindow(r, w.run, ids)
-}
-
 // startWindow builds the job that fills a window from the victims, then from new handles.
 func (c *Core) startWindow(r *request, w Run, victims []int32) {
 	j := &Job{purpose: forWindow, request: r, window: w}
