@@ -84,8 +84,8 @@ func ParseFootprint(s string) (Footprint, error) {
 	return 0, &ConfigError{"Footprint", s, "balanced, lean or fast"}
 }
 
-// pages counts a handle length for a granularity of any size.
-func pages(bytes, pageBytes int64) uint32 { return uint32(max(1, bytes/pageBytes)) }
+// pages counts a handle length for a granularity of any size, also of none: the pool refuses such a device.
+func pages(bytes, pageBytes int64) uint32 { return uint32(max(1, bytes/max(1, pageBytes))) }
 
 // policy is what the mode means to the pool. Measured on eight real traces; see docs/decisions.
 func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {

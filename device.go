@@ -38,7 +38,7 @@ type Device struct {
 
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up and the ticks stop
 	stop       context.CancelFunc
-	quit       chan struct{} // the ticking goroutine has ended
+	ticks      *ticker
 	closed     atomic.Bool
 	closeDone  chan struct{}
 	closeErr   error // written before closeDone is closed
@@ -65,7 +65,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, fmt.Errorf("vram: %w", err)
 	}
 	m := meter.New(dev)
-	d := &Device{driver: dev, meter: m, fences: fence.NewEvents(m), config: cfg, quit: make(chan struct{}), closeDone: make(chan struct{})}
+	d := &Device{driver: dev, meter: m, fences: fence.NewEvents(m), config: cfg, closeDone: make(chan struct{})}
 	d.streams.Store(&registry{})
 	settings := cfg.settings(dev.Info())
 	d.limit.Store(settings.LimitBytes)
@@ -73,7 +73,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, errors.Join(fmt.Errorf("vram: %w", err), dev.Close())
 	}
 	d.background, d.stop = context.WithCancel(context.Background())
-	go d.tick()
+	d.ticks = startTicker(tickInterval, d.tick)
 	if len(cfg.Warm) > 0 {
 		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // what cannot be mapped ahead is mapped when needed
 	}
@@ -139,23 +139,13 @@ func (d *Device) change(edit func(*registry)) *registry {
 
 // tick lets streams and pool do what is due, and forgets streams that are gone.
 func (d *Device) tick() {
-	defer close(d.quit)
-	t := time.NewTicker(tickInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-d.background.Done():
-			return
-		case <-t.C:
+	for _, s := range d.streams.Load().open {
+		s.Tick()
+		if s.Gone() {
+			d.forget(s)
 		}
-		for _, s := range d.streams.Load().open {
-			s.Tick()
-			if s.Gone() {
-				d.forget(s)
-			}
-		}
-		d.pool.Tick()
 	}
+	d.pool.Tick()
 }
 
 func (d *Device) forget(s *Stream) {
@@ -198,7 +188,7 @@ func (d *Device) Close() error {
 	}
 	defer close(d.closeDone)
 	d.stop()
-	<-d.quit
+	d.ticks.stop()
 	open := d.change(func(r *registry) { r.closed = true }).open
 	var errs []error
 	inUse := &InUseError{}

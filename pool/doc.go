@@ -1,5 +1,5 @@
 // Package pool is the memory of one device that the streams share: an actor around the decisions of
-// pool/core, and the goroutine that performs its driver calls.
+// pool/core, and the driver goroutine, which performs its driver calls: one for each job, one at a time.
 //
 // Streams speak to it in three verbs: Refill asks for pages, Return gives pages back with a fence, and
 // when asked (Client.Asked) a stream answers with a Return. The pool's turn decides and ends; whoever
@@ -9,9 +9,10 @@
 //
 // # Concurrency properties
 //
-//   - Every Refill gets exactly one answer, Granted or Denied, also when the pool's actor panics, a driver
-//     call fails, or the pool is closed.
+//   - Every Refill gets exactly one answer, Granted or Denied, also when the pool's actor panics or is
+//     stopped, a driver call fails or panics, another client panics, or the pool is closed.
 //   - Grants to one client are delivered in no promised order.
 //   - The driver goroutine is the only one that maps and unmaps; it also owns the marks of the fences.
-//   - Close waits for the job in flight, gives all memory back and ends both goroutines.
+//   - Close waits for the job in flight, gives all memory back and ends the actor. It does so also
+//     when the actor was stopped before; only books that do not balance keep their memory.
 package pool

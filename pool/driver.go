@@ -21,16 +21,32 @@ type stamp struct {
 	mark   fence.Mark
 }
 
-// drive performs jobs until the pool ends. Until then it is the only goroutine that maps memory, and the
-// owner of the marks.
-func (p *Pool) drive() {
-	defer close(p.ended)
-	for {
-		select {
-		case w := <-p.jobs:
-			p.ref.Call(&step{pool: p, message: p.driver.run(w)})
-		case <-p.quit:
-			return
+// flight is a job that is being performed.
+type flight struct{ landed chan struct{} }
+
+// grounded stands in the place of a flight when there will be none any more.
+var grounded flight //nolint:gochecknoglobals // An identity, never written.
+
+// fly performs a job on a goroutine of its own, which is the driver goroutine while it lasts: the core has
+// one job in flight at a time, and between jobs nobody waits. After the pool has ended it does nothing.
+func (p *Pool) fly(w *work) {
+	f := &flight{landed: make(chan struct{})}
+	if !p.flight.CompareAndSwap(nil, f) {
+		return
+	}
+	go func() {
+		done := p.driver.run(w)
+		p.flight.Store(nil) // before the outcome is told: the answer may be the next job
+		close(f.landed)
+		p.ref.Call(&step{pool: p, message: done})
+	}()
+}
+
+// ground waits for the job in hand and lets no other begin.
+func (p *Pool) ground() {
+	for !p.flight.CompareAndSwap(nil, &grounded) {
+		if f := p.flight.Load(); f != nil {
+			<-f.landed
 		}
 	}
 }

@@ -99,7 +99,7 @@ type ending struct {
 func (e *effects) Perform() {
 	if w := e.work; w != nil {
 		e.work = nil
-		e.pool.jobs <- w // there is room: one job is in flight at a time
+		e.pool.fly(w)
 	}
 	through := false
 	defer func() {

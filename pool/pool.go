@@ -22,9 +22,7 @@ type Pool struct {
 	device cudadrv.Device
 	fences fence.Source
 	ref    *actors.Ref
-	jobs   chan *work
-	quit   chan struct{} // the driver goroutine must end
-	ended  chan struct{} // it has
+	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
 
 	closing   atomic.Bool
 	closeDone chan struct{}
@@ -37,7 +35,7 @@ type Pool struct {
 	tokens atomic.Uint64
 	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
 
-	driver driver // owned by the driver goroutine, after its end by Close
+	driver driver // owned by the goroutine of the job in hand, after the last by Close
 
 	// Owned by the turn, after the actor's end by Close.
 	core    *core.Core
@@ -63,15 +61,14 @@ func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*P
 	settings.LimitBytes = min(settings.LimitBytes, size/2)
 	p := &Pool{
 		device: device, fences: fences, base: base, bytes: size, pageBytes: page,
-		jobs: make(chan *work, 1), quit: make(chan struct{}), ended: make(chan struct{}), closeDone: make(chan struct{}),
-		core: core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
+		closeDone: make(chan struct{}),
+		core:      core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
 	if p.ref, err = actors.Spawn("vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), device.MemAddressFree(base, size))
 	}
-	go p.drive()
 	return p, nil
 }
 
@@ -163,8 +160,7 @@ func (p *Pool) Close() error {
 	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
 	p.ref.Stop(ErrClosed)
 	<-p.ref.Done()
-	close(p.quit)
-	<-p.ended
+	p.ground()
 	p.driver.keep(p.marks)
 	if err != nil {
 		err = p.finish(err)
@@ -178,7 +174,7 @@ func (p *Pool) Close() error {
 }
 
 // finish gives the memory back for an actor that was stopped before it could: the caller has seen it and
-// the driver goroutine end, and owns what was theirs. Books that do not balance are left alone: what they
+// the last job end, and owns what was theirs. Books that do not balance are left alone: what they
 // say is no ground to unmap anything.
 func (p *Pool) finish(cause error) error {
 	if p.core.Closed() || p.core.Check() != nil {

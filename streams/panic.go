@@ -62,6 +62,5 @@ func (s *Stream) Stopped(cause error) {
 	for _, r := range s.waiting {
 		s.take(r.token).Fail(cause)
 	}
-	last := s.stats()
-	s.last.Store(&last)
+	s.remember()
 }

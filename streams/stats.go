@@ -32,6 +32,13 @@ type Stats struct {
 	Waiting      int    // requests that wait for the pool
 }
 
+// remember keeps the statistics for the time when no turn can be had any more: from the moment when the
+// actor is told to stop.
+func (s *Stream) remember() {
+	last := s.stats()
+	s.last.Store(&last)
+}
+
 func (s *Stream) stats() Stats {
 	n := s.core.Snapshot()
 	return Stats{

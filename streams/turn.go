@@ -59,6 +59,7 @@ func (s *Stream) giveUp() {
 // endIfEmpty ends the actor of a closed stream that holds nothing any more.
 func (s *Stream) endIfEmpty() {
 	if s.core.HeldBytes() == 0 {
+		s.remember()
 		s.effects().end = true
 	}
 }
@@ -171,6 +172,7 @@ func (s *Stream) obey(o *order) {
 			s.take(r.token).Fail(ErrClosed)
 		}
 		s.core.End()
+		s.remember()
 	}
 	o.promise.Complete(s.stats(), nil)
 }

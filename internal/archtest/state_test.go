@@ -10,14 +10,15 @@ import (
 )
 
 // checkLocks looks at what stands on the way of an allocation or a free: everything up to the root
-// except the drivers, whose simulated device may lock.
+// except the drivers, whose simulated device may lock, and files that only checked builds have: what they
+// add is to catch mistakes in tests.
 func checkLocks(t *tree) []finding {
 	layers := houseLayers()
 	root, _, _ := berth(layers, rootDir)
 	var found []finding
 	for _, s := range t.shipped() {
 		level, folder, ok := berth(layers, s.dir)
-		if !ok || level > root || folder == "cudadrv" {
+		if !ok || level > root || folder == "cudadrv" || checkedOnly(s) {
 			continue
 		}
 		for _, n := range uses(s, "sync", "Mutex", "RWMutex", "Cond", "NewCond", "Map", "Pool", "Locker") {
@@ -25,6 +26,18 @@ func checkLocks(t *tree) []finding {
 		}
 	}
 	return found
+}
+
+// checkedOnly reports whether a file is built for the race detector or with the tag invariants only.
+func checkedOnly(s source) bool {
+	for _, group := range s.file.Comments {
+		for _, c := range group.List {
+			if c.Pos() < s.file.Package && c.Text == "//go:build race || invariants" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func checkGlobals(t *tree) []finding {
@@ -37,7 +50,7 @@ func checkGlobals(t *tree) []finding {
 					found = append(found, finding{t.place(decl), "an init function"})
 				}
 			case *ast.GenDecl:
-				if decl.Tok != token.VAR || t.markedConstant(s, decl) || embeds(decl.Doc) {
+				if decl.Tok != token.VAR || t.markedConstant(s, decl) || embeds(decl.Doc) || checkedOnly(s) {
 					continue
 				}
 				for _, spec := range decl.Specs {
@@ -102,9 +115,10 @@ func isSentinel(name string, value ast.Expr) bool {
 }
 
 // constantMark is how an author says that nobody writes a variable: "constant table of ...", or
-// "identity, never written" where only its address means something.
+// "identity, never written" where only its address means something, "made on first use" where a
+// process has one of it and importing makes none.
 func constantMark() *regexp.Regexp {
-	return regexp.MustCompile(`^//nolint:gochecknoglobals // .*([Cc]onstant|never written)`)
+	return regexp.MustCompile(`^//nolint:gochecknoglobals // .*([Cc]onstant|never written|made on first use)`)
 }
 
 // markedConstant reports whether a comment on the node's first line, or on the line before it, bears

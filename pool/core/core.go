@@ -56,14 +56,6 @@ const (
 	rungDeny
 )
 
-type client struct {
-	id        Client
-	heldPages uint64
-	liveBytes int64
-	asked     bool // an Ask is not answered yet
-	gone      bool
-}
-
 // Core is the state of a pool.
 type Core struct {
 	settings  Settings
@@ -180,57 +172,6 @@ func (c *Core) InFlight() *Job { return c.job }
 // Settings are those in force.
 func (c *Core) Settings() Settings { return c.settings }
 
-func (c *Core) join(id Client) {
-	c.clients[id] = &client{id: id}
-	at, _ := slices.BinarySearch(c.ids, id)
-	c.ids = slices.Insert(c.ids, at, id)
-}
-
-func (c *Core) leave(id Client) {
-	cl := c.clients[id]
-	if cl == nil {
-		return
-	}
-	cl.gone, cl.liveBytes = true, 0
-	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
-		if r.kind != refill || r.client != id {
-			return false
-		}
-		c.deny(r, ErrClosed)
-		return true
-	})
-	c.forget(cl)
-	c.advance()
-}
-
-// forget drops a client that is gone and holds nothing: whoever waits for its answer waits for nothing.
-func (c *Core) forget(cl *client) {
-	if !cl.gone || cl.heldPages > 0 {
-		return
-	}
-	delete(c.clients, cl.id)
-	if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
-		c.ids = slices.Delete(c.ids, at, at+1)
-	}
-	c.answered(cl.id)
-	c.dropDomain(cl.id)
-	c.fx.Gone = append(c.fx.Gone, cl.id)
-}
-
-// answered says that nobody needs to wait for that client's answer to an Ask any more.
-func (c *Core) answered(id Client) {
-	for _, r := range c.queue {
-		r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
-	}
-}
-
-// dropDomain forgets the index of a client's tagged runs, if the client is no more and has none.
-func (c *Core) dropDomain(id Client) {
-	if d := c.pages.tagged[id]; d != nil && d.bins.Count() == 0 && c.clients[id] == nil {
-		delete(c.pages.tagged, id)
-	}
-}
-
 func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
 	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), bytes: m.Bytes}
@@ -253,51 +194,6 @@ func (c *Core) enqueue(r *request) {
 	}
 	c.queue = append(c.queue, r)
 	c.advance()
-}
-
-func (c *Core) takeBack(m Return) {
-	cl := c.clients[m.Client]
-	for _, r := range m.Runs {
-		if !c.lentTo(r, m.Client) {
-			continue // a return of what is not lent would be a defect of the stream; Check finds the loss
-		}
-		cl.heldPages -= uint64(r.Pages)
-		c.pages.addFree(r, c.tagOf(m), m.Fence)
-		c.pages.setHome(r, m.Client)
-		c.progress++
-	}
-	if cl == nil {
-		return
-	}
-	if !cl.gone {
-		cl.liveBytes = m.LiveBytes
-	}
-	if m.Answer && cl.asked {
-		cl.asked = false
-		c.answered(m.Client)
-	}
-	c.forget(cl)
-	c.advance()
-}
-
-// tagOf is the tag of returned runs: none where the fence has passed by itself.
-func (c *Core) tagOf(m Return) Client {
-	if m.Fence == 0 {
-		return 0
-	}
-	return m.Client
-}
-
-func (c *Core) lentTo(r Run, id Client) bool {
-	if top := c.pages.top(); r.Pages == 0 || r.Pages > top || r.First > top-r.Pages {
-		return false
-	}
-	for i := r.First; i < r.First+r.Pages; i++ {
-		if t := &c.pages.table[i]; t.state != lent || t.client != id {
-			return false
-		}
-	}
-	return true
 }
 
 // advance serves what waits, first in first out. Everything may use what is free; only the first may

@@ -31,10 +31,21 @@
 //  5. Recycle: whole clean handles outside the window are unmapped, those of the shortest runs first,
 //     and mapped into the window or released; only the rest is created. This may break the soft budget,
 //     never the limit.
-//  6. Wait for pending fences.
+//  6. Wait for pending fences, as long as that or a Return brings anything.
 //  7. Deny, with the facts.
 //
+// Refills go first. What a warm-up has together is nobody's: it lets go when a Refill waits, and looks
+// again. A Refill that free memory can serve is never behind anything.
+//
 // The order, the window and the victims are those that a study of eight real traces found best.
+//
+// # When the driver refuses
+//
+// A job ends at the first operation that fails. What it made, moved or took out goes back to the driver by
+// a rollback; free pages that were part of it are free again, under the latest fence among them. After
+// CUDA_ERROR_OUT_OF_MEMORY the request goes on by recycling, up to what was reserved at that moment; after
+// anything else it is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
+// pages stay busy where it is mapped, and Close tries it once more.
 //
 // # Invariants (Check)
 //

@@ -2,6 +2,7 @@ package magazine
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 
@@ -13,17 +14,12 @@ var (
 	// ErrBadFree is the kind of every refused free: errors.Is holds for both of the others.
 	ErrBadFree = errors.New("vram: free of a buffer that is not live")
 	// ErrDoubleFree says that the buffer was freed before, and its memory not freed since by a later owner.
-	ErrDoubleFree error = &freeError{"vram: double free"}
+	ErrDoubleFree = fmt.Errorf("%w: it was freed before", ErrBadFree)
 	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
-	ErrStale error = &freeError{"vram: free of a stale buffer"}
+	ErrStale = fmt.Errorf("%w: its memory was handed out since", ErrBadFree)
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = errors.New("vram: closed")
 )
-
-type freeError struct{ text string }
-
-func (e *freeError) Error() string        { return e.text }
-func (e *freeError) Is(target error) bool { return target == ErrBadFree }
 
 const (
 	// LargeBuckets is the number of buckets for lengths beyond the classes.

@@ -241,22 +241,30 @@ func TestContendedTakeAsksForShards(t *testing.T) {
 	assert.Same(t, others[4], o.At(0, 4))
 }
 
-// A length has one magazine, which serves all hints however contended it is.
-func TestBucketsOfLargeBlocksAreNotSharded(t *testing.T) {
-	c := new(Cache)
-	o := NewOwner(c, nil)
+// A length has one magazine: its sharded bucket names it at the place of one hint, and after it was closed
+// and opened at that of another.
+func TestShardsOfALength(t *testing.T) {
+	o := NewOwner(new(Cache), nil)
 	m := o.Exact(1000)
+	bucket := BucketOf(1000)
 	o.Reopen(m)
-	o.Install(BucketOf(1000), 5, m)
-	freeAll(t, o.Assign(m))
+	o.Install(bucket, 5, m)
 	m.contended.Store(contendedLimit)
-	assert.False(t, o.Shard(BucketOf(1000), 5))
-	assert.Zero(t, m.contended.Load(), "callers need not come at every lost race")
-	for hint := range Shards {
-		assert.Same(t, m, o.At(BucketOf(1000), hint))
+	require.True(t, o.Shard(bucket, 5))
+	at := func() (hints []int) {
+		for hint := range Shards {
+			if o.At(bucket, hint) == m {
+				hints = append(hints, hint)
+			}
+		}
+		return hints
 	}
-	s, _ := c.Take(1000 * sizeclass.UnitBytes)
-	assert.NotNil(t, s)
+	assert.Equal(t, []int{5}, at())
+	o.Close(m, func(*Slot) {})
+	assert.Empty(t, at())
+	o.Reopen(m)
+	o.Install(bucket, 2, m)
+	assert.Equal(t, []int{2}, at())
 }
 
 // Goroutines take from a magazine that is sharded under them, and nobody gets a slot twice.

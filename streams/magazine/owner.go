@@ -140,16 +140,11 @@ func (o *Owner) Uninstall(m *Magazine) {
 }
 
 // Shard gives every hint of a contended bucket a place of its own. The magazine that served it goes on
-// at the place of this hint. It reports whether the bucket was sharded by this call. Buckets of large
-// blocks are not: a length has one magazine, and all hints but one would find none.
+// at the place of this hint. It reports whether the bucket was sharded by this call.
 func (o *Owner) Shard(bucket int32, hint int) bool {
 	b := &o.cache.buckets[bucket]
 	m := b.magazine.Load()
 	if m == nil || b.shards.Load() != nil || m.contended.Load() < contendedLimit {
-		return false
-	}
-	if m.Class < 0 {
-		m.contended.Store(0)
 		return false
 	}
 	sh := new(shards)
