@@ -25,7 +25,7 @@ var (
 	ErrBadFree = streams.ErrBadFree
 	// ErrDoubleFree says that the buffer was freed before.
 	ErrDoubleFree = streams.ErrDoubleFree
-	// ErrStale says that the buffer was freed and its memory handed out since.
+	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
 	ErrStale = streams.ErrStale
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = streams.ErrClosed

@@ -90,31 +90,35 @@ func (c *Core) Served(byPool bool) {
 // allocSmall serves a class from its magazines or a new span.
 func (c *Core) allocSmall(class, hint int) (*magazine.Slot, uint32) {
 	bucket := int32(class)
-	if m := c.owner.At(bucket, hint); m != nil {
-		for m.Open {
-			if s := c.owner.Take(m); s != nil {
-				c.owner.Shard(bucket, hint)
-				return s, 0
+	for {
+		m := c.owner.At(bucket, hint)
+		if m == nil {
+			var need uint32
+			if m, need = c.supply(class); m == nil {
+				return nil, need
 			}
-			if c.owner.Park(m) {
-				break
-			}
+			c.owner.Install(bucket, hint, m)
 		}
+		if s := c.owner.Take(m); s != nil {
+			c.owner.Shard(bucket, hint)
+			return s, 0
+		}
+		// Exhausted, if need be by callers that had looked a fresh magazine up when it was in use before.
+		c.owner.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
 	}
+}
+
+// supply is a magazine of the class with free slots, not installed; nil if the heap has no span for it.
+func (c *Core) supply(class int) (m *magazine.Magazine, needPages uint32) {
 	if m := c.owner.Ready(class); m != nil {
-		s := c.owner.Take(m) // before anybody else can see the magazine: it has a free slot
-		c.owner.Install(bucket, hint, m)
-		return s, 0
+		return m, 0
 	}
 	span, need := c.takeBlock(sizeclass.SpanUnits(class))
 	if span == heap.None {
 		return nil, need
 	}
 	c.spanUnits += uint64(sizeclass.SpanUnits(class))
-	m := c.owner.Span(class, span, c.address(span))
-	s := c.owner.Take(m) // before anybody else can see the magazine
-	c.owner.Install(bucket, hint, m)
-	return s, 0
+	return c.owner.Span(class, span, c.address(span)), 0
 }
 
 // allocLarge serves a request beyond the classes with a block of exactly its units.
