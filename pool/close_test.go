@@ -70,7 +70,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	a.free(held)
 	h.pool.Tick()
-	h.pool.Leave(1)
+	h.pool.Leave(1, true)
 	_, err = h.pool.Warm(t.Context(), []uint32{1})
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = h.pool.Trim(t.Context(), 0)

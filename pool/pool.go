@@ -84,7 +84,10 @@ func (p *Pool) Join(id core.Client, c Client) {
 }
 
 // Leave says that the client will ask for nothing any more. What it holds it may still return.
-func (p *Pool) Leave(id core.Client) { p.tell(core.Leave{Client: id}, fence.Mark{}) }
+// synced says that the device has finished all its work.
+func (p *Pool) Leave(id core.Client, synced bool) {
+	p.tell(core.Leave{Client: id, Synced: synced}, fence.Mark{})
+}
 
 // Refill asks for pages; the answer comes to c. It does not wait.
 func (p *Pool) Refill(c Client, r core.Refill) {

@@ -225,7 +225,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 	for id := core.Client(1); id <= 20; id++ {
 		c := h.customer(id)
 		c.free(c.must(3))
-		h.pool.Leave(id)
+		h.pool.Leave(id, true)
 		_, err := c.get(1)
 		require.ErrorIs(t, err, ErrClosed)
 	}

@@ -14,8 +14,11 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// cancellations are the two ways to end a request.
-func cancellations(t *testing.T, test func(t *testing.T, send func(s *Stream, bytes int64) (futures.Future[Buffer], func()))) {
+// sender sends a request and says how to cancel it.
+type sender func(s *Stream, bytes int64) (f futures.Future[Buffer], cancel func())
+
+// cancellations runs a test with the two ways to end a request.
+func cancellations(t *testing.T, test func(t *testing.T, send sender)) {
 	t.Helper()
 	t.Run("context", func(t *testing.T) {
 		test(t, func(s *Stream, bytes int64) (futures.Future[Buffer], func()) {
@@ -37,7 +40,8 @@ func cancellations(t *testing.T, test func(t *testing.T, send func(s *Stream, by
 
 // A request that is cancelled before its stream receives it takes nothing.
 func TestCancelBeforeItIsReceived(t *testing.T) {
-	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+	cancellations(t, func(t *testing.T, send sender) {
+		t.Helper()
 		r := newRig(t, 64*mib)
 		s := r.stream(core.Budget{})
 		require.NoError(t, must(t, s, 8*mib).Free())
@@ -57,7 +61,8 @@ func TestCancelBeforeItIsReceived(t *testing.T) {
 // Memory that arrives for a request that was cancelled while it waited for the pool stays in the cache:
 // the next request makes no driver call.
 func TestCancelWhileItWaitsForThePool(t *testing.T) {
-	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+	cancellations(t, func(t *testing.T, send sender) {
+		t.Helper()
 		r := newRig(t, 64*mib)
 		s := r.stream(core.Budget{})
 		entered, release := r.holdUp("cuMemCreate")
@@ -88,7 +93,8 @@ func TestCancelWhileItWaitsForThePool(t *testing.T) {
 
 // A request that is cancelled and then denied is answered once.
 func TestCancelBeforeADenial(t *testing.T) {
-	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+	cancellations(t, func(t *testing.T, send sender) {
+		t.Helper()
 		r := newRig(t, 8*mib)
 		s := r.stream(core.Budget{})
 		b := must(t, s, 6*mib)
@@ -111,7 +117,8 @@ func TestCancelBeforeADenial(t *testing.T) {
 // Cancelling races completing: each request gets a buffer or its cancellation, and nothing is lost either
 // way.
 func TestCancelRacesCompletion(t *testing.T) {
-	cancellations(t, func(t *testing.T, send func(*Stream, int64) (futures.Future[Buffer], func())) {
+	cancellations(t, func(t *testing.T, send sender) {
+		t.Helper()
 		r := newRig(t, 64*mib)
 		s := r.stream(core.Budget{})
 		require.NoError(t, must(t, s, 16*mib).Free())
@@ -205,8 +212,7 @@ func (w *watched) AfterFunc(func()) (stop func() bool) {
 func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
 	r := newRig(t, 8*mib)
 	s := r.stream(core.Budget{})
-	parent, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	parent := t.Context()
 	ctx := &watched{Context: parent, ended: make(chan struct{}, 1), done: make(chan struct{})}
 
 	b, err := s.AllocAsync(ctx, 6*mib).Await(parent) // a buffer, by way of the pool

@@ -222,7 +222,7 @@ func (s *Stream) Close() error {
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
 		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
 	}
-	s.pool.Leave(s.id)
+	s.pool.Leave(s.id, syncErr == nil)
 	for s.records.Load() > 0 { // a record on a destroyed stream is undefined; whoever owes one is at it
 		runtime.Gosched()
 	}

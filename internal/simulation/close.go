@@ -63,7 +63,7 @@ func (c *closer) advance() {
 			})
 		}
 	case 4:
-		w.pool.tell(poolcore.Leave{Client: s.id}, noMark)
+		w.pool.tell(poolcore.Leave{Client: s.id, Synced: c.synced}, noMark)
 	case 5:
 		s.destroyed = true
 		w.must(w.watch.StreamDestroy(s.handle), "destroy")

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/internal/fence"
@@ -189,9 +188,4 @@ func (p *pool) reconfigure() {
 	p.w.post(&p.actor, letter{name: fmt.Sprintf("limit %d", s.LimitBytes), receive: func() {
 		p.core.SetSettings(s)
 	}})
-}
-
-// expected reports whether an errand's error is one that a caller must live with.
-func expected(err error, injected bool) bool {
-	return err == nil || errors.Is(err, errClosed) || errors.Is(err, poolcore.ErrClosed) || injected
 }

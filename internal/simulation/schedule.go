@@ -136,6 +136,7 @@ func (w *world) whole(s *stream) {
 			return // the driver refused to say that its work has finished
 		}
 	}
+	w.settle() // what is on its way is nobody's
 	pages := w.pool.core.Settings().LimitBytes / w.shape.pageBytes
 	if w.fault != nil || s.shut || w.pool.core.LostBytes() > 0 || pages == 0 {
 		return

@@ -87,7 +87,6 @@ type world struct {
 	underway int64                   // pages on their way between a stream and the pool
 	filling  bool                    // callers take more than they give
 	closing  bool                    // the device
-	closed   bool
 
 	report Report
 	digest hash.Hash64
@@ -182,7 +181,7 @@ func (w *world) draw() {
 	s.pageBytes = int64(64<<10) << w.random.IntN(6) // up to 2 MiB
 	pages := 6 + w.random.IntN(60)
 	s.totalBytes = int64(pages) * s.pageBytes
-	s.arenaPages = uint32(pages*2 + w.random.IntN(200))
+	s.arenaPages = uint32(16 * pages) // as the pool's shell does
 	s.limitBytes = s.totalBytes
 	if w.chance(40) {
 		s.limitBytes = s.totalBytes / 2

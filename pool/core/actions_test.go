@@ -72,7 +72,7 @@ func (w *world) seldom(ch chooser) {
 	case 1:
 		if id := w.some(ch); id != 0 && !w.clients[id].left {
 			w.clients[id].left = true
-			w.send(Leave{id})
+			w.send(Leave{Client: id})
 		}
 	case 2, 3:
 		w.warm(ch)

@@ -9,6 +9,7 @@ type client struct {
 	liveBytes int64
 	asked     bool // an Ask is not answered yet
 	gone      bool
+	synced    bool // gone, and what it returns is clean
 }
 
 func (c *Core) join(id Client) {
@@ -17,12 +18,16 @@ func (c *Core) join(id Client) {
 	c.ids = slices.Insert(c.ids, at, id)
 }
 
-func (c *Core) leave(id Client) {
+func (c *Core) leave(m Leave) {
+	id := m.Client
 	cl := c.clients[id]
 	if cl == nil {
 		return
 	}
-	cl.gone, cl.liveBytes = true, 0
+	cl.gone, cl.liveBytes, cl.synced = true, 0, m.Synced
+	if m.Synced {
+		c.passed(Passed{Client: id, Fence: ^Fence(0)})
+	}
 	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
 		if r.kind != refill || r.client != id {
 			return false
@@ -89,7 +94,7 @@ func (c *Core) takeBack(m Return) {
 
 // tagOf is the tag of returned runs: none where the fence has passed by itself.
 func (c *Core) tagOf(m Return) Client {
-	if m.Fence == 0 {
+	if cl := c.clients[m.Client]; m.Fence == 0 || cl != nil && cl.synced {
 		return 0
 	}
 	return m.Client

@@ -104,7 +104,7 @@ func (c *Core) Step(m Message) *Effects {
 	case Join:
 		c.join(m.Client)
 	case Leave:
-		c.leave(m.Client)
+		c.leave(m)
 	case Refill:
 		c.refill(m)
 	case Return:

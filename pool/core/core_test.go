@@ -129,7 +129,7 @@ func TestNonsenseIsIgnored(t *testing.T) {
 	w.send(Return{Client: 7, Runs: []Run{{0, 4}}, Answer: true})
 	w.send(JobDone{Job: &Job{}, Err: errBroken})
 	w.send(JobDone{Err: errBroken})
-	w.send(Leave{7})
+	w.send(Leave{Client: 7})
 	assert.Equal(t, before, w.sums())
 }
 
@@ -168,7 +168,7 @@ func TestNothingIsKeptOfClientsThatAreGone(t *testing.T) {
 		}
 		w.give(id, 1, Run{0, 3})
 		w.clients[id].left = true
-		w.send(Leave{id})
+		w.send(Leave{Client: id})
 		w.send(Tick{})
 		w.perform(-1, nil)
 	}

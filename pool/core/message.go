@@ -21,8 +21,12 @@ type Message interface{ isMessage() }
 type Join struct{ Client Client }
 
 // Leave says that a client will ask for nothing any more: its Refills that wait are denied. It may still
-// return what it holds.
-type Leave struct{ Client Client }
+// return what it holds. Synced says that the device has finished all work of the stream that it was given
+// up to now: the client's fences have passed, also those that could not be recorded.
+type Leave struct {
+	Client Client
+	Synced bool
+}
 
 // Refill asks for a run of at least Pages. Token comes back in the Grant or the Denial: exactly one.
 type Refill struct {

@@ -97,7 +97,7 @@ func (s *script) command(line string) string {
 		w.send(Join{s.client(words)})
 	case "leave":
 		w.clients[s.client(words)].left = true
-		w.send(Leave{s.client(words)})
+		w.send(Leave{Client: s.client(words)})
 	case "refill":
 		s.refill(words)
 	case "return":
