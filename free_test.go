@@ -149,6 +149,7 @@ func TestCloseWhileOthersAreAtWork(t *testing.T) {
 			s := h.stream()
 			work.Go(func() {
 				for !closed.Load() {
+					runtime.Gosched() // so that the others go on where there is one processor
 					for _, bytes := range []int64{kib, 3 * mib, 20 * mib} {
 						b, err := s.Alloc(bytes)
 						if err == nil {
@@ -163,6 +164,7 @@ func TestCloseWhileOthersAreAtWork(t *testing.T) {
 		}
 		work.Go(func() {
 			for !closed.Load() {
+				runtime.Gosched()
 				s, err := h.NewStream()
 				if err == nil {
 					err = s.Close()
@@ -185,6 +187,39 @@ func TestCloseWhileOthersAreAtWork(t *testing.T) {
 		assert.Equal(t, errs[0], errs[1])
 		assert.Equal(t, errs[0], errs[2])
 	}
+}
+
+// A stream that is made while the device is being closed is refused, and nothing of it stays.
+func TestAStreamThatComesTooLate(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	functions := []string{"cuStreamCreate", "cuCtxSynchronize"}
+	var once [2]sync.Once
+	entered, leave := [2]chan struct{}{}, [2]chan struct{}{}
+	for i := range functions {
+		entered[i], leave[i] = make(chan struct{}), make(chan struct{})
+	}
+	h.faults.SetBefore(func(function string) {
+		for i, f := range functions {
+			if f == function {
+				once[i].Do(func() {
+					close(entered[i])
+					<-leave[i]
+				})
+			}
+		}
+	})
+	var work sync.WaitGroup
+	work.Go(func() {
+		_, err := h.NewStream()
+		assert.ErrorIs(t, err, vram.ErrClosed)
+	})
+	<-entered[0] // it has seen an open device
+	work.Go(func() { assert.NoError(t, h.Close()) })
+	<-entered[1] // its streams are closed
+	close(leave[0])
+	h.until("the stream to be destroyed", func() bool { return h.faults.Calls("cuStreamDestroy") == 1 })
+	close(leave[1])
+	work.Wait()
 }
 
 // Requests that wait when the device is closed fail.

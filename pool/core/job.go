@@ -231,6 +231,9 @@ func (c *Core) jobDone(m JobDone) {
 	c.job = nil
 	for _, p := range m.Passed {
 		c.passed(p)
+		if p.Client == j.tag && j.fence <= p.Fence { // the pages that the job took were not among those
+			j.tag, j.fence = 0, 0
+		}
 	}
 	before := c.reservedBytes
 	for _, op := range j.Ops[:m.Done] {

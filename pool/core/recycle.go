@@ -1,14 +1,38 @@
 package core
 
 // recycleFor makes room for a request by moving handles: into the window with the fewest missing pages,
-// or, where the handles that reach into that window from outside are what is missing, into address space
-// that was never used, where no handle is in the way. It starts no job if even that cannot serve it.
+// or, where the handles that reach into that window from outside are what is missing, into holes only,
+// where no handle is in the way. It starts no job if even that cannot serve it.
 func (c *Core) recycleFor(r *request) {
 	if w, ok := c.window(r.client, r.pages); ok && c.recycleInto(r, w) {
 		return
 	}
-	if top := c.pages.top(); r.pages <= c.maxPages-top {
-		c.recycleInto(r, window{run: Run{top, r.pages}, missing: r.pages})
+	if run, ok := c.holes(r.pages); ok {
+		c.recycleInto(r, window{run: run, missing: r.pages})
+	}
+}
+
+// holes finds the first run of n pages that are all holes.
+func (c *Core) holes(n uint32) (run Run, ok bool) {
+	top := c.pages.top()
+	for at := c.pages.idle.next(0, top, true); ; {
+		end := c.pages.idle.next(at, top, false)
+		if end == top {
+			end = c.maxPages
+		}
+		c.eachRun(Run{at, end - at}, func(f Run) {
+			if !ok && f.First-at >= n {
+				run, ok = Run{at, n}, true
+			}
+			at = f.First + f.Pages
+		})
+		if !ok && end-at >= n {
+			run, ok = Run{at, n}, true
+		}
+		if ok || end == c.maxPages {
+			return run, ok
+		}
+		at = c.pages.idle.next(end, top, true)
 	}
 }
 

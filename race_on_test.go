@@ -1,0 +1,5 @@
+//go:build race
+
+package vram_test
+
+const raceDetector = true

@@ -1,0 +1,176 @@
+package vram_test
+
+import (
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// Counts are exact, and each allocation is counted at the one level that served it.
+func TestStatsCountEveryLevel(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	s, other := h.stream(), h.stream()
+	n := h.addsUp()
+	assert.Zero(t, n.AllocCount)
+	assert.InDelta(t, 1, n.HitRate(), 0)
+	assert.InDelta(t, 1, n.Efficiency(), 0)
+	assert.Zero(t, n.Fragmentation())
+
+	a := must(t, s, kib) // pages from the driver
+	n = h.addsUp()
+	assert.Equal(t, uint64(1), n.DriverMisses)
+	assert.Zero(t, n.PoolHits)
+	b := must(t, s, kib) // the magazine that came of it
+	n = h.addsUp()
+	assert.Equal(t, uint64(1), n.MagazineHits)
+	c := must(t, s, 100*kib) // the stream's free range
+	n = h.addsUp()
+	assert.Equal(t, uint64(1), n.StreamHits)
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 8 * mib, Count: 1}))
+	d := must(t, other, 8*mib) // what the pool has
+	n = h.addsUp()
+	assert.Equal(t, uint64(1), n.PoolHits)
+	assert.Equal(t, uint64(4), n.AllocCount)
+	assert.InDelta(t, 0.5, n.HitRate(), 0)
+	assert.Positive(t, n.DriverCalls)
+	assert.Positive(t, n.DriverTime)
+
+	require.Len(t, n.Streams, 2)
+	assert.Equal(t, s.ID(), n.Streams[0].Stream)
+	assert.Equal(t, uint64(3), n.Streams[0].LiveCount)
+	assert.Equal(t, uint64(1), n.Streams[1].LiveCount)
+	freeAll(t, a, b, c, d)
+	n = h.addsUp()
+	assert.Equal(t, uint64(4), n.FreeCount)
+	assert.Zero(t, n.LiveBytes)
+	assert.Equal(t, n.ReservedBytes, n.CachedBytes+n.FreeBytes)
+}
+
+// Peaks restart at the present values.
+func TestResetPeaks(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	s := h.stream()
+	kept := must(t, s, 2*mib)
+	freeAll(t, must(t, s, 40*mib))
+	h.trim()
+	n := h.addsUp()
+	assert.GreaterOrEqual(t, n.PeakLiveBytes, 42*mib)
+	assert.GreaterOrEqual(t, n.PeakReservedBytes, 42*mib)
+	h.ResetPeaks()
+	n = h.addsUp()
+	assert.Equal(t, n.ReservedBytes, n.PeakReservedBytes)
+	assert.Equal(t, n.LiveBytes, n.PeakLiveBytes)
+	assert.InDelta(t, 1, n.Efficiency(), 0.01)
+	freeAll(t, kept)
+}
+
+// Fragmentation is the share of the free memory outside its longest range.
+func TestFragmentation(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	s := h.stream()
+	var live, freed []vram.Buffer
+	for range 8 {
+		live = append(live, must(t, s, 2*mib))
+		freed = append(freed, must(t, s, 2*mib))
+	}
+	freeAll(t, freed...)
+	n := h.addsUp()
+	assert.Greater(t, n.Fragmentation(), 0.5)
+	freeAll(t, live...)
+	assert.Less(t, h.addsUp().Fragmentation(), 0.1)
+}
+
+// A program may open and close a stream for each step: streams are forgotten, their counts are not, and
+// their memory serves the next.
+func TestAStreamForEachStep(t *testing.T) {
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{})
+		const steps = 50
+		step := func() weak.Pointer[vram.Stream] {
+			s := h.stream()
+			freeAll(t, must(t, s, 5*kib), must(t, s, 5*kib), must(t, s, 30*mib))
+			require.NoError(t, s.Close())
+			return weak.Make(s)
+		}
+		first := step()
+		reserved := h.Stats().ReservedBytes
+		for range steps - 1 {
+			step()
+		}
+		n := h.addsUp()
+		assert.Equal(t, reserved, n.ReservedBytes, "each step used the memory of the one before")
+		<-time.After(time.Second) // virtual: some ticks
+		synctest.Wait()
+		n = h.addsUp()
+		assert.Empty(t, n.Streams, "they are forgotten")
+		assert.Equal(t, uint64(3*steps), n.AllocCount, "what they did is not")
+		assert.Equal(t, uint64(3*steps), n.FreeCount)
+		for range 10 {
+			runtime.GC()
+		}
+		assert.Nil(t, first.Value(), "nothing holds on to a stream that is gone")
+		require.NoError(t, h.Close())
+	})
+}
+
+// Budgets hold after turns and ticks, in bytes and in blocks, for streams and for the pool.
+func TestBudgetsHold(t *testing.T) {
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	configs := map[string]vram.Config{
+		"stream bytes":  {StreamCacheBytes: 8 * mib},
+		"stream blocks": {StreamCacheBlocks: 3},
+		"pool bytes":    {PoolCacheBytes: 8 * mib, StreamCacheBytes: 2 * mib, Footprint: vram.Lean},
+		"pool blocks":   {PoolCacheBlocks: 2, StreamCacheBytes: 2 * mib, Footprint: vram.Lean},
+	}
+	for name, cfg := range configs {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := openHouse(t, cfg, sim.Config{})
+				s := h.stream()
+				var live, freed []vram.Buffer
+				for range 12 {
+					live = append(live, must(t, s, 4*mib))
+					freed = append(freed, must(t, s, 4*mib))
+				}
+				freeAll(t, freed...)
+				<-time.After(time.Second) // virtual: some ticks
+				synctest.Wait()
+				n := h.addsUp()
+				if cfg.StreamCacheBytes > 0 {
+					assert.LessOrEqual(t, n.CachedBytes, cfg.StreamCacheBytes)
+				}
+				if cfg.StreamCacheBlocks > 0 {
+					assert.LessOrEqual(t, n.Streams[0].FreeRanges, cfg.StreamCacheBlocks)
+				}
+				if cfg.PoolCacheBytes > 0 {
+					assert.LessOrEqual(t, n.FreeBytes, cfg.PoolCacheBytes)
+				}
+				if cfg.PoolCacheBlocks > 0 {
+					assert.LessOrEqual(t, n.FreeBytes, int64(cfg.PoolCacheBlocks)*4*mib)
+				}
+				for _, b := range live { // turns do it, too
+					freeAll(t, b, must(t, s, 4*mib))
+					if n := h.Stats(); cfg.StreamCacheBytes > 0 {
+						assert.LessOrEqual(t, n.CachedBytes, cfg.StreamCacheBytes+8*mib, "the last two frees had no turn yet")
+					}
+				}
+				<-time.After(time.Second)
+				synctest.Wait()
+				n = h.addsUp()
+				if cfg.StreamCacheBytes > 0 {
+					assert.LessOrEqual(t, n.CachedBytes, cfg.StreamCacheBytes)
+				}
+				require.NoError(t, h.Close())
+			})
+		})
+	}
+}

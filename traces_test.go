@@ -1,0 +1,69 @@
+package vram_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// Every recorded program plays through without two live buffers on the same memory, twice, in every
+// footprint mode, and what it leaves adds up.
+func TestRecordedProgramsPlayWithoutOverlap(t *testing.T) {
+	names := trace.Embedded()
+	require.NotEmpty(t, names)
+	modes := []vram.Footprint{vram.Balanced, vram.Lean, vram.Fast}
+	for i, name := range names {
+		t.Run(name, func(t *testing.T) {
+			tr, err := trace.Open(name)
+			require.NoError(t, err)
+			h := openHouse(t, vram.Config{Footprint: modes[i%len(modes)]}, sim.Config{})
+			var streams []*vram.Stream
+			for range tr.Info.StreamCount {
+				streams = append(streams, h.stream())
+			}
+			buffers := make([]vram.Buffer, tr.Info.AllocCount)
+			for range 2 {
+				var o overlaps
+				playTrace(t, tr, streams, buffers, &o)
+				n := h.addsUp()
+				assert.Equal(t, uint64(len(o.live)), n.AllocCount-n.FreeCount)
+				for _, id := range tr.Leftovers() {
+					require.NoError(t, o.free(buffers[id]))
+				}
+				assert.Empty(t, o.live)
+			}
+			n := h.addsUp()
+			assert.Equal(t, uint64(2*tr.Info.AllocCount), n.AllocCount)
+			assert.Equal(t, n.AllocCount, n.FreeCount)
+			assert.GreaterOrEqual(t, n.PeakReservedBytes, tr.Info.PeakLiveBytes)
+			assert.Zero(t, n.LiveBytes)
+		})
+	}
+}
+
+func playTrace(t *testing.T, tr *trace.Trace, streams []*vram.Stream, buffers []vram.Buffer, o *overlaps) {
+	t.Helper()
+	for i := range tr.Events {
+		e := &tr.Events[i]
+		if e.Op == trace.Free {
+			if err := o.free(buffers[e.ID]); err != nil {
+				require.NoError(t, err, "event %d", i)
+			}
+			continue
+		}
+		b, err := streams[e.Stream].Alloc(e.Bytes)
+		if err == nil {
+			err = o.enter(b)
+		}
+		if err != nil || b.Bytes() != e.Bytes {
+			require.NoError(t, err, "event %d", i)
+			require.Equal(t, e.Bytes, b.Bytes(), "event %d", i)
+		}
+		buffers[e.ID] = b
+	}
+}

@@ -1,0 +1,123 @@
+package vram_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// What was warmed is allocated without a driver call, whatever the sizes, and on several streams.
+func TestWarmMemoryNeedsNoDriver(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	want := []vram.Demand{{Bytes: 5 * kib, Count: 300}, {Bytes: 100 * kib, Count: 40}, {Bytes: 3 * mib, Count: 20}, {Bytes: gib + 5, Count: 2}}
+	require.NoError(t, h.Warm(t.Context(), want...))
+	warm := h.Stats()
+	assert.Equal(t, warm.ReservedBytes, warm.FreeBytes)
+	calls := h.driverCalls()
+	s := h.stream()
+	var live []vram.Buffer
+	var asked int64
+	for _, d := range slices.Backward(want) { // large ones first: best fit would cut into theirs otherwise
+		for range d.Count {
+			live = append(live, must(t, s, d.Bytes))
+			asked += d.Bytes
+		}
+	}
+	assert.Equal(t, calls, h.driverCalls())
+	assert.GreaterOrEqual(t, warm.ReservedBytes, asked)
+	assert.Equal(t, warm.ReservedBytes, h.addsUp().ReservedBytes)
+	freeAll(t, live...)
+}
+
+// A warm-up beside what is in use maps that much more; one that is there already maps nothing.
+func TestWarmIsBesideWhatIsInUse(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	b := must(t, h.stream(), 64*mib)
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 32 * mib, Count: 1}))
+	reserved := h.addsUp().ReservedBytes
+	assert.GreaterOrEqual(t, reserved, 96*mib)
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 32 * mib, Count: 1}))
+	assert.Equal(t, reserved, h.addsUp().ReservedBytes)
+	freeAll(t, b)
+}
+
+// A warm-up beyond the limit says so, and the device goes on.
+func TestWarmBeyondTheLimit(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	s := h.stream()
+	b := must(t, s, 16*mib)
+	for _, d := range []vram.Demand{{Bytes: 8 * mib, Count: 7}, {Bytes: 1, Count: 1 << 60}, {Bytes: 1 << 62, Count: 1}, {Bytes: 1 << 62, Count: 1 << 62}} {
+		require.ErrorContains(t, h.Warm(t.Context(), d), "leaves no room", "%+v", d)
+	}
+	for _, d := range []vram.Demand{{Bytes: 0, Count: 1}, {Bytes: 1, Count: -1}} {
+		var bad *vram.ConfigError
+		require.ErrorAs(t, h.Warm(t.Context(), d), &bad)
+	}
+	require.NoError(t, h.Warm(t.Context()))
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: mib, Count: 0}))
+	h.addsUp()
+	freeAll(t, b, must(t, s, 48*mib))
+}
+
+// The end of the context ends the waiting; what was mapped until then stays.
+func TestWarmEndsWithItsContext(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	entered, release := h.holdUp("cuMemCreate")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-entered
+		cancel()
+	}()
+	require.ErrorIs(t, h.Warm(ctx, vram.Demand{Bytes: 64 * mib, Count: 1}), context.Canceled)
+	release()
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 64 * mib, Count: 1}))
+	assert.Equal(t, 64*mib, h.addsUp().ReservedBytes)
+}
+
+// A device that is opened with a demand maps it in the background.
+func TestOpenWarms(t *testing.T) {
+	h := openHouse(t, vram.Config{Warm: []vram.Demand{{Bytes: 32 * mib, Count: 2}}}, sim.Config{})
+	h.until("the warm-up", func() bool { return h.Stats().FreeBytes >= 64*mib })
+	calls := h.driverCalls()
+	freeAll(t, must(t, h.stream(), 32*mib), must(t, h.stream(), 32*mib))
+	assert.Equal(t, calls, h.driverCalls())
+}
+
+// Trim gives back what is free, from pool and streams alike, keeps what it is told to keep, and never
+// touches what lives.
+func TestTrimGivesBackWhatIsFree(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	a, b := h.stream(), h.stream()
+	live := []vram.Buffer{must(t, a, 10*mib), must(t, b, 3*kib)}
+	freeAll(t, must(t, a, 30*mib), must(t, b, 50*mib))
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 20 * mib, Count: 1}))
+	before := h.addsUp()
+
+	n, err := h.Trim(t.Context(), before.ReservedBytes)
+	require.NoError(t, err)
+	assert.Zero(t, n, "no more is held than may be kept")
+	half, err := h.Trim(t.Context(), 60*mib)
+	require.NoError(t, err)
+	middle := h.addsUp()
+	assert.Equal(t, before.ReservedBytes-half, middle.ReservedBytes)
+	rest := h.trim()
+	after := h.addsUp()
+	assert.Equal(t, before.ReservedBytes, half+rest+after.ReservedBytes)
+	assert.Less(t, after.ReservedBytes, 30*mib, "about what lives")
+	for _, x := range live {
+		assert.True(t, x.Live())
+	}
+	_, err = h.Trim(t.Context(), -1)
+	var bad *vram.ConfigError
+	require.ErrorAs(t, err, &bad)
+	assert.Equal(t, "keepBytes", bad.Field)
+	freeAll(t, live...)
+	h.trim()
+	assert.Zero(t, h.addsUp().ReservedBytes)
+}
