@@ -191,7 +191,7 @@ func (c *customer) answer(token uint64, a answer) {
 }
 
 // Asked implements Client.
-func (c *customer) Asked() {
+func (c *customer) Asked(uint64) {
 	c.mu.Lock()
 	c.asks++
 	mute := c.mute

@@ -15,8 +15,9 @@ type Client interface {
 	Granted(token uint64, runs []core.Run)
 	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
 	Denied(token uint64, err error)
-	// Asked wants the client to return what it does not use, by a Return with Answer.
-	Asked()
+	// Asked wants the client to return what it does not use, by a Return with Answer, once it has been
+	// Granted that many runs since it joined: those on their way to it are part of what it may not use.
+	Asked(runsGranted uint64)
 }
 
 // message is anything that the pool's actor receives. The set is closed.
@@ -71,7 +72,7 @@ type effects struct {
 	next    int // of the answers, counted through all lists
 	grants  []grant
 	denials []denial
-	asks    []Client
+	asks    []ask
 	work    *work
 	ends    []ending
 }
@@ -81,6 +82,11 @@ type grant struct {
 	id     core.Client
 	token  uint64
 	runs   []core.Run
+}
+
+type ask struct {
+	client      Client
+	runsGranted uint64
 }
 
 type denial struct {
@@ -128,7 +134,7 @@ func (e *effects) deliver() bool {
 		return true
 	}
 	if i -= len(e.denials); i < len(e.asks) {
-		e.asks[i].Asked()
+		e.asks[i].client.Asked(e.asks[i].runsGranted)
 		return true
 	}
 	if i -= len(e.asks); i < len(e.ends) {

@@ -40,6 +40,7 @@ type Pool struct {
 	// Owned by the turn, after the actor's end by Close.
 	core    *core.Core
 	clients map[core.Client]Client
+	granted map[core.Client]uint64             // runs, since the client joined
 	waiting map[uint64]*futures.Promise[int64] // for an End
 	marks   []stamp                            // of returns since the last job
 	out     *effects
@@ -63,6 +64,7 @@ func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*P
 		device: device, fences: fences, base: base, bytes: size, pageBytes: page,
 		closeDone: make(chan struct{}),
 		core:      core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
+		granted: map[core.Client]uint64{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}

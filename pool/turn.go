@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/pool/core"
@@ -70,6 +71,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	out := p.out
 	for _, g := range fx.Grants {
 		if c := p.clients[g.Client]; c != nil {
+			p.granted[g.Client]++
 			out.grant(c, g)
 		}
 	}
@@ -80,7 +82,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for _, id := range fx.Asks {
 		if c := p.clients[id]; c != nil {
-			out.asks = append(out.asks, c)
+			out.asks = append(out.asks, ask{c, p.granted[id]})
 		}
 	}
 	if fx.Job != nil {
@@ -95,10 +97,12 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for _, id := range fx.Gone {
 		delete(p.clients, id)
+		delete(p.granted, id)
 	}
 }
 
-// grant adds a grant; runs that go home to one client travel together.
+// grant adds a grant. Runs that go home to one client travel together, and before the answers to Refills:
+// who gets its answer may be about to ask for them.
 func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
 		for i := range e.grants {
@@ -108,7 +112,11 @@ func (e *effects) grant(c Client, g core.Grant) {
 			}
 		}
 	}
-	e.grants = append(e.grants, grant{c, g.Client, g.Token, []core.Run{g.Run}})
+	at := len(e.grants)
+	if g.Token == 0 {
+		at = 0
+	}
+	e.grants = slices.Insert(e.grants, at, grant{c, g.Client, g.Token, []core.Run{g.Run}})
 }
 
 // Detach implements actors.Behavior.

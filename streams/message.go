@@ -66,10 +66,11 @@ type denied struct {
 // Fail has nobody to tell: the waiting requests were failed when the actor ended.
 func (*denied) Fail(error) {}
 
-// asked wants back what the stream does not use.
+// asked wants back what the stream does not use, once it has got as many runs as the pool has granted.
 type asked struct {
 	actors.Link
-	stream *Stream
+	stream      *Stream
+	runsGranted uint64
 }
 
 // Fail answers for a stream that ended: it has nothing to give.

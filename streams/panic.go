@@ -62,5 +62,8 @@ func (s *Stream) Stopped(cause error) {
 	for _, r := range s.waiting {
 		s.take(r.token).Fail(cause)
 	}
+	if s.owed != nil {
+		s.owed.Fail(cause)
+	}
 	s.remember()
 }

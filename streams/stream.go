@@ -54,6 +54,8 @@ type Stream struct {
 	lastToken uint64
 	lastFence poolcore.Fence
 	draining  bool
+	received  uint64 // runs that the pool granted
+	owed      *asked // waits for the last of those that were under way
 	hand      hand
 	out       *effects
 	hook      func(point) // of tests
@@ -306,4 +308,6 @@ func (s *Stream) Granted(token uint64, runs []poolcore.Run) {
 func (s *Stream) Denied(token uint64, err error) { s.ref.Tell(&denied{token: token, err: err}) }
 
 // Asked implements pool.Client.
-func (s *Stream) Asked() { s.ref.Call(&asked{stream: s}) }
+func (s *Stream) Asked(runsGranted uint64) {
+	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})
+}

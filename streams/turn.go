@@ -29,12 +29,22 @@ func (s *Stream) Receive(m actors.Message) {
 	case *denied:
 		s.denied(m)
 	case *asked:
-		s.surrender()
+		s.asked(m)
 	case *order:
 		s.obey(m)
 	case *woken:
 		s.giveUp()
 	}
+}
+
+// asked answers the pool's wish at once, or when what the pool had granted before has arrived: else the
+// pool would refuse others for memory that is on its way to a stream which does not need it.
+func (s *Stream) asked(a *asked) {
+	if s.received < a.runsGranted {
+		s.owed = a
+		return
+	}
+	s.surrender()
 }
 
 // surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the
@@ -105,6 +115,9 @@ func (s *Stream) complete(r *request, slot *magazine.Slot) {
 
 // granted adds runs, and answers the request that they were for.
 func (s *Stream) granted(g *granted) {
+	if !g.kept {
+		s.received += uint64(len(g.runs))
+	}
 	for len(g.runs) > 0 {
 		run := g.runs[0]
 		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
@@ -115,6 +128,10 @@ func (s *Stream) granted(g *granted) {
 		s.serve(r)
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
 		s.shed()
+	}
+	if a := s.owed; a != nil {
+		s.owed = nil
+		s.asked(a)
 	}
 }
 
