@@ -3,44 +3,62 @@ package vram_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-func Example() {
+// firstProgram is the README's program.
+func firstProgram(ctx context.Context) error {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	if err != nil {
-		fmt.Println(err)
-		return
+		return err
 	}
 	defer dev.Close()
 	s, err := dev.NewStream()
 	if err != nil {
-		fmt.Println(err)
-		return
+		return err
 	}
 	x, err := s.Alloc(64 << 20)
 	if err != nil {
-		fmt.Println(err)
-		return
+		return err
 	}
-	fmt.Println("x has", x.Bytes()>>20, "MiB")
-	next := s.AllocAsync(context.Background(), 128<<20) // arrives while the kernel runs
-	// launch(kernel, s.Handle(), x.Ptr(), x.Bytes())
-	if err := x.Free(); err != nil { // stream-ordered: reusable on s at once
-		fmt.Println(err)
-		return
+	next := s.AllocAsync(ctx, 128<<20) // arrives while a kernel runs that was launched on s.Handle() with x.Ptr()
+	if err := x.Free(); err != nil {   // stream-ordered: reusable on s at once
+		return err
 	}
-	y, err := next.Await(context.Background())
+	y, err := next.Await(ctx)
 	if err != nil {
-		fmt.Println(err)
-		return
+		return err
 	}
-	fmt.Println("y has", y.Bytes()>>20, "MiB")
-	fmt.Println(y.Free(), dev.Close())
-	// Output:
-	// x has 64 MiB
-	// y has 128 MiB
-	// <nil> <nil>
+	fmt.Println(x.Bytes(), y.Bytes())
+	return y.Free()
+}
+
+func Example() {
+	if err := firstProgram(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	// Output: 67108864 134217728
+}
+
+// The README's first program is the one that runs here, line by line.
+func TestReadmeShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(readme), "```go\n")
+	require.True(t, found)
+	block, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	source, err := os.ReadFile("example_test.go")
+	require.NoError(t, err)
+	_, rest, _ = strings.Cut(string(source), "func firstProgram(ctx context.Context) error {\n")
+	body, _, _ := strings.Cut(rest, "\n}\n")
+	assert.Equal(t, strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n"), strings.TrimSpace(block))
 }
