@@ -60,7 +60,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
-	$(GOLANGCI) run ./...
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run ./...
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
 check: build vet arch tidy lint deadcode race fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, a short fuzz
