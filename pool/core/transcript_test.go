@@ -2,22 +2,19 @@ package core
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/transcript"
 )
 
-// TestTranscripts plays the scripts in testdata and compares what the core says, word for word. A script is
-// blocks of commands, a line "----", and the answer; the world around the core judges every step as in
-// the model test. UPDATE_TRANSCRIPTS=1 in the environment writes the answers anew.
+// TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
+// test.
 //
 // Commands: new, join C, leave C, refill C pages=N [live=N], return C RUN... [fence=F] [live=N] [answer],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
@@ -25,46 +22,19 @@ import (
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			got := play(t, string(text))
-			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-				return
+	transcript.Run(t, func(t *testing.T) transcript.Answer {
+		t.Helper()
+		s := &script{t: t}
+		return func(commands []string) string {
+			var out strings.Builder
+			for _, line := range commands {
+				if !strings.HasPrefix(line, "#") {
+					out.WriteString(s.command(line))
+				}
 			}
-			assert.Equal(t, string(text), got)
-		})
-	}
-}
-
-// play answers every block of a script.
-func play(t *testing.T, text string) string {
-	t.Helper()
-	s := &script{t: t}
-	var out strings.Builder
-	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
-		commands, _, isBlock := strings.Cut(block, "\n----")
-		if out.Len() > 0 {
-			out.WriteString("\n")
+			return out.String()
 		}
-		out.WriteString(commands + "\n")
-		if !isBlock {
-			continue
-		}
-		out.WriteString("----\n")
-		for line := range strings.SplitSeq(commands, "\n") {
-			if !strings.HasPrefix(line, "#") {
-				out.WriteString(s.command(line))
-			}
-		}
-	}
-	return out.String()
+	})
 }
 
 // script is a world that is led by commands.

@@ -2,23 +2,18 @@ package core
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/transcript"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// TestTranscripts plays the scripts in testdata and compares what the core says, word for word. A script
-// is blocks of commands, a line "----", and the answer; text without such a line is a remark. The
-// reference judges every command as in the model test. UPDATE_TRANSCRIPTS=1 in the environment writes the
-// answers anew.
+// TestTranscripts plays the scripts in testdata; the reference judges every command as in the model test.
 //
 // Commands: new page=U [bytes=SIZE] [ranges=N], grant FIRST PAGES, alloc NAME SIZE, queued NAME SIZE (the
 // core is asked though a magazine may have one by now), repeat COUNT SIZE (alloc and free), free NAME...,
@@ -26,47 +21,20 @@ import (
 // magazine SIZE. Addresses and lengths are answered in units of 512 bytes.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txt")
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			text, err := os.ReadFile(file)
-			require.NoError(t, err)
-			got := play(t, string(text))
-			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
-				return
+	transcript.Run(t, func(t *testing.T) transcript.Answer {
+		t.Helper()
+		s := &script{t: t, named: map[string]*buffer{}, waits: map[string]bool{}}
+		return func(commands []string) string {
+			var out strings.Builder
+			for _, command := range commands {
+				if answer := s.obey(strings.Fields(command)); answer != "" {
+					out.WriteString(answer + "\n")
+				}
 			}
-			assert.Equal(t, string(text), got)
-		})
-	}
-}
-
-// play answers every block of a script.
-func play(t *testing.T, text string) string {
-	t.Helper()
-	s := &script{t: t, named: map[string]*buffer{}, waits: map[string]bool{}}
-	var out strings.Builder
-	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
-		commands, _, isBlock := strings.Cut(block, "\n----")
-		if out.Len() > 0 {
-			out.WriteString("\n")
+			s.w.check() // not after each command: it drains, and a block that came back early did not just come back
+			return out.String()
 		}
-		out.WriteString(commands + "\n")
-		if !isBlock {
-			continue
-		}
-		out.WriteString("----\n")
-		for command := range strings.SplitSeq(commands, "\n") {
-			if answer := s.obey(strings.Fields(command)); answer != "" {
-				out.WriteString(answer + "\n")
-			}
-		}
-		s.w.check() // not after each command: it drains, and a block that came back early did not just come back
-	}
-	return out.String()
+	})
 }
 
 // script is a world whose buffers have names.
