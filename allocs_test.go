@@ -31,7 +31,7 @@ func TestAHitAllocatesNothing(t *testing.T) {
 		assert.Equal(t, calls, h.driverCalls())
 		assert.Equal(t, uint64(201), h.Stats().MagazineHits-before.MagazineHits, "%d bytes: all by the magazine", bytes)
 		assert.Zero(t, testing.AllocsPerRun(200, func() {
-			b, err := s.AllocAsync(context.Background(), bytes).Await(context.Background())
+			b, err := s.AllocAsync(context.Background(), vram.Request{Bytes: bytes}).Await(context.Background())
 			if err != nil || b.Free() != nil {
 				t.Error("a pair failed")
 			}

@@ -37,7 +37,7 @@ func TestConcurrentAllocationsAreDifferent(t *testing.T) {
 					}
 					continue
 				}
-				pending = append(pending, s.AllocAsync(context.Background(), bytes))
+				pending = append(pending, s.AllocAsync(context.Background(), vram.Request{Bytes: bytes}))
 			}
 			for _, f := range pending {
 				b, err := f.Await(context.Background())

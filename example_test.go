@@ -29,8 +29,8 @@ func firstProgram(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next := s.AllocAsync(ctx, 128<<20) // arrives while a kernel runs that was launched on s.Handle() with x.Ptr()
-	if err := x.Free(); err != nil {   // stream-ordered: reusable on s at once
+	next := s.AllocAsync(ctx, vram.Request{Bytes: 128 << 20}) // arrives while a kernel on s.Handle() uses x.Ptr()
+	if err := x.Free(); err != nil {                          // stream-ordered: reusable on s at once
 		return err
 	}
 	y, err := next.Await(ctx)

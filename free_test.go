@@ -112,7 +112,7 @@ func TestCloseListsWhatWasLive(t *testing.T) {
 	for _, s := range []*vram.Stream{a, b} {
 		_, err = s.Alloc(1)
 		require.ErrorIs(t, err, vram.ErrClosed)
-		_, err = s.AllocAsync(context.Background(), 70*mib).Await(context.Background())
+		_, err = s.AllocAsync(context.Background(), vram.Request{Bytes: 70 * mib}).Await(context.Background())
 		require.ErrorIs(t, err, vram.ErrClosed)
 		require.NoError(t, s.Close())
 	}
@@ -227,10 +227,10 @@ func TestCloseFailsWhatWaits(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	a, b := h.stream(), h.stream()
 	entered, release := h.holdUp("cuMemCreate")
-	waiting := []futures.Future[vram.Buffer]{a.AllocAsync(context.Background(), 8*mib)}
+	waiting := []futures.Future[vram.Buffer]{a.AllocAsync(context.Background(), vram.Request{Bytes: 8 * mib})}
 	<-entered
 	for range 5 {
-		waiting = append(waiting, a.AllocAsync(context.Background(), 8*mib), b.AllocAsync(context.Background(), kib))
+		waiting = append(waiting, a.AllocAsync(context.Background(), vram.Request{Bytes: 8 * mib}), b.AllocAsync(context.Background(), vram.Request{Bytes: kib}))
 	}
 	var closing sync.WaitGroup
 	closing.Go(func() { assert.NoError(t, h.Close()) })

@@ -28,7 +28,7 @@ func churn(t *testing.T, h *house, goroutines, rounds int, pick func(g int, r *r
 				var b vram.Buffer
 				var err error
 				if random.IntN(4) == 0 {
-					b, err = s.AllocAsync(context.Background(), bytes).Await(context.Background())
+					b, err = s.AllocAsync(context.Background(), vram.Request{Bytes: bytes}).Await(context.Background())
 				} else {
 					b, err = s.Alloc(bytes)
 				}

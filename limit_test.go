@@ -71,13 +71,13 @@ func TestARequestBeyondTheLimit(t *testing.T) {
 		require.ErrorAs(t, err, &large)
 		require.ErrorIs(t, err, vram.ErrTooLarge)
 		assert.Equal(t, vram.SizeError{RequestedBytes: bytes, LimitBytes: 64 * mib}, *large)
-		_, err = s.AllocAsync(t.Context(), bytes).Await(t.Context())
+		_, err = s.AllocAsync(t.Context(), vram.Request{Bytes: bytes}).Await(t.Context())
 		require.ErrorIs(t, err, vram.ErrTooLarge)
 	}
 	for _, bytes := range []int64{-1, -1 << 63} {
 		_, err := s.Alloc(bytes)
 		require.ErrorIs(t, err, vram.ErrNegative)
-		_, err = s.AllocAsync(t.Context(), bytes).Await(t.Context())
+		_, err = s.AllocAsync(t.Context(), vram.Request{Bytes: bytes}).Await(t.Context())
 		require.ErrorIs(t, err, vram.ErrNegative)
 	}
 	assert.Zero(t, h.driverCalls())

@@ -29,7 +29,7 @@ func TestABusyTurnDelaysOnlyWhatNoMagazineServes(t *testing.T) {
 	assert.NoError(t, large.Free())
 	var queued []futures.Future[Buffer]
 	for range 10 {
-		queued = append(queued, s.AllocAsync(context.Background(), mib))
+		queued = append(queued, s.AllocAsync(context.Background(), Request{Bytes: mib}))
 	}
 	var waits sync.WaitGroup
 	waits.Go(func() { // a request that waits, too
@@ -67,7 +67,7 @@ func TestManyGoroutinesLoseNothing(t *testing.T) {
 			for range 300 {
 				s := streams[random.IntN(len(streams))]
 				ctx, cancel := context.WithCancel(context.Background())
-				f := s.AllocAsync(ctx, []int64{0, 300, 5000, 70_000, 3 * mib, 9 * mib}[random.IntN(6)])
+				f := s.AllocAsync(ctx, Request{Bytes: []int64{0, 300, 5000, 70_000, 3 * mib, 9 * mib}[random.IntN(6)]})
 				if random.IntN(4) == 0 {
 					cancel()
 				}

@@ -23,7 +23,7 @@ func cancellations(t *testing.T, test func(t *testing.T, send sender)) {
 	t.Run("context", func(t *testing.T) {
 		test(t, func(s *Stream, bytes int64) (futures.Future[Buffer], func()) {
 			ctx, cancel := context.WithCancel(context.Background())
-			f := s.AllocAsync(ctx, bytes)
+			f := s.AllocAsync(ctx, Request{Bytes: bytes})
 			return f, func() {
 				cancel()
 				<-f.Done() // the context is heard of on a goroutine of its own
@@ -32,7 +32,7 @@ func cancellations(t *testing.T, test func(t *testing.T, send sender)) {
 	})
 	t.Run("future", func(t *testing.T) {
 		test(t, func(s *Stream, bytes int64) (futures.Future[Buffer], func()) {
-			f := s.AllocAsync(context.Background(), bytes)
+			f := s.AllocAsync(context.Background(), Request{Bytes: bytes})
 			return f, func() { f.Cancel() }
 		})
 	})
@@ -72,7 +72,7 @@ func TestCancelWhileItWaitsForThePool(t *testing.T) {
 		cancel()
 		_, err := f.Await(context.Background())
 		require.ErrorIs(t, err, context.Canceled)
-		next := s.AllocAsync(context.Background(), mib) // answered behind the first one's memory
+		next := s.AllocAsync(context.Background(), Request{Bytes: mib}) // answered behind the first one's memory
 		release()
 		b, err := next.Await(context.Background())
 		require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestCancelWhenTheBlockIsTaken(t *testing.T) {
 		s := r.stream(core.Budget{})
 		require.NoError(t, must(t, s, 16*mib).Free())
 		leave := r.occupy(s)
-		f := s.AllocAsync(context.Background(), bytes)
+		f := s.AllocAsync(context.Background(), Request{Bytes: bytes})
 		s.hook = func(p point) {
 			if p == beforeAnswer {
 				require.True(t, f.Cancel())
@@ -181,7 +181,7 @@ func TestAnEndedContextIsRefused(t *testing.T) {
 	s := r.stream(core.Budget{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := s.AllocAsync(ctx, mib).Await(context.Background())
+	_, err := s.AllocAsync(ctx, Request{Bytes: mib}).Await(context.Background())
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Zero(t, r.stats(s).AllocCount)
 }
@@ -215,14 +215,14 @@ func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
 	parent := t.Context()
 	ctx := &watched{Context: parent, ended: make(chan struct{}, 1), done: make(chan struct{})}
 
-	b, err := s.AllocAsync(ctx, 6*mib).Await(parent) // a buffer, by way of the pool
+	b, err := s.AllocAsync(ctx, Request{Bytes: 6 * mib}).Await(parent) // a buffer, by way of the pool
 	require.NoError(t, err)
 	<-ctx.ended
-	_, err = s.AllocAsync(ctx, 6*mib).Await(parent) // a refusal
+	_, err = s.AllocAsync(ctx, Request{Bytes: 6 * mib}).Await(parent) // a refusal
 	require.ErrorIs(t, err, pool.ErrOutOfMemory)
 	<-ctx.ended
 	leave := r.occupy(s)
-	f := s.AllocAsync(ctx, mib)
+	f := s.AllocAsync(ctx, Request{Bytes: mib})
 	require.Equal(t, int64(1), ctx.watches.Load())
 	require.True(t, f.Cancel()) // a cancellation
 	<-ctx.ended

@@ -26,7 +26,7 @@ func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 
 	_, err := s.Alloc(kib)
 	require.ErrorIs(t, err, ErrClosed)
-	_, err = s.AllocAsync(context.Background(), mib).Await(context.Background())
+	_, err = s.AllocAsync(context.Background(), Request{Bytes: mib}).Await(context.Background())
 	require.ErrorIs(t, err, ErrClosed)
 	assert.False(t, s.Gone())
 	r.until(func() bool { return r.books().LentBytes < 20*mib }) // free pages are back
@@ -87,7 +87,7 @@ func TestCloseFailsWhatWaitsBeforeItWaitsItself(t *testing.T) {
 			}
 		}
 	})
-	waiting := s.AllocAsync(context.Background(), 8*mib)
+	waiting := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
 	<-held
 	var closing sync.WaitGroup
 	closing.Go(func() { assert.NoError(t, s.Close()) })

@@ -31,7 +31,7 @@ func crash(s *Stream, at point, n int, spoil func()) {
 func async(t *testing.T, r *rig, s *Stream, bytes int64) (Buffer, error) {
 	t.Helper()
 	leave := r.occupy(s)
-	f := s.AllocAsync(context.Background(), bytes)
+	f := s.AllocAsync(context.Background(), Request{Bytes: bytes})
 	leave()
 	return f.Await(context.Background())
 }
@@ -194,8 +194,8 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			crash(s, beforeSearch, 1, func() { spoil(s) })
 
 			leave := r.occupy(s)
-			first := s.AllocAsync(context.Background(), 2*mib)
-			second := s.AllocAsync(context.Background(), 2*mib)
+			first := s.AllocAsync(context.Background(), Request{Bytes: 2 * mib})
+			second := s.AllocAsync(context.Background(), Request{Bytes: 2 * mib})
 			leave()
 			_, err := first.Await(context.Background())
 			isPanic(t, err)
@@ -205,7 +205,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			s.core = books // for the end of the test
 			_, err = s.Alloc(2 * mib)
 			require.ErrorIs(t, err, ErrQuarantined)
-			_, err = s.AllocAsync(context.Background(), 2*mib).Await(context.Background())
+			_, err = s.AllocAsync(context.Background(), Request{Bytes: 2 * mib}).Await(context.Background())
 			require.ErrorIs(t, err, ErrQuarantined)
 			if name != "putting back panics" { // there is no core to end the magazines
 				_, err = s.Alloc(kib)

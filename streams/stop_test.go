@@ -16,11 +16,11 @@ import (
 func waitingAndQueued(t *testing.T, r *rig, s *Stream) (waiting, queued futures.Future[Buffer], leave, release func()) {
 	t.Helper()
 	entered, release := r.holdUp("cuMemCreate")
-	waiting = s.AllocAsync(context.Background(), 8*mib)
+	waiting = s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
 	<-entered
 	require.Equal(t, 1, r.stats(s).Waiting)
 	leave = r.occupy(s)
-	queued = s.AllocAsync(context.Background(), 16*mib)
+	queued = s.AllocAsync(context.Background(), Request{Bytes: 16 * mib})
 	return waiting, queued, leave, release
 }
 
@@ -64,9 +64,9 @@ func TestPoisonThroughProtoactorServesWhatWasQueuedBefore(t *testing.T) {
 	require.NoError(t, must(t, s, 32*mib).Free())
 
 	leave := r.occupy(s)
-	before := s.AllocAsync(context.Background(), 8*mib)
+	before := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
 	s.ref.Root().Poison(s.ref.PID())
-	behind := s.AllocAsync(context.Background(), 8*mib)
+	behind := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
 	leave()
 	<-s.ref.Done()
 	b, err := before.Await(context.Background())

@@ -160,7 +160,8 @@ func (s *Stream) turn(bytes int64) (b Buffer, ok bool, left actors.Effects) {
 // AllocAsync is Alloc as a future: complete at once when the stream's own memory serves it, without a
 // heap allocation. The end of ctx, or the future's Cancel, ends the request; memory that arrives too
 // late stays in the cache. It does not wait.
-func (s *Stream) AllocAsync(ctx context.Context, bytes int64) futures.Future[Buffer] {
+func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
+	bytes := want.Bytes
 	if slot, word := s.cache.Take(bytes); slot != nil {
 		return futures.Done(Buffer{slot, word, bytes})
 	}

@@ -44,8 +44,8 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	next := s.AllocAsync(ctx, 128<<20) // arrives while a kernel that was launched on s.Handle() uses x.Ptr()
-	if err := x.Free(); err != nil {   // stream-ordered: reusable on s at once
+	next := s.AllocAsync(ctx, vram.Request{Bytes: 128 << 20}) // arrives while a kernel on s.Handle() uses x.Ptr()
+	if err := x.Free(); err != nil {                          // stream-ordered: reusable on s at once
 		return err
 	}
 	y, err := next.Await(ctx)
