@@ -102,8 +102,8 @@ func (s *stream) got(slot *magazine.Slot, word uint64, bytes int64) {
 	if err := w.ranges.enter(b); err != nil {
 		w.broken("%w", err)
 	}
-	if u, ok := w.uses.hit(b.span, s.handle, w.watch.Now()); ok {
-		w.broken("buffer %v of stream %d is handed out while stream %#x works on %v", b.span, s.id, u.handle, u.span)
+	if u, ok := w.uses.hit(b.span, s, w.watch.Now()); ok {
+		w.broken("buffer %v of stream %d is handed out while stream %d works on %v", b.span, s.id, u.stream.id, u.span)
 	}
 	if err := w.watch.MemsetD8Async(at, 0, max(bytes, 1), w.checker); err != nil {
 		w.broken("a buffer is not all there: %w", err)
@@ -118,7 +118,7 @@ func (s *stream) free(i int) {
 	if w.shape.kernel > 0 && !s.shut && w.chance(50) {
 		d := time.Duration(w.random.Int64N(int64(w.shape.kernel)))
 		w.must(w.watch.Occupy(s.handle, d), "occupy")
-		w.uses.add(use{b.span, s.handle, s.busyUntil(d)})
+		w.uses.add(use{b.span, s, s.busyUntil(d)})
 	}
 	w.ranges.leave(b)
 	w.note("stream %d frees %#x", s.id, b.span.begin)
@@ -137,7 +137,7 @@ func (s *stream) free(i int) {
 func (s *stream) busyUntil(d time.Duration) time.Duration {
 	until := s.w.watch.Now() + d
 	for _, u := range s.w.uses.pending {
-		if u.handle == s.handle {
+		if u.stream == s {
 			until = max(until, u.until)
 		}
 	}

@@ -114,8 +114,8 @@ func (d *driver) call(w *world, op *poolcore.Op) (err error) {
 		if b := w.ranges.touched(s); b != nil && !w.closing {
 			w.broken("pages %v are unmapped under the live buffer %v of stream %d", op.Run, b.span, b.stream.id)
 		}
-		if u, ok := w.uses.hit(s, anyStream, w.watch.Now()); ok {
-			w.broken("pages %v are unmapped while stream %#x works on %v", op.Run, u.handle, u.span)
+		if u, ok := w.uses.hit(s, nil, w.watch.Now()); ok {
+			w.broken("pages %v are unmapped while stream %d works on %v", op.Run, u.stream.id, u.span)
 		}
 		return w.device.MemUnmap(at, bytes)
 	case poolcore.Create:

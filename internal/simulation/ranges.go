@@ -63,7 +63,7 @@ func (r *ranges) touched(s span) *buffer {
 // use is work of a stream on memory that its caller has freed.
 type use struct {
 	span
-	handle cudadrv.Stream
+	stream *stream // not its handle, which may have belonged to a stream that was destroyed
 	until  time.Duration
 }
 
@@ -72,11 +72,11 @@ type uses struct{ pending []use }
 
 func (u *uses) add(x use) { u.pending = append(u.pending, x) }
 
-// hit is a use of the range that has not ended, by another stream than that one.
-func (u *uses) hit(s span, but cudadrv.Stream, now time.Duration) (use, bool) {
+// hit is a use of the range that has not ended, by another stream than that one; nil is none.
+func (u *uses) hit(s span, but *stream, now time.Duration) (use, bool) {
 	u.pending = slices.DeleteFunc(u.pending, func(x use) bool { return x.until <= now })
 	for _, x := range u.pending {
-		if x.handle != but && x.overlaps(s) {
+		if x.stream != but && x.overlaps(s) {
 			return x, true
 		}
 	}

@@ -11,10 +11,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// noMark stands for a return whose uses have all finished, anyStream for none.
+// noMark stands for a return whose uses have all finished.
 var noMark fence.Mark //nolint:gochecknoglobals // an identity, never written
-
-const anyStream = cudadrv.Stream(1<<64 - 1)
 
 // stream is the shell of a stream's core.
 type stream struct {
