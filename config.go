@@ -33,8 +33,8 @@ type Config struct {
 	// SegmentBytes is the longest physical allocation that is asked of the driver at once. 0: what the
 	// footprint mode says.
 	SegmentBytes int64
-	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges.
-	// What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
+	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges
+	// that hold a whole page. What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
 	StreamCacheBytes  int64
 	StreamCacheBlocks int
 	// PoolCacheBytes and PoolCacheBlocks bound what the pool keeps free likewise; what is over goes back to
@@ -56,7 +56,8 @@ type Footprint uint8
 
 // The footprint modes.
 const (
-	// Balanced holds at most a seventh more than the live peak and settles without driver calls.
+	// Balanced holds about an eighth more than the live peak (1.01 to 1.13 times it on real traces, 1.18
+	// with five streams; its budget allows 1.22) and settles without driver calls.
 	Balanced Footprint = iota
 	// Lean holds about 1.2 percent more than the live peak; it keeps moving memory between holes.
 	Lean

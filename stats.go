@@ -84,13 +84,12 @@ func (d *Device) Stats() Stats {
 		s.count(n)
 		s.LiveBytes += n.LiveBytes
 		s.CachedBytes += n.CachedBytes
-		s.PendingBytes += n.PendingBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
 		s.Streams = append(s.Streams, n)
 	}
 	if p, err := d.pool.Snapshot(ctx); err == nil {
 		s.FreeBytes = p.FreeBytes
-		s.PendingBytes += p.PendingBytes
+		s.PendingBytes = p.PendingBytes
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = p.PeakLiveBytes

@@ -53,7 +53,7 @@ func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*P
 		return nil, fmt.Errorf("pool: %s has no virtual memory management: %w", info.Name, errors.ErrUnsupported)
 	}
 	page := info.GranularityBytes
-	// Twice the memory is enough for any window beside what lives; more lets holes rest.
+	// Twice the limit is enough for any window beside what lives; more lets holes rest.
 	size := min(arenaBytes, 16*max(info.TotalBytes, 1<<30)) / page * page
 	base, err := device.MemAddressReserve(size)
 	if err != nil {
@@ -108,7 +108,7 @@ func (p *Pool) tell(m core.Message, mark fence.Mark) {
 func (p *Pool) Tick() { p.tell(core.Tick{}, fence.Mark{}) }
 
 // Warm maps runs of those lengths ahead of need, in pages, beside what is in use. It waits until all are
-// there, ctx ends, or there is no more room; what was mapped stays. It returns the bytes that are ready.
+// there, ctx ends, or there is no more room; what was mapped stays. It returns the bytes that were newly mapped.
 func (p *Pool) Warm(ctx context.Context, runs []uint32) (int64, error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Warm{Token: token, Runs: runs} })
 }

@@ -16,8 +16,7 @@ type Stats struct {
 	LiveBytes     int64 // in buffers, rounded to blocks
 	PeakLiveBytes int64 // sampled at turns
 	CachedBytes   int64 // free ranges, and free slots of magazines
-	PendingBytes  int64 // freed, but a use that was announced on another stream has not passed
-	HeldBytes     int64 // pages lent by the pool: the sum of the three
+	HeldBytes     int64 // pages lent by the pool: the sum of the two
 
 	FreeRanges       int
 	LargestFreeBytes int64

@@ -18,7 +18,8 @@
 // # What a magazine may hold
 //
 // Slots that keep large blocks are budgeted in bytes against the peak of live bytes (magazineShare). A
-// length qualifies when it was missed again while the core still remembered it. The budget bounds what
+// length qualifies when it missed several times in a row while a block of it had come home since the
+// turn before (heatKept). The budget bounds what
 // could be cached if all such blocks were freed at once, so that no free has to count.
 //
 // # Invariants (Check)
