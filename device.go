@@ -20,8 +20,11 @@ type Stream = streams.Stream
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation.
 type Buffer = streams.Buffer
 
-// Request says what AllocAsync is asked for.
+// Request says what AllocFor and AllocAsync are asked for.
 type Request = streams.Request
+
+// Batch is buffers that were allocated together; see Stream.AllocBatchAsync.
+type Batch = streams.Batch
 
 // tickInterval is how often streams and the pool do what is due without a request. Not shorter: a tick
 // enters the turn of every stream. Not longer: freed memory is merged and given back at ticks where

@@ -41,6 +41,15 @@ type OutOfMemoryError = pool.OutOfMemoryError
 // SizeError refuses a request that could not be served even if nothing else lived.
 type SizeError = streams.SizeError
 
+// AlignError refuses an alignment.
+type AlignError = streams.AlignError
+
+// BatchError says which part of a batch could not be done.
+type BatchError = streams.BatchError
+
+// LengthError refuses a batch whose slices do not match.
+type LengthError = streams.LengthError
+
 // ConfigError says which field of a Config cannot be.
 type ConfigError struct {
 	Field string
@@ -66,6 +75,7 @@ type LiveBuffer struct {
 	Stream uint32
 	Ptr    Ptr
 	Bytes  int64 // of its block
+	Tag    string
 }
 
 // Error says how many there were, and the first.
@@ -74,6 +84,9 @@ func (e *InUseError) Error() string {
 	if len(e.Buffers) > 0 {
 		b := e.Buffers[0]
 		text += fmt.Sprintf(", the first at %#x on stream %d with %d bytes", uint64(b.Ptr), b.Stream, b.Bytes)
+		if b.Tag != "" {
+			text += fmt.Sprintf(" and tag %q", b.Tag)
+		}
 	}
 	return text
 }

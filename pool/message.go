@@ -10,8 +10,8 @@ import (
 // Client is a stream as the pool sees it. The methods are called outside every turn, from any goroutine,
 // and must not wait.
 type Client interface {
-	// Granted lends runs to the client: one for a Refill's token, or, with token 0, what the client had
-	// returned when asked and may have back. The slice is the client's.
+	// Granted lends runs to the client: those for a Refill's token, or, with token 0, what the client had
+	// returned when asked and may have back, or a part of what it was refused. The slice is the client's.
 	Granted(token uint64, runs []core.Run)
 	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
 	Denied(token uint64, err error)

@@ -71,7 +71,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	out := p.out
 	for _, g := range fx.Grants {
 		if c := p.clients[g.Client]; c != nil {
-			p.granted[g.Client]++
+			p.granted[g.Client] += 1 + uint64(len(g.More))
 			out.grant(c, g)
 		}
 	}
@@ -116,7 +116,7 @@ func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
 		at = 0
 	}
-	e.grants = slices.Insert(e.grants, at, grant{c, g.Client, g.Token, []core.Run{g.Run}})
+	e.grants = slices.Insert(e.grants, at, grant{c, g.Client, g.Token, append(g.More, g.Run)})
 }
 
 // Detach implements actors.Behavior.

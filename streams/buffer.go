@@ -5,11 +5,6 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Request says what is wanted.
-type Request struct {
-	Bytes int64 // 0 or more; a size of 0 gives a valid buffer that holds nothing
-}
-
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation. The zero
 // value names none.
 type Buffer struct {

@@ -24,6 +24,47 @@ var (
 	ErrQuarantined = errors.New("vram: stream quarantined")
 )
 
+// AlignError refuses an alignment.
+type AlignError struct {
+	Align      int64
+	LimitBytes int64
+}
+
+// Error says what it may be.
+func (e *AlignError) Error() string {
+	return fmt.Sprintf("vram: Align is %d, want 0 or a power of two up to the limit of %d bytes", e.Align, e.LimitBytes)
+}
+
+// BatchError says which part of a batch could not be done. Where the whole batch was refused for want of
+// memory the error is that of an allocation instead.
+type BatchError struct {
+	Index int // of the first element that was refused
+	Count int // of those that were
+	Err   error
+}
+
+// Error names the element.
+func (e *BatchError) Error() string {
+	if e.Count > 1 {
+		return fmt.Sprintf("vram: element %d of the batch and %d others: %v", e.Index, e.Count-1, e.Err)
+	}
+	return fmt.Sprintf("vram: element %d of the batch: %v", e.Index, e.Err)
+}
+
+// Unwrap is the error of the first element that was refused.
+func (e *BatchError) Unwrap() error { return e.Err }
+
+// LengthError refuses a batch whose slices do not match.
+type LengthError struct {
+	Buffers int
+	Sizes   int
+}
+
+// Error names both lengths.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("vram: a batch of %d sizes for %d buffers, want the same number", e.Sizes, e.Buffers)
+}
+
 // SizeError refuses a request that could not be served even if nothing else lived.
 type SizeError struct {
 	RequestedBytes int64

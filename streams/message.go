@@ -14,15 +14,29 @@ type message interface {
 	isMessage()
 }
 
+// claim is a request that may have to wait for the pool.
+type claim interface {
+	message
+	pending() bool
+	missingBytes() int64 // that the pool was asked for; the same for as long as it waits
+	serve(s *Stream)     // in the turn: answers the claim, or sends it to the pool
+	refuse(s *Stream, err error)
+}
+
 // request is an allocation that did not end on the fast path.
 type request struct {
 	actors.Link
-	bytes   int64
+	Request
 	hint    int
 	token   uint64 // of its Refill; 0 before
+	wide    bool   // what the pool granted for its alignment did not help
 	promise futures.Promise[Buffer]
 	unwatch func() bool // ends the watch over the caller's context; nil without one
 }
+
+func (r *request) pending() bool { return r.promise.Pending() }
+
+func (r *request) missingBytes() int64 { return r.Bytes }
 
 // answer completes the request, unless it was cancelled. The context is told on another goroutine: it is
 // foreign code, and this is a turn.
@@ -110,6 +124,7 @@ type woken struct{ actors.Link }
 func (*woken) Fail(error) {}
 
 func (*request) isMessage() {}
+func (*batching) isMessage() {}
 func (*granted) isMessage() {}
 func (*denied) isMessage()  {}
 func (*asked) isMessage()   {}

@@ -11,7 +11,7 @@ import (
 // hand is what a turn holds between two books: taken out of one and not entered into the next. A panic
 // there loses nothing, since Panicked puts it back.
 type hand struct {
-	request *request       // neither answered nor waiting
+	request claim          // neither answered nor waiting
 	slot    *magazine.Slot // counted as served and not delivered
 	runs    []core.Run     // out of the heap and not part of an effect
 }
@@ -59,9 +59,7 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 // Stopped implements actors.Behavior. Memory stays where it is, and no magazine serves it any more.
 func (s *Stream) Stopped(cause error) {
 	defer s.core.Shut() // also if the books are too broken to be read
-	for _, r := range s.waiting {
-		s.take(r.token).Fail(cause)
-	}
+	s.failWaiting(cause)
 	if s.owed != nil {
 		s.owed.Fail(cause)
 	}

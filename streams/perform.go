@@ -12,6 +12,7 @@ type effects struct {
 	stream  *Stream
 	returns []poolcore.Return
 	refills []poolcore.Refill
+	fills   []fill
 	end     bool
 }
 
@@ -29,11 +30,16 @@ func (e *effects) Perform() {
 	for _, r := range e.refills {
 		s.pool.Refill(s, r)
 	}
+	for _, f := range e.fills {
+		f.perform(s)
+	}
 	if e.end {
 		s.ref.Stop(ErrClosed)
 	}
 	clear(e.returns)
-	*e = effects{stream: s, returns: e.returns[:0], refills: e.refills[:0]}
+	clear(e.refills)
+	clear(e.fills)
+	*e = effects{stream: s, returns: e.returns[:0], refills: e.refills[:0], fills: e.fills[:0]}
 	s.spare.Store(e)
 }
 
@@ -44,7 +50,7 @@ func (s *Stream) record(r *poolcore.Return) (mark fence.Mark) {
 	if r.Fence == 0 {
 		return mark
 	}
-	defer s.records.Add(-1) // last: Close destroys the handle then
+	defer s.calls.Add(-1) // last: Close destroys the handle then
 	err := guard(func() (err error) {
 		mark, err = s.fences.Record(s.handle)
 		return err

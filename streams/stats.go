@@ -7,6 +7,7 @@ type LiveBuffer struct {
 	Stream uint32
 	Ptr    cudadrv.Ptr
 	Bytes  int64 // of its block
+	Tag    string
 }
 
 // Stats is a stream's part of the statistics, exact at the turn that read it except where it says

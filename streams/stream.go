@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
@@ -43,20 +44,22 @@ type Stream struct {
 	ref     *actors.Ref
 	closing atomic.Bool
 	closed  chan struct{}           // Close has returned
-	records atomic.Int64            // fences that turns have ordered and performers not recorded yet
+	calls   atomic.Int64            // driver calls on the handle that are ordered or under way
 	synced  atomic.Bool             // closed, and the device has finished its work; set in the turn
 	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
 	last    atomic.Pointer[Stats]   // when the actor ended
 
 	// Owned by the turn.
 	core      *core.Core
-	waiting   map[uint64]*request // for the pool's answer
+	waiting   map[uint64]claim // for the pool's answer
 	lastToken uint64
 	lastFence poolcore.Fence
 	draining  bool
 	received  uint64 // runs that the pool granted
 	owed      *asked // waits for the last of those that were under way
 	hand      hand
+	plan      batch.Plan
+	runs      []uint32 // of the last Packing
 	out       *effects
 	hook      func(point) // of tests
 }
@@ -65,7 +68,7 @@ type Stream struct {
 func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
-		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, waiting: map[uint64]*request{},
+		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, waiting: map[uint64]claim{},
 		closed: make(chan struct{}),
 	}
 	s.core = core.New(core.Config{Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Budget: cfg.Budget}, &s.cache, s)
@@ -101,11 +104,11 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 		return Buffer{}, err
 	}
 	if s.ref.TryEnter() {
-		if b, ok := s.allocInline(bytes); ok {
+		if b, ok := s.allocInline(bytes, 0); ok {
 			return b, nil
 		}
 	}
-	r := &request{bytes: bytes, hint: magazine.Hint()}
+	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint()}
 	s.ref.Call(r)
 	return r.promise.Future().Await(context.Background())
 }
@@ -125,15 +128,15 @@ func (s *Stream) check(bytes int64) error {
 
 // allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
 // the pool must help, or the turn panicked: the request that follows then gets the answer.
-func (s *Stream) allocInline(bytes int64) (b Buffer, ok bool) {
-	b, ok, left := s.turn(bytes)
+func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
+	b, ok, left := s.turn(bytes, align)
 	if left != nil {
 		s.ref.Perform(left)
 	}
 	return b, ok
 }
 
-func (s *Stream) turn(bytes int64) (b Buffer, ok bool, left actors.Effects) {
+func (s *Stream) turn(bytes, align int64) (b Buffer, ok bool, left actors.Effects) {
 	through := false
 	defer func() { // cheaper than Exit on the way without a panic: no recover
 		if !through {
@@ -142,7 +145,7 @@ func (s *Stream) turn(bytes int64) (b Buffer, ok bool, left actors.Effects) {
 		}
 	}()
 	if !s.draining {
-		if slot, _ := s.core.Alloc(max(bytes, 1), magazine.Hint()); slot != nil {
+		if slot, _ := s.search(bytes, align, magazine.Hint(), false); slot != nil {
 			s.core.Served(false)
 			if s.core.Over() {
 				s.hand.slot = slot
@@ -157,33 +160,12 @@ func (s *Stream) turn(bytes int64) (b Buffer, ok bool, left actors.Effects) {
 	return b, ok, left
 }
 
-// AllocAsync is Alloc as a future: complete at once when the stream's own memory serves it, without a
-// heap allocation. The end of ctx, or the future's Cancel, ends the request; memory that arrives too
-// late stays in the cache. It does not wait.
-func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
-	bytes := want.Bytes
-	if slot, word := s.cache.Take(bytes); slot != nil {
-		return futures.Done(Buffer{slot, word, bytes})
+// search is one search of the core: a slot, or the pages that are missing.
+func (s *Stream) search(bytes, align int64, hint int, wide bool) (*magazine.Slot, uint32) {
+	if align <= sizeclass.UnitBytes {
+		return s.core.Alloc(max(bytes, 1), hint)
 	}
-	if err := s.check(bytes); err != nil {
-		return futures.Failed[Buffer](err)
-	}
-	if err := ctx.Err(); err != nil {
-		return futures.Failed[Buffer](err)
-	}
-	if s.ref.TryEnter() {
-		if b, ok := s.allocInline(bytes); ok {
-			return futures.Done(b)
-		}
-	}
-	r := &request{bytes: bytes, hint: magazine.Hint()}
-	f := r.promise.Future()
-	if ctx.Done() != nil { // not Cancel for the context's end: then there is nothing left to unwatch
-		r.promise.OnCancel(func() { r.unwatch() })
-		r.unwatch = context.AfterFunc(ctx, func() { r.promise.Complete(Buffer{}, ctx.Err()) })
-	}
-	s.ref.Call(r)
-	return f
+	return s.core.AllocAligned(max(bytes, 1), align, wide)
 }
 
 // Tick lets the stream do what is due, if nobody is in its turn.
@@ -226,7 +208,7 @@ func (s *Stream) Close() error {
 		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
 	}
 	s.pool.Leave(s.id, syncErr == nil)
-	for s.records.Load() > 0 { // a record on a destroyed stream is undefined; whoever owes one is at it
+	for s.calls.Load() > 0 { // a call on a destroyed stream is undefined; whoever owes one is at it
 		runtime.Gosched()
 	}
 	if s.adopted {

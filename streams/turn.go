@@ -22,8 +22,8 @@ func (s *Stream) Receive(m actors.Message) {
 		return // nothing else is ever posted
 	}
 	switch m := received.(type) {
-	case *request:
-		s.serve(m)
+	case claim:
+		m.serve(s)
 	case *granted:
 		s.granted(m)
 	case *denied:
@@ -74,45 +74,6 @@ func (s *Stream) endIfEmpty() {
 	}
 }
 
-// serve answers a request, or sends it to the pool and keeps it.
-func (s *Stream) serve(r *request) {
-	if !r.promise.Pending() {
-		return
-	}
-	if s.draining {
-		r.Fail(ErrClosed)
-		return
-	}
-	s.hand.request = r
-	s.reach(beforeSearch)
-	slot, pages := s.core.Alloc(max(r.bytes, 1), r.hint)
-	if slot != nil {
-		s.complete(r, slot)
-		return
-	}
-	s.lastToken++
-	r.token = s.lastToken
-	s.waiting[r.token] = r
-	s.core.Wait(r.bytes)
-	s.effects().refill(poolcore.Refill{
-		Client: s.id, Token: r.token, Pages: pages, LiveBytes: s.core.LiveBytes(), Bytes: r.bytes,
-	})
-	s.hand.request = nil
-}
-
-func (s *Stream) complete(r *request, slot *magazine.Slot) {
-	s.core.Served(r.token != 0)
-	s.hand.slot = slot
-	s.reach(beforeAnswer)
-	delivered := r.answer(Buffer{slot, slot.Word(), r.bytes}, nil)
-	s.hand = hand{}
-	if !delivered {
-		s.core.Undo(slot) // cancelled meanwhile
-		return
-	}
-	s.shed()
-}
-
 // granted adds runs, and answers the request that they were for.
 func (s *Stream) granted(g *granted) {
 	if !g.kept {
@@ -125,7 +86,7 @@ func (s *Stream) granted(g *granted) {
 	}
 	s.giveUp()
 	if r := s.take(g.token); r != nil {
-		s.serve(r)
+		r.serve(s)
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
 		s.shed()
 	}
@@ -135,31 +96,38 @@ func (s *Stream) granted(g *granted) {
 	}
 }
 
-// denied searches once more, since memory may have come home meanwhile, and then refuses.
 func (s *Stream) denied(d *denied) {
-	r := s.take(d.token)
-	if r == nil || !r.promise.Pending() {
-		return
+	if r := s.take(d.token); r != nil {
+		r.refuse(s, d.err)
 	}
-	s.hand.request = r
-	if !s.draining {
-		s.reach(beforeSearch)
-		if slot, _ := s.core.Alloc(max(r.bytes, 1), r.hint); slot != nil {
-			s.complete(r, slot)
-			return
-		}
-	}
-	r.Fail(d.err)
-	s.hand.request = nil
 }
 
-func (s *Stream) take(token uint64) *request {
+// wait sends a claim to the pool and keeps it until the answer comes.
+func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
+	s.lastToken++
+	s.waiting[s.lastToken] = r
+	bytes := r.missingBytes()
+	s.core.Wait(bytes)
+	s.effects().refill(poolcore.Refill{
+		Client: s.id, Token: s.lastToken, Pages: pages, More: more, LiveBytes: s.core.LiveBytes(), Bytes: bytes,
+	})
+	return s.lastToken
+}
+
+func (s *Stream) take(token uint64) claim {
 	r := s.waiting[token]
 	if r != nil {
 		delete(s.waiting, token)
-		s.core.Wait(-r.bytes)
+		s.core.Wait(-r.missingBytes())
 	}
 	return r
+}
+
+// failWaiting answers all that wait for the pool.
+func (s *Stream) failWaiting(cause error) {
+	for token := range s.waiting {
+		s.take(token).Fail(cause)
+	}
 }
 
 func (s *Stream) obey(o *order) {
@@ -168,26 +136,22 @@ func (s *Stream) obey(o *order) {
 	case orderResetPeak:
 		s.core.ResetPeak()
 	case orderList:
-		s.core.Live(func(p cudadrv.Ptr, bytes int64) {
-			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes})
+		s.core.Live(func(p cudadrv.Ptr, bytes int64, tag string) {
+			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes, tag})
 		})
 	case orderBudget:
 		s.core.SetBudget(o.budget)
 		s.shed()
 	case orderClose:
 		s.draining = true
-		for _, r := range s.waiting {
-			s.take(r.token).Fail(ErrClosed)
-		}
+		s.failWaiting(ErrClosed)
 		s.core.Close()
 	case orderTrim: // the device has finished the stream's work: no fence is needed any more
 		s.synced.Store(true)
 		s.giveUp()
 	case orderEnd:
 		s.draining = true
-		for _, r := range s.waiting {
-			s.take(r.token).Fail(ErrClosed)
-		}
+		s.failWaiting(ErrClosed)
 		s.core.End()
 		s.remember()
 	}
@@ -223,7 +187,7 @@ func (s *Stream) returned(r poolcore.Return) {
 	if len(r.Runs) > 0 && !s.synced.Load() {
 		s.lastFence++
 		r.Fence = s.lastFence
-		s.records.Add(1)
+		s.calls.Add(1)
 	}
 	s.effects().returns = append(s.effects().returns, r)
 }

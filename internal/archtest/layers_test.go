@@ -27,6 +27,10 @@ func houseLayers() []layer {
 			"a data structure knows nothing of those who use it",
 		},
 		{
+			[]string{"batch"},
+			"a plan knows lengths, not the streams that carry it out",
+		},
+		{
 			[]string{"internal/fence"},
 			"fences serve stream and pool alike and know neither",
 		},
@@ -41,10 +45,6 @@ func houseLayers() []layer {
 		{
 			[]string{"internal/simulation"},
 			"the simulation plays the cores of streams and pool without their shells, and nobody builds on it",
-		},
-		{
-			[]string{"batch"},
-			"batch plans on streams; the public names are made above it",
 		},
 		{
 			[]string{rootDir},

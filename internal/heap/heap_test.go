@@ -28,6 +28,13 @@ func TestHeapFollowsTheReference(t *testing.T) {
 					m.take(units)
 				}
 			},
+			"carve": func(t *rapid.T) {
+				m.carve(rapid.Uint32Range(1, 3*modelPageUnits).Draw(t, "units"), rapid.IntRange(1, 20).Draw(t, "most"))
+			},
+			"take aligned": func(t *rapid.T) {
+				align := uint32(1) << rapid.IntRange(0, 6).Draw(t, "align")
+				m.takeAligned(rapid.Uint32Range(1, 4*modelPageUnits).Draw(t, "units"), align, rapid.Uint32Range(0, align-1).Draw(t, "phase"))
+			},
 			"give": func(t *rapid.T) { m.giveSome(t, 1) },
 			"give many": func(t *rapid.T) {
 				m.giveSome(t, rapid.IntRange(2, 12).Draw(t, "count"))
@@ -64,7 +71,7 @@ func FuzzHeap(f *testing.F) {
 		m := newModel(t)
 		for ; len(steps) >= 2; steps = steps[2:] {
 			how := uint32(steps[1])
-			switch steps[0] % 6 {
+			switch steps[0] % 8 {
 			case 0:
 				m.grant(how%modelPages, 1+how/modelPages)
 			case 1:
@@ -81,6 +88,10 @@ func FuzzHeap(f *testing.F) {
 				for range 8 {
 					m.take(1 + how)
 				}
+			case 6:
+				m.carve(1+how&31, 1+int(how>>5))
+			case 7:
+				m.takeAligned(1+how&15, 1<<(how>>5), (how>>4&1)<<(how>>5)>>1)
 			}
 			m.check()
 		}

@@ -70,7 +70,7 @@ func (s *stream) counted(n streamcore.Snapshot) {
 	}
 	live := map[cudadrv.Ptr]int64{}
 	var liveBytes int64
-	s.core.Live(func(p cudadrv.Ptr, bytes int64) { live[p], liveBytes = bytes, liveBytes+bytes })
+	s.core.Live(func(p cudadrv.Ptr, bytes int64, _ string) { live[p], liveBytes = bytes, liveBytes+bytes })
 	for _, b := range s.held {
 		if bytes := live[b.span.begin]; bytes < int64(b.span.end-b.span.begin) {
 			s.w.broken("stream %d lists %d live bytes at %#x, a caller has %v", s.id, bytes, b.span.begin, b.span)

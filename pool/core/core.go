@@ -13,7 +13,9 @@ type request struct {
 	kind   kind
 	client Client
 	token  uint64
-	pages  uint32
+	pages  uint32 // of the run that is looked for
+	more   []uint32 // further runs that are wanted, all or nothing with the first
+	lent   []Run    // to the client already, while others are looked for
 	bytes  int64
 	warm   []uint32 // lengths wanted
 	got    []Run    // held for the warm-up until all are there: the first of warm
@@ -174,13 +176,13 @@ func (c *Core) Settings() Settings { return c.settings }
 
 func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
-	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), bytes: m.Bytes}
+	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, bytes: m.Bytes}
 	if c.closing || cl == nil || cl.gone {
 		c.deny(r, ErrClosed)
 		return
 	}
 	cl.liveBytes = m.LiveBytes
-	if r.pages > c.maxPages { // no use in asking anybody
+	if r.wanted() > uint64(c.maxPages) { // no use in asking anybody
 		c.deny(r, nil)
 		return
 	}
@@ -232,27 +234,52 @@ func (c *Core) head() *request {
 	return c.queue[0]
 }
 
-// serveFree grants what is free, in the order of the queue.
+// serveFree grants what is free, in the order of the queue. Who wants several runs gets them one by one and
+// only as the first refill: two that got parts could keep each other from the rest.
 func (c *Core) serveFree() {
+	first := true
 	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
-		return r.kind == refill && c.grantFree(r)
+		if r.kind != refill {
+			return false
+		}
+		served := (first || len(r.more) == 0) && c.grantFree(r)
+		first = first && served
+		return served
 	})
 }
 
+// grantFree reports whether the request has all that it wants.
 func (c *Core) grantFree(r *request) bool {
-	first, ok := c.pages.fit(r.client, r.pages)
-	if !ok {
-		return false
+	for {
+		first, ok := c.pages.fit(r.client, r.pages)
+		if !ok {
+			return false
+		}
+		run := Run{first, max(r.pages, c.pages.table[first].run/lendShare)}
+		c.lend(first, run, r.client)
+		if c.grant(r, run) {
+			return true
+		}
 	}
-	run := Run{first, max(r.pages, c.pages.table[first].run/lendShare)}
-	c.lend(first, run, r.client)
-	c.grant(r, run)
-	return true
 }
 
-func (c *Core) grant(r *request, run Run) {
+// grant answers a request with a run, if that is all it wants; else the run is kept for the answer, and the
+// request looks for the next. A run that is longer than wanted serves the next as far as it goes.
+func (c *Core) grant(r *request, run Run) (all bool) {
+	spare := run.Pages - r.pages
+	for len(r.more) > 0 && r.more[0] <= spare {
+		spare -= r.more[0]
+		r.more = r.more[1:]
+	}
+	if len(r.more) > 0 {
+		r.lent = append(r.lent, run)
+		r.pages, r.more = r.more[0], r.more[1:]
+		r.rung = min(r.rung, rungGrow) // whoever was to be asked has been
+		return false
+	}
 	r.done = true
-	c.fx.Grants = append(c.fx.Grants, Grant{r.client, r.token, run})
+	c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Token: r.token, Run: run, More: r.lent})
+	return true
 }
 
 // lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works
@@ -288,22 +315,21 @@ func (c *Core) climb(r *request) bool {
 	case rungGrow:
 		r.rung = rungPoll
 		if c.assemble(r) {
-			return true
+			return r.done
 		}
-		n := max(r.pages, c.share(c.settings.Policy.Step))
+		wanted := uint32(r.wanted()) // no more than the arena has
+		n := max(wanted, c.share(c.settings.Policy.Step))
 		if !r.raised {
-			n = r.pages + c.share(c.settings.Policy.SteadyStep)
+			n = wanted + c.share(c.settings.Policy.SteadyStep)
 		}
-		if !c.growWithin(r, n) {
-			c.growWithin(r, r.pages)
-		}
+		_ = c.growWithin(r, n) || wanted > r.pages && c.growWithin(r, wanted) || c.growWithin(r, r.pages)
 	case rungPoll:
 		r.rung = rungRecycle
 		c.poll(r)
 	case rungRecycle:
 		r.rung = rungWait
 		if c.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
-			return true
+			return r.done
 		}
 		c.recycleFor(r)
 	case rungWait:
@@ -318,6 +344,15 @@ func (c *Core) climb(r *request) bool {
 	return false
 }
 
+// wanted is what a request still looks for, as one run.
+func (r *request) wanted() uint64 {
+	pages := uint64(r.pages)
+	for _, n := range r.more {
+		pages += uint64(n)
+	}
+	return pages
+}
+
 // assemble grants a window that is free as it is: runs side by side with tags of which the client may use
 // each, so that no single run was long enough.
 func (c *Core) assemble(r *request) bool {
@@ -330,11 +365,11 @@ func (c *Core) assemble(r *request) bool {
 	return true
 }
 
-// grantWindow lends a window whose pages are busy.
-func (c *Core) grantWindow(r *request, w Run) {
+// grantWindow lends a window whose pages are busy. It reports whether the request has all that it wants.
+func (c *Core) grantWindow(r *request, w Run) bool {
 	c.pages.setState(w, lent, r.client)
 	c.clients[r.client].heldPages += uint64(w.Pages)
-	c.grant(r, w)
+	return c.grant(r, w)
 }
 
 // growWithin maps a window of n pages if the soft budget allows it.
@@ -390,11 +425,16 @@ func (c *Core) softBudget() int64 {
 	return min(c.settings.LimitBytes, soft)
 }
 
+// deny refuses a request. Runs that it has got stay with its client, as cache: they may be such as only that
+// client may use without a fence.
 func (c *Core) deny(r *request, err error) {
 	r.done = true
 	if r.kind != refill {
 		c.end(r, err)
 		return
+	}
+	for _, run := range r.lent {
+		c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Run: run})
 	}
 	c.fx.Denials = append(c.fx.Denials, Denial{Client: r.client, Token: r.token, Shortage: c.shortage(r), Err: err})
 }

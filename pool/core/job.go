@@ -315,9 +315,10 @@ func (c *Core) succeeded(j *Job) {
 		c.pages.addFree(j.window, j.tag, j.fence)
 		return
 	}
-	c.grantWindow(r, j.window)
 	c.driverGrants++
-	c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+	if c.grantWindow(r, j.window) {
+		c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+	}
 }
 
 // failed puts the books right after a job that stopped at operation done: what was mapped before and

@@ -28,11 +28,13 @@ type Leave struct {
 	Synced bool
 }
 
-// Refill asks for a run of at least Pages. Token comes back in the Grant or the Denial: exactly one.
+// Refill asks for a run of at least Pages, and for further runs of at least the lengths in More: all or
+// nothing. Token comes back in the Grant or the Denial: exactly one.
 type Refill struct {
 	Client    Client
 	Token     uint64
 	Pages     uint32
+	More      []uint32 // the core's from here on
 	LiveBytes int64 // of the client, this request included
 	Bytes     int64 // what the caller asked for, for the report
 }
@@ -113,12 +115,13 @@ func (e *Effects) Empty() bool {
 		len(e.Ends) == 0 && len(e.Gone) == 0
 }
 
-// Grant lends a run to a client: the answer to a Refill, or, with token 0, pages that the client had
-// returned when asked and that nobody took.
+// Grant lends runs to a client: the answer to a Refill, or, with token 0, pages that the client had
+// returned when asked and that nobody took, or a part of what it was refused. More is the client's.
 type Grant struct {
 	Client Client
 	Token  uint64
 	Run    Run
+	More   []Run
 }
 
 // Denial refuses a Refill.

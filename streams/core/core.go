@@ -69,11 +69,15 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 		s, needPages = c.allocLarge(uint32(units), hint, cameBack)
 	}
 	if s != nil {
-		used := c.heap.HeldUnits() - c.heap.FreeUnits()
-		c.livePeak = max(c.livePeak, used)
-		c.peakUnits = max(c.peakUnits, used)
+		c.notePeak()
 	}
 	return s, needPages
+}
+
+func (c *Core) notePeak() {
+	used := c.heap.HeldUnits() - c.heap.FreeUnits()
+	c.livePeak = max(c.livePeak, used)
+	c.peakUnits = max(c.peakUnits, used)
 }
 
 // Served counts a request by the level that served it.
@@ -149,10 +153,8 @@ func (c *Core) takeBlock(units uint32) (block int32, needPages uint32) {
 	if block = c.heap.Take(units); block != heap.None {
 		return block, 0
 	}
-	for c.evictOldest() {
-		if c.heap.LargestFits(units) {
-			return c.heap.Take(units), 0
-		}
+	if c.makeRoom(units) {
+		return c.heap.Take(units), 0
 	}
 	return heap.None, (units + c.pageUnits - 1) / c.pageUnits
 }
@@ -195,15 +197,21 @@ func (c *Core) retire(m *magazine.Magazine) {
 // Undo gives back a block that was handed out by the Alloc which Served counted last, and that nobody
 // will use: as if it had never been asked for.
 func (c *Core) Undo(s *magazine.Slot) {
-	before := s.Frees()
-	_ = s.Free(s.Word()) // may say that the cache has ended: the block is freed all the same
-	c.undone += s.Frees() - before
+	c.PutBack(s)
 	c.misses.Turns--
 	if c.byPool {
 		c.misses.Refill--
 	} else {
 		c.misses.Ranges--
 	}
+}
+
+// PutBack gives back a block that was handed out and that no caller has seen, whoever handed it out. No
+// count of Served is taken back.
+func (c *Core) PutBack(s *magazine.Slot) {
+	before := s.Frees()
+	_ = s.Free(s.Word()) // may say that the cache has ended: the block is freed all the same
+	c.undone += s.Frees() - before
 }
 
 // Grant adds a run that the pool lent.

@@ -57,8 +57,8 @@ func (c *Core) Snapshot() Snapshot {
 // ResetPeak restarts the peak of live bytes at the present value.
 func (c *Core) ResetPeak() { c.peakUnits = c.heap.HeldUnits() - c.heap.FreeUnits() }
 
-// Live visits the blocks that callers have.
-func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64)) {
+// Live visits the blocks that callers have, with their tags.
+func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, tag string)) {
 	c.Drain()
 	c.owner.All(func(m *magazine.Magazine) {
 		m.EachLive(func(s *magazine.Slot) {
@@ -66,7 +66,7 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64)) {
 			if m.Class >= 0 {
 				units = m.Units()
 			}
-			visit(s.Address(), int64(units)<<sizeclass.UnitShift)
+			visit(s.Address(), int64(units)<<sizeclass.UnitShift, s.Tag())
 		})
 	})
 }

@@ -53,6 +53,9 @@
 //	parked           class that came through      magazine is the owner's at once
 //	                 the list with flags
 //
+// One compare-and-swap may clear the lowest bits of several free slots, and one OR set the bits of several
+// freed ones: that is as many steps of the table in a row, with nobody in between.
+//
 // A loose magazine is closed for good: its slots serve blocks of any length, one by one. A magazine of a
 // class is closed to be used anew by a compare-and-swap of the mask with all its slots free, and not
 // while a caller that was told to hand it over has yet to arrive: it would be handed over twice. Closed

@@ -17,19 +17,20 @@ const heapHeader = 8
 
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
-// word is shared. address and flags are written by whoever has the block: the owner while the slot is
+// word and tag are shared. address and flags are written by whoever has the block: the owner while the slot is
 // home, the winner of the free until it has handed the slot over. The rest is the owner's.
 type Slot struct {
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
 	next     *Slot // in a list of freed slots, or of unused ones
+	tag      atomic.Pointer[tag]
 
 	Block int32 // the heap's; for slots that have a block of their own
 	Units uint32
 	index uint8
 	flags uint8 // of the free that brought it home
-	_     [cacheLine - 4*8 - 4 - 4 - 2]byte
+	_     [cacheLine - 5*8 - 4 - 4 - 2]byte
 }
 
 // Magazine is up to 62 slots and the word that says which of them are free.
@@ -82,6 +83,23 @@ func (s *Slot) Live(handle uint64) bool {
 
 // Frees is how often the slot was freed.
 func (s *Slot) Frees() uint64 { return s.word.Load() >> generationShift }
+
+// tag is the name that the owner of a handle gave its block.
+type tag struct {
+	word uint64 // of the handle: the name ends with it
+	name string
+}
+
+// SetTag names the block of a live handle.
+func (s *Slot) SetTag(handle uint64, name string) { s.tag.Store(&tag{handle, name}) }
+
+// Tag is the name of the block of the present handle, or "".
+func (s *Slot) Tag() string {
+	if t := s.tag.Load(); t != nil && s.Live(t.word) {
+		return t.name
+	}
+	return ""
+}
 
 // Units is the length of the magazine's blocks; 0 if it is loose.
 func (m *Magazine) Units() uint32 { return m.units }

@@ -1,0 +1,92 @@
+package batch
+
+import (
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// Width is the number of requests that a plan holds. Not smaller: each group costs a shared access, and
+// fewer requests share it. Not larger: the plan lies on the stack of every batch, and its table would
+// leave the nearest cache.
+const Width = 64
+
+// tableSize is a power of two, twice Width: a search of the table ends after one or two steps.
+const (
+	tableBits = 7
+	tableSize = 1 << tableBits
+)
+
+// Group is requests that blocks of one length serve.
+type Group struct {
+	Units uint32 // of a block, 512 bytes each
+	Count int32  // of requests
+	first uint8
+	last  uint8
+	slot  uint8 // where the table has it
+}
+
+// Plan groups requests by length. The zero value is empty. A request is named by its index, below Width.
+type Plan struct {
+	groups [Width]Group
+	count  int
+	next   [Width]uint8     // the request behind, in a group
+	table  [tableSize]uint8 // group+1 by hash of its units
+}
+
+// Reset empties the plan.
+func (p *Plan) Reset() {
+	for i := range p.count {
+		p.table[p.groups[i].slot] = 0
+	}
+	p.count = 0
+}
+
+// Add enters the request with that index. Precondition: index < Width and not in the plan yet; units is at
+// least 1 and fits 32 bits.
+func (p *Plan) Add(index int, units uint64) {
+	if units <= sizeclass.MaxUnits {
+		units = uint64(sizeclass.BlockUnits(sizeclass.Of(units)))
+	}
+	if p.count > 0 { // most often the length of the request before
+		if g := &p.groups[p.count-1]; g.Units == uint32(units) {
+			p.append(g, index)
+			return
+		}
+	}
+	const fibonacci = 0x9E3779B97F4A7C15
+	at := (units * fibonacci) >> (64 - tableBits)
+	for ; p.table[at] != 0; at = (at + 1) % tableSize {
+		if g := &p.groups[p.table[at]-1]; g.Units == uint32(units) {
+			p.append(g, index)
+			return
+		}
+	}
+	p.groups[p.count] = Group{Units: uint32(units), Count: 1, first: uint8(index), last: uint8(index), slot: uint8(at)}
+	p.count++
+	p.table[at] = uint8(p.count)
+}
+
+func (p *Plan) append(g *Group, index int) {
+	p.next[g.last] = uint8(index)
+	g.last = uint8(index)
+	g.Count++
+}
+
+// Groups are those of the plan, in the order of their first requests, or as Order left them. The slice is
+// the plan's and ends with the next change.
+func (p *Plan) Groups() []Group { return p.groups[:p.count] }
+
+// First is the index of a group's first request; Next gives the others.
+func (g *Group) First() int { return int(g.first) }
+
+// Next is the request behind that one in its group. Precondition: it is not the group's last.
+func (p *Plan) Next(index int) int { return int(p.next[index]) }
+
+// Order puts the groups with the longest blocks first. Afterwards nothing may be added before a Reset.
+func (p *Plan) Order() {
+	groups := p.groups[:p.count]
+	for i := 1; i < len(groups); i++ {
+		for k := i; k > 0 && groups[k].Units > groups[k-1].Units; k-- {
+			groups[k], groups[k-1] = groups[k-1], groups[k]
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/batch"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Batch is buffers that were allocated together.
+type Batch struct{ buffers []Buffer }
+
+// Buffers are those of the batch, in the order of the sizes. The slice is the caller's.
+func (b Batch) Buffers() []Buffer { return b.buffers }
+
+// Free frees all buffers of the batch as Stream.FreeBatch does.
+func (b Batch) Free() error { return freeBatch(b.buffers) }
+
+// AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds zero Buffers. It
+// costs less than as many calls of Alloc, and buffers of one batch lie side by side where that can be had.
+// It waits as Alloc does and makes no heap allocation when the stream's own memory serves it; where memory is
+// missing, one message asks the pool for all of it. Errors: those of Alloc, for the batch as a whole;
+// *BatchError, which names the size that cannot be; *LengthError.
+func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
+	if len(dst) != len(bytes) {
+		return &LengthError{len(dst), len(bytes)}
+	}
+	if err := s.checkBatch(bytes); err != nil {
+		clear(dst)
+		return err
+	}
+	served, whole := s.batchNow(dst, bytes)
+	if whole {
+		return nil
+	}
+	if err := s.check(0); err != nil {
+		release(dst)
+		return err
+	}
+	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served}
+	s.ref.Call(r)
+	_, err := r.promise.Future().Await(context.Background())
+	return err
+}
+
+// AllocBatchAsync is AllocBatch as a future, complete at once when the stream's own memory serves it. The end
+// of ctx, or the future's Cancel, ends the request; memory that arrives too late stays in the cache. It does
+// not wait, and does not keep bytes.
+func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Future[Batch] {
+	if err := s.checkBatch(bytes); err != nil {
+		return futures.Failed[Batch](err)
+	}
+	if err := ctx.Err(); err != nil {
+		return futures.Failed[Batch](err)
+	}
+	dst := make([]Buffer, len(bytes))
+	served, whole := s.batchNow(dst, bytes)
+	if whole {
+		return futures.Done(Batch{dst})
+	}
+	if err := s.check(0); err != nil {
+		release(dst)
+		return futures.Failed[Batch](err)
+	}
+	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served}
+	f := r.promise.Future()
+	r.unwatch = watch(ctx, &r.promise)
+	s.ref.Call(r)
+	return f
+}
+
+// FreeBatch frees buffers of any streams of the device, from any goroutine. Buffers that are not live are
+// skipped, all others are freed. It does not wait and allocates nothing. The error is a *BatchError that names
+// the first buffer that was not live, or ErrClosed after the device was closed.
+func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
+
+func freeBatch(b []Buffer) error {
+	var frees magazine.Frees
+	refused := BatchError{}
+	for i := range b {
+		err := ErrBadFree
+		if b[i].slot != nil {
+			err = frees.Free(b[i].slot, b[i].word)
+		}
+		if err == nil {
+			continue
+		}
+		if refused.Count == 0 {
+			refused.Index, refused.Err = i, err
+		}
+		refused.Count++
+	}
+	err := frees.Flush()
+	if refused.Count > 0 {
+		return &BatchError{refused.Index, refused.Count, refused.Err}
+	}
+	return err
+}
+
+// release frees those that there are and leaves zero Buffers.
+func release(b []Buffer) {
+	for i := range b {
+		if b[i].slot != nil {
+			_ = b[i].Free()
+		}
+	}
+	clear(b)
+}
+
+func (s *Stream) checkBatch(bytes []int64) error {
+	limit := s.limit.Load()
+	var sum int64
+	for i, n := range bytes {
+		if n < 0 {
+			return &BatchError{i, 1, fmt.Errorf("%w: %d bytes", ErrNegative, n)}
+		}
+		if n > limit {
+			return &BatchError{i, 1, &SizeError{n, limit}}
+		}
+		if sum += n; sum > limit {
+			return &SizeError{sum, limit}
+		}
+	}
+	return nil
+}
+
+// batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It reports
+// how many came from those, and whether nothing is missing.
+func (s *Stream) batchNow(dst []Buffer, bytes []int64) (served int, whole bool) {
+	clear(dst)
+	if s.takeBatch(dst, bytes) {
+		return 0, true
+	}
+	if !s.ref.TryEnter() {
+		return 0, false
+	}
+	served, whole, left := s.batchTurn(dst, bytes)
+	if left != nil {
+		s.ref.Perform(left)
+	}
+	return served, whole
+}
+
+// takeBatch fills dst from the magazines.
+func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
+	var p batch.Plan
+	whole = true
+	for at := 0; at < len(bytes); at += batch.Width {
+		end := min(at+batch.Width, len(bytes))
+		chunk, into := bytes[at:end], dst[at:end]
+		p.Reset()
+		for i, n := range chunk {
+			p.Add(i, sizeclass.Units(n))
+		}
+		groups := p.Groups()
+		for g := range groups {
+			m, taken := s.cache.TakeMany(uint64(groups[g].Units), int(groups[g].Count))
+			if whole = whole && bits.OnesCount64(taken) == int(groups[g].Count); taken == 0 {
+				continue
+			}
+			for i := groups[g].First(); ; i = p.Next(i) {
+				slot := m.At(bits.TrailingZeros64(taken))
+				into[i] = Buffer{slot, slot.Word(), chunk[i]}
+				if taken &= taken - 1; taken == 0 {
+					break
+				}
+			}
+		}
+	}
+	return whole
+}
+
+// batchTurn runs the core inside the turn that the caller has entered, and leaves it. What it has put into dst
+// is dst's, also when it panics: the message that follows goes on from there.
+func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool, left actors.Effects) {
+	through := false
+	defer func() {
+		if !through {
+			served, whole = 0, false
+			left, _ = s.ref.Fault(recover())
+		}
+	}()
+	if !s.draining {
+		if served, whole = s.fillBatch(dst, bytes, magazine.Hint()); whole {
+			s.core.ServedMany(served, 0)
+		}
+		s.shed()
+	}
+	left = s.ref.Leave()
+	through = true
+	return served, whole, left
+}
+
+// fillBatch puts buffers in the places of dst that have none, from the magazines and the stream's ranges, the
+// longest of each chunk first. It reports how many, and whether none is missing; s.runs then are the runs of
+// pages that are.
+func (s *Stream) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, whole bool) {
+	s.core.Drain()
+	missing := batch.NewPacking(s.pool.PageBytes(), s.runs)
+	for at := 0; at < len(bytes); at += batch.Width {
+		end := min(at+batch.Width, len(bytes))
+		chunk, into := bytes[at:end], dst[at:end]
+		p := &s.plan
+		p.Reset()
+		for i, n := range chunk {
+			if into[i].slot == nil {
+				p.Add(i, sizeclass.Units(n))
+			}
+		}
+		p.Order()
+		groups := p.Groups()
+		for g := range groups {
+			i, left := groups[g].First(), int(groups[g].Count)
+			got := s.core.AllocMany(groups[g].Units, left, hint, func(slot *magazine.Slot) {
+				into[i] = Buffer{slot, slot.Word(), chunk[i]}
+				if left--; left > 0 {
+					i = p.Next(i)
+				}
+			})
+			served += got
+			if left > 0 {
+				missing.Add(groups[g].Units, left)
+			}
+		}
+	}
+	s.runs = missing.Runs()
+	return served, len(s.runs) == 0
+}
+
+// batching is a batch that did not end on the fast path. dst holds what it has got; what is missing is a
+// zero Buffer.
+type batching struct {
+	actors.Link
+	dst      []Buffer
+	bytes    []int64
+	hint     int
+	missing  int64 // bytes that the pool was asked for
+	asked    bool  // the pool
+	byRanges int   // served before that
+	byPool   int
+	promise  futures.Promise[Batch]
+	unwatch  func() bool
+}
+
+func (r *batching) pending() bool { return r.promise.Pending() }
+
+func (r *batching) missingBytes() int64 { return r.missing }
+
+// answer completes the batch, unless it was cancelled.
+func (r *batching) answer(b Batch, err error) bool {
+	delivered := r.promise.Complete(b, err)
+	if delivered && r.unwatch != nil {
+		go r.unwatch()
+	}
+	return delivered
+}
+
+// Fail answers the batch in the stream's place and frees what it has got.
+func (r *batching) Fail(err error) {
+	release(r.dst) // first: dst may be the caller's, who has it back with the answer
+	r.answer(Batch{}, err)
+}
+
+// drop puts back what a cancelled batch has got.
+func (r *batching) drop(s *Stream) {
+	for i := range r.dst {
+		if slot := r.dst[i].slot; slot != nil {
+			s.core.PutBack(slot)
+		}
+	}
+	clear(r.dst)
+}
+
+// serve answers a batch, or sends what is missing to the pool and keeps the rest.
+func (r *batching) serve(s *Stream) {
+	if !r.promise.Pending() {
+		r.drop(s)
+		return
+	}
+	if s.draining {
+		r.drop(s)
+		r.Fail(ErrClosed)
+		return
+	}
+	s.hand.request = r
+	s.reach(beforeSearch)
+	if r.fill(s) {
+		r.complete(s)
+		return
+	}
+	r.missing = 0
+	for i, n := range r.bytes {
+		if r.dst[i].slot == nil {
+			r.missing += n
+		}
+	}
+	r.asked = true
+	s.wait(r, s.runs[0], append([]uint32(nil), s.runs[1:]...))
+	s.hand.request = nil
+}
+
+// fill searches once and reports whether nothing is missing.
+func (r *batching) fill(s *Stream) bool {
+	served, whole := s.fillBatch(r.dst, r.bytes, r.hint)
+	if r.asked {
+		r.byPool += served
+	} else {
+		r.byRanges += served
+	}
+	return whole
+}
+
+func (r *batching) complete(s *Stream) {
+	s.reach(beforeAnswer)
+	delivered := r.answer(Batch{r.dst}, nil)
+	s.hand = hand{}
+	if !delivered {
+		r.drop(s) // cancelled meanwhile
+		return
+	}
+	s.core.ServedMany(r.byRanges, r.byPool)
+	s.shed()
+}
+
+// refuse searches once more, since memory may have come home meanwhile, and then fails the batch.
+func (r *batching) refuse(s *Stream, err error) {
+	if !r.promise.Pending() {
+		r.drop(s)
+		return
+	}
+	s.hand.request = r
+	if !s.draining {
+		s.reach(beforeSearch)
+		if r.fill(s) {
+			r.complete(s)
+			return
+		}
+	}
+	r.drop(s)
+	r.Fail(err)
+	s.hand.request = nil
+}

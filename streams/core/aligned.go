@@ -1,0 +1,32 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// AllocAligned serves a request whose address must be a multiple of align bytes with a block of its own, or
+// says how many pages it needs; wide, after a grant of that many did not help, asks for so many that any place
+// does. Preconditions: those of Alloc; align is a power of two, 512 or more, and its units fit 31 bits.
+func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
+	units, alignUnits := uint32(sizeclass.Units(bytes)), uint32(align>>sizeclass.UnitShift)
+	c.Drain()
+	phase := -uint32(c.base>>sizeclass.UnitShift) & (alignUnits - 1)
+	block := c.heap.TakeAligned(units, alignUnits, phase)
+	for block == heap.None && c.evictOldest() {
+		block = c.heap.TakeAligned(units, alignUnits, phase)
+	}
+	if block == heap.None {
+		need := uint64(units)
+		if wide || alignUnits > c.pageUnits {
+			need += uint64(alignUnits) - 1
+		}
+		return nil, uint32((need + uint64(c.pageUnits) - 1) / uint64(c.pageUnits))
+	}
+	s = c.owner.Loose()
+	s.Block, s.Units = block, units
+	s.SetAddress(c.address(block))
+	c.notePeak()
+	return s, 0
+}

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"math/bits"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// AllocMany serves up to most requests for blocks of that many units, as a batch groups them, and passes the
+// slots to take. It returns how many there were: fewer than most if the stream's memory holds no more. Blocks
+// beyond the classes are carved side by side from the range that fits one best, as many as it holds, and
+// return to the heap when freed. Drain comes before. Precondition: units and most are positive; units is the
+// length of a class, or beyond them.
+func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
+	var got int
+	if units <= sizeclass.MaxUnits {
+		got = c.manySmall(sizeclass.Of(uint64(units)), most, hint, take)
+	} else {
+		got = c.manyLarge(units, most, hint, take)
+	}
+	c.notePeak()
+	return got
+}
+
+func (c *Core) manySmall(class, most, hint int, take func(*magazine.Slot)) int {
+	bucket := int32(class)
+	got := 0
+	for {
+		m := c.owner.At(bucket, hint)
+		if m == nil {
+			if m, _ = c.supply(class); m == nil {
+				return got
+			}
+			c.owner.Install(bucket, hint, m)
+		}
+		got += c.takeMany(m, most-got, take)
+		if got == most {
+			c.owner.Shard(bucket, hint)
+			return got
+		}
+		c.owner.Park(m) // fails if a slot was freed this moment: then the next TakeMany succeeds
+	}
+}
+
+func (c *Core) manyLarge(units uint32, most, hint int, take func(*magazine.Slot)) int {
+	bucket := magazine.BucketOf(uint64(units))
+	got := 0
+	if m := c.owner.At(bucket, hint); m != nil && m.Units() == units {
+		if got = c.takeMany(m, most, take); got == most {
+			c.owner.Shard(bucket, hint)
+			return got
+		}
+	}
+	place := func(block int32) {
+		s := c.owner.Loose()
+		s.Block, s.Units = block, units
+		s.SetAddress(c.address(block))
+		take(s)
+	}
+	for got < most {
+		n := c.heap.Carve(units, most-got, place)
+		got += n
+		if n == 0 && !c.makeRoom(units) {
+			break
+		}
+	}
+	return got
+}
+
+// takeMany passes free slots of a magazine on.
+func (c *Core) takeMany(m *magazine.Magazine, most int, take func(*magazine.Slot)) int {
+	taken := c.owner.TakeMany(m, most)
+	for left := taken; left != 0; left &= left - 1 {
+		take(m.At(bits.TrailingZeros64(left)))
+	}
+	return bits.OnesCount64(taken)
+}
+
+// makeRoom closes magazines of large blocks until a range of that many units is free. It reports whether
+// there is one.
+func (c *Core) makeRoom(units uint32) bool {
+	for c.evictOldest() {
+		if c.heap.LargestFits(units) {
+			return true
+		}
+	}
+	return false
+}
+
+// ServedMany is Served for so many requests of a batch.
+func (c *Core) ServedMany(byRanges, byPool int) {
+	c.misses.Turns += uint64(byRanges + byPool)
+	c.misses.Ranges += uint64(byRanges)
+	c.misses.Refill += uint64(byPool)
+}

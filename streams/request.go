@@ -1,0 +1,210 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Request says what is wanted. The zero value of each option costs nothing.
+type Request struct {
+	// Bytes is the size, 0 or more; a size of 0 gives a valid buffer that holds nothing.
+	Bytes int64
+	// Align is what the address shall be a multiple of, in bytes: a power of two up to the device's limit, or
+	// 0. Up to 512 every buffer has it. Beyond, the buffer is cut from a free range with such a place, and
+	// no magazine serves it.
+	Align int64
+	// Zero has the memory set to zero by a memset on the stream: work submitted to the stream afterwards
+	// finds zeros. It is a driver call.
+	Zero bool
+	// Tag names the buffer in reports of what lives. It costs a heap allocation of some 30 bytes.
+	Tag string
+}
+
+// plain reports whether a magazine's block is all that is wanted.
+func (r *Request) plain() bool { return r.sized() && !r.Zero && r.Tag == "" }
+
+// sized reports whether a magazine's block is aligned as it is wanted.
+func (r *Request) sized() bool { return uint64(r.Align) <= sizeclass.UnitBytes && r.Align&(r.Align-1) == 0 }
+
+// AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and not for other
+// people's frees. The end of ctx ends the request, and is the error then; memory that arrives too late stays
+// in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
+// memset, after which nothing is held.
+func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
+	return s.AllocAsync(ctx, want).Await(context.Background()) // ctx ends the request itself
+}
+
+// AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it, without a
+// heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the request; memory that
+// arrives too late stays in the cache. It does not wait.
+func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
+	if want.plain() {
+		if slot, word := s.cache.Take(want.Bytes); slot != nil {
+			return futures.Done(Buffer{slot, word, want.Bytes})
+		}
+	}
+	if err := s.checkRequest(&want); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if err := ctx.Err(); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if b, ok := s.allocNow(&want); ok {
+		if err := s.finish(b, &want); err != nil {
+			return futures.Failed[Buffer](err)
+		}
+		return futures.Done(b)
+	}
+	r := &request{Request: want, hint: magazine.Hint()}
+	f := r.promise.Future()
+	r.unwatch = watch(ctx, &r.promise)
+	s.ref.Call(r)
+	return f
+}
+
+// watch ends a promise with the context. The result ends the watch; nil if the context has no end.
+func watch[T any](ctx context.Context, p *futures.Promise[T]) (unwatch func() bool) {
+	if ctx.Done() == nil {
+		return nil
+	}
+	// Not Cancel for the context's end: then there is nothing left to unwatch.
+	p.OnCancel(func() { unwatch() })
+	unwatch = context.AfterFunc(ctx, func() {
+		var none T
+		p.Complete(none, ctx.Err())
+	})
+	return unwatch
+}
+
+func (s *Stream) checkRequest(r *Request) error {
+	if limit := s.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
+		return &AlignError{r.Align, limit}
+	}
+	return s.check(r.Bytes)
+}
+
+// allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
+func (s *Stream) allocNow(want *Request) (Buffer, bool) {
+	if want.sized() && !want.plain() {
+		if slot, word := s.cache.Take(want.Bytes); slot != nil {
+			return Buffer{slot, word, want.Bytes}, true
+		}
+	}
+	if !s.ref.TryEnter() {
+		return Buffer{}, false
+	}
+	return s.allocInline(want.Bytes, want.Align)
+}
+
+// finish does to a buffer what its request wants beside memory, on the caller's goroutine. If it fails, the
+// buffer is freed.
+func (s *Stream) finish(b Buffer, want *Request) error {
+	if want.Tag != "" {
+		b.slot.SetTag(b.word, want.Tag)
+	}
+	if !want.Zero || b.bytes == 0 {
+		return nil
+	}
+	s.calls.Add(1)
+	defer s.calls.Add(-1)
+	err := ErrClosed
+	if !s.closing.Load() { // from here on Close waits for the call
+		err = s.zero(b)
+	}
+	if err != nil {
+		_ = b.Free()
+	}
+	return err
+}
+
+// zero sets a buffer to zero on its stream.
+func (s *Stream) zero(b Buffer) error {
+	err := guard(func() error { return s.device.MemsetD8Async(b.Ptr(), 0, b.bytes, s.handle) })
+	if err != nil {
+		return fmt.Errorf("vram: zeroing a buffer of %d bytes: %w", b.bytes, err)
+	}
+	return nil
+}
+
+// fill is a buffer that is zeroed before its request is answered, outside the turn.
+type fill struct {
+	request *request
+	buffer  Buffer
+}
+
+func (f fill) perform(s *Stream) {
+	err := s.zero(f.buffer)
+	s.calls.Add(-1)
+	if err != nil {
+		_ = f.buffer.Free()
+		f.request.Fail(err)
+	} else if !f.request.answer(f.buffer, nil) {
+		_ = f.buffer.Free() // cancelled meanwhile
+	}
+}
+
+// serve answers a request, or sends it to the pool and keeps it.
+func (r *request) serve(s *Stream) {
+	if !r.promise.Pending() {
+		return
+	}
+	if s.draining {
+		r.Fail(ErrClosed)
+		return
+	}
+	s.hand.request = r
+	s.reach(beforeSearch)
+	slot, pages := s.search(r.Bytes, r.Align, r.hint, r.wide)
+	if slot != nil {
+		r.complete(s, slot)
+		return
+	}
+	r.wide = true
+	r.token = s.wait(r, pages, nil)
+	s.hand.request = nil
+}
+
+func (r *request) complete(s *Stream, slot *magazine.Slot) {
+	s.core.Served(r.token != 0)
+	s.hand.slot = slot
+	s.reach(beforeAnswer)
+	b := Buffer{slot, slot.Word(), r.Bytes}
+	if r.Tag != "" {
+		slot.SetTag(b.word, r.Tag)
+	}
+	if r.Zero && r.Bytes > 0 {
+		s.calls.Add(1)
+		s.effects().fills = append(s.effects().fills, fill{r, b})
+		s.hand = hand{}
+		s.shed()
+		return
+	}
+	delivered := r.answer(b, nil)
+	s.hand = hand{}
+	if !delivered {
+		s.core.Undo(slot) // cancelled meanwhile
+		return
+	}
+	s.shed()
+}
+
+// refuse searches once more, since memory may have come home meanwhile, and then fails the request.
+func (r *request) refuse(s *Stream, err error) {
+	if !r.promise.Pending() {
+		return
+	}
+	s.hand.request = r
+	if !s.draining {
+		s.reach(beforeSearch)
+		if slot, _ := s.search(r.Bytes, r.Align, r.hint, r.wide); slot != nil {
+			r.complete(s, slot)
+			return
+		}
+	}
+	r.Fail(err)
+	s.hand.request = nil
+}

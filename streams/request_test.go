@@ -1,0 +1,227 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// Whatever alignment and size, the address is a multiple, nothing is shared, and nothing is lost.
+func TestAlignedBuffers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 512*mib)
+	s := r.stream(core.Budget{})
+	rapid.Check(t, func(t *rapid.T) {
+		var live []Buffer
+		var sizes []int64
+		for range rapid.IntRange(1, 20).Draw(t, "steps") {
+			if len(live) > 0 && rapid.IntRange(0, 2).Draw(t, "free") == 0 {
+				require.NoError(t, live[0].Free())
+				live, sizes = live[1:], sizes[1:]
+				continue
+			}
+			want := Request{
+				Bytes: rapid.OneOf(rapid.Int64Range(0, 3*mib), rapid.SampledFrom([]int64{1, 4 * kib, 2 * mib})).Draw(t, "bytes"),
+				Align: int64(1) << rapid.IntRange(0, 24).Draw(t, "align"),
+			}
+			b, err := s.AllocFor(context.Background(), want)
+			require.NoError(t, err)
+			require.Zero(t, int64(b.Ptr())%want.Align)
+			live, sizes = append(live, b), append(sizes, want.Bytes)
+			disjoint(t, live, sizes)
+		}
+		require.NoError(t, s.FreeBatch(live))
+	})
+	assert.Zero(t, r.stats(s).LiveCount)
+	r.balanced(s)
+}
+
+// Pages that are aligned by themselves serve a request of whole pages with nothing to spare.
+func TestAlignedToAPageNeedsNoMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 8*mib)
+	s := r.stream(core.Budget{})
+	var all []Buffer
+	for range 4 {
+		b, err := s.AllocFor(context.Background(), Request{Bytes: 2 * mib, Align: 2 * mib})
+		require.NoError(t, err)
+		assert.Zero(t, int64(b.Ptr())%(2*mib))
+		all = append(all, b)
+	}
+	_, err := s.AllocFor(context.Background(), Request{Bytes: 1, Align: 2 * mib})
+	require.ErrorContains(t, err, "out of memory")
+	require.NoError(t, s.FreeBatch(all))
+	b, err := s.AllocFor(context.Background(), Request{Bytes: 4 * mib, Align: 8 * mib})
+	if err == nil { // where the arena begins decides
+		assert.Zero(t, int64(b.Ptr())%(8*mib))
+		require.NoError(t, b.Free())
+	} else {
+		require.ErrorContains(t, err, "out of memory")
+	}
+}
+
+// What an alignment may be is told at once.
+func TestAlignmentsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	b, err := s.Alloc(4 * kib)
+	require.NoError(t, err)
+	require.NoError(t, b.Free()) // a magazine has it: it must not answer
+	for _, align := range []int64{-1, -512, 3, 513, 1000, 128 * mib} {
+		var wrong *AlignError
+		_, err := s.AllocFor(context.Background(), Request{Bytes: 4 * kib, Align: align})
+		require.ErrorAs(t, err, &wrong, "%d", align)
+		assert.Equal(t, AlignError{align, 64 * mib}, *wrong)
+		require.ErrorContains(t, err, "power of two")
+	}
+	assert.Zero(t, r.stats(s).LiveCount)
+}
+
+// memsets records the memsets that a device is asked for.
+func (r *rig) memsets() *[]string {
+	calls := &[]string{}
+	r.faults.SetBefore(func(name string) {
+		if name == "cuMemsetD8Async" {
+			*calls = append(*calls, name)
+		}
+	})
+	return calls
+}
+
+// Zeroed memory costs one memset, cached or not, and none when nothing is wanted or held.
+func TestZeroIsOneMemset(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	calls := r.memsets()
+	for i, bytes := range []int64{4 * kib, 4 * kib, 3 * mib} { // with the pool's help, from a magazine, from a range
+		b, err := s.AllocFor(context.Background(), Request{Bytes: bytes, Zero: true})
+		require.NoError(t, err)
+		require.Len(t, *calls, i+1)
+		require.NoError(t, b.Free())
+	}
+	b, err := s.AllocFor(context.Background(), Request{Zero: true})
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+	assert.Len(t, *calls, 3)
+}
+
+// A memset that fails, wherever the memory came from, leaves nothing held.
+func TestAMemsetThatFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuMemsetD8Async", Count: fault.Forever, Result: cudadrv.IllegalAddress}))
+	for range 3 { // with the pool's help, from a magazine
+		_, err := s.AllocFor(context.Background(), Request{Bytes: 4 * kib, Zero: true})
+		require.ErrorIs(t, err, cudadrv.IllegalAddress)
+		assert.Zero(t, r.stats(s).LiveCount)
+	}
+	r.faults.Clear()
+	r.faults.SetBefore(func(name string) {
+		if name == "cuMemsetD8Async" {
+			panic("planted")
+		}
+	})
+	for _, bytes := range []int64{4 * kib, 3 * mib} {
+		_, err := s.AllocFor(context.Background(), Request{Bytes: bytes, Zero: true})
+		require.ErrorContains(t, err, "planted")
+		assert.Zero(t, r.stats(s).LiveCount)
+	}
+	r.balanced(s)
+}
+
+// A request that is cancelled while its memory is being zeroed gives it back.
+func TestCancelDuringTheMemset(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	reached, release := make(chan struct{}), make(chan struct{})
+	r.faults.SetBefore(func(name string) {
+		if name == "cuMemsetD8Async" {
+			close(reached)
+			<-release
+		}
+	})
+	f := s.AllocAsync(context.Background(), Request{Bytes: 3 * mib, Zero: true})
+	<-reached
+	assert.True(t, f.Cancel())
+	close(release)
+	r.until(func() bool { return r.stats(s).LiveCount == 0 })
+	r.balanced(s)
+}
+
+// Close waits for a memset that is under way: its stream must not go before.
+func TestCloseWaitsForTheMemset(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	reached, release := make(chan struct{}), make(chan struct{})
+	destroyed := make(chan struct{})
+	r.faults.SetBefore(func(name string) {
+		switch name {
+		case "cuMemsetD8Async":
+			close(reached)
+			<-release
+		case "cuStreamDestroy":
+			close(destroyed)
+		}
+	})
+	f := s.AllocAsync(context.Background(), Request{Bytes: 3 * mib, Zero: true})
+	<-reached
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	r.until(func() bool { return s.closing.Load() })
+	select {
+	case <-destroyed:
+		t.Error("the stream is gone, and its memset is not submitted yet")
+	default:
+	}
+	close(release)
+	require.NoError(t, <-closed)
+	if b, err := f.Await(context.Background()); err == nil {
+		require.NoError(t, b.Free())
+	}
+	_, err := s.AllocFor(context.Background(), Request{Bytes: 1, Zero: true})
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// Tags are in the list of what lives, and end with their buffer.
+func TestTagsNameLiveBuffers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	tags := func() map[string]int {
+		found := map[string]int{}
+		for _, b := range s.LiveBuffers() {
+			found[b.Tag]++
+		}
+		return found
+	}
+	var all []Buffer
+	for range 2 { // with the pool's help, and from what is cached then
+		for _, want := range []Request{
+			{Bytes: 4 * kib, Tag: "weights"}, {Bytes: 3 * mib, Tag: "activations"}, {Bytes: mib, Align: mib, Tag: "weights"},
+		} {
+			b, err := s.AllocFor(context.Background(), want)
+			require.NoError(t, err)
+			all = append(all, b)
+		}
+		assert.Equal(t, map[string]int{"weights": 2, "activations": 1}, tags())
+		require.NoError(t, s.FreeBatch(all))
+		all = all[:0]
+		assert.Empty(t, tags())
+	}
+	b, err := s.Alloc(4 * kib) // the slot that had a tag
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"": 1}, tags())
+	require.NoError(t, b.Free())
+}
