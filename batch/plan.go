@@ -40,35 +40,58 @@ func (p *Plan) Reset() {
 	p.count = 0
 }
 
-// Add enters the request with that index. Precondition: index < Width and not in the plan yet; units is at
-// least 1 and fits 32 bits.
-func (p *Plan) Add(index int, units uint64) {
+// All is the set of all requests of a plan.
+const All = ^uint64(0)
+
+// Make plans those of the sizes in bytes whose bits are in wanted; those of requests beyond the sizes mean
+// nothing. What the plan held before is gone. Precondition: at most Width sizes, none negative or beyond what
+// 32 bits of 512 bytes hold.
+func (p *Plan) Make(bytes []int64, wanted uint64) {
+	p.reset()
+	bytes = bytes[:min(len(bytes), Width)]
+	var g *Group // of the request before, most often of the next too
+	before := int64(-1)
+	for i, n := range bytes {
+		if wanted>>i&1 == 0 {
+			continue
+		}
+		if n != before {
+			before = n
+			if g = p.group(sizeclass.Units(n)); g.Count == 0 {
+				g.first, g.last = uint8(i), uint8(i)
+			}
+		}
+		p.next[g.last] = uint8(i)
+		g.last = uint8(i)
+		g.Count++
+	}
+}
+
+// reset empties the plan.
+func (p *Plan) reset() {
+	for i := range p.count {
+		p.table[p.groups[i].slot] = 0
+	}
+	p.count = 0
+}
+
+// group is the group of requests of that many units, perhaps a new one.
+func (p *Plan) group(units uint64) *Group {
 	if units <= sizeclass.MaxUnits {
 		units = uint64(sizeclass.BlockUnits(sizeclass.Of(units)))
-	}
-	if p.count > 0 { // most often the length of the request before
-		if g := &p.groups[p.count-1]; g.Units == uint32(units) {
-			p.append(g, index)
-			return
-		}
 	}
 	const fibonacci = 0x9E3779B97F4A7C15
 	at := (units * fibonacci) >> (64 - tableBits)
 	for ; p.table[at] != 0; at = (at + 1) % tableSize {
 		if g := &p.groups[p.table[at]-1]; g.Units == uint32(units) {
-			p.append(g, index)
-			return
+			return g
 		}
 	}
-	p.groups[p.count] = Group{Units: uint32(units), Count: 1, first: uint8(index), last: uint8(index), slot: uint8(at)}
+	g := &p.groups[p.count]
+	*g = Group{Units: uint32(units), slot: uint8(at)}
 	p.count++
 	p.table[at] = uint8(p.count)
-}
-
-func (p *Plan) append(g *Group, index int) {
-	p.next[g.last] = uint8(index)
-	g.last = uint8(index)
-	g.Count++
+	return g
 }
 
 // Groups are those of the plan, in the order of their first requests, or as Order left them. The slice is
@@ -81,7 +104,7 @@ func (g *Group) First() int { return int(g.first) }
 // Next is the request behind that one in its group. Precondition: it is not the group's last.
 func (p *Plan) Next(index int) int { return int(p.next[index]) }
 
-// Order puts the groups with the longest blocks first. Afterwards nothing may be added before a Reset.
+// Order puts the groups with the longest blocks first.
 func (p *Plan) Order() {
 	groups := p.groups[:p.count]
 	for i := 1; i < len(groups); i++ {

@@ -40,16 +40,21 @@ func TestEveryRequestIsInItsGroup(t *testing.T) {
 			rapid.SampledFrom([]uint64{1, 2, sizeclass.MaxUnits, sizeclass.MaxUnits + 1, 1 << 20}),
 		)
 		for range rapid.IntRange(1, 3).Draw(t, "times") {
-			p.Reset()
+			wanted := rapid.Uint64().Draw(t, "wanted")
+			sizes := make([]int64, rapid.IntRange(0, Width).Draw(t, "count"))
 			want := map[uint32][]int{}
-			for i := range Width {
-				if rapid.IntRange(0, 7).Draw(t, "skip") == 0 {
-					continue
+			for i := range sizes {
+				if i > 0 && rapid.Bool().Draw(t, "again") {
+					sizes[i] = sizes[i-1]
+				} else {
+					sizes[i] = int64(length.Draw(t, "units")) * sizeclass.UnitBytes
 				}
-				units := length.Draw(t, "units")
-				p.Add(i, units)
-				want[blockUnits(units)] = append(want[blockUnits(units)], i)
+				if wanted>>i&1 != 0 {
+					units := blockUnits(sizeclass.Units(sizes[i]))
+					want[units] = append(want[units], i)
+				}
 			}
+			p.Make(sizes, wanted)
 			check := func() {
 				require.Len(t, p.Groups(), len(want))
 				for g := range p.Groups() {
@@ -124,11 +129,12 @@ func BenchmarkPlan(b *testing.B) {
 	}{{"one", 1}, {"eight", 8}, {"all", 64}} {
 		b.Run(c.name, func(b *testing.B) {
 			var p Plan
+			sizes := make([]int64, Width)
+			for i := range sizes {
+				sizes[i] = int64(200+(uint64(i)%c.lengths)*16) * sizeclass.UnitBytes
+			}
 			for b.Loop() {
-				p.Reset()
-				for i := range Width {
-					p.Add(i, 200+(uint64(i)%c.lengths)*16)
-				}
+				p.Make(sizes, All)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/Width, "ns/request")
 		})

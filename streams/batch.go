@@ -8,7 +8,6 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -153,10 +152,7 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 	for at := 0; at < len(bytes); at += batch.Width {
 		end := min(at+batch.Width, len(bytes))
 		chunk, into := bytes[at:end], dst[at:end]
-		p.Reset()
-		for i, n := range chunk {
-			p.Add(i, sizeclass.Units(n))
-		}
+		p.Make(chunk, batch.All)
 		groups := p.Groups()
 		for g := range groups {
 			m, taken := s.cache.TakeMany(uint64(groups[g].Units), int(groups[g].Count))
@@ -206,12 +202,13 @@ func (s *Stream) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, w
 		end := min(at+batch.Width, len(bytes))
 		chunk, into := bytes[at:end], dst[at:end]
 		p := &s.plan
-		p.Reset()
-		for i, n := range chunk {
+		var wanted uint64
+		for i := range into {
 			if into[i].slot == nil {
-				p.Add(i, sizeclass.Units(n))
+				wanted |= 1 << i
 			}
 		}
+		p.Make(chunk, wanted)
 		p.Order()
 		groups := p.Groups()
 		for g := range groups {

@@ -146,7 +146,11 @@ func (w *world) refill(ch chooser) {
 		Client: id, Token: w.token, Pages: n, Bytes: int64(n) * pageBytes,
 		LiveBytes: int64(ch.pick(w.held(id)+1)+int(min(n, 40))) * pageBytes,
 	}
+	for len(r.More) < 5 && ch.pick(4) == 0 {
+		r.More = append(r.More, uint32(1+ch.pick(6)))
+	}
 	w.refills[r.Token] = r
+	r.More = slices.Clone(r.More) // the core's from here on
 	w.send(r)
 }
 

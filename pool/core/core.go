@@ -149,6 +149,7 @@ func (c *Core) SetSettings(s Settings) {
 // the job in flight and a Close do anything.
 func (c *Core) Abandon(cause error) *Effects {
 	c.fx.reset()
+	c.closing = true
 	c.denyAll(cause)
 	if c.closeToken != 0 && !c.closed {
 		c.fx.Ends = append(c.fx.Ends, End{Token: c.closeToken, Err: cause})
@@ -434,6 +435,9 @@ func (c *Core) deny(r *request, err error) {
 		return
 	}
 	for _, run := range r.lent {
+		if c.closing { // all memory goes, or nobody is served any more
+			break
+		}
 		c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Run: run})
 	}
 	c.fx.Denials = append(c.fx.Denials, Denial{Client: r.client, Token: r.token, Shortage: c.shortage(r), Err: err})

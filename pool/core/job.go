@@ -299,7 +299,7 @@ func (c *Core) book(op Op) {
 	}
 }
 
-// succeeded hands the result of a job on. A window whose request was answered meanwhile, or was a
+// succeeded hands the result of a job on. A window whose request was served meanwhile, or was a
 // warm-up's, is free for whoever needs it; the warm-up then finds it.
 func (c *Core) succeeded(j *Job) {
 	for _, op := range j.Ops {
@@ -311,7 +311,7 @@ func (c *Core) succeeded(j *Job) {
 		return
 	}
 	r := j.request
-	if r.done || r.kind == warm {
+	if r.done || r.kind == warm || j.window.Pages < r.pages { // it may have got that run, and look for a longer one
 		c.pages.addFree(j.window, j.tag, j.fence)
 		return
 	}

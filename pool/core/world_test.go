@@ -31,6 +31,7 @@ type world struct {
 	refills map[uint64]Refill
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
+	refused map[Client]bool // by the effects at hand, what was several runs
 	mail    []Return // on its way to the core
 	token   uint64
 
@@ -85,6 +86,10 @@ func (w *world) send(m Message) {
 }
 
 func (w *world) judge(fx *Effects) {
+	w.refused = map[Client]bool{} // what they had got of several runs is theirs
+	for _, d := range fx.Denials {
+		w.refused[d.Client] = w.refused[d.Client] || len(w.refills[d.Token].More) > 0
+	}
 	for _, g := range fx.Grants {
 		w.granted(g)
 	}
@@ -129,12 +134,38 @@ func (w *world) granted(g Grant) {
 	}
 	if g.Token != 0 {
 		r, ok := w.refills[g.Token]
-		if !ok || r.Client != g.Client || g.Run.Pages < max(1, r.Pages) {
+		if !ok || r.Client != g.Client || !fits(r, g) {
 			w.failf("%+v answers %+v (waiting: %t)", g, r, ok)
 		}
 		delete(w.refills, g.Token)
 	}
-	for i := g.Run.First; i < g.Run.First+g.Run.Pages; i++ {
+	for _, run := range append([]Run{g.Run}, g.More...) {
+		w.grantedRun(g, run)
+	}
+}
+
+// fits reports whether the runs of a grant hold all runs that were asked for, each in one piece.
+func fits(r Refill, g Grant) bool {
+	var runs []uint32
+	for _, run := range append([]Run{g.Run}, g.More...) {
+		runs = append(runs, run.Pages)
+	}
+	wanted := append([]uint32{max(1, r.Pages)}, r.More...)
+	slices.Sort(wanted)
+	slices.Reverse(wanted)
+	for _, n := range wanted { // few enough, and long runs are rare enough, for the first place that fits
+		at := slices.IndexFunc(runs, func(room uint32) bool { return room >= n })
+		if at < 0 {
+			return false
+		}
+		runs[at] -= n
+		slices.Sort(runs)
+	}
+	return true
+}
+
+func (w *world) grantedRun(g Grant, run Run) {
+	for i := run.First; i < run.First+run.Pages; i++ {
 		p, d := &w.pages[i], w.driver.pages[i]
 		if p.owner != 0 || d.handle == 0 || !d.accessible {
 			w.failf("%+v: page %d is %+v, %+v", g, i, *p, d)
@@ -142,12 +173,12 @@ func (w *world) granted(g Grant) {
 		if p.last != g.Client && !w.clean(*p) {
 			w.failf("%+v: page %d is %+v, and that fence has not passed", g, i, *p)
 		}
-		if g.Token == 0 && p.last != g.Client {
+		if g.Token == 0 && p.last != g.Client && !w.refused[g.Client] {
 			w.failf("%+v: page %d is %+v, no home of that client", g, i, *p)
 		}
 		*p = owned{owner: g.Client}
 	}
-	w.say("grant %d #%d %d+%d", g.Client, g.Token, g.Run.First, g.Run.Pages)
+	w.say("grant %d #%d %d+%d", g.Client, g.Token, run.First, run.Pages)
 }
 
 func (w *world) clean(p owned) bool { return p.last == 0 || p.fence <= w.clients[p.last].passed }
@@ -230,7 +261,7 @@ func (w *world) checkPage(i int) {
 	case free:
 		ok = d.accessible && p.owner == 0
 	case lent:
-		ok = d.accessible && (p.owner == t.client || p.owner == 0 && t.client == warmClient)
+		ok = d.accessible && (p.owner == t.client || p.owner == 0 && (t.client == warmClient || w.collecting(i) || w.closing || w.abandoned))
 	case busy: // of the job; a closing pool takes what is lent
 		ok = p.owner == 0 || w.closing
 	}
@@ -240,6 +271,18 @@ func (w *world) checkPage(i int) {
 	if !ok {
 		w.failf("page %d is %+v in the books, %+v for its holder, %+v for the driver", i, t, p, d)
 	}
+}
+
+// collecting reports whether a page was lent for a refill that waits for more.
+func (w *world) collecting(page int) bool {
+	for _, r := range w.core.queue {
+		for _, run := range r.lent {
+			if uint32(page)-run.First < run.Pages {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkWaiting: what waits is exactly what was not answered, and nothing waits for what is free.
@@ -255,8 +298,13 @@ func (w *world) checkWaiting() {
 		}
 	}
 	for token, r := range w.refills {
-		if n := max(longest[0], longest[r.Client]); n >= max(1, r.Pages) {
-			w.failf("refill %d waits for %d pages beside a free run of %d", token, r.Pages, n)
+		at := slices.IndexFunc(w.core.queue, func(q *request) bool { return q.kind == refill && q.token == token })
+		first := slices.IndexFunc(w.core.queue, func(q *request) bool { return q.kind == refill })
+		if at >= 0 && (len(r.More) == 0 || at == first) { // several runs are for the first alone
+			wanted := w.core.queue[at].pages
+			if n := max(longest[0], longest[r.Client]); n >= wanted {
+				w.failf("refill %d waits for %d pages beside a free run of %d", token, wanted, n)
+			}
 		}
 		if w.clients[r.Client].left {
 			w.failf("refill %d waits, its client has left", token)

@@ -1,0 +1,172 @@
+package magazine
+
+import (
+	"math/bits"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// Taking several is as many takes in a row, whatever the mask.
+func TestTakingManyIsTakingOneByOne(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		mask := rapid.Uint64().Draw(t, "mask")
+		if rapid.Bool().Draw(t, "open") {
+			mask &= slotBits
+		}
+		most := rapid.IntRange(1, SlotCount+2).Draw(t, "most")
+		want, taken := mask, uint64(0)
+		for range most {
+			next, slot, ok := nextTake(want)
+			if !ok {
+				break
+			}
+			want, taken = next, taken|1<<slot
+		}
+		next, got := nextTakeMany(mask, most)
+		require.Equal(t, taken, got)
+		if taken != 0 {
+			require.Equal(t, want, next)
+		}
+	})
+}
+
+// Frees of several magazines, small and large and loose, in any order, are as many single frees: what can be
+// taken afterwards, what the owner is handed, and what is refused.
+func TestFreesGoWhereSingleFreesGo(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := &Cache{}
+		o := NewOwner(c, nil)
+		var slots []*Slot
+		for class := range 20 { // more than there are ways
+			m := o.Span(class, 1, 0)
+			for taken := o.TakeMany(m, 3); taken != 0; taken &= taken - 1 {
+				slots = append(slots, m.At(bits.TrailingZeros64(taken)))
+			}
+			if class%5 == 0 {
+				for o.Take(m) != nil { // exhausted: its first free hands it over
+				}
+				require.True(t, o.Park(m))
+			}
+			if class%7 == 0 {
+				o.Close(m, func(*Slot) {})
+			}
+		}
+		for range 5 {
+			slots = append(slots, o.Loose())
+		}
+		var frees Frees
+		freed := map[*Slot]bool{}
+		for _, i := range rapid.SliceOf(rapid.IntRange(0, len(slots)-1)).Draw(t, "order") {
+			s := slots[i]
+			word := s.Word()
+			if freed[s] {
+				word -= generationStep
+				require.ErrorIs(t, frees.Free(s, word), ErrDoubleFree)
+				continue
+			}
+			require.NoError(t, frees.Free(s, word))
+			freed[s] = true
+		}
+		require.NoError(t, frees.Flush())
+
+		handed := map[*Slot]bool{}
+		for s := o.Freed(); s != nil; s = s.Next() {
+			require.False(t, handed[s], "handed over twice")
+			handed[s] = true
+		}
+		parked := map[*Magazine]bool{}
+		for m := c.parked.Load(); m != nil; m = m.next {
+			require.False(t, parked[m])
+			parked[m] = true
+		}
+		for s := range freed {
+			m := s.Magazine()
+			if m.Loose() || !m.Open {
+				require.True(t, handed[s], "the owner has it")
+				delete(handed, s)
+				continue
+			}
+			require.NotZero(t, m.mask.Load()>>s.index&1, "it can be taken")
+			if m.Class%5 == 0 {
+				require.True(t, parked[m], "the owner has the magazine")
+			}
+		}
+		require.Empty(t, handed)
+	})
+}
+
+// Slots of more than one cache reach their own owners.
+func TestFreesOfSeveralCaches(t *testing.T) {
+	t.Parallel()
+	owners := []*Owner{NewOwner(&Cache{}, nil), NewOwner(&Cache{}, nil)}
+	var frees Frees
+	for i := range 9 {
+		s := owners[i%2].Loose()
+		require.NoError(t, frees.Free(s, s.Word()))
+	}
+	require.NoError(t, frees.Flush())
+	for i, o := range owners {
+		n := 0
+		for s := o.Freed(); s != nil; s = s.Next() {
+			assert.Same(t, o.cache, s.Magazine().cache)
+			n++
+		}
+		assert.Equal(t, 5-i, n)
+	}
+}
+
+// When the memory is gone the caller is told, and what waits for the owner wakes it.
+func TestFreesOfAnEndedCache(t *testing.T) {
+	t.Parallel()
+	for _, loose := range []bool{false, true} {
+		o := NewOwner(&Cache{}, nil)
+		m := o.Span(0, 1, 0)
+		s := o.Take(m)
+		if loose {
+			s = o.Loose()
+		} else {
+			o.Close(m, func(*Slot) {})
+		}
+		o.End()
+		var frees Frees
+		require.NoError(t, frees.Free(s, s.Word()))
+		require.ErrorIs(t, frees.Flush(), ErrClosed)
+	}
+}
+
+// Goroutines that take and free several at a time never share a slot and lose none.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	c := &Cache{}
+	o := NewOwner(c, nil)
+	class := sizeclass.Of(8)
+	m := o.Span(class, 1, 0)
+	o.Install(int32(class), 0, m)
+	held := make([]int32, SlotCount) // written by whoever has the slot: the race detector sees two
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for round := range 2000 {
+				_, taken := c.TakeMany(8, 1+(g+round)%7)
+				var frees Frees
+				for left := taken; left != 0; left &= left - 1 {
+					i := bits.TrailingZeros64(left)
+					held[i]++
+					s := m.At(i)
+					assert.NoError(t, frees.Free(s, s.Word()))
+				}
+				assert.NoError(t, frees.Flush())
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, spanSlots(class), m.mask.Load())
+}
