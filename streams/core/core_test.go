@@ -64,6 +64,16 @@ func TestCoreFollowsTheReference(t *testing.T) {
 					}
 				}
 			},
+			"batch": func(t *rapid.T) {
+				bytes, most := max(1, size.Draw(t, "bytes")), rapid.IntRange(1, 90).Draw(t, "most")
+				if w.liveUnits+uint64(most)*uint64(blockUnits(bytes)) < worldUnits/2 {
+					w.batch(bytes, most, hint.Draw(t, "hint"), rapid.Bool().Draw(t, "put back"))
+				}
+			},
+			"aligned": func(t *rapid.T) {
+				align := int64(sizeclass.UnitBytes) << rapid.IntRange(0, 13).Draw(t, "align")
+				w.aligned(max(1, size.Draw(t, "bytes")), align, source)
+			},
 			"repeat": func(t *rapid.T) { // until the length is kept
 				bytes, h := size.Draw(t, "bytes"), hint.Draw(t, "hint")
 				w.repeat(rapid.IntRange(heatKept, heatKept+12).Draw(t, "count"), bytes, h, source)

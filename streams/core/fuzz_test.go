@@ -29,7 +29,7 @@ func FuzzCore(f *testing.F) {
 		w := newWorld(t, 512, Budget{})
 		for ; len(steps) >= 3; steps = steps[3:] {
 			how, times := steps[1], int(steps[2])
-			w.step(steps[0]%10, int(how), times, bytesOf(how))
+			w.step(steps[0]%12, int(how), times, bytesOf(how))
 			w.check()
 		}
 		w.checkKept()
@@ -37,7 +37,7 @@ func FuzzCore(f *testing.F) {
 	})
 }
 
-// step does one of ten things.
+// step does one of twelve things.
 func (w *world) step(what byte, how, times int, bytes int64) {
 	hint := how % magazine.Shards
 	switch what {
@@ -73,6 +73,12 @@ func (w *world) step(what byte, how, times int, bytes int64) {
 			b := w.live[how%len(w.live)]
 			_ = b.slot.Announce(b.word, magazine.Announced)
 		}
+	case 10:
+		if w.liveUnits+uint64(times+1)*uint64(blockUnits(bytes)) < worldUnits/2 {
+			w.batch(max(bytes, 1), times+1, hint, how%2 == 0)
+		}
+	case 11:
+		w.aligned(max(bytes, 1), sizeclass.UnitBytes<<(times%13), w.always)
 	case 9:
 		own := w.own
 		if b := w.alloc(bytes, hint, func(uint32) bool { return false }); b != nil && own != w.own {

@@ -125,10 +125,14 @@ func waiting(bytes int64) int64 {
 
 // book books a block that was handed out: it must be nobody's, of the right length and aligned.
 func (w *world) book(slot *magazine.Slot, word uint64, bytes int64) *buffer {
+	return w.bookUnits(slot, word, blockUnits(bytes))
+}
+
+func (w *world) bookUnits(slot *magazine.Slot, word uint64, units uint32) *buffer {
 	w.numbers++
 	offset := uint64(slot.Address() - worldBase)
 	require.Zero(w.t, offset%sizeclass.UnitBytes)
-	b := &buffer{w.numbers, slot, word, uint32(offset >> sizeclass.UnitShift), blockUnits(bytes), slot.Frees()}
+	b := &buffer{w.numbers, slot, word, uint32(offset >> sizeclass.UnitShift), units, slot.Frees()}
 	w.move(b.from, b.from+b.units, nobody, b.number)
 	require.True(w.t, slot.Live(word))
 	w.live = append(w.live, b)
@@ -281,7 +285,7 @@ func (w *world) check() {
 // checkLive holds the list of live blocks against the reference.
 func (w *world) checkLive() {
 	var got, want []uint64
-	w.core.Live(func(p cudadrv.Ptr, bytes int64) {
+	w.core.Live(func(p cudadrv.Ptr, bytes int64, _ string) {
 		got = append(got, uint64(p-worldBase)<<8|uint64(bytes)>>sizeclass.UnitShift)
 	})
 	for _, b := range w.live {
