@@ -244,8 +244,6 @@ type batching struct {
 	unwatch  func() bool
 }
 
-func (r *batching) pending() bool { return r.promise.Pending() }
-
 func (r *batching) missingBytes() int64 { return r.missing }
 
 // answer completes the batch, unless it was cancelled.

@@ -17,7 +17,6 @@ type message interface {
 // claim is a request that may have to wait for the pool.
 type claim interface {
 	message
-	pending() bool
 	missingBytes() int64 // that the pool was asked for; the same for as long as it waits
 	serve(s *Stream)     // in the turn: answers the claim, or sends it to the pool
 	refuse(s *Stream, err error)
@@ -33,8 +32,6 @@ type request struct {
 	promise futures.Promise[Buffer]
 	unwatch func() bool // ends the watch over the caller's context; nil without one
 }
-
-func (r *request) pending() bool { return r.promise.Pending() }
 
 func (r *request) missingBytes() int64 { return r.Bytes }
 
@@ -123,10 +120,10 @@ type woken struct{ actors.Link }
 // Fail has nobody to tell.
 func (*woken) Fail(error) {}
 
-func (*request) isMessage() {}
+func (*request) isMessage()  {}
 func (*batching) isMessage() {}
-func (*granted) isMessage() {}
-func (*denied) isMessage()  {}
-func (*asked) isMessage()   {}
-func (*order) isMessage()   {}
-func (*woken) isMessage()   {}
+func (*granted) isMessage()  {}
+func (*denied) isMessage()   {}
+func (*asked) isMessage()    {}
+func (*order) isMessage()    {}
+func (*woken) isMessage()    {}

@@ -28,14 +28,16 @@ type Request struct {
 func (r *Request) plain() bool { return r.sized() && !r.Zero && r.Tag == "" }
 
 // sized reports whether a magazine's block is aligned as it is wanted.
-func (r *Request) sized() bool { return uint64(r.Align) <= sizeclass.UnitBytes && r.Align&(r.Align-1) == 0 }
+func (r *Request) sized() bool {
+	return uint64(r.Align) <= sizeclass.UnitBytes && r.Align&(r.Align-1) == 0
+}
 
 // AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and not for other
 // people's frees. The end of ctx ends the request, and is the error then; memory that arrives too late stays
 // in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
 // memset, after which nothing is held.
 func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
-	return s.AllocAsync(ctx, want).Await(context.Background()) // ctx ends the request itself
+	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
 
 // AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it, without a

@@ -13,7 +13,7 @@ type request struct {
 	kind   kind
 	client Client
 	token  uint64
-	pages  uint32 // of the run that is looked for
+	pages  uint32   // of the run that is looked for
 	more   []uint32 // further runs that are wanted, all or nothing with the first
 	lent   []Run    // to the client already, while others are looked for
 	bytes  int64

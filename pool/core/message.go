@@ -35,8 +35,8 @@ type Refill struct {
 	Token     uint64
 	Pages     uint32
 	More      []uint32 // the core's from here on
-	LiveBytes int64 // of the client, this request included
-	Bytes     int64 // what the caller asked for, for the report
+	LiveBytes int64    // of the client, this request included
+	Bytes     int64    // what the caller asked for, for the report
 }
 
 // Return gives free pages back. With Answer it answers one Ask, also when Runs is empty.

@@ -32,7 +32,7 @@ type world struct {
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
 	refused map[Client]bool // by the effects at hand, what was several runs
-	mail    []Return // on its way to the core
+	mail    []Return        // on its way to the core
 	token   uint64
 
 	job       *Job
