@@ -48,6 +48,60 @@ func Example() {
 	// Output: 67108864 134217728
 }
 
+// exampleStream opens a simulated device and a stream on it.
+func exampleStream() (*vram.Device, *vram.Stream, error) {
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := dev.NewStream()
+	return dev, s, err
+}
+
+// An optimizer step takes all its buffers in one call, and gives them back in one.
+func ExampleStream_AllocBatch() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dev.Close()
+	sizes := []int64{4 << 20, 4 << 20, 512, 96 << 10}
+	moments := make([]vram.Buffer, len(sizes)) // used again for each step
+	for range 3 {
+		if err := s.AllocBatch(moments, sizes); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := s.FreeBatch(moments); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	fmt.Println(len(moments), "buffers a step")
+	// Output: 4 buffers a step
+}
+
+// A page-aligned buffer full of zeros, which a report of leaks would name.
+func ExampleStream_AllocFor() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dev.Close()
+	b, err := s.AllocFor(context.Background(), vram.Request{Bytes: 3 << 20, Align: 2 << 20, Zero: true, Tag: "kv cache"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.Bytes(), b.Ptr()%(2<<20))
+	fmt.Println(b.Free())
+	// Output:
+	// 3145728 0
+	// <nil>
+}
+
 // The README's first program is the one that runs here, line by line.
 func TestReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
