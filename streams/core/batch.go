@@ -23,24 +23,35 @@ func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)
 	return got
 }
 
+// manySmall empties the magazine in use, then those that are parked and have free slots, which stay out of
+// use, and then carves spans. What is left of the last comes into use.
 func (c *Core) manySmall(class, most, hint int, take func(*magazine.Slot)) int {
 	bucket := int32(class)
 	got := 0
-	for {
-		m := c.owner.At(bucket, hint)
+	if m := c.owner.At(bucket, hint); m != nil {
+		got = c.takeMany(m, most, take)
+		c.owner.Shard(bucket, hint)
+	}
+	for got < most {
+		m, taken := c.owner.TakeReady(class, most-got)
 		if m == nil {
-			if m, _ = c.supply(class); m == nil {
-				return got
-			}
-			c.owner.Install(bucket, hint, m)
+			break
+		}
+		got += pass(m, taken, take)
+	}
+	for got < most {
+		m, _ := c.supply(class)
+		if m == nil {
+			break
 		}
 		got += c.takeMany(m, most-got, take)
-		if got == most {
-			c.owner.Shard(bucket, hint)
-			return got
+		if old := c.owner.At(bucket, hint); old == nil || m.FreeSlots() > 0 && c.owner.Park(old) {
+			c.owner.Install(bucket, hint, m)
+		} else {
+			c.owner.Shelve(m)
 		}
-		c.owner.Park(m) // fails if a slot was freed this moment: then the next TakeMany succeeds
 	}
+	return got
 }
 
 func (c *Core) manyLarge(units uint32, most, hint int, take func(*magazine.Slot)) int {
@@ -70,7 +81,10 @@ func (c *Core) manyLarge(units uint32, most, hint int, take func(*magazine.Slot)
 
 // takeMany passes free slots of a magazine on.
 func (c *Core) takeMany(m *magazine.Magazine, most int, take func(*magazine.Slot)) int {
-	taken := c.owner.TakeMany(m, most)
+	return pass(m, c.owner.TakeMany(m, most), take)
+}
+
+func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 	for left := taken; left != 0; left &= left - 1 {
 		take(m.At(bits.TrailingZeros64(left)))
 	}

@@ -39,10 +39,12 @@
 //	open     caller  take: CAS clears the lowest  open; the caller owns the slot's block
 //	open     caller  put: OR of the slot's bit    open
 //	open, 0  owner   park: CAS 0 -> parked        parked: out of use until somebody puts
+//	open     owner   shelve: OR of parked         parked, as above; with slots it is the owner's at once
 //	parked   caller  take                         refused
 //	parked   caller  put: OR returned "parked"    parked; this caller, and no other, hands the magazine
 //	                 and no slot                  to the owner through the list of parked magazines
 //	parked   owner   unpark: AND of not parked    open
+//	parked   owner   take: CAS clears free slots  parked; if those were the last, the next put hands it over
 //	any      owner   close: Swap(closed)          closed; the slots that were free are home
 //	closed   caller  take                         refused
 //	closed   caller  put: OR returned "closed"    closed; this caller hands the slot to the owner

@@ -2,7 +2,6 @@ package magazine
 
 import (
 	"math/bits"
-	"unsafe"
 
 	"github.com/go-vram/vram/internal/sizeclass"
 )
@@ -50,6 +49,41 @@ func (m *Magazine) takeMany(most int) uint64 {
 	}
 }
 
+// nextTakeParked is nextTakeMany for the owner of a parked magazine, which stays parked.
+func nextTakeParked(mask uint64, most int) (next, taken uint64) {
+	next, taken = nextTakeMany(mask&^parkedBit, most)
+	return next | parkedBit, taken
+}
+
+// Shelve puts an open magazine that is in no bucket among those that Ready returns, or, if it is exhausted,
+// parks it.
+func (o *Owner) Shelve(m *Magazine) {
+	if m.mask.Or(parkedBit) != exhaustedMask {
+		o.makeReady(m)
+	}
+}
+
+// TakeReady takes up to most free slots of a magazine that Ready would return, which stays as it is; if those
+// were its last, whoever frees one hands it over again. It returns nil if there is none.
+func (o *Owner) TakeReady(class, most int) (m *Magazine, taken uint64) {
+	o.collectParked()
+	m = o.ready[class]
+	if m == nil {
+		return nil, 0
+	}
+	for {
+		w := m.mask.Load()
+		next, taken := nextTakeParked(w, most)
+		if !m.mask.CompareAndSwap(w, next) {
+			continue
+		}
+		if next == parkedBit {
+			o.unready(m)
+		}
+		return m, taken
+	}
+}
+
 // TakeMany takes up to most free slots of a magazine, as a caller does.
 func (o *Owner) TakeMany(m *Magazine, most int) uint64 { return m.takeMany(most) }
 
@@ -57,11 +91,12 @@ func (o *Owner) TakeMany(m *Magazine, most int) uint64 { return m.takeMany(most)
 func (m *Magazine) At(bit int) *Slot { return &m.slots[bit] }
 
 // waysOut is the number of magazines whose freed slots Frees gathers at a time: a power of two. Not more:
-// they are looked through at the end. Not fewer: a batch of mixed lengths goes back and forth between them.
-const waysOut = 16
+// they are cleared for each batch. Not fewer: a batch of mixed lengths goes back and forth between them, and each
+// change of a magazine in its place costs the access that a batch is to save.
+const waysOut = 32
 
-// magazineShift is the binary logarithm of a magazine's length: their addresses differ above it.
-const magazineShift = 12
+// way is a magazine's place among them: that of its class, or of its length.
+func (m *Magazine) way() uint32 { return (uint32(m.Class) + m.units>>sizeclass.UnitShift) % waysOut }
 
 // Frees frees slots and gives them back by one access for each magazine. Until Flush they are freed, and
 // cannot be taken. The zero value is ready.
@@ -85,7 +120,7 @@ func (f *Frees) Free(s *Slot, handle uint64) error {
 		f.list(s)
 		return nil
 	}
-	way := uintptr(unsafe.Pointer(m)) >> magazineShift % waysOut
+	way := m.way()
 	if f.magazines[way] != m {
 		f.put(way)
 		f.magazines[way] = m
@@ -127,7 +162,7 @@ func (f *Frees) push() {
 }
 
 // put gives the freed slots of one magazine back.
-func (f *Frees) put(way uintptr) {
+func (f *Frees) put(way uint32) {
 	m, freed := f.magazines[way], f.bits[way]
 	f.bits[way] = 0
 	if freed == 0 {
@@ -155,7 +190,7 @@ func (f *Frees) keep(err error) {
 // Flush makes all slots that were freed available again. It reports ErrClosed if their memory is gone.
 func (f *Frees) Flush() error {
 	for used := f.used; used != 0; used &= used - 1 {
-		f.put(uintptr(bits.TrailingZeros32(used)))
+		f.put(uint32(bits.TrailingZeros32(used)))
 	}
 	f.push()
 	return f.err

@@ -149,10 +149,46 @@ func (m machine) afterCollect() violation {
 	switch {
 	case m.op == opIdle:
 		return m.goTo(idleLoad)
+	case m.inReady && m.op == opTakeReady:
+		return m.goTo(readyLoad)
 	case m.inReady:
 		m.inReady = false
 		return m.goTo(unpark)
 	default:
+		return m.rest()
+	}
+}
+
+// takeReady takes a slot of a magazine that is ready, and leaves it parked; or makes a magazine that is in
+// use ready, or parks it if it is exhausted.
+func (m machine) takeReady() violation {
+	switch m.at {
+	case shelveOr:
+		old := m.mask
+		m.mask |= parkedBit
+		if old != exhaustedMask {
+			m.inReady, m.handing = true, arrived
+		}
+		return m.rest()
+	case readyLoad:
+		m.seen = m.mask
+		return m.goTo(readySwap)
+	case readySwap:
+		next, taken := m.takeParked(m.seen, 1)
+		if m.mask != m.seen {
+			return m.goTo(readyLoad)
+		}
+		if taken == 0 || taken > modelWhole {
+			return readyEmpty
+		}
+		m.mask, m.seen, m.slot = next, 0, int8(bits.TrailingZeros64(taken))
+		if next&slotBits == 0 {
+			m.inReady, m.handing = false, notHanded
+		}
+		m.at = readyWord
+		return m.handOut(m.slot, inWord)
+	default:
+		m.readHandle(m.slot)
 		return m.rest()
 	}
 }

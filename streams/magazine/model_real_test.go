@@ -1,6 +1,7 @@
 package magazine
 
 import (
+	"math/bits"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,6 +102,13 @@ func (tw *twin) own(t require.TestingT, o op) {
 	case opReady:
 		if m := tw.owner.Ready(twinClass); m != nil {
 			require.Same(t, tw.m, m)
+		}
+	case opShelve:
+		tw.owner.Shelve(tw.m)
+	case opTakeReady:
+		if m, taken := tw.owner.TakeReady(twinClass, 1); m != nil {
+			require.Same(t, tw.m, m)
+			tw.hold(m.At(bits.TrailingZeros64(taken)))
 		}
 	case opIdle:
 		if tw.m.mask.Load() < closedBit {

@@ -157,9 +157,11 @@ func (w *world) ownerMay(o op) bool {
 	switch o {
 	case opDrain:
 		return true
+	case opShelve:
+		return w.kind == small && w.open && w.mask&parkedBit == 0
 	case opPark, opIdle:
 		return w.kind == small && w.open
-	case opReady:
+	case opReady, opTakeReady:
 		return w.kind == small && !w.over
 	case opSpan:
 		return w.kind == small && !w.over && !w.open && w.homes == modelWhole
@@ -294,6 +296,12 @@ func mistakes() []mistake {
 		}},
 		{"a closed magazine is closed once more for its bits", func(r *rules) {
 			r.broughtHome = func(old uint64) uint64 { return old & slotBits }
+		}},
+		{"a magazine is taken from while it is parked, and unparked by it", func(r *rules) {
+			r.takeParked = func(mask uint64, most int) (uint64, uint64) {
+				next, taken := nextTakeParked(mask, most)
+				return next &^ parkedBit, taken
+			}
 		}},
 		{"a magazine is closed as idle before it was handed over", func(r *rules) {
 			r.idle = func(mask, whole uint64, _ bool) (uint64, bool) { return nextIdle(mask, whole, true) }

@@ -10,6 +10,8 @@ const (
 	opDrain              // of the owner: Freed, and Home for each slot
 	opPark
 	opReady
+	opTakeReady // one slot, of a magazine that stays parked
+	opShelve
 	opIdle     // CloseIdle and Retire
 	opSpan     // a new span for a magazine that was retired
 	opEvict    // Close of a magazine of large blocks
@@ -47,6 +49,10 @@ const (
 	collectLoad
 	collectSwap
 	unpark
+	shelveOr
+	readyLoad
+	readySwap
+	readyWord
 	idleLoad
 	idleSwap
 	spanStore
@@ -61,14 +67,14 @@ const (
 
 func opName(o op) string {
 	return [...]string{
-		"take", "free", "announce", "drain", "park", "ready", "idle", "span", "evict", "reopen", "assign", "end",
+		"take", "free", "announce", "drain", "park", "ready", "take ready", "shelve", "idle", "span", "evict", "reopen", "assign", "end",
 	}[o]
 }
 
 func firstStep(o op) step {
 	return [...]step{
 		opTake: takeLoad, opFree: freeFast, opAnnounce: flagLoad, opDrain: drainLoad, opPark: parkSwap,
-		opReady: collectLoad, opIdle: collectLoad, opSpan: spanStore, opEvict: closeSwap, opReopen: detachWord,
+		opReady: collectLoad, opTakeReady: collectLoad, opShelve: shelveOr, opIdle: collectLoad, opSpan: spanStore, opEvict: closeSwap, opReopen: detachWord,
 		opAssign: assignWord, opEnd: lifeSwap,
 	}[o]
 }
@@ -101,6 +107,8 @@ func (m machine) advance() violation {
 		return m.announce()
 	case drainLoad, drainSwap, homeLoad, homeClear, homePut:
 		return m.drain()
+	case shelveOr, readyLoad, readySwap, readyWord:
+		return m.takeReady()
 	case collectLoad, collectSwap, unpark, idleLoad, idleSwap, spanStore, parkSwap:
 		return m.circulate()
 	case lifeSwap, closeSwap, reopenSwap, assignWord:

@@ -22,6 +22,7 @@ type rules struct {
 	refusal     func(word, handle uint64) error
 	put         func(old uint64) home
 	idle        func(mask, whole uint64, handed bool) (next uint64, ok bool)
+	takeParked  func(mask uint64, most int) (next, taken uint64)
 	broughtHome func(old uint64) uint64
 	reopen      func(old uint64) uint64
 	clear       func(word uint64) uint64 // the flags of a slot that is home
@@ -33,6 +34,7 @@ type rules struct {
 func packageRules() rules {
 	return rules{
 		take: nextTake, free: nextFree, flag: nextFlag, refusal: refusal, put: put, idle: nextIdle,
+		takeParked:  nextTakeParked,
 		broughtHome: broughtHome,
 		reopen:      func(uint64) uint64 { return openMask },
 		clear:       func(word uint64) uint64 { return word &^ flagMask },
@@ -127,6 +129,7 @@ const (
 	flaggedOther        violation = "a flag was set on a handle that is not live"
 	handedTwice         violation = "a magazine was handed over twice"
 	handedInUse         violation = "a magazine was handed over that is in use"
+	readyEmpty          violation = "a magazine that is ready has no free slot"
 	listedTwice         violation = "a slot is in a list twice"
 	lostSlot            violation = "a slot is neither live, nor free, nor home, nor in a list"
 	lostMagazine        violation = "a parked magazine has a free slot and nobody was told"
