@@ -2,8 +2,21 @@ package futures
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 	"testing"
 )
+
+// BenchmarkCalibration is what the machine asks for one uncontended compare-and-swap and one atomic OR: the unit of the table in
+// the package comment.
+func BenchmarkCalibration(b *testing.B) {
+	var word atomic.Uint64
+	for b.Loop() {
+		mask := word.Load()
+		word.CompareAndSwap(mask, mask&^1)
+		word.Or(1)
+	}
+}
 
 func BenchmarkComplete(b *testing.B) {
 	ctx := context.Background()
@@ -24,11 +37,27 @@ func BenchmarkComplete(b *testing.B) {
 			sum += (<-c).bytes
 		}
 	})
+	b.Run("impl=promise", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p := new(Promise[block])
+			p.Complete(block{}, nil)
+			_, _ = p.Future().Await(ctx)
+		}
+	})
 }
 
 //go:noinline
 func answer(slot uint64) Future[block] { return Done(block{slot: slot, bytes: 1}) }
 
+func BenchmarkCancel(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		new(Promise[block]).Future().Cancel()
+	}
+}
+
+// BenchmarkAcrossGoroutines is a request and its answer by another goroutine.
 func BenchmarkAcrossGoroutines(b *testing.B) {
 	ctx := context.Background()
 	b.Run("impl=future", func(b *testing.B) {
@@ -66,6 +95,7 @@ func BenchmarkAcrossGoroutines(b *testing.B) {
 	})
 }
 
+// A pending source is part of what is measured, with its completion and the wait for the result.
 func BenchmarkThen(b *testing.B) {
 	ctx := context.Background()
 	b.Run("source=complete", func(b *testing.B) {
@@ -83,4 +113,53 @@ func BenchmarkThen(b *testing.B) {
 			_, _ = f.Await(ctx)
 		}
 	})
+}
+
+func BenchmarkAll(b *testing.B) {
+	gathering(b, func(fs []Future[block], then func()) bool {
+		f := All(nil, fs...)
+		then()
+		return f.Completed()
+	})
+}
+
+func BenchmarkFirst(b *testing.B) {
+	gathering(b, func(fs []Future[block], then func()) bool {
+		f := First(nil, fs...)
+		then()
+		return f.Completed()
+	})
+}
+
+// gathering measures a call over parts that are complete, or that are completed afterwards on the same goroutine: then the
+// promises of the parts are measured, too.
+func gathering(b *testing.B, gather func(fs []Future[block], then func()) (completed bool)) {
+	b.Helper()
+	for _, partCount := range []int{2, 64} {
+		fs := make([]Future[block], partCount)
+		b.Run(fmt.Sprintf("parts=complete/n=%d", partCount), func(b *testing.B) {
+			for i := range fs {
+				fs[i] = Done(block{})
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if !gather(fs, func() {}) {
+					b.Fatal("pending")
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("parts=pending/n=%d", partCount), func(b *testing.B) {
+			promises := make([]*Promise[block], partCount)
+			b.ReportAllocs()
+			for b.Loop() {
+				for i := range promises {
+					promises[i] = new(Promise[block])
+					fs[i] = promises[i].Future()
+				}
+				if !gather(fs, func() { finish(promises) }) {
+					b.Fatal("pending")
+				}
+			}
+		})
+	}
 }

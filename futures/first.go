@@ -2,11 +2,10 @@ package futures
 
 import (
 	"errors"
-	"slices"
 	"sync/atomic"
 )
 
-// First returns the future of the first value that arrives, or of all errors joined when none does.
+// First returns the future of the first value that arrives, or of all errors joined when none does. It does not wait.
 // Without futures the error is ErrNoFutures. Among futures that are complete already the first in order wins.
 //
 // With a release function the race owns its parts, of which none occurs twice: once there is a winner or the race was canceled, the others are
@@ -16,10 +15,19 @@ func First[T any](release func(T), fs ...Future[T]) Future[T] {
 	if len(fs) == 0 {
 		return Failed[T](ErrNoFutures)
 	}
-	r := &race[T]{errs: make([]error, len(fs)), release: release}
+	if release == nil {
+		for _, f := range fs {
+			if v, completed, err := f.Poll(); completed && err == nil {
+				return Done(v)
+			}
+		}
+	}
+	r := &race[T]{parts: make([]racePart[T], len(fs)), release: release}
 	r.left.Store(int64(len(fs)))
+	for i, f := range fs { // All of them first: the one that wins cancels the others.
+		r.parts[i] = racePart[T]{race: r, source: f.p}
+	}
 	if release != nil {
-		r.parts = slices.Clone(fs)
 		r.promise.OnCancel(r.cancelParts)
 	}
 	for i, f := range fs {
@@ -31,40 +39,65 @@ func First[T any](release func(T), fs ...Future[T]) Future[T] {
 	return r.promise.Future()
 }
 
-// race gathers the parts of First. The slot i of errs belongs to the answer of part i until left is zero.
+// race gathers the parts of First. The error of a part belongs to its answer until left is zero.
 type race[T any] struct {
 	promise Promise[T]
 	left    atomic.Int64 // Parts that did not fail yet.
-	parts   []Future[T]  // For cancelParts: set when the race owns its parts.
-	errs    []error
+	parts   []racePart[T]
 	release func(T)
 }
 
-func (r *race[T]) join(i int, f Future[T]) {
-	if f.p != nil && !f.p.completed() {
-		if f.p.observe(func() { r.settle(i, f.p.val, f.p.err, asynchronously) }) {
-			return
-		}
-	}
-	v, _, err := f.Poll()
-	r.settle(i, v, err, directly)
+type racePart[T any] struct {
+	link   observer
+	race   *race[T]
+	source *Promise[T] // Nil for a value future.
+	err    error
 }
 
-func (r *race[T]) settle(i int, v T, err error, do func(func())) {
+func (r *race[T]) join(i int, f Future[T]) {
+	part := &r.parts[i]
+	part.link.who = part
+	if f.p != nil && f.p.observe(&part.link) {
+		return
+	}
+	v, _, err := f.Poll()
+	r.settle(part, v, err, directly)
+}
+
+func (part *racePart[T]) told() {
+	part.race.settle(part, part.source.val, part.source.err, asynchronously)
+}
+
+func (r *race[T]) settle(part *racePart[T], v T, err error, do func(func())) {
 	switch {
 	case err != nil:
-		r.errs[i] = err
+		part.err = err
 		if r.left.Add(-1) == 0 {
 			var none T
-			r.promise.Complete(none, errors.Join(r.errs...))
+			r.promise.Complete(none, r.joined())
 		}
 	case r.promise.Complete(v, nil):
-		if len(r.parts) > 1 {
+		if r.release != nil && len(r.parts) > 1 {
 			do(r.cancelParts)
 		}
 	case r.release != nil:
-		do(func() { releaseOne(r.release, v) })
+		do(func() { shield(func() { r.release(v) }) })
 	}
 }
 
-func (r *race[T]) cancelParts() { cancelPending(r.parts) }
+// joined is all errors, in the order of the parts.
+func (r *race[T]) joined() error {
+	errs := make([]error, len(r.parts))
+	for i := range r.parts {
+		errs[i] = r.parts[i].err
+	}
+	return errors.Join(errs...)
+}
+
+func (r *race[T]) cancelParts() {
+	each(len(r.parts), func(i int) {
+		if source := r.parts[i].source; source != nil {
+			source.Cancel(ErrCanceled)
+		}
+	})
+}

@@ -48,7 +48,7 @@ func (f Future[T]) Poll() (value T, completed bool, err error) {
 // Done returns a channel that is closed when the answer is there.
 func (f Future[T]) Done() <-chan struct{} {
 	if f.p == nil {
-		return closedChannel()
+		return opened.open
 	}
 	return f.p.done()
 }
@@ -58,7 +58,7 @@ func (f Future[T]) Done() <-chan struct{} {
 // an answer, or will be in a moment, and that a value in it is the caller's to release. It does not wait.
 func (f Future[T]) Cancel() bool { return f.p != nil && f.p.Cancel(ErrCanceled) }
 
-func closedChannel() <-chan struct{} {
+func closedChannel() chan struct{} {
 	c := make(chan struct{})
 	close(c)
 	return c

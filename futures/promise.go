@@ -6,9 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// probeCount is how often Await yields and looks again before it parks. An actor on another processor answers in
-// less time than parking takes; two probes miss some of those, and beyond four a busy machine pays for nothing.
-const probeCount = 4
+// probeCount is how often Await yields and looks again before it parks. A yield takes 0.1 µs on an idle processor and lets others
+// run on a busy one; sixteen take what one wake-up of a parked goroutine takes, so that probing in vain at most doubles the
+// price of a wait. Not fewer: four miss answers of actors that have to wake up first. Not more: a driver call takes
+// longer than any probing should.
+const probeCount = 16
 
 // Promise is the producer's side of an answer. The zero value is pending and ready for use, so that a
 // request can embed it; it must not be copied, and it serves for one answer only.
@@ -29,20 +31,14 @@ type Promise[T any] struct {
 	canceled func()
 }
 
-// observer is told of a completion on the goroutine that completes: it must be short and call no foreign code.
-type observer struct {
-	next *observer
-	tell func()
-}
-
 // gate is closed by the completion. One gate serves every waiter, so that a wait that is given up leaves nothing behind
 // and no node is ever reused while somebody may still signal it.
 type gate struct{ open chan struct{} }
 
 // Marks: only their addresses mean something.
 var (
-	sealed observer //nolint:gochecknoglobals // An identity, never written.
-	opened gate     //nolint:gochecknoglobals // An identity, never written.
+	sealed observer                      //nolint:gochecknoglobals // An identity, never written.
+	opened = gate{open: closedChannel()} //nolint:gochecknoglobals // An identity, never written.
 )
 
 // NewPromise returns a pending promise. onCancel may be nil, see OnCancel.
@@ -51,7 +47,8 @@ func NewPromise[T any](onCancel func()) *Promise[T] {
 }
 
 // OnCancel sets the function that is told after a cancellation won, so that the producer can drop the request. It runs
-// on the canceling goroutine. It is set before the future is handed out, or not at all.
+// on the canceling goroutine, who is not to blame for it: a panic in it is swallowed, and the cancellation stands. It is set
+// before the future is handed out, or not at all.
 func (p *Promise[T]) OnCancel(fn func()) { p.canceled = fn }
 
 // Future returns the asking side.
@@ -82,7 +79,7 @@ func (p *Promise[T]) Cancel(cause error) bool {
 	var none T
 	p.publish(none, cause)
 	if p.canceled != nil {
-		p.canceled()
+		shield(p.canceled)
 	}
 	return true
 }
@@ -92,35 +89,25 @@ func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true)
 
 // publish makes the answer visible and tells everybody. The caller has claimed.
 func (p *Promise[T]) publish(v T, err error) {
+	told := p.seal(v, err)
+	p.openGate()
+	told.tellAll()
+}
+
+// seal makes the answer visible and returns who is to be told.
+func (p *Promise[T]) seal(v T, err error) *observer {
 	p.val, p.err = v, err
-	o := p.observers.Swap(&sealed)
+	return p.observers.Swap(&sealed)
+}
+
+// openGate wakes those who have parked and keeps others from parking.
+func (p *Promise[T]) openGate() {
 	if g := p.gate.Swap(&opened); g != nil {
 		close(g.open)
-	}
-	for o != nil {
-		next := o.next // Before telling: the observer's owner may let go of it.
-		o.tell()
-		o = next
 	}
 }
 
 func (p *Promise[T]) completed() bool { return p.observers.Load() == &sealed }
-
-// observe arranges that tell is called once by the completion. False means that the answer is there and tell is
-// not called.
-func (p *Promise[T]) observe(tell func()) bool {
-	o := &observer{tell: tell}
-	for {
-		top := p.observers.Load()
-		if top == &sealed {
-			return false
-		}
-		o.next = top
-		if p.observers.CompareAndSwap(top, o) {
-			return true
-		}
-	}
-}
 
 // done returns the channel that the completion closes.
 func (p *Promise[T]) done() <-chan struct{} {
@@ -130,9 +117,6 @@ func (p *Promise[T]) done() <-chan struct{} {
 		if !p.gate.CompareAndSwap(nil, g) {
 			g = p.gate.Load()
 		}
-	}
-	if g == &opened {
-		return closedChannel()
 	}
 	return g.open
 }
@@ -148,10 +132,15 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 	if p.completed() { // Nobody parks for a completion that was seen, even if its goroutine is held up before the gate.
 		return p.val, p.err
 	}
+	ended := ctx.Done()
+	if ended == nil { // A plain receive is cheaper than a choice.
+		<-arrived
+		return p.val, p.err
+	}
 	select {
 	case <-arrived:
 		return p.val, p.err
-	case <-ctx.Done():
+	case <-ended:
 	}
 	if p.completed() {
 		return p.val, p.err

@@ -3,27 +3,58 @@ package futures
 // Then returns the future of fn applied to f's value. An error of f is passed on and fn is not called; a value that fn
 // returns beside an error is dropped.
 //
-// When f is complete fn runs before Then returns, on the caller; otherwise on a goroutine of its own. A panic of fn
-// becomes a *PanicError. The new future can be canceled until fn begins: fn is then not called
-// and the value stays with f, which a Cancel of the new future does not touch.
+// When f is complete fn runs before Then returns, on the caller, and Then allocates nothing; otherwise it does not wait, and
+// fn runs on a goroutine of its own. A panic of fn becomes a *PanicError. The new future can be canceled until fn begins:
+// fn is then not called and the value stays with f, which a Cancel of the new future does not touch.
 func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 	if v, completed, err := f.Poll(); completed {
 		return thenNow(v, err, fn)
 	}
-	derived := new(Promise[U])
-	waits := f.p.observe(func() {
-		if f.p.err != nil {
-			var none U
-			derived.Complete(none, f.p.err)
-			return
-		}
-		go publishCall(derived, f.p.val, fn)
-	})
-	if !waits {
+	c := &chain[T, U]{source: f.p, fn: fn}
+	c.link.who = c
+	if !f.p.observe(&c.link) {
 		return thenNow(f.p.val, f.p.err, fn)
 	}
-	return derived.Future()
+	return c.derived.Future()
 }
+
+// chain waits for the source to be complete. Fields but derived belong to whoever is told of that.
+type chain[T, U any] struct {
+	derived Promise[U]
+	link    observer
+	source  *Promise[T]
+	fn      func(T) (U, error)
+}
+
+func (c *chain[T, U]) told() {
+	if err := c.source.err; err != nil {
+		var none U
+		c.derived.Complete(none, err)
+		c.letGo()
+		return
+	}
+	go c.run()
+}
+
+// run answers derived with fn's result unless it was canceled before. Claiming first is what makes a callback that has begun
+// deliver.
+func (c *chain[T, U]) run() {
+	v, fn := c.source.val, c.fn
+	c.letGo()
+	if !c.derived.claim() {
+		return
+	}
+	var (
+		u   U
+		err error
+	)
+	// Deferred: fn may end this goroutine.
+	defer func() { c.derived.publish(u, err) }()
+	call(v, fn, &u, &err)
+}
+
+// letGo forgets what the derived future does not need, which may be kept for long.
+func (c *chain[T, U]) letGo() { c.source, c.fn = nil, nil }
 
 func thenNow[T, U any](v T, err error, fn func(T) (U, error)) Future[U] {
 	if err != nil {
@@ -35,21 +66,6 @@ func thenNow[T, U any](v T, err error, fn func(T) (U, error)) Future[U] {
 		return Failed[U](err)
 	}
 	return Done(u)
-}
-
-// publishCall answers derived with fn's result unless it was canceled before. Claiming first is what makes a callback
-// that has begun deliver.
-func publishCall[T, U any](derived *Promise[U], v T, fn func(T) (U, error)) {
-	if !derived.claim() {
-		return
-	}
-	var (
-		u   U
-		err error
-	)
-	// Deferred: fn may end this goroutine.
-	defer func() { derived.publish(u, err) }()
-	call(v, fn, &u, &err)
 }
 
 // call stores fn's result: a value without an error, or an error without a value, also when fn does not return.
