@@ -26,8 +26,8 @@ type Stats struct {
 
 	AllocCount, FreeCount uint64
 	// Which level served the allocations: without a turn, in the stream's turn, with pages that the pool
-	// had, with pages that a driver job made ready. The last two are one in PoolHits; DriverMisses says how
-	// many driver jobs there were for requests.
+	// had, with pages that a driver job made ready. They add up to AllocCount: a driver job for a request that
+	// was cancelled meanwhile served none.
 	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
 
 	DriverCalls uint64
@@ -93,13 +93,13 @@ func (d *Device) Stats() Stats {
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = p.PeakLiveBytes
-		s.DriverMisses = p.DriverGrants
+		s.DriverMisses = min(p.DriverGrants, s.PoolHits)
 	}
 	if len(s.Streams) == 1 {
 		s.PeakLiveBytes = s.Streams[0].PeakLiveBytes
 	}
 	s.PeakLiveBytes = max(s.PeakLiveBytes, s.LiveBytes)
-	s.PoolHits -= min(s.PoolHits, s.DriverMisses)
+	s.PoolHits -= s.DriverMisses
 	s.DriverCalls, s.DriverTime = d.meter.Calls(), d.meter.Time()
 	return s
 }

@@ -1,0 +1,172 @@
+package vram_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/futures"
+)
+
+// how a request is given up.
+type how int
+
+const (
+	byNobody how = iota
+	byContext
+	byFuture
+	byBoth
+	howCount
+)
+
+// ask is one request of a generated history.
+type ask struct {
+	Bytes      int64
+	GivenUp    how
+	YieldCount int // before it is given up
+	HoldCount  int // requests that are answered before the buffer is freed
+}
+
+func drawAsks(t *rapid.T, label string) []ask {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ask {
+		return ask{
+			Bytes:      rapid.SampledFrom([]int64{0, kib, 65 * kib, mib, 3 * mib, 9 * mib, 20 * mib}).Draw(t, "bytes"),
+			GivenUp:    how(rapid.IntRange(0, int(howCount)-1).Draw(t, "given up")),
+			YieldCount: rapid.IntRange(0, 12).Draw(t, "yields"),
+			HoldCount:  rapid.IntRange(0, 3).Draw(t, "holds"),
+		}
+	}), 1, 30).Draw(t, label)
+}
+
+// asker sends requests of one goroutine and counts what became of them.
+type asker struct {
+	t      *testing.T
+	stream *vram.Stream
+	served *atomic.Uint64
+	o      *overlaps
+}
+
+func (a *asker) run(asks []ask) {
+	var held []vram.Buffer
+	for _, want := range asks {
+		if b, ok := a.one(want); ok {
+			held = append(held, b)
+		}
+		for len(held) > want.HoldCount {
+			assert.NoError(a.t, a.o.free(held[0]))
+			held = held[1:]
+		}
+	}
+	for _, b := range held {
+		assert.NoError(a.t, a.o.free(b))
+	}
+}
+
+// one sends a request, which somebody else may give up meanwhile. Whoever wins, it has one answer.
+func (a *asker) one(want ask) (vram.Buffer, bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f := a.stream.AllocAsync(ctx, vram.Request{Bytes: want.Bytes})
+	var others sync.WaitGroup
+	canceled := false // by the future, as Cancel says
+	others.Go(func() {
+		for range want.YieldCount {
+			runtime.Gosched()
+		}
+		if want.GivenUp == byContext || want.GivenUp == byBoth {
+			cancel()
+		}
+		if want.GivenUp == byFuture || want.GivenUp == byBoth {
+			canceled = f.Cancel()
+		}
+	})
+	b, err := f.Await(context.Background())
+	others.Wait()
+	if canceled {
+		assert.ErrorIs(a.t, err, vram.ErrCanceled)
+	}
+	switch {
+	case err == nil:
+		a.served.Add(1)
+		assert.NoError(a.t, a.o.enter(b))
+		return b, true
+	case errors.Is(err, vram.ErrOutOfMemory):
+	case want.GivenUp != byNobody:
+		assert.ErrorIs(a.t, err, context.Canceled)
+	default:
+		assert.NoError(a.t, err)
+	}
+	return b, false
+}
+
+// Requests that are given up at any moment lose nothing: whatever arrived too late is there for others, the books balance,
+// and all memory goes back to the driver.
+func TestRandomCancellationsLoseNothing(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		streamCount := rapid.IntRange(1, 3).Draw(rt, "streams")
+		goroutineCount := rapid.IntRange(1, 4).Draw(rt, "goroutines")
+		limitBytes := rapid.SampledFrom([]int64{24 * mib, 64 * mib, 0}).Draw(rt, "limit")
+		histories := make([][]ask, goroutineCount)
+		for g := range histories {
+			histories[g] = drawAsks(rt, "asks")
+		}
+		h := openHouse(t, vram.Config{LimitBytes: limitBytes}, sim.Config{TotalBytes: gib})
+		var served atomic.Uint64
+		var o overlaps
+		var streams []*vram.Stream
+		for range streamCount {
+			streams = append(streams, h.stream())
+		}
+		var all sync.WaitGroup
+		for g, asks := range histories {
+			a := &asker{t: t, stream: streams[g%streamCount], served: &served, o: &o}
+			all.Go(func() { a.run(asks) })
+		}
+		all.Wait()
+		n := h.addsUp()
+		require.Zero(rt, n.LiveBytes)
+		require.Equal(rt, served.Load(), n.AllocCount)
+		require.Equal(rt, n.AllocCount, n.FreeCount)
+		for _, s := range streams { // what came too late can be had
+			freeAll(t, must(t, s, 20*mib))
+		}
+		h.until("all memory to be the driver's again", func() bool {
+			h.trim()
+			return h.Stats().ReservedBytes == 0
+		})
+		require.NoError(rt, h.Close())
+	})
+}
+
+// Buffers that arrive for a whole that has failed, or for a race that has been won, go back by way of release.
+func TestGatheredBuffersGoBack(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	s := h.stream()
+	give := func(b vram.Buffer) { assert.NoError(t, b.Free()) }
+	ctx := context.Background()
+	for range 100 {
+		var parts []futures.Future[vram.Buffer]
+		for _, bytes := range []int64{kib, 20 * mib, 20 * mib, 40 * mib} { // not all of it fits
+			parts = append(parts, s.AllocAsync(ctx, vram.Request{Bytes: bytes}))
+		}
+		_, err := futures.All(give, parts...).Await(ctx)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+
+		a, b := s.AllocAsync(ctx, vram.Request{Bytes: 9 * mib}), s.AllocAsync(ctx, vram.Request{Bytes: 11 * mib})
+		one, err := futures.First(give, a, b).Await(ctx)
+		require.NoError(t, err)
+		freeAll(t, one)
+	}
+	h.until("everything to be back", func() bool { return h.Stats().LiveBytes == 0 })
+	n := h.addsUp()
+	assert.Equal(t, n.AllocCount, n.FreeCount)
+}
