@@ -23,6 +23,11 @@ const (
 	ImplMutex    = "mutex"
 	ImplVRAMCold = "vram-cold" // a device that was not warmed up
 	ImplAtomics  = "atomics"   // of the calibration
+
+	ImplVRAMAlloc   = "vram-alloc"   // Stream.Alloc beside something that is more than that
+	ImplVRAMPending = "vram-pending" // a future that waits for the driver
+	ImplPromise     = "promise"      // a bare promise between two goroutines
+	ImplChannel     = "channel"      // a bare channel between two goroutines
 )
 
 // ScenarioCalibration names the rows that the others are compared with.

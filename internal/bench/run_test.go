@@ -53,6 +53,7 @@ func TestEveryScenario(t *testing.T) {
 		"one-stream":  {"vram": 4, "mutex": 4},
 		"handoff":     {"vram": 2, "mutex": 2},
 		"holes":       {"vram": 2},
+		"async":       {"vram": 1, "vram-alloc": 1, "vram-pending": 1, "promise": 1, "channel": 1},
 		"warmup":      {"vram": 1, "vram-cold": 1},
 	}, seen)
 }

@@ -22,6 +22,7 @@ func scenarios() []scenario {
 		{"one-stream", "goroutines on one stream", oneStreamGroups},
 		{"handoff", "one goroutine allocates, another frees", handoffGroups},
 		{"holes", "1,000 and 1,000,000 free ranges, sizes that no magazine serves", holesGroups},
+		{"async", "futures: 4 KiB from the cache, and from completion to waiter", asyncGroups},
 		{"warmup", "the first allocations of a device, cold and warmed up", warmupGroups},
 	}
 }
