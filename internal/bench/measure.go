@@ -14,6 +14,8 @@ type load struct {
 	run func(count int) (repetition, error)
 	// sample times pairs one by one, as many as there is room, and leaves the timer's cost in.
 	sample func(nanos []float64) error
+	// samplePairs is how many pairs a time of sample stands for; 0 is one.
+	samplePairs int
 	// counters reads the allocator's own; nil where nothing of it is shown.
 	counters func() counters
 	close    func() error
@@ -185,7 +187,7 @@ func (m *meter) finish(e *entrant) (Row, error) {
 		return Row{}, err
 	}
 	for i := range nanos {
-		nanos[i] = max(0, nanos[i]-m.timerNanos)
+		nanos[i] = max(0, nanos[i]-m.timerNanos) / float64(max(1, e.load.samplePairs))
 	}
 	row.P50Nanos, row.P99Nanos, row.P999Nanos = quantile(nanos, 0.5), quantile(nanos, 0.99), quantile(nanos, 0.999)
 	return row, nil

@@ -54,6 +54,7 @@ func TestEveryScenario(t *testing.T) {
 		"handoff":     {"vram": 2, "mutex": 2},
 		"holes":       {"vram": 2},
 		"async":       {"vram": 1, "vram-alloc": 1, "vram-pending": 1, "promise": 1, "channel": 1},
+		"batch":       {"vram": 4, "vram-alloc": 4},
 		"warmup":      {"vram": 1, "vram-cold": 1},
 	}, seen)
 }

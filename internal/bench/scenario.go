@@ -23,6 +23,7 @@ func scenarios() []scenario {
 		{"handoff", "one goroutine allocates, another frees", handoffGroups},
 		{"holes", "1,000 and 1,000,000 free ranges, sizes that no magazine serves", holesGroups},
 		{"async", "futures: 4 KiB from the cache, and from completion to waiter", asyncGroups},
+		{"batch", "64 and 1,000 buffers in a call, of one size and of eight, beside one by one", batchGroups},
 		{"warmup", "the first allocations of a device, cold and warmed up", warmupGroups},
 	}
 }
