@@ -54,6 +54,7 @@ type Driver interface {
 // Device is an opened device: one method for each driver call. Bytes and addresses of the virtual
 // memory calls are multiples of Info.GranularityBytes.
 type Device interface {
+	// Info is what the driver said when the device was opened. It makes no call.
 	Info() Info
 	// Close gives the device back. Memory, streams and events that were not given back before are
 	// lost to the caller, as with cuDevicePrimaryCtxRelease.
@@ -91,6 +92,8 @@ type Device interface {
 	StreamWaitEvent(s Stream, e Event) error
 	CtxSynchronize() error
 
+	// EventCreate makes an event without timing; EventRecord captures the work that s has at the moment. A record on
+	// a stream that was destroyed is undefined.
 	EventCreate() (Event, error)
 	EventDestroy(e Event) error
 	EventRecord(e Event, s Stream) error

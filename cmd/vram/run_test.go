@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -261,4 +262,18 @@ func keys(m map[string]any) []string {
 		names = append(names, k)
 	}
 	return names
+}
+
+// The README and the help text name every scenario, in the order of the results.
+func TestTheScenariosAreNamed(t *testing.T) {
+	names := []string{"all"}
+	for _, s := range bench.Scenarios() {
+		names = append(names, s.Name)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(readme), "[-scenario "+strings.Join(names, "|")+"]")
+	field, ok := reflect.TypeFor[benchCmd]().FieldByName("Scenario")
+	require.True(t, ok)
+	assert.Contains(t, field.Tag.Get("help"), "some of "+strings.Join(names[1:], ", "))
 }

@@ -179,6 +179,22 @@ func plantedFaults() []planted {
 			finding{"internal/heap/doc.go:1", `does not begin with "Package heap "`},
 		},
 		{
+			"exported names", "streams/a.go", "package streams\n\nfunc Open() {}\n",
+			finding{"streams/a.go:3", "Open is exported and has no comment"},
+		},
+		{
+			"exported names", "batch/a.go", "// Package batch plans.\npackage batch\n\n// Plan is one.\ntype Plan[T any] struct{}\n\nfunc (p *Plan[T]) Add() {}\n",
+			finding{"batch/a.go:7", "Add is exported and has no comment"},
+		},
+		{
+			"exported names", "pool/a.go", "package pool\n\n// Client is told.\ntype Client interface {\n\t// Granted says so.\n\tGranted()\n\n\tDenied()\n}\n",
+			finding{"pool/a.go:8", "Denied is exported and has no comment"},
+		},
+		{
+			"exported names", "vram.go", "package vram\n\nconst Limit = 1\n",
+			finding{"vram.go:3", "Limit is exported and has no comment"},
+		},
+		{
 			"file length", "pool/long.go", "package pool\n\n" + fine,
 			finding{"pool/long.go", "501 lines, at most 500"},
 		},

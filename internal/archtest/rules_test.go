@@ -65,6 +65,11 @@ func houseRules() []rule {
 			check:  checkPackageComments,
 		},
 		{
+			name:   "exported names",
+			reason: "who imports a package reads its comments, not its code",
+			check:  checkExported,
+		},
+		{
 			name:   "file length",
 			reason: "one type or one idea a file; past 500 lines there are two",
 			check:  checkFileLength,

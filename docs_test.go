@@ -1,0 +1,142 @@
+package vram_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// filesOf are the texts of the files whose names match, by name, without hidden folders.
+func filesOf(t *testing.T, match func(path string) bool) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !d.IsDir() && match(path):
+			text, err := os.ReadFile(path)
+			files[path] = string(text)
+			return err
+		}
+		return nil
+	}))
+	return files
+}
+
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := filesOf(t, func(path string) bool { return filepath.Ext(path) == ".md" })
+	require.Contains(t, found, "README.md")
+	require.Contains(t, found, filepath.Join("docs", "conformance.md"))
+	return found
+}
+
+// leftAligned takes the spaces off the beginning and the end of each line, and empty lines at both ends.
+func leftAligned(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = strings.Join(strings.Fields(lines[i]), " ") // comments are aligned otherwise elsewhere
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n")
+}
+
+// untested are the Go blocks of a page that no source has, line by line.
+func untested(page string, sources map[string]string) (blocks []string) {
+	for _, part := range strings.Split(page, "```go\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		found := false
+		for _, source := range sources {
+			found = found || strings.Contains("\n"+source+"\n", "\n"+leftAligned(block)+"\n")
+		}
+		if !found {
+			blocks = append(blocks, block)
+		}
+	}
+	return blocks
+}
+
+// Every Go block of the docs is part of a test or of an example program, which a test runs.
+func TestEveryGoBlockOfTheDocsIsTested(t *testing.T) {
+	sources := filesOf(t, func(path string) bool {
+		return strings.HasSuffix(path, "_test.go") && path != "docs_test.go" ||
+			strings.HasPrefix(path, "examples") && filepath.Ext(path) == ".go"
+	})
+	for path, text := range sources {
+		sources[path] = leftAligned(text)
+	}
+	for path, page := range pages(t) {
+		for _, block := range untested(page, sources) {
+			assert.Fail(t, "no test has this block", "%s:\n%s", path, block)
+		}
+	}
+	assert.Len(t, untested("```go\nno(such, code)\n```\n", sources), 1)
+}
+
+// Every example program has a test that runs it.
+func TestEveryExampleIsRun(t *testing.T) {
+	programs, err := os.ReadDir("examples")
+	require.NoError(t, err)
+	require.NotEmpty(t, programs)
+	for _, program := range programs {
+		if program.IsDir() {
+			tests, err := filepath.Glob(filepath.Join("examples", program.Name(), "*_test.go"))
+			require.NoError(t, err)
+			assert.NotEmpty(t, tests, program.Name())
+		}
+	}
+}
+
+// Every make target that a page's block names is one.
+func TestEveryMakeTargetOfTheDocsExists(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	called := regexp.MustCompile("(?m)^make ([a-z]+)|`make ([a-z]+)")
+	count := 0
+	for path, page := range pages(t) {
+		for _, match := range called.FindAllStringSubmatch(page, -1) {
+			count++
+			target := match[1] + match[2]
+			assert.Regexp(t, fmt.Sprintf("(?m)^%s:", target), string(makefile), "%s calls make %s", path, target)
+		}
+	}
+	assert.Positive(t, count)
+}
+
+// The table of conformance scenarios has every number that it must, and names tests that there are.
+func TestTheConformanceTableHolds(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("docs", "conformance.md"))
+	require.NoError(t, err)
+	var tests strings.Builder
+	for _, text := range filesOf(t, func(path string) bool {
+		return filepath.Dir(path) == "." && strings.HasSuffix(path, "_test.go")
+	}) {
+		tests.WriteString(text)
+	}
+	numbers := map[int]bool{}
+	named := regexp.MustCompile("`(Test[A-Za-z]+)`")
+	for line := range strings.Lines(string(page)) {
+		var number int
+		if _, err := fmt.Sscanf(line, "| %d |", &number); err != nil {
+			continue
+		}
+		numbers[number] = true
+		names := named.FindAllStringSubmatch(line, -1)
+		assert.NotEmpty(t, names, line)
+		for _, name := range names {
+			assert.Contains(t, tests.String(), "func "+name[1]+"(t *testing.T)")
+		}
+	}
+	for _, number := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 34, 35, 36, 37} {
+		assert.True(t, numbers[number], "scenario %d", number)
+	}
+}
