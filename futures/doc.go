@@ -47,4 +47,31 @@
 //
 // A Future that is complete from the start allocates nothing and is one word longer than its value; up to three words of
 // value it travels in registers. That is why an error lives in the promise and not in the Future.
+//
+// On a two-core Xeon, medians of three runs (go test -bench . ./futures), where a compare-and-swap and an OR take 25 ns; a
+// pending source counts with its promise, its completion and the wait for what comes of it:
+//
+//	                                                     ns      heap allocations
+//	Done and Await                                       3.3     0
+//	promise, Complete, Await                             75      1
+//	promise, Cancel                                      70      1
+//	request and answer by another goroutine              507     1  (by a bare channel 689, 1)
+//	Then, source complete                                9.7     0
+//	Then, source pending: a goroutine runs the function  604     3
+//	All of 2 complete, of 64                             40, 894 1
+//	All of 64 pending                                    10042   68
+//	First of complete ones                               6       0
+//	First of 64 pending                                  9229    67
+//
+// From Complete until the waiter runs, median in ns, beside a bare channel in the same run, by how long it had waited:
+//
+//	waited    Await   channel
+//	5 µs      205     277
+//	20 µs     213     1681  (up to 3787 and 12936 while others used the machine)
+//	100 µs    14190   13490
+//
+// Await probes, yielding, for as long as a wake-up takes, and then parks. A processor that has nothing else to do goes to sleep some
+// microseconds later, and to wake it is a system call of the scheduler's, whatever one waits on. Probing for 200 µs instead
+// would make the last line 262 ns and burn a processor while a driver is at work. A completer that
+// stays busy afterwards keeps a waiter on its own processor waiting, unless another one is awake: those of this module park.
 package futures
