@@ -107,11 +107,9 @@ func (c *commentCheck) methods(list *ast.FieldList) {
 	var above *ast.CommentGroup // of the paragraph
 	end := -1
 	for _, m := range list.List {
-		begin := c.line(m.Pos())
 		if m.Doc != nil {
-			begin = c.line(m.Doc.Pos())
 			above = m.Doc
-		} else if begin != end+1 {
+		} else if c.line(m.Pos()) != end+1 {
 			above = nil
 		}
 		if above == nil {
