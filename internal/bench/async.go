@@ -12,6 +12,10 @@ import (
 // pendingBytes is what a request of the scenario async wants that no cache has: a driver job, and not much of one.
 const pendingBytes = 16 << 20
 
+// mostWaits bounds a run of operations that wait for a goroutine: some ten milliseconds. Not more: there is no point in a longer
+// median. Not fewer: the first ones find processors asleep.
+const mostWaits = 1000
+
 // asyncGroups has requests as futures: those that the cache answers at once beside the plain call, and those that wait, of which
 // the latencies are from the completion until the waiter runs.
 func asyncGroups(o Options) []group {
@@ -95,6 +99,7 @@ func pendingLoad(o Options) (*load, error) {
 	return &load{
 		close: device.Close,
 		run: func(count int) (r repetition, err error) {
+			count = min(count, mostWaits)
 			before := mallocCount()
 			for range count {
 				asked, _, woken, err := one()

@@ -82,7 +82,7 @@ func wakeLoad[A answer](o Options) *load {
 	}
 	return &load{
 		close: func() error { return nil },
-		run:   func(count int) (repetition, error) { return pass(count, nil) },
+		run:   func(count int) (repetition, error) { return pass(min(count, mostWaits), nil) },
 		sample: func(nanos []float64) error {
 			_, err := pass(len(nanos), nanos)
 			return err
