@@ -49,3 +49,12 @@ func (s *Stream) stats() Stats {
 		Waiting: len(s.waiting),
 	}
 }
+
+// Fragmentation is the share of the cached memory outside its longest free range: 0 if there is none, or
+// all of it is one range. What lies in magazines is outside.
+func (s Stats) Fragmentation() float64 {
+	if s.CachedBytes == 0 {
+		return 0
+	}
+	return 1 - float64(s.LargestFreeBytes)/float64(s.CachedBytes)
+}
