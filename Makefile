@@ -34,8 +34,11 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: ## replay an embedded pipeline-parallel trace, a goroutine for each stream, on the simulated device
-	$(GO) run ./cmd/vram replay -parallel -rounds 5 pipeline_1f1b
+# ARGS are flags of the demo: make demo ARGS='-steps 1000 -speed 4 -footprint lean -limit 12GB'. It is built and then
+# run by itself, so that an interrupt reaches it alone and its exit code is seen.
+demo: ## train with four pipeline stages on the simulated device, some ten seconds (ARGS=flags)
+	@$(GO) build -o bin/pipeline ./examples/pipeline
+	@bin/pipeline $(ARGS)
 
 test: ## run all tests
 	$(GO) test ./...

@@ -1,0 +1,34 @@
+// Command pipeline trains with four pipeline stages on one device: the loop of the embedded recording
+// pipeline_1f1b, played with its sizes, its order and its times.
+//
+//	pipeline [-steps 300] [-speed 1] [-driver auto] [-device 0] [-footprint balanced|lean|fast] [-limit 12GB]
+//
+// Each stage is a goroutine with a stream of its own. A step has eight micro-batches in the order 1F1B: a stage
+// begins with as many forwards as there are stages behind it, goes on with one forward and one backward in turn, and
+// ends with the backwards that are left. Then its optimizer runs.
+//
+// # How a stage uses the allocator
+//
+//   - Buffers of an operation: Alloc and Free, in the recording's order. What a forward saves lives until
+//     the backward of the same micro-batch.
+//   - The buffer that an activation or a gradient will arrive in: a future (AllocAsync), ordered one micro-batch ahead.
+//   - Parameters and the optimizer's buffers: batches, all or nothing.
+//
+// # Hand-over between stages
+//
+// A sender fills a buffer of its own stream and records an event behind the work; buffer and event
+// travel over a channel. The receiver's stream waits for the event, on the device, and copies into a buffer of its
+// own. Once the operation behind the copy has begun on the device the copy is over, and the receiver frees the
+// sender's buffer: no stream has work left that touches it.
+//
+// # Time
+//
+// The work between two events of the recording occupies the stream for as long as it took when it was recorded. Where
+// the device is simulated this is virtual time that runs with the clock; no GPU is needed. A stage queues
+// at most two operations ahead of the one that runs, so what is shown is what happens on the device.
+//
+// Environment variables (VRAM_*, see vram.ConfigFromEnv) configure the device; flags go over them. On a
+// terminal the stages are bars, elsewhere there is a line a second; NO_COLOR is respected. Exit codes: 0; 1
+// where the run failed; 2 for flags or variables that cannot be; 130 after an interrupt, which ends the run
+// between two operations, gives all memory back and prints the figures so far. A second interrupt ends at once.
+package main

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
+)
+
+// parcel is an activation or a gradient on its way to the neighbouring stage. Who holds it frees the buffer and
+// destroys the event.
+type parcel struct {
+	buffer vram.Buffer   // of the sender's stream
+	filled cudadrv.Event // recorded on the sender's stream behind the work that fills it
+}
+
+// drop ends a parcel that nobody's work touches any more.
+func (p parcel) drop(g *gpu) error {
+	return errors.Join(p.buffer.Free(), g.EventDestroy(p.filled))
+}
+
+// road carries parcels from one stage to its neighbour. It has room for all of a step: senders never
+// wait.
+type road chan parcel
+
+func newRoad() road { return make(road, microBatchCount) }
+
+// inlet is where a stage's activations or gradients arrive. It is used by the stage's goroutine alone.
+type inlet struct {
+	stream *vram.Stream
+	gpu    *gpu
+	road   road // nil for the first stage's inputs, which the data loader writes
+
+	next    futures.Future[vram.Buffer] // for the micro-batch to come
+	ordered bool
+	arrived [microBatchCount]vram.Buffer // the zero Buffer where there is none
+
+	waits *waits // the stage's
+}
+
+// order asks for the buffer that the micro-batch to come will arrive in. It does not wait; the end of ctx
+// ends the request.
+func (in *inlet) order(ctx context.Context, bytes int64) {
+	in.next, in.ordered = in.stream.AllocAsync(ctx, vram.Request{Bytes: bytes}), true
+}
+
+// receive waits for the buffer that was ordered and for the neighbour's parcel, and queues the copy. The
+// parcel is the caller's to drop once the copy is over; it is the zero parcel where there is none.
+func (in *inlet) receive(ctx context.Context, microBatch int) (p parcel, err error) {
+	b, err := await(ctx, in.waits, in.next)
+	if err != nil {
+		return p, err // release looks after a buffer that still comes
+	}
+	in.ordered = false
+	in.arrived[microBatch] = b
+	if in.road == nil {
+		return p, in.gpu.MemsetD8Async(b.Ptr(), 1, b.Bytes(), in.stream.Handle())
+	}
+	select {
+	case p = <-in.road:
+	case <-ctx.Done():
+		return p, context.Cause(ctx)
+	}
+	return p, errors.Join(
+		in.gpu.StreamWaitEvent(in.stream.Handle(), p.filled),
+		in.gpu.MemcpyDtoDAsync(b.Ptr(), p.buffer.Ptr(), b.Bytes(), in.stream.Handle()),
+	)
+}
+
+// free gives the buffer of a micro-batch back. Its last use is on the stream that it belongs to.
+func (in *inlet) free(microBatch int) error {
+	b := in.arrived[microBatch]
+	in.arrived[microBatch] = vram.Buffer{}
+	return b.Free()
+}
+
+// release gives back all that the inlet holds, also what was ordered and what lies on the road. The
+// neighbour must have stopped.
+func (in *inlet) release() error {
+	var errs []error
+	if in.ordered {
+		in.ordered = false
+		errs = append(errs, abandon(in.next))
+	}
+	for m := range in.arrived {
+		if in.arrived[m] != (vram.Buffer{}) {
+			errs = append(errs, in.free(m))
+		}
+	}
+	for in.road != nil {
+		select {
+		case p := <-in.road:
+			errs = append(errs, p.drop(in.gpu))
+			continue
+		default:
+		}
+		break
+	}
+	return errors.Join(errs...)
+}
+
+// freeable is what a future of memory brings.
+type freeable interface{ Free() error }
+
+// abandon ends a request, or frees what it has brought.
+func abandon[T freeable](f futures.Future[T]) error {
+	if f.Cancel() {
+		return nil
+	}
+	v, err := f.Await(context.Background()) // there is an answer, or will be in a moment
+	if err != nil {
+		return nil //nolint:nilerr // the request has failed: there is nothing to free
+	}
+	return v.Free()
+}

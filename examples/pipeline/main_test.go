@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The program from its command line to its exit code, where there is no terminal.
+func TestProgram(t *testing.T) {
+	for _, name := range []string{"VRAM_DRIVER", "VRAM_MEMORY_LIMIT", "VRAM_FOOTPRINT"} {
+		t.Setenv(name, "")
+	}
+	for name, c := range map[string]struct {
+		args   []string
+		env    string // of VRAM_FOOTPRINT
+		code   int
+		stdout []string
+		stderr string
+	}{
+		"a run": {
+			args: []string{"-steps", "2", "-speed", "8"}, code: exitOK,
+			stdout: []string{
+				"simulated GPU, driver sim\n", "4 stages, 8 micro-batches, 2 steps, speed 8\n", "\nstep 2/2  ", "\n2 steps in ",
+				"\nAllocator\n", "\nMemory when the stages had stopped\n", "\nWaiting\n",
+			},
+		},
+		"lean":           {args: []string{"-steps", "1", "-speed", "20"}, env: "lean", code: exitOK, stdout: []string{"footprint lean\n"}},
+		"flag over env":  {args: []string{"-steps", "1", "-speed", "20", "-footprint", "fast"}, env: "lean", code: exitOK, stdout: []string{"footprint fast\n"}},
+		"help":           {args: []string{"-h"}, code: exitOK, stderr: "-limit"},
+		"unknown flag":   {args: []string{"-nothing"}, code: exitUsage, stderr: "pipeline: flag provided but not defined: -nothing\n"},
+		"argument":       {args: []string{"trace"}, code: exitUsage, stderr: `pipeline: "trace": there are no arguments, only flags` + "\n"},
+		"no steps":       {args: []string{"-steps", "0"}, code: exitUsage, stderr: "pipeline: -steps is 0, want 1 to 100000\n"},
+		"no speed":       {args: []string{"-speed", "NaN"}, code: exitUsage, stderr: "pipeline: -speed is NaN, want 0.01 to 1000\n"},
+		"variable":       {env: "tiny", code: exitUsage, stderr: `VRAM_FOOTPRINT is "tiny", want balanced, lean or fast`},
+		"footprint":      {args: []string{"-footprint", "tiny"}, code: exitUsage, stderr: "-footprint: "},
+		"driver":         {args: []string{"-driver", "none"}, code: exitUsage, stderr: "-driver: "},
+		"limit":          {args: []string{"-limit", "much"}, code: exitUsage, stderr: "-limit: "},
+		"no such device": {args: []string{"-device", "7"}, code: exitFailed, stderr: "CUDA_ERROR_INVALID_DEVICE"},
+		"too little for the parameters": {
+			args: []string{"-limit", "1GB"}, code: exitFailed, stderr: "parameters: vram: out of memory",
+		},
+		"too little for a step": {
+			args: []string{"-limit", "6GB", "-speed", "20"}, code: exitFailed, stderr: "step 1, ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("VRAM_FOOTPRINT", c.env)
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), c.args, &stdout, &stderr)
+			assert.Equal(t, c.code, code, "%s%s", &stdout, &stderr)
+			for _, text := range c.stdout {
+				assert.Contains(t, stdout.String(), text)
+			}
+			assert.Contains(t, stderr.String(), c.stderr)
+			if c.code == exitOK && c.stderr == "" {
+				assert.Empty(t, stderr.String())
+			}
+			for line := range strings.Lines(stdout.String()) {
+				if !strings.HasPrefix(line, "step ") { // of the display without a terminal
+					assert.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 60, "a line that a narrow terminal breaks: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// An interrupt ends the run between two operations: the figures so far are printed, all memory is back.
+func TestInterrupt(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	out := &watcher{text: "step ", seen: interrupt}
+	var stderr bytes.Buffer
+	code := run(ctx, []string{"-steps", "100000"}, out, &stderr)
+	assert.Equal(t, exitInterrupted, code)
+	assert.Equal(t, "pipeline: interrupted; all memory is given back\n", stderr.String())
+	assert.Contains(t, out.String(), "\nAllocator\n")
+}
+
+// watcher is a writer that tells when a text was written.
+type watcher struct {
+	bytes.Buffer
+	text string
+	seen func()
+}
+
+func (w *watcher) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(w.text)) {
+		w.seen()
+	}
+	return w.Buffer.Write(p)
+}
+
+// steppedTraining is a training on a device whose time only waiting moves.
+func steppedTraining(t *testing.T, stepCount int) (*training, *sim.Device) {
+	t.Helper()
+	driver := sim.New(sim.Config{})
+	tr, err := open(t.Context(), options{stepCount: stepCount, speed: 1, config: vram.Config{Driver: driver}})
+	require.NoError(t, err)
+	return tr, driver.Device(0)
+}
+
+// What the table says is what the recording asks for, and nothing is left when the training is closed.
+func TestTrainingCountsWhatTheRecordingAsks(t *testing.T) {
+	t.Parallel()
+	const steps = 4
+	tr, _ := steppedTraining(t, steps)
+	var perStep [3]int // allocations of a recorded step
+	r := tr.stages[0].recording
+	for n := range r.steps {
+		for s := range stageCount {
+			for _, o := range r.steps[n][s].operations {
+				perStep[n] += len(o.batchBytes)
+				for _, c := range o.chunks {
+					perStep[n] += len(c.allocs)
+				}
+			}
+		}
+		perStep[n] += microBatchCount + 2*(stageCount-1)*microBatchCount // what arrives
+	}
+	require.NoError(t, tr.run(t.Context()))
+	stats := tr.device.Stats()
+	params, states := 96, 192
+	assert.Equal(t, params+states+perStep[0]+perStep[1]+perStep[2]+perStep[0], int(stats.AllocCount))
+	assert.Equal(t, params+states, int(stats.AllocCount-stats.FreeCount), "parameters and the optimizer's state stay")
+	assert.Equal(t, steps, tr.stepCount())
+	assert.Positive(t, tr.firstStep.DriverCalls)
+	assert.LessOrEqual(t, tr.firstStep.AllocCount, stats.AllocCount)
+	for s, st := range tr.stages {
+		var compute time.Duration
+		for n := range steps {
+			for _, o := range r.steps[n%3][s].operations {
+				compute += o.compute()
+			}
+		}
+		assert.LessOrEqual(t, time.Duration(st.computed.Load()), compute)
+		assert.Greater(t, time.Duration(st.computed.Load()), compute*9/10, "all but rounding and gaps without a kernel")
+		assert.Equal(t, int64(steps*(2*microBatchCount+1)), st.begunCount.Load())
+	}
+	assert.GreaterOrEqual(t, tr.elapsed, 11*steps*2*time.Millisecond, "the pipeline takes 11 slots of a forward and a backward")
+	require.NoError(t, tr.close(), "no buffer is left")
+}
+
+// A stage that fails stops the others, and its error is the run's.
+func TestOneFailureStopsAll(t *testing.T) {
+	t.Parallel()
+	tr, _ := steppedTraining(t, 50)
+	broken := &tr.stages[2].recording.steps[1][2]
+	at := turn{forward, 5}
+	o := broken.operations[at]
+	o.chunks = append([]chunk{{allocs: []request{{buffer: 0, bytes: -1}}}}, o.chunks...)
+	broken.operations[at] = o
+	err := tr.run(t.Context())
+	require.ErrorIs(t, err, vram.ErrNegative)
+	require.ErrorContains(t, err, "stage 2, step 2, F5: ")
+	require.NoError(t, tr.close(), "no buffer is left")
+}
+
+// The bars of a run that was stopped stay as they are; those of one that ended are full.
+func TestBars(t *testing.T) {
+	t.Parallel()
+	tr, _ := steppedTraining(t, 1)
+	draw := func(colored bool) string {
+		var out bytes.Buffer
+		d := &display{training: tr, out: &out, stop: make(chan struct{}), stopped: make(chan struct{})}
+		go d.bars(colored)
+		d.end()
+		return out.String()
+	}
+	assert.Contains(t, draw(false), "stage 0 ")
+	require.NoError(t, tr.run(t.Context()))
+	plain := draw(false)
+	assert.NotContains(t, plain, "\x1b[3", "no color")
+	for s := range stageCount {
+		assert.Contains(t, plain, fmt.Sprintf("stage %d  %s  100%% opt busy ", s, strings.Repeat("█", mostBarColumns)))
+	}
+	assert.Contains(t, plain, "memory  live 4.50 GiB, reserved ")
+	assert.Contains(t, plain, "step 1/1  ")
+	assert.Contains(t, draw(true), "\x1b[36m")
+	require.NoError(t, tr.close())
+}

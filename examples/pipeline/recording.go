@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-vram/vram/internal/trace"
+)
+
+// What the recording pipeline_1f1b is: stream 0 holds the parameters, streams 1 to 4 are the stages, and
+// every step has eight micro-batches.
+const (
+	recordingName   = "pipeline_1f1b"
+	stageCount      = 4
+	microBatchCount = 8
+)
+
+// recording is the trace cut into operations.
+type recording struct {
+	paramBytes [stageCount][]int64
+	stateBytes [stageCount][]int64 // what the optimizer makes in its first step and keeps
+	inputBytes [microBatchCount]int64
+	// steps are the recorded ones but the first, whose times are those of libraries being loaded.
+	steps []step
+}
+
+// step is what the stages do in a step.
+type step [stageCount]program
+
+// program is a stage's part of a step. Buffers are numbered from 0.
+type program struct {
+	operations  map[turn]operation
+	bufferCount int
+}
+
+// operation is what one turn asks of the allocator, and the time that its work takes.
+type operation struct {
+	chunks []chunk
+	out    int // the buffer that goes to the neighbouring stage, or none
+	// Of the optimizer: what it allocates at once and frees at once, with what the step has left.
+	batchBytes []int64
+	batchTime  time.Duration
+}
+
+// none says that an operation hands nothing over.
+const none = -1
+
+// chunk is a stretch of an operation up to a kernel: frees, then allocations, then the kernel, which uses
+// what is live by then.
+type chunk struct {
+	frees   []int
+	allocs  []request
+	compute time.Duration
+}
+
+// request is an allocation of a program.
+type request struct {
+	buffer int
+	bytes  int64
+}
+
+// calls is how many allocations and frees the operation makes one by one.
+func (o *operation) calls() (n int) {
+	for i := range o.chunks {
+		n += len(o.chunks[i].frees) + len(o.chunks[i].allocs)
+	}
+	return n
+}
+
+// compute is the time of the operation's kernels.
+func (o *operation) compute() time.Duration {
+	sum := o.batchTime
+	for i := range o.chunks {
+		sum += o.chunks[i].compute
+	}
+	return sum
+}
+
+// openRecording reads the embedded trace.
+func openRecording() (*recording, error) {
+	tr, err := trace.Open(recordingName)
+	if err != nil {
+		return nil, err
+	}
+	return cut(tr)
+}
+
+// cut divides the trace into steps, stages and operations. The error says where it is not the recording
+// that this program knows.
+func cut(tr *trace.Trace) (*recording, error) {
+	if tr.Info.StreamCount != stageCount+1 {
+		return nil, fmt.Errorf("recording %s: %d streams, want %d", tr.Name, tr.Info.StreamCount, stageCount+1)
+	}
+	r := &recording{}
+	var params []int64
+	for _, e := range tr.Events {
+		if e.Stream == 0 && e.Op == trace.Alloc {
+			params = append(params, e.Bytes)
+		}
+	}
+	for s, part := range slices.Collect(slices.Chunk(params, len(params)/stageCount)) {
+		r.paramBytes[s] = part
+	}
+	var inputs []int64 // by micro-batch since the start: the first stage's say how large they are
+	for s := range stageCount {
+		c := newCutter(tr, uint16(s+1))
+		if err := c.cut(&inputs); err != nil {
+			return nil, fmt.Errorf("recording %s: stage %d: %w", tr.Name, s, err)
+		}
+		for n := range c.steps {
+			if s == 0 {
+				r.steps = append(r.steps, step{})
+			}
+			if n >= len(r.steps) {
+				return nil, fmt.Errorf("recording %s: stage %d has more steps than the first", tr.Name, s)
+			}
+			r.steps[n][s] = c.steps[n]
+		}
+		r.stateBytes[s] = c.stateBytes
+	}
+	copy(r.inputBytes[:], inputs)
+	r.steps = r.steps[1:]
+	return r, nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram"
+)
+
+// training is a device and the stages that train on it.
+type training struct {
+	options options
+	device  *vram.Device
+	gpu     *gpu
+	stages  []*stage
+
+	stepEnds  atomic.Int64
+	firstStep vram.Stats // after the step that is cold
+	began     time.Duration
+	elapsed   time.Duration // device time of the steps
+	wall      time.Duration // the same on this machine's clock
+}
+
+// open opens the device and loads the stages; the caller closes the training, also after an error.
+func open(ctx context.Context, o options) (*training, error) {
+	t := &training{options: o}
+	r, err := openRecording()
+	if err != nil {
+		return t, err
+	}
+	if t.device, err = vram.Open(o.config); err != nil {
+		return t, err
+	}
+	if t.gpu, err = openGPU(o.config.Driver, o.config.Ordinal, o.speed); err != nil {
+		return t, err
+	}
+	clockCost := costOfClock()
+	for n := range stageCount {
+		stream, err := t.device.NewStream()
+		if err != nil {
+			return t, err
+		}
+		st := &stage{
+			number: n, recording: r, turns: order1F1B(n, stageCount, microBatchCount),
+			stream: stream, gpu: t.gpu, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
+		}
+		st.activations = inlet{stream: stream, gpu: t.gpu, waits: &st.waits}
+		st.gradients = inlet{stream: stream, gpu: t.gpu, waits: &st.waits}
+		if n > 0 {
+			previous := t.stages[n-1]
+			st.activations.road, previous.gradients.road = newRoad(), newRoad()
+			previous.toNext, st.toPrevious = st.activations.road, previous.gradients.road
+		}
+		t.stages = append(t.stages, st)
+	}
+	for _, st := range t.stages {
+		if err := st.load(ctx); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// stepEnd is told by each stage at the end of its step. No stage ends its second step before all have
+// ended the first, since it needs their activations and gradients.
+func (t *training) stepEnd() {
+	if t.stepEnds.Add(1) == stageCount {
+		t.firstStep = t.device.Stats()
+	}
+}
+
+// run trains. It returns when all stages have stopped and the device has come to the end of their work: nil, the
+// error of the first stage that failed, or the cause of ctx's end.
+func (t *training) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var stages sync.WaitGroup
+	start := time.Now()
+	t.began = t.gpu.Now()
+	for _, st := range t.stages {
+		stages.Go(func() {
+			if err := errors.Join(st.run(ctx, t.options.stepCount), st.finish()); err != nil {
+				cancel(err) // the others stop; the first cause stays
+			}
+		})
+	}
+	stages.Wait()
+	t.elapsed, t.wall = t.gpu.Now()-t.began, time.Since(start)
+	return context.Cause(ctx)
+}
+
+// stepCount is how many steps all stages have ended.
+func (t *training) stepCount() int { return int(t.stepEnds.Load()) / stageCount }
+
+// close gives everything back: buffers, streams, the device. A device that still had live buffers would
+// say so.
+func (t *training) close() error {
+	var errs []error
+	for _, st := range t.stages {
+		if err := st.release(); err != nil {
+			errs = append(errs, fmt.Errorf("stage %d: %w", st.number, err))
+		}
+	}
+	if t.gpu != nil {
+		errs = append(errs, t.gpu.Close())
+	}
+	if t.device != nil {
+		errs = append(errs, t.device.Close()) // closes the streams
+	}
+	return errors.Join(errs...)
+}
+
+// costOfClock is what reading the clock once takes: a part of every time that is measured.
+func costOfClock() time.Duration {
+	const readings = 10_000 // half a millisecond; fewer would round
+	start := time.Now()
+	for range readings {
+		_ = time.Now()
+	}
+	return time.Since(start) / readings
+}
