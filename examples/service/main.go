@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+// The exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	stop, cancelStop := context.WithCancel(context.Background())
+	force, cancelForce := context.WithCancel(context.Background())
+	go func() {
+		<-signals
+		cancelStop()
+		<-signals
+		cancelForce()
+	}()
+	os.Exit(run(stop, force, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the program: it serves until stop ends and shuts down, at once when force ends.
+func run(stop, force context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err == nil {
+		err = serve(stop, force, o, stdout)
+	}
+	if err == nil {
+		return exitOK
+	}
+	_, _ = fmt.Fprintln(stderr, "service:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func serve(stop, force context.Context, o options, stdout io.Writer) error {
+	sv, err := Open(o.settings)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(stop, "tcp", o.address)
+	if err != nil {
+		return errors.Join(err, sv.Close())
+	}
+	info := sv.device.Info()
+	_, _ = fmt.Fprintf(stdout, "service: %s, driver %s, %d workers, on http://%s\n", info.Name, info.Driver, o.settings.WorkerCount, listener.Addr())
+	err = sv.Serve(stop, force, listener, o.shutdown)
+	err = errors.Join(err, sv.Close())
+	_, _ = fmt.Fprintf(stdout, "service: stopped; %d requests answered, %d refused\n", sv.answered.Load(), sv.refused.Load())
+	return err
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/go-vram/vram"
+)
+
+// statusClientGone is what logs show for a client that left; no client sees it.
+const statusClientGone = 499
+
+// How many seconds a refused client should stay away. Memory and workers come back with the next request
+// that ends; a service that is being stopped has a successor that must start first.
+const (
+	retrySoon  = 1
+	retryLater = 5
+)
+
+// problem is the body of every answer that is not a success.
+type problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	// Of a request that memory refused; 0 elsewhere.
+	RequestedBytes int64 `json:"requested_bytes,omitempty"`
+	FreeBytes      int64 `json:"free_bytes,omitempty"`
+	LimitBytes     int64 `json:"limit_bytes,omitempty"`
+
+	status     int
+	retryAfter int // seconds; 0: trying again does not help
+}
+
+// problemOf says what an error means to a client.
+func problemOf(err error) problem {
+	p := problem{Code: "internal", Message: err.Error(), status: http.StatusInternalServerError}
+	var field *fieldError
+	var body *bodyError
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		p.Code, p.status = "body_too_large", http.StatusRequestEntityTooLarge
+	case errors.As(err, &body):
+		p.Code, p.status = "bad_body", http.StatusBadRequest
+	case errors.As(err, &field):
+		p.Code, p.status = "bad_size", http.StatusBadRequest
+	case errors.Is(err, errBusy):
+		p.Code, p.status, p.retryAfter = "busy", http.StatusTooManyRequests, retrySoon
+	case errors.Is(err, vram.ErrTooLarge): // before out of memory: no waiting would help
+		p.Code, p.status = "larger_than_device", http.StatusInsufficientStorage
+		if size, ok := errors.AsType[*vram.SizeError](err); ok {
+			p.RequestedBytes, p.LimitBytes = size.RequestedBytes, size.LimitBytes
+		}
+	case errors.Is(err, vram.ErrOutOfMemory):
+		p.Code, p.status, p.retryAfter = "out_of_memory", http.StatusServiceUnavailable, retrySoon
+		if short, ok := errors.AsType[*vram.OutOfMemoryError](err); ok {
+			p.RequestedBytes, p.FreeBytes, p.LimitBytes = short.RequestedBytes, short.FreeBytes, short.LimitBytes
+		}
+	case errors.Is(err, errStopping), errors.Is(err, vram.ErrClosed):
+		p.Code, p.status, p.retryAfter = "stopping", http.StatusServiceUnavailable, retryLater
+	case errors.Is(err, context.DeadlineExceeded):
+		p.Code, p.status, p.retryAfter = "timeout", http.StatusGatewayTimeout, retrySoon
+	case errors.Is(err, context.Canceled):
+		p.Code, p.status = "client_gone", statusClientGone
+	}
+	return p
+}
+
+// refuse writes the problem that an error is.
+func (sv *Service) refuse(w http.ResponseWriter, err error) {
+	sv.refused.Add(1)
+	p := problemOf(err)
+	if p.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	writeJSON(w, p.status, p)
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// shutdown says how a service ends.
+type shutdown struct {
+	Linger   time.Duration // how long it goes on serving with readiness off
+	Deadline time.Duration // for the requests in flight, after that
+}
+
+// Bounds of a connection: what a client may take to send its few bytes, and how long it may keep an idle
+// connection.
+const (
+	readTimeout = 10 * time.Second
+	idleTimeout = 2 * time.Minute
+)
+
+// errForced says that requests were cut off.
+var errForced = errors.New("requests in flight were cancelled")
+
+// Serve serves on the listener until stop ends, and then shuts down; the end of force hurries it. It
+// closes the listener, and returns when the last handler has returned: nil, errForced where requests had to be
+// cancelled, or what made the server end by itself. The service is still open then.
+func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s shutdown) error {
+	requests, cancelRequests := context.WithCancelCause(context.WithoutCancel(stop))
+	defer cancelRequests(nil)
+	handlers := newGate()
+	routes := sv.Handler()
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !handlers.enter() {
+				sv.refuse(w, errStopping)
+				return
+			}
+			defer handlers.leave()
+			routes.ServeHTTP(w, r)
+		}),
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ReadTimeout: readTimeout,
+		IdleTimeout: idleTimeout,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended: // not by us: the listener failed
+		sv.Stop()
+		cancelRequests(errStopping)
+		return fmt.Errorf("serve: %w", errors.Join(err, cutOff(server, handlers)))
+	case <-stop.Done():
+	}
+	sv.Stop()
+	pause(force, s.Linger)
+	patience, giveUp := context.WithTimeout(force, s.Deadline)
+	defer giveUp()
+	err := server.Shutdown(patience)
+	if err != nil {
+		cancelRequests(errStopping)
+		err = errors.Join(errForced, cutOff(server, handlers))
+	}
+	<-ended
+	<-handlers.shut()
+	return err
+}
+
+// partingTime is how long cancelled handlers may take to tell their clients. Not shorter: they look at their context
+// once a millisecond, on a busy machine later. Not longer: somebody wants the process gone.
+const partingTime = 250 * time.Millisecond
+
+// cutOff gives handlers whose requests were cancelled a moment to answer, closes the connections, and
+// returns when the last handler has returned.
+func cutOff(server *http.Server, handlers *gate) error {
+	gone := handlers.shut()
+	parting, cancel := context.WithTimeout(context.Background(), partingTime)
+	defer cancel()
+	var err error
+	if server.Shutdown(parting) != nil { // somebody is slow to read or to write
+		err = server.Close()
+	}
+	<-gone
+	return err
+}
+
+// pause waits for so long, or until ctx ends.
+func pause(ctx context.Context, duration time.Duration) {
+	if duration <= 0 {
+		return
+	}
+	timer := time.NewTimer(duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+)
+
+// serving is a service on a listener, and how it is stopped.
+type serving struct {
+	*rig
+	url         string
+	stop, force context.CancelFunc
+	ended       chan error
+	client      *http.Client
+}
+
+func newServing(t *testing.T, s shutdown) *serving {
+	t.Helper()
+	r := newRig(t, settings{WorkerCount: 2, BacklogCount: 10})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	stop, cancelStop := context.WithCancel(t.Context())
+	force, cancelForce := context.WithCancel(t.Context())
+	transport := &http.Transport{}
+	sv := &serving{
+		rig: r, url: "http://" + listener.Addr().String(), stop: cancelStop, force: cancelForce,
+		ended: make(chan error, 1), client: &http.Client{Transport: transport},
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	go func() { sv.ended <- sv.Serve(stop, force, listener, s) }()
+	return sv
+}
+
+// start sends requests; their answers come over the channel, an error of the connection as status 0.
+func (s *serving) start(count int) <-chan answer {
+	answers := make(chan answer, count)
+	for range count {
+		go func() {
+			a, _ := send(s.t.Context(), s.t, s.client, "POST", s.url+"/v1/infer", small)
+			answers <- a
+		}()
+	}
+	return answers
+}
+
+// Stopped, the service answers what it has taken, says that it wants no more, and ends.
+func TestGracefulShutdown(t *testing.T) {
+	t.Parallel()
+	s := newServing(t, shutdown{Linger: time.Hour, Deadline: time.Hour})
+	ready, err := send(t.Context(), t, s.client, "GET", s.url+"/readyz", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, ready.status)
+	answers := s.start(5)
+	s.until("two running and three waiting", func() bool { return s.running.Load() == 2 && s.waiting.Load() == 3 })
+	s.stop()
+	s.until("readiness off", func() bool { return s.stopping.Load() })
+	ready, err = send(t.Context(), t, s.client, "GET", s.url+"/readyz", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, ready.status, "lingering")
+	healthy, err := send(t.Context(), t, s.client, "GET", s.url+"/healthz", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, healthy.status)
+	late := s.start(1)
+	s.until("the late request", func() bool { return s.waiting.Load() == 4 })
+	s.until("all answers", func() bool { s.kernels(); return len(answers) == 5 && len(late) == 1 })
+	for range 5 {
+		assert.Equal(t, http.StatusOK, (<-answers).status)
+	}
+	assert.Equal(t, http.StatusOK, (<-late).status, "lingering, it serves as before")
+	s.force()
+	require.NoError(t, <-s.ended, "there was nothing to cut off")
+	_, err = send(t.Context(), t, s.client, "GET", s.url+"/healthz", "")
+	assert.Error(t, err, "nobody listens")
+}
+
+// Requests in flight finish while the service drains.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	s := newServing(t, shutdown{Deadline: time.Hour})
+	answers := s.start(3)
+	s.until("two running and one waiting", func() bool { return s.running.Load() == 2 && s.waiting.Load() == 1 })
+	s.stop()
+	s.until("the listener to close", func() bool {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.url[len("http://"):])
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	})
+	assert.Empty(t, s.ended, "it waits for the requests")
+	s.until("all answers", func() bool { s.kernels(); return len(answers) == 3 })
+	require.NoError(t, <-s.ended)
+	for range 3 {
+		assert.Equal(t, http.StatusOK, (<-answers).status)
+	}
+}
+
+// A second signal, and the deadline, cancel the requests in flight; the device can be closed at once.
+func TestForcedShutdown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shutdown shutdown
+		force    bool
+	}{
+		"second signal": {shutdown{Deadline: time.Hour}, true},
+		"lingering":     {shutdown{Linger: time.Hour, Deadline: time.Hour}, true},
+		"deadline":      {shutdown{Deadline: 10 * time.Millisecond}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServing(t, c.shutdown)
+			answers := s.start(4)
+			s.until("two running and two waiting", func() bool { return s.running.Load() == 2 && s.waiting.Load() == 2 })
+			s.stop()
+			if c.force {
+				s.until("readiness off", func() bool { return s.stopping.Load() })
+				s.force()
+			}
+			require.ErrorIs(t, <-s.ended, errForced)
+			assert.Zero(t, s.running.Load())
+			assert.Zero(t, s.report().Memory.LiveBytes)
+			for range 4 {
+				a := <-answers
+				assert.Equal(t, http.StatusServiceUnavailable, a.status, "clients are told: %s", a.body)
+				assert.Equal(t, "5", a.retryAfter)
+			}
+		})
+	}
+}
+
+// A listener that fails ends the service with its error.
+func TestListenerFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, listener.Close())
+	assert.ErrorContains(t, r.Serve(t.Context(), t.Context(), listener, shutdown{}), "serve: accept")
+}
+
+// A gate that was shut lets nobody in, and nobody who is inside is missed.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	var inside sync.WaitGroup
+	var entered, after int
+	counted := make(chan bool, 1000)
+	for range 1000 {
+		inside.Go(func() {
+			ok := g.enter()
+			counted <- ok
+			if ok {
+				g.leave()
+			}
+		})
+	}
+	<-g.shut()
+	<-g.shut() // again
+	assert.False(t, g.enter())
+	inside.Wait()
+	close(counted)
+	for ok := range counted {
+		if ok {
+			entered++
+		} else {
+			after++
+		}
+	}
+	assert.Equal(t, 1000, entered+after)
+	assert.Equal(t, int64(gateShut), g.state.Load())
+}
+
+// The program from its command line to its exit code.
+func TestProgram(t *testing.T) {
+	for _, name := range []string{"VRAM_DRIVER", "VRAM_MEMORY_LIMIT", "VRAM_FOOTPRINT"} {
+		t.Setenv(name, "")
+	}
+	t.Run("refused", func(t *testing.T) {
+		for want, args := range map[string][]string{
+			"flag provided but not defined: -x": {"-x"},
+			`"serve": there are no arguments`:   {"serve"},
+			"-workers is 0, want 1 to 128":      {"-workers", "0"},
+			"-backlog is -1, want 0 or more":    {"-backlog", "-1"},
+			"-timeout is 0s, want more than 0":  {"-timeout", "0s"},
+			"-linger is -1s, want 0 or more":    {"-linger", "-1s"},
+			"-deadline is -1s, want 0 or more":  {"-deadline", "-1s"},
+			"-limit: ":                          {"-limit", "much"},
+			"-driver: ":                         {"-driver", "none"},
+		} {
+			var stdout, stderr bytes.Buffer
+			assert.Equal(t, exitUsage, run(t.Context(), t.Context(), args, &stdout, &stderr))
+			assert.Contains(t, stderr.String(), "service: "+want)
+			assert.Empty(t, stdout.String())
+		}
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, exitFailed, run(t.Context(), t.Context(), []string{"-addr", "256.0.0.1:1"}, &stdout, &stderr))
+		assert.Contains(t, stderr.String(), "service: listen")
+		assert.Equal(t, exitOK, run(t.Context(), t.Context(), []string{"-h"}, &stdout, &stderr))
+		assert.Contains(t, stderr.String(), "-backlog")
+	})
+	t.Run("served", func(t *testing.T) {
+		stop, cancel := context.WithCancel(t.Context())
+		out := &lineWriter{lines: make(chan string, 10)}
+		var stderr bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			code <- run(stop, t.Context(), []string{"-addr", "127.0.0.1:0", "-workers", "1"}, out, &stderr)
+		}()
+		url := regexp.MustCompile(`http://\S+`).FindString(<-out.lines)
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		a, err := send(t.Context(), t, client, "POST", url+"/v1/infer", `{"prompt_tokens": 1, "new_tokens": 1}`)
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusOK, a.status, a.body)
+		cancel()
+		assert.Equal(t, exitOK, <-code)
+		assert.Equal(t, "service: stopped; 1 requests answered, 0 refused\n", <-out.lines)
+		assert.Empty(t, stderr.String())
+	})
+}
+
+type lineWriter struct{ lines chan string }
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.lines <- string(p)
+	return len(p), nil
+}
+
+// Errors that no client can cause here have their status all the same.
+func TestProblemOf(t *testing.T) {
+	t.Parallel()
+	for err, status := range map[error]int{
+		vram.ErrClosed:           http.StatusServiceUnavailable,
+		errStopping:              http.StatusServiceUnavailable,
+		vram.ErrQuarantined:      http.StatusInternalServerError,
+		context.Canceled:         statusClientGone,
+		context.DeadlineExceeded: http.StatusGatewayTimeout,
+	} {
+		assert.Equal(t, status, problemOf(err).status, err)
+	}
+}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a service on a device whose kernels end when the test says so.
+type rig struct {
+	*Service
+	t   *testing.T
+	gpu *sim.Device
+}
+
+// newRig opens a service that is closed at the end of the test: nothing may live then.
+func newRig(t *testing.T, s settings) *rig {
+	t.Helper()
+	driver := sim.New(sim.Config{})
+	s.Config.Driver = driver
+	s.WorkerCount = max(1, s.WorkerCount)
+	if s.Timeout == 0 {
+		s.Timeout = time.Minute
+	}
+	sv, err := Open(s)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, sv.Close()) })
+	return &rig{sv, t, driver.Device(0)}
+}
+
+// until waits for what another goroutine is about to do.
+func (r *rig) until(what string, done func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+		if time.Now().After(end) {
+			require.Fail(r.t, "it never came: "+what)
+		}
+	}
+}
+
+// kernels lets time pass until no kernel runs.
+func (r *rig) kernels() { r.gpu.Advance(time.Hour) }
+
+// request is what a client gets.
+type answer struct {
+	status     int
+	retryAfter string
+	body       string
+	problem    problem
+	infer      inferAnswer
+}
+
+func send(ctx context.Context, t *testing.T, client *http.Client, method, url, body string) (answer, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	response, err := client.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { assert.NoError(t, response.Body.Close()) }()
+	text, err := io.ReadAll(response.Body)
+	a := answer{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After"), body: string(text)}
+	if err == nil && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+		if a.status == http.StatusOK {
+			err = json.Unmarshal(text, &a.infer)
+		} else {
+			err = json.Unmarshal(text, &a.problem)
+		}
+	}
+	return a, err
+}
+
+const (
+	small = `{"prompt_tokens": 512, "new_tokens": 64}`
+	// Keys and values of 18432 tokens, activations of 16384, 16 lines of logits.
+	large      = `{"prompt_tokens": 1024, "new_tokens": 128, "batch": 16}`
+	largeBytes = 16 * ((1024+128)*131072 + 1024*32768 + 128000)
+)
+
+// Requests that are answered without waiting for a kernel.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 3 << 30}})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	for name, c := range map[string]struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		"no body":          {"POST", "/v1/infer", "", 400, "bad_body"},
+		"no JSON":          {"POST", "/v1/infer", "hello", 400, "bad_body"},
+		"unknown field":    {"POST", "/v1/infer", `{"prompt_tokens": 1, "new_tokens": 1, "color": 3}`, 400, "bad_body"},
+		"text for number":  {"POST", "/v1/infer", `{"prompt_tokens": "1"}`, 400, "bad_body"},
+		"two objects":      {"POST", "/v1/infer", small + small, 400, "bad_body"},
+		"garbage behind":   {"POST", "/v1/infer", small + "}", 400, "bad_body"},
+		"too long a body":  {"POST", "/v1/infer", strings.Repeat(" ", mostBodyBytes) + small, 413, "body_too_large"},
+		"no tokens":        {"POST", "/v1/infer", `{"prompt_tokens": 512}`, 400, "bad_size"},
+		"negative":         {"POST", "/v1/infer", `{"prompt_tokens": -1, "new_tokens": 1}`, 400, "bad_size"},
+		"too many tokens":  {"POST", "/v1/infer", `{"prompt_tokens": 32769, "new_tokens": 1}`, 400, "bad_size"},
+		"too many in all":  {"POST", "/v1/infer", `{"prompt_tokens": 32768, "new_tokens": 1, "batch": 64}`, 400, "bad_size"},
+		"more than memory": {"POST", "/v1/infer", `{"prompt_tokens": 32768, "new_tokens": 4096}`, 507, "larger_than_device"},
+		"wrong method":     {"GET", "/v1/infer", "", 405, ""},
+		"unknown path":     {"GET", "/v2", "", 404, ""},
+	} {
+		a, err := send(t.Context(), t, server.Client(), c.method, server.URL+c.path, c.body)
+		require.NoError(t, err, name)
+		assert.Equal(t, c.status, a.status, "%s: %s", name, a.body)
+		assert.Equal(t, c.code, a.problem.Code, name)
+		assert.Empty(t, a.retryAfter, "%s: trying again does not help", name)
+	}
+	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", `{"prompt_tokens": 32768, "new_tokens": 4096}`)
+	require.NoError(t, err)
+	assert.Equal(t, int64(3<<30), a.problem.LimitBytes)
+	assert.Greater(t, a.problem.RequestedBytes, a.problem.LimitBytes)
+	assert.Zero(t, r.device.Stats().LiveBytes)
+}
+
+// A request holds its memory while its kernel runs and not longer.
+func TestInfer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	done := make(chan answer, 1)
+	go func() {
+		a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)
+		assert.NoError(t, err)
+		done <- a
+	}()
+	r.until("the buffers", func() bool { return r.report().Memory.LiveBytes >= largeBytes })
+	stats, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/stats", "")
+	require.NoError(t, err)
+	var seen report
+	require.NoError(t, json.Unmarshal([]byte(stats.body), &seen))
+	assert.Equal(t, int64(1), seen.Requests.Running)
+	assert.Equal(t, "sim", seen.Device.Driver)
+	assert.GreaterOrEqual(t, seen.Memory.ReservedBytes, int64(largeBytes))
+	require.Len(t, seen.Streams, 1)
+	assert.Equal(t, uint64(3), seen.Streams[0].AllocCount)
+	select {
+	case <-done:
+		assert.Fail(t, "the request ended before its kernel")
+	default:
+	}
+	r.until("the kernel", func() bool { r.kernels(); return len(done) > 0 })
+	a := <-done
+	assert.Equal(t, http.StatusOK, a.status, a.body)
+	assert.Equal(t, int64(largeBytes), a.infer.Bytes)
+	assert.Equal(t, 16*128, a.infer.Tokens)
+	assert.Zero(t, r.report().Memory.LiveBytes)
+	assert.Equal(t, requestReport{Answered: 1}, r.report().Requests)
+}
+
+// hold starts requests whose kernels do not end, and returns their answers to come.
+func (r *rig) hold(server *httptest.Server, body string, count int) <-chan answer {
+	r.t.Helper()
+	answers := make(chan answer, count)
+	for range count {
+		go func() {
+			a, err := send(r.t.Context(), r.t, server.Client(), "POST", server.URL+"/v1/infer", body)
+			assert.NoError(r.t, err)
+			answers <- a
+		}()
+	}
+	return answers
+}
+
+// What does not fit beside what runs is refused for now, and served later.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, WorkerCount: 2})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	held := r.hold(server, large, 1)
+	r.until("the first request's memory", func() bool { return r.report().Memory.LiveBytes >= largeBytes })
+	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+	assert.Equal(t, "out_of_memory", a.problem.Code)
+	assert.Equal(t, "1", a.retryAfter)
+	assert.Equal(t, int64(4<<30), a.problem.LimitBytes)
+	assert.Equal(t, int64(1), r.running.Load(), "the refused request has given its worker back")
+
+	r.until("the first request's end", func() bool { r.kernels(); return len(held) > 0 })
+	assert.Equal(t, http.StatusOK, (<-held).status)
+	again := r.hold(server, large, 1)
+	r.until("the second request's end", func() bool { r.kernels(); return len(again) > 0 })
+	assert.Equal(t, http.StatusOK, (<-again).status)
+}
+
+// Requests wait for a worker up to the backlog; what goes beyond is refused at once.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{BacklogCount: 2})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	held := r.hold(server, small, 3)
+	r.until("one running and two waiting", func() bool { return r.running.Load() == 1 && r.waiting.Load() == 2 })
+	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", small)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusTooManyRequests, a.status, a.body)
+	assert.Equal(t, "1", a.retryAfter)
+	r.until("all to end", func() bool { r.kernels(); return len(held) == 3 })
+	for range 3 {
+		assert.Equal(t, http.StatusOK, (<-held).status)
+	}
+	assert.Equal(t, requestReport{Answered: 3, Refused: 1}, r.report().Requests)
+}
+
+// A client that leaves takes its request along, whether it waits or runs: worker and memory are free.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{BacklogCount: 1})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := send(ctx, t, server.Client(), "POST", server.URL+"/v1/infer", large)
+			gone <- err
+		}()
+	}
+	r.until("one running and one waiting", func() bool { return r.running.Load() == 1 && r.waiting.Load() == 1 })
+	leave()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	require.ErrorIs(t, <-gone, context.Canceled)
+	r.until("both to leave", func() bool { return r.running.Load() == 0 && r.waiting.Load() == 0 && r.refused.Load() == 2 })
+	assert.Zero(t, r.report().Memory.LiveBytes)
+	next := r.hold(server, small, 1)
+	r.until("the next request's end", func() bool { r.kernels(); return len(next) > 0 })
+	assert.Equal(t, http.StatusOK, (<-next).status)
+}
+
+// A request that takes too long is ended by the service.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{Timeout: 20 * time.Millisecond})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", small)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusGatewayTimeout, a.status, a.body)
+	assert.Equal(t, "1", a.retryAfter)
+	assert.Zero(t, r.report().Memory.LiveBytes)
+}
