@@ -35,6 +35,8 @@ type Holding struct {
 	Stream    uint32
 	HeldBytes int64 // pages lent to it
 	LiveBytes int64 // of them in use, or asked for
+	LaneCount int   // of its lanes: each gives back what it does not use when it is called next
+	LaneBytes int64 // of LiveBytes: what the lanes have, in use or not
 }
 
 // Error says the facts in one line.
@@ -44,6 +46,9 @@ func (e *OutOfMemoryError) Error() string {
 		e.RequestedBytes, e.FreeBytes, e.LargestFreeBytes, e.PendingBytes, e.ReservedBytes, e.LimitBytes)
 	for _, s := range e.Streams {
 		fmt.Fprintf(&b, "; stream %d holds %d, live %d", s.Stream, s.HeldBytes, s.LiveBytes)
+		if s.LaneCount > 0 {
+			fmt.Fprintf(&b, " (lanes: %d, with %d)", s.LaneCount, s.LaneBytes)
+		}
 	}
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)
@@ -71,7 +76,7 @@ func denialError(d core.Denial) error {
 		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
 	}
 	for _, h := range s.Holdings {
-		e.Streams = append(e.Streams, Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes})
+		e.Streams = append(e.Streams, Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes})
 	}
 	return e
 }

@@ -78,3 +78,16 @@ func (e *SizeError) Error() string {
 
 // Is makes errors.Is(err, ErrTooLarge) hold.
 func (e *SizeError) Is(target error) bool { return target == ErrTooLarge }
+
+// BudgetError refuses a lane whose budget is negative.
+type BudgetError struct {
+	BudgetBytes int64
+}
+
+// Error names the budget and what it may be.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("vram: budgetBytes of a lane: %d, want 0 or more", e.BudgetBytes)
+}
+
+// Is makes errors.Is(err, ErrNegative) hold.
+func (e *BudgetError) Is(target error) bool { return target == ErrNegative }

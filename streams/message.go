@@ -127,3 +127,4 @@ func (*denied) isMessage()   {}
 func (*asked) isMessage()    {}
 func (*order) isMessage()    {}
 func (*woken) isMessage()    {}
+func (*visit) isMessage()    {}

@@ -23,6 +23,7 @@ const (
 	beforeSearch point = iota // a request is at hand
 	beforeAnswer              // its block is taken and has a slot
 	beforeReturn              // pages are out of the heap
+	beforeErrand              // a lane has come
 )
 
 // reach tells a test that a turn has got there.

@@ -30,7 +30,7 @@ const (
 
 // rig is a pool on a simulated device whose calls can fail or be held up, and streams on it.
 type rig struct {
-	t       *testing.T
+	t testing.TB
 	gpu     *sim.Device
 	faults  *fault.Driver
 	device  cudadrv.Device
@@ -41,7 +41,7 @@ type rig struct {
 }
 
 // newRig makes a device whose pool may hold that many bytes, in pages of 2 MiB.
-func newRig(t *testing.T, limitBytes int64) *rig {
+func newRig(t testing.TB, limitBytes int64) *rig {
 	t.Helper()
 	machine := sim.New(sim.Config{})
 	r := &rig{t: t, gpu: machine.Device(0), faults: fault.Wrap(machine)}

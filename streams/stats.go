@@ -11,7 +11,7 @@ type LiveBuffer struct {
 }
 
 // Stats is a stream's part of the statistics, exact at the turn that read it except where it says
-// sampled.
+// sampled, and except for the buffers of lanes at work, which may be allocated and freed meanwhile.
 type Stats struct {
 	Stream        uint32
 	LiveBytes     int64 // in buffers, rounded to blocks
@@ -30,6 +30,9 @@ type Stats struct {
 	RangeHits    uint64 // served in the stream's turn
 	PoolHits     uint64 // served with pages from the pool
 	Waiting      int    // requests that wait for the pool
+
+	LaneCount int   // lanes that are open
+	LaneBytes int64 // what they have of the stream's blocks, live or cached
 }
 
 // remember keeps the statistics for the time when no turn can be had any more: from the moment when the
@@ -46,7 +49,7 @@ func (s *Stream) stats() Stats {
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
-		Waiting: len(s.waiting),
+		Waiting: len(s.waiting), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes,
 	}
 }
 

@@ -183,6 +183,7 @@ func (s *Stream) Tick() {
 func (s *Stream) tick(left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
 	s.core.Drain()
+	s.core.NudgeLanes()
 	if s.draining {
 		s.giveUp()
 		return

@@ -34,6 +34,8 @@ func (s *Stream) Receive(m actors.Message) {
 		s.obey(m)
 	case *woken:
 		s.giveUp()
+	case *visit:
+		m.promise.Complete(s.attend(m.lane, m.what, m.bytes))
 	}
 }
 
@@ -48,8 +50,10 @@ func (s *Stream) asked(a *asked) {
 }
 
 // surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the
-// handle goes away: what the stream has then waits for the device to be synchronised.
+// handle goes away: what the stream has then waits for the device to be synchronised. Lanes give theirs
+// back at their next calls.
 func (s *Stream) surrender() {
+	s.core.AskLanes()
 	var runs []core.Run
 	if !s.draining || s.synced.Load() {
 		runs = s.core.Surrender(^uint32(0))
@@ -110,6 +114,7 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 	s.core.Wait(bytes)
 	s.effects().refill(poolcore.Refill{
 		Client: s.id, Token: s.lastToken, Pages: pages, More: more, LiveBytes: s.core.LiveBytes(), Bytes: bytes,
+		Lanes: s.lanes(),
 	})
 	return s.lastToken
 }
@@ -183,7 +188,7 @@ func (s *Stream) giveBack(runs []core.Run, r poolcore.Return) {
 // returned numbers the fence of a Return. The fence is recorded when the effect is performed: after the
 // pages were taken. A closed stream needs none once its work has finished.
 func (s *Stream) returned(r poolcore.Return) {
-	r.Client, r.LiveBytes = s.id, s.core.LiveBytes()
+	r.Client, r.LiveBytes, r.Lanes = s.id, s.core.LiveBytes(), s.lanes()
 	if len(r.Runs) > 0 && !s.synced.Load() {
 		s.lastFence++
 		r.Fence = s.lastFence

@@ -7,6 +7,7 @@ type client struct {
 	id        Client
 	heldPages uint64
 	liveBytes int64
+	lanes     Lanes
 	asked     bool // an Ask is not answered yet
 	gone      bool
 	synced    bool // gone, and what it returns is clean
@@ -81,6 +82,7 @@ func (c *Core) takeBack(m Return) {
 	if cl == nil {
 		return
 	}
+	cl.lanes = m.Lanes
 	if !cl.gone {
 		cl.liveBytes = m.LiveBytes
 	}

@@ -182,7 +182,7 @@ func (c *Core) refill(m Refill) {
 		c.deny(r, ErrClosed)
 		return
 	}
-	cl.liveBytes = m.LiveBytes
+	cl.liveBytes, cl.lanes = m.LiveBytes, m.Lanes
 	if r.wanted() > uint64(c.maxPages) { // no use in asking anybody
 		c.deny(r, nil)
 		return

@@ -37,6 +37,14 @@ type Refill struct {
 	More      []uint32 // the core's from here on
 	LiveBytes int64    // of the client, this request included
 	Bytes     int64    // what the caller asked for, for the report
+	Lanes     Lanes
+}
+
+// Lanes says what the lanes of a client have, for the report: memory that they give back when they are
+// used next, and not before.
+type Lanes struct {
+	Count int
+	Bytes int64 // of the client's LiveBytes
 }
 
 // Return gives free pages back. With Answer it answers one Ask, also when Runs is empty.
@@ -45,6 +53,7 @@ type Return struct {
 	Runs      []Run
 	Fence     Fence // covers all uses of Runs by the client's stream
 	LiveBytes int64
+	Lanes     Lanes
 	Answer    bool
 }
 
@@ -155,6 +164,7 @@ type Holding struct {
 	Client    Client
 	HeldBytes int64
 	LiveBytes int64
+	Lanes     Lanes
 }
 
 // Verb says what an operation of a job does.

@@ -91,9 +91,13 @@ func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 	return bits.OnesCount64(taken)
 }
 
-// makeRoom closes magazines of large blocks until a range of that many units is free. It reports whether
-// there is one.
+// makeRoom takes home what lanes left behind and closes magazines of large blocks until a range of that
+// many units is free. It reports whether there is one.
 func (c *Core) makeRoom(units uint32) bool {
+	c.owner.Collect(c.give)
+	if c.heap.LargestFits(units) {
+		return true
+	}
 	for c.evictOldest() {
 		if c.heap.LargestFits(units) {
 			return true

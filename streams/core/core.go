@@ -164,7 +164,10 @@ func (c *Core) address(block int32) cudadrv.Ptr {
 }
 
 // Drain takes the blocks back that callers handed over since the last turn.
-func (c *Core) Drain() { c.drain(0) }
+func (c *Core) Drain() {
+	c.drain(0)
+	c.owner.Collect(c.give)
+}
 
 // drain also reports whether a large block of that length was among them.
 func (c *Core) drain(units uint32) (cameBack bool) {
@@ -259,8 +262,9 @@ func (c *Core) takePages(limit uint32) []Run {
 }
 
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
-// the owner. The pages stay until Return.
+// the owner. What lanes have comes home when they are closed. The pages stay until Return.
 func (c *Core) Close() {
+	c.owner.Raise(magazine.Ended)
 	c.owner.Drain()
 	c.Drain()
 	for c.recent.oldest != nil {
@@ -286,11 +290,19 @@ func (c *Core) Return() []Run {
 // Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays
 // where it is.
 func (c *Core) Shut() {
-	c.owner.All(func(m *magazine.Magazine) { c.owner.Close(m, func(*magazine.Slot) {}) })
+	c.owner.Raise(magazine.Ended)
+	c.owner.All(func(m *magazine.Magazine) {
+		if !m.Leased() { // nobody but its lane takes from it
+			c.owner.Close(m, func(*magazine.Slot) {})
+		}
+	})
 }
 
 // End makes every later free say that the device is closed.
-func (c *Core) End() { c.owner.End() }
+func (c *Core) End() {
+	c.owner.Raise(magazine.Ended)
+	c.owner.End()
+}
 
 // HeldBytes are those of the pages that the pool lent.
 func (c *Core) HeldBytes() int64 { return int64(c.heap.HeldUnits() << sizeclass.UnitShift) }

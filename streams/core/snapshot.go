@@ -18,6 +18,8 @@ type Snapshot struct {
 	LargestFreeBytes int64
 	FreeRanges       int
 	NodeVisits       uint64
+	LaneCount        int
+	LaneBytes        int64 // what lanes have, live or cached
 
 	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back
 	RangeCount, RefillCount          uint64 // of AllocCount: as Served counted
@@ -37,10 +39,10 @@ func (c *Core) Snapshot() Snapshot {
 		RefillCount:      c.misses.Refill,
 	}
 	c.owner.All(func(m *magazine.Magazine) {
-		if !m.Loose() {
+		if units := m.Units(); units != 0 {
 			live := m.LiveSlots()
 			s.LiveCount += uint64(live)
-			s.LiveBytes += int64(live) * int64(m.Units()) << sizeclass.UnitShift
+			s.LiveBytes += int64(live) * int64(units) << sizeclass.UnitShift
 			return
 		}
 		m.EachLive(func(slot *magazine.Slot) {
@@ -48,6 +50,7 @@ func (c *Core) Snapshot() Snapshot {
 			s.LiveBytes += int64(slot.Units) << sizeclass.UnitShift
 		})
 	})
+	s.LaneCount, s.LaneBytes = c.Lanes(), c.LaneBytes()
 	s.CachedBytes = s.HeldBytes - s.LiveBytes
 	s.PeakLiveBytes = max(s.LiveBytes, int64(c.peakUnits<<sizeclass.UnitShift))
 	s.AllocCount = s.FreeCount + s.LiveCount
@@ -62,11 +65,7 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, tag string)) {
 	c.Drain()
 	c.owner.All(func(m *magazine.Magazine) {
 		m.EachLive(func(s *magazine.Slot) {
-			units := s.Units
-			if m.Class >= 0 {
-				units = m.Units()
-			}
-			visit(s.Address(), int64(units)<<sizeclass.UnitShift, s.Tag())
+			visit(s.Address(), int64(m.UnitsOf(s))<<sizeclass.UnitShift, s.Tag())
 		})
 	})
 }
@@ -83,7 +82,7 @@ func (c *Core) Check() error {
 	if err := c.heap.Check(); err != nil {
 		return err
 	}
-	var used, spans, kept uint64
+	var used, spans, kept, leased uint64
 	seen := map[int32]bool{}
 	var wrong error
 	book := func(block int32, units uint32) {
@@ -97,6 +96,7 @@ func (c *Core) Check() error {
 		used += uint64(units)
 	}
 	c.owner.All(func(m *magazine.Magazine) {
+		leased += m.LeasedUnits()
 		if m.Class >= 0 {
 			if m.Span != heap.None {
 				book(m.Span, sizeclass.SpanUnits(int(m.Class)))
@@ -105,7 +105,7 @@ func (c *Core) Check() error {
 			return
 		}
 		kept += uint64(m.Attached()) * uint64(m.Units())
-		if m.Open != c.recent.has(m) {
+		if !m.Leased() && m.Open != c.recent.has(m) {
 			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t", m.Units(), m.Open, !m.Open)
 		}
 		m.Each(func(s *magazine.Slot) {
@@ -122,6 +122,9 @@ func (c *Core) Check() error {
 	}
 	if spans != c.spanUnits || kept != c.keptUnits {
 		return fmt.Errorf("streams: spans of %d units and %d kept, the books say %d and %d", spans, kept, c.spanUnits, c.keptUnits)
+	}
+	if leased != c.owner.LeasedUnits() {
+		return fmt.Errorf("streams: lanes have %d units, the books say %d", leased, c.owner.LeasedUnits())
 	}
 	return nil
 }

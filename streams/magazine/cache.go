@@ -160,6 +160,9 @@ func (s *Slot) freeSlow(handle uint64) error {
 			return refusal(w, handle)
 		}
 		if s.word.CompareAndSwap(w, next) {
+			if m := s.magazine; m.leased { // the word keeps the flags until the lane or the owner has seen them
+				return m.putSlow(s, m.mask.Or(1<<s.index))
+			}
 			return s.magazine.cache.handSlot(s, uint8(w&flagMask))
 		}
 	}

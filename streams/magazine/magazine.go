@@ -18,45 +18,56 @@ const heapHeader = 8
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
 // word and tag are shared. address and flags are written by whoever has the block: the owner while the slot is
-// home, the winner of the free until it has handed the slot over. The rest is the owner's.
+// home, the winner of the free until it has handed the slot over. handed is the lane's, and so is next in a
+// leased magazine. The rest is the owner's.
 type Slot struct {
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
-	next     *Slot // in a list of freed slots, or of unused ones
+	next     *Slot // in a list of freed slots, of unused ones, or of a lane's
 	tag      atomic.Pointer[tag]
+	handed   atomic.Uint64 // leased magazines: the word with which it was handed out last
 
 	Block int32 // the heap's; for slots that have a block of their own
 	Units uint32
 	index uint8
 	flags uint8 // of the free that brought it home
-	_     [cacheLine - 5*8 - 4 - 4 - 2]byte
+	_     [cacheLine - 6*8 - 4 - 4 - 2]byte
 }
 
 // Magazine is up to 62 slots and the word that says which of them are free.
 //
-// mask is shared; units, loose and cache never change once a caller can see the magazine. The rest is
-// the owner's.
+// mask and lane are shared; units, loose, leased and cache never change once a caller can see the
+// magazine. local is the lane's, or the owner's while no lane has the magazine. The rest is the owner's,
+// who changes Class, whole and, where a lane has the magazine, the list only on behalf of that lane.
 type Magazine struct {
 	mask      atomic.Uint64
 	contended atomic.Uint32 // takes that lost a race
-	units     uint32
+	units     uint32        // 0 if the blocks of the slots differ
 	loose     bool
+	leased    bool // for lanes, for good
 	cache     *Cache
 
 	next    *Magazine // in the list of parked magazines
 	Span    int32     // the heap's block that all slots were carved from; None if each has its own
-	Class   int32     // small classes: the class; else -1
-	Bucket  int32     // where it is, or was last, to be found
 	Shard   int8
 	Open    bool
-	inReady bool   // was parked, has free slots, waits to be installed
-	homes   uint64 // slots that are home
-	attach  uint64 // slots in use that shall stay when freed
+	inReady bool // was parked, has free slots, waits to be installed
+	_       [cacheLine - heapHeader - 48]byte
+
+	homes  uint64 // slots that are home
+	attach uint64 // slots in use that shall stay when freed
 
 	// Exact magazines: in the order in which they were last given a slot. Small ones: in the ready list.
+	// Leased ones: in a list of the lane's, or of those that no lane has.
 	Older, Newer *Magazine
-	_            [2*cacheLine - heapHeader - 88]byte
+	Class        int32 // small classes: the class; else -1
+	Bucket       int32 // where it is, or was last, to be found
+
+	// Leased magazines. They lie away from the mask, which other goroutines write.
+	lane  atomic.Pointer[Lane] // who has it
+	local uint64               // slots known to be free
+	whole uint64               // slots that have a block
 
 	slots [SlotCount]Slot
 }
@@ -101,11 +112,22 @@ func (s *Slot) Tag() string {
 	return ""
 }
 
-// Units is the length of the magazine's blocks; 0 if it is loose.
+// Units is the length of the magazine's blocks; 0 if they differ.
 func (m *Magazine) Units() uint32 { return m.units }
+
+// UnitsOf is the length of the block of one of the magazine's slots.
+func (m *Magazine) UnitsOf(s *Slot) uint32 {
+	if m.units != 0 {
+		return m.units
+	}
+	return s.Units
+}
 
 // Loose reports whether the slots serve blocks of any length.
 func (m *Magazine) Loose() bool { return m.loose }
+
+// Leased reports whether the magazine is one that only lanes use.
+func (m *Magazine) Leased() bool { return m.leased }
 
 // FreeSlots is the number of free slots.
 func (m *Magazine) FreeSlots() int {

@@ -22,6 +22,7 @@ type Owner struct {
 	ready [sizeclass.Count]*Magazine   // newest of those with free slots and the parked bit set
 	spare [sizeclass.Count][]*Magazine // closed, all slots home, without a span
 	exact map[uint32]*Magazine         // by length
+	lease lease
 
 	forgotten uint64 // frees of magazines that are no more
 }
@@ -200,7 +201,10 @@ func (o *Owner) collectParked() {
 	for m := o.cache.parked.Swap(nil); m != nil; {
 		next := m.next
 		m.next = nil
-		if m.Open {
+		switch {
+		case m.leased:
+			o.arrive(m)
+		case m.Open:
 			o.makeReady(m)
 		}
 		m = next
@@ -298,7 +302,7 @@ func (o *Owner) boundExact() {
 	}
 	kept := o.all[:0]
 	for _, m := range o.all {
-		if m.Class >= 0 || m.loose || o.exact[m.units] == m {
+		if m.Class >= 0 || m.loose || m.leased || o.exact[m.units] == m {
 			kept = append(kept, m)
 		} else {
 			o.forgotten += m.Frees()
@@ -355,6 +359,8 @@ func (o *Owner) ForgottenFrees() uint64 { return o.forgotten }
 // liveMask are the slots that callers have. The lists must have been taken before.
 func (m *Magazine) liveMask() uint64 {
 	switch w := m.mask.Load(); {
+	case m.leased:
+		return m.outMask()
 	case m.loose:
 		var live uint64
 		for i := range m.slots {

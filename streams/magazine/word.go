@@ -54,6 +54,21 @@ func nextFlag(word, handle uint64, f Flag) (next uint64, ok bool) {
 	return word | uint64(f), true
 }
 
+// unhanded stands for the word of a handle of a slot that nobody has. No word is it: the flags say so.
+const unhanded = ^uint64(0)
+
+// isBack reports whether a slot of a leased magazine was freed since it was handed out with the word
+// handed.
+func isBack(word, handed uint64) bool {
+	return handed != unhanded && word>>generationShift != handed>>generationShift
+}
+
+// isOut reports whether a slot of a leased magazine was handed out with the word handed and not freed
+// since.
+func isOut(word, handed uint64) bool {
+	return word>>generationShift == handed>>generationShift && handed != unhanded
+}
+
 // The mask of a magazine.
 const (
 	// SlotCount is the number of slots in a magazine: what a word holds beside its two states.
@@ -68,6 +83,9 @@ const (
 	exhaustedMask uint64 = 0
 	unparkMask           = ^parkedBit
 	openMask      uint64 = 0
+
+	// leasedMask is the mask of a leased magazine whose frees by others have been collected, by Swap.
+	leasedMask = parkedBit
 )
 
 // nextTake is the mask after the lowest free slot was taken, or ok == false if there is none to take.

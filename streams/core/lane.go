@@ -1,0 +1,96 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// OpenLane makes a lane of the cache ready. All methods that take a lane are for the turns that its
+// goroutine enters, or waits for.
+func (c *Core) OpenLane(l *magazine.Lane) { c.owner.OpenLane(l) }
+
+// LaneAlloc serves a request that the lane's own memory did not serve, and leases what serves it to the
+// lane. It returns nil where that is not worth it or not possible: the request then goes the stream's way.
+// Preconditions: 0 < bytes, the units fit an uint32, and the lane was settled in this turn.
+func (c *Core) LaneAlloc(l *magazine.Lane, bytes int64) (*magazine.Slot, uint64) {
+	if s, word := l.Take(bytes); s != nil {
+		return s, word // others had freed it
+	}
+	if l.Raised() != 0 || !l.Fits(bytes) || !c.owner.Admits(l, bytes, c.give) {
+		return nil, 0
+	}
+	units := sizeclass.Units(bytes)
+	if units > sizeclass.MaxUnits {
+		block := c.leaseBlock(l, uint32(units))
+		if block == heap.None {
+			return nil, 0
+		}
+		s := c.owner.LeaseBlock(l, block, uint32(units), c.address(block))
+		c.notePeak()
+		return s, s.Word()
+	}
+	class := sizeclass.Of(units)
+	if !c.owner.Adopt(l, class) {
+		span := c.leaseBlock(l, sizeclass.SpanUnits(class))
+		if span == heap.None {
+			return nil, 0
+		}
+		c.spanUnits += uint64(sizeclass.SpanUnits(class))
+		c.owner.LeaseSpan(l, class, span, c.address(span))
+	}
+	c.notePeak()
+	return l.Take(bytes)
+}
+
+// leaseBlock takes units from the heap, with what the lane keeps and what magazines of large blocks keep
+// where it must. A lane asks for no pages: the stream does, and the lane leases of them the next time.
+func (c *Core) leaseBlock(l *magazine.Lane, units uint32) int32 {
+	if block := c.heap.Take(units); block != heap.None {
+		return block
+	}
+	c.owner.GiveUp(l, c.give)
+	block, _ := c.takeBlock(units)
+	return block
+}
+
+// SettleLane takes home what others freed of the lane's blocks and gives back what it may not keep. It
+// reports whether the lane had been asked for what it does not use, and gave some of it back.
+func (c *Core) SettleLane(l *magazine.Lane) (gaveAsked bool) {
+	c.drain(0)
+	before := c.owner.LeasedUnits()
+	why := c.owner.Settle(l, c.give)
+	return why&magazine.Asked != 0 && c.owner.LeasedUnits() < before
+}
+
+// CloseLane ends a lane. What is live of its blocks comes home when freed. It reports whether the lane had
+// been asked for what it does not use.
+func (c *Core) CloseLane(l *magazine.Lane) (wasAsked bool) {
+	wasAsked = l.Raised()&magazine.Asked != 0
+	c.drain(0)
+	c.owner.CloseLane(l, c.give)
+	return wasAsked
+}
+
+// AskLanes makes the lanes give back what they do not use at their next calls.
+func (c *Core) AskLanes() { c.owner.Raise(magazine.Asked) }
+
+// NudgeLanes makes the lanes whose blocks others freed take them home at their next calls.
+func (c *Core) NudgeLanes() {
+	c.owner.Collect(c.give)
+	c.owner.RaiseReturned()
+}
+
+// Lanes is the number of lanes that are open.
+func (c *Core) Lanes() int { return c.owner.Lanes() }
+
+// LaneBytes is what the lanes have, live or not: part of LiveBytes.
+func (c *Core) LaneBytes() int64 { return int64(c.owner.LeasedUnits()) << sizeclass.UnitShift }
+
+// give takes a block of a lane's back.
+func (c *Core) give(block, class int32) {
+	if class >= 0 {
+		c.spanUnits -= uint64(sizeclass.SpanUnits(int(class)))
+	}
+	c.heap.Give(block)
+}

@@ -1,0 +1,217 @@
+package streams
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Lane is an exclusive lease of a stream's memory for one goroutine at a time. What it serves from its
+// own blocks costs no atomic operation that writes, no lock and no heap allocation. Its calls must not
+// overlap; the buffers are ordinary ones, which any goroutine may use and free.
+//
+// A lane keeps what is freed through it, up to its budget, and what others free of its blocks comes home
+// to it. It gives back what it keeps when it is called next after somebody needed it, and all of it when
+// it is closed. A lane that is not called keeps what it has: the *pool.OutOfMemoryError of others names it.
+type Lane struct {
+	lane   magazine.Lane // first: every call begins here
+	stream *Stream
+	over   bool // closed, or the stream is: calls go the stream's way
+	closed bool // by Close
+}
+
+// Lane opens a lane that may keep that many bytes of free memory. Against the budget count the blocks of
+// more than 64 KiB that are free, the spans none of whose blocks lives, and, for each size class in use,
+// the span that serves it (31 to 256 KiB). The free part of other spans does not count: it cannot be given
+// back. A request whose block or span is larger than the budget goes the stream's way, so that a lane of 0
+// bytes keeps nothing. Close gives all back. It does not wait for the device. Errors: *BudgetError for a
+// negative budget, ErrClosed, ErrQuarantined.
+func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
+	if budgetBytes < 0 {
+		return nil, &BudgetError{budgetBytes}
+	}
+	if s.closing.Load() {
+		return nil, ErrClosed
+	}
+	l := &Lane{stream: s}
+	l.lane.Init(uint64(budgetBytes) >> sizeclass.UnitShift)
+	if _, err := l.visit(openLane, 0); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Alloc is Stream.Alloc from the lane's memory. Where the lane has none, it leases some of the stream's,
+// or else the request goes the stream's way, whose errors it returns. Once the stream or the lane was
+// closed it says ErrClosed.
+func (l *Lane) Alloc(bytes int64) (Buffer, error) {
+	if slot, word := l.lane.Take(bytes); slot != nil {
+		return Buffer{slot, word, bytes}, nil
+	}
+	return l.allocSlow(bytes)
+}
+
+func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
+	if l.closed {
+		return Buffer{}, ErrClosed
+	}
+	if err := l.stream.check(bytes); err != nil {
+		l.settle()
+		return Buffer{}, err
+	}
+	if !l.over && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
+		if s, _ := l.visit(allocLane, bytes); s.slot != nil {
+			return s, nil
+		}
+	}
+	return l.stream.Alloc(bytes)
+}
+
+// Free is Buffer.Free on plain memory for buffers of the lane's; any other it frees the ordinary way. If
+// another goroutine frees the same buffer at the same time both may succeed; the memory is freed once. An
+// announcement of a use that another goroutine makes at the same time may be lost. A free after such a
+// free is refused as ever.
+func (l *Lane) Free(b Buffer) error {
+	outcome := magazine.Refused
+	if b.slot != nil {
+		if outcome = l.lane.Free(b.slot, b.word); outcome == magazine.Kept {
+			return nil
+		}
+	}
+	return l.freeSlow(b, outcome)
+}
+
+// freeSlow frees what the lane refused, and sees to what it has to give back.
+func (l *Lane) freeSlow(b Buffer, outcome magazine.Outcome) error {
+	why := l.lane.Raised()
+	if outcome == magazine.Refused && b.slot != nil && why != 0 && why&magazine.Ended == 0 {
+		outcome = l.lane.FreeRaised(b.slot, b.word)
+	}
+	var err error
+	if outcome == magazine.Refused {
+		err = b.Free()
+	}
+	if outcome == magazine.Surplus {
+		_, _ = l.visit(settleLane, 0) // a turn that failed has left it to the next
+	} else {
+		l.settle()
+	}
+	return err
+}
+
+// settle goes to the stream if there is a reason to.
+func (l *Lane) settle() {
+	if l.lane.Raised() != 0 && !l.over {
+		_, _ = l.visit(settleLane, 0) // the reason stays if the turn failed
+	}
+}
+
+// Close gives back all that the lane has. Buffers of it that live stay valid and are freed the ordinary
+// way. It does not wait for the device. Idempotent. Errors: ErrQuarantined.
+func (l *Lane) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.closed = true
+	if l.over {
+		return nil
+	}
+	_, err := l.visit(closeLane, 0)
+	l.over = true
+	if errors.Is(err, ErrClosed) {
+		return nil // the device was: there is nothing to give back
+	}
+	return err
+}
+
+// visit has the stream's turn do something for the lane: its goroutine's own, or, if somebody is in it, by
+// a message that it waits for. Whoever runs the turn may use the lane meanwhile.
+func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
+	s := l.stream
+	if s.ref.TryEnter() {
+		var left actors.Effects
+		b, left, err = l.turn(what, bytes)
+		s.ref.Perform(left)
+	} else {
+		v := &visit{lane: l, what: what, bytes: bytes}
+		s.ref.Call(v)
+		b, err = v.promise.Future().Await(context.Background())
+	}
+	if l.lane.Raised()&magazine.Ended != 0 {
+		l.over = true
+	}
+	return b, err
+}
+
+func (l *Lane) turn(what errand, bytes int64) (b Buffer, left actors.Effects, err error) {
+	s := l.stream
+	defer s.ref.Exit(&left, &err)
+	b, err = s.attend(l, what, bytes)
+	return b, left, err
+}
+
+// visit is an errand of a lane whose goroutine waits.
+type visit struct {
+	actors.Link
+	lane    *Lane
+	what    errand
+	bytes   int64
+	promise futures.Promise[Buffer]
+}
+
+// errand is what a lane comes to its stream for.
+type errand uint8
+
+const (
+	openLane errand = iota
+	allocLane
+	settleLane
+	closeLane
+)
+
+// Fail answers the errand in the stream's place.
+func (v *visit) Fail(err error) { v.promise.Complete(Buffer{}, err) }
+
+// attend does what a lane came for, inside the turn. Whatever that is, the lane takes home what is its own
+// and gives back what it may not keep.
+func (s *Stream) attend(l *Lane, what errand, bytes int64) (b Buffer, err error) {
+	s.reach(beforeErrand)
+	if s.draining {
+		s.core.CloseLane(&l.lane)
+		s.giveUp()
+		return Buffer{}, ErrClosed
+	}
+	wasAsked := false
+	switch what {
+	case openLane:
+		s.core.OpenLane(&l.lane)
+	case closeLane:
+		wasAsked = s.core.CloseLane(&l.lane)
+	case allocLane:
+		wasAsked = s.core.SettleLane(&l.lane)
+		if slot, word := s.core.LaneAlloc(&l.lane, max(bytes, 1)); slot != nil {
+			s.core.Served(false)
+			s.hand.slot = slot
+			b = Buffer{slot, word, bytes}
+		}
+	case settleLane:
+		wasAsked = s.core.SettleLane(&l.lane)
+	}
+	if wasAsked {
+		s.giveBack(s.core.Surrender(^uint32(0)), poolcore.Return{})
+	} else {
+		s.shed()
+	}
+	s.hand.slot = nil
+	return b, nil
+}
+
+// lanes is what the pool is told of the lanes.
+func (s *Stream) lanes() poolcore.Lanes {
+	return poolcore.Lanes{Count: s.core.Lanes(), Bytes: s.core.LaneBytes()}
+}

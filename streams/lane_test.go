@@ -1,0 +1,484 @@
+package streams
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// lane opens a lane of a stream.
+func (r *rig) lane(s *Stream, budgetBytes int64) *Lane {
+	r.t.Helper()
+	l, err := s.Lane(budgetBytes)
+	require.NoError(r.t, err)
+	return l
+}
+
+// alloc is the buffer of an allocation by a lane that works.
+func alloc(t testing.TB, l *Lane, bytes int64) Buffer {
+	t.Helper()
+	b, err := l.Alloc(bytes)
+	require.NoError(t, err)
+	require.Equal(t, bytes, b.Bytes())
+	require.True(t, b.Live())
+	return b
+}
+
+// sound holds a stream's books against their invariants, in a turn.
+func (r *rig) sound(s *Stream) {
+	r.t.Helper()
+	leave := r.occupy(s)
+	defer leave()
+	require.NoError(r.t, s.core.Check())
+}
+
+// A lane serves the sizes that its budget could hold without a turn, and allocates nothing on the heap.
+func TestLaneServesWithoutATurn(t *testing.T) {
+	r := newRig(t, 512*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 128*mib)
+	for _, bytes := range []int64{1, 512, 4000, 64 * kib, 65 * kib, mib, 100 * mib} {
+		pair := func() {
+			b, err := l.Alloc(bytes)
+			if err != nil || l.Free(b) != nil {
+				t.Error("a pair failed")
+			}
+		}
+		for range 3 { // the first may go the stream's way, for pages; the second leases
+			pair()
+		}
+		leave := r.occupy(s) // whoever needs a turn waits for ever
+		assert.Zero(t, testing.AllocsPerRun(100, pair), "%d bytes", bytes)
+		leave()
+	}
+	n := r.stats(s)
+	assert.Zero(t, n.LiveBytes)
+	assert.Equal(t, 1, n.LaneCount)
+	assert.Positive(t, n.LaneBytes)
+	require.NoError(t, l.Close())
+	n = r.stats(s)
+	assert.Zero(t, n.LaneCount)
+	assert.Zero(t, n.LaneBytes)
+	r.sound(s)
+}
+
+// What is refused is refused as by a stream.
+func TestLaneRefuses(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	_, err := s.Lane(-1)
+	var budget *BudgetError
+	require.ErrorAs(t, err, &budget)
+	assert.EqualValues(t, -1, budget.BudgetBytes)
+	assert.Contains(t, err.Error(), "budgetBytes")
+	require.ErrorIs(t, err, ErrNegative)
+
+	l := r.lane(s, mib)
+	_, err = l.Alloc(-1)
+	require.ErrorIs(t, err, ErrNegative)
+	_, err = l.Alloc(65 * mib)
+	require.ErrorIs(t, err, ErrTooLarge)
+	require.ErrorIs(t, l.Free(Buffer{}), ErrBadFree)
+	empty := alloc(t, l, 0)
+	require.NoError(t, l.Free(empty))
+	require.ErrorIs(t, l.Free(empty), ErrDoubleFree)
+
+	for _, bytes := range []int64{512, 512 * kib} {
+		for range 2 {
+			require.NoError(t, l.Free(alloc(t, l, bytes)))
+		}
+		b := alloc(t, l, bytes)
+		require.NoError(t, l.Free(b))
+		require.ErrorIs(t, l.Free(b), ErrDoubleFree)
+		require.ErrorIs(t, b.Free(), ErrDoubleFree)
+		c := alloc(t, l, bytes)
+		require.Equal(t, b.Ptr(), c.Ptr(), "the lane's own memory at once")
+		require.ErrorIs(t, l.Free(b), ErrDoubleFree, "its memory is c's now")
+		require.NoError(t, c.Free())
+		require.ErrorIs(t, l.Free(c), ErrDoubleFree)
+		require.ErrorIs(t, l.Free(b), ErrStale)
+	}
+	require.NoError(t, l.Close())
+	require.NoError(t, l.Close(), "again")
+	_, err = l.Alloc(512)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// Buffers of others are freed through a lane as by themselves, and those of the lane by anybody.
+func TestLaneFreesWhatIsNotItsOwn(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	l, second := r.lane(s, 8*mib), r.lane(s, 8*mib)
+	for _, bytes := range []int64{512, mib} {
+		for range 3 {
+			require.NoError(t, l.Free(alloc(t, l, bytes)))
+			require.NoError(t, second.Free(alloc(t, second, bytes)))
+		}
+		for _, b := range []Buffer{must(t, s, bytes), must(t, other, bytes), alloc(t, second, bytes)} {
+			require.NoError(t, l.Free(b))
+			require.ErrorIs(t, l.Free(b), ErrDoubleFree)
+		}
+		require.NoError(t, alloc(t, l, bytes).Free())
+	}
+	assert.Zero(t, r.stats(s).LiveCount)
+	assert.Zero(t, r.stats(other).LiveCount)
+	r.sound(s)
+}
+
+// What others free comes home to the lane: it serves from that without more of the stream's memory.
+func TestOthersFreesComeHome(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	for _, bytes := range []int64{4 * kib, mib} {
+		var most int64
+		for round := range 50 {
+			var all []Buffer
+			for range 8 {
+				all = append(all, alloc(t, l, bytes))
+			}
+			for _, b := range all {
+				require.NoError(t, b.Free())
+			}
+			if round == 10 {
+				most = r.stats(s).LaneBytes
+			}
+		}
+		n := r.stats(s)
+		assert.Zero(t, n.LiveBytes)
+		assert.Equal(t, most, n.LaneBytes)
+	}
+	r.tick(s)
+	require.NoError(t, l.Free(alloc(t, l, 512)))
+	require.NoError(t, l.Close())
+	assert.Zero(t, r.stats(s).LaneBytes)
+	r.sound(s)
+}
+
+// A lane keeps no more than its budget of what is freed, whoever frees it; one of 0 bytes keeps nothing.
+func TestLaneKeepsToItsBudget(t *testing.T) {
+	for _, budgetBytes := range []int64{0, 100 * kib, mib, 5 * mib} {
+		for _, bytes := range []int64{512, 64 * kib, 300 * kib, 2 * mib} {
+			for _, remote := range []bool{false, true} {
+				r := newRig(t, 128*mib)
+				s := r.stream(core.Budget{})
+				l := r.lane(s, budgetBytes)
+				for range 3 {
+					var all []Buffer
+					for range 500 * 512 / max(512, bytes/8) {
+						all = append(all, alloc(t, l, bytes))
+					}
+					for _, b := range all {
+						if remote {
+							require.NoError(t, b.Free())
+						} else {
+							require.NoError(t, l.Free(b))
+						}
+					}
+				}
+				if remote {
+					r.tick(s)
+					require.NoError(t, l.Free(alloc(t, l, 512))) // the call by which it hears of it
+				}
+				n := r.stats(s)
+				assert.Zero(t, n.LiveBytes)
+				assert.LessOrEqual(t, n.LaneBytes, budgetBytes, "budget %d, %d bytes, remote %t", budgetBytes, bytes, remote)
+				r.sound(s)
+			}
+		}
+	}
+}
+
+// A budget full of what is not asked for any more is emptied.
+func TestLaneForgetsWhatIsNotAskedFor(t *testing.T) {
+	r := newRig(t, 128*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 4*mib)
+	for range 2 {
+		a, b := alloc(t, l, 2*mib), alloc(t, l, 2*mib)
+		require.NoError(t, l.Free(a))
+		require.NoError(t, l.Free(b))
+	}
+	for range 100 {
+		require.NoError(t, l.Free(alloc(t, l, 512)))
+	}
+	leave := r.occupy(s)
+	defer leave()
+	require.NoError(t, l.Free(alloc(t, l, 512)), "without a turn")
+}
+
+// A lane that hoards is named to whoever runs out of memory, and its memory is there for them as soon as it
+// makes a call, whichever.
+func TestLaneIsAskedBack(t *testing.T) {
+	for name, call := range map[string]func(l *Lane, b Buffer) error{
+		"alloc": func(l *Lane, _ Buffer) error {
+			b, err := l.Alloc(512)
+			return errors.Join(err, l.Free(b))
+		},
+		"free":         func(l *Lane, b Buffer) error { return l.Free(b) },
+		"close":        func(l *Lane, b Buffer) error { return errors.Join(l.Close(), b.Free()) },
+		"refused call": func(l *Lane, b Buffer) error { _, err := l.Alloc(-1); assertNegative(err); return b.Free() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, 64*mib)
+			s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+			l := r.lane(s, 64*mib)
+			first, small := alloc(t, l, 512), alloc(t, l, 512)
+			for range 3 {
+				require.NoError(t, l.Free(alloc(t, l, 40*mib)))
+			}
+			require.NoError(t, first.Free())
+
+			_, err := other.Alloc(40 * mib)
+			var shortage *pool.OutOfMemoryError
+			require.ErrorAs(t, err, &shortage)
+			assert.Equal(t, 1, shortage.Streams[0].LaneCount)
+			assert.GreaterOrEqual(t, shortage.Streams[0].LaneBytes, 40*mib)
+			assert.Contains(t, err.Error(), "lanes: 1")
+			require.NoError(t, call(l, small))
+			assert.GreaterOrEqual(t, r.books().FreeBytes, 40*mib-2*mib, "given back without another request")
+			must(t, other, 40*mib)
+			r.sound(s)
+		})
+	}
+}
+
+func assertNegative(err error) {
+	if !errors.Is(err, ErrNegative) {
+		panic("an allocation of a negative size was not refused")
+	}
+}
+
+// Trim asks lanes too.
+func TestTrimAsksLanes(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 64*mib)
+	for range 3 {
+		require.NoError(t, l.Free(alloc(t, l, 20*mib)))
+	}
+	_, err := r.pool.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, r.stats(s).LaneBytes, 20*mib)
+	require.NoError(t, l.Free(alloc(t, l, 512)))
+	_, err = r.pool.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Less(t, r.books().ReservedBytes, 4*mib)
+}
+
+// Buffers that live when their lane is closed stay valid, are freed the ordinary way, and their memory
+// comes home; the next lane goes on with what is left of their spans.
+func TestBuffersOutliveTheirLane(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	require.NoError(t, must(t, s, 32*mib).Free())
+	var all []Buffer
+	for range 100 {
+		all = append(all, alloc(t, l, 512), alloc(t, l, 100*kib))
+	}
+	require.NoError(t, l.Close())
+	held := r.stats(s)
+	assert.Equal(t, int64(100*(512+100*kib)), held.LiveBytes)
+	assert.Zero(t, held.LaneBytes)
+	r.sound(s)
+
+	for i, b := range all { // half by the lane that was, half by themselves; all but the first two
+		switch {
+		case i < 2:
+		case i%2 == 0:
+			require.NoError(t, l.Free(b))
+			require.ErrorIs(t, l.Free(b), ErrDoubleFree)
+		default:
+			require.NoError(t, b.Free())
+		}
+	}
+	n := r.stats(s)
+	assert.Equal(t, 512+100*kib, n.LiveBytes)
+	r.sound(s)
+
+	next := r.lane(s, 32*mib)
+	b := alloc(t, next, 512)
+	assert.Same(t, all[0].slot.Magazine(), b.slot.Magazine(), "beside the one that lives")
+	require.NoError(t, all[0].Free())
+	require.NoError(t, next.Free(b))
+	require.NoError(t, all[1].Free())
+	require.NoError(t, next.Close())
+	r.tick(s)
+	n = r.stats(s)
+	assert.Zero(t, n.LiveBytes)
+	r.sound(s)
+	require.NoError(t, s.Close())
+	require.Zero(t, r.books().LentBytes, "all is back")
+}
+
+// Once the stream is closed a lane serves nothing; its buffers stay valid, and what it has goes back with
+// its next call.
+func TestStreamIsClosedUnderALane(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	var all []Buffer
+	for range 5 {
+		all = append(all, alloc(t, l, 512), alloc(t, l, mib))
+	}
+	require.NoError(t, l.Free(all[0]))
+	require.NoError(t, s.Close())
+	_, err := s.Lane(0)
+	require.ErrorIs(t, err, ErrClosed)
+	require.True(t, all[1].Live())
+	require.NoError(t, l.Free(all[2]))
+	require.ErrorIs(t, l.Free(all[2]), ErrDoubleFree)
+	_, err = l.Alloc(512)
+	require.ErrorIs(t, err, ErrClosed)
+	for i, b := range all[3:] {
+		if i%2 == 0 {
+			require.NoError(t, l.Free(b))
+		} else {
+			require.NoError(t, b.Free())
+		}
+	}
+	assert.Equal(t, mib, r.stats(s).LiveBytes)
+	require.NoError(t, all[1].Free())
+	require.NoError(t, l.Close())
+	r.until(s.Gone)
+	assert.Zero(t, r.books().LentBytes)
+}
+
+// A lane that is not called keeps its stream from being gone; Close of the lane ends that.
+func TestIdleLaneKeepsItsMemoryUntilItIsClosed(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	require.NoError(t, must(t, s, mib).Free())
+	for range 2 {
+		require.NoError(t, l.Free(alloc(t, l, mib)))
+	}
+	require.NoError(t, s.Close())
+	assert.False(t, s.Gone())
+	assert.Equal(t, 2*mib, r.books().LentBytes)
+	require.NoError(t, l.Close())
+	r.until(s.Gone)
+	assert.Zero(t, r.books().LentBytes)
+}
+
+// After the device's end frees through a lane say ErrClosed, and so do allocations.
+func TestDeviceEndsUnderALane(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l, idle := r.lane(s, 32*mib), r.lane(s, 32*mib)
+	require.NoError(t, l.Free(alloc(t, l, mib)))
+	b, c := alloc(t, l, mib), alloc(t, l, 512)
+	require.NoError(t, s.Close())
+	s.End()
+	require.ErrorIs(t, l.Free(b), ErrClosed)
+	require.ErrorIs(t, c.Free(), ErrClosed)
+	_, err := l.Alloc(512)
+	require.ErrorIs(t, err, ErrClosed)
+	require.NoError(t, l.Close())
+	require.NoError(t, idle.Close())
+}
+
+// A free of a buffer with an announced use goes the slow way and comes home to the lane.
+func TestAnnouncedFreeOfALane(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	require.NoError(t, must(t, s, 16*mib).Free())
+	for _, bytes := range []int64{512, mib} {
+		b := alloc(t, l, bytes)
+		require.NoError(t, b.slot.Announce(b.word, 1))
+		require.NoError(t, l.Free(b))
+		require.ErrorIs(t, l.Free(b), ErrDoubleFree)
+		r.tick(s)
+		require.NoError(t, l.Free(alloc(t, l, 2*bytes)))
+		c := alloc(t, l, bytes)
+		assert.Equal(t, b.Ptr(), c.Ptr())
+		require.NoError(t, l.Free(c))
+	}
+	assert.Zero(t, r.stats(s).LiveBytes)
+	r.sound(s)
+}
+
+// A turn that panics while a lane is in it fails the errand: the request goes the stream's way, and the
+// lane goes on.
+func TestPanicInALanesTurn(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	require.NoError(t, l.Free(alloc(t, l, mib)))
+	crash(s, beforeErrand, 1, nil)
+	b := alloc(t, l, 512)
+
+	leave := r.occupy(s)
+	crash(s, beforeErrand, 1, nil)
+	v := &visit{lane: l, what: allocLane, bytes: 512}
+	s.ref.Call(v)
+	leave()
+	_, err := v.promise.Future().Await(t.Context())
+	isPanic(t, err)
+
+	crash(s, beforeReturn, 1, nil) // with a slot at hand that was leased, and pages
+	s.Asked(0)
+	require.NoError(t, must(t, s, 8*mib).Free())
+	leave = r.occupy(s)
+	s.core.AskLanes()
+	leave()
+	crash(s, beforeReturn, 1, nil)
+	c := alloc(t, l, 4*kib)
+	require.NoError(t, l.Free(c))
+	s.hook = nil
+
+	require.NoError(t, l.Free(b))
+	for range 3 {
+		require.NoError(t, l.Free(alloc(t, l, 512)))
+	}
+	r.sound(s)
+	require.NoError(t, l.Close())
+	n := r.stats(s)
+	assert.Zero(t, n.LiveBytes)
+	assert.Zero(t, n.LaneBytes)
+	r.sound(s)
+}
+
+// By message, when somebody is in the turn, a lane gets the same.
+func TestLaneOfABusyStream(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l := r.lane(s, 32*mib)
+	require.NoError(t, must(t, s, mib).Free())
+	leave := r.occupy(s)
+	v := &visit{lane: l, what: allocLane, bytes: 512}
+	s.ref.Call(v)
+	leave()
+	b, err := v.promise.Future().Await(t.Context())
+	require.NoError(t, err)
+	leave = r.occupy(s)
+	require.NoError(t, l.Free(b), "without a turn")
+	leave()
+	assert.Zero(t, r.stats(s).LiveBytes)
+}
+
+// A lane of a stream that is quarantined serves nothing more.
+func TestQuarantineUnderALane(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	l, idle := r.lane(s, 32*mib), r.lane(s, 32*mib)
+	require.NoError(t, l.Free(alloc(t, l, mib)))
+	b := alloc(t, l, mib)
+	s.ref.Stop(ErrQuarantined)
+	<-s.ref.Done()
+	require.NoError(t, l.Free(b), "as any buffer")
+	_, err := l.Alloc(mib)
+	require.ErrorIs(t, err, ErrQuarantined)
+	require.NoError(t, l.Close(), "it has heard of it")
+	require.ErrorIs(t, idle.Close(), ErrQuarantined)
+	require.NoError(t, idle.Close())
+	_, err = s.Lane(0)
+	require.ErrorIs(t, err, ErrQuarantined)
+}

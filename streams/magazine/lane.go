@@ -1,0 +1,307 @@
+package magazine
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// Reason is why a lane shall come to the owner. Reasons are set in turns and looked at by each call of
+// the lane.
+type Reason uint32
+
+// The reasons for a lane to come to the owner.
+const (
+	// Asked says that somebody needs what the lane does not use.
+	Asked Reason = 1 << iota
+	// Returned says that others freed blocks of the lane's.
+	Returned
+	// Ended says that the cache or the lane was closed. It stays.
+	Ended
+)
+
+const (
+	// laneLengths is the number of places for lengths beyond the classes; a length has two to choose from.
+	// Not smaller: lengths that meet push each other out. Not larger: each lane has them.
+	laneLengths = 1 << laneLengthBits
+	// laneLengthBits is its binary logarithm.
+	laneLengthBits = 9
+	// turnedAwayLimit is how often the budget refuses before the lane gives up all that it keeps, since that
+	// is not what it is asked for. Not smaller: to fill a lane costs turns. Not larger: until then requests
+	// go the ordinary way.
+	turnedAwayLimit = 64
+)
+
+// Outcome is what became of a free by a lane.
+type Outcome uint8
+
+// The outcomes of a lane's free.
+const (
+	// Refused says that the lane did nothing: the free goes the ordinary way.
+	Refused Outcome = iota
+	// Kept says that the block is the lane's again.
+	Kept
+	// Surplus says so, and that the lane has more than it may keep: Owner.Settle.
+	Surplus
+)
+
+// Lane is one goroutine's side of a cache: it works on plain memory. Its methods, and those of Owner that
+// take it, are for one goroutine at a time; the owner's work for it is done while that goroutine waits.
+//
+// budgetUnits never changes. raised is the owner's; arrived and leasedUnits are too.
+type Lane struct {
+	raised      atomic.Uint32
+	budgetUnits uint64
+	chargeUnits uint64 // kept, or, of a class in use, a span: never more than the budget
+	turnedAway  int    // requests in sequence that the budget did not admit
+	unused      *Slot  // without a block, for large ones
+	surplus     *Magazine
+	surplusSlot *Slot
+	shelves     [sizeclass.Count]shelf
+	large       [laneLengths]*Slot // lists of free blocks of one length each
+
+	arrived     *Magazine // others freed slots of theirs
+	leasedUnits uint64    // of all blocks that the lane has, live or not
+	_           [cacheLine]byte
+}
+
+// shelf is what a lane has of a class. Magazines none of whose slots is free are in no list.
+type shelf struct {
+	current *Magazine // from which requests are served
+	ready   pile      // the others that have free slots
+}
+
+// pile is a list of leased magazines of a class.
+type pile struct{ newest *Magazine }
+
+// Init says how many units the lane may keep. It serves nothing before Owner.OpenLane.
+func (l *Lane) Init(budgetUnits uint64) {
+	l.budgetUnits = budgetUnits
+	l.raised.Store(uint32(Ended))
+}
+
+// Take serves a request of that many bytes from the lane, or returns nil. It has no atomic operation but
+// loads. Requests of 0 bytes and less are not served.
+func (l *Lane) Take(bytes int64) (*Slot, uint64) {
+	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
+	if units > sizeclass.MaxUnits {
+		return l.takeLarge(units)
+	}
+	if l.raised.Load() != 0 {
+		return nil, 0
+	}
+	m := l.shelves[sizeclass.Of(units)].current
+	if m == nil || m.local == 0 {
+		if m = l.turnOver(sizeclass.Of(units)); m == nil {
+			return nil, 0
+		}
+	}
+	s := &m.slots[bits.TrailingZeros64(m.local)]
+	m.local &= m.local - 1
+	word := s.word.Load()
+	storePlain(&s.handed, word)
+	return s, word
+}
+
+// turnOver puts another magazine of the class in the place of an exhausted one, nil if there is none.
+func (l *Lane) turnOver(class int) *Magazine {
+	sh := &l.shelves[class]
+	m := sh.ready.newest
+	if m == nil || (sh.current == nil && !l.admits(l.need(class))) {
+		return nil
+	}
+	sh.ready.remove(m)
+	if m.local == m.whole {
+		l.chargeUnits -= spanUnits(class)
+	}
+	l.place(class, m)
+	return m
+}
+
+// place makes a magazine the one from which its class is served.
+func (l *Lane) place(class int, m *Magazine) {
+	l.chargeUnits += l.need(class)
+	l.shelves[class].current = m
+}
+
+// need is what the charge rises by when the class gets another magazine to be served from.
+func (l *Lane) need(class int) uint64 {
+	if l.shelves[class].current != nil {
+		return 0
+	}
+	return spanUnits(class)
+}
+
+func (l *Lane) admits(units uint64) bool { return l.chargeUnits+units <= l.budgetUnits }
+
+func spanUnits(class int) uint64 { return uint64(sizeclass.SpanUnits(class)) }
+
+// takeLarge is Take for lengths beyond the classes.
+func (l *Lane) takeLarge(units uint64) (*Slot, uint64) {
+	i := lengthPlace(units)
+	s := l.large[i]
+	if s == nil || uint64(s.Units) != units {
+		i ^= 1
+		if s = l.large[i]; s == nil || uint64(s.Units) != units {
+			return nil, 0
+		}
+	}
+	if l.raised.Load() != 0 {
+		return nil, 0
+	}
+	l.large[i] = s.next
+	l.chargeUnits -= units
+	word := s.word.Load()
+	storePlain(&s.handed, word)
+	return s, word
+}
+
+// lengthPlace is the first of the two places for a length; the other is its neighbour.
+func lengthPlace(units uint64) uint64 {
+	return units * 0x9E3779B97F4A7C15 >> (64 - laneLengthBits)
+}
+
+// Free ends a handle of one of the lane's slots and keeps its block. It refuses, and does nothing, if the
+// handle is not live or the slot another's, if the slot carries flags, and if the lane has a reason to
+// come to the owner. A free of the same handle by another goroutine at the same time may succeed too; it
+// has no effect then.
+func (l *Lane) Free(s *Slot, handle uint64) Outcome {
+	m := s.magazine
+	if m.lane.Load() != l || s.word.Load() != handle || l.raised.Load() != 0 {
+		return Refused
+	}
+	storePlain(&s.word, freed(handle))
+	if m.Class < 0 {
+		return l.keepLarge(s)
+	}
+	if l.shelves[m.Class].current == m {
+		m.local |= 1 << (s.index & 63)
+		return Kept
+	}
+	return l.keep(m, s)
+}
+
+// FreeRaised is Free by a lane that has a reason to come to the owner, and is about to.
+func (l *Lane) FreeRaised(s *Slot, handle uint64) Outcome {
+	m := s.magazine
+	if m.lane.Load() != l || s.word.Load() != handle {
+		return Refused
+	}
+	storePlain(&s.word, freed(handle))
+	return l.keep(m, s)
+}
+
+// keep books a slot of the lane's that was freed.
+func (l *Lane) keep(m *Magazine, s *Slot) Outcome {
+	if m.Class < 0 {
+		return l.keepLarge(s)
+	}
+	sh := &l.shelves[m.Class]
+	was := m.local
+	m.local |= 1 << s.index
+	if sh.current == m {
+		return Kept
+	}
+	if was == 0 {
+		sh.ready.push(m)
+	}
+	if m.local != m.whole {
+		return Kept
+	}
+	if span := spanUnits(int(m.Class)); l.admits(span) {
+		l.chargeUnits += span
+		return Kept
+	}
+	sh.ready.remove(m)
+	l.shed(m)
+	return Surplus
+}
+
+// keepLarge puts a large block where its length is looked up.
+func (l *Lane) keepLarge(s *Slot) Outcome {
+	storePlain(&s.handed, unhanded)
+	units := uint64(s.Units)
+	i := lengthPlace(units)
+	head := l.large[i]
+	if !l.admits(units) || head != nil && head.Units != s.Units {
+		return l.keepElsewhere(s, i)
+	}
+	s.next = head
+	l.large[i] = s
+	l.chargeUnits += units
+	return Kept
+}
+
+// keepElsewhere is keepLarge for a block that the budget does not admit or whose first place another
+// length has. A length that finds both places taken has one cleared.
+func (l *Lane) keepElsewhere(s *Slot, i uint64) Outcome {
+	units, outcome := uint64(s.Units), Kept
+	if !l.admits(units) {
+		l.shedSlot(s)
+		return Surplus
+	}
+	if head := l.large[i^1]; head == nil || head.Units == s.Units {
+		i ^= 1
+	} else {
+		l.clearPlace(i)
+		outcome = Surplus
+	}
+	s.next = l.large[i]
+	l.large[i] = s
+	l.chargeUnits += units
+	return outcome
+}
+
+// clearPlace gives up the blocks of a length.
+func (l *Lane) clearPlace(place uint64) {
+	for s := l.large[place]; s != nil; {
+		next := s.next
+		l.chargeUnits -= uint64(s.Units)
+		l.shedSlot(s)
+		s = next
+	}
+	l.large[place] = nil
+}
+
+// shed and shedSlot leave a span, or a block, to the next Settle.
+func (l *Lane) shed(m *Magazine) {
+	m.Older, l.surplus = l.surplus, m
+}
+
+func (l *Lane) shedSlot(s *Slot) {
+	s.next, l.surplusSlot = l.surplusSlot, s
+}
+
+func (p *pile) push(m *Magazine) {
+	m.Older, m.Newer = p.newest, nil
+	if p.newest != nil {
+		p.newest.Newer = m
+	}
+	p.newest = m
+}
+
+func (p *pile) remove(m *Magazine) {
+	if m.Newer != nil {
+		m.Newer.Older = m.Older
+	} else {
+		p.newest = m.Older
+	}
+	if m.Older != nil {
+		m.Older.Newer = m.Newer
+	}
+	m.Older, m.Newer = nil, nil
+}
+
+// Fits reports whether the budget could hold what serves such a request, if nothing else were kept.
+// Precondition: 0 < bytes.
+func (l *Lane) Fits(bytes int64) bool {
+	units := sizeclass.Units(bytes)
+	if units <= sizeclass.MaxUnits {
+		units = spanUnits(sizeclass.Of(units))
+	}
+	return units <= l.budgetUnits
+}
+
+// Raised are the reasons for which the lane shall come to the owner.
+func (l *Lane) Raised() Reason { return Reason(l.raised.Load()) }

@@ -1,0 +1,15 @@
+//go:build !race && (amd64 || arm64 || loong64 || mips64 || mips64le || ppc64 || ppc64le || riscv64 || s390x)
+
+package magazine
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// storePlain stores a word that only the lane stores, or for which anybody would store the same, and that
+// others may load at any time. Where a word is 64 bits long such a store is seen whole or not at all; it
+// costs a fraction of an atomic one, which on some processors is an exchange.
+func storePlain(p *atomic.Uint64, value uint64) {
+	*(*uint64)(unsafe.Pointer(p)) = value
+}
