@@ -142,7 +142,8 @@ func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
 		s.ref.Call(v)
 		b, err = v.promise.Future().Await(context.Background())
 	}
-	if l.lane.Raised()&magazine.Ended != 0 {
+	var panicked *actors.PanicError
+	if err != nil && !errors.As(err, &panicked) { // the stream has taken everything back, or is no more
 		l.over = true
 	}
 	return b, err

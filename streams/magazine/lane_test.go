@@ -1,0 +1,294 @@
+package magazine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// landlord leases to lanes what a heap would have that never runs out, and counts what it gets back.
+type landlord struct {
+	t     *testing.T
+	owner *Owner
+	last  int32
+	out   map[int32]bool // blocks that lanes have
+}
+
+func newLandlord(t *testing.T) *landlord {
+	t.Helper()
+	return &landlord{t: t, owner: NewOwner(new(Cache), wakes(func() {})), out: map[int32]bool{}}
+}
+
+func (d *landlord) block() (int32, cudadrv.Ptr) {
+	d.last++
+	d.out[d.last] = true
+	return d.last, cudadrv.Ptr(d.last) << 32
+}
+
+func (d *landlord) give(block, _ int32) {
+	require.True(d.t, d.out[block], "given back twice")
+	delete(d.out, block)
+}
+
+func (d *landlord) lane(budgetUnits uint64) *Lane {
+	l := new(Lane)
+	l.Init(budgetUnits)
+	d.owner.OpenLane(l)
+	return l
+}
+
+// alloc is what a stream does for a lane, without its own way.
+func (d *landlord) alloc(l *Lane, bytes int64) handle {
+	d.t.Helper()
+	if s, word := l.Take(bytes); s != nil {
+		return handle{s, word}
+	}
+	d.owner.Settle(l, d.give)
+	if s, word := l.Take(bytes); s != nil {
+		return handle{s, word}
+	}
+	require.True(d.t, l.Fits(bytes))
+	require.True(d.t, d.owner.Admits(l, bytes, d.give))
+	units := sizeclass.Units(bytes)
+	if units > sizeclass.MaxUnits {
+		block, base := d.block()
+		s := d.owner.LeaseBlock(l, block, uint32(units), base)
+		return handle{s, s.Word()}
+	}
+	if class := sizeclass.Of(units); !d.owner.Adopt(l, class) {
+		span, base := d.block()
+		d.owner.LeaseSpan(l, class, span, base)
+	}
+	s, word := l.Take(bytes)
+	require.NotNil(d.t, s)
+	return handle{s, word}
+}
+
+// stray is the end of another goroutine's free that raced with the lane's of the same handle: its
+// compare-and-swap succeeded, as the lane's store did, and its OR comes now.
+func stray(m *Magazine, index uint8) {
+	if old := m.mask.Or(1 << index); put(old) == handMagazine {
+		m.cache.handMagazine(m)
+	}
+}
+
+// charged is what the charge of a lane must be.
+func charged(l *Lane) (units uint64) {
+	for class := range l.shelves {
+		sh, span := &l.shelves[class], spanUnits(class)
+		if sh.current != nil {
+			units += span
+		}
+		for m := sh.ready.newest; m != nil; m = m.Older {
+			if m.local == m.whole {
+				units += span
+			}
+		}
+	}
+	for _, s := range l.large {
+		for ; s != nil; s = s.chain {
+			units += uint64(s.Units)
+		}
+	}
+	return units
+}
+
+// A class of which more lives than a span holds is served from whatever span has free slots, without the
+// owner, and only spans that nobody uses count.
+func TestLaneTurnsOver(t *testing.T) {
+	d := newLandlord(t)
+	l := d.lane(1 << 20)
+	var all []handle
+	for range 5 * 62 {
+		all = append(all, d.alloc(l, 512))
+	}
+	require.Len(t, d.out, 5)
+	assert.Equal(t, spanUnits(0), l.chargeUnits, "the one in use")
+	for _, h := range all {
+		assert.Equal(t, Kept, l.Free(h.Slot, h.word))
+		require.Equal(t, charged(l), l.chargeUnits)
+	}
+	assert.Equal(t, 5*spanUnits(0), l.chargeUnits)
+	seen := map[*Slot]bool{}
+	for range all {
+		s, word := l.Take(512)
+		require.NotNil(t, s, "without the owner")
+		assert.False(t, seen[s])
+		assert.True(t, s.Live(word))
+		seen[s] = true
+		require.Equal(t, charged(l), l.chargeUnits)
+	}
+	s, _ := l.Take(512)
+	assert.Nil(t, s)
+}
+
+// Spans and blocks beyond the budget come back at once.
+func TestLaneShedsWhatIsOverItsBudget(t *testing.T) {
+	d := newLandlord(t)
+	l := d.lane(2 * spanUnits(0))
+	var all []handle
+	for range 5 * 62 {
+		all = append(all, d.alloc(l, 512))
+	}
+	for _, h := range all {
+		if l.Free(h.Slot, h.word) == Surplus {
+			d.owner.Settle(l, d.give)
+		}
+		require.LessOrEqual(t, l.chargeUnits, l.budgetUnits)
+		require.Equal(t, charged(l), l.chargeUnits)
+	}
+	assert.Len(t, d.out, 2)
+	assert.Equal(t, 2*spanUnits(0), d.owner.LeasedUnits())
+
+	d = newLandlord(t)
+	l = d.lane(1000)
+	a, b := d.alloc(l, 600<<9), d.alloc(l, 700<<9)
+	assert.Equal(t, Kept, l.Free(a.Slot, a.word))
+	assert.Equal(t, Surplus, l.Free(b.Slot, b.word))
+	d.owner.Settle(l, d.give)
+	assert.EqualValues(t, 600, d.owner.LeasedUnits())
+	assert.EqualValues(t, 600, l.chargeUnits)
+}
+
+// A length has two places; a third length that has only the same ones pushes another out.
+func TestLaneLengthsThatMeet(t *testing.T) {
+	d := newLandlord(t)
+	l := d.lane(1 << 40)
+	var lengths []int64
+	for units := uint64(sizeclass.MaxUnits + 1); len(lengths) < 3; units++ {
+		if lengthPlace(units) == 7 {
+			lengths = append(lengths, int64(units)<<sizeclass.UnitShift)
+		}
+	}
+	free := func(bytes int64, want Outcome) {
+		t.Helper()
+		h := d.alloc(l, bytes)
+		assert.Equal(t, want, l.Free(h.Slot, h.word))
+		require.Equal(t, charged(l), l.chargeUnits)
+		d.owner.Settle(l, d.give)
+	}
+	a, b := d.alloc(l, lengths[0]), d.alloc(l, lengths[1])
+	assert.Equal(t, Kept, l.Free(a.Slot, a.word))
+	assert.Equal(t, Kept, l.Free(b.Slot, b.word))
+	for range 3 {
+		free(lengths[0], Kept)
+		free(lengths[1], Kept)
+	}
+	require.Len(t, d.out, 2)
+	free(lengths[2], Surplus)
+	require.Len(t, d.out, 2, "one of the others went")
+	free(lengths[2], Kept)
+	require.Len(t, d.out, 2)
+}
+
+// What a free left that raced with the lane's free of the same handle has no effect, whenever it arrives
+// and whoever has the slot by then.
+func TestStrayBitsMeanNothing(t *testing.T) {
+	for _, bytes := range []int64{512, 1 << 20} {
+		d := newLandlord(t)
+		l := d.lane(1 << 30)
+		a := d.alloc(l, bytes)
+		m, index := a.magazine, a.index
+		require.Equal(t, Kept, l.Free(a.Slot, a.word))
+
+		stray(m, index) // while the slot is free
+		d.owner.Settle(l, d.give)
+		b := d.alloc(l, bytes)
+		require.Same(t, a.Slot, b.Slot)
+		stray(m, index) // while it is another's
+		d.owner.Settle(l, d.give)
+		require.True(t, b.Live(b.word))
+		c := d.alloc(l, bytes)
+		require.NotSame(t, b.Slot, c.Slot)
+
+		stray(m, index) // and before the other's own free
+		require.NoError(t, b.Slot.Free(b.word))
+		d.owner.Settle(l, d.give)
+		b = d.alloc(l, bytes)
+		require.Same(t, a.Slot, b.Slot)
+		require.Equal(t, Kept, l.Free(b.Slot, b.word))
+		require.Equal(t, Kept, l.Free(c.Slot, c.word))
+
+		stray(m, index) // on a magazine that was given back, and leased anew before it was looked at
+		d.owner.collectParked()
+		d.owner.CloseLane(l, d.give)
+		require.Empty(t, d.out)
+		stray(m, index)
+		d.owner.collectParked()
+		next := d.lane(1 << 30)
+		block, base := d.block()
+		if bytes == 512 {
+			d.owner.LeaseSpan(next, 0, block, base)
+			b.Slot, b.word = next.Take(bytes)
+		} else {
+			b.Slot = d.owner.LeaseBlock(next, block, uint32(bytes>>sizeclass.UnitShift), base)
+			b.word = b.Word()
+		}
+		require.Same(t, m, b.magazine)
+		require.NoError(t, b.Slot.Free(b.word)) // no second hand-over: the magazine is on its way
+		d.owner.Settle(next, d.give)
+		require.Equal(t, charged(next), next.chargeUnits)
+		require.Len(t, d.out, 1)
+		assert.Same(t, b.Slot, d.alloc(next, bytes).Slot)
+	}
+}
+
+// A stray bit of a span that counts as unused does not make it count twice.
+func TestStrayBitOfAnUnusedSpan(t *testing.T) {
+	d := newLandlord(t)
+	l := d.lane(1 << 30)
+	var all []handle
+	for range 63 {
+		all = append(all, d.alloc(l, 512))
+	}
+	for _, h := range all {
+		require.Equal(t, Kept, l.Free(h.Slot, h.word))
+	}
+	stray(all[0].magazine, all[0].index)
+	d.owner.Settle(l, d.give)
+	require.Equal(t, charged(l), l.chargeUnits)
+}
+
+// A magazine that was handed over to one lane, and is another's when that one looks, goes to the other.
+func TestMagazineChangesLanesOnItsWay(t *testing.T) {
+	d := newLandlord(t)
+	l, next := d.lane(1<<20), d.lane(1<<20)
+	a := d.alloc(l, 512)
+	require.NoError(t, a.Slot.Free(a.word))
+	b := d.alloc(l, 512)
+	require.Equal(t, Kept, l.Free(b.Slot, b.word))
+	d.owner.collectParked() // a's magazine is on its way to l
+	require.NotNil(t, l.arrived)
+	d.owner.Settle(l, d.give)
+	stray(a.magazine, a.index)
+	d.owner.collectParked()
+	require.NotNil(t, l.arrived)
+	d.owner.GiveUp(l, d.give)
+	require.Empty(t, d.out)
+	c := d.alloc(next, 512)
+	require.Same(t, a.magazine, c.magazine)
+	d.owner.Settle(l, d.give)
+	assert.Same(t, c.magazine, next.arrived)
+	require.NoError(t, c.Slot.Free(c.word))
+	d.owner.Settle(next, d.give)
+	assert.Nil(t, next.arrived)
+	assert.Same(t, c.Slot, d.alloc(next, 512).Slot)
+}
+
+// The budget turns requests away only so often.
+func TestBudgetTurnsAwayOnlySoOften(t *testing.T) {
+	d := newLandlord(t)
+	l := d.lane(1000)
+	a := d.alloc(l, 900<<9)
+	require.Equal(t, Kept, l.Free(a.Slot, a.word))
+	for range turnedAwayLimit - 1 {
+		require.False(t, d.owner.Admits(l, 200<<9, d.give))
+	}
+	require.True(t, d.owner.Admits(l, 200<<9, d.give))
+	assert.Empty(t, d.out)
+	assert.Zero(t, l.chargeUnits)
+}
