@@ -20,6 +20,9 @@ type Stream = streams.Stream
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation.
 type Buffer = streams.Buffer
 
+// Lane is an exclusive lease of a stream's memory for one goroutine at a time; see Stream.Lane.
+type Lane = streams.Lane
+
 // Request says what AllocFor and AllocAsync are asked for.
 type Request = streams.Request
 

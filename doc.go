@@ -8,7 +8,7 @@
 //
 //	cmd/vram, examples       programs
 //	vram                     this package: all that a caller needs
-//	streams                  the cache of a stream: actor, buffers, requests
+//	streams                  the cache of a stream: actor, buffers, requests, lanes
 //	  streams/core             what it decides: spans, splits, what stays cached
 //	  streams/magazine         the words that callers and actor share
 //	pool                     the memory of a device: actor, driver goroutine

@@ -41,6 +41,9 @@ type OutOfMemoryError = pool.OutOfMemoryError
 // SizeError refuses a request that could not be served even if nothing else lived.
 type SizeError = streams.SizeError
 
+// BudgetError refuses a lane whose budget is negative.
+type BudgetError = streams.BudgetError
+
 // AlignError refuses an alignment.
 type AlignError = streams.AlignError
 

@@ -102,6 +102,39 @@ func ExampleStream_AllocFor() {
 	// <nil>
 }
 
+// One goroutine works through a lane that may keep 64 MiB; another may free its buffers.
+func ExampleStream_Lane() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer dev.Close()
+	lane, err := s.Lane(64 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lane.Close()
+	scratch, err := lane.Alloc(1 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	result, err := lane.Alloc(4 << 10)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(lane.Free(scratch))
+	freed := make(chan error)
+	go func() { freed <- result.Free() }()
+	fmt.Println(<-freed)
+	// Output:
+	// <nil>
+	// <nil>
+}
+
 // The README's first program is the one that runs here, line by line.
 func TestReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")

@@ -13,6 +13,18 @@
 // A free never enters a turn: it puts the slot back into its magazine, or on the list that the next turn
 // takes whole.
 //
+// # Lanes
+//
+// A goroutine that alone uses a stream, or a part of its memory, may open a Lane: blocks are leased to it
+// whole, and its pairs cost no atomic operation that writes. Others free its buffers as any; those come home
+// when the lane has nothing else left, or is told so by a tick. What is asked of the stream under pressure
+// is asked of its lanes, too: they answer at their next calls, and until then reports name them.
+//
+//	open --Close, or the stream's Close--> over
+//
+// The calls of a lane that is over go the stream's way. What it has comes home in the turn of Close, or of
+// the first call after the stream's Close: until then the stream is not gone.
+//
 // # States of a stream
 //
 //	serving --Close--> draining --last buffer freed--> gone
@@ -23,7 +35,7 @@
 //
 // # Concurrency properties
 //
-//   - Alloc, Free and everything else may be called from any goroutine.
+//   - Alloc, Free and everything else may be called from any goroutine; a lane by one at a time.
 //   - A goroutine that is stopped inside Alloc or Free, outside the turn, stops nobody. One that is stopped
 //     inside the turn delays requests that no magazine can serve, on this stream only.
 //   - Every request gets exactly one answer: a buffer, an error, or its cancellation. Memory that arrives

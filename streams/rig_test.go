@@ -30,7 +30,7 @@ const (
 
 // rig is a pool on a simulated device whose calls can fail or be held up, and streams on it.
 type rig struct {
-	t testing.TB
+	t       testing.TB
 	gpu     *sim.Device
 	faults  *fault.Driver
 	device  cudadrv.Device
@@ -41,20 +41,20 @@ type rig struct {
 }
 
 // newRig makes a device whose pool may hold that many bytes, in pages of 2 MiB.
-func newRig(t testing.TB, limitBytes int64) *rig {
-	t.Helper()
+func newRig(tb testing.TB, limitBytes int64) *rig {
+	tb.Helper()
 	machine := sim.New(sim.Config{})
-	r := &rig{t: t, gpu: machine.Device(0), faults: fault.Wrap(machine)}
+	r := &rig{t: tb, gpu: machine.Device(0), faults: fault.Wrap(machine)}
 	var err error
 	r.device, err = r.faults.Open(0)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r.fences = fence.NewEvents(r.device)
 	r.pool, err = pool.New(r.device, r.fences, poolcore.Settings{
 		LimitBytes: limitBytes, Policy: poolcore.Policy{HandlePages: 1, Slack: 1024},
 	})
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	r.limit.Store(limitBytes)
-	t.Cleanup(r.close)
+	tb.Cleanup(r.close)
 	return r
 }
 

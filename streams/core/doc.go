@@ -22,10 +22,17 @@
 // turn before (heatKept). The budget bounds what
 // could be cached if all such blocks were freed at once, so that no free has to count.
 //
+// # What a lane may have
+//
+// A lane leases spans and large blocks from the free ranges and gives them back to those. Against its budget
+// count the spans from which its classes are served, its other spans none of whose blocks lives, and its
+// free large blocks. A lane asks for no pages: where the ranges do not suffice it gives up what it keeps,
+// and then the request goes the stream's way.
+//
 // # Invariants (Check)
 //
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every
 // used block is the span of one magazine or the block of one slot. Every open magazine of large blocks
 // is in the list by which the oldest is found, and what the slots attached to them hold is what the
-// budget counts.
+// budget counts. What lanes have is the sum of the blocks of their magazines.
 package core

@@ -63,6 +63,38 @@
 // while a caller that was told to hand it over has yet to arrive: it would be handed over twice. Closed
 // by Swap, it is closed for good.
 //
+// # Leased magazines
+//
+// A lane is one goroutine's side of a cache. It has magazines that only lanes use, for good, and works on
+// them with loads and plain stores: which slots are free it knows from a word of its own (classes) or from
+// lists by length (large blocks), not from the mask. The mask is parked for good, so that no caller takes
+// from it, and collects the frees of others.
+//
+//	state       who      operation                      next state and what it means
+//	parked      other    free: word CAS, then OR of     parked with bits; if OR returned "parked" and no
+//	                     the slot's bit                 slot, this caller hands the magazine to the owner
+//	parked,     owner    Swap(parked), for the lane     parked; the slots of the bits that were freed since
+//	handed over          that has it, or for itself     they were handed out are home
+//	word of g   lane     take of a free slot: handed    the same word; the lane's caller has generation g
+//	                     becomes the word
+//	word of g,  lane     free of a handle of g: plain   generation g+1; the slot is the lane's
+//	no flags             store
+//	word of g,  other,   free of a handle of g: CAS     generation g+1 with the flags, which whoever takes
+//	flags       lane     and OR as above                the slot home clears
+//
+// A lane's free compares the word and then stores it. A free of the same handle by another goroutine
+// between the two succeeds as well, and sets the slot's bit sooner or later, perhaps when the slot has been
+// handed out again or has another block. So a bit alone means nothing: a slot comes home only if it was out
+// and its word is another than that with which it was handed out (handed). The store of a lane puts nothing
+// into the word that such a free has not put there, except that it ends flags which were announced between.
+//
+// A leased magazine is with a lane, orphaned (its lane was closed while slots of it were live: the next
+// lane that needs its class adopts it, else its block is given back when all slots are home) or spare
+// (without a block). It never becomes an ordinary one: there nobody would look twice at a bit.
+//
+// The owner works on a lane's own words only while the lane's goroutine waits for it, or runs the turn
+// itself. Reasons to come to the owner (Reason) are set in turns and loaded by each call of the lane.
+//
 // # Why each block has one owner
 //
 // Clearing a bit is a compare-and-swap on the whole mask, so exactly one caller gets a slot. The word
@@ -72,8 +104,10 @@
 // Swap has seen the bit). The test in this package walks all interleavings of these steps on a model
 // that shares the transition functions in word.go.
 //
+// The same is done for a lane, with the stores that others see late, on a model of its own.
+//
 // # Concurrency properties
 //
-// Take, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine
+// The methods of Lane are for one goroutine at a time. Take, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine
 // that runs the stream's turn. Slots handed over through a list arrive in no promised order.
 package magazine

@@ -90,7 +90,7 @@ func charged(l *Lane) (units uint64) {
 		}
 	}
 	for _, s := range l.large {
-		for ; s != nil; s = s.chain {
+		for ; s != nil; s = s.next {
 			units += uint64(s.Units)
 		}
 	}
@@ -206,7 +206,7 @@ func TestStrayBitsMeanNothing(t *testing.T) {
 		require.NotSame(t, b.Slot, c.Slot)
 
 		stray(m, index) // and before the other's own free
-		require.NoError(t, b.Slot.Free(b.word))
+		require.NoError(t, b.Free(b.word))
 		d.owner.Settle(l, d.give)
 		b = d.alloc(l, bytes)
 		require.Same(t, a.Slot, b.Slot)
@@ -229,7 +229,7 @@ func TestStrayBitsMeanNothing(t *testing.T) {
 			b.word = b.Word()
 		}
 		require.Same(t, m, b.magazine)
-		require.NoError(t, b.Slot.Free(b.word)) // no second hand-over: the magazine is on its way
+		require.NoError(t, b.Free(b.word)) // no second hand-over: the magazine is on its way
 		d.owner.Settle(next, d.give)
 		require.Equal(t, charged(next), next.chargeUnits)
 		require.Len(t, d.out, 1)
@@ -258,7 +258,7 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	d := newLandlord(t)
 	l, next := d.lane(1<<20), d.lane(1<<20)
 	a := d.alloc(l, 512)
-	require.NoError(t, a.Slot.Free(a.word))
+	require.NoError(t, a.Free(a.word))
 	b := d.alloc(l, 512)
 	require.Equal(t, Kept, l.Free(b.Slot, b.word))
 	d.owner.collectParked() // a's magazine is on its way to l
@@ -273,7 +273,7 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	require.Same(t, a.magazine, c.magazine)
 	d.owner.Settle(l, d.give)
 	assert.Same(t, c.magazine, next.arrived)
-	require.NoError(t, c.Slot.Free(c.word))
+	require.NoError(t, c.Free(c.word))
 	d.owner.Settle(next, d.give)
 	assert.Nil(t, next.arrived)
 	assert.Same(t, c.Slot, d.alloc(next, 512).Slot)
