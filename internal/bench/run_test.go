@@ -55,6 +55,7 @@ func TestEveryScenario(t *testing.T) {
 		"holes":       {"vram": 2},
 		"async":       {"vram": 1, "vram-alloc": 1, "vram-pending": 1, "promise": 1, "channel": 1},
 		"batch":       {"vram": 4, "vram-alloc": 4},
+		"lane":        {"vram": 7, "vram-alloc": 7},
 		"warmup":      {"vram": 1, "vram-cold": 1},
 	}, seen)
 }
