@@ -85,11 +85,23 @@ func (l *Lane) Init(budgetUnits uint64) {
 // loads. Requests of 0 bytes and less are not served.
 func (l *Lane) Take(bytes int64) (*Slot, uint64) {
 	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
-	if units > sizeclass.MaxUnits {
-		return l.takeLarge(units)
-	}
 	if l.raised.Load() != 0 {
 		return nil, 0
+	}
+	if units > sizeclass.MaxUnits {
+		i := lengthPlace(units)
+		s := l.large[i]
+		if s == nil || uint64(s.Units) != units {
+			i ^= 1
+			if s = l.large[i]; s == nil || uint64(s.Units) != units {
+				return nil, 0
+			}
+		}
+		l.large[i] = s.next
+		l.chargeUnits -= units
+		word := s.word.Load()
+		storePlain(&s.handed, word)
+		return s, word
 	}
 	m := l.shelves[sizeclass.Of(units)].current
 	if m == nil || m.local == 0 {
@@ -122,7 +134,17 @@ func (l *Lane) turnOver(class int) *Magazine {
 // place makes a magazine the one from which its class is served.
 func (l *Lane) place(class int, m *Magazine) {
 	l.chargeUnits += l.need(class)
-	l.shelves[class].current = m
+	l.shelves[class].serve(m)
+}
+
+// serve makes a magazine, or none, the one from which requests are served.
+func (sh *shelf) serve(m *Magazine) {
+	if sh.current != nil {
+		sh.current.serving = false
+	}
+	if sh.current = m; m != nil {
+		m.serving = true
+	}
 }
 
 // need is what the charge rises by when the class gets another magazine to be served from.
@@ -137,26 +159,6 @@ func (l *Lane) admits(units uint64) bool { return l.chargeUnits+units <= l.budge
 
 func spanUnits(class int) uint64 { return uint64(sizeclass.SpanUnits(class)) }
 
-// takeLarge is Take for lengths beyond the classes.
-func (l *Lane) takeLarge(units uint64) (*Slot, uint64) {
-	i := lengthPlace(units)
-	s := l.large[i]
-	if s == nil || uint64(s.Units) != units {
-		i ^= 1
-		if s = l.large[i]; s == nil || uint64(s.Units) != units {
-			return nil, 0
-		}
-	}
-	if l.raised.Load() != 0 {
-		return nil, 0
-	}
-	l.large[i] = s.next
-	l.chargeUnits -= units
-	word := s.word.Load()
-	storePlain(&s.handed, word)
-	return s, word
-}
-
 // lengthPlace is the first of the two places for a length; the other is its neighbour.
 func lengthPlace(units uint64) uint64 {
 	return units * 0x9E3779B97F4A7C15 >> (64 - laneLengthBits)
@@ -168,18 +170,34 @@ func lengthPlace(units uint64) uint64 {
 // has no effect then.
 func (l *Lane) Free(s *Slot, handle uint64) Outcome {
 	m := s.magazine
-	if m.lane.Load() != l || s.word.Load() != handle || l.raised.Load() != 0 {
+	if m.lane.Load() != l {
+		return Refused
+	}
+	if s.word.Load() != handle {
+		return Refused
+	}
+	if l.raised.Load() != 0 {
 		return Refused
 	}
 	storePlain(&s.word, freed(handle))
-	if m.Class < 0 {
-		return l.keepLarge(s)
-	}
-	if l.shelves[m.Class].current == m {
+	if m.serving {
 		m.local |= 1 << (s.index & 63)
 		return Kept
 	}
-	return l.keep(m, s)
+	if m.Class >= 0 {
+		return l.keepAside(m, s)
+	}
+	storePlain(&s.handed, unhanded)
+	units := uint64(s.Units)
+	i := lengthPlace(units)
+	head := l.large[i]
+	if l.chargeUnits+units > l.budgetUnits || head != nil && head.Units != s.Units {
+		return l.keepLarge(s, i)
+	}
+	s.next = head
+	l.large[i] = s
+	l.chargeUnits += units
+	return Kept
 }
 
 // FreeRaised is Free by a lane that has a reason to come to the owner, and is about to.
@@ -194,13 +212,19 @@ func (l *Lane) FreeRaised(s *Slot, handle uint64) Outcome {
 
 // keep books a slot of the lane's that was freed.
 func (l *Lane) keep(m *Magazine, s *Slot) Outcome {
-	if m.Class < 0 {
-		return l.keepLarge(s)
+	if m.Class >= 0 {
+		return l.keepAside(m, s)
 	}
+	storePlain(&s.handed, unhanded)
+	return l.keepLarge(s, lengthPlace(uint64(s.Units)))
+}
+
+// keepAside books a slot of a class, most often of a magazine from which the class is not served.
+func (l *Lane) keepAside(m *Magazine, s *Slot) Outcome {
 	sh := &l.shelves[m.Class]
 	was := m.local
 	m.local |= 1 << s.index
-	if sh.current == m {
+	if m.serving {
 		return Kept
 	}
 	if was == 0 {
@@ -218,39 +242,32 @@ func (l *Lane) keep(m *Magazine, s *Slot) Outcome {
 	return Surplus
 }
 
-// keepLarge puts a large block where its length is looked up.
-func (l *Lane) keepLarge(s *Slot) Outcome {
-	storePlain(&s.handed, unhanded)
-	units := uint64(s.Units)
-	i := lengthPlace(units)
-	head := l.large[i]
-	if !l.admits(units) || head != nil && head.Units != s.Units {
-		return l.keepElsewhere(s, i)
-	}
-	s.next = head
-	l.large[i] = s
-	l.chargeUnits += units
-	return Kept
-}
-
-// keepElsewhere is keepLarge for a block that the budget does not admit or whose first place another
-// length has. A length that finds both places taken has one cleared.
-func (l *Lane) keepElsewhere(s *Slot, i uint64) Outcome {
+// keepLarge puts a large block where its length is looked up: in the place that is named, or in its
+// neighbour if another length has that. A length that finds both taken has one cleared.
+func (l *Lane) keepLarge(s *Slot, i uint64) Outcome {
 	units, outcome := uint64(s.Units), Kept
 	if !l.admits(units) {
 		l.shedSlot(s)
 		return Surplus
 	}
-	if head := l.large[i^1]; head == nil || head.Units == s.Units {
-		i ^= 1
-	} else {
-		l.clearPlace(i)
-		outcome = Surplus
+	if !l.fits(i, s.Units) {
+		if l.fits(i^1, s.Units) {
+			i ^= 1
+		} else {
+			l.clearPlace(i)
+			outcome = Surplus
+		}
 	}
 	s.next = l.large[i]
 	l.large[i] = s
 	l.chargeUnits += units
 	return outcome
+}
+
+// fits reports whether blocks of that length may lie in a place.
+func (l *Lane) fits(place uint64, units uint32) bool {
+	head := l.large[place]
+	return head == nil || head.Units == units
 }
 
 // clearPlace gives up the blocks of a length.

@@ -173,7 +173,7 @@ func (l *Lane) giveUp() {
 		}
 		if m := sh.current; m != nil && m.local == m.whole {
 			l.shed(m)
-			if sh.current = sh.ready.newest; sh.current != nil {
+			if sh.serve(sh.ready.newest); sh.current != nil {
 				sh.ready.remove(sh.current)
 			} else {
 				l.chargeUnits -= span
@@ -332,7 +332,7 @@ func (o *Owner) CloseLane(l *Lane, give Give) {
 			continue
 		}
 		m.lane.Store(nil)
-		m.Older, m.Newer = nil, nil
+		m.Older, m.Newer, m.serving = nil, nil, false
 		switch {
 		case m.whole == 0:
 			o.spareLeased(m)

@@ -50,10 +50,11 @@ type Magazine struct {
 
 	next    *Magazine // in the list of parked magazines
 	Span    int32     // the heap's block that all slots were carved from; None if each has its own
+	Bucket  int32     // where it is, or was last, to be found
 	Shard   int8
 	Open    bool
 	inReady bool // was parked, has free slots, waits to be installed
-	_       [cacheLine - heapHeader - 48]byte
+	_       [cacheLine - heapHeader - 52]byte
 
 	homes  uint64 // slots that are home
 	attach uint64 // slots in use that shall stay when freed
@@ -62,7 +63,7 @@ type Magazine struct {
 	// Leased ones: in a list of the lane's, or of those that no lane has.
 	Older, Newer *Magazine
 	Class        int32 // small classes: the class; else -1
-	Bucket       int32 // where it is, or was last, to be found
+	serving      bool  // leased ones: its lane serves the class from it
 
 	// Leased magazines. They lie away from the mask, which other goroutines write.
 	lane  atomic.Pointer[Lane] // who has it
