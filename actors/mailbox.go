@@ -57,10 +57,10 @@ type systemMessage struct {
 
 var _ actor.Mailbox = (*mailbox)(nil)
 
-func (b *mailbox) init(name string, behavior Behavior) {
+func (b *mailbox) init(name string, behavior Behavior, host Host) {
 	b.name, b.behavior = name, behavior
 	b.workFunc = b.work
-	b.worker = newWorker()
+	b.worker = newWorker(host, name)
 	b.state.Store(running) // Held by Spawn until Start, so that nobody runs a mailbox without an invoker.
 }
 

@@ -72,13 +72,19 @@ func (s *shell) Receive(ctx actor.Context) {
 
 // Spawn starts an actor and returns it idle. The name is for people; it need not be unique. The owner must Stop the
 // actor, which holds a goroutine until then.
-func Spawn(name string, behavior Behavior) (*Ref, error) {
+func Spawn(name string, behavior Behavior) (*Ref, error) { return SpawnOn(nil, name, behavior) }
+
+// SpawnOn is Spawn on a host, where the name must be unique; nil is the Go scheduler.
+func SpawnOn(host Host, name string, behavior Behavior) (*Ref, error) {
 	if behavior == nil {
 		return nil, errNoBehavior
 	}
+	if host != nil {
+		behavior = host.Behavior(name, behavior)
+	}
 	r := new(Ref)
 	b := &r.box
-	b.init(name, behavior)
+	b.init(name, behavior, host)
 	s := shared()
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return &shell{box: b} },
@@ -89,6 +95,6 @@ func Spawn(name string, behavior Behavior) (*Ref, error) {
 	if _, err := s.root.SpawnNamed(props, name+s.ProcessRegistry.NextId()); err != nil {
 		return nil, fmt.Errorf("actors: spawn %s: %w", name, err)
 	}
-	go b.worker.loop()
+	b.worker.start()
 	return r, nil
 }

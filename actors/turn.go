@@ -65,7 +65,7 @@ func (b *mailbox) resume() {
 // handOver gives the turn, taken from the state rest, to the worker; after the actor stopped there is none.
 func (b *mailbox) handOver(rest uint32) {
 	if rest == closed {
-		go b.work()
+		Go(b.worker.host, "", b.work)
 		return
 	}
 	b.worker.Schedule(b.workFunc)

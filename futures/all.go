@@ -14,6 +14,7 @@ func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 		return Done(values)
 	}
 	w := &whole[T]{values: make([]T, len(fs)), parts: make([]wholePart[T], len(fs)), release: release}
+	w.promise.On(hostOf(fs))
 	w.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: the failure of one cancels the others.
 		w.parts[i] = wholePart[T]{whole: w, source: f.p}
@@ -74,7 +75,7 @@ func (w *whole[T]) join(i int, f Future[T]) {
 }
 
 func (part *wholePart[T]) told() {
-	part.whole.settle(part, part.source.val, part.source.err, asynchronously)
+	part.whole.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
 // settle notes the answer of a part. Foreign functions (release, OnCancel of the parts) run by way of do.

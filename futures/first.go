@@ -23,6 +23,7 @@ func First[T any](release func(T), fs ...Future[T]) Future[T] {
 		}
 	}
 	r := &race[T]{parts: make([]racePart[T], len(fs)), release: release}
+	r.promise.On(hostOf(fs))
 	r.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: the one that wins cancels the others.
 		r.parts[i] = racePart[T]{race: r, source: f.p}
@@ -65,7 +66,7 @@ func (r *race[T]) join(i int, f Future[T]) {
 }
 
 func (part *racePart[T]) told() {
-	part.race.settle(part, part.source.val, part.source.err, asynchronously)
+	part.race.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
 func (r *race[T]) settle(part *racePart[T], v T, err error, do func(func())) {

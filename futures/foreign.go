@@ -1,8 +1,7 @@
 package futures
 
-// directly and asynchronously are the two ways to run foreign functions: on a caller, and away from a completing goroutine.
-func directly(fn func())       { fn() }
-func asynchronously(fn func()) { go fn() }
+// directly runs a foreign function on a caller; Promise.start is the other way.
+func directly(fn func()) { fn() }
 
 // shield calls a foreign function whose panic nobody is left to hear of.
 func shield(fn func()) {

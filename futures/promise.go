@@ -27,8 +27,9 @@ type Promise[T any] struct {
 	val T
 	err error
 
-	// canceled is written before the future is handed out.
+	// canceled and host are written before the future is handed out.
 	canceled func()
+	host     Host
 }
 
 // gate is closed by the completion. One gate serves every waiter, so that a wait that is given up leaves nothing behind
@@ -122,6 +123,9 @@ func (p *Promise[T]) done() <-chan struct{} {
 }
 
 func (p *Promise[T]) await(ctx context.Context) (T, error) {
+	if p.host != nil && !p.completed() {
+		p.host.Wait(p.done(), ctx.Done())
+	}
 	for range probeCount {
 		if p.completed() {
 			return p.val, p.err

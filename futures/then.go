@@ -12,6 +12,7 @@ func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 	}
 	c := &chain[T, U]{source: f.p, fn: fn}
 	c.link.who = c
+	c.derived.On(f.p.host)
 	if !f.p.observe(&c.link) {
 		return thenNow(f.p.val, f.p.err, fn)
 	}
@@ -33,7 +34,7 @@ func (c *chain[T, U]) told() {
 		c.letGo()
 		return
 	}
-	go c.run()
+	c.source.start(c.run)
 }
 
 // run answers derived with fn's result unless it was canceled before. Claiming first is what makes a callback that has begun

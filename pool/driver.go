@@ -2,7 +2,10 @@ package pool
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
@@ -34,19 +37,19 @@ func (p *Pool) fly(w *work) {
 	if !p.flight.CompareAndSwap(nil, f) {
 		return
 	}
-	go func() {
+	actors.Go(p.host, "", func() {
 		done := p.driver.run(w)
 		p.flight.Store(nil) // before the outcome is told: the answer may be the next job
 		close(f.landed)
 		p.ref.Call(&step{pool: p, message: done})
-	}()
+	})
 }
 
 // ground waits for the job in hand and lets no other begin.
 func (p *Pool) ground() {
 	for !p.flight.CompareAndSwap(nil, &grounded) {
 		if f := p.flight.Load(); f != nil {
-			<-f.landed
+			actors.Wait(p.host, f.landed)
 		}
 	}
 }
@@ -54,6 +57,7 @@ func (p *Pool) ground() {
 type driver struct {
 	pool   *Pool
 	marks  map[core.Client][]stamp // in the order in which they came
+	order  []core.Client           // of marks, rising: the same history makes the same calls
 	passed []core.Passed           // the answer to the last job
 	last   core.JobDone
 }
@@ -99,8 +103,10 @@ func (d *driver) watch(job *core.Job) error {
 			}
 		}
 	}
-	for id, stamps := range d.marks {
-		if err := d.look(id, stamps); err != nil {
+	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.marks))
+	slices.Sort(d.order)
+	for _, id := range d.order {
+		if err := d.look(id, d.marks[id]); err != nil {
 			return err
 		}
 	}

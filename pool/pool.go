@@ -21,6 +21,7 @@ const arenaBytes = 2 << 40
 type Pool struct {
 	device cudadrv.Device
 	fences fence.Source
+	host   actors.Host // nil: the Go scheduler
 	ref    *actors.Ref
 	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
 
@@ -48,6 +49,11 @@ type Pool struct {
 
 // New reserves the arena of a device and starts the pool. The device must have virtual memory.
 func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*Pool, error) {
+	return NewOn(nil, device, fences, settings)
+}
+
+// NewOn is New on a host; nil is the Go scheduler.
+func NewOn(host actors.Host, device cudadrv.Device, fences fence.Source, settings core.Settings) (*Pool, error) {
 	info := device.Info()
 	if !info.Capabilities.Has(cudadrv.VirtualMemory) {
 		return nil, fmt.Errorf("pool: %s has no virtual memory management: %w", info.Name, errors.ErrUnsupported)
@@ -61,14 +67,14 @@ func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*P
 	}
 	settings.LimitBytes = min(settings.LimitBytes, size/2)
 	p := &Pool{
-		device: device, fences: fences, base: base, bytes: size, pageBytes: page,
+		host: host, device: device, fences: fences, base: base, bytes: size, pageBytes: page,
 		closeDone: make(chan struct{}),
 		core:      core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
 		granted: map[core.Client]uint64{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
-	if p.ref, err = actors.Spawn("vram-pool", p); err != nil {
+	if p.ref, err = actors.SpawnOn(host, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), device.MemAddressFree(base, size))
 	}
 	return p, nil
@@ -149,6 +155,7 @@ func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 }
 
 func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
+	q.reply.On(p.host)
 	p.ref.Call(q)
 	return q.reply.Future().Await(ctx)
 }
@@ -158,13 +165,13 @@ func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
 // first one's error, after it has finished. The error says what the driver did not take back.
 func (p *Pool) Close() error {
 	if !p.closing.CompareAndSwap(false, true) {
-		<-p.closeDone
+		actors.Wait(p.host, p.closeDone)
 		return p.closeErr
 	}
 	defer close(p.closeDone)
 	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
 	p.ref.Stop(ErrClosed)
-	<-p.ref.Done()
+	actors.Wait(p.host, p.ref.Done())
 	p.ground()
 	p.driver.keep(p.marks)
 	if err != nil {
@@ -212,6 +219,7 @@ func (p *Pool) finish(cause error) error {
 func (p *Pool) request(ctx context.Context, message func(token uint64) core.Message) (int64, error) {
 	token := p.tokens.Add(1)
 	s := &step{pool: p, message: message(token), token: token, promise: futures.NewPromise[int64](nil)}
+	s.promise.On(p.host)
 	p.ref.Call(s)
 	return s.promise.Future().Await(ctx)
 }

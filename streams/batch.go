@@ -68,7 +68,7 @@ func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Fut
 	}
 	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served}
 	f := r.promise.Future()
-	r.unwatch = watch(ctx, &r.promise)
+	r.unwatch = watch(ctx, s.host, &r.promise)
 	s.ref.Call(r)
 	return f
 }
@@ -241,7 +241,7 @@ type batching struct {
 	byRanges int   // served before that
 	byPool   int
 	promise  futures.Promise[Batch]
-	unwatch  func() bool
+	unwatch  func()
 }
 
 func (r *batching) missingBytes() int64 { return r.missing }
@@ -250,7 +250,7 @@ func (r *batching) missingBytes() int64 { return r.missing }
 func (r *batching) answer(b Batch, err error) bool {
 	delivered := r.promise.Complete(b, err)
 	if delivered && r.unwatch != nil {
-		go r.unwatch()
+		r.unwatch()
 	}
 	return delivered
 }

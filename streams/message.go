@@ -30,17 +30,16 @@ type request struct {
 	token   uint64 // of its Refill; 0 before
 	wide    bool   // what the pool granted for its alignment did not help
 	promise futures.Promise[Buffer]
-	unwatch func() bool // ends the watch over the caller's context; nil without one
+	unwatch func() // ends the watch over the caller's context; nil without one
 }
 
 func (r *request) missingBytes() int64 { return r.Bytes }
 
-// answer completes the request, unless it was cancelled. The context is told on another goroutine: it is
-// foreign code, and this is a turn.
+// answer completes the request, unless it was cancelled.
 func (r *request) answer(b Buffer, err error) bool {
 	delivered := r.promise.Complete(b, err)
 	if delivered && r.unwatch != nil {
-		go r.unwatch()
+		r.unwatch()
 	}
 	return delivered
 }
@@ -64,7 +63,7 @@ func (g *granted) Fail(error) {
 	if len(g.runs) == 0 || !s.synced.Load() {
 		return
 	}
-	go s.pool.Return(poolcore.Return{Client: s.id, Runs: g.runs}, fence.Mark{})
+	actors.Go(s.host, "", func() { s.pool.Return(poolcore.Return{Client: s.id, Runs: g.runs}, fence.Mark{}) })
 }
 
 // denied brings the pool's refusal.
@@ -87,7 +86,7 @@ type asked struct {
 // Fail answers for a stream that ended: it has nothing to give.
 func (a *asked) Fail(error) {
 	s := a.stream
-	go s.pool.Return(poolcore.Return{Client: s.id, Answer: true}, fence.Mark{})
+	actors.Go(s.host, "", func() { s.pool.Return(poolcore.Return{Client: s.id, Answer: true}, fence.Mark{}) })
 }
 
 // order is a request of the device's: close, end, a look at the books, a new budget.
@@ -109,6 +108,7 @@ const (
 	orderTrim
 	orderResetPeak
 	orderList
+	orderCheck
 )
 
 // Fail answers the order in the stream's place.

@@ -26,6 +26,9 @@ const (
 	beforeErrand              // a lane has come
 )
 
+// String names the place to a host.
+func (p point) String() string { return [...]string{"before search", "before answer", "before return"}[p] }
+
 // reach tells a test that a turn has got there.
 func (s *Stream) reach(p point) {
 	if s.hook != nil {

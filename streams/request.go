@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
@@ -63,23 +64,35 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 	}
 	r := &request{Request: want, hint: magazine.Hint()}
 	f := r.promise.Future()
-	r.unwatch = watch(ctx, &r.promise)
+	r.unwatch = watch(ctx, s.host, &r.promise)
 	s.ref.Call(r)
 	return f
 }
 
-// watch ends a promise with the context. The result ends the watch; nil if the context has no end.
-func watch[T any](ctx context.Context, p *futures.Promise[T]) (unwatch func() bool) {
+// watch puts a promise on the host and ends it with the context. The result ends the watch, on a goroutine of its own: it is
+// foreign code, and who answers is in a turn. It is nil if the context has no end.
+func watch[T any](ctx context.Context, h actors.Host, p *futures.Promise[T]) (unwatch func()) {
+	p.On(h)
 	if ctx.Done() == nil {
 		return nil
 	}
+	var stop func() bool
 	// Not Cancel for the context's end: then there is nothing left to unwatch.
-	p.OnCancel(func() { unwatch() })
-	unwatch = context.AfterFunc(ctx, func() {
+	p.OnCancel(func() { stop() })
+	stop = after(ctx, func() {
 		var none T
 		p.Complete(none, ctx.Err())
 	})
-	return unwatch
+	return func() { actors.Go(h, "", func() { stop() }) }
+}
+
+// after is context.AfterFunc, left to contexts that do it themselves, as that function's documentation has it: they spare
+// a goroutine.
+func after(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
 }
 
 func (s *Stream) checkRequest(r *Request) error {

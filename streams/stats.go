@@ -1,6 +1,10 @@
 package streams
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"context"
+
+	"github.com/go-vram/vram/cudadrv"
+)
 
 // LiveBuffer is a buffer as the books know it.
 type LiveBuffer struct {
@@ -33,6 +37,13 @@ type Stats struct {
 
 	LaneCount int   // lanes that are open
 	LaneBytes int64 // what they have of the stream's blocks, live or cached
+}
+
+// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
+// nothing else. Once the stream has ended it says why.
+func (s *Stream) Check(ctx context.Context) error {
+	_, err := s.order(ctx, &order{verb: orderCheck})
+	return err
 }
 
 // remember keeps the statistics for the time when no turn can be had any more: from the moment when the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
@@ -28,6 +27,7 @@ type Config struct {
 	Adopted bool // the handle is the caller's: Close does not destroy it
 	Limit   *atomic.Int64
 	Budget  core.Budget
+	Host    actors.Host // nil: the Go scheduler
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -41,6 +41,7 @@ type Stream struct {
 	handle  cudadrv.Stream
 	adopted bool
 	limit   *atomic.Int64 // bytes, of the device
+	host    actors.Host   // nil: the Go scheduler
 	ref     *actors.Ref
 	closing atomic.Bool
 	closed  chan struct{}           // Close has returned
@@ -68,11 +69,14 @@ type Stream struct {
 func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
-		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, waiting: map[uint64]claim{},
+		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
 		closed: make(chan struct{}),
 	}
+	if cfg.Host != nil {
+		s.hook = func(p point) { cfg.Host.Reach(p.String()) }
+	}
 	s.core = core.New(core.Config{Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Budget: cfg.Budget}, &s.cache, s)
-	ref, err := actors.Spawn(fmt.Sprintf("vram-stream-%d", cfg.ID), s)
+	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
 	}
@@ -109,6 +113,7 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 		}
 	}
 	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint()}
+	r.promise.On(s.host)
 	s.ref.Call(r)
 	return r.promise.Future().Await(context.Background())
 }
@@ -198,7 +203,7 @@ func (s *Stream) tick(left *actors.Effects) {
 // first and return nil.
 func (s *Stream) Close() error {
 	if !s.closing.CompareAndSwap(false, true) {
-		<-s.closed
+		actors.Wait(s.host, s.closed)
 		return nil
 	}
 	defer close(s.closed)
@@ -210,7 +215,7 @@ func (s *Stream) Close() error {
 	}
 	s.pool.Leave(s.id, syncErr == nil)
 	for s.calls.Load() > 0 { // a call on a destroyed stream is undefined; whoever owes one is at it
-		runtime.Gosched()
+		actors.Yield(s.host)
 	}
 	if s.adopted {
 		return errors.Join(closeErr, syncErr, trimErr)
@@ -225,7 +230,7 @@ func (s *Stream) End() {
 	}
 	_, _ = s.order(context.Background(), &order{verb: orderEnd}) // an actor that has ended already is no worse
 	s.ref.Stop(ErrClosed)
-	<-s.ref.Done()
+	actors.Wait(s.host, s.ref.Done())
 	s.core.End() // for the buffers of one that was stopped before
 }
 
@@ -276,6 +281,7 @@ func (s *Stream) SetBudget(ctx context.Context, b core.Budget) error {
 }
 
 func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {
+	o.promise.On(s.host)
 	s.ref.Call(o)
 	return o.promise.Future().Await(ctx)
 }

@@ -1,6 +1,9 @@
 package streams
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool"
@@ -130,7 +133,7 @@ func (s *Stream) take(token uint64) claim {
 
 // failWaiting answers all that wait for the pool.
 func (s *Stream) failWaiting(cause error) {
-	for token := range s.waiting {
+	for _, token := range slices.Sorted(maps.Keys(s.waiting)) { // the same history fails them in the same order
 		s.take(token).Fail(cause)
 	}
 }
@@ -151,6 +154,11 @@ func (s *Stream) obey(o *order) {
 		s.draining = true
 		s.failWaiting(ErrClosed)
 		s.core.Close()
+	case orderCheck:
+		if err := s.core.Check(); err != nil {
+			o.promise.Complete(Stats{}, err)
+			return
+		}
 	case orderTrim: // the device has finished the stream's work: no fence is needed any more
 		s.synced.Store(true)
 		s.giveUp()

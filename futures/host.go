@@ -1,0 +1,33 @@
+package futures
+
+// Host takes the place of the Go scheduler for those who wait for a promise and for what its completion starts. A
+// simulation is one; nil is the Go scheduler.
+type Host interface {
+	// Go runs f later, not on the caller's stack. The name says who f belongs to, "" nobody. It does not wait.
+	Go(name string, f func())
+	// Wait returns once one of the channels is closed. Nil ones never are.
+	Wait(closed ...<-chan struct{})
+}
+
+// On puts the promise, and those that are made from its future, on a host. It is called before the future is handed out, or
+// not at all.
+func (p *Promise[T]) On(h Host) { p.host = h }
+
+// start runs a foreign function away from the goroutine that completes.
+func (p *Promise[T]) start(fn func()) {
+	if p.host != nil {
+		p.host.Go("", fn)
+		return
+	}
+	go fn()
+}
+
+// hostOf is the host of the first future that has one.
+func hostOf[T any](fs []Future[T]) Host {
+	for i := range fs {
+		if p := fs[i].p; p != nil && p.host != nil {
+			return p.host
+		}
+	}
+	return nil
+}
