@@ -42,6 +42,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		return err
 	}
 	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served}
+	r.promise.On(s.host)
 	s.ref.Call(r)
 	_, err := r.promise.Future().Await(context.Background())
 	return err
@@ -318,6 +319,7 @@ func (r *batching) complete(s *Stream) {
 		r.drop(s) // cancelled meanwhile
 		return
 	}
+	r.dst = nil // the caller's: Fail has nothing to free any more
 	s.core.ServedMany(r.byRanges, r.byPool)
 	s.shed()
 }

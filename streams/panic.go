@@ -1,9 +1,12 @@
 package streams
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -27,7 +30,9 @@ const (
 )
 
 // String names the place to a host.
-func (p point) String() string { return [...]string{"before search", "before answer", "before return"}[p] }
+func (p point) String() string {
+	return [...]string{"before search", "before answer", "before return"}[p]
+}
 
 // reach tells a test that a turn has got there.
 func (s *Stream) reach(p point) {
@@ -57,6 +62,10 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 	if err := s.core.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrQuarantined, err)
 	}
+	if a := s.owed; a != nil { // the turn may have been about to answer it
+		s.owed = nil
+		s.ref.Tell(a)
+	}
 	return nil
 }
 
@@ -67,5 +76,21 @@ func (s *Stream) Stopped(cause error) {
 	if s.owed != nil {
 		s.owed.Fail(cause)
 	}
+	if s.synced.Load() && !errors.Is(cause, ErrQuarantined) {
+		s.clear()
+	}
 	s.remember()
+}
+
+// clear returns what came to a closed stream after it was told to end, and stayed because a turn panicked.
+func (s *Stream) clear() {
+	left := s.core.Return()
+	if len(left) == 0 {
+		return
+	}
+	r := poolcore.Return{Client: s.id}
+	for _, run := range left {
+		r.Runs = append(r.Runs, poolcore.Run(run))
+	}
+	actors.Go(s.host, "", func() { s.pool.Return(r, fence.Mark{}) })
 }

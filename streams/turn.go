@@ -50,6 +50,7 @@ func (s *Stream) asked(a *asked) {
 		return
 	}
 	s.surrender()
+	s.owed = nil // now: if the turn panics before, it is still owed
 }
 
 // surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the
@@ -97,9 +98,8 @@ func (s *Stream) granted(g *granted) {
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
 		s.shed()
 	}
-	if a := s.owed; a != nil {
-		s.owed = nil
-		s.asked(a)
+	if s.owed != nil {
+		s.asked(s.owed)
 	}
 }
 
@@ -171,9 +171,10 @@ func (s *Stream) obey(o *order) {
 	o.promise.Complete(s.stats(), nil)
 }
 
-// shed gives back what the stream keeps beyond its budget.
+// shed gives back what the stream keeps beyond its budget. A closed stream has other rules, see giveUp: its handle
+// may be gone, and with it the fence for a Return.
 func (s *Stream) shed() {
-	if s.core.Over() {
+	if s.core.Over() && !s.draining {
 		s.giveBack(s.core.Excess(), poolcore.Return{})
 	}
 }

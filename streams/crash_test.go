@@ -1,0 +1,107 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// underWay takes the free runs of a stream out of it, as if the pool's grants had not arrived yet, and returns them with
+// the number of runs that the pool has granted in all.
+func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uint64) {
+	t.Helper()
+	leave := r.occupy(s)
+	granted = s.received
+	for _, run := range s.core.Surrender(^uint32(0)) {
+		runs = append(runs, poolcore.Run(run))
+	}
+	s.received -= uint64(len(runs))
+	leave()
+	require.NotEmpty(t, runs)
+	return runs, granted
+}
+
+// An ask that waits for a grant is answered also when the grant's turn panics, be it for the request that the grant
+// was for or on the way of the answer itself: the pool waits for it.
+func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
+	for _, at := range []point{beforeSearch, beforeReturn} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 8*mib).Free())
+		runs, granted := underWay(t, r, s)
+		waits := &request{Request: Request{Bytes: mib}}
+		leave := r.occupy(s)
+		s.waiting[77] = waits
+		s.core.Wait(waits.missingBytes())
+		leave()
+
+		s.Asked(granted)
+		crash(s, at, 1, nil)
+		s.Granted(77, runs)
+		b, err := waits.promise.Future().Await(context.Background())
+		if at == beforeSearch {
+			isPanic(t, err)
+		} else {
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+		r.until(func() bool { return r.books().FreeBytes >= 6*mib })
+	}
+}
+
+// A closed stream whose work nobody could wait for keeps its memory, and records nothing on a handle that is gone,
+// whatever its budget becomes.
+func TestABudgetOfAClosedStreamRecordsNothing(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	r.fail("cuStreamSynchronize")
+	require.Error(t, s.Close())
+	r.faults.Clear()
+	records := r.faults.Calls("cuEventRecord")
+	require.NoError(t, s.SetBudget(context.Background(), core.Budget{CacheBytes: 2 * mib}))
+	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
+	assert.Equal(t, 16*mib, r.stats(s).CachedBytes)
+}
+
+// The buffers of a batch that was answered are its caller's, also when the turn panics afterwards.
+func TestAPanicAfterTheAnswerLeavesTheBatch(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 32*mib).Free())
+	leave := r.occupy(s)
+	f := s.AllocBatchAsync(context.Background(), []int64{mib, 2 * mib, kib})
+	s.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
+	crash(s, beforeReturn, 1, nil)
+	leave()
+	got, err := f.Await(context.Background())
+	require.NoError(t, err)
+	assert.Equal(t, uint64(3), r.stats(s).LiveCount)
+	for _, b := range got.Buffers() {
+		assert.True(t, b.Live())
+	}
+	require.NoError(t, got.Free())
+}
+
+// What reaches a closed stream that was told to end goes back to the pool, also when its turn panics.
+func TestAPanicAtTheEndOfAStreamLosesNoPages(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	live := must(t, s, 2*mib)
+	require.NoError(t, must(t, s, 6*mib).Free())
+	runs, _ := underWay(t, r, s)
+	require.NoError(t, s.Close())
+	crash(s, beforeReturn, 1, nil)
+	leave := r.occupy(s)
+	s.Granted(7, runs)
+	s.ref.Stop(ErrClosed)
+	leave()
+	<-s.ref.Done()
+	r.until(func() bool { return r.books().LentBytes == 2*mib })
+	require.NoError(t, live.Free())
+}
