@@ -311,6 +311,22 @@ func (r *batching) fill(s *Stream) bool {
 	return whole
 }
 
+// fillAlone searches for blocks of their own and reports whether nothing is missing.
+func (r *batching) fillAlone(s *Stream) bool {
+	for i, n := range r.bytes {
+		if r.dst[i].slot != nil {
+			continue
+		}
+		slot := s.alone(n, 0)
+		if slot == nil {
+			return false
+		}
+		r.dst[i] = Buffer{slot, slot.Word(), n}
+		r.byPool++
+	}
+	return true
+}
+
 func (r *batching) complete(s *Stream) {
 	s.reach(beforeAnswer)
 	delivered := r.answer(Batch{r.dst}, nil)
@@ -333,7 +349,7 @@ func (r *batching) refuse(s *Stream, err error) {
 	s.hand.request = r
 	if !s.draining {
 		s.reach(beforeSearch)
-		if r.fill(s) {
+		if r.fill(s) || r.fillAlone(s) {
 			r.complete(s)
 			return
 		}

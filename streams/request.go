@@ -215,7 +215,11 @@ func (r *request) refuse(s *Stream, err error) {
 	s.hand.request = r
 	if !s.draining {
 		s.reach(beforeSearch)
-		if slot, _ := s.search(r.Bytes, r.Align, r.hint, r.wide); slot != nil {
+		slot, _ := s.search(r.Bytes, r.Align, r.hint, r.wide)
+		if slot == nil {
+			slot = s.alone(r.Bytes, r.Align)
+		}
+		if slot != nil {
 			r.complete(s, slot)
 			return
 		}

@@ -173,6 +173,13 @@ func (s *Stream) search(bytes, align int64, hint int, wide bool) (*magazine.Slot
 	return s.core.AllocAligned(max(bytes, 1), align, wide)
 }
 
+// alone is the last search before a request is refused: for a block of its own, where the span that it would share with
+// others of its class does not fit anywhere.
+func (s *Stream) alone(bytes, align int64) *magazine.Slot {
+	slot, _ := s.core.AllocAligned(max(bytes, 1), max(align, sizeclass.UnitBytes), false)
+	return slot
+}
+
 // Tick lets the stream do what is due, if nobody is in its turn.
 func (s *Stream) Tick() {
 	if !s.ref.TryEnter() {
