@@ -215,7 +215,7 @@ func (s *Stream) Close() error {
 	}
 	defer close(s.closed)
 	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
-	syncErr := s.device.StreamSynchronize(s.handle)
+	syncErr := guard(func() error { return s.device.StreamSynchronize(s.handle) })
 	var trimErr error
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
 		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
@@ -227,7 +227,8 @@ func (s *Stream) Close() error {
 	if s.adopted {
 		return errors.Join(closeErr, syncErr, trimErr)
 	}
-	return errors.Join(closeErr, syncErr, trimErr, s.device.StreamDestroy(s.handle))
+	destroyErr := guard(func() error { return s.device.StreamDestroy(s.handle) })
+	return errors.Join(closeErr, syncErr, trimErr, destroyErr)
 }
 
 // End makes every later free say ErrClosed and ends the actor: the memory is about to go.
