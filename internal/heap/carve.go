@@ -4,14 +4,13 @@ package heap
 // holds, but at most most, side by side. It marks them used and passes each to visit, in rising order. It
 // returns how many there are: 0 if no free block is long enough. Precondition: units > 0 and most > 0.
 func (h *Heap) Carve(units uint32, most int, visit func(block int32)) int {
-	i, visits := h.bins.Fit(h.links, units)
-	h.visits += uint64(visits)
+	i := h.find(units)
 	if i == None {
 		return 0
 	}
 	length := h.nodes[i].units
 	count := min(most, int(length/units))
-	h.bins.Remove(h.links, i)
+	h.remove(i)
 	h.freeUnits -= uint64(count) * uint64(units)
 	h.shorten(i, units)
 	for at := 1; ; at++ {
@@ -30,19 +29,28 @@ func (h *Heap) Carve(units uint32, most int, visit func(block int32)) int {
 
 // TakeAligned is Take for a block whose start, in units counted from the heap's origin, has that
 // remainder modulo align. It looks at no more than alignedVisits free blocks for one that holds such a place,
-// and then takes one that does wherever it begins: of at least units+align-1. Precondition: units > 0, align is
-// a power of two, phase < align.
+// the shortest first whatever the strategy, and then takes one that does wherever it begins: of at least
+// units+align-1. Precondition: units > 0, align is a power of two, phase < align.
 func (h *Heap) TakeAligned(units, align, phase uint32) int32 {
+	return h.TakeAlignedBy(units, align, func(uint32) uint32 { return phase })
+}
+
+// TakeAlignedBy is TakeAligned where the remainder depends on the offset of the free block: where pages do not lie
+// in the order of their numbers. It is the same throughout a run of pages.
+func (h *Heap) TakeAlignedBy(units, align uint32, phase func(offset uint32) uint32) int32 {
 	i, front := h.alignedFit(units, align, phase)
+	if i == None && h.Merge() {
+		i, front = h.alignedFit(units, align, phase)
+	}
 	if i == None {
 		return None
 	}
-	h.bins.Remove(h.links, i)
+	h.remove(i)
 	length := h.nodes[i].units
 	if front > 0 {
 		h.shorten(i, front)
 		h.nodes[i].state = Free
-		h.bins.Insert(h.links, i, front)
+		h.insert(i, front)
 		i = h.usedBehind(i, units)
 	} else {
 		h.shorten(i, units)
@@ -60,7 +68,7 @@ func (h *Heap) TakeAligned(units, align, phase uint32) int32 {
 const alignedVisits = 32
 
 // alignedFit is a free block that holds the units at the wanted place, and how far into it.
-func (h *Heap) alignedFit(units, align, phase uint32) (block int32, front uint32) {
+func (h *Heap) alignedFit(units, align uint32, phase func(uint32) uint32) (block int32, front uint32) {
 	block = None
 	looked := 0
 	h.bins.Each(h.links, units, func(i int32) bool {
@@ -74,8 +82,7 @@ func (h *Heap) alignedFit(units, align, phase uint32) (block int32, front uint32
 	if block != None || uint64(units)+uint64(align) > 1<<32 {
 		return block, front
 	}
-	i, visits := h.bins.Fit(h.links, units+align-1)
-	h.visits += uint64(visits)
+	i := h.look(units + align - 1)
 	if i == None {
 		return None, 0
 	}
@@ -83,8 +90,9 @@ func (h *Heap) alignedFit(units, align, phase uint32) (block int32, front uint32
 }
 
 // front is the distance from the start of a block to the next place with that remainder.
-func (h *Heap) front(block int32, align, phase uint32) uint32 {
-	return (phase - h.nodes[block].offset) & (align - 1)
+func (h *Heap) front(block int32, align uint32, phase func(uint32) uint32) uint32 {
+	at := h.nodes[block].offset
+	return (phase(at) - at) & (align - 1)
 }
 
 // shorten makes a block that is in no bin used and that long. What follows is no part of any block until
@@ -104,7 +112,10 @@ func (h *Heap) usedBehind(i int32, units uint32) int32 {
 func (h *Heap) freeBehind(i int32, units uint32) {
 	next := h.newNode()
 	h.place(next, i, units, Free)
-	h.bins.Insert(h.links, next, units)
+	h.insert(next, units)
+	if h.plan != nil && h.nodes[h.nodes[next].next].state == Free {
+		h.mark(next)
+	}
 }
 
 func (h *Heap) place(i, behind int32, units uint32, s State) {

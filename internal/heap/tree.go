@@ -1,0 +1,214 @@
+package heap
+
+import "fmt"
+
+// Tree finds the range with the lowest key among those that are long enough, in logarithmic time. It is a
+// treap over the keys whose nodes are linked by the ranges' indexes and know the longest range below them.
+//
+// A range's priority is a hash of its index: the same history gives the same tree, and no source of random
+// numbers is needed. The zero value must be Reset before use.
+type Tree struct {
+	branches []branch // by index of the range
+	root     int32
+	count    int
+}
+
+// branch is the place of one range in a Tree.
+type branch struct {
+	key, length         uint32
+	longest             uint32 // length of any range in this subtree
+	left, right, parent int32
+}
+
+// Reset empties the tree and keeps its memory.
+func (t *Tree) Reset() {
+	t.root, t.count = None, 0
+}
+
+// Count is the number of ranges in the tree.
+func (t *Tree) Count() int { return t.count }
+
+// priority is the finalizer of MurmurHash3: one bit of the index changes half of its bits.
+func priority(i int32) uint32 {
+	x := uint32(i) + 1
+	x = (x ^ x>>16) * 0x85ebca6b
+	x = (x ^ x>>13) * 0xc2b2ae35
+	return x ^ x>>16
+}
+
+// Insert adds range i with that key and length. Precondition: i is not in the tree, nor is the key.
+func (t *Tree) Insert(i int32, key, length uint32) {
+	for int32(len(t.branches)) <= i {
+		t.branches = append(t.branches, branch{})
+	}
+	parent := None
+	for at := t.root; at != None; {
+		b := &t.branches[at]
+		b.longest = max(b.longest, length)
+		parent = at
+		if key < b.key {
+			at = b.left
+		} else {
+			at = b.right
+		}
+	}
+	t.branches[i] = branch{key: key, length: length, longest: length, left: None, right: None, parent: parent}
+	switch {
+	case parent == None:
+		t.root = i
+	case key < t.branches[parent].key:
+		t.branches[parent].left = i
+	default:
+		t.branches[parent].right = i
+	}
+	for p := t.branches[i].parent; p != None && priority(i) > priority(p); p = t.branches[i].parent {
+		t.lift(i)
+	}
+	t.count++
+}
+
+// Remove takes range i out. Precondition: it is in the tree.
+func (t *Tree) Remove(i int32) {
+	for {
+		left, right := t.branches[i].left, t.branches[i].right
+		if left == None || right == None {
+			child := left
+			if child == None {
+				child = right
+			}
+			t.replace(i, child)
+			break
+		}
+		if priority(left) > priority(right) {
+			t.lift(left)
+		} else {
+			t.lift(right)
+		}
+	}
+	for p := t.branches[i].parent; p != None; p = t.branches[p].parent {
+		before := t.branches[p].longest
+		if t.measure(p); t.branches[p].longest == before {
+			break
+		}
+	}
+	t.count--
+}
+
+// First is the range with the lowest key of those of at least that length, or None, and the number of ranges
+// that were looked at.
+func (t *Tree) First(length uint32) (i int32, visits int) {
+	if t.root == None || t.branches[t.root].longest < length {
+		return None, 0
+	}
+	for i = t.root; ; {
+		visits++
+		b := &t.branches[i]
+		switch {
+		case b.left != None && t.branches[b.left].longest >= length:
+			i = b.left
+		case b.length >= length:
+			return i, visits
+		default:
+			i = b.right
+		}
+	}
+}
+
+// lift turns a branch and its parent, so that the branch is above.
+func (t *Tree) lift(i int32) {
+	p := t.branches[i].parent
+	t.replace(p, i)
+	if t.branches[p].left == i {
+		t.hang(p, &t.branches[p].left, t.branches[i].right)
+		t.hang(i, &t.branches[i].right, p)
+	} else {
+		t.hang(p, &t.branches[p].right, t.branches[i].left)
+		t.hang(i, &t.branches[i].left, p)
+	}
+	t.measure(p)
+	t.measure(i)
+}
+
+// hang puts a branch at a place of its new parent.
+func (t *Tree) hang(parent int32, place *int32, child int32) {
+	*place = child
+	if child != None {
+		t.branches[child].parent = parent
+	}
+}
+
+// replace puts with, which may be None, where i hangs; i keeps its own links.
+func (t *Tree) replace(i, with int32) {
+	parent := t.branches[i].parent
+	if with != None {
+		t.branches[with].parent = parent
+	}
+	switch {
+	case parent == None:
+		t.root = with
+	case t.branches[parent].left == i:
+		t.branches[parent].left = with
+	default:
+		t.branches[parent].right = with
+	}
+}
+
+// measure sums a branch up from its own length and its children.
+func (t *Tree) measure(i int32) {
+	b := &t.branches[i]
+	b.longest = b.length
+	for _, child := range [2]int32{b.left, b.right} {
+		if child != None {
+			b.longest = max(b.longest, t.branches[child].longest)
+		}
+	}
+}
+
+// Check holds the tree against its invariants: keys rise from left to right, priorities fall downwards, and
+// every branch knows its parent and the longest range below it. For each range it asks visit, which may
+// object.
+func (t *Tree) Check(visit func(i int32, key, length uint32) error) error {
+	count, last := 0, int64(-1)
+	var walk func(i, parent int32) error
+	walk = func(i, parent int32) error {
+		if i == None {
+			return nil
+		}
+		b := t.branches[i]
+		if b.parent != parent {
+			return fmt.Errorf("heap: branch %d is under %d and says %d", i, parent, b.parent)
+		}
+		if err := walk(b.left, i); err != nil {
+			return err
+		}
+		longest := b.length
+		for _, child := range [2]int32{b.left, b.right} {
+			if child != None {
+				longest = max(longest, t.branches[child].longest)
+			}
+		}
+		switch {
+		case longest != b.longest:
+			return fmt.Errorf("heap: below branch %d the longest is %d, it says %d", i, longest, b.longest)
+		case int64(b.key) <= last:
+			return fmt.Errorf("heap: branch %d with key %d follows key %d", i, b.key, last)
+		case parent != None && priority(i) > priority(parent):
+			return fmt.Errorf("heap: branch %d is under %d, which has less priority", i, parent)
+		}
+		last = int64(b.key)
+		if count++; count > t.count {
+			return fmt.Errorf("heap: more than %d ranges are in the tree", t.count)
+		}
+		if err := visit(i, b.key, b.length); err != nil {
+			return err
+		}
+		return walk(b.right, i)
+	}
+	if err := walk(t.root, None); err != nil {
+		return err
+	}
+	if count != t.count {
+		return fmt.Errorf("heap: %d ranges are in the tree, it counted %d", count, t.count)
+	}
+	return nil
+}
