@@ -41,6 +41,46 @@ func testPlain(b *bench) {
 	}
 }
 
+// wholeBytes is what whole pages of plain segments are counted in.
+const wholeBytes = 2 << 20
+
+// Whole pages begin at a multiple of one, whatever was allocated and freed before; each can be written and read to its
+// last byte, and freeing one leaves the others.
+func testPlainSegments(b *bench) {
+	live := map[cudadrv.Ptr]int64{}
+	var odd []cudadrv.Ptr // between them
+	s := b.stream()
+	for round := range int64(3) {
+		for i := range int64(8) {
+			bytes := wholeBytes * (1 + i*(round+1)%5)
+			if i%3 == 2 {
+				odd = append(odd, must(b.dev.MemAlloc(4097*(i+1)))(b))
+			}
+			p := must(b.dev.MemAlloc(bytes))(b)
+			assert.Zero(b, p%wholeBytes, "%#x for %d bytes", p, bytes)
+			for q, n := range live {
+				assert.True(b, p+cudadrv.Ptr(bytes) <= q || q+cudadrv.Ptr(n) <= p, "%#x overlaps %#x", p, q)
+			}
+			live[p] = bytes
+			b.ok(b.dev.MemsetD8Async(p, 1, bytes, s))
+		}
+		for p, bytes := range live {
+			b.ok(b.dev.MemcpyDtoDAsync(p+cudadrv.Ptr(bytes/2), p, bytes/2, s))
+			if bytes > 2*wholeBytes {
+				b.ok(b.dev.MemFree(p))
+				delete(live, p)
+			}
+		}
+	}
+	for p := range live {
+		b.ok(b.dev.MemFree(p))
+	}
+	for _, p := range odd {
+		b.ok(b.dev.MemFree(p))
+	}
+	b.ok(b.dev.StreamDestroy(s))
+}
+
 func testPlainMistakes(b *bench) {
 	for _, bytes := range []int64{0, -1, -1 << 62} {
 		_, err := b.dev.MemAlloc(bytes)

@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"views share the device", testSharedDevice},
 		{"closed device", testClosedDevice},
 		{"plain allocations", testPlain},
+		{"plain segments", testPlainSegments},
 		{"plain mistakes", testPlainMistakes},
 		{"plain free waits for the device", testPlainFreeWaits},
 		{"memory information", testMemoryInformation},

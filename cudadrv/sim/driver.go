@@ -35,7 +35,7 @@ func New(config Config) *Driver {
 	if d.err != nil {
 		return d
 	}
-	d.space.init(d.config.GranularityBytes)
+	d.space.init(max(d.config.GranularityBytes, plainAlignBytes))
 	for ordinal := range d.config.Devices {
 		g := newGPU(d, ordinal)
 		d.gpus = append(d.gpus, g)

@@ -5,8 +5,12 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// plainStepBytes is the step of cuMemAlloc below a granule; its addresses are multiples of it.
-const plainStepBytes = 512
+const (
+	// plainStepBytes is the step of cuMemAlloc below a granule; its addresses are multiples of it.
+	plainStepBytes = 512
+	// plainAlignBytes is what the address of a plain allocation is a multiple of, as an H200 has it for sizes that are.
+	plainAlignBytes = 2 << 20
+)
 
 // MemGetInfo says what is free of the capacity. The total is Info.TotalBytes, or more where SetCapacity
 // gave more.
