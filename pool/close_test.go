@@ -18,67 +18,75 @@ import (
 // A pool that nobody used is closed like any other.
 func TestCloseOfAnUnusedPool(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(8))
-	require.NoError(t, h.pool.Close())
-	h.assertEmpty()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(8))
+		require.NoError(t, h.pool.Close())
+		h.assertEmpty()
+	})
 }
 
 // Close may be called again, at the same time and later; every call says what the first one did.
 func TestCloseIsIdempotent(t *testing.T) {
 	t.Parallel()
-	h := prepare(t)
-	var err error
-	h.pool, err = New(h.device, h.fences, roomy(8))
-	require.NoError(t, err)
-	h.customer(1).must(4)
-	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuMemAddressFree", First: 1, Result: cudadrv.Unknown}))
-	errs := make([]error, 4)
-	var group sync.WaitGroup
-	for i := range errs {
-		group.Go(func() { errs[i] = h.pool.Close() })
-	}
-	group.Wait()
-	for _, err := range append(errs, h.pool.Close()) {
-		assert.ErrorIs(t, err, cudadrv.Unknown)
-	}
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.prepare(t)
+		h.open(roomy(8))
+		h.customer(1).must(4)
+		require.NoError(t, h.faults.Add(fault.Rule{Func: k.last, First: 1, Result: cudadrv.Unknown}))
+		errs := make([]error, 4)
+		var group sync.WaitGroup
+		for i := range errs {
+			group.Go(func() { errs[i] = h.pool.Close() })
+		}
+		group.Wait()
+		require.Error(t, errs[0])
+		for _, err := range append(errs, h.pool.Close()) {
+			assert.Equal(t, errs[0], err)
+		}
+	})
 }
 
 // Close denies what waits, waits for the job in flight, and takes back what is lent; after it everything is
 // refused, and a late return is nothing.
 func TestCloseEndsEverything(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(32))
-	a, b := h.customer(1), h.customer(2)
-	held := a.must(5)
-	inside := make(chan struct{})
-	release := h.hold("cuMemCreate", func() { close(inside) })
-	inFlight := a.refill(6)
-	<-inside
-	behind := b.refill(7)
-	warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
-	trimmed := h.later(func() error { _, err := h.pool.Trim(context.Background(), 0); return err })
-	closed := h.later(h.pool.Close)
-	assert.ErrorIs(t, (<-inFlight).err, ErrClosed, "it is denied though its job still runs")
-	assert.ErrorIs(t, (<-behind).err, ErrClosed)
-	assert.ErrorIs(t, <-warmed, ErrClosed)
-	assert.ErrorIs(t, <-trimmed, ErrClosed)
-	release()
-	require.NoError(t, <-closed)
-	h.assertEmpty()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		a, b := h.customer(1), h.customer(2)
+		held := a.must(5)
+		inside := make(chan struct{})
+		release := h.hold(k.grow[0], func() { close(inside) })
+		inFlight := a.refill(6)
+		<-inside
+		behind := b.refill(7)
+		warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
+		trimmed := h.later(func() error { _, err := h.pool.Trim(context.Background(), 0); return err })
+		closed := h.later(h.pool.Close)
+		assert.ErrorIs(t, (<-inFlight).err, ErrClosed, "it is denied though its job still runs")
+		assert.ErrorIs(t, (<-behind).err, ErrClosed)
+		assert.ErrorIs(t, <-warmed, ErrClosed)
+		assert.ErrorIs(t, <-trimmed, ErrClosed)
+		release()
+		require.NoError(t, <-closed)
+		h.assertEmpty()
 
-	_, err := a.get(1)
-	require.ErrorIs(t, err, ErrClosed)
-	a.free(held)
-	h.pool.Tick()
-	h.pool.Leave(1, true)
-	_, err = h.pool.Warm(t.Context(), []uint32{1})
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = h.pool.Trim(t.Context(), 0)
-	require.ErrorIs(t, err, ErrClosed)
-	_, err = h.pool.Snapshot(t.Context())
-	require.ErrorIs(t, err, ErrClosed)
-	require.ErrorIs(t, h.pool.Reconfigure(t.Context(), roomy(1)), ErrClosed)
-	require.ErrorIs(t, h.pool.ResetPeaks(t.Context()), ErrClosed)
+		_, err := a.get(1)
+		require.ErrorIs(t, err, ErrClosed)
+		a.free(held)
+		h.pool.Tick()
+		h.pool.Leave(1, true)
+		_, err = h.pool.Warm(t.Context(), []uint32{1})
+		require.ErrorIs(t, err, ErrClosed)
+		_, err = h.pool.Trim(t.Context(), 0)
+		require.ErrorIs(t, err, ErrClosed)
+		_, err = h.pool.Snapshot(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, h.pool.Reconfigure(t.Context(), roomy(1)), ErrClosed)
+		require.ErrorIs(t, h.pool.ResetPeaks(t.Context()), ErrClosed)
+	})
 }
 
 // later runs f on a goroutine of its own, and returns once the pool has its message or f has ended.
@@ -97,103 +105,137 @@ func (h *house) later(f func() error) <-chan error {
 // back, that of the job included, which nobody was told of.
 func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 	t.Parallel()
-	for _, function := range []string{"cuMemCreate", "cuMemMap", "cuMemSetAccess"} {
-		t.Run(function, func(t *testing.T) {
-			t.Parallel()
-			h := build(t, roomy(32))
-			a, b := h.customer(1), h.customer(2)
-			a.must(5)
-			inside := make(chan struct{})
-			release := h.hold(function, func() { close(inside) })
-			inFlight := a.refill(6)
-			<-inside
-			behind := b.refill(7)
-			warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
+	eachKind(t, func(k kind) {
+		t := k.T
+		for _, function := range k.grow {
+			t.Run(function, func(t *testing.T) {
+				t.Parallel()
+				h := k.build(t, roomy(32))
+				a, b := h.customer(1), h.customer(2)
+				a.must(5)
+				inside := make(chan struct{})
+				release := h.hold(function, func() { close(inside) })
+				inFlight := a.refill(6)
+				<-inside
+				behind := b.refill(7)
+				warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
 
-			h.pool.ref.Root().Stop(h.pool.ref.PID())
-			assert.ErrorIs(t, (<-inFlight).err, actors.ErrStopped)
-			assert.ErrorIs(t, (<-behind).err, actors.ErrStopped)
-			assert.ErrorIs(t, <-warmed, actors.ErrStopped)
-			_, err := h.pool.Snapshot(t.Context())
-			require.ErrorIs(t, err, actors.ErrStopped)
-			_, err = b.get(1)
-			require.ErrorIs(t, err, actors.ErrStopped)
-			release()
-		})
-	}
+				h.pool.ref.Root().Stop(h.pool.ref.PID())
+				assert.ErrorIs(t, (<-inFlight).err, actors.ErrStopped)
+				assert.ErrorIs(t, (<-behind).err, actors.ErrStopped)
+				assert.ErrorIs(t, <-warmed, actors.ErrStopped)
+				_, err := h.pool.Snapshot(t.Context())
+				require.ErrorIs(t, err, actors.ErrStopped)
+				_, err = b.get(1)
+				require.ErrorIs(t, err, actors.ErrStopped)
+				release()
+			})
+		}
+	})
 }
 
 // The same with a job that fails while nobody listens, and that has to be rolled back at Close.
 func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 	t.Parallel()
-	h := prepare(t)
-	var err error
-	h.pool, err = New(h.device, h.fences, roomy(32))
-	require.NoError(t, err)
-	a := h.customer(1)
-	a.free(a.must(5))
-	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuMemSetAccess", First: 1, Result: cudadrv.Unknown}))
-	inside := make(chan struct{})
-	release := h.hold("cuMemMap", func() { close(inside) })
-	wait := a.refill(9)
-	<-inside
-	h.pool.ref.Root().Stop(h.pool.ref.PID())
-	require.ErrorIs(t, (<-wait).err, actors.ErrStopped)
-	release()
-	require.NoError(t, h.pool.Close())
-	h.assertEmpty()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.prepare(t)
+		h.open(roomy(32))
+		a := h.customer(1)
+		a.free(a.must(5))
+		require.NoError(t, h.faults.Add(fault.Rule{Func: k.usable(), First: 1, Result: cudadrv.Unknown}))
+		inside := make(chan struct{})
+		release := h.hold(k.usable(), func() { close(inside) })
+		wait := a.refill(9)
+		<-inside
+		h.pool.ref.Root().Stop(h.pool.ref.PID())
+		require.ErrorIs(t, (<-wait).err, actors.ErrStopped)
+		release()
+		require.NoError(t, h.pool.Close())
+		h.assertEmpty()
+	})
 }
 
 // A pool stopped during its Close gives the memory back all the same.
 func TestStopDuringClose(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(32))
-	a := h.customer(1)
-	a.free(a.must(9))
-	inside := make(chan struct{})
-	release := h.hold("cuMemUnmap", func() { close(inside) })
-	closed := make(chan error, 1)
-	go func() { closed <- h.pool.Close() }()
-	<-inside
-	h.pool.ref.Root().Stop(h.pool.ref.PID())
-	release()
-	require.NoError(t, <-closed)
-	h.assertEmpty()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		a := h.customer(1)
+		a.free(a.must(9))
+		inside := make(chan struct{})
+		release := h.hold(k.give[0], func() { close(inside) })
+		closed := make(chan error, 1)
+		go func() { closed <- h.pool.Close() }()
+		<-inside
+		h.pool.ref.Root().Stop(h.pool.ref.PID())
+		release()
+		require.NoError(t, <-closed)
+		h.assertEmpty()
+	})
 }
 
 // Books that do not balance after a panic quarantine the pool: requests fail, its memory is left alone.
 func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 	t.Parallel()
-	h := prepare(t)
-	var err error
-	h.pool, err = New(h.device, h.fences, roomy(32))
-	require.NoError(t, err)
-	a, b := h.customer(1), h.customer(2)
-	run := a.must(4)
-	inside := make(chan struct{})
-	release := h.hold("cuMemCreate", func() { close(inside) })
-	a.refill(6)
-	<-inside
-	behind := b.refill(5)
-	h.panicInTurn(func() { h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) }) // a lie: nothing was done
-	require.ErrorContains(t, (<-behind).err, "quarantined")
-	_, err = b.get(1)
-	require.ErrorContains(t, err, "quarantined")
-	release()
-	require.ErrorContains(t, h.pool.Close(), "quarantined")
-	a.touch(run)
-	require.NoError(t, h.sim.Audit())
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.prepare(t)
+		h.open(roomy(32))
+		a, b := h.customer(1), h.customer(2)
+		run := a.must(4)
+		inside := make(chan struct{})
+		release := h.hold(k.grow[0], func() { close(inside) })
+		a.refill(6)
+		<-inside
+		behind := b.refill(5)
+		h.panicInTurn(func() { h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) }) // a lie: nothing was done
+		require.ErrorContains(t, (<-behind).err, "quarantined")
+		_, err := b.get(1)
+		require.ErrorContains(t, err, "quarantined")
+		release()
+		require.ErrorContains(t, h.pool.Close(), "quarantined")
+		a.touch(run)
+		require.NoError(t, h.sim.Audit())
+	})
+}
+
+// With Debug the next message finds books that do not balance, without a panic of anybody's, and Failure says so.
+func TestDebugFindsBrokenBooks(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.prepare(t)
+		h.open(roomy(32))
+		a := h.customer(1)
+		require.NoError(t, h.pool.Failure())
+		inside := make(chan struct{})
+		release := h.hold(k.grow[0], func() { close(inside) })
+		a.refill(6)
+		<-inside
+		behind := a.refill(5)
+		h.inTurn(func() { h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) }) // a lie: nothing was done
+		h.pool.Tick()
+		require.ErrorContains(t, (<-behind).err, "quarantined")
+		require.ErrorContains(t, h.pool.Failure(), "quarantined")
+		release()
+		require.ErrorContains(t, h.pool.Close(), "quarantined")
+	})
 }
 
 // Books that balance after a panic let the pool go on.
 func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(32))
-	a := h.customer(1)
-	a.must(4)
-	h.panicInTurn(func() {})
-	a.must(6)
-	assert.EqualValues(t, 10*page, h.snapshot().LentBytes)
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		a := h.customer(1)
+		a.must(4)
+		h.panicInTurn(func() {})
+		a.must(6)
+		assert.EqualValues(t, 10*page, h.snapshot().LentBytes)
+	})
 }
 
 // panicInTurn does harm inside the pool's turn, which ends as by a panic.

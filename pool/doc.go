@@ -7,6 +7,13 @@
 // outcome comes back as a message. A turn never calls the driver, and a stream that is served from what
 // is free never waits for it.
 //
+// # Two kinds of segments
+//
+// With virtual memory the arena is reserved address space, and a page's address follows from its number. Plain
+// segments (cuMemAlloc) lie where the driver puts them: page numbers are names, and a table (Places) says the
+// address of each. An entry is written by the driver goroutine before the page is granted, and not again before the page
+// has come back and its segment was freed, so that who holds a page may read its entry.
+//
 // # Concurrency properties
 //
 //   - Every Refill gets exactly one answer, Granted or Denied, also when the pool's actor panics or is

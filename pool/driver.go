@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
 )
@@ -165,7 +164,7 @@ func (d *driver) perform(ops []core.Op, done *int) error {
 
 func (d *driver) call(op *core.Op) (err error) {
 	p := d.pool
-	at := p.base + cudadrv.Ptr(op.Run.First)*cudadrv.Ptr(p.pageBytes)
+	at := p.at(op.Run.First)
 	bytes := int64(op.Run.Pages) * p.pageBytes
 	switch op.Verb {
 	case core.Unmap:
@@ -179,6 +178,10 @@ func (d *driver) call(op *core.Op) (err error) {
 		return p.device.MemSetAccess(at, bytes)
 	case core.Release:
 		return p.device.MemRelease(op.Handle)
+	case core.Alloc:
+		return d.alloc(op)
+	case core.Free:
+		return p.device.MemFree(op.Address)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,11 +16,9 @@ import (
 )
 
 // driverCalls are those that the pool makes between New and Close.
-func driverCalls() []string {
-	return []string{
-		"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease",
-		"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuEventDestroy",
-	}
+func (k kind) driverCalls() []string {
+	return slices.Concat(k.grow, k.give,
+		[]string{"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuEventDestroy"})
 }
 
 // day is a life of a pool in which every kind of job occurs. Every request gets an answer; which one depends
@@ -52,27 +51,28 @@ func (h *house) day() {
 // and what the pool does not hold the driver has.
 func TestEveryFailingCallLeavesBooksThatBalance(t *testing.T) {
 	t.Parallel()
-	for _, function := range driverCalls() {
-		t.Run(function, func(t *testing.T) {
-			t.Parallel()
-			for _, result := range []cudadrv.Result{cudadrv.OutOfMemory, cudadrv.Unknown} {
-				for _, count := range []uint64{1, 2, fault.Forever} {
-					failAll(t, function, count, result)
+	eachKind(t, func(k kind) {
+		t := k.T
+		for _, function := range k.driverCalls() {
+			t.Run(function, func(t *testing.T) {
+				t.Parallel()
+				for _, result := range []cudadrv.Result{cudadrv.OutOfMemory, cudadrv.Unknown} {
+					for _, count := range []uint64{1, 2, fault.Forever} {
+						k.failAll(t, function, count, result)
+					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
 // failAll lives days, with the first call failing, the second, and so on to the last.
-func failAll(t *testing.T, function string, count uint64, result cudadrv.Result) {
+func (k kind) failAll(t *testing.T, function string, count uint64, result cudadrv.Result) {
 	t.Helper()
 	for n := uint64(1); ; n++ {
 		rule := fault.Rule{Func: function, First: n, Count: count, Result: result}
-		h := prepare(t)
-		var err error
-		h.pool, err = New(h.device, h.fences, roomy(8))
-		require.NoError(t, err)
+		h := k.prepare(t)
+		h.open(roomy(8))
 		require.NoError(t, h.faults.Add(rule))
 		h.day()
 		books := h.settle()
@@ -93,148 +93,166 @@ func failAll(t *testing.T, function string, count uint64, result cudadrv.Result)
 // A driver that takes nothing back at the end is told of in Close's error, and nothing hangs.
 func TestCloseSaysWhatTheDriverKeeps(t *testing.T) {
 	t.Parallel()
-	for _, function := range []string{"cuMemUnmap", "cuMemRelease"} {
-		h := prepare(t)
-		var err error
-		h.pool, err = New(h.device, h.fences, roomy(16))
-		require.NoError(t, err)
-		h.customer(1).must(7)
-		require.NoError(t, h.faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
-		require.ErrorContains(t, h.pool.Close(), fmt.Sprintf("did not take back %d bytes", 7*page))
-		require.NoError(t, h.sim.Audit())
-	}
+	eachKind(t, func(k kind) {
+		t := k.T
+		for _, function := range k.give {
+			h := k.prepare(t)
+			h.open(roomy(16))
+			h.customer(1).must(7)
+			require.NoError(t, h.faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
+			require.ErrorContains(t, h.pool.Close(), fmt.Sprintf("did not take back %d bytes", 7*page))
+			require.NoError(t, h.sim.Audit())
+		}
+	})
 }
 
 // A failing call at Close loses its own handle and no other.
 func TestCloseGivesBackTheOthers(t *testing.T) {
 	t.Parallel()
-	h := prepare(t)
-	var err error
-	h.pool, err = New(h.device, h.fences, roomy(16))
-	require.NoError(t, err)
-	h.customer(1).must(8)
-	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuMemUnmap", First: 2, Result: cudadrv.Unknown}))
-	require.ErrorContains(t, h.pool.Close(), fmt.Sprintf("did not take back %d bytes", 2*page))
-	free, total, err := h.sim.MemGetInfo()
-	require.NoError(t, err)
-	assert.EqualValues(t, 2*page, total-free)
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.prepare(t)
+		h.open(roomy(16))
+		c := h.customer(1)
+		for range 4 {
+			c.must(2)
+		}
+		require.NoError(t, h.faults.Add(fault.Rule{Func: k.give[0], First: 2, Result: cudadrv.Unknown}))
+		require.ErrorContains(t, h.pool.Close(), fmt.Sprintf("did not take back %d bytes", 2*page))
+		free, total, err := h.sim.MemGetInfo()
+		require.NoError(t, err)
+		assert.EqualValues(t, 2*page, total-free)
+	})
 }
 
 // Fences that cannot be queried any more keep no memory from going back.
 func TestBrokenFencesDoNotStopCloseOrGrowth(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(16))
-	a, b := h.customer(1), h.customer(2)
-	a.free(a.must(3))
-	a.mute = true
-	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuEventQuery", Result: cudadrv.Unknown}))
-	b.touch(b.must(4))
-	require.NoError(t, h.pool.Close())
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(16))
+		a, b := h.customer(1), h.customer(2)
+		a.free(a.must(3))
+		a.mute = true
+		require.NoError(t, h.faults.Add(fault.Rule{Func: "cuEventQuery", Result: cudadrv.Unknown}))
+		b.touch(b.must(4))
+		require.NoError(t, h.pool.Close())
+	})
 }
 
 // A driver call that panics fails its job, and the pool goes on. The day may leave eight pages in use: the ninth
 // is for whoever comes after it.
 func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 	t.Parallel()
-	for _, function := range driverCalls() {
-		t.Run(function, func(t *testing.T) {
-			t.Parallel()
-			if function == "cuEventCreate" || function == "cuEventRecord" { // a stream's call, not the pool's
-				return
-			}
-			for n := 1; ; n++ {
-				h := prepare(t)
-				var err error
-				h.pool, err = New(h.device, h.fences, roomy(9))
-				require.NoError(t, err)
-				calls := 0
-				h.faults.SetBefore(func(name string) {
-					if name == function {
-						if calls++; calls == n {
-							panic("the driver's own mistake")
-						}
-					}
-				})
-				h.day()
-				h.settle()
-				h.faults.SetBefore(nil)
-				c := h.customer(9)
-				c.touch(c.must(1))
-				require.NoError(t, h.pool.Close())
-				h.assertEmpty()
-				if calls < n {
+	eachKind(t, func(k kind) {
+		t := k.T
+		for _, function := range k.driverCalls() {
+			t.Run(function, func(t *testing.T) {
+				t.Parallel()
+				if function == "cuEventCreate" || function == "cuEventRecord" { // a stream's call, not the pool's
 					return
 				}
-			}
-		})
-	}
+				for n := 1; ; n++ {
+					h := k.prepare(t)
+					h.open(roomy(9))
+					calls := 0
+					h.faults.SetBefore(func(name string) {
+						if name == function {
+							if calls++; calls == n {
+								panic("the driver's own mistake")
+							}
+						}
+					})
+					h.day()
+					h.settle()
+					h.faults.SetBefore(nil)
+					c := h.customer(9)
+					c.touch(c.must(1))
+					require.NoError(t, h.pool.Close())
+					h.assertEmpty()
+					if calls < n {
+						return
+					}
+				}
+			})
+		}
+	})
 }
 
 // The caller learns that it was a panic.
 func TestPanicOfADriverCallIsTold(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(8))
-	a := h.customer(1)
-	h.faults.SetBefore(func(name string) {
-		if name == "cuMemMap" {
-			panic("no such luck")
-		}
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(8))
+		a := h.customer(1)
+		h.faults.SetBefore(func(name string) {
+			if name == k.usable() {
+				panic("no such luck")
+			}
+		})
+		_, err := a.get(2)
+		require.ErrorIs(t, err, ErrDriverPanic)
+		require.ErrorContains(t, err, "no such luck")
+		require.NotErrorIs(t, err, ErrOutOfMemory)
+		h.faults.SetBefore(nil)
+		a.must(2)
 	})
-	_, err := a.get(2)
-	require.ErrorIs(t, err, ErrDriverPanic)
-	require.ErrorContains(t, err, "no such luck")
-	require.NotErrorIs(t, err, ErrOutOfMemory)
-	h.faults.SetBefore(nil)
-	a.must(2)
 }
 
 // A client that panics when it gets its answer keeps nobody else from theirs.
 func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(8))
-	bad, good, hoard := h.customer(1), h.customer(2), h.customer(3)
-	bad.panics = true
-	run := hoard.must(8)
-	release := h.occupy() // so that all of the answers are effects of one turn
-	hoard.giveBack(false, run)
-	waits := []<-chan answer{bad.refill(2), bad.refill(99), good.refill(2), bad.refill(1), good.refill(1), good.refill(99)}
-	warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{1}); return err })
-	release()
-	for i, w := range waits {
-		if a := <-w; i == 1 || i == 5 {
-			assert.ErrorIs(t, a.err, ErrOutOfMemory)
-		} else {
-			assert.NoError(t, a.err)
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(8))
+		bad, good, hoard := h.customer(1), h.customer(2), h.customer(3)
+		bad.panics = true
+		run := hoard.must(8)
+		release := h.occupy() // so that all of the answers are effects of one turn
+		hoard.giveBack(false, run)
+		waits := []<-chan answer{bad.refill(2), bad.refill(99), good.refill(2), bad.refill(1), good.refill(1), good.refill(99)}
+		warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{1}); return err })
+		release()
+		for i, w := range waits {
+			if a := <-w; i == 1 || i == 5 {
+				assert.ErrorIs(t, a.err, ErrOutOfMemory)
+			} else {
+				assert.NoError(t, a.err)
+			}
 		}
-	}
-	require.NoError(t, <-warmed)
-	h.settle()
+		require.NoError(t, <-warmed)
+		h.settle()
+	})
 }
 
 // A mark is given back once, also where the driver refuses to destroy its event: an event that two streams
 // record would let one pass for the other.
 func TestMarksAreGivenBackOnce(t *testing.T) {
 	t.Parallel()
-	h := build(t, roomy(200))
-	a := h.customer(1)
-	require.NoError(t, h.faults.Add(fault.Rule{Func: "cuEventDestroy", Result: cudadrv.Unknown}))
-	var runs []core.Run
-	for range 80 { // more than a source keeps
-		runs = append(runs, a.must(1))
-	}
-	for _, r := range runs {
-		a.free(r)
-	}
-	h.pool.Tick()
-	for h.snapshot().PendingBytes > 0 {
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(200))
+		a := h.customer(1)
+		require.NoError(t, h.faults.Add(fault.Rule{Func: "cuEventDestroy", Result: cudadrv.Unknown}))
+		var runs []core.Run
+		for range 80 { // more than a source keeps
+			runs = append(runs, a.must(1))
+		}
+		for _, r := range runs {
+			a.free(r)
+		}
 		h.pool.Tick()
-	}
-	h.settle()
-	seen := map[any]bool{}
-	for range 64 {
-		m, err := h.fences.Record(a.stream)
-		require.NoError(t, err)
-		require.False(t, seen[m], "an event is in use twice")
-		seen[m] = true
-	}
+		for h.snapshot().PendingBytes > 0 {
+			h.pool.Tick()
+		}
+		h.settle()
+		seen := map[any]bool{}
+		for range 64 {
+			m, err := h.fences.Record(a.stream)
+			require.NoError(t, err)
+			require.False(t, seen[m], "an event is in use twice")
+			seen[m] = true
+		}
+	})
 }

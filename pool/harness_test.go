@@ -30,6 +30,8 @@ type house struct {
 	device cudadrv.Device
 	fences *fence.Events
 	pool   *Pool
+
+	observer Observer // set before open
 }
 
 // roomy grows freely; the tests of shortage lower the limit.
@@ -37,13 +39,57 @@ func roomy(limitPages int64) core.Settings {
 	return core.Settings{Policy: core.Policy{HandlePages: 2, Slack: 4096}, LimitBytes: limitPages * page}
 }
 
-// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory must be back.
+// kind is a kind of segments, with the driver calls that such a pool makes.
+type kind struct {
+	*testing.T // of a test that runs for each kind
+	name       string
+	plain      bool
+	grow       []string // calls in their order
+	give       []string
+	last       string // of Close
+	first      uint32 // page that is mapped first
+}
+
+func virtual() kind {
+	return kind{nil, "virtual", false, []string{"cuMemCreate", "cuMemMap", "cuMemSetAccess"}, []string{"cuMemUnmap", "cuMemRelease"}, "cuMemAddressFree", 0}
+}
+
+func plain() kind {
+	return kind{nil, "plain", true, []string{"cuMemAlloc"}, []string{"cuMemFree"}, "cuMemFree", 1}
+}
+
+// usable is the last call of growth.
+func (k kind) usable() string { return k.grow[len(k.grow)-1] }
+
+// eachKind runs a test on a device with virtual memory and on one without.
+func eachKind(t *testing.T, test func(k kind)) {
+	t.Helper()
+	for _, k := range []kind{virtual(), plain()} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			k.T = t
+			test(k)
+		})
+	}
+}
+
+// build opens a pool with virtual memory: see kind.build.
 func build(t *testing.T, s core.Settings) *house {
 	t.Helper()
-	h := prepare(t)
-	var err error
-	h.pool, err = New(h.device, h.fences, s)
-	require.NoError(t, err)
+	return virtual().build(t, s)
+}
+
+// prepare opens a device with virtual memory.
+func prepare(t *testing.T) *house {
+	t.Helper()
+	return virtual().prepare(t)
+}
+
+// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory must be back.
+func (k kind) build(t *testing.T, s core.Settings) *house {
+	t.Helper()
+	h := k.prepare(t)
+	h.open(s)
 	t.Cleanup(func() {
 		h.faults.Clear()
 		h.faults.SetBefore(nil)
@@ -53,10 +99,18 @@ func build(t *testing.T, s core.Settings) *house {
 	return h
 }
 
+// open starts the pool.
+func (h *house) open(s core.Settings) {
+	h.t.Helper()
+	var err error
+	h.pool, err = New(Config{Device: h.device, Fences: h.fences, Settings: s, Observer: h.observer, Debug: true})
+	require.NoError(h.t, err)
+}
+
 // prepare opens the device.
-func prepare(t *testing.T) *house {
+func (k kind) prepare(t *testing.T) *house {
 	t.Helper()
-	simulator := sim.New(sim.Config{TotalBytes: 256 * page})
+	simulator := sim.New(sim.Config{TotalBytes: 256 * page, NoVirtualMemory: k.plain})
 	h := &house{t: t, faults: fault.Wrap(simulator), sim: simulator.Device(0)}
 	var err error
 	h.device, err = h.faults.Open(0)
@@ -267,6 +321,6 @@ func (c *customer) giveBack(answer bool, runs ...core.Run) {
 // touch fails the test unless the device can reach every byte of a run.
 func (c *customer) touch(r core.Run) {
 	c.house.t.Helper()
-	at := c.house.pool.Base() + cudadrv.Ptr(int64(r.First)*page)
+	at := c.house.pool.at(r.First)
 	require.NoError(c.house.t, c.house.sim.MemsetD8Async(at, 0, int64(r.Pages)*page, c.stream))
 }

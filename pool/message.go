@@ -69,6 +69,7 @@ func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
 // effects are what a turn of the pool left.
 type effects struct {
 	pool    *Pool
+	reports []JobReport
 	next    int // of the answers, counted through all lists
 	grants  []grant
 	denials []denial
@@ -103,6 +104,7 @@ type ending struct {
 
 // Perform implements actors.Effects. A client that panics keeps nobody else from an answer.
 func (e *effects) Perform() {
+	e.observe()
 	if w := e.work; w != nil {
 		e.work = nil
 		e.pool.fly(w)
@@ -130,6 +132,7 @@ func (e *effects) deliver() bool {
 	}
 	if i -= len(e.grants); i < len(e.denials) {
 		d := &e.denials[i]
+		e.observeDenial(d.err)
 		d.client.Denied(d.token, d.err)
 		return true
 	}

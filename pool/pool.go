@@ -13,25 +13,22 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// arenaBytes bounds the address space that a pool reserves. Not larger: offsets are counted in units of
-// 512 bytes in 32 bits. Not smaller: holes of recycled windows need room, and reserving costs nothing.
-const arenaBytes = 2 << 40
-
 // Pool is the memory of one device. Any number of goroutines may use it.
 type Pool struct {
-	device cudadrv.Device
-	fences fence.Source
-	host   actors.Host // nil: the Go scheduler
-	ref    *actors.Ref
-	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
+	device   cudadrv.Device
+	fences   fence.Source
+	observer Observer
+	debug    bool
+	host     actors.Host // nil: the Go scheduler
+	ref      *actors.Ref
+	flight   atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
+	failure  atomic.Pointer[error]  // why the actor has ended
 
 	closing   atomic.Bool
 	closeDone chan struct{}
 	closeErr  error // written before closeDone is closed
 
-	base      cudadrv.Ptr
-	bytes     int64
-	pageBytes int64
+	arena
 
 	tokens atomic.Uint64
 	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
@@ -47,44 +44,54 @@ type Pool struct {
 	out     *effects
 }
 
-// New reserves the arena of a device and starts the pool. The device must have virtual memory.
-func New(device cudadrv.Device, fences fence.Source, settings core.Settings) (*Pool, error) {
-	return NewOn(nil, device, fences, settings)
+// Config is what a pool is made with. Device and Fences must be set.
+type Config struct {
+	Device   cudadrv.Device
+	Fences   fence.Source
+	Settings core.Settings
+	// Plain takes plain segments though the device has virtual memory. One that has none gets them anyway.
+	Plain    bool
+	Observer Observer
+	// Debug holds the books against themselves after every message. Books that do not balance quarantine the pool.
+	Debug bool
+	Host  actors.Host // nil: the Go scheduler
 }
 
-// NewOn is New on a host; nil is the Go scheduler.
-func NewOn(host actors.Host, device cudadrv.Device, fences fence.Source, settings core.Settings) (*Pool, error) {
-	info := device.Info()
-	if !info.Capabilities.Has(cudadrv.VirtualMemory) {
-		return nil, fmt.Errorf("pool: %s has no virtual memory management: %w", info.Name, errors.ErrUnsupported)
-	}
-	page := info.GranularityBytes
-	// Twice the limit is enough for any window beside what lives; more lets holes rest.
-	size := min(arenaBytes, 16*max(info.TotalBytes, 1<<30)) / page * page
-	base, err := device.MemAddressReserve(size)
+// New makes the arena of a device and starts the pool. With virtual memory that reserves address space; plain
+// segments take none before they are made.
+func New(cfg Config) (*Pool, error) {
+	a, err := openArena(cfg.Device, cfg.Plain)
 	if err != nil {
-		return nil, fmt.Errorf("pool: %w", err)
+		return nil, err
 	}
-	settings.LimitBytes = min(settings.LimitBytes, size/2)
+	settings := cfg.Settings
+	settings.LimitBytes = min(settings.LimitBytes, a.bytes/2)
+	newCore := core.New
+	if a.places != nil {
+		newCore = core.NewPlain
+	}
 	p := &Pool{
-		host: host, device: device, fences: fences, base: base, bytes: size, pageBytes: page,
+		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, debug: cfg.Debug, arena: a,
 		closeDone: make(chan struct{}),
-		core:      core.New(page, uint32(size/page), settings), clients: map[core.Client]Client{},
+		core:      newCore(a.pageBytes, uint32(a.bytes/a.pageBytes), settings), clients: map[core.Client]Client{},
 		granted: map[core.Client]uint64{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
-	if p.ref, err = actors.SpawnOn(host, "vram-pool", p); err != nil {
-		return nil, errors.Join(fmt.Errorf("pool: %w", err), device.MemAddressFree(base, size))
+	if p.ref, err = actors.SpawnOn(cfg.Host, "vram-pool", p); err != nil {
+		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
 	return p, nil
 }
 
-// Base is the start of the arena; PageBytes the length of a page.
-func (p *Pool) Base() cudadrv.Ptr { return p.base }
-
-// PageBytes is the step in which memory is lent.
-func (p *Pool) PageBytes() int64 { return p.pageBytes }
+// Failure says why the pool has ended by itself: its books did not balance, or somebody stopped its actor. Nil
+// while it serves and after Close.
+func (p *Pool) Failure() error {
+	if cause := p.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
+		return *cause
+	}
+	return nil
+}
 
 // Join makes a client known under that id. Ids are not used twice.
 func (p *Pool) Join(id core.Client, c Client) {
@@ -178,8 +185,8 @@ func (p *Pool) Close() error {
 		err = p.finish(err)
 	}
 	p.driver.release()
-	if freeErr := p.device.MemAddressFree(p.base, p.bytes); freeErr != nil && err == nil {
-		err = fmt.Errorf("pool: %w", freeErr)
+	if freeErr := p.freeArena(p.device); freeErr != nil && err == nil {
+		err = freeErr
 	}
 	p.closeErr = err
 	return err

@@ -18,6 +18,11 @@ func (p *Pool) Receive(m actors.Message) {
 	case *step:
 		p.step(m)
 	}
+	if p.debug {
+		if err := p.core.Check(); err != nil {
+			panic(err) // ends the turn by an audit, which quarantines
+		}
+	}
 }
 
 func (p *Pool) answer(q *question) {
@@ -56,6 +61,9 @@ func (p *Pool) step(s *step) {
 		p.waiting[s.token] = s.promise
 	}
 	fx := p.core.Step(s.message)
+	if done, ok := s.message.(core.JobDone); ok {
+		p.report(done)
+	}
 	if !fx.Empty() {
 		p.collect(fx)
 	}
@@ -63,12 +71,7 @@ func (p *Pool) step(s *step) {
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
 func (p *Pool) collect(fx *core.Effects) {
-	if p.out == nil {
-		if p.out = p.spare.Swap(nil); p.out == nil {
-			p.out = &effects{pool: p}
-		}
-	}
-	out := p.out
+	out := p.effects()
 	for _, g := range fx.Grants {
 		if c := p.clients[g.Client]; c != nil {
 			p.granted[g.Client] += 1 + uint64(len(g.More))
@@ -99,6 +102,16 @@ func (p *Pool) collect(fx *core.Effects) {
 		delete(p.clients, id)
 		delete(p.granted, id)
 	}
+}
+
+// effects are those of the turn at hand.
+func (p *Pool) effects() *effects {
+	if p.out == nil {
+		if p.out = p.spare.Swap(nil); p.out == nil {
+			p.out = &effects{pool: p}
+		}
+	}
+	return p.out
 }
 
 // grant adds a grant. Runs that go home to one client travel together, and before the answers to Refills:
@@ -139,6 +152,7 @@ func (p *Pool) Panicked(actors.Panic) error {
 
 // Stopped implements actors.Behavior. What waited is denied; memory stays where it is.
 func (p *Pool) Stopped(cause error) {
+	p.failure.Store(&cause)
 	fx := p.core.Abandon(cause)
 	if !fx.Empty() {
 		p.collect(fx)

@@ -49,9 +49,9 @@ func newRig(tb testing.TB, limitBytes int64) *rig {
 	r.device, err = r.faults.Open(0)
 	require.NoError(tb, err)
 	r.fences = fence.NewEvents(r.device)
-	r.pool, err = pool.New(r.device, r.fences, poolcore.Settings{
+	r.pool, err = pool.New(pool.Config{Device: r.device, Fences: r.fences, Settings: poolcore.Settings{
 		LimitBytes: limitBytes, Policy: poolcore.Policy{HandlePages: 1, Slack: 1024},
-	})
+	}})
 	require.NoError(tb, err)
 	r.limit.Store(limitBytes)
 	tb.Cleanup(r.close)

@@ -129,6 +129,8 @@ func (d *driver) call(w *world, op *poolcore.Op) (err error) {
 		return w.device.MemSetAccess(at, bytes)
 	case poolcore.Release:
 		return w.device.MemRelease(op.Handle)
+	case poolcore.Alloc, poolcore.Free:
+		w.broken("a plain segment where there is virtual memory: %+v", *op)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/heap"
 )
 
 // chooser decides what happens next.
@@ -25,7 +26,9 @@ func randomWorld(t failer, ch chooser) *world {
 	if ch.pick(3) == 0 {
 		s.CacheBytes, s.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
 	}
+	s.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
+	w.core.plain = ch.pick(3) == 0
 	for range 1 + ch.pick(3) {
 		w.join()
 	}
@@ -278,6 +281,7 @@ func (w *world) pass(ch chooser) {
 func (w *world) reconfigure(ch chooser) {
 	w.settings.LimitBytes = int64(4+ch.pick(36)) * pageBytes
 	w.settings.CacheBytes, w.settings.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
+	w.settings.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
 	w.epoch++
 	w.core.SetSettings(w.settings)
 	w.check()
@@ -319,8 +323,10 @@ func (w *world) quiet(ch chooser) {
 func (w *world) checkBudget() {
 	c, s := w.core, w.settings
 	over := s.CacheBytes > 0 && c.FreeBytes() > s.CacheBytes || s.CacheRuns > 0 && c.pages.clean.bins.Count() > s.CacheRuns
+	over = over || c.ReservedBytes() > s.LimitBytes
 	if over && len(c.victims(Run{})) > 0 {
-		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d", c.FreeBytes(), c.FreeRuns(), s.CacheBytes, s.CacheRuns)
+		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d, or beyond the limit of %d", c.FreeBytes(), c.FreeRuns(),
+			s.CacheBytes, s.CacheRuns, s.LimitBytes)
 	}
 }
 

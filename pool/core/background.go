@@ -3,7 +3,8 @@ package core
 import "fmt"
 
 // climbWarm goes on with a warm-up: it holds the runs that it has got until all are there, so that no
-// run is counted twice, and then frees them all. It never takes from others and never breaks the limit.
+// run is counted twice, and then frees them all. It never takes from others and never breaks the limit; plain
+// segments that are free and too short make room for it.
 func (c *Core) climbWarm(r *request) bool {
 	for len(r.got) < len(r.warm) && r.err == nil {
 		n := r.warm[len(r.got)]
@@ -13,8 +14,13 @@ func (c *Core) climbWarm(r *request) bool {
 			r.got = append(r.got, run)
 			continue
 		}
-		w, ok := c.window(0, n)
-		if !ok || c.reservedBytes+c.bytes(w.missing) > c.settings.LimitBytes {
+		w, ok := c.room(0, n)
+		short := c.reservedBytes + c.bytes(w.missing) - c.settings.LimitBytes
+		if ids, bytes := c.victimsOf(short, w.run); ok && c.plain && short > 0 && bytes >= short {
+			c.startWindow(r, w.run, ids) // segments that nobody uses and that are too short
+			return false
+		}
+		if !ok || short > 0 {
 			r.err = fmt.Errorf("pool: the limit of %d bytes leaves no room for %d more", c.settings.LimitBytes, c.bytes(n))
 			break
 		}
@@ -72,19 +78,30 @@ func (c *Core) climbTrim(r *request) bool {
 	return false
 }
 
-// bound gives back what is free beyond the budget of the pool, in bytes and in runs. After a failure it
-// rests until the next Tick, so that a driver that refuses is not asked without end.
+// bound gives back what is free beyond the budget of the pool, in bytes and in runs, and beyond a limit that was
+// lowered below what was held. After a failure it rests until the next Tick, so that a driver that refuses is not
+// asked without end.
 func (c *Core) bound() {
 	if c.boundFailed {
 		return
 	}
-	if over := c.FreeBytes() - c.settings.CacheBytes; c.settings.CacheBytes > 0 && over > 0 {
-		if c.release(nil, over) {
-			return
-		}
+	over := c.reservedBytes - c.settings.LimitBytes
+	if c.settings.CacheBytes > 0 {
+		over = max(over, c.FreeBytes()-c.settings.CacheBytes)
+	}
+	if over > 0 && c.release(nil, over) {
+		return
 	}
 	if c.settings.CacheRuns > 0 && c.pages.clean.bins.Count() > c.settings.CacheRuns {
 		c.release(nil, 1) // the shortest run first
+	}
+}
+
+// obeyLimit begins a trim of the pool's own where a limit was lowered below what is held: clients are asked for what
+// they do not use, tick by tick.
+func (c *Core) obeyLimit() {
+	if c.reservedBytes > c.settings.LimitBytes && len(c.queue) == 0 && !c.closing {
+		c.enqueue(&request{kind: trim, keep: c.settings.LimitBytes, rung: rungAskAll})
 	}
 }
 
@@ -108,6 +125,10 @@ func (c *Core) finishClose() {
 	for id := range c.pages.handles {
 		h := &c.pages.handles[id]
 		if !h.live {
+			continue
+		}
+		if c.plain {
+			j.Ops = append(j.Ops, Op{Verb: Free, Index: int32(id), Run: h.run, Address: h.at})
 			continue
 		}
 		if h.mapd {

@@ -65,7 +65,15 @@ func (c *Core) DriverGrants() uint64 { return c.driverGrants }
 func (c *Core) LostBytes() int64 { return c.lostBytes }
 
 // Waiting is the number of requests that are not answered yet.
-func (c *Core) Waiting() int { return len(c.queue) }
+func (c *Core) Waiting() int {
+	n := len(c.queue)
+	for _, r := range c.queue {
+		if r.kind != refill && r.token == 0 { // a trim of the pool's own
+			n--
+		}
+	}
+	return n
+}
 
 // ResetPeaks restarts the peaks at the present values.
 func (c *Core) ResetPeaks() {

@@ -63,6 +63,7 @@ type Core struct {
 	settings  Settings
 	pageBytes int64
 	maxPages  uint32 // of the arena
+	plain     bool   // segments in place of virtual memory
 
 	pages   *pages
 	clients map[Client]*client
@@ -96,7 +97,17 @@ type Core struct {
 
 // New makes the core of a pool over an arena of that many pages.
 func New(pageBytes int64, maxPages uint32, s Settings) *Core {
-	return &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}}
+	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}}
+	c.pages.setStrategy(s.Strategy)
+	return c
+}
+
+// NewPlain makes the core of a pool of plain segments. Its page numbers are names only: where a segment lies the
+// driver decides, and Alloc says.
+func NewPlain(pageBytes int64, maxPages uint32, s Settings) *Core {
+	c := New(pageBytes, maxPages, s)
+	c.plain = true
+	return c
 }
 
 // Step takes one message and returns what must be performed. The result is valid until the next step.
@@ -120,6 +131,7 @@ func (c *Core) Step(m Message) *Effects {
 		c.jobDone(m)
 	case Tick:
 		c.boundFailed = false
+		c.obeyLimit()
 		c.advance()
 		if c.job == nil && !c.closing {
 			c.poll(nil)
@@ -134,12 +146,13 @@ func (c *Core) Step(m Message) *Effects {
 // was planned.
 func (c *Core) SetSettings(s Settings) {
 	c.settings = s
+	c.pages.setStrategy(s.Strategy)
 	c.grandfatherBytes = c.reservedBytes
 	if c.job == nil {
 		return
 	}
 	for i := range c.job.Ops {
-		if op := &c.job.Ops[i]; op.Verb == Create {
+		if op := &c.job.Ops[i]; op.Verb == Create || op.Verb == Alloc {
 			c.grandfatherBytes += c.bytes(op.Run.Pages)
 		}
 	}
@@ -310,7 +323,7 @@ func (c *Core) climb(r *request) bool {
 	case rungAskAll:
 		r.rung = rungGrow
 		r.raised = c.notePeak()
-		if w, ok := c.window(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
+		if w, ok := c.room(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
 			c.ask(r, func(cl *client) bool { return cl.id != r.client && cl.heldPages > 0 })
 		}
 	case rungGrow:
@@ -322,6 +335,9 @@ func (c *Core) climb(r *request) bool {
 		n := max(wanted, c.share(c.settings.Policy.Step))
 		if !r.raised {
 			n = wanted + c.share(c.settings.Policy.SteadyStep)
+		}
+		if c.plain { // one allocation, and not more than that
+			n = max(wanted, min(n, c.settings.Policy.HandlePages))
 		}
 		_ = c.growWithin(r, n) || wanted > r.pages && c.growWithin(r, wanted) || c.growWithin(r, r.pages)
 	case rungPoll:
@@ -357,7 +373,7 @@ func (r *request) wanted() uint64 {
 // assemble grants a window that is free as it is: runs side by side with tags of which the client may use
 // each, so that no single run was long enough.
 func (c *Core) assemble(r *request) bool {
-	w, ok := c.window(r.client, r.pages)
+	w, ok := c.room(r.client, r.pages)
 	if !ok || w.missing > 0 {
 		return false
 	}
@@ -375,7 +391,7 @@ func (c *Core) grantWindow(r *request, w Run) bool {
 
 // growWithin maps a window of n pages if the soft budget allows it.
 func (c *Core) growWithin(r *request, n uint32) bool {
-	w, ok := c.window(r.client, n)
+	w, ok := c.room(r.client, n)
 	if !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
 		return false
 	}
@@ -445,5 +461,8 @@ func (c *Core) deny(r *request, err error) {
 
 func (c *Core) end(r *request, err error) {
 	r.done = true
+	if r.token == 0 { // nobody's
+		return
+	}
 	c.fx.Ends = append(c.fx.Ends, End{Token: r.token, Bytes: r.freed, Err: err})
 }

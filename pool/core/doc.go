@@ -22,7 +22,7 @@
 //
 // Each step is followed by a new search, so that memory which is already free is never missed.
 //
-//  1. The best fitting free run that the client may use.
+//  1. The free run that the strategy takes of those that the client may use: the best fitting or the first.
 //  2. Ask: the client returns its own free pages, and where the soft budget would be broken the others
 //     return theirs.
 //  3. Grow, while reserved stays within the soft budget (1+eps) x peak live: the window of the wanted
@@ -39,6 +39,19 @@
 //
 // The order, the window and the victims are those that a study of eight real traces found best.
 //
+// # Plain segments
+//
+// NewPlain makes a core without address space. A segment is a handle that Alloc makes at once, Free ends, and nothing
+// moves. It takes page numbers with a hole on either side, so that no run reaches over two segments; holes are never
+// filled. A Refill that no free run serves gets a segment of its own length or of the growth step; where that would break
+// the budget, whole free segments go first: the recycling of step 5 without moving anything. A warm-up frees such
+// segments too, rather than break the limit.
+//
+// # A limit below what is held
+//
+// Nothing grows until less is held. Free memory is granted as ever; what comes back beyond the limit is released, and at
+// each Tick the clients are asked for what they do not use.
+//
 // # When the driver refuses
 //
 // A job ends at the first operation that fails. What it made, moved or took out goes back to the driver by
@@ -50,5 +63,6 @@
 // # Invariants (Check)
 //
 // Every page has one state. Pages that are free or lent are covered by a mapped handle. The sum of the
-// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins.
+// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins, and in the trees where
+// the strategy needs them.
 package core

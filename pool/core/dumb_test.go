@@ -69,8 +69,52 @@ func (d *dumb) call(op *Op) (nonsense, err error) {
 			}
 			d.pages[i].accessible = true
 		}
+	case Alloc:
+		return d.alloc(op)
+	case Free:
+		return d.free(op), nil
 	}
 	return nil, nil
+}
+
+// alloc makes a plain segment. It must not touch another one, since a run never reaches over two.
+func (d *dumb) alloc(op *Op) (nonsense, err error) {
+	r := op.Run
+	if r.First == 0 || int(r.First+r.Pages) == len(d.pages) {
+		return fmt.Errorf("a segment at pages %v of %d has no hole beside it", r, len(d.pages)), nil
+	}
+	for i := r.First - 1; i <= r.First+r.Pages; i++ {
+		if d.pages[i].handle != 0 {
+			return fmt.Errorf("a segment at pages %v touches segment %d at page %d", r, d.pages[i].handle, i), nil
+		}
+	}
+	if d.made+r.Pages > d.capacity {
+		return nil, cudadrv.OutOfMemory
+	}
+	d.last++
+	d.made += r.Pages
+	d.most = max(d.most, d.made)
+	d.handles[d.last] = &dumbHandle{pages: r.Pages, mapped: true, first: r.First}
+	for i := r.First; i < r.First+r.Pages; i++ {
+		d.pages[i] = dumbPage{handle: d.last, accessible: true}
+	}
+	op.Address = cudadrv.Ptr(d.last)
+	return nil, nil
+}
+
+// free ends a plain segment.
+func (d *dumb) free(op *Op) error {
+	id := cudadrv.Handle(op.Address)
+	h := d.handles[id]
+	if h == nil || h.first != op.Run.First || h.pages != op.Run.Pages {
+		return fmt.Errorf("free of segment %d at pages %v, which is %+v", id, op.Run, h)
+	}
+	d.made -= h.pages
+	delete(d.handles, id)
+	for i := h.first; i < h.first+h.pages; i++ {
+		d.pages[i] = dumbPage{}
+	}
+	return nil
 }
 
 func (d *dumb) mapHandle(op *Op) error {
@@ -104,5 +148,7 @@ func (d *dumb) unmap(r Run) error {
 
 // String is a verb as transcripts and failures name it.
 func (v Verb) String() string {
-	return [...]string{Unmap: "unmap", Create: "create", Map: "map", Access: "access", Release: "release"}[v]
+	return [...]string{
+		Unmap: "unmap", Create: "create", Map: "map", Access: "access", Release: "release", Alloc: "alloc", Free: "free",
+	}[v]
 }

@@ -84,6 +84,10 @@ func (c *Core) grow(r *request, w window) {
 
 // startWindow builds the job that fills a window from the victims, then from new handles.
 func (c *Core) startWindow(r *request, w Run, victims []int32) {
+	if c.plain {
+		c.startSegment(r, w, victims)
+		return
+	}
 	j := &Job{purpose: forWindow, request: r, window: w}
 	missing := c.missingRuns(w)
 	c.takeWindow(j, w)
@@ -200,19 +204,16 @@ func (c *Core) unmapOps(j *Job, ids []int32) {
 
 // release starts a job that gives clean handles back until that many bytes are gone.
 func (c *Core) release(r *request, bytes int64) bool {
-	ids := c.victims(Run{})
-	var sum int64
-	for i, id := range ids {
-		if sum >= bytes {
-			ids = ids[:i]
-			break
-		}
-		sum += c.bytes(c.pages.handles[id].run.Pages)
-	}
-	if len(ids) == 0 || bytes <= 0 {
+	ids, _ := c.victimsOf(bytes, Run{})
+	if len(ids) == 0 {
 		return false
 	}
 	j := &Job{purpose: forRelease, request: r}
+	if c.plain {
+		c.freeOps(j, ids)
+		c.start(j)
+		return true
+	}
 	c.unmapOps(j, ids)
 	for _, id := range ids {
 		h := c.pages.handles[id]
@@ -280,8 +281,7 @@ func (c *Core) book(op Op) {
 	case Create:
 		h := &c.pages.handles[op.Index]
 		h.id, h.live, h.fresh = op.Handle, true, true
-		c.reservedBytes += c.bytes(op.Run.Pages)
-		c.peakReservedBytes = max(c.peakReservedBytes, c.reservedBytes)
+		c.reserve(op.Run.Pages)
 	case Map:
 		h := &c.pages.handles[op.Index]
 		h.run.First, h.mapd, h.fresh = op.Run.First, true, true
@@ -290,12 +290,25 @@ func (c *Core) book(op Op) {
 		}
 	case Access:
 	case Release:
-		bytes := c.bytes(c.pages.handles[op.Index].run.Pages)
-		c.reservedBytes -= bytes
-		if c.pages.handles[op.Index].lost {
-			c.lostBytes -= bytes
-		}
+		c.unreserve(op.Index)
 		c.dropHandle(op.Index)
+	case Alloc:
+		c.bookAlloc(op)
+	case Free:
+		c.bookFree(op)
+	}
+}
+
+func (c *Core) reserve(pages uint32) {
+	c.reservedBytes += c.bytes(pages)
+	c.peakReservedBytes = max(c.peakReservedBytes, c.reservedBytes)
+}
+
+func (c *Core) unreserve(id int32) {
+	bytes := c.bytes(c.pages.handles[id].run.Pages)
+	c.reservedBytes -= bytes
+	if c.pages.handles[id].lost {
+		c.lostBytes -= bytes
 	}
 }
 
@@ -327,11 +340,11 @@ func (c *Core) failed(j *Job, done int, err error) {
 	var undo []Op
 	for _, op := range j.Ops[done:] {
 		switch op.Verb {
-		case Unmap: // still mapped, untouched
+		case Unmap, Free: // still there, untouched
 			if j.purpose != forRollback && j.purpose != forClose {
 				c.pages.addFree(op.Run, 0, 0)
 			}
-		case Create: // never made
+		case Create, Alloc: // never made
 			c.dropHandle(op.Index)
 		case Map, Access, Release:
 		}
@@ -363,7 +376,8 @@ func (c *Core) failed(j *Job, done int, err error) {
 	}
 }
 
-// undoOps unmaps and releases every handle that a failed job made, moved or took out.
+// undoOps unmaps and releases every handle that a failed job made, moved or took out. Nothing is left of a job on
+// plain segments: it ends with the only one that it makes.
 func (c *Core) undoOps(j *Job) []Op {
 	var unmaps, releases []Op
 	seen := map[int32]bool{}
@@ -407,7 +421,7 @@ func (c *Core) skipLost(ops []Op) []Op {
 			for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
 				giveUp(c.pages.table[at].handle)
 			}
-		case op.Verb == Release:
+		case op.Verb == Release || op.Verb == Free:
 			giveUp(op.Index)
 		}
 	}

@@ -177,14 +177,17 @@ const (
 	Map                 // a handle at a page
 	Access              // pages, after they were mapped
 	Release             // a handle that is not mapped
+	Alloc               // a plain segment: memory and address in one
+	Free                // a plain segment
 )
 
 // Op is one driver call.
 type Op struct {
-	Verb   Verb
-	Run    Run            // all but Release
-	Index  int32          // the core's number of the handle: Create, Map, Release
-	Handle cudadrv.Handle // Create: out; Release, Map: in, but for a Map of 0: that of the Create before it
+	Verb    Verb
+	Run     Run            // all but Release
+	Index   int32          // the core's number of the handle: Create, Map, Release, Alloc, Free
+	Handle  cudadrv.Handle // Create: out; Release, Map: in, but for a Map of 0: that of the Create before it
+	Address cudadrv.Ptr    // Alloc: out; Free: in
 }
 
 // Job is a list of driver calls to be performed in order up to the first that fails, after the fences

@@ -27,7 +27,8 @@ type page struct {
 
 type handle struct {
 	id    cudadrv.Handle
-	run   Run // where it is mapped; First is meaningless if not mapped
+	at    cudadrv.Ptr // of a plain segment
+	run   Run         // where it is mapped; First is meaningless if not mapped
 	live  bool
 	mapd  bool
 	fresh bool // created or moved by the job in flight
@@ -37,19 +38,31 @@ type handle struct {
 // domain is the index of the free runs with one tag; that of client 0 is the clean ones.
 type domain struct {
 	bins  heap.Bins
+	tree  *heap.Tree // by first page; nil with heap.BestFit
 	pages uint64
 }
 
-func newDomain() *domain {
+func newDomain(s heap.Strategy) *domain {
 	d := &domain{}
 	d.bins.Reset()
+	d.plant(s)
 	return d
+}
+
+// plant makes the empty tree that the strategy needs.
+func (d *domain) plant(s heap.Strategy) {
+	d.tree = nil
+	if s == heap.FirstFit {
+		d.tree = &heap.Tree{}
+		d.tree.Reset()
+	}
 }
 
 // pages is the page table with the free runs.
 type pages struct {
 	table   []page      // up to the highest page ever used
 	links   []heap.Link // of free runs, by first page
+	search  heap.Strategy
 	clean   *domain
 	tagged  map[Client]*domain
 	idle    bitmap // free or hole
@@ -60,7 +73,7 @@ type pages struct {
 }
 
 func newPages() *pages {
-	return &pages{clean: newDomain(), tagged: map[Client]*domain{}}
+	return &pages{clean: newDomain(heap.BestFit), tagged: map[Client]*domain{}}
 }
 
 // extend makes the table reach up to that page.
@@ -82,7 +95,7 @@ func (p *pages) domain(c Client) *domain {
 	}
 	d := p.tagged[c]
 	if d == nil {
-		d = newDomain()
+		d = newDomain(p.search)
 		p.tagged[c] = d
 	}
 	return d
@@ -130,6 +143,9 @@ func (p *pages) insertRun(r Run, c Client, f Fence) {
 	p.table[r.First+r.Pages-1].run = r.Pages
 	d := p.domain(c)
 	d.bins.Insert(p.links, int32(r.First), r.Pages)
+	if d.tree != nil {
+		d.tree.Insert(int32(r.First), r.First, r.Pages)
+	}
 	d.pages += uint64(r.Pages)
 }
 
@@ -137,6 +153,9 @@ func (p *pages) removeRun(first uint32) {
 	t := p.table[first]
 	d := p.domain(t.client)
 	d.bins.Remove(p.links, int32(first))
+	if d.tree != nil {
+		d.tree.Remove(int32(first))
+	}
 	d.pages -= uint64(t.run)
 }
 
@@ -153,18 +172,6 @@ func (p *pages) takeFree(runFirst uint32, r Run, to pageState, c Client) {
 	if end < runEnd {
 		p.insertRun(Run{end, runEnd - end}, t.client, t.fence)
 	}
-}
-
-// fit finds the shortest free run that the client may use.
-func (p *pages) fit(c Client, n uint32) (first uint32, ok bool) {
-	best, _ := p.clean.bins.Fit(p.links, n)
-	if d := p.tagged[c]; d != nil {
-		if own, _ := d.bins.Fit(p.links, n); own != heap.None &&
-			(best == heap.None || p.table[own].run <= p.table[best].run) {
-			best = own
-		}
-	}
-	return uint32(best), best != heap.None
 }
 
 // bitmap is a set of pages.

@@ -1,10 +1,13 @@
 package core
 
+import "github.com/go-vram/vram/internal/heap"
+
 // Policy is what a footprint mode means to the pool. The constants come from the frontier that was
 // measured on eight real traces: large handles are cheap to make and hard to reuse, small ones the
 // other way round, and a budget above the live peak saves recycling in later rounds.
 type Policy struct {
-	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible.
+	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible. A plain
+	// segment is longer only where what is asked for at once is.
 	HandlePages uint32
 	// Step is the least length to grow by, in 1/1024 of the live peak: what it adds to the footprint at
 	// most, once, for fewer and longer windows.
@@ -22,7 +25,8 @@ type Policy struct {
 // Settings are the limits of a pool. They may change while it is in use.
 type Settings struct {
 	Policy     Policy
-	LimitBytes int64 // reserved never exceeds it
-	CacheBytes int64 // free bytes beyond it go back to the driver at ticks; 0: no such bound
-	CacheRuns  int   // likewise the number of free runs
+	LimitBytes int64         // reserved never exceeds it
+	CacheBytes int64         // free bytes beyond it go back to the driver at ticks; 0: no such bound
+	CacheRuns  int           // likewise the number of free runs
+	Strategy   heap.Strategy // which free run a Refill gets
 }

@@ -4,7 +4,10 @@ package core
 // or, where the handles that reach into that window from outside are what is missing, into holes only,
 // where no handle is in the way. It starts no job if even that cannot serve it.
 func (c *Core) recycleFor(r *request) {
-	if w, ok := c.window(r.client, r.pages); ok && c.recycleInto(r, w) {
+	if w, ok := c.room(r.client, r.pages); ok && c.recycleInto(r, w) {
+		return
+	}
+	if c.plain {
 		return
 	}
 	if run, ok := c.holes(r.pages); ok {
@@ -43,18 +46,7 @@ func (c *Core) recycleInto(r *request, w window) bool {
 		limit = min(limit, r.capBytes)
 	}
 	short := c.reservedBytes + c.bytes(w.missing) - min(limit, c.softBudget())
-	var ids []int32
-	if short > 0 {
-		ids = c.victims(w.run)
-	}
-	var bytes int64
-	for i, id := range ids {
-		bytes += c.bytes(c.pages.handles[id].run.Pages)
-		if bytes >= short {
-			ids = ids[:i+1]
-			break
-		}
-	}
+	ids, bytes := c.victimsOf(short, w.run)
 	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {
 		return false
 	}
@@ -62,4 +54,19 @@ func (c *Core) recycleInto(r *request, w window) bool {
 	c.steadyBytes = max(c.steadyBytes, min(most, c.steadyBytes+bytes))
 	c.startWindow(r, w.run, ids)
 	return true
+}
+
+// victimsOf are the first victims that come to that many bytes, or all if they do not. The result is valid until
+// the next call.
+func (c *Core) victimsOf(short int64, keep Run) (ids []int32, bytes int64) {
+	if short <= 0 {
+		return nil, 0
+	}
+	ids = c.victims(keep)
+	for i, id := range ids {
+		if bytes += c.bytes(c.pages.handles[id].run.Pages); bytes >= short {
+			return ids[:i+1], bytes
+		}
+	}
+	return ids, bytes
 }

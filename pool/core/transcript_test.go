@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/transcript"
 )
 
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new, join C, leave C, refill C pages=N [live=N], return C RUN... [fence=F] [live=N] [answer],
+// Commands: new [plain=1] [first=1], join C, leave C, refill C pages=N [live=N], return C RUN... [fence=F] [live=N] [answer],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
@@ -54,7 +55,9 @@ func (s *script) command(line string) string {
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
+			Strategy: heap.Strategy(s.number(words, "first", 0)), //nolint:gosec // 0 or 1
 		})
+		s.w.core.plain = s.number(words, "plain", 0) == 1
 		return ""
 	}
 	w := s.w

@@ -150,18 +150,25 @@ func fits(r Refill, g Grant) bool {
 	for _, run := range append([]Run{g.Run}, g.More...) {
 		runs = append(runs, run.Pages)
 	}
-	wanted := append([]uint32{max(1, r.Pages)}, r.More...)
-	slices.Sort(wanted)
-	slices.Reverse(wanted)
-	for _, n := range wanted { // few enough, and long runs are rare enough, for the first place that fits
-		at := slices.IndexFunc(runs, func(room uint32) bool { return room >= n })
-		if at < 0 {
-			return false
-		}
-		runs[at] -= n
-		slices.Sort(runs)
+	return packs(append([]uint32{max(1, r.Pages)}, r.More...), runs)
+}
+
+// packs tries every place for each of the lengths.
+func packs(wanted, runs []uint32) bool {
+	if len(wanted) == 0 {
+		return true
 	}
-	return true
+	for i := range runs {
+		if runs[i] < wanted[0] {
+			continue
+		}
+		runs[i] -= wanted[0]
+		if packs(wanted[1:], runs) {
+			return true
+		}
+		runs[i] += wanted[0]
+	}
+	return false
 }
 
 func (w *world) grantedRun(g Grant, run Run) {
@@ -265,7 +272,7 @@ func (w *world) checkPage(i int) {
 	case busy: // of the job; a closing pool takes what is lent
 		ok = p.owner == 0 || w.closing
 	}
-	if h := t.handle; h >= 0 && d.handle != w.core.pages.handles[h].id || h < 0 && d.handle != 0 {
+	if h := t.handle; h >= 0 && d.handle != w.nameOf(h) || h < 0 && d.handle != 0 {
 		ok = false
 	}
 	if !ok {
@@ -283,6 +290,14 @@ func (w *world) collecting(page int) bool {
 		}
 	}
 	return false
+}
+
+// nameOf is what the driver calls a handle or a segment.
+func (w *world) nameOf(h int32) cudadrv.Handle {
+	if w.core.plain {
+		return cudadrv.Handle(w.core.pages.handles[h].at)
+	}
+	return w.core.pages.handles[h].id
 }
 
 // checkWaiting: what waits is exactly what was not answered, and nothing waits for what is free.
@@ -352,15 +367,15 @@ func (w *world) call(j *Job, i int) error {
 	if op.Verb == Map && op.Handle == 0 {
 		op.Handle = j.Ops[i-1].Handle
 	}
-	if op.Verb == Unmap {
+	if op.Verb == Unmap || op.Verb == Free {
 		for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
 			if p := &w.pages[at]; !w.closing && (p.owner != 0 || !w.clean(*p)) {
-				w.failf("unmap of page %d, which is %+v", at, *p)
+				w.failf("%v of page %d, which is %+v", op.Verb, at, *p)
 			}
 			w.pages[at] = owned{}
 		}
 	}
-	if op.Verb == Create && w.jobEpoch == w.epoch && w.reservedBytes()+int64(op.Run.Pages)*pageBytes > w.settings.LimitBytes {
+	if (op.Verb == Create || op.Verb == Alloc) && w.jobEpoch == w.epoch && w.reservedBytes()+int64(op.Run.Pages)*pageBytes > w.settings.LimitBytes {
 		w.failf("%d more pages beside %d break the limit of %d", op.Run.Pages, w.driver.made, w.settings.LimitBytes/pageBytes)
 	}
 	nonsense, err := w.driver.call(op)
@@ -400,8 +415,8 @@ func describe(j *Job) string {
 			fmt.Fprintf(&s, ", %v %d+%d", op.Verb, op.Run.First, op.Run.Pages)
 		case Create:
 			fmt.Fprintf(&s, ", create #%d of %d", op.Index, op.Run.Pages)
-		case Map:
-			fmt.Fprintf(&s, ", map #%d %d+%d", op.Index, op.Run.First, op.Run.Pages)
+		case Map, Alloc, Free:
+			fmt.Fprintf(&s, ", %v #%d %d+%d", op.Verb, op.Index, op.Run.First, op.Run.Pages)
 		case Release:
 			fmt.Fprintf(&s, ", release #%d", op.Index)
 		}

@@ -1,0 +1,110 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/pool/core"
+)
+
+const (
+	// arenaBytes bounds the pages that a pool can name. Not larger: offsets are counted in units of 512 bytes in 32
+	// bits. Not smaller: holes of recycled windows need room, and reserving costs nothing.
+	arenaBytes = 2 << 40
+	// plainPageBytes is the page where the driver has no granularity of its own. Not larger: memory is lent in
+	// whole pages. Not smaller: cuMemAlloc aligns to it what is a multiple of it; it was measured on an H200.
+	plainPageBytes = 2 << 20
+	// plainShare is how many times the device's memory a pool of plain segments can name. Not smaller: between
+	// segments there are holes, and those of another length need new numbers. Not larger: each number costs eight
+	// bytes once it was used.
+	plainShare = 4
+)
+
+// errMisaligned says that a driver broke what the conformance suite asks of it.
+var errMisaligned = errors.New("pool: a plain allocation of whole pages does not begin at a multiple of one")
+
+// arena is what page numbers stand for.
+type arena struct {
+	base      cudadrv.Ptr // of the reservation; 0 with plain segments
+	bytes     int64
+	pageBytes int64
+	// places are the addresses of the pages of plain segments, by number; nil with virtual memory. An entry is
+	// written by the driver goroutine before anybody is granted the page, and stays until the page has come
+	// back and its segment was freed.
+	places []cudadrv.Ptr
+}
+
+// PageBytes is the page of a device: the driver's granularity, or with plain segments what cuMemAlloc aligns to.
+func PageBytes(info cudadrv.Info, plain bool) int64 {
+	if plain {
+		return plainPageBytes
+	}
+	return info.GranularityBytes
+}
+
+// openArena reserves address space, or makes the table of places for plain segments.
+func openArena(device cudadrv.Device, plain bool) (arena, error) {
+	info := device.Info()
+	total := max(info.TotalBytes, 1<<30)
+	plain = plain || !info.Capabilities.Has(cudadrv.VirtualMemory)
+	page := PageBytes(info, plain)
+	if plain {
+		pages := min(arenaBytes, plainShare*total) / page
+		return arena{bytes: pages * page, pageBytes: page, places: make([]cudadrv.Ptr, pages)}, nil
+	}
+	// Twice the limit is enough for any window beside what lives; more lets holes rest.
+	size := min(arenaBytes, 16*total) / page * page
+	base, err := device.MemAddressReserve(size)
+	if err != nil {
+		return arena{}, fmt.Errorf("pool: %w", err)
+	}
+	return arena{base: base, bytes: size, pageBytes: page}, nil
+}
+
+// freeArena gives the address space back.
+func (a *arena) freeArena(device cudadrv.Device) error {
+	if a.places != nil {
+		return nil
+	}
+	if err := device.MemAddressFree(a.base, a.bytes); err != nil {
+		return fmt.Errorf("pool: %w", err)
+	}
+	return nil
+}
+
+// PageBytes is the step in which memory is lent.
+func (a *arena) PageBytes() int64 { return a.pageBytes }
+
+// Base is the address of page 0; 0 where pages have Places.
+func (a *arena) Base() cudadrv.Ptr { return a.base }
+
+// Places are the addresses of pages by number, where segments are plain: pages with numbers side by side in
+// one run lie side by side. Who was granted a page may read its entry. Nil with virtual memory: the address is
+// Base and the number times PageBytes.
+func (a *arena) Places() []cudadrv.Ptr { return a.places }
+
+// at is the address of a page of which the driver holds memory.
+func (a *arena) at(page uint32) cudadrv.Ptr {
+	if a.places != nil {
+		return a.places[page]
+	}
+	return a.base + cudadrv.Ptr(page)*cudadrv.Ptr(a.pageBytes)
+}
+
+// alloc makes a plain segment and enters its places.
+func (d *driver) alloc(op *core.Op) error {
+	p := d.pool
+	at, err := p.device.MemAlloc(int64(op.Run.Pages) * p.pageBytes)
+	if err != nil {
+		return err
+	}
+	if at%cudadrv.Ptr(p.pageBytes) != 0 {
+		return errors.Join(fmt.Errorf("%w: %#x", errMisaligned, uint64(at)), p.device.MemFree(at))
+	}
+	op.Address = at
+	for i := range op.Run.Pages {
+		p.places[op.Run.First+i] = at + cudadrv.Ptr(i)*cudadrv.Ptr(p.pageBytes)
+	}
+	return nil
+}
