@@ -32,7 +32,7 @@ func TestABudgetCanBeSetLater(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 16*mib).Free())
 	r.stats(s)
-	require.NoError(t, s.SetBudget(context.Background(), core.Budget{CacheBytes: 2 * mib}))
+	require.NoError(t, s.Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}))
 	assert.LessOrEqual(t, r.stats(s).CachedBytes, 2*mib)
 	r.balanced(s)
 }

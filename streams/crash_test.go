@@ -64,7 +64,7 @@ func TestABudgetOfAClosedStreamRecordsNothing(t *testing.T) {
 	require.Error(t, s.Close())
 	r.faults.Clear()
 	records := r.faults.Calls("cuEventRecord")
-	require.NoError(t, s.SetBudget(context.Background(), core.Budget{CacheBytes: 2 * mib}))
+	require.NoError(t, s.Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}))
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Equal(t, 16*mib, r.stats(s).CachedBytes)
 }

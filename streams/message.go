@@ -89,13 +89,13 @@ func (a *asked) Fail(error) {
 	actors.Go(s.host, "", func() { s.pool.Return(poolcore.Return{Client: s.id, Answer: true}, fence.Mark{}) })
 }
 
-// order is a request of the device's: close, end, a look at the books, a new budget.
+// order is a request of the device's: close, end, a look at the books, new settings.
 type order struct {
 	actors.Link
-	verb    verb
-	budget  core.Budget
-	list    []LiveBuffer // the answer to orderList
-	promise futures.Promise[Stats]
+	verb     verb
+	settings core.Settings
+	list     []LiveBuffer // the answer to orderList
+	promise  futures.Promise[Stats]
 }
 
 type verb uint8
@@ -104,7 +104,7 @@ const (
 	orderStats verb = iota
 	orderClose
 	orderEnd
-	orderBudget
+	orderSettings
 	orderTrim
 	orderResetPeak
 	orderList

@@ -71,6 +71,7 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 
 // Stopped implements actors.Behavior. Memory stays where it is, and no magazine serves it any more.
 func (s *Stream) Stopped(cause error) {
+	s.failure.Store(&cause)
 	defer s.core.Shut() // also if the books are too broken to be read
 	s.failWaiting(cause)
 	if s.owed != nil {

@@ -143,7 +143,7 @@ func TestPanicInAnEnteredTurnIsNoAnswer(t *testing.T) {
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave := r.occupy(s)
-	s.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
+	s.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}})
 	leave()
 	crash(s, beforeReturn, 1, nil)
 	b := must(t, s, 2*mib)

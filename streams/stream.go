@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -28,6 +29,13 @@ type Config struct {
 	Limit   *atomic.Int64
 	Budget  core.Budget
 	Host    actors.Host // nil: the Go scheduler
+	// Strategy, CoalesceBytes, Exact and Live are as in core.Config.
+	Strategy      heap.Strategy
+	CoalesceBytes int64
+	Exact         bool
+	Live          *core.Gauge
+	// Debug holds the books against themselves at every tick. Books that do not balance quarantine the stream.
+	Debug bool
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -42,6 +50,7 @@ type Stream struct {
 	adopted bool
 	limit   *atomic.Int64 // bytes, of the device
 	host    actors.Host   // nil: the Go scheduler
+	debug   bool
 	ref     *actors.Ref
 	closing atomic.Bool
 	closed  chan struct{}           // Close has returned
@@ -49,6 +58,7 @@ type Stream struct {
 	synced  atomic.Bool             // closed, and the device has finished its work; set in the turn
 	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
 	last    atomic.Pointer[Stats]   // when the actor ended
+	failure atomic.Pointer[error]   // why it ended
 
 	// Owned by the turn.
 	core      *core.Core
@@ -70,12 +80,15 @@ func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
-		closed: make(chan struct{}),
+		closed: make(chan struct{}), debug: cfg.Debug,
 	}
 	if cfg.Host != nil {
 		s.hook = func(p point) { cfg.Host.Reach(p.String()) }
 	}
-	s.core = core.New(core.Config{Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Budget: cfg.Budget}, &s.cache, s)
+	s.core = core.New(core.Config{
+		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
+		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Live: cfg.Live,
+	}, &s.cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
@@ -194,8 +207,9 @@ func (s *Stream) Tick() {
 
 func (s *Stream) tick(left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
-	s.core.Drain()
+	s.core.Tick()
 	s.core.NudgeLanes()
+	s.audit()
 	if s.draining {
 		s.giveUp()
 		return
@@ -280,12 +294,6 @@ func (s *Stream) Gone() bool {
 	default:
 		return false
 	}
-}
-
-// SetBudget replaces the budget of the cache.
-func (s *Stream) SetBudget(ctx context.Context, b core.Budget) error {
-	_, err := s.order(ctx, &order{verb: orderBudget, budget: b})
-	return err
 }
 
 func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {

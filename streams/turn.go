@@ -147,8 +147,8 @@ func (s *Stream) obey(o *order) {
 		s.core.Live(func(p cudadrv.Ptr, bytes int64, tag string) {
 			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes, tag})
 		})
-	case orderBudget:
-		s.core.SetBudget(o.budget)
+	case orderSettings:
+		s.core.SetSettings(o.settings)
 		s.shed()
 	case orderClose:
 		s.draining = true

@@ -12,11 +12,7 @@ import (
 func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
 	units, alignUnits := uint32(sizeclass.Units(bytes)), uint32(align>>sizeclass.UnitShift)
 	c.Drain()
-	phase := -uint32(c.base>>sizeclass.UnitShift) & (alignUnits - 1)
-	block := c.heap.TakeAligned(units, alignUnits, phase)
-	for block == heap.None && c.evictOldest() {
-		block = c.heap.TakeAligned(units, alignUnits, phase)
-	}
+	block := c.takeAlignedRoom(units, alignUnits)
 	if block == heap.None {
 		need := uint64(units)
 		if wide || alignUnits > c.pageUnits {
@@ -28,5 +24,8 @@ func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, ne
 	s.Block, s.Units = block, units
 	s.SetAddress(c.address(block))
 	c.notePeak()
+	if c.counting {
+		c.publish()
+	}
 	return s, 0
 }

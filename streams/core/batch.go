@@ -14,12 +14,15 @@ import (
 // length of a class, or beyond them.
 func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
 	var got int
-	if units <= sizeclass.MaxUnits {
+	if units <= sizeclass.MaxUnits && !c.counting {
 		got = c.manySmall(sizeclass.Of(uint64(units)), most, hint, take)
 	} else {
 		got = c.manyLarge(units, most, hint, take)
 	}
 	c.notePeak()
+	if c.counting {
+		c.publish()
+	}
 	return got
 }
 

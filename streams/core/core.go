@@ -11,7 +11,14 @@ import (
 type Config struct {
 	Base      cudadrv.Ptr // of the arena that pages count from
 	PageBytes int64
-	Budget    Budget
+	// Places are the addresses of pages by number, where they do not follow from Base: see pool.Pool.Places.
+	Places []cudadrv.Ptr
+	Budget Budget
+	// Strategy, CoalesceBytes and Exact are as in Settings.
+	Strategy      heap.Strategy
+	CoalesceBytes int64
+	Exact         bool
+	Live          *Gauge // of all streams of the device, for Exact; nil: nobody sums
 }
 
 // Run is a sequence of pages of the arena.
@@ -24,7 +31,9 @@ type Core struct {
 	heap      *heap.Heap
 	owner     *magazine.Owner
 	base      cudadrv.Ptr
+	places    []cudadrv.Ptr // nil: pages lie side by side from base on
 	pageUnits uint32
+	counting  bool // exactly
 	budget    Budget
 
 	track     [magazine.LargeBuckets]track
@@ -38,6 +47,7 @@ type Core struct {
 	taken     []Run
 	undone    uint64 // blocks that came back by Undo
 	byPool    bool   // what Served counted last
+	exact
 }
 
 // Counts says which level served requests, beside the magazines.
@@ -49,19 +59,25 @@ type Counts struct {
 
 // New makes the core of a stream whose callers use that cache.
 func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
-	return &Core{
+	c := &Core{
 		heap:      heap.New(uint32(cfg.PageBytes >> sizeclass.UnitShift)),
 		owner:     magazine.NewOwner(cache, waker),
 		base:      cfg.Base,
+		places:    cfg.Places,
 		pageUnits: uint32(cfg.PageBytes >> sizeclass.UnitShift),
-		budget:    cfg.Budget,
+		exact:     exact{live: cfg.Live},
 	}
+	c.SetSettings(Settings{Budget: cfg.Budget, Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact})
+	return c
 }
 
 // Alloc serves a request that no magazine served, or says how many pages it needs. Precondition:
 // 0 < bytes, and the units fit an uint32.
 func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32) {
 	units := sizeclass.Units(bytes)
+	if c.counting {
+		return c.allocExact(uint32(units))
+	}
 	cameBack := c.drain(uint32(units))
 	if units <= sizeclass.MaxUnits {
 		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
@@ -160,6 +176,9 @@ func (c *Core) takeBlock(units uint32) (block int32, needPages uint32) {
 }
 
 func (c *Core) address(block int32) cudadrv.Ptr {
+	if c.places != nil {
+		return c.placed(block)
+	}
 	return c.base + cudadrv.Ptr(c.heap.Offset(block))<<sizeclass.UnitShift
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -113,6 +114,11 @@ func TestCoreFollowsTheReference(t *testing.T) {
 				w.core.SetBudget(budgets(t))
 				w.excess()
 			},
+			"settings": func(t *rapid.T) {
+				w.core.SetSettings(anySettings(t))
+				w.excess()
+			},
+			"tick":   func(*rapid.T) { w.core.Tick() },
 			"excess": func(*rapid.T) { w.excess() },
 			"drain":  func(*rapid.T) { w.core.Drain() },
 			"list":   func(*rapid.T) { w.checkLive() },
@@ -125,6 +131,15 @@ func TestCoreFollowsTheReference(t *testing.T) {
 		}
 		w.finish(rapid.Bool().Draw(t, "close first"))
 	})
+}
+
+func anySettings(t *rapid.T) Settings {
+	return Settings{
+		Budget:        budgets(t),
+		Strategy:      rapid.SampledFrom([]heap.Strategy{heap.BestFit, heap.FirstFit}).Draw(t, "strategy"),
+		CoalesceBytes: rapid.SampledFrom([]int64{0, 100 * kib, 3 * mib, 1 << 62}).Draw(t, "coalesce"),
+		Exact:         rapid.Bool().Draw(t, "exact"),
+	}
 }
 
 func budgets(t *rapid.T) Budget {

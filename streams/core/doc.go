@@ -8,7 +8,7 @@
 //     their free neighbours, or to their closed magazine.
 //  2. Up to 64 KiB: the class's magazine is tried again, else one that was parked and has free slots
 //     again, else a new span is taken from the heap and carved.
-//  3. Larger: the heap's best fitting range is split. If the length comes back often, the block gets a
+//  3. Larger: the heap's best fitting range, or with first fit the lowest, is split. If the length comes back often, the block gets a
 //     slot of the length's magazine and will stay in it when freed; otherwise a loose slot, and it will
 //     return to the heap.
 //  4. If no range fits, magazines of large blocks are closed, the least recently used first, and their
@@ -28,6 +28,12 @@
 // count the spans from which its classes are served, its other spans none of whose blocks lives, and its
 // free large blocks. A lane asks for no pages: where the ranges do not suffice it gives up what it keeps,
 // and then the request goes the stream's way.
+//
+// # Counting exactly
+//
+// With Settings.Exact no magazine serves, and a lane leases nothing: every request gets a block of its own in a
+// turn, after what came home was taken back, so that the peak of what lives is seen when it is reached. Spans that were
+// in use when it began, and what a lane has not given up yet, count as live until their last buffer is freed.
 //
 // # Invariants (Check)
 //

@@ -17,7 +17,7 @@ func (c *Core) LaneAlloc(l *magazine.Lane, bytes int64) (*magazine.Slot, uint64)
 	if s, word := l.Take(bytes); s != nil {
 		return s, word // others had freed it
 	}
-	if l.Raised() != 0 || !l.Fits(bytes) || !c.owner.Admits(l, bytes, c.give) {
+	if c.counting || l.Raised() != 0 || !l.Fits(bytes) || !c.owner.Admits(l, bytes, c.give) {
 		return nil, 0
 	}
 	units := sizeclass.Units(bytes)

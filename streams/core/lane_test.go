@@ -121,6 +121,12 @@ func TestLanesAgainstAReference(t *testing.T) {
 			"announce": func(t *rapid.T) {
 				some(t, func(b *buffer) { require.NoError(t, b.slot.Announce(b.word, magazine.Announced)) })
 			},
+			"settings": func(t *rapid.T) {
+				settings := anySettings(t)
+				settings.Budget = Budget{} // its excess is for others
+				w.core.SetSettings(settings)
+			},
+			"tick":      func(*rapid.T) { w.core.Tick() },
 			"ask":       func(*rapid.T) { w.core.AskLanes() },
 			"nudge":     func(*rapid.T) { w.core.NudgeLanes() },
 			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0))) },

@@ -18,7 +18,7 @@ func (w *world) batch(bytes int64, most, hint int, putBack bool) int {
 	w.core.ServedMany(n, 0)
 	w.own += uint64(n)
 	if n < most { // nothing that would hold one more
-		slot, _ := w.core.Alloc(bytes, hint)
+		slot, _ := w.core.Alloc(int64(blockUnits(bytes))<<sizeclass.UnitShift, hint)
 		require.Nil(w.t, slot, "%d of %d blocks of %d bytes, and there is room for more", n, most, bytes)
 	}
 	for i, s := range got {

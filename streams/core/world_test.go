@@ -125,7 +125,12 @@ func waiting(bytes int64) int64 {
 
 // book books a block that was handed out: it must be nobody's, of the right length and aligned.
 func (w *world) book(slot *magazine.Slot, word uint64, bytes int64) *buffer {
-	return w.bookUnits(slot, word, blockUnits(bytes))
+	units := blockUnits(bytes)
+	if slot.Magazine().Loose() { // a small one when counting exactly has what it needs, or a class's length in a batch
+		require.Contains(w.t, []uint32{units, uint32(sizeclass.Units(max(bytes, 1)))}, slot.Units)
+		units = slot.Units
+	}
+	return w.bookUnits(slot, word, units)
 }
 
 func (w *world) bookUnits(slot *magazine.Slot, word uint64, units uint32) *buffer {

@@ -1,0 +1,114 @@
+package core
+
+import (
+	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Gauge sums what lives over the streams of a device that count exactly. The zero value is ready. Any number of
+// goroutines may use it.
+type Gauge struct{ live, peak atomic.Int64 }
+
+// PeakBytes is the most that was live at once since ResetPeak, as the streams published it at their turns: what
+// callers have freed since their stream's last turn still counts.
+func (g *Gauge) PeakBytes() int64 { return g.peak.Load() }
+
+// ResetPeak restarts the peak at the present value.
+func (g *Gauge) ResetPeak() { g.peak.Store(g.live.Load()) }
+
+func (g *Gauge) add(bytes int64) {
+	live := g.live.Add(bytes)
+	for peak := g.peak.Load(); live > peak && !g.peak.CompareAndSwap(peak, live); peak = g.peak.Load() {
+	}
+}
+
+// exact is the state of a core that counts exactly. Magazines of classes that serve when it begins are shelved: no
+// allocation finds them, buffers out of them come home as ever, and their span counts as live until all have.
+type exact struct {
+	live      *Gauge
+	published int64
+	shelved   []*magazine.Magazine
+}
+
+// setExact begins or ends to count exactly.
+func (c *Core) setExact(on bool) {
+	if c.counting == on {
+		return
+	}
+	c.counting = on
+	if on {
+		c.shelve()
+	} else {
+		c.unshelve()
+	}
+	c.publish()
+}
+
+func (c *Core) shelve() {
+	c.AskLanes() // they lease nothing any more
+	for c.recent.oldest != nil {
+		c.evict(c.recent.oldest)
+	}
+	c.owner.All(func(m *magazine.Magazine) {
+		if m.Class >= 0 && m.Open && m.Bucket >= 0 {
+			c.shelved = append(c.shelved, m)
+			c.owner.Uninstall(m)
+		}
+	})
+	c.closeShelved()
+}
+
+// unshelve lets those that still have their span serve again. Nothing was installed meanwhile.
+func (c *Core) unshelve() {
+	for _, m := range c.shelved {
+		if m.Open && m.Bucket < 0 {
+			c.owner.Install(m.Class, int(m.Shard), m)
+		}
+	}
+	c.shelved = nil
+}
+
+// closeShelved retires spans of which no buffer lives any more.
+func (c *Core) closeShelved() {
+	c.owner.All(func(m *magazine.Magazine) {
+		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
+			c.retire(m)
+		}
+	})
+}
+
+// publish tells the gauge how many bytes live.
+func (c *Core) publish() {
+	if c.live == nil {
+		return
+	}
+	var used int64
+	if c.counting {
+		used = c.UsedBytes()
+	}
+	c.live.add(used - c.published)
+	c.published = used
+}
+
+// UsedBytes are those of the stream's pages that are in no free range: in buffers, and what magazines cache.
+func (c *Core) UsedBytes() int64 {
+	return int64(c.heap.HeldUnits()-c.heap.FreeUnits()) << sizeclass.UnitShift
+}
+
+// allocExact is Alloc with a block of the request's own, whatever its length.
+func (c *Core) allocExact(units uint32) (*magazine.Slot, uint32) {
+	c.Drain()
+	block, need := c.takeBlock(units)
+	if block == heap.None {
+		return nil, need
+	}
+	s := c.owner.Loose()
+	s.Block, s.Units = block, units
+	s.SetAddress(c.address(block))
+	c.notePeak()
+	c.publish()
+	return s, 0
+}

@@ -1,0 +1,36 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// Settings are what may change while a cache is in use.
+type Settings struct {
+	Budget   Budget
+	Strategy heap.Strategy // which free range a search takes
+	// CoalesceBytes is the length below which a range that comes back is merged with its free neighbours only at
+	// the next tick, when a search finds nothing, or when pages are given back. 0: all are merged at once.
+	CoalesceBytes int64
+	// Exact lets no magazine serve any more, so that every allocation takes a turn, where what lives is counted.
+	Exact bool
+}
+
+// SetSettings replaces the settings from the next turn on. Where anything but the budget changes it visits every
+// block or magazine.
+func (c *Core) SetSettings(s Settings) {
+	c.SetBudget(s.Budget)
+	apartUnits := min(uint64(max(s.CoalesceBytes, 0))>>sizeclass.UnitShift, 1<<32-1)
+	c.heap.Configure(s.Strategy, uint32(apartUnits)) //nolint:gosec // bounded by the line before
+	c.setExact(s.Exact)
+}
+
+// Tick does what is due without a request: what callers handed over goes back, and what was kept apart is merged.
+func (c *Core) Tick() {
+	c.Drain()
+	c.heap.Merge()
+	if c.counting {
+		c.closeShelved()
+		c.publish()
+	}
+}

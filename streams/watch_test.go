@@ -1,0 +1,67 @@
+package streams
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/streams/core"
+)
+
+// With Debug a tick finds books that do not balance, and quarantines the stream: it says why. Without it nobody looks.
+func TestATickFindsBrokenBooks(t *testing.T) {
+	for _, debug := range []bool{true, false} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		s.debug = debug
+		kept := must(t, s, 3*mib)
+		require.NoError(t, s.Failure())
+		leave := r.occupy(s)
+		kept.slot.Units++ // in the turn
+		leave()
+		s.Tick()
+		if !debug {
+			require.NoError(t, s.Failure())
+			leave := r.occupy(s)
+			kept.slot.Units--
+			leave()
+			require.NoError(t, kept.Free())
+			continue
+		}
+		<-s.ref.Done()
+		require.ErrorIs(t, s.Failure(), ErrQuarantined)
+		_, err := s.Alloc(mib)
+		require.ErrorIs(t, err, ErrQuarantined)
+		kept.slot.Units-- // for the end of the test
+	}
+}
+
+// A stream that was closed has not failed.
+func TestAClosedStreamHasNotFailed(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, mib).Free())
+	require.NoError(t, s.Close())
+	r.until(s.Gone)
+	require.NoError(t, s.Failure())
+	require.ErrorIs(t, s.Reconfigure(t.Context(), core.Settings{}), ErrClosed)
+}
+
+// What is in use can be read while nobody is in the turn, and nobody waits for it.
+func TestUsedBytesWaitForNobody(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	b := must(t, s, 5*mib)
+	used, ok := s.UsedBytes()
+	assert.True(t, ok)
+	assert.Equal(t, 5*mib, used)
+	require.NoError(t, b.Free())
+	leave := r.occupy(s)
+	_, ok = s.UsedBytes()
+	assert.False(t, ok)
+	leave()
+	used, ok = s.UsedBytes()
+	assert.True(t, ok)
+	assert.Zero(t, used)
+}
