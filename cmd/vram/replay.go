@@ -18,6 +18,9 @@ type replayCmd struct {
 	deviceFlags
 	Rounds      int           `default:"5" placeholder:"N" help:"How often each trace is played on the same device (default 5)."`
 	Footprint   string        `default:"balanced" enum:"fast,balanced,lean" placeholder:"MODE" help:"fast, balanced or lean (default balanced)."`
+	Segments    string        `default:"auto" enum:"auto,vmm,plain" placeholder:"KIND" help:"auto, vmm or plain (default auto: vmm where the device has it)."`
+	Strategy    string        `default:"best" enum:"best,first" placeholder:"FIT" help:"best or first (default best)."`
+	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
 	Parallel    bool          `help:"One goroutine for each stream."`
@@ -35,6 +38,29 @@ func (f *limitFlag) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// bytesFlag is a size as text.
+type bytesFlag int64
+
+// UnmarshalText reads the size.
+func (f *bytesFlag) UnmarshalText(text []byte) error {
+	bytes, err := vram.ParseBytes(string(text))
+	*f = bytesFlag(bytes)
+	return err
+}
+
+// config is what the flags say of the device's.
+func (c *replayCmd) config() (cfg vram.Config, err error) {
+	cfg.CoalesceBytes = int64(c.Coalesce)
+	if c.Strategy == "first" {
+		cfg.Strategy = vram.FirstFit
+	}
+	if cfg.Footprint, err = vram.ParseFootprint(c.Footprint); err != nil {
+		return cfg, err
+	}
+	cfg.Segments, err = vram.ParseSegments(c.Segments)
+	return cfg, err
+}
+
 // Validate says which flags cannot be.
 func (c *replayCmd) Validate() error {
 	if c.Rounds < 1 {
@@ -48,7 +74,7 @@ func (c *replayCmd) Validate() error {
 
 // Run reads all traces before it plays the first.
 func (c *replayCmd) Run(p *program) error {
-	footprint, err := vram.ParseFootprint(c.Footprint)
+	config, err := c.config()
 	if err != nil {
 		return &usageError{err}
 	}
@@ -61,7 +87,7 @@ func (c *replayCmd) Run(p *program) error {
 		traces = append(traces, tr)
 	}
 	options := replay.Options{
-		NewDriver: c.factory(p), Config: vram.Config{Footprint: footprint}, Rounds: c.Rounds, Limit: c.Limit.Limit,
+		NewDriver: c.factory(p), Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, MinCapacity: c.MinCapacity,
 	}
 	var results []replay.Result

@@ -48,7 +48,7 @@ func TestProgram(t *testing.T) {
 		"footprint":      {args: []string{"-footprint", "tiny"}, code: exitUsage, stderr: "-footprint: "},
 		"driver":         {args: []string{"-driver", "none"}, code: exitUsage, stderr: "-driver: "},
 		"limit":          {args: []string{"-limit", "much"}, code: exitUsage, stderr: "-limit: "},
-		"no such device": {args: []string{"-device", "7"}, code: exitFailed, stderr: "CUDA_ERROR_INVALID_DEVICE"},
+		"no such device": {args: []string{"-device", "7"}, code: exitFailed, stderr: "Ordinal is 7, the driver has 1"},
 		"too little for the parameters": {
 			args: []string{"-limit", "1GB"}, code: exitFailed, stderr: "parameters: vram: out of memory",
 		},
