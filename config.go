@@ -2,12 +2,14 @@ package vram
 
 import (
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/pool/core"
 	streamcore "github.com/go-vram/vram/streams/core"
 )
@@ -30,9 +32,17 @@ type Config struct {
 	MemoryFraction float64
 	// Footprint trades driver time for memory.
 	Footprint Footprint
-	// SegmentBytes is the longest physical allocation that is asked of the driver at once. 0: what the
-	// footprint mode says.
+	// Segments is the kind of memory that is held from the driver.
+	Segments Segments
+	// SegmentBytes is the longest physical allocation that is asked of the driver at once; a plain segment is longer
+	// where a request is. 0: what the footprint mode says.
 	SegmentBytes int64
+	// Strategy says which free range a search takes.
+	Strategy Strategy
+	// CoalesceBytes is the length below which a free range of a stream is not merged with its free neighbours as
+	// soon as it comes back: it is at the next tick, when a search finds nothing, or when pages are given
+	// back. Until then it serves its own length, and searches cut into other ranges. 0: all are merged at once.
+	CoalesceBytes int64
 	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges
 	// that hold a whole page. What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
 	StreamCacheBytes  int64
@@ -41,8 +51,19 @@ type Config struct {
 	// the driver. 0: no bound.
 	PoolCacheBytes  int64
 	PoolCacheBlocks int
-	// Warm is mapped in the background once the device is open.
+	// Warm is mapped in the background once the device is open; that is its first use then.
 	Warm []Demand
+	// Stats is how closely the device counts.
+	Stats StatsLevel
+	// Debug holds the pool's books against themselves after every message, and those of each stream at every tick:
+	// whose do not balance is quarantined. Every driver job is logged at the level Debug. Without it nothing of this
+	// costs anything.
+	Debug bool
+	// Logger hears of what Events tells, of driver jobs that fail and of changed settings. Nil: nobody does. It is
+	// called as the functions of Events are.
+	Logger *slog.Logger
+	// Events are told what happens.
+	Events Events
 }
 
 // Demand is a number of buffers of a size.
@@ -68,25 +89,16 @@ const (
 var footprintNames = [...]string{Balanced: "balanced", Lean: "lean", Fast: "fast"} //nolint:gochecknoglobals // constant table
 
 // String is the mode's name.
-func (f Footprint) String() string {
-	if int(f) < len(footprintNames) {
-		return footprintNames[f]
-	}
-	return fmt.Sprintf("Footprint(%d)", uint8(f))
-}
+func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "Footprint") }
 
 // ParseFootprint knows "balanced", "lean" and "fast".
 func ParseFootprint(s string) (Footprint, error) {
-	for f, name := range footprintNames {
-		if s == name {
-			return Footprint(f), nil
-		}
-	}
-	return 0, &ConfigError{"Footprint", s, "balanced, lean or fast"}
+	i, err := parseName(footprintNames[:], s, "Footprint", "balanced, lean or fast")
+	return Footprint(i), err
 }
 
-// pages counts a handle length for a granularity of any size, also of none: the pool refuses such a device.
-func pages(bytes, pageBytes int64) uint32 { return uint32(max(1, bytes/max(1, pageBytes))) }
+// pages counts a handle length for a page of any size.
+func pages(bytes, pageBytes int64) uint32 { return uint32(max(1, bytes/pageBytes)) }
 
 // policy is what the mode means to the pool. Measured on eight real traces; see docs/decisions.
 func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
@@ -118,6 +130,7 @@ func (c *Config) check() error {
 		{"StreamCacheBlocks", int64(c.StreamCacheBlocks)},
 		{"PoolCacheBytes", c.PoolCacheBytes},
 		{"PoolCacheBlocks", int64(c.PoolCacheBlocks)},
+		{"CoalesceBytes", c.CoalesceBytes},
 	} {
 		if f.value < 0 {
 			return &ConfigError{f.name, f.value, "0 or more"}
@@ -126,8 +139,15 @@ func (c *Config) check() error {
 	if c.MemoryFraction < 0 || c.MemoryFraction > 1 || c.MemoryFraction != c.MemoryFraction {
 		return &ConfigError{"MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all"}
 	}
-	if int(c.Footprint) >= len(footprintNames) {
+	switch {
+	case int(c.Footprint) >= len(footprintNames):
 		return &ConfigError{"Footprint", c.Footprint, "Balanced, Lean or Fast"}
+	case int(c.Segments) >= len(segmentsNames):
+		return &ConfigError{"Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain"}
+	case int(c.Strategy) >= len(strategyNames):
+		return &ConfigError{"Strategy", c.Strategy, "BestFit or FirstFit"}
+	case int(c.Stats) >= len(statsNames):
+		return &ConfigError{"Stats", c.Stats, "StatsOn, StatsOff or StatsExact"}
 	}
 	return checkDemands(c.Warm)
 }
@@ -141,8 +161,17 @@ func checkDemands(want []Demand) error {
 	return nil
 }
 
-func (c *Config) budget() streamcore.Budget {
-	return streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks}
+// ofStream are the settings of a stream.
+func (c *Config) ofStream() streamcore.Settings {
+	return streamcore.Settings{
+		Budget:   streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks},
+		Strategy: c.Strategy.search(), CoalesceBytes: c.CoalesceBytes, Exact: c.Stats == StatsExact,
+	}
+}
+
+// plain reports whether a device is served by plain segments.
+func (c *Config) plain(info cudadrv.Info) bool {
+	return c.Segments == SegmentsPlain || !info.Capabilities.Has(cudadrv.VirtualMemory)
 }
 
 // settings of the pool for a device.
@@ -155,15 +184,18 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 			limited = c.MemoryFraction < 1
 		}
 	}
-	policy := c.Footprint.policy(info.GranularityBytes, limited)
+	plain := c.plain(info)
+	pageBytes := pool.PageBytes(info, plain)
+	policy := c.Footprint.policy(pageBytes, limited && !plain) // a plain segment is whole anyway
 	if c.SegmentBytes > 0 {
-		policy.HandlePages = pages(c.SegmentBytes, info.GranularityBytes)
+		policy.HandlePages = pages(c.SegmentBytes, pageBytes)
 	}
 	return core.Settings{
 		Policy:     policy,
 		LimitBytes: min(limit, info.TotalBytes),
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,
+		Strategy:   c.Strategy.search(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package vram_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -29,6 +28,10 @@ func TestConfigErrorsNameFieldValueAndWant(t *testing.T) {
 		"PoolCacheBlocks":   {PoolCacheBlocks: -7},
 		"Warm[1]":           {Warm: []vram.Demand{{Bytes: 1, Count: 1}, {Bytes: 5, Count: -7}}},
 		"Footprint":         {Footprint: 77},
+		"Segments":          {Segments: 77},
+		"Strategy":          {Strategy: 77},
+		"Stats":             {Stats: 77},
+		"CoalesceBytes":     {CoalesceBytes: -7},
 	}
 	for field, cfg := range wrong {
 		t.Run(field, func(t *testing.T) {
@@ -59,8 +62,9 @@ func TestOpenWithoutADriver(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrNoDriver)
 	_, err = vram.Open(vram.Config{Driver: sim.New(sim.Config{Devices: 2}), Ordinal: 2})
 	require.ErrorIs(t, err, vram.ErrNoDevice)
-	_, err = vram.Open(vram.Config{Driver: sim.New(sim.Config{NoVirtualMemory: true})})
-	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.ErrorContains(t, err, "2")
+	_, err = vram.Open(vram.Config{Driver: sim.New(sim.Config{Devices: -1})})
+	require.ErrorIs(t, err, vram.ErrNoDriver)
 }
 
 func TestDriverNamed(t *testing.T) {
@@ -73,6 +77,26 @@ func TestDriverNamed(t *testing.T) {
 	var bad *vram.ConfigError
 	require.ErrorAs(t, err, &bad)
 	assert.Equal(t, "tpu", bad.Value)
+}
+
+func TestNamesAreReadAsTheyAreWritten(t *testing.T) {
+	for _, l := range []vram.StatsLevel{vram.StatsOn, vram.StatsOff, vram.StatsExact} {
+		read, err := vram.ParseStatsLevel(l.String())
+		require.NoError(t, err)
+		assert.Equal(t, l, read)
+	}
+	for _, k := range []vram.Segments{vram.SegmentsAuto, vram.SegmentsVMM, vram.SegmentsPlain} {
+		read, err := vram.ParseSegments(k.String())
+		require.NoError(t, err)
+		assert.Equal(t, k, read)
+	}
+	_, err := vram.ParseStatsLevel("loud")
+	require.ErrorContains(t, err, "loud")
+	_, err = vram.ParseSegments("round")
+	require.ErrorContains(t, err, "round")
+	assert.Equal(t, "best fit", vram.BestFit.String())
+	assert.Equal(t, "first fit", vram.FirstFit.String())
+	assert.Equal(t, "Strategy(9)", vram.Strategy(9).String())
 }
 
 func TestFootprintNamesAreReadAsTheyAreWritten(t *testing.T) {

@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/meter"
-	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
+	streamcore "github.com/go-vram/vram/streams/core"
 )
 
 // Stream is the cache of one CUDA stream; see NewStream and AdoptStream.
@@ -36,18 +35,19 @@ const tickInterval = 100 * time.Millisecond
 
 // Device is an opened GPU. Any number of goroutines may use it.
 type Device struct {
-	driver  cudadrv.Device
-	meter   *meter.Device
-	fences  fence.Source
-	pool    *pool.Pool
-	config  Config
+	config  atomic.Pointer[Config]
+	started atomic.Pointer[opening] // nil before the first use
+	engine  atomic.Pointer[engine]  // nil before the first use has succeeded
 	limit   atomic.Int64
 	lastID  atomic.Uint32
 	streams atomic.Pointer[registry]
+	live    streamcore.Gauge // with StatsExact
+	sampled atomic.Int64     // the most that was live at a tick, with StatsOn
+	notices *notices         // nil if nobody wants to hear of anything
+	failed  map[uint32]bool  // streams of whose failure was told, 0 the pool; of the ticker, then of Close
 
-	background context.Context //nolint:containedctx // its end is Close's: the warm-up and the ticks stop
+	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
-	ticks      *ticker
 	closed     atomic.Bool
 	closeDone  chan struct{}
 	closeErr   error // written before closeDone is closed
@@ -60,8 +60,10 @@ type registry struct {
 	closed bool  // nothing is added any more
 }
 
-// Open opens a device and reserves address space on it; memory is mapped when it is needed. The caller
-// closes the device. Errors: *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said.
+// Open finds a device and touches it no further: its context is made and address space is reserved by the first
+// use, a stream, a warm-up or a look at Info, and memory is held when it is needed. The caller closes the device.
+// Errors: *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said; what the device itself refuses is
+// said by its first use.
 func Open(cfg Config) (*Device, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -69,57 +71,78 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Driver == nil {
 		return nil, fmt.Errorf("vram: no driver named (the simulator is sim.New): %w", ErrNoDriver)
 	}
-	dev, err := cfg.Driver.Open(cfg.Ordinal)
+	count, err := cfg.Driver.DeviceCount()
 	if err != nil {
 		return nil, fmt.Errorf("vram: %w", err)
 	}
-	m := meter.New(dev)
-	d := &Device{driver: dev, meter: m, fences: fence.NewEvents(m), config: cfg, closeDone: make(chan struct{})}
-	d.streams.Store(&registry{})
-	settings := cfg.settings(dev.Info())
-	d.limit.Store(settings.LimitBytes)
-	if d.pool, err = pool.New(m, d.fences, settings); err != nil {
-		return nil, errors.Join(fmt.Errorf("vram: %w", err), dev.Close())
+	if cfg.Ordinal >= count {
+		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %d devices: %w", cfg.Ordinal, count, ErrNoDevice)
 	}
+	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}}
+	if cfg.watched() {
+		d.notices = newNotices(cfg.Logger)
+	}
+	d.config.Store(&cfg)
+	d.limit.Store(cfg.LimitBytes)
+	d.streams.Store(&registry{})
 	d.background, d.stop = context.WithCancel(context.Background())
-	d.ticks = startTicker(tickInterval, d.tick)
 	if len(cfg.Warm) > 0 {
 		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // what cannot be mapped ahead is mapped when needed
 	}
 	return d, nil
 }
 
-// Info describes the device. It does not change.
-func (d *Device) Info() cudadrv.Info { return d.driver.Info() }
+// Info describes the device. It does not change. It opens the device if nothing has used it yet; where that fails
+// it says the ordinal and the driver's name, and the next use says why.
+func (d *Device) Info() cudadrv.Info {
+	if e, err := d.use(); err == nil {
+		return e.driver.Info()
+	}
+	c := d.config.Load()
+	return cudadrv.Info{Driver: c.Driver.Name(), Ordinal: c.Ordinal}
+}
 
-// NewStream makes a CUDA stream and its cache. The stream's Close destroys both.
+// NewStream makes a CUDA stream and its cache. The stream's Close destroys both. Errors: ErrClosed, what the
+// driver said, and those of the first use of the device: *ConfigError, ErrNoDevice.
 func (d *Device) NewStream() (*Stream, error) {
+	e, err := d.use()
+	if err != nil {
+		return nil, err
+	}
 	if d.closed.Load() {
 		return nil, ErrClosed
 	}
-	h, err := d.meter.StreamCreate()
+	h, err := e.meter.StreamCreate()
 	if err != nil {
 		return nil, fmt.Errorf("vram: %w", err)
 	}
-	s, err := d.open(h, false)
+	s, err := d.open(e, h, false)
 	if err != nil {
-		return nil, errors.Join(err, d.meter.StreamDestroy(h))
+		return nil, errors.Join(err, e.meter.StreamDestroy(h))
 	}
 	return s, nil
 }
 
-// AdoptStream makes a cache for a CUDA stream of the caller's, who destroys it after the cache's Close.
+// AdoptStream makes a cache for a CUDA stream of the caller's, who destroys it after the cache's Close. Errors: those
+// of NewStream.
 func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
+	e, err := d.use()
+	if err != nil {
+		return nil, err
+	}
 	if d.closed.Load() {
 		return nil, ErrClosed
 	}
-	return d.open(h, true)
+	return d.open(e, h, true)
 }
 
-func (d *Device) open(h StreamHandle, adopted bool) (*Stream, error) {
+func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) {
+	c := d.config.Load()
+	settings := c.ofStream()
 	s, err := streams.Open(streams.Config{
-		ID: d.lastID.Add(1), Pool: d.pool, Device: d.meter, Fences: d.fences, Handle: h, Adopted: adopted,
-		Limit: &d.limit, Budget: d.config.budget(),
+		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
+		Limit: &d.limit, Budget: settings.Budget, Strategy: settings.Strategy, CoalesceBytes: settings.CoalesceBytes,
+		Exact: settings.Exact, Live: &d.live, Debug: c.Debug,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vram: %w", err)
@@ -128,6 +151,7 @@ func (d *Device) open(h StreamHandle, adopted bool) (*Stream, error) {
 		s.End() // the device was closed meanwhile: this stream has nothing and is on no list
 		return nil, ErrClosed
 	}
+	d.applyTo(s, c)
 	return s, nil
 }
 
@@ -146,15 +170,30 @@ func (d *Device) change(edit func(*registry)) *registry {
 	}
 }
 
-// tick lets streams and pool do what is due, and forgets streams that are gone.
-func (d *Device) tick() {
+// tick lets streams and pool do what is due, samples, and forgets streams that are gone.
+func (d *Device) tick(e *engine) {
+	usedBytes, all := int64(0), d.config.Load().Stats == StatsOn
 	for _, s := range d.streams.Load().open {
 		s.Tick()
+		if all {
+			var n int64
+			n, all = s.UsedBytes()
+			usedBytes += n
+		}
 		if s.Gone() {
 			d.forget(s)
 		}
 	}
-	d.pool.Tick()
+	if all {
+		raise(&d.sampled, usedBytes)
+	}
+	e.pool.Tick()
+	d.tellFailures(e)
+}
+
+func raise(peak *atomic.Int64, value int64) {
+	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
+	}
 }
 
 func (d *Device) forget(s *Stream) {
@@ -176,7 +215,14 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if keepBytes < 0 {
 		return 0, &ConfigError{"keepBytes", keepBytes, "0 or more"}
 	}
-	n, err := d.pool.Trim(ctx, keepBytes)
+	e := d.engine.Load()
+	if e == nil { // nothing is held
+		if d.closed.Load() {
+			return 0, ErrClosed
+		}
+		return 0, ctx.Err()
+	}
+	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {
 		return n, ErrClosed
 	}
@@ -188,7 +234,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 
 // Close ends the device: requests fail with ErrClosed, magazines are closed, the device is synchronised,
 // all memory goes back to the driver. If buffers were live the error is an *InUseError that lists them;
-// a later Free of one says ErrClosed. It waits for the device. Idempotent: every call returns the first
+// a later Free of one says ErrClosed. It waits for the device and for calls of Events that are due. Idempotent: every call returns the first
 // one's error, after it has finished.
 func (d *Device) Close() error {
 	if !d.closed.CompareAndSwap(false, true) {
@@ -197,8 +243,20 @@ func (d *Device) Close() error {
 	}
 	defer close(d.closeDone)
 	d.stop()
-	d.ticks.stop()
+	e := d.sealed()
 	open := d.change(func(r *registry) { r.closed = true }).open
+	if e != nil {
+		d.closeErr = d.closeEngine(e, open)
+	}
+	if d.notices != nil {
+		d.notices.flush()
+	}
+	return d.closeErr
+}
+
+func (d *Device) closeEngine(e *engine, open []*Stream) error {
+	e.ticks.stop()
+	d.tellFailures(e)
 	var errs []error
 	inUse := &InUseError{}
 	for _, s := range open {
@@ -207,16 +265,15 @@ func (d *Device) Close() error {
 			inUse.add(b)
 		}
 	}
-	errs = append(errs, d.meter.CtxSynchronize())
+	errs = append(errs, e.meter.CtxSynchronize())
 	for _, s := range open {
 		s.End()
 	}
-	errs = append(errs, d.pool.Close(), d.fences.Close(), d.driver.Close())
+	errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
 	if inUse.BufferCount > 0 {
 		errs = append(errs, inUse)
 	}
-	d.closeErr = errors.Join(errs...)
-	return d.closeErr
+	return errors.Join(errs...)
 }
 
 // liveBufferLimit bounds the list of an InUseError: enough to see a pattern.

@@ -14,7 +14,7 @@
 //	pool                     the memory of a device: actor, driver goroutine
 //	  pool/core                what it decides: pages, handles, growth, recycling
 //	internal/fence           points in a stream's order
-//	internal/heap            best fit over index-linked ranges
+//	internal/heap            best or first fit over index-linked ranges
 //	internal/sizeclass       rounding
 //	actors, futures, cudadrv foundations that know nothing of each other
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
@@ -27,7 +27,8 @@
 //	reserved --Map--> free --Refill--> cached --Alloc--> live
 //	reserved <-Unmap- free <-Return--- cached <--Free--- live
 //
-// The pool maps and unmaps pages of the driver's granularity. A stream is lent pages (Refill), keeps what
+// Opening a device touches no GPU; its first use does. The pool maps and unmaps pages of the driver's granularity, or
+// holds plain segments where the device has no virtual memory management. A stream is lent pages (Refill), keeps what
 // its buffers give back in magazines and free ranges (cached), and returns pages with a fence when it is
 // asked or over its budget.
 //

@@ -66,15 +66,28 @@ func variables() []variable {
 			c.Footprint, err = ParseFootprint(value)
 			return err
 		}},
+		{"VRAM_STATS", "on, off or exact", func(c *Config, value string) (err error) {
+			c.Stats, err = ParseStatsLevel(value)
+			return err
+		}},
+		{"VRAM_DEBUG", "true or false, or 1 or 0", func(c *Config, value string) (err error) {
+			c.Debug, err = strconv.ParseBool(value)
+			return err
+		}},
 	}
 }
 
 // ConfigFromEnv is base with what the environment says put over it. A variable that is not set, or
-// empty, changes nothing. The error is an *EnvError that names the variable and what it may be.
+// empty, changes nothing. The error is an *EnvError that names the variable, its value and what it may be, or a
+// *ConfigError where base cannot be; the result is base then.
 //
 //	VRAM_DRIVER VRAM_DEVICE VRAM_SEGMENT_SIZE VRAM_CACHE_SIZE VRAM_CACHE_BLOCKS VRAM_MEMORY_FRACTION
-//	VRAM_MEMORY_LIMIT VRAM_WARMUP VRAM_FOOTPRINT
+//	VRAM_MEMORY_LIMIT VRAM_WARMUP VRAM_FOOTPRINT VRAM_STATS VRAM_DEBUG
 func ConfigFromEnv(base Config) (Config, error) {
+	if err := base.check(); err != nil {
+		return base, err
+	}
+	given := base
 	for _, v := range variables() {
 		value := strings.TrimSpace(os.Getenv(v.name))
 		if value == "" {
@@ -82,7 +95,7 @@ func ConfigFromEnv(base Config) (Config, error) {
 		}
 		changed := base
 		if err := v.set(&changed, value); err != nil || changed.check() != nil {
-			return base, &EnvError{v.name, value, v.want}
+			return given, &EnvError{v.name, value, v.want}
 		}
 		base = changed
 	}

@@ -54,8 +54,9 @@ func TestTheLimitHolds(t *testing.T) {
 func TestTheDeviceIsTheLimit(t *testing.T) {
 	for _, limit := range []int64{0, 64 * mib, 1 << 50} {
 		h := openHouse(t, vram.Config{LimitBytes: limit}, sim.Config{TotalBytes: 64 * mib})
+		s := h.stream() // before its first use nothing is known of the device
 		assert.Equal(t, 64*mib, h.Stats().LimitBytes)
-		buffers := fill(t, h.stream(), 4*mib)
+		buffers := fill(t, s, 4*mib)
 		assert.Len(t, buffers, 16)
 		freeAll(t, buffers...)
 	}

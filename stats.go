@@ -20,7 +20,7 @@ type Stats struct {
 	ReservedBytes int64 // held from the driver: live, cached, free and in the middle of a driver job
 	LimitBytes    int64
 
-	PeakLiveBytes     int64 // sampled at turns; with several streams at requests that the pool served
+	PeakLiveBytes     int64 // sampled at turns; with several streams at ticks and requests that the pool served; see StatsExact
 	PeakReservedBytes int64 // exact
 	LargestFreeBytes  int64 // the longest free range, in the pool or a stream
 
@@ -71,11 +71,20 @@ func (s Stats) Efficiency() float64 {
 }
 
 // Stats reads the books. It stops nobody: it takes its turn with each stream and the pool like any
-// request. After Close it says what was counted last.
+// request, or, with StatsOff, none. After Close it says what was counted last.
 func (d *Device) Stats() Stats {
-	ctx := context.Background()
-	r := d.streams.Load()
+	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
+	s.LimitBytes = d.limit.Load()
+	e := d.engine.Load()
+	if e == nil {
+		return s
+	}
+	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
+	if level == StatsOff {
+		return s
+	}
+	ctx := context.Background()
 	for _, stream := range r.open {
 		n, err := stream.Stats(ctx)
 		if err != nil {
@@ -87,20 +96,24 @@ func (d *Device) Stats() Stats {
 		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
 		s.Streams = append(s.Streams, n)
 	}
-	if p, err := d.pool.Snapshot(ctx); err == nil {
+	s.PeakLiveBytes = d.sampled.Load()
+	if p, err := e.pool.Snapshot(ctx); err == nil {
 		s.FreeBytes = p.FreeBytes
 		s.PendingBytes = p.PendingBytes
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
-		s.PeakLiveBytes = p.PeakLiveBytes
+		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)
 		s.DriverMisses = min(p.DriverGrants, s.PoolHits)
 	}
-	if len(s.Streams) == 1 {
+	switch {
+	case level == StatsExact:
+		s.PeakLiveBytes = d.live.PeakBytes()
+	case len(s.Streams) == 1:
 		s.PeakLiveBytes = s.Streams[0].PeakLiveBytes
 	}
 	s.PeakLiveBytes = max(s.PeakLiveBytes, s.LiveBytes)
 	s.PoolHits -= s.DriverMisses
-	s.DriverCalls, s.DriverTime = d.meter.Calls(), d.meter.Time()
+	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
 	return s
 }
 
@@ -110,5 +123,9 @@ func (d *Device) ResetPeaks() {
 	for _, s := range d.streams.Load().open {
 		_ = s.ResetPeak(ctx) // a stream that has ended has no peak to come
 	}
-	_ = d.pool.ResetPeaks(ctx)
+	d.sampled.Store(0)
+	d.live.ResetPeak()
+	if e := d.engine.Load(); e != nil {
+		_ = e.pool.ResetPeaks(ctx)
+	}
 }

@@ -46,6 +46,40 @@ func TestRecordedProgramsPlayWithoutOverlap(t *testing.T) {
 	}
 }
 
+// The same with plain segments, first fit, ranges that are merged late, and exact statistics.
+func TestRecordedProgramsPlayInOtherConfigurations(t *testing.T) {
+	configs := []vram.Config{
+		{Segments: vram.SegmentsPlain},
+		{Strategy: vram.FirstFit},
+		{CoalesceBytes: mib},
+		{Segments: vram.SegmentsPlain, Strategy: vram.FirstFit, CoalesceBytes: 64 * mib, Footprint: vram.Lean},
+		{Segments: vram.SegmentsPlain, Stats: vram.StatsExact, Debug: true},
+	}
+	for i, name := range trace.Embedded() {
+		t.Run(name, func(t *testing.T) {
+			tr, err := trace.Open(name)
+			require.NoError(t, err)
+			for _, cfg := range []vram.Config{configs[i%len(configs)], configs[(i+1)%len(configs)]} {
+				h := openHouse(t, cfg, sim.Config{NoVirtualMemory: cfg.Segments == vram.SegmentsPlain && i%2 == 0})
+				var streams []*vram.Stream
+				for range tr.Info.StreamCount {
+					streams = append(streams, h.stream())
+				}
+				buffers := make([]vram.Buffer, tr.Info.AllocCount)
+				var o overlaps
+				playTrace(t, tr, streams, buffers, &o)
+				n := h.addsUp()
+				assert.GreaterOrEqual(t, n.PeakReservedBytes, tr.Info.PeakLiveBytes)
+				assert.GreaterOrEqual(t, n.PeakLiveBytes, tr.Info.PeakLiveBytes)
+				for _, id := range tr.Leftovers() {
+					require.NoError(t, o.free(buffers[id]))
+				}
+				require.NoError(t, h.Close())
+			}
+		})
+	}
+}
+
 func playTrace(t *testing.T, tr *trace.Trace, streams []*vram.Stream, buffers []vram.Buffer, o *overlaps) {
 	t.Helper()
 	for i := range tr.Events {

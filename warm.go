@@ -15,16 +15,21 @@ const warmRunBytes = 1 << 30
 
 // Warm maps memory ahead for that many buffers of those sizes, beside what is in use: later allocations
 // of them make no driver call. It waits until all is there or ctx ends; what was mapped stays. Errors:
-// *ConfigError, the context's, ErrClosed, and one that says that the limit leaves no room.
+// *ConfigError, the context's, ErrClosed, one that says that the limit leaves no room, and those of the first use of
+// the device.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := checkDemands(want); err != nil {
 		return err
 	}
-	runs, err := warmRuns(want, d.pool.PageBytes(), d.limit.Load())
+	e, err := d.use() //nolint:contextcheck // the first use is not this caller's alone
+	if err != nil {
+		return err
+	}
+	runs, err := warmRuns(want, e.pool.PageBytes(), d.limit.Load())
 	if err != nil {
 		return fmt.Errorf("vram: warm: %w", err)
 	}
-	_, err = d.pool.Warm(ctx, runs)
+	_, err = e.pool.Warm(ctx, runs)
 	if errors.Is(err, pool.ErrClosed) {
 		return ErrClosed
 	}

@@ -1,0 +1,105 @@
+package vram
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/meter"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+)
+
+// engine is what the first use of a device makes: its context, and the pool of its memory.
+type engine struct {
+	driver cudadrv.Device
+	meter  *meter.Device
+	fences fence.Source
+	pool   *pool.Pool
+	ticks  *ticker
+}
+
+// opening is a first use under way, or what came of it.
+type opening struct {
+	done   chan struct{}
+	engine *engine
+	err    error // of one that failed
+}
+
+// errNoStart is what waits behind a driver that panicked when it was opened.
+var errNoStart = errors.New("vram: the device could not be opened")
+
+// use is the engine. The first call makes it, others wait for that; after a failure the next call tries again.
+// Errors: ErrClosed, *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said.
+func (d *Device) use() (*engine, error) {
+	if e := d.engine.Load(); e != nil {
+		return e, nil
+	}
+	for {
+		if d.closed.Load() {
+			return nil, ErrClosed
+		}
+		first := &opening{done: make(chan struct{}), err: errNoStart}
+		if d.started.CompareAndSwap(nil, first) {
+			d.begin(first)
+			return first.engine, first.err
+		}
+		if s := d.started.Load(); s != nil {
+			<-s.done
+			return s.engine, s.err
+		}
+	}
+}
+
+// begin makes the engine.
+func (d *Device) begin(s *opening) {
+	defer func() {
+		if s.err != nil {
+			d.started.CompareAndSwap(s, nil)
+		}
+		close(s.done)
+	}()
+	c := d.config.Load()
+	if s.engine, s.err = d.ignite(c); s.err != nil {
+		return
+	}
+	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
+	d.engine.Store(s.engine)
+	_ = d.apply(s.engine, c) // what was changed meanwhile; a limit that nothing is held against cannot fail
+}
+
+// ignite opens the device and its pool by a configuration.
+func (d *Device) ignite(c *Config) (*engine, error) {
+	dev, err := c.Driver.Open(c.Ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("vram: %w", err)
+	}
+	info := dev.Info()
+	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
+		err := &ConfigError{"Segments", c.Segments, "auto or plain: " + info.Name + " has no virtual memory management"}
+		return nil, errors.Join(err, dev.Close())
+	}
+	m := meter.New(dev)
+	e := &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
+	settings := c.settings(info)
+	d.limit.Store(settings.LimitBytes)
+	e.pool, err = pool.New(pool.Config{
+		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),
+		Observer: d.observer(), Debug: c.Debug,
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("vram: %w", err), dev.Close())
+	}
+	return e, nil
+}
+
+// sealed lets nobody start the engine any more, waits for whoever is at it, and returns the engine, nil if the device
+// was never used.
+func (d *Device) sealed() *engine {
+	end := &opening{done: make(chan struct{}), err: ErrClosed}
+	close(end.done)
+	if s := d.started.Swap(end); s != nil {
+		<-s.done
+	}
+	return d.engine.Load()
+}

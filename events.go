@@ -1,0 +1,110 @@
+package vram
+
+import "github.com/go-vram/vram/pool"
+
+// Events are functions that a device calls when something has happened; nil ones are left out. They are called
+// outside every turn, one at a time, in the order in which it happened, on a goroutine that lives only as long as
+// there is something to tell. A function may use the device and may wait: no allocation waits for it. What happens
+// while a thousand calls are due is not told. A panic in one is contained and logged. Device.Close waits for the
+// calls that are due, so that a function must not wait for Close.
+type Events struct {
+	// Growth says that memory was taken from the driver.
+	Growth func(GrowthEvent)
+	// Trim says that memory was given back to the driver.
+	Trim func(TrimEvent)
+	// OutOfMemory says that the pool refused a request. Its stream looks once more whether memory has come home
+	// meanwhile before it passes the refusal on.
+	OutOfMemory func(*OutOfMemoryError)
+	// Quarantine says that books did not balance after a panic: requests fail, memory is left alone. It is seen at
+	// the next tick.
+	Quarantine func(QuarantineEvent)
+}
+
+// GrowthEvent is the outcome of a driver job that took memory.
+type GrowthEvent struct {
+	Bytes         int64
+	ReservedBytes int64 // held from the driver afterwards
+}
+
+// TrimEvent is the outcome of a driver job that gave memory back.
+type TrimEvent struct {
+	Bytes         int64
+	ReservedBytes int64 // held from the driver afterwards
+}
+
+// QuarantineEvent says who ended, and why.
+type QuarantineEvent struct {
+	Stream uint32 // 0: the pool
+	Err    error
+}
+
+// watched reports whether anybody wants to hear of anything.
+func (c *Config) watched() bool {
+	e := &c.Events
+	return c.Logger != nil || e.Growth != nil || e.Trim != nil || e.OutOfMemory != nil || e.Quarantine != nil
+}
+
+// observer passes what happens in the pool on. The functions that it calls return at once.
+func (d *Device) observer() pool.Observer {
+	if d.notices == nil {
+		return pool.Observer{}
+	}
+	return pool.Observer{
+		JobDone: func(r pool.JobReport) { d.notices.post(func() { d.tellJob(r) }) },
+		Denied:  func(e *OutOfMemoryError) { d.notices.post(func() { d.tellDenial(e) }) },
+	}
+}
+
+func (d *Device) tellJob(r pool.JobReport) {
+	c, log := d.config.Load(), d.notices.log
+	if c.Debug {
+		log.Debug("vram: driver job", "calls", r.Calls, "createdBytes", r.CreatedBytes,
+			"releasedBytes", r.ReleasedBytes, "reservedBytes", r.ReservedBytes)
+	}
+	if r.Err != nil {
+		log.Warn("vram: driver job failed", "calls", r.Calls, "error", r.Err)
+	}
+	if r.ReleasedBytes > 0 {
+		log.Debug("vram: trim", "bytes", r.ReleasedBytes, "reservedBytes", r.ReservedBytes)
+		if f := c.Events.Trim; f != nil {
+			f(TrimEvent{r.ReleasedBytes, r.ReservedBytes})
+		}
+	}
+	if r.CreatedBytes > 0 {
+		log.Debug("vram: growth", "bytes", r.CreatedBytes, "reservedBytes", r.ReservedBytes)
+		if f := c.Events.Growth; f != nil {
+			f(GrowthEvent{r.CreatedBytes, r.ReservedBytes})
+		}
+	}
+}
+
+func (d *Device) tellDenial(e *OutOfMemoryError) {
+	d.notices.log.Warn("vram: out of memory", "error", e)
+	if f := d.config.Load().Events.OutOfMemory; f != nil {
+		f(e)
+	}
+}
+
+// tellFailures tells of the streams and the pool that have ended by themselves, each once. One goroutine at a time
+// calls it: the ticker, then Close.
+func (d *Device) tellFailures(e *engine) {
+	if d.notices == nil {
+		return
+	}
+	tell := func(stream uint32, cause error) {
+		if cause == nil || d.failed[stream] {
+			return
+		}
+		d.failed[stream] = true
+		d.notices.post(func() {
+			d.notices.log.Error("vram: quarantine", "stream", stream, "error", cause)
+			if f := d.config.Load().Events.Quarantine; f != nil {
+				f(QuarantineEvent{stream, cause})
+			}
+		})
+	}
+	tell(0, e.pool.Failure())
+	for _, s := range d.streams.Load().open {
+		tell(s.ID(), s.Failure())
+	}
+}

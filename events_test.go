@@ -1,0 +1,261 @@
+package vram_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// book notes what events tell.
+type book struct {
+	mu     sync.Mutex
+	growth []vram.GrowthEvent
+	trims  []vram.TrimEvent
+	oom    []*vram.OutOfMemoryError
+	ends   []vram.QuarantineEvent
+}
+
+func (b *book) note(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f()
+}
+
+func (b *book) events() vram.Events {
+	return vram.Events{
+		Growth:      func(e vram.GrowthEvent) { b.note(func() { b.growth = append(b.growth, e) }) },
+		Trim:        func(e vram.TrimEvent) { b.note(func() { b.trims = append(b.trims, e) }) },
+		OutOfMemory: func(e *vram.OutOfMemoryError) { b.note(func() { b.oom = append(b.oom, e) }) },
+		Quarantine:  func(e vram.QuarantineEvent) { b.note(func() { b.ends = append(b.ends, e) }) },
+	}
+}
+
+// text is a log that may be written from any goroutine.
+type text struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *text) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(p)
+}
+
+func (w *text) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func (w *text) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// Growth and trims are told in their order, and add up to what is reserved at every moment; a refusal is told with
+// its facts. After Close nothing is told any more.
+func TestEventsTellWhatHappened(t *testing.T) {
+	for _, kind := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
+		var b book
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Events: b.events(), Segments: kind}, sim.Config{})
+		s := h.stream()
+		freeAll(t, must(t, s, 10*mib), must(t, s, 30*mib))
+		kept := must(t, s, 20*mib)
+		_, err := s.Alloc(60 * mib)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		freeAll(t, kept)
+		h.trim()
+		require.NoError(t, h.Close())
+
+		assert.Len(t, b.oom, 1)
+		assert.Equal(t, 60*mib, b.oom[0].RequestedBytes)
+		var grown, trimmed int64
+		for _, e := range b.growth {
+			assert.Positive(t, e.Bytes)
+			grown += e.Bytes
+		}
+		for _, e := range b.trims {
+			assert.Positive(t, e.Bytes)
+			trimmed += e.Bytes
+		}
+		assert.Equal(t, grown, trimmed, "all was given back")
+		assert.Equal(t, b.growth[0].Bytes, b.growth[0].ReservedBytes)
+		assert.Zero(t, b.trims[len(b.trims)-1].ReservedBytes)
+		assert.Empty(t, b.ends)
+	}
+}
+
+// A function may use the device, wait, panic, and end its goroutine; allocations go on meanwhile, and the others
+// are called. Close waits for them.
+func TestEventFunctionsHarmNobody(t *testing.T) {
+	var out text
+	var h *house
+	var calls, after int
+	gate := make(chan struct{})
+	ready := make(chan struct{})
+	h = openHouse(t, vram.Config{
+		Logger: out.logger(), LimitBytes: 256 * mib,
+		Events: vram.Events{
+			Growth: func(vram.GrowthEvent) {
+				<-ready
+				calls++
+				if calls == 1 {
+					<-gate
+					_ = h.Stats()
+					panic("somebody else's mistake")
+				}
+			},
+			Trim: func(vram.TrimEvent) { after++ },
+		},
+	}, sim.Config{})
+	close(ready)
+	s := h.stream()
+	var live []vram.Buffer
+	for range 4 { // the function of the first growth is still at it
+		live = append(live, must(t, s, 40*mib))
+	}
+	freeAll(t, live...)
+	h.trim()
+	close(gate)
+	require.NoError(t, h.Close())
+	assert.Greater(t, calls, 1, "the panic ended no other call")
+	assert.Positive(t, after)
+	assert.Contains(t, out.String(), "somebody else's mistake")
+}
+
+// Whoever is a thousand calls behind is not told everything, and told so.
+func TestEventsAreBounded(t *testing.T) {
+	var out text
+	gate := make(chan struct{})
+	calls := 0
+	h := openHouse(t, vram.Config{
+		LimitBytes: 4 * mib, Logger: out.logger(),
+		Events: vram.Events{OutOfMemory: func(*vram.OutOfMemoryError) { <-gate; calls++ }},
+	}, sim.Config{})
+	s := h.stream()
+	kept := must(t, s, 2*mib)
+	for range 1500 {
+		_, err := s.Alloc(3 * mib)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	}
+	freeAll(t, kept)
+	close(gate)
+	require.NoError(t, h.Close())
+	assert.GreaterOrEqual(t, calls, 900)
+	assert.Less(t, calls, 1500)
+	assert.Contains(t, out.String(), "events were not told")
+}
+
+// The log names what was done and what failed; with Debug every driver job. Without a logger nothing is written.
+func TestLoggerHears(t *testing.T) {
+	var out text
+	h := openHouse(t, vram.Config{Logger: out.logger(), Debug: true, LimitBytes: 64 * mib}, sim.Config{})
+	s := h.stream()
+	h.fail("cuMemMap", cudadrv.LaunchFailed)
+	_, err := s.Alloc(8 * mib)
+	require.ErrorIs(t, err, cudadrv.LaunchFailed)
+	h.faults.Clear()
+	freeAll(t, must(t, s, 8*mib))
+	require.NoError(t, h.Reconfigure(vram.Settings{Strategy: new(vram.FirstFit)}))
+	h.trim()
+	require.NoError(t, h.Close())
+	for _, line := range []string{
+		"level=DEBUG msg=\"vram: driver job\"", "level=WARN msg=\"vram: driver job failed\"", "LAUNCH_FAILED",
+		"level=DEBUG msg=\"vram: growth\" bytes=", "level=DEBUG msg=\"vram: trim\" bytes=", "level=INFO msg=\"vram: reconfigured\"",
+	} {
+		assert.Contains(t, out.String(), line)
+	}
+	assert.Equal(t, 1, strings.Count(out.String(), "driver job failed"))
+}
+
+// A logger that panics harms nobody.
+func TestALoggerThatPanics(t *testing.T) {
+	h := openHouse(t, vram.Config{Logger: slog.New(angry{slog.DiscardHandler}), LimitBytes: 64 * mib}, sim.Config{})
+	freeAll(t, must(t, h.stream(), 8*mib))
+	require.NoError(t, h.Close())
+}
+
+// angry is a handler with a mistake.
+type angry struct{ slog.Handler }
+
+func (angry) Enabled(_ context.Context, _ slog.Level) bool  { return true }
+func (angry) Handle(_ context.Context, _ slog.Record) error { panic("out of ink") }
+func (a angry) WithAttrs([]slog.Attr) slog.Handler          { return a }
+
+// A stream that ends by itself is told of once, by the next tick, and so is the pool.
+func TestQuarantineIsTold(t *testing.T) {
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	synctest.Test(t, func(t *testing.T) {
+		var b book
+		before := processes(t)
+		h := openHouse(t, vram.Config{Events: b.events()}, sim.Config{})
+		s := h.stream()
+		must(t, s, mib)
+		stop := func(name string) {
+			for id := range processes(t) {
+				if strings.HasPrefix(id, name) && !before[id] {
+					probe(t).Root().Stop(actor.NewPID("nonhost", id))
+				}
+			}
+			<-time.After(time.Second) // virtual: some ticks
+			synctest.Wait()
+		}
+		stop("vram-stream-")
+		b.note(func() {
+			require.Len(t, b.ends, 1)
+			assert.Equal(t, s.ID(), b.ends[0].Stream)
+			require.ErrorIs(t, b.ends[0].Err, actors.ErrStopped)
+		})
+		stop("vram-pool")
+		b.note(func() {
+			require.Len(t, b.ends, 2)
+			assert.Zero(t, b.ends[1].Stream)
+		})
+		require.Error(t, h.Close())
+		assert.Len(t, b.ends, 2)
+	})
+}
+
+// nothing is an actor without a purpose.
+type nothing struct{}
+
+func (nothing) Receive(actors.Message)      {}
+func (nothing) Detach() actors.Effects      { return nil }
+func (nothing) Panicked(actors.Panic) error { return nil }
+func (nothing) Stopped(error)               {}
+
+// probe is a way into the actor system.
+func probe(t *testing.T) *actors.Ref {
+	t.Helper()
+	ref, err := actors.Spawn("probe", nothing{})
+	require.NoError(t, err)
+	ref.Stop(nil)
+	<-ref.Done()
+	return ref
+}
+
+// processes are the ids of all actors.
+func processes(t *testing.T) map[string]bool {
+	t.Helper()
+	ids := map[string]bool{}
+	for _, shard := range probe(t).Root().ActorSystem().ProcessRegistry.LocalPIDs.LocalPIDs {
+		for _, id := range shard.Keys() {
+			ids[id] = true
+		}
+	}
+	return ids
+}
