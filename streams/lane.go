@@ -140,6 +140,7 @@ func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
 		s.ref.Perform(left)
 	} else {
 		v := &visit{lane: l, what: what, bytes: bytes}
+		v.promise.On(s.host)
 		s.ref.Call(v)
 		b, err = v.promise.Future().Await(context.Background())
 	}
@@ -182,9 +183,13 @@ func (v *visit) Fail(err error) { v.promise.Complete(Buffer{}, err) }
 // attend does what a lane came for, inside the turn. Whatever that is, the lane takes home what is its own
 // and gives back what it may not keep.
 func (s *Stream) attend(l *Lane, what errand, bytes int64) (b Buffer, err error) {
+	if s.draining || what == closeLane {
+		s.hand.lane = &l.lane
+	}
 	s.reach(beforeErrand)
 	if s.draining {
 		s.core.CloseLane(&l.lane)
+		s.hand.lane = nil
 		s.giveUp()
 		return Buffer{}, ErrClosed
 	}
@@ -194,6 +199,7 @@ func (s *Stream) attend(l *Lane, what errand, bytes int64) (b Buffer, err error)
 		s.core.OpenLane(&l.lane)
 	case closeLane:
 		wasAsked = s.core.CloseLane(&l.lane)
+		s.hand.lane = nil
 	case allocLane:
 		wasAsked = s.core.SettleLane(&l.lane)
 		if slot, word := s.core.LaneAlloc(&l.lane, max(bytes, 1)); slot != nil {

@@ -17,6 +17,7 @@ type hand struct {
 	request claim          // neither answered nor waiting
 	slot    *magazine.Slot // counted as served and not delivered
 	runs    []core.Run     // out of the heap and not part of an effect
+	lane    *magazine.Lane // to be closed: nobody comes for it again
 }
 
 // point is a place of a turn where tests interfere.
@@ -31,7 +32,7 @@ const (
 
 // String names the place to a host.
 func (p point) String() string {
-	return [...]string{"before search", "before answer", "before return"}[p]
+	return [...]string{"before search", "before answer", "before return", "before errand"}[p]
 }
 
 // reach tells a test that a turn has got there.
@@ -58,6 +59,9 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 	}
 	for _, run := range held.runs {
 		s.core.Grant(run)
+	}
+	if held.lane != nil {
+		s.core.CloseLane(held.lane)
 	}
 	if err := s.core.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrQuarantined, err)
