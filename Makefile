@@ -15,6 +15,10 @@ CHECK_FUZZTIME ?= 2s
 # What `make bench` runs: benchmarks by name, and scenarios of `vram bench`.
 BENCH    ?= .
 SCENARIO ?= all
+# What `make sim` plays: a second or so.
+SEED  ?= 0
+SEEDS ?= 100
+STEPS ?= 3000
 
 GOLANGCI_VERSION := v2.12.2
 GOFUMPT_VERSION  := v0.12.0
@@ -29,7 +33,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race bench fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim bench fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +49,9 @@ test: ## run all tests
 
 race: ## run all tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race ./...
+
+sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each); a failure prints its shortest history
+	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...

@@ -14,6 +14,7 @@
 //   - Effects are what a turn leaves to be done outside: answers to deliver, other actors to call, drivers to
 //     call. Whoever ran the turn performs them after leaving it.
 //   - The worker is the actor's own goroutine, protoactor's dispatcher for it. It runs what nobody ran inline.
+//   - A Host takes the place of the Go scheduler: workers become runs of its own, and it sees the turns.
 //   - To quarantine is to close the mailbox because the state can no longer be trusted.
 //
 // # The mailbox

@@ -11,6 +11,7 @@
 //   - A Promise is what the producing side holds. It is completed once.
 //   - To complete is to give the answer, a value or an error. The first completion wins.
 //   - To cancel is to complete from the asking side, with an error, because nobody wants the answer any more.
+//   - A Host takes the place of the Go scheduler for a promise and what is made from it: waits and callbacks are its own.
 //   - A producer that loses takes its value back: Complete says false.
 //
 // # States of a promise

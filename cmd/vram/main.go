@@ -2,6 +2,7 @@
 //
 //	vram replay [flags] TRACE...   play traces and say what they cost
 //	vram bench [flags]             measure the scenarios
+//	vram sim [flags]               play the allocator from seeds and check what it promises
 //	vram info                      the device and the configuration
 //	vram version
 //

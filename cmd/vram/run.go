@@ -25,6 +25,7 @@ type commandLine struct {
 	Help    helpFlag   `short:"h" help:"Show help."`
 	Replay  replayCmd  `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
 	Bench   benchCmd   `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
+	Sim     simCmd     `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
 	Info    infoCmd    `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd `cmd:"" help:"Show the version."`
 }

@@ -60,6 +60,8 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"repetitions":         {"bench -repetitions 0", "--repetitions 0"},
 		"time":                {"bench -time 0s", "--time 0s"},
 		"profile":             {"bench -scenario pair -cpuprofile " + filepath.Join(t.TempDir(), "no", "dir"), "no such file or directory"},
+		"seeds":               {"sim -seeds 0", "--seeds 0: want at least 1"},
+		"steps":               {"sim -steps 0", "--steps 0: want at least 1"},
 		"extra argument":      {"version now", "unexpected argument now"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,12 +77,13 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	for args, want := range map[string][]string{
-		"-h":          {"replay", "bench", "info", "version"},
+		"-h":          {"replay", "bench", "sim", "info", "version"},
 		"--help":      {"replay"},
 		"-help":       {"replay"},
 		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--json"},
 		"bench -h":    {"--scenario", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
 		"info -h":     {"--driver"},
+		"sim -h":      {"--seed", "--seeds", "--steps"},
 		"version -h":  {"Show the version"},
 		"replay x -h": {"--rounds"},
 	} {
@@ -95,6 +98,13 @@ func TestHelp(t *testing.T) {
 	for _, s := range bench.Scenarios() {
 		assert.Contains(t, help, s.Name, "every scenario is named in the help")
 	}
+}
+
+func TestSimSaysWhatItPlayed(t *testing.T) {
+	code, stdout, stderr := vramCommand(t, "sim", "-seed", "7", "-seeds", "3", "-steps", "200")
+	assert.Equal(t, exitOK, code)
+	assert.Regexp(t, `^600 steps of 3 seeds from 7 on in .*: no promise broken\nactions: run \d+, alloc \d+`, stdout)
+	assert.Regexp(t, `^sim: 1 of 3 seeds, 200 steps, \d+ steps/s\n`, stderr)
 }
 
 func TestDoubleDashes(t *testing.T) {

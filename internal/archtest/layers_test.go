@@ -44,7 +44,7 @@ func houseLayers() []layer {
 		},
 		{
 			[]string{"internal/simulation"},
-			"the simulation plays the cores of streams and pool without their shells, and nobody builds on it",
+			"the simulation plays streams and pool from one seed, and only a program shows it",
 		},
 		{
 			[]string{rootDir},

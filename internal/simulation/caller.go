@@ -1,161 +1,215 @@
 package simulation
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"slices"
-	"time"
 
-	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/streams"
 )
 
-// request is an allocation that went to a stream's turn by letter.
-type request struct {
-	stream   *stream
-	bytes    int64
-	hint     int
-	token    uint64
-	answered bool
-}
-
-// answer hands a buffer over. A second answer is a broken promise.
-func (r *request) answer(slot *magazine.Slot) {
-	r.finish("buffer")
-	r.stream.got(slot, slot.Word(), r.bytes)
-}
-
-func (r *request) refuse(err error) {
-	r.finish("refusal")
-	w := r.stream.w
-	w.report.Refused++
-	w.note("stream %d: %d bytes refused: %v", r.stream.id, r.bytes, err)
-}
-
-func (r *request) finish(what string) {
-	w := r.stream.w
-	if r.answered {
-		w.broken("a request of %d bytes got a second answer: %s", r.bytes, what)
-	}
-	r.answered = true
-	w.requests = slices.DeleteFunc(w.requests, func(x *request) bool { return x == r })
-}
-
-// alloc is a caller's request, the fast way, in the stream's turn, or by letter.
-func (s *stream) alloc(bytes int64) {
-	if slot, word := s.cache.Take(bytes); slot != nil {
-		s.counts.magazine++
-		if bytes > sizeclass.MaxBytes {
-			s.w.report.LargeMagazineHits++
+// anyStream is one that is open, for the most part: closed ones have live buffers to be freed.
+func (w *world) anyStream(draw uint32) *stream {
+	all := w.era.streams
+	n := uint64(draw)
+	for range 4 {
+		if s := all[n%uint64(len(all))]; !s.closing || n%11 == 0 {
+			return s
 		}
-		s.got(slot, word, bytes)
+		n = mixed(n, 6)
+	}
+	return all[len(all)-1]
+}
+
+func (w *world) openCount() (n int) {
+	for _, s := range w.era.streams {
+		if !s.closing {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) alloc(s *stream, act action) func() {
+	bytes := w.shape.size(act.b)
+	return func() {
+		b, err := s.Alloc(bytes)
+		w.answered(s, nil, b, bytes, 0, err)
+	}
+}
+
+func (w *world) allocAsync(s *stream, act action) func() {
+	want := streams.Request{Bytes: w.shape.size(act.b)}
+	return func() { w.async(s, want, act.c%3 == 0) }
+}
+
+func (w *world) allocFor(s *stream, act action) func() {
+	want := streams.Request{Bytes: w.shape.size(act.b), Zero: act.c%2 == 0}
+	if act.c%3 == 0 {
+		want.Align = 1 << (act.c / 8 % 24)
+	}
+	if act.c%5 == 0 {
+		want.Tag = "tag"
+	}
+	return func() { w.async(s, want, act.c%7 != 0) }
+}
+
+// async asks for a future and waits for it.
+func (w *world) async(s *stream, want streams.Request, bounded bool) {
+	var d *deadline
+	ctx := context.Background()
+	if bounded {
+		d = w.newDeadline()
+		ctx = d
+	}
+	f := s.AllocAsync(ctx, want)
+	p := w.expect(f.Cancel, d)
+	b, err := f.Await(context.Background())
+	w.cease(p)
+	w.unchanged(f, b, err)
+	w.answered(s, p, b, want.Bytes, want.Align, err)
+}
+
+// unchanged says that a future that was answered has the same answer for ever.
+func (w *world) unchanged(f futures.Future[streams.Buffer], b streams.Buffer, err error) {
+	again, completed, againErr := f.Poll()
+	if !completed || again != b || againErr != err { //nolint:errorlint // the very same
+		w.broken("answer", "a future answered %v, %v and then %v, %v", b, err, again, againErr)
+	}
+	if f.Cancel() {
+		w.broken("answer", "a future was cancelled after it was answered")
+	}
+}
+
+// loop is a caller that takes and gives the same size again and again, as programs do.
+func (w *world) loop(s *stream, act action) func() {
+	bytes := w.shape.size(act.b)
+	return func() {
+		for i := range 3 + act.c%24 {
+			b, err := s.Alloc(bytes)
+			got := w.answered(s, nil, b, bytes, 0, err)
+			if got == nil {
+				return
+			}
+			if mixed(uint64(act.c), uint64(i))%100 < 92 && got.held {
+				w.free(got, 0)
+			}
+		}
+	}
+}
+
+// batch asks for several buffers and waits.
+func (w *world) batch(s *stream, act action) func() {
+	sizes := w.batchSizes(act)
+	return func() {
+		dst := make([]streams.Buffer, len(sizes))
+		err := s.AllocBatch(dst, sizes)
+		w.batchAnswered(s, nil, dst, sizes, err)
+	}
+}
+
+// batchAsync asks for several buffers as a future.
+func (w *world) batchAsync(s *stream, act action) func() {
+	sizes := w.batchSizes(act)
+	return func() {
+		d := w.newDeadline()
+		f := s.AllocBatchAsync(d, sizes)
+		p := w.expect(f.Cancel, d)
+		got, err := f.Await(context.Background())
+		w.cease(p)
+		w.batchAnswered(s, p, got.Buffers(), sizes, err)
+	}
+}
+
+func (w *world) batchSizes(act action) []int64 {
+	sizes := make([]int64, 1+act.c%12)
+	for i := range sizes {
+		sizes[i] = w.shape.size(uint32(mixed(uint64(act.b), uint64(i)/3)))
+	}
+	return sizes
+}
+
+// gather makes one future of several.
+func (w *world) gather(s *stream, act action) func() {
+	want := func(i uint64) streams.Request {
+		return streams.Request{Bytes: w.shape.size(uint32(mixed(uint64(act.b), i)))}
+	}
+	if act.c%3 == 0 {
+		return func() { w.chain(s, want(0), act.c%5 == 0) }
+	}
+	return func() {
+		d := w.newDeadline()
+		var parts []futures.Future[streams.Buffer]
+		var of []*stream
+		var sizes []int64
+		for i := range 2 + uint64(act.c)%2 {
+			part := w.anyStream(uint32(mixed(uint64(act.a), i)))
+			of, sizes = append(of, part), append(sizes, want(i).Bytes)
+			parts = append(parts, part.AllocAsync(d, want(i)))
+		}
+		if act.c%3 == 1 {
+			w.all(of, sizes, parts, d)
+		} else {
+			w.first(of, sizes, parts, d)
+		}
+	}
+}
+
+// chain hands a buffer through a function.
+func (w *world) chain(s *stream, want streams.Request, panics bool) {
+	f := s.AllocAsync(context.Background(), want)
+	g := futures.Then(f, func(b streams.Buffer) (streams.Buffer, error) {
+		if panics {
+			panic(plantedError{"in a callback"})
+		}
+		return b, nil
+	})
+	p := w.expect(g.Cancel, nil)
+	_, derived := g.Await(context.Background())
+	w.cease(p)
+	b, err := f.Await(context.Background())
+	switch {
+	case derived == nil && err != nil, derived == nil && panics:
+		w.broken("answer", "a callback delivered though %v", err)
+	case derived != nil && err == nil && !p.won && !panics:
+		w.broken("answer", "a callback failed: %w", derived)
+	}
+	w.answered(s, nil, b, want.Bytes, 0, err)
+}
+
+// all wants several buffers or none.
+func (w *world) all(of []*stream, sizes []int64, parts []futures.Future[streams.Buffer], d *deadline) {
+	f := futures.All(w.release, parts...)
+	p := w.expect(f.Cancel, d)
+	got, err := f.Await(context.Background())
+	w.cease(p)
+	if err != nil {
+		w.refused(of[0], p, slices.Max(sizes), err)
 		return
 	}
-	if s.shut || s.over || bytes > s.w.pool.settings.LimitBytes {
+	for i, b := range got {
+		w.answered(of[i], p, b, sizes[i], 0, nil)
+	}
+}
+
+// first wants one of several buffers.
+func (w *world) first(of []*stream, sizes []int64, parts []futures.Future[streams.Buffer], d *deadline) {
+	f := futures.First(w.release, parts...)
+	p := w.expect(f.Cancel, d)
+	b, err := f.Await(context.Background())
+	w.cease(p)
+	if err != nil {
+		w.refused(of[0], p, slices.Max(sizes), err)
 		return
 	}
-	hint := s.w.random.IntN(magazine.Shards)
-	if s.w.chance(70) {
-		if s.inline(bytes, hint) {
-			return
-		}
-	}
-	r := &request{stream: s, bytes: bytes, hint: hint}
-	s.w.requests = append(s.w.requests, r)
-	s.w.post(&s.actor, letter{name: fmt.Sprintf("alloc %d", bytes), receive: func() { s.serve(r) }, fail: func() { r.refuse(errClosed) }})
-}
-
-// inline runs the core in a turn that the caller entered.
-func (s *stream) inline(bytes int64, hint int) bool {
-	if s.draining {
-		return false
-	}
-	slot, _ := s.core.Alloc(max(bytes, 1), hint)
-	if slot != nil {
-		s.core.Served(false)
-		s.counts.ranges++
-		s.shed()
-		s.got(slot, slot.Word(), bytes)
-	}
-	s.w.detach(&s.actor)
-	return slot != nil
-}
-
-// got is a buffer in a caller's hands.
-func (s *stream) got(slot *magazine.Slot, word uint64, bytes int64) {
-	w := s.w
-	at := slot.Address()
-	b := &buffer{handle{slot, word}, s, span{at, at + cudadrv.Ptr(max(bytes, 1))}}
-	w.note("stream %d: %d bytes at %#x", s.id, bytes, at)
-	s.counts.allocs++
-	s.held = append(s.held, b)
-	w.report.Allocs++
-	page := at / cudadrv.Ptr(w.shape.pageBytes)
-	if before := w.last[page]; before != nil && before != s {
-		w.report.Shared++
-	}
-	w.last[page] = s
-	if uint64(at)%sizeclass.UnitBytes != 0 {
-		w.broken("a buffer at %#x is not aligned", at)
-	}
-	if err := w.ranges.enter(b); err != nil {
-		w.broken("%w", err)
-	}
-	if u, ok := w.uses.hit(b.span, s, w.watch.Now()); ok {
-		w.broken("buffer %v of stream %d is handed out while stream %d works on %v", b.span, s.id, u.stream.id, u.span)
-	}
-	if err := w.watch.MemsetD8Async(at, 0, max(bytes, 1), w.checker); err != nil {
-		w.broken("a buffer is not all there: %w", err)
+	if err := w.give(b); err != nil {
+		w.broken("free", "a buffer that came first: %w", err)
 	}
 }
 
-// free is a caller's free of a live buffer, behind work that may still run.
-func (s *stream) free(i int) {
-	w := s.w
-	b := s.held[i]
-	s.held = slices.Delete(s.held, i, i+1)
-	if w.shape.kernel > 0 && !s.shut && w.chance(50) {
-		d := time.Duration(w.random.Int64N(int64(w.shape.kernel)))
-		w.must(w.watch.Occupy(s.handle, d), "occupy")
-		w.uses.add(use{b.span, s, s.busyUntil(d)})
+// release gives back a buffer that nobody wants any more.
+func (w *world) release(b streams.Buffer) {
+	if err := w.give(b); err != nil {
+		w.broken("free", "a buffer that nobody wants: %w", err)
 	}
-	w.ranges.leave(b)
-	w.note("stream %d frees %#x", s.id, b.span.begin)
-	if err := b.slot.Free(b.word); err != nil {
-		w.broken("free of a live buffer: %w", err)
-	}
-	s.counts.frees++
-	w.report.Frees++
-	s.stale = append(s.stale, b.handle)
-	if len(s.stale) > 16 {
-		s.stale = s.stale[1:]
-	}
-}
-
-// busyUntil is when the stream's work ends: what it had, or d from now.
-func (s *stream) busyUntil(d time.Duration) time.Duration {
-	until := s.w.watch.Now() + d
-	for _, u := range s.w.uses.pending {
-		if u.stream == s {
-			until = max(until, u.until)
-		}
-	}
-	return until
-}
-
-// freeAgain is a double free, or a free of a stale copy.
-func (s *stream) freeAgain() {
-	h := s.stale[s.w.random.IntN(len(s.stale))]
-	if err := h.slot.Free(h.word); !errors.Is(err, magazine.ErrBadFree) {
-		s.w.broken("a second free says %v", err)
-	}
-}
-
-// cancel ends a request that waits.
-func (w *world) cancel() {
-	r := w.requests[w.random.IntN(len(w.requests))]
-	w.note("cancel of %d bytes on stream %d", r.bytes, r.stream.id)
-	r.finish("cancellation")
-	w.report.Cancelled++
 }

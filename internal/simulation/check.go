@@ -1,89 +1,126 @@
 package simulation
 
 import (
+	"context"
+
 	"github.com/go-vram/vram/cudadrv"
-	streamcore "github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
 )
 
-// check holds all books against each other, at any moment.
-func (w *world) check() {
-	w.must(w.pool.core.Check(), "pool")
-	w.must(w.watch.Audit(), "device")
-	page := w.shape.pageBytes
-	held := w.underway * page
-	for _, s := range w.streams {
-		if s.over {
-			continue
-		}
-		w.must(s.core.Check(), s.name)
-		held += s.core.HeldBytes()
-	}
-	lent := w.pool.core.LentBytes()
-	if lent < held || (lent > held && len(w.pool.waiting) == 0) { // an unfinished warm-up holds pages, too
-		w.broken("%d bytes are lent, streams hold %d with those under way", lent, held)
-	}
-	if w.pool.busy {
-		return
-	}
-	c := w.pool.core
-	if c.ReservedBytes() != w.usedBytes() {
-		w.broken("%d bytes are reserved, the device says %d", c.ReservedBytes(), w.usedBytes())
-	}
-	states := c.FreeBytes() + c.LentBytes() + c.BusyBytes()
-	if states > c.ReservedBytes() || (states < c.ReservedBytes() && c.LostBytes() == 0) {
-		w.broken("%d bytes are free, lent or busy, %d reserved", states, c.ReservedBytes())
+// checkStream holds a stream's books against each other, in a turn of its own.
+func (w *world) checkStream(s *stream) {
+	if err := s.Check(context.Background()); err != nil && !w.excused(s) {
+		w.broken("books", "stream %d: %w", s.id(), err)
 	}
 }
 
-// settled is what must hold when nothing is under way.
+// excused reports whether a stream may have ended, or a panic may have taken the answer.
+func (w *world) excused(s *stream) bool { return s.closing || s.era.closing || w.panicked() }
+
+// checkPool holds the pool's books against each other.
+func (w *world) checkPool() (n pool.Snapshot) {
+	e := w.era
+	n, err := e.pool.Snapshot(context.Background())
+	if err != nil {
+		if !e.closing {
+			w.broken("books", "pool: %w", err)
+		}
+		return n
+	}
+	w.must(n.CheckError, "books")
+	if n.FreeBytes+n.LentBytes > n.ReservedBytes {
+		w.broken("books", "%d bytes are free, %d lent of %d reserved", n.FreeBytes, n.LentBytes, n.ReservedBytes)
+	}
+	return n
+}
+
+// settled is what must hold when nothing is under way and the driver works.
 func (w *world) settled() {
-	w.check()
-	if n := len(w.requests); n > 0 {
-		w.broken("%d requests wait though nothing is under way", n)
+	e := w.era
+	if len(w.pending) > 0 {
+		w.broken("hang", "%d futures are waited for though nothing is under way", len(w.pending))
 	}
-	for _, e := range w.pool.waiting {
-		w.broken("a %s waits though nothing is under way", e.name)
-	}
-	if n := w.pool.core.Waiting(); n > 0 {
-		w.broken("%d requests wait in the pool though nothing is under way", n)
-	}
-	if w.pool.core.LostBytes() == 0 && w.pool.core.BusyBytes() != 0 {
-		w.broken("%d bytes are busy without a job", w.pool.core.BusyBytes())
-	}
-	for _, s := range w.streams {
-		s.counted(s.core.Snapshot())
-		if s.synced && len(s.held) == 0 && !s.over {
-			w.broken("stream %d is closed and holds %d bytes, none live", s.id, s.core.HeldBytes())
+	w.do("ticks", func() { // a close whose turn panicked is made good by a tick
+		w.callLanes()
+		for _, s := range e.streams {
+			s.Tick()
 		}
-	}
+		e.pool.Tick()
+	})
+	var held int64
+	w.do("checks", func() {
+		for _, s := range e.streams {
+			held += w.settledStream(s)
+		}
+		if w.fault == nil {
+			w.settledPool(held)
+		}
+	})
 }
 
-// counted holds a stream's statistics against what callers saw.
-func (s *stream) counted(n streamcore.Snapshot) {
-	c := s.counts
-	if n.AllocCount != c.allocs || n.FreeCount != c.frees || n.LiveCount != uint64(len(s.held)) {
-		s.w.broken("stream %d counts %d allocations, %d frees, %d live; callers %d, %d, %d",
-			s.id, n.AllocCount, n.FreeCount, n.LiveCount, c.allocs, c.frees, len(s.held))
+// settledPool holds the pool's books against the device and what the streams hold.
+func (w *world) settledPool(held int64) {
+	n := w.checkPool()
+	used := w.usedBytes()
+	switch {
+	case n.Waiting > 0:
+		w.broken("hang", "%d requests wait in the pool though nothing is under way", n.Waiting)
+	case n.ReservedBytes != used:
+		w.broken("books", "%d bytes are reserved, the device says %d", n.ReservedBytes, used)
+	case n.LentBytes != held:
+		w.broken("books", "%d bytes are lent, the streams hold %d", n.LentBytes, held)
+	case n.LostBytes == 0 && (n.BusyBytes != 0 || n.FreeBytes+n.LentBytes != n.ReservedBytes):
+		w.broken("books", "%d bytes are free, %d lent, %d busy of %d reserved", n.FreeBytes, n.LentBytes, n.BusyBytes, n.ReservedBytes)
 	}
-	if n.RangeCount != c.ranges || n.RefillCount != c.refill || c.magazine+c.ranges+c.refill != c.allocs {
-		s.w.broken("stream %d counts %d and %d by level, callers %+v", s.id, n.RangeCount, n.RefillCount, c)
+	w.lossy = w.lossy || n.LostBytes > 0
+	w.must(w.watch.Audit(), "audit")
+}
+
+// settledStream holds a stream's statistics against what callers saw, and returns what it holds.
+func (w *world) settledStream(s *stream) int64 {
+	gone := s.Gone()
+	if s.closed && !s.unsynced && s.live == 0 && !gone {
+		w.broken("gone", "stream %d is closed, nothing lives, and it is still there", s.id())
 	}
-	live := map[cudadrv.Ptr]int64{}
-	var liveBytes int64
-	s.core.Live(func(p cudadrv.Ptr, bytes int64, _ string) { live[p], liveBytes = bytes, liveBytes+bytes })
-	for _, b := range s.held {
-		if bytes := live[b.span.begin]; bytes < int64(b.span.end-b.span.begin) {
-			s.w.broken("stream %d lists %d live bytes at %#x, a caller has %v", s.id, bytes, b.span.begin, b.span)
+	if gone && s.live > 0 {
+		w.broken("gone", "stream %d is gone with %d live buffers", s.id(), s.live)
+	}
+	n := s.LastStats()
+	if !gone {
+		w.must(s.Check(context.Background()), "books")
+		var err error
+		if n, err = s.Stats(context.Background()); err != nil {
+			w.broken("books", "stream %d: %w", s.id(), err)
+		}
+		w.settledLive(s)
+	}
+	if n.LiveCount != uint64(s.live) || n.AllocCount-n.FreeCount != n.LiveCount || n.FreeCount-s.frees != n.AllocCount-s.allocs {
+		w.broken("books", "stream %d counts %d allocations, %d frees, %d live; callers %d, %d, %d",
+			s.id(), n.AllocCount, n.FreeCount, n.LiveCount, s.allocs, s.frees, s.live)
+	}
+	if n.HeldBytes != n.LiveBytes+n.CachedBytes || n.Waiting != 0 || n.RangeHits+n.PoolHits > n.AllocCount {
+		w.broken("books", "stream %d: %+v", s.id(), n)
+	}
+	w.report.MagazineHits += n.MagazineHits - s.reported.MagazineHits
+	w.report.RangeHits += n.RangeHits - s.reported.RangeHits
+	w.report.PoolHits += n.PoolHits - s.reported.PoolHits
+	s.reported = n
+	return n.HeldBytes
+}
+
+// settledLive holds a stream's list of what lives against the callers'.
+func (w *world) settledLive(s *stream) {
+	live := map[cudadrv.Ptr]streams.LiveBuffer{}
+	for _, b := range s.LiveBuffers() {
+		live[b.Ptr] = b
+	}
+	for _, b := range w.held {
+		if b.stream == s && live[b.span.begin].Bytes < int64(b.span.end-b.span.begin) {
+			w.broken("books", "stream %d lists %d live bytes at %#x, a caller has %v", s.id(), live[b.span.begin].Bytes, b.span.begin, b.span)
 		}
 	}
-	if len(live) != len(s.held) || (!s.over && n.LiveBytes < liveBytes) {
-		s.w.broken("stream %d lists %d live buffers of %d bytes, the snapshot says %d", s.id, len(live), liveBytes, n.LiveBytes)
+	if len(live) != s.live {
+		w.broken("books", "stream %d lists %d live buffers, callers have %d", s.id(), len(live), s.live)
 	}
-	if held := s.core.HeldBytes(); held == 0 && s.core.LiveBytes() != 0 {
-		s.w.broken("stream %d holds nothing and reports %d live bytes", s.id, s.core.LiveBytes())
-	}
-	s.w.report.MagazineHits += c.magazine - s.reported.magazine
-	s.w.report.RangeHits += c.ranges - s.reported.ranges
-	s.w.report.PoolHits += c.refill - s.reported.refill
-	s.reported = c
 }

@@ -1,29 +1,54 @@
-// Package simulation plays the whole allocator from one seed, without a goroutine: the bare cores of
-// the streams and of the pool, the magazines between callers and streams, the simulated device on its
-// stepped clock, and scripted failures of its calls. A scheduler draws at random what happens next, so
-// that a run meets in seconds what a program meets in months, and meets it again from the same seed.
+// Package simulation plays the whole allocator from one seed on one goroutine: streams, pool, actors, futures and magazines as
+// they are, on the simulated device with its stepped clock, with scripted failures of its calls. A scheduler draws what
+// happens next, so that a run meets in seconds what a program meets in months, and meets it again from the same seed.
 //
-// # What is real and what is played
+// # Words
 //
-// Real are the packages streams/core, streams/magazine, pool/core, internal/heap and the simulated
-// device. Played are the shells around them: actors, futures and the driver goroutine. An actor is a
-// queue of letters that are received in the order in which they were posted; a turn receives one or
-// more of them and leaves effects. Effects of one turn are performed one by one and in order, but
-// anything may happen between two of them, since the shells promise nothing more. The driver makes one
-// call of its job at a time.
+//   - An action is one decision of the scheduler: a caller begins something, a task goes on, the device's clock moves, failures
+//     begin or end. A history is a list of actions.
+//   - A task is what a goroutine would be: a caller inside a call, an actor's worker, a driver job, a callback. It runs on a
+//     coroutine until it has to wait or gets to a place where others may run.
+//   - A place is where a task may be held up: at the seams of every turn (taken, a message received, about to leave, left with
+//     its effects not yet performed), inside turns where tests interfere, before every driver call, and where a
+//     request looks at its context.
+//   - To settle is to make the driver work, let everything under way end, and look at all books.
+//
+// # How it gets hold of the allocator
+//
+// A world is an actors.Host. It is given to pool.NewOn and to streams.Config, and reaches every promise: what would start a
+// goroutine makes a task, what would park waits for the scheduler, and the behaviors of the actors are
+// wrapped so that turns can be interrupted. Nothing else of the allocator knows of it, and without a Host it runs on the
+// Go scheduler with no more than a look at a nil where a goroutine would start or park. A task runs alone: coroutines hand over to each
+// other and to nobody else.
+//
+// # What is decided
+//
+// Sizes from nothing to more than the limit, with and without options, one by one, in batches and through lanes, waited
+// for or as futures alone and gathered; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
+// moment; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
+// opened again; ticks, trims, warm-ups, other budgets and limits; driver calls that fail once, now and then or for ever, capacity that
+// is not there; panics in turns and driver calls; virtual time.
 //
 // # What is checked
 //
 //   - No two live buffers overlap, and all their memory is mapped and aligned (a dumb list of ranges).
-//   - No memory is handed to another stream, or unmapped, before work that was submitted for it has
-//     finished (a list of uses with their end in virtual time).
-//   - Every request, trim, warm-up and close is answered exactly once, and nothing waits for ever once
-//     the driver works again.
-//   - The books of every core balance, the device's own books balance, and bytes by state add up: lent
-//     is what streams hold and what is under way; reserved is what the device says is in use, and never
-//     over the limit.
-//   - Counts of allocations, frees and levels are exact.
-//   - A double free and a free of a stale copy are refused; after the end a free says that all is closed.
+//   - No memory is handed to another stream, or unmapped, before work that was submitted for it has finished (a list of uses with
+//     their end in virtual time), and no driver call is made on a handle that was destroyed.
+//   - Every request is answered once, with a reason that there was: no failure without a failure, no end without a
+//     cancellation. A future that was cancelled in time delivers nothing, and an answer never changes.
+//   - A moment at which nothing can go on while somebody waits is a deadlock.
+//   - When all has settled: the books of streams, pool and device balance and agree, counts are those of the callers, closed
+//     streams without live buffers are gone, nothing waits.
+//   - Then memory that is nobody's can be had: the whole limit where nothing lives; where handles have one page, every page that no
+//     live buffer lies on; what a stream's own longest free range holds.
+//   - Reserved memory never exceeds the limit; after the close all memory is back, and a free says that all is closed.
 //
-// A failure names the seed and the last events.
+// Not played: races inside a single call of a magazine or a lane, which have searches of their own, and the root package, whose
+// Close is repeated here.
+//
+// # A failure
+//
+// The decisions of a run are its history, and a history from which actions were taken out still means something. A failure takes
+// out what is not needed for the same promise to break, lets tasks run through where that breaks it as well, and prints what is left with
+// what came of each action.
 package simulation

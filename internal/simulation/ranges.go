@@ -22,7 +22,7 @@ func (r *ranges) enter(b *buffer) error {
 	for _, near := range []int{at - 1, at} {
 		if near >= 0 && near < len(r.live) && r.live[near].span.overlaps(b.span) {
 			return fmt.Errorf("buffer %v of stream %d overlaps buffer %v of stream %d",
-				b.span, b.stream.id, r.live[near].span, r.live[near].stream.id)
+				b.span, b.stream.id(), r.live[near].span, r.live[near].stream.id())
 		}
 	}
 	r.live = slices.Insert(r.live, at, b)

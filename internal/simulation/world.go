@@ -1,246 +1,158 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
-	"hash"
-	"hash/fnv"
 	"math/rand/v2"
-	"strings"
-	"time"
+	"runtime/debug"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/internal/sizeclass"
-	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams"
 )
-
-// Options say what to play.
-type Options struct {
-	Seed       uint64
-	Steps      int
-	CheckEvery int // steps between two looks at all the books. 0: 16
-}
-
-// Report says what a run came to, so that a test can see that it met something.
-type Report struct {
-	Digest uint64 // of all events: equal seeds, equal digests
-
-	Allocs, Frees, Refused, Cancelled        int
-	MagazineHits, RangeHits, PoolHits        uint64
-	LargeMagazineHits                        int
-	Shared                                   int    // buffers on memory that another stream had before
-	Moved                                    int    // handles that a job mapped elsewhere
-	DriverCalls                              int    // maps, unmaps and the like
-	Injected                                 uint64 // failures of the driver
-	Whole                                    int    // times that the whole limit was asked for
-	Trims, Warms, Kept, ClosedEarly, Settled int
-}
-
-// Add sums reports up. The digest stays.
-func (r *Report) Add(o Report) {
-	r.Allocs += o.Allocs
-	r.Frees += o.Frees
-	r.Refused += o.Refused
-	r.Cancelled += o.Cancelled
-	r.MagazineHits += o.MagazineHits
-	r.RangeHits += o.RangeHits
-	r.PoolHits += o.PoolHits
-	r.LargeMagazineHits += o.LargeMagazineHits
-	r.Shared += o.Shared
-	r.Moved += o.Moved
-	r.DriverCalls += o.DriverCalls
-	r.Injected += o.Injected
-	r.Whole += o.Whole
-	r.Trims += o.Trims
-	r.Warms += o.Warms
-	r.Kept += o.Kept
-	r.ClosedEarly += o.ClosedEarly
-	r.Settled += o.Settled
-}
 
 // world is everything of one run.
 type world struct {
-	random *rand.Rand
-	shape  shape
+	scheduler
+	random   *rand.Rand // what is drawn; a history that is played draws nothing
+	lottery  lottery
+	deeds    [kindCount]deed
+	shape    shape
+	mutation mutation
+	mutated  int
 
 	machine *sim.Driver
 	watch   *sim.Device // steers and looks, never fails
 	faults  *fault.Driver
-	device  cudadrv.Device
-	fences  fence.Source
-	base    cudadrv.Ptr
-	checker cudadrv.Stream // touches memory to see that it is mapped
+	era     *era
+	lastID  uint32
 
-	pool       pool
-	driver     driver
-	streams    []*stream // all that ever were
-	performers []*performer
-	closers    []*closer
+	ranges  ranges
+	uses    uses
+	held    []*buffer        // live
+	stale   []streams.Buffer // freed
+	lanes   []*lane
+	pending []*pending // futures that somebody waits for
+	last    map[cudadrv.Ptr]*stream
 
-	ranges   ranges
-	uses     uses
-	requests []*request              // without an answer
-	last     map[cudadrv.Ptr]*stream // who had a page last, for the report
-	underway int64                   // pages on their way between a stream and the pool
-	filling  bool                    // callers take more than they give
-	closing  bool                    // the device
+	turnPanic, callPanic trap
+	faulty               bool   // failures were possible since all was settled last
+	panics               uint64 // before that
+	lossy                bool   // the driver may have kept something since the device was opened
+	canceled             bool   // for mutateGrant
 
-	report Report
-	digest hash.Hash64
-	events []string // the last ones, as a ring
-	step   int
-	fault  error // the first broken promise
+	report  Report
+	digest  uint64
+	verbose bool
+	events  []string
+	step    int
+	fault   *breach // the first broken promise
 }
 
-// shape is what a seed says about a run as a whole.
-type shape struct {
-	pageBytes   int64
-	arenaPages  uint32
-	limitBytes  int64
-	totalBytes  int64
-	callShare   int     // of 100 steps: those that callers make
-	faultChance float64 // of each driver call, while there are faults
-	sizes       []int64 // that come again
-	largest     int64
-	kernel      time.Duration // the longest that runs after a free; 0: none does
+// breach is a broken promise.
+type breach struct {
+	class string // equal for the same kind of breach
+	err   error
 }
 
-// eventLimit bounds the events that a failure prints: enough to see how it came about.
-const eventLimit = 60
-
-// Run plays one run. Its error names the seed, the step, the broken promise and the last events.
-func Run(o Options) (Report, error) {
-	w := &world{random: rand.New(rand.NewPCG(o.Seed, 0x7672616d)), digest: fnv.New64a(), last: map[cudadrv.Ptr]*stream{}} //nolint:gosec // reproducible is the point
-	if o.CheckEvery == 0 {
-		o.CheckEvery = 16
+func newWorld(seed uint64, m mutation) *world {
+	r := rand.New(rand.NewPCG(seed, 0x7672616d)) //nolint:gosec // reproducible is the point
+	w := &world{random: r, shape: newShape(r), mutation: m, last: map[cudadrv.Ptr]*stream{}}
+	w.deeds = deeds()
+	w.workers = map[string][]*task{}
+	w.escaped = func(t *task, value any) {
+		w.broken("panic", "a panic got out of %s: %v\n%s", t.label(), value, debug.Stack())
 	}
-	err := w.play(o)
-	w.report.Digest = w.digest.Sum64()
-	w.report.Injected = w.faults.Injected()
-	if err != nil {
-		at := max(0, len(w.events)-eventLimit)
-		return w.report, fmt.Errorf("simulation: seed %d, step %d: %w\nlast events:\n  %s",
-			o.Seed, w.step, err, strings.Join(w.events[at:], "\n  "))
-	}
-	return w.report, nil
-}
-
-func (w *world) play(o Options) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n%s", v, stack())
-		}
-	}()
-	if err := w.open(); err != nil {
-		return err
-	}
-	for w.step = range o.Steps {
-		w.next()
-		if w.step%o.CheckEvery == 0 {
-			w.check()
-		}
-		if w.fault != nil {
-			return w.fault
-		}
-	}
-	return w.finish()
-}
-
-// open makes the machine, the pool and the first streams.
-func (w *world) open() error {
-	w.draw()
-	s := &w.shape
-	w.machine = sim.New(sim.Config{TotalBytes: s.totalBytes, GranularityBytes: s.pageBytes, ReuseStreamIDs: w.chance(50)})
-	w.faults = fault.Wrap(w.machine)
-	var err error
-	if w.device, err = w.faults.Open(0); err != nil {
-		return err
-	}
+	w.machine = sim.New(sim.Config{TotalBytes: w.shape.totalBytes, GranularityBytes: w.shape.pageBytes, ReuseStreamIDs: w.shape.reuse})
 	w.watch = w.machine.Device(0)
-	w.fences = fence.NewEvents(w.device)
-	if w.base, err = w.device.MemAddressReserve(int64(s.arenaPages) * s.pageBytes); err != nil {
-		return err
-	}
-	if w.checker, err = w.watch.StreamCreate(); err != nil {
-		return err
-	}
-	w.pool.open(w)
-	w.driver.marks = map[poolcore.Client][]stamp{}
-	for range 1 + w.random.IntN(3) {
-		w.openStream()
-	}
-	return nil
-}
-
-// draw decides what kind of run it is.
-func (w *world) draw() {
-	s := &w.shape
-	s.pageBytes = int64(64<<10) << w.random.IntN(6) // up to 2 MiB
-	pages := 6 + w.random.IntN(60)
-	s.totalBytes = int64(pages) * s.pageBytes
-	s.arenaPages = uint32(16 * pages) // as the pool's shell does
-	s.limitBytes = s.totalBytes
-	if w.chance(40) {
-		s.limitBytes = s.totalBytes / 2
-	}
-	s.callShare = 20 + w.random.IntN(60)
-	if w.chance(60) {
-		s.faultChance = []float64{0.01, 0.05, 0.2, 0.5}[w.random.IntN(4)]
-	}
-	s.kernel = []time.Duration{0, 30, 300, 3000}[w.random.IntN(4)] * time.Microsecond
-	s.largest = max(s.pageBytes, s.limitBytes/int64(3+w.random.IntN(12)))
-	for range 2 + w.random.IntN(5) {
-		s.sizes = append(s.sizes, w.anySize())
-	}
-}
-
-func (w *world) anySize() int64 {
-	switch w.random.IntN(8) {
-	case 0:
-		return 0
-	case 1, 2:
-		return 1 + w.random.Int64N(64<<10)
-	case 3, 4:
-		return 1 + w.random.Int64N(w.shape.pageBytes)
-	default:
-		return sizeclass.MaxBytes + 1 + w.random.Int64N(w.shape.largest)
-	}
-}
-
-func (w *world) size() int64 {
-	if w.chance(70) {
-		return w.shape.sizes[w.random.IntN(len(w.shape.sizes))]
-	}
-	return w.anySize()
-}
-
-func (w *world) chance(percent int) bool { return w.random.IntN(100) < percent }
-
-// note keeps an event for a failure and for the digest.
-func (w *world) note(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	_, _ = w.digest.Write([]byte(text)) // a hash never fails
-	if len(w.events) >= 8*eventLimit {
-		w.events = append(w.events[:0], w.events[len(w.events)-eventLimit:]...)
-	}
-	w.events = append(w.events, fmt.Sprintf("%d: %s", w.step, text))
+	w.faults = fault.Wrap(machine{w.machine, w})
+	w.faults.SetBefore(func(function string) {
+		w.callPanic.spring(function)
+		w.reach(function)
+	})
+	w.openEra(r.Uint64())
+	return w
 }
 
 // broken keeps the first broken promise.
-func (w *world) broken(format string, args ...any) {
+func (w *world) broken(class, format string, args ...any) {
 	if w.fault == nil {
-		w.fault = fmt.Errorf(format, args...)
+		w.fault = &breach{class, fmt.Errorf(format, args...)}
+		w.note("BROKEN: %s: %v", class, w.fault.err)
 	}
 }
 
 // must keeps an error that may not be.
-func (w *world) must(err error, what string) {
+func (w *world) must(err error, class string) {
 	if err != nil {
-		w.broken("%s: %w", what, err)
+		w.broken(class, "%w", err)
 	}
 }
 
-var errClosed = errors.New("closed")
+// note keeps an event for people.
+func (w *world) note(format string, args ...any) {
+	if w.verbose {
+		w.events = append(w.events, fmt.Sprintf(format, args...))
+	}
+}
+
+// mix makes a number part of the digest.
+func (w *world) mix(n uint64) { w.digest = mixed(w.digest, n) }
+
+// disturbances counts what was injected.
+func (w *world) disturbances() uint64 {
+	return w.faults.Injected() + w.turnPanic.count + w.callPanic.count
+}
+
+// disturbed reports whether the answers of what is under way may be failures.
+func (w *world) disturbed() bool { return w.faulty || w.panicked() }
+
+func (w *world) panicked() bool { return w.turnPanic.count+w.callPanic.count > w.panics }
+
+// heal makes the driver work, and panics stop.
+func (w *world) heal() {
+	w.faults.Clear()
+	w.faults.SetCapacity(fault.Unlimited)
+	w.turnPanic.place, w.callPanic.place = "", ""
+}
+
+// do plays a piece of work and everything that is under way to the end.
+func (w *world) do(name string, work func()) {
+	t := w.start(keyOf(name), name, work)
+	for n := 0; len(w.tasks) > 0; n++ {
+		ready := w.runnable()
+		if len(ready) == 0 {
+			w.hang()
+			return
+		}
+		if n > settleLimit {
+			w.broken("circles", "%s does not end: %v", name, w.labels())
+			return
+		}
+		next := ready[0]
+		if t != nil && next == t && len(ready) > 1 {
+			next = ready[1]
+		}
+		w.resume(next, 1<<30)
+		w.report.Resumes++
+	}
+}
+
+func (w *world) labels() (out []string) {
+	for _, t := range w.tasks {
+		out = append(out, fmt.Sprintf("%s at %s", t.label(), t.paused))
+	}
+	return out
+}
+
+func (w *world) hang() { w.broken("hang", "nothing can go on, and these wait: %v", w.labels()) }
+
+// stuck reports whether tasks wait and none can go on.
+func (w *world) stuck() bool {
+	for _, t := range w.tasks {
+		if t.ready() {
+			return false
+		}
+	}
+	return len(w.tasks) > 0
+}

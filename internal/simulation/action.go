@@ -1,0 +1,147 @@
+package simulation
+
+// kind says what an action does.
+type kind uint8
+
+const (
+	actRun     kind = iota // go on with a task
+	actAlloc               // one buffer, waited for
+	actAsync               // one buffer as a future, with a context
+	actRequest             // one buffer with options
+	actGather              // several futures as one: All, First, Then
+	actBatch               // several buffers at once
+	actBatchAsync
+	actLoop    // the same size again and again
+	actLane    // open a lane
+	actLaneUse // allocations and frees by a lane
+	actLaneClose
+	actFree
+	actFreeBatch
+	actFreeAgain
+	actFreeAll
+	actCancel // a future
+	actExpire // a context
+	actAdvance
+	actTick
+	actPoolTick
+	actTrim
+	actWarm
+	actBudget
+	actReconfigure
+	actStats
+	actCheck
+	actOpen
+	actAdopt
+	actClose
+	actFaults
+	actHeal
+	actCapacity
+	actPanicTurn
+	actPanicCall
+	actSettle
+	actWhole
+	actCloseDevice
+	kindCount
+)
+
+// String is the word for it in reports.
+func (k kind) String() string { return deeds()[k].name }
+
+// action is one decision of the scheduler. It means something in every state, if only nothing: numbers are
+// taken modulo what there is, so that what is left of a history from which actions were taken out can be played.
+type action struct {
+	kind    kind
+	number  uint32 // its place in the history as it was drawn, from 1 on: names the task that it starts
+	passing uint8  // places that the task runs past
+	a, b, c uint32
+	task    uint64 // of actRun
+}
+
+// deed is what an action of a kind does: something that a caller does, on a stream that is open if there is one, or a
+// change of the world. A caller's function is nil if there is nothing to do.
+type deed struct {
+	name   string
+	parts  int // how often it is drawn, in 10,000
+	caller func(w *world, s *stream, act action) func()
+	change func(w *world, act action)
+}
+
+// deeds are what can happen. Callers make most of it; what changes the world as a whole is rare, so that there is a world to
+// change.
+func deeds() [kindCount]deed {
+	return [kindCount]deed{
+		actRun:         {"run", 0, nil, (*world).run},
+		actAlloc:       {"alloc", 900, (*world).alloc, nil},
+		actAsync:       {"alloc async", 1100, (*world).allocAsync, nil},
+		actRequest:     {"alloc for", 350, (*world).allocFor, nil},
+		actGather:      {"gather", 150, (*world).gather, nil},
+		actBatch:       {"batch", 200, (*world).batch, nil},
+		actBatchAsync:  {"batch async", 250, (*world).batchAsync, nil},
+		actLoop:        {"loop", 300, (*world).loop, nil},
+		actLane:        {"open lane", 40, (*world).laneOpened, nil},
+		actLaneUse:     {"use lane", 500, (*world).laneUsed, nil},
+		actLaneClose:   {"close lane", 20, (*world).laneClosed, nil},
+		actFree:        {"free", 3000, (*world).freed, nil},
+		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
+		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
+		actFreeAll:     {"free all", 40, (*world).allFreed, nil},
+		actCancel:      {"cancel", 500, (*world).canceling, nil},
+		actExpire:      {"expire", 250, (*world).expiring, nil},
+		actAdvance:     {"advance", 600, nil, (*world).advance},
+		actTick:        {"tick", 400, (*world).tick, nil},
+		actPoolTick:    {"tick pool", 250, (*world).tickPool, nil},
+		actTrim:        {"trim", 100, (*world).trim, nil},
+		actWarm:        {"warm", 60, (*world).warm, nil},
+		actBudget:      {"set budget", 60, (*world).setBudget, nil},
+		actReconfigure: {"reconfigure", 30, (*world).reconfigure, nil},
+		actStats:       {"stats", 60, (*world).stats, nil},
+		actCheck:       {"check", 60, (*world).check, nil},
+		actOpen:        {"open stream", 90, (*world).streamOpened, nil},
+		actAdopt:       {"adopt stream", 20, (*world).streamAdopted, nil},
+		actClose:       {"close stream", 60, (*world).streamClosed, nil},
+		actFaults:      {"faults", 150, nil, (*world).setFaults},
+		actHeal:        {"heal", 80, nil, func(w *world, _ action) { w.heal() }},
+		actCapacity:    {"capacity", 20, nil, (*world).setCapacity},
+		actPanicTurn:   {"panic in turn", 60, nil, (*world).plantInTurn},
+		actPanicCall:   {"panic in call", 30, nil, (*world).plantInCall},
+		actSettle:      {"settle", 30, nil, func(w *world, act action) { w.settle(uint64(act.a)) }},
+		actWhole:       {"ask for all", 15, nil, (*world).whole},
+		actCloseDevice: {"close device", 5, func(w *world, _ *stream, _ action) func() { return w.closeDevice }, nil},
+	}
+}
+
+// lottery has the shares in a form that is quick to draw from.
+type lottery []kind
+
+func newLottery() lottery {
+	var l lottery
+	for k, d := range deeds() {
+		for range d.parts / 5 {
+			l = append(l, kind(k))
+		}
+	}
+	return l
+}
+
+// taskLimit is how many tasks there may be for another caller to come. More would only wait for each other.
+const taskLimit = 24
+
+// draw decides what happens next.
+func (w *world) draw(number uint32) action {
+	r := w.random
+	act := action{number: number, a: r.Uint32(), b: r.Uint32(), c: r.Uint32()}
+	if r.IntN(100) < 70 {
+		act.passing = uint8(r.IntN(12))
+	}
+	if len(w.tasks) > 0 && (len(w.tasks) >= taskLimit || r.IntN(100) >= w.shape.callShare) {
+		if ready := w.runnable(); len(ready) > 0 {
+			act.kind, act.task = actRun, ready[r.IntN(len(ready))].key
+			return act
+		}
+	}
+	act.kind = w.lottery[r.IntN(len(w.lottery))]
+	if w.shape.noPanics && (act.kind == actPanicTurn || act.kind == actPanicCall) || w.shape.faultChance == 0 && act.kind == actFaults {
+		act.kind = actFree
+	}
+	return act
+}

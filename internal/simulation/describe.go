@@ -1,0 +1,37 @@
+package simulation
+
+import "fmt"
+
+// describe says what an action will do, for people.
+func (w *world) describe(act action) string {
+	s := uint32(0)
+	if len(w.era.streams) > 0 {
+		s = w.anyStream(act.a).id()
+	}
+	bytes := w.shape.size(act.b)
+	switch act.kind {
+	case actRun:
+		if t := w.find(act.task); t != nil {
+			return "go on with " + t.label()
+		}
+		return "go on with what has ended"
+	case actAlloc, actAsync, actRequest, actLoop, actGather:
+		return fmt.Sprintf("%v: stream %d, %d bytes", act.kind, s, bytes)
+	case actBatch, actBatchAsync:
+		return fmt.Sprintf("%v: stream %d, %d", act.kind, s, w.batchSizes(act))
+	case actFree:
+		if n := uint32(len(w.held)); n > 0 {
+			b := w.held[act.a%n]
+			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
+		}
+	case actTick, actBudget, actStats, actCheck, actClose, actFreeAll, actLane:
+		return fmt.Sprintf("%v: stream %d", act.kind, s)
+	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actReconfigure,
+		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actCloseDevice,
+		actLaneUse, actLaneClose, kindCount:
+	}
+	return act.kind.String()
+}
+
+// String is a range of addresses.
+func (s span) String() string { return fmt.Sprintf("[%#x, %#x)", uint64(s.begin), uint64(s.end)) }

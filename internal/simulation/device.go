@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// machine is the simulated driver below the injected failures: what gets here is done.
+type machine struct {
+	*sim.Driver
+	w *world
+}
+
+// Open opens a device that is watched.
+func (m machine) Open(ordinal int) (cudadrv.Device, error) {
+	d, err := m.Driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}}
+	return m.w.era.inner, nil
+}
+
+// watched holds the allocator's driver calls against what callers and the device still use.
+type watched struct {
+	cudadrv.Device
+	w     *world
+	alive map[cudadrv.Stream]bool // handles
+}
+
+// MemUnmap may not touch live buffers or memory that work still uses.
+func (d *watched) MemUnmap(p cudadrv.Ptr, bytes int64) error {
+	w := d.w
+	s := span{p, p + cudadrv.Ptr(bytes)}
+	if b := w.ranges.touched(s); b != nil && !w.era.unmapping {
+		w.broken("unmapped", "%v is unmapped under the live buffer %v of stream %d", s, b.span, b.stream.id())
+	}
+	if u, ok := w.uses.hit(s, nil, w.watch.Now()); ok {
+		w.broken("unmapped", "%v is unmapped while stream %d works on %v", s, u.stream.id(), u.span)
+	}
+	w.report.DriverCalls++
+	return d.Device.MemUnmap(p, bytes)
+}
+
+// MemCreate may not exceed the limit.
+func (d *watched) MemCreate(bytes int64) (cudadrv.Handle, error) {
+	h, err := d.Device.MemCreate(bytes)
+	if used := d.w.usedBytes(); err == nil && used > d.w.era.mostBytes {
+		d.w.broken("limit", "%d bytes are in use, at most %d may be", used, d.w.era.mostBytes)
+	}
+	d.w.report.DriverCalls++
+	return h, err
+}
+
+// MemMap counts.
+func (d *watched) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
+	d.w.report.DriverCalls++
+	return d.Device.MemMap(p, bytes, h)
+}
+
+// StreamCreate makes a handle.
+func (d *watched) StreamCreate() (cudadrv.Stream, error) {
+	s, err := d.Device.StreamCreate()
+	if err == nil {
+		d.alive[s] = true
+	}
+	return s, err
+}
+
+// StreamDestroy ends a handle.
+func (d *watched) StreamDestroy(s cudadrv.Stream) error {
+	d.use("destroy", s)
+	delete(d.alive, s)
+	return d.Device.StreamDestroy(s)
+}
+
+// StreamSynchronize needs a handle that is there.
+func (d *watched) StreamSynchronize(s cudadrv.Stream) error {
+	d.use("synchronise", s)
+	return d.Device.StreamSynchronize(s)
+}
+
+// EventRecord needs a handle that is there: on one that was destroyed a record is undefined.
+func (d *watched) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
+	d.use("record", s)
+	return d.Device.EventRecord(e, s)
+}
+
+// MemsetD8Async needs a handle that is there.
+func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
+	d.use("memset", s)
+	return d.Device.MemsetD8Async(p, value, bytes, s)
+}
+
+// EventQuery says how far the device is, unless fences are what is wrong.
+func (d *watched) EventQuery(e cudadrv.Event) (bool, error) {
+	passed, err := d.Device.EventQuery(e)
+	return passed || d.w.mutation == mutateFences, err
+}
+
+func (d *watched) use(what string, s cudadrv.Stream) {
+	if !d.alive[s] {
+		d.w.broken("handle", "%s on a stream handle that was destroyed", what)
+	}
+}
+
+// usedBytes is what the device says.
+func (w *world) usedBytes() int64 {
+	free, total, err := w.watch.MemGetInfo()
+	if err != nil {
+		return 0 // only once it is closed
+	}
+	return total - free
+}

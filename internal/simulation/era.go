@@ -1,0 +1,177 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
+)
+
+// era is the life of a device: from its opening to its close, as the root package has it.
+type era struct {
+	inner      *watched       // below the injected failures
+	device     cudadrv.Device // above them
+	fences     fence.Source
+	pool       *pool.Pool
+	limit      atomic.Int64
+	leastLimit int64 // since all was settled last
+	mostBytes  int64 // that may be in use: the highest limit since then, or what was in use
+	streams    []*stream
+	checker    cudadrv.Stream // touches memory to see that it is mapped
+	closing    bool
+	unmapping  bool // all memory goes, live or not
+	closed     bool
+	closeErr   error
+}
+
+// stream is one of the allocator's, with what callers know of it.
+type stream struct {
+	*streams.Stream
+	era      *era
+	adopted  bool
+	closing  bool
+	closed   bool // Close has returned
+	unsynced bool // a failure may have kept Close from synchronising: memory stays
+	ended    bool
+
+	allocs, frees uint64
+	live          int
+	reported      streams.Stats
+}
+
+func (s *stream) id() uint32 { return s.ID() }
+
+// openEra opens the device, the pool and the first streams, with a driver that works.
+func (w *world) openEra(draw uint64) {
+	w.heal()
+	e := &era{}
+	w.era = e
+	w.do("open", func() {
+		var err error
+		if e.device, err = w.faults.Open(0); err != nil {
+			w.broken("open", "%w", err)
+			return
+		}
+		e.fences = fence.NewEvents(e.device)
+		e.checker, err = w.watch.StreamCreate()
+		w.must(err, "open")
+		settings := w.shape.settings(draw)
+		e.limit.Store(settings.LimitBytes)
+		e.leastLimit, e.mostBytes = settings.LimitBytes, settings.LimitBytes
+		if e.pool, err = pool.NewOn(host{w}, e.device, e.fences, settings); err != nil {
+			w.broken("open", "%w", err)
+			return
+		}
+		for i := range 1 + draw%3 {
+			w.openStream(mixed(draw, i), false)
+		}
+	})
+}
+
+// openStream is Device.NewStream or AdoptStream.
+func (w *world) openStream(draw uint64, adopted bool) {
+	e := w.era
+	if e.closing {
+		return
+	}
+	handle, err := e.device.StreamCreate()
+	if err != nil {
+		w.refused(nil, nil, 0, err)
+		return
+	}
+	w.lastID++
+	inner, err := streams.Open(streams.Config{
+		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
+		Limit: &e.limit, Budget: w.shape.budget(draw), Host: host{w},
+	})
+	if err != nil {
+		w.broken("open", "%w", err)
+		return
+	}
+	w.note("stream %d opens", inner.ID())
+	if e.closing { // meanwhile: it is on no list
+		inner.End()
+		return
+	}
+	e.streams = append(e.streams, &stream{Stream: inner, era: e, adopted: adopted})
+	w.report.Streams++
+}
+
+// closeStream is a caller inside Stream.Close, who destroys an adopted handle after it.
+func (w *world) closeStream(s *stream) {
+	s.closing = true
+	injected := w.disturbances()
+	err := s.Close()
+	first := !s.closed // of those who closed it
+	s.closed = true
+	w.note("stream %d has closed: %v", s.id(), err)
+	if err != nil {
+		s.unsynced = true
+		if w.disturbances() == injected && !w.disturbed() && !s.era.closing {
+			w.broken("answer", "close of stream %d: %w", s.id(), err)
+		}
+	}
+	if first && s.adopted && !s.era.closed {
+		w.must(s.era.inner.StreamDestroy(s.Handle()), "handle")
+	}
+}
+
+// closeDevice is Device.Close of the root package: the same calls in the same order.
+func (w *world) closeDevice() {
+	e := w.era
+	if e.closing {
+		return
+	}
+	e.closing = true
+	w.note("the device is closing")
+	disturbed := w.disturbed()
+	open := e.streams
+	var errs []error
+	for _, s := range open {
+		s.closing = true
+		errs = append(errs, s.Close())
+		_ = s.LiveBuffers()
+	}
+	w.must(w.watch.CtxSynchronize(), "synchronise")
+	for _, s := range open {
+		s.End()
+		s.ended = true
+	}
+	e.unmapping = true
+	errs = append(errs, e.pool.Close(), e.fences.Close())
+	e.closed, e.closeErr = true, errors.Join(errs...)
+	w.note("the device is closed: %v", e.closeErr)
+	if e.closeErr != nil && !disturbed && !w.disturbed() && !w.lossy {
+		w.broken("answer", "close of the device: %w", e.closeErr)
+	}
+}
+
+// endEra holds the end of a device against what must be then. Nothing is under way.
+func (w *world) endEra() {
+	e := w.era
+	used := w.usedBytes()
+	if used != 0 && e.closeErr == nil {
+		w.broken("leak", "%d bytes are in use after a close without an error", used)
+	}
+	for _, b := range w.held {
+		if err := b.Free(); !errors.Is(err, streams.ErrClosed) {
+			w.broken("free", "a free after the end says %v", err)
+		}
+	}
+	for _, s := range e.streams {
+		if err := s.Check(context.Background()); err == nil {
+			w.broken("end", "stream %d answers after its end", s.id())
+		}
+	}
+	w.must(w.watch.Audit(), "audit")
+	w.heal()
+	w.must(e.device.Close(), "close")
+	w.ranges, w.uses = ranges{}, uses{}
+	w.held, w.stale = w.held[:0], w.stale[:0]
+	w.lossy, w.lanes = false, nil
+	w.report.Devices++
+}

@@ -1,0 +1,132 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams"
+)
+
+// whole frees all buffers and asks for the whole limit on one stream: nothing may be stranded with the others.
+func (w *world) whole(act action) {
+	w.settle(uint64(act.a))
+	e := w.era
+	if w.fault != nil || e.closing || len(e.streams) == 0 {
+		return
+	}
+	w.do("free all", func() {
+		for _, s := range e.streams {
+			w.freeAll(s)
+		}
+		w.closeLanes() // what an idle lane keeps nobody can have
+	})
+	w.settle(uint64(act.b)) // what is on its way is nobody's
+	for _, s := range e.streams {
+		if s.unsynced && s.reported.HeldBytes > 0 {
+			return // nobody could say that its work has finished
+		}
+	}
+	s := w.anyStream(act.a)
+	bytes := e.limit.Load() / w.shape.pageBytes * w.shape.pageBytes
+	if w.fault != nil || s.closing || w.lossy || bytes == 0 {
+		return
+	}
+	w.do("ask for all", func() {
+		b, err := s.Alloc(bytes)
+		if err != nil {
+			n, _ := e.pool.Snapshot(context.Background())
+			w.broken("memory", "stream %d is refused the whole limit though nothing lives: %w; pool %+v", s.id(), err, n)
+			return
+		}
+		w.enter(s, b, bytes, 0)
+	})
+	w.report.Whole++
+}
+
+// fits asks for what must be there: all but the pages that live buffers, or the spans of small ones, may lie on.
+// Where handles have one page every other page can be had.
+func (w *world) fits(draw uint64) {
+	e := w.era
+	if !w.shape.plain || w.lossy || len(w.lanes) > 0 || e.closing || len(e.streams) == 0 || w.fault != nil {
+		return
+	}
+	pinned := map[cudadrv.Ptr]bool{}
+	for _, s := range e.streams {
+		if s.unsynced && s.reported.HeldBytes > 0 {
+			return // nobody could say that its work has finished
+		}
+	}
+	w.do("look", func() {
+		for _, s := range e.streams {
+			for _, b := range s.LiveBuffers() {
+				w.pin(pinned, b)
+			}
+		}
+	})
+	s := w.anyStream(uint32(draw))
+	pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned))
+	if w.fault != nil || s.closing || pages <= 0 {
+		return
+	}
+	bytes := (1 + int64(draw>>8%uint64(pages))) * w.shape.pageBytes
+	if bytes <= sizeclass.MaxBytes { // its span has more pages
+		return
+	}
+	w.do("ask for what is there", func() {
+		b, err := s.Alloc(bytes)
+		if err != nil {
+			n, _ := e.pool.Snapshot(context.Background())
+			w.broken("memory", "stream %d is refused %d bytes though %d pages are nobody's: %w; pool %+v", s.id(), bytes, pages, err, n)
+			return
+		}
+		w.free(w.enter(s, b, bytes, 0), 0)
+	})
+	w.report.Fitted++
+}
+
+// local asks a stream for what its longest free range holds.
+func (w *world) local(draw uint64) {
+	e := w.era
+	if e.closing || len(e.streams) == 0 || w.fault != nil {
+		return
+	}
+	s := w.anyStream(uint32(draw))
+	if s.closing {
+		return
+	}
+	w.do("ask for what it has", func() {
+		n, err := s.Stats(context.Background())
+		if err != nil || n.LargestFreeBytes == 0 {
+			return
+		}
+		bytes := min(1+int64(draw>>8)%n.LargestFreeBytes, e.limit.Load())
+		if bytes <= sizeclass.MaxBytes && spanBytes(bytes) > w.shape.pageBytes {
+			return // pages that are too few for the span are returned on the way, and may be over the budget then
+		}
+		b, err := s.Alloc(bytes)
+		if err != nil {
+			w.broken("memory", "stream %d is refused %d bytes though %d are free in it: %w", s.id(), bytes, n.LargestFreeBytes, err)
+			return
+		}
+		w.free(w.enter(s, b, bytes, 0), 0)
+	})
+}
+
+// pin notes the pages that a live buffer may keep from being moved.
+func (w *world) pin(pinned map[cudadrv.Ptr]bool, b streams.LiveBuffer) {
+	page := cudadrv.Ptr(w.shape.pageBytes)
+	begin, end := b.Ptr, b.Ptr+cudadrv.Ptr(b.Bytes)
+	if b.Bytes <= sizeclass.MaxBytes {
+		span := cudadrv.Ptr(spanBytes(b.Bytes))
+		begin, end = end-span, begin+span
+	}
+	for at := begin / page; at*page < end; at++ {
+		pinned[at] = true
+	}
+}
+
+// spanBytes is the length of the span that a small request may need.
+func spanBytes(bytes int64) int64 {
+	return int64(sizeclass.SpanUnits(sizeclass.Of(sizeclass.Units(bytes)))) << sizeclass.UnitShift
+}

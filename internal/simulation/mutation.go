@@ -1,0 +1,47 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/actors"
+)
+
+// mutation is a defect that is planted at the seams of the allocator, to see that it is found.
+type mutation uint8
+
+const (
+	mutateNothing mutation = iota
+	mutateFences           // every fence has passed at once: memory is used again too early
+	mutateWake             // a turn that is handed to a worker is lost
+	mutateGrant            // after a cancellation what the pool grants next is lost
+	mutateDenial           // a refusal is lost
+	mutateAudit            // nobody puts back what a turn held when it panicked
+)
+
+// lost reports whether what a worker was given is lost.
+func (w *world) lost(worker string) bool {
+	if w.mutation != mutateWake || !strings.HasPrefix(worker, "vram-stream") {
+		return false
+	}
+	w.mutated++
+	return w.mutated%5 == 0
+}
+
+// dropped reports whether a message is lost.
+func (w *world) dropped(m actors.Message) bool {
+	switch w.mutation {
+	case mutateGrant:
+		if w.canceled && fmt.Sprintf("%T", m) == "*streams.granted" {
+			w.canceled = false
+			return true
+		}
+	case mutateDenial:
+		if fmt.Sprintf("%T", m) == "*streams.denied" {
+			w.mutated++
+			return w.mutated%3 == 0
+		}
+	case mutateNothing, mutateFences, mutateWake, mutateAudit:
+	}
+	return false
+}

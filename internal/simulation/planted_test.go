@@ -1,0 +1,43 @@
+package simulation
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestPlantedDefectsAreFound shows that a run can fail: defects at the seams of the allocator are found within few seeds, for
+// what they are, and the history that shows them becomes short.
+func TestPlantedDefectsAreFound(t *testing.T) {
+	for _, planted := range []struct {
+		name     string
+		mutation mutation
+		classes  []string
+	}{
+		{"memory is used again before its fence has passed", mutateFences, []string{"reuse", "unmapped"}},
+		{"a wake-up is lost", mutateWake, []string{"hang"}},
+		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books"}},
+		{"a refusal is lost", mutateDenial, []string{"hang"}},
+		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},
+	} {
+		t.Run(planted.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := uint64(1); ; seed++ {
+				require.Less(t, seed, uint64(200), "nobody found it")
+				_, err := Run(Options{Seed: seed, Steps: 1500, mutation: planted.mutation, replays: 1000})
+				if err == nil {
+					continue
+				}
+				var f *BreachError
+				require.True(t, errors.As(err, &f))
+				assert.Contains(t, planted.classes, f.Class)
+				assert.Less(t, f.Actions, min(100, f.Step), "of %d", f.Step)
+				assert.NotEmpty(t, f.Events)
+				t.Logf("seed %d, %d of %d actions after %d replays", seed, f.Actions, f.Step, f.Replays)
+				break
+			}
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package simulation
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Report says what a run came to, so that a reader can see that it met something.
+type Report struct {
+	Digest  uint64 // of all that was decided and answered: equal seeds, equal digests
+	Steps   uint64
+	Actions [kindCount]uint64 // by kind
+	Resumes uint64            // times that a task went on
+
+	Allocs, Frees, Batches            uint64 // of callers
+	Refused, OutOfMemory, Cancelled   uint64
+	MagazineHits, RangeHits, PoolHits uint64
+	Shared                            uint64 // buffers on memory that another stream had before
+	DriverCalls                       uint64 // maps, unmaps and the like
+	Injected                          uint64 // failures of the driver
+	TurnPanics, CallPanics            uint64
+	Streams, Lanes                    uint64 // opened
+	Devices                           uint64 // closed
+	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
+}
+
+// counts are the numbers with their names.
+func (r *Report) counts() []count {
+	return []count{
+		{"buffers", &r.Allocs},
+		{"frees", &r.Frees},
+		{"batches", &r.Batches},
+		{"refused", &r.Refused},
+		{"out of memory", &r.OutOfMemory},
+		{"cancelled", &r.Cancelled},
+		{"magazine hits", &r.MagazineHits},
+		{"range hits", &r.RangeHits},
+		{"pool hits", &r.PoolHits},
+		{"on others' memory", &r.Shared},
+		{"driver calls", &r.DriverCalls},
+		{"failed driver calls", &r.Injected},
+		{"panics in turns", &r.TurnPanics},
+		{"panics in calls", &r.CallPanics},
+		{"streams", &r.Streams},
+		{"lanes", &r.Lanes},
+		{"devices", &r.Devices},
+		{"settled", &r.Settled},
+		{"asked for all", &r.Whole},
+		{"asked for what is there", &r.Fitted},
+	}
+}
+
+type count struct {
+	name  string
+	value *uint64
+}
+
+// Add sums reports up. The digest stays.
+func (r *Report) Add(o Report) {
+	r.Steps += o.Steps
+	r.Resumes += o.Resumes
+	for k := range r.Actions {
+		r.Actions[k] += o.Actions[k]
+	}
+	mine, others := r.counts(), o.counts()
+	for i := range mine {
+		*mine[i].value += *others[i].value
+	}
+}
+
+// Unmet names what never happened. A run that meets nothing shows nothing.
+func (r *Report) Unmet() (names []string) {
+	for _, c := range r.counts() {
+		if *c.value == 0 {
+			names = append(names, c.name)
+		}
+	}
+	for k, n := range r.Actions {
+		if n == 0 {
+			names = append(names, kind(k).String())
+		}
+	}
+	return names
+}
+
+// String is a paragraph: actions by kind, and what they met.
+func (r Report) String() string {
+	var b strings.Builder
+	b.WriteString("actions:")
+	for k, n := range r.Actions {
+		fmt.Fprintf(&b, " %v %d,", kind(k), n)
+	}
+	text := strings.TrimSuffix(b.String(), ",")
+	b.Reset()
+	b.WriteString(text + "\nmet:")
+	for _, c := range r.counts() {
+		fmt.Fprintf(&b, " %s %d,", c.name, *c.value)
+	}
+	return strings.TrimSuffix(b.String(), ",")
+}
