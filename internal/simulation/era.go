@@ -62,7 +62,9 @@ func (w *world) openEra(draw uint64) {
 		settings := w.shape.settings(draw)
 		e.limit.Store(settings.LimitBytes)
 		e.leastLimit, e.mostBytes = settings.LimitBytes, settings.LimitBytes
-		if e.pool, err = pool.NewOn(host{w}, e.device, e.fences, settings); err != nil {
+		if e.pool, err = pool.New(pool.Config{
+			Device: e.device, Fences: e.fences, Settings: settings, Plain: w.shape.segments, Debug: true, Host: host{w},
+		}); err != nil {
 			w.broken("open", "%w", err)
 			return
 		}
@@ -84,9 +86,11 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	w.lastID++
+	cfg := w.shape.ofStream(draw)
 	inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
-		Limit: &e.limit, Budget: w.shape.budget(draw), Host: host{w},
+		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
+		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Debug: true,
 	})
 	if err != nil {
 		w.broken("open", "%w", err)

@@ -45,7 +45,7 @@ func (w *world) warm(_ *stream, act action) func() {
 }
 
 func (w *world) setBudget(s *stream, act action) func() {
-	return func() { w.kept(s.SetBudget(context.Background(), w.shape.budget(uint64(act.b)))) }
+	return func() { w.kept(s.Reconfigure(context.Background(), w.shape.ofStream(uint64(act.b)))) }
 }
 
 // reconfigure replaces the settings of the pool, as a device does.

@@ -48,7 +48,7 @@ func (w *world) whole(act action) {
 // Where handles have one page every other page can be had.
 func (w *world) fits(draw uint64) {
 	e := w.era
-	if !w.shape.plain || w.lossy || len(w.lanes) > 0 || e.closing || len(e.streams) == 0 || w.fault != nil {
+	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || len(e.streams) == 0 || w.fault != nil {
 		return
 	}
 	pinned := map[cudadrv.Ptr]bool{}

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	poolcore "github.com/go-vram/vram/pool/core"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -19,6 +20,7 @@ type shape struct {
 	noPanics    bool
 	reuse       bool    // names of streams
 	plain       bool    // handles of one page: what can be served is known
+	segments    bool    // plain ones, in place of virtual memory
 	sizes       []int64 // that come again
 	largest     int64
 	kernel      time.Duration // the longest that runs after a free; 0: none does
@@ -27,6 +29,9 @@ type shape struct {
 func newShape(r *rand.Rand) shape {
 	var s shape
 	s.pageBytes = int64(64<<10) << r.IntN(6) // up to 2 MiB
+	if s.segments = chance(r, 20); s.segments {
+		s.pageBytes = 2 << 20 // what the device rounds them to
+	}
 	pages := 6 + r.IntN(60)
 	s.totalBytes = int64(pages) * s.pageBytes
 	s.limitBytes = s.totalBytes
@@ -93,6 +98,18 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 }
 
 // budget is that of a stream.
+// ofStream are settings of a stream.
+func (s *shape) ofStream(draw uint64) streamcore.Settings {
+	settings := streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0}
+	if mixed(draw, 7)%3 == 0 {
+		settings.Strategy = heap.FirstFit
+	}
+	if mixed(draw, 8)%3 == 0 {
+		settings.CoalesceBytes = int64(64<<10) << (mixed(draw, 9) % 6)
+	}
+	return settings
+}
+
 func (s *shape) budget(draw uint64) streamcore.Budget {
 	b := streamcore.Budget{}
 	if draw%4 == 0 {
