@@ -32,14 +32,6 @@ type Plan struct {
 	table  [tableSize]uint8 // group+1 by hash of its units
 }
 
-// Reset empties the plan.
-func (p *Plan) Reset() {
-	for i := range p.count {
-		p.table[p.groups[i].slot] = 0
-	}
-	p.count = 0
-}
-
 // All is the set of all requests of a plan.
 const All = ^uint64(0)
 

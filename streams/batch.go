@@ -27,6 +27,7 @@ func (b Batch) Free() error { return freeBatch(b.buffers) }
 // *BatchError, which names the size that cannot be; *LengthError.
 func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	if len(dst) != len(bytes) {
+		clear(dst)
 		return &LengthError{len(dst), len(bytes)}
 	}
 	if err := s.checkBatch(bytes); err != nil {
@@ -231,7 +232,7 @@ func (s *Stream) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, w
 }
 
 // batching is a batch that did not end on the fast path. dst holds what it has got; what is missing is a
-// zero Buffer.
+// zero Buffer. With the answer dst is the caller's: the batch has it no more, whatever happens afterwards.
 type batching struct {
 	actors.Link
 	dst      []Buffer
@@ -256,9 +257,11 @@ func (r *batching) answer(b Batch, err error) bool {
 	return delivered
 }
 
-// Fail answers the batch in the stream's place and frees what it has got.
+// Fail answers the batch in the stream's place and frees what it has got. Of a batch that was answered it does
+// nothing: a turn may panic when it has answered, and two may report the panic.
 func (r *batching) Fail(err error) {
-	release(r.dst) // first: dst may be the caller's, who has it back with the answer
+	release(r.dst)
+	r.dst = nil
 	r.answer(Batch{}, err)
 }
 
@@ -329,10 +332,13 @@ func (r *batching) fillAlone(s *Stream) bool {
 
 func (r *batching) complete(s *Stream) {
 	s.reach(beforeAnswer)
-	delivered := r.answer(Batch{r.dst}, nil)
+	dst := r.dst
+	r.dst = nil
+	delivered := r.answer(Batch{dst}, nil)
 	s.hand = hand{}
-	if !delivered {
-		r.drop(s) // cancelled meanwhile
+	if !delivered { // cancelled meanwhile
+		r.dst = dst
+		r.drop(s)
 		return
 	}
 	r.dst = nil // the caller's: Fail has nothing to free any more
