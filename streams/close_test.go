@@ -263,10 +263,8 @@ func TestCloseWaitsForTheLastRecord(t *testing.T) {
 		defer close(closed)
 		assert.NoError(t, s.Close())
 	})
-	for r.faults.Calls("cuStreamSynchronize") == 0 { // Close has got that far
-		runtime.Gosched()
-	}
-	for range 1000 { // and would be through if it did not wait
+	r.until(s.closing.Load)
+	for range 1000 { // so that Close would be through if it did not wait
 		runtime.Gosched()
 	}
 	select {

@@ -2,6 +2,9 @@ package streams
 
 import (
 	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -157,6 +160,47 @@ func TestCancelDuringTheMemset(t *testing.T) {
 	close(release)
 	r.until(func() bool { return r.stats(s).LiveCount == 0 })
 	r.balanced(s)
+}
+
+// Close synchronises behind the last memset: what it gives back has no fence, and must not be zeroed when it is
+// somebody else's.
+func TestCloseSynchronisesBehindTheMemset(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(s *Stream){
+		"with the pool's help": func(*Stream) {},
+		"from a magazine":      func(s *Stream) { require.NoError(t, must(t, s, 4*kib).Free()) },
+	} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		prepare(s)
+		reached, release := make(chan struct{}), make(chan struct{})
+		var submitted, early atomic.Bool
+		r.faults.SetBefore(func(call string) {
+			switch call {
+			case "cuMemsetD8Async":
+				close(reached)
+				<-release
+				submitted.Store(true)
+			case "cuStreamSynchronize":
+				early.Store(!submitted.Load())
+			}
+		})
+		var all sync.WaitGroup
+		all.Go(func() {
+			if b, err := s.AllocFor(context.Background(), Request{Bytes: 4 * kib, Zero: true}); err == nil {
+				assert.NoError(t, b.Free())
+			}
+		})
+		<-reached
+		all.Go(func() { assert.NoError(t, s.Close()) })
+		r.until(s.closing.Load)
+		for range 1000 { // so that Close gets as far as it can
+			runtime.Gosched()
+		}
+		close(release)
+		all.Wait()
+		assert.False(t, early.Load(), name)
+	}
 }
 
 // Close waits for a memset that is under way: its stream must not go before.

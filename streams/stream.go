@@ -229,20 +229,26 @@ func (s *Stream) Close() error {
 	}
 	defer close(s.closed)
 	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
+	s.awaitCalls() // what is submitted behind the synchronisation would be covered by nothing
 	syncErr := guard(func() error { return s.device.StreamSynchronize(s.handle) })
 	var trimErr error
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
 		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
 	}
 	s.pool.Leave(s.id, syncErr == nil)
-	for s.calls.Load() > 0 { // a call on a destroyed stream is undefined; whoever owes one is at it
-		actors.Yield(s.host)
-	}
+	s.awaitCalls() // a call on a destroyed stream is undefined
 	if s.adopted {
 		return errors.Join(closeErr, syncErr, trimErr)
 	}
 	destroyErr := guard(func() error { return s.device.StreamDestroy(s.handle) })
 	return errors.Join(closeErr, syncErr, trimErr, destroyErr)
+}
+
+// awaitCalls waits for the driver calls on the handle that are ordered: whoever owes one is at it.
+func (s *Stream) awaitCalls() {
+	for s.calls.Load() > 0 {
+		actors.Yield(s.host)
+	}
 }
 
 // End makes every later free say ErrClosed and ends the actor: the memory is about to go.
