@@ -267,3 +267,25 @@ func TestAPanicInTheTurnOfABatch(t *testing.T) {
 		r.balanced(s)
 	}
 }
+
+// A batch that reaches its stream after the close fails, and what it had got from magazines goes back to the pool.
+func TestABatchThatReachesAClosedStream(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 512*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 4*kib).Free())
+	sizes := []int64{4 * kib, 3 * mib, 4 * kib}
+	buffers := make([]Buffer, len(sizes))
+	require.False(t, s.takeBatch(buffers, sizes))
+	late := &batching{dst: buffers, bytes: sizes}
+	require.NoError(t, s.Close())
+	s.ref.Call(late)
+	_, err := late.promise.Future().Await(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	assert.Equal(t, make([]Buffer, len(sizes)), buffers)
+	<-s.ref.Done()
+	assert.True(t, s.Gone())
+	n := s.LastStats()
+	assert.Equal(t, uint64(1), n.AllocCount, "as if it had never been asked for")
+	r.until(func() bool { return r.books().LentBytes == 0 })
+}

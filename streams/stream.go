@@ -308,8 +308,8 @@ func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {
 	return o.promise.Future().Await(ctx)
 }
 
-// Wake implements magazine.Waker.
-func (s *Stream) Wake() { s.ref.Call(&woken{}) }
+// Wake implements magazine.Waker. It may be called inside a turn, which puts back what a batch had got.
+func (s *Stream) Wake() { s.ref.Tell(&woken{}) }
 
 // Granted implements pool.Client.
 func (s *Stream) Granted(token uint64, runs []poolcore.Run) {
