@@ -389,10 +389,14 @@ func (c *Core) grantWindow(r *request, w Run) bool {
 	return c.grant(r, w)
 }
 
-// growWithin maps a window of n pages if the soft budget allows it.
+// growWithin maps a window of n pages if the soft budget allows it, and the driver for all that is known.
 func (c *Core) growWithin(r *request, n uint32) bool {
+	soft := c.softBudget()
+	if r.capped {
+		soft = min(soft, r.capBytes)
+	}
 	w, ok := c.room(r.client, n)
-	if !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
+	if !ok || c.reservedBytes+c.bytes(w.missing) > soft {
 		return false
 	}
 	c.grow(r, w)

@@ -17,7 +17,8 @@ import (
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [first=1], join C, leave C, refill C pages=N [live=N], return C RUN... [fence=F] [live=N] [answer],
+// Commands: new [plain=1] [first=1], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
+// [answer],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
@@ -101,10 +102,20 @@ func (s *script) command(line string) string {
 func (s *script) refill(words []string) {
 	w := s.w
 	w.token++
-	r := Refill{Client: s.client(words), Token: w.token, Pages: uint32(s.number(words, "pages"))}
-	r.Bytes = int64(r.Pages) * pageBytes
-	r.LiveBytes = s.live(words, int64(w.held(r.Client))+int64(r.Pages))
+	r := Refill{Client: s.client(words), Token: w.token}
+	var pages int64 // of all runs
+	for i, n := range s.numbers(words, "pages") {
+		pages += n
+		if i == 0 {
+			r.Pages = uint32(n)
+		} else {
+			r.More = append(r.More, uint32(n))
+		}
+	}
+	r.Bytes = pages * pageBytes
+	r.LiveBytes = s.live(words, int64(w.held(r.Client))+pages)
 	w.refills[r.Token] = r
+	r.More = slices.Clone(r.More) // the core's from here on
 	w.send(r)
 }
 
@@ -179,6 +190,19 @@ func (s *script) number(words []string, name string, otherwise ...int64) int64 {
 	}
 	require.NotEmpty(s.t, otherwise, "%v lacks %s", words, name)
 	return otherwise[0]
+}
+
+// numbers are those of name=value,value.
+func (s *script) numbers(words []string, name string) (all []int64) {
+	for _, word := range words {
+		if values, ok := strings.CutPrefix(word, name+"="); ok {
+			for value := range strings.SplitSeq(values, ",") {
+				all = append(all, s.count(value))
+			}
+		}
+	}
+	require.NotEmpty(s.t, all, "%v lacks %s", words, name)
+	return all
 }
 
 func (s *script) count(text string) int64 {
