@@ -192,7 +192,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 	}
 	return core.Settings{
 		Policy:     policy,
-		LimitBytes: min(limit, info.TotalBytes),
+		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,
 		Strategy:   c.Strategy.search(),

@@ -62,6 +62,32 @@ func TestTheDeviceIsTheLimit(t *testing.T) {
 	}
 }
 
+// A device of more than can be counted is used as far as it can, and a longer request, of whatever alignment, is
+// refused and not cut short.
+func TestADeviceOfManyTerabytes(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 8 << 40})
+	s := h.stream()
+	assert.EqualValues(t, 1<<40, h.Stats().LimitBytes)
+	freeAll(t, must(t, s, 1<<40))
+	for _, bytes := range []int64{1<<40 + 1, 2 << 40, 2<<40 + 512, 3 << 40, 8 << 40} {
+		_, err := s.Alloc(bytes)
+		require.ErrorIs(t, err, vram.ErrTooLarge)
+		_, err = s.AllocFor(t.Context(), vram.Request{Bytes: bytes, Align: mib})
+		require.ErrorIs(t, err, vram.ErrTooLarge)
+		require.ErrorIs(t, s.AllocBatch(make([]vram.Buffer, 2), []int64{bytes, 1}), vram.ErrTooLarge)
+	}
+	for align := int64(1 << 36); align > 0; align <<= 1 {
+		b, err := s.AllocFor(t.Context(), vram.Request{Bytes: mib, Align: align})
+		if err != nil {
+			require.Greater(t, align, int64(1<<38), "%v", err)
+			continue
+		}
+		assert.Zero(t, int64(b.Ptr())%align)
+		freeAll(t, b)
+	}
+	h.addsUp()
+}
+
 // A request beyond the limit is refused at once as too large; waiting would not help.
 func TestARequestBeyondTheLimit(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

@@ -13,6 +13,10 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
+// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a window of any
+// length finds a place beside what lives.
+const MostBytes = arenaBytes / 2
+
 // Pool is the memory of one device. Any number of goroutines may use it.
 type Pool struct {
 	device   cudadrv.Device
