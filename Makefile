@@ -17,7 +17,8 @@ BENCH    ?= .
 SCENARIO ?= all
 # What `make sim` plays: a second or so.
 SEED  ?= 0
-SEEDS ?= 100
+# One seed where it, or the number of steps, is named; else many.
+SEEDS ?= $(if $(filter command line environment,$(origin SEED) $(origin STEPS)),1,100)
 STEPS ?= 3000
 
 GOLANGCI_VERSION := v2.12.2
