@@ -265,7 +265,7 @@ func (r *batching) Fail(err error) {
 	r.answer(Batch{}, err)
 }
 
-// drop puts back what a cancelled batch has got.
+// drop puts back what a batch has got that will not be served.
 func (r *batching) drop(s *Stream) {
 	for i := range r.dst {
 		if slot := r.dst[i].slot; slot != nil {

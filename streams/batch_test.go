@@ -289,3 +289,24 @@ func TestABatchThatReachesAClosedStream(t *testing.T) {
 	assert.Equal(t, uint64(1), n.AllocCount, "as if it had never been asked for")
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
+
+// A batch that waits for the pool when its stream is closed fails, and does not count.
+func TestCloseFailsABatchThatWaits(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 512*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 4*kib).Free())
+	entered, release := r.holdUp("cuMemCreate")
+	f := s.AllocBatchAsync(context.Background(), []int64{4 * kib, 30 * mib, 4 * kib})
+	<-entered
+	require.Equal(t, 1, r.stats(s).Waiting)
+	require.NoError(t, s.Close())
+	_, err := f.Await(context.Background())
+	require.ErrorIs(t, err, ErrClosed)
+	release()
+	<-s.ref.Done()
+	n := s.LastStats()
+	assert.Equal(t, uint64(1), n.AllocCount)
+	assert.Equal(t, uint64(1), n.FreeCount)
+	r.until(func() bool { return r.books().LentBytes == 0 })
+}

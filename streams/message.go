@@ -20,6 +20,7 @@ type claim interface {
 	missingBytes() int64 // that the pool was asked for; the same for as long as it waits
 	serve(s *Stream)     // in the turn: answers the claim, or sends it to the pool
 	refuse(s *Stream, err error)
+	drop(s *Stream) // in the turn: puts back what it has got, as if it had never been asked for
 }
 
 // request is an allocation that did not end on the fast path.

@@ -207,6 +207,9 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) {
 	s.shed()
 }
 
+// drop puts nothing back: a request has no slot but while it is being answered.
+func (*request) drop(*Stream) {}
+
 // refuse searches once more, since memory may have come home meanwhile, and then fails the request.
 func (r *request) refuse(s *Stream, err error) {
 	if !r.promise.Pending() {

@@ -134,7 +134,9 @@ func (s *Stream) take(token uint64) claim {
 // failWaiting answers all that wait for the pool.
 func (s *Stream) failWaiting(cause error) {
 	for _, token := range slices.Sorted(maps.Keys(s.waiting)) { // the same history fails them in the same order
-		s.take(token).Fail(cause)
+		r := s.take(token)
+		r.drop(s)
+		r.Fail(cause)
 	}
 }
 
