@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestNoPromiseIsBrokenWhateverHappensNext plays some seeds. A failure says how to play it again; make sim plays more.
 func TestNoPromiseIsBrokenWhateverHappensNext(t *testing.T) {
 	var met Report
-	for seed := range uint64(100) {
+	for seed := range seedCount {
 		r, err := Run(Options{Seed: seed, Steps: 3000})
 		require.NoError(t, err)
 		met.Add(r)
