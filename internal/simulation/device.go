@@ -17,7 +17,7 @@ func (m machine) Open(ordinal int) (cudadrv.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}}
+	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}, plain: map[cudadrv.Ptr]int64{}}
 	return m.w.era.inner, nil
 }
 
@@ -26,15 +26,14 @@ type watched struct {
 	cudadrv.Device
 	w     *world
 	alive map[cudadrv.Stream]bool // handles
+	plain map[cudadrv.Ptr]int64   // segments, with their bytes
 }
 
 // MemUnmap may not touch live buffers or memory that work still uses.
 func (d *watched) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	w := d.w
 	s := span{p, p + cudadrv.Ptr(bytes)}
-	if b := w.ranges.touched(s); b != nil && !w.era.unmapping {
-		w.broken("unmapped", "%v is unmapped under the live buffer %v of stream %d", s, b.span, b.stream.id())
-	}
+	d.goes(s)
 	if u, ok := w.uses.hit(s, nil, w.watch.Now()); ok {
 		w.broken("unmapped", "%v is unmapped while stream %d works on %v", s, u.stream.id(), u.span)
 	}
@@ -42,14 +41,49 @@ func (d *watched) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	return d.Device.MemUnmap(p, bytes)
 }
 
+// MemFree may not touch live buffers. It waits for all work itself.
+func (d *watched) MemFree(p cudadrv.Ptr) error {
+	d.goes(span{p, p + cudadrv.Ptr(d.plain[p])})
+	d.w.report.DriverCalls++
+	err := d.Device.MemFree(p)
+	if err == nil {
+		delete(d.plain, p)
+	}
+	return err
+}
+
+// goes says that memory is about to go.
+func (d *watched) goes(s span) {
+	if b := d.w.ranges.touched(s); b != nil && !d.w.era.unmapping {
+		d.w.broken("unmapped", "%v goes under the live buffer %v of stream %d", s, b.span, b.stream.id())
+	}
+}
+
+// MemAlloc may not exceed the limit.
+func (d *watched) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
+	p, err := d.Device.MemAlloc(bytes)
+	if err == nil {
+		d.plain[p] = bytes
+		d.grown()
+	}
+	return p, err
+}
+
 // MemCreate may not exceed the limit.
 func (d *watched) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	h, err := d.Device.MemCreate(bytes)
-	if used := d.w.usedBytes(); err == nil && used > d.w.era.mostBytes {
+	if err == nil {
+		d.grown()
+	}
+	return h, err
+}
+
+// grown looks at the limit after memory was taken.
+func (d *watched) grown() {
+	d.w.report.DriverCalls++
+	if used := d.w.usedBytes(); used > d.w.era.mostBytes {
 		d.w.broken("limit", "%d bytes are in use, at most %d may be", used, d.w.era.mostBytes)
 	}
-	d.w.report.DriverCalls++
-	return h, err
 }
 
 // MemMap counts.

@@ -97,7 +97,6 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 	}
 }
 
-// budget is that of a stream.
 // ofStream are settings of a stream.
 func (s *shape) ofStream(draw uint64) streamcore.Settings {
 	settings := streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0}
@@ -110,6 +109,7 @@ func (s *shape) ofStream(draw uint64) streamcore.Settings {
 	return settings
 }
 
+// budget is that of a stream.
 func (s *shape) budget(draw uint64) streamcore.Budget {
 	b := streamcore.Budget{}
 	if draw%4 == 0 {
