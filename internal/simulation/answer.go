@@ -205,7 +205,7 @@ func (w *world) enter(s *stream, b streams.Buffer, bytes, align int64) *buffer {
 	if err := w.ranges.enter(x); err != nil {
 		w.broken("overlap", "%w", err)
 	}
-	if u, ok := w.uses.hit(x.span, s, w.watch.Now()); ok {
+	if u, ok := w.uses.hit(x.span, s, w.watch); ok {
 		w.broken("reuse", "buffer %v of stream %d is handed out while stream %d works on %v", x.span, s.id(), u.stream.id(), u.span)
 	}
 	if err := w.watch.MemsetD8Async(at, 0, max(bytes, 1), w.era.checker); err != nil {

@@ -17,7 +17,7 @@ func (m machine) Open(ordinal int) (cudadrv.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}, plain: map[cudadrv.Ptr]int64{}}
+	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}, owner: map[cudadrv.Stream]*stream{}, plain: map[cudadrv.Ptr]int64{}}
 	return m.w.era.inner, nil
 }
 
@@ -25,8 +25,9 @@ func (m machine) Open(ordinal int) (cudadrv.Device, error) {
 type watched struct {
 	cudadrv.Device
 	w     *world
-	alive map[cudadrv.Stream]bool // handles
-	plain map[cudadrv.Ptr]int64   // segments, with their bytes
+	alive map[cudadrv.Stream]bool    // handles
+	owner map[cudadrv.Stream]*stream // of the handles, the last
+	plain map[cudadrv.Ptr]int64      // segments, with their bytes
 }
 
 // MemUnmap may not touch live buffers or memory that work still uses.
@@ -34,7 +35,7 @@ func (d *watched) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	w := d.w
 	s := span{p, p + cudadrv.Ptr(bytes)}
 	d.goes(s)
-	if u, ok := w.uses.hit(s, nil, w.watch.Now()); ok {
+	if u, ok := w.uses.hit(s, nil, w.watch); ok {
 		w.broken("unmapped", "%v is unmapped while stream %d works on %v", s, u.stream.id(), u.span)
 	}
 	w.report.DriverCalls++
@@ -120,10 +121,17 @@ func (d *watched) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return d.Device.EventRecord(e, s)
 }
 
-// MemsetD8Async needs a handle that is there.
+// MemsetD8Async needs a handle that is there, and is work on the memory.
 func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	d.use("memset", s)
-	return d.Device.MemsetD8Async(p, value, bytes, s)
+	if err := d.Device.MemsetD8Async(p, value, bytes, s); err != nil {
+		return err
+	}
+	mark, err := d.w.watch.EventCreate()
+	d.w.must(err, "memset")
+	d.w.must(d.w.watch.EventRecord(mark, s), "memset")
+	d.w.uses.add(use{span: span{p, p + cudadrv.Ptr(bytes)}, stream: d.owner[s], mark: mark})
+	return nil
 }
 
 // EventQuery says how far the device is, unless fences are what is wrong.

@@ -101,7 +101,8 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		inner.End()
 		return
 	}
-	e.streams = append(e.streams, &stream{Stream: inner, era: e, adopted: adopted})
+	s := &stream{Stream: inner, era: e, adopted: adopted}
+	e.streams, e.inner.owner[handle] = append(e.streams, s), s
 	w.report.Streams++
 }
 

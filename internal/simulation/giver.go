@@ -65,7 +65,7 @@ func (w *world) part(b *buffer, kernel uint32) {
 	if w.shape.kernel > 0 && !s.closing && !s.era.closing && kernel%2 == 1 {
 		d := time.Duration(uint64(kernel) * uint64(w.shape.kernel) >> 32)
 		w.must(w.watch.Occupy(s.Handle(), d), "occupy")
-		w.uses.add(use{b.span, s, w.busyUntil(s, d)})
+		w.uses.add(use{span: b.span, stream: s, until: w.busyUntil(s, d)})
 	}
 	w.ranges.leave(b)
 	w.note("stream %d: %#x is freed", s.id(), b.span.begin)
