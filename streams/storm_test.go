@@ -154,7 +154,8 @@ func (w *storm) weather() {
 		case 0:
 			_, _ = w.pool.Trim(context.Background(), int64(random.IntN(64))*mib) // what the driver says
 		case 1:
-			_ = s.SetBudget(context.Background(), core.Budget{CacheBytes: int64(random.IntN(3)) * 8 * mib, CacheRanges: random.IntN(3)}) // closed
+			budget := core.Budget{CacheBytes: int64(random.IntN(3)) * 8 * mib, CacheRanges: random.IntN(3)}
+			_ = s.Reconfigure(context.Background(), core.Settings{Budget: budget}) // closed
 		case 2:
 			s.Tick()
 			w.pool.Tick()
