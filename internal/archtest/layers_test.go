@@ -19,7 +19,7 @@ type layer struct {
 func houseLayers() []layer {
 	return []layer{
 		{
-			[]string{"actors", "futures", "cudadrv", "internal/transcript"},
+			[]string{"actors", "futures", "cudadrv", "internal/transcript", "internal/fakecuda"},
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
 		{

@@ -1,0 +1,119 @@
+package fakecuda
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed source
+var source embed.FS
+
+// ErrNoCompiler says that this machine has no C compiler: there is none called cc, gcc or clang, nor the one that the
+// environment variable CC names.
+var ErrNoCompiler = errors.New("fakecuda: no C compiler")
+
+// soname is the name that the real library has and that gorgonia.org/cu's binaries ask for.
+const soname = "libcuda.so.1"
+
+// A BuildError is a compiler that was found and failed.
+type BuildError struct {
+	Command string // the command line
+	Output  string // what the compiler said
+	Err     error
+}
+
+// Error has the compiler's words.
+func (e *BuildError) Error() string {
+	return fmt.Sprintf("fakecuda: %s: %v\n%s", e.Command, e.Err, e.Output)
+}
+
+// Unwrap is the failure to run the command.
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// Build compiles the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with dir/libcuda.so
+// beside it for linkers and the headers in dir/source/include. The symbols that are named in hidden, as they are
+// exported ("cuMemCreate", "cuMemAlloc_v2"), are not in it. It blocks for the seconds that the compiler takes; the
+// files are the caller's. Errors: ErrNoCompiler, a *BuildError, or those of writing files.
+func Build(dir string, hidden ...string) (string, error) {
+	compiler, err := findCompiler()
+	if err != nil {
+		return "", err
+	}
+	if err := writeSource(dir); err != nil {
+		return "", fmt.Errorf("fakecuda: writing the source: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "source", "*.c"))
+	if err != nil {
+		return "", fmt.Errorf("fakecuda: finding the source: %w", err)
+	}
+	library := filepath.Join(dir, soname)
+	arguments := append(compiler[1:], flags(dir)...)
+	for _, symbol := range hidden {
+		arguments = append(arguments, "-D"+symbol+"=hidden_"+symbol)
+	}
+	arguments = append(arguments, "-o", library)
+	arguments = append(arguments, files...)
+	command := exec.Command(compiler[0], append(arguments, "-ldl")...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", &BuildError{Command: command.String(), Output: string(output), Err: err}
+	}
+	link := filepath.Join(dir, "libcuda.so")
+	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("fakecuda: %w", err)
+	}
+	if err := os.Symlink(soname, link); err != nil {
+		return "", fmt.Errorf("fakecuda: %w", err)
+	}
+	return library, nil
+}
+
+// flags are the compiler's. -Bsymbolic keeps two copies in one process apart; a library that is never unloaded
+// (nodelete) may leave thread-specific data with the threads.
+func flags(dir string) []string {
+	return []string{
+		"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden",
+		"-I" + filepath.Join(dir, "source", "include"),
+		"-Wl,-soname," + soname, "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-Wl,-z,defs",
+	}
+}
+
+// findCompiler is the command that CC names, with its flags, or the first compiler that is there.
+func findCompiler() ([]string, error) {
+	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
+		path, err := exec.LookPath(words[0])
+		if err != nil {
+			return nil, fmt.Errorf("%w: CC=%s: %w", ErrNoCompiler, os.Getenv("CC"), err)
+		}
+		return append([]string{path}, words[1:]...), nil
+	}
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return []string{path}, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: install gcc or clang, or set CC", ErrNoCompiler)
+}
+
+// writeSource writes the embedded files below dir, over what is there.
+func writeSource(dir string) error {
+	return fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(dir, filepath.FromSlash(path))
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		content, err := source.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, content, 0o644)
+	})
+}

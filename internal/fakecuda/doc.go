@@ -1,0 +1,49 @@
+// Package fakecuda builds a fake of NVIDIA's driver library libcuda.so.1, in C over host memory, for machines without
+// a GPU. What talks to the real driver runs on it unchanged: by dlopen without cgo, or linked with gorgonia.org/cu.
+//
+// It proves symbol names, structure layouts, results, rules about contexts and the order of streams, and it moves real
+// bytes. It is no model of time, and it runs no kernels.
+//
+// # Words
+//
+// The source in source/ is C11; Build compiles it with the system's C compiler. The library exports the driver's
+// versioned names (cuMemAlloc_v2, not the old cuMemAlloc) and, beside them, the names of source/include/fakecuda.h for
+// tests: to set the number and the size of devices, to take abilities and symbols away, to make the next or the n-th
+// call of a function fail, to count calls and live objects, to step streams, and to see whether threads still have the
+// contexts they had. source/include/cuda.h is a minimal header, written by hand, that gorgonia.org/cu compiles against.
+//
+// # Memory
+//
+// A device address is an address of the process. A reservation is address space without rights; a handle is a file in
+// memory (and costs a file descriptor), mapped where it is mapped; plain, pooled and pinned memory is anonymous. Only
+// what is touched takes memory of the host, so a device may be larger than the host.
+//
+// # Work
+//
+// Streams are queues. In immediate mode, the default, work is performed when it is submitted, as far as no event, word
+// in memory or host function holds it up. In queued mode it waits until somebody waits for it, has queried it often
+// enough, or steps; then exactly what is needed is performed, in an order that depends on nothing else. In threaded mode
+// a thread performs it. Host functions always run on a thread of the library.
+//
+// Results follow an H200 (driver 580, CUDA 13.0). Where that driver leaves things undefined the fake is strict: a stale
+// handle is CUDA_ERROR_INVALID_HANDLE, and work that touches memory that was unmapped or freed before it ran fails its
+// context with CUDA_ERROR_LAUNCH_FAILED from then on.
+//
+// # Where it says less than hardware does
+//
+//   - The per-thread default stream is one stream of the context for all threads.
+//   - No peer access, no managed memory, no arrays, modules, kernels or hand-made graphs: CUDA_ERROR_NOT_SUPPORTED.
+//   - Stream-ordered memory cannot be captured.
+//   - cuPointerGetAttribute answers nothing about exported allocations of other processes.
+//
+// # Concurrency properties
+//
+// The library is safe for threads: one mutex guards all of it, and a call that waits gives it away meanwhile. Opened
+// twice by one path it is one driver; a copy under another path is a driver of its own. It is never unloaded.
+// fakecuda_reset wants that no other call runs. Build may be called from any goroutine, for different directories.
+//
+// # Environment
+//
+// Read when the library is first used, and again after a reset: FAKECUDA_DEVICES (1), FAKECUDA_BYTES (16 GiB for each
+// device), FAKECUDA_VERSION (13000) and FAKECUDA_MODE (0 immediate, 1 queued, 2 threaded).
+package fakecuda

@@ -1,0 +1,273 @@
+// Contexts: primary ones, created ones, and the stack of each thread.
+#include "state.h"
+
+#include <string.h>
+
+static _Thread_local struct thread *self;
+static pthread_key_t thread_key;
+static pthread_once_t thread_once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *argument) {
+    struct thread *thread = argument;
+    lock_world();
+    *thread->link = thread->next;
+    if (thread->next) thread->next->link = thread->link;
+    unlock_world();
+    free(thread);
+}
+
+static void make_key(void) {
+    if (pthread_key_create(&thread_key, thread_ends) != 0) abort();
+}
+
+// The calling thread's record. The library is never unloaded, so the key's destructor is always there.
+struct thread *this_thread(void) {
+    if (self) return self;
+    pthread_once(&thread_once, make_key);
+    self = make(sizeof *self);
+    self->pinned_depth = -1;
+    self->link = &world.threads;
+    self->next = world.threads;
+    if (self->next) self->next->link = &self->next;
+    world.threads = self;
+    pthread_setspecific(thread_key, self);
+    return self;
+}
+
+// After a reset: no thread has a context, and none is pinned.
+void threads_forget(void) {
+    for (struct thread *thread = world.threads; thread; thread = thread->next) {
+        thread->depth = 0;
+        thread->pinned_depth = -1;
+        thread->capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    }
+}
+
+// A context that is not there any more stays on the stacks it was on.
+CUresult current_result(struct context **context) {
+    struct thread *thread = this_thread();
+    if (thread->depth == 0 || !thread->contexts[thread->depth - 1]) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = object_at(thread->contexts[thread->depth - 1], CONTEXT);
+    return *context ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+struct context *current(void) {
+    struct context *context = NULL;
+    return current_result(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+static struct context *context_new(int device, unsigned flags, uintptr_t id) {
+    struct context *context = make(sizeof *context);
+    object_name(&context->object, CONTEXT, id);
+    context->device = device;
+    context->flags = flags;
+    context->legacy = stream_new(context, CU_STREAM_DEFAULT, 0, false);
+    context->per_thread = stream_new(context, CU_STREAM_DEFAULT, 0, false);
+    return context;
+}
+
+static void free_stream_of(struct object *object, void *context) {
+    struct stream *stream = (struct stream *)object;
+    if (stream->context != context) return;
+    world.lost++;
+    stream_retire(stream);
+}
+
+static void free_event_of(struct object *object, void *context) {
+    struct event *event = (struct event *)object;
+    if (event->context != context) return;
+    world.lost++;
+    event_free(event);
+}
+
+// Work still runs to its end; then all that the context has goes with it. Virtual memory belongs to no context. The
+// record itself stays until a reset: calls on other threads may still wait with it.
+void context_retire(struct context *context) {
+    object_unname(&context->object);
+    drain_where(context, -1);
+    for (size_t i = world.regions.count; i-- > 0;) {
+        struct region *region = (struct region *)world.regions.items[i];
+        if (region->context != context) continue;
+        world.lost++;
+        region_free(region);
+    }
+    object_each(STREAM, free_stream_of, context);
+    object_each(EVENT, free_event_of, context);
+    stream_retire(context->legacy);
+    stream_retire(context->per_thread);
+    context->next = world.retired_contexts;
+    world.retired_contexts = context;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    ENTER(STARTED);
+    if (!context) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!valid_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    struct device *d = &world.devices[device];
+    if (!d->primary) {
+        d->primary = context_new(device, d->primary_flags, d->primary_id);
+        d->primary->primary = true;
+        d->primary_id = d->primary->object.id;
+    }
+    d->primary->retained++;
+    *context = (CUcontext)d->primary->object.id;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    ENTER(STARTED);
+    if (!valid_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    struct context *context = world.devices[device].primary;
+    if (!context || context->retained == 0) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (--context->retained == 0) {
+        world.devices[device].primary = NULL;
+        context_retire(context);
+    }
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+    ENTER(STARTED);
+    if (!valid_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    struct context *context = world.devices[device].primary;
+    if (context) {
+        world.devices[device].primary = NULL;
+        context_retire(context);
+    }
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
+    ENTER(STARTED);
+    if (!flags || !active) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!valid_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    *flags = world.devices[device].primary_flags;
+    *active = world.devices[device].primary != NULL;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
+    ENTER(STARTED);
+    if (!valid_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    world.devices[device].primary_flags = flags;
+    if (world.devices[device].primary) world.devices[device].primary->flags = flags;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
+    ENTER(STARTED);
+    if (!context) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!valid_device(device)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    struct thread *thread = this_thread();
+    if (thread->depth == CONTEXT_DEPTH) return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    struct context *made = context_new(device, flags, 0);
+    thread->contexts[thread->depth++] = made->object.id;
+    *context = (CUcontext)made->object.id;
+    return leave(CUDA_SUCCESS);
+}
+
+// Destroying the calling thread's current context takes it off the stack; other threads keep a dead one.
+CUresult cuCtxDestroy_v2(CUcontext handle) {
+    ENTER(STARTED);
+    struct context *context = object_at((uintptr_t)handle, CONTEXT);
+    if (!context || context->primary) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    struct thread *thread = this_thread();
+    if (thread->depth > 0 && thread->contexts[thread->depth - 1] == (uintptr_t)handle) thread->depth--;
+    context_retire(context);
+    return leave(CUDA_SUCCESS);
+}
+
+// A primary context's handle stays good while nobody retains it, and is refused when it is used.
+static bool known(uintptr_t id) {
+    if (object_at(id, CONTEXT)) return true;
+    for (int i = 0; i < world.device_count; i++)
+        if (id && world.devices[i].primary_id == id) return true;
+    return false;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+    ENTER(STARTED);
+    struct thread *thread = this_thread();
+    if (context && !known((uintptr_t)context)) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (!context) {
+        if (thread->depth > 0) thread->depth--;
+        return leave(CUDA_SUCCESS);
+    }
+    if (thread->depth == 0) thread->depth = 1;
+    thread->contexts[thread->depth - 1] = (uintptr_t)context;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context) {
+    ENTER(STARTED);
+    if (!context) return leave(CUDA_ERROR_INVALID_VALUE);
+    struct thread *thread = this_thread();
+    *context = thread->depth > 0 ? (CUcontext)thread->contexts[thread->depth - 1] : NULL;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+    ENTER(STARTED);
+    struct thread *thread = this_thread();
+    if (!known((uintptr_t)context)) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (thread->depth == CONTEXT_DEPTH) return leave(CUDA_ERROR_INVALID_VALUE);
+    thread->contexts[thread->depth++] = (uintptr_t)context;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context) {
+    ENTER(STARTED);
+    struct thread *thread = this_thread();
+    if (thread->depth == 0) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    uintptr_t id = thread->contexts[--thread->depth];
+    if (context) *context = (CUcontext)id;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetDevice(CUdevice *device) {
+    ENTER(STARTED | CURRENT);
+    if (!device) return leave(CUDA_ERROR_INVALID_VALUE);
+    *device = current()->device;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetFlags(unsigned int *flags) {
+    ENTER(STARTED | CURRENT);
+    if (!flags) return leave(CUDA_ERROR_INVALID_VALUE);
+    *flags = current()->flags;
+    return leave(CUDA_SUCCESS);
+}
+
+// A context's number is its handle: neither is given twice, but for the lives of a primary context.
+CUresult cuCtxGetId(CUcontext handle, unsigned long long *id) {
+    ENTER(STARTED);
+    struct context *context = handle ? object_at((uintptr_t)handle, CONTEXT) : current();
+    if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (!id) return leave(CUDA_ERROR_INVALID_VALUE);
+    *id = context->object.id;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version) {
+    ENTER(STARTED);
+    struct context *context = handle ? object_at((uintptr_t)handle, CONTEXT) : current();
+    if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (!version) return leave(CUDA_ERROR_INVALID_VALUE);
+    *version = 3020;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    ENTER(STARTED | CURRENT);
+    if (least) *least = 0;
+    if (greatest) *greatest = -5;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuCtxSynchronize(void) {
+    ENTER(USUAL | CURRENT | UNCAPTURED);
+    struct context *context = current();
+    drain_where(context, -1);
+    pool_synchronised();
+    return leave(context->sticky);
+}

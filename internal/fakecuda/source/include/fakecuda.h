@@ -1,0 +1,81 @@
+// What the fake exports beyond the driver's calls: for tests, to steer it and to look inside. None of these needs a
+// context, and none is counted or made to fail. All may be called from any thread.
+#ifndef FAKECUDA_H
+#define FAKECUDA_H
+
+#include "cuda.h"
+
+// How queued work is performed.
+enum fakecuda_mode {
+    FAKECUDA_IMMEDIATE = 0, // when it is submitted, as far as nothing holds it up
+    FAKECUDA_QUEUED = 1,    // when somebody waits for it, asks often enough (patience) or steps
+    FAKECUDA_THREADED = 2   // by a thread, some time later
+};
+
+// Kinds of objects that fakecuda_live counts.
+enum fakecuda_kind {
+    FAKECUDA_CONTEXTS, // primary contexts that are retained, and created ones
+    FAKECUDA_STREAMS,
+    FAKECUDA_EVENTS,
+    FAKECUDA_HANDLES, // physical allocations that are named or mapped
+    FAKECUDA_POOLS,   // made by cuMemPoolCreate
+    FAKECUDA_GRAPHS,  // graphs and executable graphs
+    FAKECUDA_ALLOCATIONS,
+    FAKECUDA_RESERVATIONS,
+    FAKECUDA_MAPPINGS,
+    FAKECUDA_PINNED, // pinned and registered host memory
+    FAKECUDA_POOLED, // allocated from a pool and not freed
+    FAKECUDA_KINDS
+};
+
+// Gives everything back, forgets all settings and calls, and leaves the driver as before cuInit. No other call may run.
+// Returns how many objects were live.
+long fakecuda_reset(void);
+
+// The machine: before cuInit or after it. Devices: 0 to 8, by default 1. Bytes: by default 16 GiB. Version: by default
+// 13000. An attribute keeps its value until fakecuda_reset; with CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+// or CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED at 0 the calls of that part answer CUDA_ERROR_NOT_SUPPORTED.
+void fakecuda_set_devices(int count);
+void fakecuda_set_capacity(int device, size_t bytes);
+void fakecuda_set_version(int version);
+void fakecuda_set_attribute(int device, int attribute, int value);
+// Bytes that somebody else holds on the device, in place of what was said before.
+void fakecuda_occupy(int device, size_t bytes);
+
+// How work is performed. A change performs nothing by itself.
+void fakecuda_set_mode(int mode);
+// Queued mode: each unsuccessful query number n of a stream, or of an event on it, performs the stream's next
+// operation with all that it waits for. 0, the default, is never.
+void fakecuda_set_patience(unsigned queries);
+// Performs the next operation of a stream, if nothing holds it up. Streams 0 and 1 are the legacy stream of the current
+// context. Returns 1, or 0 where nothing was done.
+int fakecuda_step(CUstream stream);
+// Operations that wait in the stream.
+long fakecuda_pending(CUstream stream);
+// Handles of destroyed streams and events are given out again, the last one first, as a real driver does.
+void fakecuda_reuse_handles(int on);
+
+// Lets a call fail: occurrence 1 is the next call of that name, 2 the one after; 0 is every call until it is told result
+// 0. The name is the exported one or the plain one ("cuMemAlloc_v2", "cuMemAlloc"). The call does nothing else.
+// Returns 0 where there are too many rules (64).
+int fakecuda_fail(const char *name, unsigned occurrence, int result);
+// Takes a symbol away from cuGetProcAddress, by the exported or the plain name. (dlsym still finds it: build with
+// -Dname=other to take it from there.) Returns 0 where there are too many (64).
+int fakecuda_hide(const char *name);
+// Calls of that name so far (exported or plain), those that failed included; NULL is all calls.
+unsigned long fakecuda_calls(const char *name);
+
+// Objects that are live: of one kind, or of all with kind -1.
+long fakecuda_live(int kind);
+// Objects that a context took with it when it was destroyed.
+long fakecuda_lost(void);
+// Words for a person: each kind that has live objects with its number. Returns the length without the end.
+int fakecuda_report(char *text, size_t room);
+
+// Remembers the calling thread's stack of contexts as what foreign code expects to find there; fakecuda_displaced says
+// how many threads that were pinned have another stack now. fakecuda_unpin forgets the calling thread's.
+void fakecuda_pin(void);
+void fakecuda_unpin(void);
+int fakecuda_displaced(void);
+
+#endif

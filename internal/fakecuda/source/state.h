@@ -1,0 +1,345 @@
+// The fake's state and the words between its files. One mutex guards all of it: every exported call takes it in enter
+// and gives it back in leave.
+#ifndef FAKECUDA_STATE_H
+#define FAKECUDA_STATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+
+#pragma GCC visibility push(default)
+#include "fakecuda.h"
+#pragma GCC visibility pop
+
+enum {
+    DEVICE_LIMIT = 8,     // enough for tests over several devices; a mapping keeps a byte of rights for each
+    CONTEXT_DEPTH = 32,   // pushed contexts of a thread
+    RULE_LIMIT = 64,      // injected failures and hidden symbols, each
+    NAME_ROOM = 64,       // the longest driver symbol has 55 characters
+    ATTRIBUTE_LIMIT = 161 // device attributes, by number
+};
+
+#define GRANULE_BYTES ((size_t)2 << 20)
+#define PLAIN_STEP_BYTES ((size_t)512)
+
+// Objects that have handles: all in one table, by handle.
+enum kind { CONTEXT, STREAM, EVENT, HANDLE, POOL, GRAPH, EXEC, KINDS };
+
+struct object {
+    uintptr_t id;
+    enum kind kind;
+    struct object *next; // in its bucket
+};
+
+// A device and what it holds.
+struct device {
+    size_t capacity_bytes, used_bytes, occupied_bytes;
+    int attributes[ATTRIBUTE_LIMIT];
+    struct context *primary; // NULL while nobody retains it
+    uintptr_t primary_id;    // the same for every life of the primary context
+    unsigned primary_flags;
+    struct pool *default_pool, *pool;
+};
+
+struct context {
+    struct object object;
+    int device;
+    unsigned flags;
+    long retained;      // of a primary context; 0 otherwise
+    bool primary;
+    CUresult sticky;    // the first failure of performed work; every later call answers it
+    struct stream *legacy, *per_thread;
+    struct context *next; // of those that are gone
+};
+
+// A point in a stream's order: what an event has recorded and what waits for it. Counted references.
+struct marker {
+    long references;
+    bool done, timed;
+    struct timespec at;
+    struct stream *stream; // valid until done
+};
+
+enum operation_kind { SET, COPY, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE_POOLED };
+
+struct operation {
+    struct operation *next;
+    enum operation_kind kind;
+    uint64_t sequence; // submissions ascend
+    uintptr_t dst, src;
+    size_t count;    // elements of width bytes
+    size_t width;    // 1, 2 or 4 of SET, 4 or 8 of a value
+    uint64_t value;
+    unsigned flags;
+    bool device_dst, device_src; // to be checked when performed
+    void *staged;                // bytes of pageable memory, copied when submitted
+    struct marker *marker;
+    CUhostFn function;
+    CUstreamCallback callback;
+    void *argument;
+};
+
+struct stream {
+    struct object object;
+    struct context *context;
+    unsigned flags;
+    int priority;
+    unsigned long long number;
+    struct operation *head, *tail;
+    long pending;
+    uint64_t done_sequence; // of the last operation that was performed
+    unsigned queries;       // unsuccessful ones since the last operation
+    bool calling;           // the head is a host function that the worker has or will get
+    bool taken;             // the worker has it
+    bool destroyed;         // the handle is gone; the rest of the queue still runs
+    long waiters;           // calls that wait for this stream
+    struct capture *capture;
+    bool forked;            // capture: work that the origin has not joined
+    uint64_t captured;      // operations of the capture so far
+    struct stream *next, **link; // all streams, destroyed ones included
+};
+
+struct event {
+    struct object object;
+    struct context *context;
+    unsigned flags;
+    struct marker *marker;    // NULL while never recorded
+    struct capture *capture;  // recorded in a capture
+    struct stream *captured_on;
+    uint64_t captured; // operations of that stream before the record
+};
+
+// Ranges of addresses, in ascending order and apart.
+struct range {
+    uintptr_t start;
+    size_t bytes;
+};
+struct ranges {
+    struct range **items;
+    size_t count, room;
+};
+
+enum region_kind { PLAIN, RESERVATION, PINNED, REGISTERED, POOLED };
+
+struct region {
+    struct range range;
+    enum region_kind kind;
+    size_t span_bytes;    // of address space
+    size_t charged_bytes; // of device memory
+    int device;
+    unsigned flags;
+    unsigned long long number;
+    struct context *context; // NULL for reservations and pool memory
+    long mappings;           // of a reservation
+    struct pool *pool;       // of pool memory
+    struct stream *freed_on; // pool memory that was freed: where, until the free is performed
+    bool freed;              // by the caller
+    long frees;              // that are queued
+};
+
+// Physical memory: a file in memory. Handles that were imported share it.
+struct physical {
+    long references;
+    int file, device;
+    size_t bytes;
+    bool charged;
+    uint64_t inode;
+    CUmemAllocationProp prop;
+    struct physical *next;
+};
+
+struct handle {
+    struct object object;
+    struct physical *physical;
+    long names, mappings; // released when both are 0
+};
+
+struct mapping {
+    struct range range;
+    struct handle *handle;
+    struct region *region;
+    unsigned char access[DEVICE_LIMIT];
+};
+
+struct pool {
+    struct object object;
+    int device;
+    bool owned_by_device, destroyed;
+    uint64_t reuse[4]; // by attribute
+    uint64_t threshold_bytes, reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes, limit_bytes;
+};
+
+// A capture is a stream's graph in the making.
+struct graph {
+    struct object object;
+    struct operation *head, *tail;
+    size_t count;
+};
+struct capture {
+    uint64_t number;
+    struct stream *origin;
+    struct graph *graph;
+    CUstreamCaptureMode mode;
+    pthread_t thread;
+    bool invalid, ended; // an ended one stays until a reset: events may name it
+    struct capture *next;
+};
+struct exec {
+    struct object object;
+    struct graph graph; // its own copy
+};
+
+// A thread that has made calls.
+struct thread {
+    uintptr_t contexts[CONTEXT_DEPTH], pinned_contexts[CONTEXT_DEPTH];
+    int depth, pinned_depth; // pinned_depth is -1 while not pinned
+    CUstreamCaptureMode capture_mode;
+    struct thread *next, **link;
+};
+
+struct rule {
+    char name[NAME_ROOM];
+    unsigned occurrence;
+    CUresult result;
+};
+
+// A driver call: its calls are counted here.
+struct call {
+    const char *name;
+    unsigned long count;
+    struct call *next;
+};
+
+struct world {
+    bool ready, started;
+    int device_count, version, mode;
+    unsigned patience;
+    bool reuse_handles;
+    struct device devices[DEVICE_LIMIT];
+    uint64_t sequence;
+    long queued; // operations in all streams
+    unsigned long long numbers; // streams, contexts, buffers
+    struct ranges regions, mappings;
+    struct physical *physicals;
+    struct stream *streams;
+    struct capture *captures;
+    struct thread *threads;
+    struct context *retired_contexts;
+    struct rule rules[RULE_LIMIT];
+    int rule_count;
+    char hidden[RULE_LIMIT][NAME_ROOM];
+    int hidden_count;
+    struct call *calls;
+    long lost;
+};
+
+extern struct world world;
+
+// world.c: the way in and out of every call.
+enum need {
+    NOTHING = 0,
+    STARTED = 1,        // cuInit was called
+    CURRENT = 2,        // a context is current
+    STICKY = 4,         // a failed context refuses the call
+    VIRTUAL = 8,        // the device can do virtual memory
+    POOLS = 16,         // the device has memory pools
+    UNCAPTURED = 32     // refused while a capture that forbids unsafe calls is under way
+};
+#define USUAL (STARTED | STICKY)
+CUresult enter(struct call *call, const char *name, unsigned needs);
+CUresult leave(CUresult result);
+#define ENTER(needs)                                              \
+    do {                                                          \
+        static struct call call_;                                 \
+        CUresult entered_ = enter(&call_, __func__, (needs));     \
+        if (entered_ != CUDA_SUCCESS) return entered_;            \
+    } while (0)
+void lock_world(void);
+void unlock_world(void);
+void wait_world(void);   // gives the mutex away until something changes, or for a moment
+void rest_world(void);   // the same, without the moment
+void signal_world(void); // something changed
+bool same_symbol(const char *exported, const char *asked);
+void *make(size_t bytes); // zeroed; a test process without memory ends
+
+// object.c
+void *object_new(size_t bytes, enum kind kind);
+void object_name(struct object *object, enum kind kind, uintptr_t id);
+void object_free(void *object);   // takes the name away as well
+void object_unname(struct object *object);
+void *object_at(uintptr_t id, enum kind kind);
+void object_each(enum kind kind, void (*visit)(struct object *, void *), void *argument);
+long object_count(enum kind kind);
+void object_forget(void);
+
+// range.c
+void range_put(struct ranges *ranges, struct range *item);
+void range_drop(struct ranges *ranges, struct range *item);
+struct range *range_around(const struct ranges *ranges, uintptr_t address);
+size_t range_from(const struct ranges *ranges, uintptr_t address);
+struct region *region_at(uintptr_t address);
+struct region *region_around(uintptr_t address, size_t bytes);
+bool may_touch(uintptr_t address, size_t bytes, int device, unsigned rights, bool any_device);
+bool charge(int device, size_t bytes);
+size_t round_up(size_t bytes, size_t step);
+
+// context.c
+struct thread *this_thread(void);
+struct context *current(void);
+CUresult current_result(struct context **context);
+bool valid_device(int device);
+void context_retire(struct context *context);
+void threads_forget(void);
+
+// queue.c and worker.c
+struct operation *operation_new(enum operation_kind kind);
+void operation_free(struct operation *operation);
+struct operation *operation_copy(const struct operation *operation);
+CUresult submit(struct stream *stream, struct operation *operation);
+CUresult perform(struct stream *stream, struct operation *operation);
+bool step(struct stream *stream);
+bool advance(struct stream *stream);
+void finish(struct stream *stream, CUresult result);
+void pump(void);
+void drain(struct stream *stream);
+void drain_where(const struct context *context, int device); // one of them: NULL or -1 is any
+void await_marker(struct marker *marker);
+void marker_free(struct marker *marker);
+void asked(struct stream *stream);
+void worker_wanted(void);
+void worker_stop(void);
+bool on_worker_call(void);
+
+// stream.c
+struct stream *stream_new(struct context *context, unsigned flags, int priority, bool named);
+CUresult stream_at(CUstream handle, struct stream **stream);
+void stream_retire(struct stream *stream);
+void stream_collect(struct stream *stream);
+
+// memory.c, virtual.c, pool.c, event.c
+void region_free(struct region *region);
+CUresult region_new(enum region_kind kind, int device, size_t bytes, struct region **region);
+void event_free(struct event *event);
+void physical_free(struct physical *physical);
+void handle_collect(struct handle *handle);
+void unmap(struct mapping *mapping);
+void pool_synchronised(void);
+void pool_take_back(struct region *region, struct stream *stream);
+void pool_freed(struct region *region);
+struct pool *pool_default(int device);
+
+// capture.c
+CUresult capture_operation(struct stream *stream, struct operation *operation);
+CUresult capture_forbids(void);
+CUresult capture_implicit(const struct context *context);
+CUresult capture_event(struct stream *stream, struct event *event);
+CUresult capture_join(struct stream *stream, struct event *event);
+bool capture_blocks(struct stream *stream);
+void capture_spoil(struct capture *capture);
+void capture_forget(void);
+void graph_clear(struct graph *graph);
+
+#endif
