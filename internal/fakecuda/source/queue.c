@@ -159,14 +159,21 @@ static struct stream *ahead(const struct stream *stream) {
     return NULL;
 }
 
+// Whether the next operation may be performed now.
+static bool can_step(const struct stream *stream) {
+    const struct operation *operation = stream->head;
+    if (!operation || stream->calling || ahead(stream)) return false;
+    if (operation->kind == AWAIT_MARKER) return operation->marker->done;
+    if (operation->kind != AWAIT_VALUE || stream->context->sticky) return true;
+    return !touchable(stream, operation) || reached(operation);
+}
+
 // Performs the next operation, or hands a host function to the worker. False where the stream is empty or held up. The
 // stream may be gone afterwards.
 bool step(struct stream *stream) {
+    if (!can_step(stream)) return false;
     struct operation *operation = stream->head;
-    if (!operation || stream->calling || ahead(stream)) return false;
     bool failed = stream->context->sticky != CUDA_SUCCESS;
-    if (operation->kind == AWAIT_MARKER && !operation->marker->done) return false;
-    if (operation->kind == AWAIT_VALUE && !failed && touchable(stream, operation) && !reached(operation)) return false;
     if (operation->kind == CALL_STATUS || (operation->kind == CALL && !failed)) {
         stream->calling = true;
         worker_wanted();
@@ -200,10 +207,21 @@ void pump(void) {
     }
 }
 
+// Performs the oldest operation of all streams that nothing holds up: a word that somebody waits for may come from a
+// stream that nobody waits for. While a host function runs, what it leads to is waited for first.
+static bool advance_oldest(void) {
+    struct stream *oldest = NULL;
+    for (struct stream *stream = world.streams; stream; stream = stream->next) {
+        if (stream->calling) return false;
+        if (stream->head && can_step(stream) && (!oldest || stream->head->sequence < oldest->head->sequence)) oldest = stream;
+    }
+    return oldest && step(oldest);
+}
+
 static void drain_until(struct stream *stream, uint64_t sequence) {
     stream->waiters++;
     while (stream->head && stream->head->sequence <= sequence)
-        if (!advance(stream)) wait_world();
+        if (!advance(stream) && !advance_oldest()) wait_world();
     stream->waiters--;
     stream_collect(stream);
 }
@@ -227,7 +245,7 @@ void drain_where(const struct context *context, int device) {
 void await_marker(struct marker *marker) {
     marker->references++;
     while (!marker->done)
-        if (!advance(marker->stream)) wait_world();
+        if (!advance(marker->stream) && !advance_oldest()) wait_world();
     marker_free(marker);
 }
 
