@@ -2,6 +2,9 @@
 
 package simulation
 
-// seedCount is lower under the race detector, which finds nothing in tasks that run one at a time: it is there for what
-// checked builds look at besides.
-const seedCount = uint64(20)
+// How many seeds tests play: few, since the race detector finds nothing in tasks that run one at a time. It is there for what
+// checked builds look at besides, which costs thirty times as much.
+const (
+	seedCount = uint64(10)
+	twiceOver = uint64(2) // of those that are played again
+)
