@@ -26,14 +26,16 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 			t.Parallel()
 			for seed := uint64(1); ; seed++ {
 				require.Less(t, seed, uint64(200), "nobody found it")
-				_, err := Run(Options{Seed: seed, Steps: 1500, mutation: planted.mutation, replays: 1000})
+				_, err := Run(Options{Seed: seed, Steps: 1500, mutation: planted.mutation, replays: replays})
 				if err == nil {
 					continue
 				}
 				var f *BreachError
 				require.True(t, errors.As(err, &f))
 				assert.Contains(t, planted.classes, f.Class)
-				assert.Less(t, f.Actions, min(100, f.Step), "of %d", f.Step)
+				if replays >= 1000 {
+					assert.Less(t, f.Actions, min(100, f.Step), "of %d", f.Step)
+				}
 				assert.NotEmpty(t, f.Events)
 				t.Logf("seed %d, %d of %d actions after %d replays", seed, f.Actions, f.Step, f.Replays)
 				break

@@ -2,8 +2,9 @@
 
 package simulation
 
-// How many seeds tests play: so many that everything there is happens, in about a second.
+// How much tests play: so much that everything there is happens, in a second or two.
 const (
 	seedCount = uint64(100)
 	twiceOver = uint64(10) // of those that are played again
+	replays   = 1000       // that shrinking may take
 )
