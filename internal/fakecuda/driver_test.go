@@ -43,11 +43,11 @@ func open(t *testing.T) *driver {
 	require.NoError(t, err)
 	runtime.LockOSThread()
 	d := &driver{T: t, handle: handle, symbols: map[string]uintptr{}}
-	d.value("fakecuda_reset")
-	t.Cleanup(func() {
+	if !hardware {
 		d.value("fakecuda_reset")
-		runtime.UnlockOSThread()
-	})
+		t.Cleanup(func() { d.value("fakecuda_reset") })
+	}
+	t.Cleanup(runtime.UnlockOSThread)
 	return d
 }
 

@@ -21,6 +21,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if hardware {
+		library = "libcuda.so.1"
+		return m.Run()
+	}
 	library, err = fakecuda.Build(dir)
 	if err != nil && !errors.Is(err, fakecuda.ErrNoCompiler) {
 		fmt.Fprintln(os.Stderr, err)

@@ -31,9 +31,14 @@ static bool look_up(CUdeviceptr p, struct known *known) {
     known->host = known->region->kind == PINNED || known->region->kind == REGISTERED;
     if (known->region->kind != RESERVATION) return true;
     known->mapping = (struct mapping *)range_around(&world.mappings, p);
-    if (!known->mapping) return false;
-    known->device = known->mapping->handle->physical->device;
+    if (known->mapping) known->device = known->mapping->handle->physical->device;
     return true;
+}
+
+// Of reserved addresses where nothing is mapped only the range is known.
+static bool applies(CUpointer_attribute attribute, const struct known *known) {
+    bool range = attribute >= CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute <= CU_POINTER_ATTRIBUTE_MAPPED;
+    return known->region->kind != RESERVATION || known->mapping || range;
 }
 
 static unsigned access_flags(const struct known *known) {
@@ -45,6 +50,7 @@ static unsigned access_flags(const struct known *known) {
 // Writes one attribute; of an unknown address, with none, what cuPointerGetAttributes answers for it.
 static CUresult answer(void *value, CUpointer_attribute attribute, CUdeviceptr p, const struct known *known) {
     bool none = known == NULL;
+    if (!none && !applies(attribute, known)) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         if (!none && !known->region->context) return CUDA_ERROR_INVALID_VALUE;
@@ -69,7 +75,9 @@ static CUresult answer(void *value, CUpointer_attribute attribute, CUdeviceptr p
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)value = none ? 0 : known->start; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = none ? 0 : known->bytes; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned char *)value = !none; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        *(unsigned char *)value = !none && (known->region->kind != RESERVATION || known->mapping);
+        return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         *(cuuint64_t *)value = none || !known->mapping ? 0 : known->mapping->handle->physical->prop.requestedHandleTypes;
         return CUDA_SUCCESS;

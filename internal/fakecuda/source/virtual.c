@@ -6,6 +6,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+// Callers without this header lay the structures out by these sizes.
+_Static_assert(sizeof(CUmemAllocationProp) == 32 && offsetof(CUmemAllocationProp, location) == 8 &&
+                   offsetof(CUmemAllocationProp, allocFlags) == 24,
+               "CUmemAllocationProp");
+_Static_assert(sizeof(CUmemAccessDesc) == 12 && sizeof(CUmemLocation) == 8, "CUmemAccessDesc");
+_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");
+
 static bool whole_granules(uint64_t bytes) { return bytes > 0 && bytes <= SIZE_MAX / 2 && bytes % GRANULE_BYTES == 0; }
 
 static bool pinned_on_device(const CUmemAllocationProp *prop) {
