@@ -114,6 +114,19 @@ func TestPackedBlocksFitTheirRuns(t *testing.T) {
 	})
 }
 
+// A run is filled to its length and no further.
+func TestARunIsFilled(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20 / sizeclass.UnitBytes
+	p := NewPacking(2<<20, nil)
+	p.Add(mib, 64)
+	p.Add(40*mib, 1)
+	p.Add(24*mib, 1)
+	p.Add(mib, 1)
+	p.Add(100*mib, 1)
+	assert.Equal(t, []uint32{32, 32, 1, 50}, p.Runs())
+}
+
 // What asks for nothing needs no run.
 func TestAnEmptyPackingHasNoRuns(t *testing.T) {
 	t.Parallel()

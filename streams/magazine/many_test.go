@@ -45,7 +45,7 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 		c := &Cache{}
 		o := NewOwner(c, nil)
 		var slots []*Slot
-		for class := range 20 { // more than there are ways
+		for _, class := range []int{0, 1, 3, 5, 7, 8, 20, 32, 33, 35, 37, 39} { // some go the same way
 			m := o.Span(class, 1, 0)
 			for taken := o.TakeMany(m, 3); taken != 0; taken &= taken - 1 {
 				slots = append(slots, m.At(bits.TrailingZeros64(taken)))
@@ -101,6 +101,23 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 		}
 		require.Empty(t, handed)
 	})
+}
+
+// A magazine that callers have handed over is found by whoever takes several.
+func TestTakeReadyFindsWhatWasHandedOver(t *testing.T) {
+	t.Parallel()
+	o := NewOwner(&Cache{}, nil)
+	m := o.Span(5, 1, 0)
+	taken := o.TakeMany(m, SlotCount)
+	require.True(t, o.Park(m))
+	none, _ := o.TakeReady(5, 1)
+	require.Nil(t, none)
+	s := m.At(bits.TrailingZeros64(taken))
+	require.NoError(t, s.Free(s.Word()))
+	found, again := o.TakeReady(5, 3)
+	require.Same(t, m, found)
+	assert.Equal(t, uint64(1)<<s.index, again)
+	assert.Equal(t, parkedBit, m.mask.Load(), "exhausted again, and out of use")
 }
 
 // Slots of more than one cache reach their own owners.
