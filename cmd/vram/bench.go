@@ -13,10 +13,11 @@ import (
 // benchCmd is the command bench.
 type benchCmd struct {
 	deviceFlags
-	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of pair, lifo, varied, own-streams, one-stream, handoff, holes, async, batch, lane, warmup (default all)."`
+	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of pair, lifo, varied, own-streams, one-stream, handoff, holes, async, batch, lane, paced, warmup (default all)."`
 	Impl         []string      `default:"all" placeholder:"NAME" help:"all, or some of vram, mutex (default all)."`
 	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
 	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`
+	Samples      int           `default:"${samples}" placeholder:"N" help:"Of each latency pass (default ${samples})."`
 	CPUProfile   string        `name:"cpuprofile" placeholder:"FILE" help:"Write a CPU profile."`
 	MutexProfile string        `name:"mutexprofile" placeholder:"FILE" help:"Write a profile of contended mutexes in what is measured."`
 	BlockProfile string        `name:"blockprofile" placeholder:"FILE" help:"Write a profile of where goroutines block in what is measured."`
@@ -28,6 +29,9 @@ func (c *benchCmd) Validate() error {
 	if c.Repetitions < 1 {
 		return fmt.Errorf("--repetitions %d: want at least 1", c.Repetitions)
 	}
+	if c.Samples < 1 {
+		return fmt.Errorf("--samples %d: want at least 1", c.Samples)
+	}
 	if c.Time <= 0 {
 		return fmt.Errorf("--time %v: want more than 0", c.Time)
 	}
@@ -37,7 +41,7 @@ func (c *benchCmd) Validate() error {
 // Run measures, with the profiles around it.
 func (c *benchCmd) Run(p *program) error {
 	options := bench.Options{
-		Scenarios: c.Scenario, Impls: c.Impl, Repetitions: c.Repetitions, RepetitionTime: c.Time,
+		Scenarios: c.Scenario, Impls: c.Impl, Repetitions: c.Repetitions, RepetitionTime: c.Time, Samples: c.Samples,
 	}
 	if err := options.Check(); err != nil {
 		return &usageError{err}
@@ -75,6 +79,7 @@ func printRows(p *program, rows []bench.Row) error {
 	}
 	t.caption("An op is an allocation and a free (warmup: an allocation), wall time over all goroutines.\n" +
 		"batch: of one buffer; its percentiles are of the allocation alone, over the buffers of a batch.\n" +
+		"paced: without the work; its percentiles are of one request, an allocation or a free.\n" +
 		"async: where an op waits, the percentiles are from the completion until the waiter runs.")
 	return t.print(p.stdout)
 }

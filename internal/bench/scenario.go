@@ -25,6 +25,7 @@ func scenarios() []scenario {
 		{"async", "futures: 4 KiB from the cache, and from completion to waiter", asyncGroups},
 		{"batch", "64 and 1,000 buffers in a call, of one size and of eight, beside one by one", batchGroups},
 		{"lane", "one size through a lane, beside the same through its stream", laneGroups},
+		{"paced", "single requests with 5 µs of other work between them", pacedGroups},
 		{"warmup", "the first allocations of a device, cold and warmed up", warmupGroups},
 	}
 }

@@ -26,7 +26,7 @@ func oneStreamGroups(o Options) []group { return o.goroutineGroups(true) }
 
 func (o *Options) goroutineGroups(shared bool) []group {
 	var groups []group
-	for _, goroutines := range []int{1, 2, 4, 16} {
+	for _, goroutines := range []int{1, 2, 4, 8, 16} {
 		groups = append(groups, o.versus(Row{SizeBytes: smallBytes, Count: 1, Goroutines: goroutines}, func(open opener) (*load, error) {
 			return o.pairLoad(open, smallBytes, goroutines, shared)
 		}))

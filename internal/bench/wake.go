@@ -59,8 +59,7 @@ func wakeLoad[A answer](o Options) *load {
 		r, err := o.together(2, func(member int) error {
 			if member == 1 {
 				for a := range requests {
-					for start := time.Now(); time.Since(start) < wakeWait; {
-					}
+					work(wakeWait)
 					completed = time.Now()
 					a.complete()
 				}

@@ -22,6 +22,9 @@ type worker interface {
 	// lifo allocates depth buffers and then frees them, the last first. Where nanos is not nil it has
 	// depth places, each for the time of the two calls of one buffer.
 	lifo(sizeBytes int64, depth int, nanos []float64) error
+	// paced takes the time of len(nanos) requests, an allocation and its free in turn, and works for a
+	// while before each.
+	paced(sizeBytes int64, between time.Duration, nanos []float64) error
 	// fill allocates count live buffers of the sequence's sizes.
 	fill(seq *sequence, count int) error
 	// churn frees a live buffer and allocates one, count times.
@@ -83,6 +86,29 @@ func (h *hands[B, S]) timedLIFO(sizeBytes int64, depth int, nanos []float64) err
 		nanos[i] += float64(time.Since(start))
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+func (h *hands[B, S]) paced(sizeBytes int64, between time.Duration, nanos []float64) error {
+	for i := 0; i < len(nanos); i += 2 {
+		work(between)
+		start := time.Now()
+		b, err := h.from.Alloc(sizeBytes)
+		nanos[i] = float64(time.Since(start))
+		if err != nil {
+			return err
+		}
+		work(between)
+		start = time.Now()
+		err = b.Free()
+		took := float64(time.Since(start))
+		if err != nil {
+			return err
+		}
+		if i+1 < len(nanos) {
+			nanos[i+1] = took
 		}
 	}
 	return nil
