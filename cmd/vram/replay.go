@@ -25,6 +25,7 @@ type replayCmd struct {
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
 	Parallel    bool          `help:"One goroutine for each stream."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
+	Work        time.Duration `placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
@@ -69,6 +70,12 @@ func (c *replayCmd) Validate() error {
 	if c.Lag < 0 {
 		return fmt.Errorf("--lag %v: want 0 or more", c.Lag)
 	}
+	if c.Work < 0 {
+		return fmt.Errorf("--work %v: want 0 or more", c.Work)
+	}
+	if c.Work > 0 && c.Parallel {
+		return fmt.Errorf("--work %v: not with --parallel", c.Work)
+	}
 	return nil
 }
 
@@ -88,7 +95,7 @@ func (c *replayCmd) Run(p *program) error {
 	}
 	options := replay.Options{
 		NewDriver: c.factory(p), Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
-		Parallel: c.Parallel, Lag: c.Lag, MinCapacity: c.MinCapacity,
+		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, MinCapacity: c.MinCapacity,
 	}
 	var results []replay.Result
 	for _, tr := range traces {
@@ -124,6 +131,9 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 	if c.MinCapacity {
 		t.columns("least limit", "limit/live")
 	}
+	if c.Work > 0 {
+		t.columns("p50 ns", "p99 ns", "p99.9 ns")
+	}
 	for _, r := range results {
 		row := table.Row{
 			r.Trace, r.EventCount, r.StreamCount, bytesText(r.PeakLiveBytes), bytesText(r.PeakReservedBytes),
@@ -135,6 +145,9 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 		}
 		if c.MinCapacity {
 			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))
+		}
+		if r.Paced != nil {
+			row = append(row, decimals(r.Paced.P50Nanos, 0), decimals(r.Paced.P99Nanos, 0), decimals(r.Paced.P999Nanos, 0))
 		}
 		t.add(row)
 	}

@@ -53,11 +53,14 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"limit factor":        {"replay -limit 0x resnet_train", `limit "0x"`},
 		"lag":                 {"replay -lag soon resnet_train", "--lag"},
 		"negative lag":        {"replay -lag=-5ms resnet_train", "--lag -5ms: want 0 or more"},
+		"negative work":       {"replay -work=-5us resnet_train", "--work -5µs: want 0 or more"},
+		"work in parallel":    {"replay -work 5us -parallel resnet_train", "--work 5µs: not with --parallel"},
 		"no such trace":       {"replay resnet_train no/such/trace.csv", "no/such/trace.csv: no such file"},
 		"malformed trace":     {"replay resnet_train " + broken, broken + ":3: size is 4095, but id 0 was allocated with 4096"},
 		"scenario":            {"bench -scenario pair,nonsense", `unknown scenario "nonsense": want all or some of pair`},
 		"implementation":      {"bench -impl other", `unknown implementation "other"`},
 		"repetitions":         {"bench -repetitions 0", "--repetitions 0"},
+		"samples":             {"bench -samples 0", "--samples 0"},
 		"time":                {"bench -time 0s", "--time 0s"},
 		"profile":             {"bench -scenario pair -cpuprofile " + filepath.Join(t.TempDir(), "no", "dir"), "no such file or directory"},
 		"seeds":               {"sim -seeds 0", "--seeds 0: want at least 1"},
@@ -80,8 +83,8 @@ func TestHelp(t *testing.T) {
 		"-h":          {"replay", "bench", "sim", "info", "version"},
 		"--help":      {"replay"},
 		"-help":       {"replay"},
-		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--json"},
-		"bench -h":    {"--scenario", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
+		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--work", "--json"},
+		"bench -h":    {"--scenario", "--samples", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
 		"info -h":     {"--driver"},
 		"sim -h":      {"--seed", "--seeds", "--steps"},
 		"version -h":  {"Show the version"},
@@ -163,6 +166,22 @@ func TestReplayMinCapacity(t *testing.T) {
 	assert.Contains(t, stdout, "least limit")
 }
 
+func TestReplayWithWorkBetweenEvents(t *testing.T) {
+	path := file(t, "small.csv", "t_us,op,id,size,stream\n0,a,0,4096,0\n1,a,1,8192,1\n2,f,0,4096,0\n")
+	code, stdout, stderr := vramCommand(t, "replay", "-json", "-rounds", "2", "-work", "1us", path)
+	require.Equal(t, exitOK, code, stderr)
+	var got []struct {
+		Paced map[string]float64 `json:"paced"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.InDelta(t, 1000, got[0].Paced["work_ns"], 0)
+	assert.LessOrEqual(t, got[0].Paced["p50_ns"], got[0].Paced["p99_ns"])
+
+	code, stdout, stderr = vramCommand(t, "replay", "-rounds", "2", "-work", "1us", path)
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "p99.9 ns")
+}
+
 func TestReplayTable(t *testing.T) {
 	code, stdout, stderr := vramCommand(t, "replay", "-rounds", "2", "resnet_train", "gpt2_train")
 	require.Equal(t, exitOK, code, stderr)
@@ -197,7 +216,7 @@ func TestReplayInterrupted(t *testing.T) {
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
 	cpu, mutex, block := filepath.Join(dir, "cpu"), filepath.Join(dir, "mutex"), filepath.Join(dir, "block")
-	code, stdout, stderr := vramCommand(t, "bench", "-json", "-scenario", "pair,lifo", "-repetitions", "1", "-time", "50us",
+	code, stdout, stderr := vramCommand(t, "bench", "-json", "-scenario", "pair,lifo", "-repetitions", "1", "-time", "50us", "-samples", "100",
 		"-cpuprofile", cpu, "-mutexprofile", mutex, "-blockprofile", block)
 	require.Equal(t, exitOK, code, stderr)
 	var rows []bench.Row

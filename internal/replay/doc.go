@@ -16,6 +16,9 @@
 // caused is not lost. Times are real; what a simulated driver's calls would have taken stands apart.
 // Cached bytes are read at the end of the timed stretch, before the leftovers are freed.
 //
+// With Options.Work a round is added at the end in which other work lies between the events and each
+// event is timed by itself, with what reading the clock costs taken off.
+//
 // With Options.Lag the loop also drives the simulated clock and with Options.Check the overlap
 // checker, so the time of such a round says nothing about the allocator.
 //

@@ -22,6 +22,9 @@ type Options struct {
 	Limit     Limit
 	Parallel  bool          // a goroutine for each stream
 	Lag       time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
+	// Work adds a round at the end that keeps the processor busy for so long before each event and times
+	// the events one by one; 0 adds none.
+	Work time.Duration
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
@@ -52,6 +55,10 @@ func (o *Options) complete() error {
 		return fmt.Errorf("replay: %d rounds, want at least 1", o.Rounds)
 	case o.Lag < 0:
 		return fmt.Errorf("replay: lag %v, want 0 or more", o.Lag)
+	case o.Work < 0:
+		return fmt.Errorf("replay: work %v, want 0 or more", o.Work)
+	case o.Work > 0 && o.Parallel:
+		return ErrWorkNeedsOneGoroutine
 	case o.Rounds == 0:
 		o.Rounds = DefaultRounds
 	}

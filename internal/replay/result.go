@@ -18,6 +18,8 @@ type Result struct {
 	WarmNsPerOp *float64 `json:"warm_ns_per_op,omitempty"`
 	AllocsPerOp *float64 `json:"allocs_per_op,omitempty"`
 
+	Paced *Paced `json:"paced,omitempty"` // with Options.Work
+
 	// With Options.MinCapacity: the least limit found, what it is over the peak live bytes, and each
 	// limit that was tried, in order.
 	MinCapacityBytes    int64   `json:"min_capacity_bytes,omitempty"`

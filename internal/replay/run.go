@@ -27,6 +27,12 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 		_ = se.close() // lists what the aborted round left live; the round's error is the news
 		return Result{}, err
 	}
+	if o.Work > 0 {
+		if result.Paced, err = se.paced(ctx, o.Rounds, o.Work); err != nil {
+			_ = se.close()
+			return Result{}, err
+		}
+	}
 	if err := se.close(); err != nil {
 		return Result{}, err
 	}
