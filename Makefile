@@ -12,6 +12,8 @@ GO ?= go
 # How long `make fuzz` gives each fuzz target, and how long `make check` does.
 FUZZTIME       ?= 10s
 CHECK_FUZZTIME ?= 2s
+# What `make bench-gpu` runs: scenarios, traces or all. Two calls of under eight minutes each, or one of both.
+PART     ?= all
 # What `make bench` runs: benchmarks by name, and scenarios of `vram bench`.
 BENCH    ?= .
 SCENARIO ?= all
@@ -34,10 +36,10 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim bench fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
 # ARGS are flags of the demo: make demo ARGS='-steps 1000 -speed 4 -footprint lean -limit 12GB'. It is built and then
 # run by itself, so that an interrupt reaches it alone and its exit code is seen.
@@ -57,6 +59,13 @@ sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each);
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 	$(GO) run ./cmd/vram bench -scenario $(SCENARIO)
+
+bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all)
+	@bench/peers/run.sh $(PART)
+
+# A machine with a GPU may have no Go: what bench-gpu needs there fits in one folder that git ignores.
+bench-gpu-carry: ## put the command for a machine with a GPU and without Go at .dev/vram
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -o .dev/vram ./cmd/vram
 
 # `go test -list` prints the targets of a package and then "ok", the package and the time.
 fuzz: ## run each fuzz target for FUZZTIME
