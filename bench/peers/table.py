@@ -369,6 +369,9 @@ def tables(results):
 
 def heading(results):
     about = ", ".join(f"{k} {v}" for k, v in results.about.items() if v is not None)
+    unit = results.figure(("calibration", 0, 1, 1), "calibration", "ns_per_op")
+    if unit is not None:
+        about += f", a compare-and-swap and an atomic OR {number(unit)} ns"
     return f"{about}\nRounds: {results.rounds['bench']} of the scenarios, {results.rounds['replay']} of the traces; medians over them.\n"
 
 
