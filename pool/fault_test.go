@@ -205,7 +205,7 @@ func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
-		h := k.build(t, roomy(8))
+		h := k.build(t, roomy(9)) // one for the warm-up, should it come when the rest has gone home
 		bad, good, hoard := h.customer(1), h.customer(2), h.customer(3)
 		bad.panics = true
 		run := hoard.must(8)
