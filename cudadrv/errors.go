@@ -88,15 +88,25 @@ func ParseResult(name string) (Result, bool) {
 type CallError struct {
 	Func   string // the CUDA function: "cuMemCreate"
 	Result Result
+	Name   string // the driver's own name of a Result that this package does not know; else empty
 	Detail string // what the driver wrapper knows beyond the code; may be empty
+	Place  string // "file.go:line" of the code that made the call, where the driver notes it; may be empty
 }
 
-// Error names the call, CUDA's name of the result and the detail.
+// Error names the call, CUDA's name of the result, the detail and the place.
 func (e *CallError) Error() string {
-	if e.Detail == "" {
-		return fmt.Sprintf("%s: %v", e.Func, e.Result)
+	name := e.Name
+	if name == "" {
+		name = e.Result.String()
 	}
-	return fmt.Sprintf("%s: %v: %s", e.Func, e.Result, e.Detail)
+	text := e.Func + ": " + name
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	if e.Place != "" {
+		text += " (" + e.Place + ")"
+	}
+	return text
 }
 
 // Is makes errors.Is(err, cudadrv.OutOfMemory) work: a Result is an error of its own.

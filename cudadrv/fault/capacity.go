@@ -10,7 +10,7 @@ import (
 )
 
 // limited is an opened device with the capacity in force. The interceptor stands in front of it, so
-// that hook and rules see each call first.
+// that hook and rules see each call first. Of the optional calls it has those that take device memory.
 type limited struct {
 	cudadrv.Device
 	driver  *Driver
@@ -136,6 +136,14 @@ func (d *limited) MemCreate(bytes int64) (cudadrv.Handle, error) {
 // MemRelease gives back to the capacity what MemCreate took.
 func (d *limited) MemRelease(h cudadrv.Handle) error {
 	return free(d, h, d.ledger.handles, d.Device.MemRelease)
+}
+
+// Unwrap is the device behind the capacity, for the calls that take no device memory.
+func (d *limited) Unwrap() cudadrv.Device { return d.Device }
+
+// lacking is the error of an optional call that the wrapped device does not have.
+func lacking(c call.Call) error {
+	return &cudadrv.CallError{Func: c.String(), Result: cudadrv.NotSupported, Detail: "the device does not have the call"}
 }
 
 // MemGetInfo is the wrapped device's, or what the capacity leaves where that is less.

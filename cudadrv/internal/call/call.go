@@ -5,7 +5,8 @@ package call
 // Call is one driver call. Its String is CUDA's name of the function, as in cudadrv.CallError.
 type Call uint8
 
-// The calls: those of cudadrv.Driver, then those of cudadrv.Device in the interface's order.
+// The calls: those of cudadrv.Driver, then those of cudadrv.Device in the interface's order, then those of the
+// interfaces that a device need not have.
 const (
 	DeviceGetCount Call = iota
 	PrimaryCtxRetain
@@ -34,8 +35,33 @@ const (
 	MemsetD8Async
 	MemcpyDtoDAsync
 
+	MemHostAlloc
+	MemFreeHost
+	MemHostRegister
+	MemHostUnregister
+	MemHostGetDevicePointer
+	MemcpyHtoDAsync
+	MemcpyDtoHAsync
+	StreamWriteValue32
+	StreamWriteValue64
+	StreamWaitValue32
+	StreamWaitValue64
+	MemAllocAsync
+	MemFreeAsync
+	MemPoolTrimTo
+	MemPoolSetAttribute
+	MemPoolGetAttribute
+	LaunchHostFunc
+	PointerGetAttribute
+	MemExportToShareableHandle
+	MemImportFromShareableHandle
+	StreamIsCapturing
+
 	// Count is how many calls there are: the length of an array with one entry for each.
 	Count
+
+	// Optional is the first call that a device need not have.
+	Optional = MemHostAlloc
 )
 
 var names = [Count]string{ //nolint:gochecknoglobals // a constant table
@@ -65,6 +91,28 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	EventSynchronize:  "cuEventSynchronize",
 	MemsetD8Async:     "cuMemsetD8Async",
 	MemcpyDtoDAsync:   "cuMemcpyDtoDAsync",
+
+	MemHostAlloc:                 "cuMemHostAlloc",
+	MemFreeHost:                  "cuMemFreeHost",
+	MemHostRegister:              "cuMemHostRegister",
+	MemHostUnregister:            "cuMemHostUnregister",
+	MemHostGetDevicePointer:      "cuMemHostGetDevicePointer",
+	MemcpyHtoDAsync:              "cuMemcpyHtoDAsync",
+	MemcpyDtoHAsync:              "cuMemcpyDtoHAsync",
+	StreamWriteValue32:           "cuStreamWriteValue32",
+	StreamWriteValue64:           "cuStreamWriteValue64",
+	StreamWaitValue32:            "cuStreamWaitValue32",
+	StreamWaitValue64:            "cuStreamWaitValue64",
+	MemAllocAsync:                "cuMemAllocAsync",
+	MemFreeAsync:                 "cuMemFreeAsync",
+	MemPoolTrimTo:                "cuMemPoolTrimTo",
+	MemPoolSetAttribute:          "cuMemPoolSetAttribute",
+	MemPoolGetAttribute:          "cuMemPoolGetAttribute",
+	LaunchHostFunc:               "cuLaunchHostFunc",
+	PointerGetAttribute:          "cuPointerGetAttribute",
+	MemExportToShareableHandle:   "cuMemExportToShareableHandle",
+	MemImportFromShareableHandle: "cuMemImportFromShareableHandle",
+	StreamIsCapturing:            "cuStreamIsCapturing",
 }
 
 // String is CUDA's name of the function.
