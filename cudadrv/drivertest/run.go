@@ -44,6 +44,15 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"work on memory", testWork},
 		{"work mistakes", testWorkMistakes},
 		{"many goroutines", testGoroutines},
+		{"page-locked memory", testHostMemory},
+		{"registered memory", testRegisteredMemory},
+		{"bytes follow handles", testBytesFollowHandles},
+		{"stream memory operations", testStreamValues},
+		{"stream-ordered memory", testStreamOrdered},
+		{"host functions", testHostFunctions},
+		{"pointer attributes", testPointers},
+		{"shareable handles", testShareable},
+		{"capture state", testCapture},
 	}
 	for _, sub := range subtests {
 		t.Run(sub.name, func(t *testing.T) {

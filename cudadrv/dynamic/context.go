@@ -1,0 +1,41 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// callCurrent makes a call with the device's context current on the calling thread, and leaves the thread with
+// the contexts that it had. On failure to do so the frame says so and the call is not made.
+//
+// Setting the context and leaving it there would be one call less, and would change what other code on the
+// thread finds. Asking first whether it is current already would be one more: nobody else makes it so as a rule.
+func (d *device) callCurrent(fn symbol, f *frame, n int) cudadrv.Result {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	f.current[0] = d.context
+	if r, _, _ := purego.SyscallN(d.lib.functions[cuCtxPushCurrent], f.current[:]...); r != 0 {
+		f.failing = true
+		return cudadrv.Result(int32(r)) //nolint:gosec // a CUresult is 32 bits wide
+	}
+	r := d.lib.call(fn, f, n)
+	f.current[0] = uintptr(unsafe.Pointer(&f.popped))
+	// It fails only where the context has gone meanwhile, and then so did the call.
+	_, _, _ = purego.SyscallN(d.lib.functions[cuCtxPopCurrent], f.current[:]...)
+	return r
+}
+
+// callOn makes a call on a stream. The standard streams belong to the current context, others to the one that
+// they were made in.
+func (d *device) callOn(s cudadrv.Stream, fn symbol, f *frame, n int) cudadrv.Result {
+	if s <= lastStandardStream {
+		return d.callCurrent(fn, f, n)
+	}
+	return d.lib.call(fn, f, n)
+}

@@ -1,0 +1,109 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+var (
+	_ cudadrv.Device              = (*device)(nil)
+	_ cudadrv.HostMemory          = (*device)(nil)
+	_ cudadrv.StreamValues        = (*device)(nil)
+	_ cudadrv.StreamOrderedMemory = (*device)(nil)
+	_ cudadrv.HostFunctions       = (*device)(nil)
+	_ cudadrv.PointerQueries      = (*device)(nil)
+	_ cudadrv.ShareableMemory     = (*device)(nil)
+	_ cudadrv.CaptureQueries      = (*device)(nil)
+)
+
+// device is an opened device. What is above gate is written by open alone.
+type device struct {
+	lib     *library
+	info    cudadrv.Info
+	context uintptr // CUcontext
+	adopted bool    // the context is the caller's
+	number  int32   // CUdevice
+	pool    uintptr // CUmemoryPool, the device's default; 0 without StreamOrdered
+
+	plain     allocationProp // of MemCreate
+	shareable allocationProp // of MemCreateShareable
+	access    accessDesc     // of MemSetAccess
+
+	gate gate
+
+	closing  atomic.Bool
+	closed   chan struct{}
+	closeErr error // written before closed is closed
+}
+
+// Info is what the driver said at Open.
+func (d *device) Info() cudadrv.Info { return d.info }
+
+// Close refuses further calls, waits for those under way and releases the primary context; a context of the
+// caller's stays as it is. Idempotent: every call returns the first one's result, after it has finished.
+func (d *device) Close() error {
+	if d.closing.Swap(true) {
+		<-d.closed
+		return d.closeErr
+	}
+	defer close(d.closed)
+	d.gate.close()
+	if !d.adopted {
+		d.closeErr = d.lib.release(d.number)
+	}
+	return d.closeErr
+}
+
+// enter begins a call: it takes the frame.
+func (d *device) enter(c call.Call) (*frame, error) {
+	if f := d.gate.enter(); f != nil {
+		return f, nil
+	}
+	return nil, refuse(c, cudadrv.InvalidContext, "the device is closed")
+}
+
+// enterFeature is enter for a call that not every driver and device has.
+func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, error) {
+	f, err := d.enter(c)
+	if err == nil && !d.info.Capabilities.Has(feature) {
+		d.gate.leave(f)
+		return nil, d.unsupported(c, feature)
+	}
+	return f, err
+}
+
+// unsupported says what takes the feature away.
+func (d *device) unsupported(c call.Call, feature cudadrv.Capability) error {
+	if missing := d.lib.missing(feature); len(missing) > 0 {
+		return refuse(c, cudadrv.NotSupported, "no %s: %s lacks %s", featureName(feature), d.lib.path, strings.Join(missing, ", "))
+	}
+	return refuse(c, cudadrv.NotSupported, "%s has no %s", d.info.Name, featureName(feature))
+}
+
+// refuse is the error of a call that is not passed to the driver.
+func refuse(c call.Call, r cudadrv.Result, format string, args ...any) error {
+	return &cudadrv.CallError{Func: c.String(), Result: r, Detail: fmt.Sprintf(format, args...), Place: place()}
+}
+
+// failed is the error of a call that the driver refused.
+func (d *device) failed(f *frame, c call.Call, r cudadrv.Result, format string, args ...any) error {
+	detail := fmt.Sprintf(format, args...)
+	if f.failing {
+		detail = strings.TrimPrefix(detail+": the context could not be made current", ": ")
+	}
+	return d.lib.describe(f, c.String(), r, detail)
+}
+
+// done makes the error, if any, of a call without a result to read.
+func (d *device) done(f *frame, c call.Call, r cudadrv.Result) error {
+	if r == cudadrv.Success {
+		return nil
+	}
+	return d.failed(f, c, r, "")
+}

@@ -1,0 +1,81 @@
+package dynamic
+
+import (
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// leastVersion is the oldest driver that is known to have the functions and layouts of this package: those of
+// CUDA 11.8 to 13 are the same, and older headers were not looked at.
+const leastVersion = 11080
+
+// Config says which library to open and which context to use. The zero Config is right for most programs.
+type Config struct {
+	// Library is the path or name of the driver library. "": libcuda.so.1, then libcuda.so, wherever the
+	// system's loader finds them.
+	Library string
+	// Context is a CUcontext of the caller's, as a number, which must outlive the devices that are opened; it is
+	// neither made current elsewhere nor destroyed. Open then wants the ordinal of its device. 0: the primary context.
+	Context uintptr
+}
+
+// Driver is libcuda. It is safe for concurrent use.
+type Driver struct {
+	config Config
+
+	mu  sync.Mutex // guards lib: loading happens once
+	lib *library
+}
+
+var _ cudadrv.Driver = (*Driver)(nil)
+
+// New makes a driver that opens nothing yet.
+func New(config Config) *Driver { return &Driver{config: config} }
+
+// Name is "dynamic".
+func (d *Driver) Name() string { return "dynamic" }
+
+// DeviceCount loads and starts the library if need be, which can take a second, and counts the devices that
+// CUDA lets this process see. Errors: *LibraryError, *VersionError, *SymbolError and *InitError, which are a
+// cudadrv.ErrNoDriver or ErrNoDevice. A later call tries again.
+func (d *Driver) DeviceCount() (int, error) {
+	lib, err := d.load()
+	if err != nil {
+		return 0, err
+	}
+	return lib.deviceCount()
+}
+
+// Open makes the device usable: its primary context, which it retains, or Config.Context. Errors are those of
+// DeviceCount, cudadrv.ErrNoDevice for a number that no device has, and *ContextError. The Device has all
+// optional interfaces of cudadrv; Info.Capabilities says which of them work.
+func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
+	lib, err := d.load()
+	if err != nil {
+		return nil, err
+	}
+	count, err := lib.deviceCount()
+	if err != nil {
+		return nil, err
+	}
+	if ordinal < 0 || ordinal >= count {
+		return nil, noOrdinal(ordinal, count)
+	}
+	return lib.open(ordinal, d.config.Context)
+}
+
+// load opens and starts the library, once.
+func (d *Driver) load() (*library, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.lib != nil {
+		return d.lib, nil
+	}
+	lib, err := loadLibrary(d.config.Library)
+	if err != nil {
+		return nil, err
+	}
+	d.lib = lib
+	return lib, nil
+}

@@ -1,0 +1,160 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	// mostArgs is the longest argument list: cuMemMap and cuMemAddressReserve have five.
+	mostArgs = 5
+	// shardCount is how many words the frames' free bits are spread over. Not fewer: goroutines that poll
+	// events at once would meet on one word. Not more: Close looks at all.
+	shardCount = 8
+	// shardFrames is how many calls a shard has under way before the next one helps out: together 248, more than
+	// a program usually has threads in the driver. Not more: one bit of the word is closedBit.
+	shardFrames = 31
+
+	closedBit = uint64(1) << 63
+	allFree   = uint64(1)<<shardFrames - 1
+)
+
+// frame is the memory of one call: arguments, what C writes back, and the list for changing the context. It is in
+// the heap, which does not move, and belongs to one call at a time.
+type frame struct {
+	args    [mostArgs]uintptr
+	current [1]uintptr // the argument of cuCtxPushCurrent and cuCtxPopCurrent
+	out     [2]uint64
+	popped  uint64
+	keep    unsafe.Pointer // what an argument points at in Go's heap
+	failing bool           // the context could not be made current
+
+	home *shard // nil: an extra frame
+	bit  uint64
+}
+
+// pointer is the address of an out parameter, for C.
+func (f *frame) pointer(i int) uintptr { return uintptr(unsafe.Pointer(&f.out[i])) }
+
+// int32 is an out parameter that C wrote as an int.
+func (f *frame) int32(i int) int32 { return *(*int32)(unsafe.Pointer(&f.out[i])) }
+
+// address is an out parameter that C wrote as a pointer to memory that is not Go's.
+func (f *frame) address(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[i])) }
+
+// hold is the address of Go memory for C. The frame keeps the memory, which thereby is in the heap.
+func (f *frame) hold(p unsafe.Pointer) uintptr {
+	f.keep = p
+	return uintptr(p)
+}
+
+// shard is a set of frames. A frame is free while its bit is set, and in a call otherwise; it leaves by
+// compare-and-swap and comes back by an OR. Once closedBit is set none leaves any more.
+type shard struct {
+	free   atomic.Uint64
+	_      [56]byte // the word that all callers write has a cache line of its own
+	frames [shardFrames]frame
+}
+
+// gate gives frames to calls while the device is open. A frame that is out is a call under way, which Close
+// waits for. Where all are out, extra frames come from Go's heap.
+type gate struct {
+	shards [shardCount]shard
+	extra  atomic.Int64 // extra frames that are out
+	closed atomic.Bool
+	left   chan struct{} // has a token once a call has ended after the closing began
+}
+
+func (g *gate) init() {
+	g.left = make(chan struct{}, 1)
+	for i := range g.shards {
+		s := &g.shards[i]
+		for j := range s.frames {
+			s.frames[j].home, s.frames[j].bit = s, 1<<j
+		}
+		s.free.Store(allFree)
+	}
+}
+
+// enter takes a frame, or gives nil where the device is closed. It neither blocks nor, up to all frames,
+// allocates.
+func (g *gate) enter() *frame {
+	first := nearby()
+	for i := range uint64(shardCount) {
+		s := &g.shards[(first+i)%shardCount]
+		for {
+			free := s.free.Load()
+			if free&closedBit != 0 {
+				return nil
+			}
+			bit := free & -free
+			if bit == 0 {
+				break
+			}
+			if s.free.CompareAndSwap(free, free&^bit) {
+				return &s.frames[bits.TrailingZeros64(bit)]
+			}
+		}
+	}
+	g.extra.Add(1)
+	f := &frame{}
+	if g.closed.Load() {
+		g.leave(f)
+		return nil
+	}
+	return f
+}
+
+// leave gives the frame back.
+func (g *gate) leave(f *frame) {
+	f.keep, f.failing = nil, false
+	if f.home == nil {
+		g.extra.Add(-1)
+		if g.closed.Load() {
+			g.wake()
+		}
+		return
+	}
+	if f.home.free.Or(f.bit)&closedBit != 0 {
+		g.wake()
+	}
+}
+
+// wake tells a closer to look again. One token is enough for any number of calls that ended before it looks.
+func (g *gate) wake() {
+	select {
+	case g.left <- struct{}{}:
+	default:
+	}
+}
+
+// close lets no call in any more and waits for those that are. It is called once.
+func (g *gate) close() {
+	g.closed.Store(true)
+	for i := range g.shards {
+		g.shards[i].free.Or(closedBit)
+	}
+	for !g.idle() {
+		<-g.left
+	}
+}
+
+// idle reports whether no call is under way, once closed.
+func (g *gate) idle() bool {
+	for i := range g.shards {
+		if g.shards[i].free.Load() != closedBit|allFree {
+			return false
+		}
+	}
+	return g.extra.Load() == 0
+}
+
+// nearby picks a shard by the goroutine's stack, so that goroutines mostly keep to one each.
+func nearby() uint64 {
+	var here byte
+	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio spreads neighbouring addresses
+	return uint64(uintptr(unsafe.Pointer(&here))>>11) * golden >> 61
+}

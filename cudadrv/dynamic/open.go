@@ -1,0 +1,138 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// longestName is how much of a device's name is asked for; CUDA's own examples take as much.
+const longestName = 256
+
+// open makes a device with a context, which is retained unless the caller gives one.
+func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
+	d := &device{
+		lib: l, context: adopted, adopted: adopted != 0, closed: make(chan struct{}),
+		info: cudadrv.Info{Driver: "dynamic", Ordinal: ordinal, DriverVersion: l.version},
+	}
+	d.gate.init()
+	f := &frame{}
+	f.args[0], f.args[1] = f.pointer(0), uintptr(ordinal)
+	if r := l.call(cuDeviceGet, f, 2); r != cudadrv.Success {
+		return nil, fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, l.describe(f, "cuDeviceGet", r, fmt.Sprintf("ordinal %d", ordinal)))
+	}
+	d.number = f.int32(0)
+	if err := d.describe(f); err != nil {
+		return nil, err
+	}
+	if d.adopted {
+		return d, d.checkContext(f)
+	}
+	if err := d.retain(f); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// retain takes the primary context. The first one of a process takes a while.
+func (d *device) retain(f *frame) error {
+	f.args[0], f.args[1] = f.pointer(0), uintptr(d.number)
+	if r := d.lib.call(cuDevicePrimaryCtxRetain, f, 2); r != cudadrv.Success {
+		return d.lib.describe(f, "cuDevicePrimaryCtxRetain", r, "")
+	}
+	d.context = uintptr(f.out[0])
+	return nil
+}
+
+// release gives the primary context back.
+func (l *library) release(number int32) error {
+	f := &frame{}
+	f.args[0] = uintptr(number)
+	if r := l.call(cuDevicePrimaryCtxRelease, f, 1); r != cudadrv.Success {
+		return l.describe(f, "cuDevicePrimaryCtxRelease", r, "")
+	}
+	return nil
+}
+
+// checkContext asks a context of the caller's for its device.
+func (d *device) checkContext(f *frame) error {
+	f.args[0] = f.pointer(0)
+	r := d.callCurrent(cuCtxGetDevice, f, 1)
+	if r != cudadrv.Success {
+		return &ContextError{Context: d.context, Want: "a CUcontext that is alive", Err: d.lib.describe(f, "cuCtxGetDevice", r, "")}
+	}
+	if number := f.int32(0); number != d.number {
+		return &ContextError{
+			Context: d.context, Want: fmt.Sprintf("a CUcontext of device %d, this is one of device %d", d.number, number),
+		}
+	}
+	return nil
+}
+
+// describe asks for the name, the memory and the abilities of the device. It needs no context.
+func (d *device) describe(f *frame) error {
+	name := make([]byte, longestName)
+	f.args[0], f.args[1], f.args[2] = f.hold(unsafe.Pointer(&name[0])), uintptr(len(name)), uintptr(d.number)
+	if r := d.lib.call(cuDeviceGetName, f, 3); r != cudadrv.Success {
+		return d.lib.describe(f, "cuDeviceGetName", r, "")
+	}
+	d.info.Name = cString(unsafe.Pointer(&name[0]))
+	f.args[0], f.args[1] = f.pointer(0), uintptr(d.number)
+	if r := d.lib.call(cuDeviceTotalMem, f, 2); r != cudadrv.Success {
+		return d.lib.describe(f, "cuDeviceTotalMem", r, "")
+	}
+	d.info.TotalBytes = int64(f.out[0])
+	d.plain = allocationProp{kind: pinnedAllocation, location: memLocation{deviceLocation, d.number}}
+	d.shareable = d.plain
+	d.shareable.handleKinds = posixHandle
+	d.access = accessDesc{location: d.plain.location, flags: readWriteAccess}
+	for _, ability := range features {
+		if d.lib.lacking&ability.capability == 0 && d.hasOne(f, ability.attributes) {
+			d.info.Capabilities |= ability.capability
+		}
+	}
+	return errors.Join(d.findGranularity(f), d.findPool(f))
+}
+
+// hasOne reports whether one of the attributes is set, or none is asked for. A number that the driver does
+// not know is not set.
+func (d *device) hasOne(f *frame, attributes []uintptr) bool {
+	for _, attribute := range attributes {
+		f.args[0], f.args[1], f.args[2] = f.pointer(0), attribute, uintptr(d.number)
+		if d.lib.call(cuDeviceGetAttribute, f, 3) == cudadrv.Success && f.int32(0) != 0 {
+			return true
+		}
+	}
+	return len(attributes) == 0
+}
+
+// findGranularity asks for the least step of handles and mappings.
+func (d *device) findGranularity(f *frame) error {
+	if !d.info.Capabilities.Has(cudadrv.VirtualMemory) {
+		return nil
+	}
+	const minimum = 0 // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(unsafe.Pointer(&d.plain)), minimum
+	if r := d.lib.call(cuMemGetAllocationGranularity, f, 3); r != cudadrv.Success {
+		return d.lib.describe(f, "cuMemGetAllocationGranularity", r, "")
+	}
+	d.info.GranularityBytes = int64(f.out[0])
+	return nil
+}
+
+// findPool asks for the default memory pool.
+func (d *device) findPool(f *frame) error {
+	if !d.info.Capabilities.Has(cudadrv.StreamOrdered) {
+		return nil
+	}
+	f.args[0], f.args[1] = f.pointer(0), uintptr(d.number)
+	if r := d.lib.call(cuDeviceGetDefaultMemPool, f, 2); r != cudadrv.Success {
+		return d.lib.describe(f, "cuDeviceGetDefaultMemPool", r, "")
+	}
+	d.pool = uintptr(f.out[0])
+	return nil
+}

@@ -1,0 +1,185 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic
+
+import "github.com/go-vram/vram/cudadrv"
+
+// symbol numbers the functions of the library.
+type symbol int
+
+// The functions, grouped by what they are for.
+const (
+	cuInit symbol = iota
+	cuDriverGetVersion
+	cuGetErrorName
+	cuGetErrorString
+	cuDeviceGetCount
+	cuDeviceGet
+	cuDeviceGetName
+	cuDeviceTotalMem
+	cuDeviceGetAttribute
+	cuDevicePrimaryCtxRetain
+	cuDevicePrimaryCtxRelease
+	cuCtxPushCurrent
+	cuCtxPopCurrent
+	cuCtxGetDevice
+	cuCtxSynchronize
+	cuMemGetInfo
+	cuMemAlloc
+	cuMemFree
+	cuMemsetD8Async
+	cuMemcpyDtoDAsync
+	cuStreamCreate
+	cuStreamDestroy
+	cuStreamQuery
+	cuStreamSynchronize
+	cuStreamWaitEvent
+	cuEventCreate
+	cuEventDestroy
+	cuEventRecord
+	cuEventQuery
+	cuEventSynchronize
+
+	cuMemGetAllocationGranularity
+	cuMemAddressReserve
+	cuMemAddressFree
+	cuMemCreate
+	cuMemRelease
+	cuMemMap
+	cuMemSetAccess
+	cuMemUnmap
+
+	cuMemHostAlloc
+	cuMemFreeHost
+	cuMemHostRegister
+	cuMemHostUnregister
+	cuMemHostGetDevicePointer
+	cuMemcpyHtoDAsync
+	cuMemcpyDtoHAsync
+
+	cuStreamWriteValue32
+	cuStreamWaitValue32
+	cuStreamWriteValue64
+	cuStreamWaitValue64
+
+	cuMemAllocAsync
+	cuMemFreeAsync
+	cuDeviceGetDefaultMemPool
+	cuMemPoolTrimTo
+	cuMemPoolSetAttribute
+	cuMemPoolGetAttribute
+
+	cuLaunchHostFunc
+	cuPointerGetAttribute
+	cuMemExportToShareableHandle
+	cuMemImportFromShareableHandle
+	cuStreamIsCapturing
+
+	symbolCount
+)
+
+// required is the feature of functions that every device needs.
+const required cudadrv.Capability = 0
+
+// symbols are the names in the library, with the version that has the signature that is called here, and the
+// feature that each belongs to.
+var symbols = [symbolCount]struct { //nolint:gochecknoglobals // a constant table
+	name    string
+	feature cudadrv.Capability
+}{
+	cuInit:                    {"cuInit", required},
+	cuDriverGetVersion:        {"cuDriverGetVersion", required},
+	cuGetErrorName:            {"cuGetErrorName", required},
+	cuGetErrorString:          {"cuGetErrorString", required},
+	cuDeviceGetCount:          {"cuDeviceGetCount", required},
+	cuDeviceGet:               {"cuDeviceGet", required},
+	cuDeviceGetName:           {"cuDeviceGetName", required},
+	cuDeviceTotalMem:          {"cuDeviceTotalMem_v2", required},
+	cuDeviceGetAttribute:      {"cuDeviceGetAttribute", required},
+	cuDevicePrimaryCtxRetain:  {"cuDevicePrimaryCtxRetain", required},
+	cuDevicePrimaryCtxRelease: {"cuDevicePrimaryCtxRelease_v2", required},
+	cuCtxPushCurrent:          {"cuCtxPushCurrent_v2", required},
+	cuCtxPopCurrent:           {"cuCtxPopCurrent_v2", required},
+	cuCtxGetDevice:            {"cuCtxGetDevice", required},
+	cuCtxSynchronize:          {"cuCtxSynchronize", required},
+	cuMemGetInfo:              {"cuMemGetInfo_v2", required},
+	cuMemAlloc:                {"cuMemAlloc_v2", required},
+	cuMemFree:                 {"cuMemFree_v2", required},
+	cuMemsetD8Async:           {"cuMemsetD8Async", required},
+	cuMemcpyDtoDAsync:         {"cuMemcpyDtoDAsync_v2", required},
+	cuStreamCreate:            {"cuStreamCreate", required},
+	cuStreamDestroy:           {"cuStreamDestroy_v2", required},
+	cuStreamQuery:             {"cuStreamQuery", required},
+	cuStreamSynchronize:       {"cuStreamSynchronize", required},
+	cuStreamWaitEvent:         {"cuStreamWaitEvent", required},
+	cuEventCreate:             {"cuEventCreate", required},
+	cuEventDestroy:            {"cuEventDestroy_v2", required},
+	cuEventRecord:             {"cuEventRecord", required},
+	cuEventQuery:              {"cuEventQuery", required},
+	cuEventSynchronize:        {"cuEventSynchronize", required},
+
+	cuMemGetAllocationGranularity: {"cuMemGetAllocationGranularity", cudadrv.VirtualMemory},
+	cuMemAddressReserve:           {"cuMemAddressReserve", cudadrv.VirtualMemory},
+	cuMemAddressFree:              {"cuMemAddressFree", cudadrv.VirtualMemory},
+	cuMemCreate:                   {"cuMemCreate", cudadrv.VirtualMemory},
+	cuMemRelease:                  {"cuMemRelease", cudadrv.VirtualMemory},
+	cuMemMap:                      {"cuMemMap", cudadrv.VirtualMemory},
+	cuMemSetAccess:                {"cuMemSetAccess", cudadrv.VirtualMemory},
+	cuMemUnmap:                    {"cuMemUnmap", cudadrv.VirtualMemory},
+
+	cuMemHostAlloc:            {"cuMemHostAlloc", cudadrv.PinnedHost},
+	cuMemFreeHost:             {"cuMemFreeHost", cudadrv.PinnedHost},
+	cuMemHostRegister:         {"cuMemHostRegister_v2", cudadrv.PinnedHost},
+	cuMemHostUnregister:       {"cuMemHostUnregister", cudadrv.PinnedHost},
+	cuMemHostGetDevicePointer: {"cuMemHostGetDevicePointer_v2", cudadrv.PinnedHost},
+	cuMemcpyHtoDAsync:         {"cuMemcpyHtoDAsync_v2", cudadrv.PinnedHost},
+	cuMemcpyDtoHAsync:         {"cuMemcpyDtoHAsync_v2", cudadrv.PinnedHost},
+
+	cuStreamWriteValue32: {"cuStreamWriteValue32_v2", cudadrv.MemoryOperations},
+	cuStreamWaitValue32:  {"cuStreamWaitValue32_v2", cudadrv.MemoryOperations},
+	cuStreamWriteValue64: {"cuStreamWriteValue64_v2", cudadrv.MemoryOperations64},
+	cuStreamWaitValue64:  {"cuStreamWaitValue64_v2", cudadrv.MemoryOperations64},
+
+	cuMemAllocAsync:           {"cuMemAllocAsync", cudadrv.StreamOrdered},
+	cuMemFreeAsync:            {"cuMemFreeAsync", cudadrv.StreamOrdered},
+	cuDeviceGetDefaultMemPool: {"cuDeviceGetDefaultMemPool", cudadrv.StreamOrdered},
+	cuMemPoolTrimTo:           {"cuMemPoolTrimTo", cudadrv.StreamOrdered},
+	cuMemPoolSetAttribute:     {"cuMemPoolSetAttribute", cudadrv.StreamOrdered},
+	cuMemPoolGetAttribute:     {"cuMemPoolGetAttribute", cudadrv.StreamOrdered},
+
+	cuLaunchHostFunc:               {"cuLaunchHostFunc", cudadrv.HostCalls},
+	cuPointerGetAttribute:          {"cuPointerGetAttribute", cudadrv.PointerInformation},
+	cuMemExportToShareableHandle:   {"cuMemExportToShareableHandle", cudadrv.ShareableHandles},
+	cuMemImportFromShareableHandle: {"cuMemImportFromShareableHandle", cudadrv.ShareableHandles},
+	cuStreamIsCapturing:            {"cuStreamIsCapturing", cudadrv.CaptureInformation},
+}
+
+// feature is an ability that functions of the library and an attribute of the device make up.
+type feature struct {
+	capability cudadrv.Capability
+	name       string
+	attributes []uintptr // CUdevice_attribute numbers of which one must be set; none: the functions suffice
+}
+
+// features are all of them but what is required.
+var features = [...]feature{ //nolint:gochecknoglobals // a constant table
+	{cudadrv.VirtualMemory, "virtual memory management", []uintptr{102}},
+	{cudadrv.PinnedHost, "page-locked host memory", nil},
+	{cudadrv.MemoryOperations, "stream memory operations", nil},
+	{cudadrv.MemoryOperations64, "64-bit stream memory operations", []uintptr{122, 93}}, // the number of CUDA 11.7 and later, and the older one
+	{cudadrv.StreamOrdered, "stream-ordered memory", []uintptr{115}},
+	{cudadrv.HostCalls, "host functions", nil},
+	{cudadrv.PointerInformation, "pointer attributes", nil},
+	{cudadrv.ShareableHandles, "shareable handles", []uintptr{103}},
+	{cudadrv.CaptureInformation, "the capture state of streams", nil},
+}
+
+// featureName is what errors call a feature.
+func featureName(c cudadrv.Capability) string {
+	for _, f := range features {
+		if f.capability == c {
+			return f.name
+		}
+	}
+	return "every device"
+}
