@@ -8,7 +8,6 @@ import (
 	"unicode"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/pool/core"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -22,7 +21,7 @@ type StreamHandle = cudadrv.Stream
 
 // Config says what to open and how it behaves.
 type Config struct {
-	// Driver finds the device. Nil is refused with ErrNoDriver: see DriverNamed.
+	// Driver finds the device. Nil is libcuda, as dynamic.New with its zero Config; for others see DriverNamed.
 	Driver cudadrv.Driver
 	// Ordinal is the device's number with the driver.
 	Ordinal int
@@ -196,18 +195,6 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,
 		Strategy:   c.Strategy.search(),
-	}
-}
-
-// DriverNamed returns the driver of that name: "sim", the simulated device with virtual time running with
-// the clock, or "auto", the best that there is. This version has the simulator only, so that "auto" is
-// "sim"; Info says what was opened.
-func DriverNamed(name string) (cudadrv.Driver, error) {
-	switch name {
-	case "sim", "auto":
-		return sim.New(sim.Config{Clock: sim.Running}), nil
-	default:
-		return nil, &ConfigError{"Driver", name, "sim or auto"}
 	}
 }
 

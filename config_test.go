@@ -1,8 +1,10 @@
 package vram_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
@@ -56,9 +59,9 @@ func TestConfigErrorsNameFieldValueAndWant(t *testing.T) {
 	require.ErrorContains(t, err, "Warm[0]")
 }
 
-// Without a driver there is no device: the simulator is never opened by itself.
-func TestOpenWithoutADriver(t *testing.T) {
-	_, err := vram.Open(vram.Config{})
+// Without a GPU there is no device: the simulator is never opened by itself.
+func TestOpenWithoutAGPU(t *testing.T) {
+	_, err := vram.Open(vram.Config{Driver: dynamic.New(dynamic.Config{Library: filepath.Join(t.TempDir(), "libcuda.so.1")})})
 	require.ErrorIs(t, err, vram.ErrNoDriver)
 	_, err = vram.Open(vram.Config{Driver: sim.New(sim.Config{Devices: 2}), Ordinal: 2})
 	require.ErrorIs(t, err, vram.ErrNoDevice)
@@ -67,11 +70,22 @@ func TestOpenWithoutADriver(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrNoDriver)
 }
 
+// The zero Config is the GPU's driver: it opens one or says why not.
+func TestOpenWithoutADriver(t *testing.T) {
+	d, err := vram.Open(vram.Config{})
+	if err != nil {
+		assert.True(t, errors.Is(err, vram.ErrNoDriver) || errors.Is(err, vram.ErrNoDevice), "%v", err)
+		return
+	}
+	assert.Equal(t, "dynamic", d.Info().Driver)
+	require.NoError(t, d.Close())
+}
+
 func TestDriverNamed(t *testing.T) {
-	for _, name := range []string{"sim", "auto"} {
+	for _, name := range []string{"sim", "dynamic"} {
 		d, err := vram.DriverNamed(name)
 		require.NoError(t, err)
-		assert.Equal(t, "sim", d.Name())
+		assert.Equal(t, name, d.Name())
 	}
 	_, err := vram.DriverNamed("tpu")
 	var bad *vram.ConfigError

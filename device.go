@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -69,7 +70,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, err
 	}
 	if cfg.Driver == nil {
-		return nil, fmt.Errorf("vram: no driver named (the simulator is sim.New): %w", ErrNoDriver)
+		cfg.Driver = dynamic.New(dynamic.Config{})
 	}
 	count, err := cfg.Driver.DeviceCount()
 	if err != nil {

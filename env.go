@@ -1,6 +1,7 @@
 package vram
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -12,12 +13,19 @@ type EnvError struct {
 	Name  string
 	Value string
 	Want  string // what it may be
+	Err   error  // why a value that may be does not work here; nil where it may not be
 }
 
-// Error names the variable, its value and what it may be.
+// Error names the variable, its value and what it may be, or why it does not work.
 func (e *EnvError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("vram: %s is %q: %v", e.Name, e.Value, e.Err)
+	}
 	return fmt.Sprintf("vram: %s is %q, want %s", e.Name, e.Value, e.Want)
 }
+
+// Unwrap is Err.
+func (e *EnvError) Unwrap() error { return e.Err }
 
 // variable reads one environment variable into a Config.
 type variable struct {
@@ -42,7 +50,7 @@ func variables() []variable {
 	}
 	const size = `a size as "2GB", "512MiB" or "4096"`
 	return []variable{
-		{"VRAM_DRIVER", "auto or sim", func(c *Config, value string) (err error) {
+		{"VRAM_DRIVER", driverNames, func(c *Config, value string) (err error) {
 			c.Driver, err = DriverNamed(value)
 			return err
 		}},
@@ -95,11 +103,19 @@ func ConfigFromEnv(base Config) (Config, error) {
 		}
 		changed := base
 		if err := v.set(&changed, value); err != nil || changed.check() != nil {
-			return given, &EnvError{v.name, value, v.want}
+			return given, &EnvError{v.name, value, v.want, driverFailure(err)}
 		}
 		base = changed
 	}
 	return base, nil
+}
+
+// driverFailure is the error of looking for a driver, as against one of reading a value.
+func driverFailure(err error) error {
+	if errors.Is(err, ErrNoDriver) || errors.Is(err, ErrNoDevice) {
+		return err
+	}
+	return nil
 }
 
 // ParseDemands reads sizes and counts: "4KiB:50,64KiB:20".

@@ -11,7 +11,7 @@ import (
 
 // The errors of this package and those below it, to be tested with errors.Is.
 var (
-	// ErrNoDriver says that no usable GPU driver was found, or none was named.
+	// ErrNoDriver says that no usable GPU driver was found.
 	ErrNoDriver = cudadrv.ErrNoDriver
 	// ErrNoDevice says that the driver has no device with the wanted ordinal.
 	ErrNoDevice = cudadrv.ErrNoDevice

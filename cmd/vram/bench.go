@@ -46,7 +46,11 @@ func (c *benchCmd) Run(p *program) error {
 	if err := options.Check(); err != nil {
 		return &usageError{err}
 	}
-	options.NewDriver = c.factory(p)
+	newDriver, err := c.factory(p)
+	if err != nil {
+		return err
+	}
+	options.NewDriver = newDriver
 	profiles, err := startProfiles(c.CPUProfile, c.MutexProfile, c.BlockProfile)
 	if err != nil {
 		return &usageError{err}

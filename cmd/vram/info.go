@@ -42,7 +42,11 @@ type report struct {
 
 // Run opens the device for a moment.
 func (c *infoCmd) Run(p *program) error {
-	r, err := readReport(c.factory(p)())
+	newDriver, err := c.factory(p)
+	if err != nil {
+		return err
+	}
+	r, err := readReport(newDriver())
 	if err != nil {
 		return err
 	}
@@ -113,11 +117,23 @@ func bound(cacheBytes int64, blocks int) string {
 
 func capabilityNames(c cudadrv.Capability) []string {
 	names := []string{}
-	if c.Has(cudadrv.VirtualMemory) {
-		names = append(names, "virtual memory")
-	}
-	if c.Has(cudadrv.StreamOrdered) {
-		names = append(names, "stream-ordered pools")
+	for _, known := range []struct {
+		capability cudadrv.Capability
+		name       string
+	}{
+		{cudadrv.VirtualMemory, "virtual memory"},
+		{cudadrv.StreamOrdered, "stream-ordered pools"},
+		{cudadrv.PinnedHost, "pinned host memory"},
+		{cudadrv.MemoryOperations, "stream memory operations"},
+		{cudadrv.MemoryOperations64, "64-bit stream memory operations"},
+		{cudadrv.HostCalls, "host functions"},
+		{cudadrv.PointerInformation, "pointer attributes"},
+		{cudadrv.ShareableHandles, "shareable handles"},
+		{cudadrv.CaptureInformation, "capture state"},
+	} {
+		if c.Has(known.capability) {
+			names = append(names, known.name)
+		}
 	}
 	return names
 }

@@ -93,8 +93,12 @@ func (c *replayCmd) Run(p *program) error {
 		}
 		traces = append(traces, tr)
 	}
+	newDriver, err := c.factory(p)
+	if err != nil {
+		return err
+	}
 	options := replay.Options{
-		NewDriver: c.factory(p), Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
+		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, MinCapacity: c.MinCapacity,
 	}
 	var results []replay.Result

@@ -24,7 +24,8 @@
 // # Time
 //
 // The work between two events of the recording occupies the stream for as long as it took when it was recorded. Where
-// the device is simulated this is virtual time that runs with the clock; no GPU is needed. A stage queues
+// the device is simulated this is virtual time that runs with the clock; no GPU is needed. On a GPU it is memsets of that
+// length, which the stages' streams share the device for. The first line of the output says which it is. A stage queues
 // at most two operations ahead of the one that runs, so what is shown is what happens on the device.
 //
 // Environment variables (VRAM_*, see vram.ConfigFromEnv) configure the device; flags go over them. On a

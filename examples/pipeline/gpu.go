@@ -1,26 +1,18 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/examples/internal/kernels"
 )
-
-// kernels is what a device must have besides cudadrv.Device: something that takes time. The simulated
-// device has it.
-type kernels interface {
-	// Launch queues work on the stream that takes so long.
-	Launch(s cudadrv.Stream, duration time.Duration) error
-	// Now is the device's time.
-	Now() time.Duration
-}
 
 // gpu is the program's own view of the device, for kernels, events and copies. The allocator has
 // another one, so that its statistics count its calls alone.
 type gpu struct {
 	cudadrv.Device
-	kernels
+	work  *kernels.Kernels
 	speed float64
 }
 
@@ -30,13 +22,18 @@ func openGPU(driver cudadrv.Driver, ordinal int, speed float64) (*gpu, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, ok := device.(kernels)
-	if !ok {
-		_ = device.Close() // what is wrong is said below
-		return nil, fmt.Errorf("driver %s has no kernels of a given duration; this program wants the simulated device (-driver sim)", driver.Name())
+	work, err := kernels.Open(device)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
 	}
-	return &gpu{Device: device, kernels: k, speed: speed}, nil
+	return &gpu{Device: device, work: work, speed: speed}, nil
 }
+
+// Close gives the view back.
+func (g *gpu) Close() error { return errors.Join(g.work.Close(), g.Device.Close()) }
+
+// Now is the device's time.
+func (g *gpu) Now() time.Duration { return g.work.Now() }
 
 // compute occupies the stream for as long as the recording says, and returns the time that it takes here.
 func (g *gpu) compute(s cudadrv.Stream, recorded time.Duration) (time.Duration, error) {
@@ -44,5 +41,5 @@ func (g *gpu) compute(s cudadrv.Stream, recorded time.Duration) (time.Duration, 
 		return 0, nil
 	}
 	took := time.Duration(float64(recorded) / g.speed)
-	return took, g.Launch(s, took)
+	return took, g.work.Launch(s, took)
 }

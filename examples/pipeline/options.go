@@ -33,7 +33,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(io.Discard) // the caller prints errors
 	flags.IntVar(&o.stepCount, "steps", 300, "training steps")
 	flags.Float64Var(&o.speed, "speed", 1, "how many times faster than recorded the device computes")
-	driver := flags.String("driver", "", "auto or sim; auto takes what there is (default auto)")
+	driver := flags.String("driver", "", "auto, dynamic (a GPU) or sim; auto takes a GPU where there is one (default auto)")
 	device := flags.Int("device", 0, "the device's number")
 	footprint := flags.String("footprint", "", "balanced, lean or fast (default balanced)")
 	limit := flags.String("limit", "", `most memory to hold, as "12GB" (default all)`)
@@ -57,11 +57,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err != nil {
 		return o, &usageError{err}
 	}
-	base := vram.Config{}
-	if base.Driver, err = vram.DriverNamed("auto"); err != nil {
-		return o, &usageError{err}
-	}
-	if o.config, err = vram.ConfigFromEnv(base); err != nil {
+	if o.config, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
 		return o, &usageError{err}
 	}
 	flags.Visit(func(f *flag.Flag) {
@@ -82,5 +78,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 			err = &usageError{fmt.Errorf("-%s: %w", f.Name, err)}
 		}
 	})
+	if err == nil && o.config.Driver == nil { // only where none was named: auto looks for a GPU
+		o.config.Driver, err = vram.DriverNamed("auto")
+	}
 	return o, err
 }

@@ -1,4 +1,4 @@
-// Command quickstart is the smallest program that uses vram: it opens the best device there is, says which, and
+// Command quickstart is the smallest program that uses vram: it opens a GPU, or the simulated device where there is none, says which, and
 // allocates on a stream, at once and as a future.
 package main
 

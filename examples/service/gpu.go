@@ -3,22 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/examples/internal/kernels"
 )
-
-// kernels is what a device must have besides cudadrv.Device: work that takes a given time. The simulated
-// device has it.
-type kernels interface {
-	Launch(s cudadrv.Stream, duration time.Duration) error
-}
 
 // gpu is the service's own view of the device, for kernels and events.
 type gpu struct {
 	cudadrv.Device
-	kernels
+	kernels *kernels.Kernels
 }
 
 func openGPU(driver cudadrv.Driver, ordinal int) (*gpu, error) {
@@ -26,13 +20,15 @@ func openGPU(driver cudadrv.Driver, ordinal int) (*gpu, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, ok := device.(kernels)
-	if !ok {
-		_ = device.Close() // what is wrong is said below
-		return nil, fmt.Errorf("driver %s has no kernels of a given duration; this service wants the simulated device (-driver sim)", driver.Name())
+	k, err := kernels.Open(device)
+	if err != nil {
+		return nil, errors.Join(err, device.Close())
 	}
 	return &gpu{device, k}, nil
 }
+
+// Close gives the view back.
+func (g *gpu) Close() error { return errors.Join(g.kernels.Close(), g.Device.Close()) }
 
 // pollInterval is how often a request looks whether its kernel is over. A goroutine that waits in the
 // driver cannot be cancelled and holds a thread; one that polls costs a driver call of 200 ns a look.
@@ -45,7 +41,7 @@ func (g *gpu) work(ctx context.Context, stream cudadrv.Stream, duration time.Dur
 		return err
 	}
 	defer func() { err = errors.Join(err, g.EventDestroy(over)) }()
-	if err := errors.Join(g.Launch(stream, duration), g.EventRecord(over, stream)); err != nil {
+	if err := errors.Join(g.kernels.Launch(stream, duration), g.EventRecord(over, stream)); err != nil {
 		return err
 	}
 	looks := time.NewTicker(pollInterval)

@@ -38,7 +38,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.settings.Timeout, "timeout", 30*time.Second, "time that a request may take")
 	flags.DurationVar(&o.shutdown.Linger, "linger", 0, "time to go on serving with readiness off, for load balancers to notice")
 	flags.DurationVar(&o.shutdown.Deadline, "deadline", 10*time.Second, "time for the requests in flight when stopped")
-	driver := flags.String("driver", "", "auto or sim; auto takes what there is (default auto)")
+	driver := flags.String("driver", "", "auto, dynamic (a GPU) or sim; auto takes a GPU where there is one (default auto)")
 	device := flags.Int("device", 0, "the device's number")
 	limit := flags.String("limit", "", `most memory to hold, as "12GB" (default all)`)
 	if err := flags.Parse(args); err != nil {
@@ -53,11 +53,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err != nil {
 		return o, &usageError{err}
 	}
-	base := vram.Config{}
-	if base.Driver, err = vram.DriverNamed("auto"); err != nil {
-		return o, &usageError{err}
-	}
-	if o.settings.Config, err = vram.ConfigFromEnv(base); err != nil {
+	if o.settings.Config, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
 		return o, &usageError{err}
 	}
 	flags.Visit(func(f *flag.Flag) {
@@ -76,6 +72,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 			err = &usageError{fmt.Errorf("-%s: %w", f.Name, err)}
 		}
 	})
+	if err == nil && o.settings.Config.Driver == nil { // only where none was named: auto looks for a GPU
+		o.settings.Config.Driver, err = vram.DriverNamed("auto")
+	}
 	return o, err
 }
 

@@ -1,0 +1,47 @@
+package vram
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// DriverNamed returns the driver of that name:
+//
+//   - "dynamic": libcuda, loaded at run time.
+//   - "sim": the simulated device, its virtual time running with the clock.
+//   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A driver
+//     that is there and does not work is an error, not a reason to simulate. It looks now, which can take a second.
+//
+// Driver.Name and Info say which one it is. Errors: *ConfigError; with "auto" also those of dynamic.
+func DriverNamed(name string) (cudadrv.Driver, error) {
+	switch name {
+	case "auto":
+		return automatic(dynamic.New(dynamic.Config{}))
+	case "dynamic":
+		return dynamic.New(dynamic.Config{}), nil
+	case "sim":
+		return simulated(), nil
+	default:
+		return nil, &ConfigError{"Driver", name, driverNames}
+	}
+}
+
+// driverNames is what a driver may be called.
+const driverNames = "auto, dynamic or sim"
+
+func simulated() cudadrv.Driver { return sim.New(sim.Config{Clock: sim.Running}) }
+
+// automatic is the GPU's driver or, where the machine has none, the simulator.
+func automatic(gpu cudadrv.Driver) (cudadrv.Driver, error) {
+	count, err := gpu.DeviceCount()
+	switch {
+	case err == nil && count > 0:
+		return gpu, nil
+	case err == nil || dynamic.Missing(err):
+		return simulated(), nil
+	}
+	return nil, fmt.Errorf("vram: the driver does not work (sim is the simulator): %w", err)
+}

@@ -1,0 +1,70 @@
+package kernels_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/examples/internal/kernels"
+)
+
+// plain hides what a simulated device has beyond a real one.
+type plain struct{ cudadrv.Device }
+
+func open(t *testing.T, clock sim.Clock) (*sim.Driver, cudadrv.Device) {
+	t.Helper()
+	driver := sim.New(sim.Config{Clock: clock})
+	device, err := driver.Open(0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, device.Close()) })
+	return driver, device
+}
+
+func TestASimulatedDeviceHasItsOwnKernels(t *testing.T) {
+	driver, device := open(t, sim.Stepped)
+	k, err := kernels.Open(device)
+	require.NoError(t, err)
+	require.NoError(t, k.Launch(0, time.Second))
+	require.NoError(t, device.StreamSynchronize(0))
+	assert.GreaterOrEqual(t, k.Now(), time.Second)
+	assert.Zero(t, driver.Device(0).Counts()["cuMemAlloc"])
+	require.NoError(t, k.Close())
+}
+
+// Elsewhere a kernel is memsets that take as long together, and nothing is left of them.
+func TestADeviceWithoutKernelsGetsMemsets(t *testing.T) {
+	driver, device := open(t, sim.Running)
+	freeBytes, _, err := device.MemGetInfo()
+	require.NoError(t, err)
+	k, err := kernels.Open(plain{device})
+	require.NoError(t, err)
+	s, err := device.StreamCreate()
+	require.NoError(t, err)
+	start := time.Now()
+	require.NoError(t, k.Launch(s, 20*time.Millisecond))
+	over, err := device.StreamQuery(s)
+	require.NoError(t, err)
+	assert.False(t, over)
+	require.NoError(t, device.StreamSynchronize(s))
+	took := time.Since(start)
+	assert.Greater(t, took, 5*time.Millisecond)
+	assert.Positive(t, k.Now())
+	require.NoError(t, k.Launch(s, 0))
+	require.NoError(t, k.Close())
+	require.NoError(t, device.StreamDestroy(s))
+	after, _, err := device.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, freeBytes, after)
+	assert.Equal(t, driver.Device(0).Counts()["cuMemAlloc"], driver.Device(0).Counts()["cuMemFree"])
+}
+
+func TestNoRoomForTheScratchBuffer(t *testing.T) {
+	driver, device := open(t, sim.Stepped)
+	driver.Device(0).SetCapacity(1 << 20)
+	_, err := kernels.Open(plain{device})
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+}
