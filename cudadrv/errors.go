@@ -16,13 +16,15 @@ var (
 // Result is a CUresult. Codes that this package does not know keep their number.
 type Result int32
 
-// The results that the allocator tells apart; numbers and names are CUDA's.
+// The results that the allocator and its drivers tell apart; numbers and names are CUDA's.
 const (
 	Success          Result = 0
 	InvalidValue     Result = 1
 	OutOfMemory      Result = 2
 	NotInitialized   Result = 3
 	Deinitialized    Result = 4
+	StubLibrary      Result = 34
+	DeviceInUse      Result = 46
 	NoDevice         Result = 100
 	InvalidDevice    Result = 101
 	InvalidContext   Result = 201
@@ -30,6 +32,7 @@ const (
 	UnmapFailed      Result = 206
 	AlreadyMapped    Result = 208
 	NotMapped        Result = 211
+	OperatingSystem  Result = 304
 	InvalidHandle    Result = 400
 	NotFound         Result = 500
 	NotReady         Result = 600
@@ -37,6 +40,9 @@ const (
 	LaunchFailed     Result = 719
 	NotPermitted     Result = 800
 	NotSupported     Result = 801
+	SystemNotReady   Result = 802
+	DriverMismatch   Result = 803
+	CompatMismatch   Result = 804
 	CaptureViolation Result = 900
 	Unknown          Result = 999
 )
@@ -47,6 +53,8 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	OutOfMemory:      "CUDA_ERROR_OUT_OF_MEMORY",
 	NotInitialized:   "CUDA_ERROR_NOT_INITIALIZED",
 	Deinitialized:    "CUDA_ERROR_DEINITIALIZED",
+	StubLibrary:      "CUDA_ERROR_STUB_LIBRARY",
+	DeviceInUse:      "CUDA_ERROR_DEVICE_UNAVAILABLE",
 	NoDevice:         "CUDA_ERROR_NO_DEVICE",
 	InvalidDevice:    "CUDA_ERROR_INVALID_DEVICE",
 	InvalidContext:   "CUDA_ERROR_INVALID_CONTEXT",
@@ -54,6 +62,7 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	UnmapFailed:      "CUDA_ERROR_UNMAP_FAILED",
 	AlreadyMapped:    "CUDA_ERROR_ALREADY_MAPPED",
 	NotMapped:        "CUDA_ERROR_NOT_MAPPED",
+	OperatingSystem:  "CUDA_ERROR_OPERATING_SYSTEM",
 	InvalidHandle:    "CUDA_ERROR_INVALID_HANDLE",
 	NotFound:         "CUDA_ERROR_NOT_FOUND",
 	NotReady:         "CUDA_ERROR_NOT_READY",
@@ -61,6 +70,9 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	LaunchFailed:     "CUDA_ERROR_LAUNCH_FAILED",
 	NotPermitted:     "CUDA_ERROR_NOT_PERMITTED",
 	NotSupported:     "CUDA_ERROR_NOT_SUPPORTED",
+	SystemNotReady:   "CUDA_ERROR_SYSTEM_NOT_READY",
+	DriverMismatch:   "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+	CompatMismatch:   "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
 	CaptureViolation: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 	Unknown:          "CUDA_ERROR_UNKNOWN",
 }

@@ -22,7 +22,7 @@ func (d *device) callCurrent(fn symbol, f *frame, n int) cudadrv.Result {
 	f.current[0] = d.context
 	if r, _, _ := purego.SyscallN(d.lib.functions[cuCtxPushCurrent], f.current[:]...); r != 0 {
 		f.failing = true
-		return cudadrv.Result(int32(r)) //nolint:gosec // a CUresult is 32 bits wide
+		return cudadrv.Result(int32(r))
 	}
 	r := d.lib.call(fn, f, n)
 	f.current[0] = uintptr(unsafe.Pointer(&f.popped))

@@ -69,16 +69,6 @@ type InitError struct {
 	Call    *cudadrv.CallError
 }
 
-// Results that cuInit answers on machines that are not set up; numbers are CUDA's.
-const (
-	stubLibrary        cudadrv.Result = 34
-	deviceUnavailable  cudadrv.Result = 46
-	operatingSystem    cudadrv.Result = 304
-	systemNotReady     cudadrv.Result = 802
-	driverMismatch     cudadrv.Result = 803
-	compatNotSupported cudadrv.Result = 804
-)
-
 // Error is what CUDA said and what can be done about it.
 func (e *InitError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", e.Library, e.Call, initAdvice(e.Call.Result))
@@ -96,16 +86,16 @@ func initAdvice(r cudadrv.Result) string {
 	switch r { //nolint:exhaustive // the others have no advice of their own
 	case cudadrv.NoDevice:
 		return "nvidia-smi should list a GPU, CUDA_VISIBLE_DEVICES should not hide it, and /dev/nvidia* should be readable and writable"
-	case stubLibrary:
+	case cudadrv.StubLibrary:
 		return "this is the library to link with, not the driver: take the folder stubs out of LD_LIBRARY_PATH"
-	case driverMismatch, compatNotSupported:
+	case cudadrv.DriverMismatch, cudadrv.CompatMismatch:
 		return "the library and the kernel's module are of different versions: restart after an update of the driver, and take " +
 			"CUDA's compatibility libraries out of LD_LIBRARY_PATH"
-	case systemNotReady:
+	case cudadrv.SystemNotReady:
 		return "the GPUs are not ready: on machines with NVSwitch the fabric manager has to run"
-	case deviceUnavailable:
+	case cudadrv.DeviceInUse:
 		return "the GPU is in use by another process in exclusive mode"
-	case cudadrv.NotPermitted, operatingSystem, cudadrv.Unknown:
+	case cudadrv.NotPermitted, cudadrv.OperatingSystem, cudadrv.Unknown:
 		return "the modules nvidia and nvidia-uvm should be loaded and /dev/nvidia* readable and writable"
 	default:
 		return "nvidia-smi should list a GPU"

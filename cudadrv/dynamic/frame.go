@@ -39,11 +39,11 @@ type frame struct {
 // pointer is the address of an out parameter, for C.
 func (f *frame) pointer(i int) uintptr { return uintptr(unsafe.Pointer(&f.out[i])) }
 
-// int32 is an out parameter that C wrote as an int.
-func (f *frame) int32(i int) int32 { return *(*int32)(unsafe.Pointer(&f.out[i])) }
+// int32 is the first out parameter, which C wrote as an int.
+func (f *frame) int32() int32 { return *(*int32)(unsafe.Pointer(&f.out[0])) }
 
-// address is an out parameter that C wrote as a pointer to memory that is not Go's.
-func (f *frame) address(i int) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[i])) }
+// address is the first out parameter, which C wrote as a pointer to memory that is not Go's.
+func (f *frame) address() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[0])) }
 
 // hold is the address of Go memory for C. The frame keeps the memory, which thereby is in the heap.
 func (f *frame) hold(p unsafe.Pointer) uintptr {

@@ -23,7 +23,7 @@ func (d *device) MemHostAlloc(bytes int64) ([]byte, error) {
 	if r := d.callCurrent(cuMemHostAlloc, f, 3); r != cudadrv.Success {
 		return nil, d.failed(f, call.MemHostAlloc, r, "%d bytes", bytes)
 	}
-	return unsafe.Slice((*byte)(f.address(0)), bytes), nil
+	return unsafe.Slice((*byte)(f.address()), bytes), nil
 }
 
 // MemFreeHost is cuMemFreeHost. It waits for all queued work of the device.

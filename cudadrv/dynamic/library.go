@@ -86,7 +86,7 @@ func (l *library) checkVersion(f *frame) error {
 	if r := l.call(cuDriverGetVersion, f, 1); r != cudadrv.Success {
 		return &InitError{Library: l.path, Call: l.describe(f, "cuDriverGetVersion", r, "")}
 	}
-	l.version = int(f.int32(0))
+	l.version = int(f.int32())
 	if l.version < leastVersion {
 		return &VersionError{Library: l.path, Have: l.version, Needed: leastVersion}
 	}
@@ -97,7 +97,7 @@ func (l *library) checkVersion(f *frame) error {
 // is a part of the frame.
 func (l *library) call(fn symbol, f *frame, n int) cudadrv.Result {
 	r, _, _ := purego.SyscallN(l.functions[fn], f.args[:n]...)
-	return cudadrv.Result(int32(r)) //nolint:gosec // a CUresult is 32 bits wide
+	return cudadrv.Result(int32(r))
 }
 
 // deviceCount is cuDeviceGetCount.
@@ -107,7 +107,7 @@ func (l *library) deviceCount() (int, error) {
 	if r := l.call(cuDeviceGetCount, f, 1); r != cudadrv.Success {
 		return 0, fmt.Errorf("%w: %w", cudadrv.ErrNoDriver, l.describe(f, "cuDeviceGetCount", r, ""))
 	}
-	return int(f.int32(0)), nil
+	return int(f.int32()), nil
 }
 
 // missing names the functions that a feature lacks.
@@ -143,7 +143,7 @@ func (l *library) text(fn symbol, f *frame, r cudadrv.Result) string {
 	if l.call(fn, f, 2) != cudadrv.Success {
 		return ""
 	}
-	return cString(f.address(0))
+	return cString(f.address())
 }
 
 // longestText bounds what is read of a C string: descriptions have some hundred bytes.

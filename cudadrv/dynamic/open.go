@@ -25,7 +25,7 @@ func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
 	if r := l.call(cuDeviceGet, f, 2); r != cudadrv.Success {
 		return nil, fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, l.describe(f, "cuDeviceGet", r, fmt.Sprintf("ordinal %d", ordinal)))
 	}
-	d.number = f.int32(0)
+	d.number = f.int32()
 	if err := d.describe(f); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (d *device) checkContext(f *frame) error {
 	if r != cudadrv.Success {
 		return &ContextError{Context: d.context, Want: "a CUcontext that is alive", Err: d.lib.describe(f, "cuCtxGetDevice", r, "")}
 	}
-	if number := f.int32(0); number != d.number {
+	if number := f.int32(); number != d.number {
 		return &ContextError{
 			Context: d.context, Want: fmt.Sprintf("a CUcontext of device %d, this is one of device %d", d.number, number),
 		}
@@ -103,7 +103,7 @@ func (d *device) describe(f *frame) error {
 func (d *device) hasOne(f *frame, attributes []uintptr) bool {
 	for _, attribute := range attributes {
 		f.args[0], f.args[1], f.args[2] = f.pointer(0), attribute, uintptr(d.number)
-		if d.lib.call(cuDeviceGetAttribute, f, 3) == cudadrv.Success && f.int32(0) != 0 {
+		if d.lib.call(cuDeviceGetAttribute, f, 3) == cudadrv.Success && f.int32() != 0 {
 			return true
 		}
 	}

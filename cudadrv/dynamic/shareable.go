@@ -26,7 +26,7 @@ func (d *device) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
 	if r := d.lib.call(cuMemExportToShareableHandle, f, 4); r != cudadrv.Success {
 		return -1, d.failed(f, call.MemExportToShareableHandle, r, "handle %#x", uint64(h))
 	}
-	return int(f.int32(0)), nil
+	return int(f.int32()), nil
 }
 
 // MemImportFromShareableHandle is cuMemImportFromShareableHandle.

@@ -89,7 +89,7 @@ func (d *device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, err
 	if r := d.callOn(s, cuStreamIsCapturing, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.StreamIsCapturing, r, "")
 	}
-	return cudadrv.CaptureStatus(f.int32(0)), nil //nolint:gosec // an enumeration
+	return cudadrv.CaptureStatus(f.int32()), nil
 }
 
 // passed reads the result of a query.

@@ -25,10 +25,10 @@ var errNoted = errors.New("noted")
 
 func (f full) MemHostAlloc(int64) ([]byte, error) { return nil, f.note("cuMemHostAlloc") }
 func (f full) MemFreeHost([]byte) error           { return f.note("cuMemFreeHost") }
-func (f full) MemHostRegister([]byte) error { return f.note("cuMemHostRegister") }
+func (f full) MemHostRegister([]byte) error       { return f.note("cuMemHostRegister") }
 
-func (f full) MemHostUnregister([]byte) error { return f.note("cuMemHostUnregister") }
-func (f full) MemPoolTrimTo(int64) error      { return f.note("cuMemPoolTrimTo") }
+func (f full) MemHostUnregister([]byte) error  { return f.note("cuMemHostUnregister") }
+func (f full) MemPoolTrimTo(int64) error       { return f.note("cuMemPoolTrimTo") }
 func (f full) MemPoolSetThreshold(int64) error { return f.note("cuMemPoolSetAttribute") }
 
 func (f full) MemPoolUsage() (int64, int64, error)             { return 0, 0, f.note("cuMemPoolGetAttribute") }

@@ -1,0 +1,127 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func newGate() *gate {
+	g := &gate{}
+	g.init()
+	return g
+}
+
+// Every frame is out once at most, also the extra ones, and all of a gate's own come back.
+func TestFramesBelongToOneCallEach(t *testing.T) {
+	g := newGate()
+	const own, extra = shardCount * shardFrames, 5
+	seen := map[*frame]bool{}
+	for i := range own + extra {
+		f := g.enter()
+		require.NotNil(t, f)
+		assert.False(t, seen[f], "frame %d is out twice", i)
+		seen[f] = true
+		assert.Equal(t, i >= own, f.home == nil, "frame %d", i)
+	}
+	assert.EqualValues(t, extra, g.extra.Load())
+	for f := range seen {
+		g.leave(f)
+	}
+	assert.True(t, func() bool { g.close(); return g.idle() }())
+	assert.Nil(t, g.enter(), "closed")
+}
+
+// Frames are used by goroutines at the same time without meeting, until one of them closes the gate: it returns
+// when no call is under way.
+func TestCloseWaitsForCallsUnderWay(t *testing.T) {
+	g := newGate()
+	const goroutines = 400 // more than there are frames
+	var (
+		all      sync.WaitGroup
+		underWay atomic.Int64
+		turns    atomic.Int64
+		busy     = make(chan struct{})
+		once     sync.Once
+	)
+	for range goroutines {
+		all.Go(func() {
+			for {
+				f := g.enter()
+				if f == nil {
+					return
+				}
+				underWay.Add(1)
+				f.out[0]++ // a frame in two calls is a race
+				if turns.Add(1) == 1000 {
+					once.Do(func() { close(busy) })
+				}
+				underWay.Add(-1)
+				g.leave(f)
+			}
+		})
+	}
+	<-busy
+	g.close()
+	assert.Zero(t, underWay.Load(), "calls under way after closing")
+	all.Wait()
+	assert.True(t, g.idle())
+}
+
+func TestCloseWaitsForABlockedCall(t *testing.T) {
+	for name, count := range map[string]int{"a frame": 1, "an extra frame": shardCount*shardFrames + 1} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			var out []*frame
+			for range count {
+				out = append(out, g.enter())
+			}
+			closed := make(chan struct{})
+			go func() { g.close(); close(closed) }()
+			for _, f := range slices.Backward(out) {
+				select {
+				case <-closed:
+					require.Fail(t, "closed with calls under way")
+				default:
+				}
+				g.leave(f)
+			}
+			<-closed
+		})
+	}
+}
+
+// A queued function has a place of its own until it is taken out, in as many blocks as are needed.
+func TestHostCallsHoldEachFunctionOnce(t *testing.T) {
+	h := newHostCalls()
+	const count = 3*hostCallCount + 1
+	var calls []*hostCall
+	seen := map[*hostCall]bool{}
+	ran := make([]int, count)
+	for i := range count {
+		c := h.take(func() { ran[i]++ })
+		require.False(t, seen[c])
+		seen[c] = true
+		calls = append(calls, c)
+	}
+	for _, c := range calls {
+		runHostCall(c)
+	}
+	for i := range ran {
+		require.Equal(t, 1, ran[i])
+	}
+	blocks := 0
+	for b := h; b != nil; b = b.next.Load() {
+		blocks++
+		assert.Equal(t, ^uint64(0), b.free.Load(), "every place is free again")
+	}
+	assert.Equal(t, 4, blocks)
+	h.take(func() {}).give()
+	assert.Nil(t, calls[0].f, "a function that has run is kept by nobody")
+}

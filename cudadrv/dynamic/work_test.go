@@ -1,0 +1,146 @@
+//go:build linux && (amd64 || arm64)
+
+package dynamic_test
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// everything is a device with all optional interfaces.
+type everything interface {
+	cudadrv.Device
+	cudadrv.HostMemory
+	cudadrv.StreamValues
+	cudadrv.StreamOrderedMemory
+	cudadrv.HostFunctions
+	cudadrv.PointerQueries
+	cudadrv.ShareableMemory
+	cudadrv.CaptureQueries
+}
+
+// work is a device with one of each thing, so that every call can be made over and over.
+type work struct {
+	everything
+	granule        int64
+	p, q, reserved cudadrv.Ptr
+	handle         cudadrv.Handle
+	stream         cudadrv.Stream
+	event          cudadrv.Event
+	pinned         []byte
+	word           cudadrv.Ptr
+}
+
+func newWork(tb testing.TB, dev cudadrv.Device) *work {
+	tb.Helper()
+	w := &work{everything: dev.(everything), granule: dev.Info().GranularityBytes}
+	var errs [8]error
+	w.p, errs[0] = dev.MemAlloc(4096)
+	w.q, errs[1] = dev.MemAlloc(4096)
+	w.reserved, errs[2] = dev.MemAddressReserve(w.granule)
+	w.handle, errs[3] = w.MemCreateShareable(w.granule)
+	w.stream, errs[4] = dev.StreamCreate()
+	w.event, errs[5] = dev.EventCreate()
+	w.pinned, errs[6] = w.MemHostAlloc(4096)
+	for _, err := range errs {
+		require.NoError(tb, err)
+	}
+	w.word, errs[7] = w.MemHostGetDevicePointer(w.pinned)
+	require.NoError(tb, errs[7])
+	return w
+}
+
+// close gives everything back but the device.
+func (w *work) close(tb testing.TB) {
+	tb.Helper()
+	for _, err := range []error{
+		w.CtxSynchronize(), w.MemFree(w.p), w.MemFree(w.q), w.MemAddressFree(w.reserved, w.granule), w.MemRelease(w.handle),
+		w.StreamDestroy(w.stream), w.EventDestroy(w.event), w.MemFreeHost(w.pinned),
+	} {
+		require.NoError(tb, err)
+	}
+}
+
+// calls are all that neither take nor give anything on balance, each with its name.
+func (w *work) calls() map[string]func() error {
+	return map[string]func() error{
+		"cuMemGetInfo": func() error { _, _, err := w.MemGetInfo(); return err },
+		"cuMemAlloc":   func() error { return with(w.MemAlloc(4096))(w.MemFree) },
+		"cuMemAddressReserve": func() error {
+			return with(w.MemAddressReserve(w.granule))(func(p cudadrv.Ptr) error { return w.MemAddressFree(p, w.granule) })
+		},
+		"cuMemCreate": func() error { return with(w.MemCreate(w.granule))(w.MemRelease) },
+		"cuMemMap": func() error {
+			return first(w.MemMap(w.reserved, w.granule, w.handle), w.MemSetAccess(w.reserved, w.granule),
+				w.MemUnmap(w.reserved, w.granule))
+		},
+		"cuStreamQuery":       func() error { _, err := w.StreamQuery(w.stream); return err },
+		"cuStreamSynchronize": func() error { return w.StreamSynchronize(w.stream) },
+		"cuStreamWaitEvent":   func() error { return w.StreamWaitEvent(w.stream, w.event) },
+		"cuCtxSynchronize":    func() error { return w.CtxSynchronize() },
+		"cuEventCreate":       func() error { return with(w.EventCreate())(w.EventDestroy) },
+		"cuStreamCreate":      func() error { return with(w.StreamCreate())(w.StreamDestroy) },
+		"cuEventRecord":       func() error { return first(w.EventRecord(w.event, w.stream), w.EventRecord(w.event, 0)) },
+		"cuEventQuery":        func() error { _, err := w.EventQuery(w.event); return err },
+		"cuEventSynchronize":  func() error { return w.EventSynchronize(w.event) },
+		"cuMemsetD8Async":     func() error { return w.MemsetD8Async(w.p, 1, 4096, w.stream) },
+		"cuMemcpyDtoDAsync":   func() error { return w.MemcpyDtoDAsync(w.p, w.q, 4096, w.stream) },
+		"cuMemHostAlloc":      func() error { return with(w.MemHostAlloc(4096))(w.MemFreeHost) },
+		"cuMemHostGetDevicePointer": func() error {
+			_, err := w.MemHostGetDevicePointer(w.pinned)
+			return err
+		},
+		"cuMemcpyHtoDAsync": func() error { return w.MemcpyHtoDAsync(w.p, w.pinned, w.stream) },
+		"cuMemcpyDtoHAsync": func() error { return w.MemcpyDtoHAsync(w.pinned, w.p, w.stream) },
+		"cuStreamWriteValue32": func() error {
+			return first(w.StreamWriteValue32(w.stream, w.word, 7), w.StreamWaitValue32(w.stream, w.word, 0, cudadrv.WaitGreaterOrEqual))
+		},
+		"cuStreamWriteValue64": func() error {
+			return first(w.StreamWriteValue64(w.stream, w.word, 7), w.StreamWaitValue64(w.stream, w.word, 0, cudadrv.WaitGreaterOrEqual))
+		},
+		"cuMemAllocAsync": func() error {
+			return with(w.MemAllocAsync(4096, w.stream))(func(p cudadrv.Ptr) error { return w.MemFreeAsync(p, w.stream) })
+		},
+		"cuMemPoolTrimTo":       func() error { return w.MemPoolTrimTo(0) },
+		"cuMemPoolSetAttribute": func() error { return w.MemPoolSetThreshold(0) },
+		"cuMemPoolGetAttribute": func() error { _, _, err := w.MemPoolUsage(); return err },
+		"cuPointerGetAttribute": func() error { _, err := w.PointerGetAttributes(w.p); return err },
+		"cuStreamIsCapturing":   func() error { _, err := w.StreamIsCapturing(w.stream); return err },
+	}
+}
+
+// with makes a call that takes and, where it worked, the one that gives back.
+func with[T any](value T, err error) func(func(T) error) error {
+	return func(undo func(T) error) error {
+		if err != nil {
+			return err
+		}
+		return undo(value)
+	}
+}
+
+// first is the first error of several calls, all of which were made.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// What the device wrote is seen through the slice: it is the memory itself.
+func TestPinnedMemoryIsTheMemoryItself(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	w := newWork(t, dev)
+	assert.Equal(t, uintptr(w.word), uintptr(unsafe.Pointer(&w.pinned[0])), "unified addressing")
+	w.close(t)
+	require.NoError(t, dev.Close())
+}
