@@ -36,14 +36,14 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry test-gpu fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
 
 # ARGS are flags of the demo: make demo ARGS='-steps 1000 -speed 4 -footprint lean -limit 12GB'. It is built and then
 # run by itself, so that an interrupt reaches it alone and its exit code is seen.
-demo: ## train with four pipeline stages on the simulated device, some ten seconds (ARGS=flags)
+demo: ## train with four pipeline stages, on a GPU or the simulated device, some ten seconds (ARGS=flags)
 	@$(GO) build -o bin/pipeline ./examples/pipeline
 	@bin/pipeline $(ARGS)
 
@@ -66,6 +66,11 @@ bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=s
 # A machine with a GPU may have no Go: what bench-gpu needs there fits in one folder that git ignores.
 bench-gpu-carry: ## put the command for a machine with a GPU and without Go at .dev/vram
 	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -o .dev/vram ./cmd/vram
+
+# The binary needs no file beside it: bin/dynamic.test can be carried to a machine with a GPU and run there.
+test-gpu: ## run the driver's tests on the GPU of this machine
+	CGO_ENABLED=0 $(GO) test -c -tags gpu -o bin/dynamic.test ./cudadrv/dynamic
+	bin/dynamic.test -test.v -test.run Hardware -test.bench Hardware
 
 # `go test -list` prints the targets of a package and then "ok", the package and the time.
 fuzz: ## run each fuzz target for FUZZTIME

@@ -17,6 +17,7 @@
 //	internal/heap            best or first fit over index-linked ranges
 //	internal/sizeclass       rounding
 //	actors, futures, cudadrv foundations that know nothing of each other
+//	  cudadrv/dynamic            libcuda, loaded at run time without cgo
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
 //
 // Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects are

@@ -61,7 +61,7 @@ func (c *infoCmd) Run(p *program) error {
 		{"memory", bytesText(r.TotalBytes)},
 		{"free memory", bytesText(r.FreeBytes)},
 		{"granularity", bytesText(r.GranularityBytes)},
-		{"capabilities", strings.Join(r.Capabilities, ", ")},
+		{"capabilities", strings.Join(r.Capabilities, "\n")},
 		{"footprint", r.Footprint},
 		{"limit", bytesText(r.LimitBytes)},
 		{"stream cache", bound(r.StreamCacheBytes, r.StreamCacheBlocks)},
