@@ -3,10 +3,10 @@
 package dynamic
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,24 +75,25 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 }
 
 func TestCloseWaitsForABlockedCall(t *testing.T) {
-	for name, count := range map[string]int{"a frame": 1, "an extra frame": shardCount*shardFrames + 1} {
+	for name, count := range map[string]int{"a frame": 1, "an extra frame comes last": shardCount*shardFrames + 1} {
 		t.Run(name, func(t *testing.T) {
-			g := newGate()
-			var out []*frame
-			for range count {
-				out = append(out, g.enter())
-			}
-			closed := make(chan struct{})
-			go func() { g.close(); close(closed) }()
-			for _, f := range slices.Backward(out) {
-				select {
-				case <-closed:
-					require.Fail(t, "closed with calls under way")
-				default:
+			synctest.Test(t, func(t *testing.T) {
+				g := newGate()
+				var out []*frame
+				for range count {
+					out = append(out, g.enter())
 				}
-				g.leave(f)
-			}
-			<-closed
+				closed := false
+				go func() { g.close(); closed = true }()
+				for _, f := range out {
+					synctest.Wait()
+					require.False(t, closed, "closed with calls under way")
+					require.Nil(t, g.enter(), "a call after the closing began")
+					g.leave(f)
+				}
+				synctest.Wait()
+				require.True(t, closed)
+			})
 		})
 	}
 }
