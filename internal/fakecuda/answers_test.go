@@ -20,11 +20,12 @@ var record = flag.String("record", "", "write the driver's answers to this file 
 type questions struct {
 	*driver
 	answers []string
-	block   [4096]byte // where calls write what nobody looks at
+	block   *[4096]byte // where calls write
+	start   uintptr     // its address
 }
 
 // out is memory for a call to write to.
-func (q *questions) out() uintptr { return uintptr(unsafe.Pointer(&q.block[0])) }
+func (q *questions) out() uintptr { return q.start }
 
 //go:uintptrescapes
 func (q *questions) ask(what, name string, arguments ...uintptr) {
@@ -55,7 +56,8 @@ func access(flags uint32) *[3]uint32 { return &[3]uint32{1, 0, flags} }
 // to be mended. Lines that begin with a star are not asked of the real driver: there the fake is stricter on purpose.
 // -record FILE writes what was answered.
 func TestAnswers(t *testing.T) {
-	q := &questions{driver: open(t)}
+	q := &questions{driver: open(t), block: new([4096]byte)}
+	q.start = q.address(q.block)
 	askBefore(q)
 	q.ok("cuInit", 0)
 	askDevices(q)
@@ -178,7 +180,7 @@ func askMemory(q *questions) {
 	q.ask("twice", "cuMemFreeHost", host)
 	q.ask("address 0", "cuMemFreeHost", 0)
 	page := make([]byte, 3*4096)
-	at := (uintptr(unsafe.Pointer(&page[0])) + 4095) / 4096 * 4096
+	at := (q.address(&page[0]) + 4095) / 4096 * 4096
 	q.ask("0 bytes", "cuMemHostRegister_v2", at, 0, 0)
 	q.ask("address 0", "cuMemHostRegister_v2", 0, 4096, 0)
 	q.ask("8 KiB", "cuMemHostRegister_v2", at, 8192, 0)
@@ -205,7 +207,7 @@ func askVirtual(q *questions) {
 	q.ask("nothing there", "cuMemAddressFree", granuleBytes, granuleBytes)
 
 	own := prop(0, 1)
-	properties := uintptr(unsafe.Pointer(own))
+	properties := q.address(own)
 	q.ask("option 2", "cuMemGetAllocationGranularity", q.out(), properties, 2)
 	for _, wrong := range []struct {
 		what string

@@ -1,6 +1,7 @@
 package fakecuda_test
 
 import (
+	"reflect"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -107,14 +108,20 @@ func (d *driver) refused(want cudadrv.Result, name string, arguments ...uintptr)
 	assert.Equal(d, want, d.result(name, arguments...), name)
 }
 
+// address is where a pointer points to, and what it points to stays there for the length of the test. It is needed
+// where an address is not made in the list of arguments itself.
+func (d *driver) address(pointer any) uintptr {
+	d.Helper()
+	var pin runtime.Pinner
+	pin.Pin(pointer)
+	d.Cleanup(pin.Unpin)
+	return reflect.ValueOf(pointer).Pointer()
+}
+
 // text is a C string for the length of the test.
 func (d *driver) text(s string) uintptr {
 	d.Helper()
-	b := append([]byte(s), 0)
-	var pin runtime.Pinner
-	pin.Pin(&b[0])
-	d.Cleanup(pin.Unpin)
-	return uintptr(unsafe.Pointer(&b[0]))
+	return d.address(&append([]byte(s), 0)[0])
 }
 
 // made is what a call gives through its first argument.
@@ -122,9 +129,12 @@ func (d *driver) text(s string) uintptr {
 //go:uintptrescapes
 func (d *driver) made(name string, arguments ...uintptr) uintptr {
 	d.Helper()
-	var out uintptr
-	d.ok(name, append([]uintptr{uintptr(unsafe.Pointer(&out))}, arguments...)...)
-	return out
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	out := new(uintptr)
+	pin.Pin(out)
+	d.ok(name, append([]uintptr{uintptr(unsafe.Pointer(out))}, arguments...)...)
+	return *out
 }
 
 func (d *driver) fail(name string, occurrence uintptr, result cudadrv.Result) {

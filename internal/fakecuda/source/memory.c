@@ -1,5 +1,4 @@
 // Plain device memory and pinned host memory.
-#define _GNU_SOURCE
 #include "state.h"
 
 #include <sys/mman.h>

@@ -1,5 +1,4 @@
 // Names: of results, and of the driver's own functions.
-#define _GNU_SOURCE
 #include "state.h"
 
 #include <dlfcn.h>

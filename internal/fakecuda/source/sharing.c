@@ -1,5 +1,4 @@
 // Handles as file descriptors, for other processes and for this one.
-#define _GNU_SOURCE
 #include "state.h"
 
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #ifndef FAKECUDA_STATE_H
 #define FAKECUDA_STATE_H
 
+#define _GNU_SOURCE // memfd_create, dladdr, MAP_NORESERVE
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>

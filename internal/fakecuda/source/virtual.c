@@ -1,6 +1,5 @@
 // Virtual memory: reservations are address space without rights, handles are files in memory, and a mapping is the file
 // mapped over a part of a reservation. So bytes move with their handle and a handle may be in several places.
-#define _GNU_SOURCE
 #include "state.h"
 
 #include <sys/mman.h>

@@ -1,0 +1,74 @@
+//go:build !gpu
+
+package fakecuda_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/fakecuda"
+)
+
+func TestBuildWithoutCompiler(t *testing.T) {
+	t.Setenv("CC", "/nowhere/cc -m64")
+	_, err := fakecuda.Build(t.TempDir())
+	require.ErrorIs(t, err, fakecuda.ErrNoCompiler)
+	assert.ErrorContains(t, err, "CC=/nowhere/cc -m64")
+
+	t.Setenv("CC", "")
+	t.Setenv("PATH", t.TempDir())
+	_, err = fakecuda.Build(t.TempDir())
+	assert.ErrorIs(t, err, fakecuda.ErrNoCompiler)
+}
+
+func TestBuildFails(t *testing.T) {
+	compiler := filepath.Join(t.TempDir(), "cc")
+	require.NoError(t, os.WriteFile(compiler, []byte("#!/bin/sh\necho no room\nexit 3\n"), 0o755))
+	t.Setenv("CC", compiler)
+	_, err := fakecuda.Build(t.TempDir())
+	var buildError *fakecuda.BuildError
+	require.ErrorAs(t, err, &buildError)
+	assert.Equal(t, "no room\n", buildError.Output)
+	assert.ErrorContains(t, err, "exit status 3")
+}
+
+// Build writes over what is there.
+func TestBuildAgain(t *testing.T) {
+	open(t) // where there is a compiler
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("elsewhere", filepath.Join(dir, "libcuda.so")))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "libcuda.so.1"), []byte("old"), 0o644))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "source"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "source", "queue.c"), []byte("old"), 0o644))
+	path, err := fakecuda.Build(dir)
+	require.NoError(t, err)
+	assert.Equal(t, filepath.Join(dir, "libcuda.so.1"), path)
+	target, err := os.Readlink(filepath.Join(dir, "libcuda.so"))
+	require.NoError(t, err)
+	assert.Equal(t, "libcuda.so.1", target)
+	assert.FileExists(t, filepath.Join(dir, "source", "include", "cuda.h"))
+	_, err = purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	assert.NoError(t, err)
+}
+
+// The fake itself is built without -Werror: a compiler of another year may warn of more.
+func TestSourceHasNoWarnings(t *testing.T) {
+	open(t)
+	compiler := os.Getenv("CC")
+	if compiler == "" {
+		compiler = "cc"
+	}
+	files, err := filepath.Glob("source/*.c")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	arguments := append(strings.Fields(compiler), "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-Isource/include")
+	output, err := exec.Command(arguments[0], append(arguments[1:], files...)...).CombinedOutput()
+	assert.NoError(t, err, "%s", output)
+}

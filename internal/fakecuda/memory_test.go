@@ -1,0 +1,175 @@
+//go:build !gpu
+
+package fakecuda_test
+
+import (
+	"bytes"
+	"os"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// mapping reserves, makes and maps a handle that is accessible.
+func (d *driver) mapping(bytes uintptr, handleTypes uint32) (p, h uintptr) {
+	d.Helper()
+	p = d.made("cuMemAddressReserve", bytes, 0, 0, 0)
+	h = d.made("cuMemCreate", bytes, uintptr(unsafe.Pointer(prop(0, handleTypes))), 0)
+	d.mapAt(p, bytes, h)
+	return p, h
+}
+
+func (d *driver) mapAt(p, bytes, h uintptr) {
+	d.Helper()
+	d.ok("cuMemMap", p, bytes, 0, h, 0)
+	d.ok("cuMemSetAccess", p, bytes, uintptr(unsafe.Pointer(access(3))), 1)
+}
+
+func pattern(value byte, length int) []byte { return bytes.Repeat([]byte{value}, length) }
+
+func TestBytesFollowHandles(t *testing.T) {
+	d := start(t)
+	p, h := d.mapping(granuleBytes, 0)
+	d.ok("cuMemsetD8_v2", p, 0x5a, granuleBytes)
+	other := d.made("cuMemAddressReserve", 2*granuleBytes, 0, 0, 0)
+	d.mapAt(other+granuleBytes, granuleBytes, h)
+	d.ok("cuMemUnmap", p, granuleBytes)
+	assert.Equal(t, pattern(0x5a, granuleBytes), d.bytes(other+granuleBytes, granuleBytes))
+
+	// In two places it is the same memory.
+	d.mapAt(other, granuleBytes, h)
+	d.ok("cuMemsetD32_v2", other+8, 0x01020304, 2)
+	assert.Equal(t, []byte{0x5a, 4, 3, 2, 1, 4, 3, 2, 1, 0x5a}, d.bytes(other+granuleBytes+7, 10))
+	d.ok("cuMemUnmap", other, 2*granuleBytes)
+	d.refused(cudadrv.InvalidValue, "cuMemcpyDtoH_v2", uintptr(unsafe.Pointer(&[1]byte{})), other, 1)
+	d.ok("cuMemRelease", h)
+
+	// New memory is another.
+	h = d.made("cuMemCreate", granuleBytes, uintptr(unsafe.Pointer(prop(0, 0))), 0)
+	d.mapAt(other, granuleBytes, h)
+	assert.Equal(t, pattern(0, 64), d.bytes(other, 64))
+}
+
+func TestSharedHandle(t *testing.T) {
+	d := start(t)
+	freeBytes := d.freeBytes()
+	p, h := d.mapping(granuleBytes, 1)
+	d.ok("cuMemsetD8_v2", p, 7, granuleBytes)
+	var fd int32
+	d.ok("cuMemExportToShareableHandle", uintptr(unsafe.Pointer(&fd)), h, 1, 0)
+
+	// The descriptor is a file of that size with those bytes, as another process sees it.
+	file := os.NewFile(uintptr(fd), "handle")
+	view, err := syscall.Mmap(int(fd), 0, granuleBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	require.NoError(t, err)
+	assert.Equal(t, pattern(7, granuleBytes), view)
+	view[5] = 9
+	assert.Equal(t, []byte{7, 9, 7}, d.bytes(p+4, 3))
+	require.NoError(t, syscall.Munmap(view))
+
+	imported := d.made("cuMemImportFromShareableHandle", uintptr(fd), 1)
+	require.NoError(t, file.Close())
+	assert.Equal(t, freeBytes-granuleBytes, d.freeBytes(), "it is no new memory")
+	at := d.made("cuMemAddressReserve", granuleBytes, 0, 0, 0)
+	d.mapAt(at, granuleBytes, imported)
+	assert.Equal(t, []byte{7, 9, 7}, d.bytes(at+4, 3))
+	for _, handle := range []uintptr{h, imported} {
+		d.ok("cuMemRelease", handle)
+	}
+	d.ok("cuMemUnmap", p, granuleBytes)
+	assert.Equal(t, freeBytes-granuleBytes, d.freeBytes(), "the imported one is still mapped")
+	d.ok("cuMemUnmap", at, granuleBytes)
+	assert.Equal(t, freeBytes, d.freeBytes())
+}
+
+func TestCapacity(t *testing.T) {
+	d := start(t)
+	d.value("fakecuda_set_capacity", 0, 8*granuleBytes)
+	assert.Equal(t, 8*granuleBytes, d.freeBytes())
+	p := d.plain(1)
+	assert.Equal(t, 8*granuleBytes-512, d.freeBytes())
+	d.refused(cudadrv.OutOfMemory, "cuMemAlloc_v2", uintptr(unsafe.Pointer(&p)), 8*granuleBytes)
+	d.ok("cuMemFree_v2", p)
+	d.plain(8 * granuleBytes)
+	assert.Zero(t, d.freeBytes())
+	properties := d.address(prop(0, 0))
+	d.refused(cudadrv.OutOfMemory, "cuMemCreate", uintptr(unsafe.Pointer(&p)), granuleBytes, properties, 0)
+	d.value("fakecuda_set_capacity", 0, 16*granuleBytes)
+	d.value("fakecuda_occupy", 0, 7*granuleBytes)
+	d.made("cuMemCreate", granuleBytes, properties, 0)
+	d.refused(cudadrv.OutOfMemory, "cuMemAlloc_v2", uintptr(unsafe.Pointer(&p)), 1)
+	d.value("fakecuda_occupy", 0, 100*granuleBytes)
+	assert.Zero(t, d.freeBytes())
+}
+
+// A device far larger than this machine's memory: what is not touched costs nothing.
+func TestLargeDevice(t *testing.T) {
+	d := start(t)
+	d.value("fakecuda_set_capacity", 0, 140<<30)
+	p, h := d.mapping(64<<30, 0)
+	plain := d.plain(64 << 30)
+	d.ok("cuMemsetD8_v2", p+63<<30, 3, 16)
+	assert.Equal(t, pattern(3, 16), d.bytes(p+63<<30, 16))
+	d.ok("cuMemFree_v2", plain)
+	d.ok("cuMemUnmap", p, 64<<30)
+	d.ok("cuMemRelease", h)
+}
+
+func TestAbilities(t *testing.T) {
+	d := start(t)
+	const virtualMemory, pools = 102, 115
+	d.value("fakecuda_set_attribute", 0, virtualMemory, 0)
+	d.value("fakecuda_set_attribute", 0, pools, 0)
+	var out uintptr
+	d.refused(cudadrv.NotSupported, "cuMemAddressReserve", uintptr(unsafe.Pointer(&out)), granuleBytes, 0, 0, 0)
+	d.refused(cudadrv.NotSupported, "cuMemAllocAsync", uintptr(unsafe.Pointer(&out)), granuleBytes, 0)
+	d.ok("cuDeviceGetAttribute", uintptr(unsafe.Pointer(&out)), virtualMemory, 0)
+	assert.Zero(t, out)
+}
+
+func TestPools(t *testing.T) {
+	d := start(t)
+	freeBytes := d.freeBytes()
+	pool := d.made("cuDeviceGetDefaultMemPool", 0)
+	attribute := func(number uintptr) (value uint64) {
+		d.ok("cuMemPoolGetAttribute", pool, number, uintptr(unsafe.Pointer(&value)))
+		return value
+	}
+	const threshold, reserved, used = 4, 5, 7
+	d.value("fakecuda_set_mode", queued)
+	s, other := d.stream(), d.stream()
+	p := d.made("cuMemAllocAsync", 1<<20, s)
+	assert.EqualValues(t, 1<<20, attribute(used))
+	d.ok("cuMemFreeAsync", p, s)
+	assert.Zero(t, attribute(used))
+	assert.EqualValues(t, 1<<20, attribute(reserved))
+	assert.NotEqual(t, p, d.made("cuMemAllocAsync", 1<<20, other), "the free was not performed yet")
+	assert.Equal(t, p, d.made("cuMemAllocAsync", 1<<20, s), "in the order of the stream it was")
+	d.ok("cuMemFreeAsync", p, s)
+	d.ok("cuStreamSynchronize", s)
+	assert.EqualValues(t, 1<<20, attribute(reserved), "the threshold is 0")
+	keep := uint64(1 << 40)
+	d.ok("cuMemPoolSetAttribute", pool, threshold, uintptr(unsafe.Pointer(&keep)))
+	p = d.made("cuMemAllocAsync", 1<<20, s)
+	d.ok("cuMemFreeAsync", p, s)
+	d.ok("cuStreamSynchronize", s)
+	assert.EqualValues(t, 2<<20, attribute(reserved))
+	assert.Equal(t, p, d.made("cuMemAllocAsync", 1<<20, other), "the free was performed")
+	d.ok("cuMemFreeAsync", p, other)
+	d.ok("cuStreamSynchronize", other)
+	d.ok("cuMemPoolTrimTo", pool, 0)
+	assert.EqualValues(t, 1<<20, attribute(reserved))
+	assert.Equal(t, freeBytes-1<<20, d.freeBytes())
+
+	// What a pool keeps is given back before an allocation fails.
+	kept := d.made("cuMemAllocAsync", 4<<20, s)
+	d.ok("cuMemFreeAsync", kept, s)
+	d.ok("cuStreamSynchronize", s)
+	d.value("fakecuda_set_capacity", 0, 7<<20)
+	d.made("cuMemAllocAsync", 5<<20-1<<10, s)
+}
