@@ -12,6 +12,9 @@
 // call of a function fail, to count calls and live objects, to step streams, and to see whether threads still have the
 // contexts they had. source/include/cuda.h is a minimal header, written by hand, that gorgonia.org/cu compiles against.
 //
+// What links the library instead of opening it is built and run with CGO_CFLAGS=-I dir/source/include,
+// CGO_LDFLAGS=-L dir and LD_LIBRARY_PATH=dir, where dir is what Build was given.
+//
 // # Memory
 //
 // A device address is an address of the process. A reservation is address space without rights; a handle is a file in
@@ -41,6 +44,11 @@
 // The library is safe for threads: one mutex guards all of it, and a call that waits gives it away meanwhile. Opened
 // twice by one path it is one driver; a copy under another path is a driver of its own. It is never unloaded.
 // fakecuda_reset wants that no other call runs. Build may be called from any goroutine, for different directories.
+//
+// # Answers
+//
+// testdata/answers.txt lists what the fake answers, to mistakes above all. The test that holds it runs on real hardware
+// with -tags gpu: where that answers otherwise, the fake is to be mended.
 //
 // # Environment
 //

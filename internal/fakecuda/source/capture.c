@@ -219,6 +219,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
 
 // After a reset: captures that never ended, and the records of those that did.
 void capture_forget(void) {
+    for (struct stream *stream = world.streams; stream; stream = stream->next) stream->capture = NULL;
     for (struct capture *capture = world.captures, *next; capture; capture = next) {
         next = capture->next;
         if (capture->graph) {

@@ -78,10 +78,21 @@ long fakecuda_reset(void) {
     drain_where(NULL, -1);
     worker_stop();
     capture_forget();
+    while (world.streams) {
+        struct stream *stream = world.streams;
+        stream_collect(stream);
+        if (world.streams == stream) wait_world(); // somebody still waits for it, against the rules
+    }
     object_each(GRAPH, free_graph, NULL);
     object_each(EXEC, free_exec, NULL);
     while (world.mappings.count > 0) unmap((struct mapping *)world.mappings.items[world.mappings.count - 1]);
-    while (world.regions.count > 0) region_free((struct region *)world.regions.items[world.regions.count - 1]);
+    while (world.regions.count > 0) {
+        struct region *region = (struct region *)world.regions.items[world.regions.count - 1];
+        if (region->kind == POOLED)
+            pool_drop(region);
+        else
+            region_free(region);
+    }
     object_each(HANDLE, free_handle, NULL);
     object_each(POOL, free_any, NULL);
     for (struct context *context = world.retired_contexts, *next; context; context = next) {

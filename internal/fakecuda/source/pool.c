@@ -22,16 +22,22 @@ struct pool *pool_default(int device) {
 
 static bool idle(const struct region *region) { return region->kind == POOLED && region->freed && region->frees == 0; }
 
-// Gives idle blocks back, the highest addresses first, while more than so many bytes are reserved. A destroyed pool goes
-// with its last block.
+// Gives a block back. A destroyed pool goes with its last block; then this says so.
+bool pool_drop(struct region *region) {
+    struct pool *pool = region->pool;
+    pool->reserved_bytes -= region->charged_bytes;
+    region_free(region);
+    bool last = pool->destroyed && pool->reserved_bytes == 0;
+    if (last) free(pool);
+    return last;
+}
+
+// Gives idle blocks back, the highest addresses first, while more than so many bytes are reserved.
 static void trim(struct pool *pool, uint64_t keep_bytes) {
     for (size_t i = world.regions.count; i-- > 0 && pool->reserved_bytes > keep_bytes;) {
         struct region *region = (struct region *)world.regions.items[i];
-        if (region->pool != pool || !idle(region)) continue;
-        pool->reserved_bytes -= region->charged_bytes;
-        region_free(region);
+        if (region->pool == pool && idle(region) && pool_drop(region)) return;
     }
-    if (pool->destroyed && pool->reserved_bytes == 0) free(pool);
 }
 
 static void trim_object(struct object *object, void *unused) {
@@ -151,8 +157,9 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     for (int i = 0; i < DEVICE_LIMIT; i++)
         if (world.devices[i].pool == pool) world.devices[i].pool = pool_default(i);
     object_unname(&pool->object);
-    pool->destroyed = true;
     trim(pool, 0);
+    pool->destroyed = true;
+    if (pool->reserved_bytes == 0) free(pool);
     return leave(CUDA_SUCCESS);
 }
 

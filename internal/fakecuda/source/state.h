@@ -331,6 +331,7 @@ void pool_synchronised(void);
 void pool_take_back(struct region *region, struct stream *stream);
 void pool_freed(struct region *region);
 struct pool *pool_default(int device);
+bool pool_drop(struct region *region);
 
 // capture.c
 CUresult capture_operation(struct stream *stream, struct operation *operation);
