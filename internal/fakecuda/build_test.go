@@ -61,14 +61,16 @@ func TestBuildAgain(t *testing.T) {
 // The fake itself is built without -Werror: a compiler of another year may warn of more.
 func TestSourceHasNoWarnings(t *testing.T) {
 	open(t)
-	compiler := os.Getenv("CC")
-	if compiler == "" {
-		compiler = "cc"
+	compiler := strings.Fields(os.Getenv("CC"))
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		if path, err := exec.LookPath(name); err == nil && len(compiler) == 0 {
+			compiler = []string{path}
+		}
 	}
 	files, err := filepath.Glob("source/*.c")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	arguments := append(strings.Fields(compiler), "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-Isource/include")
+	arguments := append(compiler, "-std=c11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-Isource/include")
 	output, err := exec.Command(arguments[0], append(arguments[1:], files...)...).CombinedOutput()
 	assert.NoError(t, err, "%s", output)
 }
