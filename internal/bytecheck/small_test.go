@@ -1,0 +1,14 @@
+//go:build linux && (amd64 || arm64)
+
+package bytecheck
+
+import "testing"
+
+func TestSteady(t *testing.T) {
+	t.Run("threaded", func(t *testing.T) { steadily(t, onFake(t, threaded), smallScale()) })
+	t.Run("queued", func(t *testing.T) { steadily(t, onFake(t, queued), smallScale()) })
+}
+
+func TestRecycled(t *testing.T) { recycled(t, onFake(t, threaded), smallScale()) }
+
+func TestMemoryReturns(t *testing.T) { returned(t, onFake(t, threaded), smallScale()) }
