@@ -63,6 +63,10 @@ func houseLayers() []layer {
 			"the benchmark is a caller like any other, and no program",
 		},
 		{
+			[]string{"internal/bytecheck"},
+			"the checker is a caller like any other, and no program",
+		},
+		{
 			[]string{"cmd", "examples", "internal/archtest"},
 			"programs are the roof and know nothing of each other",
 		},

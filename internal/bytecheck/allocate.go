@@ -10,7 +10,7 @@ import (
 
 // allocate asks for memory in one of the ways that there are, and fills it. Where it is refused, something is freed.
 func (w *worker) allocate(shareBytes int64) error {
-	stream := w.streams[w.random.IntN(len(w.streams))]
+	stream := w.stream()
 	bytes := w.size()
 	if w.bytes+bytes > shareBytes {
 		return w.freeOne()
@@ -27,7 +27,7 @@ func (w *worker) allocate(shareBytes int64) error {
 	case dice < 14:
 		var b vram.Buffer
 		if b, err = w.lane.Alloc(bytes); err == nil {
-			err = w.keep(b, w.streams[0], w.lane, "Lane.Alloc")
+			err = w.keep(b, w.laneHome, w.lane, "Lane.Alloc")
 		}
 	default:
 		err = w.request(stream, bytes)

@@ -12,7 +12,7 @@ import (
 // Load is how much work is done, and with what.
 type Load struct {
 	Streams int // made for the load
-	Workers int // goroutines; each works on two of the streams
+	Workers int // goroutines; each works on two of the streams at a time
 	Steps   int // of each worker; the end of the context ends it earlier
 	Seed    uint64
 
@@ -83,8 +83,7 @@ func (h *House) work(ctx context.Context, load Load, open []*vram.Stream) (Repor
 	var all sync.WaitGroup
 	for i := range load.Workers {
 		all.Go(func() {
-			home, away := open[i%len(open)], open[(i+1)%len(open)]
-			if reports[i], failed[i] = g.worker(ctx, uint64(i), home, away); failed[i] != nil {
+			if reports[i], failed[i] = g.worker(ctx, i, open); failed[i] != nil {
 				stop()
 			}
 		})

@@ -11,4 +11,10 @@ func TestSteady(t *testing.T) {
 
 func TestRecycled(t *testing.T) { recycled(t, onFake(t, threaded), smallScale()) }
 
-func TestMemoryReturns(t *testing.T) { returned(t, onFake(t, threaded), smallScale()) }
+func TestMemoryReturns(t *testing.T) {
+	for _, fill := range []bool{false, true} {
+		of := smallScale()
+		of.fill = fill
+		returned(t, onFake(t, threaded), of)
+	}
+}

@@ -28,8 +28,10 @@ type worker struct {
 	*ground
 	dev      device
 	random   *rand.Rand
-	streams  [2]*vram.Stream
-	lane     *vram.Lane // of the first stream
+	streams  []*vram.Stream // of the load
+	home     int            // the number of the one that is used most; the next one is used, too
+	lane     *vram.Lane     // of laneHome
+	laneHome *vram.Stream
 	readings *readings
 	event    cudadrv.Event // between streams
 
@@ -40,10 +42,10 @@ type worker struct {
 }
 
 // worker does one worker's part, from nothing to nothing.
-func (g *ground) worker(ctx context.Context, number uint64, home, away *vram.Stream) (Report, error) {
+func (g *ground) worker(ctx context.Context, number int, open []*vram.Stream) (Report, error) {
 	w := &worker{
-		ground: g, dev: g.house.own, random: rand.New(rand.NewPCG(g.load.Seed, number)),
-		streams: [2]*vram.Stream{home, away},
+		ground: g, dev: g.house.own, random: rand.New(rand.NewPCG(g.load.Seed, uint64(number))),
+		streams: open, home: number, laneHome: open[number%len(open)],
 	}
 	err := w.begin()
 	if err == nil {
@@ -64,7 +66,7 @@ func (w *worker) begin() (err error) {
 		return err
 	}
 	const laneBytes = 1 << 20 // enough for its spans; more would keep from others what they need
-	w.lane, err = w.streams[0].Lane(laneBytes)
+	w.lane, err = w.laneHome.Lane(laneBytes)
 	return err
 }
 
@@ -111,9 +113,27 @@ func (w *worker) step() error {
 		return w.copyOne()
 	case dice < 95:
 		return w.look()
-	default:
+	case dice < 99:
 		return w.toil()
+	default:
+		return w.move()
 	}
+}
+
+// stream is one of the two that the worker uses.
+func (w *worker) stream() *vram.Stream {
+	return w.streams[(w.home+w.random.IntN(2))%len(w.streams)]
+}
+
+// move frees all but the residents and goes on on other streams: the memory changes hands.
+func (w *worker) move() error {
+	for len(w.items) > 0 {
+		if err := w.freeOne(); err != nil {
+			return err
+		}
+	}
+	w.home = w.random.IntN(len(w.streams))
+	return nil
 }
 
 // freeOne frees any buffer but the residents.
