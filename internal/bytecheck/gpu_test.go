@@ -46,6 +46,8 @@ func TestHardwareSteady(t *testing.T) { steadily(t, onGPU(), largeScale()) }
 
 func TestHardwareRecycled(t *testing.T) { recycled(t, onGPU(), largeScale()) }
 
+func TestHardwareHoles(t *testing.T) { holes(t, onGPU(), largeScale()) }
+
 func TestHardwareMemoryReturns(t *testing.T) { returned(t, onGPU(), largeScale()) }
 
 // On hardware, too, the checker sees memory that changes hands too early.

@@ -11,6 +11,8 @@ func TestSteady(t *testing.T) {
 
 func TestRecycled(t *testing.T) { recycled(t, onFake(t, threaded), smallScale()) }
 
+func TestHoles(t *testing.T) { holes(t, onFake(t, threaded), smallScale()) }
+
 func TestMemoryReturns(t *testing.T) {
 	for _, fill := range []bool{false, true} {
 		of := smallScale()

@@ -41,12 +41,16 @@ type worker struct {
 	report    Report
 }
 
-// worker does one worker's part, from nothing to nothing.
-func (g *ground) worker(ctx context.Context, number int, open []*vram.Stream) (Report, error) {
-	w := &worker{
+func newWorker(g *ground, number int, open []*vram.Stream) *worker {
+	return &worker{
 		ground: g, dev: g.house.own, random: rand.New(rand.NewPCG(g.load.Seed, uint64(number))),
 		streams: open, home: number, laneHome: open[number%len(open)],
 	}
+}
+
+// worker does one worker's part, from nothing to nothing.
+func (g *ground) worker(ctx context.Context, number int, open []*vram.Stream) (Report, error) {
+	w := newWorker(g, number, open)
 	err := w.begin()
 	if err == nil {
 		err = w.steps(ctx)
