@@ -63,7 +63,7 @@ func (w *worker) request(stream *vram.Stream, bytes int64) error {
 	}
 	it := w.enter(b, stream, origin)
 	if want.Align > 0 && int64(it.ptr)%want.Align != 0 {
-		return &PlaceFault{it.ptr, want.Align}
+		return &PlaceError{it.ptr, want.Align}
 	}
 	if !want.Zero {
 		return w.fill(it, fillOf(it.bytes, w.random.Uint64()))

@@ -22,7 +22,7 @@
 //     read again and again;
 //   - requests for zeroed memory that is not zero.
 //
-// An address that is no multiple of what was asked for is a *PlaceFault, a wrong byte is a *Fault. A request that is
+// An address that is no multiple of what was asked for is a *PlaceError, a wrong byte is a *ByteError. A request that is
 // refused for want of memory is counted, and the worker frees something.
 //
 // # Concurrency properties

@@ -53,7 +53,7 @@ func TestHardwareMemoryReturns(t *testing.T) { returned(t, onGPU(), largeScale()
 // On hardware, too, the checker sees memory that changes hands too early.
 func TestHardwarePlantedDefectIsFound(t *testing.T) {
 	err := plant(t, onGPU(), largeScale(), func(dev cudadrv.Device) cudadrv.Device { return hasty{dev} })
-	var fault *Fault
+	var fault *ByteError
 	require.ErrorAs(t, err, &fault)
 	t.Log(fault)
 }

@@ -51,12 +51,12 @@ func (g *ground) grow(bytes int64) {
 }
 
 // Run does the work and waits until it is done, every buffer freed and every byte checked; that ctx ends is no error.
-// A worker that fails ends the others. Errors: *Fault, *PlaceFault, those of allocations and of the driver, joined.
+// A worker that fails ends the others. Errors: *ByteError, *PlaceError, those of allocations and of the driver, joined.
 func (h *House) Run(ctx context.Context, load Load) (Report, error) {
 	var open []*vram.Stream
 	var failed []error
 	for range load.Streams {
-		s, err := h.NewStream()
+		s, err := h.NewStream() //nolint:contextcheck // it has none
 		if err != nil {
 			failed = append(failed, err)
 			break

@@ -69,7 +69,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := plant(t, onFake(t, queued), of, defect)
-			var fault *Fault
+			var fault *ByteError
 			require.ErrorAs(t, err, &fault)
 			t.Log(fault)
 		})

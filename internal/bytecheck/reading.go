@@ -21,9 +21,9 @@ type slot struct {
 	host    []byte
 	event   cudadrv.Event // recorded behind the copy
 	waiting bool
-	offset  int64   // of the bytes in the buffer
-	want    content // of these bytes
-	fault   Fault   // all but the place and the values
+	offset  int64     // of the bytes in the buffer
+	want    content   // of these bytes
+	fault   ByteError // all but the place and the values
 }
 
 // slotCount is how many copies can be under way. Not fewer: a worker would wait where frees should overtake work. Not
@@ -60,7 +60,7 @@ func (r *readings) read(it *item) error {
 			return err
 		}
 		s.waiting, s.offset, s.want = true, offset, it.content.part(offset, n)
-		s.fault = Fault{Stream: it.stream.ID(), Ptr: it.ptr, Bytes: it.bytes, Origin: it.origin}
+		s.fault = ByteError{Stream: it.stream.ID(), Ptr: it.ptr, Bytes: it.bytes, Origin: it.origin}
 		if err := r.dev.EventRecord(s.event, stream); err != nil {
 			return err
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// Fault says that a byte of a live buffer is not what was written there.
-type Fault struct {
+// ByteError says that a byte of a live buffer is not what was written there.
+type ByteError struct {
 	Stream      uint32 // by the number that vram gives it
 	Ptr         vram.Ptr
 	Bytes       int64 // of the buffer
@@ -17,18 +17,18 @@ type Fault struct {
 }
 
 // Error says where the first wrong byte is.
-func (f *Fault) Error() string {
+func (f *ByteError) Error() string {
 	return fmt.Sprintf("bytecheck: byte %d of %d at %#x, stream %d, %s: %#02x instead of %#02x",
 		f.OffsetBytes, f.Bytes, uint64(f.Ptr), f.Stream, f.Origin, f.Got, f.Want)
 }
 
-// PlaceFault says that an address is no multiple of the alignment that was asked for.
-type PlaceFault struct {
+// PlaceError says that an address is no multiple of the alignment that was asked for.
+type PlaceError struct {
 	Ptr   vram.Ptr
 	Align int64
 }
 
 // Error names both.
-func (f *PlaceFault) Error() string {
+func (f *PlaceError) Error() string {
 	return fmt.Sprintf("bytecheck: address %#x is no multiple of %d", uint64(f.Ptr), f.Align)
 }
