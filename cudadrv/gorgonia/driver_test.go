@@ -1,0 +1,225 @@
+//go:build gorgonia && cgo && linux && (amd64 || arm64)
+
+package gorgonia_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gorgonia.org/cu"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/cudadrv/gorgonia"
+)
+
+// open opens the first device.
+func open(t *testing.T, config gorgonia.Config) cudadrv.Device {
+	t.Helper()
+	dev, err := gorgonia.New(config).Open(0)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, dev.Close()) })
+	return dev
+}
+
+func TestHandlesThereAndBack(t *testing.T) {
+	newFake(t)
+	dev := open(t, gorgonia.Config{})
+
+	number, err := dev.StreamCreate()
+	require.NoError(t, err)
+	s := gorgonia.ToStream(number)
+	require.NoError(t, s.Synchronize())
+	assert.Equal(t, number, gorgonia.FromStream(s))
+	assert.Zero(t, gorgonia.FromStream(cu.NoStream))
+	require.NoError(t, s.Destroy())
+
+	e, err := dev.EventCreate()
+	require.NoError(t, err)
+	ours := gorgonia.ToEvent(e)
+	require.NoError(t, ours.Query())
+	assert.Equal(t, e, gorgonia.FromEvent(ours))
+	require.NoError(t, cu.DestroyEvent(&ours))
+
+	p, err := dev.MemAlloc(4096)
+	require.NoError(t, err)
+	assert.Equal(t, p, gorgonia.FromPtr(gorgonia.ToPtr(p)))
+	assert.EqualValues(t, p, gorgonia.ToPtr(p).Uintptr())
+	require.NoError(t, dev.MemFree(p))
+
+	context := newContext(t, 0)
+	assert.Equal(t, context, gorgonia.ToContext(gorgonia.FromContext(context)))
+	assert.NotZero(t, gorgonia.FromContext(context))
+}
+
+// What the one side makes the other one uses: memory, streams and events are libcuda's.
+func TestBothSidesShareTheDevice(t *testing.T) {
+	newFake(t)
+	context := newContext(t, 0)
+	dev := open(t, gorgonia.Config{Context: context})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, cu.PushCurrentCtx(context))
+	defer func() { _, _ = cu.PopCurrentCtx() }()
+
+	s, err := cu.MakeStream(cu.NonBlocking)
+	require.NoError(t, err)
+	e, err := cu.MakeEvent(cu.DisableTiming)
+	require.NoError(t, err)
+	p, err := cu.MemAlloc(1 << 20)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemsetD8Async(gorgonia.FromPtr(p), 0x5a, 1<<20, gorgonia.FromStream(s)))
+	require.NoError(t, dev.EventRecord(gorgonia.FromEvent(e), gorgonia.FromStream(s)))
+	require.NoError(t, e.Synchronize())
+	back := make([]byte, 1<<20)
+	host, ok := dev.(cudadrv.HostMemory)
+	require.True(t, ok)
+	require.NoError(t, host.MemcpyDtoHAsync(back, gorgonia.FromPtr(p), gorgonia.FromStream(s)))
+	require.NoError(t, s.Synchronize())
+	for i, b := range back {
+		require.Equal(t, byte(0x5a), b, i)
+	}
+	require.NoError(t, cu.MemFree(p))
+	require.NoError(t, dev.EventDestroy(gorgonia.FromEvent(e)))
+	require.NoError(t, dev.StreamDestroy(gorgonia.FromStream(s)))
+}
+
+func TestWaitsKeepTheirCondition(t *testing.T) {
+	newFake(t)
+	dev := open(t, gorgonia.Config{})
+	values, ok := dev.(cudadrv.StreamValues)
+	require.True(t, ok)
+	p, err := dev.MemAlloc(4)
+	require.NoError(t, err)
+	waiting, err := dev.StreamCreate()
+	require.NoError(t, err)
+	writing, err := dev.StreamCreate()
+	require.NoError(t, err)
+	require.NoError(t, values.StreamWriteValue32(writing, p, 5))
+	require.NoError(t, dev.StreamSynchronize(writing))
+	require.NoError(t, values.StreamWaitValue32(waiting, p, 3, cudadrv.WaitEqual))
+	passed, err := dev.StreamQuery(waiting)
+	require.NoError(t, err)
+	assert.False(t, passed, "5 is over 3 and not equal to it")
+	require.NoError(t, values.StreamWriteValue32(writing, p, 3))
+	require.NoError(t, dev.StreamSynchronize(waiting))
+	require.NoError(t, dev.StreamDestroy(waiting))
+	require.NoError(t, dev.StreamDestroy(writing))
+	require.NoError(t, dev.MemFree(p))
+}
+
+func TestTheThreadKeepsItsContext(t *testing.T) {
+	newFake(t)
+	dev := open(t, gorgonia.Config{})
+	other := newContext(t, 0)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, cu.PushCurrentCtx(other))
+	p, err := dev.MemAlloc(1 << 20)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemsetD8Async(p, 1, 1<<20, 0))
+	require.NoError(t, dev.CtxSynchronize())
+	require.NoError(t, dev.MemFree(p))
+	_, err = dev.MemAlloc(1 << 60)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	now, err := cu.PopCurrentCtx()
+	require.NoError(t, err)
+	assert.Equal(t, other, now)
+	now, err = cu.CurrentContext()
+	require.NoError(t, err)
+	assert.Equal(t, cu.CUContext{}, now)
+}
+
+func TestErrors(t *testing.T) {
+	f := newFake(t)
+	dev := open(t, gorgonia.Config{})
+	for result, text := range map[cudadrv.Result]string{
+		cudadrv.OutOfMemory: "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY: 4096 bytes",
+		214:                 "cuMemAlloc: EccUncorrectable: 4096 bytes",
+		123:                 "cuMemAlloc: UnknownErrorCode:123: 4096 bytes",
+	} {
+		f.failCall("cuMemAlloc_v2", 1, int32(result))
+		_, err := dev.MemAlloc(4096)
+		require.ErrorIs(t, err, result)
+		assert.EqualError(t, err, text)
+	}
+	var refused *cudadrv.CallError
+	_, err := dev.MemAlloc(-1)
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, cudadrv.InvalidValue, refused.Result)
+	f.failCall("cuCtxPushCurrent_v2", 1, int32(cudadrv.InvalidContext))
+	_, err = dev.StreamCreate()
+	assert.EqualError(t, err, "cuStreamCreate: CUDA_ERROR_INVALID_CONTEXT: the context could not be made current")
+}
+
+func TestOpening(t *testing.T) {
+	f := newFake(t)
+	f.set("devices", 2)
+	t.Cleanup(func() { f.set("devices", 1) })
+	driver := gorgonia.New(gorgonia.Config{Context: newContext(t, 1)})
+	count, err := driver.DeviceCount()
+	require.NoError(t, err)
+	assert.Equal(t, 2, count)
+	_, err = driver.Open(0)
+	var wrong *dynamic.ContextError
+	require.ErrorAs(t, err, &wrong, "the context is one of device 1")
+	for _, ordinal := range []int{-1, 2} {
+		_, err = driver.Open(ordinal)
+		require.ErrorIs(t, err, cudadrv.ErrNoDevice)
+		require.ErrorIs(t, err, cudadrv.InvalidDevice)
+	}
+	dev, err := driver.Open(1)
+	require.NoError(t, err)
+	assert.Equal(t, 1, dev.Info().Ordinal)
+	assert.Equal(t, driver.Name(), dev.Info().Driver)
+	require.NoError(t, dev.Close())
+
+	primary := gorgonia.New(gorgonia.Config{})
+	f.failCall("cuCtxGetDevice", 1, int32(cudadrv.InvalidContext))
+	_, err = primary.Open(0)
+	require.ErrorAs(t, err, &wrong, "and the primary context is released: the fake counts it")
+	f.failCall("cuDevicePrimaryCtxRetain", 1, int32(cudadrv.OutOfMemory))
+	_, err = primary.Open(0)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+}
+
+// A close waits for the calls under way, refuses those that come later, and has one result.
+func TestClosing(t *testing.T) {
+	newFake(t).set("mode", threaded)
+	dev, err := gorgonia.New(gorgonia.Config{}).Open(0)
+	require.NoError(t, err)
+	const callers = 8
+	errs := make(chan error, callers)
+	begun := make(chan struct{}, callers)
+	for range callers {
+		go func() {
+			begun <- struct{}{}
+			for {
+				if _, _, err := dev.MemGetInfo(); err != nil {
+					errs <- err
+					return
+				}
+			}
+		}()
+	}
+	for range callers {
+		<-begun
+	}
+	closed := make(chan error, 2)
+	for range cap(closed) {
+		go func() { closed <- dev.Close() }()
+	}
+	for range cap(closed) {
+		require.NoError(t, <-closed)
+	}
+	for range callers {
+		err := <-errs
+		require.ErrorIs(t, err, cudadrv.InvalidContext)
+		assert.ErrorContains(t, err, "the device is closed")
+	}
+	_, err = dev.EventCreate()
+	require.ErrorIs(t, err, cudadrv.InvalidContext)
+	require.ErrorIs(t, dev.MemFree(0), cudadrv.InvalidContext)
+}
