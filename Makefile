@@ -36,7 +36,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry test-gpu fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry test-gpu build-gorgonia test-gorgonia fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -72,6 +72,22 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 	CGO_ENABLED=0 $(GO) test -c -tags gpu -o bin/dynamic.test ./cudadrv/dynamic
 	bin/dynamic.test -test.v -test.run Hardware -test.bench Hardware
 
+# What is built with the tag gorgonia, and what it is tested on without a GPU.
+GORGONIA := ./cudadrv/gorgonia ./examples/gorgonia ./cmd/vram
+TOOLKIT  := cudadrv/gorgonia/toolkit.sh
+FAKE     := $(CURDIR)/bin/fakecuda
+
+build-gorgonia: ## compile the driver through gorgonia.org/cu, its example and the command with it (CUDA_HOME=toolkit)
+	$(TOOLKIT) $(GO) build -tags gorgonia -o bin/gorgonia/ $(GORGONIA)
+
+test-gorgonia: ## test the driver through gorgonia.org/cu on the fake library
+	@$(GO) run ./internal/fakecuda/make $(FAKE)
+	@if [ ! -e $(FAKE)/libcuda.so.1 ]; then echo "test-gorgonia: skipped"; exit 0; fi; \
+	$(TOOLKIT) -fake $(FAKE) $(GO) vet -tags gorgonia $(GORGONIA); \
+	$(TOOLKIT) -fake $(FAKE) $(GO) test -count=1 -race -tags gorgonia ./cudadrv/gorgonia ./examples/gorgonia; \
+	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -o bin/gorgonia/ ./cmd/vram; \
+	$(TOOLKIT) -fake $(FAKE) bin/gorgonia/vram info --driver gorgonia
+
 # `go test -list` prints the targets of a package and then "ok", the package and the time.
 fuzz: ## run each fuzz target for FUZZTIME
 	@targets=$$($(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[++n] = $$1 } \
@@ -88,7 +104,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run ./...
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
-check: build vet arch tidy lint deadcode race fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, a short fuzz
+check: build vet arch tidy lint deadcode race test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, a short fuzz
 	@echo "check: passed"
 
 build: ## compile every package and put the command at bin/vram
