@@ -138,14 +138,15 @@ type confined struct {
 	importPath string // with everything below it
 	owner      string // "" for nobody
 	why        string
+	example    string // a program that shows both together; may be ""
 }
 
 func confinements() []confined {
 	return []confined{
-		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once"},
-		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several"},
-		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several"},
-		{"golang.org/x/sync", "", "its packages lock a shared mutex"},
+		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once", ""},
+		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several", "examples/gorgonia"},
+		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several", ""},
+		{"golang.org/x/sync", "", "its packages lock a shared mutex", ""},
 	}
 }
 
@@ -154,13 +155,18 @@ func checkForeign(t *tree) []finding {
 	for _, s := range t.shipped() {
 		for _, spec := range s.file.Imports {
 			for _, c := range confinements() {
-				if within(importPath(spec), c.importPath) && (c.owner == "" || !within(s.dir, c.owner)) {
+				if within(importPath(spec), c.importPath) && !c.allows(s.dir) {
 					found = append(found, finding{t.place(spec), c.describe(s.dir)})
 				}
 			}
 		}
 	}
 	return found
+}
+
+// allows reports whether a folder may import it.
+func (c confined) allows(dir string) bool {
+	return c.owner != "" && within(dir, c.owner) || c.example != "" && within(dir, c.example)
 }
 
 func (c confined) describe(dir string) string {
