@@ -18,6 +18,7 @@
 //	internal/sizeclass       rounding
 //	actors, futures, cudadrv foundations that know nothing of each other
 //	  cudadrv/dynamic            libcuda, loaded at run time without cgo
+//	  cudadrv/gorgonia           libcuda through gorgonia.org/cu, behind a tag
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
 //
 // Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects are

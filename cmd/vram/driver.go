@@ -10,13 +10,13 @@ import (
 
 // deviceFlags choose the device.
 type deviceFlags struct {
-	Driver string `default:"auto" enum:"auto,dynamic,sim" placeholder:"NAME" help:"auto, dynamic (a GPU) or sim. auto takes a GPU where there is one, else the simulated device."`
+	Driver string `default:"auto" enum:"auto,dynamic,gorgonia,sim" placeholder:"NAME" help:"auto, dynamic (a GPU), gorgonia (a GPU through gorgonia.org/cu, where the command was built with it) or sim. auto takes a GPU where there is one, else the simulated device."`
 }
 
 // factory is what makes a driver for each device that a command opens; auto says on stderr what it is. The
 // simulated device has the stepped clock here: a measurement waits for nothing.
 func (f deviceFlags) factory(p *program) (func() cudadrv.Driver, error) {
-	driver, err := vram.DriverNamed(f.Driver)
+	driver, err := f.named()
 	if err != nil {
 		return nil, err
 	}
@@ -27,4 +27,12 @@ func (f deviceFlags) factory(p *program) (func() cudadrv.Driver, error) {
 		return func() cudadrv.Driver { return sim.New(sim.Config{}) }, nil
 	}
 	return func() cudadrv.Driver { return driver }, nil
+}
+
+// named is the driver of that name. The root knows no gorgonia: it must build without cgo.
+func (f deviceFlags) named() (cudadrv.Driver, error) {
+	if f.Driver == "gorgonia" {
+		return throughGorgonia()
+	}
+	return vram.DriverNamed(f.Driver)
 }
