@@ -100,10 +100,10 @@ func TestManyGoroutinesLoseNothing(t *testing.T) {
 	}
 	for _, s := range streams {
 		r.tick(s)
+		r.until(func() bool { return r.stats(s).Waiting == 0 }) // of a cancelled request the pool may still be at work
 		n := r.stats(s)
 		assert.Zero(t, n.LiveCount)
 		assert.Zero(t, n.LiveBytes)
-		assert.Zero(t, n.Waiting)
 	}
 	_, err := r.pool.Trim(context.Background(), 0)
 	require.NoError(t, err)
