@@ -57,13 +57,14 @@ func TestABatchAsksThePoolOnce(t *testing.T) {
 	second := s.AllocBatchAsync(context.Background(), short)
 	require.Equal(t, 2, r.stats(s).Waiting)
 	release()
-	for _, f := range []futures.Future[Batch]{first, second} {
-		b, err := f.Await(context.Background())
-		require.NoError(t, err)
-		defer func() { require.NoError(t, b.Free()) }()
-	}
+	a, err := first.Await(context.Background())
+	require.NoError(t, err)
+	b, err := second.Await(context.Background())
+	require.NoError(t, err)
 	r.stats(s) // behind the last turn
 	assert.Equal(t, uint64(2), s.lastToken)
+	require.NoError(t, a.Free())
+	require.NoError(t, b.Free())
 }
 
 // A batch in the caller's turn gives back what is over the budget, as every other turn.
@@ -240,11 +241,11 @@ func TestAFreeOfABatchAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
-	for _, sizes := range [][]int64{{4 * kib, 4 * kib}, {3 * mib, 5 * mib}} {
-		buffers := make([]Buffer, 2)
-		require.NoError(t, s.AllocBatch(buffers, sizes))
-		defer func() { require.ErrorIs(t, s.FreeBatch(buffers), ErrClosed) }()
-	}
+	small, large := make([]Buffer, 2), make([]Buffer, 2)
+	require.NoError(t, s.AllocBatch(small, []int64{4 * kib, 4 * kib}))
+	require.NoError(t, s.AllocBatch(large, []int64{3 * mib, 5 * mib}))
 	require.NoError(t, s.Close())
 	s.End()
+	require.ErrorIs(t, s.FreeBatch(small), ErrClosed)
+	require.ErrorIs(t, s.FreeBatch(large), ErrClosed)
 }
