@@ -23,7 +23,7 @@ func (e *effects) Perform() {
 	s := e.stream
 	for i := range e.returns {
 		r := &e.returns[i]
-		if mark := s.record(r); len(r.Runs) > 0 || r.Answer {
+		if mark := s.record(r); len(r.Runs) > 0 || r.Answer || r.Kept > 0 {
 			s.pool.Return(*r, mark)
 		}
 	}
@@ -63,7 +63,7 @@ func (s *Stream) record(r *poolcore.Return) (mark fence.Mark) {
 		return fence.Mark{}
 	}
 	kept := &granted{stream: s, runs: r.Runs, kept: true}
-	r.Runs, r.Fence = nil, 0
+	r.Kept, r.Runs, r.Fence = len(r.Runs), nil, 0
 	s.ref.Call(kept)
 	return fence.Mark{}
 }

@@ -67,6 +67,7 @@ type Stream struct {
 	lastFence poolcore.Fence
 	draining  bool
 	received  uint64 // runs that the pool granted
+	sent      uint64 // runs, to the pool
 	owed      *asked // waits for the last of those that were under way
 	hand      hand
 	plan      batch.Plan

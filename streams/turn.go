@@ -205,6 +205,8 @@ func (s *Stream) returned(r poolcore.Return) {
 		r.Fence = s.lastFence
 		s.calls.Add(1)
 	}
+	s.sent += uint64(len(r.Runs))
+	r.Sent = s.sent
 	s.effects().returns = append(s.effects().returns, r)
 }
 

@@ -8,7 +8,10 @@ type client struct {
 	heldPages uint64
 	liveBytes int64
 	lanes     Lanes
-	asked     bool // an Ask is not answered yet
+	asked     bool   // an Ask is not answered yet
+	answering bool   // an answer has come, and counts from answerAt on
+	answerAt  uint64 // of arrived
+	arrived   uint64 // runs that it sent
 	gone      bool
 	synced    bool // gone, and what it returns is clean
 }
@@ -86,8 +89,12 @@ func (c *Core) takeBack(m Return) {
 	if !cl.gone {
 		cl.liveBytes = m.LiveBytes
 	}
+	cl.arrived += uint64(len(m.Runs) + m.Kept)
 	if m.Answer && cl.asked {
-		cl.asked = false
+		cl.answering, cl.answerAt = true, m.Sent
+	}
+	if cl.answering && cl.arrived >= cl.answerAt {
+		cl.asked, cl.answering = false, false
 		c.answered(m.Client)
 	}
 	c.forget(cl)

@@ -55,6 +55,10 @@ type Return struct {
 	LiveBytes int64
 	Lanes     Lanes
 	Answer    bool
+	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an
+	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
+	Sent uint64
+	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
 }
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.
