@@ -11,6 +11,7 @@
 //	streams                  the cache of a stream: actor, buffers, requests, lanes
 //	  streams/core             what it decides: spans, splits, what stays cached
 //	  streams/magazine         the words that callers and actor share
+//	batch                    plans of requests that are wanted together
 //	pool                     the memory of a device: actor, driver goroutine
 //	  pool/core                what it decides: pages, handles, growth, recycling
 //	internal/fence           points in a stream's order
@@ -22,7 +23,8 @@
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
 //
 // Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects are
-// performed outside every turn; the driver is called by one goroutine of the pool.
+// performed outside every turn. Memory is taken, mapped and given back by one goroutine of the pool; fences and
+// memsets are submitted by whoever performs a turn's effects, or by the caller who wants zeroed memory.
 //
 // # Memory and its states
 //

@@ -13,6 +13,12 @@
 // A free never enters a turn: it puts the slot back into its magazine, or on the list that the next turn
 // takes whole.
 //
+// # Batches
+//
+// A batch takes from the magazines by one access each, then from the turn, and asks the pool for all that is
+// missing in one message. What it has got it holds until the pool has answered; a refusal, a cancellation, a
+// panic or Close gives it back, so that a caller has all of a batch or nothing.
+//
 // # Lanes
 //
 // A goroutine that alone uses a stream, or a part of its memory, may open a Lane: blocks are leased to it

@@ -35,7 +35,13 @@
 //  7. Deny, with the facts.
 //
 // Refills go first. What a warm-up has together is nobody's: it lets go when a Refill waits, and looks
-// again. A Refill that free memory can serve is never behind anything.
+// again. A Refill of one run that free memory can serve is never behind anything.
+//
+// A Refill of several runs gets them one by one, each by the steps above, and only while it is the first: two that had
+// parts could keep each other from the rest. What it has got when it is denied stays with its client, as cache.
+//
+// An answer to an Ask counts once all runs that the client had sent before have arrived: pages on their way are never
+// taken for pages that are not there.
 //
 // The order, the window and the victims are those that a study of eight real traces found best.
 //
