@@ -101,6 +101,18 @@ func (b *Bins) Remove(links []Link, i int32) {
 	b.count--
 }
 
+// Move says that range i has another length now. Where that has the same bin, it keeps its place there.
+// Precondition: length > 0 and i is in these bins.
+func (b *Bins) Move(links []Link, i int32, length uint32) {
+	if at := binOf(length); at == binOf(links[i].length) {
+		links[i].length = length
+		b.bins[at].bound = max(b.bins[at].bound, length)
+		return
+	}
+	b.Remove(links, i)
+	b.Insert(links, i, length)
+}
+
 // Fit finds a range of at least that length, and says how many it looked at. It returns None if there
 // is none, and never misses one that is there.
 //

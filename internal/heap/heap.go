@@ -86,20 +86,21 @@ func (h *Heap) Take(units uint32) int32 {
 	if i == None {
 		return None
 	}
-	h.bins.Remove(h.links, i)
-	n := &h.nodes[i]
-	n.state = Used
-	if rest := n.units - units; rest > 0 {
-		n.units = units
-		offset, next := n.offset+units, n.next
-		r := h.newNode() // may move the array: n is stale from here
-		h.nodes[r] = node{offset: offset, units: rest, prev: i, next: next, state: Free}
-		h.nodes[i].next = r
-		h.nodes[next].prev = r
-		h.bins.Insert(h.links, r, rest)
-	}
 	h.freeUnits -= uint64(units)
-	return i
+	if h.nodes[i].units == units {
+		h.bins.Remove(h.links, i)
+		h.nodes[i].state = Used
+		return i
+	}
+	low := h.newNode() // may move the array
+	n := &h.nodes[i]   // stays the free block
+	h.nodes[low] = node{offset: n.offset, units: units, prev: n.prev, next: i, state: Used}
+	h.nodes[n.prev].next = low
+	n.prev = low
+	n.offset += units
+	n.units -= units
+	h.bins.Move(h.links, i, n.units)
+	return low
 }
 
 // LargestFits reports whether Take would find that many units.
@@ -113,19 +114,30 @@ func (h *Heap) Give(block int32) uint32 {
 	}
 	n := &h.nodes[block]
 	h.freeUnits += uint64(n.units)
-	if p := n.prev; h.nodes[p].state == Free {
-		h.bins.Remove(h.links, p)
-		h.absorb(p, block)
-		block = p
+	left, right := n.prev, n.next
+	l, r := &h.nodes[left], &h.nodes[right]
+	switch {
+	case l.state == Free: // it grows, and stays where it is in the bins if it can
+		h.absorb(left, block)
+		if r.state == Free {
+			h.bins.Remove(h.links, right)
+			h.absorb(left, right)
+		}
+		h.bins.Move(h.links, left, l.units)
+		return l.units
+	case r.state == Free:
+		r.offset = n.offset
+		r.units += n.units
+		r.prev = left
+		l.next = right
+		h.drop(block)
+		h.bins.Move(h.links, right, r.units)
+		return r.units
+	default:
+		n.state = Free
+		h.bins.Insert(h.links, block, n.units)
+		return n.units
 	}
-	n = &h.nodes[block]
-	if next := n.next; h.nodes[next].state == Free {
-		h.bins.Remove(h.links, next)
-		h.absorb(block, next)
-	}
-	n.state = Free
-	h.bins.Insert(h.links, block, n.units)
-	return n.units
 }
 
 // absorb appends right to its left neighbour and gives right's node up.
