@@ -40,7 +40,7 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 		return nil, ErrClosed
 	}
 	l := &Lane{stream: s}
-	l.lane.Init(uint64(budgetBytes) >> sizeclass.UnitShift)
+	l.lane.Init(uint64(budgetBytes)>>sizeclass.UnitShift, beyondLane{l})
 	if _, err := l.visit(openLane, 0); err != nil {
 		return nil, err
 	}
@@ -50,11 +50,23 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 // Alloc is Stream.Alloc from the lane's memory. Where the lane has none, it leases some of the stream's,
 // or else the request goes the stream's way, whose errors it returns. Once the stream or the lane was
 // closed it says ErrClosed.
-func (l *Lane) Alloc(bytes int64) (Buffer, error) {
-	if slot, word := l.lane.Take(bytes); slot != nil {
-		return Buffer{slot, word, bytes}, nil
-	}
-	return l.allocSlow(bytes)
+func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
+	b.slot, b.word, b.bytes, err = l.lane.Alloc(bytes)
+	return b, err
+}
+
+// beyondLane is what the lane's own memory cannot do.
+type beyondLane struct{ lane *Lane }
+
+// AllocBeyond implements magazine.Beyond.
+func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
+	b, err := c.lane.allocSlow(bytes)
+	return b.slot, b.word, b.bytes, err
+}
+
+// FreeBeyond implements magazine.Beyond.
+func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome magazine.Outcome) error {
+	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
 }
 
 func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
@@ -78,13 +90,7 @@ func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 // announcement of a use that another goroutine makes at the same time may be lost. A free after such a
 // free is refused as ever.
 func (l *Lane) Free(b Buffer) error {
-	outcome := magazine.Refused
-	if b.slot != nil {
-		if outcome = l.lane.Free(b.slot, b.word); outcome == magazine.Kept {
-			return nil
-		}
-	}
-	return l.freeSlow(b, outcome)
+	return l.lane.Free(b.slot, b.word)
 }
 
 // freeSlow frees what the lane refused, and sees to what it has to give back.

@@ -83,6 +83,7 @@ func Open(cfg Config) (*Stream, error) {
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
 		closed: make(chan struct{}), debug: cfg.Debug,
 	}
+	s.cache.Extend(beyondCache{s})
 	if cfg.Host != nil {
 		s.hook = func(p point) { cfg.Host.Reach(p.String()) }
 	}
@@ -109,11 +110,18 @@ func (s *Stream) Handle() cudadrv.Stream { return s.handle }
 // frees, but the driver may have to map memory first. A size of 0 gives a valid buffer that holds
 // nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed, ErrQuarantined, and what
 // the driver said.
-func (s *Stream) Alloc(bytes int64) (Buffer, error) {
-	if slot, word := s.cache.Take(bytes); slot != nil {
-		return Buffer{slot, word, bytes}, nil
-	}
-	return s.allocSlow(bytes)
+func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // so written because this is short enough to be inlined
+	b.slot, b.word, b.bytes, err = s.cache.Alloc(bytes)
+	return b, err
+}
+
+// beyondCache is what the magazines do not serve.
+type beyondCache struct{ stream *Stream }
+
+// AllocBeyond implements magazine.AllocBeyond.
+func (c beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
+	b, err := c.stream.allocSlow(bytes)
+	return b.slot, b.word, b.bytes, err
 }
 
 // allocSlow enters the turn, or else sends a request.

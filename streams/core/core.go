@@ -191,7 +191,7 @@ func (c *Core) Drain() {
 // drain also reports whether a large block of that length was among them.
 func (c *Core) drain(units uint32) (cameBack bool) {
 	for s := c.owner.Freed(); s != nil; {
-		next := s.Next()
+		next := c.owner.Next(s)
 		m := s.Magazine()
 		small := m.Class >= 0
 		if !small {

@@ -15,11 +15,22 @@ type tenant struct {
 	lane   *magazine.Lane
 	budget uint64 // units
 	over   bool
+
+	outcome magazine.Outcome // of the free at hand
+}
+
+// AllocBeyond implements magazine.Beyond.
+func (l *tenant) AllocBeyond(int64) (*magazine.Slot, uint64, int64, error) { return nil, 0, 0, nil }
+
+// FreeBeyond implements magazine.Beyond.
+func (l *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome magazine.Outcome) error {
+	l.outcome = outcome
+	return nil
 }
 
 func (w *world) openLane(budgetUnits uint64) *tenant {
 	l := &tenant{lane: new(magazine.Lane), budget: budgetUnits}
-	l.lane.Init(budgetUnits)
+	l.lane.Init(budgetUnits, l)
 	if s, _ := l.lane.Take(512); s != nil {
 		require.Fail(w.t, "a lane serves before it was opened")
 	}
@@ -29,7 +40,8 @@ func (w *world) openLane(budgetUnits uint64) *tenant {
 
 // laneAlloc asks the lane, then the core for the lane, and then as any caller does.
 func (w *world) laneAlloc(l *tenant, bytes int64) *buffer {
-	s, word := l.lane.Take(bytes)
+	s, word, _, err := l.lane.Alloc(bytes)
+	require.NoError(w.t, err)
 	if s == nil && !l.over {
 		w.core.SettleLane(l.lane)
 		if s, word = w.core.LaneAlloc(l.lane, max(bytes, 1)); s != nil {
@@ -46,7 +58,9 @@ func (w *world) laneAlloc(l *tenant, bytes int64) *buffer {
 
 // laneFree frees a buffer, whose ever it is, through a lane.
 func (w *world) laneFree(l *tenant, b *buffer) {
-	outcome := l.lane.Free(b.slot, b.word)
+	l.outcome = magazine.Kept
+	require.NoError(w.t, l.lane.Free(b.slot, b.word))
+	outcome := l.outcome
 	if outcome == magazine.Refused && !l.over {
 		outcome = l.lane.FreeRaised(b.slot, b.word)
 	}

@@ -63,9 +63,10 @@ const (
 type Cache struct {
 	life   atomic.Uint32
 	waker  Waker
-	_      [cacheLine - 8 - 16]byte
-	freed  atomic.Pointer[Slot] // pushed by callers, taken whole by the owner
-	_      [cacheLine - 8]byte
+	beyond AllocBeyond
+	_      [cacheLine - 8 - 2*16]byte
+	freed  atomic.Uint32 // names a slot; pushed by callers, taken whole by the owner
+	_      [cacheLine - 4]byte
 	parked atomic.Pointer[Magazine] // likewise
 	_      [cacheLine - 8]byte
 
@@ -84,8 +85,56 @@ func bucketOf(units uint64) uint64 {
 	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
-// Take serves a request of that many bytes from a magazine, or returns nil. It is the fast path of an
-// allocation: no lock, no wait, no heap allocation. Requests of 0 bytes and less are not served.
+// AllocBeyond serves the requests for which no magazine has anything. That Alloc calls it, rather than return to
+// somebody who would, saves every allocation a call.
+type AllocBeyond interface {
+	// AllocBeyond returns a handle and its bytes.
+	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
+}
+
+// Extend says who serves what the magazines do not. It comes before the first Alloc.
+func (c *Cache) Extend(beyond AllocBeyond) { c.beyond = beyond }
+
+// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap allocation, or through
+// AllocBeyond. It tries the likeliest magazine once; what is left of a contended one is Take's.
+func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err error) {
+	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
+	if bytes <= 0 {
+		return c.beyond.AllocBeyond(bytes)
+	}
+	b := &c.buckets[bucketOf(units)]
+	if b.shards.Load() != nil {
+		return c.allocContended(bytes)
+	}
+	m := b.magazine.Load()
+	if m == nil {
+		return c.beyond.AllocBeyond(bytes)
+	}
+	if units > sizeclass.MaxUnits && uint64(m.units) != units {
+		return c.beyond.AllocBeyond(bytes)
+	}
+	w := m.mask.Load()
+	next, i, ok := nextTake(w)
+	if !ok {
+		return c.beyond.AllocBeyond(bytes)
+	}
+	if !m.mask.CompareAndSwap(w, next) {
+		return c.allocContended(bytes)
+	}
+	s = &m.slots[i]
+	return s, s.word.Load() &^ flagMask, bytes, nil
+}
+
+// allocContended is Alloc where many allocate from the same magazine.
+func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
+	if s, handle := c.Take(bytes); s != nil {
+		return s, handle, bytes, nil
+	}
+	return c.beyond.AllocBeyond(bytes)
+}
+
+// Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or heap allocation.
+// Requests of 0 bytes and less are not served.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -184,8 +233,8 @@ func (c *Cache) handSlot(s *Slot, flags uint8) error {
 	s.flags = flags
 	for {
 		head := c.freed.Load()
-		s.next = head
-		if c.freed.CompareAndSwap(head, s) {
+		s.below = head
+		if c.freed.CompareAndSwap(head, s.name()) {
 			return c.wake()
 		}
 	}

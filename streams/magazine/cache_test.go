@@ -157,7 +157,7 @@ func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
 	assert.EqualValues(t, 1<<8|3, s.word.Load())
 
 	require.Same(t, s, o.Freed())
-	assert.Nil(t, s.Next())
+	assert.Nil(t, o.Next(s))
 	assert.Nil(t, o.Freed())
 	assert.Equal(t, Announced|Detached, s.Flags())
 	assert.False(t, o.Home(s))

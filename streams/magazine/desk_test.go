@@ -149,7 +149,7 @@ func (d *desk) large(units uint32, hint int) *Slot {
 // drain takes home what callers handed over.
 func (d *desk) drain() {
 	for s := d.owner.Freed(); s != nil; {
-		next := s.Next()
+		next := d.owner.Next(s)
 		m := s.Magazine()
 		if s.Flags() != 0 {
 			d.flagged++

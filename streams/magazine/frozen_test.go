@@ -21,7 +21,7 @@ type byHand struct {
 	m      *Magazine
 	seen   uint64
 	flags  uint8
-	slots  *Slot
+	slots  uint32
 	parked *Magazine
 	steps  int
 }
@@ -136,8 +136,8 @@ func (b *byHand) handOver() step {
 		b.slots = c.freed.Load()
 		return freedSwap
 	case freedSwap:
-		b.Slot.flags, b.next = b.flags, b.slots
-		if !c.freed.CompareAndSwap(b.slots, b.Slot) {
+		b.Slot.flags, b.below = b.flags, b.slots
+		if !c.freed.CompareAndSwap(b.slots, b.name()) {
 			return freedLoad
 		}
 		return lifeLoad

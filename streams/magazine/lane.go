@@ -46,10 +46,20 @@ const (
 	Surplus
 )
 
+// Beyond is where a lane sends what it does not do by itself. That the lane calls it, rather than return to
+// somebody who would, keeps a pair at two calls.
+type Beyond interface {
+	// AllocBeyond serves a request that the lane had nothing for. It returns the handle and its bytes.
+	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
+	// FreeBeyond ends a handle that the lane refused (its slot may be nil), or goes to the owner with what a
+	// free left over.
+	FreeBeyond(s *Slot, handle uint64, outcome Outcome) error
+}
+
 // Lane is one goroutine's side of a cache: it works on plain memory. Its methods, and those of Owner that
 // take it, are for one goroutine at a time; the owner's work for it is done while that goroutine waits.
 //
-// budgetUnits never changes. raised is the owner's; arrived and leasedUnits are too.
+// budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
 	raised      atomic.Uint32
 	budgetUnits uint64
@@ -58,6 +68,8 @@ type Lane struct {
 	unused      *Slot  // without a block, for large ones
 	surplus     *Magazine
 	surplusSlot *Slot
+	beyond      Beyond
+	top         *Slot // the large block that was freed last: a fixed place is quicker than one that is looked up
 	shelves     [sizeclass.Count]shelf
 	large       [laneLengths]*Slot // lists of free blocks of one length each
 
@@ -75,10 +87,50 @@ type shelf struct {
 // pile is a list of leased magazines of a class.
 type pile struct{ newest *Magazine }
 
-// Init says how many units the lane may keep. It serves nothing before Owner.OpenLane.
-func (l *Lane) Init(budgetUnits uint64) {
-	l.budgetUnits = budgetUnits
+// Init says how many units the lane may keep, and who does what it does not. It serves nothing before
+// Owner.OpenLane.
+func (l *Lane) Init(budgetUnits uint64, beyond Beyond) {
+	l.budgetUnits, l.beyond = budgetUnits, beyond
 	l.raised.Store(uint32(Ended))
+}
+
+// Alloc serves a request of that many bytes: from the lane by loads and plain stores, or through Beyond. It
+// looks in the likeliest place only; the others are Take's.
+func (l *Lane) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err error) {
+	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
+	if l.raised.Load() != 0 {
+		return l.allocElse(bytes)
+	}
+	if units > sizeclass.MaxUnits {
+		if s = l.top; s != nil && uint64(s.Units) == units {
+			l.top = nil
+		} else {
+			i := lengthPlace(units)
+			if s = l.large[i]; s == nil || uint64(s.Units) != units {
+				return l.allocElse(bytes)
+			}
+			l.large[i] = s.next
+		}
+		l.chargeUnits -= units
+	} else {
+		m := l.shelves[sizeclass.Of(units)].current
+		if m == nil || m.local == 0 {
+			return l.allocElse(bytes)
+		}
+		s = &m.slots[bits.TrailingZeros64(m.local)]
+		m.local &= m.local - 1
+	}
+	handle = s.word.Load()
+	storePlain(&s.handed, handle)
+	return s, handle, bytes, nil
+}
+
+// allocElse is Alloc where the likeliest place has nothing.
+func (l *Lane) allocElse(bytes int64) (*Slot, uint64, int64, error) {
+	if s, handle := l.Take(bytes); s != nil {
+		return s, handle, bytes, nil
+	}
+	return l.beyond.AllocBeyond(bytes)
 }
 
 // Take serves a request of that many bytes from the lane, or returns nil. It has no atomic operation but
@@ -89,15 +141,10 @@ func (l *Lane) Take(bytes int64) (*Slot, uint64) {
 		return nil, 0
 	}
 	if units > sizeclass.MaxUnits {
-		i := lengthPlace(units)
-		s := l.large[i]
-		if s == nil || uint64(s.Units) != units {
-			i ^= 1
-			if s = l.large[i]; s == nil || uint64(s.Units) != units {
-				return nil, 0
-			}
+		s := l.takeLarge(units)
+		if s == nil {
+			return nil, 0
 		}
-		l.large[i] = s.next
 		l.chargeUnits -= units
 		word := s.word.Load()
 		storePlain(&s.handed, word)
@@ -114,6 +161,22 @@ func (l *Lane) Take(bytes int64) (*Slot, uint64) {
 	word := s.word.Load()
 	storePlain(&s.handed, word)
 	return s, word
+}
+
+// takeLarge takes a block of that length from wherever it may be.
+func (l *Lane) takeLarge(units uint64) *Slot {
+	if s := l.top; s != nil && uint64(s.Units) == units {
+		l.top = nil
+		return s
+	}
+	place := lengthPlace(units)
+	for _, i := range [...]uint64{place, place ^ 1} {
+		if s := l.large[i]; s != nil && uint64(s.Units) == units {
+			l.large[i] = s.next
+			return s
+		}
+	}
+	return nil
 }
 
 // turnOver puts another magazine of the class in the place of an exhausted one, nil if there is none.
@@ -164,40 +227,62 @@ func lengthPlace(units uint64) uint64 {
 	return units * 0x9E3779B97F4A7C15 >> (64 - laneLengthBits)
 }
 
-// Free ends a handle of one of the lane's slots and keeps its block. It refuses, and does nothing, if the
-// handle is not live or the slot another's, if the slot carries flags, and if the lane has a reason to
-// come to the owner. A free of the same handle by another goroutine at the same time may succeed too; it
-// has no effect then.
-func (l *Lane) Free(s *Slot, handle uint64) Outcome {
+// Free ends a handle of one of the lane's slots and keeps its block, or leaves it to Beyond: if the handle is
+// not live or the slot another's, if the slot carries flags, and if the lane has a reason to come to the
+// owner. A free of the same handle by another goroutine at the same time may succeed too; it has no effect
+// then.
+func (l *Lane) Free(s *Slot, handle uint64) error {
+	if s == nil {
+		return l.refuse(s, handle)
+	}
 	m := s.magazine
 	if m.lane.Load() != l {
-		return Refused
+		return l.refuse(s, handle)
 	}
 	if s.word.Load() != handle {
-		return Refused
+		return l.refuse(s, handle)
 	}
 	if l.raised.Load() != 0 {
-		return Refused
+		return l.refuse(s, handle)
 	}
 	storePlain(&s.word, freed(handle))
 	if m.serving {
 		m.local |= 1 << (s.index & 63)
-		return Kept
+		return nil
 	}
 	if m.Class >= 0 {
-		return l.keepAside(m, s)
+		return l.done(s, handle, l.keepAside(m, s))
 	}
 	storePlain(&s.handed, unhanded)
 	units := uint64(s.Units)
-	i := lengthPlace(units)
-	head := l.large[i]
-	if l.chargeUnits+units > l.budgetUnits || head != nil && head.Units != s.Units {
-		return l.keepLarge(s, i)
+	if l.chargeUnits+units > l.budgetUnits {
+		l.shedSlot(s)
+		return l.done(s, handle, Surplus)
 	}
-	s.next = head
-	l.large[i] = s
 	l.chargeUnits += units
-	return Kept
+	if old := l.top; old != nil {
+		i := old.place & (laneLengths - 1)
+		head := l.large[i]
+		if head != nil && head.Units != old.Units {
+			l.top = s
+			return l.done(s, handle, l.lay(old))
+		}
+		old.next = head
+		l.large[i] = old
+	}
+	l.top = s
+	return nil
+}
+
+// refuse leaves a free to Beyond.
+func (l *Lane) refuse(s *Slot, handle uint64) error { return l.beyond.FreeBeyond(s, handle, Refused) }
+
+// done sends a lane that has more than it may keep to the owner.
+func (l *Lane) done(s *Slot, handle uint64, outcome Outcome) error {
+	if outcome == Kept {
+		return nil
+	}
+	return l.beyond.FreeBeyond(s, handle, outcome)
 }
 
 // FreeRaised is Free by a lane that has a reason to come to the owner, and is about to.
@@ -216,7 +301,7 @@ func (l *Lane) keep(m *Magazine, s *Slot) Outcome {
 		return l.keepAside(m, s)
 	}
 	storePlain(&s.handed, unhanded)
-	return l.keepLarge(s, lengthPlace(uint64(s.Units)))
+	return l.keepLarge(s)
 }
 
 // keepAside books a slot of a class, most often of a magazine from which the class is not served.
@@ -242,14 +327,21 @@ func (l *Lane) keepAside(m *Magazine, s *Slot) Outcome {
 	return Surplus
 }
 
-// keepLarge puts a large block where its length is looked up: in the place that is named, or in its
-// neighbour if another length has that. A length that finds both taken has one cleared.
-func (l *Lane) keepLarge(s *Slot, i uint64) Outcome {
-	units, outcome := uint64(s.Units), Kept
+// keepLarge books a large block that is free.
+func (l *Lane) keepLarge(s *Slot) Outcome {
+	units := uint64(s.Units)
 	if !l.admits(units) {
 		l.shedSlot(s)
 		return Surplus
 	}
+	l.chargeUnits += units
+	return l.lay(s)
+}
+
+// lay puts a large block, which is charged, where its length is looked up: in its place, or in the neighbour if
+// another length has that. A length that finds both taken has one cleared.
+func (l *Lane) lay(s *Slot) Outcome {
+	i, outcome := lengthPlace(uint64(s.Units)), Kept
 	if !l.fits(i, s.Units) {
 		if l.fits(i^1, s.Units) {
 			i ^= 1
@@ -258,10 +350,18 @@ func (l *Lane) keepLarge(s *Slot, i uint64) Outcome {
 			outcome = Surplus
 		}
 	}
+	s.place = uint16(i)
 	s.next = l.large[i]
 	l.large[i] = s
-	l.chargeUnits += units
 	return outcome
+}
+
+// layTop lays the block that was freed last.
+func (l *Lane) layTop() {
+	if s := l.top; s != nil {
+		l.top = nil
+		l.lay(s)
+	}
 }
 
 // fits reports whether blocks of that length may lie in a place.

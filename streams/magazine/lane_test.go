@@ -36,17 +36,51 @@ func (d *landlord) give(block, _ int32) {
 
 func (d *landlord) lane(budgetUnits uint64) *Lane {
 	l := new(Lane)
-	l.Init(budgetUnits)
+	l.Init(budgetUnits, &tenant{landlord: d, lane: l})
 	d.owner.OpenLane(l)
 	return l
 }
 
-// alloc is what a stream does for a lane, without its own way.
+// tenant is what is beyond a lane: what a stream does for it, without the stream's own way.
+type tenant struct {
+	landlord *landlord
+	lane     *Lane
+	outcome  Outcome // of the free at hand
+}
+
+// AllocBeyond implements Beyond.
+func (n *tenant) AllocBeyond(bytes int64) (*Slot, uint64, int64, error) {
+	h := n.landlord.lease(n.lane, bytes)
+	return h.Slot, h.word, bytes, nil
+}
+
+// FreeBeyond implements Beyond.
+func (n *tenant) FreeBeyond(_ *Slot, _ uint64, outcome Outcome) error {
+	n.outcome = outcome
+	return nil
+}
+
 func (d *landlord) alloc(l *Lane, bytes int64) handle {
 	d.t.Helper()
-	if s, word := l.Take(bytes); s != nil {
-		return handle{s, word}
-	}
+	s, word, got, err := l.Alloc(bytes)
+	require.NoError(d.t, err)
+	require.Equal(d.t, bytes, got)
+	return handle{s, word}
+}
+
+// free is what became of a free by the lane.
+func (d *landlord) free(l *Lane, h handle) Outcome {
+	d.t.Helper()
+	n, ok := l.beyond.(*tenant)
+	require.True(d.t, ok)
+	n.outcome = Kept
+	require.NoError(d.t, l.Free(h.Slot, h.word))
+	return n.outcome
+}
+
+// lease serves what the lane had nothing for.
+func (d *landlord) lease(l *Lane, bytes int64) handle {
+	d.t.Helper()
 	d.owner.Settle(l, d.give)
 	if s, word := l.Take(bytes); s != nil {
 		return handle{s, word}
@@ -89,6 +123,9 @@ func charged(l *Lane) (units uint64) {
 			}
 		}
 	}
+	if l.top != nil {
+		units += uint64(l.top.Units)
+	}
 	for _, s := range l.large {
 		for ; s != nil; s = s.next {
 			units += uint64(s.Units)
@@ -109,7 +146,7 @@ func TestLaneTurnsOver(t *testing.T) {
 	require.Len(t, d.out, 5)
 	assert.Equal(t, spanUnits(0), l.chargeUnits, "the one in use")
 	for _, h := range all {
-		assert.Equal(t, Kept, l.Free(h.Slot, h.word))
+		assert.Equal(t, Kept, d.free(l, h))
 		require.Equal(t, charged(l), l.chargeUnits)
 	}
 	assert.Equal(t, 5*spanUnits(0), l.chargeUnits)
@@ -135,7 +172,7 @@ func TestLaneShedsWhatIsOverItsBudget(t *testing.T) {
 		all = append(all, d.alloc(l, 512))
 	}
 	for _, h := range all {
-		if l.Free(h.Slot, h.word) == Surplus {
+		if d.free(l, h) == Surplus {
 			d.owner.Settle(l, d.give)
 		}
 		require.LessOrEqual(t, l.chargeUnits, l.budgetUnits)
@@ -147,42 +184,51 @@ func TestLaneShedsWhatIsOverItsBudget(t *testing.T) {
 	d = newLandlord(t)
 	l = d.lane(1000)
 	a, b := d.alloc(l, 600<<9), d.alloc(l, 700<<9)
-	assert.Equal(t, Kept, l.Free(a.Slot, a.word))
-	assert.Equal(t, Surplus, l.Free(b.Slot, b.word))
+	assert.Equal(t, Kept, d.free(l, a))
+	assert.Equal(t, Surplus, d.free(l, b))
 	d.owner.Settle(l, d.give)
 	assert.EqualValues(t, 600, d.owner.LeasedUnits())
 	assert.EqualValues(t, 600, l.chargeUnits)
 }
 
-// A length has two places; a third length that has only the same ones pushes another out.
+// A length has two places, and the block freed last one of its own; a fourth length that has only the same
+// places pushes another out.
 func TestLaneLengthsThatMeet(t *testing.T) {
 	d := newLandlord(t)
 	l := d.lane(1 << 40)
 	var lengths []int64
-	for units := uint64(sizeclass.MaxUnits + 1); len(lengths) < 3; units++ {
+	for units := uint64(sizeclass.MaxUnits + 1); len(lengths) < 4; units++ {
 		if lengthPlace(units) == 7 {
 			lengths = append(lengths, int64(units)<<sizeclass.UnitShift)
 		}
 	}
-	free := func(bytes int64, want Outcome) {
+	free := func(want Outcome, handles ...handle) {
 		t.Helper()
-		h := d.alloc(l, bytes)
-		assert.Equal(t, want, l.Free(h.Slot, h.word))
-		require.Equal(t, charged(l), l.chargeUnits)
-		d.owner.Settle(l, d.give)
+		for _, h := range handles {
+			assert.Equal(t, want, d.free(l, h))
+			require.Equal(t, charged(l), l.chargeUnits)
+		}
 	}
-	a, b := d.alloc(l, lengths[0]), d.alloc(l, lengths[1])
-	assert.Equal(t, Kept, l.Free(a.Slot, a.word))
-	assert.Equal(t, Kept, l.Free(b.Slot, b.word))
+	var live []handle
+	for _, bytes := range lengths {
+		live = append(live, d.alloc(l, bytes))
+	}
+	free(Kept, live[:3]...)
 	for range 3 {
-		free(lengths[0], Kept)
-		free(lengths[1], Kept)
+		for _, bytes := range lengths[:3] {
+			free(Kept, d.alloc(l, bytes))
+		}
 	}
-	require.Len(t, d.out, 2)
-	free(lengths[2], Surplus)
-	require.Len(t, d.out, 2, "one of the others went")
-	free(lengths[2], Kept)
-	require.Len(t, d.out, 2)
+	require.Len(t, d.out, 4)
+	free(Surplus, live[3])
+	d.owner.Settle(l, d.give)
+	require.Len(t, d.out, 3, "one of the others went")
+	free(Kept, d.alloc(l, lengths[3]))
+	require.Len(t, d.out, 3)
+	require.Equal(t, charged(l), l.chargeUnits)
+	d.owner.GiveUp(l, d.give)
+	require.Empty(t, d.out)
+	require.Zero(t, l.chargeUnits)
 }
 
 // What a free left that raced with the lane's free of the same handle has no effect, whenever it arrives
@@ -193,7 +239,7 @@ func TestStrayBitsMeanNothing(t *testing.T) {
 		l := d.lane(1 << 30)
 		a := d.alloc(l, bytes)
 		m, index := a.magazine, a.index
-		require.Equal(t, Kept, l.Free(a.Slot, a.word))
+		require.Equal(t, Kept, d.free(l, a))
 
 		stray(m, index) // while the slot is free
 		d.owner.Settle(l, d.give)
@@ -210,8 +256,8 @@ func TestStrayBitsMeanNothing(t *testing.T) {
 		d.owner.Settle(l, d.give)
 		b = d.alloc(l, bytes)
 		require.Same(t, a.Slot, b.Slot)
-		require.Equal(t, Kept, l.Free(b.Slot, b.word))
-		require.Equal(t, Kept, l.Free(c.Slot, c.word))
+		require.Equal(t, Kept, d.free(l, b))
+		require.Equal(t, Kept, d.free(l, c))
 
 		stray(m, index) // on a magazine that was given back, and leased anew before it was looked at
 		d.owner.collectParked()
@@ -246,7 +292,7 @@ func TestStrayBitOfAnUnusedSpan(t *testing.T) {
 		all = append(all, d.alloc(l, 512))
 	}
 	for _, h := range all {
-		require.Equal(t, Kept, l.Free(h.Slot, h.word))
+		require.Equal(t, Kept, d.free(l, h))
 	}
 	stray(all[0].magazine, all[0].index)
 	d.owner.Settle(l, d.give)
@@ -260,7 +306,7 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	a := d.alloc(l, 512)
 	require.NoError(t, a.Free(a.word))
 	b := d.alloc(l, 512)
-	require.Equal(t, Kept, l.Free(b.Slot, b.word))
+	require.Equal(t, Kept, d.free(l, b))
 	d.owner.collectParked() // a's magazine is on its way to l
 	require.NotNil(t, l.arrived)
 	d.owner.Settle(l, d.give)
@@ -284,7 +330,7 @@ func TestBudgetTurnsAwayOnlySoOften(t *testing.T) {
 	d := newLandlord(t)
 	l := d.lane(1000)
 	a := d.alloc(l, 900<<9)
-	require.Equal(t, Kept, l.Free(a.Slot, a.word))
+	require.Equal(t, Kept, d.free(l, a))
 	for range turnedAwayLimit - 1 {
 		require.False(t, d.owner.Admits(l, 200<<9, d.give))
 	}

@@ -180,6 +180,7 @@ func (l *Lane) giveUp() {
 			}
 		}
 	}
+	l.layTop()
 	for i := range l.large {
 		l.clearPlace(uint64(i))
 	}
@@ -312,6 +313,7 @@ func (o *Owner) LeaseBlock(l *Lane, block int32, units uint32, base cudadrv.Ptr)
 	l.unused, s.next = s.next, nil
 	m := s.magazine
 	s.Block, s.Units, s.address = block, units, base
+	s.place = uint16(lengthPlace(uint64(units)))
 	s.handed.Store(s.word.Load())
 	m.whole |= 1 << s.index
 	o.charge(l, uint64(units))

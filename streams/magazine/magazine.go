@@ -24,15 +24,16 @@ type Slot struct {
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
-	next     *Slot // in a list of freed slots, of unused ones, or of a lane's
+	next     *Slot // in a list of unused slots, or of a lane's
 	tag      atomic.Pointer[tag]
 	handed   atomic.Uint64 // leased magazines: the word with which it was handed out last
 
 	Block int32 // the heap's; for slots that have a block of their own
 	Units uint32
 	index uint8
-	flags uint8 // of the free that brought it home
-	_     [cacheLine - 6*8 - 4 - 4 - 2]byte
+	flags uint8  // of the free that brought it home
+	place uint16 // leased magazines: where its lane looks its length up
+	below uint32 // names the slot below it in the list of freed slots
 }
 
 // Magazine is up to 62 slots and the word that says which of them are free.
@@ -45,7 +46,8 @@ type Magazine struct {
 	contended atomic.Uint32 // takes that lost a race
 	units     uint32        // 0 if the blocks of the slots differ
 	loose     bool
-	leased    bool // for lanes, for good
+	leased    bool   // for lanes, for good
+	number    uint32 // in the owner's list: its slots are named by it
 	cache     *Cache
 
 	next    *Magazine // in the list of parked magazines

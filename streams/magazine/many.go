@@ -105,7 +105,7 @@ type Frees struct {
 	bits      [waysOut]uint64
 	used      uint32 // those of the above
 	cache     *Cache // of the slots in the list
-	head      *Slot  // of slots that go to the owner
+	head      uint32 // names the first of the slots that go to the owner
 	tail      *Slot
 	err       error
 }
@@ -141,23 +141,23 @@ func (f *Frees) list(s *Slot) {
 	if f.tail == nil {
 		f.tail = s
 	}
-	s.next, f.head = f.head, s
+	s.below, f.head = f.head, s.name()
 }
 
 // push gives the listed slots to their owner.
 func (f *Frees) push() {
-	if f.head == nil {
+	if f.head == noSlot {
 		return
 	}
 	c := f.cache
 	for {
 		head := c.freed.Load()
-		f.tail.next = head
+		f.tail.below = head
 		if c.freed.CompareAndSwap(head, f.head) {
 			break
 		}
 	}
-	f.head, f.tail = nil, nil
+	f.head, f.tail = noSlot, nil
 	f.keep(c.wake())
 }
 

@@ -78,7 +78,7 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 		require.NoError(t, frees.Flush())
 
 		handed := map[*Slot]bool{}
-		for s := o.Freed(); s != nil; s = s.Next() {
+		for s := o.Freed(); s != nil; s = o.Next(s) {
 			require.False(t, handed[s], "handed over twice")
 			handed[s] = true
 		}
@@ -132,7 +132,7 @@ func TestFreesOfSeveralCaches(t *testing.T) {
 	require.NoError(t, frees.Flush())
 	for i, o := range owners {
 		n := 0
-		for s := o.Freed(); s != nil; s = s.Next() {
+		for s := o.Freed(); s != nil; s = o.Next(s) {
 			assert.Same(t, o.cache, s.Magazine().cache)
 			n++
 		}

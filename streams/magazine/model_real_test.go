@@ -142,7 +142,7 @@ func (tw *twin) own(t require.TestingT, o op) {
 
 func (tw *twin) drain() {
 	for s := tw.owner.Freed(); s != nil; {
-		next := s.Next()
+		next := tw.owner.Next(s)
 		tw.owner.Home(s)
 		s = next
 	}
@@ -157,11 +157,11 @@ func (tw *twin) compare(t require.TestingT) {
 	require.Equal(t, w.inReady, m.inReady)
 	require.Equal(t, w.homes, uint8(m.homes&modelWhole), "homes")
 	require.Equal(t, w.parked != 0, tw.cache.parked.Load() != nil)
-	s := tw.cache.freed.Load()
+	s := tw.owner.names.slot(tw.cache.freed.Load())
 	for i := w.freed; i != 0; i = w.next[i-1] {
 		require.Same(t, &m.slots[i-1], s)
 		require.Equal(t, w.flagsHome[i-1], s.flags)
-		s = s.next
+		s = tw.owner.Next(s)
 	}
 	require.Nil(t, s)
 	for i := range w.word {

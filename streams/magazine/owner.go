@@ -18,6 +18,7 @@ const none int32 = -1
 type Owner struct {
 	cache *Cache
 	all   []*Magazine
+	names names
 	loose *Slot                        // unused loose slots
 	ready [sizeclass.Count]*Magazine   // newest of those with free slots and the parked bit set
 	spare [sizeclass.Count][]*Magazine // closed, all slots home, without a span
@@ -42,19 +43,20 @@ func (o *Owner) newMagazine(units uint32, class int32, loose bool) *Magazine {
 		s.magazine, s.index, s.Block = m, uint8(i), none
 	}
 	o.all = append(o.all, m)
+	o.names.add(m)
 	return m
 }
 
 // Freed takes the list of slots that callers handed over. Follow it with Next before a slot is used.
 func (o *Owner) Freed() *Slot {
-	if o.cache.freed.Load() == nil {
+	if o.cache.freed.Load() == noSlot {
 		return nil
 	}
-	return o.cache.freed.Swap(nil)
+	return o.names.slot(o.cache.freed.Swap(noSlot))
 }
 
 // Next is the slot behind s in the list that Freed returned.
-func (s *Slot) Next() *Slot { return s.next }
+func (o *Owner) Next(s *Slot) *Slot { return o.names.slot(s.below) }
 
 // Flags are those that the slot carried when it was freed.
 func (s *Slot) Flags() Flag { return Flag(s.flags) }
@@ -306,6 +308,7 @@ func (o *Owner) boundExact() {
 			kept = append(kept, m)
 		} else {
 			o.forgotten += m.Frees()
+			o.names.drop(m)
 		}
 	}
 	clear(o.all[len(kept):])

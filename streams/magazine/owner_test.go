@@ -211,7 +211,7 @@ func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
 	require.True(t, o.Park(m))
 	freeAll(t, held[:2]...)
 	for s := o.Freed(); s != nil; {
-		next := s.Next()
+		next := o.Next(s)
 		assert.False(t, o.Home(s))
 		s = next
 	}
@@ -248,7 +248,7 @@ func TestCloseOfASpan(t *testing.T) {
 	require.Same(t, held[2], o.Freed())
 	assert.True(t, o.Home(held[2]), "the last")
 	assert.EqualValues(t, 7, o.Retire(m))
-	assert.Nil(t, c.freed.Load())
+	assert.Zero(t, c.freed.Load())
 }
 
 // A ready magazine that is closed is ready no more, and one that was handed over before it was closed never
@@ -389,7 +389,7 @@ func TestLooseSlots(t *testing.T) {
 		freeAll(t, s)
 	}
 	for s := o.Freed(); s != nil; {
-		next := s.Next()
+		next := o.Next(s)
 		s.Block = none
 		assert.False(t, o.Home(s))
 		s = next

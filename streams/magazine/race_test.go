@@ -80,7 +80,7 @@ func TestRacingFreesHaveOneWinner(t *testing.T) {
 			require.Equal(t, frees, m.Frees())
 			if flagged {
 				require.Same(t, s, o.Freed())
-				require.Nil(t, s.Next())
+				require.Nil(t, o.Next(s))
 				o.Home(s)
 			}
 			require.Equal(t, slotBits, m.mask.Load())
@@ -116,10 +116,10 @@ func TestHandOversMeet(t *testing.T) {
 		_ = held[i].Free(held[i].Word())
 	}, func() {
 		a := o.Freed()
-		b := a.Next()
+		b := o.Next(a)
 		require.NotNil(t, b)
 		require.NotSame(t, a, b)
-		require.Nil(t, b.Next())
+		require.Nil(t, o.Next(b))
 	})
 }
 
@@ -221,7 +221,7 @@ func TestPairsMeetClose(t *testing.T) {
 		}
 		o.Close(m, func(*Slot) {})
 		for s := o.Freed(); s != nil; {
-			next := s.Next()
+			next := o.Next(s)
 			o.Home(s)
 			s = next
 		}
@@ -229,7 +229,7 @@ func TestPairsMeetClose(t *testing.T) {
 	stop.Store(true)
 	all.Wait()
 	for s := o.Freed(); s != nil; {
-		next := s.Next()
+		next := o.Next(s)
 		o.Home(s)
 		s = next
 	}
