@@ -68,7 +68,8 @@ func binOf(length uint32) int {
 func (b *Bins) Insert(links []Link, i int32, length uint32) {
 	at := binOf(length)
 	bin := &b.bins[at]
-	links[i] = Link{prev: None, next: bin.head, length: length}
+	l := &links[i]
+	l.prev, l.next, l.length = None, bin.head, length
 	if bin.head != None {
 		links[bin.head].prev = i
 	} else {
@@ -81,7 +82,7 @@ func (b *Bins) Insert(links []Link, i int32, length uint32) {
 
 // Remove takes range i out. Precondition: it is in these bins.
 func (b *Bins) Remove(links []Link, i int32) {
-	l := links[i]
+	l := &links[i]
 	if l.next != None {
 		links[l.next].prev = l.prev
 	}

@@ -94,7 +94,10 @@ func (h *Heap) Take(units uint32) int32 {
 	}
 	low := h.newNode() // may move the array
 	n := &h.nodes[i]   // stays the free block
-	h.nodes[low] = node{offset: n.offset, units: units, prev: n.prev, next: i, state: Used}
+	l := &h.nodes[low] // field by field: a literal is read back wider than it was written, which stalls
+	l.offset, l.units = n.offset, units
+	l.prev, l.next = n.prev, i
+	l.state = Used
 	h.nodes[n.prev].next = low
 	n.prev = low
 	n.offset += units
@@ -290,7 +293,8 @@ func (h *Heap) newNode() int32 {
 }
 
 func (h *Heap) drop(i int32) {
-	h.nodes[i] = node{next: h.unused, state: Unused}
+	n := &h.nodes[i]
+	n.next, n.state = h.unused, Unused
 	h.unused = i
 }
 
