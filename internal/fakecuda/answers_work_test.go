@@ -27,8 +27,7 @@ func askPointers(q *questions) {
 		{"pageable", q.out(), q.out()},
 		{"nothing", 0, 0},
 	} {
-		q.ask(at.what, "cuMemGetAddressRange_v2", q.out(), q.out()+8, at.inner)
-		if q.answers[len(q.answers)-1] == at.what+", cuMemGetAddressRange_v2: CUDA_SUCCESS" {
+		if q.asked(at.what+", cuMemGetAddressRange_v2", "cuMemGetAddressRange_v2", q.out(), q.out()+8, at.inner) {
 			q.answer(at.what+", its range", fmt.Sprintf("%#x, %d bytes", int64(q.uint64())-int64(at.start), binary.NativeEndian.Uint64(q.block[8:])))
 		}
 		for _, attribute := range []uintptr{1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 16, 17} {
@@ -190,9 +189,8 @@ func askCapture(q *questions) {
 	captured := func(mode uintptr, what, name string, arguments ...uintptr) {
 		q.ok("cuStreamBeginCapture_v2", s, mode)
 		q.ask(what, name, arguments...)
-		q.ask(what+" "+name+", then", "cuStreamEndCapture", s, q.out())
-		if graph := uintptr(q.uint64()); graph != 0 {
-			q.ok("cuGraphDestroy", graph)
+		if q.asked(what+" "+name+", then, cuStreamEndCapture", "cuStreamEndCapture", s, q.out()) && q.uint64() != 0 {
+			q.ok("cuGraphDestroy", uintptr(q.uint64()))
 		}
 	}
 	const global, local, relaxed = 0, 1, 2
@@ -209,11 +207,9 @@ func askCapture(q *questions) {
 		captured(mode, what, "cuMemGetInfo_v2", q.out(), q.out()+8)
 		captured(mode, what, "cuMemFree_v2", 0)
 		captured(mode, what, "cuMemHostAlloc", q.out()+16, 4096, 0)
-		if host := binary.NativeEndian.Uint64(q.block[16:]); host != 0 {
-			captured(mode, what, "cuMemFreeHost", uintptr(host))
-			clear(q.block[16:24])
-			q.result("cuMemFreeHost", uintptr(host)) // where it was refused
-		}
+		host := q.made("cuMemHostAlloc", 4096, 0)
+		captured(mode, what, "cuMemFreeHost", host)
+		q.result("cuMemFreeHost", host) // where it was refused
 		captured(mode, what, "cuStreamCreate", q.out()+16, 1)
 		captured(mode, what, "cuEventCreate", q.out()+16, 2)
 		captured(mode, what, "cuMemMap", reserved, granuleBytes, 0, h, 0)
@@ -234,6 +230,7 @@ func askCapture(q *questions) {
 		captured(mode, what+", event from outside", "cuStreamWaitEvent", s, e, 0)
 		captured(mode, what, "cuStreamIsCapturing", s, q.out()+16)
 		captured(mode, what, "cuStreamBeginCapture_v2", s, mode)
+		clear(q.block[16:24])
 		captured(mode, what, "cuMemAlloc_v2", q.out()+16, 4096)
 		if extra := binary.NativeEndian.Uint64(q.block[16:]); mode == relaxed && extra != 0 {
 			q.ok("cuMemFree_v2", uintptr(extra))
@@ -265,7 +262,8 @@ func askCapture(q *questions) {
 	q.ok("cuMemAddressFree", reserved, 2*granuleBytes)
 }
 
-func askContexts(q *questions, context uintptr) {
+func askContexts(q *questions) {
+	context := q.context
 	q.ask("primary", "cuCtxDestroy_v2", context)
 	q.ask("context 0", "cuCtxDestroy_v2", 0)
 	q.ask("context 0", "cuCtxPushCurrent_v2", 0)
@@ -301,7 +299,8 @@ func askContexts(q *questions, context uintptr) {
 }
 
 // askWithout asks what works on a thread without a current context, and after the primary context was released.
-func askWithout(q *questions, context uintptr) {
+func askWithout(q *questions) {
+	context := q.context
 	q.ok("cuCtxSetCurrent", context)
 	s, e, p, pooledStream := q.stream(), q.event(), q.plain(4096), q.stream()
 	host := q.made("cuMemHostAlloc", 4096, 0)

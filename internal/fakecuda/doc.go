@@ -48,7 +48,8 @@
 // # Answers
 //
 // testdata/answers.txt lists what the fake answers, to mistakes above all. The test that holds it runs on real hardware
-// with -tags gpu: where that answers otherwise, the fake is to be mended.
+// with -tags gpu (make test-gpu-carry): where that answers otherwise, the fake is to be mended. A line with a star is
+// asked of the fake only, as hardware may crash; a question that crashes hardware otherwise is reported as one.
 //
 // # Environment
 //
