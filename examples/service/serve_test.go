@@ -204,7 +204,7 @@ func TestProgram(t *testing.T) {
 			assert.Empty(t, stdout.String())
 		}
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, exitFailed, run(t.Context(), t.Context(), []string{"-addr", "256.0.0.1:1"}, &stdout, &stderr))
+		assert.Equal(t, exitFailed, run(t.Context(), t.Context(), []string{"-driver", "sim", "-addr", "256.0.0.1:1"}, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "service: listen")
 		assert.Equal(t, exitOK, run(t.Context(), t.Context(), []string{"-h"}, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "-backlog")
@@ -215,7 +215,7 @@ func TestProgram(t *testing.T) {
 		var stderr bytes.Buffer
 		code := make(chan int, 1)
 		go func() {
-			code <- run(stop, t.Context(), []string{"-addr", "127.0.0.1:0", "-workers", "1"}, out, &stderr)
+			code <- run(stop, t.Context(), []string{"-driver", "sim", "-addr", "127.0.0.1:0", "-workers", "1"}, out, &stderr)
 		}()
 		url := regexp.MustCompile(`http://\S+`).FindString(<-out.lines)
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
