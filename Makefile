@@ -36,7 +36,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry test-gpu build-gorgonia test-gorgonia fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -65,12 +65,22 @@ bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=s
 
 # A machine with a GPU may have no Go: what bench-gpu needs there fits in one folder that git ignores.
 bench-gpu-carry: ## put the command for a machine with a GPU and without Go at .dev/vram
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -o .dev/vram ./cmd/vram
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -ldflags '-s -w' -o .dev/vram ./cmd/vram
 
 # The binary needs no file beside it: bin/dynamic.test can be carried to a machine with a GPU and run there.
 test-gpu: ## run the driver's tests on the GPU of this machine
 	CGO_ENABLED=0 $(GO) test -c -tags gpu -o bin/dynamic.test ./cudadrv/dynamic
 	bin/dynamic.test -test.v -test.run Hardware -test.bench Hardware
+
+# Each of these runs from any folder, with no file beside it: .dev/answers.test alone, the others with -test.run Hardware.
+# Their symbols stay behind: that is a third of what is carried.
+CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./internal/bytecheck
+
+test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .dev
+	@for item in $(CARRIED); do \
+		echo "test-gpu-carry: .dev/$${item%%:*}.test"; \
+		CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) test -c -tags gpu -ldflags '-s -w' -o ".dev/$${item%%:*}.test" "$${item#*:}"; \
+	done
 
 # What is built with the tag gorgonia, and what it is tested on without a GPU.
 GORGONIA := ./cudadrv/gorgonia ./examples/gorgonia ./cmd/vram
@@ -87,6 +97,17 @@ test-gorgonia: ## test the driver through gorgonia.org/cu on the fake library
 	$(TOOLKIT) -fake $(FAKE) $(GO) test -count=1 -race -tags gorgonia ./cudadrv/gorgonia ./examples/gorgonia; \
 	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -o bin/gorgonia/ ./cmd/vram; \
 	$(TOOLKIT) -fake $(FAKE) bin/gorgonia/vram info --driver gorgonia
+
+# A binary that was compiled with the fake's header and linked with the fake asks the loader for libcuda.so.1 and names no
+# folder: on a machine with a GPU that is the real library. It needs the C library of this machine or a later one.
+# There: .dev/gorgonia.test -test.v -test.run Hardware, .dev/gorgonia, and .dev/vram-gorgonia info -driver gorgonia; with
+# LD_BIND_NOW=1 the loader names a function that the library lacks.
+gorgonia-carry: ## the same for the driver through gorgonia.org/cu: its tests, its example and the command, built without CUDA
+	@$(GO) run ./internal/fakecuda/make $(FAKE)
+	@[ -e $(FAKE)/libcuda.so.1 ] || { echo "gorgonia-carry: cgo needs a C compiler" >&2; exit 1; }
+	$(TOOLKIT) -fake $(FAKE) $(GO) test -c -tags gpu,gorgonia -ldflags '-s -w' -o .dev/gorgonia.test ./cudadrv/gorgonia
+	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -ldflags '-s -w' -o .dev/gorgonia ./examples/gorgonia
+	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -ldflags '-s -w' -o .dev/vram-gorgonia ./cmd/vram
 
 # `go test -list` prints the targets of a package and then "ok", the package and the time.
 fuzz: ## run each fuzz target for FUZZTIME

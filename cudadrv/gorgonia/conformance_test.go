@@ -13,33 +13,54 @@ import (
 	"github.com/go-vram/vram/cudadrv/drivertest"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/gorgonia"
+	"github.com/go-vram/vram/cudadrv/meter"
 )
 
 // threaded is the fake's mode in which threads perform the work of streams.
 const threaded = 2
 
+// wraps are the driver itself and what it is to be the same behind.
+func wraps() map[string]func(cudadrv.Driver) cudadrv.Driver {
+	return map[string]func(cudadrv.Driver) cudadrv.Driver{
+		"gorgonia": func(d cudadrv.Driver) cudadrv.Driver { return d },
+		"fault":    func(d cudadrv.Driver) cudadrv.Driver { return fault.Wrap(d) },
+		"meter":    func(d cudadrv.Driver) cudadrv.Driver { return metered{d} },
+	}
+}
+
+// metered is a driver whose devices are counted.
+type metered struct{ cudadrv.Driver }
+
+func (m metered) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := m.Driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return meter.New(dev), nil
+}
+
 func TestConformanceInThePrimaryContext(t *testing.T) {
-	drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
-		t.Helper()
-		newFake(t).set("mode", threaded)
-		return gorgonia.New(gorgonia.Config{})
-	})
+	for name, wrap := range wraps() {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
+				t.Helper()
+				newFake(t).set("mode", threaded)
+				return wrap(gorgonia.New(gorgonia.Config{}))
+			})
+		})
+	}
 }
 
 func TestConformanceInAnAdoptedContext(t *testing.T) {
-	drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
-		t.Helper()
-		newFake(t).set("mode", threaded)
-		return gorgonia.New(gorgonia.Config{Context: newContext(t, 0)})
-	})
-}
-
-func TestConformanceBehindFaults(t *testing.T) {
-	drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
-		t.Helper()
-		newFake(t).set("mode", threaded)
-		return fault.Wrap(gorgonia.New(gorgonia.Config{}))
-	})
+	for name, wrap := range wraps() {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
+				t.Helper()
+				newFake(t).set("mode", threaded)
+				return wrap(gorgonia.New(gorgonia.Config{Context: newContext(t, 0)}))
+			})
+		})
+	}
 }
 
 // Without an ability of the device the rest works and the calls of the ability say that it is missing.

@@ -26,6 +26,11 @@ func open(t *testing.T, config gorgonia.Config) cudadrv.Device {
 
 func TestHandlesThereAndBack(t *testing.T) {
 	newFake(t)
+	handlesThereAndBack(t)
+}
+
+func handlesThereAndBack(t *testing.T) {
+	t.Helper()
 	dev := open(t, gorgonia.Config{})
 
 	number, err := dev.StreamCreate()
@@ -57,6 +62,11 @@ func TestHandlesThereAndBack(t *testing.T) {
 // What the one side makes the other one uses: memory, streams and events are libcuda's.
 func TestBothSidesShareTheDevice(t *testing.T) {
 	newFake(t)
+	bothSidesShareTheDevice(t)
+}
+
+func bothSidesShareTheDevice(t *testing.T) {
+	t.Helper()
 	context := newContext(t, 0)
 	dev := open(t, gorgonia.Config{Context: context})
 	runtime.LockOSThread()
@@ -88,6 +98,11 @@ func TestBothSidesShareTheDevice(t *testing.T) {
 
 func TestWaitsKeepTheirCondition(t *testing.T) {
 	newFake(t)
+	waitsKeepTheirCondition(t)
+}
+
+func waitsKeepTheirCondition(t *testing.T) {
+	t.Helper()
 	dev := open(t, gorgonia.Config{})
 	values, ok := dev.(cudadrv.StreamValues)
 	require.True(t, ok)
@@ -112,6 +127,11 @@ func TestWaitsKeepTheirCondition(t *testing.T) {
 
 func TestTheThreadKeepsItsContext(t *testing.T) {
 	newFake(t)
+	theThreadKeepsItsContext(t)
+}
+
+func theThreadKeepsItsContext(t *testing.T) {
+	t.Helper()
 	dev := open(t, gorgonia.Config{})
 	other := newContext(t, 0)
 	runtime.LockOSThread()
@@ -188,6 +208,11 @@ func TestOpening(t *testing.T) {
 // A close waits for the calls under way, refuses those that come later, and has one result.
 func TestClosing(t *testing.T) {
 	newFake(t).set("mode", threaded)
+	closeWhileCallsAreMade(t)
+}
+
+func closeWhileCallsAreMade(t *testing.T) {
+	t.Helper()
 	dev, err := gorgonia.New(gorgonia.Config{}).Open(0)
 	require.NoError(t, err)
 	const callers = 8

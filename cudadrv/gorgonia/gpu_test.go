@@ -1,9 +1,14 @@
 //go:build gpu && gorgonia && cgo && linux && (amd64 || arm64)
 
+// Tests on real hardware: make test-gpu-carry, then .dev/gorgonia.test -test.v -test.run Hardware there.
+
 package gorgonia_test
 
 import (
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/drivertest"
@@ -12,18 +17,40 @@ import (
 
 // What holds on the fake holds on the first GPU of the machine, in the primary context and in one of the caller's.
 func TestHardwareConformance(t *testing.T) {
-	for name, config := range map[string]func(t *testing.T) gorgonia.Config{
-		"primary": func(*testing.T) gorgonia.Config { return gorgonia.Config{} },
-		"adopted": func(t *testing.T) gorgonia.Config {
-			t.Helper()
-			return gorgonia.Config{Context: newContext(t, 0)}
-		},
-	} {
+	for name, wrap := range wraps() {
 		t.Run(name, func(t *testing.T) {
-			drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
-				t.Helper()
-				return gorgonia.New(config(t))
-			})
+			drivertest.Run(t, func(*testing.T) cudadrv.Driver { return wrap(gorgonia.New(gorgonia.Config{})) })
 		})
 	}
+}
+
+func TestHardwareConformanceInAnAdoptedContext(t *testing.T) {
+	own := newContext(t, 0)
+	for name, wrap := range wraps() {
+		t.Run(name, func(t *testing.T) {
+			drivertest.Run(t, func(*testing.T) cudadrv.Driver { return wrap(gorgonia.New(gorgonia.Config{Context: own})) })
+		})
+	}
+}
+
+func TestHardwareInfo(t *testing.T) {
+	info := open(t, gorgonia.Config{}).Info()
+	t.Logf("%+v", info)
+	assert.Equal(t, "gorgonia", info.Driver)
+	assert.True(t, info.Capabilities.Has(cudadrv.VirtualMemory|cudadrv.PinnedHost|cudadrv.MemoryOperations|
+		cudadrv.HostCalls|cudadrv.PointerInformation|cudadrv.CaptureInformation), "%b", info.Capabilities)
+}
+
+func TestHardwareHandlesThereAndBack(t *testing.T)      { handlesThereAndBack(t) }
+func TestHardwareBothSidesShareTheDevice(t *testing.T)  { bothSidesShareTheDevice(t) }
+func TestHardwareWaitsKeepTheirCondition(t *testing.T)  { waitsKeepTheirCondition(t) }
+func TestHardwareTheThreadKeepsItsContext(t *testing.T) { theThreadKeepsItsContext(t) }
+func TestHardwareClosing(t *testing.T)                  { closeWhileCallsAreMade(t) }
+
+func TestHardwareOutOfMemory(t *testing.T) {
+	dev := open(t, gorgonia.Config{})
+	_, totalBytes, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	_, err = dev.MemAlloc(2 * totalBytes)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
 }

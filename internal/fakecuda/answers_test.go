@@ -241,6 +241,7 @@ func askVirtual(q *questions) {
 	q.answer("read only, flags", fmt.Sprint(q.int32()))
 	q.ask("read and write", "cuMemSetAccess", p, granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
 	q.ask("read and write", "cuMemsetD8Async", p, 0, 8, 0)
+	q.ok("cuCtxSynchronize") // before the access is taken away
 	q.ask("none again", "cuMemSetAccess", p, granuleBytes, uintptr(unsafe.Pointer(access(0))), 1)
 	q.ask("none again", "cuMemsetD8Async", p, 0, 8, 0)
 	q.ask("nothing mapped", "cuMemGetAccess", q.out(), uintptr(unsafe.Pointer(&[2]uint32{1, 0})), p+granuleBytes)
