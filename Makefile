@@ -102,7 +102,7 @@ test-gorgonia: ## test the driver through gorgonia.org/cu on the fake library
 # folder: on a machine with a GPU that is the real library. It needs the C library of this machine or a later one.
 # There: .dev/gorgonia.test -test.v -test.run Hardware, .dev/gorgonia, and .dev/vram-gorgonia info -driver gorgonia; with
 # LD_BIND_NOW=1 the loader names a function that the library lacks.
-gorgonia-carry: ## the same for the driver through gorgonia.org/cu: its tests, its example and the command, built without CUDA
+gorgonia-carry: ## put the tests, the example and the command through gorgonia.org/cu into .dev, built without CUDA
 	@$(GO) run ./internal/fakecuda/make $(FAKE)
 	@[ -e $(FAKE)/libcuda.so.1 ] || { echo "gorgonia-carry: cgo needs a C compiler" >&2; exit 1; }
 	$(TOOLKIT) -fake $(FAKE) $(GO) test -c -tags gpu,gorgonia -ldflags '-s -w' -o .dev/gorgonia.test ./cudadrv/gorgonia

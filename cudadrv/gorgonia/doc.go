@@ -1,6 +1,7 @@
 // Package gorgonia is the driver for programs that use gorgonia.org/cu: a cudadrv.Device in the context that the
 // program has made there, and conversions between the handles of both. It is built with the tag gorgonia, with
-// cgo, on Linux on amd64 and arm64; otherwise the package is empty. `make build-gorgonia` finds what it needs.
+// cgo, on Linux on amd64 and arm64; otherwise the package is empty. `make build-gorgonia` finds what it needs,
+// and `make gorgonia-carry` needs neither CUDA's headers nor its library.
 //
 // A program that does not use gorgonia.org/cu is better served by cudadrv/dynamic: that one needs neither cgo nor
 // the toolkit, and its calls allocate nothing.

@@ -43,7 +43,8 @@ find_toolkit() {
         tried+=("$root")
     done < <(toolkits)
     die "no cuda.h: looked in include below ${tried[*]}." \
-        "Install the CUDA toolkit (its headers are enough: cuda-driver-dev, cuda-cudart-dev), 11.8 to 13, or set CUDA_HOME to its folder."
+        "Install the CUDA toolkit (its headers are enough: cuda-driver-dev, cuda-cudart-dev), 11.8 to 13, or set CUDA_HOME to its folder." \
+        "Without a toolkit, make gorgonia-carry builds with a header of this repository's."
 }
 
 # find_library sets library to the folder with libcuda.so: the driver's, or the toolkit's stub to link with.
