@@ -18,25 +18,29 @@ type Result int32
 
 // The results that the allocator and its drivers tell apart; numbers and names are CUDA's.
 const (
-	Success          Result = 0
-	InvalidValue     Result = 1
-	OutOfMemory      Result = 2
-	NotInitialized   Result = 3
-	Deinitialized    Result = 4
-	StubLibrary      Result = 34
-	DeviceInUse      Result = 46
-	NoDevice         Result = 100
-	InvalidDevice    Result = 101
-	InvalidContext   Result = 201
-	MapFailed        Result = 205
-	UnmapFailed      Result = 206
-	AlreadyMapped    Result = 208
-	NotMapped        Result = 211
-	OperatingSystem  Result = 304
-	InvalidHandle    Result = 400
-	NotFound         Result = 500
-	NotReady         Result = 600
-	IllegalAddress   Result = 700
+	Success         Result = 0
+	InvalidValue    Result = 1
+	OutOfMemory     Result = 2
+	NotInitialized  Result = 3
+	Deinitialized   Result = 4
+	StubLibrary     Result = 34
+	DeviceInUse     Result = 46
+	NoDevice        Result = 100
+	InvalidDevice   Result = 101
+	InvalidContext  Result = 201
+	MapFailed       Result = 205
+	UnmapFailed     Result = 206
+	AlreadyMapped   Result = 208
+	NotMapped       Result = 211
+	OperatingSystem Result = 304
+	InvalidHandle   Result = 400
+	NotFound        Result = 500
+	NotReady        Result = 600
+	IllegalAddress  Result = 700
+
+	HostMemoryAlreadyRegistered Result = 712
+	HostMemoryNotRegistered     Result = 713
+
 	LaunchFailed     Result = 719
 	NotPermitted     Result = 800
 	NotSupported     Result = 801
@@ -48,25 +52,29 @@ const (
 )
 
 var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant table
-	Success:          "CUDA_SUCCESS",
-	InvalidValue:     "CUDA_ERROR_INVALID_VALUE",
-	OutOfMemory:      "CUDA_ERROR_OUT_OF_MEMORY",
-	NotInitialized:   "CUDA_ERROR_NOT_INITIALIZED",
-	Deinitialized:    "CUDA_ERROR_DEINITIALIZED",
-	StubLibrary:      "CUDA_ERROR_STUB_LIBRARY",
-	DeviceInUse:      "CUDA_ERROR_DEVICE_UNAVAILABLE",
-	NoDevice:         "CUDA_ERROR_NO_DEVICE",
-	InvalidDevice:    "CUDA_ERROR_INVALID_DEVICE",
-	InvalidContext:   "CUDA_ERROR_INVALID_CONTEXT",
-	MapFailed:        "CUDA_ERROR_MAP_FAILED",
-	UnmapFailed:      "CUDA_ERROR_UNMAP_FAILED",
-	AlreadyMapped:    "CUDA_ERROR_ALREADY_MAPPED",
-	NotMapped:        "CUDA_ERROR_NOT_MAPPED",
-	OperatingSystem:  "CUDA_ERROR_OPERATING_SYSTEM",
-	InvalidHandle:    "CUDA_ERROR_INVALID_HANDLE",
-	NotFound:         "CUDA_ERROR_NOT_FOUND",
-	NotReady:         "CUDA_ERROR_NOT_READY",
-	IllegalAddress:   "CUDA_ERROR_ILLEGAL_ADDRESS",
+	Success:         "CUDA_SUCCESS",
+	InvalidValue:    "CUDA_ERROR_INVALID_VALUE",
+	OutOfMemory:     "CUDA_ERROR_OUT_OF_MEMORY",
+	NotInitialized:  "CUDA_ERROR_NOT_INITIALIZED",
+	Deinitialized:   "CUDA_ERROR_DEINITIALIZED",
+	StubLibrary:     "CUDA_ERROR_STUB_LIBRARY",
+	DeviceInUse:     "CUDA_ERROR_DEVICE_UNAVAILABLE",
+	NoDevice:        "CUDA_ERROR_NO_DEVICE",
+	InvalidDevice:   "CUDA_ERROR_INVALID_DEVICE",
+	InvalidContext:  "CUDA_ERROR_INVALID_CONTEXT",
+	MapFailed:       "CUDA_ERROR_MAP_FAILED",
+	UnmapFailed:     "CUDA_ERROR_UNMAP_FAILED",
+	AlreadyMapped:   "CUDA_ERROR_ALREADY_MAPPED",
+	NotMapped:       "CUDA_ERROR_NOT_MAPPED",
+	OperatingSystem: "CUDA_ERROR_OPERATING_SYSTEM",
+	InvalidHandle:   "CUDA_ERROR_INVALID_HANDLE",
+	NotFound:        "CUDA_ERROR_NOT_FOUND",
+	NotReady:        "CUDA_ERROR_NOT_READY",
+	IllegalAddress:  "CUDA_ERROR_ILLEGAL_ADDRESS",
+
+	HostMemoryAlreadyRegistered: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+	HostMemoryNotRegistered:     "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+
 	LaunchFailed:     "CUDA_ERROR_LAUNCH_FAILED",
 	NotPermitted:     "CUDA_ERROR_NOT_PERMITTED",
 	NotSupported:     "CUDA_ERROR_NOT_SUPPORTED",

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -34,7 +35,9 @@ func TestConformance(t *testing.T) {
 		"with much capacity": {fault.WithCapacity(sim.DefaultTotalBytes), fault.WithBefore(func(string) {})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			drivertest.Run(t, func(*testing.T) cudadrv.Driver { return fault.Wrap(sim.New(sim.Config{}), options...) })
+			for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux"}} {
+				drivertest.Run(t, func(*testing.T) cudadrv.Driver { return fault.Wrap(sim.New(config), options...) })
+			}
 		})
 	}
 }

@@ -1,6 +1,7 @@
 package meter_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -35,7 +36,9 @@ func (m metered) Open(ordinal int) (cudadrv.Device, error) {
 type plain struct{ cudadrv.Device }
 
 func TestConformance(t *testing.T) {
-	drivertest.Run(t, func(*testing.T) cudadrv.Driver { return metered{sim.New(sim.Config{})} })
+	for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux"}} {
+		drivertest.Run(t, func(*testing.T) cudadrv.Driver { return metered{sim.New(config)} })
+	}
 }
 
 func open(t *testing.T, config sim.Config) (*sim.Driver, cudadrv.Device) {

@@ -14,7 +14,7 @@ func (d *Device) Audit() error {
 	g := d.gpu
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := errors.Join(g.regions.check(), g.mappings.check()); err != nil {
+	if err := errors.Join(g.regions.check(), g.mappings.check(), g.pinned.check()); err != nil {
 		return fmt.Errorf("sim: audit: %w", err) // the rest walks these
 	}
 	bytes, errs := g.auditRegions()
@@ -54,6 +54,9 @@ func (g *gpu) auditRegions() (plainBytes int64, errs []error) {
 	for p, r := range g.regions.from(0) {
 		if p != r.start || p < end {
 			errs = append(errs, fmt.Errorf("region at %#x begins at %#x before %#x", p, r.start, end))
+		}
+		if (r.host != nil) != (g.backing != nil) {
+			errs = append(errs, fmt.Errorf("region at %#x stands at %v on the host", p, r.host))
 		}
 		if r.bytes <= 0 || r.spanBytes < r.bytes || r.plain() && r.mapped != 0 {
 			errs = append(errs, fmt.Errorf("region at %#x: %+v", p, *r))

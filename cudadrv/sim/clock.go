@@ -1,26 +1,31 @@
 package sim
 
-import "time"
+import (
+	"time"
 
-// time is the device's virtual time. It runs under the mutex.
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// time is the device's virtual time; work that has ended by then is done. It runs under the mutex.
 func (g *gpu) time() time.Duration {
+	now := g.now
 	if g.driver.config.Clock == Running {
-		return time.Since(g.epoch)
+		now = time.Since(g.epoch)
 	}
-	return g.now
+	g.perform(now)
+	return now
 }
 
 // wait lets virtual time reach t. It runs under the mutex; on the running clock it lets go of it while
-// it sleeps, so that the caller looks again at what it knew.
-func (g *gpu) wait(t time.Duration) {
+// it sleeps, so that the caller looks again at what it knew. It fails where work did.
+func (g *gpu) wait(c call.Call, t time.Duration) error {
 	if g.driver.config.Clock == Stepped {
 		g.now = max(g.now, t)
-		return
 	}
 	for {
-		left := t - time.Since(g.epoch)
+		left := t - g.time()
 		if left <= 0 {
-			return
+			return g.failed(c)
 		}
 		g.mu.Unlock()
 		time.Sleep(left)
@@ -42,6 +47,7 @@ func (d *Device) Advance(by time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.now = max(g.now, later(g.now, by))
+	g.time()
 }
 
 // AdvanceTo moves the stepped clock forwards to t, if that is ahead. On the running clock it does
@@ -51,6 +57,7 @@ func (d *Device) AdvanceTo(t time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.now = max(g.now, t)
+	g.time()
 }
 
 // later is t+by, or the end of time where that does not fit.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -46,6 +47,12 @@ type Config struct {
 	NoVirtualMemory bool
 	// NoCosts makes every call free in modelled time. Work on streams keeps its duration.
 	NoCosts bool
+	// Bytes puts memory of the host behind device addresses: memsets and copies change it when they end in virtual time,
+	// and the calls of cudadrv.HostMemory work. Only what was written takes memory. GranularityBytes must be a
+	// multiple of the host's page, all reservations together fit the host's address space, and the handles that are
+	// mapped at a time stay below its limit of mappings (vm.max_map_count, 65,530 by default). Elsewhere than on Linux
+	// it fails with ErrNoBytes.
+	Bytes bool
 	// ReuseStreamIDs gives the id of the stream destroyed last to the next new stream, as a driver does
 	// that reuses its memory. Otherwise an id names one stream for ever.
 	ReuseStreamIDs bool
@@ -70,6 +77,9 @@ func (c Config) complete() (Config, error) {
 	case g < leastGranularityBytes || g > mostGranularityBytes || g&(g-1) != 0:
 		return Config{}, fmt.Errorf("%w: sim: granularity of %d bytes, want a power of two from %d to %d",
 			cudadrv.ErrNoDriver, g, leastGranularityBytes, int64(mostGranularityBytes))
+	case c.Bytes && g%int64(os.Getpagesize()) != 0:
+		return Config{}, fmt.Errorf("%w: sim: granularity of %d bytes with real bytes, want a multiple of %d",
+			cudadrv.ErrNoDriver, g, os.Getpagesize())
 	case c.Clock > Running:
 		return Config{}, fmt.Errorf("%w: sim: unknown clock %d", cudadrv.ErrNoDriver, c.Clock)
 	}

@@ -21,13 +21,19 @@ func TestConformance(t *testing.T) {
 		"small granules":    {GranularityBytes: 64 << 10, TotalBytes: 1 << 30},
 		"no costs":          {NoCosts: true, ReuseStreamIDs: true, Devices: 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
-				t.Helper()
-				drv := sim.New(config)
-				t.Cleanup(func() { require.NoError(t, drv.Device(0).Audit()) })
-				return drv
-			})
-		})
+		conform(t, name, config)
 	}
+}
+
+// conform runs the suite, and looks at the books after each of its tests.
+func conform(t *testing.T, name string, config sim.Config) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
+			t.Helper()
+			drv := sim.New(config)
+			t.Cleanup(func() { require.NoError(t, drv.Device(0).Audit()) })
+			return drv
+		})
+	})
 }

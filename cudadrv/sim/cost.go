@@ -90,8 +90,13 @@ var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	call.EventSynchronize:  {{0, 200}}, // not measured; as cuEventQuery
 
 	// What the submission costs; the work itself takes device time.
+	call.MemHostAlloc: {{64 * kib, 350_400}, {2 * mib, 348_200}, {64 * mib, 10_950_000}},
+	call.MemFreeHost:  {{64 * kib, 162_000}, {2 * mib, 161_700}, {64 * mib, 4_218_100}},
+
 	call.MemsetD8Async:   {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}},
 	call.MemcpyDtoDAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // not measured; as memset
+	call.MemcpyHtoDAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // likewise
+	call.MemcpyDtoHAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}},
 }
 
 // What each handle in the range adds to cuMemSetAccess and cuMemUnmap, by the handle's bytes. At 2
@@ -112,11 +117,17 @@ const (
 	workLatency        = 5 * time.Microsecond
 	memsetBytesPerNano = 4150
 	memcpyBytesPerNano = 2130
+	hostBytesPerNano   = 55 // page-locked memory: 64 MiB in 1217 us, either way
 )
 
 // memsetTime is how long the device takes to fill bytes.
 func memsetTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/memsetBytesPerNano)
+}
+
+// hostTime is how long the device takes to copy bytes from the host or to it.
+func hostTime(bytes int64) time.Duration {
+	return workLatency + time.Duration(bytes/hostBytesPerNano)
 }
 
 // memcpyTime is how long the device takes to copy bytes within its memory.

@@ -27,7 +27,11 @@ func (d *Device) enter(c call.Call) error {
 	if d.closed || d.gpu.opens == 0 {
 		return fail(c, cudadrv.InvalidContext, "the device is not open")
 	}
-	return nil
+	if d.gpu.backing == nil || c == call.PrimaryCtxRelease {
+		return nil
+	}
+	d.gpu.time()
+	return d.gpu.failed(c)
 }
 
 // enterVirtual is enter for the address space and handle calls.
@@ -58,10 +62,12 @@ func (d *Device) Close() error {
 	}
 	d.closed = true
 	g.opens--
-	if g.opens == 0 {
-		g.forget()
+	if g.opens > 0 {
+		return nil
 	}
-	return nil
+	err := g.loseBytes()
+	g.forget()
+	return err
 }
 
 // ModelledTime is the sum of the modelled cost of all successful calls on the GPU, through whatever

@@ -1,7 +1,7 @@
 // Package sim is a simulated GPU driver in pure Go: address space, capacity, virtual memory
 // management, plain allocations, streams and events on virtual time, and a cost for each call as
-// measured on an H200. It holds no bytes: an address of the simulator is a number, and memory is
-// what the books say.
+// measured on an H200. An address of the simulator is a number, and memory is what the books say; where a
+// test wants to see what became of bytes, Config.Bytes puts some behind the addresses.
 //
 // # Words
 //
@@ -25,6 +25,20 @@
 // another; only events order them. An event captures the end of what its stream had when it was
 // recorded. Work of a destroyed stream still runs to its end.
 //
+// # Bytes
+//
+// With Config.Bytes memsets and copies change memory of the host, at the virtual time at which they end, all at once, in
+// the order of their ends; Launch takes time and changes nothing. So memory that is used again too early is overwritten
+// by the work that was still to come. Bytes belong to handles and follow them from address to address. Work that
+// finds its memory unmapped when it runs changes nothing, and from then on every call but Close fails with
+// CUDA_ERROR_ILLEGAL_ADDRESS, as on hardware. Close gives the memory back and forgets work that has not ended; slices of
+// MemHostAlloc must not be touched after it.
+//
+// Memory of MemHostAlloc is known to the GPU that made it, which has it at an address that is not the host's. Copies
+// between the device and memory that is not page-locked are waited for.
+//
+// Without Config.Bytes none of this costs anything, and the calls of cudadrv.HostMemory are not supported.
+//
 // # Where it says more than hardware does
 //
 // The results are those of a real driver (580, CUDA 13.0 on an H200), save where that driver is silent or crashes:
@@ -32,7 +46,7 @@
 //   - MemMap past the end of a reservation fails here at once; hardware rounds reservations up.
 //   - MemMap over a mapping is CUDA_ERROR_ALREADY_MAPPED here and CUDA_ERROR_INVALID_VALUE there.
 //   - A memset or copy outside accessible memory is CUDA_ERROR_ILLEGAL_ADDRESS here and
-//     CUDA_ERROR_INVALID_VALUE there; here an overrun by one byte is seen, and no failure is sticky.
+//     CUDA_ERROR_INVALID_VALUE there; here an overrun by one byte is seen, and the refusal is not sticky.
 //   - A destroyed stream or event is CUDA_ERROR_INVALID_HANDLE here; there its use is undefined.
 //
 // One granule of address space after each reservation and plain allocation stays empty, so that an

@@ -61,7 +61,7 @@ func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 			Detail: fmt.Sprintf("ordinal %d of %d", ordinal, len(d.gpus)),
 		})
 	}
-	return d.gpus[ordinal].open(), nil
+	return d.gpus[ordinal].open()
 }
 
 // Device gives a view of the simulated GPU to watch and steer it, also before Open and after the last

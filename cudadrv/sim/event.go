@@ -89,7 +89,7 @@ func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 		return false, err
 	}
 	g.charge(c, 0)
-	return ev.passes <= g.time(), nil
+	return ev.passes <= g.time(), g.failed(c)
 }
 
 // EventSynchronize waits for what e captured last.
@@ -106,6 +106,5 @@ func (d *Device) EventSynchronize(e cudadrv.Event) error {
 		return err
 	}
 	g.charge(c, 0)
-	g.wait(ev.passes)
-	return nil
+	return g.wait(c, ev.passes)
 }

@@ -30,6 +30,12 @@ type gpu struct {
 	handleSlab  slab[handle]
 	mappingSlab slab[mapping]
 
+	backing backing // nil without bytes, and while no view is open
+	file    space   // of the backing
+	pinned  pinned
+	pending pending
+	fault   string // what went wrong with work; it ends every further call
+
 	now        time.Duration // the stepped clock
 	drained    time.Duration // when all work queued so far has finished
 	streams    map[cudadrv.Stream]*stream
@@ -56,20 +62,30 @@ func newGPU(d *Driver, ordinal int) *gpu {
 		g.info.GranularityBytes = 0
 		g.info.Capabilities = 0
 	}
+	if d.config.Bytes {
+		g.info.Capabilities |= cudadrv.PinnedHost
+	}
 	g.forget()
 	return g
 }
 
 // open makes a view that counts as opened.
-func (g *gpu) open() *Device {
+func (g *gpu) open() (*Device, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.opens == 0 && g.driver.config.Bytes {
+		var err error
+		if g.backing, err = newBacking(); err != nil {
+			return nil, fmt.Errorf("%w: sim: %w", cudadrv.ErrNoDriver, err)
+		}
+		g.file.init(g.granuleBytes())
+	}
 	g.counts[call.PrimaryCtxRetain].Add(1)
 	if g.opens == 0 { // later ones only count references
 		g.charge(call.PrimaryCtxRetain, 0)
 	}
 	g.opens++
-	return &Device{gpu: g, opened: true}
+	return &Device{gpu: g, opened: true}, nil
 }
 
 // forget drops memory, streams and events. Time, counts, costs and capacity go on.

@@ -54,7 +54,13 @@ func (d *Device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 		g.usedBytes -= physicalBytes
 		return 0, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
 	}
-	g.regions.put(p, &region{start: p, bytes: bytes, spanBytes: spanBytes, physicalBytes: physicalBytes})
+	r := &region{start: p, bytes: bytes, spanBytes: spanBytes, physicalBytes: physicalBytes}
+	if err := g.back(c, r); err != nil {
+		g.usedBytes -= physicalBytes
+		g.driver.space.give(p, spanBytes)
+		return 0, err
+	}
+	g.regions.put(p, r)
 	g.charge(c, bytes)
 	return p, nil
 }
@@ -76,7 +82,9 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 	if err != nil {
 		return err
 	}
-	g.wait(g.drained)
+	if err := g.wait(c, g.drained); err != nil {
+		return err
+	}
 	if now, ok := g.regions.at(p); !ok || now != r { // somebody else freed it while the running clock ran
 		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed meanwhile", p)
 	}
@@ -84,7 +92,7 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 	g.driver.space.give(p, r.spanBytes)
 	g.usedBytes -= r.physicalBytes
 	g.charge(c, r.bytes)
-	return nil
+	return g.unback(c, r)
 }
 
 // plainAt finds the plain allocation that begins at p.

@@ -1,6 +1,11 @@
 package sim
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"unsafe"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
 
 // region is a range of address space that was given out: a reservation or a plain allocation.
 type region struct {
@@ -9,6 +14,8 @@ type region struct {
 	spanBytes     int64 // of address space, with the rounding and the empty granule behind
 	physicalBytes int64 // of a plain allocation; 0 for a reservation
 	mapped        int   // mappings inside
+
+	host unsafe.Pointer // what stands for start on the host, with Config.Bytes
 }
 
 func (r *region) plain() bool { return r.physicalBytes > 0 }
@@ -24,6 +31,8 @@ type handle struct {
 	bytes    int64
 	mapped   int
 	released bool
+
+	offsetBytes, spanBytes int64 // the place in the file, with Config.Bytes
 }
 
 // mapping is a handle at an address.
@@ -78,8 +87,10 @@ func (g *gpu) accessible(p cudadrv.Ptr, bytes int64) bool {
 }
 
 // unref drops one reason for the handle to live and returns the memory with the last.
-func (g *gpu) unref(h *handle) {
-	if h.released && h.mapped == 0 {
-		g.usedBytes -= h.bytes
+func (g *gpu) unref(c call.Call, h *handle) error {
+	if !h.released || h.mapped > 0 {
+		return nil
 	}
+	g.usedBytes -= h.bytes
+	return g.unplace(c, h)
 }

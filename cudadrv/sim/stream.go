@@ -84,7 +84,7 @@ func (d *Device) StreamQuery(s cudadrv.Stream) (bool, error) {
 		return false, err
 	}
 	g.charge(c, 0)
-	return st.drained <= g.time(), nil
+	return st.drained <= g.time(), g.failed(c)
 }
 
 // StreamSynchronize waits for the work that the stream has now.
@@ -101,8 +101,7 @@ func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 		return err
 	}
 	g.charge(c, 0)
-	g.wait(st.drained)
-	return nil
+	return g.wait(c, st.drained)
 }
 
 // StreamWaitEvent makes later work of s start no earlier than what e captured last.
@@ -137,6 +136,5 @@ func (d *Device) CtxSynchronize() error {
 		return err
 	}
 	g.charge(c, 0)
-	g.wait(g.drained)
-	return nil
+	return g.wait(c, g.drained)
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
@@ -41,7 +43,12 @@ func (d *Device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 	if !ok {
 		return 0, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
 	}
-	g.regions.put(p, &region{start: p, bytes: bytes, spanBytes: spanBytes})
+	r := &region{start: p, bytes: bytes, spanBytes: spanBytes}
+	if err := g.back(c, r); err != nil {
+		g.driver.space.give(p, spanBytes)
+		return 0, err
+	}
+	g.regions.put(p, r)
 	g.charge(c, bytes)
 	return p, nil
 }
@@ -67,7 +74,7 @@ func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	g.regions.drop(p)
 	g.driver.space.give(p, r.spanBytes)
 	g.charge(c, bytes)
-	return nil
+	return g.unback(c, r)
 }
 
 // MemCreate takes physical memory.
@@ -85,10 +92,15 @@ func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	if err := g.take(c, bytes); err != nil {
 		return 0, err
 	}
-	id := cudadrv.Handle(firstHandle + g.driver.handles.Add(1))
-	g.handles[id] = g.handleSlab.place(handle{id: id, bytes: bytes})
+	h := handle{bytes: bytes}
+	if err := g.place(c, &h); err != nil {
+		g.usedBytes -= bytes
+		return 0, err
+	}
+	h.id = cudadrv.Handle(firstHandle + g.driver.handles.Add(1))
+	g.handles[h.id] = g.handleSlab.place(h)
 	g.charge(c, bytes)
-	return id, nil
+	return h.id, nil
 }
 
 // MemRelease ends the name h. The memory goes back once it is mapped nowhere; the whole cost of giving
@@ -107,9 +119,8 @@ func (d *Device) MemRelease(h cudadrv.Handle) error {
 	}
 	delete(g.handles, h)
 	hd.released = true
-	g.unref(hd)
 	g.charge(c, hd.bytes)
-	return nil
+	return g.unref(c, hd)
 }
 
 // MemMap maps a whole handle. A handle may be mapped in several places.
@@ -137,6 +148,9 @@ func (d *Device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	}
 	if m := g.overlapped(p, bytes); m != nil {
 		return fail(c, cudadrv.AlreadyMapped, "handle %#x is mapped at [%#x, %#x)", m.handle.id, m.start, m.end())
+	}
+	if err := g.show(c, r, p, hd); err != nil {
+		return err
 	}
 	g.mappings.put(p, g.mappingSlab.place(mapping{start: p, handle: hd, region: r}))
 	hd.mapped++
@@ -209,6 +223,10 @@ func (d *Device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	if err := g.tiled(c, p, bytes, cudadrv.NotMapped); err != nil {
 		return err
 	}
+	if err := g.hide(c, g.regionAt(p), p, bytes); err != nil {
+		return err
+	}
+	var failed error
 	cost := callCosts[c].at(bytes)
 	for end := p + cudadrv.Ptr(bytes); p < end; {
 		m, _ := g.mappings.at(p)
@@ -216,9 +234,9 @@ func (d *Device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 		g.mappings.drop(m.start)
 		m.region.mapped--
 		m.handle.mapped--
-		g.unref(m.handle)
+		failed = errors.Join(failed, g.unref(c, m.handle))
 		cost += unmapHandleCost.at(m.handle.bytes)
 	}
 	g.chargeTime(cost)
-	return nil
+	return failed
 }

@@ -57,24 +57,27 @@ func (d *Device) launchable(s cudadrv.Stream, duration time.Duration) (*stream, 
 
 // MemsetD8Async queues the time that filling takes. The range is checked now, not when the work would
 // run.
-func (d *Device) MemsetD8Async(p cudadrv.Ptr, _ byte, bytes int64, s cudadrv.Stream) error {
-	return d.transfer(call.MemsetD8Async, s, bytes, memsetTime, p)
+func (d *Device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
+	return d.transfer(s, memsetTime, work{call: call.MemsetD8Async, dst: p, bytes: bytes, value: value}, p)
 }
 
 // MemcpyDtoDAsync queues the time that copying takes. Both ranges are checked now, not when the work
 // would run.
 func (d *Device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.Stream) error {
-	return d.transfer(call.MemcpyDtoDAsync, s, bytes, memcpyTime, dst, src)
+	return d.transfer(s, memcpyTime, work{call: call.MemcpyDtoDAsync, dst: dst, src: src, bytes: bytes}, dst, src)
 }
 
-// transfer queues work over ranges of memory. No bytes are no work.
-func (d *Device) transfer(c call.Call, s cudadrv.Stream, bytes int64, duration func(int64) time.Duration,
-	starts ...cudadrv.Ptr,
-) error {
+// transfer queues work over ranges of memory that begin at starts. No bytes are no work.
+func (d *Device) transfer(s cudadrv.Stream, duration func(int64) time.Duration, w work, starts ...cudadrv.Ptr) error {
+	c, bytes := w.call, w.bytes
 	g := d.gpu
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
+	enter := d.enter
+	if c >= call.Optional {
+		enter = d.enterHost
+	}
+	if err := enter(c); err != nil {
 		return err
 	}
 	st, err := g.streamNamed(c, s)
@@ -88,11 +91,20 @@ func (d *Device) transfer(c call.Call, s cudadrv.Stream, bytes int64, duration f
 		return nil
 	}
 	for _, p := range starts {
-		if !g.accessible(p, bytes) {
+		if !g.accessible(p, bytes) && g.pinned.around(p, bytes) == nil {
 			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x are not all mapped and accessible", bytes, p)
 		}
 	}
 	g.enqueue(st, duration(bytes))
 	g.charge(c, bytes)
+	if g.backing == nil {
+		return nil
+	}
+	w.ends = st.drained
+	w.pageable = w.host != nil && g.pinned.aroundHost(w.host) == nil
+	g.pending.add(w)
+	if w.pageable {
+		return g.wait(c, w.ends)
+	}
 	return nil
 }

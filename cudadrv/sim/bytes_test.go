@@ -1,0 +1,266 @@
+//go:build linux
+
+package sim_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+func TestConformanceWithBytes(t *testing.T) {
+	for name, config := range map[string]sim.Config{
+		"stepped":           {Bytes: true},
+		"running":           {Bytes: true, Clock: sim.Running},
+		"no virtual memory": {Bytes: true, NoVirtualMemory: true},
+		"small granules":    {Bytes: true, GranularityBytes: 64 << 10, TotalBytes: 1 << 30, Devices: 2},
+	} {
+		conform(t, name, config)
+	}
+}
+
+// rig is a device with bytes, some memory that the host reads into, and what everybody wants of it.
+type rig struct {
+	t    *testing.T
+	dev  *sim.Device
+	host []byte
+}
+
+func newRig(t *testing.T, config sim.Config) *rig {
+	t.Helper()
+	config.Bytes = true
+	_, dev := start(t, config)
+	host, err := dev.MemHostAlloc(granule)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, dev.Audit())
+		assert.NoError(t, dev.Close())
+		assert.NoError(t, dev.Audit())
+	})
+	return &rig{t, dev, host}
+}
+
+func (r *rig) plain(bytes int64) cudadrv.Ptr {
+	r.t.Helper()
+	p, err := r.dev.MemAlloc(bytes)
+	require.NoError(r.t, err)
+	return p
+}
+
+// read is the byte at p, read on a stream of its own that waits for nobody.
+func (r *rig) read(p cudadrv.Ptr) byte {
+	r.t.Helper()
+	s := newStream(r.t, r.dev)
+	require.NoError(r.t, r.dev.MemcpyDtoHAsync(r.host[:1], p, s))
+	require.NoError(r.t, r.dev.StreamSynchronize(s))
+	return r.host[0]
+}
+
+// Work changes bytes when it runs, not when it is submitted.
+func TestWorkRunsInItsTime(t *testing.T) {
+	r := newRig(t, sim.Config{})
+	const last = cudadrv.Ptr(granule - 1)
+	p, s := r.plain(granule), newStream(t, r.dev)
+	require.NoError(t, r.dev.Launch(s, ms))
+	require.NoError(t, r.dev.MemsetD8Async(p, 7, granule, s))
+	r.dev.Advance(ms)
+	assert.Zero(t, r.read(p+last), "the memset has begun")
+	r.dev.Advance(ms)
+	assert.EqualValues(t, 7, r.read(p+last))
+	require.NoError(t, r.dev.StreamDestroy(s))
+
+	// What the host reads into changes when the copy runs.
+	late := newStream(t, r.dev)
+	require.NoError(t, r.dev.Launch(late, ms))
+	require.NoError(t, r.dev.MemcpyDtoHAsync(r.host[1:3], p, late))
+	r.dev.Advance(ms)
+	assert.Zero(t, r.host[1])
+	r.dev.Advance(ms)
+	assert.Equal(t, []byte{7, 7, 0}, r.host[1:4])
+
+	// What the host writes from is read when the copy runs, where it is page-locked.
+	require.NoError(t, r.dev.Launch(late, ms))
+	require.NoError(t, r.dev.MemcpyHtoDAsync(p, r.host[:2], late))
+	r.host[0] = 9
+	require.NoError(t, r.dev.StreamSynchronize(late))
+	assert.EqualValues(t, 9, r.read(p))
+	own := []byte{5}
+	now := r.dev.Now()
+	require.NoError(t, r.dev.Launch(late, ms))
+	require.NoError(t, r.dev.MemcpyHtoDAsync(p, own, late))
+	own[0] = 6
+	assert.Greater(t, r.dev.Now(), now+ms, "the call waited for the copy")
+	assert.EqualValues(t, 5, r.read(p))
+}
+
+// Memory that is handed to another stream too early is overwritten by the work that was still to come.
+func TestEarlyReuseCorrupts(t *testing.T) {
+	for name, order := range map[string]bool{"ordered": true, "not ordered": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, sim.Config{})
+			p := r.plain(granule)
+			first, second := newStream(t, r.dev), newStream(t, r.dev)
+			require.NoError(t, r.dev.Launch(first, ms))
+			require.NoError(t, r.dev.MemsetD8Async(p, 1, granule, first))
+			if order {
+				e, err := r.dev.EventCreate()
+				require.NoError(t, err)
+				require.NoError(t, r.dev.EventRecord(e, first))
+				require.NoError(t, r.dev.StreamWaitEvent(second, e))
+			}
+			require.NoError(t, r.dev.MemsetD8Async(p, 2, granule, second))
+			require.NoError(t, r.dev.CtxSynchronize())
+			want := byte(1)
+			if order {
+				want = 2
+			}
+			assert.Equal(t, want, r.read(p))
+		})
+	}
+}
+
+// Work whose memory was unmapped before it ran ends the context, as on hardware; Close gives everything back.
+func TestWorkOnMemoryThatIsGone(t *testing.T) {
+	before := holdings(t)
+	_, dev := start(t, sim.Config{Bytes: true})
+	p, err := dev.MemAddressReserve(granule)
+	require.NoError(t, err)
+	h, err := dev.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemMap(p, granule, h))
+	require.NoError(t, dev.MemSetAccess(p, granule))
+	s := newStream(t, dev)
+	require.NoError(t, dev.MemsetD8Async(p, 1, granule, s))
+	require.NoError(t, dev.MemUnmap(p, granule))
+	ready, err := dev.StreamQuery(s)
+	require.NoError(t, err)
+	require.False(t, ready, "nothing is wrong yet")
+	err = dev.StreamSynchronize(s)
+	require.ErrorIs(t, err, cudadrv.IllegalAddress)
+	require.ErrorContains(t, err, "cuMemsetD8Async")
+	_, err = dev.StreamQuery(s)
+	require.ErrorIs(t, err, cudadrv.IllegalAddress)
+	require.ErrorIs(t, dev.MemRelease(h), cudadrv.IllegalAddress)
+	_, err = dev.MemHostAlloc(1)
+	require.ErrorIs(t, err, cudadrv.IllegalAddress)
+	require.NoError(t, dev.Close())
+	assert.Equal(t, before, holdings(t))
+}
+
+func TestPageLockedMemoryInTheBooks(t *testing.T) {
+	r := newRig(t, sim.Config{})
+	own := make([]byte, 1000)
+	require.NoError(t, r.dev.MemHostRegister(own[100:300]))
+	for _, part := range [][]byte{own[:101], own[299:], own, own[100:300], own[150:160]} {
+		require.ErrorIs(t, r.dev.MemHostRegister(part), cudadrv.HostMemoryAlreadyRegistered)
+	}
+	require.NoError(t, r.dev.MemHostRegister(own[300:]))
+	require.NoError(t, r.dev.MemHostRegister(own[:100]))
+	p, err := r.dev.MemHostGetDevicePointer(own[150:])
+	require.NoError(t, err)
+	require.NoError(t, r.dev.MemsetD8Async(p, 3, 150, 0))
+	require.ErrorIs(t, r.dev.MemsetD8Async(p, 3, 151, 0), cudadrv.IllegalAddress, "what is side by side here need not be there")
+	require.NoError(t, r.dev.CtxSynchronize())
+	assert.Equal(t, bytes.Repeat([]byte{3}, 150), own[150:300])
+	assert.Zero(t, own[149])
+	assert.Zero(t, own[300])
+
+	require.ErrorIs(t, r.dev.MemFreeHost(own[100:]), cudadrv.InvalidValue, "it is the caller's")
+	require.ErrorIs(t, r.dev.MemHostUnregister(own[101:]), cudadrv.HostMemoryNotRegistered)
+	require.ErrorIs(t, r.dev.MemHostUnregister(r.host), cudadrv.HostMemoryNotRegistered)
+	require.ErrorIs(t, r.dev.MemHostUnregister(nil), cudadrv.InvalidValue)
+	require.NoError(t, r.dev.MemHostUnregister(own[100:101]))
+	require.ErrorIs(t, r.dev.MemHostUnregister(own[100:]), cudadrv.HostMemoryNotRegistered)
+	for _, gone := range [][]byte{own[150:], nil, make([]byte, 1)} {
+		_, err = r.dev.MemHostGetDevicePointer(gone)
+		require.ErrorIs(t, err, cudadrv.InvalidValue)
+	}
+	require.NoError(t, r.dev.MemHostRegister(own[100:200]))
+	_, err = r.dev.MemHostAlloc(1 << 50)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	_, err = r.dev.MemHostAlloc(1 << 46)
+	require.NoError(t, err, "what nobody writes to costs nothing")
+	_, err = r.dev.MemHostAlloc(1 << 46)
+	require.ErrorIs(t, err, cudadrv.OperatingSystem, "the host has 2^47 bytes of addresses")
+	require.NoError(t, r.dev.Audit())
+}
+
+// holdings are the descriptors and mappings of the simulator's memory that the process has.
+func holdings(t *testing.T) string {
+	t.Helper()
+	open, mapped := 0, 0
+	links, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	for _, link := range links {
+		if name, err := os.Readlink(link); err == nil && strings.Contains(name, "memfd:vram-sim") {
+			open++
+		}
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(maps)) {
+		if strings.Contains(line, "memfd:vram-sim") {
+			mapped++
+		}
+	}
+	return fmt.Sprintf("%d files, %d mappings", open, mapped)
+}
+
+func TestCloseGivesTheBytesBack(t *testing.T) {
+	before := holdings(t)
+	drv, dev := start(t, sim.Config{Bytes: true, Devices: 2})
+	p, err := dev.MemAddressReserve(1 << 44)
+	require.NoError(t, err)
+	for i := range int64(3) {
+		h, err := dev.MemCreate(granule)
+		require.NoError(t, err)
+		require.NoError(t, dev.MemMap(p+cudadrv.Ptr(2*i*granule), granule, h))
+		require.NoError(t, dev.MemSetAccess(p+cudadrv.Ptr(2*i*granule), granule))
+		require.NoError(t, dev.MemsetD8Async(p+cudadrv.Ptr(2*i*granule), 1, granule, 0))
+	}
+	_, err = dev.MemHostAlloc(granule)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemHostRegister(make([]byte, 10)))
+	assert.NotEqual(t, before, holdings(t))
+	second, err := drv.Open(0)
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+	assert.NotEqual(t, before, holdings(t), "another view is open")
+	require.NoError(t, dev.Close())
+	assert.Equal(t, before, holdings(t))
+
+	third, err := drv.Open(0)
+	require.NoError(t, err)
+	require.NoError(t, drv.Device(0).Audit())
+	require.NoError(t, third.Close())
+	assert.Equal(t, before, holdings(t))
+}
+
+func TestBytesWantWholePages(t *testing.T) {
+	_, err := sim.New(sim.Config{Bytes: true, GranularityBytes: 512}).Open(0)
+	require.ErrorIs(t, err, cudadrv.ErrNoDriver)
+	require.ErrorContains(t, err, "want a multiple")
+}
+
+// Without bytes there is no host memory, and work leaves nothing behind.
+func TestWithoutBytes(t *testing.T) {
+	_, dev := start(t, sim.Config{})
+	assert.False(t, dev.Info().Capabilities.Has(cudadrv.PinnedHost))
+	_, err := dev.MemHostAlloc(1)
+	require.ErrorIs(t, err, cudadrv.NotSupported)
+	require.ErrorIs(t, dev.MemcpyDtoHAsync(make([]byte, 1), 1, 0), cudadrv.NotSupported)
+	p, err := dev.MemAlloc(granule)
+	require.NoError(t, err)
+	before := holdings(t)
+	assert.Zero(t, testing.AllocsPerRun(100, func() { _ = dev.MemsetD8Async(p, 1, granule, 0) }))
+	assert.Equal(t, before, holdings(t))
+}
