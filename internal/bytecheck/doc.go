@@ -1,5 +1,5 @@
-// Package bytecheck uses a device through vram, under load, and looks at every byte: on a GPU, or on a fake of the
-// driver that has real memory.
+// Package bytecheck uses a device through vram, under load, and looks at every byte: on a GPU, on a fake of the
+// driver that has real memory, or on the simulated device with real bytes.
 //
 // # Words
 //

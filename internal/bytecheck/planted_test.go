@@ -58,15 +58,20 @@ func plant(t *testing.T, driver cudadrv.Driver, of scale, defect func(cudadrv.De
 	return err
 }
 
+// defects are devices that a load finds something in, by name.
+func defects() map[string]func(cudadrv.Device) cudadrv.Device {
+	return map[string]func(cudadrv.Device) cudadrv.Device{
+		"hasty":     func(dev cudadrv.Device) cudadrv.Device { return hasty{dev} },
+		"forgetful": func(dev cudadrv.Device) cudadrv.Device { return forgetful{dev} },
+		"idle":      func(dev cudadrv.Device) cudadrv.Device { return idle{dev} },
+	}
+}
+
 func TestPlantedDefectsAreFound(t *testing.T) {
 	of := smallScale()
 	of.load.Steps = 1000
 	require.NoError(t, plant(t, onFake(t, queued), of, func(dev cudadrv.Device) cudadrv.Device { return dev }))
-	for name, defect := range map[string]func(cudadrv.Device) cudadrv.Device{
-		"hasty":     func(dev cudadrv.Device) cudadrv.Device { return hasty{dev} },
-		"forgetful": func(dev cudadrv.Device) cudadrv.Device { return forgetful{dev} },
-		"idle":      func(dev cudadrv.Device) cudadrv.Device { return idle{dev} },
-	} {
+	for name, defect := range defects() {
 		t.Run(name, func(t *testing.T) {
 			err := plant(t, onFake(t, queued), of, defect)
 			var fault *ByteError
