@@ -8,6 +8,10 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/ebitengine/purego"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // questions is a driver that is asked things in order.
@@ -49,12 +53,26 @@ func (q *questions) asked(key, name string, arguments ...uintptr) bool {
 		clear(q.block[:16])
 	}
 	result := q.result(name, arguments...)
-	answer := result.String()
+	answer := q.nameOf(result)
 	if q.journal.lost != "" {
 		answer = q.journal.lost
 	}
 	q.journal.answer(key, answer)
 	return result == 0
+}
+
+// nameOf is the driver's own name of a result.
+func (q *questions) nameOf(r cudadrv.Result) string {
+	name := new(*byte)
+	failed, _, _ := purego.SyscallN(q.symbol("cuGetErrorName"), uintptr(r), q.address(name))
+	if failed != 0 || *name == nil {
+		return r.String()
+	}
+	length := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(*name), length)) != 0 {
+		length++
+	}
+	return unsafe.String(*name, length)
 }
 
 // answer takes down what is not a call's result.

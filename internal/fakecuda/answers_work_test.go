@@ -43,7 +43,7 @@ func askPointers(q *questions) {
 			if result != 0 {
 				value = ""
 			}
-			q.answer(fmt.Sprintf("%s, attribute %d", at.what, attribute), fmt.Sprint(result, " ", value))
+			q.answer(fmt.Sprintf("%s, attribute %d", at.what, attribute), q.nameOf(result)+" "+value)
 		}
 	}
 	q.ask("attribute 0", "cuPointerGetAttribute", q.out(), 0, plain)
