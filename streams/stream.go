@@ -126,11 +126,17 @@ func (c beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, er
 
 // allocSlow enters the turn, or else sends a request.
 func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
-	if err := s.check(bytes); err != nil {
-		return Buffer{}, err
+	if uint64(bytes) > uint64(s.limit.Load()) || s.closing.Load() { //nolint:gosec // a negative one is too large
+		if err := s.check(bytes); err != nil {
+			return Buffer{}, err
+		}
 	}
 	if s.ref.TryEnter() {
-		if b, ok := s.allocInline(bytes, 0); ok {
+		b, ok, left := s.turn(bytes, 0)
+		if left != nil {
+			s.ref.Perform(left)
+		}
+		if ok {
 			return b, nil
 		}
 	}

@@ -78,7 +78,10 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 	if c.counting {
 		return c.allocExact(uint32(units))
 	}
-	cameBack := c.drain(uint32(units))
+	cameBack := false
+	if freed := c.owner.Freed(); freed != nil {
+		cameBack = c.takeHome(freed, uint32(units))
+	}
 	if units <= sizeclass.MaxUnits {
 		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
 	} else {
@@ -151,9 +154,12 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 			return s, 0
 		}
 	}
-	block, need := c.takeBlock(units)
+	block := c.heap.Take(units)
 	if block == heap.None {
-		return nil, need
+		var need uint32
+		if block, need = c.takeBlock(units); block == heap.None {
+			return nil, need
+		}
 	}
 	s := c.keep(units, bucket, hint, cameBack)
 	if s == nil {
@@ -188,9 +194,11 @@ func (c *Core) Drain() {
 	c.owner.Collect(c.give)
 }
 
-// drain also reports whether a large block of that length was among them.
-func (c *Core) drain(units uint32) (cameBack bool) {
-	for s := c.owner.Freed(); s != nil; {
+func (c *Core) drain(units uint32) (cameBack bool) { return c.takeHome(c.owner.Freed(), units) }
+
+// takeHome books slots that callers handed over, and reports whether a large block of that length was among them.
+func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
+	for s != nil {
 		next := c.owner.Next(s)
 		m := s.Magazine()
 		small := m.Class >= 0

@@ -21,11 +21,12 @@ const (
 	worthHits = 16
 )
 
-// track remembers the length that last missed in a bucket, and how hot it is.
+// track remembers the length that last missed in a bucket, and how hot it is. There are many, and each miss looks at
+// another one: eight bytes each leave room in the nearest cache.
 type track struct {
 	units  uint32
+	closed uint16 // the low bits of Frees of its magazine when that was opened
 	heat   int8
-	closed uint64 // Frees of its magazine when that was opened
 }
 
 // keep decides whether a new block of that length stays in a magazine when freed, and returns its slot
@@ -38,7 +39,7 @@ func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazi
 		t.heat--
 		return nil
 	case t.units != units:
-		*t = track{units: units}
+		t.units, t.heat, t.closed = units, 0, 0
 		return nil
 	case !cameBack:
 		t.heat = max(t.heat-1, min(t.heat, 0))
@@ -58,7 +59,7 @@ func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazi
 			return nil // nobody would ever close it: it would not be in the list of those with a block
 		}
 		c.replace(bucket, hint, m)
-		t.closed = m.Frees()
+		t.closed = uint16(m.Frees()) //nolint:gosec // the low bits
 	}
 	s := c.owner.Assign(m)
 	if s == nil {
@@ -103,7 +104,7 @@ func (c *Core) evictOldest() bool {
 // evict closes a magazine of large blocks and gives those that are free to the heap.
 func (c *Core) evict(m *magazine.Magazine) {
 	t := &c.track[int(m.Bucket)-magazine.FirstLarge]
-	if t.units == m.Units() && m.Frees()-t.closed < worthHits {
+	if t.units == m.Units() && uint16(m.Frees())-t.closed < worthHits {
 		t.heat = heatCold
 	}
 	c.keptUnits -= uint64(m.Attached()) * uint64(m.Units())

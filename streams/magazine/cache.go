@@ -192,7 +192,17 @@ func (s *Slot) Free(handle uint64) error {
 	}
 	m := s.magazine
 	if m.loose {
-		return m.cache.handSlot(s, 0)
+		s.flags = 0
+		for c := m.cache; ; { // handSlot, without its call
+			head := c.freed.Load()
+			s.below = head
+			if c.freed.CompareAndSwap(head, s.name()) {
+				if life(c.life.Load()) == serving {
+					return nil
+				}
+				return c.wake()
+			}
+		}
 	}
 	if old := m.mask.Or(1 << s.index); old >= parkedBit {
 		return m.putSlow(s, old)
