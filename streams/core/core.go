@@ -190,11 +190,11 @@ func (c *Core) address(block int32) cudadrv.Ptr {
 
 // Drain takes the blocks back that callers handed over since the last turn.
 func (c *Core) Drain() {
-	c.drain(0)
+	c.drain()
 	c.owner.Collect(c.give)
 }
 
-func (c *Core) drain(units uint32) (cameBack bool) { return c.takeHome(c.owner.Freed(), units) }
+func (c *Core) drain() { c.takeHome(c.owner.Freed(), 0) }
 
 // takeHome books slots that callers handed over, and reports whether a large block of that length was among them.
 func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {

@@ -57,7 +57,7 @@ func (c *Core) leaseBlock(l *magazine.Lane, units uint32) int32 {
 // SettleLane takes home what others freed of the lane's blocks and gives back what it may not keep. It
 // reports whether the lane had been asked for what it does not use, and gave some of it back.
 func (c *Core) SettleLane(l *magazine.Lane) (gaveAsked bool) {
-	c.drain(0)
+	c.drain()
 	before := c.owner.LeasedUnits()
 	why := c.owner.Settle(l, c.give)
 	return why&magazine.Asked != 0 && c.owner.LeasedUnits() < before
@@ -67,7 +67,7 @@ func (c *Core) SettleLane(l *magazine.Lane) (gaveAsked bool) {
 // been asked for what it does not use.
 func (c *Core) CloseLane(l *magazine.Lane) (wasAsked bool) {
 	wasAsked = l.Raised()&magazine.Asked != 0
-	c.drain(0)
+	c.drain()
 	c.owner.CloseLane(l, c.give)
 	return wasAsked
 }
