@@ -119,9 +119,21 @@ func askDevices(q *questions) {
 	q.ask("attribute 0", "cuDeviceGetAttribute", q.out(), 0, 0)
 	q.ask("attribute 10000", "cuDeviceGetAttribute", q.out(), 10000, 0)
 	q.ask("device 99", "cuDeviceGetAttribute", q.out(), 16, 99)
-	for _, attribute := range []uintptr{10, 16, 19, 31, 40, 41, 75, 76, 78, 83, 88, 89, 91, 92, 93, 94, 99, 102, 103, 110, 115, 116, 119, 122, 123} {
+	for _, attribute := range []uintptr{10, 19, 31, 41, 78, 91, 92, 93, 94, 99, 102, 103, 115, 122, 123} {
 		q.ok("cuDeviceGetAttribute", q.out(), attribute, 0)
 		q.answer(fmt.Sprintf("attribute %d", attribute), fmt.Sprint(q.int32()))
+	}
+	for _, figure := range []struct {
+		attribute   uintptr
+		least, most int32
+	}{
+		// Of machines, which differ: multiprocessors, copy engines, compute capability, what it can do besides.
+		{16, 1, 1024}, {40, 0, 32}, {75, 5, 32}, {76, 0, 9},
+		{83, 0, 1}, {88, 0, 1}, {89, 0, 1}, {110, 0, 1}, {116, 0, 1}, {119, 0, 15},
+	} {
+		q.ok("cuDeviceGetAttribute", q.out(), figure.attribute, 0)
+		plausible := figure.least <= q.int32() && q.int32() <= figure.most
+		q.answer(fmt.Sprintf("attribute %d, plausible", figure.attribute), fmt.Sprint(plausible))
 	}
 	q.ask("device 99", "cuDevicePrimaryCtxRetain", q.out(), 99)
 	q.ask("not retained", "cuDevicePrimaryCtxRelease_v2", 0)
@@ -132,6 +144,7 @@ func askDevices(q *questions) {
 	for _, name := range []string{"cuMemAlloc", "cuMemAlloc_v2", "cuInit", "cuNothing", "malloc", "", "cuStreamGetCaptureInfo", "cuMemCreate"} {
 		q.ask("symbol "+name, "cuGetProcAddress_v2", q.text(name), q.out(), 12040, 0, q.out()+8)
 		q.answer("symbol "+name+", status", fmt.Sprint(binary.NativeEndian.Uint32(q.block[8:])))
+		q.ask("symbol "+name+", no status", "cuGetProcAddress_v2", q.text(name), q.out(), 12040, 0, 0)
 		q.ask("symbol "+name, "cuGetProcAddress", q.text(name), q.out(), 12040, 0)
 	}
 }
@@ -251,6 +264,8 @@ func askVirtual(q *questions) {
 	q.ask("flags 2", "cuMemSetAccess", p, granuleBytes, uintptr(unsafe.Pointer(access(2))), 1)
 	q.ask("device 99", "cuMemSetAccess", p, granuleBytes, uintptr(unsafe.Pointer(&[3]uint32{1, 99, 3})), 1)
 	q.ask("no location", "cuMemSetAccess", p, granuleBytes, uintptr(unsafe.Pointer(&[3]uint32{0, 0, 3})), 1)
+	q.ask("a hole behind", "cuMemSetAccess", p, 2*granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
+	q.ask("a hole before", "cuMemSetAccess", p+granuleBytes, 2*granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
 	q.ask("over a hole", "cuMemSetAccess", p, 3*granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
 	q.ask("read only", "cuMemSetAccess", p, granuleBytes, uintptr(unsafe.Pointer(access(1))), 1)
 	q.ask("read only", "cuMemsetD8Async", p, 0, 8, 0)
@@ -282,6 +297,7 @@ func askVirtual(q *questions) {
 	q.answer("imported is the same handle", fmt.Sprint(imported == h))
 	q.ask("imported", "cuMemGetAllocationPropertiesFromHandle", q.out(), imported)
 	q.answer("imported, handle types", fmt.Sprint(binary.NativeEndian.Uint32(q.block[4:])))
+	q.ask("imported", "cuMemExportToShareableHandle", q.out(), imported, 1, 0)
 	q.ask("imported", "cuMemRelease", imported)
 	q.ask("over a hole", "cuMemUnmap", p, 3*granuleBytes)
 	q.ask("nothing any more", "cuMemUnmap", p, granuleBytes)

@@ -5,6 +5,7 @@ package fakecuda_test
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -109,7 +110,9 @@ func askStreams(q *questions) {
 	p, host := q.plain(4096), q.made("cuMemHostAlloc", 4096, 0)
 	q.ask("device memory", "cuStreamWriteValue32_v2", s, p, 5, 0)
 	q.ask("pinned memory", "cuStreamWriteValue32_v2", s, host, 5, 0)
-	q.ask("pinned memory", "cuStreamWriteValue64_v2", s, host+8, 5, 1)
+	q.ask("pinned memory", "cuStreamWriteValue64_v2", s, host+8, 5, 0)
+	q.ask("no barrier", "cuStreamWriteValue32_v2", s, host, 5, 1)
+	q.ask("no barrier", "cuStreamWriteValue64_v2", s, host+8, 5, 1)
 	q.ask("misaligned", "cuStreamWriteValue32_v2", s, host+2, 5, 0)
 	q.ask("misaligned", "cuStreamWriteValue64_v2", s, host+4, 5, 0)
 	q.ask("flags 2", "cuStreamWriteValue32_v2", s, host, 5, 2)
@@ -136,6 +139,7 @@ func askPools(q *questions) {
 	s := q.stream()
 	pool := q.made("cuDeviceGetDefaultMemPool", 0)
 	q.ask("0 bytes", "cuMemAllocAsync", q.out(), 0, s)
+	q.answer("0 bytes, at 0", fmt.Sprint(q.uint64() == 0))
 	q.ask("-1 bytes", "cuMemAllocAsync", q.out(), ^uintptr(0), s)
 	q.ask("1<<50 bytes", "cuMemAllocAsync", q.out(), 1<<50, s)
 	p, plain := q.made("cuMemAllocAsync", 1<<20, s), q.plain(4096)
@@ -176,7 +180,7 @@ func askPools(q *questions) {
 	props = [22]uint32{1, 0, 1, 99}
 	q.ask("device 99", "cuMemPoolCreate", q.out(), uintptr(unsafe.Pointer(&props)))
 	q.ok("cuStreamSynchronize", s)
-	q.ok("cuMemFree_v2", plain)
+	q.ask("plain that was freed", "cuMemFree_v2", plain)
 	q.ok("cuStreamDestroy_v2", s)
 }
 
@@ -222,6 +226,7 @@ func askCapture(q *questions) {
 		captured(mode, what+", legacy stream", "cuMemsetD8Async", p, 1, 8, 0)
 		captured(mode, what, "cuMemsetD8_v2", p, 1, 8)
 		captured(mode, what, "cuMemcpyHtoD_v2", p, q.out()+64, 8)
+		captured(mode, what, "cuMemcpyDtoH_v2", q.out()+64, p, 8)
 		captured(mode, what, "cuMemcpyHtoDAsync_v2", p, q.out()+64, 8, s)
 		captured(mode, what, "cuEventRecord", e, s)
 		q.ask(what+", captured event", "cuEventQuery", e)
@@ -299,6 +304,17 @@ func askContexts(q *questions) {
 	q.ask("context 0", "cuCtxSetCurrent", 0)
 }
 
+// onAnotherThread calls f on a thread that ends with it, and that has made no call before.
+func onAnotherThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and not unlocked: the thread goes with the goroutine
+		f()
+	}()
+	<-done
+}
+
 // askWithout asks what works on a thread without a current context, and after the primary context was released.
 func askWithout(q *questions) {
 	context := q.context
@@ -320,6 +336,13 @@ func askWithout(q *questions) {
 	q.ask(when+", plain", "cuMemcpyDtoDAsync_v2", p, p+64, 8, s)
 	q.ask(when+", virtual", "cuMemcpyDtoDAsync_v2", reserved, reserved+64, 8, s)
 	q.ask(when+", virtual to plain", "cuMemcpyDtoDAsync_v2", p, reserved, 8, s)
+	onAnotherThread(func() {
+		q.ask("never a context, plain", "cuMemsetD8Async", p, 1, 8, s)
+		q.ask("never a context, pinned", "cuMemsetD8Async", host, 1, 8, s)
+		q.ask("never a context, virtual", "cuMemsetD8Async", reserved, 1, 8, s)
+		q.ask("never a context, plain", "cuMemcpyDtoDAsync_v2", p, p+64, 8, s)
+		q.ask("never a context, virtual to plain", "cuMemcpyDtoDAsync_v2", p, reserved, 8, s)
+	})
 	q.ask(when+", virtual from pageable", "cuMemcpyHtoDAsync_v2", reserved, q.out(), 8, s)
 	q.ask(when+", virtual", "cuMemcpyHtoD_v2", reserved, q.out(), 8)
 	q.ask(when+", virtual", "cuMemcpyDtoH_v2", q.out(), reserved, 8)

@@ -30,7 +30,8 @@
 //
 // Results follow an H200 (driver 580, CUDA 13.0). Where that driver leaves things undefined the fake is strict: a stale
 // handle is CUDA_ERROR_INVALID_HANDLE, and work that touches memory that was unmapped or freed before it ran fails its
-// context with CUDA_ERROR_LAUNCH_FAILED from then on.
+// context with CUDA_ERROR_LAUNCH_FAILED from then on. A memset or copy of plain or pinned memory wants a current context,
+// also on a thread that had one before.
 //
 // # Where it says less than hardware does
 //
@@ -49,7 +50,8 @@
 //
 // testdata/answers.txt lists what the fake answers, to mistakes above all. The test that holds it runs on real hardware
 // with -tags gpu (make test-gpu-carry): where that answers otherwise, the fake is to be mended. A line with a star is
-// asked of the fake only, as hardware may crash; a question that crashes hardware otherwise is reported as one.
+// asked of the fake only, for the reason that it ends with: hardware crashes, fails its context, or is less strict. A
+// question that crashes hardware otherwise is reported as one. Figures of the machine are only held to be plausible.
 //
 // # Environment
 //

@@ -32,6 +32,7 @@ const (
 	kindContexts    = 0
 	kindHandles     = 3
 	kindAllocations = 6
+	kindMappings    = 8
 
 	granuleBytes = 2 << 20
 )

@@ -173,3 +173,37 @@ func TestPools(t *testing.T) {
 	d.value("fakecuda_set_capacity", 0, 7<<20)
 	d.made("cuMemAllocAsync", 5<<20-1<<10, s)
 }
+
+// Plain memory is freed in the order of a stream, too.
+func TestPlainMemoryFreedOnAStream(t *testing.T) {
+	d := start(t)
+	d.value("fakecuda_set_mode", queued)
+	freeBytes := d.freeBytes()
+	s, p := d.stream(), d.plain(granuleBytes)
+	d.ok("cuMemsetD8Async", p, 1, granuleBytes, s)
+	d.ok("cuMemFreeAsync", p, s)
+	assert.Zero(t, d.live(kindAllocations))
+	assert.Equal(t, freeBytes-granuleBytes, d.freeBytes(), "the work comes first")
+	d.refused(cudadrv.InvalidValue, "cuMemFree_v2", p)
+	d.refused(cudadrv.InvalidValue, "cuMemFreeAsync", p, s)
+	d.refused(cudadrv.InvalidValue, "cuMemsetD8Async", p, 1, 8, s)
+	d.ok("cuStreamSynchronize", s)
+	assert.Equal(t, freeBytes, d.freeBytes())
+}
+
+// Access is set over holes between mappings, and what is not mapped stays out of reach.
+func TestAccessOverHoles(t *testing.T) {
+	d := start(t)
+	p := d.made("cuMemAddressReserve", 3*granuleBytes, 0, 0, 0)
+	h := d.made("cuMemCreate", granuleBytes, uintptr(unsafe.Pointer(prop(0, 0))), 0)
+	both := d.address(access(3))
+	d.ok("cuMemMap", p, granuleBytes, 0, h, 0)
+	d.ok("cuMemMap", p+2*granuleBytes, granuleBytes, 0, h, 0)
+	d.ok("cuMemSetAccess", p, 3*granuleBytes, both, 1)
+	d.refused(cudadrv.InvalidValue, "cuMemSetAccess", p, 4*granuleBytes, both, 1)
+	d.ok("cuMemsetD8_v2", p, 7, granuleBytes)
+	assert.Equal(t, pattern(7, 8), d.bytes(p+2*granuleBytes, 8))
+	d.refused(cudadrv.InvalidValue, "cuMemsetD8_v2", p, 7, granuleBytes+1)
+	d.ok("cuMemUnmap", p, 4*granuleBytes)
+	assert.Zero(t, d.live(kindMappings))
+}

@@ -228,3 +228,34 @@ func TestCapture(t *testing.T) {
 	d.refused(unjoined, "cuStreamEndCapture", s, uintptr(unsafe.Pointer(&graph)))
 	require.Zero(t, graph)
 }
+
+// What waits or works at once meets captures of other streams: by their mode, by their context, or by their flags.
+func TestCallsBesideACapture(t *testing.T) {
+	d := start(t)
+	const unsupported, invalidated, implicit, captured cudadrv.Result = 900, 901, 906, 907
+	const relaxed = 2
+	blocking, s, other, e, p := d.made("cuStreamCreate", 0), d.stream(), d.stream(), d.event(), d.plain(16)
+	out := d.address(new(uintptr))
+	begin := func(on uintptr) {
+		t.Helper()
+		d.ok("cuStreamBeginCapture_v2", on, relaxed)
+		d.ok("cuEventRecord", e, on)
+	}
+	begin(s)
+	d.refused(captured, "cuEventQuery", e)
+	d.ok("cuStreamQuery", other)
+	d.ok("cuMemsetD8_v2", p, 1, 16)
+	d.ok("cuStreamEndCapture", s, out)
+	d.refused(cudadrv.InvalidValue, "cuEventQuery", e)
+	d.refused(cudadrv.InvalidValue, "cuStreamWaitEvent", other, e, 0)
+	d.ok("cuEventRecord", e, other)
+	d.ok("cuEventSynchronize", e)
+
+	begin(s)
+	d.refused(unsupported, "cuCtxSynchronize")
+	d.refused(invalidated, "cuStreamEndCapture", s, out)
+	begin(blocking)
+	d.refused(implicit, "cuMemsetD8_v2", p, 1, 16)
+	d.refused(invalidated, "cuStreamEndCapture", blocking, out)
+	d.ok("cuCtxSynchronize")
+}

@@ -51,7 +51,7 @@ CUresult capture_event(struct stream *stream, struct event *event) {
 // A stream that waits for a captured event becomes part of the capture, or joins the event's stream to its own.
 CUresult capture_join(struct stream *stream, struct event *event) {
     struct capture *capture = event->capture;
-    if (capture->ended) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    if (capture->ended) return CUDA_ERROR_INVALID_VALUE;
     if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (stream == stream->context->legacy) {
         capture_spoil(capture);
@@ -105,6 +105,17 @@ CUresult capture_implicit(const struct context *context) {
         if (stream->context != context || !stream->capture || stream->flags & CU_STREAM_NON_BLOCKING) continue;
         capture_spoil(stream->capture);
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    return result;
+}
+
+// Captures in a context, whatever their modes and threads, forbid to wait for all of it.
+CUresult capture_in(const struct context *context) {
+    CUresult result = CUDA_SUCCESS;
+    for (struct stream *stream = world.streams; stream; stream = stream->next) {
+        if (stream->context != context || !stream->capture) continue;
+        capture_spoil(stream->capture);
+        result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     return result;
 }

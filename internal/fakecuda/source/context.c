@@ -169,6 +169,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 // Destroying the calling thread's current context takes it off the stack; other threads keep a dead one.
 CUresult cuCtxDestroy_v2(CUcontext handle) {
     ENTER(STARTED);
+    if (!handle) return leave(CUDA_ERROR_INVALID_VALUE);
     struct context *context = object_at((uintptr_t)handle, CONTEXT);
     if (!context || context->primary) return leave(CUDA_ERROR_INVALID_CONTEXT);
     struct thread *thread = this_thread();
@@ -177,13 +178,15 @@ CUresult cuCtxDestroy_v2(CUcontext handle) {
     return leave(CUDA_SUCCESS);
 }
 
-// A primary context's handle stays good while nobody retains it, and is refused when it is used.
-static bool known(uintptr_t id) {
-    if (object_at(id, CONTEXT)) return true;
+// The device whose primary context has this handle, retained or not; -1 where there is none.
+static int device_of_primary(uintptr_t id) {
     for (int i = 0; i < world.device_count; i++)
-        if (id && world.devices[i].primary_id == id) return true;
-    return false;
+        if (id && world.devices[i].primary_id == id) return i;
+    return -1;
 }
+
+// A primary context's handle stays good while nobody retains it, and is refused when it is used.
+static bool known(uintptr_t id) { return object_at(id, CONTEXT) || device_of_primary(id) >= 0; }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
     ENTER(STARTED);
@@ -209,6 +212,7 @@ CUresult cuCtxGetCurrent(CUcontext *context) {
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
     ENTER(STARTED);
     struct thread *thread = this_thread();
+    if (!context) return leave(CUDA_ERROR_INVALID_VALUE);
     if (!known((uintptr_t)context)) return leave(CUDA_ERROR_INVALID_CONTEXT);
     if (thread->depth == CONTEXT_DEPTH) return leave(CUDA_ERROR_INVALID_VALUE);
     thread->contexts[thread->depth++] = (uintptr_t)context;
@@ -224,10 +228,19 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context) {
     return leave(CUDA_SUCCESS);
 }
 
+// A primary context that nobody retains any more still says which device it is of.
 CUresult cuCtxGetDevice(CUdevice *device) {
-    ENTER(STARTED | CURRENT);
+    ENTER(STARTED);
     if (!device) return leave(CUDA_ERROR_INVALID_VALUE);
-    *device = current()->device;
+    struct context *context = NULL;
+    CUresult result = current_result(&context);
+    int released = -1;
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+        struct thread *thread = this_thread();
+        released = device_of_primary(thread->contexts[thread->depth - 1]);
+    }
+    if (!context && released < 0) return leave(result);
+    *device = context ? context->device : released;
     return leave(CUDA_SUCCESS);
 }
 
@@ -267,6 +280,8 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
 CUresult cuCtxSynchronize(void) {
     ENTER(USUAL | CURRENT | UNCAPTURED);
     struct context *context = current();
+    CUresult captured = capture_in(context);
+    if (captured != CUDA_SUCCESS) return leave(captured);
     drain_where(context, -1);
     pool_synchronised();
     return leave(context->sticky);

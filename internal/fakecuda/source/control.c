@@ -50,7 +50,7 @@ static long live_of(int kind) {
     for (size_t i = 0; i < world.regions.count; i++) {
         const struct region *region = (struct region *)world.regions.items[i];
         bool pinned = region->kind == PINNED || region->kind == REGISTERED;
-        count += (kind == FAKECUDA_ALLOCATIONS && region->kind == PLAIN) ||
+        count += (kind == FAKECUDA_ALLOCATIONS && region->kind == PLAIN && !region->freed) ||
                  (kind == FAKECUDA_RESERVATIONS && region->kind == RESERVATION) || (kind == FAKECUDA_PINNED && pinned) ||
                  (kind == FAKECUDA_POOLED && region->kind == POOLED && !region->freed);
     }

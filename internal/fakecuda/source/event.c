@@ -58,13 +58,18 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     return leave(record(event, stream));
 }
 
+// What an event answers that was recorded in a capture. When that has ended, the event is good only to record again.
+static CUresult captured(const struct event *event) {
+    return event->capture->ended ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+}
+
 // An event that was never recorded has passed.
 CUresult cuEventQuery(CUevent handle) {
     ENTER(USUAL | UNCAPTURED);
     struct event *event = event_at(handle);
     if (!event) return leave(CUDA_ERROR_INVALID_HANDLE);
     if (event->context->sticky) return leave(event->context->sticky);
-    if (event->capture) return leave(CUDA_ERROR_CAPTURED_EVENT);
+    if (event->capture) return leave(captured(event));
     if (!event->marker || event->marker->done) return leave(CUDA_SUCCESS);
     asked(event->marker->stream);
     return leave(CUDA_ERROR_NOT_READY);
@@ -75,7 +80,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     struct event *event = event_at(handle);
     if (!event) return leave(CUDA_ERROR_INVALID_HANDLE);
     struct context *context = event->context;
-    if (event->capture) return leave(CUDA_ERROR_CAPTURED_EVENT);
+    if (event->capture) return leave(captured(event));
     if (event->marker) await_marker(event->marker);
     pool_synchronised();
     return leave(context->sticky);

@@ -5,7 +5,8 @@
 
 // A region of fresh memory, and its charge on the device where it is the device's.
 CUresult region_new(enum region_kind kind, int device, size_t bytes, struct region **made) {
-    if (bytes == 0 || bytes > SIZE_MAX / 2) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
     bool on_device = kind == PLAIN || kind == POOLED;
     size_t charged = round_up(bytes, bytes > GRANULE_BYTES ? GRANULE_BYTES : PLAIN_STEP_BYTES);
     if (on_device && !charge(device, charged)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -163,7 +164,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned 
 }
 
 CUresult cuMemHostGetFlags(unsigned int *flags, void *p) {
-    ENTER(USUAL);
+    ENTER(USUAL | CURRENT);
     struct region *region = host_region(p);
     if (!flags || !region) return leave(CUDA_ERROR_INVALID_VALUE);
     *flags = region->flags;

@@ -79,11 +79,12 @@ static void *function_called(const char *symbol) {
     return found;
 }
 
+// A function that is not there is a failure only for those who take no status.
 static CUresult find(const char *symbol, void **function, int version, CUdriverProcAddressQueryResult *status) {
     if (!symbol || !function || version <= 0) return CUDA_ERROR_INVALID_VALUE;
     *function = function_called(symbol);
     if (status) *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,

@@ -2,7 +2,7 @@
 #include "state.h"
 
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p) {
-    ENTER(USUAL);
+    ENTER(USUAL | CURRENT);
     struct region *region = (struct region *)range_around(&world.regions, p);
     struct range *range = region ? &region->range : NULL;
     if (region && region->kind == RESERVATION) range = range_around(&world.mappings, p);
@@ -12,7 +12,8 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
     return leave(CUDA_SUCCESS);
 }
 
-// What is known of an address: its region and, in a reservation, its mapping.
+// What is known of an address: its region and, in a reservation, its mapping. Of reserved addresses where nothing is
+// mapped nothing is known.
 struct known {
     struct region *region;
     struct mapping *mapping;
@@ -31,14 +32,9 @@ static bool look_up(CUdeviceptr p, struct known *known) {
     known->host = known->region->kind == PINNED || known->region->kind == REGISTERED;
     if (known->region->kind != RESERVATION) return true;
     known->mapping = (struct mapping *)range_around(&world.mappings, p);
-    if (known->mapping) known->device = known->mapping->handle->physical->device;
+    if (!known->mapping) return false;
+    known->device = known->mapping->handle->physical->device;
     return true;
-}
-
-// Of reserved addresses where nothing is mapped only the range is known.
-static bool applies(CUpointer_attribute attribute, const struct known *known) {
-    bool range = attribute >= CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute <= CU_POINTER_ATTRIBUTE_MAPPED;
-    return known->region->kind != RESERVATION || known->mapping || range;
 }
 
 static unsigned access_flags(const struct known *known) {
@@ -50,11 +46,9 @@ static unsigned access_flags(const struct known *known) {
 // Writes one attribute; of an unknown address, with none, what cuPointerGetAttributes answers for it.
 static CUresult answer(void *value, CUpointer_attribute attribute, CUdeviceptr p, const struct known *known) {
     bool none = known == NULL;
-    if (!none && !applies(attribute, known)) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        if (!none && !known->region->context) return CUDA_ERROR_INVALID_VALUE;
-        *(CUcontext *)value = none ? NULL : (CUcontext)known->region->context->object.id;
+        *(CUcontext *)value = none || !known->region->context ? NULL : (CUcontext)known->region->context->object.id;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(unsigned *)value = none ? 0 : known->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
@@ -75,9 +69,7 @@ static CUresult answer(void *value, CUpointer_attribute attribute, CUdeviceptr p
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)value = none ? 0 : known->start; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = none ? 0 : known->bytes; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-        *(unsigned char *)value = !none && (known->region->kind != RESERVATION || known->mapping);
-        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned char *)value = !none; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         *(cuuint64_t *)value = none || !known->mapping ? 0 : known->mapping->handle->physical->prop.requestedHandleTypes;
         return CUDA_SUCCESS;

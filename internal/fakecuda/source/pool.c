@@ -78,11 +78,16 @@ static CUresult allocate(CUdeviceptr *p, size_t bytes, struct pool *pool, CUstre
     struct stream *stream;
     CUresult result = stream_at(handle, &stream);
     if (result != CUDA_SUCCESS) return result;
-    if (!p || bytes == 0 || bytes > SIZE_MAX / 2) return CUDA_ERROR_INVALID_VALUE;
+    if (!p) return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture) { // memory of graphs is not here
         capture_spoil(stream->capture);
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
+    if (bytes == 0) { // address 0, which may be freed
+        *p = 0;
+        return CUDA_SUCCESS;
+    }
+    if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
     if (!pool) {
         pool_default(stream->context->device);
         pool = world.devices[stream->context->device].pool;
@@ -121,19 +126,24 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *p, size_t bytes, CUmemoryPool hand
     return leave(allocate(p, bytes, pool, stream));
 }
 
+// Frees plain memory, too. Address 0 is nothing.
 CUresult cuMemFreeAsync(CUdeviceptr p, CUstream handle) {
     ENTER(USUAL | POOLS);
     struct stream *stream;
     CUresult result = stream_at(handle, &stream);
     if (result != CUDA_SUCCESS) return leave(result);
+    if (!p) return leave(CUDA_SUCCESS);
     struct region *region = region_at(p);
-    if (!region || region->kind != POOLED || region->freed) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!region || (region->kind != PLAIN && region->kind != POOLED) || region->freed) return leave(CUDA_ERROR_INVALID_VALUE);
     if (stream->capture) {
         capture_spoil(stream->capture);
         return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
-    pool_take_back(region, stream);
-    struct operation *operation = operation_new(FREE_POOLED);
+    if (region->kind == POOLED)
+        pool_take_back(region, stream);
+    else
+        region->freed = true;
+    struct operation *operation = operation_new(FREE);
     operation->dst = p;
     return leave(submit(stream, operation));
 }
@@ -141,8 +151,8 @@ CUresult cuMemFreeAsync(CUdeviceptr p, CUstream handle) {
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props) {
     ENTER(USUAL | POOLS);
     if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (!valid_device(props->location.id)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    if (props->location.type != CU_MEM_LOCATION_TYPE_DEVICE || !valid_device(props->location.id))
+        return leave(CUDA_ERROR_INVALID_VALUE);
     struct pool *made = pool_new(props->location.id);
     made->limit_bytes = props->maxSize;
     *pool = (CUmemoryPool)made->object.id;

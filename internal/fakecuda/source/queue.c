@@ -119,9 +119,10 @@ CUresult perform(struct stream *stream, struct operation *operation) {
         operation->marker->done = true;
         clock_gettime(CLOCK_MONOTONIC, &operation->marker->at);
         break;
-    case FREE_POOLED: {
+    case FREE: {
         struct region *region = region_at(operation->dst);
         if (region && region->kind == POOLED) pool_freed(region);
+        if (region && region->kind == PLAIN && region->freed) region_free(region);
         break;
     }
     case AWAIT_MARKER:

@@ -10,7 +10,8 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
     ENTER(USUAL | VIRTUAL);
     struct handle *handle = object_at(id, HANDLE);
     if (!shared || flags || !handle || handle->names == 0) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || handle->physical->prop.requestedHandleTypes != type)
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || handle->imported ||
+        !(handle->physical->prop.requestedHandleTypes & type))
         return leave(CUDA_ERROR_INVALID_VALUE);
     int file = fcntl(handle->physical->file, F_DUPFD_CLOEXEC, 3);
     if (file < 0) return leave(CUDA_ERROR_OPERATING_SYSTEM);
@@ -33,8 +34,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
     struct stat status;
     int theirs = (int)(intptr_t)shared;
     if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (fstat(theirs, &status) != 0 || status.st_size <= 0 || (size_t)status.st_size % GRANULE_BYTES != 0)
-        return leave(CUDA_ERROR_INVALID_VALUE);
+    if (fstat(theirs, &status) != 0) return leave(CUDA_ERROR_UNKNOWN);
+    if (status.st_size <= 0 || (size_t)status.st_size % GRANULE_BYTES != 0) return leave(CUDA_ERROR_INVALID_VALUE);
     struct physical *physical = by_inode(status.st_ino);
     if (!physical) {
         int file = fcntl(theirs, F_DUPFD_CLOEXEC, 3);
@@ -51,6 +52,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
     struct handle *handle = object_new(sizeof *handle, HANDLE);
     handle->physical = physical;
     handle->names = 1;
+    handle->imported = true;
     *out = handle->object.id;
     return leave(CUDA_SUCCESS);
 }

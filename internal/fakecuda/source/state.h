@@ -64,7 +64,7 @@ struct marker {
     struct stream *stream; // valid until done
 };
 
-enum operation_kind { SET, COPY, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE_POOLED };
+enum operation_kind { SET, COPY, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE };
 
 struct operation {
     struct operation *next;
@@ -156,6 +156,7 @@ struct handle {
     struct object object;
     struct physical *physical;
     long names, mappings; // released when both are 0
+    bool imported;        // its properties name no types of shareable handles, and it is not exported
 };
 
 struct mapping {
@@ -337,6 +338,7 @@ bool pool_drop(struct region *region);
 CUresult capture_operation(struct stream *stream, struct operation *operation);
 CUresult capture_forbids(void);
 CUresult capture_implicit(const struct context *context);
+CUresult capture_in(const struct context *context);
 CUresult capture_event(struct stream *stream, struct event *event);
 CUresult capture_join(struct stream *stream, struct event *event);
 bool capture_blocks(struct stream *stream);

@@ -79,7 +79,7 @@ CUresult cuStreamDestroy_v2(CUstream handle) {
 }
 
 CUresult cuStreamQuery(CUstream handle) {
-    ENTER(USUAL);
+    ENTER(USUAL | UNCAPTURED);
     struct stream *stream;
     CUresult result = idle_stream_at(handle, &stream);
     if (result != CUDA_SUCCESS) return leave(result);
@@ -92,7 +92,7 @@ CUresult cuStreamQuery(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-    ENTER(USUAL);
+    ENTER(USUAL | UNCAPTURED);
     struct stream *stream;
     CUresult result = idle_stream_at(handle, &stream);
     if (result != CUDA_SUCCESS) return leave(result);
@@ -194,8 +194,8 @@ static CUresult word_on(CUstream handle, struct operation wanted) {
 #undef cuStreamWriteValue64
 WORD_CALL(cuStreamWaitValue32_v2, 32, AWAIT_VALUE, 3 | CU_STREAM_WAIT_VALUE_FLUSH)
 WORD_CALL(cuStreamWaitValue64_v2, 64, AWAIT_VALUE, 3 | CU_STREAM_WAIT_VALUE_FLUSH)
-WORD_CALL(cuStreamWriteValue32_v2, 32, WRITE_VALUE, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
-WORD_CALL(cuStreamWriteValue64_v2, 64, WRITE_VALUE, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)
+WORD_CALL(cuStreamWriteValue32_v2, 32, WRITE_VALUE, 0) // only the first version can do without a barrier
+WORD_CALL(cuStreamWriteValue64_v2, 64, WRITE_VALUE, 0)
 WORD_CALL(cuStreamWaitValue32, 32, AWAIT_VALUE, 3 | CU_STREAM_WAIT_VALUE_FLUSH)
 WORD_CALL(cuStreamWaitValue64, 64, AWAIT_VALUE, 3 | CU_STREAM_WAIT_VALUE_FLUSH)
 WORD_CALL(cuStreamWriteValue32, 32, WRITE_VALUE, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER)

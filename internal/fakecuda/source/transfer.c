@@ -1,12 +1,13 @@
-// Setting and copying memory. Addresses are checked when the work is submitted and again when it is performed.
+// Setting and copying memory. Addresses are checked when the work is submitted and again when it is performed. What waits
+// is work of the legacy stream: a capture forbids it only where the captured stream is a blocking one.
 #include "state.h"
 
 #include <string.h>
 
 static bool host_side(uintptr_t address) { return range_around(&world.regions, address) == NULL; }
 
-// Whether a range may be named now. Memory of a context needs one to be current on the calling thread; virtual memory
-// does not.
+// Whether a range may be named now. Memory of a context needs one to be current on the calling thread, as hardware wants
+// it on a thread that never had one; virtual memory does not.
 static bool nameable(const struct stream *stream, uintptr_t address, size_t bytes, unsigned rights, bool any_device) {
     struct region *region = region_around(address, bytes);
     if (!region || region->freed || (region->context && !current())) return false;
@@ -63,17 +64,17 @@ static CUresult copy(CUstream handle, uintptr_t dst, enum side dst_side, uintptr
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr p, unsigned char value, size_t count) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(set(NULL, p, value, count, 1));
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr p, unsigned short value, size_t count) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(set(NULL, p, value, count, 2));
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr p, unsigned int value, size_t count) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(set(NULL, p, value, count, 4));
 }
 
@@ -93,17 +94,17 @@ CUresult cuMemsetD32Async(CUdeviceptr p, unsigned int value, size_t count, CUstr
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(copy(NULL, dst, DEVICE, (uintptr_t)src, HOST, bytes, true));
 }
 
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(copy(NULL, (uintptr_t)dst, HOST, src, DEVICE, bytes, true));
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(copy(NULL, dst, DEVICE, src, DEVICE, bytes, false));
 }
 
@@ -123,7 +124,7 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CU
 }
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     return leave(copy(NULL, dst, EITHER, src, EITHER, bytes, true));
 }
 
@@ -137,7 +138,7 @@ static bool contexts(CUcontext a, CUcontext b) {
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dstContext, CUdeviceptr src, CUcontext srcContext, size_t bytes) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
+    ENTER(USUAL | CURRENT);
     if (!contexts(dstContext, srcContext)) return leave(CUDA_ERROR_INVALID_CONTEXT);
     return leave(copy(NULL, dst, DEVICE, src, DEVICE, bytes, false));
 }

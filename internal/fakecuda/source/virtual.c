@@ -12,17 +12,17 @@ _Static_assert(sizeof(CUmemAllocationProp) == 32 && offsetof(CUmemAllocationProp
 _Static_assert(sizeof(CUmemAccessDesc) == 12 && sizeof(CUmemLocation) == 8, "CUmemAccessDesc");
 _Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");
 
-static bool whole_granules(uint64_t bytes) { return bytes > 0 && bytes <= SIZE_MAX / 2 && bytes % GRANULE_BYTES == 0; }
+static bool whole_granules(uint64_t bytes) { return bytes > 0 && bytes % GRANULE_BYTES == 0; }
 
 static bool pinned_on_device(const CUmemAllocationProp *prop) {
     return prop && prop->type == CU_MEM_ALLOCATION_TYPE_PINNED && prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
+// The same for all properties, which are not looked at.
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *prop,
                                        CUmemAllocationGranularity_flags which) {
     ENTER(USUAL | VIRTUAL);
-    if (!bytes || !pinned_on_device(prop) || (unsigned)which > 1) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (!valid_device(prop->location.id)) return leave(CUDA_ERROR_INVALID_DEVICE);
+    if (!bytes || !prop || (unsigned)which > 1) return leave(CUDA_ERROR_INVALID_VALUE);
     *bytes = GRANULE_BYTES;
     return leave(CUDA_SUCCESS);
 }
@@ -32,6 +32,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t alignment, CUd
     (void)wanted; // a wish, which the driver may pass over
     if (!p || !whole_granules(bytes) || (alignment & (alignment - 1)) || flags) return leave(CUDA_ERROR_INVALID_VALUE);
     if (alignment < GRANULE_BYTES) alignment = GRANULE_BYTES;
+    if (bytes > SIZE_MAX / 4 || alignment > SIZE_MAX / 4) return leave(CUDA_ERROR_OUT_OF_MEMORY);
     size_t span = bytes + alignment;
     char *start = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) return leave(CUDA_ERROR_OUT_OF_MEMORY);
@@ -77,12 +78,16 @@ void handle_collect(struct handle *handle) {
     object_free(handle);
 }
 
+// Types of shareable handles; bits that name none are not looked at.
+enum { WINDOWS_TYPES = 2 | 4, FABRIC_TYPE = 8 };
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes, const CUmemAllocationProp *prop,
                      unsigned long long flags) {
     ENTER(USUAL | VIRTUAL);
     if (!out || flags || !whole_granules(bytes) || !pinned_on_device(prop)) return leave(CUDA_ERROR_INVALID_VALUE);
     if (!valid_device(prop->location.id)) return leave(CUDA_ERROR_INVALID_DEVICE);
-    if ((unsigned)prop->requestedHandleTypes > 1) return leave(CUDA_ERROR_NOT_SUPPORTED);
+    if (prop->requestedHandleTypes & WINDOWS_TYPES) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (prop->requestedHandleTypes & FABRIC_TYPE) return leave(CUDA_ERROR_NOT_SUPPORTED);
     if (!charge(prop->location.id, bytes)) return leave(CUDA_ERROR_OUT_OF_MEMORY);
     int file = memfd_create("fakecuda", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, (off_t)bytes) != 0) {
@@ -120,6 +125,7 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
     struct handle *handle = named(id);
     if (!prop || !handle) return leave(CUDA_ERROR_INVALID_VALUE);
     *prop = handle->physical->prop;
+    if (handle->imported) prop->requestedHandleTypes = 0;
     return leave(CUDA_SUCCESS);
 }
 
@@ -154,26 +160,28 @@ void unmap(struct mapping *mapping) {
     free(mapping);
 }
 
-// The mappings in [p, p+bytes) as indices [*first, *behind): whole ones, inside one reservation; side by side from end to
-// end where holes are not allowed.
-static bool tiled(CUdeviceptr p, size_t bytes, bool holes, size_t *first, size_t *behind) {
-    struct region *region = region_around(p, bytes);
-    if (!whole_granules(bytes) || p % GRANULE_BYTES != 0 || !region || region->kind != RESERVATION) return false;
-    uintptr_t end = p + bytes, reached = p;
+// The mappings in [p, p+bytes) as indices [*first, *behind), from the start of one to the end of one where ends count.
+// Then the range is inside a reservation, else it begins in one. Holes are passed over.
+static bool tiled(CUdeviceptr p, size_t bytes, bool ends, size_t *first, size_t *behind) {
+    struct region *region = region_around(p, ends ? bytes : 1);
+    if (!whole_granules(bytes) || bytes > SIZE_MAX - p || p % GRANULE_BYTES != 0) return false;
+    if (!region || region->kind != RESERVATION) return false;
+    uintptr_t end = p + bytes, begun = end, reached = p;
     *first = *behind = range_from(&world.mappings, p);
     for (; *behind < world.mappings.count && world.mappings.items[*behind]->start < end; ++*behind) {
         const struct range *range = world.mappings.items[*behind];
-        if (range->start < p || range->start + range->bytes > end || (!holes && range->start != reached)) return false;
+        if (range->start < p || range->start + range->bytes > end) return false;
+        if (begun == end) begun = range->start;
         reached = range->start + range->bytes;
     }
-    return holes || reached == end;
+    return !ends || (begun == p && reached == end);
 }
 
-// Waits for nothing: work that still touches the range fails its context. Holes in the range are passed over.
+// Waits for nothing: work that still touches the range fails its context.
 CUresult cuMemUnmap(CUdeviceptr p, size_t bytes) {
     ENTER(USUAL | VIRTUAL);
     size_t first, behind;
-    if (!tiled(p, bytes, true, &first, &behind)) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!tiled(p, bytes, false, &first, &behind)) return leave(CUDA_ERROR_INVALID_VALUE);
     while (behind-- > first) unmap((struct mapping *)world.mappings.items[behind]);
     return leave(CUDA_SUCCESS);
 }
@@ -181,11 +189,11 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t bytes) {
 CUresult cuMemSetAccess(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *desc, size_t count) {
     ENTER(USUAL | VIRTUAL);
     size_t first, behind;
-    if (!desc || count == 0 || !tiled(p, bytes, false, &first, &behind)) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!desc || count == 0 || !tiled(p, bytes, true, &first, &behind)) return leave(CUDA_ERROR_INVALID_VALUE);
     for (size_t i = 0; i < count; i++) {
         bool known = desc[i].flags == 0 || desc[i].flags == 1 || desc[i].flags == 3;
-        if (!known || desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return leave(CUDA_ERROR_INVALID_VALUE);
-        if (!valid_device(desc[i].location.id)) return leave(CUDA_ERROR_INVALID_DEVICE);
+        if (!known || desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !valid_device(desc[i].location.id))
+            return leave(CUDA_ERROR_INVALID_VALUE);
     }
     for (size_t m = first; m < behind; m++) {
         struct mapping *mapping = (struct mapping *)world.mappings.items[m];
