@@ -42,7 +42,9 @@
 // # Where it says more than hardware does
 //
 // The results are those of a real driver (580, CUDA 13.0 on an H200), save where that driver is silent or crashes:
-//   - MemUnmap over a range with holes fails here with CUDA_ERROR_NOT_MAPPED; hardware unmaps what is there.
+//   - MemUnmap over a range with holes fails here with CUDA_ERROR_NOT_MAPPED, and past the end of a reservation
+//     with CUDA_ERROR_INVALID_VALUE; hardware unmaps what is there.
+//   - MemSetAccess over a hole between mappings is CUDA_ERROR_INVALID_VALUE here; hardware passes over it.
 //   - MemMap past the end of a reservation fails here at once; hardware rounds reservations up.
 //   - MemMap over a mapping is CUDA_ERROR_ALREADY_MAPPED here and CUDA_ERROR_INVALID_VALUE there.
 //   - A memset or copy outside accessible memory is CUDA_ERROR_ILLEGAL_ADDRESS here and
