@@ -24,6 +24,6 @@
 //
 // The conformance suite in the package cudadrv/drivertest holds these rules against each driver.
 // Implementations: cudadrv/dynamic (libcuda, loaded at run time), cudadrv/gorgonia (through gorgonia.org/cu, behind a tag), cudadrv/sim (no GPU). Wrappers:
-// cudadrv/fault (scripted failures), cudadrv/meter (counts calls and their time); they forward the optional
+// cudadrv/fault (scripted failures), cudadrv/meter (counts calls and their time), cudadrv/hazard (checks what work touches); they forward the optional
 // interfaces, too.
 package cudadrv

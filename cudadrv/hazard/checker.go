@@ -1,0 +1,161 @@
+package hazard
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/hazard/core"
+	"github.com/go-vram/vram/cudadrv/place"
+)
+
+// The words of cudadrv/hazard/core.
+type (
+	// Report is one hazard, with both places. It is an error whose text has several lines.
+	Report = core.Report
+	// Kind is what is wrong.
+	Kind = core.Kind
+	// Use is something that was done to memory.
+	Use = core.Use
+	// Buffer is one allocation.
+	Buffer = core.Buffer
+	// Access is a range that a kernel reads or writes.
+	Access = core.Access
+	// Host is a side from which calls come.
+	Host = core.Host
+)
+
+// The kinds of hazards; see the package comment of cudadrv/hazard/core.
+const (
+	Unmapped       = core.Unmapped
+	UseAfterFree   = core.UseAfterFree
+	NeverAllocated = core.NeverAllocated
+	Race           = core.Race
+	EarlyReuse     = core.EarlyReuse
+	EarlyUnmap     = core.EarlyUnmap
+	Overlap        = core.Overlap
+)
+
+// The hosts.
+const (
+	Program   = core.Program
+	Allocator = core.Allocator
+)
+
+// Checker is what is known of one device.
+type Checker struct {
+	plain sync.Mutex // orders cuMemAlloc and cuMemFree, so that an address is not known anew before it is forgotten
+
+	mu      sync.Mutex // guards what follows
+	core    *core.Core
+	opens   int
+	segment map[cudadrv.Ptr]int64 // plain allocations
+	tell    func(Report)
+}
+
+func newChecker() *Checker {
+	return &Checker{core: core.New(), segment: map[cudadrv.Ptr]int64{}}
+}
+
+// OnReport sets a function that is told of each hazard that Reports will list, at once: on the goroutine whose call
+// showed it, under no lock. Nil: none.
+func (c *Checker) OnReport(tell func(Report)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tell = tell
+}
+
+// Reports are the hazards so far: the first of each kind and pair of places, at most a hundred. count is how many
+// times hazards showed.
+func (c *Checker) Reports() (reports []Report, count uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.core.Reports()
+}
+
+// Err is nil, or all Reports joined, behind a line that says how many there are.
+func (c *Checker) Err() error {
+	reports, count := c.Reports()
+	if count == 0 {
+		return nil
+	}
+	errs := []error{fmt.Errorf("hazard: %d hazards, %d of them told", count, len(reports))}
+	for _, r := range reports {
+		errs = append(errs, r)
+	}
+	return errors.Join(errs...)
+}
+
+// Allocated says that the allocator has handed a buffer out for use on its stream. It must be called before anybody
+// can use the buffer.
+func (c *Checker) Allocated(b Buffer) { c.do(func() { c.core.Allocated(b) }) }
+
+// Freed says that the buffer at p was freed. It must be called before its memory can be handed out again.
+func (c *Checker) Freed(p cudadrv.Ptr, from place.Stack) { c.do(func() { c.core.Freed(p, from) }) }
+
+// Closed says that the allocator was closed, and all its buffers have ended.
+func (c *Checker) Closed(from place.Stack) { c.do(func() { c.core.Ended(from) }) }
+
+// LiveCount is how many buffers live.
+func (c *Checker) LiveCount() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.core.LiveCount()
+}
+
+// do runs f under the mutex, and then tells of what it found.
+func (c *Checker) do(f func()) {
+	tell, found := c.book(f)
+	for _, r := range found {
+		tell(r)
+	}
+}
+
+func (c *Checker) book(f func()) (tell func(Report), found []Report) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.core.KeptCount()
+	f()
+	if c.tell == nil || c.core.KeptCount() == before {
+		return nil, nil
+	}
+	return c.tell, c.core.ReportsFrom(before)
+}
+
+// call makes a driver call that does not wait, and books it if it succeeded, both under the mutex.
+func (c *Checker) call(f func() error, book func()) (err error) {
+	c.do(func() {
+		if err = f(); err == nil {
+			book()
+		}
+	})
+	return err
+}
+
+// point reads a point under the mutex.
+func (c *Checker) point(f func() core.Clock) core.Clock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return f()
+}
+
+// over notes that a host has waited for a point.
+func (c *Checker) over(by Host, p core.Clock) { c.do(func() { c.core.Over(by, p) }) }
+
+// opened and closed count the views. With the last the device forgets its memory, streams and events, and so does the
+// checker; the reports stay.
+func (c *Checker) opened() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opens++
+}
+
+func (c *Checker) closed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opens--; c.opens == 0 {
+		c.core = c.core.Fresh()
+		c.segment = map[cudadrv.Ptr]int64{}
+	}
+}

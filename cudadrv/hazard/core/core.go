@@ -1,0 +1,185 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/place"
+)
+
+// Access is a range that work reads, or writes, or both.
+type Access struct {
+	Ptr   cudadrv.Ptr
+	Bytes int64
+	Write bool // else it only reads
+}
+
+// Core is what is known of one device. Make one with New.
+type Core struct {
+	order   order
+	memory  memory
+	live    map[cudadrv.Ptr]*buffer
+	past    past
+	reports reports
+}
+
+// New knows a device with a default stream and without memory.
+func New() *Core { return &Core{order: newOrder(), live: map[cudadrv.Ptr]*buffer{}} }
+
+// StreamCreated begins a stream. A blocking one is ordered with the default stream.
+func (c *Core) StreamCreated(s cudadrv.Stream, blocking bool) { c.order.begin(s, blocking) }
+
+// StreamDestroyed ends the name of a stream.
+func (c *Core) StreamDestroyed(s cudadrv.Stream) { c.order.end(s) }
+
+// EventRecorded makes the event stand for the stream's present point.
+func (c *Core) EventRecorded(e cudadrv.Event, s cudadrv.Stream) {
+	c.order.events[e] = c.order.reach(s).point.copied()
+}
+
+// EventDestroyed forgets an event.
+func (c *Core) EventDestroyed(e cudadrv.Event) { delete(c.order.events, e) }
+
+// StreamWaits puts the stream's later work behind what the event stands for.
+func (c *Core) StreamWaits(s cudadrv.Stream, e cudadrv.Event) {
+	c.order.reach(s).point.join(c.order.events[e])
+}
+
+// EventPoint is what an event stands for.
+func (c *Core) EventPoint(e cudadrv.Event) Clock { return c.order.events[e].copied() }
+
+// StreamPoint is the end of a stream's work.
+func (c *Core) StreamPoint(s cudadrv.Stream) Clock { return c.order.reach(s).point.copied() }
+
+// DevicePoint is the end of all work.
+func (c *Core) DevicePoint() Clock { return c.order.all() }
+
+// Over says that a host has learned that everything before the point is over.
+func (c *Core) Over(by Host, point Clock) { c.order.over(by, point) }
+
+// Mapped adds memory, of the allocator's or the program's own.
+func (c *Core) Mapped(p cudadrv.Ptr, bytes int64, by Host) {
+	if bytes > 0 {
+		c.memory.put(p, p+cudadrv.Ptr(bytes), by == Allocator)
+	}
+}
+
+// Unmapped takes memory away. All work on it must be known to be over, and no buffer may have it.
+func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from place.Stack) {
+	if bytes <= 0 {
+		return
+	}
+	now := &Use{What: "unmapped", OnHost: true, Place: from}
+	var told bool
+	for _, piece := range c.memory.cut(p, p+cudadrv.Ptr(bytes)) {
+		at := piece.cell
+		if at == nil {
+			continue
+		}
+		c.memory.cells.Delete(piece.start)
+		c.past.add(buried{piece.start, piece.end, at.buffer, now})
+		if told {
+			continue
+		}
+		r := Report{Kind: EarlyUnmap, Start: piece.start, Bytes: int64(piece.end - piece.start), Now: *now, Buffer: at.buffer.told()}
+		if a, found := at.unordered(c.order.hosts[by]); found {
+			r.Before = *a.use
+			if a.buffer != at.buffer {
+				r.Former = a.buffer.told()
+			}
+			c.reports.add(r)
+			told = true
+		} else if at.buffer != nil && !at.buffer.freed {
+			r.Hint = "the buffer was not freed"
+			c.reports.add(r)
+			told = true
+		}
+	}
+}
+
+// Work is work that was submitted to a stream. It is checked against what is known, and then known itself.
+func (c *Core) Work(s cudadrv.Stream, what string, from place.Stack, accesses []Access) {
+	st, count := c.order.submit(s)
+	if len(accesses) == 0 {
+		return
+	}
+	reads := &Use{What: what + " reads", Stream: s, Place: from}
+	writes := &Use{What: what + " writes", Stream: s, Place: from}
+	for _, a := range accesses {
+		use := reads
+		if a.Write {
+			use = writes
+		}
+		end := a.Ptr + cudadrv.Ptr(a.Bytes)
+		if a.Bytes <= 0 || end <= a.Ptr {
+			continue // nothing, or no range of addresses: the driver's to refuse
+		}
+		for _, piece := range c.memory.cut(a.Ptr, end) {
+			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write)
+		}
+		c.memory.merge(a.Ptr, end)
+	}
+}
+
+// touch checks one access of one piece, and notes it.
+func (c *Core) touch(p piece, point Clock, a access, write bool) {
+	r := Report{Start: p.start, Bytes: int64(p.end - p.start), Now: *a.use}
+	at := p.cell
+	if at == nil {
+		r.Kind = Unmapped
+		if b := c.past.last(p.start, p.end); b != nil {
+			r.Before, r.Buffer = *b.use, b.buffer.told()
+		}
+		c.reports.add(r)
+		return
+	}
+	r.Buffer = at.buffer.told()
+	if at.managed && (at.buffer == nil || at.buffer.freed) {
+		r.Kind = UseAfterFree
+		if at.buffer == nil {
+			r.Kind = NeverAllocated
+		}
+		c.reports.add(r)
+	}
+	conflict, found := at.conflict(point, write)
+	if found {
+		r.Kind, r.Before = Race, *conflict.use
+		if conflict.buffer != at.buffer {
+			r.Former = conflict.buffer.told()
+		}
+		c.reports.add(r)
+	}
+	a.buffer = at.buffer
+	if write {
+		at.wrote(a)
+	} else {
+		at.read(a, point)
+	}
+}
+
+// conflict is an access of the cell of which, and of a new one, one writes, and that does not come before the point.
+func (c *cell) conflict(point Clock, write bool) (found access, ok bool) {
+	if write {
+		return c.unordered(point)
+	}
+	w := c.write
+	return w, w.use != nil && !point.reaches(w.place, w.count)
+}
+
+// Reports are the first hazards of each kind and pair of places; count is how many hazards there were in all.
+func (c *Core) Reports() (kept []Report, count uint64) {
+	return slices.Clone(c.reports.kept), c.reports.count
+}
+
+// ReportsFrom are the Reports behind the first ones.
+func (c *Core) ReportsFrom(first int) []Report { return slices.Clone(c.reports.kept[first:]) }
+
+// KeptCount is the number of Reports.
+func (c *Core) KeptCount() int { return len(c.reports.kept) }
+
+// Fresh is a new core, as New, with the reports of this one.
+func (c *Core) Fresh() *Core {
+	next := New()
+	next.reports = c.reports
+	return next
+}

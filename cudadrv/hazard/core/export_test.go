@@ -1,0 +1,24 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// CellCount is for tests.
+func (c *Core) CellCount() int { return c.memory.cells.Len() }
+
+// Check holds the cells against their invariant.
+func (c *Core) Check() error {
+	var reached cudadrv.Ptr
+	var wrong error
+	c.memory.cells.Ascend(0, func(start cudadrv.Ptr, at *cell) bool {
+		if start < reached || at.end <= start {
+			wrong = fmt.Errorf("a cell of [%#x,%#x) behind %#x", start, at.end, reached)
+		}
+		reached = at.end
+		return wrong == nil
+	})
+	return wrong
+}

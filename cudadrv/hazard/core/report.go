@@ -1,0 +1,154 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/place"
+)
+
+// Kind is what is wrong.
+type Kind uint8
+
+// The kinds; see the package comment.
+const (
+	Unmapped Kind = iota
+	UseAfterFree
+	NeverAllocated
+	Race
+	EarlyReuse
+	EarlyUnmap
+	Overlap
+)
+
+// String is the kind's name in reports.
+func (k Kind) String() string {
+	names := [...]string{
+		Unmapped: "memory that is not mapped", UseAfterFree: "use after free", NeverAllocated: "memory that was never allocated",
+		Race: "race", EarlyReuse: "early reuse", EarlyUnmap: "early unmap", Overlap: "overlapping buffers",
+	}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("Kind(%d)", k)
+}
+
+// MarshalText makes the kind its name in JSON.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Use is something that was done to memory.
+type Use struct {
+	What   string         // "kernel writes", "unmapped"; "" stands for no use
+	Stream cudadrv.Stream // where it was queued; 0 with OnHost means nothing
+	OnHost bool           // it was done by the host, not queued
+	Place  place.Stack    // that asked for it
+}
+
+// String is one line.
+func (u Use) String() string {
+	if u.OnHost {
+		return fmt.Sprintf("%s at %s", u.What, u.Place)
+	}
+	return fmt.Sprintf("%s on stream %#x at %s", u.What, uint64(u.Stream), u.Place)
+}
+
+// Buffer is one allocation.
+type Buffer struct {
+	Ptr       cudadrv.Ptr
+	Bytes     int64 // that were asked for
+	Stream    cudadrv.Stream
+	Tag       string
+	Allocated place.Stack
+	Freed     place.Stack // unknown while it lives
+}
+
+// buffer is a Buffer in the books.
+type buffer struct {
+	Buffer
+	freed bool
+	loose *Use // of it on another stream, not before the free
+}
+
+// Report is one hazard. It does not change.
+type Report struct {
+	Kind   Kind
+	Start  cudadrv.Ptr // of the first range where it showed
+	Bytes  int64       // of that range
+	Now    Use         // what showed it
+	Before Use         // what it is in conflict with; without a What where that is an absence
+	Buffer *Buffer     // that has the range, or had it last; nil for none
+	Former *Buffer     // whose memory it was at Before, if that is another one; nil for none
+	Hint   string      // what would help, where that can be told
+}
+
+// Error is the report as text of several lines, with both places.
+func (r Report) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "hazard: %v: %s, [%#x,%#x)\n", r.Kind, r.Now.What, uint64(r.Start), uint64(r.Start)+uint64(r.Bytes))
+	tell := func(what string, u Use) {
+		where := "by the host"
+		if !u.OnHost {
+			where = fmt.Sprintf("on stream %#x", uint64(u.Stream))
+		}
+		fmt.Fprintf(&b, "  %s: %s, %s, at\n%s", what, u.What, where, u.Place.Trace("    "))
+	}
+	tell("now", r.Now)
+	if r.Before.What != "" {
+		tell("not ordered behind", r.Before)
+	}
+	r.Buffer.tell(&b, "buffer")
+	r.Former.tell(&b, "former buffer")
+	if r.Hint != "" {
+		fmt.Fprintf(&b, "  hint: %s\n", r.Hint)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (f *Buffer) tell(b *strings.Builder, what string) {
+	if f == nil {
+		return
+	}
+	fmt.Fprintf(b, "  %s: %d bytes at %#x of stream %#x", what, f.Bytes, uint64(f.Ptr), uint64(f.Stream))
+	if f.Tag != "" {
+		fmt.Fprintf(b, ", tag %q", f.Tag)
+	}
+	fmt.Fprintf(b, ", allocated at\n%s", f.Allocated.Trace("    "))
+	if f.Freed.Known() {
+		fmt.Fprintf(b, "   freed at\n%s", f.Freed.Trace("    "))
+	}
+}
+
+// reports are the hazards found so far.
+type reports struct {
+	kept  []Report
+	count uint64
+	known map[string]bool // by kind and both places
+}
+
+// mostReports bounds what is kept. Not fewer: a broken program shows several causes. Not more: nobody reads them,
+// and a loop would fill the memory with its steps.
+const mostReports = 100
+
+// add keeps a report unless one of that kind with both places is known.
+func (r *reports) add(report Report) {
+	r.count++
+	key := fmt.Sprint(report.Kind, report.Now.What, report.Now.Place, report.Before.What, report.Before.Place)
+	if len(r.kept) == mostReports || r.known[key] {
+		return
+	}
+	if r.known == nil {
+		r.known = map[string]bool{}
+	}
+	r.known[key] = true
+	r.kept = append(r.kept, report)
+}
+
+// told is a copy for a report.
+func (b *buffer) told() *Buffer {
+	if b == nil {
+		return nil
+	}
+	copied := b.Buffer
+	return &copied
+}

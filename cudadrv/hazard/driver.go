@@ -1,0 +1,84 @@
+package hazard
+
+import (
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+var (
+	_ cudadrv.Driver = (*Driver)(nil)
+	_ cudadrv.Driver = (*door)(nil)
+)
+
+// Driver is a driver whose devices are checked. Make one with Wrap.
+type Driver struct {
+	inner    cudadrv.Driver
+	mu       sync.Mutex // guards what follows
+	checkers map[int]*Checker
+}
+
+// Wrap makes a driver that behaves as inner and watches what is done with it. It makes no call.
+func Wrap(inner cudadrv.Driver) *Driver {
+	return &Driver{inner: inner, checkers: map[int]*Checker{}}
+}
+
+// Name is the wrapped driver's.
+func (d *Driver) Name() string { return d.inner.Name() }
+
+// DeviceCount is the wrapped driver's.
+func (d *Driver) DeviceCount() (int, error) { return d.inner.DeviceCount() }
+
+// Open opens a device for the program; see View.
+func (d *Driver) Open(ordinal int) (cudadrv.Device, error) { return d.open(ordinal, Program) }
+
+// View is Open with the methods of this package's Device. The caller closes it.
+func (d *Driver) View(ordinal int) (*Device, error) {
+	inner, err := d.inner.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return newDevice(inner, d.Checker(ordinal), Program), nil
+}
+
+// Allocator is the same driver for the allocator: what is mapped through it is handed out in buffers.
+func (d *Driver) Allocator() cudadrv.Driver { return &door{d} }
+
+// Checker is what is known of the device with that ordinal. It outlives the device.
+func (d *Driver) Checker(ordinal int) *Checker {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.checkers[ordinal]
+	if c == nil {
+		c = newChecker()
+		d.checkers[ordinal] = c
+	}
+	return c
+}
+
+func (d *Driver) open(ordinal int, by Host) (cudadrv.Device, error) {
+	inner, err := d.inner.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	dev := newDevice(inner, d.Checker(ordinal), by)
+	if m, ok := inner.(cudadrv.Modelled); ok {
+		return &modelledDevice{Device: dev, Modelled: m}, nil
+	}
+	return dev, nil
+}
+
+// modelledDevice passes the modelled time through.
+type modelledDevice struct {
+	*Device
+	cudadrv.Modelled
+}
+
+// door is the allocator's way to the devices.
+type door struct{ driver *Driver }
+
+func (d *door) Name() string              { return d.driver.Name() }
+func (d *door) DeviceCount() (int, error) { return d.driver.DeviceCount() }
+func (d *door) Open(ordinal int) (cudadrv.Device, error) {
+	return d.driver.open(ordinal, Allocator)
+}

@@ -1,0 +1,275 @@
+package hazard_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+const granule = sim.DefaultGranularityBytes
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	for name, wrap := range map[string]func() cudadrv.Driver{
+		"program":   func() cudadrv.Driver { return hazard.Wrap(sim.New(sim.Config{})) },
+		"allocator": func() cudadrv.Driver { return hazard.Wrap(sim.New(sim.Config{})).Allocator() },
+		"running":   func() cudadrv.Driver { return hazard.Wrap(sim.New(sim.Config{Clock: sim.Running})) },
+		"over faults": func() cudadrv.Driver {
+			return hazard.Wrap(fault.Wrap(sim.New(sim.Config{})))
+		},
+		"under faults": func() cudadrv.Driver {
+			return fault.Wrap(hazard.Wrap(sim.New(sim.Config{})).Allocator())
+		},
+	} {
+		t.Run(name, func(t *testing.T) { drivertest.Run(t, func(*testing.T) cudadrv.Driver { return wrap() }) })
+	}
+}
+
+// yard is a checked device seen by both sides, and a granule of the allocator's memory.
+type yard struct {
+	*hazard.Device // the program's
+	t              *testing.T
+	allocator      cudadrv.Device
+	checker        *hazard.Checker
+	gpu            *sim.Device
+	arena          cudadrv.Ptr
+	handle         cudadrv.Handle
+	one, two       cudadrv.Stream
+}
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	machine := sim.New(sim.Config{})
+	driver := hazard.Wrap(machine)
+	y := &yard{t: t, checker: driver.Checker(0), gpu: machine.Device(0)}
+	var err error
+	y.allocator, err = driver.Allocator().Open(0)
+	require.NoError(t, err)
+	y.Device, err = driver.View(0)
+	require.NoError(t, err)
+	y.arena, err = y.allocator.MemAddressReserve(granule)
+	require.NoError(t, err)
+	y.handle, err = y.allocator.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, y.allocator.MemMap(y.arena, granule, y.handle))
+	require.NoError(t, y.allocator.MemSetAccess(y.arena, granule))
+	y.one, err = y.StreamCreate()
+	require.NoError(t, err)
+	y.two, err = y.StreamCreate()
+	require.NoError(t, err)
+	return y
+}
+
+func (y *yard) alloc(bytes int64, s cudadrv.Stream) {
+	y.checker.Allocated(hazard.Buffer{Ptr: y.arena, Bytes: bytes, Stream: s, Allocated: place.Here(0)})
+}
+
+func (y *yard) writes(s cudadrv.Stream, bytes int64) {
+	y.t.Helper()
+	require.NoError(y.t, y.Kernel(s, time.Millisecond, hazard.Access{Ptr: y.arena, Bytes: bytes, Write: true}))
+}
+
+func (y *yard) kinds() (all []hazard.Kind) {
+	reports, _ := y.checker.Reports()
+	for _, r := range reports {
+		all = append(all, r.Kind)
+	}
+	return all
+}
+
+func TestWhatIsSeenOnTheWayToTheDevice(t *testing.T) {
+	for name, c := range map[string]struct {
+		order func(y *yard)
+		fine  bool
+	}{
+		"nothing": {func(*yard) {}, false},
+		"time":    {func(y *yard) { y.gpu.Advance(time.Hour) }, false},
+		"an event": {func(y *yard) {
+			e, err := y.EventCreate()
+			require.NoError(y.t, err)
+			require.NoError(y.t, y.EventRecord(e, y.one))
+			require.NoError(y.t, y.StreamWaitEvent(y.two, e))
+			require.NoError(y.t, y.EventDestroy(e))
+		}, true},
+		"a query that said no": {func(y *yard) {
+			over, err := y.StreamQuery(y.one)
+			require.NoError(y.t, err)
+			require.False(y.t, over)
+		}, false},
+		"a query that said yes": {func(y *yard) {
+			y.gpu.Advance(time.Second)
+			over, err := y.StreamQuery(y.one)
+			require.NoError(y.t, err)
+			require.True(y.t, over)
+		}, true},
+		"an event that has passed": {func(y *yard) {
+			e, err := y.EventCreate()
+			require.NoError(y.t, err)
+			require.NoError(y.t, y.EventRecord(e, y.one))
+			y.gpu.Advance(time.Second)
+			passed, err := y.EventQuery(e)
+			require.NoError(y.t, err)
+			require.True(y.t, passed)
+		}, true},
+		"an event that the allocator has looked at": {func(y *yard) {
+			e, err := y.EventCreate()
+			require.NoError(y.t, err)
+			require.NoError(y.t, y.EventRecord(e, y.one))
+			require.NoError(y.t, y.allocator.EventSynchronize(e))
+		}, false},
+		"an event that was synchronised": {func(y *yard) {
+			e, err := y.EventCreate()
+			require.NoError(y.t, err)
+			require.NoError(y.t, y.EventRecord(e, y.one))
+			require.NoError(y.t, y.EventSynchronize(e))
+		}, true},
+		"a synchronised stream":                 {func(y *yard) { require.NoError(y.t, y.StreamSynchronize(y.one)) }, true},
+		"a stream that the allocator has ended": {func(y *yard) { require.NoError(y.t, y.allocator.StreamSynchronize(y.one)) }, true},
+		"a synchronised device":                 {func(y *yard) { require.NoError(y.t, y.CtxSynchronize()) }, true},
+		"a free of plain memory, which waits": {func(y *yard) {
+			p, err := y.MemAlloc(1)
+			require.NoError(y.t, err)
+			require.NoError(y.t, y.MemFree(p))
+		}, true},
+		"a call that failed": {func(y *yard) { require.Error(y.t, y.StreamWaitEvent(y.two, 12345)) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			y.alloc(4096, y.one)
+			y.writes(y.one, 4096)
+			c.order(y)
+			y.writes(y.two, 4096)
+			if c.fine {
+				require.NoError(t, y.checker.Err())
+				return
+			}
+			assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds())
+			assert.ErrorContains(t, y.checker.Err(), "hazard: 1 hazards")
+			assert.ErrorContains(t, y.checker.Err(), "(hazard_test.go:")
+		})
+	}
+}
+
+func TestMemsetsAndCopiesAreAccesses(t *testing.T) {
+	y := newYard(t)
+	p, err := y.MemAlloc(8192)
+	require.NoError(t, err)
+	require.NoError(t, y.MemsetD8Async(p, 0, 4096, y.one))
+	require.NoError(t, y.MemcpyDtoDAsync(p+4096, p, 4096, y.one))
+	require.NoError(t, y.checker.Err())
+	require.NoError(t, y.MemcpyDtoDAsync(p+4096, p, 1, y.two))
+	reports, _ := y.checker.Reports()
+	require.Len(t, reports, 2)
+	assert.Equal(t, "copy reads", reports[0].Now.What)
+	assert.Equal(t, "memset writes", reports[0].Before.What)
+	assert.Equal(t, "copy writes", reports[1].Now.What)
+	assert.Equal(t, "copy writes", reports[1].Before.What)
+	require.Error(t, y.MemsetD8Async(0x10, 0, 1, y.one), "the simulator refuses it, and nothing was done")
+	assert.Len(t, y.kinds(), 2)
+}
+
+func TestKernelsBesideBuffers(t *testing.T) {
+	y := newYard(t)
+	y.writes(y.one, 1)
+	y.alloc(512, y.one)
+	y.checker.Freed(y.arena, place.Here(0))
+	y.writes(y.one, 1)
+	require.NoError(t, y.Kernel(y.one, 0, hazard.Access{Ptr: 0x10, Bytes: 1}))
+	assert.Equal(t, []hazard.Kind{hazard.NeverAllocated, hazard.UseAfterFree, hazard.Unmapped}, y.kinds())
+}
+
+func TestEarlyUnmapAndEarlyReuse(t *testing.T) {
+	y := newYard(t)
+	y.alloc(512, y.one)
+	y.writes(y.one, 512)
+	y.checker.Freed(y.arena, place.Here(0))
+	y.alloc(512, y.two)
+	assert.Equal(t, []hazard.Kind{hazard.EarlyReuse}, y.kinds())
+	y.writes(y.two, 512)
+	y.checker.Freed(y.arena, place.Here(0))
+	require.NoError(t, y.allocator.MemUnmap(y.arena, granule))
+	assert.Equal(t, []hazard.Kind{hazard.EarlyReuse, hazard.EarlyUnmap}, y.kinds())
+}
+
+func TestWhatIsToldAtOnce(t *testing.T) {
+	y := newYard(t)
+	var told []hazard.Kind
+	y.checker.OnReport(func(r hazard.Report) {
+		_, count := y.checker.Reports() // under no lock
+		told = append(told, r.Kind)
+		assert.EqualValues(t, len(told), count)
+	})
+	y.writes(y.one, 1)
+	assert.Equal(t, []hazard.Kind{hazard.NeverAllocated}, told)
+	y.checker.OnReport(nil)
+	y.writes(y.two, 1)
+	assert.Len(t, told, 1)
+}
+
+// With the last view the device forgets its memory, and so does the checker; what was found stays.
+func TestTheLastClose(t *testing.T) {
+	y := newYard(t)
+	y.alloc(512, y.one)
+	y.writes(y.one, 1024)
+	assert.Equal(t, 1, y.checker.LiveCount())
+	y.checker.Closed(place.Here(0))
+	assert.Zero(t, y.checker.LiveCount())
+	y.alloc(512, y.one)
+	require.NoError(t, y.allocator.Close())
+	require.NoError(t, y.Close())
+	assert.Zero(t, y.checker.LiveCount())
+	assert.Len(t, y.kinds(), 1)
+	require.Error(t, y.Close())
+}
+
+// deaf hides the simulated kernels.
+type deaf struct{ cudadrv.Driver }
+
+func (d deaf) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := d.Driver.Open(ordinal)
+	return struct{ cudadrv.Device }{dev}, err
+}
+
+func TestADeviceWithoutKernels(t *testing.T) {
+	dev, err := hazard.Wrap(deaf{sim.New(sim.Config{})}).View(0)
+	require.NoError(t, err)
+	require.ErrorIs(t, dev.Launch(0, time.Second), cudadrv.NotSupported)
+	assert.Zero(t, dev.Now())
+	plain, err := hazard.Wrap(deaf{sim.New(sim.Config{})}).Open(0)
+	require.NoError(t, err)
+	_, isModelled := plain.(cudadrv.Modelled)
+	assert.False(t, isModelled)
+	require.NoError(t, dev.Close())
+	_, err = hazard.Wrap(sim.New(sim.Config{})).View(7)
+	require.ErrorIs(t, err, cudadrv.ErrNoDevice)
+}
+
+// Plain memory goes back and forth between goroutines that free and allocate the same addresses.
+func TestPlainMemoryOfManyGoroutines(t *testing.T) {
+	y := newYard(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				p, err := y.MemAlloc(4096)
+				assert.NoError(t, err)
+				assert.NoError(t, y.MemsetD8Async(p, 0, 4096, y.one))
+				assert.NoError(t, y.MemFree(p))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, y.checker.Err())
+}

@@ -1,0 +1,4 @@
+package place
+
+// Ours is for tests.
+var Ours = ours

@@ -1,0 +1,55 @@
+package place_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv/place"
+)
+
+//go:noinline
+func here() place.Stack { return place.Here(0) }
+
+//go:noinline
+func above() place.Stack { return place.Here(1) }
+
+func TestAStackNamesItsPlace(t *testing.T) {
+	s := here()
+	assert.True(t, s.Known())
+	assert.True(t, strings.HasPrefix(s.String(), "place_test.here (stack_test.go:"), s.String())
+	assert.Contains(t, s.Trace("  "), "\n  place_test.TestAStackNamesItsPlace (stack_test.go:")
+	assert.NotContains(t, s.Trace(""), "goexit")
+	assert.True(t, strings.HasPrefix(above().String(), "place_test.TestAStackNamesItsPlace ("), above().String())
+}
+
+func TestAnUnknownPlace(t *testing.T) {
+	var s place.Stack
+	assert.False(t, s.Known())
+	assert.Equal(t, "an unknown place", s.String())
+	assert.Empty(t, s.Trace("  "))
+}
+
+// The allocator's own calls are left out, those of its tests and programs are not.
+func TestFramesBeginWithTheProgram(t *testing.T) {
+	frames := here().Frames()
+	require.NotEmpty(t, frames)
+	for function, isOurs := range map[string]bool{
+		"github.com/go-vram/vram.(*Device).NewStream":               true,
+		"github.com/go-vram/vram/streams.(*Stream).Alloc":           true,
+		"github.com/go-vram/vram/cudadrv/hazard.(*Device).Kernel":   true,
+		"github.com/go-vram/vram/vramtest.(*Device).Launch":         true,
+		"github.com/go-vram/vram/streams/magazine.(*Slot).freeSlow": true,
+		"github.com/go-vram/vram/examples/pipeline.main":            false,
+		"github.com/go-vram/vram_test.TestX":                        false,
+		"github.com/go-vram/vramous.F":                              false,
+		"example.org/streams.F":                                     false,
+		"main.main":                                                 false,
+	} {
+		assert.Equal(t, isOurs, place.Ours(runtime.Frame{Function: function, File: "x.go"}), function)
+	}
+	assert.False(t, place.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
+}
