@@ -1,8 +1,6 @@
 package hazard
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -12,7 +10,7 @@ import (
 
 // The words of cudadrv/hazard/core.
 type (
-	// Report is one hazard, with both places. It is an error whose text has several lines.
+	// Report is one hazard, with both places. Its text has several lines.
 	Report = core.Report
 	// Kind is what is wrong.
 	Kind = core.Kind
@@ -74,17 +72,13 @@ func (c *Checker) Reports() (reports []Report, count uint64) {
 	return c.core.Reports()
 }
 
-// Err is nil, or all Reports joined, behind a line that says how many there are.
+// Err is nil, or an *Error with all Reports.
 func (c *Checker) Err() error {
 	reports, count := c.Reports()
 	if count == 0 {
 		return nil
 	}
-	errs := []error{fmt.Errorf("hazard: %d hazards, %d of them told", count, len(reports))}
-	for _, r := range reports {
-		errs = append(errs, r)
-	}
-	return errors.Join(errs...)
+	return &Error{reports, count}
 }
 
 // Allocated says that the allocator has handed a buffer out for use on its stream. It must be called before anybody

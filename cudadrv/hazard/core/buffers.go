@@ -64,7 +64,7 @@ func (c *Core) Freed(p cudadrv.Ptr, from place.Stack) {
 		return
 	}
 	delete(c.live, p)
-	b.freed, b.Buffer.Freed = true, from
+	b.freed, b.Freed = true, from
 	if b.Bytes <= 0 {
 		return
 	}

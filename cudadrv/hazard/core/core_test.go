@@ -104,7 +104,7 @@ func TestTwoStreamsWithoutAnOrder(t *testing.T) {
 			assert.NotEqual(t, r.Now.Place, r.Before.Place)
 			require.NotNil(t, r.Buffer)
 			assert.Equal(t, arena, r.Buffer.Ptr)
-			assert.Contains(t, r.Error(), "race")
+			assert.Contains(t, r.String(), "race")
 		})
 	}
 }
@@ -188,7 +188,7 @@ func TestUseAfterFree(t *testing.T) {
 	assert.Contains(t, r.Buffer.Allocated.String(), "bench.alloc")
 	assert.Contains(t, r.Buffer.Freed.String(), "bench.free")
 	assert.Contains(t, r.Now.Place.String(), "bench.reads")
-	assert.Contains(t, r.Error(), "freed at")
+	assert.Contains(t, r.String(), "freed at")
 }
 
 func TestMemoryThatWasNeverAllocated(t *testing.T) {
@@ -275,7 +275,7 @@ func TestEarlyReuse(t *testing.T) {
 	assert.Contains(t, r.Former.Freed.String(), "bench.free")
 	assert.Equal(t, two, r.Buffer.Stream)
 	assert.Empty(t, r.Hint)
-	assert.Contains(t, r.Error(), "former buffer")
+	assert.Contains(t, r.String(), "former buffer")
 	b.writes(two, arena+0x800, 0x1000)
 	_, count := b.Reports()
 	assert.EqualValues(t, 1, count, "told once")

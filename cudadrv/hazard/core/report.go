@@ -82,10 +82,10 @@ type Report struct {
 	Hint   string      // what would help, where that can be told
 }
 
-// Error is the report as text of several lines, with both places.
-func (r Report) Error() string {
+// String is the report as text of several lines, with both places.
+func (r Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "hazard: %v: %s, [%#x,%#x)\n", r.Kind, r.Now.What, uint64(r.Start), uint64(r.Start)+uint64(r.Bytes))
+	fmt.Fprintf(&b, "%v: %s, [%#x,%#x)\n", r.Kind, r.Now.What, uint64(r.Start), uint64(r.Start)+uint64(r.Bytes))
 	tell := func(what string, u Use) {
 		where := "by the host"
 		if !u.OnHost {
