@@ -55,9 +55,12 @@ type Config struct {
 	// Stats is how closely the device counts.
 	Stats StatsLevel
 	// Debug holds the pool's books against themselves after every message, and those of each stream at every tick:
-	// whose do not balance is quarantined. Every driver job is logged at the level Debug. Without it nothing of this
-	// costs anything.
+	// whose do not balance is quarantined. Every driver job is logged at the level Debug. The places of allocations and
+	// frees are kept, so that *FreeError and *InUseError name them: no magazine serves without a turn of its stream then, and each
+	// request and each free notes its place. Without it nothing of this costs anything.
 	Debug bool
+	// Observer is told of each buffer. One with a function costs as much as Debug's places.
+	Observer Observer
 	// Logger hears of what Events tells, of driver jobs that fail and of changed settings. Nil: nobody does. It is
 	// called as the functions of Events are.
 	Logger *slog.Logger

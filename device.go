@@ -29,6 +29,12 @@ type Request = streams.Request
 // Batch is buffers that were allocated together; see Stream.AllocBatchAsync.
 type Batch = streams.Batch
 
+// Observer is functions that are told of every buffer; see Config.
+type Observer = streams.Observer
+
+// BufferEvent is a buffer that was allocated or freed.
+type BufferEvent = streams.BufferEvent
+
 // tickInterval is how often streams and the pool do what is due without a request. Not shorter: a tick
 // enters the turn of every stream. Not longer: freed memory is merged and given back at ticks where
 // nobody allocates.
@@ -144,6 +150,7 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Strategy: settings.Strategy, CoalesceBytes: settings.CoalesceBytes,
 		Exact: settings.Exact, Live: &d.live, Debug: c.Debug,
+		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("vram: %w", err)
@@ -267,6 +274,9 @@ func (d *Device) closeEngine(e *engine, open []*Stream) error {
 		}
 	}
 	errs = append(errs, e.meter.CtxSynchronize())
+	if closed := d.config.Load().Observer.Closed; closed != nil {
+		closed()
+	}
 	for _, s := range open {
 		s.End()
 	}

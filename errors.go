@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
@@ -47,6 +48,9 @@ type BudgetError = streams.BudgetError
 // AlignError refuses an alignment.
 type AlignError = streams.AlignError
 
+// FreeError is the refusal of a free whose buffer's places are known: see Config.Debug. It is ErrDoubleFree or ErrStale.
+type FreeError = streams.FreeError
+
 // BatchError says which part of a batch could not be done.
 type BatchError = streams.BatchError
 
@@ -79,6 +83,8 @@ type LiveBuffer struct {
 	Ptr    Ptr
 	Bytes  int64 // of its block
 	Tag    string
+	// Allocated is where it was allocated; unknown without Config.Debug and Config.Observer.
+	Allocated site.Stack
 }
 
 // Error says how many there were, and the first.
@@ -89,6 +95,9 @@ func (e *InUseError) Error() string {
 		text += fmt.Sprintf(", the first at %#x on stream %d with %d bytes", uint64(b.Ptr), b.Stream, b.Bytes)
 		if b.Tag != "" {
 			text += fmt.Sprintf(" and tag %q", b.Tag)
+		}
+		if b.Allocated.Known() {
+			text += fmt.Sprintf(", allocated at %v", b.Allocated)
 		}
 	}
 	return text

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -36,13 +37,14 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	}
 	served, whole := s.batchNow(dst, bytes)
 	if whole {
+		s.witness.handAll(dst, s.here())
 		return nil
 	}
 	if err := s.check(0); err != nil {
 		release(dst)
 		return err
 	}
-	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served}
+	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served, from: s.here()}
 	r.promise.On(s.host)
 	s.ref.Call(r)
 	_, err := r.promise.Future().Await(context.Background())
@@ -62,13 +64,14 @@ func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Fut
 	dst := make([]Buffer, len(bytes))
 	served, whole := s.batchNow(dst, bytes)
 	if whole {
+		s.witness.handAll(dst, s.here())
 		return futures.Done(Batch{dst})
 	}
 	if err := s.check(0); err != nil {
 		release(dst)
 		return futures.Failed[Batch](err)
 	}
-	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served}
+	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served, from: s.here()}
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s.host, &r.promise)
 	s.ref.Call(r)
@@ -244,6 +247,7 @@ type batching struct {
 	byPool   int
 	promise  futures.Promise[Batch]
 	unwatch  func()
+	from     site.Stack
 }
 
 func (r *batching) missingBytes() int64 { return r.missing }
@@ -333,6 +337,7 @@ func (r *batching) fillAlone(s *Stream) bool {
 func (r *batching) complete(s *Stream) {
 	s.reach(beforeAnswer)
 	dst := r.dst
+	s.witness.handAll(dst, r.from)
 	r.dst = nil
 	delivered := r.answer(Batch{dst}, nil)
 	s.hand = hand{}

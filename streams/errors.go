@@ -24,6 +24,9 @@ var (
 	ErrQuarantined = errors.New("vram: stream quarantined")
 )
 
+// FreeError is the refusal of a free whose buffer's places are known.
+type FreeError = magazine.FreeError
+
 // AlignError refuses an alignment.
 type AlignError struct {
 	Align      int64

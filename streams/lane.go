@@ -77,7 +77,7 @@ func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 		l.settle()
 		return Buffer{}, err
 	}
-	if !l.over && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
+	if !l.over && l.stream.witness == nil && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
 		if s, _ := l.visit(allocLane, bytes); s.slot != nil {
 			return s, nil
 		}

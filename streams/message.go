@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -32,6 +33,7 @@ type request struct {
 	wide    bool   // what the pool granted for its alignment did not help
 	promise futures.Promise[Buffer]
 	unwatch func() // ends the watch over the caller's context; nil without one
+	from    site.Stack
 }
 
 func (r *request) missingBytes() int64 { return r.Bytes }

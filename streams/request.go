@@ -62,7 +62,7 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 		}
 		return futures.Done(b)
 	}
-	r := &request{Request: want, hint: magazine.Hint()}
+	r := &request{Request: want, hint: magazine.Hint(), from: s.here()}
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s.host, &r.promise)
 	s.ref.Call(r)
@@ -112,7 +112,11 @@ func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 	if !s.ref.TryEnter() {
 		return Buffer{}, false
 	}
-	return s.allocInline(want.Bytes, want.Align)
+	b, ok := s.allocInline(want.Bytes, want.Align)
+	if ok {
+		s.witness.hand(b, want.Tag, s.here())
+	}
+	return b, ok
 }
 
 // finish does to a buffer what its request wants beside memory, on the caller's goroutine. If it fails, the
@@ -188,6 +192,7 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) {
 	s.hand.slot = slot
 	s.reach(beforeAnswer)
 	b := Buffer{slot, slot.Word(), r.Bytes}
+	s.witness.hand(b, r.Tag, r.from)
 	if r.Tag != "" {
 		slot.SetTag(b.word, r.Tag)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // LiveBuffer is a buffer as the books know it.
@@ -12,6 +13,8 @@ type LiveBuffer struct {
 	Ptr    cudadrv.Ptr
 	Bytes  int64 // of its block
 	Tag    string
+	// Allocated is where the buffer was allocated; unknown unless the stream is watched.
+	Allocated site.Stack
 }
 
 // Stats is a stream's part of the statistics, exact at the turn that read it except where it says

@@ -36,6 +36,9 @@ type Config struct {
 	Live          *core.Gauge
 	// Debug holds the books against themselves at every tick. Books that do not balance quarantine the stream.
 	Debug bool
+	// Watched has the stream keep the places of allocations and frees, and tell the Observer of them.
+	Watched  bool
+	Observer Observer
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -51,6 +54,7 @@ type Stream struct {
 	limit   *atomic.Int64 // bytes, of the device
 	host    actors.Host   // nil: the Go scheduler
 	debug   bool
+	witness *witness // nil: nobody is told of buffers
 	ref     *actors.Ref
 	closing atomic.Bool
 	closed  chan struct{}           // Close has returned
@@ -84,13 +88,19 @@ func Open(cfg Config) (*Stream, error) {
 		closed: make(chan struct{}), debug: cfg.Debug,
 	}
 	s.cache.Extend(beyondCache{s})
+	cache := &s.cache
+	if cfg.Watched {
+		cache = new(magazine.Cache) // the turn's: callers find theirs empty
+		s.witness = &witness{s, cfg.Observer}
+		cache.SetWatcher(s.witness)
+	}
 	if cfg.Host != nil {
 		s.hook = func(p point) { cfg.Host.Reach(p.String()) }
 	}
 	s.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Live: cfg.Live,
-	}, &s.cache, s)
+	}, cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
@@ -137,10 +147,11 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 			s.ref.Perform(left)
 		}
 		if ok {
+			s.witness.hand(b, "", s.here())
 			return b, nil
 		}
 	}
-	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint()}
+	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint(), from: s.here()}
 	r.promise.On(s.host)
 	s.ref.Call(r)
 	return r.promise.Future().Await(context.Background())

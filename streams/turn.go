@@ -146,8 +146,8 @@ func (s *Stream) obey(o *order) {
 	case orderResetPeak:
 		s.core.ResetPeak()
 	case orderList:
-		s.core.Live(func(p cudadrv.Ptr, bytes int64, tag string) {
-			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes, tag})
+		s.core.Live(func(p cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
+			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes, slot.Tag(), slot.Allocated()})
 		})
 	case orderSettings:
 		s.core.SetSettings(o.settings)

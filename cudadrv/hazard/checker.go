@@ -5,7 +5,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/hazard/core"
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // The words of cudadrv/hazard/core.
@@ -86,10 +86,10 @@ func (c *Checker) Err() error {
 func (c *Checker) Allocated(b Buffer) { c.do(func() { c.core.Allocated(b) }) }
 
 // Freed says that the buffer at p was freed. It must be called before its memory can be handed out again.
-func (c *Checker) Freed(p cudadrv.Ptr, from place.Stack) { c.do(func() { c.core.Freed(p, from) }) }
+func (c *Checker) Freed(p cudadrv.Ptr, from site.Stack) { c.do(func() { c.core.Freed(p, from) }) }
 
 // Closed says that the allocator was closed, and all its buffers have ended.
-func (c *Checker) Closed(from place.Stack) { c.do(func() { c.core.Ended(from) }) }
+func (c *Checker) Closed(from site.Stack) { c.do(func() { c.core.Ended(from) }) }
 
 // LiveCount is how many buffers live.
 func (c *Checker) LiveCount() int {

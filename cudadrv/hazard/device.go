@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/hazard/core"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 	"github.com/go-vram/vram/cudadrv/internal/intercept"
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Device is a view of a device whose calls are checked.
@@ -80,7 +80,7 @@ func (d *Device) Now() time.Duration {
 
 // work submits work and books its accesses.
 func (d *Device) work(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
-	from := place.Here(2)
+	from := site.Here(2)
 	return d.checker.call(submit, func() { d.checker.core.Work(s, what, from, accesses) })
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/drivertest"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/hazard"
-	"github.com/go-vram/vram/cudadrv/place"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 const granule = sim.DefaultGranularityBytes
@@ -73,7 +73,7 @@ func newYard(t *testing.T) *yard {
 }
 
 func (y *yard) alloc(bytes int64, s cudadrv.Stream) {
-	y.checker.Allocated(hazard.Buffer{Ptr: y.arena, Bytes: bytes, Stream: s, Allocated: place.Here(0)})
+	y.checker.Allocated(hazard.Buffer{Ptr: y.arena, Bytes: bytes, Stream: s, Allocated: site.Here(0)})
 }
 
 func (y *yard) writes(s cudadrv.Stream, bytes int64) {
@@ -184,7 +184,7 @@ func TestKernelsBesideBuffers(t *testing.T) {
 	y := newYard(t)
 	y.writes(y.one, 1)
 	y.alloc(512, y.one)
-	y.checker.Freed(y.arena, place.Here(0))
+	y.checker.Freed(y.arena, site.Here(0))
 	y.writes(y.one, 1)
 	require.NoError(t, y.Kernel(y.one, 0, hazard.Access{Ptr: 0x10, Bytes: 1}))
 	assert.Equal(t, []hazard.Kind{hazard.NeverAllocated, hazard.UseAfterFree, hazard.Unmapped}, y.kinds())
@@ -194,11 +194,11 @@ func TestEarlyUnmapAndEarlyReuse(t *testing.T) {
 	y := newYard(t)
 	y.alloc(512, y.one)
 	y.writes(y.one, 512)
-	y.checker.Freed(y.arena, place.Here(0))
+	y.checker.Freed(y.arena, site.Here(0))
 	y.alloc(512, y.two)
 	assert.Equal(t, []hazard.Kind{hazard.EarlyReuse}, y.kinds())
 	y.writes(y.two, 512)
-	y.checker.Freed(y.arena, place.Here(0))
+	y.checker.Freed(y.arena, site.Here(0))
 	require.NoError(t, y.allocator.MemUnmap(y.arena, granule))
 	assert.Equal(t, []hazard.Kind{hazard.EarlyReuse, hazard.EarlyUnmap}, y.kinds())
 }
@@ -224,7 +224,7 @@ func TestTheLastClose(t *testing.T) {
 	y.alloc(512, y.one)
 	y.writes(y.one, 1024)
 	assert.Equal(t, 1, y.checker.LiveCount())
-	y.checker.Closed(place.Here(0))
+	y.checker.Closed(site.Here(0))
 	assert.Zero(t, y.checker.LiveCount())
 	y.alloc(512, y.one)
 	require.NoError(t, y.allocator.Close())

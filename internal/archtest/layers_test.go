@@ -51,6 +51,10 @@ func houseLayers() []layer {
 			"the root is what callers import: tools and programs stand on it, not under it",
 		},
 		{
+			[]string{"vramtest"},
+			"tests of callers stand on the root as callers do",
+		},
+		{
 			[]string{"internal/trace"},
 			"a trace is read the same way whoever replays it",
 		},

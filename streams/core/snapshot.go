@@ -60,12 +60,12 @@ func (c *Core) Snapshot() Snapshot {
 // ResetPeak restarts the peak of live bytes at the present value.
 func (c *Core) ResetPeak() { c.peakUnits = c.heap.HeldUnits() - c.heap.FreeUnits() }
 
-// Live visits the blocks that callers have, with their tags.
-func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, tag string)) {
+// Live visits the blocks that callers have, with the slots that know their tags and places.
+func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 	c.Drain()
 	c.owner.All(func(m *magazine.Magazine) {
 		m.EachLive(func(s *magazine.Slot) {
-			visit(s.Address(), int64(m.UnitsOf(s))<<sizeclass.UnitShift, s.Tag())
+			visit(s.Address(), int64(m.UnitsOf(s))<<sizeclass.UnitShift, s)
 		})
 	})
 }

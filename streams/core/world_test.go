@@ -290,7 +290,7 @@ func (w *world) check() {
 // checkLive holds the list of live blocks against the reference.
 func (w *world) checkLive() {
 	var got, want []uint64
-	w.core.Live(func(p cudadrv.Ptr, bytes int64, _ string) {
+	w.core.Live(func(p cudadrv.Ptr, bytes int64, _ *magazine.Slot) {
 		got = append(got, uint64(p-worldBase)<<8|uint64(bytes)>>sizeclass.UnitShift)
 	})
 	for _, b := range w.live {

@@ -61,14 +61,15 @@ const (
 // Cache is the side of a stream's cache that callers see. The zero value serves nothing until NewOwner
 // has made it ready.
 type Cache struct {
-	life   atomic.Uint32
-	waker  Waker
-	beyond AllocBeyond
-	_      [cacheLine - 8 - 2*16]byte
-	freed  atomic.Uint32 // names a slot; pushed by callers, taken whole by the owner
-	_      [cacheLine - 4]byte
-	parked atomic.Pointer[Magazine] // likewise
-	_      [cacheLine - 8]byte
+	life    atomic.Uint32
+	waker   Waker
+	beyond  AllocBeyond
+	watcher Watcher // nil if nobody is told of frees
+	_       [cacheLine - 8 - 3*16]byte
+	freed   atomic.Uint32 // names a slot; pushed by callers, taken whole by the owner
+	_       [cacheLine - 4]byte
+	parked  atomic.Pointer[Magazine] // likewise
+	_       [cacheLine - 8]byte
 
 	buckets [bucketCount]bucket
 }
@@ -216,15 +217,31 @@ func (s *Slot) freeSlow(handle uint64) error {
 		w := s.word.Load()
 		next, ok := nextFree(w, handle)
 		if !ok {
-			return refusal(w, handle)
+			return s.refused(w, handle)
 		}
 		if s.word.CompareAndSwap(w, next) {
-			if m := s.magazine; m.leased { // the word keeps the flags until the lane or the owner has seen them
+			if w&uint64(Watched) != 0 {
+				s.tellFreed(handle)
+			}
+			m := s.magazine
+			if m.leased { // the word keeps the flags until the lane or the owner has seen them
 				return m.putSlow(s, m.mask.Or(1<<s.index))
 			}
-			return s.magazine.cache.handSlot(s, uint8(w&flagMask))
+			flags := uint8(next & flagMask)
+			if w&uint64(Watched) == 0 || flags != 0 || m.loose {
+				return m.cache.handSlot(s, flags)
+			}
+			return m.putWatched(s)
 		}
 	}
+}
+
+// putWatched gives a slot back as if it had not been watched.
+func (m *Magazine) putWatched(s *Slot) error {
+	if old := m.mask.Or(1 << s.index); old >= parkedBit {
+		return m.putSlow(s, old)
+	}
+	return nil
 }
 
 func (m *Magazine) putSlow(s *Slot, old uint64) error {

@@ -22,6 +22,8 @@
 //	who       from                          to                       when
 //	caller    generation g, no flags        generation g+1           Free of a handle of g: CAS
 //	caller    generation g, flags f         generation g+1, flags f  Free of a handle of g, slow way: CAS
+//	                                        without watched          (a watched one is told, and goes the slow
+//	                                                                 way only for other flags)
 //	caller    generation g+1                unchanged                Free of a handle of g: a double free
 //	caller    generation g+2 or later       unchanged                Free of a handle of g: a stale handle
 //	any       generation g, flags f         generation g, flags f|x  announce x on a handle of g: CAS

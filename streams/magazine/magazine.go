@@ -17,7 +17,7 @@ const heapHeader = 8
 
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
-// word and tag are shared. address and flags are written by whoever has the block: the owner while the slot is
+// word and record are shared. address and flags are written by whoever has the block: the owner while the slot is
 // home, the winner of the free until it has handed the slot over. handed is the lane's, and so is next in a
 // leased magazine. The rest is the owner's.
 type Slot struct {
@@ -25,7 +25,7 @@ type Slot struct {
 	address  cudadrv.Ptr
 	magazine *Magazine
 	next     *Slot // in a list of unused slots, or of a lane's
-	tag      atomic.Pointer[tag]
+	record   atomic.Pointer[record]
 	handed   atomic.Uint64 // leased magazines: the word with which it was handed out last
 
 	Block int32 // the heap's; for slots that have a block of their own
@@ -97,23 +97,6 @@ func (s *Slot) Live(handle uint64) bool {
 
 // Frees is how often the slot was freed.
 func (s *Slot) Frees() uint64 { return s.word.Load() >> generationShift }
-
-// tag is the name that the owner of a handle gave its block.
-type tag struct {
-	word uint64 // of the handle: the name ends with it
-	name string
-}
-
-// SetTag names the block of a live handle.
-func (s *Slot) SetTag(handle uint64, name string) { s.tag.Store(&tag{handle, name}) }
-
-// Tag is the name of the block of the present handle, or "".
-func (s *Slot) Tag() string {
-	if t := s.tag.Load(); t != nil && s.Live(t.word) {
-		return t.name
-	}
-	return ""
-}
 
 // Units is the length of the magazine's blocks; 0 if they differ.
 func (m *Magazine) Units() uint32 { return m.units }

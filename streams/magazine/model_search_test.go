@@ -239,6 +239,16 @@ func TestEveryInterleavingIsLawful(t *testing.T) {
 	assert.Greater(t, quiet, 5000, "the searches hardly began")
 }
 
+// The same holds where handles are watched.
+func TestEveryInterleavingOfWatchedHandlesIsLawful(t *testing.T) {
+	rules := packageRules()
+	rules.announces = Watched
+	for _, c := range scenarios()[2-fewer:] {
+		s := newSearch(rules)
+		require.Equal(t, lawful, s.from(c.world), "%s: after %v", c.name, s)
+	}
+}
+
 // mistake is one way in which the package could be wrong.
 type mistake struct {
 	name string

@@ -197,9 +197,13 @@ func (m machine) free() violation {
 		}
 		next, _ := m.rules.free(m.seen, uint64(m.handle[m.slot][m.serial-1]))
 		*word = uint16(next)
-		m.flags, m.seen = uint8(m.seen&flagMask), 0
+		flags := uint8(m.seen & flagMask)
+		m.flags, m.seen = flags&^uint8(Watched), 0
 		m.at = freedLoad
-		return m.won(m.slot, m.serial, m.flags)
+		if flags == uint8(Watched) && m.kind != loose { // as if it had not been watched
+			m.at = freePut
+		}
+		return m.won(m.slot, m.serial, flags)
 	}
 }
 
@@ -258,7 +262,7 @@ func (m machine) announce() violation {
 	handle := uint64(m.handle[m.slot][m.serial-1])
 	if m.at == flagLoad {
 		m.seen = uint64(*word)
-		if _, ok := m.flag(m.seen, handle, Announced); ok {
+		if _, ok := m.flag(m.seen, handle, m.announces); ok {
 			return m.goTo(flagSwap)
 		}
 		isLive := m.isLive(m.slot, m.serial)
@@ -272,13 +276,13 @@ func (m machine) announce() violation {
 		m.seen = 0
 		return m.goTo(flagLoad)
 	}
-	next, _ := m.flag(m.seen, handle, Announced)
+	next, _ := m.flag(m.seen, handle, m.announces)
 	*word = uint16(next)
 	slot, serial := m.slot, m.serial
 	m.rest()
 	if !m.isLive(slot, serial) {
 		return flaggedOther
 	}
-	m.announced[slot] |= uint8(Announced)
+	m.announced[slot] |= uint8(m.announces)
 	return lawful
 }

@@ -26,6 +26,7 @@ type rules struct {
 	broughtHome func(old uint64) uint64
 	reopen      func(old uint64) uint64
 	clear       func(word uint64) uint64 // the flags of a slot that is home
+	announces   Flag                     // what an announcement sets
 	parkBlindly bool                     // Store in place of compare-and-swap
 	idleBlindly bool                     // likewise
 	takeBlindly bool                     // likewise
@@ -38,6 +39,7 @@ func packageRules() rules {
 		broughtHome: broughtHome,
 		reopen:      func(uint64) uint64 { return openMask },
 		clear:       func(word uint64) uint64 { return word &^ flagMask },
+		announces:   Announced,
 	}
 }
 
@@ -154,7 +156,7 @@ func (w *world) judge() violation {
 				return lostSlot
 			}
 			return twoOwners
-		case isFree && w.word[s]&uint16(Announced) != 0, w.place[s] == atHome && w.word[s]&flagMask != 0:
+		case isFree && w.word[s]&uint16(Announced|Watched) != 0, w.place[s] == atHome && w.word[s]&flagMask != 0:
 			return flagsKept
 		case (w.homes>>s&1 != 0) != (w.place[s] == atHome):
 			return wrongBooks

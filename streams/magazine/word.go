@@ -23,6 +23,8 @@ const (
 	Announced Flag = 1 << iota
 	// Detached says that the block shall not stay in its magazine.
 	Detached
+	// Watched says that the free is to be told, with its place. Told, it goes the way that it would have gone.
+	Watched
 )
 
 // nextFree is the word after the free of a handle whose word is handle, or ok == false if the handle is
@@ -31,7 +33,7 @@ func nextFree(word, handle uint64) (next uint64, ok bool) {
 	if word>>generationShift != handle>>generationShift {
 		return word, false
 	}
-	return freed(word), true
+	return freed(word) &^ uint64(Watched), true
 }
 
 // freed is the word of a slot, or of a handle, after its free.

@@ -2,7 +2,7 @@ package core
 
 import (
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Allocated begins a buffer, which the caller keeps no more. Its stream's later work must come behind all accesses
@@ -58,7 +58,7 @@ func (b *buffer) hint(u *Use) string {
 }
 
 // Freed ends the buffer that begins at p. One that is not known is left alone: the allocator refuses such frees.
-func (c *Core) Freed(p cudadrv.Ptr, from place.Stack) {
+func (c *Core) Freed(p cudadrv.Ptr, from site.Stack) {
 	b := c.live[p]
 	if b == nil {
 		return
@@ -84,7 +84,7 @@ func (c *Core) Freed(p cudadrv.Ptr, from place.Stack) {
 }
 
 // Ended ends all buffers: the allocator was closed, and their memory is about to go.
-func (c *Core) Ended(from place.Stack) {
+func (c *Core) Ended(from site.Stack) {
 	for p := range c.live {
 		c.Freed(p, from)
 	}

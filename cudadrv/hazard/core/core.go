@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Access is a range that work reads, or writes, or both.
@@ -65,7 +65,7 @@ func (c *Core) Mapped(p cudadrv.Ptr, bytes int64, by Host) {
 }
 
 // Unmapped takes memory away. All work on it must be known to be over, and no buffer may have it.
-func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from place.Stack) {
+func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 	if bytes <= 0 {
 		return
 	}
@@ -98,7 +98,7 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from place.Stack) {
 }
 
 // Work is work that was submitted to a stream. It is checked against what is known, and then known itself.
-func (c *Core) Work(s cudadrv.Stream, what string, from place.Stack, accesses []Access) {
+func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []Access) {
 	st, count := c.order.submit(s)
 	if len(accesses) == 0 {
 		return

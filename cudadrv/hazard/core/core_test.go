@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/hazard/core"
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // bench is a core with two streams and 64 KiB of the allocator's memory at 0x10000.
@@ -34,17 +34,17 @@ func newBench(t *testing.T) bench {
 }
 
 func (b bench) alloc(p cudadrv.Ptr, bytes int64, s cudadrv.Stream) {
-	b.Allocated(core.Buffer{Ptr: p, Bytes: bytes, Stream: s, Allocated: place.Here(0)})
+	b.Allocated(core.Buffer{Ptr: p, Bytes: bytes, Stream: s, Allocated: site.Here(0)})
 }
 
-func (b bench) free(p cudadrv.Ptr) { b.Freed(p, place.Here(0)) }
+func (b bench) free(p cudadrv.Ptr) { b.Freed(p, site.Here(0)) }
 
 func (b bench) reads(s cudadrv.Stream, p cudadrv.Ptr, bytes int64) {
-	b.Work(s, "kernel", place.Here(0), []core.Access{{Ptr: p, Bytes: bytes}})
+	b.Work(s, "kernel", site.Here(0), []core.Access{{Ptr: p, Bytes: bytes}})
 }
 
 func (b bench) writes(s cudadrv.Stream, p cudadrv.Ptr, bytes int64) {
-	b.Work(s, "kernel", place.Here(0), []core.Access{{Ptr: p, Bytes: bytes, Write: true}})
+	b.Work(s, "kernel", site.Here(0), []core.Access{{Ptr: p, Bytes: bytes, Write: true}})
 }
 
 // fine says that nothing was reported.
@@ -87,8 +87,8 @@ func TestTwoStreamsWithoutAnOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.alloc(arena, 0x1000, one)
-			b.Work(one, "kernel", place.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000, Write: second.firstWrites}})
-			b.Work(two, "kernel", place.Here(0), []core.Access{{Ptr: arena + 0x100, Bytes: 0x10, Write: second.secondWrites}})
+			b.Work(one, "kernel", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000, Write: second.firstWrites}})
+			b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena + 0x100, Bytes: 0x10, Write: second.secondWrites}})
 			if !second.isRace {
 				b.fine()
 				return
@@ -213,7 +213,7 @@ func TestMemoryThatIsNotMapped(t *testing.T) {
 	b := newBench(t)
 	b.alloc(arena, 0x1000, one)
 	b.free(arena)
-	b.Unmapped(arena, 0x10000, core.Allocator, place.Here(0))
+	b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
 	b.fine()
 	b.reads(one, arena, 0x1000)
 	r := b.found(core.Unmapped)
@@ -241,7 +241,7 @@ func TestEarlyUnmap(t *testing.T) {
 			b.Over(core.Allocator, b.DevicePoint())
 		}, false},
 		"the allocator is closed": {func(b bench) {
-			b.Ended(place.Here(0))
+			b.Ended(site.Here(0))
 			b.Over(core.Program, b.DevicePoint())
 		}, false},
 	} {
@@ -250,7 +250,7 @@ func TestEarlyUnmap(t *testing.T) {
 			b.alloc(arena, 0x1000, one)
 			b.writes(one, arena, 0x1000)
 			c.prepare(b)
-			b.Unmapped(arena, 0x10000, core.Allocator, place.Here(0))
+			b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
 			if !c.isEarly {
 				b.fine()
 				return
@@ -334,7 +334,7 @@ func TestOverlap(t *testing.T) {
 
 func TestAllocationInMemoryThatIsNotMapped(t *testing.T) {
 	b := newBench(t)
-	b.Unmapped(arena+0x1000, 0x1000, core.Allocator, place.Here(0))
+	b.Unmapped(arena+0x1000, 0x1000, core.Allocator, site.Here(0))
 	b.alloc(arena, 0x2000, one)
 	r := b.found(core.Unmapped)
 	assert.Equal(t, "unmapped", r.Before.What)
@@ -414,7 +414,7 @@ func TestPastIsBounded(t *testing.T) {
 	b := newBench(t)
 	for i := range cudadrv.Ptr(10_000) {
 		b.Mapped(0x100000+i*512, 512, core.Program)
-		b.Unmapped(0x100000+i*512, 512, core.Program, place.Here(0))
+		b.Unmapped(0x100000+i*512, 512, core.Program, site.Here(0))
 	}
 	b.reads(one, 0x100000+9_999*512, 1)
 	assert.Equal(t, "unmapped", b.found(core.Unmapped).Before.What)

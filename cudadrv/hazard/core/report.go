@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Kind is what is wrong.
@@ -42,7 +42,7 @@ type Use struct {
 	What   string         // "kernel writes", "unmapped"; "" stands for no use
 	Stream cudadrv.Stream // where it was queued; 0 with OnHost means nothing
 	OnHost bool           // it was done by the host, not queued
-	Place  place.Stack    // that asked for it
+	Place  site.Stack     // that asked for it
 }
 
 // String is one line.
@@ -59,8 +59,8 @@ type Buffer struct {
 	Bytes     int64 // that were asked for
 	Stream    cudadrv.Stream
 	Tag       string
-	Allocated place.Stack
-	Freed     place.Stack // unknown while it lives
+	Allocated site.Stack
+	Freed     site.Stack // unknown while it lives
 }
 
 // buffer is a Buffer in the books.

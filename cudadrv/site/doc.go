@@ -1,4 +1,4 @@
-// Package place notes where in a program something was done: the calls that led there. A note costs less than a
+// Package site notes where in a program something was done: the calls that led there. A note costs less than a
 // microsecond and one heap allocation; names and lines are looked up when it is shown. Drivers that check and the
 // allocator's debug mode take notes, nothing else does.
-package place
+package site

@@ -1,4 +1,4 @@
-package place
+package site
 
 // Ours is for tests.
 var Ours = ours

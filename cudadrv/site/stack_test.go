@@ -1,4 +1,4 @@
-package place_test
+package site_test
 
 import (
 	"runtime"
@@ -8,26 +8,26 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/cudadrv/place"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 //go:noinline
-func here() place.Stack { return place.Here(0) }
+func here() site.Stack { return site.Here(0) }
 
 //go:noinline
-func above() place.Stack { return place.Here(1) }
+func above() site.Stack { return site.Here(1) }
 
 func TestAStackNamesItsPlace(t *testing.T) {
 	s := here()
 	assert.True(t, s.Known())
-	assert.True(t, strings.HasPrefix(s.String(), "place_test.here (stack_test.go:"), s.String())
-	assert.Contains(t, s.Trace("  "), "\n  place_test.TestAStackNamesItsPlace (stack_test.go:")
+	assert.True(t, strings.HasPrefix(s.String(), "site_test.here (stack_test.go:"), s.String())
+	assert.Contains(t, s.Trace("  "), "\n  site_test.TestAStackNamesItsPlace (stack_test.go:")
 	assert.NotContains(t, s.Trace(""), "goexit")
-	assert.True(t, strings.HasPrefix(above().String(), "place_test.TestAStackNamesItsPlace ("), above().String())
+	assert.True(t, strings.HasPrefix(above().String(), "site_test.TestAStackNamesItsPlace ("), above().String())
 }
 
 func TestAnUnknownPlace(t *testing.T) {
-	var s place.Stack
+	var s site.Stack
 	assert.False(t, s.Known())
 	assert.Equal(t, "an unknown place", s.String())
 	assert.Empty(t, s.Trace("  "))
@@ -49,7 +49,7 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 		"example.org/streams.F":                                     false,
 		"main.main":                                                 false,
 	} {
-		assert.Equal(t, isOurs, place.Ours(runtime.Frame{Function: function, File: "x.go"}), function)
+		assert.Equal(t, isOurs, site.Ours(runtime.Frame{Function: function, File: "x.go"}), function)
 	}
-	assert.False(t, place.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
+	assert.False(t, site.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
 }

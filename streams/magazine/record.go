@@ -1,0 +1,127 @@
+package magazine
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// record is what is known of a handle beside its block. It does not change: a change is another one in its place.
+type record struct {
+	word    uint64 // of the handle
+	tag     string
+	history *History // of a watched handle
+}
+
+// History is what is known of a watched handle. It does not change.
+type History struct {
+	Address   cudadrv.Ptr
+	Bytes     int64 // that were asked for
+	Tag       string
+	Allocated site.Stack
+	Freed     site.Stack // unknown before it was freed
+
+	word   uint64
+	former *History // of the slot's watched handle before
+}
+
+// formerLimit is how many handles of before a slot remembers. Not fewer: a stale handle is mostly of the last few. Not
+// more: each is kept as long as the slot, with two places.
+const formerLimit = 4
+
+// Watcher is told of the frees of watched handles, on the goroutine that frees, before the block can be had again. It
+// must not wait.
+type Watcher interface{ Freed(h *History) }
+
+// SetWatcher says who is told of frees. Call it before the first allocation.
+func (c *Cache) SetWatcher(w Watcher) { c.watcher = w }
+
+// Watch remembers a live handle's size, tag and place, and has its free told. The caller has the handle and has not
+// shown it to anybody yet.
+func (s *Slot) Watch(handle uint64, bytes int64, tag string, allocated site.Stack) *History {
+	h := &History{Address: s.address, Bytes: bytes, Tag: tag, Allocated: allocated, word: handle}
+	if r := s.record.Load(); r != nil {
+		h.former = r.history.cut(formerLimit)
+	}
+	s.record.Store(&record{handle, tag, h})
+	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
+	return h
+}
+
+// cut is a history with so many at most in its chain.
+func (h *History) cut(count int) *History {
+	if h == nil || count == 0 {
+		return nil
+	}
+	short := *h
+	short.former = h.former.cut(count - 1)
+	return &short
+}
+
+// SetTag names the block of a live handle. A watched one has the name that it was watched with.
+func (s *Slot) SetTag(handle uint64, name string) {
+	if r := s.record.Load(); r == nil || r.word != handle || r.history == nil {
+		s.record.Store(&record{word: handle, tag: name})
+	}
+}
+
+// Tag is the name of the block of the present handle, or "".
+func (s *Slot) Tag() string {
+	if r := s.record.Load(); r != nil && s.Live(r.word) {
+		return r.tag
+	}
+	return ""
+}
+
+// Allocated is the place where the present handle was handed out; unknown if it is not watched.
+func (s *Slot) Allocated() site.Stack {
+	if r := s.record.Load(); r != nil && r.history != nil && s.Live(r.word) {
+		return r.history.Allocated
+	}
+	return nil
+}
+
+// tellFreed notes the place of a free, which the caller has won, and tells the watcher.
+func (s *Slot) tellFreed(handle uint64) {
+	r := s.record.Load()
+	if r == nil || r.word != handle || r.history == nil {
+		return
+	}
+	ended := *r.history
+	ended.Freed = site.Here(1)
+	s.record.Store(&record{handle, r.tag, &ended})
+	if w := s.magazine.cache.watcher; w != nil {
+		w.Freed(&ended)
+	}
+}
+
+// refused is the error of a free of a handle that is not live, with its places if they are known.
+func (s *Slot) refused(word, handle uint64) error {
+	err := refusal(word, handle)
+	r := s.record.Load()
+	if r == nil {
+		return err
+	}
+	for h := r.history; h != nil; h = h.former {
+		if h.word == handle {
+			return &FreeError{Err: err, Allocated: h.Allocated, Freed: h.Freed}
+		}
+	}
+	return err
+}
+
+// FreeError is the refusal of a free whose buffer's places are known.
+type FreeError struct {
+	Err       error      // ErrDoubleFree or ErrStale
+	Allocated site.Stack // where the buffer was allocated
+	Freed     site.Stack // where it was freed; unknown in the moment of that free
+}
+
+// Error names both places.
+func (e *FreeError) Error() string {
+	return fmt.Sprintf("%v; allocated at %v, freed at %v", e.Err, e.Allocated, e.Freed)
+}
+
+// Unwrap is ErrDoubleFree or ErrStale.
+func (e *FreeError) Unwrap() error { return e.Err }

@@ -1,0 +1,71 @@
+package streams
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Observer is functions that are told of every buffer; nil ones are left out. They are called on the goroutine that
+// allocates or frees, or inside the stream's turn, so they must not wait, use the device or panic. It
+// costs every request a turn of its stream and every free a note of its place.
+type Observer struct {
+	// Allocated is called before anybody has the buffer.
+	Allocated func(BufferEvent)
+	// Freed is called before the buffer's memory can be had again. After the device was closed frees are told, too.
+	Freed func(BufferEvent)
+	// Closed is called when a device is closed: all buffers have ended, and their memory is about to go.
+	Closed func()
+}
+
+// BufferEvent is a buffer that was allocated or freed.
+type BufferEvent struct {
+	Stream uint32         // the number by which reports name the stream
+	Handle cudadrv.Stream // the same as a CUDA stream
+	Ptr    cudadrv.Ptr
+	Bytes  int64 // that were asked for
+	Tag    string
+	Place  site.Stack // of the request, or of the free
+}
+
+// witness is what a stream does for Debug and an Observer: no magazine serves callers without a turn, and every buffer
+// is handed out with a flag that has its free told. The turn serves from magazines as ever, and the free goes the way that it
+// would have gone.
+type witness struct {
+	stream   *Stream
+	observer Observer
+}
+
+// here is the place of a request to come, unknown on a stream that is not watched.
+func (s *Stream) here() site.Stack {
+	if s.witness == nil {
+		return nil
+	}
+	return site.Here(1)
+}
+
+// hand tells of a buffer that its caller is about to get.
+func (w *witness) hand(b Buffer, tag string, from site.Stack) {
+	if w != nil {
+		w.tell(w.observer.Allocated, b.slot.Watch(b.word, b.bytes, tag, from), from)
+	}
+}
+
+// handAll tells of the buffers of a batch.
+func (w *witness) handAll(all []Buffer, from site.Stack) {
+	if w == nil {
+		return
+	}
+	for _, b := range all {
+		w.hand(b, "", from)
+	}
+}
+
+// Freed implements magazine.Watcher.
+func (w *witness) Freed(h *magazine.History) { w.tell(w.observer.Freed, h, h.Freed) }
+
+func (w *witness) tell(f func(BufferEvent), h *magazine.History, from site.Stack) {
+	if f != nil {
+		f(BufferEvent{uint32(w.stream.id), w.stream.handle, h.Address, h.Bytes, h.Tag, from})
+	}
+}
