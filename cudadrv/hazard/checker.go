@@ -91,6 +91,9 @@ func (c *Checker) Freed(p cudadrv.Ptr, from site.Stack) { c.do(func() { c.core.F
 // Closed says that the allocator was closed, and all its buffers have ended.
 func (c *Checker) Closed(from site.Stack) { c.do(func() { c.core.Ended(from) }) }
 
+// Stale reports a use of a buffer whose handle says that it was freed, whoever may have its address by now.
+func (c *Checker) Stale(b Buffer, now Use) { c.do(func() { c.core.Stale(b, now) }) }
+
 // LiveCount is how many buffers live.
 func (c *Checker) LiveCount() int {
 	c.mu.Lock()

@@ -92,3 +92,8 @@ func (c *Core) Ended(from site.Stack) {
 
 // LiveCount is the number of buffers that live.
 func (c *Core) LiveCount() int { return len(c.live) }
+
+// Stale notes the use of a buffer that was freed, where its address says nothing: it may be another buffer's by now.
+func (c *Core) Stale(b Buffer, now Use) {
+	c.reports.add(Report{Kind: UseAfterFree, Start: b.Ptr, Bytes: b.Bytes, Now: now, Buffer: &b})
+}

@@ -1,0 +1,108 @@
+package vramtest
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// Device is a *vram.Device on a simulated GPU whose hazards are reported, and what a test does with it beside
+// allocating. Make one with Open.
+type Device struct {
+	*vram.Device
+	t       T
+	gpu     *hazard.Device
+	machine *sim.Device
+	silent  bool // hazards fail nothing at the end
+	closed  atomic.Bool
+}
+
+// Open opens a device for a test. At the end of the test it is closed, if it was not before; hazards, and buffers
+// that live then, fail the test. Open fails the test if the options cannot be.
+func Open(t T, options ...Option) *Device {
+	t.Helper()
+	var s settings
+	for _, o := range options {
+		o(&s)
+	}
+	machine := sim.New(s.machine)
+	s.config.Driver = machine
+	config, checked := Watch(s.config)
+	if s.wrap != nil {
+		config.Driver = s.wrap(config.Driver)
+	}
+	d := &Device{t: t, machine: machine.Device(config.Ordinal), silent: s.expected || s.atOnce}
+	if s.atOnce {
+		checked.Checker(config.Ordinal).OnReport(func(r hazard.Report) { t.Errorf("%v", r) })
+	}
+	var err error
+	if d.gpu, err = checked.View(config.Ordinal); err != nil {
+		t.Fatalf("vramtest: %v", err)
+	}
+	if d.Device, err = vram.Open(config); err != nil {
+		t.Fatalf("vramtest: %v", err)
+	}
+	t.Cleanup(d.finish)
+	return d
+}
+
+// finish closes everything and fails the test for what was found.
+func (d *Device) finish() {
+	d.t.Helper()
+	if !d.closed.Load() {
+		d.must(d.Device.Close())
+	}
+	d.must(d.gpu.Close())
+	if d.silent {
+		return
+	}
+	for _, r := range d.Hazards() {
+		d.t.Errorf("%v", r)
+	}
+}
+
+// Close closes the device before the end of the test. The error is the caller's; see vram.Device.Close.
+func (d *Device) Close() error {
+	d.closed.Store(true)
+	return d.Device.Close()
+}
+
+// GPU is the test's own view of the device, for kernels, events, copies, and memory past the allocator. What is
+// done on it is seen. It is closed at the end of the test.
+func (d *Device) GPU() *hazard.Device { return d.gpu }
+
+// Hazards are those that showed so far: the first of each kind and pair of places.
+func (d *Device) Hazards() []hazard.Report {
+	reports, _ := d.gpu.Checker().Reports()
+	return reports
+}
+
+// Stream is NewStream. It fails the test if there is none.
+func (d *Device) Stream() *vram.Stream {
+	d.t.Helper()
+	s, err := d.NewStream()
+	if err != nil {
+		d.t.Fatalf("vramtest: %v", err)
+	}
+	return s
+}
+
+// Now is the device's virtual time.
+func (d *Device) Now() time.Duration { return d.machine.Now() }
+
+// Advance moves the virtual time forwards: work that ends until then is over. That orders nothing by itself.
+func (d *Device) Advance(by time.Duration) { d.machine.Advance(by) }
+
+// SetCapacity changes the device's physical memory, as when another process takes or returns some.
+func (d *Device) SetCapacity(bytes int64) { d.machine.SetCapacity(bytes) }
+
+// must fails the test for an error.
+func (d *Device) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Errorf("vramtest: %v", err)
+	}
+}

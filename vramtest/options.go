@@ -1,0 +1,45 @@
+package vramtest
+
+import (
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// T is what this package needs of a *testing.T or *testing.B. Fatalf does not return.
+type T interface {
+	Helper()
+	Cleanup(f func())
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// settings is what the options say.
+type settings struct {
+	config   vram.Config
+	machine  sim.Config
+	wrap     func(cudadrv.Driver) cudadrv.Driver
+	atOnce   bool
+	expected bool
+}
+
+// Option changes what Open opens.
+type Option func(*settings)
+
+// Config is the device's configuration: limits, footprint, events. Driver and Observer are set by Open.
+func Config(c vram.Config) Option { return func(s *settings) { s.config = c } }
+
+// Machine is the simulated machine: memory, granularity, clock.
+func Machine(c sim.Config) Option { return func(s *settings) { s.machine = c } }
+
+// Wrap puts a wrapper around the driver that the allocator sees, such as fault.Wrap: its calls may fail, those on
+// Device.GPU do not.
+func Wrap(wrap func(cudadrv.Driver) cudadrv.Driver) Option {
+	return func(s *settings) { s.wrap = wrap }
+}
+
+// AtOnce has a hazard fail the test in the moment when it shows, in place of the test's end.
+func AtOnce() Option { return func(s *settings) { s.atOnce = true } }
+
+// Expected has hazards fail nothing: the test looks at Device.Hazards itself.
+func Expected() Option { return func(s *settings) { s.expected = true } }

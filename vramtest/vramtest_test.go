@@ -1,0 +1,249 @@
+package vramtest_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// goroutinesAtStart is how many there were before anything was opened.
+var goroutinesAtStart int
+
+func TestMain(m *testing.M) {
+	goroutinesAtStart = runtime.NumGoroutine()
+	goleak.VerifyTestMain(m)
+}
+
+func TestImportingStartsNothing(t *testing.T) { assert.Equal(t, 1, goroutinesAtStart) }
+
+// sheet is a test that is not this one: what would fail it is written down.
+type sheet struct {
+	page
+	failures []string
+}
+
+func (s *sheet) Errorf(format string, args ...any) {
+	s.failures = append(s.failures, fmt.Sprintf(format, args...))
+}
+
+func alloc(t *testing.T, s *vram.Stream, bytes int64) vram.Buffer {
+	t.Helper()
+	b, err := s.Alloc(bytes)
+	require.NoError(t, err)
+	return b
+}
+
+// A program without a mistake fails nothing, whatever it does.
+func TestARightProgram(t *testing.T) {
+	dev := vramtest.Open(t)
+	load, step := dev.Stream(), dev.Stream()
+	for range 20 {
+		batch, scratch := alloc(t, load, 3<<20), alloc(t, step, 5<<20)
+		dev.Launch(load, time.Millisecond, vramtest.Writes(batch))
+		dev.Wait(step, dev.Record(load))
+		dev.Launch(step, time.Millisecond, vramtest.Reads(batch), vramtest.Writes(scratch))
+		dev.Launch(step, time.Millisecond, vramtest.ReadsRange(scratch.Ptr()+512, 512), vramtest.WritesRange(scratch.Ptr(), 512))
+		dev.Wait(load, dev.Record(step)) // before the batch is freed: its stream may reuse it at once
+		require.NoError(t, batch.Free())
+		require.NoError(t, scratch.Free())
+	}
+	late := dev.Record(step)
+	assert.False(t, dev.Passed(late))
+	dev.Advance(time.Second)
+	assert.True(t, dev.Passed(late))
+	dev.Synchronize(load)
+	assert.Positive(t, dev.Now())
+	_, err := dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Empty(t, dev.Hazards())
+}
+
+// Each kind of mistake fails the test that makes it, with both places in this file.
+func TestMistakesOfAProgram(t *testing.T) {
+	for name, c := range map[string]struct {
+		mistake func(t *testing.T, dev *vramtest.Device)
+		kind    hazard.Kind
+		places  int
+	}{
+		"a missing wait": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			one, two := dev.Stream(), dev.Stream()
+			b := alloc(t, one, 4096)
+			dev.Launch(one, time.Millisecond, vramtest.Writes(b))
+			dev.Launch(two, time.Millisecond, vramtest.Reads(b))
+			require.NoError(t, b.Free())
+		}, hazard.Race, 3},
+		"a use after free": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			s := dev.Stream()
+			b := alloc(t, s, 4096)
+			require.NoError(t, b.Free())
+			dev.Launch(s, time.Millisecond, vramtest.Reads(b))
+		}, hazard.UseAfterFree, 3},
+		"a use after free by an address": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			s := dev.Stream()
+			b := alloc(t, s, 4096)
+			p := b.Ptr()
+			require.NoError(t, b.Free())
+			dev.Launch(s, time.Millisecond, vramtest.WritesRange(p+8, 8))
+		}, hazard.UseAfterFree, 3},
+		"a use of an old buffer whose memory is another's": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			s := dev.Stream()
+			b := alloc(t, s, 4096)
+			require.NoError(t, b.Free())
+			again := alloc(t, s, 4096)
+			require.Equal(t, b.Ptr(), again.Ptr())
+			dev.Launch(s, time.Millisecond, vramtest.Reads(b))
+			require.NoError(t, again.Free())
+		}, hazard.UseAfterFree, 3},
+		"a use beyond the end": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			s := dev.Stream()
+			b := alloc(t, s, 4096)
+			dev.Launch(s, time.Millisecond, vramtest.WritesRange(b.Ptr(), 4097))
+			require.NoError(t, b.Free())
+		}, hazard.NeverAllocated, 1},
+		"a use of trimmed memory": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			s := dev.Stream()
+			b := alloc(t, s, 64<<20)
+			p := b.Ptr()
+			require.NoError(t, b.Free())
+			_, err := dev.Trim(t.Context(), 0)
+			require.NoError(t, err)
+			dev.Launch(s, time.Millisecond, vramtest.WritesRange(p, 1))
+		}, hazard.Unmapped, 3},
+		"a use elsewhere that was not announced": {func(t *testing.T, dev *vramtest.Device) {
+			t.Helper()
+			one, two := dev.Stream(), dev.Stream()
+			b := alloc(t, one, 4096)
+			dev.Launch(two, time.Millisecond, vramtest.Reads(b))
+			require.NoError(t, b.Free())
+			again := alloc(t, one, 4096)
+			require.NoError(t, again.Free())
+		}, hazard.EarlyReuse, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := &sheet{}
+			c.mistake(t, vramtest.Open(other))
+			assert.Empty(t, other.failures, "not before the end")
+			other.end()
+			require.Len(t, other.failures, 1)
+			assert.Contains(t, other.failures[0], c.kind.String())
+			assert.GreaterOrEqual(t, countPlaces(other.failures[0]), c.places, other.failures[0])
+
+			other = &sheet{}
+			c.mistake(t, vramtest.Open(other, vramtest.AtOnce()))
+			assert.Len(t, other.failures, 1, "at once")
+			other.end()
+			assert.Len(t, other.failures, 1)
+
+			other = &sheet{}
+			dev := vramtest.Open(other, vramtest.Expected())
+			c.mistake(t, dev)
+			other.end()
+			assert.Empty(t, other.failures)
+			require.Len(t, dev.Hazards(), 1)
+			assert.Equal(t, c.kind, dev.Hazards()[0].Kind)
+		})
+	}
+}
+
+// countPlaces counts the paragraphs of calls that begin in this file.
+func countPlaces(report string) (n int) {
+	wasCall := false
+	for line := range strings.SplitSeq(report, "\n") {
+		isCall := len(line) > 4 && line[:4] == "    "
+		if isCall && !wasCall {
+			n++
+		}
+		wasCall = isCall
+	}
+	return n
+}
+
+// A buffer that is not freed fails the test, with its place.
+func TestALeakFailsTheTest(t *testing.T) {
+	other := &sheet{}
+	dev := vramtest.Open(other)
+	b := alloc(t, dev.Stream(), 4096)
+	other.end()
+	require.Len(t, other.failures, 1, "and is no hazard")
+	assert.Contains(t, other.failures[0], "1 live buffers")
+	assert.Contains(t, other.failures[0], "(vramtest_test.go:")
+	require.ErrorIs(t, b.Free(), vram.ErrClosed)
+
+	other = &sheet{}
+	dev = vramtest.Open(other)
+	alloc(t, dev.Stream(), 4096)
+	var inUse *vram.InUseError
+	require.ErrorAs(t, dev.Close(), &inUse)
+	other.end()
+	assert.Empty(t, other.failures, "the error was the caller's")
+}
+
+// What cannot be done fails the test and nothing else.
+func TestWhatCannotBe(t *testing.T) {
+	other := &sheet{}
+	dev := vramtest.Open(other, vramtest.Machine(sim.Config{TotalBytes: 1 << 30}))
+	s := dev.Stream()
+	require.NoError(t, s.Close())
+	dev.Launch(s, -1)
+	dev.Synchronize(s)
+	e := dev.Record(s)
+	dev.Wait(s, e)
+	assert.False(t, dev.Passed(vramtest.Event{}))
+	assert.Len(t, other.failures, 5)
+	other.end()
+	assert.Len(t, other.failures, 5)
+
+	assert.Panics(t, func() { vramtest.Open(&sheet{}, vramtest.Config(vram.Config{Ordinal: 7})) }, "the sheet's Fatalf")
+	assert.Panics(t, func() { vramtest.Open(&sheet{}, vramtest.Config(vram.Config{LimitBytes: -7})) })
+}
+
+// The allocator's driver may fail, and an observer of the caller's is told as well.
+func TestOptions(t *testing.T) {
+	var faults *fault.Driver
+	var told []string
+	dev := vramtest.Open(t,
+		vramtest.Config(vram.Config{Observer: vram.Observer{
+			Allocated: func(vram.BufferEvent) { told = append(told, "allocated") },
+			Freed:     func(vram.BufferEvent) { told = append(told, "freed") },
+			Closed:    func() { told = append(told, "closed") },
+		}}),
+		vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+			faults = fault.Wrap(inner)
+			return faults
+		}),
+	)
+	s := dev.Stream()
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuMemCreate", Result: cudadrv.OutOfMemory}))
+	_, err := s.Alloc(4096)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	faults.Clear()
+	require.NoError(t, alloc(t, s, 4096).Free())
+	p, err := dev.GPU().MemAlloc(4096)
+	require.NoError(t, err)
+	require.NoError(t, dev.GPU().MemsetD8Async(p, 0, 4096, s.Handle()))
+	require.NoError(t, dev.GPU().MemFree(p))
+	dev.SetCapacity(0)
+	_, err = s.Alloc(1 << 30)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	require.NoError(t, dev.Close())
+	assert.Equal(t, []string{"allocated", "freed", "closed"}, told)
+}

@@ -1,0 +1,38 @@
+package vramtest
+
+import (
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// Watch puts a checker around config.Driver, for code that opens its own devices and wants a configuration. An
+// Observer that config has is told as well. The program's own work goes through the devices of the driver that is
+// returned. Code that opens one driver for its allocator and its own work alike is given that driver in config.Driver:
+// then what the allocator knows to be over orders the program's work, too, and a missing wait may go unseen.
+func Watch(config vram.Config) (watched vram.Config, program *hazard.Driver) {
+	program = hazard.Wrap(config.Driver)
+	checker, also := program.Checker(config.Ordinal), config.Observer
+	config.Driver = program.Allocator()
+	config.Observer = vram.Observer{
+		Allocated: func(e vram.BufferEvent) {
+			checker.Allocated(hazard.Buffer{Ptr: e.Ptr, Bytes: e.Bytes, Stream: e.Handle, Tag: e.Tag, Allocated: e.Place})
+			if also.Allocated != nil {
+				also.Allocated(e)
+			}
+		},
+		Freed: func(e vram.BufferEvent) {
+			checker.Freed(e.Ptr, e.Place)
+			if also.Freed != nil {
+				also.Freed(e)
+			}
+		},
+		Closed: func() {
+			checker.Closed(site.Here(0))
+			if also.Closed != nil {
+				also.Closed()
+			}
+		},
+	}
+	return config, program
+}
