@@ -8,9 +8,13 @@ import (
 
 // T is what this package needs of a *testing.T or *testing.B. Fatalf does not return.
 type T interface {
+	// Helper leaves the caller out of the places that failures name.
 	Helper()
+	// Cleanup has f called at the end of the test.
 	Cleanup(f func())
+	// Errorf fails the test, which goes on.
 	Errorf(format string, args ...any)
+	// Fatalf fails the test and ends it.
 	Fatalf(format string, args ...any)
 }
 

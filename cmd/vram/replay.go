@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -26,6 +27,7 @@ type replayCmd struct {
 	Parallel    bool          `help:"One goroutine for each stream."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
 	Work        time.Duration `placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events."`
+	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
@@ -99,7 +101,7 @@ func (c *replayCmd) Run(p *program) error {
 	}
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
-		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, MinCapacity: c.MinCapacity,
+		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, MinCapacity: c.MinCapacity, Hazards: c.Hazards,
 	}
 	var results []replay.Result
 	for _, tr := range traces {
@@ -115,12 +117,15 @@ func (c *replayCmd) Run(p *program) error {
 	return failures(results)
 }
 
-// failures is an error where an allocation found no memory.
+// failures is an error where an allocation found no memory, or a hazard showed.
 func failures(results []replay.Result) error {
 	var errs []error
 	for _, r := range results {
 		if count := r.FailedCount(); count > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d allocations found no memory", r.Trace, count))
+		}
+		if h := r.Hazards; h != nil && h.Count > 0 {
+			errs = append(errs, fmt.Errorf("%s: %d hazards\n%s", r.Trace, h.Count, strings.Join(h.Reports, "\n")))
 		}
 	}
 	return errors.Join(errs...)
@@ -138,6 +143,9 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 	if c.Work > 0 {
 		t.columns("p50 ns", "p99 ns", "p99.9 ns")
 	}
+	if c.Hazards {
+		t.columns("hazards")
+	}
 	for _, r := range results {
 		row := table.Row{
 			r.Trace, r.EventCount, r.StreamCount, bytesText(r.PeakLiveBytes), bytesText(r.PeakReservedBytes),
@@ -152,6 +160,9 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 		}
 		if r.Paced != nil {
 			row = append(row, decimals(r.Paced.P50Nanos, 0), decimals(r.Paced.P99Nanos, 0), decimals(r.Paced.P999Nanos, 0))
+		}
+		if r.Hazards != nil {
+			row = append(row, r.Hazards.Count)
 		}
 		t.add(row)
 	}

@@ -22,6 +22,10 @@
 // With Options.Lag the loop also drives the simulated clock and with Options.Check the overlap
 // checker, so the time of such a round says nothing about the allocator.
 //
+// With Options.Hazards a kernel writes each buffer after its allocation and another one reads it before its free,
+// on the buffer's stream, under the checker of cudadrv/hazard: memory that two streams get without an order, that
+// is unmapped under work or handed out twice shows there.
+//
 // # Parallel
 //
 // With Options.Parallel every stream has a goroutine that runs the stream's steps in program order.

@@ -25,6 +25,9 @@ type Options struct {
 	// Work adds a round at the end that keeps the processor busy for so long before each event and times
 	// the events one by one; 0 adds none.
 	Work time.Duration
+	// Hazards plays a kernel that writes each buffer after its allocation, and one that reads it before its free, on the
+	// buffer's stream, and reports what they must not touch: needs the simulated device. Times mean nothing then.
+	Hazards bool
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
@@ -46,6 +49,9 @@ type Observation struct {
 
 // ErrLagNeedsSimulator says that Options.Lag was set for a device whose clock cannot be driven.
 var ErrLagNeedsSimulator = errors.New("replay: a lag needs the simulated device")
+
+// ErrHazardsNeedSimulator says that Options.Hazards was set for a device without simulated kernels.
+var ErrHazardsNeedSimulator = errors.New("replay: hazards need the simulated device")
 
 func (o *Options) complete() error {
 	switch {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // virtualTime is what a lag needs of the simulated device.
@@ -86,10 +85,10 @@ func (o *order) forget(now time.Duration) {
 	o.uses = kept
 }
 
-// watchedDriver is the simulator with a checker that sees the calls which put work in order and those
+// watchedDriver is a simulated driver with a checker that sees the calls which put work in order and those
 // that unmap.
 type watchedDriver struct {
-	*sim.Driver
+	cudadrv.Driver
 	checker *checker
 }
 

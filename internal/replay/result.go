@@ -20,6 +20,8 @@ type Result struct {
 
 	Paced *Paced `json:"paced,omitempty"` // with Options.Work
 
+	Hazards *Hazards `json:"hazards,omitempty"` // with Options.Hazards
+
 	// With Options.MinCapacity: the least limit found, what it is over the peak live bytes, and each
 	// limit that was tried, in order.
 	MinCapacityBytes    int64   `json:"min_capacity_bytes,omitempty"`

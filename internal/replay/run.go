@@ -36,6 +36,7 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 	if err := se.close(); err != nil {
 		return Result{}, err
 	}
+	result.Hazards = se.kernels.found()
 	if o.MinCapacity {
 		if err := minCapacity(ctx, tr, o, &result); err != nil {
 			return Result{}, err

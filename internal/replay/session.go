@@ -37,6 +37,7 @@ type session struct {
 	lag           time.Duration
 	clock         virtualTime // nil without a lag
 	checker       *checker    // nil without Options.Check
+	kernels       *kernels    // nil without Options.Hazards
 	observe       func(Observation)
 	stopAtFailure bool
 
@@ -58,11 +59,10 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 		trace: tr, lag: o.Lag, observe: o.Observe,
 		buffers: make([]vram.Buffer, tr.Info.AllocCount), missing: make([]bool, tr.Info.AllocCount),
 	}
-	driver, err := se.watch(o)
-	if err != nil {
+	if err := se.watch(o, &cfg); err != nil {
 		return nil, err
 	}
-	cfg.Driver, se.driverName = driver, driver.Name()
+	se.driverName = cfg.Driver.Name()
 	se.leftovers = leftovers(tr)
 	programs, gates := plan(tr, o.Parallel)
 	se.gates = gates
@@ -71,7 +71,7 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 	}
 	device, err := vram.Open(cfg)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, se.kernels.close())
 	}
 	se.device = device
 	for range tr.Info.StreamCount {
@@ -84,38 +84,47 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 	return se, nil
 }
 
-// watch makes the driver, with the clock and the checker that the options ask for.
-func (se *session) watch(o *Options) (cudadrv.Driver, error) {
+// watch makes the driver, with the clock and the checkers that the options ask for.
+func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 	driver := o.NewDriver()
+	cfg.Driver = driver
 	simulator, simulated := driver.(*sim.Driver)
 	if o.Lag > 0 {
 		if !simulated {
-			return nil, ErrLagNeedsSimulator
+			return ErrLagNeedsSimulator
 		}
 		device := simulator.Device(o.Config.Ordinal)
 		if device == nil {
-			return nil, fmt.Errorf("ordinal %d: %w", o.Config.Ordinal, cudadrv.ErrNoDevice)
+			return fmt.Errorf("ordinal %d: %w", o.Config.Ordinal, cudadrv.ErrNoDevice)
 		}
 		se.clock = device
 	}
+	if o.Hazards {
+		if !simulated {
+			return ErrHazardsNeedSimulator
+		}
+		if se.kernels, err = openKernels(cfg); err != nil {
+			return err
+		}
+	}
 	if !o.Check {
-		return driver, nil
+		return nil
 	}
 	se.checker = &checker{}
 	if se.clock != nil {
 		se.checker.order = newOrder(se.clock)
 	}
 	if simulated {
-		driver = &watchedDriver{Driver: simulator, checker: se.checker}
+		cfg.Driver = &watchedDriver{Driver: cfg.Driver, checker: se.checker}
 	}
-	return driver, nil
+	return nil
 }
 
 // close gives the device back, with its streams. What an aborted round left live is no news then.
-func (se *session) close() error { return se.device.Close() }
+func (se *session) close() error { return errors.Join(se.device.Close(), se.kernels.close()) }
 
 func (se *session) watched() bool {
-	return se.clock != nil || se.checker != nil || se.observe != nil
+	return se.clock != nil || se.checker != nil || se.observe != nil || se.kernels != nil
 }
 
 // at says where an error happened.

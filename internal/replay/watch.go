@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// playWatched is playBare with what slows a run down: the virtual clock, the checker, the observer.
+// playWatched is playBare with what slows a run down: the virtual clock, the checkers, the observer.
 func (p *player) playWatched(ctx context.Context, round, first, last int) (int, error) {
 	for i := first; i < last; i++ {
 		if err := p.watchedStep(ctx, round, i); err != nil {
@@ -66,6 +66,9 @@ func (p *player) watchedFree(round, event int, s *step) error {
 			return err
 		}
 	}
+	if err := se.kernels.touch(se.buffers[s.id], stream, false); err != nil {
+		return err
+	}
 	if se.checker != nil {
 		if what := se.checker.leaving(s.id, se.buffers[s.id].Ptr(), stream, se.lag); what != "" {
 			return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
@@ -74,15 +77,17 @@ func (p *player) watchedFree(round, event int, s *step) error {
 	return p.free(s)
 }
 
-// entered tells the checker of an allocation that worked.
+// entered tells the checkers of an allocation that worked.
 func (p *player) entered(round, event int, s *step) error {
 	se := p.session
-	if se.checker == nil || se.missing[s.id] {
+	if se.missing[s.id] {
 		return nil
 	}
-	b := se.buffers[s.id]
-	if what := se.checker.entered(s, b.Ptr(), b.Bytes(), se.streams[s.stream].Handle()); what != "" {
-		return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
+	b, stream := se.buffers[s.id], se.streams[s.stream].Handle()
+	if se.checker != nil {
+		if what := se.checker.entered(s, b.Ptr(), b.Bytes(), stream); what != "" {
+			return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
+		}
 	}
-	return nil
+	return se.kernels.touch(b, stream, true)
 }
