@@ -125,7 +125,7 @@ func failures(results []replay.Result) error {
 			errs = append(errs, fmt.Errorf("%s: %d allocations found no memory", r.Trace, count))
 		}
 		if h := r.Hazards; h != nil && h.Count > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d hazards\n%s", r.Trace, h.Count, strings.Join(h.Reports, "\n")))
+			errs = append(errs, fmt.Errorf("%s: %d hazards", r.Trace, h.Count))
 		}
 	}
 	return errors.Join(errs...)
@@ -168,7 +168,18 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 	}
 	t.caption("Driver %s, footprint %s, %d rounds. Two figures with an arrow: first round, last round.",
 		results[0].Driver, c.Footprint, c.Rounds)
-	return t.print(p.stdout)
+	if err := t.print(p.stdout); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Hazards == nil || r.Hazards.Count == 0 {
+			continue
+		}
+		if _, err := fmt.Fprintf(p.stdout, "\n%s\n%s\n", r.Trace, strings.Join(r.Hazards.Reports, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func firstAndLast(rounds []replay.Round, text func(replay.Round) string) string {

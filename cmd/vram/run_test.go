@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/bench"
+	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
 )
 
@@ -83,7 +84,7 @@ func TestHelp(t *testing.T) {
 		"-h":          {"replay", "bench", "sim", "info", "version"},
 		"--help":      {"replay"},
 		"-help":       {"replay"},
-		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--work", "--json"},
+		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--work", "--hazards", "--json"},
 		"bench -h":    {"--scenario", "--samples", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
 		"info -h":     {"--driver"},
 		"sim -h":      {"--seed", "--seeds", "--steps"},
@@ -324,4 +325,34 @@ func TestTheScenariosAreNamed(t *testing.T) {
 	field, ok := reflect.TypeFor[benchCmd]().FieldByName("Scenario")
 	require.True(t, ok)
 	assert.Contains(t, field.Tag.Get("help"), "some of "+strings.Join(names[1:], ", "))
+}
+
+// Every trace plays under the checker without a hazard, in modes that move memory between streams and unmap it.
+func TestReplayUnderTheHazardChecker(t *testing.T) {
+	for _, footprint := range []string{"balanced", "lean"} {
+		code, stdout, stderr := vramCommand(t, append([]string{
+			"replay", "-driver", "sim", "-lag", "1ms", "-hazards", "-rounds", "1", "-json", "-footprint", footprint,
+		}, trace.Embedded()...)...)
+		assert.Zero(t, code, stderr)
+		var results []replay.Result
+		require.NoError(t, json.Unmarshal([]byte(stdout), &results))
+		require.Len(t, results, len(trace.Embedded()))
+		for _, r := range results {
+			require.NotNil(t, r.Hazards, r.Trace)
+			assert.Zero(t, r.Hazards.Count, "%s: %v", r.Trace, r.Hazards.Reports)
+			assert.Equal(t, []string{}, r.Hazards.Reports)
+		}
+	}
+	code, stdout, _ := vramCommand(t, "replay", "-driver", "sim", "-hazards", "-rounds", "1", "resnet_train")
+	assert.Zero(t, code)
+	assert.Contains(t, stdout, " hazards │")
+}
+
+// What was found is told in full, and fails the command.
+func TestReplayTellsOfHazards(t *testing.T) {
+	var out bytes.Buffer
+	results := []replay.Result{{Trace: "x", Rounds: make([]replay.Round, 1), Hazards: &replay.Hazards{Count: 2, Reports: []string{"race: a\n  now: b"}}}}
+	require.NoError(t, (&replayCmd{Hazards: true}).print(&program{stdout: &out}, results))
+	assert.Contains(t, out.String(), "\nx\nrace: a\n  now: b\n")
+	require.EqualError(t, failures(results), "x: 2 hazards")
 }

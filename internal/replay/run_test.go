@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
@@ -250,4 +251,30 @@ func (otherDriver) Name() string { return "other" }
 
 func row(micros int, op string, id, stream int) string {
 	return strings.Join([]string{strconv.Itoa(micros), op, strconv.Itoa(id), "4096", strconv.Itoa(stream)}, ",")
+}
+
+// Hazards are looked for beside the checker, by goroutines side by side and with requests that find no memory.
+func TestHazardsBesideTheOtherChecks(t *testing.T) {
+	tr := open(t, "pipeline_1f1b")
+	for name, o := range map[string]replay.Options{
+		"one goroutine":     {Check: true, Lag: time.Millisecond},
+		"many goroutines":   {Parallel: true, Check: true},
+		"under a limit":     {Limit: replay.Limit{TimesPeak: 1.1}, Lag: 5 * time.Millisecond},
+		"plain segments":    {Config: vram.Config{Segments: vram.SegmentsPlain}},
+		"work between them": {Work: time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.NewDriver, o.Rounds, o.Hazards = audited(t), 1, true
+			got, err := replay.Run(t.Context(), tr, o)
+			require.NoError(t, err)
+			require.NotNil(t, got.Hazards)
+			assert.Zero(t, got.Hazards.Count, "%v", got.Hazards.Reports)
+		})
+	}
+	_, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: func() cudadrv.Driver { return fault.Wrap(simulator()) }, Hazards: true})
+	require.ErrorIs(t, err, replay.ErrHazardsNeedSimulator)
+	_, err = replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Hazards: true, Config: vram.Config{Ordinal: 7}})
+	require.ErrorIs(t, err, vram.ErrNoDevice)
+	_, err = replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Hazards: true, Config: vram.Config{LimitBytes: -1}})
+	require.Error(t, err)
 }
