@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/examples/internal/kernels"
 )
@@ -35,11 +36,12 @@ func (g *gpu) Close() error { return errors.Join(g.work.Close(), g.Device.Close(
 // Now is the device's time.
 func (g *gpu) Now() time.Duration { return g.work.Now() }
 
-// compute occupies the stream for as long as the recording says, and returns the time that it takes here.
-func (g *gpu) compute(s cudadrv.Stream, recorded time.Duration) (time.Duration, error) {
+// compute occupies the stream for as long as the recording says with work that writes buffers, and returns the time
+// that it takes here.
+func (g *gpu) compute(s cudadrv.Stream, recorded time.Duration, written ...vram.Buffer) (time.Duration, error) {
 	if recorded <= 0 {
 		return 0, nil
 	}
 	took := time.Duration(float64(recorded) / g.speed)
-	return took, g.work.Launch(s, took)
+	return took, g.work.Write(s, took, written...)
 }

@@ -13,7 +13,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -103,13 +106,44 @@ func (w *watcher) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// steppedTraining is a training on a device whose time only waiting moves.
+// steppedTraining is a training on a device whose time only waiting moves, under the hazard checker.
 func steppedTraining(t *testing.T, stepCount int) (*training, *sim.Device) {
 	t.Helper()
 	driver := sim.New(sim.Config{})
-	tr, err := open(t.Context(), options{stepCount: stepCount, speed: 1, config: vram.Config{Driver: driver}})
+	config, checked := vramtest.Watch(vram.Config{Driver: driver})
+	config.Driver = checked // the program opens one driver for all
+	t.Cleanup(func() { assert.NoError(t, checked.Checker(0).Err()) })
+	tr, err := open(t.Context(), options{stepCount: stepCount, speed: 1, config: config})
 	require.NoError(t, err)
 	return tr, driver.Device(0)
+}
+
+// forgetful is a driver whose streams do not wait for events.
+type forgetful struct{ *hazard.Driver }
+
+func (f forgetful) Open(ordinal int) (cudadrv.Device, error) {
+	device, err := f.View(ordinal)
+	return &forgetfulDevice{device}, err
+}
+
+type forgetfulDevice struct{ *hazard.Device }
+
+func (*forgetfulDevice) StreamWaitEvent(cudadrv.Stream, cudadrv.Event) error { return nil }
+
+// A stage that copies its neighbour's parcel without waiting for it is found out.
+func TestAMissingWaitIsAHazard(t *testing.T) {
+	t.Parallel()
+	config, checked := vramtest.Watch(vram.Config{Driver: sim.New(sim.Config{})})
+	config.Driver = forgetful{checked}
+	tr, err := open(t.Context(), options{stepCount: 1, speed: 1, config: config})
+	require.NoError(t, err)
+	require.NoError(t, tr.run(t.Context()))
+	require.NoError(t, tr.close())
+	reports, _ := checked.Checker(0).Reports()
+	require.NotEmpty(t, reports)
+	assert.Equal(t, hazard.Race, reports[0].Kind)
+	assert.Contains(t, reports[0].Now.Place.String(), "inlet).receive")
+	assert.Contains(t, reports[0].Before.Place.Trace(""), "stage).play")
 }
 
 // What the table says is what the recording asks for, and nothing is left when the training is closed.

@@ -26,9 +26,10 @@ type stage struct {
 	toNext      road  // nil for the last stage
 	toPrevious  road  // nil for the first
 
-	held   []vram.Buffer // by the program's number; the zero Buffer where nothing lives
-	params []vram.Buffer
-	states []vram.Buffer // the optimizer's, from the first step on
+	held    []vram.Buffer // by the program's number; the zero Buffer where nothing lives
+	written []vram.Buffer // by the kernel at hand
+	params  []vram.Buffer
+	states  []vram.Buffer // the optimizer's, from the first step on
 
 	batchBytes   []int64                    // of the optimizer's temporary buffers in this step
 	batch        futures.Future[vram.Batch] // ordered with the last backward
@@ -173,7 +174,11 @@ func (st *stage) play(o *operation) error {
 			st.held[a.buffer] = b
 		}
 		inAllocator += time.Since(start)
-		took, err := st.gpu.compute(stream, c.compute)
+		st.written = st.written[:0]
+		for _, a := range c.allocs {
+			st.written = append(st.written, st.held[a.buffer])
+		}
+		took, err := st.gpu.compute(stream, c.compute, st.written...)
 		if err != nil {
 			return err
 		}
@@ -220,7 +225,7 @@ func (st *stage) optimize(ctx context.Context, o *operation) error {
 		return err
 	}
 	st.batchOrdered = false
-	took, err := st.gpu.compute(st.stream.Handle(), o.batchTime)
+	took, err := st.gpu.compute(st.stream.Handle(), o.batchTime, temporary.Buffers()...)
 	st.computed.Add(int64(took))
 	return errors.Join(err, temporary.Free(), st.freeHeld())
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/examples/internal/kernels"
 )
@@ -34,14 +35,14 @@ func (g *gpu) Close() error { return errors.Join(g.kernels.Close(), g.Device.Clo
 // driver cannot be cancelled and holds a thread; one that polls costs a driver call of 200 ns a look.
 const pollInterval = time.Millisecond
 
-// work queues a kernel and waits until it is over or ctx ends; a kernel that was queued runs on.
-func (g *gpu) work(ctx context.Context, stream cudadrv.Stream, duration time.Duration) (err error) {
+// work queues a kernel that writes buffers and waits until it is over or ctx ends; a kernel that was queued runs on.
+func (g *gpu) work(ctx context.Context, stream cudadrv.Stream, duration time.Duration, written []vram.Buffer) (err error) {
 	over, err := g.EventCreate()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.EventDestroy(over)) }()
-	if err := errors.Join(g.kernels.Launch(stream, duration), g.EventRecord(over, stream)); err != nil {
+	if err := errors.Join(g.kernels.Write(stream, duration, written...), g.EventRecord(over, stream)); err != nil {
 		return err
 	}
 	looks := time.NewTicker(pollInterval)

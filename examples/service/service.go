@@ -137,7 +137,7 @@ func (sv *Service) run(ctx context.Context, r *inferRequest) (a inferAnswer, err
 	for _, b := range buffers.Buffers() {
 		a.Bytes += b.Bytes()
 	}
-	if err := sv.gpu.work(ctx, w.stream.Handle(), r.duration()); err != nil {
+	if err := sv.gpu.work(ctx, w.stream.Handle(), r.duration(), buffers.Buffers()); err != nil {
 		return a, fmt.Errorf("kernel: %w", err)
 	}
 	a.Tokens = r.Batch * r.NewTokens

@@ -17,11 +17,12 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a service on a device whose kernels end when the test says so.
+// rig is a service on a device whose kernels end when the test says so, under the hazard checker.
 type rig struct {
 	*Service
 	t   *testing.T
@@ -33,6 +34,10 @@ func newRig(t *testing.T, s settings) *rig {
 	t.Helper()
 	driver := sim.New(sim.Config{})
 	s.Config.Driver = driver
+	config, checked := vramtest.Watch(s.Config)
+	s.Config = config
+	s.Config.Driver = checked // the service opens one driver for all
+	t.Cleanup(func() { assert.NoError(t, checked.Checker(0).Err()) })
 	s.WorkerCount = max(1, s.WorkerCount)
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute

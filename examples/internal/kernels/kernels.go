@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/hazard"
 )
 
 const (
@@ -49,6 +51,24 @@ func Open(device cudadrv.Device) (*Kernels, error) {
 		return nil, errors.Join(err, m.close())
 	}
 	return &Kernels{m, m.close}, nil
+}
+
+// checking is a device that looks at what kernels touch.
+type checking interface {
+	Kernel(s cudadrv.Stream, duration time.Duration, accesses ...hazard.Access) error
+}
+
+// Write is Launch of work that writes buffers. A device that checks is told which.
+func (k *Kernels) Write(s cudadrv.Stream, duration time.Duration, buffers ...vram.Buffer) error {
+	c, ok := k.Launcher.(checking)
+	if !ok {
+		return k.Launch(s, duration)
+	}
+	accesses := make([]hazard.Access, len(buffers))
+	for i, b := range buffers {
+		accesses[i] = hazard.Access{Ptr: b.Ptr(), Bytes: b.Bytes(), Write: true}
+	}
+	return c.Kernel(s, duration, accesses...)
 }
 
 // Close gives the scratch buffer back. It waits for the device.
