@@ -53,3 +53,27 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 	}
 	assert.False(t, site.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
 }
+
+func BenchmarkHere(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		here()
+	}
+}
+
+// at takes a note so many calls deeper.
+//
+//go:noinline
+func at(depth int) site.Stack {
+	if depth == 0 {
+		return site.Here(0)
+	}
+	return at(depth - 1)
+}
+
+func BenchmarkHereUnderTwentyCalls(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		at(20)
+	}
+}
