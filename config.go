@@ -38,6 +38,8 @@ type Config struct {
 	SegmentBytes int64
 	// Strategy says which free range a search takes.
 	Strategy Strategy
+	// Waits says when a stream gets memory that another has given back and may still be working on.
+	Waits Waits
 	// CoalesceBytes is the length below which a free range of a stream is not merged with its free neighbours as
 	// soon as it comes back: it is at the next tick, when a search finds nothing, or when pages are given
 	// back. Until then it serves its own length, and searches cut into other ranges. 0: all are merged at once.
@@ -148,6 +150,8 @@ func (c *Config) check() error {
 		return &ConfigError{"Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain"}
 	case int(c.Strategy) >= len(strategyNames):
 		return &ConfigError{"Strategy", c.Strategy, "BestFit or FirstFit"}
+	case int(c.Waits) >= len(waitsNames):
+		return &ConfigError{"Waits", c.Waits, "WaitsAvoidGrowth, WaitsNever or WaitsAlways"}
 	case int(c.Stats) >= len(statsNames):
 		return &ConfigError{"Stats", c.Stats, "StatsOn, StatsOff or StatsExact"}
 	}
@@ -198,6 +202,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,
 		Strategy:   c.Strategy.search(),
+		Waits:      c.Waits.policy(),
 	}
 }
 

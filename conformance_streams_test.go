@@ -107,6 +107,7 @@ func TestABlockIsUsedOnAnotherStream(t *testing.T) {
 	all.Wait()
 	c := h.stream()
 	freeAll(t, must(t, c, handedOver*2*mib))
+	require.NoError(t, h.gpu.StreamSynchronize(c.Handle()), "its work waits on the device")
 	idle, err := h.gpu.StreamQuery(b.Handle())
 	require.NoError(t, err)
 	assert.True(t, idle, "every use on b has ended")

@@ -258,7 +258,7 @@ func TestDoubleFreeAndNoBytes(t *testing.T) {
 // CuPy: test_reuse_between_thread_same_stream, _different_stream and _ptds. What counts is the stream, not
 // the goroutine.
 func TestReuseBetweenGoroutines(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
+	h := openHouse(t, vram.Config{Waits: vram.WaitsNever}, sim.Config{})
 	a, b := h.stream(), h.stream()
 	for _, bytes := range []int64{5 * kib, 8 * mib} {
 		elsewhere := func(s *vram.Stream) (p vram.Ptr) {

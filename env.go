@@ -74,6 +74,10 @@ func variables() []variable {
 			c.Footprint, err = ParseFootprint(value)
 			return err
 		}},
+		{"VRAM_WAITS", "avoid-growth, never or always", func(c *Config, value string) (err error) {
+			c.Waits, err = ParseWaits(value)
+			return err
+		}},
 		{"VRAM_STATS", "on, off or exact", func(c *Config, value string) (err error) {
 			c.Stats, err = ParseStatsLevel(value)
 			return err
@@ -90,7 +94,7 @@ func variables() []variable {
 // *ConfigError where base cannot be; the result is base then.
 //
 //	VRAM_DRIVER VRAM_DEVICE VRAM_SEGMENT_SIZE VRAM_CACHE_SIZE VRAM_CACHE_BLOCKS VRAM_MEMORY_FRACTION
-//	VRAM_MEMORY_LIMIT VRAM_WARMUP VRAM_FOOTPRINT VRAM_STATS VRAM_DEBUG
+//	VRAM_MEMORY_LIMIT VRAM_WARMUP VRAM_FOOTPRINT VRAM_WAITS VRAM_STATS VRAM_DEBUG
 func ConfigFromEnv(base Config) (Config, error) {
 	if err := base.check(); err != nil {
 		return base, err

@@ -15,7 +15,7 @@ func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
 		"VRAM_DRIVER": "sim", "VRAM_DEVICE": "2", "VRAM_SEGMENT_SIZE": "64MiB", "VRAM_CACHE_SIZE": "2GB",
 		"VRAM_CACHE_BLOCKS": "100", "VRAM_MEMORY_FRACTION": "0.5", "VRAM_MEMORY_LIMIT": "12GiB",
 		"VRAM_WARMUP": "4KiB:50, 64KiB:20", "VRAM_FOOTPRINT": "lean",
-		"VRAM_STATS": "exact", "VRAM_DEBUG": "true",
+		"VRAM_STATS": "exact", "VRAM_DEBUG": "true", "VRAM_WAITS": "always",
 	} {
 		t.Setenv(name, value)
 	}
@@ -27,7 +27,7 @@ func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
 	assert.Equal(t, vram.Config{
 		Ordinal: 2, SegmentBytes: 64 << 20, StreamCacheBytes: 2e9, StreamCacheBlocks: 100, MemoryFraction: 0.5,
 		LimitBytes: 12 << 30, Warm: []vram.Demand{{Bytes: 4096, Count: 50}, {Bytes: 65536, Count: 20}},
-		Footprint: vram.Lean, PoolCacheBlocks: 7, Stats: vram.StatsExact, Debug: true,
+		Footprint: vram.Lean, PoolCacheBlocks: 7, Stats: vram.StatsExact, Debug: true, Waits: vram.WaitsAlways,
 	}, c)
 }
 
@@ -37,7 +37,7 @@ func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
 		"VRAM_DRIVER": "tpu", "VRAM_DEVICE": "-1", "VRAM_SEGMENT_SIZE": "big", "VRAM_CACHE_SIZE": "-5MB",
 		"VRAM_CACHE_BLOCKS": "1.5", "VRAM_MEMORY_FRACTION": "1.5", "VRAM_MEMORY_LIMIT": "12 parsecs",
 		"VRAM_WARMUP": "4KiB", "VRAM_FOOTPRINT": "small",
-		"VRAM_STATS": "some", "VRAM_DEBUG": "maybe",
+		"VRAM_STATS": "some", "VRAM_DEBUG": "maybe", "VRAM_WAITS": "often",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)

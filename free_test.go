@@ -245,7 +245,7 @@ func TestCloseFailsWhatWaits(t *testing.T) {
 // A buffer's memory goes to another stream only when the work that was submitted before its free has
 // finished.
 func TestMemoryWaitsForTheWorkOnIt(t *testing.T) {
-	h := openHouse(t, vram.Config{LimitBytes: 32 * mib}, sim.Config{})
+	h := openHouse(t, vram.Config{LimitBytes: 32 * mib, Waits: vram.WaitsNever}, sim.Config{})
 	a, b := h.stream(), h.stream()
 	x := must(t, a, 32*mib)
 	require.NoError(t, h.gpu.Launch(a.Handle(), time.Second))

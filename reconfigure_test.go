@@ -32,6 +32,7 @@ func TestReconfigureIsAllOrNothing(t *testing.T) {
 		"Stats":             {Stats: new(vram.StatsLevel(77))},
 		"Strategy":          {Strategy: new(vram.Strategy(77))},
 		"CoalesceBytes":     {CoalesceBytes: new(int64(-7))},
+		"Waits":             {Waits: new(vram.Waits(77))},
 	} {
 		if change.LimitBytes == nil {
 			change.LimitBytes = new(mib)

@@ -24,6 +24,7 @@ type Settings struct {
 	PoolCacheBlocks   *int
 	Stats             *StatsLevel
 	Strategy          *Strategy
+	Waits             *Waits
 	CoalesceBytes     *int64
 }
 
@@ -41,6 +42,7 @@ func (s *Settings) over(c Config) Config {
 	set(&c.PoolCacheBlocks, s.PoolCacheBlocks)
 	set(&c.Stats, s.Stats)
 	set(&c.Strategy, s.Strategy)
+	set(&c.Waits, s.Waits)
 	set(&c.CoalesceBytes, s.CoalesceBytes)
 	return c
 }

@@ -12,8 +12,9 @@ import (
 
 // work is a job on its way to the driver goroutine, with the marks of the returns before it.
 type work struct {
-	job   *core.Job
-	marks []stamp
+	job    *core.Job
+	marks  []stamp
+	waiter Client // of the job's Await operations; nil if it has left
 }
 
 // stamp is a client's fence and the mark that stands for it.
@@ -55,6 +56,7 @@ func (p *Pool) ground() {
 
 type driver struct {
 	pool   *Pool
+	waiter Client
 	marks  map[core.Client][]stamp // in the order in which they came
 	order  []core.Client           // of marks, rising: the same history makes the same calls
 	passed []core.Passed           // the answer to the last job
@@ -65,6 +67,7 @@ type driver struct {
 // fences say, they do not depend on it.
 func (d *driver) run(w *work) core.JobDone {
 	d.keep(w.marks)
+	d.waiter = w.waiter
 	done := core.JobDone{Job: w.job}
 	done.Err = d.guard(func() error { return d.watch(w.job) })
 	done.Passed = d.passed
@@ -182,6 +185,8 @@ func (d *driver) call(op *core.Op) (err error) {
 		return d.alloc(op)
 	case core.Free:
 		return p.device.MemFree(op.Address)
+	case core.Await:
+		return d.follow(op.Of, op.Fence)
 	}
 	return nil
 }

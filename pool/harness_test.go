@@ -39,6 +39,12 @@ func roomy(limitPages int64) core.Settings {
 	return core.Settings{Policy: core.Policy{HandlePages: 2, Slack: 4096}, LimitBytes: limitPages * page}
 }
 
+// waiting is settings with another policy of waits.
+func waiting(s core.Settings, w core.Waits) core.Settings {
+	s.Waits = w
+	return s
+}
+
 // kind is a kind of segments, with the driver calls that such a pool makes.
 type kind struct {
 	*testing.T // of a test that runs for each kind
@@ -254,6 +260,9 @@ func (c *customer) Asked(uint64) {
 		c.surrender()
 	}
 }
+
+// Follow implements Client.
+func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 
 // surrender answers an ask with everything idle.
 func (c *customer) surrender() {

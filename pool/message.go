@@ -18,6 +18,10 @@ type Client interface {
 	// Asked wants the client to return what it does not use, by a Return with Answer, once it has been
 	// Granted that many runs since it joined: those on their way to it are part of what it may not use.
 	Asked(runsGranted uint64)
+	// Follow makes what is submitted to the client's stream from now on wait, on the device, for a mark of another
+	// client's, while a Refill of this one waits. It is called on the driver goroutine, makes one driver call, and says
+	// why where it cannot.
+	Follow(m fence.Mark) error
 }
 
 // message is anything that the pool's actor receives. The set is closed.

@@ -73,7 +73,7 @@ func TestBusyMemoryGoesElsewhereOnlyAfterItsFence(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
-		h := k.build(t, roomy(8))
+		h := k.build(t, waiting(roomy(8), core.WaitsNever))
 		a, b := h.customer(1), h.customer(2)
 		const work = 10 * time.Millisecond
 		first := a.must(6)

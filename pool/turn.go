@@ -89,7 +89,7 @@ func (p *Pool) collect(fx *core.Effects) {
 		}
 	}
 	if fx.Job != nil {
-		out.work = &work{job: fx.Job, marks: p.marks}
+		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}
 		p.marks = nil
 	}
 	for _, e := range fx.Ends {

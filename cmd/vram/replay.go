@@ -21,6 +21,7 @@ type replayCmd struct {
 	Footprint   string        `default:"balanced" enum:"fast,balanced,lean" placeholder:"MODE" help:"fast, balanced or lean (default balanced)."`
 	Segments    string        `default:"auto" enum:"auto,vmm,plain" placeholder:"KIND" help:"auto, vmm or plain (default auto: vmm where the device has it)."`
 	Strategy    string        `default:"best" enum:"best,first" placeholder:"FIT" help:"best or first (default best)."`
+	Waits       string        `default:"avoid-growth" enum:"avoid-growth,never,always" placeholder:"WHEN" help:"When a stream waits on the device for memory of others: avoid-growth, never or always (default avoid-growth)."`
 	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
@@ -56,6 +57,9 @@ func (c *replayCmd) config() (cfg vram.Config, err error) {
 	cfg.CoalesceBytes = int64(c.Coalesce)
 	if c.Strategy == "first" {
 		cfg.Strategy = vram.FirstFit
+	}
+	if cfg.Waits, err = vram.ParseWaits(c.Waits); err != nil {
+		return cfg, err
 	}
 	if cfg.Footprint, err = vram.ParseFootprint(c.Footprint); err != nil {
 		return cfg, err

@@ -75,6 +75,18 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return nil
 }
 
+// Passes is when what e captured last has finished, on the device's clock: 0 if it was never recorded. It is no driver
+// call.
+func (d *Device) Passes(e cudadrv.Event) (at time.Duration, ok bool) {
+	d.gpu.mu.Lock()
+	defer d.gpu.mu.Unlock()
+	ev, ok := d.gpu.events[e]
+	if !ok {
+		return 0, false
+	}
+	return ev.passes, true
+}
+
 // EventQuery reports whether what e captured last has finished.
 func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	const c = call.EventQuery

@@ -14,13 +14,16 @@ type Mark struct {
 // Zero reports whether the mark stands for nothing.
 func (m Mark) Zero() bool { return m.event == 0 }
 
-// Source takes and watches fences. All methods may be called from any goroutine; Record and Passed do
-// not wait for the device, Wait does.
+// Source takes and watches fences. All methods may be called from any goroutine; Record, Passed and
+// Precede do not wait for the device, Wait does.
 type Source interface {
 	// Record marks the present end of the stream. The mark is given up by Release, once.
 	Record(s cudadrv.Stream) (Mark, error)
 	Passed(m Mark) (bool, error)
 	Wait(m Mark) error
+	// Precede makes what is submitted to the stream from now on wait, on the device, for the mark. The mark may be given
+	// up once it has returned.
+	Precede(m Mark, s cudadrv.Stream) error
 	Release(m Mark) error
 	// Close gives up what Source keeps for itself.
 	Close() error
@@ -83,6 +86,17 @@ func (e *Events) Wait(m Mark) error {
 		return nil
 	}
 	if err := e.device.EventSynchronize(m.event); err != nil {
+		return fmt.Errorf("fence: %w", err)
+	}
+	return nil
+}
+
+// Precede implements Source.
+func (e *Events) Precede(m Mark, s cudadrv.Stream) error {
+	if m.Zero() {
+		return nil
+	}
+	if err := e.device.StreamWaitEvent(s, m.event); err != nil {
 		return fmt.Errorf("fence: %w", err)
 	}
 	return nil

@@ -121,6 +121,23 @@ func (d *watched) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return d.Device.EventRecord(e, s)
 }
 
+// StreamWaitEvent needs a handle that is there, and an event that was recorded.
+func (d *watched) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
+	d.use("wait", s)
+	if err := d.Device.StreamWaitEvent(s, e); err != nil {
+		return err
+	}
+	until, ok := d.w.watch.Passes(e)
+	if !ok {
+		d.w.broken("handle", "a wait for an event that was destroyed")
+	}
+	if of := d.owner[s]; of != nil && d.w.mutation != mutateWait {
+		of.behind = max(of.behind, until)
+	}
+	d.w.report.Waits++
+	return nil
+}
+
 // MemsetD8Async needs a handle that is there, and is work on the memory.
 func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	d.use("memset", s)
@@ -130,7 +147,9 @@ func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadr
 	mark, err := d.w.watch.EventCreate()
 	d.w.must(err, "memset")
 	d.w.must(d.w.watch.EventRecord(mark, s), "memset")
-	d.w.uses.add(use{span: span{p, p + cudadrv.Ptr(bytes)}, stream: d.owner[s], mark: mark})
+	until, _ := d.w.watch.Passes(mark)
+	d.w.must(d.w.watch.EventDestroy(mark), "memset")
+	d.w.uses.add(use{span: span{p, p + cudadrv.Ptr(bytes)}, stream: d.owner[s], until: until})
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
@@ -41,6 +42,7 @@ type stream struct {
 	allocs, frees uint64
 	live          int
 	reported      streams.Stats
+	behind        time.Duration // what its later work waits for, on the device
 }
 
 func (s *stream) id() uint32 { return s.ID() }

@@ -17,6 +17,7 @@ const (
 	mutateGrant            // after a cancellation what the pool grants next is lost
 	mutateDenial           // a refusal is lost
 	mutateAudit            // nobody puts back what a turn held when it panicked
+	mutateWait             // the device does not wait though it was told to
 )
 
 // lost reports whether what a worker was given is lost.
@@ -41,7 +42,7 @@ func (w *world) dropped(m actors.Message) bool {
 			w.mutated++
 			return w.mutated%3 == 0
 		}
-	case mutateNothing, mutateFences, mutateWake, mutateAudit:
+	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait:
 	}
 	return false
 }

@@ -20,6 +20,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		{"a wake-up is lost", mutateWake, []string{"hang"}},
 		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books"}},
 		{"a refusal is lost", mutateDenial, []string{"hang"}},
+		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},
 	} {
 		t.Run(planted.name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (w *world) plantInCall(act action) {
 func panickyCalls() []string {
 	return []string{
 		"cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuEventQuery", "cuEventRecord",
-		"cuEventSynchronize", "cuMemsetD8Async", "cuStreamSynchronize", "cuStreamDestroy", "cuMemAlloc", "cuMemFree",
+		"cuEventSynchronize", "cuStreamWaitEvent", "cuMemsetD8Async", "cuStreamSynchronize", "cuStreamDestroy", "cuMemAlloc", "cuMemFree",
 	}
 }
 
@@ -76,7 +76,7 @@ func (w *world) setFaults(act action) {
 	w.faulty = true
 	functions := []string{
 		"*", "*", "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuEventRecord", "cuEventQuery",
-		"cuEventCreate", "cuEventSynchronize", "cuStreamSynchronize", "cuMemsetD8Async", "cuStreamCreate",
+		"cuEventCreate", "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamSynchronize", "cuMemsetD8Async", "cuStreamCreate",
 		"cuMemAlloc", "cuMemFree",
 	}
 	rule := fault.Rule{Func: functions[act.a%uint32(len(functions))], Result: cudadrv.Unknown, Seed: uint64(act.b)}

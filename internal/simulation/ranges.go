@@ -66,19 +66,6 @@ type use struct {
 	span
 	stream *stream // not its handle, which may have belonged to a stream that was destroyed
 	until  time.Duration
-	mark   cudadrv.Event // of work whose end only the device knows: then until means nothing; else 0
-}
-
-// ended reports whether the work is done, and then gives its mark up.
-func (x *use) ended(now time.Duration, device *sim.Device) bool {
-	if x.mark == 0 {
-		return x.until <= now
-	}
-	passed, err := device.EventQuery(x.mark)
-	if err == nil && passed {
-		_ = device.EventDestroy(x.mark) // it is ours
-	}
-	return err != nil || passed
 }
 
 // uses is what the device may still touch.
@@ -86,12 +73,13 @@ type uses struct{ pending []use }
 
 func (u *uses) add(x use) { u.pending = append(u.pending, x) }
 
-// hit is a use of the range that has not ended, by another stream than that one; nil is none.
+// hit is a use of the range by another stream than that one, nil being none, that has not ended and that this stream does
+// not wait for on the device either.
 func (u *uses) hit(s span, but *stream, device *sim.Device) (use, bool) {
 	now := device.Now()
-	u.pending = slices.DeleteFunc(u.pending, func(x use) bool { return x.ended(now, device) })
+	u.pending = slices.DeleteFunc(u.pending, func(x use) bool { return x.until <= now })
 	for _, x := range u.pending {
-		if x.stream != but && x.overlaps(s) {
+		if x.stream != but && x.overlaps(s) && (but == nil || x.until > but.behind) {
 			return x, true
 		}
 	}

@@ -19,6 +19,7 @@ type Report struct {
 	DriverCalls                       uint64 // maps, unmaps and the like
 	Injected                          uint64 // failures of the driver
 	TurnPanics, CallPanics            uint64
+	Waits                             uint64 // on the device, of one stream for another
 	Streams, Lanes                    uint64 // opened
 	Devices                           uint64 // closed
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
@@ -41,6 +42,7 @@ func (r *Report) counts() []count {
 		{"failed driver calls", &r.Injected},
 		{"panics in turns", &r.TurnPanics},
 		{"panics in calls", &r.CallPanics},
+		{"waits on the device", &r.Waits},
 		{"streams", &r.Streams},
 		{"lanes", &r.Lanes},
 		{"devices", &r.Devices},

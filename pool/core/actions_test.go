@@ -27,6 +27,7 @@ func randomWorld(t failer, ch chooser) *world {
 		s.CacheBytes, s.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
 	}
 	s.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
+	s.Waits = Waits(ch.pick(3))            //nolint:gosec // 0 to 2
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
 	w.core.plain = ch.pick(3) == 0
 	for range 1 + ch.pick(3) {

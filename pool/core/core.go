@@ -10,25 +10,27 @@ var ErrClosed = errors.New("pool: closed")
 
 // request is a Refill, Warm or Trim that is being served.
 type request struct {
-	kind   kind
-	client Client
-	token  uint64
-	pages  uint32   // of the run that is looked for
-	more   []uint32 // further runs that are wanted, all or nothing with the first
-	lent   []Run    // to the client already, while others are looked for
-	bytes  int64
-	warm   []uint32 // lengths wanted
-	got    []Run    // held for the warm-up until all are there: the first of warm
-	keep   int64
-	freed  int64 // or mapped ahead
-	rung   rung
-	awaits []Client // whose answers to an Ask are still to come
-	raised bool     // the live peak
-	capped bool     // the driver refused to make more than capBytes
-	waited bool     // for fences, when the core's progress was heard
-	done   bool     // answered: a job that is still in flight for it is for nobody
-	heard  uint64
-	err    error
+	kind       kind
+	client     Client
+	token      uint64
+	pages      uint32   // of the run that is looked for
+	more       []uint32 // further runs that are wanted, all or nothing with the first
+	lent       []Run    // to the client already, while others are looked for
+	bytes      int64
+	warm       []uint32 // lengths wanted
+	got        []Run    // held for the warm-up until all are there: the first of warm
+	keep       int64
+	freed      int64 // or mapped ahead
+	rung       rung
+	awaits     []Client // whose answers to an Ask are still to come
+	raised     bool     // the live peak
+	capped     bool     // the driver refused to make more than capBytes
+	waited     bool     // for fences, when the core's progress was heard
+	waitedOwn  bool     // for the fences of its own client, rather than grow
+	unborrowed bool     // its stream could not be made to wait
+	done       bool     // answered: a job that is still in flight for it is for nobody
+	heard      uint64
+	err        error
 
 	capBytes int64
 }
@@ -318,6 +320,9 @@ func (c *Core) climb(r *request) bool {
 	}
 	switch r.rung {
 	case rungSearch, rungAskOwn:
+		if c.settings.Waits == WaitsAlways && c.borrow(r, 0) {
+			return false
+		}
 		r.rung = rungAskAll
 		c.ask(r, func(cl *client) bool { return cl.id == r.client })
 	case rungAskAll:
@@ -330,6 +335,10 @@ func (c *Core) climb(r *request) bool {
 		r.rung = rungPoll
 		if c.assemble(r) {
 			return r.done
+		}
+		if c.settings.Waits == WaitsAlways && c.borrow(r, 0) {
+			r.rung = rungGrow
+			return false
 		}
 		wanted := uint32(r.wanted()) // no more than the arena has
 		n := max(wanted, c.share(c.settings.Policy.Step))
@@ -344,10 +353,13 @@ func (c *Core) climb(r *request) bool {
 		r.rung = rungRecycle
 		c.poll(r)
 	case rungRecycle:
-		r.rung = rungWait
 		if c.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
 			return r.done
 		}
+		if c.borrow(r, c.softBudget()) || c.exceeds(r) && c.patient(r) {
+			return false // to come back here if that brings nothing
+		}
+		r.rung = rungWait
 		c.recycleFor(r)
 	case rungWait:
 		r.rung = rungDeny

@@ -13,7 +13,8 @@
 // hole is address space only, free is mapped and nobody's, lent belongs to one client, busy is neither
 // until the job in flight has ended. A free run is a maximal sequence of free pages with the same tag:
 // the client that returned it and that client's fence at that time. A run is clean once its fence has
-// passed. A tagged run may be granted to its own client at once, to others and to Unmap only when clean.
+// passed. A tagged run may be granted to its own client at once, to others when it is clean or behind an Await, to Unmap
+// only when it is clean.
 //
 // A handle is a physical allocation that is mapped over a run of pages and can only be unmapped whole.
 // Reserved bytes are those of all handles that exist, mapped or not.
@@ -28,11 +29,17 @@
 //  3. Grow, while reserved stays within the soft budget (1+eps) x peak live: the window of the wanted
 //     length with the fewest pages missing is mapped full with new handles.
 //  4. Poll: fences that have passed clean their runs.
-//  5. Recycle: whole clean handles outside the window are unmapped, those of the shortest runs first,
+//  5. Borrow: the window is made of runs whatever their tag, and of new handles within the soft budget; the client's
+//     stream is made to wait, on the device, for the fences of the others (Await).
+//  6. Where the next step would break the soft budget: wait, on the host and once, for the client's own fences. What it
+//     returned itself it may use, but not unmap.
+//  7. Recycle: whole clean handles outside the window are unmapped, those of the shortest runs first,
 //     and mapped into the window or released; only the rest is created. This may break the soft budget,
 //     never the limit.
-//  6. Wait for pending fences, as long as that or a Return brings anything.
-//  7. Deny, with the facts.
+//  8. Wait for pending fences, as long as that or a Return brings anything.
+//  9. Deny, with the facts.
+//
+// Steps 5 and 6 are left out with WaitsNever. With WaitsAlways step 5 comes before 2 and before 3, too, without new handles.
 //
 // Refills go first. What a warm-up has together is nobody's: it lets go when a Refill waits, and looks
 // again. A Refill of one run that free memory can serve is never behind anything.
@@ -42,6 +49,16 @@
 //
 // An answer to an Ask counts once all runs that the client had sent before have arrived: pages on their way are never
 // taken for pages that are not there.
+//
+// # Waits on the device
+//
+// An Await is the first operation of the job that makes a window, so that the client has the pages only after its
+// stream was made to wait; where it fails nothing has changed, and the request goes on without it. Pages that were
+// borrowed come back under the fence of the client that had them, which cannot pass before those that it waits for.
+// Pages that nobody got keep the tag that they had: the wait was one client's.
+//
+// Waits make no circle. A stream waits for a mark that was recorded before the wait is submitted, and a mark stands
+// for work that was submitted before it. So every edge leads from work to work that was submitted earlier.
 //
 // The order, the window and the victims are those that a study of eight real traces found best.
 //
@@ -61,7 +78,7 @@
 // # When the driver refuses
 //
 // A job ends at the first operation that fails. What it made, moved or took out goes back to the driver by
-// a rollback; free pages that were part of it are free again, under the latest fence among them. After
+// a rollback; free pages that were part of it are free again, each under the tag that it had. After
 // CUDA_ERROR_OUT_OF_MEMORY the request goes on by recycling, up to what was reserved at that moment; after
 // anything else it is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
 // pages stay busy where it is mapped, and Close tries it once more.

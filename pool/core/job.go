@@ -91,6 +91,7 @@ func (c *Core) startWindow(r *request, w Run, victims []int32) {
 	j := &Job{purpose: forWindow, request: r, window: w}
 	missing := c.missingRuns(w)
 	c.takeWindow(j, w)
+	c.awaitOps(j)
 	c.unmapOps(j, victims)
 
 	left := slices.Clone(victims) // those with no new place yet
@@ -152,7 +153,7 @@ func (c *Core) dropHandle(id int32) {
 	c.pages.spare = append(c.pages.spare, id)
 }
 
-// takeWindow makes the pages of a window busy and remembers the tag that its free pages had.
+// takeWindow makes the pages of a window busy and remembers the tags that its free pages had.
 func (c *Core) takeWindow(j *Job, w Run) {
 	end := w.First + w.Pages
 	c.pages.extend(end)
@@ -177,10 +178,10 @@ func (c *Core) takePart(j *Job, at, end uint32) uint32 {
 		stop, e = e, first
 	}
 	t := c.pages.table[first]
-	if t.client != 0 {
-		j.tag, j.fence = t.client, max(j.fence, t.fence)
-	}
 	stop = min(stop, end)
+	if t.client != 0 {
+		j.parts = append(j.parts, part{Run{at, stop - at}, t.client, t.fence})
+	}
 	c.pages.takeFree(first, Run{at, stop - at}, busy, 0)
 	return stop
 }
@@ -232,9 +233,7 @@ func (c *Core) jobDone(m JobDone) {
 	c.job = nil
 	for _, p := range m.Passed {
 		c.passed(p)
-		if p.Client == j.tag && j.fence <= p.Fence { // the pages that the job took were not among those
-			j.tag, j.fence = 0, 0
-		}
+		j.passed(p)
 	}
 	before := c.reservedBytes
 	for _, op := range j.Ops[:m.Done] {
@@ -288,7 +287,7 @@ func (c *Core) book(op Op) {
 		for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
 			c.pages.table[at].handle = op.Index
 		}
-	case Access:
+	case Access, Await:
 	case Release:
 		c.unreserve(op.Index)
 		c.dropHandle(op.Index)
@@ -325,7 +324,7 @@ func (c *Core) succeeded(j *Job) {
 	}
 	r := j.request
 	if r.done || r.kind == warm || j.window.Pages < r.pages { // it may have got that run, and look for a longer one
-		c.pages.addFree(j.window, j.tag, j.fence)
+		c.giveParts(j, j.window)
 		return
 	}
 	c.driverGrants++
@@ -346,7 +345,7 @@ func (c *Core) failed(j *Job, done int, err error) {
 			}
 		case Create, Alloc: // never made
 			c.dropHandle(op.Index)
-		case Map, Access, Release:
+		case Map, Access, Release, Await:
 		}
 	}
 	switch j.purpose {
@@ -358,7 +357,7 @@ func (c *Core) failed(j *Job, done int, err error) {
 	switch {
 	case j.purpose == forWindow:
 		c.freeWindow(j)
-		c.failRequest(j.request, err)
+		c.failRequest(j.request, j.Ops[done].Verb, err)
 	case j.purpose == forRelease && j.request != nil:
 		j.request.err = err
 	case j.purpose == forRelease:
@@ -445,14 +444,19 @@ func (c *Core) freeWindow(j *Job) {
 		case id == heap.None:
 			c.pages.setState(r, hole, 0)
 		case !inUndo(id):
-			c.pages.addFree(r, j.tag, j.fence)
+			c.giveParts(j, r)
 		}
 	}
 }
 
 // failRequest decides how a request goes on after its job failed: without new memory if the driver has
-// none, otherwise not at all. What the driver had given when it refused is what it can give.
-func (c *Core) failRequest(r *request, err error) {
+// none, otherwise not at all. What the driver had given when it refused is what it can give. Where only the
+// wait failed it goes on without one.
+func (c *Core) failRequest(r *request, at Verb, err error) {
+	if at == Await { // nothing has changed, and there are other ways
+		r.unborrowed = true
+		return
+	}
 	r.err = err
 	if errors.Is(err, cudadrv.OutOfMemory) && !r.capped {
 		r.capped, r.capBytes = true, c.reservedBytes

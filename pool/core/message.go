@@ -183,27 +183,30 @@ const (
 	Release             // a handle that is not mapped
 	Alloc               // a plain segment: memory and address in one
 	Free                // a plain segment
+	Await               // nothing of the pages: the waiter's stream goes on behind another client's fence
 )
 
 // Op is one driver call.
 type Op struct {
 	Verb    Verb
-	Run     Run            // all but Release
+	Run     Run            // all but Release and Await
 	Index   int32          // the core's number of the handle: Create, Map, Release, Alloc, Free
 	Handle  cudadrv.Handle // Create: out; Release, Map: in, but for a Map of 0: that of the Create before it
 	Address cudadrv.Ptr    // Alloc: out; Free: in
+	Of      Client         // Await: whose fence
+	Fence   Fence          // Await
 }
 
 // Job is a list of driver calls to be performed in order up to the first that fails, after the fences
 // of Poll were queried and those of Wait waited for. The core has one job in flight at a time.
 type Job struct {
-	Poll []Client
-	Wait []Client
-	Ops  []Op
+	Poll   []Client
+	Wait   []Client
+	Waiter Client // of the Await operations, 0 without any
+	Ops    []Op
 
 	purpose purpose
 	request *request // whom the job is for; nil if for the pool itself
 	window  Run
-	tag     Client // of the free pages that the window took
-	fence   Fence
+	parts   []part // tagged pages that the window took
 }

@@ -29,4 +29,5 @@ type Settings struct {
 	CacheBytes int64         // free bytes beyond it go back to the driver at ticks; 0: no such bound
 	CacheRuns  int           // likewise the number of free runs
 	Strategy   heap.Strategy // which free run a Refill gets
+	Waits      Waits
 }

@@ -36,12 +36,17 @@ func (c *Core) place(n uint32) (window, bool) {
 	return window{run: Run{run.First + 1, n}, missing: n}, ok
 }
 
-// startSegment builds the job that makes a segment, after whole segments were freed for it.
+// startSegment builds the job that makes a segment, after whole segments were freed for it. Where the window is part of
+// one that is there already, the job only awaits the fences of its pages.
 func (c *Core) startSegment(r *request, w Run, victims []int32) {
 	j := &Job{purpose: forWindow, request: r, window: w}
+	missing := c.missingRuns(w)
 	c.takeWindow(j, w)
+	c.awaitOps(j)
 	c.freeOps(j, victims)
-	j.Ops = append(j.Ops, Op{Verb: Alloc, Index: c.newHandle(w.Pages), Run: w})
+	if len(missing) > 0 {
+		j.Ops = append(j.Ops, Op{Verb: Alloc, Index: c.newHandle(w.Pages), Run: w})
+	}
 	c.start(j)
 }
 

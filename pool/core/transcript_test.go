@@ -17,7 +17,7 @@ import (
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [first=1], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
+// Commands: new [plain=1] [first=1] [waits=0|1|2: avoid growth, never (where it is left out), always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
 // [answer],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
@@ -56,7 +56,8 @@ func (s *script) command(line string) string {
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
-			Strategy: heap.Strategy(s.number(words, "first", 0)), //nolint:gosec // 0 or 1
+			Strategy: heap.Strategy(s.number(words, "first", 0)),         //nolint:gosec // 0 or 1
+			Waits:    Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
 		})
 		s.w.core.plain = s.number(words, "plain", 0) == 1
 		return ""

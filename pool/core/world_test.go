@@ -54,7 +54,8 @@ type owned struct {
 
 type holder struct {
 	issued, passed Fence
-	stuck          bool // its fences never pass
+	stuck          bool             // its fences never pass
+	behind         map[Client]Fence // what its stream waits for on the device
 	left, gone     bool
 	live           int64 // pages that it said last it uses; of transcripts
 }
@@ -177,7 +178,7 @@ func (w *world) grantedRun(g Grant, run Run) {
 		if p.owner != 0 || d.handle == 0 || !d.accessible {
 			w.failf("%+v: page %d is %+v, %+v", g, i, *p, d)
 		}
-		if p.last != g.Client && !w.clean(*p) {
+		if p.last != g.Client && !w.clean(*p) && w.clients[g.Client].behind[p.last] < p.fence {
 			w.failf("%+v: page %d is %+v, and that fence has not passed", g, i, *p)
 		}
 		if g.Token == 0 && p.last != g.Client && !w.refused[g.Client] {
@@ -378,11 +379,26 @@ func (w *world) call(j *Job, i int) error {
 	if (op.Verb == Create || op.Verb == Alloc) && w.jobEpoch == w.epoch && w.reservedBytes()+int64(op.Run.Pages)*pageBytes > w.settings.LimitBytes {
 		w.failf("%d more pages beside %d break the limit of %d", op.Run.Pages, w.driver.made, w.settings.LimitBytes/pageBytes)
 	}
+	if op.Verb == Await {
+		w.follow(j.Waiter, op)
+	}
 	nonsense, err := w.driver.call(op)
 	if nonsense != nil {
 		w.failf("%v", nonsense)
 	}
 	return err
+}
+
+// follow makes a client's stream wait for a fence that there is.
+func (w *world) follow(id Client, op *Op) {
+	c := w.clients[id]
+	if c == nil || op.Of == id || op.Fence == 0 || op.Fence > w.clients[op.Of].issued || w.settings.Waits == WaitsNever && w.jobEpoch == w.epoch {
+		w.failf("client %d, %+v, waits for %d of client %d", id, c, op.Fence, op.Of)
+	}
+	if c.behind == nil {
+		c.behind = map[Client]Fence{}
+	}
+	c.behind[op.Of] = max(c.behind[op.Of], op.Fence)
 }
 
 // say notes an effect.
@@ -419,6 +435,8 @@ func describe(j *Job) string {
 			fmt.Fprintf(&s, ", %v #%d %d+%d", op.Verb, op.Index, op.Run.First, op.Run.Pages)
 		case Release:
 			fmt.Fprintf(&s, ", release #%d", op.Index)
+		case Await:
+			fmt.Fprintf(&s, ", %d awaits %d of %d", j.Waiter, op.Fence, op.Of)
 		}
 	}
 	return s.String()
