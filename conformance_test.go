@@ -198,7 +198,7 @@ func TestSplitAndMerge(t *testing.T) {
 
 // CuPy: test_free_stream. What one stream has freed does not serve another while its work is not finished.
 func TestFreedMemoryOfAnotherStream(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
+	h := openHouse(t, vram.Config{Waits: vram.WaitsNever}, sim.Config{})
 	a, b := h.stream(), h.stream()
 	x := must(t, a, 8*mib)
 	require.NoError(t, h.gpu.Launch(a.Handle(), time.Second))

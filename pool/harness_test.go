@@ -261,6 +261,14 @@ func (c *customer) Asked(uint64) {
 	}
 }
 
+// Looked implements Client.
+func (c *customer) Looked() {
+	c.mu.Lock()
+	r := core.Return{Client: c.id, LiveBytes: max(c.live, 0), Report: true}
+	c.mu.Unlock()
+	c.house.pool.Return(r, fence.Mark{})
+}
+
 // Follow implements Client.
 func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 

@@ -18,6 +18,9 @@ type Client interface {
 	// Asked wants the client to return what it does not use, by a Return with Answer, once it has been
 	// Granted that many runs since it joined: those on their way to it are part of what it may not use.
 	Asked(runsGranted uint64)
+	// Looked wants the client to say what it uses, by a Return with Report, and at once: whoever has its turn is not
+	// waited for.
+	Looked()
 	// Follow makes what is submitted to the client's stream from now on wait, on the device, for a mark of another
 	// client's, while a Refill of this one waits. It is called on the driver goroutine, makes one driver call, and says
 	// why where it cannot.
@@ -78,6 +81,7 @@ type effects struct {
 	grants  []grant
 	denials []denial
 	asks    []ask
+	looks   []Client
 	work    *work
 	ends    []ending
 }
@@ -144,7 +148,11 @@ func (e *effects) deliver() bool {
 		e.asks[i].client.Asked(e.asks[i].runsGranted)
 		return true
 	}
-	if i -= len(e.asks); i < len(e.ends) {
+	if i -= len(e.asks); i < len(e.looks) {
+		e.looks[i].Looked()
+		return true
+	}
+	if i -= len(e.looks); i < len(e.ends) {
 		x := &e.ends[i]
 		x.promise.Complete(x.bytes, x.err)
 		return true
@@ -157,7 +165,8 @@ func (e *effects) recycle() {
 	clear(e.grants)
 	clear(e.denials)
 	clear(e.asks)
+	clear(e.looks)
 	clear(e.ends)
-	*e = effects{pool: e.pool, grants: e.grants[:0], denials: e.denials[:0], asks: e.asks[:0], ends: e.ends[:0]}
+	*e = effects{pool: e.pool, grants: e.grants[:0], denials: e.denials[:0], asks: e.asks[:0], looks: e.looks[:0], ends: e.ends[:0]}
 	e.pool.spare.Store(e)
 }

@@ -88,6 +88,11 @@ func (p *Pool) collect(fx *core.Effects) {
 			out.asks = append(out.asks, ask{c, p.granted[id]})
 		}
 	}
+	for _, id := range fx.Looks {
+		if c := p.clients[id]; c != nil {
+			out.looks = append(out.looks, c)
+		}
+	}
 	if fx.Job != nil {
 		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}
 		p.marks = nil

@@ -55,6 +55,7 @@ func (w *world) act(ch chooser) {
 		w.deliver(ch)
 	case n < 60:
 		w.answer(ch)
+		w.tell(ch)
 	case n < 82:
 		w.finishJob(ch)
 	case n < 89:
@@ -187,6 +188,25 @@ func (w *world) giveBack(ch chooser, answer bool) {
 
 func (w *world) answer(ch chooser) { w.giveBack(ch, true) }
 
+// tell lets a client say what it uses.
+func (w *world) tell(ch chooser) {
+	if silent := w.silent(); len(silent) > 0 {
+		id := silent[ch.pick(len(silent))]
+		w.clients[id].live = int64(ch.pick(w.held(id) + 1))
+		w.mail = append(w.mail, Return{Client: id, Report: true, LiveBytes: w.clients[id].live * pageBytes})
+	}
+}
+
+// silent are the clients that were looked at and whose report is not on its way.
+func (w *world) silent() (ids []Client) {
+	for id := Client(1); int(id) <= len(w.clients); id++ {
+		if w.looked[id] && !slices.ContainsFunc(w.mail, func(r Return) bool { return r.Client == id && r.Report }) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // unanswered are the clients that were asked and whose answer is not on its way.
 func (w *world) unanswered() (ids []Client) {
 	for id := Client(1); int(id) <= len(w.clients); id++ {
@@ -236,6 +256,9 @@ func (w *world) deliverAt(i int) {
 	w.mail = slices.Delete(w.mail, i, i+1)
 	if r.Answer {
 		delete(w.asked, r.Client)
+	}
+	if r.Report {
+		delete(w.looked, r.Client)
 	}
 	for _, run := range r.Runs {
 		for at := run.First; at < run.First+run.Pages; at++ {
@@ -305,6 +328,8 @@ func (w *world) quiet(ch chooser) {
 			w.deliverAt(0)
 		case len(waiting) > 0:
 			w.mail = append(w.mail, Return{Client: waiting[0], Answer: true})
+		case len(w.silent()) > 0:
+			w.mail = append(w.mail, Return{Client: w.silent()[0], Report: true})
 		case len(w.refills)+len(w.ends) > 0:
 			w.failf("refills %v and others %v wait for nothing", w.refills, w.ends)
 		case !ticked:

@@ -6,9 +6,11 @@ import "slices"
 type client struct {
 	id        Client
 	heldPages uint64
-	liveBytes int64
+	liveBytes int64 // as it said with its last Refill or Return: at most so much since
+	usedBytes int64 // likewise, or what a look found since
 	lanes     Lanes
 	asked     bool   // an Ask is not answered yet
+	looked    bool   // likewise a Look
 	answering bool   // an answer has come, and counts from answerAt on
 	answerAt  uint64 // of arrived
 	arrived   uint64 // runs that it sent
@@ -28,7 +30,7 @@ func (c *Core) leave(m Leave) {
 	if cl == nil {
 		return
 	}
-	cl.gone, cl.liveBytes, cl.synced = true, 0, m.Synced
+	cl.gone, cl.liveBytes, cl.usedBytes, cl.synced = true, 0, 0, m.Synced
 	if m.Synced {
 		c.passed(Passed{Client: id, Fence: ^Fence(0)})
 	}
@@ -53,6 +55,7 @@ func (c *Core) forget(cl *client) {
 		c.ids = slices.Delete(c.ids, at, at+1)
 	}
 	c.answered(cl.id)
+	c.reported(cl.id)
 	c.dropDomain(cl.id)
 	c.fx.Gone = append(c.fx.Gone, cl.id)
 }
@@ -60,7 +63,9 @@ func (c *Core) forget(cl *client) {
 // answered says that nobody needs to wait for that client's answer to an Ask any more.
 func (c *Core) answered(id Client) {
 	for _, r := range c.queue {
-		r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
+		if !r.looking {
+			r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
+		}
 	}
 }
 
@@ -85,13 +90,22 @@ func (c *Core) takeBack(m Return) {
 	if cl == nil {
 		return
 	}
-	cl.lanes = m.Lanes
-	if !cl.gone {
-		cl.liveBytes = m.LiveBytes
+	switch {
+	case m.Report:
+		cl.noteLook(m.LiveBytes)
+	case cl.gone:
+		cl.lanes = m.Lanes
+	default:
+		cl.lanes = m.Lanes
+		cl.liveBytes, cl.usedBytes = m.LiveBytes, m.LiveBytes
 	}
 	cl.arrived += uint64(len(m.Runs) + m.Kept)
 	if m.Answer && cl.asked {
 		cl.answering, cl.answerAt = true, m.Sent
+	}
+	if m.Report && cl.looked {
+		cl.looked = false
+		c.reported(m.Client)
 	}
 	if cl.answering && cl.arrived >= cl.answerAt {
 		cl.asked, cl.answering = false, false

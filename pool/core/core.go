@@ -22,13 +22,14 @@ type request struct {
 	keep       int64
 	freed      int64 // or mapped ahead
 	rung       rung
-	awaits     []Client // whose answers to an Ask are still to come
-	raised     bool     // the live peak
-	capped     bool     // the driver refused to make more than capBytes
-	waited     bool     // for fences, when the core's progress was heard
-	waitedOwn  bool     // for the fences of its own client, rather than grow
-	unborrowed bool     // its stream could not be made to wait
-	done       bool     // answered: a job that is still in flight for it is for nobody
+	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
+	looking    bool
+	raised     bool // the live peak
+	capped     bool // the driver refused to make more than capBytes
+	waited     bool // for fences, when the core's progress was heard
+	waitedOwn  bool // for the fences of its own client, rather than grow
+	unborrowed bool // its stream could not be made to wait
+	done       bool // answered: a job that is still in flight for it is for nobody
 	heard      uint64
 	err        error
 
@@ -52,6 +53,7 @@ type rung uint8
 const (
 	rungSearch rung = iota
 	rungAskOwn
+	rungLook
 	rungAskAll
 	rungGrow
 	rungPoll
@@ -197,7 +199,7 @@ func (c *Core) refill(m Refill) {
 		c.deny(r, ErrClosed)
 		return
 	}
-	cl.liveBytes, cl.lanes = m.LiveBytes, m.Lanes
+	cl.liveBytes, cl.usedBytes, cl.lanes = m.LiveBytes, m.LiveBytes, m.Lanes
 	if r.wanted() > uint64(c.maxPages) { // no use in asking anybody
 		c.deny(r, nil)
 		return
@@ -323,8 +325,11 @@ func (c *Core) climb(r *request) bool {
 		if c.settings.Waits == WaitsAlways && c.borrow(r, 0) {
 			return false
 		}
-		r.rung = rungAskAll
+		r.rung = rungLook
 		c.ask(r, func(cl *client) bool { return cl.id == r.client })
+	case rungLook:
+		r.rung = rungAskAll
+		c.look(r)
 	case rungAskAll:
 		r.rung = rungGrow
 		r.raised = c.notePeak()
@@ -440,11 +445,8 @@ func (c *Core) bytes(pages uint32) int64 { return int64(pages) * c.pageBytes }
 // notePeak raises the live peak to what the clients last reported, and reports whether it did. A rise
 // ends the steady state.
 func (c *Core) notePeak() bool {
-	var live int64
-	for _, cl := range c.clients {
-		live += cl.liveBytes
-	}
-	c.reportedPeakBytes = max(c.reportedPeakBytes, live)
+	said, live := c.liveBytes()
+	c.reportedPeakBytes = max(c.reportedPeakBytes, said)
 	if live > c.livePeakBytes {
 		c.livePeakBytes = live
 		c.steadyBytes = 0

@@ -12,6 +12,7 @@ import (
 func settled(t *testing.T, n Client) *world {
 	t.Helper()
 	w := newWorld(t, 64, 64, Settings{Policy: Policy{HandlePages: 4, Slack: 4096}, LimitBytes: 64 * pageBytes})
+	w.candid = true
 	for id := Client(1); id <= n; id++ {
 		w.clients[id] = &holder{}
 		w.send(Join{id})

@@ -26,6 +26,7 @@
 //  1. The free run that the strategy takes of those that the client may use: the best fitting or the first.
 //  2. Ask: the client returns its own free pages, and where the soft budget would be broken the others
 //     return theirs.
+//     Before the live peak is raised by what clients said that are quiet now, those are looked at.
 //  3. Grow, while reserved stays within the soft budget (1+eps) x peak live: the window of the wanted
 //     length with the fewest pages missing is mapped full with new handles.
 //  4. Poll: fences that have passed clean their runs.

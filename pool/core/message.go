@@ -55,6 +55,7 @@ type Return struct {
 	LiveBytes int64
 	Lanes     Lanes
 	Answer    bool
+	Report    bool // it answers one Look, and says no more than LiveBytes; where those are not known it has as many as can be
 	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an
 	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
 	Sent uint64
@@ -110,6 +111,7 @@ type Effects struct {
 	Grants  []Grant
 	Denials []Denial
 	Asks    []Client
+	Looks   []Client
 	Job     *Job // at most one is in flight
 	Ends    []End
 	Gone    []Client // left, hold nothing and have no answer to expect: nothing will name them again
@@ -119,12 +121,12 @@ type Effects struct {
 func (e *Effects) reset() {
 	clear(e.Denials) // they hold pointers
 	clear(e.Ends)
-	*e = Effects{Grants: e.Grants[:0], Denials: e.Denials[:0], Asks: e.Asks[:0], Ends: e.Ends[:0], Gone: e.Gone[:0]}
+	*e = Effects{Grants: e.Grants[:0], Denials: e.Denials[:0], Asks: e.Asks[:0], Looks: e.Looks[:0], Ends: e.Ends[:0], Gone: e.Gone[:0]}
 }
 
 // Empty reports whether there is nothing to perform.
 func (e *Effects) Empty() bool {
-	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && e.Job == nil &&
+	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && len(e.Looks) == 0 && e.Job == nil &&
 		len(e.Ends) == 0 && len(e.Gone) == 0
 }
 

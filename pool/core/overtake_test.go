@@ -15,6 +15,7 @@ func TestAnAnswerWaitsForWhatItOvertook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 1, Slack: 4096}, LimitBytes: 8 * pageBytes})
+			w.candid = true
 			for id := Client(1); id <= 2; id++ {
 				w.clients[id] = &holder{}
 				w.send(Join{id})

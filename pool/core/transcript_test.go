@@ -17,8 +17,8 @@ import (
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [first=1] [waits=0|1|2: avoid growth, never (where it is left out), always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
-// [answer],
+// Commands: new [plain=1] [first=1] [looks=1: reports are commands] [waits=0|1|2: avoid growth, never (where it is left out), always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
+// [answer] [report],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
@@ -41,8 +41,9 @@ func TestTranscripts(t *testing.T) {
 
 // script is a world that is led by commands.
 type script struct {
-	t *testing.T
-	w *world
+	t       *testing.T
+	w       *world
+	reports bool // are commands
 }
 
 // command obeys one line and says what came of it.
@@ -60,10 +61,11 @@ func (s *script) command(line string) string {
 			Waits:    Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
 		})
 		s.w.core.plain = s.number(words, "plain", 0) == 1
+		s.reports = s.number(words, "looks", 0) == 1
 		return ""
 	}
 	w := s.w
-	w.log = nil
+	w.log, w.candid = nil, !s.reports
 	switch words[0] {
 	case "map":
 		return w.drawing()
@@ -128,6 +130,7 @@ func (s *script) giveBack(words []string) {
 			r.Runs = append(r.Runs, Run{uint32(s.count(first)), uint32(s.count(pages))})
 		}
 		r.Answer = r.Answer || word == "answer"
+		r.Report = r.Report || word == "report"
 	}
 	for _, run := range r.Runs {
 		for i := run.First; i < run.First+run.Pages; i++ {

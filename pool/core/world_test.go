@@ -31,6 +31,8 @@ type world struct {
 	refills map[uint64]Refill
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
+	looked  map[Client]bool
+	candid  bool            // clients say what they use as soon as they are asked
 	refused map[Client]bool // by the effects at hand, what was several runs
 	mail    []Return        // on its way to the core
 	token   uint64
@@ -64,7 +66,7 @@ func newWorld(t failer, pages, capacity uint32, s Settings) *world {
 	return &world{
 		t: t, core: New(pageBytes, pages, s), driver: newDumb(pages, capacity), settings: s,
 		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{},
-		ends: map[uint64]string{}, asked: map[Client]bool{},
+		ends: map[uint64]string{}, asked: map[Client]bool{}, looked: map[Client]bool{},
 	}
 }
 
@@ -84,6 +86,20 @@ func (w *world) history() (s string) {
 func (w *world) send(m Message) {
 	w.log = append(w.log, fmt.Sprintf("%T%+v", m, m))
 	w.judge(w.core.Step(m))
+	w.tellAll()
+}
+
+// tellAll lets clients say what they use that do so at once.
+func (w *world) tellAll() {
+	for w.candid && len(w.silent()) > 0 {
+		w.report(w.silent()[0])
+	}
+}
+
+// report says what a client uses.
+func (w *world) report(id Client) {
+	w.mail = append(w.mail, Return{Client: id, Report: true, LiveBytes: w.clients[id].live * pageBytes})
+	w.deliverAt(len(w.mail) - 1)
 }
 
 func (w *world) judge(fx *Effects) {
@@ -104,6 +120,15 @@ func (w *world) judge(fx *Effects) {
 		w.asked[id] = true
 		w.say("ask %d", id)
 	}
+	for _, id := range fx.Looks {
+		if c := w.clients[id]; c == nil || c.gone || w.looked[id] {
+			w.failf("client %d is looked at: %+v, already: %t", id, c, w.looked[id])
+		}
+		w.looked[id] = true
+		if !w.candid {
+			w.say("look at %d", id)
+		}
+	}
 	if fx.Job != nil {
 		if w.job != nil {
 			w.failf("a second job is started: %+v beside %+v", fx.Job, w.job)
@@ -122,6 +147,7 @@ func (w *world) judge(fx *Effects) {
 		}
 		c.gone = true
 		delete(w.asked, id)
+		delete(w.looked, id)
 		w.say("forget %d", id)
 	}
 	w.check()
@@ -360,6 +386,7 @@ func (w *world) perform(failAt int, err error) {
 	w.job = nil
 	w.log = append(w.log, fmt.Sprintf("done %d of %d: %v, passed %v", done.Done, len(j.Ops), done.Err, done.Passed))
 	w.judge(w.core.Step(done))
+	w.tellAll()
 }
 
 // call judges one operation and makes it.

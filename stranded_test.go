@@ -1,0 +1,29 @@
+package vram_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// A program that makes a stream for each step, uses it, and does not close it: what earlier steps had serves the
+// later ones, whatever sizes those want.
+func TestNewStreamsAtEachStepDoNotAddUp(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	for step := range int64(40) {
+		s := h.stream()
+		for i := range int64(4) {
+			x, y := must(t, s, (64+7*i+step)*mib), must(t, s, 128*mib)
+			require.NoError(t, h.gpu.Launch(s.Handle(), time.Millisecond))
+			freeAll(t, x, y)
+		}
+		h.gpu.Advance(3 * time.Millisecond)
+	}
+	n := h.addsUp()
+	assert.LessOrEqual(t, n.PeakReservedBytes, 2*(64+40+21+128)*mib)
+}
