@@ -37,6 +37,9 @@ type Holding struct {
 	LiveBytes int64 // of them in use, or asked for
 	LaneCount int   // of its lanes: each gives back what it does not use when it is called next
 	LaneBytes int64 // of LiveBytes: what the lanes have, in use or not
+	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
+	// Stream.Return, records the fence that others need.
+	UncoveredBytes int64
 }
 
 // Error says the facts in one line.
@@ -48,6 +51,9 @@ func (e *OutOfMemoryError) Error() string {
 		fmt.Fprintf(&b, "; stream %d holds %d, live %d", s.Stream, s.HeldBytes, s.LiveBytes)
 		if s.LaneCount > 0 {
 			fmt.Fprintf(&b, " (lanes: %d, with %d)", s.LaneCount, s.LaneBytes)
+		}
+		if s.UncoveredBytes > 0 {
+			fmt.Fprintf(&b, " (%d stay until its callers' next request or Return)", s.UncoveredBytes)
 		}
 	}
 	if e.Cause != nil {
@@ -76,7 +82,7 @@ func denialError(d core.Denial) error {
 		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
 	}
 	for _, h := range s.Holdings {
-		e.Streams = append(e.Streams, Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes})
+		e.Streams = append(e.Streams, Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes})
 	}
 	return e
 }

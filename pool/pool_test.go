@@ -144,7 +144,7 @@ func TestMemoryWithoutARecordIsNotWaitedForWithoutEnd(t *testing.T) {
 		a, b := h.customer(1), h.customer(2)
 		run := a.must(4)
 		a.use(-4)
-		h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 1}, fence.Mark{})
+		h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 9}, fence.Mark{})
 		_, err := b.get(4)
 		var shortage *OutOfMemoryError
 		require.ErrorAs(t, err, &shortage)

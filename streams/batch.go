@@ -190,7 +190,7 @@ func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool,
 		if served, whole = s.fillBatch(dst, bytes, magazine.Hint()); whole {
 			s.core.ServedMany(served, 0)
 		}
-		s.shed()
+		s.shed(forCaller)
 	}
 	left = s.ref.Leave()
 	through = true
@@ -348,7 +348,7 @@ func (r *batching) complete(s *Stream) {
 	}
 	r.dst = nil // the caller's: Fail has nothing to free any more
 	s.core.ServedMany(r.byRanges, r.byPool)
-	s.shed()
+	s.shed(forCaller)
 }
 
 // refuse searches once more, since memory may have come home meanwhile, and then fails the batch.

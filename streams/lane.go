@@ -217,9 +217,9 @@ func (s *Stream) attend(l *Lane, what errand, bytes int64) (b Buffer, err error)
 		wasAsked = s.core.SettleLane(&l.lane)
 	}
 	if wasAsked {
-		s.giveBack(s.core.Surrender(^uint32(0)), poolcore.Return{})
+		s.giveBack(s.core.Surrender(^uint32(0), false), poolcore.Return{}, false)
 	} else {
-		s.shed()
+		s.shed(forCaller)
 	}
 	s.hand.slot = nil
 	return b, nil

@@ -112,6 +112,7 @@ const (
 	orderResetPeak
 	orderList
 	orderCheck
+	orderReturn
 )
 
 // Fail answers the order in the stream's place.
@@ -128,6 +129,7 @@ func (*batching) isMessage() {}
 func (*granted) isMessage()  {}
 func (*denied) isMessage()   {}
 func (*asked) isMessage()    {}
+func (*marked) isMessage()   {}
 func (*order) isMessage()    {}
 func (*woken) isMessage()    {}
 func (*visit) isMessage()    {}

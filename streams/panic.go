@@ -81,6 +81,7 @@ func (s *Stream) Stopped(cause error) {
 	if s.owed != nil {
 		s.owed.Fail(cause)
 	}
+	s.dropLeft()
 	if s.synced.Load() && !errors.Is(cause, ErrQuarantined) {
 		s.clear()
 	}

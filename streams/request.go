@@ -200,7 +200,7 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) {
 		s.calls.Add(1)
 		s.effects().fills = append(s.effects().fills, fill{r, b})
 		s.hand = hand{}
-		s.shed()
+		s.shed(forCaller)
 		return
 	}
 	delivered := r.answer(b, nil)
@@ -209,7 +209,7 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) {
 		s.core.Undo(slot) // cancelled meanwhile
 		return
 	}
-	s.shed()
+	s.shed(forCaller)
 }
 
 // drop puts nothing back: a request has no slot but while it is being answered.

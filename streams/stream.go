@@ -73,6 +73,8 @@ type Stream struct {
 	received  uint64 // runs that the pool granted
 	sent      uint64 // runs, to the pool
 	owed      *asked // waits for the last of those that were under way
+	left      left   // adopted streams
+	leaving   bool   // a fence is ordered
 	hand      hand
 	plan      batch.Plan
 	runs      []uint32 // of the last Packing
@@ -100,6 +102,7 @@ func Open(cfg Config) (*Stream, error) {
 	s.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Live: cfg.Live,
+		Cover: cfg.Adopted,
 	}, cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
@@ -195,7 +198,7 @@ func (s *Stream) turn(bytes, align int64) (b Buffer, ok bool, left actors.Effect
 			s.core.Served(false)
 			if s.core.Over() {
 				s.hand.slot = slot
-				s.shed()
+				s.shed(forCaller)
 				s.hand.slot = nil
 			}
 			b, ok = Buffer{slot, slot.Word(), bytes}, true
@@ -242,7 +245,8 @@ func (s *Stream) tick(left *actors.Effects) {
 		s.giveUp()
 		return
 	}
-	s.shed()
+	s.shed(inBackground)
+	s.decay()
 }
 
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work

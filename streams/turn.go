@@ -33,6 +33,8 @@ func (s *Stream) Receive(m actors.Message) {
 		s.denied(m)
 	case *asked:
 		s.asked(m)
+	case *marked:
+		s.marked(m)
 	case *order:
 		s.obey(m)
 	case *woken:
@@ -54,22 +56,28 @@ func (s *Stream) asked(a *asked) {
 }
 
 // surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the
-// handle goes away: what the stream has then waits for the device to be synchronised. Lanes give theirs
-// back at their next calls.
+// handle goes away: what the stream has then waits for the device to be synchronised. What no fence of an adopted
+// stream's callers covers stays, and is named. Lanes give theirs back at their next calls.
 func (s *Stream) surrender() {
 	s.core.AskLanes()
+	r := poolcore.Return{Answer: true, Final: s.core.Idle()}
+	covered := s.covered(inBackground)
 	var runs []core.Run
 	if !s.draining || s.synced.Load() {
-		runs = s.core.Surrender(^uint32(0))
+		runs = s.core.Surrender(^uint32(0), covered)
+		if covered {
+			s.core.WantFence()
+			r.UncoveredBytes = s.core.UncoveredBytes()
+		}
 	}
-	s.giveBack(runs, poolcore.Return{Answer: true})
+	s.giveBack(runs, r, covered)
 }
 
 // giveUp returns what came home to a closed stream. Before the device has finished the stream's work
 // there is no fence to return it with, so it waits for Close to have synchronised.
 func (s *Stream) giveUp() {
 	if s.synced.Load() {
-		s.giveBack(s.core.Return(), poolcore.Return{})
+		s.giveBack(s.core.Return(), poolcore.Return{}, false)
 		s.endIfEmpty()
 	}
 }
@@ -96,7 +104,7 @@ func (s *Stream) granted(g *granted) {
 	if r := s.take(g.token); r != nil {
 		r.serve(s)
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
-		s.shed()
+		s.shed(inBackground)
 	}
 	if s.owed != nil {
 		s.asked(s.owed)
@@ -151,7 +159,14 @@ func (s *Stream) obey(o *order) {
 		})
 	case orderSettings:
 		s.core.SetSettings(o.settings)
-		s.shed()
+		s.shed(inBackground)
+	case orderReturn:
+		if s.draining {
+			o.promise.Complete(Stats{}, ErrClosed)
+			return
+		}
+		s.core.AskLanes()
+		s.giveBack(s.core.Surrender(^uint32(0), false), poolcore.Return{Final: true}, false)
 	case orderClose:
 		s.draining = true
 		s.failWaiting(ErrClosed)
@@ -174,15 +189,28 @@ func (s *Stream) obey(o *order) {
 }
 
 // shed gives back what the stream keeps beyond its budget. A closed stream has other rules, see giveUp: its handle
-// may be gone, and with it the fence for a Return.
-func (s *Stream) shed() {
-	if s.core.Over() && !s.draining {
-		s.giveBack(s.core.Excess(), poolcore.Return{})
+// may be gone, and with it the fence for a Return. A caller leaves a fence, if one is wanted.
+func (s *Stream) shed(caller bool) {
+	if !s.core.Over() || s.draining {
+		return
+	}
+	if caller && s.core.FenceWanted() && !s.leaving {
+		s.leave()
+	}
+	covered := s.covered(caller)
+	s.giveBack(s.core.Excess(covered), poolcore.Return{}, covered)
+}
+
+// decay gives back a part of what an idle stream keeps.
+func (s *Stream) decay() {
+	if s.core.Idle() {
+		covered := s.covered(inBackground)
+		s.giveBack(s.core.Decay(covered), poolcore.Return{Final: true}, covered)
 	}
 }
 
-// giveBack leaves a Return as an effect, if there is something to say.
-func (s *Stream) giveBack(runs []core.Run, r poolcore.Return) {
+// giveBack leaves a Return as an effect, if there is something to say. covered runs go with the fence that was left.
+func (s *Stream) giveBack(runs []core.Run, r poolcore.Return, covered bool) {
 	if len(runs) == 0 && !r.Answer {
 		return
 	}
@@ -192,22 +220,35 @@ func (s *Stream) giveBack(runs []core.Run, r poolcore.Return) {
 	for i, run := range runs {
 		r.Runs[i] = poolcore.Run(run)
 	}
-	s.returned(r)
+	s.returned(r, covered)
 	s.hand.runs = nil
 }
 
 // returned numbers the fence of a Return. The fence is recorded when the effect is performed: after the
-// pages were taken. A closed stream needs none once its work has finished.
-func (s *Stream) returned(r poolcore.Return) {
+// pages were taken. A closed stream needs none once its work has finished, covered pages have theirs.
+func (s *Stream) returned(r poolcore.Return, covered bool) {
+	g := giving{Return: r}
+	g.number(s, covered)
+	s.effects().returns = append(s.effects().returns, g)
+}
+
+// number completes a Return.
+func (r *giving) number(s *Stream, covered bool) {
 	r.Client, r.LiveBytes, r.Lanes = s.id, s.core.LiveBytes(), s.lanes()
-	if len(r.Runs) > 0 && !s.synced.Load() {
+	switch {
+	case len(r.Runs) == 0 || s.synced.Load():
+	case covered:
+		r.Fence, r.covered = s.left.fence, true
+		if !s.left.sent {
+			r.mark, s.left.sent = s.left.mark, true
+		}
+	default:
 		s.lastFence++
 		r.Fence = s.lastFence
 		s.calls.Add(1)
 	}
 	s.sent += uint64(len(r.Runs))
 	r.Sent = s.sent
-	s.effects().returns = append(s.effects().returns, r)
 }
 
 func (s *Stream) effects() *effects {

@@ -25,6 +25,7 @@ const (
 	actTick
 	actPoolTick
 	actTrim
+	actReturn // what a stream keeps
 	actWarm
 	actBudget
 	actReconfigure
@@ -91,13 +92,14 @@ func deeds() [kindCount]deed {
 		actTick:        {"tick", 400, (*world).tick, nil},
 		actPoolTick:    {"tick pool", 250, (*world).tickPool, nil},
 		actTrim:        {"trim", 100, (*world).trim, nil},
+		actReturn:      {"return", 40, (*world).returned, nil},
 		actWarm:        {"warm", 60, (*world).warm, nil},
 		actBudget:      {"set budget", 60, (*world).setBudget, nil},
 		actReconfigure: {"reconfigure", 30, (*world).reconfigure, nil},
 		actStats:       {"stats", 60, (*world).stats, nil},
 		actCheck:       {"check", 60, (*world).check, nil},
 		actOpen:        {"open stream", 90, (*world).streamOpened, nil},
-		actAdopt:       {"adopt stream", 20, (*world).streamAdopted, nil},
+		actAdopt:       {"adopt stream", 40, (*world).streamAdopted, nil},
 		actClose:       {"close stream", 60, (*world).streamClosed, nil},
 		actFaults:      {"faults", 150, nil, (*world).setFaults},
 		actHeal:        {"heal", 80, nil, func(w *world, _ action) { w.heal() }},

@@ -32,6 +32,7 @@ func (w *world) whole(act action) {
 	if w.fault != nil || s.closing || w.lossy || bytes == 0 {
 		return
 	}
+	w.do("return", w.returnAll)
 	w.do("ask for all", func() {
 		b, err := s.Alloc(bytes)
 		if err != nil {
@@ -73,6 +74,7 @@ func (w *world) fits(draw uint64) {
 	if bytes <= sizeclass.MaxBytes { // its span has more pages
 		return
 	}
+	w.do("return", w.returnAll)
 	w.do("ask for what is there", func() {
 		b, err := s.Alloc(bytes)
 		if err != nil {
@@ -111,6 +113,26 @@ func (w *world) local(draw uint64) {
 		}
 		w.free(w.enter(s, b, bytes, 0), 0)
 	})
+}
+
+// returnAll has the callers of adopted streams give back what nobody else may record a fence for.
+func (w *world) returnAll() {
+	for _, s := range w.era.streams {
+		if s.adopted {
+			w.giveBack(s)
+		}
+	}
+}
+
+// returned is a caller that gives back what a stream keeps.
+func (w *world) returned(s *stream, _ action) func() {
+	return func() { w.giveBack(s) }
+}
+
+func (w *world) giveBack(s *stream) {
+	if err := s.Return(context.Background()); err != nil && !w.excused(s) {
+		w.broken("answer", "return of stream %d: %w", s.id(), err)
+	}
 }
 
 // pin notes the pages that a live buffer may keep from being moved.

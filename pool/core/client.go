@@ -9,6 +9,8 @@ type client struct {
 	liveBytes int64 // as it said with its last Refill or Return: at most so much since
 	usedBytes int64 // likewise, or what a look found since
 	lanes     Lanes
+	uncovered int64  // bytes, when it answered last
+	passed    Fence  // the newest that has
 	asked     bool   // an Ask is not answered yet
 	looked    bool   // likewise a Look
 	answering bool   // an answer has come, and counts from answerAt on
@@ -84,7 +86,9 @@ func (c *Core) takeBack(m Return) {
 		}
 		cl.heldPages -= uint64(r.Pages)
 		c.pages.addFree(r, c.tagOf(m), m.Fence)
-		c.pages.setHome(r, m.Client)
+		if !m.Final {
+			c.pages.setHome(r, m.Client)
+		}
 		c.progress++
 	}
 	if cl == nil {
@@ -100,6 +104,9 @@ func (c *Core) takeBack(m Return) {
 		cl.liveBytes, cl.usedBytes = m.LiveBytes, m.LiveBytes
 	}
 	cl.arrived += uint64(len(m.Runs) + m.Kept)
+	if m.Answer {
+		cl.uncovered = m.UncoveredBytes
+	}
 	if m.Answer && cl.asked {
 		cl.answering, cl.answerAt = true, m.Sent
 	}
@@ -117,7 +124,7 @@ func (c *Core) takeBack(m Return) {
 
 // tagOf is the tag of returned runs: none where the fence has passed by itself.
 func (c *Core) tagOf(m Return) Client {
-	if cl := c.clients[m.Client]; m.Fence == 0 || cl != nil && cl.synced {
+	if cl := c.clients[m.Client]; m.Fence == 0 || cl != nil && (cl.synced || m.Fence <= cl.passed) {
 		return 0
 	}
 	return m.Client

@@ -160,7 +160,7 @@ func TestNothingIsKeptOfClientsThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := settled(t, 0)
 	for id := Client(1); id <= 50; id++ {
-		w.clients[id] = &holder{passed: 1}
+		w.clients[id] = &holder{}
 		w.send(Join{id})
 		w.want(id, 3)
 		if w.asked[id] { // only the first finds nothing free
@@ -171,6 +171,7 @@ func TestNothingIsKeptOfClientsThatAreGone(t *testing.T) {
 		w.clients[id].left = true
 		w.send(Leave{Client: id})
 		w.send(Tick{})
+		w.clients[id].passed = 1
 		w.perform(-1, nil)
 	}
 	assert.Empty(t, w.core.clients)

@@ -56,6 +56,9 @@ func (c *Core) taggedClients() []Client {
 
 // passed cleans the runs of a client up to a fence.
 func (c *Core) passed(p Passed) {
+	if cl := c.clients[p.Client]; cl != nil {
+		cl.passed = max(cl.passed, p.Fence)
+	}
 	d := c.pages.tagged[p.Client]
 	if d == nil {
 		return

@@ -49,13 +49,17 @@ type Lanes struct {
 
 // Return gives free pages back. With Answer it answers one Ask, also when Runs is empty.
 type Return struct {
-	Client    Client
-	Runs      []Run
-	Fence     Fence // covers all uses of Runs by the client's stream
+	Client Client
+	Runs   []Run
+	// Fence covers all uses of Runs by the client's stream. Several Returns may have the same; its mark comes with one.
+	Fence     Fence
 	LiveBytes int64
 	Lanes     Lanes
 	Answer    bool
-	Report    bool // it answers one Look, and says no more than LiveBytes; where those are not known it has as many as can be
+	Final     bool // the runs are not to be given home again: the client is idle
+	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
+	UncoveredBytes int64
+	Report         bool // it answers one Look, and says no more than LiveBytes; where those are not known it has as many as can be
 	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an
 	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
 	Sent uint64
@@ -171,6 +175,8 @@ type Holding struct {
 	HeldBytes int64
 	LiveBytes int64
 	Lanes     Lanes
+	// UncoveredBytes are as in Return, when it was asked last.
+	UncoveredBytes int64
 }
 
 // Verb says what an operation of a job does.

@@ -125,7 +125,7 @@ func TestSurrenderDoesNotAllocate(t *testing.T) {
 	}
 	var runs [64]Run
 	turn := func() {
-		n := copy(runs[:], b.core.Surrender(^uint32(0)))
+		n := copy(runs[:], b.core.Surrender(^uint32(0), false))
 		for _, r := range runs[:n] {
 			b.core.Grant(r)
 		}

@@ -10,14 +10,23 @@ type Budget struct {
 }
 
 // SetBudget replaces the budget from the next turn on.
-func (c *Core) SetBudget(b Budget) { c.budget = b }
-
-// Over reports whether the stream keeps more than its budget. Every turn asks, and most streams have none.
-func (c *Core) Over() bool {
-	return c.budget != (Budget{}) && c.over()
+func (c *Core) SetBudget(b Budget) {
+	c.budget = b
+	c.watch()
 }
 
-func (c *Core) over() bool { return c.overBytes() > 0 || c.overRanges(1) > 0 }
+// watch notes whether a turn has to look at anything.
+func (c *Core) watch() {
+	c.watchful = c.budget != (Budget{}) || c.FenceWanted()
+}
+
+// Over reports whether the stream keeps more than its budget, or a fence is wanted. Every turn asks, and most streams have
+// neither.
+func (c *Core) Over() bool {
+	return c.watchful && (c.FenceWanted() || c.overBudget())
+}
+
+func (c *Core) overBudget() bool { return c.overBytes() > 0 || c.overRanges(1) > 0 }
 
 // overBytes is what the stream keeps beyond the budget's bytes. What magazines hold counts whether it is
 // free or in use, since frees do not count.
@@ -50,9 +59,9 @@ func (c *Core) keptLimit() uint64 {
 
 // Excess gives up what is over the budget, or nothing: first what magazines hold beyond their part, then
 // pages of the shortest ranges until the bytes fit, then whole ranges until their number does. The
-// result is valid until the next call of the core.
-func (c *Core) Excess() []Run {
-	if !c.Over() {
+// result is valid until the next call of the core. With covered only pages that a fence covers leave.
+func (c *Core) Excess(covered bool) []Run {
+	if !c.overBudget() {
 		return nil
 	}
 	c.Drain()
@@ -60,16 +69,10 @@ func (c *Core) Excess() []Run {
 	}
 	pageBytes := int64(c.pageUnits) << sizeclass.UnitShift
 	c.taken = c.taken[:0]
-	c.heap.TakePages(uint32((c.overBytes()+pageBytes-1)/pageBytes), func(first, pages uint32) bool {
-		c.taken = append(c.taken, Run{first, pages})
-		return true
-	})
+	c.takeInto(uint32((c.overBytes()+pageBytes-1)/pageBytes), covered, func() bool { return true })
 	if ranges := c.overRanges(c.heap.FreeRanges()); ranges > 0 {
-		c.heap.TakePages(^uint32(0), func(first, pages uint32) bool {
-			c.taken = append(c.taken, Run{first, pages})
-			ranges--
-			return ranges > 0
-		})
+		until := len(c.taken) + ranges
+		c.takeInto(^uint32(0), covered, func() bool { return len(c.taken) < until })
 	}
 	return c.taken
 }

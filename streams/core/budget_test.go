@@ -19,7 +19,7 @@ func (w *world) excess() {
 		require.True(w.t, before > 0 || ranges > budget.CacheRanges && budget.CacheRanges > 0)
 	}
 	keptBefore := w.core.keptUnits
-	runs := w.core.Excess()
+	runs := w.core.Excess(false)
 	gone := w.back(runs)
 
 	left, leftRanges := w.freePages()
@@ -35,7 +35,7 @@ func (w *world) excess() {
 	if budget.CacheRanges == 0 && gone > 0 { // one page less would have been too few
 		require.Greater(w.t, w.keptAndFree()+int64(w.pageUnits)<<sizeclass.UnitShift, budget.CacheBytes)
 	}
-	require.Empty(w.t, w.core.Excess(), "twice")
+	require.Empty(w.t, w.core.Excess(false), "twice")
 }
 
 func (w *world) keptAndFree() int64 {

@@ -120,7 +120,7 @@ func (c *crowd) surrender(t *testing.T) {
 	t.Helper()
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	for _, r := range append([]Run(nil), c.core.Surrender(^uint32(0))...) {
+	for _, r := range append([]Run(nil), c.core.Surrender(^uint32(0), false)...) {
 		for u := r.First << 9; u < (r.First+r.Pages)<<9; u++ {
 			if owner := c.owners[u].Load(); owner != 0 {
 				t.Errorf("unit %d of caller %d was given up", u, owner)

@@ -19,6 +19,8 @@ type Config struct {
 	CoalesceBytes int64
 	Exact         bool
 	Live          *Gauge // of all streams of the device, for Exact; nil: nobody sums
+	// Cover keeps book of what no fence covers: see Core.Seal.
+	Cover bool
 }
 
 // Run is a sequence of pages of the arena.
@@ -47,6 +49,9 @@ type Core struct {
 	taken     []Run
 	undone    uint64 // blocks that came back by Undo
 	byPool    bool   // what Served counted last
+	idle      idle
+	cover     *cover // nil: a fence can be recorded at any time
+	watchful  bool   // Over has something to look at
 	exact
 }
 
@@ -66,6 +71,9 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		places:    cfg.Places,
 		pageUnits: uint32(cfg.PageBytes >> sizeclass.UnitShift),
 		exact:     exact{live: cfg.Live},
+	}
+	if cfg.Cover {
+		c.cover = &cover{}
 	}
 	c.SetSettings(Settings{Budget: cfg.Budget, Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact})
 	return c
@@ -204,7 +212,7 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 		small := m.Class >= 0
 		if !small {
 			cameBack = cameBack || s.Units == units
-			c.heap.Give(s.Block)
+			c.home(s.Block)
 			s.Block = heap.None
 		}
 		if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
@@ -221,7 +229,15 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 // retire gives the span of a closed magazine that is home whole back to the heap.
 func (c *Core) retire(m *magazine.Magazine) {
 	c.spanUnits -= uint64(sizeclass.SpanUnits(int(m.Class)))
-	c.heap.Give(c.owner.Retire(m))
+	c.home(c.owner.Retire(m))
+}
+
+// home gives a block back to the heap.
+func (c *Core) home(block int32) {
+	if c.cover != nil {
+		c.cameHome(block)
+	}
+	c.heap.Give(block)
 }
 
 // Undo gives back a block that was handed out by the Alloc which Served counted last, and that nobody
@@ -245,7 +261,12 @@ func (c *Core) PutBack(s *magazine.Slot) {
 }
 
 // Grant adds a run that the pool lent.
-func (c *Core) Grant(r Run) { c.heap.Grant(r.First, r.Pages) }
+func (c *Core) Grant(r Run) {
+	if c.cover != nil { // they may have a later fence than the last that was left, also of a stream that this one waits for
+		c.cover.open.add(r.First, r.First+r.Pages)
+	}
+	c.heap.Grant(r.First, r.Pages)
+}
 
 // Wait adds the units of a request to, or with a negative number takes them from, those that requests
 // wait for. A request of no bytes does not count: it has no sign.
@@ -265,8 +286,9 @@ func (c *Core) LiveBytes() int64 {
 }
 
 // Surrender gives up whole pages: magazines of large blocks are closed, spans that nobody uses are
-// retired, and up to limit pages leave the heap. The result is valid until the next call of the core.
-func (c *Core) Surrender(limit uint32) []Run {
+// retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is valid until the next
+// call of the core.
+func (c *Core) Surrender(limit uint32, covered bool) []Run {
 	c.Drain()
 	for c.evictOldest() {
 	}
@@ -275,17 +297,33 @@ func (c *Core) Surrender(limit uint32) []Run {
 			c.retire(m)
 		}
 	})
-	return c.takePages(limit)
+	return c.takePages(limit, covered)
 }
 
 // takePages takes whole pages out of the heap. The result is valid until the next call.
-func (c *Core) takePages(limit uint32) []Run {
+func (c *Core) takePages(limit uint32, covered bool) []Run {
 	c.taken = c.taken[:0]
-	c.heap.TakePages(limit, func(first, pages uint32) bool {
-		c.taken = append(c.taken, Run{first, pages})
-		return true
-	})
+	c.takeInto(limit, covered, func() bool { return true })
 	return c.taken
+}
+
+// takeInto adds pages to those that were taken, until more says false.
+func (c *Core) takeInto(limit uint32, covered bool, more func() bool) {
+	visit := func(first, pages uint32) bool {
+		c.taken = append(c.taken, Run{first, pages})
+		return more()
+	}
+	if !covered || c.cover == nil {
+		c.heap.TakePages(limit, visit)
+		return
+	}
+	for limit > 0 { // what is left of a range may hold more that is covered
+		n := c.heap.TakeSomePages(limit, c.cover.longest, visit)
+		if n == 0 || !more() {
+			return
+		}
+		limit -= n
+	}
 }
 
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
@@ -311,7 +349,7 @@ func (c *Core) Close() {
 // Return takes back what came home after Close and returns all whole pages.
 func (c *Core) Return() []Run {
 	c.Drain()
-	return c.takePages(^uint32(0))
+	return c.takePages(^uint32(0), false)
 }
 
 // Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays

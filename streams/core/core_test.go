@@ -108,7 +108,7 @@ func TestCoreFollowsTheReference(t *testing.T) {
 				w.lend(rapid.Uint32Range(0, worldUnits/pageUnits-1).Draw(t, "from"), rapid.Uint32Range(1, 3).Draw(t, "pages"))
 			},
 			"surrender": func(t *rapid.T) {
-				w.back(w.core.Surrender(rapid.SampledFrom([]uint32{1, 2, ^uint32(0)}).Draw(t, "limit")))
+				w.back(w.core.Surrender(rapid.SampledFrom([]uint32{1, 2, ^uint32(0)}).Draw(t, "limit"), false))
 			},
 			"budget": func(t *rapid.T) {
 				w.core.SetBudget(budgets(t))
@@ -182,7 +182,7 @@ func TestKeptBlocksFollowTheReference(t *testing.T) {
 				w.excess()
 			},
 			"excess":    func(*rapid.T) { w.excess() },
-			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0))) },
+			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0), false)) },
 		}
 		for range 2 {
 			t.Repeat(steps)

@@ -110,7 +110,7 @@ func (c *Core) evict(m *magazine.Magazine) {
 	c.keptUnits -= uint64(m.Attached()) * uint64(m.Units())
 	c.recent.remove(m)
 	c.owner.Close(m, func(s *magazine.Slot) {
-		c.heap.Give(s.Block)
+		c.home(s.Block)
 		s.Block = -1
 	})
 }

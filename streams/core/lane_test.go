@@ -143,7 +143,7 @@ func TestLanesAgainstAReference(t *testing.T) {
 			"tick":      func(*rapid.T) { w.core.Tick() },
 			"ask":       func(*rapid.T) { w.core.AskLanes() },
 			"nudge":     func(*rapid.T) { w.core.NudgeLanes() },
-			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0))) },
+			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0), false)) },
 			"free all": func(t *rapid.T) {
 				for i := 0; len(w.live) > 0; i++ {
 					if l := lane(t); i%2 == 0 {

@@ -29,6 +29,8 @@ func (c *Core) SetSettings(s Settings) {
 func (c *Core) Tick() {
 	c.Drain()
 	c.heap.Merge()
+	c.noteIdle()
+	c.WantFence()
 	if c.counting {
 		c.closeShelved()
 		c.publish()

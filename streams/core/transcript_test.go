@@ -74,13 +74,13 @@ func (s *script) obey(words []string) string {
 	case "budget":
 		s.w.core.SetBudget(s.budget(args))
 	case "excess":
-		return s.back(s.w.core.Excess())
+		return s.back(s.w.core.Excess(false))
 	case "surrender":
 		limit := ^uint32(0)
 		if len(args) > 0 {
 			limit = uint32(s.number(args[0]))
 		}
-		return s.back(s.w.core.Surrender(limit))
+		return s.back(s.w.core.Surrender(limit, false))
 	case "close":
 		s.w.core.Close()
 		s.w.closed = true
