@@ -1,0 +1,84 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// idleAfter ticks until a core counts as idle, and says how often.
+func idleAfter(w *world) (ticks int) {
+	for ; !w.core.Idle(); ticks++ {
+		require.Less(w.t, ticks, 100)
+		w.back(w.core.Decay(false))
+		w.core.Tick()
+	}
+	return ticks
+}
+
+// An idle core gives back half of its free pages at each tick, and then everything: magazines, and spans that nobody uses.
+func TestAnIdleCoreDecays(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{})
+	source := func(need uint32) bool { return w.lend(0, need) }
+	w.repeat(heatKept+4, 4*mib, 0, source) // keeps a magazine
+	small := w.alloc(100, 0, source)
+	var large []*buffer
+	for range 4 {
+		large = append(large, w.alloc(4*mib, 0, source))
+	}
+	w.free(small)
+	for _, b := range large {
+		w.free(b)
+	}
+	assert.Equal(t, idleTicks+1, idleAfter(w), "the first tick sees the frees")
+	var held []int64
+	for range decayTicks + 1 {
+		w.back(w.core.Decay(false))
+		held = append(held, w.core.HeldBytes())
+		w.core.Tick()
+	}
+	for i := 1; i < len(held); i++ {
+		assert.LessOrEqual(t, held[i], held[i-1])
+	}
+	assert.Positive(t, held[0], "half of it stays")
+	assert.Zero(t, held[len(held)-1])
+	assert.Nil(t, w.core.Decay(false), "nothing is left")
+	w.finish(true)
+}
+
+// Every sign of life begins the count anew, also an allocation and a free that a magazine served and that left its mask as it
+// was.
+func TestSignsOfLife(t *testing.T) {
+	t.Parallel()
+	for name, live := range map[string]func(w *world, source func(uint32) bool){
+		"a magazine": func(w *world, source func(uint32) bool) {
+			before := w.core.Snapshot().RangeCount
+			w.free(w.alloc(100, 0, source))
+			assert.Equal(w.t, before, w.core.Snapshot().RangeCount, "no turn was taken")
+		},
+		"a turn":      func(w *world, source func(uint32) bool) { w.free(w.alloc(3*mib+512, 0, source)) },
+		"a grant":     func(w *world, _ func(uint32) bool) { w.lend(0, 1) },
+		"a free":      func(w *world, _ func(uint32) bool) { w.free(w.live[0]) },
+		"a surrender": func(w *world, _ func(uint32) bool) { w.back(w.core.Surrender(1, false)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 4096, Budget{})
+			source := func(need uint32) bool { return w.lend(0, need) }
+			w.alloc(5*mib, 0, source)
+			w.free(w.alloc(100, 0, source))
+			w.free(w.alloc(8*mib, 0, source))
+			w.core.Tick()
+			for range idleTicks - 1 {
+				w.core.Tick()
+			}
+			live(w, source)
+			w.core.Tick()
+			assert.False(t, w.core.Idle())
+			assert.Equal(t, idleTicks, idleAfter(w))
+			w.finish(true)
+		})
+	}
+}
