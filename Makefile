@@ -17,6 +17,8 @@ PART     ?= all
 # What `make bench` runs: benchmarks by name, and scenarios of `vram bench`.
 BENCH    ?= .
 SCENARIO ?= all
+# What `make planted` plants: bugs whose names contain it; all without it.
+BUG      ?=
 # What `make sim` plays: a second or so.
 SEED  ?= 0
 # One seed where it, or the number of steps, is named; else many.
@@ -36,7 +38,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim bench bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim planted bench bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +57,10 @@ race: ## run all tests under the race detector
 
 sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each); a failure prints its shortest history
 	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
+
+# Not in parallel with other steps: what runs out of time is not found.
+planted: ## plant every bug of internal/planted, and print which test found it (BUG=part of a name)
+	@$(GO) run ./internal/planted/table -bug '$(BUG)'
 
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
@@ -125,7 +131,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run ./...
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
-check: build vet arch tidy lint deadcode race test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, a short fuzz
+check: build vet arch tidy lint deadcode race planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, planted bugs, a short fuzz
 	@echo "check: passed"
 
 build: ## compile every package and put the command at bin/vram

@@ -71,7 +71,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest"},
+			[]string{"cmd", "examples", "internal/archtest", "internal/planted"},
 			"programs are the roof and know nothing of each other",
 		},
 	}

@@ -1,0 +1,45 @@
+package planted
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Edit replaces a text of a file.
+type Edit struct {
+	File string // from the module's root, with slashes
+	Old  string // occurs exactly once
+	New  string
+}
+
+// Bug is a defect that tests must find.
+type Bug struct {
+	Name    string
+	Package string // whose tests find it, from the module's root
+	Run     string // which of them: the pattern of go test's -run
+	Edits   []Edit
+}
+
+// Bugs are all that there are, in the order of the layers, from the ground up.
+func Bugs() []Bug {
+	return slices.Concat(driverBugs(), foundationBugs(), poolBugs(), magazineBugs(), streamBugs())
+}
+
+// Named are the bugs whose names contain the word; all for "".
+func Named(word string) []Bug {
+	return slices.DeleteFunc(Bugs(), func(b Bug) bool { return !strings.Contains(b.Name, word) })
+}
+
+// EditError says that an edit does not apply.
+type EditError struct {
+	Bug   string
+	File  string
+	Old   string
+	Count int // of its occurrences; it must be 1
+}
+
+// Error names the bug, the file and the text.
+func (e *EditError) Error() string {
+	return fmt.Sprintf("planted: %s: %q occurs %d times in %s, want once", e.Bug, e.Old, e.Count, e.File)
+}

@@ -1,0 +1,36 @@
+// Package planted is a list of bugs, and a way to see that tests find them. Each bug is a change of the source that the go
+// command is told of by an overlay: nothing of it is in the shipped code, and there is no switch to forget.
+//
+// # Words
+//
+// A Bug is one defect by name: the edits that make it, the package whose tests must find it, and which tests those are. An Edit
+// replaces a text that occurs exactly once in its file. To plant a bug is to make the edited files in a folder of their own and
+// to run the tests with them in the place of the files of the module. A Verdict says what came of it.
+//
+// # What counts
+//
+// A bug is Found where a test that has a name fails by itself: an assertion, a panic, a hang that the test notices. It is not
+// found by a build that fails, by tests that run out of time, or by a process that dies without a failing test. The same
+// tests, with nothing planted, pass: Runner.Control.
+//
+// The tests of this package, which are quick, see to it that every edit still applies, that the result is correct Go of
+// the right types, and that names are told apart. `make planted` plants all of them, two at a time, and prints who found what.
+//
+// # Adding one
+//
+// Five lines in the list of the part that it is in:
+//
+//	{
+//		Name: "generation not bumped", Package: "streams/magazine", Run: "TestDoubleFree",
+//		Edits: []Edit{{"streams/magazine/word.go", "return word + generationStep", "return word"}},
+//	},
+//
+// The name says what is wrong, as a sentence about the code would. Old is short, and long enough to occur once; Run is anchored,
+// and as narrow as finds the bug in a second or two. A bug that seeds are searched for is in internal/simulation, which
+// finds it in every run of its own tests; what it plants itself, at seams that no edit is needed for, is listed
+// in its TestPlantedDefectsAreFound, and faults of the layers in that of internal/archtest.
+//
+// # Concurrency properties
+//
+// A Runner keeps no state: several bugs may be planted at a time, each in a folder of its own.
+package planted

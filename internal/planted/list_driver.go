@@ -1,0 +1,28 @@
+package planted
+
+// driverBugs are those of the simulated device, by which the tests above it judge, and of fences.
+func driverBugs() []Bug {
+	return []Bug{
+		{
+			Name: "work changes bytes when it is submitted", Package: "cudadrv/sim", Run: "^TestWorkRunsInItsTime$",
+			Edits: []Edit{{"cudadrv/sim/work.go", "w.ends = st.drained", "w.ends = g.time()"}},
+		},
+		{
+			Name: "bytes stay at their address", Package: "cudadrv/sim", Run: "^TestOrderedWorkIsAsIfDoneAtOnce$",
+			Edits: []Edit{{
+				"cudadrv/sim/backing.go", "show(r.hostAt(p), h.bytes, h.offsetBytes)", "show(r.hostAt(p), h.bytes, int64(p-r.start))",
+			}},
+		},
+		{
+			Name: "an event passes before its work", Package: "internal/fence", Run: "^TestMarkPassesWithTheWorkBeforeIt$",
+			Edits: []Edit{{"cudadrv/sim/event.go", "ev.passes = st.drained", "ev.passes = min(st.drained, g.time())"}},
+		},
+		{
+			Name: "an event is spare while it is recorded", Package: "internal/fence", Run: "^TestMarksAreNotShared$",
+			Edits: []Edit{{
+				"internal/fence/fence.go", "	if err := e.device.EventRecord(event, s); err != nil {",
+				"	_ = e.Release(Mark{event})\n	if err := e.device.EventRecord(event, s); err != nil {",
+			}},
+		},
+	}
+}

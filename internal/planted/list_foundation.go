@@ -1,0 +1,32 @@
+package planted
+
+// foundationBugs are those of actors, futures and the heap.
+func foundationBugs() []Bug {
+	return []Bug{
+		{
+			Name: "who leaves a turn does not look for mail", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
+			Edits: []Edit{{"actors/turn.go", "b.system.Load() != nil || d.rest == idle && b.waiting()", "b.system.Load() != nil"}},
+		},
+		{
+			Name: "two completions win", Package: "futures", Run: "^TestCancel$",
+			Edits: []Edit{{
+				"futures/promise.go", "func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
+				"func (p *Promise[T]) claim() bool { p.claimed.Store(true); return true }",
+			}},
+		},
+		{
+			Name: "the values of a failed whole are lost", Package: "futures", Run: "^TestEveryValueIsReleased",
+			Edits: []Edit{{"futures/all.go", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
+		},
+		{
+			Name: "blocks merge over the end of their run", Package: "internal/heap", Run: "^TestHeapFollowsTheReference$",
+			Edits: []Edit{{"internal/heap/heap.go", "case l.state == Free:", "case l.state != Used:"}},
+		},
+		{
+			Name: "an aligned block is a unit longer than its place", Package: "internal/heap", Run: "^TestHeapFollowsTheReference$",
+			Edits: []Edit{{
+				"internal/heap/carve.go", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)+1",
+			}},
+		},
+	}
+}

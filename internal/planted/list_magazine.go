@@ -1,0 +1,29 @@
+package planted
+
+// magazineBugs are those of the words that callers and actors share.
+func magazineBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a free leaves the generation as it was", Package: "streams/magazine", Run: "^TestFreeAndItsRefusals$",
+			Edits: []Edit{{"streams/magazine/word.go", "return word + generationStep", "return word"}},
+		},
+		{
+			Name: "a free does not see that the magazine is closed", Package: "streams/core", Run: "^TestCoreFollowsTheReference$",
+			Edits: []Edit{{"streams/magazine/word.go", "return handSlot\n", "return inMask\n"}},
+		},
+		{
+			Name: "a magazine is used anew while a caller hands it over", Package: "streams/magazine", Run: "^TestCloseIdleWaitsForTheHandOver$",
+			Edits: []Edit{{"streams/magazine/word.go", "whole || (mask&parkedBit != 0 && !handed) {", "whole {"}},
+		},
+		{
+			Name: "a slot is put back twice", Package: "streams/magazine", Run: "^TestLooseSlots$",
+			Edits: []Edit{{
+				"streams/magazine/owner.go", "o.loose = s\n		return false", "o.loose = s\n		s.next = o.loose\n		return false",
+			}},
+		},
+		{
+			Name: "a free by others comes home to a lane twice", Package: "streams/magazine", Run: "^TestStrayBitsMeanNothing$",
+			Edits: []Edit{{"streams/magazine/lease.go", "if isBack(s.word.Load(), s.handed.Load()) {", "if s.handed.Load() != 0 {"}},
+		},
+	}
+}

@@ -1,0 +1,65 @@
+package planted
+
+// poolBugs are those of the pool and its core.
+func poolBugs() []Bug {
+	return []Bug{
+		{
+			Name: "memory is clean one fence too early", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/job.go", "table[i].fence <= p.Fence", "table[i].fence <= p.Fence+1"}},
+		},
+		{
+			Name: "merged runs keep the earlier fence", Package: "pool/core", Run: "^TestMergedRunsWaitForTheLatestFence$",
+			Edits: []Edit{{"pool/core/pages.go", "r.Pages += t.run\n		f = max(f, t.fence)", "r.Pages += t.run\n		f = min(f, t.fence)"}},
+		},
+		{
+			Name: "handles are unmapped before their fence", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{
+				{
+					"pool/core/window.go", "c.pages.clean.bins.Each(c.pages.links, 1, func(i int32) bool {",
+					"c.pages.each(func(i int32) bool {",
+				},
+				{
+					"pool/core/window.go", "type victim struct {",
+					"func (p *pages) each(visit func(int32) bool) {\n	p.clean.bins.Each(p.links, 1, visit)\n" +
+						"	for _, d := range p.tagged {\n		d.bins.Each(p.links, 1, visit)\n	}\n}\n\ntype victim struct {",
+				},
+			},
+		},
+		{
+			Name: "handles side by side are unmapped twice", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/job.go", "j.Ops[n-1].Run.Pages += r.Pages\n			continue", "j.Ops[n-1].Run.Pages += r.Pages"}},
+		},
+		{
+			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
+			Edits: []Edit{{
+				"pool/core/client.go", "for _, r := range c.queue {\n		r.awaits", "for _, r := range c.queue[:min(1, len(c.queue))] {\n		r.awaits",
+			}},
+		},
+		{
+			Name: "segments touch and merge", Package: "pool", Run: "^TestWarmFreesSegmentsThatDoNotFit$",
+			Edits: []Edit{{
+				"pool/core/segment.go", "c.holes(n + 2)\n	return window{run: Run{run.First + 1, n}", "c.holes(n)\n	return window{run: Run{run.First, n}",
+			}},
+		},
+		{
+			Name: "the limit is off by a page", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/core.go", "c.reservedBytes+c.bytes(w.missing) > soft {", "c.reservedBytes+c.bytes(w.missing) > soft+c.pageBytes {"}},
+		},
+		{
+			Name: "a rollback forgets a handle", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/job.go", "releases = append(releases, Op{", "releases = append(releases[:0], Op{"}},
+		},
+		{
+			Name: "Close skips a handle", Package: "pool", Run: "^TestStreamsThatAreGoneAreForgotten$",
+			Edits: []Edit{{"pool/core/background.go", "if !h.live {\n			continue", "if !h.live || id == 1 {\n			continue"}},
+		},
+		{
+			Name: "a mark is given up before it has passed", Package: "pool", Run: "^TestAMarkIsKeptUntilItHasPassed$",
+			Edits: []Edit{{"pool/driver.go", "for _, s := range stamps[:n] {", "for _, s := range stamps {"}},
+		},
+		{
+			Name: "the last of several refusals is not told", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
+			Edits: []Edit{{"pool/turn.go", "range fx.Denials {", "range fx.Denials[:len(fx.Denials)/2] {"}},
+		},
+	}
+}

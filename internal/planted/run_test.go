@@ -1,0 +1,77 @@
+package planted
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnEditAppliesOnce(t *testing.T) {
+	files := fstest.MapFS{"a.go": {Data: []byte("one two two")}}
+	bug := func(edits ...Edit) Bug { return Bug{Name: "b", Edits: edits} }
+	got, err := bug(Edit{"a.go", "one", "1"}, Edit{"a.go", "1 two", "12"}).Planted(files)
+	require.NoError(t, err, "an edit may change what one before it made")
+	assert.Equal(t, map[string]string{"a.go": "12 two"}, got)
+	for old, count := range map[string]int{"two": 2, "three": 0} {
+		_, err := bug(Edit{"a.go", old, ""}).Planted(files)
+		var wrong *EditError
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, EditError{"b", "a.go", old, count}, *wrong)
+		assert.ErrorContains(t, err, "want once")
+	}
+	_, err = bug(Edit{"b.go", "", ""}).Planted(files)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Each verdict is reached in a small module.
+func TestVerdicts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":      "module example.org/small\n\ngo 1.26\n",
+		"p/p.go":      "package p\n\nfunc Sum(a, b int) int { return a + b }\n\nfunc Wait() {}\n",
+		"p/p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {\n	t.Run(\"small\", func(t *testing.T) {\n		if Sum(1, 2) != 3 {\n			t.Error()\n		}\n	})\n}\n\nfunc TestWait(*testing.T) { Wait() }\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	r := Runner{Root: dir, Limit: time.Second}
+	sum := func(now string) []Edit { return []Edit{{"p/p.go", "return a + b", now}} }
+	wait := func(now string) []Edit { return []Edit{{"p/p.go", "func Wait() {}", now}} }
+	for _, want := range []struct {
+		bug     Bug
+		verdict Verdict
+		test    string
+		detail  string
+	}{
+		{Bug{Name: "wrong", Run: "^TestSum$", Edits: sum("return a - b")}, Found, "TestSum/small", ""},
+		{Bug{Name: "a panic", Run: "^TestWait$", Edits: wait("func Wait() { panic(1) }")}, Found, "TestWait", ""},
+		{Bug{Name: "harmless", Run: "^TestSum$", Edits: sum("return b + a")}, Missed, "", ""},
+		{Bug{Name: "elsewhere", Run: "^TestWait$", Edits: sum("return 0")}, Missed, "", ""},
+		{Bug{Name: "no Go", Run: "^TestSum$", Edits: sum("return c")}, Broken, "", "undefined: c"},
+		{Bug{Name: "no such text", Run: "^TestSum$", Edits: []Edit{{"p/p.go", "gone", ""}}}, Broken, "", "occurs 0 times"},
+		{Bug{Name: "no such test", Run: "^TestNothing$", Edits: sum("return 0")}, Broken, "", "no test has that name"},
+		{Bug{Name: "a hang", Run: "^TestWait$", Edits: wait("func Wait() { select {} }")}, Expired, "", "timed out"},
+		{Bug{Name: "an end without a test", Run: "^TestWait$", Edits: []Edit{
+			{"p/p.go", "package p\n", "package p\n\nimport \"os\"\n"}, {"p/p.go", "func Wait() {}", "func Wait() { os.Exit(3) }"},
+		}}, Broken, "", "exit status"},
+	} {
+		t.Run(want.bug.Name, func(t *testing.T) {
+			want.bug.Package = "p"
+			out := r.Plant(t.Context(), want.bug)
+			assert.Equal(t, want.verdict, out.Verdict, out.Detail)
+			assert.Equal(t, want.test, out.Test)
+			assert.Contains(t, out.Detail, want.detail)
+			assert.Contains(t, out.String(), want.verdict.String())
+		})
+	}
+	control := r.Control(t.Context(), []Bug{{Package: "p", Run: "^TestSum$"}, {Package: "p", Run: "^TestWait$"}})
+	require.Len(t, control, 1)
+	assert.Equal(t, Missed, control[0].Verdict, control[0].Detail)
+	assert.Equal(t, "^TestSum$|^TestWait$", control[0].Bug.Run)
+}

@@ -1,0 +1,99 @@
+// Command table plants every bug of internal/planted, and prints who found it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/go-vram/vram/internal/planted"
+)
+
+func main() {
+	bug := flag.String("bug", "", "plant only bugs whose names contain this")
+	atATime := flag.Int("at-a-time", 2, "how many bugs are planted at a time")
+	limit := flag.Duration("limit", 30*time.Second, "how long the tests of one bug may take")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *bug, max(1, *atATime), *limit); err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to stop
+	}
+}
+
+func run(ctx context.Context, word string, atATime int, limit time.Duration) error {
+	begin := time.Now()
+	root, err := filepath.Abs(".")
+	if err != nil {
+		return err
+	}
+	bugs := planted.Named(word)
+	if len(bugs) == 0 {
+		return fmt.Errorf("no bug's name contains %q", word)
+	}
+	r := planted.Runner{Root: root, Limit: limit}
+	for _, out := range r.Control(ctx, bugs) {
+		if out.Verdict != planted.Missed {
+			return fmt.Errorf("with nothing planted: %s: %s\n%s", out.Bug.Package, out, out.Detail)
+		}
+	}
+	outcomes := plantAll(ctx, r, bugs, atATime)
+	found := show(outcomes)
+	fmt.Printf("%d of %d found in %.0f s\n", found, len(outcomes), time.Since(begin).Seconds())
+	if found < len(outcomes) {
+		return fmt.Errorf("%d bugs were not found", len(outcomes)-found)
+	}
+	return nil
+}
+
+// plantAll plants so many bugs at a time. The outcomes are in the order of the bugs.
+func plantAll(ctx context.Context, r planted.Runner, bugs []planted.Bug, atATime int) []planted.Outcome {
+	outcomes := make([]planted.Outcome, len(bugs))
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range atATime {
+		all.Go(func() {
+			for i := range next {
+				outcomes[i] = r.Plant(ctx, bugs[i])
+			}
+		})
+	}
+	for i := range bugs {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+	return outcomes
+}
+
+// show prints the table, and what the go command said where a bug was not found. It returns how many were.
+func show(outcomes []planted.Outcome) (found int) {
+	t := table.NewWriter()
+	t.SetOutputMirror(os.Stdout)
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"bug", "package", "found by", "seconds"})
+	for _, out := range outcomes {
+		by := out.Test
+		if out.Verdict != planted.Found {
+			by = "NOT FOUND: " + out.Verdict.String()
+		} else {
+			found++
+		}
+		t.AppendRow(table.Row{out.Bug.Name, out.Bug.Package, by, fmt.Sprintf("%.1f", out.Took.Seconds())})
+	}
+	t.Render()
+	for _, out := range outcomes {
+		if out.Detail != "" {
+			fmt.Printf("\n%s:\n%s\n", out.Bug.Name, out.Detail)
+		}
+	}
+	return found
+}
