@@ -111,24 +111,28 @@ func TestWaitsMakeNoCircle(t *testing.T) {
 	})
 	require.NoError(t, err)
 	gpu := machine.Device(0)
-	var all sync.WaitGroup
-	for g := range uint64(4) {
-		s, err := dev.NewStream()
+	var streams [4]*vram.Stream
+	for i := range streams {
+		streams[i], err = dev.NewStream()
 		require.NoError(t, err)
-		all.Go(func() {
-			r := rand.New(rand.NewPCG(g, 7)) //nolint:gosec // reproducible is the point
-			for range 200 {
-				b, err := s.Alloc((1 + r.Int64N(8)) * 2 * mib)
+	}
+	r := rand.New(rand.NewPCG(1, 7)) //nolint:gosec // reproducible is the point
+	for range 200 {                  // in rounds: goroutines that run one after the other would find nothing to wait for
+		var round sync.WaitGroup
+		for _, s := range streams {
+			bytes := (1 + r.Int64N(8)) * 2 * mib
+			round.Go(func() {
+				b, err := s.Alloc(bytes)
 				if err != nil {
 					assert.ErrorIs(t, err, vram.ErrOutOfMemory)
-					continue
+					return
 				}
 				assert.NoError(t, gpu.Launch(s.Handle(), time.Millisecond))
 				assert.NoError(t, b.Free())
-			}
-		})
+			})
+		}
+		round.Wait()
 	}
-	all.Wait()
 	assert.Positive(t, device.waits)
 	require.NoError(t, dev.Close())
 }

@@ -128,8 +128,16 @@ func askDevices(q *questions) {
 		least, most int32
 	}{
 		// Of machines, which differ: multiprocessors, copy engines, compute capability, what it can do besides.
-		{16, 1, 1024}, {40, 0, 32}, {75, 5, 32}, {76, 0, 9},
-		{83, 0, 1}, {88, 0, 1}, {89, 0, 1}, {110, 0, 1}, {116, 0, 1}, {119, 0, 15},
+		{16, 1, 1024},
+		{40, 0, 32},
+		{75, 5, 32},
+		{76, 0, 9},
+		{83, 0, 1},
+		{88, 0, 1},
+		{89, 0, 1},
+		{110, 0, 1},
+		{116, 0, 1},
+		{119, 0, 15},
 	} {
 		q.ok("cuDeviceGetAttribute", q.out(), figure.attribute, 0)
 		plausible := figure.least <= q.int32() && q.int32() <= figure.most
