@@ -273,3 +273,27 @@ func TestPlainMemoryOfManyGoroutines(t *testing.T) {
 	all.Wait()
 	require.NoError(t, y.checker.Err())
 }
+
+// able is a device that says it can do everything.
+type able struct{ cudadrv.Driver }
+
+func (a able) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := a.Driver.Open(ordinal)
+	return ableDevice{dev}, err
+}
+
+type ableDevice struct{ cudadrv.Device }
+
+func (ableDevice) Info() cudadrv.Info { return cudadrv.Info{Capabilities: ^cudadrv.Capability(0)} }
+
+// What would order work unseen is no capability of a checked device; the rest is.
+func TestCapabilities(t *testing.T) {
+	dev, err := hazard.Wrap(able{sim.New(sim.Config{})}).Allocator().Open(0)
+	require.NoError(t, err)
+	has := dev.Info().Capabilities
+	for _, unseen := range []cudadrv.Capability{cudadrv.MemoryOperations, cudadrv.MemoryOperations64, cudadrv.HostCalls, cudadrv.StreamOrdered} {
+		assert.False(t, has.Has(unseen), "%b", unseen)
+	}
+	assert.True(t, has.Has(cudadrv.VirtualMemory|cudadrv.PinnedHost|cudadrv.CaptureInformation))
+	require.NoError(t, dev.Close())
+}
