@@ -360,7 +360,11 @@ func (c *Core) failed(j *Job, done int, err error) {
 	switch {
 	case j.purpose == forWindow:
 		c.freeWindow(j)
-		c.failRequest(j.request, j.Ops[done].Verb, err)
+		at := Await // a job of no operations changes nothing either
+		if done < len(j.Ops) {
+			at = j.Ops[done].Verb
+		}
+		c.failRequest(j.request, at, err)
 	case j.purpose == forRelease && j.request != nil:
 		j.request.err = err
 	case j.purpose == forRelease:
@@ -456,7 +460,7 @@ func (c *Core) freeWindow(j *Job) {
 // none, otherwise not at all. What the driver had given when it refused is what it can give. Where only the
 // wait failed it goes on without one.
 func (c *Core) failRequest(r *request, at Verb, err error) {
-	if at == Await { // nothing has changed, and there are other ways
+	if at == Await && !r.unborrowed { // nothing has changed, and there are other ways
 		r.unborrowed = true
 		return
 	}
