@@ -40,7 +40,7 @@ func TestVerdicts(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	r := Runner{Root: dir, Limit: time.Second}
+	r := Runner{Root: dir, Limit: 3 * time.Second}
 	sum := func(now string) []Edit { return []Edit{{"p/p.go", "return a + b", now}} }
 	wait := func(now string) []Edit { return []Edit{{"p/p.go", "func Wait() {}", now}} }
 	for _, want := range []struct {
