@@ -32,7 +32,7 @@ func poolBugs() []Bug {
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"pool/core/client.go", "for _, r := range c.queue {\n		r.awaits", "for _, r := range c.queue[:min(1, len(c.queue))] {\n		r.awaits",
+				"pool/core/client.go", "for _, r := range c.queue {\n		if !r.looking", "for _, r := range c.queue[:min(1, len(c.queue))] {\n		if !r.looking",
 			}},
 		},
 		{

@@ -12,14 +12,14 @@ func streamBugs() []Bug {
 					"	s.early, _ = s.fences.Record(s.handle)\n	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
 				},
 				{
-					"streams/perform.go", "	err := guard(func() (err error) {",
-					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark\n	}\n	err := guard(func() (err error) {",
+					"streams/perform.go", "	mark, err := s.mark()\n",
+					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark\n	}\n	mark, err := s.mark()\n",
 				},
 			},
 		},
 		{
 			Name: "a single run goes back without a fence", Package: "streams", Run: "^TestPagesWithoutAFenceStayWithTheirStream$",
-			Edits: []Edit{{"streams/turn.go", "if len(r.Runs) > 0 && !s.synced.Load() {", "if len(r.Runs) > 1 && !s.synced.Load() {"}},
+			Edits: []Edit{{"streams/turn.go", "case len(r.Runs) == 0 || s.synced.Load():", "case len(r.Runs) <= 1 || s.synced.Load():"}},
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
@@ -42,7 +42,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
-			Edits: []Edit{{"streams/turn.go", "	s.core.AskLanes()\n", ""}},
+			Edits: []Edit{{"streams/turn.go", "	s.core.AskLanes()\n	r := poolcore", "	r := poolcore"}},
 		},
 		{
 			Name: "memory that shall be zero is not", Package: "streams", Run: "^TestZeroIsOneMemset$",
