@@ -37,6 +37,8 @@ const (
 	ShareableHandles
 	// CaptureInformation says that the call of CaptureQueries works.
 	CaptureInformation
+	// BlockingCreation says that the call of BlockingStreams works.
+	BlockingCreation
 )
 
 // Has reports whether all of want are in c.
@@ -68,7 +70,7 @@ type Driver interface {
 // memory calls are multiples of Info.GranularityBytes.
 //
 // What an allocator can do without has interfaces of its own: HostMemory, StreamValues,
-// StreamOrderedMemory, HostFunctions, PointerQueries, ShareableMemory, CaptureQueries. Wrappers have all of
+// StreamOrderedMemory, HostFunctions, PointerQueries, ShareableMemory, CaptureQueries, BlockingStreams. Wrappers have all of
 // them, so a caller asserts the type and then looks at Info.Capabilities.
 type Device interface {
 	// Info is what the driver said when the device was opened. It makes no call.

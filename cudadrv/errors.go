@@ -34,6 +34,7 @@ const (
 	NotMapped       Result = 211
 	OperatingSystem Result = 304
 	InvalidHandle   Result = 400
+	IllegalState    Result = 401
 	NotFound        Result = 500
 	NotReady        Result = 600
 	IllegalAddress  Result = 700
@@ -48,6 +49,9 @@ const (
 	DriverMismatch   Result = 803
 	CompatMismatch   Result = 804
 	CaptureViolation Result = 900
+	CaptureBroken    Result = 901
+	CaptureIsolation Result = 905
+	CapturedEvent    Result = 907
 	Unknown          Result = 999
 )
 
@@ -68,6 +72,7 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	NotMapped:       "CUDA_ERROR_NOT_MAPPED",
 	OperatingSystem: "CUDA_ERROR_OPERATING_SYSTEM",
 	InvalidHandle:   "CUDA_ERROR_INVALID_HANDLE",
+	IllegalState:    "CUDA_ERROR_ILLEGAL_STATE",
 	NotFound:        "CUDA_ERROR_NOT_FOUND",
 	NotReady:        "CUDA_ERROR_NOT_READY",
 	IllegalAddress:  "CUDA_ERROR_ILLEGAL_ADDRESS",
@@ -82,6 +87,9 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	DriverMismatch:   "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
 	CompatMismatch:   "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
 	CaptureViolation: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+	CaptureBroken:    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+	CaptureIsolation: "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+	CapturedEvent:    "CUDA_ERROR_CAPTURED_EVENT",
 	Unknown:          "CUDA_ERROR_UNKNOWN",
 }
 

@@ -41,6 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"streams", testStreams},
 		{"events", testEvents},
 		{"order between streams", testOrder},
+		{"the legacy default stream", testLegacyStream},
 		{"work on memory", testWork},
 		{"work mistakes", testWorkMistakes},
 		{"many goroutines", testGoroutines},

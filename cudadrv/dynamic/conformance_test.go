@@ -77,6 +77,6 @@ func TestInfoOnTheFake(t *testing.T) {
 	require.EqualValues(t, 2<<20, info.GranularityBytes)
 	require.True(t, info.Capabilities.Has(cudadrv.VirtualMemory|cudadrv.StreamOrdered|cudadrv.PinnedHost|
 		cudadrv.MemoryOperations|cudadrv.MemoryOperations64|cudadrv.HostCalls|cudadrv.PointerInformation|
-		cudadrv.ShareableHandles|cudadrv.CaptureInformation))
+		cudadrv.ShareableHandles|cudadrv.CaptureInformation|cudadrv.BlockingCreation))
 	require.NoError(t, dev.Close())
 }

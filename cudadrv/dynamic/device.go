@@ -20,6 +20,7 @@ var (
 	_ cudadrv.PointerQueries      = (*device)(nil)
 	_ cudadrv.ShareableMemory     = (*device)(nil)
 	_ cudadrv.CaptureQueries      = (*device)(nil)
+	_ cudadrv.BlockingStreams     = (*device)(nil)
 )
 
 // device is an opened device. What is above gate is written by open alone.

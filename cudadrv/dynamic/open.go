@@ -90,6 +90,7 @@ func (d *device) describe(f *frame) error {
 	d.shareable = d.plain
 	d.shareable.handleKinds = posixHandle
 	d.access = accessDesc{location: d.plain.location, flags: readWriteAccess}
+	d.info.Capabilities = cudadrv.BlockingCreation // every driver's
 	for _, ability := range features {
 		if d.lib.lacking&ability.capability == 0 && d.hasOne(f, ability.attributes) {
 			d.info.Capabilities |= ability.capability

@@ -8,13 +8,18 @@ import (
 )
 
 // StreamCreate is cuStreamCreate of a non-blocking stream.
-func (d *device) StreamCreate() (cudadrv.Stream, error) {
+func (d *device) StreamCreate() (cudadrv.Stream, error) { return d.createStream(nonBlocking) }
+
+// StreamCreateBlocking is cuStreamCreate of one that synchronises with the legacy default stream.
+func (d *device) StreamCreateBlocking() (cudadrv.Stream, error) { return d.createStream(0) }
+
+func (d *device) createStream(flags uintptr) (cudadrv.Stream, error) {
 	f, err := d.enter(call.StreamCreate)
 	if err != nil {
 		return 0, err
 	}
 	defer d.gate.leave(f)
-	f.args[0], f.args[1] = f.pointer(0), nonBlocking
+	f.args[0], f.args[1] = f.pointer(0), flags
 	if r := d.callCurrent(cuStreamCreate, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.StreamCreate, r, "")
 	}

@@ -22,6 +22,7 @@ type inner interface {
 	cudadrv.PointerQueries
 	cudadrv.ShareableMemory
 	cudadrv.CaptureQueries
+	cudadrv.BlockingStreams
 }
 
 var _ inner = (*device)(nil)

@@ -81,6 +81,7 @@ var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	call.StreamDestroy:     {{0, 923}},
 	call.StreamQuery:       {{0, 201}},
 	call.StreamSynchronize: {{0, 228}},
+	call.StreamIsCapturing: {{0, 201}}, // not measured; as cuStreamQuery
 	call.StreamWaitEvent:   {{0, 169}},
 	call.CtxSynchronize:    {{0, 228}}, // not measured; as cuStreamSynchronize
 	call.EventCreate:       {{0, 184}}, // timing disabled, as all of these

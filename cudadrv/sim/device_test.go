@@ -19,7 +19,8 @@ func TestZeroConfigIsAnH200(t *testing.T) {
 	assert.Equal(t, 1, count)
 	assert.Equal(t, cudadrv.Info{
 		Driver: "sim", Name: "simulated GPU", DriverVersion: 13000, TotalBytes: 150_109_880_320,
-		GranularityBytes: 2 << 20, Capabilities: cudadrv.VirtualMemory,
+		GranularityBytes: 2 << 20,
+		Capabilities:     cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation,
 	}, dev.Info())
 }
 

@@ -21,9 +21,13 @@
 // # Order of work
 //
 // A stream is a queue: work starts once the work before it has finished, and not before now. Streams
-// made by StreamCreate are non-blocking, so they and the legacy default stream 0 do not wait for one
-// another; only events order them. An event captures the end of what its stream had when it was
-// recorded. Work of a destroyed stream still runs to its end.
+// made by StreamCreate are non-blocking, so they and the legacy default stream, 0 or 1, do not wait for one
+// another; only events order them. Those of StreamCreateBlocking and the legacy default stream do. An event captures
+// the end of what its stream had when it was recorded. Work of a destroyed stream still runs to its end.
+//
+// From BeginCapture to EndCapture what a stream is told goes into a Graph, as in a capture in CUDA's relaxed mode: no
+// time passes for it before LaunchGraph, an event that is recorded is part of the graph and cannot be asked, and a call
+// that waits for the stream, or makes it wait for something outside, is refused and ends the capture.
 //
 // # Bytes
 //

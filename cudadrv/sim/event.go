@@ -10,7 +10,8 @@ import (
 // event is the time at which what it captured last has finished; 0 while it was never recorded, which
 // is a time that has always passed.
 type event struct {
-	passes time.Duration
+	passes  time.Duration
+	capture *capture // its record is part of; else nil
 }
 
 func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
@@ -70,6 +71,11 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	if err != nil {
 		return err
 	}
+	if ev.capture = st.capture; ev.capture != nil {
+		ev.capture.note(c.String())
+		return nil
+	}
+	g.synchronise(st)
 	ev.passes = st.drained
 	g.charge(c, 0)
 	return nil
@@ -100,6 +106,9 @@ func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if err := ev.unasked(c); err != nil {
+		return false, err
+	}
 	g.charge(c, 0)
 	return ev.passes <= g.time(), g.failed(c)
 }
@@ -115,6 +124,9 @@ func (d *Device) EventSynchronize(e cudadrv.Event) error {
 	}
 	ev, err := g.eventNamed(c, e)
 	if err != nil {
+		return err
+	}
+	if err := ev.unasked(c); err != nil {
 		return err
 	}
 	g.charge(c, 0)

@@ -39,6 +39,7 @@ type gpu struct {
 	now        time.Duration // the stepped clock
 	drained    time.Duration // when all work queued so far has finished
 	streams    map[cudadrv.Stream]*stream
+	blocking   []*stream        // of streams
 	freeStream []cudadrv.Stream // destroyed ids, with Config.ReuseStreamIDs
 	events     map[cudadrv.Event]*event
 }
@@ -53,14 +54,14 @@ func newGPU(d *Driver, ordinal int) *gpu {
 			DriverVersion:    13000,
 			TotalBytes:       d.config.TotalBytes,
 			GranularityBytes: d.config.GranularityBytes,
-			Capabilities:     cudadrv.VirtualMemory,
+			Capabilities:     cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation,
 		},
 		epoch:         time.Now(),
 		capacityBytes: d.config.TotalBytes,
 	}
 	if d.config.NoVirtualMemory {
 		g.info.GranularityBytes = 0
-		g.info.Capabilities = 0
+		g.info.Capabilities &^= cudadrv.VirtualMemory
 	}
 	if d.config.Bytes {
 		g.info.Capabilities |= cudadrv.PinnedHost
@@ -98,7 +99,7 @@ func (g *gpu) forget() {
 	g.mappings = byAddress[*mapping]{}
 	g.handles = map[cudadrv.Handle]*handle{}
 	g.streams = map[cudadrv.Stream]*stream{0: {}}
-	g.freeStream = nil
+	g.freeStream, g.blocking = nil, nil
 	g.events = map[cudadrv.Event]*event{}
 	g.drained = 0
 }

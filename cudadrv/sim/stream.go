@@ -9,12 +9,14 @@ import (
 
 // stream is a queue of work, as the one figure that decides everything: when it will be empty.
 type stream struct {
-	drained time.Duration
+	drained  time.Duration
+	blocking bool     // it synchronises with the legacy default stream
+	capture  *capture // nil while it runs
 }
 
-// streamNamed finds a stream; 0 is the legacy default stream, which is always there.
+// streamNamed finds a stream; 0 and 1 are the legacy default stream, which is always there.
 func (g *gpu) streamNamed(c call.Call, s cudadrv.Stream) (*stream, error) {
-	st, ok := g.streams[s]
+	st, ok := g.streams[named(s)]
 	if !ok {
 		return nil, fail(c, cudadrv.InvalidHandle, "no stream %#x", s)
 	}
@@ -23,6 +25,7 @@ func (g *gpu) streamNamed(c call.Call, s cudadrv.Stream) (*stream, error) {
 
 // enqueue puts work behind what the stream has.
 func (g *gpu) enqueue(st *stream, d time.Duration) {
+	g.synchronise(st)
 	st.drained = later(max(st.drained, g.time()), d)
 	g.drained = max(g.drained, st.drained)
 }
@@ -56,12 +59,14 @@ func (d *Device) StreamDestroy(s cudadrv.Stream) error {
 	if err := d.enter(c); err != nil {
 		return err
 	}
-	if s == 0 {
+	if named(s) == 0 {
 		return fail(c, cudadrv.InvalidHandle, "the default stream cannot be destroyed")
 	}
-	if _, err := g.streamNamed(c, s); err != nil {
+	st, err := g.streamNamed(c, s)
+	if err != nil {
 		return err
 	}
+	g.forgetBlocking(st)
 	delete(g.streams, s)
 	if g.driver.config.ReuseStreamIDs {
 		g.freeStream = append(g.freeStream, s)
@@ -83,6 +88,9 @@ func (d *Device) StreamQuery(s cudadrv.Stream) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if err := st.unwaitable(c); err != nil {
+		return false, err
+	}
 	g.charge(c, 0)
 	return st.drained <= g.time(), g.failed(c)
 }
@@ -98,6 +106,9 @@ func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 	}
 	st, err := g.streamNamed(c, s)
 	if err != nil {
+		return err
+	}
+	if err := st.unwaitable(c); err != nil {
 		return err
 	}
 	g.charge(c, 0)
@@ -121,6 +132,10 @@ func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	if err != nil {
 		return err
 	}
+	if err := st.isolated(c, ev); err != nil {
+		return err
+	}
+	g.synchronise(st)
 	st.drained = max(st.drained, ev.passes)
 	g.charge(c, 0)
 	return nil

@@ -20,6 +20,11 @@ func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if c := st.capture; c != nil {
+		c.note(launch)
+		c.graph.nodes = append(c.graph.nodes, node{duration: duration})
+		return nil
+	}
 	g.enqueue(st, duration)
 	return nil
 }
@@ -34,6 +39,10 @@ func (d *Device) Occupy(s cudadrv.Stream, duration time.Duration) error {
 	if err != nil {
 		return err
 	}
+	if st.capture != nil {
+		return &cudadrv.CallError{Func: launch, Result: cudadrv.CaptureViolation, Detail: "the stream is captured"}
+	}
+	g.synchronise(st)
 	st.drained = max(st.drained, later(g.time(), duration))
 	g.drained = max(g.drained, st.drained)
 	return nil
@@ -48,7 +57,7 @@ func (d *Device) launchable(s cudadrv.Stream, duration time.Duration) (*stream, 
 	if duration < 0 {
 		return nil, &cudadrv.CallError{Func: launch, Result: cudadrv.InvalidValue, Detail: "work of negative duration"}
 	}
-	st, ok := g.streams[s]
+	st, ok := g.streams[named(s)]
 	if !ok {
 		return nil, &cudadrv.CallError{Func: launch, Result: cudadrv.InvalidHandle, Detail: "no such stream"}
 	}
@@ -94,6 +103,11 @@ func (d *Device) transfer(s cudadrv.Stream, duration func(int64) time.Duration, 
 		if !g.accessible(p, bytes) && g.pinned.around(p, bytes) == nil {
 			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x are not all mapped and accessible", bytes, p)
 		}
+	}
+	if st.capture != nil {
+		st.capture.note(c.String())
+		st.capture.graph.nodes = append(st.capture.graph.nodes, node{w, duration(bytes)})
+		return nil
 	}
 	g.enqueue(st, duration(bytes))
 	g.charge(c, bytes)

@@ -13,6 +13,7 @@ var (
 	_ cudadrv.PointerQueries      = (*Device)(nil)
 	_ cudadrv.ShareableMemory     = (*Device)(nil)
 	_ cudadrv.CaptureQueries      = (*Device)(nil)
+	_ cudadrv.BlockingStreams     = (*Device)(nil)
 )
 
 // Wrapper is a device that changes some calls of the one behind it and knows nothing of others: what it
@@ -184,4 +185,10 @@ func (d *Device) MemImportFromShareableHandle(fd int) (cudadrv.Handle, error) {
 func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	return obtain(d, call.StreamIsCapturing,
 		func(t cudadrv.CaptureQueries) (cudadrv.CaptureStatus, error) { return t.StreamIsCapturing(s) })
+}
+
+// StreamCreateBlocking forwards cuStreamCreate.
+func (d *Device) StreamCreateBlocking() (cudadrv.Stream, error) {
+	return obtain(d, call.StreamCreate,
+		func(t cudadrv.BlockingStreams) (cudadrv.Stream, error) { return t.StreamCreateBlocking() })
 }

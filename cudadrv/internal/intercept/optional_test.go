@@ -86,10 +86,15 @@ func (f full) StreamIsCapturing(cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	return 0, f.note("cuStreamIsCapturing")
 }
 
+func (f full) StreamCreateBlocking() (cudadrv.Stream, error) { return 0, f.note("cuStreamCreate") }
+
 // behind is a wrapper that has no optional call itself.
 type behind struct{ cudadrv.Device }
 
 func (b behind) Unwrap() cudadrv.Device { return b.Device }
+
+// only is a device without optional calls.
+type only struct{ cudadrv.Device }
 
 // second drops the first result.
 func second[T any](_ T, err error) error { return err }
@@ -122,6 +127,7 @@ func optionalCalls(dev *intercept.Device) map[call.Call]func() error {
 		call.MemImportFromShareableHandle: func() error { return second(dev.MemImportFromShareableHandle(1)) },
 		call.StreamIsCapturing:            func() error { return second(dev.StreamIsCapturing(1)) },
 		call.MemCreate:                    func() error { return second(dev.MemCreateShareable(1)) },
+		call.StreamCreate:                 func() error { return second(dev.StreamCreateBlocking()) },
 	}
 }
 
@@ -150,7 +156,7 @@ func TestOptionalCallsThatTheDeviceLacks(t *testing.T) {
 	inner, err := sim.New(sim.Config{}).Open(0)
 	require.NoError(t, err)
 	r := &recorder{refuse: call.Count}
-	dev := intercept.Wrap(inner, r)
+	dev := intercept.Wrap(only{inner}, r)
 	for c, f := range optionalCalls(&dev) {
 		*r = recorder{refuse: call.Count}
 		err := f()

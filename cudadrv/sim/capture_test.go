@@ -1,0 +1,104 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// captured begins a capture on a new stream, with an event that was recorded outside.
+func captured(t *testing.T) (dev *sim.Device, s cudadrv.Stream, outside cudadrv.Event) {
+	t.Helper()
+	_, opened := start(t, sim.Config{})
+	dev = opened
+	s, err := dev.StreamCreate()
+	require.NoError(t, err)
+	outside, err = dev.EventCreate()
+	require.NoError(t, err)
+	require.NoError(t, dev.EventRecord(outside, s))
+	require.NoError(t, dev.BeginCapture(s))
+	return dev, s, outside
+}
+
+// What is captured takes time when the graph is launched, and not before.
+func TestACaptureIsWorkOfItsGraph(t *testing.T) {
+	dev, s, _ := captured(t)
+	p, err := dev.MemAlloc(4096)
+	require.NoError(t, err)
+	e, err := dev.EventCreate()
+	require.NoError(t, err)
+	status, err := dev.StreamIsCapturing(s)
+	require.NoError(t, err)
+	assert.Equal(t, cudadrv.CaptureActive, status)
+	require.NoError(t, dev.Launch(s, time.Second))
+	require.NoError(t, dev.MemsetD8Async(p, 1, 4096, s))
+	require.NoError(t, dev.EventRecord(e, s))
+	_, err = dev.EventQuery(e)
+	require.ErrorIs(t, err, cudadrv.CapturedEvent)
+	require.ErrorIs(t, dev.EventSynchronize(e), cudadrv.CapturedEvent)
+	require.NoError(t, dev.CtxSynchronize())
+	assert.Zero(t, dev.Now())
+	g, err := dev.EndCapture(s)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"cuLaunchKernel", "cuMemsetD8Async", "cuEventRecord"}, g.Calls())
+
+	require.NoError(t, dev.StreamSynchronize(s))
+	assert.Zero(t, dev.Now(), "nothing has run")
+	require.NoError(t, dev.LaunchGraph(g, s))
+	require.NoError(t, dev.EventRecord(e, s))
+	require.NoError(t, dev.EventSynchronize(e), "recorded anew, outside")
+	assert.Greater(t, dev.Now(), time.Second)
+}
+
+// Calls that cannot be captured are refused, and end the capture.
+func TestWhatACaptureRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		call func(dev *sim.Device, s cudadrv.Stream, outside cudadrv.Event) error
+		want cudadrv.Result
+	}{
+		"synchronise": {func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Event) error { return dev.StreamSynchronize(s) }, cudadrv.CaptureViolation},
+		"query": {func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Event) error {
+			_, err := dev.StreamQuery(s)
+			return err
+		}, cudadrv.CaptureViolation},
+		"wait": {func(dev *sim.Device, s cudadrv.Stream, e cudadrv.Event) error { return dev.StreamWaitEvent(s, e) }, cudadrv.CaptureIsolation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, s, outside := captured(t)
+			require.ErrorIs(t, c.call(dev, s, outside), c.want)
+			status, err := dev.StreamIsCapturing(s)
+			require.NoError(t, err)
+			assert.Equal(t, cudadrv.CaptureInvalidated, status)
+			_, err = dev.EndCapture(s)
+			require.ErrorIs(t, err, cudadrv.CaptureBroken)
+			require.NoError(t, dev.StreamSynchronize(s))
+		})
+	}
+	dev, s, _ := captured(t)
+	require.ErrorIs(t, dev.BeginCapture(s), cudadrv.IllegalState)
+	require.ErrorIs(t, dev.BeginCapture(0), cudadrv.CaptureViolation)
+	require.ErrorIs(t, dev.BeginCapture(77), cudadrv.InvalidHandle)
+	require.ErrorIs(t, dev.Occupy(s, time.Second), cudadrv.CaptureViolation)
+	_, err := dev.EndCapture(0)
+	require.ErrorIs(t, err, cudadrv.IllegalState)
+	g, err := dev.EndCapture(s)
+	require.NoError(t, err)
+	require.ErrorIs(t, dev.LaunchGraph(g, 77), cudadrv.InvalidHandle)
+}
+
+// The work of a blocking stream that was destroyed is still before the default stream's.
+func TestADestroyedBlockingStreamIsStillWaitedFor(t *testing.T) {
+	_, dev := start(t, sim.Config{})
+	s, err := dev.StreamCreateBlocking()
+	require.NoError(t, err)
+	require.NoError(t, dev.Launch(s, time.Second))
+	require.NoError(t, dev.StreamDestroy(s))
+	require.NoError(t, dev.Launch(1, time.Second))
+	require.NoError(t, dev.StreamSynchronize(0))
+	assert.Equal(t, 2*time.Second, dev.Now())
+}

@@ -1,0 +1,59 @@
+package sim
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+)
+
+var _ cudadrv.BlockingStreams = (*Device)(nil)
+
+// legacyHandle is the other name of the legacy default stream (CU_STREAM_LEGACY).
+const legacyHandle cudadrv.Stream = 1
+
+// named is the one name that the legacy default stream has in the books.
+func named(s cudadrv.Stream) cudadrv.Stream {
+	if s == legacyHandle {
+		return 0
+	}
+	return s
+}
+
+// StreamCreateBlocking makes a stream that synchronises with the legacy default stream.
+func (d *Device) StreamCreateBlocking() (cudadrv.Stream, error) {
+	s, err := d.StreamCreate()
+	if err != nil {
+		return 0, err
+	}
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if st := g.streams[s]; st != nil { // not destroyed by a guess of its name
+		st.blocking = true
+		g.blocking = append(g.blocking, st)
+	}
+	return s, nil
+}
+
+// synchronise puts what a stream is told next in the order of the legacy default stream: that waits for all blocking
+// streams, and they for it. A blocking stream that was destroyed counts for as long as it has work.
+func (g *gpu) synchronise(st *stream) {
+	switch legacy := g.streams[0]; {
+	case st == legacy:
+		for _, b := range g.blocking {
+			st.drained = max(st.drained, b.drained)
+		}
+	case st.blocking:
+		st.drained = max(st.drained, legacy.drained)
+	}
+}
+
+// forgetBlocking drops a blocking stream that was destroyed: its work stays work of the legacy default stream's past.
+func (g *gpu) forgetBlocking(st *stream) {
+	for i, b := range g.blocking {
+		if b == st {
+			legacy := g.streams[0]
+			legacy.drained = max(legacy.drained, st.drained)
+			g.blocking = append(g.blocking[:i], g.blocking[i+1:]...)
+			return
+		}
+	}
+}
