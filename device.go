@@ -130,19 +130,6 @@ func (d *Device) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// AdoptStream makes a cache for a CUDA stream of the caller's, who destroys it after the cache's Close. Errors: those
-// of NewStream.
-func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
-	e, err := d.use()
-	if err != nil {
-		return nil, err
-	}
-	if d.closed.Load() {
-		return nil, ErrClosed
-	}
-	return d.open(e, h, true)
-}
-
 func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) {
 	c := d.config.Load()
 	settings := c.ofStream()
@@ -155,9 +142,21 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 	if err != nil {
 		return nil, fmt.Errorf("vram: %w", err)
 	}
-	if r := d.change(func(r *registry) { r.open = append(r.open, s) }); r.closed {
+	var taken error
+	r := d.change(func(r *registry) {
+		if taken = nil; adopted {
+			taken = r.free(h)
+		}
+		if taken == nil {
+			r.open = append(r.open, s)
+		}
+	})
+	switch {
+	case r.closed:
 		s.End() // the device was closed meanwhile: this stream has nothing and is on no list
 		return nil, ErrClosed
+	case taken != nil: // by a call at the same time
+		return nil, errors.Join(taken, s.Close())
 	}
 	d.applyTo(s, c)
 	return s, nil

@@ -51,6 +51,7 @@ const (
 	CaptureViolation Result = 900
 	CaptureBroken    Result = 901
 	CaptureIsolation Result = 905
+	CaptureImplicit  Result = 906
 	CapturedEvent    Result = 907
 	Unknown          Result = 999
 )
@@ -89,6 +90,7 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	CaptureViolation: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 	CaptureBroken:    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
 	CaptureIsolation: "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+	CaptureImplicit:  "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
 	CapturedEvent:    "CUDA_ERROR_CAPTURED_EVENT",
 	Unknown:          "CUDA_ERROR_UNKNOWN",
 }

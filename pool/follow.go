@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -12,6 +13,10 @@ var (
 	// errNoWaiter says that the client that should wait has left.
 	errNoWaiter = errors.New("pool: nobody is left to wait")
 )
+
+// isCaptured reports whether a mark went into a graph: its stream was being captured when it was recorded, though it was
+// not when it was asked.
+func isCaptured(err error) bool { return errors.Is(err, cudadrv.CapturedEvent) }
 
 // follow makes the waiter of the job in hand go on behind a client's fence, by the least of its marks that covers it.
 // Marks are recorded before they get here, so that a stream only ever waits for work that was submitted before the

@@ -366,6 +366,6 @@ func (r *batching) refuse(s *Stream, err error) {
 		}
 	}
 	r.drop(s)
-	r.Fail(err)
+	r.Fail(s.shortage(err))
 	s.hand.request = nil
 }

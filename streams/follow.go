@@ -9,5 +9,8 @@ func (s *Stream) Follow(m fence.Mark) error {
 	if s.closing.Load() { // from here on Close waits for the call
 		return ErrClosed
 	}
+	if err := s.uncaptured("cuStreamWaitEvent"); err != nil {
+		return err
+	}
 	return guard(func() error { return s.fences.Precede(m, s.handle) })
 }

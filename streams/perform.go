@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/internal/fence"
@@ -59,7 +60,7 @@ func (e *effects) Perform() {
 }
 
 // record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it
-// refuses that too, nobody else may have the pages: they go back into the stream, where no fence is needed,
+// refuses that too, or the stream is being captured, nobody else may have the pages: they go back into the stream, where no fence is needed,
 // and will be returned when they are asked for again.
 func (s *Stream) record(r *giving) (mark fence.Mark) {
 	if r.Fence == 0 || r.covered {
@@ -70,7 +71,8 @@ func (s *Stream) record(r *giving) (mark fence.Mark) {
 	if err == nil {
 		return mark
 	}
-	if guard(func() error { return s.device.StreamSynchronize(s.handle) }) == nil {
+	var captured *CaptureError
+	if !errors.As(err, &captured) && guard(func() error { return s.device.StreamSynchronize(s.handle) }) == nil {
 		r.Fence = 0
 		return fence.Mark{}
 	}
@@ -82,6 +84,9 @@ func (s *Stream) record(r *giving) (mark fence.Mark) {
 
 // mark records the present end of the stream.
 func (s *Stream) mark() (mark fence.Mark, err error) {
+	if err = s.uncaptured("cuEventRecord"); err != nil {
+		return mark, err
+	}
 	err = guard(func() (err error) {
 		mark, err = s.fences.Record(s.handle)
 		return err

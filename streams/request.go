@@ -36,7 +36,7 @@ func (r *Request) sized() bool {
 // AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and not for other
 // people's frees. The end of ctx ends the request, and is the error then; memory that arrives too late stays
 // in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
-// memset, after which nothing is held.
+// memset, after which nothing is held, and *CaptureError.
 func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
@@ -142,6 +142,9 @@ func (s *Stream) finish(b Buffer, want *Request) error {
 
 // zero sets a buffer to zero on its stream.
 func (s *Stream) zero(b Buffer) error {
+	if err := s.uncaptured("cuMemsetD8Async"); err != nil {
+		return err
+	}
 	err := guard(func() error { return s.device.MemsetD8Async(b.Ptr(), 0, b.bytes, s.handle) })
 	if err != nil {
 		return fmt.Errorf("vram: zeroing a buffer of %d bytes: %w", b.bytes, err)
@@ -232,6 +235,6 @@ func (r *request) refuse(s *Stream, err error) {
 			return
 		}
 	}
-	r.Fail(err)
+	r.Fail(s.shortage(err))
 	s.hand.request = nil
 }

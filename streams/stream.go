@@ -45,24 +45,26 @@ type Config struct {
 type Stream struct {
 	cache magazine.Cache // first: every allocation begins here
 
-	id      poolcore.Client
-	pool    *pool.Pool
-	device  cudadrv.Device
-	fences  fence.Source
-	handle  cudadrv.Stream
-	adopted bool
-	limit   *atomic.Int64 // bytes, of the device
-	host    actors.Host   // nil: the Go scheduler
-	debug   bool
-	witness *witness // nil: nobody is told of buffers
-	ref     *actors.Ref
-	closing atomic.Bool
-	closed  chan struct{}           // Close has returned
-	calls   atomic.Int64            // driver calls on the handle that are ordered or under way
-	synced  atomic.Bool             // closed, and the device has finished its work; set in the turn
-	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
-	last    atomic.Pointer[Stats]   // when the actor ended
-	failure atomic.Pointer[error]   // why it ended
+	id       poolcore.Client
+	pool     *pool.Pool
+	device   cudadrv.Device
+	fences   fence.Source
+	captures cudadrv.CaptureQueries // nil: the device cannot tell
+	handle   cudadrv.Stream
+	adopted  bool
+	limit    *atomic.Int64 // bytes, of the device
+	host     actors.Host   // nil: the Go scheduler
+	debug    bool
+	witness  *witness // nil: nobody is told of buffers
+	ref      *actors.Ref
+	closing  atomic.Bool
+	closed   chan struct{}           // Close has returned
+	calls    atomic.Int64            // driver calls on the handle that are ordered or under way
+	captured atomic.Bool             // as the last call on the handle found it
+	synced   atomic.Bool             // closed, and the device has finished its work; set in the turn
+	spare    atomic.Pointer[effects] // performed, for the next turn that leaves some
+	last     atomic.Pointer[Stats]   // when the actor ended
+	failure  atomic.Pointer[error]   // why it ended
 
 	// Owned by the turn.
 	core      *core.Core
@@ -87,7 +89,7 @@ func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
-		closed: make(chan struct{}), debug: cfg.Debug,
+		closed: make(chan struct{}), debug: cfg.Debug, captures: capturesOf(cfg.Device),
 	}
 	s.cache.Extend(beyondCache{s})
 	cache := &s.cache
@@ -253,8 +255,14 @@ func (s *Stream) tick(left *actors.Effects) {
 // submitted so far has finished, and, unless the handle was adopted, the CUDA stream is destroyed. It
 // waits for the stream. Buffers that live stay valid and may be freed later; work that still uses them
 // must have finished by then. Requests that wait fail with ErrClosed. Idempotent: later calls wait for the
-// first and return nil.
+// first and return nil. A stream that is being captured cannot be waited for: it stays open then, and the error is a
+// *CaptureError.
 func (s *Stream) Close() error {
+	if !s.closing.Load() {
+		if err := s.uncaptured("cuStreamSynchronize"); err != nil {
+			return err
+		}
+	}
 	if !s.closing.CompareAndSwap(false, true) {
 		actors.Wait(s.host, s.closed)
 		return nil
@@ -321,6 +329,16 @@ func (s *Stream) LiveBuffers() []LiveBuffer {
 		return nil
 	}
 	return o.list
+}
+
+// Closed reports whether Close has returned without an error that kept the stream open.
+func (s *Stream) Closed() bool {
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // Gone reports whether the stream was closed and its last buffer freed. A stream that was quarantined is

@@ -1,0 +1,123 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// A client gets pages whose fence has not passed once its stream was made to wait for it. The mark that it waits for is
+// the least that covers them, and it lives until then.
+func TestAClientFollowsAnothersFence(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(8))
+		a, b := h.customer(1), h.customer(2)
+		run := a.must(8)
+		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
+		a.free(run)
+		require.NoError(t, h.sim.Occupy(a.stream, time.Hour))
+		assert.Equal(t, run, b.must(8))
+		b.touch(run)
+		assert.Zero(t, h.sim.Now())
+		e, err := h.device.EventCreate()
+		require.NoError(t, err)
+		require.NoError(t, h.device.EventRecord(e, b.stream))
+		until, _ := h.sim.Passes(e)
+		assert.GreaterOrEqual(t, until, time.Second)
+		assert.Less(t, until, time.Hour, "not for what came after")
+	})
+}
+
+// A wait that fails, or panics, costs the wait: the fence is waited for on the host.
+func TestAWaitThatFails(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(h *house){
+		"error": func(h *house) {
+			require.NoError(h.t, h.faults.Add(fault.Rule{Func: "cuStreamWaitEvent", Result: cudadrv.Unknown}))
+		},
+		"panic": func(h *house) {
+			h.faults.SetBefore(func(function string) {
+				if function == "cuStreamWaitEvent" {
+					panic("planted")
+				}
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := build(t, roomy(8))
+			a, b := h.customer(1), h.customer(2)
+			run := a.must(8)
+			require.NoError(t, h.sim.Occupy(a.stream, time.Second))
+			a.free(run)
+			plant(h)
+			assert.Equal(t, run, b.must(8))
+			assert.Equal(t, time.Second, h.sim.Now())
+			assert.EqualValues(t, 1, h.faults.Calls("cuStreamWaitEvent"))
+		})
+	}
+}
+
+// A mark that went into a graph never passes, and keeps nobody from anything: the next one of its client speaks for its
+// pages.
+func TestAMarkThatWentIntoAGraph(t *testing.T) {
+	t.Parallel()
+	h := build(t, waiting(roomy(8), core.WaitsNever))
+	a, b := h.customer(1), h.customer(2)
+	run := a.must(6)
+	a.use(-6)
+	require.NoError(t, h.sim.BeginCapture(a.stream))
+	mark, err := h.fences.Record(a.stream)
+	require.NoError(t, err)
+	_, err = h.sim.EndCapture(a.stream)
+	require.NoError(t, err)
+	h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 50}, mark)
+	a.mu.Lock()
+	a.mute = true
+	a.mu.Unlock()
+	h.pool.Tick()
+	assert.EqualValues(t, 6*page, h.settle().PendingBytes)
+	small := b.must(2)
+	b.free(small)
+
+	next, err := h.fences.Record(a.stream)
+	require.NoError(t, err)
+	h.pool.Return(core.Return{Client: 1, Fence: 51}, next)
+	for h.snapshot().PendingBytes > 0 {
+		h.pool.Tick()
+	}
+	a.mu.Lock()
+	a.mute = false
+	a.mu.Unlock()
+	assert.Equal(t, 6, int(b.must(6).Pages))
+}
+
+// A Return whose fence has passed already, with that of an earlier one, is clean.
+func TestAFenceOfSeveralReturns(t *testing.T) {
+	t.Parallel()
+	h := build(t, waiting(roomy(8), core.WaitsNever))
+	a, b := h.customer(1), h.customer(2)
+	first, second := a.must(4), a.must(4)
+	a.use(-8)
+	require.NoError(t, h.sim.Occupy(a.stream, time.Second))
+	mark, err := h.fences.Record(a.stream)
+	require.NoError(t, err)
+	h.pool.Return(core.Return{Client: 1, Runs: []core.Run{first}, Fence: 40}, mark)
+	h.sim.Advance(time.Second)
+	h.pool.Tick()
+	for h.snapshot().PendingBytes > 0 {
+		h.pool.Tick()
+	}
+	h.pool.Return(core.Return{Client: 1, Runs: []core.Run{second}, Fence: 40}, fence.Mark{})
+	assert.Zero(t, h.snapshot().PendingBytes)
+	assert.EqualValues(t, 8, b.must(8).Pages)
+}
