@@ -32,7 +32,7 @@ func poolBugs() []Bug {
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"pool/core/client.go", "for _, r := range c.queue {\n		if !r.looking", "for _, r := range c.queue[:min(1, len(c.queue))] {\n		if !r.looking",
+				"pool/core/client.go", "for _, r := range c.queue {\n		if !r.looking {", "for _, r := range c.queue[:min(1, len(c.queue))] {\n		if !r.looking {",
 			}},
 		},
 		{
@@ -40,6 +40,22 @@ func poolBugs() []Bug {
 			Edits: []Edit{{
 				"pool/core/segment.go", "c.holes(n + 2)\n	return window{run: Run{run.First + 1, n}", "c.holes(n)\n	return window{run: Run{run.First, n}",
 			}},
+		},
+		{
+			Name: "memory changes hands without a wait", Package: "pool", Run: "^TestAClientFollowsAnothersFence$",
+			Edits: []Edit{{"pool/follow.go", "return d.waiter.Follow(covering.mark)", "return nil"}},
+		},
+		{
+			Name: "a wait is for the newest fence", Package: "pool", Run: "^TestAClientFollowsAnothersFence$",
+			Edits: []Edit{{"pool/follow.go", "s.fence < covering.fence", "s.fence > covering.fence"}},
+		},
+		{
+			Name: "quiet streams count for ever", Package: ".", Run: "^TestNewStreamsAtEachStepDoNotAddUp$",
+			Edits: []Edit{{"pool/core/look.go", "		cl.usedBytes = liveBytes\n", ""}},
+		},
+		{
+			Name: "what an idle stream gave back goes home again", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/client.go", "if !m.Final {", "if m.Fence >= 0 {"}},
 		},
 		{
 			Name: "the limit is off by a page", Package: "pool/core", Run: "^TestTranscripts$",

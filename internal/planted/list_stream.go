@@ -6,20 +6,20 @@ func streamBugs() []Bug {
 		{
 			Name: "the fence is taken before the memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
-				{"streams/stream.go", "	closing atomic.Bool\n", "	early   fence.Mark\n	closing atomic.Bool\n"},
+				{"streams/stream.go", "	ref      *actors.Ref\n", "	early    fence.Mark\n	ref      *actors.Ref\n"},
 				{
 					"streams/stream.go", "	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
 					"	s.early, _ = s.fences.Record(s.handle)\n	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
 				},
 				{
-					"streams/perform.go", "	mark, err := s.mark()\n",
-					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark\n	}\n	mark, err := s.mark()\n",
+					"streams/perform.go", "	err = guard(func() (err error) {\n		mark, err",
+					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark, nil\n	}\n	err = guard(func() (err error) {\n		mark, err",
 				},
 			},
 		},
 		{
 			Name: "a single run goes back without a fence", Package: "streams", Run: "^TestPagesWithoutAFenceStayWithTheirStream$",
-			Edits: []Edit{{"streams/turn.go", "case len(r.Runs) == 0 || s.synced.Load():", "case len(r.Runs) <= 1 || s.synced.Load():"}},
+			Edits: []Edit{{"streams/turn.go", "case len(r.Runs) == 0 || s.synced.Load():", "case len(r.Runs) < 2 || s.synced.Load():"}},
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
@@ -42,7 +42,27 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
-			Edits: []Edit{{"streams/turn.go", "	s.core.AskLanes()\n	r := poolcore", "	r := poolcore"}},
+			Edits: []Edit{{"streams/turn.go", "	s.core.AskLanes()\n	r := ", "	r := "}},
+		},
+		{
+			Name: "the background records on adopted handles", Package: "streams", Run: "^TestTheBackgroundMakesNoCallOnAnAdoptedHandle$",
+			Edits: []Edit{{"streams/cover.go", "return s.adopted && !caller && ", "return false && "}},
+		},
+		{
+			Name: "what comes home behind a fence counts as covered", Package: "streams/core", Run: "^TestOnlyCoveredPagesLeave$",
+			Edits: []Edit{{"streams/core/cover.go", "func (c *Core) Covered() { c.cover.sealed.clear() }", "func (c *Core) Covered() { c.cover.sealed.clear(); c.cover.open.clear() }"}},
+		},
+		{
+			Name: "granted pages count as covered", Package: "streams/core", Run: "^TestGrantedPagesAreNotCovered$",
+			Edits: []Edit{{"streams/core/core.go", "		c.cover.open.add(r.First, r.First+r.Pages)\n", ""}},
+		},
+		{
+			Name: "an idle stream keeps its magazines", Package: "streams/core", Run: "^TestAnIdleCoreDecays$",
+			Edits: []Edit{{"streams/core/idle.go", "runs = c.Surrender(^uint32(0), covered)", "runs = c.takePages(^uint32(0), covered)"}},
+		},
+		{
+			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",
+			Edits: []Edit{{"streams/capture.go", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
 		},
 		{
 			Name: "memory that shall be zero is not", Package: "streams", Run: "^TestZeroIsOneMemset$",

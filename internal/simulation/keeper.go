@@ -21,7 +21,16 @@ func (w *world) expiring(_ *stream, act action) func() {
 	return p.ctx.expire
 }
 
-func (w *world) tick(s *stream, _ action) func() { return s.Tick }
+func (w *world) tick(s *stream, act action) func() {
+	if act.b%4 > 0 {
+		return s.Tick
+	}
+	return func() { // for a while nobody does anything
+		for range 20 {
+			s.Tick()
+		}
+	}
+}
 
 func (w *world) tickPool(*stream, action) func() { return w.era.pool.Tick }
 

@@ -322,8 +322,13 @@ func (c *Core) climb(r *request) bool {
 	}
 	switch r.rung {
 	case rungSearch, rungAskOwn:
-		if c.settings.Waits == WaitsAlways && c.borrow(r, 0) {
-			return false
+		if c.settings.Waits == WaitsAlways {
+			if c.assemble(r) { // what needs no wait
+				return r.done
+			}
+			if c.borrow(r, 0) {
+				return false
+			}
 		}
 		r.rung = rungLook
 		c.ask(r, func(cl *client) bool { return cl.id == r.client })

@@ -18,7 +18,7 @@ import (
 // test.
 //
 // Commands: new [plain=1] [first=1] [looks=1: reports are commands] [waits=0|1|2: avoid growth, never (where it is left out), always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
-// [answer] [report],
+// [answer] [report] [final],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
@@ -131,6 +131,7 @@ func (s *script) giveBack(words []string) {
 		}
 		r.Answer = r.Answer || word == "answer"
 		r.Report = r.Report || word == "report"
+		r.Final = r.Final || word == "final"
 	}
 	for _, run := range r.Runs {
 		for i := run.First; i < run.First+run.Pages; i++ {
