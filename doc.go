@@ -53,6 +53,9 @@
 //   - An allocation or free that the cache serves makes no driver call, no heap allocation and no
 //     goroutine switch.
 //   - A double free, a stale copy and a free after Close are refused with a typed error, always.
+//   - A stream that is not used gives back what it caches, within two seconds; on an adopted one as far as its callers'
+//     requests left a fence.
+//   - No call is made on an adopted stream but in its callers' requests, and none on a stream that is being captured.
 //   - The simulator is used only where it is named.
 //
 // # What is not promised

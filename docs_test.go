@@ -136,7 +136,7 @@ func TestTheConformanceTableHolds(t *testing.T) {
 			assert.Contains(t, tests.String(), "func "+name[1]+"(t *testing.T)")
 		}
 	}
-	for _, number := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 34, 35, 36, 37} {
+	for _, number := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 33, 34, 35, 36, 37} {
 		assert.True(t, numbers[number], "scenario %d", number)
 	}
 }

@@ -7,6 +7,13 @@
 // outcome comes back as a message. A turn never calls the driver, and a stream that is served from what
 // is free never waits for it.
 //
+// # Fences
+//
+// A Return of pages comes with a mark, which stands for the client's fence of that number; several Returns may have one
+// fence, whose mark comes with one of them. The driver goroutine queries and waits for marks, and gives them up once they
+// have passed. A client in need of pages that are behind another's mark is made to wait for it on the device
+// (Client.Follow), in the job that gives it the pages.
+//
 // # Two kinds of segments
 //
 // With virtual memory the arena is reserved address space, and a page's address follows from its number. Plain

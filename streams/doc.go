@@ -31,6 +31,29 @@
 // The calls of a lane that is over go the stream's way. What it has comes home in the turn of Close, or of
 // the first call after the stream's Close: until then the stream is not gone.
 //
+// # Idle streams
+//
+// A stream in whose turn and magazines nothing happened for ten ticks gives its cache back: half of its free pages at
+// each further tick, then all, with what magazines hold and spans that nobody uses. Lanes are told to give back what they
+// do not use, which they do at their next calls.
+//
+// # Who records a fence
+//
+// Pages leave a stream with a fence over all its work so far. On a stream of the device's own whoever performs the
+// Return records it. An adopted handle is the program's, which may destroy it without a word, so that there only callers
+// do: a request that took a turn, any turn while a request waits for the pool, Return and Close. All other turns, those
+// of ticks and of other streams' need, give back only pages that a fence covers which a caller's turn has left:
+//
+//	tick wants one --a caller's turn--> ordered (Seal) --performed--> recorded (Covered)
+//
+// so that there is one for each tick at most, and a page counts as covered if nothing came home to it since, and it was not
+// granted since. What no fence covers stays, and out-of-memory reports name it.
+//
+// Every call on a handle asks first whether the stream is being captured into a graph. If it is, a Return keeps its pages,
+// a memset and a wait are refused (CaptureError), and Close is: then a graph never has a node of the allocator's, and no
+// capture is ended. Requests and frees that make no call on the stream ask nothing: what they promise is the stream's own
+// order, within the capture as outside.
+//
 // # States of a stream
 //
 //	serving --Close--> draining --last buffer freed--> gone
