@@ -41,6 +41,7 @@ func eachKindOfStream(t *testing.T, cfg vram.Config, test func(t *testing.T, h *
 // While a stream is captured what needs no call on it is served; zeroing is refused with an error that says what to do.
 func TestRequestsDuringACapture(t *testing.T) {
 	eachKindOfStream(t, vram.Config{LimitBytes: 64 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
+		t.Helper()
 		freeAll(t, must(t, s, 8*mib), must(t, s, 3*kib))
 		var inside []vram.Buffer
 		h.capture(s, func() {
@@ -63,6 +64,7 @@ func TestRequestsDuringACapture(t *testing.T) {
 // after it.
 func TestFreesDuringACapture(t *testing.T) {
 	eachKindOfStream(t, vram.Config{LimitBytes: 32 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
+		t.Helper()
 		other := h.stream()
 		early := must(t, s, 32*mib)
 		h.capture(s, func() {
@@ -88,6 +90,7 @@ func TestFreesDuringACapture(t *testing.T) {
 // A request that only a fence could serve fails with both reasons.
 func TestAShortageDuringACapture(t *testing.T) {
 	eachKindOfStream(t, vram.Config{LimitBytes: 16 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
+		t.Helper()
 		crumbs := []vram.Buffer{must(t, s, 6*mib), must(t, s, 4*mib), must(t, s, 6*mib)}
 		freeAll(t, crumbs[0], crumbs[2])
 		h.capture(s, func() {

@@ -36,7 +36,7 @@ func (p *Pool) report(m core.JobDone) {
 			r.CreatedBytes += bytes
 		case core.Release, core.Free:
 			r.ReleasedBytes += bytes
-		case core.Map, core.Access, core.Unmap:
+		case core.Map, core.Access, core.Unmap, core.Await:
 		}
 	}
 	p.effects().reports = append(p.effects().reports, r)

@@ -59,7 +59,7 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "the limit is off by a page", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/core.go", "c.reservedBytes+c.bytes(w.missing) > soft {", "c.reservedBytes+c.bytes(w.missing) > soft+c.pageBytes {"}},
+			Edits: []Edit{{"pool/core/growth.go", "c.reservedBytes+c.bytes(w.missing) > soft {", "c.reservedBytes+c.bytes(w.missing) > soft+c.pageBytes {"}},
 		},
 		{
 			Name: "a rollback forgets a handle", Package: "pool/core", Run: "^TestTranscripts$",

@@ -24,7 +24,7 @@ func (w *world) describe(act action) string {
 			b := w.held[act.a%n]
 			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
 		}
-	case actTick, actBudget, actStats, actCheck, actClose, actFreeAll, actLane:
+	case actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actCloseDevice,

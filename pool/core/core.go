@@ -323,11 +323,8 @@ func (c *Core) climb(r *request) bool {
 	switch r.rung {
 	case rungSearch, rungAskOwn:
 		if c.settings.Waits == WaitsAlways {
-			if c.assemble(r) { // what needs no wait
+			if c.assemble(r) || c.borrow(r, 0) { // what needs no wait goes first
 				return r.done
-			}
-			if c.borrow(r, 0) {
-				return false
 			}
 		}
 		r.rung = rungLook
@@ -350,15 +347,7 @@ func (c *Core) climb(r *request) bool {
 			r.rung = rungGrow
 			return false
 		}
-		wanted := uint32(r.wanted()) // no more than the arena has
-		n := max(wanted, c.share(c.settings.Policy.Step))
-		if !r.raised {
-			n = wanted + c.share(c.settings.Policy.SteadyStep)
-		}
-		if c.plain { // one allocation, and not more than that
-			n = max(wanted, min(n, c.settings.Policy.HandlePages))
-		}
-		_ = c.growWithin(r, n) || wanted > r.pages && c.growWithin(r, wanted) || c.growWithin(r, r.pages)
+		c.growFor(r)
 	case rungPoll:
 		r.rung = rungRecycle
 		c.poll(r)
@@ -409,25 +398,6 @@ func (c *Core) grantWindow(r *request, w Run) bool {
 	c.pages.setState(w, lent, r.client)
 	c.clients[r.client].heldPages += uint64(w.Pages)
 	return c.grant(r, w)
-}
-
-// growWithin maps a window of n pages if the soft budget allows it, and the driver for all that is known.
-func (c *Core) growWithin(r *request, n uint32) bool {
-	soft := c.softBudget()
-	if r.capped {
-		soft = min(soft, r.capBytes)
-	}
-	w, ok := c.room(r.client, n)
-	if !ok || c.reservedBytes+c.bytes(w.missing) > soft {
-		return false
-	}
-	c.grow(r, w)
-	return true
-}
-
-// share is a part of the live peak, given in 1/1024 of it, in pages.
-func (c *Core) share(part int64) uint32 {
-	return uint32(c.livePeakBytes / 1024 * part / c.pageBytes)
 }
 
 // ask tells clients to return what they do not use.

@@ -1,0 +1,34 @@
+package core
+
+// growFor maps a window for a request that is longer than what it wants, if the soft budget allows that, or as long, or as its
+// first run.
+func (c *Core) growFor(r *request) {
+	wanted := uint32(r.wanted()) // no more than the arena has
+	n := max(wanted, c.share(c.settings.Policy.Step))
+	if !r.raised {
+		n = wanted + c.share(c.settings.Policy.SteadyStep)
+	}
+	if c.plain { // one allocation, and not more than that
+		n = max(wanted, min(n, c.settings.Policy.HandlePages))
+	}
+	_ = c.growWithin(r, n) || wanted > r.pages && c.growWithin(r, wanted) || c.growWithin(r, r.pages)
+}
+
+// growWithin maps a window of n pages if the soft budget allows it, and the driver for all that is known.
+func (c *Core) growWithin(r *request, n uint32) bool {
+	soft := c.softBudget()
+	if r.capped {
+		soft = min(soft, r.capBytes)
+	}
+	w, ok := c.room(r.client, n)
+	if !ok || c.reservedBytes+c.bytes(w.missing) > soft {
+		return false
+	}
+	c.grow(r, w)
+	return true
+}
+
+// share is a part of the live peak, given in 1/1024 of it, in pages.
+func (c *Core) share(part int64) uint32 {
+	return uint32(c.livePeakBytes / 1024 * part / c.pageBytes)
+}
