@@ -1,18 +1,24 @@
 package fence
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
 )
 
+// ErrShut says that a stream is being closed: no fence is taken there any more.
+var ErrShut = errors.New("fence: the stream is being closed")
+
 // Mark is a recorded point. The zero Mark has always passed.
 type Mark struct {
-	event cudadrv.Event
+	event cudadrv.Event // of Events
+	word  *word         // of Words
+	value uint64
 }
 
 // Zero reports whether the mark stands for nothing.
-func (m Mark) Zero() bool { return m.event == 0 }
+func (m Mark) Zero() bool { return m == Mark{} }
 
 // Source takes and watches fences. All methods may be called from any goroutine; Record, Passed and
 // Precede do not wait for the device, Wait does.
@@ -53,10 +59,10 @@ func (e *Events) Record(s cudadrv.Stream) (Mark, error) {
 		return Mark{}, fmt.Errorf("fence: %w", err)
 	}
 	if err := e.device.EventRecord(event, s); err != nil {
-		_ = e.Release(Mark{event}) // the record's error says more
+		_ = e.Release(Mark{event: event}) // the record's error says more
 		return Mark{}, fmt.Errorf("fence: %w", err)
 	}
-	return Mark{event}, nil
+	return Mark{event: event}, nil
 }
 
 func (e *Events) take() (cudadrv.Event, error) {

@@ -21,7 +21,7 @@ func driverBugs() []Bug {
 			Name: "an event is spare while it is recorded", Package: "internal/fence", Run: "^TestMarksAreNotShared$",
 			Edits: []Edit{{
 				"internal/fence/fence.go", "	if err := e.device.EventRecord(event, s); err != nil {",
-				"	_ = e.Release(Mark{event})\n	if err := e.device.EventRecord(event, s); err != nil {",
+				"	_ = e.Release(Mark{event: event})\n	if err := e.device.EventRecord(event, s); err != nil {",
 			}},
 		},
 	}

@@ -1,0 +1,276 @@
+package fence
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence/line"
+)
+
+// CellCount bounds the fences of a timeline that were taken and have not been seen to pass. Not smaller: a stream
+// that is used by many others is far ahead of the device, and a fence that has no cell is taken later than it might
+// be. Not larger: a look reads all of them.
+const CellCount = 16
+
+// Timeline takes and watches the numbered fences of one stream (see the package line) for those who use memory of other
+// streams on it.
+//
+//	cell     from    to      who
+//	empty    empty   busy    Take: CAS
+//	         busy    ready   Take: the mark is taken
+//	         busy    empty   Take: the driver refused
+//	ready    ready   busy    Look, Wait: CAS
+//	         busy    ready   Look: not passed
+//	         busy    empty   Look, Wait: passed, and the mark is given up
+//
+// Any number of goroutines may use a timeline. One that is stopped in a driver call holds one cell up, and nobody.
+type Timeline struct {
+	line.Line
+	source Source
+	stream cudadrv.Stream
+	lent   bool
+	allow  func() error // nil: always
+
+	shut    atomic.Bool
+	calls   atomic.Int64 // that may touch the stream
+	patient atomic.Pointer[patience]
+	cells   [CellCount]cell
+}
+
+// cell is a mark and its number.
+type cell struct {
+	state atomic.Uint64 // the number; 0: empty, busy: somebody's
+	mark  Mark          // of whoever made the cell busy
+}
+
+// busy is the state of a cell that somebody works on. No number gets there.
+const busy = math.MaxUint64
+
+// patience is a wait for the device that somebody is at.
+type patience struct{ over chan struct{} }
+
+// NewTimeline makes the timeline of a stream. lent says that the stream is its caller's, on which only callers
+// take fences. allow, where there is one, is asked before each call on the stream, and its error is the call's. It
+// makes no driver call.
+func NewTimeline(source Source, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
+	t := &Timeline{source: source, stream: s, lent: lent, allow: allow}
+	t.Init(t)
+	return t
+}
+
+// Lent reports whether only callers may take fences: nothing may do so in the background.
+func (t *Timeline) Lent() bool { return t.lent }
+
+// Take takes a fence unless one was taken that covers the number. It makes at most one driver call, and looks
+// for room first where there is none. False without an error says that there is no room, or that the
+// stream is closed: what waits is covered by a later fence, or by Finish.
+func (t *Timeline) Take(number uint64) (taken bool, err error) {
+	if !t.Owed(number) {
+		return true, nil
+	}
+	_, taken, err = t.take(nil)
+	return taken, err
+}
+
+// TakeNow takes a fence of its own and returns its number. If none can be taken the number is that of the next
+// one, which covers the same and perhaps more.
+func (t *Timeline) TakeNow() (number uint64) {
+	number, taken, _ := t.take(nil)
+	if !taken {
+		return t.Next()
+	}
+	return number
+}
+
+// Order makes later work of a stream wait, on the device, for all that this one has now, and returns the number
+// of a fence that covers that. If the driver refuses, nothing waits. A stream that is finished needs no
+// waiting; one that is being closed refuses with ErrShut.
+func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
+	number, taken, err := t.take(func(m Mark) error { return t.source.Precede(m, later) })
+	if taken || err != nil {
+		return number, err
+	}
+	t.calls.Add(1)
+	defer t.calls.Add(-1)
+	switch {
+	case t.Finished():
+		return 0, nil
+	case t.shut.Load():
+		return 0, ErrShut
+	}
+	m, err := t.source.Record(t.stream) // there is no room: a mark that nobody watches
+	if err != nil {
+		return 0, err
+	}
+	err = t.source.Precede(m, later)
+	_ = t.source.Release(m) // an event that the driver keeps harms nobody's memory
+	return t.Next(), err
+}
+
+// take takes a fence into an empty cell; use, where there is one, gets its mark before anybody else.
+func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err error) {
+	t.calls.Add(1)
+	defer t.calls.Add(-1)
+	if t.shut.Load() {
+		return 0, false, nil
+	}
+	if err := t.allowed(); err != nil {
+		return 0, false, err
+	}
+	c := t.claim(0)
+	if c == nil {
+		if _, err := t.Look(); err != nil {
+			return 0, false, err
+		}
+		if c = t.claim(0); c == nil {
+			return 0, false, nil
+		}
+	}
+	state := uint64(0) // unless all goes well: also after a panic of the driver
+	defer func() { c.state.Store(state) }()
+	number = t.Begin() // first: who reads a higher number from here on is not covered
+	if c.mark, err = t.source.Record(t.stream); err != nil {
+		return 0, false, err
+	}
+	if use != nil {
+		err = use(c.mark)
+	}
+	t.Took(number)
+	state = number
+	return number, true, err
+}
+
+func (t *Timeline) allowed() error {
+	if t.allow == nil {
+		return nil
+	}
+	return t.allow()
+}
+
+// claim makes a cell busy that has that state, nil if there is none.
+func (t *Timeline) claim(state uint64) *cell {
+	for i := range t.cells {
+		if c := &t.cells[i]; c.state.Load() == state && c.state.CompareAndSwap(state, busy) {
+			return c
+		}
+	}
+	return nil
+}
+
+// oldest makes the ready cell of the lowest number busy, nil if none is ready.
+func (t *Timeline) oldest() (c *cell, number uint64) {
+	for {
+		number = busy
+		for i := range t.cells {
+			if n := t.cells[i].state.Load(); n != 0 && n < number {
+				c, number = &t.cells[i], n
+			}
+		}
+		if number == busy || c.state.CompareAndSwap(number, busy) {
+			break
+		}
+	}
+	if number == busy {
+		return nil, 0
+	}
+	return c, number
+}
+
+// Look asks the driver how far the device has come: for the oldest fence first, and for no other after one that
+// has not passed. It reports whether more has passed than before. It does not wait.
+func (t *Timeline) Look() (advanced bool, err error) {
+	for {
+		c, number := t.oldest()
+		if c == nil {
+			return advanced, nil
+		}
+		passed := t.Passed(number)
+		if !passed {
+			passed, err = t.ask(c, number)
+			advanced = advanced || passed
+		}
+		if !passed && !t.Passed(number) { // else it was finished meanwhile
+			return advanced, err
+		}
+		if passed {
+			t.empty(c)
+		}
+	}
+}
+
+// ask puts a cell back that has not passed.
+func (t *Timeline) ask(c *cell, number uint64) (passed bool, err error) {
+	defer func() {
+		if passed {
+			t.Pass(number)
+		} else {
+			c.state.Store(number)
+		}
+	}()
+	return t.source.Passed(c.mark)
+}
+
+// empty gives the mark of a busy cell up.
+func (t *Timeline) empty(c *cell) {
+	defer c.state.Store(0)
+	_ = t.source.Release(c.mark) // an event that the driver keeps harms nobody's memory
+}
+
+// Wait waits for the oldest fence that has not passed, if nobody else waits for one: then it returns the end of
+// that wait. Without a fence it does not wait.
+func (t *Timeline) Wait() (others <-chan struct{}, err error) {
+	p := &patience{make(chan struct{})}
+	for !t.patient.CompareAndSwap(nil, p) {
+		if at := t.patient.Load(); at != nil {
+			return at.over, nil
+		}
+	}
+	defer close(p.over)
+	defer t.patient.Store(nil)
+	c, number := t.oldest()
+	if c == nil {
+		return nil, nil //nolint:nilnil // as below
+	}
+	if err := t.outlast(c, number); err != nil {
+		return nil, err
+	}
+	t.empty(c)
+	return nil, nil //nolint:nilnil // nobody else waits, and that is no error
+}
+
+// outlast puts a cell back that could not be waited for.
+func (t *Timeline) outlast(c *cell, number uint64) (err error) {
+	passed := false
+	defer func() {
+		if passed {
+			t.Pass(number)
+		} else {
+			c.state.Store(number)
+		}
+	}()
+	if err = t.source.Wait(c.mark); err == nil {
+		passed = true
+	}
+	return err
+}
+
+// Shut lets nobody touch the stream any more. Calls that are under way end by themselves: see Idle.
+func (t *Timeline) Shut() { t.shut.Store(true) }
+
+// Idle reports whether no call that may touch the stream is under way.
+func (t *Timeline) Idle() bool { return t.calls.Load() == 0 }
+
+// Finish says that the device has finished all that the stream was given, and that nothing more will come.
+func (t *Timeline) Finish() {
+	t.Shut()
+	t.Line.Finish()
+	t.Drop()
+}
+
+// Drop gives up the marks that are left. What waits for them waits on.
+func (t *Timeline) Drop() {
+	for c, _ := t.oldest(); c != nil; c, _ = t.oldest() {
+		t.empty(c)
+	}
+}

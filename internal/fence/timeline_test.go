@@ -1,0 +1,365 @@
+package fence
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence/line"
+)
+
+func (b *bench) timeline() *Timeline { return NewTimeline(b.Source, b.stream, false, nil) }
+
+func (b *bench) take(line *Timeline, number uint64) {
+	b.t.Helper()
+	taken, err := line.Take(number)
+	require.NoError(b.t, err)
+	require.True(b.t, taken)
+}
+
+func (b *bench) look(line *Timeline) bool {
+	b.t.Helper()
+	advanced, err := line.Look()
+	require.NoError(b.t, err)
+	return advanced
+}
+
+// One fence covers all that named its number, and none that came later; it passes with the work before it.
+func TestFenceCoversWhatCameBefore(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	assert.True(t, l.Passed(0))
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	early := l.Next()
+	assert.Equal(t, early, l.Next())
+	assert.True(t, l.Owed(early))
+	b.take(l, early)
+	late := l.Next()
+	assert.False(t, l.Owed(early))
+	assert.True(t, l.Owed(late), "it came after the fence")
+	b.take(l, early)
+	assert.EqualValues(t, 1, b.faults.Calls("cuEventRecord"), "taken once")
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	b.take(l, late)
+	assert.False(t, b.look(l))
+	assert.EqualValues(t, 1, b.faults.Calls("cuEventQuery"), "no look behind one that has not passed")
+	b.advance(time.Second)
+	assert.True(t, b.look(l))
+	assert.True(t, l.Passed(early))
+	assert.False(t, l.Passed(late))
+	b.advance(time.Second)
+	assert.True(t, b.look(l))
+	assert.True(t, l.Passed(late))
+	assert.False(t, b.look(l))
+	assert.EqualValues(t, 4, b.faults.Calls("cuEventQuery"))
+	assert.EqualValues(t, 2, b.faults.Calls("cuEventCreate"))
+}
+
+// A fence that the driver refuses covers nothing, and the next one covers what it should have.
+func TestRefusedFenceIsMadeGood(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	number := l.Next()
+	b.fail("cuEventRecord")
+	taken, err := l.Take(number)
+	b.expect(err, "cuEventRecord")
+	assert.False(t, taken)
+	assert.True(t, l.Owed(number))
+	later := l.TakeNow()
+	assert.Equal(t, l.Next(), later)
+	assert.True(t, l.Owed(later), "a later fence covers it")
+	b.faults.Clear()
+	b.take(l, number)
+	b.fail("cuEventQuery")
+	_, err = l.Look()
+	b.expect(err, "cuEventQuery")
+	b.faults.Clear()
+	assert.True(t, b.look(l))
+	assert.True(t, l.Passed(number))
+}
+
+// There is room for so many fences. One more is not taken, and an order for another stream needs no room.
+func TestTimelineIsBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	for range CellCount {
+		b.take(l, l.Next())
+	}
+	last := l.Next()
+	taken, err := l.Take(last)
+	require.NoError(t, err)
+	assert.False(t, taken)
+	assert.Equal(t, last, l.TakeNow(), "the next one covers it")
+	other, err := b.sim.StreamCreate()
+	require.NoError(t, err)
+	number, err := l.Order(other)
+	require.NoError(t, err)
+	assert.True(t, l.Owed(number))
+	idle, err := b.sim.StreamQuery(other)
+	require.NoError(t, err)
+	assert.False(t, idle)
+	b.advance(time.Second)
+	b.take(l, last)
+	assert.True(t, b.look(l))
+	assert.True(t, l.Passed(last))
+}
+
+// Later work of the other stream waits for what this one had.
+func TestOrderMakesAStreamWait(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	other, err := b.sim.StreamCreate()
+	require.NoError(t, err)
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	number, err := l.Order(other)
+	require.NoError(t, err)
+	require.NoError(t, b.sim.StreamSynchronize(other))
+	assert.Equal(t, time.Second, b.sim.Now())
+	assert.True(t, b.look(l))
+	assert.True(t, l.Passed(number))
+	b.fail("cuStreamWaitEvent")
+	_, err = l.Order(other)
+	b.expect(err, "cuStreamWaitEvent")
+	b.fail("cuEventRecord")
+	_, err = l.Order(other)
+	b.expect(err, "cuEventRecord")
+}
+
+// Waiting takes the oldest fence first; who comes second waits for the first to end.
+func TestWaitIsForTheOldest(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	others, err := l.Wait()
+	require.NoError(t, err)
+	assert.Nil(t, others, "there is nothing to wait for")
+	for range 2 {
+		require.NoError(t, b.sim.Launch(b.stream, time.Second))
+		b.take(l, l.Next())
+	}
+	entered, leave := make(chan struct{}), make(chan struct{})
+	b.faults.SetBefore(func(function string) {
+		if function == "cuEventSynchronize" {
+			close(entered)
+			<-leave
+		}
+	})
+	done := make(chan error)
+	go func() {
+		_, err := l.Wait()
+		done <- err
+	}()
+	<-entered
+	over, err := l.Wait()
+	require.NoError(t, err)
+	require.NotNil(t, over)
+	assert.False(t, b.look(l), "the second fence has not passed")
+	b.faults.SetBefore(nil)
+	close(leave)
+	require.NoError(t, <-done)
+	<-over
+	assert.Equal(t, time.Second, b.sim.Now())
+	assert.True(t, l.Passed(1))
+	b.fail("cuEventSynchronize")
+	_, err = l.Wait()
+	b.expect(err, "cuEventSynchronize")
+	b.faults.Clear()
+	_, err = l.Wait()
+	require.NoError(t, err)
+	assert.True(t, l.Passed(2))
+}
+
+// A stream that is shut is not touched any more; one that is finished owes nothing and has nothing to wait for.
+func TestShutAndFinish(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	b.take(l, l.Next())
+	l.Shut()
+	assert.True(t, l.Idle())
+	number := l.Next()
+	taken, err := l.Take(number)
+	require.NoError(t, err)
+	assert.False(t, taken)
+	other, err := b.sim.StreamCreate()
+	require.NoError(t, err)
+	_, err = l.Order(other)
+	require.ErrorIs(t, err, ErrShut)
+	assert.EqualValues(t, 1, b.faults.Calls("cuEventRecord"))
+	l.Finish()
+	assert.True(t, l.Passed(number))
+	assert.False(t, l.Owed(l.Next()))
+	none, err := l.Order(other)
+	require.NoError(t, err)
+	assert.True(t, l.Passed(none))
+	require.NoError(t, b.Close())
+	assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"), "its marks were given up")
+}
+
+// A stream that may not be touched has no fence taken, and owes it.
+func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	refusal := error(cudadrv.NotPermitted)
+	l := NewTimeline(b.Source, b.stream, false, func() error { return refusal })
+	taken, err := l.Take(1)
+	require.ErrorIs(t, err, cudadrv.NotPermitted)
+	assert.False(t, taken)
+	_, err = l.Order(b.stream)
+	require.ErrorIs(t, err, cudadrv.NotPermitted)
+	assert.Equal(t, l.Next(), l.TakeNow())
+	assert.Zero(t, b.faults.Calls("cuEventRecord"))
+	assert.True(t, l.Owed(1))
+	refusal = nil
+	b.take(l, 1)
+}
+
+// Numbers are given to so many lines, and given again.
+func TestLinesHaveNumbers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var lines line.Lines
+	all := make([]*Timeline, line.Count)
+	for i := range all {
+		all[i] = b.timeline()
+		number, ok := lines.Add(&all[i].Line)
+		require.True(t, ok)
+		require.Same(t, &all[i].Line, lines.At(number))
+		require.Same(t, all[i], lines.At(number).Owner())
+	}
+	_, ok := lines.Add(&b.timeline().Line)
+	assert.False(t, ok)
+	lines.Remove(&b.timeline().Line)
+	lines.Remove(&all[7].Line)
+	assert.Nil(t, lines.At(7))
+	number, ok := lines.Add(&b.timeline().Line)
+	assert.True(t, ok)
+	assert.Equal(t, 7, number)
+}
+
+// tape is a source whose marks are places in a count of submissions, and which passes as it is told.
+type tape struct {
+	submitted, passed atomic.Int64
+	marks             sync.Map
+	lastMark          atomic.Uint64
+	fails             func() bool
+}
+
+var errTape = errors.New("refused")
+
+func (s *tape) Record(cudadrv.Stream) (Mark, error) {
+	if s.fails() {
+		return Mark{}, errTape
+	}
+	m := Mark{event: cudadrv.Event(s.lastMark.Add(1))}
+	s.marks.Store(m, s.submitted.Load())
+	return m, nil
+}
+
+func (s *tape) Passed(m Mark) (bool, error) {
+	if s.fails() {
+		return false, errTape
+	}
+	at, _ := s.marks.Load(m)
+	n, _ := at.(int64)
+	return n <= s.passed.Load(), nil
+}
+
+func (s *tape) Wait(Mark) error                    { return nil }
+func (s *tape) Precede(Mark, cudadrv.Stream) error { return nil }
+func (s *tape) Release(m Mark) error               { s.marks.Delete(m); return nil }
+func (s *tape) Close() error                       { return nil }
+
+// Whatever is taken, refused, looked at and in whichever order: a number passes only when the device has passed
+// all that was submitted before it was read. The fence of a number is taken after the blocks that name it.
+func TestNumbersPassWithWhatTheyCover(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		refuse := false
+		s := &tape{fails: func() bool { return refuse }}
+		l := NewTimeline(s, 1, false, nil)
+		covers := map[uint64]int64{} // the last submission before a number was read
+		for range rapid.IntRange(1, 120).Draw(t, "steps") {
+			refuse = rapid.IntRange(0, 4).Draw(t, "refuse") == 0
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0:
+				s.submitted.Add(1)
+			case 1:
+				n := l.Next()
+				covers[n] = max(covers[n], s.submitted.Load())
+			case 2:
+				n := uint64(rapid.IntRange(1, int(l.Next())).Draw(t, "number"))
+				if taken, err := l.Take(n); taken {
+					require.NoError(t, err)
+					require.False(t, l.Owed(n))
+				}
+			case 3:
+				s.passed.Store(rapid.Int64Range(s.passed.Load(), s.submitted.Load()).Draw(t, "passed"))
+			case 4:
+				_, err := l.Look()
+				require.True(t, err == nil || refuse)
+			}
+			for n, submission := range covers {
+				if l.Passed(n) {
+					require.LessOrEqual(t, submission, s.passed.Load(), "number %d", n)
+				}
+			}
+		}
+		refuse = false
+		s.passed.Store(s.submitted.Load())
+		for range 2 {
+			_, err := l.Take(l.Next())
+			require.NoError(t, err)
+			_, err = l.Look()
+			require.NoError(t, err)
+		}
+		for n := range covers {
+			require.True(t, l.Passed(n))
+		}
+	})
+}
+
+// The same with many goroutines at once.
+func TestNumbersPassWithWhatTheyCoverTogether(t *testing.T) {
+	t.Parallel()
+	s := &tape{fails: func() bool { return false }}
+	l := NewTimeline(s, 1, false, nil)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 500 {
+				mine := s.submitted.Add(1)
+				n := l.Next()
+				_, err := l.Take(n)
+				assert.NoError(t, err)
+				for !l.Passed(n) {
+					s.passed.Store(s.submitted.Load()) // may go back, as what was seen does not
+					_, err := l.Take(n)
+					assert.NoError(t, err)
+					_, err = l.Look()
+					assert.NoError(t, err)
+					runtime.Gosched()
+				}
+				assert.LessOrEqual(t, mine, s.submitted.Load())
+			}
+		})
+	}
+	group.Wait()
+	left := 0
+	s.marks.Range(func(any, any) bool { left++; return true })
+	assert.Zero(t, left, "every mark was given up")
+}
