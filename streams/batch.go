@@ -243,6 +243,7 @@ type batching struct {
 	hint     int
 	missing  int64 // bytes that the pool was asked for
 	asked    bool  // the pool
+	sought   bool  // among what waits for fences
 	byRanges int   // served before that
 	byPool   int
 	promise  futures.Promise[Batch]
@@ -292,19 +293,32 @@ func (r *batching) serve(s *Stream) {
 	}
 	s.hand.request = r
 	s.reach(beforeSearch)
-	if r.fill(s) {
+	whole := r.fill(s)
+	if r.sought {
+		s.learn(whole)
+	}
+	if whole {
 		r.complete(s)
 		return
 	}
+	r.count()
+	if r.sought = !r.sought && s.seek(); r.sought {
+		s.effects().again = append(s.effects().again, r)
+	} else {
+		r.asked = true
+		s.wait(r, s.runs[0], append([]uint32(nil), s.runs[1:]...))
+	}
+	s.hand.request = nil
+}
+
+// count sums what is missing.
+func (r *batching) count() {
 	r.missing = 0
 	for i, n := range r.bytes {
 		if r.dst[i].slot == nil {
 			r.missing += n
 		}
 	}
-	r.asked = true
-	s.wait(r, s.runs[0], append([]uint32(nil), s.runs[1:]...))
-	s.hand.request = nil
 }
 
 // fill searches once and reports whether nothing is missing.
@@ -352,7 +366,7 @@ func (r *batching) complete(s *Stream) {
 }
 
 // refuse searches once more, since memory may have come home meanwhile, and then fails the batch.
-func (r *batching) refuse(s *Stream, err error) {
+func (r *batching) refuse(s *Stream, err error, last bool) {
 	if !r.promise.Pending() {
 		r.drop(s)
 		return
@@ -365,7 +379,10 @@ func (r *batching) refuse(s *Stream, err error) {
 			return
 		}
 	}
-	r.drop(s)
-	r.Fail(s.shortage(err))
+	r.count()
+	if last || !s.delay(r, err) {
+		r.drop(s)
+		r.Fail(s.shortage(err))
+	}
 	s.hand.request = nil
 }

@@ -26,7 +26,7 @@ func (b Buffer) Ptr() cudadrv.Ptr {
 func (b Buffer) Bytes() int64 { return b.bytes }
 
 // Free gives the memory back to its stream: the caller's last use of it has been submitted to that
-// stream. It may be called from any goroutine, does not wait and allocates nothing. Of several frees of
+// stream, and to those that were announced. It may be called from any goroutine, does not wait and allocates nothing. Of several frees of
 // one allocation exactly one succeeds; the others say ErrDoubleFree or, once the memory was handed out and freed
 // again, ErrStale (both are ErrBadFree). After the device was closed it says ErrClosed.
 func (b Buffer) Free() error {

@@ -19,6 +19,29 @@
 // missing in one message. What it has got it holds until the pool has answered; a refusal, a cancellation, a
 // panic or Close gives it back, so that a caller has all of a batch or nothing.
 //
+// # Uses on other streams
+//
+// A buffer belongs to the stream that it was allocated on, and its memory is used again in the order of that stream. A use
+// on another stream is announced: RecordStream lasts until the free; Use ends with Done; Transfer hands the buffer over.
+// Announced memory that is freed is pending until the work has finished that was submitted to those streams before the
+// free, or before Done. Pending memory is nobody's; it comes home in a turn of its own stream.
+//
+//	live --Free--> pending --fences passed, seen by a turn--> cached
+//
+// Fences are batched: one covers all blocks that were sorted in turns before it was begun, never one that came later
+// (internal/fence/line). They are taken, by event records on the used stream, where that pays:
+//
+//   - when 32 announced buffers were freed or 16 MiB of them, by the goroutine of that free: so a long buffer has its
+//     fence at once, and what is submitted after the free of a short one may be waited for, too, until this point;
+//   - when a request finds no memory, by its goroutine, which also looks how far the fences are, and is served again
+//     before the pool is asked; after looks in vain up to 31 such requests go to the pool at once;
+//   - at ticks, except on streams that were adopted; ticks look, too;
+//   - in Close of the buffer's stream, for all. Close of the used stream ends all uses on it.
+//
+// Each look asks for the oldest fence of a stream first and for no other behind one that has not passed. A request that the
+// pool refuses for want of memory waits for fences, as long as any stream has pending memory, before it fails.
+// No request that free memory serves makes a driver call, and the device is never synchronised.
+//
 // # Lanes
 //
 // A goroutine that alone uses a stream, or a part of its memory, may open a Lane: blocks are leased to it

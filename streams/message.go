@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
@@ -18,10 +19,10 @@ type message interface {
 // claim is a request that may have to wait for the pool.
 type claim interface {
 	message
-	missingBytes() int64 // that the pool was asked for; the same for as long as it waits
-	serve(s *Stream)     // in the turn: answers the claim, or sends it to the pool
-	refuse(s *Stream, err error)
-	drop(s *Stream) // in the turn: puts back what it has got, as if it had never been asked for
+	missingBytes() int64                    // that the pool was asked for; the same for as long as it waits
+	serve(s *Stream)                        // in the turn: answers the claim, or sends it to the pool
+	refuse(s *Stream, err error, last bool) // last: no waiting for fences helps
+	drop(s *Stream)                         // in the turn: puts back what it has got, as if it had never been asked for
 }
 
 // request is an allocation that did not end on the fast path.
@@ -31,6 +32,7 @@ type request struct {
 	hint    int
 	token   uint64 // of its Refill; 0 before
 	wide    bool   // what the pool granted for its alignment did not help
+	sought  bool   // among what waits for fences
 	promise futures.Promise[Buffer]
 	unwatch func() // ends the watch over the caller's context; nil without one
 	from    site.Stack
@@ -98,6 +100,9 @@ type order struct {
 	verb     verb
 	settings core.Settings
 	list     []LiveBuffer // the answer to orderList
+	fences   []fencing    // the answer to orderFences
+	address  cudadrv.Ptr
+	found    Buffer // the answer to orderLookup
 	promise  futures.Promise[Stats]
 }
 
@@ -113,6 +118,8 @@ const (
 	orderList
 	orderCheck
 	orderReturn
+	orderFences
+	orderLookup
 )
 
 // Fail answers the order in the stream's place.
@@ -124,12 +131,14 @@ type woken struct{ actors.Link }
 // Fail has nobody to tell.
 func (*woken) Fail(error) {}
 
-func (*request) isMessage()  {}
-func (*batching) isMessage() {}
-func (*granted) isMessage()  {}
-func (*denied) isMessage()   {}
-func (*asked) isMessage()    {}
-func (*marked) isMessage()   {}
-func (*order) isMessage()    {}
-func (*woken) isMessage()    {}
-func (*visit) isMessage()    {}
+func (*request) isMessage()   {}
+func (*batching) isMessage()  {}
+func (*granted) isMessage()   {}
+func (*denied) isMessage()    {}
+func (*asked) isMessage()     {}
+func (*marked) isMessage()    {}
+func (*order) isMessage()     {}
+func (*woken) isMessage()     {}
+func (*looked) isMessage()    {}
+func (*outlasted) isMessage() {}
+func (*visit) isMessage()     {}

@@ -66,6 +66,10 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 	if err := s.core.Check(); err != nil {
 		return fmt.Errorf("%w: %w", ErrQuarantined, err)
 	}
+	if s.resuming {
+		s.resuming = false
+		s.ref.Tell(&outlasted{passed: true})
+	}
 	if a := s.owed; a != nil { // the turn may have been about to answer it
 		s.owed = nil
 		s.ref.Tell(a)
@@ -76,6 +80,7 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 // Stopped implements actors.Behavior. Memory stays where it is, and no magazine serves it any more.
 func (s *Stream) Stopped(cause error) {
 	s.failure.Store(&cause)
+	s.peers.leave(s)
 	defer s.core.Shut() // also if the books are too broken to be read
 	s.failWaiting(cause)
 	if s.owed != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/pool/core"
 )
@@ -16,6 +17,10 @@ type effects struct {
 	discards []fence.Mark
 	refills  []poolcore.Refill
 	fills    []fill
+	fences   []fencing
+	sought   bool    // somebody searches once more when those were performed
+	again    []claim // likewise
+	outlast  bool
 	end      bool
 }
 
@@ -49,14 +54,62 @@ func (e *effects) Perform() {
 	for _, f := range e.fills {
 		f.perform(s)
 	}
+	if len(e.fences) > 0 {
+		e.performFences()
+	}
+	if e.outlast {
+		actors.Go(s.host, "", s.outlast)
+	}
 	if e.end {
 		s.ref.Stop(ErrClosed)
 	}
 	clear(e.returns)
 	clear(e.refills)
 	clear(e.fills)
-	*e = effects{stream: s, returns: e.returns[:0], discards: e.discards[:0], refills: e.refills[:0], fills: e.fills[:0]}
+	clear(e.fences)
+	clear(e.again)
+	*e = effects{
+		stream: s, returns: e.returns[:0], discards: e.discards[:0], refills: e.refills[:0], fills: e.fills[:0],
+		fences: e.fences[:0], again: e.again[:0],
+	}
 	s.spare.Store(e)
+}
+
+// performFences looks at fences and takes them, and has memory sorted that came home by that.
+func (e *effects) performFences() {
+	s := e.stream
+	advanced := false
+	for _, f := range e.fences {
+		advanced = f.perform() || advanced
+	}
+	if advanced && !e.sought {
+		s.tell()
+	}
+	for _, c := range e.again {
+		s.ref.Call(c)
+	}
+}
+
+// tell has a turn take home what has passed: the caller's own where nobody is in it.
+func (s *Stream) tell() {
+	if !s.ref.TryEnter() {
+		s.ref.Call(&looked{})
+		return
+	}
+	var left actors.Effects
+	s.takeHome(&left)
+	s.ref.Perform(left)
+}
+
+func (s *Stream) takeHome(left *actors.Effects) {
+	defer s.ref.Exit(left, nil)
+	s.passed()
+}
+
+// sought reports whether a turn left a look at fences, after which its request is served once more.
+func sought(left actors.Effects) bool {
+	e, ok := left.(*effects)
+	return ok && e.sought
 }
 
 // record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it

@@ -181,12 +181,19 @@ func (r *request) serve(s *Stream) {
 	s.hand.request = r
 	s.reach(beforeSearch)
 	slot, pages := s.search(r.Bytes, r.Align, r.hint, r.wide)
+	if r.sought {
+		s.learn(slot != nil)
+	}
 	if slot != nil {
 		r.complete(s, slot)
 		return
 	}
-	r.wide = true
-	r.token = s.wait(r, pages, nil)
+	if r.sought = !r.sought && s.seek(); r.sought { // and again before the pool is asked the next time
+		s.effects().again = append(s.effects().again, r)
+	} else {
+		r.wide = true
+		r.token = s.wait(r, pages, nil)
+	}
 	s.hand.request = nil
 }
 
@@ -219,7 +226,7 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) {
 func (*request) drop(*Stream) {}
 
 // refuse searches once more, since memory may have come home meanwhile, and then fails the request.
-func (r *request) refuse(s *Stream, err error) {
+func (r *request) refuse(s *Stream, err error, last bool) {
 	if !r.promise.Pending() {
 		return
 	}
@@ -235,6 +242,8 @@ func (r *request) refuse(s *Stream, err error) {
 			return
 		}
 	}
-	r.Fail(s.shortage(err))
+	if last || !s.delay(r, err) {
+		r.Fail(s.shortage(err))
+	}
 	s.hand.request = nil
 }

@@ -38,6 +38,7 @@ type rig struct {
 	pool    *pool.Pool
 	limit   atomic.Int64
 	streams []*Stream
+	peers   Peers
 }
 
 // newRig makes a device whose pool may hold that many bytes, in pages of 2 MiB.
@@ -65,7 +66,7 @@ func (r *rig) stream(b core.Budget) *Stream {
 	require.NoError(r.t, err)
 	s, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
-		Limit: &r.limit, Budget: b,
+		Limit: &r.limit, Budget: b, Peers: &r.peers,
 	})
 	require.NoError(r.t, err)
 	r.streams = append(r.streams, s)
@@ -106,7 +107,7 @@ func (r *rig) stats(s *Stream) Stats {
 	r.t.Helper()
 	n, err := s.Stats(context.Background())
 	require.NoError(r.t, err)
-	assert.Equal(r.t, n.HeldBytes, n.LiveBytes+n.CachedBytes)
+	assert.Equal(r.t, n.HeldBytes, n.LiveBytes+n.PendingBytes+n.CachedBytes)
 	assert.Equal(r.t, n.AllocCount, n.FreeCount+n.LiveCount)
 	assert.Equal(r.t, n.AllocCount, n.MagazineHits+n.RangeHits+n.PoolHits)
 	assert.LessOrEqual(r.t, n.RangeHits+n.PoolHits, n.AllocCount, "no level is below zero")

@@ -23,8 +23,9 @@ type Stats struct {
 	Stream        uint32
 	LiveBytes     int64 // in buffers, rounded to blocks
 	PeakLiveBytes int64 // sampled at turns
+	PendingBytes  int64 // freed, and still used by streams that were announced
 	CachedBytes   int64 // free ranges, and free slots of magazines
-	HeldBytes     int64 // pages lent by the pool: the sum of the two
+	HeldBytes     int64 // pages lent by the pool: the sum of live, pending and cached
 
 	FreeRanges       int
 	LargestFreeBytes int64
@@ -56,10 +57,13 @@ func (s *Stream) remember() {
 	s.last.Store(&last)
 }
 
+// LastPendingBytes is what was pending at the end of the last turn. It waits for nothing.
+func (s *Stream) LastPendingBytes() int64 { return s.pendingBytes.Load() }
+
 func (s *Stream) stats() Stats {
 	n := s.core.Snapshot()
 	return Stats{
-		Stream: uint32(s.id), LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, CachedBytes: n.CachedBytes,
+		Stream: uint32(s.id), LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,

@@ -39,6 +39,7 @@ type Config struct {
 	// Watched has the stream keep the places of allocations and frees, and tell the Observer of them.
 	Watched  bool
 	Observer Observer
+	Peers    *Peers // of the device; nil: the stream has none
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -66,6 +67,11 @@ type Stream struct {
 	last     atomic.Pointer[Stats]   // when the actor ended
 	failure  atomic.Pointer[error]   // why it ended
 
+	peers        *Peers
+	line         *fence.Timeline // of the handle, for buffers of others
+	number       int             // of line; or unnumbered
+	pendingBytes atomic.Int64    // as the last turn left it
+
 	// Owned by the turn.
 	core      *core.Core
 	waiting   map[uint64]claim // for the pool's answer
@@ -82,6 +88,12 @@ type Stream struct {
 	runs      []uint32 // of the last Packing
 	out       *effects
 	hook      func(point) // of tests
+
+	delayed    []delay // claims that wait for a fence
+	outlasting bool    // somebody waits for one
+	resuming   bool    // and has come back
+	vainLooks  int     // misses to rest after the next look in vain
+	restLooks  int     // misses that are left of it
 }
 
 // Open makes the cache of a stream and starts its actor. It makes no driver call.
@@ -89,8 +101,12 @@ func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
-		closed: make(chan struct{}), debug: cfg.Debug, captures: capturesOf(cfg.Device),
+		closed: make(chan struct{}), debug: cfg.Debug, captures: capturesOf(cfg.Device), peers: cfg.Peers,
 	}
+	if s.peers == nil {
+		s.peers = new(Peers)
+	}
+	s.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error { return s.uncaptured("cuEventRecord") })
 	s.cache.Extend(beyondCache{s})
 	cache := &s.cache
 	if cfg.Watched {
@@ -104,13 +120,14 @@ func Open(cfg Config) (*Stream, error) {
 	s.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Live: cfg.Live,
-		Cover: cfg.Adopted,
+		Cover: cfg.Adopted, Lines: &s.peers.lines,
 	}, cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
 	}
 	s.ref = ref
+	s.peers.join(s)
 	s.pool.Join(s.id, s)
 	return s, nil
 }
@@ -147,9 +164,9 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 		}
 	}
 	if s.ref.TryEnter() {
-		b, ok, left := s.turn(bytes, 0)
+		b, ok, left := s.turn(bytes, 0, false)
 		if left != nil {
-			s.ref.Perform(left)
+			b, ok = s.perform(b, ok, left, bytes, 0)
 		}
 		if ok {
 			if s.witness != nil { // the one way that is hot
@@ -180,14 +197,28 @@ func (s *Stream) check(bytes int64) error {
 // allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
 // the pool must help, or the turn panicked: the request that follows then gets the answer.
 func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
-	b, ok, left := s.turn(bytes, align)
+	b, ok, left := s.turn(bytes, align, false)
 	if left != nil {
+		return s.perform(b, ok, left, bytes, align)
+	}
+	return b, ok
+}
+
+// perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
+func (s *Stream) perform(b Buffer, ok bool, left actors.Effects, bytes, align int64) (Buffer, bool) {
+	again := !ok && sought(left)
+	s.ref.Perform(left)
+	if !again || !s.ref.TryEnter() {
+		return b, ok
+	}
+	if b, ok, left = s.turn(bytes, align, true); left != nil {
 		s.ref.Perform(left)
 	}
 	return b, ok
 }
 
-func (s *Stream) turn(bytes, align int64) (b Buffer, ok bool, left actors.Effects) {
+// turn searches once; again says that it does so after a look at fences.
+func (s *Stream) turn(bytes, align int64, again bool) (b Buffer, ok bool, left actors.Effects) {
 	through := false
 	defer func() { // cheaper than Exit on the way without a panic: no recover
 		if !through {
@@ -196,7 +227,13 @@ func (s *Stream) turn(bytes, align int64) (b Buffer, ok bool, left actors.Effect
 		}
 	}()
 	if !s.draining {
-		if slot, _ := s.search(bytes, align, magazine.Hint(), false); slot != nil {
+		slot, _ := s.search(bytes, align, magazine.Hint(), false)
+		if again {
+			s.learn(slot != nil)
+		} else if slot == nil {
+			s.seek()
+		}
+		if slot != nil {
 			s.core.Served(false)
 			if s.core.Over() {
 				s.hand.slot = slot
@@ -243,6 +280,7 @@ func (s *Stream) tick(left *actors.Effects) {
 	s.core.Tick()
 	s.core.NudgeLanes()
 	s.audit()
+	s.background()
 	if s.draining {
 		s.giveUp()
 		return
@@ -269,10 +307,13 @@ func (s *Stream) Close() error {
 	}
 	defer close(s.closed)
 	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
+	s.line.Shut()
 	s.awaitCalls() // what is submitted behind the synchronisation would be covered by nothing
 	syncErr := guard(func() error { return s.device.StreamSynchronize(s.handle) })
 	var trimErr error
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
+		s.line.Finish()
+		s.peers.lines.Remove(&s.line.Line)
 		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
 	}
 	s.pool.Leave(s.id, syncErr == nil)
@@ -286,7 +327,7 @@ func (s *Stream) Close() error {
 
 // awaitCalls waits for the driver calls on the handle that are ordered: whoever owes one is at it.
 func (s *Stream) awaitCalls() {
-	for s.calls.Load() > 0 {
+	for s.calls.Load() > 0 || !s.line.Idle() {
 		actors.Yield(s.host)
 	}
 }
@@ -300,6 +341,8 @@ func (s *Stream) End() {
 	s.ref.Stop(ErrClosed)
 	actors.Wait(s.host, s.ref.Done())
 	s.core.End() // for the buffers of one that was stopped before
+	s.line.Shut()
+	s.line.Drop()
 }
 
 // Stats reads the stream's books. It waits for the turn at hand and for nothing else.

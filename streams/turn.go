@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
@@ -37,6 +38,10 @@ func (s *Stream) Receive(m actors.Message) {
 		s.marked(m)
 	case *order:
 		s.obey(m)
+	case *looked:
+		s.passed()
+	case *outlasted:
+		s.resume(m)
 	case *woken:
 		s.giveUp()
 	case *visit:
@@ -113,7 +118,7 @@ func (s *Stream) granted(g *granted) {
 
 func (s *Stream) denied(d *denied) {
 	if r := s.take(d.token); r != nil {
-		r.refuse(s, d.err)
+		r.refuse(s, d.err, false)
 	}
 }
 
@@ -176,6 +181,13 @@ func (s *Stream) obey(o *order) {
 			o.promise.Complete(Stats{}, err)
 			return
 		}
+	case orderLookup:
+		o.found = s.find(o.address)
+	case orderFences:
+		s.core.Drain()
+		s.core.EachLine(func(l *line.Line, number uint64) {
+			o.fences = append(o.fences, fencing{line: timeline(l), number: number})
+		})
 	case orderTrim: // the device has finished the stream's work: no fence is needed any more
 		s.synced.Store(true)
 		s.giveUp()
@@ -262,6 +274,7 @@ func (s *Stream) effects() *effects {
 
 // Detach implements actors.Behavior.
 func (s *Stream) Detach() actors.Effects {
+	s.publish()
 	if s.out == nil {
 		return nil
 	}

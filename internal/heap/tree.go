@@ -212,3 +212,16 @@ func (t *Tree) Check(visit func(i int32, key, length uint32) error) error {
 	}
 	return nil
 }
+
+// Below is the range with the highest key up to that one, or None.
+func (t *Tree) Below(key uint32) int32 {
+	found := None
+	for i := t.root; i != None; {
+		if b := &t.branches[i]; b.key <= key {
+			found, i = i, b.right
+		} else {
+			i = b.left
+		}
+	}
+	return found
+}

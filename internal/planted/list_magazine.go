@@ -23,7 +23,7 @@ func magazineBugs() []Bug {
 		},
 		{
 			Name: "a free by others comes home to a lane twice", Package: "streams/magazine", Run: "^TestStrayBitsMeanNothing$",
-			Edits: []Edit{{"streams/magazine/lease.go", "if isBack(s.word.Load(), s.handed.Load()) {", "if s.handed.Load() != 0 {"}},
+			Edits: []Edit{{"streams/magazine/lease.go", "if !isBack(s.word.Load(), s.handed.Load()) || o.kept(s) {", "if s.handed.Load() == 0 {"}},
 		},
 	}
 }

@@ -21,8 +21,7 @@ func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, ne
 		return nil, uint32((need + uint64(c.pageUnits) - 1) / uint64(c.pageUnits))
 	}
 	s = c.owner.Loose()
-	s.Block, s.Units = block, units
-	s.SetAddress(c.address(block))
+	c.settleIn(s, block, units)
 	c.notePeak()
 	if c.counting {
 		c.publish()

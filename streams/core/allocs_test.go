@@ -19,6 +19,8 @@ type bare struct {
 // Wake implements magazine.Waker.
 func (*bare) Wake() {}
 
+func (*bare) Piled() {}
+
 const barePages = 1 << 14 // of 2 MiB
 
 func newBare() *bare {

@@ -68,8 +68,7 @@ func (c *Core) manyLarge(units uint32, most, hint int, take func(*magazine.Slot)
 	}
 	place := func(block int32) {
 		s := c.owner.Loose()
-		s.Block, s.Units = block, units
-		s.SetAddress(c.address(block))
+		c.settleIn(s, block, units)
 		take(s)
 	}
 	for got < most {

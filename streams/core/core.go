@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
@@ -21,6 +22,8 @@ type Config struct {
 	Live          *Gauge // of all streams of the device, for Exact; nil: nobody sums
 	// Cover keeps book of what no fence covers: see Core.Seal.
 	Cover bool
+	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
+	Lines *line.Lines
 }
 
 // Run is a sequence of pages of the arena.
@@ -52,6 +55,9 @@ type Core struct {
 	idle      idle
 	cover     *cover // nil: a fence can be recorded at any time
 	watchful  bool   // Over has something to look at
+	lines     *line.Lines
+	pending   pending
+	directory *directory // nil: nobody has asked yet
 	exact
 }
 
@@ -71,10 +77,16 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		places:    cfg.Places,
 		pageUnits: uint32(cfg.PageBytes >> sizeclass.UnitShift),
 		exact:     exact{live: cfg.Live},
+		lines:     cfg.Lines,
+		pending:   newPending(),
 	}
 	if cfg.Cover {
 		c.cover = &cover{}
 	}
+	if c.lines == nil {
+		c.lines = new(line.Lines)
+	}
+	c.owner.Keep = c.hold
 	c.SetSettings(Settings{Budget: cfg.Budget, Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact})
 	return c
 }
@@ -87,7 +99,7 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 		return c.allocExact(uint32(units))
 	}
 	cameBack := false
-	if freed := c.owner.Freed(); freed != nil {
+	if freed := c.owner.Freed(); freed != nil || c.Waits() {
 		cameBack = c.takeHome(freed, uint32(units))
 	}
 	if units <= sizeclass.MaxUnits {
@@ -149,7 +161,9 @@ func (c *Core) supply(class int) (m *magazine.Magazine, needPages uint32) {
 		return nil, need
 	}
 	c.spanUnits += uint64(sizeclass.SpanUnits(class))
-	return c.owner.Span(class, span, c.address(span)), 0
+	m = c.owner.Span(class, span, c.address(span))
+	c.enter(span, nil, m)
+	return m, 0
 }
 
 // allocLarge serves a request beyond the classes with a block of exactly its units.
@@ -173,8 +187,7 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 	if s == nil {
 		s = c.owner.Loose()
 	}
-	s.Block, s.Units = block, units
-	s.SetAddress(c.address(block))
+	c.settleIn(s, block, units)
 	return s, 0
 }
 
@@ -202,28 +215,43 @@ func (c *Core) Drain() {
 	c.owner.Collect(c.give)
 }
 
+// drain takes home what callers handed over.
 func (c *Core) drain() { c.takeHome(c.owner.Freed(), 0) }
 
-// takeHome books slots that callers handed over, and reports whether a large block of that length was among them.
+// takeHome books slots that callers handed over, and reports whether a large block of that length was among them. What
+// other streams still use becomes pending, and what they have finished with comes home.
 func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
+	if c.owner.Piled() && c.owner.Lanes() > 0 {
+		c.owner.SortLeased()
+	}
 	for s != nil {
 		next := c.owner.Next(s)
-		m := s.Magazine()
-		small := m.Class >= 0
-		if !small {
-			cameBack = cameBack || s.Units == units
-			c.home(s.Block)
-			s.Block = heap.None
-		}
-		if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
-			c.keptUnits -= uint64(m.Units())
-		}
-		if c.owner.Home(s) {
-			c.retire(m)
+		if s.Flags()&magazine.Announced == 0 || !c.hold(s) {
+			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
+			c.comeHome(s)
 		}
 		s = next
 	}
+	if c.Waits() {
+		c.settle()
+	}
 	return cameBack
+}
+
+// comeHome books a slot that came through the list and that nobody uses.
+func (c *Core) comeHome(s *magazine.Slot) {
+	m := s.Magazine()
+	small := m.Class >= 0
+	if !small {
+		c.home(s.Block)
+		s.Block = heap.None
+	}
+	if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
+		c.keptUnits -= uint64(m.Units())
+	}
+	if c.owner.Home(s) {
+		c.retire(m)
+	}
 }
 
 // retire gives the span of a closed magazine that is home whole back to the heap.
@@ -236,6 +264,9 @@ func (c *Core) retire(m *magazine.Magazine) {
 func (c *Core) home(block int32) {
 	if c.cover != nil {
 		c.cameHome(block)
+	}
+	if c.directory != nil {
+		c.directory.leave(block)
 	}
 	c.heap.Give(block)
 }

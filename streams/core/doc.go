@@ -15,6 +15,13 @@
 //     blocks merged, until one does.
 //  5. Else the core says how many pages it needs (Need), and the turn ends.
 //
+// # What is pending
+//
+// A block that comes back with announced uses (magazine) is listed under each stream that has not passed it, by the
+// number of the fence that covers it. The numbers are read when the block is sorted, after its free: a fence that is begun
+// later covers it, and no other. Each turn takes home what has passed, as far as somebody has looked. Which fences are
+// missing (Due) is decided here; taking them is not.
+//
 // # What a magazine may hold
 //
 // Slots that keep large blocks are budgeted in bytes against the peak of live bytes (magazineShare). A
@@ -40,5 +47,6 @@
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every
 // used block is the span of one magazine or the block of one slot. Every open magazine of large blocks
 // is in the list by which the oldest is found, and what the slots attached to them hold is what the
-// budget counts. What lanes have is the sum of the blocks of their magazines.
+// budget counts. What lanes have is the sum of the blocks of their magazines. A pending block is a used block whose
+// slot is neither live nor home; it is listed once for each use that has not passed.
 package core

@@ -106,8 +106,7 @@ func (c *Core) allocExact(units uint32) (*magazine.Slot, uint32) {
 		return nil, need
 	}
 	s := c.owner.Loose()
-	s.Block, s.Units = block, units
-	s.SetAddress(c.address(block))
+	c.settleIn(s, block, units)
 	c.notePeak()
 	c.publish()
 	return s, 0

@@ -27,6 +27,7 @@ func (c *Core) LaneAlloc(l *magazine.Lane, bytes int64) (*magazine.Slot, uint64)
 			return nil, 0
 		}
 		s := c.owner.LeaseBlock(l, block, uint32(units), c.address(block))
+		c.enter(block, s, nil)
 		c.notePeak()
 		return s, s.Word()
 	}
@@ -37,7 +38,7 @@ func (c *Core) LaneAlloc(l *magazine.Lane, bytes int64) (*magazine.Slot, uint64)
 			return nil, 0
 		}
 		c.spanUnits += uint64(sizeclass.SpanUnits(class))
-		c.owner.LeaseSpan(l, class, span, c.address(span))
+		c.enter(span, nil, c.owner.LeaseSpan(l, class, span, c.address(span)))
 	}
 	c.notePeak()
 	return l.Take(bytes)

@@ -11,8 +11,9 @@ import (
 
 // Snapshot is the state of a core's books, with the magazines as they were when each was looked at.
 type Snapshot struct {
-	HeldBytes        int64 // pages lent by the pool: the sum of the next two
+	HeldBytes        int64 // pages lent by the pool: the sum of the next three
 	LiveBytes        int64 // blocks that callers have
+	PendingBytes     int64 // freed, and other streams still use them
 	CachedBytes      int64 // all else: free ranges, and what magazines and spans hold
 	PeakLiveBytes    int64 // of all but free ranges, at the turns that allocated: an upper bound
 	LargestFreeBytes int64
@@ -50,8 +51,15 @@ func (c *Core) Snapshot() Snapshot {
 			s.LiveBytes += int64(slot.Units) << sizeclass.UnitShift
 		})
 	})
+	c.pending.each(func(b *block) {
+		if !b.slot.Magazine().Leased() { // those are told from live ones by their words
+			s.LiveCount--
+			s.LiveBytes -= int64(b.units) << sizeclass.UnitShift
+		}
+	})
 	s.LaneCount, s.LaneBytes = c.Lanes(), c.LaneBytes()
-	s.CachedBytes = s.HeldBytes - s.LiveBytes
+	s.PendingBytes = c.PendingBytes()
+	s.CachedBytes = s.HeldBytes - s.LiveBytes - s.PendingBytes
 	s.PeakLiveBytes = max(s.LiveBytes, int64(c.peakUnits<<sizeclass.UnitShift))
 	s.AllocCount = s.FreeCount + s.LiveCount
 	return s
@@ -63,8 +71,13 @@ func (c *Core) ResetPeak() { c.peakUnits = c.heap.HeldUnits() - c.heap.FreeUnits
 // Live visits the blocks that callers have, with the slots that know their tags and places.
 func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 	c.Drain()
+	freed := map[*magazine.Slot]bool{}
+	c.pending.each(func(b *block) { freed[b.slot] = true })
 	c.owner.All(func(m *magazine.Magazine) {
 		m.EachLive(func(s *magazine.Slot) {
+			if freed[s] {
+				return
+			}
 			visit(s.Address(), int64(m.UnitsOf(s))<<sizeclass.UnitShift, s)
 		})
 	})
@@ -80,6 +93,9 @@ func (c *Core) frees() uint64 {
 // Check holds the books against the invariants of the package comment. It visits every block.
 func (c *Core) Check() error {
 	if err := c.heap.Check(); err != nil {
+		return err
+	}
+	if err := c.pending.check(); err != nil {
 		return err
 	}
 	var used, spans, kept, leased uint64
@@ -116,6 +132,9 @@ func (c *Core) Check() error {
 	})
 	if wrong != nil {
 		return wrong
+	}
+	if d := c.directory; d != nil && d.tree.Count() != len(seen) {
+		return fmt.Errorf("streams: %d blocks are used, the directory has %d", len(seen), d.tree.Count())
 	}
 	if used+c.heap.FreeUnits() != c.heap.HeldUnits() {
 		return fmt.Errorf("streams: %d units used and %d free of %d held", used, c.heap.FreeUnits(), c.heap.HeldUnits())

@@ -50,11 +50,15 @@ type world struct {
 	allocs, frees, byPool, own uint64 // own: served in the turn, without the pool
 	heldPages                  uint32
 	wakes                      int
+	piles                      int
 	closed                     bool
 }
 
 // Wake implements magazine.Waker.
 func (w *world) Wake() { w.wakes++ }
+
+// Piled implements magazine.Waker.
+func (w *world) Piled() { w.piles++ }
 
 func newWorld(t require.TestingT, pageUnits uint32, budget Budget) *world {
 	w := &world{t: t, cache: &magazine.Cache{}, pageUnits: pageUnits}

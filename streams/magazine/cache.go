@@ -17,6 +17,8 @@ var (
 	ErrDoubleFree = fmt.Errorf("%w: it was freed before", ErrBadFree)
 	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
 	ErrStale = fmt.Errorf("%w: its memory was handed out since", ErrBadFree)
+	// ErrTransferred says that the buffer was handed over: the memory lives, and belongs to whoever has the new one.
+	ErrTransferred = fmt.Errorf("%w: it was handed over to another stream", ErrBadFree)
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = errors.New("vram: closed")
 )
@@ -67,16 +69,21 @@ type Cache struct {
 	watcher Watcher // nil if nobody is told of frees
 	_       [cacheLine - 8 - 3*16]byte
 	freed   atomic.Uint32 // names a slot; pushed by callers, taken whole by the owner
-	_       [cacheLine - 4]byte
+	pile    atomic.Uint64 // announced frees since the owner looked: their number, and their units
+	_       [cacheLine - 2*8]byte
 	parked  atomic.Pointer[Magazine] // likewise
 	_       [cacheLine - 8]byte
 
 	buckets [bucketCount]bucket
 }
 
-// Waker is told when a block comes home to a cache that is draining. It runs on the goroutine of the
-// caller of Free.
-type Waker interface{ Wake() }
+// Waker is told of what callers of Free have done, on their goroutines.
+type Waker interface {
+	// Wake says that a block came home to a cache that is draining.
+	Wake()
+	// Piled says that so many announced blocks were freed that somebody should look at their uses.
+	Piled()
+}
 
 // bucketOf is where requests of that many units are looked up.
 func bucketOf(units uint64) uint64 {
@@ -219,21 +226,30 @@ func (s *Slot) freeSlow(handle uint64) error {
 		if !ok {
 			return s.refused(w, handle)
 		}
-		if s.word.CompareAndSwap(w, next) {
-			if w&uint64(Watched) != 0 {
-				s.tellFreed(handle)
-			}
-			m := s.magazine
-			if m.leased { // the word keeps the flags until the lane or the owner has seen them
-				return m.putSlow(s, m.mask.Or(1<<s.index))
-			}
-			flags := uint8(next & flagMask)
-			if w&uint64(Watched) == 0 || flags != 0 || m.loose {
-				return m.cache.handSlot(s, flags)
-			}
-			return m.putWatched(s)
+		if !s.word.CompareAndSwap(w, next) {
+			continue
 		}
+		if w&uint64(Watched) != 0 {
+			s.tellFreed(handle)
+		}
+		if w&uint64(Announced) != 0 {
+			return s.giveAnnounced(w, next)
+		}
+		return s.giveFlagged(w, next)
 	}
+}
+
+// giveFlagged gives a slot back whose word was that and became next when it was freed.
+func (s *Slot) giveFlagged(word, next uint64) error {
+	m := s.magazine
+	if m.leased { // the word keeps the flags until the owner has seen them
+		return m.putSlow(s, m.mask.Or(1<<s.index))
+	}
+	flags := uint8(next & flagMask)
+	if word&uint64(Watched) == 0 || flags != 0 || m.loose {
+		return m.cache.handSlot(s, flags)
+	}
+	return m.putWatched(s)
 }
 
 // putWatched gives a slot back as if it had not been watched.
@@ -298,7 +314,7 @@ func (s *Slot) Announce(handle uint64, f Flag) error {
 		if !ok {
 			return ErrStale
 		}
-		if s.word.CompareAndSwap(w, next) {
+		if next == w || s.word.CompareAndSwap(w, next) {
 			return nil
 		}
 	}

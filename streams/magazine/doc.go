@@ -13,24 +13,50 @@
 //
 // # The slot's word
 //
-//	63 .................. 8 | 7 ..... 0
-//	generation              | flags
+//	63 .............. 16 | 15 ..... 8 | 7 ..... 0
+//	generation           | moves      | flags
 //
-// The generation counts the frees of the slot. A handle is live while the generation is its own.
-// Flags say that the next free must go the slow way; a handle's word has none.
+// The generation counts the frees of the slot, the moves how often its block was handed over since. A handle is
+// live while both are its own. Flags say that the next free must go the slow way; a handle's word has none.
 //
 //	who       from                          to                       when
 //	caller    generation g, no flags        generation g+1           Free of a handle of g: CAS
-//	caller    generation g, flags f         generation g+1, flags f  Free of a handle of g, slow way: CAS
-//	                                        without watched          (a watched one is told, and goes the slow
-//	                                                                 way only for other flags)
+//	caller    generation g, moves m,        generation g+1, no       Free of a handle of g and m, slow way: CAS
+//	          flags f                       moves, flags f           (a watched one is told, and goes the slow
+//	                                        without watched          way only for other flags)
 //	caller    generation g+1                unchanged                Free of a handle of g: a double free
 //	caller    generation g+2 or later       unchanged                Free of a handle of g: a stale handle
-//	any       generation g, flags f         generation g, flags f|x  announce x on a handle of g: CAS
+//	caller    generation g, other moves     unchanged                Free of a handle of g and m: it was handed over
+//	caller    generation g, moves m,        generation g, moves      Move of a handle of g and m: CAS
+//	          flags f                       m+1, flags f|Announced
+//	any       generation g, moves m,        the same, flags f|x      announce x on a handle of g and m: CAS
+//	          flags f
 //	owner     generation g, flags f         generation g, no flags   the slot is home
+//
+// A word with moves has Announced: so the fast free, which compares the whole word, need not know of moves.
 //
 // The owner may announce on the word of a slot that is not home without knowing whether it is live. If
 // its free was under way, the flag is on the next handle, whose free then goes the slow way.
+//
+// # Uses
+//
+// Beside the word stands which other streams use the block: a bit for each of the first 63 streams of a device, and a bit
+// that says that the slot's note lists more. It is written before Announced is set, by whoever announces, and read by the
+// owner once a free has brought the slot with Announced:
+//
+//	who       uses           to             when
+//	caller    u              u|n            Record of stream n on a handle that was live a moment ago: OR
+//	caller                                  then Announced on the handle: CAS, or a load that finds it
+//	caller    list           list + use     Begin, RecordLine: CAS; then u|more: OR; then Announced
+//	owner     u              0              TakeUses, of a slot that was freed with Announced: Swap
+//
+// The compare-and-swap, or the load, decides: while it finds the handle live, no free of it has been, so a later one
+// finds the flag and behind it the bit. If it does not, the bit stays where nobody asks for it before the next announced free
+// of the slot, which then waits for one stream that it need not wait for.
+//
+// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken. A slot of a leased
+// magazine is kept with its flag in the word and its bit in the mask, and comes home when both the owner and the lane
+// are through with it.
 //
 // # The magazine's mask
 //

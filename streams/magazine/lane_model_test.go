@@ -51,16 +51,16 @@ type laneActor struct {
 type laneWorld struct {
 	large  bool
 	mask   uint64
-	word   [modelSlots]uint16
-	late   [modelSlots]uint16 // the lane's store that others do not see yet; 0 if there is none
-	handed [modelSlots]uint16
+	word   [modelSlots]uint32
+	late   [modelSlots]uint32 // the lane's store that others do not see yet; 0 if there is none
+	handed [modelSlots]uint32
 	local  uint8
 	owed   bool // a caller is to hand the magazine over
 	pushed bool // it was handed over
 
 	serial [modelSlots]uint8 // hand-outs so far
 	live   [modelSlots]bool  // and the last one was not freed
-	handle [modelSlots][mostHandles]uint16
+	handle [modelSlots][mostHandles]uint32
 
 	actors [4]laneActor // the lane first
 }
@@ -73,8 +73,8 @@ func (w *laneWorld) seen(slot uint8) uint64 {
 	return uint64(w.word[slot])
 }
 
-func wide(handed uint16) uint64 {
-	if handed == 1<<16-1 {
+func wide(handed uint32) uint64 {
+	if handed == 1<<32-1 {
 		return unhanded
 	}
 	return uint64(handed)
@@ -202,7 +202,7 @@ func (s *laneSearch) step(w laneWorld, i int) violation {
 	case laneRelease:
 		w.fence()
 		w.local = modelWhole
-		w.handed = [modelSlots]uint16{1<<16 - 1, 1<<16 - 1}
+		w.handed = [modelSlots]uint32{1<<32 - 1, 1<<32 - 1}
 		a.op = 0
 	default:
 		v = s.other(&w, a)
@@ -228,10 +228,10 @@ func (s *laneSearch) alloc(w *laneWorld, a *laneActor) violation {
 	}
 	word := w.seen(slot)
 	if !s.rules.noMark {
-		w.handed[slot] = uint16(word)
+		w.handed[slot] = uint32(word)
 	}
 	w.live[slot] = true
-	w.handle[slot][w.serial[slot]] = uint16(word)
+	w.handle[slot][w.serial[slot]] = uint32(word)
 	w.serial[slot]++
 	return lawful
 }
@@ -251,7 +251,7 @@ func (s *laneSearch) free(w *laneWorld, a *laneActor) violation {
 	if a.wasOver {
 		return freedTwice
 	}
-	w.late[slot] = uint16(freed(handle))
+	w.late[slot] = uint32(freed(handle))
 	w.live[slot] = w.live[slot] && a.serial != w.serial[slot]
 	return s.keep(w, slot)
 }
@@ -263,7 +263,7 @@ func (s *laneSearch) keep(w *laneWorld, slot uint8) violation {
 	}
 	w.local |= 1 << slot
 	if w.large {
-		w.handed[slot] = 1<<16 - 1
+		w.handed[slot] = 1<<32 - 1
 	}
 	return lawful
 }
@@ -317,7 +317,7 @@ func (s *laneSearch) other(w *laneWorld, a *laneActor) violation {
 		handle := uint64(w.handle[slot][a.serial-1])
 		if a.op == otherAnnounce {
 			if next, ok := nextFlag(uint64(w.word[slot]), handle, Announced); ok {
-				w.word[slot] = uint16(next)
+				w.word[slot] = uint32(next)
 			}
 			a.op = 0
 			return lawful
@@ -333,7 +333,7 @@ func (s *laneSearch) other(w *laneWorld, a *laneActor) violation {
 		if a.wasOver {
 			return freedTwice
 		}
-		w.word[slot] = uint16(next)
+		w.word[slot] = uint32(next)
 		w.live[slot] = w.live[slot] && a.serial != w.serial[slot]
 		a.at = 1
 	case 1:
@@ -358,7 +358,7 @@ func (s *laneSearch) other(w *laneWorld, a *laneActor) violation {
 
 func laneStart(large bool, laneOps int, callerOps ...int) laneWorld {
 	w := laneWorld{large: large, mask: leasedMask, local: modelWhole}
-	w.handed = [modelSlots]uint16{1<<16 - 1, 1<<16 - 1}
+	w.handed = [modelSlots]uint32{1<<32 - 1, 1<<32 - 1}
 	for s := range w.word {
 		w.word[s] = generationStep // 0 is nobody's
 	}

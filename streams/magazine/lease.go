@@ -61,16 +61,66 @@ func (o *Owner) arrive(m *Magazine) {
 
 // cameHome collects the slots that others freed since the last time. A bit says only that a slot is worth
 // a look: two frees of one handle that raced set it once too often, and at any later time.
-func (m *Magazine) cameHome() uint64 {
+func (o *Owner) cameHome(m *Magazine) uint64 {
 	var back uint64
 	for f := m.mask.Swap(leasedMask) & m.whole &^ m.local; f != 0; f &= f - 1 {
 		s := &m.slots[bits.TrailingZeros64(f)]
-		if isBack(s.word.Load(), s.handed.Load()) {
-			s.clearFlags()
+		if o.isHome(s) {
 			back |= 1 << s.index
 		}
 	}
 	return back
+}
+
+// isHome reports whether a slot of a leased magazine is back and nobody keeps it.
+func (o *Owner) isHome(s *Slot) bool {
+	if !isBack(s.word.Load(), s.handed.Load()) || o.kept(s) {
+		return false
+	}
+	s.clearFlags()
+	return true
+}
+
+// keptFlag marks a slot of a leased magazine that is kept: no free of such a slot writes there.
+const keptFlag = 1
+
+// kept reports whether a slot that is back stays with whoever Keep speaks for.
+func (o *Owner) kept(s *Slot) bool {
+	if s.flags == 0 && s.word.Load()&uint64(Announced) != 0 && o.Keep(s) {
+		s.flags = keptFlag
+	}
+	return s.flags == keptFlag
+}
+
+// SortLeased passes the announced slots that others freed of the lanes' magazines to Keep, before the lanes take
+// them home.
+func (o *Owner) SortLeased() {
+	o.collectParked()
+	for m := o.lease.strays; m != nil; m = m.next {
+		o.sort(m)
+	}
+	for _, l := range o.lease.lanes {
+		for m := l.arrived; m != nil; m = m.next {
+			o.sort(m)
+		}
+	}
+}
+
+func (o *Owner) sort(m *Magazine) {
+	for f := m.mask.Load() & m.whole; f != 0; f &= f - 1 {
+		if s := &m.slots[bits.TrailingZeros64(f)]; isBack(s.word.Load(), s.handed.Load()) {
+			o.kept(s)
+		}
+	}
+}
+
+// ReturnLeased is the free of a slot of a leased magazine that was kept.
+func (o *Owner) ReturnLeased(s *Slot) {
+	s.flags = 0
+	s.clearFlags()
+	if m := s.magazine; put(m.mask.Or(1<<s.index)) == handMagazine {
+		o.arrive(m)
+	}
 }
 
 // outMask are the slots of a leased magazine that callers have. Those of a lane at work change meanwhile.
@@ -100,7 +150,7 @@ func (o *Owner) Collect(give Give) {
 		case m.Class >= 0:
 			o.orphanHome(m, give)
 		default:
-			for f := m.cameHome(); f != 0; f &= f - 1 {
+			for f := o.cameHome(m); f != 0; f &= f - 1 {
 				o.releaseBlock(&m.slots[bits.TrailingZeros64(f)], give)
 			}
 		}
@@ -111,7 +161,7 @@ func (o *Owner) Collect(give Give) {
 // orphanHome books what came home of a span that no lane has.
 func (o *Owner) orphanHome(m *Magazine, give Give) {
 	was := m.local
-	m.local |= m.cameHome()
+	m.local |= o.cameHome(m)
 	switch {
 	case m.local == m.whole:
 		if was != 0 {
@@ -139,7 +189,7 @@ func (o *Owner) Settle(l *Lane, give Give) Reason {
 			m = next
 			continue
 		}
-		for f := m.cameHome(); f != 0; f &= f - 1 {
+		for f := o.cameHome(m); f != 0; f &= f - 1 {
 			l.keep(m, &m.slots[bits.TrailingZeros64(f)])
 		}
 		m = next
@@ -283,7 +333,8 @@ func (o *Owner) Adopt(l *Lane, class int) bool {
 }
 
 // LeaseSpan leases a span of the heap that starts at base to a lane that has no free slot of the class.
-func (o *Owner) LeaseSpan(l *Lane, class int, span int32, base cudadrv.Ptr) {
+// It returns the magazine that has it.
+func (o *Owner) LeaseSpan(l *Lane, class int, span int32, base cudadrv.Ptr) *Magazine {
 	m := o.blank()
 	m.Span, m.Class = span, int32(class)
 	units := sizeclass.BlockUnits(class)
@@ -298,6 +349,7 @@ func (o *Owner) LeaseSpan(l *Lane, class int, span int32, base cudadrv.Ptr) {
 	m.lane.Store(l)
 	o.charge(l, spanUnits(class))
 	l.place(class, m)
+	return m
 }
 
 // LeaseBlock leases a block of the heap that starts at base to a lane, which has handed it out by that.

@@ -17,16 +17,16 @@ const heapHeader = 8
 
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
-// word and record are shared. address and flags are written by whoever has the block: the owner while the slot is
+// word and note are shared. address and flags are written by whoever has the block: the owner while the slot is
 // home, the winner of the free until it has handed the slot over. handed is the lane's, and so is next in a
 // leased magazine. The rest is the owner's.
 type Slot struct {
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
-	next     *Slot // in a list of unused slots, or of a lane's
-	record   atomic.Pointer[record]
-	handed   atomic.Uint64 // leased magazines: the word with which it was handed out last
+	next     *Slot                // in a list of unused slots, or of a lane's
+	note     atomic.Pointer[note] // nil for most
+	handed   atomic.Uint64        // leased magazines: the word with which it was handed out last
 
 	Block int32 // the heap's; for slots that have a block of their own
 	Units uint32
@@ -87,13 +87,14 @@ func (s *Slot) SetAddress(p cudadrv.Ptr) { s.address = p }
 // Magazine is the slot's.
 func (s *Slot) Magazine() *Magazine { return s.magazine }
 
+// Home is who is told of the cache's frees: whose memory the slot's block is.
+func (s *Slot) Home() Waker { return s.magazine.cache.waker }
+
 // Word is what a handle of the slot's present owner carries.
 func (s *Slot) Word() uint64 { return s.word.Load() &^ flagMask }
 
 // Live reports whether a handle with that word still is live.
-func (s *Slot) Live(handle uint64) bool {
-	return s.word.Load()>>generationShift == handle>>generationShift
-}
+func (s *Slot) Live(handle uint64) bool { return matches(s.word.Load(), handle) }
 
 // Frees is how often the slot was freed.
 func (s *Slot) Frees() uint64 { return s.word.Load() >> generationShift }

@@ -19,6 +19,18 @@ func (m machine) drain() violation {
 			m.place[s-1] = fetched
 		}
 		return m.homeNext()
+	case useSwap:
+		uses := m.uses[m.slot]
+		m.uses[m.slot] = false
+		if m.recorded[m.slot] && !uses {
+			return useLost
+		}
+		m.recorded[m.slot] = false
+		if uses {
+			m.place[m.slot] = kept
+			return m.homeNext()
+		}
+		return m.goTo(homeLoad)
 	case homeLoad:
 		m.flagsHome[m.slot] = 0
 		if m.word[m.slot]&flagMask != 0 {
@@ -26,7 +38,7 @@ func (m machine) drain() violation {
 		}
 		return m.book()
 	case homeClear:
-		m.word[m.slot] = uint16(m.clear(uint64(m.word[m.slot])))
+		m.word[m.slot] = uint32(m.clear(uint64(m.word[m.slot])))
 		return m.book()
 	default:
 		old := m.mask
@@ -50,6 +62,9 @@ func (m machine) homeNext() violation {
 	}
 	m.slot = m.head - 1
 	m.head = m.next[m.slot]
+	if m.sharing && m.flagsHome[m.slot]&uint8(Announced) != 0 {
+		return m.goTo(useSwap)
+	}
 	return m.goTo(homeLoad)
 }
 
@@ -219,7 +234,7 @@ func (m machine) detach() violation {
 			return m.goTo(detachLoad)
 		}
 		next, _ := m.flag(m.seen, uint64(m.was), Detached)
-		*word = uint16(next)
+		*word = uint32(next)
 		if m.place[m.slot] == live {
 			m.announced[m.slot] |= uint8(Detached)
 		}
@@ -247,7 +262,7 @@ func (m machine) govern() violation {
 			}
 			m.place[s] = atHome
 			m.homes |= 1 << s
-			m.word[s] = uint16(m.clear(uint64(m.word[s]))) // no step: nobody else can change it now
+			m.word[s] = uint32(m.clear(uint64(m.word[s]))) // no step: nobody else can change it now
 		}
 		return m.rest()
 	case reopenSwap:

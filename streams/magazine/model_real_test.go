@@ -46,6 +46,9 @@ type wakes func()
 
 func (w wakes) Wake() { w() }
 
+// Piled implements Waker.
+func (wakes) Piled() {}
+
 // do performs a whole operation on both, the model's step by step.
 func (tw *twin) do(t require.TestingT, o op, slot int8, serial uint8) {
 	var want error

@@ -117,6 +117,13 @@ func (s *search) step(w world, i int) violation {
 // begin lets an actor begin each operation that it may.
 func (s *search) begin(w world, i int) violation {
 	if i == 0 {
+		for slot := range int8(modelSlots) {
+			if w.place[slot] == kept {
+				if v := s.start(w, i, opRelease, slot, 0); v != lawful {
+					return v
+				}
+			}
+		}
 		for o := firstOwner; o <= opEnd; o++ {
 			if w.ownerMay(o) {
 				if v := s.start(w, i, o, 0, 0); v != lawful {
@@ -132,6 +139,12 @@ func (s *search) begin(w world, i int) violation {
 		}
 	}
 	for slot := range int8(modelSlots) {
+		if w.sharing {
+			if v := s.share(w, i, slot); v != lawful {
+				return v
+			}
+			continue
+		}
 		for k := w.known[slot]; k > 0 && k+recent > w.known[slot]; k-- {
 			if v := s.start(w, i, opFree, slot, k); v != lawful {
 				return v
@@ -140,6 +153,25 @@ func (s *search) begin(w world, i int) violation {
 				continue // as stale for an announcement as the one before the live
 			}
 			if v := s.start(w, i, opAnnounce, slot, k); v != lawful {
+				return v
+			}
+		}
+	}
+	return lawful
+}
+
+// share lets a caller use, move and free with the live handle of a slot, the one before it and the one that was moved.
+func (s *search) share(w world, i int, slot int8) violation {
+	var handles []uint8
+	for k := w.known[slot]; k > 0 && k+2 > w.known[slot]; k-- {
+		handles = append(handles, k)
+	}
+	if w.past[slot] != 0 || w.handle[slot][0]&moveMask != 0 {
+		handles = append(handles, moved)
+	}
+	for _, k := range handles {
+		for _, o := range []op{opFree, opRecord, opMove} {
+			if v := s.start(w, i, o, slot, k); v != lawful {
 				return v
 			}
 		}
@@ -206,6 +238,13 @@ func start(k kind, liveSlots, ownerOps int, callerOps ...int) world {
 	return w
 }
 
+// sharing is start with callers who use and move.
+func sharing(k kind, liveSlots, ownerOps int, callerOps ...int) world {
+	w := start(k, liveSlots, ownerOps, callerOps...)
+	w.sharing = true
+	return w
+}
+
 // scenario is where a search begins.
 type scenario struct {
 	name  string
@@ -221,6 +260,9 @@ func scenarios() []scenario {
 		{"large blocks, both live, two callers", start(exact, 2, 4-fewer, 2, 1)},
 		{"large blocks, one live, three callers", start(exact, 1, 2, 2-fewer, 1, 1)},
 		{"loose slots, one live, two callers", start(loose, 1, 3, 3, 2-fewer)},
+		{"a class, one live and used, two callers", sharing(small, 1, 2, 3-fewer, 2-fewer)},
+		{"large blocks, one live and used, two callers", sharing(exact, 1, 3-fewer, 2, 2-fewer)},
+		{"a loose slot, live and used, three callers", sharing(loose, 1, 2, 2, 1, 1)},
 	}
 }
 
@@ -332,16 +374,37 @@ func mistakes() []mistake {
 	}
 }
 
+// sharingMistakes are those that only callers meet who use and move.
+func sharingMistakes() []mistake {
+	return []mistake{
+		{"a use is noted after its flag was set", func(r *rules) { r.flagFirst = true }},
+		{"a move does not look at the moves before", func(r *rules) {
+			r.move = func(word, handle uint64) (uint64, bool) {
+				return word + moveStep | uint64(Announced), word>>generationShift == handle>>generationShift
+			}
+		}},
+		{"a free does not look at moves", func(r *rules) {
+			r.free = func(word, handle uint64) (uint64, bool) {
+				return freed(word &^ moveMask), word>>generationShift == handle>>generationShift
+			}
+		}},
+		{"a move leaves the fast free open", func(r *rules) {
+			r.move = func(word, handle uint64) (uint64, bool) {
+				next, ok := nextMove(word, handle)
+				return next&^uint64(Announced) | word&uint64(Announced), ok
+			}
+		}},
+	}
+}
+
 // The searches find every one of these mistakes: they would find them in the package.
 func TestSearchFindsMistakes(t *testing.T) {
-	for _, m := range mistakes() {
+	find := func(m mistake, worlds ...world) {
 		t.Run(m.name, func(t *testing.T) {
 			r := packageRules()
 			m.make(&r)
 			states := 0
-			for _, w := range []world{
-				start(small, 2, 2, 1, 2), start(exact, 2, 2, 1, 2), start(small, 2, 4, 2, 2), start(exact, 2, 3, 2, 2),
-			} {
+			for _, w := range worlds {
 				s := newSearch(r)
 				v := s.from(w)
 				states += len(s.seen)
@@ -352,5 +415,11 @@ func TestSearchFindsMistakes(t *testing.T) {
 			}
 			t.Errorf("not found in %d states", states)
 		})
+	}
+	for _, m := range mistakes() {
+		find(m, start(small, 2, 2, 1, 2), start(exact, 2, 2, 1, 2), start(small, 2, 4, 2, 2), start(exact, 2, 3, 2, 2))
+	}
+	for _, m := range sharingMistakes() {
+		find(m, sharing(small, 1, 2, 3, 2), sharing(loose, 1, 2, 2, 2))
 	}
 }

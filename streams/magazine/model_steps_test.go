@@ -18,6 +18,9 @@ const (
 	opReopen   // Reopen of one, after the slots that are not home were detached
 	opAssign   // a slot that is home for a new block
 	opEnd      // of the cache: Drain, Freed and Home, Close
+	opRelease  // of the owner: Home of a slot whose uses have passed
+	opRecord   // of callers: Record
+	opMove     // likewise
 	firstOwner = opDrain
 )
 
@@ -63,11 +66,17 @@ const (
 	detachSwap
 	reopenSwap
 	assignWord
+	useSwap
+	recordLoad
+	recordOr
+	moveLoad
+	moveSwap
 )
 
 func opName(o op) string {
 	return [...]string{
 		"take", "free", "announce", "drain", "park", "ready", "take ready", "shelve", "idle", "span", "evict", "reopen", "assign", "end",
+		"release", "record", "move",
 	}[o]
 }
 
@@ -75,7 +84,7 @@ func firstStep(o op) step {
 	return [...]step{
 		opTake: takeLoad, opFree: freeFast, opAnnounce: flagLoad, opDrain: drainLoad, opPark: parkSwap,
 		opReady: collectLoad, opTakeReady: collectLoad, opShelve: shelveOr, opIdle: collectLoad, opSpan: spanStore, opEvict: closeSwap, opReopen: detachWord,
-		opAssign: assignWord, opEnd: lifeSwap,
+		opAssign: assignWord, opEnd: lifeSwap, opRelease: homeLoad, opRecord: recordLoad, opMove: moveLoad,
 	}[o]
 }
 
@@ -105,7 +114,11 @@ func (m machine) advance() violation {
 		return m.handOver()
 	case flagLoad, flagSwap:
 		return m.announce()
-	case drainLoad, drainSwap, homeLoad, homeClear, homePut:
+	case recordLoad, recordOr:
+		return m.record()
+	case moveLoad, moveSwap:
+		return m.hand()
+	case drainLoad, drainSwap, useSwap, homeLoad, homeClear, homePut:
 		return m.drain()
 	case shelveOr, readyLoad, readySwap, readyWord:
 		return m.takeReady()
@@ -154,12 +167,12 @@ func (m machine) free() violation {
 	word := &m.word[m.slot]
 	switch m.at {
 	case freeFast:
-		handle := m.handle[m.slot][m.serial-1]
-		if *word != handle {
+		handle := m.handleOf(m.slot, m.serial)
+		if uint64(*word) != handle {
 			return m.goTo(freeLoad)
 		}
-		next, _ := m.rules.free(uint64(handle), uint64(handle))
-		*word = uint16(next)
+		next, _ := m.rules.free(handle, handle)
+		*word = uint32(next)
 		m.at = freePut
 		if m.kind == loose {
 			m.at = freedLoad
@@ -183,7 +196,7 @@ func (m machine) free() violation {
 		}
 	case freeLoad:
 		m.seen = uint64(*word)
-		handle := uint64(m.handle[m.slot][m.serial-1])
+		handle := m.handleOf(m.slot, m.serial)
 		if _, ok := m.rules.free(m.seen, handle); ok {
 			return m.goTo(freeSwap)
 		}
@@ -195,8 +208,8 @@ func (m machine) free() violation {
 			m.seen = 0
 			return m.goTo(freeLoad)
 		}
-		next, _ := m.rules.free(m.seen, uint64(m.handle[m.slot][m.serial-1]))
-		*word = uint16(next)
+		next, _ := m.rules.free(m.seen, m.handleOf(m.slot, m.serial))
+		*word = uint32(next)
 		flags := uint8(m.seen & flagMask)
 		m.flags, m.seen = flags&^uint8(Watched), 0
 		m.at = freedLoad
@@ -257,12 +270,70 @@ func (m machine) handOver() violation {
 	}
 }
 
+// record notes a use on the handle that it finds live, and goes on to announce it.
+func (m machine) record() violation {
+	if m.at == recordOr {
+		m.uses[m.slot] = true
+		if m.flagFirst {
+			return m.rest()
+		}
+		return m.goTo(flagLoad)
+	}
+	if !matches(uint64(m.word[m.slot]), m.handleOf(m.slot, m.serial)) {
+		isLive := m.isLive(m.slot, m.serial)
+		m.rest()
+		if isLive {
+			return refusedLive
+		}
+		return lawful
+	}
+	if m.flagFirst {
+		return m.goTo(flagLoad)
+	}
+	return m.goTo(recordOr)
+}
+
+// hand moves the block of a handle to a new one.
+func (m machine) hand() violation {
+	word, handle := &m.word[m.slot], m.handleOf(m.slot, m.serial)
+	next, ok := m.move(m.seen, handle)
+	switch {
+	case m.at == moveLoad:
+		m.seen = uint64(*word)
+		if _, ok := m.move(m.seen, handle); ok {
+			return m.goTo(moveSwap)
+		}
+		isLive := m.isLive(m.slot, m.serial)
+		m.rest()
+		if isLive {
+			return refusedLive
+		}
+		return lawful
+	case uint64(*word) != m.seen || !ok:
+		m.seen = 0
+		return m.goTo(moveLoad)
+	}
+	*word = uint32(next)
+	slot, serial := m.slot, m.serial
+	m.rest()
+	if !m.isLive(slot, serial) {
+		return movedOther
+	}
+	m.past[slot] = uint32(handle)
+	m.handle[slot][serial-1] = uint32(next &^ flagMask)
+	m.announced[slot] |= uint8(Announced)
+	return lawful
+}
+
 func (m machine) announce() violation {
 	word := &m.word[m.slot]
-	handle := uint64(m.handle[m.slot][m.serial-1])
+	handle := m.handleOf(m.slot, m.serial)
 	if m.at == flagLoad {
 		m.seen = uint64(*word)
-		if _, ok := m.flag(m.seen, handle, m.announces); ok {
+		if next, ok := m.flag(m.seen, handle, m.announces); ok {
+			if next == m.seen {
+				return m.announcedOn(m.slot, m.serial)
+			}
 			return m.goTo(flagSwap)
 		}
 		isLive := m.isLive(m.slot, m.serial)
@@ -277,12 +348,25 @@ func (m machine) announce() violation {
 		return m.goTo(flagLoad)
 	}
 	next, _ := m.flag(m.seen, handle, m.announces)
-	*word = uint16(next)
-	slot, serial := m.slot, m.serial
+	*word = uint32(next)
+	if m.isLive(m.slot, m.serial) {
+		m.announced[m.slot] |= uint8(m.announces)
+	}
+	return m.announcedOn(m.slot, m.serial)
+}
+
+// announcedOn ends an announcement that succeeded.
+func (m machine) announcedOn(slot int8, serial uint8) violation {
+	isRecord := m.op == opRecord
+	if isRecord && m.flagFirst {
+		m.recorded[slot] = m.isLive(slot, serial)
+		m.seen = 0
+		return m.goTo(recordOr)
+	}
 	m.rest()
 	if !m.isLive(slot, serial) {
 		return flaggedOther
 	}
-	m.announced[slot] |= uint8(m.announces)
+	m.recorded[slot] = m.recorded[slot] || isRecord
 	return lawful
 }

@@ -19,6 +19,7 @@ type rules struct {
 	take        func(mask uint64) (next uint64, slot int, ok bool)
 	free        func(word, handle uint64) (next uint64, ok bool)
 	flag        func(word, handle uint64, f Flag) (next uint64, ok bool)
+	move        func(word, handle uint64) (next uint64, ok bool)
 	refusal     func(word, handle uint64) error
 	put         func(old uint64) home
 	idle        func(mask, whole uint64, handed bool) (next uint64, ok bool)
@@ -30,11 +31,12 @@ type rules struct {
 	parkBlindly bool                     // Store in place of compare-and-swap
 	idleBlindly bool                     // likewise
 	takeBlindly bool                     // likewise
+	flagFirst   bool                     // a use is noted after its flag was set
 }
 
 func packageRules() rules {
 	return rules{
-		take: nextTake, free: nextFree, flag: nextFlag, refusal: refusal, put: put, idle: nextIdle,
+		take: nextTake, free: nextFree, flag: nextFlag, move: nextMove, refusal: refusal, put: put, idle: nextIdle,
 		takeParked:  nextTakeParked,
 		broughtHome: broughtHome,
 		reopen:      func(uint64) uint64 { return openMask },
@@ -53,6 +55,7 @@ const (
 	falling              // freed, and in the hands of the caller who freed it
 	listed               // in the list of freed slots
 	fetched              // the owner took the list and has not booked it yet
+	kept                 // freed, and the owner waits for uses that were noted
 )
 
 // handing is where a parked magazine is on its way to the owner.
@@ -82,7 +85,7 @@ type actor struct {
 	left   uint8 // operations that it may still begin
 	flags  uint8
 	head   int8   // of a list, as loaded
-	was    uint16 // the word of a handle that the owner announces on
+	was    uint32 // the word of a handle that the owner announces on
 	seen   uint64
 }
 
@@ -90,13 +93,14 @@ type actor struct {
 type world struct {
 	// What callers and the owner share.
 	mask      uint64
-	word      [modelSlots]uint16
+	word      [modelSlots]uint32
 	next      [modelSlots]int8
 	flagsHome [modelSlots]uint8
 	freed     int8
 	parked    int8
 	behind    int8 // what the magazine's next says
 	life      life
+	uses      [modelSlots]bool // one is noted
 
 	// The owner's books.
 	kind    kind
@@ -109,8 +113,11 @@ type world struct {
 	place     [modelSlots]place
 	handed    [modelSlots]uint8               // hand-outs so far
 	known     [modelSlots]uint8               // of them, those whose handle has been read
-	handle    [modelSlots][mostHandles]uint16 // their words
+	handle    [modelSlots][mostHandles]uint32 // their words
 	announced [modelSlots]uint8               // flags that were set on the live handle
+	past      [modelSlots]uint32              // the handle that was moved last
+	recorded  [modelSlots]bool                // the live handle's use was announced
+	sharing   bool                            // callers record uses and move, in place of announcing
 	handing   handing
 	woken     bool
 
@@ -128,6 +135,8 @@ const (
 	refusedLive         violation = "a free of a live handle was refused"
 	misnamed            violation = "a refused free was called by the wrong name"
 	flagsLost           violation = "a free went home without the flags that were announced, or with others"
+	useLost             violation = "a block came home with a use that was announced and not noted"
+	movedOther          violation = "a handle was moved that is not live"
 	flaggedOther        violation = "a flag was set on a handle that is not live"
 	handedTwice         violation = "a magazine was handed over twice"
 	handedInUse         violation = "a magazine was handed over that is in use"
@@ -156,7 +165,7 @@ func (w *world) judge() violation {
 				return lostSlot
 			}
 			return twoOwners
-		case isFree && w.word[s]&uint16(Announced|Watched) != 0, w.place[s] == atHome && w.word[s]&flagMask != 0:
+		case isFree && w.word[s]&uint32(Announced|Watched) != 0, w.place[s] == atHome && w.word[s]&flagMask != 0:
 			return flagsKept
 		case (w.homes>>s&1 != 0) != (w.place[s] == atHome):
 			return wrongBooks
@@ -199,6 +208,11 @@ func (w *world) judgeQuiet() violation {
 	if w.mask < closedBit {
 		counted &^= w.mask
 	}
+	for s, p := range w.place {
+		if p == kept {
+			counted &^= 1 << s
+		}
+	}
 	if counted&^listedSlots != liveSlots {
 		return wrongCount
 	}
@@ -212,6 +226,7 @@ func (w *world) handOut(slot int8, from place) violation {
 	}
 	w.place[slot] = live
 	w.announced[slot] = uint8(w.word[slot] & flagMask)
+	w.recorded[slot] = false
 	w.handed[slot]++
 	return lawful
 }
@@ -225,6 +240,17 @@ func (w *world) readHandle(slot int8) {
 // isLive reports whether the handle is the one that the slot's owner has.
 func (w *world) isLive(slot int8, serial uint8) bool {
 	return w.place[slot] == live && w.handed[slot] == serial
+}
+
+// moved stands for the number of the handle that was moved last.
+const moved = 0
+
+// handleOf is the word of a handle.
+func (w *world) handleOf(slot int8, serial uint8) uint64 {
+	if serial == moved {
+		return uint64(w.past[slot])
+	}
+	return uint64(w.handle[slot][serial-1])
 }
 
 // won books a free whose compare-and-swap succeeded.
@@ -241,6 +267,12 @@ func (w *world) won(slot int8, serial, flags uint8) violation {
 
 // refused judges a free whose load said that the handle is not live.
 func (w *world) refused(slot int8, serial uint8, err error) violation {
+	if serial == moved {
+		if same := uint64(w.word[slot])>>generationShift == uint64(w.past[slot])>>generationShift; same != errors.Is(err, ErrTransferred) {
+			return misnamed
+		}
+		return lawful
+	}
 	frees := w.handed[slot] + 1 - serial // of this handle and of later ones
 	if w.place[slot] == live {
 		frees--

@@ -25,6 +25,10 @@ type Owner struct {
 	exact map[uint32]*Magazine         // by length
 	lease lease
 
+	// Keep is asked for each announced slot of a lane's that was freed: true keeps it from the lane until
+	// ReturnLeased. The owner of the Owner sets it before there are lanes.
+	Keep func(*Slot) bool
+
 	forgotten uint64 // frees of magazines that are no more
 }
 
@@ -377,6 +381,20 @@ func (m *Magazine) liveMask() uint64 {
 	default:
 		return slotBits &^ (m.homes | w)
 	}
+}
+
+// IsLive reports whether a caller has a slot. The lists must have been taken before; a slot whose free is under way
+// counts.
+func (m *Magazine) IsLive(s *Slot) bool { return m.liveMask()>>s.index&1 != 0 }
+
+// Carved is the slot of the block that lies so many units into the span of a class; nil if the rest of the span is
+// there.
+func (m *Magazine) Carved(units uint32) *Slot {
+	i := units / sizeclass.BlockUnits(int(m.Class))
+	if i >= sizeclass.SpanBlocks(int(m.Class)) {
+		return nil
+	}
+	return &m.slots[i]
 }
 
 // LiveSlots is the number of slots that callers have.

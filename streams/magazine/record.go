@@ -41,10 +41,11 @@ func (c *Cache) SetWatcher(w Watcher) { c.watcher = w }
 // shown it to anybody yet.
 func (s *Slot) Watch(handle uint64, bytes int64, tag string, allocated site.Stack) *History {
 	h := &History{Address: s.address, Bytes: bytes, Tag: tag, Allocated: allocated, word: handle}
-	if r := s.record.Load(); r != nil {
+	n := s.noted()
+	if r := n.record.Load(); r != nil {
 		h.former = r.history.cut(formerLimit)
 	}
-	s.record.Store(&record{handle, tag, h})
+	n.record.Store(&record{handle, tag, h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 	return h
 }
@@ -61,14 +62,26 @@ func (h *History) cut(count int) *History {
 
 // SetTag names the block of a live handle. A watched one has the name that it was watched with.
 func (s *Slot) SetTag(handle uint64, name string) {
-	if r := s.record.Load(); r == nil || r.word != handle || r.history == nil {
-		s.record.Store(&record{word: handle, tag: name})
+	n := s.noted()
+	if r := n.record.Load(); r == nil || !r.isOf(handle) || r.history == nil {
+		n.record.Store(&record{word: handle, tag: name})
 	}
+}
+
+// isOf reports whether a record is of a handle, or of one of the same allocation: it stays when the block is moved.
+func (r *record) isOf(handle uint64) bool { return r.word>>generationShift == handle>>generationShift }
+
+// recorded is what is known of the slot's last allocation that anything is known of; nil if there was none.
+func (s *Slot) recorded() *record {
+	if n := s.note.Load(); n != nil {
+		return n.record.Load()
+	}
+	return nil
 }
 
 // Tag is the name of the block of the present handle, or "".
 func (s *Slot) Tag() string {
-	if r := s.record.Load(); r != nil && s.Live(r.word) {
+	if r := s.recorded(); r != nil && r.isOf(s.word.Load()) {
 		return r.tag
 	}
 	return ""
@@ -76,7 +89,7 @@ func (s *Slot) Tag() string {
 
 // Allocated is the place where the present handle was handed out; unknown if it is not watched.
 func (s *Slot) Allocated() site.Stack {
-	if r := s.record.Load(); r != nil && r.history != nil && s.Live(r.word) {
+	if r := s.recorded(); r != nil && r.history != nil && r.isOf(s.word.Load()) {
 		return r.history.Allocated
 	}
 	return nil
@@ -84,13 +97,13 @@ func (s *Slot) Allocated() site.Stack {
 
 // tellFreed notes the place of a free, which the caller has won, and tells the watcher.
 func (s *Slot) tellFreed(handle uint64) {
-	r := s.record.Load()
-	if r == nil || r.word != handle || r.history == nil {
+	r := s.recorded()
+	if r == nil || !r.isOf(handle) || r.history == nil {
 		return
 	}
 	ended := *r.history
 	ended.Freed = site.Here(1)
-	s.record.Store(&record{handle, r.tag, &ended})
+	s.noted().record.Store(&record{r.word, r.tag, &ended})
 	if w := s.magazine.cache.watcher; w != nil {
 		w.Freed(&ended)
 	}
@@ -99,12 +112,12 @@ func (s *Slot) tellFreed(handle uint64) {
 // refused is the error of a free of a handle that is not live, with its places if they are known.
 func (s *Slot) refused(word, handle uint64) error {
 	err := refusal(word, handle)
-	r := s.record.Load()
+	r := s.recorded()
 	if r == nil {
 		return err
 	}
 	for h := r.history; h != nil; h = h.former {
-		if h.word == handle {
+		if h.word>>generationShift == handle>>generationShift {
 			return &FreeError{Err: err, Allocated: h.Allocated, Freed: h.Freed}
 		}
 	}

@@ -8,10 +8,17 @@ import (
 
 // The word of a slot.
 const (
-	flagBits        = 8
-	flagMask        = 1<<flagBits - 1
-	generationStep  = 1 << flagBits
-	generationShift = flagBits
+	flagBits = 8
+	flagMask = 1<<flagBits - 1
+	// moveBits: not fewer, since a pipeline may hand one buffer through many streams; not more, since the
+	// generation has what is left, and must not come round while somebody keeps a stale handle: 2^48 frees of one
+	// slot are a month of nothing else.
+	moveBits        = 8
+	moveStep        = 1 << flagBits
+	mostMoves       = 1<<moveBits - 1
+	generationShift = flagBits + moveBits
+	generationStep  = 1 << generationShift
+	moveMask        = mostMoves << flagBits
 )
 
 // Flag sends the free of a slot the slow way.
@@ -19,7 +26,8 @@ type Flag uint64
 
 // The flags of a slot's word.
 const (
-	// Announced says that streams other than the slot's own use the block.
+	// Announced says that streams other than the slot's own use the block, or that it was moved: which, says
+	// what stands beside the word.
 	Announced Flag = 1 << iota
 	// Detached says that the block shall not stay in its magazine.
 	Detached
@@ -30,27 +38,43 @@ const (
 // nextFree is the word after the free of a handle whose word is handle, or ok == false if the handle is
 // not live.
 func nextFree(word, handle uint64) (next uint64, ok bool) {
-	if word>>generationShift != handle>>generationShift {
+	if !matches(word, handle) {
 		return word, false
 	}
-	return freed(word) &^ uint64(Watched), true
+	return freed(word&^moveMask) &^ uint64(Watched), true
 }
 
-// freed is the word of a slot, or of a handle, after its free.
+// matches reports whether a handle with that word is live.
+func matches(word, handle uint64) bool { return word>>flagBits == handle>>flagBits }
+
+// freed is the word of a slot that was never moved, or of its handle, after its free.
 func freed(word uint64) uint64 { return word + generationStep }
 
-// refusal says why a handle is not live: its slot was freed once since, and perhaps handed out, or more
-// than once.
-func refusal(word, handle uint64) error {
-	if word>>generationShift == freed(handle)>>generationShift {
-		return ErrDoubleFree
+// nextMove is the word after the block of a handle was moved: the handle that is live then has the word without
+// its flags. It is ok == false if the handle is not live or was moved too often.
+func nextMove(word, handle uint64) (next uint64, ok bool) {
+	if !matches(word, handle) || word&moveMask == moveMask {
+		return word, false
 	}
-	return ErrStale
+	return word + moveStep | uint64(Announced), true
+}
+
+// refusal says why a handle is not live: its block was moved, its slot was freed once since, and perhaps handed
+// out, or more than once.
+func refusal(word, handle uint64) error {
+	switch word>>generationShift - handle>>generationShift {
+	case 0:
+		return ErrTransferred
+	case 1:
+		return ErrDoubleFree
+	default:
+		return ErrStale
+	}
 }
 
 // nextFlag is the word with a flag set, or ok == false if the handle is not live.
 func nextFlag(word, handle uint64, f Flag) (next uint64, ok bool) {
-	if word>>generationShift != handle>>generationShift {
+	if !matches(word, handle) {
 		return word, false
 	}
 	return word | uint64(f), true

@@ -1,0 +1,51 @@
+package planted
+
+// useBugs are those of memory that several streams use.
+func useBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a fence has its number from after its mark", Package: "internal/fence", Run: "^TestFenceCoversWhatCameBefore$",
+			Edits: []Edit{{"internal/fence/line/line.go", "return l.next.Add(1) - 1 }", "return l.next.Load() }"}},
+		},
+		{
+			Name: "a look goes on behind a fence that has not passed", Package: "internal/fence", Run: "^TestNumbersPassWithWhatTheyCover$",
+			Edits: []Edit{{"internal/fence/timeline.go", "			passed, err = t.ask(c, number)\n", "			passed, err = t.ask(c, number)\n			t.Pass(number)\n"}},
+		},
+		{
+			Name: "a use is not noted", Package: "streams", Run: "^TestAnnouncedUseKeepsMemory$",
+			Edits: []Edit{{"streams/magazine/uses.go", "s.noted().bits.Or(1 << number)", "s.noted().bits.Or(0)"}},
+		},
+		{
+			Name: "a use that is open counts as ended", Package: "streams", Run: "^TestUseEndsWithDone$",
+			Edits: []Edit{{"streams/magazine/uses.go", "u.recorded.Load() || u.state.Load()&endedBit == 0", "u.recorded.Load()"}},
+		},
+		{
+			Name: "a use ends by the fence of its free", Package: "streams", Run: "^TestUseEndsWithDone$",
+			Edits: []Edit{{"streams/magazine/uses.go", "u.recorded.Load() || u.state.Load()&endedBit == 0", "true"}},
+		},
+		{
+			Name: "a buffer that was handed over is live", Package: "streams", Run: "^TestTransfer$",
+			Edits: []Edit{{"streams/magazine/word.go", "return word>>flagBits == handle>>flagBits }", "return word>>generationShift == handle>>generationShift }"}},
+		},
+		{
+			Name: "the receiver of a buffer does not wait", Package: "streams", Run: "^TestTransfer$",
+			Edits: []Edit{{"internal/fence/timeline.go", "t.take(func(m Mark) error { return t.source.Precede(m, later) })", "t.take(func(Mark) error { return nil })"}},
+		},
+		{
+			Name: "a lane does not ask for the uses of its blocks", Package: "streams", Run: "^TestAnnouncedBuffersOfLanesAndBatches$",
+			Edits: []Edit{{"streams/magazine/lease.go", "s.word.Load()&uint64(Announced) != 0 && o.Keep(s)", "s.word.Load() == 0 && o.Keep(s)"}},
+		},
+		{
+			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
+			Edits: []Edit{{"streams/core/pending.go", "p.blocks[at].left--; p.blocks[at].left == 0 {", "p.blocks[at].left--; p.blocks[at].slot != nil {"}},
+		},
+		{
+			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
+			Edits: []Edit{{"streams/fences.go", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
+		},
+		{
+			Name: "ticks take fences on streams of callers", Package: "streams", Run: "^TestTicksLeaveAdoptedStreamsAlone$",
+			Edits: []Edit{{"streams/fences.go", "		if !t.Lent() {\n", "		if t != nil {\n"}},
+		},
+	}
+}

@@ -1,0 +1,270 @@
+package streams
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/pool"
+)
+
+// fencing is what is to be done about the blocks that wait for another stream.
+type fencing struct {
+	line   *fence.Timeline
+	number uint64 // take a fence that covers it; 0: none
+	look   bool   // see how far the device is
+}
+
+// perform reports whether more has passed than before.
+func (f fencing) perform() (advanced bool) {
+	_ = guard(func() (err error) { // what cannot be taken or asked now is due again
+		if f.look {
+			if advanced, err = f.line.Look(); err != nil {
+				return err
+			}
+		}
+		if f.number == 0 || !f.line.Owed(f.number) {
+			return nil
+		}
+		_, err = f.line.Take(f.number)
+		return err
+	})
+	return advanced
+}
+
+// fence leaves the fences that are due: those for which enough waits, or, where all is set, any.
+func (s *Stream) fence(all bool) {
+	s.core.Due(all || s.draining, func(l *line.Line, number uint64) bool {
+		e := s.effects()
+		e.fences = append(e.fences, fencing{timeline(l), number, true})
+		return true
+	})
+}
+
+// look leaves a look at every fence that something waits for, and takes those that are missing first.
+func (s *Stream) look() {
+	s.fence(true)
+	s.core.EachLine(func(l *line.Line, _ uint64) {
+		e := s.effects()
+		e.fences = append(e.fences, fencing{timeline(l), 0, true})
+	})
+}
+
+// background is look for a tick. It takes no fence on a stream of the caller's.
+func (s *Stream) background() {
+	s.core.EachLine(func(l *line.Line, _ uint64) {
+		e := s.effects()
+		e.fences = append(e.fences, fencing{timeline(l), 0, true})
+	})
+	s.core.Due(true, func(l *line.Line, number uint64) bool {
+		t := timeline(l)
+		if !t.Lent() {
+			e := s.effects()
+			e.fences = append(e.fences, fencing{t, number, false})
+		}
+		return !t.Lent()
+	})
+}
+
+// publish tells the peers how much is pending, and sees to the fences that are due. It ends every turn.
+func (s *Stream) publish() {
+	if bytes := s.core.PendingBytes(); bytes != s.pendingBytes.Load() {
+		s.pendingBytes.Store(bytes)
+	}
+	if s.core.Waits() {
+		s.fence(false)
+	}
+}
+
+// Piled implements magazine.Waker: the goroutine of a free sees to the blocks that other streams used, if nobody is
+// in the turn.
+func (s *Stream) Piled() {
+	if !s.ref.TryEnter() {
+		return
+	}
+	var left actors.Effects
+	s.sort(&left)
+	if left != nil {
+		s.ref.Perform(left)
+	}
+}
+
+func (s *Stream) sort(left *actors.Effects) {
+	defer s.ref.Exit(left, nil)
+	s.core.Drain()
+	s.giveUp()
+}
+
+// Collect takes home what announced uses kept that have finished, and sees to the fences for all others. It does
+// nothing if somebody is in the stream's turn, and does not wait.
+func (s *Stream) Collect() {
+	if !s.ref.TryEnter() {
+		return
+	}
+	var left actors.Effects
+	s.collect(&left)
+	s.ref.Perform(left)
+}
+
+func (s *Stream) collect(left *actors.Effects) {
+	defer s.ref.Exit(left, nil)
+	s.core.Drain()
+	s.giveUp()
+	s.look()
+}
+
+// seek leaves a look at the fences that keep memory, for a request that found none, where that may help. It reports
+// whether there is one: then the request is served once more before the pool is asked.
+func (s *Stream) seek() bool {
+	if s.core.PendingBytes() < seekBytes {
+		return false
+	}
+	if s.restLooks > 0 {
+		s.restLooks--
+		return false
+	}
+	s.look()
+	s.effects().sought = true
+	return true
+}
+
+const (
+	// seekBytes is what must be pending for a miss to look at fences. Not less: a look is two driver calls, and is to
+	// bring back more than one block. Not more: the pool may have to grow for what is not looked for.
+	seekBytes = 8 << 20
+	// mostRest is how many misses in a row go to the pool without a look at fences, after several looks were in vain. Not
+	// more: what has passed meanwhile is memory that the pool need not give. Not fewer: each look asks the driver about
+	// every stream that is waited for.
+	mostRest = 31
+)
+
+// learn notes what a look has brought.
+func (s *Stream) learn(served bool) {
+	if served {
+		s.vainLooks = 0
+	} else {
+		s.vainLooks = min(s.vainLooks*2+1, mostRest)
+	}
+	s.restLooks = s.vainLooks
+}
+
+// looked says that fences have passed.
+type looked struct{ actors.Link }
+
+// Fail has nobody to tell.
+func (*looked) Fail(error) {}
+
+// passed takes home what was freed by that.
+func (s *Stream) passed() {
+	s.core.Drain()
+	s.giveUp()
+	if !s.draining {
+		s.shed(inBackground)
+	}
+}
+
+// delay keeps a claim that would be refused for want of memory until a fence has passed, if any stream has memory that
+// waits for one.
+func (s *Stream) delay(c claim, err error) bool {
+	if s.draining || !errors.Is(err, pool.ErrOutOfMemory) || !s.peers.pending() {
+		return false
+	}
+	s.lastToken++
+	s.waiting[s.lastToken] = c
+	s.core.Wait(c.missingBytes())
+	s.delayed = append(s.delayed, delay{s.lastToken, err})
+	if !s.outlasting {
+		s.outlasting = true
+		s.effects().outlast = true
+	}
+	return true
+}
+
+// delay is a claim that waits for a fence.
+type delay struct {
+	token uint64
+	err   error // its answer, if that does not help
+}
+
+// outlast waits for a fence that keeps memory of any stream, on a goroutine of its own, and has the claims that wait for
+// it served once more.
+func (s *Stream) outlast() {
+	passed := false
+	for _, p := range s.peers.list() {
+		if passed = p.outlastOne(); passed {
+			break
+		}
+	}
+	s.ref.Call(&outlasted{passed: passed})
+}
+
+// outlastOne waits for one fence that keeps memory of the stream, and lets that come home.
+func (s *Stream) outlastOne() (passed bool) {
+	if s.pendingBytes.Load() == 0 {
+		return false
+	}
+	o := &order{verb: orderFences}
+	if _, err := s.order(context.Background(), o); err != nil {
+		return false
+	}
+	for _, f := range o.fences {
+		if passed = f.outlast(s.host); passed {
+			break
+		}
+	}
+	s.ref.Call(&looked{})
+	return passed
+}
+
+// outlast waits until a fence has passed that covers the number, if there is one or it can be taken.
+func (f fencing) outlast(h actors.Host) bool {
+	for range mostWaits {
+		if err := guard(func() error { return f.outlastOldest(h) }); err != nil || f.line.Passed(f.number) {
+			break
+		}
+	}
+	return f.line.Passed(f.number)
+}
+
+// mostWaits is how many fences are waited for one after the other: not fewer than there can be before the one that counts.
+const mostWaits = 2 * fence.CellCount
+
+func (f fencing) outlastOldest(h actors.Host) error {
+	if _, err := f.line.Take(f.number); err != nil {
+		return err
+	}
+	others, err := f.line.Wait()
+	if others != nil {
+		actors.Wait(h, others)
+	}
+	return err
+}
+
+// outlasted ends a wait for fences.
+type outlasted struct {
+	actors.Link
+	passed bool
+}
+
+// Fail has nobody to tell: the waiting requests were failed when the actor ended.
+func (*outlasted) Fail(error) {}
+
+// resume serves the claims that were delayed, or refuses them.
+func (s *Stream) resume(m *outlasted) {
+	s.resuming = true // until all have been served, also if a turn panics
+	for len(s.delayed) > 0 {
+		d := s.delayed[0]
+		s.delayed = s.delayed[1:]
+		c := s.take(d.token)
+		switch {
+		case c == nil: // failed by Close
+		case m.passed:
+			c.serve(s)
+		default:
+			c.refuse(s, d.err, true)
+		}
+	}
+	s.delayed, s.resuming, s.outlasting = nil, false, false
+}

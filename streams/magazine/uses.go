@@ -1,0 +1,259 @@
+package magazine
+
+import (
+	"errors"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// moreUses says that the slot's note lists uses. The bits below stand for the streams of those numbers.
+const moreUses = 1 << line.Count
+
+// The errors of uses.
+var (
+	// ErrUseOver says that a use had ended before.
+	ErrUseOver = errors.New("vram: the use is over")
+	// ErrMoves says that a buffer was handed over too often.
+	ErrMoves = errors.New("vram: a buffer can be handed over 255 times")
+)
+
+// Record says that the stream of that number uses the block of a live handle until its free. It is two atomic
+// operations, one if the handle was announced before; the first of a slot allocates 40 bytes. Errors: ErrStale.
+//
+// The bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag, of a handle that was
+// freed meanwhile, means nothing; it may make a later announced free of the slot wait for one more stream.
+func (s *Slot) Record(handle uint64, number int) error {
+	if !s.Live(handle) {
+		return ErrStale
+	}
+	s.noted().bits.Or(1 << number)
+	return s.Announce(handle, Announced)
+}
+
+// use is a use of one handle's block by one stream that is told apart from others: because its end will be said,
+// or because its stream has no number. It is in the list of its slot's note until the owner takes that.
+//
+//	open n   --end: CAS-->      ended n     the uses before are covered by number
+//	ended n  --begin: CAS-->    open n+1
+//
+// A recorded one lasts until the free, whatever its state.
+type use struct {
+	next     *use // written before it is in the list
+	line     *line.Line
+	state    atomic.Uint64 // how often it was begun, and whether it was ended
+	number   atomic.Uint64 // of the line's fence that covers it, once it was ended: only rises
+	recorded atomic.Bool
+}
+
+const endedBit = 1
+
+// Use is what the beginner of a use holds.
+type Use struct {
+	slot   *Slot
+	handle uint64
+	use    *use
+	state  uint64 // of the use: open
+}
+
+// RecordLine is Record for a stream without a number.
+func (s *Slot) RecordLine(handle uint64, line *line.Line) error {
+	if !s.Live(handle) {
+		return ErrStale
+	}
+	n := s.noted()
+	u := n.find(line)
+	if u == nil {
+		u = n.add(line)
+	}
+	u.recorded.Store(true)
+	return s.listed(handle)
+}
+
+// Begin begins a use of a live handle's block by a stream. It is listed before the flag is set, as in Record.
+// Errors: ErrStale.
+func (s *Slot) Begin(handle uint64, line *line.Line) (Use, error) {
+	if !s.Live(handle) {
+		return Use{}, ErrStale
+	}
+	u, state := s.noted().begin(line)
+	if err := s.listed(handle); err != nil {
+		u.state.CompareAndSwap(state, state|endedBit)
+		return Use{}, err
+	}
+	return Use{s, handle, u, state}, nil
+}
+
+// listed announces that the note lists a use.
+func (s *Slot) listed(handle uint64) error {
+	s.noted().bits.Or(moreUses)
+	return s.Announce(handle, Announced)
+}
+
+// find is a use by that stream, nil if there is none.
+func (n *note) find(line *line.Line) *use {
+	for u := n.uses.Load(); u != nil; u = u.next {
+		if u.line == line {
+			return u
+		}
+	}
+	return nil
+}
+
+// begin opens an ended use by that stream, or a new one.
+func (n *note) begin(line *line.Line) (u *use, state uint64) {
+	for u = n.uses.Load(); u != nil; u = u.next {
+		if state = u.state.Load(); u.line == line && state&endedBit != 0 && u.state.CompareAndSwap(state, state+1) {
+			return u, state + 1
+		}
+	}
+	return n.add(line), 0
+}
+
+// add lists a new use that is open.
+func (n *note) add(line *line.Line) *use {
+	u := &use{line: line}
+	for {
+		u.next = n.uses.Load()
+		if n.uses.CompareAndSwap(u.next, u) {
+			return u
+		}
+	}
+}
+
+// Open says why a use cannot be ended any more: ErrStale after the block's free, ErrUseOver.
+func (u Use) Open() error {
+	switch {
+	case u.use == nil, u.use.state.Load() != u.state:
+		return ErrUseOver
+	case u.slot.word.Load()>>generationShift != u.handle>>generationShift:
+		return ErrStale
+	default:
+		return nil
+	}
+}
+
+// End ends a use: the fence of that number of its line was taken after the use's last submission, or will be.
+// Of several ends one succeeds; the others say ErrUseOver. If the block was freed before, nothing comes of it.
+func (u Use) End(number uint64) error {
+	if u.use == nil {
+		return ErrUseOver
+	}
+	for old := u.use.number.Load(); old < number && !u.use.number.CompareAndSwap(old, number); old = u.use.number.Load() {
+	}
+	if !u.use.state.CompareAndSwap(u.state, u.state|endedBit) {
+		return ErrUseOver
+	}
+	return nil
+}
+
+// Move gives the block of a live handle a new one; the old one is not live any more. line is that of the stream which it
+// belongs to from now on, nil for its own; fence covers what the stream to which it belonged until now has
+// submitted. Of a move and a free of one handle one succeeds. Errors: ErrStale, ErrMoves.
+func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64, err error) {
+	n := s.noted()
+	var next *use
+	var state uint64
+	if line != nil {
+		if !s.Live(handle) {
+			return 0, ErrStale
+		}
+		next, state = n.begin(line)
+		s.noted().bits.Or(moreUses)
+	}
+	for {
+		w := s.word.Load()
+		to, ok := nextMove(w, handle)
+		if !ok {
+			if next != nil {
+				next.state.CompareAndSwap(state, state|endedBit)
+			}
+			if matches(w, handle) {
+				return 0, ErrMoves
+			}
+			return 0, ErrStale
+		}
+		if s.word.CompareAndSwap(w, to) {
+			moved = to &^ flagMask
+			break
+		}
+	}
+	if held := n.holder.Swap(next); held != nil {
+		at := held.state.Load()
+		_ = Use{s, handle, held, at &^ endedBit}.End(fence)
+	}
+	return moved, nil
+}
+
+// Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the slot's own.
+func (s *Slot) Holder(handle uint64) *line.Line {
+	if handle&moveMask == 0 {
+		return nil
+	}
+	if n := s.note.Load(); n != nil {
+		if held := n.holder.Load(); held != nil {
+			return held.line
+		}
+	}
+	return nil
+}
+
+const (
+	// PileSlots is how many announced blocks may be freed before the owner looks at their
+	// uses and fences are taken for them. Not smaller: a fence costs as much as ten
+	// allocations, and covers all of them. Not larger: what is submitted to their streams meanwhile is waited for too.
+	PileSlots = 32
+	// PileUnits is how long they may be together: so long ones have a fence of their own at once.
+	PileUnits = 16 << 20 >> sizeclass.UnitShift
+
+	pileShift = 44 // bits for the units
+)
+
+// giveAnnounced gives a slot back that others use.
+func (s *Slot) giveAnnounced(word, next uint64) error {
+	c := s.magazine.cache
+	units := uint64(s.magazine.UnitsOf(s)) // before the owner has it
+	err := s.giveFlagged(word, next)
+	if n := c.pile.Add(1<<pileShift | units); isPile(n, 1) {
+		c.waker.Piled()
+	}
+	return err
+}
+
+// TakeUses empties what is noted of the uses of a slot that is free: the numbers of the streams, and each use by a
+// stream without one or that was ended by the fence of a number; open says that it was not, so that the fence is the
+// one that comes next.
+func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fence uint64, open bool)) {
+	n := s.note.Load()
+	if n == nil {
+		return
+	}
+	uses := n.bits.Swap(0)
+	for f := uses &^ moreUses; f != 0; f &= f - 1 {
+		number(bits.TrailingZeros64(f))
+	}
+	if uses&moreUses == 0 {
+		return
+	}
+	n.holder.Store(nil)
+	for u := n.uses.Swap(nil); u != nil; u = u.next {
+		listed(u.line, u.number.Load(), u.recorded.Load() || u.state.Load()&endedBit == 0)
+	}
+}
+
+// isPile reports whether a part of what a pile is has gathered.
+func isPile(pile, part uint64) bool {
+	return pile>>pileShift >= PileSlots/part || pile&(1<<pileShift-1) >= PileUnits/part
+}
+
+// Piled reports whether announced blocks were freed since it said so last, or a few before. Few are counted once
+// more: to forget them costs an atomic operation of every turn.
+func (o *Owner) Piled() bool {
+	n := o.cache.pile.Load()
+	if isPile(n, 4) {
+		o.cache.pile.Store(0)
+	}
+	return n != 0
+}

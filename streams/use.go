@@ -1,0 +1,180 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+var (
+	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
+	ErrNotLive = errors.New("vram: the buffer is not live")
+	// ErrForeign refuses a stream that is not of the buffer's device.
+	ErrForeign = errors.New("vram: the stream is not of the buffer's device")
+	// ErrUseOver says that a use was ended before.
+	ErrUseOver = magazine.ErrUseOver
+	// ErrTransferred says that a buffer was handed over: its memory belongs to whoever has the new one.
+	ErrTransferred = magazine.ErrTransferred
+	// ErrTransferLimit says that a buffer was handed over too often: 255 times.
+	ErrTransferLimit = magazine.ErrMoves
+)
+
+// Use is a use of a buffer on a stream, from Buffer.Use to Done.
+type Use struct {
+	use  magazine.Use
+	line *fence.Timeline // nil for the zero Use
+	own  bool            // of the buffer's own stream: nothing waits for it
+}
+
+// home is the stream whose memory a buffer is.
+func (b Buffer) home() (*Stream, bool) {
+	if b.slot == nil {
+		return nil, false
+	}
+	s, ok := b.slot.Home().(*Stream)
+	return s, ok
+}
+
+// usable says why a buffer cannot be used on a stream.
+func (b Buffer) usable(on *Stream) (home *Stream, err error) {
+	home, ok := b.home()
+	switch {
+	case !ok || !b.slot.Live(b.word):
+		return nil, ErrNotLive
+	case on == nil || on.peers != home.peers:
+		return nil, ErrForeign
+	case on != home && on.closing.Load():
+		return nil, ErrClosed
+	default:
+		return home, nil
+	}
+}
+
+// RecordStream says that work of another stream uses the buffer, with PyTorch's meaning: once the buffer is freed, its
+// memory waits for all work that s had by then, or a little later (see the package comment). Any number of streams may be
+// named, each as often as one likes, from any goroutine; the free comes after. It makes no driver call, takes no turn and
+// allocates nothing for the first 63 streams of a device. For the buffer's own stream it does nothing. A
+// use ends with the Close of its stream. Errors: ErrNotLive, ErrForeign, ErrClosed.
+func (b Buffer) RecordStream(s *Stream) error {
+	home, err := b.usable(s)
+	if err != nil || s == home {
+		return err
+	}
+	if s.number != unnumbered {
+		err = b.slot.Record(b.word, s.number)
+	} else {
+		err = b.slot.RecordLine(b.word, &s.line.Line)
+	}
+	return live(err)
+}
+
+// Use begins a use of the buffer by work of another stream, to be ended by Done. Without Done it lasts until the free,
+// as that of RecordStream. Several uses are counted, also on one stream: the memory waits for all of them. Use makes no
+// driver call and takes no turn; the first on a stream after each allocation allocates 56 bytes of the Go heap. On the buffer's own
+// stream it means nothing. Errors: those of RecordStream.
+func (b Buffer) Use(s *Stream) (Use, error) {
+	home, err := b.usable(s)
+	if err != nil {
+		return Use{}, err
+	}
+	if s == home {
+		return Use{own: true}, nil
+	}
+	u, err := b.slot.Begin(b.word, &s.line.Line)
+	if err != nil {
+		return Use{}, live(err)
+	}
+	return Use{use: u, line: s.line}, nil
+}
+
+// Done ends a use: its last work has been submitted to its stream. From here on the buffer's memory waits for that
+// work and not for later work of the stream. It records an event there, some 200 ns, and does not wait; where the
+// driver refuses, the next fence of the stream counts. It may be called from any goroutine. Errors: ErrUseOver for a
+// second Done, also by a copy, and for the zero Use; ErrNotLive after the buffer was freed, which ended the use.
+func (u Use) Done() error {
+	if u.own {
+		return nil
+	}
+	if err := u.use.Open(); err != nil {
+		return live(err)
+	}
+	number := u.line.Next()
+	_ = guard(func() error { number = u.line.TakeNow(); return nil })
+	return live(u.use.End(number))
+}
+
+// Transfer hands the buffer over to another stream of the device for good. The result is the same memory; b
+// is not live any more: its frees say ErrTransferred. Later work of the stream waits, on the device, for what the stream that had the
+// buffer until now has been given so far; the caller need not order the two. The memory stays part of the
+// stream that it was allocated on, and goes back there once the receiver's work has finished that was submitted before the
+// free. Uses that were announced stay announced. It makes two driver calls and does not wait. Errors:
+// ErrNotLive, ErrForeign, ErrClosed, ErrTransferLimit, *CaptureError while one of the two is being captured, and what the
+// driver said, after which b is as it was.
+func (b Buffer) Transfer(to *Stream) (Buffer, error) {
+	home, err := b.usable(to)
+	if err != nil {
+		return Buffer{}, err
+	}
+	from := home.line
+	if held := b.slot.Holder(b.word); held != nil {
+		from = timeline(held)
+	}
+	number := uint64(0)
+	if from != to.line {
+		if number, err = to.follow(from); err != nil {
+			return Buffer{}, err
+		}
+	}
+	holder := &to.line.Line
+	if to == home {
+		holder = nil
+	}
+	word, err := b.slot.Move(b.word, holder, number)
+	if err != nil {
+		return Buffer{}, live(err)
+	}
+	return Buffer{b.slot, word, b.bytes}, nil
+}
+
+// follow makes later work of the stream wait for what another has been given. A stream that was closed has
+// finished what it was given before.
+func (s *Stream) follow(from *fence.Timeline) (number uint64, err error) {
+	if !s.begin() {
+		return 0, ErrClosed
+	}
+	defer s.calls.Add(-1)
+	if err = s.uncaptured("cuStreamWaitEvent"); err != nil {
+		return 0, err
+	}
+	err = guard(func() (err error) {
+		number, err = from.Order(s.handle)
+		return err
+	})
+	if errors.Is(err, fence.ErrShut) {
+		return 0, ErrClosed
+	}
+	if err != nil {
+		return 0, fmt.Errorf("vram: handing a buffer over: %w", err)
+	}
+	return number, nil
+}
+
+// begin announces a driver call on the handle, for which Close waits. It fails once Close has begun.
+func (s *Stream) begin() bool {
+	s.calls.Add(1)
+	if s.closing.Load() {
+		s.calls.Add(-1)
+		return false
+	}
+	return true
+}
+
+// live names what a magazine says of a handle.
+func live(err error) error {
+	if errors.Is(err, magazine.ErrStale) {
+		return ErrNotLive
+	}
+	return err
+}
