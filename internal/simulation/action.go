@@ -15,6 +15,10 @@ const (
 	actLane    // open a lane
 	actLaneUse // allocations and frees by a lane
 	actLaneClose
+	actRecord // a use on another stream, until the free
+	actUse    // one that is ended
+	actDone
+	actTransfer
 	actFree
 	actFreeBatch
 	actFreeAgain
@@ -82,6 +86,10 @@ func deeds() [kindCount]deed {
 		actLane:        {"open lane", 40, (*world).laneOpened, nil},
 		actLaneUse:     {"use lane", 500, (*world).laneUsed, nil},
 		actLaneClose:   {"close lane", 20, (*world).laneClosed, nil},
+		actRecord:      {"record stream", 350, (*world).useRecorded, nil},
+		actUse:         {"use", 150, (*world).useBegun, nil},
+		actDone:        {"done", 150, (*world).useDone, nil},
+		actTransfer:    {"transfer", 120, (*world).handedOver, nil},
 		actFree:        {"free", 3000, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},

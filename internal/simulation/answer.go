@@ -173,8 +173,10 @@ type buffer struct {
 	streams.Buffer
 	stream *stream
 	span   span
-	place  int  // in world.held
-	held   bool // by its caller
+	place  int     // in world.held
+	held   bool    // by its caller
+	holder *stream // to which it was handed over; nil: its own
+	shares []share
 }
 
 // enter is a buffer in a caller's hands.

@@ -46,6 +46,7 @@ func (w *world) settled() {
 		for _, s := range e.streams {
 			s.Tick()
 		}
+		w.let()
 		e.pool.Tick()
 	})
 	var held int64
@@ -80,7 +81,7 @@ func (w *world) settledPool(held int64) {
 // settledStream holds a stream's statistics against what callers saw, and returns what it holds.
 func (w *world) settledStream(s *stream) int64 {
 	gone := s.Gone()
-	if s.closed && !s.unsynced && s.live == 0 && !gone {
+	if s.closed && !s.unsynced && s.live == 0 && !gone && !w.unfinished() {
 		w.broken("gone", "stream %d is closed, nothing lives, and it is still there", s.id())
 	}
 	if gone && s.live > 0 {
@@ -99,7 +100,7 @@ func (w *world) settledStream(s *stream) int64 {
 		w.broken("books", "stream %d counts %d allocations, %d frees, %d live; callers %d, %d, %d",
 			s.id(), n.AllocCount, n.FreeCount, n.LiveCount, s.allocs, s.frees, s.live)
 	}
-	if n.HeldBytes != n.LiveBytes+n.CachedBytes || n.Waiting != 0 || n.RangeHits+n.PoolHits > n.AllocCount {
+	if n.HeldBytes != n.LiveBytes+n.PendingBytes+n.CachedBytes || n.Waiting != 0 || n.RangeHits+n.PoolHits > n.AllocCount {
 		w.broken("books", "stream %d: %+v", s.id(), n)
 	}
 	w.report.MagazineHits += n.MagazineHits - s.reported.MagazineHits

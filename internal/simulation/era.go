@@ -22,6 +22,7 @@ type era struct {
 	leastLimit int64 // since all was settled last
 	mostBytes  int64 // that may be in use: the highest limit since then, or what was in use
 	streams    []*stream
+	peers      streams.Peers
 	checker    cudadrv.Stream // touches memory to see that it is mapped
 	closing    bool
 	unmapping  bool // all memory goes, live or not
@@ -92,7 +93,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
-		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Debug: true,
+		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Debug: true, Peers: &e.peers,
 	})
 	if err != nil {
 		w.broken("open", "%w", err)

@@ -54,18 +54,13 @@ func (w *world) freeBy(b *buffer, kernel uint32, free func() error) {
 // part takes a buffer out of what lives.
 func (w *world) part(b *buffer, kernel uint32) {
 	s := b.stream
-	b.held = false
-	last := len(w.held) - 1
-	w.held[last].place = b.place
-	w.held[b.place] = w.held[last]
-	w.held = w.held[:last]
+	w.unhold(b)
 	s.live--
 	s.frees++
 	w.report.Frees++
-	if w.shape.kernel > 0 && !s.closing && !s.era.closing && kernel%2 == 1 {
-		d := time.Duration(uint64(kernel) * uint64(w.shape.kernel) >> 32)
-		w.must(w.watch.Occupy(s.Handle(), d), "occupy")
-		w.uses.add(use{span: b.span, stream: s, until: w.busyUntil(s, d)})
+	w.submit(b, b.user(), kernel)
+	for i, x := range b.shares {
+		w.submit(b, x.on, kernel+uint32(i))
 	}
 	w.ranges.leave(b)
 	w.note("stream %d: %#x is freed", s.id(), b.span.begin)

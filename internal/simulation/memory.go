@@ -27,6 +27,9 @@ func (w *world) whole(act action) {
 			return // nobody could say that its work has finished
 		}
 	}
+	if w.unfinished() && w.pendingBytes() > 0 {
+		return
+	}
 	s := w.anyStream(act.a)
 	bytes := e.limit.Load() / w.shape.pageBytes * w.shape.pageBytes
 	if w.fault != nil || s.closing || w.lossy || bytes == 0 {
@@ -57,6 +60,9 @@ func (w *world) fits(draw uint64) {
 		if s.unsynced && s.reported.HeldBytes > 0 {
 			return // nobody could say that its work has finished
 		}
+	}
+	if w.unfinished() && w.pendingBytes() > 0 {
+		return
 	}
 	w.do("look", func() {
 		for _, s := range e.streams {

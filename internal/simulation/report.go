@@ -21,6 +21,7 @@ type Report struct {
 	TurnPanics, CallPanics            uint64
 	Waits                             uint64 // on the device, of one stream for another
 	Streams, Lanes                    uint64 // opened
+	Shares, Transfers                 uint64 // uses that were announced, buffers that were handed over
 	Devices                           uint64 // closed
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 }
@@ -45,6 +46,8 @@ func (r *Report) counts() []count {
 		{"waits on the device", &r.Waits},
 		{"streams", &r.Streams},
 		{"lanes", &r.Lanes},
+		{"announced uses", &r.Shares},
+		{"transfers", &r.Transfers},
 		{"devices", &r.Devices},
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},

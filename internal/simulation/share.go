@@ -1,0 +1,171 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-vram/vram/streams"
+)
+
+// share is a use of a buffer on a stream that is not over: announced for good, or to be ended.
+type share struct {
+	on  *stream
+	use streams.Use
+	end bool // by Done; else by the free
+}
+
+func (w *world) useRecorded(s *stream, act action) func() { return w.sharing(s, act, w.recordUse) }
+
+func (w *world) useBegun(s *stream, act action) func() { return w.sharing(s, act, w.beginUse) }
+
+func (w *world) handedOver(s *stream, act action) func() { return w.sharing(s, act, w.handOver) }
+
+// sharing is something about a live buffer and a stream.
+func (w *world) sharing(s *stream, act action, what func(*buffer, *stream)) func() {
+	n := uint32(len(w.held))
+	if n == 0 {
+		return nil
+	}
+	b := w.held[act.b%n]
+	return func() {
+		if b.held { // nobody has freed it meanwhile
+			what(b, s)
+		}
+	}
+}
+
+func (w *world) recordUse(b *buffer, s *stream) {
+	err := b.RecordStream(s.Stream)
+	if w.shared(b, s, err) && s != b.stream {
+		b.shares = append(b.shares, share{on: s})
+	}
+}
+
+func (w *world) beginUse(b *buffer, s *stream) {
+	u, err := b.Use(s.Stream)
+	if w.shared(b, s, err) && s != b.stream {
+		b.shares = append(b.shares, share{s, u, true})
+	}
+}
+
+// shared takes the answer of an announcement.
+func (w *world) shared(b *buffer, s *stream, err error) bool {
+	switch {
+	case err == nil:
+		w.report.Shares++
+		w.note("stream %d uses %v of stream %d", s.id(), b.span, b.stream.id())
+		return true
+	case errors.Is(err, streams.ErrForeign) && s.era != b.stream.era, errors.Is(err, streams.ErrClosed) && s.closing:
+	default:
+		w.broken("answer", "a use of a live buffer is refused: %w", err)
+	}
+	return false
+}
+
+// useDone ends a use of some buffer, behind work that may still run.
+func (w *world) useDone(_ *stream, act action) func() {
+	n := len(w.held)
+	for i := range n {
+		b := w.held[(int(act.a%uint32(n))+i)%n]
+		at := slices.IndexFunc(b.shares, func(x share) bool { return x.end })
+		if at < 0 {
+			continue
+		}
+		return func() { w.endUse(b, act.c) }
+	}
+	return nil
+}
+
+func (w *world) endUse(b *buffer, kernel uint32) {
+	at := slices.IndexFunc(b.shares, func(x share) bool { return x.end })
+	if at < 0 || !b.held {
+		return
+	}
+	x := b.shares[at]
+	b.shares = slices.Delete(b.shares, at, at+1) // first: nothing is submitted for it any more
+	w.submit(b, x.on, kernel)
+	if err := x.use.Done(); err != nil && b.held {
+		w.broken("answer", "the end of a use fails: %w", err)
+	}
+	if err := x.use.Done(); err == nil {
+		w.broken("answer", "a use ends twice")
+	}
+}
+
+// handOver gives a buffer to another stream. Meanwhile nobody else has it.
+func (w *world) handOver(b *buffer, s *stream) {
+	w.submit(b, b.user(), uint32(mixed(uint64(b.span.begin), 3))|1)
+	w.unhold(b)
+	next, err := b.Transfer(s.Stream)
+	b.held = true
+	b.place = len(w.held)
+	w.held = append(w.held, b)
+	if errors.Is(err, streams.ErrTransferLimit) {
+		return
+	}
+	if err != nil {
+		if !w.disturbed() && !errors.Is(err, streams.ErrForeign) && !errors.Is(err, streams.ErrClosed) {
+			w.broken("answer", "a buffer cannot be handed over: %w", err)
+		}
+		return
+	}
+	w.note("stream %d has %v of stream %d", s.id(), b.span, b.stream.id())
+	w.retire(b)
+	b.Buffer, b.holder = next, s
+	w.report.Transfers++
+}
+
+// user is the stream that a buffer belongs to.
+func (b *buffer) user() *stream {
+	if b.holder != nil {
+		return b.holder
+	}
+	return b.stream
+}
+
+// submit gives a stream work on a buffer, now and then.
+func (w *world) submit(b *buffer, s *stream, kernel uint32) {
+	if w.shape.kernel == 0 || s.closing || s.era.closing || s.era != w.era || kernel%2 == 0 {
+		return
+	}
+	d := time.Duration(uint64(kernel) * uint64(w.shape.kernel) >> 32)
+	w.must(w.watch.Occupy(s.Handle(), d), "occupy")
+	w.uses.add(use{span: b.span, stream: s, until: w.busyUntil(s, d)})
+}
+
+// unhold takes a buffer out of what callers may free.
+func (w *world) unhold(b *buffer) {
+	b.held = false
+	last := len(w.held) - 1
+	w.held[last].place = b.place
+	w.held[b.place] = w.held[last]
+	w.held = w.held[:last]
+}
+
+// pendingBytes are what waits for uses, as far as the streams say.
+func (w *world) pendingBytes() (bytes int64) {
+	for _, s := range w.era.streams {
+		bytes += s.LastPendingBytes()
+	}
+	return bytes
+}
+
+// unfinished reports whether a stream is closed of whose work nobody can say that it has finished: what it used is
+// lost until the device is closed.
+func (w *world) unfinished() bool {
+	return slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.unsynced })
+}
+
+// let lets the device finish what pending memory waits for, and callers see to it, also on adopted streams.
+func (w *world) let() {
+	for range 3 {
+		if w.pendingBytes() == 0 {
+			return
+		}
+		w.must(w.watch.CtxSynchronize(), "synchronise")
+		for _, s := range w.era.streams {
+			s.Collect()
+		}
+	}
+}
