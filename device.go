@@ -20,6 +20,9 @@ type Stream = streams.Stream
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation.
 type Buffer = streams.Buffer
 
+// Use is a use of a buffer on a stream other than its own, until Done; see Buffer.Use.
+type Use = streams.Use
+
 // Lane is an exclusive lease of a stream's memory for one goroutine at a time; see Stream.Lane.
 type Lane = streams.Lane
 
@@ -136,7 +139,7 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 	s, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Strategy: settings.Strategy, CoalesceBytes: settings.CoalesceBytes,
-		Exact: settings.Exact, Live: &d.live, Debug: c.Debug,
+		Exact: settings.Exact, Live: &d.live, Debug: c.Debug, Peers: &e.peers,
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer,
 	})
 	if err != nil {
@@ -215,7 +218,7 @@ func (d *Device) forget(s *Stream) {
 	})
 }
 
-// Trim asks the streams for what they cache and gives free memory back to the driver until at most
+// Trim looks which announced uses have finished, asks the streams for what they cache and gives free memory back to the driver until at most
 // keepBytes are held, or no more can be given back. It waits for the driver, not for buffers, and
 // returns the bytes given back.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
@@ -228,6 +231,9 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 			return 0, ErrClosed
 		}
 		return 0, ctx.Err()
+	}
+	for _, s := range d.streams.Load().open {
+		s.Collect()
 	}
 	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {

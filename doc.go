@@ -14,7 +14,7 @@
 //	batch                    plans of requests that are wanted together
 //	pool                     the memory of a device: actor, driver goroutine
 //	  pool/core                what it decides: pages, handles, growth, recycling
-//	internal/fence           points in a stream's order
+//	internal/fence           points in a stream's order, and their numbers (line)
 //	internal/heap            best or first fit over index-linked ranges
 //	internal/sizeclass       rounding
 //	actors, futures, cudadrv foundations that know nothing of each other
@@ -30,11 +30,13 @@
 //
 //	reserved --Map--> free --Refill--> cached --Alloc--> live
 //	reserved <-Unmap- free <-Return--- cached <--Free--- live
+//	                                   cached <- pending <--Free--- live, used by other streams
 //
 // Opening a device touches no GPU; its first use does. The pool maps and unmaps pages of the driver's granularity, or
 // holds plain segments where the device has no virtual memory management. A stream is lent pages (Refill), keeps what
 // its buffers give back in magazines and free ranges (cached), and returns pages with a fence when it is
-// asked or over its budget.
+// asked or over its budget. What other streams were announced to use (Buffer.RecordStream, Use, Transfer) is pending
+// after its free, until they have passed.
 //
 // # The way of an allocation
 //
@@ -46,7 +48,8 @@
 // # What is promised
 //
 //   - Live buffers never overlap, and a buffer's memory is not handed to another stream, unmapped or freed
-//     before the work that was submitted to its stream before its Free has finished.
+//     before the work that was submitted to its stream, and to the streams that were announced, before its Free
+//     has finished.
 //   - Every request gets exactly one answer, also when an actor panics, a driver call fails or the device
 //     is closed.
 //   - Bytes by state always add up to the bytes mapped.

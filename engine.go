@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/meter"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
 )
 
 // engine is what the first use of a device makes: its context, and the pool of its memory.
@@ -16,6 +17,7 @@ type engine struct {
 	meter  *meter.Device
 	fences fence.Source
 	pool   *pool.Pool
+	peers  streams.Peers
 	ticks  *ticker
 }
 

@@ -28,6 +28,16 @@ var (
 	ErrDoubleFree = streams.ErrDoubleFree
 	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
 	ErrStale = streams.ErrStale
+	// ErrTransferred says that a buffer was handed over to another stream: its memory belongs to whoever has the new one.
+	ErrTransferred = streams.ErrTransferred
+	// ErrTransferLimit says that a buffer was handed over too often.
+	ErrTransferLimit = streams.ErrTransferLimit
+	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
+	ErrNotLive = streams.ErrNotLive
+	// ErrForeign refuses a stream of another device.
+	ErrForeign = streams.ErrForeign
+	// ErrUseOver says that a use was ended before.
+	ErrUseOver = streams.ErrUseOver
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = streams.ErrClosed
 	// ErrQuarantined says that a stream's books did not balance after a panic.

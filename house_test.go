@@ -130,7 +130,7 @@ func (h *house) addsUp() vram.Stats {
 	h.until("bytes by state add up to the bytes reserved, which are those that the GPU has in use", func() bool {
 		usedBytes := h.usedBytes()
 		s = h.Stats()
-		return s.LiveBytes+s.CachedBytes+s.FreeBytes == s.ReservedBytes && s.ReservedBytes == usedBytes
+		return s.LiveBytes+s.PendingBytes+s.CachedBytes+s.FreeBytes == s.ReservedBytes && s.ReservedBytes == usedBytes
 	})
 	assert.Equal(h.t, s.AllocCount, s.MagazineHits+s.StreamHits+s.PoolHits+s.DriverMisses)
 	assert.LessOrEqual(h.t, s.ReservedBytes, s.PeakReservedBytes)

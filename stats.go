@@ -15,9 +15,10 @@ type StreamStats = streams.Stats
 type Stats struct {
 	LiveBytes     int64 // in buffers, rounded to blocks
 	CachedBytes   int64 // free, kept by streams
-	PendingBytes  int64 // free for the stream that returned them, until its fence has passed
-	FreeBytes     int64 // free, mapped and nobody's, the pending included
-	ReservedBytes int64 // held from the driver: live, cached, free and in the middle of a driver job
+	PendingBytes  int64 // freed, and still used by streams that were announced
+	FreeBytes     int64 // free, mapped and nobody's
+	UnpassedBytes int64 // of FreeBytes: only for the stream that returned them, until its fence has passed
+	ReservedBytes int64 // held from the driver: live, cached, pending, free and in the middle of a driver job
 	LimitBytes    int64
 
 	PeakLiveBytes     int64 // sampled at turns; with several streams at ticks and requests that the pool served; see StatsExact
@@ -93,13 +94,14 @@ func (d *Device) Stats() Stats {
 		s.count(n)
 		s.LiveBytes += n.LiveBytes
 		s.CachedBytes += n.CachedBytes
+		s.PendingBytes += n.PendingBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
 		s.Streams = append(s.Streams, n)
 	}
 	s.PeakLiveBytes = d.sampled.Load()
 	if p, err := e.pool.Snapshot(ctx); err == nil {
 		s.FreeBytes = p.FreeBytes
-		s.PendingBytes = p.PendingBytes
+		s.UnpassedBytes = p.PendingBytes
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)
