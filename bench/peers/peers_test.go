@@ -74,11 +74,11 @@ func TestAllOfItAgainstStandins(t *testing.T) {
 
 	tables := output(t, []string{
 		"STANDIN=" + standin, "VRAM=" + vram, "DRIVER=sim", "OUT=" + out, "BUILD=" + build, "TRACES=" + traces, "BUDGET_S=300", "CXXFLAGS=-O0",
-		"ROUNDS=1", "REPETITIONS=1", "TIME_MS=1", "SAMPLES=20", "WORK_US=1", "SCENARIOS=pair lane paced",
+		"ROUNDS=1", "REPETITIONS=1", "TIME_MS=1", "SAMPLES=20", "WORK_US=1", "SCENARIOS=pair lane record paced",
 		"PEERS=vram torch torch-expandable cudaMallocAsync cudaMalloc cupy vram-lean vram-fast",
 	}, "./run.sh", "all")
 	for _, want := range []string{
-		"pair, 128 MiB", "lane, 4 KiB", "paced, 4 KiB", "Traces, warm", "Traces, cold", "Memory held", "Under a limit",
+		"pair, 128 MiB", "lane, 4 KiB", "record, 1 MiB", "paced, 4 KiB", "Traces, warm", "Traces, cold", "Memory held", "Under a limit",
 		"torch-expandable", "cudaMallocAsync", "cudaMalloc ", "cupy", "vram-lean", "every trace, warm",
 	} {
 		assert.Contains(t, tables, want)
@@ -147,6 +147,9 @@ func testScenarios(t *testing.T, command, env []string) {
 	t.Helper()
 	flags := []string{"-time-ms", "1", "-samples", "20", "-repetitions", "1", "bench"}
 	want := map[string]int{"pair": 7, "lifo": 1, "varied": 1, "own-streams": 5, "one-stream": 5, "batch": 4, "paced": 1, "warmup": 2}
+	if strings.HasSuffix(command[0], "peer-torch") {
+		want["record"] = 4
+	}
 	if command[0] == "python3" {
 		flags = []string{"bench", "--time-ms", "1", "--samples", "20", "--repetitions", "1"}
 		delete(want, "own-streams")

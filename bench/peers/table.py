@@ -11,7 +11,7 @@ from statistics import median
 
 OURS = "vram"
 PEERS = ["torch", "torch-expandable", "cudaMallocAsync", "cudaMalloc", "cupy", "vram-lean", "vram-fast"]
-SCENARIOS = ["pair", "lane", "lifo", "batch", "varied", "own-streams", "one-stream", "paced", "warmup"]
+SCENARIOS = ["pair", "lane", "lifo", "batch", "varied", "own-streams", "one-stream", "record", "use", "transfer", "paced", "warmup"]
 TRACES = {  # what ran, in the order of the tables; others follow
     "gpt2_train": "transformer training",
     "llama_varlen_ckpt": "transformer training, gradient accumulation",
@@ -180,8 +180,8 @@ def scenario_keys(results):
 
 
 def peer_key(key):
-    """Where a peer's figures are that stand beside ours: it has no lane, so that its pairs stand there."""
-    return ("pair", *key[1:]) if key[0] == "lane" else key
+    """Where a peer's figures are that stand beside ours: it has no lane and no exact ends of uses."""
+    return ({"lane": "pair", "use": "record", "transfer": "record"}.get(key[0], key[0]), *key[1:])
 
 
 def label(key, cold=False):
@@ -211,7 +211,8 @@ def scenario_table(results):
             rows.append([label(key, cold), number(ours), with_ratio(alone, ours), *(with_ratio(v, ours) for v in theirs)])
     note = (
         "A pair is an allocation and its free, wall time over all pairs of all threads; in batch one buffer of a batch, in warmup\n"
-        "an allocation, in paced without the work between requests. lane: ours through a lane, theirs as pair."
+        "an allocation, in paced without the work between requests. lane: ours through a lane, theirs as pair.\n"
+        "use, transfer: ours with the end of the use told, or handed over; theirs as record."
     )
     return "Scenarios", header, rows, note
 
@@ -329,6 +330,7 @@ BARS = [  # what, beside whom, the figures, the bar and the goal
     ("every trace, cold", "torch", of_traces(cold), 0, 1),
     ("varied", "torch", of_scenario("varied"), 3, 8),
     ("pair, every size", "cudaMallocAsync", of_scenario("pair"), 20, 20),
+    ("record, every size", "torch", of_scenario("record"), 8, 8),
     ("single request of a trace, p50", "torch", of_paced("p50_ns"), 0, 10),
     ("single request of a trace, p99", "torch", of_paced("p99_ns"), 0, 10),
 ]

@@ -13,7 +13,7 @@ import (
 // benchCmd is the command bench.
 type benchCmd struct {
 	deviceFlags
-	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of pair, lifo, varied, own-streams, one-stream, handoff, holes, async, batch, lane, paced, warmup (default all)."`
+	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of pair, lifo, varied, own-streams, one-stream, handoff, holes, async, batch, lane, record, use, transfer, fences, paced, warmup (default all)."`
 	Impl         []string      `default:"all" placeholder:"NAME" help:"all, or some of vram, mutex (default all)."`
 	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
 	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`

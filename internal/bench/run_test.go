@@ -57,6 +57,10 @@ func TestEveryScenario(t *testing.T) {
 		"batch":       {"vram": 4, "vram-alloc": 4},
 		"lane":        {"vram": 7, "vram-alloc": 7},
 		"paced":       {"vram": 1, "mutex": 1},
+		"record":      {"vram": 4},
+		"use":         {"vram": 4},
+		"transfer":    {"vram": 4},
+		"fences":      {"events": 3},
 		"warmup":      {"vram": 1, "vram-cold": 1},
 	}, seen)
 }

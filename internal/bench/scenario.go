@@ -25,6 +25,10 @@ func scenarios() []scenario {
 		{"async", "futures: 4 KiB from the cache, and from completion to waiter", asyncGroups},
 		{"batch", "64 and 1,000 buffers in a call, of one size and of eight, beside one by one", batchGroups},
 		{"lane", "one size through a lane, beside the same through its stream", laneGroups},
+		{"record", "one size, used on a second stream until it is freed (RecordStream)", recordGroups},
+		{"use", "the same with the end of the use told (Use and Done)", useGroups},
+		{"transfer", "one size, handed over to a second stream and freed there", transferGroups},
+		{"fences", "a mark in a stream's order and so many looks at it, as events and as words", fencesGroups},
 		{"paced", "single requests with 5 µs of other work between them", pacedGroups},
 		{"warmup", "the first allocations of a device, cold and warmed up", warmupGroups},
 	}

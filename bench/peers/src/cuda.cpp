@@ -9,6 +9,8 @@ namespace {
 // cudaMallocAsync from a pool of our own, so that it can have a limit.
 class Async {
  public:
+  static constexpr bool kRecords = false;
+
   void* alloc(int64_t bytes, cudaStream_t stream) {
     void* p = nullptr;
     cudaError_t result = cudaMallocAsync(&p, static_cast<size_t>(bytes), stream);
@@ -69,6 +71,8 @@ class Async {
 // cudaMalloc and cudaFree, which cache nothing: what they hold is what is live, which only the caller knows.
 class Plain {
  public:
+  static constexpr bool kRecords = false;
+
   void* alloc(int64_t bytes, cudaStream_t) {
     void* p = nullptr;
     cudaError_t result = cudaMalloc(&p, static_cast<size_t>(bytes));

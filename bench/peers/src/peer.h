@@ -2,6 +2,7 @@
 //
 //   void* alloc(int64_t bytes, cudaStream_t stream)  memory, or nullptr where there is none
 //   void release(void* p, cudaStream_t stream)       stream is the one that p was allocated on
+//   kRecords, void record(void* p, cudaStream_t)     whether it knows of uses on other streams, and one until the release
 //   void prepare()                                   makes the context; not on the clock
 //   void forget()                                    gives cached memory back to the driver
 //   void limit(int64_t bytes)                        holds no more than that from now on; throws where it cannot

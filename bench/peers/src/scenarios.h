@@ -29,6 +29,7 @@ class Scenarios {
         {"own-streams", [this] { threads("own-streams", false); }},
         {"one-stream", [this] { threads("one-stream", true); }},
         {"batch", [this] { batch(); }},
+        {"record", [this] { record(); }},
         {"paced", [this] { paced(); }},
         {"warmup", [this] { warmup(); }},
     };
@@ -80,6 +81,36 @@ class Scenarios {
     Streams streams(1);
     for (int64_t bytes : {512ll, 4ll << 10, 64ll << 10, 1ll << 20, 4ll << 20, 16ll << 20, 128ll << 20}) {
       meter_.measure(row("pair", bytes, 1, 1), pair_load(bytes, streams, 1, true));
+    }
+  }
+
+  // One size that a second stream uses until it is released.
+  void record() {
+    if constexpr (Peer::kRecords) {
+      Streams streams(2);
+      for (int64_t bytes : {4ll << 10, 1ll << 20, 16ll << 20, 128ll << 20}) {
+        auto pairs = [&](int64_t count) {
+          for (int64_t i = 0; i < count; i++) {
+            void* p = must(peer_, bytes, streams[0]);
+            peer_.record(p, streams[1]);
+            peer_.release(p, streams[0]);
+          }
+        };
+        Load load;
+        load.run = [&](int64_t count) {
+          int64_t start = now_ns();
+          pairs(count);
+          return Repetition{count, now_ns() - start};
+        };
+        load.sample = [&](std::vector<double>& nanos, size_t most, int64_t until_ns) {
+          while (nanos.size() < most && now_ns() < until_ns) {
+            int64_t start = now_ns();
+            pairs(1);
+            nanos.push_back(static_cast<double>(now_ns() - start));
+          }
+        };
+        meter_.measure(row("record", bytes, 1, 1), load);
+      }
     }
   }
 

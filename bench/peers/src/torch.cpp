@@ -2,6 +2,7 @@
 // PYTORCH_CUDA_ALLOC_CONF, once in a process; -impl torch-expandable wants expandable segments there and
 // makes sure that they are in use.
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
 #include <c10/util/Exception.h>
 #include <cuda_runtime_api.h>
 
@@ -13,6 +14,8 @@ namespace pytorch = c10::cuda::CUDACachingAllocator;
 
 class Torch {
  public:
+  static constexpr bool kRecords = true;
+
   explicit Torch(bool expandable) : expandable_(expandable) {}
 
   void* alloc(int64_t bytes, cudaStream_t stream) {
@@ -25,6 +28,13 @@ class Torch {
   }
 
   void release(void* p, cudaStream_t) { pytorch::raw_delete(p); }
+
+  // What record_stream of a tensor ends in. The allocator looks at the deleter to know its own memory.
+  void record(void* p, cudaStream_t stream) {
+    c10::DataPtr data(p, p, pytorch::get()->raw_deleter(), c10::Device(c10::kCUDA, 0));
+    pytorch::recordStream(data, c10::cuda::getStreamFromExternal(stream, 0));
+    (void)data.release_context();
+  }
 
   void prepare() {
     peers::check(cudaSetDevice(0), "cudaSetDevice");

@@ -10,6 +10,35 @@
 #include <cstring>
 #include <vector>
 
+#include <c10/cuda/CUDAStream.h>
+
+namespace c10 {
+
+using DeleterFnPtr = void (*)(void*);
+
+enum DeviceType { kCUDA };
+
+struct Device {
+  Device(DeviceType, int) {}
+};
+
+struct DataPtr {
+  DataPtr(void* p, void* c, DeleterFnPtr d, Device) : data(p), context(c), deleter(d) {}
+  ~DataPtr() {
+    if (context != nullptr) deleter(context);
+  }
+  void* release_context() {
+    void* was = context;
+    context = nullptr;
+    return was;
+  }
+
+  void *data, *context;
+  DeleterFnPtr deleter;
+};
+
+}  // namespace c10
+
 namespace c10::cuda::CUDACachingAllocator {
 
 struct Stat {
@@ -53,6 +82,19 @@ inline void* raw_alloc_with_stream(size_t bytes, cudaStream_t s) {
 
 inline void raw_delete(void* p) {
   if (standin::give(p) != cudaSuccess) throw std::runtime_error("invalid device pointer");
+}
+
+struct Allocator {
+  DeleterFnPtr raw_deleter() const { return &raw_delete; }
+};
+
+inline Allocator* get() {
+  static Allocator a;
+  return &a;
+}
+
+inline void recordStream(const DataPtr& p, CUDAStream s) {
+  if (p.deleter != &raw_delete || !standin::known(s.stream)) throw std::runtime_error("not its own, or no such stream");
 }
 
 inline void emptyCache() {}
