@@ -10,14 +10,15 @@
 //
 // # What is checked
 //
-// Each buffer is filled with values that its neighbours hardly have, when it is allocated; some are copied over
-// others of the same stream or of another one, with events between. Before each Free a reading of the buffer is queued,
+// Each buffer is filled with values that its neighbours hardly have, when it is allocated; some are copied
+// over others of the same stream or of another one: with events between, or with a use that is announced (RecordStream, Use)
+// and nothing else; some are handed over to another stream (Transfer) and written there. Before each Free a reading of the buffer is queued,
 // often followed by work that overwrites it; then it is freed at once, while all that work still waits its
 // turn. The bytes are compared when the reading has come. So a difference is shown by
 //
 //   - two live buffers that overlap: the later one's values are in the first one's reading;
 //   - memory that is handed out before earlier work on it has finished: old work writes over new values, or new work over
-//     an old buffer before its reading;
+//     an old buffer before its reading, or before another stream has copied it;
 //   - a handle that is unmapped, or mapped elsewhere, below a live buffer: residents live as long as the load and are
 //     read again and again;
 //   - requests for zeroed memory that is not zero.

@@ -26,7 +26,7 @@ var (
 func largeScale() scale {
 	return scale{
 		load: Load{
-			Streams: 12, Workers: 16, Steps: math.MaxInt, Seed: 1,
+			Streams: 16, Workers: 16, Steps: math.MaxInt, Seed: 1,
 			LiveBytes: *most, LargestBytes: *most / 64, HostBytes: 32 * mib, Residents: 8,
 		},
 		lasting: func(t *testing.T) context.Context {

@@ -30,6 +30,8 @@ type Report struct {
 	AllocCount    int64
 	RefusalCount  int64 // requests that were refused for want of memory
 	CrossCount    int64 // copies between streams
+	UseCount      int64 // of them with an announced use of what is copied
+	TransferCount int64 // buffers that were handed over
 }
 
 // ground is what the workers of a load share.
@@ -95,6 +97,8 @@ func (h *House) work(ctx context.Context, load Load, open []*vram.Stream) (Repor
 		sum.AllocCount += r.AllocCount
 		sum.RefusalCount += r.RefusalCount
 		sum.CrossCount += r.CrossCount
+		sum.UseCount += r.UseCount
+		sum.TransferCount += r.TransferCount
 	}
 	return sum, errors.Join(failed...)
 }

@@ -45,6 +45,8 @@ func (h *House) run(t *testing.T, of scale, load Load) Report {
 		n.DriverCalls, h.Calls("cuMemMap"), h.Calls("cuMemUnmap"))
 	assert.Positive(t, report.CheckedBytes)
 	assert.Positive(t, report.CrossCount)
+	assert.Positive(t, report.UseCount)
+	assert.Positive(t, report.TransferCount)
 	assert.Zero(t, n.LiveBytes)
 	return report
 }

@@ -21,6 +21,7 @@ type item struct {
 	lane    *vram.Lane // that it is freed through; nil: the ordinary way
 	content content
 	origin  string
+	shared  bool // a use on another stream was announced: nothing is written over it any more
 }
 
 // worker is one goroutine's buffers.
@@ -113,9 +114,11 @@ func (w *worker) step() error {
 		return w.allocate(share)
 	case dice < 85:
 		return w.freeOne()
-	case dice < 90:
+	case dice < 91:
 		return w.copyOne()
-	case dice < 95:
+	case dice < 93:
+		return w.handOver()
+	case dice < 96:
 		return w.look()
 	case dice < 99:
 		return w.toil()
@@ -156,7 +159,7 @@ func (w *worker) freeOne() error {
 // free queues a reading, often something that writes over the buffer, and frees it while both wait their turn.
 func (w *worker) free(it *item) error {
 	err := w.readings.read(it)
-	if w.random.IntN(2) == 0 {
+	if !it.shared && w.random.IntN(2) == 0 {
 		err = errors.Join(err, w.dev.MemsetD8Async(it.ptr, scribble, it.bytes, it.stream.Handle()))
 	}
 	w.bytes -= it.bytes
@@ -202,31 +205,6 @@ func (w *worker) fill(it *item, c content) error {
 			return err
 		}
 		at += cudadrv.Ptr(r.bytes)
-	}
-	return nil
-}
-
-// copyOne copies the beginning of one buffer over that of another, on the other's stream.
-func (w *worker) copyOne() error {
-	if len(w.items) < 2 {
-		return nil
-	}
-	i := w.random.IntN(len(w.items))
-	j := (i + 1 + w.random.IntN(len(w.items)-1)) % len(w.items)
-	from, to := w.items[i], w.items[j]
-	n := min(from.bytes, to.bytes)
-	if from.stream != to.stream {
-		w.report.CrossCount++
-		if err := w.order(from.stream, to.stream); err != nil {
-			return err
-		}
-	}
-	if err := w.dev.MemcpyDtoDAsync(to.ptr, from.ptr, n, to.stream.Handle()); err != nil {
-		return err
-	}
-	to.content = to.content.overwritten(from.content, n, to.bytes)
-	if from.stream != to.stream { // what is freed later on its own stream must come behind the copy
-		return w.order(to.stream, from.stream)
 	}
 	return nil
 }
