@@ -70,6 +70,12 @@ func (s *Stream) background() {
 
 // publish tells the peers how much is pending, and sees to the fences that are due. It ends every turn.
 func (s *Stream) publish() {
+	if s.core.Waits() || s.pendingBytes.Load() != 0 {
+		s.publishPending()
+	}
+}
+
+func (s *Stream) publishPending() {
 	if bytes := s.core.PendingBytes(); bytes != s.pendingBytes.Load() {
 		s.pendingBytes.Store(bytes)
 	}

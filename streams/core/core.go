@@ -226,8 +226,15 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	}
 	for s != nil {
 		next := c.owner.Next(s)
-		if s.Flags()&magazine.Announced == 0 || !c.hold(s) {
-			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
+		switch m := s.Magazine(); {
+		case s.Flags()&magazine.Announced != 0 && c.hold(s):
+		case m.Loose(): // most of them
+			cameBack = cameBack || s.Units == units
+			c.home(s.Block)
+			s.Block = heap.None
+			c.owner.Home(s)
+		default:
+			cameBack = cameBack || m.Class < 0 && s.Units == units
 			c.comeHome(s)
 		}
 		s = next
