@@ -27,7 +27,8 @@
 // # What never reaches the driver
 //
 // A driver may crash on handles that name nothing and takes a negative size for a huge one. So sizes of
-// zero and below, sizes that are no multiple of the granularity, the handle 0 and the event 0 are refused here.
+// zero and below, sizes that are no multiple of the granularity, host memory of no bytes, the handle 0 and the event 0 are
+// refused here.
 // A handle, stream or event that was given back and is used again is passed on: hardware leaves its use undefined.
 //
 // # Errors

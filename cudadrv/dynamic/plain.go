@@ -56,7 +56,8 @@ func (d *device) MemFree(p cudadrv.Ptr) error {
 	return nil
 }
 
-// MemsetD8Async is cuMemsetD8Async. Memory of MemAlloc needs the context to be current.
+// MemsetD8Async is cuMemsetD8Async. It is called with the context current, as are copies: on a thread without one, an
+// H200's driver has both taken and refused memory of MemAlloc.
 func (d *device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	f, err := d.enter(call.MemsetD8Async)
 	if err != nil {

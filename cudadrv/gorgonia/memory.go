@@ -48,7 +48,8 @@ func (d *device) MemFree(p cudadrv.Ptr) error {
 	return failed(call.MemFree, err, "address %#x", uint64(p))
 }
 
-// MemsetD8Async is cuMemsetD8Async. Memory of MemAlloc needs the context to be current.
+// MemsetD8Async is cuMemsetD8Async. It is called with the context current, as are copies: on a thread without one, an
+// H200's driver has both taken and refused memory of MemAlloc.
 func (d *device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	err := d.current(call.MemsetD8Async, func() error {
 		if bytes <= 0 {

@@ -175,8 +175,11 @@ func TestPageLockedMemoryInTheBooks(t *testing.T) {
 	assert.Zero(t, own[300])
 
 	require.ErrorIs(t, r.dev.MemFreeHost(own[100:]), cudadrv.InvalidValue, "it is the caller's")
-	require.ErrorIs(t, r.dev.MemHostUnregister(own[101:]), cudadrv.HostMemoryNotRegistered)
-	require.ErrorIs(t, r.dev.MemHostUnregister(r.host), cudadrv.HostMemoryNotRegistered)
+	require.ErrorIs(t, r.dev.MemHostRegister(r.host), cudadrv.InvalidValue)
+	for _, known := range [][]byte{own[101:], own[101:101], r.host, r.host[1:]} {
+		require.ErrorIs(t, r.dev.MemHostUnregister(known), cudadrv.InvalidValue)
+	}
+	require.ErrorIs(t, r.dev.MemHostUnregister(make([]byte, 1)), cudadrv.HostMemoryNotRegistered)
 	require.ErrorIs(t, r.dev.MemHostUnregister(nil), cudadrv.InvalidValue)
 	require.NoError(t, r.dev.MemHostUnregister(own[100:101]))
 	require.ErrorIs(t, r.dev.MemHostUnregister(own[100:]), cudadrv.HostMemoryNotRegistered)

@@ -53,6 +53,7 @@
 //   - MemMap over a mapping is CUDA_ERROR_ALREADY_MAPPED here and CUDA_ERROR_INVALID_VALUE there.
 //   - A memset or copy outside accessible memory is CUDA_ERROR_ILLEGAL_ADDRESS here and
 //     CUDA_ERROR_INVALID_VALUE there; here an overrun by one byte is seen, and the refusal is not sticky.
+//   - MemHostAlloc of no bytes, and MemFreeHost of none, are CUDA_ERROR_INVALID_VALUE here; there they succeed.
 //   - A destroyed stream or event is CUDA_ERROR_INVALID_HANDLE here; there its use is undefined.
 //
 // One granule of address space after each reservation and plain allocation stays empty, so that an

@@ -63,8 +63,12 @@ func (d *Device) MemHostRegister(b []byte) error {
 	if len(b) == 0 {
 		return fail(c, cudadrv.InvalidValue, "no host memory")
 	}
-	if g.pinned.overlaps(b) {
-		return fail(c, cudadrv.HostMemoryAlreadyRegistered, "a part is page-locked already")
+	if m := g.pinned.overlapping(b); m != nil {
+		r := cudadrv.HostMemoryAlreadyRegistered
+		if m.owned {
+			r = cudadrv.InvalidValue
+		}
+		return fail(c, r, "a part is page-locked already")
 	}
 	if err := g.pin(c, b, false); err != nil {
 		return err
@@ -98,7 +102,11 @@ func (d *Device) endPin(c call.Call, b []byte, owned bool) error {
 		if owned {
 			return fail(c, cudadrv.InvalidValue, "no memory of MemHostAlloc begins at %#x", hostPtr(b))
 		}
-		return fail(c, cudadrv.HostMemoryNotRegistered, "no registered memory begins at %#x", hostPtr(b))
+		r := cudadrv.HostMemoryNotRegistered
+		if g.pinned.aroundHost(b[:1]) != nil { // it is page-locked otherwise, or does not begin there
+			r = cudadrv.InvalidValue
+		}
+		return fail(c, r, "no registered memory begins at %#x", hostPtr(b))
 	}
 	if err := g.wait(c, g.drained); err != nil {
 		return err

@@ -50,11 +50,13 @@ func (m *pin) contains(offset cudadrv.Ptr, bytes int64) bool {
 	return bytes >= 0 && bytes <= length && uint64(offset) <= uint64(length-bytes)
 }
 
-// overlaps reports whether a byte of b, which has some, is page-locked.
-func (t *pinned) overlaps(b []byte) bool {
+// overlapping is the last range that has a byte of b, which has some, nil where there is none.
+func (t *pinned) overlapping(b []byte) *pin {
 	p := hostPtr(b)
-	start, m, ok := t.byHost.floor(p + cudadrv.Ptr(len(b)) - 1)
-	return ok && start+cudadrv.Ptr(len(m.host)) > p
+	if start, m, ok := t.byHost.floor(p + cudadrv.Ptr(len(b)) - 1); ok && start+cudadrv.Ptr(len(m.host)) > p {
+		return m
+	}
+	return nil
 }
 
 // check says what in the books does not go together.

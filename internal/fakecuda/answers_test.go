@@ -186,6 +186,8 @@ func askMemory(q *questions) {
 	q.ask("freed", "cuMemsetD8Async", p, 0, 8, 0)
 
 	q.ask("0 bytes", "cuMemHostAlloc", q.out(), 0, 0)
+	q.answer("0 bytes, pinned at 0", fmt.Sprint(q.uint64() == 0))
+	q.ask("0 bytes", "cuMemAllocHost_v2", q.out(), 0)
 	q.ask("flags 8", "cuMemHostAlloc", q.out(), 4096, 8)
 	host := q.made("cuMemHostAlloc", 8192, 0)
 	q.ask("pinned", "cuMemHostGetDevicePointer_v2", q.out(), host+4096, 0)

@@ -44,7 +44,7 @@ func TestHiddenSymbols(t *testing.T) {
 	d := start(t)
 	var function uintptr
 	find := func(name string) cudadrv.Result {
-		return d.result("cuGetProcAddress_v2", d.text(name), uintptr(unsafe.Pointer(&function)), 12000, 0, 0)
+		return d.result("cuGetProcAddress", d.text(name), uintptr(unsafe.Pointer(&function)), 12000, 0)
 	}
 	assert.Equal(t, cudadrv.Success, find("cuMemAlloc"))
 	assert.Equal(t, d.symbol("cuMemAlloc_v2"), function)
@@ -52,6 +52,8 @@ func TestHiddenSymbols(t *testing.T) {
 	assert.Equal(t, cudadrv.NotFound, find("cuMemAlloc"))
 	assert.Zero(t, function)
 	assert.Equal(t, cudadrv.Success, find("cuMemAllocHost"))
+	d.ok("cuGetProcAddress_v2", d.text("cuMemAlloc"), uintptr(unsafe.Pointer(&function)), 12000, 0, 0)
+	assert.Zero(t, function, "without a status the address alone says so")
 
 	// From dlsym they are taken when the library is built.
 	path, err := fakecuda.Build(t.TempDir(), "cuMemCreate", "cuMemFree_v2")

@@ -30,8 +30,7 @@
 //
 // Results follow an H200 (driver 580, CUDA 13.0). Where that driver leaves things undefined the fake is strict: a stale
 // handle is CUDA_ERROR_INVALID_HANDLE, and work that touches memory that was unmapped or freed before it ran fails its
-// context with CUDA_ERROR_LAUNCH_FAILED from then on. A memset or copy of plain or pinned memory wants a current context,
-// also on a thread that had one before.
+// context with CUDA_ERROR_LAUNCH_FAILED from then on.
 //
 // # Where it says less than hardware does
 //

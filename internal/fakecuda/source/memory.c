@@ -90,8 +90,11 @@ CUresult cuMemFree_v2(CUdeviceptr p) {
     return leave(context ? context->sticky : CUDA_SUCCESS);
 }
 
+// No bytes are at address 0.
 static CUresult pin(void **p, size_t bytes, unsigned flags) {
     struct region *region;
+    *p = NULL;
+    if (bytes == 0) return CUDA_SUCCESS;
     CUresult result = region_new(PINNED, current()->device, bytes, &region);
     if (result != CUDA_SUCCESS) return result;
     region->context = current();
@@ -112,9 +115,10 @@ CUresult cuMemAllocHost_v2(void **p, size_t bytes) {
     return leave(pin(p, bytes, 0));
 }
 
-// Waits for all work of the device.
+// Waits for all work of the device. Address 0 is nothing.
 CUresult cuMemFreeHost(void *p) {
     ENTER(USUAL | UNCAPTURED);
+    if (!p) return leave(CUDA_SUCCESS);
     struct region *region = region_at((uintptr_t)p);
     if (!region || region->kind != PINNED) return leave(CUDA_ERROR_INVALID_VALUE);
     drain_where(NULL, region->device);
@@ -123,13 +127,15 @@ CUresult cuMemFreeHost(void *p) {
     return leave(CUDA_SUCCESS);
 }
 
+// Memory that the driver has made cannot be registered; what is registered cannot be again, in parts either.
 CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags) {
     ENTER(USUAL | CURRENT | UNCAPTURED);
     if (!p || bytes == 0 || flags > 15 || (uintptr_t)p + bytes < (uintptr_t)p) return leave(CUDA_ERROR_INVALID_VALUE);
     size_t i = range_from(&world.regions, (uintptr_t)p);
-    if (i < world.regions.count && world.regions.items[i]->start < (uintptr_t)p + bytes)
-        return leave(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-    struct region *region = make(sizeof *region);
+    struct region *region = i < world.regions.count ? (struct region *)world.regions.items[i] : NULL;
+    if (region && region->range.start < (uintptr_t)p + bytes)
+        return leave(region->kind == REGISTERED ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_ERROR_INVALID_VALUE);
+    region = make(sizeof *region);
     region->range = (struct range){(uintptr_t)p, bytes};
     region->kind = REGISTERED;
     region->device = current()->device;
@@ -140,11 +146,13 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags) {
     return leave(CUDA_SUCCESS);
 }
 
+// Waits for all work of the device. Of memory that the driver knows only the start of what was registered is taken.
 CUresult cuMemHostUnregister(void *p) {
     ENTER(USUAL | UNCAPTURED);
-    struct region *region = region_at((uintptr_t)p);
+    struct region *region = (struct region *)range_around(&world.regions, (uintptr_t)p);
     if (!p) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (!region || region->kind != REGISTERED) return leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    if (!region) return leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    if (region->kind != REGISTERED || region->range.start != (uintptr_t)p) return leave(CUDA_ERROR_INVALID_VALUE);
     drain_where(NULL, region->device);
     if (region_at((uintptr_t)p) != region) return leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     region_free(region);

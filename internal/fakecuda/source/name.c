@@ -79,19 +79,15 @@ static void *function_called(const char *symbol) {
     return found;
 }
 
-// A function that is not there is a failure only for those who take no status.
-static CUresult find(const char *symbol, void **function, int version, CUdriverProcAddressQueryResult *status) {
-    if (!symbol || !function || version <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *function = function_called(symbol);
-    if (status) *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    return *function || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
+// A function that is not there is a failure in the first version only. The second one says so in its status, which the
+// caller need not take.
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *status) {
     ENTER(NOTHING);
-    if (flags > 4) return leave(CUDA_ERROR_INVALID_VALUE);
-    return leave(find(symbol, function, version, status));
+    if (!symbol || !function || version <= 0 || flags > 4) return leave(CUDA_ERROR_INVALID_VALUE);
+    *function = function_called(symbol);
+    if (status) *status = *function ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return leave(CUDA_SUCCESS);
 }
 
 #undef cuGetProcAddress
@@ -99,6 +95,7 @@ CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuui
     __attribute__((visibility("default")));
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, cuuint64_t flags) {
     ENTER(NOTHING);
-    if (flags > 4) return leave(CUDA_ERROR_INVALID_VALUE);
-    return leave(find(symbol, function, version, NULL));
+    if (!symbol || !function || version <= 0 || flags > 4) return leave(CUDA_ERROR_INVALID_VALUE);
+    *function = function_called(symbol);
+    return leave(*function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND);
 }

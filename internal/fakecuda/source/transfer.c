@@ -6,11 +6,10 @@
 
 static bool host_side(uintptr_t address) { return range_around(&world.regions, address) == NULL; }
 
-// Whether a range may be named now. Memory of a context needs one to be current on the calling thread, as hardware wants
-// it on a thread that never had one; virtual memory does not.
+// Whether a range may be named now, on any thread: the stream says which context is meant.
 static bool nameable(const struct stream *stream, uintptr_t address, size_t bytes, unsigned rights, bool any_device) {
     struct region *region = region_around(address, bytes);
-    if (!region || region->freed || (region->context && !current())) return false;
+    if (!region || region->freed) return false;
     return may_touch(address, bytes, stream->context->device, rights, any_device);
 }
 
