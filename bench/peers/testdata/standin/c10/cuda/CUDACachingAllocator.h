@@ -27,6 +27,7 @@ struct DataPtr {
   ~DataPtr() {
     if (context != nullptr) deleter(context);
   }
+  DeleterFnPtr get_deleter() const { return deleter; }
   void* release_context() {
     void* was = context;
     context = nullptr;
@@ -85,7 +86,10 @@ inline void raw_delete(void* p) {
 }
 
 struct Allocator {
-  DeleterFnPtr raw_deleter() const { return &raw_delete; }
+  DataPtr allocate(size_t bytes) {
+    void* p = raw_alloc_with_stream(bytes, nullptr);
+    return DataPtr(p, p, &raw_delete, Device(kCUDA, 0));
+  }
 };
 
 inline Allocator* get() {
