@@ -1,0 +1,47 @@
+// Package tape learns the sequence of a stream's large requests and, where it repeats, has a place ready for each of
+// them: training steps repeat, and so do the phases of a program that serves. It decides and performs nothing: lengths
+// and places go in and out, in units, and what lies there is its owner's.
+//
+// # Words
+//
+// A request is an allocation that took the stream's turn and is too long for a class; the tape sees nothing else. Time
+// is counted in requests. A life is the number of requests after which the memory of one is free again. A gram is six
+// sizes in a row. The lag is how many requests ago the same happened. A step is a sequence that came twice, one lag
+// apart, behind which as much lives as before it: an inner loop that piles something up is none, one that accumulates
+// gradients is. A place is where the plan has a request: units of the ground, which is the memory that the plan lies on.
+// The calm is where in the step least lives.
+//
+// # States
+//
+//	watching --a gram came again--> learning --the step came again whole--> packing
+//	packing --at the calm, with free ranges; in the background--> ready --at the calm, the ground is free--> playing
+//	playing --too many wrong sizes--> lost --a gram of the plan--> playing (resynchronised)
+//	playing, lost --the owner needs the ground--> ready
+//	lost for some steps, or a longer step was found that explains more: back to watching, or packing
+//
+// Requests that the plan does not expect, or whose place is taken, are served the ordinary way, in every state.
+//
+// # Why no two requests ever share a unit
+//
+// Each unit of the ground has one token. Round it the places that lie on it form a circle, in the order of their
+// requests. A place is taken with the tokens of all its units; when its memory is free again they go to the next place
+// on each unit. A request that the step leaves out passes its tokens on as soon as it has them. So who has a token is
+// alone on its unit, whatever comes in which order: a sequence that is not the plan's costs places, never a promise.
+// Tokens that go from one place to the same next one are counted as one, so a place is taken by one comparison and
+// freed by one addition for each place that follows on some of its units: 1.5 to 1.8 on real traces.
+//
+// # Packing
+//
+// With lives known, first fit in the order of falling sizes comes within half a percent of the peak on seven of eight
+// real traces that were packed as a whole, and on the five streams of a pipeline within 0 to 5 percent of each one's peak; the
+// online heap needs 1 to 18 percent more. Packing costs 15 to 900 ms for 5,000 to 29,000 requests, in slices.
+//
+// The road not taken: places that are free some requests before they are wanted would let callers take several at once
+// without the turn. They cost 6 percent of the peak for one request ahead on a transformer's trace and 18 for two.
+//
+// # Concurrency properties
+//
+//   - A Tape is plain memory for one goroutine at a time: whoever runs the stream's turn.
+//   - A Packer is plain memory, too, and shares nothing with its Tape: it may run on any goroutine, one at a time.
+//   - Nothing here waits, and a request that is placed allocates nothing on the Go heap.
+package tape
