@@ -44,6 +44,9 @@ type Config struct {
 	// soon as it comes back: it is at the next tick, when a search finds nothing, or when pages are given
 	// back. Until then it serves its own length, and searches cut into other ranges. 0: all are merged at once.
 	CoalesceBytes int64
+	// Tape lets each stream learn the sequence of its requests over 64 KiB and, where it repeats, place them by a plan
+	// that is packed in the background.
+	Tape bool
 	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges
 	// that hold a whole page. What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
 	StreamCacheBytes  int64
@@ -171,7 +174,7 @@ func checkDemands(want []Demand) error {
 func (c *Config) ofStream() streamcore.Settings {
 	return streamcore.Settings{
 		Budget:   streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks},
-		Strategy: c.Strategy.search(), CoalesceBytes: c.CoalesceBytes, Exact: c.Stats == StatsExact,
+		Strategy: c.Strategy.search(), CoalesceBytes: c.CoalesceBytes, Exact: c.Stats == StatsExact, Tape: c.Tape,
 	}
 }
 

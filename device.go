@@ -139,7 +139,7 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 	s, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Strategy: settings.Strategy, CoalesceBytes: settings.CoalesceBytes,
-		Exact: settings.Exact, Live: &d.live, Debug: c.Debug, Peers: &e.peers,
+		Exact: settings.Exact, Tape: settings.Tape, Live: &d.live, Debug: c.Debug, Peers: &e.peers,
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer,
 	})
 	if err != nil {

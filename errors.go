@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
+	"github.com/go-vram/vram/streams/tape"
 )
 
 // The errors of this package and those below it, to be tested with errors.Is.
@@ -42,6 +43,10 @@ var (
 	ErrClosed = streams.ErrClosed
 	// ErrQuarantined says that a stream's books did not balance after a panic.
 	ErrQuarantined = streams.ErrQuarantined
+	// ErrPlan is the kind of every *PlanError.
+	ErrPlan = tape.ErrPlan
+	// ErrNoTape says that a plan was given to a stream of a device without Config.Tape.
+	ErrNoTape = streams.ErrNoTape
 	// ErrCanceled is the answer of a request that its caller cancelled.
 	ErrCanceled = futures.ErrCanceled
 )
@@ -66,6 +71,9 @@ type BatchError = streams.BatchError
 
 // LengthError refuses a batch whose slices do not match.
 type LengthError = streams.LengthError
+
+// PlanError says which field of a plan cannot be.
+type PlanError = tape.PlanError
 
 // ConfigError says which field of a Config cannot be.
 type ConfigError struct {

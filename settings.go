@@ -26,6 +26,7 @@ type Settings struct {
 	Strategy          *Strategy
 	Waits             *Waits
 	CoalesceBytes     *int64
+	Tape              *bool
 }
 
 // over puts the change over a configuration.
@@ -44,6 +45,7 @@ func (s *Settings) over(c Config) Config {
 	set(&c.Strategy, s.Strategy)
 	set(&c.Waits, s.Waits)
 	set(&c.CoalesceBytes, s.CoalesceBytes)
+	set(&c.Tape, s.Tape)
 	return c
 }
 

@@ -22,6 +22,8 @@ var (
 	ErrNegative = errors.New("vram: negative size")
 	// ErrQuarantined says that the stream's books did not balance after a panic.
 	ErrQuarantined = errors.New("vram: stream quarantined")
+	// ErrNoTape says that a plan was given to a stream that plays none.
+	ErrNoTape = errors.New("vram: the stream has no tape")
 )
 
 // FreeError is the refusal of a free whose buffer's places are known.

@@ -269,6 +269,7 @@ func (s *Stream) resume(m *outlasted) {
 		case m.passed:
 			c.serve(s)
 		default:
+			s.core.YieldPlan()
 			c.refuse(s, d.err, true)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/tape"
 )
 
 // message is anything that a stream's actor receives. The set is closed.
@@ -103,6 +104,7 @@ type order struct {
 	fences   []fencing    // the answer to orderFences
 	address  cudadrv.Ptr
 	found    Buffer // the answer to orderLookup
+	step     tape.Step    // the answer to orderPlan; the question of orderTeach
 	promise  futures.Promise[Stats]
 }
 
@@ -120,6 +122,8 @@ const (
 	orderReturn
 	orderFences
 	orderLookup
+	orderPlan
+	orderTeach
 )
 
 // Fail answers the order in the stream's place.

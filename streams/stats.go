@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/streams/core"
 )
 
 // LiveBuffer is a buffer as the books know it.
@@ -41,7 +42,12 @@ type Stats struct {
 
 	LaneCount int   // lanes that are open
 	LaneBytes int64 // what they have of the stream's blocks, live or cached
+
+	Tape TapeStats
 }
+
+// TapeStats is what a stream's tape is at and has done: see streams/tape. Without a tape it is zero.
+type TapeStats core.TapeSnapshot
 
 // Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
 // nothing else. Once the stream has ended it says why.
@@ -67,7 +73,7 @@ func (s *Stream) stats() Stats {
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
-		Waiting: len(s.waiting), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes,
+		Waiting: len(s.waiting), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, Tape: TapeStats(n.Tape),
 	}
 }
 

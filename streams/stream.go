@@ -16,6 +16,7 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/tape"
 )
 
 // Config is what a stream is opened with.
@@ -29,10 +30,11 @@ type Config struct {
 	Limit   *atomic.Int64
 	Budget  core.Budget
 	Host    actors.Host // nil: the Go scheduler
-	// Strategy, CoalesceBytes, Exact and Live are as in core.Config.
+	// Strategy, CoalesceBytes, Exact, Tape and Live are as in core.Config.
 	Strategy      heap.Strategy
 	CoalesceBytes int64
 	Exact         bool
+	Tape          bool
 	Live          *core.Gauge
 	// Debug holds the books against themselves at every tick. Books that do not balance quarantine the stream.
 	Debug bool
@@ -59,13 +61,14 @@ type Stream struct {
 	witness  *witness // nil: nobody is told of buffers
 	ref      *actors.Ref
 	closing  atomic.Bool
-	closed   chan struct{}           // Close has returned
-	calls    atomic.Int64            // driver calls on the handle that are ordered or under way
-	captured atomic.Bool             // as the last call on the handle found it
-	synced   atomic.Bool             // closed, and the device has finished its work; set in the turn
-	spare    atomic.Pointer[effects] // performed, for the next turn that leaves some
-	last     atomic.Pointer[Stats]   // when the actor ended
-	failure  atomic.Pointer[error]   // why it ended
+	closed   chan struct{}               // Close has returned
+	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
+	captured atomic.Bool                 // as the last call on the handle found it
+	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
+	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
+	last     atomic.Pointer[Stats]       // when the actor ended
+	failure  atomic.Pointer[error]       // why it ended
+	job      atomic.Pointer[tape.Packer] // nobody works at it
 
 	peers        *Peers
 	line         *fence.Timeline // of the handle, for buffers of others
@@ -80,10 +83,12 @@ type Stream struct {
 	draining  bool
 	received  uint64 // runs that the pool granted
 	sent      uint64 // runs, to the pool
+	kept      bool   // the memory of a plan, at the pool's last wish
 	owed      *asked // waits for the last of those that were under way
 	left      left   // adopted streams
 	leaving   bool   // a fence is ordered
 	hand      hand
+	packing   *tape.Packer // left by a turn of Tick
 	plan      batch.Plan
 	runs      []uint32 // of the last Packing
 	out       *effects
@@ -119,7 +124,7 @@ func Open(cfg Config) (*Stream, error) {
 	}
 	s.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
-		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Live: cfg.Live,
+		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Live: cfg.Live,
 		Cover: cfg.Adopted, Lines: &s.peers.lines,
 	}, cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
@@ -265,9 +270,14 @@ func (s *Stream) alone(bytes, align int64) *magazine.Slot {
 
 // Tick lets the stream do what is due, if nobody is in its turn.
 func (s *Stream) Tick() {
+	job := s.pack()
 	if !s.ref.TryEnter() {
+		if job != nil {
+			s.job.Store(job)
+		}
 		return
 	}
+	s.packing = job
 	var left actors.Effects
 	s.tick(&left)
 	if left != nil {
@@ -278,6 +288,7 @@ func (s *Stream) Tick() {
 func (s *Stream) tick(left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
 	s.core.Tick()
+	s.exchangeJob()
 	s.core.NudgeLanes()
 	s.audit()
 	s.background()

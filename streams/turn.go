@@ -60,16 +60,22 @@ func (s *Stream) asked(a *asked) {
 	s.owed = nil // now: if the turn panics before, it is still owed
 }
 
-// surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the
-// handle goes away: what the stream has then waits for the device to be synchronised. What no fence of an adopted
-// stream's callers covers stays, and is named. Lanes give theirs back at their next calls.
+// surrender answers the pool's wish. The first wish while requests of the stream's own wait is for their sake, and then
+// the memory of a plan goes only if the stream has more than its share already, or nothing else helps: see denied. Once
+// Close has begun no fence may be recorded any more, since the handle goes away: what the stream has then waits for the
+// device to be synchronised. What no fence of an adopted stream's callers covers stays, and is named. Lanes give theirs
+// back at their next calls.
 func (s *Stream) surrender() {
 	s.core.AskLanes()
 	r := poolcore.Return{Answer: true, Final: s.core.Idle()}
 	covered := s.covered(inBackground)
 	var runs []core.Run
 	if !s.draining || s.synced.Load() {
-		runs = s.core.Surrender(^uint32(0), covered)
+		if s.kept = len(s.waiting) > 0 && !s.kept && s.core.MayGrow(); s.kept {
+			runs = s.core.Spare(^uint32(0), covered)
+		} else {
+			runs = s.core.Surrender(^uint32(0), covered)
+		}
 		if covered {
 			s.core.WantFence()
 			r.UncoveredBytes = s.core.UncoveredBytes()
@@ -106,6 +112,7 @@ func (s *Stream) granted(g *granted) {
 		s.core.Grant(core.Run(run))
 	}
 	s.giveUp()
+	s.kept = false
 	if r := s.take(g.token); r != nil {
 		r.serve(s)
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
@@ -118,6 +125,7 @@ func (s *Stream) granted(g *granted) {
 
 func (s *Stream) denied(d *denied) {
 	if r := s.take(d.token); r != nil {
+		s.core.YieldPlan()
 		r.refuse(s, d.err, false)
 	}
 }
@@ -188,6 +196,13 @@ func (s *Stream) obey(o *order) {
 		s.core.EachLine(func(l *line.Line, number uint64) {
 			o.fences = append(o.fences, fencing{line: timeline(l), number: number})
 		})
+	case orderPlan:
+		o.step = s.core.Plan()
+	case orderTeach:
+		if !s.core.Teach(o.step) {
+			o.promise.Complete(Stats{}, ErrNoTape)
+			return
+		}
 	case orderTrim: // the device has finished the stream's work: no fence is needed any more
 		s.synced.Store(true)
 		s.giveUp()

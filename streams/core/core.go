@@ -6,6 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/tape"
 )
 
 // Config is what a core is made with.
@@ -15,10 +16,11 @@ type Config struct {
 	// Places are the addresses of pages by number, where they do not follow from Base: see pool.Pool.Places.
 	Places []cudadrv.Ptr
 	Budget Budget
-	// Strategy, CoalesceBytes and Exact are as in Settings.
+	// Strategy, CoalesceBytes, Exact and Tape are as in Settings.
 	Strategy      heap.Strategy
 	CoalesceBytes int64
 	Exact         bool
+	Tape          bool
 	Live          *Gauge // of all streams of the device, for Exact; nil: nobody sums
 	// Cover keeps book of what no fence covers: see Core.Seal.
 	Cover bool
@@ -59,6 +61,7 @@ type Core struct {
 	pending   pending
 	directory *directory // nil: nobody has asked yet
 	exact
+	taped
 }
 
 // Counts says which level served requests, beside the magazines.
@@ -87,7 +90,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		c.lines = new(line.Lines)
 	}
 	c.owner.Keep = c.hold
-	c.SetSettings(Settings{Budget: cfg.Budget, Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact})
+	c.SetSettings(Settings{Budget: cfg.Budget, Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape})
 	return c
 }
 
@@ -114,7 +117,7 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 }
 
 func (c *Core) notePeak() {
-	used := c.heap.HeldUnits() - c.heap.FreeUnits()
+	used := c.usedUnits()
 	c.livePeak = max(c.livePeak, used)
 	c.peakUnits = max(c.peakUnits, used)
 }
@@ -176,6 +179,11 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 			return s, 0
 		}
 	}
+	if c.tape != nil {
+		if s := c.allocTaped(units); s != nil {
+			return s, 0
+		}
+	}
 	block := c.heap.Take(units)
 	if block == heap.None {
 		var need uint32
@@ -188,6 +196,9 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 		s = c.owner.Loose()
 	}
 	c.settleIn(s, block, units)
+	if c.tape != nil {
+		c.passTape(s)
+	}
 	return s, 0
 }
 
@@ -196,17 +207,25 @@ func (c *Core) takeBlock(units uint32) (block int32, needPages uint32) {
 	if block = c.heap.Take(units); block != heap.None {
 		return block, 0
 	}
+	if c.tape != nil && c.tape.State() == tape.Lost && c.YieldPlan() {
+		if block = c.heap.Take(units); block != heap.None {
+			return block, 0
+		}
+	}
 	if c.makeRoom(units) {
 		return c.heap.Take(units), 0
 	}
 	return heap.None, (units + c.pageUnits - 1) / c.pageUnits
 }
 
-func (c *Core) address(block int32) cudadrv.Ptr {
+func (c *Core) address(block int32) cudadrv.Ptr { return c.addressOf(c.heap.Offset(block)) }
+
+// addressOf is the address of an offset.
+func (c *Core) addressOf(offset uint32) cudadrv.Ptr {
 	if c.places != nil {
-		return c.placed(block)
+		return c.placeOf(offset)
 	}
-	return c.base + cudadrv.Ptr(c.heap.Offset(block))<<sizeclass.UnitShift
+	return c.base + cudadrv.Ptr(offset)<<sizeclass.UnitShift
 }
 
 // Drain takes the blocks back that callers handed over since the last turn.
@@ -230,8 +249,7 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 		case s.Flags()&magazine.Announced != 0 && c.hold(s):
 		case m.Loose(): // most of them
 			cameBack = cameBack || s.Units == units
-			c.home(s.Block)
-			s.Block = heap.None
+			c.giveLarge(s)
 			c.owner.Home(s)
 		default:
 			cameBack = cameBack || m.Class < 0 && s.Units == units
@@ -250,8 +268,7 @@ func (c *Core) comeHome(s *magazine.Slot) {
 	m := s.Magazine()
 	small := m.Class >= 0
 	if !small {
-		c.home(s.Block)
-		s.Block = heap.None
+		c.giveLarge(s)
 	}
 	if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
 		c.keptUnits -= uint64(m.Units())
@@ -261,14 +278,33 @@ func (c *Core) comeHome(s *magazine.Slot) {
 	}
 }
 
+// giveLarge takes home the block of a slot that has one of its own.
+func (c *Core) giveLarge(s *magazine.Slot) {
+	if c.tape != nil {
+		c.giveTaped(s)
+	} else {
+		c.giveFree(s.Block)
+	}
+	s.Block = heap.None
+}
+
 // retire gives the span of a closed magazine that is home whole back to the heap.
 func (c *Core) retire(m *magazine.Magazine) {
 	c.spanUnits -= uint64(sizeclass.SpanUnits(int(m.Class)))
 	c.home(c.owner.Retire(m))
 }
 
-// home gives a block back to the heap.
+// home gives a block back to the heap, or to the ground of the plan that is played.
 func (c *Core) home(block int32) {
+	if c.tape != nil && c.tape.State() >= tape.Playing {
+		c.giveBlock(block)
+		return
+	}
+	c.giveFree(block)
+}
+
+// giveFree makes a block free that served somebody.
+func (c *Core) giveFree(block int32) {
 	if c.cover != nil {
 		c.cameHome(block)
 	}
@@ -320,22 +356,38 @@ func (c *Core) Wait(bytes int64) {
 // LiveBytes is what the stream cannot do without as things are: all that is not free in the heap, also
 // what its magazines cache, and the requests that wait.
 func (c *Core) LiveBytes() int64 {
-	return int64(c.heap.HeldUnits()-c.heap.FreeUnits()+c.waiting) << sizeclass.UnitShift
+	return int64(c.usedUnits()+c.waiting) << sizeclass.UnitShift
 }
 
-// Surrender gives up whole pages: magazines of large blocks are closed, spans that nobody uses are
-// retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is valid until the next
-// call of the core.
+// usedUnits are in no free range, nor in a place of the tape that is not taken.
+func (c *Core) usedUnits() uint64 {
+	return c.heap.HeldUnits() - c.heap.FreeUnits() - c.groundUnits + c.tapeUnits
+}
+
+// Surrender gives up whole pages: the memory of a plan is yielded, magazines of large blocks are closed, spans that
+// nobody uses are retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is
+// valid until the next call of the core.
 func (c *Core) Surrender(limit uint32, covered bool) []Run {
+	c.YieldPlan()
+	return c.Spare(limit, covered)
+}
+
+// Spare is Surrender without the memory of a plan.
+func (c *Core) Spare(limit uint32, covered bool) []Run {
 	c.Drain()
 	for c.evictOldest() {
 	}
+	c.retireIdle()
+	return c.takePages(limit, covered)
+}
+
+// retireIdle gives the spans that nobody uses back to the heap.
+func (c *Core) retireIdle() {
 	c.owner.All(func(m *magazine.Magazine) {
 		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
 			c.retire(m)
 		}
 	})
-	return c.takePages(limit, covered)
 }
 
 // takePages takes whole pages out of the heap. The result is valid until the next call.
@@ -370,9 +422,8 @@ func (c *Core) Close() {
 	c.owner.Raise(magazine.Ended)
 	c.owner.Drain()
 	c.Drain()
-	for c.recent.oldest != nil {
-		c.evict(c.recent.oldest)
-	}
+	c.setTape(false)
+	c.evictAll()
 	c.owner.All(func(m *magazine.Magazine) {
 		if m.Class < 0 || !m.Open {
 			return

@@ -49,9 +49,7 @@ func (c *Core) setExact(on bool) {
 
 func (c *Core) shelve() {
 	c.AskLanes() // they lease nothing any more
-	for c.recent.oldest != nil {
-		c.evict(c.recent.oldest)
-	}
+	c.evictAll()
 	c.owner.All(func(m *magazine.Magazine) {
 		if m.Class >= 0 && m.Open && m.Bucket >= 0 {
 			c.shelved = append(c.shelved, m)
@@ -72,13 +70,7 @@ func (c *Core) unshelve() {
 }
 
 // closeShelved retires spans of which no buffer lives any more.
-func (c *Core) closeShelved() {
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
-			c.retire(m)
-		}
-	})
-}
+func (c *Core) closeShelved() { c.retireIdle() }
 
 // publish tells the gauge how many bytes live.
 func (c *Core) publish() {
@@ -95,7 +87,7 @@ func (c *Core) publish() {
 
 // UsedBytes are those of the stream's pages that are in no free range: in buffers, and what magazines cache.
 func (c *Core) UsedBytes() int64 {
-	return int64(c.heap.HeldUnits()-c.heap.FreeUnits()) << sizeclass.UnitShift
+	return int64(c.usedUnits()) << sizeclass.UnitShift
 }
 
 // allocExact is Alloc with a block of the request's own, whatever its length.

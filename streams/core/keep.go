@@ -31,8 +31,12 @@ type track struct {
 
 // keep decides whether a new block of that length stays in a magazine when freed, and returns its slot
 // there; nil if it does not. cameBack says that a block of the length was freed since the last turn:
-// only lengths that come back at once are worth a magazine, the search serves the others as fast.
+// only lengths that come back at once are worth a magazine, the search serves the others as fast. Where a tape
+// knows what comes, none does: it must see all.
 func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazine.Slot {
+	if c.tape != nil && c.tape.Knows() {
+		return nil
+	}
 	t := &c.track[int(bucket)-magazine.FirstLarge]
 	switch {
 	case t.units != units && t.heat > 0:
@@ -110,8 +114,7 @@ func (c *Core) evict(m *magazine.Magazine) {
 	c.keptUnits -= uint64(m.Attached()) * uint64(m.Units())
 	c.recent.remove(m)
 	c.owner.Close(m, func(s *magazine.Slot) {
-		c.home(s.Block)
-		s.Block = -1
+		c.giveLarge(s)
 	})
 }
 

@@ -9,8 +9,9 @@ import (
 
 // directory says whose a block is. It is made by the first Lookup, so that streams which nobody asks keep none.
 type directory struct {
-	tree    heap.Tree  // the used blocks by offset
+	tree    heap.Tree  // the used blocks by offset, without the ground of the plan
 	tenants []occupant // by block
+	places  heap.Tree  // the taken places of the tape by offset, under their index of the plan
 	pending map[*magazine.Slot]bool
 	pages   map[cudadrv.Ptr]uint32 // the pages of plain segments by address; those that were returned stay
 }
@@ -32,22 +33,31 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 	if !ok {
 		return nil, 0, 0, false
 	}
-	d := c.directory
-	block := d.tree.Below(offset)
-	if block == heap.None || offset-c.heap.Offset(block) >= c.heap.Units(block) {
+	if s = c.tenant(offset); s == nil {
 		return nil, 0, 0, false
 	}
-	s = d.tenants[block].slot
-	if m := d.tenants[block].magazine; m != nil {
-		if s = m.Carved((offset - c.heap.Offset(block))); s == nil {
-			return nil, 0, 0, false
-		}
-	}
 	word = s.Word()
-	if d.pending[s] || !s.Magazine().IsLive(s) || !s.Live(word) {
+	if c.directory.pending[s] || !s.Magazine().IsLive(s) || !s.Live(word) {
 		return nil, 0, 0, false
 	}
 	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true
+}
+
+// tenant is the slot that a unit serves; nil if there is none.
+func (c *Core) tenant(offset uint32) *magazine.Slot {
+	d := c.directory
+	if block := d.tree.Below(offset); block != heap.None && offset-c.heap.Offset(block) < c.heap.Units(block) {
+		if m := d.tenants[block].magazine; m != nil {
+			return m.Carved(offset - c.heap.Offset(block))
+		}
+		return d.tenants[block].slot
+	}
+	if index := d.places.Below(offset); index != heap.None {
+		if s := c.placed[index].slot; offset-c.tape.First(uint32(index)) < s.Units { //nolint:gosec // one of the plan's
+			return s
+		}
+	}
+	return nil
 }
 
 // offset is the unit of an address, if its page may be one of the stream's.
@@ -66,6 +76,7 @@ func (c *Core) offset(p cudadrv.Ptr) (unit uint32, ok bool) {
 func (c *Core) direct() {
 	d := &directory{pending: map[*magazine.Slot]bool{}, pages: map[cudadrv.Ptr]uint32{}}
 	d.tree.Reset()
+	d.places.Reset()
 	c.directory = d
 	c.pending.each(func(b *block) { d.pending[b.slot] = true })
 	c.owner.All(func(m *magazine.Magazine) {
@@ -76,7 +87,11 @@ func (c *Core) direct() {
 			return
 		}
 		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
+			switch {
+			case s.Block < heap.None:
+				index := tapeBlock(s.Block)
+				c.enterPlace(index, c.tape.First(uint32(index)), s.Units) //nolint:gosec // one of the plan's
+			case s.Block != heap.None:
 				c.enter(s.Block, s, nil)
 			}
 		})
@@ -95,9 +110,22 @@ func (c *Core) enter(block int32, s *magazine.Slot, m *magazine.Magazine) {
 		d.tenants = append(d.tenants, occupant{})
 	}
 	d.tenants[block] = occupant{s, m}
+	c.enterPages(offset, units)
+}
+
+// enterPlace books that a place of the tape is taken.
+func (c *Core) enterPlace(index int32, first, units uint32) {
+	if c.directory != nil {
+		c.directory.places.Insert(index, first, units)
+		c.enterPages(first, units)
+	}
+}
+
+// enterPages books the addresses of plain segments.
+func (c *Core) enterPages(offset, units uint32) {
 	if c.places != nil {
 		for page := offset / c.pageUnits; page <= (offset+units-1)/c.pageUnits; page++ {
-			d.pages[c.places[page]] = page
+			c.directory.pages[c.places[page]] = page
 		}
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// placed is the address of a block in a plain segment.
-func (c *Core) placed(block int32) cudadrv.Ptr { return c.placeOf(c.heap.Offset(block)) }
-
 // placeOf is the address of an offset in a plain segment.
 func (c *Core) placeOf(offset uint32) cudadrv.Ptr {
 	return c.places[offset/c.pageUnits] + cudadrv.Ptr(offset%c.pageUnits)<<sizeclass.UnitShift

@@ -14,6 +14,8 @@ type Settings struct {
 	CoalesceBytes int64
 	// Exact lets no magazine serve any more, so that every allocation takes a turn, where what lives is counted.
 	Exact bool
+	// Tape lets the stream learn the sequence of its large requests and place them by a plan.
+	Tape bool
 }
 
 // SetSettings replaces the settings from the next turn on. Where anything but the budget changes it visits every
@@ -23,6 +25,7 @@ func (c *Core) SetSettings(s Settings) {
 	apartUnits := min(uint64(max(s.CoalesceBytes, 0))>>sizeclass.UnitShift, 1<<32-1)
 	c.heap.Configure(s.Strategy, uint32(apartUnits)) //nolint:gosec // bounded by the line before
 	c.setExact(s.Exact)
+	c.setTape(s.Tape && !s.Exact)
 }
 
 // Tick does what is due without a request: what callers handed over goes back, and what was kept apart is merged.

@@ -22,6 +22,8 @@ type Snapshot struct {
 	LaneCount        int
 	LaneBytes        int64 // what lanes have, live or cached
 
+	Tape TapeSnapshot
+
 	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back
 	RangeCount, RefillCount          uint64 // of AllocCount: as Served counted
 }
@@ -60,13 +62,14 @@ func (c *Core) Snapshot() Snapshot {
 	s.LaneCount, s.LaneBytes = c.Lanes(), c.LaneBytes()
 	s.PendingBytes = c.PendingBytes()
 	s.CachedBytes = s.HeldBytes - s.LiveBytes - s.PendingBytes
+	s.Tape = c.tapeSnapshot()
 	s.PeakLiveBytes = max(s.LiveBytes, int64(c.peakUnits<<sizeclass.UnitShift))
 	s.AllocCount = s.FreeCount + s.LiveCount
 	return s
 }
 
 // ResetPeak restarts the peak of live bytes at the present value.
-func (c *Core) ResetPeak() { c.peakUnits = c.heap.HeldUnits() - c.heap.FreeUnits() }
+func (c *Core) ResetPeak() { c.peakUnits = c.usedUnits() }
 
 // Live visits the blocks that callers have, with the slots that know their tags and places.
 func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
@@ -98,7 +101,8 @@ func (c *Core) Check() error {
 	if err := c.pending.check(); err != nil {
 		return err
 	}
-	var used, spans, kept, leased uint64
+	var used, spans, kept, leased, taped uint64
+	places := 0
 	seen := map[int32]bool{}
 	var wrong error
 	book := func(block int32, units uint32) {
@@ -125,16 +129,35 @@ func (c *Core) Check() error {
 			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t", m.Units(), m.Open, !m.Open)
 		}
 		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
+			switch {
+			case s.Block < heap.None:
+				places++
+				taped += uint64(s.Units)
+				if c.placed[tapeBlock(s.Block)].slot != s {
+					wrong = fmt.Errorf("streams: place %d of the tape has another slot", tapeBlock(s.Block))
+				}
+			case s.Block != heap.None:
 				book(s.Block, s.Units)
 			}
 		})
 	})
+	for _, block := range c.ground {
+		book(block, c.heap.Units(block))
+	}
 	if wrong != nil {
 		return wrong
 	}
-	if d := c.directory; d != nil && d.tree.Count() != len(seen) {
-		return fmt.Errorf("streams: %d blocks are used, the directory has %d", len(seen), d.tree.Count())
+	if d := c.directory; d != nil && (d.tree.Count() != len(seen)-len(c.ground) || d.places.Count() != places) {
+		return fmt.Errorf("streams: %d blocks and %d places of the tape are used, the directory has %d and %d",
+			len(seen)-len(c.ground), places, d.tree.Count(), d.places.Count())
+	}
+	if taped != c.tapeUnits {
+		return fmt.Errorf("streams: places of %d units in use, the books say %d", taped, c.tapeUnits)
+	}
+	if c.tape != nil {
+		if err := c.tape.Check(); err != nil {
+			return fmt.Errorf("streams: %w", err)
+		}
 	}
 	if used+c.heap.FreeUnits() != c.heap.HeldUnits() {
 		return fmt.Errorf("streams: %d units used and %d free of %d held", used, c.heap.FreeUnits(), c.heap.HeldUnits())
