@@ -23,11 +23,16 @@ type replayCmd struct {
 	Strategy    string        `default:"best" enum:"best,first" placeholder:"FIT" help:"best or first (default best)."`
 	Waits       string        `default:"avoid-growth" enum:"avoid-growth,never,always" placeholder:"WHEN" help:"When a stream waits on the device for memory of others: avoid-growth, never or always (default avoid-growth)."`
 	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
+	Tape        bool          `help:"Let streams learn their steps and play them by a plan."`
+	Jitter      shareFlag     `placeholder:"2%" help:"Share of the allocations that each round leaves out, resizes or reorders."`
+	Plans       string        `placeholder:"DIR" help:"Give streams the plans in DIR/TRACE.STREAM.plan, where there are some."`
+	SavePlans   string        `placeholder:"DIR" help:"Write the plans that streams learned to DIR."`
+	Rest        time.Duration `placeholder:"1s" help:"Pause between rounds, for what is done in the background."`
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
 	Parallel    bool          `help:"One goroutine for each stream."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
-	Work        time.Duration `placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events."`
+	Work        time.Duration `aliases:"gap" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events."`
 	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
@@ -39,6 +44,16 @@ type limitFlag struct{ replay.Limit }
 // UnmarshalText reads the limit.
 func (f *limitFlag) UnmarshalText(text []byte) (err error) {
 	f.Limit, err = replay.ParseLimit(string(text))
+	return err
+}
+
+// shareFlag is a share as text.
+type shareFlag float64
+
+// UnmarshalText reads the share.
+func (f *shareFlag) UnmarshalText(text []byte) error {
+	share, err := replay.ParseShare(string(text))
+	*f = shareFlag(share)
 	return err
 }
 
@@ -54,7 +69,7 @@ func (f *bytesFlag) UnmarshalText(text []byte) error {
 
 // config is what the flags say of the device's.
 func (c *replayCmd) config() (cfg vram.Config, err error) {
-	cfg.CoalesceBytes = int64(c.Coalesce)
+	cfg.CoalesceBytes, cfg.Tape = int64(c.Coalesce), c.Tape
 	if c.Strategy == "first" {
 		cfg.Strategy = vram.FirstFit
 	}
@@ -75,6 +90,9 @@ func (c *replayCmd) Validate() error {
 	}
 	if c.Lag < 0 {
 		return fmt.Errorf("--lag %v: want 0 or more", c.Lag)
+	}
+	if (c.Plans != "" || c.SavePlans != "") && !c.Tape {
+		return errors.New("--plans and --save-plans: want --tape")
 	}
 	if c.Work < 0 {
 		return fmt.Errorf("--work %v: want 0 or more", c.Work)
@@ -105,12 +123,18 @@ func (c *replayCmd) Run(p *program) error {
 	}
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
-		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, MinCapacity: c.MinCapacity, Hazards: c.Hazards,
+		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
 	}
 	var results []replay.Result
 	for _, tr := range traces {
+		if options.Plans, err = readPlans(c.Plans, tr.Name, tr.Info.StreamCount); err != nil {
+			return err
+		}
 		result, err := replay.Run(p.ctx, tr, options)
 		if err != nil {
+			return err
+		}
+		if err := savePlans(c.SavePlans, tr.Name, result.Plans); err != nil {
 			return err
 		}
 		results = append(results, result)

@@ -28,6 +28,12 @@ type Options struct {
 	// Hazards plays a kernel that writes each buffer after its allocation, and one that reads it before its free, on the
 	// buffer's stream, and reports what they must not touch: needs the simulated device. Times mean nothing then.
 	Hazards bool
+	// Jitter is the share of the allocations that each round changes: leaves out, resizes or moves behind the next event.
+	Jitter float64
+	// Plans are given to the streams before the first round: nil, or one for each, empty for none. They need Config.Tape.
+	Plans []vram.Plan
+	// Rest is a pause after each round, for what the device does in the background. It is in no figure.
+	Rest time.Duration
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
@@ -61,6 +67,10 @@ func (o *Options) complete() error {
 		return fmt.Errorf("replay: %d rounds, want at least 1", o.Rounds)
 	case o.Lag < 0:
 		return fmt.Errorf("replay: lag %v, want 0 or more", o.Lag)
+	case !(o.Jitter >= 0 && o.Jitter <= 1):
+		return fmt.Errorf("replay: jitter %v, want 0 to 1", o.Jitter)
+	case o.Rest < 0:
+		return fmt.Errorf("replay: rest %v, want 0 or more", o.Rest)
 	case o.Work < 0:
 		return fmt.Errorf("replay: work %v, want 0 or more", o.Work)
 	case o.Work > 0 && o.Parallel:

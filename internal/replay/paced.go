@@ -22,6 +22,9 @@ type Paced struct {
 // paced plays a round more, behind the others, that works between events and times each event.
 func (se *session) paced(ctx context.Context, round int, between time.Duration) (*Paced, error) {
 	clear(se.missing)
+	if se.jitter > 0 {
+		se.perturb(round)
+	}
 	timer := timerCost()
 	nanos := make([]float64, len(se.trace.Events))
 	p := se.players[0]

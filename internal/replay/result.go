@@ -1,6 +1,10 @@
 package replay
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-vram/vram"
+)
 
 // Result is what playing one trace came to. Its JSON form is what the command prints.
 type Result struct {
@@ -27,6 +31,9 @@ type Result struct {
 	MinCapacityBytes    int64   `json:"min_capacity_bytes,omitempty"`
 	MinCapacityOverLive float64 `json:"min_capacity_over_live,omitempty"`
 	Probes              []Probe `json:"-"`
+
+	// With Config.Tape: what the streams know at the end, empty for those that know no step.
+	Plans []vram.Plan `json:"-"`
 }
 
 // Round is one pass over the trace.

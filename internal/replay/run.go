@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/trace"
@@ -25,6 +26,10 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 	}
 	if err := se.rounds(ctx, o.Rounds, &result); err != nil {
 		_ = se.close() // lists what the aborted round left live; the round's error is the news
+		return Result{}, err
+	}
+	if result.Plans, err = se.plans(); err != nil {
+		_ = se.close()
 		return Result{}, err
 	}
 	if o.Work > 0 {
@@ -65,9 +70,28 @@ func (se *session) rounds(ctx context.Context, count int, result *Result) error 
 			warmMallocs += t.mallocs
 		}
 		before = after
+		if err := rest(ctx, se.rest); err != nil {
+			return err
+		}
 	}
+	result.PeakLiveBytes = se.peakLiveBytes
 	result.summarise(warmMallocs)
 	return nil
+}
+
+// rest waits so long.
+func rest(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // round is the figures of a round between two readings of the statistics, with one at the end of the

@@ -25,7 +25,7 @@ type device interface {
 // session is one opened device and everything that playing a trace on it needs. Rounds follow each
 // other; nothing of it is used by two rounds at once.
 type session struct {
-	trace      *trace.Trace
+	recorded   *trace.Trace
 	device     device
 	driverName string
 
@@ -34,15 +34,20 @@ type session struct {
 	players       []*player
 	gates         []*gate // by id; nil where no two players share a buffer
 	leftovers     []step  // what frees the buffers that the trace never frees
-	lag           time.Duration
+	lag, rest     time.Duration
 	clock         virtualTime // nil without a lag
 	checker       *checker    // nil without Options.Check
 	kernels       *kernels    // nil without Options.Hazards
 	observe       func(Observation)
 	stopAtFailure bool
 
+	jitter   float64
+	parallel bool
+
 	// Written between rounds.
-	roundStart time.Duration // on the virtual clock
+	trace         *trace.Trace  // that is played: the recorded one, or with a jitter one like it
+	peakLiveBytes int64         // of all that were played
+	roundStart    time.Duration // on the virtual clock
 
 	// By id, written by the player that allocates the id.
 	buffers []vram.Buffer
@@ -56,7 +61,7 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 		cfg.LimitBytes = limitBytes
 	}
 	se := &session{
-		trace: tr, lag: o.Lag, observe: o.Observe,
+		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, parallel: o.Parallel, lag: o.Lag, rest: o.Rest, observe: o.Observe,
 		buffers: make([]vram.Buffer, tr.Info.AllocCount), missing: make([]bool, tr.Info.AllocCount),
 	}
 	if err := se.watch(o, &cfg); err != nil {
@@ -80,6 +85,9 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 			return nil, errors.Join(err, se.close())
 		}
 		se.streams = append(se.streams, s)
+	}
+	if err := se.teach(o.Plans); err != nil {
+		return nil, errors.Join(err, se.close())
 	}
 	return se, nil
 }
@@ -145,6 +153,9 @@ type timing struct {
 // play runs one round up to its last step.
 func (se *session) play(ctx context.Context, round int) (timing, error) {
 	clear(se.missing)
+	if se.jitter > 0 {
+		se.perturb(round)
+	}
 	for _, g := range se.gates {
 		if g != nil {
 			g.close()
