@@ -8,12 +8,12 @@ import (
 )
 
 // teach gives the streams their plans.
-func (se *session) teach(plans []vram.Plan) error {
+func (se *session) teach(ctx context.Context, plans []vram.Plan) error {
 	for i, p := range plans {
 		if i >= len(se.streams) || len(p) == 0 {
 			continue
 		}
-		if err := se.streams[i].SetPlan(context.Background(), p); err != nil {
+		if err := se.streams[i].SetPlan(ctx, p); err != nil {
 			return fmt.Errorf("stream %d: %w", i, err)
 		}
 	}
@@ -21,10 +21,10 @@ func (se *session) teach(plans []vram.Plan) error {
 }
 
 // plans are what the streams know.
-func (se *session) plans() ([]vram.Plan, error) {
+func (se *session) plans(ctx context.Context) ([]vram.Plan, error) {
 	var plans []vram.Plan
 	for i, s := range se.streams {
-		p, err := s.Plan(context.Background())
+		p, err := s.Plan(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("stream %d: %w", i, err)
 		}

@@ -16,7 +16,7 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 	if err := o.complete(); err != nil {
 		return Result{}, err
 	}
-	se, err := openSession(tr, &o, o.Limit.For(tr.Info.PeakLiveBytes))
+	se, err := openSession(ctx, tr, &o, o.Limit.For(tr.Info.PeakLiveBytes))
 	if err != nil {
 		return Result{}, err
 	}
@@ -28,7 +28,7 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 		_ = se.close() // lists what the aborted round left live; the round's error is the news
 		return Result{}, err
 	}
-	if result.Plans, err = se.plans(); err != nil {
+	if result.Plans, err = se.plans(ctx); err != nil {
 		_ = se.close()
 		return Result{}, err
 	}
@@ -115,7 +115,7 @@ func (se *session) round(t timing, before, atEnd, after vram.Stats) Round {
 
 // survives reports whether all rounds complete under the limit.
 func survives(ctx context.Context, tr *trace.Trace, o *Options, limitBytes int64) (bool, error) {
-	se, err := openSession(tr, o, limitBytes)
+	se, err := openSession(ctx, tr, o, limitBytes)
 	if err != nil {
 		return false, err
 	}

@@ -55,7 +55,7 @@ type session struct {
 }
 
 // openSession opens a device under the limit (0: none) with the trace's streams.
-func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error) {
+func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes int64) (*session, error) {
 	cfg := o.Config
 	if limitBytes != 0 {
 		cfg.LimitBytes = limitBytes
@@ -86,7 +86,7 @@ func openSession(tr *trace.Trace, o *Options, limitBytes int64) (*session, error
 		}
 		se.streams = append(se.streams, s)
 	}
-	if err := se.teach(o.Plans); err != nil {
+	if err := se.teach(ctx, o.Plans); err != nil {
 		return nil, errors.Join(err, se.close())
 	}
 	return se, nil
