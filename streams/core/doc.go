@@ -29,6 +29,15 @@
 // turn before (heatKept). The budget bounds what
 // could be cached if all such blocks were freed at once, so that no free has to count.
 //
+// # What a tape has
+//
+// With Settings.Tape a stream learns the sequence of its requests over 64 KiB (package tape). While a plan is played its
+// ground is used blocks of the heap, and step 3 above comes after the plan's place. Slots of such places have a Block below
+// heap.None. The ground counts as cached where no place on it is taken. It is yielded when the pool asks, unless the
+// stream itself waits and holds little more than its peak; when the sequence is lost and a request finds no range;
+// and before a request of the stream's own is refused. No magazine of large blocks is opened while the tape knows a
+// sequence: it must see all.
+//
 // # What a lane may have
 //
 // A lane leases spans and large blocks from the free ranges and gives them back to those. Against its budget
@@ -45,7 +54,7 @@
 // # Invariants (Check)
 //
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every
-// used block is the span of one magazine or the block of one slot. Every open magazine of large blocks
+// used block is the span of one magazine, the block of one slot, or ground of the plan. Every open magazine of large blocks
 // is in the list by which the oldest is found, and what the slots attached to them hold is what the
 // budget counts. What lanes have is the sum of the blocks of their magazines. A pending block is a used block whose
 // slot is neither live nor home; it is listed once for each use that has not passed.

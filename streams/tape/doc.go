@@ -6,20 +6,25 @@
 //
 // A request is an allocation that took the stream's turn and is too long for a class; the tape sees nothing else. Time
 // is counted in requests. A life is the number of requests after which the memory of one is free again. A gram is six
-// sizes in a row. The lag is how many requests ago the same happened. A step is a sequence that came twice, one lag
+// sizes in a row, a phrase sixteen. The lag is how many requests ago the same happened. A step is a sequence that came twice, one lag
 // apart, behind which as much lives as before it: an inner loop that piles something up is none, one that accumulates
 // gradients is. A place is where the plan has a request: units of the ground, which is the memory that the plan lies on.
 // The calm is where in the step least lives.
 //
 // # States
 //
-//	watching --a gram came again--> learning --the step came again whole--> packing
-//	packing --at the calm, with free ranges; in the background--> ready --at the calm, the ground is free--> playing
+//	watching --a phrase came again--> learning --the step came again whole--> packing
+//	packing --at the calm, with ranges that are or will be free; in the background--> ready --at the calm--> playing
 //	playing --too many wrong sizes--> lost --a gram of the plan--> playing (resynchronised)
 //	playing, lost --the owner needs the ground--> ready
-//	lost for some steps, or a longer step was found that explains more: back to watching, or packing
+//	lost for some steps, or a longer step was found that explains more, or lives have changed: watching, or packing
 //
-// Requests that the plan does not expect, or whose place is taken, are served the ordinary way, in every state.
+// Requests that the plan does not expect, or whose place is taken, are served the ordinary way, in every state. A plan
+// begins with what of its ground is free; the rest comes as the blocks that lie there are freed. Before a step that did
+// not come exactly as before is packed, it is followed for some rounds, so that the longest lives are heard.
+//
+// A plan costs where it does not hold: what it does not expect needs memory besides its ground. So a plan that yields, or
+// leaves more than an eighth without their places, some times in a row is dropped, and the tape rests, longer each time.
 //
 // # Why no two requests ever share a unit
 //
