@@ -72,8 +72,11 @@ func TestALoopThatPilesUpIsNoStep(t *testing.T) {
 	var l listener
 	step := layers(6)
 	for round := range 5 {
-		for _, r := range step {
+		for i, r := range step {
 			l.request(r)
+			if round == 0 && i < len(step)/2 {
+				require.False(t, l.f.found(), "at request %d, forward", i)
+			}
 			if l.f.found() && l.f.worth(l.f.step()) {
 				require.GreaterOrEqual(t, round, 1)
 				require.EqualValues(t, len(step), l.f.lag)
