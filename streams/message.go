@@ -103,8 +103,8 @@ type order struct {
 	list     []LiveBuffer // the answer to orderList
 	fences   []fencing    // the answer to orderFences
 	address  cudadrv.Ptr
-	found    Buffer // the answer to orderLookup
-	step     tape.Step    // the answer to orderPlan; the question of orderTeach
+	found    Buffer    // the answer to orderLookup
+	step     tape.Step // the answer to orderPlan; the question of orderTeach
 	promise  futures.Promise[Stats]
 }
 

@@ -35,6 +35,8 @@ type performer struct {
 	w    *world
 	ends map[int][]*buffer // by time
 	at   int
+
+	freeing func(*buffer) // what is done first; nil: nothing
 }
 
 func newPerformer(t require.TestingT, pageUnits uint32) *performer {
@@ -45,6 +47,9 @@ func newPerformer(t require.TestingT, pageUnits uint32) *performer {
 
 func (p *performer) request(r request) {
 	for _, b := range p.ends[p.at] {
+		if p.freeing != nil {
+			p.freeing(b)
+		}
 		p.w.free(b)
 	}
 	delete(p.ends, p.at)

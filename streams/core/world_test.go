@@ -279,7 +279,7 @@ func (w *world) check() {
 	require.Equal(w.t, held, s.HeldBytes)
 	require.Equal(w.t, held, w.core.HeldBytes())
 	require.Equal(w.t, live, s.LiveBytes)
-	require.Equal(w.t, held-live, s.CachedBytes)
+	require.Equal(w.t, held-live, s.CachedBytes+s.PendingBytes)
 	require.GreaterOrEqual(w.t, s.PeakLiveBytes, live)
 	require.GreaterOrEqual(w.t, w.core.LiveBytes(), live)
 	require.Equal(w.t, uint64(len(w.live)), s.LiveCount)
