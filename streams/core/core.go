@@ -249,7 +249,12 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 		case s.Flags()&magazine.Announced != 0 && c.hold(s):
 		case m.Loose(): // most of them
 			cameBack = cameBack || s.Units == units
-			c.giveLarge(s)
+			if c.tape != nil {
+				c.giveTaped(s)
+			} else { // giveLarge, without the call
+				c.giveFree(s.Block)
+			}
+			s.Block = heap.None
 			c.owner.Home(s)
 		default:
 			cameBack = cameBack || m.Class < 0 && s.Units == units

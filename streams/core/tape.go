@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/go-vram/vram/internal/heap"
@@ -352,6 +353,25 @@ func (c *Core) Teach(step tape.Step) bool {
 	c.job = nil
 	c.tape.Teach(step)
 	return true
+}
+
+// checkTape holds the places against the slots, which have so many units there.
+func (c *Core) checkTape(units uint64) error {
+	if units != c.tapeUnits {
+		return fmt.Errorf("streams: places of %d units in use, the books say %d", units, c.tapeUnits)
+	}
+	for index, p := range c.placed {
+		if p.slot != nil && p.slot.Block != tapeBlock(int32(index)) { //nolint:gosec // a plan has fewer entries
+			return fmt.Errorf("streams: place %d of the tape has another's slot", index)
+		}
+	}
+	if c.tape == nil {
+		return nil
+	}
+	if err := c.tape.Check(); err != nil {
+		return fmt.Errorf("streams: %w", err)
+	}
+	return nil
 }
 
 // TapeSnapshot is what a tape is at and has done. Requests are those that took a turn, over 64 KiB.
