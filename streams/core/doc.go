@@ -37,6 +37,8 @@
 // stream itself waits and holds little more than its peak; when the sequence is lost and a request finds no range;
 // and before a request of the stream's own is refused. No magazine of large blocks is opened while the tape knows a
 // sequence: it must see all.
+// A block that is pending keeps its place until its uses have passed, and if the plan's memory is given back meanwhile it
+// goes on as an ordinary block. Lookup finds the taken places in a tree of their own, by their index of the plan.
 //
 // # What a lane may have
 //
