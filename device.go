@@ -124,11 +124,18 @@ func (d *Device) NewStream() (*Stream, error) {
 	}
 	h, err := e.meter.StreamCreate()
 	if err != nil {
+		if d.closed.Load() { // meanwhile: the context is gone
+			return nil, ErrClosed
+		}
 		return nil, fmt.Errorf("vram: %w", err)
 	}
 	s, err := d.open(e, h, false)
 	if err != nil {
-		return nil, errors.Join(err, e.meter.StreamDestroy(h))
+		destroyErr := e.meter.StreamDestroy(h)
+		if d.closed.Load() { // what is left of the stream went with the context
+			return nil, err
+		}
+		return nil, errors.Join(err, destroyErr)
 	}
 	return s, nil
 }

@@ -8,6 +8,11 @@
 
 #include "program.h"
 
+// Exported by libc10_cuda, but in none of its headers.
+namespace c10::cuda::_internal {
+void setHasPrimaryContext(bool (*)(c10::DeviceIndex));
+}
+
 namespace {
 
 namespace pytorch = c10::cuda::CUDACachingAllocator;
@@ -31,7 +36,7 @@ class Torch {
 
   // What record_stream of a tensor ends in. The allocator looks at the deleter to know its own memory.
   void record(void* p, cudaStream_t stream) {
-    c10::DataPtr data(p, p, deleter_, c10::Device(c10::kCUDA, 0));
+    c10::DataPtr data(p, p, pytorch::get()->raw_deleter(), c10::Device(c10::kCUDA, 0));
     pytorch::recordStream(data, c10::cuda::getStreamFromExternal(stream, 0));
     (void)data.release_context();
   }
@@ -41,6 +46,8 @@ class Torch {
     peers::check(cudaFree(nullptr), "cudaFree");
     int count = 0;
     peers::check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+    // The free of a recorded block asks whether a device is in use: libtorch_cuda, which is not needed otherwise, answers.
+    c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
     pytorch::init(count);
     peers::Streams streams(1);
     void* p = peers::must(*this, 64 << 20, streams[0]);
@@ -48,7 +55,6 @@ class Torch {
     auto snapshot = pytorch::snapshot();
     for (const auto& segment : snapshot.segments) found = found || segment.is_expandable;
     release(p, streams[0]);
-    deleter_ = pytorch::get()->allocate(512).get_deleter();
     forget();
     if (found != expandable_) {
       throw std::runtime_error(expandable_ ? "its segments are not expandable: see PYTORCH_CUDA_ALLOC_CONF"
@@ -70,7 +76,6 @@ class Torch {
 
  private:
   bool expandable_;
-  c10::DeleterFnPtr deleter_ = nullptr;
 };
 
 }  // namespace

@@ -18,6 +18,15 @@ using DeleterFnPtr = void (*)(void*);
 
 enum DeviceType { kCUDA };
 
+using DeviceIndex = signed char;
+
+namespace cuda::_internal {
+inline bool (*has_primary_context)(DeviceIndex) = nullptr;
+
+// Not inline: its users declare it themselves.
+void setHasPrimaryContext(bool (*answer)(DeviceIndex)) { has_primary_context = answer; }
+}  // namespace cuda::_internal
+
 struct Device {
   Device(DeviceType, int) {}
 };
@@ -27,7 +36,6 @@ struct DataPtr {
   ~DataPtr() {
     if (context != nullptr) deleter(context);
   }
-  DeleterFnPtr get_deleter() const { return deleter; }
   void* release_context() {
     void* was = context;
     context = nullptr;
@@ -86,10 +94,7 @@ inline void raw_delete(void* p) {
 }
 
 struct Allocator {
-  DataPtr allocate(size_t bytes) {
-    void* p = raw_alloc_with_stream(bytes, nullptr);
-    return DataPtr(p, p, &raw_delete, Device(kCUDA, 0));
-  }
+  DeleterFnPtr raw_deleter() const { return &raw_delete; }
 };
 
 inline Allocator* get() {
