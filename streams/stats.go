@@ -25,7 +25,12 @@ type Stats struct {
 	LiveBytes     int64 // in buffers, rounded to blocks
 	PeakLiveBytes int64 // sampled at turns
 	PendingBytes  int64 // freed, and still used by streams that were announced
-	CachedBytes   int64 // free ranges, and free slots of magazines
+	CachedBytes   int64 // free: the sum of the four that follow
+	SpanBytes     int64 // in free slots of small sizes
+	MagazineBytes int64 // in free slots of large ones
+	PlaceBytes    int64 // of a plan, what no buffer has
+	RangeBytes    int64 // in free ranges
+	PageBytes     int64 // whole pages in free ranges: only they can be given back
 	HeldBytes     int64 // pages lent by the pool: the sum of live, pending and cached
 
 	FreeRanges       int
@@ -70,6 +75,7 @@ func (s *Stream) stats() Stats {
 	n := s.core.Snapshot()
 	return Stats{
 		Stream: uint32(s.id), LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
+		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, PlaceBytes: n.PlaceBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,

@@ -84,7 +84,7 @@ func TestHelp(t *testing.T) {
 		"-h":          {"replay", "bench", "sim", "info", "version"},
 		"--help":      {"replay"},
 		"-help":       {"replay"},
-		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--work", "--hazards", "--json"},
+		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--work", "--hazards", "--explain-peak", "--json"},
 		"bench -h":    {"--scenario", "--samples", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
 		"info -h":     {"--driver"},
 		"sim -h":      {"--seed", "--seeds", "--steps"},
@@ -135,7 +135,7 @@ func TestReplayJSON(t *testing.T) {
 		require.Len(t, got, 2)
 		assert.ElementsMatch(t, []string{
 			"trace", "driver", "events", "streams", "peak_live_bytes", "peak_reserved_bytes", "reserved_over_live",
-			"rounds", "warm_ns_per_op", "allocs_per_op",
+			"rounds", "settled_over_live", "warm_ns_per_op", "allocs_per_op",
 		}, keys(got[0]))
 		assert.Equal(t, "small", got[0]["trace"])
 		assert.Equal(t, "sim", got[0]["driver"])

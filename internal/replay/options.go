@@ -34,6 +34,9 @@ type Options struct {
 	Plans []vram.Plan
 	// Rest is a pause after each round, for what the device does in the background. It is in no figure.
 	Rest time.Duration
+	// ExplainPeak adds to the result where the memory was when most was held. It reads the statistics each time that
+	// more is held than before: times mean little then. Not with Parallel.
+	ExplainPeak bool
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
@@ -75,6 +78,8 @@ func (o *Options) complete() error {
 		return fmt.Errorf("replay: work %v, want 0 or more", o.Work)
 	case o.Work > 0 && o.Parallel:
 		return ErrWorkNeedsOneGoroutine
+	case o.ExplainPeak && o.Parallel:
+		return ErrPeakNeedsOneGoroutine
 	case o.Rounds == 0:
 		o.Rounds = DefaultRounds
 	}

@@ -15,7 +15,9 @@ type Result struct {
 	PeakLiveBytes     int64   `json:"peak_live_bytes"`
 	PeakReservedBytes int64   `json:"peak_reserved_bytes"` // physical, over all rounds
 	ReservedOverLive  float64 `json:"reserved_over_live"`
-	Rounds            []Round `json:"rounds"`
+	// SettledOverLive is the same over the rounds three on; nil where there are fewer.
+	SettledOverLive *float64 `json:"settled_over_live,omitempty"`
+	Rounds          []Round  `json:"rounds"`
 
 	// WarmNsPerOp is the median over the rounds two on, AllocsPerOp their heap allocations for each
 	// event; nil where there was one round only.
@@ -23,6 +25,8 @@ type Result struct {
 	AllocsPerOp *float64 `json:"allocs_per_op,omitempty"`
 
 	Paced *Paced `json:"paced,omitempty"` // with Options.Work
+
+	Peak *Peak `json:"peak,omitempty"` // with Options.ExplainPeak
 
 	Hazards *Hazards `json:"hazards,omitempty"` // with Options.Hazards
 
@@ -35,6 +39,10 @@ type Result struct {
 	// With Config.Tape: what the streams know at the end, empty for those that know no step.
 	Plans []vram.Plan `json:"-"`
 }
+
+// settledRound is the first round of those by which Result.SettledOverLive is measured: the first one shows the sizes, the
+// second that they come again.
+const settledRound = 3
 
 // Round is one pass over the trace.
 type Round struct {
@@ -70,6 +78,14 @@ func (r *Result) summarise(warmMallocs uint64) {
 	r.ReservedOverLive = float64(r.PeakReservedBytes) / float64(r.PeakLiveBytes)
 	if len(r.Rounds) < 2 {
 		return
+	}
+	if len(r.Rounds) >= settledRound {
+		var peakBytes int64
+		for _, round := range r.Rounds[settledRound-1:] {
+			peakBytes = max(peakBytes, round.PeakReservedBytes)
+		}
+		settled := float64(peakBytes) / float64(r.PeakLiveBytes)
+		r.SettledOverLive = &settled
 	}
 	warm := make([]float64, 0, len(r.Rounds)-1)
 	for _, round := range r.Rounds[1:] {

@@ -38,6 +38,7 @@ type session struct {
 	clock         virtualTime // nil without a lag
 	checker       *checker    // nil without Options.Check
 	kernels       *kernels    // nil without Options.Hazards
+	summit        *summit     // nil without Options.ExplainPeak
 	observe       func(Observation)
 	stopAtFailure bool
 
@@ -115,6 +116,10 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 			return err
 		}
 	}
+	if o.ExplainPeak {
+		se.summit = &summit{}
+		cfg.Driver = &summitDriver{cfg.Driver, se.summit}
+	}
 	if !o.Check {
 		return nil
 	}
@@ -132,7 +137,8 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 func (se *session) close() error { return errors.Join(se.device.Close(), se.kernels.close()) }
 
 func (se *session) watched() bool {
-	return se.clock != nil || se.checker != nil || se.observe != nil || se.kernels != nil
+	return se.clock != nil || se.checker != nil || se.observe != nil || se.kernels != nil ||
+		se.summit != nil
 }
 
 // at says where an error happened.

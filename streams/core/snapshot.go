@@ -14,7 +14,12 @@ type Snapshot struct {
 	HeldBytes        int64 // pages lent by the pool: the sum of the next three
 	LiveBytes        int64 // blocks that callers have
 	PendingBytes     int64 // freed, and other streams still use them
-	CachedBytes      int64 // all else: free ranges, and what magazines and spans hold
+	CachedBytes      int64 // all else: the four parts that follow
+	SpanBytes        int64 // free slots of the classes
+	MagazineBytes    int64 // free slots of large blocks
+	PlaceBytes       int64 // of a plan, what is in no block
+	RangeBytes       int64 // free ranges
+	PageBytes        int64 // whole pages in them: what can be given back
 	PeakLiveBytes    int64 // of all but free ranges, at the turns that allocated: an upper bound
 	LargestFreeBytes int64
 	FreeRanges       int
@@ -41,9 +46,13 @@ func (c *Core) Snapshot() Snapshot {
 		RangeCount:       c.misses.Ranges,
 		RefillCount:      c.misses.Refill,
 	}
+	s.SpanBytes = int64(c.spanUnits) << sizeclass.UnitShift
 	c.owner.All(func(m *magazine.Magazine) {
 		if units := m.Units(); units != 0 {
 			live := m.LiveSlots()
+			if m.Class >= 0 {
+				s.SpanBytes -= int64(live) * int64(units) << sizeclass.UnitShift
+			}
 			s.LiveCount += uint64(live)
 			s.LiveBytes += int64(live) * int64(units) << sizeclass.UnitShift
 			return
@@ -63,9 +72,20 @@ func (c *Core) Snapshot() Snapshot {
 	s.PendingBytes = c.PendingBytes()
 	s.CachedBytes = s.HeldBytes - s.LiveBytes - s.PendingBytes
 	s.Tape = c.tapeSnapshot()
+	s.RangeBytes = int64(c.heap.FreeUnits()) << sizeclass.UnitShift
+	s.PageBytes = c.freePages()
+	s.PlaceBytes = int64(c.groundUnits-c.tapeUnits) << sizeclass.UnitShift
+	s.MagazineBytes = s.CachedBytes - s.RangeBytes - s.SpanBytes - s.PlaceBytes
 	s.PeakLiveBytes = max(s.LiveBytes, int64(c.peakUnits<<sizeclass.UnitShift))
 	s.AllocCount = s.FreeCount + s.LiveCount
 	return s
+}
+
+// freePages is the bytes of the whole pages that lie in free ranges.
+func (c *Core) freePages() int64 {
+	var pages uint64
+	c.heap.EachPages(func(first, end uint32) { pages += uint64(end - first) })
+	return int64(pages*uint64(c.pageUnits)) << sizeclass.UnitShift
 }
 
 // ResetPeak restarts the peak of live bytes at the present value.
