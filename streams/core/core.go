@@ -49,6 +49,7 @@ type Core struct {
 	spanUnits uint64 // of the spans of the classes
 	livePeak  uint64 // units: what the magazines' share is measured by
 	peakUnits uint64 // the same since ResetPeak
+	ebb       ebb
 	waiting   uint64 // units of requests that wait for the pool
 	misses    Counts
 	taken     []Run
@@ -105,6 +106,9 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 	if freed := c.owner.Freed(); freed != nil || c.Waits() {
 		cameBack = c.takeHome(freed, uint32(units))
 	}
+	if c.ebb.due(c.usedUnits(), c.misses.Turns) {
+		c.sweep()
+	}
 	if units <= sizeclass.MaxUnits {
 		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
 	} else {
@@ -120,6 +124,7 @@ func (c *Core) notePeak() {
 	used := c.usedUnits()
 	c.livePeak = max(c.livePeak, used)
 	c.peakUnits = max(c.peakUnits, used)
+	c.ebb.note(used, c.livePeak)
 }
 
 // Served counts a request by the level that served it.
@@ -380,9 +385,7 @@ func (c *Core) Surrender(limit uint32, covered bool) []Run {
 // Spare is Surrender without the memory of a plan.
 func (c *Core) Spare(limit uint32, covered bool) []Run {
 	c.Drain()
-	for c.evictOldest() {
-	}
-	c.retireIdle()
+	c.closeIdle()
 	return c.takePages(limit, covered)
 }
 

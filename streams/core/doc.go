@@ -40,6 +40,11 @@
 // A block that is pending keeps its place until its uses have passed, and if the plan's memory is given back meanwhile it
 // goes on as an ordinary block. Lookup finds the taken places in a tree of their own, by their index of the plan.
 //
+// # Ebb
+//
+// When almost nothing lives any more, a step has ended, and what the next one allocates first should find long ranges. Slots that
+// nobody uses lie where the last step left them; before the next block is placed they go back to the heap.
+//
 // # What a lane may have
 //
 // A lane leases spans and large blocks from the free ranges and gives them back to those. Against its budget

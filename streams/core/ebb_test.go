@@ -1,0 +1,56 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Once almost all buffers are gone, what spans and magazines keep in the middle of a range goes back before the next buffer is
+// placed: a buffer as long as all that is held fits.
+func TestAnEbbMakesLongRanges(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		turns int
+		fits  bool
+	}{
+		{"after many turns", ebbTurns, true},
+		{"after few turns", ebbTurns / 2, false}, // it was swept just now, for all that is known
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 4096, Budget{})
+			require.True(t, w.lend(0, 8))
+			nothing := func(uint32) bool { return false }
+			all := []*buffer{w.alloc(6*mib, 0, nothing), w.alloc(100, 0, nothing), w.alloc(6*mib, 0, nothing)}
+			for i := range c.turns {
+				w.free(w.alloc(mib+int64(i)*512, 0, nothing))
+			}
+			for _, b := range all {
+				w.free(b)
+			}
+			whole := w.alloc(16*mib, 0, nothing)
+			assert.Equal(t, c.fits, whole != nil, "the span is not in the way any more")
+			w.check()
+		})
+	}
+}
+
+// The sweep is armed by a rise and fires once.
+func TestEbb(t *testing.T) {
+	t.Parallel()
+	var e ebb
+	assert.False(t, e.due(0, 1000), "nothing ever lived")
+	e.note(1000, 4000)
+	assert.False(t, e.due(999, 1000), "a quarter of the peak is no flood")
+	e.note(1001, 4000)
+	assert.False(t, e.due(500, 1000), "an eighth is no ebb")
+	assert.False(t, e.due(499, ebbTurns-1), "too soon")
+	assert.True(t, e.due(499, ebbTurns))
+	assert.False(t, e.due(0, 2*ebbTurns), "once")
+	e.note(4000, 4000)
+	assert.False(t, e.due(499, 2*ebbTurns-1))
+	assert.True(t, e.due(499, 2*ebbTurns))
+}
