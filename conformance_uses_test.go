@@ -20,10 +20,10 @@ func (h *house) work(s *vram.Stream, d time.Duration) {
 }
 
 // meets reports whether an allocation of the stream's among many gets the memory of a buffer that was freed.
-func (h *house) meets(s *vram.Stream, b vram.Buffer) (met bool) {
+func (h *house) meets(s *vram.Stream, b vram.Buffer, count int) (met bool) {
 	h.t.Helper()
 	var all []vram.Buffer
-	for range 64 {
+	for range count {
 		x := must(h.t, s, b.Bytes())
 		met = met || x.Ptr() < b.Ptr()+cudadrv.Ptr(b.Bytes()) && b.Ptr() < x.Ptr()+cudadrv.Ptr(x.Bytes())
 		all = append(all, x)
@@ -73,13 +73,16 @@ func TestRecordStream(t *testing.T) {
 		require.NoError(t, x.RecordStream(b))
 		h.work(b, time.Second)
 		require.NoError(t, x.Free())
-		assert.False(t, h.meets(a, x), "%d bytes", bytes)
+		assert.False(t, h.meets(a, x, 64), "%d bytes", bytes)
 		assert.Equal(t, time.Duration(0), h.gpu.Now(), "nobody waits for it")
 		assert.Positive(t, h.addsUp().PendingBytes)
 		h.gpu.Advance(time.Second)
 		_, err := h.Trim(t.Context(), gib) // looks, and gives nothing back
 		require.NoError(t, err)
-		assert.True(t, h.meets(a, x), "%d bytes", bytes)
+		assert.Zero(t, h.addsUp().PendingBytes, "%d bytes", bytes)
+		if bytes < mib { // whole pages may change hands: then the memory is used again, but not the address
+			assert.True(t, h.meets(a, x, 80), "%d bytes", bytes) // more than those of before, which are free
+		}
 		h.addsUp()
 	}
 }
@@ -94,13 +97,13 @@ func TestRecordStreamOnAShiftedView(t *testing.T) {
 	require.NoError(t, base.RecordStream(b))
 	h.work(b, time.Second)
 	require.NoError(t, x.Free())
-	assert.False(t, h.meets(a, x))
+	assert.False(t, h.meets(a, x, 64))
 	_, found = h.Lookup(x.Ptr())
 	assert.False(t, found)
 	h.gpu.Advance(time.Second)
 	_, err := h.Trim(t.Context(), gib)
 	require.NoError(t, err)
-	assert.True(t, h.meets(a, x))
+	assert.True(t, h.meets(a, x, 80))
 }
 
 // PyTorch: test_caching_allocator_record_stream_oom (#19219). Frees that another stream's work delays are waited for in the place of a
