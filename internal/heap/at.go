@@ -20,22 +20,7 @@ func (h *Heap) TakeAt(offset, units uint32) int32 {
 	if found == None {
 		return None
 	}
-	i := found
-	h.remove(i)
-	length, front := h.nodes[i].units, offset-h.nodes[i].offset
-	if front > 0 {
-		h.shorten(i, front)
-		h.nodes[i].state = Free
-		h.insert(i, front)
-		i = h.usedBehind(i, units)
-	} else {
-		h.shorten(i, units)
-	}
-	h.freeUnits -= uint64(units)
-	if rest := length - front - units; rest > 0 {
-		h.freeBehind(i, rest)
-	}
-	return i
+	return h.takeWithin(found, offset-h.nodes[found].offset, units)
 }
 
 // EachFree visits the free blocks of at least that many units, the shortest first, until visit says false.

@@ -45,6 +45,11 @@ func (h *Heap) TakeAlignedBy(units, align uint32, phase func(offset uint32) uint
 	if i == None {
 		return None
 	}
+	return h.takeWithin(i, front, units)
+}
+
+// takeWithin takes units so far into a free block; what is before and behind them stays free.
+func (h *Heap) takeWithin(i int32, front, units uint32) int32 {
 	h.remove(i)
 	length := h.nodes[i].units
 	if front > 0 {
