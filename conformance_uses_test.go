@@ -67,7 +67,8 @@ func TestABlockIsAnnouncedOnAnotherStream(t *testing.T) {
 // has finished.
 func TestRecordStream(t *testing.T) {
 	for _, bytes := range []int64{2 * kib, 200 * kib, 6 * mib} {
-		h := openHouse(t, vram.Config{}, sim.Config{})
+		const most = 66 // of 6 MiB: x and all that meets holds beside it, and one more
+		h := openHouse(t, vram.Config{LimitBytes: most * 6 * mib}, sim.Config{})
 		a, b := h.stream(), h.stream()
 		x := must(t, a, bytes)
 		require.NoError(t, x.RecordStream(b))
@@ -80,8 +81,11 @@ func TestRecordStream(t *testing.T) {
 		_, err := h.Trim(t.Context(), gib) // looks, and gives nothing back
 		require.NoError(t, err)
 		assert.Zero(t, h.addsUp().PendingBytes, "%d bytes", bytes)
-		if bytes < mib { // whole pages may change hands: then the memory is used again, but not the address
+		if bytes < mib {
 			assert.True(t, h.meets(a, x, 80), "%d bytes", bytes) // more than those of before, which are free
+		} else { // whole pages may change hands: then the memory is used again, perhaps at another address
+			h.meets(a, x, most)
+			assert.Equal(t, time.Second, h.gpu.Now(), "nobody waits for it")
 		}
 		h.addsUp()
 	}
