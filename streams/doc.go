@@ -4,9 +4,11 @@
 // # The way of an allocation
 //
 //  1. Alloc takes a slot from the magazine of the size: one compare-and-swap. Most requests end here.
-//  2. Else the caller enters the stream's turn, if nobody has it, and runs the core itself: blocks that
+//  2. Else, if the block that was freed last has the size, the caller takes it back from the list of freed ones: one
+//     compare-and-swap. It does so while demand is stable.
+//  3. Else the caller enters the stream's turn, if nobody has it, and runs the core itself: blocks that
 //     were freed come home, a range is found and split. No message, no goroutine switch.
-//  3. If somebody has the turn, or the stream's own memory does not suffice, the request becomes a
+//  4. If somebody has the turn, or the stream's own memory does not suffice, the request becomes a
 //     message with a promise. The core asks the pool for pages; the answer comes back as a message, and
 //     the turn that receives it completes the promise.
 //

@@ -109,6 +109,11 @@ func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 			return Buffer{slot, word, want.Bytes}, true
 		}
 	}
+	if want.plain() {
+		if slot, word := s.cache.TakeBack(want.Bytes); slot != nil {
+			return Buffer{slot, word, want.Bytes}, true
+		}
+	}
 	if !s.ref.TryEnter() {
 		return Buffer{}, false
 	}

@@ -168,6 +168,9 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 			return Buffer{}, err
 		}
 	}
+	if slot, word := s.cache.TakeBack(bytes); slot != nil {
+		return Buffer{slot, word, bytes}, nil
+	}
 	if s.ref.TryEnter() {
 		b, ok, left := s.turn(bytes, 0, false)
 		if left != nil {

@@ -53,6 +53,14 @@ func (h *Heap) Configure(s Strategy, apartUnits uint32) {
 	}
 }
 
+// Strategy is what Configure set.
+func (h *Heap) Strategy() Strategy {
+	if h.plan != nil && h.plan.tree != nil {
+		return FirstFit
+	}
+	return BestFit
+}
+
 // insert makes a free block known to the searches.
 func (h *Heap) insert(i int32, units uint32) {
 	h.bins.Insert(h.links, i, units)

@@ -23,7 +23,20 @@ func magazineBugs() []Bug {
 		},
 		{
 			Name: "a free by others comes home to a lane twice", Package: "streams/magazine", Run: "^TestStrayBitsMeanNothing$",
-			Edits: []Edit{{"streams/magazine/lease.go", "if !isBack(s.word.Load(), s.handed.Load()) || o.kept(s) {", "if s.handed.Load() == 0 {"}},
+			Edits: []Edit{{"streams/magazine/lease.go", "if !isBack(s.word.Load(), s.aside.Load()) || o.kept(s) {", "if s.aside.Load() == 0 {"}},
+		},
+		{
+			Name: "a block is taken back by one who has looked before it was taken", Package: "streams/magazine",
+			Run:   "^TestEveryInterleavingIsLawful$",
+			Edits: []Edit{{"streams/magazine/freed.go", "return top&^nameMask + takenStep | entry&nameMask", "return top&^nameMask | entry&nameMask"}},
+		},
+		{
+			Name: "a block that others use is taken back", Package: "streams/magazine", Run: "^TestTakeBackLeavesToTheOwner$",
+			Edits: []Edit{{"streams/magazine/cache.go", "entry(0, uint32(head))", "entry(s.Units, uint32(head))"}},
+		},
+		{
+			Name: "blocks are taken back while memory grows", Package: "streams/core", Run: "^TestBlocksAreTakenBackWhileDemandIsStable$",
+			Edits: []Edit{{"streams/core/calm.go", "	c.owner.LetTakeBack(0)\n", ""}},
 		},
 	}
 }

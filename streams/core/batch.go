@@ -113,4 +113,10 @@ func (c *Core) ServedMany(byRanges, byPool int) {
 	c.misses.Turns += uint64(byRanges + byPool)
 	c.misses.Ranges += uint64(byRanges)
 	c.misses.Refill += uint64(byPool)
+	switch {
+	case byPool > 0:
+		c.upset()
+	case c.misses.Turns >= c.calmAt:
+		c.settleDown()
+	}
 }

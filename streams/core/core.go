@@ -52,6 +52,7 @@ type Core struct {
 	ebb       ebb
 	waiting   uint64 // units of requests that wait for the pool
 	misses    Counts
+	calm
 	taken     []Run
 	undone    uint64 // blocks that came back by Undo
 	byPool    bool   // what Served counted last
@@ -133,8 +134,12 @@ func (c *Core) Served(byPool bool) {
 	c.byPool = byPool
 	if byPool {
 		c.misses.Refill++
+		c.upset()
 	} else {
 		c.misses.Ranges++
+		if c.misses.Turns >= c.calmAt {
+			c.settleDown()
+		}
 	}
 }
 
@@ -452,6 +457,7 @@ func (c *Core) Return() []Run {
 // Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays
 // where it is.
 func (c *Core) Shut() {
+	c.owner.LetTakeBack(0)
 	c.owner.Raise(magazine.Ended)
 	c.owner.All(func(m *magazine.Magazine) {
 		if !m.Leased() { // nobody but its lane takes from it

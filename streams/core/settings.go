@@ -26,6 +26,7 @@ func (c *Core) SetSettings(s Settings) {
 	c.heap.Configure(s.Strategy, uint32(apartUnits)) //nolint:gosec // bounded by the line before
 	c.setExact(s.Exact)
 	c.setTape(s.Tape && !s.Exact)
+	c.upset()
 }
 
 // Tick does what is due without a request: what callers handed over goes back, and what was kept apart is merged.

@@ -51,6 +51,7 @@ type world struct {
 	heldPages                  uint32
 	wakes                      int
 	piles                      int
+	takenBack                  int
 	closed                     bool
 }
 
@@ -81,6 +82,10 @@ func blockUnits(bytes int64) uint32 {
 // alloc asks the cache and then the core, as a stream does.
 func (w *world) alloc(bytes int64, hint int, source func(need uint32) bool) *buffer {
 	if slot, word := w.cache.Take(bytes); slot != nil {
+		return w.book(slot, word, bytes)
+	}
+	if slot, word := w.cache.TakeBack(bytes); slot != nil {
+		w.takenBack++
 		return w.book(slot, word, bytes)
 	}
 	return w.serve(bytes, hint, source)

@@ -63,18 +63,20 @@ const (
 // Cache is the side of a stream's cache that callers see. The zero value serves nothing until NewOwner
 // has made it ready.
 type Cache struct {
-	life    atomic.Uint32
-	waker   Waker
-	beyond  AllocBeyond
-	watcher Watcher // nil if nobody is told of frees
-	_       [cacheLine - 8 - 3*16]byte
-	freed   atomic.Uint32 // names a slot; pushed by callers, taken whole by the owner
-	pile    atomic.Uint64 // announced frees since the owner looked: their number, and their units
-	_       [cacheLine - 2*8]byte
-	parked  atomic.Pointer[Magazine] // likewise
-	_       [cacheLine - 8]byte
+	life      atomic.Uint32
+	backUnits atomic.Uint32 // most units of a block that TakeBack serves
+	waker     Waker
+	beyond    AllocBeyond
+	watcher   Watcher // nil if nobody is told of frees
+	_         [cacheLine - 8 - 3*16]byte
+	freed     atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
+	pile      atomic.Uint64 // announced frees since the owner looked: their number, and their units
+	_         [cacheLine - 2*8]byte
+	parked    atomic.Pointer[Magazine] // likewise
+	_         [cacheLine - 8]byte
 
 	buckets [bucketCount]bucket
+	names   names
 }
 
 // Waker is told of what callers of Free have done, on their goroutines.
@@ -203,8 +205,8 @@ func (s *Slot) Free(handle uint64) error {
 		s.flags = 0
 		for c := m.cache; ; { // handSlot, without its call
 			head := c.freed.Load()
-			s.below = head
-			if c.freed.CompareAndSwap(head, s.name()) {
+			storePlain(&s.aside, entry(s.Units, uint32(head)))
+			if c.freed.CompareAndSwap(head, nextPush(head, s.name())) {
 				if life(c.life.Load()) == serving {
 					return nil
 				}
@@ -276,8 +278,8 @@ func (c *Cache) handSlot(s *Slot, flags uint8) error {
 	s.flags = flags
 	for {
 		head := c.freed.Load()
-		s.below = head
-		if c.freed.CompareAndSwap(head, s.name()) {
+		storePlain(&s.aside, entry(0, uint32(head)))
+		if c.freed.CompareAndSwap(head, nextPush(head, s.name())) {
 			return c.wake()
 		}
 	}

@@ -46,6 +46,7 @@ type handle struct {
 func newDesk() *desk {
 	d := new(desk)
 	d.owner = NewOwner(&d.cache, wakes(func() { d.wakes.Add(1) }))
+	d.owner.LetTakeBack(regionUnits)
 	return d
 }
 
@@ -76,6 +77,9 @@ func regionBase(region int32) cudadrv.Ptr {
 // the desk is closed.
 func (d *desk) alloc(bytes int64) (handle, error) {
 	s, word := d.cache.Take(bytes)
+	if s == nil {
+		s, word = d.cache.TakeBack(bytes)
+	}
 	if s == nil {
 		d.turn.Lock()
 		defer d.turn.Unlock()

@@ -91,6 +91,21 @@
 // while a caller that was told to hand it over has yet to arrive: it would be handed over twice. Closed
 // by Swap, it is closed for good.
 //
+// # The list of freed slots
+//
+// Its top is a word of the cache: the name of the slot there, and how often slots were taken from the list. Aside of each slot
+// in it stand the name of the slot below and, if anybody may have the block as it is, the block's length.
+//
+//	who       from                     to                        when
+//	caller    count n, top t           count n, top s            hand slot s over: t and a length aside of s, then CAS
+//	caller    count n, top s           count n+1, top below s    TakeBack: CAS; the caller has the slot and its block
+//	owner     count n, top s           count n+1, no slot        Freed: CAS
+//
+// Only loose slots without flags have a length there. The owner says how long a block may be that is taken back
+// (LetTakeBack), and does not hear of it: to its books the slot was in use all the time. The count makes a
+// compare-and-swap fail whose caller has looked at the top before it was taken: what stood aside may be old. It comes
+// round after 2^32 takes; a caller would have to be stopped for exactly as many.
+//
 // # Leased magazines
 //
 // A lane is one goroutine's side of a cache. It has magazines that only lanes use, for good, and works on
@@ -136,6 +151,6 @@
 //
 // # Concurrency properties
 //
-// The methods of Lane are for one goroutine at a time. Take, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine
+// The methods of Lane are for one goroutine at a time. Take, TakeBack, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine
 // that runs the stream's turn. Slots handed over through a list arrive in no promised order.
 package magazine

@@ -21,7 +21,7 @@ type byHand struct {
 	m      *Magazine
 	seen   uint64
 	flags  uint8
-	slots  uint32
+	slots  uint64
 	parked *Magazine
 	steps  int
 }
@@ -136,8 +136,13 @@ func (b *byHand) handOver() step {
 		b.slots = c.freed.Load()
 		return freedSwap
 	case freedSwap:
-		b.Slot.flags, b.below = b.flags, b.slots
-		if !c.freed.CompareAndSwap(b.slots, b.name()) {
+		b.Slot.flags = b.flags
+		units := uint32(0)
+		if b.m.loose && b.flags == 0 {
+			units = b.Slot.Units
+		}
+		b.Slot.aside.Store(entry(units, uint32(b.slots)))
+		if !c.freed.CompareAndSwap(b.slots, nextPush(b.slots, b.name())) {
 			return freedLoad
 		}
 		return lifeLoad

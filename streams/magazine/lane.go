@@ -121,7 +121,7 @@ func (l *Lane) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err e
 		m.local &= m.local - 1
 	}
 	handle = s.word.Load()
-	storePlain(&s.handed, handle)
+	storePlain(&s.aside, handle)
 	return s, handle, bytes, nil
 }
 
@@ -147,7 +147,7 @@ func (l *Lane) Take(bytes int64) (*Slot, uint64) {
 		}
 		l.chargeUnits -= units
 		word := s.word.Load()
-		storePlain(&s.handed, word)
+		storePlain(&s.aside, word)
 		return s, word
 	}
 	m := l.shelves[sizeclass.Of(units)].current
@@ -159,7 +159,7 @@ func (l *Lane) Take(bytes int64) (*Slot, uint64) {
 	s := &m.slots[bits.TrailingZeros64(m.local)]
 	m.local &= m.local - 1
 	word := s.word.Load()
-	storePlain(&s.handed, word)
+	storePlain(&s.aside, word)
 	return s, word
 }
 
@@ -253,7 +253,7 @@ func (l *Lane) Free(s *Slot, handle uint64) error {
 	if m.Class >= 0 {
 		return l.done(s, handle, l.keepAside(m, s))
 	}
-	storePlain(&s.handed, unhanded)
+	storePlain(&s.aside, unhanded)
 	units := uint64(s.Units)
 	if l.chargeUnits+units > l.budgetUnits {
 		l.shedSlot(s)
@@ -300,7 +300,7 @@ func (l *Lane) keep(m *Magazine, s *Slot) Outcome {
 	if m.Class >= 0 {
 		return l.keepAside(m, s)
 	}
-	storePlain(&s.handed, unhanded)
+	storePlain(&s.aside, unhanded)
 	return l.keepLarge(s)
 }
 

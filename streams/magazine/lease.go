@@ -74,7 +74,7 @@ func (o *Owner) cameHome(m *Magazine) uint64 {
 
 // isHome reports whether a slot of a leased magazine is back and nobody keeps it.
 func (o *Owner) isHome(s *Slot) bool {
-	if !isBack(s.word.Load(), s.handed.Load()) || o.kept(s) {
+	if !isBack(s.word.Load(), s.aside.Load()) || o.kept(s) {
 		return false
 	}
 	s.clearFlags()
@@ -108,7 +108,7 @@ func (o *Owner) SortLeased() {
 
 func (o *Owner) sort(m *Magazine) {
 	for f := m.mask.Load() & m.whole; f != 0; f &= f - 1 {
-		if s := &m.slots[bits.TrailingZeros64(f)]; isBack(s.word.Load(), s.handed.Load()) {
+		if s := &m.slots[bits.TrailingZeros64(f)]; isBack(s.word.Load(), s.aside.Load()) {
 			o.kept(s)
 		}
 	}
@@ -128,7 +128,7 @@ func (m *Magazine) outMask() uint64 {
 	var out uint64
 	for f := m.whole; f != 0; f &= f - 1 {
 		s := &m.slots[bits.TrailingZeros64(f)]
-		if handed := s.handed.Load(); isOut(s.word.Load(), handed) {
+		if handed := s.aside.Load(); isOut(s.word.Load(), handed) {
 			out |= 1 << s.index
 		}
 	}
@@ -344,7 +344,7 @@ func (o *Owner) LeaseSpan(l *Lane, class int, span int32, base cudadrv.Ptr) *Mag
 	for i := range sizeclass.SpanBlocks(class) {
 		s := &m.slots[i]
 		s.Units, s.address = units, base+cudadrv.Ptr(i)*step
-		s.handed.Store(unhanded)
+		s.aside.Store(unhanded)
 	}
 	m.lane.Store(l)
 	o.charge(l, spanUnits(class))
@@ -366,7 +366,7 @@ func (o *Owner) LeaseBlock(l *Lane, block int32, units uint32, base cudadrv.Ptr)
 	m := s.magazine
 	s.Block, s.Units, s.address = block, units, base
 	s.place = uint16(lengthPlace(uint64(units)))
-	s.handed.Store(s.word.Load())
+	s.aside.Store(s.word.Load())
 	m.whole |= 1 << s.index
 	o.charge(l, uint64(units))
 	return s

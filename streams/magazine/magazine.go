@@ -18,7 +18,7 @@ const heapHeader = 8
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
 // word and note are shared. address and flags are written by whoever has the block: the owner while the slot is
-// home, the winner of the free until it has handed the slot over. handed is the lane's, and so is next in a
+// home, the winner of the free until it has handed the slot over. aside is the lane's, or the list's; next is the lane's in a
 // leased magazine. The rest is the owner's.
 type Slot struct {
 	word     atomic.Uint64
@@ -26,14 +26,16 @@ type Slot struct {
 	magazine *Magazine
 	next     *Slot                // in a list of unused slots, or of a lane's
 	note     atomic.Pointer[note] // nil for most
-	handed   atomic.Uint64        // leased magazines: the word with which it was handed out last
+	// aside is, in a leased magazine, the word with which the slot was handed out last. In others it is what the list of
+	// freed slots needs to know: see entry.
+	aside atomic.Uint64
 
 	Block int32 // the heap's; for slots that have a block of their own
 	Units uint32
 	index uint8
 	flags uint8  // of the free that brought it home
 	place uint16 // leased magazines: where its lane looks its length up
-	below uint32 // names the slot below it in the list of freed slots
+	_     uint32
 }
 
 // Magazine is up to 62 slots and the word that says which of them are free.

@@ -141,7 +141,8 @@ func (f *Frees) list(s *Slot) {
 	if f.tail == nil {
 		f.tail = s
 	}
-	s.below, f.head = f.head, s.name()
+	storePlain(&s.aside, entry(s.Units, f.head))
+	f.head = s.name()
 }
 
 // push gives the listed slots to their owner.
@@ -152,8 +153,8 @@ func (f *Frees) push() {
 	c := f.cache
 	for {
 		head := c.freed.Load()
-		f.tail.below = head
-		if c.freed.CompareAndSwap(head, f.head) {
+		storePlain(&f.tail.aside, entry(f.tail.Units, uint32(head)))
+		if c.freed.CompareAndSwap(head, nextPush(head, f.head)) {
 			break
 		}
 	}

@@ -6,13 +6,18 @@ import "math/bits"
 func (m machine) drain() violation {
 	switch m.at {
 	case drainLoad:
-		if m.freed == 0 {
+		if m.top = m.freed; uint32(m.top) == noSlot {
+			m.top = 0
 			return m.afterDrain()
 		}
 		return m.goTo(drainSwap)
 	case drainSwap:
-		m.head, m.freed, m.woken = m.freed, 0, false
-		for s := m.head; s != 0; s = m.next[s-1] {
+		if m.freed != m.top {
+			return m.goTo(drainLoad)
+		}
+		m.head, m.freed, m.woken = int8(uint32(m.top)), m.empty(m.top), false
+		m.top = 0
+		for s := m.head; s != 0; s = int8(uint32(m.aside[s-1])) {
 			if m.place[s-1] != listed {
 				return listedTwice
 			}
@@ -61,7 +66,7 @@ func (m machine) homeNext() violation {
 		return m.afterDrain()
 	}
 	m.slot = m.head - 1
-	m.head = m.next[m.slot]
+	m.head = int8(uint32(m.aside[m.slot]))
 	if m.sharing && m.flagsHome[m.slot]&uint8(Announced) != 0 {
 		return m.goTo(useSwap)
 	}
@@ -272,6 +277,7 @@ func (m machine) govern() violation {
 	default: // assignWord
 		slot := int8(bits.TrailingZeros8(m.homes))
 		m.homes &^= 1 << slot
+		m.units[slot] = 3 - m.units[slot] // a block of another length than its last
 		v := m.handOut(slot, atHome)
 		m.readHandle(slot)
 		m.rest()

@@ -160,8 +160,9 @@ func (tw *twin) compare(t require.TestingT) {
 	require.Equal(t, w.inReady, m.inReady)
 	require.Equal(t, w.homes, uint8(m.homes&modelWhole), "homes")
 	require.Equal(t, w.parked != 0, tw.cache.parked.Load() != nil)
-	s := tw.owner.names.slot(tw.cache.freed.Load())
-	for i := w.freed; i != 0; i = w.next[i-1] {
+	require.Equal(t, w.freed, tw.cache.freed.Load(), "the list of freed slots")
+	s := tw.cache.names.slot(uint32(w.freed))
+	for i := uint32(w.freed); i != noSlot; i = uint32(w.aside[i-1]) {
 		require.Same(t, &m.slots[i-1], s)
 		require.Equal(t, w.flagsHome[i-1], s.flags)
 		s = tw.owner.Next(s)

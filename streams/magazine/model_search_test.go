@@ -133,10 +133,8 @@ func (s *search) begin(w world, i int) violation {
 		}
 		return lawful
 	}
-	if w.kind != loose {
-		if v := s.start(w, i, opTake, 0, 0); v != lawful {
-			return v
-		}
+	if v := s.take(w, i); v != lawful {
+		return v
 	}
 	for slot := range int8(modelSlots) {
 		if w.sharing {
@@ -158,6 +156,17 @@ func (s *search) begin(w world, i int) violation {
 		}
 	}
 	return lawful
+}
+
+// take lets a caller take a slot from the magazine, or if that is loose from the list, for a block of either length.
+func (s *search) take(w world, i int) violation {
+	if w.kind != loose {
+		return s.start(w, i, opTake, 0, 0)
+	}
+	if v := s.start(w, i, opBack, 0, 1); v != lawful {
+		return v
+	}
+	return s.start(w, i, opBack, 0, 2)
 }
 
 // share lets a caller use, move and free with the live handle of a slot, the one before it and the one that was moved.
@@ -219,6 +228,7 @@ func start(k kind, liveSlots, ownerOps int, callerOps ...int) world {
 	}
 	for s := range w.place {
 		w.place[s] = inWord
+		w.units[s] = 1
 		if k == loose {
 			w.place[s] = atHome
 		}
@@ -260,6 +270,8 @@ func scenarios() []scenario {
 		{"large blocks, both live, two callers", start(exact, 2, 4-fewer, 2, 1)},
 		{"large blocks, one live, three callers", start(exact, 1, 2, 2-fewer, 1, 1)},
 		{"loose slots, one live, two callers", start(loose, 1, 3, 3, 2-fewer)},
+		{"loose slots, both live, two callers", start(loose, 2, 1, 5-fewer, 1)},
+		{"loose slots, both live, three callers", start(loose, 2, 2-fewer, 2, 1, 1)},
 		{"a class, one live and used, two callers", sharing(small, 1, 2, 3-fewer, 2-fewer)},
 		{"large blocks, one live and used, two callers", sharing(exact, 1, 3-fewer, 2, 2-fewer)},
 		{"a loose slot, live and used, three callers", sharing(loose, 1, 2, 2, 1, 1)},
@@ -374,6 +386,23 @@ func mistakes() []mistake {
 	}
 }
 
+// backMistakes are those that only callers meet who take blocks back.
+func backMistakes() []mistake {
+	return []mistake{
+		{"a take from the list does not count", func(r *rules) {
+			r.pop = func(top, entry uint64) uint64 { return nextPush(top, uint32(entry)) }
+		}},
+		{"neither does the owner's", func(r *rules) {
+			r.pop = func(top, entry uint64) uint64 { return nextPush(top, uint32(entry)) }
+			r.empty = func(top uint64) uint64 { return nextPush(top, noSlot) }
+		}},
+		{"a block is taken back for any length", func(r *rules) {
+			r.entry = func(_, below uint32) uint64 { return uint64(below) }
+		}},
+		{"a block with flags is taken back", func(r *rules) { r.backFlagged = true }},
+	}
+}
+
 // sharingMistakes are those that only callers meet who use and move.
 func sharingMistakes() []mistake {
 	return []mistake{
@@ -418,6 +447,9 @@ func TestSearchFindsMistakes(t *testing.T) {
 	}
 	for _, m := range mistakes() {
 		find(m, start(small, 2, 2, 1, 2), start(exact, 2, 2, 1, 2), start(small, 2, 4, 2, 2), start(exact, 2, 3, 2, 2))
+	}
+	for _, m := range backMistakes() {
+		find(m, start(loose, 2, 0, 5, 1), start(loose, 1, 3, 3, 2))
 	}
 	for _, m := range sharingMistakes() {
 		find(m, sharing(small, 1, 2, 3, 2), sharing(loose, 1, 2, 2, 2))

@@ -21,6 +21,7 @@ const (
 	opRelease  // of the owner: Home of a slot whose uses have passed
 	opRecord   // of callers: Record
 	opMove     // likewise
+	opBack     // TakeBack, of a block of so many units as the serial says
 	firstOwner = opDrain
 )
 
@@ -71,12 +72,16 @@ const (
 	recordOr
 	moveLoad
 	moveSwap
+	backLoad
+	backEntry
+	backSwap
+	backWord
 )
 
 func opName(o op) string {
 	return [...]string{
 		"take", "free", "announce", "drain", "park", "ready", "take ready", "shelve", "idle", "span", "evict", "reopen", "assign", "end",
-		"release", "record", "move",
+		"release", "record", "move", "take back",
 	}[o]
 }
 
@@ -85,6 +90,7 @@ func firstStep(o op) step {
 		opTake: takeLoad, opFree: freeFast, opAnnounce: flagLoad, opDrain: drainLoad, opPark: parkSwap,
 		opReady: collectLoad, opTakeReady: collectLoad, opShelve: shelveOr, opIdle: collectLoad, opSpan: spanStore, opEvict: closeSwap, opReopen: detachWord,
 		opAssign: assignWord, opEnd: lifeSwap, opRelease: homeLoad, opRecord: recordLoad, opMove: moveLoad,
+		opBack: backLoad,
 	}[o]
 }
 
@@ -118,6 +124,8 @@ func (m machine) advance() violation {
 		return m.record()
 	case moveLoad, moveSwap:
 		return m.hand()
+	case backLoad, backEntry, backSwap, backWord:
+		return m.takeBack()
 	case drainLoad, drainSwap, useSwap, homeLoad, homeClear, homePut:
 		return m.drain()
 	case shelveOr, readyLoad, readySwap, readyWord:
@@ -234,15 +242,19 @@ func (m machine) owe() violation {
 func (m machine) handOver() violation {
 	switch m.at {
 	case freedLoad:
-		m.head = m.freed
+		m.top = m.freed
 		return m.goTo(freedSwap)
 	case freedSwap:
-		m.next[m.slot] = m.head
 		m.flagsHome[m.slot] = m.flags
-		if m.freed != m.head {
+		units := m.units[m.slot]
+		if m.kind != loose || m.flags != 0 && !m.backFlagged {
+			units = 0
+		}
+		m.aside[m.slot] = m.entry(units, uint32(m.top))
+		if m.freed != m.top {
 			return m.goTo(freedLoad)
 		}
-		m.freed = m.slot + 1
+		m.freed, m.top = nextPush(m.top, uint32(m.slot)+1), 0
 		m.at = lifeLoad
 		if m.place[m.slot] != falling {
 			return listedTwice
@@ -266,6 +278,40 @@ func (m machine) handOver() violation {
 		return lawful
 	default:
 		m.woken = m.woken || m.life == draining
+		return m.rest()
+	}
+}
+
+// takeBack takes the slot on top of the list of freed slots, if its block has the length.
+func (m machine) takeBack() violation {
+	switch m.at {
+	case backLoad:
+		if m.top = m.freed; uint32(m.top) == noSlot || m.life == draining {
+			return m.rest()
+		}
+		return m.goTo(backEntry)
+	case backEntry:
+		m.slot = int8(uint32(m.top)) - 1
+		m.seen = m.aside[m.slot]
+		if m.seen>>32 != m.entry(uint32(m.serial), noSlot)>>32 {
+			return m.rest()
+		}
+		return m.goTo(backSwap)
+	case backSwap:
+		if m.freed != m.top {
+			return m.rest()
+		}
+		m.freed, m.top, m.seen = m.pop(m.top, m.seen), 0, 0
+		m.at = backWord
+		switch {
+		case m.units[m.slot] != uint32(m.serial):
+			return wrongLength
+		case m.flagsHome[m.slot] != 0:
+			return takenFlagged
+		}
+		return m.handOut(m.slot, listed)
+	default:
+		m.readHandle(m.slot)
 		return m.rest()
 	}
 }

@@ -32,6 +32,10 @@ type rules struct {
 	idleBlindly bool                     // likewise
 	takeBlindly bool                     // likewise
 	flagFirst   bool                     // a use is noted after its flag was set
+	entry       func(units, below uint32) uint64
+	pop         func(top, entry uint64) uint64
+	empty       func(top uint64) uint64
+	backFlagged bool // a slot with flags may be taken back
 }
 
 func packageRules() rules {
@@ -42,6 +46,7 @@ func packageRules() rules {
 		reopen:      func(uint64) uint64 { return openMask },
 		clear:       func(word uint64) uint64 { return word &^ flagMask },
 		announces:   Announced,
+		entry:       entry, pop: nextPop, empty: nextEmpty,
 	}
 }
 
@@ -87,6 +92,7 @@ type actor struct {
 	head   int8   // of a list, as loaded
 	was    uint32 // the word of a handle that the owner announces on
 	seen   uint64
+	top    uint64 // of the list of freed slots, as loaded
 }
 
 // world is a state of the model. Slots in lists are named by their number plus one; 0 is nil.
@@ -94,13 +100,14 @@ type world struct {
 	// What callers and the owner share.
 	mask      uint64
 	word      [modelSlots]uint32
-	next      [modelSlots]int8
+	aside     [modelSlots]uint64
 	flagsHome [modelSlots]uint8
-	freed     int8
+	freed     uint64
 	parked    int8
 	behind    int8 // what the magazine's next says
 	life      life
-	uses      [modelSlots]bool // one is noted
+	uses      [modelSlots]bool   // one is noted
+	units     [modelSlots]uint32 // of the slot's block
 
 	// The owner's books.
 	kind    kind
@@ -148,6 +155,8 @@ const (
 	wrongBooks          violation = "the owner's books name other slots home than are home"
 	wrongCount          violation = "the owner counts other slots as live than are live"
 	nobodyWoken         violation = "a block came home to a draining cache and nobody woke the owner"
+	wrongLength         violation = "a block was taken back for another length"
+	takenFlagged        violation = "a block was taken back that the owner must see"
 	closedWhileBorrowed violation = "a magazine was closed as idle with a slot in use"
 )
 
@@ -180,7 +189,7 @@ func (w *world) judge() violation {
 // judgeQuiet holds a state in which no operation is under way against what must be true then.
 func (w *world) judgeQuiet() violation {
 	var inList [modelSlots]bool
-	for s := w.freed; s != 0; s = w.next[s-1] {
+	for s := uint32(w.freed); s != noSlot; s = uint32(w.aside[s-1]) {
 		if inList[s-1] {
 			return listedTwice
 		}
@@ -198,7 +207,7 @@ func (w *world) judgeQuiet() violation {
 			listedSlots |= 1 << s
 		}
 	}
-	if w.freed != 0 && w.life == draining && !w.woken {
+	if uint32(w.freed) != noSlot && w.life == draining && !w.woken {
 		return nobodyWoken
 	}
 	if w.kind != loose && !w.over && w.handing == owed {

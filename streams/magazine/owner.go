@@ -18,7 +18,6 @@ const none int32 = -1
 type Owner struct {
 	cache *Cache
 	all   []*Magazine
-	names names
 	loose *Slot                        // unused loose slots
 	ready [sizeclass.Count]*Magazine   // newest of those with free slots and the parked bit set
 	spare [sizeclass.Count][]*Magazine // closed, all slots home, without a span
@@ -47,20 +46,28 @@ func (o *Owner) newMagazine(units uint32, class int32, loose bool) *Magazine {
 		s.magazine, s.index, s.Block = m, uint8(i), none
 	}
 	o.all = append(o.all, m)
-	o.names.add(m)
+	o.cache.names.add(m)
 	return m
 }
 
 // Freed takes the list of slots that callers handed over. Follow it with Next before a slot is used.
 func (o *Owner) Freed() *Slot {
-	if o.cache.freed.Load() == noSlot {
-		return nil
+	for c := o.cache; ; {
+		top := c.freed.Load()
+		if uint32(top) == noSlot {
+			return nil
+		}
+		if c.freed.CompareAndSwap(top, nextEmpty(top)) {
+			return c.names.slot(uint32(top))
+		}
 	}
-	return o.names.slot(o.cache.freed.Swap(noSlot))
 }
 
 // Next is the slot behind s in the list that Freed returned.
-func (o *Owner) Next(s *Slot) *Slot { return o.names.slot(s.below) }
+func (o *Owner) Next(s *Slot) *Slot { return o.cache.names.slot(uint32(s.aside.Load())) }
+
+// LetTakeBack says how many units a block may have that TakeBack serves; 0: every block that is freed comes home.
+func (o *Owner) LetTakeBack(units uint32) { o.cache.backUnits.Store(units) }
 
 // Flags are those that the slot carried when it was freed.
 func (s *Slot) Flags() Flag { return Flag(s.flags) }
@@ -312,7 +319,7 @@ func (o *Owner) boundExact() {
 			kept = append(kept, m)
 		} else {
 			o.forgotten += m.Frees()
-			o.names.drop(m)
+			o.cache.names.drop(m)
 		}
 	}
 	clear(o.all[len(kept):])
@@ -422,10 +429,16 @@ func (o *Owner) All(visit func(*Magazine)) {
 }
 
 // Drain makes every block that comes home wake the owner. Call it before the magazines are closed.
-func (o *Owner) Drain() { o.cache.life.CompareAndSwap(uint32(serving), uint32(draining)) }
+func (o *Owner) Drain() {
+	o.LetTakeBack(0)
+	o.cache.life.CompareAndSwap(uint32(serving), uint32(draining))
+}
 
 // End makes every later free say ErrClosed.
-func (o *Owner) End() { o.cache.life.Store(uint32(ended)) }
+func (o *Owner) End() {
+	o.LetTakeBack(0)
+	o.cache.life.Store(uint32(ended))
+}
 
 // BucketOf is where blocks of that many units are looked up.
 func BucketOf(units uint64) int32 { return int32(bucketOf(units)) }

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// churn allocates and frees lengths that do not come back until the core has counted so many turns.
+func (w *world) churn(turns uint64) {
+	for i := int64(0); w.core.misses.Turns < turns; i++ {
+		w.free(w.alloc(256*kib+i%64*sizeclass.UnitBytes, 0, w.always))
+	}
+}
+
+// takesBack reports whether a block that was just freed is handed out again without a turn.
+func (w *world) takesBack(bytes int64) bool {
+	before := w.takenBack
+	w.free(w.alloc(bytes, 0, w.always))
+	w.free(w.alloc(bytes, 0, w.always))
+	w.check()
+	return w.takenBack > before
+}
+
+// Blocks are taken back once the pool was not needed for a while, and not from when it is needed again.
+func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	w.churn(calmLeast / 2)
+	assert.False(t, w.takesBack(300*kib), "too early")
+	w.churn(w.core.calmAt)
+	assert.True(t, w.takesBack(300*kib))
+	assert.False(t, w.takesBack(int64(w.core.keptLimit()+1)<<sizeclass.UnitShift), "longer than a magazine may hold")
+
+	turns, byPool := w.core.misses.Turns, w.byPool
+	for w.byPool == byPool {
+		w.alloc(300*kib, 0, w.always)
+	}
+	assert.GreaterOrEqual(t, w.core.calmAt, turns*(1+calmShare))
+	assert.False(t, w.takesBack(310*kib), "the pool was needed")
+	w.finish(true)
+}
+
+// Where each block must be seen, or the lowest place is wanted, all come home.
+func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]Settings{
+		"exact": {Exact: true}, "tape": {Tape: true}, "first fit": {Strategy: heap.FirstFit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 512, Budget{})
+			w.churn(w.core.calmAt + 1)
+			assert.True(t, w.takesBack(300*kib))
+			w.core.SetSettings(s)
+			assert.False(t, w.takesBack(310*kib))
+			w.churn(w.core.calmAt + 1)
+			assert.False(t, w.takesBack(320*kib))
+			w.core.SetSettings(Settings{})
+			w.churn(w.core.calmAt + 1)
+			assert.True(t, w.takesBack(330*kib))
+			w.finish(true)
+		})
+	}
+}

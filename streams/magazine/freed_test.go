@@ -1,0 +1,141 @@
+package magazine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// lend hands a loose slot out with a block of that many units.
+func lend(o *Owner, units uint32) handle {
+	s := o.Loose()
+	s.Block, s.Units = 7, units
+	return handle{s, s.Word()}
+}
+
+// A block that was freed last is taken back for its length, and for no other.
+func TestTakeBackOfTheLength(t *testing.T) {
+	var c Cache
+	o := NewOwner(&c, nil)
+	a, b := lend(o, 300), lend(o, 400)
+	require.NoError(t, a.Free(a.word))
+	s, _ := c.TakeBack(300 << sizeclass.UnitShift)
+	assert.Nil(t, s, "nobody has allowed it")
+
+	o.LetTakeBack(350)
+	require.NoError(t, b.Free(b.word))
+	s, _ = c.TakeBack(400 << sizeclass.UnitShift)
+	assert.Nil(t, s, "too long")
+	s, _ = c.TakeBack(300 << sizeclass.UnitShift)
+	assert.Nil(t, s, "not on top")
+
+	o.LetTakeBack(400)
+	s, word := c.TakeBack(400<<sizeclass.UnitShift - 511)
+	require.Same(t, b.Slot, s)
+	assert.EqualValues(t, 7, s.Block, "its block stays")
+	require.ErrorIs(t, b.Free(b.word), ErrDoubleFree)
+	assert.True(t, s.Live(word))
+	s, _ = c.TakeBack(301 << sizeclass.UnitShift)
+	assert.Nil(t, s)
+	for _, bytes := range []int64{0, -1, -300 << sizeclass.UnitShift, 1 << 62} {
+		s, _ = c.TakeBack(bytes)
+		assert.Nil(t, s, "%d bytes", bytes)
+	}
+
+	require.Same(t, a.Slot, o.Freed(), "the rest is the owner's")
+	assert.Nil(t, o.Next(a.Slot))
+	require.NoError(t, b.Free(word))
+	require.ErrorIs(t, b.Free(b.word), ErrStale)
+	require.Same(t, b.Slot, o.Freed())
+}
+
+// What the owner must see is not taken back: flagged slots, slots of a magazine that was closed, and all once
+// the cache drains.
+func TestTakeBackLeavesToTheOwner(t *testing.T) {
+	var c Cache
+	o := NewOwner(&c, wakes(func() {}))
+	o.LetTakeBack(1 << 20)
+
+	a := lend(o, 300)
+	require.NoError(t, a.Announce(a.word, Announced))
+	require.NoError(t, a.Free(a.word))
+	s, _ := c.TakeBack(300 << sizeclass.UnitShift)
+	assert.Nil(t, s, "others use it")
+
+	m := o.Exact(500)
+	o.Reopen(m)
+	b := handle{o.Assign(m), 0}
+	b.word, b.Slot.Units = b.Word(), 500
+	o.Close(m, func(*Slot) {})
+	require.NoError(t, b.Free(b.word))
+	s, _ = c.TakeBack(500 << sizeclass.UnitShift)
+	assert.Nil(t, s, "its slot belongs to a magazine")
+
+	d := lend(o, 600)
+	require.NoError(t, d.Free(d.word))
+	o.Drain()
+	s, _ = c.TakeBack(600 << sizeclass.UnitShift)
+	assert.Nil(t, s, "the cache drains")
+}
+
+// The list is a stack whose top may be taken: frees one by one and many at once, takes back and the owner's takes, in any
+// order, against a slice.
+func TestListOfFreedSlotsIsAStack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c Cache
+		o := NewOwner(&c, nil)
+		o.LetTakeBack(1 << 20)
+		var live, stack []handle
+		pick := func() handle {
+			i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
+			h := live[i]
+			live = append(live[:i], live[i+1:]...)
+			return h
+		}
+		for range rapid.IntRange(1, 200).Draw(t, "operations") {
+			switch rapid.IntRange(0, 5).Draw(t, "operation") {
+			case 0, 1:
+				live = append(live, lend(o, rapid.Uint32Range(200, 202).Draw(t, "units")))
+			case 2:
+				if len(live) == 0 {
+					continue
+				}
+				h := pick()
+				require.NoError(t, h.Free(h.word))
+				stack = append(stack, h)
+			case 3:
+				var f Frees
+				for range min(len(live), 3) {
+					h := pick()
+					require.NoError(t, f.Free(h.Slot, h.word))
+					stack = append(stack, h)
+				}
+				require.NoError(t, f.Flush())
+			case 4:
+				units := rapid.Uint32Range(200, 202).Draw(t, "units")
+				s, word := c.TakeBack(int64(units) << sizeclass.UnitShift)
+				if n := len(stack); n == 0 || stack[n-1].Units != units {
+					require.Nil(t, s)
+					continue
+				}
+				require.Same(t, stack[len(stack)-1].Slot, s)
+				stack = stack[:len(stack)-1]
+				live = append(live, handle{s, word})
+			default:
+				s := o.Freed()
+				for n := len(stack) - 1; n >= 0; n-- {
+					require.Same(t, stack[n].Slot, s)
+					next := o.Next(s)
+					o.Home(s)
+					s = next
+				}
+				require.Nil(t, s)
+				stack = nil
+			}
+		}
+	})
+}
