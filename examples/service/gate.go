@@ -37,6 +37,9 @@ func (g *gate) leave() {
 	}
 }
 
+// busy reports whether somebody is inside.
+func (g *gate) busy() bool { return g.state.Load() >= gateOne }
+
 // shut lets nobody in any more. The channel is closed when all have left.
 func (g *gate) shut() <-chan struct{} {
 	if g.state.Or(gateShut) == 0 { // else somebody leaves last, or has shut it before

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 type shutdown struct {
 	Linger   time.Duration // how long it goes on serving with readiness off
 	Deadline time.Duration // for the requests in flight, after that
+	Parting  time.Duration // for cancelled requests to tell their clients; 0 is partingTime
 }
 
 // Bounds of a connection: what a client may take to send its few bytes, and how long it may keep an idle
@@ -26,8 +28,8 @@ const (
 var errForced = errors.New("requests in flight were cancelled")
 
 // Serve serves on the listener until stop ends, and then shuts down; the end of force hurries it. It
-// closes the listener, and returns when the last handler has returned: nil, errForced where requests had to be
-// cancelled, or what made the server end by itself. The service is still open then.
+// closes the listener, and returns when the last handler has returned: nil, errForced where handlers were at work
+// when patience ended, or what made the server end by itself. The service is still open then.
 func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s shutdown) error {
 	requests, cancelRequests := context.WithCancelCause(context.WithoutCancel(stop))
 	defer cancelRequests(nil)
@@ -52,7 +54,7 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 	case err := <-ended: // not by us: the listener failed
 		sv.Stop()
 		cancelRequests(errStopping)
-		return fmt.Errorf("serve: %w", errors.Join(err, cutOff(server, handlers)))
+		return fmt.Errorf("serve: %w", errors.Join(err, cutOff(server, handlers, s.Parting)))
 	case <-stop.Done():
 	}
 	sv.Stop()
@@ -61,8 +63,12 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 	defer giveUp()
 	err := server.Shutdown(patience)
 	if err != nil {
+		// A connection without a request keeps Shutdown waiting, too: a spare one, or one whose answer is just out.
+		if err = nil; handlers.busy() {
+			err = errForced
+		}
 		cancelRequests(errStopping)
-		err = errors.Join(errForced, cutOff(server, handlers))
+		err = errors.Join(err, cutOff(server, handlers, s.Parting))
 	}
 	<-ended
 	<-handlers.shut()
@@ -75,9 +81,9 @@ const partingTime = 250 * time.Millisecond
 
 // cutOff gives handlers whose requests were cancelled a moment to answer, closes the connections, and
 // returns when the last handler has returned.
-func cutOff(server *http.Server, handlers *gate) error {
+func cutOff(server *http.Server, handlers *gate, moment time.Duration) error {
 	gone := handlers.shut()
-	parting, cancel := context.WithTimeout(context.Background(), partingTime)
+	parting, cancel := context.WithTimeout(context.Background(), cmp.Or(moment, partingTime))
 	defer cancel()
 	var err error
 	if server.Shutdown(parting) != nil { // somebody is slow to read or to write

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -20,24 +21,39 @@ import (
 type serving struct {
 	*rig
 	url         string
+	listener    *watchedListener
 	stop, force context.CancelFunc
 	ended       chan error
 	client      *http.Client
 }
 
+// watchedListener tells when it is closed. Dialling its address would not: the system may have given the port to somebody else.
+type watchedListener struct {
+	net.Listener
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *watchedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
 func newServing(t *testing.T, s shutdown) *serving {
 	t.Helper()
 	r := newRig(t, settings{WorkerCount: 2, BacklogCount: 10})
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	bound, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
+	listener := &watchedListener{Listener: bound, closed: make(chan struct{})}
 	stop, cancelStop := context.WithCancel(t.Context())
 	force, cancelForce := context.WithCancel(t.Context())
 	transport := &http.Transport{}
 	sv := &serving{
-		rig: r, url: "http://" + listener.Addr().String(), stop: cancelStop, force: cancelForce,
+		rig: r, url: "http://" + listener.Addr().String(), listener: listener, stop: cancelStop, force: cancelForce,
 		ended: make(chan error, 1), client: &http.Client{Transport: transport},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
+	s.Parting = cmp.Or(s.Parting, time.Hour) // a busy machine needs more than a moment
 	go func() { sv.ended <- sv.Serve(stop, force, listener, s) }()
 	return sv
 }
@@ -80,8 +96,8 @@ func TestGracefulShutdown(t *testing.T) {
 	assert.Equal(t, http.StatusOK, (<-late).status, "lingering, it serves as before")
 	s.force()
 	require.NoError(t, <-s.ended, "there was nothing to cut off")
-	_, err = send(t.Context(), t, s.client, "GET", s.url+"/healthz", "")
-	assert.Error(t, err, "nobody listens")
+	_, err = s.listener.Accept()
+	assert.ErrorIs(t, err, net.ErrClosed, "nobody listens")
 }
 
 // Requests in flight finish while the service drains.
@@ -91,13 +107,7 @@ func TestDrain(t *testing.T) {
 	answers := s.start(3)
 	s.until("two running and one waiting", func() bool { return s.running.Load() == 2 && s.waiting.Load() == 1 })
 	s.stop()
-	s.until("the listener to close", func() bool {
-		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.url[len("http://"):])
-		if err == nil {
-			_ = c.Close()
-		}
-		return err != nil
-	})
+	<-s.listener.closed
 	assert.Empty(t, s.ended, "it waits for the requests")
 	s.until("all answers", func() bool { s.kernels(); return len(answers) == 3 })
 	require.NoError(t, <-s.ended)
@@ -139,6 +149,21 @@ func TestForcedShutdown(t *testing.T) {
 	}
 }
 
+// A connection without a request is closed; that cuts nobody off.
+func TestForcedShutdownWithNothingInFlight(t *testing.T) {
+	t.Parallel()
+	s := newServing(t, shutdown{Linger: time.Hour, Deadline: time.Hour, Parting: time.Millisecond})
+	spare, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, spare.Close()) }()
+	healthy, err := send(t.Context(), t, s.client, "GET", s.url+"/healthz", "") // accepted after the spare one
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, healthy.status)
+	s.stop()
+	s.force()
+	require.NoError(t, <-s.ended)
+}
+
 // A listener that fails ends the service with its error.
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
@@ -153,6 +178,10 @@ func TestListenerFails(t *testing.T) {
 func TestGate(t *testing.T) {
 	t.Parallel()
 	g := newGate()
+	assert.False(t, g.busy())
+	require.True(t, g.enter())
+	assert.True(t, g.busy())
+	g.leave()
 	var inside sync.WaitGroup
 	var entered, after int
 	counted := make(chan bool, 1000)
@@ -169,6 +198,7 @@ func TestGate(t *testing.T) {
 	<-g.shut() // again
 	assert.False(t, g.enter())
 	inside.Wait()
+	assert.False(t, g.busy())
 	close(counted)
 	for ok := range counted {
 		if ok {

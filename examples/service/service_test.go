@@ -40,7 +40,7 @@ func newRig(t *testing.T, s settings) *rig {
 	t.Cleanup(func() { assert.NoError(t, checked.Checker(0).Err()) })
 	s.WorkerCount = max(1, s.WorkerCount)
 	if s.Timeout == 0 {
-		s.Timeout = time.Minute
+		s.Timeout = time.Hour
 	}
 	sv, err := Open(s)
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func newRig(t *testing.T, s settings) *rig {
 // until waits for what another goroutine is about to do.
 func (r *rig) until(what string, done func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !done(); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
 		if time.Now().After(end) {
 			require.Fail(r.t, "it never came: "+what)
 		}
