@@ -1,6 +1,8 @@
 package vram_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +10,16 @@ import (
 
 	"github.com/go-vram/vram"
 )
+
+// withoutVariables empties those that the test was started with.
+func withoutVariables(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "VRAM_") {
+			t.Setenv(name, "")
+		}
+	}
+}
 
 // The environment is put over the base, field by field.
 func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
@@ -40,6 +52,7 @@ func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
 		"VRAM_STATS": "some", "VRAM_DEBUG": "maybe", "VRAM_WAITS": "often",
 	} {
 		t.Run(name, func(t *testing.T) {
+			withoutVariables(t)
 			t.Setenv(name, value)
 			c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 3})
 			var wrong *vram.EnvError
@@ -54,6 +67,7 @@ func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
 
 // What is not set, or empty, changes nothing.
 func TestConfigFromEnvWithoutVariables(t *testing.T) {
+	withoutVariables(t)
 	t.Setenv("VRAM_DEVICE", " ")
 	c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 1})
 	require.NoError(t, err)
@@ -62,6 +76,7 @@ func TestConfigFromEnvWithoutVariables(t *testing.T) {
 
 // A base that cannot be is no variable's fault.
 func TestConfigFromEnvOverAWrongBase(t *testing.T) {
+	withoutVariables(t)
 	t.Setenv("VRAM_DEVICE", "1")
 	_, err := vram.ConfigFromEnv(vram.Config{PoolCacheBytes: -7})
 	var wrong *vram.ConfigError
@@ -71,6 +86,7 @@ func TestConfigFromEnvOverAWrongBase(t *testing.T) {
 
 // Of several variables a wrong one leaves the base whole.
 func TestConfigFromEnvIsAllOrNothing(t *testing.T) {
+	withoutVariables(t)
 	t.Setenv("VRAM_DEVICE", "2")
 	t.Setenv("VRAM_STATS", "loud")
 	c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 1})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -21,11 +22,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// withoutVariables empties those that the test was started with.
+func withoutVariables(t *testing.T) {
+	t.Helper()
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "VRAM_") {
+			t.Setenv(name, "")
+		}
+	}
+}
+
 // The program from its command line to its exit code, where there is no terminal.
 func TestProgram(t *testing.T) {
-	for _, name := range []string{"VRAM_MEMORY_LIMIT", "VRAM_FOOTPRINT"} {
-		t.Setenv(name, "")
-	}
+	withoutVariables(t)
 	t.Setenv("VRAM_DRIVER", "sim") // also where there is a GPU
 	for name, c := range map[string]struct {
 		args   []string
@@ -83,6 +92,7 @@ func TestProgram(t *testing.T) {
 
 // An interrupt ends the run between two operations: the figures so far are printed, all memory is back.
 func TestInterrupt(t *testing.T) {
+	withoutVariables(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := &watcher{text: "step ", seen: interrupt}
 	var stderr bytes.Buffer

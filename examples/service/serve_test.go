@@ -6,7 +6,9 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -213,8 +215,10 @@ func TestGate(t *testing.T) {
 
 // The program from its command line to its exit code.
 func TestProgram(t *testing.T) {
-	for _, name := range []string{"VRAM_DRIVER", "VRAM_MEMORY_LIMIT", "VRAM_FOOTPRINT"} {
-		t.Setenv(name, "")
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "VRAM_") {
+			t.Setenv(name, "")
+		}
 	}
 	t.Run("refused", func(t *testing.T) {
 		for want, args := range map[string][]string{
@@ -234,7 +238,7 @@ func TestProgram(t *testing.T) {
 			assert.Empty(t, stdout.String())
 		}
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, exitFailed, run(t.Context(), t.Context(), []string{"-driver", "sim", "-addr", "256.0.0.1:1"}, &stdout, &stderr))
+		assert.Equal(t, exitFailed, run(t.Context(), t.Context(), []string{"-driver", "sim", "-addr", "127.0.0.1:65536"}, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "service: listen")
 		assert.Equal(t, exitOK, run(t.Context(), t.Context(), []string{"-h"}, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "-backlog")
@@ -247,7 +251,13 @@ func TestProgram(t *testing.T) {
 		go func() {
 			code <- run(stop, t.Context(), []string{"-driver", "sim", "-addr", "127.0.0.1:0", "-workers", "1"}, out, &stderr)
 		}()
-		url := regexp.MustCompile(`http://\S+`).FindString(<-out.lines)
+		var hello string
+		select {
+		case hello = <-out.lines:
+		case c := <-code:
+			require.Failf(t, "it does not serve", "exit code %d: %s", c, &stderr)
+		}
+		url := regexp.MustCompile(`http://\S+`).FindString(hello)
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		a, err := send(t.Context(), t, client, "POST", url+"/v1/infer", `{"prompt_tokens": 1, "new_tokens": 1}`)
 		require.NoError(t, err)
