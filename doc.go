@@ -7,6 +7,7 @@
 // A package imports only packages below it.
 //
 //	cmd/vram, examples       programs
+//	warm                     what to map ahead, from a shape or a recording
 //	vram                     this package: all that a caller needs
 //	streams                  the cache of a stream: actor, buffers, requests, lanes
 //	  streams/core             what it decides: spans, splits, what stays cached

@@ -25,6 +25,7 @@ type replayCmd struct {
 	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
 	Tape        bool          `help:"Let streams learn their steps and play them by a plan."`
 	Jitter      shareFlag     `placeholder:"2%" help:"Share of the allocations that each round leaves out, resizes or reorders."`
+	Warm        bool          `help:"Map ahead what each trace holds when it holds most, before its first round."`
 	Plans       string        `placeholder:"DIR" help:"Give streams the plans in DIR/TRACE.STREAM.plan, where there are some."`
 	SavePlans   string        `placeholder:"DIR" help:"Write the plans that streams learned to DIR."`
 	Rest        time.Duration `placeholder:"1s" help:"Pause between rounds, for what is done in the background."`
@@ -128,7 +129,7 @@ func (c *replayCmd) Run(p *program) error {
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
-		ExplainPeak: c.ExplainPeak,
+		ExplainPeak: c.ExplainPeak, Warm: c.Warm,
 	}
 	var results []replay.Result
 	for _, tr := range traces {

@@ -59,6 +59,10 @@ func houseLayers() []layer {
 			"a trace is read the same way whoever replays it",
 		},
 		{
+			[]string{"warm"},
+			"what a program will need is told to the device as callers tell it",
+		},
+		{
 			[]string{"internal/replay"},
 			"replay is a caller like any other, and no program",
 		},

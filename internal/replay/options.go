@@ -30,6 +30,8 @@ type Options struct {
 	Hazards bool
 	// Jitter is the share of the allocations that each round changes: leaves out, resizes or moves behind the next event.
 	Jitter float64
+	// Warm maps ahead what the trace holds when it holds most, before the first round. It is in no figure.
+	Warm bool
 	// Plans are given to the streams before the first round: nil, or one for each, empty for none. They need Config.Tape.
 	Plans []vram.Plan
 	// Rest is a pause after each round, for what the device does in the background. It is in no figure.

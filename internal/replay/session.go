@@ -17,6 +17,7 @@ import (
 // device is what a session needs of a *vram.Device.
 type device interface {
 	NewStream() (*vram.Stream, error)
+	Warm(ctx context.Context, want ...vram.Demand) error
 	Stats() vram.Stats
 	ResetPeaks()
 	Close() error
@@ -90,7 +91,22 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 	if err := se.teach(ctx, o.Plans); err != nil {
 		return nil, errors.Join(err, se.close())
 	}
+	if err := se.warm(ctx, o.Warm); err != nil {
+		return nil, errors.Join(err, se.close())
+	}
 	return se, nil
+}
+
+// warm maps ahead what the trace holds when it holds most.
+func (se *session) warm(ctx context.Context, wanted bool) error {
+	if !wanted {
+		return nil
+	}
+	var want []vram.Demand
+	for _, h := range se.recorded.AtPeak() {
+		want = append(want, vram.Demand(h))
+	}
+	return se.device.Warm(ctx, want...)
 }
 
 // watch makes the driver, with the clock and the checkers that the options ask for.

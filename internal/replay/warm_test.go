@@ -1,0 +1,29 @@
+package replay_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/replay"
+)
+
+// A trace whose peak was mapped ahead makes less than a twentieth of the driver calls in its first round.
+func TestAWarmedUpTraceMakesFewDriverCalls(t *testing.T) {
+	tr := open(t, "gpt2_train")
+	calls := map[bool]uint64{}
+	for _, warm := range []bool{false, true} {
+		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: audited(t), Rounds: 1, Warm: warm})
+		require.NoError(t, err)
+		calls[warm] = got.Rounds[0].DriverCalls
+	}
+	assert.Positive(t, calls[false])
+	assert.Less(t, calls[true], calls[false]/20)
+}
+
+// A warm-up that the limit leaves no room for ends the replay.
+func TestAWarmUpBeyondTheLimit(t *testing.T) {
+	_, err := replay.Run(t.Context(), open(t, "gpt2_train"), replay.Options{NewDriver: simulator, Limit: replay.Limit{Bytes: 1 << 30}, Warm: true})
+	require.ErrorContains(t, err, "leaves no room")
+}

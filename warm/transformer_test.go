@@ -1,0 +1,253 @@
+package warm_test
+
+import (
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/warm"
+)
+
+// gpt2 is the model of the recording gpt2_train.
+func gpt2() warm.Transformer {
+	return warm.Transformer{
+		Batch: 8, Sequence: 1024, Hidden: 768, Heads: 12, Layers: 12, Vocabulary: 50257, Positions: 1024,
+		Type: warm.BFloat16, Mixed: true, Dropout: true, EagerActivation: true,
+	}
+}
+
+func total(want []vram.Demand) (bytes int64) {
+	for _, d := range want {
+		bytes += d.Bytes * int64(d.Count)
+	}
+	return bytes
+}
+
+// common is the bytes of the buffers that two demands have in common, each with as many as the other has of its size.
+func common(a, b []vram.Demand) (bytes int64) {
+	counts := map[int64]int{}
+	for _, d := range a {
+		counts[d.Bytes] += d.Count
+	}
+	for _, d := range b {
+		bytes += d.Bytes * int64(min(d.Count, counts[d.Bytes]))
+	}
+	return bytes
+}
+
+// What is derived from GPT-2's shape is what PyTorch held when it trained it: size by size and count by count, but for 0.5
+// percent, the workspaces of matrix products.
+func TestTheShapeOfGPT2IsWhatItsTrainingHeld(t *testing.T) {
+	file, err := os.Open("../internal/trace/data/gpt2_train.csv.gz")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	held, err := warm.FromTrace("gpt2_train", file)
+	require.NoError(t, err)
+	derived, err := gpt2().Training()
+	require.NoError(t, err)
+	both := float64(common(held, derived))
+	assert.Greater(t, both/float64(total(held)), 0.994, "of what was held was derived")
+	assert.Greater(t, both/float64(total(derived)), 0.999, "of what was derived was held")
+}
+
+// Every parameter, its gradient and both its moments occur in the recording: so many of its size are live at once.
+func TestEachParameterOfGPT2OccursFourTimes(t *testing.T) {
+	tr, err := trace.Open("gpt2_train")
+	require.NoError(t, err)
+	most, live := map[int64]int{}, map[int64]int{}
+	for _, e := range tr.Events {
+		if e.Op == trace.Free {
+			live[e.Bytes]--
+			continue
+		}
+		live[e.Bytes]++
+		most[e.Bytes] = max(most[e.Bytes], live[e.Bytes])
+	}
+	shape := gpt2()
+	tensors := map[int64]int{}
+	for _, part := range []func() ([]vram.Demand, error){shape.Parameters, shape.Gradients, shape.Optimizer} {
+		want, err := part()
+		require.NoError(t, err)
+		for _, d := range want {
+			tensors[d.Bytes] += d.Count
+		}
+	}
+	assert.Equal(t, 4*(4+12*12), sum(tensors))
+	for bytes, count := range tensors {
+		assert.GreaterOrEqual(t, most[bytes], count, "%d bytes", bytes)
+	}
+}
+
+func sum(counts map[int64]int) (all int) {
+	for _, n := range counts {
+		all += n
+	}
+	return all
+}
+
+// The parameters of a Llama with shared keys and a matrix of its own for the logits, as a recording has them.
+func TestTheParametersOfALlama(t *testing.T) {
+	got, err := warm.Transformer{
+		Batch: 1, Sequence: 1, Hidden: 1024, Heads: 16, KeyValueHeads: 8, Layers: 12, Vocabulary: 32000, FeedForwardFactor: 2.75,
+		Gated: true, Untied: true,
+	}.Parameters()
+	require.NoError(t, err)
+	assert.Equal(t, []vram.Demand{
+		{Bytes: 131072000, Count: 2},
+		{Bytes: 11534336, Count: 36},
+		{Bytes: 4194304, Count: 24},
+		{Bytes: 2097152, Count: 24},
+		{Bytes: 4096, Count: 25},
+	}, got)
+}
+
+// A batch of 16 sequences of 137 tokens that GPT-2 completed: the parameters in half, and the tensors that a recording held
+// then.
+func TestInferenceOfGPT2(t *testing.T) {
+	shape := gpt2()
+	shape.Batch, shape.Sequence, shape.Type = 16, 137, warm.Float16
+	got, err := shape.Inference()
+	require.NoError(t, err)
+	held := []vram.Demand{
+		{Bytes: 77194752, Count: 1},
+		{Bytes: 13467648, Count: 4},
+		{Bytes: 4718592, Count: 24},
+		{Bytes: 3538944, Count: 12},
+		{Bytes: 3366912, Count: 30},
+		{Bytes: 1572864, Count: 1},
+		{Bytes: 1179648, Count: 12},
+		{Bytes: 17536, Count: 4},
+		{Bytes: 6144, Count: 12},
+		{Bytes: 4608, Count: 12},
+		{Bytes: 1536, Count: 74},
+	}
+	both := float64(common(held, got))
+	assert.Greater(t, both/float64(total(held)), 0.999)
+	assert.Greater(t, both/float64(total(got)), 0.98, "beside it are the logits, which come later")
+}
+
+// What is not in the shape costs nothing, and what is in it costs what it says.
+func TestEachChoiceAddsItsTensors(t *testing.T) {
+	plain := warm.Transformer{Batch: 2, Sequence: 64, Hidden: 128, Heads: 4, Layers: 3, Vocabulary: 1000}
+	tokens, layers := int64(2*64), int64(3)
+	parameters, err := plain.Parameters()
+	require.NoError(t, err)
+	base := must(t, plain.Activations)
+	for name, c := range map[string]struct {
+		change func(*warm.Transformer)
+		more   int64
+	}{
+		"dropout":          {func(s *warm.Transformer) { s.Dropout = true }, (1 + 2*layers) * tokens * 128},
+		"eager activation": {func(s *warm.Transformer) { s.EagerActivation = true }, 3 * layers * tokens * 4 * 128 * 4},
+		"eager attention":  {func(s *warm.Transformer) { s.EagerAttention = true }, layers * (2*4*64*64*4 - 2*4*64*4)},
+		"both": {
+			func(s *warm.Transformer) { s.EagerAttention, s.Dropout = true, true },
+			layers*(2*4*64*64*(4+4+1)-2*4*64*4) + (1+2*layers)*tokens*128,
+		},
+		"half as wide": {func(s *warm.Transformer) { s.FeedForwardFactor = 2 }, -layers * 2 * tokens * 2 * 128 * 4},
+		"shared keys":  {func(s *warm.Transformer) { s.KeyValueHeads = 1 }, -layers * tokens * 2 * 96 * 4},
+		"positions":    {func(s *warm.Transformer) { s.Positions = 64 }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shape := plain
+			c.change(&shape)
+			assert.Equal(t, c.more, must(t, shape.Activations)-base)
+		})
+	}
+	assert.Equal(t, 2*total(parameters), must(t, plain.Optimizer))
+	assert.Equal(t, total(parameters), must(t, plain.Gradients))
+	half := plain
+	half.Type = warm.Float16
+	assert.Equal(t, total(parameters)/2, must(t, half.Gradients))
+	assert.Equal(t, 2*total(parameters), must(t, half.Optimizer), "moments stay floats")
+	untied := plain
+	untied.Untied, untied.Positions = true, 10
+	assert.Equal(t, total(parameters)+(1000+10)*128*4, must(t, untied.Parameters))
+}
+
+func must(t *testing.T, part func() ([]vram.Demand, error)) int64 {
+	t.Helper()
+	want, err := part()
+	require.NoError(t, err)
+	return total(want)
+}
+
+// A step holds most at the end of the forward pass, or with little input at the end of the backward pass; gradients
+// that stay live beside the activations.
+func TestTheFullestMomentOfAStep(t *testing.T) {
+	shape := gpt2()
+	forward := must(t, shape.Training)
+	assert.Equal(t, must(t, shape.Parameters)+must(t, shape.Optimizer)+must(t, shape.Activations)+copied(shape), forward)
+	shape.Accumulate = true
+	assert.Equal(t, forward+must(t, shape.Gradients), must(t, shape.Training))
+	small := gpt2()
+	small.Batch, small.Sequence = 1, 16
+	assert.Equal(t, 4*must(t, small.Parameters), must(t, small.Training))
+}
+
+// copied is the copies in half of what tokens are multiplied by.
+func copied(shape warm.Transformer) int64 {
+	matrices := int64(shape.Vocabulary)*768 + 12*(768*768*4+2*768*3072)
+	return 2 * matrices
+}
+
+// A shape that cannot be names the field, its value and what it may be; none overflows.
+func TestShapesThatCannotBe(t *testing.T) {
+	for field, change := range map[string]func(*warm.Transformer){
+		"Batch":             func(s *warm.Transformer) { s.Batch = 0 },
+		"Sequence":          func(s *warm.Transformer) { s.Sequence = -1 },
+		"Hidden":            func(s *warm.Transformer) { s.Hidden = 0 },
+		"Layers":            func(s *warm.Transformer) { s.Layers = 1<<20 + 1 },
+		"Vocabulary":        func(s *warm.Transformer) { s.Vocabulary = 0 },
+		"Heads":             func(s *warm.Transformer) { s.Heads = 7 },
+		"KeyValueHeads":     func(s *warm.Transformer) { s.KeyValueHeads = 5 },
+		"Positions":         func(s *warm.Transformer) { s.Positions = -1 },
+		"FeedForwardFactor": func(s *warm.Transformer) { s.FeedForwardFactor = math.NaN() },
+		"Type":              func(s *warm.Transformer) { s.Type = 77 },
+		"Transformer":       func(s *warm.Transformer) { s.Batch, s.Sequence, s.Vocabulary = 1<<20, 1<<20, 1<<20 },
+	} {
+		t.Run(field, func(t *testing.T) {
+			shape := gpt2()
+			change(&shape)
+			_, err := shape.Training()
+			var wrong *vram.ConfigError
+			require.ErrorAs(t, err, &wrong)
+			assert.Equal(t, field, wrong.Field)
+		})
+	}
+}
+
+// Whatever the shape, there is an error or a demand that Warm takes, longest first, each size once.
+func TestEveryShapeHasAnAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(name string) int { return rapid.IntRange(0, 1<<21).Draw(t, name) }
+		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+		heads := rapid.IntRange(1, 64).Draw(t, "heads")
+		shape := warm.Transformer{
+			Batch: number("batch"), Sequence: number("sequence"), Heads: heads, Hidden: heads * rapid.IntRange(1, 1024).Draw(t, "width"),
+			Layers: number("layers"), Vocabulary: number("vocabulary"), Positions: number("positions"),
+			FeedForwardFactor: rapid.Float64Range(0, 70).Draw(t, "factor"), Gated: flag("gated"), Untied: flag("untied"),
+			Type: warm.Type(rapid.IntRange(0, 3).Draw(t, "type")), Mixed: flag("mixed"), Dropout: flag("dropout"),
+			EagerAttention: flag("attention"), EagerActivation: flag("activation"), Accumulate: flag("accumulate"),
+		}
+		for _, part := range []func() ([]vram.Demand, error){shape.Training, shape.Inference, shape.Parameters, shape.Optimizer} {
+			want, err := part()
+			if err != nil {
+				require.ErrorAs(t, err, new(*vram.ConfigError))
+				continue
+			}
+			require.NotEmpty(t, want)
+			for i, d := range want {
+				require.Positive(t, d.Bytes)
+				require.Positive(t, d.Count)
+				require.True(t, i == 0 || d.Bytes < want[i-1].Bytes)
+			}
+		}
+	})
+}
