@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/go-vram/vram"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program: what it prints goes to the writers, what it comes to is the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err == nil {
+		err = compare(ctx, o, stdout)
+	}
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		_, _ = fmt.Fprintln(stderr, "batch: interrupted; all memory is given back")
+		return exitInterrupted
+	}
+	_, _ = fmt.Fprintln(stderr, "batch:", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// compare trains in both manners, one after the other, and prints what that came to.
+func compare(ctx context.Context, o options, stdout io.Writer) (err error) {
+	device, err := vram.Open(o.config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, device.Close()) }()
+	g, err := openGPU(o.config.Driver, o.config.Ordinal)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, g.close()) }()
+	tensors := o.model.parameters()
+	var sumBytes int64
+	for _, p := range tensors {
+		sumBytes += p.bytes
+	}
+	info := device.Info()
+	_, _ = fmt.Fprintf(stdout, "%s, driver %s\n%d parameters of %s in all, %d steps in each manner\n\n",
+		info.Name, info.Driver, len(tensors), humanize.IBytes(uint64(sumBytes)), o.stepCount)
+	var rows []figures
+	for _, together := range []bool{false, true} {
+		f, err := train(ctx, device, g, together, tensors, o.stepCount)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, f)
+	}
+	_, err = fmt.Fprint(stdout, report(rows, device.Stats()))
+	return err
+}
+
+// train makes an optimizer on a stream of its own and lets it go so many steps.
+func train(ctx context.Context, d *vram.Device, g *gpu, together bool, tensors []tensor, stepCount int) (f figures, err error) {
+	s, err := d.NewStream()
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	o, err := newOptimizer(g, s, together, tensors)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, o.close()) }()
+	for n := range stepCount {
+		if err := o.step(ctx); err != nil {
+			return f, fmt.Errorf("step %d: %w", n+1, err)
+		}
+	}
+	return o.figures, nil
+}
+
+// report is a table of both manners, and what the device has to say.
+func report(rows []figures, stats vram.Stats) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"gradients", "parts", "memsets", "kernels", "host ms", "ms"})
+	for _, f := range rows {
+		manner := "one by one"
+		if f.together {
+			manner = "in batches"
+		}
+		each := func(d time.Duration) string { return fmt.Sprintf("%.2f", d.Seconds()*1000/float64(f.stepCount)) }
+		t.AppendRow(table.Row{manner, f.partCount, f.memsetCount, f.kernelCount, each(f.hostTime), each(f.stepTime)})
+	}
+	t.SetStyle(table.StyleLight)
+	return fmt.Sprintf("%s\nOf a step: parts, more than one where memory is short; memsets\nthat clear the gradients; kernels of the update; time until all\n"+
+		"is submitted, and until the device is through.\npeaks: %s live, %s reserved; %d driver calls\n", t.Render(),
+		humanize.IBytes(uint64(stats.PeakLiveBytes)), humanize.IBytes(uint64(stats.PeakReservedBytes)), stats.DriverCalls)
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+)
+
+// model is the shape of a GPT-2, and the tokens that it is shown at a time.
+type model struct{ layers, hidden, vocabulary, tokens int }
+
+// elementBytes is the length of a parameter, of a gradient, of a moment, and of an activation's element.
+const elementBytes = 4
+
+// tensor is a parameter.
+type tensor struct {
+	bytes           int64
+	activationBytes int64 // of what its layer keeps for its gradient, 0: nothing of its own
+	place           int   // in the order of the layers
+}
+
+// parameters are the model's tensors, longest first: a batch lays buffers of a length side by side, and an optimizer does
+// not care which parameter it updates first.
+func (m model) parameters() []tensor {
+	var all []tensor
+	hidden, tokens := int64(m.hidden), int64(m.tokens)
+	add := func(elements, activation int64) {
+		all = append(all, tensor{elements * elementBytes, activation * elementBytes, len(all)})
+	}
+	add(int64(m.vocabulary)*hidden, tokens*hidden)
+	add(tokens*hidden, 0)
+	norm := func() { add(hidden, tokens*hidden); add(hidden, 0) }
+	matrix := func(from, to int64) { add(from*to, tokens*to); add(to, 0) }
+	for range m.layers {
+		norm()
+		matrix(hidden, 3*hidden) // query, key and value
+		matrix(hidden, hidden)
+		norm()
+		matrix(hidden, 4*hidden)
+		matrix(4*hidden, hidden)
+	}
+	norm()
+	slices.SortStableFunc(all, func(a, b tensor) int { return cmp.Compare(b.bytes, a.bytes) })
+	return all
+}
+
+// placed are the indices of tensors in the order of the layers.
+func placed(all []tensor) []int {
+	order := make([]int, len(all))
+	for i, p := range all {
+		order[p.place] = i
+	}
+	return order
+}
