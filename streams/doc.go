@@ -33,12 +33,20 @@
 // Fences are batched: one covers all blocks that were sorted in turns before it was begun, never one that came later
 // (internal/fence/line). They are taken, by event records on the used stream, where that pays:
 //
-//   - when 32 announced buffers were freed or 16 MiB of them, by the goroutine of that free: so a long buffer has its
-//     fence at once, and what is submitted after the free of a short one may be waited for, too, until this point;
-//   - when a request finds no memory, by its goroutine, which also looks how far the fences are, and is served again
-//     before the pool is asked; after looks in vain up to 31 such requests go to the pool at once;
+//   - when 128 announced buffers were freed or 16 MiB of them, by the goroutine of that free or by the next request's: so a
+//     long buffer has its fence at once where there are few, and what is submitted after the free of a short one may be
+//     waited for, too, until this point;
+//   - when a request finds no memory and 8 MiB are pending, by its goroutine, which also looks how far the fences are, and is
+//     served again before the pool is asked; after looks in vain up to 31 such requests go to the pool at once;
 //   - at ticks, except on streams that were adopted; ticks look, too;
+//   - when the pool wants memory for others, before that is answered, likewise;
 //   - in Close of the buffer's stream, for all. Close of the used stream ends all uses on it.
+//
+// Where many long buffers are freed both bounds in bytes rise to a hundredth of what was freed since the last tick, 100 ms: so
+// length alone costs at most 100 fences in a tick, and buffers of 128 MiB share one, too. What waits beyond the bounds
+// above is memory that the stream holds and nobody has: over all streams of a device at most a sixteenth of its limit. Each
+// tick takes half of what is not used any more, and a wish of the pool's for others, or a refusal, takes all until the
+// next tick.
 //
 // Each look asks for the oldest fence of a stream first and for no other behind one that has not passed. A request that the
 // pool refuses for want of memory waits for fences, as long as any stream has pending memory, before it fails.

@@ -46,18 +46,25 @@ func (s *Stream) fence(all bool) {
 // look leaves a look at every fence that something waits for, and takes those that are missing first.
 func (s *Stream) look() {
 	s.fence(true)
+	s.eachLook()
+}
+
+// background is look for a tick, which looks at what was taken before it. It takes no fence on a stream of the caller's.
+func (s *Stream) background() {
+	s.eachLook()
+	s.takeOwn()
+}
+
+// eachLook leaves a look at every fence that something waits for.
+func (s *Stream) eachLook() {
 	s.core.EachLine(func(l *line.Line, _ uint64) {
 		e := s.effects()
 		e.fences = append(e.fences, fencing{timeline(l), 0, true})
 	})
 }
 
-// background is look for a tick. It takes no fence on a stream of the caller's.
-func (s *Stream) background() {
-	s.core.EachLine(func(l *line.Line, _ uint64) {
-		e := s.effects()
-		e.fences = append(e.fences, fencing{timeline(l), 0, true})
-	})
+// takeOwn leaves the fences that are missing, save those on streams of the caller's.
+func (s *Stream) takeOwn() {
 	s.core.Due(true, func(l *line.Line, number uint64) bool {
 		t := timeline(l)
 		if !t.Lent() {
@@ -124,27 +131,28 @@ func (s *Stream) collect(left *actors.Effects) {
 // seek leaves a look at the fences that keep memory, for a request that found none, where that may help. It reports
 // whether there is one: then the request is served once more before the pool is asked.
 func (s *Stream) seek() bool {
-	if s.core.PendingBytes() < seekBytes {
+	if !s.core.Scarce() {
 		return false
 	}
 	if s.restLooks > 0 {
 		s.restLooks--
 		return false
 	}
-	s.look()
+	s.core.EachMissing(func(l *line.Line, number uint64) {
+		e := s.effects()
+		if number > 0 {
+			e.fences = append(e.fences, fencing{timeline(l), number, false})
+		}
+		e.fences = append(e.fences, fencing{timeline(l), 0, true})
+	})
 	s.effects().sought = true
 	return true
 }
 
-const (
-	// seekBytes is what must be pending for a miss to look at fences. Not less: a look is two driver calls, and is to
-	// bring back more than one block. Not more: the pool may have to grow for what is not looked for.
-	seekBytes = 8 << 20
-	// mostRest is how many misses in a row go to the pool without a look at fences, after several looks were in vain. Not
-	// more: what has passed meanwhile is memory that the pool need not give. Not fewer: each look asks the driver about
-	// every stream that is waited for.
-	mostRest = 31
-)
+// mostRest is how many misses in a row go to the pool without a look at fences, after several looks were in vain. Not
+// more: what has passed meanwhile is memory that the pool need not give. Not fewer: each look asks the driver about
+// every stream that is waited for.
+const mostRest = 31
 
 // learn notes what a look has brought.
 func (s *Stream) learn(served bool) {

@@ -87,6 +87,7 @@ type asked struct {
 	actors.Link
 	stream      *Stream
 	runsGranted uint64
+	looked      bool // at the fences that keep memory
 }
 
 // Fail answers for a stream that ended: it has nothing to give.

@@ -6,12 +6,14 @@ import (
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/streams/core"
 )
 
 // Peers are the streams of one device: those that may use each other's buffers. The zero value is ready. Any
 // number of goroutines may use it.
 type Peers struct {
 	lines line.Lines
+	slack core.Allowance
 	all   atomic.Pointer[[]*Stream] // replaced, never changed
 }
 

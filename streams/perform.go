@@ -20,6 +20,7 @@ type effects struct {
 	fences   []fencing
 	sought   bool    // somebody searches once more when those were performed
 	again    []claim // likewise
+	wish     *asked  // to be answered when those were performed
 	outlast  bool
 	end      bool
 }
@@ -56,6 +57,9 @@ func (e *effects) Perform() {
 	}
 	if len(e.fences) > 0 {
 		e.performFences()
+	}
+	if e.wish != nil {
+		s.ref.Call(e.wish)
 	}
 	if e.outlast {
 		actors.Go(s.host, "", s.outlast)
@@ -106,10 +110,26 @@ func (s *Stream) takeHome(left *actors.Effects) {
 	s.passed()
 }
 
-// sought reports whether a turn left a look at fences, after which its request is served once more.
-func sought(left actors.Effects) bool {
+// searching is what has happened before a search for a request.
+type searching uint8
+
+const (
+	firstSearch searching = iota
+	afterFences           // a look that was due in any case
+	afterSeek             // a look for the request's sake
+)
+
+// searchAfter is the search that follows one in vain, whose turn left that: the first, if none does.
+func searchAfter(left actors.Effects) searching {
 	e, ok := left.(*effects)
-	return ok && e.sought
+	switch {
+	case ok && e.sought:
+		return afterSeek
+	case ok && len(e.fences) > 0:
+		return afterFences
+	default:
+		return firstSearch
+	}
 }
 
 // record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it

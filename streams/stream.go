@@ -125,7 +125,7 @@ func Open(cfg Config) (*Stream, error) {
 	s.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Live: cfg.Live,
-		Cover: cfg.Adopted, Lines: &s.peers.lines,
+		Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 		return Buffer{slot, word, bytes}, nil
 	}
 	if s.ref.TryEnter() {
-		b, ok, left := s.turn(bytes, 0, false)
+		b, ok, left := s.turn(bytes, 0, firstSearch)
 		if left != nil {
 			b, ok = s.perform(b, ok, left, bytes, 0)
 		}
@@ -205,7 +205,7 @@ func (s *Stream) check(bytes int64) error {
 // allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
 // the pool must help, or the turn panicked: the request that follows then gets the answer.
 func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
-	b, ok, left := s.turn(bytes, align, false)
+	b, ok, left := s.turn(bytes, align, firstSearch)
 	if left != nil {
 		return s.perform(b, ok, left, bytes, align)
 	}
@@ -214,19 +214,22 @@ func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
 
 // perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
 func (s *Stream) perform(b Buffer, ok bool, left actors.Effects, bytes, align int64) (Buffer, bool) {
-	again := !ok && sought(left)
+	next := firstSearch
+	if !ok {
+		next = searchAfter(left)
+	}
 	s.ref.Perform(left)
-	if !again || !s.ref.TryEnter() {
+	if next == firstSearch || !s.ref.TryEnter() {
 		return b, ok
 	}
-	if b, ok, left = s.turn(bytes, align, true); left != nil {
+	if b, ok, left = s.turn(bytes, align, next); left != nil {
 		s.ref.Perform(left)
 	}
 	return b, ok
 }
 
-// turn searches once; again says that it does so after a look at fences.
-func (s *Stream) turn(bytes, align int64, again bool) (b Buffer, ok bool, left actors.Effects) {
+// turn searches once; which says what has happened before.
+func (s *Stream) turn(bytes, align int64, which searching) (b Buffer, ok bool, left actors.Effects) {
 	through := false
 	defer func() { // cheaper than Exit on the way without a panic: no recover
 		if !through {
@@ -236,9 +239,10 @@ func (s *Stream) turn(bytes, align int64, again bool) (b Buffer, ok bool, left a
 	}()
 	if !s.draining {
 		slot, _ := s.search(bytes, align, magazine.Hint(), false)
-		if again {
+		switch {
+		case which == afterSeek:
 			s.learn(slot != nil)
-		} else if slot == nil {
+		case which == firstSearch && slot == nil:
 			s.seek()
 		}
 		if slot != nil {

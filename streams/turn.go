@@ -50,10 +50,19 @@ func (s *Stream) Receive(m actors.Message) {
 }
 
 // asked answers the pool's wish at once, or when what the pool had granted before has arrived: else the
-// pool would refuse others for memory that is on its way to a stream which does not need it.
+// pool would refuse others for memory that is on its way to a stream which does not need it. Where others want memory and
+// fences keep some, it looks at these before it answers.
 func (s *Stream) asked(a *asked) {
 	if s.received < a.runsGranted {
 		s.owed = a
+		return
+	}
+	if others := len(s.waiting) == 0; others && !a.looked && !s.draining && s.core.PendingBytes() > 0 {
+		a.looked, s.owed = true, nil
+		s.core.Press()
+		s.takeOwn()
+		s.eachLook()
+		s.effects().wish = a
 		return
 	}
 	s.surrender()
@@ -126,6 +135,7 @@ func (s *Stream) granted(g *granted) {
 func (s *Stream) denied(d *denied) {
 	if r := s.take(d.token); r != nil {
 		s.core.YieldPlan()
+		s.core.Press()
 		r.refuse(s, d.err, false)
 	}
 }

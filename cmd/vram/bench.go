@@ -69,7 +69,7 @@ func (c *benchCmd) Run(p *program) error {
 func printRows(p *program, rows []bench.Row) error {
 	calibration := bench.Calibration(rows)
 	t := newTable("scenario", "impl", "size", "n", "goroutines", "ns/op", "× calibration", "allocs/op",
-		"p50 ns", "p99 ns", "p99.9 ns", "node visits/op", "driver ns/op")
+		"p50 ns", "p99 ns", "p99.9 ns", "node visits/op", "driver ns/op", "driver calls/op")
 	for _, r := range rows {
 		size := ""
 		if r.SizeBytes > 0 {
@@ -78,7 +78,7 @@ func printRows(p *program, rows []bench.Row) error {
 		t.add(table.Row{
 			r.Scenario, r.Impl, size, r.Count, r.Goroutines, decimals(r.NsPerOp, 1), decimals(r.NsPerOp/calibration, 2),
 			decimals(r.AllocsPerOp, 4), decimals(r.P50Nanos, 0), decimals(r.P99Nanos, 0), decimals(r.P999Nanos, 0),
-			optional(r.NodeVisitsPerOp, 1), optional(r.DriverNsPerOp, 0),
+			optional(r.NodeVisitsPerOp, 1), optional(r.DriverNsPerOp, 0), optional(r.DriverCallsPerOp, 3),
 		})
 	}
 	t.caption("An op is an allocation and a free (warmup: an allocation), wall time over all goroutines.\n" +

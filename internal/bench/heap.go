@@ -51,7 +51,7 @@ func openMutex(workers int, _ bool) (*heap, error) {
 
 func countersOf(device *vram.Device) counters {
 	stats := device.Stats()
-	c := counters{driverTime: stats.DriverTime}
+	c := counters{driverTime: stats.DriverTime, driverCalls: stats.DriverCalls}
 	for _, s := range stats.Streams {
 		c.nodeVisits += s.NodeVisits
 	}

@@ -30,8 +30,9 @@ type repetition struct {
 
 // counters are sums since the load was prepared.
 type counters struct {
-	nodeVisits uint64
-	driverTime time.Duration
+	nodeVisits  uint64
+	driverTime  time.Duration
+	driverCalls uint64
 }
 
 // contender is one implementation in one scenario.
@@ -180,6 +181,10 @@ func (m *meter) finish(e *entrant) (Row, error) {
 		if row.DriverNsPerOp != nil {
 			nanos := float64((now.driverTime - e.before.driverTime).Nanoseconds()) / float64(e.total.pairs)
 			row.DriverNsPerOp = &nanos
+		}
+		if row.DriverCallsPerOp != nil {
+			calls := float64(now.driverCalls-e.before.driverCalls) / float64(e.total.pairs)
+			row.DriverCallsPerOp = &calls
 		}
 	}
 	nanos := make([]float64, m.options.Samples)

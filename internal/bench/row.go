@@ -15,6 +15,8 @@ type Row struct {
 
 	NodeVisitsPerOp *float64 `json:"node_visits_per_op,omitempty"` // of the search for free ranges; scenario holes
 	DriverNsPerOp   *float64 `json:"driver_ns_per_op,omitempty"`   // in driver calls, modelled where the driver is; scenario warmup
+	// DriverCallsPerOp are those once the load runs warm; scenarios record, use and transfer.
+	DriverCallsPerOp *float64 `json:"driver_calls_per_op,omitempty"`
 }
 
 // The implementations that rows name.

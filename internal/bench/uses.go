@@ -36,7 +36,8 @@ func (o *Options) sharingGroups(share sharing) []group {
 	}
 	var groups []group
 	for _, sizeBytes := range useSizes() {
-		row := Row{Impl: ImplVRAM, SizeBytes: sizeBytes, Count: 1, Goroutines: 1}
+		driverCalls := 0.0
+		row := Row{Impl: ImplVRAM, SizeBytes: sizeBytes, Count: 1, Goroutines: 1, DriverCallsPerOp: &driverCalls}
 		groups = append(groups, group{{row, func() (*load, error) { return sharedLoad(*o, sizeBytes, share) }}})
 	}
 	return groups
@@ -69,8 +70,9 @@ func sharedLoad(o Options, sizeBytes int64, share sharing) (*load, error) {
 		return nil
 	}
 	return &load{
-		close:  device.Close,
-		run:    func(count int) (repetition, error) { return o.alone(count, func() error { return pairs(count) }) },
-		sample: func(nanos []float64) error { return timed(nanos, func() error { return pairs(1) }) },
+		close:    device.Close,
+		counters: func() counters { return countersOf(device) },
+		run:      func(count int) (repetition, error) { return o.alone(count, func() error { return pairs(count) }) },
+		sample:   func(nanos []float64) error { return timed(nanos, func() error { return pairs(1) }) },
 	}, nil
 }

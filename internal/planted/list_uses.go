@@ -44,6 +44,14 @@ func useBugs() []Bug {
 			Edits: []Edit{{"streams/fences.go", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
 		},
 		{
+			Name: "what waits for fences has no bound", Package: "streams/core", Run: "^TestSlackKeepsWithinItsBounds$",
+			Edits: []Edit{{"streams/core/slack.go", "sizeclass.UnitShift/slackShare-lent)", "sizeclass.UnitShift-lent)"}},
+		},
+		{
+			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
+			Edits: []Edit{{"streams/turn.go", "others && !a.looked", "!others && !a.looked"}},
+		},
+		{
 			Name: "ticks take fences on streams of callers", Package: "streams", Run: "^TestTicksLeaveAdoptedStreamsAlone$",
 			Edits: []Edit{{"streams/fences.go", "		if !t.Lent() {\n", "		if t != nil {\n"}},
 		},

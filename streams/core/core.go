@@ -1,6 +1,8 @@
 package core
 
 import (
+	"sync/atomic"
+
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/heap"
@@ -26,6 +28,10 @@ type Config struct {
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
 	Lines *line.Lines
+	// Allowance is what the streams of the device leave waiting for fences, within a part of Limit, which is the device's in
+	// bytes. nil: each has the least.
+	Allowance *Allowance
+	Limit     *atomic.Int64
 }
 
 // Run is a sequence of pages of the arena.
@@ -83,7 +89,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		pageUnits: uint32(cfg.PageBytes >> sizeclass.UnitShift),
 		exact:     exact{live: cfg.Live},
 		lines:     cfg.Lines,
-		pending:   newPending(),
+		pending:   newPending(cfg.Limit, cfg.Allowance),
 	}
 	if cfg.Cover {
 		c.cover = &cover{}
@@ -432,6 +438,7 @@ func (c *Core) takeInto(limit uint32, covered bool, more func() bool) {
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
 // the owner. What lanes have comes home when they are closed. The pages stay until Return.
 func (c *Core) Close() {
+	c.endSlack()
 	c.owner.Raise(magazine.Ended)
 	c.owner.Drain()
 	c.Drain()
@@ -468,6 +475,7 @@ func (c *Core) Shut() {
 
 // End makes every later free say that the device is closed.
 func (c *Core) End() {
+	c.endSlack()
 	c.owner.Raise(magazine.Ended)
 	c.owner.End()
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -20,6 +21,7 @@ type pending struct {
 	unusedBlock, unusedEntry int32
 	units                    uint64
 	count                    int
+	slack                    slack
 }
 
 // queue is what waits for one stream, in the order of the numbers. There are few: fences that were taken and have
@@ -51,7 +53,9 @@ type entry struct{ block, next int32 }
 // attempt is a driver call. Not larger: until then what waits for it waits for later work, too.
 const fenceRest = 32
 
-func newPending() pending { return pending{unusedBlock: none, unusedEntry: none} }
+func newPending(limit *atomic.Int64, a *Allowance) pending {
+	return pending{unusedBlock: none, unusedEntry: none, slack: slack{limit: limit, device: a}}
+}
 
 // none ends a list.
 const none int32 = -1
@@ -65,7 +69,9 @@ func (c *Core) hold(s *magazine.Slot) bool {
 			return
 		}
 		if at == none {
-			at = p.newBlock(s, s.Magazine().UnitsOf(s))
+			units := s.Magazine().UnitsOf(s)
+			at = p.newBlock(s, units)
+			c.awaitFence(units)
 			if c.directory != nil {
 				c.directory.pending[s] = true
 			}
@@ -212,11 +218,12 @@ func (c *Core) Waits() bool { return len(c.pending.queues) > 0 }
 // many blocks wait without one, or long ones, or, with all, any. Without all a number for which visit says that a fence
 // will be taken is visited again only after a while.
 func (c *Core) Due(all bool, visit func(line *line.Line, number uint64) bool) {
+	pile := c.pending.slack.pileUnits()
 	for i := range c.pending.queues {
 		q := &c.pending.queues[i]
 		number, count, units := q.owed()
 		switch {
-		case count == 0 || !all && count < magazine.PileSlots && units < magazine.PileUnits:
+		case count == 0 || !all && count < magazine.PileSlots && units < pile:
 		case number <= q.wanted && q.rest > 0 && !all:
 			q.rest--
 		case visit(q.line, number):
@@ -232,6 +239,22 @@ func (q *queue) owed() (number uint64, count int, units uint64) {
 		number, count, units = max(number, g.number), count+g.count, units+g.units
 	}
 	return number, count, units
+}
+
+// Scarce reports whether so much is pending that a request which finds no memory shall look at fences.
+func (c *Core) Scarce() bool { return c.pending.units >= c.pending.slack.mostUnits() }
+
+// EachMissing visits the timelines for which blocks wait: with 0 where a fence was taken that has not been seen to pass, and
+// else with the number that one shall cover.
+func (c *Core) EachMissing(visit func(line *line.Line, number uint64)) {
+	for i := range c.pending.queues {
+		q := &c.pending.queues[i]
+		number := uint64(0)
+		if q.line.Owed(q.groups[0].number) {
+			number, _, _ = q.owed()
+		}
+		visit(q.line, number)
+	}
 }
 
 // EachLine visits the timelines for which blocks wait, with the least of their numbers.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // kept is a freed block as the reference knows it: what must have passed before its units are anybody's.
@@ -163,7 +164,7 @@ func TestFencesAreDueWhereManyWait(t *testing.T) {
 		require.NoError(t, b.slot.Record(b.word, 0))
 		w.free(b)
 	}
-	for range 31 {
+	for range magazine.PileSlots - 1 {
 		use(100)
 	}
 	assert.Empty(t, due(false))

@@ -33,6 +33,7 @@ func (c *Core) SetSettings(s Settings) {
 func (c *Core) Tick() {
 	c.Drain()
 	c.heap.Merge()
+	c.slacken()
 	c.noteIdle()
 	c.WantFence()
 	if c.counting {

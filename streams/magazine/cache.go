@@ -67,8 +67,9 @@ type Cache struct {
 	backUnits atomic.Uint32 // most units of a block that TakeBack serves
 	waker     Waker
 	beyond    AllocBeyond
-	watcher   Watcher // nil if nobody is told of frees
-	_         [cacheLine - 8 - 3*16]byte
+	watcher   Watcher       // nil if nobody is told of frees
+	pileUnits atomic.Uint64 // what a pile of announced blocks is, if it is more than PileUnits
+	_         [cacheLine - 2*8 - 3*16]byte
 	freed     atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
 	pile      atomic.Uint64 // announced frees since the owner looked: their number, and their units
 	_         [cacheLine - 2*8]byte

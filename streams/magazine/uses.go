@@ -204,8 +204,9 @@ const (
 	// PileSlots is how many announced blocks may be freed before the owner looks at their
 	// uses and fences are taken for them. Not smaller: a fence costs as much as ten
 	// allocations, and covers all of them. Not larger: what is submitted to their streams meanwhile is waited for too.
-	PileSlots = 32
-	// PileUnits is how long they may be together: so long ones have a fence of their own at once.
+	PileSlots = 128
+	// PileUnits is how long they may be together, if the owner allows no more: so long ones have a fence of their own at
+	// once where they are few.
 	PileUnits = 16 << 20 >> sizeclass.UnitShift
 
 	pileShift = 44 // bits for the units
@@ -216,7 +217,7 @@ func (s *Slot) giveAnnounced(word, next uint64) error {
 	c := s.magazine.cache
 	units := uint64(s.magazine.UnitsOf(s)) // before the owner has it
 	err := s.giveFlagged(word, next)
-	if n := c.pile.Add(1<<pileShift | units); isPile(n, 1) {
+	if n := c.pile.Add(1<<pileShift | units); c.isPile(n, 1) {
 		c.waker.Piled()
 	}
 	return err
@@ -244,15 +245,19 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 }
 
 // isPile reports whether a part of what a pile is has gathered.
-func isPile(pile, part uint64) bool {
-	return pile>>pileShift >= PileSlots/part || pile&(1<<pileShift-1) >= PileUnits/part
+func (c *Cache) isPile(pile, part uint64) bool {
+	return pile>>pileShift >= PileSlots/part || pile&(1<<pileShift-1) >= max(PileUnits, c.pileUnits.Load())/part
 }
+
+// SetPile says how long the announced blocks together may be that are freed before somebody looks at their uses. Less
+// than PileUnits is that.
+func (o *Owner) SetPile(units uint64) { o.cache.pileUnits.Store(units) }
 
 // Piled reports whether announced blocks were freed since it said so last, or a few before. Few are counted once
 // more: to forget them costs an atomic operation of every turn.
 func (o *Owner) Piled() bool {
 	n := o.cache.pile.Load()
-	if isPile(n, 4) {
+	if o.cache.isPile(n, 4) {
 		o.cache.pile.Store(0)
 	}
 	return n != 0

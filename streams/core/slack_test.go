@@ -1,0 +1,103 @@
+package core
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Whatever streams free, in whatever ticks, and whoever is pressed or ends: together they are allowed no more than their
+// part of the limit, none more than its frees of a tick ask for, and nobody keeps what it does not use.
+func TestSlackKeepsWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var device Allowance
+		var limit atomic.Int64
+		const share = 1 << 16 // units of the device's limit that may be lent
+		limit.Store(share * slackShare << sizeclass.UnitShift)
+		cores := make([]*Core, 3)
+		for i := range cores {
+			cores[i] = newWorld(t, 512, Budget{}).core
+			cores[i].pending.slack.device, cores[i].pending.slack.limit = &device, &limit
+		}
+		sum, last := make([]uint64, len(cores)), make([]uint64, len(cores)) // freed in this tick; what the ticks before left
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(cores)-1).Draw(t, "core")
+			c := cores[i]
+			s := &c.pending.slack
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			default:
+				units := uint32(rapid.IntRange(1, 1<<24).Draw(t, "units"))
+				c.awaitFence(units)
+				sum[i] += uint64(units)
+			case 0:
+				c.slacken()
+				require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]/2))
+				sum[i], last[i] = 0, s.units
+			case 1:
+				c.Press()
+				require.Zero(t, s.units)
+				last[i] = 0
+				c.awaitFence(1 << 24)
+				sum[i] += 1 << 24
+				require.Zero(t, s.units, "until the next tick")
+			case 2:
+				c.endSlack()
+				c.awaitFence(1 << 24)
+				require.Zero(t, s.units, "for good")
+				sum[i], last[i] = 0, 0
+			}
+			require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]))
+			require.GreaterOrEqual(t, s.mostUnits(), uint64(leastSlack))
+			require.GreaterOrEqual(t, s.pileUnits(), uint64(magazine.PileUnits))
+			var lent uint64
+			for _, c := range cores {
+				lent += c.pending.slack.units
+			}
+			require.EqualValues(t, lent, device.units.Load())
+			require.LessOrEqual(t, lent, uint64(share))
+		}
+		for _, c := range cores {
+			for range 20 {
+				c.slacken()
+			}
+		}
+		require.Zero(t, device.units.Load())
+	})
+}
+
+// A stream that frees little has the least slack, one that frees much a fence's share of it, and a lowered limit gives no more.
+func TestSlackFollowsWhatIsFreed(t *testing.T) {
+	t.Parallel()
+	var device Allowance
+	var limit atomic.Int64
+	limit.Store(64 << 30)
+	c := newWorld(t, 512, Budget{}).core
+	c.pending.slack.device, c.pending.slack.limit = &device, &limit
+	s := &c.pending.slack
+	for range 50 {
+		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
+	}
+	assert.EqualValues(t, leastSlack, s.mostUnits())
+	for range 5000 {
+		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
+	}
+	assert.InEpsilon(t, 5050*16<<20>>sizeclass.UnitShift/fencesPerTick, s.units, 0.125)
+	assert.Less(t, s.pileUnits(), s.mostUnits(), "some is left for what is freed until the fence has passed")
+	limit.Store(1 << 30)
+	had := s.units
+	for range 50000 {
+		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
+	}
+	assert.Equal(t, had, s.units)
+	c.slacken()
+	assert.Equal(t, had, s.units, "it was used")
+	c.slacken()
+	assert.Equal(t, had/2, s.units, "it was not")
+}

@@ -1,0 +1,100 @@
+package streams
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/streams/core"
+)
+
+// record is so many allocations of a size that another stream uses until they are freed, one at a time.
+func record(t *testing.T, home, other *Stream, bytes int64, count int) {
+	t.Helper()
+	for range count {
+		b := must(t, home, bytes)
+		require.NoError(t, b.RecordStream(other))
+		require.NoError(t, b.Free())
+	}
+}
+
+// recordCalls are the driver calls so far that fences cost.
+func (r *rig) recordCalls() (calls uint64) {
+	for _, function := range []string{"cuEventRecord", "cuEventQuery", "cuStreamIsCapturing"} {
+		calls += r.faults.Calls(function)
+	}
+	return calls
+}
+
+// Buffers of any size share fences by the dozen where many are freed in a short time; what waits for them is bounded by
+// a sixteenth of the limit, and ticks bring it home.
+func TestManyRecordedBuffersShareFences(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{4 * kib, 64 * kib, mib, 16 * mib, 128 * mib} {
+		r, home, other := pair(t, 128<<30)
+		const count = 4000
+		record(t, home, other, bytes, 8*count)
+		before := r.recordCalls()
+		record(t, home, other, bytes, count)
+		calls := float64(r.recordCalls()-before) / count
+		assert.LessOrEqual(t, calls, 0.1, "%d bytes", bytes)
+		n := r.stats(home)
+		assert.LessOrEqual(t, n.HeldBytes, int64(128<<30/16)+8*mib+2*bytes)
+		assert.LessOrEqual(t, n.PendingBytes, int64(128<<30/16)+8*mib)
+		for range 16 {
+			r.tick(home)
+		}
+		assert.Zero(t, r.stats(home).PendingBytes)
+		r.balanced(home, other)
+	}
+}
+
+// A program that frees few long buffers in a tick holds as much as it did with a fence for each.
+func TestFewRecordedBuffersKeepLittleMemory(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 128<<30)
+	for range 20 {
+		record(t, home, other, 16*mib, 50)
+		r.tick(home)
+	}
+	assert.LessOrEqual(t, r.stats(home).HeldBytes, 48*mib)
+}
+
+// Memory that others want is no slack: what fences kept that have passed is theirs at once, and the rest when it has.
+func TestSlackEndsWhereOthersWantMemory(t *testing.T) {
+	t.Parallel()
+	for _, busy := range []time.Duration{0, time.Second} {
+		r, home, other := pair(t, 4<<30)
+		record(t, home, other, 16*mib, 8000)
+		assert.Greater(t, r.stats(home).HeldBytes, 200*mib)
+		if busy > 0 {
+			r.work(other, busy)
+			record(t, home, other, 16*mib, 8)
+		}
+		third := r.stream(core.Budget{})
+		before := r.faults.Calls("cuEventSynchronize")
+		b := must(t, third, 4<<30-2*mib)
+		assert.Equal(t, busy, r.gpu.Now(), "only for what is not finished is waited")
+		if busy == 0 {
+			assert.Equal(t, before, r.faults.Calls("cuEventSynchronize"))
+		}
+		assert.Zero(t, r.stats(home).PendingBytes)
+		require.NoError(t, b.Free())
+	}
+}
+
+// A request that finds no memory within the limit waits for fences rather than fail, whatever slack there was.
+func TestSlackEndsAtTheLimit(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 4<<30)
+	record(t, home, other, 16*mib, 8000)
+	r.work(other, time.Second)
+	for range 8 {
+		record(t, home, other, 512*mib, 1)
+	}
+	b := must(t, home, 4<<30-2*mib)
+	require.NoError(t, b.Free())
+	require.NoError(t, home.Check(t.Context()))
+}
