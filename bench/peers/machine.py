@@ -3,6 +3,7 @@
   machine.py gpu           the device's name; exit code 1 where there is none
   machine.py has MODULE    exit code 1 where Python has no such package
   machine.py flags PEER    the compiler's flags for src/PEER.cpp, one a line; exit code 1 and what is missing
+  machine.py quiet COUNT   the numbers of so many processors on which a loop runs fastest just now, with commas between
   machine.py about         a JSON object that says where the figures come from
 """
 
@@ -16,6 +17,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 
 
 def gpu():
@@ -32,6 +34,26 @@ def gpu():
     driver.cuDeviceGet(ctypes.byref(device), 0)
     driver.cuDeviceGetName(name, len(name), device)
     return name.value.decode(), ""
+
+
+def loop_ns():
+    """What a fixed loop takes, a quarter of a millisecond or so."""
+    began = time.perf_counter_ns()
+    n = 0
+    for _ in range(8000):
+        n += 1
+    return time.perf_counter_ns() - began
+
+
+def quiet(count):
+    """The processors that neighbours disturb least: on a shared host they may have the other half of a core for seconds."""
+    allowed = os.sched_getaffinity(0)
+    took = {}
+    for cpu in allowed:
+        os.sched_setaffinity(0, {cpu})
+        took[cpu] = sorted(loop_ns() for _ in range(5))[2]
+    os.sched_setaffinity(0, allowed)
+    return sorted(sorted(allowed, key=took.get)[:count])
 
 
 def package_dir(name):
@@ -165,6 +187,8 @@ def main(argv):
             if found is None:
                 sys.exit(problem)
             print("\n".join(found))
+        case ["quiet", count]:
+            print(",".join(map(str, quiet(int(count)))))
         case ["about"]:
             print(json.dumps(about()))
         case _:

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -321,4 +323,18 @@ func TestRunSaysWhatIsMissing(t *testing.T) {
 	assert.Equal(t, 1, code)
 	assert.Contains(t, stderr, "missing: the command vram")
 	assert.NotContains(t, stderr, "unbound variable")
+}
+
+// The processors that are named are allowed ones, as many as were asked for where there are so many.
+func TestQuietProcessors(t *testing.T) {
+	t.Parallel()
+	needs(t, "python3")
+	for count := 1; count <= 2; count++ {
+		got := strings.Split(strings.TrimSpace(output(t, nil, "python3", "machine.py", "quiet", fmt.Sprint(count))), ",")
+		assert.Len(t, got, min(count, runtime.NumCPU()))
+		for _, cpu := range got {
+			_, err := strconv.ParseUint(cpu, 10, 16)
+			assert.NoError(t, err)
+		}
+	}
 }

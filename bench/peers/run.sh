@@ -19,6 +19,7 @@
 #   REPETITIONS, TIME_MS, SAMPLES  of each measurement in a round [3, 20, 5000]
 #   WORK_US    other work between the requests of a paced round [5]
 #   LIMIT      most that may be held under pressure, in peak live bytes [1.02]
+#   CORES      a trace is played on so many processors, those that are quietest just before [2; 0: on all]
 #   DEADLINE_S when a peer gives up a trace under pressure [6]
 #   CXX, CXXFLAGS  the compiler [g++ -O2]
 #   STANDIN    a folder of headers to build against where there is no CUDA; its figures mean nothing
@@ -37,6 +38,7 @@ samples=${SAMPLES:-5000}
 work_us=${WORK_US:-5}
 limit=${LIMIT:-1.02}
 deadline_s=${DEADLINE_S:-6}
+cores=${CORES:-2}
 standin=${STANDIN:-}
 read -r -a cxxflags <<<"${CXXFLAGS:--O2}"
 read -r -a peers <<<"${PEERS:-vram torch torch-expandable cudaMallocAsync cudaMalloc cupy}"
@@ -67,6 +69,7 @@ check() {
 	local missing=0 name
 	command -v python3 >/dev/null || { say "missing: python3, which makes the tables"; missing=1; }
 	command -v timeout >/dev/null || { say "missing: timeout, of the coreutils"; missing=1; }
+	command -v taskset >/dev/null || [ "$cores" = 0 ] || { say "missing: taskset, of util-linux: a trace is played on any processor"; cores=0; }
 	[ "$missing" = 0 ] || return 1
 	find_vram || missing=1
 	if [ -z "$standin" ]; then
@@ -156,6 +159,12 @@ command_of() {
 	esac
 }
 
+# quiet_cores sets placed to what starts a program on the quietest processors; to nothing where that is not asked for.
+quiet_cores() {
+	placed=()
+	[ "$cores" = 0 ] || placed=(taskset -c "$(python3 "$here/machine.py" quiet "$cores")")
+}
+
 left_s() { echo $((until_s - SECONDS)); }
 
 # run_one PEER KIND SUBJECT ROUND MOST_S ARGUMENT... runs a peer's program and adds what it printed to the rows: a line
@@ -166,7 +175,7 @@ run_one() {
 	[ "$most_s" -lt "$(left_s)" ] || most_s=$(left_s)
 	[ "$most_s" -gt 0 ] || return 0
 	command_of "$peer"
-	timeout -k 3 "$most_s" "${command[@]}" "$@" >"$build/one.json" 2>"$build/one.err" || code=$?
+	timeout -k 3 "$most_s" "${placed[@]}" "${command[@]}" "$@" >"$build/one.json" 2>"$build/one.err" || code=$?
 	{
 		printf '{"peer":"%s","kind":"%s","subject":"%s","round":%d,"code":%d}\n' "$peer" "$kind" "$subject" "$round" "$code"
 		cat "$build/one.json"
@@ -180,7 +189,7 @@ run_one() {
 }
 
 scenario_turn() {
-	local scenario=$1 round=$2 peer some=$samples
+	local scenario=$1 round=$2 peer some=$samples placed=() # threads take all processors
 	[ "$scenario" != warmup ] || some=500 # each sample of a hundred opens a device
 	for peer in "${here_now[@]}"; do
 		takes_part "$peer" "$scenario" || continue
@@ -197,9 +206,10 @@ scenario_turn() {
 
 # trace_turn has all peers play a trace: five rounds, and one with other work between the requests.
 trace_turn() {
-	local trace=$1 round=$2 peer name
+	local trace=$1 round=$2 peer name placed
 	name=$(basename "$trace" .csv.gz)
 	for peer in "${here_now[@]}"; do
+		quiet_cores
 		case $peer in
 		vram | vram-lean | vram-fast) run_one "$peer" replay "$name" "$round" 60 replay -json -driver "$driver" -rounds 5 \
 			-footprint "$(footprint_of "$peer")" -work "${work_us}us" "$trace" ;;
@@ -212,9 +222,10 @@ trace_turn() {
 
 # pressure_turn has all peers play a trace three times in hardly more memory than it holds at its peak.
 pressure_turn() {
-	local trace=$1 round=$2 peer name
+	local trace=$1 round=$2 peer name placed
 	name=$(basename "$trace" .csv.gz)
 	for peer in "${here_now[@]}"; do
+		quiet_cores
 		case $peer in
 		vram | vram-lean | vram-fast) run_one "$peer" pressure "$name" "$round" 30 replay -json -driver "$driver" -rounds 3 \
 			-footprint "$(footprint_of "$peer")" -limit "${limit}x" "$trace" ;;
