@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,16 +113,25 @@ func (h *house) holdUp(function string) (entered <-chan struct{}, release func()
 	return at, func() { close(leave) }
 }
 
+// patience is how long a test waits for what another goroutine is about to do: on a busy machine seconds, if anything.
+const patience = time.Minute
+
+// wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
+func wallTime(t *testing.T) time.Duration {
+	t.Helper()
+	var now syscall.Timeval
+	require.NoError(t, syscall.Gettimeofday(&now))
+	return time.Duration(now.Nano())
+}
+
 // until waits for what another goroutine is about to do.
 func (h *house) until(what string, done func() bool) {
 	h.t.Helper()
-	for range 100_000 {
-		if done() {
-			return
+	for end := wallTime(h.t) + patience; !done(); runtime.Gosched() {
+		if wallTime(h.t) > end {
+			require.Fail(h.t, "it never came: "+what)
 		}
-		runtime.Gosched()
 	}
-	h.t.Error("it never came: " + what)
 }
 
 // addsUp reads the statistics once nothing is under way, and holds them against each other.

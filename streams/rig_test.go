@@ -5,7 +5,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -131,16 +133,25 @@ func (r *rig) balanced(holders ...*Stream) {
 	})
 }
 
+// patience is how long a test waits for what another goroutine is about to do: on a busy machine seconds, if anything.
+const patience = time.Minute
+
+// wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
+func wallTime(t testing.TB) time.Duration {
+	t.Helper()
+	var now syscall.Timeval
+	require.NoError(t, syscall.Gettimeofday(&now))
+	return time.Duration(now.Nano())
+}
+
 // until waits for what another goroutine is about to do.
 func (r *rig) until(done func() bool) {
 	r.t.Helper()
-	for range 100_000 {
-		if done() {
-			return
+	for end := wallTime(r.t) + patience; !done(); runtime.Gosched() {
+		if wallTime(r.t) > end {
+			require.Fail(r.t, "it never came")
 		}
-		runtime.Gosched()
 	}
-	r.t.Error("it never came")
 }
 
 // tick is Tick, if need be after others' turns.
