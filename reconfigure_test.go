@@ -132,7 +132,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 			LimitBytes: new(512 * mib), StreamCacheBytes: new(4 * mib), StreamCacheBlocks: new(0), PoolCacheBytes: new(int64(0)),
 			PoolCacheBlocks: new(0), Stats: new(vram.StatsOn),
 		}))
-		n := h.addsUp2()
+		n := h.balanced()
 		assert.Equal(t, 512*mib, n.LimitBytes)
 		assert.Zero(t, n.LiveBytes)
 		for _, s := range n.Streams {
@@ -141,19 +141,6 @@ func TestReconfigureUnderLoad(t *testing.T) {
 		assert.NotContains(t, out.String(), "quarantine")
 		require.NoError(t, h.Close())
 	}
-}
-
-// addsUp2 is addsUp where the limit was lowered meanwhile.
-func (h *house) addsUp2() vram.Stats {
-	h.t.Helper()
-	var s vram.Stats
-	h.until("bytes by state add up to the bytes reserved", func() bool {
-		s = h.Stats()
-		return s.LiveBytes+s.CachedBytes+s.FreeBytes == s.ReservedBytes
-	})
-	assert.Equal(h.t, s.ReservedBytes, h.usedBytes())
-	assert.Equal(h.t, s.AllocCount, s.MagazineHits+s.StreamHits+s.PoolHits+s.DriverMisses)
-	return s
 }
 
 // load allocates and frees on a stream. It lives on 64 MiB, which every limit leaves.
