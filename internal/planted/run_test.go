@@ -40,7 +40,7 @@ func TestVerdicts(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	r := Runner{Root: dir, Limit: 3 * time.Second}
+	r := Runner{Root: dir, Limit: time.Minute}
 	sum := func(now string) []Edit { return []Edit{{"p/p.go", "return a + b", now}} }
 	wait := func(now string) []Edit { return []Edit{{"p/p.go", "func Wait() {}", now}} }
 	for _, want := range []struct {
@@ -63,6 +63,10 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(want.bug.Name, func(t *testing.T) {
 			want.bug.Package = "p"
+			r := r
+			if want.verdict == Expired {
+				r.Limit = time.Second
+			}
 			out := r.Plant(t.Context(), want.bug)
 			assert.Equal(t, want.verdict, out.Verdict, out.Detail)
 			assert.Equal(t, want.test, out.Test)
