@@ -243,8 +243,8 @@ type batching struct {
 	hint     int
 	missing  int64 // bytes that the pool was asked for
 	asked    bool  // the pool
-	sought   bool  // among what waits for fences
-	byRanges int   // served before that
+	before   searching
+	byRanges int // served before that
 	byPool   int
 	promise  futures.Promise[Batch]
 	unwatch  func()
@@ -294,15 +294,13 @@ func (r *batching) serve(s *Stream) {
 	s.hand.request = r
 	s.reach(beforeSearch)
 	whole := r.fill(s)
-	if r.sought {
-		s.learn(whole)
-	}
+	r.count()
+	r.before = s.seek(r.before, whole, r.missing)
 	if whole {
 		r.complete(s)
 		return
 	}
-	r.count()
-	if r.sought = !r.sought && s.seek(); r.sought {
+	if r.before != firstSearch {
 		s.effects().again = append(s.effects().again, r)
 	} else {
 		r.asked = true

@@ -42,8 +42,8 @@
 //   - when the pool wants memory for others, before that is answered, likewise;
 //   - in Close of the buffer's stream, for all. Close of the used stream ends all uses on it.
 //
-// Where many long buffers are freed both bounds in bytes rise to a hundredth of what was freed since the last tick, 100 ms: so
-// length alone costs at most 100 fences in a tick, and buffers of 128 MiB share one, too. What waits beyond the bounds
+// Where many long buffers are freed both bounds in bytes rise to a 400th of what was freed since the last tick, 100 ms: so
+// length alone costs at most some 400 fences in a tick, and buffers of 128 MiB share one, too. What waits beyond the bounds
 // above is memory that the stream holds and nobody has: over all streams of a device at most a sixteenth of its limit. Each
 // tick takes half of what is not used any more, and a wish of the pool's for others, or a refusal, takes all until the
 // next tick.

@@ -128,25 +128,53 @@ func (s *Stream) collect(left *actors.Effects) {
 	s.look()
 }
 
-// seek leaves a look at the fences that keep memory, for a request that found none, where that may help. It reports
-// whether there is one: then the request is served once more before the pool is asked.
-func (s *Stream) seek() bool {
-	if !s.core.Scarce() {
-		return false
+// searching is what has happened before a search for a request.
+type searching uint8
+
+const (
+	firstSearch searching = iota // nothing
+	afterFences                  // a look that was due in any case
+	afterLook                    // a look for the request's sake at the fences that there were
+	afterTake                    // a look at fences that were taken for its sake
+)
+
+// seek ends a search. Where that found nothing and it may help, it leaves a look at the fences that keep memory: the request
+// is then served once more before the pool is asked, and next says so. First the fences that were taken
+// are looked at; those that are missing are taken where none is left to wait for.
+func (s *Stream) seek(before searching, found bool, bytes int64) (next searching) {
+	if !found && s.core.Scarce(bytes) {
+		next = s.leaveSeek(before)
 	}
-	if s.restLooks > 0 {
+	if next == firstSearch && before >= afterLook {
+		s.learn(found)
+	}
+	return next
+}
+
+func (s *Stream) leaveSeek(before searching) searching {
+	switch {
+	case before == afterFences || before == afterTake:
+		return firstSearch
+	case before == firstSearch && s.restLooks > 0:
 		s.restLooks--
-		return false
+		return firstSearch
 	}
+	next := firstSearch
 	s.core.EachMissing(func(l *line.Line, number uint64) {
 		e := s.effects()
-		if number > 0 {
-			e.fences = append(e.fences, fencing{timeline(l), number, false})
+		switch {
+		case number > 0:
+			e.fences = append(e.fences, fencing{timeline(l), number, false}, fencing{timeline(l), 0, true})
+			next = afterTake
+		case before == firstSearch:
+			e.fences = append(e.fences, fencing{timeline(l), 0, true})
+			next = max(next, afterLook)
 		}
-		e.fences = append(e.fences, fencing{timeline(l), 0, true})
 	})
-	s.effects().sought = true
-	return true
+	if next != firstSearch {
+		s.effects().sought = next
+	}
+	return next
 }
 
 // mostRest is how many misses in a row go to the pool without a look at fences, after several looks were in vain. Not

@@ -33,7 +33,7 @@ type request struct {
 	hint    int
 	token   uint64 // of its Refill; 0 before
 	wide    bool   // what the pool granted for its alignment did not help
-	sought  bool   // among what waits for fences
+	before  searching
 	promise futures.Promise[Buffer]
 	unwatch func() // ends the watch over the caller's context; nil without one
 	from    site.Stack

@@ -18,9 +18,9 @@ type effects struct {
 	refills  []poolcore.Refill
 	fills    []fill
 	fences   []fencing
-	sought   bool    // somebody searches once more when those were performed
-	again    []claim // likewise
-	wish     *asked  // to be answered when those were performed
+	sought   searching // of whoever searches once more when those were performed
+	again    []claim   // likewise
+	wish     *asked    // to be answered when those were performed
 	outlast  bool
 	end      bool
 }
@@ -86,7 +86,7 @@ func (e *effects) performFences() {
 	for _, f := range e.fences {
 		advanced = f.perform() || advanced
 	}
-	if advanced && !e.sought {
+	if advanced && e.sought == firstSearch {
 		s.tell()
 	}
 	for _, c := range e.again {
@@ -110,22 +110,13 @@ func (s *Stream) takeHome(left *actors.Effects) {
 	s.passed()
 }
 
-// searching is what has happened before a search for a request.
-type searching uint8
-
-const (
-	firstSearch searching = iota
-	afterFences           // a look that was due in any case
-	afterSeek             // a look for the request's sake
-)
-
-// searchAfter is the search that follows one in vain, whose turn left that: the first, if none does.
-func searchAfter(left actors.Effects) searching {
+// searchAfter is the search that follows one in vain, whose turn left that: the first if none does.
+func searchAfter(before searching, left actors.Effects) searching {
 	e, ok := left.(*effects)
 	switch {
-	case ok && e.sought:
-		return afterSeek
-	case ok && len(e.fences) > 0:
+	case ok && e.sought != firstSearch:
+		return e.sought
+	case ok && len(e.fences) > 0 && before == firstSearch:
 		return afterFences
 	default:
 		return firstSearch

@@ -186,14 +186,12 @@ func (r *request) serve(s *Stream) {
 	s.hand.request = r
 	s.reach(beforeSearch)
 	slot, pages := s.search(r.Bytes, r.Align, r.hint, r.wide)
-	if r.sought {
-		s.learn(slot != nil)
-	}
+	r.before = s.seek(r.before, slot != nil, r.Bytes)
 	if slot != nil {
 		r.complete(s, slot)
 		return
 	}
-	if r.sought = !r.sought && s.seek(); r.sought { // and again before the pool is asked the next time
+	if r.before != firstSearch {
 		s.effects().again = append(s.effects().again, r)
 	} else {
 		r.wide = true

@@ -35,7 +35,7 @@ func TestManyRecordedBuffersShareFences(t *testing.T) {
 	for _, bytes := range []int64{4 * kib, 64 * kib, mib, 16 * mib, 128 * mib} {
 		r, home, other := pair(t, 128<<30)
 		const count = 4000
-		record(t, home, other, bytes, 8*count)
+		record(t, home, other, bytes, 12*count)
 		before := r.recordCalls()
 		record(t, home, other, bytes, count)
 		calls := float64(r.recordCalls()-before) / count
@@ -56,7 +56,7 @@ func TestFewRecordedBuffersKeepLittleMemory(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 128<<30)
 	for range 20 {
-		record(t, home, other, 16*mib, 50)
+		record(t, home, other, 16*mib, 200)
 		r.tick(home)
 	}
 	assert.LessOrEqual(t, r.stats(home).HeldBytes, 48*mib)
@@ -67,7 +67,7 @@ func TestSlackEndsWhereOthersWantMemory(t *testing.T) {
 	t.Parallel()
 	for _, busy := range []time.Duration{0, time.Second} {
 		r, home, other := pair(t, 4<<30)
-		record(t, home, other, 16*mib, 8000)
+		record(t, home, other, 16*mib, 20000)
 		assert.Greater(t, r.stats(home).HeldBytes, 200*mib)
 		if busy > 0 {
 			r.work(other, busy)
@@ -89,7 +89,7 @@ func TestSlackEndsWhereOthersWantMemory(t *testing.T) {
 func TestSlackEndsAtTheLimit(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 4<<30)
-	record(t, home, other, 16*mib, 8000)
+	record(t, home, other, 16*mib, 20000)
 	r.work(other, time.Second)
 	for range 8 {
 		record(t, home, other, 512*mib, 1)

@@ -214,22 +214,24 @@ func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
 
 // perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
 func (s *Stream) perform(b Buffer, ok bool, left actors.Effects, bytes, align int64) (Buffer, bool) {
-	next := firstSearch
-	if !ok {
-		next = searchAfter(left)
-	}
-	s.ref.Perform(left)
-	if next == firstSearch || !s.ref.TryEnter() {
-		return b, ok
-	}
-	if b, ok, left = s.turn(bytes, align, next); left != nil {
+	for next := firstSearch; ; {
+		if ok {
+			next = firstSearch
+		} else {
+			next = searchAfter(next, left)
+		}
 		s.ref.Perform(left)
+		if next == firstSearch || !s.ref.TryEnter() {
+			return b, ok
+		}
+		if b, ok, left = s.turn(bytes, align, next); left == nil {
+			return b, ok
+		}
 	}
-	return b, ok
 }
 
-// turn searches once; which says what has happened before.
-func (s *Stream) turn(bytes, align int64, which searching) (b Buffer, ok bool, left actors.Effects) {
+// turn searches once.
+func (s *Stream) turn(bytes, align int64, before searching) (b Buffer, ok bool, left actors.Effects) {
 	through := false
 	defer func() { // cheaper than Exit on the way without a panic: no recover
 		if !through {
@@ -239,12 +241,7 @@ func (s *Stream) turn(bytes, align int64, which searching) (b Buffer, ok bool, l
 	}()
 	if !s.draining {
 		slot, _ := s.search(bytes, align, magazine.Hint(), false)
-		switch {
-		case which == afterSeek:
-			s.learn(slot != nil)
-		case which == firstSearch && slot == nil:
-			s.seek()
-		}
+		s.seek(before, slot != nil, bytes)
 		if slot != nil {
 			s.core.Served(false)
 			if s.core.Over() {

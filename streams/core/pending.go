@@ -241,8 +241,11 @@ func (q *queue) owed() (number uint64, count int, units uint64) {
 	return number, count, units
 }
 
-// Scarce reports whether so much is pending that a request which finds no memory shall look at fences.
-func (c *Core) Scarce() bool { return c.pending.units >= c.pending.slack.mostUnits() }
+// Scarce reports whether so much is pending that a request of that many bytes which finds no memory shall look at fences:
+// else the stream may grow by them instead.
+func (c *Core) Scarce(bytes int64) bool {
+	return c.pending.units >= leastSlack && c.pending.units+sizeclass.Units(bytes) > c.pending.slack.units
+}
 
 // EachMissing visits the timelines for which blocks wait: with 0 where a fence was taken that has not been seen to pass, and
 // else with the number that one shall cover.

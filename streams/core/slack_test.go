@@ -81,18 +81,18 @@ func TestSlackFollowsWhatIsFreed(t *testing.T) {
 	c := newWorld(t, 512, Budget{}).core
 	c.pending.slack.device, c.pending.slack.limit = &device, &limit
 	s := &c.pending.slack
-	for range 50 {
+	for range 200 {
 		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
 	}
 	assert.EqualValues(t, leastSlack, s.mostUnits())
-	for range 5000 {
+	for range 20000 {
 		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
 	}
-	assert.InEpsilon(t, 5050*16<<20>>sizeclass.UnitShift/fencesPerTick, s.units, 0.125)
+	assert.InEpsilon(t, 20200*16<<20>>sizeclass.UnitShift/fencesPerTick, s.units, 0.125)
 	assert.Less(t, s.pileUnits(), s.mostUnits(), "some is left for what is freed until the fence has passed")
 	limit.Store(1 << 30)
 	had := s.units
-	for range 50000 {
+	for range 200000 {
 		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
 	}
 	assert.Equal(t, had, s.units)
