@@ -29,6 +29,9 @@ type Lane = streams.Lane
 // Request says what AllocFor and AllocAsync are asked for.
 type Request = streams.Request
 
+// BatchRequest says what AllocBatchFor is asked for.
+type BatchRequest = streams.BatchRequest
+
 // Batch is buffers that were allocated together; see Stream.AllocBatchAsync.
 type Batch = streams.Batch
 

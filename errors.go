@@ -19,6 +19,8 @@ var (
 	ErrNoDevice = cudadrv.ErrNoDevice
 	// ErrOutOfMemory is the kind of every *OutOfMemoryError.
 	ErrOutOfMemory = pool.ErrOutOfMemory
+	// ErrWouldDeadlock is the kind of every *DeadlockError.
+	ErrWouldDeadlock = pool.ErrWouldDeadlock
 	// ErrTooLarge says that a request exceeds the limit of the device: no waiting would help.
 	ErrTooLarge = streams.ErrTooLarge
 	// ErrNegative refuses a negative size.
@@ -53,6 +55,12 @@ var (
 
 // OutOfMemoryError says what was asked, what is free, and who holds what.
 type OutOfMemoryError = pool.OutOfMemoryError
+
+// DeadlockError refuses a request with Wait where every stream that holds memory waits.
+type DeadlockError = pool.DeadlockError
+
+// Waiter is a request that waits, in a DeadlockError.
+type Waiter = pool.Waiter
 
 // SizeError refuses a request that could not be served even if nothing else lived.
 type SizeError = streams.SizeError

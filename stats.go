@@ -4,11 +4,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
 
 // StreamStats is one stream's part of the statistics.
 type StreamStats = streams.Stats
+
+// WaitStats counts the requests that wait for memory, and those that did.
+type WaitStats = pool.WaitStats
 
 // Stats says what a device's memory is doing. Counts and bytes of one stream belong to one moment;
 // those of several streams and of the pool to moments close to each other.
@@ -30,6 +34,8 @@ type Stats struct {
 	// had, with pages that a driver job made ready. They add up to AllocCount: a driver job for a request that
 	// was cancelled meanwhile served none.
 	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
+
+	Waits WaitStats // of requests with Wait
 
 	DriverCalls uint64
 	DriverTime  time.Duration // modelled where the device is simulated
@@ -102,6 +108,7 @@ func (d *Device) Stats() Stats {
 	if p, err := e.pool.Snapshot(ctx); err == nil {
 		s.FreeBytes = p.FreeBytes
 		s.UnpassedBytes = p.PendingBytes
+		s.Waits = p.Waits
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)

@@ -29,6 +29,7 @@ type Promise[T any] struct {
 
 	// canceled and host are written before the future is handed out.
 	canceled func()
+	awaited  func(begun bool)
 	host     Host
 }
 
@@ -51,6 +52,11 @@ func NewPromise[T any](onCancel func()) *Promise[T] {
 // on the canceling goroutine, who is not to blame for it: a panic in it is swallowed, and the cancellation stands. It is set
 // before the future is handed out, or not at all.
 func (p *Promise[T]) OnCancel(fn func()) { p.canceled = fn }
+
+// OnAwait sets the function that is told when a goroutine begins to wait in Await for an answer that is not there, and when it gives
+// that up; an answer ends all waiting untold. It runs on that goroutine, and must not wait. It is set before the future
+// is handed out, or not at all. Who waits otherwise is not told of.
+func (p *Promise[T]) OnAwait(fn func(begun bool)) { p.awaited = fn }
 
 // Future returns the asking side.
 func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
@@ -123,6 +129,14 @@ func (p *Promise[T]) done() <-chan struct{} {
 }
 
 func (p *Promise[T]) await(ctx context.Context) (T, error) {
+	if p.awaited != nil && !p.completed() {
+		p.awaited(true)
+		defer func() {
+			if !p.completed() {
+				p.awaited(false)
+			}
+		}()
+	}
 	if p.host != nil && !p.completed() {
 		p.host.Wait(p.done(), ctx.Done())
 	}

@@ -76,13 +76,20 @@ func denialError(d core.Denial) error {
 	if d.Err != nil && !errors.Is(d.Err, cudadrv.OutOfMemory) {
 		return fmt.Errorf("vram: %w", d.Err)
 	}
+	if d.Deadlock != nil {
+		return deadlockError(d)
+	}
 	s := d.Shortage
 	e := &OutOfMemoryError{
 		RequestedBytes: s.RequestedBytes, FreeBytes: s.FreeBytes, LargestFreeBytes: s.LargestFreeBytes,
 		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
 	}
 	for _, h := range s.Holdings {
-		e.Streams = append(e.Streams, Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes})
+		e.Streams = append(e.Streams, holding(h))
 	}
 	return e
+}
+
+func holding(h core.Holding) Holding {
+	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes}
 }

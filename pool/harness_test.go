@@ -261,6 +261,12 @@ func (c *customer) Asked(uint64) {
 	}
 }
 
+// Offered implements Client.
+func (c *customer) Offered(token, _ uint64) { c.house.pool.AnswerOffer(c.id, token, false) }
+
+// Demanded implements Client.
+func (c *customer) Demanded() {}
+
 // Looked implements Client.
 func (c *customer) Looked() {
 	c.mu.Lock()

@@ -18,6 +18,12 @@ type Client interface {
 	// Asked wants the client to return what it does not use, by a Return with Answer, once it has been
 	// Granted that many runs since it joined: those on their way to it are part of what it may not use.
 	Asked(runsGranted uint64)
+	// Offered wants the client to serve its Refill with that token, which waits, with what it keeps, once it has been
+	// Granted that many runs since it joined. It answers with Pool.AnswerOffer.
+	Offered(token, runsGranted uint64)
+	// Demanded says that Pool.Demand has become more than 0, or 0: while there is demand, the client returns an empty
+	// Stirred as soon as something comes home to it.
+	Demanded()
 	// Looked wants the client to say what it uses, by a Return with Report, and at once: whoever has its turn is not
 	// waited for.
 	Looked()
@@ -80,6 +86,8 @@ type effects struct {
 	next    int // of the answers, counted through all lists
 	grants  []grant
 	denials []denial
+	demands []Client
+	offers  []offer
 	asks    []ask
 	looks   []Client
 	work    *work
@@ -102,6 +110,13 @@ type denial struct {
 	client Client
 	token  uint64
 	err    error
+	quiet  bool
+}
+
+type offer struct {
+	client      Client
+	token       uint64
+	runsGranted uint64
 }
 
 type ending struct {
@@ -140,10 +155,27 @@ func (e *effects) deliver() bool {
 	}
 	if i -= len(e.grants); i < len(e.denials) {
 		d := &e.denials[i]
-		e.observeDenial(d.err)
+		if !d.quiet {
+			e.observeDenial(d.err)
+		}
 		d.client.Denied(d.token, d.err)
 		return true
 	}
+	return e.deliverWish(i)
+}
+
+// deliverWish tells a client what the pool wants of it, or ends a request of the pool's own.
+func (e *effects) deliverWish(i int) bool {
+	if i -= len(e.denials); i < len(e.demands) {
+		e.demands[i].Demanded()
+		return true
+	}
+	if i -= len(e.demands); i < len(e.offers) {
+		o := &e.offers[i]
+		o.client.Offered(o.token, o.runsGranted)
+		return true
+	}
+	i -= len(e.offers)
 	if i -= len(e.denials); i < len(e.asks) {
 		e.asks[i].client.Asked(e.asks[i].runsGranted)
 		return true
@@ -164,9 +196,14 @@ func (e *effects) deliver() bool {
 func (e *effects) recycle() {
 	clear(e.grants)
 	clear(e.denials)
+	clear(e.demands)
+	clear(e.offers)
 	clear(e.asks)
 	clear(e.looks)
 	clear(e.ends)
-	*e = effects{pool: e.pool, grants: e.grants[:0], denials: e.denials[:0], asks: e.asks[:0], looks: e.looks[:0], ends: e.ends[:0]}
+	*e = effects{
+		pool: e.pool, grants: e.grants[:0], denials: e.denials[:0], demands: e.demands[:0], offers: e.offers[:0],
+		asks: e.asks[:0], looks: e.looks[:0], ends: e.ends[:0],
+	}
 	e.pool.spare.Store(e)
 }

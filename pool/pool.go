@@ -35,6 +35,9 @@ type Pool struct {
 	arena
 
 	tokens atomic.Uint64
+	demand atomic.Int64  // bytes that requests wait for
+	ages   atomic.Uint64 // of requests that wait
+	waits  waitClock
 	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
 
 	driver driver // owned by the goroutine of the job in hand, after the last by Close
@@ -144,6 +147,7 @@ type Snapshot struct {
 	DriverGrants                                                               uint64 // Refills that a driver job served
 	FreeRuns                                                                   int
 	Waiting                                                                    int
+	Waits                                                                      WaitStats
 	CheckError                                                                 error
 }
 

@@ -37,7 +37,7 @@ func (p *Pool) answer(q *question) {
 		LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
 		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),
 		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(),
-		DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(),
+		DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(), Waits: p.waitStats(),
 		CheckError: p.core.Check(),
 	}, nil)
 }
@@ -55,12 +55,13 @@ func (p *Pool) step(s *step) {
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
-	case core.Leave, core.Warm, core.Trim, core.JobDone, core.Tick, core.Close:
+	case core.Leave, core.Withdraw, core.Ready, core.Block, core.Offered, core.Warm, core.Trim, core.JobDone, core.Tick, core.Close:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise
 	}
 	fx := p.core.Step(s.message)
+	p.publish()
 	if done, ok := s.message.(core.JobDone); ok {
 		p.report(done)
 	}
@@ -80,7 +81,12 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for _, d := range fx.Denials {
 		if c := p.clients[d.Client]; c != nil {
-			out.denials = append(out.denials, denial{c, d.Token, denialError(d)})
+			out.denials = append(out.denials, denial{c, d.Token, denialError(d), d.Quiet})
+		}
+	}
+	for _, o := range fx.Offers {
+		if c := p.clients[o.Client]; c != nil {
+			out.offers = append(out.offers, offer{c, o.Token, p.granted[o.Client]})
 		}
 	}
 	for _, id := range fx.Asks {
@@ -159,6 +165,7 @@ func (p *Pool) Panicked(actors.Panic) error {
 func (p *Pool) Stopped(cause error) {
 	p.failure.Store(&cause)
 	fx := p.core.Abandon(cause)
+	p.publish()
 	if !fx.Empty() {
 		p.collect(fx)
 	}

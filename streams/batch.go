@@ -55,6 +55,28 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 // of ctx, or the future's Cancel, ends the request; memory that arrives too late stays in the cache. It does
 // not wait, and does not keep bytes.
 func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Future[Batch] {
+	return s.AllocBatchForAsync(ctx, BatchRequest{Bytes: bytes})
+}
+
+// BatchRequest says what batch is wanted.
+type BatchRequest struct {
+	// Bytes are the sizes, 0 or more each.
+	Bytes []int64
+	// Wait and Priority are as in Request. A batch that waits holds nothing until it has all.
+	Wait     bool
+	Priority int
+}
+
+// AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too
+// late stays in the cache. It waits for the driver where memory must be mapped, and for other people's frees only with
+// BatchRequest.Wait. Errors: those of AllocBatch, the context's, and with Wait *pool.DeadlockError.
+func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, error) {
+	return s.AllocBatchForAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
+}
+
+// AllocBatchForAsync is AllocBatchFor as a future: see AllocBatchAsync.
+func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futures.Future[Batch] {
+	bytes := want.Bytes
 	if err := s.checkBatch(bytes); err != nil {
 		return futures.Failed[Batch](err)
 	}
@@ -72,8 +94,9 @@ func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Fut
 		return futures.Failed[Batch](err)
 	}
 	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served, from: s.here()}
+	r.patience.wait, r.patience.priority = want.Wait, want.Priority
 	f := r.promise.Future()
-	r.unwatch = watch(ctx, s.host, &r.promise)
+	r.unwatch = watch(ctx, s, r, &r.promise)
 	s.ref.Call(r)
 	return f
 }
@@ -238,6 +261,7 @@ func (s *Stream) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, w
 // zero Buffer. With the answer dst is the caller's: the batch has it no more, whatever happens afterwards.
 type batching struct {
 	actors.Link
+	patience
 	dst      []Buffer
 	bytes    []int64
 	hint     int
@@ -284,6 +308,7 @@ func (r *batching) drop(s *Stream) {
 func (r *batching) serve(s *Stream) {
 	if !r.promise.Pending() {
 		r.drop(s)
+		s.core.Note()
 		return
 	}
 	if s.draining {
@@ -346,7 +371,9 @@ func (r *batching) fillAlone(s *Stream) bool {
 	return true
 }
 
-func (r *batching) complete(s *Stream) {
+// complete answers a batch that has all, and reports whether it was not cancelled meanwhile.
+func (r *batching) complete(s *Stream) bool {
+	s.waited(&r.patience)
 	s.reach(beforeAnswer)
 	dst := r.dst
 	s.witness.handAll(dst, r.from)
@@ -356,11 +383,13 @@ func (r *batching) complete(s *Stream) {
 	if !delivered { // cancelled meanwhile
 		r.dst = dst
 		r.drop(s)
-		return
+		s.core.Note()
+		return false
 	}
 	r.dst = nil // the caller's: Fail has nothing to free any more
 	s.core.ServedMany(r.byRanges, r.byPool)
 	s.shed(forCaller)
+	return true
 }
 
 // refuse searches once more, since memory may have come home meanwhile, and then fails the batch.
@@ -378,8 +407,9 @@ func (r *batching) refuse(s *Stream, err error, last bool) {
 		}
 	}
 	r.count()
-	if last || !s.delay(r, err) {
+	if !(!last && s.delay(r, err)) && !s.park(r, err) {
 		r.drop(s)
+		s.waited(&r.patience)
 		r.Fail(s.shortage(err))
 	}
 	s.hand.request = nil

@@ -18,7 +18,7 @@ const (
 // destroyed, or captured into a graph, by a program that does not know of this turn; while one of its requests waits it
 // does.
 func (s *Stream) covered(caller bool) bool {
-	return s.adopted && !caller && len(s.waiting) == 0 && !s.synced.Load()
+	return s.adopted && !caller && len(s.waiting)+len(s.parked) == 0 && !s.synced.Load()
 }
 
 // left is the last fence that a caller's turn left for the background to give pages back with.
@@ -67,6 +67,7 @@ func (s *Stream) marked(m *marked) {
 		return
 	}
 	s.core.Covered()
+	s.core.Note()
 	s.dropLeft()
 	s.left = left{fence: m.fence, mark: m.mark}
 }

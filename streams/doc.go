@@ -21,6 +21,29 @@
 // missing in one message. What it has got it holds until the pool has answered; a refusal, a cancellation, a
 // panic or Close gives it back, so that a caller has all of a batch or nothing.
 //
+// # Requests that wait
+//
+// A request with Wait that the pool refuses goes on waiting there, for other people's frees, in the order of the package
+// pool/core/admission: the higher priority first, then the older. Who waits behind others is served before them only with
+// what they cannot use, and with no more in all than each of them wants itself. A request that does not wait is in no order:
+// it takes what is free, or fails. The end of the context, Cancel and Close end the wait at once; a batch holds nothing
+// while it waits.
+//
+//	refused --Refill, Waiting--> waits --Granted, or Offered and served--> answered
+//	                               '-----Denied, Withdraw----------------> answered
+//
+// While any request of the device waits, memory is wanted: no magazine of large blocks is kept, those of small ones serve in
+// turns only, lanes lease nothing, and every free enters a turn of its stream, which tells the pool. So a wait ends with the turn
+// in which the memory comes home, and nobody looks at a clock. What no fence of an adopted stream's callers covers comes
+// with their next request.
+//
+// A wait is charged to its stream. A stream waits while a goroutine waits in AllocFor, AllocBatchFor or Await for one of its
+// requests, and holds memory while it has pages, which are those of live buffers, of announced uses and of lanes once all that is
+// free was given up. When every stream that holds memory waits, all that was freed before has come home, every
+// announced use and every fence that keeps memory has passed and still nothing serves anybody, nobody is left to free:
+// then the youngest request of a stream that holds memory gets a *pool.DeadlockError. A future that nobody awaits blocks nobody. A
+// stream on which one goroutine waits and another frees must say so (Share): it never counts as waiting.
+//
 // # Uses on other streams
 //
 // A buffer belongs to the stream that it was allocated on, and its memory is used again in the order of that stream. A use

@@ -309,5 +309,5 @@ func (s *Stream) resume(m *outlasted) {
 			c.refuse(s, d.err, true)
 		}
 	}
-	s.delayed, s.resuming, s.outlasting = nil, false, false
+	s.delayed, s.resuming, s.outlasting, s.vain = nil, false, false, !m.passed
 }

@@ -23,15 +23,20 @@ type claim interface {
 	missingBytes() int64                    // that the pool was asked for; the same for as long as it waits
 	serve(s *Stream)                        // in the turn: answers the claim, or sends it to the pool
 	refuse(s *Stream, err error, last bool) // last: no waiting for fences helps
-	drop(s *Stream)                         // in the turn: puts back what it has got, as if it had never been asked for
+	patient() *patience                     // nil: it never waits for other people's frees
+	missingRuns(s *Stream) []uint32         // in the turn: the pages that all of it wants of the pool
+	wantedBytes() int64
+	serveHere(s *Stream) bool // in the turn: answers the claim from what the stream keeps, or keeps nothing for it
+	drop(s *Stream)           // in the turn: puts back what it has got, as if it had never been asked for
 }
 
 // request is an allocation that did not end on the fast path.
 type request struct {
 	actors.Link
 	Request
+	patience
 	hint    int
-	token   uint64 // of its Refill; 0 before
+	refill  uint64 // the token of its Refill; 0 before
 	wide    bool   // what the pool granted for its alignment did not help
 	before  searching
 	promise futures.Promise[Buffer]
@@ -147,3 +152,7 @@ func (*woken) isMessage()     {}
 func (*looked) isMessage()    {}
 func (*outlasted) isMessage() {}
 func (*visit) isMessage()     {}
+func (*awaited) isMessage()   {}
+func (*withdrawn) isMessage() {}
+func (*demanded) isMessage()  {}
+func (*offered) isMessage()   {}

@@ -51,7 +51,15 @@ func (s *Stream) Panicked(p actors.Panic) (finding error) {
 	}()
 	held := s.hand
 	s.hand = hand{}
+	if s.wanted { // the turn may have been about to say so
+		s.core.Note()
+		s.Wake()
+	}
 	if held.request != nil {
+		if p := held.request.patient(); p != nil && p.token != 0 { // answered now
+			s.effects().withdrawals = append(s.effects().withdrawals, p.token)
+			s.unpark(p.token)
+		}
 		held.request.Fail(&actors.PanicError{Actor: s.ref.Name(), Value: p.Value, Stack: p.Stack})
 	}
 	if held.slot != nil {

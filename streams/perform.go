@@ -23,6 +23,10 @@ type effects struct {
 	wish     *asked    // to be answered when those were performed
 	outlast  bool
 	end      bool
+
+	withdrawals []uint64
+	blocks      []blocking
+	offers      []answeredOffer
 }
 
 // giving is a Return on its way.
@@ -39,7 +43,7 @@ func (e *effects) Perform() {
 	s := e.stream
 	for i := range e.returns {
 		r := &e.returns[i]
-		if mark := s.record(r); len(r.Runs) > 0 || r.Answer || r.Kept > 0 {
+		if mark := s.record(r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
 			s.pool.Return(r.Return, mark)
 		}
 	}
@@ -49,8 +53,17 @@ func (e *effects) Perform() {
 	for _, m := range e.discards {
 		s.discard(m)
 	}
+	for _, token := range e.withdrawals {
+		s.pool.Withdraw(s.id, token)
+	}
 	for _, r := range e.refills {
 		s.pool.Refill(s, r)
+	}
+	for _, b := range e.blocks {
+		s.pool.Block(s.id, b.token, b.blocked)
+	}
+	for _, o := range e.offers {
+		s.pool.AnswerOffer(s.id, o.token, o.taken)
 	}
 	for _, f := range e.fills {
 		f.perform(s)
@@ -74,7 +87,7 @@ func (e *effects) Perform() {
 	clear(e.again)
 	*e = effects{
 		stream: s, returns: e.returns[:0], discards: e.discards[:0], refills: e.refills[:0], fills: e.fills[:0],
-		fences: e.fences[:0], again: e.again[:0],
+		fences: e.fences[:0], again: e.again[:0], withdrawals: e.withdrawals[:0], blocks: e.blocks[:0], offers: e.offers[:0],
 	}
 	s.spare.Store(e)
 }

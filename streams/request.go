@@ -23,6 +23,11 @@ type Request struct {
 	Zero bool
 	// Tag names the buffer in reports of what lives. It costs a heap allocation of some 30 bytes.
 	Tag string
+	// Wait lets the request wait for other people's frees where memory is short, until the end of its context, rather
+	// than fail: see the package comment. One that memory serves at once costs nothing more.
+	Wait bool
+	// Priority decides who of those that wait is served first: higher ones are, and of equal ones the older.
+	Priority int
 }
 
 // plain reports whether a magazine's block is all that is wanted.
@@ -33,10 +38,10 @@ func (r *Request) sized() bool {
 	return uint64(r.Align) <= sizeclass.UnitBytes && r.Align&(r.Align-1) == 0
 }
 
-// AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and not for other
-// people's frees. The end of ctx ends the request, and is the error then; memory that arrives too late stays
+// AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and for other
+// people's frees only with Request.Wait. The end of ctx ends the request, and is the error then; memory that arrives too late stays
 // in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
-// memset, after which nothing is held, and *CaptureError.
+// memset, after which nothing is held, *CaptureError, and with Request.Wait *pool.DeadlockError.
 func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
@@ -63,25 +68,39 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 		return futures.Done(b)
 	}
 	r := &request{Request: want, hint: magazine.Hint(), from: s.here()}
+	r.patience.wait, r.patience.priority, r.patience.align = want.Wait, want.Priority, want.Align
 	f := r.promise.Future()
-	r.unwatch = watch(ctx, s.host, &r.promise)
+	r.unwatch = watch(ctx, s, r, &r.promise)
 	s.ref.Call(r)
 	return f
 }
 
-// watch puts a promise on the host and ends it with the context. The result ends the watch, on a goroutine of its own: it is
-// foreign code, and who answers is in a turn. It is nil if the context has no end.
-func watch[T any](ctx context.Context, h actors.Host, p *futures.Promise[T]) (unwatch func()) {
+// watch puts the promise of a claim on the host and ends it with the context. The result ends the watch, on a goroutine of its
+// own: it is foreign code, and who answers is in a turn. It is nil if the context has no end. Of a claim that may wait the stream
+// is told when nobody wants it any more, and who waits for it.
+func watch[T any](ctx context.Context, s *Stream, c claim, p *futures.Promise[T]) (unwatch func()) {
+	h := s.host
 	p.On(h)
+	gone := func() {}
+	if c.patient() != nil {
+		p.OnAwait(func(begun bool) { s.await(c, begun) })
+		gone = func() { s.ref.Tell(&withdrawn{claim: c}) }
+		p.OnCancel(gone)
+	}
 	if ctx.Done() == nil {
 		return nil
 	}
 	var stop func() bool
 	// Not Cancel for the context's end: then there is nothing left to unwatch.
-	p.OnCancel(func() { stop() })
+	p.OnCancel(func() {
+		stop()
+		gone()
+	})
 	stop = after(ctx, func() {
 		var none T
-		p.Complete(none, ctx.Err())
+		if p.Complete(none, ctx.Err()) {
+			gone()
+		}
 	})
 	return func() { actors.Go(h, "", func() { stop() }) }
 }
@@ -177,6 +196,7 @@ func (f fill) perform(s *Stream) {
 // serve answers a request, or sends it to the pool and keeps it.
 func (r *request) serve(s *Stream) {
 	if !r.promise.Pending() {
+		s.core.Note()
 		return
 	}
 	if s.draining {
@@ -195,13 +215,15 @@ func (r *request) serve(s *Stream) {
 		s.effects().again = append(s.effects().again, r)
 	} else {
 		r.wide = true
-		r.token = s.wait(r, pages, nil)
+		r.refill = s.wait(r, pages, nil)
 	}
 	s.hand.request = nil
 }
 
-func (r *request) complete(s *Stream, slot *magazine.Slot) {
-	s.core.Served(r.token != 0)
+// complete answers a request with a slot, and reports whether it was not cancelled meanwhile.
+func (r *request) complete(s *Stream, slot *magazine.Slot) bool {
+	s.waited(&r.patience)
+	s.core.Served(r.refill != 0)
 	s.hand.slot = slot
 	s.reach(beforeAnswer)
 	b := Buffer{slot, slot.Word(), r.Bytes}
@@ -214,15 +236,17 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) {
 		s.effects().fills = append(s.effects().fills, fill{r, b})
 		s.hand = hand{}
 		s.shed(forCaller)
-		return
+		return true
 	}
 	delivered := r.answer(b, nil)
 	s.hand = hand{}
 	if !delivered {
 		s.core.Undo(slot) // cancelled meanwhile
-		return
+		s.core.Note()
+		return false
 	}
 	s.shed(forCaller)
+	return true
 }
 
 // drop puts nothing back: a request has no slot but while it is being answered.
@@ -245,7 +269,8 @@ func (r *request) refuse(s *Stream, err error, last bool) {
 			return
 		}
 	}
-	if last || !s.delay(r, err) {
+	if !(!last && s.delay(r, err)) && !s.park(r, err) {
+		s.waited(&r.patience)
 		r.Fail(s.shortage(err))
 	}
 	s.hand.request = nil

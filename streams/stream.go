@@ -64,6 +64,8 @@ type Stream struct {
 	closed   chan struct{}               // Close has returned
 	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
 	captured atomic.Bool                 // as the last call on the handle found it
+	shared   atomic.Bool                 // see Share
+	due      atomic.Bool                 // a woken is on its way
 	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
 	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
 	last     atomic.Pointer[Stats]       // when the actor ended
@@ -78,6 +80,10 @@ type Stream struct {
 	// Owned by the turn.
 	core      *core.Core
 	waiting   map[uint64]claim // for the pool's answer
+	parked    []claim          // that wait for other people's frees
+	offers    []*offered       // that wait for pages which the pool has granted
+	wanted    bool             // requests of the device wait
+	vain      bool             // the last wait for a fence has brought nothing
 	lastToken uint64
 	lastFence poolcore.Fence
 	draining  bool
@@ -292,6 +298,7 @@ func (s *Stream) Tick() {
 func (s *Stream) tick(left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
 	s.core.Tick()
+	s.vain = false
 	s.exchangeJob()
 	s.core.NudgeLanes()
 	s.audit()
@@ -417,7 +424,11 @@ func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {
 }
 
 // Wake implements magazine.Waker. It may be called inside a turn, which puts back what a batch had got.
-func (s *Stream) Wake() { s.ref.Tell(&woken{}) }
+func (s *Stream) Wake() {
+	if !s.due.Swap(true) {
+		s.ref.Tell(&woken{})
+	}
+}
 
 // Granted implements pool.Client.
 func (s *Stream) Granted(token uint64, runs []poolcore.Run) {

@@ -43,7 +43,17 @@ func (s *Stream) Receive(m actors.Message) {
 	case *outlasted:
 		s.resume(m)
 	case *woken:
+		s.due.Store(false) // first: what comes home from here on wakes again
+		s.core.Gather()
 		s.giveUp()
+	case *awaited:
+		s.tellBlocked(m)
+	case *withdrawn:
+		s.withdraw(m)
+	case *demanded:
+		s.heed()
+	case *offered:
+		s.offered(m)
 	case *visit:
 		m.promise.Complete(s.attend(m.lane, m.what, m.bytes))
 	}
@@ -53,6 +63,7 @@ func (s *Stream) Receive(m actors.Message) {
 // pool would refuse others for memory that is on its way to a stream which does not need it. Where others want memory and
 // fences keep some, it looks at these before it answers.
 func (s *Stream) asked(a *asked) {
+	s.heed()
 	if s.received < a.runsGranted {
 		s.owed = a
 		return
@@ -90,6 +101,7 @@ func (s *Stream) surrender() {
 			r.UncoveredBytes = s.core.UncoveredBytes()
 		}
 	}
+	r.Stirred, r.PendingBytes = s.core.TakeCame(), s.core.PendingBytes()
 	s.giveBack(runs, r, covered)
 }
 
@@ -120,16 +132,24 @@ func (s *Stream) granted(g *granted) {
 		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
 		s.core.Grant(core.Run(run))
 	}
+	s.heed()
 	s.giveUp()
 	s.kept = false
-	if r := s.take(g.token); r != nil {
+	r := s.take(g.token)
+	if r == nil {
+		r = s.unpark(g.token)
+	}
+	if r != nil {
 		r.serve(s)
+	} else if g.token != 0 { // nobody wants it any more
+		s.core.Note()
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now
 		s.shed(inBackground)
 	}
 	if s.owed != nil {
 		s.asked(s.owed)
 	}
+	s.reoffer()
 }
 
 func (s *Stream) denied(d *denied) {
@@ -137,6 +157,10 @@ func (s *Stream) denied(d *denied) {
 		s.core.YieldPlan()
 		s.core.Press()
 		r.refuse(s, d.err, false)
+	} else if r := s.unpark(d.token); r != nil { // it has waited, and that is the end
+		s.waited(r.patient())
+		r.drop(s)
+		r.Fail(s.shortage(d.err))
 	}
 }
 
@@ -146,10 +170,14 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 	s.waiting[s.lastToken] = r
 	bytes := r.missingBytes()
 	s.core.Wait(bytes)
-	s.effects().refill(poolcore.Refill{
+	m := poolcore.Refill{
 		Client: s.id, Token: s.lastToken, Pages: pages, More: more, LiveBytes: s.core.LiveBytes(), Bytes: bytes,
 		Lanes: s.lanes(),
-	})
+	}
+	if p := r.patient(); p != nil {
+		m.Patience, m.Place.Priority = poolcore.Patient, p.priority
+	}
+	s.effects().refill(m)
 	return s.lastToken
 }
 
@@ -168,6 +196,16 @@ func (s *Stream) failWaiting(cause error) {
 		r := s.take(token)
 		r.drop(s)
 		r.Fail(cause)
+	}
+	for len(s.parked) > 0 {
+		r := s.parked[0]
+		s.effects().withdrawals = append(s.effects().withdrawals, r.patient().token)
+		s.unpark(r.patient().token)
+		s.waited(r.patient())
+		r.Fail(cause)
+	}
+	for _, o := range s.takeOffers() {
+		o.Fail(cause)
 	}
 }
 
@@ -233,6 +271,9 @@ func (s *Stream) shed(caller bool) {
 	}
 	if caller && s.core.FenceWanted() && !s.leaving {
 		s.leave()
+	}
+	if s.wanted { // the pool asks for all that there is, and gives home what it does not need
+		return
 	}
 	covered := s.covered(caller)
 	s.giveBack(s.core.Excess(covered), poolcore.Return{}, covered)
@@ -300,6 +341,9 @@ func (s *Stream) effects() *effects {
 // Detach implements actors.Behavior.
 func (s *Stream) Detach() actors.Effects {
 	s.publish()
+	if s.wanted {
+		s.report()
+	}
 	if s.out == nil {
 		return nil
 	}

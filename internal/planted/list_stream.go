@@ -23,7 +23,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"streams/turn.go", "r := s.take(g.token); r != nil {", "r := s.take(g.token); r != nil && len(s.waiting) == 0 {"}},
+			Edits: []Edit{{"streams/turn.go", "	if r != nil {\n		r.serve(s)", "	if r != nil && len(s.waiting) == 0 {\n		r.serve(s)"}},
 		},
 		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",

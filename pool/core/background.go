@@ -71,7 +71,7 @@ func (c *Core) climbTrim(r *request) bool {
 		if r.err == nil && c.release(r, c.reservedBytes-r.keep) {
 			return false
 		}
-	case rungSearch, rungAskOwn, rungLook, rungGrow, rungWait, rungDeny:
+	case rungOffer, rungSearch, rungAskOwn, rungLook, rungGrow, rungWait, rungDeny:
 		c.end(r, r.err)
 		return true
 	}

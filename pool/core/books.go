@@ -66,10 +66,10 @@ func (c *Core) LostBytes() int64 { return c.lostBytes }
 
 // Waiting is the number of requests that are not answered yet.
 func (c *Core) Waiting() int {
-	n := len(c.queue)
+	n := c.waiters.table.Waiting()
 	for _, r := range c.queue {
-		if r.kind != refill && r.token == 0 { // a trim of the pool's own
-			n--
+		if r.id == 0 && (r.kind == refill || r.token != 0) { // else it is one of those, or the pool's own
+			n++
 		}
 	}
 	return n

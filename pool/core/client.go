@@ -16,12 +16,14 @@ type client struct {
 	answering bool   // an answer has come, and counts from answerAt on
 	answerAt  uint64 // of arrived
 	arrived   uint64 // runs that it sent
+	dirty     bool   // may keep what it was not asked for yet
+	pending   int64  // bytes, when it answered last
 	gone      bool
 	synced    bool // gone, and what it returns is clean
 }
 
 func (c *Core) join(id Client) {
-	c.clients[id] = &client{id: id}
+	c.clients[id] = &client{id: id, dirty: true}
 	at, _ := slices.BinarySearch(c.ids, id)
 	c.ids = slices.Insert(c.ids, at, id)
 }
@@ -40,9 +42,13 @@ func (c *Core) leave(m Leave) {
 		if r.kind != refill || r.client != id {
 			return false
 		}
-		c.deny(r, ErrClosed)
+		if r.id == 0 {
+			c.deny(r, ErrClosed)
+		}
 		return true
 	})
+	c.denyWaitersOf(id, ErrClosed)
+	c.waiters.stir() // its fences have passed, or it keeps memory that never comes
 	c.forget(cl)
 	c.advance()
 }
@@ -105,7 +111,11 @@ func (c *Core) takeBack(m Return) {
 	}
 	cl.arrived += uint64(len(m.Runs) + m.Kept)
 	if m.Answer {
-		cl.uncovered = m.UncoveredBytes
+		cl.uncovered, cl.pending = m.UncoveredBytes, m.PendingBytes
+	}
+	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
+		c.waiters.stir()
+		cl.dirty = cl.dirty || !m.Answer
 	}
 	if m.Answer && cl.asked {
 		cl.answering, cl.answerAt = true, m.Sent

@@ -3,64 +3,12 @@ package core
 import (
 	"errors"
 	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // ErrClosed refuses what comes after Close.
 var ErrClosed = errors.New("pool: closed")
-
-// request is a Refill, Warm or Trim that is being served.
-type request struct {
-	kind       kind
-	client     Client
-	token      uint64
-	pages      uint32   // of the run that is looked for
-	more       []uint32 // further runs that are wanted, all or nothing with the first
-	lent       []Run    // to the client already, while others are looked for
-	bytes      int64
-	warm       []uint32 // lengths wanted
-	got        []Run    // held for the warm-up until all are there: the first of warm
-	keep       int64
-	freed      int64 // or mapped ahead
-	rung       rung
-	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
-	looking    bool
-	raised     bool // the live peak
-	capped     bool // the driver refused to make more than capBytes
-	waited     bool // for fences, when the core's progress was heard
-	waitedOwn  bool // for the fences of its own client, rather than grow
-	unborrowed bool // its stream could not be made to wait
-	done       bool // answered: a job that is still in flight for it is for nobody
-	heard      uint64
-	err        error
-
-	capBytes int64
-}
-
-// warmClient owns what an unfinished warm-up has got together.
-const warmClient = ^Client(0)
-
-type kind uint8
-
-const (
-	refill kind = iota
-	warm
-	trim
-)
-
-// rung is the step of the ladder in the package comment that is tried next.
-type rung uint8
-
-const (
-	rungSearch rung = iota
-	rungAskOwn
-	rungLook
-	rungAskAll
-	rungGrow
-	rungPoll
-	rungRecycle
-	rungWait
-	rungDeny
-)
 
 // Core is the state of a pool.
 type Core struct {
@@ -90,6 +38,7 @@ type Core struct {
 	closed                           bool
 	abandoned                        bool // closing, but nobody may start anything before a Close
 	closeToken                       uint64
+	waiters                          waiters
 	fx                               Effects
 
 	// Scratch, within one step.
@@ -101,7 +50,7 @@ type Core struct {
 
 // New makes the core of a pool over an arena of that many pages.
 func New(pageBytes int64, maxPages uint32, s Settings) *Core {
-	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}}
+	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}, waiters: newWaiters()}
 	c.pages.setStrategy(s.Strategy)
 	return c
 }
@@ -124,6 +73,14 @@ func (c *Core) Step(m Message) *Effects {
 		c.leave(m)
 	case Refill:
 		c.refill(m)
+	case Withdraw:
+		c.withdraw(m)
+	case Ready:
+		c.ready(m)
+	case Block:
+		c.block(m)
+	case Offered:
+		c.offered(m)
 	case Return:
 		c.takeBack(m)
 	case Warm:
@@ -135,6 +92,7 @@ func (c *Core) Step(m Message) *Effects {
 		c.jobDone(m)
 	case Tick:
 		c.boundFailed = false
+		c.retry()
 		c.obeyLimit()
 		c.advance()
 		if c.job == nil && !c.closing {
@@ -152,6 +110,7 @@ func (c *Core) SetSettings(s Settings) {
 	c.settings = s
 	c.pages.setStrategy(s.Strategy)
 	c.grandfatherBytes = c.reservedBytes
+	c.waiters.stir()
 	if c.job == nil {
 		return
 	}
@@ -178,9 +137,12 @@ func (c *Core) Abandon(cause error) *Effects {
 // denyAll answers everything that waits.
 func (c *Core) denyAll(err error) {
 	for _, r := range c.queue {
-		c.deny(r, err)
+		if r.id == 0 {
+			c.deny(r, err)
+		}
 	}
 	c.queue = nil
+	c.denyWaiters(err)
 }
 
 // Closed reports whether a Close has ended.
@@ -194,7 +156,8 @@ func (c *Core) Settings() Settings { return c.settings }
 
 func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
-	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, bytes: m.Bytes}
+	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, bytes: m.Bytes, rung: rungSearch}
+	r.patience, r.place = m.Patience, m.Place
 	if c.closing || cl == nil || cl.gone {
 		c.deny(r, ErrClosed)
 		return
@@ -204,7 +167,14 @@ func (c *Core) refill(m Refill) {
 		c.deny(r, nil)
 		return
 	}
-	c.enqueue(r)
+	switch {
+	case m.Patience == Waiting:
+		c.park(r)
+	case m.Patience == Patient && !c.waiters.table.MayPass(r.waiter()):
+		c.deny(r, nil) // it comes back to wait
+	default:
+		c.enqueue(r)
+	}
 }
 
 func (c *Core) enqueue(r *request) {
@@ -216,27 +186,32 @@ func (c *Core) enqueue(r *request) {
 	c.advance()
 }
 
-// advance serves what waits, first in first out. Everything may use what is free; only the first may
-// ask, grow or recycle, so that two requests never take from each other.
+// advance serves what was asked for, first in first out, and then tries those that wait. Everything may use what is free;
+// only the first may ask, grow or recycle, so that two requests never take from each other.
 func (c *Core) advance() {
 	c.serveFree()
 	if c.yield() {
 		c.serveFree()
 	}
-	for len(c.queue) > 0 && c.job == nil && !c.closing {
+	for c.job == nil && !c.closing {
+		if len(c.queue) == 0 && !c.admit() {
+			break
+		}
 		r := c.head()
-		if len(r.awaits) > 0 {
+		if r.awaiting() {
 			return
 		}
 		if c.climb(r) {
 			c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
-		} else if c.job != nil || len(r.awaits) > 0 {
+		} else if c.job != nil || r.awaiting() {
 			return
 		}
 		c.serveFree()
 	}
 	if c.job == nil && !c.closing {
-		c.giveHome()
+		if c.waiters.table.Waiting() == 0 { // else it is collected for those
+			c.giveHome()
+		}
 		c.bound()
 	}
 }
@@ -257,7 +232,7 @@ func (c *Core) head() *request {
 func (c *Core) serveFree() {
 	first := true
 	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
-		if r.kind != refill {
+		if r.kind != refill || r.offering {
 			return false
 		}
 		served := (first || len(r.more) == 0) && c.grantFree(r)
@@ -274,6 +249,10 @@ func (c *Core) grantFree(r *request) bool {
 			return false
 		}
 		run := Run{first, max(r.pages, c.pages.table[first].run/lendShare)}
+		if r.id != 0 { // no more than it wants: others wait, too
+			run.Pages = r.pages
+			r.keepPart(part{run, c.pages.table[first].client, c.pages.table[first].fence})
+		}
 		c.lend(first, run, r.client)
 		if c.grant(r, run) {
 			return true
@@ -297,6 +276,7 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 	}
 	r.done = true
 	c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Token: r.token, Run: run, More: r.lent})
+	c.served(r)
 	return true
 }
 
@@ -318,10 +298,19 @@ func (c *Core) climb(r *request) bool {
 		return c.climbWarm(r)
 	case trim:
 		return c.climbTrim(r)
+	case gather:
+		return c.climbGather(r)
 	case refill:
 	}
 	switch r.rung {
+	case rungOffer:
+		c.offer(r)
 	case rungSearch, rungAskOwn:
+		if r.id != 0 { // what others have is asked for as soon as they have said so
+			r.rung = rungGrow
+			c.ask(r, func(cl *client) bool { return cl.dirty && cl.heldPages > 0 })
+			break
+		}
 		if c.settings.Waits == WaitsAlways {
 			if c.assemble(r) || c.borrow(r, 0) { // what needs no wait goes first
 				return r.done
@@ -366,19 +355,19 @@ func (c *Core) climb(r *request) bool {
 			r.rung = rungRecycle
 		}
 	case rungDeny:
-		c.deny(r, r.err)
+		c.fail(r)
 		return true
 	}
 	return false
 }
 
-// wanted is what a request still looks for, as one run.
-func (r *request) wanted() uint64 {
-	pages := uint64(r.pages)
-	for _, n := range r.more {
-		pages += uint64(n)
+// fail ends a climb that has found nothing: a request that waits goes on waiting, any other is denied.
+func (c *Core) fail(r *request) {
+	if r.id != 0 && (r.err == nil || errors.Is(r.err, cudadrv.OutOfMemory)) {
+		c.letWait(r)
+		return
 	}
-	return pages
+	c.deny(r, r.err)
 }
 
 // assemble grants a window that is free as it is: runs side by side with tags of which the client may use
@@ -388,13 +377,15 @@ func (c *Core) assemble(r *request) bool {
 	if !ok || w.missing > 0 {
 		return false
 	}
-	c.takeWindow(&Job{}, w.run)
-	c.grantWindow(r, w.run)
+	j := &Job{}
+	c.takeWindow(j, w.run)
+	c.grantWindow(r, j, w.run)
 	return true
 }
 
 // grantWindow lends a window whose pages are busy. It reports whether the request has all that it wants.
-func (c *Core) grantWindow(r *request, w Run) bool {
+func (c *Core) grantWindow(r *request, j *Job, w Run) bool {
+	r.keepPart(j.parts...)
 	c.pages.setState(w, lent, r.client)
 	c.clients[r.client].heldPages += uint64(w.Pages)
 	return c.grant(r, w)
@@ -409,7 +400,7 @@ func (c *Core) ask(r *request, want func(*client) bool) {
 		}
 		r.awaits = append(r.awaits, id)
 		if !cl.asked {
-			cl.asked, c.homeless = true, true
+			cl.asked, cl.dirty, c.homeless = true, false, true
 			c.fx.Asks = append(c.fx.Asks, cl.id)
 		}
 	}
@@ -443,13 +434,18 @@ func (c *Core) deny(r *request, err error) {
 		c.end(r, err)
 		return
 	}
+	if r.id != 0 {
+		c.unpark(r)
+	}
 	for _, run := range r.lent {
 		if c.closing { // all memory goes, or nobody is served any more
 			break
 		}
 		c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Run: run})
 	}
-	c.fx.Denials = append(c.fx.Denials, Denial{Client: r.client, Token: r.token, Shortage: c.shortage(r), Err: err})
+	c.fx.Denials = append(c.fx.Denials, Denial{
+		Client: r.client, Token: r.token, Shortage: c.shortage(r), Err: err, Quiet: r.patience == Patient,
+	})
 }
 
 func (c *Core) end(r *request, err error) {

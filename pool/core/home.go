@@ -12,21 +12,23 @@ func (c *Core) giveHome() {
 	for at := c.pages.mapped.next(0, top, true); at < top; at = c.pages.mapped.next(at, top, true) {
 		run := Run{at, c.pages.table[at].run}
 		at += run.Pages
-		c.giveRunHome(run)
+		c.giveRunHome(run, 0)
 	}
 }
 
-// giveRunHome lends the parts of a free run to those who returned them.
-func (c *Core) giveRunHome(run Run) {
+// giveRunHome lends the parts of a free run to those who returned them, or to only one of them.
+func (c *Core) giveRunHome(run Run, only Client) {
 	end := run.First + run.Pages
 	for at := run.First; at < end; {
 		home, first := c.pages.table[at].home, at
 		for at < end && c.pages.table[at].home == home {
 			at++
 		}
-		if cl := c.clients[home]; cl == nil || cl.gone {
+		cl := c.clients[home]
+		if cl == nil || cl.gone || only != 0 && home != only {
 			continue
 		}
+		cl.dirty = true
 		c.lend(run.First, Run{first, at - first}, home)
 		c.fx.Grants = append(c.fx.Grants, Grant{Client: home, Run: Run{first, at - first}})
 		run.First = at

@@ -59,6 +59,7 @@ func (c *Core) passed(p Passed) {
 	if cl := c.clients[p.Client]; cl != nil {
 		cl.passed = max(cl.passed, p.Fence)
 	}
+	c.waiters.passed(p)
 	d := c.pages.tagged[p.Client]
 	if d == nil {
 		return
@@ -331,7 +332,7 @@ func (c *Core) succeeded(j *Job) {
 		return
 	}
 	c.driverGrants++
-	if c.grantWindow(r, j.window) {
+	if c.grantWindow(r, j, j.window) {
 		c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
 	}
 }

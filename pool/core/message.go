@@ -1,6 +1,9 @@
 package core
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/pool/core/admission"
+)
 
 // Client names a stream to the pool. Zero names none.
 type Client uint32
@@ -38,6 +41,58 @@ type Refill struct {
 	LiveBytes int64    // of the client, this request included
 	Bytes     int64    // what the caller asked for, for the report
 	Lanes     Lanes
+	Patience  Patience
+	Place     Place // in the order of those that wait; without patience it says nothing
+}
+
+// Patience says what comes after a refusal.
+type Patience uint8
+
+const (
+	// Impatient requests are denied, and that is the end.
+	Impatient Patience = iota
+	// Patient ones are denied and come back Waiting: nobody is told of the denial.
+	Patient
+	// Waiting ones are granted once there is memory, whenever that is, or withdrawn, or denied since no memory can come.
+	Waiting
+)
+
+// Place is what decides when a request that waits is served.
+type Place struct {
+	Account  admission.Account
+	Priority int
+	Age      uint64 // of its first wait, rising; never 0
+	Align    int64
+	Blocked  bool // somebody waits for the answer and does nothing else
+	Borrows  bool // its account is beyond its share
+	Unready  bool // its account's quota does not allow it before a Ready
+}
+
+// Withdraw takes back a Refill that waits: nothing is answered.
+type Withdraw struct {
+	Client Client
+	Token  uint64
+}
+
+// Ready says that the quota of a Refill that waits allows it now, and whether its account borrows by that.
+type Ready struct {
+	Client  Client
+	Token   uint64
+	Borrows bool
+}
+
+// Block says whether somebody waits for the answer of a Refill that waits and does nothing else.
+type Block struct {
+	Client  Client
+	Token   uint64
+	Blocked bool
+}
+
+// Offered answers an Offer. Taken says that the client has served the request by itself: the Refill is answered by that.
+type Offered struct {
+	Client Client
+	Token  uint64
+	Taken  bool
 }
 
 // Lanes says what the lanes of a client have, for the report: memory that they give back when they are
@@ -64,6 +119,11 @@ type Return struct {
 	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
 	Sent uint64
 	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
+	// Stirred says that something came home to the client since it said so last, whether it is part of Runs or stays. While requests
+	// wait a client says so as soon as it knows.
+	Stirred bool
+	// PendingBytes are freed and still in use by other clients: they will come home. A client says so with its answers.
+	PendingBytes int64
 }
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.
@@ -100,20 +160,25 @@ type Tick struct{}
 // caller has synchronised the device before.
 type Close struct{ Token uint64 }
 
-func (Join) isMessage()    {}
-func (Leave) isMessage()   {}
-func (Refill) isMessage()  {}
-func (Return) isMessage()  {}
-func (Warm) isMessage()    {}
-func (Trim) isMessage()    {}
-func (JobDone) isMessage() {}
-func (Tick) isMessage()    {}
-func (Close) isMessage()   {}
+func (Join) isMessage()     {}
+func (Leave) isMessage()    {}
+func (Refill) isMessage()   {}
+func (Withdraw) isMessage() {}
+func (Ready) isMessage()    {}
+func (Block) isMessage()    {}
+func (Offered) isMessage()  {}
+func (Return) isMessage()   {}
+func (Warm) isMessage()     {}
+func (Trim) isMessage()     {}
+func (JobDone) isMessage()  {}
+func (Tick) isMessage()     {}
+func (Close) isMessage()    {}
 
 // Effects is what a step leaves to be performed, in field order.
 type Effects struct {
 	Grants  []Grant
 	Denials []Denial
+	Offers  []Offer
 	Asks    []Client
 	Looks   []Client
 	Job     *Job // at most one is in flight
@@ -125,13 +190,16 @@ type Effects struct {
 func (e *Effects) reset() {
 	clear(e.Denials) // they hold pointers
 	clear(e.Ends)
-	*e = Effects{Grants: e.Grants[:0], Denials: e.Denials[:0], Asks: e.Asks[:0], Looks: e.Looks[:0], Ends: e.Ends[:0], Gone: e.Gone[:0]}
+	*e = Effects{
+		Grants: e.Grants[:0], Denials: e.Denials[:0], Offers: e.Offers[:0], Asks: e.Asks[:0], Looks: e.Looks[:0],
+		Ends: e.Ends[:0], Gone: e.Gone[:0],
+	}
 }
 
 // Empty reports whether there is nothing to perform.
 func (e *Effects) Empty() bool {
-	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Asks) == 0 && len(e.Looks) == 0 && e.Job == nil &&
-		len(e.Ends) == 0 && len(e.Gone) == 0
+	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Offers) == 0 && len(e.Asks) == 0 && len(e.Looks) == 0 &&
+		e.Job == nil && len(e.Ends) == 0 && len(e.Gone) == 0
 }
 
 // Grant lends runs to a client: the answer to a Refill, or, with token 0, pages that the client had
@@ -143,12 +211,27 @@ type Grant struct {
 	More   []Run
 }
 
+// Offer has the client serve a Refill of its own that waits, if what it keeps does so; it answers with Offered. It has been
+// granted that before which it gave back and nobody took.
+type Offer struct {
+	Client Client
+	Token  uint64
+}
+
 // Denial refuses a Refill.
 type Denial struct {
 	Client   Client
 	Token    uint64
 	Shortage Shortage
-	Err      error // what the driver said, if it was the driver; ErrClosed after Close
+	Err      error     // what the driver said, if it was the driver; ErrClosed after Close
+	Deadlock *Deadlock // all that hold memory wait
+	Quiet    bool      // it was Patient
+}
+
+// Deadlock is why a Refill that waits was refused: everybody who holds memory waits.
+type Deadlock struct {
+	Holders []admission.Account
+	Waiters []admission.Waiter // in order, the refused one included
 }
 
 // End completes a Warm, Trim or Close.

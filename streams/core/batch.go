@@ -48,7 +48,9 @@ func (c *Core) manySmall(class, most, hint int, take func(*magazine.Slot)) int {
 			break
 		}
 		got += c.takeMany(m, most-got, take)
-		if old := c.owner.At(bucket, hint); old == nil || m.FreeSlots() > 0 && c.owner.Park(old) {
+		if old := c.owner.At(bucket, hint); c.wanted.on {
+			c.owner.Shelve(m)
+		} else if old == nil || m.FreeSlots() > 0 && c.owner.Park(old) {
 			c.owner.Install(bucket, hint, m)
 		} else {
 			c.owner.Shelve(m)

@@ -32,7 +32,7 @@ func (c *Core) upset() {
 // settleDown lets callers take blocks back, unless somebody must see each of them, or where the lowest range is wanted.
 func (c *Core) settleDown() {
 	c.calmAt = math.MaxUint64
-	if !c.counting && c.tape == nil && c.heap.Strategy() == heap.BestFit {
+	if !c.counting && c.tape == nil && !c.wanted.on && c.heap.Strategy() == heap.BestFit {
 		c.owner.LetTakeBack(uint32(min(c.keptLimit(), math.MaxUint32))) //nolint:gosec // bounded
 	}
 }

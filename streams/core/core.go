@@ -68,6 +68,7 @@ type Core struct {
 	lines     *line.Lines
 	pending   pending
 	directory *directory // nil: nobody has asked yet
+	wanted    wanted
 	exact
 	taped
 }
@@ -151,6 +152,9 @@ func (c *Core) Served(byPool bool) {
 
 // allocSmall serves a class from its magazines or a new span.
 func (c *Core) allocSmall(class, hint int) (*magazine.Slot, uint32) {
+	if c.wanted.on {
+		return c.allocScarce(class)
+	}
 	bucket := int32(class)
 	for {
 		m := c.owner.At(bucket, hint)
@@ -259,6 +263,7 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	if c.owner.Piled() && c.owner.Lanes() > 0 {
 		c.owner.SortLeased()
 	}
+	c.wanted.came = c.wanted.came || s != nil && c.wanted.on
 	for s != nil {
 		next := c.owner.Next(s)
 		switch m := s.Magazine(); {
@@ -350,6 +355,9 @@ func (c *Core) Undo(s *magazine.Slot) {
 // PutBack gives back a block that was handed out and that no caller has seen, whoever handed it out. No
 // count of Served is taken back.
 func (c *Core) PutBack(s *magazine.Slot) {
+	if c.retract(s) {
+		return
+	}
 	before := s.Frees()
 	_ = s.Free(s.Word()) // may say that the cache has ended: the block is freed all the same
 	c.undone += s.Frees() - before

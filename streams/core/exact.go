@@ -67,6 +67,9 @@ func (c *Core) unshelve() {
 		}
 	}
 	c.shelved = nil
+	if c.wanted.on {
+		c.owner.ShelveAll()
+	}
 }
 
 // closeShelved retires spans of which no buffer lives any more.

@@ -34,7 +34,7 @@ type track struct {
 // only lengths that come back at once are worth a magazine, the search serves the others as fast. Where a tape
 // knows what comes, none does: it must see all.
 func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazine.Slot {
-	if c.tape != nil && c.tape.Knows() {
+	if c.tape != nil && c.tape.Knows() || c.wanted.on {
 		return nil
 	}
 	t := &c.track[int(bucket)-magazine.FirstLarge]

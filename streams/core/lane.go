@@ -61,6 +61,9 @@ func (c *Core) SettleLane(l *magazine.Lane) (gaveAsked bool) {
 	c.drain()
 	before := c.owner.LeasedUnits()
 	why := c.owner.Settle(l, c.give)
+	if c.wanted.on { // with the next call again
+		c.AskLanes()
+	}
 	return why&magazine.Asked != 0 && c.owner.LeasedUnits() < before
 }
 
@@ -90,6 +93,7 @@ func (c *Core) LaneBytes() int64 { return int64(c.owner.LeasedUnits()) << sizecl
 
 // give takes a block of a lane's back.
 func (c *Core) give(block, class int32) {
+	c.Note()
 	if class >= 0 {
 		c.spanUnits -= uint64(sizeclass.SpanUnits(int(class)))
 	}

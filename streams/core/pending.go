@@ -192,6 +192,7 @@ func (c *Core) release(g *group) {
 		at, next := p.entries[e].block, p.entries[e].next
 		p.entries[e].next, p.unusedEntry = p.unusedEntry, e
 		if p.blocks[at].left--; p.blocks[at].left == 0 {
+			c.Note()
 			s := p.blocks[at].slot
 			p.dropBlock(at)
 			if c.directory != nil {

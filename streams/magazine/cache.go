@@ -56,6 +56,7 @@ type life uint32
 
 const (
 	serving  life = iota
+	wanted        // as serving, but what comes home through the list or to a parked magazine wakes the owner
 	draining      // no more allocations: every block that comes home wakes the owner
 	ended         // the memory is gone
 )
@@ -82,7 +83,7 @@ type Cache struct {
 
 // Waker is told of what callers of Free have done, on their goroutines.
 type Waker interface {
-	// Wake says that a block came home to a cache that is draining.
+	// Wake says that a block came home to a cache that is draining or wanted.
 	Wake()
 	// Piled says that so many announced blocks were freed that somebody should look at their uses.
 	Piled()
@@ -297,11 +298,11 @@ func (c *Cache) handMagazine(m *Magazine) {
 	}
 }
 
-// wake tells the owner of a cache that serves no more that a block came home.
+// wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came home.
 func (c *Cache) wake() error {
 	switch life(c.life.Load()) {
 	case serving:
-	case draining:
+	case wanted, draining:
 		c.waker.Wake()
 	case ended:
 		return ErrClosed

@@ -431,8 +431,40 @@ func (o *Owner) All(visit func(*Magazine)) {
 // Drain makes every block that comes home wake the owner. Call it before the magazines are closed.
 func (o *Owner) Drain() {
 	o.LetTakeBack(0)
-	o.cache.life.CompareAndSwap(uint32(serving), uint32(draining))
+	if !o.cache.life.CompareAndSwap(uint32(serving), uint32(draining)) {
+		o.cache.life.CompareAndSwap(uint32(wanted), uint32(draining))
+	}
 }
+
+// Want makes blocks that come home wake the owner, or ends that: all that come through the list, and those of classes to
+// magazines that are parked. Call it before those are parked and those of large blocks are closed.
+func (o *Owner) Want(on bool) {
+	if on {
+		o.cache.life.CompareAndSwap(uint32(serving), uint32(wanted))
+	} else {
+		o.cache.life.CompareAndSwap(uint32(wanted), uint32(serving))
+	}
+}
+
+// ShelveAll shelves the magazines of classes that are installed.
+func (o *Owner) ShelveAll() {
+	for _, m := range o.all {
+		if m.Class >= 0 && m.Open && m.Bucket >= 0 && !m.leased {
+			o.Uninstall(m)
+			o.Shelve(m)
+		}
+	}
+}
+
+// Retract ends a handle that no caller has seen, and leaves the slot to the owner, who books it with Home. It reports whether it
+// could: not if the handle has flags.
+func (o *Owner) Retract(s *Slot) bool {
+	w := s.Word()
+	return s.word.CompareAndSwap(w, freed(w))
+}
+
+// Arrived reports whether callers handed over magazines of classes that had no free slot.
+func (o *Owner) Arrived() bool { return o.cache.parked.Load() != nil }
 
 // End makes every later free say ErrClosed.
 func (o *Owner) End() {

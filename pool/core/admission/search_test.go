@@ -1,0 +1,136 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// trail is a world and how it came about.
+type trail struct {
+	world *world
+	move  move
+	from  *trail
+}
+
+func (tr *trail) String() (s string) {
+	for ; tr.from != nil; tr = tr.from {
+		s = tr.move.verb + " " + string(rune('0'+tr.move.wish)) + ", " + s
+	}
+	return s
+}
+
+// search visits every world that can come about, and reports how many there are.
+func search(t *testing.T, r *rules) int {
+	t.Helper()
+	first := newWorld(r)
+	seen := map[string]bool{first.key(): true}
+	for ready := []*trail{{world: first}}; len(ready) > 0; {
+		at := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		for _, m := range at.world.moves() {
+			next := &trail{at.world.clone(), m, at}
+			if err := next.world.do(m); err != nil {
+				t.Fatalf("%v\nwith %+v\nafter: %v", err, *r, next)
+			}
+			if key := next.world.key(); !seen[key] {
+				seen[key] = true
+				ready = append(ready, next)
+			}
+		}
+	}
+	return len(seen)
+}
+
+// wishLists are all lists of so many requests of 1 up to most bytes, of that many accounts.
+func wishLists(count int, most int64, accounts Account, visit func([]wish)) {
+	list := make([]wish, count)
+	var fill func(at int)
+	fill = func(at int) {
+		if at == count {
+			visit(list)
+			return
+		}
+		for a := range accounts {
+			for bytes := range most {
+				list[at] = wish{account: a, bytes: bytes + 1}
+				fill(at + 1)
+			}
+		}
+	}
+	fill(0)
+}
+
+// TestEverySmallWorld walks all interleavings of up to four requests of two accounts in a memory of three bytes: of one
+// goroutine each, of many, and mixed. In each state nobody waits beside memory that would serve it, but for the bound; nobody is
+// passed by more than it wants; and a deadlock is declared exactly where nothing else can happen.
+func TestEverySmallWorld(t *testing.T) {
+	t.Parallel()
+	states := 0
+	for _, alone := range [][]bool{{true, true}, {true, false}, {false, false}} {
+		wishLists(3, 3, 2, func(list []wish) {
+			states += search(t, &rules{memory: 3, wishes: list, alone: alone, quota: make([]int64, 2), share: make([]int64, 2), cancel: true})
+		})
+		wishLists(4, 2, 2, func(list []wish) {
+			if list[0].account > 0 { // as the others, by other names or but for who is alone
+				return
+			}
+			states += search(t, &rules{memory: 3, wishes: list, alone: alone, quota: make([]int64, 2), share: make([]int64, 2)})
+		})
+	}
+	require.Greater(t, states, 10_000)
+}
+
+// TestEverySmallWorldOfTenants does so with priorities, quotas and shares.
+func TestEverySmallWorldOfTenants(t *testing.T) {
+	t.Parallel()
+	states := 0
+	wishLists(3, 2, 2, func(list []wish) {
+		for urgent := range len(list) {
+			ranked := append([]wish(nil), list...)
+			ranked[urgent].priority = 1
+			for _, alone := range [][]bool{{true, true}, {true, false}} {
+				states += search(t, &rules{
+					memory: 3, wishes: ranked, alone: alone, quota: []int64{2, 0}, share: []int64{0, 1}, cancel: true,
+				})
+			}
+		}
+	})
+	require.Greater(t, states, 10_000)
+}
+
+// TestLongHistories lives worlds that are too large to be walked.
+func TestLongHistories(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		accounts := rapid.IntRange(1, 5).Draw(t, "accounts")
+		r := &rules{memory: rapid.Int64Range(4, 40).Draw(t, "memory"), cancel: rapid.Bool().Draw(t, "cancel")}
+		for range accounts {
+			r.alone = append(r.alone, rapid.Bool().Draw(t, "alone"))
+			quota := rapid.SampledFrom([]int64{0, 0, r.memory / 2}).Draw(t, "quota")
+			r.quota = append(r.quota, quota)
+			r.share = append(r.share, rapid.SampledFrom([]int64{0, 0, 1 + r.memory/4}).Draw(t, "share"))
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "requests") {
+			a := rapid.IntRange(0, accounts-1).Draw(t, "account")
+			most := r.memory
+			if r.quota[a] > 0 {
+				most = r.quota[a]
+			}
+			r.wishes = append(r.wishes, wish{Account(a), rapid.Int64Range(1, most).Draw(t, "bytes"), rapid.IntRange(0, 2).Draw(t, "priority")})
+		}
+		w := newWorld(r)
+		for moves := w.moves(); len(moves) > 0; moves = w.moves() {
+			m := moves[rapid.IntRange(0, len(moves)-1).Draw(t, "move")]
+			if err := w.do(m); err != nil {
+				t.Fatalf("%v: %v\nwith %+v", m, err, *r)
+			}
+		}
+		for i, p := range w.phases {
+			if p == waiting || p == unborn {
+				t.Fatalf("request %d has come to phase %d and no further, with %+v", i, p, *r)
+			}
+		}
+	})
+}

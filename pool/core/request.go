@@ -1,0 +1,70 @@
+package core
+
+// request is a Refill, Warm or Trim that is being served.
+type request struct {
+	kind       kind
+	client     Client
+	token      uint64
+	pages      uint32   // of the run that is looked for
+	more       []uint32 // further runs that are wanted, all or nothing with the first
+	lent       []Run    // to the client already, while others are looked for
+	bytes      int64
+	warm       []uint32 // lengths wanted
+	got        []Run    // held for the warm-up until all are there: the first of warm
+	keep       int64
+	freed      int64 // or mapped ahead
+	rung       rung
+	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
+	looking    bool
+	raised     bool // the live peak
+	capped     bool // the driver refused to make more than capBytes
+	waited     bool // for fences, when the core's progress was heard
+	waitedOwn  bool // for the fences of its own client, rather than grow
+	unborrowed bool // its stream could not be made to wait
+	done       bool // answered: a job that is still in flight for it is for nobody
+	heard      uint64
+	err        error
+
+	capBytes int64
+	waiting  // for those that wait; zero for all others
+}
+
+// warmClient owns what an unfinished warm-up has got together.
+const warmClient = ^Client(0)
+
+type kind uint8
+
+const (
+	refill kind = iota
+	warm
+	trim
+	gather // collects what was freed before a standstill is believed
+)
+
+// rung is the step of the ladder in the package comment that is tried next.
+type rung uint8
+
+const (
+	rungOffer rung = iota // of those that wait
+	rungSearch
+	rungAskOwn
+	rungLook
+	rungAskAll
+	rungGrow
+	rungPoll
+	rungRecycle
+	rungWait
+	rungDeny
+)
+
+// awaiting reports whether the request goes on only with somebody's answer.
+func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.offering }
+
+// wanted is what a request still looks for, as one run.
+func (r *request) wanted() uint64 {
+	pages := uint64(r.pages)
+	for _, n := range r.more {
+		pages += uint64(n)
+	}
+	return pages
+}

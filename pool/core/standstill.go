@@ -1,0 +1,75 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/pool/core/admission"
+)
+
+// standstill does what is to be done where nobody who waits can be served. It reports whether that may have changed
+// anything.
+func (c *Core) standstill() bool {
+	w := &c.waiters
+	if w.unsettled || w.gather != nil {
+		return false
+	}
+	holders := c.holders()
+	v, id := w.table.Stuck(holders)
+	switch v {
+	case admission.Wait:
+		return false
+	case admission.Lift:
+		w.futile = w.futile[:0]
+	case admission.Confirm:
+		w.gather = &request{kind: gather, rung: rungAskOwn}
+		c.queue = append(c.queue, w.gather)
+	case admission.Deadlock:
+		w.deadlockCount++
+		d := &Deadlock{Holders: holders}
+		w.table.Each(func(w admission.Waiter) { d.Waiters = append(d.Waiters, w) })
+		c.deny(w.parked[id], nil)
+		c.fx.Denials[len(c.fx.Denials)-1].Deadlock = d
+	case admission.Hopeless:
+		c.deny(w.parked[id], nil)
+	}
+	return true
+}
+
+// holders are the accounts that hold memory.
+func (c *Core) holders() []admission.Account {
+	var ids []admission.Account
+	for _, id := range c.ids {
+		if c.clients[id].heldPages > 0 {
+			ids = append(ids, admission.Account(id))
+		}
+	}
+	return ids
+}
+
+// climbGather has everybody give up what was freed before: answers that were on their way may be older than that, so that
+// those are awaited first.
+func (c *Core) climbGather(r *request) bool {
+	holds := func(cl *client) bool { return cl.heldPages > 0 && !(cl.gone && cl.heldPages == 0) }
+	switch r.rung {
+	case rungAskOwn:
+		r.rung = rungAskAll
+		for _, id := range c.ids {
+			if cl := c.clients[id]; cl.asked {
+				r.awaits = append(r.awaits, id)
+			}
+		}
+		return false
+	case rungAskAll:
+		r.rung = rungDeny
+		c.ask(r, holds)
+		return false
+	case rungOffer, rungSearch, rungLook, rungGrow, rungPoll, rungRecycle, rungWait, rungDeny:
+	}
+	w := &c.waiters
+	w.gather = nil
+	w.unsettled = slices.ContainsFunc(c.ids, func(id Client) bool { return holds(c.clients[id]) && c.clients[id].pending > 0 })
+	if !w.unsettled {
+		w.table.Confirmed()
+	}
+	return true
+}

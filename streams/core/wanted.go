@@ -1,0 +1,91 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// wanted is how a core behaves while requests of the device wait for memory. Then nothing comes home unseen: magazines of
+// large blocks are closed, those of classes are parked and serve inside turns only, lanes lease nothing, and every block that
+// comes home wakes the owner.
+type wanted struct {
+	on   bool
+	came bool // something has, since TakeCame
+}
+
+// SetWanted begins or ends that.
+func (c *Core) SetWanted(on bool) {
+	if c.wanted.on == on {
+		return
+	}
+	c.wanted = wanted{on: on}
+	c.owner.Want(on)
+	c.upset()
+	if !on {
+		return
+	}
+	c.AskLanes()
+	c.evictAll()
+	c.owner.ShelveAll()
+	for _, m := range c.shelved { // nobody would hear of what comes home to them
+		if m.Open && m.Bucket < 0 {
+			c.owner.Close(m, func(*magazine.Slot) {})
+			if m.WholeHome() {
+				c.retire(m)
+			}
+		}
+	}
+	c.shelved = nil
+}
+
+// Gather takes home all that callers handed over, with the spans that nobody uses any more.
+func (c *Core) Gather() {
+	arrived := c.owner.Arrived()
+	c.Drain()
+	if arrived {
+		c.wanted.came = true
+		c.retireIdle()
+	}
+}
+
+// Note says that memory came home of which the core does not know.
+func (c *Core) Note() { c.wanted.came = c.wanted.on }
+
+// TakeCame reports whether anything came home since it was asked last.
+func (c *Core) TakeCame() bool {
+	came := c.wanted.came
+	c.wanted.came = false
+	return came
+}
+
+// allocScarce is allocSmall while memory is wanted: no caller finds the magazine.
+func (c *Core) allocScarce(class int) (*magazine.Slot, uint32) {
+	for {
+		if m, taken := c.owner.TakeReady(class, 1); taken != 0 {
+			var s *magazine.Slot
+			pass(m, taken, func(slot *magazine.Slot) { s = slot })
+			return s, 0
+		}
+		span, need := c.takeBlock(sizeclass.SpanUnits(class))
+		if span == heap.None {
+			return nil, need
+		}
+		c.spanUnits += uint64(sizeclass.SpanUnits(class))
+		m := c.owner.Span(class, span, c.address(span))
+		c.enter(span, nil, m)
+		c.owner.Shelve(m)
+	}
+}
+
+// retract puts a block back that no caller has seen, without waking anybody: it was free before.
+func (c *Core) retract(s *magazine.Slot) bool {
+	if !c.wanted.on || !c.owner.Retract(s) {
+		return false
+	}
+	c.undone++
+	came := c.wanted.came
+	c.comeHome(s)
+	c.wanted.came = came
+	return true
+}

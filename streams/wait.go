@@ -1,0 +1,307 @@
+package streams
+
+import (
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
+)
+
+// patience is what a claim has that waits for other people's frees rather than fail.
+type patience struct {
+	wait     bool
+	priority int
+	align    int64
+	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
+
+	// Owned by the turn.
+	age   uint64 // 0: it has not waited yet
+	token uint64 // under which it waits; 0: it does not just now
+	since time.Time
+}
+
+// patient is the claim's, nil if it never waits.
+func (p *patience) patient() *patience {
+	if !p.wait {
+		return nil
+	}
+	return p
+}
+
+// await tells the stream that a goroutine begins to wait for the answer of a claim, or gives that up.
+func (s *Stream) await(c claim, begun bool) {
+	p := c.patient()
+	if begun {
+		p.awaiting.Add(1)
+	} else {
+		p.awaiting.Add(-1)
+	}
+	s.ref.Tell(&awaited{claim: c})
+}
+
+// awaited says that the goroutines which wait for a claim have changed.
+type awaited struct {
+	actors.Link
+	claim claim
+}
+
+// Fail has nobody to tell.
+func (*awaited) Fail(error) {}
+
+// withdrawn says that nobody wants a claim any more.
+type withdrawn struct {
+	actors.Link
+	claim claim
+}
+
+// Fail has nobody to tell: the claim has its answer.
+func (*withdrawn) Fail(error) {}
+
+// demanded says that requests of the device have begun to wait, or none does any more.
+type demanded struct{ actors.Link }
+
+// Fail has nobody to tell.
+func (*demanded) Fail(error) {}
+
+// offered wants a claim that waits served with what the stream keeps.
+type offered struct {
+	actors.Link
+	stream      *Stream
+	token       uint64
+	runsGranted uint64
+}
+
+// Fail answers for a stream that ended.
+func (o *offered) Fail(error) {
+	s := o.stream
+	actors.Go(s.host, "", func() { s.pool.AnswerOffer(s.id, o.token, false) })
+}
+
+// Offered implements pool.Client.
+func (s *Stream) Offered(token, runsGranted uint64) {
+	s.ref.Call(&offered{stream: s, token: token, runsGranted: runsGranted})
+}
+
+// Demanded implements pool.Client.
+func (s *Stream) Demanded() { s.ref.Call(&demanded{}) }
+
+// Share says that several goroutines use the stream, so that one of them frees what others wait for: that a request of the
+// stream waits is then no sign that nobody frees, and no deadlock is declared while the stream holds memory. Without it a
+// stream counts as waiting as soon as a goroutine waits for the answer of one of its requests.
+func (s *Stream) Share() { s.shared.Store(true) }
+
+// heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
+func (s *Stream) heed() {
+	if on := s.pool.Demand() > 0; on != s.wanted && !s.draining {
+		s.wanted = on
+		s.core.SetWanted(on)
+		if !on {
+			s.shed(inBackground)
+		}
+	}
+}
+
+// park lets a claim wait in the pool that was refused with that error. It keeps nothing. It reports whether the claim waits.
+func (s *Stream) park(c claim, err error) bool {
+	p := c.patient()
+	if p == nil || s.draining || !errors.Is(err, pool.ErrOutOfMemory) {
+		return false
+	}
+	c.drop(s)
+	runs := c.missingRuns(s)
+	if p.age == 0 {
+		p.age, p.since = s.pool.NextAge(), time.Now()
+	}
+	s.lastToken++
+	p.token = s.lastToken
+	s.parked = append(s.parked, c)
+	s.effects().refill(poolcore.Refill{
+		Client: s.id, Token: p.token, Pages: runs[0], More: runs[1:], LiveBytes: s.core.LiveBytes(), Bytes: c.wantedBytes(),
+		Lanes: s.lanes(), Patience: poolcore.Waiting,
+		Place: poolcore.Place{
+			Account: admission.Account(s.id), Priority: p.priority, Age: p.age, Align: p.align, Blocked: s.blocked(p),
+		},
+	})
+	return true
+}
+
+// blocked reports whether a goroutine that could free does nothing but wait for a claim.
+func (s *Stream) blocked(p *patience) bool { return p.awaiting.Load() > 0 && !s.shared.Load() }
+
+// unpark takes out the claim that waits under a token; nil if there is none.
+func (s *Stream) unpark(token uint64) claim {
+	at := slices.IndexFunc(s.parked, func(c claim) bool { return c.patient().token == token })
+	if token == 0 || at < 0 {
+		return nil
+	}
+	c := s.parked[at]
+	s.parked = slices.Delete(s.parked, at, at+1)
+	c.patient().token = 0
+	return c
+}
+
+// waited counts the wait of a claim that has its answer.
+func (s *Stream) waited(p *patience) {
+	if !p.since.IsZero() {
+		s.pool.NoteWait(time.Since(p.since))
+		p.since = time.Time{}
+	}
+}
+
+// tellBlocked tells the pool whether a goroutine waits for a claim.
+func (s *Stream) tellBlocked(a *awaited) {
+	if p := a.claim.patient(); p.token != 0 {
+		s.effects().blocks = append(s.effects().blocks, blocking{p.token, s.blocked(p)})
+	}
+}
+
+// blocking is what the pool is told of a claim.
+type blocking struct {
+	token   uint64
+	blocked bool
+}
+
+// withdraw takes a claim back that nobody wants any more.
+func (s *Stream) withdraw(w *withdrawn) {
+	p := w.claim.patient()
+	if p.token != 0 {
+		s.effects().withdrawals = append(s.effects().withdrawals, p.token)
+		s.unpark(p.token)
+	}
+	s.waited(p)
+}
+
+// offered serves a claim that waits, if what the stream keeps does so, once what the pool had granted before has arrived.
+func (s *Stream) offered(o *offered) {
+	if s.received < o.runsGranted {
+		s.offers = append(s.offers, o)
+		return
+	}
+	taken := s.serveOffer(o.token)
+	s.effects().offers = append(s.effects().offers, answeredOffer{o.token, taken})
+}
+
+// answeredOffer is what the pool is told of an offer.
+type answeredOffer struct {
+	token uint64
+	taken bool
+}
+
+func (s *Stream) serveOffer(token uint64) bool {
+	at := slices.IndexFunc(s.parked, func(c claim) bool { return c.patient().token == token })
+	if at < 0 || s.draining {
+		return false
+	}
+	c := s.parked[at]
+	s.core.Gather()
+	if !c.serveHere(s) {
+		return false
+	}
+	s.unpark(token)
+	s.waited(c.patient())
+	return true
+}
+
+// reoffer goes on with the offers that waited for what has arrived.
+func (s *Stream) reoffer() {
+	for _, o := range s.takeOffers() {
+		s.offered(o)
+	}
+}
+
+func (s *Stream) takeOffers() []*offered {
+	offers := s.offers
+	s.offers = nil
+	return offers
+}
+
+// report tells the pool, while requests wait, that something has come home, and sees to what is pending. It ends every turn.
+func (s *Stream) report() {
+	if s.draining {
+		return
+	}
+	if s.core.TakeCame() {
+		e := s.effects()
+		e.returns = append(e.returns, giving{Return: poolcore.Return{
+			Client: s.id, LiveBytes: s.core.LiveBytes(), Lanes: s.lanes(), Sent: s.sent, Stirred: true,
+		}})
+	}
+	if s.core.PendingBytes() > 0 && !s.outlasting && !s.vain {
+		s.outlasting = true
+		s.effects().outlast = true
+	}
+}
+
+// serveHere serves a request with what the stream keeps, and reports whether that was enough.
+func (r *request) serveHere(s *Stream) bool {
+	if !r.promise.Pending() {
+		return false
+	}
+	s.hand.request = r
+	s.reach(beforeSearch)
+	slot, _ := s.search(r.Bytes, r.Align, r.hint, r.wide)
+	if slot == nil {
+		slot = s.alone(r.Bytes, r.Align)
+	}
+	if slot != nil {
+		return r.complete(s, slot)
+	}
+	s.hand.request = nil
+	return false
+}
+
+// missingRuns are the pages that a request wants of the pool.
+func (r *request) missingRuns(s *Stream) []uint32 {
+	r.wide = true
+	slot, pages := s.search(r.Bytes, r.Align, r.hint, true)
+	if slot != nil { // nothing came home since the last search, but a block for the request alone may be in another place
+		s.core.PutBack(slot)
+		s.core.Note()
+		pages = 1
+	}
+	return []uint32{pages}
+}
+
+func (r *request) wantedBytes() int64 { return max(r.Bytes, 1) }
+
+// serveHere serves a batch with what the stream keeps, all of it or nothing.
+func (r *batching) serveHere(s *Stream) bool {
+	if !r.promise.Pending() {
+		return false
+	}
+	s.hand.request = r
+	s.reach(beforeSearch)
+	if r.fill(s) || r.fillAlone(s) {
+		return r.complete(s)
+	}
+	r.drop(s)
+	r.byRanges, r.byPool = 0, 0
+	s.hand.request = nil
+	return false
+}
+
+// missingRuns are the pages that a batch wants of the pool, which holds nothing.
+func (r *batching) missingRuns(s *Stream) []uint32 {
+	if r.fill(s) {
+		r.drop(s)
+		s.core.Note()
+		return []uint32{1}
+	}
+	runs := slices.Clone(s.runs)
+	r.drop(s)
+	r.byRanges, r.byPool = 0, 0
+	return runs
+}
+
+func (r *batching) wantedBytes() int64 {
+	var sum int64
+	for _, n := range r.bytes {
+		sum += n
+	}
+	return max(sum, 1)
+}

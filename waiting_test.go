@@ -1,0 +1,255 @@
+package vram_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// waitFor asks on a goroutine of its own.
+func waitFor(s *vram.Stream, want vram.Request) <-chan served {
+	return waitWithin(context.Background(), s, want)
+}
+
+func waitWithin(ctx context.Context, s *vram.Stream, want vram.Request) <-chan served {
+	want.Wait = true
+	answer := make(chan served, 1)
+	go func() {
+		b, err := s.AllocFor(ctx, want)
+		answer <- served{b, err}
+	}()
+	return answer
+}
+
+type served struct {
+	vram.Buffer
+	err error
+}
+
+// got is an answer that must have come.
+func got(t *testing.T, answer <-chan served) vram.Buffer {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case a := <-answer:
+		require.NoError(t, a.err)
+		return a.Buffer
+	default:
+		require.Fail(t, "it still waits")
+	}
+	return vram.Buffer{}
+}
+
+// waits fails the test if an answer has come.
+func waits(t *testing.T, answers ...<-chan served) {
+	t.Helper()
+	synctest.Wait()
+	for _, answer := range answers {
+		select {
+		case a := <-answer:
+			require.Failf(t, "it has not waited", "%v, %v", a.Buffer, a.err)
+		default:
+		}
+	}
+}
+
+// A request that waits is served as soon as another stream frees what it needs: no tick goes by.
+func TestARequestWaitsForAFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		x := must(t, a, 64*mib)
+		y := waitFor(b, vram.Request{Bytes: 48 * mib})
+		waits(t, y)
+		assert.Equal(t, 1, h.Stats().Waits.Waiting)
+		before := time.Now()
+		freeAll(t, x)
+		freeAll(t, got(t, y))
+		assert.Zero(t, time.Since(before))
+		assert.Equal(t, vram.WaitStats{Count: 1, Longest: h.Stats().Waits.Longest}, h.Stats().Waits)
+		h.addsUp()
+	})
+}
+
+// Whoever came first is served first; a smaller one may use what it cannot use yet, up to as much as it wants itself.
+func TestTheOrderOfThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		holder, b, c := h.stream(), h.stream(), h.stream()
+		var parts []vram.Buffer
+		for range 16 {
+			parts = append(parts, must(t, holder, 4*mib))
+		}
+		large := waitFor(b, vram.Request{Bytes: 24 * mib})
+		waits(t, large)
+		var small []<-chan served
+		for range 10 {
+			small = append(small, waitFor(c, vram.Request{Bytes: 4 * mib}))
+			waits(t, small...)
+		}
+		for i := range 6 { // 24 MiB may pass
+			freeAll(t, parts[i])
+			got(t, small[i])
+		}
+		for i := 6; i < 11; i++ { // and no more: what comes is the large one's
+			freeAll(t, parts[i])
+			waits(t, append(small[6:], large)...)
+		}
+		freeAll(t, parts[11])
+		got(t, large)
+		for i := 6; i < 10; i++ {
+			freeAll(t, parts[i+6])
+			got(t, small[i])
+		}
+		h.addsUp()
+	})
+}
+
+func TestPrioritiesGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 16 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		x := must(t, a, 16*mib)
+		first := waitFor(b, vram.Request{Bytes: 16 * mib})
+		waits(t, first)
+		urgent := waitFor(c, vram.Request{Bytes: 16 * mib, Priority: 1})
+		waits(t, first, urgent)
+		freeAll(t, x)
+		y := got(t, urgent)
+		waits(t, first)
+		freeAll(t, y)
+		freeAll(t, got(t, first))
+	})
+}
+
+// The end of a wait gives its place up: others go on at once, and nothing is kept.
+func TestAWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		x, rest := must(t, a, 60*mib), must(t, a, 4*mib)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		large := waitWithin(ctx, b, vram.Request{Bytes: 8 * mib})
+		waits(t, large)
+		second := waitWithin(ctx, b, vram.Request{Bytes: 8 * mib})
+		waits(t, second)
+		third := waitFor(b, vram.Request{Bytes: 4 * mib})
+		waits(t, third)
+		freeAll(t, rest)
+		got(t, third) // passes both
+		fourth := waitFor(b, vram.Request{Bytes: 8 * mib})
+		waits(t, fourth)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.ErrorIs(t, (<-large).err, context.DeadlineExceeded)
+		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)
+		freeAll(t, x)
+		got(t, fourth)
+		assert.Zero(t, h.Stats().Waits.Waiting)
+		assert.EqualValues(t, time.Second, h.Stats().Waits.Longest)
+		f := b.AllocAsync(context.Background(), vram.Request{Bytes: 64 * mib, Wait: true})
+		synctest.Wait()
+		require.True(t, f.Cancel())
+		synctest.Wait()
+		assert.Zero(t, h.Stats().Waits.Waiting)
+		h.addsUp()
+	})
+}
+
+// A batch that waits holds nothing, and gets all at once.
+func TestABatchWaitsForAllOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		x, y := must(t, a, 32*mib), must(t, a, 16*mib)
+		f := b.AllocBatchForAsync(context.Background(), vram.BatchRequest{Bytes: []int64{16 * mib, 16 * mib, 20 * mib}, Wait: true})
+		synctest.Wait()
+		require.False(t, f.Completed())
+		z := must(t, c, 16*mib) // the batch keeps none of it
+		freeAll(t, x)
+		synctest.Wait()
+		require.False(t, f.Completed())
+		freeAll(t, y)
+		synctest.Wait()
+		require.False(t, f.Completed())
+		freeAll(t, z)
+		synctest.Wait()
+		require.True(t, f.Completed())
+		got, err := f.Await(context.Background())
+		require.NoError(t, err)
+		require.NoError(t, got.Free())
+		h.addsUp()
+	})
+}
+
+// Where all that hold memory wait, the youngest is told so; with its memory the others go on.
+func TestADeadlockIsDeclared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		x, y, z := must(t, a, 24*mib), must(t, b, 24*mib), must(t, c, 16*mib)
+		first := waitFor(a, vram.Request{Bytes: 24 * mib})
+		waits(t, first)
+		second := waitFor(b, vram.Request{Bytes: 8 * mib})
+		waits(t, first, second)
+		freeAll(t, z) // passes nobody by more than may be: the second has it
+		w := got(t, second)
+		waits(t, first)
+		second = waitFor(b, vram.Request{Bytes: 16 * mib}) // a holds 24, b 32
+		synctest.Wait()
+		waits(t, first)
+		err := (<-second).err
+		var deadlock *vram.DeadlockError
+		require.ErrorAs(t, err, &deadlock)
+		require.ErrorIs(t, err, vram.ErrWouldDeadlock)
+		assert.Len(t, deadlock.Holders, 2)
+		assert.Len(t, deadlock.Waiters, 2)
+		assert.EqualValues(t, 1, h.Stats().Waits.Deadlocks)
+		freeAll(t, y, w)
+		freeAll(t, x, got(t, first))
+		h.addsUp()
+	})
+}
+
+// A stream that several goroutines use frees while it waits, and says so.
+func TestASharedStreamWaitsForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		s := h.stream()
+		s.Share()
+		x := must(t, s, 48*mib)
+		y := waitFor(s, vram.Request{Bytes: 48 * mib})
+		waits(t, y)
+		freeAll(t, x)
+		freeAll(t, got(t, y))
+		h.addsUp()
+	})
+}
+
+// A future that nobody awaits blocks nobody: its caller may free.
+func TestAFutureIsNoDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		s := h.stream()
+		x := must(t, s, 48*mib)
+		next := s.AllocAsync(context.Background(), vram.Request{Bytes: 48 * mib, Wait: true})
+		synctest.Wait()
+		require.False(t, next.Completed())
+		freeAll(t, x)
+		y, err := next.Await(context.Background())
+		require.NoError(t, err)
+		next = s.AllocAsync(context.Background(), vram.Request{Bytes: 48 * mib, Wait: true})
+		_, err = next.Await(context.Background())
+		require.ErrorIs(t, err, vram.ErrWouldDeadlock)
+		freeAll(t, y)
+		h.addsUp()
+	})
+}
