@@ -112,14 +112,17 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 	var p core.Policy
 	switch f {
 	case Balanced:
-		p = core.Policy{HandlePages: pages(128<<20, pageBytes), Step: 16, SteadyStep: 40, Slack: 140, SteadySlack: 80}
+		p = core.Policy{
+			HandlePages: pages(96<<20, pageBytes), MergePages: pages(48<<20, pageBytes), SpareBytes: 16 << 20,
+			Step: 16, Slack: 85, SteadySlack: 15, SharedSlack: 120, OverStep: 8,
+		}
 	case Lean:
 		p = core.Policy{HandlePages: pages(4<<20, pageBytes), Slack: 12}
 	case Fast:
 		p = core.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80}
 	}
 	if limited { // whole free handles must be found at the limit, from the first byte
-		p.HandlePages = pages(4<<20, pageBytes)
+		p.HandlePages, p.MergePages, p.SpareBytes = pages(4<<20, pageBytes), 0, 0
 	}
 	return p
 }
@@ -198,6 +201,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 	policy := c.Footprint.policy(pageBytes, limited && !plain) // a plain segment is whole anyway
 	if c.SegmentBytes > 0 {
 		policy.HandlePages = pages(c.SegmentBytes, pageBytes)
+		policy.MergePages = min(policy.MergePages, policy.HandlePages/2)
 	}
 	return core.Settings{
 		Policy:     policy,

@@ -34,8 +34,9 @@
 //     stream is made to wait, on the device, for the fences of the others (Await).
 //  6. Where the next step would break the soft budget: wait, on the host and once, for the client's own fences. What it
 //     returned itself it may use, but not unmap.
-//  7. Recycle: whole clean handles outside the window are unmapped, those of the shortest runs first,
-//     and mapped into the window or released; only the rest is created. This may break the soft budget,
+//  7. Recycle: whole clean handles outside the window are unmapped, the longest first,
+//     and mapped into the window or released; only the rest is created. Short ones are released, and made anew as parts
+//     of long ones. This may break the soft budget,
 //     never the limit.
 //  8. Wait for pending fences, as long as that or a Return brings anything.
 //  9. Deny, with the facts.

@@ -1,7 +1,7 @@
 package core
 
-// growFor maps a window for a request that is longer than what it wants, if the soft budget allows that, or as long, or as its
-// first run.
+// growFor maps a window for a request that is longer than what it wants, as far as the soft budget allows that, or as long, or
+// as its first run.
 func (c *Core) growFor(r *request) {
 	wanted := uint32(r.wanted()) // no more than the arena has
 	n := max(wanted, c.share(c.settings.Policy.Step))
@@ -11,7 +11,18 @@ func (c *Core) growFor(r *request) {
 	if c.plain { // one allocation, and not more than that
 		n = max(wanted, min(n, c.settings.Policy.HandlePages))
 	}
-	_ = c.growWithin(r, n) || wanted > r.pages && c.growWithin(r, wanted) || c.growWithin(r, r.pages)
+	_ = c.growWithin(r, n) || n > wanted && c.growWithin(r, wanted+c.spare(r, wanted, n-wanted)) ||
+		wanted > r.pages && c.growWithin(r, r.pages)
+}
+
+// spare is how many pages more than it wants a request may have within the soft budget, at most that many.
+func (c *Core) spare(r *request, wanted, most uint32) uint32 {
+	w, ok := c.room(r.client, wanted)
+	left := (c.softBudget() - c.reservedBytes - c.bytes(w.missing)) / c.pageBytes
+	if !ok || left <= 0 {
+		return 0
+	}
+	return uint32(min(int64(most), left)) //nolint:gosec // between 0 and most
 }
 
 // growWithin maps a window of n pages if the soft budget allows it, and the driver for all that is known.

@@ -105,8 +105,9 @@ func (c *Core) startWindow(r *request, w Run, victims []int32) {
 	fill := make([]Op, 0, 4*len(missing)+len(victims))
 	for _, m := range missing {
 		at, n := m.First, m.Pages
+		least := min(c.settings.Policy.MergePages, n)
 		for i := 0; i < len(left); {
-			if k := c.pages.handles[left[i]].run.Pages; k <= n {
+			if k := c.pages.handles[left[i]].run.Pages; k <= n && k >= least {
 				fill = append(fill, Op{Verb: Map, Run: Run{at, k}, Index: left[i], Handle: c.pages.handles[left[i]].id})
 				at, n = at+k, n-k
 				left = slices.Delete(left, i, i+1)

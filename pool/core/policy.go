@@ -9,14 +9,24 @@ type Policy struct {
 	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible. A plain
 	// segment is longer only where what is asked for at once is.
 	HandlePages uint32
+	// MergePages is the length from which on a handle that is recycled moves as it is. Shorter ones are given back, and
+	// long ones made in their place: that costs about as much, and the next time there are fewer to move.
+	MergePages uint32
+	// SpareBytes may be held beyond the live peak however little lives: while a heap is small, parts of it are less than
+	// moving a handle is worth.
+	SpareBytes int64
 	// Step is the least length to grow by, in 1/1024 of the live peak: what it adds to the footprint at
 	// most, once, for fewer and longer windows.
 	Step int64
 	// SteadyStep is what growth adds where the live peak did not rise, likewise: then holes are the
 	// reason, and the next round would have others.
 	SteadyStep int64
-	// Slack is the soft budget above the peak of live bytes, in 1/1024 of it.
-	Slack int64
+	// Slack is the soft budget above the peak of live bytes, in 1/1024 of it, and SharedSlack the same where several
+	// clients hold memory: what moves between them costs each of them a return and a fence, again and again.
+	Slack, SharedSlack int64
+	// OverStep is the least growth beyond the soft budget while the live peak rises and nothing is left to recycle,
+	// likewise: where every request breaks the budget, growing by each alone costs a driver call each and saves nothing.
+	OverStep int64
 	// SteadySlack is how far the soft budget may grow, in 1/1024 of the live peak, while the peak
 	// stands and recycling goes on: each recycle adds the bytes that it had to move.
 	SteadySlack int64

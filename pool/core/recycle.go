@@ -50,10 +50,24 @@ func (c *Core) recycleInto(r *request, w window) bool {
 	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {
 		return false
 	}
+	if longer, ok := c.overgrown(r, limit+bytes); ok && bytes < short {
+		w = longer
+		ids, bytes = c.victimsOf(c.reservedBytes, w.run)
+	}
 	most := c.livePeakBytes / 1024 * c.settings.Policy.SteadySlack
 	c.steadyBytes = max(c.steadyBytes, min(most, c.steadyBytes+bytes))
 	c.startWindow(r, w.run, ids)
 	return true
+}
+
+// overgrown is a window that is longer than a request wants, for growth beyond the soft budget.
+func (c *Core) overgrown(r *request, mostBytes int64) (w window, ok bool) {
+	n := c.share(c.settings.Policy.OverStep)
+	if c.plain || !r.raised || n <= r.pages {
+		return window{}, false
+	}
+	w, ok = c.room(r.client, n)
+	return w, ok && c.reservedBytes+c.bytes(w.missing) <= mostBytes
 }
 
 // victimsOf are the first victims that come to that many bytes, or all if they do not. The result is valid until

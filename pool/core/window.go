@@ -79,8 +79,8 @@ func (c *Core) windowIn(region Run, n uint32, best *window, ok *bool) {
 	})
 }
 
-// victims are whole handles in clean runs outside the window, those of the shortest runs first. The
-// result is valid until the next call.
+// victims are whole handles in clean runs outside the window, the longest first, since each costs the same whatever its
+// length, and of equals those of the shortest runs. The result is valid until the next call.
 func (c *Core) victims(keep Run) []int32 {
 	found := c.found[:0]
 	c.pages.clean.bins.Each(c.pages.links, 1, func(i int32) bool {
@@ -90,13 +90,16 @@ func (c *Core) victims(keep Run) []int32 {
 			h := c.pages.table[at].handle
 			r := c.pages.handles[h].run
 			if r.First >= run.First && r.First+r.Pages <= run.First+run.Pages && !overlap(r, keep) {
-				found = append(found, victim{h, run.Pages, r.First})
+				found = append(found, victim{h, r.Pages, run.Pages, r.First})
 			}
 			at = r.First + r.Pages
 		}
 		return true
 	})
 	slices.SortFunc(found, func(a, b victim) int {
+		if a.pages != b.pages {
+			return int(b.pages) - int(a.pages)
+		}
 		if a.runPages != b.runPages {
 			return int(a.runPages) - int(b.runPages)
 		}
@@ -113,6 +116,7 @@ func (c *Core) victims(keep Run) []int32 {
 
 type victim struct {
 	handle   int32
+	pages    uint32
 	runPages uint32
 	first    uint32
 }
