@@ -424,15 +424,15 @@ func (c *Core) notePeak() bool {
 func (c *Core) softBudget() int64 {
 	p := &c.settings.Policy
 	slack := p.Slack
-	if c.holders() > 1 {
+	if c.holdingClients() > 1 {
 		slack = max(slack, p.SharedSlack)
 	}
 	soft := c.livePeakBytes + c.livePeakBytes/1024*slack + p.SpareBytes + c.steadyBytes
 	return min(c.settings.LimitBytes, soft)
 }
 
-// holders is how many clients have memory, or had and may have it back.
-func (c *Core) holders() (n int) {
+// holdingClients is how many clients have memory, or had and may have it back.
+func (c *Core) holdingClients() (n int) {
 	for _, cl := range c.clients {
 		if cl.liveBytes > 0 || cl.heldPages > 0 {
 			n++
