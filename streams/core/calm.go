@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// calmShare is how many times as many requests as there were until the pool was needed last must have taken a turn
-	// since then. Not fewer: the first pass of a loop still decides how much memory is held, and a block that is
-	// taken back before it was merged cuts the range around it: with half of it a trace held four percent more. Not more:
-	// short programs would never come to it.
-	calmShare = 2
-	// calmLeast is how many they must be at least.
+	// calmLeast is how many requests must have taken a turn since the pool was needed last: or as many as until then. Not
+	// fewer: the first pass of a loop still decides how much memory is held, and a block that is taken back before it was
+	// merged cuts the range around it. Not more: short programs would never come to it.
 	calmLeast = 256
+	// calmPatience is after how many times as many it begins without an ebb. Not fewer: a step that begins with other places than
+	// it goes on with needs more than either; traces grew by up to two percent in their third round.
+	calmPatience = 4
 )
 
 // calm is when callers may take blocks back that were freed, before those come home (magazine.Cache.TakeBack): once the
-// stream's own memory has sufficed for a while, so that what lies where matters less than what it costs; and of what
+// stream's own memory has sufficed for a step, so that what lies where matters less than what it costs; and of what
 // length, which is what magazines may hold, for the same reason.
 type calm struct {
 	calmAt uint64 // turns; the last number there is once they may
@@ -25,12 +25,16 @@ type calm struct {
 
 // upset has what is freed come home first: the pool was needed.
 func (c *Core) upset() {
-	c.calmAt = c.misses.Turns + max(c.misses.Turns*calmShare, calmLeast)
+	c.calmAt = c.misses.Turns + max(c.misses.Turns, calmLeast)
 	c.owner.LetTakeBack(0)
 }
 
-// settleDown lets callers take blocks back, unless somebody must see each of them, or where the lowest range is wanted.
+// settleDown lets callers take blocks back, at an ebb, unless somebody must see each of them, or where the lowest range is
+// wanted.
 func (c *Core) settleDown() {
+	if c.usedUnits() >= c.livePeak/ebbShare && c.misses.Turns/calmPatience < c.calmAt {
+		return
+	}
 	c.calmAt = math.MaxUint64
 	if !c.counting && c.tape == nil && !c.wanted.on && c.heap.Strategy() == heap.BestFit {
 		c.owner.LetTakeBack(uint32(min(c.keptLimit(), math.MaxUint32))) //nolint:gosec // bounded

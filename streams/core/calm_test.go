@@ -16,6 +16,9 @@ func (w *world) churn(turns uint64) {
 	}
 }
 
+// swell makes the peak so high that all that follows is an ebb.
+func (w *world) swell() { w.free(w.alloc(12<<20, 0, w.always)) }
+
 // takesBack reports whether a block that was just freed is handed out again without a turn.
 func (w *world) takesBack(bytes int64) bool {
 	before := w.takenBack
@@ -29,6 +32,7 @@ func (w *world) takesBack(bytes int64) bool {
 func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
+	w.swell()
 	w.churn(calmLeast / 2)
 	assert.False(t, w.takesBack(300*kib), "too early")
 	w.churn(w.core.calmAt)
@@ -39,8 +43,24 @@ func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
 	for w.byPool == byPool {
 		w.alloc(300*kib, 0, w.always)
 	}
-	assert.GreaterOrEqual(t, w.core.calmAt, turns*(1+calmShare))
+	assert.GreaterOrEqual(t, w.core.calmAt, 2*turns)
 	assert.False(t, w.takesBack(310*kib), "the pool was needed")
+	w.finish(true)
+}
+
+// While much lives they are not, but after long.
+func TestBlocksAreTakenBackFromAnEbbOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	for range 20 {
+		w.alloc(400*kib, 0, w.always)
+	}
+	w.free(w.alloc(300*kib, 0, w.always)) // what follows has room
+	calmAt := w.core.calmAt
+	w.churn(calmAt + 100)
+	assert.False(t, w.takesBack(260*kib), "more than an ebb lives")
+	w.churn(calmAt*calmPatience + 1)
+	assert.True(t, w.takesBack(260*kib))
 	w.finish(true)
 }
 
@@ -53,6 +73,7 @@ func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, 512, Budget{})
+			w.swell()
 			w.churn(w.core.calmAt + 1)
 			assert.True(t, w.takesBack(300*kib))
 			w.core.SetSettings(s)
