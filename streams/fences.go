@@ -75,18 +75,13 @@ func (s *Stream) takeOwn() {
 	})
 }
 
-// publish tells the peers how much is pending, and sees to the fences that are due. It ends every turn.
+// publish tells the peers whether anything is pending, and sees to the fences that are due. It ends every turn.
 func (s *Stream) publish() {
-	if s.core.Waits() || s.pendingBytes.Load() != 0 {
-		s.publishPending()
+	waits := s.core.Waits()
+	if waits != s.waits.Load() {
+		s.waits.Store(waits)
 	}
-}
-
-func (s *Stream) publishPending() {
-	if bytes := s.core.PendingBytes(); bytes != s.pendingBytes.Load() {
-		s.pendingBytes.Store(bytes)
-	}
-	if s.core.Waits() {
+	if waits {
 		s.fence(false)
 	}
 }
@@ -244,7 +239,7 @@ func (s *Stream) outlast() {
 
 // outlastOne waits for one fence that keeps memory of the stream, and lets that come home.
 func (s *Stream) outlastOne() (passed bool) {
-	if s.pendingBytes.Load() == 0 {
+	if !s.waits.Load() {
 		return false
 	}
 	o := &order{verb: orderFences}

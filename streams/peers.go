@@ -66,7 +66,7 @@ func timeline(l *line.Line) *fence.Timeline {
 // pending reports whether any stream has memory that waits for uses on others.
 func (p *Peers) pending() bool {
 	for _, s := range p.list() {
-		if s.pendingBytes.Load() > 0 {
+		if s.waits.Load() {
 			return true
 		}
 	}

@@ -10,6 +10,36 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
+// Memory waits for each of the streams that use it, whatever their numbers: in the word, in the note, or in its list.
+func TestEachOfSeveralUsesKeepsMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	home := r.stream(core.Budget{})
+	var others []*Stream
+	for range 66 {
+		others = append(others, r.stream(core.Budget{}))
+	}
+	for _, users := range [][]int{{0, 1}, {1, 0}, {40, 0}, {0, 40}, {40, 41}, {65, 0}, {0, 65}, {65, 64}} {
+		b := must(t, home, 100*kib)
+		for at, user := range users {
+			require.NoError(t, b.RecordStream(others[user]))
+			require.NoError(t, b.RecordStream(others[user]), "once more")
+			r.work(others[user], time.Duration(len(users)-at)*time.Second) // the last is finished first
+		}
+		require.NoError(t, b.Free())
+		r.tick(home)
+		for range users {
+			assert.EqualValues(t, 100*kib, r.stats(home).PendingBytes, "%v", users)
+			r.gpu.Advance(time.Second)
+			r.tick(home)
+		}
+		assert.Zero(t, r.stats(home).PendingBytes, "%v", users)
+		b = must(t, home, 100*kib) // what was noted of the slot is gone
+		require.NoError(t, b.Free())
+		assert.Zero(t, r.stats(home).PendingBytes, "%v", users)
+	}
+}
+
 // record is so many allocations of a size that another stream uses until they are freed, one at a time.
 func record(t *testing.T, home, other *Stream, bytes int64, count int) {
 	t.Helper()

@@ -68,8 +68,8 @@ func (s *Stream) remember() {
 	s.last.Store(&last)
 }
 
-// LastPendingBytes is what was pending at the end of the last turn. It waits for nothing.
-func (s *Stream) LastPendingBytes() int64 { return s.pendingBytes.Load() }
+// Waits reports whether anything was pending at the end of the last turn. It waits for nothing.
+func (s *Stream) Waits() bool { return s.waits.Load() }
 
 func (s *Stream) stats() Stats {
 	n := s.core.Snapshot()

@@ -72,10 +72,10 @@ type Stream struct {
 	failure  atomic.Pointer[error]       // why it ended
 	job      atomic.Pointer[tape.Packer] // nobody works at it
 
-	peers        *Peers
-	line         *fence.Timeline // of the handle, for buffers of others
-	number       int             // of line; or unnumbered
-	pendingBytes atomic.Int64    // as the last turn left it
+	peers  *Peers
+	line   *fence.Timeline // of the handle, for buffers of others
+	number int             // of line; or unnumbered
+	waits  atomic.Bool     // something is pending, as the last turn left it
 
 	// Owned by the turn.
 	core      *core.Core

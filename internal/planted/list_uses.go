@@ -13,6 +13,10 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a use is not noted", Package: "streams", Run: "^TestAnnouncedUseKeepsMemory$",
+			Edits: []Edit{{"streams/magazine/word.go", "return word | user | uint64(Announced), false, true", "return word | uint64(Announced), false, true"}},
+		},
+		{
+			Name: "a second use is not noted", Package: "streams", Run: "^TestEachOfSeveralUsesKeepsMemory$",
 			Edits: []Edit{{"streams/magazine/uses.go", "s.noted().bits.Or(1 << number)", "s.noted().bits.Or(0)"}},
 		},
 		{

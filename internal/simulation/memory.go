@@ -27,7 +27,7 @@ func (w *world) whole(act action) {
 			return // nobody could say that its work has finished
 		}
 	}
-	if w.unfinished() && w.pendingBytes() > 0 {
+	if w.unfinished() && w.waits() {
 		return
 	}
 	s := w.anyStream(act.a)
@@ -61,7 +61,7 @@ func (w *world) fits(draw uint64) {
 			return // nobody could say that its work has finished
 		}
 	}
-	if w.unfinished() && w.pendingBytes() > 0 {
+	if w.unfinished() && w.waits() {
 		return
 	}
 	w.do("look", func() {

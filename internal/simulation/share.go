@@ -143,12 +143,9 @@ func (w *world) unhold(b *buffer) {
 	w.held = w.held[:last]
 }
 
-// pendingBytes are what waits for uses, as far as the streams say.
-func (w *world) pendingBytes() (bytes int64) {
-	for _, s := range w.era.streams {
-		bytes += s.LastPendingBytes()
-	}
-	return bytes
+// waits reports whether anything waits for uses, as far as the streams say.
+func (w *world) waits() bool {
+	return slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.Waits() })
 }
 
 // unfinished reports whether a stream is closed of whose work nobody can say that it has finished: what it used is
@@ -160,7 +157,7 @@ func (w *world) unfinished() bool {
 // let lets the device finish what pending memory waits for, and callers see to it, also on adopted streams.
 func (w *world) let() {
 	for range 3 {
-		if w.pendingBytes() == 0 {
+		if !w.waits() {
 			return
 		}
 		w.must(w.watch.CtxSynchronize(), "synchronise")

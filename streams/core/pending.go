@@ -62,34 +62,43 @@ const none int32 = -1
 
 // hold makes a slot that was freed pending if a use of its block has not passed. It reports whether it has.
 func (c *Core) hold(s *magazine.Slot) bool {
-	p := &c.pending
 	at := none
-	add := func(line *line.Line, number uint64) {
-		if line.Passed(number) {
-			return
+	if number, ok := s.User(); ok { // mostly
+		if line := c.lines.At(number); line != nil {
+			at = c.await(s, at, line, line.Next())
 		}
-		if at == none {
-			units := s.Magazine().UnitsOf(s)
-			at = p.newBlock(s, units)
-			c.awaitFence(units)
-			if c.directory != nil {
-				c.directory.pending[s] = true
-			}
-		}
-		p.blocks[at].left++
-		p.add(line, number, at)
+		return at != none
 	}
 	s.TakeUses(func(number int) {
 		if line := c.lines.At(number); line != nil {
-			add(line, line.Next())
+			at = c.await(s, at, line, line.Next())
 		}
 	}, func(line *line.Line, number uint64, open bool) {
 		if open {
 			number = line.Next()
 		}
-		add(line, number)
+		at = c.await(s, at, line, number)
 	})
 	return at != none
+}
+
+// await lists a slot's block under a number, unless that has passed. at is the block, none at first.
+func (c *Core) await(s *magazine.Slot, at int32, line *line.Line, number uint64) int32 {
+	if line.Passed(number) {
+		return at
+	}
+	p := &c.pending
+	if at == none {
+		units := s.Magazine().UnitsOf(s)
+		at = p.newBlock(s, units)
+		c.awaitFence(units)
+		if c.directory != nil {
+			c.directory.pending[s] = true
+		}
+	}
+	p.blocks[at].left++
+	p.add(line, number, at)
+	return at
 }
 
 func (p *pending) newBlock(s *magazine.Slot, units uint32) int32 {

@@ -224,9 +224,13 @@ func (s *Slot) Free(handle uint64) error {
 
 // freeSlow frees a handle whose slot carries flags, or says why it is not live.
 func (s *Slot) freeSlow(handle uint64) error {
+	next := nextFree
+	if s.magazine.leased {
+		next = nextFreeLeased
+	}
 	for {
 		w := s.word.Load()
-		next, ok := nextFree(w, handle)
+		next, ok := next(w, handle)
 		if !ok {
 			return s.refused(w, handle)
 		}
@@ -237,19 +241,19 @@ func (s *Slot) freeSlow(handle uint64) error {
 			s.tellFreed(handle)
 		}
 		if w&uint64(Announced) != 0 {
-			return s.giveAnnounced(w, next)
+			return s.giveAnnounced(w)
 		}
-		return s.giveFlagged(w, next)
+		return s.giveFlagged(w)
 	}
 }
 
-// giveFlagged gives a slot back whose word was that and became next when it was freed.
-func (s *Slot) giveFlagged(word, next uint64) error {
+// giveFlagged gives a slot back whose word was that when it was freed.
+func (s *Slot) giveFlagged(word uint64) error {
 	m := s.magazine
 	if m.leased { // the word keeps the flags until the owner has seen them
 		return m.putSlow(s, m.mask.Or(1<<s.index))
 	}
-	flags := uint8(next & flagMask)
+	flags := uint8(word & flagMask &^ uint64(Watched))
 	if word&uint64(Watched) == 0 || flags != 0 || m.loose {
 		return m.cache.handSlot(s, flags)
 	}

@@ -13,17 +13,19 @@
 //
 // # The slot's word
 //
-//	63 .............. 16 | 15 ..... 8 | 7 ..... 0
-//	generation           | moves      | flags
+//	63 .............. 16 | 15 ..... 8 | 7 ...... 3 | 2 ..... 0
+//	generation           | moves      | user       | flags
 //
 // The generation counts the frees of the slot, the moves how often its block was handed over since. A handle is
-// live while both are its own. Flags say that the next free must go the slow way; a handle's word has none.
+// live while both are its own. Flags say that the next free must go the slow way, and with them stands the number of a
+// stream that uses the block; a handle's word has none of this.
 //
 //	who       from                          to                       when
 //	caller    generation g, no flags        generation g+1           Free of a handle of g: CAS
-//	caller    generation g, moves m,        generation g+1, no       Free of a handle of g and m, slow way: CAS
-//	          flags f                       moves, flags f           (a watched one is told, and goes the slow
-//	                                        without watched          way only for other flags)
+//	caller    generation g, moves m,        generation g+1,          Free of a handle of g and m, slow way: CAS;
+//	          flags f                       no moves, no flags       the flags go with the slot to the owner (a
+//	                                                                 watched one is told, and goes the slow way
+//	                                                                 only for other flags)
 //	caller    generation g+1                unchanged                Free of a handle of g: a double free
 //	caller    generation g+2 or later       unchanged                Free of a handle of g: a stale handle
 //	caller    generation g, other moves     unchanged                Free of a handle of g and m: it was handed over
@@ -31,6 +33,8 @@
 //	          flags f                       m+1, flags f|Announced
 //	any       generation g, moves m,        the same, flags f|x      announce x on a handle of g and m: CAS
 //	          flags f
+//	caller    generation g, moves m,        the same, user n,        Record of stream n on a handle of g and m: CAS
+//	          no user or n, flags f         flags f|Announced
 //	owner     generation g, flags f         generation g, no flags   the slot is home
 //
 // A word with moves has Announced: so the fast free, which compares the whole word, need not know of moves.
@@ -40,12 +44,14 @@
 //
 // # Uses
 //
-// Beside the word stands which other streams use the block: a bit for each of the first 63 streams of a device, and a bit
-// that says that the slot's note lists more. It is written before Announced is set, by whoever announces, and read by the
-// owner once a free has brought the slot with Announced:
+// One stream that uses the block stands in the word, if it is one of the first 31 of the device. Beside the word, in the
+// slot's note, stand the others: a bit for each of the first 63, and a bit that says that the note lists more. It is
+// written before Announced is set, by whoever announces, and read by the owner once a free has brought the slot with
+// Announced:
 //
 //	who       uses           to             when
-//	caller    u              u|n            Record of stream n on a handle that was live a moment ago: OR
+//	caller    u              u|n            Record of stream n on a handle that was live a moment ago, and has the
+//	                                        number of another or n is too high: OR
 //	caller                                  then Announced on the handle: CAS, or a load that finds it
 //	caller    list           list + use     Begin, RecordLine: CAS; then u|more: OR; then Announced
 //	owner     u              0              TakeUses, of a slot that was freed with Announced: Swap
@@ -123,7 +129,7 @@
 //	word of g,  lane     free of a handle of g: plain   generation g+1; the slot is the lane's
 //	no flags             store
 //	word of g,  other,   free of a handle of g: CAS     generation g+1 with the flags, which whoever takes
-//	flags       lane     and OR as above                the slot home clears
+//	flags       lane     and OR as above                the slot home clears: they are not handed over here
 //
 // A lane's free compares the word and then stores it. A free of the same handle by another goroutine
 // between the two succeeds as well, and sets the slot's bit sooner or later, perhaps when the slot has been

@@ -322,7 +322,7 @@ func (s *laneSearch) other(w *laneWorld, a *laneActor) violation {
 			a.op = 0
 			return lawful
 		}
-		next, ok := nextFree(uint64(w.word[slot]), handle)
+		next, ok := nextFreeLeased(uint64(w.word[slot]), handle)
 		if !ok {
 			a.op = 0
 			if a.serial == w.serial[slot] && w.live[slot] {

@@ -26,12 +26,15 @@ func (m machine) drain() violation {
 		return m.homeNext()
 	case useSwap:
 		uses := m.uses[m.slot]
-		m.uses[m.slot] = false
-		if m.recorded[m.slot] && !uses {
+		m.uses[m.slot] = 0
+		if user := m.flagsHome[m.slot] & userMask >> userShift; user != 0 {
+			uses |= 1 << (user - 1)
+		}
+		if m.recorded[m.slot]&^uses != 0 {
 			return useLost
 		}
-		m.recorded[m.slot] = false
-		if uses {
+		m.recorded[m.slot] = 0
+		if uses != 0 {
 			m.place[m.slot] = kept
 			return m.homeNext()
 		}

@@ -189,7 +189,7 @@ func (s *search) share(w world, i int, slot int8) violation {
 }
 
 func (s *search) start(w world, i int, o op, slot int8, serial uint8) violation {
-	w.actors[i] = actor{at: firstStep(o), op: o, slot: slot, serial: serial, left: w.actors[i].left - 1}
+	w.actors[i] = actor{at: firstStep(o), op: o, slot: slot, user: uint8(max(i, 1) - 1), serial: serial, left: w.actors[i].left - 1}
 	return s.step(w, i)
 }
 
@@ -407,6 +407,30 @@ func backMistakes() []mistake {
 func sharingMistakes() []mistake {
 	return []mistake{
 		{"a use is noted after its flag was set", func(r *rules) { r.flagFirst = true }},
+		{"a number is written over another", func(r *rules) {
+			r.record = func(word, handle uint64, number int) (uint64, bool, bool) {
+				next, _, ok := nextRecord(word&^userMask, handle, number)
+				return next, false, ok
+			}
+		}},
+		{"a stream that finds another's number is not noted", func(r *rules) {
+			r.record = func(word, handle uint64, number int) (uint64, bool, bool) {
+				next, noted, ok := nextRecord(word, handle, number)
+				if noted {
+					next = word
+				}
+				return next, false, ok
+			}
+		}},
+		{"a number is written without its flag", func(r *rules) {
+			r.record = func(word, handle uint64, number int) (uint64, bool, bool) {
+				next, noted, ok := nextRecord(word, handle, number)
+				return next &^ uint64(Announced), noted, ok
+			}
+		}},
+		{"a number is written whosever handle is live", func(r *rules) {
+			r.record = func(word, _ uint64, number int) (uint64, bool, bool) { return nextRecord(word, word, number) }
+		}},
 		{"a move does not look at the moves before", func(r *rules) {
 			r.move = func(word, handle uint64) (uint64, bool) {
 				return word + moveStep | uint64(Announced), word>>generationShift == handle>>generationShift

@@ -69,6 +69,7 @@ const (
 	assignWord
 	useSwap
 	recordLoad
+	recordSwap
 	recordOr
 	moveLoad
 	moveSwap
@@ -120,7 +121,7 @@ func (m machine) advance() violation {
 		return m.handOver()
 	case flagLoad, flagSwap:
 		return m.announce()
-	case recordLoad, recordOr:
+	case recordLoad, recordSwap, recordOr:
 		return m.record()
 	case moveLoad, moveSwap:
 		return m.hand()
@@ -316,27 +317,47 @@ func (m machine) takeBack() violation {
 	}
 }
 
-// record notes a use on the handle that it finds live, and goes on to announce it.
+// record announces a use in the word of the handle that it finds live, or notes it and goes on to announce it.
 func (m machine) record() violation {
-	if m.at == recordOr {
-		m.uses[m.slot] = true
+	word := &m.word[m.slot]
+	switch {
+	case m.at == recordOr:
+		m.uses[m.slot] |= 1 << m.user
 		if m.flagFirst {
 			return m.rest()
 		}
 		return m.goTo(flagLoad)
+	case m.at == recordLoad:
+		m.seen = uint64(*word)
+	case uint64(*word) != m.seen:
+		m.seen = 0
+		return m.goTo(recordLoad)
 	}
-	if !matches(uint64(m.word[m.slot]), m.handleOf(m.slot, m.serial)) {
+	next, noted, ok := m.rules.record(m.seen, m.handleOf(m.slot, m.serial), int(m.user))
+	switch {
+	case !ok:
 		isLive := m.isLive(m.slot, m.serial)
 		m.rest()
 		if isLive {
 			return refusedLive
 		}
 		return lawful
+	case noted:
+		m.seen = 0
+		if m.flagFirst {
+			return m.goTo(flagLoad)
+		}
+		return m.goTo(recordOr)
+	case next == m.seen:
+		return m.announcedOn(m.slot, m.serial)
+	case m.at == recordLoad:
+		return m.goTo(recordSwap)
 	}
-	if m.flagFirst {
-		return m.goTo(flagLoad)
+	*word = uint32(next)
+	if m.isLive(m.slot, m.serial) {
+		m.announced[m.slot] |= uint8(next & flagMask)
 	}
-	return m.goTo(recordOr)
+	return m.announcedOn(m.slot, m.serial)
 }
 
 // hand moves the block of a handle to a new one.
@@ -403,9 +424,14 @@ func (m machine) announce() violation {
 
 // announcedOn ends an announcement that succeeded.
 func (m machine) announcedOn(slot int8, serial uint8) violation {
-	isRecord := m.op == opRecord
-	if isRecord && m.flagFirst {
-		m.recorded[slot] = m.isLive(slot, serial)
+	used := uint8(0)
+	if m.op == opRecord {
+		used = 1 << m.user
+	}
+	if isLate := m.at != recordLoad && m.at != recordSwap && used != 0 && m.flagFirst; isLate {
+		if m.isLive(slot, serial) {
+			m.recorded[slot] |= used
+		}
 		m.seen = 0
 		return m.goTo(recordOr)
 	}
@@ -413,6 +439,6 @@ func (m machine) announcedOn(slot int8, serial uint8) violation {
 	if !m.isLive(slot, serial) {
 		return flaggedOther
 	}
-	m.recorded[slot] = m.recorded[slot] || isRecord
+	m.recorded[slot] |= used
 	return lawful
 }

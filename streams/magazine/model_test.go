@@ -20,6 +20,7 @@ type rules struct {
 	free        func(word, handle uint64) (next uint64, ok bool)
 	flag        func(word, handle uint64, f Flag) (next uint64, ok bool)
 	move        func(word, handle uint64) (next uint64, ok bool)
+	record      func(word, handle uint64, number int) (next uint64, noted, ok bool)
 	refusal     func(word, handle uint64) error
 	put         func(old uint64) home
 	idle        func(mask, whole uint64, handed bool) (next uint64, ok bool)
@@ -40,7 +41,7 @@ type rules struct {
 
 func packageRules() rules {
 	return rules{
-		take: nextTake, free: nextFree, flag: nextFlag, move: nextMove, refusal: refusal, put: put, idle: nextIdle,
+		take: nextTake, free: nextFree, flag: nextFlag, move: nextMove, record: nextRecord, refusal: refusal, put: put, idle: nextIdle,
 		takeParked:  nextTakeParked,
 		broughtHome: broughtHome,
 		reopen:      func(uint64) uint64 { return openMask },
@@ -86,6 +87,7 @@ type actor struct {
 	at     step
 	op     op
 	slot   int8
+	user   uint8 // the number of the caller's stream
 	serial uint8 // of the handle, counted from 1 for each slot
 	left   uint8 // operations that it may still begin
 	flags  uint8
@@ -106,7 +108,7 @@ type world struct {
 	parked    int8
 	behind    int8 // what the magazine's next says
 	life      life
-	uses      [modelSlots]bool   // one is noted
+	uses      [modelSlots]uint8  // noted beside the word, by user
 	units     [modelSlots]uint32 // of the slot's block
 
 	// The owner's books.
@@ -123,7 +125,7 @@ type world struct {
 	handle    [modelSlots][mostHandles]uint32 // their words
 	announced [modelSlots]uint8               // flags that were set on the live handle
 	past      [modelSlots]uint32              // the handle that was moved last
-	recorded  [modelSlots]bool                // the live handle's use was announced
+	recorded  [modelSlots]uint8               // whose uses of the live handle were announced
 	sharing   bool                            // callers record uses and move, in place of announcing
 	handing   handing
 	woken     bool
@@ -142,7 +144,7 @@ const (
 	refusedLive         violation = "a free of a live handle was refused"
 	misnamed            violation = "a refused free was called by the wrong name"
 	flagsLost           violation = "a free went home without the flags that were announced, or with others"
-	useLost             violation = "a block came home with a use that was announced and not noted"
+	useLost             violation = "a block came home without a use that was announced"
 	movedOther          violation = "a handle was moved that is not live"
 	flaggedOther        violation = "a flag was set on a handle that is not live"
 	handedTwice         violation = "a magazine was handed over twice"
@@ -235,7 +237,7 @@ func (w *world) handOut(slot int8, from place) violation {
 	}
 	w.place[slot] = live
 	w.announced[slot] = uint8(w.word[slot] & flagMask)
-	w.recorded[slot] = false
+	w.recorded[slot] = 0
 	w.handed[slot]++
 	return lawful
 }

@@ -20,17 +20,26 @@ var (
 	ErrMoves = errors.New("vram: a buffer can be handed over 255 times")
 )
 
-// Record says that the stream of that number uses the block of a live handle until its free. It is two atomic
-// operations, one if the handle was announced before; the first of a slot allocates 40 bytes. Errors: ErrStale.
+// Record says that the stream of that number uses the block of a live handle until its free. It is one atomic
+// operation, which writes the number into the word; two where another stream's is there or the number is
+// too high for it, of which the first of a slot allocates 40 bytes; none if the handle has that number. Errors: ErrStale.
 //
-// The bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag, of a handle that was
-// freed meanwhile, means nothing; it may make a later announced free of the slot wait for one more stream.
+// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag, of a handle
+// that was freed meanwhile, means nothing; it may make a later announced free of the slot wait for one more stream.
 func (s *Slot) Record(handle uint64, number int) error {
-	if !s.Live(handle) {
-		return ErrStale
+	for {
+		w := s.word.Load()
+		next, noted, ok := nextRecord(w, handle, number)
+		switch {
+		case !ok:
+			return ErrStale
+		case noted:
+			s.noted().bits.Or(1 << number)
+			return s.Announce(handle, Announced)
+		case next == w || s.word.CompareAndSwap(w, next):
+			return nil
+		}
 	}
-	s.noted().bits.Or(1 << number)
-	return s.Announce(handle, Announced)
 }
 
 // use is a use of one handle's block by one stream that is told apart from others: because its end will be said,
@@ -213,22 +222,43 @@ const (
 )
 
 // giveAnnounced gives a slot back that others use.
-func (s *Slot) giveAnnounced(word, next uint64) error {
+func (s *Slot) giveAnnounced(word uint64) error {
 	c := s.magazine.cache
 	units := uint64(s.magazine.UnitsOf(s)) // before the owner has it
-	err := s.giveFlagged(word, next)
+	err := s.giveFlagged(word)
 	if n := c.pile.Add(1<<pileShift | units); c.isPile(n, 1) {
 		c.waker.Piled()
 	}
 	return err
 }
 
+// user is the number of the stream in the word with which a slot was freed, below 0 if none is there.
+func (s *Slot) user() int {
+	flags := uint64(s.flags)
+	if s.magazine.leased {
+		flags = s.word.Load()
+	}
+	return int(flags&userMask>>userShift) - 1
+}
+
+// User is the number of the one stream that uses the block of a slot which was freed; ok is false if there may be more
+// uses, or none: see TakeUses.
+func (s *Slot) User() (number int, ok bool) {
+	number = s.user()
+	n := s.note.Load()
+	return number, number >= 0 && (n == nil || n.bits.Load() == 0)
+}
+
 // TakeUses empties what is noted of the uses of a slot that is free: the numbers of the streams, and each use by a
 // stream without one or that was ended by the fence of a number; open says that it was not, so that the fence is the
 // one that comes next.
 func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fence uint64, open bool)) {
+	user := s.user()
+	if user >= 0 {
+		number(user)
+	}
 	n := s.note.Load()
-	if n == nil {
+	if n == nil || n.bits.Load() == 0 {
 		return
 	}
 	uses := n.bits.Swap(0)

@@ -35,13 +35,44 @@ const (
 	Watched
 )
 
+// The number of a stream in the flags, one higher; 0: none is there.
+const (
+	userShift = 3
+	userMask  = flagMask &^ (1<<userShift - 1)
+	// userCount is how many streams, from number 0 on, can stand in the word: as many as there are bits for.
+	userCount = userMask >> userShift
+)
+
 // nextFree is the word after the free of a handle whose word is handle, or ok == false if the handle is
-// not live.
+// not live. Whoever frees has the flags.
 func nextFree(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) {
 		return word, false
 	}
+	return freed(word &^ (moveMask | flagMask)), true
+}
+
+// nextFreeLeased is nextFree for a slot of a leased magazine: its flags stay, but for Watched, until the owner has
+// seen them.
+func nextFreeLeased(word, handle uint64) (next uint64, ok bool) {
+	if !matches(word, handle) {
+		return word, false
+	}
 	return freed(word&^moveMask) &^ uint64(Watched), true
+}
+
+// nextRecord is the word after the stream of that number was announced on a live handle. noted says that there is no
+// room for it: it is to stand in the slot's note.
+func nextRecord(word, handle uint64, number int) (next uint64, noted, ok bool) {
+	user := uint64(number+1) << userShift
+	switch at := word & userMask; {
+	case !matches(word, handle):
+		return word, false, false
+	case number >= userCount || at != 0 && at != user:
+		return word, true, true
+	default:
+		return word | user | uint64(Announced), false, true
+	}
 }
 
 // matches reports whether a handle with that word is live.
