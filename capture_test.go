@@ -106,6 +106,25 @@ func TestAShortageDuringACapture(t *testing.T) {
 	})
 }
 
+// A capture that has ended is no reason for a shortage, though nothing was asked of the stream since.
+func TestAShortageAfterACapture(t *testing.T) {
+	eachKindOfStream(t, vram.Config{LimitBytes: 16 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
+		t.Helper()
+		all := must(t, s, 16*mib-4*kib)
+		h.capture(s, func() {
+			_, err := s.AllocFor(context.Background(), vram.Request{Bytes: kib, Zero: true})
+			require.ErrorAs(t, err, new(*vram.CaptureError))
+		})
+		_, err := s.Alloc(8 * mib)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		require.NotErrorAs(t, err, new(*vram.CaptureError))
+		err = s.AllocBatch(make([]vram.Buffer, 1), []int64{8 * mib})
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		require.NotErrorAs(t, err, new(*vram.CaptureError))
+		freeAll(t, all)
+	})
+}
+
 // A captured stream is not made to wait for another: the host waits.
 func TestNoWaitOnACapturedStream(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 32 * mib}, sim.Config{})

@@ -44,7 +44,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		release(dst)
 		return err
 	}
-	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served, from: s.here()}
+	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served, begun: s.beginning(), from: s.here()}
 	r.promise.On(s.host)
 	s.ref.Call(r)
 	_, err := r.promise.Future().Await(context.Background())
@@ -93,7 +93,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 		release(dst)
 		return futures.Failed[Batch](err)
 	}
-	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served, from: s.here()}
+	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served, begun: s.beginning(), from: s.here()}
 	r.patience.wait, r.patience.priority = want.Wait, want.Priority
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
@@ -262,6 +262,7 @@ func (s *Stream) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, w
 type batching struct {
 	actors.Link
 	patience
+	begun
 	dst      []Buffer
 	bytes    []int64
 	hint     int
@@ -410,7 +411,7 @@ func (r *batching) refuse(s *Stream, err error, last bool) {
 	if !(!last && s.delay(r, err)) && !s.park(r, err) {
 		r.drop(s)
 		s.waited(&r.patience)
-		r.Fail(s.shortage(err))
+		r.Fail(s.shortage(r, err))
 	}
 	s.hand.request = nil
 }

@@ -43,10 +43,10 @@ func (s *Stream) uncaptured(call string) error {
 	})
 	// Where the question itself fails the call will say why.
 	captured := err == nil && status != cudadrv.CaptureNone || errors.Is(err, cudadrv.CaptureImplicit)
-	s.captured.Store(captured)
 	if !captured {
 		return nil
 	}
+	s.forbade.Add(1)
 	return &CaptureError{Stream: s.ID(), Call: call}
 }
 
@@ -58,9 +58,18 @@ func capturesOf(d cudadrv.Device) cudadrv.CaptureQueries {
 	return nil
 }
 
-// shortage is the error of a request that the pool refused: what the stream's last call found may be the reason.
-func (s *Stream) shortage(err error) error {
-	if s.captured.Load() {
+// begun is how many calls captures had forbidden on a stream when a claim began.
+type begun struct{ forbade uint64 }
+
+func (b begun) forbidden() uint64 { return b.forbade }
+
+// beginning is for a claim that begins now.
+func (s *Stream) beginning() begun { return begun{s.forbade.Load()} }
+
+// shortage is the error of a claim that the pool refused: if a capture has forbidden a call on the stream since the claim
+// began, that may be the reason.
+func (s *Stream) shortage(c claim, err error) error {
+	if s.forbade.Load() != c.forbidden() {
 		return &CaptureError{Stream: s.ID(), Call: "cuEventRecord", Err: err}
 	}
 	return err

@@ -26,6 +26,7 @@ type claim interface {
 	patient() *patience                     // nil: it never waits for other people's frees
 	missingRuns(s *Stream) []uint32         // in the turn: the pages that all of it wants of the pool
 	wantedBytes() int64
+	forbidden() uint64        // calls that captures had forbidden when it began
 	serveHere(s *Stream) bool // in the turn: answers the claim from what the stream keeps, or keeps nothing for it
 	drop(s *Stream)           // in the turn: puts back what it has got, as if it had never been asked for
 }
@@ -35,6 +36,7 @@ type request struct {
 	actors.Link
 	Request
 	patience
+	begun
 	hint    int
 	refill  uint64 // the token of its Refill; 0 before
 	wide    bool   // what the pool granted for its alignment did not help

@@ -67,7 +67,7 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 		}
 		return futures.Done(b)
 	}
-	r := &request{Request: want, hint: magazine.Hint(), from: s.here()}
+	r := &request{Request: want, hint: magazine.Hint(), begun: s.beginning(), from: s.here()}
 	r.patience.wait, r.patience.priority, r.patience.align = want.Wait, want.Priority, want.Align
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
@@ -271,7 +271,7 @@ func (r *request) refuse(s *Stream, err error, last bool) {
 	}
 	if !(!last && s.delay(r, err)) && !s.park(r, err) {
 		s.waited(&r.patience)
-		r.Fail(s.shortage(err))
+		r.Fail(s.shortage(r, err))
 	}
 	s.hand.request = nil
 }

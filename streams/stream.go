@@ -63,9 +63,9 @@ type Stream struct {
 	closing  atomic.Bool
 	closed   chan struct{}               // Close has returned
 	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
-	captured atomic.Bool                 // as the last call on the handle found it
 	shared   atomic.Bool                 // see Share
 	due      atomic.Bool                 // a woken is on its way
+	forbade  atomic.Uint64               // calls on the handle that a capture forbade
 	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
 	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
 	last     atomic.Pointer[Stats]       // when the actor ended
@@ -189,7 +189,7 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 			return b, nil
 		}
 	}
-	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint(), from: s.here()}
+	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint(), begun: s.beginning(), from: s.here()}
 	r.promise.On(s.host)
 	s.ref.Call(r)
 	return r.promise.Future().Await(context.Background())

@@ -160,7 +160,7 @@ func (s *Stream) denied(d *denied) {
 	} else if r := s.unpark(d.token); r != nil { // it has waited, and that is the end
 		s.waited(r.patient())
 		r.drop(s)
-		r.Fail(s.shortage(d.err))
+		r.Fail(s.shortage(r, d.err))
 	}
 }
 
