@@ -19,6 +19,8 @@ const (
 	actUse    // one that is ended
 	actDone
 	actTransfer
+	actCapture
+	actEndCapture
 	actFree
 	actFreeBatch
 	actFreeAgain
@@ -90,7 +92,9 @@ func deeds() [kindCount]deed {
 		actUse:         {"use", 150, (*world).useBegun, nil},
 		actDone:        {"done", 150, (*world).useDone, nil},
 		actTransfer:    {"transfer", 120, (*world).handedOver, nil},
-		actFree:        {"free", 3000, (*world).freed, nil},
+		actCapture:     {"capture", 60, (*world).capturing, nil},
+		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
+		actFree:        {"free", 2820, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},

@@ -62,6 +62,7 @@ func (w *world) answered(s *stream, p *pending, b streams.Buffer, bytes, align i
 		w.refused(s, p, max(bytes, align), err)
 		return nil
 	}
+	w.current.since = w.moment
 	if p != nil && p.won {
 		w.broken("answer", "a future that was cancelled delivers a buffer")
 	}
@@ -96,6 +97,7 @@ func (w *world) batchAnswered(s *stream, p *pending, got []streams.Buffer, sizes
 func (w *world) refused(s *stream, p *pending, bytes int64, err error) {
 	w.report.Refused++
 	w.note("refused: %v", err)
+	defer func() { w.current.since = w.moment }()
 	if why := w.reason(s, p, bytes, err); why != "" {
 		w.broken("answer", "a request of %d bytes is refused with %v: %s", bytes, err, why)
 	}
@@ -109,6 +111,9 @@ func (w *world) reason(s *stream, p *pending, bytes int64, err error) string {
 		failed *cudadrv.CallError
 		inner  *futures.PanicError
 	)
+	if refused, why := w.refusedByCapture(err, w.current.since); refused {
+		return why
+	}
 	switch {
 	case errors.Is(err, streams.ErrQuarantined):
 		return "the books did not balance"
@@ -175,6 +180,7 @@ type buffer struct {
 	span   span
 	place  int     // in world.held
 	held   bool    // by its caller
+	gone   bool    // freed
 	holder *stream // to which it was handed over; nil: its own
 	shares []share
 }

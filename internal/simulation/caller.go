@@ -67,6 +67,9 @@ func (w *world) async(s *stream, want streams.Request, bounded bool) {
 	b, err := f.Await(context.Background())
 	w.cease(p)
 	w.unchanged(f, b, err)
+	if err == nil && want.Zero && want.Bytes > 0 && s.capture.throughout(w.current.since) {
+		w.broken("answer", "memory is set to zero while stream %d is captured", s.id())
+	}
 	w.answered(s, p, b, want.Bytes, want.Align, err)
 }
 

@@ -41,6 +41,11 @@ func (w *world) settled() {
 	if len(w.pending) > 0 {
 		w.broken("hang", "%d futures are waited for though nothing is under way", len(w.pending))
 	}
+	w.do("uses", func() {
+		for _, s := range e.streams {
+			_ = w.lookAt(s) // one that has ended says so
+		}
+	})
 	w.do("ticks", func() { // a close whose turn panicked is made good by a tick
 		w.callLanes()
 		for _, s := range e.streams {
@@ -81,7 +86,8 @@ func (w *world) settledPool(held int64) {
 // settledStream holds a stream's statistics against what callers saw, and returns what it holds.
 func (w *world) settledStream(s *stream) int64 {
 	gone := s.Gone()
-	if s.closed && !s.unsynced && s.live == 0 && !gone && !w.unfinished() {
+	held := w.capturedAny() && s.LastPendingBytes() > 0 // by a use whose fence nobody may take now
+	if s.closed && !s.unsynced && s.live == 0 && !gone && !w.unfinished() && !held {
 		w.broken("gone", "stream %d is closed, nothing lives, and it is still there", s.id())
 	}
 	if gone && s.live > 0 {
@@ -90,10 +96,13 @@ func (w *world) settledStream(s *stream) int64 {
 	n := s.LastStats()
 	if !gone {
 		w.must(s.Check(context.Background()), "books")
+		before := w.waitingIn(s)
 		var err error
 		if n, err = s.Stats(context.Background()); err != nil {
 			w.broken("books", "stream %d: %w", s.id(), err)
 		}
+		w.stillWaits(s, before, n)
+		w.comesHome(s, n)
 		w.settledLive(s)
 	}
 	if n.LiveCount != uint64(s.live) || n.AllocCount-n.FreeCount != n.LiveCount || n.FreeCount-s.frees != n.AllocCount-s.allocs {

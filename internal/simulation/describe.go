@@ -28,7 +28,7 @@ func (w *world) describe(act action) string {
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actCloseDevice,
-		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, kindCount:
+		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actCapture, actEndCapture, kindCount:
 	}
 	return act.kind.String()
 }

@@ -144,12 +144,7 @@ func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadr
 	if err := d.Device.MemsetD8Async(p, value, bytes, s); err != nil {
 		return err
 	}
-	mark, err := d.w.watch.EventCreate()
-	d.w.must(err, "memset")
-	d.w.must(d.w.watch.EventRecord(mark, s), "memset")
-	until, _ := d.w.watch.Passes(mark)
-	d.w.must(d.w.watch.EventDestroy(mark), "memset")
-	d.w.uses.add(use{span: span{p, p + cudadrv.Ptr(bytes)}, stream: d.owner[s], until: until})
+	d.w.uses.add(use{span: span{p, p + cudadrv.Ptr(bytes)}, stream: d.owner[s], until: d.w.drainedAt(s)})
 	return nil
 }
 
@@ -160,6 +155,7 @@ func (d *watched) EventQuery(e cudadrv.Event) (bool, error) {
 }
 
 func (d *watched) use(what string, s cudadrv.Stream) {
+	d.onHandle(what, s)
 	if !d.alive[s] {
 		d.w.broken("handle", "%s on a stream handle that was destroyed", what)
 	}

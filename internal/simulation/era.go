@@ -44,6 +44,8 @@ type stream struct {
 	live          int
 	reported      streams.Stats
 	behind        time.Duration // what its later work waits for, on the device
+	capture       capture
+	closers       int // that are inside Close
 }
 
 func (s *stream) id() uint32 { return s.ID() }
@@ -59,6 +61,7 @@ func (w *world) openEra(draw uint64) {
 			w.broken("open", "%w", err)
 			return
 		}
+		e.device = &front{e.device, e.inner}
 		e.fences = fence.NewEvents(e.device)
 		e.checker, err = w.watch.StreamCreate()
 		w.must(err, "open")
@@ -89,6 +92,10 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	w.lastID++
+	captured := adopted && mixed(draw, 11)%4 == 0
+	if captured {
+		w.must(w.watch.BeginCapture(handle), "capture")
+	}
 	cfg := w.shape.ofStream(draw)
 	inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
@@ -101,19 +108,38 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	}
 	w.note("stream %d opens", inner.ID())
 	if e.closing { // meanwhile: it is on no list
+		if captured {
+			_, err = w.watch.EndCapture(handle)
+			w.must(err, "capture")
+		}
 		inner.End()
 		return
 	}
 	s := &stream{Stream: inner, era: e, adopted: adopted}
 	e.streams, e.inner.owner[handle] = append(e.streams, s), s
 	w.report.Streams++
+	if captured {
+		w.captureBegun(s)
+	}
 }
 
 // closeStream is a caller inside Stream.Close, who destroys an adopted handle after it.
 func (w *world) closeStream(s *stream) {
 	s.closing = true
-	injected := w.disturbances()
+	s.closers++
+	injected, since := w.disturbances(), w.moment
 	err := s.Close()
+	s.closers--
+	refused, why := w.refusedByCapture(err, since)
+	switch {
+	case why != "":
+		w.broken("answer", "close of stream %d: %w: %s", s.id(), err, why)
+	case !refused && s.capture.throughout(since):
+		w.broken("answer", "close of stream %d while it is captured says %v", s.id(), err)
+	case refused: // it stays open, unless somebody else was in time
+		s.closing = s.closers > 0 || s.closed
+		return
+	}
 	first := !s.closed // of those who closed it
 	s.closed = true
 	w.note("stream %d has closed: %v", s.id(), err)
@@ -136,6 +162,7 @@ func (w *world) closeDevice() {
 	}
 	e.closing = true
 	w.note("the device is closing")
+	w.endCaptures()
 	disturbed := w.disturbed()
 	open := e.streams
 	var errs []error

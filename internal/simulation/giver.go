@@ -48,6 +48,7 @@ func (w *world) freeBy(b *buffer, kernel uint32, free func() error) {
 	if err := free(); err != nil && (!errors.Is(err, streams.ErrClosed) || !b.stream.era.closing) {
 		w.broken("free", "free of a live buffer: %w", err)
 	}
+	b.gone = true
 	w.retire(b)
 }
 
@@ -116,6 +117,7 @@ func (w *world) freeBatch(act action) {
 	}
 	err := s.FreeBatch(all)
 	for _, b := range gone {
+		b.gone = true
 		w.retire(b)
 	}
 	switch {

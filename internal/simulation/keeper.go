@@ -74,15 +74,13 @@ func (w *world) reconfigure(_ *stream, act action) func() {
 }
 
 func (w *world) stats(s *stream, _ action) func() {
-	return func() {
-		_, err := s.Stats(context.Background())
-		w.kept(err)
-	}
+	return func() { w.kept(w.lookAt(s)) }
 }
 
 func (w *world) check(s *stream, _ action) func() {
 	return func() {
 		w.checkStream(s)
+		w.kept(w.lookAt(s))
 		w.checkPool()
 	}
 }

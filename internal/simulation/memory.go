@@ -10,6 +10,7 @@ import (
 
 // whole frees all buffers and asks for the whole limit on one stream: nothing may be stranded with the others.
 func (w *world) whole(act action) {
+	w.endCaptures()
 	w.settle(uint64(act.a))
 	e := w.era
 	if w.fault != nil || e.closing || len(e.streams) == 0 {
@@ -52,7 +53,7 @@ func (w *world) whole(act action) {
 // Where handles have one page every other page can be had.
 func (w *world) fits(draw uint64) {
 	e := w.era
-	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || len(e.streams) == 0 || w.fault != nil {
+	if !w.shape.plain || w.shape.segments || w.lossy || w.capturedAny() || len(w.lanes) > 0 || e.closing || len(e.streams) == 0 || w.fault != nil {
 		return
 	}
 	pinned := map[cudadrv.Ptr]bool{}

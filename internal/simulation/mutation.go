@@ -18,6 +18,7 @@ const (
 	mutateDenial           // a refusal is lost
 	mutateAudit            // nobody puts back what a turn held when it panicked
 	mutateWait             // the device does not wait though it was told to
+	mutateCapture          // nobody is told that a stream is captured
 )
 
 // lost reports whether what a worker was given is lost.
@@ -42,7 +43,7 @@ func (w *world) dropped(m actors.Message) bool {
 			w.mutated++
 			return w.mutated%3 == 0
 		}
-	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait:
+	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture:
 	}
 	return false
 }

@@ -16,11 +16,12 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		mutation mutation
 		classes  []string
 	}{
-		{"memory is used again before its fence has passed", mutateFences, []string{"reuse", "unmapped"}},
+		{"memory is used again before its fence has passed", mutateFences, []string{"reuse", "unmapped", "pending"}},
 		{"a wake-up is lost", mutateWake, []string{"hang"}},
 		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books"}},
 		{"a refusal is lost", mutateDenial, []string{"hang"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
+		{"a capture is not seen", mutateCapture, []string{"capture"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},
 	} {
 		t.Run(planted.name, func(t *testing.T) {

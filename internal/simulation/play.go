@@ -107,6 +107,9 @@ const settleLimit = 50_000
 // settle heals the driver, lets everything that is under way come to its end, and looks at all books.
 func (w *world) settle(draw uint64) {
 	w.heal()
+	if draw%4 != 1 { // what is captured may stay so
+		w.endCaptures()
+	}
 	if w.drain(draw); w.fault != nil {
 		return
 	}

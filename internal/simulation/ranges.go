@@ -61,10 +61,11 @@ func (r *ranges) touched(s span) *buffer {
 	return nil
 }
 
-// use is work of a stream on memory that its caller has freed.
+// use is work of a stream on memory that its caller has freed, or is about to.
 type use struct {
 	span
 	stream *stream // not its handle, which may have belonged to a stream that was destroyed
+	of     *buffer // nil: the allocator's own
 	until  time.Duration
 }
 

@@ -22,6 +22,9 @@ type Report struct {
 	Waits                             uint64 // on the device, of one stream for another
 	Streams, Lanes                    uint64 // opened
 	Shares, Transfers                 uint64 // uses that were announced, buffers that were handed over
+	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
+	Uncapturable                      uint64 // refused for a capture
+	Awaited                           uint64 // buffers seen to wait for a use that had not passed
 	Devices                           uint64 // closed
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 }
@@ -48,6 +51,10 @@ func (r *Report) counts() []count {
 		{"lanes", &r.Lanes},
 		{"announced uses", &r.Shares},
 		{"transfers", &r.Transfers},
+		{"captures", &r.Captures},
+		{"of adopted streams", &r.AdoptedCaptures},
+		{"refused for a capture", &r.Uncapturable},
+		{"buffers that waited", &r.Awaited},
 		{"devices", &r.Devices},
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // task is something that runs by itself: a caller inside a call, a turn of an actor's worker, a driver job.
@@ -15,10 +17,12 @@ type task struct {
 	worker   string // whose tasks run one after the other; "" for none
 	closed   []<-chan struct{}
 	work     func()
-	routine  *routine // once it has begun
-	children uint64   // tasks that it has started
-	passing  int      // places that it runs past before others may run
-	paused   string   // the place where it is
+	routine  *routine         // once it has begun
+	children uint64           // tasks that it has started
+	passing  int              // places that it runs past before others may run
+	since    uint64           // the moment of the last answer that it got, or of its beginning
+	asked    []cudadrv.Stream // that it was told are not captured, until it makes the call that it asked for
+	paused   string           // the place where it is
 }
 
 // ready reports whether what the task waits for has come.
@@ -39,6 +43,7 @@ func anyClosed(channels []<-chan struct{}) bool {
 type scheduler struct {
 	tasks   []*task // not ended
 	current *task
+	moment  uint64 // how often a capture has begun or ended
 	idle    []*routine
 	workers map[string][]*task // that wait for the one before them, by worker; an entry while there is one
 	runs    []*task            // scratch
@@ -47,7 +52,7 @@ type scheduler struct {
 
 // start makes a task. It runs when it is resumed.
 func (s *scheduler) start(key uint64, name string, work func()) *task {
-	t := &task{key: key, name: name, work: work}
+	t := &task{key: key, name: name, work: work, since: s.moment}
 	s.tasks = append(s.tasks, t)
 	return t
 }

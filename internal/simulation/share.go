@@ -97,11 +97,16 @@ func (w *world) endUse(b *buffer, kernel uint32) {
 func (w *world) handOver(b *buffer, s *stream) {
 	w.submit(b, b.user(), uint32(mixed(uint64(b.span.begin), 3))|1)
 	w.unhold(b)
+	from, since := b.user(), w.moment
 	next, err := b.Transfer(s.Stream)
+	refused, why := w.refusedByCapture(err, since)
+	if why != "" || err == nil && from != s && (from.capture.throughout(since) || s.capture.throughout(since)) {
+		w.broken("answer", "stream %d hands a buffer over to stream %d while one is captured, or none: %v %s", from.id(), s.id(), err, why)
+	}
 	b.held = true
 	b.place = len(w.held)
 	w.held = append(w.held, b)
-	if errors.Is(err, streams.ErrTransferLimit) {
+	if refused || errors.Is(err, streams.ErrTransferLimit) {
 		return
 	}
 	if err != nil {
@@ -130,8 +135,12 @@ func (w *world) submit(b *buffer, s *stream, kernel uint32) {
 		return
 	}
 	d := time.Duration(uint64(kernel) * uint64(w.shape.kernel) >> 32)
+	if s.capture.active {
+		w.captured(b, s, d)
+		return
+	}
 	w.must(w.watch.Occupy(s.Handle(), d), "occupy")
-	w.uses.add(use{span: b.span, stream: s, until: w.busyUntil(s, d)})
+	w.uses.add(use{span: b.span, stream: s, of: b, until: w.busyUntil(s, d)})
 }
 
 // unhold takes a buffer out of what callers may free.
