@@ -40,6 +40,9 @@ type Config struct {
 	Strategy Strategy
 	// Waits says when a stream gets memory that another has given back and may still be working on.
 	Waits Waits
+	// PressureMark is the share of the limit that is used from which on the level of pressure is PressureHigh, over 0 up to
+	// 1. 0: 0.85. 1: there is no pressure. See PressureLevel.
+	PressureMark float64
 	// CoalesceBytes is the length below which a free range of a stream is not merged with its free neighbours as
 	// soon as it comes back: it is at the next tick, when a search finds nothing, or when pages are given
 	// back. Until then it serves its own length, and searches cut into other ranges. 0: all are merged at once.
@@ -148,6 +151,9 @@ func (c *Config) check() error {
 	}
 	if c.MemoryFraction < 0 || c.MemoryFraction > 1 || c.MemoryFraction != c.MemoryFraction {
 		return &ConfigError{"MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all"}
+	}
+	if c.PressureMark < 0 || c.PressureMark > 1 || c.PressureMark != c.PressureMark {
+		return &ConfigError{"PressureMark", c.PressureMark, "over 0 and at most 1, or 0 for 0.85"}
 	}
 	switch {
 	case int(c.Footprint) >= len(footprintNames):

@@ -25,6 +25,7 @@ func TestConfigErrorsNameFieldValueAndWant(t *testing.T) {
 		"LimitBytes":        {LimitBytes: -7},
 		"SegmentBytes":      {SegmentBytes: -7},
 		"MemoryFraction":    {MemoryFraction: -7},
+		"PressureMark":      {PressureMark: -7},
 		"StreamCacheBytes":  {StreamCacheBytes: -7},
 		"StreamCacheBlocks": {StreamCacheBlocks: -7},
 		"PoolCacheBytes":    {PoolCacheBytes: -7},

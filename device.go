@@ -56,8 +56,9 @@ type Device struct {
 	streams atomic.Pointer[registry]
 	live    streamcore.Gauge // with StatsExact
 	sampled atomic.Int64     // the most that was live at a tick, with StatsOn
-	notices *notices         // nil if nobody wants to hear of anything
-	failed  map[uint32]bool  // streams of whose failure was told, 0 the pool; of the ticker, then of Close
+	pressed pressed
+	notices *notices        // nil if nobody wants to hear of anything
+	failed  map[uint32]bool // streams of whose failure was told, 0 the pool; of the ticker, then of Close
 
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
@@ -193,7 +194,8 @@ func (d *Device) change(edit func(*registry)) *registry {
 // tick lets streams and pool do what is due, samples, and forgets streams that are gone.
 func (d *Device) tick(e *engine) {
 	usedBytes, all := int64(0), d.config.Load().Stats == StatsOn
-	for _, s := range d.streams.Load().open {
+	open := d.streams.Load().open
+	for _, s := range open {
 		s.Tick()
 		if all {
 			var n int64
@@ -207,6 +209,7 @@ func (d *Device) tick(e *engine) {
 	if all {
 		raise(&d.sampled, usedBytes)
 	}
+	d.press(open)
 	e.pool.Tick()
 	d.tellFailures(e)
 }

@@ -12,6 +12,8 @@ type Events struct {
 	Growth func(GrowthEvent)
 	// Trim says that memory was given back to the driver.
 	Trim func(TrimEvent)
+	// Pressure says that the level of pressure has changed. It is seen at a tick.
+	Pressure func(PressureEvent)
 	// OutOfMemory says that the pool refused a request. Its stream looks once more whether memory has come home
 	// meanwhile before it passes the refusal on.
 	OutOfMemory func(*OutOfMemoryError)
@@ -32,6 +34,13 @@ type TrimEvent struct {
 	ReservedBytes int64 // held from the driver afterwards
 }
 
+// PressureEvent is a change of the level of pressure.
+type PressureEvent struct {
+	Level, Before PressureLevel
+	UsedBytes     int64 // by buffers, what is pending, and what magazines cache
+	LimitBytes    int64
+}
+
 // QuarantineEvent says who ended, and why.
 type QuarantineEvent struct {
 	Stream uint32 // 0: the pool
@@ -41,7 +50,7 @@ type QuarantineEvent struct {
 // watched reports whether anybody wants to hear of anything.
 func (c *Config) watched() bool {
 	e := &c.Events
-	return c.Logger != nil || e.Growth != nil || e.Trim != nil || e.OutOfMemory != nil || e.Quarantine != nil
+	return c.Logger != nil || e.Growth != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Quarantine != nil
 }
 
 // observer passes what happens in the pool on. The functions that it calls return at once.

@@ -24,6 +24,7 @@ func TestReconfigureIsAllOrNothing(t *testing.T) {
 	for field, change := range map[string]vram.Settings{
 		"LimitBytes":        {LimitBytes: new(int64(-7))},
 		"MemoryFraction":    {MemoryFraction: new(7.0)},
+		"PressureMark":      {PressureMark: new(7.0)},
 		"Footprint":         {Footprint: new(vram.Footprint(77))},
 		"StreamCacheBytes":  {StreamCacheBytes: new(int64(-7))},
 		"StreamCacheBlocks": {StreamCacheBlocks: new(-7)},

@@ -26,6 +26,7 @@ type Settings struct {
 	Strategy          *Strategy
 	Waits             *Waits
 	CoalesceBytes     *int64
+	PressureMark      *float64
 	Tape              *bool
 }
 
@@ -45,6 +46,7 @@ func (s *Settings) over(c Config) Config {
 	set(&c.Strategy, s.Strategy)
 	set(&c.Waits, s.Waits)
 	set(&c.CoalesceBytes, s.CoalesceBytes)
+	set(&c.PressureMark, s.PressureMark)
 	set(&c.Tape, s.Tape)
 	return c
 }

@@ -37,6 +37,10 @@ type Stats struct {
 
 	Waits WaitStats // of requests with Wait
 
+	// Pressure is the level at the last tick, and PressureRises how often it has risen.
+	Pressure      PressureLevel
+	PressureRises uint64
+
 	DriverCalls uint64
 	DriverTime  time.Duration // modelled where the device is simulated
 
@@ -83,6 +87,7 @@ func (d *Device) Stats() Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
 	s.LimitBytes = d.limit.Load()
+	s.Pressure, s.PressureRises = d.pressed.level(), d.pressed.rises.Load()
 	e := d.engine.Load()
 	if e == nil {
 		return s

@@ -11,6 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -72,10 +73,12 @@ type Stream struct {
 	failure  atomic.Pointer[error]       // why it ended
 	job      atomic.Pointer[tape.Packer] // nobody works at it
 
-	peers  *Peers
-	line   *fence.Timeline // of the handle, for buffers of others
-	number int             // of line; or unnumbered
-	waits  atomic.Bool     // something is pending, as the last turn left it
+	peers     *Peers
+	line      *fence.Timeline // of the handle, for buffers of others
+	number    int             // of line; or unnumbered
+	waits     atomic.Bool     // something is pending, as the last turn left it
+	usedBytes atomic.Int64    // as the last tick found it
+	pressure  atomic.Uint32   // the level of the next tick
 
 	// Owned by the turn.
 	core      *core.Core
@@ -278,6 +281,9 @@ func (s *Stream) alone(bytes, align int64) *magazine.Slot {
 	return slot
 }
 
+// Press says how close the device is to its limit, from the next tick on. It takes no turn.
+func (s *Stream) Press(level pressure.Level) { s.pressure.Store(uint32(level)) }
+
 // Tick lets the stream do what is due, if nobody is in its turn.
 func (s *Stream) Tick() {
 	job := s.pack()
@@ -297,8 +303,10 @@ func (s *Stream) Tick() {
 
 func (s *Stream) tick(left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
+	s.core.SetPressure(pressure.Level(s.pressure.Load()))
 	s.core.Tick()
 	s.vain = false
+	s.usedBytes.Store(s.core.UsedBytes())
 	s.exchangeJob()
 	s.core.NudgeLanes()
 	s.audit()

@@ -38,6 +38,9 @@ func (s *Stream) UsedBytes() (usedBytes int64, ok bool) {
 	return usedBytes, true
 }
 
+// LastUsedBytes are those that the last tick found. It takes no turn.
+func (s *Stream) LastUsedBytes() int64 { return s.usedBytes.Load() }
+
 func (s *Stream) readUsed(usedBytes *int64, left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
 	s.core.Drain()

@@ -23,7 +23,7 @@ func houseLayers() []layer {
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
 		{
-			[]string{"internal/sizeclass", "internal/heap"},
+			[]string{"internal/sizeclass", "internal/heap", "internal/pressure"},
 			"a data structure knows nothing of those who use it",
 		},
 		{

@@ -23,6 +23,7 @@ func model() fstest.MapFS {
 		"cudadrv/sim/doc.go":         "// Package sim is a driver.\npackage sim\n\nimport (\n\t\"sync\"\n\n\t\"example.org/house/cudadrv\"\n)\n\ntype device struct {\n\tlock sync.Mutex\n\tat cudadrv.Ptr\n}\n",
 		"cudadrv/gorgonia/a.go":      "//go:build linux && gorgonia\n\n// Package gorgonia is a driver.\npackage gorgonia\n\nimport \"C\"\n\nimport _ \"gorgonia.org/cu\"\n",
 		"internal/heap/doc.go":       "// Package heap is pure.\npackage heap\n\nimport \"time\"\n\ntype stamp = time.Duration\n\nvar table = [2]int{1, 2} //nolint:gochecknoglobals // constant table of two\n",
+		"internal/pressure/doc.go":   "// Package pressure is pure.\npackage pressure\n",
 		"pool/doc.go":                "// Package pool is a shell.\npackage pool\n\nimport (\n\t_ \"example.org/house/actors\"\n\t_ \"example.org/house/pool/core\"\n)\n",
 		"cudadrv/hazard/core/doc.go": "// Package core is pure.\npackage core\n\nimport _ \"example.org/house/cudadrv/site\"\n",
 		"cudadrv/site/doc.go":        "// Package site notes places.\npackage site\n",

@@ -18,6 +18,7 @@ type core struct {
 func houseCores() []core {
 	return []core{
 		{dir: "internal/heap"},
+		{dir: "internal/pressure"},
 		{dir: "pool/core"},
 		{dir: "streams/core", atomic: true}, // magazines
 		{dir: "cudadrv/hazard/core"},

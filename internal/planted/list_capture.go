@@ -27,7 +27,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "what a capture has forbidden is blamed on it for ever", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/capture.go", "s.forbade.Load() != forbade {", "s.forbade.Load() != 0 {"}},
+			Edits: []Edit{{"streams/capture.go", "s.forbade.Load() != c.forbidden() {", "s.forbade.Load() != 0 {"}},
 		},
 		{
 			Name: "the zeroing of a captured stream's memory is part of its graph", Package: "internal/simulation", Run: run,

@@ -26,6 +26,10 @@ func streamBugs() []Bug {
 			Edits: []Edit{{"streams/turn.go", "	if r != nil {\n		r.serve(s)", "	if r != nil && len(s.waiting) == 0 {\n		r.serve(s)"}},
 		},
 		{
+			Name: "magazines keep their part under pressure", Package: "streams/core", Run: "^TestPressureEmptiesMagazines$|^TestKeptBlocksFollowTheReference$",
+			Edits: []Edit{{"streams/core/settings.go", "	c.shrink()\n", ""}},
+		},
+		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",
 			Edits: []Edit{{"streams/request.go", "s.core.Undo(slot) // cancelled meanwhile", "_ = slot"}},
 		},

@@ -33,6 +33,7 @@ const (
 	actTrim
 	actReturn // what a stream keeps
 	actWarm
+	actPress
 	actBudget
 	actReconfigure
 	actStats
@@ -106,6 +107,7 @@ func deeds() [kindCount]deed {
 		actTrim:        {"trim", 100, (*world).trim, nil},
 		actReturn:      {"return", 40, (*world).returned, nil},
 		actWarm:        {"warm", 60, (*world).warm, nil},
+		actPress:       {"press", 40, (*world).press, nil},
 		actBudget:      {"set budget", 60, (*world).setBudget, nil},
 		actReconfigure: {"reconfigure", 30, (*world).reconfigure, nil},
 		actStats:       {"stats", 60, (*world).stats, nil},

@@ -86,7 +86,7 @@ func (w *world) settledPool(held int64) {
 // settledStream holds a stream's statistics against what callers saw, and returns what it holds.
 func (w *world) settledStream(s *stream) int64 {
 	gone := s.Gone()
-	held := w.capturedAny() && s.LastPendingBytes() > 0 // by a use whose fence nobody may take now
+	held := w.capturedAny() && s.Waits() // by a use whose fence nobody may take now
 	if s.closed && !s.unsynced && s.live == 0 && !gone && !w.unfinished() && !held {
 		w.broken("gone", "stream %d is closed, nothing lives, and it is still there", s.id())
 	}

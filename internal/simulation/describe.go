@@ -26,7 +26,7 @@ func (w *world) describe(act action) string {
 		}
 	case actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
-	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actReconfigure,
+	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actCloseDevice,
 		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actCapture, actEndCapture, kindCount:
 	}

@@ -26,7 +26,7 @@
 // Sizes from nothing to more than the limit, with and without options, one by one, in batches and through lanes, waited
 // for or as futures alone and gathered; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
 // moment; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
-// opened again; ticks, trims, warm-ups, other budgets and limits; driver calls that fail once, now and then or for ever, capacity that
+// opened again; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once, now and then or for ever, capacity that
 // is not there; panics in turns and driver calls; virtual time.
 //
 // # What is checked

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
@@ -19,6 +20,7 @@ type era struct {
 	fences     fence.Source
 	pool       *pool.Pool
 	limit      atomic.Int64
+	level      pressure.Level
 	leastLimit int64 // since all was settled last
 	mostBytes  int64 // that may be in use: the highest limit since then, or what was in use
 	streams    []*stream

@@ -1,6 +1,10 @@
 package simulation
 
-import "context"
+import (
+	"context"
+
+	"github.com/go-vram/vram/internal/pressure"
+)
 
 func (w *world) canceling(_ *stream, act action) func() {
 	n := uint32(len(w.pending))
@@ -50,6 +54,26 @@ func (w *world) warm(_ *stream, act action) func() {
 	}
 	return func() {
 		_, _ = e.pool.Warm(context.Background(), runs) // there may be no room
+	}
+}
+
+// press says how close the device is to its limit, by what the streams used at their last ticks or, since all levels should
+// be met, in one of two cases by chance.
+func (w *world) press(_ *stream, act action) func() {
+	e := w.era
+	return func() {
+		level := pressure.Level(act.b % pressure.LevelCount) //nolint:gosec // one of three
+		if act.c%2 == 0 {
+			var usedBytes int64
+			for _, s := range e.streams {
+				usedBytes += s.LastUsedBytes()
+			}
+			level = pressure.Mark(pressure.DefaultMark).Next(e.level, usedBytes, e.limit.Load())
+		}
+		e.level = level
+		for _, s := range e.streams {
+			s.Press(level)
+		}
 	}
 }
 

@@ -11,7 +11,8 @@ type Budget struct {
 
 // SetBudget replaces the budget from the next turn on.
 func (c *Core) SetBudget(b Budget) {
-	c.budget = b
+	c.asked = b
+	c.budget = b.under(c.squeezed)
 	c.watch()
 }
 
@@ -50,7 +51,7 @@ func (c *Core) overRanges(limit int) int {
 
 // keptLimit is what may lie in magazines of large blocks, in units.
 func (c *Core) keptLimit() uint64 {
-	limit := max(c.livePeak/magazineShare, magazineFloor)
+	limit := max(c.livePeak/magazineShare, magazineFloor) >> c.squeezed.keptShift
 	if c.budget.CacheBytes > 0 {
 		limit = min(limit, uint64(c.budget.CacheBytes)>>sizeclass.UnitShift/2)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 	"github.com/go-vram/vram/streams/tape"
@@ -59,9 +60,10 @@ type Core struct {
 	waiting   uint64 // units of requests that wait for the pool
 	misses    Counts
 	calm
-	taken     []Run
-	undone    uint64 // blocks that came back by Undo
-	byPool    bool   // what Served counted last
+	taken  []Run
+	undone uint64 // blocks that came back by Undo
+	byPool bool   // what Served counted last
+	pressed
 	idle      idle
 	cover     *cover // nil: a fence can be recorded at any time
 	watchful  bool   // Over has something to look at
@@ -91,6 +93,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		exact:     exact{live: cfg.Live},
 		lines:     cfg.Lines,
 		pending:   newPending(cfg.Limit, cfg.Allowance),
+		pressed:   pressed{squeezed: squeezeAt(pressure.Normal)},
 	}
 	if cfg.Cover {
 		c.cover = &cover{}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -118,6 +119,10 @@ func TestCoreFollowsTheReference(t *testing.T) {
 				w.core.SetSettings(anySettings(t))
 				w.excess()
 			},
+			"press": func(t *rapid.T) {
+				w.core.SetPressure(anyLevel(t))
+				w.excess()
+			},
 			"tick":   func(*rapid.T) { w.core.Tick() },
 			"excess": func(*rapid.T) { w.excess() },
 			"drain":  func(*rapid.T) { w.core.Drain() },
@@ -140,6 +145,10 @@ func anySettings(t *rapid.T) Settings {
 		CoalesceBytes: rapid.SampledFrom([]int64{0, 100 * kib, 3 * mib, 1 << 62}).Draw(t, "coalesce"),
 		Exact:         rapid.Bool().Draw(t, "exact"),
 	}
+}
+
+func anyLevel(t *rapid.T) pressure.Level {
+	return pressure.Level(rapid.IntRange(0, pressure.LevelCount-1).Draw(t, "level"))
 }
 
 func budgets(t *rapid.T) Budget {
@@ -181,6 +190,8 @@ func TestKeptBlocksFollowTheReference(t *testing.T) {
 				w.core.SetBudget(budgets(t))
 				w.excess()
 			},
+			"press":     func(t *rapid.T) { w.core.SetPressure(anyLevel(t)) },
+			"tick":      func(*rapid.T) { w.core.Tick() },
 			"excess":    func(*rapid.T) { w.excess() },
 			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0), false)) },
 		}

@@ -45,6 +45,17 @@
 // When almost nothing lives any more, a step has ended, and what the next one allocates first should find long ranges. Slots that
 // nobody uses lie where the last step left them; before the next block is placed they go back to the heap.
 //
+// # Pressure
+//
+// How close the device is to its limit (internal/pressure) is said from outside, by SetPressure, and changes what the settings mean:
+//
+//	level     magazines of large blocks  budget     merged            idle after, decay within
+//	Normal    all of their part          as set     as set            10 ticks, 6 ticks
+//	High      a quarter                  a half     at once           3, 2
+//	Critical  a sixteenth                a quarter  at once           1, none: all is given back then
+//
+// Blocks that wait to share a fence wait no longer than the least at High and Critical. A stream without a budget that is at work keeps what it uses at each level.
+//
 // # What a lane may have
 //
 // A lane leases spans and large blocks from the free ranges and gives them back to those. Against its budget

@@ -42,7 +42,7 @@ func (c *Core) noteIdle() {
 }
 
 // Idle reports whether nothing has happened for a while.
-func (c *Core) Idle() bool { return c.idle.ticks >= idleTicks }
+func (c *Core) Idle() bool { return c.idle.ticks >= c.squeezed.idleTicks }
 
 // Decay gives up a part of what an idle stream keeps: half of its free pages at each tick, then all, magazines included;
 // lanes are told to give back what they do not use. With covered only pages that a fence covers leave. The result is
@@ -52,7 +52,7 @@ func (c *Core) Decay(covered bool) []Run {
 		return nil
 	}
 	var runs []Run
-	if last := c.idle.ticks >= idleTicks+decayTicks; last {
+	if s := c.squeezed; c.idle.ticks >= s.idleTicks+s.decayTicks {
 		c.AskLanes()
 		runs = c.Surrender(^uint32(0), covered)
 		c.idle.spent = true

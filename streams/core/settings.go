@@ -1,9 +1,6 @@
 package core
 
-import (
-	"github.com/go-vram/vram/internal/heap"
-	"github.com/go-vram/vram/internal/sizeclass"
-)
+import "github.com/go-vram/vram/internal/heap"
 
 // Settings are what may change while a cache is in use.
 type Settings struct {
@@ -21,9 +18,9 @@ type Settings struct {
 // SetSettings replaces the settings from the next turn on. Where anything but the budget changes it visits every
 // block or magazine.
 func (c *Core) SetSettings(s Settings) {
+	c.strategy, c.coalesceBytes = s.Strategy, s.CoalesceBytes
 	c.SetBudget(s.Budget)
-	apartUnits := min(uint64(max(s.CoalesceBytes, 0))>>sizeclass.UnitShift, 1<<32-1)
-	c.heap.Configure(s.Strategy, uint32(apartUnits)) //nolint:gosec // bounded by the line before
+	c.configure()
 	c.setExact(s.Exact)
 	c.setTape(s.Tape && !s.Exact)
 	c.upset()
@@ -32,8 +29,12 @@ func (c *Core) SetSettings(s Settings) {
 // Tick does what is due without a request: what callers handed over goes back, and what was kept apart is merged.
 func (c *Core) Tick() {
 	c.Drain()
+	c.shrink()
 	c.heap.Merge()
 	c.slacken()
+	if c.squeezed.eager { // memory that waits to share a fence is nobody's
+		c.Press()
+	}
 	c.noteIdle()
 	c.WantFence()
 	if c.counting {

@@ -321,6 +321,7 @@ func (w *world) checkKept() {
 	cached, _ := w.kept()
 	assert.Equal(w.t, w.core.keptUnits, cached)
 	w.excess()
+	w.core.Tick() // what a level of pressure no longer allows
 	cached, most := w.kept()
 	assert.Equal(w.t, w.core.keptUnits, cached)
 	budgetUnits := uint64(w.core.budget.CacheBytes) >> sizeclass.UnitShift

@@ -1,0 +1,63 @@
+// Package pressure says how close what is used is to what may be held. It is pure.
+//
+// A level is a function of the one before and of used over limit. It rises at a mark and falls below a lower one, so that what
+// a loop takes and gives at a mark does not change it each time. With the mark h, and g two thirds of what is left above it:
+//
+//	used / limit        h-g          h         h+g/2        h+g
+//	Normal     Normal    |  Normal   |  High     |  High     |  Critical
+//	High       Normal    |  High     |  High     |  High     |  Critical
+//	Critical   Normal    |  High     |  High     |  Critical |  Critical
+//
+// For the mark 0.85: up at 0.85 and 0.95, down below 0.90 and 0.75. At a mark itself the column to its right holds.
+package pressure
+
+import "fmt"
+
+// Level is how close it is.
+type Level uint8
+
+// The levels.
+const (
+	Normal   Level = iota // caches are as large as the settings say
+	High                  // caches shrink, and what is free is merged at once
+	Critical              // caches keep next to nothing that is not in use
+)
+
+// LevelCount is the number of levels.
+const LevelCount = 3
+
+// String is the level's name.
+func (l Level) String() string {
+	switch l {
+	case Normal:
+		return "normal"
+	case High:
+		return "high"
+	case Critical:
+		return "critical"
+	}
+	return fmt.Sprintf("Level(%d)", uint8(l))
+}
+
+// DefaultMark is where High begins unless somebody says otherwise. Not lower: training is planned to fill a device. Not higher:
+// what caches give up should come before a request has to wait for it.
+const DefaultMark = 0.85
+
+// Mark is the share of the limit from which on the level is High. 1 or more: it never is.
+type Mark float64
+
+// Next is the level after one, for what is used of a limit.
+func (m Mark) Next(before Level, usedBytes, limitBytes int64) Level {
+	if m >= 1 || limitBytes <= 0 {
+		return Normal
+	}
+	gap := (1 - m) * 2 / 3
+	used := Mark(float64(usedBytes) / float64(limitBytes))
+	switch {
+	case used >= m+gap || before == Critical && used >= m+gap/2:
+		return Critical
+	case used >= m || before >= High && used >= m-gap:
+		return High
+	}
+	return Normal
+}

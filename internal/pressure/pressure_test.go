@@ -1,0 +1,60 @@
+package pressure_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/pressure"
+)
+
+// The table of the package comment, for a mark at which its columns begin at whole numbers.
+func TestTheTable(t *testing.T) {
+	const mark, limit = pressure.Mark(0.85), 1000
+	for before, row := range map[pressure.Level][5]pressure.Level{
+		pressure.Normal:   {pressure.Normal, pressure.Normal, pressure.High, pressure.High, pressure.Critical},
+		pressure.High:     {pressure.Normal, pressure.High, pressure.High, pressure.High, pressure.Critical},
+		pressure.Critical: {pressure.Normal, pressure.High, pressure.High, pressure.Critical, pressure.Critical},
+	} {
+		for column, ends := range [][2]int64{{0, 749}, {751, 849}, {850, 899}, {901, 949}, {951, 1200}} {
+			for _, used := range ends {
+				assert.Equal(t, row[column], mark.Next(before, used, limit), "%v, %d used", before, used)
+			}
+		}
+	}
+}
+
+// More use means no lower level, the same use the same level, and a level that has just been reached is left only where the use
+// falls by half a gap or more.
+func TestLevelsFollowTheUse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mark := pressure.Mark(rapid.Float64Range(0.01, 0.99).Draw(t, "mark"))
+		limit := rapid.Int64Range(1, 1<<46).Draw(t, "limit")
+		before := pressure.Level(rapid.IntRange(0, pressure.LevelCount-1).Draw(t, "before"))
+		used := rapid.Int64Range(0, limit+limit/8).Draw(t, "used")
+		more := rapid.Int64Range(used, limit+limit/8).Draw(t, "more")
+
+		at := mark.Next(before, used, limit)
+		require.LessOrEqual(t, at, mark.Next(before, more, limit), "more is used")
+		require.Equal(t, at, mark.Next(at, used, limit), "the same is used")
+		for other := range pressure.Level(pressure.LevelCount) {
+			if other >= before {
+				require.LessOrEqual(t, at, mark.Next(other, used, limit), "it was higher before")
+			}
+		}
+		if then := mark.Next(at, more, limit); then > at {
+			gap := float64(1-mark) * 2 / 3
+			require.Equal(t, then, mark.Next(then, more-int64(float64(limit)*gap/2.1), limit), "less than half a gap less is used")
+		}
+	})
+}
+
+// Without a limit, or with a mark at it, nothing presses.
+func TestNothingPresses(t *testing.T) {
+	assert.Equal(t, pressure.Normal, pressure.Mark(1).Next(pressure.Critical, 100, 100))
+	assert.Equal(t, pressure.Normal, pressure.Mark(0.5).Next(pressure.Critical, 100, 0))
+	assert.Equal(t, pressure.Critical, pressure.Mark(pressure.DefaultMark).Next(pressure.Normal, 100, 100))
+	assert.Equal(t, "normal high critical Level(3)", pressure.Normal.String()+" "+pressure.High.String()+" "+pressure.Critical.String()+" "+pressure.Level(3).String())
+}

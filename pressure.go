@@ -1,0 +1,74 @@
+package vram
+
+import (
+	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/pressure"
+)
+
+// PressureLevel is how close what is used is to the limit: by buffers, by what is pending, and by magazines. It is derived
+// at ticks, ten times a second, rises at marks and falls below lower ones:
+//
+//	level              from  until below
+//	PressureHigh        85%          75%
+//	PressureCritical    95%          90%
+//
+// With another Config.PressureMark the distances shrink in proportion to what is left above it. What streams do not need
+// goes to others before a request has to ask for it:
+//
+//	level              magazines of large blocks  cache budgets  free neighbours        a stream counts as idle
+//	PressureNormal     1/64 of the live peak      as set         merge as set           after a second
+//	PressureHigh       a quarter of that          half           merge at once          after 0.3 s
+//	PressureCritical   a sixteenth                a quarter      merge at once          after 0.1 s
+//
+// An idle stream gives back what it caches, under PressureCritical all at once. Lanes are asked for what they do not use when
+// it begins.
+type PressureLevel = pressure.Level
+
+// The levels of pressure.
+const (
+	PressureNormal   = pressure.Normal
+	PressureHigh     = pressure.High
+	PressureCritical = pressure.Critical
+)
+
+// pressed is the level of a device. The ticker writes it.
+type pressed struct {
+	now   atomic.Uint32
+	rises atomic.Uint64
+}
+
+func (p *pressed) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
+
+// press derives the level from what the streams found they use, and tells them. They go by it from their next tick on.
+func (d *Device) press(open []*Stream) {
+	var usedBytes int64
+	for _, s := range open {
+		usedBytes += s.LastUsedBytes()
+	}
+	mark, limit, before := d.config.Load().PressureMark, d.limit.Load(), d.pressed.level()
+	if mark == 0 {
+		mark = pressure.DefaultMark
+	}
+	level := pressure.Mark(mark).Next(before, usedBytes, limit)
+	for _, s := range open {
+		s.Press(level)
+	}
+	if level == before {
+		return
+	}
+	d.pressed.now.Store(uint32(level))
+	if level > before {
+		d.pressed.rises.Add(1)
+	}
+	if d.notices != nil {
+		d.notices.post(func() { d.tellPressure(PressureEvent{level, before, usedBytes, limit}) })
+	}
+}
+
+func (d *Device) tellPressure(e PressureEvent) {
+	d.notices.log.Info("vram: pressure", "level", e.Level, "before", e.Before, "usedBytes", e.UsedBytes, "limitBytes", e.LimitBytes)
+	if f := d.config.Load().Events.Pressure; f != nil {
+		f(e)
+	}
+}

@@ -1,0 +1,110 @@
+package core
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/pressure"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// The table of the package comment: what each level makes of the settings, and that they are back afterwards.
+func TestLevelsOfPressure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		level                 pressure.Level
+		kept, budget, ranges  int64
+		idleTicks, decayTicks int
+		merged                bool
+	}{
+		{pressure.Normal, 16 * mib, 8 * mib, 6, 10, 6, false},
+		{pressure.High, 4 * mib, 4 * mib, 3, 3, 2, true},
+		{pressure.Critical, mib, 2 * mib, 1, 1, 0, true},
+	} {
+		t.Run(c.level.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 4096, Budget{})
+			for _, level := range []pressure.Level{pressure.Critical, c.level, c.level} {
+				w.core.SetPressure(level)
+			}
+			assert.Equal(t, c.kept, int64(w.core.keptLimit()<<sizeclass.UnitShift))
+			w.core.SetSettings(Settings{Budget: Budget{CacheBytes: 8 * mib, CacheRanges: 6}, CoalesceBytes: 64 * mib})
+			assert.Equal(t, Budget{CacheBytes: c.budget, CacheRanges: int(c.ranges)}, w.core.budget)
+
+			a, b := w.alloc(mib, 0, w.always), w.alloc(mib, 0, w.always)
+			w.free(a)
+			w.free(b)
+			w.core.Drain()
+			assert.Equal(t, c.merged, w.core.heap.FreeRanges() == 1, "side by side")
+
+			w.core.SetBudget(Budget{})
+			w.core.Tick()
+			assert.Equal(t, c.idleTicks, idleAfter(w))
+			ticks := 0
+			for ; w.core.HeldBytes() > 0; ticks++ {
+				require.Less(t, ticks, 100)
+				w.back(w.core.Decay(false))
+				w.core.Tick()
+			}
+			assert.LessOrEqual(t, ticks, c.decayTicks+1)
+
+			w.core.SetPressure(pressure.Normal)
+			assert.Equal(t, int64(16*mib), int64(w.core.keptLimit()<<sizeclass.UnitShift))
+			w.finish(false)
+		})
+	}
+}
+
+// Where the level rises, magazines of large blocks give up what they no longer may hold, at the next tick; a bound of one
+// range or byte stays a bound.
+func TestPressureEmptiesMagazines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{})
+	require.True(t, w.lend(0, 12))
+	for _, bytes := range []int64{2 * mib, 3 * mib, 5 * mib} {
+		w.repeat(heatKept+4, bytes, 0, w.always)
+	}
+	cached, _ := w.kept()
+	require.Equal(t, uint64(10*mib)>>sizeclass.UnitShift, cached)
+	w.core.SetPressure(pressure.High)
+	w.core.Tick()
+	cached, _ = w.kept()
+	assert.LessOrEqual(t, cached, uint64(4*mib)>>sizeclass.UnitShift)
+	w.core.SetPressure(pressure.Critical)
+	w.core.Tick()
+	cached, _ = w.kept()
+	assert.Zero(t, cached)
+	w.core.SetBudget(Budget{CacheBytes: 1, CacheRanges: 1})
+	assert.Equal(t, Budget{CacheBytes: 1, CacheRanges: 1}, w.core.budget)
+	w.finish(false)
+}
+
+// Under pressure nothing is left waiting to share a fence, from tick to tick.
+func TestPressureEndsSlack(t *testing.T) {
+	t.Parallel()
+	var device Allowance
+	var limit atomic.Int64
+	limit.Store(1 << 40)
+	w := newWorld(t, 512, Budget{})
+	s := &w.core.pending.slack
+	s.device, s.limit = &device, &limit
+	free := func() uint64 {
+		for range 2 * fencesPerTick {
+			w.core.awaitFence(leastSlack)
+		}
+		return s.units
+	}
+	assert.Positive(t, free())
+	w.core.SetPressure(pressure.High)
+	w.core.Tick()
+	assert.Zero(t, s.units)
+	assert.Zero(t, free())
+	w.core.SetPressure(pressure.Normal)
+	w.core.Tick()
+	assert.Positive(t, free())
+	w.core.endSlack()
+	w.finish(false)
+}
