@@ -70,7 +70,7 @@ func TestAllOfItAgainstStandins(t *testing.T) {
 	standin := absolute(t, "testdata/standin")
 	build, out, traces := t.TempDir(), t.TempDir(), t.TempDir()
 	vram := filepath.Join(build, "vram")
-	output(t, nil, "go", "build", "-o", vram, "github.com/go-vram/vram/cmd/vram")
+	output(t, nil, "go", "build", "-buildvcs=false", "-o", vram, "github.com/go-vram/vram/cmd/vram")
 	require.NoError(t, os.WriteFile(filepath.Join(traces, "small.csv"), []byte(small), 0o600))
 	output(t, nil, "gzip", filepath.Join(traces, "small.csv"))
 
