@@ -85,7 +85,8 @@ func TestOpenWarms(t *testing.T) {
 	h := openHouse(t, vram.Config{Warm: []vram.Demand{{Bytes: 32 * mib, Count: 2}}}, sim.Config{})
 	h.until("the warm-up", func() bool { return h.Stats().FreeBytes >= 64*mib })
 	calls := h.driverCalls()
-	freeAll(t, must(t, h.stream(), 32*mib), must(t, h.stream(), 32*mib))
+	a, b := h.stream(), h.stream()
+	freeAll(t, must(t, a, 32*mib), must(t, b, 32*mib))
 	assert.Equal(t, calls, h.driverCalls())
 }
 
@@ -120,4 +121,22 @@ func TestTrimGivesBackWhatIsFree(t *testing.T) {
 	freeAll(t, live...)
 	h.trim()
 	assert.Zero(t, h.addsUp().ReservedBytes)
+}
+
+// A stream with a budget takes no more of what is mapped ahead than it may keep: it would give the rest back at once, with a
+// fence.
+func TestABudgetBoundsWhatIsLent(t *testing.T) {
+	h := openHouse(t, vram.Config{StreamCacheBytes: 16 * mib}, sim.Config{})
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: gib, Count: 1}))
+	calls := h.driverCalls()
+	s := h.stream()
+	var live []vram.Buffer
+	for range 20 {
+		live = append(live, must(t, s, 3*mib))
+		n := h.Stats()
+		assert.LessOrEqual(t, n.CachedBytes, 16*mib)
+		assert.Equal(t, n.ReservedBytes, n.FreeBytes+n.CachedBytes+n.LiveBytes)
+	}
+	assert.Equal(t, calls, h.driverCalls())
+	freeAll(t, live...)
 }

@@ -144,7 +144,7 @@ func TestAForgottenHandle(t *testing.T) {
 // Return gives back what lanes do not use, too, once they are called, and refuses once the stream is closed.
 func TestReturn(t *testing.T) {
 	r := newRig(t, 64*mib)
-	s := r.stream(core.Budget{})
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{}) // not to get all back that is free
 	l, err := s.Lane(16 * mib)
 	require.NoError(t, err)
 	b, err := l.Alloc(8 * mib)
@@ -159,4 +159,5 @@ func TestReturn(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.Return(context.Background()), ErrClosed)
+	require.NoError(t, other.Close())
 }

@@ -171,8 +171,8 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 	bytes := r.missingBytes()
 	s.core.Wait(bytes)
 	m := poolcore.Refill{
-		Client: s.id, Token: s.lastToken, Pages: pages, More: more, LiveBytes: s.core.LiveBytes(), Bytes: bytes,
-		Lanes: s.lanes(),
+		Client: s.id, Token: s.lastToken, Pages: pages, More: more, Most: s.core.MostPages(pages),
+		LiveBytes: s.core.LiveBytes(), Bytes: bytes, Lanes: s.lanes(),
 	}
 	if p := r.patient(); p != nil {
 		m.Patience, m.Place.Priority = poolcore.Patient, p.priority

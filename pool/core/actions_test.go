@@ -150,7 +150,7 @@ func (w *world) refill(ch chooser) {
 	}
 	w.token++
 	r := Refill{
-		Client: id, Token: w.token, Pages: n, Bytes: int64(n) * pageBytes,
+		Most: []uint32{0, 0, 1, 4, 40}[ch.pick(5)], Client: id, Token: w.token, Pages: n, Bytes: int64(n) * pageBytes,
 		LiveBytes: int64(ch.pick(w.held(id)+1)+int(min(n, 40))) * pageBytes,
 	}
 	for len(r.More) < 5 && ch.pick(4) == 0 {

@@ -156,7 +156,7 @@ func (c *Core) Settings() Settings { return c.settings }
 
 func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
-	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, bytes: m.Bytes, rung: rungSearch}
+	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, most: m.Most, bytes: m.Bytes, rung: rungSearch}
 	r.patience, r.place = m.Patience, m.Place
 	if c.closing || cl == nil || cl.gone {
 		c.deny(r, ErrClosed)
@@ -248,7 +248,7 @@ func (c *Core) grantFree(r *request) bool {
 		if !ok {
 			return false
 		}
-		run := Run{first, max(r.pages, c.pages.table[first].run/lendShare)}
+		run := Run{first, c.lendPages(r, c.pages.table[first].run)}
 		if r.id != 0 { // no more than it wants: others wait, too
 			run.Pages = r.pages
 			r.keepPart(part{run, c.pages.table[first].client, c.pages.table[first].fence})
@@ -282,8 +282,21 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 
 // lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works
 // its way into memory that was mapped ahead asks seldom. Not more: another stream may need the rest, and
-// would have to ask for it.
+// would have to ask for it. Where there is no other stream all of it is lent: one search sees all that is free, and one request
+// is enough. Not while a warm-up is at it: what it has let go it would map again.
 const lendShare = 8
+
+// lendPages is how much of a free run a request gets: no more than its client would give back at once.
+func (c *Core) lendPages(r *request, runPages uint32) uint32 {
+	n := runPages
+	if len(c.ids) > 1 || slices.ContainsFunc(c.queue, func(q *request) bool { return q.kind == warm }) {
+		n /= lendShare
+	}
+	if r.most > 0 {
+		n = min(n, r.most)
+	}
+	return max(r.pages, n)
+}
 
 func (c *Core) lend(runFirst uint32, r Run, id Client) {
 	c.pages.takeFree(runFirst, r, lent, id)

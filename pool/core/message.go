@@ -38,6 +38,7 @@ type Refill struct {
 	Token     uint64
 	Pages     uint32
 	More      []uint32 // the core's from here on
+	Most      uint32   // pages of a run that the client has use for, if it may have more than it asks for; 0: any
 	LiveBytes int64    // of the client, this request included
 	Bytes     int64    // what the caller asked for, for the report
 	Lanes     Lanes

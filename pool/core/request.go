@@ -7,6 +7,7 @@ type request struct {
 	token      uint64
 	pages      uint32   // of the run that is looked for
 	more       []uint32 // further runs that are wanted, all or nothing with the first
+	most       uint32   // pages of a run that are of use, unless more are looked for; 0: any
 	lent       []Run    // to the client already, while others are looked for
 	bytes      int64
 	warm       []uint32 // lengths wanted

@@ -107,7 +107,7 @@ func (s *script) command(line string) string {
 func (s *script) refill(words []string) {
 	w := s.w
 	w.token++
-	r := Refill{Client: s.client(words), Token: w.token}
+	r := Refill{Client: s.client(words), Token: w.token, Most: uint32(s.number(words, "most", 0))}
 	var pages int64 // of all runs
 	for i, n := range s.numbers(words, "pages") {
 		pages += n

@@ -49,6 +49,18 @@ func (c *Core) overRanges(limit int) int {
 	return max(0, c.heap.PageRanges(most+limit)-most)
 }
 
+// MostPages is how many pages the stream can take for a request of some without being over its budget of bytes; 0: as many
+// as there are.
+func (c *Core) MostPages(pages uint32) uint32 {
+	if c.budget.CacheBytes <= 0 {
+		return 0
+	}
+	pageBytes := int64(c.pageUnits) << sizeclass.UnitShift
+	kept := int64(c.heap.FreeUnits()+c.keptUnits) << sizeclass.UnitShift //nolint:gosec // of one arena
+	spare := max(pageBytes, c.budget.CacheBytes-kept)/pageBytes - 1      // the last of the pages may hardly be used
+	return uint32(min(int64(pages)+spare, 1<<32-1))                      //nolint:gosec // bounded here
+}
+
 // keptLimit is what may lie in magazines of large blocks, in units.
 func (c *Core) keptLimit() uint64 {
 	limit := max(c.livePeak/magazineShare, magazineFloor) >> c.squeezed.keptShift
