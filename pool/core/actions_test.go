@@ -21,7 +21,7 @@ func randomWorld(t failer, ch chooser) *world {
 			HandlePages: uint32(1 + ch.pick(6)), Step: int64(ch.pick(3) * 100), SteadyStep: int64(ch.pick(3) * 150),
 			Slack: int64(ch.pick(3) * 200), SteadySlack: int64(ch.pick(3) * 100),
 			MergePages: uint32(ch.pick(3) * ch.pick(4)), SpareBytes: int64(ch.pick(3)*ch.pick(3)) * pageBytes, //nolint:gosec // a few
-			SharedSlack: int64(ch.pick(2) * 300), OverStep: int64(ch.pick(3) * 150),
+			SharedSlack: int64(ch.pick(2) * 300), OverStep: int64(ch.pick(3) * 150), WaitSlack: int64(ch.pick(2) * 400),
 		},
 		LimitBytes: int64(4+ch.pick(36)) * pageBytes,
 	}

@@ -94,13 +94,13 @@ func (c *Core) patient(r *request) bool {
 	return true
 }
 
-// exceeds reports whether recycling what is clean would leave a request's window beyond the soft budget.
+// exceeds reports whether recycling what is clean would leave a request's window beyond what is worth a wait.
 func (c *Core) exceeds(r *request) bool {
 	w, ok := c.room(r.client, r.pages)
 	if !ok {
 		return false
 	}
-	soft := c.softBudget()
+	soft := max(c.softBudget(), min(c.settings.LimitBytes, c.livePeakBytes+c.livePeakBytes/1024*c.settings.Policy.WaitSlack))
 	short := c.reservedBytes + c.bytes(w.missing) - soft
 	_, bytes := c.victimsOf(short, w.run)
 	return short > bytes

@@ -434,26 +434,6 @@ func (c *Core) notePeak() bool {
 	return false
 }
 
-func (c *Core) softBudget() int64 {
-	p := &c.settings.Policy
-	slack := p.Slack
-	if c.holdingClients() > 1 {
-		slack = max(slack, p.SharedSlack)
-	}
-	soft := c.livePeakBytes + c.livePeakBytes/1024*slack + p.SpareBytes + c.steadyBytes
-	return min(c.settings.LimitBytes, soft)
-}
-
-// holdingClients is how many clients have memory, or had and may have it back.
-func (c *Core) holdingClients() (n int) {
-	for _, cl := range c.clients {
-		if cl.liveBytes > 0 || cl.heldPages > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // deny refuses a request. Runs that it has got stay with its client, as cache: they may be such as only that
 // client may use without a fence.
 func (c *Core) deny(r *request, err error) {

@@ -32,7 +32,7 @@
 //  4. Poll: fences that have passed clean their runs.
 //  5. Borrow: the window is made of runs whatever their tag, and of new handles within the soft budget; the client's
 //     stream is made to wait, on the device, for the fences of the others (Await).
-//  6. Where the next step would break the soft budget: wait, on the host and once, for the client's own fences. What it
+//  6. Where the next step would leave more than is worth it (WaitSlack): wait, on the host and once, for the client's own fences. What it
 //     returned itself it may use, but not unmap.
 //  7. Recycle: whole clean handles outside the window are unmapped, the longest first,
 //     and mapped into the window or released; only the rest is created. Short ones are released, and made anew as parts

@@ -43,3 +43,24 @@ func (c *Core) growWithin(r *request, n uint32) bool {
 func (c *Core) share(part int64) uint32 {
 	return uint32(c.livePeakBytes / 1024 * part / c.pageBytes)
 }
+
+// softBudget is what may be reserved while there is something to recycle, and to begin with.
+func (c *Core) softBudget() int64 {
+	p := &c.settings.Policy
+	slack := p.Slack
+	if c.holdingClients() > 1 {
+		slack = max(slack, p.SharedSlack)
+	}
+	soft := c.livePeakBytes + c.livePeakBytes/1024*slack + p.SpareBytes + c.steadyBytes
+	return min(c.settings.LimitBytes, soft)
+}
+
+// holdingClients is how many clients have memory, or had and may have it back.
+func (c *Core) holdingClients() (n int) {
+	for _, cl := range c.clients {
+		if cl.liveBytes > 0 || cl.heldPages > 0 {
+			n++
+		}
+	}
+	return n
+}
