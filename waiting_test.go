@@ -253,3 +253,32 @@ func TestAFutureIsNoDeadlock(t *testing.T) {
 		h.addsUp()
 	})
 }
+
+// A stream whose goroutine waits for another's work counts as waiting until that is there.
+func TestASuspendedStreamFreesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		x := must(t, a, 48*mib)
+		resume := a.Suspend()
+		y := must(t, b, 16*mib)
+		z := waitFor(b, vram.Request{Bytes: 16 * mib}) // whoever has a go on is b's goroutine
+		synctest.Wait()
+		require.ErrorIs(t, (<-z).err, vram.ErrWouldDeadlock)
+		resume()
+		resume() // does nothing
+		z = waitFor(b, vram.Request{Bytes: 16 * mib})
+		waits(t, z)
+		resume = a.Suspend()
+		synctest.Wait()
+		require.ErrorIs(t, (<-z).err, vram.ErrWouldDeadlock)
+		c := h.stream() // goes on, and may have a go on
+		z = waitFor(b, vram.Request{Bytes: 16 * mib})
+		waits(t, z)
+		_ = c
+		resume()
+		freeAll(t, x)
+		freeAll(t, y, got(t, z))
+		h.addsUp()
+	})
+}

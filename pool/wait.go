@@ -55,9 +55,11 @@ func (p *Pool) Withdraw(id core.Client, token uint64) {
 }
 
 // Block says whether somebody waits for the answer of a Refill that waits and does nothing else. It does not wait.
-func (p *Pool) Block(id core.Client, token uint64, blocked bool) {
-	p.tell(core.Block{Client: id, Token: token, Blocked: blocked}, fence.Mark{})
-}
+func (p *Pool) Block(m core.Block) { p.tell(m, fence.Mark{}) }
+
+// Suspend says whether a client waits for what only others bring about. When it returns what the caller tells the pool later,
+// by whatever way, comes behind it.
+func (p *Pool) Suspend(m core.Suspend) { p.tell(m, fence.Mark{}) }
 
 // AnswerOffer says whether a client has served a request that was offered to it. It does not wait.
 func (p *Pool) AnswerOffer(id core.Client, token uint64, taken bool) {

@@ -25,7 +25,8 @@ type effects struct {
 	end      bool
 
 	withdrawals []uint64
-	blocks      []blocking
+	blocks      []poolcore.Block
+	suspends    bool
 	offers      []answeredOffer
 }
 
@@ -60,7 +61,10 @@ func (e *effects) Perform() {
 		s.pool.Refill(s, r)
 	}
 	for _, b := range e.blocks {
-		s.pool.Block(s.id, b.token, b.blocked)
+		s.pool.Block(b)
+	}
+	if e.suspends {
+		s.pool.Suspend(s.suspension(s.standing.Load()))
 	}
 	for _, o := range e.offers {
 		s.pool.AnswerOffer(s.id, o.token, o.taken)

@@ -67,6 +67,7 @@ type Stream struct {
 	shared   atomic.Bool                 // see Share
 	due      atomic.Bool                 // a woken is on its way
 	forbade  atomic.Uint64               // calls on the handle that a capture forbade
+	standing atomic.Uint64               // see Suspend
 	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
 	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
 	last     atomic.Pointer[Stats]       // when the actor ended

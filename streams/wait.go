@@ -23,6 +23,8 @@ type patience struct {
 	age   uint64 // 0: it has not waited yet
 	token uint64 // under which it waits; 0: it does not just now
 	since time.Time
+
+	blocks uint64 // how often the pool was told who waits
 }
 
 // patient is the claim's, nil if it never waits.
@@ -95,11 +97,41 @@ func (s *Stream) Demanded() { s.ref.Call(&demanded{}) }
 // stream counts as waiting as soon as a goroutine waits for the answer of one of its requests.
 func (s *Stream) Share() { s.shared.Store(true) }
 
+// Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
+// streams' goroutines do: an input, a lock, the end of a step. A wait for memory is then a deadlock also where some
+// streams that hold memory are suspended, if no stream of the device goes on. Whoever ends such a wait calls resume, before it does
+// anything else: only then is no deadlock declared meanwhile. resume may be called from any goroutine; the second call does
+// nothing. Neither call waits.
+func (s *Stream) Suspend() (resume func()) {
+	s.noteSuspended(s.standing.Add(suspendStep + 1))
+	var over atomic.Bool
+	return func() {
+		if !over.Swap(true) {
+			s.noteSuspended(s.standing.Add(suspendStep - 1))
+		}
+	}
+}
+
+// suspendStep is one call of Suspend or resume, in a word whose lower half is how many are suspended.
+const suspendStep = 1 << 32
+
+// noteSuspended tells the pool, if anything waits; if not, heed does once something does.
+func (s *Stream) noteSuspended(word uint64) {
+	if s.pool.Demand() > 0 {
+		s.pool.Suspend(s.suspension(word))
+	}
+}
+
+func (s *Stream) suspension(word uint64) poolcore.Suspend {
+	return poolcore.Suspend{Client: s.id, Number: word >> 32, Suspended: word&(suspendStep-1) > 0}
+}
+
 // heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
 func (s *Stream) heed() {
 	if on := s.pool.Demand() > 0; on != s.wanted && !s.draining {
 		s.wanted = on
 		s.core.SetWanted(on)
+		s.effects().suspends = on && s.standing.Load()&(suspendStep-1) > 0
 		if !on {
 			s.shed(inBackground)
 		}
@@ -156,14 +188,11 @@ func (s *Stream) waited(p *patience) {
 // tellBlocked tells the pool whether a goroutine waits for a claim.
 func (s *Stream) tellBlocked(a *awaited) {
 	if p := a.claim.patient(); p.token != 0 {
-		s.effects().blocks = append(s.effects().blocks, blocking{p.token, s.blocked(p)})
+		p.blocks++
+		s.effects().blocks = append(s.effects().blocks, poolcore.Block{
+			Client: s.id, Token: p.token, Number: p.blocks, Blocked: s.blocked(p),
+		})
 	}
-}
-
-// blocking is what the pool is told of a claim.
-type blocking struct {
-	token   uint64
-	blocked bool
 }
 
 // withdraw takes a claim back that nobody wants any more.

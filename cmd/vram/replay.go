@@ -32,6 +32,9 @@ type replayCmd struct {
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
 	Parallel    bool          `help:"One goroutine for each stream."`
+	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel."`
+	Copies      int           `default:"1" placeholder:"N" help:"How many copies of each trace are played at once, each on streams of its own (default 1). Limits are in terms of one."`
+	Seed        uint64        `placeholder:"N" help:"Holds goroutines up as the seed has it. With --parallel."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
 	Work        time.Duration `aliases:"gap" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events."`
 	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
@@ -102,6 +105,12 @@ func (c *replayCmd) Validate() error {
 	if c.Work > 0 && c.Parallel {
 		return fmt.Errorf("--work %v: not with --parallel", c.Work)
 	}
+	if (c.Wait || c.Seed != 0) && !c.Parallel {
+		return errors.New("--wait and --seed: want --parallel")
+	}
+	if c.Copies < 1 {
+		return fmt.Errorf("--copies %d: want at least 1", c.Copies)
+	}
 	if c.ExplainPeak && c.Parallel {
 		return errors.New("--explain-peak: not with --parallel")
 	}
@@ -129,7 +138,7 @@ func (c *replayCmd) Run(p *program) error {
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
-		ExplainPeak: c.ExplainPeak, Warm: c.Warm,
+		ExplainPeak: c.ExplainPeak, Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
 	}
 	var results []replay.Result
 	for _, tr := range traces {
@@ -171,6 +180,9 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 	}
 	t := newTable("trace", "events", "streams", "peak live", "peak reserved", "reserved/live",
 		"cold ns/op", "warm ns/op", "allocs/op", "driver calls", "driver ns/op", "hit rate", "cached", "failed")
+	if c.Wait {
+		t.columns("waits", "deadlocks", "longest wait")
+	}
 	if c.MinCapacity {
 		t.columns("least limit", "limit/live")
 	}
@@ -188,6 +200,9 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 			firstAndLast(r.Rounds, func(r replay.Round) string { return decimals(r.DriverNsPerOp, 1) }),
 			firstAndLast(r.Rounds, func(r replay.Round) string { return decimals(100*r.HitRate, 1) + "%" }),
 			bytesText(r.Rounds[len(r.Rounds)-1].CachedBytes), r.FailedCount(),
+		}
+		if r.Waits != nil {
+			row = append(row, r.Waits.Count, r.Waits.Deadlocks, time.Duration(r.Waits.Longest).Round(time.Microsecond))
 		}
 		if c.MinCapacity {
 			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))

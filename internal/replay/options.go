@@ -21,6 +21,9 @@ type Options struct {
 	Rounds    int                   // 0: DefaultRounds
 	Limit     Limit
 	Parallel  bool          // a goroutine for each stream
+	Wait      bool          // allocations wait for the frees of other goroutines rather than fail; with Parallel
+	Copies    int           // of the trace, side by side on streams of their own; 0: 1. Limits are in terms of one
+	Seed      uint64        // of an interleaving of the goroutines; 0: as the scheduler has it
 	Lag       time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
 	// Work adds a round at the end that keeps the processor busy for so long before each event and times
 	// the events one by one; 0 adds none.
@@ -64,6 +67,12 @@ var ErrLagNeedsSimulator = errors.New("replay: a lag needs the simulated device"
 // ErrHazardsNeedSimulator says that Options.Hazards was set for a device without simulated kernels.
 var ErrHazardsNeedSimulator = errors.New("replay: hazards need the simulated device")
 
+// ErrWaitNeedsGoroutines says that Options.Wait was set where one goroutine plays all streams: nobody would free.
+var ErrWaitNeedsGoroutines = errors.New("replay: waiting needs a goroutine for each stream")
+
+// mostCopies bounds Options.Copies: streams are counted in 16 bits.
+const mostCopies = 64
+
 func (o *Options) complete() error {
 	switch {
 	case o.NewDriver == nil:
@@ -80,6 +89,10 @@ func (o *Options) complete() error {
 		return fmt.Errorf("replay: work %v, want 0 or more", o.Work)
 	case o.Work > 0 && o.Parallel:
 		return ErrWorkNeedsOneGoroutine
+	case o.Wait && !o.Parallel:
+		return ErrWaitNeedsGoroutines
+	case o.Copies < 0 || o.Copies > mostCopies:
+		return fmt.Errorf("replay: %d copies, want 1 to %d", o.Copies, mostCopies)
 	case o.ExplainPeak && o.Parallel:
 		return ErrPeakNeedsOneGoroutine
 	case o.Rounds == 0:

@@ -38,7 +38,7 @@ func (se *session) paced(ctx context.Context, round int, between time.Duration) 
 		start := time.Now()
 		var err error
 		if s.kind == stepAlloc {
-			err = p.alloc(s)
+			err = p.alloc(ctx, s)
 		} else {
 			err = p.free(s)
 		}

@@ -23,8 +23,11 @@ var errStop = errors.New("replay: stopped at the first failed allocation")
 // player plays one program over and over. It is used by one goroutine at a time; buffers and missing
 // are shared with the other players, each of which touches its own ids and foreign ones behind a gate.
 type player struct {
+	number  int
 	program program
 	session *session
+	order   *interleave // nil: the scheduler's
+	resume  func()      // it has come to the end of the round; nil where that is not told
 
 	failedCount int // allocations that found no memory, in this round
 }
@@ -32,6 +35,7 @@ type player struct {
 // play runs all steps once. The loop is kept bare: what only some runs need is in playWatched.
 func (p *player) play(ctx context.Context, round int) error {
 	p.failedCount = 0
+	p.order = newInterleave(p.session.seed, p.number, round)
 	watched := p.session.watched()
 	for first := 0; first < len(p.program.steps); first += contextStride {
 		if ctx.Err() != nil {
@@ -40,7 +44,7 @@ func (p *player) play(ctx context.Context, round int) error {
 		last := min(first+contextStride, len(p.program.steps))
 		var at int
 		var err error
-		if watched {
+		if watched || p.session.waits() {
 			at, err = p.playWatched(ctx, round, first, last)
 		} else {
 			at, err = p.playBare(ctx, first, last)
@@ -83,19 +87,25 @@ func (p *player) playBare(ctx context.Context, first, last int) (int, error) {
 // shared runs a step of a buffer that another player shares.
 func (p *player) shared(ctx context.Context, s *step) error {
 	if s.kind == stepAllocShared {
-		err := p.alloc(s)
+		err := p.alloc(ctx, s)
 		p.session.gates[s.id].open()
 		return err
 	}
-	if err := pass(ctx, p.session.gates[s.id]); err != nil {
+	if err := p.pass(ctx, p.session.gates[s.id]); err != nil {
 		return err
 	}
 	return p.free(s)
 }
 
 // alloc and free are one step by themselves, for the paths where a call more does not matter.
-func (p *player) alloc(s *step) error {
-	b, err := p.session.streams[s.stream].Alloc(s.bytes)
+func (p *player) alloc(ctx context.Context, s *step) error {
+	var b vram.Buffer
+	var err error
+	if p.session.wait {
+		b, err = p.allocWaiting(ctx, s)
+	} else {
+		b, err = p.session.streams[s.stream].Alloc(s.bytes)
+	}
 	if err != nil {
 		err = p.failed(s, err)
 	}
@@ -115,7 +125,7 @@ func (p *player) free(s *step) error {
 
 // failed counts an allocation that found no memory; every other error goes up.
 func (p *player) failed(s *step, err error) error {
-	if !errors.Is(err, vram.ErrOutOfMemory) && !errors.Is(err, vram.ErrTooLarge) {
+	if !isShort(err) {
 		return fmt.Errorf("allocation of %d bytes on stream %d: %w", s.bytes, s.stream, err)
 	}
 	p.failedCount++
@@ -127,12 +137,15 @@ func (p *player) failed(s *step, err error) error {
 }
 
 // pass waits until the gate is open.
-func pass(ctx context.Context, g *gate) error {
+func (p *player) pass(ctx context.Context, g *gate) error {
 	for range gateLooks {
 		if g.passable.Load() {
 			return nil
 		}
 		runtime.Gosched()
+	}
+	if p.session.wait {
+		defer g.stand(p.session.streams[p.number])()
 	}
 	select {
 	case <-g.opened:

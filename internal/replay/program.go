@@ -82,16 +82,19 @@ func leftovers(tr *trace.Trace) []step {
 // once; opening it publishes the buffer.
 type gate struct {
 	passable atomic.Bool
+	waiting  atomic.Pointer[standing] // who waits, where that is told
 	opened   chan struct{}
 }
 
 // close is called between rounds, when nobody uses the gate.
 func (g *gate) close() {
 	g.passable.Store(false)
+	g.waiting.Store(nil)
 	g.opened = make(chan struct{})
 }
 
 func (g *gate) open() {
 	g.passable.Store(true)
+	g.release()
 	close(g.opened)
 }

@@ -24,6 +24,8 @@ type Result struct {
 	WarmNsPerOp *float64 `json:"warm_ns_per_op,omitempty"`
 	AllocsPerOp *float64 `json:"allocs_per_op,omitempty"`
 
+	Waits *WaitFigures `json:"waiting,omitempty"` // with Options.Wait
+
 	Paced *Paced `json:"paced,omitempty"` // with Options.Work
 
 	Peak *Peak `json:"peak,omitempty"` // with Options.ExplainPeak

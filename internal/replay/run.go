@@ -16,7 +16,9 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 	if err := o.complete(); err != nil {
 		return Result{}, err
 	}
-	se, err := openSession(ctx, tr, &o, o.Limit.For(tr.Info.PeakLiveBytes))
+	limitBytes := o.Limit.For(tr.Info.PeakLiveBytes)
+	tr = copied(tr, o.Copies)
+	se, err := openSession(ctx, tr, &o, limitBytes)
 	if err != nil {
 		return Result{}, err
 	}
@@ -76,6 +78,10 @@ func (se *session) rounds(ctx context.Context, count int, result *Result) error 
 		}
 	}
 	result.PeakLiveBytes = se.peakLiveBytes
+	if se.wait {
+		w := se.device.Stats().Waits
+		result.Waits = &WaitFigures{w.Count, w.Deadlocks, w.Longest.Nanoseconds()}
+	}
 	result.summarise(warmMallocs)
 	return nil
 }

@@ -45,6 +45,8 @@ type session struct {
 
 	jitter   float64
 	parallel bool
+	wait     bool
+	seed     uint64
 
 	// Written between rounds.
 	trace         *trace.Trace  // that is played: the recorded one, or with a jitter one like it
@@ -63,7 +65,7 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 		cfg.LimitBytes = limitBytes
 	}
 	se := &session{
-		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, parallel: o.Parallel, lag: o.Lag, rest: o.Rest, observe: o.Observe,
+		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, parallel: o.Parallel, wait: o.Wait, seed: o.Seed, lag: o.Lag, rest: o.Rest, observe: o.Observe,
 		buffers: make([]vram.Buffer, tr.Info.AllocCount), missing: make([]bool, tr.Info.AllocCount),
 	}
 	if err := se.watch(o, &cfg); err != nil {
@@ -73,8 +75,8 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 	se.leftovers = leftovers(tr)
 	programs, gates := plan(tr, o.Parallel)
 	se.gates = gates
-	for _, pr := range programs {
-		se.players = append(se.players, &player{program: pr, session: se})
+	for i, pr := range programs {
+		se.players = append(se.players, &player{number: i, program: pr, session: se})
 	}
 	device, err := vram.Open(cfg)
 	if err != nil {
@@ -157,6 +159,9 @@ func (se *session) watched() bool {
 		se.summit != nil
 }
 
+// waits reports whether players wait for each other's frees, or are held up as a seed has it.
+func (se *session) waits() bool { return se.wait || se.seed != 0 }
+
 // at says where an error happened.
 func (se *session) at(round, event int, err error) error {
 	if _, ok := errors.AsType[*CheckError](err); ok || errors.Is(err, errStop) {
@@ -222,6 +227,9 @@ func (se *session) playTogether(ctx context.Context, round int) (timing, error) 
 			if errs[i] = p.play(ctx, round); errs[i] != nil {
 				cancel(errs[i])
 			}
+			if se.wait { // it frees nothing before the next round
+				p.resume = se.streams[i].Suspend()
+			}
 		})
 	}
 	ready.Wait()
@@ -230,6 +238,11 @@ func (se *session) playTogether(ctx context.Context, round int) (timing, error) 
 	close(begin)
 	done.Wait()
 	elapsed := time.Since(start)
+	for _, p := range se.players {
+		if p.resume != nil {
+			p.resume()
+		}
+	}
 	t := timing{elapsed: elapsed, mallocs: mallocCount() - before}
 	if ctx.Err() != nil {
 		return t, context.Cause(ctx)

@@ -23,21 +23,22 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 	if se.clock != nil {
 		se.clock.AdvanceTo(se.roundStart + time.Duration(se.trace.Micros[event])*time.Microsecond)
 	}
+	p.order.step()
 	failedBefore := p.failedCount
 	var err error
 	switch s.kind {
 	case stepAlloc:
-		err = p.alloc(s)
+		err = p.alloc(ctx, s)
 	case stepAllocShared:
 		// Entered before the gate opens: a foreign free must find the range.
-		if err = p.alloc(s); err == nil {
+		if err = p.alloc(ctx, s); err == nil {
 			err = p.entered(round, event, s)
 		}
 		se.gates[s.id].open()
 	case stepFree:
 		err = p.watchedFree(round, event, s)
 	case stepFreeForeign:
-		if err = pass(ctx, se.gates[s.id]); err == nil {
+		if err = p.pass(ctx, se.gates[s.id]); err == nil {
 			err = p.watchedFree(round, event, s)
 		}
 	}

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-vram/vram/pool/core/admission"
+)
 
 // client is what the pool knows of a stream, from Join until it has left and holds nothing.
 type client struct {
@@ -18,6 +22,7 @@ type client struct {
 	arrived   uint64 // runs that it sent
 	dirty     bool   // may keep what it was not asked for yet
 	pending   int64  // bytes, when it answered last
+	suspended uint64 // the number of its last Suspend
 	gone      bool
 	synced    bool // gone, and what it returns is clean
 }
@@ -59,6 +64,7 @@ func (c *Core) forget(cl *client) {
 		return
 	}
 	delete(c.clients, cl.id)
+	c.waiters.table.Suspend(admission.Account(cl.id), false)
 	if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
 		c.ids = slices.Delete(c.ids, at, at+1)
 	}

@@ -79,6 +79,8 @@ func (c *Core) Step(m Message) *Effects {
 		c.ready(m)
 	case Block:
 		c.block(m)
+	case Suspend:
+		c.suspend(m)
 	case Offered:
 		c.offered(m)
 	case Return:

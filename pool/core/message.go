@@ -82,11 +82,20 @@ type Ready struct {
 	Borrows bool
 }
 
-// Block says whether somebody waits for the answer of a Refill that waits and does nothing else.
+// Block says whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
+// the highest Number holds, whatever the order in which they come.
 type Block struct {
 	Client  Client
 	Token   uint64
+	Number  uint64 // rising
 	Blocked bool
+}
+
+// Suspend says whether a client waits for what only others bring about, beside memory. Numbers are as in Block, from 1 on.
+type Suspend struct {
+	Client    Client
+	Number    uint64
+	Suspended bool
 }
 
 // Offered answers an Offer. Taken says that the client has served the request by itself: the Refill is answered by that.
@@ -167,6 +176,7 @@ func (Refill) isMessage()   {}
 func (Withdraw) isMessage() {}
 func (Ready) isMessage()    {}
 func (Block) isMessage()    {}
+func (Suspend) isMessage()  {}
 func (Offered) isMessage()  {}
 func (Return) isMessage()   {}
 func (Warm) isMessage()     {}

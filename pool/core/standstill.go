@@ -13,8 +13,8 @@ func (c *Core) standstill() bool {
 	if w.unsettled || w.gather != nil {
 		return false
 	}
-	holders := c.holders()
-	v, id := w.table.Stuck(holders)
+	holders, others := c.accounts()
+	v, id := w.table.Stuck(holders, others)
 	switch v {
 	case admission.Wait:
 		return false
@@ -35,15 +35,16 @@ func (c *Core) standstill() bool {
 	return true
 }
 
-// holders are the accounts that hold memory.
-func (c *Core) holders() []admission.Account {
-	var ids []admission.Account
+// accounts are those that hold memory, and the others.
+func (c *Core) accounts() (holders, others []admission.Account) {
 	for _, id := range c.ids {
 		if c.clients[id].heldPages > 0 {
-			ids = append(ids, admission.Account(id))
+			holders = append(holders, admission.Account(id))
+		} else if !c.clients[id].gone {
+			others = append(others, admission.Account(id))
 		}
 	}
-	return ids
+	return holders, others
 }
 
 // climbGather has everybody give up what was freed before: answers that were on their way may be older than that, so that

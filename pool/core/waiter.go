@@ -28,6 +28,7 @@ type waiting struct {
 	place    Place
 	wants    []uint32 // all runs
 	offering bool     // its client has not answered yet
+	blocks   uint64   // the number of its last Block
 	parts    []part   // the tags of what it has got and not kept
 }
 
@@ -55,9 +56,10 @@ func (c *Core) park(r *request) {
 	w.lastID++
 	r.id = w.lastID
 	r.wants = append([]uint32{r.pages}, r.more...)
-	if w.table.Waiting() == 0 { // what clients keep was not asked for before
-		for _, cl := range c.clients {
+	if w.table.Waiting() == 0 { // nobody has said anything yet
+		for id, cl := range c.clients {
 			cl.dirty = true
+			w.table.Suspend(admission.Account(id), false)
 		}
 	}
 	w.parked[r.id] = r
@@ -111,9 +113,17 @@ func (c *Core) ready(m Ready) {
 }
 
 func (c *Core) block(m Block) {
-	if r := c.parkedAs(m.Client, m.Token); r != nil {
-		r.place.Blocked = m.Blocked
+	if r := c.parkedAs(m.Client, m.Token); r != nil && m.Number > r.blocks {
+		r.blocks, r.place.Blocked = m.Number, m.Blocked
 		c.waiters.table.Block(r.id, m.Blocked)
+		c.advance()
+	}
+}
+
+func (c *Core) suspend(m Suspend) {
+	if cl := c.clients[m.Client]; cl != nil && m.Number > cl.suspended {
+		cl.suspended = m.Number
+		c.waiters.table.Suspend(admission.Account(m.Client), m.Suspended)
 		c.advance()
 	}
 }

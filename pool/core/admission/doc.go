@@ -5,7 +5,7 @@
 //
 // A waiter is a request that was refused and goes on waiting. An account is who holds memory and who waits: a stream, or a
 // tenant. A waiter is blocked while somebody waits for its answer and does nothing else; an account waits while one of its
-// waiters is blocked. To try a waiter is to search memory for it by every means that the pool has.
+// waiters is blocked. An account is suspended while it waits for something else that only other accounts bring about. To try a waiter is to search memory for it by every means that the pool has.
 //
 // # States of a waiter
 //
@@ -37,15 +37,16 @@
 //
 // # When nothing goes on
 //
-// Stuck is asked when every waiter that may be tried was tried in vain. While any account that holds memory does not
-// wait, its frees will change things. Where each of them waits no free will come:
+// Stuck is asked when every waiter that may be tried was tried in vain. While any account that holds memory neither
+// waits nor is suspended, its frees will change things; where one is suspended, so may any account that goes on, since it may have
+// the suspended one go on. Otherwise no free will come:
 //
 //  1. Lift: the bound, and what borrowers must not do, hold nobody back any more, until memory changes. Who then is
 //     served ends the standstill.
 //  2. Confirm: the pool has every stream give up what was freed before, and waits for every fence. That is exact: a free
 //     that a goroutine made before it began to wait is found by then.
-//  3. Deadlock: the youngest blocked waiter whose account holds memory is named, with those who hold and those who wait. Where
-//     no account holds anything, Hopeless names the first: nothing will ever come back for it.
+//  3. Deadlock: the youngest blocked waiter whose account holds memory is named, or if those are all suspended the youngest
+//     blocked one. Where no account holds anything, Hopeless names the first: nothing will ever come back for it.
 //
 // Each arrival, each change and each waiter that blocks or unblocks begins this anew.
 //

@@ -100,6 +100,18 @@ func TestEverySmallWorldOfTenants(t *testing.T) {
 	require.Greater(t, states, 10_000)
 }
 
+// TestEverySmallWorldThatStands does so where accounts wait for each other in other ways, too.
+func TestEverySmallWorldThatStands(t *testing.T) {
+	t.Parallel()
+	states := 0
+	for _, alone := range [][]bool{{true, true}, {true, false}} {
+		wishLists(3, 2, 2, func(list []wish) {
+			states += search(t, &rules{memory: 2, wishes: list, alone: alone, quota: make([]int64, 2), share: make([]int64, 2), stand: true})
+		})
+	}
+	require.Greater(t, states, 5_000)
+}
+
 // TestLongHistories lives worlds that are too large to be walked.
 func TestLongHistories(t *testing.T) {
 	t.Parallel()

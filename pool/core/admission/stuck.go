@@ -25,9 +25,9 @@ func (v Verdict) String() string {
 }
 
 // Stuck says what is to be done when Next gives nobody and nothing is under way that could bring memory. holders are the
-// accounts that hold memory, in any order. With Deadlock and Hopeless the ID says whom to refuse, and remove.
-func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {
-	if len(t.queue) == 0 || t.trying != 0 || slices.ContainsFunc(holders, func(a Account) bool { return !t.waits(a) }) {
+// accounts that hold memory, others all the rest, in any order. With Deadlock and Hopeless the ID says whom to refuse, and remove.
+func (t *Table) Stuck(holders, others []Account) (v Verdict, id uint64) {
+	if len(t.queue) == 0 || t.trying != 0 || !t.standsStill(holders, others) {
 		return Wait, 0
 	}
 	switch t.stage {
@@ -44,13 +44,39 @@ func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {
 	if len(holders) == 0 {
 		return Hopeless, t.first()
 	}
-	youngest := -1
-	for i := range t.queue {
-		if e := &t.queue[i]; e.Blocked && slices.Contains(holders, e.Account) && (youngest < 0 || e.Age > t.queue[youngest].Age) {
-			youngest = i
+	return Deadlock, t.youngest(holders)
+}
+
+// standsStill reports whether nobody is left who could free, or have somebody free.
+func (t *Table) standsStill(holders, others []Account) bool {
+	suspended := false
+	for _, a := range holders {
+		switch {
+		case t.waits(a):
+		case slices.Contains(t.still, a):
+			suspended = true
+		default:
+			return false
 		}
 	}
-	return Deadlock, t.queue[youngest].ID // each holder has one
+	if !suspended {
+		return true
+	}
+	goesOn := func(a Account) bool { return !t.waits(a) && !slices.Contains(t.still, a) }
+	return !slices.ContainsFunc(others, goesOn) && slices.ContainsFunc(t.queue, func(e entry) bool { return e.Blocked })
+}
+
+// youngest is the youngest blocked waiter whose account holds memory; where none does, the youngest blocked one.
+func (t *Table) youngest(holders []Account) uint64 {
+	var best *entry
+	holds := func(e *entry) bool { return slices.Contains(holders, e.Account) }
+	for i := range t.queue {
+		e := &t.queue[i]
+		if e.Blocked && (best == nil || holds(e) && !holds(best) || holds(e) == holds(best) && e.Age > best.Age) {
+			best = e
+		}
+	}
+	return best.ID // a standstill has one
 }
 
 // first is the first that is ready, since the quota of another is no matter of memory; else the first.

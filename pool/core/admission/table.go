@@ -43,11 +43,12 @@ const (
 type Table struct {
 	queue   []entry // in order
 	lastAge uint64
-	epoch   uint64 // of the memory
-	trying  uint64 // the waiter's ID; 0: none
-	tryFrom uint64 // the epoch in which that began
-	joins   uint64 // how often somebody took a place
-	tryJoin uint64 // the same when the trial began
+	epoch   uint64    // of the memory
+	trying  uint64    // the waiter's ID; 0: none
+	tryFrom uint64    // the epoch in which that began
+	joins   uint64    // how often somebody took a place
+	tryJoin uint64    // the same when the trial began
+	still   []Account // suspended
 	stage   stage
 }
 
@@ -125,6 +126,20 @@ func (t *Table) Ready(id uint64, borrows bool) {
 	e.Unready, e.Borrows, e.tried = false, borrows, false
 	t.queue = slices.Delete(t.queue, at, at+1)
 	t.insert(e)
+	t.stage = moving
+}
+
+// Suspend says that an account waits for something else than memory that only others bring about, or goes on.
+func (t *Table) Suspend(a Account, suspended bool) {
+	at := slices.Index(t.still, a)
+	switch {
+	case suspended == (at >= 0):
+		return
+	case suspended:
+		t.still = append(t.still, a)
+	default:
+		t.still = slices.Delete(t.still, at, at+1)
+	}
 	t.stage = moving
 }
 

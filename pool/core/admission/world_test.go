@@ -30,6 +30,7 @@ type rules struct {
 	quota  []int64 // by account; 0: none
 	share  []int64 // likewise
 	cancel bool    // requests may be given up
+	stand  bool    // accounts of one goroutine may wait for something else, until somebody has them go on
 }
 
 // world is a table, memory that is a number, and goroutines, as dumb as can be: memory that was freed is on its way until it is
@@ -44,25 +45,27 @@ type world struct {
 	trial   int  // the wish that is tried; -1: none
 	found   bool // by that trial
 	lifting bool
+	stands  []bool // by account
 	byLift  bool   // the trial began under a lift
 	rivals  []bool // who waited when it began
 }
 
 func newWorld(r *rules) *world {
-	return &world{rules: r, phases: make([]phase, len(r.wishes)), passed: make([]int64, len(r.wishes)), free: r.memory, trial: -1}
+	return &world{rules: r, phases: make([]phase, len(r.wishes)), passed: make([]int64, len(r.wishes)), free: r.memory, trial: -1, stands: make([]bool, len(r.alone))}
 }
 
 // clone is a copy that shares nothing that changes.
 func (w *world) clone() *world {
 	next := *w
 	next.table.queue = slices.Clone(w.table.queue)
+	next.table.still, next.stands = slices.Clone(w.table.still), slices.Clone(w.stands)
 	next.phases, next.passed, next.rivals = slices.Clone(w.phases), slices.Clone(w.passed), slices.Clone(w.rivals)
 	return &next
 }
 
 // key is equal for equal worlds: epochs count only as far as a trial can see them, ages only by their order.
 func (w *world) key() string {
-	key := fmt.Sprint(w.phases, w.passed, w.free, w.onWay, w.trial, w.found, w.lifting, w.byLift, w.table.stage, w.table.tryFrom == w.table.epoch)
+	key := fmt.Sprint(w.phases, w.passed, w.stands, w.free, w.onWay, w.trial, w.found, w.lifting, w.byLift, w.table.stage, w.table.tryFrom == w.table.epoch)
 	if w.trial >= 0 {
 		key += fmt.Sprint(w.rivals)
 	}
@@ -89,9 +92,9 @@ func (w *world) charged(a Account) (bytes int64) {
 
 func (w *world) entry(i int) *entry { return &w.table.queue[w.table.find(uint64(i)+1)] }
 
-// stopped reports whether an account's only goroutine waits.
+// stopped reports whether an account's only goroutine waits, for memory or something else.
 func (w *world) stopped(a Account) bool {
-	return w.alone[a] && slices.ContainsFunc(w.table.queue, func(e entry) bool { return e.Account == a })
+	return w.stands[a] || w.alone[a] && slices.ContainsFunc(w.table.queue, func(e entry) bool { return e.Account == a })
 }
 
 // move is something that can happen.
@@ -111,6 +114,15 @@ func (w *world) moves() (all []move) {
 			all = append(all, move{"free", i})
 		case p == waiting && w.cancel && w.trial != i:
 			all = append(all, move{"cancel", i})
+		}
+	}
+	for a := range w.stands {
+		switch {
+		case !w.stand || !w.alone[a]:
+		case w.stands[a] && w.anyGoesOn():
+			all = append(all, move{"resume", a})
+		case !w.stands[a] && !w.stopped(Account(a)):
+			all = append(all, move{"stand", a})
 		}
 	}
 	if w.onWay > 0 {
@@ -138,6 +150,10 @@ func (w *world) do(m move) error {
 		w.table.Remove(uint64(m.wish) + 1)
 		w.lifting = false
 		w.uncharged(w.wishes[m.wish].account)
+	case "stand", "resume":
+		w.stands[m.wish] = m.verb == "stand"
+		w.table.Suspend(Account(m.wish), w.stands[m.wish])
+		w.lifting = false
 	case "deliver":
 		w.deliver()
 	case "try":
@@ -237,7 +253,7 @@ func (w *world) settle() error {
 		if _, more := w.clone().table.Next(); more || w.trial >= 0 {
 			return nil
 		}
-		switch v, id := w.table.Stuck(w.holders()); v {
+		switch v, id := w.table.Stuck(w.holders(), w.others()); v {
 		case Wait:
 			return nil
 		case Lift:
@@ -261,11 +277,14 @@ func (w *world) settle() error {
 func (w *world) refuse(v Verdict, i int) error {
 	for j, p := range w.phases {
 		switch {
+		case p == holding && w.stands[w.wishes[j].account] && w.anyGoesOn():
+			return fmt.Errorf("%v for request %d, but the suspended holder of request %d may go on", v, i, j)
 		case p == holding && !w.stopped(w.wishes[j].account):
 			return fmt.Errorf("%v for request %d, but the holder of request %d goes on", v, i, j)
 		case p == waiting && !w.entry(j).Unready && w.wishes[j].bytes <= w.free:
 			return fmt.Errorf("%v for request %d, but %d bytes are free for request %d", v, i, w.free, j)
-		case p == waiting && v == Deadlock && w.holds(w.wishes[j].account) && w.entry(j).Age > w.entry(i).Age:
+		case p == waiting && v == Deadlock && w.wishes[j].account != w.wishes[i].account && !w.stands[w.wishes[j].account] &&
+			w.alone[w.wishes[j].account] && w.holds(w.wishes[j].account) && w.entry(j).Age > w.entry(i).Age:
 			return fmt.Errorf("request %d is refused, request %d is younger", i, j)
 		}
 	}
@@ -277,6 +296,26 @@ func (w *world) refuse(v Verdict, i int) error {
 	w.lifting = false
 	w.uncharged(w.wishes[i].account)
 	return nil
+}
+
+// anyGoesOn reports whether any account does.
+func (w *world) anyGoesOn() bool {
+	for a := range w.alone {
+		if !w.stopped(Account(a)) {
+			return true
+		}
+	}
+	return false
+}
+
+// others are the accounts that hold nothing.
+func (w *world) others() (ids []Account) {
+	for a := range w.alone {
+		if !w.holds(Account(a)) {
+			ids = append(ids, Account(a))
+		}
+	}
+	return ids
 }
 
 func (w *world) holds(a Account) bool { return slices.Contains(w.holders(), a) }

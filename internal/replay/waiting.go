@@ -1,0 +1,70 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+
+	"github.com/go-vram/vram"
+)
+
+// WaitFigures say what came of the allocations that waited, over all rounds.
+type WaitFigures struct {
+	Count     uint64 `json:"waits"`
+	Deadlocks uint64 `json:"deadlocks"` // waits that were refused with vram.ErrWouldDeadlock
+	Longest   int64  `json:"longest_wait_ns"`
+}
+
+// allocWaiting is an allocation that waits for other players' frees.
+func (p *player) allocWaiting(ctx context.Context, s *step) (vram.Buffer, error) {
+	return p.session.streams[s.stream].AllocFor(ctx, vram.Request{Bytes: s.bytes, Wait: true})
+}
+
+// isShort reports whether an allocation has found no memory.
+func isShort(err error) bool {
+	return errors.Is(err, vram.ErrOutOfMemory) || errors.Is(err, vram.ErrTooLarge) || errors.Is(err, vram.ErrWouldDeadlock)
+}
+
+// standing is a player that waits for another at a gate. Whoever opens the gate has it go on before anything else.
+type standing struct{ resume func() }
+
+// stand notes that a player waits at the gate, and returns what ends that.
+func (g *gate) stand(s *vram.Stream) (resume func()) {
+	resume = s.Suspend()
+	g.waiting.Store(&standing{resume})
+	if g.passable.Load() { // meanwhile: nobody else may have seen it
+		resume()
+	}
+	return resume
+}
+
+// release has the player go on that waits at the gate.
+func (g *gate) release() {
+	if w := g.waiting.Load(); w != nil {
+		w.resume()
+	}
+}
+
+// interleave lets other players go first at times, as the seed has it.
+type interleave struct{ random *rand.Rand }
+
+// newInterleave is that of one player in one round; nil without a seed.
+func newInterleave(seed uint64, player, round int) *interleave {
+	if seed == 0 {
+		return nil
+	}
+	return &interleave{rand.New(rand.NewPCG(seed, uint64(player)<<32|uint64(round)))} //nolint:gosec // reproducible is the point, and both are positive
+}
+
+// mostYields is how often a player lets others go first at a step, at most; one step in sixteen does.
+const mostYields = 64
+
+func (i *interleave) step() {
+	if i == nil || i.random.IntN(16) > 0 {
+		return
+	}
+	for range i.random.IntN(mostYields) {
+		runtime.Gosched()
+	}
+}
