@@ -21,6 +21,8 @@ PART     ?= all
 # What `make bench` runs: benchmarks by name, and scenarios of `vram bench`.
 BENCH    ?= .
 SCENARIO ?= all
+# What `make frontier` plays: files with traces; the embedded traces without any.
+TRACES   ?=
 # What `make planted` plants: bugs whose names contain it; all without it.
 BUG      ?=
 # What `make sim` plays: a second or so.
@@ -42,7 +44,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim planted bench bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim planted bench frontier bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +71,10 @@ planted: ## plant every bug of internal/planted, and print which test found it (
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 	$(GO) run ./cmd/vram bench -scenario $(SCENARIO)
+
+# A trace and mode takes a second or so, most of it for the limits.
+frontier: ## play traces in each footprint mode: memory against time, as a table and as docs/footprint.svg (TRACES=files)
+	@$(GO) run ./internal/replay/frontier -svg docs/footprint.svg $(TRACES)
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all)
 	@bench/peers/run.sh $(PART)
