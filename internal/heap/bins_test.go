@@ -39,12 +39,12 @@ func TestBinsRiseWithLength(t *testing.T) {
 	assert.Equal(t, binCount-1, binOf(math.MaxUint32))
 }
 
-// TestLengthsOfABinAreClose shows that the lengths of a bin differ by at most a 32nd.
+// TestLengthsOfABinAreClose shows that the lengths of a bin differ by at most a 16th.
 func TestLengthsOfABinAreClose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.Uint32Min(1).Draw(t, "a")
-		b := a + a/32 + 1
+		b := a + a/16 + 1
 		if b > a { // no overflow
 			assert.Less(t, binOf(a), binOf(b))
 		}
@@ -163,8 +163,8 @@ func TestFitTakesTheShortestOfThoseItLooksAt(t *testing.T) {
 		"exact ends the search":                 {1026, 1026, 2, []uint32{1027, 1026, 1028}},
 		"too short ones of the bin are passed":  {1026, 1030, 3, []uint32{1024, 1030, 1025}},
 		"oldest of its own bin is beyond limit": {1026, 1028, 8, []uint32{1027, 1028, 1028, 1028, 1028, 1028, 1028, 1028, 1028}},
-		"shortest of the next bin":              {1026, 1057, 3, []uint32{1058, 1057, 1059}},
-		"oldest of the next bin is beyond it":   {1026, 1058, 4, []uint32{1057, 1058, 1058, 1059, 1060}},
+		"shortest of the next bin":              {1026, 1089, 3, []uint32{1090, 1089, 1091}},
+		"oldest of the next bin is beyond it":   {1026, 1090, 4, []uint32{1089, 1090, 1090, 1091, 1092}},
 		"next bin after a limit of short ones":  {1026, 9000, 9, []uint32{1027, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 9000}},
 		"rest of its own bin at last":           {1026, 1027, 9, []uint32{1027, 1024, 1024, 1024, 1024, 1024, 1024, 1024, 1024}},
 	} {

@@ -13,12 +13,12 @@
 // # Structure
 //
 // Blocks are nodes in one pointer-free array, linked by index in address order. Free blocks are also
-// linked into Bins by length: 32 bins for each doubling, a bitmap over the bins and a word over the
+// linked into Bins by length: 16 bins for each doubling, a bitmap over the bins and a word over the
 // bitmap (the two-level scheme of TLSF, Masmano et al., ECRTS 2004). A search looks at up to eight
 // blocks of the bin that the wanted length falls into, and then at up to four of the next bin that is
 // not empty, where every block fits. Only where that bin does not exist, so that the longest free block
-// is at most 3 % longer than what is wanted, if at all, it looks at the rest of the first; a bin that was
-// looked through in vain says so to the searches that follow (Bins.Fit). Binning by the top five bits
+// is at most 6 % longer than what is wanted, if at all, it looks at the rest of the first; a bin that was
+// looked through in vain says so to the searches that follow (Bins.Fit). Binning by the top five bits, the first always set,
 // was measured to be as good as exact best fit on real traces.
 //
 // With the strategy FirstFit the free blocks are also in a Tree by address, and a search takes the lowest that
