@@ -20,6 +20,10 @@ func useBugs() []Bug {
 			Edits: []Edit{{"streams/magazine/uses.go", "s.noted().bits.Or(1 << number)", "s.noted().bits.Or(0)"}},
 		},
 		{
+			Name: "a pile that others use is left in the list", Package: "streams/magazine", Run: "^TestUsedSlotsWaitForAPile$",
+			Edits: []Edit{{"streams/magazine/freed.go", "top == 0 || pile && !o.cache.isPile(top) {", "top == 0 || pile {"}},
+		},
+		{
 			Name: "a use that is open counts as ended", Package: "streams", Run: "^TestUseEndsWithDone$",
 			Edits: []Edit{{"streams/magazine/uses.go", "u.recorded.Load() || u.state.Load()&endedBit == 0", "u.recorded.Load()"}},
 		},

@@ -117,18 +117,24 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 	if freed := c.owner.Freed(); freed != nil || c.Waits() {
 		cameBack = c.takeHome(freed, uint32(units))
 	}
+	c.sortUsed(!c.wanted.on)
 	if c.ebb.due(c.usedUnits(), c.misses.Turns) {
 		c.sweep()
 	}
-	if units <= sizeclass.MaxUnits {
-		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
-	} else {
-		s, needPages = c.allocLarge(uint32(units), hint, cameBack)
+	if s, needPages = c.allocUnits(uint32(units), hint, cameBack); s == nil && c.sortUsed(false) { // the uses of some may be over
+		s, needPages = c.allocUnits(uint32(units), hint, false)
 	}
 	if s != nil {
 		c.notePeak()
 	}
 	return s, needPages
+}
+
+func (c *Core) allocUnits(units uint32, hint int, cameBack bool) (s *magazine.Slot, needPages uint32) {
+	if units <= sizeclass.MaxUnits {
+		return c.allocSmall(sizeclass.Of(uint64(units)), hint)
+	}
+	return c.allocLarge(units, hint, cameBack)
 }
 
 func (c *Core) notePeak() {
@@ -258,14 +264,28 @@ func (c *Core) Drain() {
 }
 
 // drain takes home what callers handed over.
-func (c *Core) drain() { c.takeHome(c.owner.Freed(), 0) }
+func (c *Core) drain() {
+	c.takeHome(c.owner.Freed(), 0)
+	c.sortUsed(false)
+}
+
+// sortUsed books the slots that callers handed over and other streams use, if there is a pile of them or, without pile,
+// whatever there is. It reports whether there was anything.
+func (c *Core) sortUsed(pile bool) bool {
+	used, found := c.owner.Used(pile)
+	if !found {
+		return false
+	}
+	if c.owner.Lanes() > 0 {
+		c.owner.SortLeased()
+	}
+	c.takeHome(used, 0)
+	return true
+}
 
 // takeHome books slots that callers handed over, and reports whether a large block of that length was among them. What
 // other streams still use becomes pending, and what they have finished with comes home.
 func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
-	if c.owner.Piled() && c.owner.Lanes() > 0 {
-		c.owner.SortLeased()
-	}
 	c.wanted.came = c.wanted.came || s != nil && c.wanted.on
 	for s != nil {
 		next := c.owner.Next(s)

@@ -22,6 +22,7 @@ type pending struct {
 	units                    uint64
 	count                    int
 	slack                    slack
+	fresh                    bool // a fence may be due that was not at the last look
 }
 
 // queue is what waits for one stream, in the order of the numbers. There are few: fences that were taken and have
@@ -136,6 +137,7 @@ func (p *pending) add(line *line.Line, number uint64, at int32) {
 	g.first = e
 	g.count++
 	g.units += uint64(p.blocks[at].units)
+	p.fresh = true
 }
 
 // queue is that of a stream.
@@ -228,17 +230,23 @@ func (c *Core) Waits() bool { return len(c.pending.queues) > 0 }
 // many blocks wait without one, or long ones, or, with all, any. Without all a number for which visit says that a fence
 // will be taken is visited again only after a while.
 func (c *Core) Due(all bool, visit func(line *line.Line, number uint64) bool) {
+	if !c.pending.fresh && !all {
+		return
+	}
+	c.pending.fresh = false
 	pile := c.pending.slack.pileUnits()
 	for i := range c.pending.queues {
 		q := &c.pending.queues[i]
 		number, count, units := q.owed()
 		switch {
 		case count == 0 || !all && count < magazine.PileSlots && units < pile:
+			continue
 		case number <= q.wanted && q.rest > 0 && !all:
 			q.rest--
 		case visit(q.line, number):
 			q.wanted, q.rest = number, fenceRest
 		}
+		c.pending.fresh = true // until it was taken
 	}
 }
 

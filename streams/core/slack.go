@@ -68,8 +68,10 @@ func (c *Core) awaitFence(units uint32) {
 	s.sum += uint64(units)
 	// Not each time: others write the device's word, too.
 	if want := s.sum / fencesPerTick; want > leastSlack && want > s.units+s.units/8 && !s.pressed && s.device != nil {
-		s.units += s.device.take(want-s.units, s.limit.Load())
-		c.owner.SetPile(s.pileUnits())
+		if taken := s.device.take(want-s.units, s.limit.Load()); taken > 0 {
+			s.units += taken
+			c.owner.SetPile(s.pileUnits())
+		}
 	}
 }
 
@@ -90,6 +92,7 @@ func (c *Core) tighten(units uint64) {
 		s.device.give(s.units - units)
 		s.units = units
 		c.owner.SetPile(s.pileUnits())
+		c.pending.fresh = true
 	}
 }
 

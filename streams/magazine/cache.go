@@ -72,7 +72,7 @@ type Cache struct {
 	pileUnits atomic.Uint64 // what a pile of announced blocks is, if it is more than PileUnits
 	_         [cacheLine - 2*8 - 3*16]byte
 	freed     atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
-	pile      atomic.Uint64 // announced frees since the owner looked: their number, and their units
+	used      atomic.Uint64 // likewise, of those that others use: see nextUsed
 	_         [cacheLine - 2*8]byte
 	parked    atomic.Pointer[Magazine] // likewise
 	_         [cacheLine - 8]byte

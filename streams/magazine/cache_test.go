@@ -156,9 +156,17 @@ func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
 	assert.Equal(t, slotBits&^1, m.mask.Load(), "not in the mask")
 	assert.EqualValues(t, generationStep, s.word.Load(), "whoever freed it has the flags")
 
-	require.Same(t, s, o.Freed())
-	assert.Nil(t, o.Next(s))
 	assert.Nil(t, o.Freed())
+	used, any := o.Used(true)
+	assert.Nil(t, used)
+	assert.False(t, any, "it is no pile")
+	used, any = o.Used(false)
+	require.Same(t, s, used)
+	assert.True(t, any)
+	assert.Nil(t, o.Next(s))
+	used, any = o.Used(false)
+	assert.Nil(t, used)
+	assert.False(t, any)
 	assert.Equal(t, Announced|Detached, s.Flags())
 	assert.False(t, o.Home(s))
 	assert.Zero(t, s.Flags())
@@ -316,7 +324,8 @@ func TestTakeAndFreeAllocateNothing(t *testing.T) {
 		if s.Announce(word, Announced) != nil || s.Free(word) != nil {
 			t.Error("a free went wrong")
 		}
-		o.Home(o.Freed())
+		used, _ := o.Used(false)
+		o.Home(used)
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, listed), "through the list")
 }

@@ -150,10 +150,23 @@ func (d *desk) large(units uint32, hint int) *Slot {
 	return s
 }
 
+// eachFreed visits what callers handed over.
+func eachFreed(o *Owner, visit func(*Slot)) {
+	take := func(s *Slot) {
+		for s != nil {
+			next := o.Next(s)
+			visit(s)
+			s = next
+		}
+	}
+	take(o.Freed())
+	used, _ := o.Used(false)
+	take(used)
+}
+
 // drain takes home what callers handed over.
 func (d *desk) drain() {
-	for s := d.owner.Freed(); s != nil; {
-		next := d.owner.Next(s)
+	eachFreed(d.owner, func(s *Slot) {
 		m := s.Magazine()
 		if s.Flags() != 0 {
 			d.flagged++
@@ -165,8 +178,7 @@ func (d *desk) drain() {
 		if d.owner.Home(s) {
 			d.give(d.owner.Retire(m))
 		}
-		s = next
-	}
+	})
 }
 
 // evict closes a magazine of large blocks.

@@ -112,6 +112,15 @@
 // compare-and-swap fail whose caller has looked at the top before it was taken: what stood aside may be old. It comes
 // round after 2^32 takes; a caller would have to be stopped for exactly as many.
 //
+// Slots that others use have a list of their own, so that they hide nothing that can be used. Its top says, beside the name,
+// how many there are and how long they are:
+//
+//	who       from                     to                        when
+//	caller    any, top t               more, top s               hand slot s over: t aside of s, then CAS
+//	caller    any, top t               more, top t               a slot of a lane, which comes home by its mask: CAS
+//	owner     any                      0                         Used: Swap; what others use serves nobody yet, so
+//	                                                             the owner may wait until it is a pile
+//
 // # Leased magazines
 //
 // A lane is one goroutine's side of a cache. It has magazines that only lanes use, for good, and works on

@@ -125,6 +125,9 @@ func (b *byHand) free() step {
 		}
 		b.d.frees.Add(1)
 		b.flags = uint8(b.seen & flagMask)
+		if b.flags&uint8(Announced) != 0 {
+			return usedLoad
+		}
 		return freedLoad
 	}
 }
@@ -144,6 +147,16 @@ func (b *byHand) handOver() step {
 		b.Slot.aside.Store(entry(units, uint32(b.slots)))
 		if !c.freed.CompareAndSwap(b.slots, nextPush(b.slots, b.name())) {
 			return freedLoad
+		}
+		return lifeLoad
+	case usedLoad:
+		b.slots = c.used.Load()
+		return usedSwap
+	case usedSwap:
+		b.Slot.flags = b.flags
+		b.Slot.aside.Store(entry(0, uint32(b.slots&nameMask)))
+		if !c.used.CompareAndSwap(b.slots, nextUsed(b.slots, b.name(), b.m.UnitsOf(b.Slot))) {
+			return usedLoad
 		}
 		return lifeLoad
 	case parkedLoad:
@@ -316,7 +329,7 @@ func frozen(t *testing.T, c frozenCase, k int, closes bool) {
 // hasSlot reports whether the stopped goroutine is the one that has the slot.
 func (b *byHand) hasSlot(takes bool) bool {
 	switch b.at {
-	case freeFast, freePut, freeLoad, freeSwap, freedLoad, freedSwap:
+	case freeFast, freePut, freeLoad, freeSwap, freedLoad, freedSwap, usedLoad, usedSwap:
 		return true
 	default:
 		return takes && b.Slot != nil

@@ -7,8 +7,8 @@ func (m machine) drain() violation {
 	switch m.at {
 	case drainLoad:
 		if m.top = m.freed; uint32(m.top) == noSlot {
-			m.top = 0
-			return m.afterDrain()
+			m.top, m.second = 0, true
+			return m.goTo(usedTake)
 		}
 		return m.goTo(drainSwap)
 	case drainSwap:
@@ -17,13 +17,10 @@ func (m machine) drain() violation {
 		}
 		m.head, m.freed, m.woken = int8(uint32(m.top)), m.empty(m.top), false
 		m.top = 0
-		for s := m.head; s != 0; s = int8(uint32(m.aside[s-1])) {
-			if m.place[s-1] != listed {
-				return listedTwice
-			}
-			m.place[s-1] = fetched
-		}
-		return m.homeNext()
+		return m.fetch()
+	case usedTake:
+		m.head, m.used = int8(uint32(m.used)), 0
+		return m.fetch()
 	case useSwap:
 		uses := m.uses[m.slot]
 		m.uses[m.slot] = 0
@@ -62,10 +59,26 @@ func (m machine) drain() violation {
 	}
 }
 
-// homeNext begins Home of the next slot in the list that the owner took.
+// fetch begins Home of the slots in the list that the owner took.
+func (m machine) fetch() violation {
+	for s := m.head; s != 0; s = int8(uint32(m.aside[s-1])) {
+		if m.place[s-1] != listed {
+			return listedTwice
+		}
+		m.place[s-1] = fetched
+	}
+	return m.homeNext()
+}
+
+// homeNext begins Home of the next slot in that list, or takes the second one.
 func (m machine) homeNext() violation {
 	if m.head == 0 {
 		m.slot = 0
+		if !m.second && m.op != opRelease {
+			m.second = true
+			return m.goTo(usedTake)
+		}
+		m.second = false
 		return m.afterDrain()
 	}
 	m.slot = m.head - 1
@@ -76,7 +89,7 @@ func (m machine) homeNext() violation {
 	return m.goTo(homeLoad)
 }
 
-// afterDrain goes on with what the list of freed slots was taken for.
+// afterDrain goes on with what the lists of freed slots were taken for.
 func (m machine) afterDrain() violation {
 	if m.op == opEnd {
 		return m.goTo(closeSwap)

@@ -144,11 +144,7 @@ func (tw *twin) own(t require.TestingT, o op) {
 }
 
 func (tw *twin) drain() {
-	for s := tw.owner.Freed(); s != nil; {
-		next := tw.owner.Next(s)
-		tw.owner.Home(s)
-		s = next
-	}
+	eachFreed(tw.owner, func(s *Slot) { tw.owner.Home(s) })
 }
 
 // compare holds every word and every book of the one against the other.
@@ -161,13 +157,17 @@ func (tw *twin) compare(t require.TestingT) {
 	require.Equal(t, w.homes, uint8(m.homes&modelWhole), "homes")
 	require.Equal(t, w.parked != 0, tw.cache.parked.Load() != nil)
 	require.Equal(t, w.freed, tw.cache.freed.Load(), "the list of freed slots")
-	s := tw.cache.names.slot(uint32(w.freed))
-	for i := uint32(w.freed); i != noSlot; i = uint32(w.aside[i-1]) {
-		require.Same(t, &m.slots[i-1], s)
-		require.Equal(t, w.flagsHome[i-1], s.flags)
-		s = tw.owner.Next(s)
+	const said = 1<<lengthShift - 1
+	require.Equal(t, w.used&said, tw.cache.used.Load()&said, "the list of used slots")
+	for _, top := range []uint64{w.freed, w.used} {
+		s := tw.cache.names.slot(uint32(top & nameMask))
+		for i := uint32(top); i != noSlot; i = uint32(w.aside[i-1]) {
+			require.Same(t, &m.slots[i-1], s)
+			require.Equal(t, w.flagsHome[i-1], s.flags)
+			s = tw.owner.Next(s)
+		}
+		require.Nil(t, s)
 	}
-	require.Nil(t, s)
 	for i := range w.word {
 		require.EqualValues(t, w.word[i], m.slots[i].word.Load(), "word")
 		require.Len(t, tw.handles[i], int(w.known[i]))

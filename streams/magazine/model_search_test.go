@@ -399,7 +399,7 @@ func backMistakes() []mistake {
 		{"a block is taken back for any length", func(r *rules) {
 			r.entry = func(_, below uint32) uint64 { return uint64(below) }
 		}},
-		{"a block with flags is taken back", func(r *rules) { r.backFlagged = true }},
+		{"a block that others use is taken back", func(r *rules) { r.backFlagged = true }},
 	}
 }
 

@@ -39,6 +39,9 @@ const (
 	freeSwap
 	freedLoad
 	freedSwap
+	usedLoad
+	usedSwap
+	usedTake
 	parkedLoad
 	parkedSwap
 	lifeLoad
@@ -117,7 +120,7 @@ func (m machine) advance() violation {
 		return m.take()
 	case freeFast, freePut, freeLoad, freeSwap:
 		return m.free()
-	case freedLoad, freedSwap, parkedLoad, parkedSwap, lifeLoad:
+	case freedLoad, freedSwap, usedLoad, usedSwap, parkedLoad, parkedSwap, lifeLoad:
 		return m.handOver()
 	case flagLoad, flagSwap:
 		return m.announce()
@@ -127,7 +130,7 @@ func (m machine) advance() violation {
 		return m.hand()
 	case backLoad, backEntry, backSwap, backWord:
 		return m.takeBack()
-	case drainLoad, drainSwap, useSwap, homeLoad, homeClear, homePut:
+	case drainLoad, drainSwap, usedTake, useSwap, homeLoad, homeClear, homePut:
 		return m.drain()
 	case shelveOr, readyLoad, readySwap, readyWord:
 		return m.takeReady()
@@ -221,8 +224,10 @@ func (m machine) free() violation {
 		*word = uint32(next)
 		flags := uint8(m.seen & flagMask)
 		m.flags, m.seen = flags&^uint8(Watched), 0
-		m.at = freedLoad
-		if flags == uint8(Watched) && m.kind != loose { // as if it had not been watched
+		switch m.at = freedLoad; {
+		case flags&uint8(Announced) != 0 && !m.backFlagged:
+			m.at = usedLoad
+		case flags == uint8(Watched) && m.kind != loose: // as if it had not been watched
 			m.at = freePut
 		}
 		return m.won(m.slot, m.serial, flags)
@@ -239,7 +244,7 @@ func (m machine) owe() violation {
 	return lawful
 }
 
-// handOver is the way into the two lists.
+// handOver is the way into the lists.
 func (m machine) handOver() violation {
 	switch m.at {
 	case freedLoad:
@@ -256,6 +261,22 @@ func (m machine) handOver() violation {
 			return m.goTo(freedLoad)
 		}
 		m.freed, m.top = nextPush(m.top, uint32(m.slot)+1), 0
+		m.at = lifeLoad
+		if m.place[m.slot] != falling {
+			return listedTwice
+		}
+		m.place[m.slot] = listed
+		return lawful
+	case usedLoad:
+		m.top = m.used
+		return m.goTo(usedSwap)
+	case usedSwap:
+		m.flagsHome[m.slot] = m.flags
+		m.aside[m.slot] = m.entry(0, uint32(m.top))
+		if m.used != m.top {
+			return m.goTo(usedLoad)
+		}
+		m.used, m.top = nextUsed(m.top, uint32(m.slot)+1, 0), 0
 		m.at = lifeLoad
 		if m.place[m.slot] != falling {
 			return listedTwice

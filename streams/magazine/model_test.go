@@ -94,7 +94,8 @@ type actor struct {
 	head   int8   // of a list, as loaded
 	was    uint32 // the word of a handle that the owner announces on
 	seen   uint64
-	top    uint64 // of the list of freed slots, as loaded
+	top    uint64 // of a list of freed slots, as loaded
+	second bool   // of the two lists
 }
 
 // world is a state of the model. Slots in lists are named by their number plus one; 0 is nil.
@@ -105,6 +106,7 @@ type world struct {
 	aside     [modelSlots]uint64
 	flagsHome [modelSlots]uint8
 	freed     uint64
+	used      uint64
 	parked    int8
 	behind    int8 // what the magazine's next says
 	life      life
@@ -191,11 +193,13 @@ func (w *world) judge() violation {
 // judgeQuiet holds a state in which no operation is under way against what must be true then.
 func (w *world) judgeQuiet() violation {
 	var inList [modelSlots]bool
-	for s := uint32(w.freed); s != noSlot; s = uint32(w.aside[s-1]) {
-		if inList[s-1] {
-			return listedTwice
+	for _, top := range []uint64{w.freed, w.used} {
+		for s := uint32(top); s != noSlot; s = uint32(w.aside[s-1]) {
+			if inList[s-1] {
+				return listedTwice
+			}
+			inList[s-1] = true
 		}
-		inList[s-1] = true
 	}
 	var liveSlots, listedSlots uint64
 	for s, p := range w.place {
@@ -209,7 +213,7 @@ func (w *world) judgeQuiet() violation {
 			listedSlots |= 1 << s
 		}
 	}
-	if uint32(w.freed) != noSlot && w.life == draining && !w.woken {
+	if (uint32(w.freed) != noSlot || w.used != 0) && w.life == draining && !w.woken {
 		return nobodyWoken
 	}
 	if w.kind != loose && !w.over && w.handing == owed {

@@ -210,11 +210,7 @@ func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
 	}
 	require.True(t, o.Park(m))
 	freeAll(t, held[:2]...)
-	for s := o.Freed(); s != nil; {
-		next := o.Next(s)
-		assert.False(t, o.Home(s))
-		s = next
-	}
+	eachFreed(o, func(s *Slot) { assert.False(t, o.Home(s)) })
 	assert.Nil(t, c.parked.Load())
 	assert.Equal(t, parkedBit|3, m.mask.Load())
 	freeAll(t, held[2:]...)

@@ -217,16 +217,21 @@ const (
 	// PileUnits is how long they may be together, if the owner allows no more: so long ones have a fence of their own at
 	// once where they are few.
 	PileUnits = 16 << 20 >> sizeclass.UnitShift
-
-	pileShift = 44 // bits for the units
 )
 
-// giveAnnounced gives a slot back that others use.
-func (s *Slot) giveAnnounced(word uint64) error {
-	c := s.magazine.cache
-	units := uint64(s.magazine.UnitsOf(s)) // before the owner has it
-	err := s.giveFlagged(word)
-	if n := c.pile.Add(1<<pileShift | units); c.isPile(n, 1) {
+// giveAnnounced gives a slot back that others use, whose word was that when it was freed.
+func (s *Slot) giveAnnounced(word uint64) (err error) {
+	m := s.magazine
+	c := m.cache
+	units := m.UnitsOf(s) // before the owner has it
+	if m.leased {
+		err = m.putSlow(s, m.mask.Or(1<<s.index)) // the word keeps the flags until the owner has seen them
+	}
+	isPile := c.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)), !m.leased)
+	if !m.leased {
+		err = c.wake()
+	}
+	if isPile {
 		c.waker.Piled()
 	}
 	return err
@@ -274,21 +279,6 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 	}
 }
 
-// isPile reports whether a part of what a pile is has gathered.
-func (c *Cache) isPile(pile, part uint64) bool {
-	return pile>>pileShift >= PileSlots/part || pile&(1<<pileShift-1) >= max(PileUnits, c.pileUnits.Load())/part
-}
-
 // SetPile says how long the announced blocks together may be that are freed before somebody looks at their uses. Less
 // than PileUnits is that.
 func (o *Owner) SetPile(units uint64) { o.cache.pileUnits.Store(units) }
-
-// Piled reports whether announced blocks were freed since it said so last, or a few before. Few are counted once
-// more: to forget them costs an atomic operation of every turn.
-func (o *Owner) Piled() bool {
-	n := o.cache.pile.Load()
-	if o.cache.isPile(n, 4) {
-		o.cache.pile.Store(0)
-	}
-	return n != 0
-}

@@ -1,0 +1,62 @@
+package magazine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// The top of the list of used slots names the last, and says how many there are and how long they are, as far as there is
+// room.
+func TestUsedListSaysWhatIsInIt(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, ^uint64(0), nameMask|mostCount<<countShift|mostLength<<lengthShift)
+	rapid.Check(t, func(t *rapid.T) {
+		var c Cache
+		var top, count, length uint64
+		for range rapid.IntRange(1, 400).Draw(t, "slots") {
+			name := rapid.Uint32Min(1).Draw(t, "name")
+			units := rapid.Uint32Range(1, 1<<28).Draw(t, "units")
+			count++
+			length += uint64(units / lengthStep)
+			top = nextUsed(top, name, units)
+			require.EqualValues(t, name, top&nameMask)
+			require.Equal(t, min(count, mostCount), top>>countShift&mostCount)
+			require.Equal(t, min(length, mostLength), top>>lengthShift)
+			require.Equal(t, count >= PileSlots || length*lengthStep >= PileUnits, c.isPile(top))
+		}
+	})
+}
+
+// What others use stays in its list until it is a pile, or until all of it is wanted; it hides nothing that is free.
+func TestUsedSlotsWaitForAPile(t *testing.T) {
+	c, o, _ := cacheOf(0)
+	give := func(record bool) *Slot {
+		s, word := c.Take(512)
+		require.NotNil(t, s)
+		if record {
+			require.NoError(t, s.Record(word, 0))
+		} else {
+			require.NoError(t, s.Announce(word, Detached))
+		}
+		require.NoError(t, s.Free(word))
+		return s
+	}
+	other, used := give(false), give(true)
+	require.Same(t, other, o.Freed())
+	s, found := o.Used(true)
+	assert.Nil(t, s)
+	assert.False(t, found)
+	number, ok := used.User()
+	assert.Zero(t, number)
+	assert.True(t, ok)
+	c.used.Store(nextUsed(c.used.Load(), used.name(), PileUnits))
+	s, found = o.Used(true)
+	assert.Same(t, used, s)
+	assert.True(t, found)
+	o.SetPile(2 * PileUnits)
+	assert.False(t, c.isPile(nextUsed(0, 1, PileUnits)), "the owner allows more")
+	assert.True(t, c.isPile(nextUsed(0, 1, 2*PileUnits)))
+}
