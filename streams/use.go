@@ -54,9 +54,13 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 
 // RecordStream says that work of another stream uses the buffer, with PyTorch's meaning: once the buffer is freed, its
 // memory waits for all work that s had by then, or a little later (see the package comment). Any number of streams may be
-// named, each as often as one likes, from any goroutine; the free comes after. It makes no driver call, takes no turn and
-// allocates nothing for the first 63 streams of a device. For the buffer's own stream it does nothing. A
-// use ends with the Close of its stream. Errors: ErrNotLive, ErrForeign, ErrClosed.
+// named, each as often as one likes, from any goroutine; the free comes after. It makes no driver call and takes no turn, and
+// is one atomic operation. It allocates nothing for the first 31 streams of a device, and 40 bytes once for a buffer's place where
+// several use it. For the buffer's own stream it does nothing. A use ends with the Close of its stream.
+//
+// Freed buffers share fences, so that some wait a little longer than they must: at most 128 of them or 16 MiB for the next
+// fence, and where many long ones are freed more, over all streams of a device at most a sixteenth of its limit. Memory that
+// others need does not wait. Errors: ErrNotLive, ErrForeign, ErrClosed.
 func (b Buffer) RecordStream(s *Stream) error {
 	home, err := b.usable(s)
 	if err != nil || s == home {

@@ -67,9 +67,9 @@ func (c *Cache) handUsed(s *Slot, units uint32, flags uint8, listed bool) (isPil
 	}
 }
 
-// Used takes the list of slots that others use. Follow it with Next before a slot is used. any says that there were
+// Used takes the list of slots that others use. Follow it with Next before a slot is used. found says that there were
 // some, perhaps only of lanes. With pile it leaves less than a pile alone: what others use serves nobody yet.
-func (o *Owner) Used(pile bool) (s *Slot, any bool) {
+func (o *Owner) Used(pile bool) (s *Slot, found bool) {
 	if top := o.cache.used.Load(); top == 0 || pile && !o.cache.isPile(top) {
 		return nil, false
 	}

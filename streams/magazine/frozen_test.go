@@ -144,7 +144,7 @@ func (b *byHand) handOver() step {
 		if b.m.loose && b.flags == 0 {
 			units = b.Slot.Units
 		}
-		b.Slot.aside.Store(entry(units, uint32(b.slots)))
+		b.aside.Store(entry(units, uint32(b.slots)))
 		if !c.freed.CompareAndSwap(b.slots, nextPush(b.slots, b.name())) {
 			return freedLoad
 		}
@@ -154,7 +154,7 @@ func (b *byHand) handOver() step {
 		return usedSwap
 	case usedSwap:
 		b.Slot.flags = b.flags
-		b.Slot.aside.Store(entry(0, uint32(b.slots&nameMask)))
+		b.aside.Store(entry(0, uint32(b.slots&nameMask)))
 		if !c.used.CompareAndSwap(b.slots, nextUsed(b.slots, b.name(), b.m.UnitsOf(b.Slot))) {
 			return usedLoad
 		}
