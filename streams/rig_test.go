@@ -137,10 +137,10 @@ func (r *rig) balanced(holders ...*Stream) {
 const rigPatience = time.Minute
 
 // wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
-func wallTime(t testing.TB) time.Duration {
-	t.Helper()
+func wallTime(tb testing.TB) time.Duration {
+	tb.Helper()
 	var now syscall.Timeval
-	require.NoError(t, syscall.Gettimeofday(&now))
+	require.NoError(tb, syscall.Gettimeofday(&now))
 	return time.Duration(now.Nano())
 }
 

@@ -13,7 +13,7 @@ import (
 // forever is when work ends that is part of a graph which was not launched.
 const forever = time.Duration(math.MaxInt64)
 
-// span of a capture of a stream's, in moments: the world's count of captures that began or ended.
+// capture is a stream's, and when it was in moments: the world's count of captures that began or ended.
 type capture struct {
 	active       bool
 	begun, ended uint64 // of the last one

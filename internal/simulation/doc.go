@@ -26,14 +26,22 @@
 // Sizes from nothing to more than the limit, with and without options, one by one, in batches and through lanes, waited
 // for or as futures alone and gathered; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
 // moment; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
-// opened again; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once, now and then or for ever, capacity that
+// opened again; captures of streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
+// adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once,
+// now and then or for ever, capacity that
 // is not there; panics in turns and driver calls; virtual time.
 //
 // # What is checked
 //
 //   - No two live buffers overlap, and all their memory is mapped and aligned (a dumb list of ranges).
 //   - No memory is handed to another stream, or unmapped, before work that was submitted for it has finished (a list of uses with
-//     their end in virtual time), and no driver call is made on a handle that was destroyed.
+//     their end in virtual time), and no driver call is made on a handle that was destroyed. Work of a graph ends never before the graph
+//     is launched.
+//   - A buffer that was freed while other streams had recorded uses of it is pending as long as their work runs. When all work has
+//     ended, and callers of adopted streams have looked, nothing is.
+//   - No call of the allocator's is made on a stream that is being captured, and no graph has a part of it. A CaptureError names a
+//     stream that was captured since the request began; zeroing, a Close and a Transfer fail with one if a stream of theirs was captured all
+//     the time.
 //   - Every request is answered once, with a reason that there was: no failure without a failure, no end without a
 //     cancellation. A future that was cancelled in time delivers nothing, and an answer never changes.
 //   - A moment at which nothing can go on while somebody waits is a deadlock.
