@@ -44,7 +44,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim planted bench frontier bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,9 @@ bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 # A trace and mode takes a second or so, most of it for the limits.
 frontier: ## play traces in each footprint mode: memory against time, as a table and as docs/footprint.svg (TRACES=files)
 	@$(GO) run ./internal/replay/frontier -svg docs/footprint.svg $(TRACES)
+
+soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
+	@$(GO) run ./internal/soak
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all)
 	@bench/peers/run.sh $(PART)

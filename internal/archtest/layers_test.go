@@ -75,7 +75,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "internal/planted"},
+			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak"},
 			"programs are the roof and know nothing of each other",
 		},
 	}
