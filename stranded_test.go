@@ -2,6 +2,7 @@ package vram_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -12,18 +13,23 @@ import (
 )
 
 // A program that makes a stream for each step, uses it, and does not close it: what earlier steps had serves the
-// later ones, whatever sizes those want.
+// later ones, whatever sizes those want. Between the steps all goroutines come to rest: a stream in whose turn one still stands, having been
+// taken off its processor there, is at work for all that the pool can tell, and counts.
 func TestNewStreamsAtEachStepDoNotAddUp(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
-	for step := range int64(40) {
-		s := h.stream()
-		for i := range int64(4) {
-			x, y := must(t, s, (64+7*i+step)*mib), must(t, s, 128*mib)
-			require.NoError(t, h.gpu.Launch(s.Handle(), time.Millisecond))
-			freeAll(t, x, y)
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{})
+		for step := range int64(40) {
+			s := h.stream()
+			for i := range int64(4) {
+				x, y := must(t, s, (64+7*i+step)*mib), must(t, s, 128*mib)
+				require.NoError(t, h.gpu.Launch(s.Handle(), time.Millisecond))
+				freeAll(t, x, y)
+			}
+			h.gpu.Advance(3 * time.Millisecond)
+			synctest.Wait()
 		}
-		h.gpu.Advance(3 * time.Millisecond)
-	}
-	n := h.addsUp()
-	assert.LessOrEqual(t, n.PeakReservedBytes, 2*(64+40+21+128)*mib)
+		n := h.addsUp()
+		assert.LessOrEqual(t, n.PeakReservedBytes, (64+39+21+128)*mib*105/100)
+	})
 }
