@@ -271,6 +271,7 @@ type batching struct {
 	before   searching
 	byRanges int // served before that
 	byPool   int
+	parks    int // how often it began to wait for other people's frees
 	promise  futures.Promise[Batch]
 	unwatch  func()
 	from     site.Stack
@@ -297,12 +298,14 @@ func (r *batching) Fail(err error) {
 
 // drop puts back what a batch has got that will not be served.
 func (r *batching) drop(s *Stream) {
+	s.core.Note() // others may have looked meanwhile
 	for i := range r.dst {
 		if slot := r.dst[i].slot; slot != nil {
 			s.core.PutBack(slot)
 		}
 	}
 	clear(r.dst)
+	r.byRanges, r.byPool = 0, 0
 }
 
 // serve answers a batch, or sends what is missing to the pool and keeps the rest.

@@ -27,6 +27,7 @@ type claim interface {
 	missingRuns(s *Stream) []uint32         // in the turn: the pages that all of it wants of the pool
 	wantedBytes() int64
 	forbidden() uint64        // calls that captures had forbidden when it began
+	pending() bool            // nobody has answered or cancelled it
 	serveHere(s *Stream) bool // in the turn: answers the claim from what the stream keeps, or keeps nothing for it
 	drop(s *Stream)           // in the turn: puts back what it has got, as if it had never been asked for
 }

@@ -15,7 +15,7 @@ type effects struct {
 	returns  []giving
 	leave    poolcore.Fence // to be recorded for later; 0: none
 	discards []fence.Mark
-	refills  []poolcore.Refill
+	refills  []refilling
 	fills    []fill
 	fences   []fencing
 	sought   searching // of whoever searches once more when those were performed
@@ -37,7 +37,13 @@ type giving struct {
 	covered bool       // the fence was recorded before
 }
 
-func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, r) }
+// refilling is a Refill on its way, with the claim that waits for other people's frees by it, if one does.
+type refilling struct {
+	poolcore.Refill
+	waits claim
+}
+
+func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, refilling{Refill: r}) }
 
 // Perform implements actors.Effects.
 func (e *effects) Perform() {
@@ -58,7 +64,10 @@ func (e *effects) Perform() {
 		s.pool.Withdraw(s.id, token)
 	}
 	for _, r := range e.refills {
-		s.pool.Refill(s, r)
+		s.pool.Refill(s, r.Refill)
+		if r.waits != nil {
+			s.repeat(r)
+		}
 	}
 	for _, b := range e.blocks {
 		s.pool.Block(b)

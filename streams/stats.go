@@ -43,7 +43,7 @@ type Stats struct {
 	MagazineHits uint64 // served without a turn
 	RangeHits    uint64 // served in the stream's turn
 	PoolHits     uint64 // served with pages from the pool
-	Waiting      int    // requests that wait for the pool
+	Waiting      int    // requests that wait for the pool, or for other people's frees
 
 	LaneCount int   // lanes that are open
 	LaneBytes int64 // what they have of the stream's blocks, live or cached
@@ -79,7 +79,7 @@ func (s *Stream) stats() Stats {
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
-		Waiting: len(s.waiting), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, Tape: TapeStats(n.Tape),
+		Waiting: len(s.waiting) + len(s.parked), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, Tape: TapeStats(n.Tape),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
@@ -132,9 +133,6 @@ func (s *Stream) heed() {
 		s.wanted = on
 		s.core.SetWanted(on)
 		s.effects().suspends = on && s.standing.Load()&(suspendStep-1) > 0
-		if !on {
-			s.shed(inBackground)
-		}
 	}
 }
 
@@ -145,22 +143,35 @@ func (s *Stream) park(c claim, err error) bool {
 		return false
 	}
 	c.drop(s)
-	runs := c.missingRuns(s)
 	if p.age == 0 {
 		p.age, p.since = s.pool.NextAge(), time.Now()
 	}
 	s.lastToken++
 	p.token = s.lastToken
 	s.parked = append(s.parked, c)
-	s.effects().refill(poolcore.Refill{
+	runs := c.missingRuns(s)
+	e := s.effects()
+	e.refills = append(e.refills, refilling{poolcore.Refill{
 		Client: s.id, Token: p.token, Pages: runs[0], More: runs[1:], LiveBytes: s.core.LiveBytes(), Bytes: c.wantedBytes(),
 		Lanes: s.lanes(), Patience: poolcore.Waiting,
 		Place: poolcore.Place{
 			Account: admission.Account(s.id), Priority: p.priority, Age: p.age, Align: p.align, Blocked: s.blocked(p),
 		},
-	})
+	}, c})
 	return true
 }
+
+// repeat says again what a later turn may have told the pool of a claim before its Refill had got there.
+func (s *Stream) repeat(r refilling) {
+	if !r.waits.pending() {
+		s.pool.Withdraw(s.id, r.Token)
+	} else if s.blocked(r.waits.patient()) != r.Place.Blocked {
+		s.ref.Tell(&awaited{claim: r.waits})
+	}
+}
+
+func (r *request) pending() bool  { return r.promise.Pending() }
+func (r *batching) pending() bool { return r.promise.Pending() }
 
 // blocked reports whether a goroutine that could free does nothing but wait for a claim.
 func (s *Stream) blocked(p *patience) bool { return p.awaiting.Load() > 0 && !s.shared.Load() }
@@ -308,23 +319,40 @@ func (r *batching) serveHere(s *Stream) bool {
 	if r.fill(s) || r.fillAlone(s) {
 		return r.complete(s)
 	}
-	r.drop(s)
-	r.byRanges, r.byPool = 0, 0
+	s.core.Quietly(func() { r.drop(s) })
 	s.hand.request = nil
 	return false
 }
 
-// missingRuns are the pages that a batch wants of the pool, which holds nothing.
+// missingRuns are the pages that a batch wants of the pool, which holds nothing: the first time beside what lies in pages that the
+// stream has to keep, then all, since that may have gone to others.
 func (r *batching) missingRuns(s *Stream) []uint32 {
-	if r.fill(s) {
-		r.drop(s)
-		s.core.Note()
-		return []uint32{1}
+	if r.parks++; r.parks > 1 {
+		return r.allRuns(s)
 	}
+	covered := s.covered(inBackground)
+	s.giveBack(s.core.Surrender(^uint32(0), covered), poolcore.Return{}, covered)
+	whole := r.fill(s)
 	runs := slices.Clone(s.runs)
-	r.drop(s)
-	r.byRanges, r.byPool = 0, 0
+	s.core.Quietly(func() { r.drop(s) })
+	if whole {
+		return r.allRuns(s)
+	}
 	return runs
+}
+
+// allRuns are the pages of a batch of which nothing is there.
+func (r *batching) allRuns(s *Stream) []uint32 {
+	missing := batch.NewPacking(s.pool.PageBytes(), nil)
+	for at := 0; at < len(r.bytes); at += batch.Width {
+		p := &s.plan
+		p.Make(r.bytes[at:min(at+batch.Width, len(r.bytes))], batch.All)
+		p.Order()
+		for _, g := range p.Groups() {
+			missing.Add(g.Units, int(g.Count))
+		}
+	}
+	return missing.Runs()
 }
 
 func (r *batching) wantedBytes() int64 {

@@ -11,6 +11,10 @@ const (
 	actGather              // several futures as one: All, First, Then
 	actBatch               // several buffers at once
 	actBatchAsync
+	actWait // one buffer, for other people's frees
+	actWaitBatch
+	actWaitFuture // and frees meanwhile
+	actSuspend
 	actLoop    // the same size again and again
 	actLane    // open a lane
 	actLaneUse // allocations and frees by a lane
@@ -85,6 +89,10 @@ func deeds() [kindCount]deed {
 		actGather:      {"gather", 150, (*world).gather, nil},
 		actBatch:       {"batch", 200, (*world).batch, nil},
 		actBatchAsync:  {"batch async", 250, (*world).batchAsync, nil},
+		actWait:        {"wait", 300, (*world).waited, nil},
+		actWaitBatch:   {"wait for a batch", 100, (*world).batchWaited, nil},
+		actWaitFuture:  {"wait for a future", 80, (*world).futureWaited, nil},
+		actSuspend:     {"suspend", 60, (*world).suspendedFor, nil},
 		actLoop:        {"loop", 300, (*world).loop, nil},
 		actLane:        {"open lane", 40, (*world).laneOpened, nil},
 		actLaneUse:     {"use lane", 500, (*world).laneUsed, nil},

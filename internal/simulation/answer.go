@@ -127,6 +127,8 @@ func (w *world) reason(s *stream, p *pending, bytes int64, err error) string {
 	case errors.As(err, &short):
 		w.report.OutOfMemory++
 		return ""
+	case w.isWait(err):
+		return ""
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		if p != nil && (p.canceled || p.expired) {
 			return ""

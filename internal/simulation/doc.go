@@ -24,7 +24,7 @@
 // # What is decided
 //
 // Sizes from nothing to more than the limit, with and without options, one by one, in batches and through lanes, waited
-// for or as futures alone and gathered; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
+// for or as futures alone and gathered, and waits for memory with priorities, in batches and while their callers free; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
 // moment; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
 // opened again; captures of streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
 // adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once,
@@ -44,7 +44,9 @@
 //     the time.
 //   - Every request is answered once, with a reason that there was: no failure without a failure, no end without a
 //     cancellation. A future that was cancelled in time delivers nothing, and an answer never changes.
-//   - A moment at which nothing can go on while somebody waits is a deadlock.
+//   - A moment at which nothing can go on while somebody waits is a deadlock, but for requests that wait for memory: of those
+//     none wants less than what is nobody's, a deadlock is declared among streams that several callers use never, and when
+//     all has been freed each was served.
 //   - When all has settled: the books of streams, pool and device balance and agree, counts are those of the callers, closed
 //     streams without live buffers are gone, nothing waits.
 //   - Then memory that is nobody's can be had: the whole limit where nothing lives; where handles have one page, every page that no

@@ -45,6 +45,7 @@ type stream struct {
 	allocs, frees uint64
 	live          int
 	reported      streams.Stats
+	shares        bool          // several goroutines use it
 	behind        time.Duration // what its later work waits for, on the device
 	capture       capture
 	closers       int // that are inside Close
@@ -118,6 +119,9 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	s := &stream{Stream: inner, era: e, adopted: adopted}
+	if s.shares = mixed(draw, 12)%4 > 0; s.shares { // callers here know of no goroutines: on the others they get deadlocks
+		s.Share()
+	}
 	e.streams, e.inner.owner[handle] = append(e.streams, s), s
 	w.report.Streams++
 	if captured {
@@ -177,6 +181,9 @@ func (w *world) closeDevice() {
 	for _, s := range open {
 		s.End()
 		s.ended = true
+	}
+	if n, err := e.pool.Snapshot(context.Background()); err == nil {
+		w.report.Waited += n.Waits.Count
 	}
 	e.unmapping = true
 	errs = append(errs, e.pool.Close(), e.fences.Close())

@@ -127,8 +127,12 @@ func (w *world) settle(draw uint64) {
 
 // drain plays what is under way to its end, in an order that the number decides.
 func (w *world) drain(draw uint64) {
+	w.ticked, w.cleared = false, false
 	for n := uint64(0); len(w.tasks) > 0 && w.fault == nil; n++ {
 		ready := w.runnable()
+		if len(ready) == 0 && w.relieve(mixed(draw, n)) {
+			continue
+		}
 		if len(ready) == 0 {
 			w.hang()
 			return
@@ -145,7 +149,7 @@ func (w *world) drain(draw uint64) {
 
 // next is what happens after every action.
 func (w *world) next() {
-	if w.stuck() {
+	if w.stuck() && len(w.sleepers) == 0 {
 		w.hang()
 	}
 	if w.step%64 == 0 {

@@ -26,6 +26,7 @@ type Report struct {
 	Uncapturable                      uint64 // refused for a capture
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
 	Devices                           uint64 // closed
+	Waited, Deadlocks, WaitsChecked   uint64 // requests that waited for memory; refused as deadlocks; moments at which nobody had to wait for less
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 }
 
@@ -47,6 +48,9 @@ func (r *Report) counts() []count {
 		{"panics in turns", &r.TurnPanics},
 		{"panics in calls", &r.CallPanics},
 		{"waits on the device", &r.Waits},
+		{"waits for memory", &r.Waited},
+		{"deadlocks", &r.Deadlocks},
+		{"waits that were checked", &r.WaitsChecked},
 		{"streams", &r.Streams},
 		{"lanes", &r.Lanes},
 		{"announced uses", &r.Shares},

@@ -27,13 +27,16 @@ type world struct {
 	era     *era
 	lastID  uint32
 
-	ranges  ranges
-	uses    uses
-	held    []*buffer        // live
-	stale   []streams.Buffer // freed
-	lanes   []*lane
-	pending []*pending // futures that somebody waits for
-	last    map[cudadrv.Ptr]*stream
+	ranges   ranges
+	uses     uses
+	held     []*buffer        // live
+	stale    []streams.Buffer // freed
+	lanes    []*lane
+	pending  []*pending // futures that somebody waits for
+	sleepers []*wait    // of callers that wait for memory, or may
+	ticked   bool       // since a standstill
+	cleared  bool       // likewise, and all was given back
+	last     map[cudadrv.Ptr]*stream
 
 	turnPanic, callPanic trap
 	faulty               bool   // failures were possible since all was settled last

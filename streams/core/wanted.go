@@ -41,12 +41,20 @@ func (c *Core) SetWanted(on bool) {
 
 // Gather takes home all that callers handed over, with the spans that nobody uses any more.
 func (c *Core) Gather() {
-	arrived := c.owner.Arrived()
+	arrived, spans := c.owner.Arrived(), c.spanUnits
 	c.Drain()
-	if arrived {
-		c.wanted.came = true
-		c.retireIdle()
+	if !c.wanted.on {
+		return
 	}
+	c.retireIdle() // whose last buffer came home to a magazine that had free slots nobody says
+	c.wanted.came = c.wanted.came || arrived || c.spanUnits < spans
+}
+
+// Quietly has come home what was there at the beginning of the turn.
+func (c *Core) Quietly(f func()) {
+	came := c.wanted.came
+	f()
+	c.wanted.came = came
 }
 
 // Note says that memory came home of which the core does not know.
@@ -84,8 +92,6 @@ func (c *Core) retract(s *magazine.Slot) bool {
 		return false
 	}
 	c.undone++
-	came := c.wanted.came
 	c.comeHome(s)
-	c.wanted.came = came
 	return true
 }

@@ -1,0 +1,198 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
+)
+
+// wait is a caller whose request waits for other people's frees, or may.
+type wait struct {
+	stream *stream
+	bytes  int64 // 0: how many pages it needs is not known
+}
+
+// waited is a caller that asks for a buffer and waits for it.
+func (w *world) waited(s *stream, act action) func() {
+	want := streams.Request{Bytes: w.shape.size(act.b), Wait: true, Priority: int(act.c >> 8 % 3), Zero: act.c%13 == 0}
+	bytes := want.Bytes
+	if act.c%11 == 0 {
+		want.Align, bytes = 1<<(act.c/16%22), 0
+	}
+	return func() {
+		x := w.await(s, bytes)
+		w.async(s, want, true)
+		w.awaited(x)
+	}
+}
+
+// batchWaited is a caller that asks for several buffers and waits for them.
+func (w *world) batchWaited(s *stream, act action) func() {
+	sizes := w.batchSizes(act)
+	return func() {
+		x := w.await(s, 0)
+		d := w.newDeadline()
+		f := s.AllocBatchForAsync(d, streams.BatchRequest{Bytes: sizes, Wait: true, Priority: int(act.c >> 8 % 3)})
+		p := w.expect(f.Cancel, d)
+		got, err := f.Await(context.Background())
+		w.cease(p)
+		w.batchAnswered(s, p, got.Buffers(), sizes, err)
+		w.awaited(x)
+	}
+}
+
+// futureWaited is a caller that frees while its request waits.
+func (w *world) futureWaited(s *stream, act action) func() {
+	want := streams.Request{Bytes: w.shape.size(act.b), Wait: true}
+	return func() {
+		f := s.AllocAsync(context.Background(), want)
+		p := w.expect(f.Cancel, nil)
+		w.reach("between asking and waiting")
+		for i := range act.c % 4 {
+			if n := uint32(len(w.held)); n > 0 {
+				w.free(w.held[mixed(uint64(act.c), uint64(i))%uint64(n)], act.b)
+			}
+		}
+		w.collect(s, f, p, want.Bytes)
+	}
+}
+
+func (w *world) collect(s *stream, f futures.Future[streams.Buffer], p *pending, bytes int64) {
+	x := w.await(s, bytes)
+	b, err := f.Await(context.Background())
+	w.cease(p)
+	w.answered(s, p, b, bytes, 0, err)
+	w.awaited(x)
+}
+
+// suspended is a caller that says that its stream stands still, until something else has happened.
+func (w *world) suspendedFor(s *stream, act action) func() {
+	return func() {
+		resume := s.Suspend()
+		for range 1 + act.c%4 {
+			w.reach("suspended")
+		}
+		resume()
+	}
+}
+
+func (w *world) await(s *stream, bytes int64) *wait {
+	x := &wait{s, bytes}
+	w.sleepers = append(w.sleepers, x)
+	return x
+}
+
+func (w *world) awaited(x *wait) {
+	w.sleepers = slices.DeleteFunc(w.sleepers, func(o *wait) bool { return o == x })
+}
+
+// isWait reports whether a refusal is one of those that only waits meet, and holds it against what was possible.
+func (w *world) isWait(err error) bool {
+	var deadlock *pool.DeadlockError
+	if !errors.As(err, &deadlock) {
+		return false
+	}
+	w.report.Deadlocks++
+	for _, h := range deadlock.Holders {
+		i := slices.IndexFunc(w.era.streams, func(s *stream) bool { return s.id() == h.Stream })
+		if i >= 0 && w.era.streams[i].shares {
+			w.broken("deadlock", "stream %d holds memory and several use it: %w", h.Stream, err)
+		}
+	}
+	return true
+}
+
+// relieve does something for those that wait when nothing else goes on: at last everything is freed. It reports whether
+// there is anything left to do.
+func (w *world) relieve(draw uint64) bool {
+	key := mixed(draw, 11)
+	switch {
+	case len(w.sleepers) == 0:
+		return false
+	case !w.ticked: // the driver works again, and nobody has said so
+		w.ticked = true
+		w.start(key, "ticks", w.tickAll)
+		return true
+	}
+	w.checkWaits()
+	w.ticked = false
+	switch {
+	case draw%5 == 0 && len(w.pending) > 0:
+		p := w.pending[draw>>8%uint64(len(w.pending))]
+		w.start(key, "cancel", func() { w.cancel(p) })
+	case len(w.held) > 0:
+		b := w.held[draw>>8%uint64(len(w.held))]
+		w.start(key, "free", func() {
+			if b.held {
+				w.free(b, uint32(draw))
+			}
+		})
+	case len(w.lanes) > 0:
+		w.start(key, "close lanes", w.closeLanes)
+	case !w.cleared:
+		w.cleared = true
+		w.start(key, "return all", func() {
+			w.returnAll()
+			w.tickAll()
+		})
+	case len(w.pending) > 0 && w.strands():
+		w.start(key, "cancel", func() { w.cancel(w.pending[0]) })
+	default:
+		w.broken("wait", "%d requests wait, the first for %d bytes, though nothing lives", len(w.sleepers), w.sleepers[0].bytes)
+		return false
+	}
+	return true
+}
+
+// strands reports whether somebody may have memory that nobody gives back.
+func (w *world) strands() bool {
+	return w.lossy || w.unfinished() || slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.closing != s.closed })
+}
+
+func (w *world) tickAll() {
+	w.let()
+	for _, s := range w.era.streams {
+		s.Tick()
+	}
+	w.era.pool.Tick()
+}
+
+// checkWaits: nobody waits for less than what is nobody's. Where handles have one page, that is every page that no live buffer
+// lies on.
+func (w *world) checkWaits() {
+	e := w.era
+	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() {
+		return
+	}
+	var largest int64
+	for _, x := range w.sleepers {
+		if x.bytes == 0 || x.stream.closing || x.bytes <= sizeclass.MaxBytes && spanBytes(x.bytes) > w.shape.pageBytes {
+			return
+		}
+		largest = max(largest, x.bytes)
+	}
+	pinned := map[cudadrv.Ptr]bool{}
+	for _, b := range w.held {
+		w.pin(pinned, streams.LiveBuffer{Ptr: b.span.begin, Bytes: int64(b.span.end - b.span.begin)})
+	}
+	for _, s := range e.streams {
+		if s.adopted || s.closing {
+			return // what no fence covers stays, and what is closed is in no list
+		}
+	}
+	for _, t := range w.tasks {
+		if t.paused != "waiting" {
+			return
+		}
+	}
+	w.report.WaitsChecked++
+	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned)); largest <= pages*w.shape.pageBytes {
+		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are nobody's", largest, pages)
+	}
+}
