@@ -69,6 +69,12 @@ type Config struct {
 	Debug bool
 	// Observer is told of each buffer. One with a function costs as much as Debug's places.
 	Observer Observer
+	// OnOutOfMemory is asked about a request that would fail for want of memory, or begin to wait, after all that the allocator
+	// could do by itself. It may free buffers, Trim, give up caches of the program's own; true has the request tried once
+	// more, up to 16 times. It runs on a goroutine of its own, outside every turn, several at once for several requests; the request
+	// waits for it and holds nothing meanwhile, others go on. A panic in it is no, and part of the error. It must not wait
+	// for a request of its own that would ask it again. Nil: nobody is asked.
+	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
 	// Logger hears of what Events tells, of driver jobs that fail and of changed settings. Nil: nobody does. It is
 	// called as the functions of Events are.
 	Logger *slog.Logger

@@ -282,3 +282,62 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		h.addsUp()
 	})
 }
+
+// The program's own handler may free and have a request tried again; what it says no to fails, or waits.
+func TestAHandlerHelps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var spare []vram.Buffer
+		var asked []int64
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib, OnOutOfMemory: func(e *vram.OutOfMemoryError) bool {
+			asked = append(asked, e.RequestedBytes)
+			if len(spare) == 0 {
+				return false
+			}
+			freeAll(t, spare[0])
+			spare = spare[1:]
+			return true
+		}}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		for range 4 {
+			spare = append(spare, must(t, a, 16*mib))
+		}
+		x := must(t, b, 32*mib) // two of them, one after the other
+		assert.Equal(t, []int64{32 * mib, 32 * mib}, asked)
+		assert.Len(t, spare, 2)
+		y := must(t, b, 32*mib)
+		_, err := b.Alloc(16 * mib)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		assert.Len(t, asked, 5)
+		b.Share()
+		z := waitFor(b, vram.Request{Bytes: 16 * mib})
+		waits(t, z)
+		assert.Len(t, asked, 6)
+		freeAll(t, x, y)
+		freeAll(t, got(t, z))
+		h.addsUp()
+	})
+}
+
+func TestAHandlerThatNeverEndsIsAskedSixteenTimes(t *testing.T) {
+	asked := 0
+	h := openHouse(t, vram.Config{LimitBytes: 16 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
+		asked++
+		return true
+	}}, sim.Config{})
+	s := h.stream()
+	x := must(t, s, 16*mib)
+	dst := make([]vram.Buffer, 2)
+	require.ErrorIs(t, s.AllocBatch(dst, []int64{8 * mib, 4 * mib}), vram.ErrOutOfMemory)
+	assert.Equal(t, 16, asked)
+	freeAll(t, x)
+}
+
+func TestAHandlerThatPanicsSaysNo(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 16 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool { panic("my own mistake") }}, sim.Config{})
+	s := h.stream()
+	x := must(t, s, 16*mib)
+	_, err := s.Alloc(8 * mib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	require.ErrorContains(t, err, "my own mistake")
+	freeAll(t, x)
+}

@@ -411,7 +411,7 @@ func (r *batching) refuse(s *Stream, err error, last bool) {
 		}
 	}
 	r.count()
-	if !(!last && s.delay(r, err)) && !s.park(r, err) {
+	if !(!last && (s.consult(r, err) || s.delay(r, err))) && !s.park(r, err) {
 		r.drop(s)
 		s.waited(&r.patience)
 		r.Fail(s.shortage(r, err))

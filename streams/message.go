@@ -23,8 +23,9 @@ type claim interface {
 	missingBytes() int64                    // that the pool was asked for; the same for as long as it waits
 	serve(s *Stream)                        // in the turn: answers the claim, or sends it to the pool
 	refuse(s *Stream, err error, last bool) // last: no waiting for fences helps
-	patient() *patience                     // nil: it never waits for other people's frees
-	missingRuns(s *Stream) []uint32         // in the turn: the pages that all of it wants of the pool
+	state() *patience
+	patient() *patience             // nil: it never waits for other people's frees
+	missingRuns(s *Stream) []uint32 // in the turn: the pages that all of it wants of the pool
 	wantedBytes() int64
 	forbidden() uint64        // calls that captures had forbidden when it began
 	pending() bool            // nobody has answered or cancelled it
@@ -159,3 +160,4 @@ func (*awaited) isMessage()   {}
 func (*withdrawn) isMessage() {}
 func (*demanded) isMessage()  {}
 func (*offered) isMessage()   {}
+func (*consulted) isMessage() {}

@@ -26,6 +26,7 @@ type effects struct {
 
 	withdrawals []uint64
 	blocks      []poolcore.Block
+	consults    []consulting
 	suspends    bool
 	offers      []answeredOffer
 }
@@ -87,6 +88,9 @@ func (e *effects) Perform() {
 	if e.wish != nil {
 		s.ref.Call(e.wish)
 	}
+	for _, c := range e.consults {
+		actors.Go(s.host, "", func() { s.ask(c) })
+	}
 	if e.outlast {
 		actors.Go(s.host, "", s.outlast)
 	}
@@ -98,9 +102,11 @@ func (e *effects) Perform() {
 	clear(e.fills)
 	clear(e.fences)
 	clear(e.again)
+	clear(e.consults)
 	*e = effects{
 		stream: s, returns: e.returns[:0], discards: e.discards[:0], refills: e.refills[:0], fills: e.fills[:0],
 		fences: e.fences[:0], again: e.again[:0], withdrawals: e.withdrawals[:0], blocks: e.blocks[:0], offers: e.offers[:0],
+		consults: e.consults[:0],
 	}
 	s.spare.Store(e)
 }

@@ -269,7 +269,7 @@ func (r *request) refuse(s *Stream, err error, last bool) {
 			return
 		}
 	}
-	if !(!last && s.delay(r, err)) && !s.park(r, err) {
+	if !(!last && (s.consult(r, err) || s.delay(r, err))) && !s.park(r, err) {
 		s.waited(&r.patience)
 		r.Fail(s.shortage(r, err))
 	}

@@ -42,7 +42,9 @@ type Config struct {
 	// Watched has the stream keep the places of allocations and frees, and tell the Observer of them.
 	Watched  bool
 	Observer Observer
-	Peers    *Peers // of the device; nil: the stream has none
+	// Handler is asked about a request that the pool refuses for want of memory; true has it served once more. Nil: nobody is.
+	Handler func(*pool.OutOfMemoryError) (retry bool)
+	Peers   *Peers // of the device; nil: the stream has none
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -59,7 +61,8 @@ type Stream struct {
 	limit    *atomic.Int64 // bytes, of the device
 	host     actors.Host   // nil: the Go scheduler
 	debug    bool
-	witness  *witness // nil: nobody is told of buffers
+	handler  func(*pool.OutOfMemoryError) bool // nil: nobody is asked
+	witness  *witness                          // nil: nobody is told of buffers
 	ref      *actors.Ref
 	closing  atomic.Bool
 	closed   chan struct{}               // Close has returned
@@ -116,7 +119,7 @@ func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
-		closed: make(chan struct{}), debug: cfg.Debug, captures: capturesOf(cfg.Device), peers: cfg.Peers,
+		closed: make(chan struct{}), debug: cfg.Debug, handler: cfg.Handler, captures: capturesOf(cfg.Device), peers: cfg.Peers,
 	}
 	if s.peers == nil {
 		s.peers = new(Peers)

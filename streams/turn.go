@@ -54,6 +54,8 @@ func (s *Stream) Receive(m actors.Message) {
 		s.heed()
 	case *offered:
 		s.offered(m)
+	case *consulted:
+		s.heard(m)
 	case *visit:
 		m.promise.Complete(s.attend(m.lane, m.what, m.bytes))
 	}

@@ -25,6 +25,8 @@ type patience struct {
 	token uint64 // under which it waits; 0: it does not just now
 	since time.Time
 
+	consults int // how often the caller's handler was asked
+
 	blocks uint64 // how often the pool was told who waits
 }
 
@@ -35,6 +37,9 @@ func (p *patience) patient() *patience {
 	}
 	return p
 }
+
+// state is the same of any claim.
+func (p *patience) state() *patience { return p }
 
 // await tells the stream that a goroutine begins to wait for the answer of a claim, or gives that up.
 func (s *Stream) await(c claim, begun bool) {

@@ -104,6 +104,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Debug: true, Peers: &e.peers,
+		Handler: w.handle,
 	})
 	if err != nil {
 		w.broken("open", "%w", err)

@@ -17,9 +17,9 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		classes  []string
 	}{
 		{"memory is used again before its fence has passed", mutateFences, []string{"reuse", "unmapped", "pending"}},
-		{"a wake-up is lost", mutateWake, []string{"hang"}},
+		{"a wake-up is lost", mutateWake, []string{"hang", "wait"}},
 		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books", "wait"}},
-		{"a refusal is lost", mutateDenial, []string{"hang"}},
+		{"a refusal is lost", mutateDenial, []string{"hang", "wait"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},

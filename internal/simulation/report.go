@@ -27,6 +27,7 @@ type Report struct {
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
 	Devices                           uint64 // closed
 	Waited, Deadlocks, WaitsChecked   uint64 // requests that waited for memory; refused as deadlocks; moments at which nobody had to wait for less
+	Handled                           uint64 // shortages that callers' handlers were asked about
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 }
 
@@ -51,6 +52,7 @@ func (r *Report) counts() []count {
 		{"waits for memory", &r.Waited},
 		{"deadlocks", &r.Deadlocks},
 		{"waits that were checked", &r.WaitsChecked},
+		{"handlers", &r.Handled},
 		{"streams", &r.Streams},
 		{"lanes", &r.Lanes},
 		{"announced uses", &r.Shares},

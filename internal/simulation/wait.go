@@ -82,6 +82,17 @@ func (w *world) suspendedFor(s *stream, act action) func() {
 	}
 }
 
+// handle is the callers' handler of shortages: it frees something at times, and says whatever it likes.
+func (w *world) handle(*pool.OutOfMemoryError) (retry bool) {
+	draw := mixed(uint64(w.step), w.report.Handled)
+	w.report.Handled++
+	w.reach("the handler")
+	if n := uint64(len(w.held)); draw%3 == 0 && n > 0 && w.fault == nil {
+		w.free(w.held[draw>>8%n], uint32(draw>>16))
+	}
+	return draw%5 < 2
+}
+
 func (w *world) await(s *stream, bytes int64) *wait {
 	x := &wait{s, bytes}
 	w.sleepers = append(w.sleepers, x)
@@ -135,12 +146,6 @@ func (w *world) relieve(draw uint64) bool {
 		})
 	case len(w.lanes) > 0:
 		w.start(key, "close lanes", w.closeLanes)
-	case !w.cleared:
-		w.cleared = true
-		w.start(key, "return all", func() {
-			w.returnAll()
-			w.tickAll()
-		})
 	case len(w.pending) > 0 && w.strands():
 		w.start(key, "cancel", func() { w.cancel(w.pending[0]) })
 	default:
@@ -155,8 +160,12 @@ func (w *world) strands() bool {
 	return w.lossy || w.unfinished() || slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.closing != s.closed })
 }
 
+// tickAll is what the background does, and in the end the callers of adopted streams.
 func (w *world) tickAll() {
 	w.let()
+	if len(w.held) == 0 {
+		w.returnAll()
+	}
 	for _, s := range w.era.streams {
 		s.Tick()
 	}

@@ -35,7 +35,6 @@ type world struct {
 	pending  []*pending // futures that somebody waits for
 	sleepers []*wait    // of callers that wait for memory, or may
 	ticked   bool       // since a standstill
-	cleared  bool       // likewise, and all was given back
 	last     map[cudadrv.Ptr]*stream
 
 	turnPanic, callPanic trap
