@@ -32,6 +32,15 @@ type Request = streams.Request
 // BatchRequest says what AllocBatchFor is asked for.
 type BatchRequest = streams.BatchRequest
 
+// Tenant is an account that requests are charged to; see Device.Tenant.
+type Tenant = pool.Tenant
+
+// Quota bounds a tenant.
+type Quota = pool.Quota
+
+// TenantStats is a tenant's part of the statistics.
+type TenantStats = pool.TenantStats
+
 // Batch is buffers that were allocated together; see Stream.AllocBatchAsync.
 type Batch = streams.Batch
 
@@ -57,8 +66,9 @@ type Device struct {
 	live    streamcore.Gauge // with StatsExact
 	sampled atomic.Int64     // the most that was live at a tick, with StatsOn
 	pressed pressed
-	notices *notices        // nil if nobody wants to hear of anything
-	failed  map[uint32]bool // streams of whose failure was told, 0 the pool; of the ticker, then of Close
+	tenants atomic.Pointer[[]*Tenant] // replaced, never changed
+	notices *notices                  // nil if nobody wants to hear of anything
+	failed  map[uint32]bool           // streams of whose failure was told, 0 the pool; of the ticker, then of Close
 
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc

@@ -67,6 +67,7 @@ func (d *Device) begin(s *opening) {
 	}
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
 	d.engine.Store(s.engine)
+	d.bindTenants()
 	_ = d.apply(s.engine, c) // what was changed meanwhile; a limit that nothing is held against cannot fail
 }
 

@@ -21,6 +21,8 @@ var (
 	ErrOutOfMemory = pool.ErrOutOfMemory
 	// ErrWouldDeadlock is the kind of every *DeadlockError.
 	ErrWouldDeadlock = pool.ErrWouldDeadlock
+	// ErrQuota is the kind of every *QuotaError.
+	ErrQuota = pool.ErrQuota
 	// ErrTooLarge says that a request exceeds the limit of the device: no waiting would help.
 	ErrTooLarge = streams.ErrTooLarge
 	// ErrNegative refuses a negative size.
@@ -58,6 +60,9 @@ type OutOfMemoryError = pool.OutOfMemoryError
 
 // DeadlockError refuses a request with Wait where every stream that holds memory waits.
 type DeadlockError = pool.DeadlockError
+
+// QuotaError refuses a request of a tenant that its quota does not allow.
+type QuotaError = pool.QuotaError
 
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter

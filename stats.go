@@ -35,7 +35,8 @@ type Stats struct {
 	// was cancelled meanwhile served none.
 	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
 
-	Waits WaitStats // of requests with Wait
+	Waits   WaitStats // of requests with Wait
+	Tenants []TenantStats
 
 	// Pressure is the level at the last tick, and PressureRises how often it has risen.
 	Pressure      PressureLevel
@@ -88,6 +89,9 @@ func (d *Device) Stats() Stats {
 	s := r.gone
 	s.LimitBytes = d.limit.Load()
 	s.Pressure, s.PressureRises = d.pressed.level(), d.pressed.rises.Load()
+	for _, t := range d.tenantList() {
+		s.Tenants = append(s.Tenants, t.Stats())
+	}
 	e := d.engine.Load()
 	if e == nil {
 		return s

@@ -42,7 +42,28 @@ type message interface {
 var (
 	_ message = (*step)(nil)
 	_ message = (*question)(nil)
+	_ message = (*recharge)(nil)
 )
+
+// recharge has the requests tried that wait for a tenant's quota.
+type recharge struct {
+	actors.Link
+	tenant *Tenant
+}
+
+// Fail has nobody to tell: the requests are failed with the pool.
+func (*recharge) Fail(error) {}
+
+// refused says that a Refill waits for no quota any more.
+type refused struct {
+	actors.Link
+	pool   *Pool
+	client core.Client
+	token  uint64
+}
+
+// Fail has nobody to tell.
+func (*refused) Fail(error) {}
 
 // step is a message for the core, with what the shell needs beside it.
 type step struct {
@@ -50,6 +71,7 @@ type step struct {
 	pool    *Pool
 	message core.Message
 	client  Client     // of a Join and a Refill
+	charger Charger    // of a Refill that waits for its quota
 	mark    fence.Mark // of a Return
 	token   uint64     // of a Warm, Trim or Close
 	promise *futures.Promise[int64]
@@ -65,6 +87,8 @@ type question struct {
 
 func (*step) isMessage()     {}
 func (*question) isMessage() {}
+func (*recharge) isMessage() {}
+func (*refused) isMessage()  {}
 
 // Fail answers in the pool's place.
 func (s *step) Fail(err error) {

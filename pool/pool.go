@@ -11,6 +11,7 @@ import (
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a window of any
@@ -34,11 +35,12 @@ type Pool struct {
 
 	arena
 
-	tokens atomic.Uint64
-	demand atomic.Int64  // bytes that requests wait for
-	ages   atomic.Uint64 // of requests that wait
-	waits  waitClock
-	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
+	tokens  atomic.Uint64
+	demand  atomic.Int64  // bytes that requests wait for
+	ages    atomic.Uint64 // of requests that wait
+	waits   waitClock
+	tenants atomic.Pointer[[]*Tenant]
+	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
 
 	driver driver // owned by the goroutine of the job in hand, after the last by Close
 
@@ -47,6 +49,8 @@ type Pool struct {
 	clients map[core.Client]Client
 	granted map[core.Client]uint64             // runs, since the client joined
 	waiting map[uint64]*futures.Promise[int64] // for an End
+	queued  []queued                           // in order of arrival
+	holding []admission.Account                // scratch
 	marks   []stamp                            // of returns since the last job
 	out     *effects
 }
@@ -114,6 +118,11 @@ func (p *Pool) Leave(id core.Client, synced bool) {
 // Refill asks for pages; the answer comes to c. It does not wait.
 func (p *Pool) Refill(c Client, r core.Refill) {
 	p.ref.Call(&step{pool: p, message: r, client: c})
+}
+
+// RefillLater is Refill of one that waits for its tenant's quota first.
+func (p *Pool) RefillLater(c Client, r core.Refill, charger Charger) {
+	p.ref.Call(&step{pool: p, message: r, client: c, charger: charger})
 }
 
 // Return gives pages back. mark covers their uses; the zero mark says that all have finished. It does

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
 )
 
 var _ actors.Behavior = (*Pool)(nil)
@@ -17,6 +18,10 @@ func (p *Pool) Receive(m actors.Message) {
 		p.answer(m)
 	case *step:
 		p.step(m)
+	case *recharge:
+		p.charge(m.tenant)
+	case *refused:
+		p.unqueue(m.client, m.token)
 	}
 	if p.debug {
 		if err := p.core.Check(); err != nil {
@@ -60,6 +65,7 @@ func (p *Pool) step(s *step) {
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise
 	}
+	p.core.SetTenants(p.holders())
 	fx := p.core.Step(s.message)
 	p.publish()
 	if done, ok := s.message.(core.JobDone); ok {
@@ -68,6 +74,33 @@ func (p *Pool) step(s *step) {
 	if !fx.Empty() {
 		p.collect(fx)
 	}
+	if m, ok := s.message.(core.Refill); ok && s.charger != nil {
+		p.enqueue(queued{s.charger, m.Client, m.Token})
+	}
+	if m, ok := s.message.(core.Withdraw); ok {
+		p.unqueue(m.Client, m.Token)
+	}
+}
+
+// holders are the accounts of the tenants that hold memory, where anything waits.
+func (p *Pool) holders() []admission.Account {
+	p.holding = p.holding[:0]
+	if all := p.tenants.Load(); all != nil && p.core.WaiterCount() > 0 {
+		for _, t := range *all {
+			if t.held.Load() > 0 {
+				p.holding = append(p.holding, t.Account())
+			}
+		}
+	}
+	return p.holding
+}
+
+// SetTenants says who the tenants are. The list is not changed any more.
+func (p *Pool) SetTenants(all []*Tenant) {
+	for _, t := range all {
+		t.Bind(p)
+	}
+	p.tenants.Store(&all)
 }
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
@@ -80,6 +113,9 @@ func (p *Pool) collect(fx *core.Effects) {
 		}
 	}
 	for _, d := range fx.Denials {
+		if len(p.queued) > 0 { // after this turn's step: the step of another would change its effects
+			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
+		}
 		if c := p.clients[d.Client]; c != nil {
 			out.denials = append(out.denials, denial{c, d.Token, denialError(d), d.Quiet})
 		}

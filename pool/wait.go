@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // ErrWouldDeadlock is the kind of every *DeadlockError.
@@ -127,10 +126,7 @@ func deadlockError(d core.Denial) error {
 		}
 	}
 	for _, w := range d.Deadlock.Waiters {
-		e.Waiters = append(e.Waiters, Waiter{streamOf(w), w.Bytes, w.Priority, w.Blocked})
+		e.Waiters = append(e.Waiters, Waiter{uint32(d.Deadlock.Clients[w.ID]), w.Bytes, w.Priority, w.Blocked})
 	}
 	return e
 }
-
-// streamOf is the stream of a waiter.
-func streamOf(w admission.Waiter) uint32 { return uint32(w.Account) } //nolint:gosec // accounts of streams have their ids

@@ -65,6 +65,8 @@ type BatchRequest struct {
 	// Wait and Priority are as in Request. A batch that waits holds nothing until it has all.
 	Wait     bool
 	Priority int
+	// Tenant is whom all of the batch is charged to; nil: nobody.
+	Tenant *Tenant
 }
 
 // AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too
@@ -83,17 +85,38 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if err := ctx.Err(); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	dst := make([]Buffer, len(bytes))
-	served, whole := s.batchNow(dst, bytes)
-	if whole {
-		s.witness.handAll(dst, s.here())
-		return futures.Done(Batch{dst})
-	}
 	if err := s.check(0); err != nil {
-		release(dst)
 		return futures.Failed[Batch](err)
 	}
-	r := &batching{dst: dst, bytes: append([]int64(nil), bytes...), hint: magazine.Hint(), byRanges: served, begun: s.beginning(), from: s.here()}
+	dst := make([]Buffer, len(bytes))
+	if want.Tenant == nil {
+		served, whole := s.batchNow(dst, bytes)
+		if whole {
+			s.witness.handAll(dst, s.here())
+			return futures.Done(Batch{dst})
+		}
+		return s.askBatch(ctx, want, &batching{dst: dst, byRanges: served})
+	}
+	r := &batching{dst: dst}
+	if err := r.charge(want.Tenant, sumOfBlocks(bytes), want.Wait); err != nil {
+		return futures.Failed[Batch](err)
+	}
+	if !r.owes() {
+		served, whole := s.batchNow(dst, bytes)
+		if whole {
+			r.settle(s, dst...)
+			s.witness.handAll(dst, s.here())
+			return futures.Done(Batch{dst})
+		}
+		r.byRanges = served
+	}
+	return s.askBatch(ctx, want, r)
+}
+
+// askBatch sends a batch to the stream, with what it has got.
+func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *batching) futures.Future[Batch] {
+	r.bytes, r.hint, r.from = append([]int64(nil), want.Bytes...), magazine.Hint(), s.here()
+	r.begun = s.beginning()
 	r.patience.wait, r.patience.priority = want.Wait, want.Priority
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
@@ -291,6 +314,7 @@ func (r *batching) answer(b Batch, err error) bool {
 // Fail answers the batch in the stream's place and frees what it has got. Of a batch that was answered it does
 // nothing: a turn may panic when it has answered, and two may report the panic.
 func (r *batching) Fail(err error) {
+	r.refund()
 	release(r.dst)
 	r.dst = nil
 	r.answer(Batch{}, err)
@@ -318,6 +342,10 @@ func (r *batching) serve(s *Stream) {
 	if s.draining {
 		r.drop(s)
 		r.Fail(ErrClosed)
+		return
+	}
+	if r.owes() {
+		s.park(r, nil)
 		return
 	}
 	s.hand.request = r
@@ -380,6 +408,11 @@ func (r *batching) complete(s *Stream) bool {
 	s.waited(&r.patience)
 	s.reach(beforeAnswer)
 	dst := r.dst
+	if !r.settle(s, dst...) { // cancelled meanwhile
+		s.hand = hand{}
+		r.drop(s)
+		return false
+	}
 	s.witness.handAll(dst, r.from)
 	r.dst = nil
 	delivered := r.answer(Batch{dst}, nil)

@@ -35,8 +35,8 @@ type consulting struct {
 	err   *pool.OutOfMemoryError
 }
 
-// ask runs the handler and tells the stream what it said. A panic of the handler's means no.
-func (s *Stream) ask(c consulting) {
+// askHandler runs the handler and tells the stream what it said. A panic of the handler's means no.
+func (s *Stream) askHandler(c consulting) {
 	retry := false
 	err := guardHandler(func() { retry = s.handler(c.err) })
 	s.ref.Call(&consulted{token: c.token, retry: retry && err == nil, err: whole(c.err, err)})

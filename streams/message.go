@@ -60,7 +60,10 @@ func (r *request) answer(b Buffer, err error) bool {
 }
 
 // Fail answers the request in the stream's place.
-func (r *request) Fail(err error) { r.answer(Buffer{}, err) }
+func (r *request) Fail(err error) {
+	r.refund()
+	r.answer(Buffer{}, err)
+}
 
 // granted brings runs from the pool.
 type granted struct {

@@ -65,7 +65,11 @@ func (e *effects) Perform() {
 		s.pool.Withdraw(s.id, token)
 	}
 	for _, r := range e.refills {
-		s.pool.Refill(s, r.Refill)
+		if r.Place.Unready {
+			s.pool.RefillLater(s, r.Refill, charging{r.waits})
+		} else {
+			s.pool.Refill(s, r.Refill)
+		}
 		if r.waits != nil {
 			s.repeat(r)
 		}
@@ -89,7 +93,7 @@ func (e *effects) Perform() {
 		s.ref.Call(e.wish)
 	}
 	for _, c := range e.consults {
-		actors.Go(s.host, "", func() { s.ask(c) })
+		actors.Go(s.host, "", func() { s.askHandler(c) })
 	}
 	if e.outlast {
 		actors.Go(s.host, "", s.outlast)

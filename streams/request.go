@@ -28,10 +28,12 @@ type Request struct {
 	Wait bool
 	// Priority decides who of those that wait is served first: higher ones are, and of equal ones the older.
 	Priority int
+	// Tenant is whom the request is charged to, beside its stream; nil: nobody. It costs a heap allocation or two.
+	Tenant *Tenant
 }
 
 // plain reports whether a magazine's block is all that is wanted.
-func (r *Request) plain() bool { return r.sized() && !r.Zero && r.Tag == "" }
+func (r *Request) plain() bool { return r.sized() && !r.Zero && r.Tag == "" && r.Tenant == nil }
 
 // sized reports whether a magazine's block is aligned as it is wanted.
 func (r *Request) sized() bool {
@@ -61,13 +63,43 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 	if err := ctx.Err(); err != nil {
 		return futures.Failed[Buffer](err)
 	}
+	if want.Tenant != nil {
+		return s.allocCharged(ctx, want)
+	}
 	if b, ok := s.allocNow(&want); ok {
 		if err := s.finish(b, &want); err != nil {
 			return futures.Failed[Buffer](err)
 		}
 		return futures.Done(b)
 	}
-	r := &request{Request: want, hint: magazine.Hint(), begun: s.beginning(), from: s.here()}
+	return s.ask(ctx, s.request(want))
+}
+
+func (s *Stream) request(want Request) *request {
+	return &request{Request: want, hint: magazine.Hint(), begun: s.beginning(), from: s.here()}
+}
+
+// allocCharged is AllocAsync of a request that was checked and names a tenant.
+func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[Buffer] {
+	r := s.request(want)
+	if err := r.charge(want.Tenant, blockBytes(want.Bytes), want.Wait); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if !r.owes() {
+		if b, ok := s.allocNow(&want); ok {
+			r.settle(s, b)
+			if err := s.finish(b, &want); err != nil {
+				return futures.Failed[Buffer](err)
+			}
+			return futures.Done(b)
+		}
+	}
+	return s.ask(ctx, r)
+}
+
+// ask sends a request to the stream.
+func (s *Stream) ask(ctx context.Context, r *request) futures.Future[Buffer] {
+	want := &r.Request
 	r.patience.wait, r.patience.priority, r.patience.align = want.Wait, want.Priority, want.Align
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
@@ -81,10 +113,15 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 func watch[T any](ctx context.Context, s *Stream, c claim, p *futures.Promise[T]) (unwatch func()) {
 	h := s.host
 	p.On(h)
-	gone := func() {}
+	gone := c.state().refund
 	if c.patient() != nil {
 		p.OnAwait(func(begun bool) { s.await(c, begun) })
-		gone = func() { s.ref.Tell(&withdrawn{claim: c}) }
+		gone = func() {
+			c.state().refund()
+			s.ref.Tell(&withdrawn{claim: c})
+		}
+	}
+	if c.patient() != nil || c.state().tenant != nil {
 		p.OnCancel(gone)
 	}
 	if ctx.Done() == nil {
@@ -203,6 +240,10 @@ func (r *request) serve(s *Stream) {
 		r.Fail(ErrClosed)
 		return
 	}
+	if r.owes() {
+		s.park(r, nil)
+		return
+	}
 	s.hand.request = r
 	s.reach(beforeSearch)
 	slot, pages := s.search(r.Bytes, r.Align, r.hint, r.wide)
@@ -227,6 +268,12 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) bool {
 	s.hand.slot = slot
 	s.reach(beforeAnswer)
 	b := Buffer{slot, slot.Word(), r.Bytes}
+	if !r.settle(s, b) { // cancelled meanwhile, and refunded
+		s.hand = hand{}
+		s.core.Undo(slot)
+		s.core.Note()
+		return false
+	}
 	s.witness.hand(b, r.Tag, r.from)
 	if r.Tag != "" {
 		slot.SetTag(b.word, r.Tag)

@@ -67,6 +67,7 @@ type Stream struct {
 	closing  atomic.Bool
 	closed   chan struct{}               // Close has returned
 	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
+	lets     atomic.Bool                 // some buffers were charged to tenants
 	shared   atomic.Bool                 // see Share
 	due      atomic.Bool                 // a woken is on its way
 	forbade  atomic.Uint64               // calls on the handle that a capture forbade

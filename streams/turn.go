@@ -103,7 +103,7 @@ func (s *Stream) surrender() {
 			r.UncoveredBytes = s.core.UncoveredBytes()
 		}
 	}
-	r.Stirred, r.PendingBytes = s.core.TakeCame(), s.core.PendingBytes()
+	r.Stirred, r.PendingBytes, r.LetsOnly = s.core.TakeCame(), s.core.PendingBytes(), s.letsOnly()
 	s.giveBack(runs, r, covered)
 }
 
@@ -179,6 +179,7 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 	if p := r.patient(); p != nil {
 		m.Patience, m.Place.Priority = poolcore.Patient, p.priority
 	}
+	m.Place.Borrows = r.state().borrows()
 	s.effects().refill(m)
 	return s.lastToken
 }

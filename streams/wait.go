@@ -18,6 +18,7 @@ type patience struct {
 	wait     bool
 	priority int
 	align    int64
+	bill
 	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
 
 	// Owned by the turn.
@@ -141,10 +142,10 @@ func (s *Stream) heed() {
 	}
 }
 
-// park lets a claim wait in the pool that was refused with that error. It keeps nothing. It reports whether the claim waits.
+// park lets a claim wait in the pool that was refused with that error, or with none since it has yet to be charged. It keeps nothing. It reports whether the claim waits.
 func (s *Stream) park(c claim, err error) bool {
 	p := c.patient()
-	if p == nil || s.draining || !errors.Is(err, pool.ErrOutOfMemory) {
+	if p == nil || s.draining || err != nil && !errors.Is(err, pool.ErrOutOfMemory) {
 		return false
 	}
 	c.drop(s)
@@ -160,7 +161,8 @@ func (s *Stream) park(c claim, err error) bool {
 		Client: s.id, Token: p.token, Pages: runs[0], More: runs[1:], LiveBytes: s.core.LiveBytes(), Bytes: c.wantedBytes(),
 		Lanes: s.lanes(), Patience: poolcore.Waiting,
 		Place: poolcore.Place{
-			Account: admission.Account(s.id), Priority: p.priority, Age: p.age, Align: p.align, Blocked: s.blocked(p),
+			Account: s.account(p), Priority: p.priority, Age: p.age, Align: p.align, Blocked: s.blocked(p),
+			Unready: p.owes(), Borrows: p.borrows(),
 		},
 	}, c})
 	return true
@@ -178,8 +180,22 @@ func (s *Stream) repeat(r refilling) {
 func (r *request) pending() bool  { return r.promise.Pending() }
 func (r *batching) pending() bool { return r.promise.Pending() }
 
+// account is who waits by a claim.
+func (s *Stream) account(p *patience) admission.Account {
+	if p.tenant != nil {
+		return p.tenant.Account()
+	}
+	return admission.Account(s.id)
+}
+
 // blocked reports whether a goroutine that could free does nothing but wait for a claim.
-func (s *Stream) blocked(p *patience) bool { return p.awaiting.Load() > 0 && !s.shared.Load() }
+func (s *Stream) blocked(p *patience) bool {
+	shared := s.shared.Load()
+	if p.tenant != nil {
+		shared = p.tenant.Shared()
+	}
+	return p.awaiting.Load() > 0 && !shared
+}
 
 // unpark takes out the claim that waits under a token; nil if there is none.
 func (s *Stream) unpark(token uint64) claim {
@@ -330,7 +346,7 @@ func (r *batching) serveHere(s *Stream) bool {
 }
 
 // missingRuns are the pages that a batch wants of the pool, which holds nothing: the first time beside what lies in pages that the
-// stream has to keep, then all, since that may have gone to others.
+// stream has to keep, then all, since that may have gone to others, and at last all in one run.
 func (r *batching) missingRuns(s *Stream) []uint32 {
 	if r.parks++; r.parks > 1 {
 		return r.allRuns(s)
@@ -357,7 +373,15 @@ func (r *batching) allRuns(s *Stream) []uint32 {
 			missing.Add(g.Units, int(g.Count))
 		}
 	}
-	return missing.Runs()
+	runs := missing.Runs()
+	if r.parks <= 2 {
+		return runs
+	}
+	var pages uint32
+	for _, n := range runs { // the best fit did not put the blocks where they were meant to go
+		pages += n
+	}
+	return []uint32{pages}
 }
 
 func (r *batching) wantedBytes() int64 {

@@ -185,6 +185,7 @@ type buffer struct {
 	gone   bool    // freed
 	holder *stream // to which it was handed over; nil: its own
 	shares []share
+	tenant *pool.Tenant // that it is charged to; nil: none
 }
 
 // enter is a buffer in a caller's hands.

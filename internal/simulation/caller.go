@@ -55,7 +55,7 @@ func (w *world) allocFor(s *stream, act action) func() {
 }
 
 // async asks for a future and waits for it.
-func (w *world) async(s *stream, want streams.Request, bounded bool) {
+func (w *world) async(s *stream, want streams.Request, bounded bool) *buffer {
 	var d *deadline
 	ctx := context.Background()
 	if bounded {
@@ -70,7 +70,7 @@ func (w *world) async(s *stream, want streams.Request, bounded bool) {
 	if err == nil && want.Zero && want.Bytes > 0 && s.capture.throughout(w.current.since) {
 		w.broken("answer", "memory is set to zero while stream %d is captured", s.id())
 	}
-	w.answered(s, p, b, want.Bytes, want.Align, err)
+	return w.answered(s, p, b, want.Bytes, want.Align, err)
 }
 
 // unchanged says that a future that was answered has the same answer for ever.

@@ -54,6 +54,7 @@ func (w *world) settled() {
 		w.let()
 		e.pool.Tick()
 	})
+	w.settledTenants()
 	var held int64
 	w.do("checks", func() {
 		for _, s := range e.streams {

@@ -25,6 +25,7 @@ type era struct {
 	mostBytes  int64 // that may be in use: the highest limit since then, or what was in use
 	streams    []*stream
 	peers      streams.Peers
+	tenants    [2]*pool.Tenant
 	checker    cudadrv.Stream // touches memory to see that it is mapped
 	closing    bool
 	unmapping  bool // all memory goes, live or not
@@ -77,6 +78,7 @@ func (w *world) openEra(draw uint64) {
 			w.broken("open", "%w", err)
 			return
 		}
+		w.openTenants()
 		for i := range 1 + draw%3 {
 			w.openStream(mixed(draw, i), false)
 		}

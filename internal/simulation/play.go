@@ -149,8 +149,12 @@ func (w *world) drain(draw uint64) {
 
 // next is what happens after every action.
 func (w *world) next() {
-	if w.stuck() && len(w.sleepers) == 0 {
+	switch {
+	case !w.stuck():
+	case len(w.sleepers) == 0:
 		w.hang()
+	case !w.disturbed(): // no tick is needed
+		w.checkWaits()
 	}
 	if w.step%64 == 0 {
 		w.must(w.watch.Audit(), "audit")

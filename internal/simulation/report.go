@@ -26,8 +26,9 @@ type Report struct {
 	Uncapturable                      uint64 // refused for a capture
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
 	Devices                           uint64 // closed
-	Waited, Deadlocks, WaitsChecked   uint64 // requests that waited for memory; refused as deadlocks; moments at which nobody had to wait for less
+	Waited, Deadlocks                 uint64 // requests that waited for memory; that were refused as deadlocks
 	Handled                           uint64 // shortages that callers' handlers were asked about
+	OverQuota, Charged                uint64 // requests that a quota refused; bytes that tenants had
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 }
 
@@ -51,8 +52,9 @@ func (r *Report) counts() []count {
 		{"waits on the device", &r.Waits},
 		{"waits for memory", &r.Waited},
 		{"deadlocks", &r.Deadlocks},
-		{"waits that were checked", &r.WaitsChecked},
 		{"handlers", &r.Handled},
+		{"over a quota", &r.OverQuota},
+		{"bytes of tenants", &r.Charged},
 		{"streams", &r.Streams},
 		{"lanes", &r.Lanes},
 		{"announced uses", &r.Shares},

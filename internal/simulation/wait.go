@@ -25,10 +25,42 @@ func (w *world) waited(s *stream, act action) func() {
 	if act.c%11 == 0 {
 		want.Align, bytes = 1<<(act.c/16%22), 0
 	}
+	if act.c%4 == 0 {
+		want.Tenant, bytes = w.era.tenants[act.c/4%2], 0
+		want.Wait = act.c%3 > 0
+	}
 	return func() {
 		x := w.await(s, bytes)
-		w.async(s, want, true)
+		if b := w.async(s, want, true); b != nil {
+			b.tenant = want.Tenant
+		}
 		w.awaited(x)
+	}
+}
+
+// openTenants makes those of a device: one with a limit, one with a share.
+func (w *world) openTenants() {
+	w.era.tenants = [2]*pool.Tenant{
+		pool.NewTenant("limited", 1, pool.Quota{LimitBytes: w.shape.limitBytes / 4, Shared: true}),
+		pool.NewTenant("borrowing", 2, pool.Quota{ShareBytes: w.shape.limitBytes / 8, Shared: true}),
+	}
+	w.era.pool.SetTenants(w.era.tenants[:])
+}
+
+// settledTenants holds what is charged against what callers have, when nothing is under way.
+func (w *world) settledTenants() {
+	for _, t := range w.era.tenants {
+		var held int64
+		for _, b := range w.held {
+			if b.tenant == t {
+				held += int64(sizeclass.Units(max(b.Bytes(), 1))) << sizeclass.UnitShift //nolint:gosec // of a buffer
+			}
+		}
+		n := t.Stats()
+		if n.HeldBytes != held || n.ChargedBytes != held || n.Queued != 0 || n.Quota.LimitBytes > 0 && held > n.Quota.LimitBytes {
+			w.broken("tenant", "callers have %d bytes, the tenant says %+v", held, n)
+		}
+		w.report.Charged += uint64(held) //nolint:gosec // bytes
 	}
 }
 
@@ -105,6 +137,10 @@ func (w *world) awaited(x *wait) {
 
 // isWait reports whether a refusal is one of those that only waits meet, and holds it against what was possible.
 func (w *world) isWait(err error) bool {
+	if errors.Is(err, pool.ErrQuota) {
+		w.report.OverQuota++
+		return true
+	}
 	var deadlock *pool.DeadlockError
 	if !errors.As(err, &deadlock) {
 		return false
@@ -146,6 +182,8 @@ func (w *world) relieve(draw uint64) bool {
 		})
 	case len(w.lanes) > 0:
 		w.start(key, "close lanes", w.closeLanes)
+	case w.capturedAny(): // what was freed in a capture comes home behind it
+		w.start(key, "end captures", w.endCaptures)
 	case len(w.pending) > 0 && w.strands():
 		w.start(key, "cancel", func() { w.cancel(w.pending[0]) })
 	default:
@@ -176,7 +214,7 @@ func (w *world) tickAll() {
 // lies on.
 func (w *world) checkWaits() {
 	e := w.era
-	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() {
+	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() {
 		return
 	}
 	var largest int64
@@ -200,7 +238,6 @@ func (w *world) checkWaits() {
 			return
 		}
 	}
-	w.report.WaitsChecked++
 	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned)); largest <= pages*w.shape.pageBytes {
 		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are nobody's", largest, pages)
 	}

@@ -22,6 +22,7 @@ type client struct {
 	arrived   uint64 // runs that it sent
 	dirty     bool   // may keep what it was not asked for yet
 	pending   int64  // bytes, when it answered last
+	letsOnly  bool   // all that it holds is charged to others, as it said when it answered last
 	suspended uint64 // the number of its last Suspend
 	gone      bool
 	synced    bool // gone, and what it returns is clean
@@ -117,8 +118,9 @@ func (c *Core) takeBack(m Return) {
 	}
 	cl.arrived += uint64(len(m.Runs) + m.Kept)
 	if m.Answer {
-		cl.uncovered, cl.pending = m.UncoveredBytes, m.PendingBytes
+		cl.uncovered, cl.pending, cl.letsOnly = m.UncoveredBytes, m.PendingBytes, m.LetsOnly
 	}
+	cl.dirty = cl.dirty || m.Kept > 0
 	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
 		c.waiters.stir()
 		cl.dirty = cl.dirty || !m.Answer

@@ -172,7 +172,7 @@ func (c *Core) refill(m Refill) {
 	switch {
 	case m.Patience == Waiting:
 		c.park(r)
-	case m.Patience == Patient && !c.waiters.table.MayPass(r.waiter()):
+	case (m.Patience == Patient || m.Place.Borrows) && !c.waiters.table.MayPass(r.waiter()):
 		c.deny(r, nil) // it comes back to wait
 	default:
 		c.enqueue(r)

@@ -134,6 +134,8 @@ type Return struct {
 	Stirred bool
 	// PendingBytes are freed and still in use by other clients: they will come home. A client says so with its answers.
 	PendingBytes int64
+	// LetsOnly says that every buffer in the client's memory is charged to some other account. A client says so with its answers.
+	LetsOnly bool
 }
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.
@@ -243,6 +245,7 @@ type Denial struct {
 type Deadlock struct {
 	Holders []admission.Account
 	Waiters []admission.Waiter // in order, the refused one included
+	Clients map[uint64]Client  // of those, by ID
 }
 
 // End completes a Warm, Trim or Close.

@@ -25,8 +25,11 @@ func (c *Core) standstill() bool {
 		c.queue = append(c.queue, w.gather)
 	case admission.Deadlock:
 		w.deadlockCount++
-		d := &Deadlock{Holders: holders}
-		w.table.Each(func(w admission.Waiter) { d.Waiters = append(d.Waiters, w) })
+		d := &Deadlock{Holders: holders, Clients: map[uint64]Client{}}
+		w.table.Each(func(x admission.Waiter) {
+			d.Waiters = append(d.Waiters, x)
+			d.Clients[x.ID] = w.parked[x.ID].client
+		})
 		c.deny(w.parked[id], nil)
 		c.fx.Denials[len(c.fx.Denials)-1].Deadlock = d
 	case admission.Hopeless:
@@ -38,13 +41,13 @@ func (c *Core) standstill() bool {
 // accounts are those that hold memory, and the others.
 func (c *Core) accounts() (holders, others []admission.Account) {
 	for _, id := range c.ids {
-		if c.clients[id].heldPages > 0 {
+		if cl := c.clients[id]; cl.heldPages > 0 && !cl.letsOnly {
 			holders = append(holders, admission.Account(id))
 		} else if !c.clients[id].gone {
 			others = append(others, admission.Account(id))
 		}
 	}
-	return holders, others
+	return append(holders, c.waiters.tenants...), others
 }
 
 // climbGather has everybody give up what was freed before: answers that were on their way may be older than that, so that

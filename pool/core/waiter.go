@@ -18,6 +18,7 @@ type waiters struct {
 	// unsettled says that something is on its way of which a client will tell: until then a standstill is none.
 	unsettled bool
 
+	tenants                  []admission.Account // that hold memory
 	waitCount, deadlockCount uint64
 }
 
@@ -278,6 +279,9 @@ func (c *Core) denyThose(err error, which func(*request) bool) {
 		c.deny(r, err)
 	}
 }
+
+// SetTenants says which accounts hold memory beside the clients'.
+func (c *Core) SetTenants(holders []admission.Account) { c.waiters.tenants = holders }
 
 // WaitCount is how many requests have waited, DeadlockCount how many of them were refused since all that held memory waited.
 func (c *Core) WaitCount() uint64 { return c.waiters.waitCount }

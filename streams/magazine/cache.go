@@ -239,6 +239,7 @@ func (s *Slot) freeSlow(handle uint64) error {
 		}
 		if w&uint64(Watched) != 0 {
 			s.tellFreed(handle)
+			s.pay()
 		}
 		if w&uint64(Announced) != 0 {
 			return s.giveAnnounced(w)

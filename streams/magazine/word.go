@@ -31,7 +31,8 @@ const (
 	Announced Flag = 1 << iota
 	// Detached says that the block shall not stay in its magazine.
 	Detached
-	// Watched says that the free is to be told, with its place. Told, it goes the way that it would have gone.
+	// Watched says that the free is to be told, with its place, or to whoever pays for the block. Told, it goes the way that it
+	// would have gone.
 	Watched
 )
 

@@ -1,0 +1,47 @@
+package planted
+
+// waitBugs are those of requests that wait for memory.
+func waitBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a request that waits is passed without end", Package: "pool/core/admission", Run: "^TestNobodyIsPassedForEver$",
+			Edits: []Edit{{"pool/core/admission/table.go", "e.passedBytes += bytes", "e.passedBytes += 0 * bytes"}},
+		},
+		{
+			Name: "a trial that began before a change counts", Package: "pool/core/admission", Run: "^TestEverySmallWorld$",
+			Edits: []Edit{{"pool/core/admission/table.go", ".tried = t.tryFrom == t.epoch", ".tried = true"}},
+		},
+		{
+			Name: "a deadlock is declared before all was collected", Package: "pool/core/admission", Run: "^TestEverySmallWorld$",
+			Edits: []Edit{{"pool/core/admission/stuck.go", "	case lifted:\n		return Confirm, 0\n", "	case lifted:\n"}},
+		},
+		{
+			Name: "a deadlock is declared though who is suspended may go on", Package: "pool/core/admission", Run: "^TestEverySmallWorldThatStands$",
+			Edits: []Edit{{"pool/core/admission/stuck.go", "return !slices.ContainsFunc(others, goesOn) &&", "return (true || !slices.ContainsFunc(others, goesOn)) &&"}},
+		},
+		{
+			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",
+			Edits: []Edit{{"pool/core/admission/table.go", "w.Borrows && !e.Borrows || w.Bytes", "w.Bytes"}},
+		},
+		{
+			Name: "a free does not wake those that wait", Package: ".", Run: "^TestARequestWaitsForAFree$",
+			Edits: []Edit{{"streams/core/wanted.go", "	c.owner.Want(on)\n	c.upset()\n	if !on {", "	c.upset()\n	if !on {"}},
+		},
+		{
+			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
+			Edits: []Edit{{"streams/wait.go", "		s.unpark(p.token)\n	}\n	s.waited(p)", "	}\n	s.waited(p)"}, {
+				"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n", "",
+			}},
+		},
+		{
+			Name: "a tenant pays for what it did not get", Package: ".", Run: "^TestATenantIsRefunded$",
+			Edits: []Edit{{"streams/message.go", "	r.refund()\n	r.answer(Buffer{}, err)", "	r.answer(Buffer{}, err)"}, {
+				"streams/request.go", "			c.state().refund()\n", "",
+			}},
+		},
+		{
+			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",
+			Edits: []Edit{{"streams/consult.go", "const mostConsults = 16", "const mostConsults = 17"}},
+		},
+	}
+}

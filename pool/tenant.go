@@ -1,0 +1,221 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
+)
+
+// ErrQuota is the kind of every *QuotaError.
+var ErrQuota = errors.New("vram: over the quota")
+
+// Quota bounds a tenant, in bytes of buffers rounded to their blocks.
+type Quota struct {
+	// LimitBytes is the most that buffers of the tenant, and its requests that wait for memory, may have: what is more waits
+	// for the tenant's own frees, or is refused. 0: no such bound.
+	LimitBytes int64
+	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
+	// only while nobody waits for it who is within a share, or names no tenant. Nothing is taken back but by frees. 0: all is
+	// within the share.
+	ShareBytes int64
+	// Shared says that several goroutines work for the tenant, as Stream.Share says it of a stream.
+	Shared bool
+}
+
+// Tenant is an account that requests are charged to, whatever their streams. Any number of goroutines may use it.
+type Tenant struct {
+	name  string
+	id    uint32
+	pool  atomic.Pointer[Pool] // nil before the first use of the device
+	quota atomic.Pointer[Quota]
+
+	charged atomic.Int64 // buffers, and requests under way
+	held    atomic.Int64 // of that: buffers
+	queued  atomic.Int32 // requests that wait for its quota; changed in the pool's turns
+}
+
+// NewTenant makes a tenant with a number that no other one of the device has.
+func NewTenant(name string, id uint32, q Quota) *Tenant {
+	t := &Tenant{name: name, id: id}
+	t.quota.Store(&q)
+	return t
+}
+
+// TenantStats is a tenant's part of the statistics.
+type TenantStats struct {
+	Name         string
+	Quota        Quota
+	HeldBytes    int64 // in buffers
+	ChargedBytes int64 // the same, and what its requests that wait for memory want
+	Queued       int   // requests that wait for its quota
+}
+
+// Stats is what the tenant has now.
+func (t *Tenant) Stats() TenantStats {
+	return TenantStats{t.name, *t.quota.Load(), t.held.Load(), t.charged.Load(), int(t.queued.Load())}
+}
+
+// Name is the tenant's.
+func (t *Tenant) Name() string { return t.name }
+
+// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed.
+func (t *Tenant) SetQuota(q Quota) {
+	t.quota.Store(&q)
+	t.recharge()
+}
+
+// Bind says whose memory the tenant's requests are for.
+func (t *Tenant) Bind(p *Pool) { t.pool.Store(p) }
+
+// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before.
+func (t *Tenant) Charge(bytes int64) bool { return t.queued.Load() == 0 && t.take(bytes) }
+
+func (t *Tenant) take(bytes int64) bool {
+	limit := t.quota.Load().LimitBytes
+	for {
+		old := t.charged.Load()
+		if limit > 0 && bytes > limit-old {
+			return false
+		}
+		if t.charged.CompareAndSwap(old, old+bytes) {
+			return true
+		}
+	}
+}
+
+// Refund gives back what a request was charged that got nothing. It does not wait, and may be called inside a turn.
+func (t *Tenant) Refund(bytes int64) {
+	t.charged.Add(-bytes)
+	if t.queued.Load() > 0 {
+		t.recharge()
+	}
+}
+
+// Hold says that what was charged has become a buffer.
+func (t *Tenant) Hold(bytes int64) { t.held.Add(bytes) }
+
+// Paid says that a buffer was freed. It implements magazine.Payer.
+func (t *Tenant) Paid(bytes int64) {
+	t.held.Add(-bytes)
+	t.Refund(bytes)
+}
+
+// Borrows reports whether the tenant has more than its share.
+func (t *Tenant) Borrows() bool {
+	share := t.quota.Load().ShareBytes
+	return share > 0 && t.charged.Load() > share
+}
+
+// Shared reports whether several goroutines work for the tenant.
+func (t *Tenant) Shared() bool { return t.quota.Load().Shared }
+
+// Account is the tenant's among those that wait and hold.
+func (t *Tenant) Account() admission.Account { return tenantAccounts + admission.Account(t.id) }
+
+// tenantAccounts is where the accounts of tenants begin: those of streams have their ids.
+const tenantAccounts admission.Account = 1 << 32
+
+// Refuse is the error of a request that the quota does not allow.
+func (t *Tenant) Refuse(bytes int64) error {
+	return &QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()}
+}
+
+// TooLarge reports whether a request could not be served even if the tenant had nothing else.
+func (t *Tenant) TooLarge(bytes int64) bool {
+	limit := t.quota.Load().LimitBytes
+	return limit > 0 && bytes > limit
+}
+
+// QuotaError refuses a request of a tenant that its quota does not allow.
+type QuotaError struct {
+	Tenant         string
+	RequestedBytes int64 // rounded to blocks
+	ChargedBytes   int64 // to the tenant already
+	Quota          Quota
+}
+
+// Error says the facts in one line.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes, charged %d of a limit of %d",
+		e.Tenant, e.RequestedBytes, e.ChargedBytes, e.Quota.LimitBytes)
+}
+
+// Is makes errors.Is(err, ErrQuota) hold.
+func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
+
+// Charger is a request that waits for its tenant's quota.
+type Charger interface {
+	// Tenant is whose.
+	Tenant() *Tenant
+	// Take charges the tenant, and reports whether it could. One that nobody wants any more says gone, and charges nothing.
+	Take(take func(bytes int64) bool) (taken, gone bool)
+}
+
+// queued is a Refill that waits for a quota.
+type queued struct {
+	charger Charger
+	client  core.Client
+	token   uint64
+}
+
+// recharge has the requests tried that wait for the tenant's quota. It does not wait, and may be called inside a turn.
+func (t *Tenant) recharge() {
+	if p := t.pool.Load(); p != nil {
+		p.ref.Tell(&recharge{tenant: t})
+	}
+}
+
+// enqueue lets a Refill wait for its tenant's quota.
+func (p *Pool) enqueue(q queued) {
+	p.queued = append(p.queued, q)
+	q.charger.Tenant().queued.Add(1) // first: whoever frees from here on says so
+	p.charge(q.charger.Tenant())
+}
+
+// charge lets those go on, in order, whom their quota allows.
+func (p *Pool) charge(t *Tenant) {
+	kept := p.queued[:0]
+	stopped := false
+	for _, q := range p.queued {
+		if q.charger.Tenant() != t || stopped {
+			kept = append(kept, q)
+			continue
+		}
+		taken, gone := q.charger.Take(t.take)
+		if !taken && !gone {
+			stopped = true
+			kept = append(kept, q)
+			continue
+		}
+		t.queued.Add(-1)
+		if taken {
+			p.run(core.Ready{Client: q.client, Token: q.token, Borrows: t.Borrows()})
+		}
+	}
+	clear(p.queued[len(kept):])
+	p.queued = kept
+}
+
+// unqueue drops a Refill that waits for no quota any more.
+func (p *Pool) unqueue(id core.Client, token uint64) {
+	at := slices.IndexFunc(p.queued, func(q queued) bool { return q.client == id && q.token == token })
+	if at < 0 {
+		return
+	}
+	t := p.queued[at].charger.Tenant()
+	p.queued = slices.Delete(p.queued, at, at+1)
+	t.queued.Add(-1)
+	p.charge(t)
+}
+
+// run is a message of the shell's own.
+func (p *Pool) run(m core.Message) {
+	if fx := p.core.Step(m); !fx.Empty() {
+		p.collect(fx)
+	}
+	p.publish()
+}

@@ -1,0 +1,140 @@
+package vram_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+func (h *house) tenant(name string, q vram.Quota) *vram.Tenant {
+	h.t.Helper()
+	t, err := h.Tenant(name, q)
+	require.NoError(h.t, err)
+	return t
+}
+
+// A tenant never has more than its limit: what is more waits for its own frees, in order, or is refused.
+func TestATenantKeepsItsLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib, Shared: true})
+		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 12 * mib, Tenant: guest})
+		require.NoError(t, err)
+		_, err = b.AllocFor(context.Background(), vram.Request{Bytes: 8 * mib, Tenant: guest})
+		require.ErrorIs(t, err, vram.ErrQuota)
+		var over *vram.QuotaError
+		require.ErrorAs(t, err, &over)
+		assert.Equal(t, &vram.QuotaError{
+			Tenant: "guest", RequestedBytes: 8 * mib, ChargedBytes: 12 * mib, Quota: vram.Quota{LimitBytes: 16 * mib, Shared: true},
+		}, over)
+		first := waitFor(b, vram.Request{Bytes: 8 * mib, Tenant: guest})
+		waits(t, first)
+		_, err = b.AllocFor(context.Background(), vram.Request{Bytes: 1, Tenant: guest})
+		require.ErrorIs(t, err, vram.ErrQuota, "it would overtake")
+		second := waitFor(a, vram.Request{Bytes: 4 * mib, Tenant: guest})
+		waits(t, first, second)
+		assert.Equal(t, 2, guest.Stats().Queued)
+		freeAll(t, must(t, a, 48*mib)) // others do not wait
+		freeAll(t, x)
+		freeAll(t, got(t, first), got(t, second))
+		assert.Equal(t, vram.TenantStats{Name: "guest", Quota: over.Quota}, guest.Stats())
+		_, err = b.AllocFor(context.Background(), vram.Request{Bytes: 17 * mib, Tenant: guest, Wait: true})
+		require.ErrorIs(t, err, vram.ErrQuota, "no wait would help")
+		h.addsUp()
+	})
+}
+
+// A request that gives up costs its tenant nothing, wherever it waited.
+func TestATenantIsRefunded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib})
+		x := must(t, a, 64*mib)
+		ctx, cancel := context.WithCancel(context.Background())
+		forMemory := waitWithin(ctx, b, vram.Request{Bytes: 12 * mib, Tenant: guest})
+		waits(t, forMemory)
+		assert.EqualValues(t, 12*mib, guest.Stats().ChargedBytes)
+		forQuota := waitWithin(ctx, b, vram.Request{Bytes: 8 * mib, Tenant: guest})
+		waits(t, forQuota)
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(t, (<-forMemory).err, context.Canceled)
+		require.ErrorIs(t, (<-forQuota).err, context.Canceled)
+		assert.Equal(t, vram.TenantStats{Name: "guest", Quota: vram.Quota{LimitBytes: 16 * mib}}, guest.Stats())
+		f := b.AllocBatchForAsync(context.Background(), vram.BatchRequest{Bytes: []int64{4 * mib, 4 * mib}, Tenant: guest})
+		_, err := f.Await(context.Background())
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		assert.Zero(t, guest.Stats().ChargedBytes)
+		freeAll(t, x)
+		batch, err := b.AllocBatchFor(context.Background(), vram.BatchRequest{Bytes: []int64{4 * mib, 4 * mib}, Tenant: guest})
+		require.NoError(t, err)
+		assert.EqualValues(t, 8*mib, guest.Stats().HeldBytes)
+		require.NoError(t, batch.Free())
+		assert.Zero(t, guest.Stats().ChargedBytes)
+		h.addsUp()
+	})
+}
+
+// Who is beyond its share gets what nobody else waits for.
+func TestWhoBorrowsComesLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		greedy := h.tenant("greedy", vram.Quota{ShareBytes: 16 * mib, Shared: true})
+		fair := h.tenant("fair", vram.Quota{ShareBytes: 32 * mib, Shared: true})
+		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 48 * mib, Tenant: greedy}) // nobody else wants it
+		require.NoError(t, err)
+		y := must(t, b, 16*mib)
+		more := waitFor(a, vram.Request{Bytes: 8 * mib, Tenant: greedy})
+		waits(t, more)
+		own := waitFor(c, vram.Request{Bytes: 16 * mib, Tenant: fair})
+		waits(t, more, own)
+		freeAll(t, y)
+		z := got(t, own)
+		waits(t, more)
+		freeAll(t, z)
+		freeAll(t, x, got(t, more))
+		h.addsUp()
+	})
+}
+
+// Tenants that share a stream are looked at by themselves: the stream waits and holds, and yet somebody goes on.
+func TestTenantsOfOneStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		s := h.stream()
+		left, right := h.tenant("left", vram.Quota{}), h.tenant("right", vram.Quota{})
+		x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 32 * mib, Tenant: left})
+		require.NoError(t, err)
+		y, err := s.AllocFor(context.Background(), vram.Request{Bytes: 32 * mib, Tenant: right})
+		require.NoError(t, err)
+		first := waitFor(s, vram.Request{Bytes: 16 * mib, Tenant: left})
+		waits(t, first)
+		second := waitFor(s, vram.Request{Bytes: 16 * mib, Tenant: right})
+		synctest.Wait()
+		require.ErrorIs(t, (<-second).err, vram.ErrWouldDeadlock)
+		waits(t, first)
+		freeAll(t, y)
+		freeAll(t, x, got(t, first))
+		h.addsUp()
+	})
+}
+
+func TestQuotasThatCannotBe(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	_, err := h.Tenant("x", vram.Quota{LimitBytes: -1})
+	require.ErrorContains(t, err, "Quota.LimitBytes")
+	_, err = h.Tenant("x", vram.Quota{ShareBytes: -1})
+	require.ErrorContains(t, err, "Quota.ShareBytes")
+	x := h.tenant("x", vram.Quota{})
+	assert.Same(t, x, h.tenant("x", vram.Quota{LimitBytes: 1}))
+	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)
+}
