@@ -124,7 +124,7 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 	case Balanced:
 		p = core.Policy{
 			HandlePages: pages(88<<20, pageBytes), MergePages: pages(44<<20, pageBytes), SpareBytes: 24 << 20,
-			Step: 24, SteadyStep: 4, Slack: 42, SharedSlack: 140, WaitSlack: 140, OverStep: 12,
+			Step: 24, SteadyStep: 4, Slack: 42, SharedSlack: 160, WaitSlack: 140, OverStep: 12,
 		}
 	case Lean:
 		p = core.Policy{HandlePages: 1, Slack: 12}
