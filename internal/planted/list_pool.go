@@ -62,22 +62,6 @@ func poolBugs() []Bug {
 			Edits: []Edit{{"pool/core/growth.go", "c.reservedBytes+c.bytes(w.missing) > soft {", "c.reservedBytes+c.bytes(w.missing) > soft+c.pageBytes {"}},
 		},
 		{
-			Name: "growth beyond the budget breaks the limit", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/recycle.go", "return w, ok && c.reservedBytes+c.bytes(w.missing) <= mostBytes", "return w, ok || c.reservedBytes > mostBytes"}},
-		},
-		{
-			Name: "the shortest handles are recycled first", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/window.go", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
-		},
-		{
-			Name: "a small margin is waited for", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/borrow.go", "c.livePeakBytes/1024*c.settings.Policy.WaitSlack", "c.livePeakBytes/1024*min(0, c.settings.Policy.WaitSlack)"}},
-		},
-		{
-			Name: "short handles move as long ones do", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/job.go", "k <= n && k >= least {", "k <= n && k > 0*least {"}},
-		},
-		{
 			Name: "a rollback forgets a handle", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/job.go", "releases = append(releases, Op{", "releases = append(releases[:0], Op{"}},
 		},
@@ -92,6 +76,28 @@ func poolBugs() []Bug {
 		{
 			Name: "the last of several refusals is not told", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{{"pool/turn.go", "range fx.Denials {", "range fx.Denials[:len(fx.Denials)/2] {"}},
+		},
+	}
+}
+
+// budgetBugs are those of growing and recycling.
+func budgetBugs() []Bug {
+	return []Bug{
+		{
+			Name: "growth beyond the budget breaks the limit", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/recycle.go", "return w, ok && c.reservedBytes+c.bytes(w.missing) <= mostBytes", "return w, ok || c.reservedBytes > mostBytes"}},
+		},
+		{
+			Name: "the shortest handles are recycled first", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/window.go", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
+		},
+		{
+			Name: "a small margin is waited for", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/borrow.go", "c.livePeakBytes/1024*c.settings.Policy.WaitSlack", "c.livePeakBytes/1024*min(0, c.settings.Policy.WaitSlack)"}},
+		},
+		{
+			Name: "short handles move as long ones do", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/job.go", "k <= n && k >= least {", "k <= n && k > 0*least {"}},
 		},
 	}
 }
