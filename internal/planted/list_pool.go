@@ -92,6 +92,10 @@ func budgetBugs() []Bug {
 			Edits: []Edit{{"pool/core/window.go", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
 		},
 		{
+			Name: "clients lie side by side", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/window.go", "return c.maxPages / zoneShare", "return c.maxPages / zoneShare / c.maxPages"}},
+		},
+		{
 			Name: "a small margin is waited for", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/borrow.go", "c.livePeakBytes/1024*c.settings.Policy.WaitSlack", "c.livePeakBytes/1024*min(0, c.settings.Policy.WaitSlack)"}},
 		},

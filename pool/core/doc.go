@@ -28,7 +28,8 @@
 //     return theirs.
 //     Before the live peak is raised by what clients said that are quiet now, those are looked at.
 //  3. Grow, while reserved stays within the soft budget (1+eps) x peak live: the window of the wanted
-//     length with the fewest pages missing is mapped full with new handles.
+//     length with the fewest pages missing is mapped full with new handles. What is mapped anew lies beside the client's
+//     own memory or apart from all others': what is left of its last page joins it then.
 //  4. Poll: fences that have passed clean their runs.
 //  5. Borrow: the window is made of runs whatever their tag, and of new handles within the soft budget; the client's
 //     stream is made to wait, on the device, for the fences of the others (Await).

@@ -20,7 +20,7 @@ func (c *Core) joined(id Client, n uint32) (best window, ok bool) {
 	top := c.pages.top()
 	for at := c.pages.mapped.next(0, top, true); at < top; {
 		end := c.pages.mapped.next(at, top, false)
-		c.regions(id, Run{at, end - at}, func(r Run) { c.windowIn(r, n, &best, &ok) })
+		c.regions(id, Run{at, end - at}, func(r Run) { c.windowIn(id, r, n, &best, &ok) })
 		at = c.pages.mapped.next(end, top, true)
 	}
 	return best, ok

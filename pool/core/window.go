@@ -11,10 +11,11 @@ type window struct {
 	run     Run
 	missing uint32 // pages
 	gap     uint32 // length of the idle region that it lies in
+	apart   bool   // begins with missing pages beside another client's
 }
 
 // window finds the run of n idle pages with the fewest missing ones among those that start where a
-// free run starts or end where one ends; of equals the one in the smallest region. Pages tagged by
+// free run starts or end where one ends; of equals one beside the client's own memory, then the one in the smallest region. Pages tagged by
 // another client are not idle to this one. The untouched end of the arena is one region.
 func (c *Core) window(id Client, n uint32) (best window, ok bool) {
 	top := c.pages.top()
@@ -24,7 +25,7 @@ func (c *Core) window(id Client, n uint32) (best window, ok bool) {
 			end = c.maxPages
 		}
 		c.regions(id, Run{at, end - at}, func(r Run) {
-			c.windowIn(r, n, &best, &ok)
+			c.windowIn(id, r, n, &best, &ok)
 		})
 		if end == c.maxPages {
 			return best, ok
@@ -59,24 +60,44 @@ func (c *Core) eachRun(r Run, visit func(Run)) {
 	}
 }
 
-func (c *Core) windowIn(region Run, n uint32, best *window, ok *bool) {
+func (c *Core) windowIn(id Client, region Run, n uint32, best *window, ok *bool) {
 	if region.Pages < n {
 		return
 	}
 	last := region.First + region.Pages - n
 	try := func(first uint32) {
-		w := window{Run{first, n}, n - c.pages.mapped.count(Run{first, n}), region.Pages}
-		if !*ok || w.missing < best.missing || (w.missing == best.missing && w.gap < best.gap) {
+		w := window{Run{first, n}, n - c.pages.mapped.count(Run{first, n}), region.Pages, false}
+		w.apart = w.missing == n && first == region.First && !c.beside(id, first)
+		if !*ok || w.missing < best.missing || w.missing == best.missing && (best.apart && !w.apart || w.apart == best.apart && w.gap < best.gap) {
 			*best, *ok = w, true
 		}
 	}
 	try(region.First)
+	if end := region.First + region.Pages; end == c.maxPages && last-region.First >= c.zonePages() {
+		try(region.First + c.zonePages())
+	}
 	c.eachRun(region, func(f Run) {
 		try(min(f.First, last))
 		if end := f.First + f.Pages; end >= region.First+n {
 			try(min(end-n, last))
 		}
 	})
+}
+
+// zoneShare is the part of the arena that lies between the memory of clients, as far as there is room: address space costs
+// nothing, and what is left of a client's last page joins what it is mapped next only if that lies beside it.
+const zoneShare = 1024
+
+// zonePages is zero in arenas that are not long enough.
+func (c *Core) zonePages() uint32 { return c.maxPages / zoneShare }
+
+// beside reports whether what a client gets at a page would lie beside its own memory, or there is no room to be apart from others.
+func (c *Core) beside(id Client, first uint32) bool {
+	if first == 0 || c.zonePages() == 0 || id == 0 || id == everybody {
+		return true
+	}
+	t := &c.pages.table[min(first, c.pages.top())-1]
+	return t.state == hole || t.state == lent && t.client == id
 }
 
 // victims are whole handles in clean runs outside the window, the longest first, since each costs the same whatever its
