@@ -58,6 +58,11 @@ type Config struct {
 	// the driver. 0: no bound.
 	PoolCacheBytes  int64
 	PoolCacheBlocks int
+	// Predict lets the pool learn when a loop needs memory and how much, from what streams take from it and give back, and
+	// have that mapped shortly before the third step and those after it. Until a tick after a step it is held, and from
+	// shortly before a step that is foreseen until shortly after, although it is over the pool's budget; what does not come
+	// goes back then. A loop whose streams keep what they use needs none of this. See Stats.Predicted.
+	Predict bool
 	// Warm is mapped in the background once the device is open; that is its first use then.
 	Warm []Demand
 	// Stats is how closely the device counts.
@@ -223,6 +228,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		CacheRuns:  c.PoolCacheBlocks,
 		Strategy:   c.Strategy.search(),
 		Waits:      c.Waits.policy(),
+		Predict:    c.Predict,
 	}
 }
 

@@ -28,6 +28,7 @@ type Settings struct {
 	CoalesceBytes     *int64
 	PressureMark      *float64
 	Tape              *bool
+	Predict           *bool
 }
 
 // over puts the change over a configuration.
@@ -48,6 +49,7 @@ func (s *Settings) over(c Config) Config {
 	set(&c.CoalesceBytes, s.CoalesceBytes)
 	set(&c.PressureMark, s.PressureMark)
 	set(&c.Tape, s.Tape)
+	set(&c.Predict, s.Predict)
 	return c
 }
 

@@ -38,6 +38,9 @@ type Stats struct {
 	Waits   WaitStats // of requests with Wait
 	Tenants []TenantStats
 
+	// Predicted counts the steps that began when Config.Predict had foreseen them, Mispredicted those that did not.
+	Predicted, Mispredicted uint64
+
 	// Pressure is the level at the last tick, and PressureRises how often it has risen.
 	Pressure      PressureLevel
 	PressureRises uint64
@@ -117,6 +120,7 @@ func (d *Device) Stats() Stats {
 	if p, err := e.pool.Snapshot(ctx); err == nil {
 		s.FreeBytes = p.FreeBytes
 		s.UnpassedBytes = p.PendingBytes
+		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
 		s.Waits = p.Waits
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)

@@ -154,6 +154,7 @@ type Snapshot struct {
 	ReservedBytes, PeakReservedBytes, LimitBytes                               int64
 	PeakLiveBytes                                                              int64  // as the clients reported at their Refills
 	DriverGrants                                                               uint64 // Refills that a driver job served
+	Predicted, Mispredicted                                                    uint64 // rises of demand that came when they were foreseen, and that did not
 	FreeRuns                                                                   int
 	Waiting                                                                    int
 	Waits                                                                      WaitStats

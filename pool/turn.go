@@ -37,7 +37,9 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks()
 	}
+	predicted, mispredicted := p.core.Predicted()
 	q.reply.Complete(Snapshot{
+		Predicted: predicted, Mispredicted: mispredicted,
 		FreeBytes: p.core.FreeBytes(), LargestFreeBytes: p.core.LargestFreeBytes(), PendingBytes: p.core.PendingBytes(),
 		LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
 		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),

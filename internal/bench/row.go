@@ -21,10 +21,11 @@ type Row struct {
 
 // The implementations that rows name.
 const (
-	ImplVRAM     = "vram"
-	ImplMutex    = "mutex"
-	ImplVRAMCold = "vram-cold" // a device that was not warmed up
-	ImplAtomics  = "atomics"   // of the calibration
+	ImplVRAM          = "vram"
+	ImplMutex         = "mutex"
+	ImplVRAMCold      = "vram-cold"      // a device that was not warmed up
+	ImplVRAMPredicted = "vram-predicted" // a loop that gives everything back after each step, and is foreseen
+	ImplAtomics       = "atomics"        // of the calibration
 
 	ImplEvents = "events" // marks in a stream's order
 	ImplWords  = "words"  // likewise, written by the stream

@@ -61,7 +61,7 @@ func TestEveryScenario(t *testing.T) {
 		"use":         {"vram": 4},
 		"transfer":    {"vram": 4},
 		"fences":      {"events": 3},
-		"warmup":      {"vram": 1, "vram-cold": 1},
+		"warmup":      {"vram": 1, "vram-cold": 1, "vram-predicted": 1},
 	}, seen)
 }
 

@@ -4,6 +4,14 @@ package planted
 func poolBugs() []Bug {
 	return []Bug{
 		{
+			Name: "what is foreseen is not held", Package: "pool/core", Run: "^TestStepsShorterThanATick$|^TestTranscripts$",
+			Edits: []Edit{{"pool/core/forecast.go", "return max(f.last, f.most)", "return 0"}},
+		},
+		{
+			Name: "a step that did not come is waited for without end", Package: "pool/core", Run: "^TestAStepThatDoesNotCome$|^TestForecastKeepsWithinItsBounds$",
+			Edits: []Edit{{"pool/core/forecast.go", "f.tick < opens || f.tick > closes", "f.tick < opens && f.tick > closes"}},
+		},
+		{
 			Name: "memory is clean one fence too early", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/job.go", "table[i].fence <= p.Fence", "table[i].fence <= p.Fence+1"}},
 		},

@@ -30,6 +30,7 @@ func randomWorld(t failer, ch chooser) *world {
 	}
 	s.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
 	s.Waits = Waits(ch.pick(3))            //nolint:gosec // 0 to 2
+	s.Predict = ch.pick(2) == 0
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
 	w.core.plain = ch.pick(3) == 0
 	for range 1 + ch.pick(3) {
@@ -350,7 +351,9 @@ func (w *world) quiet(ch chooser) {
 // checkBudget: in a quiet world the pool keeps free what its budget allows, or what it cannot give back.
 func (w *world) checkBudget() {
 	c, s := w.core, w.settings
-	over := s.CacheBytes > 0 && c.FreeBytes() > s.CacheBytes || s.CacheRuns > 0 && c.pages.clean.bins.Count() > s.CacheRuns
+	held := c.heldBytes() // for what is foreseen
+	over := s.CacheBytes > 0 && c.FreeBytes() > s.CacheBytes && c.ReservedBytes() > held ||
+		s.CacheRuns > 0 && c.pages.clean.bins.Count() > s.CacheRuns && held == 0
 	over = over || c.ReservedBytes() > s.LimitBytes
 	if over && len(c.victims(Run{})) > 0 {
 		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d, or beyond the limit of %d", c.FreeBytes(), c.FreeRuns(),

@@ -15,6 +15,11 @@ func (c *Core) climbWarm(r *request) bool {
 			continue
 		}
 		w, ok := c.room(0, n)
+		if r.foreseen {
+			if w, ok = c.ahead(r, w, ok); !ok {
+				break
+			}
+		}
 		short := c.reservedBytes + c.bytes(w.missing) - c.settings.LimitBytes
 		if ids, bytes := c.victimsOf(short, w.run); ok && c.plain && short > 0 && bytes >= short {
 			c.startWindow(r, w.run, ids) // segments that nobody uses and that are too short
@@ -28,6 +33,9 @@ func (c *Core) climbWarm(r *request) bool {
 		return false
 	}
 	c.letGo(r)
+	if r.foreseen && r.err != nil {
+		c.forecast.spoiled = true
+	}
 	c.end(r, r.err)
 	return true
 }
@@ -86,13 +94,14 @@ func (c *Core) bound() {
 		return
 	}
 	over := c.reservedBytes - c.settings.LimitBytes
+	held := c.heldBytes()
 	if c.settings.CacheBytes > 0 {
-		over = max(over, c.FreeBytes()-c.settings.CacheBytes)
+		over = max(over, min(c.FreeBytes()-c.settings.CacheBytes, c.reservedBytes-held))
 	}
 	if over > 0 && c.release(nil, over) {
 		return
 	}
-	if c.settings.CacheRuns > 0 && c.pages.clean.bins.Count() > c.settings.CacheRuns {
+	if c.settings.CacheRuns > 0 && held == 0 && c.pages.clean.bins.Count() > c.settings.CacheRuns {
 		c.release(nil, 1) // the shortest run first
 	}
 }

@@ -61,6 +61,9 @@ func (c *Core) PeakLiveBytes() int64 { return c.reportedPeakBytes }
 // DriverGrants is the number of Refills that a driver job served.
 func (c *Core) DriverGrants() uint64 { return c.driverGrants }
 
+// Predicted is how many rises of demand came when they were foreseen, and how many did not.
+func (c *Core) Predicted() (hits, misses uint64) { return c.forecast.hits, c.forecast.misses }
+
 // LostBytes are those of handles that the driver refused to take back.
 func (c *Core) LostBytes() int64 { return c.lostBytes }
 

@@ -28,6 +28,7 @@ type Core struct {
 	livePeakBytes                    int64
 	reportedPeakBytes                int64
 	driverGrants                     uint64
+	forecast                         forecast
 	steadyBytes                      int64 // added to the soft budget by recycling
 	grandfatherBytes                 int64 // reserved when the limit was lowered below it
 	closeTried                       bool
@@ -89,6 +90,7 @@ func (c *Core) Step(m Message) *Effects {
 		runs := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
 		c.enqueue(&request{kind: warm, token: m.Token, warm: runs, rung: rungSearch})
 	case Trim:
+		c.forecast.spoil() // whoever gives memory back does not want it mapped again at once
 		c.enqueue(&request{kind: trim, token: m.Token, keep: m.KeepBytes, rung: rungAskAll})
 	case JobDone:
 		c.jobDone(m)
@@ -96,12 +98,17 @@ func (c *Core) Step(m Message) *Effects {
 		c.boundFailed = false
 		c.retry()
 		c.obeyLimit()
+		c.beat()
 		c.advance()
+		c.foresee()
 		if c.job == nil && !c.closing {
 			c.poll(nil)
 		}
 	case Close:
 		c.close(m)
+	}
+	if c.settings.Predict {
+		c.forecast.note(c.pages.counts[lent], c.reservedPages())
 	}
 	return &c.fx
 }
@@ -109,6 +116,9 @@ func (c *Core) Step(m Message) *Effects {
 // SetSettings replaces the settings. They hold from the next step on; the job in flight still ends as it
 // was planned.
 func (c *Core) SetSettings(s Settings) {
+	if s.Predict != c.settings.Predict {
+		c.forecast = forecast{}
+	}
 	c.settings = s
 	c.pages.setStrategy(s.Strategy)
 	c.grandfatherBytes = c.reservedBytes

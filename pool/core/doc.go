@@ -53,6 +53,14 @@
 // An answer to an Ask counts once all runs that the client had sent before have arrived: pages on their way are never
 // taken for pages that are not there.
 //
+// # What is foreseen
+//
+// With Settings.Predict the pool learns from what is lent when a loop will need memory, and how much (forecast): where pages come
+// and go at intervals that are alike, what was reserved in the last rise is reserved again shortly before the next, by a warm-up of
+// the pool's own as one run. For that time, and in a rise of a loop that is known until the tick after it, the budget of the pool
+// does not count. A trim meanwhile ends it until the next rise, and so does a driver that has no more; what does not come goes
+// back after the time in which it was looked for.
+//
 // # Waits on the device
 //
 // An Await is the first operation of the job that makes a window, so that the client has the pages only after its

@@ -88,6 +88,9 @@ func (c *Core) grow(r *request, w window) {
 
 // startWindow builds the job that fills a window from the victims, then from new handles.
 func (c *Core) startWindow(r *request, w Run, victims []int32) {
+	if r.kind == refill {
+		c.forecast.grow(w.Pages)
+	}
 	if c.plain {
 		c.startSegment(r, w, victims)
 		return

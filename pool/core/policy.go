@@ -44,4 +44,5 @@ type Settings struct {
 	CacheRuns  int           // likewise the number of free runs
 	Strategy   heap.Strategy // which free run a Refill gets
 	Waits      Waits
+	Predict    bool // map ahead what a loop will want, and hold it although it is over the budget
 }

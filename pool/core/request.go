@@ -13,6 +13,7 @@ type request struct {
 	warm       []uint32 // lengths wanted
 	got        []Run    // held for the warm-up until all are there: the first of warm
 	keep       int64
+	foreseen   bool  // a warm-up of the pool's own, up to keep
 	freed      int64 // or mapped ahead
 	rung       rung
 	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come

@@ -62,6 +62,7 @@ func (s *script) command(line string) string {
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
 			Strategy: heap.Strategy(s.number(words, "first", 0)),         //nolint:gosec // 0 or 1
 			Waits:    Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
+			Predict:  s.number(words, "predict", 0) == 1,
 		})
 		s.w.core.plain = s.number(words, "plain", 0) == 1
 		s.reports = s.number(words, "looks", 0) == 1
@@ -83,7 +84,9 @@ func (s *script) command(line string) string {
 	case "return":
 		s.giveBack(words)
 	case "tick":
-		w.send(Tick{})
+		for range s.number(words, "times", 1) {
+			w.send(Tick{})
+		}
 	case "limit":
 		w.settings.LimitBytes = s.count(words[1]) * pageBytes
 		w.epoch++
