@@ -416,56 +416,6 @@ func (c *Core) usedUnits() uint64 {
 	return c.heap.HeldUnits() - c.heap.FreeUnits() - c.groundUnits + c.tapeUnits
 }
 
-// Surrender gives up whole pages: the memory of a plan is yielded, magazines of large blocks are closed, spans that
-// nobody uses are retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is
-// valid until the next call of the core.
-func (c *Core) Surrender(limit uint32, covered bool) []Run {
-	c.YieldPlan()
-	return c.Spare(limit, covered)
-}
-
-// Spare is Surrender without the memory of a plan.
-func (c *Core) Spare(limit uint32, covered bool) []Run {
-	c.Drain()
-	c.closeIdle()
-	return c.takePages(limit, covered)
-}
-
-// retireIdle gives the spans that nobody uses back to the heap.
-func (c *Core) retireIdle() {
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
-			c.retire(m)
-		}
-	})
-}
-
-// takePages takes whole pages out of the heap. The result is valid until the next call.
-func (c *Core) takePages(limit uint32, covered bool) []Run {
-	c.taken = c.taken[:0]
-	c.takeInto(limit, covered, func() bool { return true })
-	return c.taken
-}
-
-// takeInto adds pages to those that were taken, until more says false.
-func (c *Core) takeInto(limit uint32, covered bool, more func() bool) {
-	visit := func(first, pages uint32) bool {
-		c.taken = append(c.taken, Run{first, pages})
-		return more()
-	}
-	if !covered || c.cover == nil {
-		c.heap.TakePages(limit, visit)
-		return
-	}
-	for limit > 0 { // what is left of a range may hold more that is covered
-		n := c.heap.TakeSomePages(limit, c.cover.longest, visit)
-		if n == 0 || !more() {
-			return
-		}
-		limit -= n
-	}
-}
-
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
 // the owner. What lanes have comes home when they are closed. The pages stay until Return.
 func (c *Core) Close() {
