@@ -133,6 +133,7 @@ const (
 	orderList
 	orderCheck
 	orderReturn
+	orderCoalesce
 	orderFences
 	orderLookup
 	orderPlan

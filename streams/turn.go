@@ -224,6 +224,8 @@ func (s *Stream) obey(o *order) {
 	case orderSettings:
 		s.core.SetSettings(o.settings)
 		s.shed(inBackground)
+	case orderCoalesce:
+		s.core.Coalesce()
 	case orderReturn:
 		if s.draining {
 			o.promise.Complete(Stats{}, ErrClosed)

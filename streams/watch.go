@@ -15,6 +15,13 @@ func (s *Stream) Reconfigure(ctx context.Context, settings core.Settings) error 
 	return err
 }
 
+// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
+// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
+func (s *Stream) Coalesce(ctx context.Context) error {
+	_, err := s.order(ctx, &order{verb: orderCoalesce})
+	return err
+}
+
 // Failure says why the stream has ended by itself: its books did not balance, or somebody stopped its actor. Nil
 // while it serves and after Close.
 func (s *Stream) Failure() error {

@@ -17,6 +17,15 @@ func (c *Core) Spare(limit uint32, covered bool) []Run {
 	return c.takePages(limit, covered)
 }
 
+// Coalesce merges all that is free: what callers gave back comes home, magazines of large blocks with a free slot are
+// closed, spans that nobody uses are retired, and lanes are told to give back what they do not use. The pages stay.
+func (c *Core) Coalesce() {
+	c.AskLanes()
+	c.Drain()
+	c.closeIdle()
+	c.heap.Merge()
+}
+
 // retireIdle gives the spans that nobody uses back to the heap.
 func (c *Core) retireIdle() {
 	c.owner.All(func(m *magazine.Magazine) {

@@ -1,0 +1,88 @@
+package vram_test
+
+import (
+	"context"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// Coalesce makes one range of what lies side by side, whoever kept it apart, and gives nothing back.
+func TestCoalesce(t *testing.T) {
+	h := openHouse(t, vram.Config{CoalesceBytes: 64 * mib}, sim.Config{})
+	s := h.stream()
+	for range 20 { // a length that comes back, for a magazine
+		freeAll(t, must(t, s, 5*mib))
+	}
+	var live []vram.Buffer
+	for range 8 {
+		live = append(live, must(t, s, 3*mib), must(t, s, 3*kib))
+	}
+	freeAll(t, live...)
+	before := h.addsUp()
+	require.NoError(t, h.Coalesce(t.Context()))
+	after := h.addsUp()
+	assert.Equal(t, before.ReservedBytes, after.ReservedBytes)
+	assert.Equal(t, before.CachedBytes, after.CachedBytes)
+	assert.Equal(t, 1, after.Streams[0].FreeRanges)
+	assert.Equal(t, after.CachedBytes, after.Streams[0].RangeBytes, "nothing is left in magazines")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, h.Coalesce(ended), context.Canceled)
+}
+
+// CleanUp gives back only where more than the share is free, and then down to it.
+func TestCleanUp(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	n, err := h.CleanUp(t.Context(), 0)
+	require.NoError(t, err, "before the first use")
+	assert.Zero(t, n)
+	s := h.stream()
+	live := must(t, s, 60*mib)
+	freeAll(t, must(t, s, 40*mib))
+	before := h.addsUp().ReservedBytes
+	n, err = h.CleanUp(t.Context(), 0.5)
+	require.NoError(t, err)
+	assert.Zero(t, n, "less than half is free")
+	n, err = h.CleanUp(t.Context(), 0.1)
+	require.NoError(t, err)
+	assert.Positive(t, n)
+	after := h.addsUp()
+	assert.Equal(t, before, after.ReservedBytes+n)
+	assert.LessOrEqual(t, after.ReservedBytes, 68*mib)
+	for _, share := range []float64{-0.1, 1.1, math.NaN()} {
+		var wrong *vram.ConfigError
+		_, err = h.CleanUp(t.Context(), share)
+		require.ErrorAs(t, err, &wrong)
+		assert.Equal(t, "freeShare", wrong.Field)
+	}
+	n, err = h.CleanUp(t.Context(), 1)
+	require.NoError(t, err)
+	assert.Zero(t, n)
+	freeAll(t, live)
+}
+
+// Collect takes home what another stream has finished with, without a tick.
+func TestCollect(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	require.NoError(t, h.Collect(), "before the first use")
+	a, b := h.stream(), h.stream()
+	x := must(t, a, 8*mib)
+	require.NoError(t, x.RecordStream(b))
+	freeAll(t, x)
+	for range 3 { // to take the fence, and to look at it
+		require.NoError(t, h.Collect())
+	}
+	assert.Zero(t, h.addsUp().PendingBytes)
+	require.NoError(t, h.Close())
+	require.ErrorIs(t, h.Collect(), vram.ErrClosed)
+	require.ErrorIs(t, h.Coalesce(t.Context()), vram.ErrClosed)
+	_, err := h.CleanUp(t.Context(), 0)
+	require.ErrorIs(t, err, vram.ErrClosed)
+}
