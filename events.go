@@ -10,6 +10,8 @@ import "github.com/go-vram/vram/pool"
 type Events struct {
 	// Growth says that memory was taken from the driver.
 	Growth func(GrowthEvent)
+	// Warm says how far a warm-up has come, after each driver job for it. One that finds all that it wants makes none.
+	Warm func(WarmEvent)
 	// Trim says that memory was given back to the driver.
 	Trim func(TrimEvent)
 	// Pressure says that the level of pressure has changed. It is seen at a tick.
@@ -26,6 +28,12 @@ type Events struct {
 type GrowthEvent struct {
 	Bytes         int64
 	ReservedBytes int64 // held from the driver afterwards
+}
+
+// WarmEvent is how far a Device.Warm, or Config.Warm, has come.
+type WarmEvent struct {
+	MappedBytes int64 // so far, by this warm-up
+	WantedBytes int64 // in all, whole pages, with what was free already
 }
 
 // TrimEvent is the outcome of a driver job that gave memory back.
@@ -50,7 +58,7 @@ type QuarantineEvent struct {
 // watched reports whether anybody wants to hear of anything.
 func (c *Config) watched() bool {
 	e := &c.Events
-	return c.Logger != nil || e.Growth != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Quarantine != nil
+	return c.Logger != nil || e.Growth != nil || e.Warm != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Quarantine != nil
 }
 
 // observer passes what happens in the pool on. The functions that it calls return at once.
@@ -78,6 +86,9 @@ func (d *Device) tellJob(r pool.JobReport) {
 		if f := c.Events.Trim; f != nil {
 			f(TrimEvent{r.ReleasedBytes, r.ReservedBytes})
 		}
+	}
+	if f := c.Events.Warm; f != nil && r.WarmWantedBytes > 0 && r.Err == nil {
+		f(WarmEvent{r.WarmMappedBytes, r.WarmWantedBytes})
 	}
 	if r.CreatedBytes > 0 {
 		log.Debug("vram: growth", "bytes", r.CreatedBytes, "reservedBytes", r.ReservedBytes)

@@ -14,9 +14,9 @@ import (
 const warmRunBytes = 1 << 30
 
 // Warm maps memory ahead for that many buffers of those sizes, beside what is in use: later allocations
-// of them make no driver call. It waits until all is there or ctx ends; what was mapped stays. Errors:
-// *ConfigError, the context's, ErrClosed, one that says that the limit leaves no room, and those of the first use of
-// the device.
+// of them make no driver call. It waits until all is there or ctx ends; what was mapped stays. Events.Warm is
+// told how far it has come. Errors: *ConfigError, the context's, ErrClosed, one that says that the limit leaves no room, and
+// those of the first use of the device.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := checkDemands(want); err != nil {
 		return err

@@ -140,3 +140,21 @@ func TestABudgetBoundsWhatIsLent(t *testing.T) {
 	assert.Equal(t, calls, h.driverCalls())
 	freeAll(t, live...)
 }
+
+// A warm-up of several gigabytes tells how far it has come, at least once for each, up to all that it wants; other driver
+// jobs tell nothing of it.
+func TestWarmTellsItsProgress(t *testing.T) {
+	var told []vram.WarmEvent
+	h := openHouse(t, vram.Config{Events: vram.Events{Warm: func(e vram.WarmEvent) { told = append(told, e) }}}, sim.Config{})
+	freeAll(t, must(t, h.stream(), 8*mib))
+	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 64 * mib, Count: 5 * 16}))
+	require.NoError(t, h.Close())
+	require.GreaterOrEqual(t, len(told), 5)
+	var before int64
+	for _, e := range told {
+		assert.Equal(t, 5*gib, e.WantedBytes)
+		assert.Greater(t, e.MappedBytes, before)
+		before = e.MappedBytes
+	}
+	assert.Equal(t, 5*gib, before)
+}

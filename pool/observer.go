@@ -20,6 +20,8 @@ type JobReport struct {
 	ReservedBytes int64 // afterwards
 	Calls         int   // that succeeded
 	Err           error // of the call after those
+	// Of the Warm that the job was for: what was mapped for it so far, and all that it wants. 0 if it was for none.
+	WarmMappedBytes, WarmWantedBytes int64
 }
 
 // report notes what a job did, as an effect of the turn that heard of it. Jobs that only look at fences are
@@ -39,6 +41,7 @@ func (p *Pool) report(m core.JobDone) {
 		case core.Map, core.Access, core.Unmap, core.Await:
 		}
 	}
+	r.WarmMappedBytes, r.WarmWantedBytes = p.core.Warmed(m.Job)
 	p.effects().reports = append(p.effects().reports, r)
 }
 

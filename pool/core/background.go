@@ -40,6 +40,19 @@ func (c *Core) climbWarm(r *request) bool {
 	return true
 }
 
+// Warmed says how far the Warm that a job was for has come: what was mapped for it, and all that it wants, in bytes; 0
+// where it was for none.
+func (c *Core) Warmed(j *Job) (mappedBytes, wantedBytes int64) {
+	r := j.request
+	if r == nil || r.kind != warm || r.token == 0 {
+		return 0, 0
+	}
+	for _, pages := range r.warm {
+		wantedBytes += c.bytes(pages)
+	}
+	return r.freed, wantedBytes
+}
+
 // letGo frees what a warm-up holds. It has to look for all of it again.
 func (c *Core) letGo(r *request) {
 	for _, run := range r.got {
