@@ -117,7 +117,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *batching) futures.Future[Batch] {
 	r.bytes, r.hint, r.from = append([]int64(nil), want.Bytes...), magazine.Hint(), s.here()
 	r.begun = s.beginning()
-	r.patience.wait, r.patience.priority = want.Wait, want.Priority
+	r.wait, r.priority = want.Wait, want.Priority
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
 	s.ref.Call(r)
@@ -444,7 +444,7 @@ func (r *batching) refuse(s *Stream, err error, last bool) {
 		}
 	}
 	r.count()
-	if !(!last && (s.consult(r, err) || s.delay(r, err))) && !s.park(r, err) {
+	if put := !last && (s.consult(r, err) || s.delay(r, err)) || s.park(r, err); !put {
 		r.drop(s)
 		s.waited(&r.patience)
 		r.Fail(s.shortage(r, err))

@@ -100,7 +100,7 @@ func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[
 // ask sends a request to the stream.
 func (s *Stream) ask(ctx context.Context, r *request) futures.Future[Buffer] {
 	want := &r.Request
-	r.patience.wait, r.patience.priority, r.patience.align = want.Wait, want.Priority, want.Align
+	r.wait, r.priority, r.align = want.Wait, want.Priority, want.Align
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
 	s.ref.Call(r)
@@ -316,7 +316,7 @@ func (r *request) refuse(s *Stream, err error, last bool) {
 			return
 		}
 	}
-	if !(!last && (s.consult(r, err) || s.delay(r, err))) && !s.park(r, err) {
+	if put := !last && (s.consult(r, err) || s.delay(r, err)) || s.park(r, err); !put {
 		s.waited(&r.patience)
 		r.Fail(s.shortage(r, err))
 	}

@@ -15,16 +15,16 @@ func (w *world) describe(act action) string {
 			return "go on with " + t.label()
 		}
 		return "go on with what has ended"
-	case actAlloc, actAsync, actRequest, actLoop, actGather:
+	case actAlloc, actAsync, actRequest, actLoop, actGather, actWait, actWaitFuture:
 		return fmt.Sprintf("%v: stream %d, %d bytes", act.kind, s, bytes)
-	case actBatch, actBatchAsync:
+	case actBatch, actBatchAsync, actWaitBatch:
 		return fmt.Sprintf("%v: stream %d, %d", act.kind, s, w.batchSizes(act))
 	case actFree:
 		if n := uint32(len(w.held)); n > 0 {
 			b := w.held[act.a%n]
 			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
 		}
-	case actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane:
+	case actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actCloseDevice,

@@ -53,7 +53,7 @@ func (c *Core) accounts() (holders, others []admission.Account) {
 // climbGather has everybody give up what was freed before: answers that were on their way may be older than that, so that
 // those are awaited first.
 func (c *Core) climbGather(r *request) bool {
-	holds := func(cl *client) bool { return cl.heldPages > 0 && !(cl.gone && cl.heldPages == 0) }
+	holds := func(cl *client) bool { return cl.heldPages > 0 }
 	switch r.rung {
 	case rungAskOwn:
 		r.rung = rungAskAll

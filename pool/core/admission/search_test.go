@@ -87,7 +87,7 @@ func TestEverySmallWorldOfTenants(t *testing.T) {
 	t.Parallel()
 	states := 0
 	wishLists(3, 2, 2, func(list []wish) {
-		for urgent := range len(list) {
+		for urgent := range list {
 			ranked := append([]wish(nil), list...)
 			ranked[urgent].priority = 1
 			for _, alone := range [][]bool{{true, true}, {true, false}} {

@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // phase is how far a request of the model has got.
@@ -65,19 +66,21 @@ func (w *world) clone() *world {
 
 // key is equal for equal worlds: epochs count only as far as a trial can see them, ages only by their order.
 func (w *world) key() string {
-	key := fmt.Sprint(w.phases, w.passed, w.stands, w.free, w.onWay, w.trial, w.found, w.lifting, w.byLift, w.table.stage, w.table.tryFrom == w.table.epoch)
+	var key strings.Builder
+	write := func(parts ...any) { _, _ = fmt.Fprint(&key, parts...) } // a builder never fails
+	write(w.phases, w.passed, w.stands, w.free, w.onWay, w.trial, w.found, w.lifting, w.byLift, w.table.stage, w.table.tryFrom == w.table.epoch)
 	if w.trial >= 0 {
-		key += fmt.Sprint(w.rivals)
+		write(w.rivals)
 	}
 	for _, e := range w.table.queue {
-		key += fmt.Sprint(" ", e.ID, e.passedBytes, e.tried, e.Blocked, e.Borrows, e.Unready, e.joined <= w.table.tryJoin)
+		write(" ", e.ID, e.passedBytes, e.tried, e.Blocked, e.Borrows, e.Unready, e.joined <= w.table.tryJoin)
 	}
 	byAge := slices.Clone(w.table.queue)
 	slices.SortFunc(byAge, func(a, b entry) int { return int(a.Age) - int(b.Age) })
 	for _, e := range byAge {
-		key += fmt.Sprint(" ", e.ID)
+		write(" ", e.ID)
 	}
-	return key
+	return key.String()
 }
 
 // charged is what an account has and waits for with its quota's leave.
