@@ -1,6 +1,7 @@
 package magazine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,7 +70,7 @@ func TestTakeBackLeavesToTheOwner(t *testing.T) {
 	m := o.Exact(500)
 	o.Reopen(m)
 	b := handle{o.Assign(m), 0}
-	b.word, b.Slot.Units = b.Word(), 500
+	b.word, b.Units = b.Word(), 500
 	o.Close(m, func(*Slot) {})
 	require.NoError(t, b.Free(b.word))
 	s, _ = c.TakeBack(500 << sizeclass.UnitShift)
@@ -127,8 +128,8 @@ func TestListOfFreedSlotsIsAStack(t *testing.T) {
 				live = append(live, handle{s, word})
 			default:
 				s := o.Freed()
-				for n := len(stack) - 1; n >= 0; n-- {
-					require.Same(t, stack[n].Slot, s)
+				for _, h := range slices.Backward(stack) {
+					require.Same(t, h.Slot, s)
 					next := o.Next(s)
 					o.Home(s)
 					s = next

@@ -142,7 +142,7 @@ func (b *byHand) handOver() step {
 		b.Slot.flags = b.flags
 		units := uint32(0)
 		if b.m.loose && b.flags == 0 {
-			units = b.Slot.Units
+			units = b.Units
 		}
 		b.aside.Store(entry(units, uint32(b.slots)))
 		if !c.freed.CompareAndSwap(b.slots, nextPush(b.slots, b.name())) {
