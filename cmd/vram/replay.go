@@ -201,8 +201,8 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 			firstAndLast(r.Rounds, func(r replay.Round) string { return decimals(100*r.HitRate, 1) + "%" }),
 			bytesText(r.Rounds[len(r.Rounds)-1].CachedBytes), r.FailedCount(),
 		}
-		if r.Waits != nil {
-			row = append(row, r.Waits.Count, r.Waits.Deadlocks, time.Duration(r.Waits.Longest).Round(time.Microsecond))
+		if r.WaitFigures != nil {
+			row = append(row, r.WaitFigures.Count, r.WaitFigures.Deadlocks, time.Duration(r.WaitFigures.Longest).Round(time.Microsecond))
 		}
 		if c.MinCapacity {
 			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))

@@ -24,7 +24,7 @@ type Result struct {
 	WarmNsPerOp *float64 `json:"warm_ns_per_op,omitempty"`
 	AllocsPerOp *float64 `json:"allocs_per_op,omitempty"`
 
-	Waits *WaitFigures `json:"waiting,omitempty"` // with Options.Wait
+	*WaitFigures // with Options.Wait; nil without
 
 	Paced *Paced `json:"paced,omitempty"` // with Options.Work
 

@@ -80,7 +80,7 @@ func (se *session) rounds(ctx context.Context, count int, result *Result) error 
 	result.PeakLiveBytes = se.peakLiveBytes
 	if se.wait {
 		w := se.device.Stats().Waits
-		result.Waits = &WaitFigures{w.Count, w.Deadlocks, w.Longest.Nanoseconds()}
+		result.WaitFigures = &WaitFigures{w.Count, w.Deadlocks, w.Longest.Nanoseconds()}
 	}
 	result.summarise(warmMallocs)
 	return nil
