@@ -19,7 +19,7 @@
 #   REPETITIONS, TIME_MS, SAMPLES  of each measurement in a round [3, 20, 5000]
 #   WORK_US    other work between the requests of a paced round [5]
 #   LIMIT      most that may be held under pressure, in peak live bytes [1.02]
-#   CORES      a trace is played on so many processors, those that are quietest just before [2; 0: on all]
+#   CORES      what one thread does runs on so many processors, those that are quietest just before [2; 0: on all]
 #   DEADLINE_S when a peer gives up a trace under pressure [6]
 #   CXX, CXXFLAGS  the compiler [g++ -O2]
 #   STANDIN    a folder of headers to build against where there is no CUDA; its figures mean nothing
@@ -189,10 +189,14 @@ run_one() {
 }
 
 scenario_turn() {
-	local scenario=$1 round=$2 peer some=$samples placed=() # threads take all processors
+	local scenario=$1 round=$2 peer some=$samples placed=()
 	[ "$scenario" != warmup ] || some=500 # each sample of a hundred opens a device
 	for peer in "${here_now[@]}"; do
 		takes_part "$peer" "$scenario" || continue
+		case $scenario in
+		own-streams | one-stream) ;; # their threads take all processors
+		*) quiet_cores ;;
+		esac
 		case $peer in
 		vram) run_one vram bench "$scenario" "$round" 60 bench -json -driver "$driver" -impl vram -scenario "$scenario" \
 			-repetitions "$repetitions" -time "${time_ms}ms" -samples "$some" ;;
