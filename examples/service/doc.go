@@ -1,24 +1,41 @@
 // Command service is a small HTTP service that holds its GPU memory through vram: it answers requests of a language
-// model's kind, whose compute is a simulated kernel and whose memory is real to the allocator.
+// model's kind, whose compute is a simulated kernel and whose memory is real to the allocator. More requests than
+// have room come in, and wait for memory, each tenant within its quota.
 //
-//	service [-addr 127.0.0.1:8080] [-workers 4] [-backlog 64] [-timeout 30s] [-linger 0s] [-deadline 10s]
-//	        [-driver auto] [-device 0] [-limit 12GB]
+//	service [-addr 127.0.0.1:8080] [-workers 128] [-backlog 1024] [-timeout 30s] [-linger 0s] [-deadline 10s]
+//	        [-tenants gold=4,silver=2,bronze=1] [-driver auto] [-device 0] [-limit 12GB]
+//	        [-load] [-clients 512] [-duration 10s] [-seed 1]
 //
-//	POST /v1/infer   {"prompt_tokens": 512, "new_tokens": 64, "batch": 1}
-//	GET  /healthz    200 while the process serves
+//	POST /v1/infer   {"prompt_tokens": 512, "new_tokens": 64, "batch": 1}, with tenants X-Tenant: gold
+//	GET  /healthz    200 while the process serves, 500 once a part of the allocator was quarantined
 //	GET  /readyz     200 while it wants requests, 503 once it is being stopped
 //	GET  /stats      what the memory is doing, as JSON
+//	GET  /metrics    the same and histograms of latencies and waits, for Prometheus
 //
 // # The way of a request
 //
-//  1. The body is read, bounded, and checked: what cannot be is 400 or 413.
-//  2. The request waits for a worker, a stream that one request uses at a time. More than the backlog do not wait: 429.
-//  3. Its buffers are one batch, all or nothing: no request holds a part while it waits for the rest. What
-//     does not fit now is 503 with Retry-After, what never could is 507.
-//  4. Its kernel runs; its buffers are freed; the answer is written.
+//  1. The body is read, bounded, and checked: what cannot be is 400 or 413, a tenant that is not known 403.
+//  2. It takes the next stream in turn, which it shares with others.
+//  3. Its buffers are one batch, all or nothing: it holds nothing while it waits, so that requests cannot block each
+//     other. What exceeds its tenant's quota waits for that tenant's requests, then all wait for memory, first in first
+//     out. More than the backlog do not wait: 429. What could never be served is 507.
+//  4. Its kernel runs; its buffers are freed, which lets the next one go on; the answer is written.
 //
-// The request's context goes along: where the client leaves or the timeout passes, waiting ends, an allocation
-// that is under way is taken back, and buffers that a kernel still uses are freed on their stream, behind it.
+// The request's context goes along: where the client leaves or the timeout passes, waiting ends, and
+// buffers that a kernel still uses are freed on their stream, behind it. A timeout is 504.
+//
+// # Tenants
+//
+// Each tenant may have its part of the limit at any time, as its weight is to the sum of the weights, and no more. So one that
+// asks for ten times its part makes nobody wait but itself, and one that asks for nothing leaves its part unused.
+// Without -tenants all requests are equal and X-Tenant is refused.
+//
+// # Load
+//
+// With -load the program is its own client: -clients keep a request each in flight over HTTP, and the limit is, if none is named, a
+// quarter of what they need at once. After -duration it is stopped as by a signal, with the requests in flight. It
+// prints for each tenant what share of the memory it had, in bytes times seconds, and how long requests took. A request that
+// failed, or memory beyond the limit, is exit code 1.
 //
 // # Shutdown
 //
@@ -26,11 +43,11 @@
 //	                              \________ second signal, or the deadline ________\--> closed (exit 1)
 //
 // Lingering, the service answers as before but says on /readyz that it wants no more requests. Draining, it accepts no
-// connections. The second signal and the deadline cancel the requests in flight. The device is closed after
-// the last handler has returned, whichever way it went.
+// connections; requests that wait for memory get it and are answered. The second signal and the deadline cancel the requests in
+// flight. The device is closed after the last handler has returned, whichever way it went.
 //
 // # Concurrency
 //
-// A Service may be used from any goroutine. A worker belongs to the request that took it. Nothing here
-// locks: workers travel over a channel, counters are atomic.
+// A Service may be used from any goroutine. Nothing here locks: counters are atomic, and who waits for memory is the
+// allocator's business. Metrics are observed outside the allocator.
 package main

@@ -3,10 +3,18 @@ package main
 import (
 	"net/http"
 	"time"
+
+	"github.com/go-vram/vram"
 )
 
-// healthz says that the process serves.
+// healthz says whether the process serves. A part of the allocator that was quarantined does not come back: a new
+// process is what helps.
 func (sv *Service) healthz(w http.ResponseWriter, _ *http.Request) {
+	if sv.broken.Load() {
+		p := problemOf(vram.ErrQuarantined)
+		writeJSON(w, p.status, p)
+		return
+	}
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // mostBodyBytes bounds a body: a request has a few dozen bytes.
@@ -14,15 +15,16 @@ const mostBodyBytes = 4096
 
 // inferAnswer is what POST /v1/infer answers.
 type inferAnswer struct {
-	Tokens          int   `json:"tokens"`
-	Bytes           int64 `json:"bytes"` // of memory that the request held
-	Worker          int   `json:"worker"`
-	WaitedMicros    int64 `json:"waited_us"`    // for a worker
-	AllocatedMicros int64 `json:"allocated_us"` // for memory
+	Tokens       int   `json:"tokens"`
+	Bytes        int64 `json:"bytes"` // of memory that the request held
+	Stream       int   `json:"stream"`
+	WaitedMicros int64 `json:"waited_us"` // for memory
 }
 
 // infer is the handler of POST /v1/infer.
 func (sv *Service) infer(w http.ResponseWriter, r *http.Request) {
+	sv.received.Add(1)
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(r.Context(), sv.settings.Timeout)
 	defer cancel()
 	request, err := readRequest(w, r)
@@ -30,7 +32,12 @@ func (sv *Service) infer(w http.ResponseWriter, r *http.Request) {
 		sv.refuse(w, err)
 		return
 	}
-	answer, err := sv.run(ctx, request)
+	t, err := sv.tenantOf(r.Header.Get(tenantHeader))
+	if err != nil {
+		sv.refuse(w, err)
+		return
+	}
+	answer, err := sv.run(ctx, request, t)
 	if err != nil {
 		if cause := context.Cause(ctx); errors.Is(cause, errStopping) { // not the client's doing
 			err = cause
@@ -39,6 +46,8 @@ func (sv *Service) infer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	sv.answered.Add(1)
+	t.answered.Add(1)
+	t.seconds.Observe(time.Since(start).Seconds())
 	writeJSON(w, http.StatusOK, answer)
 }
 

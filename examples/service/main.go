@@ -64,8 +64,14 @@ func serve(stop, force context.Context, o options, stdout io.Writer) error {
 	}
 	info := sv.device.Info()
 	_, _ = fmt.Fprintf(stdout, "service: %s, driver %s, %d workers, on http://%s\n", info.Name, info.Driver, o.settings.WorkerCount, listener.Addr())
-	err = sv.Serve(stop, force, listener, o.shutdown)
-	err = errors.Join(err, sv.Close())
+	if !o.loaded {
+		err = errors.Join(sv.Serve(stop, force, listener, o.shutdown), sv.Close())
+	} else {
+		var seen outcome
+		seen, err = sv.load(stop, force, listener, o.loading, o.shutdown)
+		err = errors.Join(err, sv.Close(), seen.err())
+		seen.print(stdout)
+	}
 	_, _ = fmt.Fprintf(stdout, "service: stopped; %d requests answered, %d refused\n", sv.answered.Load(), sv.refused.Load())
 	return err
 }

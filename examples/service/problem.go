@@ -45,6 +45,8 @@ func problemOf(err error) problem {
 		p.Code, p.status = "bad_body", http.StatusBadRequest
 	case errors.As(err, &field):
 		p.Code, p.status = "bad_size", http.StatusBadRequest
+	case errors.Is(err, errTenant):
+		p.Code, p.status = "unknown_tenant", http.StatusForbidden
 	case errors.Is(err, errBusy):
 		p.Code, p.status, p.retryAfter = "busy", http.StatusTooManyRequests, retrySoon
 	case errors.Is(err, vram.ErrTooLarge): // before out of memory: no waiting would help
@@ -52,7 +54,12 @@ func problemOf(err error) problem {
 		if size, ok := errors.AsType[*vram.SizeError](err); ok {
 			p.RequestedBytes, p.LimitBytes = size.RequestedBytes, size.LimitBytes
 		}
-	case errors.Is(err, vram.ErrOutOfMemory):
+	case errors.Is(err, vram.ErrQuota): // likewise: what a tenant may have at some time it waits for
+		p.Code, p.status = "larger_than_quota", http.StatusInsufficientStorage
+		if over, ok := errors.AsType[*vram.QuotaError](err); ok {
+			p.RequestedBytes, p.LimitBytes = over.RequestedBytes, over.Quota.LimitBytes
+		}
+	case errors.Is(err, vram.ErrOutOfMemory), errors.Is(err, vram.ErrWouldDeadlock):
 		p.Code, p.status, p.retryAfter = "out_of_memory", http.StatusServiceUnavailable, retrySoon
 		if short, ok := errors.AsType[*vram.OutOfMemoryError](err); ok {
 			p.RequestedBytes, p.FreeBytes, p.LimitBytes = short.RequestedBytes, short.FreeBytes, short.LimitBytes
@@ -71,6 +78,7 @@ func problemOf(err error) problem {
 func (sv *Service) refuse(w http.ResponseWriter, err error) {
 	sv.refused.Add(1)
 	p := problemOf(err)
+	sv.meters.refusals.WithLabelValues(p.Code).Inc()
 	if p.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(p.retryAfter))
 	}

@@ -43,7 +43,7 @@ func (l *watchedListener) Close() error {
 
 func newServing(t *testing.T, s shutdown) *serving {
 	t.Helper()
-	r := newRig(t, settings{WorkerCount: 2, BacklogCount: 10})
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 200 << 20}, WorkerCount: 2, BacklogCount: 10})
 	bound, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listener := &watchedListener{Listener: bound, closed: make(chan struct{})}
@@ -225,10 +225,16 @@ func TestProgram(t *testing.T) {
 			"flag provided but not defined: -x": {"-x"},
 			`"serve": there are no arguments`:   {"serve"},
 			"-workers is 0, want 1 to 128":      {"-workers", "0"},
-			"-backlog is -1, want 0 or more":    {"-backlog", "-1"},
+			"-backlog is 0, want 1 or more":     {"-backlog", "0"},
 			"-timeout is 0s, want more than 0":  {"-timeout", "0s"},
 			"-linger is -1s, want 0 or more":    {"-linger", "-1s"},
 			"-deadline is -1s, want 0 or more":  {"-deadline", "-1s"},
+			"-clients is 0, want 1 to 4096":     {"-clients", "0"},
+			"-duration is 0s, want more than 0": {"-duration", "0s"},
+			`-tenants: "a" is no tenant, want`:  {"-tenants", "b=1,a"},
+			`-tenants: "=1" is no tenant, want`: {"-tenants", "=1"},
+			`-tenants: "a=0" is no tenant`:      {"-tenants", "a=0"},
+			`-tenants: "a" is named twice`:      {"-tenants", "a=1,a=2"},
 			"-limit: ":                          {"-limit", "much"},
 			"-driver: ":                         {"-driver", "none"},
 		} {

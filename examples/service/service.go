@@ -14,9 +14,10 @@ import (
 // settings are what a service is opened with.
 type settings struct {
 	Config       vram.Config
-	WorkerCount  int           // streams, and requests that run at the same time
-	BacklogCount int           // requests that may wait for a worker
-	Timeout      time.Duration // of a request, waiting included
+	WorkerCount  int // streams, which requests share
+	BacklogCount int // requests that may wait for memory, or for the driver to make some ready: 1 or more
+	Timeout      time.Duration
+	Tenants      []weight // none: requests name no tenant
 }
 
 // Service answers requests with the memory of one device.
@@ -24,16 +25,21 @@ type Service struct {
 	settings settings
 	device   *vram.Device
 	gpu      *gpu
-	idle     chan *worker // has room for all workers
+	workers  []*worker
+	tenants  map[string]*tenant // by name; "" where requests name none
+	meters   *meters
 
 	stopping atomic.Bool
-	waiting  atomic.Int64 // requests that wait for a worker
-	running  atomic.Int64 // requests that have one
+	broken   atomic.Bool  // a part of the allocator has been quarantined
+	waiting  atomic.Int64 // requests that wait for memory
+	running  atomic.Int64 // requests that have it
+	picked   atomic.Uint64
+	received atomic.Uint64
 	answered atomic.Uint64
 	refused  atomic.Uint64
 }
 
-// worker is a stream that one request uses at a time.
+// worker is a stream. Any number of requests use it, whose kernels run one after the other.
 type worker struct {
 	number int
 	stream *vram.Stream
@@ -45,22 +51,29 @@ var errBusy = errors.New("too many requests wait")
 // errStopping says that the service is being stopped.
 var errStopping = errors.New("the service is being stopped")
 
-// Open opens the device and its workers. The caller closes the service, after the last handler has returned.
+// Open opens the device, its workers and the tenants' accounts. The caller closes the service, after the last handler
+// has returned.
 func Open(s settings) (*Service, error) {
-	device, err := vram.Open(s.Config)
-	if err != nil {
+	sv := &Service{settings: s}
+	s.Config.Events.Quarantine = sv.quarantined
+	var err error
+	if sv.device, err = vram.Open(s.Config); err != nil {
 		return nil, err
 	}
-	sv := &Service{settings: s, device: device, idle: make(chan *worker, s.WorkerCount)}
 	if sv.gpu, err = openGPU(s.Config.Driver, s.Config.Ordinal); err != nil {
 		return nil, errors.Join(err, sv.Close())
 	}
 	for n := range s.WorkerCount {
-		stream, err := device.NewStream()
+		stream, err := sv.device.NewStream()
 		if err != nil {
 			return nil, errors.Join(err, sv.Close())
 		}
-		sv.idle <- &worker{n, stream}
+		stream.Share() // a request that waits holds nothing, and others of the stream go on
+		sv.workers = append(sv.workers, &worker{number: n, stream: stream})
+	}
+	sv.meters = newMeters(sv)
+	if sv.tenants, err = sv.openTenants(s.Tenants); err != nil {
+		return nil, errors.Join(err, sv.Close())
 	}
 	return sv, nil
 }
@@ -75,6 +88,9 @@ func (sv *Service) Close() error {
 	return err
 }
 
+// quarantined notes that a part of the allocator will answer nothing any more.
+func (sv *Service) quarantined(vram.QuarantineEvent) { sv.broken.Store(true) }
+
 // Stop turns readiness off. It does not end anything.
 func (sv *Service) Stop() { sv.stopping.Store(true) }
 
@@ -85,58 +101,52 @@ func (sv *Service) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", sv.healthz)
 	mux.HandleFunc("GET /readyz", sv.readyz)
 	mux.HandleFunc("GET /stats", sv.stats)
+	mux.Handle("GET /metrics", sv.meters.handler())
 	return mux
 }
 
-// acquire waits for a worker: first in, first out, as the channel does. It refuses with errBusy what goes
+// pick is the next worker in turn. Not the one with the fewest requests: most of those wait for memory, and a tenant whose
+// requests are answered sooner would come back to the streams on which others wait, and queue there behind its own kernels.
+func (sv *Service) pick() *worker {
+	return sv.workers[sv.picked.Add(1)%uint64(len(sv.workers))]
+}
+
+// allocate gets a request's buffers, all or nothing, and waits its turn for them. It refuses with errBusy what goes
 // beyond the backlog.
-func (sv *Service) acquire(ctx context.Context) (*worker, error) {
-	select {
-	case w := <-sv.idle:
-		sv.running.Add(1)
-		return w, nil
-	default:
+func (sv *Service) allocate(ctx context.Context, stream *vram.Stream, r *inferRequest, t *tenant) (vram.Batch, error) {
+	memory := stream.AllocBatchForAsync(ctx, vram.BatchRequest{Bytes: r.buffers(), Wait: true, Tenant: t.account})
+	if !memory.Completed() {
+		defer sv.waiting.Add(-1)
+		if sv.waiting.Add(1) > int64(sv.settings.BacklogCount) && memory.Cancel() {
+			return vram.Batch{}, errBusy
+		}
 	}
-	if sv.waiting.Add(1) > int64(sv.settings.BacklogCount) {
-		sv.waiting.Add(-1)
-		return nil, errBusy
-	}
-	defer sv.waiting.Add(-1)
-	select {
-	case w := <-sv.idle:
-		sv.running.Add(1)
-		return w, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (sv *Service) release(w *worker) {
-	sv.running.Add(-1)
-	sv.idle <- w
-}
-
-// run does a request on a worker of its own and says what it took.
-func (sv *Service) run(ctx context.Context, r *inferRequest) (a inferAnswer, err error) {
-	start := time.Now()
-	w, err := sv.acquire(ctx)
-	if err != nil {
-		return a, err
-	}
-	defer sv.release(w)
-	a.Worker, a.WaitedMicros = w.number, time.Since(start).Microseconds()
-
 	// The context ends the request itself: what Await brings is either the memory or the reason why there is none.
-	start = time.Now()
-	buffers, err := w.stream.AllocBatchAsync(ctx, r.buffers()).Await(context.Background())
+	return memory.Await(context.Background())
+}
+
+// run does a request and says what it took.
+func (sv *Service) run(ctx context.Context, r *inferRequest, t *tenant) (a inferAnswer, err error) {
+	w := sv.pick()
+	a.Stream = w.number
+	start := time.Now()
+	buffers, err := sv.allocate(ctx, w.stream, r, t)
+	waited := time.Since(start)
+	t.waited.Observe(waited.Seconds())
+	a.WaitedMicros = waited.Microseconds()
 	if err != nil {
 		return a, err
 	}
-	a.AllocatedMicros = time.Since(start).Microseconds()
-	defer func() { err = errors.Join(err, buffers.Free()) }()
+	sv.running.Add(1)
+	start = time.Now()
 	for _, b := range buffers.Buffers() {
 		a.Bytes += b.Bytes()
 	}
+	defer func() {
+		err = errors.Join(err, buffers.Free())
+		t.served(a.Bytes, time.Since(start))
+		sv.running.Add(-1)
+	}()
 	if err := sv.gpu.work(ctx, w.stream.Handle(), r.duration(), buffers.Buffers()); err != nil {
 		return a, fmt.Errorf("kernel: %w", err)
 	}

@@ -38,7 +38,7 @@ func newRig(t *testing.T, s settings) *rig {
 	s.Config = config
 	s.Config.Driver = checked // the service opens one driver for all
 	t.Cleanup(func() { assert.NoError(t, checked.Checker(0).Err()) })
-	s.WorkerCount = max(1, s.WorkerCount)
+	s.WorkerCount, s.BacklogCount = max(1, s.WorkerCount), max(1, s.BacklogCount)
 	if s.Timeout == 0 {
 		s.Timeout = time.Hour
 	}
@@ -72,8 +72,17 @@ type answer struct {
 
 func send(ctx context.Context, t *testing.T, client *http.Client, method, url, body string) (answer, error) {
 	t.Helper()
+	return sendAs(ctx, t, client, "", method, url, body)
+}
+
+// sendAs is send for a tenant.
+func sendAs(ctx context.Context, t *testing.T, client *http.Client, tenant, method, url, body string) (answer, error) {
+	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	require.NoError(t, err)
+	if tenant != "" {
+		request.Header.Set(tenantHeader, tenant)
+	}
 	response, err := client.Do(request)
 	if err != nil {
 		return answer{}, err
@@ -176,10 +185,16 @@ func TestInfer(t *testing.T) {
 // hold starts requests whose kernels do not end, and returns their answers to come.
 func (r *rig) hold(server *httptest.Server, body string, count int) <-chan answer {
 	r.t.Helper()
+	return r.holdAs(server, "", body, count)
+}
+
+// holdAs is hold for a tenant.
+func (r *rig) holdAs(server *httptest.Server, tenant, body string, count int) <-chan answer {
+	r.t.Helper()
 	answers := make(chan answer, count)
 	for range count {
 		go func() {
-			a, err := send(r.t.Context(), r.t, server.Client(), "POST", server.URL+"/v1/infer", body)
+			a, err := sendAs(r.t.Context(), r.t, server.Client(), tenant, "POST", server.URL+"/v1/infer", body)
 			assert.NoError(r.t, err)
 			answers <- a
 		}()
@@ -187,52 +202,122 @@ func (r *rig) hold(server *httptest.Server, body string, count int) <-chan answe
 	return answers
 }
 
-// What does not fit beside what runs is refused for now, and served later.
-func TestOutOfMemory(t *testing.T) {
+// What does not fit beside what runs waits, holds nothing meanwhile, and is served when that is over.
+func TestWaitsForMemory(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, WorkerCount: 2})
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, WorkerCount: 2, BacklogCount: 1})
 	server := httptest.NewServer(r.Handler())
 	defer server.Close()
-	held := r.hold(server, large, 1)
-	r.until("the first request's memory", func() bool { return r.report().Memory.LiveBytes >= largeBytes })
-	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-	assert.Equal(t, "out_of_memory", a.problem.Code)
-	assert.Equal(t, "1", a.retryAfter)
-	assert.Equal(t, int64(4<<30), a.problem.LimitBytes)
-	assert.Equal(t, int64(1), r.running.Load(), "the refused request has given its worker back")
-
-	r.until("the first request's end", func() bool { r.kernels(); return len(held) > 0 })
-	assert.Equal(t, http.StatusOK, (<-held).status)
-	again := r.hold(server, large, 1)
-	r.until("the second request's end", func() bool { r.kernels(); return len(again) > 0 })
-	assert.Equal(t, http.StatusOK, (<-again).status)
+	first := r.hold(server, large, 1)
+	r.until("the first request's memory", func() bool { return r.running.Load() == 1 })
+	second := r.hold(server, large, 1)
+	r.until("the second request to wait", func() bool { return r.waiting.Load() == 1 })
+	assert.Equal(t, int64(1), r.running.Load())
+	assert.Less(t, r.report().Memory.LiveBytes, 2*int64(largeBytes))
+	r.until("the first request's end", func() bool { r.kernels(); return len(first) > 0 })
+	assert.Equal(t, http.StatusOK, (<-first).status)
+	r.until("the second request's end", func() bool { r.kernels(); return len(second) > 0 })
+	a := <-second
+	assert.Equal(t, http.StatusOK, a.status, a.body)
+	assert.Positive(t, a.infer.WaitedMicros)
+	assert.LessOrEqual(t, r.report().Memory.PeakReservedBytes, int64(4<<30))
 }
 
-// Requests wait for a worker up to the backlog; what goes beyond is refused at once.
-func TestBacklog(t *testing.T) {
+// Who waits for memory longer than a request may take is told so, and leaves nothing behind.
+func TestTimeoutForMemory(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, settings{BacklogCount: 2})
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, BacklogCount: 1, Timeout: 20 * time.Millisecond})
 	server := httptest.NewServer(r.Handler())
 	defer server.Close()
-	held := r.hold(server, small, 3)
-	r.until("one running and two waiting", func() bool { return r.running.Load() == 1 && r.waiting.Load() == 2 })
+	other, err := r.device.NewStream()
+	require.NoError(t, err)
+	held, err := other.Alloc(3 << 30)
+	require.NoError(t, err)
+	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusGatewayTimeout, a.status, a.body)
+	assert.Zero(t, r.waiting.Load())
+	require.NoError(t, held.Free())
+	assert.Zero(t, r.report().Memory.LiveBytes)
+}
+
+// A tenant that asks for more than its part waits for its own requests; others do not wait for it.
+func TestTenantsDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 512 << 20}, BacklogCount: 10, Tenants: []weight{{"greedy", 1}, {"modest", 1}}})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	greedy := r.holdAs(server, "greedy", small, 5)
+	r.until("two running and three waiting", func() bool { return r.running.Load() == 2 && r.waiting.Load() == 3 })
+	modest := r.holdAs(server, "modest", small, 2)
+	r.until("four running", func() bool { return r.running.Load() == 4 })
+	assert.Equal(t, int64(3), r.waiting.Load())
+	r.until("all to end", func() bool { r.kernels(); return len(greedy) == 5 && len(modest) == 2 })
+	for range 5 {
+		assert.Equal(t, http.StatusOK, (<-greedy).status)
+	}
+	a, b := <-r.holdAs(server, "nobody", small, 1), <-r.hold(server, small, 1)
+	assert.Equal(t, http.StatusForbidden, a.status)
+	assert.Equal(t, "unknown_tenant", a.problem.Code)
+	assert.Equal(t, http.StatusForbidden, b.status, "it names none")
+	c := <-r.holdAs(server, "greedy", `{"prompt_tokens": 2048, "new_tokens": 64}`, 1)
+	assert.Equal(t, http.StatusInsufficientStorage, c.status)
+	assert.Equal(t, "larger_than_quota", c.problem.Code)
+	assert.Equal(t, int64(256<<20), c.problem.LimitBytes)
+
+	metrics, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/metrics", "")
+	require.NoError(t, err)
+	for _, line := range []string{
+		`service_answers_total{tenant="greedy"} 5`, `service_answers_total{tenant="modest"} 2`,
+		`service_request_seconds_count{tenant="greedy"} 5`, `service_memory_wait_seconds_count{tenant="modest"} 2`,
+		`service_refusals_total{code="unknown_tenant"} 2`, `service_refusals_total{code="larger_than_quota"} 1`,
+		`service_running_requests 0`, `vram_live_bytes 0`, `vram_limit_bytes 5.36870912e+08`,
+	} {
+		assert.Contains(t, metrics.body, line+"\n")
+	}
+}
+
+// A process whose allocator is broken says so, to be replaced.
+func TestUnhealthy(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	a, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/healthz", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, a.status)
+	r.quarantined(vram.QuarantineEvent{Err: vram.ErrQuarantined})
+	a, err = send(t.Context(), t, server.Client(), "GET", server.URL+"/healthz", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusInternalServerError, a.status)
+}
+
+// Requests wait for memory up to the backlog; what goes beyond is refused at once.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 128 << 20}, BacklogCount: 2})
+	server := httptest.NewServer(r.Handler())
+	defer server.Close()
+	held := r.hold(server, small, 1)
+	r.until("one running", func() bool { return r.running.Load() == 1 })
+	queued := r.hold(server, small, 2)
+	r.until("two waiting", func() bool { return r.waiting.Load() == 2 })
 	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", small)
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusTooManyRequests, a.status, a.body)
 	assert.Equal(t, "1", a.retryAfter)
-	r.until("all to end", func() bool { r.kernels(); return len(held) == 3 })
-	for range 3 {
-		assert.Equal(t, http.StatusOK, (<-held).status)
+	r.until("all to end", func() bool { r.kernels(); return len(held) == 1 && len(queued) == 2 })
+	assert.Equal(t, http.StatusOK, (<-held).status)
+	for range 2 {
+		assert.Equal(t, http.StatusOK, (<-queued).status)
 	}
 	assert.Equal(t, requestReport{Answered: 3, Refused: 1}, r.report().Requests)
 }
 
-// A client that leaves takes its request along, whether it waits or runs: worker and memory are free.
+// A client that leaves takes its request along, whether it waits or runs: its memory is free.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, settings{BacklogCount: 1})
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, BacklogCount: 2})
 	server := httptest.NewServer(r.Handler())
 	defer server.Close()
 	ctx, leave := context.WithCancel(t.Context())

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// pipes is a network of one listener without sockets, for bubbles of synctest.
+type pipes struct {
+	connections chan net.Conn
+	closed      chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{make(chan net.Conn), make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.connections <- there:
+		return here, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Clients that need four times the memory are all answered, each tenant as its quota says, and stopping loses none.
+func TestLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tenants, err := parseTenants("gold=2,silver=1,bronze=1")
+		require.NoError(t, err)
+		l := loading{ClientCount: 240, Duration: 10 * time.Second, Seed: 1}
+		s := settings{
+			Config: vram.Config{Driver: sim.New(sim.Config{Clock: sim.Running})}, WorkerCount: 128, BacklogCount: 1000,
+			Timeout: 30 * time.Second, Tenants: tenants,
+		}
+		require.NoError(t, l.defaults(&s))
+		sv, err := Open(s)
+		require.NoError(t, err)
+		network := newPipes()
+		l.Transport = &http.Transport{DialContext: network.dial, MaxIdleConnsPerHost: l.ClientCount}
+		o, err := sv.load(t.Context(), t.Context(), network, l, shutdown{Deadline: 30 * time.Second})
+		require.NoError(t, err)
+		require.NoError(t, sv.Close())
+		require.NoError(t, o.err())
+
+		each, all := o.standings()
+		require.Len(t, each, 3)
+		for _, x := range each {
+			assert.InDelta(t, 0, x.deviation(), 0.1, "%s has %.3f of the memory, its quota is %.3f", x.name, x.served, x.quota)
+			assert.Equal(t, 80, x.clientCount)
+			assert.Positive(t, x.oldest)
+			assert.Less(t, x.oldest, l.Duration, x.name)
+		}
+		assert.Equal(t, l.ClientCount/shortage*int(meanBytes()), int(o.stats.LimitBytes))
+		assert.LessOrEqual(t, o.stats.PeakReservedBytes, o.stats.LimitBytes)
+		assert.Greater(t, o.stats.Waits.Count, o.answered/2, "most of them have waited")
+		assert.Equal(t, int64(l.ClientCount), o.inFlight)
+		assert.EqualValues(t, l.ClientCount, o.drained)
+		assert.EqualValues(t, all.answered, o.answered+o.drained)
+		assert.Zero(t, o.stats.LiveBytes)
+		var text bytes.Buffer
+		o.print(&text)
+		assert.Contains(t, text.String(), "never exceeded")
+		t.Log("\n" + text.String())
+	})
+}
+
+// What a load finds fault with.
+func TestLoadIsJudged(t *testing.T) {
+	t.Parallel()
+	o := outcome{
+		tenants:     []weight{{"a", 3}, {"b", 1}},
+		byteSeconds: map[string]float64{"a": 60, "b": 40},
+		clients:     []*client{{tenant: "a"}, {tenant: "b"}},
+	}
+	for n := range 100 {
+		o.clients[0].samples = append(o.clients[0].samples, sample{latency: time.Duration(100-n) * time.Second, waited: time.Second})
+	}
+	each, all := o.standings()
+	assert.InDelta(t, -0.2, each[0].deviation(), 1e-9)
+	assert.InDelta(t, 0.6, each[1].deviation(), 1e-9)
+	assert.Equal(t, []time.Duration{50 * time.Second, 99 * time.Second, 100 * time.Second}, []time.Duration{all.median, all.high, all.longest})
+	assert.Zero(t, each[1].longest)
+	require.NoError(t, o.err())
+	o.stats.LimitBytes, o.stats.PeakReservedBytes = 1, 2
+	require.ErrorContains(t, o.err(), "over the limit of 1")
+	var text bytes.Buffer
+	o.print(&text)
+	assert.Contains(t, text.String(), "EXCEEDED")
+	gone := errors.New("gone")
+	o.clients[1].samples = []sample{{err: gone}}
+	require.ErrorIs(t, o.err(), gone)
+	require.ErrorIs(t, o.err(), errLoad)
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// errLoad says that a load was not served as it should have been.
+var errLoad = errors.New("the load was not served")
+
+// standing is what a tenant got of a load.
+type standing struct {
+	name                            string
+	clientCount, answered, failures int
+	quota, served                   float64 // shares of all; served is in bytes times seconds
+	median, high, longest, oldest   time.Duration
+	firstFailure                    error
+}
+
+// deviation is how far a tenant's share is from its quota, as a part of the quota.
+func (s *standing) deviation() float64 { return s.served/s.quota - 1 }
+
+// standings are the tenants' in the order of the command line, and all of them together.
+func (o *outcome) standings() (each []standing, all standing) {
+	parts, sum := 0, 0.0
+	for _, w := range o.tenants {
+		parts += w.parts
+		sum += o.byteSeconds[w.name]
+	}
+	for _, w := range o.tenants {
+		s := o.standing(w.name, func(c *client) bool { return c.tenant == w.name })
+		s.quota = float64(w.parts) / float64(parts)
+		if sum > 0 {
+			s.served = o.byteSeconds[w.name] / sum
+		}
+		each = append(each, s)
+	}
+	all = o.standing("all", func(*client) bool { return true })
+	all.quota, all.served = 1, 1
+	return each, all
+}
+
+func (o *outcome) standing(name string, of func(*client) bool) standing {
+	s := standing{name: name}
+	var latencies []time.Duration
+	for _, c := range o.clients {
+		if !of(c) {
+			continue
+		}
+		s.clientCount++
+		for _, x := range c.samples {
+			if x.err != nil {
+				s.failures++
+				if s.firstFailure == nil {
+					s.firstFailure = x.err
+				}
+				continue
+			}
+			latencies = append(latencies, x.latency)
+			s.oldest = max(s.oldest, x.waited)
+		}
+	}
+	slices.Sort(latencies)
+	s.answered = len(latencies)
+	s.median, s.high, s.longest = quantile(latencies, 0.5), quantile(latencies, 0.99), quantile(latencies, 1)
+	return s
+}
+
+// quantile is the smallest of sorted values that so great a part of them does not exceed; 0 if there are none.
+func quantile(sorted []time.Duration, part float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max(0, min(len(sorted)-1, int(part*float64(len(sorted))+0.5)-1))]
+}
+
+// err says what was not as it should have been.
+func (o *outcome) err() error {
+	_, all := o.standings()
+	switch {
+	case all.failures > 0:
+		return fmt.Errorf("%w: %d requests failed, the first: %w", errLoad, all.failures, all.firstFailure)
+	case o.stats.PeakReservedBytes > o.stats.LimitBytes:
+		return fmt.Errorf("%w: %d bytes were held, over the limit of %d", errLoad, o.stats.PeakReservedBytes, o.stats.LimitBytes)
+	}
+	return nil
+}
+
+// print writes a table of the tenants, and what the device has to say.
+func (o *outcome) print(to io.Writer) {
+	each, all := o.standings()
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.AppendHeader(table.Row{"tenant", "clients", "quota", "share", "off", "answered", "failed", "p50 ms", "p99 ms", "max ms", "oldest wait ms"})
+	row := func(s standing) table.Row {
+		off := ""
+		if s.name != all.name {
+			off = fmt.Sprintf("%+.1f %%", 100*s.deviation())
+		}
+		return table.Row{
+			s.name, s.clientCount, percent(s.quota), percent(s.served), off, s.answered, s.failures,
+			s.median.Milliseconds(), s.high.Milliseconds(), s.longest.Milliseconds(), s.oldest.Milliseconds(),
+		}
+	}
+	for _, s := range each {
+		t.AppendRow(row(s))
+	}
+	t.AppendSeparator()
+	t.AppendRow(row(all))
+	s := o.stats
+	kept := "never exceeded"
+	if s.PeakReservedBytes > s.LimitBytes {
+		kept = "EXCEEDED"
+	}
+	_, _ = fmt.Fprintf(to, "%s\n"+
+		"Shares are of the bytes times seconds that requests had in %.1f s; times are of all that were answered.\n"+
+		"memory: peak %s held of a limit of %s, %s; all clients at once need %s\n"+
+		"waits: %d, the longest %v; %.0f requests/s; %d driver calls\n"+
+		"shutdown: %d requests in flight when stopped; %d answered after that\n",
+		t.Render(), o.duration.Seconds(), bytesOf(s.PeakReservedBytes), bytesOf(s.LimitBytes), kept,
+		bytesOf(int64(len(o.clients))*meanBytes()), s.Waits.Count, s.Waits.Longest.Round(time.Millisecond),
+		float64(o.answered)/o.duration.Seconds(), s.DriverCalls, o.inFlight, o.drained)
+}
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
+
+func bytesOf(n int64) string { return humanize.IBytes(uint64(max(0, n))) } //nolint:gosec // not negative
