@@ -28,7 +28,10 @@
 //
 // Each tenant may have its part of the limit at any time, as its weight is to the sum of the weights, and no more. So one that
 // asks for ten times its part makes nobody wait but itself, and one that asks for nothing leaves its part unused.
-// Without -tenants all requests are equal and X-Tenant is refused.
+// vram.Quota.ShareBytes would lend what others leave, but decides nothing between tenants that all ask for more than their
+// shares: a request that waits counts as charged, so that all of them borrow, and are served first in first out.
+//
+// A tenant whose part has room for few requests gets somewhat less than its part: its next one has to fit whole. Without -tenants all requests are equal and X-Tenant is refused.
 //
 // # Load
 //
