@@ -48,9 +48,10 @@ func TestHandedOverBufferLivesUntilItsCopyIsOver(t *testing.T) {
 func TestReleaseFindsEverything(t *testing.T) {
 	t.Parallel()
 	tr, _ := steppedTraining(t, 1)
+	const bytes = 64 << 20 // no less than what the receiver has ordered, which it copies
 	sender, receiver := tr.stages[0], tr.stages[1]
 	for m := range 3 {
-		b, err := sender.stream.Alloc(1 << 20)
+		b, err := sender.stream.Alloc(bytes)
 		require.NoError(t, err)
 		sender.held = []vram.Buffer{b}
 		require.NoError(t, sender.handOver(turn{forward, m}, &operation{out: 0}))
