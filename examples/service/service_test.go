@@ -158,7 +158,10 @@ func TestInfer(t *testing.T) {
 		assert.NoError(t, err)
 		done <- a
 	}()
-	r.until("the buffers", func() bool { return r.report().Memory.LiveBytes >= largeBytes })
+	r.until("the buffers", func() bool {
+		now := r.report()
+		return now.Memory.LiveBytes >= largeBytes && now.Requests.Running == 1
+	})
 	stats, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/stats", "")
 	require.NoError(t, err)
 	var seen report
