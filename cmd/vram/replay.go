@@ -202,7 +202,7 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 			bytesText(r.Rounds[len(r.Rounds)-1].CachedBytes), r.FailedCount(),
 		}
 		if r.WaitFigures != nil {
-			row = append(row, r.WaitFigures.Count, r.WaitFigures.Deadlocks, time.Duration(r.WaitFigures.Longest).Round(time.Microsecond))
+			row = append(row, r.WaitCount, r.DeadlockCount, time.Duration(r.LongestWaitNs).Round(time.Microsecond))
 		}
 		if c.MinCapacity {
 			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))

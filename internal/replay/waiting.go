@@ -11,9 +11,9 @@ import (
 
 // WaitFigures say what came of the allocations that waited, over all rounds.
 type WaitFigures struct {
-	Count     uint64 `json:"waits"`
-	Deadlocks uint64 `json:"deadlocks"` // waits that were refused with vram.ErrWouldDeadlock
-	Longest   int64  `json:"longest_wait_ns"`
+	WaitCount     uint64 `json:"waits"`
+	DeadlockCount uint64 `json:"deadlocks"` // waits that were refused with vram.ErrWouldDeadlock
+	LongestWaitNs int64  `json:"longest_wait_ns"`
 }
 
 // allocWaiting is an allocation that waits for other players' frees.

@@ -36,9 +36,9 @@ func TestAPipelineWaits(t *testing.T) {
 				})
 				require.NoError(t, err)
 				assert.LessOrEqual(t, r.PeakReservedBytes, Limit{TimesPeak: limit}.For(tr.Info.PeakLiveBytes))
-				assert.EqualValues(t, r.WaitFigures.Deadlocks, r.FailedCount(), "nothing else is refused")
-				assert.LessOrEqual(t, r.WaitFigures.Deadlocks, r.WaitFigures.Count)
-				waits += r.WaitFigures.Count
+				assert.EqualValues(t, r.DeadlockCount, r.FailedCount(), "nothing else is refused")
+				assert.LessOrEqual(t, r.DeadlockCount, r.WaitCount)
+				waits += r.WaitCount
 			})
 		}
 	}
