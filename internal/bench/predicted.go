@@ -11,7 +11,7 @@ import (
 // What a device keeps in the scenario warmup where it is to foresee the next step, and how long it may take to learn that.
 const (
 	predictedKeepBytes = 64 << 20
-	learningTime       = 10 * time.Second
+	learningTime       = 2 * time.Minute // not the time it takes, a second or two: a busy machine has others
 )
 
 // errNotLearned says that a device did not foresee a loop.
