@@ -47,6 +47,18 @@ func got(t *testing.T, answer <-chan served) vram.Buffer {
 	return vram.Buffer{}
 }
 
+// deadlocked fails the test if the request has not been refused since nobody would free.
+func deadlocked(t *testing.T, answer <-chan served) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case a := <-answer:
+		require.ErrorIs(t, a.err, vram.ErrWouldDeadlock)
+	default:
+		require.Fail(t, "it waits for ever")
+	}
+}
+
 // waits fails the test if an answer has come.
 func waits(t *testing.T, answers ...<-chan served) {
 	t.Helper()
@@ -263,20 +275,41 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		resume := a.Suspend()
 		y := must(t, b, 16*mib)
 		z := waitFor(b, vram.Request{Bytes: 16 * mib}) // whoever has a go on is b's goroutine
-		synctest.Wait()
-		require.ErrorIs(t, (<-z).err, vram.ErrWouldDeadlock)
+		deadlocked(t, z)
 		resume()
 		resume() // does nothing
 		z = waitFor(b, vram.Request{Bytes: 16 * mib})
 		waits(t, z)
 		resume = a.Suspend()
-		synctest.Wait()
-		require.ErrorIs(t, (<-z).err, vram.ErrWouldDeadlock)
+		deadlocked(t, z)
 		c := h.stream() // goes on, and may have a go on
 		z = waitFor(b, vram.Request{Bytes: 16 * mib})
 		waits(t, z)
 		_ = c
 		resume()
+		freeAll(t, x)
+		freeAll(t, y, got(t, z))
+		h.addsUp()
+	})
+}
+
+// A stream that stays suspended while one wait ends and the next begins is suspended for both.
+func TestAStreamIsSuspendedForAllWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		x := must(t, a, 32*mib)
+		resume := a.Suspend()
+		for range 3 {
+			y := must(t, b, 32*mib)
+			z := waitFor(b, vram.Request{Bytes: 32 * mib})
+			deadlocked(t, z)
+			freeAll(t, y)
+		}
+		y := must(t, b, 32*mib)
+		resume()
+		z := waitFor(b, vram.Request{Bytes: 32 * mib})
+		waits(t, z) // though nobody waited when a went on
 		freeAll(t, x)
 		freeAll(t, y, got(t, z))
 		h.addsUp()

@@ -78,7 +78,7 @@ func (e *effects) Perform() {
 		s.pool.Block(b)
 	}
 	if e.suspends {
-		s.pool.Suspend(s.suspension(s.standing.Load()))
+		s.tellSuspended()
 	}
 	for _, o := range e.offers {
 		s.pool.AnswerOffer(s.id, o.token, o.taken)

@@ -110,11 +110,17 @@ func (s *Stream) Share() { s.shared.Store(true) }
 // anything else: only then is no deadlock declared meanwhile. resume may be called from any goroutine; the second call does
 // nothing. Neither call waits.
 func (s *Stream) Suspend() (resume func()) {
-	s.noteSuspended(s.standing.Add(suspendStep + 1))
+	s.standing.Add(suspendStep + 1)
+	if s.pool.Demand() > 0 { // if nothing waits, heed tells once something does
+		s.tellSuspended()
+	}
 	var over atomic.Bool
 	return func() {
-		if !over.Swap(true) {
-			s.noteSuspended(s.standing.Add(suspendStep - 1))
+		if over.Swap(true) {
+			return
+		}
+		if word := s.standing.Add(suspendStep - 1); s.suspendTold.Load() { // the pool may believe it still
+			s.pool.Suspend(s.suspension(word))
 		}
 	}
 }
@@ -122,11 +128,11 @@ func (s *Stream) Suspend() (resume func()) {
 // suspendStep is one call of Suspend or resume, in a word whose lower half is how many are suspended.
 const suspendStep = 1 << 32
 
-// noteSuspended tells the pool, if anything waits; if not, heed does once something does.
-func (s *Stream) noteSuspended(word uint64) {
-	if s.pool.Demand() > 0 {
-		s.pool.Suspend(s.suspension(word))
-	}
+// tellSuspended tells the pool how it stands. Whoever resumes after the word was read sees that it is told, and tells the pool
+// a higher number.
+func (s *Stream) tellSuspended() {
+	s.suspendTold.Store(true)
+	s.pool.Suspend(s.suspension(s.standing.Load()))
 }
 
 func (s *Stream) suspension(word uint64) poolcore.Suspend {
@@ -135,10 +141,17 @@ func (s *Stream) suspension(word uint64) poolcore.Suspend {
 
 // heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
 func (s *Stream) heed() {
-	if on := s.pool.Demand() > 0; on != s.wanted && !s.draining {
+	if s.draining {
+		return
+	}
+	on := s.pool.Demand() > 0
+	if on != s.wanted {
 		s.wanted = on
 		s.core.SetWanted(on)
-		s.effects().suspends = on && s.standing.Load()&(suspendStep-1) > 0
+	}
+	if word := s.standing.Load(); on && word>>32 != s.suspendSaid { // also where nothing waited for a while, unseen
+		s.suspendSaid = word >> 32
+		s.effects().suspends = word&(suspendStep-1) > 0
 	}
 }
 

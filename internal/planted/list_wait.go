@@ -20,6 +20,14 @@ func waitBugs() []Bug {
 			Edits: []Edit{{"pool/core/admission/stuck.go", "return !slices.ContainsFunc(others, goesOn) &&", "return (true || !slices.ContainsFunc(others, goesOn)) &&"}},
 		},
 		{
+			Name: "a stream is suspended for the first wait only", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
+			Edits: []Edit{{"pool/core/waiter.go", "		for _, cl := range c.clients {\n			cl.dirty = true\n", "		for id, cl := range c.clients {\n			cl.dirty = true\n			w.table.Suspend(admission.Account(id), false)\n"}},
+		},
+		{
+			Name: "a stream goes on unseen while nothing waits", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
+			Edits: []Edit{{"streams/wait.go", "s.suspendTold.Load() {", "s.pool.Demand() > 0 {"}},
+		},
+		{
 			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",
 			Edits: []Edit{{"pool/core/admission/table.go", "w.Borrows && !e.Borrows || w.Bytes", "w.Bytes"}},
 		},

@@ -58,9 +58,8 @@ func (c *Core) park(r *request) {
 	r.id = w.lastID
 	r.wants = append([]uint32{r.pages}, r.more...)
 	if w.table.Waiting() == 0 { // nobody has said anything yet
-		for id, cl := range c.clients {
+		for _, cl := range c.clients {
 			cl.dirty = true
-			w.table.Suspend(admission.Account(id), false)
 		}
 	}
 	w.parked[r.id] = r
