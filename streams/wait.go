@@ -119,7 +119,7 @@ func (s *Stream) Suspend() (resume func()) {
 		if over.Swap(true) {
 			return
 		}
-		if word := s.standing.Add(suspendStep - 1); s.suspendTold.Load() { // the pool may believe it still
+		if word := s.standing.Add(suspendStep - 1); s.told.Load() { // the pool may believe it still
 			s.pool.Suspend(s.suspension(word))
 		}
 	}
@@ -131,7 +131,7 @@ const suspendStep = 1 << 32
 // tellSuspended tells the pool how it stands. Whoever resumes after the word was read sees that it is told, and tells the pool
 // a higher number.
 func (s *Stream) tellSuspended() {
-	s.suspendTold.Store(true)
+	s.told.Store(true)
 	s.pool.Suspend(s.suspension(s.standing.Load()))
 }
 
@@ -149,8 +149,8 @@ func (s *Stream) heed() {
 		s.wanted = on
 		s.core.SetWanted(on)
 	}
-	if word := s.standing.Load(); on && word>>32 != s.suspendSaid { // also where nothing waited for a while, unseen
-		s.suspendSaid = word >> 32
+	if word := s.standing.Load(); on && word>>32 != s.said { // also where nothing waited for a while, unseen
+		s.said = word >> 32
 		s.effects().suspends = word&(suspendStep-1) > 0
 	}
 }
@@ -350,10 +350,9 @@ func (r *batching) serveHere(s *Stream) bool {
 	}
 	s.hand.request = r
 	s.reach(beforeSearch)
-	if r.fill(s) || r.fillAlone(s) {
+	if s.core.Trial(func() bool { return r.fill(s) || r.fillAlone(s) }, func() { r.drop(s) }) {
 		return r.complete(s)
 	}
-	s.core.Quietly(func() { r.drop(s) })
 	s.hand.request = nil
 	return false
 }
@@ -366,10 +365,14 @@ func (r *batching) missingRuns(s *Stream) []uint32 {
 	}
 	covered := s.covered(inBackground)
 	s.giveBack(s.core.Surrender(^uint32(0), covered), poolcore.Return{}, covered)
-	whole := r.fill(s)
-	runs := slices.Clone(s.runs)
-	s.core.Quietly(func() { r.drop(s) })
-	if whole {
+	var runs []uint32
+	s.core.Trial(func() bool {
+		if !r.fill(s) {
+			runs = slices.Clone(s.runs)
+		}
+		return false
+	}, func() { r.drop(s) })
+	if runs == nil {
 		return r.allRuns(s)
 	}
 	return runs

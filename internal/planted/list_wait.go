@@ -20,12 +20,20 @@ func waitBugs() []Bug {
 			Edits: []Edit{{"pool/core/admission/stuck.go", "return !slices.ContainsFunc(others, goesOn) &&", "return (true || !slices.ContainsFunc(others, goesOn)) &&"}},
 		},
 		{
+			Name: "a trial in vain wakes those that wait", Package: "streams/core", Run: "^TestATrialInVainTellsNobody$",
+			Edits: []Edit{{"streams/core/wanted.go", "		c.retireIdle()\n		came = came ||", "		came = came ||"}},
+		},
+		{
+			Name: "memory that came home during a trial wakes nobody", Package: "streams/core", Run: "^TestATrialInVainTellsNobody$",
+			Edits: []Edit{{"streams/core/wanted.go", "		came = came || c.spanUnits < spans // one of those that were there before\n", "		_ = spans\n"}},
+		},
+		{
 			Name: "a stream is suspended for the first wait only", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
 			Edits: []Edit{{"pool/core/waiter.go", "		for _, cl := range c.clients {\n			cl.dirty = true\n", "		for id, cl := range c.clients {\n			cl.dirty = true\n			w.table.Suspend(admission.Account(id), false)\n"}},
 		},
 		{
 			Name: "a stream goes on unseen while nothing waits", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
-			Edits: []Edit{{"streams/wait.go", "s.suspendTold.Load() {", "s.pool.Demand() > 0 {"}},
+			Edits: []Edit{{"streams/wait.go", "s.told.Load() {", "s.pool.Demand() > 0 {"}},
 		},
 		{
 			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",

@@ -52,6 +52,7 @@ const (
 	actPanicCall
 	actSettle
 	actWhole
+	actStandstill
 	actCloseDevice
 	kindCount
 )
@@ -130,6 +131,7 @@ func deeds() [kindCount]deed {
 		actPanicCall:   {"panic in call", 30, nil, (*world).plantInCall},
 		actSettle:      {"settle", 30, nil, func(w *world, act action) { w.settle(uint64(act.a)) }},
 		actWhole:       {"ask for all", 15, nil, (*world).whole},
+		actStandstill:  {"stand still", 15, nil, (*world).standstill},
 		actCloseDevice: {"close device", 5, func(w *world, _ *stream, _ action) func() { return w.closeDevice }, nil},
 	}
 }

@@ -47,6 +47,7 @@ type stream struct {
 	live          int
 	reported      streams.Stats
 	shares        bool          // several goroutines use it
+	still         bool          // and none goes on
 	behind        time.Duration // what its later work waits for, on the device
 	capture       capture
 	closers       int // that are inside Close

@@ -30,6 +30,7 @@ type Report struct {
 	Handled                           uint64 // shortages that callers' handlers were asked about
 	OverQuota, Charged                uint64 // requests that a quota refused; bytes that tenants had
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
+	Standstills                       uint64 // times that everybody had to be refused or to stand still
 }
 
 // counts are the numbers with their names.
@@ -64,6 +65,7 @@ func (r *Report) counts() []count {
 		{"refused for a capture", &r.Uncapturable},
 		{"buffers that waited", &r.Awaited},
 		{"devices", &r.Devices},
+		{"standstills", &r.Standstills},
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},
 		{"asked for what is there", &r.Fitted},

@@ -148,7 +148,7 @@ func (w *world) isWait(err error) bool {
 	w.report.Deadlocks++
 	for _, h := range deadlock.Holders {
 		i := slices.IndexFunc(w.era.streams, func(s *stream) bool { return s.id() == h.Stream })
-		if i >= 0 && w.era.streams[i].shares {
+		if i >= 0 && w.era.streams[i].shares && !w.era.streams[i].still {
 			w.broken("deadlock", "stream %d holds memory and several use it: %w", h.Stream, err)
 		}
 	}

@@ -50,11 +50,21 @@ func (c *Core) Gather() {
 	c.wanted.came = c.wanted.came || arrived || c.spanUnits < spans
 }
 
-// Quietly has come home what was there at the beginning of the turn.
-func (c *Core) Quietly(f func()) {
+// Trial runs a search, and undo if that has not found everything: what comes home then was free before, and nobody hears of it.
+// That goes for the spans, too, which the search made and nobody uses any more. It reports whether everything was found.
+func (c *Core) Trial(search func() bool, undo func()) bool {
+	spans := c.spanUnits
+	if search() {
+		return true
+	}
 	came := c.wanted.came
-	f()
+	undo()
+	if c.wanted.on {
+		c.retireIdle()
+		came = came || c.spanUnits < spans // one of those that were there before
+	}
 	c.wanted.came = came
+	return false
 }
 
 // Note says that memory came home of which the core does not know.
