@@ -9,7 +9,8 @@ import (
 )
 
 // Collect takes home what was freed and what announced uses kept that have finished, on all streams, and lets streams and pool do
-// what is due: what ticks do ten times a second, now. It waits for no fence, and passes over streams in whose turn somebody is.
+// what is due: what ticks do ten times a second, now. It waits for nobody: what the device has not come to stays pending, and streams in
+// whose turn somebody is, a tick for one, are passed over, so that a call that runs into one leaves that stream as it was.
 // The error is ErrClosed.
 func (d *Device) Collect() error {
 	if d.closed.Load() {

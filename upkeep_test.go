@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -68,21 +70,28 @@ func TestCleanUp(t *testing.T) {
 	freeAll(t, live)
 }
 
-// Collect takes home what another stream has finished with, without a tick.
+// Collect takes home what another stream has finished with, without a tick: in the bubble no time passes. It waits for nothing.
 func TestCollect(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
-	require.NoError(t, h.Collect(), "before the first use")
-	a, b := h.stream(), h.stream()
-	x := must(t, a, 8*mib)
-	require.NoError(t, x.RecordStream(b))
-	freeAll(t, x)
-	for range 3 { // to take the fence, and to look at it
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{})
+		require.NoError(t, h.Collect(), "before the first use")
+		a, b := h.stream(), h.stream()
+		x := must(t, a, 8*mib)
+		require.NoError(t, x.RecordStream(b))
+		require.NoError(t, h.gpu.Launch(b.Handle(), time.Second))
+		freeAll(t, x)
 		require.NoError(t, h.Collect())
-	}
-	assert.Zero(t, h.addsUp().PendingBytes)
-	require.NoError(t, h.Close())
-	require.ErrorIs(t, h.Collect(), vram.ErrClosed)
-	require.ErrorIs(t, h.Coalesce(t.Context()), vram.ErrClosed)
-	_, err := h.CleanUp(t.Context(), 0)
-	require.ErrorIs(t, err, vram.ErrClosed)
+		assert.Equal(t, 8*mib, h.addsUp().PendingBytes, "the work is not over")
+		h.gpu.Advance(time.Second)
+		synctest.Wait() // nobody is in a turn
+		assert.Equal(t, 8*mib, h.addsUp().PendingBytes, "nobody has looked")
+		require.NoError(t, h.Collect())
+		assert.Zero(t, h.addsUp().PendingBytes)
+		require.NoError(t, h.Close())
+		require.ErrorIs(t, h.Collect(), vram.ErrClosed)
+		require.ErrorIs(t, h.Coalesce(t.Context()), vram.ErrClosed)
+		_, err := h.CleanUp(t.Context(), 0)
+		require.ErrorIs(t, err, vram.ErrClosed)
+	})
 }
