@@ -1,9 +1,10 @@
 package admission
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 )
 
 // phase is how far a request of the model has got.
@@ -66,21 +67,37 @@ func (w *world) clone() *world {
 
 // key is equal for equal worlds: epochs count only as far as a trial can see them, ages only by their order.
 func (w *world) key() string {
-	var key strings.Builder
-	write := func(parts ...any) { _, _ = fmt.Fprint(&key, parts...) } // a builder never fails
-	write(w.phases, w.passed, w.stands, w.free, w.onWay, w.trial, w.found, w.lifting, w.byLift, w.table.stage, w.table.tryFrom == w.table.epoch)
+	var key []byte
+	number := func(values ...int64) {
+		for _, v := range values {
+			key = binary.AppendVarint(key, v)
+		}
+	}
+	truth := func(values ...bool) {
+		for _, v := range values {
+			key = strconv.AppendBool(key, v)
+		}
+	}
+	for _, p := range w.phases {
+		number(int64(p))
+	}
+	number(w.passed...)
+	truth(w.stands...)
+	number(w.free, w.onWay, int64(w.trial), int64(w.table.stage), int64(len(w.table.queue)))
+	truth(w.found, w.lifting, w.byLift, w.table.tryFrom == w.table.epoch)
 	if w.trial >= 0 {
-		write(w.rivals)
+		truth(w.rivals...)
 	}
 	for _, e := range w.table.queue {
-		write(" ", e.ID, e.passedBytes, e.tried, e.Blocked, e.Borrows, e.Unready, e.joined <= w.table.tryJoin)
+		number(int64(e.ID), e.passedBytes)
+		truth(e.tried, e.Blocked, e.Borrows, e.Unready, e.joined <= w.table.tryJoin)
 	}
 	byAge := slices.Clone(w.table.queue)
 	slices.SortFunc(byAge, func(a, b entry) int { return int(a.Age) - int(b.Age) })
 	for _, e := range byAge {
-		write(" ", e.ID)
+		number(int64(e.ID))
 	}
-	return key.String()
+	return string(key)
 }
 
 // charged is what an account has and waits for with its quota's leave.
