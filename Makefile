@@ -44,7 +44,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ test: ## run all tests
 
 race: ## run all tests under the race detector
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
+
+exhaustive: ## walk every state of the models of magazines; make test walks a part
+	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./streams/magazine
 
 sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each); a failure prints its shortest history
 	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
@@ -144,7 +147,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run ./...
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
-check: build vet arch tidy lint deadcode race planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, planted bugs, a short fuzz
+check: build vet arch tidy lint deadcode race exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, models, planted bugs, a short fuzz
 	@echo "check: passed"
 
 build: ## compile every package and put the command at bin/vram

@@ -92,16 +92,15 @@ func (w *laneWorld) fence() {
 // laneSearch visits every state that can be reached.
 type laneSearch struct {
 	rules leaseRules
-	known map[laneWorld]struct{}
+	known *seen[laneWorld]
 	quiet int
 	moves []string
 }
 
 func (s *laneSearch) from(w laneWorld) violation {
-	if _, ok := s.known[w]; ok {
+	if !s.known.add(w) {
 		return lawful
 	}
-	s.known[w] = struct{}{}
 	isQuiet := true
 	for i := range w.actors {
 		if w.actors[i].op == 0 {
@@ -383,9 +382,9 @@ func laneStarts() []laneWorld {
 func TestEveryInterleavingOfALaneIsLawful(t *testing.T) {
 	quiet := 0
 	for _, w := range laneStarts() {
-		s := &laneSearch{rules: packageLeaseRules(), known: map[laneWorld]struct{}{}}
+		s := &laneSearch{rules: packageLeaseRules(), known: newSeen[laneWorld]()}
 		require.Equal(t, lawful, s.from(w), "after %v", s.moves)
-		t.Logf("%d states, %d of them quiet", len(s.known), s.quiet)
+		t.Logf("%d states, %d of them quiet", s.known.count(), s.quiet)
 		quiet += s.quiet
 	}
 	assert.Greater(t, quiet, 5000, "the searches hardly began")
@@ -415,7 +414,7 @@ func TestLaneSearchFindsMistakes(t *testing.T) {
 			r := packageLeaseRules()
 			spoil(&r)
 			for _, w := range []laneWorld{laneStart(true, 5, 2), laneStart(true, 6, 1, 1)} {
-				s := &laneSearch{rules: r, known: map[laneWorld]struct{}{}}
+				s := &laneSearch{rules: r, known: newSeen[laneWorld]()}
 				if v := s.from(w); v != lawful {
 					t.Logf("%s: after %v", v, s.moves)
 					return

@@ -17,7 +17,7 @@ const recent = 3
 // step, and one that rests may begin any operation with any handle.
 type search struct {
 	rules rules
-	seen  map[world]struct{}
+	seen  *seen[world]
 	quiet int // states in which no operation was under way
 	moves []move
 }
@@ -43,7 +43,7 @@ func (s *search) String() string {
 	return b.String()
 }
 
-func newSearch(r rules) *search { return &search{rules: r, seen: map[world]struct{}{}} }
+func newSearch(r rules) *search { return &search{rules: r, seen: newSeen[world]()} }
 
 // memo is the world with the callers in one order: they are alike.
 func (w world) memo() world {
@@ -67,11 +67,9 @@ func (a *actor) rank() uint64 {
 
 // from visits a world and all that follow.
 func (s *search) from(w world) violation {
-	key := w.memo()
-	if _, known := s.seen[key]; known {
+	if !s.seen.add(w.memo()) {
 		return lawful
 	}
-	s.seen[key] = struct{}{}
 	if v := w.judge(); v != lawful {
 		return v
 	}
@@ -274,7 +272,7 @@ func scenarios() []scenario {
 		{"loose slots, both live, three callers", start(loose, 2, 2-fewer, 2, 1, 1)},
 		{"a class, one live and used, two callers", sharing(small, 1, 2, 3-fewer, 2-fewer)},
 		{"large blocks, one live and used, two callers", sharing(exact, 1, 3-fewer, 2, 2-fewer)},
-		{"a loose slot, live and used, three callers", sharing(loose, 1, 2, 2, 1, 1)},
+		{"a loose slot, live and used, three callers", sharing(loose, 1, 2-fewer, 2, 1, 1)},
 	}
 }
 
@@ -285,19 +283,23 @@ func TestEveryInterleavingIsLawful(t *testing.T) {
 	for _, c := range scenarios() {
 		s := newSearch(packageRules())
 		require.Equal(t, lawful, s.from(c.world), "%s: after %v", c.name, s)
-		t.Logf("%s: %d states, %d of them quiet", c.name, len(s.seen), s.quiet)
-		states += len(s.seen)
+		t.Logf("%s: %d states, %d of them quiet", c.name, s.seen.count(), s.quiet)
+		states += s.seen.count()
 		quiet += s.quiet
 	}
 	t.Logf("together: %d states, %d of them quiet", states, quiet)
 	assert.Greater(t, quiet, 5000, "the searches hardly began")
 }
 
-// The same holds where handles are watched.
+// The same holds where handles are watched. Callers who use and move announce nothing that could be, save when a magazine of
+// large blocks is opened anew.
 func TestEveryInterleavingOfWatchedHandlesIsLawful(t *testing.T) {
 	rules := packageRules()
 	rules.announces = Watched
-	for _, c := range scenarios()[2-fewer:] {
+	for _, c := range scenarios() {
+		if c.world.sharing && c.world.kind != exact {
+			continue
+		}
 		s := newSearch(rules)
 		require.Equal(t, lawful, s.from(c.world), "%s: after %v", c.name, s)
 	}
@@ -460,7 +462,7 @@ func TestSearchFindsMistakes(t *testing.T) {
 			for _, w := range worlds {
 				s := newSearch(r)
 				v := s.from(w)
-				states += len(s.seen)
+				states += s.seen.count()
 				if v != lawful {
 					t.Logf("%s, after %d states, by %v", v, states, s)
 					return

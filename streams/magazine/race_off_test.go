@@ -2,5 +2,5 @@
 
 package magazine
 
-// fewer is 1 where tests shall do less.
-const fewer = 0
+// underRace is 1 where tests run under the race detector.
+const underRace = 0

@@ -53,7 +53,7 @@ func meetings(rounds int64, prepare func(), work func(worker int), judge func())
 
 // meetingCount is how often two operations meet. Not smaller: about one meeting in a hundred is close
 // enough. Not larger: each costs a microsecond, and ten under the race detector, which needs fewer.
-const meetingCount = 20_000 >> (3 * fewer)
+const meetingCount = 20_000 >> (3 * underRace)
 
 // Of two frees of one handle at once one succeeds and the other is a double free, flagged or not.
 func TestRacingFreesHaveOneWinner(t *testing.T) {
