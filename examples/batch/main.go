@@ -3,58 +3,28 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/command"
+	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
-// The exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { os.Exit(command.Interruptible(run)) }
 
 // run is the program: what it prints goes to the writers, what it comes to is the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK
-	}
 	if err == nil {
 		err = compare(ctx, o, stdout)
 	}
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		_, _ = fmt.Fprintln(stderr, "batch: interrupted; all memory is given back")
-		return exitInterrupted
-	}
-	_, _ = fmt.Fprintln(stderr, "batch:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	return exitFailed
+	return command.Exit(ctx, "batch", err, stderr)
 }
 
 // compare trains in both manners, one after the other, and prints what that came to.
@@ -64,11 +34,11 @@ func compare(ctx context.Context, o options, stdout io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	g, err := openGPU(o.config.Driver, o.config.Ordinal)
+	view, err := kernels.OpenView(o.config.Driver, o.config.Ordinal)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
+	defer func() { err = errors.Join(err, view.Close()) }()
 	tensors := o.model.parameters()
 	var sumBytes int64
 	for _, p := range tensors {
@@ -79,7 +49,7 @@ func compare(ctx context.Context, o options, stdout io.Writer) (err error) {
 		info.Name, info.Driver, len(tensors), humanize.IBytes(uint64(sumBytes)), o.stepCount)
 	var rows []figures
 	for _, together := range []bool{false, true} {
-		f, err := train(ctx, device, g, together, tensors, o.stepCount)
+		f, err := train(ctx, device, &gpu{view}, together, tensors, o.stepCount)
 		if err != nil {
 			return err
 		}

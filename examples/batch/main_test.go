@@ -12,6 +12,8 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/examples/internal/command"
+	"github.com/go-vram/vram/examples/internal/kernels"
 	"github.com/go-vram/vram/vramtest"
 )
 
@@ -30,25 +32,25 @@ func TestProgram(t *testing.T) {
 		stderr string
 	}{
 		"a run": {
-			args: small, code: exitOK,
+			args: small, code: command.OK,
 			stdout: []string{
 				"simulated GPU, driver sim\n28 parameters of 11 MiB in all, 3 steps in each manner\n", "│ one by one │     1 │      28 │      28 │",
 				"│ in batches │     1 │", "\npeaks: ",
 			},
 		},
-		"little memory":             {args: append(small, "-limit", "48MiB"), code: exitOK, stdout: []string{"in batches"}},
-		"variables":                 {args: small, env: "1MB", code: exitFailed, stderr: "parameters and moments: vram: "},
-		"flag over env":             {args: append(small, "-limit", "1GB"), env: "1MB", code: exitOK},
-		"help":                      {args: []string{"-h"}, code: exitOK, stderr: "-limit"},
-		"unknown flag":              {args: []string{"-nothing"}, code: exitUsage, stderr: "batch: flag provided but not defined: -nothing\n"},
-		"argument":                  {args: []string{"gpt2"}, code: exitUsage, stderr: `batch: "gpt2": there are no arguments, only flags` + "\n"},
-		"no steps":                  {args: []string{"-steps", "0"}, code: exitUsage, stderr: "batch: -steps is 0, want 1 to 1048576\n"},
-		"too wide":                  {args: []string{"-hidden", "1048577"}, code: exitUsage, stderr: "batch: -hidden is 1048577, want 1 to 1048576\n"},
-		"variable":                  {env: "much", code: exitUsage, stderr: `VRAM_MEMORY_LIMIT is "much"`},
-		"driver":                    {args: []string{"-driver", "none"}, code: exitUsage, stderr: "-driver: "},
-		"limit":                     {args: []string{"-limit", "much"}, code: exitUsage, stderr: "-limit: "},
-		"no such device":            {args: []string{"-device", "7"}, code: exitFailed, stderr: "Ordinal is 7, the driver has 1"},
-		"too little for one tensor": {args: append(small, "-limit", "36MiB"), code: exitFailed, stderr: "step 1: "},
+		"little memory":             {args: append(small, "-limit", "48MiB"), code: command.OK, stdout: []string{"in batches"}},
+		"variables":                 {args: small, env: "1MB", code: command.Failed, stderr: "parameters and moments: vram: "},
+		"flag over env":             {args: append(small, "-limit", "1GB"), env: "1MB", code: command.OK},
+		"help":                      {args: []string{"-h"}, code: command.OK, stderr: "-limit"},
+		"unknown flag":              {args: []string{"-nothing"}, code: command.Misused, stderr: "batch: flag provided but not defined: -nothing\n"},
+		"argument":                  {args: []string{"gpt2"}, code: command.Misused, stderr: `batch: "gpt2": there are no arguments, only flags` + "\n"},
+		"no steps":                  {args: []string{"-steps", "0"}, code: command.Misused, stderr: "batch: -steps is 0, want 1 to 1048576\n"},
+		"too wide":                  {args: []string{"-hidden", "1048577"}, code: command.Misused, stderr: "batch: -hidden is 1048577, want 1 to 1048576\n"},
+		"variable":                  {env: "much", code: command.Misused, stderr: `VRAM_MEMORY_LIMIT is "much"`},
+		"driver":                    {args: []string{"-driver", "none"}, code: command.Misused, stderr: "-driver: "},
+		"limit":                     {args: []string{"-limit", "much"}, code: command.Misused, stderr: "-limit: "},
+		"no such device":            {args: []string{"-device", "7"}, code: command.Failed, stderr: "Ordinal is 7, the driver has 1"},
+		"too little for one tensor": {args: append(small, "-limit", "36MiB"), code: command.Failed, stderr: "step 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("VRAM_MEMORY_LIMIT", c.env)
@@ -58,7 +60,7 @@ func TestProgram(t *testing.T) {
 				assert.Contains(t, stdout.String(), text)
 			}
 			assert.Contains(t, stderr.String(), c.stderr)
-			if c.code == exitOK && c.stderr == "" {
+			if c.code == command.OK && c.stderr == "" {
 				assert.Empty(t, stderr.String())
 			}
 		})
@@ -70,7 +72,7 @@ func TestInterrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	var stdout, stderr bytes.Buffer
-	assert.Equal(t, exitInterrupted, run(ctx, []string{"-driver", "sim"}, &stdout, &stderr))
+	assert.Equal(t, command.Interrupted, run(ctx, []string{"-driver", "sim"}, &stdout, &stderr))
 	assert.Equal(t, "batch: interrupted; all memory is given back\n", stderr.String())
 }
 
@@ -87,16 +89,16 @@ func newRig(t *testing.T, together bool, limitBytes int64) *rig {
 	config.Driver = checked // the program opens one driver for all
 	device, err := vram.Open(config)
 	require.NoError(t, err)
-	g, err := openGPU(checked, 0)
+	view, err := kernels.OpenView(checked, 0)
 	require.NoError(t, err)
 	s, err := device.NewStream()
 	require.NoError(t, err)
-	o, err := newOptimizer(g, s, together, model{layers: 4, hidden: 256, vocabulary: 5000, tokens: 128}.parameters())
+	o, err := newOptimizer(&gpu{view}, s, together, model{layers: 4, hidden: 256, vocabulary: 5000, tokens: 128}.parameters())
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, o.close())
 		require.NoError(t, device.Close(), "no buffer is left")
-		require.NoError(t, g.close())
+		require.NoError(t, view.Close())
 	})
 	return &rig{o, device, checked}
 }

@@ -3,52 +3,22 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
+
+	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// The exit codes.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { os.Exit(command.Interruptible(run)) }
 
 // run is the program: what it prints goes to the writers, what it comes to is the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK
-	}
 	if err == nil {
 		err = demonstrate(ctx, o, stdout)
 	}
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		_, _ = fmt.Fprintln(stderr, "pipeline: interrupted; all memory is given back")
-		return exitInterrupted
-	}
-	_, _ = fmt.Fprintln(stderr, "pipeline:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	return exitFailed
+	return command.Exit(ctx, "pipeline", err, stderr)
 }
 
 // demonstrate trains with a display, and prints the figures. After an interrupt it prints those so far.

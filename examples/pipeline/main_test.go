@@ -17,6 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/examples/internal/command"
 	"github.com/go-vram/vram/vramtest"
 )
 
@@ -44,29 +45,29 @@ func TestProgram(t *testing.T) {
 		stderr string
 	}{
 		"a run": {
-			args: []string{"-steps", "2", "-speed", "8"}, code: exitOK,
+			args: []string{"-steps", "2", "-speed", "8"}, code: command.OK,
 			stdout: []string{
 				"simulated GPU, driver sim\n", "4 stages, 8 micro-batches, 2 steps, speed 8\n", "\nstep 2/2  ", "\n2 steps in ",
 				"\nAllocator\n", "\nMemory when the stages had stopped\n", "\nWaiting\n",
 			},
 		},
-		"variables":      {args: []string{"-steps", "1", "-speed", "20"}, env: "fast", code: exitOK, stdout: []string{"footprint fast\n"}},
-		"flag over env":  {args: []string{"-steps", "1", "-speed", "20", "-footprint", "balanced"}, env: "fast", code: exitOK, stdout: []string{"footprint balanced\n"}},
-		"help":           {args: []string{"-h"}, code: exitOK, stderr: "-limit"},
-		"unknown flag":   {args: []string{"-nothing"}, code: exitUsage, stderr: "pipeline: flag provided but not defined: -nothing\n"},
-		"argument":       {args: []string{"trace"}, code: exitUsage, stderr: `pipeline: "trace": there are no arguments, only flags` + "\n"},
-		"no steps":       {args: []string{"-steps", "0"}, code: exitUsage, stderr: "pipeline: -steps is 0, want 1 to 100000\n"},
-		"no speed":       {args: []string{"-speed", "NaN"}, code: exitUsage, stderr: "pipeline: -speed is NaN, want 0.01 to 1000\n"},
-		"variable":       {env: "tiny", code: exitUsage, stderr: `VRAM_FOOTPRINT is "tiny", want balanced, lean or fast`},
-		"footprint":      {args: []string{"-footprint", "tiny"}, code: exitUsage, stderr: "-footprint: "},
-		"driver":         {args: []string{"-driver", "none"}, code: exitUsage, stderr: "-driver: "},
-		"limit":          {args: []string{"-limit", "much"}, code: exitUsage, stderr: "-limit: "},
-		"no such device": {args: []string{"-device", "7"}, code: exitFailed, stderr: "Ordinal is 7, the driver has 1"},
+		"variables":      {args: []string{"-steps", "1", "-speed", "20"}, env: "fast", code: command.OK, stdout: []string{"footprint fast\n"}},
+		"flag over env":  {args: []string{"-steps", "1", "-speed", "20", "-footprint", "balanced"}, env: "fast", code: command.OK, stdout: []string{"footprint balanced\n"}},
+		"help":           {args: []string{"-h"}, code: command.OK, stderr: "-limit"},
+		"unknown flag":   {args: []string{"-nothing"}, code: command.Misused, stderr: "pipeline: flag provided but not defined: -nothing\n"},
+		"argument":       {args: []string{"trace"}, code: command.Misused, stderr: `pipeline: "trace": there are no arguments, only flags` + "\n"},
+		"no steps":       {args: []string{"-steps", "0"}, code: command.Misused, stderr: "pipeline: -steps is 0, want 1 to 100000\n"},
+		"no speed":       {args: []string{"-speed", "NaN"}, code: command.Misused, stderr: "pipeline: -speed is NaN, want 0.01 to 1000\n"},
+		"variable":       {env: "tiny", code: command.Misused, stderr: `VRAM_FOOTPRINT is "tiny", want balanced, lean or fast`},
+		"footprint":      {args: []string{"-footprint", "tiny"}, code: command.Misused, stderr: "-footprint: "},
+		"driver":         {args: []string{"-driver", "none"}, code: command.Misused, stderr: "-driver: "},
+		"limit":          {args: []string{"-limit", "much"}, code: command.Misused, stderr: "-limit: "},
+		"no such device": {args: []string{"-device", "7"}, code: command.Failed, stderr: "Ordinal is 7, the driver has 1"},
 		"too little for the parameters": {
-			args: []string{"-limit", "1GB"}, code: exitFailed, stderr: "parameters: vram: out of memory",
+			args: []string{"-limit", "1GB"}, code: command.Failed, stderr: "parameters: vram: out of memory",
 		},
 		"too little for a step": {
-			args: []string{"-limit", "6GB", "-speed", "20"}, code: exitFailed, stderr: "step 1, ",
+			args: []string{"-limit", "6GB", "-speed", "20"}, code: command.Failed, stderr: "step 1, ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestProgram(t *testing.T) {
 				assert.Contains(t, stdout.String(), text)
 			}
 			assert.Contains(t, stderr.String(), c.stderr)
-			if c.code == exitOK && c.stderr == "" {
+			if c.code == command.OK && c.stderr == "" {
 				assert.Empty(t, stderr.String())
 			}
 			for line := range strings.Lines(stdout.String()) {
@@ -97,7 +98,7 @@ func TestInterrupt(t *testing.T) {
 	out := &watcher{text: "step ", seen: interrupt}
 	var stderr bytes.Buffer
 	code := run(ctx, []string{"-steps", "100000", "-driver", "sim"}, out, &stderr)
-	assert.Equal(t, exitInterrupted, code)
+	assert.Equal(t, command.Interrupted, code)
 	assert.Equal(t, "pipeline: interrupted; all memory is given back\n", stderr.String())
 	assert.Contains(t, out.String(), "\nAllocator\n")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
 // training is a device and the stages that train on it.
@@ -36,9 +37,11 @@ func open(ctx context.Context, o options) (*training, error) {
 	if t.device, err = vram.Open(o.config); err != nil {
 		return t, err
 	}
-	if t.gpu, err = openGPU(o.config.Driver, o.config.Ordinal, o.speed); err != nil {
+	view, err := kernels.OpenView(o.config.Driver, o.config.Ordinal)
+	if err != nil {
 		return t, err
 	}
+	t.gpu = &gpu{view, o.speed}
 	clockCost := costOfClock()
 	for n := range stageCount {
 		stream, err := t.device.NewStream()

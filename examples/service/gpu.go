@@ -11,25 +11,7 @@ import (
 )
 
 // gpu is the service's own view of the device, for kernels and events.
-type gpu struct {
-	cudadrv.Device
-	kernels *kernels.Kernels
-}
-
-func openGPU(driver cudadrv.Driver, ordinal int) (*gpu, error) {
-	device, err := driver.Open(ordinal)
-	if err != nil {
-		return nil, err
-	}
-	k, err := kernels.Open(device)
-	if err != nil {
-		return nil, errors.Join(err, device.Close())
-	}
-	return &gpu{device, k}, nil
-}
-
-// Close gives the view back.
-func (g *gpu) Close() error { return errors.Join(g.kernels.Close(), g.Device.Close()) }
+type gpu struct{ *kernels.View }
 
 // A request looks whether its kernel is over after pollInterval, and then each time a pollShare of what it has waited has
 // passed again: hundreds that wait for long look seldom, and none keeps its memory more than an eighth longer than it needs it.
@@ -46,7 +28,7 @@ func (g *gpu) work(ctx context.Context, stream cudadrv.Stream, duration time.Dur
 		return err
 	}
 	defer func() { err = errors.Join(err, g.EventDestroy(over)) }()
-	if err := errors.Join(g.kernels.Write(stream, duration, written...), g.EventRecord(over, stream)); err != nil {
+	if err := errors.Join(g.Write(stream, duration, written...), g.EventRecord(over, stream)); err != nil {
 		return err
 	}
 	start := time.Now()

@@ -3,21 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
-)
 
-// The exit codes.
-const (
-	exitOK     = 0
-	exitFailed = 1
-	exitUsage  = 2
+	"github.com/go-vram/vram/examples/internal/command"
 )
 
 func main() {
@@ -37,20 +30,10 @@ func main() {
 // run is the program: it serves until stop ends and shuts down, at once when force ends.
 func run(stop, force context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return exitOK
-	}
 	if err == nil {
 		err = serve(stop, force, o, stdout)
 	}
-	if err == nil {
-		return exitOK
-	}
-	_, _ = fmt.Fprintln(stderr, "service:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	return exitFailed
+	return command.Exit(context.Background(), "service", err, stderr) // a service that was stopped has done what it was asked to
 }
 
 func serve(stop, force context.Context, o options, stdout io.Writer) error {

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"time"
 
-	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/command"
 )
 
 // options are what the command line and the environment say.
@@ -19,24 +16,16 @@ type options struct {
 	loading  loading
 }
 
-// usageError is a mistake on the command line or in the environment.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
 // Not more streams than that: a device runs at most 128 kernels at the same time.
 const mostWorkers = 128
 
 // Not more clients than that: each has a connection, and both of its ends are files of this process.
 const mostClients = 4096
 
-// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a
-// *usageError; help goes to stderr.
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
-	flags := flag.NewFlagSet("service", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the caller prints errors
+// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes to
+// stderr.
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	flags := command.NewFlags("service", `"12GB"`)
 	flags.StringVar(&o.address, "addr", "127.0.0.1:8080", "address to listen on")
 	flags.IntVar(&o.settings.WorkerCount, "workers", 128, "streams; requests share them, and each runs one kernel at a time")
 	flags.IntVar(&o.settings.BacklogCount, "backlog", 1024, "requests that may wait for memory")
@@ -48,47 +37,16 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.loading.ClientCount, "clients", 512, "clients of -load, spread evenly over the tenants")
 	flags.DurationVar(&o.loading.Duration, "duration", 10*time.Second, "how long -load lasts")
 	flags.Uint64Var(&o.loading.Seed, "seed", 1, "seed of the sizes that -load asks for")
-	driver := flags.String("driver", "", "auto, dynamic (a GPU) or sim; auto takes a GPU where there is one (default auto)")
-	device := flags.Int("device", 0, "the device's number")
-	limit := flags.String("limit", "", `most memory to hold, as "12GB" (default all)`)
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			flags.SetOutput(stderr)
-			flags.Usage()
-			return o, flag.ErrHelp
-		}
-		return o, &usageError{err}
+	if err := flags.Parse(args, stderr); err != nil {
+		return o, err
 	}
-	var err error
 	if o.settings.Tenants, err = parseTenants(*tenants); err != nil {
-		return o, &usageError{fmt.Errorf("-tenants: %w", err)}
+		return o, command.Misuse("-tenants: %w", err)
 	}
-	err = o.check(flags.Args())
-	if err != nil {
-		return o, &usageError{err}
+	if err := o.check(); err != nil {
+		return o, err
 	}
-	if o.settings.Config, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
-		return o, &usageError{err}
-	}
-	flags.Visit(func(f *flag.Flag) {
-		if err != nil {
-			return
-		}
-		switch f.Name {
-		case "driver":
-			o.settings.Config.Driver, err = vram.DriverNamed(*driver)
-		case "device":
-			o.settings.Config.Ordinal = *device
-		case "limit":
-			o.settings.Config.LimitBytes, err = vram.ParseBytes(*limit)
-		}
-		if err != nil {
-			err = &usageError{fmt.Errorf("-%s: %w", f.Name, err)}
-		}
-	})
-	if err == nil && o.settings.Config.Driver == nil { // only where none was named: auto looks for a GPU
-		o.settings.Config.Driver, err = vram.DriverNamed("auto")
-	}
+	o.settings.Config, err = flags.Config()
 	if err == nil && o.loaded {
 		err = o.loading.defaults(&o.settings)
 	}
@@ -96,24 +54,22 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // check says which flag cannot be.
-func (o *options) check(arguments []string) error {
+func (o *options) check() error {
 	switch {
-	case len(arguments) > 0:
-		return fmt.Errorf("%q: there are no arguments, only flags", arguments[0])
 	case o.settings.WorkerCount < 1 || o.settings.WorkerCount > mostWorkers:
-		return fmt.Errorf("-workers is %d, want 1 to %d", o.settings.WorkerCount, mostWorkers)
+		return command.Misuse("-workers is %d, want 1 to %d", o.settings.WorkerCount, mostWorkers)
 	case o.settings.BacklogCount < 1:
-		return fmt.Errorf("-backlog is %d, want 1 or more", o.settings.BacklogCount)
+		return command.Misuse("-backlog is %d, want 1 or more", o.settings.BacklogCount)
 	case o.settings.Timeout <= 0:
-		return fmt.Errorf("-timeout is %v, want more than 0", o.settings.Timeout)
+		return command.Misuse("-timeout is %v, want more than 0", o.settings.Timeout)
 	case o.shutdown.Linger < 0:
-		return fmt.Errorf("-linger is %v, want 0 or more", o.shutdown.Linger)
+		return command.Misuse("-linger is %v, want 0 or more", o.shutdown.Linger)
 	case o.loading.ClientCount < 1 || o.loading.ClientCount > mostClients:
-		return fmt.Errorf("-clients is %d, want 1 to %d", o.loading.ClientCount, mostClients)
+		return command.Misuse("-clients is %d, want 1 to %d", o.loading.ClientCount, mostClients)
 	case o.loading.Duration <= 0:
-		return fmt.Errorf("-duration is %v, want more than 0", o.loading.Duration)
+		return command.Misuse("-duration is %v, want more than 0", o.loading.Duration)
 	case o.shutdown.Deadline < 0:
-		return fmt.Errorf("-deadline is %v, want 0 or more", o.shutdown.Deadline)
+		return command.Misuse("-deadline is %v, want 0 or more", o.shutdown.Deadline)
 	}
 	return nil
 }

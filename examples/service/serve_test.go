@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/command"
 )
 
 // serving is a service on a listener, and how it is stopped.
@@ -239,14 +240,14 @@ func TestProgram(t *testing.T) {
 			"-driver: ":                         {"-driver", "none"},
 		} {
 			var stdout, stderr bytes.Buffer
-			assert.Equal(t, exitUsage, run(t.Context(), t.Context(), args, &stdout, &stderr))
+			assert.Equal(t, command.Misused, run(t.Context(), t.Context(), args, &stdout, &stderr))
 			assert.Contains(t, stderr.String(), "service: "+want)
 			assert.Empty(t, stdout.String())
 		}
 		var stdout, stderr bytes.Buffer
-		assert.Equal(t, exitFailed, run(t.Context(), t.Context(), []string{"-driver", "sim", "-addr", "127.0.0.1:65536"}, &stdout, &stderr))
+		assert.Equal(t, command.Failed, run(t.Context(), t.Context(), []string{"-driver", "sim", "-addr", "127.0.0.1:65536"}, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "service: listen")
-		assert.Equal(t, exitOK, run(t.Context(), t.Context(), []string{"-h"}, &stdout, &stderr))
+		assert.Equal(t, command.OK, run(t.Context(), t.Context(), []string{"-h"}, &stdout, &stderr))
 		assert.Contains(t, stderr.String(), "-backlog")
 	})
 	t.Run("served", func(t *testing.T) {
@@ -269,7 +270,7 @@ func TestProgram(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, http.StatusOK, a.status, a.body)
 		cancel()
-		assert.Equal(t, exitOK, <-code)
+		assert.Equal(t, command.OK, <-code)
 		assert.Equal(t, "service: stopped; 1 requests answered, 0 refused\n", <-out.lines)
 		assert.Empty(t, stderr.String())
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
 // settings are what a service is opened with.
@@ -60,9 +61,11 @@ func Open(s settings) (*Service, error) {
 	if sv.device, err = vram.Open(s.Config); err != nil {
 		return nil, err
 	}
-	if sv.gpu, err = openGPU(s.Config.Driver, s.Config.Ordinal); err != nil {
+	view, err := kernels.OpenView(s.Config.Driver, s.Config.Ordinal)
+	if err != nil {
 		return nil, errors.Join(err, sv.Close())
 	}
+	sv.gpu = &gpu{view}
 	for n := range s.WorkerCount {
 		stream, err := sv.device.NewStream()
 		if err != nil {
