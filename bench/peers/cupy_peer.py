@@ -352,7 +352,7 @@ class Player:
                 self.cut_short = True
                 break
         self.free_all()
-        return {"work_ns": between_ns, "p50_ns": quantile(nanos, 0.5), "p99_ns": quantile(nanos, 0.99),
+        return {"gap_ns": between_ns, "p50_ns": quantile(nanos, 0.5), "p99_ns": quantile(nanos, 0.99),
                 "p999_ns": quantile(nanos, 0.999)}
 
 
@@ -380,7 +380,7 @@ def replay(options):
     if options.work_us and not player.cut_short:
         paced = player.paced(int(options.work_us * 1000))
         if not player.cut_short:
-            result["paced"] = paced
+            result.update(paced)
     result["cut_short"] = player.cut_short
     print(json.dumps(result), flush=True)
 

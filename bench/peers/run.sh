@@ -216,7 +216,7 @@ trace_turn() {
 		quiet_cores
 		case $peer in
 		vram | vram-lean | vram-fast) run_one "$peer" replay "$name" "$round" 60 replay -json -driver "$driver" -rounds 5 \
-			-footprint "$(footprint_of "$peer")" -work "${work_us}us" "$trace" ;;
+			-footprint "$(footprint_of "$peer")" -gap "${work_us}us" "$trace" ;;
 		cupy) run_one cupy replay "$name" "$round" 60 replay --rounds 5 --work-us "$work_us" "$build/traces/$name.csv" ;;
 		cudaMalloc) ;; # 579,000 calls of 25 to 80 us, five times
 		*) run_one "$peer" replay "$name" "$round" 60 -rounds 5 -work-us "$work_us" replay "$build/traces/$name.csv" ;;

@@ -236,7 +236,7 @@ def percentile_table(results):
         if key[0] == "paced":
             add(label(key), lambda p, q, key=key: results.figure(key, p, q))
     for trace in results.traces():
-        add(trace, lambda p, q, t=trace: results.of_trace(results.replay, t, p, lambda r: (r.get("paced") or {}).get(q)))
+        add(trace, lambda p, q, t=trace: results.of_trace(results.replay, t, p, lambda r: r.get(q)))
     note = "One request, an allocation or a free, with 5 us of other work before it; what reading the clock costs is taken off."
     return "Single requests with other work between them", header, rows, note
 
@@ -317,7 +317,7 @@ def of_traces(pick):
 
 
 def of_paced(name):
-    return of_traces(lambda row: (row.get("paced") or {}).get(name))
+    return of_traces(lambda row: row.get(name))
 
 
 BARS = [  # what, beside whom, the figures, the bar and the goal

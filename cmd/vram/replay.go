@@ -36,7 +36,7 @@ type replayCmd struct {
 	Copies      int           `default:"1" placeholder:"N" help:"How many copies of each trace are played at once, each on streams of its own (default 1). Limits are in terms of one."`
 	Seed        uint64        `placeholder:"N" help:"Holds goroutines up as the seed has it. With --parallel."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
-	Work        time.Duration `aliases:"gap" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events."`
+	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. --work is the same."`
 	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
 	ExplainPeak bool          `help:"Says where the memory was when most was held. It shows in the times."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
@@ -99,11 +99,11 @@ func (c *replayCmd) Validate() error {
 	if (c.Plans != "" || c.SavePlans != "") && !c.Tape {
 		return errors.New("--plans and --save-plans: want --tape")
 	}
-	if c.Work < 0 {
-		return fmt.Errorf("--work %v: want 0 or more", c.Work)
+	if c.Gap < 0 {
+		return fmt.Errorf("--gap %v: want 0 or more", c.Gap)
 	}
-	if c.Work > 0 && c.Parallel {
-		return fmt.Errorf("--work %v: not with --parallel", c.Work)
+	if c.Gap > 0 && c.Parallel {
+		return fmt.Errorf("--gap %v: not with --parallel", c.Gap)
 	}
 	if (c.Wait || c.Seed != 0) && !c.Parallel {
 		return errors.New("--wait and --seed: want --parallel")
@@ -137,7 +137,7 @@ func (c *replayCmd) Run(p *program) error {
 	}
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
-		Parallel: c.Parallel, Lag: c.Lag, Work: c.Work, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
+		Parallel: c.Parallel, Lag: c.Lag, Gap: c.Gap, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
 		ExplainPeak: c.ExplainPeak, Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
 	}
 	var results []replay.Result
@@ -186,7 +186,7 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 	if c.MinCapacity {
 		t.columns("least limit", "limit/live")
 	}
-	if c.Work > 0 {
+	if c.Gap > 0 {
 		t.columns("p50 ns", "p99 ns", "p99.9 ns")
 	}
 	if c.Hazards {

@@ -55,8 +55,8 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"limit factor":        {"replay -limit 0x resnet_train", `limit "0x"`},
 		"lag":                 {"replay -lag soon resnet_train", "--lag"},
 		"negative lag":        {"replay -lag=-5ms resnet_train", "--lag -5ms: want 0 or more"},
-		"negative work":       {"replay -work=-5us resnet_train", "--work -5µs: want 0 or more"},
-		"work in parallel":    {"replay -work 5us -parallel resnet_train", "--work 5µs: not with --parallel"},
+		"negative gap":        {"replay -gap=-5us resnet_train", "--gap -5µs: want 0 or more"},
+		"gap in parallel":     {"replay -gap 5us -parallel resnet_train", "--gap 5µs: not with --parallel"},
 		"no such trace":       {"replay resnet_train no/such/trace.csv", "no/such/trace.csv: no such file"},
 		"malformed trace":     {"replay resnet_train " + broken, broken + ":3: size is 4095, but id 0 was allocated with 4096"},
 		"scenario":            {"bench -scenario pair,nonsense", `unknown scenario "nonsense": want all or some of pair`},
@@ -84,7 +84,7 @@ func TestHelp(t *testing.T) {
 		"-h":          {"replay", "bench", "sim", "info", "version"},
 		"--help":      {"replay"},
 		"-help":       {"replay"},
-		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--work", "--hazards", "--explain-peak", "--json"},
+		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--gap", "--hazards", "--explain-peak", "--json"},
 		"bench -h":    {"--scenario", "--samples", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
 		"info -h":     {"--driver"},
 		"sim -h":      {"--seed", "--seeds", "--steps"},
@@ -168,18 +168,21 @@ func TestReplayMinCapacity(t *testing.T) {
 	assert.Contains(t, stdout, "least limit")
 }
 
-func TestReplayWithWorkBetweenEvents(t *testing.T) {
+func TestReplayWithAGapBetweenEvents(t *testing.T) {
 	path := file(t, "small.csv", "t_us,op,id,size,stream\n0,a,0,4096,0\n1,a,1,8192,1\n2,f,0,4096,0\n")
-	code, stdout, stderr := vramCommand(t, "replay", "-driver", "sim", "-json", "-rounds", "2", "-work", "1us", path)
+	code, stdout, stderr := vramCommand(t, "replay", "-driver", "sim", "-json", "-rounds", "2", "-gap", "1us", path)
 	require.Equal(t, exitOK, code, stderr)
-	var got []struct {
-		Paced map[string]float64 `json:"paced"`
-	}
+	var got []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
-	assert.InDelta(t, 1000, got[0].Paced["work_ns"], 0)
-	assert.LessOrEqual(t, got[0].Paced["p50_ns"], got[0].Paced["p99_ns"])
+	assert.InDelta(t, 1000, got[0]["gap_ns"], 0)
+	assert.LessOrEqual(t, got[0]["p50_ns"], got[0]["p99_ns"])
+	assert.LessOrEqual(t, got[0]["p99_ns"], got[0]["p999_ns"])
 
-	code, stdout, stderr = vramCommand(t, "replay", "-driver", "sim", "-rounds", "2", "-work", "1us", path)
+	code, stdout, stderr = vramCommand(t, "replay", "-driver", "sim", "-json", "-rounds", "2", path)
+	require.Equal(t, exitOK, code, stderr)
+	assert.NotContains(t, stdout, "p50_ns", "nothing was timed by itself")
+
+	code, stdout, stderr = vramCommand(t, "replay", "-driver", "sim", "-rounds", "2", "-work", "1us", path) // the name that it had first
 	require.Equal(t, exitOK, code, stderr)
 	assert.Contains(t, stdout, "p99.9 ns")
 }

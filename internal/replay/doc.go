@@ -16,7 +16,7 @@
 // caused is not lost. Times are real; what a simulated driver's calls would have taken stands apart.
 // Cached bytes are read at the end of the timed stretch, before the leftovers are freed.
 //
-// With Options.Work a round is added at the end in which other work lies between the events and each
+// With Options.Gap a round is added at the end in which other work lies between the events and each
 // event is timed by itself, with what reading the clock costs taken off.
 //
 // With Options.Jitter each round plays a trace that differs from the recorded one, and from that of the round before.

@@ -25,9 +25,9 @@ type Options struct {
 	Copies    int           // of the trace, side by side on streams of their own; 0: 1. Limits are in terms of one
 	Seed      uint64        // of an interleaving of the goroutines; 0: as the scheduler has it
 	Lag       time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
-	// Work adds a round at the end that keeps the processor busy for so long before each event and times
+	// Gap adds a round at the end that keeps the processor busy for so long before each event and times
 	// the events one by one; 0 adds none.
-	Work time.Duration
+	Gap time.Duration
 	// Hazards plays a kernel that writes each buffer after its allocation, and one that reads it before its free, on the
 	// buffer's stream, and reports what they must not touch: needs the simulated device. Times mean nothing then.
 	Hazards bool
@@ -85,10 +85,10 @@ func (o *Options) complete() error {
 		return fmt.Errorf("replay: jitter %v, want 0 to 1", o.Jitter)
 	case o.Rest < 0:
 		return fmt.Errorf("replay: rest %v, want 0 or more", o.Rest)
-	case o.Work < 0:
-		return fmt.Errorf("replay: work %v, want 0 or more", o.Work)
-	case o.Work > 0 && o.Parallel:
-		return ErrWorkNeedsOneGoroutine
+	case o.Gap < 0:
+		return fmt.Errorf("replay: gap %v, want 0 or more", o.Gap)
+	case o.Gap > 0 && o.Parallel:
+		return ErrGapNeedsOneGoroutine
 	case o.Wait && !o.Parallel:
 		return ErrWaitNeedsGoroutines
 	case o.Copies < 0 || o.Copies > mostCopies:

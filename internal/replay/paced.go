@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// ErrWorkNeedsOneGoroutine says that Options.Work was set together with Options.Parallel.
-var ErrWorkNeedsOneGoroutine = errors.New("replay: other work between requests needs one goroutine for all streams")
+// ErrGapNeedsOneGoroutine says that Options.Gap was set together with Options.Parallel.
+var ErrGapNeedsOneGoroutine = errors.New("replay: a gap between requests needs one goroutine for all streams")
 
 // Paced is what single requests cost a caller that has other work to do between them. A request is an
 // event of the trace, an allocation or a free; the work is in no figure.
 type Paced struct {
-	WorkNanos int64   `json:"work_ns"`
+	GapNanos  int64   `json:"gap_ns"`
 	P50Nanos  float64 `json:"p50_ns"`
 	P99Nanos  float64 `json:"p99_ns"`
 	P999Nanos float64 `json:"p999_ns"`
 }
 
 // paced plays a round more, behind the others, that works between events and times each event.
-func (se *session) paced(ctx context.Context, round int, between time.Duration) (*Paced, error) {
+func (se *session) paced(ctx context.Context, round int, gap time.Duration) (*Paced, error) {
 	clear(se.missing)
 	if se.jitter > 0 {
 		se.perturb(round)
@@ -32,7 +32,7 @@ func (se *session) paced(ctx context.Context, round int, between time.Duration) 
 		if i%contextStride == 0 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		for start := time.Now(); time.Since(start) < between; {
+		for start := time.Now(); time.Since(start) < gap; {
 		}
 		s := &p.program.steps[i]
 		start := time.Now()
@@ -52,7 +52,7 @@ func (se *session) paced(ctx context.Context, round int, between time.Duration) 
 	}
 	slices.Sort(nanos)
 	at := func(q float64) float64 { return nanos[min(len(nanos)-1, int(q*float64(len(nanos))))] }
-	return &Paced{WorkNanos: between.Nanoseconds(), P50Nanos: at(0.5), P99Nanos: at(0.99), P999Nanos: at(0.999)}, nil
+	return &Paced{GapNanos: gap.Nanoseconds(), P50Nanos: at(0.5), P99Nanos: at(0.99), P999Nanos: at(0.999)}, nil
 }
 
 // timerCost is what two readings of the clock side by side show: a median.

@@ -26,7 +26,7 @@ type Result struct {
 
 	*WaitFigures // with Options.Wait; nil without
 
-	Paced *Paced `json:"paced,omitempty"` // with Options.Work
+	*Paced // with Options.Gap; nil without
 
 	Peak *Peak `json:"peak,omitempty"` // with Options.ExplainPeak
 

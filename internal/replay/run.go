@@ -34,8 +34,8 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 		_ = se.close()
 		return Result{}, err
 	}
-	if o.Work > 0 {
-		if result.Paced, err = se.paced(ctx, o.Rounds, o.Work); err != nil {
+	if o.Gap > 0 {
+		if result.Paced, err = se.paced(ctx, o.Rounds, o.Gap); err != nil {
 			_ = se.close()
 			return Result{}, err
 		}

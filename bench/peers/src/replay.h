@@ -126,7 +126,7 @@ class Replay {
     }
     free_all();
     char text[160];
-    std::snprintf(text, sizeof text, ",\"paced\":{\"work_ns\":%lld,\"p50_ns\":%.3f,\"p99_ns\":%.3f,\"p999_ns\":%.3f}",
+    std::snprintf(text, sizeof text, ",\"gap_ns\":%lld,\"p50_ns\":%.3f,\"p99_ns\":%.3f,\"p999_ns\":%.3f",
                   static_cast<long long>(options_.work_ns), quantile(nanos, 0.5), quantile(nanos, 0.99),
                   quantile(nanos, 0.999));
     return cut_short_ ? "" : text;
