@@ -99,7 +99,6 @@ type Stream struct {
 	draining  bool
 	received  uint64 // runs that the pool granted
 	sent      uint64 // runs, to the pool
-	kept      bool   // the memory of a plan, at the pool's last wish
 	owed      *asked // waits for the last of those that were under way
 	left      left   // adopted streams
 	leaving   bool   // a fence is ordered

@@ -82,9 +82,7 @@ func (s *Stream) asked(a *asked) {
 	s.owed = nil // now: if the turn panics before, it is still owed
 }
 
-// surrender answers the pool's wish. The first wish while requests of the stream's own wait is for their sake, and then
-// the memory of a plan goes only if the stream has more than its share already, or nothing else helps: see denied. Once
-// Close has begun no fence may be recorded any more, since the handle goes away: what the stream has then waits for the
+// surrender answers the pool's wish. Once Close has begun no fence may be recorded any more, since the handle goes away: what the stream has then waits for the
 // device to be synchronised. What no fence of an adopted stream's callers covers stays, and is named. Lanes give theirs
 // back at their next calls.
 func (s *Stream) surrender() {
@@ -93,11 +91,7 @@ func (s *Stream) surrender() {
 	covered := s.covered(inBackground)
 	var runs []core.Run
 	if !s.draining || s.synced.Load() {
-		if s.kept = len(s.waiting) > 0 && !s.kept && s.core.MayGrow(); s.kept {
-			runs = s.core.Spare(^uint32(0), covered)
-		} else {
-			runs = s.core.Surrender(^uint32(0), covered)
-		}
+		runs = s.core.Surrender(^uint32(0), covered)
 		if covered {
 			s.core.WantFence()
 			r.UncoveredBytes = s.core.UncoveredBytes()
@@ -136,7 +130,6 @@ func (s *Stream) granted(g *granted) {
 	}
 	s.heed()
 	s.giveUp()
-	s.kept = false
 	r := s.take(g.token)
 	if r == nil {
 		r = s.unpark(g.token)

@@ -95,8 +95,8 @@ func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 	return bits.OnesCount64(taken)
 }
 
-// makeRoom takes home what lanes left behind and closes magazines of large blocks until a range of that
-// many units is free. It reports whether there is one.
+// makeRoom takes home what lanes left behind, closes magazines of large blocks until a range of that
+// many units is free, and takes back the memory of a plan before more is asked for. It reports whether there is one.
 func (c *Core) makeRoom(units uint32) bool {
 	c.owner.Collect(c.give)
 	if c.heap.LargestFits(units) {
@@ -107,7 +107,7 @@ func (c *Core) makeRoom(units uint32) bool {
 			return true
 		}
 	}
-	return false
+	return c.YieldPlan() && c.heap.LargestFits(units)
 }
 
 // ServedMany is Served for so many requests of a batch.

@@ -36,7 +36,7 @@ func (c *Core) settleDown() {
 		return
 	}
 	c.calmAt = math.MaxUint64
-	if !c.counting && c.tape == nil && !c.wanted.on && c.heap.Strategy() == heap.BestFit {
+	if !c.counting && (c.tape == nil || c.tape.Rests()) && !c.wanted.on && c.heap.Strategy() == heap.BestFit {
 		c.owner.LetTakeBack(uint32(min(c.keptLimit(), math.MaxUint32))) //nolint:gosec // bounded
 	}
 }

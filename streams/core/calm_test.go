@@ -77,6 +77,7 @@ func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
 			w.churn(w.core.calmAt + 1)
 			assert.True(t, w.takesBack(300*kib))
 			w.core.SetSettings(s)
+			w.core.Tick() // a tape begins then
 			assert.False(t, w.takesBack(310*kib))
 			w.churn(w.core.calmAt + 1)
 			assert.False(t, w.takesBack(320*kib))

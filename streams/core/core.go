@@ -236,11 +236,6 @@ func (c *Core) takeBlock(units uint32) (block int32, needPages uint32) {
 	if block = c.heap.Take(units); block != heap.None {
 		return block, 0
 	}
-	if c.tape != nil && c.tape.State() == tape.Lost && c.YieldPlan() {
-		if block = c.heap.Take(units); block != heap.None {
-			return block, 0
-		}
-	}
 	if c.makeRoom(units) {
 		return c.heap.Take(units), 0
 	}

@@ -31,12 +31,13 @@
 //
 // # What a tape has
 //
-// With Settings.Tape a stream learns the sequence of its requests over 64 KiB (package tape). While a plan is played its
+// With Settings.Tape a stream learns the sequence of its requests over 64 KiB (package tape), from the first tick on that finds
+// it at work. While a plan is played its
 // ground is used blocks of the heap, and step 3 above comes after the plan's place. Slots of such places have a Block below
-// heap.None. The ground counts as cached where no place on it is taken. It is yielded when the pool asks, unless the
-// stream itself waits and holds little more than its peak; when the sequence is lost and a request finds no range;
-// and before a request of the stream's own is refused. No magazine of large blocks is opened while the tape knows a
-// sequence: it must see all.
+// heap.None. The ground counts as cached where no place on it is taken. It is yielded when the pool asks, and when a request of
+// the stream's own finds no range besides, before the pool is asked: a plan is no reason to hold more. One of whose ground more
+// is missing than is free besides is not begun. No magazine of large blocks is opened while the tape knows a
+// sequence, and callers take nothing back (TakeBack) unless it rests: it must see all.
 // A block that is pending keeps its place until its uses have passed, and if the plan's memory is given back meanwhile it
 // goes on as an ordinary block. Lookup finds the taken places in a tree of their own, by their index of the plan.
 //

@@ -36,6 +36,7 @@ func (c *Core) Tick() {
 		c.Press()
 	}
 	c.noteIdle()
+	c.wakeTape()
 	c.WantFence()
 	if c.counting {
 		c.closeShelved()

@@ -21,7 +21,8 @@ func tapeBlock(index int32) int32 { return heap.None - 1 - index }
 
 // taped is what a core has of a tape.
 type taped struct {
-	tape        *tape.Tape // nil: off
+	tapeOn      bool       // as the settings have it
+	tape        *tape.Tape // nil: off, or the stream has not been at work for a tick
 	ground      []int32    // the heap's blocks that the plan lies on, as Ground lists them
 	groundUnits uint64
 	tapeUnits   uint64       // of them in use
@@ -36,15 +37,26 @@ type placed struct {
 	mark uint32
 }
 
-// setTape begins to learn, or ends to play.
+// setTape lets the stream learn from the next tick on, or ends to play.
 func (c *Core) setTape(on bool) {
-	switch {
-	case on && c.tape == nil:
-		c.tape = &tape.Tape{}
-	case !on && c.tape != nil:
+	c.tapeOn = on
+	if !on && c.tape != nil {
 		c.leaveGround()
 		c.tape, c.marks = nil, nil
 	}
+}
+
+// wakeTape begins to learn, at a tick. Not before the stream has been at work: plans are packed at ticks, and a program that is
+// over by the first has watched its requests for nothing.
+func (c *Core) wakeTape() {
+	if c.tapeOn && c.tape == nil && c.misses.Turns > 0 {
+		c.openTape()
+	}
+}
+
+func (c *Core) openTape() {
+	c.tape = &tape.Tape{}
+	c.upset() // it must see all
 }
 
 // allocTaped serves a request from the plan, or returns nil.
@@ -76,23 +88,51 @@ func (c *Core) heed() (index, first uint32, ok bool) {
 		c.retireIdle() // as when the free ranges were looked at
 		c.groundUnits = 0
 		c.placed = slices.Grow(c.placed[:0], c.tape.Length())[:c.tape.Length()]
-		return c.tape.Begin(c.claim(c.tape.Ground()))
+		index, first, ok = c.tape.Begin(c.claim(c.tape.Ground()))
+		if c.missesTooMuch() {
+			c.YieldPlan() // the place of the request at hand has no slot yet
+			return 0, 0, false
+		}
+		return index, first, ok
 	case tape.WantEnd:
 		c.leaveGround()
 		c.tape.Drop()
+		c.heedRest(false)
 	case tape.WantNothing:
 	}
 	return 0, 0, false
 }
 
+// missesTooMuch reports whether what is missing of the ground is more than what is free besides: that is where the requests go
+// whose places are not there yet.
+func (c *Core) missesTooMuch() bool {
+	var units uint64
+	for _, m := range c.tape.Missing() {
+		units += uint64(m.Units)
+	}
+	return units > c.heap.FreeUnits()
+}
+
 // passTape tells the tape of a request that was served the ordinary way. When it begins to learn, it must see all:
 // what magazines serve it does not.
 func (c *Core) passTape(s *magazine.Slot) {
+	rested := c.tape.Rests()
 	if mark := c.tape.Served(s.Units); mark != 0 {
 		c.setMark(s.Block, mark)
 	}
+	c.heedRest(rested)
 	if c.recent.oldest != nil && c.tape.Knows() {
 		c.evictAll()
+	}
+}
+
+// heedRest lets callers take blocks back, once the stream is calm, while the tape rests, and no longer.
+func (c *Core) heedRest(rested bool) {
+	switch rests := c.tape.Rests(); {
+	case rests && !rested:
+		c.calmAt = c.misses.Turns
+	case rested && !rests:
+		c.upset()
 	}
 }
 
@@ -254,15 +294,6 @@ func (c *Core) leaveTape(s *magazine.Slot) {
 	}
 }
 
-// growthShare is how far beyond its peak a stream with a plan may hold for what the plan does not have, before it
-// yields the plan: a part in so many. Not larger: that is what the footprint may be once all has settled.
-const growthShare = 32
-
-// MayGrow reports whether the stream would still hold little more than its peak with what it waits for.
-func (c *Core) MayGrow() bool {
-	return c.heap.HeldUnits()+c.waiting <= c.livePeak+c.livePeak/growthShare
-}
-
 // YieldPlan gives the memory of the plan that is played back to the free ranges, until the plan begins again. It
 // reports whether there was any.
 func (c *Core) YieldPlan() bool {
@@ -344,14 +375,19 @@ func (c *Core) Plan() tape.Step {
 	return c.tape.Step()
 }
 
-// Teach gives the tape a step. It reports whether there is a tape.
+// Teach gives the tape a step. It reports whether the settings allow one.
 func (c *Core) Teach(step tape.Step) bool {
-	if c.tape == nil {
+	if !c.tapeOn {
 		return false
 	}
+	if c.tape == nil {
+		c.openTape()
+	}
+	rested := c.tape.Rests()
 	c.YieldPlan()
 	c.job = nil
 	c.tape.Teach(step)
+	c.heedRest(rested)
 	return true
 }
 

@@ -158,6 +158,7 @@ func TestTapeFindsItsPlaceAgain(t *testing.T) {
 		step[i] = request{uint32(sizeclass.MaxUnits + 1 + i*i%97), 1 + i%7}
 	}
 	p := newPerformer(t, 128)
+	require.True(t, p.w.grant(0, worldUnits/128))
 	for range 12 {
 		for _, r := range step {
 			p.request(r)
@@ -190,6 +191,110 @@ func TestTapeFindsItsPlaceAgain(t *testing.T) {
 		}
 		p.w.check()
 	}
+}
+
+// The memory of a plan is no reason to hold more: what the plan does not have gets it before the pool is asked.
+func TestPlanYieldsBeforeThePoolIsAsked(t *testing.T) {
+	for name, ask := range map[string]func(w *world, bytes int64) (*magazine.Slot, uint32){
+		"a buffer":    func(w *world, bytes int64) (*magazine.Slot, uint32) { return w.core.Alloc(bytes, 0) },
+		"one aligned": func(w *world, bytes int64) (*magazine.Slot, uint32) { return w.core.AllocAligned(bytes, 4*kib, false) },
+		"a batch": func(w *world, bytes int64) (s *magazine.Slot, need uint32) {
+			w.core.AllocMany(uint32(sizeclass.Units(bytes)), 1, 0, func(one *magazine.Slot) { s = one })
+			return s, 1
+		},
+	} {
+		b := newBareStep(true)
+		w := &world{core: b.core}
+		require.Equal(t, tape.Playing, b.core.tape.State(), name)
+		held, longest := b.core.HeldBytes(), int64(b.core.heap.LargestFree())<<sizeclass.UnitShift
+		slot, need := ask(w, longest+sizeclass.UnitBytes)
+		require.NotNil(t, slot, "%s: %d pages are missing", name, need)
+		assert.Equal(t, tape.Ready, b.core.tape.State(), name)
+		assert.Equal(t, held, b.core.HeldBytes(), name)
+		_ = slot.Free(slot.Word())
+		b.core.Drain()
+		require.NoError(t, b.core.Check(), name)
+	}
+}
+
+// A plan whose ground is mostly taken by what lives, with no room for that besides, is not begun.
+func TestPlanThatMissesTooMuchIsNotBegun(t *testing.T) {
+	b := newBareStep(true)
+	b.core.YieldPlan()
+	require.Equal(t, tape.Ready, b.core.tape.State())
+	var taken []*magazine.Slot
+	for b.core.heap.FreeUnits() > 0 { // nothing is free but what the step itself gives back
+		s, _ := b.core.Alloc(int64(b.core.heap.LargestFree())<<sizeclass.UnitShift, 0)
+		require.NotNil(t, s)
+		taken = append(taken, s)
+	}
+	before := b.core.tape.Counts().Plans
+	again := func() {
+		for _, r := range b.step {
+			if b.core.tape.Place(r.units); b.core.tape.Want() == tape.WantClaim {
+				b.core.heed()
+			}
+			b.core.tape.Served(r.units)
+		}
+	}
+	again()
+	assert.Greater(t, b.core.tape.Counts().Plans, before)
+	require.Equal(t, tape.Ready, b.core.tape.State())
+	assert.Empty(t, b.core.ground)
+	for _, s := range taken {
+		_ = s.Free(s.Word())
+	}
+	b.core.Drain()
+	again()
+	assert.Equal(t, tape.Playing, b.core.tape.State(), "there is room")
+}
+
+// A tape watches from the first tick on that finds the stream at work, and callers take blocks back until then.
+func TestTapeBeginsAtATick(t *testing.T) {
+	w := newWorld(t, 512, Budget{})
+	w.core.SetSettings(Settings{Tape: true})
+	w.core.Tick()
+	assert.Nil(t, w.core.tape, "the stream has done nothing")
+	w.swell()
+	w.churn(w.core.calmAt + 1)
+	assert.True(t, w.takesBack(300*kib))
+	assert.Zero(t, w.core.Snapshot().Tape.RequestCount)
+	w.core.Tick()
+	assert.False(t, w.takesBack(310*kib))
+	assert.Positive(t, w.core.Snapshot().Tape.RequestCount)
+	w.finish(true)
+}
+
+// What does not repeat is watched for a while, and then left alone: callers may take blocks back, until a step is taught.
+func TestTapeRests(t *testing.T) {
+	b := newBareStep(true)
+	b.core.SetSettings(Settings{})
+	b.core.SetSettings(Settings{Tape: true})
+	b.core.Tick()
+	var r ramp
+	live := [32]*magazine.Slot{}
+	one := func(i int) {
+		if s := live[i%len(live)]; s != nil {
+			_ = s.Free(s.Word())
+		}
+		bytes := r.next() + int64(i*i%1009)*sizeclass.UnitBytes
+		s, _ := b.core.Alloc(bytes, 0)
+		require.NotNil(t, s)
+		b.core.Served(false)
+		live[i%len(live)] = s
+	}
+	i := 0
+	for ; !b.core.tape.Rests(); i++ {
+		require.Less(t, i, 300_000)
+		one(i)
+	}
+	assert.Greater(t, i, 200_000)
+	assert.Equal(t, tape.Watching, b.core.tape.State())
+	assert.LessOrEqual(t, b.core.calmAt, b.core.misses.Turns, "callers may take blocks back at the next ebb")
+	require.True(t, b.core.Teach(tape.Step{{Units: 300, Life: 1}, {Units: 400, Life: 1}}))
+	assert.False(t, b.core.tape.Rests())
+	assert.Greater(t, b.core.calmAt, b.core.misses.Turns, "the step must be seen")
+	require.NoError(t, b.core.Check())
 }
 
 // score is a step of a bare core: 200 requests, lives up to 20.

@@ -23,8 +23,14 @@
 // begins with what of its ground is free; the rest comes as the blocks that lie there are freed. Before a step that did
 // not come exactly as before is packed, it is followed for some rounds, so that the longest lives are heard.
 //
-// A plan costs where it does not hold: what it does not expect needs memory besides its ground. So a plan that yields, or
-// leaves more than an eighth without their places, some times in a row is dropped, and the tape rests, longer each time.
+// A plan costs where it does not hold: what it does not expect needs memory besides its ground, and a plan that yields in the
+// middle of a step leaves what lives there in places that suit nobody else. So a sequence is a step only if no more than one
+// request in 64 differs; a plan that yields, or
+// leaves more than an eighth without their places, some times in a row is dropped, and the tape rests, longer each time; and
+// a sequence of a quarter of a million requests of which no plan was made is left alone for sixteen times as many.
+//
+// With one allocation in fifty left out, resized or moved, another one each time (vram replay -jitter 2%), a plan placed four of five
+// requests, those of a transformer's training found one place in six taken, and its stream held three percent more.
 //
 // # Why no two requests ever share a unit
 //

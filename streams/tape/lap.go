@@ -29,6 +29,10 @@ const (
 	// fewer: learning what will not hold costs time and memory.
 	restSteps = 16
 	restMost  = 1 << 24
+	// watchMost is how many requests are watched without a plan before the tape rests, for restSteps times as many. Not fewer:
+	// the longest step must come twice, magazines hide a part of it at first, and shorter ones come before. Not more: what does
+	// not repeat by then is watched in vain.
+	watchMost = 4 * historyLimit
 )
 
 // lap is what became of the last requests, as many as the plan has.

@@ -73,6 +73,9 @@ func (t *Tape) Counts() Counts { return t.counts }
 // Want is what the tape wants now.
 func (t *Tape) Want() Want { return t.want }
 
+// Rests reports whether nothing is learned for a while. Nothing is played then.
+func (t *Tape) Rests() bool { return t.rests > 0 }
+
 // Knows reports whether the tape knows a sequence, or is about to: then its owner shall not cache what comes back.
 func (t *Tape) Knows() bool { return t.state != Watching }
 
@@ -168,6 +171,11 @@ func (t *Tape) Served(units uint32) (position uint32) {
 		t.state = Watching
 	default:
 		t.state = Learning
+	}
+	if t.plan == nil && t.next-t.first >= watchMost {
+		t.rests = restSteps * watchMost
+		t.restart()
+		t.state = Watching
 	}
 	return position
 }
