@@ -15,7 +15,10 @@ const (
 	actWaitBatch
 	actWaitFuture // and frees meanwhile
 	actSuspend
-	actLoop    // the same size again and again
+	actLoop // the same size again and again
+	actStep // the same sequence of sizes
+	actRehearse
+	actTeach   // a plan
 	actLane    // open a lane
 	actLaneUse // allocations and frees by a lane
 	actLaneClose
@@ -90,11 +93,14 @@ func deeds() [kindCount]deed {
 		actGather:      {"gather", 150, (*world).gather, nil},
 		actBatch:       {"batch", 200, (*world).batch, nil},
 		actBatchAsync:  {"batch async", 250, (*world).batchAsync, nil},
-		actWait:        {"wait", 300, (*world).waited, nil},
+		actWait:        {"wait", 330, (*world).waited, nil},
 		actWaitBatch:   {"wait for a batch", 100, (*world).batchWaited, nil},
-		actWaitFuture:  {"wait for a future", 80, (*world).futureWaited, nil},
+		actWaitFuture:  {"wait for a future", 110, (*world).futureWaited, nil},
 		actSuspend:     {"suspend", 60, (*world).suspendedFor, nil},
-		actLoop:        {"loop", 300, (*world).loop, nil},
+		actLoop:        {"loop", 290, (*world).loop, nil},
+		actStep:        {"step", 60, (*world).stepped, nil},
+		actRehearse:    {"rehearse", 15, nil, (*world).rehearsed},
+		actTeach:       {"teach", 40, (*world).taught, nil},
 		actLane:        {"open lane", 40, (*world).laneOpened, nil},
 		actLaneUse:     {"use lane", 500, (*world).laneUsed, nil},
 		actLaneClose:   {"close lane", 20, (*world).laneClosed, nil},
@@ -104,7 +110,7 @@ func deeds() [kindCount]deed {
 		actTransfer:    {"transfer", 120, (*world).handedOver, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
-		actFree:        {"free", 2820, (*world).freed, nil},
+		actFree:        {"free", 2720, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},

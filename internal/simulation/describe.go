@@ -24,9 +24,9 @@ func (w *world) describe(act action) string {
 			b := w.held[act.a%n]
 			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
 		}
-	case actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend:
+	case actStep, actTeach, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
-	case actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
+	case actRehearse, actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actCloseDevice,
 		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actCapture, actEndCapture, kindCount:
 	}

@@ -106,7 +106,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
-		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Debug: true, Peers: &e.peers,
+		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Debug: true, Peers: &e.peers,
 		Handler: w.handle,
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	s := &stream{Stream: inner, era: e, adopted: adopted}
-	if s.shares = mixed(draw, 12)%4 > 0; s.shares { // callers here know of no goroutines: on the others they get deadlocks
+	if s.shares = mixed(draw, 12)%3 > 0; s.shares { // callers here know of no goroutines: on the others they get deadlocks
 		s.Share()
 	}
 	e.streams, e.inner.owner[handle] = append(e.streams, s), s

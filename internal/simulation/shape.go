@@ -24,6 +24,8 @@ type shape struct {
 	sizes       []int64 // that come again
 	largest     int64
 	kernel      time.Duration // the longest that runs after a free; 0: none does
+	taped       bool          // streams have tapes, most of them
+	scores      [scoreCount]score
 }
 
 func newShape(r *rand.Rand) shape {
@@ -47,6 +49,10 @@ func newShape(r *rand.Rand) shape {
 	s.largest = max(s.pageBytes, s.limitBytes/int64(3+r.IntN(12)))
 	for range 2 + r.IntN(5) {
 		s.sizes = append(s.sizes, s.anySize(r.Uint64()))
+	}
+	s.taped = chance(r, 50)
+	for i := range s.scores {
+		s.scores[i] = s.newScore(r.Uint64())
 	}
 	return s
 }
@@ -102,7 +108,7 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 
 // ofStream are settings of a stream.
 func (s *shape) ofStream(draw uint64) streamcore.Settings {
-	settings := streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0}
+	settings := streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0, Tape: s.taped && mixed(draw, 13)%5 > 0}
 	if mixed(draw, 7)%3 == 0 {
 		settings.Strategy = heap.FirstFit
 	}
