@@ -291,7 +291,7 @@ func TestPlansAreTakenOver(t *testing.T) {
 	_, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 1}) // what a process makes once is made
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		o := replay.Options{NewDriver: simulator, Config: vram.Config{Tape: true}, Rounds: 2, Rest: time.Millisecond, Jitter: 0.01}
+		o := replay.Options{NewDriver: simulator, Config: vram.Config{Tape: true}, Rounds: 4, Rest: time.Second, Jitter: 0.01}
 		first, err := replay.Run(t.Context(), tr, o)
 		require.NoError(t, err)
 		require.Len(t, first.Plans, 1)
