@@ -106,6 +106,36 @@ func TestWhoBorrowsComesLast(t *testing.T) {
 	})
 }
 
+// Of those that borrow whoever has less of its own comes first, whatever the order in which they asked.
+func TestWhoHasLessOfItsShareComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		small := h.tenant("small", vram.Quota{ShareBytes: 4 * mib, Shared: true})
+		large := h.tenant("large", vram.Quota{ShareBytes: 16 * mib, Shared: true})
+		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: small})
+		require.NoError(t, err)
+		y, err := b.AllocFor(context.Background(), vram.Request{Bytes: 32 * mib, Tenant: large})
+		require.NoError(t, err)
+		z := must(t, c, 16*mib)
+		first := waitFor(a, vram.Request{Bytes: 16 * mib, Tenant: small})
+		waits(t, first)
+		second := waitFor(b, vram.Request{Bytes: 16 * mib, Tenant: large})
+		waits(t, first, second)
+		freeAll(t, z)
+		z = got(t, second) // three times its share, the other would have eight times its
+		waits(t, first)
+		third := waitFor(b, vram.Request{Bytes: 16 * mib, Tenant: large})
+		waits(t, first, third)
+		freeAll(t, x)
+		x = got(t, first) // four times its share now, as the other
+		waits(t, third)
+		freeAll(t, y, x)
+		freeAll(t, z, got(t, third))
+		h.addsUp()
+	})
+}
+
 // Tenants that share a stream are looked at by themselves: the stream waits and holds, and yet somebody goes on.
 func TestTenantsOfOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -137,4 +167,31 @@ func TestQuotasThatCannotBe(t *testing.T) {
 	x := h.tenant("x", vram.Quota{})
 	assert.Same(t, x, h.tenant("x", vram.Quota{LimitBytes: 1}))
 	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)
+}
+
+// Who is beyond its share waits behind others that are not, also where the memory that it wants is in its own stream's cache.
+func TestATenantDoesNotJumpTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		greedy := h.tenant("greedy", vram.Quota{ShareBytes: mib, Shared: true})
+		fair := h.tenant("fair", vram.Quota{ShareBytes: 32 * mib, Shared: true})
+		pieces := make([]vram.Buffer, 4)
+		for i := range pieces {
+			var err error
+			pieces[i], err = a.AllocFor(context.Background(), vram.Request{Bytes: mib / 2, Tenant: greedy})
+			require.NoError(t, err)
+		}
+		x := must(t, b, 48*mib)
+		first := waitFor(c, vram.Request{Bytes: 32 * mib, Tenant: fair})
+		waits(t, first)
+		freeAll(t, pieces[0])
+		synctest.Wait()
+		second := waitFor(a, vram.Request{Bytes: mib / 2, Tenant: greedy})
+		waits(t, first, second)
+		freeAll(t, x)
+		freeAll(t, got(t, first), got(t, second))
+		freeAll(t, pieces[1:]...)
+		h.addsUp()
+	})
 }

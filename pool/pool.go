@@ -51,6 +51,7 @@ type Pool struct {
 	waiting map[uint64]*futures.Promise[int64] // for an End
 	queued  []queued                           // in order of arrival
 	holding []admission.Account                // scratch
+	usage   []admission.Usage                  // likewise
 	marks   []stamp                            // of returns since the last job
 	out     *effects
 }

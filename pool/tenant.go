@@ -19,8 +19,9 @@ type Quota struct {
 	// for the tenant's own frees, or is refused. 0: no such bound.
 	LimitBytes int64
 	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
-	// only while nobody waits for it who is within a share, or names no tenant. Nothing is taken back but by frees. 0: all is
-	// within the share.
+	// only while nobody waits for it who is within a share, or names no tenant. Of the tenants that wait, of one priority, whoever
+	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
+	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share.
 	ShareBytes int64
 	// Shared says that several goroutines work for the tenant, as Stream.Share says it of a stream.
 	Shared bool
@@ -102,12 +103,6 @@ func (t *Tenant) Hold(bytes int64) { t.held.Add(bytes) }
 func (t *Tenant) Paid(bytes int64) {
 	t.held.Add(-bytes)
 	t.Refund(bytes)
-}
-
-// Borrows reports whether the tenant has more than its share.
-func (t *Tenant) Borrows() bool {
-	share := t.quota.Load().ShareBytes
-	return share > 0 && t.charged.Load() > share
 }
 
 // Shared reports whether several goroutines work for the tenant.
@@ -193,7 +188,7 @@ func (p *Pool) charge(t *Tenant) {
 		}
 		t.queued.Add(-1)
 		if taken {
-			p.run(core.Ready{Client: q.client, Token: q.token, Borrows: t.Borrows()})
+			p.run(core.Ready{Client: q.client, Token: q.token})
 		}
 	}
 	clear(p.queued[len(kept):])
@@ -214,6 +209,7 @@ func (p *Pool) unqueue(id core.Client, token uint64) {
 
 // run is a message of the shell's own.
 func (p *Pool) run(m core.Message) {
+	p.tellTenants(m)
 	if fx := p.core.Step(m); !fx.Empty() {
 		p.collect(fx)
 	}

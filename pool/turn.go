@@ -67,7 +67,7 @@ func (p *Pool) step(s *step) {
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise
 	}
-	p.core.SetTenants(p.holders())
+	p.tellTenants(s.message)
 	fx := p.core.Step(s.message)
 	p.publish()
 	if done, ok := s.message.(core.JobDone); ok {
@@ -84,17 +84,21 @@ func (p *Pool) step(s *step) {
 	}
 }
 
-// holders are the accounts of the tenants that hold memory, where anything waits.
-func (p *Pool) holders() []admission.Account {
-	p.holding = p.holding[:0]
-	if all := p.tenants.Load(); all != nil && p.core.WaiterCount() > 0 {
+// tellTenants tells the core what tenants have, where anything waits or may be about to.
+func (p *Pool) tellTenants(m core.Message) {
+	p.holding, p.usage = p.holding[:0], p.usage[:0]
+	_, asks := m.(core.Refill)
+	if all := p.tenants.Load(); all != nil && (asks || p.core.WaiterCount() > 0) {
 		for _, t := range *all {
 			if t.held.Load() > 0 {
 				p.holding = append(p.holding, t.Account())
 			}
+			if share := t.quota.Load().ShareBytes; share > 0 {
+				p.usage = append(p.usage, admission.Usage{Account: t.Account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
+			}
 		}
 	}
-	return p.holding
+	p.core.SetTenants(p.holding, p.usage)
 }
 
 // SetTenants says who the tenants are. The list is not changed any more.

@@ -101,7 +101,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if err := r.charge(want.Tenant, sumOfBlocks(bytes), want.Wait); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	if !r.owes() {
+	if !r.owes() && !s.queues(want.Wait) {
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
 			r.settle(s, dst...)
@@ -344,7 +344,7 @@ func (r *batching) serve(s *Stream) {
 		r.Fail(ErrClosed)
 		return
 	}
-	if r.owes() {
+	if r.owes() || s.behind(r) {
 		s.park(r, nil)
 		return
 	}

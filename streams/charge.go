@@ -50,9 +50,6 @@ func (b *bill) charge(t *Tenant, cost int64, wait bool) error {
 // owes reports whether the tenant has still to be charged.
 func (b *bill) owes() bool { return b.tenant != nil && b.taken.Load() == 0 }
 
-// borrows reports whether the tenant has more than its share.
-func (b *bill) borrows() bool { return b.tenant != nil && b.tenant.Borrows() }
-
 // refund gives back what was charged, unless the buffers have it.
 func (b *bill) refund() {
 	if b.tenant == nil {

@@ -85,7 +85,7 @@ func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[
 	if err := r.charge(want.Tenant, blockBytes(want.Bytes), want.Wait); err != nil {
 		return futures.Failed[Buffer](err)
 	}
-	if !r.owes() {
+	if !r.owes() && !s.queues(want.Wait) {
 		if b, ok := s.allocNow(&want); ok {
 			r.settle(s, b)
 			if err := s.finish(b, &want); err != nil {
@@ -240,7 +240,7 @@ func (r *request) serve(s *Stream) {
 		r.Fail(ErrClosed)
 		return
 	}
-	if r.owes() {
+	if r.owes() || s.behind(r) {
 		s.park(r, nil)
 		return
 	}

@@ -169,10 +169,11 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 		Client: s.id, Token: s.lastToken, Pages: pages, More: more, Most: s.core.MostPages(pages),
 		LiveBytes: s.core.LiveBytes(), Bytes: bytes, Lanes: s.lanes(),
 	}
-	if p := r.patient(); p != nil {
+	p := r.state()
+	m.Place.Account, m.Place.ChargedBytes = s.account(p), p.cost
+	if p.wait {
 		m.Patience, m.Place.Priority = poolcore.Patient, p.priority
 	}
-	m.Place.Borrows = r.state().borrows()
 	s.effects().refill(m)
 	return s.lastToken
 }

@@ -175,7 +175,7 @@ func (s *Stream) park(c claim, err error) bool {
 		Lanes: s.lanes(), Patience: poolcore.Waiting,
 		Place: poolcore.Place{
 			Account: s.account(p), Priority: p.priority, Age: p.age, Align: p.align, Blocked: s.blocked(p),
-			Unready: p.owes(), Borrows: p.borrows(),
+			Unready: p.owes(), ChargedBytes: p.cost,
 		},
 	}, c})
 	return true
@@ -192,6 +192,16 @@ func (s *Stream) repeat(r refilling) {
 
 func (r *request) pending() bool  { return r.promise.Pending() }
 func (r *batching) pending() bool { return r.promise.Pending() }
+
+// queues reports whether a tenant's request that may wait takes its place among those that do, whatever the stream keeps: what
+// comes home to a stream belongs to whoever is next, not to whoever asks that stream next.
+func (s *Stream) queues(waits bool) bool { return waits && s.pool.Demand() > 0 }
+
+// behind is the same of a claim that comes to be served for the first time.
+func (s *Stream) behind(c claim) bool {
+	p := c.patient()
+	return p != nil && p.tenant != nil && p.age == 0 && s.queues(true)
+}
 
 // account is who waits by a claim.
 func (s *Stream) account(p *patience) admission.Account {

@@ -5,7 +5,7 @@ func waitBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a request that waits is passed without end", Package: "pool/core/admission", Run: "^TestNobodyIsPassedForEver$",
-			Edits: []Edit{{"pool/core/admission/table.go", "e.passedBytes += bytes", "e.passedBytes += 0 * bytes"}},
+			Edits: []Edit{{"pool/core/admission/table.go", "e.passedBytes += served.Bytes", "e.passedBytes += 0 * served.Bytes"}},
 		},
 		{
 			Name: "a trial that began before a change counts", Package: "pool/core/admission", Run: "^TestEverySmallWorld$",
@@ -37,7 +37,19 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",
-			Edits: []Edit{{"pool/core/admission/table.go", "w.Borrows && !e.Borrows || w.Bytes", "w.Bytes"}},
+			Edits: []Edit{{"pool/core/admission/table.go", "w.borrows && l.within || w.Bytes", "w.Bytes"}},
+		},
+		{
+			Name: "those that borrow are served by age", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfBorrowers$",
+			Edits: []Edit{{"pool/core/admission/table.go", "cmp.Compare(a.fill, b.fill), ", ""}},
+		},
+		{
+			Name: "who has much of its share waits without end", Package: "pool/core/admission", Run: "^TestNobodyIsOutrankedForEver$",
+			Edits: []Edit{{"pool/core/admission/share.go", "s.outrankedBytes += served.Bytes", "s.outrankedBytes += 0 * served.Bytes"}},
+		},
+		{
+			Name: "a tenant's new request takes what others wait for", Package: ".", Run: "^TestATenantDoesNotJumpTheQueue$",
+			Edits: []Edit{{"streams/wait.go", "return waits && s.pool.Demand() > 0", "return false"}},
 		},
 		{
 			Name: "a free does not wake those that wait", Package: ".", Run: "^TestARequestWaitsForAFree$",

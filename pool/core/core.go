@@ -182,11 +182,21 @@ func (c *Core) refill(m Refill) {
 	switch {
 	case m.Patience == Waiting:
 		c.park(r)
-	case (m.Patience == Patient || m.Place.Borrows) && !c.waiters.table.MayPass(r.waiter()):
+	case c.ordered(r) && !c.waiters.table.MayPass(r.waiter()):
 		c.deny(r, nil) // it comes back to wait
 	default:
 		c.enqueue(r)
+		if r.patience == Patient && !r.done && !c.closing && c.head() != r { // its place is not the last one of the queue
+			c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+			c.deny(r, nil)
+		}
 	}
+}
+
+// ordered reports whether a request that does not wait yet comes in the order of those that do: if it would wait, or borrows.
+func (c *Core) ordered(r *request) bool {
+	table := &c.waiters.table
+	return table.Waiting() > 0 && (r.patience == Patient || table.Borrows(r.waiter()))
 }
 
 func (c *Core) enqueue(r *request) {

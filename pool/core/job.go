@@ -32,10 +32,11 @@ func (c *Core) poll(r *request) {
 }
 
 // wait waits for the fences of all tagged runs. It reports whether that may be of use: not if there are
-// none, nor if nothing has come of the last wait, as with runs whose fence could not be recorded.
+// none, nor if nothing has come of the last wait, as with runs whose fence could not be recorded. Who is patient waits once: where
+// others take all that comes it would never be in the order of those that wait.
 func (c *Core) wait(r *request) bool {
 	ids := c.taggedClients()
-	if len(ids) == 0 || r.waited && r.heard == c.progress {
+	if len(ids) == 0 || r.waited && (r.heard == c.progress || r.patience == Patient) {
 		return false
 	}
 	r.waited, r.heard = true, c.progress

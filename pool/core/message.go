@@ -64,9 +64,10 @@ type Place struct {
 	Priority int
 	Age      uint64 // of its first wait, rising; never 0
 	Align    int64
-	Blocked  bool // somebody waits for the answer and does nothing else
-	Borrows  bool // its account is beyond its share
-	Unready  bool // its account's quota does not allow it before a Ready
+	// ChargedBytes are what its account was charged for it, or will be with a Ready.
+	ChargedBytes int64
+	Blocked      bool // somebody waits for the answer and does nothing else
+	Unready      bool // its account's quota does not allow it before a Ready
 }
 
 // Withdraw takes back a Refill that waits: nothing is answered.
@@ -75,11 +76,10 @@ type Withdraw struct {
 	Token  uint64
 }
 
-// Ready says that the quota of a Refill that waits allows it now, and whether its account borrows by that.
+// Ready says that the quota of a Refill that waits allows it now: its account was charged.
 type Ready struct {
-	Client  Client
-	Token   uint64
-	Borrows bool
+	Client Client
+	Token  uint64
 }
 
 // Block says whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with

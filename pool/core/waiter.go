@@ -47,7 +47,7 @@ func newWaiters() waiters { return waiters{parked: map[uint64]*request{}} }
 func (r *request) waiter() admission.Waiter {
 	return admission.Waiter{
 		ID: r.id, Account: r.place.Account, Priority: r.place.Priority, Age: r.place.Age, Bytes: r.bytes,
-		Blocked: r.place.Blocked, Borrows: r.place.Borrows, Unready: r.place.Unready,
+		ChargedBytes: r.place.ChargedBytes, Blocked: r.place.Blocked, Unready: r.place.Unready,
 	}
 }
 
@@ -106,8 +106,8 @@ func (c *Core) withdraw(m Withdraw) {
 
 func (c *Core) ready(m Ready) {
 	if r := c.parkedAs(m.Client, m.Token); r != nil {
-		r.place.Unready, r.place.Borrows = false, m.Borrows
-		c.waiters.table.Ready(r.id, m.Borrows)
+		r.place.Unready = false
+		c.waiters.table.Ready(r.id)
 		c.advance()
 	}
 }
@@ -234,7 +234,7 @@ func (c *Core) served(r *request) {
 		w.table.Served(r.id)
 		r.lent, r.parts = nil, nil // the client's
 		c.unpark(r)
-	case r.patience == Patient && w.table.Waiting() > 0:
+	case c.ordered(r):
 		w.table.Passed(r.waiter())
 	}
 }
@@ -279,8 +279,12 @@ func (c *Core) denyThose(err error, which func(*request) bool) {
 	}
 }
 
-// SetTenants says which accounts hold memory beside the clients'.
-func (c *Core) SetTenants(holders []admission.Account) { c.waiters.tenants = holders }
+// SetTenants says which accounts hold memory beside the clients', and what those have that have a share. It is said before a step in
+// which anybody waits or asks for pages.
+func (c *Core) SetTenants(holders []admission.Account, usage []admission.Usage) {
+	c.waiters.tenants = holders
+	c.waiters.table.SetUsage(usage)
+}
 
 // WaitCount is how many requests have waited, DeadlockCount how many of them were refused since all that held memory waited.
 func (c *Core) WaitCount() uint64 { return c.waiters.waitCount }

@@ -22,8 +22,11 @@
 //
 // # The order
 //
-// Waiters whose account is within its share come before those that borrow; of those the higher priority comes first; of
-// those the older. Next gives the first that is untried and may be tried:
+// Waiters whose account is within its share come before those that borrow; of those the higher priority comes first. Of those
+// the older comes first, where their accounts have no shares, and else the one whose account will have the smallest part of its share,
+// served in the account's own order. Of the first of either kind the older is next. So shares are rights up to their bytes, and
+// weights within and beyond them: accounts that always want more have memory in proportion to their shares. What accounts have SetUsage says,
+// before each call that depends on it. Next gives the first that is untried and may be tried:
 //
 //   - The first of all may always be.
 //   - Another one may be tried while everybody before it waits in vain, and passes them if it is served. Let those behind a
@@ -31,6 +34,10 @@
 //     ones use what it cannot use yet, and gets all that comes once they have had as much as it wants itself.
 //   - Who borrows passes nobody who is within its share.
 //   - Unready waiters hold nobody up, and nobody passes them.
+//
+// Who has much of its share for long would never be first. So let the first waiter of an account be of n bytes, and its share one
+// part in k of the shares of all accounts that wait: once other accounts with shares, of its priority and within their shares or not as it
+// is, have been served 16 k n bytes since the account's first was served last, it comes before them.
 //
 // A higher priority that arrives later is before, and passes nobody. So among waiters of one priority nobody starves as long as
 // memory comes back; a stream of higher priorities starves the lower ones, and that is what they mean.
@@ -52,6 +59,6 @@
 //
 // # Bounds
 //
-// Work per call is linear in the waiters. Nothing else is kept: a waiter that is gone leaves no trace but in how much passed
-// those before it.
+// Work per call is linear in the waiters, and n log n where shares put them in another order. Nothing else is kept: a waiter that is gone leaves no trace but in how much passed
+// those before it, and before its account.
 package admission

@@ -100,6 +100,28 @@ func TestEverySmallWorldOfTenants(t *testing.T) {
 	require.Greater(t, states, 10_000)
 }
 
+// TestEverySmallWorldOfBorrowers does so with shares that are soon used up, so that all that counts is who has how much of
+// its own, and for how long others were served before.
+func TestEverySmallWorldOfBorrowers(t *testing.T) {
+	t.Parallel()
+	states := 0
+	for _, share := range [][]int64{{1, 1}, {1, 2}} {
+		wishLists(3, 2, 2, func(list []wish) {
+			states += search(t, &rules{memory: 3, wishes: list, alone: make([]bool, 2), quota: make([]int64, 2), share: share, cancel: true})
+		})
+	}
+	require.Greater(t, states, 10_000)
+}
+
+// TestNobodyIsOutrankedForEver has an account that holds twice its share, and another one with less of its own whose requests
+// come first until they have had enough.
+func TestNobodyIsOutrankedForEver(t *testing.T) {
+	t.Parallel()
+	list := []wish{{account: 0, bytes: 2}, {account: 0, bytes: 1}, {account: 1, bytes: 2}, {account: 1, bytes: 2}, {account: 1, bytes: 2}}
+	r := &rules{memory: 4, wishes: list, alone: make([]bool, 2), quota: make([]int64, 2), share: []int64{1, 1}, lag: 1}
+	require.Greater(t, search(t, r), 100)
+}
+
 // TestEverySmallWorldThatStands does so where accounts wait for each other in other ways, too.
 func TestEverySmallWorldThatStands(t *testing.T) {
 	t.Parallel()
@@ -131,8 +153,9 @@ func TestLongHistories(t *testing.T) {
 			r.alone = append(r.alone, rapid.Bool().Draw(t, "alone"))
 			quota := rapid.SampledFrom([]int64{0, 0, r.memory / 2}).Draw(t, "quota")
 			r.quota = append(r.quota, quota)
-			r.share = append(r.share, rapid.SampledFrom([]int64{0, 0, 1 + r.memory/4}).Draw(t, "share"))
+			r.share = append(r.share, rapid.SampledFrom([]int64{0, 0, 1, 1 + r.memory/4}).Draw(t, "share"))
 		}
+		r.lag = rapid.Int64Range(0, 2).Draw(t, "lag")
 		for range rapid.IntRange(1, 30).Draw(t, "requests") {
 			a := rapid.IntRange(0, accounts-1).Draw(t, "account")
 			most := r.memory

@@ -17,17 +17,19 @@ type Waiter struct {
 	Priority int
 	Age      uint64 // of its first arrival; 0: this is the first
 	Bytes    int64
-	Blocked  bool // somebody waits for the answer and does nothing else
-	Borrows  bool // its account is beyond its share
-	Unready  bool // its account's quota does not allow it yet
+	// ChargedBytes are what its account is charged for it while it is ready; of an account without a share they say nothing.
+	ChargedBytes int64
+	Blocked      bool // somebody waits for the answer and does nothing else
+	Unready      bool // its account's quota does not allow it yet
 }
 
 // entry is a waiter in the table.
 type entry struct {
 	Waiter
+	standing
 	passedBytes int64 // served to waiters behind it since it arrived
 	tried       bool  // in vain, since memory changed last
-	joined      uint64
+	ahead       bool  // it stood before the one that is tried when that began
 }
 
 // stage is how far a standstill has got; see the package comment.
@@ -46,24 +48,31 @@ type Table struct {
 	epoch   uint64    // of the memory
 	trying  uint64    // the waiter's ID; 0: none
 	tryFrom uint64    // the epoch in which that began
-	joins   uint64    // how often somebody took a place
-	tryJoin uint64    // the same when the trial began
 	still   []Account // suspended
 	stage   stage
+	shares  []sharing // by account
+	lag     int64     // 0: mostLag; the tests have others
+	sharers []*entry  // scratch of order
 }
 
 // before says who is served first.
-func before(a, b *Waiter) int {
-	if a.Borrows != b.Borrows {
-		if b.Borrows {
-			return -1
-		}
+func before(a, b *entry) int {
+	if a.borrows != b.borrows {
+		return truth(a.borrows) - truth(b.borrows)
+	}
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.turn, b.turn), ranked(a, b))
+}
+
+// ranked says it of two of accounts with shares, of one priority, that both borrow or both do not.
+func ranked(a, b *entry) int {
+	return cmp.Or(truth(b.due)-truth(a.due), cmp.Compare(a.fill, b.fill), cmp.Compare(a.Age, b.Age))
+}
+
+func truth(b bool) int {
+	if b {
 		return 1
 	}
-	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Age, b.Age)
+	return 0
 }
 
 // Arrive adds a waiter and returns its age. One that comes back with the age of its first arrival has its place again. Untried
@@ -79,10 +88,25 @@ func (t *Table) Arrive(w Waiter) (age uint64) {
 }
 
 func (t *Table) insert(e entry) {
-	t.joins++
-	e.joined = t.joins
-	at, _ := slices.BinarySearchFunc(t.queue, &e.Waiter, func(have entry, want *Waiter) int { return before(&have.Waiter, want) })
-	t.queue = slices.Insert(t.queue, at, e)
+	if s := t.sharing(e.Account); s != nil && !e.Unready {
+		s.usedBytes = max(0, s.usedBytes-e.ChargedBytes) // it has it not yet
+	}
+	t.queue = slices.Insert(t.queue, t.placeOf(&e), e)
+	t.order()
+}
+
+// placeOf is where an entry is to be put before it is ordered: among those of its account it stands there as it should.
+func (t *Table) placeOf(e *entry) int {
+	if t.sharing(e.Account) == nil {
+		e.turn = e.Age
+		at, _ := slices.BinarySearchFunc(t.queue, e, func(have entry, want *entry) int { return before(&have, want) })
+		return at
+	}
+	at := slices.IndexFunc(t.queue, func(have entry) bool { return have.Account == e.Account && !have.Unready && elder(e, &have) })
+	if at < 0 {
+		at = len(t.queue)
+	}
+	return at
 }
 
 // Remove takes out a waiter that was cancelled or refused. It reports whether it was there. Others may have been held up
@@ -102,6 +126,7 @@ func (t *Table) drop(at int) {
 	}
 	t.queue = slices.Delete(t.queue, at, at+1)
 	t.stage = moving
+	t.order()
 }
 
 func (t *Table) find(id uint64) int {
@@ -116,14 +141,14 @@ func (t *Table) Block(id uint64, blocked bool) {
 	}
 }
 
-// Ready says that the quota of a waiter's account allows it now, and whether the account is beyond its share by that.
-func (t *Table) Ready(id uint64, borrows bool) {
+// Ready says that the quota of a waiter's account allows it now. What it wants is charged.
+func (t *Table) Ready(id uint64) {
 	at := t.find(id)
 	if at < 0 {
 		return
 	}
 	e := t.queue[at]
-	e.Unready, e.Borrows, e.tried = false, borrows, false
+	e.Unready, e.tried, e.ahead = false, false, false
 	t.queue = slices.Delete(t.queue, at, at+1)
 	t.insert(e)
 	t.stage = moving
@@ -157,49 +182,80 @@ func (t *Table) Next() (id uint64, ok bool) {
 	if t.trying != 0 {
 		return 0, false
 	}
+	ahead := newLine(t.stage)
 	for i := range t.queue {
 		e := &t.queue[i]
-		if !e.tried && !e.Unready && t.mayPass(i, &e.Waiter) {
-			t.trying, t.tryFrom, t.tryJoin = e.ID, t.epoch, t.joins
+		if !e.tried && !e.Unready && ahead.lets(e) {
+			t.trying, t.tryFrom = e.ID, t.epoch
+			for k := range t.queue {
+				t.queue[k].ahead = k < i && !t.queue[k].Unready
+			}
 			return e.ID, true
 		}
+		ahead.add(e)
 	}
 	return 0, false
 }
 
-// mayPass reports whether a waiter may be served before the first n of the queue.
-func (t *Table) mayPass(n int, w *Waiter) bool {
-	if t.stage >= lifted {
-		return true
-	}
-	for i := range t.queue[:n] {
-		e := &t.queue[i]
-		if !e.Unready && (w.Borrows && !e.Borrows || w.Bytes > e.Bytes-e.passedBytes) {
-			return false
-		}
-	}
-	return true
+// line is the first part of the queue, as those behind it see it.
+type line struct {
+	leastBytes int64 // that one of them lets pass
+	within     bool  // one of them does not borrow
+	lifted     bool
 }
 
-// place is where a request that has not arrived would stand.
-func (t *Table) place(w *Waiter) int {
+func newLine(s stage) line { return line{leastBytes: math.MaxInt64, lifted: s >= lifted} }
+
+func (l *line) add(e *entry) {
+	if !e.Unready {
+		l.leastBytes, l.within = min(l.leastBytes, e.Bytes-e.passedBytes), l.within || !e.borrows
+	}
+}
+
+// lets reports whether a waiter may be served before those.
+func (l *line) lets(w *entry) bool {
+	return l.lifted || !(w.borrows && l.within || w.Bytes > l.leastBytes)
+}
+
+// place is a request that has not arrived, and where it would stand at worst. What it wants is charged.
+func (t *Table) place(w Waiter) (e entry, at int) {
 	w.Age = math.MaxUint64
-	at, _ := slices.BinarySearchFunc(t.queue, w, func(have entry, want *Waiter) int { return before(&have.Waiter, want) })
-	return at
+	e.Waiter = w
+	t.rankNew(&e)
+	at, _ = slices.BinarySearchFunc(t.queue, &e, func(have entry, want *entry) int { return before(&have, want) })
+	return e, at
 }
 
 // MayPass reports whether a request that is ready to wait, and has not arrived, may be served before those that wait.
-func (t *Table) MayPass(w Waiter) bool { return t.mayPass(t.place(&w), &w) }
+func (t *Table) MayPass(w Waiter) bool {
+	e, at := t.place(w)
+	ahead := newLine(t.stage)
+	for i := range t.queue[:at] {
+		ahead.add(&t.queue[i])
+	}
+	return ahead.lets(&e)
+}
+
+// Borrows reports whether such a request is beyond its account's share.
+func (t *Table) Borrows(w Waiter) bool {
+	e, _ := t.place(w)
+	return e.borrows
+}
 
 // Passed says that such a request was served.
-func (t *Table) Passed(w Waiter) { t.pass(t.place(&w), w.Bytes, t.joins) }
+func (t *Table) Passed(w Waiter) {
+	e, at := t.place(w)
+	for i := range t.queue {
+		t.queue[i].pass(i < at, &e)
+	}
+	t.outrank(&e)
+	t.order()
+}
 
-// pass counts bytes that were served behind the first n of the queue, as far as they had their places when the search began.
-func (t *Table) pass(n int, bytes int64, joins uint64) {
-	for i := range t.queue[:n] {
-		if e := &t.queue[i]; !e.Unready && e.joined <= joins {
-			e.passedBytes += bytes
-		}
+// pass counts bytes that were served to somebody behind a waiter.
+func (e *entry) pass(behind bool, served *entry) {
+	if behind && !e.Unready {
+		e.passedBytes += served.Bytes
 	}
 }
 
@@ -219,7 +275,14 @@ func (t *Table) Served(id uint64) {
 	if at < 0 {
 		return
 	}
-	t.pass(at, t.queue[at].Bytes, t.tryJoin)
+	e := t.queue[at]
+	for i := range t.queue {
+		t.queue[i].pass(t.queue[i].ahead, &e)
+	}
+	t.outrank(&e)
+	if s := t.sharing(e.Account); s != nil {
+		s.usedBytes += e.ChargedBytes
+	}
 	t.drop(at)
 }
 
@@ -240,7 +303,7 @@ func (t *Table) Each(visit func(Waiter)) {
 func (t *Table) Check() error {
 	for i := range t.queue {
 		e := &t.queue[i]
-		if i > 0 && before(&t.queue[i-1].Waiter, &e.Waiter) >= 0 {
+		if i > 0 && before(&t.queue[i-1], e) >= 0 {
 			return fmt.Errorf("admission: waiter %d stands behind waiter %d", e.ID, t.queue[i-1].ID)
 		}
 		if e.Age > t.lastAge {
@@ -250,5 +313,5 @@ func (t *Table) Check() error {
 	if t.trying != 0 && t.find(t.trying) < 0 {
 		return fmt.Errorf("admission: waiter %d is tried and does not wait", t.trying)
 	}
-	return nil
+	return t.checkShares()
 }

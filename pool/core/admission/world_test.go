@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -33,6 +34,7 @@ type rules struct {
 	share  []int64 // likewise
 	cancel bool    // requests may be given up
 	stand  bool    // accounts of one goroutine may wait for something else, until somebody has them go on
+	lag    int64   // as in Table
 }
 
 // world is a table, memory that is a number, and goroutines, as dumb as can be: memory that was freed is on its way until it is
@@ -41,19 +43,29 @@ type world struct {
 	*rules
 	table   Table
 	phases  []phase
+	charged []bool  // to its account
 	passed  []int64 // to those behind each, without what a lift let through
-	free    int64
-	onWay   int64
-	trial   int  // the wish that is tried; -1: none
-	found   bool // by that trial
-	lifting bool
-	stands  []bool // by account
-	byLift  bool   // the trial began under a lift
-	rivals  []bool // who waited when it began
+	// outranked is what others were served of the same standing, by account, since its first waiter was served.
+	outranked []int64
+	free      int64
+	onWay     int64
+	trial     int  // the wish that is tried; -1: none
+	found     bool // by that trial
+	lifting   bool
+	stands    []bool // by account
+	byLift    bool   // the trial began under a lift
+	rivals    []bool // who waited when it began
+	ahead     []bool // of those: who was to be served before, as the package comment has it
+	barred    bool   // it borrows, and one of those does not
 }
 
 func newWorld(r *rules) *world {
-	return &world{rules: r, phases: make([]phase, len(r.wishes)), passed: make([]int64, len(r.wishes)), free: r.memory, trial: -1, stands: make([]bool, len(r.alone))}
+	w := &world{
+		rules: r, phases: make([]phase, len(r.wishes)), charged: make([]bool, len(r.wishes)), passed: make([]int64, len(r.wishes)),
+		outranked: make([]int64, len(r.alone)), free: r.memory, trial: -1, stands: make([]bool, len(r.alone)),
+	}
+	w.table.lag = r.lag
+	return w
 }
 
 // clone is a copy that shares nothing that changes.
@@ -61,7 +73,8 @@ func (w *world) clone() *world {
 	next := *w
 	next.table.queue = slices.Clone(w.table.queue)
 	next.table.still, next.stands = slices.Clone(w.table.still), slices.Clone(w.stands)
-	next.phases, next.passed, next.rivals = slices.Clone(w.phases), slices.Clone(w.passed), slices.Clone(w.rivals)
+	next.table.shares, next.outranked, next.charged = slices.Clone(w.table.shares), slices.Clone(w.outranked), slices.Clone(w.charged)
+	next.phases, next.passed, next.rivals, next.ahead = slices.Clone(w.phases), slices.Clone(w.passed), slices.Clone(w.rivals), slices.Clone(w.ahead)
 	return &next
 }
 
@@ -82,15 +95,23 @@ func (w *world) key() string {
 		number(int64(p))
 	}
 	number(w.passed...)
+	number(w.outranked...)
 	truth(w.stands...)
+	truth(w.charged...)
 	number(w.free, w.onWay, int64(w.trial), int64(w.table.stage), int64(len(w.table.queue)))
 	truth(w.found, w.lifting, w.byLift, w.table.tryFrom == w.table.epoch)
 	if w.trial >= 0 {
 		truth(w.rivals...)
+		truth(w.ahead...)
+		truth(w.barred)
+	}
+	number(int64(len(w.table.shares)))
+	for _, s := range w.table.shares {
+		number(int64(s.account), s.usedBytes, s.outrankedBytes)
 	}
 	for _, e := range w.table.queue {
 		number(int64(e.ID), e.passedBytes)
-		truth(e.tried, e.Blocked, e.Borrows, e.Unready, e.joined <= w.table.tryJoin)
+		truth(e.tried, e.Blocked, e.Unready, e.ahead)
 	}
 	byAge := slices.Clone(w.table.queue)
 	slices.SortFunc(byAge, func(a, b entry) int { return int(a.Age) - int(b.Age) })
@@ -100,14 +121,25 @@ func (w *world) key() string {
 	return string(key)
 }
 
-// charged is what an account has and waits for with its quota's leave.
-func (w *world) charged(a Account) (bytes int64) {
-	for i, p := range w.phases {
-		if w.wishes[i].account == a && (p == holding || p == waiting && !w.entry(i).Unready) {
+// charges are what an account has and waits for with its quota's leave.
+func (w *world) charges(a Account) (bytes int64) {
+	for i, charged := range w.charged {
+		if charged && w.wishes[i].account == a {
 			bytes += w.wishes[i].bytes
 		}
 	}
 	return bytes
+}
+
+// tell tells the table what accounts have.
+func (w *world) tell() {
+	var all []Usage
+	for a, share := range w.share {
+		if share > 0 {
+			all = append(all, Usage{Account(a), w.charges(Account(a)), share})
+		}
+	}
+	w.table.SetUsage(all)
 }
 
 func (w *world) entry(i int) *entry { return &w.table.queue[w.table.find(uint64(i)+1)] }
@@ -162,12 +194,14 @@ func (w *world) do(m move) error {
 	case "ask":
 		w.ask(m.wish)
 	case "free":
-		w.phases[m.wish] = gone
+		w.phases[m.wish], w.charged[m.wish] = gone, false
+		w.tell()
 		w.onWay += w.wishes[m.wish].bytes
 		w.uncharged(w.wishes[m.wish].account)
 	case "cancel":
-		w.phases[m.wish] = gone
+		w.phases[m.wish], w.charged[m.wish] = gone, false
 		w.table.Remove(uint64(m.wish) + 1)
+		w.tell()
 		w.lifting = false
 		w.uncharged(w.wishes[m.wish].account)
 	case "stand", "resume":
@@ -179,9 +213,8 @@ func (w *world) do(m move) error {
 	case "try":
 		id, _ := w.table.Next()
 		w.trial, w.byLift = int(id)-1, w.lifting
-		w.rivals = make([]bool, len(w.wishes))
-		for _, e := range w.table.queue {
-			w.rivals[e.ID-1] = !e.Unready
+		if err := w.look(); err != nil {
+			return err
 		}
 		if w.found = w.wishes[w.trial].bytes <= w.free; w.found {
 			w.free -= w.wishes[w.trial].bytes
@@ -191,30 +224,24 @@ func (w *world) do(m move) error {
 			return err
 		}
 	}
+	w.settleDebts()
 	if err := w.settle(); err != nil {
 		return err
 	}
+	w.settleDebts()
 	return w.check()
 }
 
 func (w *world) ask(i int) {
 	want := w.wishes[i]
 	w.phases[i] = waiting
-	unready := w.quota[want.account] > 0 && w.charged0(want.account, i)+want.bytes > w.quota[want.account]
-	borrows := !unready && w.share[want.account] > 0 && w.charged0(want.account, i)+want.bytes > w.share[want.account]
+	w.charged[i] = w.quota[want.account] == 0 || w.charges(want.account)+want.bytes <= w.quota[want.account]
+	w.tell()
 	w.table.Arrive(Waiter{
-		ID: uint64(i) + 1, Account: want.account, Priority: want.priority, Bytes: want.bytes,
-		Blocked: w.alone[want.account], Unready: unready, Borrows: borrows,
+		ID: uint64(i) + 1, Account: want.account, Priority: want.priority, Bytes: want.bytes, ChargedBytes: want.bytes,
+		Blocked: w.alone[want.account], Unready: !w.charged[i],
 	})
 	w.lifting = false
-}
-
-// charged0 is charged without a wish that is about to arrive.
-func (w *world) charged0(a Account, except int) (bytes int64) {
-	w.phases[except] = unborn
-	bytes = w.charged(a)
-	w.phases[except] = waiting
-	return bytes
 }
 
 // uncharged lets the oldest of an account's waiters go on that its quota held up.
@@ -224,14 +251,164 @@ func (w *world) uncharged(a Account) {
 	}
 	oldest := -1
 	for i, p := range w.phases {
-		if p == waiting && w.wishes[i].account == a && w.entry(i).Unready && (oldest < 0 || w.entry(i).Age < w.entry(oldest).Age) {
+		if p == waiting && w.wishes[i].account == a && !w.charged[i] && (oldest < 0 || w.entry(i).Age < w.entry(oldest).Age) {
 			oldest = i
 		}
 	}
-	if has := w.charged(a); oldest >= 0 && has+w.wishes[oldest].bytes <= w.quota[a] {
-		w.table.Ready(uint64(oldest)+1, w.share[a] > 0 && has+w.wishes[oldest].bytes > w.share[a])
+	if oldest >= 0 && w.charges(a)+w.wishes[oldest].bytes <= w.quota[a] {
+		w.charged[oldest] = true
+		w.tell()
+		w.table.Ready(uint64(oldest) + 1)
 		w.lifting = false
 		w.uncharged(a)
+	}
+}
+
+// look notes who waits as a trial begins, and who of those is to be served before: found out by the rules of the package comment,
+// each for itself. Who may be tried as well as the chosen one, and comes before it, has been.
+func (w *world) look() error {
+	w.rivals, w.ahead, w.barred = make([]bool, len(w.wishes)), make([]bool, len(w.wishes)), false
+	mine := w.stand0(w.trial)
+	before := true
+	for _, j := range w.order0() {
+		if before = before && j != w.trial; j == w.trial {
+			continue
+		}
+		w.rivals[j], w.ahead[j] = true, before
+		w.barred = w.barred || mine.borrows && !w.stand0(j).borrows
+		if e := w.entry(j); before && !e.tried && e.Bytes <= w.wishes[w.trial].bytes {
+			return fmt.Errorf("request %d is tried, request %d comes before it", w.trial, j)
+		}
+	}
+	return nil
+}
+
+// order0 are those that wait with their quota's leave, in order: of the first without a share and the first with one the older is next,
+// unless priority or a share says otherwise.
+func (w *world) order0() (all []int) {
+	var plain, sharing []int
+	for i, p := range w.phases {
+		switch {
+		case p != waiting || !w.charged[i]:
+		case w.share[w.wishes[i].account] > 0:
+			sharing = append(sharing, i)
+		default:
+			plain = append(plain, i)
+		}
+	}
+	slices.SortFunc(plain, func(a, b int) int { return w.stand0(a).compare(w.stand0(b)) })
+	slices.SortFunc(sharing, func(a, b int) int { return w.stand0(a).compare(w.stand0(b)) })
+	for len(plain) > 0 && len(sharing) > 0 {
+		a, b := w.stand0(plain[0]), w.stand0(sharing[0])
+		a.due, a.has, a.share, b.due, b.has, b.share = false, 0, 0, false, 0, 0
+		if a.compare(b) < 0 {
+			all, plain = append(all, plain[0]), plain[1:]
+		} else {
+			all, sharing = append(all, sharing[0]), sharing[1:]
+		}
+	}
+	return append(append(all, plain...), sharing...)
+}
+
+// place0 is where a waiter stands.
+type place0 struct {
+	borrows, due bool
+	priority     int
+	has, share   int64 // of its account once it is served behind those that the account has before
+	age          uint64
+}
+
+// compare is negative if the first comes first. Both have shares, or neither has.
+func (a place0) compare(b place0) int {
+	switch {
+	case a.borrows != b.borrows:
+		return truth(a.borrows) - truth(b.borrows)
+	case a.priority != b.priority:
+		return b.priority - a.priority
+	case a.due != b.due:
+		return truth(b.due) - truth(a.due)
+	}
+	return cmp.Or(cmp.Compare(a.has*b.share, b.has*a.share), cmp.Compare(a.age, b.age))
+}
+
+// stand0 is where a waiter stands that its quota allows.
+func (w *world) stand0(i int) place0 {
+	want := w.wishes[i]
+	p := place0{priority: want.priority, age: w.entry(i).Age, share: w.share[want.account]}
+	if p.share == 0 {
+		return p
+	}
+	p.has = want.bytes
+	for j, phase := range w.phases {
+		if w.wishes[j].account == want.account && (phase == holding || phase == waiting && j != i && w.charged[j] && w.elder(j, i)) {
+			p.has += w.wishes[j].bytes
+		}
+	}
+	p.borrows = p.has > p.share
+	p.due = w.first(want.account) == i && float64(w.outranked[want.account]) >= w.mostOutranked(want.account)
+	return p
+}
+
+// elder reports whether a waiter comes before another one of its account.
+func (w *world) elder(j, i int) bool {
+	if w.wishes[j].priority != w.wishes[i].priority {
+		return w.wishes[j].priority > w.wishes[i].priority
+	}
+	return w.entry(j).Age < w.entry(i).Age
+}
+
+// first is the first of an account that its quota allows, -1 if there is none.
+func (w *world) first(a Account) int {
+	best := -1
+	for i, p := range w.phases {
+		if p == waiting && w.charged[i] && w.wishes[i].account == a && (best < 0 || w.elder(i, best)) {
+			best = i
+		}
+	}
+	return best
+}
+
+// firstBorrows reports whether it does.
+func (w *world) firstBorrows(a Account) bool {
+	i := w.first(a)
+	if i < 0 || w.share[a] == 0 {
+		return false
+	}
+	has := w.wishes[i].bytes
+	for j, p := range w.phases {
+		if p == holding && w.wishes[j].account == a {
+			has += w.wishes[j].bytes
+		}
+	}
+	return has > w.share[a]
+}
+
+// mostOutranked is what others may have before an account's first.
+func (w *world) mostOutranked(a Account) float64 {
+	var sum int64
+	for b := range w.share {
+		if w.first(Account(b)) >= 0 {
+			sum += w.share[b]
+		}
+	}
+	lag := w.lag
+	if lag == 0 {
+		lag = mostLag
+	}
+	return float64(lag*w.wishes[w.first(a)].bytes*sum) / float64(w.share[a])
+}
+
+// outrank counts what a waiter is served against the first of other accounts.
+func (w *world) outrank(i int) {
+	mine := w.stand0(i)
+	for a := range w.share {
+		switch first := w.first(Account(a)); {
+		case first == i:
+			defer func() { w.outranked[a] = 0 }()
+		case first < 0 || mine.share == 0 || w.share[a] == 0 || Account(a) == w.wishes[i].account:
+		case mine.borrows == w.firstBorrows(Account(a)) && w.wishes[first].priority == mine.priority:
+			w.outranked[a] += w.wishes[i].bytes
+		}
 	}
 }
 
@@ -249,22 +426,33 @@ func (w *world) end() error {
 		w.table.Failed(uint64(i) + 1)
 		return nil
 	}
-	served := *w.entry(i)
 	for j, p := range w.phases {
-		if p != waiting || j == i || !w.rivals[j] || w.byLift || before(&w.entry(j).Waiter, &served.Waiter) > 0 {
+		if p != waiting || w.byLift || !w.ahead[j] {
 			continue
 		}
-		if w.passed[j] += served.Bytes; w.passed[j] > w.wishes[j].bytes {
+		if w.passed[j] += w.wishes[i].bytes; w.passed[j] > w.wishes[j].bytes {
 			return fmt.Errorf("%d bytes passed request %d of %d", w.passed[j], j, w.wishes[j].bytes)
 		}
-		if served.Borrows && !w.entry(j).Borrows {
-			return fmt.Errorf("request %d borrows before request %d", i, j)
-		}
 	}
+	if w.barred && !w.byLift {
+		return fmt.Errorf("request %d borrows before others that are within their share", i)
+	}
+	w.outrank(i)
 	w.table.Served(uint64(i) + 1)
 	w.phases[i] = holding
+	w.tell()
+	w.settleDebts()
 	w.lifting = false
 	return nil
+}
+
+// settleDebts begins the count of an account anew that does not wait.
+func (w *world) settleDebts() {
+	for a := range w.outranked {
+		if w.first(Account(a)) < 0 {
+			w.outranked[a] = 0
+		}
+	}
 }
 
 // settle asks what is to be done where nothing goes on, and does it.
@@ -311,8 +499,9 @@ func (w *world) refuse(v Verdict, i int) error {
 	if w.onWay > 0 || v == Deadlock != (len(w.holders()) > 0) {
 		return fmt.Errorf("%v for request %d with %d bytes on their way and holders %v", v, i, w.onWay, w.holders())
 	}
-	w.phases[i] = gone
+	w.phases[i], w.charged[i] = gone, false
 	w.table.Remove(uint64(i) + 1)
+	w.tell()
 	w.lifting = false
 	w.uncharged(w.wishes[i].account)
 	return nil
@@ -364,7 +553,7 @@ func (w *world) check() error {
 		return fmt.Errorf("%d bytes in the books, there are %d", used, w.memory)
 	}
 	for a, most := range w.quota {
-		if has := w.charged(Account(a)); most > 0 && has > most {
+		if has := w.charges(Account(a)); most > 0 && has > most {
 			return fmt.Errorf("account %d is charged %d, its quota is %d", a, has, most)
 		}
 	}
@@ -390,7 +579,7 @@ func (w *world) checkWakeups() error {
 			continue
 		}
 		held := slices.ContainsFunc(w.table.queue[:at], func(f entry) bool {
-			return !f.Unready && (e.Borrows && !f.Borrows || f.passedBytes+e.Bytes > f.Bytes)
+			return !f.Unready && (e.borrows && !f.borrows || f.passedBytes+e.Bytes > f.Bytes)
 		})
 		if !held {
 			return fmt.Errorf("request %d of %d bytes waits beside %d that are free", e.ID-1, e.Bytes, w.free)

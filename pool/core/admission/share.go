@@ -1,0 +1,244 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Usage is what an account with a share has.
+type Usage struct {
+	Account      Account
+	ChargedBytes int64 // what it has, and what its ready waiters want
+	ShareBytes   int64 // more than 0
+}
+
+// sharing is an account with a share.
+type sharing struct {
+	account    Account
+	shareBytes int64
+	usedBytes  int64 // that it has, without what its waiters want
+	// outrankedBytes were served to accounts with shares that were as far in theirs since the first waiter of this one was served.
+	outrankedBytes int64
+
+	// Scratch of order.
+	sumBytes int64  // used, and wanted by the waiters up to here
+	first    *entry // that is ready
+}
+
+// standing is what a waiter's place depends on beside itself.
+type standing struct {
+	borrows bool    // served in the order of its account, it would have the account beyond its share
+	due     bool    // others of its rank had enough
+	fill    float64 // of its account's share by then: 1 is all of it; 0 without a share
+	// turn is its age beside those without a share: that of the youngest that is before it and has one, or its own.
+	turn uint64
+}
+
+// mostLag is how many times what shares say other accounts may have before the first waiter of an account is served. Not more:
+// it is a bound on how long one waits that its account's old debts keep back. Not less: an account whose requests hold memory so many
+// times longer than others' has so many times fewer of them at the same share, and would get more than that.
+const mostLag = 16
+
+// SetUsage says what the accounts that have a share have now, before anything else is told of the same moment. Accounts that are not
+// named have none.
+func (t *Table) SetUsage(all []Usage) {
+	if len(all) == 0 && len(t.shares) == 0 {
+		return
+	}
+	if !slices.EqualFunc(t.shares, all, func(s sharing, u Usage) bool { return s.account == u.Account }) {
+		t.reshare(all)
+	}
+	for _, u := range all {
+		s := t.sharing(u.Account)
+		s.shareBytes, s.usedBytes = u.ShareBytes, u.ChargedBytes
+	}
+	for i := range t.queue {
+		if e := &t.queue[i]; !e.Unready {
+			if s := t.sharing(e.Account); s != nil {
+				s.usedBytes = max(0, s.usedBytes-e.ChargedBytes)
+			}
+		}
+	}
+	t.order()
+}
+
+// reshare takes over which accounts have a share.
+func (t *Table) reshare(all []Usage) {
+	old := t.shares
+	t.shares = make([]sharing, len(all))
+	for i, u := range all {
+		t.shares[i].account = u.Account
+	}
+	slices.SortFunc(t.shares, func(a, b sharing) int { return cmp.Compare(a.account, b.account) })
+	for i := range old {
+		if s := t.sharing(old[i].account); s != nil {
+			s.outrankedBytes = old[i].outrankedBytes
+		}
+	}
+	// Those of an account stand in no order yet.
+	slices.SortFunc(t.queue, func(a, b entry) int {
+		if elder(&a, &b) {
+			return -1
+		}
+		return 1
+	})
+}
+
+// sharing is an account's, nil if it has no share.
+func (t *Table) sharing(a Account) *sharing {
+	if len(t.shares) == 0 {
+		return nil
+	}
+	at, ok := slices.BinarySearchFunc(t.shares, a, func(s sharing, want Account) int { return cmp.Compare(s.account, want) })
+	if !ok {
+		return nil
+	}
+	return &t.shares[at]
+}
+
+// elder reports whether of two waiters of one account the first comes first.
+func elder(a, b *entry) bool {
+	if a.Priority != b.Priority {
+		return a.Priority > b.Priority
+	}
+	return a.Age < b.Age
+}
+
+// order puts the queue in order. Those of one account stand in their order before, whatever became of the others.
+func (t *Table) order() {
+	for i := range t.shares {
+		s := &t.shares[i]
+		s.sumBytes, s.first = s.usedBytes, nil
+	}
+	sharers := t.sharers[:0]
+	for i := range t.queue {
+		e := &t.queue[i]
+		e.standing = standing{turn: e.Age}
+		s := t.sharing(e.Account)
+		if s == nil || e.Unready {
+			continue
+		}
+		s.sumBytes += e.ChargedBytes
+		e.fill = float64(s.sumBytes) / float64(s.shareBytes)
+		e.borrows = s.sumBytes > s.shareBytes
+		if s.first == nil {
+			s.first = e
+		}
+		sharers = append(sharers, e)
+	}
+	t.dun()
+	t.merge(sharers)
+	if inOrder := func(a, b entry) int { return before(&a, &b) }; !slices.IsSortedFunc(t.queue, inOrder) {
+		slices.SortFunc(t.queue, inOrder)
+	}
+	for i := range t.shares {
+		t.shares[i].first = nil // it has moved
+	}
+	clear(sharers)
+	t.sharers = sharers
+}
+
+// dun finds out whose turn it is whatever its rank.
+func (t *Table) dun() {
+	var sumBytes float64
+	for i := range t.shares {
+		if s := &t.shares[i]; s.first != nil {
+			sumBytes += float64(s.shareBytes)
+		}
+	}
+	lag := t.lag
+	if lag == 0 {
+		lag = mostLag
+	}
+	for i := range t.shares {
+		s := &t.shares[i]
+		if s.first == nil {
+			s.outrankedBytes = 0
+			continue
+		}
+		s.first.due = float64(s.outrankedBytes) >= float64(lag)*float64(s.first.Bytes)*sumBytes/float64(s.shareBytes)
+	}
+}
+
+// merge gives those that have shares their turns among those that have none: of the first of both the older one is next.
+func (t *Table) merge(sharers []*entry) {
+	slices.SortFunc(sharers, func(a, b *entry) int {
+		return cmp.Or(truth(a.borrows)-truth(b.borrows), cmp.Compare(b.Priority, a.Priority), ranked(a, b))
+	})
+	for i, e := range sharers[min(1, len(sharers)):] {
+		if last := sharers[i]; last.borrows == e.borrows && last.Priority == e.Priority {
+			e.turn = max(e.turn, last.turn)
+		}
+	}
+}
+
+// rankNew gives a request its standing that has not arrived, and is charged. The youngest of all as it is, it comes behind all others
+// that borrow as it does, however little its account has: once it waits it has the place that it should.
+func (t *Table) rankNew(e *entry) {
+	e.turn = e.Age
+	s := t.sharing(e.Account)
+	if s == nil {
+		return
+	}
+	sumBytes := s.usedBytes
+	for i := range t.queue {
+		if have := &t.queue[i]; have.Account == e.Account && !have.Unready && have.Priority >= e.Priority {
+			sumBytes += have.ChargedBytes
+		}
+	}
+	e.fill = float64(sumBytes) / float64(s.shareBytes)
+	e.borrows = sumBytes > s.shareBytes
+}
+
+// outrank counts what a waiter was served against those of its priority that are the first of other accounts, and borrow or do not
+// borrow as it does. An account whose first was served begins anew.
+func (t *Table) outrank(served *entry) {
+	own := t.sharing(served.Account)
+	if own == nil {
+		return
+	}
+	wasFirst := true
+	for i := range t.queue {
+		e := &t.queue[i]
+		s := t.sharing(e.Account)
+		switch {
+		case s == nil || e.Unready || e.ID == served.ID:
+		case e.Account == served.Account:
+			wasFirst = wasFirst && elder(served, e)
+		case s.first == nil:
+			s.first = e
+			if served.borrows == e.borrows && e.Priority == served.Priority {
+				s.outrankedBytes += served.Bytes
+			}
+		}
+	}
+	for i := range t.shares {
+		t.shares[i].first = nil
+	}
+	if wasFirst {
+		own.outrankedBytes = 0
+	}
+}
+
+// checkShares holds the standings against the package comment.
+func (t *Table) checkShares() error {
+	last := map[Account]*entry{}
+	for i := range t.queue {
+		e := &t.queue[i]
+		if t.sharing(e.Account) == nil {
+			if e.standing != (standing{turn: e.Age}) {
+				return fmt.Errorf("admission: waiter %d has no share and stands as %+v", e.ID, e.standing)
+			}
+			continue
+		}
+		if e.Unready {
+			continue
+		}
+		if before := last[e.Account]; before != nil && (!elder(before, e) || before.fill > e.fill) {
+			return fmt.Errorf("admission: waiter %d stands before waiter %d of its account", before.ID, e.ID)
+		}
+		last[e.Account] = e
+	}
+	return nil
+}
