@@ -4,7 +4,7 @@
 //
 //	service [-addr 127.0.0.1:8080] [-workers 128] [-backlog 1024] [-timeout 30s] [-linger 0s] [-deadline 10s]
 //	        [-tenants gold=4,silver=2,bronze=1] [-driver auto] [-device 0] [-limit 12GB]
-//	        [-load] [-clients 512] [-duration 10s] [-seed 1]
+//	        [-hard] [-load] [-clients 512] [-duration 10s] [-seed 1] [-equal]
 //
 //	POST /v1/infer   {"prompt_tokens": 512, "new_tokens": 64, "batch": 1}, with tenants X-Tenant: gold
 //	GET  /healthz    200 while the process serves, 500 once a part of the allocator was quarantined
@@ -17,8 +17,8 @@
 //  1. The body is read, bounded, and checked: what cannot be is 400 or 413, a tenant that is not known 403.
 //  2. It takes the next stream in turn, which it shares with others.
 //  3. Its buffers are one batch, all or nothing: it holds nothing while it waits, so that requests cannot block each
-//     other. What exceeds its tenant's quota waits for that tenant's requests, then all wait for memory, first in first
-//     out. More than the backlog do not wait: 429. What could never be served is 507.
+//     other. All wait for memory: first whose tenant has the smallest part of its own, and of one tenant the oldest. More
+//     than the backlog do not wait: 429. What could never be served is 507.
 //  4. Its kernel runs; its buffers are freed, which lets the next one go on; the answer is written.
 //
 // The request's context goes along: where the client leaves or the timeout passes, waiting ends, and
@@ -26,18 +26,19 @@
 //
 // # Tenants
 //
-// Each tenant may have its part of the limit at any time, as its weight is to the sum of the weights, and no more. So one that
-// asks for ten times its part makes nobody wait but itself, and one that asks for nothing leaves its part unused.
-// vram.Quota.ShareBytes would lend what others leave, but decides nothing between tenants that all ask for more than their
-// shares: a request that waits counts as charged, so that all of them borrow, and are served first in first out.
+// Each tenant has a right to its part of the limit, as its weight is to the sum of the weights, and may borrow what the others leave
+// (vram.Quota.ShareBytes). Those that always want more have memory as their weights are to each other, and as many answers where requests
+// are equal. With -hard a tenant has its part and no more (vram.Quota.LimitBytes): one that asks for more makes nobody wait but itself, and
+// one that asks for nothing leaves its part unused. One whose part has room for few requests gets less than it then, since its next one
+// has to fit whole.
 //
-// A tenant whose part has room for few requests gets somewhat less than its part: its next one has to fit whole. Without -tenants all requests are equal and X-Tenant is refused.
+// Without -tenants all requests are equal and X-Tenant is refused.
 //
 // # Load
 //
 // With -load the program is its own client: -clients keep a request each in flight over HTTP, and the limit is, if none is named, a
 // quarter of what they need at once. After -duration it is stopped as by a signal, with the requests in flight. It
-// prints for each tenant what share of the memory it had, in bytes times seconds, and how long requests took. A request that
+// prints for each tenant what share of the memory it had, in bytes times seconds, and of the answers, and how long requests took. A request that
 // failed, or memory beyond the limit, is exit code 1.
 //
 // # Shutdown

@@ -22,6 +22,7 @@ type loading struct {
 	ClientCount int             // each sends a request when the last one is answered
 	Duration    time.Duration   // then the service is stopped, with requests in flight
 	Seed        uint64          // of the requests' sizes
+	Equal       bool            // all requests are of the mean size
 	Transport   *http.Transport // nil: TCP
 }
 
@@ -31,8 +32,18 @@ const (
 	leastNewTokens, mostLoadNewTokens       = 256, 1024
 )
 
-// loadRequest is a request of the load.
-func loadRequest(random *rand.Rand) inferRequest {
+// meanRequest is the mean request of the load.
+func meanRequest() inferRequest {
+	return inferRequest{
+		PromptTokens: (leastPromptTokens + mostLoadPromptTokens) / 2, NewTokens: (leastNewTokens + mostLoadNewTokens) / 2, Batch: 1,
+	}
+}
+
+// request is a request of the load.
+func (l loading) request(random *rand.Rand) inferRequest {
+	if l.Equal {
+		return meanRequest()
+	}
 	return inferRequest{
 		PromptTokens: leastPromptTokens + random.IntN(mostLoadPromptTokens-leastPromptTokens+1),
 		NewTokens:    leastNewTokens + random.IntN(mostLoadNewTokens-leastNewTokens+1),
@@ -42,9 +53,7 @@ func loadRequest(random *rand.Rand) inferRequest {
 
 // meanBytes is what a request of the load needs on average.
 func meanBytes() (sum int64) {
-	mean := inferRequest{
-		PromptTokens: (leastPromptTokens + mostLoadPromptTokens) / 2, NewTokens: (leastNewTokens + mostLoadNewTokens) / 2, Batch: 1,
-	}
+	mean := meanRequest()
 	for _, n := range mean.buffers() {
 		sum += n
 	}
@@ -81,6 +90,7 @@ type client struct {
 
 // generator is the clients of a load, and what they share.
 type generator struct {
+	loading loading
 	http    *http.Client
 	url     string
 	open    *gate         // requests are begun while it is
@@ -91,8 +101,9 @@ type generator struct {
 
 func newGenerator(l loading, tenants []weight, url string) *generator {
 	g := &generator{
-		http: &http.Client{Transport: cmp.Or(l.Transport, &http.Transport{MaxIdleConnsPerHost: l.ClientCount})},
-		url:  url, open: newGate(),
+		loading: l,
+		http:    &http.Client{Transport: cmp.Or(l.Transport, &http.Transport{MaxIdleConnsPerHost: l.ClientCount})},
+		url:     url, open: newGate(),
 	}
 	for n := range l.ClientCount {
 		g.clients = append(g.clients, &client{
@@ -137,7 +148,7 @@ func (g *generator) send(ctx context.Context, c *client) sample {
 }
 
 func (g *generator) ask(ctx context.Context, c *client) (a inferAnswer, err error) {
-	body, err := json.Marshal(loadRequest(c.random))
+	body, err := json.Marshal(g.loading.request(c.random))
 	if err != nil {
 		return a, err
 	}
@@ -177,9 +188,9 @@ func (sv *Service) load(stop, force context.Context, listener net.Listener, l lo
 		g.run(context.WithoutCancel(stop))
 	}()
 	pause(stop, l.Duration)
-	o := outcome{duration: time.Since(start), tenants: sv.settings.Tenants, byteSeconds: map[string]float64{}}
+	o := outcome{duration: time.Since(start), tenants: sv.settings.Tenants, byteSeconds: map[string]float64{}, requests: map[string]float64{}}
 	for name, t := range sv.tenants {
-		o.byteSeconds[name] = t.byteSeconds()
+		o.byteSeconds[name], o.requests[name] = t.byteSeconds(), float64(t.answered.Load())
 	}
 	answered := sv.answered.Load()
 	quiet := g.open.shut() // nothing is begun any more; what is must reach the service before it closes idle connections
@@ -202,7 +213,8 @@ type outcome struct {
 	duration    time.Duration
 	tenants     []weight
 	byteSeconds map[string]float64 // by tenant, of requests that were over when the load was
-	answered    uint64             // when the load was over
+	requests    map[string]float64 // by tenant, answered when the load was over
+	answered    uint64             // of all tenants
 	inFlight    int64              // when the service was stopped
 	drained     uint64             // answered after the load was over
 	clients     []*client

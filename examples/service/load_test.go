@@ -53,22 +53,33 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Clients that need four times the memory are all answered, each tenant as its quota says, and stopping loses none.
+// Clients that need four times the memory are all answered, each tenant as its quota says, and stopping loses none. Few streams
+// have many requests each, whose memory comes back to the stream where others wait, too.
 func TestLoad(t *testing.T) {
+	t.Run("requests of all sizes", func(t *testing.T) { testLoad(t, 128, loading{ClientCount: 240, Duration: 20 * time.Second, Seed: 1}) })
+	t.Run("equal requests", func(t *testing.T) {
+		testLoad(t, 128, loading{ClientCount: 240, Duration: 20 * time.Second, Seed: 1, Equal: true})
+	})
+	t.Run("few streams", func(t *testing.T) {
+		testLoad(t, 8, loading{ClientCount: 240, Duration: 80 * time.Second, Seed: 1, Equal: true})
+	})
+}
+
+func testLoad(t *testing.T, workers int, l loading) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		tenants, err := parseTenants("gold=2,silver=1,bronze=1")
 		require.NoError(t, err)
-		l := loading{ClientCount: 240, Duration: 10 * time.Second, Seed: 1}
 		s := settings{
-			Config: vram.Config{Driver: sim.New(sim.Config{Clock: sim.Running})}, WorkerCount: 128, BacklogCount: 1000,
-			Timeout: 30 * time.Second, Tenants: tenants,
+			Config: vram.Config{Driver: sim.New(sim.Config{Clock: sim.Running})}, WorkerCount: workers, BacklogCount: 1000,
+			Timeout: 80 * time.Second, Tenants: tenants,
 		}
 		require.NoError(t, l.defaults(&s))
 		sv, err := Open(s)
 		require.NoError(t, err)
 		network := newPipes()
 		l.Transport = &http.Transport{DialContext: network.dial, MaxIdleConnsPerHost: l.ClientCount}
-		o, err := sv.load(t.Context(), t.Context(), network, l, shutdown{Deadline: 30 * time.Second})
+		o, err := sv.load(t.Context(), t.Context(), network, l, shutdown{Deadline: 80 * time.Second})
 		require.NoError(t, err)
 		require.NoError(t, sv.Close())
 		require.NoError(t, o.err())
@@ -76,7 +87,9 @@ func TestLoad(t *testing.T) {
 		each, all := o.standings()
 		require.Len(t, each, 3)
 		for _, x := range each {
-			assert.InDelta(t, 0, x.deviation(), 0.1, "%s has %.3f of the memory, its quota is %.3f", x.name, x.served, x.quota)
+			ofMemory, ofRequests := x.deviations()
+			assert.InDelta(t, 0, ofMemory, 0.1, "%s has %.3f of the memory, its quota is %.3f", x.name, x.served, x.quota)
+			assert.InDelta(t, 0, ofRequests, 0.1, "%s has %.3f of the answers, its quota is %.3f", x.name, x.requests, x.quota)
 			assert.Equal(t, 80, x.clientCount)
 			assert.Positive(t, x.oldest)
 			assert.Less(t, x.oldest, l.Duration, x.name)
@@ -101,14 +114,19 @@ func TestLoadIsJudged(t *testing.T) {
 	o := outcome{
 		tenants:     []weight{{"a", 3}, {"b", 1}},
 		byteSeconds: map[string]float64{"a": 60, "b": 40},
+		requests:    map[string]float64{"a": 9, "b": 1},
 		clients:     []*client{{tenant: "a"}, {tenant: "b"}},
 	}
 	for n := range 100 {
 		o.clients[0].samples = append(o.clients[0].samples, sample{latency: time.Duration(100-n) * time.Second, waited: time.Second})
 	}
 	each, all := o.standings()
-	assert.InDelta(t, -0.2, each[0].deviation(), 1e-9)
-	assert.InDelta(t, 0.6, each[1].deviation(), 1e-9)
+	ofMemory, ofRequests := each[0].deviations()
+	assert.InDelta(t, -0.2, ofMemory, 1e-9)
+	assert.InDelta(t, 0.2, ofRequests, 1e-9)
+	ofMemory, ofRequests = each[1].deviations()
+	assert.InDelta(t, 0.6, ofMemory, 1e-9)
+	assert.InDelta(t, -0.6, ofRequests, 1e-9)
 	assert.Equal(t, []time.Duration{50 * time.Second, 99 * time.Second, 100 * time.Second}, []time.Duration{all.median, all.high, all.longest})
 	assert.Zero(t, each[1].longest)
 	require.NoError(t, o.err())

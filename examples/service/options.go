@@ -33,9 +33,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.DurationVar(&o.shutdown.Linger, "linger", 0, "time to go on serving with readiness off, for load balancers to notice")
 	flags.DurationVar(&o.shutdown.Deadline, "deadline", 10*time.Second, "time for the requests in flight when stopped")
 	tenants := flags.String("tenants", "", `tenants and their weights, as "gold=4,silver=2,bronze=1" (default one for all)`)
+	flags.BoolVar(&o.settings.Hard, "hard", false, "a tenant may have its part of the memory and borrow nothing")
 	flags.BoolVar(&o.loaded, "load", false, "load the service, print what each tenant got, and stop")
 	flags.IntVar(&o.loading.ClientCount, "clients", 512, "clients of -load, spread evenly over the tenants")
 	flags.DurationVar(&o.loading.Duration, "duration", 10*time.Second, "how long -load lasts")
+	flags.BoolVar(&o.loading.Equal, "equal", false, "all requests of -load are of the mean size")
 	flags.Uint64Var(&o.loading.Seed, "seed", 1, "seed of the sizes that -load asks for")
 	if err := flags.Parse(args, stderr); err != nil {
 		return o, err

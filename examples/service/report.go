@@ -18,31 +18,39 @@ var errLoad = errors.New("the load was not served")
 type standing struct {
 	name                            string
 	clientCount, answered, failures int
-	quota, served                   float64 // shares of all; served is in bytes times seconds
+	quota                           float64 // shares of all, as the next two
+	served                          float64 // in bytes times seconds
+	requests                        float64 // answered
 	median, high, longest, oldest   time.Duration
 	firstFailure                    error
 }
 
-// deviation is how far a tenant's share is from its quota, as a part of the quota.
-func (s *standing) deviation() float64 { return s.served/s.quota - 1 }
+// deviations are how far a tenant's share of the memory and of the answers is from its quota, as a part of the quota.
+func (s *standing) deviations() (ofMemory, ofRequests float64) {
+	return s.served/s.quota - 1, s.requests/s.quota - 1
+}
 
 // standings are the tenants' in the order of the command line, and all of them together.
 func (o *outcome) standings() (each []standing, all standing) {
-	parts, sum := 0, 0.0
+	parts, bytes, requests := 0, 0.0, 0.0
 	for _, w := range o.tenants {
 		parts += w.parts
-		sum += o.byteSeconds[w.name]
+		bytes += o.byteSeconds[w.name]
+		requests += o.requests[w.name]
 	}
 	for _, w := range o.tenants {
 		s := o.standing(w.name, func(c *client) bool { return c.tenant == w.name })
 		s.quota = float64(w.parts) / float64(parts)
-		if sum > 0 {
-			s.served = o.byteSeconds[w.name] / sum
+		if bytes > 0 {
+			s.served = o.byteSeconds[w.name] / bytes
+		}
+		if requests > 0 {
+			s.requests = o.requests[w.name] / requests
 		}
 		each = append(each, s)
 	}
 	all = o.standing("all", func(*client) bool { return true })
-	all.quota, all.served = 1, 1
+	all.quota, all.served, all.requests = 1, 1, 1
 	return each, all
 }
 
@@ -97,14 +105,15 @@ func (o *outcome) print(to io.Writer) {
 	each, all := o.standings()
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"tenant", "clients", "quota", "share", "off", "answered", "failed", "p50 ms", "p99 ms", "max ms", "oldest wait ms"})
+	t.AppendHeader(table.Row{"tenant", "clients", "quota", "memory", "off", "requests", "off", "answered", "failed", "p50 ms", "p99 ms", "max ms", "oldest wait ms"})
 	row := func(s standing) table.Row {
-		off := ""
+		ofMemory, ofRequests := "", ""
 		if s.name != all.name {
-			off = fmt.Sprintf("%+.1f %%", 100*s.deviation())
+			m, r := s.deviations()
+			ofMemory, ofRequests = fmt.Sprintf("%+.1f %%", 100*m), fmt.Sprintf("%+.1f %%", 100*r)
 		}
 		return table.Row{
-			s.name, s.clientCount, percent(s.quota), percent(s.served), off, s.answered, s.failures,
+			s.name, s.clientCount, percent(s.quota), percent(s.served), ofMemory, percent(s.requests), ofRequests, s.answered, s.failures,
 			s.median.Milliseconds(), s.high.Milliseconds(), s.longest.Milliseconds(), s.oldest.Milliseconds(),
 		}
 	}
@@ -119,7 +128,7 @@ func (o *outcome) print(to io.Writer) {
 		kept = "EXCEEDED"
 	}
 	_, _ = fmt.Fprintf(to, "%s\n"+
-		"Shares are of the bytes times seconds that requests had in %.1f s; times are of all that were answered.\n"+
+		"Memory is of the bytes times seconds that requests had in %.1f s, requests of those answered then; the rest is of all that were answered.\n"+
 		"memory: peak %s held of a limit of %s, %s; all clients at once need %s\n"+
 		"waits: %d, the longest %v; %.0f requests/s; %d driver calls\n"+
 		"shutdown: %d requests in flight when stopped; %d answered after that\n",

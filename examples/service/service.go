@@ -19,6 +19,7 @@ type settings struct {
 	BacklogCount int // requests that may wait for memory, or for the driver to make some ready: 1 or more
 	Timeout      time.Duration
 	Tenants      []weight // none: requests name no tenant
+	Hard         bool     // a tenant may have its part and no more
 }
 
 // Service answers requests with the memory of one device.

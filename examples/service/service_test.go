@@ -244,10 +244,10 @@ func TestTimeoutForMemory(t *testing.T) {
 	assert.Zero(t, r.report().Memory.LiveBytes)
 }
 
-// A tenant that asks for more than its part waits for its own requests; others do not wait for it.
+// A tenant whose part is a hard limit and that asks for more waits for its own requests; others do not wait for it.
 func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 512 << 20}, BacklogCount: 10, Tenants: []weight{{"greedy", 1}, {"modest", 1}}})
+	r := newRig(t, settings{Config: vram.Config{LimitBytes: 512 << 20}, BacklogCount: 10, Tenants: []weight{{"greedy", 1}, {"modest", 1}}, Hard: true})
 	server := httptest.NewServer(r.Handler())
 	defer server.Close()
 	greedy := r.holdAs(server, "greedy", small, 5)

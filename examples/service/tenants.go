@@ -67,8 +67,8 @@ func (t *tenant) byteSeconds() float64 { return float64(t.heldKiBMil.Load()) * (
 // errTenant says that a request names a tenant that the service does not know.
 var errTenant = errors.New(tenantHeader + " names no tenant of this service")
 
-// openTenants makes the tenants' accounts: each may have its part of the limit and no more, so that who asks for more
-// waits for its own requests and for nobody else's.
+// openTenants makes the tenants' accounts: each has a right to its part of the limit, and may borrow what the others leave. With
+// Hard it may have that part and no more, so that who asks for more waits for its own requests and for nobody else's.
 func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 	if len(weights) == 0 {
 		return map[string]*tenant{"": sv.newTenant("", nil, 1)}, nil
@@ -82,7 +82,11 @@ func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 	for _, w := range weights {
 		share := float64(w.parts) / float64(parts)
 		// Shared: a request that waits does not mean that nobody of the tenant goes on.
-		account, err := sv.device.Tenant(w.name, vram.Quota{LimitBytes: int64(share * float64(limitBytes)), Shared: true})
+		quota := vram.Quota{ShareBytes: int64(share * float64(limitBytes)), Shared: true}
+		if sv.settings.Hard {
+			quota.LimitBytes = quota.ShareBytes
+		}
+		account, err := sv.device.Tenant(w.name, quota)
 		if err != nil {
 			return nil, err
 		}
