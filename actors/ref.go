@@ -17,7 +17,7 @@ func (r *Ref) Call(m Message) {
 func (r *Ref) Tell(m Message) { r.box.tell(m) }
 
 // TryEnter enters a turn without a message, for the caller's own code, when the actor is idle. It does not wait. True obliges the
-// caller to end the turn by exactly one of Leave, Exit and Fault, on the same goroutine. It must not be called inside a turn.
+// caller to end the turn by exactly one of Leave, End, Exit and Fault, on the same goroutine. It must not be called inside a turn.
 func (r *Ref) TryEnter() bool {
 	if checked {
 		return r.tryEnterChecked()
@@ -32,6 +32,10 @@ func (r *Ref) Leave() Effects {
 	r.box.leaveEntered()
 	return effects
 }
+
+// End is Leave for a caller who knows that Detach would have nothing to do, or has called it: it saves a turn that left
+// nothing the call.
+func (r *Ref) End() { r.box.leaveEntered() }
 
 // Exit ends a turn that TryEnter began, also one that panicked, and is meant to be deferred. It stores the turn's
 // effects, for the caller to perform after the function that defers it has returned, and after a panic the

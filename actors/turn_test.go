@@ -22,6 +22,25 @@ func TestAnActorIsIdleOnceSpawned(t *testing.T) {
 	assert.Equal(t, "probe", r.Name())
 }
 
+// End asks for no effects; what was posted meanwhile is received as after Leave.
+func TestEndLeavesWithoutDetach(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	detached := 0
+	enter(r)
+	p.onDetach = func() Effects { detached++; return nil }
+	r.End()
+	enter(r)
+	assert.Zero(t, detached)
+	j := newJob(nil)
+	r.Tell(j)
+	r.End()
+	require.NoError(t, j.wait())
+	enter(r)
+	assert.Equal(t, 1, detached, "the turn of the message")
+	r.End()
+}
+
 func TestNamesNeedNotBeUnique(t *testing.T) {
 	assert.NotEqual(t, spawn(t, &probe{}).PID().Id, spawn(t, &probe{}).PID().Id)
 }

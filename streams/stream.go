@@ -187,11 +187,12 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 		return Buffer{slot, word, bytes}, nil
 	}
 	if s.ref.TryEnter() {
-		b, ok, left := s.turn(bytes, 0, firstSearch)
+		slot, left := s.turn(bytes, 0, firstSearch)
 		if left != nil {
-			b, ok = s.perform(b, ok, left, bytes, 0)
+			slot = s.perform(slot, left, bytes, 0)
 		}
-		if ok {
+		if slot != nil {
+			b := Buffer{slot, slot.Word(), bytes}
 			if s.witness != nil { // the one way that is hot
 				s.witness.hand(b, "", s.here())
 			}
@@ -220,43 +221,52 @@ func (s *Stream) check(bytes int64) error {
 // allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
 // the pool must help, or the turn panicked: the request that follows then gets the answer.
 func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
-	b, ok, left := s.turn(bytes, align, firstSearch)
+	slot, left := s.turn(bytes, align, firstSearch)
 	if left != nil {
-		return s.perform(b, ok, left, bytes, align)
+		slot = s.perform(slot, left, bytes, align)
 	}
-	return b, ok
+	if slot == nil {
+		return Buffer{}, false
+	}
+	return Buffer{slot, slot.Word(), bytes}, true
 }
 
 // perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
-func (s *Stream) perform(b Buffer, ok bool, left actors.Effects, bytes, align int64) (Buffer, bool) {
+func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align int64) *magazine.Slot {
 	for next := firstSearch; ; {
-		if ok {
+		if slot != nil {
 			next = firstSearch
 		} else {
 			next = searchAfter(next, left)
 		}
 		s.ref.Perform(left)
 		if next == firstSearch || !s.ref.TryEnter() {
-			return b, ok
+			return slot
 		}
-		if b, ok, left = s.turn(bytes, align, next); left == nil {
-			return b, ok
+		if slot, left = s.turn(bytes, align, next); left == nil {
+			return slot
 		}
 	}
 }
 
 // turn searches once.
-func (s *Stream) turn(bytes, align int64, before searching) (b Buffer, ok bool, left actors.Effects) {
+func (s *Stream) turn(bytes, align int64, before searching) (slot *magazine.Slot, left actors.Effects) {
 	through := false
 	defer func() { // cheaper than Exit on the way without a panic: no recover
 		if !through {
-			b, ok = Buffer{}, false
+			slot = nil
 			left, _ = s.ref.Fault(recover())
 		}
 	}()
 	if !s.draining {
-		slot, _ := s.search(bytes, align, magazine.Hint(), false)
-		s.seek(before, slot != nil, bytes)
+		if align <= sizeclass.UnitBytes { // search, without the call
+			slot, _ = s.core.Alloc(max(bytes, 1), magazine.Hint())
+		} else {
+			slot, _ = s.core.AllocAligned(max(bytes, 1), align, false)
+		}
+		if slot == nil || before != firstSearch {
+			s.seek(before, slot != nil, bytes)
+		}
 		if slot != nil {
 			s.core.Served(false)
 			if s.core.Over() {
@@ -264,12 +274,14 @@ func (s *Stream) turn(bytes, align int64, before searching) (b Buffer, ok bool, 
 				s.shed(forCaller)
 				s.hand.slot = nil
 			}
-			b, ok = Buffer{slot, slot.Word(), bytes}, true
 		}
 	}
-	left = s.ref.Leave()
+	if s.leaves() {
+		left = s.Detach()
+	}
+	s.ref.End()
 	through = true
-	return b, ok, left
+	return slot, left
 }
 
 // search is one search of the core: a slot, or the pages that are missing.

@@ -337,6 +337,9 @@ func (s *Stream) effects() *effects {
 	return s.out
 }
 
+// leaves reports whether there is anything for Detach to do.
+func (s *Stream) leaves() bool { return s.out != nil || s.wanted || s.core.Waits() || s.waits.Load() }
+
 // Detach implements actors.Behavior.
 func (s *Stream) Detach() actors.Effects {
 	s.publish()
