@@ -117,12 +117,19 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 	if freed := c.owner.Freed(); freed != nil || c.Waits() {
 		cameBack = c.takeHome(freed, uint32(units))
 	}
-	c.sortUsed(!c.wanted.on)
+	if c.owner.HasUsed() {
+		c.sortUsed(!c.wanted.on)
+	}
 	if c.ebb.due(c.usedUnits(), c.misses.Turns) {
 		c.sweep()
 	}
-	if s, needPages = c.allocUnits(uint32(units), hint, cameBack); s == nil && c.sortUsed(false) { // the uses of some may be over
-		s, needPages = c.allocUnits(uint32(units), hint, false)
+	if units <= sizeclass.MaxUnits {
+		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
+	} else {
+		s, needPages = c.allocLarge(uint32(units), hint, cameBack)
+	}
+	if s == nil && c.sortUsed(false) { // the uses of some may be over
+		s, needPages = c.allocUnits(uint32(units), hint)
 	}
 	if s != nil {
 		c.notePeak()
@@ -130,11 +137,11 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 	return s, needPages
 }
 
-func (c *Core) allocUnits(units uint32, hint int, cameBack bool) (s *magazine.Slot, needPages uint32) {
+func (c *Core) allocUnits(units uint32, hint int) (s *magazine.Slot, needPages uint32) {
 	if units <= sizeclass.MaxUnits {
 		return c.allocSmall(sizeclass.Of(uint64(units)), hint)
 	}
-	return c.allocLarge(units, hint, cameBack)
+	return c.allocLarge(units, hint, false)
 }
 
 func (c *Core) notePeak() {
@@ -283,20 +290,20 @@ func (c *Core) sortUsed(pile bool) bool {
 func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	c.wanted.came = c.wanted.came || s != nil && c.wanted.on
 	for s != nil {
-		next := c.owner.Next(s)
-		switch m := s.Magazine(); {
-		case s.Flags()&magazine.Announced != 0 && c.hold(s):
-		case m.Loose(): // most of them
-			cameBack = cameBack || s.Units == units
+		next, plain := c.owner.Pass(s)
+		switch {
+		case plain != 0: // most of them
+			cameBack = cameBack || plain == units
 			if c.tape != nil {
 				c.giveTaped(s)
 			} else { // giveLarge, without the call
 				c.giveFree(s.Block)
 			}
 			s.Block = heap.None
-			c.owner.Home(s)
+			c.owner.HomePlain(s)
+		case s.Flags()&magazine.Announced != 0 && c.hold(s):
 		default:
-			cameBack = cameBack || m.Class < 0 && s.Units == units
+			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
 			c.comeHome(s)
 		}
 		s = next

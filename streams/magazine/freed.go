@@ -76,6 +76,9 @@ func (o *Owner) Used(pile bool) (s *Slot, found bool) {
 	return o.cache.names.slot(uint32(o.cache.used.Swap(0) & nameMask)), true
 }
 
+// HasUsed reports whether there are any for Used.
+func (o *Owner) HasUsed() bool { return o.cache.used.Load() != 0 }
+
 // TakeBack serves a request of that many bytes with the block that was freed last, if that has its
 // length and is still on its way to the owner; or it returns nil. Without lock, wait or heap allocation. The owner
 // never knows: for it the block was in use all the time. Requests of 0 bytes and less are not served.

@@ -83,6 +83,44 @@ func TestTakeBackLeavesToTheOwner(t *testing.T) {
 	assert.Nil(t, s, "the cache drains")
 }
 
+// Who walks the list learns which slots are loose and were freed without flags, one by one or many at once.
+func TestPassTellsWhatIsPlain(t *testing.T) {
+	var c Cache
+	o := NewOwner(&c, wakes(func() {}))
+	plain, many, watched := lend(o, 300), lend(o, 350), lend(o, 400)
+	m := o.Exact(500)
+	o.Reopen(m)
+	kept := handle{o.Assign(m), 0}
+	kept.word, kept.Units = kept.Word(), 500
+	o.Close(m, func(*Slot) {})
+
+	require.NoError(t, plain.Free(plain.word))
+	var f Frees
+	require.NoError(t, f.Free(many.Slot, many.word))
+	require.NoError(t, f.Flush())
+	require.NoError(t, watched.Announce(watched.word, Watched))
+	require.NoError(t, watched.Free(watched.word))
+	require.NoError(t, kept.Free(kept.word))
+
+	s := o.Freed()
+	for _, want := range []struct {
+		slot  *Slot
+		units uint32
+	}{{kept.Slot, 0}, {watched.Slot, 0}, {many.Slot, 350}, {plain.Slot, 300}} {
+		require.Same(t, want.slot, s)
+		next, units := o.Pass(s)
+		assert.Equal(t, want.units, units)
+		assert.Same(t, o.Next(s), next)
+		if s = next; units == 0 {
+			o.Home(want.slot)
+			continue
+		}
+		o.HomePlain(want.slot)
+		assert.Same(t, want.slot, o.Loose(), "it is home")
+	}
+	assert.Nil(t, s)
+}
+
 // The list is a stack whose top may be taken: frees one by one and many at once, takes back and the owner's takes, in any
 // order, against a slice.
 func TestListOfFreedSlotsIsAStack(t *testing.T) {

@@ -66,6 +66,19 @@ func (o *Owner) Freed() *Slot {
 // Next is the slot behind s in the list that Freed returned.
 func (o *Owner) Next(s *Slot) *Slot { return o.cache.names.slot(uint32(s.aside.Load())) }
 
+// Pass is Next, and says how many units the block of s has if it is loose and was freed without flags, so that HomePlain
+// books it; else 0.
+func (o *Owner) Pass(s *Slot) (next *Slot, plainUnits uint32) {
+	e := s.aside.Load()
+	return o.cache.names.slot(uint32(e)), uint32(e >> 32)
+}
+
+// HomePlain is Home for a loose slot that was freed without flags.
+func (o *Owner) HomePlain(s *Slot) {
+	s.next = o.loose
+	o.loose = s
+}
+
 // LetTakeBack says how many units a block may have that TakeBack serves; 0: every block that is freed comes home.
 func (o *Owner) LetTakeBack(units uint32) { o.cache.backUnits.Store(units) }
 
@@ -115,7 +128,6 @@ func (o *Owner) Loose() *Slot {
 	}
 	s := o.loose
 	o.loose = s.next
-	s.next = nil
 	return s
 }
 
