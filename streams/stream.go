@@ -268,7 +268,7 @@ func (s *Stream) turn(bytes, align int64, before searching) (slot *magazine.Slot
 			s.seek(before, slot != nil, bytes)
 		}
 		if slot != nil {
-			s.core.Served(false)
+			s.core.ServedHere()
 			if s.core.Over() {
 				s.hand.slot = slot
 				s.shed(forCaller)

@@ -18,7 +18,7 @@ func magazineBugs() []Bug {
 		{
 			Name: "a slot is put back twice", Package: "streams/magazine", Run: "^TestLooseSlots$",
 			Edits: []Edit{{
-				"streams/magazine/owner.go", "o.loose = s\n		return false", "o.loose = s\n		s.next = o.loose\n		return false",
+				"streams/magazine/owner.go", "o.loose = append(o.loose, s)\n		return false", "o.loose = append(o.loose, s, s)\n		return false",
 			}},
 		},
 		{

@@ -153,16 +153,23 @@ func (c *Core) notePeak() {
 
 // Served counts a request by the level that served it.
 func (c *Core) Served(byPool bool) {
+	if !byPool {
+		c.ServedHere()
+		return
+	}
 	c.misses.Turns++
-	c.byPool = byPool
-	if byPool {
-		c.misses.Refill++
-		c.upset()
-	} else {
-		c.misses.Ranges++
-		if c.misses.Turns >= c.calmAt {
-			c.settleDown()
-		}
+	c.byPool = true
+	c.misses.Refill++
+	c.upset()
+}
+
+// ServedHere is Served without the pool.
+func (c *Core) ServedHere() {
+	c.misses.Turns++
+	c.byPool = false
+	c.misses.Ranges++
+	if c.misses.Turns >= c.calmAt {
+		c.settleDown()
 	}
 }
 
@@ -231,7 +238,11 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 	if s == nil {
 		s = c.owner.Loose()
 	}
-	c.settleIn(s, block, units)
+	s.Block, s.Units = block, units // settleIn, without the call
+	s.SetAddress(c.address(block))
+	if c.directory != nil {
+		c.enter(block, s, nil)
+	}
 	if c.tape != nil {
 		c.passTape(s)
 	}

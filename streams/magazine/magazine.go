@@ -24,7 +24,7 @@ type Slot struct {
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
-	next     *Slot                // in a list of unused slots, or of a lane's
+	next     *Slot                // in a list of a lane's
 	note     atomic.Pointer[note] // nil for most
 	// aside is, in a leased magazine, the word with which the slot was handed out last. In others it is what the list of
 	// freed slots needs to know: see entry.

@@ -2,6 +2,7 @@ package magazine
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -16,13 +17,14 @@ const none int32 = -1
 // (has free slots and waits to be installed), parked (all slots in use; callers hand it back), closed
 // (it serves no more until it is opened).
 type Owner struct {
-	cache *Cache
-	all   []*Magazine
-	loose *Slot                        // unused loose slots
-	ready [sizeclass.Count]*Magazine   // newest of those with free slots and the parked bit set
-	spare [sizeclass.Count][]*Magazine // closed, all slots home, without a span
-	exact map[uint32]*Magazine         // by length
-	lease lease
+	cache      *Cache
+	all        []*Magazine
+	loose      []*Slot                      // unused loose slots, with room for all
+	looseCount int                          // in use or not
+	ready      [sizeclass.Count]*Magazine   // newest of those with free slots and the parked bit set
+	spare      [sizeclass.Count][]*Magazine // closed, all slots home, without a span
+	exact      map[uint32]*Magazine         // by length
+	lease      lease
 
 	// Keep is asked for each announced slot of a lane's that was freed: true keeps it from the lane until
 	// ReturnLeased. The owner of the Owner sets it before there are lanes.
@@ -74,10 +76,7 @@ func (o *Owner) Pass(s *Slot) (next *Slot, plainUnits uint32) {
 }
 
 // HomePlain is Home for a loose slot that was freed without flags.
-func (o *Owner) HomePlain(s *Slot) {
-	s.next = o.loose
-	o.loose = s
-}
+func (o *Owner) HomePlain(s *Slot) { o.loose = append(o.loose, s) }
 
 // LetTakeBack says how many units a block may have that TakeBack serves; 0: every block that is freed comes home.
 func (o *Owner) LetTakeBack(units uint32) { o.cache.backUnits.Store(units) }
@@ -93,8 +92,7 @@ func (o *Owner) Home(s *Slot) (lastOfSpan bool) {
 	s.clearFlags()
 	m := s.magazine
 	if m.loose {
-		s.next = o.loose
-		o.loose = s
+		o.loose = append(o.loose, s)
 		return false
 	}
 	if m.Class >= 0 && m.Open {
@@ -117,18 +115,25 @@ func (s *Slot) clearFlags() {
 
 // Loose returns a slot that is home for a block of any length.
 func (o *Owner) Loose() *Slot {
-	if o.loose == nil {
-		m := o.newMagazine(0, -1, true)
-		for i := range m.slots {
-			s := &m.slots[i]
-			s.next = o.loose
-			o.loose = s
-		}
-		m.homes = 0
+	last := len(o.loose) - 1
+	if last < 0 {
+		o.moreLoose()
+		last = len(o.loose) - 1
 	}
-	s := o.loose
-	o.loose = s.next
+	s := o.loose[last]
+	o.loose = o.loose[:last]
 	return s
+}
+
+// moreLoose makes a magazine of loose slots, and room for when all are unused.
+func (o *Owner) moreLoose() {
+	m := o.newMagazine(0, -1, true)
+	m.homes = 0
+	o.looseCount += SlotCount
+	o.loose = slices.Grow(o.loose, o.looseCount)
+	for i := range m.slots {
+		o.loose = append(o.loose, &m.slots[i])
+	}
 }
 
 // At is the magazine that serves a bucket, for callers with that hint.

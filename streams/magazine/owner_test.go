@@ -384,6 +384,7 @@ func TestLooseSlots(t *testing.T) {
 	for s := range seen {
 		freeAll(t, s)
 	}
+	assert.GreaterOrEqual(t, cap(o.loose), 2*SlotCount, "what comes home allocates nothing")
 	for s := o.Freed(); s != nil; {
 		next := o.Next(s)
 		s.Block = none
