@@ -100,11 +100,7 @@ func (b *Bins) Remove(links []Link, i int32) {
 		at := l.bin
 		b.bins[at].head = l.next
 		if l.next == None {
-			b.bins[at].bound = 0
-			b.words[at>>6] &^= 1 << (at & 63)
-			if b.words[at>>6] == 0 {
-				b.summary &^= 1 << (at >> 6)
-			}
+			b.empty(at)
 		}
 	}
 	b.count--
@@ -113,14 +109,45 @@ func (b *Bins) Remove(links []Link, i int32) {
 // Move says that range i has another length now. Where that has the same bin, it keeps its place there.
 // Precondition: length > 0 and i is in these bins.
 func (b *Bins) Move(links []Link, i int32, length uint32) {
-	at := binOf(length)
-	if l := &links[i]; l.bin == uint32(at) { //nolint:gosec // there are fewer
-		l.length = length
-		b.bins[at].bound = max(b.bins[at].bound, length)
+	at := uint32(binOf(length)) //nolint:gosec // there are fewer
+	to := &b.bins[at]
+	l := &links[i]
+	l.length = length
+	from := l.bin
+	if from == at {
+		to.bound = max(to.bound, length)
 		return
 	}
-	b.Remove(links, i)
-	b.put(links, i, length, at)
+	// Remove and put, without the calls.
+	next := l.next
+	if next != None {
+		links[next].prev = l.prev
+	}
+	if l.prev != None {
+		links[l.prev].next = next
+	} else {
+		b.bins[from].head = next
+		if next == None {
+			b.empty(from)
+		}
+	}
+	l.prev, l.next, l.bin = None, to.head, at
+	if to.head != None {
+		links[to.head].prev = i
+	} else {
+		b.words[at>>6] |= 1 << (at & 63)
+		b.summary |= 1 << (at >> 6)
+	}
+	to.head, to.bound = i, max(to.bound, length)
+}
+
+// empty books that a bin has no range any more.
+func (b *Bins) empty(at uint32) {
+	b.bins[at].bound = 0
+	b.words[at>>6] &^= 1 << (at & 63)
+	if b.words[at>>6] == 0 {
+		b.summary &^= 1 << (at >> 6)
+	}
 }
 
 // Fit finds a range of at least that length, and says how many it looked at. It returns None if there
@@ -145,8 +172,8 @@ func (b *Bins) Fit(links []Link, length uint32) (i int32, visits int) {
 	}
 	if at = b.nextBin(at + 1); at >= 0 {
 		i = b.bins[at].head
-		n := 0
-		for j := i; j != None && n < nextLimit; j = links[j].next {
+		n := 1
+		for j := links[i].next; j != None && n < nextLimit; j = links[j].next {
 			n++
 			if links[j].length < links[i].length {
 				i = j
