@@ -127,7 +127,7 @@ func Open(cfg Config) (*Stream, error) {
 		s.peers = new(Peers)
 	}
 	s.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error { return s.uncaptured("cuEventRecord") })
-	s.cache.Extend(beyondCache{s})
+	s.cache.Extend((*beyondCache)(s))
 	cache := &s.cache
 	if cfg.Watched {
 		cache = new(magazine.Cache) // the turn's: callers find theirs empty
@@ -167,24 +167,21 @@ func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // so written becaus
 	return b, err
 }
 
-// beyondCache is what the magazines do not serve.
-type beyondCache struct{ stream *Stream }
+// beyondCache is a stream as the one who serves what the magazines do not.
+type beyondCache Stream
 
-// AllocBeyond implements magazine.AllocBeyond.
-func (c beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
-	b, err := c.stream.allocSlow(bytes)
-	return b.slot, b.word, b.bytes, err
-}
-
-// allocSlow enters the turn, or else sends a request.
-func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
+// AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
+func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
+	s := (*Stream)(c)
 	if uint64(bytes) > uint64(s.limit.Load()) || s.closing.Load() { //nolint:gosec // a negative one is too large
 		if err := s.check(bytes); err != nil {
-			return Buffer{}, err
+			return nil, 0, 0, err
 		}
 	}
-	if slot, word := s.cache.TakeBack(bytes); slot != nil {
-		return Buffer{slot, word, bytes}, nil
+	if s.cache.HasFreed() {
+		if slot, word := s.cache.TakeBack(bytes); slot != nil {
+			return slot, word, bytes, nil
+		}
 	}
 	if s.ref.TryEnter() {
 		slot, left := s.turn(bytes, 0, firstSearch)
@@ -192,17 +189,18 @@ func (s *Stream) allocSlow(bytes int64) (Buffer, error) {
 			slot = s.perform(slot, left, bytes, 0)
 		}
 		if slot != nil {
-			b := Buffer{slot, slot.Word(), bytes}
+			word := slot.Word()
 			if s.witness != nil { // the one way that is hot
-				s.witness.hand(b, "", s.here())
+				s.witness.hand(Buffer{slot, word, bytes}, "", s.here())
 			}
-			return b, nil
+			return slot, word, bytes, nil
 		}
 	}
 	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint(), begun: s.beginning(), from: s.here()}
 	r.promise.On(s.host)
 	s.ref.Call(r)
-	return r.promise.Future().Await(context.Background())
+	b, err := r.promise.Future().Await(context.Background())
+	return b.slot, b.word, b.bytes, err
 }
 
 func (s *Stream) check(bytes int64) error {

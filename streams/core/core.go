@@ -305,10 +305,13 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 		switch {
 		case plain != 0: // most of them
 			cameBack = cameBack || plain == units
-			if c.tape != nil {
+			switch { // giveLarge, without the calls
+			case c.tape != nil:
 				c.giveTaped(s)
-			} else { // giveLarge, without the call
+			case c.cover != nil || c.directory != nil:
 				c.giveFree(s.Block)
+			default:
+				c.heap.Give(s.Block)
 			}
 			s.Block = heap.None
 			c.owner.HomePlain(s)

@@ -79,6 +79,9 @@ func (o *Owner) Used(pile bool) (s *Slot, found bool) {
 // HasUsed reports whether there are any for Used.
 func (o *Owner) HasUsed() bool { return o.cache.used.Load() != 0 }
 
+// HasFreed reports whether there is anything that TakeBack might serve.
+func (c *Cache) HasFreed() bool { return uint32(c.freed.Load()) != noSlot }
+
 // TakeBack serves a request of that many bytes with the block that was freed last, if that has its
 // length and is still on its way to the owner; or it returns nil. Without lock, wait or heap allocation. The owner
 // never knows: for it the block was in use all the time. Requests of 0 bytes and less are not served.
