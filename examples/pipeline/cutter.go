@@ -152,7 +152,7 @@ func (c *cutter) step(k int, inputBytes []int64) (program, error) {
 	n := numbering{cutter: c, buffers: map[uint32]int{}}
 	p := program{operations: map[turn]operation{}}
 	end := c.forwards[k].begin
-	for _, t := range order1F1B(stage, stageCount, microBatchCount) {
+	for _, t := range order1F1B(stage, stageCount, microBatchCount, fullAhead) {
 		f := c.forwards[k+t.microBatch]
 		var s stretch
 		var out uint32

@@ -1,7 +1,8 @@
 // Command pipeline trains with four pipeline stages on one device: the loop of the embedded recording
 // pipeline_1f1b, played with its sizes, its order and its times.
 //
-//	pipeline [-steps 300] [-speed 1] [-driver auto] [-device 0] [-footprint balanced|lean|fast] [-limit 12GB]
+//	pipeline [-steps 300] [-speed 1] [-driver auto] [-device 0] [-footprint balanced|lean|fast] [-limit 12GB|0.9x]
+//	         [-wait] [-ahead 3]
 //
 // Each stage is a goroutine with a stream of its own. A step has eight micro-batches in the order 1F1B: a stage
 // begins with as many forwards as there are stages behind it, goes on with one forward and one backward in turn, and
@@ -20,6 +21,20 @@
 // travel over a channel. The receiver's stream waits for the event, on the device, and copies into a buffer of its
 // own. Once the operation behind the copy has begun on the device the copy is over, and the receiver frees the
 // sender's buffer: no stream has work left that touches it.
+//
+// # Where memory is short
+//
+// A limit of 0.9x is that share of what lived at most when it was recorded, 9.69 GiB. Without -wait a request that finds no
+// memory ends the run. With it the stage waits until another one frees some: requests of backwards and of later
+// stages are served first, since they free most; what a forward leaves behind is a batch, so that no stage waits with half of it; what
+// was ordered ahead is asked for again when it is needed; and before a stage waits, for memory or for its neighbour, it drops what was
+// handed over to it. While it waits for its neighbour its stream is
+// suspended, so that a wait which nobody can end is known for one: the stage gets a DeadlockError that says who holds what, and the
+// run ends.
+//
+// Waiting helps where stages meet that need most at the same time. It does not help where all of them have saved what they
+// must before anything is freed: how much that is -ahead says. With -ahead 1 a stage has two micro-batches' activations at a time,
+// with -ahead 0 one, and the stages work one after the other.
 //
 // # Time
 //

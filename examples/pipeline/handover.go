@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
@@ -23,49 +24,84 @@ func (p parcel) drop(g *gpu) error {
 
 // road carries parcels from one stage to its neighbour. It has room for all of a step: senders never
 // wait.
-type road chan parcel
+type road struct {
+	parcels  chan parcel
+	standing atomic.Pointer[standing] // who waited last
+}
 
-func newRoad() road { return make(road, microBatchCount) }
+// standing is a receiver that waits for its neighbour, and frees nothing until it goes on.
+type standing struct{ resume func() }
+
+func newRoad() *road { return &road{parcels: make(chan parcel, microBatchCount)} }
+
+// send has a receiver that waits go on, as far as the allocator knows, before the sender does anything else.
+func (r *road) send(p parcel) {
+	r.parcels <- p
+	if s := r.standing.Load(); s != nil {
+		s.resume()
+	}
+}
+
+// receive waits for a parcel until the end of ctx. The stream is suspended meanwhile.
+func (r *road) receive(ctx context.Context, stream *vram.Stream) (p parcel, err error) {
+	s := &standing{stream.Suspend()}
+	defer s.resume()
+	r.standing.Store(s)
+	if len(r.parcels) > 0 { // by a sender who may not have seen that somebody waits
+		s.resume()
+	}
+	select {
+	case p = <-r.parcels:
+		return p, nil
+	case <-ctx.Done():
+		return p, context.Cause(ctx)
+	}
+}
 
 // inlet is where a stage's activations or gradients arrive. It is used by the stage's goroutine alone.
 type inlet struct {
-	stream *vram.Stream
-	gpu    *gpu
-	road   road // nil for the first stage's inputs, which the data loader writes
+	stage *stage
+	road  *road // nil for the first stage's inputs, which the data loader writes
 
 	next    futures.Future[vram.Buffer] // for the micro-batch to come
+	bytes   int64
 	ordered bool
 	arrived [microBatchCount]vram.Buffer // the zero Buffer where there is none
-
-	waits *waits // the stage's
 }
 
 // order asks for the buffer that the micro-batch to come will arrive in. It does not wait; the end of ctx
 // ends the request.
 func (in *inlet) order(ctx context.Context, bytes int64) {
-	in.next, in.ordered = in.stream.AllocAsync(ctx, vram.Request{Bytes: bytes}), true
+	in.next, in.bytes, in.ordered = in.stage.stream.AllocAsync(ctx, vram.Request{Bytes: bytes}), bytes, true
 }
 
 // receive waits for the buffer that was ordered and for the neighbour's parcel, and queues the copy. The
 // parcel is the caller's to drop once the copy is over; it is the zero parcel where there is none.
-func (in *inlet) receive(ctx context.Context, microBatch int) (p parcel, err error) {
-	b, err := await(ctx, in.waits, in.next)
+func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
+	st := in.stage
+	b, err := await(ctx, &st.waits, in.next)
+	if st.patient && errors.Is(err, vram.ErrOutOfMemory) {
+		b, err = st.alloc(ctx, in.bytes, t)
+	}
 	if err != nil {
 		return p, err // release looks after a buffer that still comes
 	}
 	in.ordered = false
-	in.arrived[microBatch] = b
+	in.arrived[t.microBatch] = b
 	if in.road == nil {
-		return p, in.gpu.MemsetD8Async(b.Ptr(), 1, b.Bytes(), in.stream.Handle())
+		return p, st.gpu.MemsetD8Async(b.Ptr(), 1, b.Bytes(), st.stream.Handle())
 	}
-	select {
-	case p = <-in.road:
-	case <-ctx.Done():
-		return p, context.Cause(ctx)
+	if st.patient && len(in.road.parcels) == 0 {
+		if err = st.queue.drain(); err != nil {
+			return p, err
+		}
+	}
+	if p, err = in.road.receive(ctx, st.stream); err != nil {
+		return p, err
 	}
 	return p, errors.Join(
-		in.gpu.StreamWaitEvent(in.stream.Handle(), p.filled),
-		in.gpu.MemcpyDtoDAsync(b.Ptr(), p.buffer.Ptr(), b.Bytes(), in.stream.Handle()),
+		st.gpu.StreamWaitEvent(st.stream.Handle(), p.filled),
+		st.gpu.MemcpyDtoDAsync(b.Ptr(), p.buffer.Ptr(), b.Bytes(), st.stream.Handle()),
 	)
 }
 
@@ -91,8 +127,8 @@ func (in *inlet) release() error {
 	}
 	for in.road != nil {
 		select {
-		case p := <-in.road:
-			errs = append(errs, p.drop(in.gpu))
+		case p := <-in.road.parcels:
+			errs = append(errs, p.drop(in.stage.gpu))
 			continue
 		default:
 		}

@@ -26,7 +26,7 @@ func TestHandedOverBufferLivesUntilItsCopyIsOver(t *testing.T) {
 	require.NoError(t, sender.handOver(turn{forward, 0}, &operation{out: len(sender.held) - 1}))
 	assert.Zero(t, sender.held[0], "it is the receiver's now")
 
-	p, err := receiver.activations.receive(t.Context(), 0)
+	p, err := receiver.activations.receive(t.Context(), turn{forward, 0})
 	require.NoError(t, err)
 	assert.Equal(t, from, p.buffer)
 	require.NoError(t, receiver.queue.room())
@@ -56,7 +56,7 @@ func TestReleaseFindsEverything(t *testing.T) {
 		sender.held = []vram.Buffer{b}
 		require.NoError(t, sender.handOver(turn{forward, m}, &operation{out: 0}))
 	}
-	p, err := receiver.activations.receive(t.Context(), 0)
+	p, err := receiver.activations.receive(t.Context(), turn{forward, 0})
 	require.NoError(t, err)
 	receiver.activations.order(t.Context(), 1<<20)
 	require.NoError(t, receiver.queue.add(turn{forward, 0}, p))

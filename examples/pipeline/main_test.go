@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
+	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/vramtest"
 )
 
@@ -63,6 +65,15 @@ func TestProgram(t *testing.T) {
 		"driver":         {args: []string{"-driver", "none"}, code: command.Misused, stderr: "-driver: "},
 		"limit":          {args: []string{"-limit", "much"}, code: command.Misused, stderr: "-limit: "},
 		"no such device": {args: []string{"-device", "7"}, code: command.Failed, stderr: "Ordinal is 7, the driver has 1"},
+		"no forwards":    {args: []string{"-ahead", "-1"}, code: command.Misused, stderr: "pipeline: -ahead is -1, want 0 or more\n"},
+		"patience": {
+			args: []string{"-steps", "2", "-speed", "20", "-wait", "-ahead", "0", "-limit", "0.86x"}, code: command.OK,
+			stdout: []string{"\nlimit 8.33 GiB, ", "\n2 steps in ", "\nfor what others had: "},
+		},
+		"nobody to wait for": {
+			args: []string{"-steps", "3", "-speed", "20", "-wait", "-ahead", "0", "-limit", "0.75x"}, code: command.Failed,
+			stderr: "bytes would be a deadlock: all that hold memory wait; stream ",
+		},
 		"too little for the parameters": {
 			args: []string{"-limit", "1GB"}, code: command.Failed, stderr: "parameters: vram: out of memory",
 		},
@@ -120,11 +131,18 @@ func (w *watcher) Write(p []byte) (int, error) {
 // steppedTraining is a training on a device whose time only waiting moves, under the hazard checker.
 func steppedTraining(t *testing.T, stepCount int) (*training, *sim.Device) {
 	t.Helper()
+	return steppedWith(t, options{stepCount: stepCount, mostAhead: fullAhead})
+}
+
+// steppedWith is steppedTraining with such options.
+func steppedWith(t *testing.T, o options) (*training, *sim.Device) {
+	t.Helper()
 	driver := sim.New(sim.Config{})
 	config, checked := vramtest.Watch(vram.Config{Driver: driver})
 	config.Driver = checked // the program opens one driver for all
 	t.Cleanup(func() { assert.NoError(t, checked.Checker(0).Err()) })
-	tr, err := open(t.Context(), options{stepCount: stepCount, speed: 1, config: config})
+	o.speed, o.config = 1, config
+	tr, err := open(t.Context(), o)
 	require.NoError(t, err)
 	return tr, driver.Device(0)
 }
@@ -146,7 +164,7 @@ func TestAMissingWaitIsAHazard(t *testing.T) {
 	t.Parallel()
 	config, checked := vramtest.Watch(vram.Config{Driver: sim.New(sim.Config{})})
 	config.Driver = forgetful{checked}
-	tr, err := open(t.Context(), options{stepCount: 1, speed: 1, config: config})
+	tr, err := open(t.Context(), options{stepCount: 1, speed: 1, mostAhead: fullAhead, config: config})
 	require.NoError(t, err)
 	require.NoError(t, tr.run(t.Context()))
 	require.NoError(t, tr.close())
@@ -195,6 +213,36 @@ func TestTrainingCountsWhatTheRecordingAsks(t *testing.T) {
 		assert.Equal(t, int64(steps*(2*microBatchCount+1)), st.begunCount.Load())
 	}
 	assert.GreaterOrEqual(t, tr.elapsed, 11*steps*2*time.Millisecond, "the pipeline takes 11 slots of a forward and a backward")
+	require.NoError(t, tr.close(), "no buffer is left")
+}
+
+// Stages with patience wait for what a stream of somebody else's has, and go on when it comes.
+func TestStagesWaitForMemory(t *testing.T) {
+	t.Parallel()
+	tr, _ := steppedWith(t, options{stepCount: 2, patient: true, limit: replay.Limit{TimesPeak: 1}})
+	other, err := tr.device.NewStream()
+	require.NoError(t, err)
+	before := tr.device.Stats()
+	ballast, err := other.Alloc(before.LimitBytes - before.ReservedBytes - 200<<20) // a forward has more
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- tr.run(t.Context()) }()
+	for tr.device.Stats().Waits.Waiting == 0 {
+		select {
+		case err := <-ended:
+			require.Fail(t, "nobody waited", "%v", err)
+		default:
+			runtime.Gosched()
+		}
+	}
+	assert.Zero(t, tr.stepCount())
+	require.NoError(t, ballast.Free())
+	require.NoError(t, other.Return(t.Context()))
+	require.NoError(t, <-ended)
+	assert.Equal(t, 2, tr.stepCount())
+	waits := tr.device.Stats().Waits
+	assert.Positive(t, waits.Count)
+	assert.Contains(t, tr.report(), fmt.Sprintf("\nfor what others had: %d waits, longest ", waits.Count))
 	require.NoError(t, tr.close(), "no buffer is left")
 }
 

@@ -5,12 +5,16 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/examples/internal/command"
+	"github.com/go-vram/vram/internal/replay"
 )
 
 // options are what the command line and the environment say.
 type options struct {
 	stepCount int
 	speed     float64
+	mostAhead int
+	patient   bool         // stages wait for memory
+	limit     replay.Limit // where it was given
 	config    vram.Config
 }
 
@@ -20,12 +24,18 @@ const mostSteps = 100_000
 // parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes to
 // stderr.
 func parse(args []string, stderr io.Writer) (o options, err error) {
-	flags := command.NewFlags("pipeline", `"12GB"`)
+	flags := command.NewFlags("pipeline", `"12GB", or "0.9x" of what lived at most in the recording`)
 	flags.IntVar(&o.stepCount, "steps", 300, "training steps")
 	flags.Float64Var(&o.speed, "speed", 1, "how many times faster than recorded the device computes")
 	footprint := flags.String("footprint", "", "balanced, lean or fast (default balanced)")
 	flags.Over("footprint", func(c *vram.Config) (err error) {
 		c.Footprint, err = vram.ParseFootprint(*footprint)
+		return err
+	})
+	flags.IntVar(&o.mostAhead, "ahead", fullAhead, "forwards that a stage begins with before its first backward, at most")
+	flags.BoolVar(&o.patient, "wait", false, "wait for memory that other stages have, rather than fail")
+	flags.Over("limit", func(*vram.Config) (err error) {
+		o.limit, err = replay.ParseLimit(flags.Lookup("limit").Value.String())
 		return err
 	})
 	if err := flags.Parse(args, stderr); err != nil {
@@ -34,6 +44,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	switch {
 	case o.stepCount < 1 || o.stepCount > mostSteps:
 		return o, command.Misuse("-steps is %d, want 1 to %d", o.stepCount, mostSteps)
+	case o.mostAhead < 0:
+		return o, command.Misuse("-ahead is %d, want 0 or more", o.mostAhead)
 	case !(o.speed >= 0.01 && o.speed <= 1000): // also what is no number
 		return o, command.Misuse("-speed is %v, want 0.01 to 1000", o.speed)
 	}

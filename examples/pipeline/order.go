@@ -29,11 +29,14 @@ func (t turn) String() string {
 	return "opt"
 }
 
+// fullAhead is as many forwards ahead as any stage has behind it.
+const fullAhead = stageCount - 1
+
 // order1F1B is the order in which a stage works through a step. The forwards at the beginning fill the
 // pipeline: with fewer of them the stages behind would wait for their first work, with more of them the
-// stage would save more activations than it must.
-func order1F1B(stage, stageCount, microBatchCount int) []turn {
-	ahead := min(stageCount-stage-1, microBatchCount)
+// stage would save more activations than it must. Where there is no memory for what so many save, there are at most mostAhead.
+func order1F1B(stage, stageCount, microBatchCount, mostAhead int) []turn {
+	ahead := min(stageCount-stage-1, microBatchCount, mostAhead)
 	turns := make([]turn, 0, 2*microBatchCount+1)
 	for m := range ahead {
 		turns = append(turns, turn{forward, m})

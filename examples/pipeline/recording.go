@@ -21,6 +21,8 @@ type recording struct {
 	paramBytes [stageCount][]int64
 	stateBytes [stageCount][]int64 // what the optimizer makes in its first step and keeps
 	inputBytes [microBatchCount]int64
+	// peakLiveBytes is what lived at most when it was recorded.
+	peakLiveBytes int64
 	// steps are the recorded ones but the first, whose times are those of libraries being loaded.
 	steps []step
 }
@@ -68,6 +70,17 @@ func (o *operation) calls() (n int) {
 	return n
 }
 
+// left are the allocations that outlive the operation.
+func (o *operation) left() (left []request) {
+	for i := range o.chunks {
+		for _, b := range o.chunks[i].frees {
+			left = slices.DeleteFunc(left, func(r request) bool { return r.buffer == b })
+		}
+		left = append(left, o.chunks[i].allocs...)
+	}
+	return left
+}
+
 // compute is the time of the operation's kernels.
 func (o *operation) compute() time.Duration {
 	sum := o.batchTime
@@ -92,7 +105,7 @@ func cut(tr *trace.Trace) (*recording, error) {
 	if tr.Info.StreamCount != stageCount+1 {
 		return nil, fmt.Errorf("recording %s: %d streams, want %d", tr.Name, tr.Info.StreamCount, stageCount+1)
 	}
-	r := &recording{}
+	r := &recording{peakLiveBytes: tr.Info.PeakLiveBytes}
 	var params []int64
 	for _, e := range tr.Events {
 		if e.Stream == 0 && e.Op == trace.Alloc {

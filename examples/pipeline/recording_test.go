@@ -21,7 +21,7 @@ func TestRecordingIsWhole(t *testing.T) {
 		for s, p := range steps {
 			held := make([]int64, p.bufferCount)
 			var outputs int
-			for _, at := range order1F1B(s, stageCount, microBatchCount) {
+			for _, at := range order1F1B(s, stageCount, microBatchCount, fullAhead) {
 				o, ok := p.operations[at]
 				require.True(t, ok, "step %d stage %d has no %v", n, s, at)
 				for _, c := range o.chunks {
@@ -90,16 +90,18 @@ func TestRecordingKeepsAllAllocations(t *testing.T) {
 
 func TestOrder1F1B(t *testing.T) {
 	t.Parallel()
-	text := func(stage, stages, microBatches int) (s string) {
-		for _, at := range order1F1B(stage, stages, microBatches) {
+	text := func(stage, stages, microBatches, mostAhead int) (s string) {
+		for _, at := range order1F1B(stage, stages, microBatches, mostAhead) {
 			s += at.String() + " "
 		}
 		return s
 	}
-	assert.Equal(t, "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5 opt ", text(0, 4, 6))
-	assert.Equal(t, "F0 F1 B0 F2 B1 F3 B2 B3 opt ", text(2, 4, 4))
-	assert.Equal(t, "F0 B0 F1 B1 opt ", text(3, 4, 2))
-	assert.Equal(t, "F0 F1 B0 B1 opt ", text(0, 4, 2))
+	assert.Equal(t, "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5 opt ", text(0, 4, 6, 3))
+	assert.Equal(t, "F0 F1 B0 F2 B1 F3 B2 B3 opt ", text(2, 4, 4, 3))
+	assert.Equal(t, "F0 B0 F1 B1 opt ", text(3, 4, 2, 3))
+	assert.Equal(t, "F0 F1 B0 B1 opt ", text(0, 4, 2, 3))
+	assert.Equal(t, "F0 F1 B0 F2 B1 F3 B2 B3 opt ", text(0, 4, 4, 1))
+	assert.Equal(t, "F0 B0 F1 B1 opt ", text(0, 4, 2, 0))
 }
 
 // What is not that recording is refused.

@@ -18,7 +18,7 @@ import (
 // live, after they have stopped.
 func (t *training) report() string {
 	stats := t.device.Stats()
-	parts := strings.Join([]string{t.summary(stats), t.service(stats), t.memory(stats), t.waiting()}, "\n")
+	parts := strings.Join([]string{t.summary(stats), t.service(stats), t.memory(stats), t.waiting(stats.Waits)}, "\n")
 	lines := strings.Split(parts, "\n")
 	for i := range lines { // the tables pad their last column
 		lines[i] = strings.TrimRight(lines[i], " ")
@@ -75,7 +75,7 @@ func (t *training) memory(stats vram.Stats) string {
 }
 
 // waiting says how long the stages' goroutines waited for memory, and how long their streams had no work.
-func (t *training) waiting() string {
+func (t *training) waiting(forMemory vram.WaitStats) string {
 	w := newTable("Waiting", "stage", "futures", "ready", "median", "p99", "longest", "idle")
 	var all []*waits
 	var idle float64
@@ -86,18 +86,18 @@ func (t *training) waiting() string {
 	}
 	w.AppendFooter(waitingRow("all", merged(all...), idle/stageCount))
 	const bubble = float64(stageCount-1) / (microBatchCount + stageCount - 1)
-	return w.Render() + fmt.Sprintf("\nfutures: times in Await; ready: complete before it.\n"+
+	text := w.Render()
+	if t.options.patient {
+		text += fmt.Sprintf("\nfor what others had: %s waits, longest %s", humanize.Comma(int64(forMemory.Count)), brief(forMemory.Longest))
+	}
+	return text + fmt.Sprintf("\nfutures: times in Await; ready: complete before it.\n"+
 		"idle: device time without a kernel; equal stages that never\nwaited for anything else would have a bubble of %s.\n", share(bubble))
 }
 
 func waitingRow(name any, w waits, idle float64) table.Row {
-	longest := time.Duration(0)
-	if n := len(w.took); n > 0 {
-		longest = w.took[n-1]
-	}
 	return table.Row{
 		name, humanize.Comma(int64(len(w.took))), percent(uint64(w.readyCount), uint64(len(w.took))),
-		brief(quantile(w.took, 0.5)), brief(quantile(w.took, 0.99)), brief(longest), share(idle),
+		brief(quantile(w.took, 0.5)), brief(quantile(w.took, 0.99)), brief(w.longest()), share(idle),
 	}
 }
 

@@ -20,11 +20,12 @@ type stage struct {
 	stream    *vram.Stream
 	gpu       *gpu
 	queue     *queue
+	patient   bool // waits for memory
 
 	activations inlet
 	gradients   inlet // unused by the last stage
-	toNext      road  // nil for the last stage
-	toPrevious  road  // nil for the first
+	toNext      *road // nil for the last stage
+	toPrevious  *road // nil for the first
 
 	held    []vram.Buffer // by the program's number; the zero Buffer where nothing lives
 	written []vram.Buffer // by the kernel at hand
@@ -99,9 +100,12 @@ func (st *stage) run(ctx context.Context, stepCount int) error {
 	return nil
 }
 
-// finish waits for the device to come to the end of what was queued.
+// finish waits for the device to come to the end of what was queued. From then on nobody frees what the stream holds before all
+// stages have stopped.
 func (st *stage) finish() error {
-	return errors.Join(st.queue.drain(), st.gpu.StreamSynchronize(st.stream.Handle()))
+	err := errors.Join(st.queue.drain(), st.gpu.StreamSynchronize(st.stream.Handle()))
+	st.stream.Suspend()
+	return err
 }
 
 func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep bool) error {
@@ -111,7 +115,7 @@ func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep boo
 	var p parcel
 	var err error
 	if in := st.inlet(t); in != nil {
-		p, err = in.receive(ctx, t.microBatch)
+		p, err = in.receive(ctx, t)
 		if next := t.microBatch + 1; err == nil && (next < microBatchCount || !lastStep) {
 			in.order(ctx, st.recording.inputBytes[next%microBatchCount])
 		}
@@ -120,12 +124,17 @@ func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep boo
 		return err
 	}
 	if t.kind == optimizer {
-		return st.optimize(ctx, o)
+		return st.optimize(ctx, t, o)
 	}
 	if t.kind == backward && t.microBatch == microBatchCount-1 {
 		st.batch, st.batchOrdered = st.stream.AllocBatchAsync(ctx, st.batchBytes), true
 	}
-	if err := st.play(o); err != nil {
+	if st.patient && t.kind == forward {
+		if err := st.provide(ctx, t, o); err != nil {
+			return err
+		}
+	}
+	if err := st.play(ctx, t, o); err != nil {
 		return err
 	}
 	if err := st.handOver(t, o); err != nil {
@@ -154,7 +163,7 @@ func (st *stage) inlet(t turn) *inlet {
 
 // play makes the allocations and frees of an operation and queues its kernels. A free comes before the
 // kernel is over: it is ordered on the stream, and whatever the memory becomes next runs behind it.
-func (st *stage) play(o *operation) error {
+func (st *stage) play(ctx context.Context, t turn, o *operation) error {
 	var inAllocator time.Duration
 	stream := st.stream.Handle()
 	for i := range o.chunks {
@@ -167,7 +176,10 @@ func (st *stage) play(o *operation) error {
 			st.held[b] = vram.Buffer{}
 		}
 		for _, a := range c.allocs {
-			b, err := st.stream.Alloc(a.bytes)
+			if st.held[a.buffer] != (vram.Buffer{}) { // it was provided
+				continue
+			}
+			b, err := st.alloc(ctx, a.bytes, t)
 			if err != nil {
 				return err
 			}
@@ -205,22 +217,25 @@ func (st *stage) handOver(t turn, o *operation) error {
 	if err := st.gpu.EventRecord(filled, st.stream.Handle()); err != nil {
 		return errors.Join(err, st.gpu.EventDestroy(filled))
 	}
-	to <- parcel{st.held[o.out], filled}
+	to.send(parcel{st.held[o.out], filled})
 	st.held[o.out] = vram.Buffer{}
 	return nil
 }
 
 // optimize is the optimizer's step, in batches: its temporary buffers come and go all at once, and so do the
 // gradients. The first step also makes the state that the optimizer keeps.
-func (st *stage) optimize(ctx context.Context, o *operation) error {
+func (st *stage) optimize(ctx context.Context, t turn, o *operation) error {
 	if st.states == nil {
-		states := make([]vram.Buffer, len(st.recording.stateBytes[st.number]))
-		if err := st.stream.AllocBatch(states, st.recording.stateBytes[st.number]); err != nil {
+		states, err := st.allocBatch(ctx, st.recording.stateBytes[st.number], t)
+		if err != nil {
 			return err
 		}
-		st.states = states
+		st.states = states.Buffers()
 	}
 	temporary, err := await(ctx, &st.waits, st.batch)
+	if st.patient && errors.Is(err, vram.ErrOutOfMemory) {
+		temporary, err = st.allocBatch(ctx, st.batchBytes, t)
+	}
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ func open(ctx context.Context, o options) (*training, error) {
 	if err != nil {
 		return t, err
 	}
+	if limitBytes := o.limit.For(r.peakLiveBytes); limitBytes > 0 {
+		o.config.LimitBytes = limitBytes
+	}
 	if t.device, err = vram.Open(o.config); err != nil {
 		return t, err
 	}
@@ -49,11 +52,10 @@ func open(ctx context.Context, o options) (*training, error) {
 			return t, err
 		}
 		st := &stage{
-			number: n, recording: r, turns: order1F1B(n, stageCount, microBatchCount),
-			stream: stream, gpu: t.gpu, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
+			number: n, recording: r, turns: order1F1B(n, stageCount, microBatchCount, o.mostAhead),
+			stream: stream, gpu: t.gpu, patient: o.patient, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
 		}
-		st.activations = inlet{stream: stream, gpu: t.gpu, waits: &st.waits}
-		st.gradients = inlet{stream: stream, gpu: t.gpu, waits: &st.waits}
+		st.activations, st.gradients = inlet{stage: st}, inlet{stage: st}
 		if n > 0 {
 			previous := t.stages[n-1]
 			st.activations.road, previous.gradients.road = newRoad(), newRoad()

@@ -37,6 +37,9 @@ func merged(all ...*waits) waits {
 	return sum
 }
 
+// longest is the last of the sorted times; zero where there are none.
+func (w waits) longest() time.Duration { return quantile(w.took, 1) }
+
 // quantile is the value below which that share of the sorted values lies; zero where there are none.
 func quantile[T any](sorted []T, share float64) (value T) {
 	if len(sorted) == 0 {
