@@ -100,6 +100,10 @@ func budgetBugs() []Bug {
 			Edits: []Edit{{"pool/core/window.go", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
 		},
 		{
+			Name: "a budget stays wide where the peak rises again", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/standing.go", "s.requests = 0", "s.requests += 0"}},
+		},
+		{
 			Name: "clients lie side by side", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/window.go", "return c.maxPages / zoneShare", "return c.maxPages / zoneShare / c.maxPages"}},
 		},

@@ -29,6 +29,7 @@ type Core struct {
 	reportedPeakBytes                int64
 	driverGrants                     uint64
 	forecast                         forecast
+	standing                         standing
 	steadyBytes                      int64 // added to the soft budget by recycling
 	grandfatherBytes                 int64 // reserved when the limit was lowered below it
 	closeTried                       bool
@@ -359,6 +360,7 @@ func (c *Core) climb(r *request) bool {
 	case rungAskAll:
 		r.rung = rungGrow
 		r.raised = c.notePeak()
+		c.standing.note(r.raised)
 		if w, ok := c.room(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
 			c.ask(r, func(cl *client) bool { return cl.id != r.client && cl.heldPages > 0 })
 		}
