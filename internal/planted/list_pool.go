@@ -104,6 +104,10 @@ func budgetBugs() []Bug {
 			Edits: []Edit{{"pool/core/standing.go", "s.requests = 0", "s.requests += 0"}},
 		},
 		{
+			Name: "handles are long from the beginning", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/standing.go", "recycledBytes > c.reservedBytes/recycledShare", "recycledBytes >= c.reservedBytes/recycledShare"}},
+		},
+		{
 			Name: "clients lie side by side", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/window.go", "return c.maxPages / zoneShare", "return c.maxPages / zoneShare / c.maxPages"}},
 		},

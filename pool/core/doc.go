@@ -61,6 +61,9 @@
 // larger then (StandingSlack), and memory is added where it is missing rather than moved. Recycling that goes on all the same
 // adds what it moved, up to a bound (SteadySlack).
 //
+// Where much was recycled while the peak rose, requests are long beside what lives, and new handles are longer (LongPages): what
+// is moved costs by the handle.
+//
 // # What is foreseen
 //
 // With Settings.Predict the pool learns from what is lent when a loop will need memory, and how much (forecast): where pages come

@@ -134,7 +134,7 @@ func (c *Core) createOps(ops []Op, r Run) []Op {
 	if r.Pages == 0 {
 		return ops
 	}
-	most := max(1, c.settings.Policy.HandlePages)
+	most := c.handlePages()
 	for n := (r.Pages + most - 1) / most; n > 0; n-- {
 		k := (r.Pages + n - 1) / n
 		id := c.newHandle(k)

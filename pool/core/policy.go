@@ -9,6 +9,9 @@ type Policy struct {
 	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible. A plain
 	// segment is longer only where what is asked for at once is.
 	HandlePages uint32
+	// LongPages bounds it instead, if it is more, where much has been recycled while the peak rose: requests are long there beside
+	// what lives, and moving a handle costs the same whatever its length.
+	LongPages uint32
 	// MergePages is the length from which on a handle that is recycled moves as it is. Shorter ones are given back, and
 	// long ones made in their place: that costs about as much, and the next time there are fewer to move.
 	MergePages uint32

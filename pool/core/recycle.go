@@ -54,6 +54,9 @@ func (c *Core) recycleInto(r *request, w window) bool {
 		w = longer
 		ids, bytes = c.victimsOf(c.reservedBytes, w.run)
 	}
+	if !c.stands() {
+		c.standing.recycledBytes += bytes
+	}
 	most := c.livePeakBytes / 1024 * c.settings.Policy.SteadySlack
 	c.steadyBytes = max(c.steadyBytes, min(most, c.steadyBytes+bytes))
 	c.startWindow(r, w.run, ids)
