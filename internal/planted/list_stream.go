@@ -4,6 +4,10 @@ package planted
 func streamBugs() []Bug {
 	return []Bug{
 		{
+			Name: "idle spans stay where the pool is asked", Package: "streams/core", Run: "^TestIdleSpansGoBackBeforeThePoolIsAsked$",
+			Edits: []Edit{{"streams/core/batch.go", "	c.retireIdle() // else", "	// else"}},
+		},
+		{
 			Name: "the fence is taken before the memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
 				{"streams/stream.go", "	ref      *actors.Ref\n", "	early    fence.Mark\n	ref      *actors.Ref\n"},

@@ -96,7 +96,8 @@ func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 }
 
 // makeRoom takes home what lanes left behind, closes magazines of large blocks until a range of that
-// many units is free, and takes back the memory of a plan before more is asked for. It reports whether there is one.
+// many units is free, then spans that nobody uses, and takes back the memory of a plan before more is asked for. It reports
+// whether there is one.
 func (c *Core) makeRoom(units uint32) bool {
 	c.owner.Collect(c.give)
 	if c.heap.LargestFits(units) {
@@ -106,6 +107,10 @@ func (c *Core) makeRoom(units uint32) bool {
 		if c.heap.LargestFits(units) {
 			return true
 		}
+	}
+	c.retireIdle() // else the pool is asked, asks for all that is free, and finds it
+	if c.heap.LargestFits(units) {
+		return true
 	}
 	return c.YieldPlan() && c.heap.LargestFits(units)
 }

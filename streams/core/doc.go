@@ -12,7 +12,7 @@
 //     slot of the length's magazine and will stay in it when freed; otherwise a loose slot, and it will
 //     return to the heap.
 //  4. If no range fits, magazines of large blocks are closed, the least recently used first, and their
-//     blocks merged, until one does.
+//     blocks merged, until one does, and then spans that nobody uses.
 //  5. Else the core says how many pages it needs (Need), and the turn ends.
 //
 // # What is pending

@@ -68,8 +68,8 @@ func TestSignsOfLife(t *testing.T) {
 			w := newWorld(t, 4096, Budget{})
 			source := func(need uint32) bool { return w.lend(0, need) }
 			w.alloc(5*mib, 0, source)
-			w.free(w.alloc(100, 0, source))
 			w.free(w.alloc(8*mib, 0, source))
+			w.free(w.alloc(100, 0, source))
 			w.core.Tick()
 			for range idleTicks - 1 {
 				w.core.Tick()
