@@ -138,7 +138,7 @@ func (c *replayCmd) Run(p *program) error {
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, Gap: c.Gap, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
-		ExplainPeak: c.ExplainPeak, Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
+		ExplainPeak: c.ExplainPeak, Learn: c.SavePlans != "", Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
 	}
 	var results []replay.Result
 	for _, tr := range traces {

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -73,6 +74,11 @@ func (se *session) rounds(ctx context.Context, count int, result *Result) error 
 			warmMallocs += t.mallocs
 		}
 		before = after
+		if se.packs || se.learns && round == 0 {
+			if err := se.device.Collect(); err != nil {
+				return fmt.Errorf("round %d: %w", round+1, err)
+			}
+		}
 		if err := rest(ctx, se.rest); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ import (
 type device interface {
 	NewStream() (*vram.Stream, error)
 	Warm(ctx context.Context, want ...vram.Demand) error
+	Collect() error
 	Stats() vram.Stats
 	ResetPeaks()
 	Close() error
@@ -44,6 +45,8 @@ type session struct {
 	stopAtFailure bool
 
 	jitter   float64
+	learns   bool // what ticks do is done after the first round
+	packs    bool // after each
 	parallel bool
 	wait     bool
 	seed     uint64
@@ -65,7 +68,7 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 		cfg.LimitBytes = limitBytes
 	}
 	se := &session{
-		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, parallel: o.Parallel, wait: o.Wait, seed: o.Seed, lag: o.Lag, rest: o.Rest, observe: o.Observe,
+		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, learns: o.Learn, packs: o.Plans != nil, parallel: o.Parallel, wait: o.Wait, seed: o.Seed, lag: o.Lag, rest: o.Rest, observe: o.Observe,
 		buffers: make([]vram.Buffer, tr.Info.AllocCount), missing: make([]bool, tr.Info.AllocCount),
 	}
 	if err := se.watch(o, &cfg); err != nil {
