@@ -220,8 +220,15 @@ func TestPlanYieldsBeforeThePoolIsAsked(t *testing.T) {
 // A plan whose ground is mostly taken by what lives, with no room for that besides, is not begun.
 func TestPlanThatMissesTooMuchIsNotBegun(t *testing.T) {
 	b := newBareStep(true)
-	b.core.YieldPlan()
-	require.Equal(t, tape.Ready, b.core.tape.State())
+	step := b.core.Plan()
+	b.core.SetSettings(Settings{})
+	b.core.SetSettings(Settings{Tape: true})
+	require.True(t, b.core.Teach(step))
+	for i := 0; b.core.tape.State() != tape.Ready; i++ {
+		require.Less(t, i, 10)
+		b.play()
+		b.tick()
+	}
 	var taken []*magazine.Slot
 	for b.core.heap.FreeUnits() > 0 { // nothing is free but what the step itself gives back
 		s, _ := b.core.Alloc(int64(b.core.heap.LargestFree())<<sizeclass.UnitShift, 0)
@@ -339,14 +346,18 @@ func newBareStep(taped bool) *bareStep {
 	b.core.SetSettings(Settings{Tape: taped})
 	for range 40 {
 		b.play()
-		b.core.Tick()
-		if job := b.core.PlanJob(); job != nil {
-			for !job.Run(1 << 20) {
-			}
-			b.core.Planned(job)
-		}
+		b.tick()
 	}
 	return b
+}
+
+func (b *bareStep) tick() {
+	b.core.Tick()
+	if job := b.core.PlanJob(); job != nil {
+		for !job.Run(1 << 20) {
+		}
+		b.core.Planned(job)
+	}
 }
 
 func TestPlacingDoesNotAllocate(t *testing.T) {

@@ -25,7 +25,7 @@
 //
 // A plan costs where it does not hold: what it does not expect needs memory besides its ground, and a plan that yields in the
 // middle of a step leaves what lives there in places that suit nobody else. So a sequence is a step only if no more than one
-// request in 64 differs; a plan that yields, or
+// request in 64 differs; a plan that yields, most of all within a step, or
 // leaves more than an eighth without their places, some times in a row is dropped, and the tape rests, longer each time; and
 // a sequence of a quarter of a million requests of which no plan was made is left alone for sixteen times as many.
 //

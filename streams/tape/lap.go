@@ -25,6 +25,9 @@ const (
 	// failuresMost is how many poor laps and yields a plan may have before it is dropped. Not fewer: the first laps wait for
 	// the ground, and a program begins more than once.
 	failuresMost = 4
+	// failuresWithin is what a yield counts that comes when a part of the step was played: what lives then lies where the plan had
+	// it, and the heap has ranges that suit nobody. Not fewer: each may have the stream grow. Not more: once is chance.
+	failuresWithin = failuresMost - 1
 	// restSteps is how many steps a tape rests after that, twice as many each time in a row, up to restMost requests. Not
 	// fewer: learning what will not hold costs time and memory.
 	restSteps = 16

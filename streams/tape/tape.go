@@ -337,6 +337,9 @@ func (t *Tape) Came(part Range) { t.plan.came(part) }
 func (t *Tape) Yield() {
 	if t.state >= Playing {
 		t.state = Ready
+		if t.lap.seen > 0 {
+			t.failures += failuresWithin - 1
+		}
 		t.fail()
 	}
 }
