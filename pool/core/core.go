@@ -344,6 +344,7 @@ func (c *Core) climb(r *request) bool {
 	case rungSearch, rungAskOwn:
 		if r.id != 0 { // what others have is asked for as soon as they have said so
 			r.rung = rungGrow
+			r.raised = c.notePeak(r.bytes)
 			c.ask(r, func(cl *client) bool { return cl.dirty && cl.heldPages > 0 })
 			break
 		}
@@ -359,7 +360,7 @@ func (c *Core) climb(r *request) bool {
 		c.look(r)
 	case rungAskAll:
 		r.rung = rungGrow
-		r.raised = c.notePeak()
+		r.raised = c.notePeak(0)
 		c.standing.note(r.raised)
 		if w, ok := c.room(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
 			c.ask(r, func(cl *client) bool { return cl.id != r.client && cl.heldPages > 0 })
@@ -381,7 +382,7 @@ func (c *Core) climb(r *request) bool {
 		if c.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
 			return r.done
 		}
-		if c.borrow(r, c.softBudget()) || c.exceeds(r) && c.patient(r) {
+		if c.borrow(r, c.softBudget()) || r.id == 0 && c.exceeds(r) && c.patient(r) {
 			return false // to come back here if that brings nothing
 		}
 		r.rung = rungWait
@@ -445,11 +446,12 @@ func (c *Core) ask(r *request, want func(*client) bool) {
 
 func (c *Core) bytes(pages uint32) int64 { return int64(pages) * c.pageBytes }
 
-// notePeak raises the live peak to what the clients last reported, and reports whether it did. A rise
-// ends the steady state.
-func (c *Core) notePeak() bool {
+// notePeak raises the live peak to what the clients last reported and to what one wants that has not reported it, and says whether it
+// did. A rise ends the steady state.
+func (c *Core) notePeak(wantedBytes int64) bool {
 	said, live := c.liveBytes()
 	c.reportedPeakBytes = max(c.reportedPeakBytes, said)
+	live += wantedBytes
 	if live > c.livePeakBytes {
 		c.livePeakBytes = live
 		c.steadyBytes = 0
