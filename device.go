@@ -35,6 +35,9 @@ type BatchRequest = streams.BatchRequest
 // Tenant is an account that requests are charged to; see Device.Tenant.
 type Tenant = pool.Tenant
 
+// Reservation is memory that was set aside for requests that name it: see Device.Reserve.
+type Reservation = pool.Reservation
+
 // Quota bounds a tenant.
 type Quota = pool.Quota
 

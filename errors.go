@@ -58,6 +58,9 @@ var (
 // OutOfMemoryError says what was asked, what is free, and who holds what.
 type OutOfMemoryError = pool.OutOfMemoryError
 
+// LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Expand and Device.Warm say.
+type LimitError = pool.LimitError
+
 // DeadlockError refuses a request with Wait where every stream that holds memory waits.
 type DeadlockError = pool.DeadlockError
 

@@ -141,7 +141,7 @@ func (h *house) balanced() vram.Stats {
 	h.until("bytes by state add up to the bytes reserved, which are those that the GPU has in use", func() bool {
 		usedBytes := h.usedBytes()
 		s = h.Stats()
-		return s.LiveBytes+s.PendingBytes+s.CachedBytes+s.FreeBytes == s.ReservedBytes && s.ReservedBytes == usedBytes
+		return s.LiveBytes+s.PendingBytes+s.CachedBytes+s.FreeBytes+s.SetAsideBytes == s.ReservedBytes && s.ReservedBytes == usedBytes
 	})
 	assert.Equal(h.t, s.AllocCount, s.MagazineHits+s.StreamHits+s.PoolHits+s.DriverMisses)
 	return s

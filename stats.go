@@ -22,7 +22,8 @@ type Stats struct {
 	PendingBytes  int64 // freed, and still used by streams that were announced
 	FreeBytes     int64 // free, mapped and nobody's
 	UnpassedBytes int64 // of FreeBytes: only for the stream that returned them, until its fence has passed
-	ReservedBytes int64 // held from the driver: live, cached, pending, free and in the middle of a driver job
+	SetAsideBytes int64 // of reservations, not drawn yet
+	ReservedBytes int64 // held from the driver: live, cached, pending, free, set aside and in the middle of a driver job
 	LimitBytes    int64
 
 	PeakLiveBytes     int64 // sampled at turns; with several streams at ticks and requests that the pool served; see StatsExact
@@ -119,6 +120,7 @@ func (d *Device) Stats() Stats {
 	s.PeakLiveBytes = d.sampled.Load()
 	if p, err := e.pool.Snapshot(ctx); err == nil {
 		s.FreeBytes = p.FreeBytes
+		s.SetAsideBytes = p.SetAsideBytes
 		s.UnpassedBytes = p.PendingBytes
 		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
 		s.Waits = p.Waits

@@ -59,7 +59,7 @@ func (d *Device) CleanUp(ctx context.Context, freeShare float64) (int64, error) 
 	if err != nil {
 		return 0, closedOr(err)
 	}
-	var usedBytes int64
+	usedBytes := books.SetAsideBytes
 	for _, s := range d.streams.Load().open {
 		usedBytes += s.LastUsedBytes()
 	}

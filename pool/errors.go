@@ -18,6 +18,9 @@ var ErrClosed = core.ErrClosed
 // ErrDriverPanic says that a driver call panicked. What it was part of failed as a whole.
 var ErrDriverPanic = errors.New("pool: a driver call panicked")
 
+// LimitError says that memory cannot be mapped ahead, since the limit leaves no room.
+type LimitError = core.LimitError
+
 // OutOfMemoryError says why a request could not be served, as the books stood when it was refused.
 type OutOfMemoryError struct {
 	RequestedBytes   int64
@@ -40,6 +43,7 @@ type Holding struct {
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
 	// Stream.Return, records the fence that others need.
 	UncoveredBytes int64
+	Reservation    bool // it is no stream: what is held is set aside by Reserve
 }
 
 // Error says the facts in one line.
@@ -48,6 +52,10 @@ func (e *OutOfMemoryError) Error() string {
 	fmt.Fprintf(&b, "vram: out of memory: requested %d bytes, free %d (largest %d, pending %d), reserved %d of a limit of %d",
 		e.RequestedBytes, e.FreeBytes, e.LargestFreeBytes, e.PendingBytes, e.ReservedBytes, e.LimitBytes)
 	for _, s := range e.Streams {
+		if s.Reservation {
+			fmt.Fprintf(&b, "; a reservation holds %d", s.HeldBytes)
+			continue
+		}
 		fmt.Fprintf(&b, "; stream %d holds %d, live %d", s.Stream, s.HeldBytes, s.LiveBytes)
 		if s.LaneCount > 0 {
 			fmt.Fprintf(&b, " (lanes: %d, with %d)", s.LaneCount, s.LaneBytes)
@@ -91,5 +99,5 @@ func denialError(d core.Denial) error {
 }
 
 func holding(h core.Holding) Holding {
-	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes}
+	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes, h.Reserves}
 }

@@ -41,7 +41,7 @@ func (p *Pool) answer(q *question) {
 	q.reply.Complete(Snapshot{
 		Predicted: predicted, Mispredicted: mispredicted,
 		FreeBytes: p.core.FreeBytes(), LargestFreeBytes: p.core.LargestFreeBytes(), PendingBytes: p.core.PendingBytes(),
-		LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
+		SetAsideBytes: p.core.ReservedAheadBytes(), LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
 		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),
 		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(),
 		DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(), Waits: p.waitStats(),
@@ -62,7 +62,7 @@ func (p *Pool) step(s *step) {
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
-	case core.Leave, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Trim, core.JobDone, core.Tick, core.Close:
+	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Expand, core.Trim, core.JobDone, core.Tick, core.Close:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise

@@ -67,6 +67,8 @@ type BatchRequest struct {
 	Priority int
 	// Tenant is whom all of the batch is charged to; nil: nobody.
 	Tenant *Tenant
+	// Reservation is as in Request.
+	Reservation *Reservation
 }
 
 // AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too
@@ -87,6 +89,9 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	}
 	if err := s.check(0); err != nil {
 		return futures.Failed[Batch](err)
+	}
+	if !s.mayDraw(want.Reservation) {
+		return futures.Failed[Batch](ErrForeign)
 	}
 	dst := make([]Buffer, len(bytes))
 	if want.Tenant == nil {
@@ -117,7 +122,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *batching) futures.Future[Batch] {
 	r.bytes, r.hint, r.from = append([]int64(nil), want.Bytes...), magazine.Hint(), s.here()
 	r.begun = s.beginning()
-	r.wait, r.priority = want.Wait, want.Priority
+	r.wait, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
 	s.ref.Call(r)

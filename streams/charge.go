@@ -12,6 +12,9 @@ import (
 // Tenant is an account that requests are charged to.
 type Tenant = pool.Tenant
 
+// Reservation is memory that was set aside for requests that name it.
+type Reservation = pool.Reservation
+
 // bill is what a claim is charged, where it names a tenant.
 type bill struct {
 	tenant *Tenant

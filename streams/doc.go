@@ -32,6 +32,9 @@
 //	refused --Refill, Waiting--> waits --Granted, or Offered and served--> answered
 //	                               '-----Denied, Withdraw----------------> answered
 //
+// A request of a tenant that may wait takes its place in that order as soon as others wait, whatever its stream keeps. One that names a
+// Reservation draws from it what its stream does not keep, and passes nobody by that.
+//
 // While any request of the device waits, memory is wanted: no magazine of large blocks is kept, those of small ones serve in
 // turns only, lanes lease nothing, and every free enters a turn of its stream, which tells the pool. So a wait ends with the turn
 // in which the memory comes home, and nobody looks at a clock. What no fence of an adopted stream's callers covers comes

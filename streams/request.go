@@ -30,6 +30,8 @@ type Request struct {
 	Priority int
 	// Tenant is whom the request is charged to, beside its stream; nil: nobody. It costs a heap allocation or two.
 	Tenant *Tenant
+	// Reservation is what the request may draw from: see Reservation. Nil: nothing.
+	Reservation *Reservation
 }
 
 // plain reports whether a magazine's block is all that is wanted.
@@ -101,6 +103,7 @@ func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[
 func (s *Stream) ask(ctx context.Context, r *request) futures.Future[Buffer] {
 	want := &r.Request
 	r.wait, r.priority, r.align = want.Wait, want.Priority, want.Align
+	r.draws = want.Reservation
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, s, r, &r.promise)
 	s.ref.Call(r)
@@ -155,8 +158,14 @@ func (s *Stream) checkRequest(r *Request) error {
 	if limit := s.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
 		return &AlignError{r.Align, limit}
 	}
+	if !s.mayDraw(r.Reservation) {
+		return ErrForeign
+	}
 	return s.check(r.Bytes)
 }
+
+// mayDraw reports whether a reservation is of the stream's device.
+func (s *Stream) mayDraw(r *Reservation) bool { return r == nil || r.Of(s.pool) }
 
 // allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
 func (s *Stream) allocNow(want *Request) (Buffer, bool) {

@@ -174,6 +174,9 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 	if p.wait {
 		m.Patience, m.Place.Priority = poolcore.Patient, p.priority
 	}
+	if p.draws != nil {
+		m.From = p.draws.ID()
+	}
 	s.effects().refill(m)
 	return s.lastToken
 }

@@ -18,6 +18,7 @@ type patience struct {
 	wait     bool
 	priority int
 	align    int64
+	draws    *Reservation // nil: none
 	bill
 	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
 

@@ -133,7 +133,7 @@ func (w *world) join() {
 		return
 	}
 	w.clients[id] = &holder{}
-	w.send(Join{id})
+	w.send(Join{Client: id})
 }
 
 // some is a client, gone ones included.

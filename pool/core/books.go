@@ -11,7 +11,7 @@ func (c *Core) shortage(r *request) Shortage {
 	s.FreeBytes, s.LargestFreeBytes, s.PendingBytes = c.FreeBytes(), c.LargestFreeBytes(), c.PendingBytes()
 	for _, id := range c.ids {
 		cl := c.clients[id]
-		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes, cl.lanes, cl.uncovered})
+		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes, cl.lanes, cl.uncovered, cl.reserves})
 	}
 	return s
 }

@@ -24,12 +24,15 @@ type client struct {
 	pending   int64  // bytes, when it answered last
 	letsOnly  bool   // all that it holds is charged to others, as it said when it answered last
 	suspended uint64 // the number of its last Suspend
+	reserves  bool
+	reserved  []Run // that others may draw from
 	gone      bool
 	synced    bool // gone, and what it returns is clean
 }
 
-func (c *Core) join(id Client) {
-	c.clients[id] = &client{id: id, dirty: true}
+func (c *Core) join(m Join) {
+	id := m.Client
+	c.clients[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
 	at, _ := slices.BinarySearch(c.ids, id)
 	c.ids = slices.Insert(c.ids, at, id)
 }

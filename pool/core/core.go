@@ -70,7 +70,9 @@ func (c *Core) Step(m Message) *Effects {
 	c.fx.reset()
 	switch m := m.(type) {
 	case Join:
-		c.join(m.Client)
+		c.join(m)
+	case Unreserve:
+		c.endReservation(m)
 	case Leave:
 		c.leave(m)
 	case Refill:
@@ -90,6 +92,8 @@ func (c *Core) Step(m Message) *Effects {
 	case Warm:
 		runs := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
 		c.enqueue(&request{kind: warm, token: m.Token, warm: runs, rung: rungSearch})
+	case Expand:
+		c.enqueue(&request{kind: warm, token: m.Token, addPages: m.Pages, rung: rungSearch})
 	case Trim:
 		c.forecast.spoil() // whoever gives memory back does not want it mapped again at once
 		c.enqueue(&request{kind: trim, token: m.Token, keep: m.KeepBytes, rung: rungAskAll})
@@ -178,6 +182,9 @@ func (c *Core) refill(m Refill) {
 	cl.liveBytes, cl.usedBytes, cl.lanes = m.LiveBytes, m.LiveBytes, m.Lanes
 	if r.wanted() > uint64(c.maxPages) { // no use in asking anybody
 		c.deny(r, nil)
+		return
+	}
+	if from := c.drawable(m); from != nil && c.draw(r, from) {
 		return
 	}
 	switch {
@@ -299,6 +306,9 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 	}
 	r.done = true
 	c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Token: r.token, Run: run, More: r.lent})
+	if cl := c.clients[r.client]; cl.reserves {
+		c.setAside(cl, run, r.pages)
+	}
 	c.served(r)
 	return true
 }
@@ -433,7 +443,7 @@ func (c *Core) grantWindow(r *request, j *Job, w Run) bool {
 func (c *Core) ask(r *request, want func(*client) bool) {
 	for _, id := range c.ids {
 		cl := c.clients[id]
-		if !want(cl) || (cl.gone && cl.heldPages == 0) {
+		if cl.reserves || !want(cl) || (cl.gone && cl.heldPages == 0) {
 			continue
 		}
 		r.awaits = append(r.awaits, id)

@@ -15,7 +15,7 @@ func settled(t *testing.T, n Client) *world {
 	w.candid = true
 	for id := Client(1); id <= n; id++ {
 		w.clients[id] = &holder{}
-		w.send(Join{id})
+		w.send(Join{Client: id})
 	}
 	return w
 }
@@ -161,7 +161,7 @@ func TestNothingIsKeptOfClientsThatAreGone(t *testing.T) {
 	w := settled(t, 0)
 	for id := Client(1); id <= 50; id++ {
 		w.clients[id] = &holder{}
-		w.send(Join{id})
+		w.send(Join{Client: id})
 		w.want(id, 3)
 		if w.asked[id] { // only the first finds nothing free
 			w.give(id, 0)

@@ -11,7 +11,7 @@ func (c *Core) look(r *request) {
 		return
 	}
 	for _, id := range c.ids {
-		if cl := c.clients[id]; id != r.client && !cl.gone && cl.usedBytes > 0 {
+		if cl := c.clients[id]; id != r.client && !cl.gone && !cl.reserves && cl.usedBytes > 0 {
 			r.awaits = append(r.awaits, id)
 			r.looking = true
 			if !cl.looked {

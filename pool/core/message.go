@@ -20,8 +20,14 @@ type Run struct {
 // Message is what the core can be told. The set is closed.
 type Message interface{ isMessage() }
 
-// Join makes a client known.
-type Join struct{ Client Client }
+// Join makes a client known. One that reserves asks for pages once, which others draw from; it is never asked for any.
+type Join struct {
+	Client   Client
+	Reserves bool
+}
+
+// Unreserve ends a client that reserves: its Refill is denied if it waits, and what nobody has drawn is free.
+type Unreserve struct{ Client Client }
 
 // Leave says that a client will ask for nothing any more: its Refills that wait are denied. It may still
 // return what it holds. Synced says that the device has finished all work of the stream that it was given
@@ -42,6 +48,7 @@ type Refill struct {
 	LiveBytes int64    // of the client, this request included
 	Bytes     int64    // what the caller asked for, for the report
 	Lanes     Lanes
+	From      Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
 	Patience  Patience
 	Place     Place // in the order of those that wait; without patience it says nothing
 }
@@ -144,6 +151,12 @@ type Warm struct {
 	Runs  []uint32 // lengths in pages
 }
 
+// Expand asks for that many pages more to be mapped, whatever is free.
+type Expand struct {
+	Token uint64
+	Pages uint32
+}
+
 // Trim asks for memory to go back to the driver until at most KeepBytes are reserved.
 type Trim struct {
 	Token     uint64
@@ -172,20 +185,22 @@ type Tick struct{}
 // caller has synchronised the device before.
 type Close struct{ Token uint64 }
 
-func (Join) isMessage()     {}
-func (Leave) isMessage()    {}
-func (Refill) isMessage()   {}
-func (Withdraw) isMessage() {}
-func (Ready) isMessage()    {}
-func (Block) isMessage()    {}
-func (Suspend) isMessage()  {}
-func (Offered) isMessage()  {}
-func (Return) isMessage()   {}
-func (Warm) isMessage()     {}
-func (Trim) isMessage()     {}
-func (JobDone) isMessage()  {}
-func (Tick) isMessage()     {}
-func (Close) isMessage()    {}
+func (Join) isMessage()      {}
+func (Leave) isMessage()     {}
+func (Unreserve) isMessage() {}
+func (Refill) isMessage()    {}
+func (Withdraw) isMessage()  {}
+func (Ready) isMessage()     {}
+func (Block) isMessage()     {}
+func (Suspend) isMessage()   {}
+func (Offered) isMessage()   {}
+func (Return) isMessage()    {}
+func (Warm) isMessage()      {}
+func (Trim) isMessage()      {}
+func (JobDone) isMessage()   {}
+func (Expand) isMessage()    {}
+func (Tick) isMessage()      {}
+func (Close) isMessage()     {}
 
 // Effects is what a step leaves to be performed, in field order.
 type Effects struct {
@@ -274,6 +289,7 @@ type Holding struct {
 	Lanes     Lanes
 	// UncoveredBytes are as in Return, when it was asked last.
 	UncoveredBytes int64
+	Reserves       bool // it is a reservation's
 }
 
 // Verb says what an operation of a job does.

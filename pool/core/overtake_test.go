@@ -18,7 +18,7 @@ func TestAnAnswerWaitsForWhatItOvertook(t *testing.T) {
 			w.candid = true
 			for id := Client(1); id <= 2; id++ {
 				w.clients[id] = &holder{}
-				w.send(Join{id})
+				w.send(Join{Client: id})
 			}
 			w.fill(1, 8)
 			w.want(2, 3)

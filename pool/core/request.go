@@ -13,8 +13,9 @@ type request struct {
 	warm       []uint32 // lengths wanted
 	got        []Run    // held for the warm-up until all are there: the first of warm
 	keep       int64
-	foreseen   bool  // a warm-up of the pool's own, up to keep
-	freed      int64 // or mapped ahead
+	addPages   uint32 // of an Expand
+	foreseen   bool   // a warm-up of the pool's own, up to keep
+	freed      int64  // or mapped ahead
 	rung       rung
 	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
 	looking    bool
@@ -23,6 +24,7 @@ type request struct {
 	waited     bool // for fences, when the core's progress was heard
 	waitedOwn  bool // for the fences of its own client, rather than grow
 	unborrowed bool // its stream could not be made to wait
+	drawn      bool // from a reservation
 	done       bool // answered: a job that is still in flight for it is for nobody
 	heard      uint64
 	err        error

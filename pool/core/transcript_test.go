@@ -75,7 +75,7 @@ func (s *script) command(line string) string {
 		return w.drawing()
 	case "join":
 		w.clients[s.client(words)] = &holder{}
-		w.send(Join{s.client(words)})
+		w.send(Join{Client: s.client(words)})
 	case "leave":
 		w.clients[s.client(words)].left = true
 		w.send(Leave{Client: s.client(words)})

@@ -234,7 +234,7 @@ func (c *Core) served(r *request) {
 		w.table.Served(r.id)
 		r.lent, r.parts = nil, nil // the client's
 		c.unpark(r)
-	case c.ordered(r):
+	case !r.drawn && c.ordered(r):
 		w.table.Passed(r.waiter())
 	}
 }

@@ -1,0 +1,78 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// Reservation is memory of a device that was set aside for requests that name it. Any number of goroutines may use it.
+type Reservation struct {
+	pool     *Pool
+	id       core.Client
+	bytes    int64
+	released atomic.Bool
+	promise  futures.Promise[int64]
+}
+
+var _ Client = (*Reservation)(nil)
+
+// errNoStream says that a reservation has no stream that could wait for another.
+var errNoStream = errors.New("pool: a reservation has no stream")
+
+// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It waits for the driver and not for other
+// people's frees. Where ctx ends first nothing is kept. Errors: *OutOfMemoryError, the context's, ErrClosed, and what the driver said.
+func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reservation, error) {
+	pages := uint32((bytes + p.pageBytes - 1) / p.pageBytes) //nolint:gosec // no more than the arena has, or it is refused
+	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
+	r.promise.On(p.host)
+	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: r})
+	p.Refill(r, core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes})
+	if _, err := r.promise.Future().Await(ctx); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Bytes is what was set aside in the beginning: whole pages.
+func (r *Reservation) Bytes() int64 { return r.bytes }
+
+// Of reports whether it is one of that pool's.
+func (r *Reservation) Of(p *Pool) bool { return r.pool == p }
+
+// ID is what a Refill names as From.
+func (r *Reservation) ID() core.Client { return r.id }
+
+// Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
+// then on as any others. The second call does nothing. It does not wait.
+func (r *Reservation) Release() {
+	if !r.released.Swap(true) {
+		r.pool.tell(core.Unreserve{Client: r.id}, fence.Mark{})
+	}
+}
+
+// Granted implements Client.
+func (r *Reservation) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
+
+// Denied implements Client.
+func (r *Reservation) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
+
+// Follow implements Client: what others still use is not for a reservation.
+func (*Reservation) Follow(fence.Mark) error { return errNoStream }
+
+// Asked implements Client. The core asks nothing of a reservation.
+func (*Reservation) Asked(uint64) {}
+
+// Offered implements Client: a reservation does not wait.
+func (*Reservation) Offered(uint64, uint64) {}
+
+// Demanded implements Client: nothing comes home to it.
+func (*Reservation) Demanded() {}
+
+// Looked implements Client. The core asks nothing of a reservation.
+func (*Reservation) Looked() {}

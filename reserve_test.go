@@ -1,0 +1,137 @@
+package vram_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+func (h *house) reserve(bytes int64) *vram.Reservation {
+	h.t.Helper()
+	r, err := h.Reserve(context.Background(), bytes)
+	require.NoError(h.t, err)
+	return r
+}
+
+// What is set aside is there for those that name it and for nobody else, until it is drawn or released.
+func TestRequestsDrawFromAReservation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		r := h.reserve(31 * mib)
+		assert.EqualValues(t, 32*mib, r.Bytes(), "whole pages")
+		x := must(t, a, 32*mib)
+		assert.EqualValues(t, 32*mib, h.addsUp().SetAsideBytes)
+		_, err := b.Alloc(2 * mib)
+		var short *vram.OutOfMemoryError
+		require.ErrorAs(t, err, &short)
+		assert.ErrorContains(t, err, "a reservation holds 33554432")
+		calls := h.addsUp().DriverCalls
+		y, err := b.AllocFor(context.Background(), vram.Request{Bytes: 12 * mib, Reservation: r})
+		require.NoError(t, err)
+		z, err := a.AllocBatchFor(context.Background(), vram.BatchRequest{Bytes: []int64{8 * mib, 4 * mib, 6 * mib}, Reservation: r})
+		require.NoError(t, err)
+		assert.Equal(t, calls, h.addsUp().DriverCalls, "it was there")
+		assert.EqualValues(t, 2*mib, h.addsUp().SetAsideBytes)
+		_, err = b.AllocFor(context.Background(), vram.Request{Bytes: 3 * mib, Reservation: r})
+		require.ErrorIs(t, err, vram.ErrOutOfMemory, "more than is left")
+		r.Release()
+		r.Release()
+		assert.Zero(t, h.addsUp().SetAsideBytes)
+		w := must(t, b, 2*mib)
+		_, err = b.AllocFor(context.Background(), vram.Request{Bytes: 2 * mib, Reservation: r})
+		require.ErrorIs(t, err, vram.ErrOutOfMemory, "it is no more")
+		freeAll(t, w, x, y)
+		require.NoError(t, z.Free())
+		freeAll(t, must(t, b, 60*mib))
+		h.addsUp()
+	})
+}
+
+// Who waits is not passed by those that draw, and is served when a reservation is released.
+func TestAReleaseServesThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		r := h.reserve(32 * mib)
+		x := must(t, a, 32*mib)
+		first := waitFor(b, vram.Request{Bytes: 16 * mib})
+		waits(t, first)
+		y, err := a.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Reservation: r, Wait: true})
+		require.NoError(t, err)
+		waits(t, first)
+		r.Release()
+		freeAll(t, got(t, first), x, y)
+		h.addsUp()
+	})
+}
+
+// A reservation takes memory as any request does, never more than there is, and fails whole.
+func TestReservationsThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		other := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a := h.stream()
+		x := must(t, a, 48*mib)
+		_, err := h.Reserve(context.Background(), 32*mib)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		_, err = h.Reserve(context.Background(), 65*mib)
+		require.ErrorIs(t, err, vram.ErrTooLarge)
+		_, err = h.Reserve(context.Background(), 0)
+		require.ErrorContains(t, err, "Reserve")
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err = h.Reserve(ctx, 8*mib)
+		require.ErrorIs(t, err, context.Canceled)
+		assert.Zero(t, h.addsUp().SetAsideBytes, "nothing is kept")
+		_, err = a.AllocFor(context.Background(), vram.Request{Bytes: mib, Reservation: other.reserve(mib)})
+		require.ErrorIs(t, err, vram.ErrForeign)
+		freeAll(t, x)
+		h.fail("cuMemCreate", cudadrv.Unknown)
+		_, err = h.Reserve(context.Background(), 60*mib)
+		require.Error(t, err)
+		require.NoError(t, h.Close())
+		_, err = h.Reserve(context.Background(), mib)
+		require.ErrorIs(t, err, vram.ErrClosed)
+	})
+}
+
+// Expand adds what is asked for, whatever is free, and says how much that was.
+func TestExpand(t *testing.T) {
+	{
+		for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Segments: kind}, sim.Config{})
+					s := h.stream()
+					before := h.addsUp().ReservedBytes
+					added, err := h.Expand(context.Background(), 19*mib)
+					require.NoError(t, err)
+					assert.EqualValues(t, 20*mib, added, "whole pages")
+					added, err = h.Expand(context.Background(), 20*mib)
+					require.NoError(t, err)
+					assert.EqualValues(t, 20*mib, added)
+					assert.Equal(t, before+40*mib, h.addsUp().ReservedBytes)
+					calls := h.addsUp().DriverCalls
+					freeAll(t, must(t, s, 20*mib))
+					assert.Equal(t, calls, h.addsUp().DriverCalls)
+					added, err = h.Expand(context.Background(), 100*mib)
+					var limit *vram.LimitError
+					require.ErrorAs(t, err, &limit)
+					assert.EqualValues(t, 24*mib, added)
+					assert.Equal(t, &vram.LimitError{WantedBytes: 76 * mib, LimitBytes: 64 * mib}, limit)
+					_, err = h.Expand(context.Background(), -1)
+					require.ErrorContains(t, err, "Expand")
+					h.addsUp()
+				})
+			})
+		}
+	}
+}
