@@ -55,11 +55,29 @@ var (
 	ErrCanceled = futures.ErrCanceled
 )
 
-// OutOfMemoryError says what was asked, what is free, and who holds what.
+// OutOfMemoryError says what was asked, what is free, who holds what, and what would help.
 type OutOfMemoryError = pool.OutOfMemoryError
 
 // LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Expand and Device.Warm say.
 type LimitError = pool.LimitError
+
+// Remedy is one thing that would help a request that was refused, as OutOfMemoryError.Remedies has them.
+type Remedy = pool.Remedy
+
+// RemedyKind is what may be done where memory is short.
+type RemedyKind = pool.RemedyKind
+
+// The remedies: see pool.RemedyKind for what their Bytes are.
+const (
+	RemedyRaiseLimit         = pool.RaiseLimit
+	RemedyFreeElsewhere      = pool.FreeElsewhere
+	RemedyAwaitFences        = pool.AwaitFences
+	RemedyCoalesce           = pool.Coalesce
+	RemedyReturnStream       = pool.ReturnStream
+	RemedyCloseLanes         = pool.CloseLanes
+	RemedyReleaseReservation = pool.ReleaseReservation
+	RemedyWaitForFrees       = pool.WaitForFrees
+)
 
 // DeadlockError refuses a request with Wait where every stream that holds memory waits.
 type DeadlockError = pool.DeadlockError

@@ -29,6 +29,8 @@ type OutOfMemoryError struct {
 	PendingBytes     int64 // of FreeBytes: a fence has not passed yet
 	ReservedBytes    int64 // held from the driver
 	LimitBytes       int64
+	MissingBytes     int64 // pages that were looked for in vain: whole ones, without what the stream has and what was found of a batch
+	Waited           bool  // it was refused after it had waited, since nobody holds anything that could come back
 	Streams          []Holding
 	Cause            error // what the driver said, if it refused; else nil
 }
@@ -43,10 +45,11 @@ type Holding struct {
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
 	// Stream.Return, records the fence that others need.
 	UncoveredBytes int64
-	Reservation    bool // it is no stream: what is held is set aside by Reserve
+	UnpassedBytes  int64 // that it returned: free for others once its fence has passed
+	Reservation    bool  // it is no stream: what is held is set aside by Reserve
 }
 
-// Error says the facts in one line.
+// Error says the facts in one line, and what would help.
 func (e *OutOfMemoryError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: out of memory: requested %d bytes, free %d (largest %d, pending %d), reserved %d of a limit of %d",
@@ -63,6 +66,14 @@ func (e *OutOfMemoryError) Error() string {
 		if s.UncoveredBytes > 0 {
 			fmt.Fprintf(&b, " (%d stay until its callers' next request or Return)", s.UncoveredBytes)
 		}
+	}
+	for i, r := range e.Remedies() {
+		if i == 0 {
+			b.WriteString("; what would help: ")
+		} else {
+			b.WriteString(", ")
+		}
+		b.WriteString(r.String())
 	}
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)
@@ -91,6 +102,7 @@ func denialError(d core.Denial) error {
 	e := &OutOfMemoryError{
 		RequestedBytes: s.RequestedBytes, FreeBytes: s.FreeBytes, LargestFreeBytes: s.LargestFreeBytes,
 		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
+		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}
 	for _, h := range s.Holdings {
 		e.Streams = append(e.Streams, holding(h))
@@ -99,5 +111,5 @@ func denialError(d core.Denial) error {
 }
 
 func holding(h core.Holding) Holding {
-	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes, h.Reserves}
+	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes, h.UnpassedBytes, h.Reserves}
 }

@@ -165,11 +165,13 @@ func TestDenialTellsTheFacts(t *testing.T) {
 	require.ErrorAs(t, err, &shortage)
 	assert.Equal(t, &OutOfMemoryError{
 		RequestedBytes: 7 * page, FreeBytes: 2 * page, LargestFreeBytes: 2 * page, ReservedBytes: 9 * page, LimitBytes: 10 * page,
+		MissingBytes: 7 * page,
 		Streams: []Holding{{Stream: 1, HeldBytes: 7 * page, LiveBytes: 7 * page}, {Stream: 2, LiveBytes: 7 * page}},
 	}, shortage)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 	assert.Equal(t, "vram: out of memory: requested 14680064 bytes, free 4194304 (largest 4194304, pending 0), "+
-		"reserved 18874368 of a limit of 20971520; stream 1 holds 14680064, live 14680064; stream 2 holds 0, live 14680064", err.Error())
+		"reserved 18874368 of a limit of 20971520; stream 1 holds 14680064, live 14680064; stream 2 holds 0, live 14680064; "+
+		"what would help: Request.Wait, for frees of the 14680064 bytes that are live, a LimitBytes higher by at least 8388608", err.Error())
 
 	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(20)))
 	h.faults.SetCapacity(9 * page)

@@ -135,8 +135,13 @@ type QuotaError struct {
 
 // Error says the facts in one line.
 func (e *QuotaError) Error() string {
-	return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes, charged %d of a limit of %d",
-		e.Tenant, e.RequestedBytes, e.ChargedBytes, e.Quota.LimitBytes)
+	if e.RequestedBytes > e.Quota.LimitBytes {
+		return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes of a limit of %d; what would help: a Quota.LimitBytes of at least %[2]d",
+			e.Tenant, e.RequestedBytes, e.Quota.LimitBytes)
+	}
+	return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes, charged %d of a limit of %d; "+
+		"what would help: Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least %d",
+		e.Tenant, e.RequestedBytes, e.ChargedBytes, e.Quota.LimitBytes, e.ChargedBytes+e.RequestedBytes)
 }
 
 // Is makes errors.Is(err, ErrQuota) hold.

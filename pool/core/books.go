@@ -7,11 +7,17 @@ func (c *Core) shortage(r *request) Shortage {
 		RequestedBytes: r.bytes,
 		ReservedBytes:  c.reservedBytes,
 		LimitBytes:     c.settings.LimitBytes,
+		MissingBytes:   int64(r.wanted()) * c.pageBytes, //nolint:gosec // pages of one request
+		Waited:         r.id != 0,
 	}
 	s.FreeBytes, s.LargestFreeBytes, s.PendingBytes = c.FreeBytes(), c.LargestFreeBytes(), c.PendingBytes()
 	for _, id := range c.ids {
 		cl := c.clients[id]
-		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes, cl.lanes, cl.uncovered, cl.reserves})
+		var unpassed int64
+		if d := c.pages.tagged[id]; d != nil {
+			unpassed = int64(d.pages) * c.pageBytes //nolint:gosec // pages of one arena
+		}
+		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes, cl.lanes, cl.uncovered, unpassed, cl.reserves})
 	}
 	return s
 }

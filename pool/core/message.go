@@ -278,6 +278,8 @@ type Shortage struct {
 	PendingBytes     int64 // free, but with a fence that has not passed
 	ReservedBytes    int64
 	LimitBytes       int64
+	MissingBytes     int64 // pages that were looked for in vain
+	Waited           bool
 	Holdings         []Holding
 }
 
@@ -289,7 +291,8 @@ type Holding struct {
 	Lanes     Lanes
 	// UncoveredBytes are as in Return, when it was asked last.
 	UncoveredBytes int64
-	Reserves       bool // it is a reservation's
+	UnpassedBytes  int64 // that it returned, under fences that have not passed
+	Reserves       bool  // it is a reservation's
 }
 
 // Verb says what an operation of a job does.

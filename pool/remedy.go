@@ -1,0 +1,90 @@
+package pool
+
+import "fmt"
+
+// RemedyKind is what may be done where memory is short.
+type RemedyKind uint8
+
+// The remedies.
+const (
+	// RaiseLimit is a limit (Settings.LimitBytes) that is higher by Remedy.Bytes at least: with all that is free that is enough.
+	RaiseLimit RemedyKind = iota + 1
+	// FreeElsewhere is Remedy.Bytes less in other programs or other allocators of the GPU: the driver has refused, and not the limit.
+	FreeElsewhere
+	// AwaitFences is time, or a synchronisation of Remedy.Stream: so many bytes that it gave back are free, and used by its work still.
+	AwaitFences
+	// Coalesce is memory side by side: as much as is wanted is free, and Remedy.Bytes is the longest piece. Device.Coalesce helps, the
+	// lean footprint makes pieces that can be moved, and with plain segments only CleanUp does.
+	Coalesce
+	// ReturnStream is a request, or Stream.Return, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
+	ReturnStream
+	// CloseLanes is a call on the lanes of Remedy.Stream, or their Close: they have so many bytes, in use or not.
+	CloseLanes
+	// ReleaseReservation is Release of a reservation that has so many bytes.
+	ReleaseReservation
+	// WaitForFrees is Request.Wait: so many bytes are live and come back when they are freed.
+	WaitForFrees
+)
+
+// Remedy is one thing that would help a request that was refused.
+type Remedy struct {
+	Kind   RemedyKind
+	Bytes  int64
+	Stream uint32 // whose, where it is one's
+}
+
+// String says what to do.
+func (r Remedy) String() string {
+	switch r.Kind {
+	case RaiseLimit:
+		return fmt.Sprintf("a LimitBytes higher by at least %d", r.Bytes)
+	case FreeElsewhere:
+		return fmt.Sprintf("%d bytes of the GPU's that others have: the driver refuses", r.Bytes)
+	case AwaitFences:
+		return fmt.Sprintf("the end of stream %d's work, which uses %d free bytes", r.Stream, r.Bytes)
+	case Coalesce:
+		return fmt.Sprintf("Coalesce, or the lean footprint: the longest free range has %d bytes", r.Bytes)
+	case ReturnStream:
+		return fmt.Sprintf("Return on stream %d, which keeps %d bytes", r.Stream, r.Bytes)
+	case CloseLanes:
+		return fmt.Sprintf("closing the lanes of stream %d, which have %d bytes", r.Stream, r.Bytes)
+	case ReleaseReservation:
+		return fmt.Sprintf("releasing a reservation of %d bytes", r.Bytes)
+	case WaitForFrees:
+		return fmt.Sprintf("Request.Wait, for frees of the %d bytes that are live", r.Bytes)
+	}
+	return fmt.Sprintf("RemedyKind(%d)", r.Kind)
+}
+
+// Remedies are what would help, from what costs least to what costs most, as the books stood when the request was refused. Each is
+// a part: it may take several.
+func (e *OutOfMemoryError) Remedies() (all []Remedy) {
+	add := func(kind RemedyKind, bytes int64, stream uint32) {
+		if bytes > 0 {
+			all = append(all, Remedy{kind, bytes, stream})
+		}
+	}
+	var liveBytes int64
+	for _, s := range e.Streams {
+		if s.Reservation {
+			add(ReleaseReservation, s.HeldBytes, 0)
+			continue
+		}
+		add(AwaitFences, s.UnpassedBytes, s.Stream)
+		add(ReturnStream, s.UncoveredBytes, s.Stream)
+		add(CloseLanes, s.LaneBytes, s.Stream)
+		liveBytes += min(s.LiveBytes, s.HeldBytes)
+	}
+	if e.MissingBytes <= e.FreeBytes && e.LargestFreeBytes < e.MissingBytes {
+		add(Coalesce, e.LargestFreeBytes, 0)
+	}
+	if !e.Waited && e.MissingBytes <= e.LimitBytes {
+		add(WaitForFrees, liveBytes, 0)
+	}
+	if e.Cause != nil {
+		add(FreeElsewhere, e.MissingBytes-e.FreeBytes, 0)
+	} else {
+		add(RaiseLimit, e.MissingBytes-e.FreeBytes-max(0, e.LimitBytes-e.ReservedBytes), 0)
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+package pool
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Each fact of a refusal has its remedy, and no other.
+func TestRemedies(t *testing.T) {
+	t.Parallel()
+	short := OutOfMemoryError{RequestedBytes: 50, MissingBytes: 60, FreeBytes: 20, LargestFreeBytes: 20, ReservedBytes: 90, LimitBytes: 100, Waited: true}
+	for name, test := range map[string]struct {
+		change func(*OutOfMemoryError)
+		want   []Remedy
+		text   string
+	}{
+		"the limit":         {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30"},
+		"held beyond it":    {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40"},
+		"the driver":        {func(e *OutOfMemoryError) { e.Cause = errors.New("no") }, []Remedy{{FreeElsewhere, 40, 0}}, "40 bytes of the GPU's"},
+		"in pieces":         {func(e *OutOfMemoryError) { e.FreeBytes = 60 }, []Remedy{{Coalesce, 20, 0}}, "the longest free range has 20 bytes"},
+		"nothing is short":  {func(e *OutOfMemoryError) { e.FreeBytes, e.LargestFreeBytes = 60, 60 }, nil, ""},
+		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 free bytes"},
+		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{ReturnStream, 8, 4}, {RaiseLimit, 30, 0}}, "Return on stream 4, which keeps 8 bytes"},
+		"lanes":             {with(Holding{Stream: 5, LaneBytes: 9}), []Remedy{{CloseLanes, 9, 5}, {RaiseLimit, 30, 0}}, "closing the lanes of stream 5, which have 9 bytes"},
+		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 bytes"},
+		"others": {func(e *OutOfMemoryError) {
+			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}
+		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 bytes that are live"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := short
+			test.change(&e)
+			assert.Equal(t, test.want, e.Remedies())
+			if test.want == nil {
+				assert.NotContains(t, e.Error(), "would help")
+			} else {
+				assert.Contains(t, e.Error(), "what would help: "+test.want[0].String())
+			}
+			assert.Contains(t, e.Error(), test.text)
+		})
+	}
+	assert.Equal(t, "RemedyKind(0)", Remedy{}.String())
+}
+
+func with(h Holding) func(*OutOfMemoryError) {
+	return func(e *OutOfMemoryError) { e.Streams = append(e.Streams, h) }
+}
+
+func TestWhatWouldHelpATenant(t *testing.T) {
+	t.Parallel()
+	e := &QuotaError{Tenant: "x", RequestedBytes: 3, ChargedBytes: 4, Quota: Quota{LimitBytes: 5}}
+	assert.ErrorContains(t, e, "Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least 7")
+	e = &QuotaError{Tenant: "x", RequestedBytes: 6, Quota: Quota{LimitBytes: 5}}
+	assert.EqualError(t, e, `vram: tenant "x" is over its quota: requested 6 bytes of a limit of 5; what would help: a Quota.LimitBytes of at least 6`)
+}
