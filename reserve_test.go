@@ -55,6 +55,21 @@ func TestRequestsDrawFromAReservation(t *testing.T) {
 	})
 }
 
+// A reservation of which all was drawn is released without a trace.
+func TestAReservationThatIsUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Debug: true}, sim.Config{})
+		s := h.stream()
+		r := h.reserve(16 * mib)
+		x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Reservation: r})
+		require.NoError(t, err)
+		assert.Zero(t, h.addsUp().SetAsideBytes)
+		r.Release()
+		freeAll(t, x, must(t, s, 40*mib))
+		h.addsUp()
+	})
+}
+
 // Who waits is not passed by those that draw, and is served when a reservation is released.
 func TestAReleaseServesThoseThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -166,7 +166,7 @@ func TestDenialTellsTheFacts(t *testing.T) {
 	assert.Equal(t, &OutOfMemoryError{
 		RequestedBytes: 7 * page, FreeBytes: 2 * page, LargestFreeBytes: 2 * page, ReservedBytes: 9 * page, LimitBytes: 10 * page,
 		MissingBytes: 7 * page,
-		Streams: []Holding{{Stream: 1, HeldBytes: 7 * page, LiveBytes: 7 * page}, {Stream: 2, LiveBytes: 7 * page}},
+		Streams:      []Holding{{Stream: 1, HeldBytes: 7 * page, LiveBytes: 7 * page}, {Stream: 2, LiveBytes: 7 * page}},
 	}, shortage)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 	assert.Equal(t, "vram: out of memory: requested 14680064 bytes, free 4194304 (largest 4194304, pending 0), "+

@@ -28,6 +28,7 @@ type Report struct {
 	Devices                           uint64 // closed
 	Waited, Deadlocks                 uint64 // requests that waited for memory; that were refused as deadlocks
 	Handled                           uint64 // shortages that callers' handlers were asked about
+	Reserved                          uint64 // reservations
 	OverQuota, Charged                uint64 // requests that a quota refused; bytes that tenants had
 	Plans, Placed, Blocked            uint64 // of tapes: that were begun; requests that got their place, or found it taken
 	Rehearsed, Taught                 uint64 // steps that were played alone; plans that were given
@@ -56,6 +57,7 @@ func (r *Report) counts() []count {
 		{"waits for memory", &r.Waited},
 		{"deadlocks", &r.Deadlocks},
 		{"handlers", &r.Handled},
+		{"reservations", &r.Reserved},
 		{"over a quota", &r.OverQuota},
 		{"bytes of tenants", &r.Charged},
 		{"streams", &r.Streams},

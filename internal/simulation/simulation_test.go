@@ -13,20 +13,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestNoPromiseIsBrokenWhateverHappensNext plays some seeds. A failure says how to play it again; make sim plays more.
 func TestNoPromiseIsBrokenWhateverHappensNext(t *testing.T) {
 	var met Report
-	var deadlocked, charged int // seeds
+	var deadlocked, charged, reserved int // seeds
 	for seed := range seedCount {
 		r, err := Run(Options{Seed: seed, Steps: 3000})
 		require.NoError(t, err)
 		met.Add(r)
 		deadlocked += min(1, int(r.Deadlocks)) //nolint:gosec // a count
 		charged += min(1, int(r.Charged))      //nolint:gosec // bytes of a small device
+		reserved += min(1, int(r.Reserved))    //nolint:gosec // a count
 	}
 	if seedCount >= 100 { // a few meet less
 		assert.Empty(t, met.Unmet())
 		assert.GreaterOrEqual(t, deadlocked, 40, "seeds with a deadlock")
 		assert.GreaterOrEqual(t, charged, 40, "seeds with tenants' buffers")
+		assert.GreaterOrEqual(t, reserved, 40, "seeds with reservations")
 	}
-	t.Log(met, "\nseeds with deadlocks, tenants' buffers:", deadlocked, charged)
+	t.Log(met, "\nseeds with deadlocks, tenants' buffers, reservations:", deadlocked, charged, reserved)
 }
 
 // TestTheSameSeedPlaysTheSameRun shows that a printed seed is worth something.

@@ -20,6 +20,9 @@ type wait struct {
 
 // waited is a caller that asks for a buffer and waits for it.
 func (w *world) waited(s *stream, act action) func() {
+	if act.c%9 == 5 {
+		return w.reserved(s, act)
+	}
 	want := streams.Request{Bytes: w.shape.size(act.b), Wait: true, Priority: int(act.c >> 8 % 3), Zero: act.c%13 == 0}
 	bytes := want.Bytes
 	if act.c%11 == 0 {
@@ -214,7 +217,7 @@ func (w *world) tickAll() {
 // lies on.
 func (w *world) checkWaits() {
 	e := w.era
-	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() {
+	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
 	}
 	var largest int64

@@ -26,6 +26,8 @@ type world struct {
 	faults  *fault.Driver
 	era     *era
 	lastID  uint32
+	// reserving is how many reservations callers have.
+	reserving int
 
 	ranges   ranges
 	uses     uses

@@ -1,5 +1,7 @@
 package core
 
+import "slices"
+
 // endReservation ends a reservation: what is left of it is free.
 func (c *Core) endReservation(m Unreserve) {
 	cl := c.clients[m.Client]
@@ -33,7 +35,9 @@ func (c *Core) draw(r *request, from *client) bool {
 			continue
 		}
 		run := Run{have.First, uint32(pages)}
-		have.First, have.Pages = have.First+run.Pages, have.Pages-run.Pages
+		if have.First, have.Pages = have.First+run.Pages, have.Pages-run.Pages; have.Pages == 0 {
+			from.reserved = slices.Delete(from.reserved, i, i+1)
+		}
 		from.heldPages -= pages
 		from.liveBytes = max(0, from.liveBytes-c.bytes(run.Pages))
 		from.usedBytes = from.liveBytes
