@@ -456,20 +456,6 @@ func (c *Core) ask(r *request, want func(*client) bool) {
 
 func (c *Core) bytes(pages uint32) int64 { return int64(pages) * c.pageBytes }
 
-// notePeak raises the live peak to what the clients last reported and to what one wants that has not reported it, and says whether it
-// did. A rise ends the steady state.
-func (c *Core) notePeak(wantedBytes int64) bool {
-	said, live := c.liveBytes()
-	c.reportedPeakBytes = max(c.reportedPeakBytes, said)
-	live += wantedBytes
-	if live > c.livePeakBytes {
-		c.livePeakBytes = live
-		c.steadyBytes = 0
-		return true
-	}
-	return false
-}
-
 // deny refuses a request. Runs that it has got stay with its client, as cache: they may be such as only that
 // client may use without a fence.
 func (c *Core) deny(r *request, err error) {

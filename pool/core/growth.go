@@ -67,3 +67,17 @@ func (c *Core) holdingClients() (n int) {
 	}
 	return n
 }
+
+// notePeak raises the live peak to what the clients last reported and to what one wants that has not reported it, and says whether it
+// did. A rise ends the steady state.
+func (c *Core) notePeak(wantedBytes int64) bool {
+	said, live := c.liveBytes()
+	c.reportedPeakBytes = max(c.reportedPeakBytes, said)
+	live += wantedBytes
+	if live > c.livePeakBytes {
+		c.livePeakBytes = live
+		c.steadyBytes = 0
+		return true
+	}
+	return false
+}
