@@ -211,10 +211,9 @@ func (c *Core) letWait(r *request) {
 	w := &c.waiters
 	c.putBack(r)
 	w.trying = nil
-	if len(r.wants) == 1 && !r.capped {
+	if w.table.Failed(r.id) && len(r.wants) == 1 && !r.capped {
 		w.futile = append(w.futile, futile{r.client, r.wants[0], r.bytes, r.place.Align})
 	}
-	w.table.Failed(r.id)
 }
 
 // putBack makes free what a request has got that does not get all, each page under the tag that it had.

@@ -259,14 +259,16 @@ func (e *entry) pass(behind bool, served *entry) {
 	}
 }
 
-// Failed says that no memory was found for the waiter that is being tried.
-func (t *Table) Failed(id uint64) {
+// Failed says that no memory was found for the waiter that is being tried. It reports whether that counts: a trial that began
+// before memory changed does not.
+func (t *Table) Failed(id uint64) (counts bool) {
 	at := t.find(id)
 	if at < 0 || t.trying != id {
-		return
+		return false
 	}
 	t.trying = 0
 	t.queue[at].tried = t.tryFrom == t.epoch
+	return t.queue[at].tried
 }
 
 // Served says that a waiter has its memory.
