@@ -100,10 +100,6 @@ func budgetBugs() []Bug {
 			Edits: []Edit{{"pool/core/window.go", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
 		},
 		{
-			Name: "a budget stays wide where the peak rises again", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/standing.go", "s.requests = 0", "s.requests += 0"}},
-		},
-		{
 			Name: "handles are long from the beginning", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/standing.go", "recycledBytes > c.reservedBytes/recycledShare", "recycledBytes >= c.reservedBytes/recycledShare"}},
 		},

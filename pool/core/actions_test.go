@@ -22,7 +22,7 @@ func randomWorld(t failer, ch chooser) *world {
 			Slack: int64(ch.pick(3) * 200), SteadySlack: int64(ch.pick(3) * 100),
 			MergePages: uint32(ch.pick(3) * ch.pick(4)), SpareBytes: int64(ch.pick(3)*ch.pick(3)) * pageBytes, //nolint:gosec // a few
 			SharedSlack: int64(ch.pick(2) * 300), OverStep: int64(ch.pick(3) * 150), WaitSlack: int64(ch.pick(2) * 400),
-			StandingSlack: int64(ch.pick(3) * 200), LongPages: uint32(ch.pick(3) * 6), //nolint:gosec // a few
+			LongPages: uint32(ch.pick(3) * 6), //nolint:gosec // a few
 		},
 		LimitBytes: int64(4+ch.pick(36)) * pageBytes,
 	}

@@ -53,16 +53,10 @@
 // An answer to an Ask counts once all runs that the client had sent before have arrived: pages on their way are never
 // taken for pages that are not there.
 //
-// # The budget
+// # Long handles
 //
-// The soft budget is the live peak and a slack. While the peak rises the slack is small (Slack): what is held beyond the budget of
-// a rising peak is mostly recycled once, and stays where it is needed. Once the peak stands, which is after a few requests
-// in a row that did not raise it, what is recycled is mostly wanted back where it was, by the next step of a loop: the slack is
-// larger then (StandingSlack), and memory is added where it is missing rather than moved. Recycling that goes on all the same
-// adds what it moved, up to a bound (SteadySlack).
-//
-// Where much was recycled while the peak rose, requests are long beside what lives, and new handles are longer (LongPages): what
-// is moved costs by the handle.
+// The live peak stands once a few requests in a row did not raise it. Where much was recycled while it rose, requests are long
+// beside what lives, and new handles are longer (LongPages): what is moved costs by the handle.
 //
 // # What is set aside
 //

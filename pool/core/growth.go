@@ -48,9 +48,6 @@ func (c *Core) share(part int64) uint32 {
 func (c *Core) softBudget() int64 {
 	p := &c.settings.Policy
 	slack := p.Slack
-	if c.stands() {
-		slack = max(slack, p.StandingSlack)
-	}
 	if c.holdingClients() > 1 {
 		slack = max(slack, p.SharedSlack)
 	}

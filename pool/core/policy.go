@@ -27,9 +27,6 @@ type Policy struct {
 	// Slack is the soft budget above the peak of live bytes, in 1/1024 of it, and SharedSlack the same where several
 	// clients hold memory: what moves between them costs each of them a return and a fence, again and again.
 	Slack, SharedSlack int64
-	// StandingSlack is the soft budget of one client while the peak of live bytes stands, likewise: what is recycled then is
-	// mostly wanted back where it was, by the next step of a loop. Below Slack it is that.
-	StandingSlack int64
 	// WaitSlack is how much may be held above the peak of live bytes, in 1/1024 of it, before a request waits on the host
 	// for what its own stream has returned: the stream runs empty meanwhile, which a little memory is not worth. Below
 	// Slack it is that.

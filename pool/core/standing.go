@@ -7,8 +7,8 @@ type standing struct {
 }
 
 const (
-	// standingRequests is how many requests in a row make a peak stand. Not fewer: with one, what recycling saves before the peak has
-	// come is spent. Not more: the second pass of a loop asks for a few windows only, and is to have them within StandingSlack.
+	// standingRequests is how many requests in a row make a peak stand. Not fewer: one that does not raise it comes now and then
+	// in the first pass of a loop. Not more: the second pass asks for a few windows only.
 	standingRequests = 2
 	// recycledShare is the part of what is reserved from which on as much has been recycled that handles are long: a sixth.
 	recycledShare = 6

@@ -55,7 +55,7 @@ func (s *script) command(line string) string {
 				HandlePages: uint32(s.number(words, "handle", 8)), Step: s.number(words, "step", 0), Slack: s.number(words, "slack", 0),
 				SteadyStep: s.number(words, "steadystep", 0), SteadySlack: s.number(words, "steadyslack", 0),
 				MergePages: uint32(s.number(words, "merge", 0)), SpareBytes: s.number(words, "spare", 0) * pageBytes,
-				SharedSlack: s.number(words, "shared", 0), StandingSlack: s.number(words, "standing", 0), OverStep: s.number(words, "over", 0),
+				SharedSlack: s.number(words, "shared", 0), OverStep: s.number(words, "over", 0),
 				WaitSlack: s.number(words, "waitslack", 0), LongPages: uint32(s.number(words, "long", 0)),
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
