@@ -208,7 +208,7 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))
 		}
 		if r.Paced != nil {
-			row = append(row, decimals(r.Paced.P50Nanos, 0), decimals(r.Paced.P99Nanos, 0), decimals(r.Paced.P999Nanos, 0))
+			row = append(row, decimals(r.P50Nanos, 0), decimals(r.P99Nanos, 0), decimals(r.P999Nanos, 0))
 		}
 		if r.Hazards != nil {
 			row = append(row, r.Hazards.Count)

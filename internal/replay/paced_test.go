@@ -22,10 +22,10 @@ func TestGapBetweenEvents(t *testing.T) {
 		require.NoError(t, err)
 		requireSound(t, tr, got, 2)
 		require.NotNil(t, got.Paced)
-		assert.Equal(t, gap.Nanoseconds(), got.Paced.GapNanos)
-		assert.Positive(t, got.Paced.P999Nanos)
-		assert.LessOrEqual(t, got.Paced.P50Nanos, got.Paced.P99Nanos)
-		assert.LessOrEqual(t, got.Paced.P99Nanos, got.Paced.P999Nanos)
+		assert.Equal(t, gap.Nanoseconds(), got.GapNanos)
+		assert.Positive(t, got.P999Nanos)
+		assert.LessOrEqual(t, got.P50Nanos, got.P99Nanos)
+		assert.LessOrEqual(t, got.P99Nanos, got.P999Nanos)
 		assert.GreaterOrEqual(t, took, time.Duration(tr.Info.EventCount)*gap, "the work was done")
 	}
 }

@@ -20,7 +20,7 @@ func TestExit(t *testing.T) {
 	interrupted, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	for name, c := range map[string]struct {
-		ctx  context.Context //nolint:containedctx // a case's
+		ctx  context.Context
 		err  error
 		code int
 		text string

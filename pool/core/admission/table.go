@@ -214,7 +214,7 @@ func (l *line) add(e *entry) {
 
 // lets reports whether a waiter may be served before those.
 func (l *line) lets(w *entry) bool {
-	return l.lifted || !(w.borrows && l.within || w.Bytes > l.leastBytes)
+	return l.lifted || (!w.borrows || !l.within) && w.Bytes <= l.leastBytes
 }
 
 // place is a request that has not arrived, and where it would stand at worst. What it wants is charged.

@@ -404,7 +404,7 @@ func (w *world) outrank(i int) {
 	for a := range w.share {
 		switch first := w.first(Account(a)); {
 		case first == i:
-			defer func() { w.outranked[a] = 0 }()
+			w.outranked[a] = 0
 		case first < 0 || mine.share == 0 || w.share[a] == 0 || Account(a) == w.wishes[i].account:
 		case mine.borrows == w.firstBorrows(Account(a)) && w.wishes[first].priority == mine.priority:
 			w.outranked[a] += w.wishes[i].bytes
