@@ -41,7 +41,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",
-			Edits: []Edit{{"pool/core/admission/table.go", "w.borrows && l.within || w.Bytes", "w.Bytes"}},
+			Edits: []Edit{{"pool/core/admission/table.go", "(!w.borrows || !l.within) && w.Bytes", "(!w.borrows || !l.within || true) && w.Bytes"}},
 		},
 		{
 			Name: "those that borrow are served by age", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfBorrowers$",
