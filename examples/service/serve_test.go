@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
@@ -28,6 +29,7 @@ type serving struct {
 	stop, force context.CancelFunc
 	ended       chan error
 	client      *http.Client
+	queue       func() // lets requests queue their kernels
 }
 
 // watchedListener tells when it is closed. Dialling its address would not: the system may have given the port to somebody else.
@@ -45,6 +47,8 @@ func (l *watchedListener) Close() error {
 func newServing(t *testing.T, s shutdown) *serving {
 	t.Helper()
 	r := newRig(t, settings{Config: vram.Config{LimitBytes: 200 << 20}, WorkerCount: 2, BacklogCount: 10})
+	hold := make(chan struct{})
+	r.Service.gpu.Device = held{r.Service.gpu.Device, hold}
 	bound, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	listener := &watchedListener{Listener: bound, closed: make(chan struct{})}
@@ -54,7 +58,9 @@ func newServing(t *testing.T, s shutdown) *serving {
 	sv := &serving{
 		rig: r, url: "http://" + listener.Addr().String(), listener: listener, stop: cancelStop, force: cancelForce,
 		ended: make(chan error, 1), client: &http.Client{Transport: transport},
+		queue: sync.OnceFunc(func() { close(hold) }),
 	}
+	t.Cleanup(sv.queue)
 	t.Cleanup(transport.CloseIdleConnections)
 	s.Parting = cmp.Or(s.Parting, time.Hour) // a busy machine needs more than a moment
 	go func() { sv.ended <- sv.Serve(stop, force, listener, s) }()
@@ -92,6 +98,7 @@ func TestGracefulShutdown(t *testing.T) {
 	assert.Equal(t, http.StatusOK, healthy.status)
 	late := s.start(1)
 	s.until("the late request", func() bool { return s.waiting.Load() == 4 })
+	s.queue()
 	s.until("all answers", func() bool { s.kernels(); return len(answers) == 5 && len(late) == 1 })
 	for range 5 {
 		assert.Equal(t, http.StatusOK, (<-answers).status)
@@ -112,11 +119,25 @@ func TestDrain(t *testing.T) {
 	s.stop()
 	<-s.listener.closed
 	assert.Empty(t, s.ended, "it waits for the requests")
+	s.queue()
 	s.until("all answers", func() bool { s.kernels(); return len(answers) == 3 })
 	require.NoError(t, <-s.ended)
 	for range 3 {
 		assert.Equal(t, http.StatusOK, (<-answers).status)
 	}
+}
+
+// held keeps requests from queueing their kernels: a look for memory may wait for what was returned behind them, and virtual time then
+// passes until they are over.
+type held struct {
+	cudadrv.Device
+	until <-chan struct{}
+}
+
+// EventCreate waits until the kernels may be queued.
+func (h held) EventCreate() (cudadrv.Event, error) {
+	<-h.until
+	return h.Device.EventCreate()
 }
 
 // A second signal, and the deadline, cancel the requests in flight; the device can be closed at once.
@@ -140,9 +161,12 @@ func TestForcedShutdown(t *testing.T) {
 				s.until("readiness off", func() bool { return s.stopping.Load() })
 				s.force()
 			}
+			s.until("those that wait to be cut off", func() bool { return s.waiting.Load() == 0 })
+			s.queue()
 			require.ErrorIs(t, <-s.ended, errForced)
 			assert.Zero(t, s.running.Load())
-			assert.Zero(t, s.report().Memory.LiveBytes)
+			// What is granted to a request that was cut off comes home in another goroutine's turn.
+			s.until("all memory to come home", func() bool { return s.report().Memory.LiveBytes == 0 })
 			for range 4 {
 				a := <-answers
 				assert.Equal(t, http.StatusServiceUnavailable, a.status, "clients are told: %s", a.body)
