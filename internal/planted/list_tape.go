@@ -13,10 +13,6 @@ func tapeBugs() []Bug {
 			Edits: []Edit{{"streams/tape/plan.go", "len(p.missing) > 0 && p.misses(e)", "len(p.missing) > len(p.entries) && p.misses(e)"}},
 		},
 		{
-			Name: "the memory of a plan is withheld from the pool", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/core/surrender.go", "	c.YieldPlan()\n	return c.Spare", "	return c.Spare"}},
-		},
-		{
 			Name: "of the buffers that live when a plan yields the last are forgotten", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{"streams/core/tape.go", "		if p.slot != nil {\n			live", "		if p.slot != nil && len(live) < 2 {\n			live"}},
 		},
