@@ -17,6 +17,10 @@ func tapeBugs() []Bug {
 			Edits: []Edit{{"streams/core/tape.go", "		if p.slot != nil {\n			live", "		if p.slot != nil && len(live) < 2 {\n			live"}},
 		},
 		{
+			Name: "the memory of a plan is withheld from the pool", Package: "streams/core", Run: "^TestTheMemoryOfAPlanIsSurrendered$",
+			Edits: []Edit{{"streams/core/surrender.go", "	c.YieldPlan()\n	return c.Spare", "	return c.Spare"}},
+		},
+		{
 			Name: "a plan has its stream grow", Package: "streams/core", Run: "^TestPlanYieldsBeforeThePoolIsAsked$",
 			Edits: []Edit{{"streams/core/batch.go", "return c.YieldPlan() && c.heap", "return c.waiting > 0 && c.YieldPlan() && c.heap"}},
 		},

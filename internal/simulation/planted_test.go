@@ -8,6 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const (
+	// mostActions is what a short history has: one that a person reads.
+	mostActions = 30
+	// mostLong is how many histories may stay long, one after the other, since what they show is rare and hangs on the order of everything.
+	mostLong = 4
+)
+
 // TestPlantedDefectsAreFound shows that a run can fail: defects at the seams of the allocator are found within few seeds, for
 // what they are, and the history that shows them becomes short.
 func TestPlantedDefectsAreFound(t *testing.T) {
@@ -26,7 +33,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 	} {
 		t.Run(planted.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := uint64(1); ; seed++ {
+			for seed, finds := uint64(1), 0; ; seed++ {
 				require.Less(t, seed, uint64(200), "nobody found it")
 				_, err := Run(Options{Seed: seed, Steps: 1500, mutation: planted.mutation, replays: replays})
 				if err == nil {
@@ -35,12 +42,12 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 				var f *BreachError
 				require.True(t, errors.As(err, &f))
 				assert.Contains(t, planted.classes, f.Class)
-				if replays >= 1000 {
-					assert.Less(t, f.Actions, f.Step/3, "of %d", f.Step)
-				}
 				assert.NotEmpty(t, f.Events)
 				t.Logf("seed %d, %d of %d actions after %d replays", seed, f.Actions, f.Step, f.Replays)
-				break
+				if finds++; replays < 100 || f.Actions < mostActions {
+					break
+				}
+				require.Less(t, finds, mostLong, "no history becomes short")
 			}
 		})
 	}

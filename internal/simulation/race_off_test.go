@@ -6,5 +6,5 @@ package simulation
 const (
 	seedCount = uint64(100)
 	twiceOver = uint64(10) // of those that are played again
-	replays   = 2000       // that shrinking may take
+	replays   = 600        // that shrinking may take
 )

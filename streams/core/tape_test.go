@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -215,6 +216,25 @@ func TestPlanYieldsBeforeThePoolIsAsked(t *testing.T) {
 		b.core.Drain()
 		require.NoError(t, b.core.Check(), name)
 	}
+}
+
+// The pool gets the memory of a plan that is played, all of it where nothing lives; Spare leaves it.
+func TestTheMemoryOfAPlanIsSurrendered(t *testing.T) {
+	b := newBareStep(true)
+	require.Equal(t, tape.Playing, b.core.tape.State())
+	require.NotEmpty(t, b.core.ground)
+	for i := range b.slots {
+		for _, s := range b.slots[i][:b.count[i]] {
+			_ = s.Free(s.Word())
+		}
+	}
+	b.core.Spare(math.MaxUint32, false)
+	require.Equal(t, tape.Playing, b.core.tape.State())
+	require.Positive(t, b.core.HeldBytes())
+	b.core.Surrender(math.MaxUint32, false)
+	assert.Zero(t, b.core.HeldBytes())
+	assert.NotEqual(t, tape.Playing, b.core.tape.State())
+	require.NoError(t, b.core.Check())
 }
 
 // A plan whose ground is mostly taken by what lives, with no room for that besides, is not begun.
