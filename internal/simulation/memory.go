@@ -10,19 +10,10 @@ import (
 
 // whole frees all buffers and asks for the whole limit on one stream: nothing may be stranded with the others.
 func (w *world) whole(act action) {
-	w.endCaptures()
-	w.settle(uint64(act.a))
-	e := w.era
-	if w.fault != nil || e.closing || len(e.streams) == 0 {
+	if !w.emptied(uint64(act.a), uint64(act.b)) {
 		return
 	}
-	w.do("free all", func() {
-		for _, s := range e.streams {
-			w.freeAll(s)
-		}
-		w.closeLanes() // what an idle lane keeps nobody can have
-	})
-	w.settle(uint64(act.b)) // what is on its way is nobody's
+	e := w.era
 	for _, s := range e.streams {
 		if s.unsynced && s.reported.HeldBytes > 0 {
 			return // nobody could say that its work has finished
@@ -47,6 +38,25 @@ func (w *world) whole(act action) {
 		w.enter(s, b, bytes, 0)
 	})
 	w.report.Whole++
+}
+
+// emptied frees all that lives, and lets everything come to its end before and after, in orders that the numbers decide. It
+// reports false where no stream is open.
+func (w *world) emptied(before, after uint64) bool {
+	w.endCaptures()
+	w.settle(before)
+	e := w.era
+	if w.fault != nil || e.closing || len(e.streams) == 0 {
+		return false
+	}
+	w.do("free all", func() {
+		for _, s := range e.streams {
+			w.freeAll(s)
+		}
+		w.closeLanes() // what an idle lane keeps nobody can have
+	})
+	w.settle(after) // what is on its way is nobody's
+	return true
 }
 
 // fits asks for what must be there: all but the pages that live buffers, or the spans of small ones, may lie on.

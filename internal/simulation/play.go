@@ -125,6 +125,12 @@ func (w *world) settle(draw uint64) {
 	w.era.mostBytes = max(w.era.limit.Load(), w.usedBytes())
 }
 
+// resumeAny goes on with one of those tasks, past some places, as the number decides.
+func (w *world) resumeAny(ready []*task, draw uint64) {
+	w.resume(ready[draw%uint64(len(ready))], int(draw>>32%16))
+	w.report.Resumes++
+}
+
 // drain plays what is under way to its end, in an order that the number decides.
 func (w *world) drain(draw uint64) {
 	w.ticked = false
@@ -142,8 +148,7 @@ func (w *world) drain(draw uint64) {
 			return
 		}
 		draw = mixed(draw, n)
-		w.resume(ready[draw%uint64(len(ready))], int(draw>>32%16))
-		w.report.Resumes++
+		w.resumeAny(ready, draw)
 	}
 }
 

@@ -12,22 +12,10 @@ const mostRefusals = 3
 // standstill has every stream's caller take memory until it has to wait, and those that are refused stand still: so
 // everybody who holds memory waits at last, and whoever does has to be refused. Nobody may wait for ever.
 func (w *world) standstill(act action) {
-	w.endCaptures()
-	w.settle(uint64(act.a) &^ 3)
+	if !w.emptied(uint64(act.a)&^3, uint64(act.b)&^3) || w.fault != nil || w.lossy || w.unfinished() || w.waits() {
+		return
+	}
 	e := w.era
-	if w.fault != nil || e.closing || len(e.streams) == 0 {
-		return
-	}
-	w.do("free all", func() {
-		for _, s := range e.streams {
-			w.freeAll(s)
-		}
-		w.closeLanes() // what an idle lane keeps nobody waits for
-	})
-	w.settle(uint64(act.b) &^ 3)
-	if w.fault != nil || w.lossy || w.unfinished() || w.waits() {
-		return
-	}
 	over, standing, begun := make(chan struct{}), 0, 0
 	stand := func(s *stream) {
 		resume := s.Suspend()
@@ -61,8 +49,7 @@ func (w *world) standstill(act action) {
 			return
 		}
 		draw = mixed(draw, n)
-		w.resume(ready[draw%uint64(len(ready))], int(draw>>32%16))
-		w.report.Resumes++
+		w.resumeAny(ready, draw)
 	}
 	if w.fault == nil && standing != begun {
 		w.broken("wait", "everybody waits and nobody is refused: %d streams of %d stand still, and %v", standing, begun, w.labels())
