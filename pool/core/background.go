@@ -222,7 +222,7 @@ func (c *Core) finishClose() {
 			at++
 		}
 		for _, cl := range c.clients {
-			cl.heldPages = 0
+			cl.heldPages, cl.reserved = 0, nil
 		}
 		c.start(j)
 		return
