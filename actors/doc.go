@@ -13,7 +13,8 @@
 //     code of the one who entered. It never blocks, calls no driver and no foreign code, and never holds another turn.
 //   - Effects are what a turn leaves to be done outside: answers to deliver, other actors to call, drivers to
 //     call. Whoever ran the turn performs them after leaving it.
-//   - The worker is the actor's own goroutine, protoactor's dispatcher for it. It runs what nobody ran inline.
+//   - A Worker is a goroutine that runs tasks one after the other. Each actor has one, protoactor's dispatcher for it, which runs what
+//     nobody ran inline; the pool has one for its driver calls.
 //   - A Host takes the place of the Go scheduler: workers become runs of its own, and it sees the turns.
 //   - To quarantine is to close the mailbox because the state can no longer be trusted.
 //

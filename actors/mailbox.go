@@ -25,7 +25,7 @@ type mailbox struct {
 	behavior Behavior
 	pid      *actor.PID
 	invoker  actor.MessageInvoker
-	worker   *worker
+	worker   *Worker
 	workFunc func() // The work method, bound once so that waking the worker allocates nothing.
 
 	// Owned by the holder of the turn.
@@ -60,7 +60,7 @@ var _ actor.Mailbox = (*mailbox)(nil)
 func (b *mailbox) init(name string, behavior Behavior, host Host) {
 	b.name, b.behavior = name, behavior
 	b.workFunc = b.work
-	b.worker = newWorker(host, name)
+	b.worker = NewWorker(host, name)
 	b.state.Store(running) // Held by Spawn until Start, so that nobody runs a mailbox without an invoker.
 }
 

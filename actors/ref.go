@@ -75,7 +75,7 @@ func (r *Ref) Perform(effects Effects) {
 func (r *Ref) Stop(cause error) { r.box.stop(cause) }
 
 // Done returns a channel that is closed when the actor has stopped, its last effects were performed, and its worker has ended.
-func (r *Ref) Done() <-chan struct{} { return r.box.worker.done }
+func (r *Ref) Done() <-chan struct{} { return r.box.worker.Done() }
 
 // Name returns the name given to Spawn.
 func (r *Ref) Name() string { return r.box.name }

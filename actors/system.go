@@ -95,6 +95,6 @@ func SpawnOn(host Host, name string, behavior Behavior) (*Ref, error) {
 	if _, err := s.root.SpawnNamed(props, name+s.ProcessRegistry.NextId()); err != nil {
 		return nil, fmt.Errorf("actors: spawn %s: %w", name, err)
 	}
-	b.worker.start()
+	b.worker.Start()
 	return r, nil
 }

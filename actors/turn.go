@@ -74,7 +74,7 @@ func (b *mailbox) handOver(rest uint32) {
 // finish performs effects outside of the turn and ends the worker after the last ones, whatever they do.
 func (b *mailbox) finish(effects Effects, last bool) {
 	if last {
-		defer b.worker.end()
+		defer b.worker.End()
 	}
 	b.perform(effects)
 }

@@ -2,10 +2,10 @@ package actors
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// worker is one goroutine for each actor. A goroutine for each activation, protoactor's default, grows a new stack every time:
-// six times the cost.
-type worker struct {
-	// tasks has room for the one turn there is, so that Schedule never blocks. It is never closed: nil ends.
+// Worker is a goroutine that runs what it is given, one after the other. An actor has one, and whoever else has work at intervals can:
+// a goroutine for each piece of work grows a new stack every time, six times the cost.
+type Worker struct {
+	// tasks has room for the one task there is, so that Schedule never blocks. It is never closed: nil ends.
 	tasks chan func()
 	done  chan struct{}
 
@@ -13,21 +13,23 @@ type worker struct {
 	name string // Of the actor.
 }
 
-var _ actor.Dispatcher = (*worker)(nil)
+var _ actor.Dispatcher = (*Worker)(nil)
 
-func newWorker(host Host, name string) *worker {
-	return &worker{tasks: make(chan func(), 1), done: make(chan struct{}), host: host, name: name}
+// NewWorker makes a worker that is not started yet. On a host the name must be unique; nil is the Go scheduler.
+func NewWorker(host Host, name string) *Worker {
+	return &Worker{tasks: make(chan func(), 1), done: make(chan struct{}), host: host, name: name}
 }
 
-// start makes the goroutine. A host makes its own.
-func (w *worker) start() {
+// Start makes the goroutine. A host makes its own.
+func (w *Worker) Start() {
 	if w.host == nil {
 		go w.loop()
 	}
 }
 
-// Schedule runs fn on the worker. The caller holds the turn and hands it over.
-func (w *worker) Schedule(fn func()) {
+// Schedule runs fn on the worker. It does not wait, so long as no task is given before the one before it was begun: an actor's is the turn,
+// which the caller holds and hands over.
+func (w *Worker) Schedule(fn func()) {
 	if w.host != nil {
 		w.host.Go(w.name, fn)
 		return
@@ -36,11 +38,10 @@ func (w *worker) Schedule(fn func()) {
 }
 
 // Throughput is how many messages a turn on the worker handles at most.
-func (w *worker) Throughput() int { return workerBudget }
+func (w *Worker) Throughput() int { return workerBudget }
 
-// end ends the goroutine once it has nothing to do. It is called once, by the turn that stopped the actor,
-// so that no other turn can be in the channel.
-func (w *worker) end() {
+// End ends the goroutine once it has nothing to do. It is called once, as the last task.
+func (w *Worker) End() {
 	if w.host != nil {
 		w.host.Go(w.name, func() { close(w.done) })
 		return
@@ -48,7 +49,10 @@ func (w *worker) end() {
 	w.tasks <- nil
 }
 
-func (w *worker) loop() {
+// Done is closed when the goroutine has ended.
+func (w *Worker) Done() <-chan struct{} { return w.done }
+
+func (w *Worker) loop() {
 	ended := false
 	defer func() {
 		if ended {

@@ -1,5 +1,5 @@
 // Package pool is the memory of one device that the streams share: an actor around the decisions of
-// pool/core, and the driver goroutine, which performs its driver calls: one for each job, one at a time.
+// pool/core, and the driver goroutine, which performs its driver calls, one job at a time, from New until Close.
 //
 // Streams speak to it in three verbs: Refill asks for pages, Return gives pages back with a fence, and
 // when asked (Client.Asked) a stream answers with a Return. The pool's turn decides and ends; whoever

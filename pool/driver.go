@@ -30,14 +30,13 @@ type flight struct{ landed chan struct{} }
 // grounded stands in the place of a flight when there will be none any more.
 var grounded flight //nolint:gochecknoglobals // An identity, never written.
 
-// fly performs a job on a goroutine of its own, which is the driver goroutine while it lasts: the core has
-// one job in flight at a time, and between jobs nobody waits. After the pool has ended it does nothing.
+// fly has the driver goroutine perform a job. The core has one in flight at a time. After the pool has ended it does nothing.
 func (p *Pool) fly(w *work) {
 	f := &flight{landed: make(chan struct{})}
 	if !p.flight.CompareAndSwap(nil, f) {
 		return
 	}
-	actors.Go(p.host, "", func() {
+	p.worker.Schedule(func() {
 		done := p.driver.run(w)
 		p.flight.Store(nil) // before the outcome is told: the answer may be the next job
 		close(f.landed)
@@ -45,13 +44,15 @@ func (p *Pool) fly(w *work) {
 	})
 }
 
-// ground waits for the job in hand and lets no other begin.
+// ground waits for the job in hand, lets no other begin, and ends the driver goroutine.
 func (p *Pool) ground() {
 	for !p.flight.CompareAndSwap(nil, &grounded) {
 		if f := p.flight.Load(); f != nil {
 			actors.Wait(p.host, f.landed)
 		}
 	}
+	p.worker.End()
+	actors.Wait(p.host, p.worker.Done())
 }
 
 type driver struct {

@@ -26,6 +26,7 @@ type Pool struct {
 	debug    bool
 	host     actors.Host // nil: the Go scheduler
 	ref      *actors.Ref
+	worker   *actors.Worker         // the driver goroutine
 	flight   atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
 	failure  atomic.Pointer[error]  // why the actor has ended
 
@@ -42,7 +43,7 @@ type Pool struct {
 	tenants atomic.Pointer[[]*Tenant]
 	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
 
-	driver driver // owned by the goroutine of the job in hand, after the last by Close
+	driver driver // owned by the driver goroutine, after its end by Close
 
 	// Owned by the turn, after the actor's end by Close.
 	core    *core.Core
@@ -90,9 +91,11 @@ func New(cfg Config) (*Pool, error) {
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
+	p.worker = actors.NewWorker(cfg.Host, "vram-driver")
 	if p.ref, err = actors.SpawnOn(cfg.Host, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
+	p.worker.Start()
 	return p, nil
 }
 

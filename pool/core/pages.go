@@ -2,6 +2,7 @@ package core
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/heap"
@@ -78,6 +79,7 @@ func newPages() *pages {
 
 // extend makes the table reach up to that page.
 func (p *pages) extend(end uint32) {
+	p.makeRoom(int(end))
 	for uint32(len(p.table)) < end {
 		p.table = append(p.table, page{handle: heap.None})
 		p.links = append(p.links, heap.Link{})
@@ -85,6 +87,16 @@ func (p *pages) extend(end uint32) {
 		p.idle.set(uint32(len(p.table)-1), 1, true)
 		p.mapped.set(uint32(len(p.table)-1), 1, false)
 	}
+}
+
+// makeRoom has the tables grow to twice their room at least. Append adds a quarter each time, which copies a long table often.
+func (p *pages) makeRoom(count int) {
+	if count <= cap(p.table) {
+		return
+	}
+	more := max(count, 2*cap(p.table)) - len(p.table)
+	p.table = slices.Grow(p.table, more)
+	p.links = slices.Grow(p.links, more)
 }
 
 func (p *pages) top() uint32 { return uint32(len(p.table)) }
