@@ -135,6 +135,7 @@ const (
 	orderReturn
 	orderCoalesce
 	orderFences
+	orderPassed
 	orderLookup
 	orderPlan
 	orderTeach

@@ -246,6 +246,8 @@ func (s *Stream) obey(o *order) {
 		s.core.EachLine(func(l *line.Line, number uint64) {
 			o.fences = append(o.fences, fencing{line: timeline(l), number: number})
 		})
+	case orderPassed:
+		s.passed()
 	case orderPlan:
 		o.step = s.core.Plan()
 	case orderTeach:

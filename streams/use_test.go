@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -391,4 +392,30 @@ func TestNoFenceGoesIntoACapture(t *testing.T) {
 	r.tick(home)
 	r.tick(home)
 	assert.Zero(t, r.stats(home).PendingBytes)
+}
+
+// A sweep waits for whoever is in the turn, and takes home what has finished; a Collect would do nothing then.
+func TestASweepWaitsForTheTurn(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	b := must(t, home, 2*mib)
+	require.NoError(t, b.RecordStream(other))
+	r.work(other, time.Second)
+	require.NoError(t, b.Free())
+	require.NoError(t, home.Sweep(t.Context()))
+	assert.EqualValues(t, 2*mib, r.stats(home).PendingBytes, "the work has not finished")
+	r.gpu.Advance(time.Second)
+
+	leave := r.occupy(home)
+	home.Collect()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, home.Sweep(ctx), context.Canceled, "somebody is in the turn")
+	swept := make(chan error, 1)
+	go func() { swept <- home.Sweep(t.Context()) }()
+	leave()
+	require.NoError(t, <-swept)
+	assert.Zero(t, r.stats(home).PendingBytes)
+	require.NoError(t, home.Close())
+	require.Error(t, home.Sweep(t.Context()), "it has ended")
 }

@@ -199,6 +199,16 @@ func (t *Timeline) Look() (advanced bool, err error) {
 	}
 }
 
+// Looked reports whether somebody works on a fence at this moment, so that a look may have passed it over.
+func (t *Timeline) Looked() bool {
+	for i := range t.cells {
+		if t.cells[i].state.Load() == busy {
+			return true
+		}
+	}
+	return false
+}
+
 // ask puts a cell back that has not passed.
 func (t *Timeline) ask(c *cell, number uint64) (passed bool, err error) {
 	defer func() {
