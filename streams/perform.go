@@ -13,6 +13,7 @@ import (
 type effects struct {
 	stream   *Stream
 	returns  []giving
+	home     []reply        // to those who are told once the returns are with the pool
 	leave    poolcore.Fence // to be recorded for later; 0: none
 	discards []fence.Mark
 	refills  []refilling
@@ -38,6 +39,12 @@ type giving struct {
 	covered bool       // the fence was recorded before
 }
 
+// reply is the answer to an order that gives memory back.
+type reply struct {
+	order *order
+	stats Stats
+}
+
 // refilling is a Refill on its way, with the claim that waits for other people's frees by it, if one does.
 type refilling struct {
 	poolcore.Refill
@@ -54,6 +61,9 @@ func (e *effects) Perform() {
 		if mark := s.record(r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
 			s.pool.Return(r.Return, mark)
 		}
+	}
+	for _, r := range e.home {
+		r.order.promise.Complete(r.stats, nil)
 	}
 	if e.leave != 0 {
 		s.leaveFence(e.leave)
@@ -102,13 +112,14 @@ func (e *effects) Perform() {
 		s.ref.Stop(ErrClosed)
 	}
 	clear(e.returns)
+	clear(e.home)
 	clear(e.refills)
 	clear(e.fills)
 	clear(e.fences)
 	clear(e.again)
 	clear(e.consults)
 	*e = effects{
-		stream: s, returns: e.returns[:0], discards: e.discards[:0], refills: e.refills[:0], fills: e.fills[:0],
+		stream: s, returns: e.returns[:0], home: e.home[:0], discards: e.discards[:0], refills: e.refills[:0], fills: e.fills[:0],
 		fences: e.fences[:0], again: e.again[:0], withdrawals: e.withdrawals[:0], blocks: e.blocks[:0], offers: e.offers[:0],
 		consults: e.consults[:0],
 	}

@@ -264,6 +264,11 @@ func (s *Stream) obey(o *order) {
 		s.core.End()
 		s.remember()
 	}
+	if o.verb == orderReturn || o.verb == orderTrim {
+		e := s.effects()
+		e.home = append(e.home, reply{o, s.stats()})
+		return
+	}
 	o.promise.Complete(s.stats(), nil)
 }
 
