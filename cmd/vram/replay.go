@@ -32,7 +32,7 @@ type replayCmd struct {
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
 	Parallel    bool          `help:"One goroutine for each stream."`
-	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel."`
+	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel. With --copies, where one is refused as a deadlock its copy frees all and begins its round anew once another has come to the end of its own."`
 	Copies      int           `default:"1" placeholder:"N" help:"How many copies of each trace are played at once, each on streams of its own (default 1). Limits are in terms of one."`
 	Seed        uint64        `placeholder:"N" help:"Holds goroutines up as the seed has it. With --parallel."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
@@ -181,7 +181,7 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 	t := newTable("trace", "events", "streams", "peak live", "peak reserved", "reserved/live",
 		"cold ns/op", "warm ns/op", "allocs/op", "driver calls", "driver ns/op", "hit rate", "cached", "failed")
 	if c.Wait {
-		t.columns("waits", "deadlocks", "longest wait")
+		t.columns("waits", "deadlocks", "restarts", "longest wait")
 	}
 	if c.MinCapacity {
 		t.columns("least limit", "limit/live")
@@ -202,7 +202,7 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 			bytesText(r.Rounds[len(r.Rounds)-1].CachedBytes), r.FailedCount(),
 		}
 		if r.WaitFigures != nil {
-			row = append(row, r.WaitCount, r.DeadlockCount, time.Duration(r.LongestWaitNs).Round(time.Microsecond))
+			row = append(row, r.WaitCount, r.DeadlockCount, r.RestartCount, time.Duration(r.LongestWaitNs).Round(time.Microsecond))
 		}
 		if c.MinCapacity {
 			row = append(row, bytesText(r.MinCapacityBytes), decimals(r.MinCapacityOverLive, 3))

@@ -17,7 +17,7 @@ const alignBytes = 512
 type CheckError struct {
 	Trace string
 	Round int // from 0
-	Index int // of the event in the trace; one behind the last where leftovers are freed
+	Index int // of the event in the trace; one behind the last where leftovers are freed, or what a copy holds that gives up
 	What  string
 }
 

@@ -40,6 +40,14 @@
 // parks. Nothing else ties the goroutines together, so what overlaps differs from run to run, and so
 // do the peaks.
 //
+// With Options.Wait allocations wait for the frees of other goroutines. Where all that holds memory waits, one is refused with
+// vram.ErrWouldDeadlock: a failed allocation. With Options.Copies besides it is none as long as another copy of the trace plays: as a
+// program would abort its step, the copy gives up its round. Its players stop, what it holds is freed, and
+// it stands aside, its streams suspended, until another copy has come to the end of the round. Then it plays the round again
+// from the start. The last copy that plays does not give up, and one that has come to the end does not come back: n copies
+// give up at most n(n-1)/2 times in a round. A copy frees its leftovers when all its players have come to the end, for others to
+// have, and not after the round: inside the time.
+//
 // # Least limit
 //
 // Whether a trace survives a limit is not monotone in the limit: a larger one places blocks

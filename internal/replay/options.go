@@ -20,11 +20,13 @@ type Options struct {
 	Config    vram.Config           // of the device; Driver and LimitBytes are set by Run
 	Rounds    int                   // 0: DefaultRounds
 	Limit     Limit
-	Parallel  bool          // a goroutine for each stream
-	Wait      bool          // allocations wait for the frees of other goroutines rather than fail; with Parallel
-	Copies    int           // of the trace, side by side on streams of their own; 0: 1. Limits are in terms of one
-	Seed      uint64        // of an interleaving of the goroutines; 0: as the scheduler has it
-	Lag       time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
+	Parallel  bool // a goroutine for each stream
+	Wait      bool // allocations wait for the frees of other goroutines rather than fail; with Parallel
+	// Copies are how many of the trace are played side by side, on streams of their own; 0 is 1. Limits are in terms of one. With Wait a
+	// copy gives up its round where it is refused as a deadlock, and begins anew when another has come to the end of its own.
+	Copies int
+	Seed   uint64        // of an interleaving of the goroutines; 0: as the scheduler has it
+	Lag    time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
 	// Gap adds a round at the end that keeps the processor busy for so long before each event and times
 	// the events one by one; 0 adds none.
 	Gap time.Duration
@@ -52,16 +54,18 @@ type Options struct {
 	// with a *CheckError. Times mean nothing then.
 	Check bool
 	// Observe is called after each step where it is set, with Parallel from several goroutines at once.
+	// A copy that begins its round anew is observed from the start again; what it frees before that is not.
 	Observe func(Observation)
 }
 
 // Observation is a step that was just taken.
 type Observation struct {
-	Round  int // from 0
-	Index  int // of the event in the trace
-	Event  trace.Event
-	Buffer vram.Buffer // what was allocated, or what was freed
-	Err    error       // the allocation's failure for want of memory, or nil
+	Round   int // from 0
+	Attempt int // at the round, of the copy: from 0
+	Index   int // of the event in the trace
+	Event   trace.Event
+	Buffer  vram.Buffer // what was allocated, or what was freed
+	Err     error       // the allocation's failure for want of memory, or nil
 }
 
 // ErrLagNeedsSimulator says that Options.Lag was set for a device whose clock cannot be driven.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/go-vram/vram"
 )
@@ -26,16 +27,22 @@ type player struct {
 	number  int
 	program program
 	session *session
-	order   *interleave // nil: the scheduler's
-	resume  func()      // it has come to the end of the round; nil where that is not told
+	order   *interleave   // nil: the scheduler's
+	resume  func()        // it has come to the end of the round; nil where that is not told
+	begun   time.Duration // when its round did, or its copy's attempt at it, on the virtual clock
 
 	failedCount int // allocations that found no memory, in this round
+	attempt     int // at the round, of its copy: from 0
+	taken       int // steps of the program, in this attempt
+
+	group *group                  // the players of its copy, where copies wait; nil otherwise
+	stop  context.CancelCauseFunc // ends the attempt; guarded by groups.mu
 }
 
 // play runs all steps once. The loop is kept bare: what only some runs need is in playWatched.
-func (p *player) play(ctx context.Context, round int) error {
-	p.failedCount = 0
-	p.order = newInterleave(p.session.seed, p.number, round)
+func (p *player) play(ctx context.Context, round, attempt int) error {
+	p.attempt, p.taken = attempt, 0
+	p.order = newInterleave(p.session.seed, p.number, round, attempt)
 	watched := p.session.watched()
 	for first := 0; first < len(p.program.steps); first += contextStride {
 		if ctx.Err() != nil {
@@ -49,12 +56,16 @@ func (p *player) play(ctx context.Context, round int) error {
 		} else {
 			at, err = p.playBare(ctx, first, last)
 		}
+		p.taken = at
 		if err != nil {
 			return p.session.at(round, p.program.events[at], err)
 		}
 	}
 	return nil
 }
+
+// suspend says that nothing is freed on the player's stream until resume is called.
+func (p *player) suspend() { p.resume = p.session.streams[p.number].Suspend() }
 
 // playBare runs steps first to last; on failure the first answer says which step failed.
 func (p *player) playBare(ctx context.Context, first, last int) (int, error) {
@@ -87,9 +98,11 @@ func (p *player) playBare(ctx context.Context, first, last int) (int, error) {
 // shared runs a step of a buffer that another player shares.
 func (p *player) shared(ctx context.Context, s *step) error {
 	if s.kind == stepAllocShared {
-		err := p.alloc(ctx, s)
+		if err := p.alloc(ctx, s); err != nil {
+			return err // who stands at the gate hears of it by the context
+		}
 		p.session.gates[s.id].open()
-		return err
+		return nil
 	}
 	if err := p.pass(ctx, p.session.gates[s.id]); err != nil {
 		return err

@@ -24,6 +24,9 @@ type step struct {
 	kind   kind
 }
 
+// allocates reports whether the step is an allocation.
+func (s *step) allocates() bool { return s.kind == stepAlloc || s.kind == stepAllocShared }
+
 // program is what one goroutine plays.
 type program struct {
 	steps  []step

@@ -86,7 +86,7 @@ func (se *session) rounds(ctx context.Context, count int, result *Result) error 
 	result.PeakLiveBytes = se.peakLiveBytes
 	if se.wait {
 		w := se.device.Stats().Waits
-		result.WaitFigures = &WaitFigures{w.Count, w.Deadlocks, w.Longest.Nanoseconds()}
+		result.WaitFigures = &WaitFigures{w.Count, w.Deadlocks, se.groups.restartCount(), w.Longest.Nanoseconds()}
 	}
 	result.summarise(warmMallocs)
 	return nil

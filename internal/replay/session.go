@@ -34,6 +34,7 @@ type session struct {
 	// Written before the first round.
 	streams       []*vram.Stream
 	players       []*player
+	groups        *groups // nil where no copies wait for each other
 	gates         []*gate // by id; nil where no two players share a buffer
 	leftovers     []step  // what frees the buffers that the trace never frees
 	lag, rest     time.Duration
@@ -52,9 +53,8 @@ type session struct {
 	seed     uint64
 
 	// Written between rounds.
-	trace         *trace.Trace  // that is played: the recorded one, or with a jitter one like it
-	peakLiveBytes int64         // of all that were played
-	roundStart    time.Duration // on the virtual clock
+	trace         *trace.Trace // that is played: the recorded one, or with a jitter one like it
+	peakLiveBytes int64        // of all that were played
 
 	// By id, written by the player that allocates the id.
 	buffers []vram.Buffer
@@ -80,6 +80,9 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 	se.gates = gates
 	for i, pr := range programs {
 		se.players = append(se.players, &player{number: i, program: pr, session: se})
+	}
+	if o.Wait && o.Copies > 1 {
+		se.groups = newGroups(se, o.Copies)
 	}
 	device, err := vram.Open(cfg)
 	if err != nil {
@@ -191,9 +194,13 @@ func (se *session) play(ctx context.Context, round int) (timing, error) {
 			g.close()
 		}
 	}
-	if se.clock != nil {
-		se.roundStart = se.clock.Now()
+	for _, p := range se.players {
+		p.failedCount = 0
+		if se.clock != nil {
+			p.begun = se.clock.Now()
+		}
 	}
+	se.groups.begin()
 	var t timing
 	var err error
 	if len(se.players) == 1 {
@@ -210,7 +217,7 @@ func (se *session) play(ctx context.Context, round int) (timing, error) {
 func (se *session) playAlone(ctx context.Context, round int) (timing, error) {
 	before := mallocCount()
 	start := time.Now()
-	err := se.players[0].play(ctx, round)
+	err := se.players[0].play(ctx, round, 0)
 	elapsed := time.Since(start)
 	return timing{elapsed: elapsed, mallocs: mallocCount() - before}, err
 }
@@ -227,11 +234,8 @@ func (se *session) playTogether(ctx context.Context, round int) (timing, error) 
 		done.Go(func() {
 			ready.Done()
 			<-begin
-			if errs[i] = p.play(ctx, round); errs[i] != nil {
+			if errs[i] = p.playRound(ctx, round); errs[i] != nil {
 				cancel(errs[i])
-			}
-			if se.wait { // it frees nothing before the next round
-				p.resume = se.streams[i].Suspend()
 			}
 		})
 	}
@@ -253,8 +257,23 @@ func (se *session) playTogether(ctx context.Context, round int) (timing, error) 
 	return t, nil
 }
 
-// freeLeftovers frees what the trace still holds at the end of a round.
+// playRound plays a player's part of a round beside others.
+func (p *player) playRound(ctx context.Context, round int) error {
+	if p.group != nil {
+		return p.playOften(ctx, round)
+	}
+	err := p.play(ctx, round, 0)
+	if p.session.wait { // it frees nothing before the next round
+		p.suspend()
+	}
+	return err
+}
+
+// freeLeftovers frees what the trace still holds at the end of a round, where copies have not done so when they came there.
 func (se *session) freeLeftovers(round int) error {
+	if se.groups != nil {
+		return nil
+	}
 	for i := range se.leftovers {
 		if err := se.freeLeftover(round, &se.leftovers[i]); err != nil {
 			return err

@@ -6,4 +6,5 @@ package replay_test
 const (
 	checkedRounds = 3
 	foreignFrees  = 5000
+	pipelineSeeds = 20
 )

@@ -7,4 +7,5 @@ package replay_test
 const (
 	checkedRounds = 2
 	foreignFrees  = 500
+	pipelineSeeds = 1
 )

@@ -13,12 +13,42 @@ import (
 type WaitFigures struct {
 	WaitCount     uint64 `json:"waits"`
 	DeadlockCount uint64 `json:"deadlocks"` // waits that were refused with vram.ErrWouldDeadlock
+	RestartCount  uint64 `json:"restarts"`  // rounds that a copy has begun anew since such a wait was its own
 	LongestWaitNs int64  `json:"longest_wait_ns"`
 }
 
-// allocWaiting is an allocation that waits for other players' frees.
+// allocWaiting is an allocation that waits for other players' frees. A refusal as a deadlock is the answer where nobody plays beside the
+// player's copy; else the copy gives up its round.
 func (p *player) allocWaiting(ctx context.Context, s *step) (vram.Buffer, error) {
-	return p.session.streams[s.stream].AllocFor(ctx, vram.Request{Bytes: s.bytes, Wait: true})
+	gs := p.session.groups
+	for {
+		homeCount := gs.homeCount()
+		b, err := p.session.streams[s.stream].AllocFor(ctx, vram.Request{Bytes: s.bytes, Wait: true})
+		if err == nil || !errors.Is(err, vram.ErrWouldDeadlock) {
+			return b, causeOf(ctx, err)
+		}
+		switch v, changed := gs.refused(p, homeCount); v {
+		case fails:
+			return b, err
+		case givesUp, stops:
+			return b, errGaveUp
+		case awaits:
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return b, context.Cause(ctx)
+			}
+		case again:
+		}
+	}
+}
+
+// causeOf is an error of a call, or why its context has ended.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // isShort reports whether an allocation has found no memory.
@@ -49,12 +79,12 @@ func (g *gate) release() {
 // interleave lets other players go first at times, as the seed has it.
 type interleave struct{ random *rand.Rand }
 
-// newInterleave is that of one player in one round; nil without a seed.
-func newInterleave(seed uint64, player, round int) *interleave {
+// newInterleave is that of one player in one attempt at a round; nil without a seed.
+func newInterleave(seed uint64, player, round, attempt int) *interleave {
 	if seed == 0 {
 		return nil
 	}
-	return &interleave{rand.New(rand.NewPCG(seed, uint64(player)<<32|uint64(round)))} //nolint:gosec // reproducible is the point, and both are positive
+	return &interleave{rand.New(rand.NewPCG(seed, uint64(attempt)<<48|uint64(player)<<32|uint64(round)))} //nolint:gosec // reproducible is the point, and all are positive
 }
 
 // mostYields is how often a player lets others go first at a step, at most; one step in sixteen does.

@@ -21,9 +21,12 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 	se, s := p.session, &p.program.steps[i]
 	event := p.program.events[i]
 	if se.clock != nil {
-		se.clock.AdvanceTo(se.roundStart + time.Duration(se.trace.Micros[event])*time.Microsecond)
+		se.clock.AdvanceTo(p.begun + time.Duration(se.trace.Micros[event])*time.Microsecond)
 	}
 	p.order.step()
+	if p.group != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	failedBefore := p.failedCount
 	var err error
 	switch s.kind {
@@ -34,7 +37,9 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 		if err = p.alloc(ctx, s); err == nil {
 			err = p.entered(round, event, s)
 		}
-		se.gates[s.id].open()
+		if err == nil {
+			se.gates[s.id].open()
+		}
 	case stepFree:
 		err = p.watchedFree(round, event, s)
 	case stepFreeForeign:
@@ -49,7 +54,7 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 		se.summit.look(se, round, event, s)
 	}
 	if se.observe != nil && err == nil {
-		o := Observation{Round: round, Index: event, Event: se.trace.Events[event], Buffer: se.buffers[s.id]}
+		o := Observation{Round: round, Attempt: p.attempt, Index: event, Event: se.trace.Events[event], Buffer: se.buffers[s.id]}
 		if p.failedCount > failedBefore {
 			o.Err = vram.ErrOutOfMemory
 		}

@@ -1,0 +1,245 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// errGaveUp stops the players of a copy that gives up its round.
+var errGaveUp = errors.New("replay: the copy gives up its round")
+
+// groups are the players of copies that wait for each other's frees, by copy. Where a wait is refused as a deadlock its copy does
+// what a program would: it gives up its round, frees all that it holds, and begins anew when another copy has come to the end
+// of its own. Nil where copies do not wait, or there is one.
+//
+// A copy whose players have all come to the end of the round frees what it still holds at once, so that others can have it.
+type groups struct {
+	session *session
+	all     []*group
+
+	mu      sync.Mutex
+	arbiter arbiter
+	changed chan struct{} // closed and made anew whenever a copy has freed all that it held
+}
+
+// group is the players of one copy.
+type group struct {
+	number  int
+	players []*player
+
+	// Guarded by groups.mu
+	attempt *attempt
+	arrived int // players that have come to the end of the attempt, or have stopped
+}
+
+// attempt is one pass of a copy over its round: the first, or one after the round was given up. Players read again after over.
+type attempt struct {
+	number int // from 0
+	over   chan struct{}
+	again  bool // another one follows
+}
+
+// newGroups parts the players, one for each stream, among so many copies.
+func newGroups(se *session, copies int) *groups {
+	gs := &groups{session: se, arbiter: newArbiter(copies)}
+	count := len(se.players) / copies
+	for number := range copies {
+		g := &group{number: number, players: se.players[number*count : (number+1)*count]}
+		for _, p := range g.players {
+			p.group = g
+		}
+		gs.all = append(gs.all, g)
+	}
+	return gs
+}
+
+// begin is the start of a round, while nobody plays.
+func (gs *groups) begin() {
+	if gs == nil {
+		return
+	}
+	gs.arbiter.begin()
+	gs.changed = make(chan struct{})
+	for _, g := range gs.all {
+		g.attempt, g.arrived = &attempt{over: make(chan struct{})}, 0
+	}
+}
+
+// restartCount is how often a copy has begun its round anew.
+func (gs *groups) restartCount() uint64 {
+	if gs == nil {
+		return 0
+	}
+	return gs.arbiter.restartCount
+}
+
+// playOften plays the player's part of a round, and again where its copy gives the round up.
+func (p *player) playOften(ctx context.Context, round int) error {
+	gs := p.session.groups
+	for {
+		a, err := gs.playOnce(ctx, p, round)
+		if err != nil && !errors.Is(err, errGaveUp) {
+			return err
+		}
+		if err := gs.arrive(ctx, p, round); err != nil {
+			return err
+		}
+		if !a.again {
+			return nil
+		}
+	}
+}
+
+// playOnce plays one attempt of a player. It ends early with errGaveUp where the copy gives up.
+func (gs *groups) playOnce(ctx context.Context, p *player, round int) (*attempt, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	gs.mu.Lock()
+	a := p.group.attempt
+	p.stop = cancel
+	if gs.arbiter.stages[p.group.number] == stopping { // others of the copy began before
+		cancel(errGaveUp)
+	}
+	gs.mu.Unlock()
+	return a, p.play(ctx, round, a.number)
+}
+
+// arrive waits, its stream suspended, until it is known whether the copy plays on. The last player of a copy to come frees what
+// the copy holds.
+func (gs *groups) arrive(ctx context.Context, p *player, round int) error {
+	g := p.group
+	gs.mu.Lock()
+	a := g.attempt
+	g.arrived++
+	last := g.arrived == len(g.players)
+	if !last {
+		p.suspend()
+	}
+	gaveUp := gs.arbiter.stages[g.number] == stopping
+	gs.mu.Unlock()
+	if last {
+		if err := gs.session.freeAll(g, round, gaveUp); err != nil {
+			return err
+		}
+		gs.home(p)
+	}
+	select {
+	case <-a.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// home says that the player's copy has freed all that it held. Those that go on are resumed before the player's stream is suspended:
+// a standstill in between would be none.
+func (gs *groups) home(p *player) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	a := p.group.attempt
+	for _, number := range gs.arbiter.home(p.group.number) {
+		gs.restart(gs.all[number])
+	}
+	switch gs.arbiter.stages[p.group.number] {
+	case ended:
+		p.suspend()
+		close(a.over)
+	case aside:
+		p.suspend()
+	case playing, stopping: // it goes on
+	}
+	close(gs.changed)
+	gs.changed = make(chan struct{})
+}
+
+// restart lets a copy that holds nothing begin its round anew. The caller holds mu.
+func (gs *groups) restart(g *group) {
+	se := gs.session
+	for _, p := range g.players {
+		if p.resume != nil {
+			p.resume()
+		}
+		if se.clock != nil {
+			p.begun = se.clock.Now()
+		}
+		for i := range p.program.steps {
+			s := &p.program.steps[i]
+			if s.allocates() {
+				se.missing[s.id] = false
+			}
+			if s.kind == stepAllocShared {
+				se.gates[s.id].close()
+			}
+		}
+	}
+	a := g.attempt
+	g.attempt, g.arrived = &attempt{number: a.number + 1, over: make(chan struct{})}, 0
+	a.again = true
+	close(a.over)
+}
+
+// freeAll frees what a copy holds whose players have all stopped.
+func (se *session) freeAll(g *group, round int, gaveUp bool) error {
+	if gaveUp {
+		return g.abandon(round, len(se.trace.Events))
+	}
+	for i := range se.leftovers {
+		if s := &se.leftovers[i]; se.players[s.stream].group == g {
+			if err := se.freeLeftover(round, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// abandon frees what the steps have allocated that were taken, and not freed. event is the one to name in errors.
+func (g *group) abandon(round, event int) error {
+	freed := map[uint32]bool{}
+	for _, p := range g.players {
+		for _, s := range p.program.steps[:p.taken] {
+			if !s.allocates() {
+				freed[s.id] = true
+			}
+		}
+	}
+	for _, p := range g.players {
+		for i := range p.program.steps[:p.taken] {
+			if s := &p.program.steps[i]; s.allocates() && !freed[s.id] {
+				if err := p.watchedFree(round, event, s); err != nil {
+					return p.session.at(round, event, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// homeCount is what refused wants of a wait that begins now.
+func (gs *groups) homeCount() uint64 {
+	if gs == nil {
+		return 0
+	}
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	return gs.arbiter.homeCount
+}
+
+// refused judges a wait that was refused as a deadlock, and does not wait.
+func (gs *groups) refused(p *player, homeCount uint64) (verdict, <-chan struct{}) {
+	if gs == nil {
+		return fails, nil
+	}
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	v := gs.arbiter.refused(p.group.number, homeCount)
+	if v == givesUp {
+		for _, other := range p.group.players {
+			if other.stop != nil { // else it has yet to begin
+				other.stop(errGaveUp)
+			}
+		}
+	}
+	return v, gs.changed
+}
