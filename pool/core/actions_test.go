@@ -37,6 +37,9 @@ func randomWorld(t failer, ch chooser) *world {
 	for range 1 + ch.pick(3) {
 		w.join()
 	}
+	for range ch.pick(3) {
+		w.reserve(ch)
+	}
 	return w
 }
 
@@ -75,11 +78,11 @@ func (w *world) act(ch chooser) {
 
 // seldom is what happens now and then.
 func (w *world) seldom(ch chooser) {
-	switch ch.pick(8) {
+	switch ch.pick(12) {
 	case 0:
 		w.join()
 	case 1:
-		if id := w.some(ch); id != 0 && !w.clients[id].left {
+		if id := w.some(ch); !w.clients[id].left && !w.clients[id].reserves {
 			w.clients[id].left = true
 			w.send(Leave{Client: id})
 		}
@@ -95,6 +98,12 @@ func (w *world) seldom(ch chooser) {
 		if id := w.some(ch); id != 0 && ch.pick(4) == 0 {
 			w.clients[id].stuck = true
 		}
+	case 8, 9:
+		w.reserve(ch)
+	case 10:
+		w.unreserve(ch)
+	case 11:
+		w.expand(ch)
 	}
 }
 
@@ -127,9 +136,12 @@ func (w *world) abandon() {
 // await notes that an End must come with the token drawn last.
 func (w *world) await(what string) { w.ends[w.token] = what }
 
+// mostClients is how many clients a world has in its time, reservations included.
+const mostClients = 12
+
 func (w *world) join() {
 	id := Client(len(w.clients) + 1)
-	if id > 8 {
+	if id > mostClients {
 		return
 	}
 	w.clients[id] = &holder{}
@@ -147,7 +159,7 @@ func (w *world) refill(ch chooser) {
 	if ch.pick(40) == 0 {
 		n = []uint32{0, 1000, 1<<32 - 1}[ch.pick(3)]
 	}
-	if w.clients[id].gone { // a late one, in place of the stream's own answer
+	if w.clients[id].gone || w.clients[id].reserves { // a late one, in place of the stream's own answer
 		return
 	}
 	w.token++
@@ -158,9 +170,15 @@ func (w *world) refill(ch chooser) {
 	for len(r.More) < 5 && ch.pick(4) == 0 {
 		r.More = append(r.More, uint32(1+ch.pick(6)))
 	}
+	if ch.pick(2) == 0 {
+		w.drawFrom(ch, &r)
+	}
 	w.refills[r.Token] = r
 	r.More = slices.Clone(r.More) // the core's from here on
 	w.send(r)
+	if w.owed.token != 0 {
+		w.failf("nobody has got the %+v", w.owed)
+	}
 }
 
 // giveBack takes pages out of what a client holds and puts them into the mail, with a fence, or without
@@ -175,6 +193,9 @@ func (w *world) giveBack(ch chooser, answer bool) {
 		id = waiting[ch.pick(len(waiting))]
 	}
 	c := w.clients[id]
+	if c.reserves {
+		return
+	}
 	r := Return{Client: id, Answer: answer, Runs: w.takeHeld(ch, id)}
 	if len(r.Runs) == 0 && !answer {
 		return

@@ -29,6 +29,8 @@ type world struct {
 	pages   []owned
 	clients map[Client]*holder
 	refills map[uint64]Refill
+	owed    drawing // in the step at hand; zero for none
+	expands map[uint64]*expansion
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
 	looked  map[Client]bool
@@ -59,13 +61,14 @@ type holder struct {
 	stuck          bool             // its fences never pass
 	behind         map[Client]Fence // what its stream waits for on the device
 	left, gone     bool
+	reserves       bool
 	live           int64 // pages that it said last it uses; of transcripts
 }
 
 func newWorld(t failer, pages, capacity uint32, s Settings) *world {
 	return &world{
 		t: t, core: New(pageBytes, pages, s), driver: newDumb(pages, capacity), settings: s,
-		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{},
+		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{}, expands: map[uint64]*expansion{},
 		ends: map[uint64]string{}, asked: map[Client]bool{}, looked: map[Client]bool{},
 	}
 }
@@ -114,14 +117,14 @@ func (w *world) judge(fx *Effects) {
 		w.denied(d)
 	}
 	for _, id := range fx.Asks {
-		if c := w.clients[id]; c == nil || c.gone || w.asked[id] {
+		if c := w.clients[id]; c == nil || c.gone || c.reserves || w.asked[id] {
 			w.failf("client %d is asked: %+v, asked already: %t", id, c, w.asked[id])
 		}
 		w.asked[id] = true
 		w.say("ask %d", id)
 	}
 	for _, id := range fx.Looks {
-		if c := w.clients[id]; c == nil || c.gone || w.looked[id] {
+		if c := w.clients[id]; c == nil || c.gone || c.reserves || w.looked[id] {
 			w.failf("client %d is looked at: %+v, already: %t", id, c, w.looked[id])
 		}
 		w.looked[id] = true
@@ -136,6 +139,7 @@ func (w *world) judge(fx *Effects) {
 		w.job, w.jobEpoch = fx.Job, w.epoch
 		w.undoing = fx.Job.purpose == forRollback || fx.Job.purpose == forClose
 		w.say("%s", describe(fx.Job))
+		w.beside(fx.Job)
 	}
 	for _, e := range fx.Ends {
 		w.ended(e)
@@ -159,8 +163,12 @@ func (w *world) granted(g Grant) {
 	if c == nil || c.gone || w.closing || w.abandoned {
 		w.failf("%+v for a client that is %+v", g, c)
 	}
+	if w.owed.token != 0 && g.Client == w.refills[w.owed.token].Client {
+		w.drawn(g)
+		return
+	}
+	r, ok := w.refills[g.Token]
 	if g.Token != 0 {
-		r, ok := w.refills[g.Token]
 		if !ok || r.Client != g.Client || !fits(r, g) {
 			w.failf("%+v answers %+v (waiting: %t)", g, r, ok)
 		}
@@ -168,6 +176,9 @@ func (w *world) granted(g Grant) {
 	}
 	for _, run := range append([]Run{g.Run}, g.More...) {
 		w.grantedRun(g, run)
+	}
+	if c.reserves {
+		w.spare(r, g)
 	}
 }
 
@@ -242,6 +253,9 @@ func (w *world) ended(e End) {
 	}
 	delete(w.ends, e.Token)
 	w.say("end of %s #%d: %d pages, %v", what, e.Token, e.Bytes/pageBytes, e.Err)
+	if what == "expand" {
+		w.expanded(e)
+	}
 	if what != "close" || errors.Is(e.Err, ErrClosed) || w.abandoned {
 		return
 	}
@@ -284,6 +298,7 @@ func (w *world) check() {
 		w.checkPage(i)
 	}
 	w.checkWaiting()
+	w.checkReservations()
 }
 
 func (w *world) checkPage(i int) {
@@ -382,6 +397,9 @@ func (w *world) perform(failAt int, err error) {
 			done.Passed = append(done.Passed, Passed{id, p})
 		}
 	}
+	if done.Err == nil {
+		w.makes(j)
+	}
 	w.undoLost = w.undoLost || w.undoing && done.Err != nil
 	w.job = nil
 	w.log = append(w.log, fmt.Sprintf("done %d of %d: %v, passed %v", done.Done, len(j.Ops), done.Err, done.Passed))
@@ -407,6 +425,9 @@ func (w *world) call(j *Job, i int) error {
 		w.failf("%d more pages beside %d break the limit of %d", op.Run.Pages, w.driver.made, w.settings.LimitBytes/pageBytes)
 	}
 	if op.Verb == Await {
+		if w.clients[j.Waiter].reserves {
+			return errNoStream
+		}
 		w.follow(j.Waiter, op)
 	}
 	nonsense, err := w.driver.call(op)

@@ -1,0 +1,220 @@
+package core
+
+import "errors"
+
+// What a world knows of what is set aside: a reservation is a client that is asked for nothing and has the pages that it asked for
+// once, less those that were drawn. A Refill that names it is served from it in the same step, with just what it wants, if it
+// has that; else the reservation is as any other client's memory.
+
+// errNoStream is what the wait of a reservation's stream comes to: it has none.
+var errNoStream = errors.New("no stream to wait")
+
+// drawing is a Refill that must be served from a reservation in the step at hand.
+type drawing struct {
+	token uint64
+	from  Client
+	pages uint32
+}
+
+// reserve sets pages aside, as one run.
+func (w *world) reserve(ch chooser) {
+	id := Client(len(w.clients) + 1)
+	if id > mostClients {
+		return
+	}
+	w.clients[id] = &holder{reserves: true}
+	w.send(Join{Client: id, Reserves: true})
+	pages := uint32(2 + ch.pick(12)) //nolint:gosec // a few
+	w.token++
+	r := Refill{
+		Client: id, Token: w.token, Pages: pages, Most: []uint32{pages, 0}[ch.pick(2)], Bytes: int64(pages) * pageBytes,
+		LiveBytes: int64(pages) * pageBytes,
+	}
+	w.refills[r.Token] = r
+	w.send(r)
+}
+
+// unreserve ends a reservation, at times once more: its Refill, if it waits, is denied, and what is left of it is nobody's.
+func (w *world) unreserve(ch chooser) {
+	id := w.someReservation(ch, func(c *holder) bool { return !c.left || ch.pick(4) == 0 })
+	if id == 0 {
+		return
+	}
+	for i := range w.pages {
+		if w.pages[i].owner == id {
+			w.pages[i] = owned{}
+		}
+	}
+	w.clients[id].left = true
+	w.send(Unreserve{Client: id})
+	if !w.clients[id].gone {
+		w.failf("reservation %d is not forgotten", id)
+	}
+}
+
+// someReservation is one for which that holds; 0 if there is none.
+func (w *world) someReservation(ch chooser, want func(*holder) bool) Client {
+	var ids []Client
+	for id := Client(1); int(id) <= len(w.clients); id++ {
+		if c := w.clients[id]; c.reserves && want(c) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return 0
+	}
+	return ids[ch.pick(len(ids))]
+}
+
+// drawFrom has a Refill name a reservation, at times one that has ended, and says whether it must be served from there.
+func (w *world) drawFrom(ch chooser, r *Refill) {
+	ended := ch.pick(8) == 0
+	if r.From = w.someReservation(ch, func(c *holder) bool { return c.left == ended }); r.From == 0 {
+		return
+	}
+	left := w.held(r.From)
+	switch ch.pick(6) {
+	case 0: // all of it, or a little more
+		r.Pages, r.More = uint32(left+ch.pick(2)), nil //nolint:gosec // of a small arena
+	case 1, 2, 3:
+		r.Pages, r.More = uint32(1+ch.pick(3)), nil //nolint:gosec // a few
+	}
+	wanted := uint64(max(1, r.Pages))
+	for _, n := range r.More {
+		wanted += uint64(n)
+	}
+	if c, from := w.clients[r.Client], w.clients[r.From]; !c.left && !from.left && !w.closing && wanted <= uint64(left) { //nolint:gosec // not negative
+		w.owed = drawing{r.Token, r.From, uint32(wanted)}
+	}
+}
+
+// drawn holds the answer to a Refill that is served from a reservation against what is set aside there.
+func (w *world) drawn(g Grant) {
+	if g.Token != w.owed.token || len(g.More) > 0 || g.Run.Pages != w.owed.pages {
+		w.failf("%+v is not the %+v", g, w.owed)
+	}
+	for i := g.Run.First; i < g.Run.First+g.Run.Pages; i++ {
+		if w.pages[i].owner != w.owed.from {
+			w.failf("%+v: page %d is %+v, not of the %+v", g, i, w.pages[i], w.owed)
+		}
+		w.pages[i].owner = g.Client
+	}
+	delete(w.refills, g.Token)
+	w.owed = drawing{}
+	w.say("draw %d #%d %d+%d", g.Client, g.Token, g.Run.First, g.Run.Pages)
+}
+
+// spare gives up what a reservation was granted beyond what it asked for.
+func (w *world) spare(r Refill, g Grant) {
+	if len(g.More) > 0 {
+		w.failf("%+v sets several runs aside", g)
+	}
+	for i := g.Run.First + r.Pages; i < g.Run.First+g.Run.Pages; i++ {
+		w.pages[i] = owned{}
+	}
+}
+
+// checkReservations: the pool says of each that it holds, and still has to give, what it has.
+func (w *world) checkReservations() {
+	if w.closing || w.abandoned {
+		return
+	}
+	all := 0
+	for _, h := range w.core.shortage(&request{}).Holdings {
+		if c := w.clients[h.Client]; c == nil || c.reserves != h.Reserves {
+			w.failf("%+v is of %+v", h, c)
+		}
+	}
+	for id := Client(1); int(id) <= len(w.clients); id++ {
+		if c := w.clients[id]; c.reserves && !c.gone {
+			left := w.held(id)
+			all += left
+			cl := w.core.clients[id]
+			if cl == nil || cl.heldPages != uint64(left) || left > 0 && cl.liveBytes != int64(left)*pageBytes { //nolint:gosec // not negative
+				w.failf("reservation %d, which has %d pages, is %+v", id, left, cl)
+			}
+			for _, run := range cl.reserved {
+				left -= int(run.Pages)
+			}
+			if left != 0 {
+				w.failf("reservation %d has %d pages more than it has to give: %+v", id, left, cl)
+			}
+		}
+	}
+	if bytes := w.core.ReservedAheadBytes(); bytes != int64(all)*pageBytes {
+		w.failf("%d bytes are set aside, the reservations have %d pages", bytes, all)
+	}
+}
+
+// expand asks for pages beside all that there are.
+func (w *world) expand(ch chooser) {
+	w.token++
+	w.await("expand")
+	w.expands[w.token] = &expansion{pages: uint32(ch.pick(12))}
+	w.send(Expand{Token: w.token, Pages: w.expands[w.token].pages})
+}
+
+// expansion is an Expand: what it asked for, and what was made for it.
+type expansion struct{ pages, made uint32 }
+
+// beside: an expansion's job is for pages that are not there.
+func (w *world) beside(j *Job) {
+	if j.request == nil || w.expands[j.request.token] == nil {
+		return
+	}
+	for at := j.window.First; at < j.window.First+j.window.Pages; at++ {
+		if w.driver.pages[at].handle != 0 {
+			w.failf("an expansion is at pages %v, of which %d is there", j.window, at)
+		}
+	}
+}
+
+// makes counts what a job that worked has made for an expansion, which takes nothing from others. What one has made that failed goes back.
+func (w *world) makes(j *Job) {
+	if j.request == nil || w.expands[j.request.token] == nil {
+		return
+	}
+	for _, op := range j.Ops {
+		switch op.Verb {
+		case Create, Alloc:
+			w.expands[j.request.token].made += op.Run.Pages
+		case Unmap, Release, Free, Await:
+			w.failf("%v of pages %v for an expansion", op.Verb, op.Run)
+		case Map, Access:
+		}
+	}
+}
+
+// expanded holds the end of an expansion against what was made for it, and a refusal against the limit and the arena.
+func (w *world) expanded(end End) {
+	e := w.expands[end.Token]
+	delete(w.expands, end.Token)
+	given := e.made == e.pages
+	if end.Bytes != int64(e.made)*pageBytes || end.Err == nil && !given || end.Err != nil && given && !w.closing && !w.abandoned {
+		w.failf("%+v, and %d pages of %d were made", end, e.made, e.pages)
+	}
+	if _, refused := errors.AsType[*LimitError](end.Err); !refused {
+		return
+	}
+	room := uint32(max(0, w.settings.LimitBytes-w.reservedBytes()) / pageBytes) //nolint:gosec // a few
+	want := min(room, e.pages-e.made)
+	if w.core.plain {
+		want += 2 // a hole at either side
+	}
+	if room > 0 && w.longestHole() >= want {
+		w.failf("%+v of %d pages, and there is room for %d", end, e.pages, want)
+	}
+}
+
+// longestHole is how many pages side by side are not there at most.
+func (w *world) longestHole() (most uint32) {
+	length := uint32(0)
+	for i := range w.driver.pages {
+		length++
+		if w.driver.pages[i].handle != 0 {
+			length = 0
+		}
+		most = max(most, length)
+	}
+	return most
+}
