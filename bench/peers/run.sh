@@ -14,6 +14,8 @@
 #   BUILD      where programs and unpacked traces go [bin/peers-build]
 #   BUDGET_S   seconds that a part may take [440]
 #   ROUNDS     rounds at most; as many run as there is time for [5]
+#   PASSES     how often each process plays its trace in a round: once cold, then warm [21]
+#   CUPY_PASSES  how often CuPy does, whose calls come from Python [5]
 #   PEERS      who takes part [vram torch torch-expandable cudaMallocAsync cudaMalloc cupy]; also vram-lean, vram-fast
 #   SCENARIOS  which [all of them]
 #   REPETITIONS, TIME_MS, SAMPLES  of each measurement in a round [3, 20, 5000]
@@ -32,6 +34,8 @@ build=${BUILD:-$root/bin/peers-build}
 driver=${DRIVER:-dynamic}
 budget_s=${BUDGET_S:-440}
 rounds=${ROUNDS:-5}
+passes=${PASSES:-21}
+cupy_passes=${CUPY_PASSES:-5}
 repetitions=${REPETITIONS:-3}
 time_ms=${TIME_MS:-20}
 samples=${SAMPLES:-5000}
@@ -208,18 +212,19 @@ scenario_turn() {
 	done
 }
 
-# trace_turn has all peers play a trace: five rounds, and one with other work between the requests.
+# trace_turn has all peers play a trace: once cold and twenty times warm, and once with other work between the requests. CuPy,
+# which would take longer than all the others together, is warm four times.
 trace_turn() {
 	local trace=$1 round=$2 peer name placed
 	name=$(basename "$trace" .csv.gz)
 	for peer in "${here_now[@]}"; do
 		quiet_cores
 		case $peer in
-		vram | vram-lean | vram-fast) run_one "$peer" replay "$name" "$round" 60 replay -json -driver "$driver" -rounds 5 \
+		vram | vram-lean | vram-fast) run_one "$peer" replay "$name" "$round" 60 replay -json -driver "$driver" -rounds "$passes" \
 			-footprint "$(footprint_of "$peer")" -gap "${work_us}us" "$trace" ;;
-		cupy) run_one cupy replay "$name" "$round" 60 replay --rounds 5 --work-us "$work_us" "$build/traces/$name.csv" ;;
-		cudaMalloc) ;; # 579,000 calls of 25 to 80 us, five times
-		*) run_one "$peer" replay "$name" "$round" 60 -rounds 5 -work-us "$work_us" replay "$build/traces/$name.csv" ;;
+		cupy) run_one cupy replay "$name" "$round" 60 replay --rounds "$cupy_passes" --work-us "$work_us" "$build/traces/$name.csv" ;;
+		cudaMalloc) ;; # 579,000 calls of 25 to 80 us, again and again
+		*) run_one "$peer" replay "$name" "$round" 60 -rounds "$passes" -work-us "$work_us" replay "$build/traces/$name.csv" ;;
 		esac
 	done
 }

@@ -358,7 +358,7 @@ def tables(results):
     made = [
         bar_table(results),
         scenario_table(results),
-        trace_table(results, "Traces, warm", "ns an event", warm, "The median of the rounds two to five on the same allocator."),
+        trace_table(results, "Traces, warm", "ns an event", warm, "The median of the rounds two to twenty-one on the same allocator; CuPy's: two to five."),
         trace_table(results, "Traces, cold", "ns an event", cold, "The first round: memory comes from the driver."),
         percentile_table(results),
         trace_table(results, "Memory held", "", lambda row: row["reserved_over_live"],
