@@ -118,7 +118,6 @@ func (c *Core) makeRoom(units uint32) bool {
 // ServedMany is Served for so many requests of a batch.
 func (c *Core) ServedMany(byRanges, byPool int) {
 	c.misses.Turns += uint64(byRanges + byPool)
-	c.misses.Ranges += uint64(byRanges)
 	c.misses.Refill += uint64(byPool)
 	switch {
 	case byPool > 0:

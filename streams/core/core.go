@@ -78,8 +78,7 @@ type Core struct {
 // Counts says which level served requests, beside the magazines.
 type Counts struct {
 	Turns  uint64 // requests that no magazine served
-	Ranges uint64 // of them by the stream's own free ranges or a magazine after all
-	Refill uint64 // of them with the pool's help
+	Refill uint64 // of them with the pool's help; the others by the stream's own free ranges or a magazine after all
 }
 
 // New makes the core of a stream whose callers use that cache.
@@ -114,8 +113,8 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 		return c.allocExact(uint32(units))
 	}
 	cameBack := false
-	if freed := c.owner.Freed(); freed != nil || c.Waits() {
-		cameBack = c.takeHome(freed, uint32(units))
+	if c.owner.HasFreed() || c.Waits() { // else the call is spared
+		cameBack = c.takeHome(c.owner.Freed(), uint32(units))
 	}
 	if c.owner.HasUsed() {
 		c.sortUsed(!c.wanted.on)
@@ -167,7 +166,6 @@ func (c *Core) Served(byPool bool) {
 func (c *Core) ServedHere() {
 	c.misses.Turns++
 	c.byPool = false
-	c.misses.Ranges++
 	if c.misses.Turns >= c.calmAt {
 		c.settleDown()
 	}
@@ -234,7 +232,12 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 			return nil, need
 		}
 	}
-	s := c.keep(units, bucket, hint, cameBack)
+	var s *magazine.Slot
+	if t := &c.track[int(bucket)-magazine.FirstLarge]; cameBack && t.units == units {
+		s = c.keep(t, units, bucket, hint)
+	} else if c.keeps() {
+		t.pass(units)
+	}
 	if s == nil {
 		s = c.owner.Loose()
 	}
@@ -386,8 +389,6 @@ func (c *Core) Undo(s *magazine.Slot) {
 	c.misses.Turns--
 	if c.byPool {
 		c.misses.Refill--
-	} else {
-		c.misses.Ranges--
 	}
 }
 

@@ -29,30 +29,33 @@ type track struct {
 	heat   int8
 }
 
-// keep decides whether a new block of that length stays in a magazine when freed, and returns its slot
-// there; nil if it does not. cameBack says that a block of the length was freed since the last turn:
-// only lengths that come back at once are worth a magazine, the search serves the others as fast. Where a tape
-// knows what comes, none does: it must see all.
-func (c *Core) keep(units uint32, bucket int32, hint int, cameBack bool) *magazine.Slot {
-	if c.tape != nil && c.tape.Knows() || c.wanted.on {
+// keeps reports whether any length may have a magazine. Where a tape knows what comes, none does: it must see all.
+func (c *Core) keeps() bool { return !c.wanted.on && (c.tape == nil || !c.tape.Knows()) }
+
+// pass remembers a length that missed and that keep is not asked about: another one than the last, or one of which no block was
+// freed since the last turn.
+func (t *track) pass(units uint32) {
+	switch {
+	case t.units == units:
+		t.heat = max(t.heat-1, min(t.heat, 0))
+	case t.heat > 0:
+		t.heat--
+	default:
+		t.units, t.heat, t.closed = units, 0, 0
+	}
+}
+
+// keep decides whether a new block of that length stays in a magazine when freed, and returns its slot there; nil if it does
+// not. Precondition: the length missed in its bucket before, and a block of it was freed since the last turn: only lengths that
+// come back at once are worth a magazine, the search serves the others as fast.
+func (c *Core) keep(t *track, units uint32, bucket int32, hint int) *magazine.Slot {
+	if !c.keeps() {
 		return nil
 	}
-	t := &c.track[int(bucket)-magazine.FirstLarge]
-	switch {
-	case t.units != units && t.heat > 0:
-		t.heat--
-		return nil
-	case t.units != units:
-		t.units, t.heat, t.closed = units, 0, 0
-		return nil
-	case !cameBack:
-		t.heat = max(t.heat-1, min(t.heat, 0))
-		return nil
-	case t.heat < heatKept:
+	if t.heat < heatKept {
 		t.heat++
 		return nil
 	}
-
 	m := c.owner.Exact(units)
 	limit := c.keptLimit()
 	if uint64(m.Attached()+1)*uint64(units) > limit && (m.Attached() > 0 || c.budget.CacheBytes > 0) {

@@ -29,7 +29,6 @@ func (w *world) batch(bytes int64, most, hint int, putBack bool) int {
 			w.allocs--
 			w.own--
 			w.core.misses.Turns-- // whoever puts back has not counted
-			w.core.misses.Ranges--
 		}
 	}
 	return n

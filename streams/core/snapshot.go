@@ -43,7 +43,7 @@ func (c *Core) Snapshot() Snapshot {
 		FreeRanges:       c.heap.FreeRanges(),
 		NodeVisits:       c.heap.Visits(),
 		FreeCount:        c.frees(),
-		RangeCount:       c.misses.Ranges,
+		RangeCount:       c.misses.Turns - c.misses.Refill,
 		RefillCount:      c.misses.Refill,
 	}
 	s.SpanBytes = int64(c.spanUnits) << sizeclass.UnitShift

@@ -52,6 +52,9 @@ func (o *Owner) newMagazine(units uint32, class int32, loose bool) *Magazine {
 	return m
 }
 
+// HasFreed reports whether there are any for Freed.
+func (o *Owner) HasFreed() bool { return o.cache.HasFreed() }
+
 // Freed takes the list of slots that callers handed over. Follow it with Next before a slot is used.
 func (o *Owner) Freed() *Slot {
 	for c := o.cache; ; {
