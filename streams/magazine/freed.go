@@ -92,6 +92,9 @@ func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
 		return nil, 0
 	}
 	s := c.names.slot(uint32(top))
+	if s == nil { // the list is another one by now
+		return nil, 0
+	}
 	e := s.aside.Load()
 	if e>>32 != units || !c.freed.CompareAndSwap(top, nextPop(top, e)) {
 		return nil, 0

@@ -54,6 +54,21 @@ func TestTakeBackOfTheLength(t *testing.T) {
 	require.Same(t, b.Slot, o.Freed())
 }
 
+// Who was held up behind the look at the list may find that the owner has taken the slot home and forgotten its magazine meanwhile.
+func TestTakeBackFromAForgottenMagazine(t *testing.T) {
+	var c Cache
+	o := NewOwner(&c, nil)
+	o.LetTakeBack(400)
+	a := lend(o, 300)
+	require.NoError(t, a.Free(a.word))
+	top := c.freed.Load()
+	require.Same(t, a.Slot, o.Freed())
+	c.names.drop(a.magazine)
+	c.freed.Store(top) // what the caller has read
+	s, _ := c.TakeBack(300 << sizeclass.UnitShift)
+	assert.Nil(t, s)
+}
+
 // What the owner must see is not taken back: flagged slots, slots of a magazine that was closed, and all once
 // the cache drains.
 func TestTakeBackLeavesToTheOwner(t *testing.T) {

@@ -52,12 +52,16 @@ func (n *names) drop(m *Magazine) {
 	n.unused = append(n.unused, m.number)
 }
 
-// slot is the slot of a name, nil if it names none.
+// slot is the slot of a name, nil if it names none. A caller may have read the name before its magazine was dropped: then it names none
+// any more, or one of another magazine with that number.
 func (n *names) slot(name uint32) *Slot {
 	if name == noSlot {
 		return nil
 	}
 	m := (*n.table.Load())[(name-1)>>slotShift].Load()
+	if m == nil {
+		return nil
+	}
 	return &m.slots[(name-1)&(1<<slotShift-1)]
 }
 
