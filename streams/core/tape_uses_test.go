@@ -107,17 +107,22 @@ func TestPlacesWithAnnouncedUses(t *testing.T) {
 	placed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		step := drawStep(t)
-		p := newSharer(t, rapid.SampledFrom([]uint32{128, 512}).Draw(t, "page units"))
+		pageUnits := rapid.SampledFrom([]uint32{128, 512}).Draw(t, "page units")
+		p := newSharer(t, pageUnits)
+		if rapid.IntRange(0, 3).Draw(t, "room for a plan") > 0 {
+			require.True(t, p.w.grant(0, worldUnits/pageUnits))
+		}
 		late := rapid.Bool().Draw(t, "the directory is made while the plan is played")
 		if !late {
 			p.w.core.Lookup(worldBase)
 		}
-		for lap := range 14 {
-			if lap == 7 {
+		const learned = 12 // laps
+		for lap := range learned + 7 {
+			if lap == learned {
 				p.freeing = p.announce
 			}
 			for _, r := range step {
-				if lap < 7 {
+				if lap < learned {
 					p.request(r)
 					continue
 				}
