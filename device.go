@@ -245,7 +245,7 @@ func (d *Device) forget(s *Stream) {
 }
 
 // Trim looks which announced uses have finished, asks the streams for what they cache and gives free memory back to the driver until at most
-// keepBytes are held, or no more can be given back. It waits for the driver, not for buffers, and
+// keepBytes are held, or no more can be given back. It waits for the driver and for the turn at hand of each stream, not for buffers, and
 // returns the bytes given back.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if keepBytes < 0 {

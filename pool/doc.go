@@ -27,6 +27,6 @@
 //     stopped, a driver call fails or panics, another client panics, or the pool is closed.
 //   - Grants to one client are delivered in no promised order.
 //   - The driver goroutine is the only one that maps and unmaps; it also owns the marks of the fences.
-//   - Close waits for the job in flight, gives all memory back and ends the actor. It does so also
+//   - Close waits for the job in flight, gives all memory back and ends the actor and the driver goroutine. It does so also
 //     when the actor was stopped before; only books that do not balance keep their memory.
 package pool

@@ -134,7 +134,7 @@ func (s *Stream) Sweep(ctx context.Context) error {
 	for _, f := range o.fences {
 		fencing{f.line, f.number, true}.perform()
 		fencing{f.line, 0, true}.perform() // what was taken just now may have passed
-		for n := 0; n < mostYields && f.line.Looked() && !f.line.Passed(f.number); n++ {
+		for n := 0; n < mostYields && f.line.Busy() && !f.line.Passed(f.number); n++ {
 			actors.Yield(s.host)
 			fencing{f.line, 0, true}.perform()
 		}

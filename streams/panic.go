@@ -91,6 +91,9 @@ func (s *Stream) Stopped(cause error) {
 	s.peers.leave(s)
 	defer s.core.Shut() // also if the books are too broken to be read
 	s.failWaiting(cause)
+	if s.out != nil && !errors.Is(cause, ErrClosed) { // a turn that panicked when it was left leaves no effects to perform
+		s.out.reply(cause)
+	}
 	if s.owed != nil {
 		s.owed.Fail(cause)
 	}

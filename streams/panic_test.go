@@ -223,3 +223,19 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 		})
 	}
 }
+
+// Who has a stream give its memory back is answered also if the turn that was to do so left no effects.
+func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, s.Close())
+	<-s.ref.Done() // what the turn owns is ours
+	o := &order{verb: orderReturn}
+	s.effects().home = append(s.effects().home, reply{order: o})
+	s.Stopped(ErrQuarantined)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the answer is there, or none comes
+	_, err := o.promise.Future().Await(ctx)
+	require.ErrorIs(t, err, ErrQuarantined)
+}

@@ -56,15 +56,7 @@ func (e *effects) refill(r poolcore.Refill) { e.refills = append(e.refills, refi
 // Perform implements actors.Effects.
 func (e *effects) Perform() {
 	s := e.stream
-	for i := range e.returns {
-		r := &e.returns[i]
-		if mark := s.record(r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
-			s.pool.Return(r.Return, mark)
-		}
-	}
-	for _, r := range e.home {
-		r.order.promise.Complete(r.stats, nil)
-	}
+	e.giveBack()
 	if e.leave != 0 {
 		s.leaveFence(e.leave)
 	}
@@ -124,6 +116,24 @@ func (e *effects) Perform() {
 		consults: e.consults[:0],
 	}
 	s.spare.Store(e)
+}
+
+// giveBack makes the returns, and then tells those who wait for that, whatever has become of them.
+func (e *effects) giveBack() {
+	defer e.reply(nil)
+	for i := range e.returns {
+		r := &e.returns[i]
+		if mark := e.stream.record(r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
+			e.stream.pool.Return(r.Return, mark)
+		}
+	}
+}
+
+// reply answers the orders that wait for the returns.
+func (e *effects) reply(err error) {
+	for _, r := range e.home {
+		r.order.promise.Complete(r.stats, err)
+	}
 }
 
 // performFences looks at fences and takes them, and has memory sorted that came home by that.

@@ -199,8 +199,8 @@ func (t *Timeline) Look() (advanced bool, err error) {
 	}
 }
 
-// Looked reports whether somebody works on a fence at this moment, so that a look may have passed it over.
-func (t *Timeline) Looked() bool {
+// Busy reports whether somebody works on a fence at this moment, so that a look may have passed it over.
+func (t *Timeline) Busy() bool {
 	for i := range t.cells {
 		if t.cells[i].state.Load() == busy {
 			return true
