@@ -202,6 +202,25 @@ func TestABatchWaitsForAllOfIt(t *testing.T) {
 	})
 }
 
+// Pages that a request got and did not use serve those that wait besides, at once.
+func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b, c := h.stream(), h.stream(), h.stream()
+		x, y := must(t, a, 32*mib), must(t, a, 30*mib)
+		z := must(t, b, 2*mib) // so that it is asked for what it does not use before it gets anything
+
+		aligned := waitFor(b, vram.Request{Bytes: 16 * mib, Align: 16 * mib}) // any 32 MiB have a place for it
+		waits(t, aligned)
+		other := waitFor(c, vram.Request{Bytes: 12 * mib})
+		waits(t, aligned, other)
+		freeAll(t, x)
+		served := got(t, aligned)
+		freeAll(t, served, got(t, other), y, z)
+		h.addsUp()
+	})
+}
+
 // Where all that hold memory wait, the youngest is told so; with its memory the others go on.
 func TestADeadlockIsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -136,6 +136,7 @@ func (s *Stream) granted(g *granted) {
 	}
 	if r != nil {
 		r.serve(s)
+		s.core.NoteSpare()
 	} else if g.token != 0 { // nobody wants it any more
 		s.core.Note()
 	} else if !g.kept && !s.draining { // what was kept stays until the next turn: the driver refuses just now

@@ -60,6 +60,14 @@ func waitBugs() []Bug {
 			Edits: []Edit{{"streams/core/wanted.go", "	c.owner.Want(on)\n	c.upset()\n	if !on {", "	c.upset()\n	if !on {"}},
 		},
 		{
+			Name: "what a wait did not use is kept from others", Package: ".", Run: "^TestWhatAWaitDidNotUseServesOthers$",
+			Edits: []Edit{{"streams/turn.go", "		s.core.NoteSpare()\n", ""}},
+		},
+		{
+			Name: "what was refused in the end is kept from others", Package: "pool/core", Run: "^TestWhatWasRefusedInTheEndServesOthers$",
+			Edits: []Edit{{"pool/core/core.go", "		c.clients[r.client].dirty = true\n", ""}},
+		},
+		{
 			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
 			Edits: []Edit{{"streams/wait.go", "		s.unpark(p.token)\n	}\n	s.waited(p)", "	}\n	s.waited(p)"}, {
 				"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n", "",

@@ -279,8 +279,7 @@ func (c *Core) grantFree(r *request) bool {
 			return false
 		}
 		run := Run{first, c.lendPages(r, c.pages.table[first].run)}
-		if r.id != 0 { // no more than it wants: others wait, too
-			run.Pages = r.pages
+		if r.id != 0 {
 			r.keepPart(part{run, c.pages.table[first].client, c.pages.table[first].fence})
 		}
 		c.lend(first, run, r.client)
@@ -316,11 +315,14 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 // lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works
 // its way into memory that was mapped ahead asks seldom. Not more: another stream may need the rest, and
 // would have to ask for it. Where there is no other stream all of it is lent: one search sees all that is free, and one request
-// is enough. Not while a warm-up is at it: what it has let go it would map again.
+// is enough. Not while a warm-up is at it: what it has let go it would map again. While requests wait no more is lent than is wanted.
 const lendShare = 8
 
 // lendPages is how much of a free run a request gets: no more than its client would give back at once.
 func (c *Core) lendPages(r *request, runPages uint32) uint32 {
+	if c.waiters.table.Waiting() > 0 { // it is one of them, or passes them
+		return r.pages
+	}
 	n := runPages
 	if len(c.ids) > 1 || slices.ContainsFunc(c.queue, func(q *request) bool { return q.kind == warm }) {
 		n /= lendShare
@@ -471,6 +473,7 @@ func (c *Core) deny(r *request, err error) {
 		if c.closing { // all memory goes, or nobody is served any more
 			break
 		}
+		c.clients[r.client].dirty = true
 		c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Run: run})
 	}
 	c.fx.Denials = append(c.fx.Denials, Denial{

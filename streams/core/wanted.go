@@ -70,6 +70,14 @@ func (c *Core) Trial(search func() bool, undo func()) bool {
 // Note says that memory came home of which the core does not know.
 func (c *Core) Note() { c.wanted.came = c.wanted.on }
 
+// NoteSpare says so where whole pages are free, of a core that was granted pages for a request: nobody has been told that it left
+// some.
+func (c *Core) NoteSpare() {
+	if c.wanted.on && c.heap.PageRanges(1) > 0 {
+		c.wanted.came = true
+	}
+}
+
 // TakeCame reports whether anything came home since it was asked last.
 func (c *Core) TakeCame() bool {
 	came := c.wanted.came
