@@ -169,9 +169,13 @@ func (w *world) relieve(draw uint64) bool {
 		w.ticked = true
 		w.start(key, "ticks", w.tickAll)
 		return true
+	case !w.looked: // what the driver has kept nobody can have
+		w.looked = true
+		w.start(key, "lost", w.lookForLosses)
+		return true
 	}
 	w.checkWaits()
-	w.ticked = false
+	w.ticked, w.looked = false, false
 	switch {
 	case draw%5 == 0 && len(w.pending) > 0:
 		p := w.pending[draw>>8%uint64(len(w.pending))]
@@ -211,6 +215,13 @@ func (w *world) tickAll() {
 		s.Tick()
 	}
 	w.era.pool.Tick()
+}
+
+// lookForLosses asks the pool whether the driver has not taken something back.
+func (w *world) lookForLosses() {
+	if n, err := w.era.pool.Snapshot(context.Background()); err == nil { // one that is closed loses nothing more
+		w.lossy = w.lossy || n.LostBytes > 0
+	}
 }
 
 // checkWaits: nobody waits for less than what is nobody's. Where handles have one page, that is every page that no live buffer

@@ -37,6 +37,7 @@ type world struct {
 	pending  []*pending // futures that somebody waits for
 	sleepers []*wait    // of callers that wait for memory, or may
 	ticked   bool       // since a standstill
+	looked   bool       // likewise, for what was lost
 	last     map[cudadrv.Ptr]*stream
 
 	turnPanic, callPanic trap
