@@ -28,11 +28,13 @@ func (c *Core) Coalesce() {
 
 // retireIdle gives the spans that nobody uses back to the heap.
 func (c *Core) retireIdle() {
+	spans := c.spanUnits
 	c.owner.All(func(m *magazine.Magazine) {
 		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
 			c.retire(m)
 		}
 	})
+	c.wanted.retired = c.wanted.retired || c.wanted.on && c.spanUnits < spans
 }
 
 // takePages takes whole pages out of the heap. The result is valid until the next call.

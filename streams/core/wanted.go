@@ -10,8 +10,9 @@ import (
 // large blocks are closed, those of classes are parked and serve inside turns only, lanes lease nothing, and every block that
 // comes home wakes the owner.
 type wanted struct {
-	on   bool
-	came bool // something has, since TakeCame
+	on      bool
+	came    bool // something has, since TakeCame
+	retired bool // spans were since then, of which nobody else may say so
 }
 
 // SetWanted begins or ends that.
@@ -41,19 +42,19 @@ func (c *Core) SetWanted(on bool) {
 
 // Gather takes home all that callers handed over, with the spans that nobody uses any more.
 func (c *Core) Gather() {
-	arrived, spans := c.owner.Arrived(), c.spanUnits
+	arrived := c.owner.Arrived()
 	c.Drain()
 	if !c.wanted.on {
 		return
 	}
 	c.retireIdle() // whose last buffer came home to a magazine that had free slots nobody says
-	c.wanted.came = c.wanted.came || arrived || c.spanUnits < spans
+	c.wanted.came = c.wanted.came || arrived
 }
 
 // Trial runs a search, and undo if that has not found everything: what comes home then was free before, and nobody hears of it.
 // That goes for the spans, too, which the search made and nobody uses any more. It reports whether everything was found.
 func (c *Core) Trial(search func() bool, undo func()) bool {
-	spans := c.spanUnits
+	spans, retired := c.spanUnits, c.wanted.retired
 	if search() {
 		return true
 	}
@@ -63,7 +64,7 @@ func (c *Core) Trial(search func() bool, undo func()) bool {
 		c.retireIdle()
 		came = came || c.spanUnits < spans // one of those that were there before
 	}
-	c.wanted.came = came
+	c.wanted.came, c.wanted.retired = came, retired
 	return false
 }
 
@@ -80,8 +81,8 @@ func (c *Core) NoteSpare() {
 
 // TakeCame reports whether anything came home since it was asked last.
 func (c *Core) TakeCame() bool {
-	came := c.wanted.came
-	c.wanted.came = false
+	came := c.wanted.came || c.wanted.retired
+	c.wanted.came, c.wanted.retired = false, false
 	return came
 }
 

@@ -50,3 +50,22 @@ func TestATrialInVainTellsNobody(t *testing.T) {
 		})
 	}
 }
+
+// A search in vain retires spans of which the last buffer has come home. Whoever is woken by that buffer finds nothing any more, and
+// tells of it all the same.
+func TestASearchInVainTellsWhatItRetired(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{})
+	require.True(t, w.lend(0, 4))
+	other := w.alloc(4096, 0, w.always)
+	w.core.SetWanted(true)
+	w.core.Gather()
+	w.core.TakeCame()
+	w.free(other)
+	slot, need := w.core.Alloc(1<<30, 0)
+	require.Nil(t, slot)
+	require.Positive(t, need)
+	w.core.Gather()
+	assert.True(t, w.core.TakeCame())
+	assert.False(t, w.core.TakeCame())
+}
