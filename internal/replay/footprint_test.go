@@ -26,8 +26,8 @@ func TestBalancedHoldsLittleMoreThanLives(t *testing.T) {
 		t.Run(name+" with ticks", func(t *testing.T) {
 			holdsLittle(t, name, most.ticking, func(o replay.Observation) {
 				if o.Index%1009 == 0 {
-					time.Sleep(100 * time.Millisecond) // until the next tick,
-					synctest.Wait()                    // and to its end
+					<-time.After(100 * time.Millisecond) // the next tick, on the bubble's clock,
+					synctest.Wait()                      // to its end
 				}
 			})
 		})

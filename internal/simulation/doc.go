@@ -6,6 +6,7 @@
 //
 //   - An action is one decision of the scheduler: a caller begins something, a task goes on, the device's clock moves, failures
 //     begin or end. A history is a list of actions.
+//     Every other seed has some kinds of actions never, and others more often.
 //   - A task is what a goroutine would be: a caller inside a call, an actor's worker, a driver job, a callback. It runs on a
 //     coroutine until it has to wait or gets to a place where others may run.
 //   - A place is where a task may be held up: at the seams of every turn (taken, a message received, about to leave, left with
@@ -46,7 +47,7 @@
 //   - Every request is answered once, with a reason that there was: no failure without a failure, no end without a
 //     cancellation. A future that was cancelled in time delivers nothing, and an answer never changes.
 //   - A moment at which nothing can go on while somebody waits is a deadlock, but for requests that wait for memory: of those
-//     none wants less than what is nobody's, a deadlock is declared among streams that several callers use never, and when
+//     none wants less than what is nobody's, no stream keeps a page that no live buffer lies on, a deadlock is declared among streams that several callers use never, and when
 //     all has been freed each was served.
 //   - When all has settled: the books of streams, pool and device balance and agree, counts are those of the callers, closed
 //     streams without live buffers are gone, nothing waits.

@@ -172,7 +172,7 @@ func (w *world) next() {
 
 // record plays a run of so many steps and returns its history.
 func (w *world) record(steps int) []action {
-	w.lottery = newLottery()
+	w.lottery = newLottery(w.seed)
 	history := make([]action, 0, steps)
 	for n := 1; n <= steps && w.fault == nil; n++ {
 		w.step = n

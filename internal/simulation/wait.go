@@ -217,25 +217,29 @@ func (w *world) tickAll() {
 	w.era.pool.Tick()
 }
 
-// lookForLosses asks the pool whether the driver has not taken something back.
+// lookForLosses asks the pool whether the driver has not taken something back, and what streams hold.
 func (w *world) lookForLosses() {
 	if n, err := w.era.pool.Snapshot(context.Background()); err == nil { // one that is closed loses nothing more
 		w.lossy = w.lossy || n.LostBytes > 0
+		w.lentBytes = n.LentBytes
 	}
 }
 
-// checkWaits: nobody waits for less than what is nobody's. Where handles have one page, that is every page that no live buffer
-// lies on.
+// checkWaits: somebody waits, and was just tried in vain. Then no stream keeps a page that no live buffer lies on, since all that
+// is free was asked for; and nobody waits for less than what is nobody's. Where handles have one page, that is every page that no
+// live buffer lies on.
 func (w *world) checkWaits() {
 	e := w.era
-	if !w.shape.plain || w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
+	if w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
 	}
+	small := false // what it would need is not known
 	var largest int64
 	for _, x := range w.sleepers {
-		if x.bytes == 0 || x.stream.closing || x.bytes <= sizeclass.MaxBytes && spanBytes(x.bytes) > w.shape.pageBytes {
+		if x.bytes == 0 || x.stream.closing {
 			return
 		}
+		small = small || x.bytes <= sizeclass.MaxBytes && spanBytes(x.bytes) > w.shape.pageBytes
 		largest = max(largest, x.bytes)
 	}
 	pinned := map[cudadrv.Ptr]bool{}
@@ -252,7 +256,10 @@ func (w *world) checkWaits() {
 			return
 		}
 	}
-	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned)); largest <= pages*w.shape.pageBytes {
+	if kept := w.lentBytes/w.shape.pageBytes - int64(len(pinned)); kept > 0 && !w.disturbed() {
+		w.broken("kept", "requests wait, and streams keep %d pages that no live buffer lies on", kept)
+	}
+	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned)); w.shape.plain && !small && largest <= pages*w.shape.pageBytes {
 		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are nobody's", largest, pages)
 	}
 }

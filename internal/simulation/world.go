@@ -14,6 +14,7 @@ import (
 // world is everything of one run.
 type world struct {
 	scheduler
+	seed     uint64
 	random   *rand.Rand // what is drawn; a history that is played draws nothing
 	lottery  lottery
 	deeds    [kindCount]deed
@@ -38,7 +39,9 @@ type world struct {
 	sleepers []*wait    // of callers that wait for memory, or may
 	ticked   bool       // since a standstill
 	looked   bool       // likewise, for what was lost
-	last     map[cudadrv.Ptr]*stream
+
+	lentBytes int64 // when it was
+	last      map[cudadrv.Ptr]*stream
 
 	turnPanic, callPanic trap
 	faulty               bool   // failures were possible since all was settled last
@@ -62,7 +65,7 @@ type breach struct {
 
 func newWorld(seed uint64, m mutation) *world {
 	r := rand.New(rand.NewPCG(seed, 0x7672616d)) //nolint:gosec // reproducible is the point
-	w := &world{random: r, shape: newShape(r), mutation: m, last: map[cudadrv.Ptr]*stream{}}
+	w := &world{seed: seed, random: r, shape: newShape(r), mutation: m, last: map[cudadrv.Ptr]*stream{}}
 	w.deeds = deeds()
 	w.workers = map[string][]*task{}
 	w.escaped = func(t *task, value any) {
