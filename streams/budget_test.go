@@ -33,6 +33,7 @@ func TestABudgetCanBeSetLater(t *testing.T) {
 	require.NoError(t, must(t, s, 16*mib).Free())
 	r.stats(s)
 	require.NoError(t, s.Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}))
+	assert.Equal(t, 14*mib, r.books().FreeBytes, "what is over it is the pool's")
 	assert.LessOrEqual(t, r.stats(s).CachedBytes, 2*mib)
 	r.balanced(s)
 }

@@ -141,6 +141,9 @@ const (
 	orderTeach
 )
 
+// gives reports whether an order has the stream give memory back: it is answered when the pool has that.
+func (v verb) gives() bool { return v == orderReturn || v == orderTrim || v == orderSettings }
+
 // Fail answers the order in the stream's place.
 func (o *order) Fail(err error) { o.promise.Complete(Stats{}, err) }
 

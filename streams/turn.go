@@ -265,7 +265,7 @@ func (s *Stream) obey(o *order) {
 		s.core.End()
 		s.remember()
 	}
-	if o.verb == orderReturn || o.verb == orderTrim {
+	if o.verb.gives() {
 		e := s.effects()
 		e.home = append(e.home, reply{o, s.stats()})
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Reconfigure replaces the settings of the cache, and gives back what is over its new budget. It waits for the turn
+// Reconfigure replaces the settings of the cache, and gives back what is over its new budget, which the pool has then. It waits for the turn
 // at hand. Its error is ErrClosed, or why the stream has ended.
 func (s *Stream) Reconfigure(ctx context.Context, settings core.Settings) error {
 	_, err := s.order(ctx, &order{verb: orderSettings, settings: settings})

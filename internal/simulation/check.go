@@ -55,6 +55,9 @@ func (w *world) settled() {
 		e.pool.Tick()
 	})
 	w.settledTenants()
+	for _, s := range e.streams {
+		s.stood = s.standing > 0
+	}
 	var held int64
 	w.do("checks", func() {
 		for _, s := range e.streams {

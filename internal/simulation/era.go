@@ -47,7 +47,8 @@ type stream struct {
 	live          int
 	reported      streams.Stats
 	shares        bool          // several goroutines use it
-	still         bool          // and none goes on
+	standing      int           // of those, or its only one, that say so
+	stood         bool          // some have, since all was settled
 	behind        time.Duration // what its later work waits for, on the device
 	capture       capture
 	closers       int // that are inside Close

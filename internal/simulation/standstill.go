@@ -18,11 +18,9 @@ func (w *world) standstill(act action) {
 	e := w.era
 	over, standing, begun := make(chan struct{}), 0, 0
 	stand := func(s *stream) {
-		resume := s.Suspend()
+		resume := s.standStill()
 		standing++
-		s.still = true
 		w.wait([]<-chan struct{}{over})
-		s.still = false
 		resume()
 	}
 	for i, s := range e.streams {

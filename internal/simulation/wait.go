@@ -109,11 +109,22 @@ func (w *world) collect(s *stream, f futures.Future[streams.Buffer], p *pending,
 // suspended is a caller that says that its stream stands still, until something else has happened.
 func (w *world) suspendedFor(s *stream, act action) func() {
 	return func() {
-		resume := s.Suspend()
+		resume := s.standStill()
 		for range 1 + act.c%4 {
 			w.reach("suspended")
 		}
 		resume()
+	}
+}
+
+// standStill says that nobody frees on the stream until resume is called.
+func (s *stream) standStill() (resume func()) {
+	end := s.Suspend()
+	s.standing++
+	s.stood = true
+	return func() {
+		s.standing--
+		end()
 	}
 }
 
@@ -151,7 +162,7 @@ func (w *world) isWait(err error) bool {
 	w.report.Deadlocks++
 	for _, h := range deadlock.Holders {
 		i := slices.IndexFunc(w.era.streams, func(s *stream) bool { return s.id() == h.Stream })
-		if i >= 0 && w.era.streams[i].shares && !w.era.streams[i].still {
+		if i >= 0 && w.era.streams[i].shares && !w.era.streams[i].stood {
 			w.broken("deadlock", "stream %d holds memory and several use it: %w", h.Stream, err)
 		}
 	}
