@@ -180,13 +180,15 @@ func (w *world) relieve(draw uint64) bool {
 		w.ticked = true
 		w.start(key, "ticks", w.tickAll)
 		return true
-	case !w.looked: // what the driver has kept nobody can have
-		w.looked = true
-		w.start(key, "lost", w.lookForLosses)
+	case w.lookedAt != w.report.Resumes && w.looks < mostLooks: // others may have gone on since
+		w.looks++
+		w.start(key, "look", w.look)
 		return true
 	}
-	w.checkWaits()
-	w.ticked, w.looked = false, false
+	if w.lookedAt == w.report.Resumes {
+		w.checkWaits()
+	}
+	w.ticked, w.looks = false, 0
 	switch {
 	case draw%5 == 0 && len(w.pending) > 0:
 		p := w.pending[draw>>8%uint64(len(w.pending))]
@@ -228,13 +230,24 @@ func (w *world) tickAll() {
 	w.era.pool.Tick()
 }
 
-// lookForLosses asks the pool whether the driver has not taken something back, and what streams hold.
-func (w *world) lookForLosses() {
+// look asks the pool whether the driver has not taken something back, and what streams hold, and the streams what lives: also what
+// a future has that waits for others.
+func (w *world) look() {
 	if n, err := w.era.pool.Snapshot(context.Background()); err == nil { // one that is closed loses nothing more
 		w.lossy = w.lossy || n.LostBytes > 0
 		w.lentBytes = n.LentBytes
 	}
+	w.pinned = map[cudadrv.Ptr]bool{}
+	for _, s := range w.era.streams {
+		for _, b := range s.LiveBuffers() {
+			w.pin(w.pinned, b)
+		}
+	}
+	w.lookedAt = w.report.Resumes + 1 // with the one that it ends in
 }
+
+// mostLooks is how often it is looked again after others have gone on meanwhile.
+const mostLooks = 4
 
 // checkWaits: somebody waits, and was just tried in vain. Then no stream keeps a page that no live buffer lies on, since all that
 // is free was asked for; and nobody waits for less than what is nobody's. Where handles have one page, that is every page that no
@@ -253,10 +266,6 @@ func (w *world) checkWaits() {
 		small = small || x.bytes <= sizeclass.MaxBytes && spanBytes(x.bytes) > w.shape.pageBytes
 		largest = max(largest, x.bytes)
 	}
-	pinned := map[cudadrv.Ptr]bool{}
-	for _, b := range w.held {
-		w.pin(pinned, streams.LiveBuffer{Ptr: b.span.begin, Bytes: int64(b.span.end - b.span.begin)})
-	}
 	for _, s := range e.streams {
 		if s.adopted || s.closing {
 			return // what no fence covers stays, and what is closed is in no list
@@ -267,10 +276,10 @@ func (w *world) checkWaits() {
 			return
 		}
 	}
-	if kept := w.lentBytes/w.shape.pageBytes - int64(len(pinned)); kept > 0 && !w.disturbed() {
+	if kept := w.lentBytes/w.shape.pageBytes - int64(len(w.pinned)); kept > 0 && !w.disturbed() {
 		w.broken("kept", "requests wait, and streams keep %d pages that no live buffer lies on", kept)
 	}
-	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned)); w.shape.plain && !small && largest <= pages*w.shape.pageBytes {
+	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(w.pinned)); w.shape.plain && !small && largest <= pages*w.shape.pageBytes {
 		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are nobody's", largest, pages)
 	}
 }

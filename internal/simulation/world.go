@@ -38,9 +38,11 @@ type world struct {
 	pending  []*pending // futures that somebody waits for
 	sleepers []*wait    // of callers that wait for memory, or may
 	ticked   bool       // since a standstill
-	looked   bool       // likewise, for what was lost
+	looks    int        // likewise; the last one found this:
 
-	lentBytes int64 // when it was
+	lookedAt  uint64 // in resumes
+	lentBytes int64
+	pinned    map[cudadrv.Ptr]bool // pages that live buffers may lie on
 	last      map[cudadrv.Ptr]*stream
 
 	turnPanic, callPanic trap
