@@ -180,15 +180,9 @@ func (w *world) relieve(draw uint64) bool {
 		w.ticked = true
 		w.start(key, "ticks", w.tickAll)
 		return true
-	case w.lookedAt != w.report.Resumes && w.looks < mostLooks: // others may have gone on since
-		w.looks++
-		w.start(key, "look", w.look)
-		return true
 	}
-	if w.lookedAt == w.report.Resumes {
-		w.checkWaits()
-	}
-	w.ticked, w.looks = false, 0
+	w.checkWaits()
+	w.ticked = false
 	switch {
 	case draw%5 == 0 && len(w.pending) > 0:
 		p := w.pending[draw>>8%uint64(len(w.pending))]
@@ -231,30 +225,40 @@ func (w *world) tickAll() {
 }
 
 // look asks the pool whether the driver has not taken something back, and what streams hold, and the streams what lives: also what
-// a future has that waits for others.
+// a future has that waits for others. Nothing else goes on: it leaves that so.
 func (w *world) look() {
-	if n, err := w.era.pool.Snapshot(context.Background()); err == nil { // one that is closed loses nothing more
-		w.lossy = w.lossy || n.LostBytes > 0
-		w.lentBytes = n.LentBytes
+	if w.lookedAt == w.report.Resumes {
+		return
 	}
-	w.pinned = map[cudadrv.Ptr]bool{}
-	for _, s := range w.era.streams {
-		for _, b := range s.LiveBuffers() {
-			w.pin(w.pinned, b)
+	w.start(keyOf("look"), "look", func() {
+		if n, err := w.era.pool.Snapshot(context.Background()); err == nil { // one that is closed loses nothing more
+			w.lossy = w.lossy || n.LostBytes > 0
+			w.lentBytes = n.LentBytes
 		}
+		w.pinned = map[cudadrv.Ptr]bool{}
+		for _, s := range w.era.streams {
+			for _, b := range s.LiveBuffers() {
+				w.pin(w.pinned, b)
+			}
+		}
+	})
+	for range settleLimit {
+		ready := w.runnable()
+		if len(ready) == 0 {
+			break
+		}
+		w.resume(ready[0], 1<<30)
+		w.report.Resumes++
 	}
-	w.lookedAt = w.report.Resumes + 1 // with the one that it ends in
+	w.lookedAt = w.report.Resumes
 }
-
-// mostLooks is how often it is looked again after others have gone on meanwhile.
-const mostLooks = 4
 
 // checkWaits: somebody waits, and was just tried in vain. Then no stream keeps a page that no live buffer lies on, since all that
 // is free was asked for; and nobody waits for less than what is nobody's. Where handles have one page, that is every page that no
 // live buffer lies on.
 func (w *world) checkWaits() {
 	e := w.era
-	if w.shape.segments || w.lossy || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
+	if w.shape.segments || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
 	}
 	small := false // what it would need is not known
@@ -275,6 +279,9 @@ func (w *world) checkWaits() {
 		if t.paused != "waiting" {
 			return
 		}
+	}
+	if w.look(); w.lossy || w.fault != nil {
+		return
 	}
 	if kept := w.lentBytes/w.shape.pageBytes - int64(len(w.pinned)); kept > 0 && !w.disturbed() {
 		w.broken("kept", "requests wait, and streams keep %d pages that no live buffer lies on", kept)

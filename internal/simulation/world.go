@@ -38,9 +38,9 @@ type world struct {
 	pending  []*pending // futures that somebody waits for
 	sleepers []*wait    // of callers that wait for memory, or may
 	ticked   bool       // since a standstill
-	looks    int        // likewise; the last one found this:
 
-	lookedAt  uint64 // in resumes
+	// What was found when was looked last, in resumes.
+	lookedAt  uint64
 	lentBytes int64
 	pinned    map[cudadrv.Ptr]bool // pages that live buffers may lie on
 	last      map[cudadrv.Ptr]*stream
