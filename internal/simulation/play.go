@@ -133,7 +133,7 @@ func (w *world) resumeAny(ready []*task, draw uint64) {
 
 // drain plays what is under way to its end, in an order that the number decides.
 func (w *world) drain(draw uint64) {
-	w.ticked = false
+	w.ticked, w.barren = false, 0
 	for n := uint64(0); len(w.tasks) > 0 && w.fault == nil; n++ {
 		ready := w.runnable()
 		if len(ready) == 0 && w.relieve(mixed(draw, n)) {

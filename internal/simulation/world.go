@@ -38,6 +38,8 @@ type world struct {
 	pending  []*pending // futures that somebody waits for
 	sleepers []*wait    // of callers that wait for memory, or may
 	ticked   bool       // since a standstill
+	waiters  int        // sleepers by then
+	barren   int        // how often since anything lived
 
 	// What was found when was looked last, in resumes.
 	lookedAt  uint64
