@@ -36,6 +36,10 @@ func waitBugs() []Bug {
 			Edits: []Edit{{"streams/core/surrender.go", "c.wanted.on && c.spanUnits < spans", "c.wanted.on && c.spanUnits < spans && false"}},
 		},
 		{
+			Name: "a trial in vain is remembered while nobody waits", Package: "pool/core", Run: "^TestAVainTrialIsForgottenWithTheLastThatWaits$",
+			Edits: []Edit{{"pool/core/waiter.go", "		w.stir()\n		for _, cl", "		for _, cl"}},
+		},
+		{
 			Name: "a stream is suspended for the first wait only", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
 			Edits: []Edit{{"pool/core/waiter.go", "		for _, cl := range c.clients {\n			cl.dirty = true\n", "		for id, cl := range c.clients {\n			cl.dirty = true\n			w.table.Suspend(admission.Account(id), false)\n"}},
 		},

@@ -57,7 +57,8 @@ func (c *Core) park(r *request) {
 	w.lastID++
 	r.id = w.lastID
 	r.wants = append([]uint32{r.pages}, r.more...)
-	if w.table.Waiting() == 0 { // nobody has said anything yet
+	if w.table.Waiting() == 0 { // nobody has said anything yet, and what came home meanwhile nobody was told
+		w.stir()
 		for _, cl := range c.clients {
 			cl.dirty = true
 		}

@@ -38,43 +38,74 @@ func TestATrialThatWasOvertakenIsRepeated(t *testing.T) {
 	require.FailNow(t, "no trial ends")
 }
 
-// What a request got that was refused in the end lies with its client, which is asked for it.
-func TestWhatWasRefusedInTheEndServesOthers(t *testing.T) {
-	t.Parallel()
+// shop is a core whose clients answer at once, with all that they have on the shelf.
+type shop struct {
+	core   *Core
+	shelf  map[Client][]Run
+	served map[uint64]bool // by token
+}
+
+// openShop has three clients, of which the first holds all eight pages.
+func openShop(t *testing.T) *shop {
+	t.Helper()
 	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 8 * pageBytes})
 	for id := Client(1); id <= 3; id++ {
 		w.clients[id] = &holder{}
 		w.send(Join{Client: id})
 	}
 	w.fill(1, 8)
-	c := w.core
-	have := map[Client][]Run{}
-	served := false
-	settle := func(m Message) {
-		for next := []Message{m}; len(next) > 0; {
-			fx := c.Step(next[0])
-			next = next[1:]
-			for _, g := range fx.Grants {
-				have[g.Client] = append(have[g.Client], append(g.More, g.Run)...)
-				served = served || g.Token == 99
-			}
-			for _, o := range fx.Offers {
-				next = append(next, Offered{Client: o.Client, Token: o.Token})
-			}
-			for _, id := range fx.Asks {
-				next = append(next, Return{Client: id, Runs: have[id], Sent: uint64(len(have[id])), Answer: true})
-				have[id] = nil
-			}
-			if fx.Job != nil {
-				next = append(next, JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
-			}
+	return &shop{w.core, map[Client][]Run{}, map[uint64]bool{}}
+}
+
+// do takes a message, and all that follows from it.
+func (s *shop) do(m Message) {
+	for next := []Message{m}; len(next) > 0; {
+		fx := s.core.Step(next[0])
+		next = next[1:]
+		for _, g := range fx.Grants {
+			s.shelf[g.Client] = append(s.shelf[g.Client], append(g.More, g.Run)...)
+			s.served[g.Token] = true
+		}
+		for _, o := range fx.Offers {
+			next = append(next, Offered{Client: o.Client, Token: o.Token})
+		}
+		for _, id := range fx.Asks {
+			next = append(next, Return{Client: id, Runs: s.shelf[id], Sent: uint64(len(s.shelf[id])), Answer: true})
+			s.shelf[id] = nil
+		}
+		if fx.Job != nil {
+			next = append(next, JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
 		}
 	}
-	settle(Refill{Client: 2, Token: 99, Pages: 3, Bytes: 3 * pageBytes, Patience: Waiting, Place: Place{Account: 2, Age: 1, Align: 1}})
-	settle(Return{Client: 1, Runs: []Run{{0, 2}}, Sent: 1, Stirred: true})
-	settle(Refill{Client: 3, Token: 98, Pages: 2, More: []uint32{4}, Bytes: 6 * pageBytes})
-	require.NotEmpty(t, have[3], "it has got a part")
-	require.False(t, served)
-	settle(Return{Client: 1, Runs: []Run{{2, 1}}, Sent: 2, Stirred: true})
-	require.True(t, served)
+}
+
+func waitAs(token uint64, pages uint32) Refill {
+	return Refill{
+		Client: 2, Token: token, Pages: pages, Bytes: int64(pages) * pageBytes, Patience: Waiting,
+		Place: Place{Account: 2, Age: token, Align: 1},
+	}
+}
+
+// What a request got that was refused in the end lies with its client, which is asked for it.
+func TestWhatWasRefusedInTheEndServesOthers(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.do(waitAs(99, 3))
+	s.do(Return{Client: 1, Runs: []Run{{0, 2}}, Sent: 1, Stirred: true})
+	s.do(Refill{Client: 3, Token: 98, Pages: 2, More: []uint32{4}, Bytes: 6 * pageBytes})
+	require.NotEmpty(t, s.shelf[3], "it has got a part")
+	require.False(t, s.served[99])
+	s.do(Return{Client: 1, Runs: []Run{{2, 1}}, Sent: 2, Stirred: true})
+	require.True(t, s.served[99])
+}
+
+// While nobody waits nobody says what comes home: what was tried in vain before is tried again.
+func TestAVainTrialIsForgottenWithTheLastThatWaits(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.do(waitAs(98, 4))
+	s.do(Withdraw{Client: 2, Token: 98})
+	s.shelf[1] = []Run{{0, 4}}
+	s.do(waitAs(99, 4))
+	require.True(t, s.served[99])
 }
