@@ -159,7 +159,7 @@ func (w *world) next() {
 	case len(w.sleepers) == 0:
 		w.hang()
 	case !w.disturbed(): // no tick is needed
-		w.checkWaits()
+		w.checkWaits(0)
 	}
 	if w.step%64 == 0 {
 		w.must(w.watch.Audit(), "audit")

@@ -181,7 +181,7 @@ func (w *world) relieve(draw uint64) bool {
 		w.start(key, "ticks", w.tickAll)
 		return true
 	}
-	w.checkWaits()
+	w.checkWaits(w.waiters)
 	w.ticked = false
 	switch {
 	case draw%5 == 0 && len(w.pending) > 0:
@@ -262,8 +262,8 @@ func (w *world) look() {
 
 // checkWaits: somebody waits, and was just tried in vain. Then no stream keeps a page that no live buffer lies on after a tick, since all that
 // is free was asked for; and nobody waits for less than what is nobody's. Where handles have one page, that is every page that no
-// live buffer lies on.
-func (w *world) checkWaits() {
+// live buffer lies on. ticked is how many waited when all ticked; 0: nobody has just now.
+func (w *world) checkWaits(ticked int) {
 	e := w.era
 	if w.shape.segments || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
@@ -291,7 +291,7 @@ func (w *world) checkWaits() {
 		return
 	}
 	// Where several wait, one may have been served by what others were tried with before, and keeps the rest until it is asked.
-	alone := w.ticked && w.waiters == 1 && len(w.sleepers) == 1
+	alone := ticked == 1 && len(w.sleepers) == 1
 	if kept := w.lentBytes/w.shape.pageBytes - int64(len(w.pinned)); kept > 0 && alone && !w.disturbed() {
 		w.broken("kept", "requests wait, and streams keep %d pages that no live buffer lies on", kept)
 	}
