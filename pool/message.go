@@ -103,19 +103,18 @@ func (s *step) Fail(err error) {
 // Fail answers in the pool's place.
 func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
 
-// effects are what a turn of the pool left.
+// effects are what a turn of the pool left, in the order in which it is carried out.
 type effects struct {
 	pool    *Pool
 	reports []JobReport
-	next    int // of the answers, counted through all lists
-	grants  []grant
-	denials []denial
-	demands []Client
-	offers  []offer
-	asks    []ask
-	looks   []Client
 	work    *work
-	ends    []ending
+	grants  queue[grant]
+	denials queue[denial]
+	demands queue[Client]
+	offers  queue[offer]
+	asks    queue[ask]
+	looks   queue[Client]
+	ends    queue[ending]
 }
 
 type grant struct {
@@ -156,78 +155,68 @@ func (e *effects) Perform() {
 		e.work = nil
 		e.pool.fly(w)
 	}
-	through := false
+	returned := false
 	defer func() {
-		if !through { // the panic goes on afterwards
+		if !returned { // the panic goes on afterwards
 			e.Perform()
 		}
 	}()
-	for e.deliver() {
+	for e.deliver() || e.tell() {
 	}
-	through = true
+	returned = true
 	e.recycle()
 }
 
-// deliver gives the next answer. It reports whether there was one.
+// deliver gives the next answer to a Refill. It reports whether there was one.
 func (e *effects) deliver() bool {
-	i := e.next
-	e.next++
-	if i < len(e.grants) {
-		g := &e.grants[i]
+	if g, ok := e.grants.pop(); ok {
 		g.client.Granted(g.token, g.runs)
 		return true
 	}
-	if i -= len(e.grants); i < len(e.denials) {
-		d := &e.denials[i]
+	if d, ok := e.denials.pop(); ok {
+		defer d.client.Denied(d.token, d.err) // also where the observer panics
 		if !d.quiet {
 			e.observeDenial(d.err)
 		}
-		d.client.Denied(d.token, d.err)
 		return true
 	}
-	return e.deliverWish(i)
+	return false
 }
 
-// deliverWish tells a client what the pool wants of it, or ends a request of the pool's own.
-func (e *effects) deliverWish(i int) bool {
-	if i -= len(e.denials); i < len(e.demands) {
-		e.demands[i].Demanded()
+// tell tells a client what the pool wants of it, or ends a request of the pool's own. It reports whether there was
+// anything to tell.
+func (e *effects) tell() bool {
+	if c, ok := e.demands.pop(); ok {
+		c.Demanded()
 		return true
 	}
-	if i -= len(e.demands); i < len(e.offers) {
-		o := &e.offers[i]
+	if o, ok := e.offers.pop(); ok {
 		o.client.Offered(o.token, o.runsGranted)
 		return true
 	}
-	i -= len(e.offers)
-	if i -= len(e.denials); i < len(e.asks) {
-		e.asks[i].client.Asked(e.asks[i].runsGranted)
+	if a, ok := e.asks.pop(); ok {
+		a.client.Asked(a.runsGranted)
 		return true
 	}
-	if i -= len(e.asks); i < len(e.looks) {
-		e.looks[i].Looked()
+	if c, ok := e.looks.pop(); ok {
+		c.Looked()
 		return true
 	}
-	if i -= len(e.looks); i < len(e.ends) {
-		x := &e.ends[i]
+	if x, ok := e.ends.pop(); ok {
 		x.promise.Complete(x.bytes, x.err)
 		return true
 	}
 	return false
 }
 
-// recycle empties the effects, keeps their slices, and leaves them for another turn.
+// recycle empties the effects, keeps their memory, and leaves them for another turn.
 func (e *effects) recycle() {
-	clear(e.grants)
-	clear(e.denials)
-	clear(e.demands)
-	clear(e.offers)
-	clear(e.asks)
-	clear(e.looks)
-	clear(e.ends)
-	*e = effects{
-		pool: e.pool, grants: e.grants[:0], denials: e.denials[:0], demands: e.demands[:0], offers: e.offers[:0],
-		asks: e.asks[:0], looks: e.looks[:0], ends: e.ends[:0],
-	}
+	e.grants.reset()
+	e.denials.reset()
+	e.demands.reset()
+	e.offers.reset()
+	e.asks.reset()
+	e.looks.reset()
+	e.ends.reset()
 	e.pool.spare.Store(e)
 }

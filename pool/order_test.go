@@ -18,5 +18,5 @@ func TestRunsGoHomeBeforeAnswers(t *testing.T) {
 	assert.Equal(t, []grant{
 		{id: 2, runs: []core.Run{{First: 1, Pages: 1}, {First: 4, Pages: 2}}},
 		{id: 1, token: 5, runs: []core.Run{{First: 0, Pages: 1}}},
-	}, e.grants)
+	}, e.grants.all)
 }

@@ -123,22 +123,22 @@ func (p *Pool) collect(fx *core.Effects) {
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials = append(out.denials, denial{c, d.Token, denialError(d), d.Quiet})
+			out.denials.push(denial{c, d.Token, denialError(d), d.Quiet})
 		}
 	}
 	for _, o := range fx.Offers {
 		if c := p.clients[o.Client]; c != nil {
-			out.offers = append(out.offers, offer{c, o.Token, p.granted[o.Client]})
+			out.offers.push(offer{c, o.Token, p.granted[o.Client]})
 		}
 	}
 	for _, id := range fx.Asks {
 		if c := p.clients[id]; c != nil {
-			out.asks = append(out.asks, ask{c, p.granted[id]})
+			out.asks.push(ask{c, p.granted[id]})
 		}
 	}
 	for _, id := range fx.Looks {
 		if c := p.clients[id]; c != nil {
-			out.looks = append(out.looks, c)
+			out.looks.push(c)
 		}
 	}
 	if fx.Job != nil {
@@ -148,7 +148,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for _, e := range fx.Ends {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends = append(out.ends, ending{promise, e.Bytes, e.Err})
+			out.ends.push(ending{promise, e.Bytes, e.Err})
 		}
 	}
 	for _, id := range fx.Gone {
@@ -171,18 +171,18 @@ func (p *Pool) effects() *effects {
 // who gets its answer may be about to ask for them.
 func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
-		for i := range e.grants {
-			if have := &e.grants[i]; have.id == g.Client && have.token == 0 {
+		for i := range e.grants.all {
+			if have := &e.grants.all[i]; have.id == g.Client && have.token == 0 {
 				have.runs = append(have.runs, g.Run)
 				return
 			}
 		}
 	}
-	at := len(e.grants)
+	at := len(e.grants.all)
 	if g.Token == 0 {
 		at = 0
 	}
-	e.grants = slices.Insert(e.grants, at, grant{c, g.Client, g.Token, append(g.More, g.Run)})
+	e.grants.all = slices.Insert(e.grants.all, at, grant{c, g.Client, g.Token, append(g.More, g.Run)})
 }
 
 // Detach implements actors.Behavior.

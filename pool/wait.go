@@ -80,7 +80,7 @@ func (p *Pool) publish() {
 	}
 	out := p.effects()
 	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history tells them in the same order
-		out.demands = append(out.demands, p.clients[id])
+		out.demands.push(p.clients[id])
 	}
 }
 

@@ -1,0 +1,69 @@
+package pool
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// listener is a client that writes down what it is told, and panics at one of the calls.
+type listener struct {
+	calls   []string
+	panicAt int // counted from 1; 0: never
+}
+
+func (l *listener) hear(format string, args ...any) {
+	l.calls = append(l.calls, fmt.Sprintf(format, args...))
+	if len(l.calls) == l.panicAt {
+		panic("a client's own mistake")
+	}
+}
+
+func (l *listener) Granted(token uint64, runs []core.Run) { l.hear("granted %d %v", token, runs) }
+func (l *listener) Denied(token uint64, err error)        { l.hear("denied %d %v", token, err) }
+func (l *listener) Asked(runsGranted uint64)              { l.hear("asked %d", runsGranted) }
+func (l *listener) Offered(token, runsGranted uint64)     { l.hear("offered %d %d", token, runsGranted) }
+func (l *listener) Demanded()                             { l.hear("demanded") }
+func (l *listener) Looked()                               { l.hear("looked") }
+func (l *listener) Follow(fence.Mark) error               { return nil }
+
+// Every effect is carried out once and in order, also when a client panics in one of them: that costs the rest
+// nothing. The panic goes on to whoever performs the effects.
+func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"granted 1 [{3 4}]", "granted 2 [{9 1}]", "denied 3 no", "denied 4 no", "demanded", "offered 5 6", "asked 7", "asked 8", "looked",
+	}
+	for panicAt := range len(want) + 1 {
+		p, l := new(Pool), &listener{panicAt: panicAt}
+		promise := futures.NewPromise[int64](nil)
+		e := &effects{pool: p}
+		e.grants.push(grant{client: l, id: 1, token: 1, runs: []core.Run{{First: 3, Pages: 4}}})
+		e.grants.push(grant{client: l, id: 1, token: 2, runs: []core.Run{{First: 9, Pages: 1}}})
+		e.denials.push(denial{client: l, token: 3, err: errors.New("no")})
+		e.denials.push(denial{client: l, token: 4, err: errors.New("no")})
+		e.demands.push(l)
+		e.offers.push(offer{l, 5, 6})
+		e.asks.push(ask{l, 7})
+		e.asks.push(ask{l, 8})
+		e.looks.push(l)
+		e.ends.push(ending{promise: promise, bytes: 10})
+		if panicAt == 0 {
+			e.Perform()
+		} else {
+			assert.PanicsWithValue(t, "a client's own mistake", e.Perform, panicAt)
+		}
+		assert.Equal(t, want, l.calls, panicAt)
+		bytes, err := promise.Future().Await(t.Context())
+		assert.NoError(t, err, panicAt)
+		assert.EqualValues(t, 10, bytes, panicAt)
+		assert.Same(t, e, p.spare.Load(), "the effects are for the next turn")
+		assert.False(t, e.deliver() || e.tell(), "nothing is left in them")
+	}
+}
