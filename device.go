@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -71,7 +72,8 @@ type Device struct {
 	pressed pressed
 	tenants atomic.Pointer[[]*Tenant] // replaced, never changed
 	notices *notices                  // nil if nobody wants to hear of anything
-	failed  map[uint32]bool           // streams of whose failure was told, 0 the pool; of the ticker, then of Close
+	panics  recovered.Log
+	failed  map[uint32]bool // streams of whose failure was told, 0 the pool; of the ticker, then of Close
 
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
@@ -107,7 +109,8 @@ func Open(cfg Config) (*Device, error) {
 	}
 	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}}
 	if cfg.watched() {
-		d.notices = newNotices(cfg.Logger)
+		d.notices = newNotices(cfg.Logger, &d.panics)
+		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
 	}
 	d.config.Store(&cfg)
 	d.limit.Store(cfg.LimitBytes)
@@ -163,7 +166,7 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 	s, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Strategy: settings.Strategy, CoalesceBytes: settings.CoalesceBytes,
-		Exact: settings.Exact, Tape: settings.Tape, Live: &d.live, Debug: c.Debug, Peers: &e.peers,
+		Exact: settings.Exact, Tape: settings.Tape, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: c.OnOutOfMemory,
 	})
 	if err != nil {

@@ -88,7 +88,7 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 	d.limit.Store(settings.LimitBytes)
 	e.pool, err = pool.New(pool.Config{
 		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),
-		Observer: d.observer(), Debug: c.Debug,
+		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("vram: %w", err), dev.Close())

@@ -1,6 +1,9 @@
 package vram
 
-import "github.com/go-vram/vram/pool"
+import (
+	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/pool"
+)
 
 // Events are functions that a device calls when something has happened; nil ones are left out. They are called
 // outside every turn, one at a time, in the order in which it happened, on a goroutine that lives only as long as
@@ -19,6 +22,10 @@ type Events struct {
 	// OutOfMemory says that the pool refused a request. Its stream looks once more whether memory has come home
 	// meanwhile before it passes the refusal on.
 	OutOfMemory func(*OutOfMemoryError)
+	// Panic says that a panic was recovered: in an actor, a driver call, or a function of the caller's such as
+	// OnOutOfMemory. What was under way has failed with an error; the rest goes on. Each is a defect somewhere. Panics of
+	// functions of Events and of the Logger are counted and logged, and not told here.
+	Panic func(PanicEvent)
 	// Quarantine says that books did not balance after a panic: requests fail, memory is left alone. It is seen at
 	// the next tick.
 	Quarantine func(QuarantineEvent)
@@ -49,6 +56,13 @@ type PressureEvent struct {
 	LimitBytes    int64
 }
 
+// PanicEvent is a panic that was recovered.
+type PanicEvent struct {
+	Place string // who recovered: an actor by its name, "vram-driver", "OnOutOfMemory"
+	Value any    // what was given to panic; an error if runtime.Goexit ended the goroutine
+	Stack []byte // as debug.Stack prints it
+}
+
 // QuarantineEvent says who ended, and why.
 type QuarantineEvent struct {
 	Stream uint32 // 0: the pool
@@ -58,7 +72,7 @@ type QuarantineEvent struct {
 // watched reports whether anybody wants to hear of anything.
 func (c *Config) watched() bool {
 	e := &c.Events
-	return c.Logger != nil || e.Growth != nil || e.Warm != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Quarantine != nil
+	return c.Logger != nil || e.Growth != nil || e.Warm != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Panic != nil || e.Quarantine != nil
 }
 
 // observer passes what happens in the pool on. The functions that it calls return at once.
@@ -102,6 +116,13 @@ func (d *Device) tellDenial(e *OutOfMemoryError) {
 	d.notices.log.Warn("vram: out of memory", "error", e)
 	if f := d.config.Load().Events.OutOfMemory; f != nil {
 		f(e)
+	}
+}
+
+func (d *Device) tellPanic(p recovered.Panic) {
+	d.notices.log.Error("vram: recovered from a panic", "place", p.Place, "value", p.Value, "stack", string(p.Stack))
+	if f := d.config.Load().Events.Panic; f != nil {
+		f(PanicEvent(p))
 	}
 }
 

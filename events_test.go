@@ -18,6 +18,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // book notes what events tell.
@@ -116,7 +117,7 @@ func TestEventFunctionsHarmNobody(t *testing.T) {
 				if calls == 1 {
 					<-gate
 					_ = h.Stats()
-					panic("somebody else's mistake")
+					panic(recoveredtest.Planted("somebody else's mistake"))
 				}
 			},
 			Trim: func(vram.TrimEvent) { after++ },
@@ -192,9 +193,11 @@ func TestALoggerThatPanics(t *testing.T) {
 // angry is a handler with a mistake.
 type angry struct{ slog.Handler }
 
-func (angry) Enabled(_ context.Context, _ slog.Level) bool  { return true }
-func (angry) Handle(_ context.Context, _ slog.Record) error { panic("out of ink") }
-func (a angry) WithAttrs([]slog.Attr) slog.Handler          { return a }
+func (angry) Enabled(_ context.Context, _ slog.Level) bool { return true }
+func (angry) Handle(_ context.Context, _ slog.Record) error {
+	panic(recoveredtest.Planted("out of ink"))
+}
+func (a angry) WithAttrs([]slog.Attr) slog.Handler { return a }
 
 // A stream that ends by itself is told of once, by the next tick, and so is the pool.
 func TestQuarantineIsTold(t *testing.T) {

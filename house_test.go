@@ -12,12 +12,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 const (
@@ -31,7 +31,7 @@ var goroutinesAtStart int
 
 func TestMain(m *testing.M) {
 	goroutinesAtStart = runtime.NumGoroutine()
-	goleak.VerifyTestMain(m)
+	recoveredtest.Main(m)
 }
 
 // Importing the package and making a driver start nothing.

@@ -2,7 +2,10 @@ package vram
 
 import (
 	"log/slog"
+	"runtime/debug"
 	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be refused at once. Not
@@ -16,6 +19,7 @@ const noticeLimit = 1000
 //	                    busy --post--> notice --take--> busy
 type notices struct {
 	log     *slog.Logger
+	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last
 	due     atomic.Int64
 	dropped atomic.Uint64
@@ -30,11 +34,11 @@ type notice struct {
 // busy stands at the bottom of what is posted while the goroutine lives.
 var busy notice //nolint:gochecknoglobals // an identity, never written
 
-func newNotices(log *slog.Logger) *notices {
+func newNotices(log *slog.Logger, panics *recovered.Log) *notices {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &notices{log: log}
+	return &notices{log: log, panics: panics}
 }
 
 // post lets the function be called, unless too many are due. It does not wait.
@@ -108,6 +112,7 @@ func (n *notices) collect() bool {
 func (n *notices) make(call func()) {
 	defer func() {
 		if value := recover(); value != nil {
+			n.panics.Note(recovered.Panic{Place: "event function", Value: value, Stack: debug.Stack()})
 			n.logPanic(value)
 		}
 	}()

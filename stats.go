@@ -46,6 +46,9 @@ type Stats struct {
 	Pressure      PressureLevel
 	PressureRises uint64
 
+	// Panics counts those that were recovered: see Events.Panic. Each is a defect.
+	Panics uint64
+
 	DriverCalls uint64
 	DriverTime  time.Duration // modelled where the device is simulated
 
@@ -91,7 +94,7 @@ func (s Stats) Efficiency() float64 {
 func (d *Device) Stats() Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
-	s.LimitBytes = d.limit.Load()
+	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
 	s.Pressure, s.PressureRises = d.pressed.level(), d.pressed.rises.Load()
 	for _, t := range d.tenantList() {
 		s.Tenants = append(s.Tenants, t.Stats())

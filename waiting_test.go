@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // waitFor asks on a goroutine of its own.
@@ -385,7 +386,7 @@ func TestAHandlerThatNeverEndsIsAskedSixteenTimes(t *testing.T) {
 }
 
 func TestAHandlerThatPanicsSaysNo(t *testing.T) {
-	h := openHouse(t, vram.Config{LimitBytes: 16 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool { panic("my own mistake") }}, sim.Config{})
+	h := openHouse(t, vram.Config{LimitBytes: 16 * mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool { panic(recoveredtest.Planted("my own mistake")) }}, sim.Config{})
 	s := h.stream()
 	x := must(t, s, 16*mib)
 	_, err := s.Alloc(8 * mib)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 var (
@@ -30,6 +32,10 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
+}
+
+func (e *PanicError) report() recovered.Panic {
+	return recovered.Panic{Place: e.Actor, Value: e.Value, Stack: e.Stack}
 }
 
 // newPanicError is called by a deferred function that was not reached by a return. A nil value means runtime.Goexit.

@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // The states of a mailbox; the package comment has their transitions.
@@ -23,6 +25,7 @@ type mailbox struct {
 	// Written once by Spawn.
 	name     string
 	behavior Behavior
+	panics   *recovered.Log
 	pid      *actor.PID
 	invoker  actor.MessageInvoker
 	worker   *Worker
@@ -57,8 +60,8 @@ type systemMessage struct {
 
 var _ actor.Mailbox = (*mailbox)(nil)
 
-func (b *mailbox) init(name string, behavior Behavior, host Host) {
-	b.name, b.behavior = name, behavior
+func (b *mailbox) init(name string, behavior Behavior, host Host, panics *recovered.Log) {
+	b.name, b.behavior, b.panics = name, behavior, panics
 	b.workFunc = b.work
 	b.worker = NewWorker(host, name)
 	b.state.Store(running) // Held by Spawn until Start, so that nobody runs a mailbox without an invoker.
@@ -114,7 +117,7 @@ func (b *mailbox) PostSystemMessage(message any) {
 // tell posts m for the worker.
 func (b *mailbox) tell(m Message) {
 	if !b.push(m) {
-		fail(m, b.reason())
+		b.fail(m, b.reason())
 		return
 	}
 	if b.state.Load() == idle && b.state.CompareAndSwap(idle, running) {
@@ -128,7 +131,7 @@ func (b *mailbox) call(m Message) {
 	checkUnqueued(l)
 	if b.state.Load() != idle || !b.state.CompareAndSwap(idle, running) {
 		if !b.push(m) {
-			fail(m, b.reason())
+			b.fail(m, b.reason())
 		} else if b.state.Load() == idle && b.state.CompareAndSwap(idle, running) {
 			b.runInline()
 		}
@@ -141,7 +144,7 @@ func (b *mailbox) call(m Message) {
 		b.taken = l
 	case !b.push(m):
 		b.leaveEntered()
-		fail(m, b.reason())
+		b.fail(m, b.reason())
 		return
 	}
 	b.runInline()
@@ -235,21 +238,21 @@ func (b *mailbox) nextSystem() *systemMessage {
 
 // failQueued shuts the mailbox and fails what is in it. The caller holds the turn.
 func (b *mailbox) failQueued(err error) {
-	failList(b.taken, err)
+	b.failList(b.taken, err)
 	b.taken = nil
 	if top := b.head.Swap(&b.shut); top != &b.shut {
-		failList(reversed(top), err)
+		b.failList(reversed(top), err)
 	}
 }
 
-func failList(queued *Link, err error) {
+func (b *mailbox) failList(queued *Link, err error) {
 	for queued != nil {
 		l := queued
 		queued = l.next
 		m := l.message
 		l.next, l.message = nil, nil
 		if m != nil { // The poison carries none.
-			fail(m, err)
+			b.fail(m, err)
 		}
 	}
 }

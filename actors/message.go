@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // Message is anything that can be posted: a pointer to a struct that embeds Link. It is in at most one mailbox at a
@@ -43,9 +45,17 @@ func (f *foreign) Fail(err error) {
 }
 
 // fail gives m its answer. Fail is the owner's code: a panic in it must not keep the other messages from theirs.
-func fail(m Message, err error) {
-	defer func() { _ = recover() }()
+func (b *mailbox) fail(m Message, err error) { fail(b.panics, m, err) }
+
+func fail(panics *recovered.Log, m Message, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			panics.Report(newPanicError("Fail of a message", recover()).report())
+		}
+	}()
 	m.Fail(err)
+	returned = true
 }
 
 var errQueuedTwice = errors.New("actors: message is queued already")

@@ -8,6 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // A panic fails its message before the audit, and nothing else. Far more of them than protoactor's default allows.
@@ -327,4 +329,39 @@ func TestADetachThatEndsItsGoroutine(t *testing.T) {
 	}))
 	<-r.Done()
 	require.ErrorIs(t, p.stoppedCause, errExit)
+}
+
+// Every panic that is recovered is reported once, with its stack, whatever code of the owner's it came from.
+func TestEveryRecoveredPanicIsReported(t *testing.T) {
+	for name, crash := range map[string]func(p *probe, r *Ref){
+		"receive": func(_ *probe, r *Ref) { r.Call(newJob(func() { panic(errLuck) })) },
+		"effects": func(p *probe, r *Ref) {
+			enter(r)
+			p.onDetach = once(func() { panic(errLuck) })
+			r.Perform(r.Leave())
+			r.Call(newJob(nil))
+		},
+		"entered": func(_ *probe, r *Ref) { assert.Error(t, turn(r, func() { panic(errLuck) })) },
+		"stopped": func(p *probe, _ *Ref) { p.onStopped = func() { panic(errLuck) } },
+		"fail": func(_ *probe, r *Ref) {
+			r.Stop(nil)
+			<-r.Done()
+			r.Call(&rudeMessage{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var panics recovered.Log
+			var told []recovered.Panic
+			panics.Tell(func(p recovered.Panic) { told = append(told, p) })
+			p := &probe{}
+			r, err := SpawnOn(nil, &panics, name, p)
+			require.NoError(t, err)
+			crash(p, r)
+			r.Stop(nil)
+			<-r.Done()
+			require.EqualValues(t, 1, panics.Count())
+			require.Len(t, told, 1)
+			assert.Contains(t, string(told[0].Stack), "panic_test.go")
+		})
+	}
 }

@@ -33,17 +33,24 @@ func (b *mailbox) close() {
 	cause := b.reason()
 	b.failQueued(cause)
 	// Protoactor would bring an actor that panics here back to life.
-	defer func() { _ = recover() }()
+	returned := false
+	defer func() {
+		if !returned {
+			b.panics.Report(newPanicError(b.name, recover()).report())
+		}
+	}()
 	b.behavior.Stopped(cause)
+	returned = true
 }
 
-// fault deals with a panic inside the turn: first the message at hand is answered, then the books are audited. What the
+// fault deals with a panic inside the turn: it is reported, the message at hand is answered, and the books are audited. What the
 // audit finds wrong quarantines the actor.
 func (b *mailbox) fault(err *PanicError) {
+	b.panics.Report(err.report())
 	p := Panic{Value: err.Value, Stack: err.Stack, Message: b.current}
 	b.current = nil
 	if p.Message != nil {
-		fail(p.Message, err)
+		b.fail(p.Message, err)
 	}
 	if b.stopped {
 		return
@@ -61,7 +68,9 @@ func (b *mailbox) audit(p Panic) (finding error) {
 	returned := false
 	defer func() {
 		if !returned {
-			finding = newPanicError(b.name, recover())
+			err := newPanicError(b.name, recover())
+			b.panics.Report(err.report())
+			finding = err
 		}
 	}()
 	finding = b.behavior.Panicked(p)

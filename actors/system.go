@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // system is protoactor's world. It costs 2.8 MB and has no use for a second one, so there is one in a process, made by the first
@@ -37,7 +39,7 @@ func failDeadLetter(event any) {
 		return
 	}
 	if m, ok := letter.Message.(Message); ok {
-		fail(m, ErrStopped)
+		fail(nil, m, ErrStopped)
 	}
 }
 
@@ -72,10 +74,11 @@ func (s *shell) Receive(ctx actor.Context) {
 
 // Spawn starts an actor and returns it idle. The name is for people; it need not be unique. The owner must Stop the
 // actor, which holds a goroutine until then.
-func Spawn(name string, behavior Behavior) (*Ref, error) { return SpawnOn(nil, name, behavior) }
+func Spawn(name string, behavior Behavior) (*Ref, error) { return SpawnOn(nil, nil, name, behavior) }
 
-// SpawnOn is Spawn on a host, where the name must be unique; nil is the Go scheduler.
-func SpawnOn(host Host, name string, behavior Behavior) (*Ref, error) {
+// SpawnOn is Spawn on a host, where the name must be unique; nil is the Go scheduler. Every panic that the actor recovers is
+// reported to panics, which may be nil.
+func SpawnOn(host Host, panics *recovered.Log, name string, behavior Behavior) (*Ref, error) {
 	if behavior == nil {
 		return nil, errNoBehavior
 	}
@@ -84,7 +87,7 @@ func SpawnOn(host Host, name string, behavior Behavior) (*Ref, error) {
 	}
 	r := new(Ref)
 	b := &r.box
-	b.init(name, behavior, host)
+	b.init(name, behavior, host, panics)
 	s := shared()
 	props := actor.PropsFromProducer(
 		func() actor.Actor { return &shell{box: b} },

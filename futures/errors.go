@@ -33,9 +33,9 @@ func (e *PanicError) Unwrap() error {
 }
 
 // newPanicError is called by a deferred function that was not reached by a return. A nil value means runtime.Goexit.
-func newPanicError(recovered any) *PanicError {
-	if recovered == nil {
-		recovered = errExit
+func newPanicError(value any) *PanicError {
+	if value == nil {
+		value = errExit
 	}
-	return &PanicError{Value: recovered, Stack: debug.Stack()}
+	return &PanicError{Value: value, Stack: debug.Stack()}
 }

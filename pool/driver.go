@@ -83,6 +83,7 @@ func (d *driver) run(w *work) core.JobDone {
 func (d *driver) guard(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
+			d.pool.panics.Here("vram-driver", value)
 			err = fmt.Errorf("%w: %v", ErrDriverPanic, value)
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -159,7 +160,7 @@ func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 					h.faults.SetBefore(func(name string) {
 						if name == function {
 							if calls++; calls == n {
-								panic("the driver's own mistake")
+								panic(recoveredtest.Planted("the driver's own mistake"))
 							}
 						}
 					})
@@ -188,7 +189,7 @@ func TestPanicOfADriverCallIsTold(t *testing.T) {
 		a := h.customer(1)
 		h.faults.SetBefore(func(name string) {
 			if name == k.usable() {
-				panic("no such luck")
+				panic(recoveredtest.Planted("no such luck"))
 			}
 		})
 		_, err := a.get(2)

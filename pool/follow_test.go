@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -49,7 +50,7 @@ func TestAWaitThatFails(t *testing.T) {
 		"panic": func(h *house) {
 			h.faults.SetBefore(func(function string) {
 				if function == "cuStreamWaitEvent" {
-					panic("planted")
+					panic(recoveredtest.Planted("planted"))
 				}
 			})
 		},

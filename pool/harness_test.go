@@ -9,16 +9,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool/core"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 const page = sim.DefaultGranularityBytes
 
@@ -246,7 +246,7 @@ func (c *customer) answer(token uint64, a answer) {
 	delete(c.waits, token)
 	w <- a
 	if c.panics {
-		panic("a client's own mistake")
+		panic(recoveredtest.Planted("a client's own mistake"))
 	}
 }
 

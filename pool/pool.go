@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
 )
@@ -23,6 +24,7 @@ type Pool struct {
 	device   cudadrv.Device
 	fences   fence.Source
 	observer Observer
+	panics   *recovered.Log
 	debug    bool
 	host     actors.Host // nil: the Go scheduler
 	ref      *actors.Ref
@@ -68,6 +70,8 @@ type Config struct {
 	// Debug holds the books against themselves after every message. Books that do not balance quarantine the pool.
 	Debug bool
 	Host  actors.Host // nil: the Go scheduler
+	// Panics is told of every panic that the pool recovers from; nil: only the process is.
+	Panics *recovered.Log
 }
 
 // New makes the arena of a device and starts the pool. With virtual memory that reserves address space; plain
@@ -84,7 +88,7 @@ func New(cfg Config) (*Pool, error) {
 		newCore = core.NewPlain
 	}
 	p := &Pool{
-		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, debug: cfg.Debug, arena: a,
+		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, panics: cfg.Panics, debug: cfg.Debug, arena: a,
 		closeDone: make(chan struct{}),
 		core:      newCore(a.pageBytes, uint32(a.bytes/a.pageBytes), settings), clients: map[core.Client]Client{},
 		granted: map[core.Client]uint64{},
@@ -92,7 +96,7 @@ func New(cfg Config) (*Pool, error) {
 	}
 	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
 	p.worker = actors.NewWorker(cfg.Host, "vram-driver")
-	if p.ref, err = actors.SpawnOn(cfg.Host, "vram-pool", p); err != nil {
+	if p.ref, err = actors.SpawnOn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
 	p.worker.Start()

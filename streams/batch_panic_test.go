@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -25,7 +26,7 @@ func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 		if p == beforeReturn && !panicked {
 			assert.True(t, f.Completed())
 			panicked = true
-			panic("planted")
+			panic(recoveredtest.Planted("planted"))
 		}
 	}
 	leave()
@@ -49,7 +50,7 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	var panics atomic.Bool
 	s.hook = func(p point) {
 		if p == beforeAnswer && panics.CompareAndSwap(true, false) {
-			panic("planted")
+			panic(recoveredtest.Planted("planted"))
 		}
 	}
 	sizes := mixed(24)

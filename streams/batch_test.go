@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/core"
 )
@@ -254,7 +255,7 @@ func TestAPanicInTheTurnOfABatch(t *testing.T) {
 		s.hook = func(p point) {
 			if p == at && !panicked {
 				panicked = true
-				panic("planted")
+				panic(recoveredtest.Planted("planted"))
 			}
 		}
 		require.ErrorContains(t, s.AllocBatch(buffers, sizes), "planted")

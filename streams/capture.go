@@ -37,7 +37,7 @@ func (s *Stream) uncaptured(call string) error {
 		return nil
 	}
 	var status cudadrv.CaptureStatus
-	err := guard(func() (err error) {
+	err := s.guard(func() (err error) {
 		status, err = s.captures.StreamIsCapturing(s.handle)
 		return err
 	})

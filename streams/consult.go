@@ -38,7 +38,7 @@ type consulting struct {
 // askHandler runs the handler and tells the stream what it said. A panic of the handler's means no.
 func (s *Stream) askHandler(c consulting) {
 	retry := false
-	err := guardHandler(func() { retry = s.handler(c.err) })
+	err := s.guardHandler(func() { retry = s.handler(c.err) })
 	s.ref.Call(&consulted{token: c.token, retry: retry && err == nil, err: whole(c.err, err)})
 }
 
@@ -50,9 +50,10 @@ func whole(short *pool.OutOfMemoryError, err error) error {
 	return errors.Join(short, err)
 }
 
-func guardHandler(call func()) (err error) {
+func (s *Stream) guardHandler(call func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
+			s.panics.Here("OnOutOfMemory", value)
 			err = fmt.Errorf("vram: OnOutOfMemory panicked: %v", value)
 		}
 	}()

@@ -82,7 +82,7 @@ func (s *Stream) dropLeft() {
 
 // discard gives a mark up. An event that the driver keeps harms nobody's memory.
 func (s *Stream) discard(m fence.Mark) {
-	_ = guard(func() error { return s.fences.Release(m) })
+	_ = s.guard(func() error { return s.fences.Release(m) })
 }
 
 // Return gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is

@@ -19,7 +19,7 @@ type fencing struct {
 
 // perform reports whether more has passed than before.
 func (f fencing) perform() (advanced bool) {
-	_ = guard(func() (err error) { // what cannot be taken or asked now is due again
+	_ = guard(f.line.Panics, func() (err error) { // what cannot be taken or asked now is due again
 		if f.look {
 			if advanced, err = f.line.Look(); err != nil {
 				return err
@@ -282,7 +282,7 @@ func (s *Stream) outlastOne() (passed bool) {
 // outlast waits until a fence has passed that covers the number, if there is one or it can be taken.
 func (f fencing) outlast(h actors.Host) bool {
 	for range mostWaits {
-		if err := guard(func() error { return f.outlastOldest(h) }); err != nil || f.line.Passed(f.number) {
+		if err := guard(f.line.Panics, func() error { return f.outlastOldest(h) }); err != nil || f.line.Passed(f.number) {
 			break
 		}
 	}

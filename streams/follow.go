@@ -12,5 +12,5 @@ func (s *Stream) Follow(m fence.Mark) error {
 	if err := s.uncaptured("cuStreamWaitEvent"); err != nil {
 		return err
 	}
-	return guard(func() error { return s.fences.Precede(m, s.handle) })
+	return s.guard(func() error { return s.fences.Precede(m, s.handle) })
 }

@@ -13,7 +13,11 @@ func (s *Stream) pack() (packed *tape.Packer) {
 	if job == nil {
 		return nil
 	}
-	defer func() { _ = recover() }()
+	defer func() {
+		if value := recover(); value != nil {
+			s.panics.Here("planner", value)
+		}
+	}()
 	if job.Run(packLooks) {
 		return job
 	}

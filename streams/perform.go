@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recovered"
 	poolcore "github.com/go-vram/vram/pool/core"
 )
 
@@ -193,7 +194,7 @@ func (s *Stream) record(r *giving) (mark fence.Mark) {
 		return mark
 	}
 	var captured *CaptureError
-	if !errors.As(err, &captured) && guard(func() error { return s.device.StreamSynchronize(s.handle) }) == nil {
+	if !errors.As(err, &captured) && s.guard(func() error { return s.device.StreamSynchronize(s.handle) }) == nil {
 		r.Fence = 0
 		return fence.Mark{}
 	}
@@ -208,17 +209,20 @@ func (s *Stream) mark() (mark fence.Mark, err error) {
 	if err = s.uncaptured("cuEventRecord"); err != nil {
 		return mark, err
 	}
-	err = guard(func() (err error) {
+	err = s.guard(func() (err error) {
 		mark, err = s.fences.Record(s.handle)
 		return err
 	})
 	return mark, err
 }
 
-// guard makes a panic of the driver an error: what else the turn left is still to be performed.
-func guard(call func() error) (err error) {
+// guard makes a panic of the driver an error, and reports it: what else the turn left is still to be performed.
+func (s *Stream) guard(call func() error) error { return guard(s.panics, call) }
+
+func guard(panics *recovered.Log, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
+			panics.Here("driver", value)
 			err = fmt.Errorf("streams: the driver panicked: %v", value)
 		}
 	}()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/core"
 )
@@ -33,7 +34,7 @@ func TestPagesWithoutAFenceStayWithTheirStream(t *testing.T) {
 		"panics": func(r *rig) {
 			r.faults.SetBefore(func(function string) {
 				if function == "cuEventRecord" || function == "cuStreamSynchronize" {
-					panic("planted")
+					panic(recoveredtest.Planted("planted"))
 				}
 			})
 		},

@@ -215,7 +215,7 @@ func (s *Stream) zero(b Buffer) error {
 	if err := s.uncaptured("cuMemsetD8Async"); err != nil {
 		return err
 	}
-	err := guard(func() error { return s.device.MemsetD8Async(b.Ptr(), 0, b.bytes, s.handle) })
+	err := s.guard(func() error { return s.device.MemsetD8Async(b.Ptr(), 0, b.bytes, s.handle) })
 	if err != nil {
 		return fmt.Errorf("vram: zeroing a buffer of %d bytes: %w", b.bytes, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -131,7 +132,7 @@ func TestAMemsetThatFails(t *testing.T) {
 	r.faults.Clear()
 	r.faults.SetBefore(func(name string) {
 		if name == "cuMemsetD8Async" {
-			panic("planted")
+			panic(recoveredtest.Planted("planted"))
 		}
 	})
 	for _, bytes := range []int64{4 * kib, 3 * mib} {

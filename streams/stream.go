@@ -12,6 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/pressure"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -45,6 +46,8 @@ type Config struct {
 	// Handler is asked about a request that the pool refuses for want of memory; true has it served once more. Nil: nobody is.
 	Handler func(*pool.OutOfMemoryError) (retry bool)
 	Peers   *Peers // of the device; nil: the stream has none
+	// Panics is told of every panic that the stream recovers from; nil: only the process is.
+	Panics *recovered.Log
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -55,6 +58,7 @@ type Stream struct {
 	pool     *pool.Pool
 	device   cudadrv.Device
 	fences   fence.Source
+	panics   *recovered.Log
 	captures cudadrv.CaptureQueries // nil: the device cannot tell
 	handle   cudadrv.Stream
 	adopted  bool
@@ -121,12 +125,13 @@ func Open(cfg Config) (*Stream, error) {
 	s := &Stream{
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
-		closed: make(chan struct{}), debug: cfg.Debug, handler: cfg.Handler, captures: capturesOf(cfg.Device), peers: cfg.Peers,
+		closed: make(chan struct{}), debug: cfg.Debug, handler: cfg.Handler, panics: cfg.Panics, captures: capturesOf(cfg.Device), peers: cfg.Peers,
 	}
 	if s.peers == nil {
 		s.peers = new(Peers)
 	}
 	s.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error { return s.uncaptured("cuEventRecord") })
+	s.line.Panics = cfg.Panics
 	s.cache.Extend((*beyondCache)(s))
 	cache := &s.cache
 	if cfg.Watched {
@@ -142,7 +147,7 @@ func Open(cfg Config) (*Stream, error) {
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Live: cfg.Live,
 		Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, cache, s)
-	ref, err := actors.SpawnOn(cfg.Host, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
+	ref, err := actors.SpawnOn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
 	}
@@ -355,7 +360,7 @@ func (s *Stream) Close() error {
 	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
 	s.line.Shut()
 	s.awaitCalls() // what is submitted behind the synchronisation would be covered by nothing
-	syncErr := guard(func() error { return s.device.StreamSynchronize(s.handle) })
+	syncErr := s.guard(func() error { return s.device.StreamSynchronize(s.handle) })
 	var trimErr error
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
 		s.line.Finish()
@@ -367,7 +372,7 @@ func (s *Stream) Close() error {
 	if s.adopted {
 		return errors.Join(closeErr, syncErr, trimErr)
 	}
-	destroyErr := guard(func() error { return s.device.StreamDestroy(s.handle) })
+	destroyErr := s.guard(func() error { return s.device.StreamDestroy(s.handle) })
 	return errors.Join(closeErr, syncErr, trimErr, destroyErr)
 }
 

@@ -105,7 +105,7 @@ func (u Use) Done() error {
 		return live(err)
 	}
 	number := u.line.Next()
-	_ = guard(func() error { number = u.line.TakeNow(); return nil })
+	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
 	return live(u.use.End(number))
 }
 
@@ -152,7 +152,7 @@ func (s *Stream) follow(from *fence.Timeline) (number uint64, err error) {
 	if err = s.uncaptured("cuStreamWaitEvent"); err != nil {
 		return 0, err
 	}
-	err = guard(func() (err error) {
+	err = s.guard(func() (err error) {
 		number, err = from.Order(s.handle)
 		return err
 	})

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/vramtest"
 )
 
@@ -24,7 +24,7 @@ var goroutinesAtStart int
 
 func TestMain(m *testing.M) {
 	goroutinesAtStart = runtime.NumGoroutine()
-	goleak.VerifyTestMain(m)
+	recoveredtest.Main(m)
 }
 
 func TestImportingStartsNothing(t *testing.T) { assert.Equal(t, 1, goroutinesAtStart) }

@@ -13,13 +13,20 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
+	if count := recovered.UnplantedCount(); count > 0 {
+		fmt.Fprintf(os.Stderr, "vram: %d panics were recovered on the way, which is a defect of vram\n", count)
+		code = max(code, exitFailed)
+	}
 	os.Exit(code)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/fakecuda"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // Modes of the fake, and kinds of objects that it counts.
@@ -101,7 +102,7 @@ var buildFake = sync.OnceValues(func() (string, error) {
 var fakeDir atomic.Pointer[string]
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	recoveredtest.Main(m, goleak.Cleanup(func(code int) {
 		if dir := fakeDir.Load(); dir != nil {
 			_ = os.RemoveAll(*dir)
 		}

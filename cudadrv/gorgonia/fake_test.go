@@ -7,7 +7,8 @@ import (
 
 	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // all is every kind of objects that the fake counts.
@@ -49,4 +50,4 @@ func (f *fake) set(property string, value int32) {
 	set(value)
 }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { recoveredtest.Main(m) }

@@ -12,18 +12,18 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/vramtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 // withoutVariables empties those that the test was started with.
 func withoutVariables(t *testing.T) {

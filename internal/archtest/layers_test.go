@@ -19,6 +19,10 @@ type layer struct {
 func houseLayers() []layer {
 	return []layer{
 		{
+			[]string{"internal/recovered"},
+			"whoever recovers from a panic reports it, from the ground up",
+		},
+		{
 			[]string{"actors", "futures", "cudadrv", "internal/transcript", "internal/fakecuda"},
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
@@ -49,6 +53,10 @@ func houseLayers() []layer {
 		{
 			[]string{rootDir},
 			"the root is what callers import: tools and programs stand on it, not under it",
+		},
+		{
+			[]string{"internal/recoveredtest"},
+			"a watcher of hidden panics stands beside the tests and below none of the house",
 		},
 		{
 			[]string{"vramtest"},

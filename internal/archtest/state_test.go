@@ -109,16 +109,17 @@ func isSentinel(name string, value ast.Expr) bool {
 			return false
 		}
 		x, ok := fun.X.(*ast.Ident)
-		return ok && (x.Name == "errors" && fun.Sel.Name == "New" || x.Name == "fmt" && fun.Sel.Name == "Errorf")
+		return ok && (x.Name == "errors" && fun.Sel.Name == "New" || x.Name == "fmt" && fun.Sel.Name == "Errorf" ||
+			x.Name == "recovered" && fun.Sel.Name == "Planted")
 	}
 	return false
 }
 
 // constantMark is how an author says that nobody writes a variable: "constant table of ...", or
 // "identity, never written" where only its address means something, "made on first use" where a
-// process has one of it and importing makes none.
+// process has one of it and importing makes none, "process is watched" where the tests of a process see what it hides.
 func constantMark() *regexp.Regexp {
-	return regexp.MustCompile(`^//nolint:gochecknoglobals // .*([Cc]onstant|never written|made on first use)`)
+	return regexp.MustCompile(`^//nolint:gochecknoglobals // .*([Cc]onstant|never written|made on first use|process is watched)`)
 }
 
 // markedConstant reports whether a comment on the node's first line, or on the line before it, bears

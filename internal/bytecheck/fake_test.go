@@ -17,6 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/fakecuda"
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
 // How the fake performs work: see internal/fakecuda.
@@ -68,7 +69,7 @@ var buildFake = sync.OnceValues(func() (string, error) {
 var fakeDir atomic.Pointer[string]
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+	recoveredtest.Main(m, goleak.Cleanup(func(code int) {
 		if dir := fakeDir.Load(); dir != nil {
 			_ = os.RemoveAll(*dir)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // CellCount bounds the fences of a timeline that were taken and have not been seen to pass. Not smaller: a stream
@@ -27,6 +28,9 @@ const CellCount = 16
 // Any number of goroutines may use a timeline. One that is stopped in a driver call holds one cell up, and nobody.
 type Timeline struct {
 	line.Line
+	// Panics is told of panics of the driver in calls that were made for the timeline. Set before use; may be nil.
+	Panics *recovered.Log
+
 	source Source
 	stream cudadrv.Stream
 	lent   bool

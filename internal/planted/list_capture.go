@@ -6,7 +6,7 @@ func captureBugs() []Bug {
 	return []Bug{
 		{
 			Name: "pages that a capture keeps are waited for", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/perform.go", "!errors.As(err, &captured) && guard(", "(errors.As(err, &captured) || err != nil) && guard("}},
+			Edits: []Edit{{"streams/perform.go", "!errors.As(err, &captured) && s.guard(", "(errors.As(err, &captured) || err != nil) && s.guard("}},
 		},
 		{
 			Name: "a captured stream is made to wait for another", Package: "internal/simulation", Run: run,

@@ -4,6 +4,10 @@ package planted
 func foundationBugs() []Bug {
 	return []Bug{
 		{
+			Name: "an actor recovers and says nothing", Package: "actors", Run: "^TestEveryRecoveredPanicIsReported$",
+			Edits: []Edit{{"actors/stop.go", "	b.panics.Report(err.report())\n	p := Panic", "	p := Panic"}},
+		},
+		{
 			Name: "who leaves a turn does not look for mail", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{{"actors/turn.go", "b.system.Load() != nil || d.rest == idle && b.waiting()", "b.system.Load() != nil"}},
 		},

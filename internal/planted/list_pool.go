@@ -4,6 +4,14 @@ package planted
 func poolBugs() []Bug {
 	return []Bug{
 		{
+			Name: "every denial panics, and the pool goes on", Package: ".", Run: "^TestARefusalHidesNoPanic$",
+			Edits: []Edit{{"pool/message.go", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.asks.all[len(e.denials.all)+len(e.asks.all)]\n"}},
+		},
+		{
+			Name: "a panicking driver goes unreported", Package: ".", Run: "^TestARecoveredPanicIsToldCountedAndLogged$",
+			Edits: []Edit{{"pool/driver.go", "			d.pool.panics.Here(\"vram-driver\", value)\n", ""}},
+		},
+		{
 			Name: "what is foreseen is not held", Package: "pool/core", Run: "^TestStepsShorterThanATick$|^TestTranscripts$",
 			Edits: []Edit{{"pool/core/forecast.go", "return max(f.last, f.most)", "return 0"}},
 		},

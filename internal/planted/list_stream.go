@@ -16,8 +16,8 @@ func streamBugs() []Bug {
 					"	s.early, _ = s.fences.Record(s.handle)\n	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
 				},
 				{
-					"streams/perform.go", "	err = guard(func() (err error) {\n		mark, err",
-					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark, nil\n	}\n	err = guard(func() (err error) {\n		mark, err",
+					"streams/perform.go", "	err = s.guard(func() (err error) {\n		mark, err",
+					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark, nil\n	}\n	err = s.guard(func() (err error) {\n		mark, err",
 				},
 			},
 		},

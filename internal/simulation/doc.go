@@ -53,6 +53,7 @@
 //     streams without live buffers are gone, nothing waits.
 //   - Then memory that is nobody's can be had: the whole limit where nothing lives; where handles have one page, every page that no
 //     live buffer lies on; what a stream's own longest free range holds.
+//   - No panic is recovered that was not planted.
 //   - Reserved memory never exceeds the limit; after the close all memory is back, and a free says that all is closed.
 //
 // Not played: races inside a single call of a magazine or a lane, which have searches of their own, and the root package, whose

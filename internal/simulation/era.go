@@ -75,7 +75,7 @@ func (w *world) openEra(draw uint64) {
 		e.limit.Store(settings.LimitBytes)
 		e.leastLimit, e.mostBytes = settings.LimitBytes, settings.LimitBytes
 		if e.pool, err = pool.New(pool.Config{
-			Device: e.device, Fences: e.fences, Settings: settings, Plain: w.shape.segments, Debug: true, Host: host{w},
+			Device: e.device, Fences: e.fences, Settings: settings, Plain: w.shape.segments, Debug: true, Host: host{w}, Panics: &w.panicLog,
 		}); err != nil {
 			w.broken("open", "%w", err)
 			return
@@ -108,7 +108,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
 		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Debug: true, Peers: &e.peers,
-		Handler: w.handle,
+		Handler: w.handle, Panics: &w.panicLog,
 	})
 	if err != nil {
 		w.broken("open", "%w", err)

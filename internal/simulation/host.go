@@ -29,7 +29,7 @@ func (h host) Reach(place string) {
 // Behavior lets other tasks run at the seams of every turn.
 func (h host) Behavior(name string, b actors.Behavior) actors.Behavior {
 	return &behavior{
-		w: h.w, inner: b,
+		w: h.w, name: name, inner: b,
 		receiving: name + " is about to receive", received: name + " has received",
 		leaving: name + " is about to leave", performing: name + "'s effects are about to be performed",
 	}
@@ -39,6 +39,7 @@ func (h host) Behavior(name string, b actors.Behavior) actors.Behavior {
 // to be performed.
 type behavior struct {
 	w                                        *world
+	name                                     string
 	inner                                    actors.Behavior
 	receiving, received, leaving, performing string
 }
@@ -50,6 +51,7 @@ func (b *behavior) Receive(m actors.Message) {
 		return
 	}
 	b.inner.Receive(m)
+	b.w.hiccup(b.name)
 	b.w.reach(b.received)
 }
 
@@ -97,6 +99,9 @@ type trap struct {
 type plantedError struct{ place string }
 
 func (e plantedError) Error() string { return "planted " + e.place }
+
+// Planted marks the panic as meant.
+func (plantedError) Planted() {}
 
 func (t *trap) set(place string, left uint32) { t.place, t.left = place, left }
 

@@ -19,6 +19,7 @@ const (
 	mutateAudit            // nobody puts back what a turn held when it panicked
 	mutateWait             // the device does not wait though it was told to
 	mutateCapture          // nobody is told that a stream is captured
+	mutatePanic            // the pool panics after every eleventh message, and goes on
 )
 
 // lost reports whether what a worker was given is lost.
@@ -43,7 +44,17 @@ func (w *world) dropped(m actors.Message) bool {
 			w.mutated++
 			return w.mutated%3 == 0
 		}
-	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture:
+	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture, mutatePanic:
 	}
 	return false
+}
+
+// hiccup panics now and then after a turn's message was received in full: nothing is wrong but the panic.
+func (w *world) hiccup(actor string) {
+	if w.mutation != mutatePanic || actor != "vram-pool" {
+		return
+	}
+	if w.mutated++; w.mutated%11 == 0 {
+		panic("nobody planned this")
+	}
 }

@@ -29,6 +29,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		{"a refusal is lost", mutateDenial, []string{"hang", "wait"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
+		{"a panic is recovered in silence", mutatePanic, []string{"panic"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},
 	} {
 		t.Run(planted.name, func(t *testing.T) {

@@ -1,12 +1,13 @@
 package simulation
 
 import (
-	"errors"
 	"iter"
+
+	"github.com/go-vram/vram/internal/recovered"
 )
 
-// errAbandoned is what a task panics with that is still held up when its world has ended.
-var errAbandoned = errors.New("simulation: abandoned")
+// errAbandoned is what a task panics with that is still held up when its world has ended: a panic that is meant.
+var errAbandoned = recovered.Planted("simulation: abandoned")
 
 // routine is a goroutine that runs tasks one after the other, and runs only while the scheduler waits for it: a
 // coroutine.

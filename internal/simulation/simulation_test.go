@@ -5,10 +5,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 // TestNoPromiseIsBrokenWhateverHappensNext plays some seeds. A failure says how to play it again; make sim plays more.
 func TestNoPromiseIsBrokenWhateverHappensNext(t *testing.T) {

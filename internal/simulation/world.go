@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -47,6 +48,7 @@ type world struct {
 	pinned    map[cudadrv.Ptr]bool // pages that live buffers may lie on
 	last      map[cudadrv.Ptr]*stream
 
+	panicLog             recovered.Log
 	turnPanic, callPanic trap
 	faulty               bool   // failures were possible since all was settled last
 	panics               uint64 // before that
@@ -75,6 +77,11 @@ func newWorld(seed uint64, m mutation) *world {
 	w.escaped = func(t *task, value any) {
 		w.broken("panic", "a panic got out of %s: %v\n%s", t.label(), value, debug.Stack())
 	}
+	w.panicLog.Tell(func(p recovered.Panic) {
+		if !recovered.IsPlanted(p.Value) {
+			w.broken("panic", "nobody planted it: %v\n%s", p, p.Stack)
+		}
+	})
 	w.machine = sim.New(sim.Config{TotalBytes: w.shape.totalBytes, GranularityBytes: w.shape.pageBytes, ReuseStreamIDs: w.shape.reuse})
 	w.watch = w.machine.Device(0)
 	w.faults = fault.Wrap(machine{w.machine, w})

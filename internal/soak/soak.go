@@ -209,5 +209,8 @@ func (s *soak) close() error {
 	if left := s.device.Stats().ReservedBytes; left != 0 {
 		return errors.Join(fmt.Errorf("%d bytes are held where nothing lives", left), s.device.Close())
 	}
+	if count := s.device.Stats().Panics; count > 0 {
+		return errors.Join(fmt.Errorf("%d panics were recovered on the way", count), s.device.Close())
+	}
 	return s.device.Close()
 }

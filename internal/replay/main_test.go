@@ -1,0 +1,9 @@
+package replay
+
+import (
+	"testing"
+
+	"github.com/go-vram/vram/internal/recoveredtest"
+)
+
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
