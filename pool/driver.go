@@ -1,11 +1,13 @@
 package pool
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
 )
@@ -75,6 +77,9 @@ func (d *driver) run(w *work) core.JobDone {
 	if len(w.job.Ops) > 0 {
 		done.Err = d.guard(func() error { return d.perform(w.job.Ops, &done.Done) })
 	}
+	if errors.Is(done.Err, cudadrv.OutOfMemory) {
+		done.FreeBytes = d.freeBytes()
+	}
 	d.last = done
 	return done
 }
@@ -88,6 +93,18 @@ func (d *driver) guard(f func() error) (err error) {
 		}
 	}()
 	return f()
+}
+
+// freeBytes is what the driver has left; 0 if it does not say.
+func (d *driver) freeBytes() (bytes int64) {
+	err := d.guard(func() (err error) {
+		bytes, _, err = d.pool.device.MemGetInfo()
+		return err //nolint:wrapcheck // it is not told
+	})
+	if err != nil { // the core does without
+		return 0
+	}
+	return bytes
 }
 
 func (d *driver) keep(marks []stamp) {

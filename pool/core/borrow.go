@@ -24,10 +24,7 @@ func (c *Core) borrow(r *request, mostBytes int64) bool {
 		return false
 	}
 	w, ok := c.foreignRoom(r.pages)
-	if r.capped {
-		mostBytes = min(mostBytes, r.capBytes)
-	}
-	if !ok || w.missing > 0 && c.reservedBytes+c.bytes(w.missing) > mostBytes {
+	if !ok || w.missing > 0 && c.reservedBytes+c.bytes(w.missing) > r.within(mostBytes) {
 		return false
 	}
 	c.startWindow(r, w.run, nil)

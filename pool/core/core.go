@@ -372,11 +372,11 @@ func (c *Core) climb(r *request) bool {
 		c.look(r)
 	case rungAskAll:
 		r.rung = rungGrow
-		r.raised = c.notePeak(0)
-		c.standing.note(r.raised)
-		if w, ok := c.room(r.client, r.pages); !ok || c.reservedBytes+c.bytes(w.missing) > c.softBudget() {
-			c.ask(r, func(cl *client) bool { return cl.id != r.client && cl.heldPages > 0 })
+		if !r.capped {
+			r.raised = c.notePeak(0)
+			c.standing.note(r.raised)
 		}
+		c.askOthers(r)
 	case rungGrow:
 		r.rung = rungPoll
 		if c.assemble(r) {

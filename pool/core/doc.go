@@ -103,8 +103,10 @@
 //
 // A job ends at the first operation that fails. What it made, moved or took out goes back to the driver by
 // a rollback; free pages that were part of it are free again, each under the tag that it had. After
-// CUDA_ERROR_OUT_OF_MEMORY the request goes on by recycling, up to what was reserved at that moment; after
-// anything else it is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
+// CUDA_ERROR_OUT_OF_MEMORY the request goes on from step 2, as if the limit were what the driver could give at that moment:
+// what it had given, and what it said that it had left. So the others are asked, and handles are recycled up to that. It holds for this
+// request alone: the next asks the driver again, and finds what other processes have given back. Each further refusal lowers it, and the
+// last of a few denies. After anything else the request is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
 // pages stay busy where it is mapped, and Close tries it once more.
 //
 // # Invariants (Check)

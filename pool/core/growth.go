@@ -18,7 +18,7 @@ func (c *Core) growFor(r *request) {
 // spare is how many pages more than it wants a request may have within the soft budget, at most that many.
 func (c *Core) spare(r *request, wanted, most uint32) uint32 {
 	w, ok := c.room(r.client, wanted)
-	left := (c.softBudget() - c.reservedBytes - c.bytes(w.missing)) / c.pageBytes
+	left := (r.within(c.softBudget()) - c.reservedBytes - c.bytes(w.missing)) / c.pageBytes
 	if !ok || left <= 0 {
 		return 0
 	}
@@ -27,10 +27,7 @@ func (c *Core) spare(r *request, wanted, most uint32) uint32 {
 
 // growWithin maps a window of n pages if the soft budget allows it, and the driver for all that is known.
 func (c *Core) growWithin(r *request, n uint32) bool {
-	soft := c.softBudget()
-	if r.capped {
-		soft = min(soft, r.capBytes)
-	}
+	soft := r.within(c.softBudget())
 	w, ok := c.room(r.client, n)
 	if !ok || c.reservedBytes+c.bytes(w.missing) > soft {
 		return false

@@ -1,10 +1,8 @@
 package core
 
 import (
-	"errors"
 	"slices"
 
-	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/heap"
 )
 
@@ -20,6 +18,7 @@ const (
 
 // start puts a job in flight.
 func (c *Core) start(j *Job) {
+	j.startBytes = c.reservedBytes
 	c.job = j
 	c.fx.Job = j
 }
@@ -257,7 +256,7 @@ func (c *Core) jobDone(m JobDone) {
 			r.err, r.rung = m.Err, rungDeny
 		}
 	default:
-		c.failed(j, m.Done, m.Err)
+		c.failed(j, m)
 	}
 	c.advance()
 	c.finishClose()
@@ -342,11 +341,11 @@ func (c *Core) succeeded(j *Job) {
 	}
 }
 
-// failed puts the books right after a job that stopped at operation done: what was mapped before and
+// failed puts the books right after a job that stopped at operation m.Done: what was mapped before and
 // still is becomes free again, what the job made or moved goes back to the driver.
-func (c *Core) failed(j *Job, done int, err error) {
+func (c *Core) failed(j *Job, m JobDone) {
 	var undo []Op
-	for _, op := range j.Ops[done:] {
+	for _, op := range j.Ops[m.Done:] {
 		switch op.Verb {
 		case Unmap, Free: // still there, untouched
 			if j.purpose != forRollback && j.purpose != forClose {
@@ -359,7 +358,7 @@ func (c *Core) failed(j *Job, done int, err error) {
 	}
 	switch j.purpose {
 	case forRollback, forClose:
-		undo = c.skipLost(j.Ops[done:])
+		undo = c.skipLost(j.Ops[m.Done:])
 	case forQuery, forWindow, forRelease:
 		undo = c.undoOps(j)
 	}
@@ -367,12 +366,12 @@ func (c *Core) failed(j *Job, done int, err error) {
 	case j.purpose == forWindow:
 		c.freeWindow(j)
 		at := Await // a job of no operations changes nothing either
-		if done < len(j.Ops) {
-			at = j.Ops[done].Verb
+		if m.Done < len(j.Ops) {
+			at = j.Ops[m.Done].Verb
 		}
-		c.failRequest(j.request, at, err)
+		c.failRequest(j, at, m)
 	case j.purpose == forRelease && j.request != nil:
-		j.request.err = err
+		j.request.err = m.Err
 	case j.purpose == forRelease:
 		c.boundFailed = true
 	}
@@ -460,21 +459,4 @@ func (c *Core) freeWindow(j *Job) {
 			c.giveParts(j, r)
 		}
 	}
-}
-
-// failRequest decides how a request goes on after its job failed: without new memory if the driver has
-// none, otherwise not at all. What the driver had given when it refused is what it can give. Where only the
-// wait failed it goes on without one.
-func (c *Core) failRequest(r *request, at Verb, err error) {
-	if at == Await && !r.unborrowed { // nothing has changed, and there are other ways
-		r.unborrowed = true
-		return
-	}
-	r.err = err
-	if errors.Is(err, cudadrv.OutOfMemory) && !r.capped {
-		r.capped, r.capBytes = true, c.reservedBytes
-		r.rung = rungPoll
-		return
-	}
-	r.rung = rungDeny
 }

@@ -170,6 +170,8 @@ type JobDone struct {
 	Done   int
 	Passed []Passed
 	Err    error
+	// FreeBytes are what the driver says that it has left, where it had no memory for the operation; 0 if it does not say.
+	FreeBytes int64
 }
 
 // Passed is a client's newest fence that has passed.
@@ -333,4 +335,6 @@ type Job struct {
 	request *request // whom the job is for; nil if for the pool itself
 	window  Run
 	parts   []part // tagged pages that the window took
+
+	startBytes int64 // reserved when it was started
 }

@@ -41,10 +41,7 @@ func (c *Core) holes(n uint32) (run Run, ok bool) {
 
 // recycleInto starts the job that fills a window, if the limit allows it.
 func (c *Core) recycleInto(r *request, w window) bool {
-	limit := c.settings.LimitBytes
-	if r.capped {
-		limit = min(limit, r.capBytes)
-	}
+	limit := r.within(c.settings.LimitBytes)
 	short := c.reservedBytes + c.bytes(w.missing) - min(limit, c.softBudget())
 	ids, bytes := c.victimsOf(short, w.run)
 	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {

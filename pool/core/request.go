@@ -20,7 +20,7 @@ type request struct {
 	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
 	looking    bool
 	raised     bool // the live peak
-	capped     bool // the driver refused to make more than capBytes
+	capped     bool // the driver has refused, and can give capBytes
 	waited     bool // for fences, when the core's progress was heard
 	waitedOwn  bool // for the fences of its own client, rather than grow
 	unborrowed bool // its stream could not be made to wait
@@ -30,7 +30,8 @@ type request struct {
 	err        error
 
 	capBytes int64
-	waiting  // for those that wait; zero for all others
+	refusals int // by the driver
+	waiting      // for those that wait; zero for all others
 }
 
 // warmClient owns what an unfinished warm-up has got together.

@@ -35,6 +35,7 @@ type world struct {
 	asked   map[Client]bool
 	looked  map[Client]bool
 	candid  bool            // clients say what they use as soon as they are asked
+	mute    bool            // the driver does not say what it has left
 	refused map[Client]bool // by the effects at hand, what was several runs
 	mail    []Return        // on its way to the core
 	token   uint64
@@ -388,6 +389,9 @@ func (w *world) perform(failAt int, err error) {
 			break
 		}
 		if done.Err = w.call(j, i); done.Err != nil {
+			if errors.Is(done.Err, cudadrv.OutOfMemory) && !w.mute {
+				done.FreeBytes = int64(w.driver.capacity-w.driver.made) * pageBytes
+			}
 			break
 		}
 		done.Done++
