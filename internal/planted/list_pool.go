@@ -48,7 +48,7 @@ func poolBugs() []Bug {
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"pool/core/client.go", "for _, r := range c.queue {\n		if !r.looking {", "for _, r := range c.queue[:min(1, len(c.queue))] {\n		if !r.looking {",
+				"pool/core/queue.go", "for _, r := range q.awaiting {\n		if r.looking == look {", "for i, r := range q.awaiting {\n		if i == 0 && r.looking == look {",
 			}},
 		},
 		{

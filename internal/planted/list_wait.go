@@ -88,6 +88,20 @@ func waitBugs() []Bug {
 			}},
 		},
 		{
+			Name: "all that are under way are searched for at every message", Package: "pool/core", Run: "^TestRefusalsAtOnceSearchNoMoreThanOne$",
+			Edits: []Edit{{"pool/core/core.go", "	if q.vainInserts != c.pages.inserts {\n", "	{\n"}},
+		},
+		{
+			Name: "who becomes the first is not searched for", Package: "pool/core", Run: "^TestWhoBecomesTheFirstIsSearchedFor$",
+			Edits: []Edit{{"pool/core/core.go", "q.vain > 0 && q.promoted() && c", "q.vain > 0 && q.promoted() && false && c"}, {
+				"pool/core/client.go", "	c.queue.searchAgain()\n", "",
+			}},
+		},
+		{
+			Name: "a magazine that was handed back is not looked at when memory is short", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
+			Edits: []Edit{{"streams/magazine/owner.go", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(m)", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(nil)"}},
+		},
+		{
 			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",
 			Edits: []Edit{{"streams/consult.go", "const mostConsults = 16", "const mostConsults = 17"}},
 		},

@@ -112,11 +112,11 @@ func (c *Core) letGo(r *request) {
 // yield lets warm-ups that hold memory start over when a refill waits: what they hold is nobody's, and a
 // refill is never denied or kept waiting for it. It reports whether there was any.
 func (c *Core) yield() bool {
-	if len(c.queue) == 0 || c.closing || c.head().kind != refill {
+	if len(c.queue.refills) == 0 || c.closing {
 		return false
 	}
 	held := false
-	for _, r := range c.queue {
+	for _, r := range c.queue.others {
 		held = held || len(r.got) > 0
 		c.letGo(r)
 	}
@@ -170,7 +170,7 @@ func (c *Core) bound() {
 // obeyLimit begins a trim of the pool's own where a limit was lowered below what is held: clients are asked for what
 // they do not use, tick by tick.
 func (c *Core) obeyLimit() {
-	if c.reservedBytes > c.settings.LimitBytes && len(c.queue) == 0 && !c.closing {
+	if c.reservedBytes > c.settings.LimitBytes && c.queue.empty() && !c.closing {
 		c.enqueue(&request{kind: trim, keep: c.settings.LimitBytes, rung: rungAskAll})
 	}
 }

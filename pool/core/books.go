@@ -76,11 +76,11 @@ func (c *Core) LostBytes() int64 { return c.lostBytes }
 // Waiting is the number of requests that are not answered yet.
 func (c *Core) Waiting() int {
 	n := c.waiters.table.Waiting()
-	for _, r := range c.queue {
+	c.queue.each(func(r *request) {
 		if r.id == 0 && (r.kind == refill || r.token != 0) { // else it is one of those, or the pool's own
 			n++
 		}
-	}
+	})
 	return n
 }
 
@@ -93,5 +93,5 @@ func (c *Core) ResetPeaks() {
 // String is a line for transcripts.
 func (c *Core) String() string {
 	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
-		c.reservedBytes, c.FreeBytes(), c.LentBytes(), c.BusyBytes(), len(c.queue))
+		c.reservedBytes, c.FreeBytes(), c.LentBytes(), c.BusyBytes(), len(c.queue.refills)+len(c.queue.others))
 }

@@ -47,8 +47,9 @@ func (c *Core) leave(m Leave) {
 	if m.Synced {
 		c.passed(Passed{Client: id, Fence: ^Fence(0)})
 	}
-	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
-		if r.kind != refill || r.client != id {
+	c.queue.searchAgain()
+	c.queue.refills = slices.DeleteFunc(c.queue.refills, func(r *request) bool {
+		if r.client != id {
 			return false
 		}
 		if r.id == 0 {
@@ -80,11 +81,7 @@ func (c *Core) forget(cl *client) {
 
 // answered says that nobody needs to wait for that client's answer to an Ask any more.
 func (c *Core) answered(id Client) {
-	for _, r := range c.queue {
-		if !r.looking {
-			r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
-		}
-	}
+	c.queue.answered(id, false)
 }
 
 // dropDomain forgets the index of a client's tagged runs, if the client is no more and has none.

@@ -19,9 +19,9 @@ type Core struct {
 
 	pages   *pages
 	clients map[Client]*client
-	ids     []Client   // of clients, rising, so that a step is the same for the same history
-	queue   []*request // in order of arrival; the first is served first
-	job     *Job       // in flight
+	ids     []Client // of clients, rising, so that a step is the same for the same history
+	queue   queue
+	job     *Job // in flight
 
 	reservedBytes, peakReservedBytes int64
 	lostBytes                        int64 // of handles that the driver would not take back
@@ -153,12 +153,13 @@ func (c *Core) Abandon(cause error) *Effects {
 
 // denyAll answers everything that waits.
 func (c *Core) denyAll(err error) {
-	for _, r := range c.queue {
+	all := c.queue
+	c.queue = queue{}
+	all.each(func(r *request) {
 		if r.id == 0 {
 			c.deny(r, err)
 		}
-	}
-	c.queue = nil
+	})
 	c.denyWaiters(err)
 }
 
@@ -194,8 +195,8 @@ func (c *Core) refill(m Refill) {
 		c.deny(r, nil) // it comes back to wait
 	default:
 		c.enqueue(r)
-		if r.patience == Patient && !r.done && !c.closing && c.head() != r { // its place is not the last one of the queue
-			c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+		if r.patience == Patient && !r.done && !c.closing && c.queue.head() != r { // its place is not the last one of the queue
+			c.queue.remove(r)
 			c.deny(r, nil)
 		}
 	}
@@ -212,7 +213,7 @@ func (c *Core) enqueue(r *request) {
 		c.end(r, ErrClosed)
 		return
 	}
-	c.queue = append(c.queue, r)
+	c.queue.push(r)
 	c.advance()
 }
 
@@ -224,15 +225,15 @@ func (c *Core) advance() {
 		c.serveFree()
 	}
 	for c.job == nil && !c.closing {
-		if len(c.queue) == 0 && !c.admit() {
+		if c.queue.empty() && !c.admit() {
 			break
 		}
-		r := c.head()
+		r := c.queue.head()
 		if r.awaiting() {
 			return
 		}
 		if c.climb(r) {
-			c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+			c.queue.remove(r)
 		} else if c.job != nil || r.awaiting() {
 			return
 		}
@@ -246,29 +247,34 @@ func (c *Core) advance() {
 	}
 }
 
-// head is the request that may climb: the first refill, else the first of the others, which nobody
-// waits for on the way of an allocation.
-func (c *Core) head() *request {
-	for _, r := range c.queue {
-		if r.kind == refill {
-			return r
-		}
-	}
-	return c.queue[0]
-}
-
 // serveFree grants what is free, in the order of the queue. Who wants several runs gets them one by one and
-// only as the first refill: two that got parts could keep each other from the rest.
+// only as the first refill: two that got parts could keep each other from the rest. Those that were searched for in vain are not
+// searched for again before a free run comes, but for one that has become the first.
 func (c *Core) serveFree() {
-	first := true
-	c.queue = slices.DeleteFunc(c.queue, func(r *request) bool {
-		if r.kind != refill || r.offering {
-			return false
+	q := &c.queue
+	if q.vainInserts != c.pages.inserts {
+		q.vain, q.vainInserts = 0, c.pages.inserts
+	}
+	for q.vain > 0 && q.promoted() && c.grantFree(q.refills[0]) {
+		q.remove(q.refills[0])
+	}
+	kept := q.vain
+	first := kept == 0 || kept == 1 && q.refills[0].offering
+	for at := kept; at < len(q.refills); at++ {
+		r := q.refills[at]
+		if !r.offering {
+			if (first || len(r.more) == 0) && c.grantFree(r) {
+				continue
+			}
+			if first {
+				first, q.first = false, r
+			}
 		}
-		served := (first || len(r.more) == 0) && c.grantFree(r)
-		first = first && served
-		return served
-	})
+		q.refills[kept] = r
+		kept++
+	}
+	clear(q.refills[kept:])
+	q.refills, q.vain = q.refills[:kept], kept
 }
 
 // grantFree reports whether the request has all that it wants.
@@ -301,6 +307,7 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 		r.lent = append(r.lent, run)
 		r.pages, r.more = r.more[0], r.more[1:]
 		r.rung = min(r.rung, rungGrow) // whoever was to be asked has been
+		c.queue.searchAgain()
 		return false
 	}
 	r.done = true
@@ -324,7 +331,7 @@ func (c *Core) lendPages(r *request, runPages uint32) uint32 {
 		return r.pages
 	}
 	n := runPages
-	if len(c.ids) > 1 || slices.ContainsFunc(c.queue, func(q *request) bool { return q.kind == warm }) {
+	if len(c.ids) > 1 || slices.ContainsFunc(c.queue.others, func(q *request) bool { return q.kind == warm }) {
 		n /= lendShare
 	}
 	if r.most > 0 {
@@ -454,6 +461,7 @@ func (c *Core) ask(r *request, want func(*client) bool) {
 			c.fx.Asks = append(c.fx.Asks, cl.id)
 		}
 	}
+	c.queue.awaits(r)
 }
 
 func (c *Core) bytes(pages uint32) int64 { return int64(pages) * c.pageBytes }

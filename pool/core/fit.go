@@ -9,6 +9,7 @@ import (
 // fit finds the free run of at least n pages that the strategy takes of those that the client may use: about the
 // shortest, or the one at the lowest page. Of equally short runs the client's own is taken.
 func (p *pages) fit(c Client, n uint32) (first uint32, ok bool) {
+	p.searches++
 	best := p.clean.find(p.links, n)
 	if d := p.tagged[c]; d != nil {
 		if own := d.find(p.links, n); own != heap.None && (best == heap.None || p.before(own, best)) {

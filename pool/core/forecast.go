@@ -153,7 +153,7 @@ func (c *Core) beat() {
 // foresee maps ahead what the next rise will want, as one run, so that it serves requests of any length. Plain segments are
 // held for it, but none is made: of what lengths they would have to be nobody knows.
 func (c *Core) foresee() {
-	if !c.settings.Predict || c.plain || len(c.queue) > 0 || c.job != nil || c.closing {
+	if !c.settings.Predict || c.plain || !c.queue.empty() || c.job != nil || c.closing {
 		return
 	}
 	want := min(c.forecast.wanted(), uint64(c.settings.LimitBytes/c.pageBytes)) //nolint:gosec // not negative

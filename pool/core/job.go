@@ -337,7 +337,7 @@ func (c *Core) succeeded(j *Job) {
 	}
 	c.driverGrants++
 	if c.grantWindow(r, j, j.window) {
-		c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+		c.queue.remove(r)
 	}
 }
 

@@ -1,7 +1,5 @@
 package core
 
-import "slices"
-
 // look asks the clients what they use, before the live peak is raised by what they said last: a client speaks when it
 // needs more, and not when its buffers are freed, so that one which has gone quiet would count for ever and the budget
 // would grow with every client that ever was. Only those that said they use something are asked. It costs a turn of each, and gives
@@ -20,17 +18,12 @@ func (c *Core) look(r *request) {
 			}
 		}
 	}
+	c.queue.awaits(r)
 }
 
 // reported says that nobody needs to wait for that client's answer to a Look any more.
 func (c *Core) reported(id Client) {
-	for _, r := range c.queue {
-		if !r.looking {
-			continue
-		}
-		r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
-		r.looking = len(r.awaits) > 0
-	}
+	c.queue.answered(id, true)
 }
 
 // quietShare is the part of what a client said it uses below which a look counts: a quarter. Not larger: what a client at

@@ -71,6 +71,9 @@ type pages struct {
 	counts  [4]uint64
 	handles []handle
 	spare   []int32 // unused entries of handles
+	inserts uint64  // free runs that came, or changed
+
+	searches uint64 // by fit, for the tests
 }
 
 func newPages() *pages {
@@ -153,6 +156,7 @@ func (p *pages) insertRun(r Run, c Client, f Fence) {
 	first := &p.table[r.First]
 	first.client, first.fence, first.run = c, f, r.Pages
 	p.table[r.First+r.Pages-1].run = r.Pages
+	p.inserts++
 	d := p.domain(c)
 	d.bins.Insert(p.links, int32(r.First), r.Pages)
 	if d.tree != nil {

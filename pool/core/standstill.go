@@ -22,7 +22,7 @@ func (c *Core) standstill() bool {
 		w.futile = w.futile[:0]
 	case admission.Confirm:
 		w.gather = &request{kind: gather, rung: rungAskOwn}
-		c.queue = append(c.queue, w.gather)
+		c.queue.push(w.gather)
 	case admission.Deadlock:
 		w.deadlockCount++
 		d := &Deadlock{Holders: holders, Clients: map[uint64]Client{}}
@@ -62,6 +62,7 @@ func (c *Core) climbGather(r *request) bool {
 				r.awaits = append(r.awaits, id)
 			}
 		}
+		c.queue.awaits(r)
 		return false
 	case rungAskAll:
 		r.rung = rungDeny

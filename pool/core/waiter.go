@@ -101,7 +101,7 @@ func (c *Core) withdraw(m Withdraw) {
 	}
 	r.done = true
 	c.unpark(r)
-	c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+	c.queue.remove(r)
 	c.advance()
 }
 
@@ -159,7 +159,7 @@ func (c *Core) admit() bool {
 		if !c.standstill() {
 			return false
 		}
-		if len(c.queue) > 0 {
+		if !c.queue.empty() {
 			return true
 		}
 	}
@@ -170,7 +170,7 @@ func (c *Core) try(r *request) {
 	r.rung, r.pages, r.more, r.err = rungOffer, r.wants[0], slices.Clone(r.wants[1:]), nil
 	r.capped, r.refusals, r.waited, r.waitedOwn, r.unborrowed = false, 0, false, false, false
 	c.waiters.trying = r
-	c.queue = append(c.queue, r)
+	c.queue.push(r)
 }
 
 // isFutile reports whether a smaller request of the same client was just tried in vain.
@@ -199,9 +199,10 @@ func (c *Core) offered(m Offered) {
 		return
 	}
 	r.offering = false
+	c.queue.searchAgain()
 	if m.Taken {
 		r.done = true
-		c.queue = slices.DeleteFunc(c.queue, func(q *request) bool { return q == r })
+		c.queue.remove(r)
 		c.served(r)
 	}
 	c.advance()

@@ -325,7 +325,7 @@ func (w *world) checkPage(i int) {
 
 // collecting reports whether a page was lent for a refill that waits for more.
 func (w *world) collecting(page int) bool {
-	for _, r := range w.core.queue {
+	for _, r := range w.core.queue.refills {
 		for _, run := range r.lent {
 			if uint32(page)-run.First < run.Pages {
 				return true
@@ -356,10 +356,10 @@ func (w *world) checkWaiting() {
 		}
 	}
 	for token, r := range w.refills {
-		at := slices.IndexFunc(w.core.queue, func(q *request) bool { return q.kind == refill && q.token == token })
-		first := slices.IndexFunc(w.core.queue, func(q *request) bool { return q.kind == refill })
+		at := slices.IndexFunc(w.core.queue.refills, func(q *request) bool { return q.token == token })
+		first := 0
 		if at >= 0 && (len(r.More) == 0 || at == first) { // several runs are for the first alone
-			wanted := w.core.queue[at].pages
+			wanted := w.core.queue.refills[at].pages
 			if n := max(longest[0], longest[r.Client]); n >= wanted {
 				w.failf("refill %d waits for %d pages beside a free run of %d", token, wanted, n)
 			}

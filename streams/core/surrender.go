@@ -29,12 +29,17 @@ func (c *Core) Coalesce() {
 // retireIdle gives the spans that nobody uses back to the heap.
 func (c *Core) retireIdle() {
 	spans := c.spanUnits
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 && m.Open && c.owner.CloseIdle(m) {
+	c.retireOf(c.owner.Idle())
+	c.retireOf(c.shelved)
+	c.wanted.retired = c.wanted.retired || c.wanted.on && c.spanUnits < spans
+}
+
+func (c *Core) retireOf(all []*magazine.Magazine) {
+	for _, m := range all {
+		if m.Open && c.owner.CloseIdle(m) {
 			c.retire(m)
 		}
-	})
-	c.wanted.retired = c.wanted.retired || c.wanted.on && c.spanUnits < spans
+	}
 }
 
 // takePages takes whole pages out of the heap. The result is valid until the next call.

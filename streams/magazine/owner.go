@@ -1,6 +1,7 @@
 package magazine
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -25,6 +26,7 @@ type Owner struct {
 	spare      [sizeclass.Count][]*Magazine // closed, all slots home, without a span
 	exact      map[uint32]*Magazine         // by length
 	lease      lease
+	idle       []*Magazine // scratch of Idle
 
 	// Keep is asked for each announced slot of a lane's that was freed: true keeps it from the lane until
 	// ReturnLeased. The owner of the Owner sets it before there are lanes.
@@ -307,6 +309,33 @@ func (o *Owner) CloseIdle(m *Magazine) bool {
 	m.Open = false
 	m.homes = slotBits
 	return true
+}
+
+// Idle are the open magazines of classes none of whose slots is in use, in order of their numbers, among those that are installed or
+// ready: no other one that is installed, ready or parked can be idle, so that those with all slots in use cost nothing. The
+// result is valid until the next call.
+func (o *Owner) Idle() []*Magazine {
+	o.collectParked()
+	o.idle = o.idle[:0]
+	note := func(m *Magazine) {
+		if m != nil && m.Open && m.mask.Load()&^parkedBit == spanSlots(int(m.Class)) {
+			o.idle = append(o.idle, m)
+		}
+	}
+	for class := range o.ready {
+		b := &o.cache.buckets[class]
+		note(b.magazine.Load())
+		if sh := b.shards.Load(); sh != nil {
+			for i := range sh {
+				note(sh[i].magazine.Load())
+			}
+		}
+		for m := o.ready[class]; m != nil; m = m.Older {
+			note(m)
+		}
+	}
+	slices.SortFunc(o.idle, func(a, b *Magazine) int { return cmp.Compare(a.number, b.number) })
+	return o.idle
 }
 
 // Exact is the magazine for large blocks of that length: closed, unless it is in use.

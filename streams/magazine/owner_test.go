@@ -247,6 +247,28 @@ func TestCloseOfASpan(t *testing.T) {
 	assert.Nil(t, o.Freed())
 }
 
+// An idle magazine is found wherever it is, and one with a slot in use nowhere.
+func TestIdleFindsEveryIdleMagazine(t *testing.T) {
+	c, o, installed := cacheOf(last)
+	o.Install(int32(last), 0, installed)
+	shelved, handed, used := o.Span(last, 1, 0), o.Span(last, 2, 0), o.Span(last, 3, 0)
+	o.Shelve(shelved)
+	back, kept := takeAll(o, handed), takeAll(o, used)
+	require.True(t, o.Park(handed))
+	require.True(t, o.Park(used))
+	assert.Equal(t, []*Magazine{installed, shelved}, o.Idle())
+	freeAll(t, back...)
+	freeAll(t, kept[1:]...)
+	assert.Equal(t, []*Magazine{installed, shelved, handed}, o.Idle())
+	slot, _ := c.Take(int64(installed.units) << sizeclass.UnitShift)
+	require.NotNil(t, slot)
+	assert.Equal(t, []*Magazine{shelved, handed}, o.Idle())
+	for _, m := range o.Idle() {
+		assert.True(t, o.CloseIdle(m))
+	}
+	assert.Empty(t, o.Idle())
+}
+
 // A ready magazine that is closed is ready no more, and one that was handed over before it was closed never
 // will be.
 func TestCloseOfAReadyMagazine(t *testing.T) {
