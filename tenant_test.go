@@ -2,6 +2,7 @@ package vram_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -194,4 +195,59 @@ func TestATenantDoesNotJumpTheQueue(t *testing.T) {
 		freeAll(t, pieces[1:]...)
 		h.addsUp()
 	})
+}
+
+// A request for nothing is answered at once, charged to a tenant or not, whoever waits before it and whatever its quota says.
+func TestRequestsForNothing(t *testing.T) {
+	for name, quota := range map[string]vram.Quota{"no quota": {}, "exhausted": {LimitBytes: 16 * mib}, "share": {ShareBytes: mib}} {
+		for _, wait := range []bool{false, true} {
+			for _, waiters := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, wait=%t, waiters=%t", name, wait, waiters), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+						a, b := h.stream(), h.stream()
+						guest := h.tenant("guest", quota)
+						x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: guest})
+						require.NoError(t, err)
+						y := must(t, b, 48*mib)
+						var first <-chan served
+						if waiters {
+							first = waitFor(a, vram.Request{Bytes: 16 * mib, Tenant: guest})
+							waits(t, first)
+						}
+						for _, tenant := range []*vram.Tenant{nil, guest} {
+							f := a.AllocBatchForAsync(context.Background(), vram.BatchRequest{Tenant: tenant, Wait: wait})
+							synctest.Wait()
+							require.True(t, f.Completed(), "the batch is not answered")
+							batch, err := f.Await(context.Background())
+							require.NoError(t, err)
+							assert.Empty(t, batch.Buffers())
+							require.NoError(t, batch.Free())
+						}
+						freeAll(t, x, y)
+						if waiters {
+							freeAll(t, got(t, first))
+						}
+						for _, bytes := range [][]int64{{0}, {0, 0}} { // buffers that hold nothing
+							batch, err := a.AllocBatchFor(context.Background(), vram.BatchRequest{Bytes: bytes, Tenant: guest, Wait: wait})
+							require.NoError(t, err)
+							require.NoError(t, batch.Free())
+						}
+						z, err := a.AllocFor(context.Background(), vram.Request{Tenant: guest, Wait: wait})
+						require.NoError(t, err)
+						freeAll(t, z)
+						lane, err := a.Lane(mib)
+						require.NoError(t, err)
+						z, err = lane.Alloc(0)
+						require.NoError(t, err)
+						require.NoError(t, lane.Free(z))
+						require.NoError(t, lane.Close())
+						assert.Zero(t, guest.Stats().ChargedBytes)
+						assert.Zero(t, guest.Stats().Queued)
+						h.addsUp()
+					})
+				})
+			}
+		}
+	}
 }

@@ -72,8 +72,8 @@ func (t *Tenant) SetQuota(q Quota) {
 // Bind says whose memory the tenant's requests are for.
 func (t *Tenant) Bind(p *Pool) { t.pool.Store(p) }
 
-// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before.
-func (t *Tenant) Charge(bytes int64) bool { return t.queued.Load() == 0 && t.take(bytes) }
+// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before. Nothing is always allowed.
+func (t *Tenant) Charge(bytes int64) bool { return bytes == 0 || t.queued.Load() == 0 && t.take(bytes) }
 
 func (t *Tenant) take(bytes int64) bool {
 	limit := t.quota.Load().LimitBytes

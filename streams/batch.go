@@ -93,6 +93,9 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if !s.mayDraw(want.Reservation) {
 		return futures.Failed[Batch](ErrForeign)
 	}
+	if len(bytes) == 0 { // nothing to wait for, whoever waits before
+		return futures.Done(Batch{})
+	}
 	dst := make([]Buffer, len(bytes))
 	if want.Tenant == nil {
 		served, whole := s.batchNow(dst, bytes)

@@ -18,8 +18,8 @@ type Reservation = pool.Reservation
 // bill is what a claim is charged, where it names a tenant.
 type bill struct {
 	tenant *Tenant
-	cost   int64        // bytes
-	taken  atomic.Int64 // of cost; 0 again once the buffers have it, or it was given back
+	cost   int64       // bytes; 0 of an empty batch
+	paid   atomic.Bool // the tenant was charged, and neither have the buffers the cost nor was it given back
 }
 
 // blockBytes is what a buffer of that many bytes is charged: its block.
@@ -43,7 +43,7 @@ func (b *bill) charge(t *Tenant, cost int64, wait bool) error {
 	case t.TooLarge(cost):
 		return t.Refuse(cost)
 	case t.Charge(cost):
-		b.taken.Store(cost)
+		b.paid.Store(true)
 	case !wait:
 		return t.Refuse(cost)
 	}
@@ -51,15 +51,12 @@ func (b *bill) charge(t *Tenant, cost int64, wait bool) error {
 }
 
 // owes reports whether the tenant has still to be charged.
-func (b *bill) owes() bool { return b.tenant != nil && b.taken.Load() == 0 }
+func (b *bill) owes() bool { return b.tenant != nil && !b.paid.Load() }
 
 // refund gives back what was charged, unless the buffers have it.
 func (b *bill) refund() {
-	if b.tenant == nil {
-		return
-	}
-	if n := b.taken.Swap(0); n > 0 {
-		b.tenant.Refund(n)
+	if b.tenant != nil && b.paid.Swap(false) {
+		b.tenant.Refund(b.cost)
 	}
 }
 
@@ -68,7 +65,7 @@ func (b *bill) settle(s *Stream, buffers ...Buffer) bool {
 	if b.tenant == nil {
 		return true
 	}
-	if b.taken.Swap(0) == 0 {
+	if !b.paid.Swap(false) {
 		return false
 	}
 	for _, x := range buffers {
@@ -95,7 +92,7 @@ func (c charging) Take(take func(bytes int64) bool) (taken, gone bool) {
 	if !take(b.cost) {
 		return false, false
 	}
-	b.taken.Store(b.cost)
+	b.paid.Store(true)
 	if !c.pending() {
 		b.refund()
 		return false, true
