@@ -1,0 +1,172 @@
+package futures
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// wide is a value that takes a millisecond to write, 4 MiB, so that whoever is told of it too early finds its end missing.
+type wide [1 << 19]int64
+
+// widest is one of them, of sevens. It is not written any more.
+var widest = func() *wide { //nolint:gochecknoglobals // a constant table
+	v := new(wide)
+	for i := range v {
+		v[i] = 7
+	}
+	return v
+}()
+
+// full reports whether all of it is there. It begins at the end, which is written last.
+func (w *wide) full() bool {
+	for i := len(w) - 1; i >= 0; i-- {
+		if w[i] != 7 {
+			return false
+		}
+	}
+	return true
+}
+
+// together runs functions on goroutines that begin at the same moment.
+func together(fns ...func()) {
+	var all sync.WaitGroup
+	var ready atomic.Int32
+	for _, fn := range fns {
+		all.Go(func() {
+			ready.Add(1)
+			for ready.Load() < int32(len(fns)) { // a channel would wake them one after the other, and so may the scheduler
+			}
+			fn()
+		})
+	}
+	all.Wait()
+}
+
+// Whoever finds the answer finds all of it: it is written before it is published, and before the gate opens.
+func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
+	for name, find := range map[string]func(p *Promise[wide]){
+		"by looking": func(p *Promise[wide]) {
+			for !p.Future().Completed() {
+				runtime.Gosched()
+			}
+		},
+		"at the gate": func(p *Promise[wide]) { <-p.Future().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 20 {
+				p := new(Promise[wide])
+				together(func() { p.Complete(*widest, errTest) }, func() {
+					find(p)
+					assert.True(t, p.val.full(), "the end of the value is missing")
+					assert.ErrorIs(t, p.err, errTest)
+				})
+				require.False(t, t.Failed())
+			}
+		})
+	}
+}
+
+// A part of a whole counts as answered once its value is there, and not before: the last one hands over what the others have written.
+// Here the value has no place, so that nothing behind the writing is reached.
+func TestAPartIsWrittenBeforeItCounts(t *testing.T) {
+	w := &whole[int]{values: make([]int, 1), parts: make([]wholePart[int], 2)}
+	w.left.Store(2)
+	w.parts[1].index = 1
+	for _, err := range []error{nil, errTest} {
+		assert.Panics(t, func() { w.settle(&w.parts[1], 5, err, directly) })
+		assert.EqualValues(t, 2, w.left.Load())
+		assert.True(t, w.promise.Pending())
+	}
+}
+
+// A failed part counts as failed to whoever answers the last: its value is not released.
+func TestAFailedPartIsNotReleased(t *testing.T) {
+	for range 2000 {
+		p, q := new(Promise[int]), new(Promise[int])
+		var released atomic.Int64
+		f := All(func(v int) { released.Add(int64(v)) }, p.Future(), q.Future(), Done(4))
+		together(func() { p.Complete(1, errTest) }, func() { q.Complete(2, errTest) })
+		_, err := f.Await(t.Context())
+		require.ErrorIs(t, err, errTest)
+		for released.Load() == 0 { // on a goroutine of its own
+			runtime.Gosched()
+		}
+		require.EqualValues(t, 4, released.Load())
+	}
+}
+
+// All who begin to wait at the same moment wait at one gate: a gate that the completion does not know never opens.
+func TestWaitersShareOneGate(t *testing.T) {
+	for range 20000 {
+		p := new(Promise[int])
+		var one, other <-chan struct{}
+		together(func() { one = p.Future().Done() }, func() { other = p.Future().Done() })
+		require.Equal(t, one, other)
+	}
+}
+
+// ledger is a host that starts nothing by itself: what it was given to run is on its list.
+type ledger struct{ due []func() }
+
+func (l *ledger) Go(_ string, f func()) { l.due = append(l.due, f) }
+
+func (*ledger) Wait(...<-chan struct{}) {}
+
+// settle runs all that was given, and what that gives.
+func (l *ledger) settle() {
+	for len(l.due) > 0 {
+		f := l.due[0]
+		l.due = l.due[1:]
+		f()
+	}
+}
+
+// Property 5: whatever is foreign runs on the host and not on the goroutine that completes: callbacks, releases, and OnCancel of other
+// parts. Each runs once.
+func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
+	const one, other = 1, 2
+	for name, begin := range map[string]func(told func(), p, q *Promise[int]) (complete func()){
+		"then": func(told func(), p, _ *Promise[int]) func() {
+			Then(p.Future(), func(v int) (int, error) { told(); return v, nil })
+			return func() { p.Complete(one, nil) }
+		},
+		"the loser of a race": func(told func(), p, q *Promise[int]) func() {
+			First(func(int) { told() }, p.Future(), q.Future())
+			p.Complete(one, nil)
+			return func() { assert.True(t, q.Complete(other, nil), "the race has not cancelled it yet") }
+		},
+		"the others of a race": func(told func(), p, q *Promise[int]) func() {
+			q.OnCancel(told)
+			First(func(int) {}, p.Future(), q.Future())
+			return func() { p.Complete(one, nil) }
+		},
+		"the values of a whole that failed": func(told func(), p, q *Promise[int]) func() {
+			All(func(int) { told() }, p.Future(), q.Future())
+			p.Complete(one, nil)
+			return func() { q.Complete(0, errTest) }
+		},
+		"the other parts of a whole that failed": func(told func(), p, q *Promise[int]) func() {
+			q.OnCancel(told)
+			All(func(int) {}, p.Future(), q.Future())
+			return func() { p.Complete(0, errTest) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var host ledger
+			p, q := new(Promise[int]), new(Promise[int])
+			p.On(&host)
+			q.On(&host)
+			count := 0
+			complete := begin(func() { count++ }, p, q)
+			complete()
+			assert.Zero(t, count, "it ran on the completer")
+			host.settle()
+			assert.Equal(t, 1, count)
+		})
+	}
+}
