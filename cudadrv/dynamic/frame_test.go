@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -36,6 +37,28 @@ func TestFramesBelongToOneCallEach(t *testing.T) {
 	}
 	assert.True(t, func() bool { g.close(); return g.idle() }())
 	assert.Nil(t, g.enter(), "closed")
+}
+
+// A frame that comes back brings nothing of its call with it: no failure, and no memory that the collector would keep.
+func TestAFrameForgetsItsCall(t *testing.T) {
+	g := newGate()
+	var all []*frame
+	for range shardCount * shardFrames {
+		f := g.enter()
+		require.NotNil(t, f)
+		f.failing = true
+		f.hold(unsafe.Pointer(new(int)))
+		all = append(all, f)
+	}
+	for _, f := range all {
+		g.leave(f)
+	}
+	for range all {
+		f := g.enter()
+		require.NotNil(t, f.home)
+		assert.False(t, f.failing)
+		assert.Nil(t, f.keep)
+	}
 }
 
 // Frames are used by goroutines at the same time without meeting, until one of them closes the gate: it returns
