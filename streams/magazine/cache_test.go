@@ -275,6 +275,73 @@ func TestShardsOfALength(t *testing.T) {
 	assert.Equal(t, []int{2}, at())
 }
 
+// neighbour is another length of blocks that is looked up in the same bucket.
+func neighbour(units uint64) uint64 {
+	other := units + 1
+	for bucketOf(other) != bucketOf(units) {
+		other++
+	}
+	return other
+}
+
+// unserved counts the requests that no magazine serves.
+type unserved struct{ count int }
+
+func (u *unserved) AllocBeyond(int64) (*Slot, uint64, int64, error) {
+	u.count++
+	return nil, 0, 0, nil
+}
+
+// A magazine serves its own length and no other that is looked up in the same bucket, sharded or not, whichever way the
+// request takes.
+func TestABucketServesOneLength(t *testing.T) {
+	const units = sizeclass.MaxUnits + 1000
+	other := neighbour(units)
+	for _, sharded := range []bool{false, true} {
+		c := new(Cache)
+		o := NewOwner(c, nil)
+		beyond := new(unserved)
+		c.Extend(beyond)
+		m := o.Exact(units)
+		bucket := BucketOf(units)
+		o.Reopen(m)
+		for range 8 {
+			s := o.Assign(m)
+			require.NoError(t, s.Free(s.Word()))
+		}
+		o.Install(bucket, 0, m)
+		if sharded {
+			m.contended.Store(contendedLimit)
+			require.True(t, o.Shard(bucket, 0))
+			for hint := range Shards { // wherever the goroutine looks
+				o.Install(bucket, hint, m)
+			}
+		}
+		free := m.FreeSlots()
+		require.Equal(t, 8, free)
+
+		s, _ := c.Take(int64(other) << sizeclass.UnitShift)
+		assert.Nil(t, s, "sharded: %t", sharded)
+		none, taken := c.TakeMany(other, 2)
+		assert.Nil(t, none, "sharded: %t", sharded)
+		assert.Zero(t, taken, "sharded: %t", sharded)
+		s, _, _, _ = c.Alloc(int64(other) << sizeclass.UnitShift)
+		assert.Nil(t, s, "sharded: %t", sharded)
+		assert.Equal(t, 1, beyond.count, "sharded: %t", sharded)
+		assert.Equal(t, free, m.FreeSlots(), "sharded: %t", sharded)
+
+		s, _ = c.Take(units << sizeclass.UnitShift)
+		assert.NotNil(t, s, "sharded: %t", sharded)
+		_, taken = c.TakeMany(units, 2)
+		assert.NotZero(t, taken, "sharded: %t", sharded)
+		s, _, bytes, err := c.Alloc(units << sizeclass.UnitShift)
+		assert.NoError(t, err)
+		assert.NotNil(t, s, "sharded: %t", sharded)
+		assert.EqualValues(t, units<<sizeclass.UnitShift, bytes)
+		assert.Equal(t, free-4, m.FreeSlots(), "sharded: %t", sharded)
+	}
+}
+
 // Goroutines take from a magazine that is sharded under them, and nobody gets a slot twice.
 func TestShardUnderTakes(t *testing.T) {
 	c, o, m := cacheOf(0)
