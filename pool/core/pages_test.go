@@ -4,6 +4,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/heap"
 )
 
 // Runs of one client that merge wait for the latest of their fences, whichever side it comes from.
@@ -20,5 +24,89 @@ func TestMergedRunsWaitForTheLatestFence(t *testing.T) {
 			assert.EqualValues(t, 3, p.table[0].run)
 			assert.EqualValues(t, 3, p.table[0].fence, "%v in the order %v", fences, order)
 		}
+	}
+}
+
+// told is a free page as whoever returned it would have it.
+type told struct {
+	free   bool
+	client Client // 0: clean
+	fence  Fence
+}
+
+// Every page of a free run lies under the tag that it was freed with, and under a fence that is no earlier, however runs are
+// cut and merged; and under no later one than the latest that its neighbours had.
+func TestFreePagesKeepTheirTags(t *testing.T) {
+	t.Parallel()
+	const pageCount = 24
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPages()
+		if rapid.Bool().Draw(t, "first fit") {
+			p.setStrategy(heap.FirstFit)
+		}
+		p.extend(pageCount)
+		p.setState(Run{0, pageCount}, lent, 9)
+		var model [pageCount]told
+		var latest Fence
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			at := uint32(rapid.IntRange(0, pageCount-1).Draw(t, "page"))
+			pages := uint32(rapid.IntRange(1, 6).Draw(t, "pages"))
+			if !model[at].free {
+				run := Run{at, 0}
+				for run.Pages < pages && at+run.Pages < pageCount && !model[at+run.Pages].free {
+					run.Pages++
+				}
+				tag := told{free: true, client: Client(rapid.IntRange(0, 2).Draw(t, "client"))}
+				if tag.client != 0 {
+					tag.fence = Fence(rapid.IntRange(1, 9).Draw(t, "fence"))
+					latest = max(latest, tag.fence)
+				}
+				p.addFree(run, tag.client, tag.fence)
+				for i := run.First; i < run.First+run.Pages; i++ {
+					model[i] = tag
+				}
+			} else {
+				first := runAround(p, at)
+				end := min(at+pages, first+p.table[first].run)
+				p.takeFree(first, Run{at, end - at}, lent, 9)
+				for i := at; i < end; i++ {
+					model[i] = told{}
+				}
+			}
+			checkTags(t, p, model[:], latest)
+		}
+	})
+}
+
+// runAround is the first page of the free run that a page lies in.
+func runAround(p *pages, page uint32) uint32 {
+	for at := uint32(0); ; {
+		switch n := p.table[at].run; {
+		case p.table[at].state != free:
+			at++
+		case page < at+n:
+			return at
+		default:
+			at += n
+		}
+	}
+}
+
+// checkTags holds the runs against the pages.
+func checkTags(t *rapid.T, p *pages, model []told, latest Fence) {
+	for at := uint32(0); at < p.top(); {
+		if p.table[at].state != free {
+			require.False(t, model[at].free, "page %d", at)
+			at++
+			continue
+		}
+		run := p.table[at]
+		for i := at; i < at+run.run; i++ {
+			require.True(t, model[i].free, "page %d", i)
+			require.Equal(t, model[i].client, run.client, "the client of page %d", i)
+			require.GreaterOrEqual(t, run.fence, model[i].fence, "the fence of page %d", i)
+		}
+		require.LessOrEqual(t, run.fence, latest)
+		at += run.run
 	}
 }

@@ -298,8 +298,30 @@ func (w *world) check() {
 	for i := range c.pages.table {
 		w.checkPage(i)
 	}
+	w.checkTags()
 	w.checkWaiting()
 	w.checkReservations()
+}
+
+// checkTags: what the books call clean nobody's work touches any more, and what they give to one client alone was that client's last, under
+// a fence that the books do not have earlier than it was.
+func (w *world) checkTags() {
+	if w.closing || w.abandoned { // nobody is granted anything any more
+		return
+	}
+	c := w.core
+	for at := uint32(0); at < c.pages.top(); {
+		run := c.pages.table[at]
+		if run.state != free {
+			at++
+			continue
+		}
+		for end := at + run.run; at < end; at++ {
+			if p := w.pages[at]; !w.clean(p) && (run.client != p.last || run.fence < p.fence) {
+				w.failf("free page %d is under fence %d of client %d in the books, its last use is %+v", at, run.fence, run.client, p)
+			}
+		}
+	}
 }
 
 func (w *world) checkPage(i int) {

@@ -1,0 +1,127 @@
+package admission
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// atAStandstill has two accounts that hold memory and wait for more, of which everybody does nothing else.
+func atAStandstill(t *testing.T) *Table {
+	t.Helper()
+	table := new(Table)
+	table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 4, Blocked: true})
+	table.Arrive(Waiter{ID: 2, Account: 2, Bytes: 2, Blocked: true})
+	exhaust(table)
+	return table
+}
+
+// exhaust tries everybody in vain whom Next gives.
+func exhaust(table *Table) {
+	for id, ok := table.Next(); ok; id, ok = table.Next() {
+		table.Failed(id)
+	}
+}
+
+// changes are all that ends a standstill, each together with what has everybody wait again.
+func changes() map[string]func(*Table) {
+	return map[string]func(*Table){
+		"a goroutine that waited goes on for a while": func(table *Table) {
+			table.Block(1, false)
+			table.Block(1, true)
+		},
+		"another request arrives": func(table *Table) { table.Arrive(Waiter{ID: 3, Account: 2, Bytes: 9, Blocked: true}) },
+		"a request is cancelled":  func(table *Table) { table.Arrive(Waiter{ID: 3, Account: 2, Bytes: 9}); table.Remove(3) },
+		"an account stands for a while": func(table *Table) {
+			table.Suspend(1, true)
+			table.Suspend(1, false)
+		},
+		"memory changes": (*Table).Changed,
+	}
+}
+
+// A deadlock is believed only if nothing at all has changed since everything was collected: whoever went on meanwhile may have
+// freed what nobody has looked at. So each change has everything collected again.
+func TestAnyChangeEndsAStandstill(t *testing.T) {
+	t.Parallel()
+	for name, change := range changes() {
+		t.Run(name, func(t *testing.T) {
+			holders := []Account{1, 2}
+			undisturbed := atAStandstill(t)
+			require.Equal(t, Confirm, lifts(undisturbed, holders))
+			undisturbed.Confirmed()
+			v, id := undisturbed.Stuck(holders, nil)
+			require.Equal(t, Deadlock, v)
+			require.EqualValues(t, 2, id)
+
+			during := atAStandstill(t) // while it is collected
+			require.Equal(t, Confirm, lifts(during, holders))
+			change(during)
+			during.Confirmed()
+			exhaust(during)
+			assert.Equal(t, Confirm, lifts(during, holders), "what was collected before the change says nothing")
+
+			after := atAStandstill(t)
+			require.Equal(t, Confirm, lifts(after, holders))
+			after.Confirmed()
+			change(after)
+			exhaust(after)
+			assert.Equal(t, Confirm, lifts(after, holders))
+		})
+	}
+}
+
+// lifts is what is to be done once everybody has been tried that a standstill lets pass.
+func lifts(table *Table, holders []Account) Verdict {
+	for {
+		v, _ := table.Stuck(holders, nil)
+		if v != Lift {
+			return v
+		}
+		exhaust(table)
+	}
+}
+
+// What may pass while nothing goes on may not once something does: a small request does not go before a large one for ever.
+func TestAnyChangeEndsALift(t *testing.T) {
+	t.Parallel()
+	small := Waiter{Account: 3, Bytes: 9}
+	for name, change := range changes() {
+		t.Run(name, func(t *testing.T) {
+			table := atAStandstill(t)
+			require.False(t, table.MayPass(small))
+			require.Equal(t, Confirm, lifts(table, []Account{1, 2}))
+			require.True(t, table.MayPass(small))
+			change(table)
+			assert.False(t, table.MayPass(small))
+		})
+	}
+}
+
+// A request whose quota comes in the middle of a standstill ends it, and one that is served.
+func TestQuotaAndServiceEndAStandstill(t *testing.T) {
+	t.Parallel()
+	holders := []Account{1, 2}
+	table := new(Table)
+	table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 4, Blocked: true})
+	table.Arrive(Waiter{ID: 2, Account: 2, Bytes: 2, Blocked: true, Unready: true})
+	exhaust(table)
+	require.Equal(t, Confirm, lifts(table, holders))
+	table.Ready(2)
+	table.Confirmed()
+	id, ok := table.Next()
+	require.True(t, ok, "it is tried first")
+	require.EqualValues(t, 2, id)
+	table.Failed(2)
+	require.Equal(t, Confirm, lifts(table, holders))
+
+	table.Changed()
+	id, _ = table.Next()
+	table.Served(id)
+	require.EqualValues(t, 1, id)
+	table.Confirmed()
+	exhaust(table)
+	v, _ := table.Stuck(holders, nil)
+	assert.Equal(t, Wait, v, "the account that was served goes on")
+}

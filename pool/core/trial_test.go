@@ -1,0 +1,121 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the shelf, under a
+// fence that never passes.
+type trial struct {
+	core  *Core
+	shelf map[Client][]Run
+	fence Fence // of the next return
+}
+
+// openTrial has the first client hold six pages and the second two, which wants more than can be found.
+func openTrial(t *testing.T, pages uint32, more ...uint32) *trial {
+	t.Helper()
+	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 8 * pageBytes})
+	w.candid = true
+	for id := Client(1); id <= 3; id++ {
+		w.clients[id] = &holder{}
+		w.send(Join{Client: id})
+	}
+	w.fill(1, 6)
+	w.fill(2, 2)
+	tr := &trial{core: w.core, shelf: map[Client][]Run{}, fence: 1}
+	want := waitAs(99, pages)
+	want.More = more
+	tr.do(t, want)
+	return tr
+}
+
+// free returns pages, for good.
+func (tr *trial) free(t *testing.T, id Client, runs ...Run) {
+	t.Helper()
+	tr.do(t, tr.back(id, false, runs))
+}
+
+// back is a return under the next fence.
+func (tr *trial) back(id Client, answer bool, runs []Run) Return {
+	tr.fence++
+	return Return{Client: id, Runs: runs, Fence: tr.fence, Sent: uint64(len(runs)), Answer: answer, Stirred: !answer}
+}
+
+// do takes a message, and all that follows from it. The books balance after each step.
+func (tr *trial) do(t *testing.T, m Message) {
+	t.Helper()
+	for next := []Message{m}; len(next) > 0; {
+		fx := tr.core.Step(next[0])
+		require.NoError(t, tr.core.Check())
+		next = next[1:]
+		for _, g := range fx.Grants {
+			require.Zero(t, g.Token, "it is served")
+			tr.shelf[g.Client] = append(tr.shelf[g.Client], append(g.More, g.Run)...)
+		}
+		for _, o := range fx.Offers {
+			next = append(next, Offered{Client: o.Client, Token: o.Token})
+		}
+		for _, id := range fx.Asks {
+			next = append(next, tr.back(id, true, tr.shelf[id]))
+			tr.shelf[id] = nil
+		}
+		if fx.Job != nil {
+			next = append(next, JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
+		}
+	}
+}
+
+// owners are the clients whose work may still be at the free pages, by page; 0 for none.
+func (tr *trial) owners() map[uint32]Client {
+	owners := map[uint32]Client{}
+	for at := uint32(0); at < tr.core.pages.top(); at++ {
+		if tr.core.pages.table[at].state == free {
+			owners[at] = tr.core.pages.table[runAround(tr.core.pages, at)].client
+		}
+	}
+	return owners
+}
+
+// What a trial gets of several runs, and gives back since it does not get all, lies under the tags that it had: nobody else is
+// granted what its client may still be at.
+func TestATrialGivesBackWhatItGotAsItWas(t *testing.T) {
+	t.Parallel()
+	tr := openTrial(t, 2, 4)
+	tr.free(t, 2, Run{6, 2})
+	assert.Equal(t, map[uint32]Client{6: 2, 7: 2}, tr.owners())
+	tr.free(t, 1, Run{0, 2})
+	assert.Equal(t, map[uint32]Client{0: 1, 1: 1, 6: 2, 7: 2}, tr.owners())
+}
+
+// So does a window that was put together of runs with different tags.
+func TestATrialGivesBackAWindowAsItWas(t *testing.T) {
+	t.Parallel()
+	tr := openTrial(t, 3, 4)
+	tr.do(t, Return{Client: 1, Runs: []Run{{5, 1}}, Sent: 1, Stirred: true}) // without a fence: clean
+	tr.shelf[1] = nil
+	tr.free(t, 2, Run{6, 2})
+	assert.Equal(t, map[uint32]Client{5: 0, 6: 2, 7: 2}, tr.owners())
+}
+
+// A fence that passes while a trial has the pages makes them clean, and an earlier one does not.
+func TestAFencePassesDuringATrial(t *testing.T) {
+	t.Parallel()
+	for passed, owner := range map[Fence]Client{8: 2, 9: 0} {
+		tr := openTrial(t, 2, 4)
+		c := tr.core
+		c.Step(Return{Client: 1, Runs: []Run{{0, 1}}, Fence: 2, Sent: 1, Stirred: true})
+		fx := c.Step(Return{Client: 2, Kept: 1, Stirred: true})
+		require.Empty(t, fx.Asks, "it is offered what its own stream has first")
+		fx = c.Step(Offered{Client: 2, Token: 99})
+		require.Equal(t, []Client{1, 2}, fx.Asks)
+		c.Step(Return{Client: 2, Runs: []Run{{6, 2}}, Fence: 9, Sent: 2, Answer: true})
+		require.Equal(t, []part{{Run{6, 2}, 2, 9}}, c.parkedAs(2, 99).parts)
+		c.passed(Passed{Client: 2, Fence: passed})
+		tr.do(t, Return{Client: 1, Sent: 1, Answer: true})
+		assert.Equal(t, map[uint32]Client{0: 1, 6: owner, 7: owner}, tr.owners())
+	}
+}
