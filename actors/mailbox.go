@@ -158,7 +158,7 @@ func (b *mailbox) push(m Message) bool {
 	for {
 		top := b.head.Load()
 		if top == &b.last || top == &b.shut {
-			l.message = nil
+			l.next, l.message = nil, nil // An attempt before may have left somebody else's message there.
 			return false
 		}
 		l.next = top

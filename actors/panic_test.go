@@ -132,6 +132,18 @@ func TestQuarantineAfterAnEnteredTurn(t *testing.T) {
 	requireQuarantined(t, r, p, errBooks)
 }
 
+// The turn of a quarantine goes to the worker as it is: the mailbox is idle at no moment before the actor stops.
+func TestAQuarantinedTurnIsHandedOver(t *testing.T) {
+	p := &probe{onPanic: func(Panic) error { return errBooks }}
+	r := spawn(t, p)
+	enter(r)
+	assert.False(t, r.box.owesWork(), "nothing has happened yet")
+	r.box.fault(newPanicError(r.Name(), errLuck))
+	assert.True(t, r.box.owesWork())
+	r.End()
+	requireQuarantined(t, r, p, errBooks)
+}
+
 func TestNobodyEntersAfterAQuarantine(t *testing.T) {
 	for i := range 300 {
 		quarantined := false

@@ -99,12 +99,18 @@ func (r *Ref) tryEnterChecked() bool {
 // leaveEntered leaves a turn that was entered from idle: it cannot have been suspended or stopped meanwhile.
 func (b *mailbox) leaveEntered() {
 	leaveTurn()
-	if b.taken != nil || b.takenSystem != nil || b.system.Load() != nil {
-		b.handOver(running) // After a quarantine nobody else may enter before the actor stops.
+	if b.owesWork() {
+		b.handOver(running)
 		return
 	}
 	b.state.Store(idle)
 	if b.head.Load() != nil || b.system.Load() != nil {
 		b.resume()
 	}
+}
+
+// owesWork reports whether the worker takes over a turn that was entered, so that nobody else enters in between: after a quarantine
+// nobody may before the actor stops. The caller holds the turn.
+func (b *mailbox) owesWork() bool {
+	return b.taken != nil || b.takenSystem != nil || b.system.Load() != nil
 }

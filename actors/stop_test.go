@@ -45,6 +45,27 @@ func TestStopHandlesWhatIsQueued(t *testing.T) {
 	assert.Equal(t, 0, r.box.UserMessageCount())
 }
 
+// A message that a closed mailbox refused is as it was before: posted again elsewhere it comes alone, also where its first attempt
+// lost against another post, whose message it names since.
+func TestARefusedMessageBringsNobodyAlong(t *testing.T) {
+	r, other := spawn(t, &probe{}), spawn(t, &probe{})
+	r.Stop(nil)
+	<-r.Done()
+	again, stranger := newJob(nil), newJob(nil)
+	for _, post := range []func(Message){r.Tell, r.Call} {
+		stranger.message = stranger // It waits in the mailbox, as the attempt found it.
+		again.next = &stranger.Link
+		post(again)
+		require.ErrorIs(t, again.err, ErrStopped)
+		assert.Nil(t, again.next)
+
+		other.Call(again)
+		assert.Zero(t, stranger.receivedCount.Load())
+		stranger.message, again.next = nil, nil
+	}
+	assert.EqualValues(t, 2, again.receivedCount.Load())
+}
+
 func TestNothingIsAcceptedBehindThePoison(t *testing.T) {
 	r := spawn(t, &probe{})
 	release := occupy(r)

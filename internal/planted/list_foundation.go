@@ -12,6 +12,14 @@ func foundationBugs() []Bug {
 			Edits: []Edit{{"actors/turn.go", "b.system.Load() != nil || d.rest == idle && b.waiting()", "b.system.Load() != nil"}},
 		},
 		{
+			Name: "a turn that was entered and quarantined is left idle", Package: "actors", Run: "^TestAQuarantinedTurnIsHandedOver$",
+			Edits: []Edit{{"actors/ref.go", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
+		},
+		{
+			Name: "a refused message keeps its link", Package: "actors", Run: "^TestARefusedMessageBringsNobodyAlong$",
+			Edits: []Edit{{"actors/mailbox.go", "l.next, l.message = nil, nil // An attempt", "l.message = nil // An attempt"}},
+		},
+		{
 			Name: "two completions win", Package: "futures", Run: "^TestCancel$",
 			Edits: []Edit{{
 				"futures/promise.go", "func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
