@@ -191,3 +191,23 @@ func TestADriverThatFails(t *testing.T) {
 	}
 	freeAll(t, must(t, s, 16*mib))
 }
+
+// So many streams that their memory, which lies apart, reaches the end of the address space: what lies there comes home as anywhere else.
+func TestStreamsUpToTheEndOfTheArena(t *testing.T) {
+	if raceDetector {
+		t.Skip("a thousand streams that are asked by each other take minutes under the race detector")
+	}
+	h := openHouse(t, vram.Config{Footprint: vram.Lean}, sim.Config{})
+	streams := make([]*vram.Stream, 1024)
+	live := make([]vram.Buffer, len(streams))
+	for i := range streams {
+		streams[i] = h.stream()
+		live[i] = must(t, streams[i], 2*mib)
+	}
+	freeAll(t, live...)
+	for _, s := range streams {
+		require.NoError(t, s.Check(t.Context()))
+	}
+	h.trim()
+	assert.Zero(t, h.addsUp().ReservedBytes)
+}

@@ -10,7 +10,7 @@ import (
 
 const (
 	// arenaBytes bounds the pages that a pool can name. Not larger: offsets are counted in units of 512 bytes in 32
-	// bits. Not smaller: holes of recycled windows need room, and reserving costs nothing.
+	// bits, and in an arena of this length the last page is never lent: see heap.MostPages. Not smaller: holes of recycled windows need room, and reserving costs nothing.
 	arenaBytes = 2 << 40
 	// plainPageBytes is the page where the driver has no granularity of its own. Not larger: memory is lent in
 	// whole pages. Not smaller: cuMemAlloc aligns to it what is a multiple of it; it was measured on an H200.

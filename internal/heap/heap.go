@@ -47,6 +47,10 @@ func New(pageUnits uint32) *Heap {
 	return h
 }
 
+// MostPages is how many pages of that many units a heap can name, counted from page 0: all but the last that begins within 32 bits.
+// So the end of every block, and that end rounded up to a page, is a number of 32 bits.
+func MostPages(pageUnits uint32) uint32 { return uint32(1<<32/uint64(pageUnits) - 1) }
+
 // FreeUnits is the sum of the lengths of the free blocks.
 func (h *Heap) FreeUnits() uint64 { return h.freeUnits }
 
@@ -154,7 +158,7 @@ func (h *Heap) absorb(left, right int32) {
 
 // Grant adds pages to the heap as free memory and merges them with the runs that they touch. It
 // returns the length of the free block that they became part of. Precondition: none of the pages is
-// in the heap.
+// in the heap, and all are below MostPages.
 func (h *Heap) Grant(firstPage, pages uint32) uint32 {
 	endPage := firstPage + pages
 	i := h.newNode()

@@ -205,3 +205,29 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		assert.Error(t, h.Check(), name)
 	}
 }
+
+// The last page that a heap can name comes and goes like any other: every end up to there is a number of 32 bits.
+func TestTheLastPage(t *testing.T) {
+	t.Parallel()
+	for _, pageUnits := range []uint32{1, 8, 4096, 1 << 20} {
+		last := MostPages(pageUnits) - 1
+		assert.LessOrEqual(t, uint64(last+1)*uint64(pageUnits)+uint64(pageUnits)-1, uint64(1<<32-1), "rounded up to a page")
+		h := New(pageUnits)
+		h.Grant(last, 1)
+		require.NoError(t, h.Check())
+		h.Grant(last-1, 1)
+		require.NoError(t, h.Check())
+		b := h.Take(2 * pageUnits)
+		require.NotEqual(t, None, b)
+		assert.Equal(t, (last-1)*pageUnits, h.Offset(b))
+		h.Give(b)
+		var got []uint32
+		assert.EqualValues(t, 2, h.TakePages(2, func(first, pages uint32) bool {
+			got = append(got, first, pages)
+			return true
+		}))
+		assert.Equal(t, []uint32{last - 1, 2}, got)
+		assert.Zero(t, h.HeldUnits())
+		require.NoError(t, h.Check())
+	}
+}

@@ -12,6 +12,10 @@ func poolBugs() []Bug {
 			Edits: []Edit{{"pool/driver.go", "			d.pool.panics.Here(\"vram-driver\", value)\n", ""}},
 		},
 		{
+			Name: "the arena has a page that ends beyond 32 bits", Package: "pool/core", Run: "^TestTheEndOfTheLongestArena$",
+			Edits: []Edit{{"pool/core/core.go", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
+		},
+		{
 			Name: "what is foreseen is not held", Package: "pool/core", Run: "^TestStepsShorterThanATick$|^TestTranscripts$",
 			Edits: []Edit{{"pool/core/forecast.go", "return max(f.last, f.most)", "return 0"}},
 		},

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
 )
 
 // ErrClosed refuses what comes after Close.
@@ -50,8 +52,10 @@ type Core struct {
 	missing   []Run
 }
 
-// New makes the core of a pool over an arena of that many pages.
+// New makes the core of a pool over an arena of that many pages, at most those that the heaps of the clients can name: what is beyond
+// stays a hole for ever.
 func New(pageBytes int64, maxPages uint32, s Settings) *Core {
+	maxPages = min(maxPages, heap.MostPages(uint32(max(1, pageBytes>>sizeclass.UnitShift)))) //nolint:gosec // a page is shorter than the arena
 	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}, waiters: newWaiters()}
 	c.pages.setStrategy(s.Strategy)
 	return c

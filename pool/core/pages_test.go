@@ -110,3 +110,20 @@ func checkTags(t *rapid.T, p *pages, model []told, latest Fence) {
 		at += run.run
 	}
 }
+
+// The pages of an arena of any length end where a client can still count their units in 32 bits: the last one that does not is never
+// mapped, for whomever.
+func TestTheEndOfTheLongestArena(t *testing.T) {
+	t.Parallel()
+	const twoMiB, all = 2 << 20, uint32(1 << 20) // pages of an arena of 2 TiB
+	for name, make := range map[string]func(int64, uint32, Settings) *Core{"virtual memory": New, "plain": NewPlain} {
+		c := make(twoMiB, all, Settings{LimitBytes: 2 << 40})
+		w, ok := c.room(1, all-3)
+		assert.True(t, ok, name)
+		assert.LessOrEqual(t, (uint64(w.run.First)+uint64(w.run.Pages))*(twoMiB/512), uint64(1<<32-twoMiB/512), name)
+		_, ok = c.room(1, all)
+		assert.False(t, ok, name)
+	}
+	assert.EqualValues(t, 7, New(twoMiB, 7, Settings{}).maxPages)
+	assert.EqualValues(t, 7, New(1, 7, Settings{}).maxPages)
+}
