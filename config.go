@@ -120,7 +120,9 @@ func ParseFootprint(s string) (Footprint, error) {
 }
 
 // pages counts a handle length for a page of any size.
-func pages(bytes, pageBytes int64) uint32 { return uint32(max(1, bytes/pageBytes)) }
+func pages(bytes, pageBytes int64) uint32 {
+	return uint32(max(1, min(bytes, pool.MostBytes)/pageBytes)) //nolint:gosec // pages of one arena
+}
 
 // policy is what the mode means to the pool. Measured on eight real traces; see docs/decisions.
 func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {

@@ -1,6 +1,8 @@
 package vram_test
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -210,4 +212,57 @@ func TestStreamsUpToTheEndOfTheArena(t *testing.T) {
 	}
 	h.trim()
 	assert.Zero(t, h.addsUp().ReservedBytes)
+}
+
+// Sizes at the ends of what a number can be do what the next best size does, or are refused by name: none wraps around.
+func TestSizesAtTheEndsOfNumbers(t *testing.T) {
+	for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
+		t.Run(name, func(t *testing.T) {
+			h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Segments: kind}, sim.Config{})
+			s := h.stream()
+			b := must(t, s, 8*mib)
+			ctx := t.Context()
+			var limit *vram.LimitError
+			var field *vram.ConfigError
+			var large *vram.SizeError
+			for _, bytes := range []int64{math.MaxInt64, math.MaxInt64 - 2*mib, 1 << 53} {
+				held := h.addsUp().ReservedBytes
+				added, err := h.Expand(ctx, bytes)
+				require.ErrorAs(t, err, &limit)
+				assert.EqualValues(t, 64*mib-held, added, "all that the limit allows")
+				assert.EqualValues(t, 64*mib, limit.LimitBytes)
+				assert.Greater(t, limit.WantedBytes, int64(64*mib))
+
+				_, err = h.Reserve(ctx, bytes)
+				require.ErrorAs(t, err, &large)
+				given, err := h.Trim(ctx, bytes)
+				require.NoError(t, err)
+				assert.Zero(t, given)
+				h.trim()
+			}
+			for _, bytes := range []int64{math.MinInt64, -1} {
+				_, err := h.Expand(ctx, bytes)
+				require.ErrorAs(t, err, &field)
+				_, err = h.Reserve(ctx, bytes)
+				require.ErrorAs(t, err, &field)
+				_, err = h.Trim(ctx, bytes)
+				require.ErrorAs(t, err, &field)
+			}
+			freeAll(t, b, must(t, s, 48*mib))
+			h.addsUp()
+		})
+	}
+	for _, bytes := range []int64{math.MaxInt64, 1 << 53, 1<<53 + 2*mib} {
+		for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
+			t.Run(fmt.Sprint(name, " of ", bytes), func(t *testing.T) {
+				h := openHouse(t, vram.Config{
+					Segments: kind, SegmentBytes: bytes, StreamCacheBytes: bytes, PoolCacheBytes: bytes, CoalesceBytes: bytes,
+					StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt, LimitBytes: bytes,
+				}, sim.Config{})
+				s := h.stream()
+				freeAll(t, must(t, s, 8*mib), must(t, s, 3*mib), must(t, s, 1))
+				h.addsUp()
+			})
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/pool"
@@ -15,7 +16,7 @@ const warmRunBytes = 1 << 30
 
 // Warm maps memory ahead for that many buffers of those sizes, beside what is in use: later allocations
 // of them make no driver call. It waits until all is there or ctx ends; what was mapped stays. Events.Warm is
-// told how far it has come. Errors: *ConfigError, the context's, ErrClosed, one that says that the limit leaves no room, and
+// told how far it has come. Errors: *ConfigError, the context's, ErrClosed, *LimitError where the limit leaves no room, and
 // those of the first use of the device.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := checkDemands(want); err != nil {
@@ -40,20 +41,22 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 }
 
 // warmRuns cuts a demand into runs of pages. Small buffers share pages; large ones begin anywhere in a
-// run, but each run holds a whole number of them. What exceeds the limit by itself is refused here: it
-// need not be a number that can be counted in pages.
+// run, but each run holds a whole number of them. A demand that exceeds the limit by itself, and small ones that do together, are
+// refused here: they need not be a number that can be counted in pages.
 func warmRuns(want []Demand, pageBytes, limitBytes int64) ([]uint32, error) {
 	var runs []uint32
 	var small int64
 	for _, w := range want {
 		if int64(w.Count) > limitBytes/w.Bytes {
-			return nil, fmt.Errorf("the limit of %d bytes leaves no room for %d buffers of %d bytes", limitBytes, w.Count, w.Bytes)
+			return nil, tooMuch(w, limitBytes)
 		}
 		if w.Bytes <= sizeclass.MaxBytes {
 			class := sizeclass.Of(sizeclass.Units(w.Bytes))
 			blocks := int64(sizeclass.SpanBlocks(class))
 			spans := (int64(w.Count) + blocks - 1) / blocks
-			small += spans * int64(sizeclass.SpanUnits(class)) << sizeclass.UnitShift
+			if small += spans * int64(sizeclass.SpanUnits(class)) << sizeclass.UnitShift; small > limitBytes {
+				return nil, tooMuch(w, limitBytes)
+			}
 			continue
 		}
 		block := int64(sizeclass.Units(w.Bytes)) << sizeclass.UnitShift
@@ -66,6 +69,15 @@ func warmRuns(want []Demand, pageBytes, limitBytes int64) ([]uint32, error) {
 		runs = append(runs, pagesFor(small, pageBytes))
 	}
 	return runs, nil
+}
+
+// tooMuch refuses a demand that the limit leaves no room for, by itself or behind those before it.
+func tooMuch(w Demand, limitBytes int64) error {
+	wanted := int64(math.MaxInt64)
+	if int64(w.Count) <= wanted/w.Bytes {
+		wanted = int64(w.Count) * w.Bytes
+	}
+	return fmt.Errorf("%d buffers of %d bytes: %w", w.Count, w.Bytes, &LimitError{WantedBytes: wanted, LimitBytes: limitBytes})
 }
 
 func pagesFor(bytes, pageBytes int64) uint32 {

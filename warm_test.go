@@ -53,7 +53,12 @@ func TestWarmBeyondTheLimit(t *testing.T) {
 	s := h.stream()
 	b := must(t, s, 16*mib)
 	for _, d := range []vram.Demand{{Bytes: 8 * mib, Count: 7}, {Bytes: 1, Count: 1 << 60}, {Bytes: 1 << 62, Count: 1}, {Bytes: 1 << 62, Count: 1 << 62}} {
-		require.ErrorContains(t, h.Warm(t.Context(), d), "leaves no room", "%+v", d)
+		err := h.Warm(t.Context(), d)
+		require.ErrorContains(t, err, "leaves no room", "%+v", d)
+		var limit *vram.LimitError
+		require.ErrorAs(t, err, &limit)
+		assert.EqualValues(t, 64*mib, limit.LimitBytes)
+		assert.Greater(t, limit.WantedBytes, int64(0))
 	}
 	for _, d := range []vram.Demand{{Bytes: 0, Count: 1}, {Bytes: 1, Count: -1}} {
 		var bad *vram.ConfigError
@@ -63,6 +68,21 @@ func TestWarmBeyondTheLimit(t *testing.T) {
 	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: mib, Count: 0}))
 	h.addsUp()
 	freeAll(t, b, must(t, s, 48*mib))
+}
+
+// Demands that each are below the limit, and together more than can be counted in pages, are refused.
+func TestWarmBeyondWhatCanBeCounted(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 8 << 40})
+	for _, count := range []int{16, 1 << 15} { // 2^32 pages, 2^64 bytes
+		want := make([]vram.Demand, count)
+		for i := range want {
+			want[i] = vram.Demand{Bytes: 1, Count: 1 << 40}
+		}
+		var limit *vram.LimitError
+		require.ErrorAs(t, h.Warm(t.Context(), want...), &limit)
+		assert.Equal(t, vram.LimitError{WantedBytes: 1 << 40, LimitBytes: 1 << 40}, *limit)
+	}
+	assert.Zero(t, h.addsUp().ReservedBytes)
 }
 
 // The end of the context ends the waiting; what was mapped until then stays.

@@ -84,6 +84,14 @@ func (a *arena) Base() cudadrv.Ptr { return a.base }
 // Base and the number times PageBytes.
 func (a *arena) Places() []cudadrv.Ptr { return a.places }
 
+// pagesFor is how many pages hold so many bytes: at most one more than the arena has, which no request gets. 0 for a negative number.
+func (a *arena) pagesFor(bytes int64) uint32 {
+	if bytes > a.bytes {
+		return uint32(a.bytes/a.pageBytes) + 1 //nolint:gosec // pages of one arena
+	}
+	return uint32((max(0, bytes) + a.pageBytes - 1) / a.pageBytes) //nolint:gosec // likewise
+}
+
 // at is the address of a page of which the driver holds memory.
 func (a *arena) at(page uint32) cudadrv.Ptr {
 	if a.places != nil {

@@ -27,7 +27,7 @@ var errNoStream = errors.New("pool: a reservation has no stream")
 // Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It waits for the driver and not for other
 // people's frees. Where ctx ends first nothing is kept. Errors: *OutOfMemoryError, the context's, ErrClosed, and what the driver said.
 func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reservation, error) {
-	pages := uint32((bytes + p.pageBytes - 1) / p.pageBytes) //nolint:gosec // no more than the arena has, or it is refused
+	pages := p.pagesFor(bytes)
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
 	r.promise.On(p.host)
 	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: r})
