@@ -50,7 +50,7 @@ func TestAStreamWaitsOnTheDevice(t *testing.T) {
 
 // A wait that the driver refuses costs nothing but the wait on the host.
 func TestAWaitThatFails(t *testing.T) {
-	h := openHouse(t, vram.Config{LimitBytes: 32 * mib}, sim.Config{})
+	h := openHouse(t, vram.Config{LimitBytes: 32 * mib, Waits: vram.WaitsAvoidGrowth}, sim.Config{})
 	a, b := h.stream(), h.stream()
 	x := must(t, a, 32*mib)
 	require.NoError(t, h.gpu.Launch(a.Handle(), time.Second))

@@ -14,9 +14,10 @@ import (
 
 // work is a job on its way to the driver goroutine, with the marks of the returns before it.
 type work struct {
-	job    *core.Job
-	marks  []stamp
-	waiter Client // of the job's Await operations; nil if it has left
+	job     *core.Job
+	marks   []stamp
+	clients []Client // to be asked whether they are idle
+	waiter  Client   // of the job's Await operations; nil if it has left
 }
 
 // stamp is a client's fence and the mark that stands for it.
@@ -58,12 +59,15 @@ func (p *Pool) ground() {
 }
 
 type driver struct {
-	pool   *Pool
-	waiter Client
-	marks  map[core.Client][]stamp // in the order in which they came
-	order  []core.Client           // of marks, rising: the same history makes the same calls
-	passed []core.Passed           // the answer to the last job
-	last   core.JobDone
+	pool      *Pool
+	waiter    Client
+	marks     map[core.Client][]stamp // in the order in which they came
+	watches   map[core.Client]*watch  // over the oldest mark that there was then
+	running   []*watch                // whose goroutines may not have ended
+	lastWatch uint64
+	order     []core.Client // of marks, rising: the same history makes the same calls
+	passed    []core.Passed // the answer to the last job
+	last      core.JobDone
 }
 
 // run performs a job. A job that queries fences fails with the query; driver calls are made whatever the
@@ -72,8 +76,12 @@ func (d *driver) run(w *work) core.JobDone {
 	d.keep(w.marks)
 	d.waiter = w.waiter
 	done := core.JobDone{Job: w.job}
-	done.Err = d.guard(func() error { return d.watch(w.job) })
+	done.Err = d.guard(d.poll)
 	done.Passed = d.passed
+	if done.Err == nil {
+		done.Watched = d.watch(w.job.Watch)
+		done.Idle = w.job.Idle && d.idle(w.clients)
+	}
 	if len(w.job.Ops) > 0 {
 		done.Err = d.guard(func() error { return d.perform(w.job.Ops, &done.Done) })
 	}
@@ -113,17 +121,14 @@ func (d *driver) keep(marks []stamp) {
 	}
 }
 
-// watch waits for the fences of the clients of job.Wait, and looks how far all have passed; d.passed
-// says so, also after an error.
-func (d *driver) watch(job *core.Job) error {
+// idle reports whether no client's stream has work.
+func (d *driver) idle(clients []Client) bool {
+	return !slices.ContainsFunc(clients, func(c Client) bool { return !c.Idle() })
+}
+
+// poll looks how far all fences have passed; d.passed says so, also after an error.
+func (d *driver) poll() error {
 	d.passed = d.passed[:0]
-	for _, id := range job.Wait {
-		for _, s := range d.marks[id] {
-			if err := d.pool.fences.Wait(s.mark); err != nil && !isCaptured(err) {
-				return err
-			}
-		}
-	}
 	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.marks))
 	slices.Sort(d.order)
 	for _, id := range d.order {
@@ -164,17 +169,31 @@ func (d *driver) look(id core.Client, stamps []stamp) (err error) {
 		delete(d.marks, id)
 	}
 	for _, s := range stamps[:n] {
-		_ = d.pool.fences.Release(s.mark) // an event that the driver keeps harms nobody's memory
+		d.giveUp(s)
 	}
 	return err
 }
 
-// release gives up the marks that are left when the pool ends.
-func (d *driver) release() {
-	for _, stamps := range d.marks {
-		for _, s := range stamps {
-			_ = d.pool.fences.Release(s.mark) // the device is being closed: nobody is left to tell
+// giveUp releases a mark, or leaves that to the watch over it.
+func (d *driver) giveUp(s stamp) {
+	if w := d.watches[s.client]; w != nil && w.mark == s.mark {
+		delete(d.watches, s.client)
+		if w.leave() {
+			return
 		}
+	}
+	_ = d.pool.fences.Release(s.mark) // an event that the driver keeps harms nobody's memory
+}
+
+// release gives up the marks that are left when the pool ends. The device has been synchronised: watches end.
+func (d *driver) release() {
+	for _, id := range slices.Sorted(maps.Keys(d.marks)) {
+		for _, s := range d.marks[id] {
+			d.giveUp(s) // the device is being closed: nobody is left to tell
+		}
+	}
+	for _, w := range d.running {
+		actors.Wait(d.pool.host, w.ended)
 	}
 }
 

@@ -14,13 +14,19 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
+// onDevice are settings with which clients wait on the device rather than break the budget.
+func onDevice(s core.Settings) core.Settings {
+	s.Waits = core.WaitsAvoidGrowth
+	return s
+}
+
 // A client gets pages whose fence has not passed once its stream was made to wait for it. The mark that it waits for is
 // the least that covers them, and it lives until then.
 func TestAClientFollowsAnothersFence(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
-		h := k.build(t, roomy(8))
+		h := k.build(t, onDevice(roomy(8)))
 		a, b := h.customer(1), h.customer(2)
 		run, _, last := a.must(4), a.must(1), a.must(3)
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
@@ -57,7 +63,7 @@ func TestAWaitThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := build(t, roomy(8))
+			h := build(t, onDevice(roomy(8)))
 			a, b := h.customer(1), h.customer(2)
 			run := a.must(8)
 			require.NoError(t, h.sim.Occupy(a.stream, time.Second))

@@ -275,6 +275,12 @@ func (c *customer) Looked() {
 	c.house.pool.Return(r, fence.Mark{})
 }
 
+// Idle implements Client.
+func (c *customer) Idle() bool {
+	idle, err := c.house.device.StreamQuery(c.stream)
+	return idle && err == nil
+}
+
 // Follow implements Client.
 func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 

@@ -27,6 +27,9 @@ type Client interface {
 	// Looked wants the client to say what it uses, by a Return with Report, and at once: whoever has its turn is not
 	// waited for.
 	Looked()
+	// Idle reports whether the client's stream has no work. It is called on the driver goroutine and makes two driver calls at most;
+	// false if the stream cannot be asked now.
+	Idle() bool
 	// Follow makes what is submitted to the client's stream from now on wait, on the device, for a mark of another
 	// client's, while a Refill of this one waits. It is called on the driver goroutine, makes one driver call, and says
 	// why where it cannot.

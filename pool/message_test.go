@@ -32,6 +32,7 @@ func (l *listener) Offered(token, runsGranted uint64)     { l.hear("offered %d %
 func (l *listener) Demanded()                             { l.hear("demanded") }
 func (l *listener) Looked()                               { l.hear("looked") }
 func (l *listener) Follow(fence.Mark) error               { return nil }
+func (l *listener) Idle() bool                            { return true }
 
 // Every effect is carried out once and in order, also when a client panics in one of them: that costs the rest
 // nothing. The panic goes on to whoever performs the effects.

@@ -94,7 +94,7 @@ func New(cfg Config) (*Pool, error) {
 		granted: map[core.Client]uint64{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
-	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}}
+	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}, watches: map[core.Client]*watch{}}
 	p.worker = actors.NewWorker(cfg.Host, "vram-driver")
 	if p.ref, err = actors.SpawnOn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))

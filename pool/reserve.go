@@ -74,5 +74,8 @@ func (*Reservation) Offered(uint64, uint64) {}
 // Demanded implements Client: nothing comes home to it.
 func (*Reservation) Demanded() {}
 
+// Idle implements Client: it has no stream.
+func (*Reservation) Idle() bool { return true }
+
 // Looked implements Client. The core asks nothing of a reservation.
 func (*Reservation) Looked() {}

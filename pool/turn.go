@@ -2,6 +2,7 @@ package pool
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-vram/vram/actors"
@@ -62,7 +63,7 @@ func (p *Pool) step(s *step) {
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
-	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Expand, core.Trim, core.JobDone, core.Tick, core.Close:
+	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Expand, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Tick, core.Close:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise
@@ -144,6 +145,11 @@ func (p *Pool) collect(fx *core.Effects) {
 	if fx.Job != nil {
 		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}
 		p.marks = nil
+		if fx.Job.Idle {
+			for _, id := range slices.Sorted(maps.Keys(p.clients)) {
+				out.work.clients = append(out.work.clients, p.clients[id])
+			}
+		}
 	}
 	for _, e := range fx.Ends {
 		if promise := p.waiting[e.Token]; promise != nil {

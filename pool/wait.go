@@ -60,6 +60,11 @@ func (p *Pool) Block(m core.Block) { p.tell(m, fence.Mark{}) }
 // by whatever way, comes behind it.
 func (p *Pool) Suspend(m core.Suspend) { p.tell(m, fence.Mark{}) }
 
+// Exclude says whether the client's kernels need not end by themselves. It does not wait.
+func (p *Pool) Exclude(id core.Client, excluded bool) {
+	p.tell(core.Exclude{Client: id, Excluded: excluded}, fence.Mark{})
+}
+
 // AnswerOffer says whether a client has served a request that was offered to it. It does not wait.
 func (p *Pool) AnswerOffer(id core.Client, token uint64, taken bool) {
 	p.tell(core.Offered{Client: id, Token: token, Taken: taken}, fence.Mark{})

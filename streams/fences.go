@@ -2,12 +2,10 @@ package streams
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
-	"github.com/go-vram/vram/pool"
 )
 
 // fencing is what is to be done about the blocks that wait for another stream.
@@ -224,109 +222,4 @@ func (s *Stream) passed() {
 	if !s.draining {
 		s.shed(inBackground)
 	}
-}
-
-// delay keeps a claim that would be refused for want of memory until a fence has passed, if any stream has memory that
-// waits for one.
-func (s *Stream) delay(c claim, err error) bool {
-	if s.draining || !errors.Is(err, pool.ErrOutOfMemory) || !s.peers.pending() {
-		return false
-	}
-	s.lastToken++
-	s.waiting[s.lastToken] = c
-	s.core.Wait(c.missingBytes())
-	s.delayed = append(s.delayed, delay{s.lastToken, err})
-	if !s.outlasting {
-		s.outlasting = true
-		s.effects().outlast = true
-	}
-	return true
-}
-
-// delay is a claim that waits for a fence.
-type delay struct {
-	token uint64
-	err   error // its answer, if that does not help
-}
-
-// outlast waits for a fence that keeps memory of any stream, on a goroutine of its own, and has the claims that wait for
-// it served once more.
-func (s *Stream) outlast() {
-	passed := false
-	for _, p := range s.peers.list() {
-		if passed = p.outlastOne(); passed {
-			break
-		}
-	}
-	s.ref.Call(&outlasted{passed: passed})
-}
-
-// outlastOne waits for one fence that keeps memory of the stream, and lets that come home.
-func (s *Stream) outlastOne() (passed bool) {
-	if !s.waits.Load() {
-		return false
-	}
-	o := &order{verb: orderFences}
-	if _, err := s.order(context.Background(), o); err != nil {
-		return false
-	}
-	for _, f := range o.fences {
-		if passed = f.outlast(s.host); passed {
-			break
-		}
-	}
-	s.ref.Call(&looked{})
-	return passed
-}
-
-// outlast waits until a fence has passed that covers the number, if there is one or it can be taken.
-func (f fencing) outlast(h actors.Host) bool {
-	for range mostWaits {
-		if err := guard(f.line.Panics, func() error { return f.outlastOldest(h) }); err != nil || f.line.Passed(f.number) {
-			break
-		}
-	}
-	return f.line.Passed(f.number)
-}
-
-// mostWaits is how many fences are waited for one after the other: not fewer than there can be before the one that counts.
-const mostWaits = 2 * fence.CellCount
-
-func (f fencing) outlastOldest(h actors.Host) error {
-	if _, err := f.line.Take(f.number); err != nil {
-		return err
-	}
-	others, err := f.line.Wait()
-	if others != nil {
-		actors.Wait(h, others)
-	}
-	return err
-}
-
-// outlasted ends a wait for fences.
-type outlasted struct {
-	actors.Link
-	passed bool
-}
-
-// Fail has nobody to tell: the waiting requests were failed when the actor ended.
-func (*outlasted) Fail(error) {}
-
-// resume serves the claims that were delayed, or refuses them.
-func (s *Stream) resume(m *outlasted) {
-	s.resuming = true // until all have been served, also if a turn panics
-	for len(s.delayed) > 0 {
-		d := s.delayed[0]
-		s.delayed = s.delayed[1:]
-		c := s.take(d.token)
-		switch {
-		case c == nil: // failed by Close
-		case m.passed:
-			c.serve(s)
-		default:
-			s.core.YieldPlan()
-			c.refuse(s, d.err, true)
-		}
-	}
-	s.delayed, s.resuming, s.outlasting, s.vain = nil, false, false, !m.passed
 }

@@ -84,11 +84,12 @@ type Stream struct {
 	job      atomic.Pointer[tape.Packer] // nobody works at it
 
 	peers     *Peers
-	line      *fence.Timeline // of the handle, for buffers of others
-	number    int             // of line; or unnumbered
-	waits     atomic.Bool     // something is pending, as the last turn left it
-	usedBytes atomic.Int64    // as the last tick found it
-	pressure  atomic.Uint32   // the level of the next tick
+	line      *fence.Timeline                   // of the handle, for buffers of others
+	number    int                               // of line; or unnumbered
+	waits     atomic.Bool                       // something is pending, as the last turn left it
+	watched   atomic.Pointer[[]*fence.Timeline] // lines with a goroutine that waits for them; replaced, never changed
+	usedBytes atomic.Int64                      // as the last tick found it
+	pressure  atomic.Uint32                     // the level of the next tick
 
 	// Owned by the turn.
 	core      *core.Core

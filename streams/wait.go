@@ -105,6 +105,15 @@ func (s *Stream) Demanded() { s.ref.Call(&demanded{}) }
 // stream counts as waiting as soon as a goroutine waits for the answer of one of its requests.
 func (s *Stream) Share() { s.shared.Store(true) }
 
+// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
+// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
+// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
+// requests that wait already. Close and Transfer wait for the stream all the same.
+func (s *Stream) ExcludeFromWaits(exclude bool) {
+	s.line.Excluded.Store(exclude)
+	s.pool.Exclude(s.id, exclude)
+}
+
 // Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
 // streams' goroutines do: an input, a lock, the end of a step. A wait for memory is then a deadlock also where some
 // streams that hold memory are suspended, if no stream of the device goes on. Whoever ends such a wait calls resume, before it does

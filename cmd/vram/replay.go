@@ -21,7 +21,7 @@ type replayCmd struct {
 	Footprint   string        `default:"balanced" enum:"fast,balanced,lean" placeholder:"MODE" help:"fast, balanced or lean (default balanced)."`
 	Segments    string        `default:"auto" enum:"auto,vmm,plain" placeholder:"KIND" help:"auto, vmm or plain (default auto: vmm where the device has it)."`
 	Strategy    string        `default:"best" enum:"best,first" placeholder:"FIT" help:"best or first (default best)."`
-	Waits       string        `default:"avoid-growth" enum:"avoid-growth,never,always" placeholder:"WHEN" help:"When a stream waits on the device for memory of others: avoid-growth, never or always (default avoid-growth)."`
+	Waits       string        `default:"never" enum:"never,avoid-growth,always" placeholder:"WHEN" help:"When a stream waits on the device for memory of others: never, avoid-growth or always (default never)."`
 	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
 	Tape        bool          `help:"Let streams learn their steps and play them by a plan."`
 	Jitter      shareFlag     `placeholder:"2%" help:"Share of the allocations that each round leaves out, resizes or reorders."`

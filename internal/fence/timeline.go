@@ -30,6 +30,8 @@ type Timeline struct {
 	line.Line
 	// Panics is told of panics of the driver in calls that were made for the timeline. Set before use; may be nil.
 	Panics *recovered.Log
+	// Excluded says that nobody is to wait for the stream's work.
+	Excluded atomic.Bool
 
 	source Source
 	stream cudadrv.Stream

@@ -140,10 +140,6 @@ func budgetBugs() []Bug {
 			Edits: []Edit{{"pool/core/window.go", "return c.maxPages / zoneShare", "return c.maxPages / zoneShare / c.maxPages"}},
 		},
 		{
-			Name: "a small margin is waited for", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/borrow.go", "c.livePeakBytes/1024*c.settings.Policy.WaitSlack", "c.livePeakBytes/1024*min(0, c.settings.Policy.WaitSlack)"}},
-		},
-		{
 			Name: "short handles move as long ones do", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"pool/core/job.go", "k <= n && k >= least {", "k <= n && k > 0*least {"}},
 		},

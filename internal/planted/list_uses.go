@@ -49,7 +49,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
-			Edits: []Edit{{"streams/fences.go", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
+			Edits: []Edit{{"streams/outlast.go", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
 		},
 		{
 			Name: "what waits for fences has no bound", Package: "streams/core", Run: "^TestSlackKeepsWithinItsBounds$",

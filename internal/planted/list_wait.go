@@ -4,6 +4,46 @@ package planted
 func waitBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a stream waits on the device for another by default", Package: ".", Run: "^TestNobodyWaitsForAKernelWhileThereIsMemory$",
+			Edits: []Edit{{"pool/core/borrow.go", "c.settings.Waits == WaitsNever || ", ""}},
+		},
+		{
+			Name: "a request that waits for a fence holds up those behind it", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
+			Edits: []Edit{{"pool/watch.go", "actors.Go(d.pool.host, \"\", func() { d.pool.outwait(w) })", "actors.Yield(d.pool.host)\n			d.pool.outwait(w)"}},
+		},
+		{
+			Name: "one client's fences are watched, and no other's", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
+			Edits: []Edit{{"pool/core/held.go", "		if !c.isExcluded(id) {\n", "		if !c.isExcluded(id) && len(ids) == 0 {\n"}},
+		},
+		{
+			Name: "a request that is held stays at the head of the queue", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/held.go", "	c.held = append(c.held, r)\n	return true", "	return false"}},
+		},
+		{
+			Name: "memory that a held request waits for goes home meanwhile", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/core.go", "c.waiters.table.Waiting() == 0 && len(c.held) == 0 {", "c.waiters.table.Waiting() == 0 {"}},
+		},
+		{
+			Name: "a held batch keeps what it has got", Package: "pool/core", Run: "^TestAHeldBatchKeepsNothing$",
+			Edits: []Edit{{"pool/core/held.go", "		c.putBack(r)\n", ""}},
+		},
+		{
+			Name: "an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
+			Edits: []Edit{{"pool/core/held.go", "		if !c.isExcluded(id) {\n", "		if true || !c.isExcluded(id) {\n"}},
+		},
+		{
+			Name: "a use on an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
+			Edits: []Edit{{"streams/outlast.go", "		if f.line.Excluded.Load() {\n			continue\n		}\n", ""}},
+		},
+		{
+			Name: "one use is waited for, and no other", Package: ".", Run: "^TestARequestWaitsForTheFirstUseThatEnds$",
+			Edits: []Edit{{"streams/outlast.go", "			actors.Go(s.host, \"\", func() { s.outwait(f) })", "			actors.Yield(s.host)\n			s.outwait(f)"}},
+		},
+		{
+			Name: "a plain segment is freed while streams have work", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/recycle.go", "c.plain && !r.deviceIdle", "c.plain && false"}},
+		},
+		{
 			Name: "a request that waits is passed without end", Package: "pool/core/admission", Run: "^TestNobodyIsPassedForEver$",
 			Edits: []Edit{{"pool/core/admission/table.go", "e.passedBytes += served.Bytes", "e.passedBytes += 0 * served.Bytes"}},
 		},

@@ -93,7 +93,7 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 	policy := poolcore.Policy{
 		HandlePages: uint32(pick(1, 2, 3, 5, 8, 16)), Step: pick(0, 16, 200), SteadyStep: pick(0, 40, 300),
 		Slack: pick(0, 12, 140, 500), SteadySlack: pick(0, 80, 300),
-		MergePages: uint32(pick(0, 2, 6)), SpareBytes: s.pageBytes * pick(0, 0, 3), SharedSlack: pick(0, 300), OverStep: pick(0, 8, 200), WaitSlack: pick(0, 500), //nolint:gosec // a few
+		MergePages: uint32(pick(0, 2, 6)), SpareBytes: s.pageBytes * pick(0, 0, 3), SharedSlack: pick(0, 300), OverStep: pick(0, 8, 200), //nolint:gosec // a few
 		LongPages: uint32(pick(0, 12, 40)), //nolint:gosec // a few
 	}
 	if s.plain {

@@ -21,7 +21,7 @@ func randomWorld(t failer, ch chooser) *world {
 			HandlePages: uint32(1 + ch.pick(6)), Step: int64(ch.pick(3) * 100), SteadyStep: int64(ch.pick(3) * 150),
 			Slack: int64(ch.pick(3) * 200), SteadySlack: int64(ch.pick(3) * 100),
 			MergePages: uint32(ch.pick(3) * ch.pick(4)), SpareBytes: int64(ch.pick(3)*ch.pick(3)) * pageBytes, //nolint:gosec // a few
-			SharedSlack: int64(ch.pick(2) * 300), OverStep: int64(ch.pick(3) * 150), WaitSlack: int64(ch.pick(2) * 400),
+			SharedSlack: int64(ch.pick(2) * 300), OverStep: int64(ch.pick(3) * 150),
 			LongPages: uint32(ch.pick(3) * 6), //nolint:gosec // a few
 		},
 		LimitBytes: int64(4+ch.pick(36)) * pageBytes,
@@ -66,6 +66,7 @@ func (w *world) act(ch chooser) {
 	case n < 82:
 		w.finishJob(ch)
 	case n < 89:
+		w.idle = ch.pick(2) == 0
 		w.pass(ch)
 	case n < 98:
 		w.seldom(ch)
@@ -78,7 +79,7 @@ func (w *world) act(ch chooser) {
 
 // seldom is what happens now and then.
 func (w *world) seldom(ch chooser) {
-	switch ch.pick(12) {
+	switch ch.pick(13) {
 	case 0:
 		w.join()
 	case 1:
@@ -104,6 +105,11 @@ func (w *world) seldom(ch chooser) {
 		w.unreserve(ch)
 	case 11:
 		w.expand(ch)
+	case 12:
+		id := w.some(ch)
+		w.clients[id].excluded = ch.pick(2) == 0
+		w.epoch++
+		w.send(Exclude{Client: id, Excluded: w.clients[id].excluded})
 	}
 }
 
@@ -322,6 +328,14 @@ func (w *world) finishJob(ch chooser) {
 
 // pass lets a client's stream come along.
 func (w *world) pass(ch chooser) {
+	if n := len(w.watches); n > 0 && ch.pick(2) == 0 {
+		var err error
+		if ch.pick(8) == 0 {
+			err = errBroken
+		}
+		w.endWatch(ch.pick(n), err)
+		return
+	}
 	if c := w.clients[w.some(ch)]; !c.stuck && c.passed < c.issued {
 		c.passed += Fence(1 + ch.pick(int(c.issued-c.passed)))
 	}
@@ -355,6 +369,8 @@ func (w *world) quiet(ch chooser) {
 			w.mail = append(w.mail, Return{Client: waiting[0], Answer: true})
 		case len(w.silent()) > 0:
 			w.mail = append(w.mail, Return{Client: w.silent()[0], Report: true})
+		case len(w.watches) > 0:
+			w.endWatch(0, nil)
 		case len(w.refills)+len(w.ends) > 0:
 			w.failf("refills %v and others %v wait for nothing", w.refills, w.ends)
 		case !ticked:

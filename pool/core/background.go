@@ -140,7 +140,7 @@ func (c *Core) climbTrim(r *request) bool {
 		if r.err == nil && c.release(r, c.reservedBytes-r.keep) {
 			return false
 		}
-	case rungOffer, rungSearch, rungAskOwn, rungLook, rungGrow, rungWait, rungDeny:
+	case rungOffer, rungSearch, rungAskOwn, rungLook, rungGrow, rungWait, rungHold, rungDeny:
 		c.end(r, r.err)
 		return true
 	}

@@ -75,7 +75,7 @@ func (c *Core) LostBytes() int64 { return c.lostBytes }
 
 // Waiting is the number of requests that are not answered yet.
 func (c *Core) Waiting() int {
-	n := c.waiters.table.Waiting()
+	n := c.waiters.table.Waiting() + len(c.held)
 	c.queue.each(func(r *request) {
 		if r.id == 0 && (r.kind == refill || r.token != 0) { // else it is one of those, or the pool's own
 			n++

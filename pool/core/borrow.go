@@ -8,11 +8,10 @@ type Waits uint8
 
 // The policies.
 const (
-	// WaitsAvoidGrowth waits where the soft budget would be broken otherwise: first on the device, then, since what
-	// the client itself returned cannot be unmapped before its fence has passed, on the host.
-	WaitsAvoidGrowth Waits = iota
-	// WaitsNever grows up to the limit before anything waits.
-	WaitsNever
+	// WaitsNever grows up to the limit instead: nobody can know how long a fence takes to pass.
+	WaitsNever Waits = iota
+	// WaitsAvoidGrowth waits where the soft budget would be broken otherwise.
+	WaitsAvoidGrowth
 	// WaitsAlways waits wherever that spares growth, within the soft budget, too.
 	WaitsAlways
 )
@@ -34,7 +33,7 @@ func (c *Core) borrow(r *request, mostBytes int64) bool {
 // othersTagged reports whether there are pages that only a wait would make this client's.
 func (c *Core) othersTagged(id Client) bool {
 	for other, d := range c.pages.tagged {
-		if other != id && d.bins.Count() > 0 {
+		if other != id && d.bins.Count() > 0 && !c.isExcluded(other) {
 			return true
 		}
 	}
@@ -75,30 +74,4 @@ func (c *Core) awaitOps(j *Job) {
 	if len(ids) > 0 {
 		j.Waiter = j.request.client
 	}
-}
-
-// patient starts the wait, on the host, for the fences of a request's own client before memory is grown beyond the
-// soft budget. It reports whether there is anything to wait for.
-func (c *Core) patient(r *request) bool {
-	if c.settings.Waits == WaitsNever || r.waitedOwn {
-		return false
-	}
-	r.waitedOwn = true
-	if d := c.pages.tagged[r.client]; d == nil || d.bins.Count() == 0 {
-		return false
-	}
-	c.start(&Job{Wait: []Client{r.client}, purpose: forQuery, request: r})
-	return true
-}
-
-// exceeds reports whether recycling what is clean would leave a request's window beyond what is worth a wait.
-func (c *Core) exceeds(r *request) bool {
-	w, ok := c.room(r.client, r.pages)
-	if !ok {
-		return false
-	}
-	soft := max(c.softBudget(), min(c.settings.LimitBytes, c.livePeakBytes+c.livePeakBytes/1024*c.settings.Policy.WaitSlack))
-	short := c.reservedBytes + c.bytes(w.missing) - soft
-	_, bytes := c.victimsOf(short, w.run)
-	return short > bytes
 }

@@ -25,6 +25,7 @@ type client struct {
 	letsOnly  bool   // all that it holds is charged to others, as it said when it answered last
 	suspended uint64 // the number of its last Suspend
 	reserves  bool
+	excluded  bool  // see Exclude
 	reserved  []Run // that others may draw from
 	gone      bool
 	synced    bool // gone, and what it returns is clean
@@ -57,6 +58,12 @@ func (c *Core) leave(m Leave) {
 		}
 		return true
 	})
+	c.held = slices.DeleteFunc(c.held, func(r *request) bool {
+		if r.client == id {
+			c.deny(r, ErrClosed)
+		}
+		return r.client == id
+	})
 	c.denyWaitersOf(id, ErrClosed)
 	c.waiters.stir() // its fences have passed, or it keeps memory that never comes
 	c.forget(cl)
@@ -69,6 +76,7 @@ func (c *Core) forget(cl *client) {
 		return
 	}
 	delete(c.clients, cl.id)
+	delete(c.watches, cl.id)
 	c.waiters.table.Suspend(admission.Account(cl.id), false)
 	if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
 		c.ids = slices.Delete(c.ids, at, at+1)
@@ -158,4 +166,18 @@ func (c *Core) lentTo(r Run, id Client) bool {
 		}
 	}
 	return true
+}
+
+// isExcluded reports whether nobody may be made to wait for that client's fences.
+func (c *Core) isExcluded(id Client) bool {
+	cl := c.clients[id]
+	return cl != nil && cl.excluded
+}
+
+func (c *Core) exclude(m Exclude) {
+	if cl := c.clients[m.Client]; cl != nil {
+		cl.excluded = m.Excluded
+		c.progress++ // whoever waits for its fences looks anew whether there is anything to wait for
+		c.advance()
+	}
 }

@@ -23,7 +23,9 @@ type Core struct {
 	clients map[Client]*client
 	ids     []Client // of clients, rising, so that a step is the same for the same history
 	queue   queue
-	job     *Job // in flight
+	job     *Job             // in flight
+	held    []*request       // wait for fences and for nothing else, in order of arrival
+	watches map[Client]watch // of those with a fence that is or was watched
 
 	reservedBytes, peakReservedBytes int64
 	lostBytes                        int64 // of handles that the driver would not take back
@@ -56,7 +58,7 @@ type Core struct {
 // stays a hole for ever.
 func New(pageBytes int64, maxPages uint32, s Settings) *Core {
 	maxPages = min(maxPages, heap.MostPages(uint32(max(1, pageBytes>>sizeclass.UnitShift)))) //nolint:gosec // a page is shorter than the arena
-	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}, waiters: newWaiters()}
+	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}, watches: map[Client]watch{}, waiters: newWaiters()}
 	c.pages.setStrategy(s.Strategy)
 	return c
 }
@@ -103,6 +105,10 @@ func (c *Core) Step(m Message) *Effects {
 		c.enqueue(&request{kind: trim, token: m.Token, keep: m.KeepBytes, rung: rungAskAll})
 	case JobDone:
 		c.jobDone(m)
+	case WatchOver:
+		c.watchOver(m)
+	case Exclude:
+		c.exclude(m)
 	case Tick:
 		c.boundFailed = false
 		c.retry()
@@ -164,6 +170,10 @@ func (c *Core) denyAll(err error) {
 			c.deny(r, err)
 		}
 	})
+	for _, r := range c.held {
+		c.deny(r, err)
+	}
+	c.held = nil
 	c.denyWaiters(err)
 }
 
@@ -180,6 +190,9 @@ func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
 	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, most: m.Most, bytes: m.Bytes, rung: rungSearch}
 	r.patience, r.place = m.Patience, m.Place
+	if len(r.more) > 0 {
+		r.wants = append([]uint32{r.pages}, r.more...)
+	}
 	if c.closing || cl == nil || cl.gone {
 		c.deny(r, ErrClosed)
 		return
@@ -224,6 +237,7 @@ func (c *Core) enqueue(r *request) {
 // advance serves what was asked for, first in first out, and then tries those that wait. Everything may use what is free;
 // only the first may ask, grow or recycle, so that two requests never take from each other.
 func (c *Core) advance() {
+	c.unhold()
 	c.serveFree()
 	if c.yield() {
 		c.serveFree()
@@ -244,7 +258,7 @@ func (c *Core) advance() {
 		c.serveFree()
 	}
 	if c.job == nil && !c.closing {
-		if c.waiters.table.Waiting() == 0 { // else it is collected for those
+		if c.waiters.table.Waiting() == 0 && len(c.held) == 0 { // else it is collected for those
 			c.giveHome()
 		}
 		c.bound()
@@ -289,7 +303,7 @@ func (c *Core) grantFree(r *request) bool {
 			return false
 		}
 		run := Run{first, c.lendPages(r, c.pages.table[first].run)}
-		if r.id != 0 {
+		if r.keepsParts() {
 			r.keepPart(part{run, c.pages.table[first].client, c.pages.table[first].fence})
 		}
 		c.lend(first, run, r.client)
@@ -405,16 +419,15 @@ func (c *Core) climb(r *request) bool {
 		if c.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
 			return r.done
 		}
-		if c.borrow(r, c.softBudget()) || r.id == 0 && c.exceeds(r) && c.patient(r) {
+		if c.borrow(r, c.softBudget()) {
 			return false // to come back here if that brings nothing
 		}
 		r.rung = rungWait
 		c.recycleFor(r)
 	case rungWait:
-		r.rung = rungDeny
-		if c.wait(r) {
-			r.rung = rungRecycle
-		}
+		c.watch(r)
+	case rungHold:
+		return c.hold(r)
 	case rungDeny:
 		c.fail(r)
 		return true

@@ -31,18 +31,17 @@
 //     length with the fewest pages missing is mapped full with new handles. What is mapped anew lies beside the client's
 //     own memory or apart from all others': what is left of its last page joins it then.
 //  4. Poll: fences that have passed clean their runs.
-//  5. Borrow: the window is made of runs whatever their tag, and of new handles within the soft budget; the client's
-//     stream is made to wait, on the device, for the fences of the others (Await).
-//  6. Where the next step would leave more than is worth it (WaitSlack): wait, on the host and once, for the client's own fences. What it
-//     returned itself it may use, but not unmap.
-//  7. Recycle: whole clean handles outside the window are unmapped, the longest first,
+//  5. Borrow, with WaitsAvoidGrowth and WaitsAlways: the window is made of runs whatever their tag, and of new handles within the soft
+//     budget; the client's stream is made to wait, on the device, for the fences of the others (Await).
+//  6. Recycle: whole clean handles outside the window are unmapped, the longest first,
 //     and mapped into the window or released; only the rest is created. Short ones are released, and made anew as parts
 //     of long ones. This may break the soft budget,
 //     never the limit.
-//  8. Wait for pending fences, as long as that or a Return brings anything.
-//  9. Deny, with the facts.
+//  7. Hold: where only pending memory is left, its fences are watched, and the request leaves the queue until one passes or a Return
+//     comes. Then it begins at step 2 again. See "Requests that are held".
+//  8. Deny, with the facts.
 //
-// Steps 5 and 6 are left out with WaitsNever. With WaitsAlways step 5 comes before 2 and before 3, too, without new handles.
+// With WaitsAlways step 5 comes before 2 and before 3, too, without new handles.
 //
 // Refills go first. What a warm-up has together is nobody's: it lets go when a Refill waits, and looks
 // again. A Refill of one run that free memory can serve is never behind anything.
@@ -74,6 +73,14 @@
 // does not count. A trim meanwhile ends it until the next rise, and so does a driver that has no more; what does not come goes
 // back after the time in which it was looked for.
 //
+// # Requests that are held
+//
+// Nobody knows when a fence passes: behind it may be a kernel that takes a day, or a collective that waits for another GPU. So no
+// request waits for one while there is memory elsewhere, and up to the limit growing is elsewhere. A request that nothing else serves is
+// held. The watches over fences, one for each client with pending memory, are goroutines of the shell, so that neither a turn nor the
+// driver goroutine waits, and later requests go on. A request that wanted several runs gives back what it had got.
+// An excluded client is not waited for (Exclude).
+//
 // # Waits on the device
 //
 // An Await is the first operation of the job that makes a window, so that the client has the pages only after its
@@ -91,7 +98,8 @@
 // NewPlain makes a core without address space. A segment is a handle that Alloc makes at once, Free ends, and nothing
 // moves. It takes page numbers with a hole on either side, so that no run reaches over two segments; holes are never
 // filled. A Refill that no free run serves gets a segment of its own length or of the growth step; where that would break
-// the budget, whole free segments go first: the recycling of step 5 without moving anything. A warm-up frees such
+// the budget, whole free segments go first: the recycling of step 6 without moving anything. Freeing a segment waits for all work of
+// the device, so that it is done while no client has any, and otherwise only where the limit leaves no other way. A warm-up frees such
 // segments too, rather than break the limit.
 //
 // # A limit below what is held

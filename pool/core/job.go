@@ -23,24 +23,13 @@ func (c *Core) start(j *Job) {
 	c.fx.Job = j
 }
 
-// poll asks how far the fences of all tagged runs have passed.
+// poll asks how far the fences of all tagged runs have passed. For a request that may have plain segments freed it also asks
+// whether the device has work: freeing waits for all of it.
 func (c *Core) poll(r *request) {
-	if ids := c.taggedClients(); len(ids) > 0 {
-		c.start(&Job{Poll: ids, purpose: forQuery, request: r})
+	idle := c.plain && r != nil && r.kind == refill
+	if ids := c.taggedClients(); len(ids) > 0 || idle {
+		c.start(&Job{Poll: ids, Idle: idle, purpose: forQuery, request: r})
 	}
-}
-
-// wait waits for the fences of all tagged runs. It reports whether that may be of use: not if there are
-// none, nor if nothing has come of the last wait, as with runs whose fence could not be recorded. Who is patient waits once: where
-// others take all that comes it would never be in the order of those that wait.
-func (c *Core) wait(r *request) bool {
-	ids := c.taggedClients()
-	if len(ids) == 0 || r.waited && (r.heard == c.progress || r.patience == Patient) {
-		return false
-	}
-	r.waited, r.heard = true, c.progress
-	c.start(&Job{Wait: ids, purpose: forQuery, request: r})
-	return true
 }
 
 func (c *Core) taggedClients() []Client {
@@ -59,7 +48,7 @@ func (c *Core) passed(p Passed) {
 	if cl := c.clients[p.Client]; cl != nil {
 		cl.passed = max(cl.passed, p.Fence)
 	}
-	c.waiters.passed(p)
+	c.queue.cleanParts(p)
 	d := c.pages.tagged[p.Client]
 	if d == nil {
 		return
@@ -250,6 +239,10 @@ func (c *Core) jobDone(m JobDone) {
 	c.count(j, c.reservedBytes-before, m.Err)
 	switch {
 	case m.Err == nil:
+		c.watchesBegun(m.Watched)
+		if j.Idle {
+			j.request.deviceIdle = m.Idle
+		}
 		c.succeeded(j)
 	case j.purpose == forQuery: // nothing changed
 		if r := j.request; r != nil {

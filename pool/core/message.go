@@ -172,12 +172,36 @@ type JobDone struct {
 	Err    error
 	// FreeBytes are what the driver says that it has left, where it had no memory for the operation; 0 if it does not say.
 	FreeBytes int64
+	// Watched are the clients with a fence that is watched from now on: a WatchOver comes for each. It says who of the job's Watch has
+	// a fence that has not passed; the others have none that could be recorded.
+	Watched []Watch
+	// Idle says that no client's stream had work, where the job asked.
+	Idle bool
 }
 
 // Passed is a client's newest fence that has passed.
 type Passed struct {
 	Client Client
 	Fence  Fence
+}
+
+// WatchOver says that the watch with that number has ended, which may overtake the JobDone that says of its beginning: the fence has
+// passed, or, with Err, nobody can say.
+type WatchOver struct {
+	Watch
+	Err error
+}
+
+// Watch is a wait for one fence of a client. Numbers rise.
+type Watch struct {
+	Client Client
+	Number uint64
+}
+
+// Exclude says whether a client's kernels need not end by themselves: nobody is made to wait for its fences.
+type Exclude struct {
+	Client   Client
+	Excluded bool
 }
 
 // Tick lets the core do what is due without a request.
@@ -201,6 +225,8 @@ func (Warm) isMessage()      {}
 func (Trim) isMessage()      {}
 func (JobDone) isMessage()   {}
 func (Expand) isMessage()    {}
+func (WatchOver) isMessage() {}
+func (Exclude) isMessage()   {}
 func (Tick) isMessage()      {}
 func (Close) isMessage()     {}
 
@@ -324,10 +350,11 @@ type Op struct {
 }
 
 // Job is a list of driver calls to be performed in order up to the first that fails, after the fences
-// of Poll were queried and those of Wait waited for. The core has one job in flight at a time.
+// of Poll were queried and a watch over one of each client in Watch was begun. The core has one job in flight at a time.
 type Job struct {
 	Poll   []Client
-	Wait   []Client
+	Watch  []Client
+	Idle   bool   // ask whether any client's stream has work
 	Waiter Client // of the Await operations, 0 without any
 	Ops    []Op
 

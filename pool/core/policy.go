@@ -27,10 +27,6 @@ type Policy struct {
 	// Slack is the soft budget above the peak of live bytes, in 1/1024 of it, and SharedSlack the same where several
 	// clients hold memory: what moves between them costs each of them a return and a fence, again and again.
 	Slack, SharedSlack int64
-	// WaitSlack is how much may be held above the peak of live bytes, in 1/1024 of it, before a request waits on the host
-	// for what its own stream has returned: the stream runs empty meanwhile, which a little memory is not worth. Below
-	// Slack it is that.
-	WaitSlack int64
 	// OverStep is the least growth beyond the soft budget while the live peak rises and nothing is left to recycle,
 	// likewise: where every request breaks the budget, growing by each alone costs a driver call each and saves nothing.
 	OverStep int64

@@ -42,7 +42,11 @@ func (c *Core) holes(n uint32) (run Run, ok bool) {
 // recycleInto starts the job that fills a window, if the limit allows it.
 func (c *Core) recycleInto(r *request, w window) bool {
 	limit := r.within(c.settings.LimitBytes)
-	short := c.reservedBytes + c.bytes(w.missing) - min(limit, c.softBudget())
+	budget := min(limit, c.softBudget())
+	if c.plain && !r.deviceIdle { // freeing a segment waits for all work of the device: not before there is no other way
+		budget = limit
+	}
+	short := c.reservedBytes + c.bytes(w.missing) - budget
 	ids, bytes := c.victimsOf(short, w.run)
 	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {
 		return false

@@ -9,6 +9,8 @@ type request struct {
 	more       []uint32 // further runs that are wanted, all or nothing with the first
 	most       uint32   // pages of a run that are of use, unless more are looked for; 0: any
 	lent       []Run    // to the client already, while others are looked for
+	wants      []uint32 // all runs; nil where one is wanted and the request never waits for others
+	parts      []part   // the tags of what it has got and not kept
 	bytes      int64
 	warm       []uint32 // lengths wanted
 	got        []Run    // held for the warm-up until all are there: the first of warm
@@ -19,14 +21,14 @@ type request struct {
 	rung       rung
 	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
 	looking    bool
-	raised     bool // the live peak
-	capped     bool // the driver has refused, and can give capBytes
-	waited     bool // for fences, when the core's progress was heard
-	waitedOwn  bool // for the fences of its own client, rather than grow
-	unborrowed bool // its stream could not be made to wait
-	drawn      bool // from a reservation
-	done       bool // answered: a job that is still in flight for it is for nobody
-	heard      uint64
+	raised     bool   // the live peak
+	capped     bool   // the driver has refused, and can give capBytes
+	waited     bool   // for fences
+	unborrowed bool   // its stream could not be made to wait
+	drawn      bool   // from a reservation
+	deviceIdle bool   // no client's stream had work when it was asked last
+	done       bool   // answered: a job that is still in flight for it is for nobody
+	heard      uint64 // the core's progress when it began to wait for fences
 	err        error
 
 	capBytes int64
@@ -59,6 +61,7 @@ const (
 	rungPoll
 	rungRecycle
 	rungWait
+	rungHold
 	rungDeny
 )
 

@@ -10,7 +10,7 @@ import (
 // anything.
 func (c *Core) standstill() bool {
 	w := &c.waiters
-	if w.unsettled || w.gather != nil {
+	if w.unsettled || w.gather != nil || c.watching() {
 		return false
 	}
 	holders, others := c.accounts()
@@ -68,7 +68,7 @@ func (c *Core) climbGather(r *request) bool {
 		r.rung = rungDeny
 		c.ask(r, holds)
 		return false
-	case rungOffer, rungSearch, rungLook, rungGrow, rungPoll, rungRecycle, rungWait, rungDeny:
+	case rungOffer, rungSearch, rungLook, rungGrow, rungPoll, rungRecycle, rungWait, rungHold, rungDeny:
 	}
 	w := &c.waiters
 	w.gather = nil

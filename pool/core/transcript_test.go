@@ -17,9 +17,9 @@ import (
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [first=1] [looks=1: reports are commands] [waits=0|1|2: avoid growth, never (where it is left out), always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
+// Commands: new [plain=1] [idle=0: streams have work] [first=1] [looks=1: reports are commands] [waits=0|1|2: never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
 // [answer] [report] [final],
-// warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], map. A RUN is
+// warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over C [broken] (a watch), exclude C, stuck C [no], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
 func TestTranscripts(t *testing.T) {
@@ -56,7 +56,7 @@ func (s *script) command(line string) string {
 				SteadyStep: s.number(words, "steadystep", 0), SteadySlack: s.number(words, "steadyslack", 0),
 				MergePages: uint32(s.number(words, "merge", 0)), SpareBytes: s.number(words, "spare", 0) * pageBytes,
 				SharedSlack: s.number(words, "shared", 0), OverStep: s.number(words, "over", 0),
-				WaitSlack: s.number(words, "waitslack", 0), LongPages: uint32(s.number(words, "long", 0)),
+				LongPages: uint32(s.number(words, "long", 0)),
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
@@ -65,6 +65,7 @@ func (s *script) command(line string) string {
 			Predict:  s.number(words, "predict", 0) == 1,
 		})
 		s.w.core.plain = s.number(words, "plain", 0) == 1
+		s.w.idle = s.number(words, "idle", 1) == 1
 		s.reports = s.number(words, "looks", 0) == 1
 		return ""
 	}
@@ -91,6 +92,19 @@ func (s *script) command(line string) string {
 		w.settings.LimitBytes = s.count(words[1]) * pageBytes
 		w.epoch++
 		w.core.SetSettings(w.settings)
+	case "over": // the watch over a client's fence
+		at := slices.IndexFunc(w.watches, func(m Watch) bool { return m.Client == s.client(words) })
+		require.GreaterOrEqual(s.t, at, 0, "client %s is not watched", words[1])
+		var err error
+		if len(words) > 2 {
+			err = errBroken
+		}
+		w.endWatch(at, err)
+	case "stuck": // no fence of the client could be recorded
+		w.clients[s.client(words)].stuck = len(words) == 2
+	case "exclude":
+		w.clients[s.client(words)].excluded = true
+		w.send(Exclude{Client: s.client(words), Excluded: true})
 	case "close":
 		w.close()
 	case "abandon":

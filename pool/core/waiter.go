@@ -27,10 +27,8 @@ type waiting struct {
 	id       uint64 // in the table; 0: it does not wait
 	patience Patience
 	place    Place
-	wants    []uint32 // all runs
-	offering bool     // its client has not answered yet
-	blocks   uint64   // the number of its last Block
-	parts    []part   // the tags of what it has got and not kept
+	offering bool   // its client has not answered yet
+	blocks   uint64 // the number of its last Block
 }
 
 // futile is a wait that was tried in vain: nothing larger of the same client is worth a trial before memory changes.
@@ -56,7 +54,9 @@ func (c *Core) park(r *request) {
 	w := &c.waiters
 	w.lastID++
 	r.id = w.lastID
-	r.wants = append([]uint32{r.pages}, r.more...)
+	if r.wants == nil {
+		r.wants = []uint32{r.pages}
+	}
 	if w.table.Waiting() == 0 { // nobody has said anything yet, and what came home meanwhile nobody was told
 		w.stir()
 		for _, cl := range c.clients {
@@ -168,7 +168,7 @@ func (c *Core) admit() bool {
 // try begins the climb of a request that waits.
 func (c *Core) try(r *request) {
 	r.rung, r.pages, r.more, r.err = rungOffer, r.wants[0], slices.Clone(r.wants[1:]), nil
-	r.capped, r.refusals, r.waited, r.waitedOwn, r.unborrowed = false, 0, false, false, false
+	r.capped, r.refusals, r.waited, r.unborrowed = false, 0, false, false
 	c.waiters.trying = r
 	c.queue.push(r)
 }
@@ -242,7 +242,7 @@ func (c *Core) served(r *request) {
 
 // keepPart remembers the tags of pages that a request gets.
 func (r *request) keepPart(parts ...part) {
-	if r.id == 0 {
+	if !r.keepsParts() {
 		return
 	}
 	for _, p := range parts {
@@ -253,10 +253,15 @@ func (r *request) keepPart(parts ...part) {
 	slices.SortFunc(r.parts, func(a, b part) int { return cmp.Compare(a.run.First, b.run.First) })
 }
 
-// passed cleans what the request that is being tried has got.
-func (w *waiters) passed(p Passed) {
-	if w.trying != nil {
-		(&Job{parts: w.trying.parts}).passed(p)
+// keepsParts reports whether what the request gets may have to be put back before it has all that it wants.
+func (r *request) keepsParts() bool { return len(r.wants) > 0 }
+
+// cleanParts cleans what requests have got that do not have all yet.
+func (q *queue) cleanParts(p Passed) {
+	for _, r := range q.refills {
+		if len(r.parts) > 0 {
+			(&Job{parts: r.parts}).passed(p)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func (c *Core) window(id Client, n uint32) (best window, ok bool) {
 func (c *Core) regions(id Client, r Run, visit func(Run)) {
 	at, end := r.First, r.First+r.Pages
 	c.eachRun(r, func(f Run) {
-		if t := c.pages.table[f.First].client; t != 0 && t != id && id != everybody {
+		if t := c.pages.table[f.First].client; t != 0 && t != id && (id != everybody || c.isExcluded(t)) {
 			if f.First > at {
 				visit(Run{at, f.First - at})
 			}

@@ -48,6 +48,9 @@ type world struct {
 	closing   bool
 	closed    bool
 	abandoned bool
+	watches   []Watch // that have not ended
+	idle      bool    // no client has work
+	lastWatch uint64
 	log       []string
 }
 
@@ -59,7 +62,8 @@ type owned struct {
 
 type holder struct {
 	issued, passed Fence
-	stuck          bool             // its fences never pass
+	stuck          bool // its fences never pass
+	excluded       bool
 	behind         map[Client]Fence // what its stream waits for on the device
 	left, gone     bool
 	reserves       bool
@@ -397,11 +401,6 @@ func (w *world) checkWaiting() {
 func (w *world) perform(failAt int, err error) {
 	j := w.job
 	done := JobDone{Job: j}
-	for _, id := range j.Wait {
-		if c := w.clients[id]; !c.stuck {
-			c.passed = c.issued
-		}
-	}
 	if len(j.Ops) == 0 && failAt == 0 {
 		done.Err = err
 	}
@@ -423,14 +422,44 @@ func (w *world) perform(failAt int, err error) {
 			done.Passed = append(done.Passed, Passed{id, p})
 		}
 	}
+	done.Idle = w.idle
 	if done.Err == nil {
 		w.makes(j)
+		done.Watched = w.watch(j)
 	}
 	w.undoLost = w.undoLost || w.undoing && done.Err != nil
 	w.job = nil
 	w.log = append(w.log, fmt.Sprintf("done %d of %d: %v, passed %v", done.Done, len(j.Ops), done.Err, done.Passed))
 	w.judge(w.core.Step(done))
 	w.tellAll()
+}
+
+// watch begins a watch over each client of the job that has fences to pass and is not watched yet.
+func (w *world) watch(j *Job) (begun []Watch) {
+	for _, id := range j.Watch {
+		if c := w.clients[id]; c.excluded && w.jobEpoch == w.epoch {
+			w.failf("client %d is waited for, though its kernels need not end", id)
+		} else if c.stuck || c.passed >= c.issued {
+			continue
+		}
+		at := slices.IndexFunc(w.watches, func(m Watch) bool { return m.Client == id })
+		if at < 0 {
+			w.lastWatch++
+			at, w.watches = len(w.watches), append(w.watches, Watch{Client: id, Number: w.lastWatch})
+		}
+		begun = append(begun, w.watches[at])
+	}
+	return begun
+}
+
+// endWatch lets the fences of a watched client pass, or the wait for them fail, and tells the core.
+func (w *world) endWatch(at int, err error) {
+	m := w.watches[at]
+	w.watches = slices.Delete(w.watches, at, at+1)
+	if c := w.clients[m.Client]; err == nil {
+		c.passed = c.issued
+	}
+	w.send(WatchOver{Watch: m, Err: err})
 }
 
 // call judges one operation and makes it.
@@ -496,8 +525,8 @@ func describe(j *Job) string {
 	for _, id := range j.Poll {
 		fmt.Fprintf(&s, " poll %d", id)
 	}
-	for _, id := range j.Wait {
-		fmt.Fprintf(&s, " wait %d", id)
+	for _, id := range j.Watch {
+		fmt.Fprintf(&s, " watch %d", id)
 	}
 	for _, op := range j.Ops {
 		switch op.Verb {

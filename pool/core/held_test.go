@@ -1,0 +1,52 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A batch that is held has given back the runs that it had got, under their tags, and gets all of them once a fence has
+// passed.
+func TestAHeldBatchKeepsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 64, 1000, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 12 * pageBytes})
+	for id := Client(1); id <= 2; id++ {
+		w.clients[id] = &holder{}
+		w.send(Join{Client: id})
+	}
+	w.fill(1, 12)
+	w.give(1, 1, Run{First: 0, Pages: 8})
+	w.give(1, 0, Run{First: 8, Pages: 2})
+	w.token++
+	r := Refill{Client: 2, Token: w.token, Pages: 2, More: []uint32{6}, Bytes: 8 * pageBytes, LiveBytes: 8 * pageBytes}
+	w.refills[r.Token] = r
+	r.More = []uint32{6}
+	w.send(r)
+	for range 20 {
+		switch waiting := w.unanswered(); {
+		case w.job != nil:
+			w.perform(-1, nil)
+		case len(waiting) > 0:
+			w.mail = append(w.mail, Return{Client: waiting[0], Answer: true})
+			w.deliverAt(len(w.mail) - 1)
+		}
+	}
+	require.Len(t, w.core.held, 1)
+	assert.Zero(t, w.held(2), "the two pages that were free are free again")
+	assert.EqualValues(t, 10*pageBytes, w.core.FreeBytes())
+	require.Len(t, w.watches, 1)
+	w.endWatch(0, nil)
+	for range 20 {
+		switch waiting := w.unanswered(); {
+		case w.job != nil:
+			w.perform(-1, nil)
+		case len(waiting) > 0:
+			w.mail = append(w.mail, Return{Client: waiting[0], Answer: true})
+			w.deliverAt(len(w.mail) - 1)
+		}
+	}
+	assert.Empty(t, w.refills)
+	assert.Equal(t, 8, w.held(2))
+}

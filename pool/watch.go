@@ -1,0 +1,68 @@
+package pool
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// watch is a wait for a mark on a goroutine of its own: it may last as long as a kernel, and keeps nobody but itself.
+type watch struct {
+	core.Watch
+	mark  fence.Mark
+	state atomic.Uint32 // watching, then left or over, whichever comes first
+	ended chan struct{}
+}
+
+const (
+	watching uint32 = iota
+	left            // by the driver goroutine, which has seen the mark pass: the watch releases it
+	over            // the mark is the driver goroutine's again
+)
+
+// leave leaves the mark to the watch. False says that the watch is over, and the mark the caller's to release.
+func (w *watch) leave() bool { return w.state.CompareAndSwap(watching, left) }
+
+// watch begins to watch the oldest mark of each client, where none is watched yet. It returns the watches over those that have a
+// mark.
+func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
+	d.running = slices.DeleteFunc(d.running, func(w *watch) bool {
+		select {
+		case <-w.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	for _, id := range ids {
+		if len(d.marks[id]) == 0 {
+			continue
+		}
+		w := d.watches[id]
+		if w == nil || w.state.Load() != watching {
+			d.lastWatch++
+			w = &watch{Watch: core.Watch{Client: id, Number: d.lastWatch}, mark: d.marks[id][0].mark, ended: make(chan struct{})}
+			d.watches[id] = w
+			d.running = append(d.running, w)
+			actors.Go(d.pool.host, "", func() { d.pool.outwait(w) })
+		}
+		watched = append(watched, w.Watch)
+	}
+	return watched
+}
+
+// outwait waits until the mark has passed and tells the core.
+func (p *Pool) outwait(w *watch) {
+	defer close(w.ended)
+	err := p.driver.guard(func() error { return p.fences.Wait(w.mark) })
+	if isCaptured(err) { // it never passes, and the next poll gives it up
+		err = nil
+	}
+	if !w.state.CompareAndSwap(watching, over) {
+		_ = p.fences.Release(w.mark) // an event that the driver keeps harms nobody's memory
+	}
+	p.ref.Call(&step{pool: p, message: core.WatchOver{Watch: w.Watch, Err: err}})
+}
