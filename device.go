@@ -161,7 +161,11 @@ func (d *Device) NewStream() (*Stream, error) {
 }
 
 func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) {
-	c := d.config.Load()
+	return d.openBy(d.config.Load(), e, h, adopted)
+}
+
+// openBy opens a stream by a configuration that may be replaced meanwhile.
+func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*Stream, error) {
 	settings := c.ofStream()
 	s, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,

@@ -12,6 +12,22 @@ func poolBugs() []Bug {
 			Edits: []Edit{{"pool/driver.go", "			d.pool.panics.Here(\"vram-driver\", value)\n", ""}},
 		},
 		{
+			Name: "a number of bytes wraps where it becomes pages", Package: ".", Run: "^TestSizesAtTheEndsOfNumbers$",
+			Edits: []Edit{{"pool/arena.go", "	if bytes > a.bytes {", "	if bytes > bytes {"}},
+		},
+		{
+			Name: "a stream that opens during a change keeps the old settings", Package: ".", Run: "^TestAStreamThatOpensDuringAChange$",
+			Edits: []Edit{{"device.go", "	d.applyTo(s, c)\n", ""}},
+		},
+		{
+			Name: "a device that is closed is started once more", Package: ".", Run: "^TestAFirstUseThatFailsDuringClose$",
+			Edits: []Edit{{"engine.go", "d.started.CompareAndSwap(s, nil)", "d.started.Store(nil)"}},
+		},
+		{
+			Name: "an event that is posted while the last ends is never called", Package: ".", Run: "^TestAnEventThatIsPostedAtTheEnd$",
+			Edits: []Edit{{"notices.go", "		if n.top.CompareAndSwap(&busy, nil) {\n			return false\n		}", "		n.top.Store(nil)\n		return false"}},
+		},
+		{
 			Name: "the arena has a page that ends beyond 32 bits", Package: "pool/core", Run: "^TestTheEndOfTheLongestArena$",
 			Edits: []Edit{{"pool/core/core.go", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
 		},
