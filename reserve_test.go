@@ -32,7 +32,7 @@ func TestRequestsDrawFromAReservation(t *testing.T) {
 		_, err := b.Alloc(2 * mib)
 		var short *vram.OutOfMemoryError
 		require.ErrorAs(t, err, &short)
-		assert.ErrorContains(t, err, "a reservation holds 33554432")
+		assert.ErrorContains(t, err, "a reservation holds 32 MiB")
 		calls := h.addsUp().DriverCalls
 		y, err := b.AllocFor(context.Background(), vram.Request{Bytes: 12 * mib, Reservation: r})
 		require.NoError(t, err)

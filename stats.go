@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -26,7 +27,10 @@ type Stats struct {
 	ReservedBytes int64 // held from the driver: live, cached, pending, free, set aside and in the middle of a driver job
 	LimitBytes    int64
 
-	PeakLiveBytes     int64 // sampled at turns; with several streams at ticks and requests that the pool served; see StatsExact
+	// PeakLiveBytes is the most that buffers had at once: what was asked for and refused is no part of it, and it is no more than
+	// PeakReservedBytes. It is sampled at turns, with several streams at ticks and requests that the pool served, and counts what
+	// magazines cached then; see StatsExact.
+	PeakLiveBytes     int64
 	PeakReservedBytes int64 // exact
 	LargestFreeBytes  int64 // the longest free range, in the pool or a stream
 
@@ -139,20 +143,27 @@ func (d *Device) Stats() Stats {
 		s.PeakLiveBytes = s.Streams[0].PeakLiveBytes
 	}
 	s.PeakLiveBytes = max(s.PeakLiveBytes, s.LiveBytes)
+	if s.PeakReservedBytes > 0 { // samples of several streams are of different moments
+		s.PeakLiveBytes = min(s.PeakLiveBytes, s.PeakReservedBytes)
+	}
 	s.PoolHits -= s.DriverMisses
 	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
 	return s
 }
 
-// ResetPeaks restarts the peaks at the present values. It has no effect after Close.
+// ResetPeaks restarts the peaks at the present values: what was freed before the call is no part of them. It has no effect after Close.
 func (d *Device) ResetPeaks() {
 	ctx := context.Background()
+	liveBytes := map[poolcore.Client]int64{}
 	for _, s := range d.streams.Load().open {
 		_ = s.ResetPeak(ctx) // a stream that has ended has no peak to come
+		if n, err := s.Stats(ctx); err == nil {
+			liveBytes[poolcore.Client(n.Stream)] = n.LiveBytes
+		}
 	}
 	d.sampled.Store(0)
 	d.live.ResetPeak()
 	if e := d.engine.Load(); e != nil {
-		_ = e.pool.ResetPeaks(ctx)
+		_ = e.pool.ResetPeaks(ctx, liveBytes)
 	}
 }

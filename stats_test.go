@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -172,5 +173,102 @@ func TestBudgetsHold(t *testing.T) {
 				require.NoError(t, h.Close())
 			})
 		})
+	}
+}
+
+// After ResetPeaks the peak of live bytes is what lives at that moment: what was freed before, whoever keeps it, is no part of it.
+func TestPeaksOfWhatWasJustFreed(t *testing.T) {
+	for name, level := range map[string]vram.StatsLevel{"sampled": vram.StatsOn, "exact": vram.StatsExact} {
+		for count := 1; count <= 2; count++ {
+			t.Run(fmt.Sprintf("%s on %d streams", name, count), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := openHouse(t, vram.Config{Stats: level}, sim.Config{})
+					var all []*vram.Stream
+					for range count {
+						all = append(all, h.stream())
+					}
+					a, b := all[0], all[count-1]
+					small := must(t, a, kib)
+					freeAll(t, must(t, b, 64*mib))
+					for range 8 { // a length that comes back stays in a magazine
+						freeAll(t, must(t, b, 8*mib))
+					}
+					assert.GreaterOrEqual(t, h.Stats().PeakLiveBytes, 64*mib)
+					h.ResetPeaks()
+					assert.EqualValues(t, kib, h.addsUp().LiveBytes)
+					assert.EqualValues(t, kib, h.Stats().PeakLiveBytes)
+
+					more := must(t, a, 6*mib) // of memory that the pool lends
+					<-time.After(time.Second) // virtual: a tick samples
+					synctest.Wait()
+					assert.GreaterOrEqual(t, h.Stats().PeakLiveBytes, 6*mib+kib)
+					assert.Less(t, h.Stats().PeakLiveBytes, 24*mib)
+					freeAll(t, small, more)
+				})
+			})
+		}
+	}
+}
+
+// What was asked for and refused is no part of a peak of live bytes, nor of what a refusal says of who holds what: a single request, and a
+// batch of which parts were there.
+func TestWhatIsRefusedNeverLived(t *testing.T) {
+	for name, level := range map[string]vram.StatsLevel{"sampled": vram.StatsOn, "exact": vram.StatsExact} {
+		for count := 1; count <= 2; count++ {
+			t.Run(fmt.Sprintf("%s on %d streams", name, count), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h := openHouse(t, vram.Config{Stats: level, LimitBytes: 1024 * mib}, sim.Config{})
+					var all []*vram.Stream
+					for range count {
+						all = append(all, h.stream())
+					}
+					a, b := all[0], all[count-1]
+					live := []vram.Buffer{must(t, a, 600*mib), must(t, b, 400*mib)}
+					keep := func(s *vram.Stream) { freeAll(t, must(t, s, 22*mib)) } // of which a batch takes a part
+					for range 3 {
+						keep(b)
+						h.ResetPeaks()
+						_, err := b.Alloc(500 * mib)
+						requireRefusal(t, err, 500*mib, b.ID(), 1000*mib)
+						keep(b)
+						h.ResetPeaks()
+						err = b.AllocBatch(make([]vram.Buffer, 2), []int64{20 * mib, 480 * mib})
+						requireRefusal(t, err, 500*mib, b.ID(), 1000*mib)
+						keep(a)
+						h.ResetPeaks()
+						_, err = a.AllocBatchAsync(t.Context(), []int64{300 * mib, 20 * mib, 180 * mib}).Await(t.Context())
+						requireRefusal(t, err, 500*mib, a.ID(), 1000*mib)
+						<-time.After(time.Second) // virtual: a tick samples
+						synctest.Wait()
+						assert.EqualValues(t, 1000*mib, h.addsUp().PeakLiveBytes)
+					}
+					// A batch that gets all is counted, though it got its parts before.
+					dst := make([]vram.Buffer, 2)
+					freeAll(t, live[1])
+					require.NoError(t, b.AllocBatch(dst, []int64{20 * mib, 390 * mib}))
+					assert.GreaterOrEqual(t, h.addsUp().PeakLiveBytes, 1010*mib)
+					assert.LessOrEqual(t, h.Stats().PeakLiveBytes, h.Stats().PeakReservedBytes)
+					freeAll(t, live[0], dst[0], dst[1])
+				})
+			})
+		}
+	}
+}
+
+func requireRefusal(t *testing.T, err error, requestedBytes int64, stream uint32, liveBytes int64) {
+	t.Helper()
+	var short *vram.OutOfMemoryError
+	require.ErrorAs(t, err, &short)
+	assert.Equal(t, requestedBytes, short.RequestedBytes)
+	var sumBytes int64
+	for _, s := range short.Streams {
+		assert.LessOrEqual(t, s.LiveBytes, s.HeldBytes)
+		sumBytes += s.LiveBytes
+	}
+	assert.Equal(t, liveBytes, sumBytes, "stream %d: %v", stream, err)
+	for _, r := range short.Remedies() {
+		if r.Kind == vram.RemedyWaitForFrees {
+			assert.Equal(t, liveBytes, r.Bytes)
+		}
 	}
 }

@@ -86,7 +86,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		_, err = h.pool.Snapshot(t.Context())
 		require.ErrorIs(t, err, ErrClosed)
 		require.ErrorIs(t, h.pool.Reconfigure(t.Context(), roomy(1)), ErrClosed)
-		require.ErrorIs(t, h.pool.ResetPeaks(t.Context()), ErrClosed)
+		require.ErrorIs(t, h.pool.ResetPeaks(t.Context(), nil), ErrClosed)
 	})
 }
 

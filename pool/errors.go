@@ -1,8 +1,10 @@
 package pool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -23,7 +25,7 @@ type LimitError = core.LimitError
 
 // OutOfMemoryError says why a request could not be served, as the books stood when it was refused.
 type OutOfMemoryError struct {
-	RequestedBytes   int64
+	RequestedBytes   int64 // all that the caller asked for, of a batch the sum
 	FreeBytes        int64 // mapped, and held by no stream
 	LargestFreeBytes int64 // the longest run of it
 	PendingBytes     int64 // of FreeBytes: a fence has not passed yet
@@ -39,7 +41,7 @@ type OutOfMemoryError struct {
 type Holding struct {
 	Stream    uint32
 	HeldBytes int64 // pages lent to it
-	LiveBytes int64 // of them in use, or asked for
+	LiveBytes int64 // of them in buffers, or cached by magazines: nothing of what was asked for
 	LaneCount int   // of its lanes: each gives back what it does not use when it is called next
 	LaneBytes int64 // of LiveBytes: what the lanes have, in use or not
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
@@ -49,25 +51,77 @@ type Holding struct {
 	Reservation    bool  // it is no stream: what is held is set aside by Reserve
 }
 
-// Error says the facts in one line, and what would help.
+// mostHolders is how many streams the text of a refusal names, and mostRemedies how many remedies: all are in the fields.
+const (
+	mostHolders  = 3
+	mostRemedies = 4
+)
+
+// Error says the facts in one line, and what would help, of many streams and remedies the first. Exact numbers are in the fields.
 func (e *OutOfMemoryError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: out of memory: requested %d bytes, free %d (largest %d, pending %d), reserved %d of a limit of %d",
-		e.RequestedBytes, e.FreeBytes, e.LargestFreeBytes, e.PendingBytes, e.ReservedBytes, e.LimitBytes)
-	for _, s := range e.Streams {
-		if s.Reservation {
-			fmt.Fprintf(&b, "; a reservation holds %d", s.HeldBytes)
-			continue
-		}
-		fmt.Fprintf(&b, "; stream %d holds %d, live %d", s.Stream, s.HeldBytes, s.LiveBytes)
-		if s.LaneCount > 0 {
-			fmt.Fprintf(&b, " (lanes: %d, with %d)", s.LaneCount, s.LaneBytes)
-		}
-		if s.UncoveredBytes > 0 {
-			fmt.Fprintf(&b, " (%d stay until its callers' next request or Return)", s.UncoveredBytes)
-		}
+	fmt.Fprintf(&b, "vram: out of memory: requested %s", sizeText(e.RequestedBytes))
+	if e.MissingBytes < e.RequestedBytes {
+		fmt.Fprintf(&b, " (%s of it missing)", sizeText(e.MissingBytes))
 	}
-	for i, r := range e.Remedies() {
+	fmt.Fprintf(&b, ", free %s", sizeText(e.FreeBytes))
+	switch largest, pending := sizeText(e.LargestFreeBytes), sizeText(e.PendingBytes); {
+	case e.LargestFreeBytes < e.FreeBytes && e.PendingBytes > 0:
+		fmt.Fprintf(&b, " (largest %s, %s behind fences)", largest, pending)
+	case e.LargestFreeBytes < e.FreeBytes:
+		fmt.Fprintf(&b, " (largest %s)", largest)
+	case e.PendingBytes > 0:
+		fmt.Fprintf(&b, " (%s behind fences)", pending)
+	}
+	fmt.Fprintf(&b, ", reserved %s of a limit of %s", sizeText(e.ReservedBytes), sizeText(e.LimitBytes))
+	e.describeHolders(&b)
+	e.describeRemedies(&b)
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	return b.String()
+}
+
+// describeHolders names those that hold most, and sums up the others.
+func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
+	holders := slices.Clone(e.Streams)
+	slices.SortStableFunc(holders, func(x, y Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
+	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
+	for i := range holders[:min(len(holders), mostHolders)] {
+		b.WriteString("; " + holders[i].text())
+	}
+	if len(holders) <= mostHolders {
+		return
+	}
+	var bytes int64
+	for _, h := range holders[mostHolders:] {
+		bytes += h.HeldBytes
+	}
+	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, sizeText(bytes))
+}
+
+// text says what is held.
+func (h *Holding) text() string {
+	if h.Reservation {
+		return "a reservation holds " + sizeText(h.HeldBytes)
+	}
+	text := fmt.Sprintf("stream %d holds %s, %s live", h.Stream, sizeText(h.HeldBytes), sizeText(h.LiveBytes))
+	if h.LaneCount > 0 {
+		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, sizeText(h.LaneBytes))
+	}
+	if h.UncoveredBytes > 0 {
+		text += fmt.Sprintf(" (%s stay until its callers' next request or Return)", sizeText(h.UncoveredBytes))
+	}
+	return text
+}
+
+// describeRemedies names what would help: of many the cheapest, and the last, which is always of use.
+func (e *OutOfMemoryError) describeRemedies(b *strings.Builder) {
+	all := e.Remedies()
+	if n := len(all); n > mostRemedies {
+		all = append(all[:mostRemedies-1:mostRemedies-1], all[n-1])
+	}
+	for i, r := range all {
 		if i == 0 {
 			b.WriteString("; what would help: ")
 		} else {
@@ -75,10 +129,6 @@ func (e *OutOfMemoryError) Error() string {
 		}
 		b.WriteString(r.String())
 	}
-	if e.Cause != nil {
-		fmt.Fprintf(&b, ": %v", e.Cause)
-	}
-	return b.String()
 }
 
 // Is makes errors.Is(err, ErrOutOfMemory) hold.

@@ -301,6 +301,7 @@ func (c *customer) refill(pages uint32) <-chan answer {
 	c.waits[c.token] = w
 	c.live += int64(pages) * page
 	r := core.Refill{Client: c.id, Token: c.token, Pages: pages, Bytes: int64(pages) * page, LiveBytes: c.live}
+	r.OpenBytes, r.BlockBytes, r.RequestedBytes = r.Bytes, r.Bytes, r.Bytes
 	c.mu.Unlock()
 	c.house.pool.Refill(c, r)
 	return w

@@ -83,9 +83,10 @@ type step struct {
 // question asks for a snapshot, or changes the settings, inside a turn.
 type question struct {
 	actors.Link
-	settings *core.Settings
-	reset    bool
-	reply    futures.Promise[Snapshot]
+	settings  *core.Settings
+	reset     bool
+	liveBytes map[core.Client]int64 // for a reset
+	reply     futures.Promise[Snapshot]
 }
 
 func (*step) isMessage()     {}

@@ -168,7 +168,7 @@ type Snapshot struct {
 	FreeBytes, LargestFreeBytes, PendingBytes, LentBytes, BusyBytes, LostBytes int64
 	SetAsideBytes                                                              int64 // of LentBytes: in reservations
 	ReservedBytes, PeakReservedBytes, LimitBytes                               int64
-	PeakLiveBytes                                                              int64  // as the clients reported at their Refills
+	PeakLiveBytes                                                              int64  // of what clients were given: see core.Core
 	DriverGrants                                                               uint64 // Refills that a driver job served
 	Predicted, Mispredicted                                                    uint64 // rises of demand that came when they were foreseen, and that did not
 	FreeRuns                                                                   int
@@ -182,9 +182,10 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 	return p.question(ctx, &question{})
 }
 
-// ResetPeaks restarts the peak of reserved bytes at the present value.
-func (p *Pool) ResetPeaks(ctx context.Context) error {
-	_, err := p.question(ctx, &question{reset: true})
+// ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are those of clients just now: a client
+// tells the pool of frees only when it wants something.
+func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
+	_, err := p.question(ctx, &question{reset: true, liveBytes: liveBytes})
 	return err
 }
 

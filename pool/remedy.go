@@ -37,21 +37,21 @@ type Remedy struct {
 func (r Remedy) String() string {
 	switch r.Kind {
 	case RaiseLimit:
-		return fmt.Sprintf("a LimitBytes higher by at least %d", r.Bytes)
+		return "a LimitBytes higher by at least " + leastText(r.Bytes)
 	case FreeElsewhere:
-		return fmt.Sprintf("%d bytes of the GPU's that others have: the driver refuses", r.Bytes)
+		return leastText(r.Bytes) + " of the GPU's that others have: the driver refuses"
 	case AwaitFences:
-		return fmt.Sprintf("the end of stream %d's work, which uses %d free bytes", r.Stream, r.Bytes)
+		return fmt.Sprintf("the end of stream %d's work, which uses %s that are free", r.Stream, sizeText(r.Bytes))
 	case Coalesce:
-		return fmt.Sprintf("Coalesce, or the lean footprint: the longest free range has %d bytes", r.Bytes)
+		return "Coalesce, or the lean footprint: the longest free range has " + sizeText(r.Bytes)
 	case ReturnStream:
-		return fmt.Sprintf("Return on stream %d, which keeps %d bytes", r.Stream, r.Bytes)
+		return fmt.Sprintf("Return on stream %d, which keeps %s", r.Stream, sizeText(r.Bytes))
 	case CloseLanes:
-		return fmt.Sprintf("closing the lanes of stream %d, which have %d bytes", r.Stream, r.Bytes)
+		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, sizeText(r.Bytes))
 	case ReleaseReservation:
-		return fmt.Sprintf("releasing a reservation of %d bytes", r.Bytes)
+		return "releasing a reservation of " + sizeText(r.Bytes)
 	case WaitForFrees:
-		return fmt.Sprintf("Request.Wait, for frees of the %d bytes that are live", r.Bytes)
+		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", sizeText(r.Bytes))
 	}
 	return fmt.Sprintf("RemedyKind(%d)", r.Kind)
 }

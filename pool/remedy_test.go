@@ -16,12 +16,12 @@ func TestRemedies(t *testing.T) {
 		want   []Remedy
 		text   string
 	}{
-		"the limit":         {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30"},
-		"held beyond it":    {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40"},
+		"the limit":         {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 bytes"},
+		"held beyond it":    {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40 bytes"},
 		"the driver":        {func(e *OutOfMemoryError) { e.Cause = errors.New("no") }, []Remedy{{FreeElsewhere, 40, 0}}, "40 bytes of the GPU's"},
 		"in pieces":         {func(e *OutOfMemoryError) { e.FreeBytes = 60 }, []Remedy{{Coalesce, 20, 0}}, "the longest free range has 20 bytes"},
 		"nothing is short":  {func(e *OutOfMemoryError) { e.FreeBytes, e.LargestFreeBytes = 60, 60 }, nil, ""},
-		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 free bytes"},
+		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 bytes that are free"},
 		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{ReturnStream, 8, 4}, {RaiseLimit, 30, 0}}, "Return on stream 4, which keeps 8 bytes"},
 		"lanes":             {with(Holding{Stream: 5, LaneBytes: 9}), []Remedy{{CloseLanes, 9, 5}, {RaiseLimit, 30, 0}}, "closing the lanes of stream 5, which have 9 bytes"},
 		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 bytes"},
@@ -55,4 +55,20 @@ func TestWhatWouldHelpATenant(t *testing.T) {
 	assert.ErrorContains(t, e, "Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least 7")
 	e = &QuotaError{Tenant: "x", RequestedBytes: 6, Quota: Quota{LimitBytes: 5}}
 	assert.EqualError(t, e, `vram: tenant "x" is over its quota: requested 6 bytes of a limit of 5; what would help: a Quota.LimitBytes of at least 6`)
+}
+
+// The text of a refusal stays short, however many streams there are, and names those that hold most.
+func TestARefusalOfManyStreams(t *testing.T) {
+	t.Parallel()
+	e := &OutOfMemoryError{RequestedBytes: 500 << 20, MissingBytes: 52 << 20, FreeBytes: 8 << 20, LargestFreeBytes: 2 << 20,
+		PendingBytes: 6 << 20, ReservedBytes: 1000 << 20, LimitBytes: 1 << 30}
+	for i := range int64(1000) {
+		e.Streams = append(e.Streams, Holding{Stream: uint32(i), HeldBytes: i << 20, LiveBytes: i << 19, UnpassedBytes: 1 << 20}) //nolint:gosec // few
+	}
+	assert.Len(t, e.Remedies(), 1002)
+	assert.Equal(t, "vram: out of memory: requested 500 MiB (52 MiB of it missing), free 8 MiB (largest 2 MiB, 6 MiB behind fences), "+
+		"reserved 1000 MiB of a limit of 1 GiB; stream 999 holds 999 MiB, 499.5 MiB live; stream 998 holds 998 MiB, 499 MiB live; "+
+		"stream 997 holds 997 MiB, 498.5 MiB live; 996 more hold 484.87 GiB; what would help: the end of stream 0's work, which uses 1 MiB "+
+		"that are free, the end of stream 1's work, which uses 1 MiB that are free, the end of stream 2's work, which uses 1 MiB that are free, "+
+		"a LimitBytes higher by at least 20 MiB", e.Error())
 }

@@ -31,7 +31,7 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
 	r.promise.On(p.host)
 	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: r})
-	p.Refill(r, core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes})
+	p.Refill(r, core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes, RequestedBytes: bytes})
 	if _, err := r.promise.Future().Await(ctx); err != nil {
 		r.Release()
 		return nil, err

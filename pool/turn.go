@@ -36,7 +36,7 @@ func (p *Pool) answer(q *question) {
 		p.core.SetSettings(*q.settings)
 	}
 	if q.reset {
-		p.core.ResetPeaks()
+		p.core.ResetPeaks(q.liveBytes)
 	}
 	predicted, mispredicted := p.core.Predicted()
 	q.reply.Complete(Snapshot{

@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -298,6 +299,7 @@ type batching struct {
 	bytes    []int64
 	hint     int
 	missing  int64 // bytes that the pool was asked for
+	parts    int64 // bytes of the blocks that it has got
 	asked    bool  // the pool
 	before   searching
 	byRanges int // served before that
@@ -309,6 +311,15 @@ type batching struct {
 }
 
 func (r *batching) missingBytes() int64 { return r.missing }
+func (r *batching) partBytes() int64    { return r.parts }
+func (r *batching) blockBytes() int64   { return sumOfBlocks(r.bytes) }
+
+func (r *batching) requestedBytes() (sum int64) {
+	for _, n := range r.bytes {
+		sum += n
+	}
+	return sum
+}
 
 // answer completes the batch, unless it was cancelled.
 func (r *batching) answer(b Batch, err error) bool {
@@ -337,7 +348,7 @@ func (r *batching) drop(s *Stream) {
 		}
 	}
 	clear(r.dst)
-	r.byRanges, r.byPool = 0, 0
+	r.byRanges, r.byPool, r.parts = 0, 0, 0
 }
 
 // serve answers a batch, or sends what is missing to the pool and keeps the rest.
@@ -374,12 +385,14 @@ func (r *batching) serve(s *Stream) {
 	s.hand.request = nil
 }
 
-// count sums what is missing.
+// count sums what is missing, and what is there.
 func (r *batching) count() {
-	r.missing = 0
+	r.missing, r.parts = 0, 0
 	for i, n := range r.bytes {
-		if r.dst[i].slot == nil {
+		if slot := r.dst[i].slot; slot == nil {
 			r.missing += n
+		} else {
+			r.parts += int64(slot.Magazine().UnitsOf(slot)) << sizeclass.UnitShift
 		}
 	}
 }
@@ -401,7 +414,7 @@ func (r *batching) fillAlone(s *Stream) bool {
 		if r.dst[i].slot != nil {
 			continue
 		}
-		slot := s.alone(n, 0)
+		slot := s.core.AllocPart(max(n, 1))
 		if slot == nil {
 			return false
 		}

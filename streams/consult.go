@@ -22,10 +22,7 @@ func (s *Stream) consult(c claim, err error) bool {
 	}
 	p.consults++
 	c.drop(s)
-	s.lastToken++
-	s.waiting[s.lastToken] = c
-	s.core.Wait(c.missingBytes())
-	s.effects().consults = append(s.effects().consults, consulting{s.lastToken, short})
+	s.effects().consults = append(s.effects().consults, consulting{s.hold(c), short})
 	return true
 }
 

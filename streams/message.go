@@ -21,6 +21,9 @@ type message interface {
 type claim interface {
 	message
 	missingBytes() int64                    // that the pool was asked for; the same for as long as it waits
+	partBytes() int64                       // blocks that a batch has got; the same for as long as it waits
+	blockBytes() int64                      // of all its blocks
+	requestedBytes() int64                  // all that the caller asked for
 	serve(s *Stream)                        // in the turn: answers the claim, or sends it to the pool
 	refuse(s *Stream, err error, last bool) // last: no waiting for fences helps
 	state() *patience
@@ -48,7 +51,10 @@ type request struct {
 	from    site.Stack
 }
 
-func (r *request) missingBytes() int64 { return r.Bytes }
+func (r *request) missingBytes() int64   { return r.Bytes }
+func (*request) partBytes() int64        { return 0 }
+func (r *request) blockBytes() int64     { return blockBytes(r.Bytes) }
+func (r *request) requestedBytes() int64 { return r.Bytes }
 
 // answer completes the request, unless it was cancelled.
 func (r *request) answer(b Buffer, err error) bool {

@@ -21,10 +21,7 @@ func (s *Stream) delay(c claim, err error) bool {
 	if s.draining || !errors.Is(err, pool.ErrOutOfMemory) || !s.peers.pending() {
 		return false
 	}
-	s.lastToken++
-	s.waiting[s.lastToken] = c
-	s.core.Wait(c.missingBytes())
-	s.delayed = append(s.delayed, delay{s.lastToken, err})
+	s.delayed = append(s.delayed, delay{s.hold(c), err})
 	if !s.outlasting {
 		s.outlasting = true
 		s.effects().outlast = true

@@ -23,7 +23,7 @@ type LiveBuffer struct {
 type Stats struct {
 	Stream        uint32
 	LiveBytes     int64 // in buffers, rounded to blocks
-	PeakLiveBytes int64 // sampled at turns
+	PeakLiveBytes int64 // sampled at turns that gave something, with what magazines cached then: never what was asked for and refused
 	PendingBytes  int64 // freed, and still used by streams that were announced
 	CachedBytes   int64 // free: the sum of the four that follow
 	SpanBytes     int64 // in free slots of small sizes

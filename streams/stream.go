@@ -410,7 +410,7 @@ func (s *Stream) LastStats() Stats {
 	return Stats{Stream: uint32(s.id)}
 }
 
-// ResetPeak restarts the peak of live bytes at the present value.
+// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
 func (s *Stream) ResetPeak(ctx context.Context) error {
 	_, err := s.order(ctx, &order{verb: orderResetPeak})
 	return err

@@ -162,13 +162,11 @@ func (s *Stream) denied(d *denied) {
 
 // wait sends a claim to the pool and keeps it until the answer comes.
 func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
-	s.lastToken++
-	s.waiting[s.lastToken] = r
-	bytes := r.missingBytes()
-	s.core.Wait(bytes)
+	token = s.hold(r)
 	m := poolcore.Refill{
-		Client: s.id, Token: s.lastToken, Pages: pages, More: more, Most: s.core.MostPages(pages),
-		LiveBytes: s.core.LiveBytes(), Bytes: bytes, Lanes: s.lanes(),
+		Client: s.id, Token: token, Pages: pages, More: more, Most: s.core.MostPages(pages),
+		LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(), Bytes: r.missingBytes(), Lanes: s.lanes(),
+		RequestedBytes: r.requestedBytes(), BlockBytes: r.blockBytes(),
 	}
 	p := r.state()
 	m.Place.Account, m.Place.ChargedBytes = s.account(p), p.cost
@@ -179,6 +177,15 @@ func (s *Stream) wait(r claim, pages uint32, more []uint32) (token uint64) {
 		m.From = p.draws.ID()
 	}
 	s.effects().refill(m)
+	return token
+}
+
+// hold keeps a claim until somebody takes it by its token, and counts what it wants and what it has got.
+func (s *Stream) hold(c claim) (token uint64) {
+	s.lastToken++
+	s.waiting[s.lastToken] = c
+	s.core.Wait(c.missingBytes())
+	s.core.HoldParts(c.partBytes())
 	return s.lastToken
 }
 
@@ -187,6 +194,7 @@ func (s *Stream) take(token uint64) claim {
 	if r != nil {
 		delete(s.waiting, token)
 		s.core.Wait(-r.missingBytes())
+		s.core.HoldParts(-r.partBytes())
 	}
 	return r
 }
@@ -322,7 +330,7 @@ func (s *Stream) returned(r poolcore.Return, covered bool) {
 
 // number completes a Return.
 func (r *giving) number(s *Stream, covered bool) {
-	r.Client, r.LiveBytes, r.Lanes = s.id, s.core.LiveBytes(), s.lanes()
+	r.Client, r.LiveBytes, r.OpenBytes, r.Lanes = s.id, s.core.LiveBytes(), s.core.OpenBytes(), s.lanes()
 	switch {
 	case len(r.Runs) == 0 || s.synced.Load():
 	case covered:

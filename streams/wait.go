@@ -181,8 +181,8 @@ func (s *Stream) park(c claim, err error) bool {
 	runs := c.missingRuns(s)
 	e := s.effects()
 	e.refills = append(e.refills, refilling{poolcore.Refill{
-		Client: s.id, Token: p.token, Pages: runs[0], More: runs[1:], LiveBytes: s.core.LiveBytes(), Bytes: c.wantedBytes(),
-		Lanes: s.lanes(), Patience: poolcore.Waiting,
+		Client: s.id, Token: p.token, Pages: runs[0], More: runs[1:], LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),
+		Bytes: c.wantedBytes(), RequestedBytes: c.requestedBytes(), BlockBytes: c.blockBytes(), Lanes: s.lanes(), Patience: poolcore.Waiting,
 		Place: poolcore.Place{
 			Account: s.account(p), Priority: p.priority, Age: p.age, Align: p.align, Blocked: s.blocked(p),
 			Unready: p.owes(), ChargedBytes: p.cost,
@@ -322,7 +322,7 @@ func (s *Stream) report() {
 	if s.core.TakeCame() {
 		e := s.effects()
 		e.returns = append(e.returns, giving{Return: poolcore.Return{
-			Client: s.id, LiveBytes: s.core.LiveBytes(), Lanes: s.lanes(), Sent: s.sent, Stirred: true,
+			Client: s.id, LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(), Lanes: s.lanes(), Sent: s.sent, Stirred: true,
 		}})
 	}
 	if s.core.PendingBytes() > 0 && !s.outlasting && !s.vain {
@@ -361,7 +361,7 @@ func (r *request) missingRuns(s *Stream) []uint32 {
 	return []uint32{pages}
 }
 
-func (r *request) wantedBytes() int64 { return max(r.Bytes, 1) }
+func (r *request) wantedBytes() int64 { return max(r.requestedBytes(), 1) }
 
 // serveHere serves a batch with what the stream keeps, all of it or nothing.
 func (r *batching) serveHere(s *Stream) bool {
@@ -420,10 +420,4 @@ func (r *batching) allRuns(s *Stream) []uint32 {
 	return []uint32{pages}
 }
 
-func (r *batching) wantedBytes() int64 {
-	var sum int64
-	for _, n := range r.bytes {
-		sum += n
-	}
-	return max(sum, 1)
-}
+func (r *batching) wantedBytes() int64 { return max(r.requestedBytes(), 1) }

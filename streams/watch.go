@@ -51,7 +51,7 @@ func (s *Stream) LastUsedBytes() int64 { return s.usedBytes.Load() }
 func (s *Stream) readUsed(usedBytes *int64, left *actors.Effects) {
 	defer s.ref.Exit(left, nil)
 	s.core.Drain()
-	*usedBytes = s.core.UsedBytes()
+	*usedBytes = s.core.GivenBytes()
 }
 
 // audit holds the books against themselves, where that was asked for.

@@ -4,7 +4,7 @@ import "fmt"
 
 func (c *Core) shortage(r *request) Shortage {
 	s := Shortage{
-		RequestedBytes: r.bytes,
+		RequestedBytes: r.requestedBytes,
 		ReservedBytes:  c.reservedBytes,
 		LimitBytes:     c.settings.LimitBytes,
 		MissingBytes:   int64(r.wanted()) * c.pageBytes, //nolint:gosec // pages of one request
@@ -17,9 +17,19 @@ func (c *Core) shortage(r *request) Shortage {
 		if d := c.pages.tagged[id]; d != nil {
 			unpassed = int64(d.pages) * c.pageBytes //nolint:gosec // pages of one arena
 		}
-		s.Holdings = append(s.Holdings, Holding{id, int64(cl.heldPages) * c.pageBytes, cl.liveBytes, cl.lanes, cl.uncovered, unpassed, cl.reserves})
+		held := int64(cl.heldPages) * c.pageBytes //nolint:gosec // pages of one arena
+		// What it gave back may have come before it said that this is no more in use.
+		s.Holdings = append(s.Holdings, Holding{id, held, min(cl.givenBytes, held), cl.lanes, cl.uncovered, unpassed, cl.reserves})
 	}
 	return s
+}
+
+// setGiven takes down what a client's callers have.
+func (c *Core) setGiven(cl *client, bytes int64) {
+	bytes = max(0, bytes)
+	c.givenBytes += bytes - cl.givenBytes
+	cl.givenBytes = bytes
+	c.givenPeakBytes = max(c.givenPeakBytes, min(c.givenBytes, c.LentBytes()))
 }
 
 // FreeBytes are mapped and nobody's.
@@ -60,9 +70,10 @@ func (c *Core) ReservedBytes() int64 { return c.reservedBytes }
 // PeakReservedBytes is the most that was reserved since New or ResetPeaks.
 func (c *Core) PeakReservedBytes() int64 { return c.peakReservedBytes }
 
-// PeakLiveBytes is the peak of live bytes, as reported with Refills, since New or ResetPeaks. The soft
-// budget is measured by a peak that is never reset.
-func (c *Core) PeakLiveBytes() int64 { return c.reportedPeakBytes }
+// PeakLiveBytes is the most that the clients' callers had since New or ResetPeaks, as the clients said last at each moment, and
+// never more than was lent. What was refused is no part of it. The soft budget is measured by another peak, of what was asked for
+// too, which is never reset.
+func (c *Core) PeakLiveBytes() int64 { return c.givenPeakBytes }
 
 // DriverGrants is the number of Refills that a driver job served.
 func (c *Core) DriverGrants() uint64 { return c.driverGrants }
@@ -84,10 +95,15 @@ func (c *Core) Waiting() int {
 	return n
 }
 
-// ResetPeaks restarts the peaks at the present values.
-func (c *Core) ResetPeaks() {
+// ResetPeaks restarts the peaks at the present values. given is what the callers of clients have that have not said so since.
+func (c *Core) ResetPeaks(given map[Client]int64) {
+	for _, id := range c.ids {
+		if bytes, ok := given[id]; ok {
+			c.setGiven(c.clients[id], bytes)
+		}
+	}
 	c.peakReservedBytes = c.reservedBytes
-	c.reportedPeakBytes = 0
+	c.givenPeakBytes = min(c.givenBytes, c.LentBytes())
 }
 
 // String is a line for transcripts.

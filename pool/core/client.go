@@ -12,23 +12,25 @@ type client struct {
 	heldPages uint64
 	liveBytes int64 // as it said with its last Refill or Return: at most so much since
 	usedBytes int64 // likewise, or what a look found since
-	lanes     Lanes
-	uncovered int64  // bytes, when it answered last
-	passed    Fence  // the newest that has
-	asked     bool   // an Ask is not answered yet
-	looked    bool   // likewise a Look
-	answering bool   // an answer has come, and counts from answerAt on
-	answerAt  uint64 // of arrived
-	arrived   uint64 // runs that it sent
-	dirty     bool   // may keep what it was not asked for yet
-	pending   int64  // bytes, when it answered last
-	letsOnly  bool   // all that it holds is charged to others, as it said when it answered last
-	suspended uint64 // the number of its last Suspend
-	reserves  bool
-	excluded  bool  // see Exclude
-	reserved  []Run // that others may draw from
-	gone      bool
-	synced    bool // gone, and what it returns is clean
+	// givenBytes are those of liveBytes that its callers have. They rise with each grant.
+	givenBytes int64
+	lanes      Lanes
+	uncovered  int64  // bytes, when it answered last
+	passed     Fence  // the newest that has
+	asked      bool   // an Ask is not answered yet
+	looked     bool   // likewise a Look
+	answering  bool   // an answer has come, and counts from answerAt on
+	answerAt   uint64 // of arrived
+	arrived    uint64 // runs that it sent
+	dirty      bool   // may keep what it was not asked for yet
+	pending    int64  // bytes, when it answered last
+	letsOnly   bool   // all that it holds is charged to others, as it said when it answered last
+	suspended  uint64 // the number of its last Suspend
+	reserves   bool
+	excluded   bool  // see Exclude
+	reserved   []Run // that others may draw from
+	gone       bool
+	synced     bool // gone, and what it returns is clean
 }
 
 func (c *Core) join(m Join) {
@@ -45,6 +47,7 @@ func (c *Core) leave(m Leave) {
 		return
 	}
 	cl.gone, cl.liveBytes, cl.usedBytes, cl.synced = true, 0, 0, m.Synced
+	c.setGiven(cl, 0)
 	if m.Synced {
 		c.passed(Passed{Client: id, Fence: ^Fence(0)})
 	}
@@ -123,6 +126,7 @@ func (c *Core) takeBack(m Return) {
 	default:
 		cl.lanes = m.Lanes
 		cl.liveBytes, cl.usedBytes = m.LiveBytes, m.LiveBytes
+		c.setGiven(cl, m.LiveBytes-m.OpenBytes)
 	}
 	cl.arrived += uint64(len(m.Runs) + m.Kept)
 	if m.Answer {

@@ -30,7 +30,7 @@ type Core struct {
 	reservedBytes, peakReservedBytes int64
 	lostBytes                        int64 // of handles that the driver would not take back
 	livePeakBytes                    int64
-	reportedPeakBytes                int64
+	givenBytes, givenPeakBytes       int64 // of all clients
 	driverGrants                     uint64
 	forecast                         forecast
 	standing                         standing
@@ -189,7 +189,7 @@ func (c *Core) Settings() Settings { return c.settings }
 func (c *Core) refill(m Refill) {
 	cl := c.clients[m.Client]
 	r := &request{kind: refill, client: m.Client, token: m.Token, pages: max(1, m.Pages), more: m.More, most: m.Most, bytes: m.Bytes, rung: rungSearch}
-	r.patience, r.place = m.Patience, m.Place
+	r.patience, r.place, r.requestedBytes, r.blockBytes = m.Patience, m.Place, m.RequestedBytes, m.BlockBytes
 	if len(r.more) > 0 {
 		r.wants = append([]uint32{r.pages}, r.more...)
 	}
@@ -198,6 +198,9 @@ func (c *Core) refill(m Refill) {
 		return
 	}
 	cl.liveBytes, cl.usedBytes, cl.lanes = m.LiveBytes, m.LiveBytes, m.Lanes
+	if !cl.reserves { // nobody has what is set aside
+		c.setGiven(cl, m.LiveBytes-m.OpenBytes)
+	}
 	if r.wanted() > uint64(c.maxPages) { // no use in asking anybody
 		c.deny(r, nil)
 		return
@@ -332,6 +335,8 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 	c.fx.Grants = append(c.fx.Grants, Grant{Client: r.client, Token: r.token, Run: run, More: r.lent})
 	if cl := c.clients[r.client]; cl.reserves {
 		c.setAside(cl, run, r.pages)
+	} else {
+		c.setGiven(cl, cl.givenBytes+r.blockBytes)
 	}
 	c.served(r)
 	return true

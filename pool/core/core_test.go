@@ -148,7 +148,7 @@ func TestPeaksAreReset(t *testing.T) {
 	c := w.core
 	assert.EqualValues(t, 8*pageBytes, c.PeakReservedBytes())
 	assert.EqualValues(t, 8*pageBytes, c.PeakLiveBytes())
-	c.ResetPeaks()
+	c.ResetPeaks(nil)
 	assert.EqualValues(t, 4*pageBytes, c.PeakReservedBytes())
 	assert.Zero(t, c.PeakLiveBytes())
 	assert.Equal(t, "reserved 4194304 free 4194304 lent 0 busy 0 waiting 0", c.String())

@@ -65,9 +65,7 @@ func (c *Core) holdingClients() (n int) {
 // notePeak raises the live peak to what the clients last reported and to what one wants that has not reported it, and says whether it
 // did. A rise ends the steady state.
 func (c *Core) notePeak(wantedBytes int64) bool {
-	said, live := c.liveBytes()
-	c.reportedPeakBytes = max(c.reportedPeakBytes, said)
-	live += wantedBytes
+	live := c.liveBytes() + wantedBytes
 	if live > c.livePeakBytes {
 		c.livePeakBytes = live
 		c.steadyBytes = 0

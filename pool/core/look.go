@@ -5,7 +5,7 @@ package core
 // would grow with every client that ever was. Only those that said they use something are asked. It costs a turn of each, and gives
 // nothing back.
 func (c *Core) look(r *request) {
-	if _, live := c.liveBytes(); live <= c.livePeakBytes {
+	if c.liveBytes() <= c.livePeakBytes {
 		return
 	}
 	for _, id := range c.ids {
@@ -38,11 +38,10 @@ func (cl *client) noteLook(liveBytes int64) {
 	}
 }
 
-// liveBytes is what all clients use at most, as they said last, and what is known of it.
-func (c *Core) liveBytes() (said, known int64) {
+// liveBytes is what all clients use at most, or want, as far as is known.
+func (c *Core) liveBytes() (bytes int64) {
 	for _, cl := range c.clients {
-		said += cl.liveBytes
-		known += cl.usedBytes
+		bytes += cl.usedBytes
 	}
-	return said, known
+	return bytes
 }

@@ -46,11 +46,16 @@ type Refill struct {
 	More      []uint32 // the core's from here on
 	Most      uint32   // pages of a run that the client has use for, if it may have more than it asks for; 0: any
 	LiveBytes int64    // of the client, this request included
-	Bytes     int64    // what the caller asked for, for the report
-	Lanes     Lanes
-	From      Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
-	Patience  Patience
-	Place     Place // in the order of those that wait; without patience it says nothing
+	// OpenBytes are those of LiveBytes that no caller has: of requests that wait for an answer, and of what batches among them have got.
+	OpenBytes int64
+	// BlockBytes is what the client's callers have more of once this request is granted.
+	BlockBytes     int64
+	Bytes          int64 // what the client lacks
+	RequestedBytes int64 // what the caller asked for, for the report
+	Lanes          Lanes
+	From           Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
+	Patience       Patience
+	Place          Place // in the order of those that wait; without patience it says nothing
 }
 
 // Patience says what comes after a refusal.
@@ -126,6 +131,7 @@ type Return struct {
 	// Fence covers all uses of Runs by the client's stream. Several Returns may have the same; its mark comes with one.
 	Fence     Fence
 	LiveBytes int64
+	OpenBytes int64 // as in Refill
 	Lanes     Lanes
 	Answer    bool
 	Final     bool // the runs are not to be given home again: the client is idle
@@ -315,7 +321,7 @@ type Shortage struct {
 type Holding struct {
 	Client    Client
 	HeldBytes int64
-	LiveBytes int64
+	LiveBytes int64 // of HeldBytes, what callers have and magazines cache
 	Lanes     Lanes
 	// UncoveredBytes are as in Return, when it was asked last.
 	UncoveredBytes int64

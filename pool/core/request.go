@@ -2,16 +2,19 @@ package core
 
 // request is a Refill, Warm or Trim that is being served.
 type request struct {
-	kind       kind
-	client     Client
-	token      uint64
-	pages      uint32   // of the run that is looked for
-	more       []uint32 // further runs that are wanted, all or nothing with the first
-	most       uint32   // pages of a run that are of use, unless more are looked for; 0: any
-	lent       []Run    // to the client already, while others are looked for
-	wants      []uint32 // all runs; nil where one is wanted and the request never waits for others
-	parts      []part   // the tags of what it has got and not kept
-	bytes      int64
+	kind   kind
+	client Client
+	token  uint64
+	pages  uint32   // of the run that is looked for
+	more   []uint32 // further runs that are wanted, all or nothing with the first
+	most   uint32   // pages of a run that are of use, unless more are looked for; 0: any
+	lent   []Run    // to the client already, while others are looked for
+	wants  []uint32 // all runs; nil where one is wanted and the request never waits for others
+	parts  []part   // the tags of what it has got and not kept
+	bytes  int64    // what its client lacks
+
+	requestedBytes, blockBytes int64 // of a refill, as it came
+
 	warm       []uint32 // lengths wanted
 	got        []Run    // held for the warm-up until all are there: the first of warm
 	keep       int64

@@ -93,7 +93,17 @@ func (w *world) history() (s string) {
 // send gives the core a message and judges what comes of it.
 func (w *world) send(m Message) {
 	w.log = append(w.log, fmt.Sprintf("%T%+v", m, m))
+	if r, ok := m.(Refill); ok {
+		r.RequestedBytes, r.BlockBytes = r.Bytes, r.Bytes
+		if r.Patience != Waiting {
+			r.OpenBytes = r.Bytes
+		}
+		m = r
+	}
 	w.judge(w.core.Step(m))
+	if c := w.core; c.PeakLiveBytes() > c.PeakReservedBytes() {
+		w.failf("a live peak of %d over %d reserved", c.PeakLiveBytes(), c.PeakReservedBytes())
+	}
 	w.tellAll()
 }
 

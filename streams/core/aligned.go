@@ -10,6 +10,20 @@ import (
 // says how many pages it needs; wide, after a grant of that many did not help, asks for so many that any place
 // does. Preconditions: those of Alloc; align is a power of two, 512 or more, and its units fit 31 bits.
 func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
+	if s, needPages = c.allocAligned(bytes, align, wide); s != nil {
+		c.noteGiven()
+	}
+	return s, needPages
+}
+
+// AllocPart serves one request of a batch with a block of its own, nil if there is none: see AllocMany. Precondition: 0 < bytes, and
+// the units fit an uint32.
+func (c *Core) AllocPart(bytes int64) *magazine.Slot {
+	s, _ := c.allocAligned(bytes, sizeclass.UnitBytes, false)
+	return s
+}
+
+func (c *Core) allocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
 	units, alignUnits := uint32(sizeclass.Units(bytes)), uint32(align>>sizeclass.UnitShift)
 	c.Drain()
 	block := c.takeAlignedRoom(units, alignUnits)
@@ -22,9 +36,6 @@ func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, ne
 	}
 	s = c.owner.Loose()
 	c.settleIn(s, block, units)
-	c.notePeak()
-	if c.counting {
-		c.publish()
-	}
+	c.noteUse()
 	return s, 0
 }

@@ -19,10 +19,7 @@ func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)
 	} else {
 		got = c.manyLarge(units, most, hint, take)
 	}
-	c.notePeak()
-	if c.counting {
-		c.publish()
-	}
+	c.noteUse() // whether the batch is given, ServedMany says
 	return got
 }
 
@@ -115,8 +112,9 @@ func (c *Core) makeRoom(units uint32) bool {
 	return c.YieldPlan() && c.heap.LargestFits(units)
 }
 
-// ServedMany is Served for so many requests of a batch.
+// ServedMany is Served for so many requests of a batch, which is given.
 func (c *Core) ServedMany(byRanges, byPool int) {
+	c.noteGiven()
 	c.misses.Turns += uint64(byRanges + byPool)
 	c.misses.Refill += uint64(byPool)
 	switch {

@@ -82,7 +82,7 @@ func (c *Core) publish() {
 	}
 	var used int64
 	if c.counting {
-		used = c.UsedBytes()
+		used = c.GivenBytes()
 	}
 	c.live.add(used - c.published)
 	c.published = used
@@ -103,6 +103,5 @@ func (c *Core) allocExact(units uint32) (*magazine.Slot, uint32) {
 	s := c.owner.Loose()
 	c.settleIn(s, block, units)
 	c.notePeak()
-	c.publish()
 	return s, 0
 }

@@ -20,7 +20,7 @@ type Snapshot struct {
 	PlaceBytes       int64 // of a plan, what is in no block
 	RangeBytes       int64 // free ranges
 	PageBytes        int64 // whole pages in them: what can be given back
-	PeakLiveBytes    int64 // of all but free ranges, at the turns that allocated: an upper bound
+	PeakLiveBytes    int64 // of all but free ranges and parts of batches, at the turns that allocated: an upper bound
 	LargestFreeBytes int64
 	FreeRanges       int
 	NodeVisits       uint64
@@ -88,8 +88,16 @@ func (c *Core) freePages() int64 {
 	return int64(pages*uint64(c.pageUnits)) << sizeclass.UnitShift
 }
 
-// ResetPeak restarts the peak of live bytes at the present value.
-func (c *Core) ResetPeak() { c.peakUnits = c.usedUnits() }
+// ResetPeak restarts the peak of live bytes at what lives now: what was freed since the last turn comes home first, and what
+// magazines cache does not count before the next turn that allocates.
+func (c *Core) ResetPeak() {
+	c.peakUnits = 0
+	live := uint64(c.Snapshot().LiveBytes) >> sizeclass.UnitShift //nolint:gosec // a sum of blocks
+	c.peakUnits = live - min(live, c.parts)
+	if c.counting {
+		c.publish()
+	}
+}
 
 // Live visits the blocks that callers have, with the slots that know their tags and places.
 func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
