@@ -60,8 +60,10 @@ func TestWhatWouldHelpATenant(t *testing.T) {
 // The text of a refusal stays short, however many streams there are, and names those that hold most.
 func TestARefusalOfManyStreams(t *testing.T) {
 	t.Parallel()
-	e := &OutOfMemoryError{RequestedBytes: 500 << 20, MissingBytes: 52 << 20, FreeBytes: 8 << 20, LargestFreeBytes: 2 << 20,
-		PendingBytes: 6 << 20, ReservedBytes: 1000 << 20, LimitBytes: 1 << 30}
+	e := &OutOfMemoryError{
+		RequestedBytes: 500 << 20, MissingBytes: 52 << 20, FreeBytes: 8 << 20, LargestFreeBytes: 2 << 20,
+		PendingBytes: 6 << 20, ReservedBytes: 1000 << 20, LimitBytes: 1 << 30,
+	}
 	for i := range int64(1000) {
 		e.Streams = append(e.Streams, Holding{Stream: uint32(i), HeldBytes: i << 20, LiveBytes: i << 19, UnpassedBytes: 1 << 20}) //nolint:gosec // few
 	}
