@@ -34,6 +34,7 @@ func randomWorld(t failer, ch chooser) *world {
 	s.Predict = ch.pick(2) == 0
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
 	w.core.plain = ch.pick(3) == 0
+	w.mute = ch.pick(4) == 0
 	for range 1 + ch.pick(3) {
 		w.join()
 	}
@@ -109,6 +110,7 @@ func (w *world) seldom(ch chooser) {
 		id := w.some(ch)
 		w.clients[id].excluded = ch.pick(2) == 0
 		w.epoch++
+		w.disturbed = w.token
 		w.send(Exclude{Client: id, Excluded: w.clients[id].excluded})
 	}
 }
@@ -346,6 +348,7 @@ func (w *world) reconfigure(ch chooser) {
 	w.settings.CacheBytes, w.settings.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
 	w.settings.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
 	w.epoch++
+	w.disturbed = w.token
 	w.core.SetSettings(w.settings)
 	w.check()
 }

@@ -327,7 +327,11 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 	if len(r.more) > 0 {
 		r.lent = append(r.lent, run)
 		r.pages, r.more = r.more[0], r.more[1:]
-		r.rung = min(r.rung, rungGrow) // whoever was to be asked has been
+		next := rungAskAll // the others may not have been needed up to now
+		if r.askedAll {
+			next = rungGrow
+		}
+		r.rung = min(r.rung, next)
 		c.queue.searchAgain()
 		return false
 	}
@@ -345,12 +349,16 @@ func (c *Core) grant(r *request, run Run) (all bool) {
 // lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works
 // its way into memory that was mapped ahead asks seldom. Not more: another stream may need the rest, and
 // would have to ask for it. Where there is no other stream all of it is lent: one search sees all that is free, and one request
-// is enough. Not while a warm-up is at it: what it has let go it would map again. While requests wait no more is lent than is wanted.
+// is enough. Not while a warm-up is at it: what it has let go it would map again. While requests wait, or
+// where the run does not hold all that is wanted, no more is lent than is wanted.
 const lendShare = 8
 
 // lendPages is how much of a free run a request gets: no more than its client would give back at once.
 func (c *Core) lendPages(r *request, runPages uint32) uint32 {
 	if c.waiters.table.Waiting() > 0 { // it is one of them, or passes them
+		return r.pages
+	}
+	if len(r.more) > 0 && r.wanted() > uint64(runPages) {
 		return r.pages
 	}
 	n := runPages
@@ -386,7 +394,7 @@ func (c *Core) climb(r *request) bool {
 	case rungSearch, rungAskOwn:
 		if r.id != 0 { // what others have is asked for as soon as they have said so
 			r.rung = rungGrow
-			r.raised = c.notePeak(r.bytes)
+			r.raised, r.noted, r.askedAll = c.notePeak(r.bytes), true, true
 			c.ask(r, func(cl *client) bool { return cl.dirty && cl.heldPages > 0 })
 			break
 		}
@@ -402,8 +410,8 @@ func (c *Core) climb(r *request) bool {
 		c.look(r)
 	case rungAskAll:
 		r.rung = rungGrow
-		if !r.capped {
-			r.raised = c.notePeak(0)
+		if !r.noted { // else it is the same request still
+			r.raised, r.noted = c.notePeak(0), true
 			c.standing.note(r.raised)
 		}
 		c.askOthers(r)

@@ -53,7 +53,7 @@ func (c *Core) unhold() {
 		return
 	}
 	for _, r := range c.held {
-		r.rung = rungAskAll
+		r.rung, r.askedAll = rungAskAll, false
 	}
 	c.queue.refills = slices.Concat(c.held, c.queue.refills)
 	c.queue.searchAgain()

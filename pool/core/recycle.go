@@ -4,7 +4,7 @@ package core
 // or, where the handles that reach into that window from outside are what is missing, into holes only,
 // where no handle is in the way. It starts no job if even that cannot serve it.
 func (c *Core) recycleFor(r *request) {
-	if w, ok := c.room(r.client, r.pages); ok && c.recycleInto(r, w) {
+	if w, ok := c.room(r.client, r.pages); ok && (c.plain || r.refusals < holesRefusals) && c.recycleInto(r, w) {
 		return
 	}
 	if c.plain {
@@ -47,6 +47,9 @@ func (c *Core) recycleInto(r *request, w window) bool {
 		budget = limit
 	}
 	short := c.reservedBytes + c.bytes(w.missing) - budget
+	if r.refusals >= clearingRefusals {
+		short = max(short, c.reservedBytes)
+	}
 	ids, bytes := c.victimsOf(short, w.run)
 	if c.reservedBytes+c.bytes(w.missing)-bytes > limit {
 		return false
@@ -67,7 +70,7 @@ func (c *Core) recycleInto(r *request, w window) bool {
 // overgrown is a window that is longer than a request wants, for growth beyond the soft budget.
 func (c *Core) overgrown(r *request, mostBytes int64) (w window, ok bool) {
 	n := c.share(c.settings.Policy.OverStep)
-	if c.plain || !r.raised || n <= r.pages {
+	if c.plain || r.capped || !r.raised || n <= r.pages || len(r.more) > 0 {
 		return window{}, false
 	}
 	w, ok = c.room(r.client, n)

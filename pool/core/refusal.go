@@ -6,9 +6,16 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// mostRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: others that take memory
-// meanwhile, and a driver that says it has more than it gives, cost a refusal each. Not more: every refusal gives free handles back.
-const mostRefusals = 8
+const (
+	// mostRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
+	// more than it gives, and others that take memory meanwhile, cost a refusal each, and then the last two resorts follow. Not more:
+	// every refusal gives free handles back, after the last none is left.
+	mostRefusals = 5
+	// clearingRefusals is after how many of them a recycling gives back all that is free, and holesRefusals after how many none of it
+	// is kept where it lies: then all that the driver has is there for the request.
+	clearingRefusals = mostRefusals - 2
+	holesRefusals    = mostRefusals - 1
+)
 
 // failRequest decides how a request goes on after its job failed at an operation: with the memory that the process has if the driver
 // has none, otherwise not at all. Where only the wait failed it goes on without one.
@@ -36,7 +43,7 @@ func (c *Core) learnCap(r *request, j *Job, freeBytes int64) {
 	if r.capped && capBytes >= r.capBytes {
 		capBytes = c.reservedBytes
 	}
-	r.capped, r.capBytes = true, capBytes
+	r.capped, r.capBytes, r.askedAll = true, capBytes, false
 	r.refusals++
 }
 
@@ -54,6 +61,7 @@ func (c *Core) askOthers(r *request) {
 	if w, ok := c.room(r.client, r.pages); ok && c.reservedBytes+c.bytes(w.missing) <= r.within(c.softBudget()) {
 		return
 	}
+	r.askedAll = true
 	c.ask(r, func(cl *client) bool {
 		return cl.heldPages > 0 && (r.id == 0 || cl.dirty) && (r.capped || cl.id != r.client)
 	})

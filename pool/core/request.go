@@ -24,7 +24,9 @@ type request struct {
 	rung       rung
 	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
 	looking    bool
-	raised     bool   // the live peak
+	noted      bool   // for the live peak
+	raised     bool   // it
+	askedAll   bool   // that others return what they do not use
 	capped     bool   // the driver has refused, and can give capBytes
 	waited     bool   // for fences
 	unborrowed bool   // its stream could not be made to wait

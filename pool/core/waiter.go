@@ -168,7 +168,7 @@ func (c *Core) admit() bool {
 // try begins the climb of a request that waits.
 func (c *Core) try(r *request) {
 	r.rung, r.pages, r.more, r.err = rungOffer, r.wants[0], slices.Clone(r.wants[1:]), nil
-	r.capped, r.refusals, r.waited, r.unborrowed = false, 0, false, false
+	r.noted, r.askedAll, r.capped, r.refusals, r.waited, r.unborrowed = false, false, false, 0, false, false
 	c.waiters.trying = r
 	c.queue.push(r)
 }

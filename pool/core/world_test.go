@@ -34,11 +34,14 @@ type world struct {
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
 	looked  map[Client]bool
-	candid  bool            // clients say what they use as soon as they are asked
-	mute    bool            // the driver does not say what it has left
-	refused map[Client]bool // by the effects at hand, what was several runs
-	mail    []Return        // on its way to the core
-	token   uint64
+	candid  bool        // clients say what they use as soon as they are asked
+	mute    bool        // the driver does not say what it has left
+	onGrant func(Grant) // is told of each
+
+	disturbed uint64          // the newest token when a failure was made up, or a limit changed: what was asked for until then may be refused
+	refused   map[Client]bool // by the effects at hand, what was several runs
+	mail      []Return        // on its way to the core
+	token     uint64
 
 	job       *Job
 	epoch     int // of the settings
@@ -192,6 +195,9 @@ func (w *world) granted(g Grant) {
 	for _, run := range append([]Run{g.Run}, g.More...) {
 		w.grantedRun(g, run)
 	}
+	if w.onGrant != nil {
+		w.onGrant(g)
+	}
 	if c.reserves {
 		w.spare(r, g)
 	}
@@ -255,6 +261,7 @@ func (w *world) denied(d Denial) {
 	if w.closing && !errors.Is(d.Err, ErrClosed) {
 		w.failf("%+v after Close", d)
 	}
+	w.checkDenial(d, r)
 	s := d.Shortage
 	w.say("deny %d #%d, %v: %d wanted, %d free (longest %d, pending %d), %d of %d reserved%s", d.Client, d.Token, d.Err,
 		s.RequestedBytes/pageBytes, s.FreeBytes/pageBytes, s.LargestFreeBytes/pageBytes, s.PendingBytes/pageBytes,
@@ -411,6 +418,9 @@ func (w *world) checkWaiting() {
 func (w *world) perform(failAt int, err error) {
 	j := w.job
 	done := JobDone{Job: j}
+	if failAt >= 0 {
+		w.disturbed = w.token
+	}
 	if len(j.Ops) == 0 && failAt == 0 {
 		done.Err = err
 	}
@@ -421,7 +431,7 @@ func (w *world) perform(failAt int, err error) {
 		}
 		if done.Err = w.call(j, i); done.Err != nil {
 			if errors.Is(done.Err, cudadrv.OutOfMemory) && !w.mute {
-				done.FreeBytes = int64(w.driver.capacity-w.driver.made) * pageBytes
+				done.FreeBytes = max(0, int64(w.driver.capacity)-int64(w.driver.made)) * pageBytes
 			}
 			break
 		}
@@ -447,7 +457,7 @@ func (w *world) perform(failAt int, err error) {
 // watch begins a watch over each client of the job that has fences to pass and is not watched yet.
 func (w *world) watch(j *Job) (begun []Watch) {
 	for _, id := range j.Watch {
-		if c := w.clients[id]; c.excluded && w.jobEpoch == w.epoch {
+		if c := w.clients[id]; c.excluded && w.jobEpoch == w.epoch && w.core.clients[id] != nil {
 			w.failf("client %d is waited for, though its kernels need not end", id)
 		} else if c.stuck || c.passed >= c.issued {
 			continue
@@ -468,6 +478,8 @@ func (w *world) endWatch(at int, err error) {
 	w.watches = slices.Delete(w.watches, at, at+1)
 	if c := w.clients[m.Client]; err == nil {
 		c.passed = c.issued
+	} else {
+		w.disturbed = w.token
 	}
 	w.send(WatchOver{Watch: m, Err: err})
 }

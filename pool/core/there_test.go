@@ -1,0 +1,212 @@
+package core
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// thrifty is a world in which nothing fails but memory: clients give back all that their callers do not use as soon as they are
+// asked, fences pass when they are waited for, and other processes take and leave what they like.
+type thrifty struct {
+	*world
+	inUse  []bool // page by page, of callers
+	serves Refill // being served
+	served bool
+}
+
+// TestNothingIsRefusedThatIsThere holds every refusal against a dumb bound: a handle, or a segment, on which no page is used can be
+// had by anybody, and so can what limit and driver leave. Where handles have one page that is every page that nobody uses.
+func TestNothingIsRefusedThatIsThere(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ch := newDrawn(t)
+		ch.left = 150
+		w := newThrifty(t, ch)
+		for ch.more() {
+			switch ch.pick(8) {
+			case 0:
+				used, _ := w.used() // others take and leave, also what this process holds and does not use
+				w.driver.capacity = used + uint32(ch.pick(16))
+			case 1, 2, 3:
+				w.free(ch)
+			case 4:
+				w.pass(ch)
+			default:
+				w.ask(ch)
+			}
+		}
+		w.finale(ch)
+	})
+}
+
+func newThrifty(t failer, ch chooser) *thrifty {
+	s := Settings{
+		Policy: Policy{
+			HandlePages: []uint32{1, 1, 2, 5}[ch.pick(4)], Slack: []int64{0, 200, 8192, 8192}[ch.pick(4)], Step: int64(ch.pick(3) * 100),
+			MergePages: uint32(ch.pick(3)), SteadySlack: int64(ch.pick(2) * 100), //nolint:gosec // a few
+		},
+		LimitBytes: []int64{20, 40}[ch.pick(2)] * pageBytes,
+		Waits:      Waits(ch.pick(3)), //nolint:gosec // 0 to 2
+	}
+	w := &thrifty{world: newWorld(t, 1024, uint32(10+ch.pick(30)), s)}
+	w.core.plain = ch.pick(3) == 0
+	w.mute = ch.pick(4) == 0
+	w.inUse = make([]bool, len(w.pages))
+	w.onGrant = w.take
+	for range 1 + ch.pick(4) {
+		w.join()
+	}
+	return w
+}
+
+// take gives the caller what it asked for; the rest of a run is cached.
+func (w *thrifty) take(g Grant) {
+	if g.Token != w.serves.Token || g.Token == 0 {
+		return
+	}
+	w.served = true
+	wants := append([]uint32{w.serves.Pages}, w.serves.More...)
+	for _, run := range append(append([]Run{}, g.More...), g.Run) {
+		for len(wants) > 0 && wants[0] <= run.Pages {
+			for i := run.First; i < run.First+wants[0]; i++ {
+				w.inUse[i] = true
+			}
+			run.First, run.Pages, wants = run.First+wants[0], run.Pages-wants[0], wants[1:]
+		}
+	}
+	if len(wants) > 0 {
+		w.failf("%+v lacks %v of %+v", g, wants, w.serves)
+	}
+}
+
+// free ends the use of some pages side by side. Their client keeps them, or gives all back that it keeps.
+func (w *thrifty) free(ch chooser) {
+	at := ch.pick(64)
+	for i := at; i < at+1+ch.pick(8); i++ {
+		w.inUse[i] = false
+	}
+	if ch.pick(4) == 0 {
+		w.home(w.some(ch), false)
+	}
+}
+
+// home gives back all that a client caches, behind a fence that has yet to pass.
+func (w *thrifty) home(id Client, answer bool) {
+	r := Return{Client: id, Answer: answer, LiveBytes: w.liveBytes(id)}
+	for i := range w.pages {
+		if w.pages[i].owner != id || w.inUse[i] {
+			continue
+		}
+		if n := len(r.Runs); n > 0 && r.Runs[n-1].First+r.Runs[n-1].Pages == uint32(i) {
+			r.Runs[n-1].Pages++
+		} else {
+			r.Runs = append(r.Runs, Run{uint32(i), 1})
+		}
+	}
+	if len(r.Runs) > 0 {
+		w.clients[id].issued++
+		r.Fence = w.clients[id].issued
+	}
+	w.mail = append(w.mail, r)
+	w.deliverAt(len(w.mail) - 1)
+}
+
+// liveBytes are those that a client's callers use.
+func (w *thrifty) liveBytes(id Client) (bytes int64) {
+	for i := range w.pages {
+		if w.pages[i].owner == id && w.inUse[i] {
+			bytes += pageBytes
+		}
+	}
+	return bytes
+}
+
+// ask has a client ask for pages, and holds the answer against what is there.
+func (w *thrifty) ask(ch chooser) {
+	id, runs := w.some(ch), []uint32{uint32(1 + ch.pick(12))}
+	wanted := runs[0]
+	for len(runs) < 4 && ch.pick(3) == 0 {
+		runs = append(runs, uint32(1+ch.pick(4)))
+		wanted += runs[len(runs)-1]
+	}
+	free, exact := w.there()
+	w.request(id, runs...)
+	if must := wanted <= free && (exact || len(runs) == 1 && !w.mute); must && !w.served {
+		w.failf("%d pages are refused, and %d are there (%s; the driver has %d)", wanted, free, w.sums(), w.driver.capacity)
+	}
+}
+
+// request has a client ask for runs, and everybody do what is asked of them until it has its answer.
+func (w *thrifty) request(id Client, runs ...uint32) {
+	w.token++
+	r := Refill{Client: id, Token: w.token, Pages: runs[0], More: runs[1:]}
+	wanted := uint32(0)
+	for _, n := range runs {
+		wanted += n
+	}
+	r.Bytes = int64(wanted) * pageBytes
+	r.LiveBytes = w.liveBytes(r.Client) + r.Bytes
+	w.serves, w.served, w.refills[r.Token] = r, false, r
+	r.More = append([]uint32{}, r.More...) // the core's from here on
+	w.send(r)
+	for range 200 {
+		switch asked := w.unanswered(); {
+		case w.job != nil:
+			w.perform(-1, nil)
+		case len(asked) > 0:
+			w.home(asked[0], true)
+		case len(w.silent()) > 0:
+			w.clients[w.silent()[0]].live = w.liveBytes(w.silent()[0]) / pageBytes
+			w.report(w.silent()[0])
+		case len(w.refills) == 0:
+			return
+		case len(w.watches) > 0:
+			w.endWatch(0, nil)
+		}
+	}
+	w.failf("refill %d gets no answer", w.token)
+}
+
+// there is how many pages must be there for whoever asks, and whether that is every page.
+func (w *thrifty) there() (pages uint32, exact bool) {
+	most := min(w.driver.capacity, uint32(w.settings.LimitBytes/pageBytes)) //nolint:gosec // a few
+	used, exact := w.used()
+	return most - min(most, used), exact
+}
+
+// used is how many pages others can never have: those of handles on which any page is used.
+func (w *thrifty) used() (used uint32, exact bool) {
+	for _, h := range w.driver.handles {
+		for i := h.first; i < h.first+h.pages; i++ {
+			if w.inUse[i] {
+				used += h.pages
+				break
+			}
+		}
+	}
+	return used, !w.core.plain && w.settings.Policy.HandlePages == 1
+}
+
+// Where the driver has far less than the process holds, and does not say so, what is released for a request does not come back. Before the
+// request is denied all that is free has gone back to the driver, and none of it is kept where it lies.
+func TestAllThatIsFreeGoesBackBeforeADenial(t *testing.T) {
+	for _, handlePages := range []uint32{1, 5} {
+		w := &thrifty{world: newWorld(t, 1024, 200, Settings{
+			Policy: Policy{HandlePages: handlePages, MergePages: 8, Slack: 8192}, LimitBytes: 200 * pageBytes, Waits: WaitsNever,
+		})}
+		w.inUse, w.onGrant = make([]bool, len(w.pages)), w.take
+		w.join()
+		w.join()
+		w.request(1, 200)
+		for i := range w.inUse {
+			w.inUse[i] = i%10 == 0 && i < 200
+		}
+		w.home(1, false)
+		w.driver.capacity = 20*handlePages + 20
+		w.request(2, 20)
+		if !w.served {
+			t.Fatalf("handles of %d pages: %s", handlePages, w.history())
+		}
+	}
+}
