@@ -31,6 +31,7 @@ type OutOfMemoryError struct {
 	PendingBytes     int64 // of FreeBytes: a fence has not passed yet
 	ReservedBytes    int64 // held from the driver
 	LimitBytes       int64
+	DriverBytes      int64 // that the driver could give in all when it refused, those reserved included; 0 if it did not refuse
 	MissingBytes     int64 // pages that were looked for in vain: whole ones, without what the stream has and what was found of a batch
 	Waited           bool  // it was refused after it had waited, since nobody holds anything that could come back
 	Streams          []Holding
@@ -74,6 +75,9 @@ func (e *OutOfMemoryError) Error() string {
 		fmt.Fprintf(&b, " (%s behind fences)", pending)
 	}
 	fmt.Fprintf(&b, ", reserved %s of a limit of %s", sizeText(e.ReservedBytes), sizeText(e.LimitBytes))
+	if e.DriverBytes > 0 {
+		fmt.Fprintf(&b, ", of which the driver has %s", sizeText(e.DriverBytes))
+	}
 	e.describeHolders(&b)
 	e.describeRemedies(&b)
 	if e.Cause != nil {
@@ -152,6 +156,7 @@ func denialError(d core.Denial) error {
 	e := &OutOfMemoryError{
 		RequestedBytes: s.RequestedBytes, FreeBytes: s.FreeBytes, LargestFreeBytes: s.LargestFreeBytes,
 		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
+		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}
 	for _, h := range s.Holdings {

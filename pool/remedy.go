@@ -82,9 +82,8 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 		add(WaitForFrees, liveBytes, 0)
 	}
 	if e.Cause != nil {
-		add(FreeElsewhere, e.MissingBytes-e.FreeBytes, 0)
-	} else {
-		add(RaiseLimit, e.MissingBytes-e.FreeBytes-max(0, e.LimitBytes-e.ReservedBytes), 0)
+		add(FreeElsewhere, e.MissingBytes-e.FreeBytes-max(0, e.DriverBytes-e.ReservedBytes), 0)
 	}
+	add(RaiseLimit, e.MissingBytes-e.FreeBytes-max(0, e.LimitBytes-e.ReservedBytes), 0)
 	return all
 }

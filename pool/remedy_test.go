@@ -16,9 +16,12 @@ func TestRemedies(t *testing.T) {
 		want   []Remedy
 		text   string
 	}{
-		"the limit":         {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 bytes"},
-		"held beyond it":    {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40 bytes"},
-		"the driver":        {func(e *OutOfMemoryError) { e.Cause = errors.New("no") }, []Remedy{{FreeElsewhere, 40, 0}}, "40 bytes of the GPU's"},
+		"the limit":       {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 bytes"},
+		"held beyond it":  {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40 bytes"},
+		"the driver, too": {func(e *OutOfMemoryError) { e.Cause = errors.New("no") }, []Remedy{{FreeElsewhere, 40, 0}, {RaiseLimit, 30, 0}}, "40 bytes of the GPU's"},
+		"the driver": {func(e *OutOfMemoryError) {
+			e.Cause, e.LimitBytes, e.DriverBytes = errors.New("no"), 200, 115
+		}, []Remedy{{FreeElsewhere, 15, 0}}, "reserved 90 bytes of a limit of 200 bytes, of which the driver has 115 bytes"},
 		"in pieces":         {func(e *OutOfMemoryError) { e.FreeBytes = 60 }, []Remedy{{Coalesce, 20, 0}}, "the longest free range has 20 bytes"},
 		"nothing is short":  {func(e *OutOfMemoryError) { e.FreeBytes, e.LargestFreeBytes = 60, 60 }, nil, ""},
 		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 bytes that are free"},

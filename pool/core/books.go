@@ -10,6 +10,9 @@ func (c *Core) shortage(r *request) Shortage {
 		MissingBytes:   int64(r.wanted()) * c.pageBytes, //nolint:gosec // pages of one request
 		Waited:         r.id != 0,
 	}
+	if r.capped {
+		s.DriverBytes = r.capBytes
+	}
 	s.FreeBytes, s.LargestFreeBytes, s.PendingBytes = c.FreeBytes(), c.LargestFreeBytes(), c.PendingBytes()
 	for _, id := range c.ids {
 		cl := c.clients[id]
