@@ -173,22 +173,26 @@ func TestNoMemoryOfTheDriversButOurOwn(t *testing.T) {
 
 // Where the driver refuses, as much of the GPU as the error says that others have to give back is enough, and a page less is not.
 func TestWhatOthersHaveToGiveBack(t *testing.T) {
-	h := openHouse(t, vram.Config{Footprint: vram.Lean}, sim.Config{TotalBytes: 4 * gib})
-	h.faults.SetCapacity(2 * gib)
-	a, b := h.stream(), h.stream()
-	live := must(t, a, 640*mib)
-	freeAll(t, must(t, a, 100*mib))
-	_, err := b.Alloc(1536 * mib)
-	var short *vram.OutOfMemoryError
-	require.ErrorAs(t, err, &short)
-	assert.Equal(t, 2*gib, short.DriverBytes)
-	require.NotEmpty(t, short.Remedies())
-	last := short.Remedies()[len(short.Remedies())-1]
-	assert.Equal(t, vram.RemedyFreeElsewhere, last.Kind)
-	h.faults.SetCapacity(2*gib + last.Bytes - 2*mib)
-	_, err = b.Alloc(1536 * mib)
-	require.ErrorIs(t, err, vram.ErrOutOfMemory)
-	h.faults.SetCapacity(2*gib + last.Bytes)
-	freeAll(t, live, must(t, b, 1536*mib))
-	h.addsUp()
+	for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
+		t.Run(segments.String(), func(t *testing.T) {
+			h := openHouse(t, vram.Config{Footprint: vram.Lean, Segments: segments}, sim.Config{TotalBytes: 4 * gib})
+			h.faults.SetCapacity(2 * gib)
+			a, b := h.stream(), h.stream()
+			live := must(t, a, 640*mib)
+			freeAll(t, must(t, a, 100*mib))
+			_, err := b.Alloc(1536 * mib)
+			var short *vram.OutOfMemoryError
+			require.ErrorAs(t, err, &short)
+			assert.Equal(t, 2*gib, short.DriverBytes)
+			require.NotEmpty(t, short.Remedies())
+			last := short.Remedies()[len(short.Remedies())-1]
+			assert.Equal(t, vram.RemedyFreeElsewhere, last.Kind)
+			h.faults.SetCapacity(2*gib + last.Bytes - 2*mib)
+			_, err = b.Alloc(1536 * mib)
+			require.ErrorIs(t, err, vram.ErrOutOfMemory)
+			h.faults.SetCapacity(2*gib + last.Bytes)
+			freeAll(t, live, must(t, b, 1536*mib))
+			h.addsUp()
+		})
+	}
 }

@@ -23,7 +23,21 @@ type Bug struct {
 
 // Bugs are all that there are, in the order of the layers, from the ground up.
 func Bugs() []Bug {
-	return slices.Concat(driverBugs(), foundationBugs(), poolBugs(), rootBugs(), aheadBugs(), budgetBugs(), magazineBugs(), streamBugs(), tapeBugs(), useBugs(), captureBugs(), waitBugs())
+	return slices.Concat(
+		driverBugs(),
+		foundationBugs(),
+		poolBugs(),
+		rootBugs(),
+		aheadBugs(),
+		budgetBugs(),
+		magazineBugs(),
+		streamBugs(),
+		tapeBugs(),
+		useBugs(),
+		captureBugs(),
+		waitBugs(),
+		refusalBugs(),
+	)
 }
 
 // Named are the bugs whose names contain the word; all for "".

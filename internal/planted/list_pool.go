@@ -186,3 +186,44 @@ func budgetBugs() []Bug {
 		},
 	}
 }
+
+// refusalBugs are those of a request to which the driver has refused memory, or of which a part was served.
+func refusalBugs() []Bug {
+	return []Bug{
+		{
+			Name: "nobody is asked after the driver's refusal", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$/^another_process_has_a_part$",
+			Edits: []Edit{{"pool/core/refusal.go", "r.rung = rungAskAll", "r.rung = rungPoll"}},
+		},
+		{
+			Name: "what the driver has is taken for what is held", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$/^its_own_stream_has_it$",
+			Edits: []Edit{
+				{"pool/core/refusal.go", "capBytes := c.reservedBytes + max(0, freeBytes)", "capBytes := c.reservedBytes"},
+				{"pool/core/refusal.go", "max(c.reservedBytes, j.startBytes)", "c.reservedBytes"},
+			},
+		},
+		{
+			Name: "the driver is not asked what is left", Package: ".", Run: "^TestWhatOthersHaveToGiveBack$",
+			Edits: []Edit{{"pool/driver.go", "done.FreeBytes = d.freeBytes()", "done.FreeBytes = min(0, d.freeBytes())"}},
+		},
+		{
+			Name: "growth forgets what the driver can give", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/recycle.go", "limit := r.within(c.settings.LimitBytes)", "limit := c.settings.LimitBytes"}},
+		},
+		{
+			Name: "the second refusal of the driver is final", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
+			Edits: []Edit{{"pool/core/refusal.go", "r.refusals < mostRefusals", "!r.capped"}},
+		},
+		{
+			Name: "free handles are kept until a denial", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
+			Edits: []Edit{{"pool/core/recycle.go", "short = max(short, c.reservedBytes)", "short = max(short, 0)"}},
+		},
+		{
+			Name: "nobody is asked for the second run of a batch", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/core.go", "next := rungAskAll", "next := rungGrow"}},
+		},
+		{
+			Name: "a batch is lent what its next run lacks", Package: "pool/core", Run: "^TestABatchLeavesItsNextRunWhatItNeeds$",
+			Edits: []Edit{{"pool/core/core.go", "r.wanted() > uint64(runPages)", "r.wanted() == 0"}},
+		},
+	}
+}

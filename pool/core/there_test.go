@@ -210,3 +210,16 @@ func TestAllThatIsFreeGoesBackBeforeADenial(t *testing.T) {
 		}
 	}
 }
+
+// A batch gets of a free run what it needs, so that the rest serves its next run.
+func TestABatchLeavesItsNextRunWhatItNeeds(t *testing.T) {
+	w := &thrifty{world: newWorld(t, 1024, 16, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 60 * pageBytes, Waits: WaitsNever})}
+	w.inUse, w.onGrant = make([]bool, len(w.pages)), w.take
+	w.join()
+	w.request(1, 15)
+	clear(w.inUse[5:10])
+	w.request(1, 2, 4) // five pages are free, and the driver has one
+	if !w.served {
+		t.Fatal(w.history())
+	}
+}
