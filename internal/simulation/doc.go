@@ -51,7 +51,8 @@
 //     all has been freed each was served.
 //   - When all has settled: the books of streams, pool and device balance and agree, counts are those of the callers, closed
 //     streams without live buffers are gone, nothing waits.
-//   - Then memory that is nobody's can be had: the whole limit where nothing lives; where handles have one page, every page that no
+//   - Then memory that is nobody's can be had: the whole limit, or what the driver has for the process where another has
+//     a part, where nothing lives; where handles have one page, every page that no
 //     live buffer lies on; what a stream's own longest free range holds.
 //   - No panic is recovered that was not planted.
 //   - Reserved memory never exceeds the limit; after the close all memory is back, and a free says that all is closed.

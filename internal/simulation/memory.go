@@ -4,11 +4,26 @@ import (
 	"context"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams"
 )
 
-// whole frees all buffers and asks for the whole limit on one stream: nothing may be stranded with the others.
+// shareOut lets another process have a part of the device in every other case, and says how much there is for this one. What the
+// process holds beyond that it has to give back first.
+func (w *world) shareOut(draw uint64) (bytes int64) {
+	limit := w.era.limit.Load() / w.shape.pageBytes
+	if draw%2 > 0 || limit <= 0 {
+		return limit * w.shape.pageBytes
+	}
+	bytes = (1 + int64(mixed(draw, 15)%uint64(limit))) * w.shape.pageBytes
+	w.note("the driver has %d bytes", bytes)
+	w.faults.SetCapacity(bytes)
+	w.report.Occupied++
+	return bytes
+}
+
+// whole frees all buffers and asks for all that there is on one stream: nothing may be stranded with the others.
 func (w *world) whole(act action) {
 	if !w.emptied(uint64(act.a), uint64(act.b)) {
 		return
@@ -23,8 +38,12 @@ func (w *world) whole(act action) {
 		return
 	}
 	s := w.anyStream(act.a)
-	bytes := e.limit.Load() / w.shape.pageBytes * w.shape.pageBytes
-	if w.fault != nil || s.closing || w.lossy || bytes == 0 {
+	if w.fault != nil || s.closing || w.lossy {
+		return
+	}
+	bytes := w.shareOut(uint64(act.c))
+	defer w.faults.SetCapacity(fault.Unlimited)
+	if bytes == 0 {
 		return
 	}
 	w.do("return", w.returnAll)
@@ -32,7 +51,7 @@ func (w *world) whole(act action) {
 		b, err := s.Alloc(bytes)
 		if err != nil {
 			n, _ := e.pool.Snapshot(context.Background())
-			w.broken("memory", "stream %d is refused the whole limit though nothing lives: %w; pool %+v", s.id(), err, n)
+			w.broken("memory", "stream %d is refused all %d bytes though nothing lives: %w; pool %+v", s.id(), bytes, err, n)
 			return
 		}
 		w.enter(s, b, bytes, 0)
@@ -83,7 +102,8 @@ func (w *world) fits(draw uint64) {
 		}
 	})
 	s := w.anyStream(uint32(draw))
-	pages := e.limit.Load()/w.shape.pageBytes - int64(len(pinned))
+	pages := w.shareOut(mixed(draw, 14))/w.shape.pageBytes - int64(len(pinned))
+	defer w.faults.SetCapacity(fault.Unlimited)
 	if w.fault != nil || s.closing || pages <= 0 {
 		return
 	}

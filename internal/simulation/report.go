@@ -33,6 +33,7 @@ type Report struct {
 	Plans, Placed, Blocked            uint64 // of tapes: that were begun; requests that got their place, or found it taken
 	Rehearsed, Taught                 uint64 // steps that were played alone; plans that were given
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
+	Occupied                          uint64 // times that another process had a part of the device then
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
 }
 
@@ -78,6 +79,7 @@ func (r *Report) counts() []count {
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},
 		{"asked for what is there", &r.Fitted},
+		{"while others have a part", &r.Occupied},
 	}
 }
 
