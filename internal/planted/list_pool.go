@@ -191,11 +191,11 @@ func budgetBugs() []Bug {
 func refusalBugs() []Bug {
 	return []Bug{
 		{
-			Name: "nobody is asked after the driver's refusal", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$/^another_process_has_a_part$",
+			Name: "nobody is asked after the driver's refusal", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
 			Edits: []Edit{{"pool/core/refusal.go", "r.rung = rungAskAll", "r.rung = rungPoll"}},
 		},
 		{
-			Name: "what the driver has is taken for what is held", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$/^its_own_stream_has_it$",
+			Name: "what the driver has is taken for what is held", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
 			Edits: []Edit{
 				{"pool/core/refusal.go", "capBytes := c.reservedBytes + max(0, freeBytes)", "capBytes := c.reservedBytes"},
 				{"pool/core/refusal.go", "max(c.reservedBytes, j.startBytes)", "c.reservedBytes"},
