@@ -25,7 +25,7 @@ func TestATenantKeepsItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		a, b := h.stream(), h.stream()
-		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib, Shared: true})
+		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib})
 		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 12 * mib, Tenant: guest})
 		require.NoError(t, err)
 		_, err = b.AllocFor(context.Background(), vram.Request{Bytes: 8 * mib, Tenant: guest})
@@ -33,7 +33,7 @@ func TestATenantKeepsItsLimit(t *testing.T) {
 		var over *vram.QuotaError
 		require.ErrorAs(t, err, &over)
 		assert.Equal(t, &vram.QuotaError{
-			Tenant: "guest", RequestedBytes: 8 * mib, ChargedBytes: 12 * mib, Quota: vram.Quota{LimitBytes: 16 * mib, Shared: true},
+			Tenant: "guest", RequestedBytes: 8 * mib, ChargedBytes: 12 * mib, Quota: vram.Quota{LimitBytes: 16 * mib},
 		}, over)
 		first := waitFor(b, vram.Request{Bytes: 8 * mib, Tenant: guest})
 		waits(t, first)
@@ -89,8 +89,8 @@ func TestWhoBorrowsComesLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		a, b, c := h.stream(), h.stream(), h.stream()
-		greedy := h.tenant("greedy", vram.Quota{ShareBytes: 16 * mib, Shared: true})
-		fair := h.tenant("fair", vram.Quota{ShareBytes: 32 * mib, Shared: true})
+		greedy := h.tenant("greedy", vram.Quota{ShareBytes: 16 * mib})
+		fair := h.tenant("fair", vram.Quota{ShareBytes: 32 * mib})
 		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 48 * mib, Tenant: greedy}) // nobody else wants it
 		require.NoError(t, err)
 		y := must(t, b, 16*mib)
@@ -112,8 +112,8 @@ func TestWhoHasLessOfItsShareComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		a, b, c := h.stream(), h.stream(), h.stream()
-		small := h.tenant("small", vram.Quota{ShareBytes: 4 * mib, Shared: true})
-		large := h.tenant("large", vram.Quota{ShareBytes: 16 * mib, Shared: true})
+		small := h.tenant("small", vram.Quota{ShareBytes: 4 * mib})
+		large := h.tenant("large", vram.Quota{ShareBytes: 16 * mib})
 		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: small})
 		require.NoError(t, err)
 		y, err := b.AllocFor(context.Background(), vram.Request{Bytes: 32 * mib, Tenant: large})
@@ -142,7 +142,7 @@ func TestTenantsOfOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		s := h.stream()
-		left, right := h.tenant("left", vram.Quota{}), h.tenant("right", vram.Quota{})
+		left, right := h.tenant("left", vram.Quota{Exclusive: true}), h.tenant("right", vram.Quota{Exclusive: true})
 		x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 32 * mib, Tenant: left})
 		require.NoError(t, err)
 		y, err := s.AllocFor(context.Background(), vram.Request{Bytes: 32 * mib, Tenant: right})
@@ -175,8 +175,8 @@ func TestATenantDoesNotJumpTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		a, b, c := h.stream(), h.stream(), h.stream()
-		greedy := h.tenant("greedy", vram.Quota{ShareBytes: mib, Shared: true})
-		fair := h.tenant("fair", vram.Quota{ShareBytes: 32 * mib, Shared: true})
+		greedy := h.tenant("greedy", vram.Quota{ShareBytes: mib})
+		fair := h.tenant("fair", vram.Quota{ShareBytes: 32 * mib})
 		pieces := make([]vram.Buffer, 4)
 		for i := range pieces {
 			var err error

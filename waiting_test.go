@@ -14,6 +14,13 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
+// exclusive is a stream that one goroutine uses.
+func (h *house) exclusive() *vram.Stream {
+	s := h.stream()
+	s.Exclusive()
+	return s
+}
+
 // waitFor asks on a goroutine of its own.
 func waitFor(s *vram.Stream, want vram.Request) <-chan served {
 	return waitWithin(context.Background(), s, want)
@@ -226,7 +233,7 @@ func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
 func TestADeadlockIsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-		a, b, c := h.stream(), h.stream(), h.stream()
+		a, b, c := h.exclusive(), h.exclusive(), h.exclusive()
 		x, y, z := must(t, a, 24*mib), must(t, b, 24*mib), must(t, c, 16*mib)
 		first := waitFor(a, vram.Request{Bytes: 24 * mib})
 		waits(t, first)
@@ -251,26 +258,34 @@ func TestADeadlockIsDeclared(t *testing.T) {
 	})
 }
 
-// A stream that several goroutines use frees while it waits, and says so.
+// A stream, or a tenant, has several callers unless it says otherwise: one that waits is no sign that the others do.
 func TestASharedStreamWaitsForItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-		s := h.stream()
-		s.Share()
-		x := must(t, s, 48*mib)
-		y := waitFor(s, vram.Request{Bytes: 48 * mib})
-		waits(t, y)
-		freeAll(t, x)
-		freeAll(t, got(t, y))
-		h.addsUp()
-	})
+	for name, quota := range map[string]*vram.Quota{"stream": nil, "tenant": {}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+				s := h.stream()
+				var tenant *vram.Tenant
+				if quota != nil {
+					tenant = h.tenant("several", *quota)
+				}
+				x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 48 * mib, Tenant: tenant})
+				require.NoError(t, err)
+				y := waitFor(s, vram.Request{Bytes: 48 * mib, Tenant: tenant})
+				waits(t, y)
+				freeAll(t, x)
+				freeAll(t, got(t, y))
+				h.addsUp()
+			})
+		})
+	}
 }
 
 // A future that nobody awaits blocks nobody: its caller may free.
 func TestAFutureIsNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-		s := h.stream()
+		s := h.exclusive()
 		x := must(t, s, 48*mib)
 		next := s.AllocAsync(context.Background(), vram.Request{Bytes: 48 * mib, Wait: true})
 		synctest.Wait()
@@ -290,7 +305,7 @@ func TestAFutureIsNoDeadlock(t *testing.T) {
 func TestASuspendedStreamFreesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-		a, b := h.stream(), h.stream()
+		a, b := h.exclusive(), h.exclusive()
 		x := must(t, a, 48*mib)
 		resume := a.Suspend()
 		y := must(t, b, 16*mib)
@@ -302,10 +317,18 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		waits(t, z)
 		resume = a.Suspend()
 		deadlocked(t, z)
-		c := h.stream() // goes on, and may have a go on
+		c := h.stream() // holds nothing and wants nothing
+		z = waitFor(b, vram.Request{Bytes: 16 * mib})
+		deadlocked(t, z)
+		resume()
+		resume = a.Suspend(b, c) // goes on, and may have a go on
 		z = waitFor(b, vram.Request{Bytes: 16 * mib})
 		waits(t, z)
-		_ = c
+		resumeToo := c.Suspend(a)
+		deadlocked(t, z)
+		resumeToo()
+		z = waitFor(b, vram.Request{Bytes: 16 * mib})
+		waits(t, z)
 		resume()
 		freeAll(t, x)
 		freeAll(t, y, got(t, z))
@@ -317,7 +340,7 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 func TestAStreamIsSuspendedForAllWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-		a, b := h.stream(), h.stream()
+		a, b := h.exclusive(), h.exclusive()
 		x := must(t, a, 32*mib)
 		resume := a.Suspend()
 		for range 3 {
@@ -361,7 +384,6 @@ func TestAHandlerHelps(t *testing.T) {
 		_, err := b.Alloc(16 * mib)
 		require.ErrorIs(t, err, vram.ErrOutOfMemory)
 		assert.Len(t, asked, 5)
-		b.Share()
 		z := waitFor(b, vram.Request{Bytes: 16 * mib})
 		waits(t, z)
 		assert.Len(t, asked, 6)

@@ -142,7 +142,7 @@ func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemo
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
 // denialError is the error of a denial.
-func denialError(d core.Denial) error {
+func (p *Pool) denialError(d core.Denial) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed
 	}
@@ -150,7 +150,7 @@ func denialError(d core.Denial) error {
 		return fmt.Errorf("vram: %w", d.Err)
 	}
 	if d.Deadlock != nil {
-		return deadlockError(d)
+		return p.deadlockError(d)
 	}
 	s := d.Shortage
 	e := &OutOfMemoryError{

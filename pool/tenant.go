@@ -23,8 +23,9 @@ type Quota struct {
 	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
 	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share.
 	ShareBytes int64
-	// Shared says that several goroutines work for the tenant, as Stream.Share says it of a stream.
-	Shared bool
+	// Exclusive says that one goroutine works for the tenant, as Stream.Exclusive says it of a stream: while it waits for memory the
+	// tenant frees nothing. Without it a tenant may have any number of callers, and one that waits says nothing of the others.
+	Exclusive bool
 }
 
 // Tenant is an account that requests are charged to, whatever their streams. Any number of goroutines may use it.
@@ -105,8 +106,8 @@ func (t *Tenant) Paid(bytes int64) {
 	t.Refund(bytes)
 }
 
-// Shared reports whether several goroutines work for the tenant.
-func (t *Tenant) Shared() bool { return t.quota.Load().Shared }
+// Exclusive reports whether one goroutine works for the tenant: see Quota.
+func (t *Tenant) Exclusive() bool { return t.quota.Load().Exclusive }
 
 // Account is the tenant's among those that wait and hold.
 func (t *Tenant) Account() admission.Account { return tenantAccounts + admission.Account(t.id) }

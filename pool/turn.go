@@ -124,7 +124,7 @@ func (p *Pool) collect(fx *core.Effects) {
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.push(denial{c, d.Token, denialError(d), d.Quiet})
+			out.denials.push(denial{c, d.Token, p.denialError(d), d.Quiet})
 		}
 	}
 	for _, o := range fx.Offers {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // ErrWouldDeadlock is the kind of every *DeadlockError.
@@ -56,7 +57,7 @@ func (p *Pool) Withdraw(id core.Client, token uint64) {
 // Block says whether somebody waits for the answer of a Refill that waits and does nothing else. It does not wait.
 func (p *Pool) Block(m core.Block) { p.tell(m, fence.Mark{}) }
 
-// Suspend says whether a client waits for what only others bring about. When it returns what the caller tells the pool later,
+// Suspend says for what a client waits that only others bring about. When it returns what the caller tells the pool later,
 // by whatever way, comes behind it.
 func (p *Pool) Suspend(m core.Suspend) { p.tell(m, fence.Mark{}) }
 
@@ -89,32 +90,60 @@ func (p *Pool) publish() {
 	}
 }
 
-// DeadlockError refuses a request that waited: everybody who holds memory waits, so that no free will come. It is the
+// DeadlockError refuses a request that waited: nobody who holds memory goes on, so that no free will come. It is the
 // youngest of those that wait and whose account holds memory.
 type DeadlockError struct {
 	RequestedBytes int64
 	LimitBytes     int64
-	Holders        []Holding // who holds memory
-	Waiters        []Waiter  // who waits, in the order in which they would be served; the refused one is among them
+	Holders        []Holder // who holds memory
+	Waiters        []Waiter // who waits, in the order in which they would be served: the refused one and at most 16 others
+}
+
+// Holder is a stream or a tenant that holds memory, and what it does. What a stream's buffers are charged to tenants is held by those.
+type Holder struct {
+	Stream       uint32 // 0: it is the tenant
+	Tenant       string
+	HeldBytes    int64
+	WaitingBytes int64 // that its callers wait for and do nothing else
+	Suspended    bool  // it waits for something else, or for another stream: see Stream.Suspend
+}
+
+// name is the stream's or the tenant's.
+func name(stream uint32, tenant string) string {
+	if stream == 0 {
+		return fmt.Sprintf("tenant %q", tenant)
+	}
+	return fmt.Sprintf("stream %d", stream)
+}
+
+// String says who it is and what it does.
+func (h Holder) String() string {
+	text := fmt.Sprintf("%s holds %d", name(h.Stream, h.Tenant), h.HeldBytes)
+	if h.WaitingBytes > 0 {
+		text += fmt.Sprintf(" and waits for %d", h.WaitingBytes)
+	}
+	if h.Suspended {
+		text += " and is suspended"
+	}
+	return text
 }
 
 // Waiter is a request that waits.
 type Waiter struct {
 	Stream   uint32
+	Tenant   string // whom it is charged to, if anybody
 	Bytes    int64
 	Priority int
-	Blocked  bool // a goroutine waits for the answer
+	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
 }
 
 // Error says the facts in one line.
 func (e *DeadlockError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: the wait for %d bytes would be a deadlock: all that hold memory wait", e.RequestedBytes)
-	for _, h := range e.Holders {
-		fmt.Fprintf(&b, "; stream %d holds %d", h.Stream, h.HeldBytes)
-	}
-	for _, w := range e.Waiters {
-		fmt.Fprintf(&b, "; stream %d waits for %d", w.Stream, w.Bytes)
+	fmt.Fprintf(&b, "vram: the wait for %d bytes would be a deadlock: nobody who holds memory goes on", e.RequestedBytes)
+	for i, h := range e.Holders {
+		b.WriteString([...]string{": ", "; "}[min(i, 1)])
+		b.WriteString(h.String())
 	}
 	return b.String()
 }
@@ -123,15 +152,37 @@ func (e *DeadlockError) Error() string {
 func (e *DeadlockError) Is(target error) bool { return target == ErrWouldDeadlock }
 
 // deadlockError is the error of a denial with a deadlock.
-func deadlockError(d core.Denial) error {
+func (p *Pool) deadlockError(d core.Denial) error {
 	e := &DeadlockError{RequestedBytes: d.Shortage.RequestedBytes, LimitBytes: d.Shortage.LimitBytes}
-	for _, h := range d.Shortage.Holdings {
-		if h.HeldBytes > 0 {
-			e.Holders = append(e.Holders, holding(h))
+	for _, h := range d.Deadlock.Holders {
+		x := Holder{WaitingBytes: h.WaitingBytes, Suspended: h.Suspended}
+		if t := p.tenantOf(h.Account); t != nil {
+			x.Tenant, x.HeldBytes = t.name, t.held.Load()
+		} else {
+			x.Stream = uint32(h.Account) //nolint:gosec // a stream's account is its id
+			at := slices.IndexFunc(d.Shortage.Holdings, func(s core.Holding) bool { return uint32(s.Client) == x.Stream })
+			x.HeldBytes = d.Shortage.Holdings[at].HeldBytes // it has one, since it holds memory
 		}
+		e.Holders = append(e.Holders, x)
 	}
 	for _, w := range d.Deadlock.Waiters {
-		e.Waiters = append(e.Waiters, Waiter{uint32(d.Deadlock.Clients[w.ID]), w.Bytes, w.Priority, w.Blocked})
+		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked}
+		if t := p.tenantOf(w.Account); t != nil {
+			x.Tenant = t.name
+		}
+		e.Waiters = append(e.Waiters, x)
 	}
 	return e
+}
+
+// tenantOf is whose account it is; nil: a stream's.
+func (p *Pool) tenantOf(a admission.Account) *Tenant {
+	if all := p.tenants.Load(); all != nil {
+		for _, t := range *all {
+			if t.Account() == a {
+				return t
+			}
+		}
+	}
+	return nil
 }

@@ -35,6 +35,15 @@ type delay struct {
 	err   error // its answer, if that does not help
 }
 
+// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
+// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
+// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
+// requests that wait already. Close and Transfer wait for the stream all the same.
+func (s *Stream) ExcludeFromWaits(exclude bool) {
+	s.line.Excluded.Store(exclude)
+	s.pool.Exclude(s.id, exclude)
+}
+
 // outlast has all fences watched that keep memory of any stream. Where there is none the claims that wait are refused.
 func (s *Stream) outlast() {
 	watched := false

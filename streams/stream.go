@@ -54,34 +54,34 @@ type Config struct {
 type Stream struct {
 	cache magazine.Cache // first: every allocation begins here
 
-	id       poolcore.Client
-	pool     *pool.Pool
-	device   cudadrv.Device
-	fences   fence.Source
-	panics   *recovered.Log
-	captures cudadrv.CaptureQueries // nil: the device cannot tell
-	handle   cudadrv.Stream
-	adopted  bool
-	limit    *atomic.Int64 // bytes, of the device
-	host     actors.Host   // nil: the Go scheduler
-	debug    bool
-	handler  func(*pool.OutOfMemoryError) bool // nil: nobody is asked
-	witness  *witness                          // nil: nobody is told of buffers
-	ref      *actors.Ref
-	closing  atomic.Bool
-	closed   chan struct{}               // Close has returned
-	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
-	lets     atomic.Bool                 // some buffers were charged to tenants
-	shared   atomic.Bool                 // see Share
-	due      atomic.Bool                 // a woken is on its way
-	forbade  atomic.Uint64               // calls on the handle that a capture forbade
-	standing atomic.Uint64               // see Suspend
-	told     atomic.Bool                 // the pool was told once that the stream is suspended
-	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
-	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
-	last     atomic.Pointer[Stats]       // when the actor ended
-	failure  atomic.Pointer[error]       // why it ended
-	job      atomic.Pointer[tape.Packer] // nobody works at it
+	id        poolcore.Client
+	pool      *pool.Pool
+	device    cudadrv.Device
+	fences    fence.Source
+	panics    *recovered.Log
+	captures  cudadrv.CaptureQueries // nil: the device cannot tell
+	handle    cudadrv.Stream
+	adopted   bool
+	limit     *atomic.Int64 // bytes, of the device
+	host      actors.Host   // nil: the Go scheduler
+	debug     bool
+	handler   func(*pool.OutOfMemoryError) bool // nil: nobody is asked
+	witness   *witness                          // nil: nobody is told of buffers
+	ref       *actors.Ref
+	closing   atomic.Bool
+	closed    chan struct{}               // Close has returned
+	calls     atomic.Int64                // driver calls on the handle that are ordered or under way
+	lets      atomic.Bool                 // some buffers were charged to tenants
+	exclusive atomic.Bool                 // see Exclusive
+	due       atomic.Bool                 // a woken is on its way
+	forbade   atomic.Uint64               // calls on the handle that a capture forbade
+	standing  atomic.Pointer[standing]    // nil: never suspended
+	told      atomic.Bool                 // the pool was told once that the stream is suspended
+	synced    atomic.Bool                 // closed, and the device has finished its work; set in the turn
+	spare     atomic.Pointer[effects]     // performed, for the next turn that leaves some
+	last      atomic.Pointer[Stats]       // when the actor ended
+	failure   atomic.Pointer[error]       // why it ended
+	job       atomic.Pointer[tape.Packer] // nobody works at it
 
 	peers     *Peers
 	line      *fence.Timeline                   // of the handle, for buffers of others
@@ -97,7 +97,7 @@ type Stream struct {
 	parked    []claim          // that wait for other people's frees
 	offers    []*offered       // that wait for pages which the pool has granted
 	wanted    bool             // requests of the device wait
-	said      uint64           // the number of standing of which the last turn saw to it that the pool knows
+	said      uint64           // the last number of standing that a turn has had the pool told of
 	vain      bool             // the last wait for a fence has brought nothing
 	lastToken uint64
 	lastFence poolcore.Fence

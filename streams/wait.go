@@ -100,55 +100,6 @@ func (s *Stream) Offered(token, runsGranted uint64) {
 // Demanded implements pool.Client.
 func (s *Stream) Demanded() { s.ref.Call(&demanded{}) }
 
-// Share says that several goroutines use the stream, so that one of them frees what others wait for: that a request of the
-// stream waits is then no sign that nobody frees, and no deadlock is declared while the stream holds memory. Without it a
-// stream counts as waiting as soon as a goroutine waits for the answer of one of its requests.
-func (s *Stream) Share() { s.shared.Store(true) }
-
-// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
-// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
-// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
-// requests that wait already. Close and Transfer wait for the stream all the same.
-func (s *Stream) ExcludeFromWaits(exclude bool) {
-	s.line.Excluded.Store(exclude)
-	s.pool.Exclude(s.id, exclude)
-}
-
-// Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
-// streams' goroutines do: an input, a lock, the end of a step. A wait for memory is then a deadlock also where some
-// streams that hold memory are suspended, if no stream of the device goes on. Whoever ends such a wait calls resume, before it does
-// anything else: only then is no deadlock declared meanwhile. resume may be called from any goroutine; the second call does
-// nothing. Neither call waits.
-func (s *Stream) Suspend() (resume func()) {
-	s.standing.Add(suspendStep + 1)
-	if s.pool.Demand() > 0 { // if nothing waits, heed tells once something does
-		s.tellSuspended()
-	}
-	var over atomic.Bool
-	return func() {
-		if over.Swap(true) {
-			return
-		}
-		if word := s.standing.Add(suspendStep - 1); s.told.Load() { // the pool may believe it still
-			s.pool.Suspend(s.suspension(word))
-		}
-	}
-}
-
-// suspendStep is one call of Suspend or resume, in a word whose lower half is how many are suspended.
-const suspendStep = 1 << 32
-
-// tellSuspended tells the pool how it stands. Whoever resumes after the word was read sees that it is told, and tells the pool
-// a higher number.
-func (s *Stream) tellSuspended() {
-	s.told.Store(true)
-	s.pool.Suspend(s.suspension(s.standing.Load()))
-}
-
-func (s *Stream) suspension(word uint64) poolcore.Suspend {
-	return poolcore.Suspend{Client: s.id, Number: word >> 32, Suspended: word&(suspendStep-1) > 0}
-}
-
 // heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
 func (s *Stream) heed() {
 	if s.draining {
@@ -159,9 +110,9 @@ func (s *Stream) heed() {
 		s.wanted = on
 		s.core.SetWanted(on)
 	}
-	if word := s.standing.Load(); on && word>>32 != s.said { // also where nothing waited for a while, unseen
-		s.said = word >> 32
-		s.effects().suspends = word&(suspendStep-1) > 0
+	if st := s.standing.Load(); on && st != nil && st.number != s.said { // also where nothing waited for a while, unseen
+		s.said = st.number
+		s.effects().suspends = len(st.all) > 0 || len(st.freedBy) > 0
 	}
 }
 
@@ -221,13 +172,13 @@ func (s *Stream) account(p *patience) admission.Account {
 	return admission.Account(s.id)
 }
 
-// blocked reports whether a goroutine that could free does nothing but wait for a claim.
+// blocked reports whether the only goroutine that could free does nothing but wait for a claim.
 func (s *Stream) blocked(p *patience) bool {
-	shared := s.shared.Load()
+	exclusive := s.exclusive.Load()
 	if p.tenant != nil {
-		shared = p.tenant.Shared()
+		exclusive = p.tenant.Exclusive()
 	}
-	return p.awaiting.Load() > 0 && !shared
+	return exclusive && p.awaiting.Load() > 0
 }
 
 // unpark takes out the claim that waits under a token; nil if there is none.

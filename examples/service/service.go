@@ -72,7 +72,6 @@ func Open(s settings) (*Service, error) {
 		if err != nil {
 			return nil, errors.Join(err, sv.Close())
 		}
-		stream.Share() // a request that waits holds nothing, and others of the stream go on
 		sv.workers = append(sv.workers, &worker{number: n, stream: stream})
 	}
 	sv.meters = newMeters(sv)

@@ -81,8 +81,7 @@ func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 	all := map[string]*tenant{}
 	for _, w := range weights {
 		share := float64(w.parts) / float64(parts)
-		// Shared: a request that waits does not mean that nobody of the tenant goes on.
-		quota := vram.Quota{ShareBytes: int64(share * float64(limitBytes)), Shared: true}
+		quota := vram.Quota{ShareBytes: int64(share * float64(limitBytes))}
 		if sv.settings.Hard {
 			quota.LimitBytes = quota.ShareBytes
 		}

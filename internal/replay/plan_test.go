@@ -59,7 +59,7 @@ func TestGateLetsPassAfterOpening(t *testing.T) {
 	for range 2 { // each round closes it again
 		g.close()
 		passed := make(chan error)
-		go func() { passed <- (&player{session: &session{}}).pass(t.Context(), &g) }()
+		go func() { passed <- (&player{session: &session{}}).pass(t.Context(), &g, nil) }()
 		select {
 		case <-passed:
 			require.Fail(t, "passed a closed gate")
@@ -67,6 +67,6 @@ func TestGateLetsPassAfterOpening(t *testing.T) {
 		}
 		g.open()
 		require.NoError(t, <-passed)
-		require.NoError(t, (&player{session: &session{}}).pass(t.Context(), &g), "open for everybody")
+		require.NoError(t, (&player{session: &session{}}).pass(t.Context(), &g, nil), "open for everybody")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -64,8 +65,11 @@ func (p *player) play(ctx context.Context, round, attempt int) error {
 	return nil
 }
 
-// suspend says that nothing is freed on the player's stream until resume is called.
-func (p *player) suspend() { p.resume = p.session.streams[p.number].Suspend() }
+// suspend says that nothing is freed on the player's stream until resume is called, which any other player may bring about.
+func (p *player) suspend() {
+	all := p.session.streams
+	p.resume = all[p.number].Suspend(slices.Concat(all[:p.number], all[p.number+1:])...)
+}
 
 // playBare runs steps first to last; on failure the first answer says which step failed.
 func (p *player) playBare(ctx context.Context, first, last int) (int, error) {
@@ -104,7 +108,7 @@ func (p *player) shared(ctx context.Context, s *step) error {
 		p.session.gates[s.id].open()
 		return nil
 	}
-	if err := p.pass(ctx, p.session.gates[s.id]); err != nil {
+	if err := p.pass(ctx, p.session.gates[s.id], p.session.streams[s.stream]); err != nil {
 		return err
 	}
 	return p.free(s)
@@ -149,8 +153,8 @@ func (p *player) failed(s *step, err error) error {
 	return nil
 }
 
-// pass waits until the gate is open.
-func (p *player) pass(ctx context.Context, g *gate) error {
+// pass waits until the gate is open, which the player of a stream opens.
+func (p *player) pass(ctx context.Context, g *gate, opener *vram.Stream) error {
 	for range gateLooks {
 		if g.passable.Load() {
 			return nil
@@ -158,7 +162,7 @@ func (p *player) pass(ctx context.Context, g *gate) error {
 		runtime.Gosched()
 	}
 	if p.session.wait {
-		defer g.stand(p.session.streams[p.number])()
+		defer g.stand(p.session.streams[p.number], opener)()
 	}
 	select {
 	case <-g.opened:

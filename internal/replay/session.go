@@ -94,6 +94,9 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 		if err != nil {
 			return nil, errors.Join(err, se.close())
 		}
+		if o.Wait {
+			s.Exclusive() // its player is one goroutine
+		}
 		se.streams = append(se.streams, s)
 	}
 	if err := se.teach(ctx, o.Plans); err != nil {

@@ -60,8 +60,8 @@ func isShort(err error) bool {
 type standing struct{ resume func() }
 
 // stand notes that a player waits at the gate, and returns what ends that.
-func (g *gate) stand(s *vram.Stream) (resume func()) {
-	resume = s.Suspend()
+func (g *gate) stand(s, opener *vram.Stream) (resume func()) {
+	resume = s.Suspend(opener)
 	g.waiting.Store(&standing{resume})
 	if g.passable.Load() { // meanwhile: nobody else may have seen it
 		resume()

@@ -43,7 +43,7 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 	case stepFree:
 		err = p.watchedFree(round, event, s)
 	case stepFreeForeign:
-		if err = p.pass(ctx, se.gates[s.id]); err == nil {
+		if err = p.pass(ctx, se.gates[s.id], se.streams[s.stream]); err == nil {
 			err = p.watchedFree(round, event, s)
 		}
 	}

@@ -124,8 +124,8 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	s := &stream{Stream: inner, era: e, adopted: adopted}
-	if s.shares = mixed(draw, 12)%3 > 0; s.shares { // callers here know of no goroutines: on the others they get deadlocks
-		s.Share()
+	if s.shares = mixed(draw, 12)%3 > 0; !s.shares { // callers here know of no goroutines: on those they get deadlocks
+		s.Exclusive()
 	}
 	e.streams, e.inner.owner[handle] = append(e.streams, s), s
 	w.report.Streams++

@@ -44,8 +44,8 @@ func (w *world) waited(s *stream, act action) func() {
 // openTenants makes those of a device: one with a limit, one with a share.
 func (w *world) openTenants() {
 	w.era.tenants = [2]*pool.Tenant{
-		pool.NewTenant("limited", 1, pool.Quota{LimitBytes: w.shape.limitBytes / 4, Shared: true}),
-		pool.NewTenant("borrowing", 2, pool.Quota{ShareBytes: w.shape.limitBytes / 8, Shared: true}),
+		pool.NewTenant("limited", 1, pool.Quota{LimitBytes: w.shape.limitBytes / 4}),
+		pool.NewTenant("borrowing", 2, pool.Quota{ShareBytes: w.shape.limitBytes / 8}),
 	}
 	w.era.pool.SetTenants(w.era.tenants[:])
 }

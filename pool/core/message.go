@@ -103,11 +103,14 @@ type Block struct {
 	Blocked bool
 }
 
-// Suspend says whether a client waits for what only others bring about, beside memory. Numbers are as in Block, from 1 on.
+// Suspend says for what a client waits that only others bring about, beside memory: for each such wait, the clients of which any may
+// end it; none: any that holds memory or waits for some. Without Waits it goes on. Numbers are as in Block, from 1 on.
 type Suspend struct {
-	Client    Client
-	Number    uint64
-	Suspended bool
+	Client Client
+	Number uint64
+	Waits  [][]Client
+	// FreedBy are the clients whose callers free memory of this one, too.
+	FreedBy []Client
 }
 
 // Offered answers an Offer. Taken says that the client has served the request by itself: the Refill is answered by that.
@@ -292,9 +295,16 @@ type Denial struct {
 
 // Deadlock is why a Refill that waits was refused: everybody who holds memory waits.
 type Deadlock struct {
-	Holders []admission.Account
-	Waiters []admission.Waiter // in order, the refused one included
+	Holders []Holder
+	Waiters []admission.Waiter // in order, the refused one included; at most mostNamed others
 	Clients map[uint64]Client  // of those, by ID
+}
+
+// Holder is an account that holds memory where nobody goes on: it waits for memory, or is suspended.
+type Holder struct {
+	Account      admission.Account
+	WaitingBytes int64 // that its callers wait for and do nothing else
+	Suspended    bool
 }
 
 // End completes a Warm, Trim or Close.

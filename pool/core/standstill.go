@@ -13,8 +13,8 @@ func (c *Core) standstill() bool {
 	if w.unsettled || w.gather != nil || c.watching() {
 		return false
 	}
-	holders, others := c.accounts()
-	v, id := w.table.Stuck(holders, others)
+	holders := c.holders()
+	v, id := w.table.Stuck(holders)
 	switch v {
 	case admission.Wait:
 		return false
@@ -25,11 +25,20 @@ func (c *Core) standstill() bool {
 		c.queue.push(w.gather)
 	case admission.Deadlock:
 		w.deadlockCount++
-		d := &Deadlock{Holders: holders, Clients: map[uint64]Client{}}
+		d := &Deadlock{Clients: map[uint64]Client{}}
+		waiting := map[admission.Account]int64{}
 		w.table.Each(func(x admission.Waiter) {
-			d.Waiters = append(d.Waiters, x)
-			d.Clients[x.ID] = w.parked[x.ID].client
+			if x.Blocked {
+				waiting[x.Account] += x.Bytes
+			}
+			if x.ID == id || len(d.Waiters) < mostNamed {
+				d.Waiters = append(d.Waiters, x)
+				d.Clients[x.ID] = w.parked[x.ID].client
+			}
 		})
+		for _, a := range holders {
+			d.Holders = append(d.Holders, Holder{a, waiting[a], w.table.Suspended(a)})
+		}
 		c.deny(w.parked[id], nil)
 		c.fx.Denials[len(c.fx.Denials)-1].Deadlock = d
 	case admission.Hopeless:
@@ -38,16 +47,18 @@ func (c *Core) standstill() bool {
 	return true
 }
 
-// accounts are those that hold memory, and the others.
-func (c *Core) accounts() (holders, others []admission.Account) {
+// mostNamed is how many waiters a refusal names beside its own: enough to see a pattern. Not all: thousands may be refused one after
+// the other.
+const mostNamed = 16
+
+// holders are the accounts that hold memory.
+func (c *Core) holders() (all []admission.Account) {
 	for _, id := range c.ids {
 		if cl := c.clients[id]; cl.heldPages > 0 && !cl.letsOnly {
-			holders = append(holders, admission.Account(id))
-		} else if !c.clients[id].gone {
-			others = append(others, admission.Account(id))
+			all = append(all, admission.Account(id))
 		}
 	}
-	return append(holders, c.waiters.tenants...), others
+	return append(all, c.waiters.tenants...)
 }
 
 // climbGather has everybody give up what was freed before: answers that were on their way may be older than that, so that

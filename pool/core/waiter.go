@@ -124,9 +124,21 @@ func (c *Core) block(m Block) {
 func (c *Core) suspend(m Suspend) {
 	if cl := c.clients[m.Client]; cl != nil && m.Number > cl.suspended {
 		cl.suspended = m.Number
-		c.waiters.table.Suspend(admission.Account(m.Client), m.Suspended)
+		waits := make([][]admission.Account, len(m.Waits))
+		for i, by := range m.Waits {
+			waits[i] = accountsOf(by)
+		}
+		c.waiters.table.Suspend(admission.Account(m.Client), waits)
+		c.waiters.table.FreedBy(admission.Account(m.Client), accountsOf(m.FreedBy))
 		c.advance()
 	}
+}
+
+func accountsOf(clients []Client) (all []admission.Account) {
+	for _, id := range clients {
+		all = append(all, admission.Account(id))
+	}
+	return all
 }
 
 // stir says that memory came that was not there before.

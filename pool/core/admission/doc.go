@@ -5,7 +5,9 @@
 //
 // A waiter is a request that was refused and goes on waiting. An account is who holds memory and who waits: a stream, or a
 // tenant. A waiter is blocked while somebody waits for its answer and does nothing else; an account waits while one of its
-// waiters is blocked. An account is suspended while it waits for something else that only other accounts bring about. To try a waiter is to search memory for it by every means that the pool has.
+// waiters is blocked. An account of several
+// callers never waits: see Waiter.Blocked. An account is suspended while it waits for something else that only other accounts bring
+// about, of which it may say which. To try a waiter is to search memory for it by every means that the pool has.
 //
 // # States of a waiter
 //
@@ -44,9 +46,10 @@
 //
 // # When nothing goes on
 //
-// Stuck is asked when every waiter that may be tried was tried in vain. While any account that holds memory neither
-// waits nor is suspended, its frees will change things; where one is suspended, so may any account that goes on, since it may have
-// the suspended one go on. Otherwise no free will come:
+// Stuck is asked when every waiter that may be tried was tried in vain. An account goes on that neither waits nor is suspended. A
+// suspended one will go on, too, if for each thing that it waits for one of those that may bring it about goes on, or will; where
+// it has not said which, that is any account that holds memory or waits for some. Accounts that neither hold memory nor want any count only
+// where they are named. While any account goes on, or will, that holds memory or was handed some of it, its frees will change things. Otherwise no free will come:
 //
 //  1. Lift: the bound, and what borrowers must not do, hold nobody back any more, until memory changes. Who then is
 //     served ends the standstill.

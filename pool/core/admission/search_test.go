@@ -133,7 +133,55 @@ func TestEverySmallWorldThatStands(t *testing.T) {
 	}
 	three := []wish{{account: 0, bytes: 2}, {account: 1, bytes: 1}, {account: 2, bytes: 1}} // one of them may go on
 	states += search(t, &rules{memory: 2, wishes: three, alone: []bool{true, true, true}, quota: make([]int64, 3), share: make([]int64, 3), stand: true})
+	for _, on := range [][][]Account{{{1}, {2}, {0}}, {{1, 2}, nil, {0}}, {{2}, {2}, nil}} { // they say whom they wait for
+		states += search(t, &rules{memory: 2, wishes: three, alone: []bool{true, true, true}, quota: make([]int64, 3), share: make([]int64, 3), stand: true, on: on})
+	}
 	require.Greater(t, states, 5_000)
+}
+
+// settled asks a table what to do where nothing goes on, with all collected.
+func settled(t *testing.T, table *Table, holders ...Account) Verdict {
+	t.Helper()
+	for {
+		if id, ok := table.Next(); ok {
+			table.Failed(id)
+			continue
+		}
+		v, _ := table.Stuck(holders)
+		if v != Confirm && v != Lift {
+			return v
+		}
+		table.Confirmed()
+	}
+}
+
+// Accounts that hold nothing and want nothing count only where somebody waits for them by name, over however many others.
+func TestIdleAccountsCountWhereTheyAreNamed(t *testing.T) {
+	t.Parallel()
+	table := new(Table)
+	table.Suspend(1, [][]Account{nil})
+	table.Arrive(Waiter{ID: 1, Account: 2, Bytes: 1, Blocked: true})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "there may be any number of others")
+	table.Suspend(1, [][]Account{{3}})
+	require.Equal(t, Wait, settled(t, table, 1, 2), "3 may have it go on")
+	table.Suspend(3, [][]Account{{4}})
+	require.Equal(t, Wait, settled(t, table, 1, 2), "4 may have 3 have it go on")
+	table.Suspend(4, [][]Account{{3, 2}})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "a circle, and one that waits")
+	table.Suspend(4, [][]Account{{3, 2, 5}})
+	require.Equal(t, Wait, settled(t, table, 1, 2), "any of three")
+	table.Suspend(1, [][]Account{{3}, {2}})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "both of two")
+	table.FreedBy(2, []Account{6})
+	require.Equal(t, Wait, settled(t, table, 1, 2), "6 frees memory of 2")
+	table.Suspend(6, [][]Account{{2}})
+	require.Equal(t, Deadlock, settled(t, table, 1, 2), "6 waits for 2")
+	table.FreedBy(6, []Account{7})
+	require.Equal(t, Wait, settled(t, table, 1, 2), "6 has handed memory of 2 to 7")
+	table.FreedBy(6, nil)
+	require.Equal(t, Deadlock, settled(t, table, 1, 2))
+	table.Suspend(1, nil)
+	require.Equal(t, Wait, settled(t, table, 1, 2))
 }
 
 // TestNobodyIsPassedForEver has more small requests than may pass a larger one.

@@ -25,9 +25,9 @@ func (v Verdict) String() string {
 }
 
 // Stuck says what is to be done when Next gives nobody and nothing is under way that could bring memory. holders are the
-// accounts that hold memory, others all the rest, in any order. With Deadlock and Hopeless the ID says whom to refuse, and remove.
-func (t *Table) Stuck(holders, others []Account) (v Verdict, id uint64) {
-	if len(t.queue) == 0 || t.trying != 0 || !t.standsStill(holders, others) {
+// accounts that hold memory, in any order. With Deadlock and Hopeless the ID says whom to refuse, and remove.
+func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {
+	if len(t.queue) == 0 || t.trying != 0 || !t.standsStill(holders) {
 		return Wait, 0
 	}
 	switch t.stage {
@@ -48,22 +48,62 @@ func (t *Table) Stuck(holders, others []Account) (v Verdict, id uint64) {
 }
 
 // standsStill reports whether nobody is left who could free, or have somebody free.
-func (t *Table) standsStill(holders, others []Account) bool {
-	suspended := false
-	for _, a := range holders {
-		switch {
-		case t.waits(a):
-		case slices.Contains(t.still, a):
-			suspended = true
-		default:
+func (t *Table) standsStill(holders []Account) bool {
+	stuck := t.stuck(holders)
+	for _, a := range t.mayFree(holders) {
+		if !t.waits(a) && !slices.Contains(stuck, a) {
 			return false
 		}
 	}
-	if !suspended {
-		return true
+	return len(holders) == 0 || slices.ContainsFunc(t.queue, func(e entry) bool { return e.Blocked })
+}
+
+// mayFree are the accounts that hold memory, and those that some of it was handed to, and by those to others.
+func (t *Table) mayFree(holders []Account) []Account {
+	if len(t.freers) == 0 {
+		return holders
 	}
-	goesOn := func(a Account) bool { return !t.waits(a) && !slices.Contains(t.still, a) }
-	return !slices.ContainsFunc(others, goesOn) && slices.ContainsFunc(t.queue, func(e entry) bool { return e.Blocked })
+	all := slices.Clone(holders)
+	for i := 0; i < len(all); i++ {
+		at := slices.IndexFunc(t.freers, func(f freers) bool { return f.account == all[i] })
+		if at < 0 {
+			continue
+		}
+		for _, a := range t.freers[at].by {
+			if !slices.Contains(all, a) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// stuck are the suspended accounts that nobody who goes on has go on, directly or by having others go on.
+func (t *Table) stuck(holders []Account) []Account {
+	stuck := make([]Account, len(t.still))
+	for i := range t.still {
+		stuck[i] = t.still[i].account
+	}
+	goesOn := func(a Account) bool { return !t.waits(a) && !slices.Contains(stuck, a) }
+	endsFor := func(by []Account) bool {
+		if len(by) > 0 {
+			return slices.ContainsFunc(by, goesOn)
+		}
+		return slices.ContainsFunc(holders, goesOn) || slices.ContainsFunc(t.queue, func(e entry) bool { return goesOn(e.Account) })
+	}
+	for found := true; found; {
+		found = false
+		for i := range t.still {
+			s := &t.still[i]
+			at := slices.Index(stuck, s.account)
+			if at < 0 || t.waits(s.account) || slices.ContainsFunc(s.waits, func(by []Account) bool { return !endsFor(by) }) {
+				continue
+			}
+			stuck = slices.Delete(stuck, at, at+1)
+			found = true
+		}
+	}
+	return stuck
 }
 
 // youngest is the youngest blocked waiter whose account holds memory; where none does, the youngest blocked one.

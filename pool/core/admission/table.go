@@ -32,6 +32,18 @@ type entry struct {
 	ahead       bool  // it stood before the one that is tried when that began
 }
 
+// suspended is an account that waits for others beside memory.
+type suspended struct {
+	account Account
+	waits   [][]Account // each ends by any of those; of none: by any that holds memory or waits for some
+}
+
+// freers are who frees memory of an account beside its own callers.
+type freers struct {
+	account Account
+	by      []Account
+}
+
 // stage is how far a standstill has got; see the package comment.
 type stage uint8
 
@@ -45,10 +57,11 @@ const (
 type Table struct {
 	queue   []entry // in order
 	lastAge uint64
-	epoch   uint64    // of the memory
-	trying  uint64    // the waiter's ID; 0: none
-	tryFrom uint64    // the epoch in which that began
-	still   []Account // suspended
+	epoch   uint64 // of the memory
+	trying  uint64 // the waiter's ID; 0: none
+	tryFrom uint64 // the epoch in which that began
+	still   []suspended
+	freers  []freers
 	stage   stage
 	shares  []sharing // by account
 	lag     int64     // 0: mostLag; the tests have others
@@ -154,18 +167,44 @@ func (t *Table) Ready(id uint64) {
 	t.stage = moving
 }
 
-// Suspend says that an account waits for something else than memory that only others bring about, or goes on.
-func (t *Table) Suspend(a Account, suspended bool) {
-	at := slices.Index(t.still, a)
+// Suspend says for whom an account waits beside memory, and frees nothing before it goes on: one list for each wait, of the accounts
+// of which any may end it; an empty list means any account that holds memory or waits for some. Without a list it goes on.
+func (t *Table) Suspend(a Account, waits [][]Account) {
+	at := slices.IndexFunc(t.still, func(s suspended) bool { return s.account == a })
 	switch {
-	case suspended == (at >= 0):
+	case at < 0 && len(waits) == 0:
 		return
-	case suspended:
-		t.still = append(t.still, a)
-	default:
+	case at < 0:
+		t.still = append(t.still, suspended{a, waits})
+	case len(waits) == 0:
 		t.still = slices.Delete(t.still, at, at+1)
+	case slices.EqualFunc(t.still[at].waits, waits, slices.Equal[[]Account]):
+		return
+	default:
+		t.still[at].waits = waits
 	}
 	t.stage = moving
+}
+
+// FreedBy says which accounts' callers free memory of an account, beside its own: those that were handed some of it.
+func (t *Table) FreedBy(a Account, by []Account) {
+	at := slices.IndexFunc(t.freers, func(f freers) bool { return f.account == a })
+	switch {
+	case at >= 0 && slices.Equal(t.freers[at].by, by) || at < 0 && len(by) == 0:
+		return
+	case at < 0:
+		t.freers = append(t.freers, freers{a, by})
+	case len(by) == 0:
+		t.freers = slices.Delete(t.freers, at, at+1)
+	default:
+		t.freers[at].by = by
+	}
+	t.stage = moving
+}
+
+// Suspended reports whether an account is.
+func (t *Table) Suspended(a Account) bool {
+	return slices.ContainsFunc(t.still, func(s suspended) bool { return s.account == a })
 }
 
 // Changed says that memory came that was not there before, or can be used in another way.

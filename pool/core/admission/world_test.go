@@ -29,12 +29,13 @@ type wish struct {
 type rules struct {
 	memory int64
 	wishes []wish
-	alone  []bool  // by account: its one goroutine neither frees nor asks while it waits
-	quota  []int64 // by account; 0: none
-	share  []int64 // likewise
-	cancel bool    // requests may be given up
-	stand  bool    // accounts of one goroutine may wait for something else, until somebody has them go on
-	lag    int64   // as in Table
+	alone  []bool      // by account: its one goroutine neither frees nor asks while it waits
+	quota  []int64     // by account; 0: none
+	share  []int64     // likewise
+	cancel bool        // requests may be given up
+	stand  bool        // accounts of one goroutine may wait for something else, until somebody has them go on
+	on     [][]Account // by account: whom it waits for when it stands; none: anybody who holds memory or wants some
+	lag    int64       // as in Table
 }
 
 // world is a table, memory that is a number, and goroutines, as dumb as can be: memory that was freed is on its way until it is
@@ -171,7 +172,7 @@ func (w *world) moves() (all []move) {
 	for a := range w.stands {
 		switch {
 		case !w.stand || !w.alone[a]:
-		case w.stands[a] && w.anyGoesOn():
+		case w.stands[a] && slices.ContainsFunc(w.resumers(Account(a)), func(b Account) bool { return !w.stopped(b) }):
 			all = append(all, move{"resume", a})
 		case !w.stands[a] && !w.stopped(Account(a)):
 			all = append(all, move{"stand", a})
@@ -206,7 +207,11 @@ func (w *world) do(m move) error {
 		w.uncharged(w.wishes[m.wish].account)
 	case "stand", "resume":
 		w.stands[m.wish] = m.verb == "stand"
-		w.table.Suspend(Account(m.wish), w.stands[m.wish])
+		var waits [][]Account
+		if w.stands[m.wish] {
+			waits = [][]Account{w.ends(Account(m.wish))}
+		}
+		w.table.Suspend(Account(m.wish), waits)
 		w.lifting = false
 	case "deliver":
 		w.deliver()
@@ -461,7 +466,7 @@ func (w *world) settle() error {
 		if _, more := w.clone().table.Next(); more || w.trial >= 0 {
 			return nil
 		}
-		switch v, id := w.table.Stuck(w.holders(), w.others()); v {
+		switch v, id := w.table.Stuck(w.holders()); v {
 		case Wait:
 			return nil
 		case Lift:
@@ -485,7 +490,7 @@ func (w *world) settle() error {
 func (w *world) refuse(v Verdict, i int) error {
 	for j, p := range w.phases {
 		switch {
-		case p == holding && w.stands[w.wishes[j].account] && w.anyGoesOn():
+		case p == holding && w.willGoOn(w.wishes[j].account, nil):
 			return fmt.Errorf("%v for request %d, but the suspended holder of request %d may go on", v, i, j)
 		case p == holding && !w.stopped(w.wishes[j].account):
 			return fmt.Errorf("%v for request %d, but the holder of request %d goes on", v, i, j)
@@ -507,24 +512,36 @@ func (w *world) refuse(v Verdict, i int) error {
 	return nil
 }
 
-// anyGoesOn reports whether any account does.
-func (w *world) anyGoesOn() bool {
-	for a := range w.alone {
-		if !w.stopped(Account(a)) {
-			return true
-		}
+// ends are the accounts of which any ends an account's stand; none: see resumers.
+func (w *world) ends(a Account) []Account {
+	if w.on == nil {
+		return nil
 	}
-	return false
+	return w.on[a]
 }
 
-// others are the accounts that hold nothing.
-func (w *world) others() (ids []Account) {
-	for a := range w.alone {
-		if !w.holds(Account(a)) {
-			ids = append(ids, Account(a))
+// resumers are the accounts that may end an account's stand.
+func (w *world) resumers(a Account) (all []Account) {
+	if named := w.ends(a); len(named) > 0 {
+		return named
+	}
+	for b := range w.alone {
+		wants := slices.ContainsFunc(w.table.queue, func(e entry) bool { return e.Account == Account(b) })
+		if Account(b) != a && (wants || w.holds(Account(b))) {
+			all = append(all, Account(b))
 		}
 	}
-	return ids
+	return all
+}
+
+// willGoOn reports whether an account goes on, or others that go on will have it go on. behind are those that wait for it.
+func (w *world) willGoOn(a Account, behind []Account) bool {
+	if !w.stands[a] {
+		return !w.stopped(a)
+	}
+	return !slices.Contains(behind, a) && slices.ContainsFunc(w.resumers(a), func(b Account) bool {
+		return w.willGoOn(b, append(slices.Clone(behind), a))
+	})
 }
 
 func (w *world) holds(a Account) bool { return slices.Contains(w.holders(), a) }

@@ -1,0 +1,114 @@
+package streams
+
+import (
+	"context"
+	"sync/atomic"
+
+	poolcore "github.com/go-vram/vram/pool/core"
+)
+
+// Handover carries values from the goroutine of one stream to that of another, first in first out, as a channel does, and tells the
+// allocator who waits for whom: while an Exclusive stream's goroutine waits in Receive it frees nothing before the sender goes
+// on, and while it waits in Send nothing before the receiver does. A wait for memory is then known for a deadlock where no free can
+// come of it, and is never taken for one since somebody who has been sent a value has not come to run yet: whoever sends or
+// receives says so for the other side before the call returns.
+//
+// What is sent may be memory of the sender's stream: from the first value on the receiver is taken to free some, too, so that the sender is not
+// refused memory before the receiver stands still as well. Of a stream that is not Exclusive nothing else is said: others free on it meanwhile. What must be done before a wait, so that
+// others can go on, is done before the call. A Handover has no end of its own: a value may say that it is the last, and the end
+// of the contexts ends all calls. Values that nobody received are TryReceive's.
+type Handover[T any] struct {
+	values         chan T
+	from, to       *Stream
+	sent, received atomic.Uint64              // values
+	sender         atomic.Pointer[suspension] // that began last
+	receiver       atomic.Pointer[suspension]
+}
+
+// NewHandover makes one from the goroutine of a stream to that of another stream of the device, with room for capacity values, at
+// least one. A nil stream stands for goroutines that have none: they are taken to go on.
+func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
+	return &Handover[T]{values: make(chan T, max(1, capacity)), from: from, to: to}
+}
+
+// Send hands a value over. It waits while there is no room. Error: the context's, after which the value is still the caller's.
+func (h *Handover[T]) Send(ctx context.Context, v T) error {
+	if h.from != nil {
+		h.from.entrust(h.receiverID())
+	}
+	select {
+	case h.values <- v:
+	default:
+		room := uint64(cap(h.values))
+		defer stand(h.from, h.to, &h.sender, &h.received, max(h.sent.Load()+1, room)-room)()
+		select {
+		case h.values <- v:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	end(h.to, &h.receiver, h.sent.Add(1))
+	return nil
+}
+
+// anybody is an account that always goes on: goroutines that have no stream, or one of another device.
+const anybody = ^poolcore.Client(0)
+
+func (h *Handover[T]) receiverID() poolcore.Client {
+	if h.to == nil || h.to.pool != h.from.pool {
+		return anybody
+	}
+	return h.to.id
+}
+
+// Receive waits for a value. Error: the context's.
+func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
+	select {
+	case v = <-h.values:
+	default:
+		defer stand(h.to, h.from, &h.receiver, &h.sent, h.received.Load()+1)()
+		select {
+		case v = <-h.values:
+		case <-ctx.Done():
+			return v, ctx.Err()
+		}
+	}
+	end(h.from, &h.sender, h.received.Add(1))
+	return v, nil
+}
+
+// TryReceive is a value that lies there, if one does. It does not wait.
+func (h *Handover[T]) TryReceive() (v T, ok bool) {
+	select {
+	case v = <-h.values:
+		end(h.from, &h.sender, h.received.Add(1))
+		return v, true
+	default:
+		return v, false
+	}
+}
+
+// Len is how many values lie there.
+func (h *Handover[T]) Len() int { return len(h.values) }
+
+// stand begins a wait of one side, until the other has done need. It is announced before it begins, so that either the other side ends
+// it, or it is seen here that the other has done so much.
+func stand(who, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uint64, need uint64) (over func()) {
+	if who == nil || by == nil || who.pool != by.pool || !who.exclusive.Load() {
+		return func() {}
+	}
+	x := &suspension{by: []poolcore.Client{by.id}, need: need}
+	at.Store(x)
+	if done.Load() >= need {
+		return func() {}
+	}
+	who.suspend(x)
+	return func() { who.unsuspend(x) }
+}
+
+// end ends the other side's wait, once so much was done: not one that began after that, for more.
+func end(who *Stream, at *atomic.Pointer[suspension], done uint64) {
+	if x := at.Load(); x != nil && x.need <= done {
+		who.unsuspend(x)
+	}
+}

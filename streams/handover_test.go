@@ -1,0 +1,58 @@
+package streams
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/streams/core"
+)
+
+// Whatever a sender does first, the receiver counts as going on when Send has returned, whether its goroutine has come to run or not; and a
+// wait that it has begun since is none of that value's.
+func TestASendEndsTheWaitThatItServes(t *testing.T) {
+	r := newRig(t, 64*mib)
+	from, to := r.stream(core.Budget{}), r.stream(core.Budget{})
+	to.Exclusive()
+	suspended := func() bool {
+		st := to.standing.Load()
+		return st != nil && len(to.suspended(st).Waits) > 0
+	}
+	h := NewHandover[int](from, to, 2)
+	over := stand(h.to, h.from, &h.receiver, &h.sent, 1) // the receiver waits for its first value, and does not come to run
+	require.True(t, suspended())
+	require.NoError(t, h.Send(t.Context(), 1))
+	assert.False(t, suspended())
+	over()
+
+	late := &suspension{need: 2} // announced, and not begun
+	h.receiver.Store(late)
+	require.NoError(t, h.Send(t.Context(), 2))
+	to.suspend(late)
+	assert.False(t, suspended(), "it was over before it began")
+	assert.Empty(t, to.standing.Load().all)
+
+	over = stand(h.to, h.from, &h.receiver, &h.sent, 2)
+	assert.False(t, suspended(), "the value is there")
+	over()
+	over = stand(h.to, h.from, &h.receiver, &h.sent, 3)
+	end(h.to, &h.receiver, 2) // by the sender of the second value, late
+	assert.True(t, suspended(), "it waits for the third")
+	over()
+	assert.False(t, suspended())
+}
+
+// Of a stream with several callers nobody says that it stands still, nor of one that waits for goroutines which the pool does not know.
+func TestAHandoverSaysNothingOfOthers(t *testing.T) {
+	r := newRig(t, 64*mib)
+	shared, exclusive := r.stream(core.Budget{}), r.stream(core.Budget{})
+	exclusive.Exclusive()
+	for _, h := range []*Handover[int]{
+		NewHandover[int](exclusive, shared, 1), NewHandover[int](nil, exclusive, 1), NewHandover[int](exclusive, nil, 1),
+	} {
+		defer stand(h.to, h.from, &h.receiver, &h.sent, 1)()
+	}
+	assert.Nil(t, shared.standing.Load())
+	assert.Nil(t, exclusive.standing.Load())
+}
