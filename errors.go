@@ -79,8 +79,14 @@ const (
 	RemedyWaitForFrees       = pool.WaitForFrees
 )
 
-// DeadlockError refuses a request with Wait where every stream that holds memory waits.
+// DeadlockError refuses a request with Wait where nobody who holds memory goes on.
 type DeadlockError = pool.DeadlockError
+
+// WaitError ends a request with Wait by the end of its context, and says who holds what it waited for.
+type WaitError = pool.WaitError
+
+// Holder is a stream or a tenant that holds memory, in a DeadlockError or a WaitError.
+type Holder = pool.Holder
 
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError

@@ -169,7 +169,15 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		waits(t, fourth)
 		<-ctx.Done() // the clock jumps there
 		synctest.Wait()
-		require.ErrorIs(t, (<-large).err, context.DeadlineExceeded)
+		err := (<-large).err
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var ended *vram.WaitError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, &vram.WaitError{
+			RequestedBytes: 8 * mib, Waited: time.Second, Err: context.DeadlineExceeded,
+			Holders: []vram.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
+		}, ended)
+		assert.EqualError(t, err, "vram: waited 1s for 8388608 bytes: context deadline exceeded; stream 1 holds 62914560; stream 2 holds 4194304")
 		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)
 		freeAll(t, x)
 		got(t, fourth)
@@ -279,6 +287,22 @@ func TestASharedStreamWaitsForItself(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever got a buffer by Transfer frees memory of the stream that it was allocated on.
+func TestATransferredBufferIsNoDeadlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.exclusive(), h.exclusive()
+		x := must(t, a, 48*mib)
+		x, err := x.Transfer(b)
+		require.NoError(t, err)
+		y := waitFor(a, vram.Request{Bytes: 48 * mib})
+		waits(t, y)
+		freeAll(t, x)
+		freeAll(t, got(t, y))
+		h.addsUp()
+	})
 }
 
 // A future that nobody awaits blocks nobody: its caller may free.

@@ -52,7 +52,8 @@ type Holding struct {
 	Reservation    bool  // it is no stream: what is held is set aside by Reserve
 }
 
-// mostHolders is how many streams the text of a refusal names, and mostRemedies how many remedies: all are in the fields.
+// mostHolders is how many of those that hold memory the text of a refusal names, and mostRemedies how many remedies: all are in the
+// fields.
 const (
 	mostHolders  = 3
 	mostRemedies = 4

@@ -74,7 +74,7 @@ type BatchRequest struct {
 
 // AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too
 // late stays in the cache. It waits for the driver where memory must be mapped, and for other people's frees only with
-// BatchRequest.Wait. Errors: those of AllocBatch, the context's, and with Wait *pool.DeadlockError.
+// BatchRequest.Wait. Errors: those of AllocBatch, the context's, and with Wait *pool.DeadlockError and *pool.WaitError.
 func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, error) {
 	return s.AllocBatchForAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }

@@ -73,11 +73,14 @@ func (s *Stream) takeOwn() {
 	})
 }
 
-// publish tells the peers whether anything is pending, and sees to the fences that are due. It ends every turn.
+// publish tells the peers whether anything is pending and what the stream holds, and sees to the fences that are due. It ends every turn.
 func (s *Stream) publish() {
 	waits := s.core.Waits()
 	if waits != s.waits.Load() {
 		s.waits.Store(waits)
+	}
+	if held := s.core.HeldBytes(); held != s.heldBytes.Load() {
+		s.heldBytes.Store(held)
 	}
 	if waits {
 		s.fence(false)

@@ -51,12 +51,9 @@ func (h *Handover[T]) Send(ctx context.Context, v T) error {
 	return nil
 }
 
-// anybody is an account that always goes on: goroutines that have no stream, or one of another device.
-const anybody = ^poolcore.Client(0)
-
 func (h *Handover[T]) receiverID() poolcore.Client {
 	if h.to == nil || h.to.pool != h.from.pool {
-		return anybody
+		return poolcore.Anybody
 	}
 	return h.to.id
 }
@@ -94,7 +91,7 @@ func (h *Handover[T]) Len() int { return len(h.values) }
 // stand begins a wait of one side, until the other has done need. It is announced before it begins, so that either the other side ends
 // it, or it is seen here that the other has done so much.
 func stand(who, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uint64, need uint64) (over func()) {
-	if who == nil || by == nil || who.pool != by.pool || !who.exclusive.Load() {
+	if who == nil || by == nil || who.pool != by.pool || !who.single.Load() {
 		return func() {}
 	}
 	x := &suspension{by: []poolcore.Client{by.id}, need: need}

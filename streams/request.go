@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
@@ -45,7 +46,8 @@ func (r *Request) sized() bool {
 // AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and for other
 // people's frees only with Request.Wait. The end of ctx ends the request, and is the error then; memory that arrives too late stays
 // in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
-// memset, after which nothing is held, *CaptureError, and with Request.Wait *pool.DeadlockError.
+// memset, after which nothing is held, *CaptureError, and with Request.Wait *pool.DeadlockError and, in place of the context's
+// error by itself, *pool.WaitError.
 func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
@@ -118,6 +120,7 @@ func watch[T any](ctx context.Context, s *Stream, c claim, p *futures.Promise[T]
 	p.On(h)
 	gone := c.state().refund
 	if c.patient() != nil {
+		c.patient().asked = time.Now()
 		p.OnAwait(func(begun bool) { s.await(c, begun) })
 		gone = func() {
 			c.state().refund()
@@ -138,7 +141,7 @@ func watch[T any](ctx context.Context, s *Stream, c claim, p *futures.Promise[T]
 	})
 	stop = after(ctx, func() {
 		var none T
-		if p.Complete(none, ctx.Err()) {
+		if p.Complete(none, s.ended(c, ctx.Err())) { //nolint:contextcheck // it has ended
 			gone()
 		}
 	})

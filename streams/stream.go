@@ -54,40 +54,41 @@ type Config struct {
 type Stream struct {
 	cache magazine.Cache // first: every allocation begins here
 
-	id        poolcore.Client
-	pool      *pool.Pool
-	device    cudadrv.Device
-	fences    fence.Source
-	panics    *recovered.Log
-	captures  cudadrv.CaptureQueries // nil: the device cannot tell
-	handle    cudadrv.Stream
-	adopted   bool
-	limit     *atomic.Int64 // bytes, of the device
-	host      actors.Host   // nil: the Go scheduler
-	debug     bool
-	handler   func(*pool.OutOfMemoryError) bool // nil: nobody is asked
-	witness   *witness                          // nil: nobody is told of buffers
-	ref       *actors.Ref
-	closing   atomic.Bool
-	closed    chan struct{}               // Close has returned
-	calls     atomic.Int64                // driver calls on the handle that are ordered or under way
-	lets      atomic.Bool                 // some buffers were charged to tenants
-	exclusive atomic.Bool                 // see Exclusive
-	due       atomic.Bool                 // a woken is on its way
-	forbade   atomic.Uint64               // calls on the handle that a capture forbade
-	standing  atomic.Pointer[standing]    // nil: never suspended
-	told      atomic.Bool                 // the pool was told once that the stream is suspended
-	synced    atomic.Bool                 // closed, and the device has finished its work; set in the turn
-	spare     atomic.Pointer[effects]     // performed, for the next turn that leaves some
-	last      atomic.Pointer[Stats]       // when the actor ended
-	failure   atomic.Pointer[error]       // why it ended
-	job       atomic.Pointer[tape.Packer] // nobody works at it
+	id       poolcore.Client
+	pool     *pool.Pool
+	device   cudadrv.Device
+	fences   fence.Source
+	panics   *recovered.Log
+	captures cudadrv.CaptureQueries // nil: the device cannot tell
+	handle   cudadrv.Stream
+	adopted  bool
+	limit    *atomic.Int64 // bytes, of the device
+	host     actors.Host   // nil: the Go scheduler
+	debug    bool
+	handler  func(*pool.OutOfMemoryError) bool // nil: nobody is asked
+	witness  *witness                          // nil: nobody is told of buffers
+	ref      *actors.Ref
+	closing  atomic.Bool
+	closed   chan struct{}               // Close has returned
+	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
+	lets     atomic.Bool                 // some buffers were charged to tenants
+	single   atomic.Bool                 // see Exclusive
+	due      atomic.Bool                 // a woken is on its way
+	forbade  atomic.Uint64               // calls on the handle that a capture forbade
+	standing atomic.Pointer[standing]    // nil: never suspended
+	told     atomic.Bool                 // the pool was told once that the stream is suspended
+	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
+	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
+	last     atomic.Pointer[Stats]       // when the actor ended
+	failure  atomic.Pointer[error]       // why it ended
+	job      atomic.Pointer[tape.Packer] // nobody works at it
 
 	peers     *Peers
 	line      *fence.Timeline                   // of the handle, for buffers of others
 	number    int                               // of line; or unnumbered
 	waits     atomic.Bool                       // something is pending, as the last turn left it
 	watched   atomic.Pointer[[]*fence.Timeline] // lines with a goroutine that waits for them; replaced, never changed
+	heldBytes atomic.Int64                      // likewise
 	usedBytes atomic.Int64                      // as the last tick found it
 	pressure  atomic.Uint32                     // the level of the next tick
 

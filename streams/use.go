@@ -139,6 +139,9 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	if err != nil {
 		return Buffer{}, live(err)
 	}
+	if to != home {
+		home.entrust(to.id)
+	}
 	return Buffer{b.slot, word, b.bytes}, nil
 }
 

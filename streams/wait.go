@@ -21,6 +21,7 @@ type patience struct {
 	draws    *Reservation // nil: none
 	bill
 	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
+	asked    time.Time    // when it was made; set before the stream has it
 
 	// Owned by the turn.
 	age   uint64 // 0: it has not waited yet
@@ -52,6 +53,22 @@ func (s *Stream) await(c claim, begun bool) {
 		p.awaiting.Add(-1)
 	}
 	s.ref.Tell(&awaited{claim: c})
+}
+
+// ended is the error of a claim whose context has ended: of one that waits it says for how long, and who has what it waits for. It takes no
+// turn, since the end of a context waits for nobody.
+func (s *Stream) ended(c claim, err error) error {
+	p := c.patient()
+	if p == nil {
+		return err
+	}
+	e := &pool.WaitError{RequestedBytes: c.wantedBytes(), Waited: time.Since(p.asked), Err: err}
+	for _, other := range s.peers.list() {
+		if held := other.heldBytes.Load(); held > 0 {
+			e.Holders = append(e.Holders, pool.Holder{Stream: uint32(other.id), HeldBytes: held})
+		}
+	}
+	return s.pool.EndWait(e, p.tenant)
 }
 
 // awaited says that the goroutines which wait for a claim have changed.
@@ -174,7 +191,7 @@ func (s *Stream) account(p *patience) admission.Account {
 
 // blocked reports whether the only goroutine that could free does nothing but wait for a claim.
 func (s *Stream) blocked(p *patience) bool {
-	exclusive := s.exclusive.Load()
+	exclusive := s.single.Load()
 	if p.tenant != nil {
 		exclusive = p.tenant.Exclusive()
 	}

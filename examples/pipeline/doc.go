@@ -28,9 +28,9 @@
 // memory ends the run. With it the stage waits until another one frees some: requests of backwards and of later
 // stages are served first, since they free most; what a forward leaves behind is a batch, so that no stage waits with half of it; what
 // was ordered ahead is asked for again when it is needed; and before a stage waits, for memory or for its neighbour, it drops what was
-// handed over to it. While it waits for its neighbour its stream is
-// suspended, so that a wait which nobody can end is known for one: the stage gets a DeadlockError that says who holds what, and the
-// run ends.
+// handed over to it.
+// What stages send each other travels by a vram.Handover, and each stage's stream is its goroutine's alone (Stream.Exclusive), so that
+// a wait which nobody can end is known for one: the stage gets a DeadlockError that says who holds what, and the run ends.
 //
 // Waiting helps where stages meet that need most at the same time. It does not help where all of them have saved what they
 // must before anything is freed: how much that is -ahead says. With -ahead 1 a stage has two micro-batches' activations at a time,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
@@ -22,41 +21,11 @@ func (p parcel) drop(g *gpu) error {
 	return errors.Join(p.buffer.Free(), g.EventDestroy(p.filled))
 }
 
-// road carries parcels from one stage to its neighbour. It has room for all of a step: senders never
-// wait.
-type road struct {
-	parcels  chan parcel
-	standing atomic.Pointer[standing] // who waited last
-}
+// road carries parcels from one stage to its neighbour. It has room for all of a step: senders never wait. While the receiver waits the
+// allocator knows for whom.
+type road = vram.Handover[parcel]
 
-// standing is a receiver that waits for its neighbour, and frees nothing until it goes on.
-type standing struct{ resume func() }
-
-func newRoad() *road { return &road{parcels: make(chan parcel, microBatchCount)} }
-
-// send has a receiver that waits go on, as far as the allocator knows, before the sender does anything else.
-func (r *road) send(p parcel) {
-	r.parcels <- p
-	if s := r.standing.Load(); s != nil {
-		s.resume()
-	}
-}
-
-// receive waits for a parcel until the end of ctx. The stream is suspended meanwhile.
-func (r *road) receive(ctx context.Context, stream *vram.Stream) (p parcel, err error) {
-	s := &standing{stream.Suspend()}
-	defer s.resume()
-	r.standing.Store(s)
-	if len(r.parcels) > 0 { // by a sender who may not have seen that somebody waits
-		s.resume()
-	}
-	select {
-	case p = <-r.parcels:
-		return p, nil
-	case <-ctx.Done():
-		return p, context.Cause(ctx)
-	}
-}
+func newRoad(from, to *vram.Stream) *road { return vram.NewHandover[parcel](from, to, microBatchCount) }
 
 // inlet is where a stage's activations or gradients arrive. It is used by the stage's goroutine alone.
 type inlet struct {
@@ -91,13 +60,13 @@ func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
 	if in.road == nil {
 		return p, st.gpu.MemsetD8Async(b.Ptr(), 1, b.Bytes(), st.stream.Handle())
 	}
-	if st.patient && len(in.road.parcels) == 0 {
+	if st.patient && in.road.Len() == 0 {
 		if err = st.queue.drain(); err != nil {
 			return p, err
 		}
 	}
-	if p, err = in.road.receive(ctx, st.stream); err != nil {
-		return p, err
+	if p, err = in.road.Receive(ctx); err != nil {
+		return p, context.Cause(ctx)
 	}
 	return p, errors.Join(
 		st.gpu.StreamWaitEvent(st.stream.Handle(), p.filled),
@@ -126,13 +95,11 @@ func (in *inlet) release() error {
 		}
 	}
 	for in.road != nil {
-		select {
-		case p := <-in.road.parcels:
-			errs = append(errs, p.drop(in.stage.gpu))
-			continue
-		default:
+		p, ok := in.road.TryReceive()
+		if !ok {
+			break
 		}
-		break
+		errs = append(errs, p.drop(in.stage.gpu))
 	}
 	return errors.Join(errs...)
 }

@@ -51,6 +51,7 @@ func open(ctx context.Context, o options) (*training, error) {
 		if err != nil {
 			return t, err
 		}
+		stream.Exclusive() // the stage's goroutine alone uses it
 		st := &stage{
 			number: n, recording: r, turns: order1F1B(n, stageCount, microBatchCount, o.mostAhead),
 			stream: stream, gpu: t.gpu, patient: o.patient, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
@@ -58,7 +59,7 @@ func open(ctx context.Context, o options) (*training, error) {
 		st.activations, st.gradients = inlet{stage: st}, inlet{stage: st}
 		if n > 0 {
 			previous := t.stages[n-1]
-			st.activations.road, previous.gradients.road = newRoad(), newRoad()
+			st.activations.road, previous.gradients.road = newRoad(previous.stream, stream), newRoad(stream, previous.stream)
 			previous.toNext, st.toPrevious = st.activations.road, previous.gradients.road
 		}
 		t.stages = append(t.stages, st)

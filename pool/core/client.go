@@ -80,8 +80,7 @@ func (c *Core) forget(cl *client) {
 	}
 	delete(c.clients, cl.id)
 	delete(c.watches, cl.id)
-	c.waiters.table.Suspend(admission.Account(cl.id), nil)
-	c.waiters.table.FreedBy(admission.Account(cl.id), nil)
+	c.waiters.table.Forget(admission.Account(cl.id))
 	if at, ok := slices.BinarySearch(c.ids, cl.id); ok {
 		c.ids = slices.Delete(c.ids, at, at+1)
 	}

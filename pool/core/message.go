@@ -109,9 +109,12 @@ type Suspend struct {
 	Client Client
 	Number uint64
 	Waits  [][]Client
-	// FreedBy are the clients whose callers free memory of this one, too.
+	// FreedBy are the clients whose callers free memory of this one, too; those that are gone do not count.
 	FreedBy []Client
 }
+
+// Anybody stands in Suspend.FreedBy for goroutines that have no client: they always go on.
+const Anybody = ^Client(0)
 
 // Offered answers an Offer. Taken says that the client has served the request by itself: the Refill is answered by that.
 type Offered struct {

@@ -129,7 +129,8 @@ func (c *Core) suspend(m Suspend) {
 			waits[i] = accountsOf(by)
 		}
 		c.waiters.table.Suspend(admission.Account(m.Client), waits)
-		c.waiters.table.FreedBy(admission.Account(m.Client), accountsOf(m.FreedBy))
+		by := slices.DeleteFunc(slices.Clone(m.FreedBy), func(id Client) bool { return c.clients[id] == nil && id != Anybody })
+		c.waiters.table.FreedBy(admission.Account(m.Client), accountsOf(by))
 		c.advance()
 	}
 }

@@ -178,7 +178,7 @@ func TestIdleAccountsCountWhereTheyAreNamed(t *testing.T) {
 	require.Equal(t, Deadlock, settled(t, table, 1, 2), "6 waits for 2")
 	table.FreedBy(6, []Account{7})
 	require.Equal(t, Wait, settled(t, table, 1, 2), "6 has handed memory of 2 to 7")
-	table.FreedBy(6, nil)
+	table.Forget(7)
 	require.Equal(t, Deadlock, settled(t, table, 1, 2))
 	table.Suspend(1, nil)
 	require.Equal(t, Wait, settled(t, table, 1, 2))

@@ -202,6 +202,16 @@ func (t *Table) FreedBy(a Account, by []Account) {
 	t.stage = moving
 }
 
+// Forget says that an account is no more: it waits for nobody, and frees nothing.
+func (t *Table) Forget(a Account) {
+	t.Suspend(a, nil)
+	t.FreedBy(a, nil)
+	for i := len(t.freers) - 1; i >= 0; i-- {
+		f := t.freers[i]
+		t.FreedBy(f.account, slices.DeleteFunc(slices.Clone(f.by), func(b Account) bool { return b == a }))
+	}
+}
+
 // Suspended reports whether an account is.
 func (t *Table) Suspended(a Account) bool {
 	return slices.ContainsFunc(t.still, func(s suspended) bool { return s.account == a })
