@@ -100,13 +100,17 @@ func (c charging) Take(take func(bytes int64) bool) (taken, gone bool) {
 	return true, false
 }
 
-// letsOnly reports whether every buffer in the stream's memory is charged to a tenant. It looks at each.
+// letsOnly reports whether every buffer in the stream's memory is charged to a tenant. It looks at each while requests wait. While none does
+// it says so where it may be: it is asked again before a deadlock is declared.
 func (s *Stream) letsOnly() bool {
 	if !s.lets.Load() || s.core.Lanes() > 0 || s.core.PendingBytes() > 0 {
 		return false
 	}
 	if s.core.UncoveredBytes() > 0 { // kept for the callers' next request
 		return false
+	}
+	if !s.wanted {
+		return true
 	}
 	some, only := false, true
 	s.core.Live(func(_ cudadrv.Ptr, _ int64, slot *magazine.Slot) {

@@ -40,12 +40,22 @@
 // in which the memory comes home, and nobody looks at a clock. What no fence of an adopted stream's callers covers comes
 // with their next request.
 //
-// A wait is charged to its stream. A stream waits while a goroutine waits in AllocFor, AllocBatchFor or Await for one of its
-// requests, and holds memory while it has pages, which are those of live buffers, of announced uses and of lanes once all that is
-// free was given up. When every stream that holds memory waits, all that was freed before has come home, every
-// announced use and every fence that keeps memory has passed and still nothing serves anybody, nobody is left to free:
-// then the youngest request of a stream that holds memory gets a *pool.DeadlockError. A future that nobody awaits blocks nobody. A
-// stream on which one goroutine waits and another frees must say so (Share): it never counts as waiting.
+// A wait that its context ends says for how long it lasted and who holds memory: *pool.WaitError.
+//
+// # Deadlocks
+//
+// A wait is charged to its stream, or to its tenant. Either has several callers unless it says otherwise (Stream.Exclusive,
+// pool.Quota.Exclusive): while one of them waits others may free, so that no deadlock is declared while it holds memory, and only
+// a deadline ends such a wait. An exclusive stream waits while its goroutine waits in AllocFor, AllocBatchFor or Await for one of its
+// requests; it is suspended while that waits in a Handover, or has said so (Suspend). A stream holds memory while it has pages, which
+// are those of live buffers, of announced uses and of lanes once all that is free was given up.
+//
+// A stream goes on that neither waits nor is suspended, and will go on if for each of its suspensions one of the streams goes on, or
+// will, that may end it: those that it names; else any that holds memory or waits for some. Streams that do neither, and are not
+// named, are not looked at, however many there are. When no stream goes on, or will, that holds memory or was handed some (a Handover,
+// Transfer), all that was freed before has come home, every announced use and every fence that keeps memory has passed and still
+// nothing serves anybody, nobody is left to free: then the youngest blocked request of a stream that holds memory gets a
+// *pool.DeadlockError. A future that nobody awaits blocks nobody.
 //
 // # Uses on other streams
 //

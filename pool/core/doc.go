@@ -61,7 +61,7 @@
 //
 // A client that reserves gets one run by a Refill, is asked for nothing, and keeps it until Unreserve. A Refill that names it (From) and
 // finds all that it wants there is served from it before anything else: the pages change hands without having been free, so that
-// nobody comes between. Such a client never counts as waiting, so that no deadlock is declared while it holds anything.
+// nobody comes between. Such a client never waits, so that no deadlock is declared while it holds anything.
 //
 // Expand maps pages where there are none, in jobs of 1 GiB between which Refills go first, and counts nothing that is free already.
 //
