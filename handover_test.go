@@ -29,7 +29,7 @@ func TestASentValueIsNoDeadlock(t *testing.T) {
 					done <- err
 					return
 				}
-				time.Sleep(time.Millisecond) // it is late
+				<-time.After(time.Millisecond) // it is late
 				if err = x.Free(); err != nil {
 					done <- err
 					return

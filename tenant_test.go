@@ -161,6 +161,33 @@ func TestTenantsOfOneStream(t *testing.T) {
 	})
 }
 
+// A wait for a quota that only the tenant's one goroutine could free is a deadlock, also where nobody waits for memory.
+func TestATenantWaitsForItself(t *testing.T) {
+	for _, other := range []bool{false, true} {
+		t.Run(fmt.Sprintf("other=%t", other), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+				s := h.stream()
+				guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib, Exclusive: true})
+				x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: guest})
+				require.NoError(t, err)
+				var y vram.Buffer
+				if other { // whoever has it goes on
+					y = must(t, s, mib)
+				}
+				wait := waitFor(s, vram.Request{Bytes: mib, Tenant: guest})
+				if other {
+					waits(t, wait)
+					freeAll(t, y)
+				}
+				deadlocked(t, wait)
+				freeAll(t, x)
+				h.addsUp()
+			})
+		})
+	}
+}
+
 func TestQuotasThatCannotBe(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	_, err := h.Tenant("x", vram.Quota{LimitBytes: -1})

@@ -51,7 +51,7 @@ func TestAHandoverSaysNothingOfOthers(t *testing.T) {
 	for _, h := range []*Handover[int]{
 		NewHandover[int](exclusive, shared, 1), NewHandover[int](nil, exclusive, 1), NewHandover[int](exclusive, nil, 1),
 	} {
-		defer stand(h.to, h.from, &h.receiver, &h.sent, 1)()
+		stand(h.to, h.from, &h.receiver, &h.sent, 1)
 	}
 	assert.Nil(t, shared.standing.Load())
 	assert.Nil(t, exclusive.standing.Load())

@@ -141,7 +141,7 @@ func watch[T any](ctx context.Context, s *Stream, c claim, p *futures.Promise[T]
 	})
 	stop = after(ctx, func() {
 		var none T
-		if p.Complete(none, s.ended(c, ctx.Err())) { //nolint:contextcheck // it has ended
+		if p.Complete(none, s.ended(c, ctx.Err())) {
 			gone()
 		}
 	})

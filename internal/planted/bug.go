@@ -37,6 +37,7 @@ func Bugs() []Bug {
 		captureBugs(),
 		waitBugs(),
 		refusalBugs(),
+		deadlockBugs(),
 	)
 }
 

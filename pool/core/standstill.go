@@ -17,12 +17,15 @@ func (c *Core) standstill() bool {
 	v, id := w.table.Stuck(holders)
 	switch v {
 	case admission.Wait:
-		return false
+		unheard := func(id Client) bool { return c.clients[id].holds() && c.clients[id].dirty }
+		if !w.unasked || !w.table.Blocked() || !slices.ContainsFunc(c.ids, unheard) {
+			return false
+		}
+		c.gather()
 	case admission.Lift:
 		w.futile = w.futile[:0]
 	case admission.Confirm:
-		w.gather = &request{kind: gather, rung: rungAskOwn}
-		c.queue.push(w.gather)
+		c.gather()
 	case admission.Deadlock:
 		w.deadlockCount++
 		d := &Deadlock{Clients: map[uint64]Client{}}
@@ -54,11 +57,21 @@ const mostNamed = 16
 // holders are the accounts that hold memory.
 func (c *Core) holders() (all []admission.Account) {
 	for _, id := range c.ids {
-		if cl := c.clients[id]; cl.heldPages > 0 && !cl.letsOnly {
+		if cl := c.clients[id]; cl.holds() {
 			all = append(all, admission.Account(id))
 		}
 	}
 	return append(all, c.waiters.tenants...)
+}
+
+// holds reports whether a client has memory that is its own account's, as far as it has said.
+func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.letsOnly }
+
+// gather begins to collect what was freed before.
+func (c *Core) gather() {
+	w := &c.waiters
+	w.gather, w.unasked = &request{kind: gather, rung: rungAskOwn}, false
+	c.queue.push(w.gather)
 }
 
 // climbGather has everybody give up what was freed before: answers that were on their way may be older than that, so that

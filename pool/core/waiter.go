@@ -17,6 +17,9 @@ type waiters struct {
 	gather *request // is under way; nil: none
 	// unsettled says that something is on its way of which a client will tell: until then a standstill is none.
 	unsettled bool
+	// unasked says that since memory came last, or a wait began, no client that holds memory was asked whose it is: where nobody is
+	// tried, since all wait for quotas, nobody is asked on the way.
+	unasked bool
 
 	tenants                  []admission.Account // that hold memory
 	waitCount, deadlockCount uint64
@@ -64,6 +67,7 @@ func (c *Core) park(r *request) {
 		}
 	}
 	w.parked[r.id] = r
+	w.unasked = true
 	w.waitCount++
 	w.table.Arrive(r.waiter())
 	if c.bytes(1)*int64(r.wanted()) > c.settings.LimitBytes { //nolint:gosec // no more than the arena has
@@ -117,6 +121,7 @@ func (c *Core) block(m Block) {
 	if r := c.parkedAs(m.Client, m.Token); r != nil && m.Number > r.blocks {
 		r.blocks, r.place.Blocked = m.Number, m.Blocked
 		c.waiters.table.Block(r.id, m.Blocked)
+		c.waiters.unasked = true
 		c.advance()
 	}
 }
@@ -145,7 +150,7 @@ func accountsOf(clients []Client) (all []admission.Account) {
 // stir says that memory came that was not there before.
 func (w *waiters) stir() {
 	w.table.Changed()
-	w.futile, w.unsettled = w.futile[:0], false
+	w.futile, w.unsettled, w.unasked = w.futile[:0], false, true
 }
 
 // retry has those that wait tried again at a tick, since nobody says when the driver has memory again.

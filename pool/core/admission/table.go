@@ -206,10 +206,14 @@ func (t *Table) FreedBy(a Account, by []Account) {
 func (t *Table) Forget(a Account) {
 	t.Suspend(a, nil)
 	t.FreedBy(a, nil)
-	for i := len(t.freers) - 1; i >= 0; i-- {
-		f := t.freers[i]
+	for _, f := range slices.Clone(t.freers) {
 		t.FreedBy(f.account, slices.DeleteFunc(slices.Clone(f.by), func(b Account) bool { return b == a }))
 	}
+}
+
+// Blocked reports whether any waiter is.
+func (t *Table) Blocked() bool {
+	return slices.ContainsFunc(t.queue, func(e entry) bool { return e.Blocked })
 }
 
 // Suspended reports whether an account is.
