@@ -55,7 +55,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "nobody is asked whose memory it is where all wait for quotas", Package: ".", Run: "^TestATenantWaitsForItself$",
-			Edits: []Edit{{"pool/core/waiter.go", "	w.parked[r.id] = r\n	w.unasked = true\n", "	w.parked[r.id] = r\n"}, {
+			Edits: []Edit{{"pool/core/waiter.go", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"}, {
 				"pool/core/waiter.go", "w.unasked = w.futile[:0], false, true", "w.unasked = w.futile[:0], false, false",
 			}, {"pool/core/waiter.go", "		c.waiters.unasked = true\n", ""}},
 		},

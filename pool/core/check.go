@@ -45,10 +45,28 @@ func (c *Core) Check() error {
 			return fmt.Errorf("pool: client %d holds %d pages, the books say %d", id, held[id], cl.heldPages)
 		}
 	}
+	if err := c.waiters.check(); err != nil {
+		return err
+	}
 	if err := c.checkHandles(); err != nil {
 		return err
 	}
 	return c.checkRuns(counts[free])
+}
+
+// check holds what is kept of the waiters against them.
+func (w *waiters) check() error {
+	var bytes int64
+	for _, r := range w.parked {
+		bytes += r.bytes
+		if w.named[ticket{r.client, r.token}] != r {
+			return fmt.Errorf("pool: the request %d of client %d waits under another name", r.token, r.client)
+		}
+	}
+	if bytes != w.demandBytes || len(w.named) != len(w.parked) {
+		return fmt.Errorf("pool: %d requests wait for %d bytes, the books say %d for %d", len(w.parked), bytes, len(w.named), w.demandBytes)
+	}
+	return nil
 }
 
 func (c *Core) checkHandles() error {

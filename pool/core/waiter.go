@@ -11,10 +11,13 @@ import (
 type waiters struct {
 	table  admission.Table
 	parked map[uint64]*request // by their ID in the table
+	named  map[ticket]*request // the same
 	lastID uint64
-	trying *request // nil: none
-	futile []futile // in the epoch of the memory
-	gather *request // is under way; nil: none
+
+	demandBytes int64    // of all
+	trying      *request // nil: none
+	futile      []futile // in the epoch of the memory
+	gather      *request // is under way; nil: none
 	// unsettled says that something is on its way of which a client will tell: until then a standstill is none.
 	unsettled bool
 	// unasked says that since memory came last, or a wait began, no client that holds memory was asked whose it is: where nobody is
@@ -23,6 +26,12 @@ type waiters struct {
 
 	tenants                  []admission.Account // that hold memory
 	waitCount, deadlockCount uint64
+}
+
+// ticket is what a client names a Refill by that waits.
+type ticket struct {
+	client Client
+	token  uint64
 }
 
 // waiting is what a request that waits has besides.
@@ -42,7 +51,9 @@ type futile struct {
 	align  int64
 }
 
-func newWaiters() waiters { return waiters{parked: map[uint64]*request{}} }
+func newWaiters() waiters {
+	return waiters{parked: map[uint64]*request{}, named: map[ticket]*request{}}
+}
 
 // waiter is the request as the order sees it.
 func (r *request) waiter() admission.Waiter {
@@ -67,6 +78,8 @@ func (c *Core) park(r *request) {
 		}
 	}
 	w.parked[r.id] = r
+	w.named[ticket{r.client, r.token}] = r
+	w.demandBytes += r.bytes
 	w.unasked = true
 	w.waitCount++
 	w.table.Arrive(r.waiter())
@@ -81,7 +94,11 @@ func (c *Core) unpark(r *request) {
 	w := &c.waiters
 	c.putBack(r)
 	w.table.Remove(r.id)
-	delete(w.parked, r.id)
+	if w.parked[r.id] == r {
+		delete(w.parked, r.id)
+		delete(w.named, ticket{r.client, r.token})
+		w.demandBytes -= r.bytes
+	}
 	if w.trying == r {
 		w.trying = nil
 	}
@@ -90,12 +107,7 @@ func (c *Core) unpark(r *request) {
 
 // find is the request that waits under a client's token; nil if there is none.
 func (c *Core) parkedAs(id Client, token uint64) *request {
-	for _, r := range c.waiters.parked {
-		if r.client == id && r.token == token {
-			return r
-		}
-	}
-	return nil
+	return c.waiters.named[ticket{id, token}]
 }
 
 func (c *Core) withdraw(m Withdraw) {
@@ -320,9 +332,4 @@ func (c *Core) DeadlockCount() uint64 { return c.waiters.deadlockCount }
 func (c *Core) WaiterCount() int { return c.waiters.table.Waiting() }
 
 // DemandBytes are what the requests want that wait.
-func (c *Core) DemandBytes() (bytes int64) {
-	for _, r := range c.waiters.parked {
-		bytes += r.bytes
-	}
-	return bytes
-}
+func (c *Core) DemandBytes() int64 { return c.waiters.demandBytes }
