@@ -28,7 +28,7 @@ func TestAnEventThatIsPostedAtTheEnd(t *testing.T) {
 		var n *notices
 		called := 0
 		late := onWarning{slog.DiscardHandler, func() { n.post(func() { called++ }) }}
-		n = newNotices(slog.New(late))
+		n = newNotices(slog.New(late), nil)
 		n.post(func() { n.dropped.Add(1) }) // of which the logger hears when nothing else is due
 		synctest.Wait()
 		assert.Equal(t, 1, called)

@@ -34,8 +34,8 @@ func changes() map[string]func(*Table) {
 		"another request arrives": func(table *Table) { table.Arrive(Waiter{ID: 3, Account: 2, Bytes: 9, Blocked: true}) },
 		"a request is cancelled":  func(table *Table) { table.Arrive(Waiter{ID: 3, Account: 2, Bytes: 9}); table.Remove(3) },
 		"an account stands for a while": func(table *Table) {
-			table.Suspend(1, true)
-			table.Suspend(1, false)
+			table.Suspend(1, [][]Account{nil})
+			table.Suspend(1, nil)
 		},
 		"memory changes": (*Table).Changed,
 	}
@@ -51,7 +51,7 @@ func TestAnyChangeEndsAStandstill(t *testing.T) {
 			undisturbed := atAStandstill(t)
 			require.Equal(t, Confirm, lifts(undisturbed, holders))
 			undisturbed.Confirmed()
-			v, id := undisturbed.Stuck(holders, nil)
+			v, id := undisturbed.Stuck(holders)
 			require.Equal(t, Deadlock, v)
 			require.EqualValues(t, 2, id)
 
@@ -75,7 +75,7 @@ func TestAnyChangeEndsAStandstill(t *testing.T) {
 // lifts is what is to be done once everybody has been tried that a standstill lets pass.
 func lifts(table *Table, holders []Account) Verdict {
 	for {
-		v, _ := table.Stuck(holders, nil)
+		v, _ := table.Stuck(holders)
 		if v != Lift {
 			return v
 		}
@@ -122,6 +122,6 @@ func TestQuotaAndServiceEndAStandstill(t *testing.T) {
 	require.EqualValues(t, 1, id)
 	table.Confirmed()
 	exhaust(table)
-	v, _ := table.Stuck(holders, nil)
+	v, _ := table.Stuck(holders)
 	assert.Equal(t, Wait, v, "the account that was served goes on")
 }
