@@ -50,6 +50,9 @@ const (
 	CompatMismatch   Result = 804
 	CaptureViolation Result = 900
 	CaptureBroken    Result = 901
+	CaptureMerge     Result = 902
+	CaptureUnmatched Result = 903
+	CaptureUnjoined  Result = 904
 	CaptureIsolation Result = 905
 	CaptureImplicit  Result = 906
 	CapturedEvent    Result = 907
@@ -89,6 +92,9 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	CompatMismatch:   "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
 	CaptureViolation: "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 	CaptureBroken:    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+	CaptureMerge:     "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+	CaptureUnmatched: "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+	CaptureUnjoined:  "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
 	CaptureIsolation: "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
 	CaptureImplicit:  "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
 	CapturedEvent:    "CUDA_ERROR_CAPTURED_EVENT",

@@ -43,6 +43,16 @@ func TestHardwareConformance(t *testing.T) {
 	}
 }
 
+func TestHardwareCaptureConformance(t *testing.T) {
+	drv := dynamic.New(dynamic.Config{})
+	_, err := drv.DeviceCount() // starts the library
+	require.NoError(t, err)
+	drivertest.RunCaptures(t, func(t *testing.T) (cudadrv.Driver, drivertest.Captures) {
+		t.Helper()
+		return drv, newCapturing(t, realLibrary)
+	})
+}
+
 // An adopted context keeps the same promises.
 func TestHardwareConformanceInAnAdoptedContext(t *testing.T) {
 	_, err := dynamic.New(dynamic.Config{}).DeviceCount()

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 
@@ -17,11 +18,46 @@ const (
 	launchGraph  = "cuGraphLaunch"
 )
 
-// capture is a stream's, from BeginCapture to EndCapture: what the stream is told goes into the graph. It does what a
-// capture in CUDA's relaxed mode does on hardware.
+// capture is what one BeginCapture began: what its streams are told goes into the graph. It does what a capture in CUDA's
+// relaxed mode does on hardware.
 type capture struct {
 	graph   *Graph
+	origin  *stream
+	streams []*stream // the origin, and those that have joined it by waiting for an event of a captured stream
 	invalid bool
+	ended   bool // events may still name it
+}
+
+// place is where a captured stream, or an event that was recorded on one, is in the graph. The zero place is in none.
+type place struct {
+	capture *capture
+	before  nodes // what comes before it
+}
+
+// nodes is a set of nodes of a graph, by number.
+type nodes []uint64
+
+func (n *nodes) add(number int) {
+	for len(*n) <= number>>6 {
+		*n = append(*n, 0)
+	}
+	(*n)[number>>6] |= 1 << (number & 63)
+}
+
+func (n *nodes) addAll(o nodes) {
+	for len(*n) < len(o) {
+		*n = append(*n, 0)
+	}
+	for i, w := range o {
+		(*n)[i] |= w
+	}
+}
+
+func (n nodes) count() (count int) {
+	for _, w := range n {
+		count += bits.OnesCount64(w)
+	}
+	return count
 }
 
 // Graph is what was captured.
@@ -37,11 +73,37 @@ type node struct {
 }
 
 // Calls are the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph, and
-// records of events, which are not.
+// records of events and waits for them, which are not.
 func (g *Graph) Calls() []string { return slices.Clone(g.calls) }
 
 // note adds a call.
 func (c *capture) note(function string) { c.graph.calls = append(c.graph.calls, function) }
+
+// add puts work into the graph of a captured stream. The error is that of a capture that was invalidated.
+func (st *stream) add(function string, n node) error {
+	c := st.capture
+	if c.invalid {
+		return &cudadrv.CallError{Func: function, Result: cudadrv.CaptureBroken}
+	}
+	c.note(function)
+	st.before.add(len(c.graph.nodes))
+	c.graph.nodes = append(c.graph.nodes, n)
+	return nil
+}
+
+// join makes a stream that is not captured part of a capture.
+func (c *capture) join(st *stream, before nodes) {
+	st.place = place{c, slices.Clone(before)}
+	c.streams = append(c.streams, st)
+}
+
+// end lets the streams of a capture go.
+func (c *capture) end() {
+	for _, st := range c.streams {
+		st.place = place{}
+	}
+	c.streams, c.ended = nil, true
+}
 
 // BeginCapture makes what s is told from now on part of a graph.
 func (d *Device) BeginCapture(s cudadrv.Stream) error {
@@ -57,12 +119,15 @@ func (d *Device) BeginCapture(s cudadrv.Stream) error {
 	case named(s) == 0:
 		return &cudadrv.CallError{Func: beginCapture, Result: cudadrv.CaptureViolation, Detail: "the legacy default stream"}
 	}
-	st.capture = &capture{graph: &Graph{}}
+	c := &capture{graph: &Graph{}, origin: st}
+	c.join(st, nil)
 	return nil
 }
 
-// EndCapture ends the capture of s. Its error is CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where a call in between was
-// none that can be captured.
+// EndCapture ends the capture that began with s, and that of the streams that have joined it. Its error is
+// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where a call in between was none that can be captured,
+// CUDA_ERROR_STREAM_CAPTURE_UNJOINED where s was not made to wait for all work of the others, and
+// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture.
 func (d *Device) EndCapture(s cudadrv.Stream) (*Graph, error) {
 	g := d.gpu
 	g.mu.Lock()
@@ -71,10 +136,17 @@ func (d *Device) EndCapture(s cudadrv.Stream) (*Graph, error) {
 	if !ok || st.capture == nil {
 		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.IllegalState, Detail: "no capture"}
 	}
-	c := st.capture
-	st.capture = nil
-	if c.invalid {
+	c, joined := st.capture, st.before.count()
+	if c.origin != st {
+		c.invalid = true
+		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.CaptureUnmatched, Detail: "the capture began with another stream"}
+	}
+	c.end()
+	switch {
+	case c.invalid:
 		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.CaptureBroken}
+	case joined < len(c.graph.nodes):
+		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.CaptureUnjoined, Detail: "the stream does not wait for all that was captured"}
 	}
 	return c.graph, nil
 }
@@ -88,6 +160,9 @@ func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
 	if !ok || st.capture != nil {
 		return &cudadrv.CallError{Func: launchGraph, Result: cudadrv.InvalidHandle, Detail: "no stream that runs"}
 	}
+	if err := g.implicit(launchGraph, st); err != nil {
+		return err
+	}
 	for _, n := range graph.nodes {
 		g.enqueue(st, n.duration)
 		if g.backing != nil && n.work.bytes > 0 {
@@ -98,7 +173,7 @@ func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
 	return nil
 }
 
-// StreamIsCapturing says whether s is captured.
+// StreamIsCapturing says whether s is captured. The legacy default stream cannot tell while a blocking stream is.
 func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	const c = call.StreamIsCapturing
 	g := d.gpu
@@ -111,6 +186,9 @@ func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, err
 	if err != nil {
 		return 0, err
 	}
+	if len(g.tied(st)) > 0 {
+		return 0, fail(c, cudadrv.CaptureImplicit, "a blocking stream is captured")
+	}
 	g.charge(c, 0)
 	switch {
 	case st.capture == nil:
@@ -121,31 +199,115 @@ func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, err
 	return cudadrv.CaptureActive, nil
 }
 
+// tied are the captures of blocking streams, if st is the legacy default stream.
+func (g *gpu) tied(st *stream) (captures []*capture) {
+	if st != g.streams[0] {
+		return nil
+	}
+	for _, b := range g.blocking {
+		if b.capture != nil {
+			captures = append(captures, b.capture)
+		}
+	}
+	return captures
+}
+
+// implicit is the error of what would order the legacy default stream with a blocking stream that is captured: it ends
+// that capture.
+func (g *gpu) implicit(function string, st *stream) error {
+	tied := g.tied(st)
+	if len(tied) == 0 {
+		return nil
+	}
+	for _, c := range tied {
+		c.invalid = true
+	}
+	return &cudadrv.CallError{Func: function, Result: cudadrv.CaptureImplicit, Detail: "a blocking stream is captured"}
+}
+
 // unwaitable is the error of a call that waits for a stream, or asks whether it would have to, if the stream is captured:
 // it ends the capture.
-func (st *stream) unwaitable(c call.Call) error {
+func (g *gpu) unwaitable(c call.Call, st *stream) error {
 	if st.capture == nil {
-		return nil
+		return g.implicit(c.String(), st)
 	}
 	st.capture.invalid = true
 	return fail(c, cudadrv.CaptureViolation, "the stream is captured")
 }
 
-// isolated is the error of a wait that would tie a captured stream to one that is not, or the other way round.
-func (st *stream) isolated(c call.Call, e *event) error {
-	switch {
-	case st.capture == e.capture:
-		return nil
-	case st.capture != nil:
-		st.capture.invalid = true
+// unsynchronised is the error of a call that waits for the whole device while a stream is captured: it ends all captures.
+func (g *gpu) unsynchronised(c call.Call) (err error) {
+	for _, st := range g.streams {
+		if st.capture != nil {
+			st.capture.invalid = true
+			err = fail(c, cudadrv.CaptureViolation, "a stream is captured")
+		}
 	}
-	return fail(c, cudadrv.CaptureIsolation, "one of stream and event is captured")
+	return err
 }
 
-// unasked is the error of a question about an event whose record was captured.
-func (e *event) unasked(c call.Call) error {
-	if e.capture == nil {
-		return nil
+// record puts an event where the captured stream is.
+func (st *stream) record(c call.Call, e *event) error {
+	if st.capture.invalid {
+		return fail(c, cudadrv.CaptureBroken, "the stream is captured")
 	}
-	return fail(c, cudadrv.CapturedEvent, "its record is part of a graph")
+	st.capture.note(c.String())
+	e.place = place{st.capture, slices.Clone(st.before)}
+	return nil
+}
+
+// follow is a wait of a stream for an event where one of the two is captured. A stream that is not joins the capture of the event:
+// what it is told from then on is part of that graph.
+func (st *stream) follow(c call.Call, e *event, legacy bool) error {
+	mine, its := st.capture, e.capture
+	switch {
+	case mine != nil && mine.invalid:
+		return fail(c, cudadrv.CaptureBroken, "the stream is captured")
+	case its == nil && !e.recorded:
+		return nil
+	case its == nil:
+		mine.invalid = true
+		return fail(c, cudadrv.CaptureIsolation, "the stream is captured, and the event was recorded outside")
+	case its.ended || its.invalid:
+		if mine != nil {
+			mine.invalid = true
+		}
+		return fail(c, cudadrv.InvalidValue, "its record is part of a graph")
+	case legacy:
+		its.invalid = true
+		return fail(c, cudadrv.CaptureImplicit, "the legacy default stream would be captured")
+	case mine == nil:
+		its.join(st, e.before)
+	case mine != its:
+		mine.invalid, its.invalid = true, true
+		return fail(c, cudadrv.CaptureMerge, "stream and event are of two captures")
+	default:
+		st.before.addAll(e.before)
+	}
+	its.note(c.String())
+	return nil
+}
+
+// unasked is the error of a question about an event whose record was captured. It ends a capture that is under way.
+func (e *event) unasked(c call.Call) error {
+	switch {
+	case e.capture == nil:
+		return nil
+	case e.capture.ended || e.capture.invalid:
+		return fail(c, cudadrv.InvalidValue, "its record is part of a graph")
+	}
+	e.capture.invalid = true
+	return fail(c, cudadrv.CapturedEvent, "its record is part of a graph in the making")
+}
+
+// uncapture takes a stream that is destroyed out of its capture, which ends if it began there.
+func (st *stream) uncapture() {
+	c := st.capture
+	switch {
+	case c == nil:
+	case c.origin == st:
+		c.end()
+	default:
+		c.streams = slices.DeleteFunc(c.streams, func(other *stream) bool { return other == st })
+	}
 }

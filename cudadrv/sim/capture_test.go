@@ -38,13 +38,11 @@ func TestACaptureIsWorkOfItsGraph(t *testing.T) {
 	require.NoError(t, dev.Launch(s, time.Second))
 	require.NoError(t, dev.MemsetD8Async(p, 1, 4096, s))
 	require.NoError(t, dev.EventRecord(e, s))
-	_, err = dev.EventQuery(e)
-	require.ErrorIs(t, err, cudadrv.CapturedEvent)
-	require.ErrorIs(t, dev.EventSynchronize(e), cudadrv.CapturedEvent)
-	require.NoError(t, dev.CtxSynchronize())
 	assert.Zero(t, dev.Now())
 	g, err := dev.EndCapture(s)
 	require.NoError(t, err)
+	_, err = dev.EventQuery(e)
+	require.ErrorIs(t, err, cudadrv.InvalidValue)
 	assert.Equal(t, []string{"cuLaunchKernel", "cuMemsetD8Async", "cuEventRecord"}, g.Calls())
 
 	require.NoError(t, dev.StreamSynchronize(s))
@@ -101,4 +99,24 @@ func TestADestroyedBlockingStreamIsStillWaitedFor(t *testing.T) {
 	require.NoError(t, dev.Launch(1, time.Second))
 	require.NoError(t, dev.StreamSynchronize(0))
 	assert.Equal(t, 2*time.Second, dev.Now())
+}
+
+// A wait on the default stream is work of it: it comes behind that of blocking streams, and theirs behind it.
+func TestAWaitOnTheDefaultStreamIsInItsOrder(t *testing.T) {
+	_, dev := start(t, sim.Config{})
+	first, err := dev.StreamCreateBlocking()
+	require.NoError(t, err)
+	second, err := dev.StreamCreateBlocking()
+	require.NoError(t, err)
+	apart, err := dev.StreamCreate()
+	require.NoError(t, err)
+	e, err := dev.EventCreate()
+	require.NoError(t, err)
+	require.NoError(t, dev.Launch(apart, time.Second))
+	require.NoError(t, dev.EventRecord(e, apart))
+	require.NoError(t, dev.Launch(first, 3*time.Second))
+	require.NoError(t, dev.StreamWaitEvent(0, e))
+	require.NoError(t, dev.Launch(second, time.Second))
+	require.NoError(t, dev.StreamSynchronize(second))
+	assert.Equal(t, 4*time.Second, dev.Now())
 }

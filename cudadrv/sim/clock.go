@@ -50,6 +50,14 @@ func (d *Device) Advance(by time.Duration) {
 	g.time()
 }
 
+// Drained is when all work that was queued so far has finished, also that of destroyed streams. It is no driver call, and does a
+// capture no harm.
+func (d *Device) Drained() time.Duration {
+	d.gpu.mu.Lock()
+	defer d.gpu.mu.Unlock()
+	return d.gpu.drained
+}
+
 // AdvanceTo moves the stepped clock forwards to t, if that is ahead. On the running clock it does
 // nothing.
 func (d *Device) AdvanceTo(t time.Duration) {

@@ -37,3 +37,20 @@ func conform(t *testing.T, name string, config sim.Config) {
 		})
 	})
 }
+
+// capturing is a device that drops the graphs of its captures.
+type capturing struct{ *sim.Device }
+
+func (c capturing) EndCapture(s cudadrv.Stream) error {
+	_, err := c.Device.EndCapture(s)
+	return err
+}
+
+func TestCaptureConformance(t *testing.T) {
+	drivertest.RunCaptures(t, func(t *testing.T) (cudadrv.Driver, drivertest.Captures) {
+		t.Helper()
+		drv := sim.New(sim.Config{})
+		t.Cleanup(func() { require.NoError(t, drv.Device(0).Audit()) })
+		return drv, capturing{drv.Device(0)}
+	})
+}

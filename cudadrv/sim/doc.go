@@ -26,8 +26,10 @@
 // the end of what its stream had when it was recorded. Work of a destroyed stream still runs to its end.
 //
 // From BeginCapture to EndCapture what a stream is told goes into a Graph, as in a capture in CUDA's relaxed mode: no
-// time passes for it before LaunchGraph, an event that is recorded is part of the graph and cannot be asked, and a call
-// that waits for the stream, or makes it wait for something outside, is refused and ends the capture.
+// time passes for it before LaunchGraph. An event that is recorded there is a point of the graph: another stream that waits for
+// it joins the capture, and is captured, too, until that ends; to ask how far the event is, or to wait for it, is refused,
+// and invalidates the capture while it is under way. So does a call that waits for a captured stream or for the whole device,
+// or makes one wait for something outside, or orders the legacy default stream with a blocking one that is captured.
 //
 // # Bytes
 //

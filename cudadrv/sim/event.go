@@ -10,8 +10,9 @@ import (
 // event is the time at which what it captured last has finished; 0 while it was never recorded, which
 // is a time that has always passed.
 type event struct {
-	passes  time.Duration
-	capture *capture // its record is part of; else nil
+	passes   time.Duration
+	recorded bool // outside of a capture, ever
+	place         // in the graph that its last record is part of
 }
 
 func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
@@ -71,12 +72,15 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	if err != nil {
 		return err
 	}
-	if ev.capture = st.capture; ev.capture != nil {
-		ev.capture.note(c.String())
-		return nil
+	if err := g.implicit(c.String(), st); err != nil {
+		return err
+	}
+	if st.capture != nil {
+		return st.record(c, ev)
 	}
 	g.synchronise(st)
 	ev.passes = st.drained
+	ev.recorded, ev.place = true, place{}
 	g.charge(c, 0)
 	return nil
 }

@@ -10,8 +10,8 @@ import (
 // stream is a queue of work, as the one figure that decides everything: when it will be empty.
 type stream struct {
 	drained  time.Duration
-	blocking bool     // it synchronises with the legacy default stream
-	capture  *capture // nil while it runs
+	blocking bool // it synchronises with the legacy default stream
+	place         // in the graph that it is captured into
 }
 
 // streamNamed finds a stream; 0 and 1 are the legacy default stream, which is always there.
@@ -66,6 +66,7 @@ func (d *Device) StreamDestroy(s cudadrv.Stream) error {
 	if err != nil {
 		return err
 	}
+	st.uncapture()
 	g.forgetBlocking(st)
 	delete(g.streams, s)
 	if g.driver.config.ReuseStreamIDs {
@@ -88,7 +89,7 @@ func (d *Device) StreamQuery(s cudadrv.Stream) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := st.unwaitable(c); err != nil {
+	if err := g.unwaitable(c, st); err != nil {
 		return false, err
 	}
 	g.charge(c, 0)
@@ -108,7 +109,7 @@ func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 	if err != nil {
 		return err
 	}
-	if err := st.unwaitable(c); err != nil {
+	if err := g.unwaitable(c, st); err != nil {
 		return err
 	}
 	g.charge(c, 0)
@@ -132,8 +133,11 @@ func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := st.isolated(c, ev); err != nil {
+	if err := g.implicit(c.String(), st); err != nil {
 		return err
+	}
+	if st.capture != nil || ev.capture != nil {
+		return st.follow(c, ev, st == g.streams[0])
 	}
 	g.synchronise(st)
 	st.drained = max(st.drained, ev.passes)
@@ -148,6 +152,9 @@ func (d *Device) CtxSynchronize() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err := d.enter(c); err != nil {
+		return err
+	}
+	if err := g.unsynchronised(c); err != nil {
 		return err
 	}
 	g.charge(c, 0)

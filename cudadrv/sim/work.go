@@ -20,10 +20,8 @@ func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if c := st.capture; c != nil {
-		c.note(launch)
-		c.graph.nodes = append(c.graph.nodes, node{duration: duration})
-		return nil
+	if st.capture != nil {
+		return st.add(launch, node{duration: duration})
 	}
 	g.enqueue(st, duration)
 	return nil
@@ -61,7 +59,7 @@ func (d *Device) launchable(s cudadrv.Stream, duration time.Duration) (*stream, 
 	if !ok {
 		return nil, &cudadrv.CallError{Func: launch, Result: cudadrv.InvalidHandle, Detail: "no such stream"}
 	}
-	return st, nil
+	return st, g.implicit(launch, st)
 }
 
 // MemsetD8Async queues the time that filling takes. The range is checked now, not when the work would
@@ -105,9 +103,10 @@ func (d *Device) transfer(s cudadrv.Stream, duration func(int64) time.Duration, 
 		}
 	}
 	if st.capture != nil {
-		st.capture.note(c.String())
-		st.capture.graph.nodes = append(st.capture.graph.nodes, node{w, duration(bytes)})
-		return nil
+		return st.add(c.String(), node{w, duration(bytes)})
+	}
+	if err := g.implicit(c.String(), st); err != nil {
+		return err
 	}
 	g.enqueue(st, duration(bytes))
 	g.charge(c, bytes)

@@ -169,7 +169,7 @@ func (w *world) let() {
 		if !w.waits() {
 			return
 		}
-		w.must(w.watch.CtxSynchronize(), "synchronise")
+		w.watch.AdvanceTo(w.watch.Drained())
 		for _, s := range w.era.streams {
 			s.Collect()
 		}

@@ -2,6 +2,8 @@
 // submission, which is one of the orders that its dependencies allow.
 #include "state.h"
 
+#include <string.h>
+
 void graph_clear(struct graph *graph) {
     for (struct operation *operation = graph->head, *next; operation; operation = next) {
         next = operation->next;
@@ -21,6 +23,37 @@ static void append(struct graph *graph, struct operation *operation) {
     graph->count++;
 }
 
+static void nodes_reach(struct nodes *nodes, size_t count) {
+    if (nodes->count >= count) return;
+    uint64_t *words = make(count * sizeof *words);
+    if (nodes->count > 0) memcpy(words, nodes->words, nodes->count * sizeof *words);
+    free(nodes->words);
+    nodes->words = words;
+    nodes->count = count;
+}
+
+static void nodes_add(struct nodes *nodes, size_t number) {
+    nodes_reach(nodes, number / 64 + 1);
+    nodes->words[number / 64] |= (uint64_t)1 << number % 64;
+}
+
+static void nodes_join(struct nodes *nodes, const struct nodes *others) {
+    nodes_reach(nodes, others->count);
+    for (size_t i = 0; i < others->count; i++) nodes->words[i] |= others->words[i];
+}
+
+void nodes_clear(struct nodes *nodes) {
+    free(nodes->words);
+    *nodes = (struct nodes){0};
+}
+
+// Whether all of the first count operations are there.
+static bool nodes_whole(const struct nodes *nodes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (i / 64 >= nodes->count || !(nodes->words[i / 64] >> i % 64 & 1)) return false;
+    return true;
+}
+
 void capture_spoil(struct capture *capture) { capture->invalid = true; }
 
 CUresult capture_operation(struct stream *stream, struct operation *operation) {
@@ -32,9 +65,8 @@ CUresult capture_operation(struct stream *stream, struct operation *operation) {
         operation_free(operation);
         return result;
     }
+    nodes_add(&stream->before, capture->graph->count);
     append(capture->graph, operation);
-    stream->captured++;
-    stream->forked = stream != capture->origin;
     return CUDA_SUCCESS;
 }
 
@@ -43,24 +75,26 @@ CUresult capture_event(struct stream *stream, struct event *event) {
     marker_free(event->marker);
     event->marker = NULL;
     event->capture = stream->capture;
-    event->captured_on = stream;
-    event->captured = stream->captured;
+    nodes_clear(&event->before);
+    nodes_join(&event->before, &stream->before);
     return CUDA_SUCCESS;
 }
 
 // A stream that waits for a captured event becomes part of the capture, or joins the event's stream to its own.
 CUresult capture_join(struct stream *stream, struct event *event) {
     struct capture *capture = event->capture;
-    if (capture->ended) return CUDA_ERROR_INVALID_VALUE;
-    if (capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream->capture && stream->capture->invalid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (capture->ended || capture->invalid) {
+        if (stream->capture) capture_spoil(stream->capture);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     if (stream == stream->context->legacy) {
         capture_spoil(capture);
         return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
     if (!stream->capture) {
         stream->capture = capture;
-        stream->captured = 0;
-        stream->forked = true;
+        nodes_join(&stream->before, &event->before);
         return CUDA_SUCCESS;
     }
     if (stream->capture != capture) {
@@ -68,9 +102,7 @@ CUresult capture_join(struct stream *stream, struct event *event) {
         capture_spoil(stream->capture);
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
-    for (struct stream *other = world.streams; other; other = other->next)
-        if (other == event->captured_on && other->captured == event->captured) other->forked = false;
-    if (stream != capture->origin) stream->forked = true;
+    nodes_join(&stream->before, &event->before);
     return CUDA_SUCCESS;
 }
 
@@ -98,11 +130,15 @@ CUresult capture_forbids(void) {
     return result;
 }
 
+static bool tied(const struct stream *stream, const struct context *context) {
+    return stream->context == context && stream->capture && !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
 // Work on the legacy stream would order itself with a blocking stream that is captured.
 CUresult capture_implicit(const struct context *context) {
     CUresult result = CUDA_SUCCESS;
     for (struct stream *stream = world.streams; stream; stream = stream->next) {
-        if (stream->context != context || !stream->capture || stream->flags & CU_STREAM_NON_BLOCKING) continue;
+        if (!tied(stream, context)) continue;
         capture_spoil(stream->capture);
         result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     }
@@ -137,22 +173,25 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
     capture->next = world.captures;
     world.captures = capture;
     stream->capture = capture;
-    stream->captured = 0;
-    stream->forked = false;
     return leave(CUDA_SUCCESS);
 }
 
-static CUresult end(struct capture *capture, struct graph **graph) {
-    CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+void capture_end(struct capture *capture) {
     for (struct stream *stream = world.streams, *next; stream; stream = next) {
         next = stream->next;
         if (stream->capture != capture) continue;
-        if (stream->forked && result == CUDA_SUCCESS) result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-        stream->capture = NULL;
-        stream->forked = false;
+        capture_leave(stream);
         stream_collect(stream);
     }
     capture->ended = true;
+}
+
+static CUresult end(struct capture *capture, struct graph **graph) {
+    CUresult result = capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                      : nodes_whole(&capture->origin->before, capture->graph->count)
+                          ? CUDA_SUCCESS
+                          : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    capture_end(capture);
     if (result == CUDA_SUCCESS) {
         *graph = capture->graph;
         object_name(&(*graph)->object, GRAPH, 0);
@@ -196,8 +235,9 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
     CUresult result = stream_at(handle, &stream);
     if (result != CUDA_SUCCESS) return leave(result);
     if (!status) return leave(CUDA_ERROR_INVALID_VALUE);
-    if (stream == stream->context->legacy && (result = capture_implicit(stream->context)) != CUDA_SUCCESS)
-        return leave(result);
+    if (stream == stream->context->legacy) // to ask does a capture no harm
+        for (const struct stream *other = world.streams; other; other = other->next)
+            if (tied(other, stream->context)) return leave(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     *status = status_of(stream);
     return leave(CUDA_SUCCESS);
 }
@@ -228,9 +268,23 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return leave(CUDA_SUCCESS);
 }
 
+// Takes a stream out of its capture.
+void capture_leave(struct stream *stream) {
+    stream->capture = NULL;
+    nodes_clear(&stream->before);
+}
+
+// A stream is destroyed: a capture that began with it is over, one that it has joined goes on.
+void capture_retire(struct stream *stream) {
+    struct capture *capture = stream->capture;
+    if (!capture) return;
+    capture_leave(stream);
+    if (capture->origin == stream) capture_end(capture);
+}
+
 // After a reset: captures that never ended, and the records of those that did.
 void capture_forget(void) {
-    for (struct stream *stream = world.streams; stream; stream = stream->next) stream->capture = NULL;
+    for (struct stream *stream = world.streams; stream; stream = stream->next) capture_leave(stream);
     for (struct capture *capture = world.captures, *next; capture; capture = next) {
         next = capture->next;
         if (capture->graph) {

@@ -6,6 +6,7 @@ static struct event *event_at(CUevent handle) { return object_at((uintptr_t)hand
 
 void event_free(struct event *event) {
     marker_free(event->marker);
+    nodes_clear(&event->before);
     object_free(event);
 }
 
@@ -37,6 +38,7 @@ static CUresult record(CUevent handle, CUstream stream_handle) {
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture) return capture_event(stream, event);
     event->capture = NULL;
+    nodes_clear(&event->before);
     struct marker *marker = make(sizeof *marker);
     marker->references = 2; // the event's and the operation's
     marker->timed = !(event->flags & CU_EVENT_DISABLE_TIMING);
@@ -58,9 +60,12 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
     return leave(record(event, stream));
 }
 
-// What an event answers that was recorded in a capture. When that has ended, the event is good only to record again.
+// What an event answers that was recorded in a capture: the question spoils that. When it has ended, the event is good only to
+// record again.
 static CUresult captured(const struct event *event) {
-    return event->capture->ended ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_CAPTURED_EVENT;
+    if (event->capture->ended || event->capture->invalid) return CUDA_ERROR_INVALID_VALUE;
+    capture_spoil(event->capture);
+    return CUDA_ERROR_CAPTURED_EVENT;
 }
 
 // An event that was never recorded has passed.
@@ -94,7 +99,10 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int 
     struct stream *stream;
     CUresult result = stream_at(stream_handle, &stream);
     if (result != CUDA_SUCCESS) return leave(result);
+    if (stream == stream->context->legacy && (result = capture_implicit(stream->context)) != CUDA_SUCCESS)
+        return leave(result);
     if (event->capture) return leave(capture_join(stream, event));
+    if (stream->capture && stream->capture->invalid) return leave(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     if (stream->capture && event->marker) {
         capture_spoil(stream->capture);
         return leave(CUDA_ERROR_STREAM_CAPTURE_ISOLATION);

@@ -83,6 +83,12 @@ struct operation {
     void *argument;
 };
 
+// Operations of a capture by number, a bit each.
+struct nodes {
+    uint64_t *words;
+    size_t count;
+};
+
 struct stream {
     struct object object;
     struct context *context;
@@ -98,8 +104,7 @@ struct stream {
     bool destroyed;         // the handle is gone; the rest of the queue still runs
     long waiters;           // calls that wait for this stream
     struct capture *capture;
-    bool forked;            // capture: work that the origin has not joined
-    uint64_t captured;      // operations of the capture so far
+    struct nodes before;    // capture: what comes before the next operation
     struct stream *next, **link; // all streams, destroyed ones included
 };
 
@@ -109,8 +114,7 @@ struct event {
     unsigned flags;
     struct marker *marker;    // NULL while never recorded
     struct capture *capture;  // recorded in a capture
-    struct stream *captured_on;
-    uint64_t captured; // operations of that stream before the record
+    struct nodes before;      // capture: what came before the record
 };
 
 // Ranges of addresses, in ascending order and apart.
@@ -343,7 +347,11 @@ CUresult capture_event(struct stream *stream, struct event *event);
 CUresult capture_join(struct stream *stream, struct event *event);
 bool capture_blocks(struct stream *stream);
 void capture_spoil(struct capture *capture);
+void capture_end(struct capture *capture);
+void capture_leave(struct stream *stream);
+void capture_retire(struct stream *stream);
 void capture_forget(void);
+void nodes_clear(struct nodes *nodes);
 void graph_clear(struct graph *graph);
 
 #endif

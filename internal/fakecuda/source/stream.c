@@ -21,7 +21,7 @@ struct stream *stream_new(struct context *context, unsigned flags, int priority,
 void stream_retire(struct stream *stream) {
     object_unname(&stream->object);
     stream->destroyed = true;
-    if (stream->capture) capture_spoil(stream->capture);
+    capture_retire(stream);
     stream_collect(stream);
 }
 
@@ -51,6 +51,7 @@ CUresult stream_at(CUstream handle, struct stream **stream) {
 static CUresult idle_stream_at(CUstream handle, struct stream **stream) {
     CUresult result = stream_at(handle, stream);
     if (result != CUDA_SUCCESS) return result;
+    if (*stream == (*stream)->context->legacy && (result = capture_implicit((*stream)->context)) != CUDA_SUCCESS) return result;
     return capture_blocks(*stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
