@@ -49,6 +49,7 @@ type house struct {
 	t      *testing.T
 	gpu    *sim.Device
 	faults *fault.Driver
+	joins  bool // see capture
 }
 
 // openHouse opens a device on a GPU with a stepped clock. At the end of the test it is closed, if it was not

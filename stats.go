@@ -40,6 +40,9 @@ type Stats struct {
 	// was cancelled meanwhile served none.
 	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
 
+	// LostFences are those that captures of streams into graphs swallowed; see StreamStats.
+	LostFences uint64
+
 	Waits   WaitStats // of requests with Wait
 	Tenants []TenantStats
 
@@ -66,6 +69,7 @@ func (s *Stats) count(n StreamStats) {
 	s.MagazineHits += n.MagazineHits
 	s.StreamHits += n.RangeHits
 	s.PoolHits += n.PoolHits
+	s.LostFences += n.LostFences
 }
 
 // HitRate is the share of allocations that were served from the stream's own memory, 1 if there were none.

@@ -31,7 +31,8 @@ func (e *CaptureError) Unwrap() error { return e.Err }
 
 // uncaptured is nil if a call may be made on the stream's handle, and a *CaptureError if the stream is being captured. Every
 // call on the handle asks before; allocations and frees that make none do not. Who begins a capture while a request of
-// the stream's is under way may find the call in the graph.
+// the stream's is under way may find the call in the graph: whoever records a fence asks once more behind it, so that no
+// question about a captured one, and no wait for it, ends the capture or draws another stream into it.
 func (s *Stream) uncaptured(call string) error {
 	if s.captures == nil {
 		return nil

@@ -15,7 +15,7 @@ type fencing struct {
 	look   bool   // see how far the device is
 }
 
-// perform reports whether more has passed than before.
+// perform reports whether more has passed than before, or a fence was lost.
 func (f fencing) perform() (advanced bool) {
 	_ = guard(f.line.Panics, func() (err error) { // what cannot be taken or asked now is due again
 		if f.look {
@@ -212,7 +212,7 @@ func (s *Stream) learn(served bool) {
 	s.restLooks = s.vainLooks
 }
 
-// looked says that fences have passed.
+// looked says that fences have passed, or that one was lost and is to be taken once more.
 type looked struct{ actors.Link }
 
 // Fail has nobody to tell.
@@ -221,6 +221,7 @@ func (*looked) Fail(error) {}
 // passed takes home what was freed by that.
 func (s *Stream) passed() {
 	s.core.Drain()
+	s.core.Renew()
 	s.giveUp()
 	if !s.draining {
 		s.shed(inBackground)

@@ -45,6 +45,10 @@ type Stats struct {
 	PoolHits     uint64 // served with pages from the pool
 	Waiting      int    // requests that wait for the pool, or for other people's frees
 
+	// LostFences are those that were recorded and given up since a capture of the stream had begun meanwhile: they are, or may be,
+	// part of its graph. What they covered has another one taken.
+	LostFences uint64
+
 	LaneCount int   // lanes that are open
 	LaneBytes int64 // what they have of the stream's blocks, live or cached
 
@@ -79,7 +83,7 @@ func (s *Stream) stats() Stats {
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
-		Waiting: len(s.waiting) + len(s.parked), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, Tape: TapeStats(n.Tape),
+		Waiting: len(s.waiting) + len(s.parked), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: s.line.Lost() + s.lost.Load(), Tape: TapeStats(n.Tape),
 	}
 }
 

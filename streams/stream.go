@@ -75,6 +75,7 @@ type Stream struct {
 	single   atomic.Bool                 // see Exclusive
 	due      atomic.Bool                 // a woken is on its way
 	forbade  atomic.Uint64               // calls on the handle that a capture forbade
+	lost     atomic.Uint64               // fences of returns that a capture may have, see Stats
 	standing atomic.Pointer[standing]    // nil: never suspended
 	told     atomic.Bool                 // the pool was told once that the stream is suspended
 	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn

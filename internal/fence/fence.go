@@ -10,6 +10,10 @@ import (
 // ErrShut says that a stream is being closed: no fence is taken there any more.
 var ErrShut = errors.New("fence: the stream is being closed")
 
+// ErrCaptured says that a mark is part of a graph: its stream was being captured when it was recorded. The mark never passes and is
+// good for nothing but Release. While the capture is under way a question about the mark invalidates that.
+var ErrCaptured = fmt.Errorf("fence: the mark is part of a graph: %w", cudadrv.CapturedEvent)
+
 // Mark is a recorded point. The zero Mark has always passed.
 type Mark struct {
 	event cudadrv.Event // of Events
@@ -25,6 +29,7 @@ func (m Mark) Zero() bool { return m == Mark{} }
 type Source interface {
 	// Record marks the present end of the stream. The mark is given up by Release, once.
 	Record(s cudadrv.Stream) (Mark, error)
+	// Passed, Wait and Precede fail with ErrCaptured for a mark that is part of a graph.
 	Passed(m Mark) (bool, error)
 	Wait(m Mark) error
 	// Precede makes what is submitted to the stream from now on wait, on the device, for the mark. The mark may be given
@@ -81,7 +86,7 @@ func (e *Events) Passed(m Mark) (bool, error) {
 	}
 	passed, err := e.device.EventQuery(m.event)
 	if err != nil {
-		return false, fmt.Errorf("fence: %w", err)
+		return false, failed(err)
 	}
 	return passed, nil
 }
@@ -92,7 +97,7 @@ func (e *Events) Wait(m Mark) error {
 		return nil
 	}
 	if err := e.device.EventSynchronize(m.event); err != nil {
-		return fmt.Errorf("fence: %w", err)
+		return failed(err)
 	}
 	return nil
 }
@@ -103,9 +108,18 @@ func (e *Events) Precede(m Mark, s cudadrv.Stream) error {
 		return nil
 	}
 	if err := e.device.StreamWaitEvent(s, m.event); err != nil {
-		return fmt.Errorf("fence: %w", err)
+		return failed(err)
 	}
 	return nil
+}
+
+// failed is the error of a call on an event that was recorded. CUDA answers CUDA_ERROR_CAPTURED_EVENT while the capture is under way
+// that the record is part of, and CUDA_ERROR_INVALID_VALUE once it is over; nothing else about such a call can be invalid.
+func failed(err error) error {
+	if errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue) {
+		return fmt.Errorf("%w: %w", ErrCaptured, err)
+	}
+	return fmt.Errorf("fence: %w", err)
 }
 
 // Release implements Source.

@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"errors"
 	"math"
 	"sync/atomic"
 
@@ -23,7 +24,10 @@ const CellCount = 16
 //	         busy    empty   Take: the driver refused
 //	ready    ready   busy    Look, Wait: CAS
 //	         busy    ready   Look: not passed
-//	         busy    empty   Look, Wait: passed, and the mark is given up
+//	         busy    empty   Look, Wait: passed, or lost, and the mark is given up
+//
+// A mark is lost that is part of a graph, since a capture of the stream began before it was recorded: it never passes. What it
+// covered is owed again.
 //
 // Any number of goroutines may use a timeline. One that is stopped in a driver call holds one cell up, and nobody.
 type Timeline struct {
@@ -39,6 +43,7 @@ type Timeline struct {
 	allow  func() error // nil: always
 
 	shut    atomic.Bool
+	lost    atomic.Uint64
 	calls   atomic.Int64 // that may touch the stream
 	patient atomic.Pointer[patience]
 	cells   [CellCount]cell
@@ -57,7 +62,8 @@ const busy = math.MaxUint64
 type patience struct{ over chan struct{} }
 
 // NewTimeline makes the timeline of a stream. lent says that the stream is its caller's, on which only callers
-// take fences. allow, where there is one, is asked before each call on the stream, and its error is the call's. It
+// take fences. allow, where there is one, is asked before each record on the stream and once more behind it, and its error is
+// the call's: what was recorded meanwhile may be part of a graph, and a question about it would invalidate the capture. It
 // makes no driver call.
 func NewTimeline(source Source, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
 	t := &Timeline{source: source, stream: s, lent: lent, allow: allow}
@@ -105,7 +111,10 @@ func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
 	case t.shut.Load():
 		return 0, ErrShut
 	}
-	m, err := t.source.Record(t.stream) // there is no room: a mark that nobody watches
+	if err := t.allowed(); err != nil {
+		return 0, err
+	}
+	m, err := t.mark() // there is no room: nobody watches it
 	if err != nil {
 		return 0, err
 	}
@@ -121,9 +130,6 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 	if t.shut.Load() {
 		return 0, false, nil
 	}
-	if err := t.allowed(); err != nil {
-		return 0, false, err
-	}
 	c := t.claim(0)
 	if c == nil {
 		if _, err := t.Look(); err != nil {
@@ -135,16 +141,35 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 	}
 	state := uint64(0) // unless all goes well: also after a panic of the driver
 	defer func() { c.state.Store(state) }()
+	if err := t.allowed(); err != nil {
+		return 0, false, err
+	}
 	number = t.Begin() // first: who reads a higher number from here on is not covered
-	if c.mark, err = t.source.Record(t.stream); err != nil {
+	if c.mark, err = t.mark(); err != nil {
 		return 0, false, err
 	}
 	if use != nil {
-		err = use(c.mark)
+		if err = use(c.mark); errors.Is(err, ErrCaptured) {
+			t.lose(c.mark)
+			return 0, false, err
+		}
 	}
 	t.Took(number)
 	state = number
 	return number, true, err
+}
+
+// mark marks the end of the stream, if that could be touched also behind the record.
+func (t *Timeline) mark() (Mark, error) {
+	m, err := t.source.Record(t.stream)
+	if err != nil {
+		return Mark{}, err
+	}
+	if err := t.allowed(); err != nil {
+		t.lose(m)
+		return Mark{}, err
+	}
+	return m, nil
 }
 
 func (t *Timeline) allowed() error {
@@ -153,6 +178,15 @@ func (t *Timeline) allowed() error {
 	}
 	return t.allow()
 }
+
+// lose gives a mark up that is part of a graph, or may be.
+func (t *Timeline) lose(m Mark) {
+	t.lost.Add(1)
+	_ = t.source.Release(m) // an event that the driver keeps harms nobody's memory
+}
+
+// Lost is how many marks were given up since they are part of a graph, or may be.
+func (t *Timeline) Lost() uint64 { return t.lost.Load() }
 
 // claim makes a cell busy that has that state, nil if there is none.
 func (t *Timeline) claim(state uint64) *cell {
@@ -184,7 +218,7 @@ func (t *Timeline) oldest() (c *cell, number uint64) {
 }
 
 // Look asks the driver how far the device has come: for the oldest fence first, and for no other after one that
-// has not passed. It reports whether more has passed than before. It does not wait.
+// has not passed. It reports whether more has passed than before, or a fence was lost whose number is owed again. It does not wait.
 func (t *Timeline) Look() (advanced bool, err error) {
 	for {
 		c, number := t.oldest()
@@ -196,11 +230,13 @@ func (t *Timeline) Look() (advanced bool, err error) {
 			passed, err = t.ask(c, number)
 			advanced = advanced || passed
 		}
-		if !passed && !t.Passed(number) { // else it was finished meanwhile
-			return advanced, err
-		}
-		if passed {
+		switch {
+		case passed:
 			t.empty(c)
+		case errors.Is(err, ErrCaptured):
+			advanced = true
+		case !t.Passed(number): // else it was finished meanwhile
+			return advanced, err
 		}
 	}
 }
@@ -215,16 +251,24 @@ func (t *Timeline) Busy() bool {
 	return false
 }
 
-// ask puts a cell back that has not passed.
+// ask puts a cell back that has not passed, and empties it if the mark is lost.
 func (t *Timeline) ask(c *cell, number uint64) (passed bool, err error) {
-	defer func() {
-		if passed {
-			t.Pass(number)
-		} else {
-			c.state.Store(number)
-		}
-	}()
+	defer func() { t.settle(c, number, passed, err) }()
 	return t.source.Passed(c.mark)
+}
+
+// settle ends a look at the fence of a busy cell, or a wait for it. One that has passed stays busy.
+func (t *Timeline) settle(c *cell, number uint64, passed bool, err error) {
+	switch {
+	case passed:
+		t.Pass(number)
+	case errors.Is(err, ErrCaptured):
+		t.Lose(number)
+		t.lose(c.mark)
+		c.state.Store(0)
+	default:
+		c.state.Store(number)
+	}
 }
 
 // empty gives the mark of a busy cell up.
@@ -234,7 +278,7 @@ func (t *Timeline) empty(c *cell) {
 }
 
 // Wait waits for the oldest fence that has not passed, if nobody else waits for one: then it returns the end of
-// that wait. Without a fence it does not wait.
+// that wait. Without a fence it does not wait, nor for one that turns out to be lost: its number is owed again.
 func (t *Timeline) Wait() (others <-chan struct{}, err error) {
 	p := &patience{make(chan struct{})}
 	for !t.patient.CompareAndSwap(nil, p) {
@@ -248,23 +292,20 @@ func (t *Timeline) Wait() (others <-chan struct{}, err error) {
 	if c == nil {
 		return nil, nil //nolint:nilnil // as below
 	}
-	if err := t.outlast(c, number); err != nil {
+	switch err := t.outlast(c, number); {
+	case errors.Is(err, ErrCaptured):
+		return nil, nil //nolint:nilnil // as below
+	case err != nil:
 		return nil, err
 	}
 	t.empty(c)
 	return nil, nil //nolint:nilnil // nobody else waits, and that is no error
 }
 
-// outlast puts a cell back that could not be waited for.
+// outlast puts a cell back that could not be waited for, and empties it if the mark is lost.
 func (t *Timeline) outlast(c *cell, number uint64) (err error) {
 	passed := false
-	defer func() {
-		if passed {
-			t.Pass(number)
-		} else {
-			c.state.Store(number)
-		}
-	}()
+	defer func() { t.settle(c, number, passed, err) }()
 	if err = t.source.Wait(c.mark); err == nil {
 		passed = true
 	}

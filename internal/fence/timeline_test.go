@@ -2,6 +2,7 @@ package fence
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -228,6 +229,177 @@ func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
 	b.take(l, 1)
 }
 
+// A fence that went into a graph never passes. It is given up, by whoever asks or waits for it, and its number is owed again.
+func TestAFenceThatWentIntoAGraphIsOwedAgain(t *testing.T) {
+	t.Parallel()
+	swallow := func(b *bench, l *Timeline, count int) {
+		b.t.Helper()
+		require.NoError(b.t, b.sim.BeginCapture(b.stream))
+		for range count {
+			b.take(l, l.Next())
+		}
+	}
+	for name, find := range map[string]func(b *bench, l *Timeline){
+		"a look": func(b *bench, l *Timeline) { assert.True(b.t, b.look(l), "something has changed") },
+		"a wait": func(b *bench, l *Timeline) {
+			others, err := l.Wait()
+			require.NoError(b.t, err)
+			assert.Nil(b.t, others)
+		},
+	} {
+		for _, ended := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, ended %v", name, ended), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t)
+				l := b.timeline()
+				swallow(b, l, 1)
+				if ended {
+					_, err := b.sim.EndCapture(b.stream)
+					require.NoError(t, err)
+				}
+				assert.False(t, l.Owed(1))
+				find(b, l)
+				assert.True(t, l.Owed(1))
+				assert.False(t, l.Passed(1))
+				assert.EqualValues(t, 1, l.Lost())
+				if !ended { // who asks while the capture is under way has ended it
+					_, err := b.sim.EndCapture(b.stream)
+					require.ErrorIs(t, err, cudadrv.CaptureBroken)
+				}
+				b.take(l, 1)
+				assert.True(t, b.look(l))
+				assert.True(t, l.Passed(1))
+			})
+		}
+	}
+	t.Run("many", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		l := b.timeline()
+		swallow(b, l, CellCount)
+		_, err := b.sim.EndCapture(b.stream)
+		require.NoError(t, err)
+		other, err := b.sim.StreamCreate()
+		require.NoError(t, err)
+		number, err := l.Order(other)
+		require.NoError(t, err, "there is room")
+		assert.EqualValues(t, CellCount, l.Lost())
+		assert.True(t, b.look(l))
+		assert.True(t, l.Passed(number))
+	})
+}
+
+// A lost fence owes nothing that a later one covers.
+func TestALaterFenceCoversALostOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	require.NoError(t, b.sim.BeginCapture(b.stream))
+	b.take(l, 1)
+	_, err := b.sim.EndCapture(b.stream)
+	require.NoError(t, err)
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	b.take(l, 2)
+	assert.True(t, b.look(l))
+	assert.EqualValues(t, 1, l.Lost())
+	assert.False(t, l.Owed(1))
+	b.advance(time.Second)
+	assert.True(t, b.look(l))
+	assert.True(t, l.Passed(1))
+}
+
+// captureAt begins a capture of the stream right before a call of that function, and gives a timeline that may touch the stream
+// while it is not captured.
+func (b *bench) captureAt(function string) *Timeline {
+	b.t.Helper()
+	b.faults.SetBefore(func(called string) {
+		if called == function {
+			b.faults.SetBefore(nil)
+			assert.NoError(b.t, b.sim.BeginCapture(b.stream))
+		}
+	})
+	return NewTimeline(b.Source, b.stream, false, func() error {
+		if status, err := b.sim.StreamIsCapturing(b.stream); err != nil || status != cudadrv.CaptureNone {
+			return cudadrv.NotPermitted
+		}
+		return nil
+	})
+}
+
+// A capture that begins between question and record does not suffer: nobody asks about the fence, and no stream is made to wait for
+// it, which would draw that stream into the capture.
+func TestACaptureThatBeginsAtARecordGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(l *Timeline, other cudadrv.Stream) error{
+		"a fence":  func(l *Timeline, _ cudadrv.Stream) error { _, err := l.Take(1); return err },
+		"an order": func(l *Timeline, other cudadrv.Stream) error { _, err := l.Order(other); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			l := b.captureAt("cuEventRecord")
+			other, err := b.sim.StreamCreate()
+			require.NoError(t, err)
+			require.ErrorIs(t, take(l, other), cudadrv.NotPermitted)
+			assert.False(t, b.look(l))
+			status, err := b.sim.StreamIsCapturing(other)
+			require.NoError(t, err)
+			assert.Equal(t, cudadrv.CaptureNone, status)
+			_, err = b.sim.EndCapture(b.stream)
+			require.NoError(t, err, "the capture has not suffered")
+			assert.Zero(t, b.faults.Calls("cuEventQuery"))
+			assert.Zero(t, b.faults.Calls("cuStreamWaitEvent"))
+			assert.True(t, l.Owed(1))
+			assert.EqualValues(t, 1, l.Lost())
+			b.take(l, 1)
+			assert.True(t, b.look(l))
+			assert.True(t, l.Passed(1))
+		})
+	}
+}
+
+// Where there is no room for a fence an order looks first, which takes a while: it asks behind that whether it may touch the stream.
+func TestAnOrderWithoutRoomAsksBeforeItRecords(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.captureAt("cuEventQuery")
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	for range CellCount {
+		b.take(l, l.Next())
+	}
+	other, err := b.sim.StreamCreate()
+	require.NoError(t, err)
+	_, err = l.Order(other)
+	require.ErrorIs(t, err, cudadrv.NotPermitted)
+	g, err := b.sim.EndCapture(b.stream)
+	require.NoError(t, err)
+	assert.Empty(t, g.Calls())
+	assert.Zero(t, l.Lost())
+	_, err = l.Order(other)
+	require.NoError(t, err)
+}
+
+// A mark that a capture swallowed which has ended before the question orders nothing, and is no fence.
+func TestAnOrderByACapturedMarkFails(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	require.NoError(t, b.sim.BeginCapture(b.stream))
+	other, err := b.sim.StreamCreate()
+	require.NoError(t, err)
+	b.faults.SetBefore(func(called string) {
+		if called == "cuStreamWaitEvent" {
+			_, err := b.sim.EndCapture(b.stream)
+			assert.NoError(t, err)
+		}
+	})
+	_, err = l.Order(other)
+	require.ErrorIs(t, err, ErrCaptured)
+	require.ErrorIs(t, err, cudadrv.CapturedEvent)
+	assert.True(t, l.Owed(1))
+	assert.EqualValues(t, 1, l.Lost())
+}
+
 // Numbers are given to so many lines, and given again.
 func TestLinesHaveNumbers(t *testing.T) {
 	t.Parallel()
@@ -257,16 +429,24 @@ type tape struct {
 	marks             sync.Map
 	lastMark          atomic.Uint64
 	fails             func() bool
+	captures          func() bool // nil: no mark goes into a graph
 }
 
 var errTape = errors.New("refused")
+
+// inAGraph is the place of a mark that never passes.
+const inAGraph = -1
 
 func (s *tape) Record(cudadrv.Stream) (Mark, error) {
 	if s.fails() {
 		return Mark{}, errTape
 	}
 	m := Mark{event: cudadrv.Event(s.lastMark.Add(1))}
-	s.marks.Store(m, s.submitted.Load())
+	at := s.submitted.Load()
+	if s.captures != nil && s.captures() {
+		at = inAGraph
+	}
+	s.marks.Store(m, at)
 	return m, nil
 }
 
@@ -276,6 +456,9 @@ func (s *tape) Passed(m Mark) (bool, error) {
 	}
 	at, _ := s.marks.Load(m)
 	n, _ := at.(int64)
+	if n == inAGraph {
+		return false, ErrCaptured
+	}
 	return n <= s.passed.Load(), nil
 }
 
@@ -289,12 +472,13 @@ func (s *tape) Close() error                       { return nil }
 func TestNumbersPassWithWhatTheyCover(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		refuse := false
-		s := &tape{fails: func() bool { return refuse }}
+		refuse, capture := false, false
+		s := &tape{fails: func() bool { return refuse }, captures: func() bool { return capture }}
 		l := NewTimeline(s, 1, false, nil)
 		covers := map[uint64]int64{} // the last submission before a number was read
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			refuse = rapid.IntRange(0, 4).Draw(t, "refuse") == 0
+			capture = rapid.IntRange(0, 4).Draw(t, "capture") == 0
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				s.submitted.Add(1)
@@ -319,7 +503,7 @@ func TestNumbersPassWithWhatTheyCover(t *testing.T) {
 				}
 			}
 		}
-		refuse = false
+		refuse, capture = false, false
 		s.passed.Store(s.submitted.Load())
 		for range 2 {
 			_, err := l.Take(l.Next())

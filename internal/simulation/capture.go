@@ -151,7 +151,11 @@ func (d *watched) isCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	if d.w.mutation == mutateCapture {
 		status = cudadrv.CaptureNone
 	}
-	if t := d.w.current; t != nil && status == cudadrv.CaptureNone && !slices.Contains(t.asked, s) {
+	switch t := d.w.current; {
+	case t == nil:
+	case t.recorded == s: // it asks behind the call
+		t.recorded = 0
+	case status == cudadrv.CaptureNone && !slices.Contains(t.asked, s):
 		t.asked = append(t.asked, s)
 	}
 	return status, err

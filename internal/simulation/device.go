@@ -118,6 +118,9 @@ func (d *watched) StreamSynchronize(s cudadrv.Stream) error {
 // EventRecord needs a handle that is there: on one that was destroyed a record is undefined.
 func (d *watched) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	d.use("record", s)
+	if t := d.w.current; t != nil {
+		t.recorded = s
+	}
 	return d.Device.EventRecord(e, s)
 }
 

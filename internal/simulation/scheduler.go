@@ -22,6 +22,7 @@ type task struct {
 	passing  int              // places that it runs past before others may run
 	since    uint64           // the moment of the last answer that it got, or of its beginning
 	asked    []cudadrv.Stream // that it was told are not captured, until it makes the call that it asked for
+	recorded cudadrv.Stream   // where it has recorded a fence, until it has asked once more
 	paused   string           // the place where it is
 }
 

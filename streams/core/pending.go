@@ -250,6 +250,9 @@ func (c *Core) Due(all bool, visit func(line *line.Line, number uint64) bool) {
 	}
 }
 
+// Renew has the next Due look at all that waits: a fence that was taken for it may have been lost.
+func (c *Core) Renew() { c.pending.fresh = c.Waits() }
+
 // owed is what waits for a fence that was not taken, and the number that covers all of it.
 func (q *queue) owed() (number uint64, count int, units uint64) {
 	for i := len(q.groups) - 1; i >= 0 && q.line.Owed(q.groups[i].number); i-- {

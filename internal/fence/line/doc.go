@@ -11,5 +11,5 @@
 // blocks that name it or a lower one, in whatever order the marks of several callers reached the stream. A number whose
 // mark could not be taken is covered by the next one.
 //
-// Numbers only rise. Any number of goroutines may use a Line and a Lines; no operation waits.
+// Numbers only rise, save that the number of a fence which was lost is owed again (Lose). Any number of goroutines may use a Line and a Lines; no operation waits.
 package line

@@ -35,6 +35,10 @@ func (l *Line) Begin() uint64 { return l.next.Add(1) - 1 }
 // Took says that the fence of a number was taken.
 func (l *Line) Took(number uint64) { raise(&l.taken, number) }
 
+// Lose takes back that the fence of a number was taken, which will never pass. The number is owed again, with those since the last
+// that was seen to have passed, unless a fence of a higher number was taken.
+func (l *Line) Lose(number uint64) { l.taken.CompareAndSwap(number, l.passed.Load()) }
+
 // Owed reports whether no fence was taken yet that covers a number.
 func (l *Line) Owed(number uint64) bool { return number > l.taken.Load() }
 
