@@ -49,6 +49,15 @@ func (c *Core) overRanges(limit int) int {
 	return max(0, c.heap.PageRanges(most+limit)-most)
 }
 
+// unpin retires the spans that nobody uses where the stream keeps more than its budget of bytes: the pages beside them cannot be given
+// back otherwise. Every turn that is over the budget gives back what it can; a tick does this, so that a class at work has its span
+// carved anew ten times a second at most.
+func (c *Core) unpin() {
+	if c.spanUnits > 0 && c.overBytes() > 0 {
+		c.retireIdle()
+	}
+}
+
 // MostPages is how many pages the stream can take for a request of some without being over its budget of bytes; 0: as many
 // as there are.
 func (c *Core) MostPages(pages uint32) uint32 {

@@ -1,6 +1,9 @@
 package core
 
 import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/heap"
@@ -77,4 +80,28 @@ func (w *world) freePages() (pages uint32, ranges int) {
 		before = free
 	}
 	return pages, ranges
+}
+
+// A span that nobody uses pins its page. What is free beside it counts against the budget, and the next tick gives it back with the
+// span.
+func TestIdleSpansGoWhereTheirPagesAreOverTheBudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4096, Budget{CacheBytes: 4 * mib})
+	source := func(need uint32) bool { return w.lend(0, need) }
+	var all []*buffer
+	for i := range 8 {
+		small := w.alloc(int64(512<<min(i, 6)), 0, source) // a span of each class
+		all = append(all, small, w.alloc(2*mib-64*kib, 0, source))
+	}
+	kept := w.alloc(512, 0, source)
+	for _, b := range all {
+		w.free(b)
+	}
+	w.excess()
+	w.core.Tick()
+	w.excess()
+	assert.LessOrEqual(t, w.keptAndFree(), int64(4*mib))
+	assert.LessOrEqual(t, w.core.HeldBytes(), int64(6*mib), "the budget, and the page of the buffer that lives")
+	w.free(kept)
+	w.finish(true)
 }

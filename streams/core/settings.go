@@ -30,6 +30,7 @@ func (c *Core) SetSettings(s Settings) {
 func (c *Core) Tick() {
 	c.Drain()
 	c.shrink()
+	c.unpin()
 	c.heap.Merge()
 	c.slacken()
 	if c.squeezed.eager { // memory that waits to share a fence is nobody's
