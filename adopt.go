@@ -60,9 +60,10 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.closed.Load() {
+	if !d.guests.enter() {
 		return nil, ErrClosed
 	}
+	defer d.guests.leave()
 	if err := d.free(h); err != nil {
 		return nil, err
 	}

@@ -67,6 +67,7 @@ type Device struct {
 	limit   atomic.Int64
 	lastID  atomic.Uint32
 	streams atomic.Pointer[registry]
+	guests  *guests
 	live    streamcore.Gauge // with StatsExact
 	sampled atomic.Int64     // the most that was live at a tick, with StatsOn
 	pressed pressed
@@ -107,7 +108,7 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %d devices: %w", cfg.Ordinal, count, ErrNoDevice)
 	}
-	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}}
+	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
@@ -139,23 +140,17 @@ func (d *Device) NewStream() (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.closed.Load() {
+	if !d.guests.enter() {
 		return nil, ErrClosed
 	}
+	defer d.guests.leave()
 	h, err := e.meter.StreamCreate()
 	if err != nil {
-		if d.closed.Load() { // meanwhile: the context is gone
-			return nil, ErrClosed
-		}
 		return nil, fmt.Errorf("vram: %w", err)
 	}
 	s, err := d.open(e, h, false)
 	if err != nil {
-		destroyErr := e.meter.StreamDestroy(h)
-		if d.closed.Load() { // what is left of the stream went with the context
-			return nil, err
-		}
-		return nil, errors.Join(err, destroyErr)
+		return nil, errors.Join(err, e.meter.StreamDestroy(h))
 	}
 	return s, nil
 }
@@ -291,6 +286,7 @@ func (d *Device) Close() error {
 	d.stop()
 	e := d.sealed()
 	open := d.change(func(r *registry) { r.closed = true }).open
+	d.guests.close()
 	if e != nil {
 		d.closeErr = d.closeEngine(e, open)
 	}
