@@ -94,3 +94,27 @@ func TestFreeAfterEndSaysClosedAlsoOfAStoppedStream(t *testing.T) {
 	assert.ErrorIs(t, small.Free(), ErrClosed)
 	assert.ErrorIs(t, large.Free(), ErrClosed)
 }
+
+// An order that has the stream give memory back is answered when that is with the pool, not before: not while the fence is recorded.
+func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 16*mib).Free())
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	r.faults.SetBefore(func(function string) {
+		if function == "cuEventRecord" {
+			close(entered)
+			<-goOn
+		}
+	})
+	o := &order{verb: orderReturn}
+	go s.ref.Call(o)
+	<-entered
+	assert.True(t, o.promise.Pending())
+	r.faults.SetBefore(nil)
+	close(goOn)
+	_, err := o.promise.Future().Await(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 16*mib, r.books().FreeBytes)
+	r.balanced(s)
+}

@@ -419,3 +419,32 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 	require.NoError(t, home.Close())
 	require.Error(t, home.Sweep(t.Context()), "it has ended")
 }
+
+// A use whose end takes no fence since the driver panics is ended by the next one, which covers its last work, and by none before.
+func TestAUseWhoseFencePanicsEndsWithTheNext(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	earlier := other.line.TakeNow() // has passed
+	_, err := other.line.Look()
+	require.NoError(t, err)
+	require.True(t, other.line.Passed(earlier))
+	b := must(t, home, 100*kib)
+	u, err := b.Use(other)
+	require.NoError(t, err)
+	r.work(other, time.Second)
+	r.faults.SetBefore(func(function string) {
+		if function == "cuEventRecord" {
+			panic("planted")
+		}
+	})
+	require.NoError(t, u.Done())
+	r.faults.SetBefore(nil)
+	require.NoError(t, b.Free())
+	r.tick(home)
+	assert.Positive(t, r.stats(home).PendingBytes)
+	assert.False(t, returns(t, home, b))
+	r.tick(home) // takes the fence
+	r.gpu.Advance(time.Second)
+	r.tick(home)
+	assert.Zero(t, r.stats(home).PendingBytes)
+}

@@ -4,6 +4,10 @@ package planted
 func driverBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a wait for an event adds nothing on the default stream", Package: "cudadrv/sim", Run: "^TestAWaitOnTheDefaultStreamIsInItsOrder$",
+			Edits: []Edit{{"cudadrv/sim/stream.go", "	g.synchronise(st)\n	st.drained = max(st.drained, ev.passes)\n", "	st.drained = max(st.drained, ev.passes)\n"}},
+		},
+		{
 			Name: "work changes bytes when it is submitted", Package: "cudadrv/sim", Run: "^TestWorkRunsInItsTime$",
 			Edits: []Edit{{"cudadrv/sim/work.go", "w.ends = st.drained", "w.ends = g.time()"}},
 		},

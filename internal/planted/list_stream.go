@@ -4,6 +4,18 @@ package planted
 func streamBugs() []Bug {
 	return []Bug{
 		{
+			Name: "an order is answered before its memory has gone", Package: "streams", Run: "^TestAnOrderIsAnsweredWhenItsMemoryHasGone$",
+			Edits: []Edit{{"streams/perform.go", "	defer e.reply(nil)\n", "	e.reply(nil)\n"}},
+		},
+		{
+			Name: "idle spans keep pages over the budget", Package: "streams/core", Run: "^TestIdleSpansGoWhereTheirPagesAreOverTheBudget$",
+			Edits: []Edit{{"streams/core/budget.go", "if c.spanUnits > 0 && c.overBytes() > 0 {", "if c.spanUnits > 0 && c.overBytes() < 0 {"}},
+		},
+		{
+			Name: "a device is closed while a stream is made", Package: ".", Run: "^TestAStreamThatLosesAgainstCloseIsDestroyed$",
+			Edits: []Edit{{"guests.go", "	for g.count.Load() > 0 {", "	for g.count.Load() > 0 && !g.closed.Load() {"}},
+		},
+		{
 			Name: "idle spans stay where the pool is asked", Package: "streams/core", Run: "^TestIdleSpansGoBackBeforeThePoolIsAsked$",
 			Edits: []Edit{{"streams/core/batch.go", "	c.retireIdle() // else", "	// else"}},
 		},

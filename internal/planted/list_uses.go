@@ -60,6 +60,17 @@ func useBugs() []Bug {
 			Edits: []Edit{{"streams/turn.go", "others && !a.looked", "!others && !a.looked"}},
 		},
 		{
+			Name: "a use is ended by the fence before its last work", Package: "streams", Run: "^TestAUseWhoseFencePanicsEndsWithTheNext$",
+			Edits: []Edit{{"streams/use.go", "number := u.line.Next()\n", "number := u.line.Next() - 1\n"}},
+		},
+		{
+			Name: "a second user is announced before it is noted", Package: "streams/magazine", Run: "^TestAUseIsNotedBeforeItIsAnnounced$",
+			Edits: []Edit{{
+				"streams/magazine/uses.go", "			s.noted().bits.Or(1 << number)\n			return s.Announce(handle, Announced)\n",
+				"			err := s.Announce(handle, Announced)\n			s.noted().bits.Or(1 << number)\n			return err\n",
+			}},
+		},
+		{
 			Name: "ticks take fences on streams of callers", Package: "streams", Run: "^TestTicksLeaveAdoptedStreamsAlone$",
 			Edits: []Edit{{"streams/fences.go", "		if !t.Lent() {\n", "		if t != nil {\n"}},
 		},
