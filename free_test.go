@@ -189,39 +189,6 @@ func TestCloseWhileOthersAreAtWork(t *testing.T) {
 	}
 }
 
-// A stream that is made while the device is being closed is refused, and nothing of it stays.
-func TestAStreamThatComesTooLate(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
-	functions := []string{"cuStreamCreate", "cuCtxSynchronize"}
-	var once [2]sync.Once
-	entered, leave := [2]chan struct{}{}, [2]chan struct{}{}
-	for i := range functions {
-		entered[i], leave[i] = make(chan struct{}), make(chan struct{})
-	}
-	h.faults.SetBefore(func(function string) {
-		for i, f := range functions {
-			if f == function {
-				once[i].Do(func() {
-					close(entered[i])
-					<-leave[i]
-				})
-			}
-		}
-	})
-	var work sync.WaitGroup
-	work.Go(func() {
-		_, err := h.NewStream()
-		assert.ErrorIs(t, err, vram.ErrClosed)
-	})
-	<-entered[0] // it has seen an open device
-	work.Go(func() { assert.NoError(t, h.Close()) })
-	<-entered[1] // its streams are closed
-	close(leave[0])
-	h.until("the stream to be destroyed", func() bool { return h.faults.Calls("cuStreamDestroy") == 1 })
-	close(leave[1])
-	work.Wait()
-}
-
 // Requests that wait when the device is closed fail.
 func TestCloseFailsWhatWaits(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
