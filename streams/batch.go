@@ -232,18 +232,22 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 }
 
 // batchTurn runs the core inside the turn that the caller has entered, and leaves it. What it has put into dst
-// is dst's, also when it panics: the message that follows goes on from there.
+// is dst's, also when it panics: the message that follows goes on from there, and counts all that was served.
 func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool, left actors.Effects) {
-	through := false
+	through, counted := false, false
 	defer func() {
 		if !through {
-			served, whole = 0, false
+			if counted {
+				s.core.UnservedMany(served)
+			}
+			whole = false
 			left, _ = s.ref.Fault(recover())
 		}
 	}()
 	if !s.draining {
 		if served, whole = s.fillBatch(dst, bytes, magazine.Hint()); whole {
 			s.core.ServedMany(served, 0)
+			counted = true
 		}
 		s.shed(forCaller)
 	}

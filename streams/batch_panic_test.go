@@ -68,3 +68,55 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	}
 	r.balanced(s)
 }
+
+// ended is a context that is over or not, and says so to AfterFunc on the goroutine that asks.
+type ended struct {
+	context.Context
+	cause error
+}
+
+func (e *ended) Err() error            { return e.cause }
+func (e *ended) Done() <-chan struct{} { return make(chan struct{}) }
+func (e *ended) AfterFunc(f func()) (stop func() bool) {
+	if e.cause != nil {
+		f()
+	}
+	return func() bool { return false }
+}
+
+// A batch whose turn has counted it, and panics then, is not counted twice: not if it goes on by message, and not if nobody wants
+// it any more and its blocks are put back.
+func TestAPanicBehindACountedBatch(t *testing.T) {
+	t.Parallel()
+	for _, canceled := range []bool{false, true} {
+		r := newRig(t, 512*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 128*mib).Free())
+		r.stats(s)
+		leave := r.occupy(s)
+		s.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be shed behind the batch
+		leave()
+		before := r.stats(s)
+		ctx := &ended{Context: context.Background()}
+		crash(s, beforeReturn, 1, func() {
+			if canceled {
+				ctx.cause = context.Canceled
+			}
+		})
+		sizes := mixed(36)
+		b, err := s.AllocBatchAsync(ctx, sizes).Await(context.Background())
+		n := r.stats(s)
+		if canceled {
+			require.ErrorIs(t, err, context.Canceled)
+			assert.Equal(t, before.AllocCount, n.AllocCount)
+			assert.Equal(t, before.RangeHits, n.RangeHits)
+		} else {
+			require.NoError(t, err)
+			assert.Equal(t, before.AllocCount+uint64(len(sizes)), n.AllocCount)
+			assert.Equal(t, before.RangeHits+uint64(len(sizes)), n.RangeHits)
+			require.NoError(t, b.Free())
+		}
+		s.hook = nil
+		r.balanced(s)
+	}
+}

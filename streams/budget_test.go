@@ -38,6 +38,19 @@ func TestABudgetCanBeSetLater(t *testing.T) {
 	r.balanced(s)
 }
 
+// A budget that is set counts what was freed since the last turn, which no turn has seen yet.
+func TestABudgetCountsWhatWasJustFreed(t *testing.T) {
+	r := newRig(t, 128*mib)
+	s := r.stream(core.Budget{})
+	b := must(t, s, 62*mib)
+	r.stats(s)
+	require.NoError(t, b.Free())
+	require.NoError(t, s.Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}))
+	assert.Equal(t, 58*mib, r.books().FreeBytes, "what is over it is the pool's")
+	assert.Equal(t, 4*mib, r.stats(s).CachedBytes)
+	r.balanced(s)
+}
+
 // The peak of live bytes restarts at what lives.
 func TestResetPeak(t *testing.T) {
 	r := newRig(t, 64*mib)

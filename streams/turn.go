@@ -228,6 +228,7 @@ func (s *Stream) obey(o *order) {
 			o.list = append(o.list, LiveBuffer{uint32(s.id), p, bytes, slot.Tag(), slot.Allocated()})
 		})
 	case orderSettings:
+		s.core.Drain() // what was freed since the last turn counts against the new budget
 		s.core.SetSettings(o.settings)
 		s.shed(inBackground)
 	case orderCoalesce:

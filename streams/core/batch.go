@@ -112,6 +112,10 @@ func (c *Core) makeRoom(units uint32) bool {
 	return c.YieldPlan() && c.heap.LargestFits(units)
 }
 
+// UnservedMany takes back what ServedMany has counted of so many requests that the stream's ranges served: whoever goes on with
+// the batch counts them, or puts their blocks back.
+func (c *Core) UnservedMany(byRanges int) { c.misses.Turns -= uint64(byRanges) }
+
 // ServedMany is Served for so many requests of a batch, which is given.
 func (c *Core) ServedMany(byRanges, byPool int) {
 	c.noteGiven()

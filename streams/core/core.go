@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -392,9 +393,10 @@ func (c *Core) PutBack(s *magazine.Slot) {
 	if c.retract(s) {
 		return
 	}
-	before := s.Frees()
-	_ = s.Free(s.Word()) // may say that the cache has ended: the block is freed all the same
-	c.undone += s.Frees() - before
+	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
+	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // else the cache has ended: the block is freed all the same
+		c.undone++
+	}
 }
 
 // Grant adds a run that the pool lent.

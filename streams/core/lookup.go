@@ -1,6 +1,8 @@
 package core
 
 import (
+	"fmt"
+
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -13,7 +15,7 @@ type directory struct {
 	tenants []occupant // by block
 	places  heap.Tree  // the taken places of the tape by offset, under their index of the plan
 	pending map[*magazine.Slot]bool
-	pages   map[cudadrv.Ptr]uint32 // the pages of plain segments by address; those that were returned stay
+	pages   map[cudadrv.Ptr]uint32 // the pages of plain segments by address, of those that blocks lie on or have lain on
 }
 
 // occupant is what a block serves: a slot, or all of a magazine.
@@ -128,6 +130,39 @@ func (c *Core) enterPages(offset, units uint32) {
 			c.directory.pages[c.places[page]] = page
 		}
 	}
+}
+
+// leavePages forgets the addresses of pages that go back to the pool: the driver may give an address to another segment,
+// and the page another address. It comes before the pages are returned, since their places are the pool's afterwards.
+func (c *Core) leavePages(first, pages uint32) {
+	if c.directory != nil && c.places != nil {
+		for page := first; page < first+pages; page++ {
+			delete(c.directory.pages, c.places[page])
+		}
+	}
+}
+
+// checkPages holds the addresses in the directory against the pages that the core has.
+func (c *Core) checkPages() error {
+	if c.directory == nil || c.places == nil {
+		return nil
+	}
+	held := map[uint32]bool{}
+	c.heap.EachRun(func(block int32, _ heap.State) {
+		offset := c.heap.Offset(block)
+		for page := offset / c.pageUnits; page <= (offset+c.heap.Units(block)-1)/c.pageUnits; page++ {
+			held[page] = true
+		}
+	})
+	for at, page := range c.directory.pages {
+		switch {
+		case !held[page]:
+			return fmt.Errorf("streams: the directory has address %#x for page %d, which was returned", uint64(at), page)
+		case c.places[page] != at:
+			return fmt.Errorf("streams: the directory has address %#x for page %d, which is at %#x", uint64(at), page, uint64(c.places[page]))
+		}
+	}
+	return nil
 }
 
 // leave books that a block serves nobody any more.

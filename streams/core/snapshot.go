@@ -176,6 +176,9 @@ func (c *Core) Check() error {
 		return fmt.Errorf("streams: %d blocks and %d places of the tape are used, the directory has %d and %d",
 			len(seen)-len(c.ground), places, d.tree.Count(), d.places.Count())
 	}
+	if err := c.checkPages(); err != nil {
+		return err
+	}
 	if err := c.checkTape(taped); err != nil {
 		return err
 	}

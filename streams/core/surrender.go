@@ -52,6 +52,7 @@ func (c *Core) takePages(limit uint32, covered bool) []Run {
 // takeInto adds pages to those that were taken, until more says false.
 func (c *Core) takeInto(limit uint32, covered bool, more func() bool) {
 	visit := func(first, pages uint32) bool {
+		c.leavePages(first, pages)
 		c.taken = append(c.taken, Run{first, pages})
 		return more()
 	}
