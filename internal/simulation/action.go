@@ -28,6 +28,7 @@ const (
 	actUse    // one that is ended
 	actDone
 	actTransfer
+	actLookup
 	actCapture
 	actEndCapture
 	actFree
@@ -110,6 +111,7 @@ func deeds() [kindCount]deed {
 		actUse:         {"use", 150, (*world).useBegun, nil},
 		actDone:        {"done", 150, (*world).useDone, nil},
 		actTransfer:    {"transfer", 120, (*world).handedOver, nil},
+		actLookup:      {"look up", 200, (*world).lookedUp, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
 		actFree:        {"free", 2720, (*world).freed, nil},

@@ -180,6 +180,7 @@ type buffer struct {
 	streams.Buffer
 	stream *stream
 	span   span
+	asked  int64   // bytes; what Lookup found says the length of the block
 	place  int     // in world.held
 	held   bool    // by its caller
 	gone   bool    // freed
@@ -191,7 +192,7 @@ type buffer struct {
 // enter is a buffer in a caller's hands.
 func (w *world) enter(s *stream, b streams.Buffer, bytes, align int64) *buffer {
 	at := b.Ptr()
-	x := &buffer{Buffer: b, stream: s, span: span{at, at + cudadrv.Ptr(max(bytes, 1))}, place: len(w.held), held: true}
+	x := &buffer{Buffer: b, stream: s, span: span{at, at + cudadrv.Ptr(max(bytes, 1))}, asked: bytes, place: len(w.held), held: true}
 	w.note("stream %d: %d bytes at %#x", s.id(), bytes, at)
 	s.allocs++
 	w.report.Allocs++

@@ -28,7 +28,7 @@ func (w *world) describe(act action) string {
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actRehearse, actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actStandstill, actCloseDevice,
-		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actCapture, actEndCapture, kindCount:
+		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actLookup, actCapture, actEndCapture, kindCount:
 	}
 	return act.kind.String()
 }

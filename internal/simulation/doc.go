@@ -41,6 +41,8 @@
 //     is launched.
 //   - A buffer that was freed while other streams had recorded uses of it is pending as long as their work runs. When all work has
 //     ended, and callers of adopted streams have looked, nothing is.
+//   - An address inside a live buffer leads to that buffer, in its own stream only, by a handle with which it can be used, handed over and
+//     freed; no other address leads to a buffer that does not lie there.
 //   - No call of the allocator's is made on a stream that is being captured, and no graph has a part of it. A CaptureError names a
 //     stream that was captured since the request began; zeroing, a Close and a Transfer fail with one if a stream of theirs was captured all
 //     the time.

@@ -220,7 +220,7 @@ func (w *world) endEra() {
 	w.heal()
 	w.must(e.device.Close(), "close")
 	w.ranges, w.uses = ranges{}, uses{}
-	w.held, w.stale = w.held[:0], w.stale[:0]
+	w.held, w.stale, w.freedAt, w.sought = w.held[:0], w.stale[:0], w.freedAt[:0], false
 	w.lossy, w.lanes = false, nil
 	w.report.Devices++
 }

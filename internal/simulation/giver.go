@@ -64,6 +64,9 @@ func (w *world) part(b *buffer, kernel uint32) {
 		w.submit(b, x.on, kernel+uint32(i))
 	}
 	w.ranges.leave(b)
+	if w.freedAt = append(w.freedAt, b.span.begin); len(w.freedAt) > freedLimit {
+		w.freedAt = w.freedAt[1:]
+	}
 	w.note("stream %d: %#x is freed", s.id(), b.span.begin)
 }
 

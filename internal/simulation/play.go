@@ -117,6 +117,7 @@ func (w *world) settle(draw uint64) {
 	w.report.Settled++
 	if !w.era.closed {
 		w.settled()
+		w.settledLookups(mixed(draw, 9))
 		w.fits(draw)
 		w.local(mixed(draw, 7))
 	}

@@ -2,14 +2,12 @@ package simulation
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-vram/vram/streams"
 )
 
-// waiting is what must be pending in a stream: buffers that were freed, and work that was submitted to other streams for them, with the end
-// of the last of it.
-type waiting map[*buffer]time.Duration
+// waiting is what must be pending in a stream: buffers that were freed, and for which other streams have work.
+type waiting map[*buffer]bool
 
 // waitingIn is what must be pending now: each recorded use is known with its end in virtual time.
 func (w *world) waitingIn(s *stream) waiting {
@@ -17,7 +15,7 @@ func (w *world) waitingIn(s *stream) waiting {
 	now := w.watch.Now()
 	for _, u := range w.uses.pending {
 		if u.of != nil && u.of.gone && u.of.stream == s && u.stream != s && u.until > now {
-			all[u.of] = max(all[u.of], u.until)
+			all[u.of] = true
 		}
 	}
 	return all
@@ -34,16 +32,17 @@ func (w *world) lookAt(s *stream) error {
 }
 
 // stillWaits holds what a stream said is pending against what must have been, from before it was asked on until now. Others may have
-// freed more meanwhile, and a fence may cover later work as well: there may be more.
+// freed more meanwhile, and a fence may cover later work as well: there may be more. What counts is the end that work has now: that of a
+// graph is known once the graph was launched, which may be after the stream was asked.
 func (w *world) stillWaits(s *stream, before waiting, n streams.Stats) {
 	if s.closing || s.era.closing {
 		return
 	}
-	now := w.watch.Now()
+	after := w.waitingIn(s)
 	var bytes int64
-	for b, until := range before {
-		if until > now {
-			bytes += b.Bytes()
+	for b := range before {
+		if _, waits := after[b]; waits {
+			bytes += b.asked
 			w.report.Awaited++
 		}
 	}

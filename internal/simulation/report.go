@@ -22,6 +22,7 @@ type Report struct {
 	Waits                             uint64 // on the device, of one stream for another
 	Streams, Lanes                    uint64 // opened
 	Shares, Transfers                 uint64 // uses that were announced, buffers that were handed over
+	Found                             uint64 // buffers that an address led to
 	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
 	Uncapturable                      uint64 // refused for a capture
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
@@ -65,6 +66,7 @@ func (r *Report) counts() []count {
 		{"lanes", &r.Lanes},
 		{"announced uses", &r.Shares},
 		{"transfers", &r.Transfers},
+		{"found by address", &r.Found},
 		{"captures", &r.Captures},
 		{"of adopted streams", &r.AdoptedCaptures},
 		{"refused for a capture", &r.Uncapturable},

@@ -103,9 +103,7 @@ func (w *world) handOver(b *buffer, s *stream) {
 	if why != "" || err == nil && from != s && (from.capture.throughout(since) || s.capture.throughout(since)) {
 		w.broken("answer", "stream %d hands a buffer over to stream %d while one is captured, or none: %v %s", from.id(), s.id(), err, why)
 	}
-	b.held = true
-	b.place = len(w.held)
-	w.held = append(w.held, b)
+	w.hold(b)
 	if refused || errors.Is(err, streams.ErrTransferLimit) {
 		return
 	}
@@ -150,6 +148,13 @@ func (w *world) unhold(b *buffer) {
 	w.held[last].place = b.place
 	w.held[b.place] = w.held[last]
 	w.held = w.held[:last]
+}
+
+// hold puts it back.
+func (w *world) hold(b *buffer) {
+	b.held = true
+	b.place = len(w.held)
+	w.held = append(w.held, b)
 }
 
 // waits reports whether anything waits for uses, as far as the streams say.

@@ -56,7 +56,7 @@ func (w *world) settledTenants() {
 		var held int64
 		for _, b := range w.held {
 			if b.tenant == t {
-				held += int64(sizeclass.Units(max(b.Bytes(), 1))) << sizeclass.UnitShift //nolint:gosec // of a buffer
+				held += int64(sizeclass.Units(max(b.asked, 1))) << sizeclass.UnitShift //nolint:gosec // of a buffer
 			}
 		}
 		n := t.Stats()

@@ -35,6 +35,8 @@ type world struct {
 	uses     uses
 	held     []*buffer        // live
 	stale    []streams.Buffer // freed
+	freedAt  []cudadrv.Ptr    // where buffers lay that were freed
+	sought   bool             // somebody has looked an address up
 	lanes    []*lane
 	pending  []*pending // futures that somebody waits for
 	sleepers []*wait    // of callers that wait for memory, or may
