@@ -23,7 +23,7 @@ func magazineBugs() []Bug {
 		},
 		{
 			Name: "a free by others comes home to a lane twice", Package: "streams/magazine", Run: "^TestStrayBitsMeanNothing$",
-			Edits: []Edit{{"streams/magazine/lease.go", "if !isBack(s.word.Load(), s.aside.Load()) || o.kept(s) {", "if s.aside.Load() == 0 {"}},
+			Edits: []Edit{{"streams/magazine/lease.go", "if !isBack(w, s.aside.Load()) || o.kept(s, w) {", "if s.aside.Load() == 0 {"}},
 		},
 		{
 			Name: "a block is taken back by one who has looked before it was taken", Package: "streams/magazine",

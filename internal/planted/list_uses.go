@@ -41,7 +41,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a lane does not ask for the uses of its blocks", Package: "streams", Run: "^TestAnnouncedBuffersOfLanesAndBatches$",
-			Edits: []Edit{{"streams/magazine/lease.go", "s.word.Load()&uint64(Announced) != 0 && o.Keep(s)", "s.word.Load() == 0 && o.Keep(s)"}},
+			Edits: []Edit{{"streams/magazine/lease.go", "case w&uint64(Announced) == 0:", "case w != 0:"}},
 		},
 		{
 			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
@@ -58,6 +58,21 @@ func useBugs() []Bug {
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
 			Edits: []Edit{{"streams/turn.go", "others && !a.looked", "!others && !a.looked"}},
+		},
+		{
+			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "streams/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",
+			Edits: []Edit{
+				{"streams/magazine/lease.go", "case w&uint64(Announced) == 0:", "case s.word.Load()&uint64(Announced) == 0:"},
+				{"streams/magazine/lease.go", "case !s.word.CompareAndSwap(w, w&^flagMask):", "case !s.word.CompareAndSwap(s.word.Load(), s.word.Load()&^flagMask):"},
+			},
+		},
+		{
+			Name: "what a fence has released takes the flags of a later handle along", Package: "streams/magazine", Run: "^TestAReturnLeavesTheFlagsOfALaterHandle$",
+			Edits: []Edit{{"streams/magazine/lease.go", "	s.flags = 0 // flags of the word are", "	s.clearFlags()\n	s.flags = 0 // flags of the word are"}},
+		},
+		{
+			Name: "a handle of a move that has not ended can be looked up", Package: "streams/magazine", Run: "^TestAMoveIsSettledWhenItsHolderStands$",
+			Edits: []Edit{{"streams/magazine/uses.go", "return n != nil && n.moved.Load() == handle", "return n != nil"}},
 		},
 		{ // without the check of the books, which finds it first: by what Lookup answers
 			Name: "the addresses of pages that were returned lead to buffers", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",

@@ -39,7 +39,7 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 		return nil, 0, 0, false
 	}
 	word = s.Word()
-	if c.directory.pending[s] || !s.Magazine().IsLive(s) || !s.Live(word) {
+	if c.directory.pending[s] || !s.Magazine().IsLive(s) || !s.Live(word) || !s.Settled(word) {
 		return nil, 0, 0, false
 	}
 	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true

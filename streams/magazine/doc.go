@@ -60,9 +60,9 @@
 // finds the flag and behind it the bit. If it does not, the bit stays where nobody asks for it before the next announced free
 // of the slot, which then waits for one stream that it need not wait for.
 //
-// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken. A slot of a leased
-// magazine is kept with its flag in the word and its bit in the mask, and comes home when both the owner and the lane
-// are through with it.
+// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken. Of a slot of a leased
+// magazine the flags are taken from the word by a compare-and-swap with that which it was freed with: an announcement on a
+// later handle stays for the free of that.
 //
 // # The magazine's mask
 //

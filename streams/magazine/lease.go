@@ -74,22 +74,33 @@ func (o *Owner) cameHome(m *Magazine) uint64 {
 
 // isHome reports whether a slot of a leased magazine is back and nobody keeps it.
 func (o *Owner) isHome(s *Slot) bool {
-	if !isBack(s.word.Load(), s.aside.Load()) || o.kept(s) {
+	w := s.word.Load()
+	if !isBack(w, s.aside.Load()) || o.kept(s, w) {
 		return false
 	}
-	s.clearFlags()
+	if w&flagMask != 0 {
+		s.word.CompareAndSwap(w, w&^flagMask)
+	}
 	return true
 }
 
-// keptFlag marks a slot of a leased magazine that is kept: no free of such a slot writes there.
-const keptFlag = 1
-
-// kept reports whether a slot that is back stays with whoever Keep speaks for.
-func (o *Owner) kept(s *Slot) bool {
-	if s.flags == 0 && s.word.Load()&uint64(Announced) != 0 && o.Keep(s) {
-		s.flags = keptFlag
+// kept reports whether a slot, which was back with that word, stays with whoever Keep speaks for, or with its lane. The flags go from
+// the word to the slot, where no free of a leased one writes: they are there as long as it is kept. A word that has
+// changed since is of a handle that lives, or has lived, behind a free that raced with another: its flags are not those of that word.
+func (o *Owner) kept(s *Slot, w uint64) bool {
+	switch {
+	case s.flags != 0:
+		return true
+	case w&uint64(Announced) == 0:
+		return false
+	case !s.word.CompareAndSwap(w, w&^flagMask):
+		return true
 	}
-	return s.flags == keptFlag
+	s.flags = uint8(w & flagMask &^ uint64(Watched))
+	if !o.Keep(s) {
+		s.flags = 0
+	}
+	return s.flags != 0
 }
 
 // SortLeased passes the announced slots that others freed of the lanes' magazines to Keep, before the lanes take
@@ -108,16 +119,16 @@ func (o *Owner) SortLeased() {
 
 func (o *Owner) sort(m *Magazine) {
 	for f := m.mask.Load() & m.whole; f != 0; f &= f - 1 {
-		if s := &m.slots[bits.TrailingZeros64(f)]; isBack(s.word.Load(), s.aside.Load()) {
-			o.kept(s)
+		s := &m.slots[bits.TrailingZeros64(f)]
+		if w := s.word.Load(); isBack(w, s.aside.Load()) {
+			o.kept(s, w)
 		}
 	}
 }
 
 // ReturnLeased is the free of a slot of a leased magazine that was kept.
 func (o *Owner) ReturnLeased(s *Slot) {
-	s.flags = 0
-	s.clearFlags()
+	s.flags = 0 // flags of the word are of a later handle
 	if m := s.magazine; put(m.mask.Or(1<<s.index)) == handMagazine {
 		o.arrive(m)
 	}

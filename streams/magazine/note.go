@@ -7,6 +7,7 @@ type note struct {
 	bits   atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
 	uses   atomic.Pointer[use]    // of the live handle, the latest first; taken whole by the owner when it is free
 	holder atomic.Pointer[use]    // by the stream that a moved block belongs to
+	moved  atomic.Uint64          // the handle of which holder is
 	record atomic.Pointer[record] // of tags and places
 	charge atomic.Pointer[charge] // of a charged handle
 }

@@ -193,7 +193,19 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64,
 		at := held.state.Load()
 		_ = Use{s, handle, held, at &^ endedBit}.End(fence)
 	}
+	n.moved.Store(moved)
 	return moved, nil
+}
+
+// Settled reports whether the move, if there was one, has ended that made the handle: whoever learns of a handle by itself, and not from
+// Move, must not use it before. A second move would find the holder of before the first, and the first would end the
+// second's use by a fence of another stream.
+func (s *Slot) Settled(handle uint64) bool {
+	if handle&moveMask == 0 {
+		return true
+	}
+	n := s.note.Load()
+	return n != nil && n.moved.Load() == handle
 }
 
 // Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the slot's own.
@@ -239,11 +251,7 @@ func (s *Slot) giveAnnounced(word uint64) (err error) {
 
 // user is the number of the stream in the word with which a slot was freed, below 0 if none is there.
 func (s *Slot) user() int {
-	flags := uint64(s.flags)
-	if s.magazine.leased {
-		flags = s.word.Load()
-	}
-	return int(flags&userMask>>userShift) - 1
+	return int(uint64(s.flags)&userMask>>userShift) - 1
 }
 
 // User is the number of the one stream that uses the block of a slot which was freed; ok is false if there may be more

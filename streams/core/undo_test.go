@@ -1,0 +1,39 @@
+package core
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A block that is put back can be taken and freed by another goroutine at once: its free counts, and only the one that put it back
+// does not.
+func TestPutBackCountsItsOwnFreeOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 128, Budget{})
+	w.core.Grant(Run{0, 8})
+	keep, _ := w.core.Alloc(kib, 0) // from here on a magazine serves the class
+	require.NotNil(t, keep)
+	var over atomic.Bool
+	var taken uint64
+	var caller sync.WaitGroup
+	caller.Go(func() {
+		for !over.Load() {
+			if s, word := w.cache.Take(kib); s != nil {
+				assert.NoError(t, s.Free(word))
+				taken++
+			}
+		}
+	})
+	for range 500_000 {
+		if s, _ := w.core.Alloc(kib, 0); s != nil {
+			w.core.PutBack(s)
+		}
+	}
+	over.Store(true)
+	caller.Wait()
+	assert.Equal(t, taken, w.core.frees())
+}
