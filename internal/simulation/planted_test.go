@@ -29,7 +29,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		{"memory is used again before its fence has passed", mutateFences, []string{"reuse", "unmapped", "pending"}},
 		{"a wake-up is lost", mutateWake, []string{"hang", "wait"}},
 		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books", "wait"}},
-		{"a refusal is lost", mutateDenial, []string{"hang", "wait"}},
+		{"a refusal is lost", mutateDenial, []string{"hang", "wait", "kept"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
 		{"a panic is recovered in silence", mutatePanic, []string{"panic"}},
