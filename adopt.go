@@ -68,7 +68,7 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 		return nil, err
 	}
 	if err := exists(e.meter, h); err != nil {
-		return nil, fmt.Errorf("vram: adopting handle %#x: %w", uint64(h), err)
+		return nil, failed(fmt.Sprintf("adopting handle %#x", uint64(h)), err)
 	}
 	return d.open(e, h, true)
 }

@@ -3,9 +3,6 @@ package vram
 import (
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
-	"unicode"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool"
@@ -25,9 +22,11 @@ type Config struct {
 	Driver cudadrv.Driver
 	// Ordinal is the device's number with the driver.
 	Ordinal int
-	// LimitBytes bounds what is held from the driver, at any time. 0: MemoryFraction of the device.
+	// LimitBytes bounds what is held from the driver, at any time. 0: MemoryFraction of the device. One above the device's memory
+	// bounds nothing: the device's memory is the limit then, as Stats.LimitBytes says. One below a page of the device
+	// (Info().GranularityBytes) would let nothing be allocated: the first use of the device refuses it with a *ConfigError.
 	LimitBytes int64
-	// MemoryFraction of the device's physical memory, over 0 up to 1. 0: 1.
+	// MemoryFraction of the device's physical memory, over 0 up to 1. 0: 1. It has no effect where LimitBytes is set.
 	MemoryFraction float64
 	// Footprint trades driver time for memory.
 	Footprint Footprint
@@ -206,6 +205,19 @@ func (c *Config) plain(info cudadrv.Info) bool {
 	return c.Segments == SegmentsPlain || !info.Capabilities.Has(cudadrv.VirtualMemory)
 }
 
+// checkLimit refuses a limit below one page of the device.
+func (c *Config) checkLimit(info cudadrv.Info) error {
+	pageBytes := pool.PageBytes(info, c.plain(info))
+	if c.settings(info).LimitBytes >= pageBytes {
+		return nil
+	}
+	if c.LimitBytes > 0 {
+		return &ConfigError{"LimitBytes", c.LimitBytes, fmt.Sprintf("at least %d, one page of %s, or 0 for all of it", pageBytes, info.Name)}
+	}
+	return &ConfigError{"MemoryFraction", c.MemoryFraction, fmt.Sprintf(
+		"a part of the %d bytes of %s that holds one page of %d, or 0 for all of it", info.TotalBytes, info.Name, pageBytes)}
+}
+
 // settings of the pool for a device.
 func (c *Config) settings(info cudadrv.Info) core.Settings {
 	limit, limited := c.LimitBytes, c.LimitBytes > 0 && c.LimitBytes < info.TotalBytes
@@ -220,7 +232,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 	pageBytes := pool.PageBytes(info, plain)
 	policy := c.Footprint.policy(pageBytes, limited && !plain) // a plain segment is whole anyway
 	if c.SegmentBytes > 0 {
-		policy.HandlePages, policy.LongPages = pages(c.SegmentBytes, pageBytes), 0
+		policy.HandlePages, policy.LongPages = pages(min(c.SegmentBytes, pool.MostBytes), pageBytes), 0
 		policy.MergePages = min(policy.MergePages, policy.HandlePages/2)
 	}
 	return core.Settings{
@@ -232,41 +244,4 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}
-}
-
-// ParseBytes reads a size: a number with an optional unit, decimal (kB, MB, GB, TB) or binary (KiB, MiB,
-// GiB, TiB, or K, M, G, T): "2GB", "512MiB", "1.5G", "4096". Spaces before the unit and case do not matter.
-func ParseBytes(s string) (int64, error) {
-	text := strings.TrimSpace(s)
-	at := strings.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsSpace(r) })
-	number, unit := text, ""
-	if at >= 0 {
-		number, unit = text[:at], strings.ToLower(strings.TrimSpace(text[at:]))
-	}
-	scale, ok := unitBytes(unit)
-	value, err := strconv.ParseFloat(number, 64)
-	if bytes := value * scale; ok && err == nil && bytes >= 0 && bytes < 1<<62 {
-		if whole, err := strconv.ParseInt(number, 10, 64); err == nil {
-			return whole * int64(scale), nil
-		}
-		return int64(bytes), nil
-	}
-	return 0, &ConfigError{"size", strconv.Quote(s), `a number with an optional unit, as "2GB", "512MiB" or "4096"`}
-}
-
-func unitBytes(unit string) (float64, bool) {
-	for i, prefix := range []string{"", "k", "m", "g", "t"} {
-		decimal, binary := 1.0, 1.0
-		for range i {
-			decimal *= 1000
-			binary *= 1024
-		}
-		switch unit {
-		case prefix + "b":
-			return decimal, true
-		case prefix, prefix + "ib":
-			return binary, unit != "ib"
-		}
-	}
-	return 0, false
 }

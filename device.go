@@ -103,7 +103,7 @@ func Open(cfg Config) (*Device, error) {
 	}
 	count, err := cfg.Driver.DeviceCount()
 	if err != nil {
-		return nil, fmt.Errorf("vram: %w", err)
+		return nil, failed("", err)
 	}
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %d devices: %w", cfg.Ordinal, count, ErrNoDevice)
@@ -146,7 +146,7 @@ func (d *Device) NewStream() (*Stream, error) {
 	defer d.guests.leave()
 	h, err := e.meter.StreamCreate()
 	if err != nil {
-		return nil, fmt.Errorf("vram: %w", err)
+		return nil, failed("", err)
 	}
 	s, err := d.open(e, h, false)
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: c.OnOutOfMemory,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("vram: %w", err)
+		return nil, failed("", err)
 	}
 	var taken error
 	r := d.change(func(r *registry) {
@@ -268,7 +268,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 		return n, ErrClosed
 	}
 	if err != nil {
-		return n, fmt.Errorf("vram: trim: %w", err)
+		return n, failed("trim", err)
 	}
 	return n, nil
 }

@@ -2,7 +2,6 @@ package vram
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/meter"
@@ -75,23 +74,31 @@ func (d *Device) begin(s *opening) {
 func (d *Device) ignite(c *Config) (*engine, error) {
 	dev, err := c.Driver.Open(c.Ordinal)
 	if err != nil {
-		return nil, fmt.Errorf("vram: %w", err)
+		return nil, failed("", err)
 	}
 	info := dev.Info()
 	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
 		err := &ConfigError{"Segments", c.Segments, "auto or plain: " + info.Name + " has no virtual memory management"}
 		return nil, errors.Join(err, dev.Close())
 	}
+	if err := c.checkLimit(info); err != nil {
+		return nil, errors.Join(err, dev.Close())
+	}
 	m := meter.New(dev)
 	e := &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
 	settings := c.settings(info)
+	if c.LimitBytes > settings.LimitBytes && d.notices != nil {
+		d.notices.post(func() {
+			d.notices.log.Warn("vram: the limit is above the device's memory", "wantedBytes", c.LimitBytes, "limitBytes", settings.LimitBytes)
+		})
+	}
 	d.limit.Store(settings.LimitBytes)
 	e.pool, err = pool.New(pool.Config{
 		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),
 		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics,
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("vram: %w", err), dev.Close())
+		return nil, errors.Join(failed("", err), dev.Close())
 	}
 	return e, nil
 }

@@ -19,7 +19,7 @@ type EnvError struct {
 // Error names the variable, its value and what it may be, or why it does not work.
 func (e *EnvError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("vram: %s is %q: %v", e.Name, e.Value, e.Err)
+		return fmt.Sprintf("vram: %s is %q: %s", e.Name, e.Value, withoutPrefix(e.Err))
 	}
 	return fmt.Sprintf("vram: %s is %q, want %s", e.Name, e.Value, e.Want)
 }
@@ -39,33 +39,40 @@ func variables() []variable {
 	bytes := func(field func(*Config) *int64) func(*Config, string) error {
 		return func(c *Config, value string) (err error) {
 			*field(c), err = ParseBytes(value)
+			if err == nil && *field(c) == 0 { // whoever writes it may mean none, and the field would mean all
+				err = strconv.ErrRange
+			}
 			return err
 		}
 	}
-	number := func(field func(*Config) *int) func(*Config, string) error {
-		return func(c *Config, value string) (err error) {
-			*field(c), err = strconv.Atoi(value)
-			return err
-		}
-	}
-	const size = `a size as "2GB", "512MiB" or "4096"`
+	const size = `a size over 0 as "2GB", "512MiB" or "4096"`
 	return []variable{
 		{"VRAM_DRIVER", driverNames, func(c *Config, value string) (err error) {
 			c.Driver, err = DriverNamed(value)
 			return err
 		}},
-		{"VRAM_DEVICE", "the device's number, from 0", number(func(c *Config) *int { return &c.Ordinal })},
+		{"VRAM_DEVICE", "the device's number, from 0", func(c *Config, value string) (err error) {
+			c.Ordinal, err = strconv.Atoi(value)
+			return err
+		}},
 		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.SegmentBytes })},
 		{"VRAM_CACHE_SIZE", size, bytes(func(c *Config) *int64 { return &c.StreamCacheBytes })},
-		{"VRAM_CACHE_BLOCKS", "a number of blocks, 0 or more", number(func(c *Config) *int { return &c.StreamCacheBlocks })},
+		{"VRAM_CACHE_BLOCKS", "a number of blocks, 1 or more", func(c *Config, value string) (err error) {
+			c.StreamCacheBlocks, err = strconv.Atoi(value)
+			if err == nil && c.StreamCacheBlocks == 0 { // as with sizes
+				err = strconv.ErrRange
+			}
+			return err
+		}},
 		{"VRAM_MEMORY_FRACTION", "a number over 0 and at most 1", func(c *Config, value string) (err error) {
 			c.MemoryFraction, err = strconv.ParseFloat(value, 64)
 			if err == nil && (c.MemoryFraction <= 0 || c.MemoryFraction > 1) {
 				err = strconv.ErrRange
 			}
+			c.LimitBytes = 0 // of the base; VRAM_MEMORY_LIMIT comes later
 			return err
 		}},
-		{"VRAM_MEMORY_LIMIT", size, bytes(func(c *Config) *int64 { return &c.LimitBytes })},
+		{"VRAM_MEMORY_LIMIT", size + "; a share of the device's memory is VRAM_MEMORY_FRACTION", bytes(func(c *Config) *int64 { return &c.LimitBytes })},
 		{"VRAM_WARMUP", `sizes and counts as "4KiB:50,64KiB:20"`, func(c *Config, value string) (err error) {
 			c.Warm, err = ParseDemands(value)
 			return err
@@ -90,7 +97,8 @@ func variables() []variable {
 }
 
 // ConfigFromEnv is base with what the environment says put over it. A variable that is not set, or
-// empty, changes nothing. The error is an *EnvError that names the variable, its value and what it may be, or a
+// empty, changes nothing. A size, or a number of blocks, of 0 is refused: where there is no bound the variable is not set.
+// VRAM_MEMORY_FRACTION takes the place of the base's LimitBytes; VRAM_MEMORY_LIMIT goes before both. The error is an *EnvError that names the variable, its value and what it may be, or a
 // *ConfigError where base cannot be; the result is base then.
 //
 //	VRAM_DRIVER VRAM_DEVICE VRAM_SEGMENT_SIZE VRAM_CACHE_SIZE VRAM_CACHE_BLOCKS VRAM_MEMORY_FRACTION

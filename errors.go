@@ -2,6 +2,7 @@ package vram
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -114,6 +115,29 @@ type LengthError = streams.LengthError
 
 // PlanError says which field of a plan cannot be.
 type PlanError = tape.PlanError
+
+// contextError is an error with what was tried put before it. The prefix of this module stands once in its text.
+type contextError struct {
+	tried string
+	err   error
+}
+
+// failed is the error of what was tried; tried may be empty.
+func failed(tried string, err error) error { return &contextError{tried, err} }
+
+// Error names what was tried, and why it failed.
+func (e *contextError) Error() string {
+	if e.tried == "" {
+		return "vram: " + withoutPrefix(e.err)
+	}
+	return "vram: " + e.tried + ": " + withoutPrefix(e.err)
+}
+
+// Unwrap is why it failed.
+func (e *contextError) Unwrap() error { return e.err }
+
+// withoutPrefix is an error's text without the name of this module before it.
+func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
 
 // ConfigError says which field of a Config cannot be.
 type ConfigError struct {

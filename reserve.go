@@ -2,7 +2,6 @@ package vram
 
 import (
 	"context"
-	"fmt"
 
 	poolcore "github.com/go-vram/vram/pool/core"
 )
@@ -51,7 +50,7 @@ func (d *Device) Expand(ctx context.Context, bytes int64) (addedBytes int64, err
 	}
 	addedBytes, err = e.pool.Expand(ctx, bytes)
 	if err != nil {
-		return addedBytes, fmt.Errorf("vram: expand: %w", closedOr(err))
+		return addedBytes, failed("expand", closedOr(err))
 	}
 	return addedBytes, nil
 }

@@ -3,7 +3,6 @@ package vram
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
@@ -79,6 +78,11 @@ func (d *Device) Reconfigure(change Settings) error {
 		if err := next.check(); err != nil {
 			return err
 		}
+		if e := d.engine.Load(); e != nil {
+			if err := next.checkLimit(e.driver.Info()); err != nil {
+				return err
+			}
+		}
 		if d.config.CompareAndSwap(old, &next) {
 			break
 		}
@@ -125,7 +129,7 @@ func (d *Device) shrink(e *engine, limitBytes int64) error {
 		return err
 	}
 	if _, err := e.pool.Trim(context.Background(), limitBytes); err != nil {
-		return fmt.Errorf("vram: reconfigure: %w", err)
+		return failed("reconfigure", err)
 	}
 	return nil
 }

@@ -28,14 +28,14 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	}
 	runs, err := warmRuns(want, e.pool.PageBytes(), d.limit.Load())
 	if err != nil {
-		return fmt.Errorf("vram: warm: %w", err)
+		return failed("warm", err)
 	}
 	_, err = e.pool.Warm(ctx, runs)
 	if errors.Is(err, pool.ErrClosed) {
 		return ErrClosed
 	}
 	if err != nil {
-		return fmt.Errorf("vram: warm: %w", err)
+		return failed("warm", err)
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ func Bugs() []Bug {
 		waitBugs(),
 		refusalBugs(),
 		deadlockBugs(),
+		edgeBugs(),
 	)
 }
 

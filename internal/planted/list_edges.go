@@ -1,0 +1,35 @@
+package planted
+
+// edgeBugs are those where callers and this module meet: configuration, the environment, texts.
+func edgeBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
+			Edits: []Edit{{"size.go", "bytes >= 1<<62:", "bytes >= 1<<64:"}},
+		},
+		{
+			Name: "a whole size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
+			Edits: []Edit{{"size.go", "wholeErr == nil && whole <= mostParsedBytes/scale", "wholeErr == nil && whole <= 2*mostParsedBytes/scale"}},
+		},
+		{
+			Name: "a fraction of a byte is a size", Package: ".", Run: "^TestVariablesThatCouldMeanTwoThings$",
+			Edits: []Edit{{"size.go", "case scale == 1 || value > 0 && bytes < 1:", "case value > 0 && bytes < 0.1:"}},
+		},
+		{
+			Name: "a limit below a page opens a device", Package: ".", Run: "^TestALimitBelowAPageIsRefused$",
+			Edits: []Edit{{"engine.go", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
+		},
+		{
+			Name: "a longest segment is counted in 32 bits", Package: ".", Run: "^TestSizesNearTheEndOfTheRange$",
+			Edits: []Edit{{"config.go", "pages(min(c.SegmentBytes, pool.MostBytes), pageBytes)", "pages(c.SegmentBytes, pageBytes)"}},
+		},
+		{
+			Name: "an expansion by the largest number adds nothing", Package: ".", Run: "^TestSizesNearTheEndOfTheRange$",
+			Edits: []Edit{{"pool/pool.go", "(bytes-1)/p.pageBytes+1, p.bytes", "(bytes+p.pageBytes-1)/p.pageBytes, p.bytes"}},
+		},
+		{
+			Name: "a limit silences the environment's fraction", Package: ".", Run: "^TestAFractionFromTheEnvironmentReplacesTheLimitOfTheBase$",
+			Edits: []Edit{{"env.go", "			c.LimitBytes = 0 // of the base; VRAM_MEMORY_LIMIT comes later\n", ""}},
+		},
+	}
+}
