@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -106,7 +107,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, failed("", err)
 	}
 	if cfg.Ordinal >= count {
-		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %d devices: %w", cfg.Ordinal, count, ErrNoDevice)
+		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
 	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
 	if cfg.watched() {

@@ -7,6 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 	"github.com/go-vram/vram/streams/tape"
@@ -171,7 +172,7 @@ type LiveBuffer struct {
 
 // Error says how many there were, and the first.
 func (e *InUseError) Error() string {
-	text := fmt.Sprintf("vram: closed with %d live buffers of %d bytes", e.BufferCount, e.Bytes)
+	text := fmt.Sprintf("vram: closed with %s of %s", units.Count(e.BufferCount, "live buffer"), units.Count(e.Bytes, "byte"))
 	if len(e.Buffers) > 0 {
 		b := e.Buffers[0]
 		text += fmt.Sprintf(", the first at %#x on stream %d with %d bytes", uint64(b.Ptr), b.Stream, b.Bytes)

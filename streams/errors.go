@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -51,7 +52,7 @@ type BatchError struct {
 // Error names the element.
 func (e *BatchError) Error() string {
 	if e.Count > 1 {
-		return fmt.Sprintf("vram: element %d of the batch and %d others: %v", e.Index, e.Count-1, e.Err)
+		return fmt.Sprintf("vram: element %d of the batch and %s: %v", e.Index, units.Count(e.Count-1, "other"), e.Err)
 	}
 	return fmt.Sprintf("vram: element %d of the batch: %v", e.Index, e.Err)
 }
@@ -67,7 +68,7 @@ type LengthError struct {
 
 // Error names both lengths.
 func (e *LengthError) Error() string {
-	return fmt.Sprintf("vram: a batch of %d sizes for %d buffers, want the same number", e.Sizes, e.Buffers)
+	return fmt.Sprintf("vram: a batch of %s for %s, want the same number", units.Count(e.Sizes, "size"), units.Count(e.Buffers, "buffer"))
 }
 
 // SizeError refuses a request that could not be served even if nothing else lived.

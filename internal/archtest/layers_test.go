@@ -23,6 +23,10 @@ func houseLayers() []layer {
 			"whoever recovers from a panic reports it, from the ground up",
 		},
 		{
+			[]string{"internal/units"},
+			"how a figure is written does not depend on whose it is",
+		},
+		{
 			[]string{"actors", "futures", "cudadrv", "internal/transcript", "internal/fakecuda"},
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},

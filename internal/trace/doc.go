@@ -18,6 +18,8 @@
 //     stream that the buffer belongs to. On a free it is the stream whose program frees the buffer,
 //     which is the same one in all recordings of a caching allocator.
 //
+// Lines end with LF or CR LF, and a byte order mark may stand before the first; what is written has LF and none.
+//
 // A buffer without a free was still held when the recording stopped: a leftover.
 //
 // # What the reader promises

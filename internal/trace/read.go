@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/go-vram/vram/internal/units"
 )
 
 // header is the first line of every trace.
@@ -20,7 +22,11 @@ const fieldCount = 5
 // Not smaller: each refill is a call into the decompressor. Not larger: it should stay in the cache.
 const readBufferBytes = 64 << 10
 
-// Read reads a trace, gzip or plain, from r to its end; name is for errors and for Trace.Name. Every
+// byteOrderMark is what editors of some systems put before a text in UTF-8.
+const byteOrderMark = "\ufeff"
+
+// Read reads a trace, gzip or plain, from r to its end; name is for errors and for Trace.Name. Lines may end with CR LF, and a byte
+// order mark may stand before the first. Every
 // error is a *ParseError. It reads at most one trace; bytes after the end of the gzip stream are an
 // error.
 func Read(name string, r io.Reader) (*Trace, error) {
@@ -31,6 +37,9 @@ func Read(name string, r io.Reader) (*Trace, error) {
 			return nil, &ParseError{Name: name, Line: 1, What: "cannot read gzip", Err: err}
 		}
 		in = bufio.NewReaderSize(unzip, readBufferBytes)
+	}
+	if mark, err := in.Peek(len(byteOrderMark)); err == nil && string(mark) == byteOrderMark {
+		_, _ = in.Discard(len(byteOrderMark)) // it is in the buffer
 	}
 	p := parser{name: name, in: in, book: newLedger()}
 	if err := p.parse(); err != nil {
@@ -93,19 +102,19 @@ func (p *parser) finish() error {
 	return p.wrong("%s", what)
 }
 
-// next is the next line without its newline, valid until the next call, or nil at the end.
+// next is the next line without its end, valid until the next call, or nil at the end.
 func (p *parser) next() ([]byte, error) {
 	line, err := p.in.ReadSlice('\n')
 	switch {
 	case err == nil:
 		p.line++
-		return line[:len(line)-1], nil
+		return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
 	case errors.Is(err, io.EOF) && len(line) == 0:
 		p.line = max(p.line, 1)
 		return nil, nil
 	case errors.Is(err, io.EOF):
 		p.line++
-		return line, nil
+		return bytes.TrimSuffix(line, []byte("\r")), nil
 	}
 	p.line++
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -126,7 +135,7 @@ func parseRow(line []byte) (r row, what string) {
 		comma := bytes.IndexByte(rest, ',')
 		switch last := i == len(fields)-1; {
 		case comma < 0 && !last:
-			return r, fmt.Sprintf("%q has %d fields, want %d: %s", clip(line), i+1, fieldCount, header)
+			return r, fmt.Sprintf("%q has %s, want %d: %s", clip(line), units.Count(i+1, "field"), fieldCount, header)
 		case comma >= 0 && last:
 			return r, fmt.Sprintf("%q has more than %d fields: %s", clip(line), fieldCount, header)
 		case last:

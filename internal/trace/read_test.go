@@ -45,6 +45,29 @@ func TestReadSmall(t *testing.T) {
 	}
 }
 
+// What editors and shells of other systems make of a trace is the same trace.
+func TestReadTakesOtherLineEndsAndAByteOrderMark(t *testing.T) {
+	text := head + "0,a,0,100,0\n5,a,1,50,1\n9,f,0,100,1\n"
+	want, err := trace.Read("a.csv", strings.NewReader(text))
+	require.NoError(t, err)
+	crlf := strings.ReplaceAll(text, "\n", "\r\n")
+	for name, other := range map[string]string{
+		"CR LF": crlf, "CR LF without the last LF": strings.TrimSuffix(crlf, "\n"), "byte order mark": "\ufeff" + text, "both": "\ufeff" + crlf,
+	} {
+		got, err := trace.Read("a.csv", strings.NewReader(other))
+		require.NoError(t, err, name)
+		assert.Equal(t, want, got, name)
+		got, err = trace.Read("a.csv", bytes.NewReader(zip(t, other)))
+		require.NoError(t, err, name)
+		assert.Equal(t, want, got, name)
+	}
+	for _, wrong := range []string{"\ufeff", "\ufeff\ufeff" + text, "\r" + text, strings.ReplaceAll(text, "\n", "\r\r\n"), text + "\ufeff"} {
+		_, err := trace.Read("a.csv", strings.NewReader(wrong))
+		var parse *trace.ParseError
+		require.ErrorAs(t, err, &parse, "%q", wrong)
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
@@ -56,12 +79,11 @@ func TestReadRefuses(t *testing.T) {
 		"no events":          {head, 1, "no events"},
 		"too few fields":     {head + "0,a,0,4\n", 2, "has 4 fields, want 5"},
 		"too many fields":    {head + "0,a,0,4,0,0\n", 2, "more than 5 fields"},
-		"empty line":         {head + "0,a,0,4,0\n\n", 3, "has 1 fields"},
+		"empty line":         {head + "0,a,0,4,0\n\n", 3, "has 1 field,"},
 		"unknown op":         {head + "0,x,0,4,0\n", 2, `op is "x", want a or f`},
 		"negative size":      {head + "0,a,0,-4,0\n", 2, `size is "-4", want a whole number`},
 		"no size":            {head + "0,a,0,,0\n", 2, `size is ""`},
 		"fraction":           {head + "0.5,a,0,4,0\n", 2, `t_us is "0.5"`},
-		"carriage return":    {head + "0,a,0,4,0\r\n", 2, `stream is "0\r"`},
 		"overflow":           {head + "0,a,0,9223372036854775808,0\n", 2, "size is"},
 		"zero size":          {head + "0,a,0,0,0\n", 2, "size is 0"},
 		"id gap":             {head + "0,a,0,4,0\n1,a,2,4,0\n", 3, "id 2 is allocated before id 1"},

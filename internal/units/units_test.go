@@ -1,0 +1,25 @@
+package units_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/internal/units"
+)
+
+func TestBytes(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1 MiB", 2 << 20: "2 MiB",
+		5 << 29: "2.5 GiB", 140 << 30: "140 GiB", math.MaxInt64: "8 EiB", -1: "-1 B", math.MinInt64: "-9223372036854775808 B",
+	} {
+		assert.Equal(t, want, units.Bytes(bytes))
+	}
+}
+
+func TestCount(t *testing.T) {
+	assert.Equal(t, "0 devices", units.Count(0, "device"))
+	assert.Equal(t, "1 device", units.Count(uint64(1), "device"))
+	assert.Equal(t, "2 devices", units.Count(int64(2), "device"))
+}
