@@ -46,11 +46,11 @@ func (c *benchCmd) Run(p *program) error {
 	if err := options.Check(); err != nil {
 		return &usageError{err}
 	}
-	newDriver, err := c.factory(p)
+	cfg, newDriver, err := c.device(p)
 	if err != nil {
 		return err
 	}
-	options.NewDriver = newDriver
+	options.Config, options.NewDriver = cfg, newDriver
 	profiles, err := startProfiles(c.CPUProfile, c.MutexProfile, c.BlockProfile)
 	if err != nil {
 		return &usageError{err}
@@ -68,7 +68,7 @@ func (c *benchCmd) Run(p *program) error {
 
 func printRows(p *program, rows []bench.Row) error {
 	calibration := bench.Calibration(rows)
-	t := newTable("scenario", "impl", "size", "n", "goroutines", "ns/op", "× calibration", "allocs/op",
+	t := newTable(5, "scenario", "impl", "size", "n", "goroutines", "ns/op", "× calibration", "allocs/op",
 		"p50 ns", "p99 ns", "p99.9 ns", "node visits/op", "driver ns/op", "driver calls/op")
 	for _, r := range rows {
 		size := ""

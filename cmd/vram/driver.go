@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
@@ -10,29 +13,59 @@ import (
 
 // deviceFlags choose the device.
 type deviceFlags struct {
-	Driver string `default:"auto" enum:"auto,dynamic,gorgonia,sim" placeholder:"NAME" help:"auto, dynamic (a GPU), gorgonia (a GPU through gorgonia.org/cu, where the command was built with it) or sim. auto takes a GPU where there is one, else the simulated device."`
+	Driver driverFlag `placeholder:"NAME" help:"auto, dynamic (a GPU), gorgonia (a GPU through gorgonia.org/cu, where the command was built with it) or sim. auto takes a GPU where there is one, else the simulated device (default $$VRAM_DRIVER, or auto)."`
 }
 
-// factory is what makes a driver for each device that a command opens; auto says on stderr what it is. The
-// simulated device has the stepped clock here: a measurement waits for nothing.
-func (f deviceFlags) factory(p *program) (func() cudadrv.Driver, error) {
-	driver, err := f.named()
-	if err != nil {
-		return nil, err
+// driverFlag is the name of a driver; empty where none was given.
+type driverFlag string
+
+// UnmarshalText takes the names that there are.
+func (f *driverFlag) UnmarshalText(text []byte) error {
+	switch name := string(text); name {
+	case "auto", "dynamic", "gorgonia", "sim":
+		*f = driverFlag(name)
+		return nil
+	default:
+		return fmt.Errorf("%q: want auto, dynamic, gorgonia or sim", name)
 	}
-	if f.Driver == "auto" {
+}
+
+// device is what the environment says of it, and what makes a driver for each device that a command opens; auto says on stderr
+// what it is. The simulated device has the stepped clock here: a measurement waits for nothing.
+func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudadrv.Driver, err error) {
+	if cfg, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
+		if wrong, ok := errors.AsType[*vram.EnvError](err); ok && wrong.Err == nil {
+			err = &usageError{err}
+		}
+		return cfg, nil, err
+	}
+	automatic := f.Driver == "auto" || f.Driver == "" && cfg.Driver == nil || f.Driver == "" && variable("VRAM_DRIVER") == "auto"
+	if f.Driver != "" || cfg.Driver == nil {
+		if cfg.Driver, err = f.named(); err != nil {
+			return cfg, nil, err
+		}
+	}
+	driver := cfg.Driver
+	if automatic {
 		_, _ = fmt.Fprintf(p.stderr, "driver: %s (auto)\n", driver.Name())
 	}
 	if _, simulated := driver.(*sim.Driver); simulated {
-		return func() cudadrv.Driver { return sim.New(sim.Config{}) }, nil
+		return cfg, func() cudadrv.Driver { return sim.New(sim.Config{}) }, nil
 	}
-	return func() cudadrv.Driver { return driver }, nil
+	return cfg, func() cudadrv.Driver { return driver }, nil
 }
+
+// variable is an environment variable as vram.ConfigFromEnv reads it.
+func variable(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 
 // named is the driver of that name. The root knows no gorgonia: it must build without cgo.
 func (f deviceFlags) named() (cudadrv.Driver, error) {
-	if f.Driver == "gorgonia" {
+	switch f.Driver {
+	case "gorgonia":
 		return throughGorgonia()
+	case "":
+		return vram.DriverNamed("auto")
+	default:
+		return vram.DriverNamed(string(f.Driver))
 	}
-	return vram.DriverNamed(f.Driver)
 }

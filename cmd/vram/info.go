@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // infoCmd is the command info.
@@ -29,31 +30,36 @@ type report struct {
 	GranularityBytes int64    `json:"granularity_bytes"`
 	Capabilities     []string `json:"capabilities"`
 
-	// What a device has that is opened with the zero Config. 0: no bound.
+	// What a device has that is opened with what the environment says. 0: no bound; of SegmentBytes, what the footprint says.
 	Footprint         string `json:"footprint"`
 	LimitBytes        int64  `json:"limit_bytes"`
+	SegmentBytes      int64  `json:"segment_bytes"`
 	StreamCacheBytes  int64  `json:"stream_cache_bytes"`
 	StreamCacheBlocks int    `json:"stream_cache_blocks"`
 	PoolCacheBytes    int64  `json:"pool_cache_bytes"`
 	PoolCacheBlocks   int    `json:"pool_cache_blocks"`
+	Waits             string `json:"waits"`
+	Stats             string `json:"stats"`
+	Debug             bool   `json:"debug"`
 
 	EmbeddedTraces []string `json:"embedded_traces"`
 }
 
 // Run opens the device for a moment.
 func (c *infoCmd) Run(p *program) error {
-	newDriver, err := c.factory(p)
+	cfg, newDriver, err := c.device(p)
 	if err != nil {
 		return err
 	}
-	r, err := readReport(newDriver())
+	cfg.Driver, cfg.Warm = newDriver(), nil // a look maps nothing
+	r, err := readReport(cfg)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		return printJSON(p.stdout, r)
 	}
-	t := newTable("what", "value")
+	t := newTable(1, "what", "value")
 	for _, row := range []table.Row{
 		{"driver", r.Driver},
 		{"device", fmt.Sprintf("%d: %s", r.Ordinal, r.Device)},
@@ -64,8 +70,12 @@ func (c *infoCmd) Run(p *program) error {
 		{"capabilities", strings.Join(r.Capabilities, "\n")},
 		{"footprint", r.Footprint},
 		{"limit", bytesText(r.LimitBytes)},
+		{"longest segment", segmentText(r.SegmentBytes)},
 		{"stream cache", bound(r.StreamCacheBytes, r.StreamCacheBlocks)},
 		{"pool cache", bound(r.PoolCacheBytes, r.PoolCacheBlocks)},
+		{"waits", r.Waits},
+		{"statistics", r.Stats},
+		{"debug", r.Debug},
 		{"embedded traces", strings.Join(r.EmbeddedTraces, ", ")},
 	} {
 		t.add(row)
@@ -73,9 +83,17 @@ func (c *infoCmd) Run(p *program) error {
 	return t.print(p.stdout)
 }
 
-// readReport opens the driver's first device twice, the second time through vram.
-func readReport(driver cudadrv.Driver) (r report, err error) {
-	bare, err := driver.Open(0)
+// readReport opens the device twice, the second time without vram.
+func readReport(cfg vram.Config) (r report, err error) {
+	device, err := vram.Open(cfg)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, device.Close()) }()
+	if _, err := device.NewStream(); err != nil { // the first use says what Info keeps to itself
+		return r, err
+	}
+	bare, err := cfg.Driver.Open(cfg.Ordinal)
 	if err != nil {
 		return r, err
 	}
@@ -84,12 +102,6 @@ func readReport(driver cudadrv.Driver) (r report, err error) {
 	if err != nil {
 		return r, err
 	}
-	cfg := vram.Config{Driver: driver}
-	device, err := vram.Open(cfg)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, device.Close()) }()
 	info := device.Info()
 	return report{
 		Driver: info.Driver, Device: info.Name, Ordinal: info.Ordinal,
@@ -98,9 +110,17 @@ func readReport(driver cudadrv.Driver) (r report, err error) {
 		Capabilities: capabilityNames(info.Capabilities),
 		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes,
 		StreamCacheBytes: cfg.StreamCacheBytes, StreamCacheBlocks: cfg.StreamCacheBlocks,
-		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.PoolCacheBlocks,
+		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.PoolCacheBlocks, SegmentBytes: cfg.SegmentBytes,
+		Waits: cfg.Waits.String(), Stats: cfg.Stats.String(), Debug: cfg.Debug,
 		EmbeddedTraces: trace.Embedded(),
 	}, nil
+}
+
+func segmentText(segmentBytes int64) string {
+	if segmentBytes == 0 {
+		return "as the footprint has it"
+	}
+	return bytesText(segmentBytes)
 }
 
 // bound is a cache budget for people.
@@ -110,7 +130,7 @@ func bound(cacheBytes int64, blocks int) string {
 		text = bytesText(cacheBytes)
 	}
 	if blocks > 0 {
-		text += fmt.Sprintf(", %d blocks", blocks)
+		text += ", " + units.Count(blocks, "block")
 	}
 	return text
 }

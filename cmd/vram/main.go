@@ -5,10 +5,11 @@
 //	vram sim [flags]               play the allocator from seeds and check what it promises
 //	vram info                      the device and the configuration
 //	vram version
+//	vram help [COMMAND]
 //
-// A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. Exit codes: 0;
-// 1 where a run fails, an allocation of a replay that finds no memory included; 2 for flags that
-// cannot be and traces that cannot be read.
+// A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. The variables VRAM_* (vram.ConfigFromEnv)
+// configure the device of info, replay and bench; flags go over them. Exit codes: 0; 1 where a run fails, an allocation of a
+// replay that finds no memory included; 2 for flags and variables that cannot be and traces that cannot be read.
 package main
 
 import (

@@ -10,6 +10,23 @@ import (
 	"github.com/go-vram/vram"
 )
 
+// checkFolders says before the work which of the folders is none. Empty paths name none.
+func checkFolders(paths ...string) error {
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s: not a folder", path)
+		}
+	}
+	return nil
+}
+
 // planFile is where the plan of a trace's stream lies.
 func planFile(dir, trace string, stream int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s.%d.plan", trace, stream))

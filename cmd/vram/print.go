@@ -11,17 +11,24 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// figures is a table of results: names on the left, figures to the right.
+// mostColumns bounds every line of a table. Not more: terminals and code reviews of 100 columns show it whole. Not less: each piece that
+// a wide table is cut into repeats the names.
+const mostColumns = 100
+
+// mostNameColumns bounds a name, which a file may have given: what is longer is cut.
+const mostNameColumns = 32
+
+// figures is a table of results: names on the left, figures to the right. One that is too wide is printed in pieces.
 type figures struct {
-	writer table.Writer
 	header table.Row
+	rows   []table.Row
+	names  int // columns that each piece repeats
+	under  string
 }
 
-func newTable(header ...string) *figures {
-	f := &figures{writer: table.NewWriter()}
-	style := table.StyleLight
-	style.Format.Header = text.FormatDefault
-	f.writer.SetStyle(style)
+// newTable begins a table whose first columns are names.
+func newTable(names int, header ...string) *figures {
+	f := &figures{names: names}
 	f.columns(header...)
 	return f
 }
@@ -33,20 +40,61 @@ func (f *figures) columns(names ...string) {
 	}
 }
 
-func (f *figures) add(row table.Row) { f.writer.AppendRow(row) }
+func (f *figures) add(row table.Row) { f.rows = append(f.rows, row) }
 
-func (f *figures) caption(format string, args ...any) { f.writer.SetCaption(format, args...) }
+func (f *figures) caption(format string, args ...any) { f.under = fmt.Sprintf(format, args...) }
 
+// print writes the table, in pieces of as many columns as fit side by side.
 func (f *figures) print(w io.Writer) error {
-	f.writer.AppendHeader(f.header)
-	var columns []table.ColumnConfig
-	for i := 2; i <= len(f.header) && len(f.header) > 2; i++ { // two columns are a name and a text
-		columns = append(columns, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	for from := f.names; from < len(f.header); {
+		to := from + 1
+		for to < len(f.header) && text.LongestLineLen(f.render(from, to+1)) <= mostColumns {
+			to++
+		}
+		if _, err := fmt.Fprintln(w, f.render(from, to)); err != nil {
+			return err
+		}
+		from = to
 	}
-	f.writer.SetColumnConfigs(columns)
-	_, err := fmt.Fprintln(w, f.writer.Render())
+	if f.under == "" {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, text.WrapSoft(f.under, mostColumns))
 	return err
 }
+
+// render is the table with the names and the columns of that range.
+func (f *figures) render(from, to int) string {
+	out := table.NewWriter()
+	style := table.StyleLight
+	style.Format.Header = text.FormatDefault
+	out.SetStyle(style)
+	piece := func(row table.Row) table.Row {
+		return append(append(table.Row(nil), row[:f.names]...), row[min(from, len(row)):min(to, len(row))]...)
+	}
+	out.AppendHeader(piece(f.header))
+	for _, row := range f.rows {
+		out.AppendRow(piece(row))
+	}
+	var columns []table.ColumnConfig
+	for i := 1; i <= f.names+to-from; i++ {
+		c := table.ColumnConfig{Number: i}
+		switch {
+		case len(f.header) == 2 && i == 2: // a name and a text
+			c.WidthMax, c.WidthMaxEnforcer = mostColumns-mostNameColumns, text.WrapText
+		case i == 1:
+			c.WidthMax, c.WidthMaxEnforcer = mostNameColumns, clip
+		default:
+			c.Align, c.AlignHeader = text.AlignRight, text.AlignRight
+		}
+		columns = append(columns, c)
+	}
+	out.SetColumnConfigs(columns)
+	return out.Render()
+}
+
+// clip keeps a name short.
+func clip(name string, columns int) string { return text.Snip(name, columns, "…") }
 
 func printJSON(w io.Writer, value any) error {
 	out := json.NewEncoder(w)

@@ -12,16 +12,17 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // replayCmd is the command replay.
 type replayCmd struct {
 	deviceFlags
 	Rounds      int           `default:"5" placeholder:"N" help:"How often each trace is played on the same device (default 5)."`
-	Footprint   string        `default:"balanced" enum:"fast,balanced,lean" placeholder:"MODE" help:"fast, balanced or lean (default balanced)."`
+	Footprint   footprintFlag `placeholder:"MODE" help:"fast, balanced or lean (default $$VRAM_FOOTPRINT, or balanced)."`
 	Segments    string        `default:"auto" enum:"auto,vmm,plain" placeholder:"KIND" help:"auto, vmm or plain (default auto: vmm where the device has it)."`
 	Strategy    string        `default:"best" enum:"best,first" placeholder:"FIT" help:"best or first (default best)."`
-	Waits       string        `default:"never" enum:"never,avoid-growth,always" placeholder:"WHEN" help:"When a stream waits on the device for memory of others: never, avoid-growth or always (default never)."`
+	Waits       waitsFlag     `placeholder:"WHEN" help:"When a stream waits on the device for memory of others: never, avoid-growth or always (default $$VRAM_WAITS, or never)."`
 	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
 	Tape        bool          `help:"Let streams learn their steps and play them by a plan."`
 	Jitter      shareFlag     `placeholder:"2%" help:"Share of the allocations that each round leaves out, resizes or reorders."`
@@ -52,6 +53,34 @@ func (f *limitFlag) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// footprintFlag is a mode; nil where none was given.
+type footprintFlag struct{ given *vram.Footprint }
+
+// UnmarshalText reads the mode.
+func (f *footprintFlag) UnmarshalText(text []byte) error {
+	mode, err := vram.ParseFootprint(string(text))
+	f.given = &mode
+	return wanted(text, err)
+}
+
+// waitsFlag is a policy; nil where none was given.
+type waitsFlag struct{ given *vram.Waits }
+
+// UnmarshalText reads the policy.
+func (f *waitsFlag) UnmarshalText(text []byte) error {
+	policy, err := vram.ParseWaits(string(text))
+	f.given = &policy
+	return wanted(text, err)
+}
+
+// wanted is the error of a flag, whose name stands before it.
+func wanted(text []byte, err error) error {
+	if wrong, ok := errors.AsType[*vram.ConfigError](err); ok {
+		return fmt.Errorf("%q: want %s", text, wrong.Want)
+	}
+	return err
+}
+
 // shareFlag is a share as text.
 type shareFlag float64
 
@@ -69,21 +98,25 @@ type bytesFlag int64
 func (f *bytesFlag) UnmarshalText(text []byte) error {
 	bytes, err := vram.ParseBytes(string(text))
 	*f = bytesFlag(bytes)
-	return err
+	return wanted(text, err)
 }
 
-// config is what the flags say of the device's.
-func (c *replayCmd) config() (cfg vram.Config, err error) {
+// over puts what the flags say of the device over what the environment says.
+func (c *replayCmd) over(cfg vram.Config) (vram.Config, error) {
+	if cfg.Stats == vram.StatsOff {
+		return cfg, errors.New("VRAM_STATS is off: a replay reads the statistics")
+	}
 	cfg.CoalesceBytes, cfg.Tape = int64(c.Coalesce), c.Tape
 	if c.Strategy == "first" {
 		cfg.Strategy = vram.FirstFit
 	}
-	if cfg.Waits, err = vram.ParseWaits(c.Waits); err != nil {
-		return cfg, err
+	if c.Waits.given != nil {
+		cfg.Waits = *c.Waits.given
 	}
-	if cfg.Footprint, err = vram.ParseFootprint(c.Footprint); err != nil {
-		return cfg, err
+	if c.Footprint.given != nil {
+		cfg.Footprint = *c.Footprint.given
 	}
+	var err error
 	cfg.Segments, err = vram.ParseSegments(c.Segments)
 	return cfg, err
 }
@@ -95,6 +128,9 @@ func (c *replayCmd) Validate() error {
 	}
 	if c.Lag < 0 {
 		return fmt.Errorf("--lag %v: want 0 or more", c.Lag)
+	}
+	if c.Rest < 0 {
+		return fmt.Errorf("--rest %v: want 0 or more", c.Rest)
 	}
 	if (c.Plans != "" || c.SavePlans != "") && !c.Tape {
 		return errors.New("--plans and --save-plans: want --tape")
@@ -108,8 +144,8 @@ func (c *replayCmd) Validate() error {
 	if (c.Wait || c.Seed != 0) && !c.Parallel {
 		return errors.New("--wait and --seed: want --parallel")
 	}
-	if c.Copies < 1 {
-		return fmt.Errorf("--copies %d: want at least 1", c.Copies)
+	if c.Copies < 1 || c.Copies > replay.MostCopies {
+		return fmt.Errorf("--copies %d: want 1 to %d", c.Copies, replay.MostCopies)
 	}
 	if c.ExplainPeak && c.Parallel {
 		return errors.New("--explain-peak: not with --parallel")
@@ -119,8 +155,7 @@ func (c *replayCmd) Validate() error {
 
 // Run reads all traces before it plays the first.
 func (c *replayCmd) Run(p *program) error {
-	config, err := c.config()
-	if err != nil {
+	if err := checkFolders(c.Plans, c.SavePlans); err != nil {
 		return &usageError{err}
 	}
 	var traces []*trace.Trace
@@ -131,9 +166,12 @@ func (c *replayCmd) Run(p *program) error {
 		}
 		traces = append(traces, tr)
 	}
-	newDriver, err := c.factory(p)
+	config, newDriver, err := c.device(p)
 	if err != nil {
 		return err
+	}
+	if config, err = c.over(config); err != nil {
+		return &usageError{err}
 	}
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
@@ -154,7 +192,7 @@ func (c *replayCmd) Run(p *program) error {
 		}
 		results = append(results, result)
 	}
-	if err := c.print(p, results); err != nil {
+	if err := c.print(p, config.Footprint, results); err != nil {
 		return err
 	}
 	return failures(results)
@@ -165,20 +203,20 @@ func failures(results []replay.Result) error {
 	var errs []error
 	for _, r := range results {
 		if count := r.FailedCount(); count > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d allocations found no memory", r.Trace, count))
+			errs = append(errs, fmt.Errorf("%s: %s found no memory", r.Trace, units.Count(count, "allocation")))
 		}
 		if h := r.Hazards; h != nil && h.Count > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d hazards", r.Trace, h.Count))
+			errs = append(errs, fmt.Errorf("%s: %s", r.Trace, units.Count(h.Count, "hazard")))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (c *replayCmd) print(p *program, results []replay.Result) error {
+func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay.Result) error {
 	if c.JSON {
 		return printJSON(p.stdout, results)
 	}
-	t := newTable("trace", "events", "streams", "peak live", "peak reserved", "reserved/live",
+	t := newTable(1, "trace", "events", "streams", "peak live", "peak reserved", "reserved/live",
 		"cold ns/op", "warm ns/op", "allocs/op", "driver calls", "driver ns/op", "hit rate", "cached", "failed")
 	if c.Wait {
 		t.columns("waits", "deadlocks", "restarts", "longest wait")
@@ -215,8 +253,8 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 		}
 		t.add(row)
 	}
-	t.caption("Driver %s, footprint %s, %d rounds. Two figures with an arrow: first round, last round.",
-		results[0].Driver, c.Footprint, c.Rounds)
+	t.caption("Driver %s, footprint %v, %s. Two figures with an arrow: first round, last round.",
+		results[0].Driver, footprint, units.Count(c.Rounds, "round"))
 	if err := t.print(p.stdout); err != nil {
 		return err
 	}
@@ -238,7 +276,7 @@ func (c *replayCmd) print(p *program, results []replay.Result) error {
 
 // printPeaks says where the memory was at each trace's peak.
 func printPeaks(p *program, results []replay.Result) error {
-	t := newTable("trace", "round", "event", "reserved/live", "live", "rounding", "small slots", "magazines", "plans", "whole pages", "pieces",
+	t := newTable(1, "trace", "round", "event", "reserved/live", "live", "rounding", "small slots", "magazines", "plans", "whole pages", "pieces",
 		"pending", "free", "other")
 	for _, r := range results {
 		percent := func(bytes int64) string { return decimals(100*float64(bytes)/float64(r.PeakLiveBytes), 2) }

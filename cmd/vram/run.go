@@ -22,12 +22,14 @@ const (
 
 // commandLine is what kong parses.
 type commandLine struct {
-	Help    helpFlag   `short:"h" help:"Show help."`
-	Replay  replayCmd  `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
-	Bench   benchCmd   `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
-	Sim     simCmd     `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
-	Info    infoCmd    `cmd:"" help:"Show the device, the configuration and the embedded traces."`
-	Version versionCmd `cmd:"" help:"Show the version."`
+	Help    helpFlag    `short:"h" help:"Show help."`
+	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
+	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
+	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
+	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
+	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
+	Version versionCmd  `cmd:"" help:"Show the version."`
+	ForHelp helpCmd     `cmd:"" name:"help" help:"Show help, of a command."`
 }
 
 // program is what the commands share.
@@ -43,8 +45,10 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// errHelpShown ends parsing after the help was printed.
-var errHelpShown = errors.New("help shown")
+// shownError ends parsing after help or the version was printed.
+type shownError struct{ err error } // of printing
+
+func (*shownError) Error() string { return "shown" }
 
 // helpFlag prints help and ends parsing; kong's own exits the process.
 type helpFlag bool
@@ -54,17 +58,39 @@ func (helpFlag) IgnoreDefault() {}
 
 // BeforeReset runs before anything is required.
 func (helpFlag) BeforeReset(ctx *kong.Context) error {
-	if err := ctx.PrintUsage(false); err != nil {
-		return err
+	return &shownError{ctx.PrintUsage(false)}
+}
+
+// versionFlag prints the version and ends parsing.
+type versionFlag bool
+
+// IgnoreDefault keeps kong from showing a default.
+func (versionFlag) IgnoreDefault() {}
+
+// BeforeReset runs before anything is required.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	return &shownError{printVersion(app.Stdout)}
+}
+
+// helpCmd is the command help.
+type helpCmd struct {
+	Command string `arg:"" optional:"" help:"The command; without it, all are listed."`
+}
+
+// Run prints what the flag -h prints.
+func (c *helpCmd) Run(p *program) error {
+	var args []string
+	if c.Command != "" {
+		args = append(args, c.Command)
 	}
-	return errHelpShown
+	return p.parseAndRun(append(args, "--help"))
 }
 
 // run is the program: what it prints goes to the writers, what it comes to is the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{ctx: ctx, stdout: stdout, stderr: stderr}
 	err := p.parseAndRun(args)
-	if err == nil || errors.Is(err, errHelpShown) {
+	if err == nil {
 		return exitOK
 	}
 	_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
@@ -88,8 +114,8 @@ func (p *program) parseAndRun(args []string) error {
 		return err
 	}
 	parsed, err := parser.Parse(doubleDashes(args))
-	if errors.Is(err, errHelpShown) {
-		return err
+	if shown, ok := errors.AsType[*shownError](err); ok {
+		return shown.err
 	}
 	if err != nil {
 		return &usageError{err}
@@ -116,7 +142,11 @@ func doubleDashes(args []string) []string {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// oneLine is an error's text on one line.
+// oneLine is an error's text on one line, without the name of the module, which the program puts before it.
 func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(strings.TrimPrefix(line, "vram: "), ": vram: ", ": ")
+	}
+	return strings.Join(lines, "; ")
 }

@@ -21,6 +21,16 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
+// TestMain empties the variables that the tests were started with.
+func TestMain(m *testing.M) {
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "VRAM_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	os.Exit(m.Run())
+}
+
 // vramCommand runs the program with the arguments in one text.
 func vramCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -49,7 +59,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"no trace":            {"replay", "<trace>"},
 		"rounds":              {"replay -rounds 0 resnet_train", "--rounds 0: want at least 1"},
 		"rounds not a number": {"replay -rounds many resnet_train", "--rounds"},
-		"footprint":           {"replay -footprint fat resnet_train", `"fast","balanced","lean" but got "fat"`},
+		"footprint":           {"replay -footprint fat resnet_train", `--footprint: "fat": want balanced, lean or fast`},
 		"driver":              {"replay -driver cuda resnet_train", "--driver"},
 		"limit":               {"replay -limit 1.02y resnet_train", `limit "1.02y"`},
 		"limit factor":        {"replay -limit 0x resnet_train", `limit "0x"`},
@@ -67,6 +77,15 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"profile":             {"bench -driver sim -scenario pair -cpuprofile " + filepath.Join(t.TempDir(), "no", "dir"), "no such file or directory"},
 		"seeds":               {"sim -seeds 0", "--seeds 0: want at least 1"},
 		"steps":               {"sim -steps 0", "--steps 0: want at least 1"},
+		"negative rest":       {"replay -rest=-1s resnet_train", "--rest -1s: want 0 or more"},
+		"copies":              {"replay -copies 65 resnet_train", "--copies 65: want 1 to 64"},
+		"coalesce":            {"replay -coalesce x resnet_train", `--coalesce: "x": want a number with an optional unit`},
+		"waits":               {"replay -waits often resnet_train", `--waits: "often": want avoid-growth, never or always`},
+		"huge limit":          {"replay -limit 9999999TB resnet_train", "at most 4611686018427387903 bytes"},
+		"plans in no folder":  {"replay -tape -plans no/such/folder resnet_train", "no/such/folder: no such file"},
+		"plans in a file":     {"replay -tape -save-plans " + broken + " resnet_train", broken + ": not a folder"},
+		"help of nothing":     {"help frobnicate", "frobnicate"},
+		"empty driver":        {"info -driver=", `--driver: "": want auto`},
 		"extra argument":      {"version now", "unexpected argument now"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +94,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 			assert.Empty(t, stdout)
 			assert.Contains(t, stderr, c.want)
 			assert.Equal(t, 1, strings.Count(stderr, "\n"), "one line: %q", stderr)
+			assert.Equal(t, 1, strings.Count(stderr, "vram: "), "%q", stderr)
 		})
 	}
 }
@@ -90,6 +110,9 @@ func TestHelp(t *testing.T) {
 		"sim -h":      {"--seed", "--seeds", "--steps"},
 		"version -h":  {"Show the version"},
 		"replay x -h": {"--rounds"},
+		"help":        {"replay", "bench", "sim", "info", "version", "help"},
+		"help replay": {"--rounds"},
+		"help help":   {"Show help, of a command"},
 	} {
 		code, stdout, stderr := vramCommand(t, strings.Fields(args)...)
 		assert.Equal(t, exitOK, code, args)
@@ -282,6 +305,12 @@ func TestVersion(t *testing.T) {
 	code, stdout, _ := vramCommand(t, "version")
 	assert.Equal(t, exitOK, code)
 	assert.True(t, strings.HasPrefix(stdout, "vram "), stdout)
+	for _, flag := range []string{"--version", "-version", "-V"} {
+		code, same, stderr := vramCommand(t, flag)
+		assert.Equal(t, exitOK, code)
+		assert.Empty(t, stderr)
+		assert.Equal(t, stdout, same)
+	}
 
 	assert.Equal(t, "(devel)", version(nil, false))
 	assert.Equal(t, "v1.2.3", version(&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, true))
@@ -291,7 +320,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestFailingOutputExitsOne(t *testing.T) {
-	for _, args := range []string{"version", "info -driver sim", "info -driver sim -json", "replay -driver sim -rounds 1 resnet_train"} {
+	for _, args := range []string{"version", "--version", "help", "info -h", "info -driver sim", "info -driver sim -json", "replay -driver sim -rounds 1 resnet_train"} {
 		var stderr bytes.Buffer
 		code := run(t.Context(), strings.Fields(args), fullDisk{}, &stderr)
 		assert.Equal(t, exitFailed, code, args)
@@ -355,7 +384,7 @@ func TestReplayUnderTheHazardChecker(t *testing.T) {
 func TestReplayTellsOfHazards(t *testing.T) {
 	var out bytes.Buffer
 	results := []replay.Result{{Trace: "x", Rounds: make([]replay.Round, 1), Hazards: &replay.Hazards{Count: 2, Reports: []string{"race: a\n  now: b"}}}}
-	require.NoError(t, (&replayCmd{Hazards: true}).print(&program{stdout: &out}, results))
+	require.NoError(t, (&replayCmd{Hazards: true}).print(&program{stdout: &out}, vram.Balanced, results))
 	assert.Contains(t, out.String(), "\nx\nrace: a\n  now: b\n")
 	require.EqualError(t, failures(results), "x: 2 hazards")
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/go-vram/vram/internal/simulation"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // simCmd is the command sim.
@@ -49,12 +52,14 @@ func (c *simCmd) Run(p *program) error {
 		}
 		if n == 0 || time.Since(said) >= progressInterval {
 			said = time.Now()
-			if _, err := fmt.Fprintf(p.stderr, "sim: %d of %d seeds, %d steps, %.0f steps/s\n", n+1, c.Seeds, met.Steps, rate()); err != nil {
+			if _, err := fmt.Fprintf(p.stderr, "sim: %d of %s, %s, %.0f steps/s\n",
+				n+1, units.Count(c.Seeds, "seed"), units.Count(met.Steps, "step"), rate()); err != nil {
 				return err
 			}
 		}
 	}
-	_, err := fmt.Fprintf(p.stdout, "%d steps of %d seeds from %d on in %v, %.0f steps/s: no promise broken\n%v\n",
-		met.Steps, c.Seeds, c.Seed, time.Since(begin).Round(time.Millisecond), rate(), met)
+	_, err := fmt.Fprintf(p.stdout, "%s of %s from %d on in %v, %.0f steps/s: no promise broken\n%s\n",
+		units.Count(met.Steps, "step"), units.Count(c.Seeds, "seed"), c.Seed, time.Since(begin).Round(time.Millisecond), rate(),
+		text.WrapSoft(met.String(), mostColumns))
 	return err
 }

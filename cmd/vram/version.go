@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 )
@@ -10,8 +11,10 @@ import (
 type versionCmd struct{}
 
 // Run prints one line.
-func (versionCmd) Run(p *program) error {
-	_, err := fmt.Fprintf(p.stdout, "vram %s %s %s/%s\n", version(debug.ReadBuildInfo()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionCmd) Run(p *program) error { return printVersion(p.stdout) }
+
+func printVersion(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "vram %s %s %s/%s\n", version(debug.ReadBuildInfo()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

@@ -34,7 +34,9 @@ func holesGroups(o Options) []group {
 }
 
 func holesLoad(o Options, count int) (*load, error) {
-	open := openVRAM(func() cudadrv.Driver { return sim.New(sim.Config{TotalBytes: holesTotalBytes}) }, o.Config)
+	cfg := o.Config
+	cfg.Ordinal = 0 // the only one
+	open := openVRAM(func() cudadrv.Driver { return sim.New(sim.Config{TotalBytes: holesTotalBytes}) }, cfg)
 	h, err := open(1, false)
 	if err != nil {
 		return nil, err

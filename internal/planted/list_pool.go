@@ -50,8 +50,7 @@ func poolBugs() []Bug {
 			Name: "an event that is posted while the last ends is never called", Package: ".", Run: "^TestAnEventThatIsPostedAtTheEnd$",
 			Edits: []Edit{{"notices.go", "		if n.top.CompareAndSwap(&busy, nil) {\n			return false\n		}", "		n.top.Store(nil)\n		return false"}},
 		},
-		{
-		},
+		{},
 		{
 			Name: "the arena has a page that ends beyond 32 bits", Package: "pool/core", Run: "^TestTheEndOfTheLongestArena$",
 			Edits: []Edit{{"pool/core/core.go", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},

@@ -77,8 +77,8 @@ var ErrHazardsNeedSimulator = errors.New("replay: hazards need the simulated dev
 // ErrWaitNeedsGoroutines says that Options.Wait was set where one goroutine plays all streams: nobody would free.
 var ErrWaitNeedsGoroutines = errors.New("replay: waiting needs a goroutine for each stream")
 
-// mostCopies bounds Options.Copies: streams are counted in 16 bits.
-const mostCopies = 64
+// MostCopies bounds Options.Copies: streams are counted in 16 bits.
+const MostCopies = 64
 
 func (o *Options) complete() error {
 	switch {
@@ -98,8 +98,8 @@ func (o *Options) complete() error {
 		return ErrGapNeedsOneGoroutine
 	case o.Wait && !o.Parallel:
 		return ErrWaitNeedsGoroutines
-	case o.Copies < 0 || o.Copies > mostCopies:
-		return fmt.Errorf("replay: %d copies, want 1 to %d", o.Copies, mostCopies)
+	case o.Copies < 0 || o.Copies > MostCopies:
+		return fmt.Errorf("replay: %d copies, want 1 to %d", o.Copies, MostCopies)
 	case o.ExplainPeak && o.Parallel:
 		return ErrPeakNeedsOneGoroutine
 	case o.Rounds == 0:

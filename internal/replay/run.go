@@ -129,6 +129,9 @@ func (se *session) round(t timing, before, atEnd, after vram.Stats) Round {
 // survives reports whether all rounds complete under the limit.
 func survives(ctx context.Context, tr *trace.Trace, o *Options, limitBytes int64) (bool, error) {
 	se, err := openSession(ctx, tr, o, limitBytes)
+	if wrong, ok := errors.AsType[*vram.ConfigError](err); ok && wrong.Field == "LimitBytes" {
+		return false, nil // below a page
+	}
 	if err != nil {
 		return false, err
 	}

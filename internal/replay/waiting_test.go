@@ -77,6 +77,6 @@ func TestWaitingNeedsGoroutines(t *testing.T) {
 	t.Parallel()
 	o := Options{NewDriver: func() cudadrv.Driver { return nil }, Wait: true}
 	require.True(t, errors.Is(o.complete(), ErrWaitNeedsGoroutines))
-	o = Options{NewDriver: o.NewDriver, Copies: mostCopies + 1}
+	o = Options{NewDriver: o.NewDriver, Copies: MostCopies + 1}
 	require.Error(t, o.complete())
 }
