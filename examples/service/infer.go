@@ -15,10 +15,10 @@ const mostBodyBytes = 4096
 
 // inferAnswer is what POST /v1/infer answers.
 type inferAnswer struct {
-	Tokens       int   `json:"tokens"`
-	Bytes        int64 `json:"bytes"` // of memory that the request held
-	Stream       int   `json:"stream"`
-	WaitedMicros int64 `json:"waited_us"` // for memory
+	Tokens       int    `json:"tokens"`
+	Bytes        int64  `json:"bytes"`     // of memory that the request held
+	Stream       uint32 `json:"stream"`    // as GET /stats numbers them
+	WaitedMicros int64  `json:"waited_us"` // for memory
 }
 
 // infer is the handler of POST /v1/infer.

@@ -17,12 +17,42 @@ type shutdown struct {
 	Parting  time.Duration // for cancelled requests to tell their clients; 0 is partingTime
 }
 
-// Bounds of a connection: what a client may take to send its few bytes, and how long it may keep an idle
-// connection.
+// Bounds of a connection: what a client may take to send its few bytes, and to take its answer, and how long it may keep an
+// idle connection.
 const (
-	readTimeout = 10 * time.Second
-	idleTimeout = 2 * time.Minute
+	readTimeout  = 10 * time.Second
+	writeTimeout = 10 * time.Second
+	idleTimeout  = 2 * time.Minute
 )
+
+// timely bounds how long a client may take for its answer, from the answer's first byte on: how long that takes to come is another matter.
+type timely struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *timely) WriteHeader(status int) {
+	w.begin()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *timely) Write(p []byte) (int, error) {
+	w.begin()
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *timely) begin() {
+	if !w.begun {
+		w.begun = true
+		// Where it cannot be set, the server's own WriteTimeout ends a client that does not read.
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
+}
 
 // errForced says that requests were cut off.
 var errForced = errors.New("requests in flight were cancelled")
@@ -36,7 +66,8 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 	handlers := newGate()
 	routes := sv.Handler()
 	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
+			w := &timely{ResponseWriter: to}
 			if !handlers.enter() {
 				sv.refuse(w, errStopping)
 				return
@@ -46,7 +77,9 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 		}),
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ReadTimeout: readTimeout,
-		IdleTimeout: idleTimeout,
+		// What the server answers by itself has no deadline but this one, which leaves room for a request's whole time.
+		WriteTimeout: readTimeout + sv.settings.Timeout + writeTimeout,
+		IdleTimeout:  idleTimeout,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

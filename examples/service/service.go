@@ -43,7 +43,6 @@ type Service struct {
 
 // worker is a stream. Any number of requests use it, whose kernels run one after the other.
 type worker struct {
-	number int
 	stream *vram.Stream
 }
 
@@ -67,12 +66,12 @@ func Open(s settings) (*Service, error) {
 		return nil, errors.Join(err, sv.Close())
 	}
 	sv.gpu = &gpu{view}
-	for n := range s.WorkerCount {
+	for range s.WorkerCount {
 		stream, err := sv.device.NewStream()
 		if err != nil {
 			return nil, errors.Join(err, sv.Close())
 		}
-		sv.workers = append(sv.workers, &worker{number: n, stream: stream})
+		sv.workers = append(sv.workers, &worker{stream})
 	}
 	sv.meters = newMeters(sv)
 	if sv.tenants, err = sv.openTenants(s.Tenants); err != nil {
@@ -132,7 +131,7 @@ func (sv *Service) allocate(ctx context.Context, stream *vram.Stream, r *inferRe
 // run does a request and says what it took.
 func (sv *Service) run(ctx context.Context, r *inferRequest, t *tenant) (a inferAnswer, err error) {
 	w := sv.pick()
-	a.Stream = w.number
+	a.Stream = w.stream.ID()
 	start := time.Now()
 	buffers, err := sv.allocate(ctx, w.stream, r, t)
 	waited := time.Since(start)
