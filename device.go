@@ -124,9 +124,26 @@ func Open(cfg Config) (*Device, error) {
 	return d, nil
 }
 
+// opened reports whether it is one that Open made: neither nil nor the zero Device.
+func (d *Device) opened() bool { return d != nil && d.closeDone != nil }
+
+// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+func (d *Device) callable(ctx context.Context) error {
+	if !d.opened() {
+		return ErrNotOpen
+	}
+	if ctx == nil {
+		return ErrNilContext
+	}
+	return nil
+}
+
 // Info describes the device. It does not change. It opens the device if nothing has used it yet; where that fails
 // it says the ordinal and the driver's name, and the next use says why.
 func (d *Device) Info() cudadrv.Info {
+	if !d.opened() {
+		return cudadrv.Info{}
+	}
 	if e, err := d.use(); err == nil {
 		return e.driver.Info()
 	}
@@ -168,6 +185,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 		Limit: &d.limit, Budget: settings.Budget, Strategy: settings.Strategy, CoalesceBytes: settings.CoalesceBytes,
 		Exact: settings.Exact, Tape: settings.Tape, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: c.OnOutOfMemory,
+		LongWait: d.longWait(),
 	})
 	if err != nil {
 		return nil, failed("", err)
@@ -251,6 +269,9 @@ func (d *Device) forget(s *Stream) {
 // keepBytes are held, or no more can be given back. It waits for the driver and for the turn at hand of each stream, not for buffers, and
 // returns the bytes given back.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
+	if err := d.callable(ctx); err != nil {
+		return 0, err
+	}
 	if keepBytes < 0 {
 		return 0, &ConfigError{"keepBytes", keepBytes, "0 or more"}
 	}
@@ -275,10 +296,13 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 }
 
 // Close ends the device: requests fail with ErrClosed, magazines are closed, the device is synchronised,
-// all memory goes back to the driver. If buffers were live the error is an *InUseError that lists them;
-// a later Free of one says ErrClosed. It waits for the device and for calls of Events that are due. Idempotent: every call returns the first
+// all memory goes back to the driver. If buffers were live the error is, or wraps, an *InUseError that lists them,
+// and Config.Logger and Events.Leak hear of it; a later Free of one says ErrClosed. It waits for the device and for calls of Events that are due. Idempotent: every call returns the first
 // one's error, after it has finished.
 func (d *Device) Close() error {
+	if !d.opened() {
+		return ErrNotOpen
+	}
 	if !d.closed.CompareAndSwap(false, true) {
 		<-d.closeDone
 		return d.closeErr
@@ -317,6 +341,7 @@ func (d *Device) closeEngine(e *engine, open []*Stream) error {
 	}
 	errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
 	if inUse.BufferCount > 0 {
+		d.tellLeak(inUse)
 		errs = append(errs, inUse)
 	}
 	return errors.Join(errs...)

@@ -47,6 +47,15 @@
 // same way up to the first level: it puts its slot back into a magazine, or on a list that the stream's
 // next turn takes.
 //
+// # The end
+//
+// Device.Close waits for the device, gives all memory back, and returns an *InUseError that lists the buffers which nobody freed. A
+// deferred call without a look at its error loses that:
+//
+//	defer func() { err = errors.Join(err, dev.Close()) }() // err is the function's named result
+//
+// Events.Leak and Config.Logger hear of it, too.
+//
 // # What is promised
 //
 //   - Live buffers never overlap, and a buffer's memory is not handed to another stream, unmapped or freed

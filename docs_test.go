@@ -140,3 +140,17 @@ func TestTheConformanceTableHolds(t *testing.T) {
 		assert.True(t, numbers[number], "scenario %d", number)
 	}
 }
+
+// The error of a device's Close says which buffers leaked: nothing that shows how to use a device loses it.
+func TestNobodyIsShownToLoseTheErrorOfClose(t *testing.T) {
+	loses := regexp.MustCompile(`defer (dev|device|d|h)\.Close\(\)`)
+	shown := filesOf(t, func(path string) bool {
+		return filepath.Ext(path) == ".md" || filepath.Base(path) == "doc.go" || filepath.Base(path) == "example_test.go" ||
+			strings.HasPrefix(path, "examples") && filepath.Ext(path) == ".go"
+	})
+	require.Contains(t, shown, "README.md")
+	require.Contains(t, shown, filepath.Join("examples", "quickstart", "main.go"))
+	for path, text := range shown {
+		assert.Empty(t, loses.FindString(text), path)
+	}
+}

@@ -33,6 +33,9 @@ var errNoStart = errors.New("vram: the device could not be opened")
 // use is the engine. The first call makes it, others wait for that; after a failure the next call tries again.
 // Errors: ErrClosed, *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said.
 func (d *Device) use() (*engine, error) {
+	if !d.opened() {
+		return nil, ErrNotOpen
+	}
 	if e := d.engine.Load(); e != nil {
 		return e, nil
 	}

@@ -41,12 +41,16 @@ var (
 	ErrTransferLimit = streams.ErrTransferLimit
 	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
 	ErrNotLive = streams.ErrNotLive
-	// ErrForeign refuses a stream of another device.
+	// ErrForeign refuses a stream, a tenant or a reservation of another device.
 	ErrForeign = streams.ErrForeign
 	// ErrUseOver says that a use was ended before.
 	ErrUseOver = streams.ErrUseOver
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = streams.ErrClosed
+	// ErrNotOpen refuses a call on a nil or zero Device, Stream, Lane, Tenant or Reservation.
+	ErrNotOpen = cudadrv.ErrNotOpen
+	// ErrNilContext refuses a nil context.
+	ErrNilContext = futures.ErrNilContext
 	// ErrQuarantined says that a stream's books did not balance after a panic.
 	ErrQuarantined = streams.ErrQuarantined
 	// ErrPlan is the kind of every *PlanError.

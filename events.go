@@ -3,6 +3,7 @@ package vram
 import (
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
 )
 
 // Events are functions that a device calls when something has happened; nil ones are left out. They are called
@@ -29,7 +30,14 @@ type Events struct {
 	// Quarantine says that books did not balance after a panic: requests fail, memory is left alone. It is seen at
 	// the next tick.
 	Quarantine func(QuarantineEvent)
+	// LongWait says that a request with Wait has waited for a second. It is seen at a tick, and told once of each wait.
+	LongWait func(LongWaitEvent)
+	// Leak says that buffers were live when the device was closed. Close returns the same error.
+	Leak func(*InUseError)
 }
+
+// LongWaitEvent is a request that has waited for memory for a second.
+type LongWaitEvent = streams.LongWait
 
 // GrowthEvent is the outcome of a driver job that took memory.
 type GrowthEvent struct {
@@ -72,7 +80,8 @@ type QuarantineEvent struct {
 // watched reports whether anybody wants to hear of anything.
 func (c *Config) watched() bool {
 	e := &c.Events
-	return c.Logger != nil || e.Growth != nil || e.Warm != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Panic != nil || e.Quarantine != nil
+	return c.Logger != nil || e.Growth != nil || e.Warm != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Panic != nil || e.Quarantine != nil ||
+		e.LongWait != nil || e.Leak != nil
 }
 
 // observer passes what happens in the pool on. The functions that it calls return at once.
@@ -124,6 +133,34 @@ func (d *Device) tellPanic(p recovered.Panic) {
 	if f := d.config.Load().Events.Panic; f != nil {
 		f(PanicEvent(p))
 	}
+}
+
+// longWait passes the long waits of streams on; nil if nobody wants to hear of them.
+func (d *Device) longWait() func(LongWaitEvent) {
+	if d.notices == nil {
+		return nil
+	}
+	return func(e LongWaitEvent) {
+		d.notices.post(func() {
+			d.notices.log.Warn("vram: long wait for memory", "stream", e.Stream, "bytes", e.Bytes, "waited", e.Waited,
+				"priority", e.Priority, "tag", e.Tag, "tenant", e.Tenant, "forQuota", e.ForQuota)
+			if f := d.config.Load().Events.LongWait; f != nil {
+				f(e)
+			}
+		})
+	}
+}
+
+func (d *Device) tellLeak(e *InUseError) {
+	if d.notices == nil {
+		return
+	}
+	d.notices.post(func() {
+		d.notices.log.Error("vram: leak", "buffers", e.BufferCount, "bytes", e.Bytes, "error", e)
+		if f := d.config.Load().Events.Leak; f != nil {
+			f(e)
+		}
+	})
 }
 
 // tellFailures tells of the streams and the pool that have ended by themselves, each once. One goroutine at a time

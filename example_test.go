@@ -2,6 +2,7 @@ package vram_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -15,12 +16,12 @@ import (
 )
 
 // firstProgram is the README's program.
-func firstProgram(ctx context.Context) error {
+func firstProgram(ctx context.Context) (err error) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
+	defer func() { err = errors.Join(err, dev.Close()) }() // an *InUseError lists buffers that nobody freed
 	s, err := dev.NewStream()
 	if err != nil {
 		return err
@@ -58,6 +59,13 @@ func exampleStream() (*vram.Device, *vram.Stream, error) {
 	return dev, s, err
 }
 
+// ended closes a device and shows what it has to say: an *InUseError lists buffers that nobody freed.
+func ended(dev *vram.Device) {
+	if err := dev.Close(); err != nil {
+		fmt.Println(err)
+	}
+}
+
 // An optimizer step takes all its buffers in one call, and gives them back in one.
 func ExampleStream_AllocBatch() {
 	dev, s, err := exampleStream()
@@ -65,7 +73,7 @@ func ExampleStream_AllocBatch() {
 		fmt.Println(err)
 		return
 	}
-	defer dev.Close()
+	defer ended(dev)
 	sizes := []int64{4 << 20, 4 << 20, 512, 96 << 10}
 	moments := make([]vram.Buffer, len(sizes)) // used again for each step
 	for range 3 {
@@ -89,7 +97,7 @@ func ExampleStream_AllocFor() {
 		fmt.Println(err)
 		return
 	}
-	defer dev.Close()
+	defer ended(dev)
 	b, err := s.AllocFor(context.Background(), vram.Request{Bytes: 3 << 20, Align: 2 << 20, Zero: true, Tag: "kv cache"})
 	if err != nil {
 		fmt.Println(err)
@@ -98,7 +106,7 @@ func ExampleStream_AllocFor() {
 	fmt.Println(b.Bytes(), b.Ptr()%(2<<20))
 	fmt.Println(b.Free())
 	// Output:
-	// 3145728 0
+	// 3145728 0x0
 	// <nil>
 }
 
@@ -109,7 +117,7 @@ func ExampleStream_Lane() {
 		fmt.Println(err)
 		return
 	}
-	defer dev.Close()
+	defer ended(dev)
 	lane, err := s.Lane(64 << 20)
 	if err != nil {
 		fmt.Println(err)
@@ -145,7 +153,7 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	require.True(t, found)
 	source, err := os.ReadFile("example_test.go")
 	require.NoError(t, err)
-	_, rest, _ = strings.Cut(string(source), "func firstProgram(ctx context.Context) error {\n")
+	_, rest, _ = strings.Cut(string(source), "func firstProgram(ctx context.Context) (err error) {\n")
 	body, _, _ := strings.Cut(rest, "\n}\n")
 	assert.Equal(t, strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n"), strings.TrimSpace(block))
 }

@@ -7,6 +7,9 @@ package vram
 // of the streams in the order in which they were opened, until one has it, and the first call visits every block of theirs; later ones
 // take logarithmic time.
 func (d *Device) Lookup(p Ptr) (Buffer, bool) {
+	if !d.opened() {
+		return Buffer{}, false
+	}
 	for _, s := range d.streams.Load().open {
 		if b, found := s.Lookup(p); found {
 			return b, true

@@ -16,6 +16,9 @@ import (
 // its owner may release it: give such waits a deadline. Errors: *ConfigError unless bytes are 1 or more, *SizeError, *OutOfMemoryError, the
 // context's, after which nothing is held, ErrClosed, and those of the first use of the device.
 func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error) {
+	if err := d.callable(ctx); err != nil {
+		return nil, err
+	}
 	if bytes < 1 {
 		return nil, &ConfigError{"Reserve", bytes, "1 or more"}
 	}
@@ -41,6 +44,9 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 // that is free already. Errors: *ConfigError unless bytes are 1 or more, *LimitError where the limit leaves no room, the context's,
 // ErrClosed, what the driver said, and those of the first use of the device.
 func (d *Device) Expand(ctx context.Context, bytes int64) (addedBytes int64, err error) {
+	if err := d.callable(ctx); err != nil {
+		return 0, err
+	}
 	if bytes < 1 {
 		return 0, &ConfigError{"Expand", bytes, "1 or more"}
 	}

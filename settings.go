@@ -69,6 +69,9 @@ func set[T any](field, value *T) {
 // strategy or coalescing threshold from each stream's next turn on. Errors: *ConfigError, ErrClosed, and what
 // the driver said when memory was given back: the settings hold all the same.
 func (d *Device) Reconfigure(change Settings) error {
+	if !d.opened() {
+		return ErrNotOpen
+	}
 	for {
 		if d.closed.Load() {
 			return ErrClosed

@@ -100,6 +100,9 @@ func (s Stats) Efficiency() float64 {
 // Stats reads the books. It stops nobody: it takes its turn with each stream and the pool like any
 // request, or, with StatsOff, none. After Close it says what was counted last.
 func (d *Device) Stats() Stats {
+	if !d.opened() {
+		return Stats{}
+	}
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
 	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
@@ -157,6 +160,9 @@ func (d *Device) Stats() Stats {
 
 // ResetPeaks restarts the peaks at the present values: what was freed before the call is no part of them. It has no effect after Close.
 func (d *Device) ResetPeaks() {
+	if !d.opened() {
+		return
+	}
 	ctx := context.Background()
 	liveBytes := map[poolcore.Client]int64{}
 	for _, s := range d.streams.Load().open {

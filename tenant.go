@@ -12,6 +12,8 @@ import "github.com/go-vram/vram/pool"
 // touch the device. Error: *ConfigError.
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	switch {
+	case !d.opened():
+		return nil, ErrNotOpen
 	case q.LimitBytes < 0:
 		return nil, &ConfigError{"Quota.LimitBytes", q.LimitBytes, "0 or more"}
 	case q.ShareBytes < 0:
@@ -25,8 +27,7 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 		}
 		for _, t := range all {
 			if t.Name() == name {
-				t.SetQuota(q)
-				return t, nil
+				return t, t.SetQuota(q)
 			}
 		}
 		t := pool.NewTenant(name, uint32(len(all)+1), q) //nolint:gosec // a count

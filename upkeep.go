@@ -13,6 +13,9 @@ import (
 // whose turn somebody is, a tick for one, are passed over, so that a call that runs into one leaves that stream as it was.
 // The error is ErrClosed.
 func (d *Device) Collect() error {
+	if !d.opened() {
+		return ErrNotOpen
+	}
 	if d.closed.Load() {
 		return ErrClosed
 	}
@@ -32,6 +35,9 @@ func (d *Device) Collect() error {
 // ranges are as long as they can be. Nothing is given back. Small requests fill magazines anew. It waits for the turn at hand of each
 // stream. Errors: ErrClosed, or the context's.
 func (d *Device) Coalesce(ctx context.Context) error {
+	if err := d.callable(ctx); err != nil {
+		return err
+	}
 	if d.closed.Load() {
 		return ErrClosed
 	}
@@ -45,6 +51,9 @@ func (d *Device) Coalesce(ctx context.Context) error {
 // more than that share is. It returns the bytes given back. Errors: *ConfigError for a share that is not from 0 to 1, and those
 // of Trim.
 func (d *Device) CleanUp(ctx context.Context, freeShare float64) (int64, error) {
+	if err := d.callable(ctx); err != nil {
+		return 0, err
+	}
 	if !(freeShare >= 0 && freeShare <= 1) { // also what is no number
 		return 0, &ConfigError{"freeShare", freeShare, "0 to 1"}
 	}

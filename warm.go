@@ -19,6 +19,9 @@ const warmRunBytes = 1 << 30
 // told how far it has come. Errors: *ConfigError, the context's, ErrClosed, *LimitError where the limit leaves no room, and
 // those of the first use of the device.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
+	if err := d.callable(ctx); err != nil {
+		return err
+	}
 	if err := checkDemands(want); err != nil {
 		return err
 	}

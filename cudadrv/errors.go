@@ -11,6 +11,8 @@ var (
 	ErrNoDriver = errors.New("cudadrv: no GPU driver")
 	// ErrNoDevice says that the driver has no device with the wanted ordinal.
 	ErrNoDevice = errors.New("cudadrv: no such device")
+	// ErrNotOpen refuses a call on what nobody has opened: a nil or zero value.
+	ErrNotOpen = errors.New("vram: not opened: nil or zero")
 )
 
 // Result is a CUresult. Codes that this package does not know keep their number.

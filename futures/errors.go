@@ -14,6 +14,9 @@ var (
 	// ErrNoFutures is the answer of First without futures: there is nothing that could succeed.
 	ErrNoFutures = errors.New("futures: first of no futures")
 
+	// ErrNilContext refuses a nil context. Nothing has been done; a request that was made goes on.
+	ErrNilContext = errors.New("futures: nil context")
+
 	errExit = errors.New("the callback ended its goroutine")
 )
 

@@ -1,6 +1,9 @@
 package futures
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // Future is an answer that is there or will be. The zero value is complete with the zero value of T.
 //
@@ -23,12 +26,32 @@ func Failed[T any](err error) Future[T] {
 
 // Await waits for the answer and returns it. The end of ctx ends only the waiting, with the context's error:
 // the request goes on, and a value that arrives belongs to whoever awaits again. An answer that is
-// there is returned whatever the state of ctx.
+// there is returned whatever the state of ctx; else a nil ctx is refused with ErrNilContext.
 func (f Future[T]) Await(ctx context.Context) (T, error) {
 	if f.p == nil {
 		return f.val, nil
 	}
+	if ctx == nil {
+		if value, completed, err := f.Poll(); completed {
+			return value, err
+		}
+		var none T
+		return none, ErrNilContext
+	}
 	return f.p.await(ctx)
+}
+
+// String says whether the answer is there, and what it is.
+func (f Future[T]) String() string {
+	value, completed, err := f.Poll()
+	switch {
+	case !completed:
+		return "pending"
+	case err != nil:
+		return fmt.Sprintf("failed: %v", err)
+	default:
+		return fmt.Sprintf("completed: %v", value)
+	}
 }
 
 // Completed reports whether the answer is there, so that Await will not wait.

@@ -20,6 +20,15 @@ var ErrClosed = core.ErrClosed
 // ErrDriverPanic says that a driver call panicked. What it was part of failed as a whole.
 var ErrDriverPanic = errors.New("pool: a driver call panicked")
 
+// ErrNotOpen refuses a call on a nil or zero Tenant or Reservation.
+var ErrNotOpen = cudadrv.ErrNotOpen
+
+// ErrForeign refuses what is of another device.
+var ErrForeign = errors.New("vram: of another device")
+
+// ErrNegative refuses a negative size.
+var ErrNegative = errors.New("vram: negative size")
+
 // LimitError says that memory cannot be mapped ahead, since the limit leaves no room.
 type LimitError = core.LimitError
 

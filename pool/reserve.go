@@ -39,19 +39,37 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	return r, nil
 }
 
-// Bytes is what was set aside in the beginning: whole pages.
-func (r *Reservation) Bytes() int64 { return r.bytes }
+// made reports whether it is one that Reserve made.
+func (r *Reservation) made() bool { return r != nil && r.pool != nil }
 
-// Of reports whether it is one of that pool's.
-func (r *Reservation) Of(p *Pool) bool { return r.pool == p }
+// Bytes is what was set aside in the beginning: whole pages. 0 of a nil or zero Reservation.
+func (r *Reservation) Bytes() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.bytes
+}
+
+// Of says why requests on that pool's memory may not name it: ErrNotOpen for a zero Reservation, ErrForeign for one of another
+// device.
+func (r *Reservation) Of(p *Pool) error {
+	switch {
+	case !r.made():
+		return ErrNotOpen
+	case r.pool != p:
+		return ErrForeign
+	default:
+		return nil
+	}
+}
 
 // ID is what a Refill names as From.
 func (r *Reservation) ID() core.Client { return r.id }
 
 // Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
-// then on as any others. The second call does nothing. It does not wait.
+// then on as any others. The second call does nothing, nor one on a nil or zero Reservation. It does not wait.
 func (r *Reservation) Release() {
-	if !r.released.Swap(true) {
+	if r.made() && !r.released.Swap(true) {
 		r.pool.tell(core.Unreserve{Client: r.id}, fence.Mark{})
 	}
 }

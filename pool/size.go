@@ -19,11 +19,11 @@ func inUnits(bytes int64, round func(float64) float64) string {
 		return strconv.FormatInt(bytes, 10) + " bytes"
 	}
 	unit, scale := 0, float64(1<<10)
-	for unit < len(units)-1 && float64(bytes) >= scale*(1<<10) {
+	for unit < len(sizeUnits)-1 && float64(bytes) >= scale*(1<<10) {
 		unit++
 		scale *= 1 << 10
 	}
-	return strconv.FormatFloat(round(float64(bytes)/scale*100)/100, 'f', -1, 64) + " " + units[unit]
+	return strconv.FormatFloat(round(float64(bytes)/scale*100)/100, 'f', -1, 64) + " " + sizeUnits[unit]
 }
 
-var units = [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table
+var sizeUnits = [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table

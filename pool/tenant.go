@@ -40,6 +40,21 @@ type Tenant struct {
 	queued  atomic.Int32 // requests that wait for its quota; changed in the pool's turns
 }
 
+// made reports whether it is one that NewTenant made.
+func (t *Tenant) made() bool { return t != nil && t.quota.Load() != nil }
+
+// Of reports whether requests on that pool's memory may name it: ErrNotOpen for a nil or zero Tenant, ErrForeign for one of
+// another device.
+func (t *Tenant) Of(p *Pool) error {
+	if !t.made() {
+		return ErrNotOpen
+	}
+	if at := t.pool.Load(); at != p {
+		return ErrForeign
+	}
+	return nil
+}
+
 // NewTenant makes a tenant with a number that no other one of the device has.
 func NewTenant(name string, id uint32, q Quota) *Tenant {
 	t := &Tenant{name: name, id: id}
@@ -58,16 +73,34 @@ type TenantStats struct {
 
 // Stats is what the tenant has now.
 func (t *Tenant) Stats() TenantStats {
+	if !t.made() {
+		return TenantStats{}
+	}
 	return TenantStats{t.name, *t.quota.Load(), t.held.Load(), t.charged.Load(), int(t.queued.Load())}
 }
 
 // Name is the tenant's.
-func (t *Tenant) Name() string { return t.name }
+func (t *Tenant) Name() string {
+	if t == nil {
+		return ""
+	}
+	return t.name
+}
 
-// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed.
-func (t *Tenant) SetQuota(q Quota) {
+// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: ErrNegative for a bound below 0,
+// which changes nothing, and ErrNotOpen.
+func (t *Tenant) SetQuota(q Quota) error {
+	switch {
+	case !t.made():
+		return ErrNotOpen
+	case q.LimitBytes < 0:
+		return fmt.Errorf("%w: Quota.LimitBytes is %d", ErrNegative, q.LimitBytes)
+	case q.ShareBytes < 0:
+		return fmt.Errorf("%w: Quota.ShareBytes is %d", ErrNegative, q.ShareBytes)
+	}
 	t.quota.Store(&q)
 	t.recharge()
+	return nil
 }
 
 // Bind says whose memory the tenant's requests are for.
@@ -107,7 +140,7 @@ func (t *Tenant) Paid(bytes int64) {
 }
 
 // Exclusive reports whether one goroutine works for the tenant: see Quota.
-func (t *Tenant) Exclusive() bool { return t.quota.Load().Exclusive }
+func (t *Tenant) Exclusive() bool { return t.made() && t.quota.Load().Exclusive }
 
 // Account is the tenant's among those that wait and hold.
 func (t *Tenant) Account() admission.Account { return tenantAccounts + admission.Account(t.id) }

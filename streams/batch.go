@@ -32,6 +32,10 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		clear(dst)
 		return &LengthError{len(dst), len(bytes)}
 	}
+	if !s.opened() {
+		clear(dst)
+		return ErrNotOpen
+	}
 	if err := s.checkBatch(bytes); err != nil {
 		clear(dst)
 		return err
@@ -82,6 +86,9 @@ func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, e
 // AllocBatchForAsync is AllocBatchFor as a future: see AllocBatchAsync.
 func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futures.Future[Batch] {
 	bytes := want.Bytes
+	if err := s.callable(ctx); err != nil {
+		return futures.Failed[Batch](err)
+	}
 	if err := s.checkBatch(bytes); err != nil {
 		return futures.Failed[Batch](err)
 	}
@@ -91,8 +98,8 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if err := s.check(0); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	if !s.mayDraw(want.Reservation) {
-		return futures.Failed[Batch](ErrForeign)
+	if err := s.names(want.Tenant, want.Reservation); err != nil {
+		return futures.Failed[Batch](err)
 	}
 	if len(bytes) == 0 { // nothing to wait for, whoever waits before
 		return futures.Done(Batch{})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -20,9 +21,11 @@ var (
 	// ErrTooLarge is the kind of every *SizeError: no waiting would help.
 	ErrTooLarge = errors.New("vram: request larger than the limit")
 	// ErrNegative refuses a negative size.
-	ErrNegative = errors.New("vram: negative size")
+	ErrNegative = pool.ErrNegative
 	// ErrQuarantined says that the stream's books did not balance after a panic.
 	ErrQuarantined = errors.New("vram: stream quarantined")
+	// ErrNotOpen refuses a call on a nil or zero Stream, Lane, Tenant or Reservation.
+	ErrNotOpen = pool.ErrNotOpen
 	// ErrNoTape says that a plan was given to a stream that plays none.
 	ErrNoTape = errors.New("vram: the stream has no tape")
 )

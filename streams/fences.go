@@ -109,7 +109,7 @@ func (s *Stream) sort(left *actors.Effects) {
 // Collect takes home what announced uses kept that have finished, and sees to the fences for all others. It does
 // nothing if somebody is in the stream's turn, and does not wait.
 func (s *Stream) Collect() {
-	if !s.ref.TryEnter() {
+	if !s.opened() || !s.ref.TryEnter() {
 		return
 	}
 	var left actors.Effects

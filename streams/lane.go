@@ -36,6 +36,9 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 	if budgetBytes < 0 {
 		return nil, &BudgetError{budgetBytes}
 	}
+	if !s.opened() {
+		return nil, ErrNotOpen
+	}
 	if s.closing.Load() {
 		return nil, ErrClosed
 	}
@@ -51,6 +54,9 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 // or else the request goes the stream's way, whose errors it returns. Once the stream or the lane was
 // closed it says ErrClosed.
 func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
+	if l == nil { // as Stream.Alloc
+		return b, ErrNotOpen
+	}
 	b.slot, b.word, b.bytes, err = l.lane.Alloc(bytes)
 	return b, err
 }
@@ -90,6 +96,9 @@ func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 // announcement of a use that another goroutine makes at the same time may be lost. A free after such a
 // free is refused as ever.
 func (l *Lane) Free(b Buffer) error {
+	if l == nil {
+		return ErrNotOpen
+	}
 	return l.lane.Free(b.slot, b.word)
 }
 
@@ -121,6 +130,9 @@ func (l *Lane) settle() {
 // Close gives back all that the lane has. Buffers of it that live stay valid and are freed the ordinary
 // way. It does not wait for the device. Idempotent. Errors: ErrQuarantined.
 func (l *Lane) Close() error {
+	if l == nil || l.stream == nil {
+		return ErrNotOpen
+	}
 	if l.closed {
 		return nil
 	}

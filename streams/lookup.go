@@ -11,6 +11,9 @@ import (
 // be more than was asked for; else it is the same buffer. The caller sees to it that nobody frees the buffer meanwhile. It takes the
 // stream's turn; the first call on a stream visits every block of it, later ones take logarithmic time.
 func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
+	if !s.opened() {
+		return Buffer{}, false
+	}
 	if !s.ref.TryEnter() {
 		o := &order{verb: orderLookup, address: p}
 		if _, err := s.order(context.Background(), o); err != nil {

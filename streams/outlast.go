@@ -40,6 +40,9 @@ type delay struct {
 // host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
 // requests that wait already. Close and Transfer wait for the stream all the same.
 func (s *Stream) ExcludeFromWaits(exclude bool) {
+	if !s.opened() {
+		return
+	}
 	s.line.Excluded.Store(exclude)
 	s.pool.Exclude(s.id, exclude)
 }

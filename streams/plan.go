@@ -20,6 +20,9 @@ func (s *Stream) Plan(ctx context.Context) (tape.Step, error) {
 // the tape knew is forgotten. It waits for the turn at hand; the step stays the caller's. Errors: *tape.PlanError,
 // ErrNoTape, ErrClosed.
 func (s *Stream) SetPlan(ctx context.Context, step tape.Step) error {
+	if err := s.callable(ctx); err != nil {
+		return err
+	}
 	if err := step.Check(); err != nil {
 		return fmt.Errorf("streams: %w", err)
 	}

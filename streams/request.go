@@ -56,10 +56,13 @@ func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 // heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the request; memory that
 // arrives too late stays in the cache. It does not wait.
 func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
-	if want.plain() {
+	if s != nil && ctx != nil && want.plain() {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {
 			return futures.Done(Buffer{slot, word, want.Bytes})
 		}
+	}
+	if err := s.callable(ctx); err != nil {
+		return futures.Failed[Buffer](err)
 	}
 	if err := s.checkRequest(&want); err != nil {
 		return futures.Failed[Buffer](err)
@@ -161,14 +164,26 @@ func (s *Stream) checkRequest(r *Request) error {
 	if limit := s.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
 		return &AlignError{r.Align, limit}
 	}
-	if !s.mayDraw(r.Reservation) {
-		return ErrForeign
+	if err := s.names(r.Tenant, r.Reservation); err != nil {
+		return err
 	}
 	return s.check(r.Bytes)
 }
 
-// mayDraw reports whether a reservation is of the stream's device.
-func (s *Stream) mayDraw(r *Reservation) bool { return r == nil || r.Of(s.pool) }
+// names says why a request on the stream may not name a tenant or a reservation; nil names none.
+func (s *Stream) names(t *Tenant, r *Reservation) error {
+	if t != nil {
+		if err := t.Of(s.pool); err != nil {
+			return fmt.Errorf("%w: the tenant", err)
+		}
+	}
+	if r != nil {
+		if err := r.Of(s.pool); err != nil {
+			return fmt.Errorf("%w: the reservation", err)
+		}
+	}
+	return nil
+}
 
 // allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
 func (s *Stream) allocNow(want *Request) (Buffer, bool) {

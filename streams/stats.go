@@ -73,7 +73,7 @@ func (s *Stream) remember() {
 }
 
 // Waits reports whether anything was pending at the end of the last turn. It waits for nothing.
-func (s *Stream) Waits() bool { return s.waits.Load() }
+func (s *Stream) Waits() bool { return s != nil && s.waits.Load() }
 
 func (s *Stream) stats() Stats {
 	n := s.core.Snapshot()

@@ -44,7 +44,7 @@ func (w *storm) enter(buffers ...Buffer) {
 		p := place{b.Ptr(), b.Ptr() + cudadrv.Ptr(max(b.Bytes(), 1))}
 		at, same := slices.BinarySearchFunc(w.live, p, func(a, b place) int { return int(a.from) - int(b.from) })
 		if same || at > 0 && w.live[at-1].end > p.from || at < len(w.live) && w.live[at].from < p.end {
-			w.t.Errorf("seed %d: a buffer at %x has memory of another's", w.seed, p)
+			w.t.Errorf("seed %d: a buffer at %v has memory of another's", w.seed, p)
 		}
 		w.live = slices.Insert(w.live, at, p)
 	}

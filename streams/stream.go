@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/pressure"
@@ -48,6 +49,8 @@ type Config struct {
 	Peers   *Peers // of the device; nil: the stream has none
 	// Panics is told of every panic that the stream recovers from; nil: only the process is.
 	Panics *recovered.Log
+	// LongWait is told of each request that has waited for a second, outside every turn. It returns at once. Nil: nobody is.
+	LongWait func(LongWait)
 }
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
@@ -67,6 +70,7 @@ type Stream struct {
 	debug    bool
 	handler  func(*pool.OutOfMemoryError) bool // nil: nobody is asked
 	witness  *witness                          // nil: nobody is told of buffers
+	longWait func(LongWait)                    // nil: nobody is told
 	ref      *actors.Ref
 	closing  atomic.Bool
 	closed   chan struct{}               // Close has returned
@@ -129,6 +133,7 @@ func Open(cfg Config) (*Stream, error) {
 		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
 		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
 		closed: make(chan struct{}), debug: cfg.Debug, handler: cfg.Handler, panics: cfg.Panics, captures: capturesOf(cfg.Device), peers: cfg.Peers,
+		longWait: cfg.LongWait,
 	}
 	if s.peers == nil {
 		s.peers = new(Peers)
@@ -160,17 +165,45 @@ func Open(cfg Config) (*Stream, error) {
 	return s, nil
 }
 
-// ID is the number by which reports name the stream.
-func (s *Stream) ID() uint32 { return uint32(s.id) }
+// opened reports whether it is one that Open made: neither nil nor the zero Stream.
+func (s *Stream) opened() bool { return s != nil && s.ref != nil }
 
-// Handle is the CUDA stream.
-func (s *Stream) Handle() cudadrv.Stream { return s.handle }
+// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+func (s *Stream) callable(ctx context.Context) error {
+	if !s.opened() {
+		return ErrNotOpen
+	}
+	if ctx == nil {
+		return futures.ErrNilContext
+	}
+	return nil
+}
+
+// ID is the number by which reports name the stream, from 1 on. 0 of a nil or zero Stream.
+func (s *Stream) ID() uint32 {
+	if s == nil {
+		return 0
+	}
+	return uint32(s.id)
+}
+
+// Handle is the CUDA stream, as long as the stream is open: Close destroys one that was not adopted. It is 0, the legacy default
+// stream, of a nil or zero Stream.
+func (s *Stream) Handle() cudadrv.Stream {
+	if s == nil {
+		return 0
+	}
+	return s.handle
+}
 
 // Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other people's
 // frees, but the driver may have to map memory first. A size of 0 gives a valid buffer that holds
 // nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed, ErrQuarantined, and what
 // the driver said.
 func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // so written because this is short enough to be inlined
+	if s == nil { // in place of the check that every access makes
+		return b, ErrNotOpen
+	}
 	b.slot, b.word, b.bytes, err = s.cache.Alloc(bytes)
 	return b, err
 }
@@ -306,10 +339,18 @@ func (s *Stream) alone(bytes, align int64) *magazine.Slot {
 }
 
 // Press says how close the device is to its limit, from the next tick on. It takes no turn.
-func (s *Stream) Press(level pressure.Level) { s.pressure.Store(uint32(level)) }
+func (s *Stream) Press(level pressure.Level) {
+	if s == nil {
+		return
+	}
+	s.pressure.Store(uint32(level))
+}
 
 // Tick lets the stream do what is due, if nobody is in its turn.
 func (s *Stream) Tick() {
+	if !s.opened() {
+		return
+	}
 	job := s.pack()
 	if !s.ref.TryEnter() {
 		if job != nil {
@@ -319,14 +360,18 @@ func (s *Stream) Tick() {
 	}
 	s.packing = job
 	var left actors.Effects
-	s.tick(&left)
+	waits := s.tick(&left)
 	if left != nil {
 		s.ref.Perform(left)
 	}
+	for _, w := range waits {
+		s.longWait(w)
+	}
 }
 
-func (s *Stream) tick(left *actors.Effects) {
+func (s *Stream) tick(left *actors.Effects) (waits []LongWait) {
 	defer s.ref.Exit(left, nil)
+	waits = s.longWaits()
 	s.core.SetPressure(pressure.Level(s.pressure.Load()))
 	s.core.Tick()
 	s.vain = false
@@ -337,10 +382,11 @@ func (s *Stream) tick(left *actors.Effects) {
 	s.background()
 	if s.draining {
 		s.giveUp()
-		return
+		return waits
 	}
 	s.shed(inBackground)
 	s.decay()
+	return waits
 }
 
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
@@ -350,6 +396,9 @@ func (s *Stream) tick(left *actors.Effects) {
 // first and return nil. A stream that is being captured cannot be waited for: it stays open then, and the error is a
 // *CaptureError.
 func (s *Stream) Close() error {
+	if !s.opened() {
+		return ErrNotOpen
+	}
 	if !s.closing.Load() {
 		if err := s.uncaptured("cuStreamSynchronize"); err != nil {
 			return err
@@ -388,6 +437,9 @@ func (s *Stream) awaitCalls() {
 
 // End makes every later free say ErrClosed and ends the actor: the memory is about to go.
 func (s *Stream) End() {
+	if !s.opened() {
+		return
+	}
 	if s.closing.CompareAndSwap(false, true) {
 		close(s.closed)
 	}
@@ -406,6 +458,9 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 
 // LastStats is what the books said when the stream ended; zero before.
 func (s *Stream) LastStats() Stats {
+	if !s.opened() {
+		return Stats{}
+	}
 	if last := s.last.Load(); last != nil {
 		return *last
 	}
@@ -430,6 +485,9 @@ func (s *Stream) LiveBuffers() []LiveBuffer {
 
 // Closed reports whether Close has returned without an error that kept the stream open.
 func (s *Stream) Closed() bool {
+	if !s.opened() {
+		return false
+	}
 	select {
 	case <-s.closed:
 		return true
@@ -441,6 +499,9 @@ func (s *Stream) Closed() bool {
 // Gone reports whether the stream was closed and its last buffer freed. A stream that was quarantined is
 // never gone: its memory is still there.
 func (s *Stream) Gone() bool {
+	if !s.opened() {
+		return false
+	}
 	select {
 	case <-s.ref.Done():
 		return s.synced.Load()
@@ -450,6 +511,9 @@ func (s *Stream) Gone() bool {
 }
 
 func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {
+	if err := s.callable(ctx); err != nil {
+		return Stats{}, err
+	}
 	o.promise.On(s.host)
 	s.ref.Call(o)
 	return o.promise.Future().Await(ctx)

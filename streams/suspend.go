@@ -10,7 +10,11 @@ import (
 // Exclusive says that one goroutine uses the stream: while it waits for memory, or in a Handover, nobody frees on the stream. Only
 // then can a wait be known for a deadlock that the stream takes part in: see the package comment. A stream is otherwise taken to
 // have several callers, of which others free while one waits. Say it before the stream is used.
-func (s *Stream) Exclusive() { s.single.Store(true) }
+func (s *Stream) Exclusive() {
+	if s.opened() {
+		s.single.Store(true)
+	}
+}
 
 // Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
 // streams' goroutines do: a lock, the end of a step. by are the streams of the device of which any may end the wait; none: any that
@@ -23,8 +27,11 @@ func (s *Stream) Exclusive() { s.single.Store(true) }
 // called from any goroutine; the second call does nothing. Neither call waits.
 func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	x := &suspension{}
+	if !s.opened() {
+		return func() {}
+	}
 	for _, other := range by {
-		if other == nil || other.pool != s.pool { // the pool knows nothing of it, and has to take it to go on
+		if !other.opened() || other.pool != s.pool { // the pool knows nothing of it, and has to take it to go on
 			return func() {}
 		}
 		x.by = append(x.by, other.id)

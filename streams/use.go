@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
 var (
 	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
 	ErrNotLive = errors.New("vram: the buffer is not live")
-	// ErrForeign refuses a stream that is not of the buffer's device.
-	ErrForeign = errors.New("vram: the stream is not of the buffer's device")
+	// ErrForeign refuses a stream that is not of the buffer's device, and a tenant or a reservation that is not of the stream's.
+	ErrForeign = pool.ErrForeign
 	// ErrUseOver says that a use was ended before.
 	ErrUseOver = magazine.ErrUseOver
 	// ErrTransferred says that a buffer was handed over: its memory belongs to whoever has the new one.

@@ -27,6 +27,7 @@ type patience struct {
 	age   uint64 // 0: it has not waited yet
 	token uint64 // under which it waits; 0: it does not just now
 	since time.Time
+	told  bool // see LongWait
 
 	consults int // how often the caller's handler was asked
 

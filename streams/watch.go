@@ -25,6 +25,9 @@ func (s *Stream) Coalesce(ctx context.Context) error {
 // Failure says why the stream has ended by itself: its books did not balance, or somebody stopped its actor. Nil
 // while it serves and after Close.
 func (s *Stream) Failure() error {
+	if s == nil {
+		return nil
+	}
 	if cause := s.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
 		return *cause
 	}
@@ -34,7 +37,7 @@ func (s *Stream) Failure() error {
 // UsedBytes are those of the stream's pages that are in buffers or cached by magazines, if nobody is in its turn. It
 // does not wait.
 func (s *Stream) UsedBytes() (usedBytes int64, ok bool) {
-	if !s.ref.TryEnter() {
+	if !s.opened() || !s.ref.TryEnter() {
 		return 0, false
 	}
 	var left actors.Effects
@@ -46,7 +49,12 @@ func (s *Stream) UsedBytes() (usedBytes int64, ok bool) {
 }
 
 // LastUsedBytes are those that the last tick found. It takes no turn.
-func (s *Stream) LastUsedBytes() int64 { return s.usedBytes.Load() }
+func (s *Stream) LastUsedBytes() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.usedBytes.Load()
+}
 
 func (s *Stream) readUsed(usedBytes *int64, left *actors.Effects) {
 	defer s.ref.Exit(left, nil)

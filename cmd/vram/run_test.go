@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/bench"
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	os.Exit(m.Run())
+	recoveredtest.Main(m)
 }
 
 // vramCommand runs the program with the arguments in one text.

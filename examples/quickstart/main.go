@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,11 +28,7 @@ func run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := dev.Close(); err == nil {
-			err = closeErr
-		}
-	}()
+	defer func() { err = errors.Join(err, dev.Close()) }() // an *InUseError lists buffers that nobody freed
 	if _, err := fmt.Fprintf(out, "device: %s, driver %s\n", dev.Info().Name, dev.Info().Driver); err != nil {
 		return err
 	}

@@ -44,6 +44,26 @@ func edgeBugs() []Bug {
 			Edits: []Edit{{"examples/service/serve.go", "	if !w.begun {", "	if w.begun {"}},
 		},
 		{
+			Name: "a leak is told to nobody", Package: ".", Run: "^TestALeakIsTold$",
+			Edits: []Edit{{"device.go", "		d.tellLeak(inUse)\n", ""}},
+		},
+		{
+			Name: "a long wait is told at every tick", Package: ".", Run: "^TestALongWaitIsTold$",
+			Edits: []Edit{{"streams/longwait.go", "		p.told = true\n", ""}},
+		},
+		{
+			Name: "an address in hexadecimal is a text in hexadecimal", Package: "cudadrv", Run: "^TestAddressesPrintInHexadecimal$",
+			Edits: []Edit{{"cudadrv/text.go", "if verb == 's' || verb == 'v' {", "if verb != 'd' {"}},
+		},
+		{
+			Name: "a tenant of another device is charged", Package: ".", Run: "^TestMisuseIsRefusedAtTheBoundary$",
+			Edits: []Edit{{"pool/tenant.go", "if at := t.pool.Load(); at != p {", "if at := t.pool.Load(); at != p && false {"}},
+		},
+		{
+			Name: "a cache hit needs no context and a miss does", Package: ".", Run: "^TestANilContextIsRefused$",
+			Edits: []Edit{{"streams/request.go", "s != nil && ctx != nil && want.plain()", "s != nil && want.plain()"}},
+		},
+		{
 			Name: "a byte order mark is part of the header", Package: "internal/trace", Run: "^TestReadTakesOtherLineEndsAndAByteOrderMark$",
 			Edits: []Edit{{"internal/trace/read.go", "_, _ = in.Discard(len(byteOrderMark))", "_, _ = in.Discard(0)"}},
 		},

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -112,7 +113,7 @@ func (c *Cache) Extend(beyond AllocBeyond) { c.beyond = beyond }
 func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err error) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
-		return c.beyond.AllocBeyond(bytes)
+		return c.allocBeyond(bytes)
 	}
 	b := &c.buckets[bucketOf(units)]
 	if b.shards.Load() != nil {
@@ -120,15 +121,15 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	}
 	m := b.magazine.Load()
 	if m == nil {
-		return c.beyond.AllocBeyond(bytes)
+		return c.allocBeyond(bytes)
 	}
 	if units > sizeclass.MaxUnits && uint64(m.units) != units {
-		return c.beyond.AllocBeyond(bytes)
+		return c.allocBeyond(bytes)
 	}
 	w := m.mask.Load()
 	next, i, ok := nextTake(w)
 	if !ok {
-		return c.beyond.AllocBeyond(bytes)
+		return c.allocBeyond(bytes)
 	}
 	if !m.mask.CompareAndSwap(w, next) {
 		return c.allocContended(bytes)
@@ -137,12 +138,20 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	return s, s.word.Load() &^ flagMask, bytes, nil
 }
 
+// allocBeyond is Alloc of what the magazines do not serve.
+func (c *Cache) allocBeyond(bytes int64) (*Slot, uint64, int64, error) {
+	if c.beyond == nil { // of a zero Stream
+		return nil, 0, 0, cudadrv.ErrNotOpen
+	}
+	return c.beyond.AllocBeyond(bytes)
+}
+
 // allocContended is Alloc where many allocate from the same magazine.
 func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	if s, handle := c.Take(bytes); s != nil {
 		return s, handle, bytes, nil
 	}
-	return c.beyond.AllocBeyond(bytes)
+	return c.allocBeyond(bytes)
 }
 
 // Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or heap allocation.

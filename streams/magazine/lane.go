@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -129,6 +130,9 @@ func (l *Lane) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err e
 func (l *Lane) allocElse(bytes int64) (*Slot, uint64, int64, error) {
 	if s, handle := l.Take(bytes); s != nil {
 		return s, handle, bytes, nil
+	}
+	if l.beyond == nil { // of a zero Lane
+		return nil, 0, 0, cudadrv.ErrNotOpen
 	}
 	return l.beyond.AllocBeyond(bytes)
 }
@@ -275,7 +279,12 @@ func (l *Lane) Free(s *Slot, handle uint64) error {
 }
 
 // refuse leaves a free to Beyond.
-func (l *Lane) refuse(s *Slot, handle uint64) error { return l.beyond.FreeBeyond(s, handle, Refused) }
+func (l *Lane) refuse(s *Slot, handle uint64) error {
+	if l.beyond == nil { // of a zero Lane
+		return cudadrv.ErrNotOpen
+	}
+	return l.beyond.FreeBeyond(s, handle, Refused)
+}
 
 // done sends a lane that has more than it may keep to the owner.
 func (l *Lane) done(s *Slot, handle uint64, outcome Outcome) error {

@@ -1,9 +1,0 @@
-package main
-
-import (
-	"testing"
-
-	"github.com/go-vram/vram/internal/recoveredtest"
-)
-
-func TestMain(m *testing.M) { recoveredtest.Main(m) }

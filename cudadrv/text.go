@@ -1,0 +1,55 @@
+package cudadrv
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/internal/units"
+)
+
+// String is the address in hexadecimal.
+func (p Ptr) String() string { return fmt.Sprintf("%#x", uint64(p)) }
+
+// Format prints what String says for the verbs v and s, and the number for all others.
+func (p Ptr) Format(to fmt.State, verb rune) {
+	format, value := fmt.FormatString(to, verb), any(uint64(p))
+	if verb == 's' || verb == 'v' {
+		value = p.String()
+		format = strings.NewReplacer("+", "", "#", "").Replace(format)
+	}
+	_, _ = fmt.Fprintf(to, format, value)
+}
+
+var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, in the order of the bits
+	"virtual memory", "stream-ordered pools", "pinned host memory", "stream memory operations", "64-bit stream memory operations",
+	"host functions", "pointer attributes", "shareable handles", "capture state", "blocking streams",
+}
+
+// String names what is in the set, with commas between.
+func (c Capability) String() string {
+	var names []string
+	for i, name := range capabilityNames {
+		if c.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	if rest := c &^ (1<<len(capabilityNames) - 1); rest != 0 {
+		names = append(names, fmt.Sprintf("%#x", uint32(rest)))
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// String describes the device on one line.
+func (i Info) String() string {
+	if i.TotalBytes == 0 {
+		return fmt.Sprintf("device %d of the driver %s, not opened", i.Ordinal, i.Driver)
+	}
+	text := fmt.Sprintf("device %d, %s, %s", i.Ordinal, i.Name, units.Bytes(i.TotalBytes))
+	if i.GranularityBytes > 0 {
+		text += " in pages of " + units.Bytes(i.GranularityBytes)
+	}
+	return text + fmt.Sprintf(", driver %s %d.%d", i.Driver, i.DriverVersion/1000, i.DriverVersion%1000/10)
+}

@@ -1,0 +1,40 @@
+package cudadrv_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// An address is hexadecimal, and a number where a number is asked for.
+func TestAddressesPrintInHexadecimal(t *testing.T) {
+	p := cudadrv.Ptr(0x7f0000000200)
+	for format, want := range map[string]string{
+		"%v": "0x7f0000000200", "%s": "0x7f0000000200", "%+v": "0x7f0000000200", "%#v": "0x7f0000000200", "%x": "7f0000000200",
+		"%#x": "0x7f0000000200", "%d": "139637976728064", "%X": "7F0000000200", "%16v": "  0x7f0000000200", "%-16v|": "0x7f0000000200  |",
+		"%016x": "00007f0000000200",
+	} {
+		assert.Equal(t, want, fmt.Sprintf(format, p), format)
+	}
+	assert.Equal(t, "0x0", fmt.Sprint(cudadrv.Ptr(0)))
+	assert.Equal(t, "{0x10}", fmt.Sprintf("%v", struct{ P cudadrv.Ptr }{16}), "inside others, too")
+	assert.Equal(t, "0x7f0000000200", p.String())
+}
+
+func TestDevicesPrintOnOneLine(t *testing.T) {
+	i := cudadrv.Info{
+		Driver: "sim", Name: "simulated GPU", Ordinal: 1, DriverVersion: 13020, TotalBytes: 140 << 30, GranularityBytes: 2 << 20,
+	}
+	for _, format := range []string{"%v", "%+v", "%s"} {
+		assert.Equal(t, "device 1, simulated GPU, 140 GiB in pages of 2 MiB, driver sim 13.2", fmt.Sprintf(format, i))
+	}
+	i.GranularityBytes = 0
+	assert.Equal(t, "device 1, simulated GPU, 140 GiB, driver sim 13.2", i.String())
+	assert.Equal(t, "device 3 of the driver dynamic, not opened", cudadrv.Info{Driver: "dynamic", Ordinal: 3}.String())
+	assert.Equal(t, "virtual memory, capture state", (cudadrv.VirtualMemory | cudadrv.CaptureInformation).String())
+	assert.Equal(t, "blocking streams, 0x80000000", (cudadrv.BlockingCreation | 1<<31).String())
+	assert.Equal(t, "none", cudadrv.Capability(0).String())
+}

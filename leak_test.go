@@ -1,0 +1,122 @@
+package vram_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// A leak is told to Events and to the logger before Close returns the same error, which every call returns.
+func TestALeakIsTold(t *testing.T) {
+	var log text
+	var told []*vram.InUseError
+	h := openHouse(t, vram.Config{Logger: log.logger(), Events: vram.Events{Leak: func(e *vram.InUseError) { told = append(told, e) }}}, sim.Config{})
+	b, err := h.stream().AllocFor(t.Context(), vram.Request{Bytes: mib, Tag: "forgotten"})
+	require.NoError(t, err)
+	err = h.Close()
+	var leak *vram.InUseError
+	require.ErrorAs(t, err, &leak)
+	require.Equal(t, []*vram.InUseError{leak}, told)
+	assert.Equal(t, uint64(1), leak.BufferCount)
+	assert.Equal(t, b.Ptr(), leak.Buffers[0].Ptr)
+	assert.Contains(t, leak.Error(), "closed with 1 live buffer of ")
+	assert.Contains(t, log.String(), "vram: leak")
+	assert.Contains(t, log.String(), "forgotten")
+	assert.Equal(t, err, h.Close())
+	assert.Len(t, told, 1, "once")
+}
+
+// Where nothing leaks nothing is told.
+func TestNoLeakIsTold(t *testing.T) {
+	var log text
+	h := openHouse(t, vram.Config{Logger: log.logger(), Events: vram.Events{Leak: func(e *vram.InUseError) { t.Error(e) }}}, sim.Config{})
+	freeAll(t, must(t, h.stream(), mib))
+	require.NoError(t, h.Close())
+	assert.NotContains(t, log.String(), "leak")
+}
+
+// A wait for memory is told once, about a second after it began, with what is wanted; a shorter one is not.
+func TestALongWaitIsTold(t *testing.T) {
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	synctest.Test(t, func(t *testing.T) {
+		var log text
+		var mu sync.Mutex
+		var heard []vram.LongWaitEvent
+		told := func() []vram.LongWaitEvent {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(heard)
+		}
+		h := openHouse(t, vram.Config{
+			LimitBytes: 64 * mib, Logger: log.logger(),
+			Events: vram.Events{LongWait: func(e vram.LongWaitEvent) {
+				mu.Lock()
+				defer mu.Unlock()
+				heard = append(heard, e)
+			}},
+		}, sim.Config{})
+		holder, s := h.stream(), h.stream()
+		kept := must(t, holder, 40*mib)
+		rest := must(t, holder, 20*mib)
+		tenant, err := h.Tenant("gold", vram.Quota{LimitBytes: 4 * mib})
+		require.NoError(t, err)
+		full, err := s.AllocFor(t.Context(), vram.Request{Bytes: 4 * mib, Tenant: tenant})
+		require.NoError(t, err)
+
+		short := waitFor(s, vram.Request{Bytes: 10 * mib})
+		waits(t, short)
+		<-time.After(900 * time.Millisecond) // virtual
+		freeAll(t, rest)
+		freeAll(t, got(t, short))
+		<-time.After(time.Second)
+		synctest.Wait()
+		assert.Empty(t, told())
+
+		begun := time.Now()
+		long := waitFor(s, vram.Request{Bytes: 50 * mib, Priority: 3, Tag: "weights"})
+		waits(t, long)
+		<-time.After(950 * time.Millisecond)
+		synctest.Wait()
+		assert.Empty(t, told(), "not yet")
+		charged := waitFor(s, vram.Request{Bytes: 2 * mib, Tenant: tenant})
+		waits(t, charged)
+		batch := s.AllocBatchForAsync(t.Context(), vram.BatchRequest{Bytes: []int64{30 * mib, 30 * mib}, Wait: true})
+		<-time.After(time.Until(begun.Add(1200 * time.Millisecond)))
+		synctest.Wait()
+		require.Len(t, told(), 1)
+		first := told()[0]
+		assert.GreaterOrEqual(t, first.Waited, time.Second)
+		assert.LessOrEqual(t, first.Waited, 1100*time.Millisecond)
+		first.Waited = 0
+		assert.Equal(t, vram.LongWaitEvent{Stream: s.ID(), Bytes: 50 * mib, Priority: 3, Tag: "weights"}, first)
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		require.Len(t, told(), 3, "each once")
+		assert.ElementsMatch(t, []vram.LongWaitEvent{
+			{Stream: s.ID(), Bytes: 2 * mib, Tenant: "gold", ForQuota: true, Waited: told()[1].Waited},
+			{Stream: s.ID(), Bytes: 60 * mib, Waited: told()[2].Waited},
+		}, told()[1:])
+		assert.Contains(t, log.String(), "long wait for memory")
+		assert.Contains(t, log.String(), "tag=weights")
+
+		freeAll(t, kept)
+		freeAll(t, got(t, long))
+		require.NoError(t, full.Free())
+		freeAll(t, got(t, charged))
+		b, err := batch.Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		assert.Len(t, told(), 3)
+		require.NoError(t, h.Close())
+	})
+}

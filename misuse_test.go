@@ -1,0 +1,256 @@
+package vram_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// plumbing are methods that the parts of the allocator call on each other; a caller has no value to call them on.
+var plumbing = map[string][]string{
+	"Stream": {
+		"Asked", "Demanded", "Denied", "Detach", "Follow", "Granted", "Looked", "Offered", "Panicked", "Piled", "Receive", "Stopped", "Wake",
+	},
+	"Tenant":      {"Account", "Bind", "Charge", "Hold", "Paid", "Refund", "Refuse", "TooLarge"},
+	"Reservation": {"ID", "Granted", "Denied", "Follow"},
+}
+
+// Every method of every type that a caller holds may be called on a nil and on a zero value, with zero arguments and with others: it
+// answers, with ErrNotOpen where it has an error to return.
+func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
+	for _, value := range []any{
+		(*vram.Device)(nil), new(vram.Device), (*vram.Stream)(nil), new(vram.Stream), (*vram.Lane)(nil), new(vram.Lane),
+		(*vram.Tenant)(nil), new(vram.Tenant), (*vram.Reservation)(nil), new(vram.Reservation),
+		vram.Buffer{}, vram.Batch{}, vram.Use{}, vram.Stats{}, vram.Config{}, vram.Settings{}, vram.Demand{}, vram.Plan(nil),
+		vram.Quota{}, vram.TenantStats{}, vram.WaitStats{}, vram.StreamStats{}, vram.Ptr(0),
+		&vram.OutOfMemoryError{}, &vram.DeadlockError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.AlignError{},
+		&vram.LengthError{}, &vram.InUseError{}, &vram.LimitError{}, &vram.BudgetError{}, &vram.FreeError{}, &vram.CaptureError{},
+		&vram.ConfigError{}, &vram.HandleError{},
+	} {
+		of := reflect.ValueOf(value)
+		name := strings.TrimPrefix(of.Type().String(), "*")
+		name = name[strings.LastIndex(name, ".")+1:]
+		for i := range of.NumMethod() {
+			method := of.Type().Method(i)
+			if slices.Contains(plumbing[name], method.Name) || method.Name == "Format" || method.Name == "Write" {
+				continue
+			}
+			for _, ctx := range []context.Context{t.Context(), nil} {
+				t.Run(fmt.Sprintf("%T %v/%s", value, of.Kind() == reflect.Pointer && of.IsNil(), method.Name), func(t *testing.T) {
+					call := of.Method(i)
+					var in []reflect.Value
+					for p := range call.Type().NumIn() {
+						arg := reflect.Zero(call.Type().In(p))
+						if ctx != nil && call.Type().In(p) == reflect.TypeFor[context.Context]() {
+							arg = reflect.ValueOf(ctx)
+						}
+						in = append(in, arg)
+					}
+					results := func() []reflect.Value {
+						if call.Type().IsVariadic() {
+							return call.CallSlice(in)
+						}
+						return call.Call(in)
+					}()
+					if !slices.Contains([]string{"Device", "Stream", "Lane", "Tenant", "Reservation"}, name) || method.Name == "FreeBatch" || method.Name == "Failure" {
+						return
+					}
+					for _, r := range results {
+						err, isError := r.Interface().(error)
+						if r.Type() == reflect.TypeFor[error]() {
+							require.True(t, isError, "no error")
+							require.ErrorIs(t, err, vram.ErrNotOpen)
+						}
+						if await := r.MethodByName("Await"); await.IsValid() { // a future
+							answer := await.Call([]reflect.Value{reflect.ValueOf(t.Context())})
+							require.ErrorIs(t, answer[1].Interface().(error), vram.ErrNotOpen)
+						}
+					}
+				})
+			}
+		}
+	}
+	(*vram.Stream)(nil).Suspend()()
+	require.NoError(t, (*vram.Stream)(nil).FreeBatch(nil))
+}
+
+// A nil context is refused, and nothing has been done: what is cached, mapped and charged stays as it is.
+func TestANilContextIsRefused(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Tape: true}, sim.Config{})
+	s := h.stream()
+	freeAll(t, must(t, s, kib), must(t, s, 4*mib)) // the cache would serve either
+	before := h.addsUp()
+	var none context.Context
+	for name, err := range map[string]error{
+		"AllocFor":           second(s.AllocFor(none, vram.Request{Bytes: kib})),
+		"AllocFor aligned":   second(s.AllocFor(none, vram.Request{Bytes: kib, Align: 4096})),
+		"AllocAsync":         second(s.AllocAsync(none, vram.Request{Bytes: kib}).Await(t.Context())),
+		"AllocBatchFor":      second(s.AllocBatchFor(none, vram.BatchRequest{Bytes: []int64{kib}})),
+		"AllocBatchAsync":    second(s.AllocBatchAsync(none, []int64{kib}).Await(t.Context())),
+		"AllocBatchForAsync": second(s.AllocBatchForAsync(none, vram.BatchRequest{Bytes: []int64{kib}}).Await(t.Context())),
+		"Stream.Stats":       second(s.Stats(none)),
+		"Stream.Coalesce":    s.Coalesce(none),
+		"Stream.Check":       s.Check(none),
+		"Stream.Return":      s.Return(none),
+		"Stream.Sweep":       s.Sweep(none),
+		"Stream.ResetPeak":   s.ResetPeak(none),
+		"Plan":               second(s.Plan(none)),
+		"SetPlan":            s.SetPlan(none, nil),
+		"Trim":               second(h.Trim(none, 0)),
+		"CleanUp":            second(h.CleanUp(none, 0)),
+		"Device.Coalesce":    h.Coalesce(none),
+		"Warm":               h.Warm(none, vram.Demand{Bytes: mib, Count: 1}),
+		"Reserve":            second(h.Reserve(none, mib)),
+		"Expand":             second(h.Expand(none, mib)),
+	} {
+		require.ErrorIs(t, err, vram.ErrNilContext, name)
+	}
+	after := h.addsUp()
+	assert.Equal(t, []any{before.ReservedBytes, before.AllocCount, before.LiveBytes}, []any{after.ReservedBytes, after.AllocCount, after.LiveBytes})
+
+	kept := must(t, s, 60*mib)
+	wait := s.AllocAsync(t.Context(), vram.Request{Bytes: 60 * mib, Wait: true})
+	require.ErrorIs(t, second(wait.Await(none)), vram.ErrNilContext)
+	freeAll(t, kept)
+	b, err := wait.Await(t.Context())
+	require.NoError(t, err, "the request goes on")
+	require.NoError(t, second(wait.Await(none)), "an answer that is there needs no context")
+	freeAll(t, b)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// What cannot be is refused with an error of a type that says why, and costs nothing.
+func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	abroad := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	s, foreign, closed := h.stream(), abroad.stream(), h.stream()
+	old := must(t, closed, kib)
+	require.NoError(t, closed.Close())
+	tenant, err := h.Tenant("here", vram.Quota{LimitBytes: 4 * mib})
+	require.NoError(t, err)
+	tenantAbroad, err := abroad.Tenant("abroad", vram.Quota{})
+	require.NoError(t, err)
+	reservationAbroad, err := abroad.Reserve(t.Context(), 2*mib)
+	require.NoError(t, err)
+	lane, err := s.Lane(mib)
+	require.NoError(t, err)
+	live := must(t, s, kib)
+	use, err := live.Use(h.stream())
+	require.NoError(t, err)
+	require.NoError(t, use.Done())
+	before := h.addsUp()
+
+	batch := func(want vram.BatchRequest) error { return second(s.AllocBatchFor(t.Context(), want)) }
+	one := func(want vram.Request) error { return second(s.AllocFor(t.Context(), want)) }
+	for name, c := range map[string]struct{ err, want error }{
+		"negative size":                  {second(s.Alloc(-1)), vram.ErrNegative},
+		"least size":                     {second(s.Alloc(math.MinInt64)), vram.ErrNegative},
+		"negative size in a request":     {one(vram.Request{Bytes: -1}), vram.ErrNegative},
+		"negative size of a lane":        {second(lane.Alloc(-1)), vram.ErrNegative},
+		"negative size in a batch":       {batch(vram.BatchRequest{Bytes: []int64{1, -1}}), vram.ErrNegative},
+		"huge size":                      {second(s.Alloc(math.MaxInt64)), vram.ErrTooLarge},
+		"huge size of a lane":            {second(lane.Alloc(math.MaxInt64)), vram.ErrTooLarge},
+		"sizes that overflow":            {batch(vram.BatchRequest{Bytes: []int64{math.MaxInt64, math.MaxInt64}}), vram.ErrTooLarge},
+		"alignment of 3":                 {one(vram.Request{Bytes: 1, Align: 3}), &vram.AlignError{}},
+		"negative alignment":             {one(vram.Request{Bytes: 1, Align: -512}), &vram.AlignError{}},
+		"least alignment":                {one(vram.Request{Bytes: 1, Align: math.MinInt64}), &vram.AlignError{}},
+		"negative lane":                  {second(s.Lane(-1)), &vram.BudgetError{}},
+		"slices of two lengths":          {s.AllocBatch(make([]vram.Buffer, 1), nil), &vram.LengthError{}},
+		"nil destination":                {s.AllocBatch(nil, []int64{1}), &vram.LengthError{}},
+		"zero tenant":                    {one(vram.Request{Bytes: 1, Tenant: new(vram.Tenant)}), vram.ErrNotOpen},
+		"zero tenant of a batch":         {batch(vram.BatchRequest{Bytes: []int64{1}, Tenant: new(vram.Tenant)}), vram.ErrNotOpen},
+		"zero reservation":               {one(vram.Request{Bytes: 1, Align: 4096, Reservation: new(vram.Reservation)}), vram.ErrNotOpen},
+		"zero reservation of a batch":    {batch(vram.BatchRequest{Bytes: []int64{1}, Reservation: new(vram.Reservation)}), vram.ErrNotOpen},
+		"foreign tenant":                 {one(vram.Request{Bytes: 1, Tenant: tenantAbroad}), vram.ErrForeign},
+		"foreign tenant of a batch":      {batch(vram.BatchRequest{Bytes: []int64{1}, Tenant: tenantAbroad}), vram.ErrForeign},
+		"foreign reservation":            {one(vram.Request{Bytes: 1, Align: 4096, Reservation: reservationAbroad}), vram.ErrForeign},
+		"foreign reservation of a batch": {batch(vram.BatchRequest{Bytes: []int64{1}, Reservation: reservationAbroad}), vram.ErrForeign},
+		"use on nil":                     {second(live.Use(nil)), vram.ErrForeign},
+		"use on a zero stream":           {second(live.Use(new(vram.Stream))), vram.ErrForeign},
+		"use abroad":                     {second(live.Use(foreign)), vram.ErrForeign},
+		"use on a closed stream":         {second(live.Use(closed)), vram.ErrClosed},
+		"record on nil":                  {live.RecordStream(nil), vram.ErrForeign},
+		"record abroad":                  {live.RecordStream(foreign), vram.ErrForeign},
+		"record on a closed stream":      {live.RecordStream(closed), vram.ErrClosed},
+		"transfer to nil":                {second(live.Transfer(nil)), vram.ErrForeign},
+		"transfer abroad":                {second(live.Transfer(foreign)), vram.ErrForeign},
+		"transfer to a closed stream":    {second(live.Transfer(closed)), vram.ErrClosed},
+		"a use that is over":             {use.Done(), vram.ErrUseOver},
+		"no use":                         {vram.Use{}.Done(), vram.ErrUseOver},
+		"use of no buffer":               {second(vram.Buffer{}.Use(s)), vram.ErrNotLive},
+		"record of no buffer":            {vram.Buffer{}.RecordStream(s), vram.ErrNotLive},
+		"transfer of no buffer":          {second(vram.Buffer{}.Transfer(s)), vram.ErrNotLive},
+		"free of no buffer":              {vram.Buffer{}.Free(), vram.ErrBadFree},
+		"free of no buffer by a lane":    {lane.Free(vram.Buffer{}), vram.ErrBadFree},
+		"free of no buffer in a batch":   {s.FreeBatch(make([]vram.Buffer, 2)), vram.ErrBadFree},
+		"free by a zero lane":            {new(vram.Lane).Free(live), vram.ErrNotOpen},
+		"free by a nil lane":             {(*vram.Lane)(nil).Free(live), vram.ErrNotOpen},
+		"request on a closed stream":     {second(closed.Alloc(1)), vram.ErrClosed},
+		"batch on a closed stream":       {closed.AllocBatch(make([]vram.Buffer, 1), []int64{1}), vram.ErrClosed},
+		"lane of a closed stream":        {second(closed.Lane(0)), vram.ErrClosed},
+		"negative quota":                 {tenant.SetQuota(vram.Quota{LimitBytes: -1}), vram.ErrNegative},
+		"negative share":                 {tenant.SetQuota(vram.Quota{ShareBytes: -1}), vram.ErrNegative},
+		"negative quota of a new one":    {second(h.Tenant("new", vram.Quota{LimitBytes: -1})), &vram.ConfigError{}},
+		"negative quota of an old one":   {second(h.Tenant("here", vram.Quota{ShareBytes: -1})), &vram.ConfigError{}},
+		"negative rest":                  {second(h.Trim(t.Context(), -1)), &vram.ConfigError{}},
+		"share of NaN":                   {second(h.CleanUp(t.Context(), math.NaN())), &vram.ConfigError{}},
+		"share over 1":                   {second(h.CleanUp(t.Context(), 1.01)), &vram.ConfigError{}},
+		"no reserve":                     {second(h.Reserve(t.Context(), 0)), &vram.ConfigError{}},
+		"huge reserve":                   {second(h.Reserve(t.Context(), math.MaxInt64)), vram.ErrTooLarge},
+		"negative expansion":             {second(h.Expand(t.Context(), -1)), &vram.ConfigError{}},
+		"negative count":                 {h.Warm(t.Context(), vram.Demand{Bytes: 1, Count: -1}), &vram.ConfigError{}},
+		"zero demand":                    {h.Warm(t.Context(), vram.Demand{}), &vram.ConfigError{}},
+		"default stream of a thread":     {second(h.AdoptStream(2)), &vram.HandleError{}},
+		"a handle that another has":      {second(h.AdoptStream(s.Handle())), &vram.HandleError{}},
+		"a handle of nobody":             {second(h.AdoptStream(0xdead0000)), errAny},
+		"settings below 0":               {h.Reconfigure(vram.Settings{LimitBytes: new(int64(-1))}), &vram.ConfigError{}},
+	} {
+		require.Error(t, c.err, name)
+		switch want := c.want.(type) {
+		case *vram.AlignError, *vram.BudgetError, *vram.LengthError, *vram.ConfigError, *vram.HandleError:
+			target := reflect.New(reflect.TypeOf(want))
+			assert.True(t, errors.As(c.err, target.Interface()), "%s: %v", name, c.err)
+		default:
+			if want != errAny {
+				require.ErrorIs(t, c.err, want, name)
+			}
+		}
+	}
+	assert.Equal(t, vram.Quota{LimitBytes: 4 * mib}, tenant.Stats().Quota, "a quota that was refused changes nothing")
+	assert.True(t, live.Live())
+	after := h.addsUp()
+	assert.Equal(t, []any{before.LiveBytes, before.ReservedBytes}, []any{after.LiveBytes, after.ReservedBytes}, "nothing is lost")
+
+	require.NoError(t, s.AllocBatch(nil, nil))
+	require.NoError(t, batch(vram.BatchRequest{}))
+	require.NoError(t, s.FreeBatch(nil))
+	require.NoError(t, vram.Batch{}.Free())
+	require.NoError(t, h.Warm(t.Context()))
+	require.NoError(t, h.Reconfigure(vram.Settings{}))
+	require.NoError(t, closed.Close(), "a second close")
+	require.NoError(t, lane.Close())
+	require.NoError(t, lane.Close())
+	reservationAbroad.Release()
+	reservationAbroad.Release()
+	freeAll(t, live, old)
+	require.NoError(t, h.Close())
+	require.NoError(t, h.Close())
+	assert.ErrorIs(t, second(h.NewStream()), vram.ErrClosed)
+	assert.ErrorIs(t, second(s.Alloc(1)), vram.ErrClosed)
+	assert.ErrorIs(t, h.Reconfigure(vram.Settings{}), vram.ErrClosed)
+}
+
+// errAny stands for what the driver says.
+var errAny = errors.New("any")

@@ -1,0 +1,60 @@
+package pool
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/units"
+)
+
+// String is the bounds that there are.
+func (q Quota) String() string {
+	text := "no limit"
+	if q.LimitBytes > 0 {
+		text = "limit " + units.Bytes(q.LimitBytes)
+	}
+	if q.ShareBytes > 0 {
+		text += ", share " + units.Bytes(q.ShareBytes)
+	}
+	if q.Exclusive {
+		text += ", exclusive"
+	}
+	return text
+}
+
+// String is what the tenant has, and of what.
+func (s TenantStats) String() string {
+	text := fmt.Sprintf("tenant %q: holds %s", s.Name, units.Bytes(s.HeldBytes))
+	if s.ChargedBytes != s.HeldBytes {
+		text += fmt.Sprintf(", charged %s", units.Bytes(s.ChargedBytes))
+	}
+	if s.Queued > 0 {
+		text += fmt.Sprintf(", %d queued", s.Queued)
+	}
+	return text + ", " + s.Quota.String()
+}
+
+// String is what the tenant has now.
+func (t *Tenant) String() string {
+	if !t.made() {
+		return "no tenant"
+	}
+	return t.Stats().String()
+}
+
+// String is what was set aside.
+func (r *Reservation) String() string {
+	switch {
+	case !r.made():
+		return "no reservation"
+	case r.released.Load():
+		return fmt.Sprintf("reservation of %s, released", units.Bytes(r.bytes))
+	default:
+		return "reservation of " + units.Bytes(r.bytes)
+	}
+}
+
+// String counts those that wait and those that did.
+func (s WaitStats) String() string {
+	return fmt.Sprintf("%d waiting for %s; %s in all, the longest %v, %s", s.Waiting, units.Bytes(s.DemandBytes),
+		units.Count(s.Count, "wait"), s.Longest, units.Count(s.Deadlocks, "deadlock"))
+}

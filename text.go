@@ -1,0 +1,87 @@
+package vram
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/go-vram/vram/internal/units"
+)
+
+// String is what the device is and who uses it. It touches no driver and takes no turn.
+func (d *Device) String() string {
+	if !d.opened() {
+		return "no device"
+	}
+	c := d.config.Load()
+	var text string
+	switch e := d.engine.Load(); {
+	case d.closed.Load():
+		return fmt.Sprintf("device %d of the driver %s, closed", c.Ordinal, c.Driver.Name())
+	case e == nil:
+		return fmt.Sprintf("device %d of the driver %s, not used yet", c.Ordinal, c.Driver.Name())
+	default:
+		info := e.driver.Info()
+		text = fmt.Sprintf("device %d, %s, driver %s", info.Ordinal, info.Name, info.Driver)
+	}
+	return text + fmt.Sprintf(", limit %s, %s", units.Bytes(d.limit.Load()), units.Count(len(d.streams.Load().open), "stream"))
+}
+
+// String is the figures that matter first, on one line.
+func (s Stats) String() string {
+	text := fmt.Sprintf("live %s (peak %s), cached %s, pending %s, free %s; reserved %s (peak %s) of a limit of %s; %s, %s, hit rate %.1f%%; %s in %v; %s",
+		units.Bytes(s.LiveBytes), units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Bytes(s.FreeBytes),
+		units.Bytes(s.ReservedBytes), units.Bytes(s.PeakReservedBytes), units.Bytes(s.LimitBytes),
+		units.Count(s.AllocCount, "allocation"), units.Count(s.FreeCount, "free"), 100*s.HitRate(),
+		units.Count(s.DriverCalls, "driver call"), s.DriverTime, units.Count(len(s.Streams), "stream"))
+	if s.SetAsideBytes > 0 {
+		text += "; set aside " + units.Bytes(s.SetAsideBytes)
+	}
+	if s.Waits.Count > 0 {
+		text += "; " + s.Waits.String()
+	}
+	if s.Pressure != PressureNormal {
+		text += fmt.Sprintf("; pressure %v", s.Pressure)
+	}
+	return text
+}
+
+// String is a number and a size.
+func (d Demand) String() string { return fmt.Sprintf("%d × %s", d.Count, units.Bytes(d.Bytes)) }
+
+// String names the fields that are changed.
+func (s Settings) String() string {
+	var changed []string
+	fields := reflect.ValueOf(s)
+	for i := range fields.NumField() {
+		if f := fields.Field(i); !f.IsNil() {
+			changed = append(changed, fmt.Sprintf("%s: %v", fields.Type().Field(i).Name, f.Elem().Interface()))
+		}
+	}
+	if len(changed) == 0 {
+		return "no change"
+	}
+	return strings.Join(changed, ", ")
+}
+
+// String names the fields that are set, of functions and interfaces without what they are.
+func (c Config) String() string {
+	var set []string
+	fields := reflect.ValueOf(c)
+	for i := range fields.NumField() {
+		f, name := fields.Field(i), fields.Type().Field(i).Name
+		switch {
+		case f.IsZero():
+		case name == "Driver":
+			set = append(set, "Driver: "+c.Driver.Name())
+		case f.Kind() == reflect.Func, f.Kind() == reflect.Pointer, name == "Events", name == "Observer":
+			set = append(set, name+": set")
+		default:
+			set = append(set, fmt.Sprintf("%s: %v", name, f.Interface()))
+		}
+	}
+	if len(set) == 0 {
+		return "the zero Config"
+	}
+	return strings.Join(set, ", ")
+}
