@@ -136,6 +136,7 @@ func TestTablesFit(t *testing.T) {
 func requireFits(t *testing.T, out string) {
 	t.Helper()
 	for line := range strings.Lines(out) {
+		assert.Equal(t, strings.TrimRight(line, " \n"), strings.TrimSuffix(line, "\n"), "nothing but spaces at the end")
 		require.LessOrEqual(t, text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")), mostColumns, line)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -59,7 +60,7 @@ func (f *figures) print(w io.Writer) error {
 	if f.under == "" {
 		return nil
 	}
-	_, err := fmt.Fprintln(w, text.WrapSoft(f.under, mostColumns))
+	_, err := fmt.Fprintln(w, wrapped(f.under))
 	return err
 }
 
@@ -91,6 +92,15 @@ func (f *figures) render(from, to int) string {
 	}
 	out.SetColumnConfigs(columns)
 	return out.Render()
+}
+
+// wrapped is a text in lines that fit.
+func wrapped(words string) string {
+	lines := strings.Split(text.WrapSoft(words, mostColumns), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // clip keeps a name short.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/go-vram/vram/internal/simulation"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -60,6 +58,6 @@ func (c *simCmd) Run(p *program) error {
 	}
 	_, err := fmt.Fprintf(p.stdout, "%s of %s from %d on in %v, %.0f steps/s: no promise broken\n%s\n",
 		units.Count(met.Steps, "step"), units.Count(c.Seeds, "seed"), c.Seed, time.Since(begin).Round(time.Millisecond), rate(),
-		text.WrapSoft(met.String(), mostColumns))
+		wrapped(met.String()))
 	return err
 }
