@@ -16,7 +16,7 @@ import (
 // What callers hold prints as people read it, with units, whatever the verb; nothing of its insides shows.
 func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
-	unused := h.Device.String()
+	unused := h.String()
 	s := h.stream()
 	b := must(t, s, 2*mib)
 	freed := must(t, s, 1536)
@@ -110,6 +110,6 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("stream %d, adopted (handle %#x), closed", adopted.ID(), uint64(handle)), adopted.String())
 	require.NoError(t, h.gpu.StreamDestroy(handle))
 	require.NoError(t, h.Close())
-	assert.Equal(t, "device 0 of the driver sim, closed", h.Device.String())
+	assert.Equal(t, "device 0 of the driver sim, closed", h.String())
 	assert.Equal(t, "buffer of 2 MiB, freed", b.String())
 }

@@ -116,8 +116,10 @@ func TestTablesFit(t *testing.T) {
 	p := &program{stdout: &out, stderr: &out}
 	require.NoError(t, printRows(p, []bench.Row{
 		{Scenario: "calibration", Impl: "atomics", Count: 1, Goroutines: 1, NsPerOp: 1},
-		{Scenario: "own-streams", Impl: "mutex", SizeBytes: 1 << 60, Count: 1 << 30, Goroutines: 1 << 20, NsPerOp: n, AllocsPerOp: n,
-			P50Nanos: n, P99Nanos: n, P999Nanos: n, NodeVisitsPerOp: &n, DriverNsPerOp: &n, DriverCallsPerOp: &n},
+		{
+			Scenario: "own-streams", Impl: "mutex", SizeBytes: 1 << 60, Count: 1 << 30, Goroutines: 1 << 20, NsPerOp: n, AllocsPerOp: n,
+			P50Nanos: n, P99Nanos: n, P999Nanos: n, NodeVisitsPerOp: &n, DriverNsPerOp: &n, DriverCallsPerOp: &n,
+		},
 	}))
 	requireFits(t, out.String())
 	assert.Greater(t, strings.Count(out.String(), "own-streams"), 1, "a wide table is cut in pieces, with the names in each")
