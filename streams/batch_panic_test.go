@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -38,6 +39,34 @@ func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 	assert.Equal(t, uint64(len(sizes)), n.LiveCount)
 	require.NoError(t, b.Free())
 	r.balanced(s)
+}
+
+// Nor does one that panics in the middle of the answer, when the caller may have the buffers already.
+func TestAPanicInTheAnswerOfABatch(t *testing.T) {
+	t.Parallel()
+	for _, charged := range []bool{false, true} {
+		r := newRig(t, 512*mib)
+		s := r.stream(core.Budget{})
+		sizes := mixed(36)
+		owner := pool.NewTenant("owner", 1, pool.Quota{})
+		b := &batching{dst: make([]Buffer, len(sizes)), bytes: sizes, unwatch: func() { panic("planted") }}
+		if charged {
+			require.NoError(t, b.charge(owner, sumOfBlocks(sizes), false))
+		}
+		s.ref.Tell(b)
+		got, err := b.promise.Future().Await(context.Background())
+		require.NoError(t, err)
+		n := r.stats(s) // behind the turn that panicked
+		disjoint(t, got.Buffers(), sizes)
+		assert.Equal(t, uint64(len(sizes)), n.LiveCount)
+		if charged {
+			assert.Equal(t, sumOfBlocks(sizes), owner.Stats().HeldBytes)
+			assert.Equal(t, sumOfBlocks(sizes), owner.Stats().ChargedBytes)
+		}
+		require.NoError(t, got.Free())
+		assert.Zero(t, owner.Stats().ChargedBytes)
+		r.balanced(s)
+	}
 }
 
 // A batch whose turn panicked on another goroutine leaves the slice alone once its caller has it back, who may

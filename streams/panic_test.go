@@ -83,6 +83,24 @@ func TestPanicBeforeTheAnswerGivesTheBlockBack(t *testing.T) {
 	}
 }
 
+// A panic in the middle of the answer, when the caller may have the buffer already, takes nothing back.
+func TestAPanicInTheAnswerOfARequest(t *testing.T) {
+	for _, bytes := range []int64{kib, 70 * kib, 3 * mib} {
+		r := newRig(t, 256*mib)
+		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		a := s.request(Request{Bytes: bytes})
+		a.unwatch = func() { panic("planted") }
+		s.ref.Tell(a)
+		b, err := a.promise.Future().Await(context.Background())
+		require.NoError(t, err)
+		n := r.stats(s) // behind the turn that panicked
+		assert.Equal(t, uint64(1), n.LiveCount)
+		assert.Equal(t, uint64(1), n.AllocCount)
+		require.NoError(t, b.Free())
+		goesOn(t, r, s, other)
+	}
+}
+
 // A panic in the turn that the pool's grant began fails the request that it was for, and the pages stay
 // with the stream: they are not given back a second time.
 func TestPanicInTheTurnOfAGrantFailsItsRequest(t *testing.T) {

@@ -312,6 +312,7 @@ func (r *request) complete(s *Stream, slot *magazine.Slot) bool {
 		s.shed(forCaller)
 		return true
 	}
+	s.hand.slot = nil // with the answer it is the caller's, whatever happens behind that
 	delivered := r.answer(b, nil)
 	s.hand = hand{}
 	if !delivered {

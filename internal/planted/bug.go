@@ -39,6 +39,8 @@ func Bugs() []Bug {
 		refusalBugs(),
 		deadlockBugs(),
 		edgeBugs(),
+		futureBugs(),
+		dynamicBugs(),
 	)
 }
 

@@ -1,0 +1,38 @@
+package planted
+
+// futureBugs are in the order of the steps of an answer, and in who may run whose functions.
+func futureBugs() []Bug {
+	return []Bug{
+		{
+			Name: "an answer is published before it is written", Package: "futures", Run: "^TestAnAnswerIsWrittenBeforeItIsPublished$",
+			Edits: []Edit{{
+				"futures/promise.go", "	p.val, p.err = v, err\n	return p.observers.Swap(&sealed)",
+				"	o := p.observers.Swap(&sealed)\n	p.val, p.err = v, err\n	return o",
+			}},
+		},
+		{
+			Name: "the gate opens before the answer is there", Package: "futures", Run: "^TestAnAnswerIsWrittenBeforeItIsPublished$",
+			Edits: []Edit{{
+				"futures/promise.go", "	told := p.seal(v, err)\n	p.openGate()", "	p.openGate()\n	told := p.seal(v, err)",
+			}},
+		},
+		{
+			Name: "a second waiter has a gate of its own", Package: "futures", Run: "^TestWaitersShareOneGate$",
+			Edits: []Edit{{
+				"futures/promise.go", "		if !p.gate.CompareAndSwap(nil, g) {\n			g = p.gate.Load()\n		}\n", "		p.gate.CompareAndSwap(nil, g)\n",
+			}},
+		},
+		{
+			Name: "a part of a whole counts before its value is there", Package: "futures", Run: "^TestAPartIsWrittenBeforeItCounts$",
+			Edits: []Edit{{
+				"futures/all.go",
+				"	w.values[part.index], part.failed = v, err != nil\n	failedFirst := err != nil && w.promise.Complete(nil, err)\n	last := w.left.Add(-1) == 0\n",
+				"	last := w.left.Add(-1) == 0\n	w.values[part.index], part.failed = v, err != nil\n	failedFirst := err != nil && w.promise.Complete(nil, err)\n",
+			}},
+		},
+		{
+			Name: "the loser of a race is released by who completes it", Package: "futures", Run: "^TestForeignFunctionsNeverRunOnTheCompleter$",
+			Edits: []Edit{{"futures/first.go", "		do(func() { shield(func() { r.release(v) }) })", "		shield(func() { r.release(v) })"}},
+		},
+	}
+}

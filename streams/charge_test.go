@@ -1,0 +1,121 @@
+package streams
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/core"
+)
+
+// A claim that is given up is refunded once, at whatever moment that meets the quota which it waited for.
+func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	s := r.stream(core.Budget{})
+	const never = "it is not given up"
+	for _, moment := range []string{"before", "while it is charged", "once it is charged", "behind", never} {
+		for _, batch := range []bool{false, true} {
+			owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
+			require.True(t, owner.Charge(3*mib)) // by others
+			var c claim
+			var cancel func() bool
+			if batch {
+				b := &batching{bytes: []int64{2 * mib}}
+				b.wait = true
+				require.NoError(t, b.charge(owner, 2*mib, true))
+				watch(context.Background(), s, b, &b.promise)
+				c, cancel = b, b.promise.Future().Cancel
+			} else {
+				a := s.request(Request{Bytes: 2 * mib, Tenant: owner, Wait: true})
+				a.wait = true
+				require.NoError(t, a.charge(owner, 2*mib, true))
+				watch(context.Background(), s, a, &a.promise)
+				c, cancel = a, a.promise.Future().Cancel
+			}
+			require.True(t, c.state().owes())
+			owner.Refund(3 * mib)
+			if moment == "before" {
+				require.True(t, cancel())
+			}
+			taken, gone := charging{c}.Take(func(bytes int64) bool {
+				if moment == "while it is charged" {
+					require.True(t, cancel())
+				}
+				require.True(t, owner.Charge(bytes))
+				if moment == "once it is charged" {
+					require.True(t, cancel())
+				}
+				return true
+			})
+			given := moment != "behind" && moment != never
+			assert.Equal(t, !given, taken, moment)
+			assert.Equal(t, given, gone, moment)
+			if moment == "behind" {
+				require.True(t, cancel())
+			}
+			want := int64(0)
+			if moment == never {
+				want = 2 * mib
+			}
+			assert.Equal(t, want, owner.Stats().ChargedBytes, "%s, batch: %t", moment, batch)
+			assert.Equal(t, want, c.state().taken.Load(), "%s, batch: %t", moment, batch)
+		}
+	}
+}
+
+// A quota that does not allow a claim leaves it waiting, and charges nothing.
+func TestAClaimThatIsNotAllowedGoesOnWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	a := r.stream(core.Budget{}).request(Request{Bytes: mib, Wait: true})
+	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
+	require.True(t, owner.Charge(4*mib))
+	require.NoError(t, a.charge(owner, mib, true))
+	taken, gone := charging{a}.Take(func(int64) bool { return false })
+	assert.False(t, taken)
+	assert.False(t, gone)
+	assert.True(t, a.owes())
+	assert.Equal(t, 4*mib, owner.Stats().ChargedBytes)
+}
+
+// A stream lets all of its memory to tenants if something lives there and all of that is charged: one that has nothing, or
+// only free memory, lets nothing, and is who holds that.
+func TestAStreamLetsWhatLivesThere(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{kib, 3 * mib} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		owner := pool.NewTenant("owner", 1, pool.Quota{})
+		charged := func() Buffer {
+			b, err := s.AllocFor(context.Background(), Request{Bytes: bytes, Tenant: owner})
+			require.NoError(t, err)
+			return b
+		}
+		lets := func() bool {
+			leave := r.occupy(s)
+			defer leave()
+			s.core.Drain()
+			return s.letsOnly()
+		}
+		assert.False(t, lets(), "there is nothing")
+		plain := must(t, s, bytes)
+		assert.False(t, lets(), "nothing was ever charged")
+		b := charged()
+		assert.False(t, lets(), "one of two is not charged")
+		require.NoError(t, plain.Free())
+		assert.True(t, lets())
+		other := charged()
+		assert.True(t, lets())
+		require.NoError(t, b.Free())
+		assert.True(t, lets())
+		require.NoError(t, other.Free())
+		assert.False(t, lets(), "what was charged is free")
+		plain = must(t, s, bytes)
+		assert.False(t, lets(), "the same memory, of nobody's account")
+		require.NoError(t, plain.Free())
+	}
+}
