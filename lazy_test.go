@@ -71,6 +71,58 @@ func TestAFirstUseThatFails(t *testing.T) {
 	}
 }
 
+// counting counts the views of a driver's devices that are open.
+type counting struct {
+	cudadrv.Driver
+	open int
+}
+
+func (c *counting) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := c.Driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	c.open++
+	return counted{dev, c}, nil
+}
+
+type counted struct {
+	cudadrv.Device
+	driver *counting
+}
+
+func (c counted) Close() error {
+	c.driver.open--
+	return c.Device.Close()
+}
+
+// A first use that fails behind the opening of the device closes it, whatever it fails by.
+func TestAFirstUseThatFailsLeavesNothingOpen(t *testing.T) {
+	faults := fault.Wrap(sim.New(sim.Config{TotalBytes: 64 * mib}), fault.WithRules(fault.Rule{Func: "cuMemAddressReserve", Result: cudadrv.Unknown}))
+	for name, cfg := range map[string]vram.Config{
+		"no pages":      {Driver: sim.New(sim.Config{NoVirtualMemory: true}), Segments: vram.SegmentsVMM},
+		"no address":    {Driver: faults},
+		"no difference": {Driver: sim.New(sim.Config{TotalBytes: 64 * mib})},
+	} {
+		driver := &counting{Driver: cfg.Driver}
+		cfg.Driver = driver
+		d, err := vram.Open(cfg)
+		require.NoError(t, err)
+		for range 3 {
+			_, err = d.NewStream()
+			if name == "no difference" {
+				require.NoError(t, err)
+				assert.Equal(t, 1, driver.open, name)
+				continue
+			}
+			require.Error(t, err, name)
+			assert.Zero(t, driver.open, name)
+		}
+		require.NoError(t, d.Close())
+		assert.Zero(t, driver.open, name)
+	}
+}
+
 // Many first uses at once open the device once; a Close among them leaves nothing behind.
 func TestManyFirstUses(t *testing.T) {
 	for round := range 20 {

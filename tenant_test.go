@@ -86,6 +86,45 @@ func TestATenantIsRefunded(t *testing.T) {
 	})
 }
 
+// Who waits for a quota goes on as soon as that allows it, in the order in which they came: by a free, a cancellation, or a larger quota.
+func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a := h.stream()
+		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib, Shared: true})
+		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 12 * mib, Tenant: guest})
+		require.NoError(t, err)
+		large := waitFor(a, vram.Request{Bytes: 8 * mib, Tenant: guest})
+		waits(t, large)
+		ctx, cancel := context.WithCancel(context.Background())
+		middle := waitWithin(ctx, a, vram.Request{Bytes: 6 * mib, Tenant: guest})
+		waits(t, large, middle)
+		small := waitFor(a, vram.Request{Bytes: 4 * mib, Tenant: guest})
+		waits(t, large, middle, small) // in order, though the last would fit
+		assert.Equal(t, 3, guest.Stats().Queued)
+		assert.EqualValues(t, 12*mib, guest.Stats().ChargedBytes)
+
+		h.tenant("guest", vram.Quota{LimitBytes: 24 * mib, Shared: true})
+		y := got(t, large)
+		waits(t, middle, small)
+		assert.Equal(t, 2, guest.Stats().Queued)
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(t, (<-middle).err, context.Canceled)
+		z := got(t, small)
+		assert.Equal(t, vram.TenantStats{
+			Name: "guest", Quota: vram.Quota{LimitBytes: 24 * mib, Shared: true}, HeldBytes: 24 * mib, ChargedBytes: 24 * mib,
+		}, guest.Stats())
+		last := waitFor(a, vram.Request{Bytes: 12 * mib, Tenant: guest})
+		waits(t, last)
+		freeAll(t, x)
+		freeAll(t, y, z, got(t, last))
+		assert.Zero(t, guest.Stats().ChargedBytes)
+		assert.Zero(t, guest.Stats().Queued)
+		h.addsUp()
+	})
+}
+
 // Who is beyond its share gets what nobody else waits for.
 func TestWhoBorrowsComesLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -35,6 +35,24 @@ func TestWarmMemoryNeedsNoDriver(t *testing.T) {
 	freeAll(t, live...)
 }
 
+// A warm-up for one buffer of a class maps what that takes, and one for a buffer more than a span holds a second span.
+func TestWarmRoundsUp(t *testing.T) {
+	for _, d := range []vram.Demand{{Bytes: 1, Count: 1}, {Bytes: 64 * kib, Count: 1}, {Bytes: 64 * kib, Count: 33}, {Bytes: 40 * kib, Count: 101}} {
+		h := openHouse(t, vram.Config{}, sim.Config{})
+		require.NoError(t, h.Warm(t.Context(), d))
+		warm := h.Stats()
+		assert.GreaterOrEqual(t, warm.ReservedBytes, d.Bytes*int64(d.Count), "%+v", d)
+		s := h.stream()
+		calls := h.driverCalls()
+		var live []vram.Buffer
+		for range d.Count {
+			live = append(live, must(t, s, d.Bytes))
+		}
+		assert.Equal(t, calls, h.driverCalls(), "%+v", d)
+		freeAll(t, live...)
+	}
+}
+
 // A warm-up beside what is in use maps that much more; one that is there already maps nothing.
 func TestWarmIsBesideWhatIsInUse(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -259,4 +260,25 @@ func TestSuspendedByProtoactor(t *testing.T) {
 	r.Stop(nil)
 	require.NoError(t, queued.wait())
 	<-r.Done()
+}
+
+// The last effects are performed before anybody hears that the actor is through, also on a caller's goroutine.
+func TestTheLastEffectsComeBeforeDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &probe{}
+		r := spawn(t, p)
+		performed := false
+		p.onDetach = once(func() {
+			synctest.Wait() // whatever else goes on has come to its end
+			select {
+			case <-r.Done():
+				t.Error("it is through, and its effects are not")
+			default:
+			}
+			performed = true
+		})
+		r.Call(newJob(func() { r.Stop(errClosed) }))
+		<-r.Done()
+		assert.True(t, performed)
+	})
 }

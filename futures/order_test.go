@@ -1,6 +1,7 @@
 package futures
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -126,6 +127,21 @@ func (l *ledger) settle() {
 	}
 }
 
+// What is made of futures on a host is on that host.
+func TestWhatIsMadeOfAFutureIsOnItsHost(t *testing.T) {
+	var host ledger
+	p, q := new(Promise[int]), new(Promise[int])
+	q.On(&host)
+	for name, h := range map[string]Host{
+		"then":  Then(q.Future(), double).p.host,
+		"all":   All(nil, Done(1), p.Future(), q.Future()).p.host,
+		"first": First(nil, p.Future(), q.Future()).p.host,
+	} {
+		assert.Same(t, &host, h, name)
+	}
+	assert.Nil(t, All(nil, p.Future()).p.host, "it has none")
+}
+
 // Property 5: whatever is foreign runs on the host and not on the goroutine that completes: callbacks, releases, and OnCancel of other
 // parts. Each runs once.
 func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
@@ -168,5 +184,28 @@ func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
 			host.settle()
 			assert.Equal(t, 1, count)
 		})
+	}
+}
+
+// late is a context that ends just when the answer comes: behind the last look at the answer, and before the choice.
+type late struct {
+	context.Context
+	p *Promise[int]
+}
+
+func (l late) Done() <-chan struct{} {
+	l.p.Complete(7, nil)
+	return opened.open
+}
+
+func (late) Err() error { return context.Canceled }
+
+// An answer that is there is returned whatever the state of the context, also where both come at once.
+func TestAnAnswerComesBeforeTheEndOfTheContext(t *testing.T) {
+	for range 100 { // a choice is as a coin falls
+		p := new(Promise[int])
+		v, err := p.Future().Await(late{t.Context(), p})
+		require.NoError(t, err)
+		require.Equal(t, 7, v)
 	}
 }

@@ -251,6 +251,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 		h.snapshot()
 		require.NoError(t, h.pool.Close())
 		assert.Empty(t, h.pool.clients)
+		assert.Empty(t, h.pool.granted)
 	})
 }
 

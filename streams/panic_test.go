@@ -259,3 +259,48 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	_, err := o.promise.Future().Await(ctx)
 	require.ErrorIs(t, err, ErrQuarantined)
 }
+
+// errands is a host that starts nothing: what it was given to run is on its list.
+type errands struct{ due []func() }
+
+func (e *errands) Go(_ string, f func()) { e.due = append(e.due, f) }
+
+func (*errands) Wait(...<-chan struct{}) {}
+
+func (*errands) Reach(string) {}
+
+func (*errands) Behavior(_ string, b actors.Behavior) actors.Behavior { return b }
+
+// The pool's question that a stream owes an answer to is answered for it when it ends.
+func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	require.NoError(t, s.Close())
+	<-s.ref.Done() // what the turn owns is ours
+	var host errands
+	s.host = &host
+	defer func() { s.host = nil }()
+	s.owed = &asked{stream: s}
+	s.Stopped(ErrQuarantined)
+	require.Len(t, host.due, 1, "nobody else answers it")
+	host.due[0]()
+}
+
+// A request that waits in the pool and whose turn panics waits there no longer: nobody is kept waiting behind it.
+func TestAPanicWithdrawsARequestThatWaits(t *testing.T) {
+	r := newRig(t, 8*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	held := must(t, other, 8*mib)
+	f := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
+	r.until(func() bool { return r.books().Waits.Waiting == 1 })
+	leave := r.occupy(s)
+	crash(s, beforeSearch, 1, nil)
+	leave()
+	require.NoError(t, held.Free()) // it is offered what there is, and looks for that
+	_, err := f.Await(context.Background())
+	isPanic(t, err)
+	r.until(func() bool { return r.books().Waits.Waiting == 0 })
+	assert.Zero(t, r.pool.Demand())
+	goesOn(t, r, s, other)
+}

@@ -17,6 +17,22 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
+// What a closed stream was about to set to zero is not: the handle may be gone. The buffer is freed.
+func TestNothingIsZeroedOnceCloseHasBegun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	b := must(t, s, kib)
+	before := r.faults.Calls("cuMemsetD8Async")
+	s.closing.Store(true)
+	err := s.finish(b, &Request{Bytes: kib, Zero: true})
+	s.closing.Store(false)
+	require.ErrorIs(t, err, ErrClosed)
+	assert.Equal(t, before, r.faults.Calls("cuMemsetD8Async"))
+	require.ErrorIs(t, b.Free(), ErrBadFree)
+	assert.Zero(t, s.calls.Load(), "Close waits for none")
+}
+
 // Whatever alignment and size, the address is a multiple, nothing is shared, and nothing is lost.
 func TestAlignedBuffers(t *testing.T) {
 	t.Parallel()

@@ -128,3 +128,20 @@ func TestSlackEndsAtTheLimit(t *testing.T) {
 	require.NoError(t, b.Free())
 	require.NoError(t, home.Check(t.Context()))
 }
+
+// A wait for a fence that was in vain is not repeated before the next tick; one that has helped is.
+func TestAWaitThatHelpsIsRepeated(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 16*mib)
+	s := r.stream(core.Budget{})
+	leave := r.occupy(s)
+	for _, passed := range []bool{false, true, false, true} {
+		s.outlasting = true
+		s.resume(&outlasted{passed: passed})
+		assert.Equal(t, !passed, s.vain)
+		assert.False(t, s.outlasting)
+		assert.False(t, s.resuming)
+	}
+	leave()
+	assert.Zero(t, r.stats(s).Waiting)
+}

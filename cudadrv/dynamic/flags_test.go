@@ -113,6 +113,24 @@ func TestContextsStayCurrentAfterAFailure(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
+// Work on memory is submitted with the device's context current, also on a stream that is the caller's own: without it an H200's driver
+// refuses some.
+func TestWorkIsSubmittedWithItsContext(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	w := newWork(t, dev)
+	calls := w.calls()
+	for _, name := range []string{"cuMemsetD8Async", "cuMemcpyDtoDAsync", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"} {
+		pushed, popped := f.calls("cuCtxPushCurrent"), f.calls("cuCtxPopCurrent")
+		require.NoError(t, calls[name](), name)
+		assert.Equal(t, pushed+1, f.calls("cuCtxPushCurrent"), name)
+		assert.Equal(t, popped+1, f.calls("cuCtxPopCurrent"), name)
+	}
+	w.close(t)
+	require.NoError(t, dev.Close())
+}
+
 // An error says what has become of its own call, whatever was wrong with those before.
 func TestAFailureSaysNothingOfEarlierOnes(t *testing.T) {
 	f := newFake(t)

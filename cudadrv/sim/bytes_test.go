@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,6 +156,40 @@ func TestWorkOnMemoryThatIsGone(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.IllegalAddress)
 	require.NoError(t, dev.Close())
 	assert.Equal(t, before, holdings(t))
+}
+
+// Whoever sees the end of work whose memory is gone sees what became of it: no query says that all is well.
+func TestAQueryTellsOfWorkOnMemoryThatIsGone(t *testing.T) {
+	for name, query := range map[string]func(dev *sim.Device, s cudadrv.Stream, e cudadrv.Event) (bool, error){
+		"of the stream": func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Event) (bool, error) { return dev.StreamQuery(s) },
+		"of an event":   func(dev *sim.Device, _ cudadrv.Stream, e cudadrv.Event) (bool, error) { return dev.EventQuery(e) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, dev := start(t, sim.Config{Bytes: true, Clock: sim.Running})
+				p, err := dev.MemAddressReserve(granule)
+				require.NoError(t, err)
+				h, err := dev.MemCreate(granule)
+				require.NoError(t, err)
+				require.NoError(t, dev.MemMap(p, granule, h))
+				require.NoError(t, dev.MemSetAccess(p, granule))
+				s := newStream(t, dev)
+				e, err := dev.EventCreate()
+				require.NoError(t, err)
+				require.NoError(t, dev.Launch(s, time.Second))
+				require.NoError(t, dev.MemsetD8Async(p, 1, granule, s))
+				require.NoError(t, dev.EventRecord(e, s))
+				require.NoError(t, dev.MemUnmap(p, granule))
+				passed, err := query(dev, s, e)
+				require.NoError(t, err)
+				require.False(t, passed)
+				time.Sleep(time.Minute)
+				_, err = query(dev, s, e)
+				require.ErrorIs(t, err, cudadrv.IllegalAddress)
+				require.NoError(t, dev.Close())
+			})
+		})
+	}
 }
 
 func TestPageLockedMemoryInTheBooks(t *testing.T) {

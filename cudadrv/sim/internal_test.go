@@ -169,6 +169,24 @@ func TestSpaceIsMergedAndSplitWhenItRunsOut(t *testing.T) {
 	assert.True(t, ok, "split without merging")
 }
 
+// Memory for which there is no address is not in use.
+func TestNoAddressNoMemory(t *testing.T) {
+	driver := New(Config{})
+	dev, err := driver.Open(0)
+	require.NoError(t, err)
+	before, _, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	driver.space.next = spaceEnd
+	_, err = dev.MemAlloc(1)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	_, err = dev.MemAddressReserve(DefaultGranularityBytes)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	after, _, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	require.NoError(t, dev.Close())
+}
+
 func TestByAddressSplitsFullChunks(t *testing.T) {
 	for _, place := range []cudadrv.Ptr{0, 10, 2*chunkEntries - 10, 2*chunkEntries + 4} { // of the key that is one too many
 		var m byAddress[int]

@@ -187,6 +187,19 @@ func TestErrorsAreTheDrivers(t *testing.T) {
 	assert.EqualValues(t, spareLimit+1, b.faults.Calls("cuEventDestroy"), "Close tries all of them")
 }
 
+// Of several refusals Close tells the first.
+func TestCloseTellsTheFirstRefusal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	one, other := b.mark(), b.mark()
+	require.NoError(t, b.Release(one))
+	require.NoError(t, b.Release(other))
+	require.NoError(t, b.faults.Add(
+		fault.Rule{Func: "cuEventDestroy", First: 1, Result: cudadrv.LaunchFailed}, fault.Rule{Func: "cuEventDestroy", First: 1, Result: cudadrv.Unknown}, // of those that the first lets pass
+	))
+	b.expect(b.Close(), "cuEventDestroy")
+}
+
 func (b *bench) expect(err error, function string) {
 	b.t.Helper()
 	require.ErrorIs(b.t, err, cudadrv.LaunchFailed)

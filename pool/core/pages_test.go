@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -126,4 +127,22 @@ func TestTheEndOfTheLongestArena(t *testing.T) {
 	}
 	assert.EqualValues(t, 7, New(twoMiB, 7, Settings{}).maxPages)
 	assert.EqualValues(t, 7, New(1, 7, Settings{}).maxPages)
+}
+
+// A stream waits, for each other client whose pages it gets, for the latest of their fences, wherever in the window that lies; not for its
+// own.
+func TestAWindowAwaitsTheLatestFenceOfEachClient(t *testing.T) {
+	t.Parallel()
+	parts := []part{{Run{0, 1}, 1, 5}, {Run{1, 1}, 0, 0}, {Run{2, 1}, 1, 3}, {Run{3, 2}, 2, 2}, {Run{5, 1}, 3, 9}, {Run{6, 1}, 2, 4}, {Run{8, 1}, 1, 4}}
+	for range 2 {
+		j := &Job{request: &request{client: 3}, parts: slices.Clone(parts)}
+		new(Core).awaitOps(j)
+		assert.Equal(t, []Op{{Verb: Await, Of: 1, Fence: 5}, {Verb: Await, Of: 2, Fence: 4}}, j.Ops)
+		assert.EqualValues(t, 3, j.Waiter)
+		slices.Reverse(parts)
+	}
+	own := &Job{request: &request{client: 3}, parts: []part{{Run{5, 1}, 3, 9}, {Run{6, 1}, 0, 0}}}
+	new(Core).awaitOps(own)
+	assert.Empty(t, own.Ops)
+	assert.Zero(t, own.Waiter)
 }

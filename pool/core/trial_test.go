@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the shelf, under a
@@ -118,4 +120,105 @@ func TestAFencePassesDuringATrial(t *testing.T) {
 		tr.do(t, Return{Client: 1, Sent: 1, Answer: true})
 		assert.Equal(t, map[uint32]Client{0: 1, 6: owner, 7: owner}, tr.owners())
 	}
+}
+
+// What the driver refused in one trial is asked for again in the next: nobody says when it has memory again.
+func TestATrialAsksTheDriverAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 8 * pageBytes})
+	w.candid = true
+	for id := Client(1); id <= 2; id++ {
+		w.clients[id] = &holder{}
+		w.send(Join{Client: id})
+	}
+	w.fill(1, 4)
+	c := w.core
+	grows := func(m Message) (asked bool) {
+		for next := []Message{m}; len(next) > 0; {
+			fx := c.Step(next[0])
+			next = next[1:]
+			for _, o := range fx.Offers {
+				next = append(next, Offered{Client: o.Client, Token: o.Token})
+			}
+			for _, id := range fx.Asks {
+				next = append(next, Return{Client: id, Answer: true})
+			}
+			if fx.Job == nil {
+				continue
+			}
+			done := JobDone{Job: fx.Job}
+			if len(fx.Job.Ops) > 0 {
+				require.Equal(t, Create, fx.Job.Ops[0].Verb)
+				asked, done.Err = true, cudadrv.OutOfMemory
+			}
+			next = append(next, done)
+		}
+		require.Equal(t, 1, c.WaiterCount())
+		require.NoError(t, c.Check())
+		return asked
+	}
+	require.True(t, grows(waitAs(99, 4)))
+	for range 3 {
+		require.True(t, grows(Tick{}))
+	}
+}
+
+// A trial in vain spares those that could not do better: of the same client, as long or longer, aligned as much or more. All others are
+// tried.
+func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
+	t.Parallel()
+	tried := waitAs(98, 4)
+	tried.Place.Align = 8
+	for name, c := range map[string]struct {
+		change func(*Refill)
+		spared bool
+	}{
+		"the same":            {func(*Refill) {}, true},
+		"aligned more":        {func(r *Refill) { r.Place.Align = 16 }, true},
+		"aligned less":        {func(r *Refill) { r.Place.Align = 4 }, false},
+		"of more pages":       {func(r *Refill) { r.Pages = 5 }, true},
+		"of fewer pages":      {func(r *Refill) { r.Pages = 3 }, false},
+		"of more bytes":       {func(r *Refill) { r.Bytes++ }, true},
+		"of fewer bytes":      {func(r *Refill) { r.Bytes-- }, false},
+		"of another client":   {func(r *Refill) { r.Client, r.Place.Account = 3, 3 }, false},
+		"of a run and a page": {func(r *Refill) { r.More = []uint32{1} }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t)
+			first, next := tried, tried
+			s.do(first)
+			next.Token, next.Place.Age, next.Place.Priority = 99, 99, 1 // before the first, which then does not keep it back
+			c.change(&next)
+			fx := s.core.Step(next)
+			assert.Equal(t, c.spared, len(fx.Offers) == 0)
+			require.NoError(t, s.core.Check())
+		})
+	}
+}
+
+// What is said of who waits, or of who stands, counts in the order in which it was said, whichever arrives first.
+func TestWhatIsSaidLateIsOld(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	want := waitAs(99, 4)
+	s.do(want)
+	blocked := func() bool { return s.core.parkedAs(2, 99).waiter().Blocked }
+	s.do(Block{Client: 2, Token: 99, Number: 2, Blocked: true})
+	assert.True(t, blocked())
+	s.do(Block{Client: 2, Token: 99, Number: 1})
+	assert.True(t, blocked())
+	s.do(Block{Client: 2, Token: 99, Number: 3})
+	assert.False(t, blocked())
+	s.do(Block{Client: 2, Token: 99, Number: 2, Blocked: true})
+	assert.False(t, blocked())
+
+	// The first client holds all memory. While it stands and everybody else waits there is a deadlock; it has got up since.
+	s.do(Block{Client: 2, Token: 99, Number: 4, Blocked: true})
+	s.do(Suspend{Client: 3, Number: 1, Suspended: true})
+	s.do(Suspend{Client: 1, Number: 2})
+	s.do(Suspend{Client: 1, Number: 1, Suspended: true})
+	assert.Zero(t, s.core.DeadlockCount())
+	assert.Equal(t, 1, s.core.WaiterCount())
+	s.do(Suspend{Client: 1, Number: 3, Suspended: true})
+	assert.EqualValues(t, 1, s.core.DeadlockCount(), "now it stands")
 }

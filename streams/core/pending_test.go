@@ -180,3 +180,21 @@ func TestFencesAreDueWhereManyWait(t *testing.T) {
 	assert.Equal(t, []uint64{2}, due(false))
 	assert.Positive(t, w.piles)
 }
+
+// What was asked of one stream's fences says nothing of the next stream that takes its place in the list.
+func TestAQueueBeginsAnew(t *testing.T) {
+	t.Parallel()
+	p := newPending(nil, nil)
+	one, other := new(line.Line), new(line.Line)
+	one.Init(nil)
+	other.Init(nil)
+	q := p.queue(one)
+	q.wanted, q.rest = 7, fenceRest
+	q.group(5)
+	p.queues = p.queues[:0]
+	q = p.queue(other)
+	assert.Same(t, other, q.line)
+	assert.Empty(t, q.groups)
+	assert.Zero(t, q.wanted)
+	assert.Zero(t, q.rest)
+}

@@ -325,6 +325,26 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	assert.Same(t, c.Slot, d.alloc(next, 512).Slot)
 }
 
+// A lane that was closed, or whose cache was, stays so whatever else is settled for it.
+func TestAnEndedLaneStaysEnded(t *testing.T) {
+	d := newLandlord(t)
+	l, other := d.lane(1<<20), d.lane(1<<20)
+	a := d.alloc(l, 512)
+	d.owner.CloseLane(l, d.give)
+	assert.Equal(t, Ended, l.Raised()&Ended)
+	d.owner.Settle(l, d.give)
+	assert.Equal(t, Ended, l.Raised()&Ended)
+	assert.Zero(t, other.Raised())
+	require.NoError(t, a.Free(a.word))
+
+	d.owner.Raise(Asked)
+	assert.Equal(t, Asked, d.owner.Settle(other, d.give))
+	assert.Zero(t, other.Raised(), "it has come")
+	d.owner.Raise(Ended)
+	assert.Equal(t, Ended, d.owner.Settle(other, d.give)&Ended)
+	assert.Equal(t, Ended, other.Raised()&Ended)
+}
+
 // The budget turns requests away only so often.
 func TestBudgetTurnsAwayOnlySoOften(t *testing.T) {
 	d := newLandlord(t)

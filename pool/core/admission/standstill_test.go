@@ -99,6 +99,60 @@ func TestAnyChangeEndsALift(t *testing.T) {
 	}
 }
 
+// Of a deadlock's waiters one is refused for whose answer somebody waits: the refusal of any other would have nobody go on.
+func TestWhoIsRefusedIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	holders := []Account{1, 2}
+	table := atAStandstill(t)
+	table.Arrive(Waiter{ID: 3, Account: 2, Bytes: 1}) // the youngest, of an account that holds memory
+	exhaust(table)
+	require.Equal(t, Confirm, lifts(table, holders))
+	table.Confirmed()
+	v, id := table.Stuck(holders, nil)
+	require.Equal(t, Deadlock, v)
+	assert.EqualValues(t, 2, id)
+}
+
+// What was served while a request waited for its quota did not pass it: it begins to count once it is ready.
+func TestNobodyPassesWhoHasNoQuota(t *testing.T) {
+	t.Parallel()
+	table := new(Table)
+	table.Arrive(Waiter{ID: 1, Account: 1, Bytes: 4, Unready: true})
+	for id := range uint64(8) {
+		table.Arrive(Waiter{ID: 10 + id, Account: 2, Bytes: 4})
+		next, ok := table.Next()
+		require.True(t, ok)
+		table.Served(next)
+	}
+	for range 4 {
+		table.Passed(Waiter{Account: 3, Bytes: 4})
+	}
+	table.Ready(1)
+	small := Waiter{Account: 3, Bytes: 4}
+	require.True(t, table.MayPass(small), "nobody has passed it")
+	table.Passed(small)
+	assert.False(t, table.MayPass(Waiter{Account: 3, Bytes: 1}), "now somebody has, by all that it wants")
+}
+
+// What is served counts against the account's share at once: two accounts with the same share are served in turn, within one moment of
+// which the usage is told once.
+func TestWhatIsServedCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	table := new(Table)
+	usage := []Usage{{Account: 1, ChargedBytes: 2, ShareBytes: 8}, {Account: 2, ChargedBytes: 2, ShareBytes: 8}}
+	for i, account := range []Account{1, 1, 2, 2} {
+		table.Arrive(Waiter{ID: uint64(i) + 1, Account: account, Bytes: 1, ChargedBytes: 1})
+	}
+	table.SetUsage(usage)
+	var served []uint64
+	for id, ok := table.Next(); ok; id, ok = table.Next() {
+		served = append(served, id)
+		table.Served(id)
+		require.NoError(t, table.Check())
+	}
+	assert.Equal(t, []uint64{1, 3, 2, 4}, served)
+}
+
 // A request whose quota comes in the middle of a standstill ends it, and one that is served.
 func TestQuotaAndServiceEndAStandstill(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,49 @@
+package meter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// clock is modelled time that a test sets.
+type clock struct{ now time.Duration }
+
+func (c *clock) ModelledTime() time.Duration { return c.now }
+
+// All time in which any call was under way is some call's, and none is two calls': also that before the second of two calls
+// which overlap began. What passes between calls is nobody's.
+func TestTimeOfOverlappingCallsIsSomebodys(t *testing.T) {
+	now := &clock{now: 100}
+	c := &counter{modelled: now}
+	spend := func(d time.Duration) { now.now += d }
+	begin := func(f call.Call) int64 {
+		began, err := c.Before(f)
+		require.NoError(t, err)
+		return began
+	}
+	sum := func() (nanos int64) {
+		for i := range c.figures {
+			nanos += c.figures[i].nanos.Load()
+		}
+		return nanos
+	}
+	one := begin(call.MemAlloc)
+	spend(10)
+	other := begin(call.MemFree)
+	spend(5)
+	c.After(call.MemFree, other)
+	spend(3)
+	c.After(call.MemAlloc, one)
+	assert.EqualValues(t, 18, sum())
+	spend(1000) // past the meter
+	one = begin(call.MemAlloc)
+	spend(2)
+	c.After(call.MemAlloc, one)
+	assert.EqualValues(t, 20, sum())
+	assert.Zero(t, c.underWay.Load())
+}
