@@ -26,5 +26,19 @@ func dynamicBugs() []Bug {
 			Name: "events keep time", Package: "cudadrv/dynamic", Run: "^TestWhatIsMadeHasItsFlags$",
 			Edits: []Edit{{"cudadrv/dynamic/layout.go", "disableTiming = 2", "disableTiming = 0"}},
 		},
+		{
+			Name: "a feature that is missing costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
+			Edits: []Edit{{
+				"cudadrv/dynamic/device.go", "		d.gate.leave(f)\n		return nil, d.unsupported(c, feature)", "		return nil, d.unsupported(c, feature)",
+			}},
+		},
+		{
+			Name: "a call without an event costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
+			Edits: []Edit{{"cudadrv/dynamic/event.go", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
+		},
+		{
+			Name: "a pool's negative size costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
+			Edits: []Edit{{"cudadrv/dynamic/ordered.go", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
+		},
 	}
 }
