@@ -291,16 +291,17 @@ func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
 func TestAPanicWithdrawsARequestThatWaits(t *testing.T) {
 	r := newRig(t, 8*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
-	held := must(t, other, 8*mib)
+	held, freed := must(t, other, 6*mib), must(t, other, 2*mib)
 	f := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
 	r.until(func() bool { return r.books().Waits.Waiting == 1 })
 	leave := r.occupy(s)
 	crash(s, beforeSearch, 1, nil)
 	leave()
-	require.NoError(t, held.Free()) // it is offered what there is, and looks for that
+	require.NoError(t, freed.Free()) // it is offered what there is, and would wait on
 	_, err := f.Await(context.Background())
 	isPanic(t, err)
 	r.until(func() bool { return r.books().Waits.Waiting == 0 })
 	assert.Zero(t, r.pool.Demand())
+	require.NoError(t, held.Free())
 	goesOn(t, r, s, other)
 }
