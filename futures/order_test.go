@@ -15,7 +15,7 @@ import (
 type wide [1 << 19]int64
 
 // widest is one of them, of sevens. It is not written any more.
-var widest = func() *wide { //nolint:gochecknoglobals // a constant table
+var widest = func() *wide {
 	v := new(wide)
 	for i := range v {
 		v[i] = 7

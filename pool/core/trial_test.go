@@ -74,7 +74,7 @@ func (tr *trial) do(t *testing.T, m Message) {
 // owners are the clients whose work may still be at the free pages, by page; 0 for none.
 func (tr *trial) owners() map[uint32]Client {
 	owners := map[uint32]Client{}
-	for at := uint32(0); at < tr.core.pages.top(); at++ {
+	for at := range tr.core.pages.top() {
 		if tr.core.pages.table[at].state == free {
 			owners[at] = tr.core.pages.table[runAround(tr.core.pages, at)].client
 		}

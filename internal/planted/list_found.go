@@ -1,0 +1,150 @@
+package planted
+
+// foundBugs survived the tests once when they were planted: in what is given back on a path that fails, in what is told twice or not
+// at all, and in what is forgotten from one try to the next.
+func foundBugs() []Bug { return append(foundPoolBugs(), foundOtherBugs()...) }
+
+func foundPoolBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a trial remembers what the driver refused in the last", Package: "pool/core", Run: "^TestATrialAsksTheDriverAnew$",
+			Edits: []Edit{{"pool/core/waiter.go", "	r.capped, r.waited, r.waitedOwn, r.unborrowed = false, false, false, false\n", ""}},
+		},
+		{
+			Name: "who has no quota yet is passed", Package: "pool/core/admission", Run: "^TestNobodyPassesWhoHasNoQuota$",
+			Edits: []Edit{{"pool/core/admission/table.go", "	if behind && !e.Unready {", "	if behind {"}},
+		},
+		{
+			Name: "what is served counts at the next message", Package: "pool/core/admission", Run: "^TestWhatIsServedCountsAtOnce$",
+			Edits: []Edit{{
+				"pool/core/admission/table.go", "		s.usedBytes += e.ChargedBytes\n	}\n	t.drop(at)", "		_ = s\n	}\n	t.drop(at)",
+			}},
+		},
+		{
+			Name: "a deadlock is believed though a quota came", Package: "pool/core/admission", Run: "^TestQuotaAndServiceEndAStandstill$",
+			Edits: []Edit{{
+				"pool/core/admission/table.go", "	t.insert(e)\n	t.stage = moving\n}\n\n// Suspend", "	t.insert(e)\n}\n\n// Suspend",
+			}},
+		},
+		{
+			Name: "a request is refused for whose answer nobody waits", Package: "pool/core/admission", Run: "^TestWhoIsRefusedIsWaitedFor$",
+			Edits: []Edit{{"pool/core/admission/stuck.go", "if e.Blocked && (best == nil", "if (best == nil"}},
+		},
+		{
+			Name: "a larger quota lets nobody go on", Package: ".", Run: "^TestAQuotaThatGrowsLetsOthersGoOn$",
+			Edits: []Edit{{"pool/tenant.go", "	t.quota.Store(&q)\n	t.recharge()", "	t.quota.Store(&q)"}},
+		},
+		{
+			Name: "an easier request is spared by a trial in vain", Package: "pool/core", Run: "^TestATrialInVainSparesThoseThatAreNoEasier$",
+			Edits: []Edit{{"pool/core/waiter.go", " && f.align <= r.place.Align", ""}},
+		},
+		{
+			Name: "an old word on who waits is believed", Package: "pool/core", Run: "^TestWhatIsSaidLateIsOld$",
+			Edits: []Edit{{"pool/core/waiter.go", "r != nil && m.Number > r.blocks {", "r != nil {"}},
+		},
+		{
+			Name: "a window awaits the last fence and not the latest", Package: "pool/core", Run: "^TestAWindowAwaitsTheLatestFenceOfEachClient$",
+			Edits: []Edit{{"pool/core/borrow.go", "latest[t.client] = max(latest[t.client], t.fence)", "latest[t.client] = t.fence"}},
+		},
+		{
+			Name: "the pool counts for streams that are gone", Package: "pool", Run: "^TestStreamsThatAreGoneAreForgotten$",
+			Edits: []Edit{{"pool/turn.go", "		delete(p.granted, id)\n", ""}},
+		},
+		{
+			Name: "an old word on who stands is believed", Package: "pool/core", Run: "^TestWhatIsSaidLateIsOld$",
+			Edits: []Edit{{"pool/core/waiter.go", "cl != nil && m.Number > cl.suspended {", "cl != nil {"}},
+		},
+		{
+			Name: "effects that were carried out are kept", Package: "pool", Run: "^TestAQueueKeepsNothing$",
+			Edits: []Edit{{"pool/queue.go", "	clear(q.all)\n", ""}},
+		},
+	}
+}
+
+func foundOtherBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a lane that has ended may go on", Package: "streams/magazine", Run: "^TestAnEndedLaneStaysEnded$",
+			Edits: []Edit{{"streams/magazine/lease.go", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
+		},
+		{
+			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",
+			Edits: []Edit{{"streams/request.go", "	if !s.closing.Load() { // from here on", "	if true { // from here on"}},
+		},
+		{
+			Name: "a stream that ends owes the pool an answer", Package: "streams", Run: "^TestWhatIsOwedIsAnsweredAtTheEnd$",
+			Edits: []Edit{{"streams/panic.go", "	if s.owed != nil {\n		s.owed.Fail(cause)\n	}\n	s.dropLeft()", "	s.dropLeft()"}},
+		},
+		{
+			Name: "memory without an address is in use", Package: "cudadrv/sim", Run: "^TestNoAddressNoMemory$",
+			Edits: []Edit{{"cudadrv/sim/plain.go", "		g.usedBytes -= physicalBytes\n		return 0, fail", "		return 0, fail"}},
+		},
+		{
+			Name: "memory is set without the context", Package: "cudadrv/dynamic", Run: "^TestWorkIsSubmittedWithItsContext$",
+			Edits: []Edit{{"cudadrv/dynamic/plain.go", "if r := d.callCurrent(cuMemsetD8Async, f, 4)", "if r := d.callOn(s, cuMemsetD8Async, f, 4)"}},
+		},
+		{
+			Name: "a device that has no pages stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
+			Edits: []Edit{{"engine.go", "return nil, errors.Join(err, dev.Close())\n	}\n	m := meter", "return nil, err\n	}\n	m := meter"}},
+		},
+		{
+			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
+			Edits: []Edit{{
+				"engine.go", "return nil, errors.Join(fmt.Errorf(\"vram: %w\", err), dev.Close())\n	}\n	return e, nil",
+				"return nil, fmt.Errorf(\"vram: %w\", err)\n	}\n	return e, nil",
+			}},
+		},
+		{
+			Name: "what is made of a future leaves its host", Package: "futures", Run: "^TestWhatIsMadeOfAFutureIsOnItsHost$",
+			Edits: []Edit{{"futures/first.go", "	r.promise.On(hostOf(fs))\n", ""}},
+		},
+		{
+			Name: "a queue goes on with what another stream was asked", Package: "streams/core", Run: "^TestAQueueBeginsAnew$",
+			Edits: []Edit{{
+				"streams/core/pending.go", "	*q = queue{line: line, groups: q.groups[:0]}",
+				"	*q = queue{line: line, groups: q.groups[:0], wanted: q.wanted, rest: q.rest}",
+			}},
+		},
+		{
+			Name: "a wait that was in vain is never repeated", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
+			Edits: []Edit{{"streams/fences.go", "= nil, false, false, !m.passed", "= nil, false, false, s.vain || !m.passed"}},
+		},
+		{
+			Name: "a wait in vain is never over", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
+			Edits: []Edit{{"streams/fences.go", "= nil, false, false, !m.passed", "= nil, false, true, !m.passed"}},
+		},
+		{
+			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",
+			Edits: []Edit{{
+				"futures/promise.go", "	case <-ended:\n	}\n	if p.completed() {\n		return p.val, p.err\n	}\n", "	case <-ended:\n	}\n",
+			}},
+		},
+		{
+			Name: "an actor is through before its last effects", Package: "actors", Run: "^TestTheLastEffectsComeBeforeDone$",
+			Edits: []Edit{{"actors/turn.go", "		defer b.worker.End()\n", "		b.worker.End()\n"}},
+		},
+		{
+			Name: "Close tells the last refusal", Package: "internal/fence", Run: "^TestCloseTellsTheFirstRefusal$",
+			Edits: []Edit{{"internal/fence/fence.go", "err != nil && first == nil {", "err != nil {"}},
+		},
+		{
+			Name: "two halves of a cell share their reads", Package: "cudadrv/hazard/core", Run: "^TestHalvesOfACellHaveStoriesOfTheirOwn$",
+			Edits: []Edit{{"cudadrv/hazard/core/memory.go", "	upper.reads = slices.Clone(c.reads)\n", ""}},
+		},
+		{
+			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",
+			Edits: []Edit{{
+				"streams/panic.go", "			s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n			s.unpark(p.token)\n		}\n		held.",
+				"			s.unpark(p.token)\n		}\n		held.",
+			}},
+		},
+		{
+			Name: "a warm-up rounds down", Package: ".", Run: "^TestWarmRoundsUp$",
+			Edits: []Edit{{"warm.go", "spans := (int64(w.Count) + blocks - 1) / blocks", "spans := int64(w.Count) / blocks"}},
+		},
+		{
+			Name: "time before an overlapping call is nobody's", Package: "cudadrv/meter", Run: "^TestTimeOfOverlappingCallsIsSomebodys$",
+			Edits: []Edit{{"cudadrv/meter/counter.go", "c.underWay.Add(1) == 1 {", "c.underWay.Add(1) >= 1 {"}},
+		},
+	}
+}
