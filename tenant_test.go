@@ -91,7 +91,7 @@ func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		a := h.stream()
-		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib, Shared: true})
+		guest := h.tenant("guest", vram.Quota{LimitBytes: 16 * mib})
 		x, err := a.AllocFor(context.Background(), vram.Request{Bytes: 12 * mib, Tenant: guest})
 		require.NoError(t, err)
 		large := waitFor(a, vram.Request{Bytes: 8 * mib, Tenant: guest})
@@ -104,7 +104,7 @@ func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 		assert.Equal(t, 3, guest.Stats().Queued)
 		assert.EqualValues(t, 12*mib, guest.Stats().ChargedBytes)
 
-		h.tenant("guest", vram.Quota{LimitBytes: 24 * mib, Shared: true})
+		h.tenant("guest", vram.Quota{LimitBytes: 24 * mib})
 		y := got(t, large)
 		waits(t, middle, small)
 		assert.Equal(t, 2, guest.Stats().Queued)
@@ -113,7 +113,7 @@ func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 		require.ErrorIs(t, (<-middle).err, context.Canceled)
 		z := got(t, small)
 		assert.Equal(t, vram.TenantStats{
-			Name: "guest", Quota: vram.Quota{LimitBytes: 24 * mib, Shared: true}, HeldBytes: 24 * mib, ChargedBytes: 24 * mib,
+			Name: "guest", Quota: vram.Quota{LimitBytes: 24 * mib}, HeldBytes: 24 * mib, ChargedBytes: 24 * mib,
 		}, guest.Stats())
 		last := waitFor(a, vram.Request{Bytes: 12 * mib, Tenant: guest})
 		waits(t, last)

@@ -62,7 +62,7 @@ func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 				want = 2 * mib
 			}
 			assert.Equal(t, want, owner.Stats().ChargedBytes, "%s, batch: %t", moment, batch)
-			assert.Equal(t, want, c.state().taken.Load(), "%s, batch: %t", moment, batch)
+			assert.Equal(t, want > 0, c.state().paid.Load(), "%s, batch: %t", moment, batch)
 		}
 	}
 }

@@ -41,6 +41,7 @@ func Bugs() []Bug {
 		edgeBugs(),
 		futureBugs(),
 		dynamicBugs(),
+		otherWayBugs(),
 		foundBugs(),
 	)
 }

@@ -214,11 +214,12 @@ func TestWhatIsSaidLateIsOld(t *testing.T) {
 
 	// The first client holds all memory. While it stands and everybody else waits there is a deadlock; it has got up since.
 	s.do(Block{Client: 2, Token: 99, Number: 4, Blocked: true})
-	s.do(Suspend{Client: 3, Number: 1, Suspended: true})
+	stands := [][]Client{nil}
+	s.do(Suspend{Client: 3, Number: 1, Waits: stands})
 	s.do(Suspend{Client: 1, Number: 2})
-	s.do(Suspend{Client: 1, Number: 1, Suspended: true})
+	s.do(Suspend{Client: 1, Number: 1, Waits: stands})
 	assert.Zero(t, s.core.DeadlockCount())
 	assert.Equal(t, 1, s.core.WaiterCount())
-	s.do(Suspend{Client: 1, Number: 3, Suspended: true})
+	s.do(Suspend{Client: 1, Number: 3, Waits: stands})
 	assert.EqualValues(t, 1, s.core.DeadlockCount(), "now it stands")
 }

@@ -108,7 +108,7 @@ func TestWhoIsRefusedIsWaitedFor(t *testing.T) {
 	exhaust(table)
 	require.Equal(t, Confirm, lifts(table, holders))
 	table.Confirmed()
-	v, id := table.Stuck(holders, nil)
+	v, id := table.Stuck(holders)
 	require.Equal(t, Deadlock, v)
 	assert.EqualValues(t, 2, id)
 }
