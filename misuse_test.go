@@ -20,10 +20,10 @@ import (
 // plumbing are methods that the parts of the allocator call on each other; a caller has no value to call them on.
 var plumbing = map[string][]string{
 	"Stream": {
-		"Asked", "Demanded", "Denied", "Detach", "Follow", "Granted", "Looked", "Offered", "Panicked", "Piled", "Receive", "Stopped", "Wake",
+		"Asked", "Demanded", "Denied", "Detach", "Follow", "Granted", "Idle", "Looked", "Offered", "Panicked", "Piled", "Receive", "Stopped", "Wake",
 	},
 	"Tenant":      {"Account", "Bind", "Charge", "Hold", "Paid", "Refund", "Refuse", "TooLarge"},
-	"Reservation": {"ID", "Granted", "Denied", "Follow"},
+	"Reservation": {"ID", "Granted", "Denied", "Follow", "Idle"},
 }
 
 // Every method of every type that a caller holds may be called on a nil and on a zero value, with zero arguments and with others: it

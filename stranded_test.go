@@ -30,6 +30,6 @@ func TestNewStreamsAtEachStepDoNotAddUp(t *testing.T) {
 			synctest.Wait()
 		}
 		n := h.addsUp()
-		assert.LessOrEqual(t, n.PeakReservedBytes, (64+39+21+128)*mib*105/100)
+		assert.LessOrEqual(t, n.PeakReservedBytes, 2*(64+39+21+128)*mib*105/100, "that of the step before, which has work, and this one")
 	})
 }

@@ -81,7 +81,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"negative rest":       {"replay -rest=-1s resnet_train", "--rest -1s: want 0 or more"},
 		"copies":              {"replay -copies 65 resnet_train", "--copies 65: want 1 to 64"},
 		"coalesce":            {"replay -coalesce x resnet_train", `--coalesce: "x": want a number with an optional unit`},
-		"waits":               {"replay -waits often resnet_train", `--waits: "often": want avoid-growth, never or always`},
+		"waits":               {"replay -waits often resnet_train", `--waits: "often": want never, avoid-growth or always`},
 		"huge limit":          {"replay -limit 9999999TB resnet_train", "at most 4611686018427387903 bytes"},
 		"plans in no folder":  {"replay -tape -plans no/such/folder resnet_train", "no/such/folder: no such file"},
 		"plans in a file":     {"replay -tape -save-plans " + broken + " resnet_train", broken + ": not a folder"},

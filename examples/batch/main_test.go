@@ -39,7 +39,7 @@ func TestProgram(t *testing.T) {
 			},
 		},
 		"little memory":             {args: append(small, "-limit", "48MiB"), code: command.OK, stdout: []string{"in batches"}},
-		"variables":                 {args: small, env: "1MB", code: command.Failed, stderr: "parameters and moments: vram: "},
+		"variables":                 {args: small, env: "1MB", code: command.Failed, stderr: "batch: vram: "},
 		"flag over env":             {args: append(small, "-limit", "1GB"), env: "1MB", code: command.OK},
 		"help":                      {args: []string{"-h"}, code: command.OK, stderr: "-limit"},
 		"unknown flag":              {args: []string{"-nothing"}, code: command.Misused, stderr: "batch: flag provided but not defined: -nothing\n"},

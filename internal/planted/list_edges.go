@@ -24,10 +24,6 @@ func edgeBugs() []Bug {
 			Edits: []Edit{{"config.go", "pages(min(c.SegmentBytes, pool.MostBytes), pageBytes)", "pages(c.SegmentBytes, pageBytes)"}},
 		},
 		{
-			Name: "an expansion by the largest number adds nothing", Package: ".", Run: "^TestSizesNearTheEndOfTheRange$",
-			Edits: []Edit{{"pool/pool.go", "(bytes-1)/p.pageBytes+1, p.bytes", "(bytes+p.pageBytes-1)/p.pageBytes, p.bytes"}},
-		},
-		{
 			Name: "a limit silences the environment's fraction", Package: ".", Run: "^TestAFractionFromTheEnvironmentReplacesTheLimitOfTheBase$",
 			Edits: []Edit{{"env.go", "			c.LimitBytes = 0 // of the base; VRAM_MEMORY_LIMIT comes later\n", ""}},
 		},

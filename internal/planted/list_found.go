@@ -8,7 +8,7 @@ func foundPoolBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a trial remembers what the driver refused in the last", Package: "pool/core", Run: "^TestATrialAsksTheDriverAnew$",
-			Edits: []Edit{{"pool/core/waiter.go", "	r.capped, r.waited, r.waitedOwn, r.unborrowed = false, false, false, false\n", ""}},
+			Edits: []Edit{{"pool/core/waiter.go", "	r.noted, r.askedAll, r.capped, r.refusals, r.waited, r.unborrowed = false, false, false, 0, false, false\n", ""}},
 		},
 		{
 			Name: "who has no quota yet is passed", Package: "pool/core/admission", Run: "^TestNobodyPassesWhoHasNoQuota$",
@@ -90,8 +90,8 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
 			Edits: []Edit{{
-				"engine.go", "return nil, errors.Join(fmt.Errorf(\"vram: %w\", err), dev.Close())\n	}\n	return e, nil",
-				"return nil, fmt.Errorf(\"vram: %w\", err)\n	}\n	return e, nil",
+				"engine.go", "return nil, errors.Join(failed(\"\", err), dev.Close())\n	}\n	return e, nil",
+				"return nil, failed(\"\", err)\n	}\n	return e, nil",
 			}},
 		},
 		{
@@ -107,11 +107,11 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a wait that was in vain is never repeated", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
-			Edits: []Edit{{"streams/fences.go", "= nil, false, false, !m.passed", "= nil, false, false, s.vain || !m.passed"}},
+			Edits: []Edit{{"streams/outlast.go", "= nil, false, false, !m.passed", "= nil, false, false, s.vain || !m.passed"}},
 		},
 		{
 			Name: "a wait in vain is never over", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
-			Edits: []Edit{{"streams/fences.go", "= nil, false, false, !m.passed", "= nil, false, true, !m.passed"}},
+			Edits: []Edit{{"streams/outlast.go", "= nil, false, false, !m.passed", "= nil, false, true, !m.passed"}},
 		},
 		{
 			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",

@@ -35,11 +35,11 @@ func otherWayBugs() []Bug {
 		},
 		{
 			Name: "a window that a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBackAWindowAsItWas$",
-			Edits: []Edit{{"pool/core/core.go", "	r.keepPart(j.parts...)\n", ""}},
+			Edits: []Edit{{"pool/core/answer.go", "	r.keepPart(j.parts...)\n", ""}},
 		},
 		{
 			Name: "a fence that passes during a trial is not heard of", Package: "pool/core", Run: "^TestAFencePassesDuringATrial$",
-			Edits: []Edit{{"pool/core/job.go", "	c.waiters.passed(p)\n", ""}},
+			Edits: []Edit{{"pool/core/job.go", "	c.queue.cleanParts(p)\n", ""}},
 		},
 		{
 			Name: "a deadlock is believed though somebody went on", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",
@@ -50,8 +50,8 @@ func otherWayBugs() []Bug {
 		{
 			Name: "a deadlock is believed though an account stood up", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",
 			Edits: []Edit{{
-				"pool/core/admission/table.go", "		t.still = slices.Delete(t.still, at, at+1)\n	}\n	t.stage = moving\n",
-				"		t.still = slices.Delete(t.still, at, at+1)\n	}\n",
+				"pool/core/admission/table.go", "		t.still[at].waits = waits\n	}\n	t.stage = moving\n",
+				"		t.still[at].waits = waits\n	}\n",
 			}},
 		},
 		{

@@ -4,6 +4,10 @@ package planted
 func waitBugs() []Bug {
 	return []Bug{
 		{
+			Name: "an old end of a watch brings a newer watch back", Package: "pool/core", Run: "^TestEndsOfWatchesOvertakeEachOther$",
+			Edits: []Edit{{"pool/core/held.go", "	w.ended = max(w.ended, m.Number)", "	w.ended = m.Number"}},
+		},
+		{
 			Name: "a stream waits on the device for another by default", Package: ".", Run: "^TestNobodyWaitsForAKernelWhileThereIsMemory$",
 			Edits: []Edit{{"pool/core/borrow.go", "c.settings.Waits == WaitsNever || ", ""}},
 		},
@@ -13,7 +17,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "one client's fences are watched, and no other's", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool/core/held.go", "		if !c.isExcluded(id) {\n", "		if !c.isExcluded(id) && len(ids) == 0 {\n"}},
+			Edits: []Edit{{"pool/core/held.go", "!c.isExcluded(id) && w.begun <= w.ended {", "!c.isExcluded(id) && w.begun <= w.ended && len(ids) == 0 && !c.watching() {"}},
 		},
 		{
 			Name: "a request that is held stays at the head of the queue", Package: "pool/core", Run: "^TestTranscripts$",
@@ -29,7 +33,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
-			Edits: []Edit{{"pool/core/held.go", "		if !c.isExcluded(id) {\n", "		if true || !c.isExcluded(id) {\n"}},
+			Edits: []Edit{{"pool/core/held.go", "!c.isExcluded(id) && w.begun <= w.ended {", "w.begun <= w.ended {"}},
 		},
 		{
 			Name: "a use on an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
@@ -115,7 +119,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "what was refused in the end is kept from others", Package: "pool/core", Run: "^TestWhatWasRefusedInTheEndServesOthers$",
-			Edits: []Edit{{"pool/core/core.go", "		c.clients[r.client].dirty = true\n", ""}},
+			Edits: []Edit{{"pool/core/answer.go", "		c.clients[r.client].dirty = true\n", ""}},
 		},
 		{
 			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",

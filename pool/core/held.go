@@ -14,9 +14,9 @@ import "slices"
 func (c *Core) watch(r *request) {
 	r.rung = rungHold
 	r.heard = c.progress
-	var ids []Client
+	var ids []Client // that are not watched yet: the fences of all were polled just now
 	for _, id := range c.taggedClients() {
-		if !c.isExcluded(id) {
+		if w := c.watches[id]; !c.isExcluded(id) && w.begun <= w.ended {
 			ids = append(ids, id)
 		}
 	}
@@ -66,7 +66,7 @@ type watch struct{ begun, ended uint64 }
 func (c *Core) watchesBegun(all []Watch) {
 	for _, m := range all {
 		w := c.watches[m.Client]
-		w.begun = m.Number
+		w.begun = max(w.begun, m.Number)
 		c.watches[m.Client] = w
 	}
 }
@@ -83,7 +83,7 @@ func (c *Core) watching() bool {
 
 func (c *Core) watchOver(m WatchOver) {
 	w := c.watches[m.Client]
-	w.ended = m.Number
+	w.ended = max(w.ended, m.Number) // ends overtake each other
 	c.watches[m.Client] = w
 	if m.Err == nil {
 		c.progress++

@@ -50,3 +50,17 @@ func TestAHeldBatchKeepsNothing(t *testing.T) {
 	assert.Empty(t, w.refills)
 	assert.Equal(t, 8, w.held(2))
 }
+
+// The ends of a client's watches may overtake each other: an older one that comes late does not bring the newer back.
+func TestEndsOfWatchesOvertakeEachOther(t *testing.T) {
+	t.Parallel()
+	c := New(pageBytes, 8, Settings{LimitBytes: 8 * pageBytes})
+	c.watchesBegun([]Watch{{1, 2}})
+	assert.True(t, c.watching())
+	c.Step(WatchOver{Watch: Watch{1, 2}})
+	c.Step(WatchOver{Watch: Watch{1, 1}})
+	assert.False(t, c.watching())
+	c.Step(WatchOver{Watch: Watch{2, 3}})
+	c.watchesBegun([]Watch{{2, 3}})
+	assert.False(t, c.watching(), "an end may come before it is told of the beginning")
+}
