@@ -58,7 +58,7 @@ func (h *house) draw(s *vram.Stream, f func()) {
 // eachKindOfStream runs a test on a stream of the device's and on an adopted one, each captured and drawn into a capture.
 func eachKindOfStream(t *testing.T, cfg vram.Config, test func(t *testing.T, h *house, s *vram.Stream)) {
 	t.Helper()
-	eachKindWithin(t, func(t *testing.T, f func(*testing.T)) { f(t) }, cfg, test)
+	eachKindWithin(t, func(t *testing.T, f func(*testing.T)) { t.Helper(); f(t) }, cfg, test)
 }
 
 // eachKindWithin runs each test within something.
@@ -68,6 +68,7 @@ func eachKindWithin(t *testing.T, within func(*testing.T, func(*testing.T)), cfg
 		for _, adopted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("adopted %v, drawn %v", adopted, joins), func(t *testing.T) {
 				within(t, func(t *testing.T) {
+					t.Helper()
 					h := openHouse(t, cfg, sim.Config{})
 					h.joins = joins
 					if adopted {

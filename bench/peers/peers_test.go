@@ -62,8 +62,8 @@ func absolute(t *testing.T, path string) string {
 	return abs
 }
 
-// small is a trace with two streams, whose peak is 12 KiB and which leaves a buffer behind.
-const small = "t_us,op,id,size,stream\n0,a,0,4096,0\n1,a,1,8192,1\n2,f,0,4096,0\n3,a,2,4096,0\n4,f,1,8192,1\n"
+// small is a trace with two streams, whose peak is 12 MiB and which leaves a buffer behind.
+const small = "t_us,op,id,size,stream\n0,a,0,4194304,0\n1,a,1,8388608,1\n2,f,0,4194304,0\n3,a,2,4194304,0\n4,f,1,8388608,1\n"
 
 func TestAllOfItAgainstStandins(t *testing.T) {
 	needs(t, "bash", "g++", "python3", "gzip", "timeout")
@@ -231,7 +231,7 @@ func testTraces(t *testing.T, torch, cuda string) {
 		{cuda, "-rounds", "2", "-limit", "0.7", "replay", path},
 		{"python3", "cupy_peer.py", "replay", "--rounds", "2", "--limit", "0.7", path},
 	} {
-		short := round{Events: 5, Failed: 1, PeakReservedBytes: 4096}
+		short := round{Events: 5, Failed: 1, PeakReservedBytes: 4194304}
 		assert.Equal(t, []round{short, short}, play(command...).Rounds, "the second buffer finds no memory: %v", command)
 	}
 	long := filepath.Join(dir, "gpt2_train.csv")

@@ -183,7 +183,7 @@ func TestAQueryTellsOfWorkOnMemoryThatIsGone(t *testing.T) {
 				passed, err := query(dev, s, e)
 				require.NoError(t, err)
 				require.False(t, passed)
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) //nolint:forbidigo // In a bubble of synctest it takes no time.
 				_, err = query(dev, s, e)
 				require.ErrorIs(t, err, cudadrv.IllegalAddress)
 				require.NoError(t, dev.Close())
