@@ -43,7 +43,7 @@ func (w *world) whole(act action) {
 	}
 	bytes := w.shareOut(uint64(act.c))
 	defer w.faults.SetCapacity(fault.Unlimited)
-	if bytes == 0 {
+	if bytes <= sizeclass.MaxBytes { // its span has more pages, which on a device have 2 MiB and hold any span
 		return
 	}
 	w.do("return", w.returnAll)
