@@ -17,14 +17,14 @@ func (d *device) enterEvent(c call.Call, e cudadrv.Event) (*frame, error) {
 	return f, err
 }
 
-// EventCreate is cuEventCreate of an event without timing.
+// EventCreate is cuEventCreate of an event without timing, for which who waits sleeps rather than spins.
 func (d *device) EventCreate() (cudadrv.Event, error) {
 	f, err := d.enter(call.EventCreate)
 	if err != nil {
 		return 0, err
 	}
 	defer d.gate.leave(f)
-	f.args[0], f.args[1] = f.pointer(0), disableTiming
+	f.args[0], f.args[1] = f.pointer(0), disableTiming|blockingSync
 	if r := d.callCurrent(cuEventCreate, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.EventCreate, r, "")
 	}

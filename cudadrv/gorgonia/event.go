@@ -13,7 +13,7 @@ import (
 func (d *device) EventCreate() (cudadrv.Event, error) {
 	var e cu.Event
 	err := d.current(call.EventCreate, func() (err error) {
-		e, err = cu.MakeEvent(cu.DisableTiming)
+		e, err = cu.MakeEvent(cu.DisableTiming | cu.BlockingSyncEvent)
 		return err
 	})
 	if err != nil {

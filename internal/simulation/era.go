@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +27,8 @@ type era struct {
 	streams    []*stream
 	peers      streams.Peers
 	tenants    [2]*pool.Tenant
-	checker    cudadrv.Stream // touches memory to see that it is mapped
+	checker    cudadrv.Stream   // touches memory to see that it is mapped
+	adopting   []cudadrv.Stream // captured, and not on the list of streams yet
 	closing    bool
 	unmapping  bool // all memory goes, live or not
 	closed     bool
@@ -102,6 +104,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	captured := adopted && mixed(draw, 11)%4 == 0
 	if captured {
 		w.must(w.watch.BeginCapture(handle), "capture")
+		e.adopting = append(e.adopting, handle)
 	}
 	cfg := w.shape.ofStream(draw)
 	inner, err := streams.Open(streams.Config{
@@ -115,11 +118,8 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	w.note("stream %d opens", inner.ID())
-	if e.closing { // meanwhile: it is on no list
-		if captured {
-			_, err = w.watch.EndCapture(handle)
-			w.must(err, "capture")
-		}
+	e.adopting = slices.DeleteFunc(e.adopting, func(h cudadrv.Stream) bool { return h == handle })
+	if e.closing { // meanwhile: it is on no list, and its capture has ended
 		inner.End()
 		return
 	}
@@ -174,6 +174,10 @@ func (w *world) closeDevice() {
 	e.closing = true
 	w.note("the device is closing")
 	w.endCaptures()
+	for _, handle := range e.adopting { // the device would not be synchronised while any stream is captured
+		_, err := w.watch.EndCapture(handle)
+		w.must(err, "capture")
+	}
 	disturbed := w.disturbed()
 	open := e.streams
 	var errs []error
