@@ -49,7 +49,7 @@ func TestAPanicInTheAnswerOfABatch(t *testing.T) {
 		s := r.stream(core.Budget{})
 		sizes := mixed(36)
 		owner := pool.NewTenant("owner", 1, pool.Quota{})
-		b := &batching{dst: make([]Buffer, len(sizes)), bytes: sizes, unwatch: func() { panic("planted") }}
+		b := &batching{dst: make([]Buffer, len(sizes)), bytes: sizes, unwatch: func() { panic(recoveredtest.Planted("planted")) }}
 		if charged {
 			require.NoError(t, b.charge(owner, sumOfBlocks(sizes), false))
 		}

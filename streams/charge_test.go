@@ -90,6 +90,7 @@ func TestAStreamLetsWhatLivesThere(t *testing.T) {
 		r := newRig(t, 64*mib)
 		s := r.stream(core.Budget{})
 		owner := pool.NewTenant("owner", 1, pool.Quota{})
+		r.pool.SetTenants([]*pool.Tenant{owner})
 		charged := func() Buffer {
 			b, err := s.AllocFor(context.Background(), Request{Bytes: bytes, Tenant: owner})
 			require.NoError(t, err)
@@ -99,6 +100,8 @@ func TestAStreamLetsWhatLivesThere(t *testing.T) {
 			leave := r.occupy(s)
 			defer leave()
 			s.core.Drain()
+			s.wanted = true // else it looks at nothing
+			defer func() { s.wanted = false }()
 			return s.letsOnly()
 		}
 		assert.False(t, lets(), "there is nothing")

@@ -89,7 +89,7 @@ func TestAPanicInTheAnswerOfARequest(t *testing.T) {
 		r := newRig(t, 256*mib)
 		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 		a := s.request(Request{Bytes: bytes})
-		a.unwatch = func() { panic("planted") }
+		a.unwatch = func() { panic(recoveredtest.Planted("planted")) }
 		s.ref.Tell(a)
 		b, err := a.promise.Future().Await(context.Background())
 		require.NoError(t, err)

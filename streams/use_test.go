@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/core"
 )
@@ -434,7 +435,7 @@ func TestAUseWhoseFencePanicsEndsWithTheNext(t *testing.T) {
 	r.work(other, time.Second)
 	r.faults.SetBefore(func(function string) {
 		if function == "cuEventRecord" {
-			panic("planted")
+			panic(recoveredtest.Planted("planted"))
 		}
 	})
 	require.NoError(t, u.Done())

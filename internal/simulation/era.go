@@ -101,7 +101,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		return
 	}
 	w.lastID++
-	captured := adopted && mixed(draw, 11)%4 == 0
+	captured := adopted && !e.closing && mixed(draw, 11)%4 == 0
 	if captured {
 		w.must(w.watch.BeginCapture(handle), "capture")
 		e.adopting = append(e.adopting, handle)
