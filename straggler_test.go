@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -141,7 +142,10 @@ func TestARequestAtTheLimitWaitsForTheFirstFence(t *testing.T) {
 				synctest.Wait()
 				_, _, err := wanted.Poll()
 				require.NoError(t, err)
-				other := must(t, e, 4*mib) // the driver goroutine is free
+				soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				other, err := e.AllocFor(soon, vram.Request{Bytes: 4 * mib})
+				require.NoError(t, err, "the driver goroutine is free")
 				single := b.AllocAsync(t.Context(), vram.Request{Bytes: 2 * mib})
 				synctest.Wait()
 				z, done, err := single.Poll()
