@@ -204,7 +204,9 @@ func TestNobodyWaitsForAnExcludedStream(t *testing.T) {
 			} else {
 				freeAll(t, must(t, slow, 32*mib))
 			}
-			_, err := b.Alloc(32 * mib)
+			soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := b.AllocFor(soon, vram.Request{Bytes: 32 * mib})
 			require.ErrorIs(t, err, vram.ErrOutOfMemory)
 			assert.Zero(t, d.waiting[slow.Handle()])
 

@@ -20,8 +20,8 @@ func waitBugs() []Bug {
 			Edits: []Edit{{"pool/core/held.go", "!c.isExcluded(id) && w.begun <= w.ended {", "!c.isExcluded(id) && w.begun <= w.ended && len(ids) == 0 && !c.watching() {"}},
 		},
 		{
-			Name: "a request that is held stays at the head of the queue", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/held.go", "	c.held = append(c.held, r)\n	return true", "	return false"}},
+			Name: "a request that only a fence keeps from memory is refused", Package: "pool/core", Run: "^TestTranscripts$",
+			Edits: []Edit{{"pool/core/held.go", "	c.held = append(c.held, r)\n	return true", "	r.rung = rungDeny\n	return false"}},
 		},
 		{
 			Name: "memory that a held request waits for goes home meanwhile", Package: "pool/core", Run: "^TestTranscripts$",
