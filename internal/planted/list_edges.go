@@ -20,10 +20,6 @@ func edgeBugs() []Bug {
 			Edits: []Edit{{"engine.go", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
 		},
 		{
-			Name: "a longest segment is counted in 32 bits", Package: ".", Run: "^TestSizesNearTheEndOfTheRange$",
-			Edits: []Edit{{"config.go", "pages(min(c.SegmentBytes, pool.MostBytes), pageBytes)", "pages(c.SegmentBytes, pageBytes)"}},
-		},
-		{
 			Name: "a limit silences the environment's fraction", Package: ".", Run: "^TestAFractionFromTheEnvironmentReplacesTheLimitOfTheBase$",
 			Edits: []Edit{{"env.go", "			c.LimitBytes = 0 // of the base; VRAM_MEMORY_LIMIT comes later\n", ""}},
 		},

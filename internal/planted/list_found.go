@@ -85,7 +85,7 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a device that has no pages stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
-			Edits: []Edit{{"engine.go", "return nil, errors.Join(err, dev.Close())\n	}\n	m := meter", "return nil, err\n	}\n	m := meter"}},
+			Edits: []Edit{{"engine.go", "memory management\"}\n		return nil, errors.Join(err, dev.Close())", "memory management\"}\n		return nil, err"}},
 		},
 		{
 			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
