@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// BenchmarkRefusal is requests for which there is no memory, so many at once, beside live buffers that fill the limit. An
-// operation is one refused request.
+// BenchmarkRefusal is requests for which there is no memory, from so many goroutines at once, beside live buffers that fill the
+// limit. An operation is one refused request; each goroutine makes its share of them one after the other.
 func BenchmarkRefusal(b *testing.B) {
 	const liveBuffers = 20_000
 	for _, holders := range []struct {
@@ -51,20 +51,20 @@ func BenchmarkRefusal(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				before := cpuTime(b)
-				for done := 0; done < b.N; done += count {
-					start := make(chan struct{})
-					var all sync.WaitGroup
-					for i := range min(count, b.N-done) {
-						all.Go(func() {
-							<-start
+				start := make(chan struct{})
+				var all sync.WaitGroup
+				for i := range min(count, b.N) {
+					all.Go(func() {
+						<-start
+						for range (b.N - i + count - 1) / count { // of b.N requests the share of this goroutine
 							if x, err := streams[i%streamCount].Alloc(64 * kib); err == nil {
 								b.Error("served", x)
 							}
-						})
-					}
-					close(start)
-					all.Wait()
+						}
+					})
 				}
+				close(start)
+				all.Wait()
 				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
 			})
 		}
