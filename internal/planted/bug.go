@@ -32,7 +32,6 @@ func Bugs() []Bug {
 		budgetBugs(),
 		magazineBugs(),
 		streamBugs(),
-		tapeBugs(),
 		useBugs(),
 		captureBugs(),
 		waitBugs(),

@@ -23,7 +23,7 @@
 //
 // Each step is followed by a new search, so that memory which is already free is never missed.
 //
-//  1. The free run that the strategy takes of those that the client may use: the best fitting or the first.
+//  1. The best fitting free run of those that the client may use.
 //  2. Ask: the client returns its own free pages, and where the soft budget would be broken the others
 //     return theirs.
 //     Before the live peak is raised by what clients said that are quiet now, those are looked at.
@@ -120,6 +120,5 @@
 // # Invariants (Check)
 //
 // Every page has one state. Pages that are free or lent are covered by a mapped handle. The sum of the
-// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins, and in the trees where
-// the strategy needs them.
+// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins.
 package core
