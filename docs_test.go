@@ -96,6 +96,43 @@ func TestEveryExampleIsRun(t *testing.T) {
 	}
 }
 
+// Every link of a page to a file of the module leads to one, and to a heading that it has.
+func TestEveryLinkOfTheDocsLeadsSomewhere(t *testing.T) {
+	all := pages(t)
+	link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	count := 0
+	for from, page := range all {
+		for _, match := range link.FindAllStringSubmatch(page, -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			count++
+			target, heading, _ := strings.Cut(match[1], "#")
+			file := from
+			if target != "" {
+				file = filepath.Join(filepath.Dir(from), target)
+				_, err := os.Stat(file)
+				assert.NoError(t, err, "%s links to %s", from, match[1])
+			}
+			if heading != "" {
+				assert.True(t, headings(all[file])[heading], "%s links to %s", from, match[1])
+			}
+		}
+	}
+	assert.Positive(t, count)
+	assert.Equal(t, map[string]bool{"a-page": true, "whats-new-and-c": true}, headings("# A page\n\ntext # no\n\n### What's new, and `C`\n"))
+}
+
+// headings are the anchors of a page's headings.
+func headings(page string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
+	}
+	return anchors
+}
+
 // Every make target that a page's block names is one.
 func TestEveryMakeTargetOfTheDocsExists(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")

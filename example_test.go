@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// firstProgram is the README's program.
+// firstProgram is the program of docs/usage.md.
 func firstProgram(ctx context.Context) (err error) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	if err != nil {
@@ -143,17 +144,28 @@ func ExampleStream_Lane() {
 	// <nil>
 }
 
-// The README's first program is the one that runs here, line by line.
+// The README shows a program that is one of the examples, whole, and what its test says that it prints.
 func TestReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(readme), "```go\n")
 	require.True(t, found)
-	block, _, found := strings.Cut(rest, "```")
+	program, rest, found := strings.Cut(rest, "```")
 	require.True(t, found)
-	source, err := os.ReadFile("example_test.go")
+	source, err := os.ReadFile("examples/hello/main.go")
 	require.NoError(t, err)
-	_, rest, _ = strings.Cut(string(source), "func firstProgram(ctx context.Context) (err error) {\n")
-	body, _, _ := strings.Cut(rest, "\n}\n")
-	assert.Equal(t, strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n"), strings.TrimSpace(block))
+	_, source, _ = bytes.Cut(source, []byte("\n")) // without the package comment
+	assert.Equal(t, string(source), program)
+
+	_, rest, found = strings.Cut(rest, "```text\n")
+	require.True(t, found)
+	printed, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	test, err := os.ReadFile("examples/hello/main_test.go")
+	require.NoError(t, err)
+	_, output, found := strings.Cut(string(test), "\t// Output:\n")
+	require.True(t, found)
+	output, _, _ = strings.Cut(output, "}\n")
+	assert.Equal(t, strings.ReplaceAll(output, "\t// ", ""), printed)
+	assert.Less(t, strings.Count(string(readme), "\n"), 200, "what is more belongs in docs")
 }
