@@ -2,15 +2,22 @@ package vram_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
 )
 
 // filesOf are the texts of the files whose names match, by name, without hidden folders.
@@ -131,6 +138,63 @@ func headings(page string) map[string]bool {
 		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
 	}
 	return anchors
+}
+
+// Every example of the root belongs to something that its documentation has: a type that is an alias has no methods there, so that an
+// example of one is named for the type, with the method behind it in lower case.
+func TestEveryExampleIsShown(t *testing.T) {
+	files := token.NewFileSet()
+	var sources []*ast.File
+	want := 0
+	for path, text := range filesOf(t, func(path string) bool { return filepath.Dir(path) == "." && filepath.Ext(path) == ".go" }) {
+		file, err := parser.ParseFile(files, path, text, parser.ParseComments)
+		require.NoError(t, err)
+		sources = append(sources, file)
+		want += strings.Count(text, "\nfunc Example")
+	}
+	page, err := doc.NewFromFiles(files, sources, "github.com/go-vram/vram")
+	require.NoError(t, err)
+	shown := len(page.Examples)
+	for _, of := range page.Types {
+		shown += len(of.Examples)
+		for _, f := range append(of.Funcs, of.Methods...) {
+			shown += len(f.Examples)
+		}
+	}
+	for _, f := range page.Funcs {
+		shown += len(f.Examples)
+	}
+	assert.Equal(t, want, shown)
+}
+
+// The methods that the root's documentation links to are there, and its program is one that runs.
+func TestTheRootsDocumentationHolds(t *testing.T) {
+	types := map[string]reflect.Type{
+		"Stream": reflect.TypeFor[*vram.Stream](), "Buffer": reflect.TypeFor[*vram.Buffer](),
+		"Lane": reflect.TypeFor[*vram.Lane](), "Use": reflect.TypeFor[*vram.Use](),
+	}
+	link := regexp.MustCompile(`\[streams\.(\w+)\.(\w+)\]`)
+	linked := 0
+	for path, text := range filesOf(t, func(path string) bool {
+		return filepath.Dir(path) == "." && filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go")
+	}) {
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			linked++
+			require.Contains(t, types, match[1], path)
+			_, found := types[match[1]].MethodByName(match[2])
+			assert.True(t, found, "%s links to %s", path, match[0])
+		}
+	}
+	assert.Greater(t, linked, 20)
+
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, use, found := strings.Cut(string(text), "// # Use\n//\n")
+	require.True(t, found)
+	use, _, _ = strings.Cut(use, "//\n")
+	program, err := os.ReadFile(filepath.Join("examples", "hello", "main.go"))
+	require.NoError(t, err)
+	assert.Contains(t, leftAligned(string(program)), leftAligned(strings.ReplaceAll(use, "//\t", "")))
 }
 
 // Every make target that a page's block names is one.

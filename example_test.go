@@ -67,8 +67,114 @@ func ended(dev *vram.Device) {
 	}
 }
 
+// A buffer is allocated, used by kernels on the stream, and freed once the last of them has been submitted.
+func ExampleStream_alloc() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	b, err := s.Alloc(1 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.Bytes(), b.Free(), b.Live())
+	// Output: 1048576 <nil> false
+}
+
+// A future overlaps the wait for memory with other work; cancelling it, or its context, gives the memory back.
+func ExampleStream_allocAsync() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	ctx := context.Background()
+	next := s.AllocAsync(ctx, vram.Request{Bytes: 128 << 20})
+	b, err := next.Await(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.Bytes(), b.Free())
+	// Output: 134217728 <nil>
+}
+
+// Another stream reads the buffer: its memory is not used again before that work has finished.
+func ExampleBuffer_recordStream() {
+	dev, load, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	step, err := dev.NewStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := load.Alloc(1 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.RecordStream(step)) // and then the kernel on step
+	fmt.Println(b.Free(), dev.Stats().PendingBytes)
+	// Output:
+	// <nil>
+	// <nil> 1048576
+}
+
+// A tenant with a hard limit: what is more is refused, or waits for the tenant's own frees.
+func ExampleDevice_Tenant() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	guest, err := dev.Tenant("guest", vram.Quota{LimitBytes: 16 << 20})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	b, err := s.AllocFor(ctx, vram.Request{Bytes: 12 << 20, Tenant: guest})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = s.AllocFor(ctx, vram.Request{Bytes: 8 << 20, Tenant: guest})
+	fmt.Println(errors.Is(err, vram.ErrQuota), b.Free())
+	// Output: true <nil>
+}
+
+// Bytes by state, and which level served the allocations.
+func ExampleDevice_Stats() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	b, err := s.Alloc(4 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stats := dev.Stats()
+	fmt.Println(stats.LiveBytes, stats.AllocCount, stats.DriverMisses)
+	fmt.Println(b.Free(), dev.Stats().LiveBytes)
+	// Output:
+	// 4194304 1 1
+	// <nil> 0
+}
+
 // An optimizer step takes all its buffers in one call, and gives them back in one.
-func ExampleStream_AllocBatch() {
+func ExampleStream_allocBatch() {
 	dev, s, err := exampleStream()
 	if err != nil {
 		fmt.Println(err)
@@ -92,7 +198,7 @@ func ExampleStream_AllocBatch() {
 }
 
 // A page-aligned buffer full of zeros, which a report of leaks would name.
-func ExampleStream_AllocFor() {
+func ExampleStream_allocFor() {
 	dev, s, err := exampleStream()
 	if err != nil {
 		fmt.Println(err)
@@ -112,7 +218,7 @@ func ExampleStream_AllocFor() {
 }
 
 // One goroutine works through a lane that may keep 64 MiB; another may free its buffers.
-func ExampleStream_Lane() {
+func ExampleStream_lane() {
 	dev, s, err := exampleStream()
 	if err != nil {
 		fmt.Println(err)
