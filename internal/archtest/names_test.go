@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -100,9 +101,20 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 			assert.Fail(t, name+": the code has no such name", page)
 		}
 	}
-	missing, count := missingNames("`pool/core.(*Core).climb`, `vram.Open`, `pool/core.(*Core).fly`, `no/such.Name` and `fmt.Println`", house, names)
-	assert.Equal(t, []string{"pool/core.(*Core).fly"}, missing)
-	assert.Equal(t, 3, count, "what is no package of ours is not ours to find")
+}
+
+// Names are found whatever their kind, and those of packages that are not ours are nobody's to find.
+func TestMissingNamesAreFound(t *testing.T) {
+	house, err := loadTree(fstest.MapFS{
+		"go.mod": {Data: []byte("module example.org/house\n")},
+		"doc.go": {Data: []byte("package vram\n\nfunc Open() {}\n\nconst Most = 1\n")},
+		"a/b.go": {Data: []byte("package a\n\ntype T[K any] struct{ Field int }\n\nfunc (t *T[K]) run() {}\n\ntype I interface{ Do() }\n")},
+	})
+	require.NoError(t, err)
+	page := "`vram.Open`, `vram.Most`, `a.T`, `a.T.Field`, `a.(*T).run`, `a.T.run`, `a.I.Do`; `a.(*T).fly`, `vram.Close`; `no/such.Name`, `fmt.Println`"
+	missing, count := missingNames(page, house, declared(house))
+	assert.Equal(t, []string{"a.(*T).fly", "vram.Close"}, missing)
+	assert.Equal(t, 9, count)
 }
 
 // missingNames are the names of a page that no package has, and how many it has at all.
