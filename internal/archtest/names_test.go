@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -111,10 +112,10 @@ func TestMissingNamesAreFound(t *testing.T) {
 		"a/b.go": {Data: []byte("package a\n\ntype T[K any] struct{ Field int }\n\nfunc (t *T[K]) run() {}\n\ntype I interface{ Do() }\n")},
 	})
 	require.NoError(t, err)
-	page := "`vram.Open`, `vram.Most`, `a.T`, `a.T.Field`, `a.(*T).run`, `a.T.run`, `a.I.Do`; `a.(*T).fly`, `vram.Close`; `no/such.Name`, `fmt.Println`"
+	page := "`vram.Open`, `vram.Most`, `a.T`, `a.T.Field`, `a.(*T).run`, `a.T.run`, `a.I.Do`; `a.(*T).fly`, `vram.Close`, `a/gone.T`; `no/such.Name`, `fmt.Println`"
 	missing, count := missingNames(page, house, declared(house))
-	assert.Equal(t, []string{"a.(*T).fly", "vram.Close"}, missing)
-	assert.Equal(t, 9, count)
+	assert.Equal(t, []string{"a.(*T).fly", "vram.Close", "a/gone.T"}, missing)
+	assert.Equal(t, 10, count)
 }
 
 // missingNames are the names of a page that no package has, and how many it has at all.
@@ -124,8 +125,9 @@ func missingNames(page string, t *tree, names map[string]bool) (missing []string
 		if dir == "vram" {
 			dir = rootDir
 		}
-		if !t.has(dir) {
-			continue
+		top, _, _ := strings.Cut(dir, "/")
+		if dir != rootDir && !slices.ContainsFunc(t.sources, func(s source) bool { return within(s.dir, top) }) {
+			continue // no folder of ours; a package that is gone is missing with its names
 		}
 		count++
 		name := shown(dir) + "." + match[2]
