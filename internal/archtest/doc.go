@@ -9,5 +9,7 @@
 // Each rule names its reason, which a failure prints beside the place. Each is shown to fail by a small
 // house of its own with one fault planted in it; a rule without such a fault fails the test.
 //
-// A new package gets its place in the table of layers, in houseLayers.
+// A new package gets its place in the table of layers, in houseLayers. Its tests also hold docs/architecture.md and docs/glossary.md
+// against the code: the picture of the packages, which -update draws anew, every function and type that the pages name, and the
+// words that packages of convertedPackages do not use any more.
 package archtest
