@@ -134,6 +134,10 @@ func waitBugs() []Bug {
 			}},
 		},
 		{
+			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
+			Edits: []Edit{{"pool/core/held.go", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgiveRefusals()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
+		},
+		{
 			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",
 			Edits: []Edit{{"streams/consult.go", "const mostConsults = 16", "const mostConsults = 17"}},
 		},

@@ -114,7 +114,7 @@
 // CUDA_ERROR_OUT_OF_MEMORY the request goes on from step 2, as if the limit were what the driver could give at that moment:
 // what it had given, and what it said that it had left. So the others are asked, and handles are recycled up to that. It holds for this
 // request alone: the next asks the driver again, and finds what other processes have given back. Each further refusal lowers it, and the
-// last of a few denies. After anything else the request is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
+// last of a few denies. After a wait for a fence the last two resorts are tried anew: what was pending could not go back before. After anything else the request is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
 // pages stay busy where it is mapped, and Close tries it once more.
 //
 // # Invariants (Check)
