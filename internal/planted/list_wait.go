@@ -134,6 +134,10 @@ func waitBugs() []Bug {
 			}},
 		},
 		{
+			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
+			Edits: []Edit{{"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
+		},
+		{
 			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
 			Edits: []Edit{{"pool/core/held.go", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgiveRefusals()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
 		},
