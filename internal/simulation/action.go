@@ -29,6 +29,7 @@ const (
 	actDone
 	actTransfer
 	actLookup
+	actExclude
 	actCapture
 	actEndCapture
 	actFree
@@ -112,9 +113,10 @@ func deeds() [kindCount]deed {
 		actDone:        {"done", 150, (*world).useDone, nil},
 		actTransfer:    {"transfer", 120, (*world).handedOver, nil},
 		actLookup:      {"look up", 200, (*world).lookedUp, nil},
+		actExclude:     {"exclude from waits", 60, (*world).excluding, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
-		actFree:        {"free", 2720, (*world).freed, nil},
+		actFree:        {"free", 2660, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},

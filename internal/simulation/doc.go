@@ -28,7 +28,7 @@
 // for or as futures alone and gathered, and waits for memory with priorities, in batches and while their callers free; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
 // moment; steps that come again and again, on streams with tapes: by themselves, until a plan must be played, and among all
 // else, with requests left out, resized, moved and kept, and plans that are taught; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
-// opened again; captures of streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
+// opened again; streams excluded from waits and taken back; captures of streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
 // adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once,
 // now and then or for ever, capacity that
 // is not there; panics in turns and driver calls; virtual time.
@@ -39,6 +39,8 @@
 //   - No memory is handed to another stream, or unmapped, before work that was submitted for it has finished (a list of uses with
 //     their end in virtual time), and no driver call is made on a handle that was destroyed. Work of a graph ends never before the graph
 //     is launched.
+//   - Nothing waits for work of a stream that callers have excluded from waits, neither on the host nor on the device, save a Transfer and
+//     the Close of that stream.
 //   - A buffer that was freed while other streams had recorded uses of it is pending as long as their work runs. When all work has
 //     ended, and callers of adopted streams have looked, nothing is.
 //   - An address inside a live buffer leads to that buffer, in its own stream only, by a handle with which it can be used, handed over and

@@ -32,6 +32,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		{"a refusal is lost", mutateDenial, []string{"hang", "wait", "kept"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
+		{"an exclusion from waits is not heard", mutateExclude, []string{"excluded"}},
 		{"a panic is recovered in silence", mutatePanic, []string{"panic"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},
 	} {

@@ -25,6 +25,7 @@ type Report struct {
 	Found                             uint64 // buffers that an address led to
 	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
 	Uncapturable                      uint64 // refused for a capture
+	Exclusions                        uint64 // of streams from waits, and ends of them
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
 	Devices                           uint64 // closed
 	Waited, Deadlocks                 uint64 // requests that waited for memory; that were refused as deadlocks
@@ -70,6 +71,7 @@ func (r *Report) counts() []count {
 		{"captures", &r.Captures},
 		{"of adopted streams", &r.AdoptedCaptures},
 		{"refused for a capture", &r.Uncapturable},
+		{"exclusions", &r.Exclusions},
 		{"buffers that waited", &r.Awaited},
 		{"plans", &r.Plans},
 		{"placed", &r.Placed},
