@@ -68,6 +68,7 @@ func (w *world) emptied(before, after uint64) bool {
 	if w.fault != nil || e.closing || len(e.streams) == 0 {
 		return false
 	}
+	w.endCaptures() // of streams that were being adopted
 	w.do("free all", func() {
 		for _, s := range e.streams {
 			w.freeAll(s)
