@@ -60,6 +60,7 @@ const (
 	actSettle
 	actWhole
 	actStandstill
+	actPipeline
 	actCloseDevice
 	kindCount
 )
@@ -116,7 +117,7 @@ func deeds() [kindCount]deed {
 		actExclude:     {"exclude from waits", 60, (*world).excluding, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
-		actFree:        {"free", 2660, (*world).freed, nil},
+		actFree:        {"free", 2645, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},
@@ -144,6 +145,7 @@ func deeds() [kindCount]deed {
 		actSettle:      {"settle", 30, nil, func(w *world, act action) { w.settle(uint64(act.a)) }},
 		actWhole:       {"ask for all", 15, nil, (*world).whole},
 		actStandstill:  {"stand still", 15, nil, (*world).standstill},
+		actPipeline:    {"hand over", 15, nil, (*world).pipeline},
 		actCloseDevice: {"close device", 5, func(w *world, _ *stream, _ action) func() { return w.closeDevice }, nil},
 	}
 }

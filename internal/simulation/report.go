@@ -36,6 +36,7 @@ type Report struct {
 	Rehearsed, Taught                 uint64 // steps that were played alone; plans that were given
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 	Occupied                          uint64 // times that another process had a part of the device then
+	Pipelines, Handovers              uint64 // of callers behind each other; values that they handed over
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
 }
 
@@ -80,6 +81,8 @@ func (r *Report) counts() []count {
 		{"plans given", &r.Taught},
 		{"devices", &r.Devices},
 		{"standstills", &r.Standstills},
+		{"pipelines", &r.Pipelines},
+		{"values handed over", &r.Handovers},
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},
 		{"asked for what is there", &r.Fitted},
