@@ -63,5 +63,13 @@ func deadlockBugs() []Bug {
 			Name: "an empty batch waits for its turn", Package: ".", Run: "^TestRequestsForNothing$",
 			Edits: []Edit{{"streams.(*Stream).AllocBatchForAsync", "if len(bytes) == 0 { // nothing", "if len(bytes) < 0 { // nothing"}},
 		},
+		{
+			Name: "a value handed over does not end its receiver's wait", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
+			Edits: []Edit{{"streams/handover.go", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
+		},
+		{
+			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
+			Edits: []Edit{{"streams/handover.go", "	who.suspend(x)\n", ""}},
+		},
 	}
 }
