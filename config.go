@@ -240,7 +240,6 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,
-		Strategy:   c.Strategy.search(),
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}

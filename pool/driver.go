@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // work is a job on its way to the driver goroutine, with the marks of the returns before it.
@@ -198,9 +199,9 @@ func (d *driver) release() {
 }
 
 // perform makes the calls of a job up to the first that fails. done counts those that succeeded.
-func (d *driver) perform(ops []core.Op, done *int) error {
+func (d *driver) perform(ops []memory.Op, done *int) error {
 	for i := range ops {
-		if op := &ops[i]; op.Verb == core.Map && op.Handle == 0 { // a new handle is mapped at once
+		if op := &ops[i]; op.Verb == memory.Map && op.Handle == 0 { // a new handle is mapped at once
 			op.Handle = ops[i-1].Handle
 		}
 		if err := d.call(&ops[i]); err != nil {
@@ -211,27 +212,27 @@ func (d *driver) perform(ops []core.Op, done *int) error {
 	return nil
 }
 
-func (d *driver) call(op *core.Op) (err error) {
+func (d *driver) call(op *memory.Op) (err error) {
 	p := d.pool
 	at := p.at(op.Run.First)
 	bytes := int64(op.Run.Pages) * p.pageBytes
 	switch op.Verb {
-	case core.Unmap:
+	case memory.Unmap:
 		return p.device.MemUnmap(at, bytes)
-	case core.Create:
+	case memory.Create:
 		op.Handle, err = p.device.MemCreate(bytes)
 		return err
-	case core.Map:
+	case memory.Map:
 		return p.device.MemMap(at, bytes, op.Handle)
-	case core.Access:
+	case memory.Access:
 		return p.device.MemSetAccess(at, bytes)
-	case core.Release:
+	case memory.Release:
 		return p.device.MemRelease(op.Handle)
-	case core.Alloc:
+	case memory.AllocPlain:
 		return d.alloc(op)
-	case core.Free:
+	case memory.FreePlain:
 		return p.device.MemFree(op.Address)
-	case core.Await:
+	case memory.Await:
 		return d.follow(op.Of, op.Fence)
 	}
 	return nil

@@ -165,16 +165,9 @@ func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 
 // Snapshot is the state of the pool's books at one moment.
 type Snapshot struct {
-	FreeBytes, LargestFreeBytes, PendingBytes, LentBytes, BusyBytes, LostBytes int64
-	SetAsideBytes                                                              int64 // of LentBytes: in reservations
-	ReservedBytes, PeakReservedBytes, LimitBytes                               int64
-	PeakLiveBytes                                                              int64  // of what clients were given: see core.Core
-	DriverGrants                                                               uint64 // Refills that a driver job served
-	Predicted, Mispredicted                                                    uint64 // rises of demand that came when they were foreseen, and that did not
-	FreeRuns                                                                   int
-	Waiting                                                                    int
-	Waits                                                                      WaitStats
-	CheckError                                                                 error
+	core.Books
+	Waits      WaitStats
+	CheckError error
 }
 
 // Snapshot reads the books. It waits for the turn at hand and for nothing else.
@@ -238,7 +231,7 @@ func (p *Pool) finish(cause error) error {
 	job := p.core.InFlight() // its outcome may not have been received, or it was never begun
 	fx := p.core.Step(core.Close{Token: token})
 	for {
-		for _, e := range fx.Ends {
+		for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
 			if e.Token == token {
 				return e.Err
 			}

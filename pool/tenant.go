@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
 )
@@ -170,12 +171,13 @@ type QuotaError struct {
 // Error says the facts in one line.
 func (e *QuotaError) Error() string {
 	if e.RequestedBytes > e.Quota.LimitBytes {
-		return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes of a limit of %d; what would help: a Quota.LimitBytes of at least %[2]d",
-			e.Tenant, e.RequestedBytes, e.Quota.LimitBytes)
+		return fmt.Sprintf("vram: tenant %q is over its quota: requested %s of a limit of %s; what would help: a Quota.LimitBytes of at least %s",
+			e.Tenant, units.Bytes(e.RequestedBytes), units.Bytes(e.Quota.LimitBytes), units.AtLeast(e.RequestedBytes))
 	}
-	return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes, charged %d of a limit of %d; "+
-		"what would help: Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least %d",
-		e.Tenant, e.RequestedBytes, e.ChargedBytes, e.Quota.LimitBytes, e.ChargedBytes+e.RequestedBytes)
+	return fmt.Sprintf("vram: tenant %q is over its quota: requested %s, charged %s of a limit of %s; "+
+		"what would help: Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least %s",
+		e.Tenant, units.Bytes(e.RequestedBytes), units.Bytes(e.ChargedBytes), units.Bytes(e.Quota.LimitBytes),
+		units.AtLeast(e.ChargedBytes+e.RequestedBytes))
 }
 
 // Is makes errors.Is(err, ErrQuota) hold.

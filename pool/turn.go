@@ -38,16 +38,7 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	predicted, mispredicted := p.core.Predicted()
-	q.reply.Complete(Snapshot{
-		Predicted: predicted, Mispredicted: mispredicted,
-		FreeBytes: p.core.FreeBytes(), LargestFreeBytes: p.core.LargestFreeBytes(), PendingBytes: p.core.PendingBytes(),
-		SetAsideBytes: p.core.ReservedAheadBytes(), LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
-		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),
-		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(),
-		DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(), Waits: p.waitStats(),
-		CheckError: p.core.Check(),
-	}, nil)
+	q.reply.Complete(Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}, nil)
 }
 
 func (p *Pool) step(s *step) {
@@ -89,7 +80,7 @@ func (p *Pool) step(s *step) {
 func (p *Pool) tellTenants(m core.Message) {
 	p.holding, p.usage = p.holding[:0], p.usage[:0]
 	_, asks := m.(core.Refill)
-	if all := p.tenants.Load(); all != nil && (asks || p.core.WaiterCount() > 0) {
+	if all := p.tenants.Load(); all != nil && (asks || p.core.WaitCounts().Waiting > 0) {
 		for _, t := range *all {
 			if t.held.Load() > 0 {
 				p.holding = append(p.holding, t.Account())
@@ -113,33 +104,33 @@ func (p *Pool) SetTenants(all []*Tenant) {
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
 func (p *Pool) collect(fx *core.Effects) {
 	out := p.effects()
-	for _, g := range fx.Grants {
+	for g, ok := fx.Grants.Pop(); ok; g, ok = fx.Grants.Pop() {
 		if c := p.clients[g.Client]; c != nil {
 			p.granted[g.Client] += 1 + uint64(len(g.More))
 			out.grant(c, g)
 		}
 	}
-	for _, d := range fx.Denials {
+	for d, ok := fx.Denials.Pop(); ok; d, ok = fx.Denials.Pop() {
 		if len(p.queued) > 0 { // after this turn's step: the step of another would change its effects
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.push(denial{c, d.Token, p.denialError(d), d.Quiet})
+			out.denials.Push(denial{c, d.Token, p.denialError(d), d.Quiet})
 		}
 	}
-	for _, o := range fx.Offers {
+	for o, ok := fx.Offers.Pop(); ok; o, ok = fx.Offers.Pop() {
 		if c := p.clients[o.Client]; c != nil {
-			out.offers.push(offer{c, o.Token, p.granted[o.Client]})
+			out.offers.Push(offer{c, o.Token, p.granted[o.Client]})
 		}
 	}
-	for _, id := range fx.Asks {
+	for id, ok := fx.Asks.Pop(); ok; id, ok = fx.Asks.Pop() {
 		if c := p.clients[id]; c != nil {
-			out.asks.push(ask{c, p.granted[id]})
+			out.asks.Push(ask{c, p.granted[id]})
 		}
 	}
-	for _, id := range fx.Looks {
+	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
 		if c := p.clients[id]; c != nil {
-			out.looks.push(c)
+			out.looks.Push(c)
 		}
 	}
 	if fx.Job != nil {
@@ -151,13 +142,13 @@ func (p *Pool) collect(fx *core.Effects) {
 			}
 		}
 	}
-	for _, e := range fx.Ends {
+	for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends.push(ending{promise, e.Bytes, e.Err})
+			out.ends.Push(ending{promise, e.Bytes, e.Err})
 		}
 	}
-	for _, id := range fx.Gone {
+	for id, ok := fx.Gone.Pop(); ok; id, ok = fx.Gone.Pop() {
 		delete(p.clients, id)
 		delete(p.granted, id)
 	}
@@ -177,18 +168,16 @@ func (p *Pool) effects() *effects {
 // who gets its answer may be about to ask for them.
 func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
-		for i := range e.grants.all {
-			if have := &e.grants.all[i]; have.id == g.Client && have.token == 0 {
-				have.runs = append(have.runs, g.Run)
+		for i, have := range e.home.Left() {
+			if have.id == g.Client {
+				e.home.Left()[i].runs = append(have.runs, g.Run)
 				return
 			}
 		}
+		e.home.Push(grant{c, g.Client, 0, []core.Run{g.Run}})
+		return
 	}
-	at := len(e.grants.all)
-	if g.Token == 0 {
-		at = 0
-	}
-	e.grants.all = slices.Insert(e.grants.all, at, grant{c, g.Client, g.Token, append(g.More, g.Run)})
+	e.grants.Push(grant{c, g.Client, g.Token, append(g.More, g.Run)})
 }
 
 // Detach implements actors.Behavior.

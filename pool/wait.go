@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
 )
@@ -43,9 +44,10 @@ func (p *Pool) NoteWait(d time.Duration) {
 }
 
 func (p *Pool) waitStats() WaitStats {
+	n := p.core.WaitCounts()
 	return WaitStats{
-		Waiting: p.core.WaiterCount(), DemandBytes: p.core.DemandBytes(), Count: p.core.WaitCount(),
-		Deadlocks: p.core.DeadlockCount(), Longest: time.Duration(p.waits.longestNanos.Load()),
+		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
+		Longest: time.Duration(p.waits.longestNanos.Load()),
 	}
 }
 
@@ -73,8 +75,9 @@ func (p *Pool) AnswerOffer(id core.Client, token uint64, taken bool) {
 
 // publish tells all clients when demand begins and when it ends: before the effects of the turn, so that whoever is asked knows.
 func (p *Pool) publish() {
-	demand := p.core.DemandBytes()
-	if p.core.WaiterCount() > 0 {
+	n := p.core.WaitCounts()
+	demand := n.DemandBytes
+	if n.Waiting > 0 {
 		demand = max(demand, 1)
 	}
 	old := p.demand.Load()
@@ -86,7 +89,7 @@ func (p *Pool) publish() {
 	}
 	out := p.effects()
 	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history tells them in the same order
-		out.demands.push(p.clients[id])
+		out.demands.Push(p.clients[id])
 	}
 }
 
@@ -118,9 +121,9 @@ func name(stream uint32, tenant string) string {
 
 // String says who it is and what it does.
 func (h Holder) String() string {
-	text := fmt.Sprintf("%s holds %d", name(h.Stream, h.Tenant), h.HeldBytes)
+	text := name(h.Stream, h.Tenant) + " holds " + units.Bytes(h.HeldBytes)
 	if h.WaitingBytes > 0 {
-		text += fmt.Sprintf(" and waits for %d", h.WaitingBytes)
+		text += " and waits for " + units.Bytes(h.WaitingBytes)
 	}
 	if h.Suspended {
 		text += " and is suspended"
@@ -140,7 +143,7 @@ type Waiter struct {
 // Error says the facts in one line.
 func (e *DeadlockError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: the wait for %d bytes would be a deadlock: nobody who holds memory goes on", e.RequestedBytes)
+	fmt.Fprintf(&b, "vram: the wait for %s would be a deadlock: nobody who holds memory goes on", units.Bytes(e.RequestedBytes))
 	for i, h := range e.Holders {
 		b.WriteString([...]string{": ", "; "}[min(i, 1)])
 		b.WriteString(h.String())

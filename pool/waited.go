@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-vram/vram/internal/units"
 )
 
 // WaitError ends a request that waited for other people's frees by the end of its context: errors.Is finds context.DeadlineExceeded
@@ -23,7 +25,7 @@ type WaitError struct {
 // Error says the facts in one line.
 func (e *WaitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: waited %v for %d bytes", e.Waited, e.RequestedBytes)
+	fmt.Fprintf(&b, "vram: waited %v for %s", e.Waited, units.Bytes(e.RequestedBytes))
 	if e.Tenant != "" {
 		fmt.Fprintf(&b, " for tenant %q", e.Tenant)
 	}

@@ -5,13 +5,14 @@ func deadlockBugs() []Bug {
 	return []Bug{
 		{
 			Name: "all that are under way are searched for at every message", Package: "pool/core", Run: "^TestRefusalsAtOnceSearchNoMoreThanOne$",
-			Edits: []Edit{{"pool/core/core.go", "	if q.vainInserts != c.pages.inserts {\n", "	{\n"}},
+			Edits: []Edit{{"pool/core/queue.go", "	if q.searchedAt != inserts() {\n", "	{\n"}},
 		},
 		{
 			Name: "who becomes the first is not searched for", Package: "pool/core", Run: "^TestWhoBecomesTheFirstIsSearchedFor$",
-			Edits: []Edit{{"pool/core/core.go", "q.vain > 0 && q.promoted() && c", "q.vain > 0 && q.promoted() && false && c"}, {
-				"pool/core/client.go", "	c.queue.searchAgain()\n", "",
-			}},
+			Edits: []Edit{
+				{"pool/core/queue.go", "q.searched > 0 && q.promoted() && grant", "q.searched > 0 && q.promoted() && false && grant"},
+				{"pool/core/queue.go", "	q.searchAgain()\n	q.refills = slices.DeleteFunc", "	q.refills = slices.DeleteFunc"},
+			},
 		},
 		{
 			Name: "a magazine that was handed back is not looked at when memory is short", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
@@ -55,9 +56,11 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "nobody is asked whose memory it is where all wait for quotas", Package: ".", Run: "^TestATenantWaitsForItself$",
-			Edits: []Edit{{"pool/core/waiter.go", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"}, {
-				"pool/core/waiter.go", "w.unasked = w.futile[:0], false, true", "w.unasked = w.futile[:0], false, false",
-			}, {"pool/core/waiter.go", "		c.waiters.unasked = true\n", ""}},
+			Edits: []Edit{
+				{"pool/core/waiters.go", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"},
+				{"pool/core/waiters.go", "w.unsettled, w.unasked = false, true", "w.unsettled, w.unasked = false, false"},
+				{"pool/core/waiters.go", "	w.table.Block(r.id, m.Blocked)\n	w.unasked = true\n", "	w.table.Block(r.id, m.Blocked)\n"},
+			},
 		},
 		{
 			Name: "an empty batch waits for its turn", Package: ".", Run: "^TestRequestsForNothing$",

@@ -1,21 +1,20 @@
 package core
 
 import (
-	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/pages"
 	"github.com/go-vram/vram/pool/core/admission"
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // Client names a stream to the pool. Zero names none.
-type Client uint32
+type Client = memory.Client
 
-// Fence is a point in a client's order. Fences of a client rise; when one has passed, so have all
-// before it. Zero has always passed.
-type Fence uint64
+// Fence is a point in a client's order. Fences of a client rise; when one has passed, so have all before it. Zero has always
+// passed.
+type Fence = memory.Fence
 
 // Run is a sequence of pages side by side.
-type Run struct {
-	First, Pages uint32
-}
+type Run = pages.Run
 
 // Message is what the core can be told. The set is closed.
 type Message interface{ isMessage() }
@@ -241,147 +240,3 @@ func (WatchOver) isMessage() {}
 func (Exclude) isMessage()   {}
 func (Tick) isMessage()      {}
 func (Close) isMessage()     {}
-
-// Effects is what a step leaves to be performed, in field order.
-type Effects struct {
-	Grants  []Grant
-	Denials []Denial
-	Offers  []Offer
-	Asks    []Client
-	Looks   []Client
-	Job     *Job // at most one is in flight
-	Ends    []End
-	Gone    []Client // left, hold nothing and have no answer to expect: nothing will name them again
-}
-
-// reset empties the effects and keeps the slices.
-func (e *Effects) reset() {
-	clear(e.Denials) // they hold pointers
-	clear(e.Ends)
-	*e = Effects{
-		Grants: e.Grants[:0], Denials: e.Denials[:0], Offers: e.Offers[:0], Asks: e.Asks[:0], Looks: e.Looks[:0],
-		Ends: e.Ends[:0], Gone: e.Gone[:0],
-	}
-}
-
-// Empty reports whether there is nothing to perform.
-func (e *Effects) Empty() bool {
-	return len(e.Grants) == 0 && len(e.Denials) == 0 && len(e.Offers) == 0 && len(e.Asks) == 0 && len(e.Looks) == 0 &&
-		e.Job == nil && len(e.Ends) == 0 && len(e.Gone) == 0
-}
-
-// Grant lends runs to a client: the answer to a Refill, or, with token 0, pages that the client had
-// returned when asked and that nobody took, or a part of what it was refused. More is the client's.
-type Grant struct {
-	Client Client
-	Token  uint64
-	Run    Run
-	More   []Run
-}
-
-// Offer has the client serve a Refill of its own that waits, if what it keeps does so; it answers with Offered. It has been
-// granted that before which it gave back and nobody took.
-type Offer struct {
-	Client Client
-	Token  uint64
-}
-
-// Denial refuses a Refill.
-type Denial struct {
-	Client   Client
-	Token    uint64
-	Shortage Shortage
-	Err      error     // what the driver said, if it was the driver; ErrClosed after Close
-	Deadlock *Deadlock // all that hold memory wait
-	Quiet    bool      // it was Patient
-}
-
-// Deadlock is why a Refill that waits was refused: everybody who holds memory waits.
-type Deadlock struct {
-	Holders []Holder
-	Waiters []admission.Waiter // in order, the refused one included; at most mostNamed others
-	Clients map[uint64]Client  // of those, by ID
-}
-
-// Holder is an account that holds memory where nobody goes on: it waits for memory, or is suspended.
-type Holder struct {
-	Account      admission.Account
-	WaitingBytes int64 // that its callers wait for and do nothing else
-	Suspended    bool
-}
-
-// End completes a Warm, Trim or Close.
-type End struct {
-	Token uint64
-	Bytes int64 // mapped ahead, or given back to the driver
-	Err   error
-}
-
-// Shortage is why a Refill was refused.
-type Shortage struct {
-	RequestedBytes   int64
-	FreeBytes        int64 // mapped and nobody's
-	LargestFreeBytes int64
-	PendingBytes     int64 // free, but with a fence that has not passed
-	ReservedBytes    int64
-	LimitBytes       int64
-	DriverBytes      int64 // that the driver could give in all when it refused; 0 if it did not
-	MissingBytes     int64 // pages that were looked for in vain
-	Waited           bool
-	Holdings         []Holding
-}
-
-// Holding is what a client held when it last spoke to the pool.
-type Holding struct {
-	Client    Client
-	HeldBytes int64
-	LiveBytes int64 // of HeldBytes, what callers have and magazines cache
-	Lanes     Lanes
-	// UncoveredBytes are as in Return, when it was asked last.
-	UncoveredBytes int64
-	UnpassedBytes  int64 // that it returned, under fences that have not passed
-	Reserves       bool  // it is a reservation's
-}
-
-// Verb says what an operation of a job does.
-type Verb uint8
-
-// The verbs of driver operations.
-const (
-	Unmap   Verb = iota // pages of whole handles
-	Create              // a handle of that many pages
-	Map                 // a handle at a page
-	Access              // pages, after they were mapped
-	Release             // a handle that is not mapped
-	Alloc               // a plain segment: memory and address in one
-	Free                // a plain segment
-	Await               // nothing of the pages: the waiter's stream goes on behind another client's fence
-)
-
-// Op is one driver call.
-type Op struct {
-	Verb    Verb
-	Run     Run            // all but Release and Await
-	Index   int32          // the core's number of the handle: Create, Map, Release, Alloc, Free
-	Handle  cudadrv.Handle // Create: out; Release, Map: in, but for a Map of 0: that of the Create before it
-	Address cudadrv.Ptr    // Alloc: out; Free: in
-	Of      Client         // Await: whose fence
-	Fence   Fence          // Await
-}
-
-// Job is a list of driver calls to be performed in order up to the first that fails, after the fences
-// of Poll were queried and a watch over one of each client in Watch was begun. The core has one job in flight at a time.
-type Job struct {
-	Poll   []Client
-	Watch  []Client
-	Idle   bool   // ask whether any client's stream has work
-	Waiter Client // of the Await operations, 0 without any
-	Ops    []Op
-
-	purpose purpose
-	request *request // whom the job is for; nil if for the pool itself
-	window  Run
-	parts   []part // tagged pages that the window took
-
-	startBytes int64 // reserved when it was started
-}

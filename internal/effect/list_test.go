@@ -1,4 +1,4 @@
-package pool
+package effect
 
 import (
 	"testing"
@@ -6,26 +6,27 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A queue gives each effect once, oldest first, and keeps nothing of them when it is emptied but their room.
-func TestAQueueKeepsNothing(t *testing.T) {
+// A list gives each effect once, oldest first, and keeps nothing of them when it is emptied but their room.
+func TestAListKeepsNothing(t *testing.T) {
 	t.Parallel()
-	var q queue[*int]
+	var l List[*int]
 	for round := range 3 {
 		all := []*int{new(int), new(int), new(int)}
 		for _, v := range all {
-			q.push(v)
+			l.Push(v)
 		}
 		for _, v := range all[:round+1] {
-			got, ok := q.pop()
+			got, ok := l.Pop()
 			assert.True(t, ok)
 			assert.Same(t, v, got)
 		}
-		_, ok := q.pop()
+		assert.Equal(t, all[round+1:], l.Left())
+		_, ok := l.Pop()
 		assert.Equal(t, round < 2, ok)
-		q.reset()
-		_, ok = q.pop()
+		l.Reset()
+		_, ok = l.Pop()
 		assert.False(t, ok)
-		for _, v := range q.all[:3] {
+		for _, v := range l.all[:3] {
 			assert.Nil(t, v, "it would never be collected")
 		}
 	}
