@@ -5,66 +5,66 @@ func deadlockBugs() []Bug {
 	return []Bug{
 		{
 			Name: "all that are under way are searched for at every message", Package: "pool/core", Run: "^TestRefusalsAtOnceSearchNoMoreThanOne$",
-			Edits: []Edit{{"pool/core/queue.go", "	if q.searchedAt != inserts() {\n", "	{\n"}},
+			Edits: []Edit{{"pool/core.(*queue).serve", "	if q.searchedAt != inserts() {\n", "	{\n"}},
 		},
 		{
 			Name: "who becomes the first is not searched for", Package: "pool/core", Run: "^TestWhoBecomesTheFirstIsSearchedFor$",
 			Edits: []Edit{
-				{"pool/core/queue.go", "q.searched > 0 && q.promoted() && grant", "q.searched > 0 && q.promoted() && false && grant"},
-				{"pool/core/queue.go", "	q.searchAgain()\n	q.refills = slices.DeleteFunc", "	q.refills = slices.DeleteFunc"},
+				{"pool/core.(*queue).serve", "q.searched > 0 && q.promoted() && grant", "q.searched > 0 && q.promoted() && false && grant"},
+				{"pool/core.(*queue).removeOf", "	q.searchAgain()\n	q.refills = slices.DeleteFunc", "	q.refills = slices.DeleteFunc"},
 			},
 		},
 		{
 			Name: "a magazine that was handed back is not looked at when memory is short", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
-			Edits: []Edit{{"streams/magazine/idle.go", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(m)", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(nil)"}},
+			Edits: []Edit{{"streams/magazine.(*Owner).Idle", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(m)", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(nil)"}},
 		},
 		{
 			Name: "idle accounts keep a deadlock from being seen", Package: "pool/core/admission", Run: "^TestIdleAccountsCountWhereTheyAreNamed$",
-			Edits: []Edit{{"pool/core/admission/stuck.go", "		return slices.ContainsFunc(holders, goesOn) || slices", "		return true || slices.ContainsFunc(holders, goesOn) || slices"}},
+			Edits: []Edit{{"pool/core/admission.(*Table).stuck", "		return slices.ContainsFunc(holders, goesOn) || slices", "		return true || slices.ContainsFunc(holders, goesOn) || slices"}},
 		},
 		{
 			Name: "a stream that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",
-			Edits: []Edit{{"streams/wait.go", "return exclusive && p.awaiting.Load() > 0", "return (exclusive || p.tenant == nil) && p.awaiting.Load() > 0"}},
+			Edits: []Edit{{"streams.(*Stream).blocked", "return exclusive && p.awaiting.Load() > 0", "return (exclusive || p.tenant == nil) && p.awaiting.Load() > 0"}},
 		},
 		{
 			Name: "a tenant that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",
-			Edits: []Edit{{"streams/wait.go", "exclusive = p.tenant.Exclusive()", "exclusive = true"}},
+			Edits: []Edit{{"streams.(*Stream).blocked", "exclusive = p.tenant.Exclusive()", "exclusive = true"}},
 		},
 		{
 			Name: "a receiver counts as waiting until it comes to run", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
-			Edits: []Edit{{"streams/handover.go", "	end(h.to, &h.receiver, h.sent.Add(1))\n", "	h.sent.Add(1)\n"}},
+			Edits: []Edit{{"streams.(*Handover).Send", "	end(h.to, &h.receiver, h.sent.Add(1))\n", "	h.sent.Add(1)\n"}},
 		},
 		{
 			Name: "a sender ends a wait for a later value", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
-			Edits: []Edit{{"streams/handover.go", "x != nil && x.need <= done", "x != nil"}},
+			Edits: []Edit{{"streams.end", "x != nil && x.need <= done", "x != nil"}},
 		},
 		{
 			Name: "a suspension begins that is over", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
-			Edits: []Edit{{"streams/suspend.go", "		if !x.over.Load() { // else", "		if true { // else"}},
+			Edits: []Edit{{"streams.(*Stream).suspend", "		if !x.over.Load() { // else", "		if true { // else"}},
 		},
 		{
 			Name: "who was sent a buffer is not taken to free it", Package: ".", Run: "^TestASentValueIsNoDeadlock$",
-			Edits: []Edit{{"streams/handover.go", "		h.from.entrust(h.receiverID())\n", ""}},
+			Edits: []Edit{{"streams.(*Handover).Send", "		h.from.entrust(h.receiverID())\n", ""}},
 		},
 		{
 			Name: "who has a buffer by transfer is not taken to free it", Package: ".", Run: "^TestATransferredBufferIsNoDeadlock$",
-			Edits: []Edit{{"streams/use.go", "		home.entrust(to.id)\n", ""}},
+			Edits: []Edit{{"streams.Buffer.Transfer", "		home.entrust(to.id)\n", ""}},
 		},
 		{
 			Name: "a wait that times out does not say who holds memory", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
-			Edits: []Edit{{"streams/request.go", "p.Complete(none, s.ended(c, ctx.Err()))", "p.Complete(none, ctx.Err())"}},
+			Edits: []Edit{{"streams.watch", "p.Complete(none, s.ended(c, ctx.Err()))", "p.Complete(none, ctx.Err())"}},
 		},
 		{
 			Name: "nobody is asked whose memory it is where all wait for quotas", Package: ".", Run: "^TestATenantWaitsForItself$",
 			Edits: []Edit{
-				{"pool/core/waiters.go", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"},
-				{"pool/core/waiters.go", "w.unsettled, w.unasked = false, true", "w.unsettled, w.unasked = false, false"},
-				{"pool/core/waiters.go", "	w.table.Block(r.id, m.Blocked)\n	w.unasked = true\n", "	w.table.Block(r.id, m.Blocked)\n"},
+				{"pool/core.(*waiters).park", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"},
+				{"pool/core.(*waiters).changed", "w.unsettled, w.unasked = false, true", "w.unsettled, w.unasked = false, false"},
+				{"pool/core.(*waiters).block", "	w.table.Block(r.id, m.Blocked)\n	w.unasked = true\n", "	w.table.Block(r.id, m.Blocked)\n"},
 			},
 		},
 		{
 			Name: "an empty batch waits for its turn", Package: ".", Run: "^TestRequestsForNothing$",
-			Edits: []Edit{{"streams/batch.go", "if len(bytes) == 0 { // nothing", "if len(bytes) < 0 { // nothing"}},
+			Edits: []Edit{{"streams.(*Stream).AllocBatchForAsync", "if len(bytes) == 0 { // nothing", "if len(bytes) < 0 { // nothing"}},
 		},
 	}
 }

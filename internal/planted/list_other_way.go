@@ -7,7 +7,7 @@ func otherWayBugs() []Bug {
 		{
 			Name: "a sharded bucket serves another length", Package: "streams/magazine", Run: "^TestABucketServesOneLength$",
 			Edits: []Edit{{
-				"streams/magazine/cache.go",
+				"streams/magazine.(*bucket).takeShard",
 				"	m := b.shards.Load()[shardHint()].magazine.Load()\n	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {",
 				"	m := b.shards.Load()[shardHint()].magazine.Load()\n	if m == nil {",
 			}},
@@ -15,57 +15,57 @@ func otherWayBugs() []Bug {
 		{
 			Name: "a batch is served by another length", Package: "streams/magazine", Run: "^TestABucketServesOneLength$",
 			Edits: []Edit{{
-				"streams/magazine/many.go", "	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {", "	if m == nil {",
+				"streams/magazine.(*Cache).TakeMany", "	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {", "	if m == nil {",
 			}},
 		},
 		{
 			Name: "the rest before a part is under no fence", Package: "pool/core/memory", Run: "^TestFreePagesKeepTheirTags$",
-			Edits: []Edit{{"pool/core/memory/table.go", "Pages: r.First - first}, tag)", "Pages: r.First - first}, Tag{tag.Client, 0})"}},
+			Edits: []Edit{{"pool/core/memory.(*table).takeFree", "Pages: r.First - first}, tag)", "Pages: r.First - first}, Tag{tag.Client, 0})"}},
 		},
 		{
 			Name: "the rest behind a part is under no fence", Package: "pool/core/memory", Run: "^TestFreePagesKeepTheirTags$",
-			Edits: []Edit{{"pool/core/memory/table.go", "Pages: run.End() - r.End()}, tag)", "Pages: run.End() - r.End()}, Tag{tag.Client, 0})"}},
+			Edits: []Edit{{"pool/core/memory.(*table).takeFree", "Pages: run.End() - r.End()}, tag)", "Pages: run.End() - r.End()}, Tag{tag.Client, 0})"}},
 		},
 		{
 			Name: "what a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBack",
-			Edits: []Edit{{"pool/core/answers.go", "a.memory.FreeParts(r.parts, run)", "a.memory.FreeParts(nil, run)"}},
+			Edits: []Edit{{"pool/core.(*answers).putBack", "a.memory.FreeParts(r.parts, run)", "a.memory.FreeParts(nil, run)"}},
 		},
 		{
 			Name: "a window that a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBackAWindowAsItWas$",
-			Edits: []Edit{{"pool/core/answers.go", "	r.keep(parts...)\n", "	_ = parts\n"}},
+			Edits: []Edit{{"pool/core.(*answers).grantWindow", "	r.keep(parts...)\n", "	_ = parts\n"}},
 		},
 		{
 			Name: "a fence that passes during a trial is not heard of", Package: "pool/core", Run: "^TestAFencePassesDuringATrial$",
-			Edits: []Edit{{"pool/core/steps.go", "	c.queue.pass(p)\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).passed", "	c.queue.pass(p)\n", ""}},
 		},
 		{
 			Name: "a deadlock is believed though somebody went on", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",
 			Edits: []Edit{{
-				"pool/core/admission/table.go", "		t.queue[at].Blocked = blocked\n		t.stage = moving\n", "		t.queue[at].Blocked = blocked\n",
+				"pool/core/admission.(*Table).Block", "		t.queue[at].Blocked = blocked\n		t.stage = moving\n", "		t.queue[at].Blocked = blocked\n",
 			}},
 		},
 		{
 			Name: "a deadlock is believed though an account stood up", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",
 			Edits: []Edit{{
-				"pool/core/admission/table.go", "		t.still[at].waits = waits\n	}\n	t.stage = moving\n",
+				"pool/core/admission.(*Table).Suspend", "		t.still[at].waits = waits\n	}\n	t.stage = moving\n",
 				"		t.still[at].waits = waits\n	}\n",
 			}},
 		},
 		{
 			Name: "a quota that comes too late is not refunded", Package: "streams", Run: "^TestAQuotaThatComesToACancelledClaimIsRefunded$",
-			Edits: []Edit{{"streams/charge.go", "	if !c.pending() {\n		b.refund()\n		return false, true\n	}\n	return true, false", "	return true, false"}},
+			Edits: []Edit{{"streams.charging.Take", "	if !c.pending() {\n		b.refund()\n		return false, true\n	}\n	return true, false", "	return true, false"}},
 		},
 		{
 			Name: "a stream without buffers lets its memory", Package: "streams", Run: "^TestAStreamLetsWhatLivesThere$",
-			Edits: []Edit{{"streams/charge.go", "	some, only := false, true", "	some, only := true, true"}},
+			Edits: []Edit{{"streams.(*Stream).letsOnly", "	some, only := false, true", "	some, only := true, true"}},
 		},
 		{
 			Name: "a panic in the answer of a batch frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfABatch$",
-			Edits: []Edit{{"streams/batch.go", "	s.witness.handAll(dst, r.from)\n	r.dst = nil\n", "	s.witness.handAll(dst, r.from)\n"}},
+			Edits: []Edit{{"streams.(*batching).complete", "	s.witness.handAll(dst, r.from)\n	r.dst = nil\n", "	s.witness.handAll(dst, r.from)\n"}},
 		},
 		{
 			Name: "a panic in the answer of a request frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfARequest$",
-			Edits: []Edit{{"streams/request.go", "	s.hand.slot = nil // with the answer", "	// with the answer"}},
+			Edits: []Edit{{"streams.(*request).complete", "	s.hand.slot = nil // with the answer", "	// with the answer"}},
 		},
 	}
 }

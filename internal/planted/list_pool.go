@@ -5,88 +5,88 @@ func poolBugs() []Bug {
 	return []Bug{
 		{
 			Name: "every denial panics, and the pool goes on", Package: ".", Run: "^TestARefusalHidesNoPanic$",
-			Edits: []Edit{{"pool/message.go", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.asks.Left()[len(e.asks.Left())]\n"}},
+			Edits: []Edit{{"pool.(*effects).deliver", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.asks.Left()[len(e.asks.Left())]\n"}},
 		},
 		{
 			Name: "a panicking driver goes unreported", Package: ".", Run: "^TestARecoveredPanicIsToldCountedAndLogged$",
-			Edits: []Edit{{"pool/driver.go", "			d.pool.panics.Here(\"vram-driver\", value)\n", ""}},
+			Edits: []Edit{{"pool.(*driver).guard", "			d.pool.panics.Here(\"vram-driver\", value)\n", ""}},
 		},
 		{
 			Name: "the arena has a page that ends beyond 32 bits", Package: "pool/core/memory", Run: "^TestTheEndOfTheLongestArena$",
-			Edits: []Edit{{"pool/core/memory/memory.go", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
+			Edits: []Edit{{"pool/core/memory.New", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
 		},
 		{
 			Name: "what is foreseen is not held", Package: "pool/core", Run: "^TestStepsShorterThanATick$|^TestTranscripts$",
-			Edits: []Edit{{"pool/core/forecast.go", "return max(f.last, f.most)", "return 0"}},
+			Edits: []Edit{{"pool/core.(*forecast).held", "return max(f.last, f.most)", "return 0"}},
 		},
 		{
 			Name: "a step that did not come is waited for without end", Package: "pool/core", Run: "^TestAStepThatDoesNotCome$|^TestForecastKeepsWithinItsBounds$",
-			Edits: []Edit{{"pool/core/forecast.go", "f.tick < opens || f.tick > closes", "f.tick < opens && f.tick > closes"}},
+			Edits: []Edit{{"pool/core.(*forecast).wanted", "f.tick < opens || f.tick > closes", "f.tick < opens && f.tick > closes"}},
 		},
 		{
 			Name: "memory is clean one fence too early", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory/table.go", "t.pages[i].fence <= f {", "t.pages[i].fence <= f+1 {"}},
+			Edits: []Edit{{"pool/core/memory.(*table).pass", "t.pages[i].fence <= f {", "t.pages[i].fence <= f+1 {"}},
 		},
 		{
 			Name: "merged runs keep the earlier fence", Package: "pool/core/memory", Run: "^TestMergedRunsWaitForTheLatestFence$",
-			Edits: []Edit{{"pool/core/memory/table.go", "r.Pages += have.run\n		tag.Fence = max(", "r.Pages += have.run\n		tag.Fence = min("}},
+			Edits: []Edit{{"pool/core/memory.(*table).addFree", "r.Pages += have.run\n		tag.Fence = max(", "r.Pages += have.run\n		tag.Fence = min("}},
 		},
 		{
 			Name: "handles are unmapped before their fence", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{
-				{"pool/core/memory/memory.go", "m.clean.bins.Each(m.links, 1, func(i int32) bool {", "m.each(func(i int32) bool {"},
+				{"pool/core/memory.(*Memory).victims", "m.clean.bins.Each(m.links, 1, func(i int32) bool {", "m.each(func(i int32) bool {"},
 				{"pool/core/memory/memory.go", "type victim struct {", "func (m *Memory) each(visit func(int32) bool) {\n	m.clean.bins.Each(m.links, 1, visit)\n	for _, x := range m.tagged {\n		x.bins.Each(m.links, 1, visit)\n	}\n}\n\ntype victim struct {"},
 			},
 		},
 		{
 			Name: "handles side by side are unmapped twice", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory/job.go", "j.Ops[n-1].Run.Pages += r.Pages\n			continue", "j.Ops[n-1].Run.Pages += r.Pages"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).unmapOps", "j.Ops[n-1].Run.Pages += r.Pages\n			continue", "j.Ops[n-1].Run.Pages += r.Pages"}},
 		},
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"pool/core/queue.go", "for _, r := range q.awaiting {\n		if r.looking == look {", "for i, r := range q.awaiting {\n		if i == 0 && r.looking == look {",
+				"pool/core.(*queue).answered", "for _, r := range q.awaiting {\n		if r.looking == look {", "for i, r := range q.awaiting {\n		if i == 0 && r.looking == look {",
 			}},
 		},
 		{
 			Name: "segments touch and merge", Package: "pool", Run: "^TestWarmFreesSegmentsThatDoNotFit$",
-			Edits: []Edit{{"pool/core/memory/window.go", "f.holes(count + 2)\n	return Window{Run: Run{First: run.First + 1,", "f.holes(count)\n	return Window{Run: Run{First: run.First,"}},
+			Edits: []Edit{{"pool/core/memory.(*finder).place", "f.holes(count + 2)\n	return Window{Run: Run{First: run.First + 1,", "f.holes(count)\n	return Window{Run: Run{First: run.First,"}},
 		},
 		{
 			Name: "memory changes hands without a wait", Package: "pool", Run: "^TestAClientFollowsAnothersFence$",
-			Edits: []Edit{{"pool/follow.go", "return d.waiter.Follow(covering.mark)", "return nil"}},
+			Edits: []Edit{{"pool.(*driver).follow", "return d.waiter.Follow(covering.mark)", "return nil"}},
 		},
 		{
 			Name: "a wait is for the newest fence", Package: "pool", Run: "^TestAClientFollowsAnothersFence$",
-			Edits: []Edit{{"pool/follow.go", "s.fence < covering.fence", "s.fence > covering.fence"}},
+			Edits: []Edit{{"pool.(*driver).follow", "s.fence < covering.fence", "s.fence > covering.fence"}},
 		},
 		{
 			Name: "quiet streams count for ever", Package: ".", Run: "^TestNewStreamsAtEachStepDoNotAddUp$",
-			Edits: []Edit{{"pool/core/client.go", "		cl.usedBytes = liveBytes\n", ""}},
+			Edits: []Edit{{"pool/core.(*client).noteLook", "		cl.usedBytes = liveBytes\n", ""}},
 		},
 		{
 			Name: "what an idle stream gave back goes home again", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/steps.go", "if !m.Final {", "if m.Fence >= 0 {"}},
+			Edits: []Edit{{"pool/core.(*Core).takeBack", "if !m.Final {", "if m.Fence >= 0 {"}},
 		},
 		{
 			Name: "the limit is off by a page", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/grow.go", "if !ok || l.reservedWith(w) > r.within(l.softBytes()) {", "if !ok || l.reservedWith(w) > r.within(l.softBytes())+l.memory.PageBytes() {"}},
+			Edits: []Edit{{"pool/core.(*ladder).growBy", "if !ok || l.reservedWith(w) > r.within(l.softBytes()) {", "if !ok || l.reservedWith(w) > r.within(l.softBytes())+l.memory.PageBytes() {"}},
 		},
 		{
 			Name: "a rollback forgets a handle", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory/outcome.go", "releases = append(releases, Op{", "releases = append(releases[:0], Op{"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).undoOps", "releases = append(releases, Op{", "releases = append(releases[:0], Op{"}},
 		},
 		{
 			Name: "Close skips a handle", Package: "pool", Run: "^TestStreamsThatAreGoneAreForgotten$",
-			Edits: []Edit{{"pool/core/memory/job.go", "if !h.live {\n			continue", "if !h.live || id == 1 {\n			continue"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).PlanClose", "if !h.live {\n			continue", "if !h.live || id == 1 {\n			continue"}},
 		},
 		{
 			Name: "a mark is given up before it has passed", Package: "pool", Run: "^TestAMarkIsKeptUntilItHasPassed$",
-			Edits: []Edit{{"pool/driver.go", "for _, s := range stamps[:n] {", "for _, s := range stamps {"}},
+			Edits: []Edit{{"pool.(*driver).look", "for _, s := range stamps[:n] {", "for _, s := range stamps {"}},
 		},
 		{
 			Name: "the last of several refusals is not told", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"pool/turn.go", "for d, ok := fx.Denials.Pop(); ok; d, ok", "for d, ok := fx.Denials.Pop(); ok && len(fx.Denials.Left()) > 0; d, ok"}},
+			Edits: []Edit{{"pool.(*Pool).collect", "for d, ok := fx.Denials.Pop(); ok; d, ok", "for d, ok := fx.Denials.Pop(); ok && len(fx.Denials.Left()) > 0; d, ok"}},
 		},
 	}
 }
@@ -96,15 +96,15 @@ func aheadBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a reservation is freed once more after a close", Package: "pool/core", Run: "^TestAReservationEndsDuringClose$",
-			Edits: []Edit{{"pool/core/close.go", "cl.heldPages, cl.reserved = 0, nil", "cl.heldPages = 0"}},
+			Edits: []Edit{{"pool/core.(*Core).finishClose", "cl.heldPages, cl.reserved = 0, nil", "cl.heldPages = 0"}},
 		},
 		{
 			Name: "what is drawn stays in the reservation", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$|^FuzzCore$",
-			Edits: []Edit{{"pool/core/answers.go", "if from.reserved[i] = rest; rest.Pages == 0 {", "if rest.Pages == 0 {"}},
+			Edits: []Edit{{"pool/core.(*answers).draw", "if from.reserved[i] = rest; rest.Pages == 0 {", "if rest.Pages == 0 {"}},
 		},
 		{
 			Name: "an expansion counts what is free", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
-			Edits: []Edit{{"pool/core/warm.go", "w.memory.Beyond(uint32(piece)); ok", "w.memory.Room(memory.User{}, uint32(piece)); ok"}},
+			Edits: []Edit{{"pool/core.(*warmer).expand", "w.memory.Beyond(uint32(piece)); ok", "w.memory.Room(memory.User{}, uint32(piece)); ok"}},
 		},
 	}
 }
@@ -114,23 +114,23 @@ func budgetBugs() []Bug {
 	return []Bug{
 		{
 			Name: "growth beyond the budget breaks the limit", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/grow.go", "return w, ok && l.reservedWith(w) <= maxBytes", "return w, ok || l.reservedWith(w) > maxBytes"}},
+			Edits: []Edit{{"pool/core.(*ladder).overgrown", "return w, ok && l.reservedWith(w) <= maxBytes", "return w, ok || l.reservedWith(w) > maxBytes"}},
 		},
 		{
 			Name: "the shortest handles are recycled first", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory/memory.go", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).victims", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
 		},
 		{
 			Name: "handles are long from the beginning", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/budget.go", "recycledBytes > reservedBytes/recycledShare", "recycledBytes >= reservedBytes/recycledShare"}},
+			Edits: []Edit{{"pool/core.(*budget).maxHandlePages", "recycledBytes > reservedBytes/recycledShare", "recycledBytes >= reservedBytes/recycledShare"}},
 		},
 		{
 			Name: "clients lie side by side", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory/window.go", "return f.maxPages / zoneShare", "return f.maxPages / zoneShare / f.maxPages"}},
+			Edits: []Edit{{"pool/core/memory.(*finder).zonePages", "return f.maxPages / zoneShare", "return f.maxPages / zoneShare / f.maxPages"}},
 		},
 		{
 			Name: "short handles move as long ones do", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory/job.go", "k > rest.Pages || k < least {", "k > rest.Pages || k < 0*least {"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).fillOps", "k > rest.Pages || k < least {", "k > rest.Pages || k < 0*least {"}},
 		},
 	}
 }
@@ -140,38 +140,38 @@ func refusalBugs() []Bug {
 	return []Bug{
 		{
 			Name: "nobody is asked after the driver's refusal", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
-			Edits: []Edit{{"pool/core/ladder.go", "		r.rung = rungAskAll\n	}\n}", "		r.rung = rungPoll\n	}\n}"}},
+			Edits: []Edit{{"pool/core.(*ladder).jobFailed", "		r.rung = rungAskAll\n	}\n}", "		r.rung = rungPoll\n	}\n}"}},
 		},
 		{
 			Name: "what the driver has is taken for what is held", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
 			Edits: []Edit{
-				{"pool/core/ladder.go", "capBytes := reserved + max(0, freeBytes)", "capBytes := reserved"},
-				{"pool/core/ladder.go", "max(reserved, startBytes)", "min(reserved, max(reserved, startBytes))"},
+				{"pool/core.(*ladder).cap", "capBytes := reserved + max(0, freeBytes)", "capBytes := reserved"},
+				{"pool/core.(*ladder).cap", "max(reserved, startBytes)", "min(reserved, max(reserved, startBytes))"},
 			},
 		},
 		{
 			Name: "the driver is not asked what is left", Package: ".", Run: "^TestWhatOthersHaveToGiveBack$",
-			Edits: []Edit{{"pool/driver.go", "done.FreeBytes = d.freeBytes()", "done.FreeBytes = min(0, d.freeBytes())"}},
+			Edits: []Edit{{"pool.(*driver).run", "done.FreeBytes = d.freeBytes()", "done.FreeBytes = min(0, d.freeBytes())"}},
 		},
 		{
 			Name: "growth forgets what the driver can give", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/grow.go", "limit := r.within(l.settings.LimitBytes)", "limit := l.settings.LimitBytes"}},
+			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "limit := r.within(l.settings.LimitBytes)", "limit := l.settings.LimitBytes"}},
 		},
 		{
 			Name: "the second refusal of the driver is final", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
-			Edits: []Edit{{"pool/core/ladder.go", "r.refusals < maxRefusals", "!r.capped"}},
+			Edits: []Edit{{"pool/core.(*ladder).jobFailed", "r.refusals < maxRefusals", "!r.capped"}},
 		},
 		{
 			Name: "free handles are kept until a denial", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
-			Edits: []Edit{{"pool/core/grow.go", "short = max(short, l.memory.ReservedBytes())", "short = max(short, 0)"}},
+			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "short = max(short, l.memory.ReservedBytes())", "short = max(short, 0)"}},
 		},
 		{
 			Name: "nobody is asked for the second run of a batch", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/answers.go", "next := rungAskAll", "next := rungGrow"}},
+			Edits: []Edit{{"pool/core.(*answers).grant", "next := rungAskAll", "next := rungGrow"}},
 		},
 		{
 			Name: "a batch is lent what its next run lacks", Package: "pool/core", Run: "^TestABatchLeavesItsNextRunWhatItNeeds$",
-			Edits: []Edit{{"pool/core/answers.go", "r.wanted() > uint64(runPages)", "r.wanted() == 0"}},
+			Edits: []Edit{{"pool/core.(*answers).lendPages", "r.wanted() > uint64(runPages)", "r.wanted() == 0"}},
 		},
 	}
 }

@@ -77,6 +77,7 @@ func (f *fences) takeDue() []*request {
 	all := f.take(0)
 	for _, r := range all {
 		r.rung, r.askedAll = rungAskAll, false
+		r.forgive()
 	}
 	return all
 }

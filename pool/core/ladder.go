@@ -132,6 +132,7 @@ func (l *ladder) hold(r *request) bool {
 	switch {
 	case r.progress != l.fences.progress: // something has passed, or came home, meanwhile
 		r.rung = rungRecycle
+		r.forgive()
 		return false
 	case !l.fences.watching() || r.patience == Patient: // a patient one waits in the order of those that wait
 		r.rung = rungDeny
@@ -148,17 +149,6 @@ func (l *ladder) hold(r *request) bool {
 	l.fences.hold(r)
 	return true
 }
-
-const (
-	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
-	// more than it gives, and others that take memory meanwhile, cost a refusal each, and then the last two resorts follow. Not more:
-	// every refusal releases free handles, after the last none is left.
-	maxRefusals = 5
-	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
-	// is kept where it lies: then all that the driver has is there for the request.
-	clearingRefusals = maxRefusals - 2
-	holesRefusals    = maxRefusals - 1
-)
 
 // jobFailed decides how a request goes on after its job failed: with the memory that the process has if the driver has none,
 // otherwise not at all. Where only the wait failed it goes on without one.

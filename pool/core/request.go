@@ -75,6 +75,21 @@ func (r *refusal) within(bytes int64) int64 {
 	return bytes
 }
 
+// forgive lets the last resorts be tried once more after a wait for a fence: while memory was pending it could not go back to the
+// driver. What the driver can give stays as it was learned, so that every further refusal lowers it and the request ends.
+func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
+
+const (
+	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
+	// more than it gives, and others that take memory meanwhile, cost a refusal each, and then the last two resorts follow. Not more:
+	// every refusal releases free handles, after the last none is left.
+	maxRefusals = 5
+	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
+	// is kept where it lies: then all that the driver has is there for the request.
+	clearingRefusals = maxRefusals - 2
+	holesRefusals    = maxRefusals - 1
+)
+
 // warming is a warm-up or an Expand.
 type warming struct {
 	lengths  []uint32 // of the runs that are wanted
