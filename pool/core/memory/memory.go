@@ -10,7 +10,7 @@ import (
 // Memory is the arena of one device: its pages, the free runs among them, and the handles that are mapped there.
 type Memory struct {
 	finder
-	handles handles
+	handles
 
 	// Scratch, within one call.
 	firsts    []uint32
@@ -29,118 +29,8 @@ func New(pageBytes int64, maxPages uint32, plain bool) *Memory {
 	}
 }
 
-// MaxPages is the length of the arena.
-func (m *Memory) MaxPages() uint32 { return m.maxPages }
-
-// Plain reports whether the memory is made of plain segments.
-func (m *Memory) Plain() bool { return m.plain }
-
-// PageBytes is the length of a page.
-func (m *Memory) PageBytes() int64 { return m.handles.pageBytes }
-
-// Bytes are those of that many pages.
-func (m *Memory) Bytes(pages uint32) int64 { return m.handles.bytes(pages) }
-
-// Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
-// and its own. Of equally short runs its own is taken.
-func (m *Memory) Fit(id Client, count uint32) (Part, bool) {
-	first, ok := m.fit(id, count)
-	if !ok {
-		return Part{}, false
-	}
-	return Part{m.freeRun(first), m.pages[first].tag()}, true
-}
-
-// Lend gives a client pages that lie in one free run, which begins at first.
-func (m *Memory) Lend(first uint32, r Run, to Client) { m.takeFree(first, r, Lent, to) }
-
-// Free makes pages free that were lent or busy.
-func (m *Memory) Free(r Run, tag Tag) { m.addFree(r, tag) }
-
-// FreeParts makes pages free, each under the tag that it had when it was taken.
-func (m *Memory) FreeParts(parts Parts, r Run) {
-	for at, end := r.First, r.End(); at < end; {
-		tag, until := parts.tagAt(at, end)
-		m.addFree(Run{First: at, Pages: until - at}, tag)
-		at = until
-	}
-}
-
-// Transfer lends pages to another client, or to the first one where they are busy with a job.
-func (m *Memory) Transfer(r Run, to Client) { m.setState(r, Lent, to) }
-
-// LentTo reports whether all pages of a run are lent to a client.
-func (m *Memory) LentTo(r Run, id Client) bool {
-	if top := m.top(); r.Pages == 0 || r.Pages > top || r.First > top-r.Pages {
-		return false
-	}
-	entries := m.of(r)
-	for i := range entries {
-		if p := &entries[i]; p.state != Lent || p.client != id {
-			return false
-		}
-	}
-	return true
-}
-
 // Pass cleans the free runs of a client up to a fence, which has passed, and returns how many those were.
 func (m *Memory) Pass(id Client, f Fence) int { return m.pass(id, f, &m.firsts) }
-
-// SetHome notes the client that returned free pages and may have them back.
-func (m *Memory) SetHome(r Run, id Client) {
-	entries := m.of(r)
-	for i := range entries {
-		entries[i].home = id
-	}
-}
-
-// LendHome lends free pages to the clients that returned them, where those take them. lent is told of each run.
-func (m *Memory) LendHome(takes func(Client) bool, lent func(Client, Run)) {
-	m.eachFree(Run{Pages: m.top()}, func(r Run) {
-		first := r.First // of what is still free of it
-		for at := r.First; at < r.End(); {
-			home, from := m.pages[at].home, at
-			for at < r.End() && m.pages[at].home == home {
-				at++
-			}
-			if takes(home) {
-				run := Run{First: from, Pages: at - from}
-				m.Lend(first, run, home)
-				lent(home, run)
-				first = at
-			}
-		}
-	})
-}
-
-// TaggedClients are the clients under whose tags pages are free, rising.
-func (m *Memory) TaggedClients() []Client {
-	var ids []Client
-	for id, x := range m.tagged {
-		if x.bins.Count() > 0 {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// AnyTagged reports whether pages are free under the tags of any client that is asked for.
-func (m *Memory) AnyTagged(want func(Client) bool) bool {
-	for id, x := range m.tagged {
-		if x.bins.Count() > 0 && want(id) {
-			return true
-		}
-	}
-	return false
-}
-
-// Forget drops the index of a client that is no more and has no free pages.
-func (m *Memory) Forget(id Client) {
-	if x := m.tagged[id]; x != nil && x.bins.Count() == 0 {
-		delete(m.tagged, id)
-	}
-}
 
 // Victims are whole handles in clean runs outside a run, the longest first, that come to that many bytes, or all if they do not. The
 // result is valid until the next call.

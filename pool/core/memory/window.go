@@ -28,6 +28,12 @@ type finder struct {
 	plain    bool
 }
 
+// MaxPages is the length of the arena.
+func (f *finder) MaxPages() uint32 { return f.maxPages }
+
+// Plain reports whether the memory is made of plain segments.
+func (f *finder) Plain() bool { return f.plain }
+
 // Room is the window that a request for that many pages gets: with virtual memory the idle pages with the fewest holes; with plain
 // segments free pages side by side, else the place of a new segment.
 func (f *finder) Room(u User, count uint32) (Window, bool) {
