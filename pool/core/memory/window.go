@@ -74,26 +74,26 @@ func (f *finder) AtTheEnd(count uint32) (Window, bool) {
 // ends; of equals one beside the client's own memory, then the one in the smallest region. The untouched end of the arena is one
 // region.
 func (f *finder) window(u User, count uint32) (best Window, ok bool) {
-	f.eachIdle(func(idle Run) bool {
+	f.eachIdle(count, func(idle Run) bool {
 		f.regions(u, idle, func(r Run) { f.windowIn(u, r, count, &best, &ok) })
 		return true
 	})
 	return best, ok
 }
 
-// eachIdle visits the longest runs of free pages and holes, in order of address. The last one reaches to the end of the arena and
-// may be empty.
-func (f *finder) eachIdle(visit func(Run) bool) {
-	top := f.top()
-	for at := f.idle.next(0, top, true); ; {
-		end := f.idle.next(at, top, false)
+// eachIdle visits the longest runs of free pages and holes that have so many pages at least, in order of address, until the visitor
+// has seen enough. The last one reaches to the end of the arena.
+func (f *finder) eachIdle(leastPages uint32, visit func(Run) bool) {
+	idle, top := f.idle, f.top()
+	for at := idle.next(0, top, true); ; {
+		end := idle.next(at, top, false)
 		if end == top {
 			end = f.maxPages
 		}
-		if !visit(Run{First: at, Pages: end - at}) || end == f.maxPages {
+		if end-at >= leastPages && !visit(Run{First: at, Pages: end - at}) || end == f.maxPages {
 			return
 		}
-		at = f.idle.next(end, top, true)
+		at = idle.next(end, top, true)
 	}
 }
 
@@ -158,7 +158,7 @@ func (f *finder) beside(u User, first uint32) bool {
 
 // holes finds the first run of that many pages that are all holes.
 func (f *finder) holes(count uint32) (run Run, ok bool) {
-	f.eachIdle(func(idle Run) bool {
+	f.eachIdle(count, func(idle Run) bool {
 		at := idle.First
 		f.eachFree(idle, func(r Run) {
 			if !ok && r.First-at >= count {
@@ -180,7 +180,9 @@ func (f *finder) joined(u User, count uint32) (best Window, ok bool) {
 	top := f.top()
 	for at := f.free.next(0, top, true); at < top; {
 		end := f.free.next(at, top, false)
-		f.regions(u, Run{First: at, Pages: end - at}, func(r Run) { f.windowIn(u, r, count, &best, &ok) })
+		if end-at >= count {
+			f.regions(u, Run{First: at, Pages: end - at}, func(r Run) { f.windowIn(u, r, count, &best, &ok) })
+		}
 		at = f.free.next(end, top, true)
 	}
 	return best, ok
