@@ -153,7 +153,7 @@ func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemo
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
 // denialError is the error of a denial.
-func (p *Pool) denialError(d core.Denial) error {
+func (q *quotas) denialError(d core.Denial) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed
 	}
@@ -161,7 +161,7 @@ func (p *Pool) denialError(d core.Denial) error {
 		return fmt.Errorf("vram: %w", d.Err)
 	}
 	if d.Deadlock != nil {
-		return p.deadlockError(d)
+		return q.deadlockError(d)
 	}
 	s := d.Shortage
 	e := &OutOfMemoryError{

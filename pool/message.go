@@ -159,7 +159,7 @@ func (e *effects) Perform() {
 	e.observe()
 	if w := e.work; w != nil {
 		e.work = nil
-		e.pool.fly(w)
+		e.pool.driver.fly(w)
 	}
 	returned := false
 	defer func() {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 var _ actors.Behavior = (*Pool)(nil)
@@ -20,9 +19,9 @@ func (p *Pool) Receive(m actors.Message) {
 	case *step:
 		p.step(m)
 	case *recharge:
-		p.charge(m.tenant)
+		p.quotas.charge(m.tenant, p.ready)
 	case *refused:
-		p.unqueue(m.client, m.token)
+		p.quotas.unqueue(m.client, m.token, p.ready)
 	}
 	if p.debug {
 		if err := p.core.Check(); err != nil {
@@ -69,28 +68,27 @@ func (p *Pool) step(s *step) {
 		p.collect(fx)
 	}
 	if m, ok := s.message.(core.Refill); ok && s.charger != nil {
-		p.enqueue(queued{s.charger, m.Client, m.Token})
+		p.quotas.enqueue(queued{s.charger, m.Client, m.Token}, p.ready)
 	}
 	if m, ok := s.message.(core.Withdraw); ok {
-		p.unqueue(m.Client, m.Token)
+		p.quotas.unqueue(m.Client, m.Token, p.ready)
 	}
 }
 
 // tellTenants tells the core what tenants have, where anything waits or may be about to.
 func (p *Pool) tellTenants(m core.Message) {
-	p.holding, p.usage = p.holding[:0], p.usage[:0]
 	_, asks := m.(core.Refill)
-	if all := p.tenants.Load(); all != nil && (asks || p.core.WaitCounts().Waiting > 0) {
-		for _, t := range *all {
-			if t.held.Load() > 0 {
-				p.holding = append(p.holding, t.Account())
-			}
-			if share := t.quota.Load().ShareBytes; share > 0 {
-				p.usage = append(p.usage, admission.Usage{Account: t.Account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
-			}
-		}
+	p.core.SetTenants(p.quotas.accounts(!asks && p.core.WaitCounts().Waiting == 0))
+}
+
+// ready lets a Refill go on whose quota allows it.
+func (p *Pool) ready(q queued) {
+	m := core.Ready{Client: q.client, Token: q.token}
+	p.tellTenants(m)
+	if fx := p.core.Step(m); !fx.Empty() {
+		p.collect(fx)
 	}
-	p.core.SetTenants(p.holding, p.usage)
+	p.publish()
 }
 
 // SetTenants says who the tenants are. The list is not changed any more.
@@ -98,7 +96,7 @@ func (p *Pool) SetTenants(all []*Tenant) {
 	for _, t := range all {
 		t.Bind(p)
 	}
-	p.tenants.Store(&all)
+	p.quotas.all.Store(&all)
 }
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
@@ -111,11 +109,11 @@ func (p *Pool) collect(fx *core.Effects) {
 		}
 	}
 	for d, ok := fx.Denials.Pop(); ok; d, ok = fx.Denials.Pop() {
-		if len(p.queued) > 0 { // after this turn's step: the step of another would change its effects
+		if len(p.quotas.queued) > 0 { // after this turn's step: the step of another would change its effects
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.Push(denial{c, d.Token, p.denialError(d), d.Quiet})
+			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d), d.Quiet})
 		}
 	}
 	for o, ok := fx.Offers.Pop(); ok; o, ok = fx.Offers.Pop() {

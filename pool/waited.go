@@ -49,14 +49,12 @@ func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
 	if t != nil {
 		e.Tenant = t.name
 	}
-	if all := p.tenants.Load(); all != nil {
-		streams := len(e.Holders)
-		for _, t := range *all {
-			if held := t.held.Load(); held > 0 {
-				e.Holders = append(e.Holders, Holder{Tenant: t.name, HeldBytes: held})
-			}
+	streams := len(e.Holders)
+	for _, t := range p.quotas.tenants() {
+		if held := t.held.Load(); held > 0 {
+			e.Holders = append(e.Holders, Holder{Tenant: t.name, HeldBytes: held})
 		}
-		slices.SortStableFunc(e.Holders[streams:], larger)
 	}
+	slices.SortStableFunc(e.Holders[streams:], larger)
 	return e
 }

@@ -27,6 +27,8 @@ func (l *List[T]) Left() []T { return l.all[l.taken:] }
 
 // Reset empties the list and keeps its memory. What it referred to can be collected.
 func (l *List[T]) Reset() {
-	clear(l.all)
-	l.all, l.taken = l.all[:0], 0
+	if len(l.all) > 0 {
+		clear(l.all)
+		l.all, l.taken = l.all[:0], 0
+	}
 }

@@ -13,7 +13,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that waits for a fence holds up those behind it", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.pool.outwait(w) })", "actors.Yield(d.pool.host)\n			d.pool.outwait(w)"}},
+			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.outwait(w) })", "actors.Yield(d.pool.host)\n			d.outwait(w)"}},
 		},
 		{
 			Name: "one client's fences are watched, and no other's", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
