@@ -135,7 +135,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
-			Edits: []Edit{{"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
+			Edits: []Edit{{"streams.(*Stream).serveOffer", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
 		},
 		{
 			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
