@@ -151,7 +151,7 @@ func (a *answers) draw(r *request, from *client) bool {
 	return false
 }
 
-// lendHome lends back what clients returned when they were asked and nobody took: to all clients, or to only one. The search of a
+// lendHome lends back what clients returned on request and no other client took: to all clients, or to only one. The search of a
 // stream is a best fit only over what it holds, and memory that stays behind in the pool would be found by a second search, worse
 // fitting and later.
 func (a *answers) lendHome(only Client) {
@@ -167,7 +167,7 @@ func (a *answers) lendHome(only Client) {
 	})
 }
 
-// offer lets the client serve a request that waits by itself, with what it returned and nobody took.
+// offer lets the client serve a request that waits by itself, with what it returned and no other client took.
 func (a *answers) offer(r *request) {
 	r.rung = rungSearch
 	a.lendHome(r.client)
@@ -220,7 +220,7 @@ func (a *answers) refuse(r *request, err error, because *Deadlock) {
 		a.unpark(r)
 	}
 	for _, run := range r.lent {
-		if a.phase.closing { // all memory goes, or nobody is served any more
+		if a.phase.closing { // all memory goes, or no request is served any more
 			break
 		}
 		a.clients.all[r.client].dirty = true

@@ -2,7 +2,7 @@ package core
 
 // Books are the figures of a pool at one moment.
 type Books struct {
-	FreeBytes        int64 // mapped and nobody's
+	FreeBytes        int64 // mapped, and lent to no client
 	LargestFreeBytes int64 // the longest free run of any tag
 	PendingBytes     int64 // free, with a fence that has not passed
 	LentBytes        int64 // held by the clients

@@ -47,7 +47,7 @@ func (b *budget) recycled(bytes int64, p *Policy) {
 // part is a part of the live peak, given in 1/1024 of it.
 func (b *budget) part(share int64) int64 { return b.livePeakBytes / 1024 * share }
 
-// softBytes is what may be reserved while there is something to recycle, and to begin with. shared says that several clients hold
+// softBytes is what may be reserved while there is something to recycle, and to begin with. shared: several clients hold
 // memory.
 func (b *budget) softBytes(s *Settings, shared bool) int64 {
 	slack := s.Policy.Slack

@@ -37,10 +37,10 @@ type answer struct {
 // holds reports whether a client has memory that is its own account's, as far as it has reported.
 func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.letsOnly }
 
-// report takes down what a client says it uses.
+// report takes down what a client reports that it uses.
 func (cl *client) report(liveBytes int64) { cl.liveBytes, cl.usedBytes = liveBytes, liveBytes }
 
-// quietShare is the part of what a client said it uses below which a look counts: a quarter. Not larger: what a client at
+// quietShare is the part of what a client reported that it uses below which the answer to a Look counts: a quarter. Not larger: what a client at
 // work uses goes up and down, and a budget that follows it down is broken at its next rise. Not smaller: one that has
 // freed all but its weights would count as if it had not.
 const quietShare = 4
@@ -76,7 +76,7 @@ type clients struct {
 	ids []Client // rising, so that a step is the same for the same history
 
 	givenBytes, givenPeakBytes int64 // of all
-	// unclaimed says that clients were asked for pages which may be theirs again.
+	// unclaimed reports that clients were asked for pages which may be theirs again.
 	unclaimed bool
 }
 

@@ -141,7 +141,7 @@ func (c *Core) SetSettings(s Settings) {
 	}
 }
 
-// SetTenants says which accounts hold memory beside the clients', and what those have that have a share. It is called before a step in
+// SetTenants reports which accounts hold memory beside the clients', and what those have that have a share. It is called before a step in
 // which anybody waits or asks for pages.
 func (c *Core) SetTenants(holders []admission.Account, usage []admission.Usage) {
 	c.scheduler.noProgress.tenants = holders
@@ -186,7 +186,7 @@ func (c *Core) Settings() Settings { return c.settings }
 func (c *Core) Check() error {
 	held := map[Client]uint64{}
 	if err := c.memory.Check(c.jobs.inFlight != nil, held); err != nil {
-		return err //nolint:wrapcheck // it says all that there is
+		return err //nolint:wrapcheck // the error is complete
 	}
 	for id, cl := range c.clients.all {
 		if held[id] != cl.heldPages {

@@ -48,7 +48,7 @@ type Job struct {
 }
 
 // Grant lends runs to a client: the answer to a Refill, or, with token 0, pages that the client had
-// returned when asked and that nobody took, or a part of what it was refused. More is the client's.
+// returned on request and that no other client took, or a part of a request that was refused. More is the client's.
 type Grant struct {
 	Client Client
 	Token  uint64
@@ -57,7 +57,7 @@ type Grant struct {
 }
 
 // Offer has the client serve a Refill of its own that waits, if what it keeps does so; it answers with Offered. It has been
-// granted that before which it gave back and nobody took.
+// granted before all that it had returned and no other client took.
 type Offer struct {
 	Client Client
 	Token  uint64
@@ -68,8 +68,8 @@ type Denial struct {
 	Client   Client
 	Token    uint64
 	Shortage Shortage
-	Err      error     // what the driver said, if it was the driver; ErrClosed after Close
-	Deadlock *Deadlock // all that hold memory wait
+	Err      error     // of the driver, if that refused; ErrClosed after Close
+	Deadlock *Deadlock // no client that holds memory makes progress
 	Quiet    bool      // it was Patient
 }
 
@@ -80,7 +80,7 @@ type Deadlock struct {
 	Clients map[uint64]Client  // of those, by ID
 }
 
-// Holder is an account that holds memory where nobody goes on: it waits for memory, or is suspended.
+// Holder is an account that holds memory and makes no progress: it waits for memory, or is suspended.
 type Holder struct {
 	Account      admission.Account
 	WaitingBytes int64 // that its callers wait for and do nothing else
@@ -97,7 +97,7 @@ type End struct {
 // Shortage is why a Refill was refused.
 type Shortage struct {
 	RequestedBytes   int64
-	FreeBytes        int64 // mapped and nobody's
+	FreeBytes        int64 // mapped, and lent to no client
 	LargestFreeBytes int64
 	PendingBytes     int64 // free, but with a fence that has not passed
 	ReservedBytes    int64

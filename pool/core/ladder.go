@@ -165,7 +165,7 @@ func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes 
 }
 
 // cap notes what the driver can give in all, which holds for this request like a limit: what it had given when it refused, and
-// what it says that it has left. Where it does not say, that is what it had given before the job, since all that the job gave back can
+// what it reports to have left. Where it does not report that, it is what it had given before the job, since all that the job gave back can
 // be had again. A cap that the driver does not keep falls with every refusal: the job would have made no more than the last one.
 func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	reserved := l.memory.ReservedBytes()

@@ -16,7 +16,7 @@ type Fence = memory.Fence
 // Run is a sequence of pages side by side.
 type Run = pages.Run
 
-// Message is what the core can be told. The set is closed.
+// Message is an input of the core. The set is closed.
 type Message interface{ isMessage() }
 
 // Join makes a client known. One that reserves asks for pages once, which others draw from; it is never asked for any.
@@ -25,11 +25,11 @@ type Join struct {
 	Reserves bool
 }
 
-// Unreserve ends a client that reserves: its Refill is denied if it waits, and what nobody has drawn is free.
+// Unreserve ends a client that reserves: its Refill is denied if it waits, and what was not drawn is free.
 type Unreserve struct{ Client Client }
 
-// Leave says that a client will ask for nothing any more: its Refills that wait are denied. It may still
-// return what it holds. Synced says that the device has finished all work of the stream that it was given
+// Leave reports that a client will ask for nothing any more: its Refills that wait are denied. It may still
+// return what it holds. Synced reports that the device has finished all work of the stream that it was given
 // up to now: the client's fences have passed, also those that could not be recorded.
 type Leave struct {
 	Client Client
@@ -54,16 +54,16 @@ type Refill struct {
 	Lanes          Lanes
 	From           Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
 	Patience       Patience
-	Place          Place // in the order of those that wait; without patience it says nothing
+	Place          Place // in the order of those that wait; of one that waits, or would
 }
 
-// Patience says what comes after a refusal.
+// Patience reports what comes after a refusal.
 type Patience uint8
 
 const (
 	// Impatient requests are denied, and that is the end.
 	Impatient Patience = iota
-	// Patient ones are denied and come back Waiting: nobody is told of the denial.
+	// Patient ones are denied and come back Waiting: the denial is not reported.
 	Patient
 	// Waiting ones are granted once there is memory, whenever that is, or withdrawn, or denied since no memory can come.
 	Waiting
@@ -87,13 +87,13 @@ type Withdraw struct {
 	Token  uint64
 }
 
-// Ready says that the quota of a Refill that waits allows it now: its account was charged.
+// Ready reports that the quota of a Refill that waits allows it now: its account was charged.
 type Ready struct {
 	Client Client
 	Token  uint64
 }
 
-// Block says whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
+// Block reports whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
 // the highest Number holds, whatever the order in which they come.
 type Block struct {
 	Client  Client
@@ -102,7 +102,7 @@ type Block struct {
 	Blocked bool
 }
 
-// Suspend says for what a client waits that only others bring about, beside memory: for each such wait, the clients of which any may
+// Suspend reports for what a client waits that only others bring about, beside memory: for each such wait, the clients of which any may
 // end it; none: any that holds memory or waits for some. Without Waits it goes on. Numbers are as in Block, from 1 on.
 type Suspend struct {
 	Client Client
@@ -115,14 +115,14 @@ type Suspend struct {
 // Anybody stands in Suspend.FreedBy for goroutines that have no client: they always go on.
 const Anybody = ^Client(0)
 
-// Offered answers an Offer. Taken says that the client has served the request by itself: the Refill is answered by that.
+// Offered answers an Offer. Taken reports that the client has served the request by itself: the Refill is answered by that.
 type Offered struct {
 	Client Client
 	Token  uint64
 	Taken  bool
 }
 
-// Lanes says what the lanes of a client have, for the report: memory that they give back when they are
+// Lanes reports what the lanes of a client have, for the report: memory that they give back when they are
 // used next, and not before.
 type Lanes struct {
 	Count int
@@ -142,17 +142,17 @@ type Return struct {
 	Final     bool // the runs are not to be given home again: the client is idle
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
-	Report         bool // it answers one Look, and says no more than LiveBytes; where those are not known it has as many as can be
+	Report         bool // it answers one Look, and reports LiveBytes alone; where those are not known, the highest number
 	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an
 	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
 	Sent uint64
 	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
-	// Stirred says that something came home to the client since it said so last, whether it is part of Runs or stays. While requests
-	// wait a client says so as soon as it knows.
+	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays. While
+	// requests wait a client reports it at once.
 	Stirred bool
-	// PendingBytes are freed and still in use by other clients: they will come home. A client says so with its answers.
+	// PendingBytes are freed and still in use by other clients: they will become free with it. A client reports them with its answers.
 	PendingBytes int64
-	// LetsOnly says that every buffer in the client's memory is charged to some other account. A client says so with its answers.
+	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its answers.
 	LetsOnly bool
 }
 
@@ -174,19 +174,19 @@ type Trim struct {
 	KeepBytes int64
 }
 
-// JobDone says how the job in flight ended: the first Done operations succeeded and, with Err, the one
-// after them failed. Passed says how far the fences of the polled clients have passed.
+// JobDone reports how the job in flight ended: the first Done operations succeeded and, with Err, the one
+// after them failed. Passed reports how far the fences of the polled clients have passed.
 type JobDone struct {
 	Job    *Job
 	Done   int
 	Passed []Passed
 	Err    error
-	// FreeBytes are what the driver says that it has left, where it had no memory for the operation; 0 if it does not say.
+	// FreeBytes are what the driver reports to have left, where it had no memory for the operation; 0 if it does not report that.
 	FreeBytes int64
-	// Watched are the clients with a fence that is watched from now on: a WatchOver comes for each. It says who of the job's Watch has
+	// Watched are the clients with a fence that is watched from now on: a WatchOver comes for each. They are those of the job's Watch that have
 	// a fence that has not passed; the others have none that could be recorded.
 	Watched []Watch
-	// Idle says that no client's stream had work, where the job asked.
+	// Idle reports that no client's stream had work, where the job asked.
 	Idle bool
 }
 
@@ -196,8 +196,8 @@ type Passed struct {
 	Fence  Fence
 }
 
-// WatchOver says that the watch with that number has ended, which may overtake the JobDone that says of its beginning: the fence has
-// passed, or, with Err, nobody can say.
+// WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the fence has
+// passed, or, with Err, that is not known.
 type WatchOver struct {
 	Watch
 	Err error
@@ -209,7 +209,7 @@ type Watch struct {
 	Number uint64
 }
 
-// Exclude says whether a client's kernels need not end by themselves: nobody is made to wait for its fences.
+// Exclude reports whether a client's kernels need not end by themselves: no other client is made to wait for its fences.
 type Exclude struct {
 	Client   Client
 	Excluded bool

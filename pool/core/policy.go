@@ -43,7 +43,7 @@ type Settings struct {
 	Predict    bool // map ahead what a loop will want, and hold it although it is over the budget
 }
 
-// Waits says when a client gets memory that another has returned and whose fence has not passed: its stream is made
+// Waits reports when a client gets memory that another has returned and whose fence has not passed: its stream is made
 // to wait for that fence, on the device.
 type Waits uint8
 

@@ -135,7 +135,7 @@ func (q *queue) warming() bool {
 	return slices.ContainsFunc(q.others, func(r *request) bool { return r.kind == warm })
 }
 
-// searchAgain says that what a refill wants, or may have, has changed.
+// searchAgain reports that what a refill wants, or may have, has changed.
 func (q *queue) searchAgain() { q.searched = 0 }
 
 // pass cleans what refills have got that do not have all yet, up to a fence of a client, which has passed.
@@ -152,7 +152,7 @@ func (q *queue) awaits(r *request) {
 	}
 }
 
-// answered says that an answer came, to a Look or to an Ask, or will never come.
+// answered reports that an answer came, to a Look or to an Ask, or will never come.
 func (q *queue) answered(id Client, look bool) {
 	kept := q.awaiting[:0]
 	for _, r := range q.awaiting {

@@ -15,7 +15,7 @@ type request struct {
 	keepBytes int64 // of a Trim, and of a warm-up of the pool's own: what is to be reserved afterwards
 	freed     int64 // bytes given back to the driver, or mapped ahead
 	drawn     bool  // from a reservation
-	done      bool  // answered: a job that is still in flight for it is for nobody
+	done      bool  // answered: a job that is still in flight for it serves no request
 	err       error
 }
 
@@ -116,7 +116,7 @@ const (
 	refill kind = iota
 	warm
 	trim
-	gather // collects what was freed before it is believed that nobody makes progress
+	gather // collects what was freed before a deadlock is declared
 )
 
 // rung is the step of the ladder in the package comment that is tried next.

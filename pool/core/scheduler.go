@@ -71,8 +71,8 @@ func (s *scheduler) rests() bool { return s.jobs.inFlight == nil && !s.phase.clo
 // serveFree grants what is free, in the order of the queue.
 func (s *scheduler) serveFree() { s.queue.serve(s.memory.Inserts, s.answers.grantFree) }
 
-// yield lets warm-ups that hold memory start over when a refill waits: what they hold is nobody's, and a
-// refill is never denied or kept waiting for it. It reports whether there was any.
+// yield lets warm-ups that hold memory start over when a refill waits: a refill is never denied or kept
+// waiting for what they hold. It reports whether there was any.
 func (s *scheduler) yield() (any bool) {
 	if len(s.queue.refills) == 0 || s.phase.closing {
 		return false

@@ -43,7 +43,7 @@ func (c *Core) refill(m Refill) {
 
 // park lets a request wait.
 func (c *Core) park(r *request) {
-	if c.waiters.count() == 0 { // no client has reported anything yet, and what came home meanwhile nobody was told
+	if c.waiters.count() == 0 { // while none waited, clients did not report what became free
 		c.waiters.changed()
 		for _, cl := range c.clients.all {
 			cl.dirty = true

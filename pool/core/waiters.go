@@ -20,9 +20,9 @@ type waiters struct {
 	waitCount   uint64
 
 	gathering *request // is under way: see noProgress; nil: none
-	// unsettled says that something is on its way of which a client will tell: until then nobody is without progress.
+	// unsettled: memory is on its way that a client will report; until then no deadlock is declared.
 	unsettled bool
-	// unasked says that since memory came last, or a wait began, no client that holds memory was asked whose it is: where no request
+	// unasked: since memory came last, or a wait began, no client that holds memory was asked whose it is: where no request
 	// is tried, since all wait for quotas, no client is asked on the way.
 	unasked bool
 }
@@ -63,7 +63,7 @@ func (w *waiters) park(r *request) {
 	w.table.Arrive(r.waiter())
 }
 
-// drop takes a request out of those that wait: it is answered, or nobody wants the answer.
+// drop takes a request out of those that wait: it is answered, or withdrawn.
 func (w *waiters) drop(r *request) {
 	w.table.Remove(r.id)
 	if w.parked[r.id] == r {
@@ -113,14 +113,14 @@ func (w *waiters) block(m Block) bool {
 	return true
 }
 
-// changed says that memory came that was not there before.
+// changed reports that memory came that was not there before.
 func (w *waiters) changed() {
 	w.table.Changed()
 	w.failed.clear()
 	w.unsettled, w.unasked = false, true
 }
 
-// retry has those that wait tried again at a tick, since nobody reports when the driver has memory again.
+// retry has those that wait tried again at a tick, since the driver does not report when it has memory again.
 func (w *waiters) retry() {
 	if w.trying == nil && w.gathering == nil && w.count() > 0 {
 		w.changed()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
-// LimitError says that memory cannot be mapped ahead, since the limit leaves no room.
+// LimitError reports that memory cannot be mapped ahead, since the limit leaves no room.
 type LimitError struct {
 	WantedBytes int64 // more than is held
 	LimitBytes  int64
@@ -50,7 +50,7 @@ func (w *warmer) climb(r *request) bool {
 			r.err = w.limitError(w.memory.Bytes(r.lengths[len(r.got)]))
 			break
 		}
-		w.jobs.fill(r, window.Run, ids) // freed for it are segments that nobody uses and that are too short
+		w.jobs.fill(r, window.Run, ids) // for it, unused segments that are too short are freed
 		return false
 	}
 	w.letGo(r)
@@ -135,7 +135,7 @@ func (w *warmer) letGo(r *request) bool {
 }
 
 // foreseen is the warm-up of what the next rise of demand will want, as one run, so that it serves requests of any length; nil: of
-// nothing. Plain segments are held for it, but none is made: of what lengths they would have to be nobody knows.
+// nothing. Plain segments are held for it, but none is made: their lengths are not known.
 func (w *warmer) foreseen() *request {
 	if !w.settings.Predict || w.memory.Plain() {
 		return nil

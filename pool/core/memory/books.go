@@ -1,6 +1,6 @@
 package memory
 
-// FreeBytes are mapped and nobody's.
+// FreeBytes are mapped, and lent to no client.
 func (m *Memory) FreeBytes() int64 { return int64(m.counts[Free]) * m.PageBytes() }
 
 // BusyBytes are part of the job in flight.

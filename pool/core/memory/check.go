@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 )
 
-// Check holds the books against the invariants of the package comment. It visits every page. jobInFlight says whether pages may be
+// Check holds the books against the invariants of the package comment. It visits every page. jobInFlight reports whether pages may be
 // busy; LentPages of clients are counted into held.
 func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	var counts [4]uint64

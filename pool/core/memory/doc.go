@@ -1,5 +1,5 @@
 // Package memory keeps the books of one device's memory: what exists, in what state it is, and what driver calls change it. It
-// decides nothing about requests: the package above says who gets what.
+// decides nothing about requests: the package above reports who gets what.
 //
 // # Words
 //

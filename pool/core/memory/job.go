@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Verb says what an operation of a job does.
+// Verb reports what an operation of a job does.
 type Verb uint8
 
 // The verbs of driver operations.
@@ -33,7 +33,7 @@ type Op struct {
 	Fence   Fence          // Await
 }
 
-// Purpose says what a job is to make of the memory.
+// Purpose reports what a job is to make of the memory.
 type Purpose uint8
 
 // The purposes.

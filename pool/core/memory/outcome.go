@@ -88,7 +88,7 @@ func (m *Memory) setHandle(r Run, id int32) {
 	}
 }
 
-// settle says that nothing of a job is to be undone.
+// settle reports that nothing of a job is to be undone.
 func (m *Memory) settle(j *Job) {
 	for _, op := range j.Ops {
 		if op.Verb == Map {
@@ -168,7 +168,7 @@ func (m *Memory) withoutLost(ops []Op) (rest []Op) {
 		m.handles.lose(id)
 	}
 	switch failed := ops[0]; failed.Verb {
-	case Unmap: // its Index says nothing: the pages know their handles
+	case Unmap: // it has no Index: the pages know their handles
 		for at := failed.Run.First; at < failed.Run.End(); at++ {
 			lose(m.pages[at].handle)
 		}

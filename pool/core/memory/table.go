@@ -22,7 +22,7 @@ type page struct {
 	handle int32  // that covers the page, or heap.None
 	run    uint32 // length of the free run, valid at its first and its last page
 	client Client // of a lent page: that holds it; of a free one: the tag's, valid at the run's first page
-	home   Client // of a free page: that returned it and may have it back; 0 for memory that nobody used yet
+	home   Client // of a free page: that returned it and may have it back; 0 for memory that was never lent
 	fence  Fence  // the tag's, valid at the first page of a free run
 	state  State
 }

@@ -17,7 +17,7 @@ type Fence uint64
 // Run is a sequence of pages side by side.
 type Run = pages.Run
 
-// Tag says whose work may still use free pages: the client that returned them, and its fence at that time. The zero Tag is that of
+// Tag names the work that may still use free pages: that of the client that returned them, up to its fence at that time. The zero Tag is that of
 // clean pages, which no work uses.
 type Tag struct {
 	Client Client

@@ -9,8 +9,8 @@ type Window struct {
 	apart bool   // begins with missing pages beside another client's
 }
 
-// User says for whom a window is: free pages under the client's own tags are part of it, and with Waits those of other clients for
-// which it says so. The zero User is nobody, who uses clean pages alone.
+// User is the client that a window is for: free pages under the client's own tags are part of it, and those of other clients for which
+// Waits reports true. The zero User uses clean pages alone.
 type User struct {
 	Client Client
 	Waits  func(Client) bool // whether the user may wait for the fences of that client; nil: for none
