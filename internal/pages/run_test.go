@@ -18,7 +18,7 @@ func TestRunsAgreeWithTheirPages(t *testing.T) {
 		}
 		return in
 	}
-	for first := uint32(0); first < top; first++ {
+	for first := range uint32(top) {
 		for end := first + 1; end <= top; end++ {
 			a := pages.Between(first, end)
 			assert.Equal(t, pages.Run{First: first, Pages: end - first}, a)
@@ -30,7 +30,7 @@ func TestRunsAgreeWithTheirPages(t *testing.T) {
 				front, rest := a.Front(n)
 				assert.Equal(t, []uint32{a.First, n, a.First + n, end}, []uint32{front.First, front.Pages, rest.First, rest.End()})
 			}
-			for from := uint32(0); from < top; from++ {
+			for from := range uint32(top) {
 				for to := from + 1; to <= top; to++ {
 					b := pages.Between(from, to)
 					overlaps, covers := false, true

@@ -73,16 +73,16 @@ func (s *scheduler) serveFree() { s.queue.serve(s.memory.Inserts, s.answers.gran
 
 // yield lets warm-ups that hold memory start over when a refill waits: a refill is never denied or kept
 // waiting for what they hold. It reports whether there was any.
-func (s *scheduler) yield() (any bool) {
+func (s *scheduler) yield() (yielded bool) {
 	if len(s.queue.refills) == 0 || s.phase.closing {
 		return false
 	}
 	for _, r := range s.queue.others {
 		if s.warmer.letGo(r) {
-			any = true
+			yielded = true
 		}
 	}
-	return any
+	return yielded
 }
 
 // climb takes the next step for a request whose search failed. It reports whether the request leaves the queue; if not, either a job

@@ -46,7 +46,7 @@ func (w *warmer) climb(r *request) bool {
 			break
 		}
 		ids, bytes := w.memory.Victims(short, window.Run)
-		if short > 0 && !(w.memory.Plain() && bytes >= short) {
+		if short > 0 && (!w.memory.Plain() || bytes < short) {
 			r.err = w.limitError(w.memory.Bytes(r.lengths[len(r.got)]))
 			break
 		}

@@ -41,7 +41,7 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 			return fmt.Errorf("pool: page %d is in use without a handle", at)
 		}
 	case Busy:
-		if !jobInFlight && (!mapped || !m.handles.all[p.handle].lost) {
+		if !jobInFlight && (!mapped || !m.handleOf[p.handle].lost) {
 			return fmt.Errorf("pool: page %d is busy without a job", at)
 		}
 	}
@@ -54,8 +54,8 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 
 func (m *Memory) checkHandles() error {
 	var reserved, lost int64
-	for id := range m.handles.all {
-		h := &m.handles.all[id]
+	for id := range m.handleOf {
+		h := &m.handleOf[id]
 		if !h.live {
 			continue
 		}
@@ -69,9 +69,9 @@ func (m *Memory) checkHandles() error {
 			}
 		}
 	}
-	if reserved != m.handles.reservedBytes || lost != m.handles.lostBytes {
+	if reserved != m.reservedBytes || lost != m.lostBytes {
 		return fmt.Errorf("pool: handles of %d bytes exist, %d of them lost, the books say %d and %d",
-			reserved, lost, m.handles.reservedBytes, m.handles.lostBytes)
+			reserved, lost, m.reservedBytes, m.lostBytes)
 	}
 	return nil
 }

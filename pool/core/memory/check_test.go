@@ -56,8 +56,8 @@ func TestCheckSeesDamage(t *testing.T) {
 		"a bit that is missing":      func(m *Memory) { m.free.set(one(1), false) },
 		"a bit that is too many":     func(m *Memory) { m.idle.set(one(6), true) },
 		"a count":                    func(m *Memory) { m.counts[Free]++ },
-		"bytes that do not exist":    func(m *Memory) { m.handles.reservedBytes += pageBytes },
-		"bytes that were never lost": func(m *Memory) { m.handles.lostBytes += pageBytes },
+		"bytes that do not exist":    func(m *Memory) { m.reservedBytes += pageBytes },
+		"bytes that were never lost": func(m *Memory) { m.lostBytes += pageBytes },
 		"a run that is in no bin":    func(m *Memory) { m.clean.bins.Remove(m.links, 0) },
 		"two runs that are not merged": func(m *Memory) {
 			m.removeRun(0)

@@ -18,51 +18,51 @@ type handle struct {
 // handles are all that were had from the driver, by number.
 type handles struct {
 	pageBytes int64
-	all       []handle
+	handleOf  []handle
 	unused    []int32 // numbers
 
 	reservedBytes, peakReservedBytes int64
 	lostBytes                        int64 // of handles that the driver would not take back
 }
 
-// add makes a number for a handle that is to be created.
-func (hs *handles) add(pages uint32) int32 {
+// addHandle makes a number for a handle that is to be created.
+func (hs *handles) addHandle(pages uint32) int32 {
 	h := handle{run: Run{Pages: pages}}
 	if n := len(hs.unused); n > 0 {
 		id := hs.unused[n-1]
 		hs.unused = hs.unused[:n-1]
-		hs.all[id] = h
+		hs.handleOf[id] = h
 		return id
 	}
-	hs.all = append(hs.all, h)
-	return int32(len(hs.all) - 1)
+	hs.handleOf = append(hs.handleOf, h)
+	return int32(len(hs.handleOf) - 1)
 }
 
-// drop gives a number back.
-func (hs *handles) drop(id int32) {
-	hs.all[id] = handle{}
+// dropHandle gives a number back.
+func (hs *handles) dropHandle(id int32) {
+	hs.handleOf[id] = handle{}
 	hs.unused = append(hs.unused, id)
 }
 
-// made counts the bytes of a handle that the driver has made.
-func (hs *handles) made(pages uint32) {
+// madeHandle counts the bytes of a handle that the driver has made.
+func (hs *handles) madeHandle(pages uint32) {
 	hs.reservedBytes += hs.Bytes(pages)
 	hs.peakReservedBytes = max(hs.peakReservedBytes, hs.reservedBytes)
 }
 
-// released drops a handle that the driver has taken back.
-func (hs *handles) released(id int32) {
-	bytes := hs.Bytes(hs.all[id].run.Pages)
+// releasedHandle drops a handle that the driver has taken back.
+func (hs *handles) releasedHandle(id int32) {
+	bytes := hs.Bytes(hs.handleOf[id].run.Pages)
 	hs.reservedBytes -= bytes
-	if hs.all[id].lost {
+	if hs.handleOf[id].lost {
 		hs.lostBytes -= bytes
 	}
-	hs.drop(id)
+	hs.dropHandle(id)
 }
 
-// lose counts a handle that the driver would not take back.
-func (hs *handles) lose(id int32) {
-	if h := &hs.all[id]; !h.lost {
+// loseHandle counts a handle that the driver would not take back.
+func (hs *handles) loseHandle(id int32) {
+	if h := &hs.handleOf[id]; !h.lost {
 		h.lost = true
 		hs.lostBytes += hs.Bytes(h.run.Pages)
 	}
@@ -98,6 +98,6 @@ type Handle struct {
 
 // Handle is what the books say of the handle with that number.
 func (hs *handles) Handle(number int32) Handle {
-	h := &hs.all[number]
+	h := &hs.handleOf[number]
 	return Handle{h.id, h.at, h.run}
 }

@@ -69,14 +69,14 @@ type Plan struct {
 // made as a whole, after victims were freed for it; where the window is part of one that is there already, the job only awaits
 // the fences of its pages.
 func (m *Memory) PlanFill(j *Job, p Plan) {
-	j.Purpose, j.Window, j.startBytes = Fill, p.Window, m.handles.reservedBytes
+	j.Purpose, j.Window, j.startBytes = Fill, p.Window, m.reservedBytes
 	missing := m.missingRuns(p.Window)
 	m.takeWindow(j, p.Window)
 	j.await(p.For)
 	if m.plain {
 		m.freeOps(j, p.Victims)
 		if len(missing) > 0 {
-			j.Ops = append(j.Ops, Op{Verb: AllocPlain, Index: m.handles.add(p.Window.Pages), Run: p.Window})
+			j.Ops = append(j.Ops, Op{Verb: AllocPlain, Index: m.addHandle(p.Window.Pages), Run: p.Window})
 		}
 		return
 	}
@@ -89,12 +89,12 @@ func (m *Memory) PlanFill(j *Job, p Plan) {
 // fillOps maps victims, and then new handles, into the missing runs. left are the victims that find no place.
 func (m *Memory) fillOps(p Plan, missing []Run) (fill []Op, left []int32) {
 	left = slices.Clone(p.Victims)
-	slices.SortStableFunc(left, func(a, b int32) int { return cmp.Compare(m.handles.all[b].run.Pages, m.handles.all[a].run.Pages) })
+	slices.SortStableFunc(left, func(a, b int32) int { return cmp.Compare(m.handleOf[b].run.Pages, m.handleOf[a].run.Pages) })
 	fill = make([]Op, 0, 4*len(missing)+len(p.Victims))
 	for _, hole := range missing {
 		least, rest := min(p.MergePages, hole.Pages), hole
 		for i := 0; i < len(left); {
-			h := &m.handles.all[left[i]]
+			h := &m.handleOf[left[i]]
 			if k := h.run.Pages; k > rest.Pages || k < least {
 				i++
 				continue
@@ -118,7 +118,7 @@ func (m *Memory) createOps(ops []Op, r Run, maxPages uint32) []Op {
 	for n := (r.Pages + maxPages - 1) / maxPages; n > 0; n-- {
 		var piece Run
 		piece, r = r.Front((r.Pages + n - 1) / n)
-		id := m.handles.add(piece.Pages)
+		id := m.addHandle(piece.Pages)
 		ops = append(ops, Op{Verb: Create, Index: id, Run: piece}, Op{Verb: Map, Index: id, Run: piece})
 	}
 	return ops
@@ -175,7 +175,7 @@ func (m *Memory) takePart(j *Job, at, end uint32) uint32 {
 func (m *Memory) unmapOps(j *Job, ids []int32) {
 	runs := make([]Run, len(ids))
 	for i, id := range ids {
-		runs[i] = m.handles.all[id].run
+		runs[i] = m.handleOf[id].run
 		m.takePart(j, runs[i].First, runs[i].End())
 	}
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
@@ -191,7 +191,7 @@ func (m *Memory) unmapOps(j *Job, ids []int32) {
 // releaseOps gives handles back to the driver that are not mapped any more.
 func (m *Memory) releaseOps(j *Job, ids []int32) {
 	for _, id := range ids {
-		h := &m.handles.all[id]
+		h := &m.handleOf[id]
 		j.Ops = append(j.Ops, Op{Verb: Release, Index: id, Handle: h.id, Run: h.run})
 	}
 }
@@ -199,7 +199,7 @@ func (m *Memory) releaseOps(j *Job, ids []int32) {
 // freeOps frees segments that are free as a whole, and makes their pages busy.
 func (m *Memory) freeOps(j *Job, ids []int32) {
 	for _, id := range ids {
-		h := &m.handles.all[id]
+		h := &m.handleOf[id]
 		m.takePart(j, h.run.First, h.run.End())
 		j.Ops = append(j.Ops, Op{Verb: FreePlain, Index: id, Run: h.run, Address: h.at})
 	}
@@ -219,8 +219,8 @@ func (m *Memory) PlanShrink(j *Job, ids []int32) {
 // PlanClose makes the job that gives all memory back, live or not, and all mapped pages part of it.
 func (m *Memory) PlanClose(j *Job) {
 	j.Purpose = CloseAll
-	for id := range m.handles.all {
-		h := &m.handles.all[id]
+	for id := range m.handleOf {
+		h := &m.handleOf[id]
 		if !h.live {
 			continue
 		}

@@ -40,7 +40,7 @@ func (m *Memory) Victims(bytes int64, outside Run) (ids []int32, sumBytes int64)
 	}
 	ids = m.victims(outside)
 	for i, id := range ids {
-		if sumBytes += m.Bytes(m.handles.all[id].run.Pages); sumBytes >= bytes {
+		if sumBytes += m.Bytes(m.handleOf[id].run.Pages); sumBytes >= bytes {
 			return ids[:i+1], sumBytes
 		}
 	}
@@ -61,7 +61,7 @@ func (m *Memory) victims(outside Run) []int32 {
 		run := m.freeRun(uint32(i))
 		for at := run.First; at < run.End(); {
 			h := m.pages[at].handle
-			r := m.handles.all[h].run
+			r := m.handleOf[h].run
 			if run.Covers(r) && !r.Overlaps(outside) {
 				found = append(found, victim{h, r.Pages, run.Pages, r.First})
 			}

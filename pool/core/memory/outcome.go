@@ -22,11 +22,11 @@ type Outcome struct {
 // window that was filled stay busy: they are to be lent or freed.
 func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
 	out := Outcome{FailedAt: Await, StartBytes: j.startBytes}
-	before := m.handles.reservedBytes
+	before := m.reservedBytes
 	for _, op := range j.Ops[:done] {
 		m.enter(op)
 	}
-	out.GrownBytes = m.handles.reservedBytes - before
+	out.GrownBytes = m.reservedBytes - before
 	if !failed {
 		m.settle(j)
 		return out
@@ -53,31 +53,31 @@ func (m *Memory) enter(op Op) {
 	switch op.Verb {
 	case Unmap:
 		for at := op.Run.First; at < op.Run.End(); {
-			h := &m.handles.all[m.pages[at].handle]
+			h := &m.handleOf[m.pages[at].handle]
 			h.mapd = false
 			m.setHandle(Run{First: at, Pages: h.run.Pages}, heap.None)
 			at += h.run.Pages
 		}
 		m.setState(op.Run, Hole, 0)
 	case Create:
-		h := &m.handles.all[op.Index]
+		h := &m.handleOf[op.Index]
 		h.id, h.live, h.fresh = op.Handle, true, true
-		m.handles.made(op.Run.Pages)
+		m.madeHandle(op.Run.Pages)
 	case Map:
-		h := &m.handles.all[op.Index]
+		h := &m.handleOf[op.Index]
 		h.run.First, h.mapd, h.fresh = op.Run.First, true, true
 		m.setHandle(op.Run, op.Index)
 	case Access, Await:
 	case Release:
-		m.handles.released(op.Index)
+		m.releasedHandle(op.Index)
 	case AllocPlain:
-		m.handles.all[op.Index] = handle{at: op.Address, run: op.Run, live: true, mapd: true}
+		m.handleOf[op.Index] = handle{at: op.Address, run: op.Run, live: true, mapd: true}
 		m.setHandle(op.Run, op.Index)
-		m.handles.made(op.Run.Pages)
+		m.madeHandle(op.Run.Pages)
 	case FreePlain:
 		m.setHandle(op.Run, heap.None)
 		m.setState(op.Run, Hole, 0)
-		m.handles.released(op.Index)
+		m.releasedHandle(op.Index)
 	}
 }
 
@@ -92,7 +92,7 @@ func (m *Memory) setHandle(r Run, id int32) {
 func (m *Memory) settle(j *Job) {
 	for _, op := range j.Ops {
 		if op.Verb == Map {
-			m.handles.all[op.Index].fresh = false
+			m.handleOf[op.Index].fresh = false
 		}
 	}
 }
@@ -106,7 +106,7 @@ func (m *Memory) skip(j *Job, done int) {
 				m.addFree(op.Run, Tag{})
 			}
 		case Create, AllocPlain: // never made
-			m.handles.drop(op.Index)
+			m.dropHandle(op.Index)
 		case Map, Access, Release, Await:
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Memory) undoOps(j *Job) []Op {
 			continue
 		}
 		seen[op.Index] = true
-		h := &m.handles.all[op.Index]
+		h := &m.handleOf[op.Index]
 		if !h.live || (h.mapd && !h.fresh) { // never made, given back already, or still where it was
 			continue
 		}
@@ -165,7 +165,7 @@ func (m *Memory) withoutLost(ops []Op) (rest []Op) {
 	lost := map[int32]bool{}
 	lose := func(id int32) {
 		lost[id] = true
-		m.handles.lose(id)
+		m.loseHandle(id)
 	}
 	switch failed := ops[0]; failed.Verb {
 	case Unmap: // it has no Index: the pages know their handles
