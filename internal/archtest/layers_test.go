@@ -31,7 +31,7 @@ func houseLayers() []layer {
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
 		{
-			[]string{"internal/sizeclass", "internal/heap", "internal/pressure"},
+			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect"},
 			"a data structure knows nothing of those who use it",
 		},
 		{
