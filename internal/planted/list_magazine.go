@@ -9,30 +9,30 @@ func magazineBugs() []Bug {
 		},
 		{
 			Name: "a free does not see that the magazine is closed", Package: "streams/core", Run: "^TestCoreFollowsTheReference$",
-			Edits: []Edit{{"streams/magazine/word.go", "return handSlot\n", "return inMask\n"}},
+			Edits: []Edit{{"streams/magazine/mask.go", "return handSlot\n", "return inMask\n"}},
 		},
 		{
 			Name: "a magazine is used anew while a caller hands it over", Package: "streams/magazine", Run: "^TestCloseIdleWaitsForTheHandOver$",
-			Edits: []Edit{{"streams/magazine/word.go", "whole || (mask&parkedBit != 0 && !handed) {", "whole {"}},
+			Edits: []Edit{{"streams/magazine/mask.go", "whole || (mask&parkedBit != 0 && !handed) {", "whole {"}},
 		},
 		{
 			Name: "a slot is put back twice", Package: "streams/magazine", Run: "^TestLooseSlots$",
 			Edits: []Edit{{
-				"streams/magazine/owner.go", "o.loose = append(o.loose, s)\n		return false", "o.loose = append(o.loose, s, s)\n		return false",
+				"streams/magazine/loose.go", "l.unused = append(l.unused, s)\n	return false", "l.unused = append(l.unused, s, s)\n	return false",
 			}},
 		},
 		{
-			Name: "a free by others comes home to a lane twice", Package: "streams/magazine", Run: "^TestStrayBitsMeanNothing$",
-			Edits: []Edit{{"streams/magazine/lease.go", "if !isBack(w, s.aside.Load()) || o.kept(s, w) {", "if s.aside.Load() == 0 {"}},
+			Name: "a free by others comes home to a lane twice", Package: "streams/magazine/lane", Run: "^TestStrayBitsMeanNothing$",
+			Edits: []Edit{{"streams/magazine/leased.go", "if !ok || o.keeps(s, w) {", "if s.aside.Load() == 0 && !ok {"}},
 		},
 		{
 			Name: "a block is taken back by one who has looked before it was taken", Package: "streams/magazine",
 			Run:   "^TestEveryInterleavingIsLawful$",
-			Edits: []Edit{{"streams/magazine/freed.go", "return top&^nameMask + takenStep | entry&nameMask", "return top&^nameMask | entry&nameMask"}},
+			Edits: []Edit{{"streams/magazine/top.go", "return top&^nameMask + takenStep | entry&nameMask", "return top&^nameMask | entry&nameMask"}},
 		},
 		{
 			Name: "a block that others use is taken back", Package: "streams/magazine", Run: "^TestTakeBackLeavesToTheOwner$",
-			Edits: []Edit{{"streams/magazine/cache.go", "entry(0, uint32(head))", "entry(s.Units, uint32(head))"}},
+			Edits: []Edit{{"streams/magazine/home.go", "entry(0, uint32(head))", "entry(s.Units, uint32(head))"}},
 		},
 		{
 			Name: "blocks are taken back while memory grows", Package: "streams/core", Run: "^TestBlocksAreTakenBackWhileDemandIsStable$",

@@ -28,11 +28,9 @@ func (c *Core) noteIdle() {
 	mix(c.heap.HeldUnits())
 	mix(c.heap.FreeUnits())
 	mix(c.tapeUnits)
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Open && m.Bucket >= 0 {
-			mix(m.Frees())
-			mix(uint64(m.FreeSlots())) //nolint:gosec // a count
-		}
+	c.owner.EachInstalled(func(m *magazine.Magazine) {
+		mix(m.Frees())
+		mix(uint64(m.FreeSlots())) //nolint:gosec // a count
 	})
 	if digest == c.idle.digest {
 		c.idle.ticks++

@@ -81,22 +81,13 @@ func (c *Core) direct() {
 	d.places.Reset()
 	c.directory = d
 	c.pending.each(func(b *block) { d.pending[b.slot] = true })
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				c.enter(m.Span, nil, m)
-			}
+	c.eachBlock(func(block int32, m *magazine.Magazine) { c.enter(block, nil, m) }, func(s *magazine.Slot) {
+		if s.Block < heap.None {
+			index := tapeBlock(s.Block)
+			c.enterPlace(index, c.tape.First(uint32(index)), s.Units) //nolint:gosec // one of the plan's
 			return
 		}
-		m.Each(func(s *magazine.Slot) {
-			switch {
-			case s.Block < heap.None:
-				index := tapeBlock(s.Block)
-				c.enterPlace(index, c.tape.First(uint32(index)), s.Units) //nolint:gosec // one of the plan's
-			case s.Block != heap.None:
-				c.enter(s.Block, s, nil)
-			}
-		})
+		c.enter(s.Block, s, nil)
 	})
 }
 

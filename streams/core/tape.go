@@ -68,7 +68,7 @@ func (c *Core) allocTaped(units uint32) *magazine.Slot {
 	if !ok {
 		return nil
 	}
-	s := c.owner.Loose()
+	s := c.owner.Loose.Take()
 	at := int32(index) //nolint:gosec // a plan has fewer entries
 	s.Block, s.Units = tapeBlock(at), units
 	s.SetAddress(c.addressOf(first))

@@ -1,24 +1,24 @@
 package magazine
 
 import (
-	"errors"
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fence/line"
-	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// moreUses says that the slot's note lists uses. The bits below stand for the streams of those numbers.
-const moreUses = 1 << line.Count
-
-// The errors of uses.
-var (
-	// ErrUseOver says that a use had ended before.
-	ErrUseOver = errors.New("vram: the use is over")
-	// ErrMoves says that a buffer was handed over too often.
-	ErrMoves = errors.New("vram: a buffer can be handed over 255 times")
-)
+// Announce sets a flag on a live handle, so that its free goes the slow way.
+func (s *Slot) Announce(handle uint64, f Flag) error {
+	for {
+		w := s.word.Load()
+		next, ok := nextFlag(w, handle, f)
+		if !ok {
+			return ErrStale
+		}
+		if next == w || s.word.CompareAndSwap(w, next) {
+			return nil
+		}
+	}
+}
 
 // Record says that the stream of that number uses the block of a live handle until its free. It is one atomic
 // operation, which writes the number into the word; two where another stream's is there or the number is
@@ -41,23 +41,6 @@ func (s *Slot) Record(handle uint64, number int) error {
 		}
 	}
 }
-
-// use is a use of one handle's block by one stream that is told apart from others: because its end will be said,
-// or because its stream has no number. It is in the list of its slot's note until the owner takes that.
-//
-//	open n   --end: CAS-->      ended n     the uses before are covered by number
-//	ended n  --begin: CAS-->    open n+1
-//
-// A recorded one lasts until the free, whatever its state.
-type use struct {
-	next     *use // written before it is in the list
-	line     *line.Line
-	state    atomic.Uint64 // how often it was begun, and whether it was ended
-	number   atomic.Uint64 // of the line's fence that covers it, once it was ended: only rises
-	recorded atomic.Bool
-}
-
-const endedBit = 1
 
 // Use is what the beginner of a use holds.
 type Use struct {
@@ -99,37 +82,6 @@ func (s *Slot) Begin(handle uint64, line *line.Line) (Use, error) {
 func (s *Slot) listed(handle uint64) error {
 	s.noted().bits.Or(moreUses)
 	return s.Announce(handle, Announced)
-}
-
-// find is a use by that stream, nil if there is none.
-func (n *note) find(line *line.Line) *use {
-	for u := n.uses.Load(); u != nil; u = u.next {
-		if u.line == line {
-			return u
-		}
-	}
-	return nil
-}
-
-// begin opens an ended use by that stream, or a new one.
-func (n *note) begin(line *line.Line) (u *use, state uint64) {
-	for u = n.uses.Load(); u != nil; u = u.next {
-		if state = u.state.Load(); u.line == line && state&endedBit != 0 && u.state.CompareAndSwap(state, state+1) {
-			return u, state + 1
-		}
-	}
-	return n.add(line), 0
-}
-
-// add lists a new use that is open.
-func (n *note) add(line *line.Line) *use {
-	u := &use{line: line}
-	for {
-		u.next = n.uses.Load()
-		if n.uses.CompareAndSwap(u.next, u) {
-			return u
-		}
-	}
 }
 
 // Open says why a use cannot be ended any more: ErrStale after the block's free, ErrUseOver.
@@ -221,34 +173,6 @@ func (s *Slot) Holder(handle uint64) *line.Line {
 	return nil
 }
 
-const (
-	// PileSlots is how many announced blocks may be freed before the owner looks at their
-	// uses and fences are taken for them. Not smaller: a fence costs as much as ten
-	// allocations, and covers all of them. Not larger: what is submitted to their streams meanwhile is waited for too.
-	PileSlots = 128
-	// PileUnits is how long they may be together, if the owner allows no more: so long ones have a fence of their own at
-	// once where they are few.
-	PileUnits = 16 << 20 >> sizeclass.UnitShift
-)
-
-// giveAnnounced gives a slot back that others use, whose word was that when it was freed.
-func (s *Slot) giveAnnounced(word uint64) (err error) {
-	m := s.magazine
-	c := m.cache
-	units := m.UnitsOf(s) // before the owner has it
-	if m.leased {
-		err = m.putSlow(s, m.mask.Or(1<<s.index)) // the word keeps the flags until the owner has seen them
-	}
-	isPile := c.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)), !m.leased)
-	if !m.leased {
-		err = c.wake()
-	}
-	if isPile {
-		c.waker.Piled()
-	}
-	return err
-}
-
 // user is the number of the stream in the word with which a slot was freed, below 0 if none is there.
 func (s *Slot) user() int {
 	return int(uint64(s.flags)&userMask>>userShift) - 1
@@ -286,7 +210,3 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 		listed(u.line, u.number.Load(), u.recorded.Load() || u.state.Load()&endedBit == 0)
 	}
 }
-
-// SetPile says how long the announced blocks together may be that are freed before somebody looks at their uses. Less
-// than PileUnits is that.
-func (o *Owner) SetPile(units uint64) { o.cache.pileUnits.Store(units) }
