@@ -35,20 +35,11 @@ type Config struct {
 	// SegmentBytes is the longest physical allocation that is asked of the driver at once; a plain segment is longer
 	// where a request is. 0: what the footprint mode says.
 	SegmentBytes int64
-	// Strategy says which free range a search takes.
-	Strategy Strategy
 	// Waits says when a stream gets memory that another has given back and may still be working on.
 	Waits Waits
 	// PressureMark is the share of the limit that is used from which on the level of pressure is PressureHigh, over 0 up to
 	// 1. 0: 0.85. 1: there is no pressure. See PressureLevel.
 	PressureMark float64
-	// CoalesceBytes is the length below which a free range of a stream is not merged with its free neighbours as
-	// soon as it comes back: it is at the next tick, when a search finds nothing, or when pages are given
-	// back. Until then it serves its own length, and searches cut into other ranges. 0: all are merged at once.
-	CoalesceBytes int64
-	// Tape lets each stream learn the sequence of its requests over 64 KiB and, where it repeats, place them by a plan
-	// that is packed in the background.
-	Tape bool
 	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges
 	// that hold a whole page. What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
 	StreamCacheBytes  int64
@@ -156,7 +147,6 @@ func (c *Config) check() error {
 		{"StreamCacheBlocks", int64(c.StreamCacheBlocks)},
 		{"PoolCacheBytes", c.PoolCacheBytes},
 		{"PoolCacheBlocks", int64(c.PoolCacheBlocks)},
-		{"CoalesceBytes", c.CoalesceBytes},
 	} {
 		if f.value < 0 {
 			return &ConfigError{f.name, f.value, "0 or more"}
@@ -173,8 +163,6 @@ func (c *Config) check() error {
 		return &ConfigError{"Footprint", c.Footprint, "Balanced, Lean or Fast"}
 	case int(c.Segments) >= len(segmentsNames):
 		return &ConfigError{"Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain"}
-	case int(c.Strategy) >= len(strategyNames):
-		return &ConfigError{"Strategy", c.Strategy, "BestFit or FirstFit"}
 	case int(c.Waits) >= len(waitsNames):
 		return &ConfigError{"Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways"}
 	case int(c.Stats) >= len(statsNames):
@@ -195,8 +183,8 @@ func checkDemands(want []Demand) error {
 // ofStream are the settings of a stream.
 func (c *Config) ofStream() streamcore.Settings {
 	return streamcore.Settings{
-		Budget:   streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks},
-		Strategy: c.Strategy.search(), CoalesceBytes: c.CoalesceBytes, Exact: c.Stats == StatsExact, Tape: c.Tape,
+		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks},
+		Exact:  c.Stats == StatsExact,
 	}
 }
 
@@ -240,7 +228,6 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.PoolCacheBlocks,
-		Strategy:   c.Strategy.search(),
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}

@@ -62,7 +62,7 @@ func TestALimitAboveTheDeviceIsItsMemory(t *testing.T) {
 func TestSizesNearTheEndOfTheRange(t *testing.T) {
 	for _, size := range []int64{1 << 53, 1 << 62, math.MaxInt64} {
 		d, err := vram.Open(vram.Config{
-			Driver: sim.New(sim.Config{TotalBytes: gib}), SegmentBytes: size, CoalesceBytes: size,
+			Driver: sim.New(sim.Config{TotalBytes: gib}), SegmentBytes: size,
 			StreamCacheBytes: size, PoolCacheBytes: size, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt,
 		})
 		require.NoError(t, err)

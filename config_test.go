@@ -33,9 +33,7 @@ func TestConfigErrorsNameFieldValueAndWant(t *testing.T) {
 		"Warm[1]":           {Warm: []vram.Demand{{Bytes: 1, Count: 1}, {Bytes: 5, Count: -7}}},
 		"Footprint":         {Footprint: 77},
 		"Segments":          {Segments: 77},
-		"Strategy":          {Strategy: 77},
 		"Stats":             {Stats: 77},
-		"CoalesceBytes":     {CoalesceBytes: -7},
 	}
 	for field, cfg := range wrong {
 		t.Run(field, func(t *testing.T) {
@@ -109,9 +107,6 @@ func TestNamesAreReadAsTheyAreWritten(t *testing.T) {
 	require.ErrorContains(t, err, "loud")
 	_, err = vram.ParseSegments("round")
 	require.ErrorContains(t, err, "round")
-	assert.Equal(t, "best fit", vram.BestFit.String())
-	assert.Equal(t, "first fit", vram.FirstFit.String())
-	assert.Equal(t, "Strategy(9)", vram.Strategy(9).String())
 }
 
 func TestFootprintNamesAreReadAsTheyAreWritten(t *testing.T) {

@@ -11,7 +11,6 @@
 //	vram                     this package: all that a caller needs
 //	streams                  the cache of a stream: actor, buffers, requests, lanes
 //	  streams/core             what it decides: spans, splits, what stays cached
-//	  streams/tape             steps that repeat, and the place of each request in them
 //	  streams/magazine         the words that callers and actor share
 //	batch                    plans of requests that are wanted together
 //	pool                     the memory of a device: actor, driver goroutine

@@ -10,7 +10,6 @@ import (
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
-	"github.com/go-vram/vram/streams/tape"
 )
 
 // The errors of this package and those below it, to be tested with errors.Is.
@@ -53,10 +52,6 @@ var (
 	ErrNilContext = futures.ErrNilContext
 	// ErrQuarantined says that a stream's books did not balance after a panic.
 	ErrQuarantined = streams.ErrQuarantined
-	// ErrPlan is the kind of every *PlanError.
-	ErrPlan = tape.ErrPlan
-	// ErrNoTape says that a plan was given to a stream of a device without Config.Tape.
-	ErrNoTape = streams.ErrNoTape
 	// ErrCanceled is the answer of a request that its caller cancelled.
 	ErrCanceled = futures.ErrCanceled
 )
@@ -117,9 +112,6 @@ type BatchError = streams.BatchError
 
 // LengthError refuses a batch whose slices do not match.
 type LengthError = streams.LengthError
-
-// PlanError says which field of a plan cannot be.
-type PlanError = tape.PlanError
 
 // contextError is an error with what was tried put before it. The prefix of this module stands once in its text.
 type contextError struct {

@@ -171,7 +171,7 @@ func TestLoggerHears(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.LaunchFailed)
 	h.faults.Clear()
 	freeAll(t, must(t, s, 8*mib))
-	require.NoError(t, h.Reconfigure(vram.Settings{Strategy: new(vram.FirstFit)}))
+	require.NoError(t, h.Reconfigure(vram.Settings{Predict: new(true)}))
 	h.trim()
 	require.NoError(t, h.Close())
 	for _, line := range []string{

@@ -2,8 +2,6 @@ package vram
 
 import (
 	"fmt"
-
-	"github.com/go-vram/vram/internal/heap"
 )
 
 // StatsLevel is how closely a device counts.
@@ -32,30 +30,6 @@ func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "Stat
 func ParseStatsLevel(s string) (StatsLevel, error) {
 	i, err := parseName(statsNames[:], s, "Stats", "on, off or exact")
 	return StatsLevel(i), err
-}
-
-// Strategy says which free range a stream's search takes, and which the pool lends.
-type Strategy uint8
-
-// The strategies.
-const (
-	// BestFit takes about the shortest that is long enough: it keeps long ranges whole.
-	BestFit Strategy = iota
-	// FirstFit takes the one with the lowest address: it keeps what lives together at one end, and costs more for
-	// each search.
-	FirstFit
-)
-
-var strategyNames = [...]string{BestFit: "best fit", FirstFit: "first fit"} //nolint:gochecknoglobals // constant table
-
-// String is the strategy's name.
-func (s Strategy) String() string { return nameOf(strategyNames[:], int(s), "Strategy") }
-
-func (s Strategy) search() heap.Strategy {
-	if s == FirstFit {
-		return heap.FirstFit
-	}
-	return heap.BestFit
 }
 
 // Segments is the kind of memory that is held from the driver.

@@ -40,31 +40,24 @@ func BenchmarkLevels(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch replaces one of 500 live buffers of sizes that do not repeat, by each strategy and with ranges that
-// are merged late.
+// BenchmarkSearch replaces one of 500 live buffers of sizes that do not repeat.
 func BenchmarkSearch(b *testing.B) {
-	for _, strategy := range []vram.Strategy{vram.BestFit, vram.FirstFit} {
-		for _, coalesce := range []int64{0, 512 * kib, 64 * mib} {
-			b.Run(fmt.Sprintf("strategy=%d/coalesce=%d", strategy, coalesce), func(b *testing.B) {
-				s := benchStream(b, vram.Config{Strategy: strategy, CoalesceBytes: coalesce})
-				random := rand.New(rand.NewPCG(1, 2))
-				live := make([]vram.Buffer, 500)
-				b.ReportAllocs()
-				for n := 0; b.Loop(); n++ {
-					i := n % len(live)
-					if n >= len(live) {
-						if err := live[random.IntN(len(live))].Free(); err == nil {
-							continue
-						}
-					}
-					x, err := s.Alloc(64*kib + random.Int64N(4*mib))
-					if err != nil {
-						b.Fatal(err)
-					}
-					_ = live[i].Free() // it may be gone
-					live[i] = x
-				}
-			})
+	s := benchStream(b, vram.Config{})
+	random := rand.New(rand.NewPCG(1, 2))
+	live := make([]vram.Buffer, 500)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		i := n % len(live)
+		if n >= len(live) {
+			if err := live[random.IntN(len(live))].Free(); err == nil {
+				continue
+			}
 		}
+		x, err := s.Alloc(64*kib + random.Int64N(4*mib))
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = live[i].Free() // it may be gone
+		live[i] = x
 	}
 }

@@ -236,7 +236,7 @@ func TestSizesAtTheEndsOfNumbers(t *testing.T) {
 		for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
 			t.Run(fmt.Sprint(name, " of ", bytes), func(t *testing.T) {
 				h := openHouse(t, vram.Config{
-					Segments: kind, SegmentBytes: bytes, StreamCacheBytes: bytes, PoolCacheBytes: bytes, CoalesceBytes: bytes,
+					Segments: kind, SegmentBytes: bytes, StreamCacheBytes: bytes, PoolCacheBytes: bytes,
 					StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt, LimitBytes: bytes,
 				}, sim.Config{})
 				s := h.stream()

@@ -39,7 +39,6 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 		vram.Config{},
 		vram.Settings{},
 		vram.Demand{},
-		vram.Plan(nil),
 		vram.Quota{},
 		vram.TenantStats{},
 		vram.WaitStats{},
@@ -98,7 +97,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 
 // A nil context is refused, and nothing has been done: what is cached, mapped and charged stays as it is.
 func TestANilContextIsRefused(t *testing.T) {
-	h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Tape: true}, sim.Config{})
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
 	freeAll(t, must(t, s, kib), must(t, s, 4*mib)) // the cache would serve either
 	before := h.addsUp()
@@ -116,8 +115,6 @@ func TestANilContextIsRefused(t *testing.T) {
 		"Stream.Return":      s.Return(none),
 		"Stream.Sweep":       s.Sweep(none),
 		"Stream.ResetPeak":   s.ResetPeak(none),
-		"Plan":               second(s.Plan(none)),
-		"SetPlan":            s.SetPlan(none, nil),
 		"Trim":               second(h.Trim(none, 0)),
 		"CleanUp":            second(h.CleanUp(none, 0)),
 		"Device.Coalesce":    h.Coalesce(none),

@@ -31,8 +31,6 @@ func TestReconfigureIsAllOrNothing(t *testing.T) {
 		"PoolCacheBytes":    {PoolCacheBytes: new(int64(-7))},
 		"PoolCacheBlocks":   {PoolCacheBlocks: new(-7)},
 		"Stats":             {Stats: new(vram.StatsLevel(77))},
-		"Strategy":          {Strategy: new(vram.Strategy(77))},
-		"CoalesceBytes":     {CoalesceBytes: new(int64(-7))},
 		"Waits":             {Waits: new(vram.Waits(77))},
 	} {
 		if change.LimitBytes == nil {
@@ -172,10 +170,7 @@ func load(t *testing.T, s *vram.Stream, o *overlaps, random *rand.Rand) {
 }
 
 func anyChange(random *rand.Rand) vram.Settings {
-	change := vram.Settings{
-		Strategy: new(vram.Strategy(random.IntN(2))), CoalesceBytes: new(int64(random.IntN(3)) * mib),
-		Stats: new(vram.StatsLevel(random.IntN(3))),
-	}
+	change := vram.Settings{Stats: new(vram.StatsLevel(random.IntN(3)))}
 	switch random.IntN(4) {
 	case 0:
 		change.LimitBytes = new(int64(1+random.IntN(4)) * 128 * mib)

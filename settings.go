@@ -22,11 +22,8 @@ type Settings struct {
 	PoolCacheBytes    *int64
 	PoolCacheBlocks   *int
 	Stats             *StatsLevel
-	Strategy          *Strategy
 	Waits             *Waits
-	CoalesceBytes     *int64
 	PressureMark      *float64
-	Tape              *bool
 	Predict           *bool
 }
 
@@ -43,11 +40,8 @@ func (s *Settings) over(c Config) Config {
 	set(&c.PoolCacheBytes, s.PoolCacheBytes)
 	set(&c.PoolCacheBlocks, s.PoolCacheBlocks)
 	set(&c.Stats, s.Stats)
-	set(&c.Strategy, s.Strategy)
 	set(&c.Waits, s.Waits)
-	set(&c.CoalesceBytes, s.CoalesceBytes)
 	set(&c.PressureMark, s.PressureMark)
-	set(&c.Tape, s.Tape)
 	set(&c.Predict, s.Predict)
 	return c
 }
@@ -65,8 +59,8 @@ func set[T any](field, value *T) {
 //
 // Where more is held than a new limit allows, Reconfigure has the streams asked for what they cache and gives back
 // what is free, waiting for the driver; what lives stays, and goes back once it is free. Until less is held nothing is
-// taken from the driver; requests that free memory serves go on. A shorter cache budget is applied at once, a new statistics level,
-// strategy or coalescing threshold from each stream's next turn on. Errors: *ConfigError, ErrClosed, and what
+// taken from the driver; requests that free memory serves go on. A shorter cache budget is applied at once, a new statistics level
+// from each stream's next turn on. Errors: *ConfigError, ErrClosed, and what
 // the driver said when memory was given back: the settings hold all the same.
 func (d *Device) Reconfigure(change Settings) error {
 	if !d.opened() {

@@ -46,13 +46,12 @@ func TestRecordedProgramsPlayWithoutOverlap(t *testing.T) {
 	}
 }
 
-// The same with plain segments, first fit, ranges that are merged late, and exact statistics.
+// The same with plain segments and exact statistics.
 func TestRecordedProgramsPlayInOtherConfigurations(t *testing.T) {
 	configs := []vram.Config{
 		{Segments: vram.SegmentsPlain},
-		{Strategy: vram.FirstFit},
-		{CoalesceBytes: mib},
-		{Segments: vram.SegmentsPlain, Strategy: vram.FirstFit, CoalesceBytes: 64 * mib, Footprint: vram.Lean},
+		{Segments: vram.SegmentsPlain, Footprint: vram.Lean},
+		{Stats: vram.StatsExact},
 		{Segments: vram.SegmentsPlain, Stats: vram.StatsExact, Debug: true},
 	}
 	for i, name := range trace.Embedded() {

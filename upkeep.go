@@ -31,7 +31,7 @@ func (d *Device) Collect() error {
 	return nil
 }
 
-// Coalesce merges what is free in each stream, also what magazines keep and what Config.CoalesceBytes keeps apart, so that
+// Coalesce merges what is free in each stream, also what magazines keep, so that
 // ranges are as long as they can be. Nothing is given back. Small requests fill magazines anew. It waits for the turn at hand of each
 // stream. Errors: ErrClosed, or the context's.
 func (d *Device) Coalesce(ctx context.Context) error {

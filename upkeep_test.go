@@ -16,7 +16,7 @@ import (
 
 // Coalesce makes one range of what lies side by side, whoever kept it apart, and gives nothing back.
 func TestCoalesce(t *testing.T) {
-	h := openHouse(t, vram.Config{CoalesceBytes: 64 * mib}, sim.Config{})
+	h := openHouse(t, vram.Config{}, sim.Config{})
 	s := h.stream()
 	for range 20 { // a length that comes back, for a magazine
 		freeAll(t, must(t, s, 5*mib))

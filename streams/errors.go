@@ -26,8 +26,6 @@ var (
 	ErrQuarantined = errors.New("vram: stream quarantined")
 	// ErrNotOpen refuses a call on a nil or zero Stream, Lane, Tenant or Reservation.
 	ErrNotOpen = pool.ErrNotOpen
-	// ErrNoTape says that a plan was given to a stream that plays none.
-	ErrNoTape = errors.New("vram: the stream has no tape")
 )
 
 // FreeError is the refusal of a free whose buffer's places are known.

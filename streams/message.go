@@ -8,7 +8,6 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/tape"
 )
 
 // message is anything that a stream's actor receives. The set is closed.
@@ -122,8 +121,7 @@ type order struct {
 	list     []LiveBuffer // the answer to orderList
 	fences   []fencing    // the answer to orderFences
 	address  cudadrv.Ptr
-	found    Buffer    // the answer to orderLookup
-	step     tape.Step // the answer to orderPlan; the question of orderTeach
+	found    Buffer // the answer to orderLookup
 	promise  futures.Promise[Stats]
 }
 
@@ -143,8 +141,6 @@ const (
 	orderFences
 	orderPassed
 	orderLookup
-	orderPlan
-	orderTeach
 )
 
 // gives reports whether an order has the stream give memory back: it is answered when the pool has that.

@@ -170,7 +170,6 @@ func (s *Stream) resume(m *outlasted) {
 		case m.passed:
 			c.serve(s)
 		default:
-			s.core.YieldPlan()
 			c.refuse(s, d.err, true)
 		}
 	}

@@ -18,7 +18,7 @@ type hand struct {
 	request claim          // neither answered nor waiting
 	slot    *magazine.Slot // counted as served and not delivered
 	runs    []core.Run     // out of the heap and not part of an effect
-	lane    *lane.Lane // to be closed: nobody comes for it again
+	lane    *lane.Lane     // to be closed: nobody comes for it again
 }
 
 // point is a place of a turn where tests interfere.

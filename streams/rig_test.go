@@ -62,16 +62,13 @@ func newRig(tb testing.TB, limitBytes int64) *rig {
 }
 
 // stream opens a stream of its own.
-func (r *rig) stream(b core.Budget) *Stream { return r.streamWith(b, false) }
-
-// streamWith opens one with a tape, or without.
-func (r *rig) streamWith(b core.Budget, taped bool) *Stream {
+func (r *rig) stream(b core.Budget) *Stream {
 	r.t.Helper()
 	h, err := r.device.StreamCreate()
 	require.NoError(r.t, err)
 	s, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
-		Limit: &r.limit, Budget: b, Peers: &r.peers, Tape: taped,
+		Limit: &r.limit, Budget: b, Peers: &r.peers,
 	})
 	require.NoError(r.t, err)
 	r.streams = append(r.streams, s)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // LiveBuffer is a buffer as the books know it.
@@ -25,10 +24,9 @@ type Stats struct {
 	LiveBytes     int64 // in buffers, rounded to blocks
 	PeakLiveBytes int64 // sampled at turns that gave something, with what magazines cached then: never what was asked for and refused
 	PendingBytes  int64 // freed, and still used by streams that were announced
-	CachedBytes   int64 // free: the sum of the four that follow
+	CachedBytes   int64 // free: the sum of the next three
 	SpanBytes     int64 // in free slots of small sizes
 	MagazineBytes int64 // in free slots of large ones
-	PlaceBytes    int64 // of a plan, what no buffer has
 	RangeBytes    int64 // in free ranges
 	PageBytes     int64 // whole pages in free ranges: only they can be given back
 	HeldBytes     int64 // pages lent by the pool: the sum of live, pending and cached
@@ -51,12 +49,7 @@ type Stats struct {
 
 	LaneCount int   // lanes that are open
 	LaneBytes int64 // what they have of the stream's blocks, live or cached
-
-	Tape TapeStats
 }
-
-// TapeStats is what a stream's tape is at and has done: see streams/tape. Without a tape it is zero.
-type TapeStats core.TapeSnapshot
 
 // Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
 // nothing else. Once the stream has ended it says why.
@@ -79,11 +72,11 @@ func (s *Stream) stats() Stats {
 	n := s.core.Snapshot()
 	return Stats{
 		Stream: uint32(s.id), LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
-		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, PlaceBytes: n.PlaceBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
+		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
-		Waiting: len(s.waiting) + len(s.parked), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: s.line.Lost() + s.lost.Load(), Tape: TapeStats(n.Tape),
+		Waiting: len(s.waiting) + len(s.parked), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: s.line.Lost() + s.lost.Load(),
 	}
 }
 

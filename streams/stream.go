@@ -10,7 +10,6 @@ import (
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -18,7 +17,6 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
-	"github.com/go-vram/vram/streams/tape"
 )
 
 // Config is what a stream is opened with.
@@ -32,12 +30,8 @@ type Config struct {
 	Limit   *atomic.Int64
 	Budget  core.Budget
 	Host    actors.Host // nil: the Go scheduler
-	// Strategy, CoalesceBytes, Exact, Tape and Live are as in core.Config.
-	Strategy      heap.Strategy
-	CoalesceBytes int64
-	Exact         bool
-	Tape          bool
-	Live          *core.Gauge
+	Exact   bool        // as in core.Config
+	Live    *core.Gauge // likewise
 	// Debug holds the books against themselves at every tick. Books that do not balance quarantine the stream.
 	Debug bool
 	// Watched has the stream keep the places of allocations and frees, and tell the Observer of them.
@@ -72,20 +66,19 @@ type Stream struct {
 	longWait func(LongWait)                    // nil: nobody is told
 	ref      *actors.Ref
 	closing  atomic.Bool
-	closed   chan struct{}               // Close has returned
-	calls    atomic.Int64                // driver calls on the handle that are ordered or under way
-	lets     atomic.Bool                 // some buffers were charged to tenants
-	single   atomic.Bool                 // see Exclusive
-	due      atomic.Bool                 // a woken is on its way
-	forbade  atomic.Uint64               // calls on the handle that a capture forbade
-	lost     atomic.Uint64               // fences of returns that a capture may have, see Stats
-	standing atomic.Pointer[standing]    // nil: never suspended
-	told     atomic.Bool                 // the pool was told once that the stream is suspended
-	synced   atomic.Bool                 // closed, and the device has finished its work; set in the turn
-	spare    atomic.Pointer[effects]     // performed, for the next turn that leaves some
-	last     atomic.Pointer[Stats]       // when the actor ended
-	failure  atomic.Pointer[error]       // why it ended
-	job      atomic.Pointer[tape.Packer] // nobody works at it
+	closed   chan struct{}            // Close has returned
+	calls    atomic.Int64             // driver calls on the handle that are ordered or under way
+	lets     atomic.Bool              // some buffers were charged to tenants
+	single   atomic.Bool              // see Exclusive
+	due      atomic.Bool              // a woken is on its way
+	forbade  atomic.Uint64            // calls on the handle that a capture forbade
+	lost     atomic.Uint64            // fences of returns that a capture may have, see Stats
+	standing atomic.Pointer[standing] // nil: never suspended
+	told     atomic.Bool              // the pool was told once that the stream is suspended
+	synced   atomic.Bool              // closed, and the device has finished its work; set in the turn
+	spare    atomic.Pointer[effects]  // performed, for the next turn that leaves some
+	last     atomic.Pointer[Stats]    // when the actor ended
+	failure  atomic.Pointer[error]    // why it ended
 
 	peers     *Peers
 	line      *fence.Timeline                   // of the handle, for buffers of others
@@ -113,7 +106,6 @@ type Stream struct {
 	left      left   // adopted streams
 	leaving   bool   // a fence is ordered
 	hand      hand
-	packing   *tape.Packer // left by a turn of Tick
 	plan      batch.Plan
 	runs      []uint32 // of the last Packing
 	out       *effects
@@ -151,8 +143,7 @@ func Open(cfg Config) (*Stream, error) {
 	}
 	s.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
-		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Live: cfg.Live,
-		Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
+		Exact: cfg.Exact, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, cache, s)
 	ref, err := actors.SpawnOn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
 	if err != nil {
@@ -319,14 +310,9 @@ func (s *Stream) Tick() {
 	if !s.opened() {
 		return
 	}
-	job := s.pack()
 	if !s.ref.TryEnter() {
-		if job != nil {
-			s.job.Store(job)
-		}
 		return
 	}
-	s.packing = job
 	var left actors.Effects
 	waits := s.tick(&left)
 	if left != nil {
@@ -344,7 +330,6 @@ func (s *Stream) tick(left *actors.Effects) (waits []LongWait) {
 	s.core.Tick()
 	s.vain = false
 	s.usedBytes.Store(s.core.UsedBytes())
-	s.exchangeJob()
 	s.core.NudgeLanes()
 	s.audit()
 	s.background()

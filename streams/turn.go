@@ -150,7 +150,6 @@ func (s *Stream) granted(g *granted) {
 
 func (s *Stream) denied(d *denied) {
 	if r := s.take(d.token); r != nil {
-		s.core.YieldPlan()
 		s.core.Press()
 		r.refuse(s, d.err, false)
 	} else if r := s.unpark(d.token); r != nil { // it has waited, and that is the end
@@ -258,13 +257,6 @@ func (s *Stream) obey(o *order) {
 		})
 	case orderPassed:
 		s.passed()
-	case orderPlan:
-		o.step = s.core.Plan()
-	case orderTeach:
-		if !s.core.Teach(o.step) {
-			o.promise.Complete(Stats{}, ErrNoTape)
-			return
-		}
 	case orderTrim: // the device has finished the stream's work: no fence is needed any more
 		s.synced.Store(true)
 		s.giveUp()

@@ -257,7 +257,8 @@ type answeredOffer struct {
 
 func (s *Stream) serveOffer(token uint64) bool {
 	at := slices.IndexFunc(s.parked, func(c claim) bool { return c.patient().token == token })
-	if at < 0 || s.draining {
+	if at < 0 { // the effects with its withdrawal may be held up, and the pool would offer it whatever this stream returns
+		s.effects().withdrawals = append(s.effects().withdrawals, token)
 		return false
 	}
 	c := s.parked[at]

@@ -21,14 +21,9 @@ type replayCmd struct {
 	Rounds      int           `default:"5" placeholder:"N" help:"How often each trace is played on the same device (default 5)."`
 	Footprint   footprintFlag `placeholder:"MODE" help:"fast, balanced or lean (default $$VRAM_FOOTPRINT, or balanced)."`
 	Segments    string        `default:"auto" enum:"auto,vmm,plain" placeholder:"KIND" help:"auto, vmm or plain (default auto: vmm where the device has it)."`
-	Strategy    string        `default:"best" enum:"best,first" placeholder:"FIT" help:"best or first (default best)."`
 	Waits       waitsFlag     `placeholder:"WHEN" help:"When a stream waits on the device for memory of others: never, avoid-growth or always (default $$VRAM_WAITS, or never)."`
-	Coalesce    bytesFlag     `placeholder:"1MiB" help:"Free ranges shorter than this are merged late (default 0: none)."`
-	Tape        bool          `help:"Let streams learn their steps and play them by a plan."`
 	Jitter      shareFlag     `placeholder:"2%" help:"Share of the allocations that each round leaves out, resizes or reorders."`
 	Warm        bool          `help:"Map ahead what each trace holds when it holds most, before its first round."`
-	Plans       string        `placeholder:"DIR" help:"Give streams the plans in DIR/TRACE.STREAM.plan, where there are some."`
-	SavePlans   string        `placeholder:"DIR" help:"Write the plans that streams learned to DIR."`
 	Rest        time.Duration `placeholder:"1s" help:"Pause between rounds, for what is done in the background."`
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
@@ -91,24 +86,10 @@ func (f *shareFlag) UnmarshalText(text []byte) error {
 	return err
 }
 
-// bytesFlag is a size as text.
-type bytesFlag int64
-
-// UnmarshalText reads the size.
-func (f *bytesFlag) UnmarshalText(text []byte) error {
-	bytes, err := vram.ParseBytes(string(text))
-	*f = bytesFlag(bytes)
-	return wanted(text, err)
-}
-
 // over puts what the flags say of the device over what the environment says.
 func (c *replayCmd) over(cfg vram.Config) (vram.Config, error) {
 	if cfg.Stats == vram.StatsOff {
 		return cfg, errors.New("VRAM_STATS is off: a replay reads the statistics")
-	}
-	cfg.CoalesceBytes, cfg.Tape = int64(c.Coalesce), c.Tape
-	if c.Strategy == "first" {
-		cfg.Strategy = vram.FirstFit
 	}
 	if c.Waits.given != nil {
 		cfg.Waits = *c.Waits.given
@@ -132,9 +113,6 @@ func (c *replayCmd) Validate() error {
 	if c.Rest < 0 {
 		return fmt.Errorf("--rest %v: want 0 or more", c.Rest)
 	}
-	if (c.Plans != "" || c.SavePlans != "") && !c.Tape {
-		return errors.New("--plans and --save-plans: want --tape")
-	}
 	if c.Gap < 0 {
 		return fmt.Errorf("--gap %v: want 0 or more", c.Gap)
 	}
@@ -155,9 +133,6 @@ func (c *replayCmd) Validate() error {
 
 // Run reads all traces before it plays the first.
 func (c *replayCmd) Run(p *program) error {
-	if err := checkFolders(c.Plans, c.SavePlans); err != nil {
-		return &usageError{err}
-	}
 	var traces []*trace.Trace
 	for _, name := range c.Traces {
 		tr, err := trace.Open(name)
@@ -176,18 +151,12 @@ func (c *replayCmd) Run(p *program) error {
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, Gap: c.Gap, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
-		ExplainPeak: c.ExplainPeak, Learn: c.SavePlans != "", Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
+		ExplainPeak: c.ExplainPeak, Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
 	}
 	var results []replay.Result
 	for _, tr := range traces {
-		if options.Plans, err = readPlans(c.Plans, tr.Name, tr.Info.StreamCount); err != nil {
-			return err
-		}
 		result, err := replay.Run(p.ctx, tr, options)
 		if err != nil {
-			return err
-		}
-		if err := savePlans(c.SavePlans, tr.Name, result.Plans); err != nil {
 			return err
 		}
 		results = append(results, result)
@@ -276,14 +245,14 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 
 // printPeaks says where the memory was at each trace's peak.
 func printPeaks(p *program, results []replay.Result) error {
-	t := newTable(1, "trace", "round", "event", "reserved/live", "live", "rounding", "small slots", "magazines", "plans", "whole pages", "pieces",
+	t := newTable(1, "trace", "round", "event", "reserved/live", "live", "rounding", "small slots", "magazines", "whole pages", "pieces",
 		"pending", "free", "other")
 	for _, r := range results {
 		percent := func(bytes int64) string { return decimals(100*float64(bytes)/float64(r.PeakLiveBytes), 2) }
 		k := r.Peak
 		t.add(table.Row{
 			r.Trace, k.Round, k.Event, decimals(float64(k.ReservedBytes)/float64(r.PeakLiveBytes), 3), percent(k.LiveBytes),
-			percent(k.RoundingBytes), percent(k.SpanBytes), percent(k.MagazineBytes), percent(k.PlaceBytes), percent(k.PageBytes), percent(k.PieceBytes),
+			percent(k.RoundingBytes), percent(k.SpanBytes), percent(k.MagazineBytes), percent(k.PageBytes), percent(k.PieceBytes),
 			percent(k.PendingBytes), percent(k.FreeBytes), percent(k.OtherBytes),
 		})
 	}

@@ -3,44 +3,24 @@ package bench
 import (
 	"errors"
 
-	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 )
 
-// fencesGroups has the ways to mark a point in a stream's order and to see whether the device has got there, in turns.
-// Count is the number of looks at each mark. Words are left out where the device's streams cannot write them.
+// fencesGroups has marks of a point in a stream's order and looks whether the device has got there. Count is the number of
+// looks at each mark.
 func fencesGroups(o Options) []group {
 	if !o.wants(ImplVRAM) {
 		return nil
 	}
 	var groups []group
 	for _, looks := range []int{1, 2, 8} {
-		row := Row{Count: looks, Goroutines: 1}
-		g := group{{named(row, ImplEvents), func() (*load, error) { return fenceLoad(o, looks, takeEvents) }}}
-		if o.writesWords() {
-			g = append(g, contender{named(row, ImplWords), func() (*load, error) { return fenceLoad(o, looks, takeWords) }})
-		}
-		groups = append(groups, g)
+		groups = append(groups, group{{named(Row{Count: looks, Goroutines: 1}, ImplEvents), func() (*load, error) { return fenceLoad(o, looks) }}})
 	}
 	return groups
 }
 
-func takeEvents(d cudadrv.Device) (fence.Source, error) { return fence.NewEvents(d), nil }
-
-func takeWords(d cudadrv.Device) (fence.Source, error) { return fence.NewWords(d) }
-
-// writesWords reports whether the device's streams write words. A device that cannot be opened says why later.
-func (o *Options) writesWords() bool {
-	device, err := o.NewDriver().Open(o.Config.Ordinal)
-	if err != nil {
-		return false
-	}
-	_, err = fence.NewWords(device)
-	return errors.Join(err, device.Close()) == nil
-}
-
 // fenceLoad is marks on one stream.
-func fenceLoad(o Options, looks int, source func(cudadrv.Device) (fence.Source, error)) (*load, error) {
+func fenceLoad(o Options, looks int) (*load, error) {
 	device, err := o.NewDriver().Open(o.Config.Ordinal)
 	if err != nil {
 		return nil, err
@@ -49,10 +29,7 @@ func fenceLoad(o Options, looks int, source func(cudadrv.Device) (fence.Source, 
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	fences, err := source(device)
-	if err != nil {
-		return nil, errors.Join(err, device.Close())
-	}
+	fences := fence.NewEvents(device)
 	marks := func(count int) error {
 		for range count {
 			m, err := fences.Record(stream)

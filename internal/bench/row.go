@@ -28,7 +28,6 @@ const (
 	ImplAtomics       = "atomics"        // of the calibration
 
 	ImplEvents = "events" // marks in a stream's order
-	ImplWords  = "words"  // likewise, written by the stream
 
 	ImplVRAMAlloc   = "vram-alloc"   // Stream.Alloc beside something that is more than that
 	ImplVRAMPending = "vram-pending" // a future that waits for the driver

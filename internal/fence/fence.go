@@ -16,9 +16,7 @@ var ErrCaptured = fmt.Errorf("fence: the mark is part of a graph: %w", cudadrv.C
 
 // Mark is a recorded point. The zero Mark has always passed.
 type Mark struct {
-	event cudadrv.Event // of Events
-	word  *word         // of Words
-	value uint64
+	event cudadrv.Event
 }
 
 // Zero reports whether the mark stands for nothing.

@@ -23,7 +23,6 @@ type bench struct {
 	faults *fault.Driver
 	sim    *sim.Device
 	stream cudadrv.Stream
-	words  *writer // nil: the source takes events
 }
 
 func newBench(t *testing.T) *bench {
@@ -39,18 +38,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-// eachSource runs a test of what every source promises.
-func eachSource(t *testing.T, test func(b *bench)) {
-	t.Helper()
-	t.Run("events", func(t *testing.T) {
-		t.Parallel()
-		test(newBench(t))
-	})
-	t.Run("words", func(t *testing.T) {
-		t.Parallel()
-		test(newWordBench(t))
-	})
-}
+func (b *bench) advance(d time.Duration) { b.sim.Advance(d) }
 
 func (b *bench) mark() Mark {
 	b.t.Helper()
@@ -76,37 +64,33 @@ func (b *bench) fail(function string) {
 // A mark passes with the work that the stream had when it was taken, not with later work.
 func TestMarkPassesWithTheWorkBeforeIt(t *testing.T) {
 	t.Parallel()
-	eachSource(t, func(b *bench) {
-		t := b.t
-		assert.True(t, b.passed(b.mark()), "an idle stream has nothing before the mark")
-		require.NoError(t, b.sim.Launch(b.stream, time.Second))
-		m := b.mark()
-		require.NoError(t, b.sim.Launch(b.stream, time.Second))
-		later := b.mark()
-		assert.False(t, b.passed(m))
-		b.advance(time.Second - 1)
-		assert.False(t, b.passed(m))
-		b.advance(1)
-		assert.True(t, b.passed(m))
-		assert.False(t, b.passed(later))
-		require.NoError(t, b.Wait(later))
-		assert.Equal(t, 2*time.Second, b.sim.Now(), "Wait waits for the mark")
-		assert.True(t, b.passed(later))
-	})
+	b := newBench(t)
+	assert.True(t, b.passed(b.mark()), "an idle stream has nothing before the mark")
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	m := b.mark()
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	later := b.mark()
+	assert.False(t, b.passed(m))
+	b.advance(time.Second - 1)
+	assert.False(t, b.passed(m))
+	b.advance(1)
+	assert.True(t, b.passed(m))
+	assert.False(t, b.passed(later))
+	require.NoError(t, b.Wait(later))
+	assert.Equal(t, 2*time.Second, b.sim.Now(), "Wait waits for the mark")
+	assert.True(t, b.passed(later))
 }
 
 // A mark outlives its stream: work of a destroyed stream still runs to its end.
 func TestMarkOutlivesItsStream(t *testing.T) {
 	t.Parallel()
-	eachSource(t, func(b *bench) {
-		t := b.t
-		require.NoError(t, b.sim.Launch(b.stream, time.Second))
-		m := b.mark()
-		require.NoError(t, b.sim.StreamDestroy(b.stream))
-		assert.False(t, b.passed(m))
-		b.advance(time.Second)
-		assert.True(t, b.passed(m))
-	})
+	b := newBench(t)
+	require.NoError(t, b.sim.Launch(b.stream, time.Second))
+	m := b.mark()
+	require.NoError(t, b.sim.StreamDestroy(b.stream))
+	assert.False(t, b.passed(m))
+	b.advance(time.Second)
+	assert.True(t, b.passed(m))
 }
 
 // The zero mark has passed and makes no driver call.
@@ -222,31 +206,29 @@ func TestFailedRecordLosesNoEvent(t *testing.T) {
 // Goroutines that take and give up marks at the same time never share one.
 func TestMarksAreNotShared(t *testing.T) {
 	t.Parallel()
-	eachSource(t, func(b *bench) {
-		t := b.t
-		var mu sync.Mutex
-		out := map[Mark]bool{}
-		var group sync.WaitGroup
-		for range 8 {
-			group.Go(func() {
-				for range 200 {
-					m, err := b.Record(b.stream)
-					assert.NoError(t, err)
-					mu.Lock()
-					assert.False(t, out[m])
-					out[m] = true
-					mu.Unlock()
-					_, err = b.Passed(m)
-					assert.NoError(t, err)
-					mu.Lock()
-					delete(out, m)
-					mu.Unlock()
-					assert.NoError(t, b.Release(m))
-				}
-			})
-		}
-		group.Wait()
-		require.NoError(t, b.Close())
-		assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"))
-	})
+	b := newBench(t)
+	var mu sync.Mutex
+	out := map[Mark]bool{}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for range 200 {
+				m, err := b.Record(b.stream)
+				assert.NoError(t, err)
+				mu.Lock()
+				assert.False(t, out[m])
+				out[m] = true
+				mu.Unlock()
+				_, err = b.Passed(m)
+				assert.NoError(t, err)
+				mu.Lock()
+				delete(out, m)
+				mu.Unlock()
+				assert.NoError(t, b.Release(m))
+			}
+		})
+	}
+	group.Wait()
+	require.NoError(t, b.Close())
+	assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"))
 }

@@ -66,30 +66,3 @@ func perforated(ranges int, least, end uint32) *Heap {
 	}
 	return h
 }
-
-// BenchmarkStrategies takes and gives likewise by each strategy, merging at once and late.
-func BenchmarkStrategies(b *testing.B) {
-	strategies := map[string]Strategy{"best": BestFit, "first": FirstFit}
-	for _, name := range []string{"best", "first"} {
-		for _, apart := range []uint32{0, 1024} {
-			for _, ranges := range []int{1_000, 100_000} {
-				b.Run(fmt.Sprintf("strategy=%s/apart=%d/ranges=%d", name, apart, ranges), func(b *testing.B) {
-					b.ReportAllocs()
-					h := perforated(ranges, 128, 4096)
-					h.Configure(strategies[name], apart)
-					r := rand.New(rand.NewPCG(1, 2))
-					lengths := make([]uint32, 4096)
-					for i := range lengths {
-						lengths[i] = 128 + r.Uint32N(3000)
-					}
-					before, n := h.Visits(), 0
-					for b.Loop() {
-						h.Give(h.Take(lengths[n&4095]))
-						n++
-					}
-					b.ReportMetric(float64(h.Visits()-before)/float64(n), "visits/op")
-				})
-			}
-		}
-	}
-}

@@ -10,7 +10,7 @@ func (h *Heap) Carve(units uint32, most int, visit func(block int32)) int {
 	}
 	length := h.nodes[i].units
 	count := min(most, int(length/units))
-	h.remove(i)
+	h.bins.Remove(h.links, i)
 	h.freeUnits -= uint64(count) * uint64(units)
 	h.shorten(i, units)
 	for at := 1; ; at++ {
@@ -29,7 +29,7 @@ func (h *Heap) Carve(units uint32, most int, visit func(block int32)) int {
 
 // TakeAligned is Take for a block whose start, in units counted from the heap's origin, has that
 // remainder modulo align. It looks at no more than alignedVisits free blocks for one that holds such a place,
-// the shortest first whatever the strategy, and then takes one that does wherever it begins: of at least
+// the shortest first, and then takes one that does wherever it begins: of at least
 // units+align-1. Precondition: units > 0, align is a power of two, phase < align.
 func (h *Heap) TakeAligned(units, align, phase uint32) int32 {
 	return h.TakeAlignedBy(units, align, func(uint32) uint32 { return phase })
@@ -39,9 +39,6 @@ func (h *Heap) TakeAligned(units, align, phase uint32) int32 {
 // in the order of their numbers. It is the same throughout a run of pages.
 func (h *Heap) TakeAlignedBy(units, align uint32, phase func(offset uint32) uint32) int32 {
 	i, front := h.alignedFit(units, align, phase)
-	if i == None && h.Merge() {
-		i, front = h.alignedFit(units, align, phase)
-	}
 	if i == None {
 		return None
 	}
@@ -50,12 +47,12 @@ func (h *Heap) TakeAlignedBy(units, align uint32, phase func(offset uint32) uint
 
 // takeWithin takes units so far into a free block; what is before and behind them stays free.
 func (h *Heap) takeWithin(i int32, front, units uint32) int32 {
-	h.remove(i)
+	h.bins.Remove(h.links, i)
 	length := h.nodes[i].units
 	if front > 0 {
 		h.shorten(i, front)
 		h.nodes[i].state = Free
-		h.insert(i, front)
+		h.bins.Insert(h.links, i, front)
 		i = h.usedBehind(i, units)
 	} else {
 		h.shorten(i, units)
@@ -87,7 +84,7 @@ func (h *Heap) alignedFit(units, align uint32, phase func(uint32) uint32) (block
 	if block != None || uint64(units)+uint64(align) > 1<<32 {
 		return block, front
 	}
-	i := h.look(units + align - 1)
+	i := h.find(units + align - 1)
 	if i == None {
 		return None, 0
 	}
@@ -117,10 +114,7 @@ func (h *Heap) usedBehind(i int32, units uint32) int32 {
 func (h *Heap) freeBehind(i int32, units uint32) {
 	next := h.newNode()
 	h.place(next, i, units, Free)
-	h.insert(next, units)
-	if h.plan != nil && h.nodes[h.nodes[next].next].state == Free {
-		h.mark(next)
-	}
+	h.bins.Insert(h.links, next, units)
 }
 
 func (h *Heap) place(i, behind int32, units uint32, s State) {

@@ -30,12 +30,10 @@ func (m *model) carve(units uint32, most int) {
 	}
 	require.Positive(m.t, got, "missed a fit for %d units: %d", units, fits)
 	from := m.heap.Offset(blocks[0])
-	if m.apartUnits == 0 {
-		at := slices.IndexFunc(before, func(s span) bool { return s.from == from })
-		require.GreaterOrEqual(m.t, at, 0, "carved from unit %d, where no free range starts", from)
-		require.Equal(m.t, min(most, int(before[at].units()/units)), got)
-		m.checkRange(units, at, before, fits, own)
-	}
+	at := slices.IndexFunc(before, func(s span) bool { return s.from == from })
+	require.GreaterOrEqual(m.t, at, 0, "carved from unit %d, where no free range starts", from)
+	require.Equal(m.t, min(most, int(before[at].units()/units)), got)
+	m.checkChoice(units, before[at].units(), fits, own)
 	for i, b := range blocks {
 		require.Equal(m.t, from+uint32(i)*units, m.heap.Offset(b))
 		require.Equal(m.t, units, m.heap.Units(b))

@@ -1,5 +1,5 @@
-// Package heap keeps the free and used ranges of one owner and finds a range of a wanted length: best
-// or first fit, split, coalesce, each in a bounded number of steps however many ranges there are, but for one
+// Package heap keeps the free and used ranges of one owner and finds a range of a wanted length: about best
+// fit, split, coalesce, each in a bounded number of steps however many ranges there are, but for one
 // search that is named below.
 //
 // # Words
@@ -20,11 +20,6 @@
 // is at most 6 % longer than what is wanted, if at all, it looks at the rest of the first; a bin that was
 // looked through in vain says so to the searches that follow (Bins.Fit). Binning by the top five bits, the first always set,
 // was measured to be as good as exact best fit on real traces.
-//
-// With the strategy FirstFit the free blocks are also in a Tree by address, and a search takes the lowest that
-// is long enough, in as many steps as the tree is deep. Short blocks may be kept apart when they come back and
-// merged later (Configure, Merge): what was free before is found all the same, since a search that finds nothing
-// merges and looks again.
 //
 // Nothing here is safe for use by several goroutines at once, reads a clock or knows what a driver is.
 package heap

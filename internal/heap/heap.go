@@ -1,6 +1,10 @@
 package heap
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // State says what a node of the heap is.
 type State uint8
@@ -23,8 +27,7 @@ type node struct {
 // Heap is the memory of one owner. The zero value is not usable; call New.
 //
 // Invariants (Check): the nodes between two edges tile their run without gap or overlap; no two free
-// blocks are neighbours, unless one of them is marked as kept apart; the bins, and the tree where there is
-// one, hold exactly the free blocks; the sums of units are exact.
+// blocks are neighbours; the bins hold exactly the free blocks; the sums of units are exact.
 type Heap struct {
 	nodes     []node
 	links     []Link // beside nodes
@@ -36,11 +39,9 @@ type Heap struct {
 
 	freeUnits, heldUnits uint64
 	visits               uint64
-	plan                 *plan // nil: best fit, merged at once
 }
 
-// New makes an empty heap whose pages have that many units, a power of two. It finds by best fit and merges at
-// once: see Configure.
+// New makes an empty heap whose pages have that many units, a power of two.
 func New(pageUnits uint32) *Heap {
 	h := &Heap{pageUnits: pageUnits, unused: None, starts: map[uint32]int32{}, ends: map[uint32]int32{}}
 	h.bins.Reset()
@@ -60,11 +61,8 @@ func (h *Heap) HeldUnits() uint64 { return h.heldUnits }
 // FreeRanges is the number of free blocks.
 func (h *Heap) FreeRanges() int { return h.bins.Count() }
 
-// LargestFree is the length of the longest free block in units, once all is merged.
-func (h *Heap) LargestFree() uint32 {
-	h.Merge()
-	return h.bins.Largest(h.links)
-}
+// LargestFree is the length of the longest free block in units.
+func (h *Heap) LargestFree() uint32 { return h.bins.Largest(h.links) }
 
 // Visits is the number of free blocks that searches looked at since New.
 func (h *Heap) Visits() uint64 { return h.visits }
@@ -78,13 +76,10 @@ func (h *Heap) Offset(block int32) uint32 { return h.nodes[block].offset }
 // Units is the length of a block.
 func (h *Heap) Units(block int32) uint32 { return h.nodes[block].units }
 
-// Take finds a free block of at least that many units as the strategy says, cuts it to that length (the low
+// Take finds about the shortest free block of at least that many units (see Bins.Fit), cuts it to that length (the low
 // end is taken) and marks it used. It returns None if no free block is long enough. Precondition:
 // units > 0.
 func (h *Heap) Take(units uint32) int32 {
-	if h.plan != nil {
-		return h.takePlanned(units)
-	}
 	i, visits := h.bins.Fit(h.links, units)
 	h.visits += uint64(visits)
 	if i == None {
@@ -110,15 +105,19 @@ func (h *Heap) Take(units uint32) int32 {
 	return low
 }
 
+// find is about the shortest free block of at least that many units, or None.
+func (h *Heap) find(units uint32) int32 {
+	i, visits := h.bins.Fit(h.links, units)
+	h.visits += uint64(visits)
+	return i
+}
+
 // LargestFits reports whether Take would find that many units.
 func (h *Heap) LargestFits(units uint32) bool { return h.find(units) != None }
 
-// Give makes a used block free and merges it with its free neighbours, unless it is shorter than what Configure
-// says. It returns the length of the free block that it became part of. Precondition: the block is used.
+// Give makes a used block free and merges it with its free neighbours. It returns the length of the free block that
+// it became part of. Precondition: the block is used.
 func (h *Heap) Give(block int32) uint32 {
-	if h.plan != nil {
-		return h.givePlanned(block)
-	}
 	n := &h.nodes[block]
 	h.freeUnits += uint64(n.units)
 	left, right := n.prev, n.next
@@ -192,7 +191,6 @@ func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32) bool)
 	if limit == 0 {
 		return 0
 	}
-	h.Merge()
 	var taken uint32
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
 		first, end := h.wholePages(i)
@@ -210,7 +208,6 @@ func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32) bool)
 // PageRanges is the number of free blocks that hold a whole page, counted no further than limit, which
 // is positive.
 func (h *Heap) PageRanges(limit int) int {
-	h.Merge()
 	count := 0
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
 		if first, end := h.wholePages(i); first < end {
@@ -230,7 +227,7 @@ func (h *Heap) wholePages(block int32) (first, end uint32) {
 // cut removes the pages [first, end) from free block i; what is left of it on either side stays.
 func (h *Heap) cut(i int32, first, end uint32) {
 	n := h.nodes[i]
-	h.remove(i)
+	h.bins.Remove(h.links, i)
 	left := first*h.pageUnits - n.offset
 	right := n.offset + n.units - end*h.pageUnits
 	h.freeUnits -= uint64(n.units - left - right)
@@ -252,7 +249,7 @@ func (h *Heap) cut(i int32, first, end uint32) {
 	if right > 0 {
 		r := h.newNode()
 		h.nodes[r] = node{offset: end * h.pageUnits, units: right, prev: None, next: None, state: Free}
-		h.insert(r, right)
+		h.bins.Insert(h.links, r, right)
 		h.join(r, after)
 		after = r
 	}
@@ -271,8 +268,17 @@ func (h *Heap) freeBetween(offset, units uint32, before int32) int32 {
 	l := h.newNode()
 	h.nodes[l] = node{offset: offset, units: units, prev: None, next: None, state: Free}
 	h.join(before, l)
-	h.insert(l, units)
+	h.bins.Insert(h.links, l, units)
 	return l
+}
+
+// EachRun visits the blocks of each run in rising order, the runs in the order of their pages.
+func (h *Heap) EachRun(visit func(block int32, s State)) {
+	for _, page := range slices.Sorted(maps.Keys(h.starts)) {
+		for i := h.nodes[h.starts[page]].next; h.nodes[i].state != Edge; i = h.nodes[i].next {
+			visit(i, h.nodes[i].state)
+		}
+	}
 }
 
 func (h *Heap) join(left, right int32) {
@@ -322,7 +328,7 @@ func (h *Heap) Check() error {
 				return fmt.Errorf("heap: block %d is at unit %d with %d units, the run is at %d", i, n.offset, n.units, at)
 			case n.prev != before:
 				return fmt.Errorf("heap: block %d names %d as its left neighbour, it is %d", i, n.prev, before)
-			case n.state == Free && h.nodes[before].state == Free && !h.marked(i) && !h.marked(before):
+			case n.state == Free && h.nodes[before].state == Free:
 				return fmt.Errorf("heap: free blocks %d and %d are not merged", before, i)
 			case n.state == Free && h.links[i].length != n.units:
 				return fmt.Errorf("heap: free block %d of %d units is binned as %d", i, n.units, h.links[i].length)
@@ -340,9 +346,6 @@ func (h *Heap) Check() error {
 		}
 	}
 	if err := h.checkBins(); err != nil {
-		return err
-	}
-	if err := h.checkTree(); err != nil {
 		return err
 	}
 	if len(h.starts) != len(h.ends) {
@@ -382,20 +385,4 @@ func (h *Heap) checkBins() error {
 		}
 	}
 	return nil
-}
-
-// checkTree holds the tree, if there is one, against the nodes.
-func (h *Heap) checkTree() error {
-	if h.plan == nil || h.plan.tree == nil {
-		return nil
-	}
-	if got := h.plan.tree.Count(); got != h.bins.Count() {
-		return fmt.Errorf("heap: the tree holds %d blocks, the bins %d", got, h.bins.Count())
-	}
-	return h.plan.tree.Check(func(i int32, key, length uint32) error {
-		if n := h.nodes[i]; n.state != Free || n.offset != key || n.units != length {
-			return fmt.Errorf("heap: the tree has block %d at unit %d with %d units, it is %+v", i, key, length, n)
-		}
-		return nil
-	})
 }

@@ -78,25 +78,13 @@ func (r *reference) blocks() (blocks []int32) {
 
 // model drives a heap and the reference with the same steps.
 type model struct {
-	t          require.TestingT
-	heap       *Heap
-	ref        *reference
-	strategy   Strategy
-	apartUnits uint32
+	t    require.TestingT
+	heap *Heap
+	ref  *reference
 }
 
 func newModel(t require.TestingT) *model {
 	return &model{t: t, heap: New(modelPageUnits), ref: newReference()}
-}
-
-// configure changes how the heap searches and merges. Everything is merged at that moment.
-func (m *model) configure(s Strategy, apartUnits uint32) {
-	changed := m.strategy != s || m.apartUnits != apartUnits
-	m.strategy, m.apartUnits = s, apartUnits
-	m.heap.Configure(s, apartUnits)
-	if changed {
-		require.Equal(m.t, len(m.ref.free()), m.heap.FreeRanges(), "all is merged")
-	}
 }
 
 // take checks that a fit is found if there is one, and that the block it was cut from is the shortest
@@ -126,26 +114,12 @@ func (m *model) take(units uint32) {
 	from := m.heap.Offset(b)
 	require.Equal(m.t, units, m.heap.Units(b))
 	defer m.ref.fill(from, from+units, b)
-	if m.apartUnits > 0 { // ranges may be in pieces: that it was free is all that is promised
-		require.True(m.t, slices.ContainsFunc(before, func(s span) bool { return s.from <= from && from+units <= s.end }))
-		return
-	}
 	at := slices.IndexFunc(before, func(s span) bool { return s.from == from })
 	require.GreaterOrEqual(m.t, at, 0, "took from unit %d, where no free range starts", from)
-	m.checkRange(units, at, before, fits, own)
-	if m.strategy == BestFit && binOf(fits[len(fits)-1]) > binOf(units) {
+	m.checkChoice(units, before[at].units(), fits, own)
+	if binOf(fits[len(fits)-1]) > binOf(units) {
 		require.LessOrEqual(m.t, visits, uint64(VisitLimit))
 	}
-}
-
-// checkRange holds the range that was cut against what the strategy says.
-func (m *model) checkRange(units uint32, at int, before []span, fits []uint32, own int) {
-	if m.strategy == FirstFit {
-		first := slices.IndexFunc(before, func(s span) bool { return s.units() >= units })
-		require.Equal(m.t, first, at, "took %d units, of %v", units, before)
-		return
-	}
-	m.checkChoice(units, before[at].units(), fits, own)
 }
 
 // checkChoice holds the length of the range that was cut against those that would have done, in rising
@@ -175,16 +149,11 @@ func (m *model) checkChoice(units, chosen uint32, fits []uint32, own int) {
 // give checks that the block merges with its free neighbours.
 func (m *model) give(b int32) {
 	from := m.heap.Offset(b)
-	units := m.heap.Units(b)
 	merged := m.heap.Give(b)
 	for u := range m.ref {
 		if m.ref[u] == b {
 			m.ref[u] = nobody
 		}
-	}
-	if units < m.apartUnits {
-		require.Equal(m.t, units, merged, "it is kept apart")
-		return
 	}
 	m.checkMerged(from, merged)
 }
@@ -208,9 +177,7 @@ func (m *model) grant(first, pages uint32) {
 	}
 	merged := m.heap.Grant(first, n)
 	m.ref.fill(first*modelPageUnits, (first+n)*modelPageUnits, nobody)
-	if n*modelPageUnits >= m.apartUnits {
-		m.checkMerged(first*modelPageUnits, merged)
-	}
+	m.checkMerged(first*modelPageUnits, merged)
 }
 
 // takePages checks that as many whole free pages leave as there are, at most limit, those of ranges in
@@ -292,10 +259,6 @@ func (m *model) check() {
 	}
 	require.Equal(m.t, uint64(free), m.heap.FreeUnits())
 	require.Equal(m.t, uint64(held), m.heap.HeldUnits())
-	if m.apartUnits > 0 { // what follows would merge
-		require.GreaterOrEqual(m.t, m.heap.FreeRanges(), len(spans))
-		return
-	}
 	require.Equal(m.t, len(spans), m.heap.FreeRanges())
 	require.Equal(m.t, m.pageRanges(), m.heap.PageRanges(modelUnits))
 	require.Equal(m.t, min(2, m.pageRanges()), m.heap.PageRanges(2))

@@ -3,7 +3,6 @@ package heap
 // TakeSomePages is TakePages of one part of each block's whole pages: that which narrow chooses. What is left of a block
 // may hold another.
 func (h *Heap) TakeSomePages(limit uint32, narrow func(first, end uint32) (from, to uint32), visit func(firstPage, pages uint32) bool) uint32 {
-	h.Merge()
 	var blocks []int32 // before any is cut: what is left of one is not visited
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
 		blocks = append(blocks, i)
@@ -33,7 +32,6 @@ func (h *Heap) TakeSomePages(limit uint32, narrow func(first, end uint32) (from,
 
 // EachPages visits the whole pages [first, end) of each free block that holds any.
 func (h *Heap) EachPages(visit func(first, end uint32)) {
-	h.Merge()
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
 		if first, end := h.wholePages(i); first < end {
 			visit(first, end)

@@ -2,8 +2,8 @@ package heap
 
 import "fmt"
 
-// Tree finds the range with the lowest key among those that are long enough, in logarithmic time. It is a
-// treap over the keys whose nodes are linked by the ranges' indexes and know the longest range below them.
+// Tree finds the range with the highest key up to a given one, in logarithmic time. It is a treap over the keys whose
+// nodes are linked by the ranges' indexes.
 //
 // A range's priority is a hash of its index: the same history gives the same tree, and no source of random
 // numbers is needed. The zero value must be Reset before use.
@@ -15,8 +15,7 @@ type Tree struct {
 
 // branch is the place of one range in a Tree.
 type branch struct {
-	key, length         uint32
-	longest             uint32 // length of any range in this subtree
+	key                 uint32
 	left, right, parent int32
 }
 
@@ -36,15 +35,14 @@ func priority(i int32) uint32 {
 	return x ^ x>>16
 }
 
-// Insert adds range i with that key and length. Precondition: i is not in the tree, nor is the key.
-func (t *Tree) Insert(i int32, key, length uint32) {
+// Insert adds range i with that key. Precondition: i is not in the tree, nor is the key.
+func (t *Tree) Insert(i int32, key uint32) {
 	for int32(len(t.branches)) <= i {
 		t.branches = append(t.branches, branch{})
 	}
 	parent := None
 	for at := t.root; at != None; {
 		b := &t.branches[at]
-		b.longest = max(b.longest, length)
 		parent = at
 		if key < b.key {
 			at = b.left
@@ -52,7 +50,7 @@ func (t *Tree) Insert(i int32, key, length uint32) {
 			at = b.right
 		}
 	}
-	t.branches[i] = branch{key: key, length: length, longest: length, left: None, right: None, parent: parent}
+	t.branches[i] = branch{key: key, left: None, right: None, parent: parent}
 	switch {
 	case parent == None:
 		t.root = i
@@ -85,33 +83,7 @@ func (t *Tree) Remove(i int32) {
 			t.lift(right)
 		}
 	}
-	for p := t.branches[i].parent; p != None; p = t.branches[p].parent {
-		before := t.branches[p].longest
-		if t.measure(p); t.branches[p].longest == before {
-			break
-		}
-	}
 	t.count--
-}
-
-// First is the range with the lowest key of those of at least that length, or None, and the number of ranges
-// that were looked at.
-func (t *Tree) First(length uint32) (i int32, visits int) {
-	if t.root == None || t.branches[t.root].longest < length {
-		return None, 0
-	}
-	for i = t.root; ; {
-		visits++
-		b := &t.branches[i]
-		switch {
-		case b.left != None && t.branches[b.left].longest >= length:
-			i = b.left
-		case b.length >= length:
-			return i, visits
-		default:
-			i = b.right
-		}
-	}
 }
 
 // lift turns a branch and its parent, so that the branch is above.
@@ -125,8 +97,6 @@ func (t *Tree) lift(i int32) {
 		t.hang(p, &t.branches[p].right, t.branches[i].left)
 		t.hang(i, &t.branches[i].left, p)
 	}
-	t.measure(p)
-	t.measure(i)
 }
 
 // hang puts a branch at a place of its new parent.
@@ -153,21 +123,9 @@ func (t *Tree) replace(i, with int32) {
 	}
 }
 
-// measure sums a branch up from its own length and its children.
-func (t *Tree) measure(i int32) {
-	b := &t.branches[i]
-	b.longest = b.length
-	for _, child := range [2]int32{b.left, b.right} {
-		if child != None {
-			b.longest = max(b.longest, t.branches[child].longest)
-		}
-	}
-}
-
 // Check holds the tree against its invariants: keys rise from left to right, priorities fall downwards, and
-// every branch knows its parent and the longest range below it. For each range it asks visit, which may
-// object.
-func (t *Tree) Check(visit func(i int32, key, length uint32) error) error {
+// every branch knows its parent. For each range it asks visit, which may object.
+func (t *Tree) Check(visit func(i int32, key uint32) error) error {
 	count, last := 0, int64(-1)
 	var walk func(i, parent int32) error
 	walk = func(i, parent int32) error {
@@ -181,15 +139,7 @@ func (t *Tree) Check(visit func(i int32, key, length uint32) error) error {
 		if err := walk(b.left, i); err != nil {
 			return err
 		}
-		longest := b.length
-		for _, child := range [2]int32{b.left, b.right} {
-			if child != None {
-				longest = max(longest, t.branches[child].longest)
-			}
-		}
 		switch {
-		case longest != b.longest:
-			return fmt.Errorf("heap: below branch %d the longest is %d, it says %d", i, longest, b.longest)
 		case int64(b.key) <= last:
 			return fmt.Errorf("heap: branch %d with key %d follows key %d", i, b.key, last)
 		case parent != None && priority(i) > priority(parent):
@@ -199,7 +149,7 @@ func (t *Tree) Check(visit func(i int32, key, length uint32) error) error {
 		if count++; count > t.count {
 			return fmt.Errorf("heap: more than %d ranges are in the tree", t.count)
 		}
-		if err := visit(i, b.key, b.length); err != nil {
+		if err := visit(i, b.key); err != nil {
 			return err
 		}
 		return walk(b.right, i)

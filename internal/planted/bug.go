@@ -6,11 +6,14 @@ import (
 	"strings"
 )
 
-// Edit replaces a text of a file.
+// Edit replaces a text of a function, or of a file.
 type Edit struct {
-	File string // from the module's root, with slashes
-	Old  string // occurs exactly once
-	New  string
+	// At is a function of a package by the name that stack traces have, from the module's root: "pool/core.(*Core).climb",
+	// "futures.First", "vram.Open" in the root; it may move to any file of its folder. What stands in no function, or in the
+	// comment above one, is found by its file: "pool/core/policy.go".
+	At  string
+	Old string // occurs there exactly once
+	New string
 }
 
 // Bug is a defect that tests must find.
@@ -32,7 +35,6 @@ func Bugs() []Bug {
 		budgetBugs(),
 		magazineBugs(),
 		streamBugs(),
-		tapeBugs(),
 		useBugs(),
 		captureBugs(),
 		waitBugs(),
@@ -54,12 +56,12 @@ func Named(word string) []Bug {
 // EditError says that an edit does not apply.
 type EditError struct {
 	Bug   string
-	File  string
+	At    string
 	Old   string
 	Count int // of its occurrences; it must be 1
 }
 
-// Error names the bug, the file and the text.
+// Error names the bug, the place and the text.
 func (e *EditError) Error() string {
-	return fmt.Sprintf("planted: %s: %q occurs %d times in %s, want once", e.Bug, e.Old, e.Count, e.File)
+	return fmt.Sprintf("planted: %s: %q occurs %d times in %s, want once", e.Bug, e.Old, e.Count, e.At)
 }

@@ -4,8 +4,9 @@
 // # Words
 //
 // A Bug is one defect by name: the edits that make it, the package whose tests must find it, and which tests those are. An Edit
-// replaces a text that occurs exactly once in its file. To plant a bug is to make the edited files in a folder of their own and
-// to run the tests with them in the place of the files of the module. A Verdict says what came of it.
+// replaces a text that occurs exactly once in a function, or in a file where it stands in no function. To plant a bug is to
+// make the edited files in a folder of their own and to run the tests with them in the place of the files of the module. A
+// Verdict says what came of it.
 //
 // # What counts
 //
@@ -22,11 +23,12 @@
 //
 //	{
 //		Name: "generation not bumped", Package: "streams/magazine", Run: "TestDoubleFree",
-//		Edits: []Edit{{"streams/magazine/word.go", "return word + generationStep", "return word"}},
+//		Edits: []Edit{{"streams/magazine.freed", "return word + generationStep", "return word"}},
 //	},
 //
-// The name says what is wrong, as a sentence about the code would. Old is short, and long enough to occur once; Run is anchored,
-// and as narrow as finds the bug in a second or two. A bug that seeds are searched for is in internal/simulation, which
+// The name says what is wrong, as a sentence about the code would. The first text of an Edit is the function, as a stack trace
+// names it, so that the bug follows its function from file to file. Old is short, and long enough to occur once in it; Run is
+// anchored, and as narrow as finds the bug in a second or two. A bug that seeds are searched for is in internal/simulation, which
 // finds it in every run of its own tests; what it plants itself, at seams that no edit is needed for, is listed
 // in its TestPlantedDefectsAreFound, and faults of the layers in that of internal/archtest.
 //

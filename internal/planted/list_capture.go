@@ -6,73 +6,73 @@ func captureBugs() []Bug {
 	return []Bug{
 		{
 			Name: "pages that a capture keeps are waited for", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/perform.go", "!errors.As(err, &captured) && s.guard(", "(errors.As(err, &captured) || err != nil) && s.guard("}},
+			Edits: []Edit{{"streams.(*Stream).record", "!errors.As(err, &captured) && s.guard(", "(errors.As(err, &captured) || err != nil) && s.guard("}},
 		},
 		{
 			Name: "a captured stream is made to wait for another", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/follow.go", "err != nil {\n		return err", "err != nil && !s.adopted {\n		return err"}},
+			Edits: []Edit{{"streams.(*Stream).Follow", "err != nil {\n		return err", "err != nil && !s.adopted {\n		return err"}},
 		},
 		{
 			Name: "a fence that a capture forbids counts as taken", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{
-				"internal/fence/timeline.go", "	if err := t.allowed(); err != nil {\n		return 0, false, err\n",
+				"internal/fence.(*Timeline).take", "	if err := t.allowed(); err != nil {\n		return 0, false, err\n",
 				"	if err := t.allowed(); err != nil {\n		t.Took(t.Begin())\n		return 0, false, err\n",
 			}},
 		},
 		{
 			Name: "a fence that a capture forbids counts as passed", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{
-				"internal/fence/timeline.go", "	if err := t.allowed(); err != nil {\n		return 0, false, err\n",
+				"internal/fence.(*Timeline).take", "	if err := t.allowed(); err != nil {\n		return 0, false, err\n",
 				"	if err := t.allowed(); err != nil {\n		number = t.Begin()\n		t.Took(number)\n		t.Pass(number)\n		return 0, false, err\n",
 			}},
 		},
 		{
 			Name: "what a capture has forbidden is blamed on it for ever", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/capture.go", "s.forbade.Load() != c.forbidden() {", "s.forbade.Load() != 0 {"}},
+			Edits: []Edit{{"streams.(*Stream).shortage", "s.forbade.Load() != c.forbidden() {", "s.forbade.Load() != 0 {"}},
 		},
 		{
 			Name: "the zeroing of a captured stream's memory is part of its graph", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/request.go", "uncaptured(\"cuMemsetD8Async\"); err != nil {", "uncaptured(\"cuMemsetD8Async\"); err != nil && !s.adopted {"}},
+			Edits: []Edit{{"streams.(*Stream).zero", "uncaptured(\"cuMemsetD8Async\"); err != nil {", "uncaptured(\"cuMemsetD8Async\"); err != nil && !s.adopted {"}},
 		},
 		{
 			Name: "a look stops at a fence that went into a graph", Package: "internal/fence", Run: "^TestAFenceThatWentIntoAGraphIsOwedAgain$",
-			Edits: []Edit{{"internal/fence/timeline.go", "		case errors.Is(err, ErrCaptured):\n			advanced = true\n", "		case errors.Is(err, ErrCaptured):\n			return advanced, err\n"}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Look", "		case errors.Is(err, ErrCaptured):\n			advanced = true\n", "		case errors.Is(err, ErrCaptured):\n			return advanced, err\n"}},
 		},
 		{
 			Name: "a fence that went into a graph counts as taken", Package: "internal/fence", Run: "^TestAFenceThatWentIntoAGraphIsOwedAgain$",
-			Edits: []Edit{{"internal/fence/timeline.go", "		t.Lose(number)\n", ""}},
+			Edits: []Edit{{"internal/fence.(*Timeline).settle", "		t.Lose(number)\n", ""}},
 		},
 		{
 			Name: "a fence of a graph that is complete is not known for one", Package: "internal/fence", Run: "^TestAFenceThatWentIntoAGraphIsOwedAgain$",
-			Edits: []Edit{{"internal/fence/fence.go", "errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue)", "errors.Is(err, cudadrv.CapturedEvent)"}},
+			Edits: []Edit{{"internal/fence.failed", "errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue)", "errors.Is(err, cudadrv.CapturedEvent)"}},
 		},
 		{
 			Name: "nobody asks behind a record whether a capture has begun", Package: "internal/fence", Run: "^TestACaptureThatBeginsAtARecordGoesOn$",
-			Edits: []Edit{{"internal/fence/timeline.go", "	if err := t.allowed(); err != nil {\n		t.lose(m)", "	if err := error(nil); err != nil {\n		t.lose(m)"}},
+			Edits: []Edit{{"internal/fence.(*Timeline).mark", "	if err := t.allowed(); err != nil {\n		t.lose(m)", "	if err := error(nil); err != nil {\n		t.lose(m)"}},
 		},
 		{
 			Name: "an order without room does not ask whether it may record", Package: "internal/fence", Run: "^TestAnOrderWithoutRoomAsksBeforeItRecords$",
-			Edits: []Edit{{"internal/fence/timeline.go", "	if err := t.allowed(); err != nil {\n		return 0, err\n	}\n", ""}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Order", "	if err := t.allowed(); err != nil {\n		return 0, err\n	}\n", ""}},
 		},
 		{
 			Name: "the fence of a return is asked about though a capture may have it", Package: ".", Run: "^TestACaptureThatBeginsAtAFence$",
-			Edits: []Edit{{"streams/perform.go", "	if err = s.uncaptured(\"cuEventRecord\"); err != nil { // a capture", "	if err = nil; err != nil { // a capture"}},
+			Edits: []Edit{{"streams.(*Stream).mark", "	if err = s.uncaptured(\"cuEventRecord\"); err != nil { // a capture", "	if err = nil; err != nil { // a capture"}},
 		},
 		{
 			Name: "a stream that waits for a captured event is not captured", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",
-			Edits: []Edit{{"cudadrv/sim/capture.go", "		its.join(st, e.before)\n", ""}},
+			Edits: []Edit{{"cudadrv/sim.(*stream).follow", "		its.join(st, e.before)\n", ""}},
 		},
 		{
 			Name: "a capture does not want to be joined", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",
-			Edits: []Edit{{"cudadrv/sim/capture.go", "case joined < len(c.graph.nodes):", "case joined < 0:"}},
+			Edits: []Edit{{"cudadrv/sim.(*Device).EndCapture", "case joined < len(c.graph.nodes):", "case joined < 0:"}},
 		},
 		{
 			Name: "a question about a captured event does a capture no harm", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",
-			Edits: []Edit{{"cudadrv/sim/capture.go", "	e.capture.invalid = true\n", ""}},
+			Edits: []Edit{{"cudadrv/sim.(*event).unasked", "	e.capture.invalid = true\n", ""}},
 		},
 		{
 			Name: "fences are not looked at for callers of adopted streams", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams/fences.go", "	s.core.Drain()\n	s.giveUp()\n	s.look()\n", "	s.core.Drain()\n	s.giveUp()\n	s.background()\n"}},
+			Edits: []Edit{{"streams.(*Stream).collect", "	s.core.Drain()\n	s.giveUp()\n	s.look()\n", "	s.core.Drain()\n	s.giveUp()\n	s.background()\n"}},
 		},
 	}
 }

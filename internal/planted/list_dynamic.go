@@ -5,16 +5,16 @@ func dynamicBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a frame remembers that a context failed", Package: "cudadrv/dynamic", Run: "^TestAFrameForgetsItsCall$|^TestAFailureSaysNothingOfEarlierOnes$",
-			Edits: []Edit{{"cudadrv/dynamic/frame.go", "f.keep, f.failing = nil, false", "f.keep = nil"}},
+			Edits: []Edit{{"cudadrv/dynamic.(*gate).leave", "f.keep, f.failing = nil, false", "f.keep = nil"}},
 		},
 		{
 			Name: "a frame keeps the memory of its last call", Package: "cudadrv/dynamic", Run: "^TestAFrameForgetsItsCall$",
-			Edits: []Edit{{"cudadrv/dynamic/frame.go", "f.keep, f.failing = nil, false", "f.failing = false"}},
+			Edits: []Edit{{"cudadrv/dynamic.(*gate).leave", "f.keep, f.failing = nil, false", "f.failing = false"}},
 		},
 		{
 			Name: "the context stays current after a call that failed", Package: "cudadrv/dynamic", Run: "^TestContextsStayCurrentAfterAFailure$",
 			Edits: []Edit{{
-				"cudadrv/dynamic/context.go", "	r := d.lib.call(fn, f, n)\n	f.current[0]",
+				"cudadrv/dynamic.(*device).callCurrent", "	r := d.lib.call(fn, f, n)\n	f.current[0]",
 				"	r := d.lib.call(fn, f, n)\n	if r != 0 {\n		return r\n	}\n	f.current[0]",
 			}},
 		},
@@ -29,16 +29,16 @@ func dynamicBugs() []Bug {
 		{
 			Name: "a feature that is missing costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
 			Edits: []Edit{{
-				"cudadrv/dynamic/device.go", "		d.gate.leave(f)\n		return nil, d.unsupported(c, feature)", "		return nil, d.unsupported(c, feature)",
+				"cudadrv/dynamic.(*device).enterFeature", "		d.gate.leave(f)\n		return nil, d.unsupported(c, feature)", "		return nil, d.unsupported(c, feature)",
 			}},
 		},
 		{
 			Name: "a call without an event costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
-			Edits: []Edit{{"cudadrv/dynamic/event.go", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
+			Edits: []Edit{{"cudadrv/dynamic.(*device).enterEvent", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
 		},
 		{
 			Name: "a pool's negative size costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
-			Edits: []Edit{{"cudadrv/dynamic/ordered.go", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
+			Edits: []Edit{{"cudadrv/dynamic.(*device).enterPool", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
 		},
 	}
 }

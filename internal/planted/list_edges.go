@@ -5,59 +5,59 @@ func edgeBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
-			Edits: []Edit{{"size.go", "bytes >= 1<<62:", "bytes >= 1<<64:"}},
+			Edits: []Edit{{"vram.ParseBytes", "bytes >= 1<<62:", "bytes >= 1<<64:"}},
 		},
 		{
 			Name: "a whole size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
-			Edits: []Edit{{"size.go", "wholeErr == nil && whole <= mostParsedBytes/scale", "wholeErr == nil && whole <= 2*mostParsedBytes/scale"}},
+			Edits: []Edit{{"vram.ParseBytes", "wholeErr == nil && whole <= mostParsedBytes/scale", "wholeErr == nil && whole <= 2*mostParsedBytes/scale"}},
 		},
 		{
 			Name: "a fraction of a byte is a size", Package: ".", Run: "^TestVariablesThatCouldMeanTwoThings$",
-			Edits: []Edit{{"size.go", "case scale == 1 || value > 0 && bytes < 1:", "case value > 0 && bytes < 0.1:"}},
+			Edits: []Edit{{"vram.ParseBytes", "case scale == 1 || value > 0 && bytes < 1:", "case value > 0 && bytes < 0.1:"}},
 		},
 		{
 			Name: "a limit below a page opens a device", Package: ".", Run: "^TestALimitBelowAPageIsRefused$",
-			Edits: []Edit{{"engine.go", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
+			Edits: []Edit{{"vram.(*Device).ignite", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
 		},
 		{
 			Name: "a limit silences the environment's fraction", Package: ".", Run: "^TestAFractionFromTheEnvironmentReplacesTheLimitOfTheBase$",
-			Edits: []Edit{{"env.go", "			c.LimitBytes = 0 // of the base; VRAM_MEMORY_LIMIT comes later\n", ""}},
+			Edits: []Edit{{"vram.variables", "			c.LimitBytes = 0 // of the base; VRAM_MEMORY_LIMIT comes later\n", ""}},
 		},
 		{
 			Name: "the command opens devices without a look at the environment", Package: "cmd/vram", Run: "^TestWrongVariablesAreNamed$",
-			Edits: []Edit{{"cmd/vram/driver.go", "vram.ConfigFromEnv(vram.Config{}); err != nil {", "vram.ConfigFromEnv(vram.Config{}); err != nil && false {"}},
+			Edits: []Edit{{"cmd/vram.deviceFlags.device", "vram.ConfigFromEnv(vram.Config{}); err != nil {", "vram.ConfigFromEnv(vram.Config{}); err != nil && false {"}},
 		},
 		{
 			Name: "tables grow as wide as they like", Package: "cmd/vram", Run: "^TestTablesFit$",
-			Edits: []Edit{{"cmd/vram/print.go", "f.render(from, to+1)) <= mostColumns", "f.render(from, to+1)) <= 2*mostColumns"}},
+			Edits: []Edit{{"cmd/vram.(*figures).print", "f.render(from, to+1)) <= mostColumns", "f.render(from, to+1)) <= 2*mostColumns"}},
 		},
 		{
 			Name: "a client that does not read keeps its connection", Package: "examples/service", Run: "^TestClientsThatNeverReadAreCutOff$",
-			Edits: []Edit{{"examples/service/serve.go", "	if !w.begun {", "	if w.begun {"}},
+			Edits: []Edit{{"examples/service.(*timely).begin", "	if !w.begun {", "	if w.begun {"}},
 		},
 		{
 			Name: "a leak is told to nobody", Package: ".", Run: "^TestALeakIsTold$",
-			Edits: []Edit{{"device.go", "		d.tellLeak(inUse)\n", ""}},
+			Edits: []Edit{{"vram.(*Device).closeEngine", "		d.tellLeak(inUse)\n", ""}},
 		},
 		{
 			Name: "a long wait is told at every tick", Package: ".", Run: "^TestALongWaitIsTold$",
-			Edits: []Edit{{"streams/longwait.go", "		p.told = true\n", ""}},
+			Edits: []Edit{{"streams.(*Stream).longWaits", "		p.told = true\n", ""}},
 		},
 		{
 			Name: "an address in hexadecimal is a text in hexadecimal", Package: "cudadrv", Run: "^TestAddressesPrintInHexadecimal$",
-			Edits: []Edit{{"cudadrv/text.go", "if verb == 's' || verb == 'v' {", "if verb != 'd' {"}},
+			Edits: []Edit{{"cudadrv.Ptr.Format", "if verb == 's' || verb == 'v' {", "if verb != 'd' {"}},
 		},
 		{
 			Name: "a tenant of another device is charged", Package: ".", Run: "^TestMisuseIsRefusedAtTheBoundary$",
-			Edits: []Edit{{"pool/tenant.go", "if at := t.pool.Load(); at != p {", "if at := t.pool.Load(); at != p && false {"}},
+			Edits: []Edit{{"pool.(*Tenant).Of", "if at := t.pool.Load(); at != p {", "if at := t.pool.Load(); at != p && false {"}},
 		},
 		{
 			Name: "a cache hit needs no context and a miss does", Package: ".", Run: "^TestANilContextIsRefused$",
-			Edits: []Edit{{"streams/request.go", "s != nil && ctx != nil && want.plain()", "s != nil && want.plain()"}},
+			Edits: []Edit{{"streams.(*Stream).AllocAsync", "s != nil && ctx != nil && want.plain()", "s != nil && want.plain()"}},
 		},
 		{
 			Name: "a byte order mark is part of the header", Package: "internal/trace", Run: "^TestReadTakesOtherLineEndsAndAByteOrderMark$",
-			Edits: []Edit{{"internal/trace/read.go", "_, _ = in.Discard(len(byteOrderMark))", "_, _ = in.Discard(0)"}},
+			Edits: []Edit{{"internal/trace.Read", "_, _ = in.Discard(len(byteOrderMark))", "_, _ = in.Discard(0)"}},
 		},
 	}
 }

@@ -8,16 +8,16 @@ func foundPoolBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a trial remembers what the driver refused in the last", Package: "pool/core", Run: "^TestATrialAsksTheDriverAnew$",
-			Edits: []Edit{{"pool/core/waiter.go", "	r.noted, r.askedAll, r.capped, r.refusals, r.waited, r.unborrowed = false, false, false, 0, false, false\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).try", "	r.noted, r.askedAll, r.capped, r.refusals, r.waited, r.unborrowed = false, false, false, 0, false, false\n", ""}},
 		},
 		{
 			Name: "who has no quota yet is passed", Package: "pool/core/admission", Run: "^TestNobodyPassesWhoHasNoQuota$",
-			Edits: []Edit{{"pool/core/admission/table.go", "	if behind && !e.Unready {", "	if behind {"}},
+			Edits: []Edit{{"pool/core/admission.(*entry).pass", "	if behind && !e.Unready {", "	if behind {"}},
 		},
 		{
 			Name: "what is served counts at the next message", Package: "pool/core/admission", Run: "^TestWhatIsServedCountsAtOnce$",
 			Edits: []Edit{{
-				"pool/core/admission/table.go", "		s.usedBytes += e.ChargedBytes\n	}\n	t.drop(at)", "		_ = s\n	}\n	t.drop(at)",
+				"pool/core/admission.(*Table).Served", "		s.usedBytes += e.ChargedBytes\n	}\n	t.drop(at)", "		_ = s\n	}\n	t.drop(at)",
 			}},
 		},
 		{
@@ -28,35 +28,35 @@ func foundPoolBugs() []Bug {
 		},
 		{
 			Name: "a request is refused for whose answer nobody waits", Package: "pool/core/admission", Run: "^TestWhoIsRefusedIsWaitedFor$",
-			Edits: []Edit{{"pool/core/admission/stuck.go", "if e.Blocked && (best == nil", "if (best == nil"}},
+			Edits: []Edit{{"pool/core/admission.(*Table).youngest", "if e.Blocked && (best == nil", "if (best == nil"}},
 		},
 		{
 			Name: "a larger quota lets nobody go on", Package: ".", Run: "^TestAQuotaThatGrowsLetsOthersGoOn$",
-			Edits: []Edit{{"pool/tenant.go", "	t.quota.Store(&q)\n	t.recharge()", "	t.quota.Store(&q)"}},
+			Edits: []Edit{{"pool.(*Tenant).SetQuota", "	t.quota.Store(&q)\n	t.recharge()", "	t.quota.Store(&q)"}},
 		},
 		{
 			Name: "an easier request is spared by a trial in vain", Package: "pool/core", Run: "^TestATrialInVainSparesThoseThatAreNoEasier$",
-			Edits: []Edit{{"pool/core/waiter.go", " && f.align <= r.place.Align", ""}},
+			Edits: []Edit{{"pool/core.(*waiters).isFutile", " && f.align <= r.place.Align", ""}},
 		},
 		{
 			Name: "an old word on who waits is believed", Package: "pool/core", Run: "^TestWhatIsSaidLateIsOld$",
-			Edits: []Edit{{"pool/core/waiter.go", "r != nil && m.Number > r.blocks {", "r != nil {"}},
+			Edits: []Edit{{"pool/core.(*Core).block", "r != nil && m.Number > r.blocks {", "r != nil {"}},
 		},
 		{
 			Name: "a window awaits the last fence and not the latest", Package: "pool/core", Run: "^TestAWindowAwaitsTheLatestFenceOfEachClient$",
-			Edits: []Edit{{"pool/core/borrow.go", "latest[t.client] = max(latest[t.client], t.fence)", "latest[t.client] = t.fence"}},
+			Edits: []Edit{{"pool/core.(*Core).awaitOps", "latest[t.client] = max(latest[t.client], t.fence)", "latest[t.client] = t.fence"}},
 		},
 		{
 			Name: "the pool counts for streams that are gone", Package: "pool", Run: "^TestStreamsThatAreGoneAreForgotten$",
-			Edits: []Edit{{"pool/turn.go", "		delete(p.granted, id)\n", ""}},
+			Edits: []Edit{{"pool.(*Pool).collect", "		delete(p.granted, id)\n", ""}},
 		},
 		{
 			Name: "an old word on who stands is believed", Package: "pool/core", Run: "^TestWhatIsSaidLateIsOld$",
-			Edits: []Edit{{"pool/core/waiter.go", "cl != nil && m.Number > cl.suspended {", "cl != nil {"}},
+			Edits: []Edit{{"pool/core.(*Core).suspend", "cl != nil && m.Number > cl.suspended {", "cl != nil {"}},
 		},
 		{
 			Name: "effects that were carried out are kept", Package: "pool", Run: "^TestAQueueKeepsNothing$",
-			Edits: []Edit{{"pool/queue.go", "	clear(q.all)\n", ""}},
+			Edits: []Edit{{"pool.(*queue).reset", "	clear(q.all)\n", ""}},
 		},
 	}
 }
@@ -65,86 +65,86 @@ func foundOtherBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a lane that has ended may go on", Package: "streams/magazine/lane", Run: "^TestAnEndedLaneStaysEnded$",
-			Edits: []Edit{{"streams/magazine/lane/leases.go", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
+			Edits: []Edit{{"streams/magazine/lane.(*Leases).Settle", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
 		},
 		{
 			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",
-			Edits: []Edit{{"streams/request.go", "	if !s.closing.Load() { // from here on", "	if true { // from here on"}},
+			Edits: []Edit{{"streams.(*Stream).finish", "	if !s.closing.Load() { // from here on", "	if true { // from here on"}},
 		},
 		{
 			Name: "a stream that ends owes the pool an answer", Package: "streams", Run: "^TestWhatIsOwedIsAnsweredAtTheEnd$",
-			Edits: []Edit{{"streams/panic.go", "	if s.owed != nil {\n		s.owed.Fail(cause)\n	}\n	s.dropLeft()", "	s.dropLeft()"}},
+			Edits: []Edit{{"streams.(*Stream).Stopped", "	if s.owed != nil {\n		s.owed.Fail(cause)\n	}\n	s.dropLeft()", "	s.dropLeft()"}},
 		},
 		{
 			Name: "memory without an address is in use", Package: "cudadrv/sim", Run: "^TestNoAddressNoMemory$",
-			Edits: []Edit{{"cudadrv/sim/plain.go", "		g.usedBytes -= physicalBytes\n		return 0, fail", "		return 0, fail"}},
+			Edits: []Edit{{"cudadrv/sim.(*Device).MemAlloc", "		g.usedBytes -= physicalBytes\n		return 0, fail", "		return 0, fail"}},
 		},
 		{
 			Name: "memory is set without the context", Package: "cudadrv/dynamic", Run: "^TestWorkIsSubmittedWithItsContext$",
-			Edits: []Edit{{"cudadrv/dynamic/plain.go", "if r := d.callCurrent(cuMemsetD8Async, f, 4)", "if r := d.callOn(s, cuMemsetD8Async, f, 4)"}},
+			Edits: []Edit{{"cudadrv/dynamic.(*device).MemsetD8Async", "if r := d.callCurrent(cuMemsetD8Async, f, 4)", "if r := d.callOn(s, cuMemsetD8Async, f, 4)"}},
 		},
 		{
 			Name: "a device that has no pages stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
-			Edits: []Edit{{"engine.go", "memory management\"}\n		return nil, errors.Join(err, dev.Close())", "memory management\"}\n		return nil, err"}},
+			Edits: []Edit{{"vram.(*Device).ignite", "memory management\"}\n		return nil, errors.Join(err, dev.Close())", "memory management\"}\n		return nil, err"}},
 		},
 		{
 			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
 			Edits: []Edit{{
-				"engine.go", "return nil, errors.Join(failed(\"\", err), dev.Close())\n	}\n	return e, nil",
+				"vram.(*Device).ignite", "return nil, errors.Join(failed(\"\", err), dev.Close())\n	}\n	return e, nil",
 				"return nil, failed(\"\", err)\n	}\n	return e, nil",
 			}},
 		},
 		{
 			Name: "what is made of a future leaves its host", Package: "futures", Run: "^TestWhatIsMadeOfAFutureIsOnItsHost$",
-			Edits: []Edit{{"futures/first.go", "	r.promise.On(hostOf(fs))\n", ""}},
+			Edits: []Edit{{"futures.First", "	r.promise.On(hostOf(fs))\n", ""}},
 		},
 		{
 			Name: "a queue goes on with what another stream was asked", Package: "streams/core", Run: "^TestAQueueBeginsAnew$",
 			Edits: []Edit{{
-				"streams/core/pending.go", "	*q = queue{line: line, groups: q.groups[:0]}",
+				"streams/core.(*pending).queue", "	*q = queue{line: line, groups: q.groups[:0]}",
 				"	*q = queue{line: line, groups: q.groups[:0], wanted: q.wanted, rest: q.rest}",
 			}},
 		},
 		{
 			Name: "a wait that was in vain is never repeated", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
-			Edits: []Edit{{"streams/outlast.go", "= nil, false, false, !m.passed", "= nil, false, false, s.vain || !m.passed"}},
+			Edits: []Edit{{"streams.(*Stream).resume", "= nil, false, false, !m.passed", "= nil, false, false, s.vain || !m.passed"}},
 		},
 		{
 			Name: "a wait in vain is never over", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
-			Edits: []Edit{{"streams/outlast.go", "= nil, false, false, !m.passed", "= nil, false, true, !m.passed"}},
+			Edits: []Edit{{"streams.(*Stream).resume", "= nil, false, false, !m.passed", "= nil, false, true, !m.passed"}},
 		},
 		{
 			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",
 			Edits: []Edit{{
-				"futures/promise.go", "	case <-ended:\n	}\n	if p.completed() {\n		return p.val, p.err\n	}\n", "	case <-ended:\n	}\n",
+				"futures.(*Promise).await", "	case <-ended:\n	}\n	if p.completed() {\n		return p.val, p.err\n	}\n", "	case <-ended:\n	}\n",
 			}},
 		},
 		{
 			Name: "an actor is through before its last effects", Package: "actors", Run: "^TestTheLastEffectsComeBeforeDone$",
-			Edits: []Edit{{"actors/turn.go", "		defer b.worker.End()\n", "		b.worker.End()\n"}},
+			Edits: []Edit{{"actors.(*mailbox).finish", "		defer b.worker.End()\n", "		b.worker.End()\n"}},
 		},
 		{
 			Name: "Close tells the last refusal", Package: "internal/fence", Run: "^TestCloseTellsTheFirstRefusal$",
-			Edits: []Edit{{"internal/fence/fence.go", "err != nil && first == nil {", "err != nil {"}},
+			Edits: []Edit{{"internal/fence.(*Events).Close", "err != nil && first == nil {", "err != nil {"}},
 		},
 		{
 			Name: "two halves of a cell share their reads", Package: "cudadrv/hazard/core", Run: "^TestHalvesOfACellHaveStoriesOfTheirOwn$",
-			Edits: []Edit{{"cudadrv/hazard/core/memory.go", "	upper.reads = slices.Clone(c.reads)\n", ""}},
+			Edits: []Edit{{"cudadrv/hazard/core.(*memory).split", "	upper.reads = slices.Clone(c.reads)\n", ""}},
 		},
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",
 			Edits: []Edit{{
-				"streams/panic.go", "			s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n			s.unpark(p.token)\n		}\n		held.",
+				"streams.(*Stream).Panicked", "			s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n			s.unpark(p.token)\n		}\n		held.",
 				"			s.unpark(p.token)\n		}\n		held.",
 			}},
 		},
 		{
 			Name: "a warm-up rounds down", Package: ".", Run: "^TestWarmRoundsUp$",
-			Edits: []Edit{{"warm.go", "spans := (int64(w.Count) + blocks - 1) / blocks", "spans := int64(w.Count) / blocks"}},
+			Edits: []Edit{{"vram.warmRuns", "spans := (int64(w.Count) + blocks - 1) / blocks", "spans := int64(w.Count) / blocks"}},
 		},
 		{
 			Name: "time before an overlapping call is nobody's", Package: "cudadrv/meter", Run: "^TestTimeOfOverlappingCallsIsSomebodys$",
-			Edits: []Edit{{"cudadrv/meter/counter.go", "c.underWay.Add(1) == 1 {", "c.underWay.Add(1) >= 1 {"}},
+			Edits: []Edit{{"cudadrv/meter.(*counter).Before", "c.underWay.Add(1) == 1 {", "c.underWay.Add(1) >= 1 {"}},
 		},
 	}
 }

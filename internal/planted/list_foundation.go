@@ -5,43 +5,43 @@ func foundationBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an actor recovers and says nothing", Package: "actors", Run: "^TestEveryRecoveredPanicIsReported$",
-			Edits: []Edit{{"actors/stop.go", "	b.panics.Report(err.report())\n	p := Panic", "	p := Panic"}},
+			Edits: []Edit{{"actors.(*mailbox).fault", "	b.panics.Report(err.report())\n	p := Panic", "	p := Panic"}},
 		},
 		{
 			Name: "who leaves a turn does not look for mail", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"actors/turn.go", "b.system.Load() != nil || d.rest == idle && b.waiting()", "b.system.Load() != nil"}},
+			Edits: []Edit{{"actors.(*mailbox).leave", "b.system.Load() != nil || d.rest == idle && b.waiting()", "b.system.Load() != nil"}},
 		},
 		{
 			Name: "a turn that was entered and quarantined is left idle", Package: "actors", Run: "^TestAQuarantinedTurnIsHandedOver$",
-			Edits: []Edit{{"actors/ref.go", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
+			Edits: []Edit{{"actors.(*mailbox).owesWork", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
 		},
 		{
 			Name: "a refused message keeps its link", Package: "actors", Run: "^TestARefusedMessageBringsNobodyAlong$",
-			Edits: []Edit{{"actors/mailbox.go", "l.next, l.message = nil, nil // An attempt", "l.message = nil // An attempt"}},
+			Edits: []Edit{{"actors.(*mailbox).push", "l.next, l.message = nil, nil // An attempt", "l.message = nil // An attempt"}},
 		},
 		{
 			Name: "two completions win", Package: "futures", Run: "^TestCancel$",
 			Edits: []Edit{{
-				"futures/promise.go", "func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
+				"futures.(*Promise).claim", "func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
 				"func (p *Promise[T]) claim() bool { p.claimed.Store(true); return true }",
 			}},
 		},
 		{
 			Name: "the values of a failed whole are lost", Package: "futures", Run: "^TestEveryValueIsReleased",
-			Edits: []Edit{{"futures/all.go", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
+			Edits: []Edit{{"futures.(*whole).settle", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
 		},
 		{
 			Name: "blocks merge over the end of their run", Package: "internal/heap", Run: "^TestHeapFollowsTheReference$",
-			Edits: []Edit{{"internal/heap/heap.go", "case l.state == Free:", "case l.state != Used:"}},
+			Edits: []Edit{{"internal/heap.(*Heap).Give", "case l.state == Free:", "case l.state != Used:"}},
 		},
 		{
 			Name: "a level of pressure is left at the mark where it began", Package: "internal/pressure", Run: "^TestTheTable$|^TestLevelsFollowTheUse$",
-			Edits: []Edit{{"internal/pressure/pressure.go", "before >= High && used >= m-gap", "before >= High && used >= m"}},
+			Edits: []Edit{{"internal/pressure.Mark.Next", "before >= High && used >= m-gap", "before >= High && used >= m"}},
 		},
 		{
 			Name: "an aligned block is a unit longer than its place", Package: "internal/heap", Run: "^TestHeapFollowsTheReference$",
 			Edits: []Edit{{
-				"internal/heap/carve.go", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)+1",
+				"internal/heap.(*Heap).alignedFit", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)+1",
 			}},
 		},
 	}

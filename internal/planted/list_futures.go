@@ -6,26 +6,26 @@ func futureBugs() []Bug {
 		{
 			Name: "the gate opens before the answer is there", Package: "futures", Run: "^TestAnAnswerIsWrittenBeforeItIsPublished$",
 			Edits: []Edit{{
-				"futures/promise.go", "	told := p.seal(v, err)\n	p.openGate()", "	p.openGate()\n	told := p.seal(v, err)",
+				"futures.(*Promise).publish", "	told := p.seal(v, err)\n	p.openGate()", "	p.openGate()\n	told := p.seal(v, err)",
 			}},
 		},
 		{
 			Name: "a second waiter has a gate of its own", Package: "futures", Run: "^TestWaitersShareOneGate$",
 			Edits: []Edit{{
-				"futures/promise.go", "		if !p.gate.CompareAndSwap(nil, g) {\n			g = p.gate.Load()\n		}\n", "		p.gate.CompareAndSwap(nil, g)\n",
+				"futures.(*Promise).done", "		if !p.gate.CompareAndSwap(nil, g) {\n			g = p.gate.Load()\n		}\n", "		p.gate.CompareAndSwap(nil, g)\n",
 			}},
 		},
 		{
 			Name: "a part of a whole counts before its value is there", Package: "futures", Run: "^TestAPartIsWrittenBeforeItCounts$",
 			Edits: []Edit{{
-				"futures/all.go",
+				"futures.(*whole).settle",
 				"	w.values[part.index], part.failed = v, err != nil\n	failedFirst := err != nil && w.promise.Complete(nil, err)\n	last := w.left.Add(-1) == 0\n",
 				"	last := w.left.Add(-1) == 0\n	w.values[part.index], part.failed = v, err != nil\n	failedFirst := err != nil && w.promise.Complete(nil, err)\n",
 			}},
 		},
 		{
 			Name: "the loser of a race is released by who completes it", Package: "futures", Run: "^TestForeignFunctionsNeverRunOnTheCompleter$",
-			Edits: []Edit{{"futures/first.go", "		do(func() { shield(func() { r.release(v) }) })", "		shield(func() { r.release(v) })"}},
+			Edits: []Edit{{"futures.(*race).settle", "		do(func() { shield(func() { r.release(v) }) })", "		shield(func() { r.release(v) })"}},
 		},
 	}
 }

@@ -7,7 +7,7 @@ func otherWayBugs() []Bug {
 		{
 			Name: "a sharded bucket serves another length", Package: "streams/magazine", Run: "^TestABucketServesOneLength$",
 			Edits: []Edit{{
-				"streams/magazine/cache.go",
+				"streams/magazine.(*bucket).takeShard",
 				"	m := b.shards.Load()[shardHint()].magazine.Load()\n	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {",
 				"	m := b.shards.Load()[shardHint()].magazine.Load()\n	if m == nil {",
 			}},
@@ -15,7 +15,7 @@ func otherWayBugs() []Bug {
 		{
 			Name: "a batch is served by another length", Package: "streams/magazine", Run: "^TestABucketServesOneLength$",
 			Edits: []Edit{{
-				"streams/magazine/cache.go",
+				"streams/magazine.(*Cache).TakeMany",
 				"		m = b.magazine.Load()\n	}\n	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {",
 				"		m = b.magazine.Load()\n	}\n	if m == nil {",
 			}},
@@ -23,54 +23,54 @@ func otherWayBugs() []Bug {
 		{
 			Name: "the rest before a part is under no fence", Package: "pool/core", Run: "^TestFreePagesKeepTheirTags$|^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"pool/core/pages.go", "		p.insertRun(Run{runFirst, r.First - runFirst}, t.client, t.fence)",
+				"pool/core.(*pages).takeFree", "		p.insertRun(Run{runFirst, r.First - runFirst}, t.client, t.fence)",
 				"		p.insertRun(Run{runFirst, r.First - runFirst}, t.client, 0)",
 			}},
 		},
 		{
 			Name: "the rest behind a part is under no fence", Package: "pool/core", Run: "^TestFreePagesKeepTheirTags$|^TestCoreAgreesWithOnePageOneOwner$",
-			Edits: []Edit{{"pool/core/pages.go", "p.insertRun(Run{end, runEnd - end}, t.client, t.fence)", "p.insertRun(Run{end, runEnd - end}, t.client, 0)"}},
+			Edits: []Edit{{"pool/core.(*pages).takeFree", "p.insertRun(Run{end, runEnd - end}, t.client, t.fence)", "p.insertRun(Run{end, runEnd - end}, t.client, 0)"}},
 		},
 		{
 			Name: "what a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBack",
-			Edits: []Edit{{"pool/core/waiter.go", "c.giveParts(&Job{parts: r.parts}, run)", "c.giveParts(&Job{}, run)"}},
+			Edits: []Edit{{"pool/core.(*Core).putBack", "c.giveParts(&Job{parts: r.parts}, run)", "c.giveParts(&Job{}, run)"}},
 		},
 		{
 			Name: "a window that a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBackAWindowAsItWas$",
-			Edits: []Edit{{"pool/core/answer.go", "	r.keepPart(j.parts...)\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).grantWindow", "	r.keepPart(j.parts...)\n", ""}},
 		},
 		{
 			Name: "a fence that passes during a trial is not heard of", Package: "pool/core", Run: "^TestAFencePassesDuringATrial$",
-			Edits: []Edit{{"pool/core/job.go", "	c.queue.cleanParts(p)\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).passed", "	c.queue.cleanParts(p)\n", ""}},
 		},
 		{
 			Name: "a deadlock is believed though somebody went on", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",
 			Edits: []Edit{{
-				"pool/core/admission/table.go", "		t.queue[at].Blocked = blocked\n		t.stage = moving\n", "		t.queue[at].Blocked = blocked\n",
+				"pool/core/admission.(*Table).Block", "		t.queue[at].Blocked = blocked\n		t.stage = moving\n", "		t.queue[at].Blocked = blocked\n",
 			}},
 		},
 		{
 			Name: "a deadlock is believed though an account stood up", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",
 			Edits: []Edit{{
-				"pool/core/admission/table.go", "		t.still[at].waits = waits\n	}\n	t.stage = moving\n",
+				"pool/core/admission.(*Table).Suspend", "		t.still[at].waits = waits\n	}\n	t.stage = moving\n",
 				"		t.still[at].waits = waits\n	}\n",
 			}},
 		},
 		{
 			Name: "a quota that comes too late is not refunded", Package: "streams", Run: "^TestAQuotaThatComesToACancelledClaimIsRefunded$",
-			Edits: []Edit{{"streams/charge.go", "	if !c.pending() {\n		b.refund()\n		return false, true\n	}\n	return true, false", "	return true, false"}},
+			Edits: []Edit{{"streams.charging.Take", "	if !c.pending() {\n		b.refund()\n		return false, true\n	}\n	return true, false", "	return true, false"}},
 		},
 		{
 			Name: "a stream without buffers lets its memory", Package: "streams", Run: "^TestAStreamLetsWhatLivesThere$",
-			Edits: []Edit{{"streams/charge.go", "	some, only := false, true", "	some, only := true, true"}},
+			Edits: []Edit{{"streams.(*Stream).letsOnly", "	some, only := false, true", "	some, only := true, true"}},
 		},
 		{
 			Name: "a panic in the answer of a batch frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfABatch$",
-			Edits: []Edit{{"streams/batch.go", "	s.witness.handAll(dst, r.from)\n	r.dst = nil\n", "	s.witness.handAll(dst, r.from)\n"}},
+			Edits: []Edit{{"streams.(*batching).complete", "	s.witness.handAll(dst, r.from)\n	r.dst = nil\n", "	s.witness.handAll(dst, r.from)\n"}},
 		},
 		{
 			Name: "a panic in the answer of a request frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfARequest$",
-			Edits: []Edit{{"streams/request.go", "	s.hand.slot = nil // with the answer", "	// with the answer"}},
+			Edits: []Edit{{"streams.(*request).complete", "	s.hand.slot = nil // with the answer", "	// with the answer"}},
 		},
 	}
 }

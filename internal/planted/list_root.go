@@ -5,42 +5,42 @@ func rootBugs() []Bug {
 	return []Bug{
 		{
 			Name: "parts of a refused batch count as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams/core/batch.go", "	c.noteUse() // whether", "	c.notePeak() // whether"}},
+			Edits: []Edit{{"streams/core.(*Core).AllocMany", "	c.noteUse() // whether", "	c.notePeak() // whether"}},
 		},
 		{
 			Name: "what a stream asks for counts as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams/turn.go", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(), Bytes", "LiveBytes: s.core.LiveBytes(), Bytes"}},
+			Edits: []Edit{{"streams.(*Stream).wait", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(), Bytes", "LiveBytes: s.core.LiveBytes(), Bytes"}},
 		},
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams/turn.go", "	s.core.HoldParts(c.partBytes())\n", ""},
-				{"streams/turn.go", "		s.core.HoldParts(-r.partBytes())\n", ""},
+				{"streams.(*Stream).hold", "	s.core.HoldParts(c.partBytes())\n", ""},
+				{"streams.(*Stream).take", "		s.core.HoldParts(-r.partBytes())\n", ""},
 			},
 		},
 		{
 			Name: "a peak that starts anew begins with what was freed", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"streams/core/snapshot.go", "c.peakUnits = live - min(live, c.parts)", "c.peakUnits = max(live, c.usedUnits())"}},
+			Edits: []Edit{{"streams/core.(*Core).ResetPeak", "c.peakUnits = live - min(live, c.parts)", "c.peakUnits = max(live, c.usedUnits())"}},
 		},
 		{
 			Name: "the pool is not told what lives when peaks start anew", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"stats.go", "e.pool.ResetPeaks(ctx, liveBytes)", "e.pool.ResetPeaks(ctx, nil)"}},
+			Edits: []Edit{{"vram.(*Device).ResetPeaks", "e.pool.ResetPeaks(ctx, liveBytes)", "e.pool.ResetPeaks(ctx, nil)"}},
 		},
 		{
 			Name: "a number of bytes wraps where it becomes pages", Package: ".", Run: "^TestSizesAtTheEndsOfNumbers$",
-			Edits: []Edit{{"pool/arena.go", "	if bytes > a.bytes {", "	if bytes > bytes {"}},
+			Edits: []Edit{{"pool.(*arena).pagesFor", "	if bytes > a.bytes {", "	if bytes > bytes {"}},
 		},
 		{
 			Name: "a stream that opens during a change keeps the old settings", Package: ".", Run: "^TestAStreamThatOpensDuringAChange$",
-			Edits: []Edit{{"device.go", "	d.applyTo(s, c)\n", ""}},
+			Edits: []Edit{{"vram.(*Device).openBy", "	d.applyTo(s, c)\n", ""}},
 		},
 		{
 			Name: "a device that is closed is started once more", Package: ".", Run: "^TestAFirstUseThatFailsDuringClose$",
-			Edits: []Edit{{"engine.go", "d.started.CompareAndSwap(s, nil)", "d.started.Store(nil)"}},
+			Edits: []Edit{{"vram.(*Device).begin", "d.started.CompareAndSwap(s, nil)", "d.started.Store(nil)"}},
 		},
 		{
 			Name: "an event that is posted while the last ends is never called", Package: ".", Run: "^TestAnEventThatIsPostedAtTheEnd$",
-			Edits: []Edit{{"notices.go", "		if n.top.CompareAndSwap(&busy, nil) {\n			return false\n		}", "		n.top.Store(nil)\n		return false"}},
+			Edits: []Edit{{"vram.(*notices).collect", "		if n.top.CompareAndSwap(&busy, nil) {\n			return false\n		}", "		n.top.Store(nil)\n		return false"}},
 		},
 	}
 }

@@ -5,88 +5,88 @@ func streamBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an order is answered before its memory has gone", Package: "streams", Run: "^TestAnOrderIsAnsweredWhenItsMemoryHasGone$",
-			Edits: []Edit{{"streams/perform.go", "	defer e.reply(nil)\n", "	e.reply(nil)\n"}},
+			Edits: []Edit{{"streams.(*effects).giveBack", "	defer e.reply(nil)\n", "	e.reply(nil)\n"}},
 		},
 		{
 			Name: "idle spans keep pages over the budget", Package: "streams/core", Run: "^TestIdleSpansGoWhereTheirPagesAreOverTheBudget$",
-			Edits: []Edit{{"streams/core/budget.go", "if c.spanUnits > 0 && c.overBytes() > 0 {", "if c.spanUnits > 0 && c.overBytes() < 0 {"}},
+			Edits: []Edit{{"streams/core.(*Core).unpin", "if c.spanUnits > 0 && c.overBytes() > 0 {", "if c.spanUnits > 0 && c.overBytes() < 0 {"}},
 		},
 		{
 			Name: "a device is closed while a stream is made", Package: ".", Run: "^TestAStreamThatLosesAgainstCloseIsDestroyed$",
-			Edits: []Edit{{"guests.go", "	for g.count.Load() > 0 {", "	for g.count.Load() > 0 && !g.closed.Load() {"}},
+			Edits: []Edit{{"vram.(*guests).close", "	for g.count.Load() > 0 {", "	for g.count.Load() > 0 && !g.closed.Load() {"}},
 		},
 		{
 			Name: "idle spans stay where the pool is asked", Package: "streams/core", Run: "^TestIdleSpansGoBackBeforeThePoolIsAsked$",
-			Edits: []Edit{{"streams/core/batch.go", "	c.retireIdle() // else", "	// else"}},
+			Edits: []Edit{{"streams/core.(*Core).makeRoom", "	c.retireIdle() // else", "	// else"}},
 		},
 		{
 			Name: "the fence is taken before the memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
 				{"streams/stream.go", "	ref      *actors.Ref\n", "	early    fence.Mark\n	ref      *actors.Ref\n"},
 				{
-					"streams/stream.go", "	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
+					"streams.(*Stream).Asked", "	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
 					"	s.early, _ = s.fences.Record(s.handle)\n	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
 				},
 				{
-					"streams/perform.go", "	err = s.guard(func() (err error) {\n		mark, err",
+					"streams.(*Stream).mark", "	err = s.guard(func() (err error) {\n		mark, err",
 					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark, nil\n	}\n	err = s.guard(func() (err error) {\n		mark, err",
 				},
 			},
 		},
 		{
 			Name: "a single run goes back without a fence", Package: "streams", Run: "^TestPagesWithoutAFenceStayWithTheirStream$",
-			Edits: []Edit{{"streams/turn.go", "case len(r.Runs) == 0 || s.synced.Load():", "case len(r.Runs) < 2 || s.synced.Load():"}},
+			Edits: []Edit{{"streams.(*giving).number", "case len(r.Runs) == 0 || s.synced.Load():", "case len(r.Runs) < 2 || s.synced.Load():"}},
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"streams/turn.go", "	if r != nil {\n		r.serve(s)", "	if r != nil && len(s.waiting) == 0 {\n		r.serve(s)"}},
+			Edits: []Edit{{"streams.(*Stream).granted", "	if r != nil {\n		r.serve(s)", "	if r != nil && len(s.waiting) == 0 {\n		r.serve(s)"}},
 		},
 		{
 			Name: "magazines keep their part under pressure", Package: "streams/core", Run: "^TestPressureEmptiesMagazines$|^TestKeptBlocksFollowTheReference$",
-			Edits: []Edit{{"streams/core/settings.go", "	c.shrink()\n", ""}},
+			Edits: []Edit{{"streams/core.(*Core).Tick", "	c.shrink()\n", ""}},
 		},
 		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",
-			Edits: []Edit{{"streams/request.go", "s.core.Undo(slot) // cancelled meanwhile", "_ = slot"}},
+			Edits: []Edit{{"streams.(*request).complete", "s.core.Undo(slot) // cancelled meanwhile", "_ = slot"}},
 		},
 		{
 			Name: "a cancelled batch keeps half", Package: "streams", Run: "^TestABatchThatIsCancelledInItsTurn$",
 			Edits: []Edit{{
-				"streams/batch.go", "for i := range r.dst {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
+				"streams.(*batching).drop", "for i := range r.dst {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
 				"for i := range r.dst[len(r.dst)/2:] {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
 			}},
 		},
 		{
 			Name: "the budget counts what is kept twice", Package: "streams/core", Run: "^TestCheckSeesWhatIsWrong$|^TestLengthThatComesBackIsKept$",
-			Edits: []Edit{{"streams/core/keep.go", "c.keptUnits += uint64(units)", "c.keptUnits += 2 * uint64(units)"}},
+			Edits: []Edit{{"streams/core.(*Core).keep", "c.keptUnits += uint64(units)", "c.keptUnits += 2 * uint64(units)"}},
 		},
 		{
 			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
-			Edits: []Edit{{"streams/turn.go", "	s.core.AskLanes()\n	r := ", "	r := "}},
+			Edits: []Edit{{"streams.(*Stream).surrender", "	s.core.AskLanes()\n	r := ", "	r := "}},
 		},
 		{
 			Name: "the background records on adopted handles", Package: "streams", Run: "^TestTheBackgroundMakesNoCallOnAnAdoptedHandle$",
-			Edits: []Edit{{"streams/cover.go", "return s.adopted && !caller && ", "return false && "}},
+			Edits: []Edit{{"streams.(*Stream).covered", "return s.adopted && !caller && ", "return false && "}},
 		},
 		{
 			Name: "what comes home behind a fence counts as covered", Package: "streams/core", Run: "^TestOnlyCoveredPagesLeave$",
-			Edits: []Edit{{"streams/core/cover.go", "func (c *Core) Covered() { c.cover.sealed.clear() }", "func (c *Core) Covered() { c.cover.sealed.clear(); c.cover.open.clear() }"}},
+			Edits: []Edit{{"streams/core.(*Core).Covered", "func (c *Core) Covered() { c.cover.sealed.clear() }", "func (c *Core) Covered() { c.cover.sealed.clear(); c.cover.open.clear() }"}},
 		},
 		{
 			Name: "granted pages count as covered", Package: "streams/core", Run: "^TestGrantedPagesAreNotCovered$",
-			Edits: []Edit{{"streams/core/core.go", "		c.cover.open.add(r.First, r.First+r.Pages)\n", ""}},
+			Edits: []Edit{{"streams/core.(*Core).Grant", "		c.cover.open.add(r.First, r.First+r.Pages)\n", ""}},
 		},
 		{
 			Name: "an idle stream keeps its magazines", Package: "streams/core", Run: "^TestAnIdleCoreDecays$",
-			Edits: []Edit{{"streams/core/idle.go", "runs = c.Surrender(^uint32(0), covered)", "runs = c.takePages(^uint32(0), covered)"}},
+			Edits: []Edit{{"streams/core.(*Core).Decay", "runs = c.Surrender(^uint32(0), covered)", "runs = c.takePages(^uint32(0), covered)"}},
 		},
 		{
 			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",
-			Edits: []Edit{{"streams/capture.go", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
+			Edits: []Edit{{"streams.(*Stream).uncaptured", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
 		},
 		{
 			Name: "memory that shall be zero is not", Package: "streams", Run: "^TestZeroIsOneMemset$",
-			Edits: []Edit{{"streams/request.go", "if !want.Zero || b.bytes == 0 {", "if !want.Zero || b.bytes >= 0 {"}},
+			Edits: []Edit{{"streams.(*Stream).finish", "if !want.Zero || b.bytes == 0 {", "if !want.Zero || b.bytes >= 0 {"}},
 		},
 	}
 }

@@ -39,7 +39,7 @@ func TestEveryBugIsWhole(t *testing.T) {
 		assert.True(t, strings.HasPrefix(b.Run, "^Test"), "%s: -run %s", b.Name, b.Run)
 		assert.True(t, hasTest(t, b), "%s: no test of %s is %s", b.Name, b.Package, b.Run)
 		for _, e := range b.Edits {
-			assert.False(t, strings.HasSuffix(e.File, "_test.go"), "%s changes a test", b.Name)
+			assert.False(t, strings.HasSuffix(e.At, "_test.go"), "%s changes a test", b.Name)
 			assert.NotEqual(t, e.Old, e.New, b.Name)
 		}
 	}
@@ -73,7 +73,11 @@ func TestEveryBugApplies(t *testing.T) {
 	var dirs []string
 	for _, b := range Bugs() {
 		for _, e := range b.Edits {
-			dirs = append(dirs, "./"+path.Dir(e.File))
+			dir, _, ok := splitAnchor(e.At)
+			if !ok {
+				dir = path.Dir(e.At)
+			}
+			dirs = append(dirs, "./"+dir)
 		}
 	}
 	packages := exports(t, dirs)

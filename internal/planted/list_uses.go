@@ -5,104 +5,104 @@ func useBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a fence has its number from after its mark", Package: "internal/fence", Run: "^TestFenceCoversWhatCameBefore$",
-			Edits: []Edit{{"internal/fence/line/line.go", "return l.next.Add(1) - 1 }", "return l.next.Load() }"}},
+			Edits: []Edit{{"internal/fence/line.(*Line).Begin", "return l.next.Add(1) - 1 }", "return l.next.Load() }"}},
 		},
 		{
 			Name: "a look goes on behind a fence that has not passed", Package: "internal/fence", Run: "^TestNumbersPassWithWhatTheyCover$",
-			Edits: []Edit{{"internal/fence/timeline.go", "			passed, err = t.ask(c, number)\n", "			passed, err = t.ask(c, number)\n			t.Pass(number)\n"}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Look", "			passed, err = t.ask(c, number)\n", "			passed, err = t.ask(c, number)\n			t.Pass(number)\n"}},
 		},
 		{
 			Name: "a use is not noted", Package: "streams", Run: "^TestAnnouncedUseKeepsMemory$",
-			Edits: []Edit{{"streams/magazine/word.go", "return word | user | uint64(Announced), false, true", "return word | uint64(Announced), false, true"}},
+			Edits: []Edit{{"streams/magazine.nextRecord", "return word | user | uint64(Announced), false, true", "return word | uint64(Announced), false, true"}},
 		},
 		{
 			Name: "a second use is not noted", Package: "streams", Run: "^TestEachOfSeveralUsesKeepsMemory$",
-			Edits: []Edit{{"streams/magazine/uses.go", "s.noted().bits.Or(1 << number)", "s.noted().bits.Or(0)"}},
+			Edits: []Edit{{"streams/magazine.(*Slot).Record", "s.noted().bits.Or(1 << number)", "s.noted().bits.Or(0)"}},
 		},
 		{
 			Name: "a pile that others use is left in the list", Package: "streams/magazine", Run: "^TestUsedSlotsWaitForAPile$",
-			Edits: []Edit{{"streams/magazine/owner.go", "top == 0 || pile && !o.home.isPile(top) {", "top == 0 || pile {"}},
+			Edits: []Edit{{"streams/magazine.(*Owner).Used", "top == 0 || pile && !o.home.isPile(top) {", "top == 0 || pile {"}},
 		},
 		{
 			Name: "a use that is open counts as ended", Package: "streams", Run: "^TestUseEndsWithDone$",
-			Edits: []Edit{{"streams/magazine/uses.go", "u.recorded.Load() || u.state.Load()&endedBit == 0", "u.recorded.Load()"}},
+			Edits: []Edit{{"streams/magazine.(*Slot).TakeUses", "u.recorded.Load() || u.state.Load()&endedBit == 0", "u.recorded.Load()"}},
 		},
 		{
 			Name: "a use ends by the fence of its free", Package: "streams", Run: "^TestUseEndsWithDone$",
-			Edits: []Edit{{"streams/magazine/uses.go", "u.recorded.Load() || u.state.Load()&endedBit == 0", "true"}},
+			Edits: []Edit{{"streams/magazine.(*Slot).TakeUses", "u.recorded.Load() || u.state.Load()&endedBit == 0", "true"}},
 		},
 		{
 			Name: "a buffer that was handed over is live", Package: "streams", Run: "^TestTransfer$",
-			Edits: []Edit{{"streams/magazine/word.go", "return word>>flagBits == handle>>flagBits }", "return word>>generationShift == handle>>generationShift }"}},
+			Edits: []Edit{{"streams/magazine.matches", "return word>>flagBits == handle>>flagBits }", "return word>>generationShift == handle>>generationShift }"}},
 		},
 		{
 			Name: "the receiver of a buffer does not wait", Package: "streams", Run: "^TestTransfer$",
-			Edits: []Edit{{"internal/fence/timeline.go", "t.take(func(m Mark) error { return t.source.Precede(m, later) })", "t.take(func(Mark) error { return nil })"}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Order", "t.take(func(m Mark) error { return t.source.Precede(m, later) })", "t.take(func(Mark) error { return nil })"}},
 		},
 		{
 			Name: "a lane does not ask for the uses of its blocks", Package: "streams", Run: "^TestAnnouncedBuffersOfLanesAndBatches$",
-			Edits: []Edit{{"streams/magazine/leased.go", "case w&uint64(Announced) == 0:", "case w != 0:"}},
+			Edits: []Edit{{"streams/magazine.(*Owner).keeps", "case w&uint64(Announced) == 0:", "case w != 0:"}},
 		},
 		{
 			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
-			Edits: []Edit{{"streams/core/pending.go", "p.blocks[at].left--; p.blocks[at].left == 0 {", "p.blocks[at].left--; p.blocks[at].slot != nil {"}},
+			Edits: []Edit{{"streams/core.(*Core).release", "p.blocks[at].left--; p.blocks[at].left == 0 {", "p.blocks[at].left--; p.blocks[at].slot != nil {"}},
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
-			Edits: []Edit{{"streams/outlast.go", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
+			Edits: []Edit{{"streams.(*Stream).delay", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
 		},
 		{
 			Name: "what waits for fences has no bound", Package: "streams/core", Run: "^TestSlackKeepsWithinItsBounds$",
-			Edits: []Edit{{"streams/core/slack.go", "sizeclass.UnitShift/slackShare-lent)", "sizeclass.UnitShift-lent)"}},
+			Edits: []Edit{{"streams/core.(*Allowance).take", "sizeclass.UnitShift/slackShare-lent)", "sizeclass.UnitShift-lent)"}},
 		},
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
-			Edits: []Edit{{"streams/turn.go", "others && !a.looked", "!others && !a.looked"}},
+			Edits: []Edit{{"streams.(*Stream).asked", "others && !a.looked", "!others && !a.looked"}},
 		},
 		{
 			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "streams/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",
 			Edits: []Edit{
-				{"streams/magazine/leased.go", "case w&uint64(Announced) == 0:", "case s.word.Load()&uint64(Announced) == 0:"},
-				{"streams/magazine/leased.go", "case !s.word.CompareAndSwap(w, w&^flagMask):", "case !s.word.CompareAndSwap(s.word.Load(), s.word.Load()&^flagMask):"},
+				{"streams/magazine.(*Owner).keeps", "case w&uint64(Announced) == 0:", "case s.word.Load()&uint64(Announced) == 0:"},
+				{"streams/magazine.(*Owner).keeps", "case !s.word.CompareAndSwap(w, w&^flagMask):", "case !s.word.CompareAndSwap(s.word.Load(), s.word.Load()&^flagMask):"},
 			},
 		},
 		{
 			Name: "what a fence has released takes the flags of a later handle along", Package: "streams/magazine", Run: "^TestAReturnLeavesTheFlagsOfALaterHandle$",
-			Edits: []Edit{{"streams/magazine/leased.go", "	s.flags = 0 // flags of the word are", "	(*Slot)(s).clearFlags()\n	s.flags = 0 // flags of the word are"}},
+			Edits: []Edit{{"streams/magazine.(*Leased).Return", "	s.flags = 0 // flags of the word are", "	(*Slot)(s).clearFlags()\n	s.flags = 0 // flags of the word are"}},
 		},
 		{
 			Name: "a handle of a move that has not ended can be looked up", Package: "streams/magazine", Run: "^TestAMoveIsSettledWhenItsHolderStands$",
-			Edits: []Edit{{"streams/magazine/uses.go", "return n != nil && n.moved.Load() == handle", "return n != nil"}},
+			Edits: []Edit{{"streams/magazine.(*Slot).Settled", "return n != nil && n.moved.Load() == handle", "return n != nil"}},
 		},
 		{ // without the check of the books, which finds it first: by what Lookup answers
 			Name: "the addresses of pages that were returned lead to buffers", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
-				{"streams/core/surrender.go", "		c.leavePages(first, pages)\n", ""},
-				{"streams/core/snapshot.go", "c.checkPages(); err != nil", "c.checkPages(); err != nil && c.heap == nil"},
+				{"streams/core.(*Core).takeInto", "		c.leavePages(first, pages)\n", ""},
+				{"streams/core.(*Core).Check", "c.checkPages(); err != nil", "c.checkPages(); err != nil && c.heap == nil"},
 			},
 		},
 		{
 			Name: "a new budget does not count what was just freed", Package: "streams", Run: "^TestABudgetCountsWhatWasJustFreed$",
-			Edits: []Edit{{"streams/turn.go", "		s.core.Drain() // what was freed since", "		// what was freed since"}},
+			Edits: []Edit{{"streams.(*Stream).obey", "		s.core.Drain() // what was freed since", "		// what was freed since"}},
 		},
 		{
 			Name: "a batch is counted by the turn that panicked, too", Package: "streams", Run: "^TestAPanicBehindACountedBatch$",
-			Edits: []Edit{{"streams/batch.go", "s.core.UnservedMany(served)", "s.core.UnservedMany(0)"}},
+			Edits: []Edit{{"streams.(*Stream).batchTurn", "s.core.UnservedMany(served)", "s.core.UnservedMany(0)"}},
 		},
 		{
 			Name: "a use is ended by the fence before its last work", Package: "streams", Run: "^TestAUseWhoseFencePanicsEndsWithTheNext$",
-			Edits: []Edit{{"streams/use.go", "number := u.line.Next()\n", "number := u.line.Next() - 1\n"}},
+			Edits: []Edit{{"streams.Use.Done", "number := u.line.Next()\n", "number := u.line.Next() - 1\n"}},
 		},
 		{
 			Name: "a second user is announced before it is noted", Package: "streams/magazine", Run: "^TestAUseIsNotedBeforeItIsAnnounced$",
 			Edits: []Edit{{
-				"streams/magazine/uses.go", "			s.noted().bits.Or(1 << number)\n			return s.Announce(handle, Announced)\n",
+				"streams/magazine.(*Slot).Record", "			s.noted().bits.Or(1 << number)\n			return s.Announce(handle, Announced)\n",
 				"			err := s.Announce(handle, Announced)\n			s.noted().bits.Or(1 << number)\n			return err\n",
 			}},
 		},
 		{
 			Name: "ticks take fences on streams of callers", Package: "streams", Run: "^TestTicksLeaveAdoptedStreamsAlone$",
-			Edits: []Edit{{"streams/fences.go", "		if !t.Lent() {\n", "		if t != nil {\n"}},
+			Edits: []Edit{{"streams.(*Stream).takeOwn", "		if !t.Lent() {\n", "		if t != nil {\n"}},
 		},
 	}
 }

@@ -5,133 +5,141 @@ func waitBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an old end of a watch brings a newer watch back", Package: "pool/core", Run: "^TestEndsOfWatchesOvertakeEachOther$",
-			Edits: []Edit{{"pool/core/held.go", "	w.ended = max(w.ended, m.Number)", "	w.ended = m.Number"}},
+			Edits: []Edit{{"pool/core.(*Core).watchOver", "	w.ended = max(w.ended, m.Number)", "	w.ended = m.Number"}},
 		},
 		{
 			Name: "a stream waits on the device for another by default", Package: ".", Run: "^TestNobodyWaitsForAKernelWhileThereIsMemory$",
-			Edits: []Edit{{"pool/core/borrow.go", "c.settings.Waits == WaitsNever || ", ""}},
+			Edits: []Edit{{"pool/core.(*Core).borrow", "c.settings.Waits == WaitsNever || ", ""}},
 		},
 		{
 			Name: "a request that waits for a fence holds up those behind it", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool/watch.go", "actors.Go(d.pool.host, \"\", func() { d.pool.outwait(w) })", "actors.Yield(d.pool.host)\n			d.pool.outwait(w)"}},
+			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.pool.outwait(w) })", "actors.Yield(d.pool.host)\n			d.pool.outwait(w)"}},
 		},
 		{
 			Name: "one client's fences are watched, and no other's", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool/core/held.go", "!c.isExcluded(id) && w.begun <= w.ended {", "!c.isExcluded(id) && w.begun <= w.ended && len(ids) == 0 && !c.watching() {"}},
+			Edits: []Edit{{"pool/core.(*Core).watch", "!c.isExcluded(id) && w.begun <= w.ended {", "!c.isExcluded(id) && w.begun <= w.ended && len(ids) == 0 && !c.watching() {"}},
 		},
 		{
 			Name: "a request that only a fence keeps from memory is refused", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/held.go", "	c.held = append(c.held, r)\n	return true", "	r.rung = rungDeny\n	return false"}},
+			Edits: []Edit{{"pool/core.(*Core).hold", "	c.held = append(c.held, r)\n	return true", "	r.rung = rungDeny\n	return false"}},
 		},
 		{
 			Name: "memory that a held request waits for goes home meanwhile", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/core.go", "c.waiters.table.Waiting() == 0 && len(c.held) == 0 {", "c.waiters.table.Waiting() == 0 {"}},
+			Edits: []Edit{{"pool/core.(*Core).advance", "c.waiters.table.Waiting() == 0 && len(c.held) == 0 {", "c.waiters.table.Waiting() == 0 {"}},
 		},
 		{
 			Name: "a held batch keeps what it has got", Package: "pool/core", Run: "^TestAHeldBatchKeepsNothing$",
-			Edits: []Edit{{"pool/core/held.go", "		c.putBack(r)\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).hold", "		c.putBack(r)\n", ""}},
 		},
 		{
 			Name: "an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
-			Edits: []Edit{{"pool/core/held.go", "!c.isExcluded(id) && w.begun <= w.ended {", "w.begun <= w.ended {"}},
+			Edits: []Edit{{"pool/core.(*Core).watch", "!c.isExcluded(id) && w.begun <= w.ended {", "w.begun <= w.ended {"}},
 		},
 		{
 			Name: "a use on an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
-			Edits: []Edit{{"streams/outlast.go", "		if f.line.Excluded.Load() {\n			continue\n		}\n", ""}},
+			Edits: []Edit{{"streams.(*Stream).watchFences", "		if f.line.Excluded.Load() {\n			continue\n		}\n", ""}},
 		},
 		{
 			Name: "one use is waited for, and no other", Package: ".", Run: "^TestARequestWaitsForTheFirstUseThatEnds$",
-			Edits: []Edit{{"streams/outlast.go", "			actors.Go(s.host, \"\", func() { s.outwait(f) })", "			actors.Yield(s.host)\n			s.outwait(f)"}},
+			Edits: []Edit{{"streams.(*Stream).watchFences", "			actors.Go(s.host, \"\", func() { s.outwait(f) })", "			actors.Yield(s.host)\n			s.outwait(f)"}},
 		},
 		{
 			Name: "a plain segment is freed while streams have work", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/recycle.go", "c.plain && !r.deviceIdle", "c.plain && false"}},
+			Edits: []Edit{{"pool/core.(*Core).recycleInto", "c.plain && !r.deviceIdle", "c.plain && false"}},
 		},
 		{
 			Name: "a request that waits is passed without end", Package: "pool/core/admission", Run: "^TestNobodyIsPassedForEver$",
-			Edits: []Edit{{"pool/core/admission/table.go", "e.passedBytes += served.Bytes", "e.passedBytes += 0 * served.Bytes"}},
+			Edits: []Edit{{"pool/core/admission.(*entry).pass", "e.passedBytes += served.Bytes", "e.passedBytes += 0 * served.Bytes"}},
 		},
 		{
 			Name: "a trial that began before a change counts", Package: "pool/core/admission", Run: "^TestEverySmallWorld$",
-			Edits: []Edit{{"pool/core/admission/table.go", ".tried = t.tryFrom == t.epoch", ".tried = true"}},
+			Edits: []Edit{{"pool/core/admission.(*Table).Failed", ".tried = t.tryFrom == t.epoch", ".tried = true"}},
 		},
 		{
 			Name: "a trial that began before a change has later ones left out", Package: "pool/core", Run: "^TestATrialThatWasOvertakenIsRepeated$",
-			Edits: []Edit{{"pool/core/waiter.go", "if w.table.Failed(r.id) && len", "if w.table.Failed(r.id); len"}},
+			Edits: []Edit{{"pool/core.(*Core).letWait", "if w.table.Failed(r.id) && len", "if w.table.Failed(r.id); len"}},
 		},
 		{
 			Name: "a deadlock is declared before all was collected", Package: "pool/core/admission", Run: "^TestEverySmallWorld$",
-			Edits: []Edit{{"pool/core/admission/stuck.go", "	case lifted:\n		return Confirm, 0\n", "	case lifted:\n"}},
+			Edits: []Edit{{"pool/core/admission.(*Table).Stuck", "	case lifted:\n		return Confirm, 0\n", "	case lifted:\n"}},
 		},
 		{
 			Name: "a deadlock is declared though who is suspended may go on", Package: "pool/core/admission", Run: "^TestEverySmallWorldThatStands$",
-			Edits: []Edit{{"pool/core/admission/stuck.go", "			found = true\n", ""}, {
-				"pool/core/admission/stuck.go", "			stuck = slices.Delete(stuck, at, at+1)\n", "			_ = at\n",
+			Edits: []Edit{{"pool/core/admission.(*Table).stuck", "			found = true\n", ""}, {
+				"pool/core/admission.(*Table).stuck", "			stuck = slices.Delete(stuck, at, at+1)\n", "			_ = at\n",
 			}},
 		},
 		{
 			Name: "a trial in vain wakes those that wait", Package: "streams/core", Run: "^TestATrialInVainTellsNobody$",
-			Edits: []Edit{{"streams/core/wanted.go", "		c.retireIdle()\n		came = came ||", "		came = came ||"}},
+			Edits: []Edit{{"streams/core.(*Core).Trial", "		c.retireIdle()\n		came = came ||", "		came = came ||"}},
 		},
 		{
 			Name: "memory that came home during a trial wakes nobody", Package: "streams/core", Run: "^TestATrialInVainTellsNobody$",
-			Edits: []Edit{{"streams/core/wanted.go", "		came = came || c.spanUnits < spans // one of those that were there before\n", "		_ = spans\n"}},
+			Edits: []Edit{{"streams/core.(*Core).Trial", "		came = came || c.spanUnits < spans // one of those that were there before\n", "		_ = spans\n"}},
 		},
 		{
 			Name: "a search takes home what others wait for, and nobody hears of it", Package: "streams/core", Run: "^TestASearchInVainTellsWhatItRetired$",
-			Edits: []Edit{{"streams/core/surrender.go", "c.wanted.on && c.spanUnits < spans", "c.wanted.on && c.spanUnits < spans && false"}},
+			Edits: []Edit{{"streams/core.(*Core).retireIdle", "c.wanted.on && c.spanUnits < spans", "c.wanted.on && c.spanUnits < spans && false"}},
 		},
 		{
 			Name: "a trial in vain is remembered while nobody waits", Package: "pool/core", Run: "^TestAVainTrialIsForgottenWithTheLastThatWaits$",
-			Edits: []Edit{{"pool/core/waiter.go", "		w.stir()\n		for _, cl", "		for _, cl"}},
+			Edits: []Edit{{"pool/core.(*Core).park", "		w.stir()\n		for _, cl", "		for _, cl"}},
 		},
 		{
 			Name: "a stream is suspended for the first wait only", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
-			Edits: []Edit{{"pool/core/waiter.go", "		for _, cl := range c.clients {\n			cl.dirty = true\n", "		for id, cl := range c.clients {\n			cl.dirty = true\n			w.table.Suspend(admission.Account(id), nil)\n"}},
+			Edits: []Edit{{"pool/core.(*Core).park", "		for _, cl := range c.clients {\n			cl.dirty = true\n", "		for id, cl := range c.clients {\n			cl.dirty = true\n			w.table.Suspend(admission.Account(id), nil)\n"}},
 		},
 		{
 			Name: "a stream goes on unseen while nothing waits", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
-			Edits: []Edit{{"streams/suspend.go", "s.told.Load() {", "s.pool.Demand() > 0 {"}},
+			Edits: []Edit{{"streams.(*Stream).unsuspend", "s.told.Load() {", "s.pool.Demand() > 0 {"}},
 		},
 		{
 			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",
-			Edits: []Edit{{"pool/core/admission/table.go", "(!w.borrows || !l.within) && w.Bytes", "(!w.borrows || !l.within || true) && w.Bytes"}},
+			Edits: []Edit{{"pool/core/admission.(*line).lets", "(!w.borrows || !l.within) && w.Bytes", "(!w.borrows || !l.within || true) && w.Bytes"}},
 		},
 		{
 			Name: "those that borrow are served by age", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfBorrowers$",
-			Edits: []Edit{{"pool/core/admission/table.go", "cmp.Compare(a.fill, b.fill), ", ""}},
+			Edits: []Edit{{"pool/core/admission.ranked", "cmp.Compare(a.fill, b.fill), ", ""}},
 		},
 		{
 			Name: "who has much of its share waits without end", Package: "pool/core/admission", Run: "^TestNobodyIsOutrankedForEver$",
-			Edits: []Edit{{"pool/core/admission/share.go", "s.outrankedBytes += served.Bytes", "s.outrankedBytes += 0 * served.Bytes"}},
+			Edits: []Edit{{"pool/core/admission.(*Table).outrank", "s.outrankedBytes += served.Bytes", "s.outrankedBytes += 0 * served.Bytes"}},
 		},
 		{
 			Name: "a tenant's new request takes what others wait for", Package: ".", Run: "^TestATenantDoesNotJumpTheQueue$",
-			Edits: []Edit{{"streams/wait.go", "return waits && s.pool.Demand() > 0", "return false"}},
+			Edits: []Edit{{"streams.(*Stream).queues", "return waits && s.pool.Demand() > 0", "return false"}},
 		},
 		{
 			Name: "a free does not wake those that wait", Package: ".", Run: "^TestARequestWaitsForAFree$",
-			Edits: []Edit{{"streams/core/wanted.go", "	c.owner.Want(on)\n	c.upset()\n	if !on {", "	c.upset()\n	if !on {"}},
+			Edits: []Edit{{"streams/core.(*Core).SetWanted", "	c.owner.Want(on)\n	c.upset()\n	if !on {", "	c.upset()\n	if !on {"}},
 		},
 		{
 			Name: "what a wait did not use is kept from others", Package: ".", Run: "^TestWhatAWaitDidNotUseServesOthers$",
-			Edits: []Edit{{"streams/turn.go", "		s.core.NoteSpare()\n", ""}},
+			Edits: []Edit{{"streams.(*Stream).granted", "		s.core.NoteSpare()\n", ""}},
 		},
 		{
 			Name: "what was refused in the end is kept from others", Package: "pool/core", Run: "^TestWhatWasRefusedInTheEndServesOthers$",
-			Edits: []Edit{{"pool/core/answer.go", "		c.clients[r.client].dirty = true\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).deny", "		c.clients[r.client].dirty = true\n", ""}},
 		},
 		{
 			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
-			Edits: []Edit{{"streams/wait.go", "		s.unpark(p.token)\n	}\n	s.waited(p)", "	}\n	s.waited(p)"}, {
-				"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n", "",
+			Edits: []Edit{{"streams.(*Stream).withdraw", "		s.unpark(p.token)\n	}\n	s.waited(p)", "	}\n	s.waited(p)"}, {
+				"streams.(*Stream).withdraw", "		s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n", "",
 			}},
 		},
 		{
 			Name: "a tenant pays for what it did not get", Package: ".", Run: "^TestATenantIsRefunded$",
-			Edits: []Edit{{"streams/message.go", "	r.refund()\n	r.answer(Buffer{}, err)", "	r.answer(Buffer{}, err)"}, {
-				"streams/request.go", "			c.state().refund()\n", "",
+			Edits: []Edit{{"streams.(*request).Fail", "	r.refund()\n	r.answer(Buffer{}, err)", "	r.answer(Buffer{}, err)"}, {
+				"streams.watch", "			c.state().refund()\n", "",
 			}},
+		},
+		{
+			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
+			Edits: []Edit{{"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
+		},
+		{
+			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
+			Edits: []Edit{{"pool/core/held.go", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgiveRefusals()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
 		},
 		{
 			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",

@@ -11,21 +11,32 @@ import (
 )
 
 // Planted are the files that a bug changes, as they are with it, by their paths from the module's root. Errors: *EditError,
-// those of reading.
+// *AnchorError, those of reading.
 func (b Bug) Planted(module fs.FS) (map[string]string, error) {
 	texts := map[string]string{}
 	for _, e := range b.Edits {
-		if _, read := texts[e.File]; !read {
-			text, err := fs.ReadFile(module, e.File)
+		spans, err := b.spans(module, texts, e.At)
+		if err != nil {
+			return nil, err
+		}
+		var place span // the last one that has the text
+		count := 0
+		for _, s := range spans {
+			text, err := textOf(module, texts, s.file)
 			if err != nil {
 				return nil, fmt.Errorf("planted: %s: %w", b.Name, err)
 			}
-			texts[e.File] = string(text)
+			if n := strings.Count(text[s.begin:s.end], e.Old); n > 0 {
+				place, count = s, count+n
+				texts[s.file] = text
+			}
 		}
-		if n := strings.Count(texts[e.File], e.Old); n != 1 {
-			return nil, &EditError{Bug: b.Name, File: e.File, Old: e.Old, Count: n}
+		if count != 1 {
+			return nil, &EditError{Bug: b.Name, At: e.At, Old: e.Old, Count: count}
 		}
-		texts[e.File] = strings.Replace(texts[e.File], e.Old, e.New, 1)
+		text := texts[place.file]
+		changed := strings.Replace(text[place.begin:place.end], e.Old, e.New, 1)
+		texts[place.file] = text[:place.begin] + changed + text[place.end:]
 	}
 	return texts, nil
 }

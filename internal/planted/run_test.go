@@ -28,6 +28,46 @@ func TestAnEditAppliesOnce(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// An edit of a function finds it in whichever file it stands, and its text in that function alone.
+func TestAnEditFollowsItsFunction(t *testing.T) {
+	const (
+		head  = "package a\n\n"
+		plain = "// one is one.\nfunc one() int { return 1 }\n"
+		other = "func two() int { return 1 }\n"
+	)
+	planted := func(files map[string]string, edits ...Edit) (map[string]string, error) {
+		module := fstest.MapFS{}
+		for name, text := range files {
+			module[name] = &fstest.MapFile{Data: []byte(head + text)}
+		}
+		return Bug{Name: "b", Edits: edits}.Planted(module)
+	}
+	edit := Edit{"x/a.one", "return 1", "return 2"}
+	for _, file := range []string{"x/a/a.go", "x/a/z.go"} {
+		got, err := planted(map[string]string{file: plain + other, "x/a/b.go": "func three() int { return one() }\n"}, edit)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{file: head + "// one is one.\nfunc one() int { return 2 }\n" + other}, got)
+	}
+	methods := "type t[K any] int\n\nfunc (s *t[K]) m() { s.n() }\n\nfunc (t[K]) n() {}\n\nfunc of[K any]() {}\n"
+	got, err := planted(map[string]string{"m.go": methods},
+		Edit{"vram.(*t).m", "s.n()", "s.n(); s.n()"}, Edit{"vram.(*t).m", "s.n(); s", "s"}, Edit{"vram.t.n", "{}", "{ }"}, Edit{"vram.of", "{}", "{ }"})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"m.go": head + "type t[K any] int\n\nfunc (s *t[K]) m() { s.n() }\n\nfunc (t[K]) n() { }\n\nfunc of[K any]() { }\n"}, got)
+
+	_, err = planted(map[string]string{"x/a/a.go": plain, "x/a/b.go": plain}, edit)
+	var wrong *EditError
+	require.ErrorAs(t, err, &wrong, "files for two platforms have it")
+	assert.Equal(t, EditError{"b", "x/a.one", "return 1", 2}, *wrong)
+	_, err = planted(map[string]string{"x/a/a.go": plain}, Edit{"x/a.one", "one is", ""})
+	require.ErrorAs(t, err, &wrong, "a comment is no part of its function")
+	_, err = planted(map[string]string{"x/a/a.go": plain, "x/a/a_test.go": other}, Edit{"x/a.two", "return 1", ""})
+	var missing *AnchorError
+	require.ErrorAs(t, err, &missing)
+	assert.Equal(t, AnchorError{"b", "x/a.two"}, *missing)
+	_, err = planted(nil, edit)
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
 // Each verdict is reached in a small module.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()

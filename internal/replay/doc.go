@@ -20,8 +20,7 @@
 // event is timed by itself, with what reading the clock costs taken off.
 //
 // With Options.Jitter each round plays a trace that differs from the recorded one, and from that of the round before.
-// The peak live bytes are then the most of any round. With Options.Rest the loop pauses between rounds. With Options.Plans
-// the device does between them what it does in the background otherwise, and with Options.Learn after the first.
+// The peak live bytes are then the most of any round. With Options.Rest the loop pauses between rounds.
 //
 // With Options.Lag the loop also drives the simulated clock and with Options.Check the overlap
 // checker, so the time of such a round says nothing about the allocator.

@@ -37,11 +37,6 @@ type Options struct {
 	Jitter float64
 	// Warm maps ahead what the trace holds when it holds most, before the first round. It is in no figure.
 	Warm bool
-	// Plans are given to the streams before the first round: nil, or one for each, empty for none. They need Config.Tape. The device
-	// does after each round what its ticks do ten times a second, so that they are packed however short the rounds are.
-	Plans []vram.Plan
-	// Learn has the device do that after the first round, so that streams with a tape watch from the second on.
-	Learn bool
 	// Rest is a pause after each round, for what the device does in the background. It is in no figure.
 	Rest time.Duration
 	// ExplainPeak adds to the result where the memory was when most was held. It reads the statistics each time that

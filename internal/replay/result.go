@@ -2,8 +2,6 @@ package replay
 
 import (
 	"slices"
-
-	"github.com/go-vram/vram"
 )
 
 // Result is what playing one trace came to. Its JSON form is what the command prints.
@@ -37,9 +35,6 @@ type Result struct {
 	MinCapacityBytes    int64   `json:"min_capacity_bytes,omitempty"`
 	MinCapacityOverLive float64 `json:"min_capacity_over_live,omitempty"`
 	Probes              []Probe `json:"-"`
-
-	// With Config.Tape: what the streams know at the end, empty for those that know no step.
-	Plans []vram.Plan `json:"-"`
 }
 
 // settledRound is the first round of those by which Result.SettledOverLive is measured: the first one shows the sizes, the

@@ -3,7 +3,6 @@ package replay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -29,10 +28,6 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 	}
 	if err := se.rounds(ctx, o.Rounds, &result); err != nil {
 		_ = se.close() // lists what the aborted round left live; the round's error is the news
-		return Result{}, err
-	}
-	if result.Plans, err = se.plans(ctx); err != nil {
-		_ = se.close()
 		return Result{}, err
 	}
 	if o.Gap > 0 {
@@ -74,11 +69,6 @@ func (se *session) rounds(ctx context.Context, count int, result *Result) error 
 			warmMallocs += t.mallocs
 		}
 		before = after
-		if se.packs || se.learns && round == 0 {
-			if err := se.device.Collect(); err != nil {
-				return fmt.Errorf("round %d: %w", round+1, err)
-			}
-		}
 		if err := rest(ctx, se.rest); err != nil {
 			return err
 		}

@@ -283,24 +283,3 @@ func TestHazardsBesideTheOtherChecks(t *testing.T) {
 	_, err = replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Hazards: true, Config: vram.Config{LimitBytes: -1}})
 	require.Error(t, err)
 }
-
-// A session that ended with a plan begins the next one with it. Virtual time keeps all ticks out but the one that is asked for.
-func TestPlansAreTakenOver(t *testing.T) {
-	tr := open(t, "resnet_train")
-	_, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 1}) // what a process makes once is made
-	require.NoError(t, err)
-	synctest.Test(t, func(t *testing.T) {
-		o := replay.Options{NewDriver: simulator, Config: vram.Config{Tape: true}, Rounds: 5, Learn: true}
-		first, err := replay.Run(t.Context(), tr, o)
-		require.NoError(t, err)
-		require.Len(t, first.Plans, 1)
-		require.NotEmpty(t, first.Plans[0])
-		o.Plans, o.Rounds = first.Plans, 1
-		second, err := replay.Run(t.Context(), tr, o)
-		require.NoError(t, err)
-		assert.Len(t, second.Plans[0], len(first.Plans[0]), "one round would teach none")
-		o.Config.Tape = false
-		_, err = replay.Run(t.Context(), tr, o)
-		require.ErrorIs(t, err, vram.ErrNoTape)
-	})
-}

@@ -46,8 +46,6 @@ type session struct {
 	stopAtFailure bool
 
 	jitter   float64
-	learns   bool // what ticks do is done after the first round
-	packs    bool // after each
 	parallel bool
 	wait     bool
 	seed     uint64
@@ -68,7 +66,7 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 		cfg.LimitBytes = limitBytes
 	}
 	se := &session{
-		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, learns: o.Learn, packs: o.Plans != nil, parallel: o.Parallel, wait: o.Wait, seed: o.Seed, lag: o.Lag, rest: o.Rest, observe: o.Observe,
+		recorded: tr, trace: tr, peakLiveBytes: tr.Info.PeakLiveBytes, jitter: o.Jitter, parallel: o.Parallel, wait: o.Wait, seed: o.Seed, lag: o.Lag, rest: o.Rest, observe: o.Observe,
 		buffers: make([]vram.Buffer, tr.Info.AllocCount), missing: make([]bool, tr.Info.AllocCount),
 	}
 	if err := se.watch(o, &cfg); err != nil {
@@ -98,9 +96,6 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 			s.Exclusive() // its player is one goroutine
 		}
 		se.streams = append(se.streams, s)
-	}
-	if err := se.teach(ctx, o.Plans); err != nil {
-		return nil, errors.Join(err, se.close())
 	}
 	if err := se.warm(ctx, o.Warm); err != nil {
 		return nil, errors.Join(err, se.close())

@@ -21,7 +21,6 @@ type Peak struct {
 	RoundingBytes int64 `json:"rounding_bytes"` // what their blocks are longer
 	SpanBytes     int64 `json:"span_bytes"`     // free slots of small sizes
 	MagazineBytes int64 `json:"magazine_bytes"` // free slots of large ones
-	PlaceBytes    int64 `json:"place_bytes"`    // of plans, what no buffer has
 	PageBytes     int64 `json:"page_bytes"`     // whole pages in streams' free ranges
 	PieceBytes    int64 `json:"piece_bytes"`    // shorter pieces in streams' free ranges
 	PendingBytes  int64 `json:"pending_bytes"`  // freed, but other streams or the device have not finished with it
@@ -73,7 +72,6 @@ func explain(s vram.Stats, liveBytes int64) *Peak {
 	for _, stream := range s.Streams {
 		p.SpanBytes += stream.SpanBytes
 		p.MagazineBytes += stream.MagazineBytes
-		p.PlaceBytes += stream.PlaceBytes
 		p.PageBytes += stream.PageBytes
 		p.PieceBytes += stream.RangeBytes - stream.PageBytes
 	}

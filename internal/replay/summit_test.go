@@ -22,7 +22,7 @@ func TestThePeakIsExplained(t *testing.T) {
 				require.NoError(t, err)
 				p := got.Peak
 				require.NotNil(t, p)
-				assert.Equal(t, p.ReservedBytes, p.LiveBytes+p.RoundingBytes+p.SpanBytes+p.MagazineBytes+p.PlaceBytes+p.PageBytes+p.PieceBytes+
+				assert.Equal(t, p.ReservedBytes, p.LiveBytes+p.RoundingBytes+p.SpanBytes+p.MagazineBytes+p.PageBytes+p.PieceBytes+
 					p.PendingBytes+p.FreeBytes+p.OtherBytes, "%+v", p)
 				assert.Equal(t, got.PeakReservedBytes, p.ReservedBytes, "nothing was given back within the step")
 				assert.LessOrEqual(t, p.LiveBytes, tr.Info.PeakLiveBytes)

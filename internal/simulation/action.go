@@ -20,7 +20,6 @@ const (
 	actLoop // the same size again and again
 	actStep // the same sequence of sizes
 	actRehearse
-	actTeach   // a plan
 	actLane    // open a lane
 	actLaneUse // allocations and frees by a lane
 	actLaneClose
@@ -103,7 +102,6 @@ func deeds() [kindCount]deed {
 		actLoop:        {"loop", 290, (*world).loop, nil},
 		actStep:        {"step", 60, (*world).stepped, nil},
 		actRehearse:    {"rehearse", 15, nil, (*world).rehearsed},
-		actTeach:       {"teach", 40, (*world).taught, nil},
 		actLane:        {"open lane", 40, (*world).laneOpened, nil},
 		actLaneUse:     {"use lane", 500, (*world).laneUsed, nil},
 		actLaneClose:   {"close lane", 20, (*world).laneClosed, nil},

@@ -119,7 +119,6 @@ func (w *world) settledStream(s *stream) int64 {
 	w.report.MagazineHits += n.MagazineHits - s.reported.MagazineHits
 	w.report.RangeHits += n.RangeHits - s.reported.RangeHits
 	w.report.PoolHits += n.PoolHits - s.reported.PoolHits
-	w.report.countTape(s.reported.Tape, n.Tape)
 	s.reported = n
 	return n.HeldBytes
 }

@@ -24,7 +24,7 @@ func (w *world) describe(act action) string {
 			b := w.held[act.a%n]
 			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
 		}
-	case actStep, actTeach, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend:
+	case actStep, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actRehearse, actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actStandstill, actCloseDevice,

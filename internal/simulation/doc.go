@@ -26,8 +26,8 @@
 //
 // Sizes from nothing to more than the limit, with and without options, one by one, in batches and through lanes, waited
 // for or as futures alone and gathered, and waits for memory with priorities, in batches and while their callers free; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
-// moment; steps that come again and again, on streams with tapes: by themselves, until a plan must be played, and among all
-// else, with requests left out, resized, moved and kept, and plans that are taught; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
+// moment; steps that come again and again, by themselves and among all else, with requests left
+// out, resized, moved and kept; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
 // opened again; captures of streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
 // adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once,
 // now and then or for ever, capacity that

@@ -110,7 +110,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
-		Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape, Debug: true, Peers: &e.peers,
+		Exact: cfg.Exact, Debug: true, Peers: &e.peers,
 		Handler: w.handle, Panics: &w.panicLog,
 	})
 	if err != nil {

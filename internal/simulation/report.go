@@ -31,8 +31,7 @@ type Report struct {
 	Handled                           uint64 // shortages that callers' handlers were asked about
 	Reserved                          uint64 // reservations
 	OverQuota, Charged                uint64 // requests that a quota refused; bytes that tenants had
-	Plans, Placed, Blocked            uint64 // of tapes: that were begun; requests that got their place, or found it taken
-	Rehearsed, Taught                 uint64 // steps that were played alone; plans that were given
+	Rehearsed                         uint64 // steps that were played alone
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 	Occupied                          uint64 // times that another process had a part of the device then
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
@@ -71,11 +70,7 @@ func (r *Report) counts() []count {
 		{"of adopted streams", &r.AdoptedCaptures},
 		{"refused for a capture", &r.Uncapturable},
 		{"buffers that waited", &r.Awaited},
-		{"plans", &r.Plans},
-		{"placed", &r.Placed},
-		{"places taken", &r.Blocked},
 		{"rehearsals", &r.Rehearsed},
-		{"plans given", &r.Taught},
 		{"devices", &r.Devices},
 		{"standstills", &r.Standstills},
 		{"settled", &r.Settled},

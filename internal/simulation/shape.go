@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	poolcore "github.com/go-vram/vram/pool/core"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -24,7 +23,6 @@ type shape struct {
 	sizes       []int64 // that come again
 	largest     int64
 	kernel      time.Duration // the longest that runs after a free; 0: none does
-	taped       bool          // streams have tapes, most of them
 	scores      [scoreCount]score
 }
 
@@ -50,7 +48,6 @@ func newShape(r *rand.Rand) shape {
 	for range 2 + r.IntN(5) {
 		s.sizes = append(s.sizes, s.anySize(r.Uint64()))
 	}
-	s.taped = chance(r, 50)
 	for i := range s.scores {
 		s.scores[i] = s.newScore(r.Uint64())
 	}
@@ -109,14 +106,7 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 
 // ofStream are settings of a stream.
 func (s *shape) ofStream(draw uint64) streamcore.Settings {
-	settings := streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0, Tape: s.taped && mixed(draw, 13)%5 > 0}
-	if mixed(draw, 7)%3 == 0 {
-		settings.Strategy = heap.FirstFit
-	}
-	if mixed(draw, 8)%3 == 0 {
-		settings.CoalesceBytes = int64(64<<10) << (mixed(draw, 9) % 6)
-	}
-	return settings
+	return streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0}
 }
 
 // budget is that of a stream.

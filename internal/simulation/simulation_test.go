@@ -25,7 +25,7 @@ func TestNoPromiseIsBrokenWhateverHappensNext(t *testing.T) {
 	}
 	if seedCount >= 100 { // a few meet less
 		assert.Empty(t, met.Unmet())
-		assert.GreaterOrEqual(t, deadlocked, 40, "seeds with a deadlock")
+		assert.GreaterOrEqual(t, deadlocked, 30, "seeds with a deadlock")
 		assert.GreaterOrEqual(t, charged, 40, "seeds with tenants' buffers")
 		assert.GreaterOrEqual(t, reserved, 40, "seeds with reservations")
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/heap"
 )
 
 // chooser decides what happens next.
@@ -29,8 +28,7 @@ func randomWorld(t failer, ch chooser) *world {
 	if ch.pick(3) == 0 {
 		s.CacheBytes, s.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
 	}
-	s.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
-	s.Waits = Waits(ch.pick(3))            //nolint:gosec // 0 to 2
+	s.Waits = Waits(ch.pick(3)) //nolint:gosec // 0 to 2
 	s.Predict = ch.pick(2) == 0
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
 	w.core.plain = ch.pick(3) == 0
@@ -346,7 +344,6 @@ func (w *world) pass(ch chooser) {
 func (w *world) reconfigure(ch chooser) {
 	w.settings.LimitBytes = int64(4+ch.pick(36)) * pageBytes
 	w.settings.CacheBytes, w.settings.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
-	w.settings.Strategy = heap.Strategy(ch.pick(2)) //nolint:gosec // 0 or 1
 	w.epoch++
 	w.disturbed = w.token
 	w.core.SetSettings(w.settings)

@@ -113,14 +113,8 @@ func (c *Core) checkRuns(freePages uint64) error {
 		at += t.run
 	}
 	binned := c.pages.clean.bins.Count()
-	if err := c.pages.checkTree(0, c.pages.clean); err != nil {
-		return err
-	}
-	for id, d := range c.pages.tagged {
+	for _, d := range c.pages.tagged {
 		binned += d.bins.Count()
-		if err := c.pages.checkTree(id, d); err != nil {
-			return err
-		}
 	}
 	if inRuns != freePages || runs != binned {
 		return fmt.Errorf("pool: %d free pages in %d runs, the books say %d in %d", inRuns, runs, freePages, binned)

@@ -58,7 +58,6 @@ type Core struct {
 func New(pageBytes int64, maxPages uint32, s Settings) *Core {
 	maxPages = min(maxPages, heap.MostPages(uint32(max(1, pageBytes>>sizeclass.UnitShift)))) //nolint:gosec // a page is shorter than the arena
 	c := &Core{settings: s, pageBytes: pageBytes, maxPages: maxPages, pages: newPages(), clients: map[Client]*client{}, watches: map[Client]watch{}, waiters: newWaiters()}
-	c.pages.setStrategy(s.Strategy)
 	return c
 }
 
@@ -134,7 +133,6 @@ func (c *Core) SetSettings(s Settings) {
 		c.forecast = forecast{}
 	}
 	c.settings = s
-	c.pages.setStrategy(s.Strategy)
 	c.grandfatherBytes = c.reservedBytes
 	c.waiters.stir()
 	if c.job == nil {

@@ -23,7 +23,7 @@
 //
 // Each step is followed by a new search, so that memory which is already free is never missed.
 //
-//  1. The free run that the strategy takes of those that the client may use: the best fitting or the first.
+//  1. The best fitting free run of those that the client may use.
 //  2. Ask: the client returns its own free pages, and where the soft budget would be broken the others
 //     return theirs.
 //     Before the live peak is raised by what clients said that are quiet now, those are looked at.
@@ -114,12 +114,11 @@
 // CUDA_ERROR_OUT_OF_MEMORY the request goes on from step 2, as if the limit were what the driver could give at that moment:
 // what it had given, and what it said that it had left. So the others are asked, and handles are recycled up to that. It holds for this
 // request alone: the next asks the driver again, and finds what other processes have given back. Each further refusal lowers it, and the
-// last of a few denies. After anything else the request is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
+// last of a few denies. After a wait for a fence the last two resorts are tried anew: what was pending could not go back before. After anything else the request is denied. A handle that a rollback cannot give back is lost: it counts as reserved, its
 // pages stay busy where it is mapped, and Close tries it once more.
 //
 // # Invariants (Check)
 //
 // Every page has one state. Pages that are free or lent are covered by a mapped handle. The sum of the
-// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins, and in the trees where
-// the strategy needs them.
+// bytes of all handles is reserved; free runs are maximal and are exactly those in the bins.
 package core

@@ -30,6 +30,7 @@ func (c *Core) hold(r *request) bool {
 	switch {
 	case r.heard != c.progress: // something has passed, or came home, meanwhile
 		r.rung = rungRecycle
+		r.forgiveRefusals()
 		return false
 	case !c.watching() || r.patience == Patient: // a patient one waits in the order of those that wait
 		r.rung = rungDeny
@@ -54,6 +55,7 @@ func (c *Core) unhold() {
 	}
 	for _, r := range c.held {
 		r.rung, r.askedAll = rungAskAll, false
+		r.forgiveRefusals()
 	}
 	c.queue.refills = slices.Concat(c.held, c.queue.refills)
 	c.queue.searchAgain()

@@ -39,31 +39,19 @@ type handle struct {
 // domain is the index of the free runs with one tag; that of client 0 is the clean ones.
 type domain struct {
 	bins  heap.Bins
-	tree  *heap.Tree // by first page; nil with heap.BestFit
 	pages uint64
 }
 
-func newDomain(s heap.Strategy) *domain {
+func newDomain() *domain {
 	d := &domain{}
 	d.bins.Reset()
-	d.plant(s)
 	return d
-}
-
-// plant makes the empty tree that the strategy needs.
-func (d *domain) plant(s heap.Strategy) {
-	d.tree = nil
-	if s == heap.FirstFit {
-		d.tree = &heap.Tree{}
-		d.tree.Reset()
-	}
 }
 
 // pages is the page table with the free runs.
 type pages struct {
 	table   []page      // up to the highest page ever used
 	links   []heap.Link // of free runs, by first page
-	search  heap.Strategy
 	clean   *domain
 	tagged  map[Client]*domain
 	idle    bitmap // free or hole
@@ -77,7 +65,7 @@ type pages struct {
 }
 
 func newPages() *pages {
-	return &pages{clean: newDomain(heap.BestFit), tagged: map[Client]*domain{}}
+	return &pages{clean: newDomain(), tagged: map[Client]*domain{}}
 }
 
 // extend makes the table reach up to that page.
@@ -110,7 +98,7 @@ func (p *pages) domain(c Client) *domain {
 	}
 	d := p.tagged[c]
 	if d == nil {
-		d = newDomain(p.search)
+		d = newDomain()
 		p.tagged[c] = d
 	}
 	return d
@@ -159,9 +147,6 @@ func (p *pages) insertRun(r Run, c Client, f Fence) {
 	p.inserts++
 	d := p.domain(c)
 	d.bins.Insert(p.links, int32(r.First), r.Pages)
-	if d.tree != nil {
-		d.tree.Insert(int32(r.First), r.First, r.Pages)
-	}
 	d.pages += uint64(r.Pages)
 }
 
@@ -169,9 +154,6 @@ func (p *pages) removeRun(first uint32) {
 	t := p.table[first]
 	d := p.domain(t.client)
 	d.bins.Remove(p.links, int32(first))
-	if d.tree != nil {
-		d.tree.Remove(int32(first))
-	}
 	d.pages -= uint64(t.run)
 }
 

@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/go-vram/vram/internal/heap"
 )
 
 // Runs of one client that merge wait for the latest of their fences, whichever side it comes from.
@@ -42,9 +40,6 @@ func TestFreePagesKeepTheirTags(t *testing.T) {
 	const pageCount = 24
 	rapid.Check(t, func(t *rapid.T) {
 		p := newPages()
-		if rapid.Bool().Draw(t, "first fit") {
-			p.setStrategy(heap.FirstFit)
-		}
 		p.extend(pageCount)
 		p.setState(Run{0, pageCount}, lent, 9)
 		var model [pageCount]told

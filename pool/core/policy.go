@@ -1,7 +1,5 @@
 package core
 
-import "github.com/go-vram/vram/internal/heap"
-
 // Policy is what a footprint mode means to the pool. The constants come from the frontier that was
 // measured on eight real traces: large handles are cheap to make and hard to reuse, small ones the
 // other way round, and a budget above the live peak saves recycling in later rounds.
@@ -38,10 +36,9 @@ type Policy struct {
 // Settings are the limits of a pool. They may change while it is in use.
 type Settings struct {
 	Policy     Policy
-	LimitBytes int64         // reserved never exceeds it
-	CacheBytes int64         // free bytes beyond it go back to the driver at ticks; 0: no such bound
-	CacheRuns  int           // likewise the number of free runs
-	Strategy   heap.Strategy // which free run a Refill gets
+	LimitBytes int64 // reserved never exceeds it
+	CacheBytes int64 // free bytes beyond it go back to the driver at ticks; 0: no such bound
+	CacheRuns  int   // likewise the number of free runs
 	Waits      Waits
 	Predict    bool // map ahead what a loop will want, and hold it although it is over the budget
 }

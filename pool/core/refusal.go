@@ -47,6 +47,10 @@ func (c *Core) learnCap(r *request, j *Job, freeBytes int64) {
 	r.refusals++
 }
 
+// forgiveRefusals lets the last resorts be tried once more after a wait for a fence: while memory was pending it could not go back to the
+// driver. What the driver can give stays as it was learned, so that every further refusal lowers it and the request ends.
+func (r *request) forgiveRefusals() { r.refusals = min(r.refusals, clearingRefusals) }
+
 // within is a bound on what may be reserved, for a request to which the driver may have refused memory.
 func (r *request) within(bytes int64) int64 {
 	if r.capped {

@@ -3,6 +3,7 @@ package core
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
 
@@ -13,6 +14,7 @@ type thrifty struct {
 	inUse  []bool // page by page, of callers
 	serves Refill // being served
 	served bool
+	soon   bool // fences pass as soon as they are waited for
 }
 
 // TestNothingIsRefusedThatIsThere holds every refusal against a dumb bound: a handle, or a segment, on which no page is used can be
@@ -152,6 +154,8 @@ func (w *thrifty) request(id Client, runs ...uint32) {
 	w.send(r)
 	for range 200 {
 		switch asked := w.unanswered(); {
+		case w.soon && len(w.watches) > 0:
+			w.endWatch(0, nil)
 		case w.job != nil:
 			w.perform(-1, nil)
 		case len(asked) > 0:
@@ -219,6 +223,53 @@ func TestABatchLeavesItsNextRunWhatItNeeds(t *testing.T) {
 	w.request(1, 15)
 	clear(w.inUse[5:10])
 	w.request(1, 2, 4) // five pages are free, and the driver has one
+	if !w.served {
+		t.Fatal(w.history())
+	}
+}
+
+// Memory whose fence has not passed cannot go back to the driver. What the driver refuses until then does not count against a request:
+// once the fence has passed, all that is free goes back before the request is denied.
+func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
+	w := &thrifty{world: newWorld(t, 64, 64, Settings{Policy: Policy{HandlePages: 1, MergePages: 2, Slack: 8192}, LimitBytes: 64 * pageBytes})}
+	w.inUse, w.onGrant = make([]bool, len(w.pages)), w.take
+	for range 4 {
+		w.join()
+	}
+	// The first two clients' memory lies in fragments. What is between them is the third's, and goes back to the driver.
+	for _, r := range []struct {
+		id    Client
+		pages uint32
+	}{{2, 1}, {3, 14}, {1, 9}, {3, 2}, {1, 1}, {3, 1}, {1, 3}, {3, 2}, {1, 2}, {2, 3}, {3, 6}, {2, 3}, {3, 8}, {1, 2}, {3, 1}, {1, 3}} {
+		w.request(r.id, r.pages)
+	}
+	clear(w.inUse)
+	w.home(3, false)
+	w.clients[3].passed = w.clients[3].issued
+	w.token++
+	w.await("trim")
+	w.send(Trim{Token: w.token, KeepBytes: 27 * pageBytes})
+	for range 10 {
+		if asked := w.unanswered(); len(asked) > 0 {
+			w.mail = append(w.mail, Return{Client: asked[0], Answer: true})
+			w.deliverAt(len(w.mail) - 1)
+		} else if w.job != nil {
+			w.perform(-1, nil)
+		}
+	}
+	w.home(1, false)
+	w.clients[1].passed = w.clients[1].issued
+	w.home(2, false)
+	require.EqualValues(t, 27*pageBytes, w.core.FreeBytes())
+	require.EqualValues(t, 27*pageBytes, w.core.ReservedBytes())
+
+	// Other processes take what goes back to the driver until it has 13 pages for this one. While the request waits for the fence of the
+	// second client the pool releases what is beyond its cache bound, and the fence passes before that has ended.
+	w.settings.LimitBytes, w.settings.CacheBytes = 32*pageBytes, pageBytes
+	w.epoch++
+	w.core.SetSettings(w.settings)
+	w.driver.capacity, w.soon = 13, true
+	w.request(4, 13)
 	if !w.served {
 		t.Fatal(w.history())
 	}

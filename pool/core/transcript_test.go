@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/transcript"
 )
 
@@ -60,9 +59,8 @@ func (s *script) command(line string) string {
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
-			Strategy: heap.Strategy(s.number(words, "first", 0)),         //nolint:gosec // 0 or 1
-			Waits:    Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
-			Predict:  s.number(words, "predict", 0) == 1,
+			Waits:   Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
+			Predict: s.number(words, "predict", 0) == 1,
 		})
 		s.w.core.plain = s.number(words, "plain", 0) == 1
 		s.w.idle = s.number(words, "idle", 1) == 1

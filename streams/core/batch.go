@@ -88,8 +88,7 @@ func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 }
 
 // makeRoom takes home what lanes left behind, closes magazines of large blocks until a range of that
-// many units is free, then spans that nobody uses, and takes back the memory of a plan before more is asked for. It reports
-// whether there is one.
+// many units is free, and then retires spans that nobody uses. It reports whether there is one.
 func (c *Core) makeRoom(units uint32) bool {
 	c.leases.Collect()
 	if c.heap.LargestFits(units) {
@@ -101,10 +100,7 @@ func (c *Core) makeRoom(units uint32) bool {
 		}
 	}
 	c.retireIdle() // else the pool is asked, asks for all that is free, and finds it
-	if c.heap.LargestFits(units) {
-		return true
-	}
-	return c.YieldPlan() && c.heap.LargestFits(units)
+	return c.heap.LargestFits(units)
 }
 
 // UnservedMany takes back what ServedMany has counted of so many requests that the stream's ranges served: whoever goes on with

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"math"
-
-	"github.com/go-vram/vram/internal/heap"
-)
+import "math"
 
 const (
 	// calmLeast is how many requests must have taken a turn since the pool was needed last: or as many as until then. Not
@@ -29,14 +25,13 @@ func (c *Core) upset() {
 	c.owner.LetTakeBack(0)
 }
 
-// settleDown lets callers take blocks back, at an ebb, unless somebody must see each of them, or where the lowest range is
-// wanted.
+// settleDown lets callers take blocks back, at an ebb, unless somebody must see each of them.
 func (c *Core) settleDown() {
 	if c.usedUnits() >= c.livePeak/ebbShare && c.misses.Turns/calmPatience < c.calmAt {
 		return
 	}
 	c.calmAt = math.MaxUint64
-	if !c.counting && (c.tape == nil || c.tape.Rests()) && !c.wanted.on && c.heap.Strategy() == heap.BestFit {
+	if !c.counting && !c.wanted.on {
 		c.owner.LetTakeBack(uint32(min(c.keptLimit(), math.MaxUint32))) //nolint:gosec // bounded
 	}
 }

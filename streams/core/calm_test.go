@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -64,27 +63,19 @@ func TestBlocksAreTakenBackFromAnEbbOn(t *testing.T) {
 	w.finish(true)
 }
 
-// Where each block must be seen, or the lowest place is wanted, all come home.
+// Where each block must be seen, all come home.
 func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]Settings{
-		"exact": {Exact: true}, "tape": {Tape: true}, "first fit": {Strategy: heap.FirstFit},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, 512, Budget{})
-			w.swell()
-			w.churn(w.core.calmAt + 1)
-			assert.True(t, w.takesBack(300*kib))
-			w.core.SetSettings(s)
-			w.core.Tick() // a tape begins then
-			assert.False(t, w.takesBack(310*kib))
-			w.churn(w.core.calmAt + 1)
-			assert.False(t, w.takesBack(320*kib))
-			w.core.SetSettings(Settings{})
-			w.churn(w.core.calmAt + 1)
-			assert.True(t, w.takesBack(330*kib))
-			w.finish(true)
-		})
-	}
+	w := newWorld(t, 512, Budget{})
+	w.swell()
+	w.churn(w.core.calmAt + 1)
+	assert.True(t, w.takesBack(300*kib))
+	w.core.SetSettings(Settings{Exact: true})
+	assert.False(t, w.takesBack(310*kib))
+	w.churn(w.core.calmAt + 1)
+	assert.False(t, w.takesBack(320*kib))
+	w.core.SetSettings(Settings{})
+	w.churn(w.core.calmAt + 1)
+	assert.True(t, w.takesBack(330*kib))
+	w.finish(true)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 	"github.com/go-vram/vram/streams/magazine/lane"
-	"github.com/go-vram/vram/streams/tape"
 )
 
 // Config is what a core is made with.
@@ -21,12 +20,8 @@ type Config struct {
 	// Places are the addresses of pages by number, where they do not follow from Base: see pool.Pool.Places.
 	Places []cudadrv.Ptr
 	Budget Budget
-	// Strategy, CoalesceBytes, Exact and Tape are as in Settings.
-	Strategy      heap.Strategy
-	CoalesceBytes int64
-	Exact         bool
-	Tape          bool
-	Live          *Gauge // of all streams of the device, for Exact; nil: nobody sums
+	Exact  bool   // as in Settings
+	Live   *Gauge // of all streams of the device, for Exact; nil: nobody sums
 	// Cover keeps book of what no fence covers: see Core.Seal.
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
@@ -76,7 +71,6 @@ type Core struct {
 	directory *directory // nil: nobody has asked yet
 	wanted    wanted
 	exact
-	taped
 }
 
 // Counts says which level served requests, beside the magazines.
@@ -106,7 +100,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	}
 	c.leases = lane.NewLeases(c.owner, c.give)
 	c.owner.OnHome(c.hold)
-	c.SetSettings(Settings{Budget: cfg.Budget, Strategy: cfg.Strategy, CoalesceBytes: cfg.CoalesceBytes, Exact: cfg.Exact, Tape: cfg.Tape})
+	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact})
 	return c
 }
 
@@ -217,11 +211,6 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 			return s, 0
 		}
 	}
-	if c.tape != nil {
-		if s := c.allocTaped(units); s != nil {
-			return s, 0
-		}
-	}
 	block := c.heap.Take(units)
 	if block == heap.None {
 		var need uint32
@@ -232,7 +221,7 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 	var s *magazine.Slot
 	if t := &c.track[int(bucket)-magazine.FirstLarge]; cameBack && t.units == units {
 		s = c.keep(t, units, hint)
-	} else if c.keeps() {
+	} else if !c.wanted.on {
 		t.pass(units)
 	}
 	if s == nil {
@@ -242,9 +231,6 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 	s.SetAddress(c.address(block))
 	if c.directory != nil {
 		c.enter(block, s, nil)
-	}
-	if c.tape != nil {
-		c.passTape(s)
 	}
 	return s, 0
 }
@@ -305,12 +291,9 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 		switch {
 		case plain != 0: // most of them
 			cameBack = cameBack || plain == units
-			switch { // giveLarge, without the calls
-			case c.tape != nil:
-				c.giveTaped(s)
-			case c.cover != nil || c.directory != nil:
+			if c.cover != nil || c.directory != nil { // giveLarge, without the calls
 				c.giveFree(s.Block)
-			default:
+			} else {
 				c.heap.Give(s.Block)
 			}
 			s.Block = heap.None
@@ -345,27 +328,14 @@ func (c *Core) comeHome(s *magazine.Slot) {
 
 // giveLarge takes home the block of a slot that has one of its own.
 func (c *Core) giveLarge(s *magazine.Slot) {
-	if c.tape != nil {
-		c.giveTaped(s)
-	} else {
-		c.giveFree(s.Block)
-	}
+	c.giveFree(s.Block)
 	s.Block = heap.None
 }
 
 // retire gives the span of a closed magazine that is home whole back to the heap.
 func (c *Core) retire(m *magazine.Span) {
 	c.spanUnits -= uint64(sizeclass.SpanUnits(int(m.Class)))
-	c.home(c.owner.Spans.Retire(m))
-}
-
-// home gives a block back to the heap, or to the ground of the plan that is played.
-func (c *Core) home(block int32) {
-	if c.tape != nil && c.tape.State() >= tape.Playing {
-		c.giveBlock(block)
-		return
-	}
-	c.giveFree(block)
+	c.giveFree(c.owner.Spans.Retire(m))
 }
 
 // giveFree makes a block free that served somebody.
@@ -426,10 +396,8 @@ func (c *Core) LiveBytes() int64 {
 	return int64(c.usedUnits()+c.waiting) << sizeclass.UnitShift
 }
 
-// usedUnits are in no free range, nor in a place of the tape that is not taken.
-func (c *Core) usedUnits() uint64 {
-	return c.heap.HeldUnits() - c.heap.FreeUnits() - c.groundUnits + c.tapeUnits
-}
+// usedUnits are in no free range.
+func (c *Core) usedUnits() uint64 { return c.heap.HeldUnits() - c.heap.FreeUnits() }
 
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
 // the owner. What lanes have comes home when they are closed. The pages stay until Return.
@@ -438,7 +406,6 @@ func (c *Core) Close() {
 	c.leases.Raise(lane.Ended)
 	c.owner.Drain()
 	c.Drain()
-	c.setTape(false)
 	c.evictAll()
 	c.owner.Spans.Each(func(m *magazine.Span) {
 		if !m.Open {

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
@@ -140,10 +139,8 @@ func TestCoreFollowsTheReference(t *testing.T) {
 
 func anySettings(t *rapid.T) Settings {
 	return Settings{
-		Budget:        budgets(t),
-		Strategy:      rapid.SampledFrom([]heap.Strategy{heap.BestFit, heap.FirstFit}).Draw(t, "strategy"),
-		CoalesceBytes: rapid.SampledFrom([]int64{0, 100 * kib, 3 * mib, 1 << 62}).Draw(t, "coalesce"),
-		Exact:         rapid.Bool().Draw(t, "exact"),
+		Budget: budgets(t),
+		Exact:  rapid.Bool().Draw(t, "exact"),
 	}
 }
 

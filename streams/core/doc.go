@@ -8,7 +8,7 @@
 //     their free neighbours, or to their closed magazine.
 //  2. Up to 64 KiB: the class's magazine is tried again, else one that was parked and has free slots
 //     again, else a new span is taken from the heap and carved.
-//  3. Larger: the heap's best fitting range, or with first fit the lowest, is split. If the length comes back often, the block gets a
+//  3. Larger: the heap's best fitting range is split. If the length comes back often, the block gets a
 //     slot of the length's magazine and will stay in it when freed; otherwise a loose slot, and it will
 //     return to the heap.
 //  4. If no range fits, magazines of large blocks are closed, the least recently used first, and their
@@ -29,18 +29,6 @@
 // turn before (heatKept). The budget bounds what
 // could be cached if all such blocks were freed at once, so that no free has to count.
 //
-// # What a tape has
-//
-// With Settings.Tape a stream learns the sequence of its requests over 64 KiB (package tape), from the first tick on that finds
-// it at work. While a plan is played its
-// ground is used blocks of the heap, and step 3 above comes after the plan's place. Slots of such places have a Block below
-// heap.None. The ground counts as cached where no place on it is taken. It is yielded when the pool asks, and when a request of
-// the stream's own finds no range besides, before the pool is asked: a plan is no reason to hold more. One of whose ground more
-// is missing than is free besides is not begun. No magazine of large blocks is opened while the tape knows a
-// sequence, and callers take nothing back (TakeBack) unless it rests: it must see all.
-// A block that is pending keeps its place until its uses have passed, and if the plan's memory is given back meanwhile it
-// goes on as an ordinary block. Lookup finds the taken places in a tree of their own, by their index of the plan.
-//
 // # Ebb
 //
 // When almost nothing lives any more, a step has ended, and what the next one allocates first should find long ranges. Slots that
@@ -50,10 +38,10 @@
 //
 // How close the device is to its limit (internal/pressure) is said from outside, by SetPressure, and changes what the settings mean:
 //
-//	level     magazines of large blocks  budget     merged            idle after, decay within
-//	Normal    all of their part          as set     as set            10 ticks, 6 ticks
-//	High      a quarter                  a half     at once           3, 2
-//	Critical  a sixteenth                a quarter  at once           1, none: all is given back then
+//	level     magazines of large blocks  budget     idle after, decay within
+//	Normal    all of their part          as set     10 ticks, 6 ticks
+//	High      a quarter                  a half     3, 2
+//	Critical  a sixteenth                a quarter  1, none: all is given back then
 //
 // Blocks that wait to share a fence wait no longer than the least at High and Critical. A stream without a budget that is at work keeps what it uses at each level.
 //
@@ -73,7 +61,7 @@
 // # Invariants (Check)
 //
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every
-// used block is the span of one magazine, the block of one slot, or ground of the plan. Every open magazine of large blocks
+// used block is the span of one magazine, or the block of one slot. Every open magazine of large blocks
 // is in the list by which the oldest is found, and what the slots attached to them hold is what the
 // budget counts. What lanes have is the sum of the blocks of their magazines. A pending block is a used block whose
 // slot is neither live nor home; it is listed once for each use that has not passed.

@@ -27,7 +27,6 @@ func (c *Core) noteIdle() {
 	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }
 	mix(c.heap.HeldUnits())
 	mix(c.heap.FreeUnits())
-	mix(c.tapeUnits)
 	c.owner.EachInstalled(func(m *magazine.Magazine) {
 		mix(m.Frees())
 		mix(uint64(m.FreeSlots())) //nolint:gosec // a count

@@ -29,9 +29,6 @@ type track struct {
 	heat   int8
 }
 
-// keeps reports whether any length may have a magazine. Where a tape knows what comes, none does: it must see all.
-func (c *Core) keeps() bool { return !c.wanted.on && (c.tape == nil || !c.tape.Knows()) }
-
 // pass remembers a length that missed and that keep is not asked about: another one than the last, or one of which no block was
 // freed since the last turn.
 func (t *track) pass(units uint32) {
@@ -49,7 +46,7 @@ func (t *track) pass(units uint32) {
 // not. Precondition: the length missed in its bucket before, and a block of it was freed since the last turn: only lengths that
 // come back at once are worth a magazine, the search serves the others as fast.
 func (c *Core) keep(t *track, units uint32, hint int) *magazine.Slot {
-	if !c.keeps() {
+	if c.wanted.on {
 		return nil
 	}
 	if t.heat < heatKept {
@@ -119,6 +116,13 @@ func (c *Core) evict(m *magazine.Exact) {
 	c.owner.Exacts.Close(m, func(s *magazine.Slot) {
 		c.giveLarge(s)
 	})
+}
+
+// evictAll closes the magazines of large blocks.
+func (c *Core) evictAll() {
+	for c.recent.oldest != nil {
+		c.evict(c.recent.oldest)
+	}
 }
 
 // lru orders the open magazines of large blocks by when they were last given a slot.

@@ -98,5 +98,5 @@ func (c *Core) give(block, class int32) {
 	if class >= 0 {
 		c.spanUnits -= uint64(sizeclass.SpanUnits(int(class)))
 	}
-	c.home(block)
+	c.giveFree(block)
 }

@@ -11,9 +11,8 @@ import (
 
 // directory says whose a block is. It is made by the first Lookup, so that streams which nobody asks keep none.
 type directory struct {
-	tree    heap.Tree  // the used blocks by offset, without the ground of the plan
+	tree    heap.Tree  // the used blocks by offset
 	tenants []occupant // by block
-	places  heap.Tree  // the taken places of the tape by offset, under their index of the plan
 	pending map[*magazine.Slot]bool
 	pages   map[cudadrv.Ptr]uint32 // the pages of plain segments by address, of those that blocks lie on or have lain on
 }
@@ -54,11 +53,6 @@ func (c *Core) tenant(offset uint32) *magazine.Slot {
 		}
 		return d.tenants[block].slot
 	}
-	if index := d.places.Below(offset); index != heap.None {
-		if s := c.placed[index].slot; offset-c.tape.First(uint32(index)) < s.Units { //nolint:gosec // one of the plan's
-			return s
-		}
-	}
 	return nil
 }
 
@@ -78,15 +72,9 @@ func (c *Core) offset(p cudadrv.Ptr) (unit uint32, ok bool) {
 func (c *Core) direct() {
 	d := &directory{pending: map[*magazine.Slot]bool{}, pages: map[cudadrv.Ptr]uint32{}}
 	d.tree.Reset()
-	d.places.Reset()
 	c.directory = d
 	c.pending.each(func(b *block) { d.pending[b.slot] = true })
 	c.eachBlock(func(block int32, m *magazine.Magazine) { c.enter(block, nil, m) }, func(s *magazine.Slot) {
-		if s.Block < heap.None {
-			index := tapeBlock(s.Block)
-			c.enterPlace(index, c.tape.First(uint32(index)), s.Units) //nolint:gosec // one of the plan's
-			return
-		}
 		c.enter(s.Block, s, nil)
 	})
 }
@@ -98,20 +86,12 @@ func (c *Core) enter(block int32, s *magazine.Slot, m *magazine.Magazine) {
 		return
 	}
 	offset, units := c.heap.Offset(block), c.heap.Units(block)
-	d.tree.Insert(block, offset, units)
+	d.tree.Insert(block, offset)
 	for int32(len(d.tenants)) <= block { //nolint:gosec // an index of the heap's
 		d.tenants = append(d.tenants, occupant{})
 	}
 	d.tenants[block] = occupant{s, m}
 	c.enterPages(offset, units)
-}
-
-// enterPlace books that a place of the tape is taken.
-func (c *Core) enterPlace(index int32, first, units uint32) {
-	if c.directory != nil {
-		c.directory.places.Insert(index, first, units)
-		c.enterPages(first, units)
-	}
 }
 
 // enterPages books the addresses of plain segments.

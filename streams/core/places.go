@@ -27,8 +27,5 @@ func (c *Core) takeAlignedRoom(units, alignUnits uint32) int32 {
 	for block == heap.None && c.evictOldest() {
 		block = c.takeAligned(units, alignUnits)
 	}
-	if block == heap.None && c.YieldPlan() {
-		block = c.takeAligned(units, alignUnits)
-	}
 	return block
 }

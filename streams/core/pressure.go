@@ -1,25 +1,19 @@
 package core
 
-import (
-	"github.com/go-vram/vram/internal/heap"
-	"github.com/go-vram/vram/internal/pressure"
-	"github.com/go-vram/vram/internal/sizeclass"
-)
+import "github.com/go-vram/vram/internal/pressure"
 
-// pressed is the level of pressure, and the settings whose meaning it changes as they were set.
+// pressed is the level of pressure, and the budget as it was set.
 type pressed struct {
-	level         pressure.Level
-	squeezed      squeeze // by the level: the miss path reads it
-	asked         Budget
-	strategy      heap.Strategy
-	coalesceBytes int64
+	level    pressure.Level
+	squeezed squeeze // by the level: the miss path reads it
+	asked    Budget
 }
 
 // squeeze is what a level makes of the settings.
 type squeeze struct {
 	keptShift   uint // the part of magazines of large blocks is shifted down by it
 	budgetShift uint // likewise what the budget allows
-	eager       bool // everything is merged as soon as it is free
+	eager       bool // blocks that wait to share a fence wait no longer than the least
 	idleTicks   int
 	decayTicks  int
 }
@@ -47,7 +41,6 @@ func (c *Core) SetPressure(level pressure.Level) {
 	rose := level > c.level
 	c.level, c.squeezed = level, squeezeAt(level)
 	c.SetBudget(c.asked)
-	c.configure()
 	if rose && level == pressure.Critical {
 		c.AskLanes()
 	}
@@ -58,15 +51,6 @@ func (c *Core) SetPressure(level pressure.Level) {
 func (c *Core) shrink() {
 	for c.keptUnits > c.keptLimit() && c.evictOldest() {
 	}
-}
-
-// configure tells the heap how to search and when to merge.
-func (c *Core) configure() {
-	apartUnits := min(uint64(max(c.coalesceBytes, 0))>>sizeclass.UnitShift, 1<<32-1)
-	if c.squeezed.eager {
-		apartUnits = 0
-	}
-	c.heap.Configure(c.strategy, uint32(apartUnits)) //nolint:gosec // bounded by the line above
 }
 
 // under is the budget at the level of pressure: a bound stays one.

@@ -15,10 +15,9 @@ type Snapshot struct {
 	HeldBytes        int64 // pages lent by the pool: the sum of the next three
 	LiveBytes        int64 // blocks that callers have
 	PendingBytes     int64 // freed, and other streams still use them
-	CachedBytes      int64 // all else: the four parts that follow
+	CachedBytes      int64 // all else: the three parts that follow
 	SpanBytes        int64 // free slots of the classes
 	MagazineBytes    int64 // free slots of large blocks
-	PlaceBytes       int64 // of a plan, what is in no block
 	RangeBytes       int64 // free ranges
 	PageBytes        int64 // whole pages in them: what can be given back
 	PeakLiveBytes    int64 // of all but free ranges and parts of batches, at the turns that allocated: an upper bound
@@ -27,8 +26,6 @@ type Snapshot struct {
 	NodeVisits       uint64
 	LaneCount        int
 	LaneBytes        int64 // what lanes have, live or cached
-
-	Tape TapeSnapshot
 
 	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back
 	RangeCount, RefillCount          uint64 // of AllocCount: as Served counted
@@ -72,11 +69,9 @@ func (c *Core) Snapshot() Snapshot {
 	s.LaneCount, s.LaneBytes = c.Lanes(), c.LaneBytes()
 	s.PendingBytes = c.PendingBytes()
 	s.CachedBytes = s.HeldBytes - s.LiveBytes - s.PendingBytes
-	s.Tape = c.tapeSnapshot()
 	s.RangeBytes = int64(c.heap.FreeUnits()) << sizeclass.UnitShift
 	s.PageBytes = c.freePages()
-	s.PlaceBytes = int64(c.groundUnits-c.tapeUnits) << sizeclass.UnitShift
-	s.MagazineBytes = s.CachedBytes - s.RangeBytes - s.SpanBytes - s.PlaceBytes
+	s.MagazineBytes = s.CachedBytes - s.RangeBytes - s.SpanBytes
 	s.PeakLiveBytes = max(s.LiveBytes, int64(c.peakUnits<<sizeclass.UnitShift))
 	s.AllocCount = s.FreeCount + s.LiveCount
 	return s
@@ -149,8 +144,7 @@ func (c *Core) Check() error {
 	if err := c.pending.check(); err != nil {
 		return err
 	}
-	var used, spans, kept, leased, taped uint64
-	places := 0
+	var used, spans, kept, leased uint64
 	seen := map[int32]bool{}
 	var wrong error
 	book := func(block int32, units uint32) {
@@ -175,27 +169,15 @@ func (c *Core) Check() error {
 		book(block, units)
 		spans += uint64(units)
 	}, func(s *magazine.Slot) {
-		if s.Block < heap.None {
-			places++
-			taped += uint64(s.Units)
-			return
-		}
 		book(s.Block, s.Units)
 	})
-	for _, block := range c.ground {
-		book(block, c.heap.Units(block))
-	}
 	if wrong != nil {
 		return wrong
 	}
-	if d := c.directory; d != nil && (d.tree.Count() != len(seen)-len(c.ground) || d.places.Count() != places) {
-		return fmt.Errorf("streams: %d blocks and %d places of the tape are used, the directory has %d and %d",
-			len(seen)-len(c.ground), places, d.tree.Count(), d.places.Count())
+	if d := c.directory; d != nil && d.tree.Count() != len(seen) {
+		return fmt.Errorf("streams: %d blocks are used, the directory has %d", len(seen), d.tree.Count())
 	}
 	if err := c.checkPages(); err != nil {
-		return err
-	}
-	if err := c.checkTape(taped); err != nil {
 		return err
 	}
 	if used+c.heap.FreeUnits() != c.heap.HeldUnits() {

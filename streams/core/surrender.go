@@ -2,16 +2,9 @@ package core
 
 import "github.com/go-vram/vram/streams/magazine"
 
-// Surrender gives up whole pages: the memory of a plan is yielded, magazines of large blocks are closed, spans that
-// nobody uses are retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is
-// valid until the next call of the core.
+// Surrender gives up whole pages: magazines of large blocks are closed, spans that nobody uses are retired, and up to limit
+// pages leave the heap, with covered those that a fence covers. The result is valid until the next call of the core.
 func (c *Core) Surrender(limit uint32, covered bool) []Run {
-	c.YieldPlan()
-	return c.Spare(limit, covered)
-}
-
-// Spare is Surrender without the memory of a plan.
-func (c *Core) Spare(limit uint32, covered bool) []Run {
 	c.Drain()
 	c.closeIdle()
 	return c.takePages(limit, covered)
@@ -23,7 +16,6 @@ func (c *Core) Coalesce() {
 	c.AskLanes()
 	c.Drain()
 	c.closeIdle()
-	c.heap.Merge()
 }
 
 // retireIdle gives the spans that nobody uses back to the heap.

@@ -1,13 +1,6 @@
 package simulation
 
-import (
-	"context"
-	"errors"
-
-	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams"
-	"github.com/go-vram/vram/streams/tape"
-)
+import "github.com/go-vram/vram/internal/sizeclass"
 
 // note is a request of a step: its length, and how many requests later it is freed.
 type note struct {
@@ -15,14 +8,14 @@ type note struct {
 	life  int
 }
 
-// score is a step that callers play again and again, as training does: what a tape learns.
+// score is a step that callers play again and again, as training does.
 type score []note
 
-// scoreCount is how many there are. More than one, so that a plan meets what it does not have.
+// scoreCount is how many there are. More than one, so that none is all that a stream sees.
 const scoreCount = 2
 
-// newScore draws a step whose lengths differ, of which up to a quarter of the limit lives at once, if it is no smaller than a few
-// of the shortest requests that a tape sees.
+// newScore draws a step whose lengths differ, of which up to a quarter of the limit lives at once, if that is no smaller than a few
+// blocks beyond the classes.
 func (s *shape) newScore(draw uint64) score {
 	notes := make(score, 16+draw%25)
 	spread := uint64(max(32, s.limitBytes/24/sizeclass.UnitBytes))
@@ -33,15 +26,6 @@ func (s *shape) newScore(draw uint64) score {
 	return notes
 }
 
-// step is the score as a plan that is taught.
-func (sc score) step() tape.Step {
-	step := make(tape.Step, len(sc))
-	for i, n := range sc {
-		step[i] = tape.Request{Units: uint32(sizeclass.Units(n.bytes)), Life: uint32(n.life)} //nolint:gosec // small
-	}
-	return step
-}
-
 func (s *shape) score(draw uint32) score { return s.scores[draw%scoreCount] }
 
 // stepped is a caller that plays a step a few times, with differences or without, while time goes on.
@@ -50,7 +34,7 @@ func (w *world) stepped(s *stream, act action) func() {
 	return func() { w.playScore(s, w.shape.score(act.b), int(1+act.c/4%4), uint64(act.c), strays) }
 }
 
-// rehearsed lets a stream play its step by itself, until a tape must have learned it, and then a few times with differences.
+// rehearsed lets a stream play its step by itself, until callers may take blocks back, and then a few times with differences.
 func (w *world) rehearsed(act action) {
 	e := w.era
 	w.settle(uint64(act.a))
@@ -118,42 +102,4 @@ func (w *world) playScore(s *stream, notes score, rounds int, draw uint64, stray
 		end(ends[at])
 		delete(ends, at)
 	}
-}
-
-// taught is a caller that gives a stream the plan of another, or one of its own.
-func (w *world) taught(s *stream, act action) func() {
-	from := w.anyStream(act.b)
-	return func() {
-		step := w.shape.score(act.c).step()
-		if act.c%2 == 0 {
-			learned, err := from.Plan(context.Background())
-			if err != nil && !w.excused(from) {
-				w.broken("answer", "the plan of stream %d: %w", from.id(), err)
-			}
-			if err == nil && learned != nil {
-				w.must(learned.Check(), "plan")
-				step = learned
-			}
-		}
-		err := s.SetPlan(context.Background(), step)
-		if err != nil && !errors.Is(err, streams.ErrNoTape) && !w.excused(s) {
-			w.broken("answer", "a plan for stream %d: %w", s.id(), err)
-		}
-		if err == nil {
-			w.report.Taught++
-		}
-	}
-}
-
-// countTape adds what a tape has done since it was looked at last, or since it began.
-func (r *Report) countTape(before, now streams.TapeStats) {
-	add := func(to *uint64, before, now uint64) {
-		if now < before {
-			before = 0
-		}
-		*to += now - before
-	}
-	add(&r.Plans, before.PlanCount, now.PlanCount)
-	add(&r.Placed, before.PlacedCount, now.PlacedCount)
-	add(&r.Blocked, before.BlockedCount, now.BlockedCount)
 }
