@@ -51,7 +51,7 @@ func (c *Core) leaseBlock(l *lane.Lane, units uint32) int32 {
 	if block := c.heap.Take(units); block != heap.None {
 		return block
 	}
-	c.leases.GiveUp(l)
+	c.leases.ReleaseUnused(l)
 	block, _ := c.takeBlock(units)
 	return block
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Reason is why a lane shall come to the owner. Reasons are set in turns and looked at by each call of
+// Reason is why a lane must come to the owner. Reasons are set in turns and looked at by each call of
 // the lane.
 type Reason uint32
 
 // The reasons for a lane to come to the owner.
 const (
-	// Asked says that somebody needs what the lane does not use.
+	// Asked says that other streams or requests need what the lane does not use.
 	Asked Reason = 1 << iota
 	// Returned says that others freed blocks of the lane's.
 	Returned
@@ -23,12 +23,10 @@ const (
 	Ended
 )
 
-const (
-	// turnedAwayLimit is how often the budget refuses before the lane gives up all that it keeps, since that
-	// is not what it is asked for. Not smaller: to fill a lane costs turns. Not larger: until then requests
-	// go the ordinary way.
-	turnedAwayLimit = 64
-)
+// refusalLimit is how often the budget refuses before the lane releases all that it keeps, since that is
+// not what it is asked for. Not smaller: to fill a lane costs turns. Not larger: until then requests go the
+// ordinary way.
+const refusalLimit = 64
 
 // Outcome is what became of a free by a lane.
 type Outcome uint8
@@ -39,12 +37,12 @@ const (
 	Refused Outcome = iota
 	// Kept says that the block is the lane's again.
 	Kept
-	// Surplus says so, and that the lane has more than it may keep: Owner.Settle.
+	// Surplus says so, and that the lane has more than it may keep: Leases.Settle.
 	Surplus
 )
 
 // Beyond is where a lane sends what it does not do by itself. That the lane calls it, rather than return to
-// somebody who would, keeps a pair at two calls.
+// a caller that would, keeps a pair at two calls.
 type Beyond interface {
 	// AllocBeyond serves a request that the lane had nothing for. It returns the handle and its bytes.
 	AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error)
@@ -53,30 +51,29 @@ type Beyond interface {
 	FreeBeyond(s *magazine.Slot, handle uint64, outcome Outcome) error
 }
 
-// Lane is one goroutine's side of a cache: it works on plain memory. Its methods, and those of Owner that
-// take it, are for one goroutine at a time; the owner's work for it is done while that goroutine waits.
+// Lane is one goroutine's side of a cache: it works on plain memory. Its methods, and those of Leases that
+// take it, are for one goroutine at a time; the owner works for it while that goroutine waits.
 //
 // budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
 	raised      atomic.Uint32
 	budgetUnits uint64
 	chargeUnits uint64         // kept, or, of a class in use, a span: never more than the budget
-	turnedAway  int            // requests in sequence that the budget did not admit
+	refusals    int            // requests in sequence that the budget did not admit
 	unused      *magazine.Slot // without a block, for large ones
 	surplus     *Magazine
 	surplusSlot *magazine.Slot
 	beyond      Beyond
-	top         *magazine.Slot // the large block that was freed last: a fixed place is quicker than one that is looked up
 	shelves     [sizeclass.Count]shelf
-	large       [laneLengths]*magazine.Slot // lists of free blocks of one length each
+	large       lengths
 
 	arrived     *Magazine // others freed slots of theirs
 	leasedUnits uint64    // of all blocks that the lane has, live or not
 	_           [64]byte  // a cache line
 }
 
-// Init says how many units the lane may keep, and who does what it does not. It serves nothing before
-// Owner.OpenLane.
+// Init sets how many units the lane may keep, and where it sends what it does not do. It serves nothing before
+// Leases.Open.
 func (l *Lane) Init(budgetUnits uint64, beyond Beyond) {
 	l.budgetUnits, l.beyond = budgetUnits, beyond
 	l.raised.Store(uint32(Ended))
@@ -90,14 +87,14 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 		return l.allocElse(bytes)
 	}
 	if units > sizeclass.MaxUnits {
-		if s = l.top; s != nil && uint64(s.Units) == units {
-			l.top = nil
+		if s = l.large.top; s != nil && uint64(s.Units) == units {
+			l.large.top = nil
 		} else {
 			i := lengthPlace(units)
-			if s = l.large[i]; s == nil || uint64(s.Units) != units {
+			if s = l.large.places[i]; s == nil || uint64(s.Units) != units {
 				return l.allocElse(bytes)
 			}
-			l.large[i] = s.Next
+			l.large.places[i] = s.Next
 		}
 		l.chargeUnits -= units
 	} else {
@@ -130,7 +127,7 @@ func (l *Lane) Take(bytes int64) (*magazine.Slot, uint64) {
 		return nil, 0
 	}
 	if units > sizeclass.MaxUnits {
-		s := l.takeLarge(units)
+		s := l.large.take(units)
 		if s == nil {
 			return nil, 0
 		}
@@ -215,17 +212,17 @@ func (l *Lane) Free(s *magazine.Slot, handle uint64) error {
 		return l.done(s, handle, Surplus)
 	}
 	l.chargeUnits += units
-	if old := l.top; old != nil {
-		i := old.Place & (laneLengths - 1)
-		head := l.large[i]
+	if old := l.large.top; old != nil {
+		i := old.Place & (lengthPlaces - 1)
+		head := l.large.places[i]
 		if head != nil && head.Units != old.Units {
-			l.top = s
+			l.large.top = s
 			return l.done(s, handle, l.lay(old))
 		}
 		old.Next = head
-		l.large[i] = old
+		l.large.places[i] = old
 	}
-	l.top = s
+	l.large.top = s
 	return nil
 }
 
@@ -290,13 +287,69 @@ func (l *Lane) keepAside(m *Magazine, s *magazine.Slot) Outcome {
 	return Surplus
 }
 
-// shed and shedSlot leave a span, or a block, to the next Settle.
+// keepLarge books a large block that is free.
+func (l *Lane) keepLarge(s *magazine.Slot) Outcome {
+	units := uint64(s.Units)
+	if !l.admits(units) {
+		l.shedSlot(s)
+		return Surplus
+	}
+	l.chargeUnits += units
+	return l.lay(s)
+}
+
+// lay lays a large block, which is charged, among those of its length, and sheds what has to leave for it.
+func (l *Lane) lay(s *magazine.Slot) Outcome {
+	evicted := l.large.lay(s)
+	if evicted == nil {
+		return Kept
+	}
+	l.shedList(evicted)
+	return Surplus
+}
+
+// shedUnused sheds all that is not in use. Spans of which blocks live stay.
+func (l *Lane) shedUnused() {
+	for class := range l.shelves {
+		sh, span := &l.shelves[class], spanUnits(class)
+		for m := sh.ready.newest; m != nil; {
+			next := m.older
+			if m.local == m.whole {
+				sh.ready.remove(m)
+				l.chargeUnits -= span
+				l.shed(m)
+			}
+			m = next
+		}
+		if m := sh.current; m != nil && m.local == m.whole {
+			l.shed(m)
+			if sh.serve(sh.ready.newest); sh.current != nil {
+				sh.ready.remove(sh.current)
+			} else {
+				l.chargeUnits -= span
+			}
+		}
+	}
+	l.large.each(l.shedList)
+	l.refusals = 0
+}
+
+// shed, shedSlot and shedList leave a span, a block or a list of blocks that are charged to the next Settle.
 func (l *Lane) shed(m *Magazine) {
 	m.older, l.surplus = l.surplus, m
 }
 
 func (l *Lane) shedSlot(s *magazine.Slot) {
 	s.Next, l.surplusSlot = l.surplusSlot, s
+}
+
+func (l *Lane) shedList(s *magazine.Slot) {
+	for s != nil {
+		next := s.Next
+		l.chargeUnits -= uint64(s.Units)
+		l.shedSlot(s)
+		s = next
+	}
 }
 
 // Fits reports whether the budget could hold what serves such a request, if nothing else were kept.
@@ -309,5 +362,5 @@ func (l *Lane) Fits(bytes int64) bool {
 	return units <= l.budgetUnits
 }
 
-// Raised are the reasons for which the lane shall come to the owner.
+// Raised are the reasons for which the lane must come to the owner.
 func (l *Lane) Raised() Reason { return Reason(l.raised.Load()) }

@@ -142,10 +142,10 @@ func charged(l *Lane) (units uint64) {
 			}
 		}
 	}
-	if l.top != nil {
-		units += uint64(l.top.Units)
+	if l.large.top != nil {
+		units += uint64(l.large.top.Units)
 	}
-	for _, s := range l.large {
+	for _, s := range l.large.places {
 		for ; s != nil; s = s.Next {
 			units += uint64(s.Units)
 		}
@@ -245,7 +245,7 @@ func TestLaneLengthsThatMeet(t *testing.T) {
 	free(Kept, d.alloc(l, lengths[3]))
 	require.Len(t, d.out, 3)
 	require.Equal(t, charged(l), l.chargeUnits)
-	d.leases.GiveUp(l)
+	d.leases.ReleaseUnused(l)
 	require.Empty(t, d.out)
 	require.Zero(t, l.chargeUnits)
 }
@@ -331,7 +331,7 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	d.stray(a.Slot)
 	d.owner.CollectParked()
 	require.NotNil(t, l.arrived)
-	d.leases.GiveUp(l)
+	d.leases.ReleaseUnused(l)
 	require.Empty(t, d.out)
 	c := d.alloc(next, 512)
 	require.Same(t, a.Magazine(), c.Magazine())
@@ -369,7 +369,7 @@ func TestBudgetTurnsAwayOnlySoOften(t *testing.T) {
 	l := d.lane(1000)
 	a := d.alloc(l, 900<<9)
 	require.Equal(t, Kept, d.free(l, a))
-	for range turnedAwayLimit - 1 {
+	for range refusalLimit - 1 {
 		require.False(t, d.leases.Admits(l, 200<<9))
 	}
 	require.True(t, d.leases.Admits(l, 200<<9))

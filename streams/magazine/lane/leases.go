@@ -22,7 +22,7 @@ type Leases struct {
 	spare   *Magazine
 }
 
-// Give takes a block that no lane has any more: the span of a class, or, where class is negative, a
+// Give takes a block that was released: the span of a class, or, where class is negative, a
 // block of its own.
 type Give func(block, class int32)
 
@@ -80,8 +80,8 @@ func (o *Leases) cameHome(m *Magazine) uint64 {
 	return o.owner.CameHome(&m.Magazine, m.whole&^m.local)
 }
 
-// Sift passes the announced slots that others freed of the lanes' magazines to Keep, before the lanes take
-// them home.
+// Sift passes the announced slots that others freed of the lanes' magazines to the parts that keep them, before the lanes
+// take them home.
 func (o *Leases) Sift() {
 	o.owner.CollectParked()
 	for m := o.strays; m != nil; m = m.next {
@@ -101,7 +101,7 @@ func (o *Leases) Return(s *magazine.Slot) {
 	}
 }
 
-// Collect sorts the magazines that callers handed over, and gives back what came home of those that no
+// Collect sorts the magazines that callers handed over, and releases what came home of those that no
 // lane has.
 func (o *Leases) Collect() {
 	o.owner.CollectParked()
@@ -139,7 +139,7 @@ func (o *Leases) orphanHome(m *Magazine) {
 	}
 }
 
-// Settle takes home what others freed of the lane's blocks and gives back what the lane may not keep;
+// Settle takes home what others freed of the lane's blocks and releases what the lane may not keep;
 // what it does not use, too, if it was asked. The reasons for which it came are gone afterwards. It
 // reports those that there were.
 func (o *Leases) Settle(l *Lane) Reason {
@@ -150,7 +150,7 @@ func (o *Leases) Settle(l *Lane) Reason {
 	for m != nil {
 		next := m.next
 		m.next = nil
-		if m.lane.Load() != l { // given up meanwhile
+		if m.lane.Load() != l { // released meanwhile
 			o.arrive(m)
 			m = next
 			continue
@@ -161,49 +161,21 @@ func (o *Leases) Settle(l *Lane) Reason {
 		m = next
 	}
 	if why&Asked != 0 {
-		l.giveUp()
+		l.shedUnused()
 	}
-	o.giveSurplus(l)
+	o.releaseSurplus(l)
 	l.raised.And(uint32(Ended))
 	return why
 }
 
-// GiveUp gives back all that the lane keeps and does not use.
-func (o *Leases) GiveUp(l *Lane) {
-	l.giveUp()
-	o.giveSurplus(l)
+// ReleaseUnused releases all that the lane keeps and does not use.
+func (o *Leases) ReleaseUnused(l *Lane) {
+	l.shedUnused()
+	o.releaseSurplus(l)
 }
 
-// giveUp leaves all that is not in use to giveSurplus. Spans of which blocks live stay.
-func (l *Lane) giveUp() {
-	for class := range l.shelves {
-		sh, span := &l.shelves[class], spanUnits(class)
-		for m := sh.ready.newest; m != nil; {
-			next := m.older
-			if m.local == m.whole {
-				sh.ready.remove(m)
-				l.chargeUnits -= span
-				l.shed(m)
-			}
-			m = next
-		}
-		if m := sh.current; m != nil && m.local == m.whole {
-			l.shed(m)
-			if sh.serve(sh.ready.newest); sh.current != nil {
-				sh.ready.remove(sh.current)
-			} else {
-				l.chargeUnits -= span
-			}
-		}
-	}
-	l.layTop()
-	for i := range l.large {
-		l.clearPlace(uint64(i))
-	}
-	l.turnedAway = 0
-}
-
-func (o *Leases) giveSurplus(l *Lane) {
+// releaseSurplus releases what the lane has shed.
+func (o *Leases) releaseSurplus(l *Lane) {
 	for m := l.surplus; m != nil; {
 		next := m.older
 		m.older = nil
@@ -218,7 +190,7 @@ func (o *Leases) giveSurplus(l *Lane) {
 	l.surplus, l.surplusSlot = nil, nil
 }
 
-// releaseSpan gives back the span of a magazine all of whose slots are free.
+// releaseSpan releases the span of a magazine all of whose slots are free.
 func (o *Leases) releaseSpan(m *Magazine) {
 	span, class := m.Block, m.Class
 	if l := m.lane.Load(); l != nil {
@@ -229,7 +201,7 @@ func (o *Leases) releaseSpan(m *Magazine) {
 	o.give(span, class)
 }
 
-// releaseBlock gives back the block of a slot that is free.
+// releaseBlock releases the block of a slot that is free.
 func (o *Leases) releaseBlock(s *magazine.Slot) {
 	m, block := of(s.Magazine()), s.Block
 	m.whole &^= 1 << (*magazine.Leased)(s).Index()
@@ -243,7 +215,7 @@ func (o *Leases) releaseBlock(s *magazine.Slot) {
 	o.give(block, -1)
 }
 
-// charge counts units that a lane gets, or, as the two's complement, gives back.
+// charge counts units that a lane gets, or, as the two's complement, loses.
 func (o *Leases) charge(l *Lane, units uint64) {
 	l.leasedUnits += units
 	o.units += units
@@ -268,18 +240,18 @@ func (o *Leases) blank() *Magazine {
 }
 
 // Admits reports whether the budget leaves room for what serves such a request. It refuses no more than
-// so many in sequence: then the lane gives up what it keeps. Precondition: Fits(bytes).
+// so many in sequence: then the lane releases what it keeps. Precondition: Fits(bytes).
 func (o *Leases) Admits(l *Lane, bytes int64) bool {
 	units := sizeclass.Units(bytes)
 	if units <= sizeclass.MaxUnits {
 		units = l.need(sizeclass.Of(units))
 	}
 	if l.admits(units) {
-		l.turnedAway = 0
+		l.refusals = 0
 		return true
 	}
-	if l.turnedAway++; l.turnedAway >= turnedAwayLimit {
-		o.GiveUp(l)
+	if l.refusals++; l.refusals >= refusalLimit {
+		o.ReleaseUnused(l)
 	}
 	return l.admits(units)
 }
@@ -340,7 +312,7 @@ func (o *Leases) LeaseBlock(l *Lane, block int32, units uint32, base cudadrv.Ptr
 	return s
 }
 
-// Close ends a lane: what it does not use is given back, what is live comes home by others' frees.
+// Close ends a lane: what it does not use is released, what is live comes home by the frees of others.
 func (o *Leases) Close(l *Lane) {
 	at := slices.Index(o.lanes, l)
 	if at < 0 {
@@ -348,7 +320,7 @@ func (o *Leases) Close(l *Lane) {
 	}
 	l.raised.Or(uint32(Ended))
 	o.Settle(l)
-	o.GiveUp(l)
+	o.ReleaseUnused(l)
 	for _, m := range o.all {
 		if m.lane.Load() != l {
 			continue
