@@ -46,8 +46,8 @@ func (b *buckets) uninstall(m *Magazine, at *installation) {
 	at.installed = false
 }
 
-// shard gives every hint of a contended bucket a place of its own. The magazine m that served it goes on
-// at the place of this hint. It reports whether the bucket was sharded by this call.
+// shard gives every hint of a contended bucket a place of its own. The magazine m that served it
+// goes on at the place of this hint. It reports whether the bucket was sharded by this call.
 func (b *buckets) shard(m *Magazine, at *installation, hint int) bool {
 	if m.contended.Load() < contendedLimit || b[at.bucket].shards.Load() != nil || b[at.bucket].magazine.Load() != m {
 		return false
@@ -74,8 +74,8 @@ func (b *buckets) each(bucket int32, visit func(*Magazine)) {
 	}
 }
 
-// close ends a magazine: no caller takes from it again. It returns the slots that were free, which are home
-// without flags.
+// close ends a magazine: no caller takes from it again. It returns the slots that were free, which
+// are home without flags.
 func (m *Magazine) close() (home uint64) {
 	home = broughtHome(m.mask.Swap(closedBit))
 	for f := home; f != 0; f &= f - 1 {

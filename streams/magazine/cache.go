@@ -52,18 +52,19 @@ func bucketOf(units uint64) uint64 {
 	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
-// AllocBeyond serves the requests for which no magazine has anything. That Alloc calls it, rather than return to
-// somebody who would, saves every allocation a call.
+// AllocBeyond serves the requests for which no magazine has a slot. That Alloc calls it, rather
+// than return to a caller that would, saves every allocation a call.
 type AllocBeyond interface {
 	// AllocBeyond returns a handle and its bytes.
 	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
 }
 
-// Extend says who serves what the magazines do not. It comes before the first Alloc.
+// Extend sets the server of requests that the magazines do not serve. It comes before the first Alloc.
 func (c *Cache) Extend(beyond AllocBeyond) { c.beyond = beyond }
 
-// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap allocation, or through
-// AllocBeyond. It tries the likeliest magazine once; what is left of a contended one is Take's.
+// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap
+// allocation, or through AllocBeyond. It tries the likeliest magazine once; what is left of a
+// contended one is Take's.
 func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err error) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -108,8 +109,8 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	return c.allocBeyond(bytes)
 }
 
-// Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or heap allocation.
-// Requests of 0 bytes and less are not served.
+// Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or
+// heap allocation. Requests of 0 bytes and less are not served.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -160,8 +161,9 @@ func shardHint() uintptr {
 }
 
 // TakeBack serves a request of that many bytes with the block that was freed last, if that has its
-// length and is still on its way to the owner; or it returns nil. Without lock, wait or heap allocation. The owner
-// never knows: for it the block was in use all the time. Requests of 0 bytes and less are not served.
+// length and is still on its way to the owner; or it returns nil. Without lock, wait or heap
+// allocation. The owner never knows: for it the block was in use all the time. Requests of 0 bytes
+// and less are not served.
 func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
 	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
 	top := c.freed.Load()
@@ -179,9 +181,9 @@ func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
 	return s, s.word.Load() &^ flagMask
 }
 
-// TakeMany takes up to most free slots for blocks of that many units, by one access of the magazine that
-// serves them, and returns their bits; most often all are of one magazine. Precondition: units and most are
-// positive. What cannot be served this way is left to the owner.
+// TakeMany takes up to most free slots for blocks of that many units, by one access of the magazine
+// that serves them, and returns their bits; most often all are of one magazine. Precondition: units
+// and most are positive. What cannot be served this way is left to the owner.
 func (c *Cache) TakeMany(units uint64, most int) (m *Magazine, taken uint64) {
 	b := &c.buckets[bucketOf(units)]
 	if sh := b.shards.Load(); sh != nil {

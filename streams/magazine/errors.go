@@ -11,11 +11,13 @@ import (
 var (
 	// ErrBadFree is the kind of every refused free: errors.Is holds for both of the others.
 	ErrBadFree = errors.New("vram: free of a buffer that is not live")
-	// ErrDoubleFree says that the buffer was freed before, and its memory not freed since by a later owner.
+	// ErrDoubleFree says that the buffer was freed before, and its memory not freed since by a
+	// later owner.
 	ErrDoubleFree = fmt.Errorf("%w: it was freed before", ErrBadFree)
 	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
 	ErrStale = fmt.Errorf("%w: its memory was handed out since", ErrBadFree)
-	// ErrTransferred says that the buffer was handed over: the memory lives, and belongs to the owner of the new one.
+	// ErrTransferred says that the buffer was handed over: the memory lives, and belongs to the
+	// owner of the new one.
 	ErrTransferred = fmt.Errorf("%w: it was handed over to another stream", ErrBadFree)
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = errors.New("vram: closed")

@@ -16,7 +16,7 @@ type Exact struct {
 // exactBooks are the owner's.
 type exactBooks struct {
 	homes        uint64 // slots that are home
-	attach       uint64 // slots in use that shall stay when freed
+	attach       uint64 // slots in use that stay when freed
 	Older, Newer *Exact // in the order in which they were last given a slot; the list is the caller's
 	installation
 	Open bool
@@ -96,8 +96,8 @@ func (o *Exacts) At(bucket int32, hint int) *Exact {
 // Install makes a magazine serve its bucket, for callers with that hint.
 func (o *Exacts) Install(m *Exact, hint int) { o.buckets.install(&m.Magazine, &m.installation, hint) }
 
-// Shard gives every hint a magazine of its own where m, which serves its bucket, is contended. It reports
-// whether it did.
+// Shard gives every hint a magazine of its own where m, which serves its bucket, is contended. It
+// reports whether it did.
 func (o *Exacts) Shard(m *Exact, hint int) bool {
 	return o.buckets.shard(&m.Magazine, &m.installation, hint)
 }

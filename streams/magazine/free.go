@@ -1,7 +1,7 @@
 package magazine
 
-// Free ends a handle and gives its block back. Of several frees of one handle one succeeds. It may be
-// called from any goroutine, waits for nobody and allocates nothing.
+// Free ends a handle and returns its block. Of several frees of one handle one succeeds. It may be
+// called from any goroutine, does not wait and allocates nothing.
 func (s *Slot) Free(handle uint64) error {
 	if !s.word.CompareAndSwap(handle, freed(handle)) {
 		return s.freeSlow(handle)
@@ -45,14 +45,14 @@ func (s *Slot) freeSlow(handle uint64) error {
 			s.tell(handle)
 		}
 		if w&uint64(Announced) != 0 {
-			return s.giveAnnounced(w)
+			return s.returnAnnounced(w)
 		}
-		return s.giveFlagged(w)
+		return s.returnFlagged(w)
 	}
 }
 
-// giveFlagged gives a slot back whose word was that when it was freed.
-func (s *Slot) giveFlagged(word uint64) error {
+// returnFlagged returns a slot whose word was that when it was freed.
+func (s *Slot) returnFlagged(word uint64) error {
 	m := s.magazine
 	if s.leased { // the word keeps the flags until the owner has seen them
 		return m.putSlow(s, m.mask.Or(1<<s.index))
@@ -64,7 +64,7 @@ func (s *Slot) giveFlagged(word uint64) error {
 	return m.putWatched(s)
 }
 
-// putWatched gives a slot back as if it had not been watched.
+// putWatched returns a slot as if it had not been watched.
 func (m *Magazine) putWatched(s *Slot) error {
 	if old := m.mask.Or(1 << s.index); old >= parkedBit {
 		return m.putSlow(s, old)
@@ -72,8 +72,8 @@ func (m *Magazine) putWatched(s *Slot) error {
 	return nil
 }
 
-// giveAnnounced gives a slot back that others use, whose word was that when it was freed.
-func (s *Slot) giveAnnounced(word uint64) (err error) {
+// returnAnnounced returns a slot that other streams use, whose word was that when it was freed.
+func (s *Slot) returnAnnounced(word uint64) (err error) {
 	m := s.magazine
 	h := m.home
 	units := m.UnitsOf(s) // before the owner has it

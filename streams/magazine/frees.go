@@ -2,7 +2,7 @@ package magazine
 
 import "math/bits"
 
-// Frees frees slots and gives them back by one access for each magazine. Until Flush they are freed, and
+// Frees frees slots and returns them by one access for each magazine. Until Flush they are freed, and
 // cannot be taken. The zero value is ready.
 type Frees struct {
 	magazines [waysOut]*Magazine
@@ -14,7 +14,7 @@ type Frees struct {
 	err       error
 }
 
-// Free ends a handle as Slot.Free does. A slot that has something to tell the owner is given back at once.
+// Free ends a handle as Slot.Free does. A slot with flags is returned at once.
 func (f *Frees) Free(s *Slot, handle uint64) error {
 	if !s.word.CompareAndSwap(handle, freed(handle)) {
 		return s.freeSlow(handle)
@@ -66,7 +66,7 @@ func (f *Frees) push() {
 	f.keep(h.wake())
 }
 
-// put gives the freed slots of one magazine back.
+// put returns the freed slots of one magazine.
 func (f *Frees) put(way uint32) {
 	m, freed := f.magazines[way], f.bits[way]
 	f.bits[way] = 0

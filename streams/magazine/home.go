@@ -12,9 +12,10 @@ const (
 	ended         // the memory is gone
 )
 
-// waysOut is the number of magazines whose freed slots Frees gathers at a time: a power of two. Not more:
-// they are cleared for each batch. Not fewer: a batch of mixed lengths goes back and forth between them, and
-// each change of a magazine in its place costs the access that a batch is to save.
+// waysOut is the number of magazines whose freed slots Frees gathers at a time: a power of two. Not
+// more: they are cleared for each batch. Not fewer: a batch of mixed lengths goes back and forth
+// between them, and each change of a magazine in its place costs the access that a batch is to
+// save.
 const waysOut = 32
 
 // noSlot names no slot.
@@ -23,12 +24,13 @@ const noSlot uint32 = 0
 // slotShift leaves room for the slot in a name, behind the magazine.
 const slotShift = 6
 
-// name is how lists link a slot: a number, whose exchange is one instruction, where that of a pointer is a
-// call that also has to tell the collector. A magazine keeps its number while a slot of it is out.
+// name is how lists link a slot: a number, whose exchange is one instruction, where that of a
+// pointer is a call that also has to tell the collector. A magazine keeps its number while a slot
+// of it is out.
 func (s *Slot) name() uint32 { return s.magazine.number<<slotShift + uint32(s.index) + 1 }
 
-// slot is the slot of a name, nil if it names none. A caller may have read the name before its magazine was
-// dropped: then it names none any more, or one of another magazine with that number.
+// slot is the slot of a name, nil if it names none. A caller may have read the name before its
+// magazine was dropped: then it names none any more, or one of another magazine with that number.
 func (h *Home) slot(name uint32) *Slot {
 	if name == noSlot {
 		return nil
@@ -40,7 +42,8 @@ func (h *Home) slot(name uint32) *Slot {
 	return m.At(int((name - 1) & (1<<slotShift - 1)))
 }
 
-// putSlow does what the bits that the mask had before tell the caller who put a slot there.
+// putSlow hands a slot that was put into the mask, or the magazine, to the owner if the old mask
+// asks for that.
 func (m *Magazine) putSlow(s *Slot, old uint64) error {
 	switch put(old) {
 	case handSlot:
@@ -75,8 +78,8 @@ func (h *Home) handMagazine(m *Magazine) {
 	}
 }
 
-// handUsed gives a freed slot that others use to the owner, or counts one that comes home by its mask. It
-// reports whether that makes a pile.
+// handUsed gives a freed slot that others use to the owner, or counts one that comes home by its
+// mask. It reports whether that makes a pile.
 func (h *Home) handUsed(s *Slot, units uint32, flags uint8, listed bool) (isPile bool) {
 	for {
 		top := h.used.Load()
@@ -97,7 +100,8 @@ func (h *Home) isPile(top uint64) bool {
 	return top>>countShift&mostCount >= PileSlots || top>>lengthShift*lengthStep >= max(PileUnits, h.pileUnits.Load())
 }
 
-// wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came home.
+// wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came
+// home.
 func (h *Home) wake() error {
 	switch life(h.life.Load()) {
 	case serving:

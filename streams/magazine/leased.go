@@ -2,8 +2,8 @@ package magazine
 
 import "math/bits"
 
-// Leased is a slot of a leased magazine as its lane sees it, which works on the slot's words by loads and
-// plain stores. The owner converts a *Slot only where IsLeased holds.
+// Leased is a slot of a leased magazine as its lane sees it, which works on the slot's words by
+// loads and plain stores. The owner converts a *Slot only where IsLeased holds.
 type Leased Slot
 
 // IsLeased reports whether the slot is one that only lanes hand out.
@@ -53,9 +53,9 @@ func (o *Owner) Lease(m *Magazine, part Part) {
 	m.mask.Store(leasedMask)
 }
 
-// CameHome collects the slots that others freed since the last time, of those of a leased magazine that
-// are out. A bit says only that a slot is worth a look: two frees of one handle that raced set it once too
-// often, and at any later time.
+// CameHome collects the slots that others freed since the last time, of those of a leased magazine
+// that are out. A bit says only that a slot is worth a look: two frees of one handle that raced set
+// it once too often, and at any later time.
 func (o *Owner) CameHome(m *Magazine, out uint64) uint64 {
 	var back uint64
 	for f := m.mask.Swap(leasedMask) & out; f != 0; f &= f - 1 {
@@ -79,8 +79,8 @@ func (o *Owner) isHome(s *Leased) bool {
 	return true
 }
 
-// Sift tells the announced slots of a leased magazine that others freed to the parts that keep them, before
-// a lane takes them home.
+// Sift tells the announced slots of a leased magazine that others freed to the parts that keep
+// them, before a lane takes them home.
 func (o *Owner) Sift(m *Magazine, whole uint64) {
 	for f := m.mask.Load() & whole; f != 0; f &= f - 1 {
 		s := (*Leased)(m.At(bits.TrailingZeros64(f)))
@@ -90,10 +90,10 @@ func (o *Owner) Sift(m *Magazine, whole uint64) {
 	}
 }
 
-// keeps reports whether a slot, which was back with that word, stays with a part of the owner, or with its
-// lane. The flags go from the word to the slot, where no free of a leased one writes: they are there as
-// long as it is kept. A word that has changed since is of a handle that lives, or has lived, behind a free
-// that raced with another: its flags are not those of that word.
+// keeps reports whether a slot, which was back with that word, stays with a part of the owner, or
+// with its lane. The flags go from the word to the slot, where no free of a leased one writes: they
+// are there as long as it is kept. A word that has changed since is of a handle that lives, or has
+// lived, behind a free that raced with another: its flags are not those of that word.
 func (o *Owner) keeps(s *Leased, w uint64) bool {
 	switch {
 	case s.flags != 0:
@@ -110,8 +110,8 @@ func (o *Owner) keeps(s *Leased, w uint64) bool {
 	return s.flags != 0
 }
 
-// Return frees a slot of a leased magazine that a part has kept. It reports whether the magazine is home by
-// that.
+// Return frees a slot of a leased magazine that a part has kept. It reports whether the magazine is
+// home by that.
 func (s *Leased) Return() (isHome bool) {
 	s.flags = 0 // flags of the word are of a later handle
 	return put(s.magazine.mask.Or(1<<s.index)) == handMagazine

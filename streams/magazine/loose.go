@@ -2,8 +2,8 @@ package magazine
 
 import "slices"
 
-// Loose is the part of the owner that has the slots which serve blocks of any length. They come home one
-// by one; their magazines are closed for good.
+// Loose is the part of the owner that has the slots which serve blocks of any length. They come
+// home one by one; their magazines are closed for good.
 type Loose struct {
 	owner  *Owner
 	unused []*Slot // with room for all

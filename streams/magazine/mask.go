@@ -15,8 +15,8 @@ const (
 	parkedBit uint64 = 1 << 62
 	closedBit uint64 = 1 << 63
 
-	// The owner parks by compare-and-swap of exhaustedMask with parkedBit, unparks by AND with unparkMask,
-	// closes by Swap with closedBit and opens anew by Swap with openMask.
+	// The owner parks by compare-and-swap of exhaustedMask with parkedBit, unparks by AND with
+	// unparkMask, closes by Swap with closedBit and opens anew by Swap with openMask.
 	exhaustedMask uint64 = 0
 	unparkMask           = ^parkedBit
 	openMask      uint64 = 0
@@ -33,8 +33,8 @@ func nextTake(mask uint64) (next uint64, slot int, ok bool) {
 	return mask & (mask - 1), bits.TrailingZeros64(mask), true
 }
 
-// nextTakeMany is the mask after as many takes in a row, at most most, as it has free slots, and the bits of
-// those slots: the lowest. Precondition: most > 0.
+// nextTakeMany is the mask after as many takes in a row, at most most, as it has free slots, and
+// the bits of those slots: the lowest. Precondition: most > 0.
 func nextTakeMany(mask uint64, most int) (next, taken uint64) {
 	if mask >= parkedBit {
 		return mask, 0
@@ -69,9 +69,9 @@ func put(old uint64) home {
 	}
 }
 
-// nextIdle is the mask after a magazine none of whose slots is in use was closed to be used anew, or
-// ok == false if one is in use, or if a caller is yet to hand the magazine over. whole are all slots that
-// the magazine has; handed says that, if it is parked, the owner has been handed it.
+// nextIdle is the mask after a magazine none of whose slots is in use was closed to be used anew,
+// or ok == false if one is in use, or if a caller is yet to hand the magazine over. whole are all
+// slots that the magazine has; handed says that, if it is parked, the owner has been handed it.
 func nextIdle(mask, whole uint64, handed bool) (next uint64, ok bool) {
 	if mask&^parkedBit != whole || (mask&parkedBit != 0 && !handed) {
 		return mask, false

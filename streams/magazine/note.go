@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/fence/line"
 )
 
-// note is what few slots have beside their words: it stays with the slot once it has one.
+// note is what stands beside the words of few slots. It stays with the slot once it has one.
 type note struct {
 	bits   atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
 	uses   atomic.Pointer[use]    // of the live handle, the latest first; taken whole by the owner when it is free
@@ -21,10 +21,11 @@ type note struct {
 // moreUses says that the slot's note lists uses. The bits below stand for the streams of those numbers.
 const moreUses = 1 << line.Count
 
-// use is a use of one handle's block by one stream that is told apart from others: because its end will be said,
-// or because its stream has no number. It is in the list of its slot's note until the owner takes that.
+// use is a use of one handle's block by one stream that is told apart from others: because its end
+// will be said, or because its stream has no number. It is in the list of its slot's note until the
+// owner takes that.
 //
-//	open n   --end: CAS-->      ended n     the uses before are covered by number
+//	open n   --end: CAS-->      ended n     the fence of number covers the uses before
 //	ended n  --begin: CAS-->    open n+1
 //
 // A recorded one lasts until the free, whatever its state.
@@ -69,14 +70,15 @@ func (n *note) add(line *line.Line) *use {
 	}
 }
 
-// record is what is known of a handle beside its block. It does not change: a change is another one in its place.
+// record is the name and the places of a handle. It does not change: a change is another one in its
+// place.
 type record struct {
 	word    uint64 // of the handle
 	tag     string
 	history *History // of a watched handle
 }
 
-// History is what is known of a watched handle. It does not change.
+// History is the record of a watched handle. It does not change.
 type History struct {
 	Address   cudadrv.Ptr
 	Bytes     int64 // that were asked for
@@ -88,12 +90,12 @@ type History struct {
 	former *History // of the slot's watched handle before
 }
 
-// formerLimit is how many handles of before a slot remembers. Not fewer: a stale handle is mostly of the last few. Not
-// more: each is kept as long as the slot, with two places.
+// formerLimit is how many handles of before a slot remembers. Not fewer: a stale handle is mostly
+// of the last few. Not more: each is kept as long as the slot, with two places.
 const formerLimit = 4
 
-// Watcher is told of the frees of watched handles, on the goroutine that frees, before the block can be had again. It
-// must not wait.
+// Watcher is told of the frees of watched handles, on the goroutine that frees, before the block
+// can be had again. It must not wait.
 type Watcher interface{ Freed(h *History) }
 
 // cut is a history with so many at most in its chain.
@@ -106,13 +108,15 @@ func (h *History) cut(count int) *History {
 	return &short
 }
 
-// isOf reports whether a record is of a handle, or of one of the same allocation: it stays when the block is moved.
+// isOf reports whether a record is of a handle, or of one of the same allocation: it stays when the
+// block is moved.
 func (r *record) isOf(handle uint64) bool { return r.word>>generationShift == handle>>generationShift }
 
-// Payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside a turn. It must not wait.
+// Payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside
+// a turn. It must not wait.
 type Payer interface{ Paid(bytes int64) }
 
-// charge is who pays for a live handle. It does not change.
+// charge is the payer of a live handle. It does not change.
 type charge struct {
 	payer Payer
 	bytes int64

@@ -1,7 +1,7 @@
 package magazine
 
-// Owner is the owner's side of a Cache: what its parts have in common. All its methods, and those of its
-// parts, are for the goroutine that runs the turn.
+// Owner is the owner's side of a Cache: what its parts have in common. All its methods, and those
+// of its parts, are for the goroutine that runs the turn.
 type Owner struct {
 	register
 	Spans  Spans
@@ -22,12 +22,12 @@ func NewOwner(c *Cache, waker Waker) *Owner {
 	return o
 }
 
-// OnHome has a part of the owner asked about each announced slot that comes home, in the order in which
-// they subscribed: the first that says true keeps the slot. It gives it back by Home, and a leased one by
-// Return. Subscribe before the first allocation.
+// OnHome has a part of the owner asked about each announced slot that comes home, in the order in
+// which they subscribed: the first that says true keeps the slot. It gives it back by Home, and a
+// leased one by Return. Subscribe before the first allocation.
 func (o *Owner) OnHome(keeps func(*Slot) bool) { o.keepers = append(o.keepers, keeps) }
 
-// Kept asks the parts about a slot that came home. A slot that was not announced is nobody's.
+// Kept asks the parts about a slot that came home. Only an announced one is kept.
 func (o *Owner) Kept(s *Slot) bool {
 	if Flag(s.flags)&Announced == 0 {
 		return false
@@ -40,9 +40,9 @@ func (o *Owner) Kept(s *Slot) bool {
 	return false
 }
 
-// Home books a slot that came through the list and that no part keeps: it is home, without flags. It reports
-// whether that was the last slot of a closed span, whose block the caller now gives back to the heap with
-// Spans.Retire.
+// Home books a slot that came through the list and that no part keeps: it is home, without flags.
+// It reports whether that was the last slot of a closed span, whose block the caller now returns to
+// the heap with Spans.Retire.
 func (o *Owner) Home(s *Slot) (lastOfSpan bool) {
 	s.flags = 0
 	s.clearFlags()
@@ -84,9 +84,9 @@ func (o *Owner) Freed() *Slot {
 // HasUsed reports whether there are any slots for Used.
 func (o *Owner) HasUsed() bool { return o.home.used.Load() != 0 }
 
-// Used takes the list of slots that others use. Follow it with Next before a slot is used. found says that
-// there were some, perhaps only of lanes. With pile it leaves less than a pile alone: what others use serves
-// nobody yet.
+// Used takes the list of slots that others use. Follow it with Next before a slot is used. found
+// says that there were some, perhaps only of lanes. With pile it leaves less than a pile alone:
+// what other streams use serves no request yet.
 func (o *Owner) Used(pile bool) (s *Slot, found bool) {
 	if top := o.home.used.Load(); top == 0 || pile && !o.home.isPile(top) {
 		return nil, false
@@ -94,34 +94,34 @@ func (o *Owner) Used(pile bool) (s *Slot, found bool) {
 	return o.home.slot(uint32(o.home.used.Swap(0) & nameMask)), true
 }
 
-// SetPile says how long the announced blocks together may be that are freed before the owner looks at their
-// uses. Less than PileUnits is that.
+// SetPile says how long the announced blocks together may be that are freed before the owner looks
+// at their uses. Less than PileUnits is that.
 func (o *Owner) SetPile(units uint64) { o.home.pileUnits.Store(units) }
 
 // Next is the slot behind s in a list.
 func (o *Owner) Next(s *Slot) *Slot { return o.home.slot(uint32(s.aside.Load())) }
 
-// Pass is Next, and says how many units the block of s has if it is loose and was freed without flags, so
-// that Loose.Put books it; else 0.
+// Pass is Next, and says how many units the block of s has if it is loose and was freed without
+// flags, so that Loose.Put books it; else 0.
 func (o *Owner) Pass(s *Slot) (next *Slot, plainUnits uint32) {
 	e := s.aside.Load()
 	return o.home.slot(uint32(e)), uint32(e >> 32)
 }
 
-// Retract ends a handle that no caller has seen, and leaves the slot to the owner, who books it with Home.
-// It reports whether it could: not if the handle has flags.
+// Retract ends a handle that no caller has seen, and leaves the slot to the owner, which books it
+// with Home. It reports whether it could: not if the handle has flags.
 func (o *Owner) Retract(s *Slot) bool {
 	w := s.Word()
 	return s.word.CompareAndSwap(w, freed(w))
 }
 
-// LetTakeBack says how many units a block may have that TakeBack serves; 0: every block that is freed comes
-// home.
+// LetTakeBack says how many units a block may have that TakeBack serves; 0: every block that is
+// freed comes home.
 func (o *Owner) LetTakeBack(units uint32) { o.home.backUnits.Store(units) }
 
-// Want makes blocks that come home wake the owner, or ends that: all that come through the list, and those
-// of classes to magazines that are parked. Call it before those are parked and those of large blocks are
-// closed.
+// Want makes blocks that come home wake the owner, or ends that: all that come through the list,
+// and those of classes to magazines that are parked. Call it before those are parked and those of
+// large blocks are closed.
 func (o *Owner) Want(on bool) {
 	if on {
 		o.home.life.CompareAndSwap(uint32(serving), uint32(wanted))

@@ -16,8 +16,8 @@ const cacheLine = 64
 // magazine fills 4 KiB, and its slots lie on cache lines of their own.
 const heapHeader = 8
 
-// SlotsOffset is where the slots of a magazine of any kind begin: behind a line that callers share and a
-// line of the owner's books. BooksBytes is the length of that.
+// SlotsOffset is where the slots of a magazine of any kind begin: behind a line that callers share
+// and a line of the owner's books. BooksBytes is the length of that.
 const (
 	SlotsOffset = 2*cacheLine - heapHeader
 	BooksBytes  = cacheLine
@@ -29,7 +29,7 @@ const none int32 = -1
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
 // word and note are shared. address and flags are written by the holder of the block: the owner while
-// the slot is home, the winner of the free until it has handed the slot over. aside is the lane's, or
+// the slot is home, the winner of the free until the slot is handed over. aside is the lane's, or
 // the list's; Next and Place are the lane's. The rest is the owner's.
 type Slot struct {
 	word     atomic.Uint64
@@ -95,10 +95,10 @@ type Home struct {
 	life      atomic.Uint32
 	backUnits atomic.Uint32 // longest block that TakeBack serves
 	waker     Waker
-	watcher   Watcher       // nil: no free is told
+	watcher   Watcher       // nil: frees are not told
 	pileUnits atomic.Uint64 // length of a pile of announced blocks, if it is more than PileUnits
-	// magazines are by number. The owner writes it; a caller reads what a name in a list stands for, which was
-	// written before the slot was handed out.
+	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
+	// for, which was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
 	_         [cacheLine - 3*8 - 2*16]byte
 
@@ -190,8 +190,8 @@ func (m *Magazine) Frees() uint64 {
 	return n
 }
 
-// IsLive reports whether a caller has a slot. The lists must have been taken before; a slot whose free is
-// under way counts.
+// IsLive reports whether a caller has a slot. The lists must have been taken before; a slot whose
+// free is under way counts.
 func (m *Magazine) IsLive(s *Slot) bool { return m.part.LiveMask(m)>>s.index&1 != 0 }
 
 // LiveSlots is the number of slots that callers have. The lists must have been taken before.

@@ -9,10 +9,10 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Span is a magazine of a size class: all its slots were carved from one block of the heap. It is in one
-// of these states: installed (a bucket or shard names it), ready (it has free slots and waits to be
-// installed), parked (all slots are in use; callers hand it back), closed (it serves no more until it is
-// opened).
+// Span is a magazine of a size class: all its slots were carved from one block of the heap. It is
+// in one of these states: installed (a bucket or shard names it), ready (it has free slots and
+// waits to be installed), parked (all slots are in use; callers hand it back), closed (it serves no
+// more until it is opened).
 type Span struct {
 	Magazine
 	spanBooks
@@ -101,8 +101,8 @@ func (o *Spans) Reinstall(m *Span) { o.Install(m, int(m.shard)) }
 // Uninstall takes a magazine out of its bucket if it is there.
 func (o *Spans) Uninstall(m *Span) { o.buckets.uninstall(&m.Magazine, &m.installation) }
 
-// Shard gives every hint a magazine of its own where m, which serves its class, is contended. It reports
-// whether it did.
+// Shard gives every hint a magazine of its own where m, which serves its class, is contended. It
+// reports whether it did.
 func (o *Spans) Shard(m *Span, hint int) bool {
 	return o.buckets.shard(&m.Magazine, &m.installation, hint)
 }
@@ -116,8 +116,8 @@ func (o *Spans) Park(m *Span) bool {
 	return true
 }
 
-// Shelve puts an open magazine that is in no bucket among those that Ready returns, or, if it is exhausted,
-// parks it.
+// Shelve puts an open magazine that is in no bucket among those that Ready returns, or, if it is
+// exhausted, parks it.
 func (o *Spans) Shelve(m *Span) {
 	if m.mask.Or(parkedBit) != exhaustedMask {
 		o.push(m)
@@ -147,8 +147,8 @@ func (o *Spans) Ready(class int) *Span {
 	return m
 }
 
-// TakeReady takes up to most free slots of a magazine that Ready would return, which stays as it is; if those
-// were its last, the next free hands it over again. It returns nil if there is none.
+// TakeReady takes up to most free slots of a magazine that Ready would return, which stays as it
+// is; if those were its last, the next free hands it over again. It returns nil if there is none.
 func (o *Spans) TakeReady(class, most int) (m *Span, taken uint64) {
 	o.owner.CollectParked()
 	m = o.ready[class]
@@ -206,9 +206,9 @@ func (o *Spans) closed(m *Span, homes uint64) {
 	m.Open, m.homes = false, homes
 }
 
-// CloseIdle closes a magazine none of whose slots is in use, so that its span can be retired. It fails if
-// one is, or if a caller is about to hand the magazine over: closed and used anew before that caller has
-// arrived, it would be handed over twice.
+// CloseIdle closes a magazine none of whose slots is in use, so that its span can be retired. It
+// fails if one is, or if a caller is about to hand the magazine over: closed and used anew before
+// that caller has arrived, it would be handed over twice.
 func (o *Spans) CloseIdle(m *Span) bool {
 	o.owner.CollectParked()
 	w := m.mask.Load()
@@ -220,9 +220,9 @@ func (o *Spans) CloseIdle(m *Span) bool {
 	return true
 }
 
-// Idle are the open magazines none of whose slots is in use, in order of their numbers, among those that are
-// installed or ready: no other can be idle, so that those with all slots in use cost nothing. The result is
-// valid until the next call.
+// Idle are the open magazines none of whose slots is in use, in order of their numbers, among those
+// that are installed or ready: no other can be idle, so that those with all slots in use cost
+// nothing. The result is valid until the next call.
 func (o *Spans) Idle() []*Span {
 	o.owner.CollectParked()
 	o.idle = o.idle[:0]
@@ -276,8 +276,8 @@ func (o *Spans) MagazineHome(m *Magazine) {
 // LiveMask implements Part.
 func (o *Spans) LiveMask(m *Magazine) uint64 { return m.liveBeside(m.Span().homes) }
 
-// Carved is the slot of the block that lies so many units into a span; nil if the rest of the span is there.
-// Precondition: the magazine has a span.
+// Carved is the slot of the block that lies so many units into a span; nil if the rest of the span
+// is there. Precondition: the magazine has a span.
 func (m *Magazine) Carved(units uint32) *Slot {
 	each := m.UnitsOf(m.At(0))
 	i := units / each

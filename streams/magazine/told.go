@@ -2,8 +2,8 @@ package magazine
 
 import "github.com/go-vram/vram/cudadrv/site"
 
-// Watch remembers a live handle's size, tag and place, and has its free told. The caller has the handle and has not
-// shown it to anybody yet.
+// Watch remembers a live handle's size, tag and place, and has its free told. The caller has the
+// handle and no other goroutine knows it yet.
 func (s *Slot) Watch(handle uint64, bytes int64, tag string, allocated site.Stack) *History {
 	h := &History{Address: s.address, Bytes: bytes, Tag: tag, Allocated: allocated, word: handle}
 	n := s.noted()
@@ -23,7 +23,7 @@ func (s *Slot) SetTag(handle uint64, name string) {
 	}
 }
 
-// recorded is what is known of the slot's last allocation that anything is known of; nil if there was none.
+// recorded is the record of the slot's last allocation that has one; nil if there was none.
 func (s *Slot) recorded() *record {
 	if n := s.note.Load(); n != nil {
 		return n.record.Load()
@@ -76,13 +76,14 @@ func (s *Slot) refused(word, handle uint64) error {
 	return err
 }
 
-// SetCharge says who pays for a live handle, until it is freed. The caller has the handle and has not shown it to anybody yet.
+// SetCharge sets the payer of a live handle until it is freed. The caller has the handle and no
+// other goroutine knows it yet.
 func (s *Slot) SetCharge(handle uint64, payer Payer, bytes int64) {
 	s.noted().charge.Store(&charge{payer, bytes})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
-// IsCharged reports whether somebody pays for the live handle.
+// IsCharged reports whether the live handle has a payer.
 func (s *Slot) IsCharged() bool {
 	n := s.note.Load()
 	return n != nil && n.charge.Load() != nil

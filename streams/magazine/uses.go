@@ -20,12 +20,14 @@ func (s *Slot) Announce(handle uint64, f Flag) error {
 	}
 }
 
-// Record says that the stream of that number uses the block of a live handle until its free. It is one atomic
-// operation, which writes the number into the word; two where another stream's is there or the number is
-// too high for it, of which the first of a slot allocates 40 bytes; none if the handle has that number. Errors: ErrStale.
+// Record says that the stream of that number uses the block of a live handle until its free. It is
+// one atomic operation, which writes the number into the word; two where another stream's is there
+// or the number is too high for it, of which the first of a slot allocates 40 bytes; none if the
+// handle has that number. Errors: ErrStale.
 //
-// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag, of a handle
-// that was freed meanwhile, means nothing; it may make a later announced free of the slot wait for one more stream.
+// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit
+// without a flag, of a handle that was freed meanwhile, means nothing; it may make a later
+// announced free of the slot wait for one more stream.
 func (s *Slot) Record(handle uint64, number int) error {
 	for {
 		w := s.word.Load()
@@ -64,8 +66,8 @@ func (s *Slot) RecordLine(handle uint64, line *line.Line) error {
 	return s.listed(handle)
 }
 
-// Begin begins a use of a live handle's block by a stream. It is listed before the flag is set, as in Record.
-// Errors: ErrStale.
+// Begin begins a use of a live handle's block by a stream. It is listed before the flag is set, as
+// in Record. Errors: ErrStale.
 func (s *Slot) Begin(handle uint64, line *line.Line) (Use, error) {
 	if !s.Live(handle) {
 		return Use{}, ErrStale
@@ -96,8 +98,9 @@ func (u Use) Open() error {
 	}
 }
 
-// End ends a use: the fence of that number of its line was taken after the use's last submission, or will be.
-// Of several ends one succeeds; the others say ErrUseOver. If the block was freed before, nothing comes of it.
+// End ends a use: the fence of that number of its line was taken after the use's last submission,
+// or will be. Of several ends one succeeds; the others say ErrUseOver. If the block was freed
+// before, nothing comes of it.
 func (u Use) End(number uint64) error {
 	if u.use == nil {
 		return ErrUseOver
@@ -110,9 +113,10 @@ func (u Use) End(number uint64) error {
 	return nil
 }
 
-// Move gives the block of a live handle a new one; the old one is not live any more. line is that of the stream which it
-// belongs to from now on, nil for its own; fence covers what the stream to which it belonged until now has
-// submitted. Of a move and a free of one handle one succeeds. Errors: ErrStale, ErrMoves.
+// Move gives the block of a live handle a new one; the old one is not live any more. line is that
+// of the stream which it belongs to from now on, nil for its own; fence covers what the stream to
+// which it belonged until now has submitted. Of a move and a free of one handle one succeeds.
+// Errors: ErrStale, ErrMoves.
 func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64, err error) {
 	n := s.noted()
 	var next *use
@@ -149,9 +153,10 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64,
 	return moved, nil
 }
 
-// Settled reports whether the move, if there was one, has ended that made the handle: whoever learns of a handle by itself, and not from
-// Move, must not use it before. A second move would find the holder of before the first, and the first would end the
-// second's use by a fence of another stream.
+// Settled reports whether the move, if there was one, has ended that made the handle: code that
+// learns of a handle by itself, and not from Move, must not use it before. A second move would find
+// the holder of before the first, and the first would end the second's use by a fence of another
+// stream.
 func (s *Slot) Settled(handle uint64) bool {
 	if handle&moveMask == 0 {
 		return true
@@ -160,7 +165,8 @@ func (s *Slot) Settled(handle uint64) bool {
 	return n != nil && n.moved.Load() == handle
 }
 
-// Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the slot's own.
+// Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the
+// slot's own.
 func (s *Slot) Holder(handle uint64) *line.Line {
 	if handle&moveMask == 0 {
 		return nil
@@ -178,17 +184,17 @@ func (s *Slot) user() int {
 	return int(uint64(s.flags)&userMask>>userShift) - 1
 }
 
-// User is the number of the one stream that uses the block of a slot which was freed; ok is false if there may be more
-// uses, or none: see TakeUses.
+// User is the number of the one stream that uses the block of a slot which was freed; ok is false
+// if there may be more uses, or none: see TakeUses.
 func (s *Slot) User() (number int, ok bool) {
 	number = s.user()
 	n := s.note.Load()
 	return number, number >= 0 && (n == nil || n.bits.Load() == 0)
 }
 
-// TakeUses empties what is noted of the uses of a slot that is free: the numbers of the streams, and each use by a
-// stream without one or that was ended by the fence of a number; open says that it was not, so that the fence is the
-// one that comes next.
+// TakeUses empties the noted uses of a slot that is free: the numbers of the streams, and each use
+// by a stream without one or that was ended by the fence of a number; open says that it was not, so
+// that the fence is the one that comes next.
 func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fence uint64, open bool)) {
 	user := s.user()
 	if user >= 0 {

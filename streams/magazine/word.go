@@ -4,9 +4,9 @@ package magazine
 const (
 	flagBits = 8
 	flagMask = 1<<flagBits - 1
-	// moveBits: not fewer, since a pipeline may hand one buffer through many streams; not more, since the
-	// generation has what is left, and must not come round while somebody keeps a stale handle: 2^48 frees of one
-	// slot are a month of nothing else.
+	// moveBits: not fewer, since a pipeline may hand one buffer through many streams; not more,
+	// since the generation has what is left, and must not come round while a caller keeps a stale
+	// handle: 2^48 frees of one slot are a month of nothing else.
 	moveBits        = 8
 	moveStep        = 1 << flagBits
 	mostMoves       = 1<<moveBits - 1
@@ -20,13 +20,13 @@ type Flag uint64
 
 // The flags of a slot's word.
 const (
-	// Announced says that streams other than the slot's own use the block, or that it was moved: which, says
-	// what stands beside the word.
+	// Announced says that streams other than the slot's own use the block, or that it was moved.
+	// The note says which.
 	Announced Flag = 1 << iota
-	// Detached says that the block shall not stay in its magazine.
+	// Detached says that the block must not stay in its magazine.
 	Detached
-	// Watched says that the free is to be told, with its place, or to whoever pays for the block. Told, it goes the way that it
-	// would have gone.
+	// Watched says that the free is to be told, with its place, or to the payer of the block. Then
+	// it goes on as it would have gone.
 	Watched
 )
 
@@ -34,12 +34,13 @@ const (
 const (
 	userShift = 3
 	userMask  = flagMask &^ (1<<userShift - 1)
-	// userCount is how many streams, from number 0 on, can stand in the word: as many as there are bits for.
+	// userCount is how many streams, from number 0 on, can stand in the word: as many as there are
+	// bits for.
 	userCount = userMask >> userShift
 )
 
 // nextFree is the word after the free of a handle whose word is handle, or ok == false if the handle is
-// not live. Whoever frees has the flags.
+// not live. The goroutine that frees has the flags.
 func nextFree(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) {
 		return word, false
@@ -47,8 +48,8 @@ func nextFree(word, handle uint64) (next uint64, ok bool) {
 	return freed(word &^ (moveMask | flagMask)), true
 }
 
-// nextFreeLeased is nextFree for a slot of a leased magazine: its flags stay, but for Watched, until the owner has
-// seen them.
+// nextFreeLeased is nextFree for a slot of a leased magazine: its flags stay, but for Watched,
+// until the owner has seen them.
 func nextFreeLeased(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) {
 		return word, false
@@ -56,8 +57,8 @@ func nextFreeLeased(word, handle uint64) (next uint64, ok bool) {
 	return freed(word&^moveMask) &^ uint64(Watched), true
 }
 
-// nextRecord is the word after the stream of that number was announced on a live handle. noted says that there is no
-// room for it: it is to stand in the slot's note.
+// nextRecord is the word after the stream of that number was announced on a live handle. noted says
+// that there is no room for it: it is to stand in the slot's note.
 func nextRecord(word, handle uint64, number int) (next uint64, noted, ok bool) {
 	user := uint64(number+1) << userShift
 	switch at := word & userMask; {
@@ -76,8 +77,8 @@ func matches(word, handle uint64) bool { return word>>flagBits == handle>>flagBi
 // freed is the word of a slot that was never moved, or of its handle, after its free.
 func freed(word uint64) uint64 { return word + generationStep }
 
-// nextMove is the word after the block of a handle was moved: the handle that is live then has the word without
-// its flags. It is ok == false if the handle is not live or was moved too often.
+// nextMove is the word after the block of a handle was moved: the handle that is live then has the
+// word without its flags. It is ok == false if the handle is not live or was moved too often.
 func nextMove(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) || word&moveMask == moveMask {
 		return word, false
@@ -85,8 +86,8 @@ func nextMove(word, handle uint64) (next uint64, ok bool) {
 	return word + moveStep | uint64(Announced), true
 }
 
-// refusal says why a handle is not live: its block was moved, its slot was freed once since, and perhaps handed
-// out, or more than once.
+// refusal says why a handle is not live: its block was moved, its slot was freed once since, and
+// perhaps handed out, or more than once.
 func refusal(word, handle uint64) error {
 	switch word>>generationShift - handle>>generationShift {
 	case 0:
@@ -106,7 +107,8 @@ func nextFlag(word, handle uint64, f Flag) (next uint64, ok bool) {
 	return word | uint64(f), true
 }
 
-// unhanded stands for the word of a handle of a slot that nobody has. No word is it: the flags say so.
+// unhanded stands for the word of a handle of a slot that is not handed out. No word equals it: the
+// flags differ.
 const unhanded = ^uint64(0)
 
 // isBack reports whether a slot of a leased magazine was freed since it was handed out with the word

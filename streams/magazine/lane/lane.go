@@ -23,9 +23,9 @@ const (
 	Ended
 )
 
-// refusalLimit is how often the budget refuses before the lane releases all that it keeps, since that is
-// not what it is asked for. Not smaller: to fill a lane costs turns. Not larger: until then requests go the
-// ordinary way.
+// refusalLimit is how often the budget refuses before the lane releases all that it keeps, since
+// that is not what it is asked for. Not smaller: to fill a lane costs turns. Not larger: until then
+// requests go the ordinary way.
 const refusalLimit = 64
 
 // Outcome is what became of a free by a lane.
@@ -41,18 +41,19 @@ const (
 	Surplus
 )
 
-// Beyond is where a lane sends what it does not do by itself. That the lane calls it, rather than return to
-// a caller that would, keeps a pair at two calls.
+// Beyond is where a lane sends what it does not do by itself. That the lane calls it, rather than
+// return to a caller that would, keeps a pair at two calls.
 type Beyond interface {
 	// AllocBeyond serves a request that the lane had nothing for. It returns the handle and its bytes.
 	AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error)
-	// FreeBeyond ends a handle that the lane refused (its slot may be nil), or goes to the owner with what a
-	// free left over.
+	// FreeBeyond ends a handle that the lane refused (its slot may be nil), or goes to the owner
+	// with what a free left over.
 	FreeBeyond(s *magazine.Slot, handle uint64, outcome Outcome) error
 }
 
-// Lane is one goroutine's side of a cache: it works on plain memory. Its methods, and those of Leases that
-// take it, are for one goroutine at a time; the owner works for it while that goroutine waits.
+// Lane is one goroutine's side of a cache: it works on plain memory. Its methods, and those of
+// Leases that take it, are for one goroutine at a time; the owner works for it while that goroutine
+// waits.
 //
 // budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
@@ -72,15 +73,15 @@ type Lane struct {
 	_           [64]byte  // a cache line
 }
 
-// Init sets how many units the lane may keep, and where it sends what it does not do. It serves nothing before
-// Leases.Open.
+// Init sets how many units the lane may keep, and where it sends what it does not do. It serves
+// nothing before Leases.Open.
 func (l *Lane) Init(budgetUnits uint64, beyond Beyond) {
 	l.budgetUnits, l.beyond = budgetUnits, beyond
 	l.raised.Store(uint32(Ended))
 }
 
-// Alloc serves a request of that many bytes: from the lane by loads and plain stores, or through Beyond. It
-// looks in the likeliest place only; the others are Take's.
+// Alloc serves a request of that many bytes: from the lane by loads and plain stores, or through
+// Beyond. It looks in the likeliest place only; the others are Take's.
 func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int64, err error) {
 	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
 	if l.raised.Load() != 0 {
@@ -119,8 +120,8 @@ func (l *Lane) allocElse(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	return l.beyond.AllocBeyond(bytes)
 }
 
-// Take serves a request of that many bytes from the lane, or returns nil. It has no atomic operation but
-// loads. Requests of 0 bytes and less are not served.
+// Take serves a request of that many bytes from the lane, or returns nil. It has no atomic
+// operation but loads. Requests of 0 bytes and less are not served.
 func (l *Lane) Take(bytes int64) (*magazine.Slot, uint64) {
 	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
 	if l.raised.Load() != 0 {
@@ -176,10 +177,10 @@ func (l *Lane) need(class int) uint64 {
 
 func (l *Lane) admits(units uint64) bool { return l.chargeUnits+units <= l.budgetUnits }
 
-// Free ends a handle of one of the lane's slots and keeps its block, or leaves it to Beyond: if the handle is
-// not live or the slot another's, if the slot carries flags, and if the lane has a reason to come to the
-// owner. A free of the same handle by another goroutine at the same time may succeed too; it has no effect
-// then.
+// Free ends a handle of one of the lane's slots and keeps its block, or leaves it to Beyond: if the
+// handle is not live or the slot another's, if the slot carries flags, and if the lane has a reason
+// to come to the owner. A free of the same handle by another goroutine at the same time may succeed
+// too; it has no effect then.
 func (l *Lane) Free(s *magazine.Slot, handle uint64) error {
 	if s == nil {
 		return l.refuse(s, handle)
@@ -298,7 +299,8 @@ func (l *Lane) keepLarge(s *magazine.Slot) Outcome {
 	return l.lay(s)
 }
 
-// lay lays a large block, which is charged, among those of its length, and sheds what has to leave for it.
+// lay lays a large block, which is charged, among those of its length, and sheds what has to leave
+// for it.
 func (l *Lane) lay(s *magazine.Slot) Outcome {
 	evicted := l.large.lay(s)
 	if evicted == nil {
@@ -334,7 +336,8 @@ func (l *Lane) shedUnused() {
 	l.refusals = 0
 }
 
-// shed, shedSlot and shedList leave a span, a block or a list of blocks that are charged to the next Settle.
+// shed, shedSlot and shedList leave a span, a block or a list of blocks that are charged to the
+// next Settle.
 func (l *Lane) shed(m *Magazine) {
 	m.older, l.surplus = l.surplus, m
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Leases is the owner's part that leases memory to lanes. Its methods are for the goroutine that runs the
-// turn; those that take a lane are called while the lane's goroutine waits, or by it.
+// Leases is the owner's part that leases memory to lanes. Its methods are for the goroutine that
+// runs the turn; those that take a lane are called while the lane's goroutine waits, or by it.
 type Leases struct {
 	owner   *magazine.Owner
 	give    Give
@@ -80,8 +80,8 @@ func (o *Leases) cameHome(m *Magazine) uint64 {
 	return o.owner.CameHome(&m.Magazine, m.whole&^m.local)
 }
 
-// Sift passes the announced slots that others freed of the lanes' magazines to the parts that keep them, before the lanes
-// take them home.
+// Sift passes the announced slots that others freed of the lanes' magazines to the parts that keep
+// them, before the lanes take them home.
 func (o *Leases) Sift() {
 	o.owner.CollectParked()
 	for m := o.strays; m != nil; m = m.next {

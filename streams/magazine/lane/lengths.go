@@ -37,8 +37,9 @@ func (l *lengths) take(units uint64) *magazine.Slot {
 	return nil
 }
 
-// lay puts a block where its length is looked up: in its place, or in the neighbour if another length has
-// that. A length that finds both taken has its place cleared: evicted is the list of what was there.
+// lay puts a block where its length is looked up: in its place, or in the neighbour if another
+// length has that. A length that finds both taken has its place cleared: evicted is the list of
+// what was there.
 func (l *lengths) lay(s *magazine.Slot) (evicted *magazine.Slot) {
 	i := lengthPlace(uint64(s.Units))
 	if !l.fits(i, s.Units) {

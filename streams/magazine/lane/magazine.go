@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Magazine is a magazine that only lanes use, for good. It is with a lane, orphaned (its lane was closed
-// while slots of it were live) or spare (it has no blocks).
+// Magazine is a magazine that only lanes use, for good. It is with a lane, orphaned (its lane was
+// closed while slots of it were live) or spare (it has no blocks).
 //
 // lane is shared. local is the lane's, or the owner's while no lane has the magazine. The rest is the
 // owner's, which changes it, where a lane has the magazine, only on behalf of that lane. All of it lies
