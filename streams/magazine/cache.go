@@ -89,7 +89,7 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	if !m.mask.CompareAndSwap(w, next) {
 		return c.allocContended(bytes)
 	}
-	s = m.At(i)
+	s = &m.slots()[i]
 	return s, s.word.Load() &^ flagMask, bytes, nil
 }
 
@@ -131,7 +131,7 @@ func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 			return nil, 0
 		}
 		if m.mask.CompareAndSwap(w, next) {
-			s := m.At(i)
+			s := &m.slots()[i]
 			return s, s.word.Load() &^ flagMask
 		}
 		if m.contended.Add(1) >= contendedLimit {

@@ -39,7 +39,7 @@ func (h *Home) slot(name uint32) *Slot {
 	if m == nil {
 		return nil
 	}
-	return m.At(int((name - 1) & (1<<slotShift - 1)))
+	return &m.slots()[(name-1)&(1<<slotShift-1)]
 }
 
 // putSlow hands a slot that was put into the mask, or the magazine, to the owner if the old mask

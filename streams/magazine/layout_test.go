@@ -14,10 +14,10 @@ func TestLengths(t *testing.T) {
 	assert.EqualValues(t, cacheLine, unsafe.Sizeof(Slot{}))
 	assert.EqualValues(t, 4096, unsafe.Sizeof(Span{})+heapHeader)
 	assert.EqualValues(t, 4096, unsafe.Sizeof(Exact{})+heapHeader)
-	assert.EqualValues(t, 4096, unsafe.Sizeof(looseMagazine{})+heapHeader)
+	assert.EqualValues(t, 4096, unsafe.Sizeof(layout{})+heapHeader)
 	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(Span{}.slots))
 	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(Exact{}.slots))
-	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(looseMagazine{}.slots))
+	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(layout{}.slots))
 	assert.EqualValues(t, BooksBytes, unsafe.Sizeof(spanBooks{}))
 	assert.EqualValues(t, BooksBytes, unsafe.Sizeof(exactBooks{}))
 }

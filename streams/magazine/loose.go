@@ -10,13 +10,6 @@ type Loose struct {
 	count  int     // slots, in use or not
 }
 
-// looseMagazine has no books.
-type looseMagazine struct {
-	Magazine
-	_     [cacheLine]byte
-	slots [SlotCount]Slot
-}
-
 // Take returns a slot that is home for a block of any length.
 func (l *Loose) Take() *Slot {
 	last := len(l.unused) - 1
@@ -31,7 +24,7 @@ func (l *Loose) Take() *Slot {
 
 // grow makes a magazine, and room for when all slots are unused.
 func (l *Loose) grow() {
-	m := new(looseMagazine)
+	m := new(layout) // without books
 	l.owner.add(&m.Magazine, looseKind, 0, l)
 	l.count += SlotCount
 	l.unused = slices.Grow(l.unused, l.count)
