@@ -16,11 +16,11 @@ func (p *installation) IsInstalled() bool { return p.installed }
 type buckets [bucketCount]bucket
 
 // at is the magazine that serves a bucket, for callers with that hint.
-func (b *buckets) at(bucket int32, hint int) *Magazine {
-	if sh := b[bucket].shards.Load(); sh != nil {
+func (b *bucket) at(hint int) *Magazine {
+	if sh := b.shards.Load(); sh != nil {
 		return sh[hint&(Shards-1)].magazine.Load()
 	}
-	return b[bucket].magazine.Load()
+	return b.magazine.Load()
 }
 
 // install makes a magazine serve the bucket of its installation, for callers with that hint.

@@ -84,13 +84,9 @@ func (o *Exacts) Assign(m *Exact) *Slot {
 	return &m.slots[i]
 }
 
-// At is the magazine that serves a bucket, for callers with that hint.
+// At is the magazine that serves a bucket beyond those of the classes, for callers with that hint.
 func (o *Exacts) At(bucket int32, hint int) *Exact {
-	m := o.buckets.at(bucket, hint)
-	if m == nil {
-		return nil
-	}
-	return m.Exact()
+	return (*Exact)(unsafe.Pointer(o.buckets[bucket].at(hint))) // only they are installed there
 }
 
 // Install makes a magazine serve its bucket, for callers with that hint.
