@@ -16,16 +16,31 @@ import (
 	streamcore "github.com/go-vram/vram/streams/core"
 )
 
-// Stream is the cache of one CUDA stream; see NewStream and AdoptStream.
+// Stream is the cache of one CUDA stream; see NewStream and AdoptStream. Its methods are documented in package streams (go doc
+// github.com/go-vram/vram/streams Stream.Alloc):
+//
+//   - one buffer: [streams.Stream.Alloc], [streams.Stream.AllocFor], [streams.Stream.AllocAsync]
+//   - many: [streams.Stream.AllocBatch], [streams.Stream.AllocBatchFor], [streams.Stream.AllocBatchAsync],
+//     [streams.Stream.AllocBatchForAsync], [streams.Stream.FreeBatch]
+//   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive], [streams.Stream.Suspend]
+//   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID], [streams.Stream.ExcludeFromWaits]
+//   - its memory: [streams.Stream.Return], [streams.Stream.Collect], [streams.Stream.Coalesce], [streams.Stream.Lookup],
+//     [streams.Stream.Stats]
+//   - the end: [streams.Stream.Close]
+//
+// Others are for the device.
 type Stream = streams.Stream
 
-// Buffer is device memory that a caller owns: a small value whose copies name one allocation.
+// Buffer is device memory that a caller owns: a small value whose copies name one allocation. Its methods are documented in package
+// streams: [streams.Buffer.Ptr], [streams.Buffer.Bytes], [streams.Buffer.Live], [streams.Buffer.Free], and for work of other
+// streams [streams.Buffer.RecordStream], [streams.Buffer.Use], [streams.Buffer.Transfer].
 type Buffer = streams.Buffer
 
-// Use is a use of a buffer on a stream other than its own, until Done; see Buffer.Use.
+// Use is a use of a buffer on a stream other than its own, until [streams.Use.Done]; see [streams.Buffer.Use].
 type Use = streams.Use
 
-// Lane is an exclusive lease of a stream's memory for one goroutine at a time; see Stream.Lane.
+// Lane is an exclusive lease of a stream's memory for one goroutine at a time; see [streams.Stream.Lane]. Its methods are
+// [streams.Lane.Alloc], [streams.Lane.Free] and [streams.Lane.Close].
 type Lane = streams.Lane
 
 // Request says what AllocFor and AllocAsync are asked for.

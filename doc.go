@@ -1,10 +1,28 @@
-// Package vram is a GPU memory allocator service inside a Go process: each CUDA stream has an actor that
-// owns its cache, each device a pool actor that owns the memory, and callers get buffers at the cost of
-// three atomic operations, or futures of them. No operation takes a shared lock.
+// Package vram is a GPU memory allocator: each CUDA stream has a cache of free memory, each device a pool behind the caches. An
+// allocation that the cache serves costs three atomic operations, and no operation takes a shared lock.
 //
-// # The house
+// # Use
 //
-// A package imports only packages below it.
+//	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{})})) // vram.Config{} is the first NVIDIA GPU
+//	s := must(dev.NewStream())
+//	x := must(s.Alloc(64 << 20)) // kernels on s.Handle() may use x.Ptr()
+//	fmt.Println("x:", x.Bytes(), "bytes")
+//	fmt.Println("free x:", x.Free()) // the last kernel that uses x has been submitted
+//
+// Here must is a function that ends the program on an error. [Open] opens a device, [Device.NewStream] makes a stream with its
+// cache, and [streams.Stream.Alloc] a buffer: Stream, Buffer, Lane and other types of this package are those of package streams,
+// whose documentation has their methods. [streams.Stream.AllocAsync] returns a future, [streams.Stream.AllocBatch] many buffers or
+// none, [streams.Stream.AllocFor] waits for memory, aligns and zeroes it, [streams.Stream.Lane] serves one goroutine's inner loop.
+//
+// [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream; uses on other streams are
+// announced before, by [streams.Buffer.RecordStream], Use or Transfer. [Device.Tenant] divides memory between customers,
+// [Device.Warm] maps it ahead, [Device.Stats] counts what it is used for. Any goroutine may call anything; a lane is for one at a time.
+//
+// Errors are typed and work with errors.Is and errors.As. Nothing here prints, exits, or panics on a caller's mistake.
+//
+// # Packages
+//
+// A package imports only packages below it. Each stream is an actor, and so is each pool.
 //
 //	cmd/vram, examples       programs
 //	warm                     what to map ahead, from a shape or a recording

@@ -2,15 +2,22 @@ package vram_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/doc"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
 )
 
 // filesOf are the texts of the files whose names match, by name, without hidden folders.
@@ -94,6 +101,100 @@ func TestEveryExampleIsRun(t *testing.T) {
 			assert.NotEmpty(t, tests, program.Name())
 		}
 	}
+}
+
+// Every link of a page to a file of the module leads to one, and to a heading that it has.
+func TestEveryLinkOfTheDocsLeadsSomewhere(t *testing.T) {
+	all := pages(t)
+	link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	count := 0
+	for from, page := range all {
+		for _, match := range link.FindAllStringSubmatch(page, -1) {
+			if strings.Contains(match[1], "://") {
+				continue
+			}
+			count++
+			target, heading, _ := strings.Cut(match[1], "#")
+			file := from
+			if target != "" {
+				file = filepath.Join(filepath.Dir(from), target)
+				_, err := os.Stat(file)
+				assert.NoError(t, err, "%s links to %s", from, match[1])
+			}
+			if heading != "" {
+				assert.True(t, headings(all[file])[heading], "%s links to %s", from, match[1])
+			}
+		}
+	}
+	assert.Positive(t, count)
+	assert.Equal(t, map[string]bool{"a-page": true, "whats-new-and-c": true}, headings("# A page\n\ntext # no\n\n### What's new, and `C`\n"))
+}
+
+// headings are the anchors of a page's headings.
+func headings(page string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		anchor := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(match[1]), "")
+		anchors[strings.ReplaceAll(anchor, " ", "-")] = true
+	}
+	return anchors
+}
+
+// Every example of the root belongs to something that its documentation has: a type that is an alias has no methods there, so that an
+// example of one is named for the type, with the method behind it in lower case.
+func TestEveryExampleIsShown(t *testing.T) {
+	files := token.NewFileSet()
+	var sources []*ast.File
+	want := 0
+	for path, text := range filesOf(t, func(path string) bool { return filepath.Dir(path) == "." && filepath.Ext(path) == ".go" }) {
+		file, err := parser.ParseFile(files, path, text, parser.ParseComments)
+		require.NoError(t, err)
+		sources = append(sources, file)
+		want += strings.Count(text, "\nfunc Example")
+	}
+	page, err := doc.NewFromFiles(files, sources, "github.com/go-vram/vram")
+	require.NoError(t, err)
+	shown := len(page.Examples)
+	for _, of := range page.Types {
+		shown += len(of.Examples)
+		for _, f := range append(of.Funcs, of.Methods...) {
+			shown += len(f.Examples)
+		}
+	}
+	for _, f := range page.Funcs {
+		shown += len(f.Examples)
+	}
+	assert.Equal(t, want, shown)
+}
+
+// The methods that the root's documentation links to are there, and its program is one that runs.
+func TestTheRootsDocumentationHolds(t *testing.T) {
+	types := map[string]reflect.Type{
+		"Stream": reflect.TypeFor[*vram.Stream](), "Buffer": reflect.TypeFor[*vram.Buffer](),
+		"Lane": reflect.TypeFor[*vram.Lane](), "Use": reflect.TypeFor[*vram.Use](),
+	}
+	link := regexp.MustCompile(`\[streams\.(\w+)\.(\w+)\]`)
+	linked := 0
+	for path, text := range filesOf(t, func(path string) bool {
+		return filepath.Dir(path) == "." && filepath.Ext(path) == ".go" && !strings.HasSuffix(path, "_test.go")
+	}) {
+		for _, match := range link.FindAllStringSubmatch(text, -1) {
+			linked++
+			require.Contains(t, types, match[1], path)
+			_, found := types[match[1]].MethodByName(match[2])
+			assert.True(t, found, "%s links to %s", path, match[0])
+		}
+	}
+	assert.Greater(t, linked, 20)
+
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	_, use, found := strings.Cut(string(text), "// # Use\n//\n")
+	require.True(t, found)
+	use, _, _ = strings.Cut(use, "//\n")
+	program, err := os.ReadFile(filepath.Join("examples", "hello", "main.go"))
+	require.NoError(t, err)
+	assert.Contains(t, leftAligned(string(program)), leftAligned(strings.ReplaceAll(use, "//\t", "")))
 }
 
 // Every make target that a page's block names is one.

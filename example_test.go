@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// firstProgram is the README's program.
+// firstProgram is the program of docs/usage.md.
 func firstProgram(ctx context.Context) (err error) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	if err != nil {
@@ -66,8 +67,114 @@ func ended(dev *vram.Device) {
 	}
 }
 
+// A buffer is allocated, used by kernels on the stream, and freed once the last of them has been submitted.
+func ExampleStream_alloc() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	b, err := s.Alloc(1 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.Bytes(), b.Free(), b.Live())
+	// Output: 1048576 <nil> false
+}
+
+// A future overlaps the wait for memory with other work; cancelling it, or its context, gives the memory back.
+func ExampleStream_allocAsync() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	ctx := context.Background()
+	next := s.AllocAsync(ctx, vram.Request{Bytes: 128 << 20})
+	b, err := next.Await(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.Bytes(), b.Free())
+	// Output: 134217728 <nil>
+}
+
+// Another stream reads the buffer: its memory is not used again before that work has finished.
+func ExampleBuffer_recordStream() {
+	dev, load, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	step, err := dev.NewStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	b, err := load.Alloc(1 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(b.RecordStream(step)) // and then the kernel on step
+	fmt.Println(b.Free(), dev.Stats().PendingBytes)
+	// Output:
+	// <nil>
+	// <nil> 1048576
+}
+
+// A tenant with a hard limit: what is more is refused, or waits for the tenant's own frees.
+func ExampleDevice_Tenant() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	guest, err := dev.Tenant("guest", vram.Quota{LimitBytes: 16 << 20})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	b, err := s.AllocFor(ctx, vram.Request{Bytes: 12 << 20, Tenant: guest})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = s.AllocFor(ctx, vram.Request{Bytes: 8 << 20, Tenant: guest})
+	fmt.Println(errors.Is(err, vram.ErrQuota), b.Free())
+	// Output: true <nil>
+}
+
+// Bytes by state, and which level served the allocations.
+func ExampleDevice_Stats() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	b, err := s.Alloc(4 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stats := dev.Stats()
+	fmt.Println(stats.LiveBytes, stats.AllocCount, stats.DriverMisses)
+	fmt.Println(b.Free(), dev.Stats().LiveBytes)
+	// Output:
+	// 4194304 1 1
+	// <nil> 0
+}
+
 // An optimizer step takes all its buffers in one call, and gives them back in one.
-func ExampleStream_AllocBatch() {
+func ExampleStream_allocBatch() {
 	dev, s, err := exampleStream()
 	if err != nil {
 		fmt.Println(err)
@@ -91,7 +198,7 @@ func ExampleStream_AllocBatch() {
 }
 
 // A page-aligned buffer full of zeros, which a report of leaks would name.
-func ExampleStream_AllocFor() {
+func ExampleStream_allocFor() {
 	dev, s, err := exampleStream()
 	if err != nil {
 		fmt.Println(err)
@@ -111,7 +218,7 @@ func ExampleStream_AllocFor() {
 }
 
 // One goroutine works through a lane that may keep 64 MiB; another may free its buffers.
-func ExampleStream_Lane() {
+func ExampleStream_lane() {
 	dev, s, err := exampleStream()
 	if err != nil {
 		fmt.Println(err)
@@ -143,17 +250,28 @@ func ExampleStream_Lane() {
 	// <nil>
 }
 
-// The README's first program is the one that runs here, line by line.
+// The README shows a program that is one of the examples, whole, and what its test says that it prints.
 func TestReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(readme), "```go\n")
 	require.True(t, found)
-	block, _, found := strings.Cut(rest, "```")
+	program, rest, found := strings.Cut(rest, "```")
 	require.True(t, found)
-	source, err := os.ReadFile("example_test.go")
+	source, err := os.ReadFile("examples/hello/main.go")
 	require.NoError(t, err)
-	_, rest, _ = strings.Cut(string(source), "func firstProgram(ctx context.Context) (err error) {\n")
-	body, _, _ := strings.Cut(rest, "\n}\n")
-	assert.Equal(t, strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n"), strings.TrimSpace(block))
+	_, source, _ = bytes.Cut(source, []byte("\n")) // without the package comment
+	assert.Equal(t, string(source), program)
+
+	_, rest, found = strings.Cut(rest, "```text\n")
+	require.True(t, found)
+	printed, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	test, err := os.ReadFile("examples/hello/main_test.go")
+	require.NoError(t, err)
+	_, output, found := strings.Cut(string(test), "\t// Output:\n")
+	require.True(t, found)
+	output, _, _ = strings.Cut(output, "}\n")
+	assert.Equal(t, strings.ReplaceAll(output, "\t// ", ""), printed)
+	assert.Less(t, strings.Count(string(readme), "\n"), 200, "what is more belongs in docs")
 }

@@ -343,15 +343,15 @@ func keys(m map[string]any) []string {
 	return names
 }
 
-// The README and the help text name every scenario, in the order of the results.
+// The page of the command and the help text name every scenario, in the order of the results.
 func TestTheScenariosAreNamed(t *testing.T) {
 	names := []string{"all"}
 	for _, s := range bench.Scenarios() {
 		names = append(names, s.Name)
 	}
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/command.md")
 	require.NoError(t, err)
-	assert.Contains(t, string(readme), "[-scenario "+strings.Join(names, "|")+"]")
+	assert.Contains(t, string(page), "[-scenario "+strings.Join(names, "|")+"]")
 	field, ok := reflect.TypeFor[benchCmd]().FieldByName("Scenario")
 	require.True(t, ok)
 	assert.Contains(t, field.Tag.Get("help"), "some of "+strings.Join(names[1:], ", "))

@@ -11,7 +11,7 @@
 // was allocated through one view is there in all, as in a primary context, until the last opened
 // view is closed.
 //
-// Device time is virtual. On the Stepped clock it stands still until Advance or AdvanceTo move it, or
+// Device time is virtual. On the Stepped clock it does not move until Advance or AdvanceTo move it, or
 // a call that waits (MemFree and the synchronising calls) moves it to the end of what it waits for. On
 // the Running clock it is the wall clock since New, and a call that waits sleeps.
 //

@@ -87,7 +87,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak"},
+			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight"},
 			"programs are the roof and know nothing of each other",
 		},
 	}

@@ -135,11 +135,11 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
-			Edits: []Edit{{"streams/wait.go", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
+			Edits: []Edit{{"streams.(*Stream).serveOffer", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
 		},
 		{
 			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
-			Edits: []Edit{{"pool/core/held.go", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgiveRefusals()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
+			Edits: []Edit{{"pool/core.(*Core).unhold", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgiveRefusals()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
 		},
 		{
 			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",

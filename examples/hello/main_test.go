@@ -1,0 +1,20 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/go-vram/vram/internal/recoveredtest"
+)
+
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
+
+// The README prints these lines below the program.
+func Example() {
+	main()
+	// Output:
+	// x: 67108864 bytes
+	// free x: <nil>
+	// free x again: vram: free of a buffer that is not live: it was freed before
+	// y: 67108864 bytes
+	// close: vram: closed with 1 live buffer of 67108864 bytes, the first at 0x300000000 on stream 1 with 67108864 bytes
+}
