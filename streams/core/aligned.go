@@ -34,7 +34,7 @@ func (c *Core) allocAligned(bytes, align int64, wide bool) (s *magazine.Slot, ne
 		}
 		return nil, uint32((need + uint64(c.pageUnits) - 1) / uint64(c.pageUnits))
 	}
-	s = c.owner.Loose()
+	s = c.owner.Loose.Take()
 	c.settleIn(s, block, units)
 	c.noteUse()
 	return s, 0

@@ -26,31 +26,30 @@ func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)
 // manySmall empties the magazine in use, then those that are parked and have free slots, which stay out of
 // use, and then carves spans. What is left of the last comes into use.
 func (c *Core) manySmall(class, most, hint int, take func(*magazine.Slot)) int {
-	bucket := int32(class)
 	got := 0
-	if m := c.owner.At(bucket, hint); m != nil {
-		got = c.takeMany(m, most, take)
-		c.owner.Shard(bucket, hint)
+	if m := c.owner.Spans.At(class, hint); m != nil {
+		got = pass(&m.Magazine, m.TakeMany(most), take)
+		c.owner.Spans.Shard(m, hint)
 	}
 	for got < most {
-		m, taken := c.owner.TakeReady(class, most-got)
+		m, taken := c.owner.Spans.TakeReady(class, most-got)
 		if m == nil {
 			break
 		}
-		got += pass(m, taken, take)
+		got += pass(&m.Magazine, taken, take)
 	}
 	for got < most {
 		m, _ := c.supply(class)
 		if m == nil {
 			break
 		}
-		got += c.takeMany(m, most-got, take)
-		if old := c.owner.At(bucket, hint); c.wanted.on {
-			c.owner.Shelve(m)
-		} else if old == nil || m.FreeSlots() > 0 && c.owner.Park(old) {
-			c.owner.Install(bucket, hint, m)
+		got += pass(&m.Magazine, m.TakeMany(most-got), take)
+		if old := c.owner.Spans.At(class, hint); c.wanted.on {
+			c.owner.Spans.Shelve(m)
+		} else if old == nil || m.FreeSlots() > 0 && c.owner.Spans.Park(old) {
+			c.owner.Spans.Install(m, hint)
 		} else {
-			c.owner.Shelve(m)
+			c.owner.Spans.Shelve(m)
 		}
 	}
 	return got
@@ -59,14 +58,14 @@ func (c *Core) manySmall(class, most, hint int, take func(*magazine.Slot)) int {
 func (c *Core) manyLarge(units uint32, most, hint int, take func(*magazine.Slot)) int {
 	bucket := magazine.BucketOf(uint64(units))
 	got := 0
-	if m := c.owner.At(bucket, hint); m != nil && m.Units() == units {
-		if got = c.takeMany(m, most, take); got == most {
-			c.owner.Shard(bucket, hint)
+	if m := c.owner.Exacts.At(bucket, hint); m != nil && m.Units() == units {
+		if got = pass(&m.Magazine, m.TakeMany(most), take); got == most {
+			c.owner.Exacts.Shard(m, hint)
 			return got
 		}
 	}
 	place := func(block int32) {
-		s := c.owner.Loose()
+		s := c.owner.Loose.Take()
 		c.settleIn(s, block, units)
 		take(s)
 	}
@@ -80,11 +79,7 @@ func (c *Core) manyLarge(units uint32, most, hint int, take func(*magazine.Slot)
 	return got
 }
 
-// takeMany passes free slots of a magazine on.
-func (c *Core) takeMany(m *magazine.Magazine, most int, take func(*magazine.Slot)) int {
-	return pass(m, c.owner.TakeMany(m, most), take)
-}
-
+// pass passes slots that were taken from a magazine on.
 func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 	for left := taken; left != 0; left &= left - 1 {
 		take(m.At(bits.TrailingZeros64(left)))
@@ -95,7 +90,7 @@ func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 // makeRoom takes home what lanes left behind, closes magazines of large blocks until a range of that
 // many units is free, and then retires spans that nobody uses. It reports whether there is one.
 func (c *Core) makeRoom(units uint32) bool {
-	c.owner.Collect(c.give)
+	c.leases.Collect()
 	if c.heap.LargestFits(units) {
 		return true
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -55,18 +54,10 @@ func (w *world) freePages() (pages uint32, ranges int) {
 			touched[p] = true
 		}
 	}
-	w.core.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				touch(m.Span, sizeclass.SpanUnits(int(m.Class)))
-			}
-			return
-		}
-		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
-				touch(s.Block, s.Units)
-			}
-		})
+	w.core.eachBlock(func(block int32, _ *magazine.Magazine) {
+		touch(block, w.core.heap.Units(block))
+	}, func(s *magazine.Slot) {
+		touch(s.Block, s.Units)
 	})
 	before := false
 	for p := range touched {

@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // Config is what a core is made with.
@@ -40,6 +41,7 @@ type Run struct {
 type Core struct {
 	heap      *heap.Heap
 	owner     *magazine.Owner
+	leases    *lane.Leases
 	base      cudadrv.Ptr
 	places    []cudadrv.Ptr // nil: pages lie side by side from base on
 	pageUnits uint32
@@ -96,7 +98,8 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	if c.lines == nil {
 		c.lines = new(line.Lines)
 	}
-	c.owner.Keep = c.hold
+	c.leases = lane.NewLeases(c.owner, c.give)
+	c.owner.OnHome(c.hold)
 	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact})
 	return c
 }
@@ -165,28 +168,27 @@ func (c *Core) allocSmall(class, hint int) (*magazine.Slot, uint32) {
 	if c.wanted.on {
 		return c.allocScarce(class)
 	}
-	bucket := int32(class)
 	for {
-		m := c.owner.At(bucket, hint)
+		m := c.owner.Spans.At(class, hint)
 		if m == nil {
 			var need uint32
 			if m, need = c.supply(class); m == nil {
 				return nil, need
 			}
-			c.owner.Install(bucket, hint, m)
+			c.owner.Spans.Install(m, hint)
 		}
-		if s := c.owner.Take(m); s != nil {
-			c.owner.Shard(bucket, hint)
+		if s := m.Take(); s != nil {
+			c.owner.Spans.Shard(m, hint)
 			return s, 0
 		}
 		// Exhausted, if need be by callers that had looked a fresh magazine up when it was in use before.
-		c.owner.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
+		c.owner.Spans.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
 	}
 }
 
 // supply is a magazine of the class with free slots, not installed; nil if the heap has no span for it.
-func (c *Core) supply(class int) (m *magazine.Magazine, needPages uint32) {
-	if m := c.owner.Ready(class); m != nil {
+func (c *Core) supply(class int) (m *magazine.Span, needPages uint32) {
+	if m := c.owner.Spans.Ready(class); m != nil {
 		return m, 0
 	}
 	span, need := c.takeBlock(sizeclass.SpanUnits(class))
@@ -194,18 +196,18 @@ func (c *Core) supply(class int) (m *magazine.Magazine, needPages uint32) {
 		return nil, need
 	}
 	c.spanUnits += uint64(sizeclass.SpanUnits(class))
-	m = c.owner.Span(class, span, c.address(span))
-	c.enter(span, nil, m)
+	m = c.owner.Spans.New(class, span, c.address(span))
+	c.enter(span, nil, &m.Magazine)
 	return m, 0
 }
 
 // allocLarge serves a request beyond the classes with a block of exactly its units.
 func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot, uint32) {
 	bucket := magazine.BucketOf(uint64(units))
-	m := c.owner.At(bucket, hint)
+	m := c.owner.Exacts.At(bucket, hint)
 	if m != nil && m.Units() == units {
-		if s := c.owner.Take(m); s != nil {
-			c.owner.Shard(bucket, hint)
+		if s := m.Take(); s != nil {
+			c.owner.Exacts.Shard(m, hint)
 			return s, 0
 		}
 	}
@@ -218,12 +220,12 @@ func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot
 	}
 	var s *magazine.Slot
 	if t := &c.track[int(bucket)-magazine.FirstLarge]; cameBack && t.units == units {
-		s = c.keep(t, units, bucket, hint)
+		s = c.keep(t, units, hint)
 	} else if !c.wanted.on {
 		t.pass(units)
 	}
 	if s == nil {
-		s = c.owner.Loose()
+		s = c.owner.Loose.Take()
 	}
 	s.Block, s.Units = block, units // settleIn, without the call
 	s.SetAddress(c.address(block))
@@ -257,7 +259,7 @@ func (c *Core) addressOf(offset uint32) cudadrv.Ptr {
 // Drain takes the blocks back that callers handed over since the last turn.
 func (c *Core) Drain() {
 	c.drain()
-	c.owner.Collect(c.give)
+	c.leases.Collect()
 }
 
 // drain takes home what callers handed over.
@@ -273,8 +275,8 @@ func (c *Core) sortUsed(pile bool) bool {
 	if !found {
 		return false
 	}
-	if c.owner.Lanes() > 0 {
-		c.owner.SortLeased()
+	if c.leases.Lanes() > 0 {
+		c.leases.Sift()
 	}
 	c.takeHome(used, 0)
 	return true
@@ -295,10 +297,10 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 				c.heap.Give(s.Block)
 			}
 			s.Block = heap.None
-			c.owner.HomePlain(s)
-		case s.Flags()&magazine.Announced != 0 && c.hold(s):
+			c.owner.Loose.Put(s)
+		case c.owner.Kept(s):
 		default:
-			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
+			cameBack = cameBack || s.Magazine().Span() == nil && s.Units == units
 			c.comeHome(s)
 		}
 		s = next
@@ -312,15 +314,15 @@ func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 // comeHome books a slot that came through the list and that nobody uses.
 func (c *Core) comeHome(s *magazine.Slot) {
 	m := s.Magazine()
-	small := m.Class >= 0
-	if !small {
+	span := m.Span()
+	if span == nil {
 		c.giveLarge(s)
 	}
-	if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
-		c.keptUnits -= uint64(m.Units())
+	if e := m.Exact(); e != nil && e.Open && e.Kept(s) {
+		c.keptUnits -= uint64(e.Units())
 	}
 	if c.owner.Home(s) {
-		c.retire(m)
+		c.retire(span)
 	}
 }
 
@@ -331,9 +333,9 @@ func (c *Core) giveLarge(s *magazine.Slot) {
 }
 
 // retire gives the span of a closed magazine that is home whole back to the heap.
-func (c *Core) retire(m *magazine.Magazine) {
+func (c *Core) retire(m *magazine.Span) {
 	c.spanUnits -= uint64(sizeclass.SpanUnits(int(m.Class)))
-	c.giveFree(c.owner.Retire(m))
+	c.giveFree(c.owner.Spans.Retire(m))
 }
 
 // giveFree makes a block free that served somebody.
@@ -401,15 +403,15 @@ func (c *Core) usedUnits() uint64 { return c.heap.HeldUnits() - c.heap.FreeUnits
 // the owner. What lanes have comes home when they are closed. The pages stay until Return.
 func (c *Core) Close() {
 	c.endSlack()
-	c.owner.Raise(magazine.Ended)
+	c.leases.Raise(lane.Ended)
 	c.owner.Drain()
 	c.Drain()
 	c.evictAll()
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class < 0 || !m.Open {
+	c.owner.Spans.Each(func(m *magazine.Span) {
+		if !m.Open {
 			return
 		}
-		c.owner.Close(m, func(*magazine.Slot) {})
+		c.owner.Spans.Close(m)
 		if m.WholeHome() {
 			c.retire(m)
 		}
@@ -426,18 +428,15 @@ func (c *Core) Return() []Run {
 // where it is.
 func (c *Core) Shut() {
 	c.owner.LetTakeBack(0)
-	c.owner.Raise(magazine.Ended)
-	c.owner.All(func(m *magazine.Magazine) {
-		if !m.Leased() { // nobody but its lane takes from it
-			c.owner.Close(m, func(*magazine.Slot) {})
-		}
-	})
+	c.leases.Raise(lane.Ended)
+	c.owner.Spans.Each(c.owner.Spans.Close)
+	c.owner.Exacts.Each(func(m *magazine.Exact) { c.owner.Exacts.Close(m, func(*magazine.Slot) {}) })
 }
 
 // End makes every later free say that the device is closed.
 func (c *Core) End() {
 	c.endSlack()
-	c.owner.Raise(magazine.Ended)
+	c.leases.Raise(lane.Ended)
 	c.owner.End()
 }
 

@@ -30,7 +30,7 @@ func (g *Gauge) add(bytes int64) {
 type exact struct {
 	live      *Gauge
 	published int64
-	shelved   []*magazine.Magazine
+	shelved   []*magazine.Span
 }
 
 // setExact begins or ends to count exactly.
@@ -50,10 +50,10 @@ func (c *Core) setExact(on bool) {
 func (c *Core) shelve() {
 	c.AskLanes() // they lease nothing any more
 	c.evictAll()
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 && m.Open && m.Bucket >= 0 {
+	c.owner.Spans.Each(func(m *magazine.Span) {
+		if m.Open && m.IsInstalled() {
 			c.shelved = append(c.shelved, m)
-			c.owner.Uninstall(m)
+			c.owner.Spans.Uninstall(m)
 		}
 	})
 	c.closeShelved()
@@ -62,13 +62,13 @@ func (c *Core) shelve() {
 // unshelve lets those that still have their span serve again. Nothing was installed meanwhile.
 func (c *Core) unshelve() {
 	for _, m := range c.shelved {
-		if m.Open && m.Bucket < 0 {
-			c.owner.Install(m.Class, int(m.Shard), m)
+		if m.Open && !m.IsInstalled() {
+			c.owner.Spans.Reinstall(m)
 		}
 	}
 	c.shelved = nil
 	if c.wanted.on {
-		c.owner.ShelveAll()
+		c.owner.Spans.ShelveAll()
 	}
 }
 
@@ -100,7 +100,7 @@ func (c *Core) allocExact(units uint32) (*magazine.Slot, uint32) {
 	if block == heap.None {
 		return nil, need
 	}
-	s := c.owner.Loose()
+	s := c.owner.Loose.Take()
 	c.settleIn(s, block, units)
 	c.notePeak()
 	return s, 0

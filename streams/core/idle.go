@@ -27,11 +27,9 @@ func (c *Core) noteIdle() {
 	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }
 	mix(c.heap.HeldUnits())
 	mix(c.heap.FreeUnits())
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Open && m.Bucket >= 0 {
-			mix(m.Frees())
-			mix(uint64(m.FreeSlots())) //nolint:gosec // a count
-		}
+	c.owner.EachInstalled(func(m *magazine.Magazine) {
+		mix(m.Frees())
+		mix(uint64(m.FreeSlots())) //nolint:gosec // a count
 	})
 	if digest == c.idle.digest {
 		c.idle.ticks++

@@ -45,7 +45,7 @@ func (t *track) pass(units uint32) {
 // keep decides whether a new block of that length stays in a magazine when freed, and returns its slot there; nil if it does
 // not. Precondition: the length missed in its bucket before, and a block of it was freed since the last turn: only lengths that
 // come back at once are worth a magazine, the search serves the others as fast.
-func (c *Core) keep(t *track, units uint32, bucket int32, hint int) *magazine.Slot {
+func (c *Core) keep(t *track, units uint32, hint int) *magazine.Slot {
 	if c.wanted.on {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (c *Core) keep(t *track, units uint32, bucket int32, hint int) *magazine.Sl
 		t.heat++
 		return nil
 	}
-	m := c.owner.Exact(units)
+	m := c.owner.Exacts.Of(units)
 	limit := c.keptLimit()
 	if uint64(m.Attached()+1)*uint64(units) > limit && (m.Attached() > 0 || c.budget.CacheBytes > 0) {
 		return nil // without a budget one block may be of any length
@@ -62,10 +62,10 @@ func (c *Core) keep(t *track, units uint32, bucket int32, hint int) *magazine.Sl
 		if m.LiveSlots() == magazine.SlotCount {
 			return nil // nobody would ever close it: it would not be in the list of those with a block
 		}
-		c.replace(bucket, hint, m)
+		c.replace(hint, m)
 		t.closed = uint16(m.Frees()) //nolint:gosec // the low bits
 	}
-	s := c.owner.Assign(m)
+	s := c.owner.Exacts.Assign(m)
 	if s == nil {
 		return nil
 	}
@@ -80,8 +80,8 @@ func (c *Core) keep(t *track, units uint32, bucket int32, hint int) *magazine.Sl
 // replace puts the magazine of a length into use in its bucket; another length that is there ends. Slots
 // in use since the magazine was open before are no part of its budget, so their blocks shall not stay in
 // it: they are detached. One whose free is under way meanwhile may stay once, until it is freed again.
-func (c *Core) replace(bucket int32, hint int, m *magazine.Magazine) {
-	if old := c.owner.At(bucket, hint); old != nil && old != m {
+func (c *Core) replace(hint int, m *magazine.Exact) {
+	if old := c.owner.Exacts.At(m.Bucket(), hint); old != nil && old != m {
 		c.evict(old)
 	}
 	if !m.WholeHome() {
@@ -89,8 +89,8 @@ func (c *Core) replace(bucket int32, hint int, m *magazine.Magazine) {
 			_ = s.Announce(s.Word(), magazine.Detached) // a stale word: freed this moment
 		})
 	}
-	c.owner.Reopen(m)
-	c.owner.Install(bucket, hint, m)
+	c.owner.Exacts.Reopen(m)
+	c.owner.Exacts.Install(m, hint)
 }
 
 // evictOldest closes, of the magazines of large blocks with a free slot, the one that was given a block
@@ -106,14 +106,14 @@ func (c *Core) evictOldest() bool {
 }
 
 // evict closes a magazine of large blocks and gives those that are free to the heap.
-func (c *Core) evict(m *magazine.Magazine) {
-	t := &c.track[int(m.Bucket)-magazine.FirstLarge]
+func (c *Core) evict(m *magazine.Exact) {
+	t := &c.track[int(m.Bucket())-magazine.FirstLarge]
 	if t.units == m.Units() && uint16(m.Frees())-t.closed < worthHits {
 		t.heat = heatCold
 	}
 	c.keptUnits -= uint64(m.Attached()) * uint64(m.Units())
 	c.recent.remove(m)
-	c.owner.Close(m, func(s *magazine.Slot) {
+	c.owner.Exacts.Close(m, func(s *magazine.Slot) {
 		c.giveLarge(s)
 	})
 }
@@ -127,13 +127,13 @@ func (c *Core) evictAll() {
 
 // lru orders the open magazines of large blocks by when they were last given a slot.
 type lru struct {
-	oldest, newest *magazine.Magazine
+	oldest, newest *magazine.Exact
 }
 
 // has reports whether a magazine is in the list.
-func (l *lru) has(m *magazine.Magazine) bool { return m.Older != nil || l.oldest == m }
+func (l *lru) has(m *magazine.Exact) bool { return m.Older != nil || l.oldest == m }
 
-func (l *lru) touch(m *magazine.Magazine) {
+func (l *lru) touch(m *magazine.Exact) {
 	if l.newest == m {
 		return
 	}
@@ -147,7 +147,7 @@ func (l *lru) touch(m *magazine.Magazine) {
 	l.newest = m
 }
 
-func (l *lru) remove(m *magazine.Magazine) {
+func (l *lru) remove(m *magazine.Exact) {
 	if m.Older != nil {
 		m.Older.Newer = m.Newer
 	} else if l.oldest == m {

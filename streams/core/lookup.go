@@ -74,18 +74,8 @@ func (c *Core) direct() {
 	d.tree.Reset()
 	c.directory = d
 	c.pending.each(func(b *block) { d.pending[b.slot] = true })
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				c.enter(m.Span, nil, m)
-			}
-			return
-		}
-		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
-				c.enter(s.Block, s, nil)
-			}
-		})
+	c.eachBlock(func(block int32, m *magazine.Magazine) { c.enter(block, nil, m) }, func(s *magazine.Slot) {
+		c.enter(s.Block, s, nil)
 	})
 }
 

@@ -210,7 +210,7 @@ func (c *Core) release(g *group) {
 				delete(c.directory.pending, s)
 			}
 			if s.Magazine().Leased() {
-				c.owner.ReturnLeased(s)
+				c.leases.Return(s)
 			} else {
 				c.comeHome(s)
 			}

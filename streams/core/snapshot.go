@@ -7,6 +7,7 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // Snapshot is the state of a core's books, with the magazines as they were when each was looked at.
@@ -47,7 +48,7 @@ func (c *Core) Snapshot() Snapshot {
 	c.owner.All(func(m *magazine.Magazine) {
 		if units := m.Units(); units != 0 {
 			live := m.LiveSlots()
-			if m.Class >= 0 {
+			if m.Span() != nil {
 				s.SpanBytes -= int64(live) * int64(units) << sizeclass.UnitShift
 			}
 			s.LiveCount += uint64(live)
@@ -111,9 +112,28 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 
 // frees counts the buffers that were freed, without those that Undo gave back.
 func (c *Core) frees() uint64 {
-	var n uint64
-	c.owner.All(func(m *magazine.Magazine) { n += m.Frees() })
-	return n + c.owner.ForgottenFrees() - c.undone
+	return c.owner.Frees() - c.undone
+}
+
+// eachBlock visits the spans that serve classes, with their magazines, and the slots that have a block of their own.
+func (c *Core) eachBlock(span func(block int32, m *magazine.Magazine), single func(s *magazine.Slot)) {
+	c.owner.Spans.Each(func(m *magazine.Span) {
+		if m.Block != heap.None {
+			span(m.Block, &m.Magazine)
+		}
+	})
+	c.leases.Each(func(m *lane.Magazine) {
+		if m.Block != heap.None {
+			span(m.Block, &m.Magazine)
+		}
+	})
+	c.owner.All(func(m *magazine.Magazine) {
+		m.Each(func(s *magazine.Slot) {
+			if s.Block != heap.None {
+				single(s)
+			}
+		})
+	})
 }
 
 // Check holds the books against the invariants of the package comment. It visits every block.
@@ -137,24 +157,19 @@ func (c *Core) Check() error {
 		seen[block] = true
 		used += uint64(units)
 	}
-	c.owner.All(func(m *magazine.Magazine) {
-		leased += m.LeasedUnits()
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				book(m.Span, sizeclass.SpanUnits(int(m.Class)))
-				spans += uint64(sizeclass.SpanUnits(int(m.Class)))
-			}
-			return
-		}
+	c.leases.Each(func(m *lane.Magazine) { leased += m.LeasedUnits() })
+	c.owner.Exacts.Each(func(m *magazine.Exact) {
 		kept += uint64(m.Attached()) * uint64(m.Units())
-		if !m.Leased() && m.Open != c.recent.has(m) {
+		if m.Open != c.recent.has(m) {
 			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t", m.Units(), m.Open, !m.Open)
 		}
-		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
-				book(s.Block, s.Units)
-			}
-		})
+	})
+	c.eachBlock(func(block int32, m *magazine.Magazine) {
+		units := sizeclass.SpanUnits(sizeclass.Of(uint64(m.UnitsOf(m.At(0)))))
+		book(block, units)
+		spans += uint64(units)
+	}, func(s *magazine.Slot) {
+		book(s.Block, s.Units)
 	})
 	if wrong != nil {
 		return wrong
@@ -171,8 +186,8 @@ func (c *Core) Check() error {
 	if spans != c.spanUnits || kept != c.keptUnits {
 		return fmt.Errorf("streams: spans of %d units and %d kept, the books say %d and %d", spans, kept, c.spanUnits, c.keptUnits)
 	}
-	if leased != c.owner.LeasedUnits() {
-		return fmt.Errorf("streams: lanes have %d units, the books say %d", leased, c.owner.LeasedUnits())
+	if leased != c.leases.LeasedUnits() {
+		return fmt.Errorf("streams: lanes have %d units, the books say %d", leased, c.leases.LeasedUnits())
 	}
 	return nil
 }

@@ -21,14 +21,14 @@ func (c *Core) Coalesce() {
 // retireIdle gives the spans that nobody uses back to the heap.
 func (c *Core) retireIdle() {
 	spans := c.spanUnits
-	c.retireOf(c.owner.Idle())
+	c.retireOf(c.owner.Spans.Idle())
 	c.retireOf(c.shelved)
 	c.wanted.retired = c.wanted.retired || c.wanted.on && c.spanUnits < spans
 }
 
-func (c *Core) retireOf(all []*magazine.Magazine) {
+func (c *Core) retireOf(all []*magazine.Span) {
 	for _, m := range all {
-		if m.Open && c.owner.CloseIdle(m) {
+		if m.Open && c.owner.Spans.CloseIdle(m) {
 			c.retire(m)
 		}
 	}

@@ -28,10 +28,10 @@ func (c *Core) SetWanted(on bool) {
 	}
 	c.AskLanes()
 	c.evictAll()
-	c.owner.ShelveAll()
+	c.owner.Spans.ShelveAll()
 	for _, m := range c.shelved { // nobody would hear of what comes home to them
-		if m.Open && m.Bucket < 0 {
-			c.owner.Close(m, func(*magazine.Slot) {})
+		if m.Open && !m.IsInstalled() {
+			c.owner.Spans.Close(m)
 			if m.WholeHome() {
 				c.retire(m)
 			}
@@ -42,7 +42,7 @@ func (c *Core) SetWanted(on bool) {
 
 // Gather takes home all that callers handed over, with the spans that nobody uses any more.
 func (c *Core) Gather() {
-	arrived := c.owner.Arrived()
+	arrived := c.owner.HasParked()
 	c.Drain()
 	if !c.wanted.on {
 		return
@@ -89,9 +89,9 @@ func (c *Core) TakeCame() bool {
 // allocScarce is allocSmall while memory is wanted: no caller finds the magazine.
 func (c *Core) allocScarce(class int) (*magazine.Slot, uint32) {
 	for {
-		if m, taken := c.owner.TakeReady(class, 1); taken != 0 {
+		if m, taken := c.owner.Spans.TakeReady(class, 1); taken != 0 {
 			var s *magazine.Slot
-			pass(m, taken, func(slot *magazine.Slot) { s = slot })
+			pass(&m.Magazine, taken, func(slot *magazine.Slot) { s = slot })
 			return s, 0
 		}
 		span, need := c.takeBlock(sizeclass.SpanUnits(class))
@@ -99,9 +99,9 @@ func (c *Core) allocScarce(class int) (*magazine.Slot, uint32) {
 			return nil, need
 		}
 		c.spanUnits += uint64(sizeclass.SpanUnits(class))
-		m := c.owner.Span(class, span, c.address(span))
-		c.enter(span, nil, m)
-		c.owner.Shelve(m)
+		m := c.owner.Spans.New(class, span, c.address(span))
+		c.enter(span, nil, &m.Magazine)
+		c.owner.Spans.Shelve(m)
 	}
 }
 
