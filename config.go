@@ -32,22 +32,14 @@ type Config struct {
 	Footprint Footprint
 	// Segments is the kind of memory that is held from the driver.
 	Segments Segments
-	// SegmentBytes is the longest physical allocation that is asked of the driver at once; a plain segment is longer
-	// where a request is. 0: what the footprint mode says.
-	SegmentBytes int64
 	// Waits says when a stream gets memory that another has given back and may still be working on.
 	Waits Waits
-	// PressureMark is the share of the limit that is used from which on the level of pressure is PressureHigh, over 0 up to
-	// 1. 0: 0.85. 1: there is no pressure. See PressureLevel.
-	PressureMark float64
-	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges
-	// that hold a whole page. What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
-	StreamCacheBytes  int64
-	StreamCacheBlocks int
-	// PoolCacheBytes and PoolCacheBlocks bound what the pool keeps free likewise; what is over goes back to
-	// the driver. 0: no bound.
-	PoolCacheBytes  int64
-	PoolCacheBlocks int
+	// StreamCacheBytes bounds what each stream keeps free for its own next requests. What is over it goes to the pool when the
+	// stream's turn ends. 0: no bound; the pool takes back what it needs for others.
+	StreamCacheBytes int64
+	// PoolCacheBytes bounds what the pool keeps free for all streams. What is over it goes back to the driver at ticks, ten times a
+	// second. 0: no bound.
+	PoolCacheBytes int64
 	// Predict lets the pool learn when a loop needs memory and how much, from what streams take from it and give back, and
 	// have that mapped shortly before the third step and those after it. Until a tick after a step it is held, and from
 	// shortly before a step that is foreseen until shortly after, although it is over the pool's budget; what does not come
@@ -75,6 +67,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Events are told what happens.
 	Events Events
+	// Tuning is for experiments: leave it zero.
+	Tuning Tuning
 }
 
 // Demand is a number of buffers of a size.
@@ -136,27 +130,16 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 
 // check says which field cannot be.
 func (c *Config) check() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
+	if err := atLeastZero([]bound{
 		{"Ordinal", int64(c.Ordinal)},
 		{"LimitBytes", c.LimitBytes},
-		{"SegmentBytes", c.SegmentBytes},
 		{"StreamCacheBytes", c.StreamCacheBytes},
-		{"StreamCacheBlocks", int64(c.StreamCacheBlocks)},
 		{"PoolCacheBytes", c.PoolCacheBytes},
-		{"PoolCacheBlocks", int64(c.PoolCacheBlocks)},
-	} {
-		if f.value < 0 {
-			return &ConfigError{f.name, f.value, "0 or more"}
-		}
+	}); err != nil {
+		return err
 	}
 	if c.MemoryFraction < 0 || c.MemoryFraction > 1 || c.MemoryFraction != c.MemoryFraction {
 		return &ConfigError{"MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all"}
-	}
-	if c.PressureMark < 0 || c.PressureMark > 1 || c.PressureMark != c.PressureMark {
-		return &ConfigError{"PressureMark", c.PressureMark, "over 0 and at most 1, or 0 for 0.85"}
 	}
 	switch {
 	case int(c.Footprint) >= len(footprintNames):
@@ -167,6 +150,9 @@ func (c *Config) check() error {
 		return &ConfigError{"Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways"}
 	case int(c.Stats) >= len(statsNames):
 		return &ConfigError{"Stats", c.Stats, "StatsOn, StatsOff or StatsExact"}
+	}
+	if err := c.Tuning.check(); err != nil {
+		return err
 	}
 	return checkDemands(c.Warm)
 }
@@ -183,7 +169,7 @@ func checkDemands(want []Demand) error {
 // ofStream are the settings of a stream.
 func (c *Config) ofStream() streamcore.Settings {
 	return streamcore.Settings{
-		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks},
+		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.Tuning.StreamCacheBlocks},
 		Exact:  c.Stats == StatsExact,
 	}
 }
@@ -219,15 +205,15 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 	plain := c.plain(info)
 	pageBytes := pool.PageBytes(info, plain)
 	policy := c.Footprint.policy(pageBytes, limited && !plain) // a plain segment is whole anyway
-	if c.SegmentBytes > 0 {
-		policy.HandlePages, policy.LongPages = pages(min(c.SegmentBytes, pool.MostBytes), pageBytes), 0
+	if longest := c.Tuning.SegmentBytes; longest > 0 {
+		policy.HandlePages, policy.LongPages = pages(min(longest, pool.MostBytes), pageBytes), 0
 		policy.MergePages = min(policy.MergePages, policy.HandlePages/2)
 	}
 	return core.Settings{
 		Policy:     policy,
 		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
-		CacheRuns:  c.PoolCacheBlocks,
+		CacheRuns:  c.Tuning.PoolCacheBlocks,
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}

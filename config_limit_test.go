@@ -62,8 +62,8 @@ func TestALimitAboveTheDeviceIsItsMemory(t *testing.T) {
 func TestSizesNearTheEndOfTheRange(t *testing.T) {
 	for _, size := range []int64{1 << 53, 1 << 62, math.MaxInt64} {
 		d, err := vram.Open(vram.Config{
-			Driver: sim.New(sim.Config{TotalBytes: gib}), SegmentBytes: size,
-			StreamCacheBytes: size, PoolCacheBytes: size, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt,
+			Driver: sim.New(sim.Config{TotalBytes: gib}), StreamCacheBytes: size, PoolCacheBytes: size,
+			Tuning: vram.Tuning{SegmentBytes: size, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt},
 		})
 		require.NoError(t, err)
 		s, err := d.NewStream()

@@ -55,11 +55,11 @@ func variables() []variable {
 			c.Ordinal, err = strconv.Atoi(value)
 			return err
 		}},
-		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.SegmentBytes })},
+		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.Tuning.SegmentBytes })},
 		{"VRAM_CACHE_SIZE", size, bytes(func(c *Config) *int64 { return &c.StreamCacheBytes })},
 		{"VRAM_CACHE_BLOCKS", "a number of blocks, 1 or more", func(c *Config, value string) (err error) {
-			c.StreamCacheBlocks, err = strconv.Atoi(value)
-			if err == nil && c.StreamCacheBlocks == 0 { // as with sizes
+			c.Tuning.StreamCacheBlocks, err = strconv.Atoi(value)
+			if err == nil && c.Tuning.StreamCacheBlocks == 0 { // as with sizes
 				err = strconv.ErrRange
 			}
 			return err

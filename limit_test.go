@@ -236,8 +236,8 @@ func TestSizesAtTheEndsOfNumbers(t *testing.T) {
 		for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
 			t.Run(fmt.Sprint(name, " of ", bytes), func(t *testing.T) {
 				h := openHouse(t, vram.Config{
-					Segments: kind, SegmentBytes: bytes, StreamCacheBytes: bytes, PoolCacheBytes: bytes,
-					StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt, LimitBytes: bytes,
+					Segments: kind, StreamCacheBytes: bytes, PoolCacheBytes: bytes, LimitBytes: bytes,
+					Tuning: vram.Tuning{SegmentBytes: bytes, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt},
 				}, sim.Config{})
 				s := h.stream()
 				freeAll(t, must(t, s, 8*mib), must(t, s, 3*mib), must(t, s, 1))

@@ -13,7 +13,7 @@ import (
 //	PressureHigh        85%          75%
 //	PressureCritical    95%          90%
 //
-// With another Config.PressureMark the distances shrink in proportion to what is left above it. What streams do not need
+// With another Tuning.PressureMark the distances shrink in proportion to what is left above it. What streams do not need
 // goes to others before a request has to ask for it:
 //
 //	level              magazines of large blocks  cache budgets  free neighbours        a stream counts as idle
@@ -46,7 +46,7 @@ func (d *Device) press(open []*Stream) {
 	for _, s := range open {
 		usedBytes += s.LastUsedBytes()
 	}
-	mark, limit, before := d.config.Load().PressureMark, d.limit.Load(), d.pressed.level()
+	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressed.level()
 	if mark == 0 {
 		mark = pressure.DefaultMark
 	}

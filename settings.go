@@ -15,16 +15,15 @@ import (
 type Settings struct {
 	LimitBytes *int64
 	// MemoryFraction takes the place of a LimitBytes that was in force, unless both are given.
-	MemoryFraction    *float64
-	Footprint         *Footprint
-	StreamCacheBytes  *int64
-	StreamCacheBlocks *int
-	PoolCacheBytes    *int64
-	PoolCacheBlocks   *int
-	Stats             *StatsLevel
-	Waits             *Waits
-	PressureMark      *float64
-	Predict           *bool
+	MemoryFraction   *float64
+	Footprint        *Footprint
+	StreamCacheBytes *int64
+	PoolCacheBytes   *int64
+	Stats            *StatsLevel
+	Waits            *Waits
+	Predict          *bool
+	// Tuning replaces all of Config.Tuning.
+	Tuning *Tuning
 }
 
 // over puts the change over a configuration.
@@ -36,13 +35,11 @@ func (s *Settings) over(c Config) Config {
 	set(&c.MemoryFraction, s.MemoryFraction)
 	set(&c.Footprint, s.Footprint)
 	set(&c.StreamCacheBytes, s.StreamCacheBytes)
-	set(&c.StreamCacheBlocks, s.StreamCacheBlocks)
 	set(&c.PoolCacheBytes, s.PoolCacheBytes)
-	set(&c.PoolCacheBlocks, s.PoolCacheBlocks)
 	set(&c.Stats, s.Stats)
 	set(&c.Waits, s.Waits)
-	set(&c.PressureMark, s.PressureMark)
 	set(&c.Predict, s.Predict)
+	set(&c.Tuning, s.Tuning)
 	return c
 }
 
