@@ -264,9 +264,11 @@ func (d *Device) forget(s *Stream) {
 	})
 }
 
-// Trim looks which announced uses have finished, asks the streams for what they cache and gives free memory back to the driver until at most
-// keepBytes are held, or no more can be given back. It waits for the driver and for the turn at hand of each stream, not for buffers, and
-// returns the bytes given back.
+// Trim gives free memory back to the driver until the device holds at most keepBytes, or nothing more is free. With 0 it is PyTorch's
+// empty_cache. It takes what streams cache, all of it if need be, and what has become free since announced uses have finished; live buffers,
+// pending memory and reservations stay. It returns how many bytes went back. It waits for the driver and for the request that each stream is
+// serving, not for buffers to be freed nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's, ErrClosed,
+// and what the driver said.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if err := d.callable(ctx); err != nil {
 		return 0, err

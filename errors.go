@@ -59,7 +59,7 @@ var (
 // OutOfMemoryError says what was asked, what is free, who holds what, and what would help.
 type OutOfMemoryError = pool.OutOfMemoryError
 
-// LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Expand and Device.Warm say.
+// LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Warm says.
 type LimitError = pool.LimitError
 
 // Remedy is one thing that would help a request that was refused, as OutOfMemoryError.Remedies has them.
