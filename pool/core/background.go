@@ -13,47 +13,10 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("pool: the limit of %d bytes leaves no room for %d more", e.LimitBytes, e.WantedBytes)
 }
 
-// expandBytes is how much one job of an Expand maps: 1 GiB. Not more: Refills wait for the job in flight. Not less: each job is a round
-// through the pool's turn.
-const expandBytes = 1 << 30
-
-// climbExpand goes on with an Expand: it maps pages beyond all that there are, a piece in each job, and lets Refills go first between
-// two of them.
-func (c *Core) climbExpand(r *request) bool {
-	left := c.bytes(r.addPages) - r.freed
-	piece := min(left, max(expandBytes, c.pageBytes), c.settings.LimitBytes-c.reservedBytes) / c.pageBytes
-	switch {
-	case r.err != nil || left <= 0:
-	case piece <= 0:
-		r.err = &LimitError{WantedBytes: left, LimitBytes: c.settings.LimitBytes}
-	default:
-		w, ok := c.beyond(uint32(piece)) //nolint:gosec // pages of one arena
-		if ok {
-			c.grow(r, w)
-			return false
-		}
-		r.err = &LimitError{WantedBytes: left, LimitBytes: c.settings.LimitBytes}
-	}
-	c.end(r, r.err)
-	return true
-}
-
-// beyond is a window of so many pages of which each is missing.
-func (c *Core) beyond(pages uint32) (window, bool) {
-	if c.plain {
-		return c.place(pages)
-	}
-	run, ok := c.holes(pages)
-	return window{run: run, missing: pages}, ok
-}
-
 // climbWarm goes on with a warm-up: it holds the runs that it has got until all are there, so that no
 // run is counted twice, and then frees them all. It never takes from others and never breaks the limit; plain
 // segments that are free and too short make room for it.
 func (c *Core) climbWarm(r *request) bool {
-	if r.addPages > 0 {
-		return c.climbExpand(r)
-	}
 	for len(r.got) < len(r.warm) && r.err == nil {
 		n := r.warm[len(r.got)]
 		if first, ok := c.pages.fit(0, n); ok {

@@ -96,8 +96,6 @@ func (c *Core) Step(m Message) *Effects {
 	case Warm:
 		runs := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
 		c.enqueue(&request{kind: warm, token: m.Token, warm: runs, rung: rungSearch})
-	case Expand:
-		c.enqueue(&request{kind: warm, token: m.Token, addPages: m.Pages, rung: rungSearch})
 	case Trim:
 		c.forecast.spoil() // whoever gives memory back does not want it mapped again at once
 		c.enqueue(&request{kind: trim, token: m.Token, keep: m.KeepBytes, rung: rungAskAll})

@@ -63,8 +63,6 @@
 // finds all that it wants there is served from it before anything else: the pages change hands without having been free, so that
 // nobody comes between. Such a client never waits, so that no deadlock is declared while it holds anything.
 //
-// Expand maps pages where there are none, in jobs of 1 GiB between which Refills go first, and counts nothing that is free already.
-//
 // # What is foreseen
 //
 // With Settings.Predict the pool learns from what is lent when a loop will need memory, and how much (forecast): where pages come

@@ -18,9 +18,8 @@ type request struct {
 	warm       []uint32 // lengths wanted
 	got        []Run    // held for the warm-up until all are there: the first of warm
 	keep       int64
-	addPages   uint32 // of an Expand
-	foreseen   bool   // a warm-up of the pool's own, up to keep
-	freed      int64  // or mapped ahead
+	foreseen   bool  // a warm-up of the pool's own, up to keep
+	freed      int64 // or mapped ahead
 	rung       rung
 	awaits     []Client // whose answers to an Ask, or with looking to a Look, are still to come
 	looking    bool
