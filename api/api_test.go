@@ -1,4 +1,4 @@
-// Package api_test holds the list of what this module promises to its users by name: vram.txt, in the form of Go's own api/*.txt.
+// Package api holds the list of what this module promises to its users by name: vram.txt, in the form of Go's own api/*.txt.
 package api_test
 
 import (

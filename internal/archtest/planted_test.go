@@ -25,7 +25,7 @@ func model() fstest.MapFS {
 		"internal/heap/doc.go":       "// Package heap is pure.\npackage heap\n\nimport \"time\"\n\ntype stamp = time.Duration\n\nvar table = [2]int{1, 2} //nolint:gochecknoglobals // constant table of two\n",
 		"internal/pressure/doc.go":   "// Package pressure is pure.\npackage pressure\n",
 		"pool/doc.go":                "// Package pool is a shell.\npackage pool\n\nimport (\n\t_ \"example.org/house/actors\"\n\t_ \"example.org/house/pool/core\"\n)\n",
-		"cudadrv/hazard/core/doc.go": "// Package core is pure.\npackage core\n\nimport _ \"example.org/house/cudadrv/site\"\n",
+		"cudadrv/hazard/internal/core/doc.go": "// Package core is pure.\npackage core\n\nimport _ \"example.org/house/cudadrv/site\"\n",
 		"cudadrv/site/doc.go":        "// Package site notes places.\npackage site\n",
 		"pool/core/doc.go":           "// Package core is pure.\npackage core\n\nimport (\n\t_ \"example.org/house/cudadrv\"\n\t_ \"example.org/house/internal/heap\"\n)\n",
 		"streams/doc.go":             "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n",
