@@ -16,43 +16,43 @@ import (
 	streamcore "github.com/go-vram/vram/streams/core"
 )
 
-// Stream is the cache of one CUDA stream; see NewStream and AdoptStream.
+// Stream is one CUDA stream with its cache of free memory: it allocates and frees. See NewStream and AdoptStream.
 type Stream = streams.Stream
 
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation.
 type Buffer = streams.Buffer
 
-// Use is a use of a buffer on a stream other than its own, until Done; see Buffer.Use.
+// Use announces that another stream uses a buffer, until Done: see Buffer.Use.
 type Use = streams.Use
 
 // Lane is an exclusive lease of a stream's memory for one goroutine at a time; see Stream.Lane.
 type Lane = streams.Lane
 
-// Request says what AllocFor and AllocAsync are asked for.
+// Request is what AllocFor and AllocAsync are asked for.
 type Request = streams.Request
 
-// BatchRequest says what AllocBatchFor is asked for.
+// BatchRequest is what AllocBatchFor and AllocBatchForAsync are asked for.
 type BatchRequest = streams.BatchRequest
 
-// Tenant is an account that requests are charged to; see Device.Tenant.
+// Tenant is an account that requests are charged to: see Device.Tenant.
 type Tenant = pool.Tenant
 
-// Reservation is memory that was set aside for requests that name it: see Device.Reserve.
+// Reservation is memory that is set aside for the requests that name it: see Device.Reserve.
 type Reservation = pool.Reservation
 
-// Quota bounds a tenant.
+// Quota is how much memory a tenant may have.
 type Quota = pool.Quota
 
-// TenantStats is a tenant's part of the statistics.
+// TenantStats is one tenant's part of Stats.
 type TenantStats = pool.TenantStats
 
-// Batch is buffers that were allocated together; see Stream.AllocBatchAsync.
+// Batch is the buffers that one request has allocated together, all or nothing: see Stream.AllocBatchFor.
 type Batch = streams.Batch
 
-// Observer is functions that are told of every buffer; see Config.
+// Observer has functions that are called for every buffer: see Config.Observer.
 type Observer = streams.Observer
 
-// BufferEvent is a buffer that was allocated or freed.
+// BufferEvent is a buffer that was allocated or freed, as an Observer is told of it.
 type BufferEvent = streams.BufferEvent
 
 // tickInterval is how often streams and the pool do what is due without a request. Not shorter: a tick

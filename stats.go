@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// StreamStats is one stream's part of the statistics.
+// StreamStats is one stream's part of Stats.
 type StreamStats = streams.Stats
 
 // WaitStats counts the requests that wait for memory at the moment, and those that have waited.
