@@ -21,7 +21,7 @@ func houseCores() []core {
 		{dir: "internal/pressure"},
 		{dir: "pool/core"},
 		{dir: "streams/core", atomic: true}, // magazines
-		{dir: "cudadrv/hazard/core"},
+		{dir: "cudadrv/hazard/internal/core"},
 	}
 }
 

@@ -128,8 +128,8 @@ func foundOtherBugs() []Bug {
 			Edits: []Edit{{"internal/fence.(*Events).Close", "err != nil && first == nil {", "err != nil {"}},
 		},
 		{
-			Name: "two halves of a cell share their reads", Package: "cudadrv/hazard/core", Run: "^TestHalvesOfACellHaveStoriesOfTheirOwn$",
-			Edits: []Edit{{"cudadrv/hazard/core.(*memory).split", "	upper.reads = slices.Clone(c.reads)\n", ""}},
+			Name: "two halves of a cell share their reads", Package: "cudadrv/hazard/internal/core", Run: "^TestHalvesOfACellHaveStoriesOfTheirOwn$",
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*memory).split", "	upper.reads = slices.Clone(c.reads)\n", ""}},
 		},
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",

@@ -4,6 +4,10 @@ package planted
 func rootBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a change forgets the tuning", Package: ".", Run: "^TestReconfigureReplacesTheTuning$",
+			Edits: []Edit{{"vram.(*Settings).over", "	set(&c.Tuning, s.Tuning)\n", ""}},
+		},
+		{
 			Name: "parts of a refused batch count as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{{"streams/core.(*Core).AllocMany", "	c.noteUse() // whether", "	c.notePeak() // whether"}},
 		},
@@ -27,7 +31,7 @@ func rootBugs() []Bug {
 			Edits: []Edit{{"vram.(*Device).ResetPeaks", "e.pool.ResetPeaks(ctx, liveBytes)", "e.pool.ResetPeaks(ctx, nil)"}},
 		},
 		{
-			Name: "a number of bytes wraps where it becomes pages", Package: ".", Run: "^TestSizesAtTheEndsOfNumbers$",
+			Name: "a number of bytes wraps where it becomes pages", Package: "pool", Run: "^TestPagesForSizesAtTheEndsOfNumbers$",
 			Edits: []Edit{{"pool.(*arena).pagesFor", "	if bytes > a.bytes {", "	if bytes > bytes {"}},
 		},
 		{

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/hazard/core"
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
 	"github.com/go-vram/vram/cudadrv/site"
 )
 

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/hazard/core"
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
 )
 
 // step is a call in the reference's history. It keeps which steps come before it, all of them.
