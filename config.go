@@ -47,7 +47,7 @@ type Config struct {
 	//
 	// With a burst a second, callers waited 0 to 2 ns an event for the driver on 13 recorded and made traces. Without Predict, at the same mean
 	// memory, they waited 4 to 358 ns: 106 on maskrcnn_train, which held no more at its peak either; others held 1 to 12 percent
-	// more there. Where bursts are as short as 0.1 s it holds much more: docs/decisions/012 has the figures.
+	// more there. Where bursts are as short as 0.1 s it holds much more: docs/decisions/015 has the figures.
 	Predict bool
 	// Warm is mapped ahead as Device.Warm does, in the background: Open is the first use of the device then. What cannot be mapped
 	// ahead is mapped when it is needed.
