@@ -21,9 +21,9 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		"length of a slot":       func(_ *world, _, loose, _ *buffer) { loose.slot.Units++ },
 		"span of two magazines":  func(w *world, small, _, _ *buffer) { w.core.owner.Span(0, small.slot.Magazine().Span, 0) },
 		"lost span":              func(_ *world, small, _, _ *buffer) { small.slot.Magazine().Span = -1 },
-		"spans":                  func(w *world, _, _, _ *buffer) { w.core.spanUnits -= sizeclass.MaxUnits },
-		"kept":                   func(w *world, _, _, kept *buffer) { w.core.keptUnits -= uint64(kept.units) },
-		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.recent.remove(kept.slot.Magazine()) },
+		"spans":                  func(w *world, _, _, _ *buffer) { w.core.spans.units -= sizeclass.MaxUnits },
+		"kept":                   func(w *world, _, _, kept *buffer) { w.core.retention.units -= uint64(kept.units) },
+		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.retention.recent.remove(kept.slot.Magazine()) },
 		"closed one in the list": func(_ *world, _, _, kept *buffer) { kept.slot.Magazine().Open = false },
 	} {
 		w := newWorld(t, 512, Budget{})

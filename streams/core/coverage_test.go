@@ -20,7 +20,7 @@ type fenced struct {
 
 func newFenced(t require.TestingT) *fenced {
 	f := &fenced{world: newWorld(t, 4096, Budget{}), given: map[uint32]int{}}
-	f.core.cover = &cover{}
+	f.core.coverage.begin()
 	return f
 }
 

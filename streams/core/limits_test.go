@@ -14,23 +14,23 @@ import (
 // excess gives up what is over the budget and shows that it is kept, as far as pages allow, and that no
 // page left which it did not ask for.
 func (w *world) excess() {
-	budget := w.core.budget
+	budget := w.core.limits.budget
 	w.core.Drain()
-	before := w.core.overBytes()
+	before := w.core.limits.overBytes()
 	pages, ranges := w.freePages()
 	if w.core.Over() {
 		require.True(w.t, before > 0 || ranges > budget.CacheRanges && budget.CacheRanges > 0)
 	}
-	keptBefore := w.core.keptUnits
+	keptBefore := w.core.retention.units
 	runs := w.core.Excess(false)
 	gone := w.back(runs)
 
 	left, leftRanges := w.freePages()
-	if keptBefore == w.core.keptUnits {
+	if keptBefore == w.core.retention.units {
 		require.Equal(w.t, pages-gone, left)
 	}
 	if budget.CacheBytes > 0 && left > 0 {
-		require.Zero(w.t, w.core.overBytes(), "over the budget, and %d whole pages are free", left)
+		require.Zero(w.t, w.core.limits.overBytes(), "over the budget, and %d whole pages are free", left)
 	}
 	if budget.CacheRanges > 0 {
 		require.LessOrEqual(w.t, leftRanges, budget.CacheRanges)
@@ -42,7 +42,7 @@ func (w *world) excess() {
 }
 
 func (w *world) keptAndFree() int64 {
-	return int64(w.core.heap.FreeUnits()+w.core.keptUnits) << sizeclass.UnitShift
+	return int64(w.core.heap.FreeUnits()+w.core.retention.units) << sizeclass.UnitShift
 }
 
 // freePages counts the whole pages in free ranges, and the ranges that hold one: lent, and touched by no

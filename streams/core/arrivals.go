@@ -1,0 +1,101 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// arrivals takes home what callers freed: into the heap, or into the block's closed magazine. Blocks that
+// other streams still use are in flight first.
+type arrivals struct {
+	owner     *magazine.Owner
+	ranges    *ranges
+	retention *retention
+	spans     *spans
+	inFlight  *inFlight
+	wanted    *wanted
+}
+
+// Drain takes home all that callers handed over since the last turn, and what lanes left behind.
+func (a *arrivals) Drain() {
+	a.drain()
+	a.spans.collect()
+}
+
+// drain takes home all that callers handed over.
+func (a *arrivals) drain() {
+	a.takeHome(a.owner.Freed(), 0)
+	a.sortUsed(false)
+}
+
+// sortUsed books the slots that callers handed over and other streams use, if there is a pile of them or,
+// without pile, whatever there is. It reports whether there was anything.
+func (a *arrivals) sortUsed(pile bool) bool {
+	used, found := a.owner.Used(pile)
+	if !found {
+		return false
+	}
+	if a.owner.Lanes() > 0 {
+		a.owner.SortLeased()
+	}
+	a.takeHome(used, 0)
+	return true
+}
+
+// takeHome books a list of slots that callers handed over, and lands what waited for fences that have
+// passed. It reports whether a large block of so many units was in the list.
+func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
+	a.wanted.came = a.wanted.came || s != nil && a.wanted.on
+	for s != nil {
+		next, plain := a.owner.Pass(s)
+		switch {
+		case plain != 0: // most of them
+			cameBack = cameBack || plain == units
+			a.ranges.home(s.Block) // vacate, without the call
+			a.ranges.heap.Give(s.Block)
+			s.Block = heap.None
+			a.owner.HomePlain(s)
+		case s.Flags()&magazine.Announced != 0 && a.inFlight.add(s):
+		default:
+			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
+			a.comeHome(s)
+		}
+		s = next
+	}
+	if a.inFlight.Waits() {
+		a.inFlight.land()
+	}
+	return cameBack
+}
+
+// comeHome books a slot that came through the list and that no stream uses.
+func (a *arrivals) comeHome(s *magazine.Slot) {
+	m := s.Magazine()
+	if m.Class < 0 {
+		a.ranges.vacate(s)
+		a.retention.left(s)
+	}
+	if a.owner.Home(s) {
+		a.spans.retire(m)
+	}
+}
+
+// landed books a slot whose block was in flight.
+func (a *arrivals) landed(s *magazine.Slot) {
+	a.wanted.Note()
+	if s.Magazine().Leased() {
+		a.owner.ReturnLeased(s)
+	} else {
+		a.comeHome(s)
+	}
+}
+
+// retract puts a block back that no caller has seen, without waking the owner: it was free before. It
+// reports whether it could.
+func (a *arrivals) retract(s *magazine.Slot) bool {
+	if !a.wanted.on || !a.owner.Retract(s) {
+		return false
+	}
+	a.comeHome(s)
+	return true
+}
