@@ -16,20 +16,20 @@ type arrivals struct {
 	wanted    *wanted
 }
 
-// Drain takes home all that callers handed over since the last turn, and what lanes left behind.
+// Drain takes home all that callers freed since the last turn, and collects what closed lanes left behind.
 func (a *arrivals) Drain() {
 	a.drain()
 	a.spans.collect()
 }
 
-// drain takes home all that callers handed over.
+// drain takes home all that callers freed.
 func (a *arrivals) drain() {
 	a.takeHome(a.owner.Freed(), 0)
 	a.sortUsed(false)
 }
 
-// sortUsed books the slots that callers handed over and other streams use, if there is a pile of them or,
-// without pile, whatever there is. It reports whether there was anything.
+// sortUsed books the freed slots that other streams use, if there is a pile of them or, without pile, all
+// that there are. It reports whether there was anything.
 func (a *arrivals) sortUsed(pile bool) bool {
 	used, found := a.owner.Used(pile)
 	if !found {
@@ -42,8 +42,7 @@ func (a *arrivals) sortUsed(pile bool) bool {
 	return true
 }
 
-// takeHome books a list of slots that callers handed over, and lands what waited for fences that have
-// passed. It reports whether a large block of so many units was in the list.
+// takeHome books a list of freed slots, and lands the blocks whose fences have passed. It reports whether a large block of so many units was in the list.
 func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	a.wanted.came = a.wanted.came || s != nil && a.wanted.on
 	for s != nil {

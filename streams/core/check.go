@@ -40,7 +40,8 @@ func (c *Core) Check() error {
 		}
 		kept += uint64(m.Attached()) * uint64(m.Units())
 		if !m.Leased() && m.Open != c.retention.recent.has(m) {
-			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t", m.Units(), m.Open, !m.Open)
+			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t",
+				m.Units(), m.Open, !m.Open)
 		}
 		m.Each(func(s *magazine.Slot) {
 			if s.Block != heap.None {
@@ -57,10 +58,12 @@ func (c *Core) Check() error {
 		}
 	}
 	if used+c.ranges.heap.FreeUnits() != c.ranges.heap.HeldUnits() {
-		return fmt.Errorf("streams: %d units used and %d free of %d held", used, c.ranges.heap.FreeUnits(), c.ranges.heap.HeldUnits())
+		return fmt.Errorf("streams: %d units used and %d free of %d held",
+			used, c.ranges.heap.FreeUnits(), c.ranges.heap.HeldUnits())
 	}
 	if spans != c.spans.units || kept != c.retention.units {
-		return fmt.Errorf("streams: spans of %d units and %d kept, the books say %d and %d", spans, kept, c.spans.units, c.retention.units)
+		return fmt.Errorf("streams: spans of %d units and %d kept, the books say %d and %d",
+			spans, kept, c.spans.units, c.retention.units)
 	}
 	if leased != c.owner.LeasedUnits() {
 		return fmt.Errorf("streams: lanes have %d units, the books say %d", leased, c.owner.LeasedUnits())

@@ -19,7 +19,7 @@ type Config struct {
 	Places []cudadrv.Ptr
 	Budget Budget
 	Exact  bool   // as in Settings
-	Live   *Gauge // of all streams of the device, for Exact; nil: nobody sums
+	Live   *Gauge // of all streams of the device, for Exact; nil: there is no sum
 	// Cover keeps book of the pages that no fence covers: see Core.Seal.
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
@@ -192,22 +192,21 @@ func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)
 	return got
 }
 
-// Undo takes a block back that the Alloc which Served counted last handed out, and that no caller will use:
-// as if it had never been asked for.
+// Undo takes back the block of the Alloc that Served counted last, which no caller will use: as if it had
+// never been asked for.
 func (c *Core) Undo(s *magazine.Slot) {
 	c.PutBack(s)
 	c.misses.undo()
 }
 
-// PutBack takes a block back that any method handed out and that no caller has seen. No count of Served is
-// taken back.
+// PutBack takes back a block that no caller has seen. No count of Served is taken back.
 func (c *Core) PutBack(s *magazine.Slot) {
 	if c.arrivals.retract(s) {
 		c.misses.undone++
 		return
 	}
 	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
-	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // else the cache has ended: the block is freed all the same
+	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // ErrClosed: the block is freed all the same
 		c.misses.undone++
 	}
 }

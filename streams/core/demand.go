@@ -14,7 +14,7 @@ func (c *Core) SetWanted(on bool) {
 	c.AskLanes()
 	c.retention.evictAll()
 	c.owner.ShelveAll()
-	c.spans.closeShelved() // what comes home to them would wake nobody
+	c.spans.closeShelved() // a block that comes home to them would not wake the owner
 }
 
 // Gather is Drain, and while requests wait for memory it also retires idle spans.
@@ -24,7 +24,7 @@ func (c *Core) Gather() {
 	if !c.wanted.on {
 		return
 	}
-	c.spans.retireIdle() // the last buffer may have come home to a magazine that had free slots, which wakes nobody
+	c.spans.retireIdle() // a last buffer that came home to a magazine with free slots did not wake the owner
 	c.wanted.came = c.wanted.came || arrived
 }
 

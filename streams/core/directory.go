@@ -124,7 +124,8 @@ func (d *directory) checkPages() error {
 		case !held[page]:
 			return fmt.Errorf("streams: the directory has address %#x for page %d, which was returned", uint64(at), page)
 		case d.ranges.places[page] != at:
-			return fmt.Errorf("streams: the directory has address %#x for page %d, which is at %#x", uint64(at), page, uint64(d.ranges.places[page]))
+			return fmt.Errorf("streams: the directory has address %#x for page %d, which is at %#x",
+				uint64(at), page, uint64(d.ranges.places[page]))
 		}
 	}
 	return nil

@@ -307,7 +307,8 @@ func (f *inFlight) check() error {
 				count++
 			}
 			if count == 0 || count != g.count || units != g.units || j > 0 && q.groups[j-1].number >= g.number {
-				return fmt.Errorf("streams: %d blocks of %d units wait for fence %d, the books say %d of %d", count, units, g.number, g.count, g.units)
+				return fmt.Errorf("streams: %d blocks of %d units wait for fence %d, the books say %d of %d",
+					count, units, g.number, g.count, g.units)
 			}
 		}
 	}

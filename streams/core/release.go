@@ -70,7 +70,7 @@ func (c *Core) Shut() {
 	c.owner.LetTakeBack(0)
 	c.owner.Raise(magazine.Ended)
 	c.owner.All(func(m *magazine.Magazine) {
-		if !m.Leased() { // nobody but its lane takes from it
+		if !m.Leased() { // only its lane takes from it
 			c.owner.Close(m, func(*magazine.Slot) {})
 		}
 	})

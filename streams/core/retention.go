@@ -92,7 +92,7 @@ func (r *retention) keep(t *track, units uint32, bucket int32, hint int) *magazi
 	}
 	if !m.Open {
 		if m.LiveSlots() == magazine.SlotCount {
-			return nil // nobody would ever close it: it would not be in the list of those with a block
+			return nil // it would not be in the list of those with a block, and stay open for ever
 		}
 		r.replace(bucket, hint, m)
 		t.closed = uint16(m.Frees()) //nolint:gosec // the low bits

@@ -2,7 +2,7 @@ package core
 
 import "github.com/go-vram/vram/internal/pressure"
 
-// Tick does what is due without a request: what callers handed over goes back.
+// Tick does what is due without a request.
 func (c *Core) Tick() {
 	c.Drain()
 	c.retention.shrink()
@@ -13,7 +13,7 @@ func (c *Core) Tick() {
 		c.spans.retireIdle()
 	}
 	c.inFlight.tick()
-	if c.limits.squeezed.eager { // memory that waits to share a fence serves nobody
+	if c.limits.squeezed.eager { // no memory shall wait to share a fence
 		c.Press()
 	}
 	c.idle.note()

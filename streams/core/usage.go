@@ -14,7 +14,7 @@ type usage struct {
 	quiescence   quiescence
 
 	exact          bool   // count exactly, and publish
-	gauge          *Gauge // nil: nobody sums
+	gauge          *Gauge // nil: there is no sum
 	publishedBytes int64
 }
 
