@@ -6,7 +6,7 @@ import (
 )
 
 // arrivals takes home what callers freed: into the heap, or into the block's closed magazine. Blocks that
-// other streams still use are in flight first.
+// other streams still use are pending first.
 type arrivals struct {
 	owner     *magazine.Owner
 	ranges    *ranges
@@ -42,7 +42,7 @@ func (a *arrivals) sortUsed(pile bool) bool {
 	return true
 }
 
-// takeHome books a list of freed slots, and lands the blocks whose fences have passed. It reports whether a large block of so many units was in the list.
+// takeHome books a list of freed slots, and lands the uses whose fences have passed. It reports whether a large block of so many units was in the list.
 func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	a.wanted.came = a.wanted.came || s != nil && a.wanted.on
 	for s != nil {
@@ -79,7 +79,7 @@ func (a *arrivals) comeHome(s *magazine.Slot) {
 	}
 }
 
-// landed books a slot whose block was in flight.
+// landed books a slot whose block was pending.
 func (a *arrivals) landed(s *magazine.Slot) {
 	a.wanted.Note()
 	if s.Magazine().Leased() {

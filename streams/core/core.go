@@ -24,7 +24,7 @@ type Config struct {
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
 	Lines *line.Lines
-	// Allowance is how much the streams of the device have in flight beyond the minimum of each, within a
+	// Allowance is how much the streams of the device have pending beyond the minimum of each, within a
 	// part of Limit, which is the device's in bytes. nil: each has the minimum.
 	Allowance *Allowance
 	Limit     *atomic.Int64

@@ -11,7 +11,7 @@
 //	classes large lanes                           serve a request: by a span, a block, a lane
 //	arrivals                                      takes home what callers freed
 //	room                                          takes a block, and makes room for it
-//	inFlight: queue slack                         freed blocks that other streams still use
+//	inFlight: queue slack                         pending blocks: freed, and other streams still use them
 //	misses: stability    idle                     what happened, and what follows
 //	limits                                        the budget under pressure
 //	retention: lru    spans                       magazines of large blocks; of classes
@@ -40,10 +40,10 @@
 //
 // # What is in flight
 //
-// A freed block with announced uses (magazine) is listed under each stream that has not passed it, by the
-// number of the fence that covers it. The numbers are read when the block is sorted, after its free: a fence
-// that is begun later covers it, and no other. Each turn lands the blocks whose fences have been seen to
-// pass. Which fences are missing (Due) is decided here; taking them is not.
+// A block that is freed while announced uses (magazine) are in flight is pending: it is listed under each
+// stream that has not passed its use, by the number of the fence that covers the use. The numbers are read
+// when the block is sorted, after its free: a fence that is begun later covers it, and no other. Each turn
+// lands the uses whose fences have been seen to pass, and their blocks come home. Which fences are missing (Due) is decided here; taking them is not.
 //
 // # What a magazine may hold
 //
@@ -92,7 +92,8 @@
 //	vacate       a slot: its block becomes free
 //	come home    a freed slot is the owner's again, with its block or without
 //	Drain        take home all that callers freed, and collect what closed lanes left behind
-//	take off     a freed block is in flight from then on; land: its last use has passed
+//	in flight    of a use on another stream: its fence has not passed; land: it has
+//	pending      of a block: freed, with uses in flight
 //	Settle       a lane's books, with what others freed of its blocks
 //	retire       the span of a magazine that no buffer uses
 //	keep         a large block in its magazine when freed; evict: close that magazine
@@ -100,7 +101,6 @@
 //	release      pages to the pool, or a lane's blocks to the stream
 //	stable       no pool memory was needed for a whole step: callers may pop the freed list directly
 //	quiescent    less is in use than an eighth of the peak
-//	in flight    freed, while other streams still use the block
 //	covered      a fence was recorded after the last block on the page came home
 //	wanted       requests of the device wait for memory: no block comes home unseen
 //
@@ -109,6 +109,6 @@
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every used
 // block is the span of one magazine, or the block of one slot. Every open magazine of large blocks is in the
 // list by which the oldest is found, and what the slots attached to them hold is what the budget counts. What
-// lanes have is the sum of the blocks of their magazines. A block in flight is a used block whose slot is
+// lanes have is the sum of the blocks of their magazines. A pending block is a used block whose slot is
 // neither live nor home; it is listed once for each use that has not passed.
 package core

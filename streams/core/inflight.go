@@ -8,14 +8,14 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// inFlight lists the blocks that were freed while other streams use them. A block is listed with every
-// stream that it waits for, under the number of the fence that covers its use there; it lands when the last
-// of these fences has passed.
+// inFlight lists the uses in flight of blocks that were freed: the pending blocks. A block is listed with
+// every stream that it waits for, under the number of the fence that covers its use there; it comes home when
+// the last of these fences has passed.
 //
 // Lists are linked by index, so that nothing is allocated once the arrays are long enough.
 type inFlight struct {
 	lines   *line.Lines
-	landed  func(*magazine.Slot) // takes the slot of each block that lands
+	landed  func(*magazine.Slot) // takes the slot of each block whose last use has landed
 	slack   slack
 	queues  []queue
 	blocks  []block
@@ -32,7 +32,7 @@ type inFlight struct {
 // smaller: each attempt is a driver call. Not larger: until then what waits for it waits for later work, too.
 const fenceRest = 32
 
-// block is a block in flight.
+// block is a pending block.
 type block struct {
 	slot  *magazine.Slot
 	units uint32
@@ -50,7 +50,7 @@ func (f *inFlight) init(lines *line.Lines, landed func(*magazine.Slot), s slack)
 	f.unusedBlock, f.unusedEntry = none, none
 }
 
-// add lists a slot that was freed if a use of its block has not passed. It reports whether it did.
+// add lists a slot that was freed if a use of its block is in flight. It reports whether it did.
 func (f *inFlight) add(s *magazine.Slot) bool {
 	at := none
 	if number, ok := s.User(); ok { // mostly
@@ -186,13 +186,13 @@ func (f *inFlight) pass(g *group) {
 	g.first = none
 }
 
-// PendingBytes are those of the blocks in flight.
+// PendingBytes are those of the pending blocks.
 func (f *inFlight) PendingBytes() int64 { return int64(f.units << sizeclass.UnitShift) }
 
-// Waits reports whether a block is in flight.
+// Waits reports whether a block is pending.
 func (f *inFlight) Waits() bool { return len(f.queues) > 0 }
 
-// has reports whether a slot's block is in flight. The first call visits all of them.
+// has reports whether a slot's block is pending. The first call visits all of them.
 func (f *inFlight) has(s *magazine.Slot) bool {
 	if f.slots == nil {
 		f.slots = f.all()
@@ -200,7 +200,7 @@ func (f *inFlight) has(s *magazine.Slot) bool {
 	return f.slots[s]
 }
 
-// all are the slots whose blocks are in flight.
+// all are the slots whose blocks are pending.
 func (f *inFlight) all() map[*magazine.Slot]bool {
 	slots := map[*magazine.Slot]bool{}
 	f.each(func(b *block) { slots[b.slot] = true })
@@ -234,7 +234,7 @@ func (f *inFlight) Due(all bool, visit func(line *line.Line, number uint64) bool
 // Renew has the next Due look at all that waits: a fence that was taken for it may have been lost.
 func (f *inFlight) Renew() { f.fresh = f.Waits() }
 
-// Scarce reports whether so much is in flight that a request of that many bytes which finds no memory shall
+// Scarce reports whether so much is pending that a request of that many bytes which finds no memory shall
 // look at fences: else the stream may grow by them instead.
 func (f *inFlight) Scarce(bytes int64) bool {
 	return f.units >= minSlack && f.units+sizeclass.Units(bytes) > f.slack.units
@@ -261,14 +261,14 @@ func (f *inFlight) EachLine(visit func(line *line.Line, number uint64)) {
 	}
 }
 
-// tick begins a tick: what may be in flight follows what was freed in the last.
+// tick begins a tick: what may be pending follows what was freed in the last.
 func (f *inFlight) tick() {
 	if f.slack.tick() {
 		f.fresh = true
 	}
 }
 
-// Press ends, until the next tick, what may be in flight so that many blocks share a fence.
+// Press ends, until the next tick, what may be pending so that many blocks share a fence.
 func (f *inFlight) Press() {
 	if f.slack.press() {
 		f.fresh = true
@@ -282,7 +282,7 @@ func (f *inFlight) endSlack() {
 	}
 }
 
-// each visits the blocks in flight.
+// each visits the pending blocks.
 func (f *inFlight) each(visit func(*block)) {
 	for i := range f.blocks {
 		if f.blocks[i].slot != nil {
@@ -297,7 +297,7 @@ func (f *inFlight) check() error {
 	for i := range f.queues {
 		q := &f.queues[i]
 		if len(q.groups) == 0 {
-			return fmt.Errorf("streams: nothing is in flight for %v", q.line)
+			return fmt.Errorf("streams: nothing is pending for %v", q.line)
 		}
 		for j, g := range q.groups {
 			count, units := 0, uint64(0)
@@ -320,11 +320,11 @@ func (f *inFlight) check() error {
 	})
 	for at, n := range left {
 		if b := &f.blocks[at]; b.slot == nil || b.left != n {
-			wrong = fmt.Errorf("streams: block %d in flight waits for %d uses, it is listed with %d", at, b.left, n)
+			wrong = fmt.Errorf("streams: pending block %d waits for %d uses, it is listed with %d", at, b.left, n)
 		}
 	}
 	if wrong == nil && (count != f.count || units != f.units || count != len(left)) {
-		wrong = fmt.Errorf("streams: %d blocks of %d units are in flight, the books say %d of %d", count, units, f.count, f.units)
+		wrong = fmt.Errorf("streams: %d blocks of %d units are pending, the books say %d of %d", count, units, f.count, f.units)
 	}
 	return wrong
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// slack is how much memory may be in flight, out of use, so that many blocks share a fence. It follows the
+// slack is how much memory may be pending, out of use, so that many blocks share a fence. It follows the
 // units that were freed since the last tick, so that fences for long blocks are at most fencesPerTick in a
 // tick: a program that frees little has the minimum. A tick halves what is not used, and a reclaim request
 // of the pool ends all beyond the minimum until the next tick.
@@ -15,13 +15,13 @@ type slack struct {
 	limit   *atomic.Int64          // of the device, bytes
 	device  *Allowance             // nil: nothing beyond the minimum
 	setPile func(pileUnits uint64) // takes pileUnits whenever it changes
-	units   uint64                 // may be in flight before a request looks at fences, where that is more than the minimum
-	sum     uint64                 // units that took off since the last tick
+	units   uint64                 // may be pending before a request looks at fences, where that is more than the minimum
+	sum     uint64                 // units that became pending since the last tick
 	pressed bool                   // since the last tick
 }
 
 const (
-	// minSlack is how many units must be in flight for a miss to look at fences. Not fewer: a look is two
+	// minSlack is how many units must be pending for a miss to look at fences. Not fewer: a look is two
 	// driver calls, and shall bring back more than one block. Not more: the pool may have to grow by what
 	// is not looked for.
 	minSlack = 8 << 20 >> sizeclass.UnitShift
@@ -30,7 +30,7 @@ const (
 	// processor. Not fewer: with 100, real traces with recorded buffers held up to 14 % more than without
 	// slack, with 400 no more in the mean.
 	fencesPerTick = 400
-	// slackShare is the part of the device's limit that all streams together may have in flight beyond the
+	// slackShare is the part of the device's limit that all streams together may have pending beyond the
 	// minimum of each. Not smaller: blocks of 128 MiB could not share a fence by the dozen on a large
 	// device. Not larger: the device holds that memory and nobody uses it, though only while terabytes
 	// are freed in a second.
@@ -41,7 +41,7 @@ func newSlack(limit *atomic.Int64, device *Allowance, setPile func(pileUnits uin
 	return slack{limit: limit, device: device, setPile: setPile}
 }
 
-// Allowance is how much the streams of a device have been allowed to have in flight beyond the minimum. The
+// Allowance is how much the streams of a device have been allowed to have pending beyond the minimum. The
 // zero value is ready. Any number of goroutines may use it.
 type Allowance struct{ units atomic.Int64 }
 
@@ -63,11 +63,11 @@ func (a *Allowance) give(units uint64) {
 	}
 }
 
-// pileUnits is what may wait for a fence that was not taken. A part of what may be in flight is left for
+// pileUnits is what may wait for a fence that was not taken. A part of what may be pending is left for
 // the frees until the fence has passed.
 func (s *slack) pileUnits() uint64 { return max(magazine.PileUnits, s.units-s.units/4) }
 
-// follow counts a block that takes off.
+// follow counts a block that becomes pending.
 func (s *slack) follow(units uint32) {
 	s.sum += uint64(units)
 	// Not each time: others write the device's word, too.

@@ -10,7 +10,7 @@ import (
 type Snapshot struct {
 	HeldBytes        int64 // pages lent by the pool: the sum of the next three
 	LiveBytes        int64 // blocks that callers have
-	PendingBytes     int64 // in flight: freed, and other streams still use them
+	PendingBytes     int64 // freed, and other streams still use them
 	CachedBytes      int64 // all else: the three parts that follow
 	SpanBytes        int64 // free slots of the classes
 	MagazineBytes    int64 // free slots of large blocks
