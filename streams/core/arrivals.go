@@ -45,13 +45,13 @@ func (a *arrivals) sortUsed(pile bool) bool {
 // takeHome books a list of freed slots, and lands the uses whose fences have passed. It reports whether a large block of so many units was in the list.
 func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	a.wanted.came = a.wanted.came || s != nil && a.wanted.on
-	for s != nil {
+	for r := a.ranges; s != nil; {
 		next, plain := a.owner.Pass(s)
 		switch {
 		case plain != 0: // most of them
 			cameBack = cameBack || plain == units
-			a.ranges.home(s.Block) // vacate, without the call
-			a.ranges.heap.Give(s.Block)
+			r.home(s.Block) // vacate, without the call
+			r.heap.Give(s.Block)
 			s.Block = heap.None
 			a.owner.HomePlain(s)
 		case s.Flags()&magazine.Announced != 0 && a.inFlight.add(s):

@@ -140,11 +140,13 @@ func (c *Core) allocAgain(units uint32, hint int) (s *magazine.Slot, needPages u
 // allocExact is Alloc with a block of the request's own, whatever its length.
 func (c *Core) allocExact(units uint32) (s *magazine.Slot, needPages uint32) {
 	c.Drain()
-	s, needPages = c.large.allocOwn(units)
-	if s != nil {
-		c.usage.notePeak()
+	block, needPages := c.room.take(units)
+	if block == heap.None {
+		return nil, needPages
 	}
-	return s, needPages
+	s = c.large.place(block, units)
+	c.usage.notePeak()
+	return s, 0
 }
 
 // AllocAligned serves a request whose address must be a multiple of align bytes with a block of its own, or

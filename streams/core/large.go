@@ -43,22 +43,14 @@ func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, ui
 	if s == nil {
 		s = l.owner.Loose()
 	}
-	s.Block, s.Units = block, units // occupy, without the call
+	s.Block, s.Units = block, units // place, without the call
 	s.SetAddress(l.ranges.address(block))
 	l.ranges.placed(block, occupant{slot: s})
 	return s, 0
 }
 
-// allocOwn serves a request of any length with a block that goes to the heap when freed.
-func (l *large) allocOwn(units uint32) (*magazine.Slot, uint32) {
-	block, need := l.room.take(units)
-	if block == heap.None {
-		return nil, need
-	}
-	return l.place(block, units), 0
-}
-
-// allocAligned is allocOwn at an address that is a multiple of that many units; nil if there is no room.
+// allocAligned serves a request of any length with a block at a multiple of that many units, which goes to
+// the heap when freed; nil if there is no room.
 func (l *large) allocAligned(units, alignUnits uint32) *magazine.Slot {
 	block := l.room.takeAligned(units, alignUnits)
 	if block == heap.None {
@@ -92,6 +84,8 @@ func (l *large) allocMany(units uint32, most, hint int, take func(*magazine.Slot
 // place puts a block into a loose slot.
 func (l *large) place(block int32, units uint32) *magazine.Slot {
 	s := l.owner.Loose()
-	l.ranges.occupy(s, block, units)
+	s.Block, s.Units = block, units
+	s.SetAddress(l.ranges.address(block))
+	l.ranges.placed(block, occupant{slot: s})
 	return s
 }

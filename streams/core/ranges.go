@@ -30,13 +30,6 @@ type occupant struct {
 	magazine *magazine.Magazine
 }
 
-// occupy makes a slot the occupant of a block that was taken.
-func (r *ranges) occupy(s *magazine.Slot, block int32, units uint32) {
-	s.Block, s.Units = block, units
-	s.SetAddress(r.address(block))
-	r.placed(block, occupant{slot: s})
-}
-
 // placed tells the subscribers of a block that serves an occupant.
 func (r *ranges) placed(block int32, o occupant) {
 	for _, tell := range r.onPlace {

@@ -20,20 +20,24 @@ type usage struct {
 
 // notePeak notes an allocation that a caller was given.
 func (u *usage) notePeak() {
-	u.noteUse()
-	u.noteGiven()
+	used := u.ranges.usedUnits()
+	u.raise(used)
+	u.raiseGiven(used - u.partUnits)
 }
 
 // noteUse notes what is in use, by which decisions go.
-func (u *usage) noteUse() {
-	used := u.ranges.usedUnits()
-	u.peakUnits = max(u.peakUnits, used)
-	u.quiescence.arm(used, u.peakUnits)
-}
+func (u *usage) noteUse() { u.raise(u.ranges.usedUnits()) }
 
 // noteGiven notes what callers have, for the statistics.
-func (u *usage) noteGiven() {
-	u.givenPeak = max(u.givenPeak, u.givenUnits())
+func (u *usage) noteGiven() { u.raiseGiven(u.givenUnits()) }
+
+func (u *usage) raise(usedUnits uint64) {
+	u.peakUnits = max(u.peakUnits, usedUnits)
+	u.quiescence.arm(usedUnits, u.peakUnits)
+}
+
+func (u *usage) raiseGiven(givenUnits uint64) {
+	u.givenPeak = max(u.givenPeak, givenUnits)
 	if u.exact {
 		u.publish()
 	}
