@@ -14,8 +14,8 @@ func rootBugs() []Bug {
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams.(*Stream).hold", "	s.core.HoldParts(c.partBytes())\n", ""},
-				{"streams.(*Stream).take", "		s.core.HoldParts(-r.partBytes())\n", ""},
+				{"streams.(*Stream).hold", "	s.core.AddParts(c.partBytes())\n", ""},
+				{"streams.(*Stream).take", "		s.core.AddParts(-r.partBytes())\n", ""},
 			},
 		},
 		{

@@ -78,7 +78,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "an idle stream keeps its magazines", Package: "streams/core", Run: "^TestAnIdleCoreDecays$",
-			Edits: []Edit{{"streams/core.(*Core).Decay", "runs = c.Surrender(^uint32(0), covered)", "runs = c.release(^uint32(0), covered)"}},
+			Edits: []Edit{{"streams/core.(*Core).Decay", "runs = c.Release(^uint32(0), covered)", "runs = c.takeOut(^uint32(0), covered)"}},
 		},
 		{
 			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",

@@ -113,8 +113,8 @@ func TestSmallChurnOverMagazinesDoesNotAllocate(t *testing.T) {
 	require.NoError(t, b.core.Check())
 }
 
-// TestSurrenderDoesNotAllocate gives pages up and takes them again, as a stream does that is asked often.
-func TestSurrenderDoesNotAllocate(t *testing.T) {
+// TestReleaseDoesNotAllocate releases pages and is granted them again, as a stream does that is asked often.
+func TestReleaseDoesNotAllocate(t *testing.T) {
 	b := newBare()
 	var held []*magazine.Slot
 	for range 20 { // holes of pages between them
@@ -127,7 +127,7 @@ func TestSurrenderDoesNotAllocate(t *testing.T) {
 	}
 	var runs [64]Run
 	turn := func() {
-		n := copy(runs[:], b.core.Surrender(^uint32(0), false))
+		n := copy(runs[:], b.core.Release(^uint32(0), false))
 		for _, r := range runs[:n] {
 			b.core.Grant(r)
 		}

@@ -17,8 +17,8 @@ func (c *Core) SetWanted(on bool) {
 	c.spans.closeShelved() // a block that comes home to them would not wake the owner
 }
 
-// Gather is Drain, and while requests wait for memory it also retires idle spans.
-func (c *Core) Gather() {
+// DrainAll is Drain, and while requests wait for memory it also retires idle spans.
+func (c *Core) DrainAll() {
 	arrived := c.owner.Arrived()
 	c.Drain()
 	if !c.wanted.on {

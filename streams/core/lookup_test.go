@@ -37,7 +37,7 @@ func TestLookupForgetsPagesThatAreReturned(t *testing.T) {
 		require.True(t, found)
 		require.Equal(t, s, got)
 		require.NoError(t, s.Free(s.Word()))
-		require.Equal(t, []Run{{1, 4}}, c.Surrender(8, false))
+		require.Equal(t, []Run{{1, 4}}, c.Release(8, false))
 		require.NoError(t, c.Check())
 
 		c.Grant(segment(later))

@@ -2,17 +2,17 @@ package core
 
 import "github.com/go-vram/vram/streams/magazine"
 
-// Surrender releases whole pages: magazines of large blocks are closed, spans that no buffer uses are
+// Release gives whole pages to the caller, for the pool: magazines of large blocks are closed, spans that no buffer uses are
 // retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is valid
 // until the next call of the core.
-func (c *Core) Surrender(limit uint32, covered bool) []Run {
+func (c *Core) Release(limit uint32, covered bool) []Run {
 	c.Drain()
 	c.room.closeIdle()
-	return c.release(limit, covered)
+	return c.takeOut(limit, covered)
 }
 
-// release takes whole pages out of the heap. The result is valid until the next call.
-func (c *Core) release(limit uint32, covered bool) []Run {
+// takeOut takes whole pages out of the heap. The result is valid until the next call.
+func (c *Core) takeOut(limit uint32, covered bool) []Run {
 	return c.ranges.takePages(limit, c.coverage.within(covered), func() bool { return true })
 }
 
@@ -30,7 +30,7 @@ func (c *Core) Excess(covered bool) []Run {
 	c.Drain()
 	for c.limits.overBytes() > 0 && c.retention.units > c.retention.limit() && c.retention.evictOldest() {
 	}
-	runs := c.release(c.limits.overPages(), covered)
+	runs := c.takeOut(c.limits.overPages(), covered)
 	if ranges := c.limits.overRanges(c.ranges.heap.FreeRanges()); ranges > 0 {
 		until := len(runs) + ranges
 		runs = c.ranges.takeMore(^uint32(0), c.coverage.within(covered), func() bool { return len(c.ranges.taken) < until })
@@ -61,7 +61,7 @@ func (c *Core) Close() {
 // Return takes home what was freed after Close and returns all whole pages.
 func (c *Core) Return() []Run {
 	c.Drain()
-	return c.release(^uint32(0), false)
+	return c.takeOut(^uint32(0), false)
 }
 
 // Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays

@@ -59,7 +59,7 @@ func TestEarlierSlotsDoNotStayInAReopenedMagazine(t *testing.T) {
 	w.free(w.live[9])
 	m := w.exact(bytes)
 	require.Equal(t, 10, m.Attached())
-	w.back(w.core.Surrender(^uint32(0), false))
+	w.back(w.core.Release(^uint32(0), false))
 	require.False(t, m.Open)
 	require.Zero(t, w.core.retention.units)
 
@@ -145,7 +145,7 @@ func TestLengthStaysColdAfterAWorthlessMagazine(t *testing.T) {
 	const bytes = 256 * kib
 	w.repeat(heatKept+2, bytes, 0, w.always)
 	require.True(t, w.exact(bytes).Open)
-	w.back(w.core.Surrender(^uint32(0), false))
+	w.back(w.core.Release(^uint32(0), false))
 	w.repeat(heatKept-heatCold, bytes, 0, w.always)
 	assert.False(t, w.exact(bytes).Open)
 	w.repeat(2, bytes, 0, w.always)
@@ -162,7 +162,7 @@ func TestWorthIsCountedSinceTheMagazineOpened(t *testing.T) {
 	w.repeat(heatKept+1+worthHits, bytes, 0, w.always)
 	for range 2 {
 		require.True(t, w.exact(bytes).Open)
-		w.back(w.core.Surrender(^uint32(0), false))
+		w.back(w.core.Release(^uint32(0), false))
 		w.repeat(heatKept+1, bytes, 0, w.always)
 	}
 	assert.False(t, w.exact(bytes).Open)

@@ -17,7 +17,7 @@ import (
 //
 // Commands: new page=U [bytes=SIZE] [ranges=N], grant FIRST PAGES, alloc NAME SIZE, queued NAME SIZE (the
 // core is asked though a magazine may have one by now), repeat COUNT SIZE (alloc and free), free NAME...,
-// again NAME, undo NAME, budget [bytes=SIZE] [ranges=N], excess, surrender [PAGES], close, return, end, books,
+// again NAME, undo NAME, budget [bytes=SIZE] [ranges=N], excess, release [PAGES], close, return, end, books,
 // magazine SIZE. Addresses and lengths are answered in units of 512 bytes.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
@@ -75,12 +75,12 @@ func (s *script) obey(words []string) string {
 		s.w.core.SetBudget(s.budget(args))
 	case "excess":
 		return s.back(s.w.core.Excess(false))
-	case "surrender":
+	case "release":
 		limit := ^uint32(0)
 		if len(args) > 0 {
 			limit = uint32(s.number(args[0]))
 		}
-		return s.back(s.w.core.Surrender(limit, false))
+		return s.back(s.w.core.Release(limit, false))
 	case "close":
 		s.w.core.Close()
 		s.w.closed = true

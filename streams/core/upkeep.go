@@ -50,11 +50,11 @@ func (c *Core) Decay(covered bool) []Run {
 	var runs []Run
 	if s := c.limits.squeezed; c.idle.ticks >= s.idleTicks+s.decayTicks {
 		c.AskLanes()
-		runs = c.Surrender(^uint32(0), covered)
+		runs = c.Release(^uint32(0), covered)
 		c.idle.spent = true
 	} else {
 		pages := c.ranges.heap.FreeUnits() / uint64(c.ranges.pageUnits)
-		runs = c.release(uint32(pages+1)/2, covered) //nolint:gosec // pages of one arena
+		runs = c.takeOut(uint32(pages+1)/2, covered) //nolint:gosec // pages of one arena
 	}
 	c.idle.skip()
 	return runs

@@ -78,9 +78,9 @@ func (u *usage) Wait(bytes int64) {
 	}
 }
 
-// HoldParts adds bytes of blocks to, or with a negative number takes them from, those that batches have got
+// AddParts adds bytes of blocks to, or with a negative number takes them from, those that batches have got
 // which wait for the rest.
-func (u *usage) HoldParts(bytes int64) {
+func (u *usage) AddParts(bytes int64) {
 	if bytes < 0 {
 		u.partUnits -= uint64(-bytes) >> sizeclass.UnitShift
 	} else {
