@@ -9,6 +9,7 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // hand is what a turn holds between two books: taken out of one and not entered into the next. A panic
@@ -17,7 +18,7 @@ type hand struct {
 	request claim          // neither answered nor waiting
 	slot    *magazine.Slot // counted as served and not delivered
 	runs    []core.Run     // out of the heap and not part of an effect
-	lane    *magazine.Lane // to be closed: nobody comes for it again
+	lane    *lane.Lane     // to be closed: nobody comes for it again
 }
 
 // point is a place of a turn where tests interfere.

@@ -34,7 +34,7 @@ func (b Buffer) home() (*Stream, bool) {
 	if b.slot == nil {
 		return nil, false
 	}
-	s, ok := b.slot.Home().(*Stream)
+	s, ok := b.slot.Waker().(*Stream)
 	return s, ok
 }
 

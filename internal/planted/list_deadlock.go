@@ -16,7 +16,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a magazine that was handed back is not looked at when memory is short", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
-			Edits: []Edit{{"streams/magazine.(*Owner).Idle", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(m)", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(nil)"}},
+			Edits: []Edit{{"streams/magazine.(*Spans).Idle", "m = m.older {\n			note(m)", "m = m.older {\n			_ = m"}},
 		},
 		{
 			Name: "idle accounts keep a deadlock from being seen", Package: "pool/core/admission", Run: "^TestIdleAccountsCountWhereTheyAreNamed$",
@@ -68,11 +68,11 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a value handed over does not end its receiver's wait", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams/handover.go", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
+			Edits: []Edit{{"streams.end", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
 		},
 		{
 			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams/handover.go", "	who.suspend(x)\n", ""}},
+			Edits: []Edit{{"streams.stand", "	who.suspend(x)\n", ""}},
 		},
 	}
 }

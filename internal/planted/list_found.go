@@ -64,8 +64,8 @@ func foundPoolBugs() []Bug {
 func foundOtherBugs() []Bug {
 	return []Bug{
 		{
-			Name: "a lane that has ended may go on", Package: "streams/magazine", Run: "^TestAnEndedLaneStaysEnded$",
-			Edits: []Edit{{"streams/magazine.(*Owner).Settle", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
+			Name: "a lane that has ended may go on", Package: "streams/magazine/lane", Run: "^TestAnEndedLaneStaysEnded$",
+			Edits: []Edit{{"streams/magazine/lane.(*Leases).Settle", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
 		},
 		{
 			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",

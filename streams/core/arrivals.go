@@ -3,12 +3,14 @@ package core
 import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // arrivals takes home what callers freed: into the heap, or into the block's closed magazine. Blocks that
 // other streams still use are pending first.
 type arrivals struct {
 	owner     *magazine.Owner
+	leases    *lane.Leases
 	ranges    *ranges
 	retention *retention
 	spans     *spans
@@ -19,7 +21,7 @@ type arrivals struct {
 // Drain takes home all that callers freed since the last turn, and collects what closed lanes left behind.
 func (a *arrivals) Drain() {
 	a.drain()
-	a.spans.collect()
+	a.leases.Collect()
 }
 
 // drain takes home all that callers freed.
@@ -35,8 +37,8 @@ func (a *arrivals) sortUsed(pile bool) bool {
 	if !found {
 		return false
 	}
-	if a.owner.Lanes() > 0 {
-		a.owner.SortLeased()
+	if a.leases.Lanes() > 0 {
+		a.leases.Sift()
 	}
 	a.takeHome(used, 0)
 	return true
@@ -53,10 +55,10 @@ func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 			r.home(s.Block) // vacate, without the call
 			r.heap.Give(s.Block)
 			s.Block = heap.None
-			a.owner.HomePlain(s)
-		case s.Flags()&magazine.Announced != 0 && a.inFlight.add(s):
+			a.owner.Loose.Put(s)
+		case a.owner.Kept(s):
 		default:
-			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
+			cameBack = cameBack || s.Magazine().Span() == nil && s.Units == units
 			a.comeHome(s)
 		}
 		s = next
@@ -69,13 +71,13 @@ func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 
 // comeHome books a slot that came through the list and that no stream uses.
 func (a *arrivals) comeHome(s *magazine.Slot) {
-	m := s.Magazine()
-	if m.Class < 0 {
+	span := s.Magazine().Span()
+	if span == nil {
 		a.ranges.vacate(s)
 		a.retention.left(s)
 	}
 	if a.owner.Home(s) {
-		a.spans.retire(m)
+		a.spans.retire(span)
 	}
 }
 
@@ -83,7 +85,7 @@ func (a *arrivals) comeHome(s *magazine.Slot) {
 func (a *arrivals) landed(s *magazine.Slot) {
 	a.wanted.Note()
 	if s.Magazine().Leased() {
-		a.owner.ReturnLeased(s)
+		a.leases.Return(s)
 	} else {
 		a.comeHome(s)
 	}

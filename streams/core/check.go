@@ -3,9 +3,9 @@ package core
 import (
 	"fmt"
 
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // Check holds the books against the invariants of the package comment. It visits every block.
@@ -29,25 +29,22 @@ func (c *Core) Check() error {
 		seen[block] = true
 		used += uint64(units)
 	}
-	c.owner.All(func(m *magazine.Magazine) {
-		leased += m.LeasedUnits()
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				book(m.Span, sizeclass.SpanUnits(int(m.Class)))
-				spans += uint64(sizeclass.SpanUnits(int(m.Class)))
-			}
-			return
-		}
+	c.leases.Each(func(m *lane.Magazine) { leased += m.LeasedUnits() })
+	c.owner.Exacts.Each(func(m *magazine.Exact) {
 		kept += uint64(m.Attached()) * uint64(m.Units())
-		if !m.Leased() && m.Open != c.retention.recent.has(m) {
+		if m.Open != c.retention.recent.has(m) {
 			wrong = fmt.Errorf("streams: magazine of %d units open: %t, in the list of those with a block: %t",
 				m.Units(), m.Open, !m.Open)
 		}
-		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
-				book(s.Block, s.Units)
-			}
-		})
+	})
+	eachBlock(c.owner, c.leases, func(block int32, o occupant) {
+		if o.slot != nil {
+			book(block, o.slot.Units)
+			return
+		}
+		units := sizeclass.SpanUnits(sizeclass.Of(uint64(o.magazine.UnitsOf(o.magazine.At(0)))))
+		book(block, units)
+		spans += uint64(units)
 	})
 	if wrong != nil {
 		return wrong
@@ -65,8 +62,8 @@ func (c *Core) Check() error {
 		return fmt.Errorf("streams: spans of %d units and %d kept, the books say %d and %d",
 			spans, kept, c.spans.units, c.retention.units)
 	}
-	if leased != c.owner.LeasedUnits() {
-		return fmt.Errorf("streams: lanes have %d units, the books say %d", leased, c.owner.LeasedUnits())
+	if leased != c.leases.LeasedUnits() {
+		return fmt.Errorf("streams: lanes have %d units, the books say %d", leased, c.leases.LeasedUnits())
 	}
 	return nil
 }

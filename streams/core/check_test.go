@@ -19,12 +19,12 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 			loose.slot.Block, loose.slot.Units = kept.slot.Block, kept.units
 		},
 		"length of a slot":       func(_ *world, _, loose, _ *buffer) { loose.slot.Units++ },
-		"span of two magazines":  func(w *world, small, _, _ *buffer) { w.core.owner.Span(0, small.slot.Magazine().Span, 0) },
-		"lost span":              func(_ *world, small, _, _ *buffer) { small.slot.Magazine().Span = -1 },
+		"span of two magazines":  func(w *world, small, _, _ *buffer) { w.core.owner.Spans.New(0, small.slot.Magazine().Span().Block, 0) },
+		"lost span":              func(_ *world, small, _, _ *buffer) { small.slot.Magazine().Span().Block = -1 },
 		"spans":                  func(w *world, _, _, _ *buffer) { w.core.spans.units -= sizeclass.MaxUnits },
 		"kept":                   func(w *world, _, _, kept *buffer) { w.core.retention.units -= uint64(kept.units) },
-		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.retention.recent.remove(kept.slot.Magazine()) },
-		"closed one in the list": func(_ *world, _, _, kept *buffer) { kept.slot.Magazine().Open = false },
+		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.retention.recent.remove(kept.slot.Magazine().Exact()) },
+		"closed one in the list": func(_ *world, _, _, kept *buffer) { kept.slot.Magazine().Exact().Open = false },
 	} {
 		w := newWorld(t, 512, Budget{})
 		small := w.alloc(1000, 0, w.always)

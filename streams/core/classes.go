@@ -10,10 +10,10 @@ import (
 
 // classes serves requests of up to 64 KiB from magazines over spans.
 type classes struct {
-	owner  *magazine.Owner
-	spans  *spans
-	room   *room
-	wanted *wanted
+	magazines *magazine.Spans
+	spans     *spans
+	room      *room
+	wanted    *wanted
 }
 
 // alloc serves a class from its magazines or a new span, or says how many pages that needs.
@@ -21,49 +21,48 @@ func (c *classes) alloc(class, hint int) (*magazine.Slot, uint32) {
 	if c.wanted.on {
 		return c.allocUnseen(class)
 	}
-	bucket := int32(class)
 	for {
-		m := c.owner.At(bucket, hint)
+		m := c.magazines.At(class, hint)
 		if m == nil {
 			var need uint32
 			if m, need = c.supply(class); m == nil {
 				return nil, need
 			}
-			c.owner.Install(bucket, hint, m)
+			c.magazines.Install(m, hint)
 		}
-		if s := c.owner.Take(m); s != nil {
-			c.owner.Shard(bucket, hint)
+		if s := m.Take(); s != nil {
+			c.magazines.Shard(m, hint)
 			return s, 0
 		}
 		// Exhausted, if need be by callers that had looked a fresh magazine up when it was in use before.
-		c.owner.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
+		c.magazines.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
 	}
 }
 
 // allocUnseen is alloc while requests wait for memory: no caller finds the magazine.
 func (c *classes) allocUnseen(class int) (*magazine.Slot, uint32) {
 	for {
-		if m, taken := c.owner.TakeReady(class, 1); taken != 0 {
+		if m, taken := c.magazines.TakeReady(class, 1); taken != 0 {
 			return m.At(bits.TrailingZeros64(taken)), 0
 		}
 		m, need := c.carve(class)
 		if m == nil {
 			return nil, need
 		}
-		c.owner.Shelve(m)
+		c.magazines.Shelve(m)
 	}
 }
 
 // supply is a magazine of the class with free slots, not installed; nil if the heap has no span for it.
-func (c *classes) supply(class int) (m *magazine.Magazine, needPages uint32) {
-	if m := c.owner.Ready(class); m != nil {
+func (c *classes) supply(class int) (m *magazine.Span, needPages uint32) {
+	if m := c.magazines.Ready(class); m != nil {
 		return m, 0
 	}
 	return c.carve(class)
 }
 
 // carve is supply with a new span.
-func (c *classes) carve(class int) (m *magazine.Magazine, needPages uint32) {
+func (c *classes) carve(class int) (m *magazine.Span, needPages uint32) {
 	block, need := c.room.take(sizeclass.SpanUnits(class))
 	if block == heap.None {
 		return nil, need
@@ -74,31 +73,30 @@ func (c *classes) carve(class int) (m *magazine.Magazine, needPages uint32) {
 // allocMany empties the magazine in use, then those that are parked and have free slots, which stay out of
 // use, and then carves spans. What is left of the last comes into use.
 func (c *classes) allocMany(class, most, hint int, take func(*magazine.Slot)) int {
-	bucket := int32(class)
 	got := 0
-	if m := c.owner.At(bucket, hint); m != nil {
-		got = pass(m, c.owner.TakeMany(m, most), take)
-		c.owner.Shard(bucket, hint)
+	if m := c.magazines.At(class, hint); m != nil {
+		got = pass(&m.Magazine, m.TakeMany(most), take)
+		c.magazines.Shard(m, hint)
 	}
 	for got < most {
-		m, taken := c.owner.TakeReady(class, most-got)
+		m, taken := c.magazines.TakeReady(class, most-got)
 		if m == nil {
 			break
 		}
-		got += pass(m, taken, take)
+		got += pass(&m.Magazine, taken, take)
 	}
 	for got < most {
 		m, _ := c.supply(class)
 		if m == nil {
 			break
 		}
-		got += pass(m, c.owner.TakeMany(m, most-got), take)
-		if old := c.owner.At(bucket, hint); c.wanted.on {
-			c.owner.Shelve(m)
-		} else if old == nil || m.FreeSlots() > 0 && c.owner.Park(old) {
-			c.owner.Install(bucket, hint, m)
+		got += pass(&m.Magazine, m.TakeMany(most-got), take)
+		if old := c.magazines.At(class, hint); c.wanted.on {
+			c.magazines.Shelve(m)
+		} else if old == nil || m.FreeSlots() > 0 && c.magazines.Park(old) {
+			c.magazines.Install(m, hint)
 		} else {
-			c.owner.Shelve(m)
+			c.magazines.Shelve(m)
 		}
 	}
 	return got

@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // Config is what a core is made with.
@@ -33,7 +34,8 @@ type Config struct {
 // Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
 // exported methods of the parts that it embeds are its own.
 type Core struct {
-	owner *magazine.Owner
+	owner  *magazine.Owner
+	leases *lane.Leases
 
 	// Memory, from the ground up.
 	ranges
@@ -70,9 +72,10 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	}
 	r := &c.ranges
 	c.usage = usage{ranges: r, gauge: cfg.Live}
-	c.retention.owner, c.retention.ranges, c.retention.usage = owner, r, &c.usage // in place: its tracks are long
-	c.spans = spans{owner: owner, ranges: r, wanted: &c.wanted}
-	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans}
+	c.retention.exacts, c.retention.ranges, c.retention.usage = &owner.Exacts, r, &c.usage // in place: its tracks are long
+	c.spans = spans{magazines: &owner.Spans, ranges: r, wanted: &c.wanted}
+	c.leases = lane.NewLeases(owner, c.spans.release)
+	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans, leases: c.leases}
 	c.misses = misses{
 		usage:     &c.usage,
 		stability: stability{owner: owner, usage: &c.usage, retention: &c.retention, wanted: &c.wanted},
@@ -81,16 +84,19 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	c.idle = idle{owner: owner, ranges: r, misses: &c.misses}
 	c.coverage.ranges = r
 	c.arrivals = arrivals{
-		owner: owner, ranges: r, retention: &c.retention, spans: &c.spans, inFlight: &c.inFlight, wanted: &c.wanted,
+		owner: owner, leases: c.leases, ranges: r,
+		retention: &c.retention, spans: &c.spans, inFlight: &c.inFlight, wanted: &c.wanted,
 	}
-	c.classes = classes{owner: owner, spans: &c.spans, room: &c.room, wanted: &c.wanted}
-	c.large = large{owner: owner, ranges: r, retention: &c.retention, room: &c.room, wanted: &c.wanted}
+	c.classes = classes{magazines: &owner.Spans, spans: &c.spans, room: &c.room, wanted: &c.wanted}
+	c.large = large{
+		exacts: &owner.Exacts, loose: &owner.Loose, ranges: r, retention: &c.retention, room: &c.room, wanted: &c.wanted,
+	}
 	c.lanes = lanes{
-		owner: owner, ranges: r, spans: &c.spans, room: &c.room, arrivals: &c.arrivals, usage: &c.usage, wanted: &c.wanted,
+		leases: c.leases, ranges: r, spans: &c.spans, room: &c.room, arrivals: &c.arrivals, usage: &c.usage, wanted: &c.wanted,
 	}
 
 	c.inFlight.init(cfg.Lines, c.arrivals.landed, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
-	owner.Keep = c.inFlight.add
+	owner.OnHome(c.inFlight.add)
 	if cfg.Cover {
 		c.coverage.begin()
 	}

@@ -228,7 +228,8 @@ func TestSpansHoldTheirBlocks(t *testing.T) {
 		bytes := int64(sizeclass.BlockUnits(class)) << sizeclass.UnitShift
 		first := w.alloc(bytes, 0, w.always)
 		m := first.slot.Magazine()
-		span, end := w.core.heap.Offset(m.Span), w.core.heap.Offset(m.Span)+w.core.heap.Units(m.Span)
+		block := m.Span().Block
+		span, end := w.core.heap.Offset(block), w.core.heap.Offset(block)+w.core.heap.Units(block)
 		blocks := sizeclass.SpanBlocks(class)
 		for i := range blocks {
 			b := first

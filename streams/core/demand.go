@@ -13,13 +13,13 @@ func (c *Core) SetWanted(on bool) {
 	}
 	c.AskLanes()
 	c.retention.evictAll()
-	c.owner.ShelveAll()
+	c.owner.Spans.ShelveAll()
 	c.spans.closeShelved() // a block that comes home to them would not wake the owner
 }
 
 // DrainAll is Drain, and while requests wait for memory it also retires idle spans.
 func (c *Core) DrainAll() {
-	arrived := c.owner.Arrived()
+	arrived := c.owner.HasParked()
 	c.Drain()
 	if !c.wanted.on {
 		return

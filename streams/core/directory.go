@@ -18,23 +18,11 @@ type directory struct {
 	pages     map[cudadrv.Ptr]uint32 // by address, of plain segments: those on which a block lies or has lain
 }
 
-// newDirectory makes the directory of the blocks of an owner's magazines.
-func newDirectory(r *ranges, owner *magazine.Owner) *directory {
+// newDirectory makes the directory of the blocks that visit is called with.
+func newDirectory(r *ranges, each func(visit func(block int32, o occupant))) *directory {
 	d := &directory{ranges: r, pages: map[cudadrv.Ptr]uint32{}}
 	d.tree.Reset()
-	owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				d.enter(m.Span, occupant{magazine: m})
-			}
-			return
-		}
-		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
-				d.enter(s.Block, occupant{slot: s})
-			}
-		})
-	})
+	each(d.enter)
 	r.onPlace = append(r.onPlace, d.enter)
 	r.onHome = append(r.onHome, d.leave)
 	r.onReturn = append(r.onReturn, d.leavePages)

@@ -19,11 +19,9 @@ func (i *idle) note() {
 	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }
 	mix(i.ranges.heap.HeldUnits())
 	mix(i.ranges.heap.FreeUnits())
-	i.owner.All(func(m *magazine.Magazine) {
-		if m.Open && m.Bucket >= 0 {
-			mix(m.Frees())
-			mix(uint64(m.FreeSlots())) //nolint:gosec // a count
-		}
+	i.owner.EachInstalled(func(m *magazine.Magazine) {
+		mix(m.Frees())
+		mix(uint64(m.FreeSlots())) //nolint:gosec // a count
 	})
 	if digest == i.digest {
 		i.ticks++

@@ -8,28 +8,29 @@ import (
 
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // tenant is a lane and what the reference knows of it.
 type tenant struct {
-	lane   *magazine.Lane
+	lane   *lane.Lane
 	budget uint64 // units
 	over   bool
 
-	outcome magazine.Outcome // of the free at hand
+	outcome lane.Outcome // of the free at hand
 }
 
-// AllocBeyond implements magazine.Beyond.
+// AllocBeyond implements lane.Beyond.
 func (l *tenant) AllocBeyond(int64) (*magazine.Slot, uint64, int64, error) { return nil, 0, 0, nil }
 
-// FreeBeyond implements magazine.Beyond.
-func (l *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome magazine.Outcome) error {
+// FreeBeyond implements lane.Beyond.
+func (l *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome lane.Outcome) error {
 	l.outcome = outcome
 	return nil
 }
 
 func (w *world) openLane(budgetUnits uint64) *tenant {
-	l := &tenant{lane: new(magazine.Lane), budget: budgetUnits}
+	l := &tenant{lane: new(lane.Lane), budget: budgetUnits}
 	l.lane.Init(budgetUnits, l)
 	if s, _ := l.lane.Take(512); s != nil {
 		require.Fail(w.t, "a lane serves before it was opened")
@@ -58,20 +59,20 @@ func (w *world) laneAlloc(l *tenant, bytes int64) *buffer {
 
 // laneFree frees a buffer, whose ever it is, through a lane.
 func (w *world) laneFree(l *tenant, b *buffer) {
-	l.outcome = magazine.Kept
+	l.outcome = lane.Kept
 	require.NoError(w.t, l.lane.Free(b.slot, b.word))
 	outcome := l.outcome
-	if outcome == magazine.Refused && !l.over {
+	if outcome == lane.Refused && !l.over {
 		outcome = l.lane.FreeRaised(b.slot, b.word)
 	}
-	if outcome == magazine.Refused {
+	if outcome == lane.Refused {
 		w.free(b)
 		return
 	}
-	require.Equal(w.t, magazine.Refused, l.lane.FreeRaised(b.slot, b.word), "freed twice")
+	require.Equal(w.t, lane.Refused, l.lane.FreeRaised(b.slot, b.word), "freed twice")
 	w.disown(b)
 	w.frees++
-	if outcome == magazine.Surplus || l.lane.Raised() != 0 {
+	if outcome == lane.Surplus || l.lane.Raised() != 0 {
 		w.core.SettleLane(l.lane)
 	}
 }
@@ -95,7 +96,7 @@ func TestLanesAgainstAReference(t *testing.T) {
 				few, few, rapid.Int64Range(0, sizeclass.MaxBytes), rapid.Int64Range(sizeclass.MaxBytes, 2*mib),
 			).Draw(t, "bytes")
 		})
-		lane := func(t *rapid.T) *tenant {
+		drawn := func(t *rapid.T) *tenant {
 			if len(lanes) == 0 {
 				lanes = append(lanes, w.openLane(rapid.SampledFrom([]uint64{0, 100, 700, 5000, 1 << 40}).Draw(t, "budget")))
 			}
@@ -113,9 +114,9 @@ func TestLanesAgainstAReference(t *testing.T) {
 			"open": func(t *rapid.T) {
 				lanes = append(lanes, w.openLane(rapid.SampledFrom([]uint64{0, 100, 700, 5000, 1 << 40}).Draw(t, "budget")))
 			},
-			"close": func(t *rapid.T) { w.closeLane(lane(t)) },
+			"close": func(t *rapid.T) { w.closeLane(drawn(t)) },
 			"lane alloc": func(t *rapid.T) {
-				l, bytes := lane(t), size.Draw(t, "bytes")
+				l, bytes := drawn(t), size.Draw(t, "bytes")
 				for range rapid.IntRange(1, 100).Draw(t, "count") {
 					if w.liveUnits < worldUnits/2 {
 						w.laneAlloc(l, bytes)
@@ -123,12 +124,12 @@ func TestLanesAgainstAReference(t *testing.T) {
 				}
 			},
 			"alloc":     func(t *rapid.T) { w.alloc(size.Draw(t, "bytes"), 0, w.always) },
-			"lane free": func(t *rapid.T) { l := lane(t); some(t, func(b *buffer) { w.laneFree(l, b) }) },
+			"lane free": func(t *rapid.T) { l := drawn(t); some(t, func(b *buffer) { w.laneFree(l, b) }) },
 			"free":      func(t *rapid.T) { some(t, w.free) },
 			"free again": func(t *rapid.T) {
 				if len(w.dead) > 0 {
 					b := w.dead[rapid.IntRange(0, len(w.dead)-1).Draw(t, "dead")]
-					require.Equal(t, magazine.Refused, lane(t).lane.FreeRaised(b.slot, b.word))
+					require.Equal(t, lane.Refused, drawn(t).lane.FreeRaised(b.slot, b.word))
 					w.freeAgain(b)
 				}
 			},
@@ -146,7 +147,7 @@ func TestLanesAgainstAReference(t *testing.T) {
 			"release": func(*rapid.T) { w.back(w.core.Release(^uint32(0), false)) },
 			"free all": func(t *rapid.T) {
 				for i := 0; len(w.live) > 0; i++ {
-					if l := lane(t); i%2 == 0 {
+					if l := drawn(t); i%2 == 0 {
 						w.laneFree(l, w.live[0])
 					} else {
 						w.free(w.live[0])

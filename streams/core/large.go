@@ -7,7 +7,8 @@ import (
 
 // large serves requests with a block of their own: those beyond the classes, and others that need one.
 type large struct {
-	owner     *magazine.Owner
+	exacts    *magazine.Exacts
+	loose     *magazine.Loose
 	ranges    *ranges
 	retention *retention
 	room      *room
@@ -18,10 +19,10 @@ type large struct {
 // needs. cameBack says that a block of that length came home since the last turn.
 func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, uint32) {
 	bucket := magazine.BucketOf(uint64(units))
-	m := l.owner.At(bucket, hint)
+	m := l.exacts.At(bucket, hint)
 	if m != nil && m.Units() == units {
-		if s := l.owner.Take(m); s != nil {
-			l.owner.Shard(bucket, hint)
+		if s := m.Take(); s != nil {
+			l.exacts.Shard(m, hint)
 			return s, 0
 		}
 	}
@@ -36,12 +37,12 @@ func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, ui
 	if t := l.retention.of(bucket); l.wanted.on {
 		// What comes home shall be seen: no block stays in a magazine.
 	} else if cameBack && t.units == units {
-		s = l.retention.keep(t, units, bucket, hint)
+		s = l.retention.keep(t, units, hint)
 	} else {
 		t.pass(units)
 	}
 	if s == nil {
-		s = l.owner.Loose()
+		s = l.loose.Take()
 	}
 	s.Block, s.Units = block, units // place, without the call
 	s.SetAddress(l.ranges.address(block))
@@ -64,9 +65,9 @@ func (l *large) allocAligned(units, alignUnits uint32) *magazine.Slot {
 func (l *large) allocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
 	bucket := magazine.BucketOf(uint64(units))
 	got := 0
-	if m := l.owner.At(bucket, hint); m != nil && m.Units() == units {
-		if got = pass(m, l.owner.TakeMany(m, most), take); got == most {
-			l.owner.Shard(bucket, hint)
+	if m := l.exacts.At(bucket, hint); m != nil && m.Units() == units {
+		if got = pass(&m.Magazine, m.TakeMany(most), take); got == most {
+			l.exacts.Shard(m, hint)
 			return got
 		}
 	}
@@ -83,7 +84,7 @@ func (l *large) allocMany(units uint32, most, hint int, take func(*magazine.Slot
 
 // place puts a block into a loose slot.
 func (l *large) place(block int32, units uint32) *magazine.Slot {
-	s := l.owner.Loose()
+	s := l.loose.Take()
 	s.Block, s.Units = block, units
 	s.SetAddress(l.ranges.address(block))
 	l.ranges.placed(block, occupant{slot: s})

@@ -6,9 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // excess gives up what is over the budget and shows that it is kept, as far as pages allow, and that no
@@ -49,24 +47,11 @@ func (w *world) keptAndFree() int64 {
 // block of a slot or a span. The reference does not know what magazines keep.
 func (w *world) freePages() (pages uint32, ranges int) {
 	touched := make([]bool, worldUnits/w.pageUnits)
-	touch := func(block int32, units uint32) {
+	eachBlock(w.core.owner, w.core.leases, func(block int32, _ occupant) {
 		from := w.core.heap.Offset(block)
-		for p := from / w.pageUnits; p <= (from+units-1)/w.pageUnits; p++ {
+		for p := from / w.pageUnits; p <= (from+w.core.heap.Units(block)-1)/w.pageUnits; p++ {
 			touched[p] = true
 		}
-	}
-	w.core.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 {
-			if m.Span != heap.None {
-				touch(m.Span, sizeclass.SpanUnits(int(m.Class)))
-			}
-			return
-		}
-		m.Each(func(s *magazine.Slot) {
-			if s.Block != heap.None {
-				touch(s.Block, s.Units)
-			}
-		})
 	})
 	before := false
 	for p := range touched {

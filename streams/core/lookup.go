@@ -12,7 +12,9 @@ import (
 func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64, found bool) {
 	c.Drain()
 	if c.directory == nil {
-		c.directory = newDirectory(&c.ranges, c.owner)
+		c.directory = newDirectory(&c.ranges, func(visit func(block int32, o occupant)) {
+			eachBlock(c.owner, c.leases, visit)
+		})
 	}
 	if s = c.directory.find(p); s == nil {
 		return nil, 0, 0, false

@@ -4,13 +4,13 @@ import "github.com/go-vram/vram/streams/magazine"
 
 // lru orders the open magazines of large blocks by when they were last given a slot.
 type lru struct {
-	oldest, newest *magazine.Magazine
+	oldest, newest *magazine.Exact
 }
 
 // has reports whether a magazine is in the list.
-func (l *lru) has(m *magazine.Magazine) bool { return m.Older != nil || l.oldest == m }
+func (l *lru) has(m *magazine.Exact) bool { return m.Older != nil || l.oldest == m }
 
-func (l *lru) touch(m *magazine.Magazine) {
+func (l *lru) touch(m *magazine.Exact) {
 	if l.newest == m {
 		return
 	}
@@ -24,7 +24,7 @@ func (l *lru) touch(m *magazine.Magazine) {
 	l.newest = m
 }
 
-func (l *lru) remove(m *magazine.Magazine) {
+func (l *lru) remove(m *magazine.Exact) {
 	if m.Older != nil {
 		m.Older.Newer = m.Newer
 	} else if l.oldest == m {

@@ -1,6 +1,9 @@
 package core
 
-import "github.com/go-vram/vram/streams/magazine"
+import (
+	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
+)
 
 // Release gives whole pages to the caller, for the pool: magazines of large blocks are closed, spans that no buffer uses are
 // retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is valid
@@ -51,7 +54,7 @@ func (c *Core) Coalesce() {
 // owner. What lanes have comes home when they are closed. The pages stay until Return.
 func (c *Core) Close() {
 	c.inFlight.endSlack()
-	c.owner.Raise(magazine.Ended)
+	c.leases.Raise(lane.Ended)
 	c.owner.Drain()
 	c.Drain()
 	c.retention.evictAll()
@@ -68,17 +71,14 @@ func (c *Core) Return() []Run {
 // where it is.
 func (c *Core) Shut() {
 	c.owner.LetTakeBack(0)
-	c.owner.Raise(magazine.Ended)
-	c.owner.All(func(m *magazine.Magazine) {
-		if !m.Leased() { // only its lane takes from it
-			c.owner.Close(m, func(*magazine.Slot) {})
-		}
-	})
+	c.leases.Raise(lane.Ended)
+	c.owner.Spans.Each(c.owner.Spans.Close)
+	c.owner.Exacts.Each(func(m *magazine.Exact) { c.owner.Exacts.Close(m, func(*magazine.Slot) {}) })
 }
 
 // End makes every later free say that the device is closed.
 func (c *Core) End() {
 	c.inFlight.endSlack()
-	c.owner.Raise(magazine.Ended)
+	c.leases.Raise(lane.Ended)
 	c.owner.End()
 }

@@ -45,7 +45,7 @@ func (t *track) pass(units uint32) {
 // retention decides which lengths of large blocks have a magazine, where their blocks stay when freed, and
 // keeps these magazines within a part of the live peak.
 type retention struct {
-	owner  *magazine.Owner
+	exacts *magazine.Exacts
 	ranges *ranges
 	usage  *usage
 	track  [magazine.LargeBuckets]track
@@ -80,12 +80,12 @@ func (r *retention) of(bucket int32) *track { return &r.track[int(bucket)-magazi
 // there; nil if it does not. Precondition: the length missed in its bucket before, and a block of it was
 // freed since the last turn: only lengths that come back at once are worth a magazine, the search serves the
 // others as fast.
-func (r *retention) keep(t *track, units uint32, bucket int32, hint int) *magazine.Slot {
+func (r *retention) keep(t *track, units uint32, hint int) *magazine.Slot {
 	if t.heat < heatKept {
 		t.heat++
 		return nil
 	}
-	m := r.owner.Exact(units)
+	m := r.exacts.Of(units)
 	limit := r.limit()
 	if uint64(m.Attached()+1)*uint64(units) > limit && (m.Attached() > 0 || r.bounded) {
 		return nil // without a budget one block may be of any length
@@ -94,10 +94,10 @@ func (r *retention) keep(t *track, units uint32, bucket int32, hint int) *magazi
 		if m.LiveSlots() == magazine.SlotCount {
 			return nil // it would not be in the list of those with a block, and stay open for ever
 		}
-		r.replace(bucket, hint, m)
+		r.replace(hint, m)
 		t.closed = uint16(m.Frees()) //nolint:gosec // the low bits
 	}
-	s := r.owner.Assign(m)
+	s := r.exacts.Assign(m)
 	if s == nil {
 		return nil
 	}
@@ -112,8 +112,8 @@ func (r *retention) keep(t *track, units uint32, bucket int32, hint int) *magazi
 // replace puts the magazine of a length into use in its bucket; another length that is there ends. Slots in
 // use since the magazine was open before are no part of its budget, so their blocks shall not stay in it:
 // they are detached. One whose free is under way meanwhile may stay once, until it is freed again.
-func (r *retention) replace(bucket int32, hint int, m *magazine.Magazine) {
-	if old := r.owner.At(bucket, hint); old != nil && old != m {
+func (r *retention) replace(hint int, m *magazine.Exact) {
+	if old := r.exacts.At(m.Bucket(), hint); old != nil && old != m {
 		r.evict(old)
 	}
 	if !m.WholeHome() {
@@ -121,13 +121,13 @@ func (r *retention) replace(bucket int32, hint int, m *magazine.Magazine) {
 			_ = s.Announce(s.Word(), magazine.Detached) // a stale word: freed this moment
 		})
 	}
-	r.owner.Reopen(m)
-	r.owner.Install(bucket, hint, m)
+	r.exacts.Reopen(m)
+	r.exacts.Install(m, hint)
 }
 
 // left books a large block that came home through the list, out of its magazine if that is open.
 func (r *retention) left(s *magazine.Slot) {
-	if m := s.Magazine(); !m.Loose() && m.Open && m.Kept(s) {
+	if m := s.Magazine().Exact(); m != nil && m.Open && m.Kept(s) {
 		r.units -= uint64(m.Units())
 	}
 }
@@ -152,14 +152,14 @@ func (r *retention) evictOldest() bool {
 }
 
 // evict closes a magazine of large blocks and gives those that are free to the heap.
-func (r *retention) evict(m *magazine.Magazine) {
-	t := r.of(m.Bucket)
+func (r *retention) evict(m *magazine.Exact) {
+	t := r.of(m.Bucket())
 	if t.units == m.Units() && uint16(m.Frees())-t.closed < worthHits {
 		t.heat = heatCold
 	}
 	r.units -= uint64(m.Attached()) * uint64(m.Units())
 	r.recent.remove(m)
-	r.owner.Close(m, r.ranges.vacate)
+	r.exacts.Close(m, r.ranges.vacate)
 }
 
 // evictAll closes the magazines of large blocks.

@@ -14,8 +14,8 @@ import (
 func (w *world) always(need uint32) bool { return w.lend(0, need) }
 
 // exact is the magazine of a length.
-func (w *world) exact(bytes int64) *magazine.Magazine {
-	return w.core.owner.Exact(uint32(sizeclass.Units(bytes)))
+func (w *world) exact(bytes int64) *magazine.Exact {
+	return w.core.owner.Exacts.Of(uint32(sizeclass.Units(bytes)))
 }
 
 // TestLengthThatComesBackIsKept counts how often a length must come back before its magazine opens.

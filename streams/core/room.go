@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // room takes blocks from the heap, and makes room where no free range fits: it closes magazines and
@@ -10,6 +11,7 @@ type room struct {
 	ranges    *ranges
 	retention *retention
 	spans     *spans
+	leases    *lane.Leases
 }
 
 // take takes a block of so many units, or says how many pages it needs.
@@ -35,7 +37,7 @@ func (r *room) takeAligned(units, alignUnits uint32) int32 {
 // make collects what lanes left behind, closes magazines of large blocks until a range of that many units
 // is free, and then retires idle spans. It reports whether there is one.
 func (r *room) make(units uint32) bool {
-	r.spans.collect()
+	r.leases.Collect()
 	if r.ranges.heap.LargestFits(units) {
 		return true
 	}

@@ -28,7 +28,7 @@ func (c *Core) setExact(on bool) {
 	} else {
 		c.spans.unshelve()
 		if c.wanted.on {
-			c.owner.ShelveAll()
+			c.owner.Spans.ShelveAll()
 		}
 	}
 	c.usage.publish()

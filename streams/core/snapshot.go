@@ -44,7 +44,7 @@ func (c *Core) Snapshot() Snapshot {
 	c.owner.All(func(m *magazine.Magazine) {
 		if units := m.Units(); units != 0 {
 			live := m.LiveSlots()
-			if m.Class >= 0 {
+			if m.Span() != nil {
 				s.SpanBytes -= int64(live) * int64(units) << sizeclass.UnitShift
 			}
 			s.LiveCount += uint64(live)
@@ -93,9 +93,5 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 	})
 }
 
-// frees counts the buffers that were freed, without those that Undo gave back.
-func (c *Core) frees() uint64 {
-	var n uint64
-	c.owner.All(func(m *magazine.Magazine) { n += m.Frees() })
-	return n + c.owner.ForgottenFrees() - c.misses.undone
-}
+// frees counts the buffers that were freed, without those that Undo took back.
+func (c *Core) frees() uint64 { return c.owner.Frees() - c.misses.undone }

@@ -7,34 +7,33 @@ import (
 
 // spans are the blocks that magazines of classes are carved from.
 type spans struct {
-	owner  *magazine.Owner
-	ranges *ranges
-	wanted *wanted
-	units  uint64 // of all of them, also those of lanes
+	magazines *magazine.Spans
+	ranges    *ranges
+	wanted    *wanted
+	units     uint64 // of all of them, also those of lanes
 
 	// shelved are the magazines that served when exact counting began: no allocation finds them, buffers
 	// out of them come home as ever, and their span counts as live until all have.
-	shelved []*magazine.Magazine
+	shelved []*magazine.Span
 }
 
 // carve makes a block the span of a magazine with free slots, which is not installed.
-func (s *spans) carve(class int, block int32) *magazine.Magazine {
-	s.units += uint64(sizeclass.SpanUnits(class))
-	m := s.owner.Span(class, block, s.ranges.address(block))
-	s.ranges.placed(block, occupant{magazine: m})
+func (s *spans) carve(class int, block int32) *magazine.Span {
+	m := s.magazines.New(class, block, s.ranges.address(block))
+	s.add(class, block, &m.Magazine)
 	return m
 }
 
-// lease makes a block the span of a magazine of a lane.
-func (s *spans) lease(l *magazine.Lane, class int, block int32) {
+// add books a block that is the span of a magazine.
+func (s *spans) add(class int, block int32, m *magazine.Magazine) {
 	s.units += uint64(sizeclass.SpanUnits(class))
-	s.ranges.placed(block, occupant{magazine: s.owner.LeaseSpan(l, class, block, s.ranges.address(block))})
+	s.ranges.placed(block, occupant{magazine: m})
 }
 
 // retire makes the span of a closed magazine free whose slots are all home.
-func (s *spans) retire(m *magazine.Magazine) {
+func (s *spans) retire(m *magazine.Span) {
 	s.units -= uint64(sizeclass.SpanUnits(int(m.Class)))
-	s.ranges.free(s.owner.Retire(m))
+	s.ranges.free(s.magazines.Retire(m))
 }
 
 // release makes a block of a lane free: a span, or, with a negative class, a large block.
@@ -46,28 +45,25 @@ func (s *spans) release(block, class int32) {
 	s.ranges.free(block)
 }
 
-// collect makes free what lanes have left behind that is home.
-func (s *spans) collect() { s.owner.Collect(s.release) }
-
 // retireIdle retires the spans that no buffer uses.
 func (s *spans) retireIdle() {
 	before := s.units
-	s.retireOf(s.owner.Idle())
+	s.retireOf(s.magazines.Idle())
 	s.retireOf(s.shelved)
 	s.wanted.retired = s.wanted.retired || s.wanted.on && s.units < before
 }
 
-func (s *spans) retireOf(all []*magazine.Magazine) {
+func (s *spans) retireOf(all []*magazine.Span) {
 	for _, m := range all {
-		if m.Open && s.owner.CloseIdle(m) {
+		if m.Open && s.magazines.CloseIdle(m) {
 			s.retire(m)
 		}
 	}
 }
 
 // close ends the service of a magazine; its span is retired once all of its slots are home.
-func (s *spans) close(m *magazine.Magazine) {
-	s.owner.Close(m, func(*magazine.Slot) {})
+func (s *spans) close(m *magazine.Span) {
+	s.magazines.Close(m)
 	if m.WholeHome() {
 		s.retire(m)
 	}
@@ -75,8 +71,8 @@ func (s *spans) close(m *magazine.Magazine) {
 
 // closeAll closes the magazines of classes.
 func (s *spans) closeAll() {
-	s.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 && m.Open {
+	s.magazines.Each(func(m *magazine.Span) {
+		if m.Open {
 			s.close(m)
 		}
 	})
@@ -84,10 +80,10 @@ func (s *spans) closeAll() {
 
 // shelve puts the magazines that serve out of the reach of every allocation.
 func (s *spans) shelve() {
-	s.owner.All(func(m *magazine.Magazine) {
-		if m.Class >= 0 && m.Open && m.Bucket >= 0 {
+	s.magazines.Each(func(m *magazine.Span) {
+		if m.Open && m.IsInstalled() {
 			s.shelved = append(s.shelved, m)
-			s.owner.Uninstall(m)
+			s.magazines.Uninstall(m)
 		}
 	})
 }
@@ -95,8 +91,8 @@ func (s *spans) shelve() {
 // unshelve lets those serve again that still have their span. No other was installed meanwhile.
 func (s *spans) unshelve() {
 	for _, m := range s.shelved {
-		if m.Open && m.Bucket < 0 {
-			s.owner.Install(m.Class, int(m.Shard), m)
+		if m.Open && !m.IsInstalled() {
+			s.magazines.Reinstall(m)
 		}
 	}
 	s.shelved = nil
@@ -105,7 +101,7 @@ func (s *spans) unshelve() {
 // closeShelved closes them instead.
 func (s *spans) closeShelved() {
 	for _, m := range s.shelved {
-		if m.Open && m.Bucket < 0 {
+		if m.Open && !m.IsInstalled() {
 			s.close(m)
 		}
 	}

@@ -134,8 +134,8 @@ func (s *script) alloc(name string, bytes int64, queued bool) string {
 	switch m := slot.Magazine(); {
 	case m.Loose():
 		kind = "a loose slot"
-	case m.Class >= 0:
-		kind = fmt.Sprintf("a slot of class %d", m.Class)
+	case m.Span() != nil:
+		kind = fmt.Sprintf("a slot of class %d", m.Span().Class)
 	}
 	return fmt.Sprintf("%s at %d+%d in %s, by %s", name, b.from, b.units, kind, by)
 }
@@ -165,8 +165,8 @@ func (s *script) books() string {
 func (s *script) magazine(bytes int64) string {
 	units := uint32(sizeclass.Units(bytes))
 	state := "closed"
-	s.w.core.owner.All(func(m *magazine.Magazine) {
-		if m.Class < 0 && m.Units() == units && m.Open {
+	s.w.core.owner.Exacts.Each(func(m *magazine.Exact) {
+		if m.Units() == units && m.Open {
 			state = fmt.Sprintf("open, %s attached, %d free", count(m.Attached(), "slot"), m.FreeSlots())
 		}
 	})

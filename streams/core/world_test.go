@@ -334,8 +334,8 @@ func (w *world) checkKept() {
 
 // kept is what lies in open magazines of large blocks, and the longest block there.
 func (w *world) kept() (cached, most uint64) {
-	w.core.owner.All(func(m *magazine.Magazine) {
-		if m.Class < 0 && m.FreeSlots() > 0 {
+	w.core.owner.Exacts.Each(func(m *magazine.Exact) {
+		if m.FreeSlots() > 0 {
 			cached += uint64(m.FreeSlots()) * uint64(m.Units())
 			most = max(most, uint64(m.Units()))
 		}

@@ -1,4 +1,4 @@
-package magazine
+package lane
 
 import (
 	"testing"
@@ -8,19 +8,38 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // landlord leases to lanes what a heap would have that never runs out, and counts what it gets back.
 type landlord struct {
-	t     *testing.T
-	owner *Owner
-	last  int32
-	out   map[int32]bool // blocks that lanes have
+	t      *testing.T
+	owner  *magazine.Owner
+	leases *Leases
+	last   int32
+	out    map[int32]bool // blocks that lanes have
 }
+
+// handle is what a caller holds.
+type handle struct {
+	*magazine.Slot
+	word uint64
+}
+
+// wakes is a Waker that nobody hears.
+type wakes struct{}
+
+// Wake implements magazine.Waker.
+func (wakes) Wake() {}
+
+// Piled implements magazine.Waker.
+func (wakes) Piled() {}
 
 func newLandlord(t *testing.T) *landlord {
 	t.Helper()
-	return &landlord{t: t, owner: NewOwner(new(Cache), wakes(func() {})), out: map[int32]bool{}}
+	d := &landlord{t: t, owner: magazine.NewOwner(new(magazine.Cache), wakes{}), out: map[int32]bool{}}
+	d.leases = NewLeases(d.owner, d.give)
+	return d
 }
 
 func (d *landlord) block() (int32, cudadrv.Ptr) {
@@ -37,7 +56,7 @@ func (d *landlord) give(block, _ int32) {
 func (d *landlord) lane(budgetUnits uint64) *Lane {
 	l := new(Lane)
 	l.Init(budgetUnits, &tenant{landlord: d, lane: l})
-	d.owner.OpenLane(l)
+	d.leases.Open(l)
 	return l
 }
 
@@ -49,13 +68,13 @@ type tenant struct {
 }
 
 // AllocBeyond implements Beyond.
-func (n *tenant) AllocBeyond(bytes int64) (*Slot, uint64, int64, error) {
+func (n *tenant) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	h := n.landlord.lease(n.lane, bytes)
 	return h.Slot, h.word, bytes, nil
 }
 
 // FreeBeyond implements Beyond.
-func (n *tenant) FreeBeyond(_ *Slot, _ uint64, outcome Outcome) error {
+func (n *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome Outcome) error {
 	n.outcome = outcome
 	return nil
 }
@@ -81,21 +100,21 @@ func (d *landlord) free(l *Lane, h handle) Outcome {
 // lease serves what the lane had nothing for.
 func (d *landlord) lease(l *Lane, bytes int64) handle {
 	d.t.Helper()
-	d.owner.Settle(l, d.give)
+	d.leases.Settle(l)
 	if s, word := l.Take(bytes); s != nil {
 		return handle{s, word}
 	}
 	require.True(d.t, l.Fits(bytes))
-	require.True(d.t, d.owner.Admits(l, bytes, d.give))
+	require.True(d.t, d.leases.Admits(l, bytes))
 	units := sizeclass.Units(bytes)
 	if units > sizeclass.MaxUnits {
 		block, base := d.block()
-		s := d.owner.LeaseBlock(l, block, uint32(units), base)
+		s := d.leases.LeaseBlock(l, block, uint32(units), base)
 		return handle{s, s.Word()}
 	}
-	if class := sizeclass.Of(units); !d.owner.Adopt(l, class) {
+	if class := sizeclass.Of(units); !d.leases.Adopt(l, class) {
 		span, base := d.block()
-		d.owner.LeaseSpan(l, class, span, base)
+		d.leases.LeaseSpan(l, class, span, base)
 	}
 	s, word := l.Take(bytes)
 	require.NotNil(d.t, s)
@@ -104,9 +123,9 @@ func (d *landlord) lease(l *Lane, bytes int64) handle {
 
 // stray is the end of another goroutine's free that raced with the lane's of the same handle: its
 // compare-and-swap succeeded, as the lane's store did, and its OR comes now.
-func stray(m *Magazine, index uint8) {
-	if old := m.mask.Or(1 << index); put(old) == handMagazine {
-		m.cache.handMagazine(m)
+func (d *landlord) stray(s *magazine.Slot) {
+	if (*magazine.Leased)(s).Return() {
+		d.leases.MagazineHome(s.Magazine())
 	}
 }
 
@@ -117,17 +136,17 @@ func charged(l *Lane) (units uint64) {
 		if sh.current != nil {
 			units += span
 		}
-		for m := sh.ready.newest; m != nil; m = m.Older {
+		for m := sh.ready.newest; m != nil; m = m.older {
 			if m.local == m.whole {
 				units += span
 			}
 		}
 	}
-	if l.top != nil {
-		units += uint64(l.top.Units)
+	if l.large.top != nil {
+		units += uint64(l.large.top.Units)
 	}
-	for _, s := range l.large {
-		for ; s != nil; s = s.next {
+	for _, s := range l.large.places {
+		for ; s != nil; s = s.Next {
 			units += uint64(s.Units)
 		}
 	}
@@ -150,7 +169,7 @@ func TestLaneTurnsOver(t *testing.T) {
 		require.Equal(t, charged(l), l.chargeUnits)
 	}
 	assert.Equal(t, 5*spanUnits(0), l.chargeUnits)
-	seen := map[*Slot]bool{}
+	seen := map[*magazine.Slot]bool{}
 	for range all {
 		s, word := l.Take(512)
 		require.NotNil(t, s, "without the owner")
@@ -173,21 +192,21 @@ func TestLaneShedsWhatIsOverItsBudget(t *testing.T) {
 	}
 	for _, h := range all {
 		if d.free(l, h) == Surplus {
-			d.owner.Settle(l, d.give)
+			d.leases.Settle(l)
 		}
 		require.LessOrEqual(t, l.chargeUnits, l.budgetUnits)
 		require.Equal(t, charged(l), l.chargeUnits)
 	}
 	assert.Len(t, d.out, 2)
-	assert.Equal(t, 2*spanUnits(0), d.owner.LeasedUnits())
+	assert.Equal(t, 2*spanUnits(0), d.leases.LeasedUnits())
 
 	d = newLandlord(t)
 	l = d.lane(1000)
 	a, b := d.alloc(l, 600<<9), d.alloc(l, 700<<9)
 	assert.Equal(t, Kept, d.free(l, a))
 	assert.Equal(t, Surplus, d.free(l, b))
-	d.owner.Settle(l, d.give)
-	assert.EqualValues(t, 600, d.owner.LeasedUnits())
+	d.leases.Settle(l)
+	assert.EqualValues(t, 600, d.leases.LeasedUnits())
 	assert.EqualValues(t, 600, l.chargeUnits)
 }
 
@@ -221,12 +240,12 @@ func TestLaneLengthsThatMeet(t *testing.T) {
 	}
 	require.Len(t, d.out, 4)
 	free(Surplus, live[3])
-	d.owner.Settle(l, d.give)
+	d.leases.Settle(l)
 	require.Len(t, d.out, 3, "one of the others went")
 	free(Kept, d.alloc(l, lengths[3]))
 	require.Len(t, d.out, 3)
 	require.Equal(t, charged(l), l.chargeUnits)
-	d.owner.GiveUp(l, d.give)
+	d.leases.ReleaseUnused(l)
 	require.Empty(t, d.out)
 	require.Zero(t, l.chargeUnits)
 }
@@ -238,45 +257,44 @@ func TestStrayBitsMeanNothing(t *testing.T) {
 		d := newLandlord(t)
 		l := d.lane(1 << 30)
 		a := d.alloc(l, bytes)
-		m, index := a.magazine, a.index
 		require.Equal(t, Kept, d.free(l, a))
 
-		stray(m, index) // while the slot is free
-		d.owner.Settle(l, d.give)
+		d.stray(a.Slot) // while the slot is free
+		d.leases.Settle(l)
 		b := d.alloc(l, bytes)
 		require.Same(t, a.Slot, b.Slot)
-		stray(m, index) // while it is another's
-		d.owner.Settle(l, d.give)
+		d.stray(a.Slot) // while it is another's
+		d.leases.Settle(l)
 		require.True(t, b.Live(b.word))
 		c := d.alloc(l, bytes)
 		require.NotSame(t, b.Slot, c.Slot)
 
-		stray(m, index) // and before the other's own free
+		d.stray(a.Slot) // and before the other's own free
 		require.NoError(t, b.Free(b.word))
-		d.owner.Settle(l, d.give)
+		d.leases.Settle(l)
 		b = d.alloc(l, bytes)
 		require.Same(t, a.Slot, b.Slot)
 		require.Equal(t, Kept, d.free(l, b))
 		require.Equal(t, Kept, d.free(l, c))
 
-		stray(m, index) // on a magazine that was given back, and leased anew before it was looked at
-		d.owner.collectParked()
-		d.owner.CloseLane(l, d.give)
+		d.stray(a.Slot) // on a magazine that was given back, and leased anew before it was looked at
+		d.owner.CollectParked()
+		d.leases.Close(l)
 		require.Empty(t, d.out)
-		stray(m, index)
-		d.owner.collectParked()
+		d.stray(a.Slot)
+		d.owner.CollectParked()
 		next := d.lane(1 << 30)
 		block, base := d.block()
 		if bytes == 512 {
-			d.owner.LeaseSpan(next, 0, block, base)
+			d.leases.LeaseSpan(next, 0, block, base)
 			b.Slot, b.word = next.Take(bytes)
 		} else {
-			b.Slot = d.owner.LeaseBlock(next, block, uint32(bytes>>sizeclass.UnitShift), base)
+			b.Slot = d.leases.LeaseBlock(next, block, uint32(bytes>>sizeclass.UnitShift), base)
 			b.word = b.Word()
 		}
-		require.Same(t, m, b.magazine)
+		require.Same(t, a.Magazine(), b.Magazine())
 		require.NoError(t, b.Free(b.word)) // no second hand-over: the magazine is on its way
-		d.owner.Settle(next, d.give)
+		d.leases.Settle(next)
 		require.Equal(t, charged(next), next.chargeUnits)
 		require.Len(t, d.out, 1)
 		assert.Same(t, b.Slot, d.alloc(next, bytes).Slot)
@@ -294,8 +312,8 @@ func TestStrayBitOfAnUnusedSpan(t *testing.T) {
 	for _, h := range all {
 		require.Equal(t, Kept, d.free(l, h))
 	}
-	stray(all[0].magazine, all[0].index)
-	d.owner.Settle(l, d.give)
+	d.stray(all[0].Slot)
+	d.leases.Settle(l)
 	require.Equal(t, charged(l), l.chargeUnits)
 }
 
@@ -307,20 +325,20 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	require.NoError(t, a.Free(a.word))
 	b := d.alloc(l, 512)
 	require.Equal(t, Kept, d.free(l, b))
-	d.owner.collectParked() // a's magazine is on its way to l
+	d.owner.CollectParked() // a's magazine is on its way to l
 	require.NotNil(t, l.arrived)
-	d.owner.Settle(l, d.give)
-	stray(a.magazine, a.index)
-	d.owner.collectParked()
+	d.leases.Settle(l)
+	d.stray(a.Slot)
+	d.owner.CollectParked()
 	require.NotNil(t, l.arrived)
-	d.owner.GiveUp(l, d.give)
+	d.leases.ReleaseUnused(l)
 	require.Empty(t, d.out)
 	c := d.alloc(next, 512)
-	require.Same(t, a.magazine, c.magazine)
-	d.owner.Settle(l, d.give)
-	assert.Same(t, c.magazine, next.arrived)
+	require.Same(t, a.Magazine(), c.Magazine())
+	d.leases.Settle(l)
+	assert.Same(t, of(c.Magazine()), next.arrived)
 	require.NoError(t, c.Free(c.word))
-	d.owner.Settle(next, d.give)
+	d.leases.Settle(next)
 	assert.Nil(t, next.arrived)
 	assert.Same(t, c.Slot, d.alloc(next, 512).Slot)
 }
@@ -330,18 +348,18 @@ func TestAnEndedLaneStaysEnded(t *testing.T) {
 	d := newLandlord(t)
 	l, other := d.lane(1<<20), d.lane(1<<20)
 	a := d.alloc(l, 512)
-	d.owner.CloseLane(l, d.give)
+	d.leases.Close(l)
 	assert.Equal(t, Ended, l.Raised()&Ended)
-	d.owner.Settle(l, d.give)
+	d.leases.Settle(l)
 	assert.Equal(t, Ended, l.Raised()&Ended)
 	assert.Zero(t, other.Raised())
 	require.NoError(t, a.Free(a.word))
 
-	d.owner.Raise(Asked)
-	assert.Equal(t, Asked, d.owner.Settle(other, d.give))
+	d.leases.Raise(Asked)
+	assert.Equal(t, Asked, d.leases.Settle(other))
 	assert.Zero(t, other.Raised(), "it has come")
-	d.owner.Raise(Ended)
-	assert.Equal(t, Ended, d.owner.Settle(other, d.give)&Ended)
+	d.leases.Raise(Ended)
+	assert.Equal(t, Ended, d.leases.Settle(other)&Ended)
 	assert.Equal(t, Ended, other.Raised()&Ended)
 }
 
@@ -351,10 +369,10 @@ func TestBudgetTurnsAwayOnlySoOften(t *testing.T) {
 	l := d.lane(1000)
 	a := d.alloc(l, 900<<9)
 	require.Equal(t, Kept, d.free(l, a))
-	for range turnedAwayLimit - 1 {
-		require.False(t, d.owner.Admits(l, 200<<9, d.give))
+	for range refusalLimit - 1 {
+		require.False(t, d.leases.Admits(l, 200<<9))
 	}
-	require.True(t, d.owner.Admits(l, 200<<9, d.give))
+	require.True(t, d.leases.Admits(l, 200<<9))
 	assert.Empty(t, d.out)
 	assert.Zero(t, l.chargeUnits)
 }
