@@ -126,7 +126,7 @@ func (s *Stream) granted(g *granted) {
 	for len(g.runs) > 0 {
 		run := g.runs[0]
 		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
-		s.core.Grant(core.Run(run))
+		s.core.Grant(run)
 	}
 	s.heed()
 	s.giveUp()
@@ -305,10 +305,7 @@ func (s *Stream) giveBack(runs []core.Run, r poolcore.Return, covered bool) {
 	}
 	s.hand.runs = runs
 	s.reach(beforeReturn)
-	r.Runs = make([]poolcore.Run, len(runs))
-	for i, run := range runs {
-		r.Runs[i] = poolcore.Run(run)
-	}
+	r.Runs = append([]poolcore.Run(nil), runs...) // runs are the core's
 	s.returned(r, covered)
 	s.hand.runs = nil
 }

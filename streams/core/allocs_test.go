@@ -26,7 +26,7 @@ const barePages = 1 << 14 // of 2 MiB
 func newBare() *bare {
 	b := &bare{cache: &magazine.Cache{}}
 	b.core = New(Config{Base: worldBase, PageBytes: 2 * mib}, b.cache, b)
-	b.core.Grant(Run{0, barePages})
+	b.core.Grant(Run{First: 0, Pages: barePages})
 	return b
 }
 

@@ -30,7 +30,7 @@ func (c *crowd) alloc(caller int32, bytes int64) (h held, ok bool) {
 		c.turn.Lock()
 		var need uint32
 		for slot, need = c.core.Alloc(bytes, magazine.Hint()); slot == nil; slot, need = c.core.Alloc(bytes, magazine.Hint()) {
-			c.core.Grant(Run{c.first, need})
+			c.core.Grant(Run{First: c.first, Pages: need})
 			c.first += need
 		}
 		c.core.Served(need > 0)

@@ -32,7 +32,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		w.hoard(1, 256*kib, 0, w.always)
 		kept := w.live[2]
 		w.alloc(300*kib, 0, w.always)
-		w.core.Grant(Run{100, 1})
+		w.core.Grant(Run{First: 100, Pages: 1})
 		require.NoError(t, w.core.Check())
 		damage(w, small, loose, kept)
 		assert.Error(t, w.core.Check(), name)

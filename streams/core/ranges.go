@@ -76,7 +76,7 @@ func (r *ranges) takePages(limit uint32, within func(first, end uint32) (from, t
 // takeMore is takePages and adds to its last result.
 func (r *ranges) takeMore(limit uint32, within func(first, end uint32) (from, to uint32), more func() bool) []Run {
 	visit := func(first, pages uint32) bool {
-		run := Run{first, pages}
+		run := Run{First: first, Pages: pages}
 		for _, tell := range r.onReturn {
 			tell(run)
 		}
@@ -125,7 +125,7 @@ func (r *ranges) takeAligned(units, alignUnits uint32) int32 {
 func (r *ranges) pagesOf(block int32) Run {
 	offset := r.heap.Offset(block)
 	first := offset / r.pageUnits
-	return Run{first, (offset+r.heap.Units(block)-1)/r.pageUnits - first + 1}
+	return Run{First: first, Pages: (offset+r.heap.Units(block)-1)/r.pageUnits - first + 1}
 }
 
 // pagesFor is how many pages hold so many units.

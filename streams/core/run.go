@@ -1,9 +1,6 @@
 package core
 
-// Run is a sequence of pages of the arena.
-type Run struct {
-	First, Pages uint32
-}
+import "github.com/go-vram/vram/internal/pages"
 
-// End is the page behind the last.
-func (r Run) End() uint32 { return r.First + r.Pages }
+// Run is a sequence of pages of the arena.
+type Run = pages.Run

@@ -74,7 +74,7 @@ func TestPlacesSayWhereBlocksAre(t *testing.T) {
 		for i := range pages {
 			places[first+i] = at + cudadrv.Ptr(i)*cudadrv.Ptr(pageBytes)
 		}
-		return Run{uint32(first), uint32(pages)}
+		return Run{First: uint32(first), Pages: uint32(pages)}
 	}
 	var cache magazine.Cache
 	w := &world{}

@@ -240,7 +240,7 @@ func (w *world) grant(first, pages uint32) bool {
 	if end > worldUnits || slices.ContainsFunc(w.owners[from:end], func(o int32) bool { return o != foreign }) {
 		return false
 	}
-	w.core.Grant(Run{first, pages})
+	w.core.Grant(Run{First: first, Pages: pages})
 	w.move(from, end, foreign, nobody)
 	w.heldPages += pages
 	return true
