@@ -105,9 +105,7 @@ func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
 	var runs []poolcore.Run
-	for _, run := range s.core.Surrender(^uint32(0), false) { // as if they were on their way
-		runs = append(runs, poolcore.Run(run))
-	}
+	runs = append(runs, s.core.Release(^uint32(0), false)...) // as if they were on their way
 	leave()
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
@@ -124,9 +122,7 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
 	var runs []poolcore.Run
-	for _, run := range s.core.Surrender(^uint32(0), false) {
-		runs = append(runs, poolcore.Run(run))
-	}
+	runs = append(runs, s.core.Release(^uint32(0), false)...)
 	leave()
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)

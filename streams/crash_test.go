@@ -17,9 +17,7 @@ func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uin
 	t.Helper()
 	leave := r.occupy(s)
 	granted = s.received
-	for _, run := range s.core.Surrender(^uint32(0), false) {
-		runs = append(runs, poolcore.Run(run))
-	}
+	runs = append(runs, s.core.Release(^uint32(0), false)...)
 	s.received -= uint64(len(runs))
 	leave()
 	require.NotEmpty(t, runs)

@@ -230,7 +230,7 @@ func (s *Stream) attend(l *Lane, what errand, bytes int64) (b Buffer, err error)
 		wasAsked = s.core.SettleLane(&l.lane)
 	}
 	if wasAsked {
-		s.giveBack(s.core.Surrender(^uint32(0), false), poolcore.Return{}, false)
+		s.giveBack(s.core.Release(^uint32(0), false), poolcore.Return{}, false)
 	} else {
 		s.shed(forCaller)
 	}

@@ -112,8 +112,6 @@ func (s *Stream) clear() {
 		return
 	}
 	r := poolcore.Return{Client: s.id}
-	for _, run := range left {
-		r.Runs = append(r.Runs, poolcore.Run(run))
-	}
+	r.Runs = append(r.Runs, left...) // left is the core's
 	actors.Go(s.host, "", func() { s.pool.Return(r, fence.Mark{}) })
 }

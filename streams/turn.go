@@ -44,7 +44,7 @@ func (s *Stream) Receive(m actors.Message) {
 		s.resume(m)
 	case *woken:
 		s.due.Store(false) // first: what comes home from here on wakes again
-		s.core.Gather()
+		s.core.DrainAll()
 		s.giveUp()
 	case *awaited:
 		s.tellBlocked(m)
@@ -91,7 +91,7 @@ func (s *Stream) surrender() {
 	covered := s.covered(inBackground)
 	var runs []core.Run
 	if !s.draining || s.synced.Load() {
-		runs = s.core.Surrender(^uint32(0), covered)
+		runs = s.core.Release(^uint32(0), covered)
 		if covered {
 			s.core.WantFence()
 			r.UncoveredBytes = s.core.UncoveredBytes()
@@ -126,7 +126,7 @@ func (s *Stream) granted(g *granted) {
 	for len(g.runs) > 0 {
 		run := g.runs[0]
 		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
-		s.core.Grant(core.Run(run))
+		s.core.Grant(run)
 	}
 	s.heed()
 	s.giveUp()
@@ -184,7 +184,7 @@ func (s *Stream) hold(c claim) (token uint64) {
 	s.lastToken++
 	s.waiting[s.lastToken] = c
 	s.core.Wait(c.missingBytes())
-	s.core.HoldParts(c.partBytes())
+	s.core.AddParts(c.partBytes())
 	return s.lastToken
 }
 
@@ -193,7 +193,7 @@ func (s *Stream) take(token uint64) claim {
 	if r != nil {
 		delete(s.waiting, token)
 		s.core.Wait(-r.missingBytes())
-		s.core.HoldParts(-r.partBytes())
+		s.core.AddParts(-r.partBytes())
 	}
 	return r
 }
@@ -238,7 +238,7 @@ func (s *Stream) obey(o *order) {
 			return
 		}
 		s.core.AskLanes()
-		s.giveBack(s.core.Surrender(^uint32(0), false), poolcore.Return{Final: true}, false)
+		s.giveBack(s.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
 	case orderClose:
 		s.draining = true
 		s.failWaiting(ErrClosed)
@@ -305,10 +305,7 @@ func (s *Stream) giveBack(runs []core.Run, r poolcore.Return, covered bool) {
 	}
 	s.hand.runs = runs
 	s.reach(beforeReturn)
-	r.Runs = make([]poolcore.Run, len(runs))
-	for i, run := range runs {
-		r.Runs[i] = poolcore.Run(run)
-	}
+	r.Runs = append([]poolcore.Run(nil), runs...) // runs are the core's
 	s.returned(r, covered)
 	s.hand.runs = nil
 }

@@ -262,7 +262,7 @@ func (s *Stream) serveOffer(token uint64) bool {
 		return false
 	}
 	c := s.parked[at]
-	s.core.Gather()
+	s.core.DrainAll()
 	if !c.serveHere(s) {
 		return false
 	}
@@ -354,7 +354,7 @@ func (r *batching) missingRuns(s *Stream) []uint32 {
 		return r.allRuns(s)
 	}
 	covered := s.covered(inBackground)
-	s.giveBack(s.core.Surrender(^uint32(0), covered), poolcore.Return{}, covered)
+	s.giveBack(s.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
 	var runs []uint32
 	s.core.Trial(func() bool {
 		if !r.fill(s) {

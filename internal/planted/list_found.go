@@ -101,7 +101,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a queue goes on with what another stream was asked", Package: "streams/core", Run: "^TestAQueueBeginsAnew$",
 			Edits: []Edit{{
-				"streams/core.(*pending).queue", "	*q = queue{line: line, groups: q.groups[:0]}",
+				"streams/core.(*inFlight).queue", "	*q = queue{line: line, groups: q.groups[:0]}",
 				"	*q = queue{line: line, groups: q.groups[:0], wanted: q.wanted, rest: q.rest}",
 			}},
 		},

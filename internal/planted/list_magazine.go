@@ -36,7 +36,7 @@ func magazineBugs() []Bug {
 		},
 		{
 			Name: "blocks are taken back while memory grows", Package: "streams/core", Run: "^TestBlocksAreTakenBackWhileDemandIsStable$",
-			Edits: []Edit{{"streams/core.(*Core).upset", "	c.owner.LetTakeBack(0)\n", ""}},
+			Edits: []Edit{{"streams/core.(*stability).restart", "	s.owner.LetTakeBack(0)\n", ""}},
 		},
 	}
 }

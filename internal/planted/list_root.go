@@ -9,7 +9,7 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "parts of a refused batch count as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams/core.(*Core).AllocMany", "	c.noteUse() // whether", "	c.notePeak() // whether"}},
+			Edits: []Edit{{"streams/core.(*Core).AllocMany", "	c.usage.noteUse() // whether", "	c.usage.notePeak() // whether"}},
 		},
 		{
 			Name: "what a stream asks for counts as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
@@ -18,13 +18,13 @@ func rootBugs() []Bug {
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams.(*Stream).hold", "	s.core.HoldParts(c.partBytes())\n", ""},
-				{"streams.(*Stream).take", "		s.core.HoldParts(-r.partBytes())\n", ""},
+				{"streams.(*Stream).hold", "	s.core.AddParts(c.partBytes())\n", ""},
+				{"streams.(*Stream).take", "		s.core.AddParts(-r.partBytes())\n", ""},
 			},
 		},
 		{
 			Name: "a peak that starts anew begins with what was freed", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"streams/core.(*Core).ResetPeak", "c.peakUnits = live - min(live, c.parts)", "c.peakUnits = max(live, c.usedUnits())"}},
+			Edits: []Edit{{"streams/core.(*usage).resetPeak", "u.givenPeak = usedUnits - min(usedUnits, u.partUnits)", "u.givenPeak = max(usedUnits, u.ranges.usedUnits())"}},
 		},
 		{
 			Name: "the pool is not told what lives when peaks start anew", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",

@@ -45,7 +45,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
-			Edits: []Edit{{"streams/core.(*Core).release", "p.blocks[at].left--; p.blocks[at].left == 0 {", "p.blocks[at].left--; p.blocks[at].slot != nil {"}},
+			Edits: []Edit{{"streams/core.(*inFlight).pass", "f.blocks[at].left--; f.blocks[at].left == 0 {", "f.blocks[at].left--; f.blocks[at].slot != nil {"}},
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
@@ -77,8 +77,8 @@ func useBugs() []Bug {
 		{ // without the check of the books, which finds it first: by what Lookup answers
 			Name: "the addresses of pages that were returned lead to buffers", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
-				{"streams/core.(*Core).takeInto", "		c.leavePages(first, pages)\n", ""},
-				{"streams/core.(*Core).Check", "c.checkPages(); err != nil", "c.checkPages(); err != nil && c.heap == nil"},
+				{"streams/core.newDirectory", "	r.onReturn = append(r.onReturn, d.leavePages)\n", ""},
+				{"streams/core.(*directory).check", "return d.checkPages()", "return nil"},
 			},
 		},
 		{

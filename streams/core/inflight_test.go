@@ -29,18 +29,18 @@ func (k *kept) waits() bool {
 
 // newLines makes a core know so many lines, the last of which has no number.
 func newLines(t require.TestingT, w *world, count int) (all []*line.Line, lines *line.Lines) {
-	w.core.lines = new(line.Lines)
+	w.core.inFlight.lines = new(line.Lines)
 	for range count {
 		l := new(line.Line)
 		l.Init(nil)
 		all = append(all, l)
 	}
 	for i, l := range all[:count-1] {
-		number, ok := w.core.lines.Add(l)
+		number, ok := w.core.inFlight.lines.Add(l)
 		require.True(t, ok)
 		require.Equal(t, i, number)
 	}
-	return all, w.core.lines
+	return all, w.core.inFlight.lines
 }
 
 // Whatever is used, ended, freed, taken and passed: no block is handed out while a use of it has not passed, each
@@ -184,7 +184,7 @@ func TestFencesAreDueWhereManyWait(t *testing.T) {
 // What was asked of one stream's fences says nothing of the next stream that takes its place in the list.
 func TestAQueueBeginsAnew(t *testing.T) {
 	t.Parallel()
-	p := newPending(nil, nil)
+	var p inFlight
 	one, other := new(line.Line), new(line.Line)
 	one.Init(nil)
 	other.Init(nil)

@@ -20,7 +20,7 @@ type fenced struct {
 
 func newFenced(t require.TestingT) *fenced {
 	f := &fenced{world: newWorld(t, 4096, Budget{}), given: map[uint32]int{}}
-	f.core.cover = &cover{}
+	f.core.coverage.begin()
 	return f
 }
 
@@ -92,8 +92,8 @@ func TestOnlyCoveredPagesLeave(t *testing.T) {
 				}
 				sealing = false
 			},
-			"surrender": func(t *rapid.T) {
-				f.leaves(f.core.Surrender(rapid.SampledFrom([]uint32{1, 3, ^uint32(0)}).Draw(t, "limit"), true))
+			"release": func(t *rapid.T) {
+				f.leaves(f.core.Release(rapid.SampledFrom([]uint32{1, 3, ^uint32(0)}).Draw(t, "limit"), true))
 			},
 			"tick": func(*rapid.T) {
 				f.core.Tick()
@@ -103,12 +103,12 @@ func TestOnlyCoveredPagesLeave(t *testing.T) {
 		for range 3 {
 			t.Repeat(steps)
 		}
-		f.core.Surrender(0, true) // what magazines keep comes home
+		f.core.Release(0, true) // what magazines keep comes home
 		f.core.Seal()
 		f.core.Covered()
 		f.sealed, f.fenced = f.now, f.now
 		assert.Zero(t, f.core.UncoveredBytes())
-		f.leaves(f.core.Surrender(^uint32(0), true))
+		f.leaves(f.core.Release(^uint32(0), true))
 		pages, _ := f.freePages()
 		assert.Zero(t, pages, "all that is covered leaves")
 		f.finish(rapid.Bool().Draw(t, "close first"))
@@ -121,15 +121,15 @@ func TestGrantedPagesAreNotCovered(t *testing.T) {
 	f := newFenced(t)
 	require.True(t, f.lend(0, 4))
 	assert.EqualValues(t, 4*4096<<sizeclass.UnitShift, f.core.UncoveredBytes())
-	assert.Empty(t, f.core.Surrender(^uint32(0), true))
+	assert.Empty(t, f.core.Release(^uint32(0), true))
 	f.core.WantFence()
 	assert.True(t, f.core.Over())
 	f.core.Seal()
 	assert.False(t, f.core.FenceWanted())
-	assert.Empty(t, f.core.Surrender(^uint32(0), true), "the fence is not recorded yet")
+	assert.Empty(t, f.core.Release(^uint32(0), true), "the fence is not recorded yet")
 	f.core.Covered()
 	f.core.WantFence()
 	assert.False(t, f.core.FenceWanted(), "it would cover nothing more")
-	f.back(f.core.Surrender(^uint32(0), true))
+	f.back(f.core.Release(^uint32(0), true))
 	assert.Zero(t, f.core.HeldBytes())
 }

@@ -44,7 +44,7 @@ func TestLengthThatDoesNotComeBackIsNotKept(t *testing.T) {
 		w.alloc(256*kib+i%3*sizeclass.UnitBytes, 0, w.always)
 	}
 	w.check()
-	assert.Zero(t, w.core.keptUnits)
+	assert.Zero(t, w.core.retention.units)
 	w.finish(false)
 }
 
@@ -59,9 +59,9 @@ func TestEarlierSlotsDoNotStayInAReopenedMagazine(t *testing.T) {
 	w.free(w.live[9])
 	m := w.exact(bytes)
 	require.Equal(t, 10, m.Attached())
-	w.back(w.core.Surrender(^uint32(0), false))
+	w.back(w.core.Release(^uint32(0), false))
 	require.False(t, m.Open)
-	require.Zero(t, w.core.keptUnits)
+	require.Zero(t, w.core.retention.units)
 
 	w.hoard(1, bytes, 0, w.always)
 	require.True(t, m.Open)
@@ -106,15 +106,15 @@ func TestMagazinesHoldNoMoreThanTheirShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	w.hoard(6, mib, 0, w.always)
-	require.EqualValues(t, 6*mib>>sizeclass.UnitShift, w.core.keptUnits)
+	require.EqualValues(t, 6*mib>>sizeclass.UnitShift, w.core.retention.units)
 	w.hoard(2, 5*mib, 0, w.always)
-	assert.EqualValues(t, 16*mib>>sizeclass.UnitShift, w.core.keptUnits, "both lengths fit")
+	assert.EqualValues(t, 16*mib>>sizeclass.UnitShift, w.core.retention.units, "both lengths fit")
 	require.True(t, w.exact(mib).Open)
 	w.hoard(1, 5*mib, 0, w.always)
-	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.keptUnits, "the oldest made room")
+	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.retention.units, "the oldest made room")
 	require.False(t, w.exact(mib).Open)
 	w.hoard(1, 5*mib, 0, w.always)
-	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.keptUnits, "a length does not push itself out")
+	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.retention.units, "a length does not push itself out")
 	w.check()
 	w.checkKept()
 	w.finish(false)
@@ -127,14 +127,14 @@ func TestOneBlockMayBeLongerThanTheShare(t *testing.T) {
 	const bytes = 20 * mib
 	w := newWorld(t, 512, Budget{})
 	w.repeat(2*heatKept, bytes, 0, w.always)
-	assert.EqualValues(t, bytes>>sizeclass.UnitShift, w.core.keptUnits)
+	assert.EqualValues(t, bytes>>sizeclass.UnitShift, w.core.retention.units)
 	w.finish(false)
 
 	w = newWorld(t, 512, Budget{CacheBytes: 30 * mib})
 	w.repeat(2*heatKept, bytes, 0, w.always)
-	assert.Zero(t, w.core.keptUnits)
+	assert.Zero(t, w.core.retention.units)
 	w.repeat(2*heatKept, 15*mib, 0, w.always)
-	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.keptUnits, "half of the budget")
+	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.retention.units, "half of the budget")
 	w.finish(false)
 }
 
@@ -145,7 +145,7 @@ func TestLengthStaysColdAfterAWorthlessMagazine(t *testing.T) {
 	const bytes = 256 * kib
 	w.repeat(heatKept+2, bytes, 0, w.always)
 	require.True(t, w.exact(bytes).Open)
-	w.back(w.core.Surrender(^uint32(0), false))
+	w.back(w.core.Release(^uint32(0), false))
 	w.repeat(heatKept-heatCold, bytes, 0, w.always)
 	assert.False(t, w.exact(bytes).Open)
 	w.repeat(2, bytes, 0, w.always)
@@ -162,7 +162,7 @@ func TestWorthIsCountedSinceTheMagazineOpened(t *testing.T) {
 	w.repeat(heatKept+1+worthHits, bytes, 0, w.always)
 	for range 2 {
 		require.True(t, w.exact(bytes).Open)
-		w.back(w.core.Surrender(^uint32(0), false))
+		w.back(w.core.Release(^uint32(0), false))
 		w.repeat(heatKept+1, bytes, 0, w.always)
 	}
 	assert.False(t, w.exact(bytes).Open)

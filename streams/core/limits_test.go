@@ -7,29 +7,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // excess gives up what is over the budget and shows that it is kept, as far as pages allow, and that no
 // page left which it did not ask for.
 func (w *world) excess() {
-	budget := w.core.budget
+	budget := w.core.limits.budget
 	w.core.Drain()
-	before := w.core.overBytes()
+	before := w.core.limits.overBytes()
 	pages, ranges := w.freePages()
 	if w.core.Over() {
 		require.True(w.t, before > 0 || ranges > budget.CacheRanges && budget.CacheRanges > 0)
 	}
-	keptBefore := w.core.keptUnits
+	keptBefore := w.core.retention.units
 	runs := w.core.Excess(false)
 	gone := w.back(runs)
 
 	left, leftRanges := w.freePages()
-	if keptBefore == w.core.keptUnits {
+	if keptBefore == w.core.retention.units {
 		require.Equal(w.t, pages-gone, left)
 	}
 	if budget.CacheBytes > 0 && left > 0 {
-		require.Zero(w.t, w.core.overBytes(), "over the budget, and %d whole pages are free", left)
+		require.Zero(w.t, w.core.limits.overBytes(), "over the budget, and %d whole pages are free", left)
 	}
 	if budget.CacheRanges > 0 {
 		require.LessOrEqual(w.t, leftRanges, budget.CacheRanges)
@@ -41,23 +40,18 @@ func (w *world) excess() {
 }
 
 func (w *world) keptAndFree() int64 {
-	return int64(w.core.heap.FreeUnits()+w.core.keptUnits) << sizeclass.UnitShift
+	return int64(w.core.heap.FreeUnits()+w.core.retention.units) << sizeclass.UnitShift
 }
 
 // freePages counts the whole pages in free ranges, and the ranges that hold one: lent, and touched by no
 // block of a slot or a span. The reference does not know what magazines keep.
 func (w *world) freePages() (pages uint32, ranges int) {
 	touched := make([]bool, worldUnits/w.pageUnits)
-	touch := func(block int32, units uint32) {
+	eachBlock(w.core.owner, w.core.leases, func(block int32, _ occupant) {
 		from := w.core.heap.Offset(block)
-		for p := from / w.pageUnits; p <= (from+units-1)/w.pageUnits; p++ {
+		for p := from / w.pageUnits; p <= (from+w.core.heap.Units(block)-1)/w.pageUnits; p++ {
 			touched[p] = true
 		}
-	}
-	w.core.eachBlock(func(block int32, _ *magazine.Magazine) {
-		touch(block, w.core.heap.Units(block))
-	}, func(s *magazine.Slot) {
-		touch(s.Block, s.Units)
 	})
 	before := false
 	for p := range touched {

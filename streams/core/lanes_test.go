@@ -141,10 +141,10 @@ func TestLanesAgainstAReference(t *testing.T) {
 				settings.Budget = Budget{} // its excess is for others
 				w.core.SetSettings(settings)
 			},
-			"tick":      func(*rapid.T) { w.core.Tick() },
-			"ask":       func(*rapid.T) { w.core.AskLanes() },
-			"nudge":     func(*rapid.T) { w.core.NudgeLanes() },
-			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0), false)) },
+			"tick":    func(*rapid.T) { w.core.Tick() },
+			"ask":     func(*rapid.T) { w.core.AskLanes() },
+			"nudge":   func(*rapid.T) { w.core.NudgeLanes() },
+			"release": func(*rapid.T) { w.back(w.core.Release(^uint32(0), false)) },
 			"free all": func(t *rapid.T) {
 				for i := 0; len(w.live) > 0; i++ {
 					if l := drawn(t); i%2 == 0 {

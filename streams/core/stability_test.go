@@ -15,7 +15,7 @@ func (w *world) churn(turns uint64) {
 	}
 }
 
-// swell makes the peak so high that all that follows is an ebb.
+// swell makes the peak so high that all that follows is quiescent.
 func (w *world) swell() { w.free(w.alloc(12<<20, 0, w.always)) }
 
 // takesBack reports whether a block that was just freed is handed out again without a turn.
@@ -32,33 +32,33 @@ func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	w.swell()
-	w.churn(calmLeast / 2)
+	w.churn(stableTurns / 2)
 	assert.False(t, w.takesBack(300*kib), "too early")
-	w.churn(w.core.calmAt)
+	w.churn(w.core.misses.stability.at)
 	assert.True(t, w.takesBack(300*kib))
-	assert.False(t, w.takesBack(int64(w.core.keptLimit()+1)<<sizeclass.UnitShift), "longer than a magazine may hold")
+	assert.False(t, w.takesBack(int64(w.core.retention.limit()+1)<<sizeclass.UnitShift), "longer than a magazine may hold")
 
 	turns, byPool := w.core.misses.Turns, w.byPool
 	for w.byPool == byPool {
 		w.alloc(300*kib, 0, w.always)
 	}
-	assert.GreaterOrEqual(t, w.core.calmAt, 2*turns)
+	assert.GreaterOrEqual(t, w.core.misses.stability.at, 2*turns)
 	assert.False(t, w.takesBack(310*kib), "the pool was needed")
 	w.finish(true)
 }
 
 // While much lives they are not, but after long.
-func TestBlocksAreTakenBackFromAnEbbOn(t *testing.T) {
+func TestBlocksAreTakenBackOnceQuiescent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	for range 20 {
 		w.alloc(400*kib, 0, w.always)
 	}
 	w.free(w.alloc(300*kib, 0, w.always)) // what follows has room
-	calmAt := w.core.calmAt
-	w.churn(calmAt + 100)
-	assert.False(t, w.takesBack(260*kib), "more than an ebb lives")
-	w.churn(calmAt*calmPatience + 1)
+	stableAt := w.core.misses.stability.at
+	w.churn(stableAt + 100)
+	assert.False(t, w.takesBack(260*kib), "too much lives")
+	w.churn(stableAt*stableFactor + 1)
 	assert.True(t, w.takesBack(260*kib))
 	w.finish(true)
 }
@@ -68,14 +68,14 @@ func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	w.swell()
-	w.churn(w.core.calmAt + 1)
+	w.churn(w.core.misses.stability.at + 1)
 	assert.True(t, w.takesBack(300*kib))
 	w.core.SetSettings(Settings{Exact: true})
 	assert.False(t, w.takesBack(310*kib))
-	w.churn(w.core.calmAt + 1)
+	w.churn(w.core.misses.stability.at + 1)
 	assert.False(t, w.takesBack(320*kib))
 	w.core.SetSettings(Settings{})
-	w.churn(w.core.calmAt + 1)
+	w.churn(w.core.misses.stability.at + 1)
 	assert.True(t, w.takesBack(330*kib))
 	w.finish(true)
 }

@@ -25,15 +25,15 @@ func TestIdleSpansGoBackBeforeThePoolIsAsked(t *testing.T) {
 
 // Once almost all buffers are gone, what spans and magazines keep in the middle of a range goes back before the next buffer is
 // placed.
-func TestAnEbbMakesLongRanges(t *testing.T) {
+func TestAQuiescentStreamMakesLongRanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		turns int
 		fits  bool
 	}{
-		{"after many turns", ebbTurns, true},
-		{"after few turns", ebbTurns / 2, false}, // it was swept just now, for all that is known
+		{"after many turns", quiescentTurns, true},
+		{"after few turns", quiescentTurns / 2, false}, // it was swept just now, for all that is known
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,18 +55,18 @@ func TestAnEbbMakesLongRanges(t *testing.T) {
 }
 
 // The sweep is armed by a rise and fires once.
-func TestEbb(t *testing.T) {
+func TestQuiescence(t *testing.T) {
 	t.Parallel()
-	var e ebb
+	var e quiescence
 	assert.False(t, e.due(0, 1000), "nothing ever lived")
-	e.note(1000, 4000)
-	assert.False(t, e.due(999, 1000), "a quarter of the peak is no flood")
-	e.note(1001, 4000)
-	assert.False(t, e.due(500, 1000), "an eighth is no ebb")
-	assert.False(t, e.due(499, ebbTurns-1), "too soon")
-	assert.True(t, e.due(499, ebbTurns))
-	assert.False(t, e.due(0, 2*ebbTurns), "once")
-	e.note(4000, 4000)
-	assert.False(t, e.due(499, 2*ebbTurns-1))
-	assert.True(t, e.due(499, 2*ebbTurns))
+	e.arm(1000, 4000)
+	assert.False(t, e.due(999, 1000), "a quarter of the peak is no rise")
+	e.arm(1001, 4000)
+	assert.False(t, e.due(500, 1000), "an eighth is not quiescent")
+	assert.False(t, e.due(499, quiescentTurns-1), "too soon")
+	assert.True(t, e.due(499, quiescentTurns))
+	assert.False(t, e.due(0, 2*quiescentTurns), "once")
+	e.arm(4000, 4000)
+	assert.False(t, e.due(499, 2*quiescentTurns-1))
+	assert.True(t, e.due(499, 2*quiescentTurns))
 }
