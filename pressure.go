@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/pressure"
+	"github.com/go-vram/vram/streams"
 )
 
 // PressureLevel is how close what is used is to the limit: by buffers, by what is pending, and by magazines. It is derived
@@ -41,7 +42,7 @@ type pressed struct {
 func (p *pressed) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
 
 // press derives the level from what the streams found they use, and tells them. They go by it from their next tick on.
-func (d *Device) press(open []*Stream) {
+func (d *Device) press(open []*streams.Control) {
 	var usedBytes int64
 	for _, s := range open {
 		usedBytes += s.LastUsedBytes()

@@ -29,6 +29,7 @@ func model() fstest.MapFS {
 		"cudadrv/site/doc.go":        "// Package site notes places.\npackage site\n",
 		"pool/core/doc.go":           "// Package core is pure.\npackage core\n\nimport (\n\t_ \"example.org/house/cudadrv\"\n\t_ \"example.org/house/internal/heap\"\n)\n",
 		"streams/doc.go":             "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n",
+		"streams/claims/doc.go":      "// Package claims is pure.\npackage claims\n",
 		"streams/core/doc.go":        "// Package core is pure.\npackage core\n\nimport _ \"sync/atomic\"\n",
 		"cmd/vram/main.go":           "// Command vram is a program.\npackage main\n\nimport (\n\t_ \"embed\"\n\n\t_ \"example.org/house\"\n)\n\n//go:embed trace.csv\nvar trace string\n\nfunc main() {}\n",
 		"tools/go.mod":               "module example.org/house/tools\n",

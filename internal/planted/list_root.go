@@ -9,13 +9,13 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "what a stream asks for counts as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams.(*Stream).wait", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(), Bytes", "LiveBytes: s.core.LiveBytes(), Bytes"}},
+			Edits: []Edit{{"streams.(*claim).refill", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),", "LiveBytes: s.core.LiveBytes(),"}},
 		},
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams.(*Stream).hold", "	s.core.HoldParts(c.partBytes())\n", ""},
-				{"streams.(*Stream).take", "		s.core.HoldParts(-r.partBytes())\n", ""},
+				{"streams.(*desk).hold", "	d.core.HoldParts(c.want.partBytes())\n", ""},
+				{"streams.(*desk).take", "		d.core.HoldParts(-c.want.partBytes())\n", ""},
 			},
 		},
 		{
@@ -32,7 +32,7 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "a stream that opens during a change keeps the old settings", Package: ".", Run: "^TestAStreamThatOpensDuringAChange$",
-			Edits: []Edit{{"vram.(*Device).openBy", "	d.applyTo(s, c)\n", ""}},
+			Edits: []Edit{{"vram.(*Device).openBy", "	d.applyTo(control, c)\n", ""}},
 		},
 		{
 			Name: "a device that is closed is started once more", Package: ".", Run: "^TestAFirstUseThatFailsDuringClose$",
