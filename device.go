@@ -24,11 +24,9 @@ import (
 //     [streams.Stream.AllocBatchForAsync], [streams.Stream.FreeBatch]
 //   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive], [streams.Stream.Suspend]
 //   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID], [streams.Stream.ExcludeFromWaits]
-//   - its memory: [streams.Stream.Return], [streams.Stream.Collect], [streams.Stream.Coalesce], [streams.Stream.Lookup],
+//   - its memory: [streams.Stream.Return], [streams.Stream.Sweep], [streams.Stream.Coalesce], [streams.Stream.Lookup],
 //     [streams.Stream.Stats]
 //   - the end: [streams.Stream.Close]
-//
-// Others are for the device.
 type Stream = streams.Stream
 
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation. Its methods are documented in package
