@@ -9,6 +9,12 @@ SHELL       := bash
 
 GO ?= go
 
+# The modules that go.work names, and the packages of all of them: ./... alone leaves out those of the modules below.
+MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
+PACKAGES := $(MODULES:%=%/...)
+# What runs actors itself: tested also with the tag vram_builtin, which links our own framework in the place of protoactor.
+ACTORS   := . ./actors ./pool ./streams ./internal/simulation ./internal/weight
+
 # How long `make fuzz` gives each fuzz target, and how many inputs `make check` does: a few seconds' worth. A count, since Go
 # before 1.27 now and then fails a target at the end of a time, with "context deadline exceeded": go.dev/issue/75804.
 FUZZTIME       ?= 10s
@@ -44,7 +50,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test test-builtin race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -56,10 +62,14 @@ demo: ## train with four pipeline stages, on a GPU or the simulated device, some
 	@bin/pipeline $(ARGS)
 
 test: ## run all tests
-	$(GO) test -timeout $(TIMEOUT) ./...
+	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
+
+test-builtin: ## test what runs actors with the built-in framework (build tag vram_builtin), and the framework under the race detector
+	$(GO) test -tags vram_builtin -timeout $(TIMEOUT) $(ACTORS)
+	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin -timeout $(TIMEOUT) ./actors ./pool ./streams
 
 race: ## run all tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(PACKAGES)
 
 exhaustive: ## walk every state of the models of magazines; make test walks a part
 	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./streams/magazine
@@ -72,7 +82,7 @@ planted: ## plant every bug of internal/planted, and print which test found it (
 	@$(GO) run ./internal/planted/table -bug '$(BUG)'
 
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
 	$(GO) run ./cmd/vram bench -scenario $(SCENARIO)
 
 # A trace and mode takes a second or so, most of it for the limits.
@@ -133,7 +143,7 @@ gorgonia-carry: ## put the tests, the example and the command through gorgonia.o
 
 # `go test -list` prints the targets of a package and then "ok", the package and the time.
 fuzz: ## run each fuzz target for FUZZTIME
-	@targets=$$($(GO) test -list '^Fuzz' ./... | awk '/^Fuzz/ { names[++n] = $$1 } \
+	@targets=$$($(GO) test -list '^Fuzz' $(PACKAGES) | awk '/^Fuzz/ { names[++n] = $$1 } \
 		$$1 == "ok" { for (i = 1; i <= n; i++) print $$2, names[i]; n = 0 }'); \
 	[ -n "$$targets" ] || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
 	while read -r package name; do \
@@ -144,14 +154,15 @@ fuzz: ## run each fuzz target for FUZZTIME
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run ./...
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run $(PACKAGES)
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --build-tags vram_builtin ./actors ./internal/weight
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
-check: build vet arch tidy lint deadcode race exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, models, planted bugs, a short fuzz
+check: build vet arch tidy lint deadcode race test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the built-in framework, models, planted bugs, a short fuzz
 	@echo "check: passed"
 
 build: ## compile every package and put the command at bin/vram
-	$(GO) build ./...
+	$(GO) build $(PACKAGES)
 	$(GO) build -o bin/vram ./cmd/vram
 
 clean: ## remove what the targets built; tools in .bin stay
@@ -159,17 +170,22 @@ clean: ## remove what the targets built; tools in .bin stay
 	find . -name '*.test' -type f -delete
 
 vet:
-	$(GO) vet ./...
+	$(GO) vet $(PACKAGES)
+	$(GO) vet -tags vram_builtin $(PACKAGES)
 
 arch:
 	$(GO) test -count=1 ./internal/archtest
 
+# A module is tidied by itself, as go.work did not exist.
 tidy:
-	$(GO) mod tidy -diff
+	@for module in $(MODULES); do \
+		echo "tidy: $$module"; \
+		(cd $$module && $(GO) mod tidy -diff); \
+	done
 	$(GO) mod verify
 
 deadcode: $(DEADCODE)
-	@dead=$$($(DEADCODE) -test ./...); \
+	@dead=$$($(DEADCODE) -test $(PACKAGES)); \
 	[ -z "$$dead" ] || { echo "deadcode: no command and no test reaches:" >&2; echo "$$dead" >&2; exit 1; }
 
 # install builds the command $(1) at the version $(2) and moves it to the target's name.

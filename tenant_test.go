@@ -69,7 +69,7 @@ func TestATenantIsRefunded(t *testing.T) {
 		synctest.Wait()
 		err := (<-forMemory).err
 		require.ErrorIs(t, err, context.Canceled)
-		require.EqualError(t, err, `vram: waited 0s for 12582912 bytes for tenant "guest": context canceled; stream 1 holds 67108864`)
+		require.EqualError(t, err, `vram: waited 0s for 12 MiB for tenant "guest": context canceled; stream 1 holds 64 MiB`)
 		require.ErrorIs(t, (<-forQuota).err, context.Canceled)
 		assert.Equal(t, vram.TenantStats{Name: "guest", Quota: vram.Quota{LimitBytes: 16 * mib}}, guest.Stats())
 		f := b.AllocBatchForAsync(context.Background(), vram.BatchRequest{Bytes: []int64{4 * mib, 4 * mib}, Tenant: guest})

@@ -1,9 +1,21 @@
-// Package actors runs state machines one turn at a time, on protoactor-go, without locks.
+// Package actors runs state machines one turn at a time, without locks, on an actor framework: protoactor-go, or a small one of
+// its own.
 //
 // It is for state that has one owner and many clients who cannot afford to wait for a goroutine switch. An idle actor is
-// run by its client, on the client's goroutine; a busy one gets a message. Spawning, system messages, watching,
-// restart and stop are protoactor's; the mailbox, the worker and what happens on a panic are this package's, because a
+// run by its client, on the client's goroutine; a busy one gets a message. Spawning, addresses, watching, restart and
+// the delivery to the behavior are the framework's; the mailbox, the worker and what happens on a panic are this package's, because a
 // request must never be dropped in silence and never cost an allocation. Nothing else in the module imports protoactor.
+//
+// # The framework
+//
+// Without build tags it is protoactor-go. With the tag vram_builtin it is the built-in one, a screen of code, and protoactor and
+// what it imports (OpenTelemetry, Prometheus, protobuf, net/http) are not linked:
+//
+//	go build -tags vram_builtin ./...
+//
+// A caller of this module sees no difference but in size: the sections below hold for both, and the same tests run on both. What
+// only protoactor has are addresses: Ref.PID and Ref.Root, by which others may watch, stop and send. docs/decisions/009 has the
+// reasons and the figures.
 //
 // # Words
 //
@@ -13,7 +25,8 @@
 //     code of the one who entered. It never blocks, calls no driver and no foreign code, and never holds another turn.
 //   - Effects are what a turn leaves to be done outside: answers to deliver, other actors to call, drivers to
 //     call. Whoever ran the turn performs them after leaving it.
-//   - A Worker is a goroutine that runs tasks one after the other. Each actor has one, protoactor's dispatcher for it, which runs what
+//   - The framework is what knows an actor, hands messages to its behavior and ends it: protoactor, or the built-in one.
+//   - A Worker is a goroutine that runs tasks one after the other. Each actor has one, also protoactor's dispatcher for it, which runs what
 //     nobody ran inline; the pool has one for its driver calls.
 //   - A Host takes the place of the Go scheduler: workers become runs of its own, and it sees the turns.
 //   - To quarantine is to close the mailbox because the state can no longer be trusted.
@@ -25,7 +38,7 @@
 //	from       to         by
 //	running    idle       the holder of the turn leaves it (the word starts as running, held by Spawn)
 //	idle       running    a Call, TryEnter, or a message that wakes the worker: one compare-and-swap
-//	running    suspended  the holder leaves, and protoactor suspended the actor
+//	running    suspended  the holder leaves, and protoactor suspended the actor; the built-in framework never does
 //	suspended  running    a system message, nothing else
 //	running    closed     the holder leaves after the actor stopped; the worker ends
 //	closed     running    a late system message (somebody watches an actor that is gone); it is answered and closed again
@@ -45,14 +58,14 @@
 //
 // # Lifecycle
 //
-//  1. Spawn makes the mailbox, registers the actor as a root actor under a guardian of our own, runs
-//     protoactor's Started on the caller, and starts the worker. Then the Ref is handed out, and not before.
+//  1. Spawn makes the mailbox, has the framework take the actor in (protoactor: as a root actor under a guardian of our
+//     own), runs the first turn on the caller (protoactor's Started), and starts the worker. Then the Ref is handed out, and not before.
 //  2. Messages are received and turns are entered.
 //  3. A panic in a turn is recovered. The message at hand fails with a *PanicError first; then Behavior.Panicked audits the
 //     books. If they balance, the next message is received as if nothing had happened. If not, the mailbox shuts, everything
-//     queued and later fails with the error that Panicked gave, and the actor is stopped through protoactor.
-//  4. The actor is stopped: by Stop, after what is queued; by protoactor's Poison, likewise, except that messages behind the
-//     poison fail; by protoactor's Stop or a quarantine, at once.
+//     queued and later fails with the error that Panicked gave, and the actor is stopped through its framework.
+//  4. The actor is stopped: by Stop, after what is queued; by StopNow or a quarantine, at once. Protoactor's Poison is like
+//     Stop, except that messages behind the poison are queued before they fail; protoactor's Stop is StopNow.
 //  5. The mailbox shuts, what is queued fails, Behavior.Stopped is called, the last effects are performed.
 //  6. The worker ends and Done is closed. The state then belongs to whoever saw that.
 //

@@ -3,8 +3,6 @@ package actors
 import (
 	"sync/atomic"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/go-vram/vram/internal/recovered"
 )
 
@@ -20,22 +18,21 @@ const (
 // against prefetching in pairs, which did not show.
 const cacheLineBytes = 64
 
-// mailbox is protoactor's mailbox of one actor, and its turn.
+// mailbox is the queue of one actor, and its turn.
 type mailbox struct {
 	// Written once by Spawn.
-	name     string
-	behavior Behavior
-	panics   *recovered.Log
-	pid      *actor.PID
-	invoker  actor.MessageInvoker
-	worker   *Worker
-	workFunc func() // The work method, bound once so that waking the worker allocates nothing.
+	name      string
+	behavior  Behavior
+	panics    *recovered.Log
+	framework linkedFramework
+	worker    *Worker
+	workFunc  func() // The work method, bound once so that waking the worker allocates nothing.
 
 	// Owned by the holder of the turn.
 	taken       *Link          // User messages taken from the stack, oldest first.
 	takenSystem *systemMessage // System messages likewise.
 	current     Message        // The one being received.
-	halted      bool           // Protoactor suspended the actor.
+	halted      bool           // The framework suspended the actor.
 	detaching   bool           // Inside Detach, or it has panicked: then it is not called again.
 	stopped     bool           // The mailbox is closed for good.
 	ended       bool           // Somebody was told to end the worker.
@@ -58,43 +55,15 @@ type systemMessage struct {
 	body any
 }
 
-var _ actor.Mailbox = (*mailbox)(nil)
-
 func (b *mailbox) init(name string, behavior Behavior, host Host, panics *recovered.Log) {
 	b.name, b.behavior, b.panics = name, behavior, panics
 	b.workFunc = b.work
 	b.worker = NewWorker(host, name)
-	b.state.Store(running) // Held by Spawn until Start, so that nobody runs a mailbox without an invoker.
+	b.state.Store(running) // Held by Spawn until the framework has the actor, so that nobody runs a mailbox without it.
 }
 
-// RegisterHandlers is called by protoactor during Spawn.
-func (b *mailbox) RegisterHandlers(invoker actor.MessageInvoker, _ actor.Dispatcher) {
-	b.invoker = invoker
-}
-
-// Start is called by protoactor at the end of Spawn and runs the first turn, which receives Started.
-func (b *mailbox) Start() { b.runInline() }
-
-// UserMessageCount is asked for by protoactor's metrics, which are off. One stands for any number: counting would
-// cost each message an atomic.
-func (b *mailbox) UserMessageCount() int {
-	if b.waiting() {
-		return 1
-	}
-	return 0
-}
-
-// PostUserMessage is protoactor's way in. It does not wait.
-func (b *mailbox) PostUserMessage(message any) {
-	m, ok := message.(Message)
-	if !ok {
-		m = &foreign{body: message}
-	}
-	b.tell(m)
-}
-
-// PostSystemMessage is protoactor's way in for Stop, Watch, Restart and the like. It does not wait.
-func (b *mailbox) PostSystemMessage(message any) {
+// postSystem posts a system message, ours or the framework's. It does not wait.
+func (b *mailbox) postSystem(message any) {
 	n := &systemMessage{body: message}
 	for {
 		n.next = b.system.Load()

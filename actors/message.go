@@ -3,8 +3,6 @@ package actors
 import (
 	"errors"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/go-vram/vram/internal/recovered"
 )
 
@@ -26,23 +24,6 @@ type Link struct {
 }
 
 func (l *Link) link() *Link { return l }
-
-// foreign carries what protoactor sends: user messages that are not ours, and envelopes.
-type foreign struct {
-	Link
-	body any
-}
-
-// Fail passes the failure on to a message of ours inside an envelope, and tells a sender that waits.
-func (f *foreign) Fail(err error) {
-	_, body, sender := actor.UnwrapEnvelope(f.body)
-	if m, ok := body.(Message); ok {
-		m.Fail(err)
-	}
-	if sender != nil {
-		shared().root.Send(sender, &actor.DeadLetterResponse{})
-	}
-}
 
 // fail gives m its answer. Fail is the owner's code: a panic in it must not keep the other messages from theirs.
 func (b *mailbox) fail(m Message, err error) { fail(b.panics, m, err) }

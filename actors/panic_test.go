@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +32,7 @@ func TestAPanicInReceive(t *testing.T) {
 		case 1:
 			r.Tell(bad)
 		default:
-			r.Root().Send(r.PID(), bad)
+			send(r, bad)
 		}
 		r.Tell(good)
 		release()
@@ -91,7 +90,7 @@ func TestAPanicInAnEnteredTurn(t *testing.T) {
 func requireQuarantined(t *testing.T, r *Ref, p *probe, cause error) {
 	t.Helper()
 	<-r.Done()
-	for _, post := range []func(Message){r.Call, r.Tell, func(m Message) { r.Root().Send(r.PID(), m) }} {
+	for _, post := range []func(Message){r.Call, r.Tell, func(m Message) { send(r, m) }} {
 		late := newJob(nil)
 		post(late)
 		require.Error(t, late.wait())
@@ -248,14 +247,14 @@ func TestPanicsThatGoNowhere(t *testing.T) {
 	rude, polite := &rudeMessage{}, newJob(nil)
 	r.Tell(rude)
 	r.Tell(polite)
-	r.Root().Stop(r.PID())
+	r.StopNow()
 	release()
 	require.ErrorIs(t, polite.wait(), ErrStopped)
 	<-r.Done()
 	assert.Equal(t, 1, rude.failed)
 	r.Call(rude)
 	r.Tell(rude)
-	r.Root().Send(r.PID(), rude)
+	send(r, rude)
 	assert.Equal(t, 4, rude.failed)
 	assert.EqualValues(t, 1, p.stoppedCount.Load())
 }
@@ -268,24 +267,6 @@ type rudeMessage struct {
 func (m *rudeMessage) Fail(error) {
 	m.failed++
 	panic("rude")
-}
-
-// crashingTouch panics inside protoactor, after Receive.
-type crashingTouch struct{}
-
-func (crashingTouch) GetAutoResponse(actor.Context) any { panic(errLuck) }
-
-func TestAPanicInsideProtoactor(t *testing.T) {
-	p := &probe{}
-	r := spawn(t, p)
-	_, err := r.Root().RequestFuture(r.PID(), crashingTouch{}, -1).Result()
-	require.ErrorIs(t, err, actor.ErrDeadLetter)
-	j := newJob(nil)
-	r.Call(j)
-	require.NoError(t, j.wait())
-	enter(r)
-	require.Len(t, p.panics, 1)
-	r.Leave()
 }
 
 // A turn that ends its goroutine, as a failed assertion in a test does, must not take the actor with it.

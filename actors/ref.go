@@ -1,7 +1,5 @@
 package actors
 
-import "github.com/asynkron/protoactor-go/actor"
-
 // Ref is an actor that was spawned. Any number of goroutines may use it.
 type Ref struct{ box mailbox }
 
@@ -71,21 +69,18 @@ func (r *Ref) Perform(effects Effects) {
 }
 
 // Stop closes the mailbox: later messages fail with cause, nil standing for ErrStopped; messages that are queued are still
-// received; then the actor ends. It does not wait, see Done. Only the first Stop counts. A suspension by protoactor is lifted.
+// received; then the actor ends. It does not wait, see Done. Only the first Stop counts. A suspension by the framework is lifted.
 func (r *Ref) Stop(cause error) { r.box.stop(cause) }
+
+// StopNow ends the actor after the message that it is receiving: messages that are queued, and later ones, fail with the cause of an
+// earlier Stop, or else with ErrStopped. It does not wait, see Done.
+func (r *Ref) StopNow() { r.box.framework.stop() }
 
 // Done returns a channel that is closed when the actor has stopped, its last effects were performed, and its worker has ended.
 func (r *Ref) Done() <-chan struct{} { return r.box.worker.Done() }
 
 // Name returns the name given to Spawn.
 func (r *Ref) Name() string { return r.box.name }
-
-// PID is the actor's address in protoactor, for watching it or stopping it through Root.
-func (r *Ref) PID() *actor.PID { return r.box.pid }
-
-// Root is protoactor's way in: Root().Stop(PID()) stops the actor at once, Root().Poison(PID()) after what is queued, and
-// Root().Send(PID(), m) is a Tell.
-func (r *Ref) Root() *actor.RootContext { return shared().root }
 
 func (r *Ref) tryEnterChecked() bool {
 	checkNesting(r.box.name)

@@ -1,7 +1,5 @@
 package actors
 
-import "github.com/asynkron/protoactor-go/actor"
-
 // stop puts the poison on the stack, after which nothing is accepted.
 func (b *mailbox) stop(cause error) {
 	if cause == nil {
@@ -21,7 +19,7 @@ func (b *mailbox) stop(cause error) {
 		}
 	}
 	// A suspended actor would keep the poison waiting.
-	b.PostSystemMessage(&actor.ResumeMailbox{})
+	b.postSystem(unsuspend{})
 }
 
 // close is the end of the actor, inside its last turn.
@@ -32,7 +30,7 @@ func (b *mailbox) close() {
 	b.stopped = true
 	cause := b.reason()
 	b.failQueued(cause)
-	// Protoactor would bring an actor that panics here back to life.
+	// A framework may bring an actor that panics here back to life: protoactor does.
 	returned := false
 	defer func() {
 		if !returned {
@@ -78,9 +76,9 @@ func (b *mailbox) audit(p Panic) (finding error) {
 	return finding
 }
 
-// quarantine shuts the mailbox with err and stops the actor through protoactor.
+// quarantine shuts the mailbox with err and stops the actor through its framework.
 func (b *mailbox) quarantine(err error) {
 	b.cause.Store(&err)
 	b.failQueued(err)
-	shared().root.Stop(b.pid)
+	b.framework.stop()
 }

@@ -55,7 +55,7 @@ func TestEveryMessageIsAnsweredOnce(t *testing.T) {
 					case 0:
 						r.Tell(j)
 					case 1:
-						r.Root().Send(r.PID(), j)
+						send(r, j)
 					default:
 						r.Call(j)
 					}
@@ -102,9 +102,9 @@ func end(r *Ref, ending int) {
 	case 0:
 		r.Stop(errClosed)
 	case 1:
-		r.Root().Stop(r.PID())
+		r.StopNow()
 	case 2:
-		r.Root().Poison(r.PID())
+		poison(r)
 	default:
 	}
 }

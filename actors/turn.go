@@ -1,10 +1,6 @@
 package actors
 
-import (
-	"runtime"
-
-	"github.com/asynkron/protoactor-go/actor"
-)
+import "runtime"
 
 const (
 	// inlineBudget is how many messages a Call handles on its caller's goroutine. Fewer would wake the worker for what a few
@@ -132,38 +128,28 @@ func (b *mailbox) abandon() {
 	b.perform(effects)
 }
 
-// invoke lets protoactor receive one user message.
+// invoke lets the framework receive one user message.
 func (b *mailbox) invoke(l *Link) {
 	if l == &b.last {
-		b.invoker.InvokeUserMessage(&actor.PoisonPill{})
+		b.framework.receivePoison()
 		return
 	}
 	m := l.message
 	l.message = nil
 	b.current = m
-	if f, ok := m.(*foreign); ok {
-		b.invoker.InvokeUserMessage(f.body)
-	} else {
-		b.invoker.InvokeUserMessage(m)
-	}
+	b.framework.receive(m)
 	b.current = nil
 }
 
-// invokeSystem handles one system message, ours or protoactor's.
+// invokeSystem handles one system message, ours or the framework's.
 func (b *mailbox) invokeSystem(message any) {
 	switch m := message.(type) {
-	case *actor.SuspendMailbox:
-		b.halted = true
-	case *actor.ResumeMailbox:
+	case unsuspend:
 		b.halted = false
 	case *PanicError: // Of effects, see perform.
 		b.fault(m)
-	case *actor.Watch:
-		b.invoker.InvokeSystemMessage(m)
 	default:
-		if !b.stopped { // A late Restart would bring the actor back.
-			b.invoker.InvokeSystemMessage(m)
-		}
+		b.framework.receiveSystem(m)
 	}
 }
 
@@ -218,7 +204,7 @@ func (b *mailbox) perform(effects Effects) {
 	returned := false
 	defer func() {
 		if !returned {
-			b.PostSystemMessage(newPanicError(b.name, recover()))
+			b.postSystem(newPanicError(b.name, recover()))
 		}
 	}()
 	effects.Perform()

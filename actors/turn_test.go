@@ -41,10 +41,6 @@ func TestEndLeavesWithoutDetach(t *testing.T) {
 	r.End()
 }
 
-func TestNamesNeedNotBeUnique(t *testing.T) {
-	assert.NotEqual(t, spawn(t, &probe{}).PID().Id, spawn(t, &probe{}).PID().Id)
-}
-
 func TestCallRunsOnTheCallerWhenIdle(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
@@ -192,7 +188,7 @@ func TestAMessageThatArrivesWhileTheTurnIsBeingLeft(t *testing.T) {
 	r.Call(newJob(func() {
 		p.onDetach = func() Effects {
 			p.onDetach = nil
-			r.Root().Stop(r.PID())
+			r.StopNow()
 			return nil
 		}
 	}))

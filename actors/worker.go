@@ -1,7 +1,5 @@
 package actors
 
-import "github.com/asynkron/protoactor-go/actor"
-
 // Worker is a goroutine that runs what it is given, one after the other. An actor has one, and whoever else has work at intervals can:
 // a goroutine for each piece of work grows a new stack every time, six times the cost.
 type Worker struct {
@@ -12,8 +10,6 @@ type Worker struct {
 	host Host   // Runs the tasks instead, one after the other under the name, if there is one.
 	name string // Of the actor.
 }
-
-var _ actor.Dispatcher = (*Worker)(nil)
 
 // NewWorker makes a worker that is not started yet. On a host the name must be unique; nil is the Go scheduler.
 func NewWorker(host Host, name string) *Worker {
@@ -36,9 +32,6 @@ func (w *Worker) Schedule(fn func()) {
 	}
 	w.tasks <- fn
 }
-
-// Throughput is how many messages a turn on the worker handles at most.
-func (w *Worker) Throughput() int { return workerBudget }
 
 // End ends the goroutine once it has nothing to do. It is called once, as the last task.
 func (w *Worker) End() {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 const (
@@ -101,7 +101,7 @@ func (a *arena) at(page uint32) cudadrv.Ptr {
 }
 
 // alloc makes a plain segment and enters its places.
-func (d *driver) alloc(op *core.Op) error {
+func (d *driver) alloc(op *memory.Op) error {
 	p := d.pool
 	at, err := p.device.MemAlloc(int64(op.Run.Pages) * p.pageBytes)
 	if err != nil {

@@ -121,7 +121,7 @@ func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 				behind := b.refill(7)
 				warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{3}); return err })
 
-				h.pool.ref.Root().Stop(h.pool.ref.PID())
+				h.pool.ref.StopNow()
 				assert.ErrorIs(t, (<-inFlight).err, actors.ErrStopped)
 				assert.ErrorIs(t, (<-behind).err, actors.ErrStopped)
 				assert.ErrorIs(t, <-warmed, actors.ErrStopped)
@@ -149,7 +149,7 @@ func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 		release := h.hold(k.usable(), func() { close(inside) })
 		wait := a.refill(9)
 		<-inside
-		h.pool.ref.Root().Stop(h.pool.ref.PID())
+		h.pool.ref.StopNow()
 		require.ErrorIs(t, (<-wait).err, actors.ErrStopped)
 		release()
 		require.NoError(t, h.pool.Close())
@@ -170,7 +170,7 @@ func TestStopDuringClose(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- h.pool.Close() }()
 		<-inside
-		h.pool.ref.Root().Stop(h.pool.ref.PID())
+		h.pool.ref.StopNow()
 		release()
 		require.NoError(t, <-closed)
 		h.assertEmpty()

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // work is a job on its way to the driver goroutine, with the marks of the returns before it.
@@ -33,33 +35,13 @@ type flight struct{ landed chan struct{} }
 // grounded stands in the place of a flight when there will be none any more.
 var grounded flight //nolint:gochecknoglobals // An identity, never written.
 
-// fly has the driver goroutine perform a job. The core has one in flight at a time. After the pool has ended it does nothing.
-func (p *Pool) fly(w *work) {
-	f := &flight{landed: make(chan struct{})}
-	if !p.flight.CompareAndSwap(nil, f) {
-		return
-	}
-	p.worker.Schedule(func() {
-		done := p.driver.run(w)
-		p.flight.Store(nil) // before the outcome is told: the answer may be the next job
-		close(f.landed)
-		p.ref.Call(&step{pool: p, message: done})
-	})
-}
-
-// ground waits for the job in hand, lets no other begin, and ends the driver goroutine.
-func (p *Pool) ground() {
-	for !p.flight.CompareAndSwap(nil, &grounded) {
-		if f := p.flight.Load(); f != nil {
-			actors.Wait(p.host, f.landed)
-		}
-	}
-	p.worker.End()
-	actors.Wait(p.host, p.worker.Done())
-}
-
+// driver is the driver goroutine of a pool: the only one that makes driver calls.
 type driver struct {
-	pool      *Pool
+	pool   *Pool
+	worker *actors.Worker
+	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
+
+	// Owned by the driver goroutine, after its end by Close.
 	waiter    Client
 	marks     map[core.Client][]stamp // in the order in which they came
 	watches   map[core.Client]*watch  // over the oldest mark that there was then
@@ -68,6 +50,37 @@ type driver struct {
 	order     []core.Client // of marks, rising: the same history makes the same calls
 	passed    []core.Passed // the answer to the last job
 	last      core.JobDone
+}
+
+// open makes the driver goroutine of a pool, which is to be started.
+func (d *driver) open(p *Pool) {
+	d.pool, d.worker = p, actors.NewWorker(p.host, "vram-driver")
+	d.marks, d.watches = map[core.Client][]stamp{}, map[core.Client]*watch{}
+}
+
+// fly has the driver goroutine perform a job. The core has one in flight at a time. After the pool has ended it does nothing.
+func (d *driver) fly(w *work) {
+	f := &flight{landed: make(chan struct{})}
+	if !d.flight.CompareAndSwap(nil, f) {
+		return
+	}
+	d.worker.Schedule(func() {
+		done := d.run(w)
+		d.flight.Store(nil) // before the outcome is told: the answer may be the next job
+		close(f.landed)
+		d.pool.ref.Call(&step{pool: d.pool, message: done})
+	})
+}
+
+// ground waits for the job in hand, lets no other begin, and ends the driver goroutine.
+func (d *driver) ground() {
+	for !d.flight.CompareAndSwap(nil, &grounded) {
+		if f := d.flight.Load(); f != nil {
+			actors.Wait(d.pool.host, f.landed)
+		}
+	}
+	d.worker.End()
+	actors.Wait(d.pool.host, d.worker.Done())
 }
 
 // run performs a job. A job that queries fences fails with the query; driver calls are made whatever the
@@ -198,9 +211,9 @@ func (d *driver) release() {
 }
 
 // perform makes the calls of a job up to the first that fails. done counts those that succeeded.
-func (d *driver) perform(ops []core.Op, done *int) error {
+func (d *driver) perform(ops []memory.Op, done *int) error {
 	for i := range ops {
-		if op := &ops[i]; op.Verb == core.Map && op.Handle == 0 { // a new handle is mapped at once
+		if op := &ops[i]; op.Verb == memory.Map && op.Handle == 0 { // a new handle is mapped at once
 			op.Handle = ops[i-1].Handle
 		}
 		if err := d.call(&ops[i]); err != nil {
@@ -211,27 +224,27 @@ func (d *driver) perform(ops []core.Op, done *int) error {
 	return nil
 }
 
-func (d *driver) call(op *core.Op) (err error) {
+func (d *driver) call(op *memory.Op) (err error) {
 	p := d.pool
 	at := p.at(op.Run.First)
 	bytes := int64(op.Run.Pages) * p.pageBytes
 	switch op.Verb {
-	case core.Unmap:
+	case memory.Unmap:
 		return p.device.MemUnmap(at, bytes)
-	case core.Create:
+	case memory.Create:
 		op.Handle, err = p.device.MemCreate(bytes)
 		return err
-	case core.Map:
+	case memory.Map:
 		return p.device.MemMap(at, bytes, op.Handle)
-	case core.Access:
+	case memory.Access:
 		return p.device.MemSetAccess(at, bytes)
-	case core.Release:
+	case memory.Release:
 		return p.device.MemRelease(op.Handle)
-	case core.Alloc:
+	case memory.AllocPlain:
 		return d.alloc(op)
-	case core.Free:
+	case memory.FreePlain:
 		return p.device.MemFree(op.Address)
-	case core.Await:
+	case memory.Await:
 		return d.follow(op.Of, op.Fence)
 	}
 	return nil

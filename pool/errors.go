@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -71,12 +72,12 @@ const (
 // Error says the facts in one line, and what would help, of many streams and remedies the first. Exact numbers are in the fields.
 func (e *OutOfMemoryError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: out of memory: requested %s", sizeText(e.RequestedBytes))
+	fmt.Fprintf(&b, "vram: out of memory: requested %s", units.Bytes(e.RequestedBytes))
 	if e.MissingBytes < e.RequestedBytes {
-		fmt.Fprintf(&b, " (%s of it missing)", sizeText(e.MissingBytes))
+		fmt.Fprintf(&b, " (%s of it missing)", units.Bytes(e.MissingBytes))
 	}
-	fmt.Fprintf(&b, ", free %s", sizeText(e.FreeBytes))
-	switch largest, pending := sizeText(e.LargestFreeBytes), sizeText(e.PendingBytes); {
+	fmt.Fprintf(&b, ", free %s", units.Bytes(e.FreeBytes))
+	switch largest, pending := units.Bytes(e.LargestFreeBytes), units.Bytes(e.PendingBytes); {
 	case e.LargestFreeBytes < e.FreeBytes && e.PendingBytes > 0:
 		fmt.Fprintf(&b, " (largest %s, %s behind fences)", largest, pending)
 	case e.LargestFreeBytes < e.FreeBytes:
@@ -84,9 +85,9 @@ func (e *OutOfMemoryError) Error() string {
 	case e.PendingBytes > 0:
 		fmt.Fprintf(&b, " (%s behind fences)", pending)
 	}
-	fmt.Fprintf(&b, ", reserved %s of a limit of %s", sizeText(e.ReservedBytes), sizeText(e.LimitBytes))
+	fmt.Fprintf(&b, ", reserved %s of a limit of %s", units.Bytes(e.ReservedBytes), units.Bytes(e.LimitBytes))
 	if e.DriverBytes > 0 {
-		fmt.Fprintf(&b, ", of which the driver has %s", sizeText(e.DriverBytes))
+		fmt.Fprintf(&b, ", of which the driver has %s", units.Bytes(e.DriverBytes))
 	}
 	e.describeHolders(&b)
 	e.describeRemedies(&b)
@@ -111,20 +112,20 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	for _, h := range holders[mostHolders:] {
 		bytes += h.HeldBytes
 	}
-	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, sizeText(bytes))
+	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, units.Bytes(bytes))
 }
 
 // text says what is held.
 func (h *Holding) text() string {
 	if h.Reservation {
-		return "a reservation holds " + sizeText(h.HeldBytes)
+		return "a reservation holds " + units.Bytes(h.HeldBytes)
 	}
-	text := fmt.Sprintf("stream %d holds %s, %s live", h.Stream, sizeText(h.HeldBytes), sizeText(h.LiveBytes))
+	text := fmt.Sprintf("stream %d holds %s, %s live", h.Stream, units.Bytes(h.HeldBytes), units.Bytes(h.LiveBytes))
 	if h.LaneCount > 0 {
-		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, sizeText(h.LaneBytes))
+		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, units.Bytes(h.LaneBytes))
 	}
 	if h.UncoveredBytes > 0 {
-		text += fmt.Sprintf(" (%s stay until its callers' next request or Return)", sizeText(h.UncoveredBytes))
+		text += fmt.Sprintf(" (%s stay until its callers' next request or Return)", units.Bytes(h.UncoveredBytes))
 	}
 	return text
 }
@@ -152,7 +153,7 @@ func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemo
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
 // denialError is the error of a denial.
-func (p *Pool) denialError(d core.Denial) error {
+func (q *quotas) denialError(d core.Denial) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed
 	}
@@ -160,7 +161,7 @@ func (p *Pool) denialError(d core.Denial) error {
 		return fmt.Errorf("vram: %w", d.Err)
 	}
 	if d.Deadlock != nil {
-		return p.deadlockError(d)
+		return q.deadlockError(d)
 	}
 	s := d.Shortage
 	e := &OutOfMemoryError{

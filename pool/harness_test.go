@@ -148,7 +148,7 @@ func (h *house) snapshot() Snapshot {
 func (h *house) settle() Snapshot {
 	h.t.Helper()
 	for quiet := false; !quiet; {
-		h.inTurn(func() { quiet = h.pool.core.InFlight() == nil && h.pool.core.Waiting() == 0 })
+		h.inTurn(func() { quiet = h.pool.core.InFlight() == nil && h.pool.core.Books().Waiting == 0 })
 		runtime.Gosched()
 	}
 	return h.snapshot()

@@ -3,6 +3,7 @@ package pool
 import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool/core"
 )
@@ -112,13 +113,14 @@ type effects struct {
 	pool    *Pool
 	reports []JobReport
 	work    *work
-	grants  queue[grant]
-	denials queue[denial]
-	demands queue[Client]
-	offers  queue[offer]
-	asks    queue[ask]
-	looks   queue[Client]
-	ends    queue[ending]
+	home    effect.List[grant] // of runs that clients had returned
+	grants  effect.List[grant]
+	denials effect.List[denial]
+	demands effect.List[Client]
+	offers  effect.List[offer]
+	asks    effect.List[ask]
+	looks   effect.List[Client]
+	ends    effect.List[ending]
 }
 
 type grant struct {
@@ -157,7 +159,7 @@ func (e *effects) Perform() {
 	e.observe()
 	if w := e.work; w != nil {
 		e.work = nil
-		e.pool.fly(w)
+		e.pool.driver.fly(w)
 	}
 	returned := false
 	defer func() {
@@ -173,11 +175,15 @@ func (e *effects) Perform() {
 
 // deliver gives the next answer to a Refill. It reports whether there was one.
 func (e *effects) deliver() bool {
-	if g, ok := e.grants.pop(); ok {
+	g, ok := e.home.Pop()
+	if !ok {
+		g, ok = e.grants.Pop()
+	}
+	if ok {
 		g.client.Granted(g.token, g.runs)
 		return true
 	}
-	if d, ok := e.denials.pop(); ok {
+	if d, ok := e.denials.Pop(); ok {
 		defer d.client.Denied(d.token, d.err) // also where the observer panics
 		if !d.quiet {
 			e.observeDenial(d.err)
@@ -190,23 +196,23 @@ func (e *effects) deliver() bool {
 // tell tells a client what the pool wants of it, or ends a request of the pool's own. It reports whether there was
 // anything to tell.
 func (e *effects) tell() bool {
-	if c, ok := e.demands.pop(); ok {
+	if c, ok := e.demands.Pop(); ok {
 		c.Demanded()
 		return true
 	}
-	if o, ok := e.offers.pop(); ok {
+	if o, ok := e.offers.Pop(); ok {
 		o.client.Offered(o.token, o.runsGranted)
 		return true
 	}
-	if a, ok := e.asks.pop(); ok {
+	if a, ok := e.asks.Pop(); ok {
 		a.client.Asked(a.runsGranted)
 		return true
 	}
-	if c, ok := e.looks.pop(); ok {
+	if c, ok := e.looks.Pop(); ok {
 		c.Looked()
 		return true
 	}
-	if x, ok := e.ends.pop(); ok {
+	if x, ok := e.ends.Pop(); ok {
 		x.promise.Complete(x.bytes, x.err)
 		return true
 	}
@@ -215,12 +221,13 @@ func (e *effects) tell() bool {
 
 // recycle empties the effects, keeps their memory, and leaves them for another turn.
 func (e *effects) recycle() {
-	e.grants.reset()
-	e.denials.reset()
-	e.demands.reset()
-	e.offers.reset()
-	e.asks.reset()
-	e.looks.reset()
-	e.ends.reset()
+	e.home.Reset()
+	e.grants.Reset()
+	e.denials.Reset()
+	e.demands.Reset()
+	e.offers.Reset()
+	e.asks.Reset()
+	e.looks.Reset()
+	e.ends.Reset()
 	e.pool.spare.Store(e)
 }

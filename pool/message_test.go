@@ -45,16 +45,16 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		p, l := new(Pool), &listener{panicAt: panicAt}
 		promise := futures.NewPromise[int64](nil)
 		e := &effects{pool: p}
-		e.grants.push(grant{client: l, id: 1, token: 1, runs: []core.Run{{First: 3, Pages: 4}}})
-		e.grants.push(grant{client: l, id: 1, token: 2, runs: []core.Run{{First: 9, Pages: 1}}})
-		e.denials.push(denial{client: l, token: 3, err: errors.New("no")})
-		e.denials.push(denial{client: l, token: 4, err: errors.New("no")})
-		e.demands.push(l)
-		e.offers.push(offer{l, 5, 6})
-		e.asks.push(ask{l, 7})
-		e.asks.push(ask{l, 8})
-		e.looks.push(l)
-		e.ends.push(ending{promise: promise, bytes: 10})
+		e.grants.Push(grant{client: l, id: 1, token: 1, runs: []core.Run{{First: 3, Pages: 4}}})
+		e.grants.Push(grant{client: l, id: 1, token: 2, runs: []core.Run{{First: 9, Pages: 1}}})
+		e.denials.Push(denial{client: l, token: 3, err: errors.New("no")})
+		e.denials.Push(denial{client: l, token: 4, err: errors.New("no")})
+		e.demands.Push(l)
+		e.offers.Push(offer{l, 5, 6})
+		e.asks.Push(ask{l, 7})
+		e.asks.Push(ask{l, 8})
+		e.looks.Push(l)
+		e.ends.Push(ending{promise: promise, bytes: 10})
 		if panicAt == 0 {
 			e.Perform()
 		} else {

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // Observer is told what happened to the pool. Its functions are called outside every turn, by whoever performs
@@ -34,11 +35,11 @@ func (p *Pool) report(m core.JobDone) {
 	for _, op := range m.Job.Ops[:m.Done] {
 		bytes := int64(op.Run.Pages) * p.pageBytes
 		switch op.Verb {
-		case core.Create, core.Alloc:
+		case memory.Create, memory.AllocPlain:
 			r.CreatedBytes += bytes
-		case core.Release, core.Free:
+		case memory.Release, memory.FreePlain:
 			r.ReleasedBytes += bytes
-		case core.Map, core.Access, core.Unmap, core.Await:
+		case memory.Map, memory.Access, memory.Unmap, memory.Await:
 		}
 	}
 	r.WarmMappedBytes, r.WarmWantedBytes = p.core.Warmed(m.Job)

@@ -12,7 +12,6 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a window of any
@@ -28,9 +27,7 @@ type Pool struct {
 	debug    bool
 	host     actors.Host // nil: the Go scheduler
 	ref      *actors.Ref
-	worker   *actors.Worker         // the driver goroutine
-	flight   atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
-	failure  atomic.Pointer[error]  // why the actor has ended
+	failure  atomic.Pointer[error] // why the actor has ended
 
 	closing   atomic.Bool
 	closeDone chan struct{}
@@ -38,23 +35,18 @@ type Pool struct {
 
 	arena
 
-	tokens  atomic.Uint64
-	demand  atomic.Int64  // bytes that requests wait for
-	ages    atomic.Uint64 // of requests that wait
-	waits   waitClock
-	tenants atomic.Pointer[[]*Tenant]
-	spare   atomic.Pointer[effects] // performed, for the next turn that leaves some
+	waits
+	quotas quotas
+	tokens atomic.Uint64
+	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
 
-	driver driver // owned by the driver goroutine, after its end by Close
+	driver driver
 
 	// Owned by the turn, after the actor's end by Close.
 	core    *core.Core
 	clients map[core.Client]Client
 	granted map[core.Client]uint64             // runs, since the client joined
 	waiting map[uint64]*futures.Promise[int64] // for an End
-	queued  []queued                           // in order of arrival
-	holding []admission.Account                // scratch
-	usage   []admission.Usage                  // likewise
 	marks   []stamp                            // of returns since the last job
 	out     *effects
 }
@@ -94,12 +86,11 @@ func New(cfg Config) (*Pool, error) {
 		granted: map[core.Client]uint64{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
-	p.driver = driver{pool: p, marks: map[core.Client][]stamp{}, watches: map[core.Client]*watch{}}
-	p.worker = actors.NewWorker(cfg.Host, "vram-driver")
+	p.driver.open(p)
 	if p.ref, err = actors.SpawnOn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
-	p.worker.Start()
+	p.driver.worker.Start()
 	return p, nil
 }
 
@@ -165,16 +156,9 @@ func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 
 // Snapshot is the state of the pool's books at one moment.
 type Snapshot struct {
-	FreeBytes, LargestFreeBytes, PendingBytes, LentBytes, BusyBytes, LostBytes int64
-	SetAsideBytes                                                              int64 // of LentBytes: in reservations
-	ReservedBytes, PeakReservedBytes, LimitBytes                               int64
-	PeakLiveBytes                                                              int64  // of what clients were given: see core.Core
-	DriverGrants                                                               uint64 // Refills that a driver job served
-	Predicted, Mispredicted                                                    uint64 // rises of demand that came when they were foreseen, and that did not
-	FreeRuns                                                                   int
-	Waiting                                                                    int
-	Waits                                                                      WaitStats
-	CheckError                                                                 error
+	core.Books
+	Waits      WaitStats
+	CheckError error
 }
 
 // Snapshot reads the books. It waits for the turn at hand and for nothing else.
@@ -214,7 +198,7 @@ func (p *Pool) Close() error {
 	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
 	p.ref.Stop(ErrClosed)
 	actors.Wait(p.host, p.ref.Done())
-	p.ground()
+	p.driver.ground()
 	p.driver.keep(p.marks)
 	if err != nil {
 		err = p.finish(err)
@@ -238,7 +222,7 @@ func (p *Pool) finish(cause error) error {
 	job := p.core.InFlight() // its outcome may not have been received, or it was never begun
 	fx := p.core.Step(core.Close{Token: token})
 	for {
-		for _, e := range fx.Ends {
+		for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
 			if e.Token == token {
 				return e.Err
 			}

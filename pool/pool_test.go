@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -299,7 +299,7 @@ func TestWarmSaysWhatItDid(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, bytes, "it was there")
 	bytes, err = h.pool.Warm(t.Context(), []uint32{4, 4, 4})
-	require.ErrorContains(t, err, fmt.Sprintf("the limit of %d bytes", 10*page))
+	require.ErrorContains(t, err, "the limit of "+units.Bytes(10*page))
 	assert.EqualValues(t, 2*page, bytes, "what was mapped stays: with two free ones it made the second run")
 	assert.EqualValues(t, 8*page, h.snapshot().FreeBytes)
 }

@@ -1,6 +1,10 @@
 package pool
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/units"
+)
 
 // RemedyKind is what may be done where memory is short.
 type RemedyKind uint8
@@ -37,21 +41,21 @@ type Remedy struct {
 func (r Remedy) String() string {
 	switch r.Kind {
 	case RaiseLimit:
-		return "a LimitBytes higher by at least " + leastText(r.Bytes)
+		return "a LimitBytes higher by at least " + units.AtLeast(r.Bytes)
 	case FreeElsewhere:
-		return leastText(r.Bytes) + " of the GPU's that others have: the driver refuses"
+		return units.AtLeast(r.Bytes) + " of the GPU's that others have: the driver refuses"
 	case AwaitFences:
-		return fmt.Sprintf("the end of stream %d's work, which uses %s that are free", r.Stream, sizeText(r.Bytes))
+		return fmt.Sprintf("the end of stream %d's work, which uses %s that are free", r.Stream, units.Bytes(r.Bytes))
 	case Coalesce:
-		return "Coalesce, or the lean footprint: the longest free range has " + sizeText(r.Bytes)
+		return "Coalesce, or the lean footprint: the longest free range has " + units.Bytes(r.Bytes)
 	case ReturnStream:
-		return fmt.Sprintf("Return on stream %d, which keeps %s", r.Stream, sizeText(r.Bytes))
+		return fmt.Sprintf("Return on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
 	case CloseLanes:
-		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, sizeText(r.Bytes))
+		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, units.Bytes(r.Bytes))
 	case ReleaseReservation:
-		return "releasing a reservation of " + sizeText(r.Bytes)
+		return "releasing a reservation of " + units.Bytes(r.Bytes)
 	case WaitForFrees:
-		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", sizeText(r.Bytes))
+		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", units.Bytes(r.Bytes))
 	}
 	return fmt.Sprintf("RemedyKind(%d)", r.Kind)
 }

@@ -16,21 +16,21 @@ func TestRemedies(t *testing.T) {
 		want   []Remedy
 		text   string
 	}{
-		"the limit":       {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 bytes"},
-		"held beyond it":  {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40 bytes"},
-		"the driver, too": {func(e *OutOfMemoryError) { e.Cause = errors.New("no") }, []Remedy{{FreeElsewhere, 40, 0}, {RaiseLimit, 30, 0}}, "40 bytes of the GPU's"},
+		"the limit":       {func(*OutOfMemoryError) {}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 B"},
+		"held beyond it":  {func(e *OutOfMemoryError) { e.LimitBytes = 70 }, []Remedy{{RaiseLimit, 40, 0}}, "a LimitBytes higher by at least 40 B"},
+		"the driver, too": {func(e *OutOfMemoryError) { e.Cause = errors.New("no") }, []Remedy{{FreeElsewhere, 40, 0}, {RaiseLimit, 30, 0}}, "40 B of the GPU's"},
 		"the driver": {func(e *OutOfMemoryError) {
 			e.Cause, e.LimitBytes, e.DriverBytes = errors.New("no"), 200, 115
-		}, []Remedy{{FreeElsewhere, 15, 0}}, "reserved 90 bytes of a limit of 200 bytes, of which the driver has 115 bytes"},
-		"in pieces":         {func(e *OutOfMemoryError) { e.FreeBytes = 60 }, []Remedy{{Coalesce, 20, 0}}, "the longest free range has 20 bytes"},
+		}, []Remedy{{FreeElsewhere, 15, 0}}, "reserved 90 B of a limit of 200 B, of which the driver has 115 B"},
+		"in pieces":         {func(e *OutOfMemoryError) { e.FreeBytes = 60 }, []Remedy{{Coalesce, 20, 0}}, "the longest free range has 20 B"},
 		"nothing is short":  {func(e *OutOfMemoryError) { e.FreeBytes, e.LargestFreeBytes = 60, 60 }, nil, ""},
-		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 bytes that are free"},
-		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{ReturnStream, 8, 4}, {RaiseLimit, 30, 0}}, "Return on stream 4, which keeps 8 bytes"},
-		"lanes":             {with(Holding{Stream: 5, LaneBytes: 9}), []Remedy{{CloseLanes, 9, 5}, {RaiseLimit, 30, 0}}, "closing the lanes of stream 5, which have 9 bytes"},
-		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 bytes"},
+		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 B that are free"},
+		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{ReturnStream, 8, 4}, {RaiseLimit, 30, 0}}, "Return on stream 4, which keeps 8 B"},
+		"lanes":             {with(Holding{Stream: 5, LaneBytes: 9}), []Remedy{{CloseLanes, 9, 5}, {RaiseLimit, 30, 0}}, "closing the lanes of stream 5, which have 9 B"},
+		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 B"},
 		"others": {func(e *OutOfMemoryError) {
 			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}
-		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 bytes that are live"},
+		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 B that are live"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +57,7 @@ func TestWhatWouldHelpATenant(t *testing.T) {
 	e := &QuotaError{Tenant: "x", RequestedBytes: 3, ChargedBytes: 4, Quota: Quota{LimitBytes: 5}}
 	assert.ErrorContains(t, e, "Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least 7")
 	e = &QuotaError{Tenant: "x", RequestedBytes: 6, Quota: Quota{LimitBytes: 5}}
-	assert.EqualError(t, e, `vram: tenant "x" is over its quota: requested 6 bytes of a limit of 5; what would help: a Quota.LimitBytes of at least 6`)
+	assert.EqualError(t, e, `vram: tenant "x" is over its quota: requested 6 B of a limit of 5 B; what would help: a Quota.LimitBytes of at least 6 B`)
 }
 
 // The text of a refusal stays short, however many streams there are, and names those that hold most.
@@ -73,7 +73,7 @@ func TestARefusalOfManyStreams(t *testing.T) {
 	assert.Len(t, e.Remedies(), 1002)
 	assert.Equal(t, "vram: out of memory: requested 500 MiB (52 MiB of it missing), free 8 MiB (largest 2 MiB, 6 MiB behind fences), "+
 		"reserved 1000 MiB of a limit of 1 GiB; stream 999 holds 999 MiB, 499.5 MiB live; stream 998 holds 998 MiB, 499 MiB live; "+
-		"stream 997 holds 997 MiB, 498.5 MiB live; 996 more hold 484.87 GiB; what would help: the end of stream 0's work, which uses 1 MiB "+
+		"stream 997 holds 997 MiB, 498.5 MiB live; 996 more hold 484.9 GiB; what would help: the end of stream 0's work, which uses 1 MiB "+
 		"that are free, the end of stream 1's work, which uses 1 MiB that are free, the end of stream 2's work, which uses 1 MiB that are free, "+
 		"a LimitBytes higher by at least 20 MiB", e.Error())
 }

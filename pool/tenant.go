@@ -3,10 +3,9 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core/admission"
 )
 
@@ -170,87 +169,21 @@ type QuotaError struct {
 // Error says the facts in one line.
 func (e *QuotaError) Error() string {
 	if e.RequestedBytes > e.Quota.LimitBytes {
-		return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes of a limit of %d; what would help: a Quota.LimitBytes of at least %[2]d",
-			e.Tenant, e.RequestedBytes, e.Quota.LimitBytes)
+		return fmt.Sprintf("vram: tenant %q is over its quota: requested %s of a limit of %s; what would help: a Quota.LimitBytes of at least %s",
+			e.Tenant, units.Bytes(e.RequestedBytes), units.Bytes(e.Quota.LimitBytes), units.AtLeast(e.RequestedBytes))
 	}
-	return fmt.Sprintf("vram: tenant %q is over its quota: requested %d bytes, charged %d of a limit of %d; "+
-		"what would help: Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least %d",
-		e.Tenant, e.RequestedBytes, e.ChargedBytes, e.Quota.LimitBytes, e.ChargedBytes+e.RequestedBytes)
+	return fmt.Sprintf("vram: tenant %q is over its quota: requested %s, charged %s of a limit of %s; "+
+		"what would help: Request.Wait, for the tenant's own frees, or a Quota.LimitBytes of at least %s",
+		e.Tenant, units.Bytes(e.RequestedBytes), units.Bytes(e.ChargedBytes), units.Bytes(e.Quota.LimitBytes),
+		units.AtLeast(e.ChargedBytes+e.RequestedBytes))
 }
 
 // Is makes errors.Is(err, ErrQuota) hold.
 func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
-
-// Charger is a request that waits for its tenant's quota.
-type Charger interface {
-	// Tenant is whose.
-	Tenant() *Tenant
-	// Take charges the tenant, and reports whether it could. One that nobody wants any more says gone, and charges nothing.
-	Take(take func(bytes int64) bool) (taken, gone bool)
-}
-
-// queued is a Refill that waits for a quota.
-type queued struct {
-	charger Charger
-	client  core.Client
-	token   uint64
-}
 
 // recharge has the requests tried that wait for the tenant's quota. It does not wait, and may be called inside a turn.
 func (t *Tenant) recharge() {
 	if p := t.pool.Load(); p != nil {
 		p.ref.Tell(&recharge{tenant: t})
 	}
-}
-
-// enqueue lets a Refill wait for its tenant's quota.
-func (p *Pool) enqueue(q queued) {
-	p.queued = append(p.queued, q)
-	q.charger.Tenant().queued.Add(1) // first: whoever frees from here on says so
-	p.charge(q.charger.Tenant())
-}
-
-// charge lets those go on, in order, whom their quota allows.
-func (p *Pool) charge(t *Tenant) {
-	kept := p.queued[:0]
-	stopped := false
-	for _, q := range p.queued {
-		if q.charger.Tenant() != t || stopped {
-			kept = append(kept, q)
-			continue
-		}
-		taken, gone := q.charger.Take(t.take)
-		if !taken && !gone {
-			stopped = true
-			kept = append(kept, q)
-			continue
-		}
-		t.queued.Add(-1)
-		if taken {
-			p.run(core.Ready{Client: q.client, Token: q.token})
-		}
-	}
-	clear(p.queued[len(kept):])
-	p.queued = kept
-}
-
-// unqueue drops a Refill that waits for no quota any more.
-func (p *Pool) unqueue(id core.Client, token uint64) {
-	at := slices.IndexFunc(p.queued, func(q queued) bool { return q.client == id && q.token == token })
-	if at < 0 {
-		return
-	}
-	t := p.queued[at].charger.Tenant()
-	p.queued = slices.Delete(p.queued, at, at+1)
-	t.queued.Add(-1)
-	p.charge(t)
-}
-
-// run is a message of the shell's own.
-func (p *Pool) run(m core.Message) {
-	p.tellTenants(m)
-	if fx := p.core.Step(m); !fx.Empty() {
-		p.collect(fx)
-	}
-	p.publish()
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 var _ actors.Behavior = (*Pool)(nil)
@@ -20,9 +19,9 @@ func (p *Pool) Receive(m actors.Message) {
 	case *step:
 		p.step(m)
 	case *recharge:
-		p.charge(m.tenant)
+		p.quotas.charge(m.tenant, p.ready)
 	case *refused:
-		p.unqueue(m.client, m.token)
+		p.quotas.unqueue(m.client, m.token, p.ready)
 	}
 	if p.debug {
 		if err := p.core.Check(); err != nil {
@@ -38,16 +37,7 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	predicted, mispredicted := p.core.Predicted()
-	q.reply.Complete(Snapshot{
-		Predicted: predicted, Mispredicted: mispredicted,
-		FreeBytes: p.core.FreeBytes(), LargestFreeBytes: p.core.LargestFreeBytes(), PendingBytes: p.core.PendingBytes(),
-		SetAsideBytes: p.core.ReservedAheadBytes(), LentBytes: p.core.LentBytes(), BusyBytes: p.core.BusyBytes(), LostBytes: p.core.LostBytes(),
-		ReservedBytes: p.core.ReservedBytes(), PeakReservedBytes: p.core.PeakReservedBytes(),
-		LimitBytes: p.core.Settings().LimitBytes, PeakLiveBytes: p.core.PeakLiveBytes(),
-		DriverGrants: p.core.DriverGrants(), FreeRuns: p.core.FreeRuns(), Waiting: p.core.Waiting(), Waits: p.waitStats(),
-		CheckError: p.core.Check(),
-	}, nil)
+	q.reply.Complete(Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}, nil)
 }
 
 func (p *Pool) step(s *step) {
@@ -78,28 +68,27 @@ func (p *Pool) step(s *step) {
 		p.collect(fx)
 	}
 	if m, ok := s.message.(core.Refill); ok && s.charger != nil {
-		p.enqueue(queued{s.charger, m.Client, m.Token})
+		p.quotas.enqueue(queued{s.charger, m.Client, m.Token}, p.ready)
 	}
 	if m, ok := s.message.(core.Withdraw); ok {
-		p.unqueue(m.Client, m.Token)
+		p.quotas.unqueue(m.Client, m.Token, p.ready)
 	}
 }
 
 // tellTenants tells the core what tenants have, where anything waits or may be about to.
 func (p *Pool) tellTenants(m core.Message) {
-	p.holding, p.usage = p.holding[:0], p.usage[:0]
 	_, asks := m.(core.Refill)
-	if all := p.tenants.Load(); all != nil && (asks || p.core.WaiterCount() > 0) {
-		for _, t := range *all {
-			if t.held.Load() > 0 {
-				p.holding = append(p.holding, t.Account())
-			}
-			if share := t.quota.Load().ShareBytes; share > 0 {
-				p.usage = append(p.usage, admission.Usage{Account: t.Account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
-			}
-		}
+	p.core.SetTenants(p.quotas.accounts(!asks && p.core.WaitCounts().Waiting == 0))
+}
+
+// ready lets a Refill go on whose quota allows it.
+func (p *Pool) ready(q queued) {
+	m := core.Ready{Client: q.client, Token: q.token}
+	p.tellTenants(m)
+	if fx := p.core.Step(m); !fx.Empty() {
+		p.collect(fx)
 	}
-	p.core.SetTenants(p.holding, p.usage)
+	p.publish()
 }
 
 // SetTenants says who the tenants are. The list is not changed any more.
@@ -107,39 +96,39 @@ func (p *Pool) SetTenants(all []*Tenant) {
 	for _, t := range all {
 		t.Bind(p)
 	}
-	p.tenants.Store(&all)
+	p.quotas.all.Store(&all)
 }
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
 func (p *Pool) collect(fx *core.Effects) {
 	out := p.effects()
-	for _, g := range fx.Grants {
+	for g, ok := fx.Grants.Pop(); ok; g, ok = fx.Grants.Pop() {
 		if c := p.clients[g.Client]; c != nil {
 			p.granted[g.Client] += 1 + uint64(len(g.More))
 			out.grant(c, g)
 		}
 	}
-	for _, d := range fx.Denials {
-		if len(p.queued) > 0 { // after this turn's step: the step of another would change its effects
+	for d, ok := fx.Denials.Pop(); ok; d, ok = fx.Denials.Pop() {
+		if len(p.quotas.queued) > 0 { // after this turn's step: the step of another would change its effects
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.push(denial{c, d.Token, p.denialError(d), d.Quiet})
+			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d), d.Quiet})
 		}
 	}
-	for _, o := range fx.Offers {
+	for o, ok := fx.Offers.Pop(); ok; o, ok = fx.Offers.Pop() {
 		if c := p.clients[o.Client]; c != nil {
-			out.offers.push(offer{c, o.Token, p.granted[o.Client]})
+			out.offers.Push(offer{c, o.Token, p.granted[o.Client]})
 		}
 	}
-	for _, id := range fx.Asks {
+	for id, ok := fx.Asks.Pop(); ok; id, ok = fx.Asks.Pop() {
 		if c := p.clients[id]; c != nil {
-			out.asks.push(ask{c, p.granted[id]})
+			out.asks.Push(ask{c, p.granted[id]})
 		}
 	}
-	for _, id := range fx.Looks {
+	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
 		if c := p.clients[id]; c != nil {
-			out.looks.push(c)
+			out.looks.Push(c)
 		}
 	}
 	if fx.Job != nil {
@@ -151,13 +140,13 @@ func (p *Pool) collect(fx *core.Effects) {
 			}
 		}
 	}
-	for _, e := range fx.Ends {
+	for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends.push(ending{promise, e.Bytes, e.Err})
+			out.ends.Push(ending{promise, e.Bytes, e.Err})
 		}
 	}
-	for _, id := range fx.Gone {
+	for id, ok := fx.Gone.Pop(); ok; id, ok = fx.Gone.Pop() {
 		delete(p.clients, id)
 		delete(p.granted, id)
 	}
@@ -177,18 +166,16 @@ func (p *Pool) effects() *effects {
 // who gets its answer may be about to ask for them.
 func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
-		for i := range e.grants.all {
-			if have := &e.grants.all[i]; have.id == g.Client && have.token == 0 {
-				have.runs = append(have.runs, g.Run)
+		for i, have := range e.home.Left() {
+			if have.id == g.Client {
+				e.home.Left()[i].runs = append(have.runs, g.Run)
 				return
 			}
 		}
+		e.home.Push(grant{c, g.Client, 0, []core.Run{g.Run}})
+		return
 	}
-	at := len(e.grants.all)
-	if g.Token == 0 {
-		at = 0
-	}
-	e.grants.all = slices.Insert(e.grants.all, at, grant{c, g.Client, g.Token, append(g.More, g.Run)})
+	e.grants.Push(grant{c, g.Client, g.Token, append(g.More, g.Run)})
 }
 
 // Detach implements actors.Behavior.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // ErrWouldDeadlock is the kind of every *DeadlockError.
@@ -26,26 +26,31 @@ type WaitStats struct {
 	Longest     time.Duration // of those that have ended
 }
 
-// waitClock is the part of WaitStats that clients measure.
-type waitClock struct{ longestNanos atomic.Int64 }
+// waits is what clients read and measure of the requests that wait.
+type waits struct {
+	demandBytes  atomic.Int64
+	ages         atomic.Uint64
+	longestNanos atomic.Int64
+}
 
 // Demand is how many bytes requests wait for.
-func (p *Pool) Demand() int64 { return p.demand.Load() }
+func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 
 // NextAge is the age of a request that begins to wait.
-func (p *Pool) NextAge() uint64 { return p.ages.Add(1) }
+func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
 // NoteWait counts how long a request has waited.
-func (p *Pool) NoteWait(d time.Duration) {
-	for old := p.waits.longestNanos.Load(); int64(d) > old && !p.waits.longestNanos.CompareAndSwap(old, int64(d)); {
-		old = p.waits.longestNanos.Load()
+func (w *waits) NoteWait(d time.Duration) {
+	for old := w.longestNanos.Load(); int64(d) > old && !w.longestNanos.CompareAndSwap(old, int64(d)); {
+		old = w.longestNanos.Load()
 	}
 }
 
 func (p *Pool) waitStats() WaitStats {
+	n := p.core.WaitCounts()
 	return WaitStats{
-		Waiting: p.core.WaiterCount(), DemandBytes: p.core.DemandBytes(), Count: p.core.WaitCount(),
-		Deadlocks: p.core.DeadlockCount(), Longest: time.Duration(p.waits.longestNanos.Load()),
+		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
+		Longest: time.Duration(p.longestNanos.Load()),
 	}
 }
 
@@ -73,20 +78,21 @@ func (p *Pool) AnswerOffer(id core.Client, token uint64, taken bool) {
 
 // publish tells all clients when demand begins and when it ends: before the effects of the turn, so that whoever is asked knows.
 func (p *Pool) publish() {
-	demand := p.core.DemandBytes()
-	if p.core.WaiterCount() > 0 {
+	n := p.core.WaitCounts()
+	demand := n.DemandBytes
+	if n.Waiting > 0 {
 		demand = max(demand, 1)
 	}
-	old := p.demand.Load()
+	old := p.demandBytes.Load()
 	if old != demand {
-		p.demand.Store(demand)
+		p.demandBytes.Store(demand)
 	}
 	if (old > 0) == (demand > 0) {
 		return
 	}
 	out := p.effects()
 	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history tells them in the same order
-		out.demands.push(p.clients[id])
+		out.demands.Push(p.clients[id])
 	}
 }
 
@@ -118,9 +124,9 @@ func name(stream uint32, tenant string) string {
 
 // String says who it is and what it does.
 func (h Holder) String() string {
-	text := fmt.Sprintf("%s holds %d", name(h.Stream, h.Tenant), h.HeldBytes)
+	text := name(h.Stream, h.Tenant) + " holds " + units.Bytes(h.HeldBytes)
 	if h.WaitingBytes > 0 {
-		text += fmt.Sprintf(" and waits for %d", h.WaitingBytes)
+		text += " and waits for " + units.Bytes(h.WaitingBytes)
 	}
 	if h.Suspended {
 		text += " and is suspended"
@@ -140,7 +146,7 @@ type Waiter struct {
 // Error says the facts in one line.
 func (e *DeadlockError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: the wait for %d bytes would be a deadlock: nobody who holds memory goes on", e.RequestedBytes)
+	fmt.Fprintf(&b, "vram: the wait for %s would be a deadlock: nobody who holds memory goes on", units.Bytes(e.RequestedBytes))
 	for i, h := range e.Holders {
 		b.WriteString([...]string{": ", "; "}[min(i, 1)])
 		b.WriteString(h.String())
@@ -152,11 +158,11 @@ func (e *DeadlockError) Error() string {
 func (e *DeadlockError) Is(target error) bool { return target == ErrWouldDeadlock }
 
 // deadlockError is the error of a denial with a deadlock.
-func (p *Pool) deadlockError(d core.Denial) error {
+func (q *quotas) deadlockError(d core.Denial) error {
 	e := &DeadlockError{RequestedBytes: d.Shortage.RequestedBytes, LimitBytes: d.Shortage.LimitBytes}
 	for _, h := range d.Deadlock.Holders {
 		x := Holder{WaitingBytes: h.WaitingBytes, Suspended: h.Suspended}
-		if t := p.tenantOf(h.Account); t != nil {
+		if t := q.tenantOf(h.Account); t != nil {
 			x.Tenant, x.HeldBytes = t.name, t.held.Load()
 		} else {
 			x.Stream = uint32(h.Account) //nolint:gosec // a stream's account is its id
@@ -167,22 +173,10 @@ func (p *Pool) deadlockError(d core.Denial) error {
 	}
 	for _, w := range d.Deadlock.Waiters {
 		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked}
-		if t := p.tenantOf(w.Account); t != nil {
+		if t := q.tenantOf(w.Account); t != nil {
 			x.Tenant = t.name
 		}
 		e.Waiters = append(e.Waiters, x)
 	}
 	return e
-}
-
-// tenantOf is whose account it is; nil: a stream's.
-func (p *Pool) tenantOf(a admission.Account) *Tenant {
-	if all := p.tenants.Load(); all != nil {
-		for _, t := range *all {
-			if t.Account() == a {
-				return t
-			}
-		}
-	}
-	return nil
 }

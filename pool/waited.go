@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-vram/vram/internal/units"
 )
 
 // WaitError ends a request that waited for other people's frees by the end of its context: errors.Is finds context.DeadlineExceeded
@@ -23,7 +25,7 @@ type WaitError struct {
 // Error says the facts in one line.
 func (e *WaitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: waited %v for %d bytes", e.Waited, e.RequestedBytes)
+	fmt.Fprintf(&b, "vram: waited %v for %s", e.Waited, units.Bytes(e.RequestedBytes))
 	if e.Tenant != "" {
 		fmt.Fprintf(&b, " for tenant %q", e.Tenant)
 	}
@@ -47,14 +49,12 @@ func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
 	if t != nil {
 		e.Tenant = t.name
 	}
-	if all := p.tenants.Load(); all != nil {
-		streams := len(e.Holders)
-		for _, t := range *all {
-			if held := t.held.Load(); held > 0 {
-				e.Holders = append(e.Holders, Holder{Tenant: t.name, HeldBytes: held})
-			}
+	streams := len(e.Holders)
+	for _, t := range p.quotas.tenants() {
+		if held := t.held.Load(); held > 0 {
+			e.Holders = append(e.Holders, Holder{Tenant: t.name, HeldBytes: held})
 		}
-		slices.SortStableFunc(e.Holders[streams:], larger)
 	}
+	slices.SortStableFunc(e.Holders[streams:], larger)
 	return e
 }

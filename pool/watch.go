@@ -47,7 +47,7 @@ func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 			w = &watch{Watch: core.Watch{Client: id, Number: d.lastWatch}, mark: d.marks[id][0].mark, ended: make(chan struct{})}
 			d.watches[id] = w
 			d.running = append(d.running, w)
-			actors.Go(d.pool.host, "", func() { d.pool.outwait(w) })
+			actors.Go(d.pool.host, "", func() { d.outwait(w) })
 		}
 		watched = append(watched, w.Watch)
 	}
@@ -55,9 +55,10 @@ func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 }
 
 // outwait waits until the mark has passed and tells the core.
-func (p *Pool) outwait(w *watch) {
+func (d *driver) outwait(w *watch) {
 	defer close(w.ended)
-	err := p.driver.guard(func() error { return p.fences.Wait(w.mark) })
+	p := d.pool
+	err := d.guard(func() error { return p.fences.Wait(w.mark) })
 	if isCaptured(err) { // it never passes, and the next poll gives it up
 		err = nil
 	}

@@ -49,7 +49,7 @@ func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Zero(t, r.faults.Calls("cuStreamSynchronize"))
 	assert.Equal(t, 24*mib, shortage.Streams[0].UncoveredBytes)
-	assert.ErrorContains(t, err, "stream 1 holds 24 MiB, 0 bytes live (24 MiB stay until its callers' next request or Return)")
+	assert.ErrorContains(t, err, "stream 1 holds 24 MiB, 0 B live (24 MiB stay until its callers' next request or Return)")
 
 	require.NoError(t, s.Return(context.Background()))
 	assert.Equal(t, records+1, r.faults.Calls("cuEventRecord"))

@@ -71,11 +71,11 @@ func (d *desk) search(c *claim) {
 	case whole:
 		d.complete(c)
 	case c.After != claims.First:
-		d.effects().again.push(c)
+		d.effects().again.Push(c)
 	default:
 		runs := c.want.missingRuns(&d.searches)
 		token := d.hold(c, claims.Asked)
-		d.effects().refills.push(refilling{Refill: c.askRefill(&d.searches, token, runs)})
+		d.effects().refills.Push(refilling{Refill: c.askRefill(&d.searches, token, runs)})
 	}
 	d.atHand = nil
 }
@@ -112,7 +112,7 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 	switch c.Refused(why, facts) {
 	case claims.Consult:
 		c.want.putBack(&d.searches)
-		d.effects().consults.push(consulting{d.hold(c, claims.Consulted), short})
+		d.effects().consults.Push(consulting{d.hold(c, claims.Consulted), short})
 	case claims.Delay:
 		c.Refusal = err
 		d.hold(c, claims.Delayed)
@@ -137,13 +137,13 @@ func (d *desk) park(c *claim) {
 	}
 	token := d.claims.Hold(&c.Claim, claims.Parked)
 	runs := c.want.parkedRuns(&d.searches)
-	d.effects().refills.push(refilling{c.parkRefill(&d.searches, token, runs), c})
+	d.effects().refills.Push(refilling{c.parkRefill(&d.searches, token, runs), c})
 }
 
 // unpark takes a parked claim back from the pool.
 func (d *desk) unpark(c *claim) {
 	if c.State() == claims.Parked {
-		d.effects().withdrawals.push(c.Token())
+		d.effects().withdrawals.Push(c.Token())
 		d.take(c)
 	}
 }
@@ -178,13 +178,13 @@ func (d *desk) offered(o claims.Offer) {
 		return
 	}
 	taken := d.serveOffer(o)
-	d.effects().offers.push(answeredOffer{o.Token, taken})
+	d.effects().offers.Push(answeredOffer{o.Token, taken})
 }
 
 func (d *desk) serveOffer(o claims.Offer) bool {
 	c := claimOf(d.claims.Serves(o))
 	if c == nil {
-		d.effects().withdrawals.push(o.Token)
+		d.effects().withdrawals.Push(o.Token)
 		return false
 	}
 	d.core.Gather()
@@ -219,7 +219,7 @@ func (d *desk) changed(c *claim) {
 		d.waitEnds(c)
 	case c.State() == claims.Parked:
 		c.blockedReports++
-		d.effects().blocks.push(poolcore.Block{
+		d.effects().blocks.Push(poolcore.Block{
 			Client: d.id, Token: c.Token(), Number: c.blockedReports, Blocked: c.blocked(),
 		})
 	}

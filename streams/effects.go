@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -13,23 +14,23 @@ import (
 // effects are what a turn of a stream left to be done outside, in the order in which it is carried out.
 type effects struct {
 	stream      *wiring
-	spare       func(*effects)   // keeps them for a later turn
-	returns     fifo[giving]     // to the pool
-	replies     fifo[*call]      // to those who wait until the returns are with the pool
-	leave       poolcore.Fence   // to be recorded for later; 0: none
-	discards    fifo[fence.Mark] // that nobody needs
-	withdrawals fifo[uint64]     // of parked claims, by their tokens
-	refills     fifo[refilling]
-	blocks      fifo[poolcore.Block]
+	spare       func(*effects)          // keeps them for a later turn
+	returns     effect.List[giving]     // to the pool
+	replies     effect.List[*call]      // to those who wait until the returns are with the pool
+	leave       poolcore.Fence          // to be recorded for later; 0: none
+	discards    effect.List[fence.Mark] // that nobody needs
+	withdrawals effect.List[uint64]     // of parked claims, by their tokens
+	refills     effect.List[refilling]
+	blocks      effect.List[poolcore.Block]
 	suspends    bool // the pool is told of the stream's suspensions
-	offers      fifo[answeredOffer]
-	fills       fifo[filler]
-	fences      fifo[fencing]
-	advanced    bool            // by what was seen of the fences memory has come home
-	sought      claims.Searched // what the caller's next search comes after, if it searches once more
-	again       fifo[message]   // claims that are served once more behind the look at fences
-	reclaim     *reclaim        // to be answered behind the look at fences
-	consults    fifo[consulting]
+	offers      effect.List[answeredOffer]
+	fills       effect.List[filler]
+	fences      effect.List[fencing]
+	advanced    bool                 // by what was seen of the fences memory has come home
+	sought      claims.Searched      // what the caller's next search comes after, if it searches once more
+	again       effect.List[message] // claims that are served once more behind the look at fences
+	reclaim     *reclaim             // to be answered behind the look at fences
+	consults    effect.List[consulting]
 	waitFences  bool
 	end         bool
 }
@@ -88,7 +89,7 @@ func (e *effects) Perform() {
 // giveBack carries out the next effect by which memory leaves the stream. It reports whether there was one.
 func (e *effects) giveBack() bool {
 	w := e.stream
-	if r, ok := e.returns.pop(); ok {
+	if r, ok := e.returns.Pop(); ok {
 		if mark := e.record(&r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
 			w.pool.Return(r.Return, mark)
 		}
@@ -104,7 +105,7 @@ func (e *effects) giveBack() bool {
 		w.ref.Call(&recorded{stream: w, fence: f, mark: mark, failed: err != nil})
 		return true
 	}
-	if m, ok := e.discards.pop(); ok {
+	if m, ok := e.discards.Pop(); ok {
 		w.handle.discard(m)
 		return true
 	}
@@ -113,7 +114,7 @@ func (e *effects) giveBack() bool {
 
 // reply answers the next call that waits for the returns. It reports whether there was one.
 func (e *effects) reply(err error) bool {
-	c, ok := e.replies.pop()
+	c, ok := e.replies.Pop()
 	if ok {
 		c.promise.Complete(struct{}{}, err)
 	}
@@ -123,15 +124,15 @@ func (e *effects) reply(err error) bool {
 // ask carries out the next effect by which the stream tells the pool what it wants. It reports whether there was one.
 func (e *effects) ask() bool {
 	w := e.stream
-	if token, ok := e.withdrawals.pop(); ok {
+	if token, ok := e.withdrawals.Pop(); ok {
 		w.pool.Withdraw(w.id, token)
 		return true
 	}
-	if r, ok := e.refills.pop(); ok {
+	if r, ok := e.refills.Pop(); ok {
 		e.refill(r)
 		return true
 	}
-	if b, ok := e.blocks.pop(); ok {
+	if b, ok := e.blocks.Pop(); ok {
 		w.pool.Block(b)
 		return true
 	}
@@ -140,7 +141,7 @@ func (e *effects) ask() bool {
 		w.suspensions.report()
 		return true
 	}
-	if o, ok := e.offers.pop(); ok {
+	if o, ok := e.offers.Pop(); ok {
 		w.pool.AnswerOffer(w.id, o.token, o.taken)
 		return true
 	}
@@ -167,11 +168,11 @@ func (e *effects) refill(r refilling) {
 // look carries out the next effect about fences, and then what waits for that. It reports whether there was one.
 func (e *effects) look() bool {
 	w := e.stream
-	if f, ok := e.fills.pop(); ok {
+	if f, ok := e.fills.Pop(); ok {
 		f.fill(&w.handle)
 		return true
 	}
-	if f, ok := e.fences.pop(); ok {
+	if f, ok := e.fences.Pop(); ok {
 		e.advanced = f.perform() || e.advanced
 		return true
 	}
@@ -181,7 +182,7 @@ func (e *effects) look() bool {
 		}
 		return true
 	}
-	if c, ok := e.again.pop(); ok {
+	if c, ok := e.again.Pop(); ok {
 		w.ref.Call(c)
 		return true
 	}
@@ -196,7 +197,7 @@ func (e *effects) finish() bool {
 		w.ref.Call(r)
 		return true
 	}
-	if c, ok := e.consults.pop(); ok {
+	if c, ok := e.consults.Pop(); ok {
 		w.spawn(func() { w.consult(c) })
 		return true
 	}
@@ -219,17 +220,17 @@ func (e *effects) finish() bool {
 
 // recycle empties the effects, keeps their memory, and leaves them for another turn.
 func (e *effects) recycle() {
-	e.returns.reset()
-	e.replies.reset()
-	e.discards.reset()
-	e.withdrawals.reset()
-	e.refills.reset()
-	e.blocks.reset()
-	e.offers.reset()
-	e.fills.reset()
-	e.fences.reset()
-	e.again.reset()
-	e.consults.reset()
+	e.returns.Reset()
+	e.replies.Reset()
+	e.discards.Reset()
+	e.withdrawals.Reset()
+	e.refills.Reset()
+	e.blocks.Reset()
+	e.offers.Reset()
+	e.fills.Reset()
+	e.fences.Reset()
+	e.again.Reset()
+	e.consults.Reset()
 	e.sought = claims.First
 	e.spare(e)
 }
@@ -263,7 +264,7 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	switch {
 	case e.sought != claims.First:
 		return e.sought
-	case !e.fences.empty() && before == claims.First:
+	case len(e.fences.Left()) > 0 && before == claims.First:
 		return claims.AfterFences
 	default:
 		return claims.First

@@ -63,7 +63,7 @@ func (l *loans) recorded(m *recorded) {
 // dropLeft gives the last fence up.
 func (l *loans) dropLeft() {
 	if !l.left.sent && !l.left.mark.Zero() {
-		l.effects().discards.push(l.left.mark)
+		l.effects().discards.Push(l.left.mark)
 	}
 	l.left = leftFence{}
 }
@@ -119,7 +119,7 @@ func (l *loans) answerReclaim() {
 // reportCame tells the pool that something has come home.
 func (l *loans) reportCame() {
 	if l.core.TakeCame() {
-		l.effects().returns.push(giving{Return: poolcore.Return{
+		l.effects().returns.Push(giving{Return: poolcore.Return{
 			Client: l.id, LiveBytes: l.core.LiveBytes(), OpenBytes: l.core.OpenBytes(), Lanes: l.lanes(), Sent: l.sentRuns, Stirred: true,
 		}})
 	}
@@ -178,13 +178,13 @@ func (l *loans) returned(m poolcore.Return, covered bool) {
 	}
 	l.sentRuns += uint64(len(g.Runs))
 	g.Sent = l.sentRuns
-	l.effects().returns.push(g)
+	l.effects().returns.Push(g)
 }
 
 // fence leaves the fences that are due: those for which enough waits, or, where all is set, any.
 func (l *loans) fence(all bool) {
 	l.core.Due(all || l.draining, func(x *line.Line, number uint64) bool {
-		l.effects().fences.push(fencing{timeline(x), number, true})
+		l.effects().fences.Push(fencing{timeline(x), number, true})
 		return true
 	})
 }
@@ -204,7 +204,7 @@ func (l *loans) background() {
 // eachLook leaves a look at every fence that something waits for.
 func (l *loans) eachLook() {
 	l.core.EachLine(func(x *line.Line, _ uint64) {
-		l.effects().fences.push(fencing{timeline(x), 0, true})
+		l.effects().fences.Push(fencing{timeline(x), 0, true})
 	})
 }
 
@@ -213,7 +213,7 @@ func (l *loans) takeOwn() {
 	l.core.Due(true, func(x *line.Line, number uint64) bool {
 		t := timeline(x)
 		if !t.Lent() {
-			l.effects().fences.push(fencing{t, number, false})
+			l.effects().fences.Push(fencing{t, number, false})
 		}
 		return !t.Lent()
 	})

@@ -252,7 +252,7 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.NoError(t, s.Close())
 	<-s.ref.Done() // what the turn owns is ours
 	o := &call{gives: true}
-	s.turn.effects().replies.push(o)
+	s.turn.effects().replies.Push(o)
 	s.turn.stopped(ErrQuarantined)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the answer is there, or none comes

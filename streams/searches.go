@@ -98,10 +98,10 @@ func (s *searches) leaveLook(after claims.Searched) (next claims.Searched) {
 	s.core.EachMissing(func(l *line.Line, number uint64) {
 		take, look, then := claims.Line(after, number > 0)
 		if take {
-			s.effects().fences.push(fencing{timeline(l), number, false})
+			s.effects().fences.Push(fencing{timeline(l), number, false})
 		}
 		if look {
-			s.effects().fences.push(fencing{timeline(l), 0, true})
+			s.effects().fences.Push(fencing{timeline(l), 0, true})
 		}
 		next = max(next, then)
 	})

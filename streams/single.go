@@ -81,7 +81,7 @@ func (r *single) deliver(s *searches) bool {
 	if r.Zero && r.Bytes > 0 {
 		s.handle.order()
 		r.buffer = b
-		s.effects().fills.push(r)
+		s.effects().fills.Push(r)
 		return true
 	}
 	return r.answer(b, nil) || r.undo(s, slot)

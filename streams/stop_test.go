@@ -24,9 +24,9 @@ func waitingAndQueued(t *testing.T, r *rig, s *Stream) (waiting, queued futures.
 	return waiting, queued, leave, release
 }
 
-// A stop through protoactor fails every request, whether it waits for the pool or for its turn; memory
+// A stop at once fails every request, whether it waits for the pool or for its turn; memory
 // stays where it is, the books balance, other streams go on.
-func TestStopThroughProtoactorFailsEveryRequest(t *testing.T) {
+func TestStopNowFailsEveryRequest(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 	live, cached := must(t, s, 4*kib), must(t, s, 4*kib)
@@ -34,7 +34,7 @@ func TestStopThroughProtoactorFailsEveryRequest(t *testing.T) {
 	held := r.stats(s).HeldBytes
 
 	waiting, queued, leave, release := waitingAndQueued(t, r, s)
-	s.ref.Root().Stop(s.ref.PID())
+	s.ref.StopNow()
 	leave()
 	<-s.ref.Done()
 	for _, f := range []futures.Future[Buffer]{waiting, queued} {
@@ -57,38 +57,12 @@ func TestStopThroughProtoactorFailsEveryRequest(t *testing.T) {
 	assert.ErrorIs(t, late.Free(), ErrClosed)
 }
 
-// A poison lets what is queued before it be served and fails what comes after.
-func TestPoisonThroughProtoactorServesWhatWasQueuedBefore(t *testing.T) {
-	r := newRig(t, 256*mib)
-	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
-	require.NoError(t, must(t, s, 32*mib).Free())
-
-	leave := r.occupy(s)
-	before := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
-	s.ref.Root().Poison(s.ref.PID())
-	behind := s.AllocAsync(context.Background(), Request{Bytes: 8 * mib})
-	leave()
-	<-s.ref.Done()
-	b, err := before.Await(context.Background())
-	require.NoError(t, err)
-	_, err = behind.Await(context.Background())
-	assert.Error(t, err)
-	assert.True(t, b.Live())
-	assert.Equal(t, uint64(1), control(s).LastStats().LiveCount)
-	assert.NoError(t, b.Free())
-
-	require.NoError(t, must(t, other, 8*mib).Free())
-	assert.Equal(t, control(s).LastStats().HeldBytes+r.stats(other).HeldBytes, r.books().LentBytes)
-	control(s).End()
-	assert.ErrorIs(t, b.Free(), ErrBadFree, "it was freed before the end")
-}
-
 // After End a free says that all is closed, also for a stream that was stopped from outside before.
 func TestFreeAfterEndSaysClosedAlsoOfAStoppedStream(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
 	small, large := must(t, s, kib), must(t, s, mib)
-	s.ref.Root().Stop(s.ref.PID())
+	s.ref.StopNow()
 	<-s.ref.Done()
 	control(s).End()
 	assert.ErrorIs(t, small.Free(), ErrClosed)

@@ -64,7 +64,7 @@ func (t *turn) receive(m actors.Message) {
 func (t *turn) call(c *call) {
 	c.run()
 	if c.gives {
-		t.effects().replies.push(c)
+		t.effects().replies.Push(c)
 		return
 	}
 	c.promise.Complete(struct{}{}, nil)

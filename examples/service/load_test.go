@@ -67,9 +67,8 @@ func TestLoad(t *testing.T) {
 
 func testLoad(t *testing.T, workers int, l loading) {
 	t.Helper()
-	off := 0.1
 	if raceDetected { // the books are held against themselves at each step: a part of the load shows races as well
-		l.Duration, off = l.Duration/5, 0.4
+		l.Duration /= 5
 	}
 	synctest.Test(t, func(t *testing.T) {
 		tenants, err := parseTenants("gold=2,silver=1,bronze=1")
@@ -90,10 +89,15 @@ func testLoad(t *testing.T, workers int, l loading) {
 
 		each, all := o.standings()
 		require.Len(t, each, 3)
+		const off = 0.1
+		atOnce := 0.0
+		if raceDetected { // the first request of every client comes before any quota counts, and the load is short
+			atOnce = float64(l.ClientCount) / float64(o.answered)
+		}
 		for _, x := range each {
 			ofMemory, ofRequests := x.deviations()
 			assert.InDelta(t, 0, ofMemory, off, "%s has %.3f of the memory, its quota is %.3f", x.name, x.served, x.quota)
-			assert.InDelta(t, 0, ofRequests, off, "%s has %.3f of the answers, its quota is %.3f", x.name, x.requests, x.quota)
+			assert.InDelta(t, 0, ofRequests, off+atOnce, "%s has %.3f of the answers, its quota is %.3f", x.name, x.requests, x.quota)
 			assert.Equal(t, 80, x.clientCount)
 			assert.Positive(t, x.oldest)
 			assert.Less(t, x.oldest, l.Duration, x.name)

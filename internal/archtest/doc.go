@@ -1,6 +1,7 @@
 // Package archtest holds the rules of the house that a machine can check: which package may import
 // which, where locks, clocks, goroutines, cgo and package variables may stand, and what every package
-// and file owes its reader. It has tests only; `go test ./internal/archtest` checks the whole module.
+// and file owes its reader. It has tests only; `go test ./internal/archtest` checks the whole module,
+// and those below it that go.work names.
 //
 // The rules read the source as it stands on disk, whatever its build constraints, so a file that only
 // another platform or tag compiles obeys them too. They bind what is shipped: test files may look

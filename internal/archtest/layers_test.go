@@ -31,7 +31,7 @@ func houseLayers() []layer {
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
 		{
-			[]string{"internal/sizeclass", "internal/heap", "internal/pressure"},
+			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect"},
 			"a data structure knows nothing of those who use it",
 		},
 		{
@@ -87,7 +87,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak"},
+			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight"},
 			"programs are the roof and know nothing of each other",
 		},
 	}

@@ -31,6 +31,8 @@ func model() fstest.MapFS {
 		"streams/doc.go":             "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n",
 		"streams/claims/doc.go":      "// Package claims is pure.\npackage claims\n",
 		"streams/core/doc.go":        "// Package core is pure.\npackage core\n\nimport _ \"sync/atomic\"\n",
+		"go.work":                    "go 1.26\n\nuse (\n\t.\n\t./cmd/vram\n)\n",
+		"cmd/vram/go.mod":            "module example.org/house/cmd/vram\n",
 		"cmd/vram/main.go":           "// Command vram is a program.\npackage main\n\nimport (\n\t_ \"embed\"\n\n\t_ \"example.org/house\"\n)\n\n//go:embed trace.csv\nvar trace string\n\nfunc main() {}\n",
 		"tools/go.mod":               "module example.org/house/tools\n",
 		"tools/main.go":              "package main\n\nvar anything int\n",
@@ -201,6 +203,10 @@ func plantedFaults() []planted {
 		{
 			"file length", "pool/long.go", "package pool\n\n" + fine,
 			finding{"pool/long.go", "501 lines, at most 500"},
+		},
+		{
+			"file length", "cmd/vram/long.go", "package main\n\n" + fine, // in a module of its own
+			finding{"cmd/vram/long.go", "501 lines, at most 500"},
 		},
 	}
 }

@@ -83,6 +83,9 @@ func TestHouse(t *testing.T) {
 	house, err := loadTree(os.DirFS("../.."))
 	require.NoError(t, err)
 	require.True(t, house.has("internal/archtest"), "the tree that was read is not this module")
+	for _, dir := range []string{"cmd/vram", "examples/quickstart"} {
+		require.True(t, house.has(dir), "the module of %s was not read", dir)
+	}
 	for _, r := range houseRules() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -25,20 +26,25 @@ type source struct {
 	file      *ast.File
 }
 
-// tree is the module as it stands on disk.
+// tree is the house as it stands on disk: the module at its root, and the modules below it that go.work names.
 type tree struct {
-	module  string // the module's path
+	module  string // the path of the module at the root
 	fset    *token.FileSet
 	sources []source // in the order of their paths
 }
 
-// loadTree parses every Go file of the module at the root of fsys, except in testdata, vendor, hidden
-// folders and modules inside the module.
+// loadTree parses every Go file of the module at the root of fsys and of those that its go.work names, except in testdata, vendor,
+// hidden folders and other modules inside the module.
 func loadTree(fsys fs.FS) (*tree, error) {
 	gomod, err := fs.ReadFile(fsys, "go.mod")
 	if err != nil {
 		return nil, fmt.Errorf("the module's root: %w", err)
 	}
+	work, err := fs.ReadFile(fsys, "go.work")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	members := membersOf(string(work))
 	t := &tree{fset: token.NewFileSet()}
 	for line := range strings.Lines(string(gomod)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "module "); ok {
@@ -53,7 +59,7 @@ func loadTree(fsys fs.FS) (*tree, error) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if p != rootDir && isForeign(fsys, p) {
+			if p != rootDir && isForeign(fsys, p, members) {
 				return fs.SkipDir
 			}
 			return nil
@@ -65,14 +71,25 @@ func loadTree(fsys fs.FS) (*tree, error) {
 	return t, err
 }
 
-// isForeign reports whether the go command leaves the folder out of the module's packages.
-func isForeign(fsys fs.FS, dir string) bool {
+// membersOf returns the folders that a go.work uses. It has one on a line.
+func membersOf(work string) (dirs []string) {
+	for line := range strings.Lines(work) {
+		fields := strings.Fields(line)
+		if len(fields) > 0 && fields[0] != "//" && strings.HasPrefix(fields[len(fields)-1], ".") {
+			dirs = append(dirs, path.Clean(fields[len(fields)-1]))
+		}
+	}
+	return dirs
+}
+
+// isForeign reports whether the go command leaves the folder out of the packages of the modules.
+func isForeign(fsys fs.FS, dir string, members []string) bool {
 	name := path.Base(dir)
 	if name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_' {
 		return true
 	}
 	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
-	return err == nil
+	return err == nil && !slices.Contains(members, dir)
 }
 
 func (t *tree) add(fsys fs.FS, p string) error {

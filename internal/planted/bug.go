@@ -21,6 +21,7 @@ type Bug struct {
 	Name    string
 	Package string // whose tests find it, from the module's root
 	Run     string // which of them: the pattern of go test's -run
+	Tags    string // the build tags that they are built with; "" for none
 	Edits   []Edit
 }
 

@@ -5,8 +5,8 @@
 //
 // A Bug is one defect by name: the edits that make it, the package whose tests must find it, and which tests those are. An Edit
 // replaces a text that occurs exactly once in a function, or in a file where it stands in no function. To plant a bug is to
-// make the edited files in a folder of their own and to run the tests with them in the place of the files of the module. A
-// Verdict says what came of it.
+// make the edited files in a folder of their own and to run the tests with them in the place of the files of the module, or of
+// one below it that go.work names. A Verdict says what came of it.
 //
 // # What counts
 //

@@ -5,13 +5,14 @@ func deadlockBugs() []Bug {
 	return []Bug{
 		{
 			Name: "all that are under way are searched for at every message", Package: "pool/core", Run: "^TestRefusalsAtOnceSearchNoMoreThanOne$",
-			Edits: []Edit{{"pool/core.(*Core).serveFree", "	if q.vainInserts != c.pages.inserts {\n", "	{\n"}},
+			Edits: []Edit{{"pool/core.(*queue).serve", "	if q.searchedAt != inserts() {\n", "	{\n"}},
 		},
 		{
 			Name: "who becomes the first is not searched for", Package: "pool/core", Run: "^TestWhoBecomesTheFirstIsSearchedFor$",
-			Edits: []Edit{{"pool/core.(*Core).serveFree", "q.vain > 0 && q.promoted() && c", "q.vain > 0 && q.promoted() && false && c"}, {
-				"pool/core.(*Core).leave", "	c.queue.searchAgain()\n", "",
-			}},
+			Edits: []Edit{
+				{"pool/core.(*queue).serve", "q.searched > 0 && q.promoted() && grant", "q.searched > 0 && q.promoted() && false && grant"},
+				{"pool/core.(*queue).removeOf", "	q.searchAgain()\n	q.refills = slices.DeleteFunc", "	q.refills = slices.DeleteFunc"},
+			},
 		},
 		{
 			Name: "a magazine that was handed back is not looked at when memory is short", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
@@ -55,13 +56,23 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "nobody is asked whose memory it is where all wait for quotas", Package: ".", Run: "^TestATenantWaitsForItself$",
-			Edits: []Edit{{"pool/core.(*Core).park", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"}, {
-				"pool/core.(*waiters).stir", "w.unasked = w.futile[:0], false, true", "w.unasked = w.futile[:0], false, false",
-			}, {"pool/core.(*Core).block", "		c.waiters.unasked = true\n", ""}},
+			Edits: []Edit{
+				{"pool/core.(*waiters).park", "	w.unasked = true\n	w.waitCount++\n", "	w.waitCount++\n"},
+				{"pool/core.(*waiters).changed", "w.unsettled, w.unasked = false, true", "w.unsettled, w.unasked = false, false"},
+				{"pool/core.(*waiters).block", "	w.table.Block(r.id, m.Blocked)\n	w.unasked = true\n", "	w.table.Block(r.id, m.Blocked)\n"},
+			},
 		},
 		{
 			Name: "an empty batch waits for its turn", Package: ".", Run: "^TestRequestsForNothing$",
 			Edits: []Edit{{"streams.(*Stream).AllocBatchForAsync", "if len(bytes) == 0 { // nothing", "if len(bytes) < 0 { // nothing"}},
+		},
+		{
+			Name: "a value handed over does not end its receiver's wait", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
+			Edits: []Edit{{"streams/handover.go", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
+		},
+		{
+			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
+			Edits: []Edit{{"streams/handover.go", "	who.suspend(x)\n", ""}},
 		},
 	}
 }

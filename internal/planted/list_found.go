@@ -8,7 +8,7 @@ func foundPoolBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a trial remembers what the driver refused in the last", Package: "pool/core", Run: "^TestATrialAsksTheDriverAnew$",
-			Edits: []Edit{{"pool/core.(*Core).try", "	r.noted, r.askedAll, r.capped, r.refusals, r.waited, r.unborrowed = false, false, false, 0, false, false\n", ""}},
+			Edits: []Edit{{"pool/core.(*request).restart", "	r.ascent = ascent{rung: rungOffer}\n", "	r.rung = rungOffer\n"}},
 		},
 		{
 			Name: "who has no quota yet is passed", Package: "pool/core/admission", Run: "^TestNobodyPassesWhoHasNoQuota$",
@@ -36,15 +36,15 @@ func foundPoolBugs() []Bug {
 		},
 		{
 			Name: "an easier request is spared by a trial in vain", Package: "pool/core", Run: "^TestATrialInVainSparesThoseThatAreNoEasier$",
-			Edits: []Edit{{"pool/core.(*waiters).isFutile", " && f.align <= r.place.Align", ""}},
+			Edits: []Edit{{"pool/core.(*failedAttempts).skips", " && a.align <= r.place.Align", ""}},
 		},
 		{
 			Name: "an old word on who waits is believed", Package: "pool/core", Run: "^TestWhatIsSaidLateIsOld$",
-			Edits: []Edit{{"pool/core.(*Core).block", "r != nil && m.Number > r.blocks {", "r != nil {"}},
+			Edits: []Edit{{"pool/core.(*waiters).block", "r == nil || m.Number <= r.blocks {", "r == nil {"}},
 		},
 		{
-			Name: "a window awaits the last fence and not the latest", Package: "pool/core", Run: "^TestAWindowAwaitsTheLatestFenceOfEachClient$",
-			Edits: []Edit{{"pool/core.(*Core).awaitOps", "latest[t.client] = max(latest[t.client], t.fence)", "latest[t.client] = t.fence"}},
+			Name: "a window awaits the last fence and not the latest", Package: "pool/core/memory", Run: "^TestAWindowAwaitsTheLatestFenceOfEachClient$",
+			Edits: []Edit{{"pool/core/memory.Parts.latest", "fences[at].Fence = max(fences[at].Fence, p.Tag.Fence)", "fences[at].Fence = p.Tag.Fence"}},
 		},
 		{
 			Name: "the pool counts for streams that are gone", Package: "pool", Run: "^TestStreamsThatAreGoneAreForgotten$",
@@ -52,11 +52,11 @@ func foundPoolBugs() []Bug {
 		},
 		{
 			Name: "an old word on who stands is believed", Package: "pool/core", Run: "^TestWhatIsSaidLateIsOld$",
-			Edits: []Edit{{"pool/core.(*Core).suspend", "cl != nil && m.Number > cl.suspended {", "cl != nil {"}},
+			Edits: []Edit{{"pool/core.(*noProgress).suspend", "cl == nil || m.Number <= cl.suspended {", "cl == nil {"}},
 		},
 		{
-			Name: "effects that were carried out are kept", Package: "pool", Run: "^TestAQueueKeepsNothing$",
-			Edits: []Edit{{"pool.(*queue).reset", "	clear(q.all)\n", ""}},
+			Name: "effects that were carried out are kept", Package: "internal/effect", Run: "^TestAListKeepsNothing$",
+			Edits: []Edit{{"internal/effect.(*List).Reset", "	clear(l.all)\n", ""}},
 		},
 	}
 }

@@ -44,5 +44,24 @@ func foundationBugs() []Bug {
 				"internal/heap.(*Heap).alignedFit", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)", "uint64(f)+uint64(units) <= uint64(h.nodes[i].units)+1",
 			}},
 		},
+		{
+			Name: "the built-in framework ends an actor without a word to its behavior", Package: "actors", Run: "^TestStopHandlesWhatIsQueued$",
+			Tags:  "vram_builtin",
+			Edits: []Edit{{"actors.(*linkedFramework).receivePoison", "receivePoison() { f.box.close() }", "receivePoison() { f.box.stopped = true }"}},
+		},
+		{
+			Name: "the built-in framework receives on a goroutine of its own", Package: "actors", Run: "^TestCallRunsOnTheCallerWhenIdle$",
+			Tags:  "vram_builtin",
+			Edits: []Edit{{"actors.(*linkedFramework).receive", "{ f.box.behavior.Receive(m) }", "{ go f.box.behavior.Receive(m) }"}},
+		},
+		{
+			Name: "the built-in framework brings a handler along", Package: "internal/weight", Run: "^TestHandlersThatImportingRegisters$",
+			Tags:  "vram_builtin",
+			Edits: []Edit{{"actors/builtin.go", "package actors\n", "package actors\n\nimport _ \"expvar\"\n"}},
+		},
+		{
+			Name: "a stop at once waits for what is queued", Package: "actors", Run: "^TestStopNowFailsWhatIsQueued$",
+			Edits: []Edit{{"actors.(*Ref).StopNow", "StopNow() { r.box.framework.stop() }", "StopNow() { r.box.stop(nil) }"}},
+		},
 	}
 }

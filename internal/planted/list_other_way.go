@@ -19,27 +19,24 @@ func otherWayBugs() []Bug {
 			}},
 		},
 		{
-			Name: "the rest before a part is under no fence", Package: "pool/core", Run: "^TestFreePagesKeepTheirTags$|^TestCoreAgreesWithOnePageOneOwner$",
-			Edits: []Edit{{
-				"pool/core.(*pages).takeFree", "		p.insertRun(Run{runFirst, r.First - runFirst}, t.client, t.fence)",
-				"		p.insertRun(Run{runFirst, r.First - runFirst}, t.client, 0)",
-			}},
+			Name: "the rest before a part is under no fence", Package: "pool/core/memory", Run: "^TestFreePagesKeepTheirTags$",
+			Edits: []Edit{{"pool/core/memory.(*table).takeFree", "Pages: r.First - first}, tag)", "Pages: r.First - first}, Tag{tag.Client, 0})"}},
 		},
 		{
-			Name: "the rest behind a part is under no fence", Package: "pool/core", Run: "^TestFreePagesKeepTheirTags$|^TestCoreAgreesWithOnePageOneOwner$",
-			Edits: []Edit{{"pool/core.(*pages).takeFree", "p.insertRun(Run{end, runEnd - end}, t.client, t.fence)", "p.insertRun(Run{end, runEnd - end}, t.client, 0)"}},
+			Name: "the rest behind a part is under no fence", Package: "pool/core/memory", Run: "^TestFreePagesKeepTheirTags$",
+			Edits: []Edit{{"pool/core/memory.(*table).takeFree", "Pages: run.End() - r.End()}, tag)", "Pages: run.End() - r.End()}, Tag{tag.Client, 0})"}},
 		},
 		{
 			Name: "what a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBack",
-			Edits: []Edit{{"pool/core.(*Core).putBack", "c.giveParts(&Job{parts: r.parts}, run)", "c.giveParts(&Job{}, run)"}},
+			Edits: []Edit{{"pool/core.(*answers).putBack", "a.memory.FreeParts(r.parts, run)", "a.memory.FreeParts(nil, run)"}},
 		},
 		{
 			Name: "a window that a trial gives back is clean", Package: "pool/core", Run: "^TestATrialGivesBackAWindowAsItWas$",
-			Edits: []Edit{{"pool/core.(*Core).grantWindow", "	r.keepPart(j.parts...)\n", ""}},
+			Edits: []Edit{{"pool/core.(*answers).grantWindow", "	r.keep(parts...)\n", "	_ = parts\n"}},
 		},
 		{
 			Name: "a fence that passes during a trial is not heard of", Package: "pool/core", Run: "^TestAFencePassesDuringATrial$",
-			Edits: []Edit{{"pool/core.(*Core).passed", "	c.queue.cleanParts(p)\n", ""}},
+			Edits: []Edit{{"pool/core.(*Core).passed", "	c.queue.pass(p)\n", ""}},
 		},
 		{
 			Name: "a deadlock is believed though somebody went on", Package: "pool/core/admission", Run: "^TestAnyChangeEndsAStandstill$",

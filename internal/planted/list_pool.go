@@ -5,15 +5,15 @@ func poolBugs() []Bug {
 	return []Bug{
 		{
 			Name: "every denial panics, and the pool goes on", Package: ".", Run: "^TestARefusalHidesNoPanic$",
-			Edits: []Edit{{"pool.(*effects).deliver", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.asks.all[len(e.denials.all)+len(e.asks.all)]\n"}},
+			Edits: []Edit{{"pool.(*effects).deliver", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.asks.Left()[len(e.asks.Left())]\n"}},
 		},
 		{
 			Name: "a panicking driver goes unreported", Package: ".", Run: "^TestARecoveredPanicIsToldCountedAndLogged$",
 			Edits: []Edit{{"pool.(*driver).guard", "			d.pool.panics.Here(\"vram-driver\", value)\n", ""}},
 		},
 		{
-			Name: "the arena has a page that ends beyond 32 bits", Package: "pool/core", Run: "^TestTheEndOfTheLongestArena$",
-			Edits: []Edit{{"pool/core.New", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
+			Name: "the arena has a page that ends beyond 32 bits", Package: "pool/core/memory", Run: "^TestTheEndOfTheLongestArena$",
+			Edits: []Edit{{"pool/core/memory.New", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
 		},
 		{
 			Name: "what is foreseen is not held", Package: "pool/core", Run: "^TestStepsShorterThanATick$|^TestTranscripts$",
@@ -25,29 +25,22 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "memory is clean one fence too early", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).passed", "table[i].fence <= p.Fence", "table[i].fence <= p.Fence+1"}},
+			Edits: []Edit{{"pool/core/memory.(*table).pass", "t.pages[i].fence <= f {", "t.pages[i].fence <= f+1 {"}},
 		},
 		{
-			Name: "merged runs keep the earlier fence", Package: "pool/core", Run: "^TestMergedRunsWaitForTheLatestFence$",
-			Edits: []Edit{{"pool/core.(*pages).addFree", "r.Pages += t.run\n		f = max(f, t.fence)", "r.Pages += t.run\n		f = min(f, t.fence)"}},
+			Name: "merged runs keep the earlier fence", Package: "pool/core/memory", Run: "^TestMergedRunsWaitForTheLatestFence$",
+			Edits: []Edit{{"pool/core/memory.(*table).addFree", "r.Pages += have.run\n		tag.Fence = max(", "r.Pages += have.run\n		tag.Fence = min("}},
 		},
 		{
 			Name: "handles are unmapped before their fence", Package: "pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{
-				{
-					"pool/core.(*Core).victims", "c.pages.clean.bins.Each(c.pages.links, 1, func(i int32) bool {",
-					"c.pages.each(func(i int32) bool {",
-				},
-				{
-					"pool/core/window.go", "type victim struct {",
-					"func (p *pages) each(visit func(int32) bool) {\n	p.clean.bins.Each(p.links, 1, visit)\n" +
-						"	for _, d := range p.tagged {\n		d.bins.Each(p.links, 1, visit)\n	}\n}\n\ntype victim struct {",
-				},
+				{"pool/core/memory.(*Memory).victims", "m.clean.bins.Each(m.links, 1, func(i int32) bool {", "m.each(func(i int32) bool {"},
+				{"pool/core/memory/memory.go", "type victim struct {", "func (m *Memory) each(visit func(int32) bool) {\n	m.clean.bins.Each(m.links, 1, visit)\n	for _, x := range m.tagged {\n		x.bins.Each(m.links, 1, visit)\n	}\n}\n\ntype victim struct {"},
 			},
 		},
 		{
 			Name: "handles side by side are unmapped twice", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).unmapOps", "j.Ops[n-1].Run.Pages += r.Pages\n			continue", "j.Ops[n-1].Run.Pages += r.Pages"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).unmapOps", "j.Ops[n-1].Run.Pages += r.Pages\n			continue", "j.Ops[n-1].Run.Pages += r.Pages"}},
 		},
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
@@ -57,9 +50,7 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "segments touch and merge", Package: "pool", Run: "^TestWarmFreesSegmentsThatDoNotFit$",
-			Edits: []Edit{{
-				"pool/core.(*Core).place", "c.holes(n + 2)\n	return window{run: Run{run.First + 1, n}", "c.holes(n)\n	return window{run: Run{run.First, n}",
-			}},
+			Edits: []Edit{{"pool/core/memory.(*finder).place", "f.holes(count + 2)\n	return Window{Run: Run{First: run.First + 1,", "f.holes(count)\n	return Window{Run: Run{First: run.First,"}},
 		},
 		{
 			Name: "memory changes hands without a wait", Package: "pool", Run: "^TestAClientFollowsAnothersFence$",
@@ -79,15 +70,15 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "the limit is off by a page", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).growWithin", "c.reservedBytes+c.bytes(w.missing) > soft {", "c.reservedBytes+c.bytes(w.missing) > soft+c.pageBytes {"}},
+			Edits: []Edit{{"pool/core.(*ladder).growBy", "if !ok || l.reservedWith(w) > r.within(l.softBytes()) {", "if !ok || l.reservedWith(w) > r.within(l.softBytes())+l.memory.PageBytes() {"}},
 		},
 		{
 			Name: "a rollback forgets a handle", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).undoOps", "releases = append(releases, Op{", "releases = append(releases[:0], Op{"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).undoOps", "releases = append(releases, Op{", "releases = append(releases[:0], Op{"}},
 		},
 		{
 			Name: "Close skips a handle", Package: "pool", Run: "^TestStreamsThatAreGoneAreForgotten$",
-			Edits: []Edit{{"pool/core.(*Core).finishClose", "if !h.live {\n			continue", "if !h.live || id == 1 {\n			continue"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).PlanClose", "if !h.live {\n			continue", "if !h.live || id == 1 {\n			continue"}},
 		},
 		{
 			Name: "a mark is given up before it has passed", Package: "pool", Run: "^TestAMarkIsKeptUntilItHasPassed$",
@@ -95,7 +86,7 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "the last of several refusals is not told", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"pool.(*Pool).collect", "range fx.Denials {", "range fx.Denials[:len(fx.Denials)/2] {"}},
+			Edits: []Edit{{"pool.(*Pool).collect", "for d, ok := fx.Denials.Pop(); ok; d, ok", "for d, ok := fx.Denials.Pop(); ok && len(fx.Denials.Left()) > 0; d, ok"}},
 		},
 	}
 }
@@ -109,13 +100,11 @@ func aheadBugs() []Bug {
 		},
 		{
 			Name: "what is drawn stays in the reservation", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$|^FuzzCore$",
-			Edits: []Edit{{
-				"pool/core.(*Core).draw", "have.First, have.Pages = have.First+run.Pages, have.Pages-run.Pages; have.Pages == 0", "have.Pages == 0",
-			}},
+			Edits: []Edit{{"pool/core.(*answers).draw", "if from.reserved[i] = rest; rest.Pages == 0 {", "if rest.Pages == 0 {"}},
 		},
 		{
 			Name: "an expansion counts what is free", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
-			Edits: []Edit{{"pool/core.(*Core).climbExpand", "w, ok := c.beyond(uint32(piece)) //nolint", "w, ok := c.room(0, uint32(piece)) //nolint"}},
+			Edits: []Edit{{"pool/core.(*warmer).expand", "w.memory.Beyond(uint32(piece)); ok", "w.memory.Room(memory.User{}, uint32(piece)); ok"}},
 		},
 	}
 }
@@ -125,23 +114,23 @@ func budgetBugs() []Bug {
 	return []Bug{
 		{
 			Name: "growth beyond the budget breaks the limit", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).overgrown", "return w, ok && c.reservedBytes+c.bytes(w.missing) <= mostBytes", "return w, ok || c.reservedBytes > mostBytes"}},
+			Edits: []Edit{{"pool/core.(*ladder).overgrown", "return w, ok && l.reservedWith(w) <= maxBytes", "return w, ok || l.reservedWith(w) > maxBytes"}},
 		},
 		{
 			Name: "the shortest handles are recycled first", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).victims", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).victims", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
 		},
 		{
 			Name: "handles are long from the beginning", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).handlePages", "recycledBytes > c.reservedBytes/recycledShare", "recycledBytes >= c.reservedBytes/recycledShare"}},
+			Edits: []Edit{{"pool/core.(*budget).maxHandlePages", "recycledBytes > reservedBytes/recycledShare", "recycledBytes >= reservedBytes/recycledShare"}},
 		},
 		{
 			Name: "clients lie side by side", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).zonePages", "return c.maxPages / zoneShare", "return c.maxPages / zoneShare / c.maxPages"}},
+			Edits: []Edit{{"pool/core/memory.(*finder).zonePages", "return f.maxPages / zoneShare", "return f.maxPages / zoneShare / f.maxPages"}},
 		},
 		{
 			Name: "short handles move as long ones do", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).startWindow", "k <= n && k >= least {", "k <= n && k > 0*least {"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).fillOps", "k > rest.Pages || k < least {", "k > rest.Pages || k < 0*least {"}},
 		},
 	}
 }
@@ -151,13 +140,13 @@ func refusalBugs() []Bug {
 	return []Bug{
 		{
 			Name: "nobody is asked after the driver's refusal", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
-			Edits: []Edit{{"pool/core.(*Core).failRequest", "r.rung = rungAskAll", "r.rung = rungPoll"}},
+			Edits: []Edit{{"pool/core.(*ladder).jobFailed", "		r.rung = rungAskAll\n	}\n}", "		r.rung = rungPoll\n	}\n}"}},
 		},
 		{
 			Name: "what the driver has is taken for what is held", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
 			Edits: []Edit{
-				{"pool/core.(*Core).learnCap", "capBytes := c.reservedBytes + max(0, freeBytes)", "capBytes := c.reservedBytes"},
-				{"pool/core.(*Core).learnCap", "max(c.reservedBytes, j.startBytes)", "c.reservedBytes"},
+				{"pool/core.(*ladder).cap", "capBytes := reserved + max(0, freeBytes)", "capBytes := reserved"},
+				{"pool/core.(*ladder).cap", "max(reserved, startBytes)", "min(reserved, max(reserved, startBytes))"},
 			},
 		},
 		{
@@ -166,23 +155,23 @@ func refusalBugs() []Bug {
 		},
 		{
 			Name: "growth forgets what the driver can give", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).recycleInto", "limit := r.within(c.settings.LimitBytes)", "limit := c.settings.LimitBytes"}},
+			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "limit := r.within(l.settings.LimitBytes)", "limit := l.settings.LimitBytes"}},
 		},
 		{
 			Name: "the second refusal of the driver is final", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
-			Edits: []Edit{{"pool/core.(*Core).failRequest", "r.refusals < mostRefusals", "!r.capped"}},
+			Edits: []Edit{{"pool/core.(*ladder).jobFailed", "r.refusals < maxRefusals", "!r.capped"}},
 		},
 		{
 			Name: "free handles are kept until a denial", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
-			Edits: []Edit{{"pool/core.(*Core).recycleInto", "short = max(short, c.reservedBytes)", "short = max(short, 0)"}},
+			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "short = max(short, l.memory.ReservedBytes())", "short = max(short, 0)"}},
 		},
 		{
 			Name: "nobody is asked for the second run of a batch", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).grant", "next := rungAskAll", "next := rungGrow"}},
+			Edits: []Edit{{"pool/core.(*answers).grant", "next := rungAskAll", "next := rungGrow"}},
 		},
 		{
 			Name: "a batch is lent what its next run lacks", Package: "pool/core", Run: "^TestABatchLeavesItsNextRunWhatItNeeds$",
-			Edits: []Edit{{"pool/core.(*Core).lendPages", "r.wanted() > uint64(runPages)", "r.wanted() == 0"}},
+			Edits: []Edit{{"pool/core.(*answers).lendPages", "r.wanted() > uint64(runPages)", "r.wanted() == 0"}},
 		},
 	}
 }

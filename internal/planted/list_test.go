@@ -90,7 +90,7 @@ func TestEveryBugApplies(t *testing.T) {
 		for file := range texts {
 			if dir := path.Dir(file); !checked[dir] {
 				checked[dir] = true
-				assert.NoError(t, check(dir, texts, packages), b.Name)
+				assert.NoError(t, check(dir, b.Tags, texts, packages), b.Name)
 			}
 		}
 	}
@@ -118,9 +118,11 @@ func exports(t *testing.T, dirs []string) types.Importer {
 	})
 }
 
-// check finds what is wrong with a package whose files are as the texts have them.
-func check(dir string, texts map[string]string, packages types.Importer) error {
-	found, err := build.ImportDir(filepath.Join(root, dir), 0)
+// check finds what is wrong with a package whose files are as the texts have them, built with the tags.
+func check(dir, tags string, texts map[string]string, packages types.Importer) error {
+	tagged := build.Default
+	tagged.BuildTags = strings.Split(tags, ",")
+	found, err := tagged.ImportDir(filepath.Join(root, dir), 0)
 	if err != nil {
 		return err
 	}

@@ -5,35 +5,35 @@ func waitBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an old end of a watch brings a newer watch back", Package: "pool/core", Run: "^TestEndsOfWatchesOvertakeEachOther$",
-			Edits: []Edit{{"pool/core.(*Core).watchOver", "	w.ended = max(w.ended, m.Number)", "	w.ended = m.Number"}},
+			Edits: []Edit{{"pool/core.(*fences).ended", "	w.ended = max(w.ended, m.Number)", "	w.ended = m.Number"}},
 		},
 		{
 			Name: "a stream waits on the device for another by default", Package: ".", Run: "^TestNobodyWaitsForAKernelWhileThereIsMemory$",
-			Edits: []Edit{{"pool/core.(*Core).borrow", "c.settings.Waits == WaitsNever || ", ""}},
+			Edits: []Edit{{"pool/core.(*ladder).borrow", "l.settings.Waits == WaitsNever || ", ""}},
 		},
 		{
 			Name: "a request that waits for a fence holds up those behind it", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.pool.outwait(w) })", "actors.Yield(d.pool.host)\n			d.pool.outwait(w)"}},
+			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.outwait(w) })", "actors.Yield(d.pool.host)\n			d.outwait(w)"}},
 		},
 		{
 			Name: "one client's fences are watched, and no other's", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool/core.(*Core).watch", "!c.isExcluded(id) && w.begun <= w.ended {", "!c.isExcluded(id) && w.begun <= w.ended && len(ids) == 0 && !c.watching() {"}},
+			Edits: []Edit{{"pool/core.(*ladder).watch", "	if len(ids) > 0 {\n		l.jobs.watch(r, ids)", "	if ids = ids[:min(len(ids), 1)]; len(ids) > 0 && !l.fences.watching() {\n		l.jobs.watch(r, ids)"}},
 		},
 		{
 			Name: "a request that only a fence keeps from memory is refused", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).hold", "	c.held = append(c.held, r)\n	return true", "	r.rung = rungDeny\n	return false"}},
+			Edits: []Edit{{"pool/core.(*ladder).hold", "	l.fences.hold(r)\n	return true", "	r.rung = rungDeny\n	return false"}},
 		},
 		{
 			Name: "memory that a held request waits for goes home meanwhile", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).advance", "c.waiters.table.Waiting() == 0 && len(c.held) == 0 {", "c.waiters.table.Waiting() == 0 {"}},
+			Edits: []Edit{{"pool/core.(*scheduler).advance", "s.waiters.count() == 0 && len(s.fences.held) == 0 {", "s.waiters.count() == 0 {"}},
 		},
 		{
 			Name: "a held batch keeps what it has got", Package: "pool/core", Run: "^TestAHeldBatchKeepsNothing$",
-			Edits: []Edit{{"pool/core.(*Core).hold", "		c.putBack(r)\n", ""}},
+			Edits: []Edit{{"pool/core.(*ladder).hold", "		l.answers.putBack(r)\n", ""}},
 		},
 		{
 			Name: "an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
-			Edits: []Edit{{"pool/core.(*Core).watch", "!c.isExcluded(id) && w.begun <= w.ended {", "w.begun <= w.ended {"}},
+			Edits: []Edit{{"pool/core.(*ladder).watch", "!l.clients.mayBeAwaited(id) || l.fences.watched(id)", "l.fences.watched(id)"}},
 		},
 		{
 			Name: "a use on an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
@@ -45,7 +45,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a plain segment is freed while streams have work", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core.(*Core).recycleInto", "c.plain && !r.deviceIdle", "c.plain && false"}},
+			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "l.memory.Plain() && !r.idle", "l.memory.Plain() && false"}},
 		},
 		{
 			Name: "a request that waits is passed without end", Package: "pool/core/admission", Run: "^TestNobodyIsPassedForEver$",
@@ -57,7 +57,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a trial that began before a change has later ones left out", Package: "pool/core", Run: "^TestATrialThatWasOvertakenIsRepeated$",
-			Edits: []Edit{{"pool/core.(*Core).letWait", "if w.table.Failed(r.id) && len", "if w.table.Failed(r.id); len"}},
+			Edits: []Edit{{"pool/core.(*waiters).attemptFailed", "if w.table.Failed(r.id) && len", "if w.table.Failed(r.id); len"}},
 		},
 		{
 			Name: "a deadlock is declared before all was collected", Package: "pool/core/admission", Run: "^TestEverySmallWorld$",
@@ -83,11 +83,11 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a trial in vain is remembered while nobody waits", Package: "pool/core", Run: "^TestAVainTrialIsForgottenWithTheLastThatWaits$",
-			Edits: []Edit{{"pool/core.(*Core).park", "		w.stir()\n		for _, cl", "		for _, cl"}},
+			Edits: []Edit{{"pool/core.(*Core).park", "		c.waiters.changed()\n		for _, cl", "		for _, cl"}},
 		},
 		{
 			Name: "a stream is suspended for the first wait only", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
-			Edits: []Edit{{"pool/core.(*Core).park", "		for _, cl := range c.clients {\n			cl.dirty = true\n", "		for id, cl := range c.clients {\n			cl.dirty = true\n			w.table.Suspend(admission.Account(id), nil)\n"}},
+			Edits: []Edit{{"pool/core.(*Core).park", "		for _, cl := range c.clients.all {\n			cl.dirty = true\n", "		for id, cl := range c.clients.all {\n			cl.dirty = true\n			c.waiters.table.Suspend(admission.Account(id), nil)\n"}},
 		},
 		{
 			Name: "a stream goes on unseen while nothing waits", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
@@ -119,7 +119,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "what was refused in the end is kept from others", Package: "pool/core", Run: "^TestWhatWasRefusedInTheEndServesOthers$",
-			Edits: []Edit{{"pool/core.(*Core).deny", "		c.clients[r.client].dirty = true\n", ""}},
+			Edits: []Edit{{"pool/core.(*answers).refuse", "		a.clients.all[r.client].dirty = true\n", ""}},
 		},
 		{
 			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
@@ -133,11 +133,11 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
-			Edits: []Edit{{"streams.(*desk).serveOffer", "		d.effects().withdrawals.push(o.Token)\n", ""}},
+			Edits: []Edit{{"streams.(*desk).serveOffer", "		d.effects().withdrawals.Push(o.Token)\n", ""}},
 		},
 		{
 			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
-			Edits: []Edit{{"pool/core.(*Core).unhold", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgiveRefusals()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
+			Edits: []Edit{{"pool/core.(*fences).takeDue", "		r.rung, r.askedAll = rungAskAll, false\n		r.forgive()\n", "		r.rung, r.askedAll = rungAskAll, false\n"}},
 		},
 		{
 			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",

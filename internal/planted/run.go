@@ -47,15 +47,15 @@ func (r Runner) Plant(ctx context.Context, b Bug) Outcome {
 }
 
 // Control runs the tests of all the bugs with nothing planted, one package after the other. The result has a Bug for each
-// package, and says Missed, as it must, where there was nothing to find.
+// package and build tags, and says Missed, as it must, where there was nothing to find.
 func (r Runner) Control(ctx context.Context, bugs []Bug) []Outcome {
 	var all []Bug
 	for _, b := range bugs {
-		if i := slices.IndexFunc(all, func(a Bug) bool { return a.Package == b.Package }); i >= 0 {
+		if i := slices.IndexFunc(all, func(a Bug) bool { return a.Package == b.Package && a.Tags == b.Tags }); i >= 0 {
 			all[i].Run += "|" + b.Run
 			continue
 		}
-		all = append(all, Bug{Name: "nothing", Package: b.Package, Run: b.Run})
+		all = append(all, Bug{Name: "nothing", Package: b.Package, Run: b.Run, Tags: b.Tags})
 	}
 	var outcomes []Outcome
 	for _, b := range all {
@@ -71,7 +71,7 @@ func (r Runner) Control(ctx context.Context, bugs []Bug) []Outcome {
 // test runs the tests of a bug and reads what came of them.
 func (r Runner) test(ctx context.Context, b Bug, flags ...string) (v Verdict, test, detail string) {
 	args := append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=" + r.Limit.String(), "-run=" + b.Run}, flags...)
-	args = append(args, "./"+b.Package)
+	args = append(args, "-tags="+b.Tags, "./"+b.Package)
 	if searches(filepath.Join(r.Root, filepath.FromSlash(b.Package))) {
 		// What is found once is found always; a failure need not be made small, nor kept.
 		args = append(args, "-rapid.seed=1", "-rapid.shrinktime=0s", "-rapid.nofailfile")

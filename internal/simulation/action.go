@@ -28,6 +28,7 @@ const (
 	actDone
 	actTransfer
 	actLookup
+	actExclude
 	actCapture
 	actEndCapture
 	actFree
@@ -58,6 +59,7 @@ const (
 	actSettle
 	actWhole
 	actStandstill
+	actPipeline
 	actCloseDevice
 	kindCount
 )
@@ -110,9 +112,10 @@ func deeds() [kindCount]deed {
 		actDone:        {"done", 150, (*world).useDone, nil},
 		actTransfer:    {"transfer", 120, (*world).handedOver, nil},
 		actLookup:      {"look up", 200, (*world).lookedUp, nil},
+		actExclude:     {"exclude from waits", 60, (*world).excluding, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
-		actFree:        {"free", 2720, (*world).freed, nil},
+		actFree:        {"free", 2645, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},
@@ -140,6 +143,7 @@ func deeds() [kindCount]deed {
 		actSettle:      {"settle", 30, nil, func(w *world, act action) { w.settle(uint64(act.a)) }},
 		actWhole:       {"ask for all", 15, nil, (*world).whole},
 		actStandstill:  {"stand still", 15, nil, (*world).standstill},
+		actPipeline:    {"hand over", 15, nil, (*world).pipeline},
 		actCloseDevice: {"close device", 5, func(w *world, _ *stream, _ action) func() { return w.closeDevice }, nil},
 	}
 }

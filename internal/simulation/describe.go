@@ -24,10 +24,10 @@ func (w *world) describe(act action) string {
 			b := w.held[act.a%n]
 			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
 		}
-	case actStep, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend:
+	case actStep, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend, actExclude:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actRehearse, actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
-		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actStandstill, actCloseDevice,
+		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actStandstill, actPipeline, actCloseDevice,
 		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actLookup, actCapture, actEndCapture, kindCount:
 	}
 	return act.kind.String()

@@ -17,7 +17,7 @@ func (m machine) Open(ordinal int) (cudadrv.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}, owner: map[cudadrv.Stream]*stream{}, plain: map[cudadrv.Ptr]int64{}}
+	m.w.era.inner = &watched{Device: d, w: m.w, alive: map[cudadrv.Stream]bool{}, owner: map[cudadrv.Stream]*stream{}, plain: map[cudadrv.Ptr]int64{}, recordedOn: map[cudadrv.Event]*stream{}}
 	return m.w.era.inner, nil
 }
 
@@ -28,6 +28,8 @@ type watched struct {
 	alive map[cudadrv.Stream]bool    // handles
 	owner map[cudadrv.Stream]*stream // of the handles, the last
 	plain map[cudadrv.Ptr]int64      // segments, with their bytes
+
+	recordedOn map[cudadrv.Event]*stream
 }
 
 // MemUnmap may not touch live buffers or memory that work still uses.
@@ -121,12 +123,20 @@ func (d *watched) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	if t := d.w.current; t != nil {
 		t.recorded = s
 	}
+	d.recordedOn[e] = d.owner[s]
 	return d.Device.EventRecord(e, s)
+}
+
+// EventSynchronize may not wait for a stream that is excluded.
+func (d *watched) EventSynchronize(e cudadrv.Event) error {
+	d.waitsFor(e)
+	return d.Device.EventSynchronize(e)
 }
 
 // StreamWaitEvent needs a handle that is there, and an event that was recorded.
 func (d *watched) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	d.use("wait", s)
+	d.waitsFor(e)
 	if err := d.Device.StreamWaitEvent(s, e); err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@
 // for or as futures alone and gathered, and waits for memory with priorities, in batches and while their callers free; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
 // moment; steps that come again and again, by themselves and among all else, with requests left
 // out, resized, moved and kept; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
-// opened again; captures of streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
+// opened again; values handed over from one stream's caller to another's; streams excluded from waits and taken back; captures of
+// streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
 // adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once,
 // now and then or for ever, capacity that
 // is not there; panics in turns and driver calls; virtual time.
@@ -39,6 +40,8 @@
 //   - No memory is handed to another stream, or unmapped, before work that was submitted for it has finished (a list of uses with
 //     their end in virtual time), and no driver call is made on a handle that was destroyed. Work of a graph ends never before the graph
 //     is launched.
+//   - Nothing waits for work of a stream that callers have excluded from waits, neither on the host nor on the device, save a Transfer and
+//     the Close of that stream.
 //   - A buffer that was freed while other streams had recorded uses of it is pending as long as their work runs. When all work has
 //     ended, and callers of adopted streams have looked, nothing is.
 //   - An address inside a live buffer leads to that buffer, in its own stream only, by a handle with which it can be used, handed over and
@@ -51,6 +54,8 @@
 //   - A moment at which nothing can go on while somebody waits is a deadlock, but for requests that wait for memory: of those
 //     none wants less than what is nobody's, no stream keeps a page that no live buffer lies on, a deadlock is declared among streams that several callers use never, and when
 //     all has been freed each was served.
+//   - Two streams' only callers who work one behind the other through a Handover get all values, in order. Neither is refused memory as a
+//     deadlock where one of the two can always go on, and elsewhere they do not wait for each other for ever.
 //   - When all has settled: the books of streams, pool and device balance and agree, counts are those of the callers, closed
 //     streams without live buffers are gone, nothing waits.
 //   - Then memory that is nobody's can be had: the whole limit, or what the driver has for the process where another has

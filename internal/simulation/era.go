@@ -53,6 +53,7 @@ type stream struct {
 	stood         bool          // some have, since all was settled
 	behind        time.Duration // what its later work waits for, on the device
 	capture       capture
+	exclusion     exclusion
 	closers       int // that are inside Close
 }
 

@@ -68,6 +68,7 @@ func (w *world) emptied(before, after uint64) bool {
 	if w.fault != nil || e.closing || len(e.streams) == 0 {
 		return false
 	}
+	w.endCaptures() // of streams that were being adopted
 	w.do("free all", func() {
 		for _, s := range e.streams {
 			w.freeAll(s)
@@ -75,6 +76,7 @@ func (w *world) emptied(before, after uint64) bool {
 		w.closeLanes() // what an idle lane keeps nobody can have
 	})
 	w.settle(after) // what is on its way is nobody's
+	w.finishExcluded()
 	return true
 }
 
@@ -101,6 +103,7 @@ func (w *world) fits(draw uint64) {
 			}
 		}
 	})
+	w.finishExcluded()
 	s := w.anyStream(uint32(draw))
 	pages := w.shareOut(mixed(draw, 14))/w.shape.pageBytes - int64(len(pinned))
 	defer w.faults.SetCapacity(fault.Unlimited)

@@ -19,6 +19,7 @@ const (
 	mutateAudit            // nobody puts back what a turn held when it panicked
 	mutateWait             // the device does not wait though it was told to
 	mutateCapture          // nobody is told that a stream is captured
+	mutateExclude          // nobody is told that a stream is excluded from waits
 	mutatePanic            // the pool panics after every eleventh message, and goes on
 )
 
@@ -44,7 +45,7 @@ func (w *world) dropped(m actors.Message) bool {
 			w.mutated++
 			return w.mutated%3 == 0
 		}
-	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture, mutatePanic:
+	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture, mutateExclude, mutatePanic:
 	}
 	return false
 }

@@ -27,11 +27,12 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		classes  []string
 	}{
 		{"memory is used again before its fence has passed", mutateFences, []string{"reuse", "unmapped", "pending"}},
-		{"a wake-up is lost", mutateWake, []string{"hang", "wait"}},
+		{"a wake-up is lost", mutateWake, []string{"hang", "wait", "kept"}},
 		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books", "wait"}},
-		{"a refusal is lost", mutateDenial, []string{"hang", "wait", "kept"}},
+		{"a refusal is lost", mutateDenial, []string{"hang", "wait", "kept", "books"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
+		{"an exclusion from waits is not heard", mutateExclude, []string{"excluded"}},
 		{"a panic is recovered in silence", mutatePanic, []string{"panic"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},
 	} {

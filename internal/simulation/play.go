@@ -122,6 +122,9 @@ func (w *world) settle(draw uint64) {
 		w.local(mixed(draw, 7))
 	}
 	w.panics, w.faulty = w.turnPanic.count+w.callPanic.count, false
+	for _, s := range w.era.streams {
+		s.exclusion.known = s.exclusion.excluded
+	}
 	w.era.leastLimit = w.era.limit.Load()
 	w.era.mostBytes = max(w.era.limit.Load(), w.usedBytes())
 }

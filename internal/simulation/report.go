@@ -25,6 +25,7 @@ type Report struct {
 	Found                             uint64 // buffers that an address led to
 	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
 	Uncapturable                      uint64 // refused for a capture
+	Exclusions                        uint64 // of streams from waits, and ends of them
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
 	Devices                           uint64 // closed
 	Waited, Deadlocks                 uint64 // requests that waited for memory; that were refused as deadlocks
@@ -34,6 +35,7 @@ type Report struct {
 	Rehearsed                         uint64 // steps that were played alone
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 	Occupied                          uint64 // times that another process had a part of the device then
+	Pipelines, Handovers              uint64 // of callers behind each other; values that they handed over
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
 }
 
@@ -69,10 +71,13 @@ func (r *Report) counts() []count {
 		{"captures", &r.Captures},
 		{"of adopted streams", &r.AdoptedCaptures},
 		{"refused for a capture", &r.Uncapturable},
+		{"exclusions", &r.Exclusions},
 		{"buffers that waited", &r.Awaited},
 		{"rehearsals", &r.Rehearsed},
 		{"devices", &r.Devices},
 		{"standstills", &r.Standstills},
+		{"pipelines", &r.Pipelines},
+		{"values handed over", &r.Handovers},
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},
 		{"asked for what is there", &r.Fitted},

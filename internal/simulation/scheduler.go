@@ -24,6 +24,8 @@ type task struct {
 	asked    []cudadrv.Stream // that it was told are not captured, until it makes the call that it asked for
 	recorded cudadrv.Stream   // where it has recorded a fence, until it has asked once more
 	paused   string           // the place where it is
+	// transfers says that it is a caller inside Transfer, which waits for excluded streams, too.
+	transfers bool
 }
 
 // ready reports whether what the task waits for has come.

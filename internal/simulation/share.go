@@ -98,7 +98,10 @@ func (w *world) handOver(b *buffer, s *stream) {
 	w.submit(b, b.user(), uint32(mixed(uint64(b.span.begin), 3))|1)
 	w.unhold(b)
 	from, since := b.user(), w.moment
+	t := w.current
+	t.transfers = true
 	next, err := b.Transfer(s.Stream)
+	t.transfers = false
 	refused, why := w.refusedByCapture(err, since)
 	if why != "" || err == nil && from != s && (from.capture.throughout(since) || s.capture.throughout(since)) {
 		w.broken("answer", "stream %d hands a buffer over to stream %d while one is captured, or none: %v %s", from.id(), s.id(), err, why)

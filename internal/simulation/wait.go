@@ -221,6 +221,7 @@ func (w *world) strands() bool {
 
 // tickAll is what the background does, and in the end the callers of adopted streams.
 func (w *world) tickAll() {
+	w.finishExcluded()
 	w.let()
 	if len(w.held) == 0 {
 		w.returnAll()
@@ -267,6 +268,9 @@ func (w *world) checkWaits(ticked int) {
 	e := w.era
 	if w.shape.segments || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
+	}
+	if w.excludedAny() && w.watch.Drained() > w.watch.Now() {
+		return // it may be refused, or wait on, for what nobody waits for
 	}
 	small := false // what it would need is not known
 	var largest int64

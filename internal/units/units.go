@@ -3,23 +3,28 @@ package units
 
 import (
 	"fmt"
+	"math"
 	"strconv"
-	"strings"
 )
 
 var binary = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table
 
 // Bytes is a size with a unit, in powers of 1024, rounded to one decimal: "512 B", "2 MiB", "1.5 GiB". A negative one is in bytes.
-func Bytes(bytes int64) string {
+func Bytes(bytes int64) string { return in(bytes, math.Round) }
+
+// AtLeast is Bytes of a size that is not to be written as less than it is: it is rounded up.
+func AtLeast(bytes int64) string { return in(bytes, math.Ceil) }
+
+func in(bytes int64, round func(float64) float64) string {
 	if bytes < 0 {
 		return strconv.FormatInt(bytes, 10) + " B"
 	}
-	value, unit := float64(bytes), 0
-	for value >= 1023.95 && unit < len(binary)-1 { // what would be rounded to 1024.0
-		value /= 1024
+	tenths, unit := float64(bytes)*10, 0
+	for round(tenths) >= 10240 && unit < len(binary)-1 {
+		tenths /= 1024
 		unit++
 	}
-	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + " " + binary[unit]
+	return strconv.FormatFloat(round(tenths)/10, 'f', -1, 64) + " " + binary[unit]
 }
 
 // Count is a number of things: "1 device", "0 devices".

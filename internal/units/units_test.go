@@ -18,6 +18,16 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// A size that is not to be written as less than it is is rounded up.
+func TestAtLeast(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "0 B", 1: "1 B", 1024: "1 KiB", 1025: "1.1 KiB", 1<<20 - 1: "1 MiB", 1<<20 + 1: "1.1 MiB", 1500 << 20: "1.5 GiB",
+		3 << 30: "3 GiB", math.MaxInt64: "8 EiB", -1: "-1 B",
+	} {
+		assert.Equal(t, want, units.AtLeast(bytes), "%d", bytes)
+	}
+}
+
 func TestCount(t *testing.T) {
 	assert.Equal(t, "0 devices", units.Count(0, "device"))
 	assert.Equal(t, "1 device", units.Count(uint64(1), "device"))

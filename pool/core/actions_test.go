@@ -31,7 +31,9 @@ func randomWorld(t failer, ch chooser) *world {
 	s.Waits = Waits(ch.pick(3)) //nolint:gosec // 0 to 2
 	s.Predict = ch.pick(2) == 0
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
-	w.core.plain = ch.pick(3) == 0
+	if ch.pick(3) == 0 {
+		w.core = NewPlain(pageBytes, uint32(len(w.pages)), s)
+	}
 	w.mute = ch.pick(4) == 0
 	for range 1 + ch.pick(3) {
 		w.join()
@@ -389,12 +391,12 @@ func (w *world) quiet(ch chooser) {
 // checkBudget: in a quiet world the pool keeps free what its budget allows, or what it cannot give back.
 func (w *world) checkBudget() {
 	c, s := w.core, w.settings
-	held := c.heldBytes() // for what is foreseen
-	over := s.CacheBytes > 0 && c.FreeBytes() > s.CacheBytes && c.ReservedBytes() > held ||
-		s.CacheRuns > 0 && c.pages.clean.bins.Count() > s.CacheRuns && held == 0
+	held := c.scheduler.shrinker.keptBytes() // for what is foreseen
+	over := s.CacheBytes > 0 && c.freeBytes() > s.CacheBytes && c.ReservedBytes() > held ||
+		s.CacheRuns > 0 && c.memory.CleanRuns() > s.CacheRuns && held == 0
 	over = over || c.ReservedBytes() > s.LimitBytes
-	if over && len(c.victims(Run{})) > 0 {
-		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d, or beyond the limit of %d", c.FreeBytes(), c.FreeRuns(),
+	if victims, _ := c.memory.Victims(1, Run{}); over && len(victims) > 0 {
+		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d, or beyond the limit of %d", c.freeBytes(), c.freeRuns(),
 			s.CacheBytes, s.CacheRuns, s.LimitBytes)
 	}
 }
@@ -415,8 +417,8 @@ func (w *world) finale(ch chooser) {
 
 func (w *world) closeAgain() error {
 	fx := w.core.Step(Close{Token: 1 << 60})
-	if len(fx.Ends) != 1 {
+	if len(fx.Ends.Left()) != 1 {
 		return nil
 	}
-	return fx.Ends[0].Err
+	return fx.Ends.Left()[0].Err
 }

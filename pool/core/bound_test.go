@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // checkDenial holds a denial against a dumb bound: one run of pages is not refused where the handles that are free and clean as a whole,
@@ -41,15 +43,11 @@ func (w *world) overLimit() uint32 {
 // wholePages are those of handles of which every page is nobody's and clean.
 func (w *world) wholePages() (pages uint32) {
 	clean := make([]bool, len(w.driver.pages))
-	table := w.core.pages.table
-	for at := uint32(0); at < w.core.pages.top(); at++ {
-		if t := table[at]; t.state == free { // the first page of a run has its tag
-			for i := at; i < at+t.run; i++ {
-				clean[i] = t.client == 0
-			}
-			at += t.run - 1
+	w.core.eachFree(func(run Run, tag memory.Tag) {
+		for i := run.First; i < run.End(); i++ {
+			clean[i] = tag.Client == 0
 		}
-	}
+	})
 	for _, h := range w.driver.handles {
 		if h.mapped && !slices.Contains(clean[h.first:h.first+h.pages], false) {
 			pages += h.pages

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // settled is a world with clients 1 up to n and a pool that grows freely.
@@ -61,12 +63,12 @@ func TestFreeMemoryServesBehindEverything(t *testing.T) {
 			w.token++
 			w.await("trim")
 			w.send(Trim{Token: w.token})
-			w.give(1, 1, Run{7, 1})
+			w.give(1, 1, Run{First: 7, Pages: 1})
 			w.give(2, 0)
 		},
 		"a refill that waits for answers": func(w *world) { w.want(1, 30) },
 		"a refill's job":                  func(w *world) { w.want(1, 30); w.give(1, 0) },
-		"a poll":                          func(w *world) { w.give(1, 1, Run{7, 1}); w.send(Tick{}) },
+		"a poll":                          func(w *world) { w.give(1, 1, Run{First: 7, Pages: 1}); w.send(Tick{}) },
 	}
 	for name, begin := range inFront {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +76,7 @@ func TestFreeMemoryServesBehindEverything(t *testing.T) {
 			w := settled(t, 2)
 			w.fill(1, 8)
 			w.fill(2, 1)
-			w.give(1, 0, Run{0, 4})
+			w.give(1, 0, Run{First: 0, Pages: 4})
 			begin(w)
 			require.True(t, w.job != nil || len(w.asked) > 0, "nothing is in front")
 			w.want(2, 3)
@@ -92,11 +94,11 @@ func TestRefillThatWasServedFromElsewhereLeavesItsWindowFree(t *testing.T) {
 	w.want(2, 5)
 	w.give(2, 0)
 	require.NotNil(t, w.job, "it grows")
-	w.give(1, 0, Run{0, 6})
+	w.give(1, 0, Run{First: 0, Pages: 6})
 	assert.Empty(t, w.refills, "free memory serves it")
 	w.perform(-1, nil)
-	assert.EqualValues(t, 5*pageBytes, w.core.FreeBytes())
-	assert.EqualValues(t, 1, w.core.DriverGrants(), "the window served nobody")
+	assert.EqualValues(t, 5*pageBytes, w.core.freeBytes())
+	assert.EqualValues(t, 1, w.core.driverGrants, "the window served nobody")
 }
 
 // Such a window keeps the tag of the free pages that it took: they are still in use on the device.
@@ -105,14 +107,14 @@ func TestWindowThatServedNobodyKeepsItsTag(t *testing.T) {
 	w := settled(t, 2)
 	w.fill(1, 8)
 	w.fill(2, 4)
-	w.give(2, 1, Run{10, 2})
+	w.give(2, 1, Run{First: 10, Pages: 2})
 	w.want(2, 5)
 	w.give(2, 1)
 	require.Equal(t, "####", w.drawing()[10:14], "the window takes the tagged pages")
-	w.give(1, 0, Run{0, 6})
+	w.give(1, 0, Run{First: 0, Pages: 6})
 	require.Empty(t, w.refills)
 	w.perform(-1, nil)
-	assert.EqualValues(t, 2*pageBytes, w.core.PendingBytes(), "no more than had it")
+	assert.EqualValues(t, 2*pageBytes, w.core.pendingBytes(), "no more than had it")
 	w.want(1, 5)
 	assert.Contains(t, w.refills, w.token, "nobody else is granted them")
 }
@@ -123,11 +125,11 @@ func TestNonsenseIsIgnored(t *testing.T) {
 	w := settled(t, 2)
 	w.fill(1, 4)
 	before := w.sums()
-	for _, r := range []Run{{0, 5}, {3, 0}, {3, 1<<32 - 1}, {1<<32 - 1, 2}, {60, 1}} {
+	for _, r := range []Run{{First: 0, Pages: 5}, {First: 3, Pages: 0}, {First: 3, Pages: 1<<32 - 1}, {First: 1<<32 - 1, Pages: 2}, {First: 60, Pages: 1}} {
 		w.send(Return{Client: 1, Runs: []Run{r}})
 	}
-	w.send(Return{Client: 2, Runs: []Run{{0, 4}}})
-	w.send(Return{Client: 7, Runs: []Run{{0, 4}}, Answer: true})
+	w.send(Return{Client: 2, Runs: []Run{{First: 0, Pages: 4}}})
+	w.send(Return{Client: 7, Runs: []Run{{First: 0, Pages: 4}}, Answer: true})
 	w.send(JobDone{Job: &Job{}, Err: errBroken})
 	w.send(JobDone{Err: errBroken})
 	w.send(Leave{Client: 7})
@@ -139,18 +141,18 @@ func TestPeaksAreReset(t *testing.T) {
 	t.Parallel()
 	w := settled(t, 1)
 	w.fill(1, 8)
-	w.give(1, 0, Run{0, 8})
+	w.give(1, 0, Run{First: 0, Pages: 8})
 	w.token++
 	w.await("trim")
 	w.send(Trim{Token: w.token, KeepBytes: 4 * pageBytes})
 	w.give(1, 0)
 	w.perform(-1, nil)
 	c := w.core
-	assert.EqualValues(t, 8*pageBytes, c.PeakReservedBytes())
-	assert.EqualValues(t, 8*pageBytes, c.PeakLiveBytes())
+	assert.EqualValues(t, 8*pageBytes, c.peakReservedBytes())
+	assert.EqualValues(t, 8*pageBytes, c.clients.givenPeakBytes)
 	c.ResetPeaks(nil)
-	assert.EqualValues(t, 4*pageBytes, c.PeakReservedBytes())
-	assert.Zero(t, c.PeakLiveBytes())
+	assert.EqualValues(t, 4*pageBytes, c.peakReservedBytes())
+	assert.Zero(t, c.clients.givenPeakBytes)
 	assert.Equal(t, "reserved 4194304 free 4194304 lent 0 busy 0 waiting 0", c.String())
 	assert.Equal(t, w.settings, c.Settings())
 }
@@ -167,16 +169,17 @@ func TestNothingIsKeptOfClientsThatAreGone(t *testing.T) {
 			w.give(id, 0)
 			w.perform(-1, nil)
 		}
-		w.give(id, 1, Run{0, 3})
+		w.give(id, 1, Run{First: 0, Pages: 3})
 		w.clients[id].left = true
 		w.send(Leave{Client: id})
 		w.send(Tick{})
 		w.clients[id].passed = 1
 		w.perform(-1, nil)
 	}
-	assert.Empty(t, w.core.clients)
-	assert.Empty(t, w.core.ids)
-	assert.Empty(t, w.core.pages.tagged)
+	assert.Empty(t, w.core.clients.all)
+	assert.Empty(t, w.core.clients.ids)
+	assert.Empty(t, w.core.fences.watches)
+	assert.Empty(t, w.core.memory.TaggedClients())
 	assert.EqualValues(t, 3*pageBytes, w.core.ReservedBytes())
 }
 
@@ -187,7 +190,7 @@ func TestRefusingDriverIsNotAskedWithoutEnd(t *testing.T) {
 	w.fill(1, 16)
 	w.settings.CacheBytes, w.settings.CacheRuns = pageBytes, 1
 	w.core.SetSettings(w.settings)
-	w.give(1, 0, Run{0, 4}, Run{8, 4})
+	w.give(1, 0, Run{First: 0, Pages: 4}, Run{First: 8, Pages: 4})
 	for n := 0; w.job != nil; n++ {
 		require.Less(t, n, 10)
 		w.perform(0, errBroken)
@@ -196,40 +199,20 @@ func TestRefusingDriverIsNotAskedWithoutEnd(t *testing.T) {
 	assert.NotNil(t, w.job, "a tick tries again")
 }
 
-// Check sees each kind of damage to the books.
+// Check sees damage to what the core keeps beside the memory.
 func TestCheckSeesDamage(t *testing.T) {
 	t.Parallel()
-	damage := map[string]func(c *Core){
-		"a page lost from a run":     func(c *Core) { c.pages.table[0].run-- },
-		"a free page without handle": func(c *Core) { c.pages.table[1].handle = -1 },
-		"a lent page without handle": func(c *Core) { c.pages.table[6].handle = -1 },
-		"a hole with a handle":       func(c *Core) { c.pages.table[9].handle = 0 },
-		"a page of another handle":   func(c *Core) { c.pages.table[6].handle = 0 },
-		"a page that nobody owns":    func(c *Core) { c.pages.table[6].state = busy },
-		"a client that holds more":   func(c *Core) { c.clients[1].heldPages++ },
-		"a bit that is missing":      func(c *Core) { c.pages.mapped.set(1, 1, false) },
-		"a bit that is too many":     func(c *Core) { c.pages.idle.set(6, 1, true) },
-		"a count":                    func(c *Core) { c.pages.counts[free]++ },
-		"bytes that do not exist":    func(c *Core) { c.reservedBytes += pageBytes },
-		"bytes that were never lost": func(c *Core) { c.lostBytes += pageBytes },
-		"bytes over the limit":       func(c *Core) { c.settings.LimitBytes = pageBytes },
-		"a run that is in no bin":    func(c *Core) { c.pages.clean.bins.Remove(c.pages.links, 0) },
-		"two runs that are not merged": func(c *Core) {
-			c.pages.removeRun(0)
-			c.pages.insertRun(Run{0, 2}, 0, 0)
-			c.pages.insertRun(Run{2, 2}, 0, 0)
-		},
-	}
-	for name, harm := range damage {
+	for name, harm := range map[string]func(c *Core){
+		"a client that holds more":     func(c *Core) { c.clients.all[1].heldPages++ },
+		"bytes over the limit":         func(c *Core) { c.settings.LimitBytes = pageBytes },
+		"memory that is free twice":    func(c *Core) { c.memory.Free(Run{First: 0, Pages: 4}, memory.Tag{}) },
+		"a wait that nobody asked for": func(c *Core) { c.waiters.demandBytes++ },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := settled(t, 1)
 			w.fill(1, 8)
-			w.give(1, 0, Run{0, 4})
-			w.token++
-			w.await("warm") // grows, so that there is a hole after its rollback
-			w.send(Warm{Token: w.token, Runs: []uint32{6}})
-			w.perform(0, errBroken)
+			w.give(1, 0, Run{First: 0, Pages: 4})
 			require.NoError(t, w.core.Check())
 			harm(w.core)
 			assert.Error(t, w.core.Check())
@@ -240,15 +223,19 @@ func TestCheckSeesDamage(t *testing.T) {
 // Effects are empty only if there is nothing at all to perform.
 func TestEffectsAreEmptyOnlyWithoutAnything(t *testing.T) {
 	t.Parallel()
-	assert.True(t, (&Effects{}).Empty())
-	for i, e := range []Effects{
-		{Grants: make([]Grant, 1)},
-		{Denials: make([]Denial, 1)},
-		{Asks: make([]Client, 1)},
-		{Job: &Job{}},
-		{Ends: make([]End, 1)},
-		{Gone: make([]Client, 1)},
+	var e Effects
+	assert.True(t, e.Empty())
+	for i, leave := range []func(){
+		func() { e.Grants.Push(Grant{}) },
+		func() { e.Denials.Push(Denial{}) },
+		func() { e.Offers.Push(Offer{}) },
+		func() { e.Asks.Push(1) },
+		func() { e.Looks.Push(1) },
+		func() { e.Job = &Job{} },
+		func() { e.Ends.Push(End{}) },
+		func() { e.Gone.Push(1) },
 	} {
+		leave()
 		assert.False(t, e.Empty(), fmt.Sprint(i))
 		e.reset()
 		assert.True(t, e.Empty(), fmt.Sprint(i))

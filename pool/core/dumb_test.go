@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
+
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // dumb is a driver that keeps which page is mapped by which handle, one entry a page, and refuses
@@ -34,13 +36,13 @@ func newDumb(pages, capacity uint32) *dumb {
 }
 
 // call makes one call. nonsense is the caller's mistake, err the driver's refusal.
-func (d *dumb) call(op *Op) (nonsense, err error) {
+func (d *dumb) call(op *memory.Op) (nonsense, err error) {
 	r := op.Run
-	if op.Verb != Release && op.Verb != Await && (r.Pages == 0 || uint64(r.First)+uint64(r.Pages) > uint64(len(d.pages))) {
+	if op.Verb != memory.Release && op.Verb != memory.Await && (r.Pages == 0 || uint64(r.First)+uint64(r.Pages) > uint64(len(d.pages))) {
 		return fmt.Errorf("%v of pages %v outside the arena of %d", op.Verb, r, len(d.pages)), nil
 	}
 	switch op.Verb {
-	case Create:
+	case memory.Create:
 		if d.made+r.Pages > d.capacity {
 			return nil, cudadrv.OutOfMemory
 		}
@@ -50,7 +52,7 @@ func (d *dumb) call(op *Op) (nonsense, err error) {
 		d.handles[d.last] = &dumbHandle{pages: r.Pages}
 		op.Handle = d.last
 		return nil, nil
-	case Release:
+	case memory.Release:
 		h := d.handles[op.Handle]
 		if h == nil || h.mapped {
 			return fmt.Errorf("release of handle %d, which is %+v", op.Handle, h), nil
@@ -58,28 +60,28 @@ func (d *dumb) call(op *Op) (nonsense, err error) {
 		d.made -= h.pages
 		delete(d.handles, op.Handle)
 		return nil, nil
-	case Map:
+	case memory.Map:
 		return d.mapHandle(op), nil
-	case Unmap:
+	case memory.Unmap:
 		return d.unmap(r), nil
-	case Access:
+	case memory.Access:
 		for i := r.First; i < r.First+r.Pages; i++ {
 			if d.pages[i].handle == 0 {
 				return fmt.Errorf("access to page %d, which is not mapped", i), nil
 			}
 			d.pages[i].accessible = true
 		}
-	case Await: // the world's matter
-	case Alloc:
+	case memory.Await: // the world's matter
+	case memory.AllocPlain:
 		return d.alloc(op)
-	case Free:
+	case memory.FreePlain:
 		return d.free(op), nil
 	}
 	return nil, nil
 }
 
 // alloc makes a plain segment. It must not touch another one, since a run never reaches over two.
-func (d *dumb) alloc(op *Op) (nonsense, err error) {
+func (d *dumb) alloc(op *memory.Op) (nonsense, err error) {
 	r := op.Run
 	if r.First == 0 || int(r.First+r.Pages) == len(d.pages) {
 		return fmt.Errorf("a segment at pages %v of %d has no hole beside it", r, len(d.pages)), nil
@@ -104,7 +106,7 @@ func (d *dumb) alloc(op *Op) (nonsense, err error) {
 }
 
 // free ends a plain segment.
-func (d *dumb) free(op *Op) error {
+func (d *dumb) free(op *memory.Op) error {
 	id := cudadrv.Handle(op.Address)
 	h := d.handles[id]
 	if h == nil || h.first != op.Run.First || h.pages != op.Run.Pages {
@@ -118,7 +120,7 @@ func (d *dumb) free(op *Op) error {
 	return nil
 }
 
-func (d *dumb) mapHandle(op *Op) error {
+func (d *dumb) mapHandle(op *memory.Op) error {
 	h, r := d.handles[op.Handle], op.Run
 	if h == nil || h.mapped || h.pages != r.Pages {
 		return fmt.Errorf("map of handle %d, which is %+v, over pages %v", op.Handle, h, r)
@@ -147,9 +149,10 @@ func (d *dumb) unmap(r Run) error {
 	return nil
 }
 
-// String is a verb as transcripts and failures name it.
-func (v Verb) String() string {
+// nameOf is a verb as transcripts and failures name it.
+func nameOf(v memory.Verb) string {
 	return [...]string{
-		Unmap: "unmap", Create: "create", Map: "map", Access: "access", Release: "release", Alloc: "alloc", Free: "free", Await: "await",
+		memory.Unmap: "unmap", memory.Create: "create", memory.Map: "map", memory.Access: "access", memory.Release: "release",
+		memory.AllocPlain: "alloc", memory.FreePlain: "free", memory.Await: "await",
 	}[v]
 }

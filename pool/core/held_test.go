@@ -33,9 +33,9 @@ func TestAHeldBatchKeepsNothing(t *testing.T) {
 			w.deliverAt(len(w.mail) - 1)
 		}
 	}
-	require.Len(t, w.core.held, 1)
+	require.Len(t, w.core.fences.held, 1)
 	assert.Zero(t, w.held(2), "the two pages that were free are free again")
-	assert.EqualValues(t, 10*pageBytes, w.core.FreeBytes())
+	assert.EqualValues(t, 10*pageBytes, w.core.freeBytes())
 	require.Len(t, w.watches, 1)
 	w.endWatch(0, nil)
 	for range 20 {
@@ -55,12 +55,12 @@ func TestAHeldBatchKeepsNothing(t *testing.T) {
 func TestEndsOfWatchesOvertakeEachOther(t *testing.T) {
 	t.Parallel()
 	c := New(pageBytes, 8, Settings{LimitBytes: 8 * pageBytes})
-	c.watchesBegun([]Watch{{1, 2}})
-	assert.True(t, c.watching())
+	c.fences.begun([]Watch{{1, 2}})
+	assert.True(t, c.fences.watching())
 	c.Step(WatchOver{Watch: Watch{1, 2}})
 	c.Step(WatchOver{Watch: Watch{1, 1}})
-	assert.False(t, c.watching())
+	assert.False(t, c.fences.watching())
 	c.Step(WatchOver{Watch: Watch{2, 3}})
-	c.watchesBegun([]Watch{{2, 3}})
-	assert.False(t, c.watching(), "an end may come before it is told of the beginning")
+	c.fences.begun([]Watch{{2, 3}})
+	assert.False(t, c.fences.watching(), "an end may come before it is told of the beginning")
 }

@@ -26,7 +26,7 @@ func TestAnAnswerWaitsForWhatItOvertook(t *testing.T) {
 				w.give(w.unanswered()[0], 0)
 			}
 			require.True(t, w.asked[1], "the other is asked")
-			coming := Return{Client: 1, Runs: []Run{{0, 3}}, Sent: 1, LiveBytes: 5 * pageBytes}
+			coming := Return{Client: 1, Runs: []Run{{First: 0, Pages: 3}}, Sent: 1, LiveBytes: 5 * pageBytes}
 			if stays {
 				coming.Runs, coming.Kept = nil, 1
 			}

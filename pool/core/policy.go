@@ -42,3 +42,17 @@ type Settings struct {
 	Waits      Waits
 	Predict    bool // map ahead what a loop will want, and hold it although it is over the budget
 }
+
+// Waits reports when a client gets memory that another has returned and whose fence has not passed: its stream is made
+// to wait for that fence, on the device.
+type Waits uint8
+
+// The policies.
+const (
+	// WaitsNever grows up to the limit instead: nobody can know how long a fence takes to pass.
+	WaitsNever Waits = iota
+	// WaitsAvoidGrowth waits where the soft budget would be broken otherwise.
+	WaitsAvoidGrowth
+	// WaitsAlways waits wherever that spares growth, within the soft budget, too.
+	WaitsAlways
+)

@@ -3,17 +3,17 @@ package core
 import "slices"
 
 // queue is the requests under way. A pass over all of them is never due to one message alone: with thousands refused at once
-// that would cost each of them as many looks as there are others.
+// that would cost each of them as many searches as there are others.
 type queue struct {
 	refills []*request // in order of arrival; those that wait join when they are tried
 	others  []*request // warm-ups, trims, gathers: likewise
 
 	awaiting []*request // those with answers to come
-	// vain are how many refills, from the first on, were searched for in vain while pages.inserts was what it is in
-	// vainInserts: no free run came since.
-	vain        int
-	vainInserts uint64
-	first       *request // the refill that was searched for as the first, which may get several runs
+	// searched is how many refills, from the first on, were searched for and not served while no free run came: while the memory's
+	// Inserts are what they are in searchedAt.
+	searched   int
+	searchedAt uint64
+	first      *request // the refill that was searched for as the first, which may get several runs
 }
 
 func (q *queue) empty() bool { return len(q.refills) == 0 && len(q.others) == 0 }
@@ -24,6 +24,12 @@ func (q *queue) push(r *request) {
 	} else {
 		q.others = append(q.others, r)
 	}
+}
+
+// pushFront puts refills before all others.
+func (q *queue) pushFront(all []*request) {
+	q.refills = slices.Concat(all, q.refills)
+	q.searchAgain()
 }
 
 // head is the request that may climb: the first refill, else the first of the others, which nobody waits for on the way of
@@ -47,17 +53,61 @@ func (q *queue) remove(r *request) {
 	case q.refills[n-1] == r:
 		q.refills[n-1] = nil
 		q.refills = q.refills[:n-1]
-		q.vain = min(q.vain, n-1)
+		q.searched = min(q.searched, n-1)
 	case q.refills[0] == r:
 		q.refills[0] = nil
 		q.refills = q.refills[1:]
-		q.vain = max(0, q.vain-1)
+		if q.searched > 0 {
+			q.searched--
+		}
 	default:
 		if at := slices.Index(q.refills, r); at >= 0 {
 			q.refills = slices.Delete(q.refills, at, at+1)
 			q.searchAgain()
 		}
 	}
+}
+
+// removeOf takes out all refills of one client.
+func (q *queue) removeOf(id Client) (all []*request) {
+	q.searchAgain()
+	q.refills = slices.DeleteFunc(q.refills, func(r *request) bool {
+		if r.client != id {
+			return false
+		}
+		all = append(all, r)
+		return true
+	})
+	return all
+}
+
+// serve grants refills what is free, in their order. Who wants several runs gets them one by one and only as the first refill: two
+// that got parts could keep each other from the rest. Those that were searched for are not searched for again before a free run
+// comes, but for one that has become the first. inserts are the memory's.
+func (q *queue) serve(inserts func() uint64, grant func(*request) bool) {
+	if q.searchedAt != inserts() {
+		q.searched, q.searchedAt = 0, inserts()
+	}
+	for q.searched > 0 && q.promoted() && grant(q.refills[0]) {
+		q.remove(q.refills[0])
+	}
+	kept := q.searched
+	first := kept == 0 || kept == 1 && q.refills[0].offering
+	for at := kept; at < len(q.refills); at++ {
+		r := q.refills[at]
+		if !r.offering {
+			if (first || len(r.more) == 0) && grant(r) {
+				continue
+			}
+			if first {
+				first, q.first = false, r
+			}
+		}
+		q.refills[kept] = r
+		kept++
+	}
+	clear(q.refills[kept:])
+	q.refills, q.searched = q.refills[:kept], kept
 }
 
 // promoted reports whether a refill that wants several runs has become the first.
@@ -80,8 +130,20 @@ func (q *queue) each(visit func(*request)) {
 	}
 }
 
-// searchAgain says that what a refill wants, or may have, has changed.
-func (q *queue) searchAgain() { q.vain = 0 }
+// warming reports whether a warm-up is under way.
+func (q *queue) warming() bool {
+	return slices.ContainsFunc(q.others, func(r *request) bool { return r.kind == warm })
+}
+
+// searchAgain reports that what a refill wants, or may have, has changed.
+func (q *queue) searchAgain() { q.searched = 0 }
+
+// pass cleans what refills have got that do not have all yet, up to a fence of a client, which has passed.
+func (q *queue) pass(p Passed) {
+	for _, r := range q.refills {
+		r.parts.Pass(p.Client, p.Fence)
+	}
+}
 
 // awaits notes that answers to a request are to come.
 func (q *queue) awaits(r *request) {
@@ -90,7 +152,7 @@ func (q *queue) awaits(r *request) {
 	}
 }
 
-// answered says that an answer came, to a Look or to an Ask.
+// answered reports that an answer came, to a Look or to an Ask, or will never come.
 func (q *queue) answered(id Client, look bool) {
 	kept := q.awaiting[:0]
 	for _, r := range q.awaiting {

@@ -19,15 +19,15 @@ func TestRefusalsAtOnceSearchNoMoreThanOne(t *testing.T) {
 		}
 		w.fill(1, 8)
 		c := w.core
-		before := c.pages.searches
+		before := c.memory.Searches()
 		var mail []Message
 		denied := uint64(0)
 		take := func(fx *Effects) {
-			denied += uint64(len(fx.Denials))
-			for _, id := range fx.Asks {
+			denied += uint64(len(fx.Denials.Left()))
+			for _, id := range fx.Asks.Left() {
 				mail = append(mail, Return{Client: id, LiveBytes: 8 * pageBytes, Answer: true})
 			}
-			for _, id := range fx.Looks {
+			for _, id := range fx.Looks.Left() {
 				mail = append(mail, Return{Client: id, LiveBytes: 8 * pageBytes, Report: true})
 			}
 			if fx.Job != nil {
@@ -45,7 +45,7 @@ func TestRefusalsAtOnceSearchNoMoreThanOne(t *testing.T) {
 			take(c.Step(m))
 		}
 		require.Equal(t, count, denied)
-		return c.pages.searches - before
+		return c.memory.Searches() - before
 	}
 	one, many := searches(1), searches(1000)
 	assert.LessOrEqual(t, many, 1000*one)
@@ -63,9 +63,9 @@ func TestWhoBecomesTheFirstIsSearchedFor(t *testing.T) {
 	c := w.core
 	c.Step(Refill{Client: 2, Token: 1000, Pages: 8, Bytes: 8 * pageBytes})
 	c.Step(Refill{Client: 3, Token: 1001, Pages: 1, More: []uint32{1}, Bytes: 2 * pageBytes})
-	c.Step(Return{Client: 1, Runs: []Run{{0, 2}}, Sent: 1, LiveBytes: 6 * pageBytes})
+	c.Step(Return{Client: 1, Runs: []Run{{First: 0, Pages: 2}}, Sent: 1, LiveBytes: 6 * pageBytes})
 	require.Len(t, c.queue.refills, 2, "several runs are for the first alone")
 	fx := c.Step(Leave{Client: 2, Synced: true})
-	require.Len(t, fx.Grants, 1)
-	assert.EqualValues(t, 1001, fx.Grants[0].Token)
+	require.Len(t, fx.Grants.Left(), 1)
+	assert.EqualValues(t, 1001, fx.Grants.Left()[0].Token)
 }

@@ -1,6 +1,10 @@
 package core
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/go-vram/vram/pool/core/memory"
+)
 
 // What a world knows of what is set aside: a reservation is a client that is asked for nothing and has the pages that it asked for
 // once, less those that were drawn. A Refill that names it is served from it in the same step, with just what it wants, if it
@@ -120,7 +124,7 @@ func (w *world) checkReservations() {
 		return
 	}
 	all := 0
-	for _, h := range w.core.shortage(&request{}).Holdings {
+	for _, h := range w.core.answers.shortage(&request{}).Holdings {
 		if c := w.clients[h.Client]; c == nil || c.reserves != h.Reserves {
 			w.failf("%+v is of %+v", h, c)
 		}
@@ -129,7 +133,7 @@ func (w *world) checkReservations() {
 		if c := w.clients[id]; c.reserves && !c.gone {
 			left := w.held(id)
 			all += left
-			cl := w.core.clients[id]
+			cl := w.core.clients.all[id]
 			if cl == nil || cl.heldPages != uint64(left) || left > 0 && cl.liveBytes != int64(left)*pageBytes { //nolint:gosec // not negative
 				w.failf("reservation %d, which has %d pages, is %+v", id, left, cl)
 			}
@@ -141,7 +145,7 @@ func (w *world) checkReservations() {
 			}
 		}
 	}
-	if bytes := w.core.ReservedAheadBytes(); bytes != int64(all)*pageBytes {
+	if bytes := w.core.setAsideBytes(); bytes != int64(all)*pageBytes {
 		w.failf("%d bytes are set aside, the reservations have %d pages", bytes, all)
 	}
 }
@@ -162,9 +166,9 @@ func (w *world) beside(j *Job) {
 	if j.request == nil || w.expands[j.request.token] == nil {
 		return
 	}
-	for at := j.window.First; at < j.window.First+j.window.Pages; at++ {
+	for at := j.Window.First; at < j.Window.End(); at++ {
 		if w.driver.pages[at].handle != 0 {
-			w.failf("an expansion is at pages %v, of which %d is there", j.window, at)
+			w.failf("an expansion is at pages %v, of which %d is there", j.Window, at)
 		}
 	}
 }
@@ -176,11 +180,11 @@ func (w *world) makes(j *Job) {
 	}
 	for _, op := range j.Ops {
 		switch op.Verb {
-		case Create, Alloc:
+		case memory.Create, memory.AllocPlain:
 			w.expands[j.request.token].made += op.Run.Pages
-		case Unmap, Release, Free, Await:
+		case memory.Unmap, memory.Release, memory.FreePlain, memory.Await:
 			w.failf("%v of pages %v for an expansion", op.Verb, op.Run)
-		case Map, Access:
+		case memory.Map, memory.Access:
 		}
 	}
 }
@@ -198,7 +202,7 @@ func (w *world) expanded(end End) {
 	}
 	room := uint32(max(0, w.settings.LimitBytes-w.reservedBytes()) / pageBytes) //nolint:gosec // a few
 	want := min(room, e.pages-e.made)
-	if w.core.plain {
+	if w.core.memory.Plain() {
 		want += 2 // a hole at either side
 	}
 	if room > 0 && w.longestHole() >= want {

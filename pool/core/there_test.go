@@ -52,7 +52,9 @@ func newThrifty(t failer, ch chooser) *thrifty {
 		Waits:      Waits(ch.pick(3)), //nolint:gosec // 0 to 2
 	}
 	w := &thrifty{world: newWorld(t, 1024, uint32(10+ch.pick(30)), s)}
-	w.core.plain = ch.pick(3) == 0
+	if ch.pick(3) == 0 {
+		w.core = NewPlain(pageBytes, uint32(len(w.pages)), s)
+	}
 	w.mute = ch.pick(4) == 0
 	w.inUse = make([]bool, len(w.pages))
 	w.onGrant = w.take
@@ -103,7 +105,7 @@ func (w *thrifty) home(id Client, answer bool) {
 		if n := len(r.Runs); n > 0 && r.Runs[n-1].First+r.Runs[n-1].Pages == uint32(i) {
 			r.Runs[n-1].Pages++
 		} else {
-			r.Runs = append(r.Runs, Run{uint32(i), 1})
+			r.Runs = append(r.Runs, Run{First: uint32(i), Pages: 1})
 		}
 	}
 	if len(r.Runs) > 0 {
@@ -189,7 +191,7 @@ func (w *thrifty) used() (used uint32, exact bool) {
 			}
 		}
 	}
-	return used, !w.core.plain && w.settings.Policy.HandlePages == 1
+	return used, !w.core.memory.Plain() && w.settings.Policy.HandlePages == 1
 }
 
 // Where the driver has far less than the process holds, and does not say so, what is released for a request does not come back. Before the
@@ -260,7 +262,7 @@ func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 	w.home(1, false)
 	w.clients[1].passed = w.clients[1].issued
 	w.home(2, false)
-	require.EqualValues(t, 27*pageBytes, w.core.FreeBytes())
+	require.EqualValues(t, 27*pageBytes, w.core.freeBytes())
 	require.EqualValues(t, 27*pageBytes, w.core.ReservedBytes())
 
 	// Other processes take what goes back to the driver until it has 13 pages for this one. While the request waits for the fence of the

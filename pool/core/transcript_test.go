@@ -11,12 +11,14 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/transcript"
+
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [idle=0: streams have work] [first=1] [looks=1: reports are commands] [waits=0|1|2: never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
+// Commands: new [plain=1] [idle=0: streams have work] [looks=1: reports are commands] [waits=0|1|2: never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
 // [answer] [report] [final],
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over C [broken] (a watch), exclude C, stuck C [no], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
@@ -62,7 +64,9 @@ func (s *script) command(line string) string {
 			Waits:   Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
 			Predict: s.number(words, "predict", 0) == 1,
 		})
-		s.w.core.plain = s.number(words, "plain", 0) == 1
+		if s.number(words, "plain", 0) == 1 {
+			s.w.core = NewPlain(pageBytes, uint32(len(s.w.pages)), s.w.settings)
+		}
 		s.w.idle = s.number(words, "idle", 1) == 1
 		s.reports = s.number(words, "looks", 0) == 1
 		return ""
@@ -145,7 +149,7 @@ func (s *script) giveBack(words []string) {
 	r := Return{Client: s.client(words), Fence: Fence(s.number(words, "fence", 0))}
 	for _, word := range words[2:] {
 		if first, pages, ok := strings.Cut(word, "+"); ok {
-			r.Runs = append(r.Runs, Run{uint32(s.count(first)), uint32(s.count(pages))})
+			r.Runs = append(r.Runs, Run{First: uint32(s.count(first)), Pages: uint32(s.count(pages))})
 		}
 		r.Answer = r.Answer || word == "answer"
 		r.Report = r.Report || word == "report"
@@ -249,17 +253,17 @@ func (w *world) told() string {
 func (w *world) drawing() string {
 	c := w.core
 	pages, handles := make([]byte, 0, 64), make([]byte, 0, 64)
-	for at := uint32(0); at < c.pages.top(); at++ {
-		t := &c.pages.table[at]
+	for at := uint32(0); at < c.memory.Top(); at++ {
+		p := c.memory.Page(at)
 		n, letter := uint32(1), byte('.')
 		switch {
-		case t.state == free:
-			n, letter = t.run, "-abcdefgh"[t.client]
-		case t.state == lent && t.client == warmClient:
+		case p.State == memory.Free:
+			n, letter = p.RunPages, "-abcdefgh"[p.Tag.Client]
+		case p.State == memory.Lent && p.Holder == warmClient:
 			letter = 'W'
-		case t.state == lent:
-			letter = "0123456789"[t.client]
-		case t.state == busy:
+		case p.State == memory.Lent:
+			letter = "0123456789"[p.Holder]
+		case p.State == memory.Busy:
 			letter = '#'
 		}
 		for range n {
@@ -267,9 +271,9 @@ func (w *world) drawing() string {
 		}
 		at += n - 1
 	}
-	for at := range c.pages.table {
+	for at := range c.memory.Top() {
 		begins := byte(' ')
-		if h := c.pages.table[at].handle; h >= 0 && c.pages.handles[h].run.First == uint32(at) {
+		if h := c.memory.Page(at).Handle; h >= 0 && c.memory.Handle(h).Run.First == at {
 			begins = '|'
 		}
 		handles = append(handles, begins)
@@ -281,6 +285,6 @@ func (w *world) drawing() string {
 func (w *world) sums() string {
 	c := w.core
 	return fmt.Sprintf("reserved %d lost %d, free %d in %d, pending %d, lent %d, busy %d",
-		c.ReservedBytes()/pageBytes, c.LostBytes()/pageBytes, c.FreeBytes()/pageBytes, c.FreeRuns(),
-		c.PendingBytes()/pageBytes, c.LentBytes()/pageBytes, c.BusyBytes()/pageBytes)
+		c.ReservedBytes()/pageBytes, c.lostBytes()/pageBytes, c.freeBytes()/pageBytes, c.freeRuns(),
+		c.pendingBytes()/pageBytes, c.lentBytes()/pageBytes, c.busyBytes()/pageBytes)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the shelf, under a
@@ -54,14 +56,14 @@ func (tr *trial) do(t *testing.T, m Message) {
 		fx := tr.core.Step(next[0])
 		require.NoError(t, tr.core.Check())
 		next = next[1:]
-		for _, g := range fx.Grants {
+		for _, g := range fx.Grants.Left() {
 			require.Zero(t, g.Token, "it is served")
 			tr.shelf[g.Client] = append(tr.shelf[g.Client], append(g.More, g.Run)...)
 		}
-		for _, o := range fx.Offers {
+		for _, o := range fx.Offers.Left() {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
-		for _, id := range fx.Asks {
+		for _, id := range fx.Asks.Left() {
 			next = append(next, tr.back(id, true, tr.shelf[id]))
 			tr.shelf[id] = nil
 		}
@@ -74,11 +76,11 @@ func (tr *trial) do(t *testing.T, m Message) {
 // owners are the clients whose work may still be at the free pages, by page; 0 for none.
 func (tr *trial) owners() map[uint32]Client {
 	owners := map[uint32]Client{}
-	for at := range tr.core.pages.top() {
-		if tr.core.pages.table[at].state == free {
-			owners[at] = tr.core.pages.table[runAround(tr.core.pages, at)].client
+	tr.core.eachFree(func(run Run, tag memory.Tag) {
+		for at := run.First; at < run.End(); at++ {
+			owners[at] = tag.Client
 		}
-	}
+	})
 	return owners
 }
 
@@ -87,9 +89,9 @@ func (tr *trial) owners() map[uint32]Client {
 func TestATrialGivesBackWhatItGotAsItWas(t *testing.T) {
 	t.Parallel()
 	tr := openTrial(t, 2, 4)
-	tr.free(t, 2, Run{6, 2})
+	tr.free(t, 2, Run{First: 6, Pages: 2})
 	assert.Equal(t, map[uint32]Client{6: 2, 7: 2}, tr.owners())
-	tr.free(t, 1, Run{0, 2})
+	tr.free(t, 1, Run{First: 0, Pages: 2})
 	assert.Equal(t, map[uint32]Client{0: 1, 1: 1, 6: 2, 7: 2}, tr.owners())
 }
 
@@ -97,9 +99,9 @@ func TestATrialGivesBackWhatItGotAsItWas(t *testing.T) {
 func TestATrialGivesBackAWindowAsItWas(t *testing.T) {
 	t.Parallel()
 	tr := openTrial(t, 3, 4)
-	tr.do(t, Return{Client: 1, Runs: []Run{{5, 1}}, Sent: 1, Stirred: true}) // without a fence: clean
+	tr.do(t, Return{Client: 1, Runs: []Run{{First: 5, Pages: 1}}, Sent: 1, Stirred: true}) // without a fence: clean
 	tr.shelf[1] = nil
-	tr.free(t, 2, Run{6, 2})
+	tr.free(t, 2, Run{First: 6, Pages: 2})
 	assert.Equal(t, map[uint32]Client{5: 0, 6: 2, 7: 2}, tr.owners())
 }
 
@@ -109,13 +111,13 @@ func TestAFencePassesDuringATrial(t *testing.T) {
 	for passed, owner := range map[Fence]Client{8: 2, 9: 0} {
 		tr := openTrial(t, 2, 4)
 		c := tr.core
-		c.Step(Return{Client: 1, Runs: []Run{{0, 1}}, Fence: 2, Sent: 1, Stirred: true})
+		c.Step(Return{Client: 1, Runs: []Run{{First: 0, Pages: 1}}, Fence: 2, Sent: 1, Stirred: true})
 		fx := c.Step(Return{Client: 2, Kept: 1, Stirred: true})
-		require.Empty(t, fx.Asks, "it is offered what its own stream has first")
+		require.Empty(t, fx.Asks.Left(), "it is offered what its own stream has first")
 		fx = c.Step(Offered{Client: 2, Token: 99})
-		require.Equal(t, []Client{1, 2}, fx.Asks)
-		c.Step(Return{Client: 2, Runs: []Run{{6, 2}}, Fence: 9, Sent: 2, Answer: true})
-		require.Equal(t, []part{{Run{6, 2}, 2, 9}}, c.parkedAs(2, 99).parts)
+		require.Equal(t, []Client{1, 2}, fx.Asks.Left())
+		c.Step(Return{Client: 2, Runs: []Run{{First: 6, Pages: 2}}, Fence: 9, Sent: 2, Answer: true})
+		require.Equal(t, memory.Parts{{Run: Run{First: 6, Pages: 2}, Tag: memory.Tag{Client: 2, Fence: 9}}}, c.waiters.find(2, 99).parts)
 		c.passed(Passed{Client: 2, Fence: passed})
 		tr.do(t, Return{Client: 1, Sent: 1, Answer: true})
 		assert.Equal(t, map[uint32]Client{0: 1, 6: owner, 7: owner}, tr.owners())
@@ -137,10 +139,10 @@ func TestATrialAsksTheDriverAnew(t *testing.T) {
 		for next := []Message{m}; len(next) > 0; {
 			fx := c.Step(next[0])
 			next = next[1:]
-			for _, o := range fx.Offers {
+			for _, o := range fx.Offers.Left() {
 				next = append(next, Offered{Client: o.Client, Token: o.Token})
 			}
-			for _, id := range fx.Asks {
+			for _, id := range fx.Asks.Left() {
 				next = append(next, Return{Client: id, Answer: true})
 			}
 			if fx.Job == nil {
@@ -148,12 +150,12 @@ func TestATrialAsksTheDriverAnew(t *testing.T) {
 			}
 			done := JobDone{Job: fx.Job}
 			if len(fx.Job.Ops) > 0 {
-				require.Equal(t, Create, fx.Job.Ops[0].Verb)
+				require.Equal(t, memory.Create, fx.Job.Ops[0].Verb)
 				asked, done.Err = true, cudadrv.OutOfMemory
 			}
 			next = append(next, done)
 		}
-		require.Equal(t, 1, c.WaiterCount())
+		require.Equal(t, 1, c.waiters.count())
 		require.NoError(t, c.Check())
 		return asked
 	}
@@ -190,7 +192,7 @@ func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
 			next.Token, next.Place.Age, next.Place.Priority = 99, 99, 1 // before the first, which then does not keep it back
 			c.change(&next)
 			fx := s.core.Step(next)
-			assert.Equal(t, c.spared, len(fx.Offers) == 0)
+			assert.Equal(t, c.spared, len(fx.Offers.Left()) == 0)
 			require.NoError(t, s.core.Check())
 		})
 	}
@@ -202,7 +204,7 @@ func TestWhatIsSaidLateIsOld(t *testing.T) {
 	s := openShop(t)
 	want := waitAs(99, 4)
 	s.do(want)
-	blocked := func() bool { return s.core.parkedAs(2, 99).waiter().Blocked }
+	blocked := func() bool { return s.core.waiters.find(2, 99).waiter().Blocked }
 	s.do(Block{Client: 2, Token: 99, Number: 2, Blocked: true})
 	assert.True(t, blocked())
 	s.do(Block{Client: 2, Token: 99, Number: 1})
@@ -218,8 +220,8 @@ func TestWhatIsSaidLateIsOld(t *testing.T) {
 	s.do(Suspend{Client: 3, Number: 1, Waits: stands})
 	s.do(Suspend{Client: 1, Number: 2})
 	s.do(Suspend{Client: 1, Number: 1, Waits: stands})
-	assert.Zero(t, s.core.DeadlockCount())
-	assert.Equal(t, 1, s.core.WaiterCount())
+	assert.Zero(t, s.core.WaitCounts().Deadlocks)
+	assert.Equal(t, 1, s.core.waiters.count())
 	s.do(Suspend{Client: 1, Number: 3, Waits: stands})
-	assert.EqualValues(t, 1, s.core.DeadlockCount(), "now it stands")
+	assert.EqualValues(t, 1, s.core.WaitCounts().Deadlocks, "now it stands")
 }

@@ -21,11 +21,11 @@ func TestATrialThatWasOvertakenIsRepeated(t *testing.T) {
 	overtaken := false
 	for range 32 {
 		switch {
-		case len(fx.Offers) > 0 && overtaken:
+		case len(fx.Offers.Left()) > 0 && overtaken:
 			return
-		case len(fx.Offers) > 0:
+		case len(fx.Offers.Left()) > 0:
 			fx = c.Step(Offered{Client: 1, Token: 99})
-		case len(fx.Asks) > 0 && !overtaken:
+		case len(fx.Asks.Left()) > 0 && !overtaken:
 			overtaken = true
 			c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Stirred: true}) // what it keeps now serves the request
 			fx = c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Answer: true})
@@ -62,14 +62,14 @@ func (s *shop) do(m Message) {
 	for next := []Message{m}; len(next) > 0; {
 		fx := s.core.Step(next[0])
 		next = next[1:]
-		for _, g := range fx.Grants {
+		for _, g := range fx.Grants.Left() {
 			s.shelf[g.Client] = append(s.shelf[g.Client], append(g.More, g.Run)...)
 			s.served[g.Token] = true
 		}
-		for _, o := range fx.Offers {
+		for _, o := range fx.Offers.Left() {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
-		for _, id := range fx.Asks {
+		for _, id := range fx.Asks.Left() {
 			next = append(next, Return{Client: id, Runs: s.shelf[id], Sent: uint64(len(s.shelf[id])), Answer: true})
 			s.shelf[id] = nil
 		}
@@ -91,11 +91,11 @@ func TestWhatWasRefusedInTheEndServesOthers(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	s.do(waitAs(99, 3))
-	s.do(Return{Client: 1, Runs: []Run{{0, 2}}, Sent: 1, Stirred: true})
+	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 2}}, Sent: 1, Stirred: true})
 	s.do(Refill{Client: 3, Token: 98, Pages: 2, More: []uint32{4}, Bytes: 6 * pageBytes})
 	require.NotEmpty(t, s.shelf[3], "it has got a part")
 	require.False(t, s.served[99])
-	s.do(Return{Client: 1, Runs: []Run{{2, 1}}, Sent: 2, Stirred: true})
+	s.do(Return{Client: 1, Runs: []Run{{First: 2, Pages: 1}}, Sent: 2, Stirred: true})
 	require.True(t, s.served[99])
 }
 
@@ -105,7 +105,7 @@ func TestAVainTrialIsForgottenWithTheLastThatWaits(t *testing.T) {
 	s := openShop(t)
 	s.do(waitAs(98, 4))
 	s.do(Withdraw{Client: 2, Token: 98})
-	s.shelf[1] = []Run{{0, 4}}
+	s.shelf[1] = []Run{{First: 0, Pages: 4}}
 	s.do(waitAs(99, 4))
 	require.True(t, s.served[99])
 }

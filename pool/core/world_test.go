@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
+
+	"github.com/go-vram/vram/pool/core/memory"
 )
 
 const pageBytes = 1 << 20 // parts of 1/1024 of a few pages are no fractions then
@@ -104,8 +106,8 @@ func (w *world) send(m Message) {
 		m = r
 	}
 	w.judge(w.core.Step(m))
-	if c := w.core; c.PeakLiveBytes() > c.PeakReservedBytes() {
-		w.failf("a live peak of %d over %d reserved", c.PeakLiveBytes(), c.PeakReservedBytes())
+	if c := w.core; c.clients.givenPeakBytes > c.peakReservedBytes() {
+		w.failf("a live peak of %d over %d reserved", c.clients.givenPeakBytes, c.peakReservedBytes())
 	}
 	w.tellAll()
 }
@@ -125,23 +127,23 @@ func (w *world) report(id Client) {
 
 func (w *world) judge(fx *Effects) {
 	w.refused = map[Client]bool{} // what they had got of several runs is theirs
-	for _, d := range fx.Denials {
+	for _, d := range fx.Denials.Left() {
 		w.refused[d.Client] = w.refused[d.Client] || len(w.refills[d.Token].More) > 0
 	}
-	for _, g := range fx.Grants {
+	for _, g := range fx.Grants.Left() {
 		w.granted(g)
 	}
-	for _, d := range fx.Denials {
+	for _, d := range fx.Denials.Left() {
 		w.denied(d)
 	}
-	for _, id := range fx.Asks {
+	for _, id := range fx.Asks.Left() {
 		if c := w.clients[id]; c == nil || c.gone || c.reserves || w.asked[id] {
 			w.failf("client %d is asked: %+v, asked already: %t", id, c, w.asked[id])
 		}
 		w.asked[id] = true
 		w.say("ask %d", id)
 	}
-	for _, id := range fx.Looks {
+	for _, id := range fx.Looks.Left() {
 		if c := w.clients[id]; c == nil || c.gone || c.reserves || w.looked[id] {
 			w.failf("client %d is looked at: %+v, already: %t", id, c, w.looked[id])
 		}
@@ -155,14 +157,14 @@ func (w *world) judge(fx *Effects) {
 			w.failf("a second job is started: %+v beside %+v", fx.Job, w.job)
 		}
 		w.job, w.jobEpoch = fx.Job, w.epoch
-		w.undoing = fx.Job.purpose == forRollback || fx.Job.purpose == forClose
+		w.undoing = fx.Job.Purpose == memory.Rollback || fx.Job.Purpose == memory.CloseAll
 		w.say("%s", describe(fx.Job))
 		w.beside(fx.Job)
 	}
-	for _, e := range fx.Ends {
+	for _, e := range fx.Ends.Left() {
 		w.ended(e)
 	}
-	for _, id := range fx.Gone {
+	for _, id := range fx.Gone.Left() {
 		c := w.clients[id]
 		if c == nil || !c.left || c.gone || w.held(id) > 0 && !w.closing {
 			w.failf("client %d, %+v, which holds %d pages, is forgotten", id, c, w.held(id))
@@ -282,8 +284,8 @@ func (w *world) ended(e End) {
 		return
 	}
 	w.closed = true
-	if left := w.reservedBytes(); left != w.core.LostBytes() || (e.Err == nil) != (left == 0) || (left > 0 && !w.undoLost) {
-		w.failf("%+v with %d bytes still there, %d lost, a give-back failed: %t", e, left, w.core.LostBytes(), w.undoLost)
+	if left := w.reservedBytes(); left != w.core.lostBytes() || (e.Err == nil) != (left == 0) || (left > 0 && !w.undoLost) {
+		w.failf("%+v with %d bytes still there, %d lost, a give-back failed: %t", e, left, w.core.lostBytes(), w.undoLost)
 	}
 }
 
@@ -307,16 +309,16 @@ func (w *world) check() {
 	if c.ReservedBytes() != w.reservedBytes() {
 		w.failf("%d bytes are reserved, the driver holds %d", c.ReservedBytes(), w.reservedBytes())
 	}
-	if c.PeakReservedBytes() != int64(w.driver.most)*pageBytes {
-		w.failf("the peak is %d bytes, the driver once held %d pages", c.PeakReservedBytes(), w.driver.most)
+	if c.peakReservedBytes() != int64(w.driver.most)*pageBytes {
+		w.failf("the peak is %d bytes, the driver once held %d pages", c.peakReservedBytes(), w.driver.most)
 	}
-	if !w.undoLost && c.LostBytes() != 0 {
-		w.failf("%d bytes lost, and no give-back has failed", c.LostBytes())
+	if !w.undoLost && c.lostBytes() != 0 {
+		w.failf("%d bytes lost, and no give-back has failed", c.lostBytes())
 	}
 	if c.InFlight() != w.job {
 		w.failf("in flight is %p, not %p", c.InFlight(), w.job)
 	}
-	for i := range c.pages.table {
+	for i := range c.memory.Top() {
 		w.checkPage(i)
 	}
 	w.checkTags()
@@ -330,35 +332,29 @@ func (w *world) checkTags() {
 	if w.closing || w.abandoned { // nobody is granted anything any more
 		return
 	}
-	c := w.core
-	for at := uint32(0); at < c.pages.top(); {
-		run := c.pages.table[at]
-		if run.state != free {
-			at++
-			continue
-		}
-		for end := at + run.run; at < end; at++ {
-			if p := w.pages[at]; !w.clean(p) && (run.client != p.last || run.fence < p.fence) {
-				w.failf("free page %d is under fence %d of client %d in the books, its last use is %+v", at, run.fence, run.client, p)
+	w.core.eachFree(func(run Run, tag memory.Tag) {
+		for at := run.First; at < run.End(); at++ {
+			if p := w.pages[at]; !w.clean(p) && (tag.Client != p.last || tag.Fence < p.fence) {
+				w.failf("free page %d is under %+v in the books, its last use is %+v", at, tag, p)
 			}
 		}
-	}
+	})
 }
 
-func (w *world) checkPage(i int) {
-	t, p, d := w.core.pages.table[i], w.pages[i], w.driver.pages[i]
+func (w *world) checkPage(i uint32) {
+	t, p, d := w.core.memory.Page(i), w.pages[i], w.driver.pages[i]
 	ok := true
-	switch t.state {
-	case hole:
+	switch t.State {
+	case memory.Hole:
 		ok = d.handle == 0 && p.owner == 0
-	case free:
+	case memory.Free:
 		ok = d.accessible && p.owner == 0
-	case lent:
-		ok = d.accessible && (p.owner == t.client || p.owner == 0 && (t.client == warmClient || w.collecting(i) || w.closing || w.abandoned))
-	case busy: // of the job; a closing pool takes what is lent
+	case memory.Lent:
+		ok = d.accessible && (p.owner == t.Holder || p.owner == 0 && (t.Holder == warmClient || w.collecting(i) || w.closing || w.abandoned))
+	case memory.Busy: // of the job; a closing pool takes what is lent
 		ok = p.owner == 0 || w.closing
 	}
-	if h := t.handle; h >= 0 && d.handle != w.nameOf(h) || h < 0 && d.handle != 0 {
+	if h := t.Handle; h >= 0 && d.handle != w.nameOf(h) || h < 0 && d.handle != 0 {
 		ok = false
 	}
 	if !ok {
@@ -367,10 +363,10 @@ func (w *world) checkPage(i int) {
 }
 
 // collecting reports whether a page was lent for a refill that waits for more.
-func (w *world) collecting(page int) bool {
+func (w *world) collecting(page uint32) bool {
 	for _, r := range w.core.queue.refills {
 		for _, run := range r.lent {
-			if uint32(page)-run.First < run.Pages {
+			if run.Contains(page) {
 				return true
 			}
 		}
@@ -380,24 +376,19 @@ func (w *world) collecting(page int) bool {
 
 // nameOf is what the driver calls a handle or a segment.
 func (w *world) nameOf(h int32) cudadrv.Handle {
-	if w.core.plain {
-		return cudadrv.Handle(w.core.pages.handles[h].at)
+	if w.core.memory.Plain() {
+		return cudadrv.Handle(w.core.memory.Handle(h).Address)
 	}
-	return w.core.pages.handles[h].id
+	return w.core.memory.Handle(h).ID
 }
 
 // checkWaiting: what waits is exactly what was not answered, and nothing waits for what is free.
 func (w *world) checkWaiting() {
-	if n := w.core.Waiting(); !w.abandoned && !w.closing && n != len(w.refills)+len(w.ends) {
+	if n := w.core.unanswered(); !w.abandoned && !w.closing && n != len(w.refills)+len(w.ends) {
 		w.failf("%d requests wait in the books, %d refills and %d others outside", n, len(w.refills), len(w.ends))
 	}
 	longest := map[Client]uint32{}
-	for at := uint32(0); at < w.core.pages.top(); at++ {
-		if t := w.core.pages.table[at]; t.state == free {
-			longest[t.client] = max(longest[t.client], t.run)
-			at += t.run - 1
-		}
-	}
+	w.core.eachFree(func(run Run, tag memory.Tag) { longest[tag.Client] = max(longest[tag.Client], run.Pages) })
 	for token, r := range w.refills {
 		at := slices.IndexFunc(w.core.queue.refills, func(q *request) bool { return q.token == token })
 		first := 0
@@ -457,7 +448,7 @@ func (w *world) perform(failAt int, err error) {
 // watch begins a watch over each client of the job that has fences to pass and is not watched yet.
 func (w *world) watch(j *Job) (begun []Watch) {
 	for _, id := range j.Watch {
-		if c := w.clients[id]; c.excluded && w.jobEpoch == w.epoch && w.core.clients[id] != nil {
+		if c := w.clients[id]; c.excluded && w.jobEpoch == w.epoch && w.core.clients.all[id] != nil {
 			w.failf("client %d is waited for, though its kernels need not end", id)
 		} else if c.stuck || c.passed >= c.issued {
 			continue
@@ -487,10 +478,10 @@ func (w *world) endWatch(at int, err error) {
 // call judges one operation and makes it.
 func (w *world) call(j *Job, i int) error {
 	op := &j.Ops[i]
-	if op.Verb == Map && op.Handle == 0 {
+	if op.Verb == memory.Map && op.Handle == 0 {
 		op.Handle = j.Ops[i-1].Handle
 	}
-	if op.Verb == Unmap || op.Verb == Free {
+	if op.Verb == memory.Unmap || op.Verb == memory.FreePlain {
 		for at := op.Run.First; at < op.Run.First+op.Run.Pages; at++ {
 			if p := &w.pages[at]; !w.closing && (p.owner != 0 || !w.clean(*p)) {
 				w.failf("%v of page %d, which is %+v", op.Verb, at, *p)
@@ -498,10 +489,10 @@ func (w *world) call(j *Job, i int) error {
 			w.pages[at] = owned{}
 		}
 	}
-	if (op.Verb == Create || op.Verb == Alloc) && w.jobEpoch == w.epoch && w.reservedBytes()+int64(op.Run.Pages)*pageBytes > w.settings.LimitBytes {
+	if (op.Verb == memory.Create || op.Verb == memory.AllocPlain) && w.jobEpoch == w.epoch && w.reservedBytes()+int64(op.Run.Pages)*pageBytes > w.settings.LimitBytes {
 		w.failf("%d more pages beside %d break the limit of %d", op.Run.Pages, w.driver.made, w.settings.LimitBytes/pageBytes)
 	}
-	if op.Verb == Await {
+	if op.Verb == memory.Await {
 		if w.clients[j.Waiter].reserves {
 			return errNoStream
 		}
@@ -515,7 +506,7 @@ func (w *world) call(j *Job, i int) error {
 }
 
 // follow makes a client's stream wait for a fence that there is.
-func (w *world) follow(id Client, op *Op) {
+func (w *world) follow(id Client, op *memory.Op) {
 	c := w.clients[id]
 	if c == nil || op.Of == id || op.Fence == 0 || op.Fence > w.clients[op.Of].issued || w.settings.Waits == WaitsNever && w.jobEpoch == w.epoch {
 		w.failf("client %d, %+v, waits for %d of client %d", id, c, op.Fence, op.Of)
@@ -542,8 +533,8 @@ func holdings(hs []Holding) (s string) {
 func describe(j *Job) string {
 	var s strings.Builder
 	s.WriteString([...]string{
-		forQuery: "query", forWindow: "window", forRelease: "release", forRollback: "rollback", forClose: "last",
-	}[j.purpose] + " job")
+		memory.Nothing: "query", memory.Fill: "window", memory.Shrink: "release", memory.Rollback: "rollback", memory.CloseAll: "last",
+	}[j.Purpose] + " job")
 	for _, id := range j.Poll {
 		fmt.Fprintf(&s, " poll %d", id)
 	}
@@ -552,15 +543,15 @@ func describe(j *Job) string {
 	}
 	for _, op := range j.Ops {
 		switch op.Verb {
-		case Unmap, Access:
-			fmt.Fprintf(&s, ", %v %d+%d", op.Verb, op.Run.First, op.Run.Pages)
-		case Create:
+		case memory.Unmap, memory.Access:
+			fmt.Fprintf(&s, ", %s %d+%d", nameOf(op.Verb), op.Run.First, op.Run.Pages)
+		case memory.Create:
 			fmt.Fprintf(&s, ", create #%d of %d", op.Index, op.Run.Pages)
-		case Map, Alloc, Free:
-			fmt.Fprintf(&s, ", %v #%d %d+%d", op.Verb, op.Index, op.Run.First, op.Run.Pages)
-		case Release:
+		case memory.Map, memory.AllocPlain, memory.FreePlain:
+			fmt.Fprintf(&s, ", %s #%d %d+%d", nameOf(op.Verb), op.Index, op.Run.First, op.Run.Pages)
+		case memory.Release:
 			fmt.Fprintf(&s, ", release #%d", op.Index)
-		case Await:
+		case memory.Await:
 			fmt.Fprintf(&s, ", %d awaits %d of %d", j.Waiter, op.Fence, op.Of)
 		}
 	}

@@ -118,5 +118,5 @@ func (c *Claim) Refused(r Refusal, s Stream) Verdict {
 	}
 }
 
-// Settled says that the handler has said no: it is not asked again.
+// Settled says that the handler answers no: it is not asked again.
 func (c *Claim) Settled() { c.consults = MaxConsults }

@@ -9,9 +9,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"text/tabwriter"
 	"time"
-
-	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/go-vram/vram/internal/planted"
 )
@@ -77,10 +76,8 @@ func plantAll(ctx context.Context, r planted.Runner, bugs []planted.Bug, atATime
 
 // show prints the table, and what the go command said where a bug was not found. It returns how many were.
 func show(outcomes []planted.Outcome) (found int) {
-	t := table.NewWriter()
-	t.SetOutputMirror(os.Stdout)
-	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"bug", "package", "found by", "seconds"})
+	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "bug\tpackage\tfound by\tseconds") // like Printf: nobody is left to tell
 	for _, out := range outcomes {
 		by := out.Test
 		if out.Verdict != planted.Found {
@@ -88,9 +85,9 @@ func show(outcomes []planted.Outcome) (found int) {
 		} else {
 			found++
 		}
-		t.AppendRow(table.Row{out.Bug.Name, out.Bug.Package, by, fmt.Sprintf("%.1f", out.Took.Seconds())})
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\n", out.Bug.Name, out.Bug.Package, by, out.Took.Seconds())
 	}
-	t.Render()
+	_ = t.Flush()
 	for _, out := range outcomes {
 		if out.Detail != "" {
 			fmt.Printf("\n%s:\n%s\n", out.Bug.Name, out.Detail)

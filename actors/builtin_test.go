@@ -1,0 +1,9 @@
+//go:build vram_builtin
+
+package actors
+
+// send posts m. The built-in framework has no way in of its own.
+func send(r *Ref, m Message) { r.Tell(m) }
+
+// poison stops the actor after what is queued.
+func poison(r *Ref) { r.Stop(nil) }

@@ -1,0 +1,168 @@
+//go:build !vram_builtin
+
+package actors
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// send posts m by the framework's own way in.
+func send(r *Ref, m Message) { r.Root().Send(r.PID(), m) }
+
+// poison stops the actor by the framework's own way, after what is queued.
+func poison(r *Ref) { r.Root().Poison(r.PID()) }
+
+func TestNamesNeedNotBeUnique(t *testing.T) {
+	assert.NotEqual(t, spawn(t, &probe{}).PID().Id, spawn(t, &probe{}).PID().Id)
+}
+
+func TestProtoactorPoisonHandlesWhatIsBeforeIt(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	release := occupy(r)
+	before, behind := newJob(nil), newJob(nil)
+	r.Tell(before)
+	r.Root().Poison(r.PID())
+	r.Tell(behind)
+	release()
+	require.NoError(t, before.wait())
+	require.ErrorIs(t, behind.wait(), ErrStopped)
+	<-r.Done()
+	assert.EqualValues(t, 1, p.stoppedCount.Load())
+}
+
+func TestMessagesThroughProtoactor(t *testing.T) {
+	r := spawn(t, &probe{})
+	j := newJob(nil)
+	r.Root().Send(r.PID(), j)
+	require.NoError(t, j.wait())
+
+	enveloped := newJob(nil)
+	r.Root().RequestWithCustomSender(r.PID(), enveloped, nil)
+	require.NoError(t, enveloped.wait())
+
+	r.Root().Send(r.PID(), nil) // Keeps protoactor's own mailboxes busy forever.
+	r.Root().Send(r.PID(), "unknown")
+	_, err := r.Root().RequestFuture(r.PID(), &actor.Touch{}, -1).Result()
+	require.NoError(t, err)
+}
+
+func TestDeadLetters(t *testing.T) {
+	r := spawn(t, &probe{})
+	_, err := r.Root().RequestFuture(r.PID(), "unknown", -1).Result()
+	require.ErrorIs(t, err, actor.ErrDeadLetter, "a request nobody understands does not hang")
+
+	release := occupy(r)
+	queued := r.Root().RequestFuture(r.PID(), "queued", -1)
+	enveloped := newJob(nil)
+	r.Root().RequestWithCustomSender(r.PID(), enveloped, r.PID())
+	r.Root().Stop(r.PID())
+	release()
+	_, err = queued.Result()
+	require.ErrorIs(t, err, actor.ErrDeadLetter)
+	require.ErrorIs(t, enveloped.wait(), ErrStopped)
+
+	<-r.Done()
+	late := newJob(nil)
+	r.Root().Send(r.PID(), late)
+	require.ErrorIs(t, late.wait(), ErrStopped)
+	_, err = r.Root().RequestFuture(r.PID(), "late", -1).Result()
+	require.ErrorIs(t, err, actor.ErrDeadLetter)
+}
+
+func TestWatchersAreTold(t *testing.T) {
+	r := spawn(t, &probe{})
+	require.NoError(t, r.Root().StopFuture(r.PID()).Wait())
+	<-r.Done()
+
+	// Somebody who still had the mailbox in hand when the actor ended.
+	watcher := actor.NewFuture(shared().ActorSystem, time.Hour)
+	r.box.postSystem(&actor.Restart{})
+	r.box.postSystem(&actor.Watch{Watcher: watcher.PID()})
+	require.NoError(t, watcher.Wait())
+	assert.False(t, r.TryEnter())
+}
+
+func TestARestartKeepsStateAndQueue(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	r.Call(newJob(nil))
+	release := occupy(r)
+	queued := newJob(nil)
+	r.Tell(queued)
+	r.box.postSystem(&actor.Restart{})
+	release()
+	require.NoError(t, queued.wait())
+	enter(r)
+	assert.Equal(t, 3, p.received)
+	r.Leave()
+}
+
+// The guardian answers what protoactor escalates, which suspends the mailbox, by a restart, without a limit.
+func TestTheGuardianRestarts(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	for range 30 {
+		r.Call(newJob(func() { r.box.framework.invoker.EscalateFailure(errLuck, nil) }))
+		j := newJob(nil)
+		r.Call(j)
+		require.NoError(t, j.wait())
+	}
+	enter(r)
+	assert.Equal(t, 60, p.received)
+	r.Leave()
+	assert.Zero(t, p.stoppedCount.Load())
+}
+
+func TestSuspendedByProtoactor(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	suspend := func() {
+		watcher := actor.NewFuture(shared().ActorSystem, time.Hour)
+		r.box.postSystem(&actor.SuspendMailbox{})
+		for r.box.state.Load() != suspended {
+			runtime.Gosched()
+		}
+		r.box.postSystem(&actor.Watch{Watcher: watcher.PID()})
+	}
+	suspend()
+	assert.False(t, r.TryEnter())
+	told, called := newJob(nil), newJob(nil)
+	r.Tell(told)
+	r.Call(called)
+	assert.Zero(t, told.answerCount.Load()+called.answerCount.Load())
+	r.box.postSystem(&actor.ResumeMailbox{})
+	require.NoError(t, told.wait())
+	require.NoError(t, called.wait())
+
+	suspend()
+	queued := newJob(nil)
+	r.Tell(queued)
+	r.Stop(nil)
+	require.NoError(t, queued.wait())
+	<-r.Done()
+}
+
+// crashingTouch panics inside protoactor, after Receive.
+type crashingTouch struct{}
+
+func (crashingTouch) GetAutoResponse(actor.Context) any { panic(errLuck) }
+
+func TestAPanicInsideProtoactor(t *testing.T) {
+	p := &probe{}
+	r := spawn(t, p)
+	_, err := r.Root().RequestFuture(r.PID(), crashingTouch{}, -1).Result()
+	require.ErrorIs(t, err, actor.ErrDeadLetter)
+	j := newJob(nil)
+	r.Call(j)
+	require.NoError(t, j.wait())
+	enter(r)
+	require.Len(t, p.panics, 1)
+	r.Leave()
+}

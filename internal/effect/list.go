@@ -1,0 +1,34 @@
+// Package effect keeps what a turn leaves to be done.
+package effect
+
+// List is a list of effects, oldest first. An effect is taken from the list before it is carried out: one that panics costs itself
+// alone, and the rest are carried out afterwards. Its zero value is empty.
+type List[T any] struct {
+	all   []T
+	taken int // from the front; at most all
+}
+
+// Push adds an effect behind all others.
+func (l *List[T]) Push(v T) { l.all = append(l.all, v) }
+
+// Pop takes the oldest effect that is left.
+func (l *List[T]) Pop() (v T, ok bool) {
+	if l.taken == len(l.all) {
+		return v, false
+	}
+	v = l.all[l.taken]
+	l.taken++
+	return v, true
+}
+
+// Left are the effects that were not taken yet. The slice is the list's: an entry of it may be changed, and is gone with the next
+// Push.
+func (l *List[T]) Left() []T { return l.all[l.taken:] }
+
+// Reset empties the list and keeps its memory. What it referred to can be collected.
+func (l *List[T]) Reset() {
+	if len(l.all) > 0 {
+		clear(l.all)
+		l.all, l.taken = l.all[:0], 0
+	}
+}

@@ -1,0 +1,6 @@
+//go:build vram_builtin
+
+package weight
+
+// debugVars is the pattern that serves /debug/vars: nothing does.
+const debugVars = ""

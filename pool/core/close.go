@@ -1,0 +1,63 @@
+package core
+
+import "fmt"
+
+// phase is how far a pool has come: it serves, is closing, and is closed.
+type phase struct {
+	closing    bool
+	closed     bool
+	abandoned  bool // closing, but nothing may be started before a Close
+	tried      bool // to give all memory back
+	closeToken uint64
+}
+
+func (p *phase) abandon() { p.closing, p.abandoned, p.closeToken = true, true, 0 }
+
+// close denies what waits and gives all memory back in one job, behind the job in flight.
+func (c *Core) close(m Close) {
+	p := &c.phase
+	if p.closed || p.closing && !p.abandoned {
+		c.fx.Ends.Push(End{Token: m.Token, Err: ErrClosed})
+		return
+	}
+	p.closing, p.abandoned, p.closeToken = true, false, m.Token
+	c.denyAll(ErrClosed)
+}
+
+// denyAll answers everything that waits.
+func (c *Core) denyAll(err error) {
+	all := c.queue
+	c.queue = queue{}
+	all.each(func(r *request) {
+		if !r.waits() {
+			c.answers.deny(r, err)
+		}
+	})
+	c.answers.denyAll(c.fences.take(0), err)
+	c.answers.denyAll(c.waiters.of(0), err)
+}
+
+// finishClose starts the last job once nothing is in flight, and ends the close after it.
+func (c *Core) finishClose() {
+	p := &c.phase
+	if !p.closing || p.closed || p.abandoned || c.jobs.inFlight != nil {
+		return
+	}
+	if !p.tried {
+		j := &Job{}
+		if c.memory.PlanClose(&j.Job); len(j.Ops) > 0 {
+			p.tried = true
+			for _, cl := range c.clients.all { // every page is part of the job
+				cl.heldPages, cl.reserved = 0, nil
+			}
+			c.jobs.start(j)
+			return
+		}
+	}
+	p.closed = true
+	var err error
+	if reserved := c.memory.ReservedBytes(); reserved > 0 {
+		err = fmt.Errorf("pool: the driver did not take back %d bytes", reserved)
+	}
+	c.fx.Ends.Push(End{Token: p.closeToken, Err: err})
+}

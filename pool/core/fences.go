@@ -1,0 +1,83 @@
+package core
+
+import "slices"
+
+// fences are the watches over fences of memory that clients have returned, and the requests that wait for nothing else. The wait is
+// made off the turn and off the driver goroutine, one watch for each client with such memory, so that a kernel that never ends keeps
+// no request from memory behind another's. Meanwhile a request is held: out of the queue, so that later requests are served.
+//
+//	queue --rungWait--> Watch job --nothing passed--> held --fence passed, pages returned--> queue, asking everybody anew
+//	                              --nothing to watch--> denied
+type fences struct {
+	watches  map[Client]watch // of those with a fence that is or was watched
+	held     []*request       // in order of arrival
+	progress uint64           // rises when waiting for a fence was, or may now be, of use
+}
+
+// watch is the newest watch over a fence of one client, by its number, and the newest of which the end was reported.
+type watch struct{ begun, ended uint64 }
+
+func newFences() fences { return fences{watches: map[Client]watch{}} }
+
+// begun notes the watches that a job has begun.
+func (f *fences) begun(all []Watch) {
+	for _, m := range all {
+		w := f.watches[m.Client]
+		w.begun = max(w.begun, m.Number)
+		f.watches[m.Client] = w
+	}
+}
+
+// ended notes the end of a watch.
+func (f *fences) ended(m Watch) {
+	w := f.watches[m.Client]
+	w.ended = max(w.ended, m.Number) // ends overtake each other
+	f.watches[m.Client] = w
+}
+
+// watched reports whether the end of a watch over a client's fence is still to be reported.
+func (f *fences) watched(id Client) bool {
+	w := f.watches[id]
+	return w.begun > w.ended
+}
+
+// watching reports whether the end of any watch is still to be reported.
+func (f *fences) watching() bool {
+	for _, w := range f.watches {
+		if w.begun > w.ended {
+			return true
+		}
+	}
+	return false
+}
+
+// forget drops the watches over a client that is no more.
+func (f *fences) forget(id Client) { delete(f.watches, id) }
+
+// hold takes a request in that waits for fences.
+func (f *fences) hold(r *request) { f.held = append(f.held, r) }
+
+// take takes out the requests that are held, of one client or, with 0, of all.
+func (f *fences) take(id Client) (all []*request) {
+	f.held = slices.DeleteFunc(f.held, func(r *request) bool {
+		if id != 0 && r.client != id {
+			return false
+		}
+		all = append(all, r)
+		return true
+	})
+	return all
+}
+
+// takeDue takes out the requests that are held once there is anything new: they ask everybody anew.
+func (f *fences) takeDue() []*request {
+	if len(f.held) == 0 || f.held[0].progress == f.progress {
+		return nil
+	}
+	all := f.take(0)
+	for _, r := range all {
+		r.rung, r.askedAll = rungAskAll, false
+		r.forgive()
+	}
+	return all
+}

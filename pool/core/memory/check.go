@@ -1,0 +1,99 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/heap"
+)
+
+// Check holds the books against the invariants of the package comment. It visits every page. jobInFlight reports whether pages may be
+// busy; LentPages of clients are counted into held.
+func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
+	var counts [4]uint64
+	for i := range m.pages {
+		p := &m.pages[i]
+		counts[p.state]++
+		if p.state == Lent {
+			held[p.client]++
+		}
+		if err := m.checkPage(uint32(i), p, jobInFlight); err != nil {
+			return err
+		}
+	}
+	if counts != m.counts {
+		return fmt.Errorf("pool: counted pages %v, the books say %v", counts, m.counts)
+	}
+	if err := m.checkHandles(); err != nil {
+		return err
+	}
+	return m.checkRuns(counts[Free])
+}
+
+func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
+	mapped := p.handle != heap.None
+	switch p.state {
+	case Hole:
+		if mapped {
+			return fmt.Errorf("pool: page %d is a hole with handle %d", at, p.handle)
+		}
+	case Free, Lent:
+		if !mapped {
+			return fmt.Errorf("pool: page %d is in use without a handle", at)
+		}
+	case Busy:
+		if !jobInFlight && (!mapped || !m.handleOf[p.handle].lost) {
+			return fmt.Errorf("pool: page %d is busy without a job", at)
+		}
+	}
+	has := func(b bitmap) bool { return b.next(at, at+1, true) == at }
+	if has(m.idle) != (p.state == Hole || p.state == Free) || has(m.free) != (p.state == Free) {
+		return fmt.Errorf("pool: page %d of state %d has wrong bits", at, p.state)
+	}
+	return nil
+}
+
+func (m *Memory) checkHandles() error {
+	var reserved, lost int64
+	for id := range m.handleOf {
+		h := &m.handleOf[id]
+		if !h.live {
+			continue
+		}
+		reserved += m.Bytes(h.run.Pages)
+		if h.lost {
+			lost += m.Bytes(h.run.Pages)
+		}
+		for at := h.run.First; h.mapd && at < h.run.End(); at++ {
+			if m.pages[at].handle != int32(id) {
+				return fmt.Errorf("pool: handle %d is mapped at page %d, the page says %d", id, at, m.pages[at].handle)
+			}
+		}
+	}
+	if reserved != m.reservedBytes || lost != m.lostBytes {
+		return fmt.Errorf("pool: handles of %d bytes exist, %d of them lost, the books say %d and %d",
+			reserved, lost, m.reservedBytes, m.lostBytes)
+	}
+	return nil
+}
+
+func (m *Memory) checkRuns(freePages uint64) error {
+	var inRuns uint64
+	runs := 0
+	top := m.top()
+	for at := m.free.next(0, top, true); at < top; at = m.free.next(at, top, true) {
+		p := m.pages[at]
+		if p.run == 0 || at+p.run > top || m.pages[at+p.run-1].run != p.run {
+			return fmt.Errorf("pool: the free run at page %d has length %d at its start", at, p.run)
+		}
+		if next := at + p.run; next < top && m.pages[next].state == Free && m.pages[next].client == p.client {
+			return fmt.Errorf("pool: free runs at pages %d and %d are not merged", at, next)
+		}
+		inRuns += uint64(p.run)
+		runs++
+		at += p.run
+	}
+	if indexed := m.FreeRuns(); inRuns != freePages || runs != indexed {
+		return fmt.Errorf("pool: %d free pages in %d runs, the books say %d in %d", inRuns, runs, freePages, indexed)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/internal/heap"
+)
+
+// Outcome is what has become of a job.
+type Outcome struct {
+	GrownBytes int64 // of what is reserved; below 0 where memory went back
+	// FailedAt is the operation that failed; Await where the job had no operations: nothing has changed then.
+	FailedAt Verb
+	// StartBytes are those that were reserved when the job was planned.
+	StartBytes int64
+	// Undo gives back what a failed job has left. It is due at once, and has no operations where there is nothing to do.
+	Undo Job
+}
+
+// Finish enters the operations of a job that succeeded, and puts the books right where one failed: what was mapped before and still
+// is becomes free again, each page under the tag that it had; what the job made or moved goes back to the driver. The pages of a
+// window that was filled stay busy: they are to be lent or freed.
+func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
+	out := Outcome{FailedAt: Await, StartBytes: j.startBytes}
+	before := m.reservedBytes
+	for _, op := range j.Ops[:done] {
+		m.enter(op)
+	}
+	out.GrownBytes = m.reservedBytes - before
+	if !failed {
+		m.settle(j)
+		return out
+	}
+	if done < len(j.Ops) {
+		out.FailedAt = j.Ops[done].Verb
+	}
+	m.skip(j, done)
+	switch j.Purpose {
+	case Nothing:
+	case Fill:
+		out.Undo = Job{Purpose: Rollback, Ops: m.undoOps(j)}
+		m.freeWindow(j)
+	case Shrink:
+		out.Undo = Job{Purpose: Rollback, Ops: m.undoOps(j)}
+	case Rollback, CloseAll:
+		out.Undo = Job{Purpose: j.Purpose, Ops: m.withoutLost(j.Ops[done:])}
+	}
+	return out
+}
+
+// enter enters one driver call that succeeded.
+func (m *Memory) enter(op Op) {
+	switch op.Verb {
+	case Unmap:
+		for at := op.Run.First; at < op.Run.End(); {
+			h := &m.handleOf[m.pages[at].handle]
+			h.mapd = false
+			m.setHandle(Run{First: at, Pages: h.run.Pages}, heap.None)
+			at += h.run.Pages
+		}
+		m.setState(op.Run, Hole, 0)
+	case Create:
+		h := &m.handleOf[op.Index]
+		h.id, h.live, h.fresh = op.Handle, true, true
+		m.madeHandle(op.Run.Pages)
+	case Map:
+		h := &m.handleOf[op.Index]
+		h.run.First, h.mapd, h.fresh = op.Run.First, true, true
+		m.setHandle(op.Run, op.Index)
+	case Access, Await:
+	case Release:
+		m.releasedHandle(op.Index)
+	case AllocPlain:
+		m.handleOf[op.Index] = handle{at: op.Address, run: op.Run, live: true, mapd: true}
+		m.setHandle(op.Run, op.Index)
+		m.madeHandle(op.Run.Pages)
+	case FreePlain:
+		m.setHandle(op.Run, heap.None)
+		m.setState(op.Run, Hole, 0)
+		m.releasedHandle(op.Index)
+	}
+}
+
+func (m *Memory) setHandle(r Run, id int32) {
+	entries := m.of(r)
+	for i := range entries {
+		entries[i].handle = id
+	}
+}
+
+// settle reports that nothing of a job is to be undone.
+func (m *Memory) settle(j *Job) {
+	for _, op := range j.Ops {
+		if op.Verb == Map {
+			m.handleOf[op.Index].fresh = false
+		}
+	}
+}
+
+// skip enters that the operations from the failed one on were not made.
+func (m *Memory) skip(j *Job, done int) {
+	for _, op := range j.Ops[done:] {
+		switch op.Verb {
+		case Unmap, FreePlain: // still there, untouched
+			if j.Purpose != Rollback && j.Purpose != CloseAll {
+				m.addFree(op.Run, Tag{})
+			}
+		case Create, AllocPlain: // never made
+			m.dropHandle(op.Index)
+		case Map, Access, Release, Await:
+		}
+	}
+}
+
+// undoOps unmaps and releases every handle that a failed job made, moved or took out. Nothing is left of a job on plain segments:
+// it ends with the only one that it makes.
+func (m *Memory) undoOps(j *Job) []Op {
+	var unmaps, releases []Op
+	seen := map[int32]bool{}
+	for _, op := range j.Ops {
+		if op.Verb != Map && op.Verb != Create && op.Verb != Release || seen[op.Index] {
+			continue
+		}
+		seen[op.Index] = true
+		h := &m.handleOf[op.Index]
+		if !h.live || (h.mapd && !h.fresh) { // never made, given back already, or still where it was
+			continue
+		}
+		if h.mapd {
+			unmaps = append(unmaps, Op{Verb: Unmap, Run: h.run})
+		}
+		releases = append(releases, Op{Verb: Release, Index: op.Index, Handle: h.id, Run: h.run})
+		h.fresh = false
+	}
+	return append(unmaps, releases...)
+}
+
+// freeWindow frees the pages of a window that was not filled: those that still have an untouched handle become free under the tag
+// that they had, those without become holes, the rest stays busy for the rollback.
+func (m *Memory) freeWindow(j *Job) {
+	inUndo := func(id int32) bool {
+		return slices.ContainsFunc(j.Ops, func(op Op) bool { return op.Index == id && (op.Verb == Map || op.Verb == Create) })
+	}
+	for at, end := j.Window.First, j.Window.End(); at < end; {
+		id, first := m.pages[at].handle, at
+		for at < end && m.pages[at].handle == id {
+			at++
+		}
+		r := Run{First: first, Pages: at - first}
+		switch {
+		case id == heap.None:
+			m.setState(r, Hole, 0)
+		case !inUndo(id):
+			m.FreeParts(j.Parts, r)
+		}
+	}
+}
+
+// withoutLost gives up the handle of the first operation, which has failed, so that the others still go back. Its pages stay busy
+// for ever if it is mapped.
+func (m *Memory) withoutLost(ops []Op) (rest []Op) {
+	if len(ops) == 0 {
+		return nil
+	}
+	lost := map[int32]bool{}
+	lose := func(id int32) {
+		lost[id] = true
+		m.loseHandle(id)
+	}
+	switch failed := ops[0]; failed.Verb {
+	case Unmap: // it has no Index: the pages know their handles
+		for at := failed.Run.First; at < failed.Run.End(); at++ {
+			lose(m.pages[at].handle)
+		}
+	case Release, FreePlain:
+		lose(failed.Index)
+	case Create, Map, Access, AllocPlain, Await:
+	}
+	for _, op := range ops[1:] {
+		if op.Verb != Release || !lost[op.Index] {
+			rest = append(rest, op)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,185 @@
+package memory
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Runs of one client that merge wait for the latest of their fences, whichever side it comes from.
+func TestMergedRunsWaitForTheLatestFence(t *testing.T) {
+	t.Parallel()
+	for _, fences := range [][3]Fence{{1, 2, 3}, {1, 3, 2}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {3, 2, 1}} {
+		for _, order := range [][3]uint32{{0, 1, 2}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}} {
+			p := newTable()
+			p.extend(3)
+			p.setState(Run{First: 0, Pages: 3}, Lent, 1)
+			for i, page := range order {
+				p.addFree(Run{First: page, Pages: 1}, Tag{1, fences[i]})
+			}
+			assert.EqualValues(t, 3, p.pages[0].run)
+			assert.EqualValues(t, 3, p.pages[0].fence, "%v in the order %v", fences, order)
+		}
+	}
+}
+
+// told is a free page as whoever returned it would have it.
+type told struct {
+	free   bool
+	client Client // 0: clean
+	fence  Fence
+}
+
+// Every page of a free run lies under the tag that it was freed with, and under a fence that is no earlier, however runs are
+// cut and merged; and under no later one than the latest that its neighbours had.
+func TestFreePagesKeepTheirTags(t *testing.T) {
+	t.Parallel()
+	const pageCount = 24
+	rapid.Check(t, func(t *rapid.T) {
+		p := newTable()
+		p.extend(pageCount)
+		p.setState(Run{First: 0, Pages: pageCount}, Lent, 9)
+		var model [pageCount]told
+		var latest Fence
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			at := uint32(rapid.IntRange(0, pageCount-1).Draw(t, "page"))
+			pages := uint32(rapid.IntRange(1, 6).Draw(t, "pages"))
+			if !model[at].free {
+				run := Run{First: at, Pages: 0}
+				for run.Pages < pages && at+run.Pages < pageCount && !model[at+run.Pages].free {
+					run.Pages++
+				}
+				tag := told{free: true, client: Client(rapid.IntRange(0, 2).Draw(t, "client"))}
+				if tag.client != 0 {
+					tag.fence = Fence(rapid.IntRange(1, 9).Draw(t, "fence"))
+					latest = max(latest, tag.fence)
+				}
+				p.addFree(run, Tag{tag.client, tag.fence})
+				for i := run.First; i < run.End(); i++ {
+					model[i] = tag
+				}
+			} else {
+				first := runAround(p, at)
+				end := min(at+pages, first+p.pages[first].run)
+				p.takeFree(first, Run{First: at, Pages: end - at}, Lent, 9)
+				for i := at; i < end; i++ {
+					model[i] = told{}
+				}
+			}
+			checkTags(t, p, model[:], latest)
+		}
+	})
+}
+
+// runAround is the first page of the free run that a page lies in.
+func runAround(p *table, page uint32) uint32 {
+	for at := uint32(0); ; {
+		switch n := p.pages[at].run; {
+		case p.pages[at].state != Free:
+			at++
+		case page < at+n:
+			return at
+		default:
+			at += n
+		}
+	}
+}
+
+// checkTags holds the runs against the pages.
+func checkTags(t *rapid.T, p *table, model []told, latest Fence) {
+	for at := uint32(0); at < p.top(); {
+		if p.pages[at].state != Free {
+			require.False(t, model[at].free, "page %d", at)
+			at++
+			continue
+		}
+		run := p.pages[at]
+		for i := at; i < at+run.run; i++ {
+			require.True(t, model[i].free, "page %d", i)
+			require.Equal(t, model[i].client, run.client, "the client of page %d", i)
+			require.GreaterOrEqual(t, run.fence, model[i].fence, "the fence of page %d", i)
+		}
+		require.LessOrEqual(t, run.fence, latest)
+		at += run.run
+	}
+}
+
+// The pages of an arena of any length end where a client can still count their units in 32 bits: the last one that does not is never
+// mapped, for whomever.
+func TestTheEndOfTheLongestArena(t *testing.T) {
+	t.Parallel()
+	const twoMiB, all = 2 << 20, uint32(1 << 20) // pages of an arena of 2 TiB
+	for _, plain := range []bool{false, true} {
+		m := New(twoMiB, all, plain)
+		w, ok := m.Room(User{Client: 1}, all-3)
+		assert.True(t, ok, plain)
+		assert.LessOrEqual(t, (uint64(w.Run.First)+uint64(w.Run.Pages))*(twoMiB/512), uint64(1<<32-twoMiB/512), plain)
+		_, ok = m.Room(User{Client: 1}, all)
+		assert.False(t, ok, plain)
+	}
+	assert.EqualValues(t, 7, New(twoMiB, 7, false).MaxPages())
+	assert.EqualValues(t, 7, New(1, 7, false).MaxPages())
+}
+
+// A stream waits, for each other client whose pages it gets, for the latest of their fences, wherever in the window that lies; not for its
+// own.
+func TestAWindowAwaitsTheLatestFenceOfEachClient(t *testing.T) {
+	t.Parallel()
+	part := func(page uint32, id Client, f Fence) Part { return Part{Run{First: page, Pages: 1}, Tag{id, f}} }
+	parts := Parts{part(0, 1, 5), part(2, 1, 3), part(3, 2, 2), part(5, 3, 9), part(6, 2, 4), part(8, 1, 4)}
+	for range 2 {
+		j := &Job{Parts: slices.Clone(parts)}
+		j.await(3)
+		assert.Equal(t, []Op{{Verb: Await, Of: 1, Fence: 5}, {Verb: Await, Of: 2, Fence: 4}}, j.Ops)
+		assert.EqualValues(t, 3, j.Waiter)
+		slices.Reverse(parts)
+	}
+	own := &Job{Parts: Parts{part(5, 3, 9)}}
+	own.await(3)
+	assert.Empty(t, own.Ops)
+	assert.Zero(t, own.Waiter)
+}
+
+// A client gets the shortest run that it may use without a wait: of runs this short each length has a bin of its own.
+func TestFitTakesTheShortestRun(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		const top = 40
+		p := newTable()
+		p.extend(top)
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				at := rapid.Uint32Range(0, top-1).Draw(t, "page")
+				if p.pages[at].state == Hole {
+					p.addFree(Run{First: at, Pages: 1}, Tag{rapid.SampledFrom([]Client{0, 0, 1, 2}).Draw(t, "tag"), 1})
+				}
+			},
+			"add many": func(t *rapid.T) {
+				at := rapid.Uint32Range(0, top-9).Draw(t, "page")
+				for i := at; i < at+9; i++ {
+					if p.pages[i].state == Hole {
+						p.addFree(Run{First: i, Pages: 1}, Tag{})
+					}
+				}
+			},
+			"take": func(t *rapid.T) {
+				client, n := rapid.SampledFrom([]Client{1, 2, 3}).Draw(t, "client"), rapid.Uint32Range(1, 9).Draw(t, "pages")
+				first, ok := p.fit(client, n)
+				shortest := uint32(top + 1)
+				p.eachFree(Run{Pages: top}, func(r Run) {
+					if tag := p.pages[r.First].tag(); (tag.Client == 0 || tag.Client == client) && r.Pages >= n {
+						shortest = min(shortest, r.Pages)
+					}
+				})
+				require.Equal(t, shortest <= top, ok)
+				if ok {
+					require.Equal(t, shortest, p.pages[first].run)
+					p.takeFree(first, Run{First: first, Pages: n}, Hole, 0)
+				}
+			},
+		})
+	})
+}

@@ -1,0 +1,77 @@
+package core
+
+import "github.com/go-vram/vram/pool/core/memory"
+
+// shrinker gives memory back to the driver.
+type shrinker struct {
+	settings *Settings
+	memory   *memory.Memory
+	forecast *forecast
+	answers  *answers
+	asks     *asks
+	jobs     *jobs
+
+	failed bool // the driver took nothing back: it is not asked before a Tick again
+}
+
+// climb goes on with a trim: clients return what they do not use, fences are polled, clean handles go back to the driver. It reports
+// whether the request is done.
+func (s *shrinker) climb(r *request) bool {
+	switch r.rung {
+	case rungAskAll:
+		r.rung = rungPoll
+		if s.memory.ReservedBytes() > r.keepBytes {
+			s.asks.ask(r, holders)
+		}
+	case rungPoll:
+		r.rung = rungRecycle
+		s.jobs.poll(r)
+	case rungRecycle:
+		r.rung = rungDeny
+		if r.err == nil && s.jobs.shrink(r, s.memory.ReservedBytes()-r.keepBytes) {
+			return false
+		}
+	case rungOffer, rungSearch, rungAskOwn, rungLook, rungGrow, rungWait, rungHold, rungDeny:
+		s.answers.end(r, r.err)
+		return true
+	}
+	return false
+}
+
+// bound gives back what is free beyond the budget of the pool, in bytes and in runs, and beyond a limit that was
+// lowered below what was held. After a failure it rests until the next Tick, so that a driver that refuses is not
+// asked without end.
+func (s *shrinker) bound() {
+	if s.failed {
+		return
+	}
+	m := s.memory
+	over := m.ReservedBytes() - s.settings.LimitBytes
+	kept := s.keptBytes()
+	if s.settings.CacheBytes > 0 {
+		over = max(over, min(m.FreeBytes()-s.settings.CacheBytes, m.ReservedBytes()-kept))
+	}
+	if over > 0 && s.jobs.shrink(nil, over) {
+		return
+	}
+	if s.settings.CacheRuns > 0 && kept == 0 && m.CleanRuns() > s.settings.CacheRuns {
+		s.jobs.shrink(nil, 1) // the shortest run first
+	}
+}
+
+// keptBytes is what does not go back for being more than the pool is to keep, where something is foreseen.
+func (s *shrinker) keptBytes() int64 {
+	if !s.settings.Predict {
+		return 0
+	}
+	return int64(s.forecast.held()) * s.memory.PageBytes() //nolint:gosec // pages of one arena
+}
+
+// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not use, tick
+// by tick. Nil: nothing is over it.
+func (s *shrinker) overLimit() *request {
+	if s.memory.ReservedBytes() <= s.settings.LimitBytes {
+		return nil
+	}
+	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
+}

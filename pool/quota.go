@@ -1,0 +1,112 @@
+package pool
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
+)
+
+// Charger is a request that waits for its tenant's quota.
+type Charger interface {
+	// Tenant is whose.
+	Tenant() *Tenant
+	// Take charges the tenant, and reports whether it could. One that nobody wants any more says gone, and charges nothing.
+	Take(take func(bytes int64) bool) (taken, gone bool)
+}
+
+// queued is a Refill that waits for a quota.
+type queued struct {
+	charger Charger
+	client  core.Client
+	token   uint64
+}
+
+// quotas are the tenants of a pool, and the Refills that wait for their quotas.
+type quotas struct {
+	all atomic.Pointer[[]*Tenant]
+
+	// Owned by the turn.
+	queued  []queued            // in order of arrival
+	holding []admission.Account // scratch
+	usage   []admission.Usage   // likewise
+}
+
+// tenants are those that there are.
+func (q *quotas) tenants() []*Tenant {
+	if all := q.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// tenantOf is whose account it is; nil: a stream's.
+func (q *quotas) tenantOf(a admission.Account) *Tenant {
+	all := q.tenants()
+	if at := slices.IndexFunc(all, func(t *Tenant) bool { return t.Account() == a }); at >= 0 {
+		return all[at]
+	}
+	return nil
+}
+
+// accounts are the tenants that hold memory, and what those have that have a share, or with none neither. The slices are valid until
+// the next call.
+func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
+	q.holding, q.usage = q.holding[:0], q.usage[:0]
+	if none {
+		return q.holding, q.usage
+	}
+	for _, t := range q.tenants() {
+		if t.held.Load() > 0 {
+			q.holding = append(q.holding, t.Account())
+		}
+		if share := t.quota.Load().ShareBytes; share > 0 {
+			q.usage = append(q.usage, admission.Usage{Account: t.Account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
+		}
+	}
+	return q.holding, q.usage
+}
+
+// enqueue lets a Refill wait for its tenant's quota.
+func (q *quotas) enqueue(x queued, ready func(queued)) {
+	q.queued = append(q.queued, x)
+	x.charger.Tenant().queued.Add(1) // first: a free from here on recharges
+	q.charge(x.charger.Tenant(), ready)
+}
+
+// charge lets those go on, in order, whom their quota allows.
+func (q *quotas) charge(t *Tenant, ready func(queued)) {
+	kept := q.queued[:0]
+	stopped := false
+	for _, x := range q.queued {
+		if x.charger.Tenant() != t || stopped {
+			kept = append(kept, x)
+			continue
+		}
+		taken, gone := x.charger.Take(t.take)
+		if !taken && !gone {
+			stopped = true
+			kept = append(kept, x)
+			continue
+		}
+		t.queued.Add(-1)
+		if taken {
+			ready(x)
+		}
+	}
+	clear(q.queued[len(kept):])
+	q.queued = kept
+}
+
+// unqueue drops a Refill that waits for no quota any more.
+func (q *quotas) unqueue(id core.Client, token uint64, ready func(queued)) {
+	at := slices.IndexFunc(q.queued, func(x queued) bool { return x.client == id && x.token == token })
+	if at < 0 {
+		return
+	}
+	t := q.queued[at].charger.Tenant()
+	q.queued = slices.Delete(q.queued, at, at+1)
+	t.queued.Add(-1)
+	q.charge(t, ready)
+}
