@@ -87,8 +87,8 @@ func (c *peerClient) keeping() (all []fencing, err error) {
 }
 
 func (c *peerClient) fencePassed() {
-	if entered, _ := c.tryTurn(c.passed); !entered {
-		c.post(c.passed)
+	if entered, _ := c.tryTurn(c.takePassed); !entered {
+		c.post(c.takePassed)
 	}
 }
 

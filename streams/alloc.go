@@ -124,7 +124,7 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 		stop()
 		c.cancelled()
 	})
-	stop = after(ctx, func() {
+	stop = afterFunc(ctx, func() {
 		var none T
 		if p.Complete(none, c.ended(ctx.Err())) {
 			c.cancelled()
@@ -133,9 +133,9 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 	return func() { actors.Go(h, "", func() { stop() }) }
 }
 
-// after is context.AfterFunc, left to contexts that do it themselves, as that function's documentation has it: they spare
+// afterFunc is context.AfterFunc, left to contexts that do it themselves, as that function's documentation has it: they spare
 // a goroutine.
-func after(ctx context.Context, f func()) (stop func() bool) {
+func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	if own, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
 		return own.AfterFunc(f)
 	}

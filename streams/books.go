@@ -90,8 +90,8 @@ func (b *books) lanes() poolcore.Lanes {
 	return poolcore.Lanes{Count: b.core.Lanes(), Bytes: b.core.LaneBytes()}
 }
 
-// stream is what decisions about claims need to know.
-func (b *books) stream() claims.Stream {
+// facts are what decisions about claims need to know.
+func (b *books) facts() claims.Stream {
 	return claims.Stream{Closing: b.draining, Demand: b.pool.Demand() > 0, Handler: b.handler != nil}
 }
 

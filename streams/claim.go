@@ -14,12 +14,6 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Tenant is an account that requests are charged to.
-type Tenant = pool.Tenant
-
-// Reservation is memory that was set aside for requests that name it.
-type Reservation = pool.Reservation
-
 // claim is a request that did not end on the fast path: the message that brings it to its stream, and its state from then on. The
 // package claims decides about it.
 type claim struct {
@@ -105,13 +99,13 @@ func (c *claim) Fail(err error) {
 	c.want.fail(err)
 }
 
-func (c *claim) wanted() bool { return c.want.pending() }
+func (c *claim) isWanted() bool { return c.want.pending() }
 
 // Tenant implements pool.Charger.
 func (c *claim) Tenant() *Tenant { return c.tenant }
 
 // Take implements pool.Charger.
-func (c *claim) Take(take func(bytes int64) bool) (taken, gone bool) { return c.Pay(take, c.wanted) }
+func (c *claim) Take(take func(bytes int64) bool) (taken, gone bool) { return c.Pay(take, c.isWanted) }
 
 // account is where the pool books the wait.
 func (c *claim) account() admission.Account {
@@ -177,11 +171,15 @@ func (c *claim) wantedBytes() int64 { return max(c.want.requestedBytes(), 1) }
 
 // refill is the request to the pool for runs of pages under a token.
 func (c *claim) refill(s *searches, token uint64, runs []uint32) poolcore.Refill {
-	return poolcore.Refill{
-		Client: s.id, Token: token, Pages: runs[0], More: runs[1:], LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),
+	m := poolcore.Refill{
+		Client: s.id, Token: token, Pages: runs[0], LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),
 		RequestedBytes: c.want.requestedBytes(), BlockBytes: c.want.blockBytes(), Lanes: s.lanes(),
 		Place: poolcore.Place{Account: c.account(), ChargedBytes: c.Cost(), Priority: c.priority},
 	}
+	if len(runs) > 1 {
+		m.More = runs[1:]
+	}
+	return m
 }
 
 // askRefill is the Refill of a claim that is asked for; it fails where memory is short.
@@ -207,10 +205,13 @@ func (c *claim) parkRefill(s *searches, token uint64, runs []uint32) poolcore.Re
 	return m
 }
 
-// refusalOf is an error as the decision sees it.
-func refusalOf(err error, last bool) (r claims.Refusal, short *pool.OutOfMemoryError) {
-	r.Memory, r.Report, r.Last = errors.Is(err, pool.ErrOutOfMemory), errors.As(err, &short), last
-	return r, short
+// report is what a handler is asked with about an error; nil: it is not asked.
+func report(err error) *pool.OutOfMemoryError {
+	var short *pool.OutOfMemoryError
+	if errors.As(err, &short) {
+		return short
+	}
+	return nil
 }
 
 func (*claim) isMessage()   {}

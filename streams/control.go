@@ -67,7 +67,7 @@ func (c *Control) End() {
 	if s.handle.closing.CompareAndSwap(false, true) {
 		close(s.closed)
 	}
-	_ = s.inTurn(context.Background(), s.turn.end) // an actor that has ended already is no worse
+	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
 	s.ref.Stop(ErrClosed)
 	actors.Wait(s.host, s.ref.Done())
 	s.turn.core.End() // for the buffers of one that was stopped before

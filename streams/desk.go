@@ -1,8 +1,10 @@
 package streams
 
 import (
+	"errors"
 	"time"
 
+	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/claims"
 )
@@ -15,8 +17,8 @@ type desk struct {
 	longWait  func(LongWait) // nil: nobody is told
 }
 
-// take ends the wait of a claim, and says from what.
-func (d *desk) take(c *claim) claims.State {
+// endWaiting ends the wait of a claim, and says from what.
+func (d *desk) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
@@ -46,7 +48,7 @@ func claimOf(c *claims.Claim) *claim {
 
 // serve answers a claim, or has it wait.
 func (d *desk) serve(c *claim) {
-	switch c.Arrive(c.wanted(), d.stream()) {
+	switch c.Arrive(c.isWanted(), d.facts()) {
 	case claims.Drop:
 		c.want.putBack(&d.searches)
 		d.core.Note()
@@ -94,7 +96,7 @@ func (d *desk) complete(c *claim) bool {
 // refuse searches once more, since memory may have come home meanwhile, and then fails the claim, or has it wait. last: no wait for
 // fences helps.
 func (d *desk) refuse(c *claim, err error, last bool) {
-	if !c.wanted() {
+	if !c.isWanted() {
 		c.want.putBack(&d.searches)
 		return
 	}
@@ -106,8 +108,12 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 			return
 		}
 	}
-	why, short := refusalOf(err, last)
-	facts := d.stream()
+	facts, why := d.facts(), claims.Refusal{Memory: errors.Is(err, pool.ErrOutOfMemory), Last: last}
+	var short *pool.OutOfMemoryError
+	if facts.Handler {
+		short = report(err)
+		why.Report = short != nil
+	}
 	facts.Pending = why.Memory && !last && d.peers.pending()
 	switch c.Refused(why, facts) {
 	case claims.Consult:
@@ -144,7 +150,7 @@ func (d *desk) park(c *claim) {
 func (d *desk) unpark(c *claim) {
 	if c.State() == claims.Parked {
 		d.effects().withdrawals.Push(c.Token())
-		d.take(c)
+		d.endWaiting(c)
 	}
 }
 
@@ -162,7 +168,7 @@ func (d *desk) denied(m *denied) {
 	if c == nil {
 		return
 	}
-	if d.take(c) != claims.Parked {
+	if d.endWaiting(c) != claims.Parked {
 		d.core.Press()
 		d.refuse(c, m.err, false)
 		return
@@ -188,7 +194,7 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 		return false
 	}
 	d.core.Gather()
-	if !c.wanted() {
+	if !c.isWanted() {
 		return false
 	}
 	d.atHand = c
@@ -200,7 +206,7 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 	if !d.complete(c) {
 		return false
 	}
-	d.take(c)
+	d.endWaiting(c)
 	return true
 }
 
@@ -214,7 +220,7 @@ func (d *desk) reoffer() {
 // changed sees to a claim that nobody wants any more, or tells the pool whether a goroutine waits for it.
 func (d *desk) changed(c *claim) {
 	switch {
-	case !c.wanted():
+	case !c.isWanted():
 		d.unpark(c)
 		d.waitEnds(c)
 	case c.State() == claims.Parked:
@@ -231,7 +237,7 @@ func (d *desk) consulted(m *consulted) {
 	if c == nil { // failed by Close
 		return
 	}
-	d.take(c)
+	d.endWaiting(c)
 	if m.retry {
 		d.serve(c)
 		return
@@ -247,7 +253,7 @@ func (d *desk) retryDelayed(passed bool) {
 	}
 	for _, delayed := range d.claims.In(claims.Delayed) {
 		c := claimOf(delayed)
-		if d.take(c); passed {
+		if d.endWaiting(c); passed {
 			d.serve(c)
 		} else {
 			d.refuse(c, c.Refusal, true)
@@ -260,7 +266,7 @@ func (d *desk) retryDelayed(passed bool) {
 func (d *desk) failAll(cause error) {
 	for _, waits := range d.claims.In(claims.Asked, claims.Consulted, claims.Delayed) {
 		c := claimOf(waits)
-		d.take(c)
+		d.endWaiting(c)
 		c.want.putBack(&d.searches)
 		c.Fail(cause)
 	}
@@ -298,21 +304,6 @@ func (d *desk) report() {
 	}
 }
 
-// longWaitAfter is how long a request waits for memory until it is told of. Not less: such waits are what Request.Wait is for. Not
-// more: somebody who looks for a deadlock should not have to guess.
-const longWaitAfter = time.Second
-
-// LongWait is a request that has waited for memory for a second, or a little longer: it is seen at a tick, once.
-type LongWait struct {
-	Stream   uint32
-	Bytes    int64         // that are wanted; of a batch, all
-	Waited   time.Duration // so far
-	Priority int
-	Tag      string // of the request
-	Tenant   string // "": none
-	ForQuota bool   // for its tenant's own frees, and not yet for memory
-}
-
 // longWaits are those that were not reported yet.
 func (d *desk) longWaits() (found []LongWait) {
 	if d.longWait == nil || d.claims.ParkedLen() == 0 {
@@ -322,7 +313,7 @@ func (d *desk) longWaits() (found []LongWait) {
 	for _, parked := range d.claims.In(claims.Parked) {
 		c := claimOf(parked)
 		waited := now.Sub(c.parkedAt)
-		if c.longReported || waited < longWaitAfter || !c.wanted() {
+		if c.longReported || waited < longWaitAfter || !c.isWanted() {
 			continue
 		}
 		c.longReported = true

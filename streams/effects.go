@@ -51,7 +51,7 @@ type refilling struct {
 // parkedClaim is a claim that waits in the pool.
 type parkedClaim interface {
 	pool.Charger
-	wanted() bool
+	isWanted() bool
 	blocked() bool
 	changed() message // has the stream look at it once more
 }
@@ -158,7 +158,7 @@ func (e *effects) refill(r refilling) {
 	}
 	switch c := r.parks; {
 	case c == nil:
-	case !c.wanted():
+	case !c.isWanted():
 		w.pool.Withdraw(w.id, r.Token)
 	case c.blocked() != r.Place.Blocked:
 		w.ref.Tell(c.changed())

@@ -192,14 +192,3 @@ func (h *handle) idle() (idle bool) {
 
 // guard makes a panic of the driver an error, and reports it.
 func (h *handle) guard(call func() error) error { return guard(h.panics, "driver", call) }
-
-// guard makes a panic of code that is not this package's an error, and reports it.
-func guard(panics *recovered.Log, place string, call func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			panics.Here(place, value)
-			err = fmt.Errorf("streams: the %s panicked: %v", place, value)
-		}
-	}()
-	return call()
-}

@@ -181,8 +181,8 @@ func (l *loans) returned(m poolcore.Return, covered bool) {
 	l.effects().returns.Push(g)
 }
 
-// fence leaves the fences that are due: those for which enough waits, or, where all is set, any.
-func (l *loans) fence(all bool) {
+// leaveDue leaves the fences that are due: those for which enough waits, or, where all is set, any.
+func (l *loans) leaveDue(all bool) {
 	l.core.Due(all || l.draining, func(x *line.Line, number uint64) bool {
 		l.effects().fences.Push(fencing{timeline(x), number, true})
 		return true
@@ -191,7 +191,7 @@ func (l *loans) fence(all bool) {
 
 // look leaves a look at every fence that something waits for, and takes those that are missing first.
 func (l *loans) look() {
-	l.fence(true)
+	l.leaveDue(true)
 	l.eachLook()
 }
 
@@ -219,8 +219,8 @@ func (l *loans) takeOwn() {
 	})
 }
 
-// passed takes home what was freed by fences that have passed.
-func (l *loans) passed() {
+// takePassed takes home what was freed by fences that have passed.
+func (l *loans) takePassed() {
 	l.core.Drain()
 	l.core.Renew()
 	l.giveUp()
@@ -240,6 +240,6 @@ func (l *loans) publish() {
 		l.peer.heldBytes.Store(held)
 	}
 	if waits {
-		l.fence(false)
+		l.leaveDue(false)
 	}
 }

@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"time"
+
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/streams/magazine"
@@ -26,6 +28,21 @@ type BufferEvent struct {
 	Bytes  int64 // that were asked for
 	Tag    string
 	Place  site.Stack // of the request, or of the free
+}
+
+// longWaitAfter is how long a request waits for memory until it is told of. Not less: such waits are what Request.Wait is for. Not
+// more: somebody who looks for a deadlock should not have to guess.
+const longWaitAfter = time.Second
+
+// LongWait is a request that has waited for memory for a second, or a little longer: it is seen at a tick, once.
+type LongWait struct {
+	Stream   uint32
+	Bytes    int64         // that are wanted; of a batch, all
+	Waited   time.Duration // so far
+	Priority int
+	Tag      string // of the request
+	Tenant   string // "": none
+	ForQuota bool   // for its tenant's own frees, and not yet for memory
 }
 
 // witness is what a stream does for Debug and an Observer: no magazine serves callers without a turn, and every buffer is handed

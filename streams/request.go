@@ -1,6 +1,15 @@
 package streams
 
-import "github.com/go-vram/vram/internal/sizeclass"
+import (
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/pool"
+)
+
+// Tenant is an account that requests are charged to.
+type Tenant = pool.Tenant
+
+// Reservation is memory that was set aside for requests that name it.
+type Reservation = pool.Reservation
 
 // Request says what is wanted. The zero value of each option costs nothing.
 type Request struct {

@@ -10,7 +10,7 @@ type single struct {
 	claim
 	Request
 	slot    *magazine.Slot // that the last search has found
-	pages   uint32         // that it missed
+	pages   [1]uint32      // that it missed
 	asked   bool           // the pool, for pages
 	wide    bool           // what the pool granted for its alignment did not help
 	buffer  Buffer         // that is set to zero
@@ -35,7 +35,7 @@ func (r *single) answer(b Buffer, err error) bool {
 }
 
 func (r *single) search(s *searches) bool {
-	r.slot, r.pages = s.search(r.Bytes, r.Align, r.hint, r.wide)
+	r.slot, r.pages[0] = s.search(r.Bytes, r.Align, r.hint, r.wide)
 	return r.slot != nil
 }
 
@@ -48,7 +48,7 @@ func (r *single) searchParked(s *searches) bool { return r.search(s) || r.search
 
 func (r *single) missingRuns(*searches) []uint32 {
 	r.wide, r.asked = true, true
-	return []uint32{r.pages}
+	return r.pages[:]
 }
 
 func (r *single) parkedRuns(s *searches) []uint32 {
@@ -56,9 +56,9 @@ func (r *single) parkedRuns(s *searches) []uint32 {
 	if r.search(s) { // nothing came home since the last search, but a block for the request alone may be in another place
 		s.core.PutBack(r.slot)
 		s.core.Note()
-		r.pages = 1
+		r.pages[0] = 1
 	}
-	return []uint32{r.pages}
+	return r.pages[:]
 }
 
 // putBack puts nothing back: a single claim has no slot but while it is being answered.

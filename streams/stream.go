@@ -106,7 +106,7 @@ func (s *Stream) Close() error {
 		return nil
 	}
 	defer close(s.closed)
-	closeErr := s.inTurn(context.Background(), s.turn.close)
+	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
 	h.awaitCalls(s.host) // what is submitted behind the synchronisation would be covered by nothing
 	syncErr := h.synchronize()
@@ -184,7 +184,7 @@ func (s *Stream) Sweep(ctx context.Context) error {
 	for _, f := range keeping {
 		f.sweep(s.host)
 	}
-	return s.inTurn(ctx, s.turn.passed)
+	return s.inTurn(ctx, s.turn.takePassed)
 }
 
 // Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those of the block, which may

@@ -83,7 +83,7 @@ func (t *turn) granted(g *granted) {
 	t.heed()
 	t.giveUp()
 	if c := t.waiting(g.token); c != nil {
-		t.take(c)
+		t.endWaiting(c)
 		t.serve(c)
 		t.core.NoteSpare()
 	} else if g.token != 0 { // nobody wants it any more
@@ -157,15 +157,15 @@ func (t *turn) audit() {
 	}
 }
 
-// close ends the service.
-func (t *turn) close() {
+// endService refuses requests from here on.
+func (t *turn) endService() {
 	t.draining = true
 	t.failAll(ErrClosed)
 	t.core.Close()
 }
 
-// end makes every later free say ErrClosed.
-func (t *turn) end() {
+// endFrees makes every later free say ErrClosed.
+func (t *turn) endFrees() {
 	t.draining = true
 	t.failAll(ErrClosed)
 	t.core.End()
@@ -315,13 +315,13 @@ func (t *turn) stopped(cause error) {
 	}
 	t.dropLeft()
 	if t.handle.synced.Load() && !errors.Is(cause, ErrQuarantined) {
-		t.clear()
+		t.returnLeft()
 	}
 	t.remember()
 }
 
-// clear returns what came to a closed stream after it was told to end, and stayed because a turn panicked.
-func (t *turn) clear() {
+// returnLeft returns what came to a closed stream after it was told to end, and stayed because a turn panicked.
+func (t *turn) returnLeft() {
 	left := t.core.Return()
 	if len(left) == 0 {
 		return

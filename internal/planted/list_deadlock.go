@@ -72,7 +72,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams/handover.go", "	who.suspend(x)\n", ""}},
+			Edits: []Edit{{"streams/handover.go", "	waits.suspensions.suspend(x)\n", ""}},
 		},
 	}
 }

@@ -15,7 +15,7 @@ func rootBugs() []Bug {
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
 				{"streams.(*desk).hold", "	d.core.HoldParts(c.want.partBytes())\n", ""},
-				{"streams.(*desk).take", "		d.core.HoldParts(-c.want.partBytes())\n", ""},
+				{"streams.(*desk).endWaiting", "		d.core.HoldParts(-c.want.partBytes())\n", ""},
 			},
 		},
 		{

@@ -39,7 +39,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"streams.(*turn).granted", "c != nil {\n		t.take(c)", "c != nil && t.claims.Len() < 2 {\n		t.take(c)"}},
+			Edits: []Edit{{"streams.(*turn).granted", "c != nil {\n		t.endWaiting(c)", "c != nil && t.claims.Len() < 2 {\n		t.endWaiting(c)"}},
 		},
 		{
 			Name: "magazines keep their part under pressure", Package: "streams/core", Run: "^TestPressureEmptiesMagazines$|^TestKeptBlocksFollowTheReference$",
