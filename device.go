@@ -24,11 +24,9 @@ import (
 //     [streams.Stream.AllocBatchForAsync], [streams.Stream.FreeBatch]
 //   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive], [streams.Stream.Suspend]
 //   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID], [streams.Stream.ExcludeFromWaits]
-//   - its memory: [streams.Stream.Return], [streams.Stream.Collect], [streams.Stream.Coalesce], [streams.Stream.Lookup],
+//   - its memory: [streams.Stream.Return], [streams.Stream.Sweep], [streams.Stream.Coalesce], [streams.Stream.Lookup],
 //     [streams.Stream.Stats]
 //   - the end: [streams.Stream.Close]
-//
-// Others are for the device.
 type Stream = streams.Stream
 
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation. Its methods are documented in package
@@ -101,7 +99,7 @@ type Device struct {
 
 // registry is the streams of a device. It is replaced, never changed.
 type registry struct {
-	open   []*Stream
+	open   []*streams.Control
 	gone   Stats // totals of those that are no more
 	closed bool  // nothing is added any more
 }
@@ -194,7 +192,7 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 // openBy opens a stream by a configuration that may be replaced meanwhile.
 func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*Stream, error) {
 	settings := c.ofStream()
-	s, err := streams.Open(streams.Config{
+	s, control, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: c.OnOutOfMemory,
@@ -209,17 +207,17 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 			taken = r.free(h)
 		}
 		if taken == nil {
-			r.open = append(r.open, s)
+			r.open = append(r.open, control)
 		}
 	})
 	switch {
 	case r.closed:
-		s.End() // the device was closed meanwhile: this stream has nothing and is on no list
+		control.End() // the device was closed meanwhile: this stream has nothing and is on no list
 		return nil, ErrClosed
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
 	}
-	d.applyTo(s, c)
+	d.applyTo(control, c)
 	return s, nil
 }
 
@@ -230,7 +228,7 @@ func (d *Device) change(edit func(*registry)) *registry {
 		if old.closed {
 			return old
 		}
-		next := &registry{open: append([]*Stream(nil), old.open...), gone: old.gone}
+		next := &registry{open: append([]*streams.Control(nil), old.open...), gone: old.gone}
 		edit(next)
 		if d.streams.CompareAndSwap(old, next) {
 			return next
@@ -266,7 +264,7 @@ func raise(peak *atomic.Int64, value int64) {
 	}
 }
 
-func (d *Device) forget(s *Stream) {
+func (d *Device) forget(s *streams.Control) {
 	d.change(func(r *registry) {
 		for i := range r.open {
 			if r.open[i] == s {
@@ -336,7 +334,7 @@ func (d *Device) Close() error {
 	return d.closeErr
 }
 
-func (d *Device) closeEngine(e *engine, open []*Stream) error {
+func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	e.ticks.stop()
 	d.tellFailures(e)
 	var errs []error

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/pressure"
+	"github.com/go-vram/vram/streams"
 )
 
 // PressureLevel says how much of the limit is in use: by live buffers, by pending memory and by what magazines cache. It is looked at ten times a
@@ -41,7 +42,7 @@ type pressed struct {
 func (p *pressed) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
 
 // press derives the level from what the streams found they use, and tells them. They go by it from their next tick on.
-func (d *Device) press(open []*Stream) {
+func (d *Device) press(open []*streams.Control) {
 	var usedBytes int64
 	for _, s := range open {
 		usedBytes += s.LastUsedBytes()

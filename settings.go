@@ -127,7 +127,7 @@ func (d *Device) shrink(e *engine, limitBytes int64) error {
 }
 
 // applyTo brings a stream that was opened by an earlier configuration to the present one.
-func (d *Device) applyTo(s *streams.Stream, from *Config) {
+func (d *Device) applyTo(s *streams.Control, from *Config) {
 	for c := d.config.Load(); c != from; c = d.config.Load() {
 		from = c
 		_ = s.Reconfigure(context.Background(), c.ofStream()) // one that has ended needs none

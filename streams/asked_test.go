@@ -19,9 +19,9 @@ func TestAskWaitsForRunsThatAreUnderWay(t *testing.T) {
 	require.NoError(t, b.Free())
 
 	runs, sent := underWay(t, r, s)
-	s.Asked(sent)
+	s.client.Asked(sent)
 	assert.Zero(t, r.books().FreeBytes, "nothing is answered yet")
-	s.Granted(0, runs)
+	s.client.Granted(0, runs)
 	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // all of it came back
 	assert.Zero(t, r.stats(s).HeldBytes)
 }
@@ -33,6 +33,6 @@ func TestAskIsAnsweredAtOnce(t *testing.T) {
 	b, err := s.Alloc(8 * mib)
 	require.NoError(t, err)
 	require.NoError(t, b.Free())
-	s.Asked(1)
+	s.client.Asked(1)
 	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // by whoever has the turn
 }

@@ -7,20 +7,9 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
-	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
-
-// Batch is buffers that were allocated together.
-type Batch struct{ buffers []Buffer }
-
-// Buffers are those of the batch, in the order of the sizes. The slice is the caller's.
-func (b Batch) Buffers() []Buffer { return b.buffers }
-
-// Free frees all buffers of the batch as Stream.FreeBatch does.
-func (b Batch) Free() error { return freeBatch(b.buffers) }
 
 // AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds zero Buffers. It
 // costs less than as many calls of Alloc, and buffers of one batch lie side by side where that can be had.
@@ -42,16 +31,17 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	}
 	served, whole := s.batchNow(dst, bytes)
 	if whole {
-		s.witness.handAll(dst, s.here())
+		s.witness.allAllocated(dst, s.witness.here())
 		return nil
 	}
 	if err := s.check(0); err != nil {
 		release(dst)
 		return err
 	}
-	r := &batching{dst: dst, bytes: bytes, hint: magazine.Hint(), byRanges: served, begun: s.beginning(), from: s.here()}
+	r := &several{dst: dst, bytes: bytes, byRanges: served}
+	r.begin(&s.wiring, r, s.witness.here())
 	r.promise.On(s.host)
-	s.ref.Call(r)
+	s.ref.Call(&r.claim)
 	_, err := r.promise.Future().Await(context.Background())
 	return err
 }
@@ -108,20 +98,21 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if want.Tenant == nil {
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
-			s.witness.handAll(dst, s.here())
+			s.witness.allAllocated(dst, s.witness.here())
 			return futures.Done(Batch{dst})
 		}
-		return s.askBatch(ctx, want, &batching{dst: dst, byRanges: served})
+		return s.askBatch(ctx, want, &several{dst: dst, byRanges: served})
 	}
-	r := &batching{dst: dst}
-	if err := r.charge(want.Tenant, sumOfBlocks(bytes), want.Wait); err != nil {
+	r := &several{dst: dst}
+	r.stream, r.Waits = &s.wiring, want.Wait
+	if err := r.charge(want.Tenant, sumOfBlocks(bytes)); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	if !r.owes() && !s.queues(want.Wait) {
+	if !r.Owes() && !s.queues(want.Wait) {
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
-			r.settle(s, dst...)
-			s.witness.handAll(dst, s.here())
+			r.settle(dst...)
+			s.witness.allAllocated(dst, s.witness.here())
 			return futures.Done(Batch{dst})
 		}
 		r.byRanges = served
@@ -130,13 +121,13 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 }
 
 // askBatch sends a batch to the stream, with what it has got.
-func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *batching) futures.Future[Batch] {
-	r.bytes, r.hint, r.from = append([]int64(nil), want.Bytes...), magazine.Hint(), s.here()
-	r.begun = s.beginning()
-	r.wait, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
+func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) futures.Future[Batch] {
+	r.bytes = append([]int64(nil), want.Bytes...)
+	r.Waits, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
+	r.begin(&s.wiring, r, s.witness.here())
 	f := r.promise.Future()
-	r.unwatch = watch(ctx, s, r, &r.promise)
-	s.ref.Call(r)
+	r.unwatch = watch(ctx, &r.claim, &r.promise)
+	s.ref.Call(&r.claim)
 	return f
 }
 
@@ -144,39 +135,6 @@ func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *batching) f
 // skipped, all others are freed. It does not wait and allocates nothing. The error is a *BatchError that names
 // the first buffer that was not live, or ErrClosed after the device was closed.
 func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
-
-func freeBatch(b []Buffer) error {
-	var frees magazine.Frees
-	refused := BatchError{}
-	for i := range b {
-		err := ErrBadFree
-		if b[i].slot != nil {
-			err = frees.Free(b[i].slot, b[i].word)
-		}
-		if err == nil {
-			continue
-		}
-		if refused.Count == 0 {
-			refused.Index, refused.Err = i, err
-		}
-		refused.Count++
-	}
-	err := frees.Flush()
-	if refused.Count > 0 {
-		return &BatchError{refused.Index, refused.Count, refused.Err}
-	}
-	return err
-}
-
-// release frees those that there are and leaves zero Buffers.
-func release(b []Buffer) {
-	for i := range b {
-		if b[i].slot != nil {
-			_ = b[i].Free()
-		}
-	}
-	clear(b)
-}
 
 func (s *Stream) checkBatch(bytes []int64) error {
 	limit := s.limit.Load()
@@ -241,245 +199,25 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 // batchTurn runs the core inside the turn that the caller has entered, and leaves it. What it has put into dst
 // is dst's, also when it panics: the message that follows goes on from there, and counts all that was served.
 func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool, left actors.Effects) {
+	t := &s.turn
 	through, counted := false, false
 	defer func() {
 		if !through {
 			if counted {
-				s.core.UnservedMany(served)
+				t.core.UnservedMany(served)
 			}
 			whole = false
 			left, _ = s.ref.Fault(recover())
 		}
 	}()
-	if !s.draining {
-		if served, whole = s.fillBatch(dst, bytes, magazine.Hint()); whole {
-			s.core.ServedMany(served, 0)
+	if !t.draining {
+		if served, whole = t.fillBatch(dst, bytes, magazine.Hint()); whole {
+			t.core.ServedMany(served, 0)
 			counted = true
 		}
-		s.shed(forCaller)
+		t.shed(forCaller)
 	}
 	left = s.ref.Leave()
 	through = true
 	return served, whole, left
-}
-
-// fillBatch puts buffers in the places of dst that have none, from the magazines and the stream's ranges, the
-// longest of each chunk first. It reports how many, and whether none is missing; s.runs then are the runs of
-// pages that are.
-func (s *Stream) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, whole bool) {
-	s.core.Drain()
-	missing := batch.NewPacking(s.pool.PageBytes(), s.runs)
-	for at := 0; at < len(bytes); at += batch.Width {
-		end := min(at+batch.Width, len(bytes))
-		chunk, into := bytes[at:end], dst[at:end]
-		p := &s.plan
-		var wanted uint64
-		for i := range into {
-			if into[i].slot == nil {
-				wanted |= 1 << i
-			}
-		}
-		p.Make(chunk, wanted)
-		p.Order()
-		groups := p.Groups()
-		for g := range groups {
-			i, left := groups[g].First(), int(groups[g].Count)
-			got := s.core.AllocMany(groups[g].Units, left, hint, func(slot *magazine.Slot) {
-				into[i] = Buffer{slot, slot.Word(), chunk[i]}
-				if left--; left > 0 {
-					i = p.Next(i)
-				}
-			})
-			served += got
-			if left > 0 {
-				missing.Add(groups[g].Units, left)
-			}
-		}
-	}
-	s.runs = missing.Runs()
-	return served, len(s.runs) == 0
-}
-
-// batching is a batch that did not end on the fast path. dst holds what it has got; what is missing is a
-// zero Buffer. With the answer dst is the caller's: the batch has it no more, whatever happens afterwards.
-type batching struct {
-	actors.Link
-	patience
-	begun
-	dst      []Buffer
-	bytes    []int64
-	hint     int
-	missing  int64 // bytes that the pool was asked for
-	parts    int64 // bytes of the blocks that it has got
-	asked    bool  // the pool
-	before   searching
-	byRanges int // served before that
-	byPool   int
-	parks    int // how often it began to wait for other people's frees
-	promise  futures.Promise[Batch]
-	unwatch  func()
-	from     site.Stack
-}
-
-func (r *batching) missingBytes() int64 { return r.missing }
-func (r *batching) partBytes() int64    { return r.parts }
-func (r *batching) blockBytes() int64   { return sumOfBlocks(r.bytes) }
-
-func (r *batching) requestedBytes() (sum int64) {
-	for _, n := range r.bytes {
-		sum += n
-	}
-	return sum
-}
-
-// answer completes the batch, unless it was cancelled.
-func (r *batching) answer(b Batch, err error) bool {
-	delivered := r.promise.Complete(b, err)
-	if delivered && r.unwatch != nil {
-		r.unwatch()
-	}
-	return delivered
-}
-
-// Fail answers the batch in the stream's place and frees what it has got. Of a batch that was answered it does
-// nothing: a turn may panic when it has answered, and two may report the panic.
-func (r *batching) Fail(err error) {
-	r.refund()
-	release(r.dst)
-	r.dst = nil
-	r.answer(Batch{}, err)
-}
-
-// drop puts back what a batch has got that will not be served.
-func (r *batching) drop(s *Stream) {
-	s.core.Note() // others may have looked meanwhile
-	for i := range r.dst {
-		if slot := r.dst[i].slot; slot != nil {
-			s.core.PutBack(slot)
-		}
-	}
-	clear(r.dst)
-	r.byRanges, r.byPool, r.parts = 0, 0, 0
-}
-
-// serve answers a batch, or sends what is missing to the pool and keeps the rest.
-func (r *batching) serve(s *Stream) {
-	if !r.promise.Pending() {
-		r.drop(s)
-		s.core.Note()
-		return
-	}
-	if s.draining {
-		r.drop(s)
-		r.Fail(ErrClosed)
-		return
-	}
-	if r.owes() || s.behind(r) {
-		s.park(r, nil)
-		return
-	}
-	s.hand.request = r
-	s.reach(beforeSearch)
-	whole := r.fill(s)
-	r.count()
-	r.before = s.seek(r.before, whole, r.missing)
-	if whole {
-		r.complete(s)
-		return
-	}
-	if r.before != firstSearch {
-		s.effects().again = append(s.effects().again, r)
-	} else {
-		r.asked = true
-		s.wait(r, s.runs[0], append([]uint32(nil), s.runs[1:]...))
-	}
-	s.hand.request = nil
-}
-
-// count sums what is missing, and what is there.
-func (r *batching) count() {
-	r.missing, r.parts = 0, 0
-	for i, n := range r.bytes {
-		if slot := r.dst[i].slot; slot == nil {
-			r.missing += n
-		} else {
-			r.parts += int64(slot.Magazine().UnitsOf(slot)) << sizeclass.UnitShift
-		}
-	}
-}
-
-// fill searches once and reports whether nothing is missing.
-func (r *batching) fill(s *Stream) bool {
-	served, whole := s.fillBatch(r.dst, r.bytes, r.hint)
-	if r.asked {
-		r.byPool += served
-	} else {
-		r.byRanges += served
-	}
-	return whole
-}
-
-// fillAlone searches for blocks of their own and reports whether nothing is missing.
-func (r *batching) fillAlone(s *Stream) bool {
-	for i, n := range r.bytes {
-		if r.dst[i].slot != nil {
-			continue
-		}
-		slot := s.core.AllocPart(max(n, 1))
-		if slot == nil {
-			return false
-		}
-		r.dst[i] = Buffer{slot, slot.Word(), n}
-		r.byPool++
-	}
-	return true
-}
-
-// complete answers a batch that has all, and reports whether it was not cancelled meanwhile.
-func (r *batching) complete(s *Stream) bool {
-	s.waited(&r.patience)
-	s.reach(beforeAnswer)
-	dst := r.dst
-	if !r.settle(s, dst...) { // cancelled meanwhile
-		s.hand = hand{}
-		r.drop(s)
-		return false
-	}
-	s.witness.handAll(dst, r.from)
-	r.dst = nil
-	delivered := r.answer(Batch{dst}, nil)
-	s.hand = hand{}
-	if !delivered { // cancelled meanwhile
-		r.dst = dst
-		r.drop(s)
-		s.core.Note()
-		return false
-	}
-	r.dst = nil // the caller's: Fail has nothing to free any more
-	s.core.ServedMany(r.byRanges, r.byPool)
-	s.shed(forCaller)
-	return true
-}
-
-// refuse searches once more, since memory may have come home meanwhile, and then fails the batch.
-func (r *batching) refuse(s *Stream, err error, last bool) {
-	if !r.promise.Pending() {
-		r.drop(s)
-		return
-	}
-	s.hand.request = r
-	if !s.draining {
-		s.reach(beforeSearch)
-		if r.fill(s) || r.fillAlone(s) {
-			r.complete(s)
-			return
-		}
-	}
-	r.count()
-	if put := !last && (s.consult(r, err) || s.delay(r, err)) || s.park(r, err); !put {
-		r.drop(s)
-		s.waited(&r.patience)
-		r.Fail(s.shortage(r, err))
-	}
-	s.hand.request = nil
 }

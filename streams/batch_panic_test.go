@@ -23,7 +23,7 @@ func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), sizes)
 	panicked := false
-	s.hook = func(p point) {
+	s.turn.hook = func(p point) {
 		if p == beforeReturn && !panicked {
 			assert.True(t, f.Completed())
 			panicked = true
@@ -49,11 +49,12 @@ func TestAPanicInTheAnswerOfABatch(t *testing.T) {
 		s := r.stream(core.Budget{})
 		sizes := mixed(36)
 		owner := pool.NewTenant("owner", 1, pool.Quota{})
-		b := &batching{dst: make([]Buffer, len(sizes)), bytes: sizes, unwatch: func() { panic(recoveredtest.Planted("planted")) }}
+		b := s.batching(make([]Buffer, len(sizes)), sizes)
+		b.unwatch = func() { panic(recoveredtest.Planted("planted")) }
 		if charged {
-			require.NoError(t, b.charge(owner, sumOfBlocks(sizes), false))
+			require.NoError(t, b.charge(owner, sumOfBlocks(sizes)))
 		}
-		s.ref.Tell(b)
+		s.ref.Tell(&b.claim)
 		got, err := b.promise.Future().Await(context.Background())
 		require.NoError(t, err)
 		n := r.stats(s) // behind the turn that panicked
@@ -77,7 +78,7 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	var panics atomic.Bool
-	s.hook = func(p point) {
+	s.turn.hook = func(p point) {
 		if p == beforeAnswer && panics.CompareAndSwap(true, false) {
 			panic(recoveredtest.Planted("planted"))
 		}
@@ -86,8 +87,8 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	buffers := make([]Buffer, len(sizes))
 	for range 200 {
 		panics.Store(true)
-		failed := &batching{dst: buffers, bytes: sizes}
-		s.ref.Tell(failed)
+		failed := s.batching(buffers, sizes)
+		s.ref.Tell(&failed.claim)
 		_, err := failed.promise.Future().Await(context.Background())
 		require.ErrorContains(t, err, "planted")
 		require.NoError(t, s.AllocBatch(buffers, sizes))
@@ -123,7 +124,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 		require.NoError(t, must(t, s, 128*mib).Free())
 		r.stats(s)
 		leave := r.occupy(s)
-		s.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be shed behind the batch
+		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be shed behind the batch
 		leave()
 		before := r.stats(s)
 		ctx := &ended{Context: context.Background()}
@@ -145,7 +146,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 			assert.Equal(t, before.RangeHits+uint64(len(sizes)), n.RangeHits)
 			require.NoError(t, b.Free())
 		}
-		s.hook = nil
+		s.turn.hook = nil
 		r.balanced(s)
 	}
 }

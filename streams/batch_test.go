@@ -252,7 +252,7 @@ func TestAPanicInTheTurnOfABatch(t *testing.T) {
 		sizes := mixed(36)
 		buffers := make([]Buffer, len(sizes))
 		panicked := false
-		s.hook = func(p point) {
+		s.turn.hook = func(p point) {
 			if p == at && !panicked {
 				panicked = true
 				panic(recoveredtest.Planted("planted"))
@@ -278,15 +278,15 @@ func TestABatchThatReachesAClosedStream(t *testing.T) {
 	sizes := []int64{4 * kib, 3 * mib, 4 * kib}
 	buffers := make([]Buffer, len(sizes))
 	require.False(t, s.takeBatch(buffers, sizes))
-	late := &batching{dst: buffers, bytes: sizes}
+	late := s.batching(buffers, sizes)
 	require.NoError(t, s.Close())
-	s.ref.Call(late)
+	s.ref.Call(&late.claim)
 	_, err := late.promise.Future().Await(context.Background())
 	require.ErrorIs(t, err, ErrClosed)
 	assert.Equal(t, make([]Buffer, len(sizes)), buffers)
 	<-s.ref.Done()
-	assert.True(t, s.Gone())
-	n := s.LastStats()
+	assert.True(t, control(s).Gone())
+	n := control(s).LastStats()
 	assert.Equal(t, uint64(1), n.AllocCount, "as if it had never been asked for")
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
@@ -306,7 +306,7 @@ func TestCloseFailsABatchThatWaits(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	release()
 	<-s.ref.Done()
-	n := s.LastStats()
+	n := control(s).LastStats()
 	assert.Equal(t, uint64(1), n.AllocCount)
 	assert.Equal(t, uint64(1), n.FreeCount)
 	r.until(func() bool { return r.books().LentBytes == 0 })

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/claims"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -62,7 +63,11 @@ func TestABatchAsksThePoolOnce(t *testing.T) {
 	b, err := second.Await(context.Background())
 	require.NoError(t, err)
 	r.stats(s) // behind the last turn
-	assert.Equal(t, uint64(2), s.lastToken)
+	leave := r.occupy(s)
+	var next claims.Claim
+	assert.EqualValues(t, 3, s.turn.claims.Hold(&next, claims.Parked), "each has asked once")
+	s.turn.claims.Take(&next)
+	leave()
 	require.NoError(t, a.Free())
 	require.NoError(t, b.Free())
 }
@@ -74,7 +79,7 @@ func TestABatchSheds(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	leave := r.occupy(s)
-	s.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // and nothing is shed by that
+	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // and nothing is shed by that
 	leave()
 	buffers := make([]Buffer, 2)
 	require.NoError(t, s.AllocBatch(buffers, []int64{3 * mib, mib}))
@@ -144,7 +149,7 @@ func TestABatchThatMeetsAClose(t *testing.T) {
 	leave := r.occupy(s)
 	var closing sync.WaitGroup
 	closing.Go(func() { assert.NoError(t, s.Close()) })
-	r.until(s.closing.Load)
+	r.until(s.handle.closing.Load)
 	buffers := make([]Buffer, 2)
 	require.ErrorIs(t, s.AllocBatch(buffers, sizes), ErrClosed)
 	assert.Equal(t, make([]Buffer, 2), buffers)
@@ -153,7 +158,7 @@ func TestABatchThatMeetsAClose(t *testing.T) {
 	leave()
 	closing.Wait()
 	<-s.ref.Done() // nothing lives
-	assert.Zero(t, s.LastStats().LiveCount)
+	assert.Zero(t, control(s).LastStats().LiveCount)
 }
 
 // A closed stream serves no batch from what it still has beside a buffer that lives.
@@ -185,7 +190,7 @@ func TestABatchThatIsCancelledInItsTurn(t *testing.T) {
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave = r.occupy(s)
 	f = s.AllocBatchAsync(context.Background(), mixed(12))
-	s.hook = func(p point) {
+	s.turn.hook = func(p point) {
 		if p == beforeAnswer {
 			assert.True(t, f.Cancel())
 		}
@@ -207,7 +212,7 @@ func TestMemoryThatComesHomeServesARefusedBatch(t *testing.T) {
 	held := must(t, s, 60*mib)
 	r.stats(s) // behind the turn that served it
 	searches := 0
-	s.hook = func(p point) {
+	s.turn.hook = func(p point) {
 		if p == beforeSearch {
 			if searches++; searches == 2 { // the pool has refused
 				assert.NoError(t, held.Free())
@@ -245,7 +250,7 @@ func TestAFreeOfABatchAfterTheEnd(t *testing.T) {
 	require.NoError(t, s.AllocBatch(small, []int64{4 * kib, 4 * kib}))
 	require.NoError(t, s.AllocBatch(large, []int64{3 * mib, 5 * mib}))
 	require.NoError(t, s.Close())
-	s.End()
+	control(s).End()
 	require.ErrorIs(t, s.FreeBatch(small), ErrClosed)
 	require.ErrorIs(t, s.FreeBatch(large), ErrClosed)
 }

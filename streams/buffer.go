@@ -1,7 +1,12 @@
 package streams
 
 import (
+	"fmt"
+
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -44,3 +49,89 @@ func (b Buffer) Uintptr() uintptr { return uintptr(b.Ptr()) }
 
 // MemSize is Bytes in the form that gorgonia.org/tensor's Memory interface wants.
 func (b Buffer) MemSize() uintptr { return uintptr(b.bytes) }
+
+// String says how long the buffer is, where it is, and whether it lives.
+func (b Buffer) String() string {
+	switch {
+	case b.slot == nil:
+		return "no buffer"
+	case !b.Live():
+		return fmt.Sprintf("buffer of %s, freed", units.Bytes(b.bytes))
+	default:
+		return fmt.Sprintf("buffer of %s at %v", units.Bytes(b.bytes), b.Ptr())
+	}
+}
+
+// Batch is buffers that were allocated together.
+type Batch struct{ buffers []Buffer }
+
+// Buffers are those of the batch, in the order of the sizes. The slice is the caller's.
+func (b Batch) Buffers() []Buffer { return b.buffers }
+
+// Free frees all buffers of the batch as Stream.FreeBatch does.
+func (b Batch) Free() error { return freeBatch(b.buffers) }
+
+// String counts the buffers.
+func (b Batch) String() string {
+	var sum int64
+	for _, one := range b.buffers {
+		sum += one.bytes
+	}
+	return fmt.Sprintf("batch of %s of %s", units.Count(len(b.buffers), "buffer"), units.Bytes(sum))
+}
+
+func freeBatch(b []Buffer) error {
+	var frees magazine.Frees
+	refused := BatchError{}
+	for i := range b {
+		err := ErrBadFree
+		if b[i].slot != nil {
+			err = frees.Free(b[i].slot, b[i].word)
+		}
+		if err == nil {
+			continue
+		}
+		if refused.Count == 0 {
+			refused.Index, refused.Err = i, err
+		}
+		refused.Count++
+	}
+	err := frees.Flush()
+	if refused.Count > 0 {
+		return &BatchError{refused.Index, refused.Count, refused.Err}
+	}
+	return err
+}
+
+// release frees those that there are and leaves zero Buffers.
+func release(b []Buffer) {
+	for i := range b {
+		if b[i].slot != nil {
+			_ = b[i].Free()
+		}
+	}
+	clear(b)
+}
+
+// blockBytes is the block of a buffer of that many bytes: what its tenant is charged.
+func blockBytes(bytes int64) int64 {
+	return int64(sizeclass.Units(max(bytes, 1))) << sizeclass.UnitShift //nolint:gosec // a size that was checked
+}
+
+// sumOfBlocks is the same of a batch.
+func sumOfBlocks(sizes []int64) (sum int64) {
+	for _, bytes := range sizes {
+		sum += blockBytes(bytes)
+	}
+	return sum
+}
+
+// LiveBuffer is a buffer as the books know it.
+type LiveBuffer struct {
+	Stream uint32
+	Ptr    cudadrv.Ptr
+	Bytes  int64 // of its block
+	Tag    string
+	// Allocated is where the buffer was allocated; unknown unless the stream is watched.
+	Allocated site.Stack
+}

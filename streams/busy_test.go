@@ -41,7 +41,7 @@ func TestABusyTurnDelaysOnlyWhatNoMagazineServes(t *testing.T) {
 	for _, f := range queued {
 		assert.False(t, f.Completed())
 	}
-	s.Tick() // does not wait
+	control(s).Tick() // does not wait
 	leave()
 	for _, f := range queued {
 		c, err := f.Await(context.Background())

@@ -21,27 +21,26 @@ func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 		for _, batch := range []bool{false, true} {
 			owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
 			require.True(t, owner.Charge(3*mib)) // by others
-			var c claim
+			var c *claim
 			var cancel func() bool
 			if batch {
-				b := &batching{bytes: []int64{2 * mib}}
-				b.wait = true
-				require.NoError(t, b.charge(owner, 2*mib, true))
-				watch(context.Background(), s, b, &b.promise)
-				c, cancel = b, b.promise.Future().Cancel
+				b := s.batching(nil, []int64{2 * mib})
+				b.Waits = true
+				require.NoError(t, b.charge(owner, 2*mib))
+				watch(context.Background(), &b.claim, &b.promise)
+				c, cancel = &b.claim, b.promise.Future().Cancel
 			} else {
 				a := s.request(Request{Bytes: 2 * mib, Tenant: owner, Wait: true})
-				a.wait = true
-				require.NoError(t, a.charge(owner, 2*mib, true))
-				watch(context.Background(), s, a, &a.promise)
-				c, cancel = a, a.promise.Future().Cancel
+				require.NoError(t, a.charge(owner, 2*mib))
+				watch(context.Background(), &a.claim, &a.promise)
+				c, cancel = &a.claim, a.promise.Future().Cancel
 			}
-			require.True(t, c.state().owes())
+			require.True(t, c.Owes())
 			owner.Refund(3 * mib)
 			if moment == "before" {
 				require.True(t, cancel())
 			}
-			taken, gone := charging{c}.Take(func(bytes int64) bool {
+			taken, gone := c.Take(func(bytes int64) bool {
 				if moment == "while it is charged" {
 					require.True(t, cancel())
 				}
@@ -62,7 +61,7 @@ func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 				want = 2 * mib
 			}
 			assert.Equal(t, want, owner.Stats().ChargedBytes, "%s, batch: %t", moment, batch)
-			assert.Equal(t, want > 0, c.state().paid.Load(), "%s, batch: %t", moment, batch)
+			assert.Equal(t, want > 0, !c.Owes(), "%s, batch: %t", moment, batch)
 		}
 	}
 }
@@ -74,11 +73,11 @@ func TestAClaimThatIsNotAllowedGoesOnWaiting(t *testing.T) {
 	a := r.stream(core.Budget{}).request(Request{Bytes: mib, Wait: true})
 	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
 	require.True(t, owner.Charge(4*mib))
-	require.NoError(t, a.charge(owner, mib, true))
-	taken, gone := charging{a}.Take(func(int64) bool { return false })
+	require.NoError(t, a.charge(owner, mib))
+	taken, gone := a.claim.Take(func(int64) bool { return false })
 	assert.False(t, taken)
 	assert.False(t, gone)
-	assert.True(t, a.owes())
+	assert.True(t, a.Owes())
 	assert.Equal(t, 4*mib, owner.Stats().ChargedBytes)
 }
 
@@ -99,10 +98,10 @@ func TestAStreamLetsWhatLivesThere(t *testing.T) {
 		lets := func() bool {
 			leave := r.occupy(s)
 			defer leave()
-			s.core.Drain()
-			s.wanted = true // else it looks at nothing
-			defer func() { s.wanted = false }()
-			return s.letsOnly()
+			s.turn.core.Drain()
+			s.turn.wanted = true // else it looks at nothing
+			defer func() { s.turn.wanted = false }()
+			return s.turn.tenantsOnly()
 		}
 		assert.False(t, lets(), "there is nothing")
 		plain := must(t, s, bytes)

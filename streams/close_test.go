@@ -28,7 +28,7 @@ func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 	_, err = s.AllocAsync(context.Background(), Request{Bytes: mib}).Await(context.Background())
 	require.ErrorIs(t, err, ErrClosed)
-	assert.False(t, s.Gone())
+	assert.False(t, control(s).Gone())
 	r.until(func() bool { return r.books().LentBytes < 20*mib }) // free pages are back
 	lent := r.books().LentBytes
 	require.Len(t, s.LiveBuffers(), 3)
@@ -39,9 +39,9 @@ func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 	require.NoError(t, small.Free())
 	require.NoError(t, kept.Free())
 	<-s.ref.Done()
-	assert.True(t, s.Gone())
+	assert.True(t, control(s).Gone())
 	r.until(func() bool { return r.books().LentBytes == 0 })
-	assert.Equal(t, uint64(4), s.LastStats().FreeCount)
+	assert.Equal(t, uint64(4), control(s).LastStats().FreeCount)
 	require.NoError(t, s.Close(), "again")
 }
 
@@ -105,12 +105,14 @@ func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
 	var runs []poolcore.Run
-	runs = append(runs, s.core.Release(^uint32(0), false)...) // as if they were on their way
+	for _, run := range s.turn.core.Release(^uint32(0), false) { // as if they were on their way
+		runs = append(runs, poolcore.Run(run))
+	}
 	leave()
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
 	require.Equal(t, 6*mib, r.books().LentBytes)
-	s.Granted(7, runs)
+	s.client.Granted(7, runs)
 	r.until(func() bool { return r.books().LentBytes == 0 }) // by a goroutine of its own
 }
 
@@ -122,11 +124,13 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
 	var runs []poolcore.Run
-	runs = append(runs, s.core.Release(^uint32(0), false)...)
+	for _, run := range s.turn.core.Release(^uint32(0), false) {
+		runs = append(runs, poolcore.Run(run))
+	}
 	leave()
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)
-	s.Granted(7, runs)
+	s.client.Granted(7, runs)
 	assert.Equal(t, 8*mib, r.stats(s).HeldBytes)
 	for range 1000 { // a second return would come from another goroutine
 		runtime.Gosched()
@@ -180,7 +184,7 @@ func TestCloseWithoutAnAnswerOfTheDeviceKeepsTheMemory(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Equal(t, r.books().ReservedBytes, r.books().LentBytes)
-	assert.False(t, s.Gone())
+	assert.False(t, control(s).Gone())
 }
 
 // Several goroutines may close: all wait until it is done, one has the error.
@@ -229,7 +233,7 @@ func TestCloseDestroysTheHandleUnlessItWasAdopted(t *testing.T) {
 
 	h, err := r.device.StreamCreate()
 	require.NoError(t, err)
-	adopted, err := Open(Config{
+	adopted, _, err := Open(Config{
 		ID: 99, Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h, Adopted: true, Limit: &r.limit,
 	})
 	require.NoError(t, err)
@@ -259,7 +263,7 @@ func TestCloseWaitsForTheLastRecord(t *testing.T) {
 		defer close(closed)
 		assert.NoError(t, s.Close())
 	})
-	r.until(s.closing.Load)
+	r.until(s.handle.closing.Load)
 	for range 1000 { // so that Close would be through if it did not wait
 		runtime.Gosched()
 	}

@@ -18,7 +18,7 @@ func (r *rig) adopt() *Stream {
 	r.t.Helper()
 	h, err := r.gpu.StreamCreate()
 	require.NoError(r.t, err)
-	s, err := Open(Config{
+	s, _, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h, Adopted: true, //nolint:gosec // a count
 		Limit: &r.limit,
 	})
@@ -45,7 +45,7 @@ func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 	_, err = other.Alloc(30 * mib)
 	var shortage *pool.OutOfMemoryError
 	require.ErrorAs(t, err, &shortage)
-	require.NoError(t, s.Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: mib}}))
+	require.NoError(t, control(s).Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: mib}}))
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Zero(t, r.faults.Calls("cuStreamSynchronize"))
 	assert.Equal(t, 24*mib, shortage.Streams[0].UncoveredBytes)
@@ -106,7 +106,7 @@ func TestAFenceThatIsNotLeft(t *testing.T) {
 		turn()
 		r.tick(s)
 	}
-	assert.Zero(t, s.calls.Load())
+	assert.Zero(t, s.handle.calls.Load())
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
 	require.NoError(t, r.fences.Close())

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/claims"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -16,9 +17,11 @@ import (
 func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uint64) {
 	t.Helper()
 	leave := r.occupy(s)
-	granted = s.received
-	runs = append(runs, s.core.Release(^uint32(0), false)...)
-	s.received -= uint64(len(runs))
+	granted = s.turn.claims.ReceivedRuns()
+	for _, run := range s.turn.core.Release(^uint32(0), false) {
+		runs = append(runs, poolcore.Run(run))
+	}
+	s.turn.claims.Receive(-len(runs))
 	leave()
 	require.NotEmpty(t, runs)
 	return runs, granted
@@ -32,15 +35,14 @@ func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 		s := r.stream(core.Budget{})
 		require.NoError(t, must(t, s, 8*mib).Free())
 		runs, granted := underWay(t, r, s)
-		waits := &request{Request: Request{Bytes: mib}}
+		waits := s.request(Request{Bytes: mib})
 		leave := r.occupy(s)
-		s.waiting[77] = waits
-		s.core.Wait(waits.missingBytes())
+		token := s.turn.hold(&waits.claim, claims.Asked)
 		leave()
 
-		s.Asked(granted)
+		s.client.Asked(granted)
 		crash(s, at, 1, nil)
-		s.Granted(77, runs)
+		s.client.Granted(token, runs)
 		b, err := waits.promise.Future().Await(context.Background())
 		if at == beforeSearch {
 			isPanic(t, err)
@@ -62,7 +64,7 @@ func TestABudgetOfAClosedStreamRecordsNothing(t *testing.T) {
 	require.Error(t, s.Close())
 	r.faults.Clear()
 	records := r.faults.Calls("cuEventRecord")
-	require.NoError(t, s.Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}))
+	require.NoError(t, control(s).Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}))
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Equal(t, 16*mib, r.stats(s).CachedBytes)
 }
@@ -74,7 +76,7 @@ func TestAPanicAfterTheAnswerLeavesTheBatch(t *testing.T) {
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), []int64{mib, 2 * mib, kib})
-	s.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
+	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
 	crash(s, beforeReturn, 1, nil)
 	leave()
 	got, err := f.Await(context.Background())
@@ -96,7 +98,7 @@ func TestAPanicAtTheEndOfAStreamLosesNoPages(t *testing.T) {
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)
 	leave := r.occupy(s)
-	s.Granted(7, runs)
+	s.client.Granted(7, runs)
 	s.ref.Stop(ErrClosed)
 	leave()
 	<-s.ref.Done()
@@ -115,7 +117,7 @@ func TestAPanicInTheCloseOfALaneClosesIt(t *testing.T) {
 	require.NoError(t, l.Free(b))
 	crash(s, beforeErrand, 1, nil)
 	isPanic(t, l.Close())
-	s.hook = nil
+	s.turn.hook = nil
 	n := r.stats(s)
 	assert.Zero(t, n.LaneCount)
 	assert.Zero(t, n.LaneBytes)

@@ -98,3 +98,25 @@ func (e *BudgetError) Error() string {
 
 // Is makes errors.Is(err, ErrNegative) hold.
 func (e *BudgetError) Is(target error) bool { return target == ErrNegative }
+
+// CaptureError refuses what would become part of the graph that a stream is being captured into, or end the capture.
+// Err is what came of going on without it, if anything: a *pool.OutOfMemoryError where memory that the stream has given
+// back could not be had for want of a fence.
+type CaptureError struct {
+	Stream uint32
+	Call   string // CUDA's function
+	Err    error
+}
+
+// Error names the stream and the call, and what to do.
+func (e *CaptureError) Error() string {
+	text := fmt.Sprintf("vram: stream %d is being captured, and %s may not be part of it: allocate before the capture begins, "+
+		"or on another stream, and close after it has ended", e.Stream, e.Call)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap is Err.
+func (e *CaptureError) Unwrap() error { return e.Err }

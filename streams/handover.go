@@ -34,20 +34,20 @@ func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
 // Send hands a value over. It waits while there is no room. Error: the context's, after which the value is still the caller's.
 func (h *Handover[T]) Send(ctx context.Context, v T) error {
 	if h.from != nil {
-		h.from.entrust(h.receiverID())
+		h.from.suspensions.entrust(h.receiverID())
 	}
 	select {
 	case h.values <- v:
 	default:
 		room := uint64(cap(h.values))
-		defer stand(h.from, h.to, &h.sender, &h.received, max(h.sent.Load()+1, room)-room)()
+		defer waitFor(h.from, h.to, &h.sender, &h.received, max(h.sent.Load()+1, room)-room)()
 		select {
 		case h.values <- v:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	end(h.to, &h.receiver, h.sent.Add(1))
+	endWait(h.to, &h.receiver, h.sent.Add(1))
 	return nil
 }
 
@@ -63,14 +63,14 @@ func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
 	select {
 	case v = <-h.values:
 	default:
-		defer stand(h.to, h.from, &h.receiver, &h.sent, h.received.Load()+1)()
+		defer waitFor(h.to, h.from, &h.receiver, &h.sent, h.received.Load()+1)()
 		select {
 		case v = <-h.values:
 		case <-ctx.Done():
 			return v, ctx.Err()
 		}
 	}
-	end(h.from, &h.sender, h.received.Add(1))
+	endWait(h.from, &h.sender, h.received.Add(1))
 	return v, nil
 }
 
@@ -78,7 +78,7 @@ func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
 func (h *Handover[T]) TryReceive() (v T, ok bool) {
 	select {
 	case v = <-h.values:
-		end(h.from, &h.sender, h.received.Add(1))
+		endWait(h.from, &h.sender, h.received.Add(1))
 		return v, true
 	default:
 		return v, false
@@ -88,10 +88,10 @@ func (h *Handover[T]) TryReceive() (v T, ok bool) {
 // Len is how many values lie there.
 func (h *Handover[T]) Len() int { return len(h.values) }
 
-// stand begins a wait of one side, until the other has done need. It is announced before it begins, so that either the other side ends
+// waitFor begins a wait of one side, until the other has done need. It is announced before it begins, so that either the other side ends
 // it, or it is seen here that the other has done so much.
-func stand(who, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uint64, need uint64) (over func()) {
-	if who == nil || by == nil || who.pool != by.pool || !who.single.Load() {
+func waitFor(waits, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uint64, need uint64) (over func()) {
+	if waits == nil || by == nil || waits.pool != by.pool || !waits.suspensions.exclusive.Load() {
 		return func() {}
 	}
 	x := &suspension{by: []poolcore.Client{by.id}, need: need}
@@ -99,13 +99,13 @@ func stand(who, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uint64,
 	if done.Load() >= need {
 		return func() {}
 	}
-	who.suspend(x)
-	return func() { who.unsuspend(x) }
+	waits.suspensions.suspend(x)
+	return func() { waits.suspensions.resume(x) }
 }
 
-// end ends the other side's wait, once so much was done: not one that began after that, for more.
-func end(who *Stream, at *atomic.Pointer[suspension], done uint64) {
+// endWait ends the other side's wait, once so much was done: not one that began after that, for more.
+func endWait(waits *Stream, at *atomic.Pointer[suspension], done uint64) {
 	if x := at.Load(); x != nil && x.need <= done {
-		who.unsuspend(x)
+		waits.suspensions.resume(x)
 	}
 }

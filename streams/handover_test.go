@@ -16,11 +16,11 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	from, to := r.stream(core.Budget{}), r.stream(core.Budget{})
 	to.Exclusive()
 	suspended := func() bool {
-		st := to.standing.Load()
-		return st != nil && len(to.suspended(st).Waits) > 0
+		st := to.suspensions.progress.Load()
+		return st != nil && len(to.suspensions.message(st).Waits) > 0
 	}
 	h := NewHandover[int](from, to, 2)
-	over := stand(h.to, h.from, &h.receiver, &h.sent, 1) // the receiver waits for its first value, and does not come to run
+	over := waitFor(h.to, h.from, &h.receiver, &h.sent, 1) // the receiver waits for its first value, and does not come to run
 	require.True(t, suspended())
 	require.NoError(t, h.Send(t.Context(), 1))
 	assert.False(t, suspended())
@@ -29,15 +29,15 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	late := &suspension{need: 2} // announced, and not begun
 	h.receiver.Store(late)
 	require.NoError(t, h.Send(t.Context(), 2))
-	to.suspend(late)
+	to.suspensions.suspend(late)
 	assert.False(t, suspended(), "it was over before it began")
-	assert.Empty(t, to.standing.Load().all)
+	assert.Empty(t, to.suspensions.progress.Load().all)
 
-	over = stand(h.to, h.from, &h.receiver, &h.sent, 2)
+	over = waitFor(h.to, h.from, &h.receiver, &h.sent, 2)
 	assert.False(t, suspended(), "the value is there")
 	over()
-	over = stand(h.to, h.from, &h.receiver, &h.sent, 3)
-	end(h.to, &h.receiver, 2) // by the sender of the second value, late
+	over = waitFor(h.to, h.from, &h.receiver, &h.sent, 3)
+	endWait(h.to, &h.receiver, 2) // by the sender of the second value, late
 	assert.True(t, suspended(), "it waits for the third")
 	over()
 	assert.False(t, suspended())
@@ -51,8 +51,8 @@ func TestAHandoverSaysNothingOfOthers(t *testing.T) {
 	for _, h := range []*Handover[int]{
 		NewHandover[int](exclusive, shared, 1), NewHandover[int](nil, exclusive, 1), NewHandover[int](exclusive, nil, 1),
 	} {
-		stand(h.to, h.from, &h.receiver, &h.sent, 1)
+		waitFor(h.to, h.from, &h.receiver, &h.sent, 1)
 	}
-	assert.Nil(t, shared.standing.Load())
-	assert.Nil(t, exclusive.standing.Load())
+	assert.Nil(t, shared.suspensions.progress.Load())
+	assert.Nil(t, exclusive.suspensions.progress.Load())
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/sizeclass"
-	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/magazine"
 	"github.com/go-vram/vram/streams/magazine/lane"
 )
@@ -40,7 +38,7 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 	if !s.opened() {
 		return nil, ErrNotOpen
 	}
-	if s.closing.Load() {
+	if s.handle.closing.Load() {
 		return nil, ErrClosed
 	}
 	l := &Lane{stream: s}
@@ -149,19 +147,18 @@ func (l *Lane) Close() error {
 	return err
 }
 
-// visit has the stream's turn do something for the lane: its goroutine's own, or, if somebody is in it, by
-// a message that it waits for. Whoever runs the turn may use the lane meanwhile.
+// visit has the stream's turn do something for the lane: its goroutine's own, or, if somebody is in it, by a message that it waits
+// for. Whoever runs the turn may use the lane meanwhile.
 func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
-	s := l.stream
-	if s.ref.TryEnter() {
-		var left actors.Effects
-		b, left, err = l.turn(what, bytes)
-		s.ref.Perform(left)
+	t := &l.stream.turn
+	var refused error
+	entered, err := l.stream.tryTurn(func() { b, refused = t.attend(&l.lane, what, bytes) })
+	if !entered {
+		b, err = l.visitBehind(what, bytes)
+	} else if err == nil {
+		err = refused
 	} else {
-		v := &visit{lane: l, what: what, bytes: bytes}
-		v.promise.On(s.host)
-		s.ref.Call(v)
-		b, err = v.promise.Future().Await(context.Background())
+		b = Buffer{}
 	}
 	var panicked *actors.PanicError
 	if err != nil && !errors.As(err, &panicked) { // the stream has taken everything back, or is no more
@@ -170,75 +167,20 @@ func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
 	return b, err
 }
 
-func (l *Lane) turn(what errand, bytes int64) (b Buffer, left actors.Effects, err error) {
-	s := l.stream
-	defer s.ref.Exit(&left, &err)
-	b, err = s.attend(l, what, bytes)
-	return b, left, err
+// visitBehind is a visit where somebody is in the turn.
+func (l *Lane) visitBehind(what errand, bytes int64) (b Buffer, err error) {
+	t := &l.stream.turn
+	var refused error
+	if err = l.stream.inTurn(context.Background(), func() { b, refused = t.attend(&l.lane, what, bytes) }); err != nil {
+		return Buffer{}, err
+	}
+	return b, refused
 }
 
-// visit is an errand of a lane whose goroutine waits.
-type visit struct {
-	actors.Link
-	lane    *Lane
-	what    errand
-	bytes   int64
-	promise futures.Promise[Buffer]
-}
-
-// errand is what a lane comes to its stream for.
-type errand uint8
-
-const (
-	openLane errand = iota
-	allocLane
-	settleLane
-	closeLane
-)
-
-// Fail answers the errand in the stream's place.
-func (v *visit) Fail(err error) { v.promise.Complete(Buffer{}, err) }
-
-// attend does what a lane came for, inside the turn. Whatever that is, the lane takes home what is its own
-// and gives back what it may not keep.
-func (s *Stream) attend(l *Lane, what errand, bytes int64) (b Buffer, err error) {
-	if s.draining || what == closeLane {
-		s.hand.lane = &l.lane
+// String names the lane's stream. Unlike other calls it may overlap with those of the lane's goroutine.
+func (l *Lane) String() string {
+	if l == nil || l.stream == nil {
+		return "no lane"
 	}
-	s.reach(beforeErrand)
-	if s.draining {
-		s.core.CloseLane(&l.lane)
-		s.hand.lane = nil
-		s.giveUp()
-		return Buffer{}, ErrClosed
-	}
-	wasAsked := false
-	switch what {
-	case openLane:
-		s.core.OpenLane(&l.lane)
-	case closeLane:
-		wasAsked = s.core.CloseLane(&l.lane)
-		s.hand.lane = nil
-	case allocLane:
-		wasAsked = s.core.SettleLane(&l.lane)
-		if slot, word := s.core.LaneAlloc(&l.lane, max(bytes, 1)); slot != nil {
-			s.core.Served(false)
-			s.hand.slot = slot
-			b = Buffer{slot, word, bytes}
-		}
-	case settleLane:
-		wasAsked = s.core.SettleLane(&l.lane)
-	}
-	if wasAsked {
-		s.giveBack(s.core.Release(^uint32(0), false), poolcore.Return{}, false)
-	} else {
-		s.shed(forCaller)
-	}
-	s.hand.slot = nil
-	return b, nil
-}
-
-// lanes is what the pool is told of the lanes.
-func (s *Stream) lanes() poolcore.Lanes {
-	return poolcore.Lanes{Count: s.core.Lanes(), Bytes: s.core.LaneBytes()}
+	return "lane of " + l.stream.String()
 }

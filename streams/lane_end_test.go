@@ -84,7 +84,7 @@ func TestStreamIsClosedUnderALane(t *testing.T) {
 	assert.Equal(t, mib, r.stats(s).LiveBytes)
 	require.NoError(t, all[1].Free())
 	require.NoError(t, l.Close())
-	r.until(s.Gone)
+	r.until(control(s).Gone)
 	assert.Zero(t, r.books().LentBytes)
 }
 
@@ -98,10 +98,10 @@ func TestIdleLaneKeepsItsMemoryUntilItIsClosed(t *testing.T) {
 		require.NoError(t, l.Free(alloc(t, l, mib)))
 	}
 	require.NoError(t, s.Close())
-	assert.False(t, s.Gone())
+	assert.False(t, control(s).Gone())
 	assert.Equal(t, 2*mib, r.books().LentBytes)
 	require.NoError(t, l.Close())
-	r.until(s.Gone)
+	r.until(control(s).Gone)
 	assert.Zero(t, r.books().LentBytes)
 }
 
@@ -113,7 +113,7 @@ func TestDeviceEndsUnderALane(t *testing.T) {
 	require.NoError(t, l.Free(alloc(t, l, mib)))
 	b, c := alloc(t, l, mib), alloc(t, l, 512)
 	require.NoError(t, s.Close())
-	s.End()
+	control(s).End()
 	require.ErrorIs(t, l.Free(b), ErrClosed)
 	require.ErrorIs(t, c.Free(), ErrClosed)
 	_, err := l.Alloc(512)
@@ -155,22 +155,22 @@ func TestPanicInALanesTurn(t *testing.T) {
 
 	leave := r.occupy(s)
 	crash(s, beforeErrand, 1, nil)
-	v := &visit{lane: l, what: allocLane, bytes: 512}
+	v := &call{run: func() { _, _ = s.turn.attend(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())
 	isPanic(t, err)
 
 	crash(s, beforeReturn, 1, nil) // with a slot at hand that was leased, and pages
-	s.Asked(0)
+	s.client.Asked(0)
 	require.NoError(t, must(t, s, 8*mib).Free())
 	leave = r.occupy(s)
-	s.core.AskLanes()
+	s.turn.core.AskLanes()
 	leave()
 	crash(s, beforeReturn, 1, nil)
 	c := alloc(t, l, 4*kib)
 	require.NoError(t, l.Free(c))
-	s.hook = nil
+	s.turn.hook = nil
 
 	require.NoError(t, l.Free(b))
 	for range 3 {
@@ -191,10 +191,11 @@ func TestLaneOfABusyStream(t *testing.T) {
 	l := r.lane(s, 32*mib)
 	require.NoError(t, must(t, s, mib).Free())
 	leave := r.occupy(s)
-	v := &visit{lane: l, what: allocLane, bytes: 512}
+	var b Buffer
+	v := &call{run: func() { b, _ = s.turn.attend(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
-	b, err := v.promise.Future().Await(t.Context())
+	_, err := v.promise.Future().Await(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, l.Free(b))
 	assert.Zero(t, r.stats(s).LiveBytes)

@@ -16,11 +16,11 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// claims says who has which unit of memory.
-type claims struct{ units sync.Map }
+// holders says who has which unit of memory.
+type holders struct{ units sync.Map }
 
 // take claims a buffer's memory: it must be nobody's.
-func (c *claims) take(t *testing.T, b Buffer) {
+func (c *holders) take(t *testing.T, b Buffer) {
 	t.Helper()
 	for p := b.Ptr(); p < b.Ptr()+cudadrv.Ptr(max(b.Bytes(), 1)); p += 16 << 10 {
 		if _, other := c.units.LoadOrStore(p, b.word); other {
@@ -29,7 +29,7 @@ func (c *claims) take(t *testing.T, b Buffer) {
 	}
 }
 
-func (c *claims) drop(b Buffer) {
+func (c *holders) drop(b Buffer) {
 	for p := b.Ptr(); p < b.Ptr()+cudadrv.Ptr(max(b.Bytes(), 1)); p += 16 << 10 {
 		c.units.Delete(p)
 	}
@@ -39,7 +39,7 @@ func (c *claims) drop(b Buffer) {
 // buffers, some twice, until count operations each; during is called meanwhile.
 func tenants(t *testing.T, r *rig, count int, during func([]*Stream)) {
 	t.Helper()
-	owners := &claims{}
+	owners := &holders{}
 	streams := []*Stream{r.stream(core.Budget{}), r.stream(core.Budget{})}
 	mail := make(chan Buffer, 64)
 	var lanes, others sync.WaitGroup
@@ -115,7 +115,7 @@ func TestLanesUnderPressure(t *testing.T) {
 			if b, err := s.Alloc(20 * mib); err == nil {
 				assert.NoError(t, b.Free())
 			}
-			s.Tick()
+			control(s).Tick()
 			_, err := s.Stats(context.Background())
 			assert.NoError(t, err)
 		}
@@ -137,13 +137,13 @@ func TestStreamsAreClosedUnderLanesAtWork(t *testing.T) {
 		r := newRig(t, 96*mib)
 		tenants(t, r, 500, func(streams []*Stream) {
 			for range moment * 10 {
-				streams[0].Tick()
+				control(streams[0]).Tick()
 			}
 			assert.NoError(t, streams[0].Close())
 			assert.NoError(t, streams[1].Close())
 		})
 		for _, s := range r.streams {
-			r.until(s.Gone)
+			r.until(control(s).Gone)
 		}
 		r.until(func() bool { return r.books().LentBytes == 0 }) // who freed last performs the return after its turn
 	}
@@ -155,13 +155,13 @@ func TestDeviceEndsUnderLanesAtWork(t *testing.T) {
 		r := newRig(t, 96*mib)
 		tenants(t, r, 500, func(streams []*Stream) {
 			for range moment * 10 {
-				streams[0].Tick()
+				control(streams[0]).Tick()
 			}
 			for _, s := range streams {
 				assert.NoError(t, s.Close())
 			}
 			for _, s := range streams {
-				s.End()
+				control(s).End()
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestDeviceEndsUnderLanesAtWork(t *testing.T) {
 func TestRacingFreesDoNoHarm(t *testing.T) {
 	r := newRig(t, 96*mib)
 	s := r.stream(core.Budget{})
-	owners := &claims{}
+	owners := &holders{}
 	l, err := s.Lane(64 * mib)
 	require.NoError(t, err)
 	var racing atomic.Pointer[Buffer]
@@ -198,7 +198,7 @@ func TestRacingFreesDoNoHarm(t *testing.T) {
 		owners.drop(c)
 		require.NoError(t, l.Free(c))
 		if i%1000 == 0 {
-			s.Tick()
+			control(s).Tick()
 		}
 	}
 	stop.Store(true)

@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"time"
+
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/streams/magazine"
@@ -28,44 +30,66 @@ type BufferEvent struct {
 	Place  site.Stack // of the request, or of the free
 }
 
-// witness is what a stream does for Debug and an Observer: no magazine serves callers without a turn, and every buffer
-// is handed out with a flag that has its free told. The turn serves from magazines as ever, and the free goes the way that it
-// would have gone.
+// longWaitAfter is how long a request waits for memory until it is told of. Not less: such waits are what Request.Wait is for. Not
+// more: somebody who looks for a deadlock should not have to guess.
+const longWaitAfter = time.Second
+
+// LongWait is a request that has waited for memory for a second, or a little longer: it is seen at a tick, once.
+type LongWait struct {
+	Stream   uint32
+	Bytes    int64         // that are wanted; of a batch, all
+	Waited   time.Duration // so far
+	Priority int
+	Tag      string // of the request
+	Tenant   string // "": none
+	ForQuota bool   // for its tenant's own frees, and not yet for memory
+}
+
+// witness is what a stream does for Debug and an Observer: no magazine serves callers without a turn, and every buffer is handed
+// out with a flag that has its free told. The turn serves from magazines as ever, and the free goes the way that it would have
+// gone. Of a stream that is not watched it is nil.
 type witness struct {
-	stream   *Stream
+	stream   uint32
+	handle   cudadrv.Stream
 	observer Observer
 }
 
-// here is the place of a request to come, unknown on a stream that is not watched.
-func (s *Stream) here() site.Stack {
-	if s.witness == nil {
+// here is the place of the caller's caller; unknown on a stream that is not watched.
+func (w *witness) here() site.Stack {
+	if w == nil {
 		return nil
 	}
 	return site.Here(1)
 }
 
-// hand tells of a buffer that its caller is about to get.
-func (w *witness) hand(b Buffer, tag string, from site.Stack) {
+// allocated tells of a buffer that its caller is about to get.
+func (w *witness) allocated(b Buffer, tag string, from site.Stack) {
 	if w != nil {
 		w.tell(w.observer.Allocated, b.slot.Watch(b.word, b.bytes, tag, from), from)
 	}
 }
 
-// handAll tells of the buffers of a batch.
-func (w *witness) handAll(all []Buffer, from site.Stack) {
+// allAllocated tells of the buffers of a batch.
+func (w *witness) allAllocated(all []Buffer, from site.Stack) {
 	if w == nil {
 		return
 	}
 	for _, b := range all {
-		w.hand(b, "", from)
+		w.allocated(b, "", from)
 	}
 }
 
+// freedWatcher is the witness as the magazines see it.
+type freedWatcher witness
+
 // Freed implements magazine.Watcher.
-func (w *witness) Freed(h *magazine.History) { w.tell(w.observer.Freed, h, h.Freed) }
+func (f *freedWatcher) Freed(h *magazine.History) {
+	w := (*witness)(f)
+	w.tell(w.observer.Freed, h, h.Freed)
+}
 
 func (w *witness) tell(f func(BufferEvent), h *magazine.History, from site.Stack) {
 	if f != nil {
-		f(BufferEvent{uint32(w.stream.id), w.stream.handle, h.Address, h.Bytes, h.Tag, from})
+		f(BufferEvent{w.stream, w.handle, h.Address, h.Bytes, h.Tag, from})
 	}
 }

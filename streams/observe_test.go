@@ -54,7 +54,7 @@ func (r *rig) watched(d *diary) *Stream {
 	r.t.Helper()
 	h, err := r.device.StreamCreate()
 	require.NoError(r.t, err)
-	s, err := Open(Config{
+	s, _, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
 		Limit: &r.limit, Watched: true, Observer: d.observer(),
 	})

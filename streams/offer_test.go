@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/pool/core/admission"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -14,9 +15,9 @@ import (
 // that turn, with the withdrawal among them, is held up.
 func (r *rig) waitsInPool(s *Stream, pages uint32) {
 	bytes := int64(pages) * 2 * mib
-	r.pool.Refill(s, poolcore.Refill{
+	r.pool.Refill(s.client, poolcore.Refill{
 		Client: s.id, Token: 1 << 40, Pages: pages, Bytes: bytes, RequestedBytes: bytes, BlockBytes: bytes,
-		LiveBytes: s.core.LiveBytes(), Patience: poolcore.Waiting, Place: poolcore.Place{Account: s.account(&patience{}), Age: 1},
+		LiveBytes: s.turn.core.LiveBytes(), Patience: poolcore.Waiting, Place: poolcore.Place{Account: admission.Account(s.id), Age: 1},
 	})
 }
 

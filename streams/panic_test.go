@@ -15,7 +15,7 @@ import (
 
 // crash makes the n-th turn that gets to the point panic, after whatever spoil does.
 func crash(s *Stream, at point, n int, spoil func()) {
-	s.hook = func(p point) {
+	s.turn.hook = func(p point) {
 		if p != at {
 			return
 		}
@@ -48,7 +48,7 @@ func isPanic(t *testing.T, err error) {
 // goesOn says that the stream serves, that no memory was lost and nothing lives.
 func goesOn(t *testing.T, r *rig, s, other *Stream) {
 	t.Helper()
-	s.hook = nil
+	s.turn.hook = nil
 	n := r.stats(s)
 	assert.Zero(t, n.LiveBytes)
 	assert.Zero(t, n.LiveCount)
@@ -90,7 +90,7 @@ func TestAPanicInTheAnswerOfARequest(t *testing.T) {
 		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 		a := s.request(Request{Bytes: bytes})
 		a.unwatch = func() { panic(recoveredtest.Planted("planted")) }
-		s.ref.Tell(a)
+		s.ref.Tell(&a.claim)
 		b, err := a.promise.Future().Await(context.Background())
 		require.NoError(t, err)
 		n := r.stats(s) // behind the turn that panicked
@@ -129,7 +129,7 @@ func TestPanicInTheTurnOfADenialFailsItsRequest(t *testing.T) {
 	crash(s, beforeSearch, 2, nil)
 	_, err := async(t, r, s, 5*mib)
 	isPanic(t, err)
-	s.hook = nil
+	s.turn.hook = nil
 	_, err = s.Alloc(5 * mib)
 	require.ErrorIs(t, err, pool.ErrOutOfMemory)
 	require.NoError(t, b.Free())
@@ -162,7 +162,7 @@ func TestPanicInAnEnteredTurnIsNoAnswer(t *testing.T) {
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave := r.occupy(s)
-	s.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}})
+	s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}})
 	leave()
 	crash(s, beforeReturn, 1, nil)
 	b := must(t, s, 2*mib)
@@ -183,7 +183,7 @@ func TestPanicInCloseEndsClose(t *testing.T) {
 	r.tick(s)
 	r.until(func() bool { return r.books().LentBytes == 0 })
 	<-s.ref.Done()
-	assert.True(t, s.Gone())
+	assert.True(t, control(s).Gone())
 }
 
 // Books that do not balance after a panic quarantine the stream: its requests fail with ErrQuarantined,
@@ -192,16 +192,16 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address") // where the core is taken away
 	spoils := map[string]func(s *Stream){
 		"a block was taken and has no slot": func(s *Stream) {
-			slot, _ := s.core.Alloc(3*mib, 0)
+			slot, _ := s.turn.core.Alloc(3*mib, 0)
 			slot.Block = -1
 		},
 		"a slot has the wrong length": func(s *Stream) {
-			slot, _ := s.core.Alloc(3*mib, 0)
+			slot, _ := s.turn.core.Alloc(3*mib, 0)
 			slot.Units++
 		},
 		"putting back panics": func(s *Stream) {
-			s.hand.runs = []core.Run{{First: 0, Pages: 1}}
-			s.core = nil
+			s.turn.hand.runs = []core.Run{{First: 0, Pages: 1}}
+			s.turn.core = nil
 		},
 	}
 	for name, spoil := range spoils {
@@ -210,7 +210,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 			require.NoError(t, must(t, s, 32*mib).Free())
 			small := must(t, s, kib) // the magazine has more of them
-			held, books := r.stats(s).HeldBytes, s.core
+			held, books := r.stats(s).HeldBytes, s.turn.core
 			crash(s, beforeSearch, 1, func() { spoil(s) })
 
 			leave := r.occupy(s)
@@ -222,7 +222,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			_, err = second.Await(context.Background())
 			require.ErrorIs(t, err, ErrQuarantined)
 			<-s.ref.Done()
-			s.core = books // for the end of the test
+			s.turn.core = books // for the end of the test
 			_, err = s.Alloc(2 * mib)
 			require.ErrorIs(t, err, ErrQuarantined)
 			_, err = s.AllocAsync(context.Background(), Request{Bytes: 2 * mib}).Await(context.Background())
@@ -239,7 +239,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, held, r.books().LentBytes)
 			require.ErrorIs(t, s.Close(), ErrQuarantined)
-			assert.False(t, s.Gone())
+			assert.False(t, control(s).Gone())
 		})
 	}
 }
@@ -251,9 +251,9 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, s.Close())
 	<-s.ref.Done() // what the turn owns is ours
-	o := &order{verb: orderReturn}
-	s.effects().home = append(s.effects().home, reply{order: o})
-	s.Stopped(ErrQuarantined)
+	o := &call{gives: true}
+	s.turn.effects().replies.Push(o)
+	s.turn.stopped(ErrQuarantined)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the answer is there, or none comes
 	_, err := o.promise.Future().Await(ctx)
@@ -281,8 +281,8 @@ func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
 	var host errands
 	s.host = &host
 	defer func() { s.host = nil }()
-	s.owed = &asked{stream: s}
-	s.Stopped(ErrQuarantined)
+	s.turn.reclaim = &reclaim{stream: &s.wiring}
+	s.turn.stopped(ErrQuarantined)
 	require.Len(t, host.due, 1, "nobody else answers it")
 	host.due[0]()
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -14,21 +15,46 @@ import (
 type Peers struct {
 	lines line.Lines
 	slack core.Allowance
-	all   atomic.Pointer[[]*Stream] // replaced, never changed
+	all   atomic.Pointer[[]*peer] // replaced, never changed
 }
 
+// peer is a stream as the others of its device see it.
+type peer struct {
+	id     uint32
+	number int // of the line, by which buffers name it; or unnumbered
+	line   *fence.Timeline
+	turn   peerTurn
+
+	waits     atomic.Bool                       // memory of its waits for uses on others, as its last turn left it
+	heldBytes atomic.Int64                      // likewise
+	watched   atomic.Pointer[[]*fence.Timeline] // lines with a goroutine that waits for them; replaced, never changed
+}
+
+// peerTurn is what the wait for fences asks of a stream. The calls are made outside every turn.
+type peerTurn interface {
+	// keeping are the fences that keep the stream's memory. It waits for the turn at hand.
+	keeping() ([]fencing, error)
+	// fencePassed has the stream take home what was freed.
+	fencePassed()
+	// retryDelayed has the stream serve its delayed claims once more, or refuse them.
+	retryDelayed(passed bool)
+}
+
+// unnumbered stands for the number of a stream that has none.
+const unnumbered = -1
+
 // list are the streams that have not ended.
-func (p *Peers) list() []*Stream {
+func (p *Peers) list() []*peer {
 	if all := p.all.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-func (p *Peers) change(edit func([]*Stream) []*Stream) {
+func (p *Peers) change(edit func([]*peer) []*peer) {
 	for {
 		old := p.all.Load()
-		var next []*Stream
+		var next []*peer
 		if old != nil {
 			next = append(next, *old...)
 		}
@@ -38,37 +64,69 @@ func (p *Peers) change(edit func([]*Stream) []*Stream) {
 	}
 }
 
-// join adds a stream and gives its timeline a number, if one is left.
-func (p *Peers) join(s *Stream) {
+// join adds a stream and gives its line a number, if one is left.
+func (p *Peers) join(s *peer) {
 	s.number = unnumbered
 	if number, ok := p.lines.Add(&s.line.Line); ok {
 		s.number = number
 	}
-	p.change(func(all []*Stream) []*Stream { return append(all, s) })
+	p.change(func(all []*peer) []*peer { return append(all, s) })
 }
-
-// unnumbered stands for the number of a stream that has none.
-const unnumbered = -1
 
 // leave drops a stream that nobody can have memory of any more. Idempotent.
-func (p *Peers) leave(s *Stream) {
-	p.change(func(all []*Stream) []*Stream {
-		return slices.DeleteFunc(all, func(other *Stream) bool { return other == s })
+func (p *Peers) leave(s *peer) {
+	p.change(func(all []*peer) []*peer {
+		return slices.DeleteFunc(all, func(other *peer) bool { return other == s })
 	})
-}
-
-// timeline is whose line it is.
-func timeline(l *line.Line) *fence.Timeline {
-	t, _ := l.Owner().(*fence.Timeline) // the lines of a device's streams have no other owner
-	return t
 }
 
 // pending reports whether any stream has memory that waits for uses on others.
 func (p *Peers) pending() bool {
+	return slices.ContainsFunc(p.list(), func(s *peer) bool { return s.waits.Load() })
+}
+
+// holders are the streams that hold memory, and how much.
+func (p *Peers) holders() (all []pool.Holder) {
 	for _, s := range p.list() {
-		if s.waits.Load() {
+		if held := s.heldBytes.Load(); held > 0 {
+			all = append(all, pool.Holder{Stream: s.id, HeldBytes: held})
+		}
+	}
+	return all
+}
+
+// watching reports whether anybody waits for a fence that keeps memory of any stream.
+func (p *Peers) watching() bool {
+	return slices.ContainsFunc(p.list(), func(s *peer) bool {
+		watched := s.watched.Load()
+		return watched != nil && len(*watched) > 0
+	})
+}
+
+// watchBegins notes that a line is watched for the stream. False says that it is already.
+func (s *peer) watchBegins(l *fence.Timeline) bool {
+	for {
+		old := s.watched.Load()
+		var next []*fence.Timeline
+		if old != nil {
+			next = slices.Clone(*old)
+		}
+		if slices.Contains(next, l) {
+			return false
+		}
+		next = append(next, l)
+		if s.watched.CompareAndSwap(old, &next) {
 			return true
 		}
 	}
-	return false
+}
+
+func (s *peer) watchEnds(l *fence.Timeline) {
+	for {
+		old := s.watched.Load()
+		next := slices.DeleteFunc(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
+		if s.watched.CompareAndSwap(old, &next) {
+			return
+		}
+	}
 }

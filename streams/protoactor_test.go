@@ -29,11 +29,11 @@ func TestPoisonThroughProtoactorServesWhatWasQueuedBefore(t *testing.T) {
 	_, err = behind.Await(context.Background())
 	assert.Error(t, err)
 	assert.True(t, b.Live())
-	assert.Equal(t, uint64(1), s.LastStats().LiveCount)
+	assert.Equal(t, uint64(1), control(s).LastStats().LiveCount)
 	assert.NoError(t, b.Free())
 
 	require.NoError(t, must(t, other, 8*mib).Free())
-	assert.Equal(t, s.LastStats().HeldBytes+r.stats(other).HeldBytes, r.books().LentBytes)
-	s.End()
+	assert.Equal(t, control(s).LastStats().HeldBytes+r.stats(other).HeldBytes, r.books().LentBytes)
+	control(s).End()
 	assert.ErrorIs(t, b.Free(), ErrBadFree, "it was freed before the end")
 }

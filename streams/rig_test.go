@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -66,7 +65,7 @@ func (r *rig) stream(b core.Budget) *Stream {
 	r.t.Helper()
 	h, err := r.device.StreamCreate()
 	require.NoError(r.t, err)
-	s, err := Open(Config{
+	s, _, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
 		Limit: &r.limit, Budget: b, Peers: &r.peers,
 	})
@@ -84,7 +83,7 @@ func (r *rig) close() {
 	}
 	assert.NoError(r.t, r.device.CtxSynchronize())
 	for _, s := range r.streams {
-		s.End()
+		control(s).End()
 	}
 	assert.NoError(r.t, r.pool.Close())
 	assert.NoError(r.t, r.fences.Close())
@@ -151,14 +150,14 @@ func (r *rig) until(done func() bool) {
 	}
 }
 
+// control is what the device has of a stream.
+func control(s *Stream) *Control { return &Control{Stream: s} }
+
 // tick is Tick, if need be after others' turns.
 func (r *rig) tick(s *Stream) {
-	for !s.ref.TryEnter() {
-		runtime.Gosched()
+	for entered := false; !entered; runtime.Gosched() {
+		entered, _ = s.tryTurn(func() { control(s).tick() })
 	}
-	var left actors.Effects
-	s.tick(&left)
-	s.ref.Perform(left)
 }
 
 // holdUp stops the first call of the function until release is called; entered is closed when it is
@@ -202,6 +201,13 @@ func (r *rig) occupy(s *Stream) (leave func()) {
 		close(leaving)
 		<-left
 	}
+}
+
+// batching is a claim for a batch, as a caller sends it.
+func (s *Stream) batching(dst []Buffer, bytes []int64) *several {
+	r := &several{dst: dst, bytes: bytes}
+	r.begin(&s.wiring, r, nil)
+	return r
 }
 
 // must is the buffer of an allocation that works.

@@ -136,12 +136,12 @@ func TestAWaitThatHelpsIsRepeated(t *testing.T) {
 	s := r.stream(core.Budget{})
 	leave := r.occupy(s)
 	for _, passed := range []bool{false, true, false, true} {
-		s.outlasting = true
-		s.resume(&outlasted{passed: passed})
-		assert.Equal(t, !passed, s.vain)
-		assert.False(t, s.outlasting)
-		assert.False(t, s.resuming)
+		s.turn.fenceWait.Begin()
+		s.turn.retryDelayed(passed)
+		assert.Equal(t, passed, s.turn.fenceWait.BeginForOthers(1))
+		assert.False(t, s.turn.fenceWait.Interrupted())
 	}
+	s.turn.retryDelayed(true)
 	leave()
 	assert.Zero(t, r.stats(s).Waiting)
 }

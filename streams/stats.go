@@ -1,21 +1,10 @@
 package streams
 
 import (
-	"context"
+	"fmt"
 
-	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/units"
 )
-
-// LiveBuffer is a buffer as the books know it.
-type LiveBuffer struct {
-	Stream uint32
-	Ptr    cudadrv.Ptr
-	Bytes  int64 // of its block
-	Tag    string
-	// Allocated is where the buffer was allocated; unknown unless the stream is watched.
-	Allocated site.Stack
-}
 
 // Stats is a stream's part of the statistics, exact at the turn that read it except where it says
 // sampled, and except for the buffers of lanes at work, which may be allocated and freed meanwhile.
@@ -51,35 +40,6 @@ type Stats struct {
 	LaneBytes int64 // what they have of the stream's blocks, live or cached
 }
 
-// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
-// nothing else. Once the stream has ended it says why.
-func (s *Stream) Check(ctx context.Context) error {
-	_, err := s.order(ctx, &order{verb: orderCheck})
-	return err
-}
-
-// remember keeps the statistics for the time when no turn can be had any more: from the moment when the
-// actor is told to stop.
-func (s *Stream) remember() {
-	last := s.stats()
-	s.last.Store(&last)
-}
-
-// Waits reports whether anything was pending at the end of the last turn. It waits for nothing.
-func (s *Stream) Waits() bool { return s != nil && s.waits.Load() }
-
-func (s *Stream) stats() Stats {
-	n := s.core.Snapshot()
-	return Stats{
-		Stream: uint32(s.id), LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
-		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
-		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
-		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
-		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
-		Waiting: len(s.waiting) + len(s.parked), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: s.line.Lost() + s.lost.Load(),
-	}
-}
-
 // Fragmentation is the share of the cached memory outside its longest free range: 0 if there is none, or
 // all of it is one range. What lies in magazines is outside.
 func (s Stats) Fragmentation() float64 {
@@ -87,4 +47,18 @@ func (s Stats) Fragmentation() float64 {
 		return 0
 	}
 	return 1 - float64(s.LargestFreeBytes)/float64(s.CachedBytes)
+}
+
+// String is the figures that matter first, on one line.
+func (s Stats) String() string {
+	text := fmt.Sprintf("stream %d: live %s (peak %s), cached %s, pending %s; %s, %s, %d live", s.Stream, units.Bytes(s.LiveBytes),
+		units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Count(s.AllocCount, "allocation"),
+		units.Count(s.FreeCount, "free"), s.LiveCount)
+	if s.LaneCount > 0 {
+		text += fmt.Sprintf("; %s with %s", units.Count(s.LaneCount, "lane"), units.Bytes(s.LaneBytes))
+	}
+	if s.Waiting > 0 {
+		text += fmt.Sprintf("; %d waiting", s.Waiting)
+	}
+	return text
 }

@@ -47,13 +47,13 @@ func TestStopNowFailsEveryRequest(t *testing.T) {
 	assert.Error(t, err, "no magazine serves a stream that has ended")
 	b := must(t, other, 8*mib)
 	assert.NoError(t, b.Free())
-	assert.Equal(t, held, s.LastStats().HeldBytes)
+	assert.Equal(t, held, control(s).LastStats().HeldBytes)
 	assert.NoError(t, live.Free(), "the memory is still there")
 	assert.GreaterOrEqual(t, r.books().LentBytes, held, "and not lent to anybody else")
-	assert.False(t, s.Gone(), "so that the device's Close still ends it")
+	assert.False(t, control(s).Gone(), "so that the device's Close still ends it")
 	assert.Error(t, s.Close(), "whose answer tells of the stop")
 	late := must(t, other, mib)
-	other.End()
+	control(other).End()
 	assert.ErrorIs(t, late.Free(), ErrClosed)
 }
 
@@ -64,7 +64,7 @@ func TestFreeAfterEndSaysClosedAlsoOfAStoppedStream(t *testing.T) {
 	small, large := must(t, s, kib), must(t, s, mib)
 	s.ref.StopNow()
 	<-s.ref.Done()
-	s.End()
+	control(s).End()
 	assert.ErrorIs(t, small.Free(), ErrClosed)
 	assert.ErrorIs(t, large.Free(), ErrClosed)
 }
@@ -81,7 +81,7 @@ func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
 			<-goOn
 		}
 	})
-	o := &order{verb: orderReturn}
+	o := &call{run: func() { assert.NoError(t, s.turn.giveFree()) }, gives: true}
 	go s.ref.Call(o)
 	<-entered
 	assert.True(t, o.promise.Pending())

@@ -155,9 +155,9 @@ func (w *storm) weather() {
 			_, _ = w.pool.Trim(context.Background(), int64(random.IntN(64))*mib) // what the driver says
 		case 1:
 			budget := core.Budget{CacheBytes: int64(random.IntN(3)) * 8 * mib, CacheRanges: random.IntN(3)}
-			_ = s.Reconfigure(context.Background(), core.Settings{Budget: budget}) // closed
+			_ = control(s).Reconfigure(context.Background(), core.Settings{Budget: budget}) // closed
 		case 2:
-			s.Tick()
+			control(s).Tick()
 			w.pool.Tick()
 		case 3:
 			_, _ = w.pool.Warm(context.Background(), []uint32{uint32(random.IntN(4)), uint32(random.IntN(8))}) // no room
@@ -214,7 +214,7 @@ func (w *storm) rage(asks int, functions ...string) {
 		assert.GreaterOrEqual(w.t, n.AllocCount, w.served[i].Load(), "seed %d", w.seed)
 		assert.LessOrEqual(w.t, n.AllocCount, w.served[i].Load()+w.zeroing.Load(), "seed %d: as if the others had never asked", w.seed)
 		assert.Zero(w.t, n.LiveBytes, "seed %d", w.seed)
-		assert.Zero(w.t, s.calls.Load(), "seed %d", w.seed)
+		assert.Zero(w.t, s.handle.calls.Load(), "seed %d", w.seed)
 	}
 }
 

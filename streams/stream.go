@@ -4,205 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/internal/pressure"
-	"github.com/go-vram/vram/internal/recovered"
-	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/streams/magazine"
 )
-
-// Config is what a stream is opened with.
-type Config struct {
-	ID      uint32 // never used twice on one pool
-	Pool    *pool.Pool
-	Device  cudadrv.Device
-	Fences  fence.Source
-	Handle  cudadrv.Stream
-	Adopted bool // the handle is the caller's: Close does not destroy it
-	Limit   *atomic.Int64
-	Budget  core.Budget
-	Host    actors.Host // nil: the Go scheduler
-	Exact   bool        // as in core.Config
-	Live    *core.Gauge // likewise
-	// Debug holds the books against themselves at every tick. Books that do not balance quarantine the stream.
-	Debug bool
-	// Watched has the stream keep the places of allocations and frees, and tell the Observer of them.
-	Watched  bool
-	Observer Observer
-	// Handler is asked about a request that the pool refuses for want of memory; true has it served once more. Nil: nobody is.
-	Handler func(*pool.OutOfMemoryError) (retry bool)
-	Peers   *Peers // of the device; nil: the stream has none
-	// Panics is told of every panic that the stream recovers from; nil: only the process is.
-	Panics *recovered.Log
-	// LongWait is told of each request that has waited for a second, outside every turn. It returns at once. Nil: nobody is.
-	LongWait func(LongWait)
-}
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
 type Stream struct {
 	cache magazine.Cache // first: every allocation begins here
-
-	id       poolcore.Client
-	pool     *pool.Pool
-	device   cudadrv.Device
-	fences   fence.Source
-	panics   *recovered.Log
-	captures cudadrv.CaptureQueries // nil: the device cannot tell
-	handle   cudadrv.Stream
-	adopted  bool
-	limit    *atomic.Int64 // bytes, of the device
-	host     actors.Host   // nil: the Go scheduler
-	debug    bool
-	handler  func(*pool.OutOfMemoryError) bool // nil: nobody is asked
-	witness  *witness                          // nil: nobody is told of buffers
-	longWait func(LongWait)                    // nil: nobody is told
-	ref      *actors.Ref
-	closing  atomic.Bool
-	closed   chan struct{}            // Close has returned
-	calls    atomic.Int64             // driver calls on the handle that are ordered or under way
-	lets     atomic.Bool              // some buffers were charged to tenants
-	single   atomic.Bool              // see Exclusive
-	due      atomic.Bool              // a woken is on its way
-	forbade  atomic.Uint64            // calls on the handle that a capture forbade
-	lost     atomic.Uint64            // fences of returns that a capture may have, see Stats
-	standing atomic.Pointer[standing] // nil: never suspended
-	told     atomic.Bool              // the pool was told once that the stream is suspended
-	synced   atomic.Bool              // closed, and the device has finished its work; set in the turn
-	spare    atomic.Pointer[effects]  // performed, for the next turn that leaves some
-	last     atomic.Pointer[Stats]    // when the actor ended
-	failure  atomic.Pointer[error]    // why it ended
-
-	peers     *Peers
-	line      *fence.Timeline                   // of the handle, for buffers of others
-	number    int                               // of line; or unnumbered
-	waits     atomic.Bool                       // something is pending, as the last turn left it
-	watched   atomic.Pointer[[]*fence.Timeline] // lines with a goroutine that waits for them; replaced, never changed
-	heldBytes atomic.Int64                      // likewise
-	usedBytes atomic.Int64                      // as the last tick found it
-	pressure  atomic.Uint32                     // the level of the next tick
-
-	// Owned by the turn.
-	core      *core.Core
-	waiting   map[uint64]claim // for the pool's answer
-	parked    []claim          // that wait for other people's frees
-	offers    []*offered       // that wait for pages which the pool has granted
-	wanted    bool             // requests of the device wait
-	said      uint64           // the last number of standing that a turn has had the pool told of
-	vain      bool             // the last wait for a fence has brought nothing
-	lastToken uint64
-	lastFence poolcore.Fence
-	draining  bool
-	received  uint64 // runs that the pool granted
-	sent      uint64 // runs, to the pool
-	owed      *asked // waits for the last of those that were under way
-	left      left   // adopted streams
-	leaving   bool   // a fence is ordered
-	hand      hand
-	plan      batch.Plan
-	runs      []uint32 // of the last Packing
-	out       *effects
-	hook      func(point) // of tests
-
-	delayed    []delay // claims that wait for a fence
-	outlasting bool    // somebody waits for one
-	resuming   bool    // and has come back
-	vainLooks  int     // misses to rest after the next look in vain
-	restLooks  int     // misses that are left of it
+	wiring
+	turn   turn          // owned by the turn
+	closed chan struct{} // Close has returned
 }
 
-// Open makes the cache of a stream and starts its actor. It makes no driver call.
-func Open(cfg Config) (*Stream, error) {
-	s := &Stream{
-		id: poolcore.Client(cfg.ID), pool: cfg.Pool, device: cfg.Device, fences: cfg.Fences,
-		handle: cfg.Handle, adopted: cfg.Adopted, limit: cfg.Limit, host: cfg.Host, waiting: map[uint64]claim{},
-		closed: make(chan struct{}), debug: cfg.Debug, handler: cfg.Handler, panics: cfg.Panics, captures: capturesOf(cfg.Device), peers: cfg.Peers,
-		longWait: cfg.LongWait,
+// opened reports whether it is one that Open made: neither nil nor the zero Stream.
+func (s *Stream) opened() bool { return s != nil && s.ref != nil }
+
+// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+func (s *Stream) callable(ctx context.Context) error {
+	if !s.opened() {
+		return ErrNotOpen
 	}
-	if s.peers == nil {
-		s.peers = new(Peers)
+	if ctx == nil {
+		return futures.ErrNilContext
 	}
-	s.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error { return s.uncaptured("cuEventRecord") })
-	s.line.Panics = cfg.Panics
-	s.cache.Extend((*beyondCache)(s))
-	cache := &s.cache
-	if cfg.Watched {
-		cache = new(magazine.Cache) // the turn's: callers find theirs empty
-		s.witness = &witness{s, cfg.Observer}
-		cache.SetWatcher(s.witness)
-	}
-	if cfg.Host != nil {
-		s.hook = func(p point) { cfg.Host.Reach(p.String()) }
-	}
-	s.core = core.New(core.Config{
-		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
-		Exact: cfg.Exact, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
-	}, cache, s)
-	ref, err := actors.SpawnOn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), s)
-	if err != nil {
-		return nil, fmt.Errorf("streams: %w", err)
-	}
-	s.ref = ref
-	s.peers.join(s)
-	s.pool.Join(s.id, s)
-	return s, nil
+	return nil
 }
 
-// Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other people's
-// frees, but the driver may have to map memory first. A size of 0 gives a valid buffer that holds
-// nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed, ErrQuarantined, and what
-// the driver said.
-func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // so written because this is short enough to be inlined
-	if s == nil { // in place of the check that every access makes
-		return b, ErrNotOpen
+// call is inTurn for a caller.
+func (s *Stream) call(ctx context.Context, f func()) error {
+	if err := s.callable(ctx); err != nil {
+		return err
 	}
-	b.slot, b.word, b.bytes, err = s.cache.Alloc(bytes)
-	return b, err
+	return s.inTurn(ctx, f)
 }
 
-// beyondCache is a stream as the one who serves what the magazines do not.
-type beyondCache Stream
-
-// AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
-func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
-	s := (*Stream)(c)
-	if uint64(bytes) > uint64(s.limit.Load()) || s.closing.Load() { //nolint:gosec // a negative one is too large
-		if err := s.check(bytes); err != nil {
-			return nil, 0, 0, err
-		}
-	}
-	if s.cache.HasFreed() {
-		if slot, word := s.cache.TakeBack(bytes); slot != nil {
-			return slot, word, bytes, nil
-		}
-	}
-	if s.ref.TryEnter() {
-		slot, left := s.turn(bytes, 0, firstSearch)
-		if left != nil {
-			slot = s.perform(slot, left, bytes, 0)
-		}
-		if slot != nil {
-			word := slot.Word()
-			if s.witness != nil { // the one way that is hot
-				s.witness.hand(Buffer{slot, word, bytes}, "", s.here())
-			}
-			return slot, word, bytes, nil
-		}
-	}
-	r := &request{Request: Request{Bytes: bytes}, hint: magazine.Hint(), begun: s.beginning(), from: s.here()}
-	r.promise.On(s.host)
-	s.ref.Call(r)
-	b, err := r.promise.Future().Await(context.Background())
-	return b.slot, b.word, b.bytes, err
-}
-
+// check says why a request of that many bytes cannot be made.
 func (s *Stream) check(bytes int64) error {
 	if bytes < 0 {
 		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
@@ -210,136 +49,40 @@ func (s *Stream) check(bytes int64) error {
 	if limit := s.limit.Load(); bytes > limit {
 		return &SizeError{bytes, limit}
 	}
-	if s.closing.Load() {
+	if s.handle.closing.Load() {
 		return ErrClosed
 	}
 	return nil
 }
 
-// allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
-// the pool must help, or the turn panicked: the request that follows then gets the answer.
-func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
-	slot, left := s.turn(bytes, align, firstSearch)
-	if left != nil {
-		slot = s.perform(slot, left, bytes, align)
-	}
-	if slot == nil {
-		return Buffer{}, false
-	}
-	return Buffer{slot, slot.Word(), bytes}, true
-}
-
-// perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
-func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align int64) *magazine.Slot {
-	for next := firstSearch; ; {
-		if slot != nil {
-			next = firstSearch
-		} else {
-			next = searchAfter(next, left)
-		}
-		s.ref.Perform(left)
-		if next == firstSearch || !s.ref.TryEnter() {
-			return slot
-		}
-		if slot, left = s.turn(bytes, align, next); left == nil {
-			return slot
-		}
-	}
-}
-
-// turn searches once.
-func (s *Stream) turn(bytes, align int64, before searching) (slot *magazine.Slot, left actors.Effects) {
-	through := false
-	defer func() { // cheaper than Exit on the way without a panic: no recover
-		if !through {
-			slot = nil
-			left, _ = s.ref.Fault(recover())
-		}
-	}()
-	if !s.draining {
-		if align <= sizeclass.UnitBytes { // search, without the call
-			slot, _ = s.core.Alloc(max(bytes, 1), magazine.Hint())
-		} else {
-			slot, _ = s.core.AllocAligned(max(bytes, 1), align, false)
-		}
-		if slot == nil || before != firstSearch {
-			s.seek(before, slot != nil, bytes)
-		}
-		if slot != nil {
-			s.core.ServedHere()
-			if s.core.Over() {
-				s.hand.slot = slot
-				s.shed(forCaller)
-				s.hand.slot = nil
-			}
-		}
-	}
-	if s.leaves() {
-		left = s.Detach()
-	}
-	s.ref.End()
-	through = true
-	return slot, left
-}
-
-// search is one search of the core: a slot, or the pages that are missing.
-func (s *Stream) search(bytes, align int64, hint int, wide bool) (*magazine.Slot, uint32) {
-	if align <= sizeclass.UnitBytes {
-		return s.core.Alloc(max(bytes, 1), hint)
-	}
-	return s.core.AllocAligned(max(bytes, 1), align, wide)
-}
-
-// alone is the last search before a request is refused: for a block of its own, where the span that it would share with
-// others of its class does not fit anywhere.
-func (s *Stream) alone(bytes, align int64) *magazine.Slot {
-	slot, _ := s.core.AllocAligned(max(bytes, 1), max(align, sizeclass.UnitBytes), false)
-	return slot
-}
-
-// Press says how close the device is to its limit, from the next tick on. It takes no turn.
-func (s *Stream) Press(level pressure.Level) {
+// ID is the number by which reports name the stream, from 1 on. 0 of a nil or zero Stream.
+func (s *Stream) ID() uint32 {
 	if s == nil {
-		return
+		return 0
 	}
-	s.pressure.Store(uint32(level))
+	return s.handle.id
 }
 
-// Tick lets the stream do what is due, if nobody is in its turn.
-func (s *Stream) Tick() {
+// Handle is the CUDA stream, as long as the stream is open: Close destroys one that was not adopted. It is 0, the legacy default
+// stream, of a nil or zero Stream.
+func (s *Stream) Handle() cudadrv.Stream {
+	if s == nil {
+		return 0
+	}
+	return s.handle.stream
+}
+
+// Closed reports whether Close has returned without an error that kept the stream open.
+func (s *Stream) Closed() bool {
 	if !s.opened() {
-		return
+		return false
 	}
-	if !s.ref.TryEnter() {
-		return
+	select {
+	case <-s.closed:
+		return true
+	default:
+		return false
 	}
-	var left actors.Effects
-	waits := s.tick(&left)
-	if left != nil {
-		s.ref.Perform(left)
-	}
-	for _, w := range waits {
-		s.longWait(w)
-	}
-}
-
-func (s *Stream) tick(left *actors.Effects) (waits []LongWait) {
-	defer s.ref.Exit(left, nil)
-	waits = s.longWaits()
-	s.core.SetPressure(pressure.Level(s.pressure.Load()))
-	s.core.Tick()
-	s.vain = false
-	s.usedBytes.Store(s.core.UsedBytes())
-	s.core.NudgeLanes()
-	s.audit()
-	s.background()
-	if s.draining {
-		s.giveUp()
-		return waits
-	}
-	s.shed(inBackground)
-	s.decay()
-	return waits
 }
 
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
@@ -352,115 +95,186 @@ func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
 	}
-	if !s.closing.Load() {
-		if err := s.uncaptured("cuStreamSynchronize"); err != nil {
+	h := &s.handle
+	if !h.closing.Load() {
+		if err := h.uncaptured("cuStreamSynchronize"); err != nil {
 			return err
 		}
 	}
-	if !s.closing.CompareAndSwap(false, true) {
+	if !h.closing.CompareAndSwap(false, true) {
 		actors.Wait(s.host, s.closed)
 		return nil
 	}
 	defer close(s.closed)
-	_, closeErr := s.order(context.Background(), &order{verb: orderClose})
-	s.line.Shut()
-	s.awaitCalls() // what is submitted behind the synchronisation would be covered by nothing
-	syncErr := s.guard(func() error { return s.device.StreamSynchronize(s.handle) })
+	closeErr := s.inTurn(context.Background(), s.turn.endService)
+	h.line.Shut()
+	h.awaitCalls(s.host) // what is submitted behind the synchronisation would be covered by nothing
+	syncErr := h.synchronize()
 	var trimErr error
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
-		s.line.Finish()
-		s.peers.lines.Remove(&s.line.Line)
-		_, trimErr = s.order(context.Background(), &order{verb: orderTrim})
+		h.line.Finish()
+		s.peers.lines.Remove(&h.line.Line)
+		trimErr = s.inTurnGiving(context.Background(), s.turn.finished)
 	}
 	s.pool.Leave(s.id, syncErr == nil)
-	s.awaitCalls() // a call on a destroyed stream is undefined
-	if s.adopted {
+	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
+	if h.adopted {
 		return errors.Join(closeErr, syncErr, trimErr)
 	}
-	destroyErr := s.guard(func() error { return s.device.StreamDestroy(s.handle) })
-	return errors.Join(closeErr, syncErr, trimErr, destroyErr)
-}
-
-// awaitCalls waits for the driver calls on the handle that are ordered: whoever owes one is at it.
-func (s *Stream) awaitCalls() {
-	for s.calls.Load() > 0 || !s.line.Idle() {
-		actors.Yield(s.host)
-	}
-}
-
-// End makes every later free say ErrClosed and ends the actor: the memory is about to go.
-func (s *Stream) End() {
-	if !s.opened() {
-		return
-	}
-	if s.closing.CompareAndSwap(false, true) {
-		close(s.closed)
-	}
-	_, _ = s.order(context.Background(), &order{verb: orderEnd}) // an actor that has ended already is no worse
-	s.ref.Stop(ErrClosed)
-	actors.Wait(s.host, s.ref.Done())
-	s.core.End() // for the buffers of one that was stopped before
-	s.line.Shut()
-	s.line.Drop()
+	return errors.Join(closeErr, syncErr, trimErr, h.destroy())
 }
 
 // Stats reads the stream's books. It waits for the turn at hand and for nothing else.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
-	return s.order(ctx, &order{verb: orderStats})
-}
-
-// LastStats is what the books said when the stream ended; zero before.
-func (s *Stream) LastStats() Stats {
-	if !s.opened() {
-		return Stats{}
+	var n Stats
+	if err := s.call(ctx, func() { n = s.turn.stats() }); err != nil {
+		return Stats{}, err
 	}
-	if last := s.last.Load(); last != nil {
-		return *last
-	}
-	return Stats{Stream: uint32(s.id)}
+	return n, nil
 }
 
 // ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
 func (s *Stream) ResetPeak(ctx context.Context) error {
-	_, err := s.order(ctx, &order{verb: orderResetPeak})
-	return err
+	return s.call(ctx, func() { s.turn.core.ResetPeak() })
+}
+
+// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
+// nothing else. Once the stream has ended it says why.
+func (s *Stream) Check(ctx context.Context) error {
+	var finding error
+	if err := s.call(ctx, func() { finding = s.turn.core.Check() }); err != nil {
+		return err
+	}
+	return finding
+}
+
+// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
+// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
+func (s *Stream) Coalesce(ctx context.Context) error {
+	return s.call(ctx, func() { s.turn.core.Coalesce() })
+}
+
+// Return gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
+// recorded now. An idle stream does so by itself, save that on an adopted one only its callers record: there what
+// was freed since the last request of theirs stays until the next one, or until Return. It waits for the turn at hand,
+// and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
+// end of ctx, which ends only the waiting.
+func (s *Stream) Return(ctx context.Context) error {
+	if err := s.callable(ctx); err != nil {
+		return err
+	}
+	var refused error
+	if err := s.inTurnGiving(ctx, func() { refused = s.turn.giveFree() }); err != nil {
+		return err
+	}
+	if refused == nil {
+		s.handle.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
+	}
+	return refused
+}
+
+// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
+// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
+// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
+func (s *Stream) Sweep(ctx context.Context) error {
+	var keeping []fencing
+	if err := s.call(ctx, func() { keeping = s.turn.keeping() }); err != nil {
+		return err
+	}
+	for _, f := range keeping {
+		f.sweep(s.host)
+	}
+	return s.inTurn(ctx, s.turn.takePassed)
+}
+
+// Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those of the block, which may
+// be more than was asked for; else it is the same buffer. The caller sees to it that nobody frees the buffer meanwhile. It takes the
+// stream's turn; the first call on a stream visits every block of it, later ones take logarithmic time.
+func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
+	if !s.opened() {
+		return Buffer{}, false
+	}
+	var b Buffer
+	if entered, _ := s.tryTurn(func() { b = s.turn.find(p) }); entered {
+		return b, b.slot != nil
+	}
+	return s.lookupBehind(p)
+}
+
+// lookupBehind is Lookup where somebody is in the turn.
+func (s *Stream) lookupBehind(p cudadrv.Ptr) (Buffer, bool) {
+	var b Buffer
+	if err := s.inTurn(context.Background(), func() { b = s.turn.find(p) }); err != nil {
+		return Buffer{}, false
+	}
+	return b, b.slot != nil
 }
 
 // LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
 // work the list is one of many that were true.
-func (s *Stream) LiveBuffers() []LiveBuffer {
-	o := &order{verb: orderList}
-	if _, err := s.order(context.Background(), o); err != nil {
+func (s *Stream) LiveBuffers() (all []LiveBuffer) {
+	if err := s.call(context.Background(), func() { all = s.turn.live() }); err != nil {
 		return nil
 	}
-	return o.list
+	return all
 }
 
-func (s *Stream) order(ctx context.Context, o *order) (Stats, error) {
-	if err := s.callable(ctx); err != nil {
-		return Stats{}, err
-	}
-	o.promise.On(s.host)
-	s.ref.Call(o)
-	return o.promise.Future().Await(ctx)
-}
-
-// Wake implements magazine.Waker. It may be called inside a turn, which puts back what a batch had got.
-func (s *Stream) Wake() {
-	if !s.due.Swap(true) {
-		s.ref.Tell(&woken{})
+// Exclusive says that one goroutine uses the stream: while it waits for memory, or in a Handover, nobody frees on the stream. Only
+// then can a wait be known for a deadlock that the stream takes part in: see the package comment. A stream is otherwise taken to
+// have several callers, of which others free while one waits. Say it before the stream is used.
+func (s *Stream) Exclusive() {
+	if s.opened() {
+		s.suspensions.exclusive.Store(true)
 	}
 }
 
-// Granted implements pool.Client.
-func (s *Stream) Granted(token uint64, runs []poolcore.Run) {
-	s.ref.Call(&granted{stream: s, token: token, runs: runs})
+// Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
+// streams' goroutines do: a lock, the end of a step. by are the streams of the device of which any may end the wait; none: any that
+// holds memory or waits for some. A wait for memory is then a deadlock also where some streams that hold memory are suspended,
+// if of those that may have them go on none does. That holds for a stream that is not Exclusive, too. Waits at once
+// all have to end.
+//
+// The goroutine that ends such a wait calls resume, before it does anything else: only then is no deadlock declared meanwhile. A
+// resume that the waiting goroutine calls itself comes too late: for a value that one goroutine sends and another receives use a
+// Handover. resume may be called from any goroutine; the second call does nothing. Neither call waits.
+func (s *Stream) Suspend(by ...*Stream) (resume func()) {
+	x := &suspension{}
+	if !s.opened() {
+		return func() {}
+	}
+	for _, other := range by {
+		if !other.opened() || other.pool != s.pool { // the pool knows nothing of it, and has to take it to go on
+			return func() {}
+		}
+		x.by = append(x.by, other.id)
+	}
+	s.suspensions.suspend(x)
+	return func() { s.suspensions.resume(x) }
 }
 
-// Denied implements pool.Client.
-func (s *Stream) Denied(token uint64, err error) { s.ref.Tell(&denied{token: token, err: err}) }
+// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
+// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
+// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
+// requests that wait already. Close and Transfer wait for the stream all the same.
+func (s *Stream) ExcludeFromWaits(exclude bool) {
+	if !s.opened() {
+		return
+	}
+	s.handle.line.Excluded.Store(exclude)
+	s.pool.Exclude(s.id, exclude)
+}
 
-// Asked implements pool.Client.
-func (s *Stream) Asked(runsGranted uint64) {
-	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})
+// String is the stream's number, and what sets it apart. It takes no turn.
+func (s *Stream) String() string {
+	if !s.opened() {
+		return "no stream"
+	}
+	text := fmt.Sprintf("stream %d", s.ID())
+	if s.handle.adopted {
+		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.handle.stream))
+	}
+	if s.handle.closing.Load() {
+		text += ", closed"
+	}
+	return text
 }

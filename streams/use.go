@@ -2,7 +2,6 @@ package streams
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool"
@@ -34,8 +33,8 @@ func (b Buffer) home() (*Stream, bool) {
 	if b.slot == nil {
 		return nil, false
 	}
-	s, ok := b.slot.Waker().(*Stream)
-	return s, ok
+	s, ok := b.slot.Waker().(*waker)
+	return (*Stream)(s), ok
 }
 
 // usable says why a buffer cannot be used on a stream.
@@ -46,7 +45,7 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 		return nil, ErrNotLive
 	case on == nil || on.peers != home.peers:
 		return nil, ErrForeign
-	case on != home && on.closing.Load():
+	case on != home && on.handle.closing.Load():
 		return nil, ErrClosed
 	default:
 		return home, nil
@@ -67,10 +66,10 @@ func (b Buffer) RecordStream(s *Stream) error {
 	if err != nil || s == home {
 		return err
 	}
-	if s.number != unnumbered {
-		err = b.slot.Record(b.word, s.number)
+	if s.peer.number != unnumbered {
+		err = b.slot.Record(b.word, s.peer.number)
 	} else {
-		err = b.slot.RecordLine(b.word, &s.line.Line)
+		err = b.slot.RecordLine(b.word, &s.handle.line.Line)
 	}
 	return live(err)
 }
@@ -87,11 +86,11 @@ func (b Buffer) Use(s *Stream) (Use, error) {
 	if s == home {
 		return Use{own: true}, nil
 	}
-	u, err := b.slot.Begin(b.word, &s.line.Line)
+	u, err := b.slot.Begin(b.word, &s.handle.line.Line)
 	if err != nil {
 		return Use{}, live(err)
 	}
-	return Use{use: u, line: s.line}, nil
+	return Use{use: u, line: s.handle.line}, nil
 }
 
 // Done ends a use: its last work has been submitted to its stream. From here on the buffer's memory waits for that
@@ -106,7 +105,7 @@ func (u Use) Done() error {
 		return live(err)
 	}
 	number := u.line.Next()
-	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
+	_ = guard(u.line.Panics, "driver", func() error { number = u.line.TakeNow(); return nil })
 	return live(u.use.End(number))
 }
 
@@ -122,17 +121,17 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	if err != nil {
 		return Buffer{}, err
 	}
-	from := home.line
+	from := home.handle.line
 	if held := b.slot.Holder(b.word); held != nil {
 		from = timeline(held)
 	}
 	number := uint64(0)
-	if from != to.line {
-		if number, err = to.follow(from); err != nil {
+	if from != to.handle.line {
+		if number, err = to.handle.follow(from); err != nil {
 			return Buffer{}, err
 		}
 	}
-	holder := &to.line.Line
+	holder := &to.handle.line.Line
 	if to == home {
 		holder = nil
 	}
@@ -141,42 +140,9 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 		return Buffer{}, live(err)
 	}
 	if to != home {
-		home.entrust(to.id)
+		home.suspensions.entrust(to.id)
 	}
 	return Buffer{b.slot, word, b.bytes}, nil
-}
-
-// follow makes later work of the stream wait for what another has been given. A stream that was closed has
-// finished what it was given before.
-func (s *Stream) follow(from *fence.Timeline) (number uint64, err error) {
-	if !s.begin() {
-		return 0, ErrClosed
-	}
-	defer s.calls.Add(-1)
-	if err = s.uncaptured("cuStreamWaitEvent"); err != nil {
-		return 0, err
-	}
-	err = s.guard(func() (err error) {
-		number, err = from.Order(s.handle)
-		return err
-	})
-	if errors.Is(err, fence.ErrShut) {
-		return 0, ErrClosed
-	}
-	if err != nil {
-		return 0, fmt.Errorf("vram: handing a buffer over: %w", err)
-	}
-	return number, nil
-}
-
-// begin announces a driver call on the handle, for which Close waits. It fails once Close has begun.
-func (s *Stream) begin() bool {
-	s.calls.Add(1)
-	if s.closing.Load() {
-		s.calls.Add(-1)
-		return false
-	}
-	return true
 }
 
 // live names what a magazine says of a handle.
@@ -185,4 +151,16 @@ func live(err error) error {
 		return ErrNotLive
 	}
 	return err
+}
+
+// String says whose use it is.
+func (u Use) String() string {
+	switch {
+	case u.own:
+		return "use on the buffer's own stream"
+	case u.line == nil:
+		return "no use"
+	default:
+		return "use on another stream"
+	}
 }

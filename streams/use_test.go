@@ -240,7 +240,7 @@ func TestManyStreamsUseABuffer(t *testing.T) {
 		require.NoError(t, b.RecordStream(s))
 		r.work(s, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, unnumbered, r.streams[many].number)
+	require.Equal(t, unnumbered, r.streams[many].peer.number)
 	require.NoError(t, b.Free())
 	for range many {
 		r.tick(home)
@@ -283,7 +283,7 @@ func TestTicksLeaveAdoptedStreamsAlone(t *testing.T) {
 	home := r.stream(core.Budget{})
 	h, err := r.device.StreamCreate()
 	require.NoError(t, err)
-	lent, err := Open(Config{ID: 99, Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h, Adopted: true, Limit: &r.limit, Peers: &r.peers})
+	lent, _, err := Open(Config{ID: 99, Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h, Adopted: true, Limit: &r.limit, Peers: &r.peers})
 	require.NoError(t, err)
 	r.streams = append(r.streams, lent)
 	small := must(t, home, 4*kib)
@@ -320,7 +320,7 @@ func TestCloseWithPendingMemory(t *testing.T) {
 	assert.EqualValues(t, 2*mib, r.books().LentBytes)
 	require.NoError(t, other.Close())
 	r.tick(home)
-	r.until(home.Gone)
+	r.until(control(home).Gone)
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
 
@@ -408,7 +408,7 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 	r.gpu.Advance(time.Second)
 
 	leave := r.occupy(home)
-	home.Collect()
+	control(home).Collect()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, home.Sweep(ctx), context.Canceled, "somebody is in the turn")
@@ -425,10 +425,10 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 func TestAUseWhoseFencePanicsEndsWithTheNext(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
-	earlier := other.line.TakeNow() // has passed
-	_, err := other.line.Look()
+	earlier := other.handle.line.TakeNow() // has passed
+	_, err := other.handle.line.Look()
 	require.NoError(t, err)
-	require.True(t, other.line.Passed(earlier))
+	require.True(t, other.handle.line.Passed(earlier))
 	b := must(t, home, 100*kib)
 	u, err := b.Use(other)
 	require.NoError(t, err)

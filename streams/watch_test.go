@@ -16,15 +16,15 @@ func TestATickFindsBrokenBooks(t *testing.T) {
 	for _, debug := range []bool{true, false} {
 		r := newRig(t, 64*mib)
 		s := r.stream(core.Budget{})
-		s.debug = debug
+		s.turn.debug = debug
 		kept := must(t, s, 3*mib)
-		require.NoError(t, s.Failure())
+		require.NoError(t, control(s).Failure())
 		leave := r.occupy(s)
 		kept.slot.Units++ // in the turn
 		leave()
 		r.tick(s)
 		if !debug {
-			require.NoError(t, s.Failure())
+			require.NoError(t, control(s).Failure())
 			leave := r.occupy(s)
 			kept.slot.Units--
 			leave()
@@ -32,7 +32,7 @@ func TestATickFindsBrokenBooks(t *testing.T) {
 			continue
 		}
 		<-s.ref.Done()
-		require.ErrorIs(t, s.Failure(), ErrQuarantined)
+		require.ErrorIs(t, control(s).Failure(), ErrQuarantined)
 		_, err := s.Alloc(mib)
 		require.ErrorIs(t, err, ErrQuarantined)
 		kept.slot.Units-- // for the end of the test
@@ -45,9 +45,9 @@ func TestAClosedStreamHasNotFailed(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, mib).Free())
 	require.NoError(t, s.Close())
-	r.until(s.Gone)
-	require.NoError(t, s.Failure())
-	require.ErrorIs(t, s.Reconfigure(t.Context(), core.Settings{}), ErrClosed)
+	r.until(control(s).Gone)
+	require.NoError(t, control(s).Failure())
+	require.ErrorIs(t, control(s).Reconfigure(t.Context(), core.Settings{}), ErrClosed)
 }
 
 // What is in use can be read while nobody is in the turn, and nobody waits for it. The turn that has answered the request may not
@@ -57,7 +57,7 @@ func TestUsedBytesWaitForNobody(t *testing.T) {
 	s := r.stream(core.Budget{})
 	read := func() (used int64) {
 		r.until(func() (ok bool) {
-			used, ok = s.UsedBytes()
+			used, ok = control(s).UsedBytes()
 			return ok
 		})
 		return used
@@ -66,7 +66,7 @@ func TestUsedBytesWaitForNobody(t *testing.T) {
 	assert.Equal(t, 5*mib, read())
 	require.NoError(t, b.Free())
 	leave := r.occupy(s)
-	_, ok := s.UsedBytes()
+	_, ok := control(s).UsedBytes()
 	assert.False(t, ok)
 	leave()
 	assert.Zero(t, read())

@@ -40,6 +40,7 @@ func convertedPackages() []string {
 		"internal/transcript",
 		"internal/units",
 		"streams/core",
+		"streams/claims",
 	}
 }
 

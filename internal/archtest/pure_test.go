@@ -20,7 +20,8 @@ func houseCores() []core {
 		{dir: "internal/heap"},
 		{dir: "internal/pressure"},
 		{dir: "pool/core"},
-		{dir: "streams/core", atomic: true}, // magazines
+		{dir: "streams/claims", atomic: true}, // bills
+		{dir: "streams/core", atomic: true},   // magazines
 		{dir: "cudadrv/hazard/internal/core"},
 	}
 }

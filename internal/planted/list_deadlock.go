@@ -24,35 +24,35 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a stream that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",
-			Edits: []Edit{{"streams.(*Stream).blocked", "return exclusive && p.awaiting.Load() > 0", "return (exclusive || p.tenant == nil) && p.awaiting.Load() > 0"}},
+			Edits: []Edit{{"streams.(*claim).blocked", "return exclusive && c.awaiting.Load() > 0", "return (exclusive || c.tenant == nil) && c.awaiting.Load() > 0"}},
 		},
 		{
 			Name: "a tenant that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",
-			Edits: []Edit{{"streams.(*Stream).blocked", "exclusive = p.tenant.Exclusive()", "exclusive = true"}},
+			Edits: []Edit{{"streams.(*claim).blocked", "exclusive = c.tenant.Exclusive()", "exclusive = true"}},
 		},
 		{
 			Name: "a receiver counts as waiting until it comes to run", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
-			Edits: []Edit{{"streams.(*Handover).Send", "	end(h.to, &h.receiver, h.sent.Add(1))\n", "	h.sent.Add(1)\n"}},
+			Edits: []Edit{{"streams.(*Handover).Send", "	endWait(h.to, &h.receiver, h.sent.Add(1))\n", "	h.sent.Add(1)\n"}},
 		},
 		{
 			Name: "a sender ends a wait for a later value", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
-			Edits: []Edit{{"streams.end", "x != nil && x.need <= done", "x != nil"}},
+			Edits: []Edit{{"streams.endWait", "x != nil && x.need <= done", "x != nil"}},
 		},
 		{
 			Name: "a suspension begins that is over", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
-			Edits: []Edit{{"streams.(*Stream).suspend", "		if !x.over.Load() { // else", "		if true { // else"}},
+			Edits: []Edit{{"streams.(*suspensions).suspend", "		if !x.over.Load() { // else", "		if true { // else"}},
 		},
 		{
 			Name: "who was sent a buffer is not taken to free it", Package: ".", Run: "^TestASentValueIsNoDeadlock$",
-			Edits: []Edit{{"streams.(*Handover).Send", "		h.from.entrust(h.receiverID())\n", ""}},
+			Edits: []Edit{{"streams.(*Handover).Send", "		h.from.suspensions.entrust(h.receiverID())\n", ""}},
 		},
 		{
 			Name: "who has a buffer by transfer is not taken to free it", Package: ".", Run: "^TestATransferredBufferIsNoDeadlock$",
-			Edits: []Edit{{"streams.Buffer.Transfer", "		home.entrust(to.id)\n", ""}},
+			Edits: []Edit{{"streams.Buffer.Transfer", "		home.suspensions.entrust(to.id)\n", ""}},
 		},
 		{
 			Name: "a wait that times out does not say who holds memory", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
-			Edits: []Edit{{"streams.watch", "p.Complete(none, s.ended(c, ctx.Err()))", "p.Complete(none, ctx.Err())"}},
+			Edits: []Edit{{"streams.watch", "p.Complete(none, c.ended(ctx.Err()))", "p.Complete(none, ctx.Err())"}},
 		},
 		{
 			Name: "nobody is asked whose memory it is where all wait for quotas", Package: ".", Run: "^TestATenantWaitsForItself$",
@@ -68,11 +68,11 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a value handed over does not end its receiver's wait", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams.end", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
+			Edits: []Edit{{"streams/handover.go", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
 		},
 		{
 			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams.stand", "	who.suspend(x)\n", ""}},
+			Edits: []Edit{{"streams.waitFor", "	waits.suspensions.suspend(x)\n", ""}},
 		},
 	}
 }

@@ -41,7 +41,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a long wait is told at every tick", Package: ".", Run: "^TestALongWaitIsTold$",
-			Edits: []Edit{{"streams.(*Stream).longWaits", "		p.told = true\n", ""}},
+			Edits: []Edit{{"streams.(*desk).longWaits", "		c.longReported = true\n", ""}},
 		},
 		{
 			Name: "an address in hexadecimal is a text in hexadecimal", Package: "cudadrv", Run: "^TestAddressesPrintInHexadecimal$",

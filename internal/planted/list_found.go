@@ -69,11 +69,11 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",
-			Edits: []Edit{{"streams.(*Stream).finish", "	if !s.closing.Load() { // from here on", "	if true { // from here on"}},
+			Edits: []Edit{{"streams.(*Stream).finish", "	if s.handle.begin() { // from here on", "	if s.handle.order(); true { // from here on"}},
 		},
 		{
 			Name: "a stream that ends owes the pool an answer", Package: "streams", Run: "^TestWhatIsOwedIsAnsweredAtTheEnd$",
-			Edits: []Edit{{"streams.(*Stream).Stopped", "	if s.owed != nil {\n		s.owed.Fail(cause)\n	}\n	s.dropLeft()", "	s.dropLeft()"}},
+			Edits: []Edit{{"streams.(*turn).stopped", "	if t.reclaim != nil {\n		t.reclaim.Fail(cause)\n	}\n", ""}},
 		},
 		{
 			Name: "memory without an address is in use", Package: "cudadrv/sim", Run: "^TestNoAddressNoMemory$",
@@ -107,11 +107,11 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a wait that was in vain is never repeated", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
-			Edits: []Edit{{"streams.(*Stream).resume", "= nil, false, false, !m.passed", "= nil, false, false, s.vain || !m.passed"}},
+			Edits: []Edit{{"streams/claims.(*FenceWait).Resumed", "failed: !passed}", "failed: w.failed || !passed}"}},
 		},
 		{
 			Name: "a wait in vain is never over", Package: "streams", Run: "^TestAWaitThatHelpsIsRepeated$",
-			Edits: []Edit{{"streams.(*Stream).resume", "= nil, false, false, !m.passed", "= nil, false, true, !m.passed"}},
+			Edits: []Edit{{"streams/claims.(*FenceWait).Resumed", "failed: !passed}", "waits: true, failed: !passed}"}},
 		},
 		{
 			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",
@@ -134,8 +134,8 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",
 			Edits: []Edit{{
-				"streams.(*Stream).Panicked", "			s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n			s.unpark(p.token)\n		}\n		held.",
-				"			s.unpark(p.token)\n		}\n		held.",
+				"streams.(*turn).panicked", "		t.unpark(c) // answered now\n",
+				"		t.endWaiting(c)\n",
 			}},
 		},
 		{

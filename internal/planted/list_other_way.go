@@ -55,19 +55,19 @@ func otherWayBugs() []Bug {
 		},
 		{
 			Name: "a quota that comes too late is not refunded", Package: "streams", Run: "^TestAQuotaThatComesToACancelledClaimIsRefunded$",
-			Edits: []Edit{{"streams.charging.Take", "	if !c.pending() {\n		b.refund()\n		return false, true\n	}\n	return true, false", "	return true, false"}},
+			Edits: []Edit{{"streams/claims.(*Bill).Pay", "	if !wanted() {\n		b.Refund()\n		return false, true\n	}\n	return true, false", "	return true, false"}},
 		},
 		{
 			Name: "a stream without buffers lets its memory", Package: "streams", Run: "^TestAStreamLetsWhatLivesThere$",
-			Edits: []Edit{{"streams.(*Stream).letsOnly", "	some, only := false, true", "	some, only := true, true"}},
+			Edits: []Edit{{"streams.(*books).tenantsOnly", "	some, only := false, true", "	some, only := true, true"}},
 		},
 		{
 			Name: "a panic in the answer of a batch frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfABatch$",
-			Edits: []Edit{{"streams.(*batching).complete", "	s.witness.handAll(dst, r.from)\n	r.dst = nil\n", "	s.witness.handAll(dst, r.from)\n"}},
+			Edits: []Edit{{"streams.(*several).deliver", "any more.\n	r.dst = nil\n", "any more.\n"}},
 		},
 		{
 			Name: "a panic in the answer of a request frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfARequest$",
-			Edits: []Edit{{"streams.(*request).complete", "	s.hand.slot = nil // with the answer", "	// with the answer"}},
+			Edits: []Edit{{"streams.(*single).deliver", "	s.hand.slot = nil // from", "	// from"}},
 		},
 	}
 }

@@ -13,13 +13,13 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "what a stream asks for counts as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams.(*Stream).wait", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(), Bytes", "LiveBytes: s.core.LiveBytes(), Bytes"}},
+			Edits: []Edit{{"streams.(*claim).refill", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),", "LiveBytes: s.core.LiveBytes(),"}},
 		},
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams.(*Stream).hold", "	s.core.AddParts(c.partBytes())\n", ""},
-				{"streams.(*Stream).take", "		s.core.AddParts(-r.partBytes())\n", ""},
+				{"streams.(*desk).hold", "	d.core.AddParts(c.want.partBytes())\n", ""},
+				{"streams.(*desk).endWaiting", "		d.core.AddParts(-c.want.partBytes())\n", ""},
 			},
 		},
 		{
@@ -36,7 +36,7 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "a stream that opens during a change keeps the old settings", Package: ".", Run: "^TestAStreamThatOpensDuringAChange$",
-			Edits: []Edit{{"vram.(*Device).openBy", "	d.applyTo(s, c)\n", ""}},
+			Edits: []Edit{{"vram.(*Device).openBy", "	d.applyTo(control, c)\n", ""}},
 		},
 		{
 			Name: "a device that is closed is started once more", Package: ".", Run: "^TestAFirstUseThatFailsDuringClose$",

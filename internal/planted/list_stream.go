@@ -5,7 +5,7 @@ func streamBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an order is answered before its memory has gone", Package: "streams", Run: "^TestAnOrderIsAnsweredWhenItsMemoryHasGone$",
-			Edits: []Edit{{"streams.(*effects).giveBack", "	defer e.reply(nil)\n", "	e.reply(nil)\n"}},
+			Edits: []Edit{{"streams.(*effects).giveBack", "	w := e.stream\n", "	w := e.stream\n	if e.reply(nil) {\n		return true\n	}\n"}},
 		},
 		{
 			Name: "idle spans keep pages over the budget", Package: "streams/core", Run: "^TestIdleSpansGoWhereTheirPagesAreOverTheBudget$",
@@ -22,24 +22,24 @@ func streamBugs() []Bug {
 		{
 			Name: "the fence is taken before the memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
-				{"streams/stream.go", "	ref      *actors.Ref\n", "	early    fence.Mark\n	ref      *actors.Ref\n"},
+				{"streams/handle.go", "	calls   atomic.Int64 ", "	early   fence.Mark\n	calls   atomic.Int64 "},
 				{
-					"streams.(*Stream).Asked", "	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
-					"	s.early, _ = s.fences.Record(s.handle)\n	s.ref.Call(&asked{stream: s, runsGranted: runsGranted})",
+					"streams.(*poolClient).Asked", "	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
+					"	c.handle.early, _ = c.handle.fences.Record(c.handle.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
 				},
 				{
-					"streams.(*Stream).mark", "	err = s.guard(func() (err error) {\n		mark, err",
-					"	if !s.early.Zero() {\n		mark, s.early = s.early, fence.Mark{}\n		return mark, nil\n	}\n	err = s.guard(func() (err error) {\n		mark, err",
+					"streams.(*handle).mark", "	err = h.guard(func() (err error) {\n		mark, err",
+					"	if !h.early.Zero() {\n		mark, h.early = h.early, fence.Mark{}\n		return mark, nil\n	}\n	err = h.guard(func() (err error) {\n		mark, err",
 				},
 			},
 		},
 		{
 			Name: "a single run goes back without a fence", Package: "streams", Run: "^TestPagesWithoutAFenceStayWithTheirStream$",
-			Edits: []Edit{{"streams.(*giving).number", "case len(r.Runs) == 0 || s.synced.Load():", "case len(r.Runs) < 2 || s.synced.Load():"}},
+			Edits: []Edit{{"streams.(*loans).returned", "case len(g.Runs) == 0 || ", "case len(g.Runs) < 2 || "}},
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"streams.(*Stream).granted", "	if r != nil {\n		r.serve(s)", "	if r != nil && len(s.waiting) == 0 {\n		r.serve(s)"}},
+			Edits: []Edit{{"streams.(*turn).granted", "c != nil {\n		t.endWaiting(c)", "c != nil && t.claims.Len() < 2 {\n		t.endWaiting(c)"}},
 		},
 		{
 			Name: "magazines keep their part under pressure", Package: "streams/core", Run: "^TestPressureEmptiesMagazines$|^TestKeptBlocksFollowTheReference$",
@@ -47,12 +47,12 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",
-			Edits: []Edit{{"streams.(*request).complete", "s.core.Undo(slot) // cancelled meanwhile", "_ = slot"}},
+			Edits: []Edit{{"streams.(*single).undo", "s.core.Undo(slot)", "_ = slot"}},
 		},
 		{
 			Name: "a cancelled batch keeps half", Package: "streams", Run: "^TestABatchThatIsCancelledInItsTurn$",
 			Edits: []Edit{{
-				"streams.(*batching).drop", "for i := range r.dst {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
+				"streams.(*several).putBack", "for i := range r.dst {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
 				"for i := range r.dst[len(r.dst)/2:] {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
 			}},
 		},
@@ -62,11 +62,11 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
-			Edits: []Edit{{"streams.(*Stream).surrender", "	s.core.AskLanes()\n	r := ", "	r := "}},
+			Edits: []Edit{{"streams.(*loans).answerReclaim", "	l.core.AskLanes()\n", ""}},
 		},
 		{
 			Name: "the background records on adopted handles", Package: "streams", Run: "^TestTheBackgroundMakesNoCallOnAnAdoptedHandle$",
-			Edits: []Edit{{"streams.(*Stream).covered", "return s.adopted && !caller && ", "return false && "}},
+			Edits: []Edit{{"streams.(*loans).coverage", "return l.handle.adopted && !caller && ", "return false && "}},
 		},
 		{
 			Name: "what comes home behind a fence counts as covered", Package: "streams/core", Run: "^TestOnlyCoveredPagesLeave$",
@@ -82,7 +82,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",
-			Edits: []Edit{{"streams.(*Stream).uncaptured", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
+			Edits: []Edit{{"streams.(*handle).uncaptured", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
 		},
 		{
 			Name: "memory that shall be zero is not", Package: "streams", Run: "^TestZeroIsOneMemset$",

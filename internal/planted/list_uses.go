@@ -49,7 +49,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
-			Edits: []Edit{{"streams.(*Stream).delay", "|| !s.peers.pending() {", "|| s.peers.pending() {"}},
+			Edits: []Edit{{"streams.(*desk).refuse", "!last && d.peers.pending()", "!last && !d.peers.pending()"}},
 		},
 		{
 			Name: "what waits for fences has no bound", Package: "streams/core", Run: "^TestSlackKeepsWithinItsBounds$",
@@ -57,7 +57,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
-			Edits: []Edit{{"streams.(*Stream).asked", "others && !a.looked", "!others && !a.looked"}},
+			Edits: []Edit{{"streams.(*turn).asked", "others && !a.looked", "!others && !a.looked"}},
 		},
 		{
 			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "streams/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",
@@ -83,11 +83,11 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a new budget does not count what was just freed", Package: "streams", Run: "^TestABudgetCountsWhatWasJustFreed$",
-			Edits: []Edit{{"streams.(*Stream).obey", "		s.core.Drain() // what was freed since", "		// what was freed since"}},
+			Edits: []Edit{{"streams.(*turn).configure", "	t.core.Drain() // what was freed since", "	// what was freed since"}},
 		},
 		{
 			Name: "a batch is counted by the turn that panicked, too", Package: "streams", Run: "^TestAPanicBehindACountedBatch$",
-			Edits: []Edit{{"streams.(*Stream).batchTurn", "s.core.UnservedMany(served)", "s.core.UnservedMany(0)"}},
+			Edits: []Edit{{"streams.(*Stream).batchTurn", "t.core.UnservedMany(served)", "t.core.UnservedMany(0)"}},
 		},
 		{
 			Name: "a use is ended by the fence before its last work", Package: "streams", Run: "^TestAUseWhoseFencePanicsEndsWithTheNext$",
@@ -102,7 +102,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "ticks take fences on streams of callers", Package: "streams", Run: "^TestTicksLeaveAdoptedStreamsAlone$",
-			Edits: []Edit{{"streams.(*Stream).takeOwn", "		if !t.Lent() {\n", "		if t != nil {\n"}},
+			Edits: []Edit{{"streams.(*loans).takeOwn", "		if !t.Lent() {\n", "		if t != nil {\n"}},
 		},
 	}
 }

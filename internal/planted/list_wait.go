@@ -37,11 +37,11 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a use on an excluded stream is waited for", Package: ".", Run: "^TestNobodyWaitsForAnExcludedStream$",
-			Edits: []Edit{{"streams.(*Stream).watchFences", "		if f.line.Excluded.Load() {\n			continue\n		}\n", ""}},
+			Edits: []Edit{{"streams.(*Peers).watch", "		if f.line.Excluded.Load() {\n			continue\n		}\n", ""}},
 		},
 		{
 			Name: "one use is waited for, and no other", Package: ".", Run: "^TestARequestWaitsForTheFirstUseThatEnds$",
-			Edits: []Edit{{"streams.(*Stream).watchFences", "			actors.Go(s.host, \"\", func() { s.outwait(f) })", "			actors.Yield(s.host)\n			s.outwait(f)"}},
+			Edits: []Edit{{"streams.(*Peers).watch", "			actors.Go(host, \"\", func() { p.awaitFence(s, f, host) })", "			actors.Yield(host)\n			p.awaitFence(s, f, host)"}},
 		},
 		{
 			Name: "a plain segment is freed while streams have work", Package: "pool/core", Run: "^TestTranscripts$",
@@ -91,7 +91,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a stream goes on unseen while nothing waits", Package: ".", Run: "^TestAStreamIsSuspendedForAllWaits$",
-			Edits: []Edit{{"streams.(*Stream).unsuspend", "s.told.Load() {", "s.pool.Demand() > 0 {"}},
+			Edits: []Edit{{"streams.(*suspensions).resume", "s.reported.Load() {", "s.pool.Demand() > 0 {"}},
 		},
 		{
 			Name: "who borrows passes those within their share", Package: "pool/core/admission", Run: "^TestEverySmallWorldOfTenants$",
@@ -107,7 +107,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a tenant's new request takes what others wait for", Package: ".", Run: "^TestATenantDoesNotJumpTheQueue$",
-			Edits: []Edit{{"streams.(*Stream).queues", "return waits && s.pool.Demand() > 0", "return false"}},
+			Edits: []Edit{{"streams/claims.Queues", "return waits && s.Demand", "return false"}},
 		},
 		{
 			Name: "a free does not wake those that wait", Package: ".", Run: "^TestARequestWaitsForAFree$",
@@ -115,7 +115,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "what a wait did not use is kept from others", Package: ".", Run: "^TestWhatAWaitDidNotUseServesOthers$",
-			Edits: []Edit{{"streams.(*Stream).granted", "		s.core.NoteSpare()\n", ""}},
+			Edits: []Edit{{"streams.(*turn).granted", "		t.core.NoteSpare()\n", ""}},
 		},
 		{
 			Name: "what was refused in the end is kept from others", Package: "pool/core", Run: "^TestWhatWasRefusedInTheEndServesOthers$",
@@ -123,19 +123,17 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
-			Edits: []Edit{{"streams.(*Stream).withdraw", "		s.unpark(p.token)\n	}\n	s.waited(p)", "	}\n	s.waited(p)"}, {
-				"streams.(*Stream).withdraw", "		s.effects().withdrawals = append(s.effects().withdrawals, p.token)\n", "",
-			}},
+			Edits: []Edit{{"streams.(*desk).changed", "		d.unpark(c)\n", ""}},
 		},
 		{
 			Name: "a tenant pays for what it did not get", Package: ".", Run: "^TestATenantIsRefunded$",
-			Edits: []Edit{{"streams.(*request).Fail", "	r.refund()\n	r.answer(Buffer{}, err)", "	r.answer(Buffer{}, err)"}, {
-				"streams.watch", "			c.state().refund()\n", "",
+			Edits: []Edit{{"streams.(*claim).Fail", "	c.Refund()\n", ""}, {
+				"streams.(*claim).cancelled", "	c.Refund()\n", "",
 			}},
 		},
 		{
 			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
-			Edits: []Edit{{"streams.(*Stream).serveOffer", "		s.effects().withdrawals = append(s.effects().withdrawals, token)\n		return false", "		return false"}},
+			Edits: []Edit{{"streams.(*desk).serveOffer", "		d.effects().withdrawals.Push(o.Token)\n", ""}},
 		},
 		{
 			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
@@ -143,7 +141,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a handler is asked for ever", Package: ".", Run: "^TestAHandlerThatNeverEndsIsAskedSixteenTimes$",
-			Edits: []Edit{{"streams/consult.go", "const mostConsults = 16", "const mostConsults = 17"}},
+			Edits: []Edit{{"streams/claims/claim.go", "const MaxConsults = 16", "const MaxConsults = 17"}},
 		},
 	}
 }

@@ -37,7 +37,7 @@ type era struct {
 
 // stream is one of the allocator's, with what callers know of it.
 type stream struct {
-	*streams.Stream
+	*streams.Control
 	era      *era
 	adopted  bool
 	closing  bool
@@ -108,7 +108,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		e.adopting = append(e.adopting, handle)
 	}
 	cfg := w.shape.ofStream(draw)
-	inner, err := streams.Open(streams.Config{
+	_, inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
 		Exact: cfg.Exact, Debug: true, Peers: &e.peers,
@@ -124,7 +124,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 		inner.End()
 		return
 	}
-	s := &stream{Stream: inner, era: e, adopted: adopted}
+	s := &stream{Control: inner, era: e, adopted: adopted}
 	if s.shares = mixed(draw, 12)%3 > 0; !s.shares { // callers here know of no goroutines: on those they get deadlocks
 		s.Exclusive()
 	}

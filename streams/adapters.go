@@ -1,0 +1,101 @@
+package streams
+
+import (
+	"context"
+	"math"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/claims"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// A stream as the packages below see it. The adapters keep their methods off the Stream that callers hold.
+type (
+	behavior   turn // of the actor
+	poolClient turn
+	peerClient turn
+	waker      Stream // of the magazines
+)
+
+var (
+	_ actors.Behavior = (*behavior)(nil)
+	_ pool.Client     = (*poolClient)(nil)
+	_ peerTurn        = (*peerClient)(nil)
+	_ magazine.Waker  = (*waker)(nil)
+)
+
+// Receive implements actors.Behavior.
+func (b *behavior) Receive(m actors.Message) { (*turn)(b).receive(m) }
+
+// Detach implements actors.Behavior.
+func (b *behavior) Detach() actors.Effects {
+	if e := (*turn)(b).detach(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Panicked implements actors.Behavior.
+func (b *behavior) Panicked(p actors.Panic) error { return (*turn)(b).panicked(p) }
+
+// Stopped implements actors.Behavior.
+func (b *behavior) Stopped(cause error) { (*turn)(b).stopped(cause) }
+
+// Granted implements pool.Client.
+func (c *poolClient) Granted(token uint64, runs []poolcore.Run) {
+	c.ref.Call(&granted{stream: c.wiring, token: token, runs: runs})
+}
+
+// Denied implements pool.Client.
+func (c *poolClient) Denied(token uint64, err error) { c.ref.Tell(&denied{token: token, err: err}) }
+
+// Asked implements pool.Client.
+func (c *poolClient) Asked(runsGranted uint64) {
+	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})
+}
+
+// Offered implements pool.Client.
+func (c *poolClient) Offered(token, runsGranted uint64) {
+	c.ref.Call(&offered{stream: c.wiring, offer: claims.Offer{Token: token, RunsGranted: runsGranted}})
+}
+
+// Demanded implements pool.Client.
+func (c *poolClient) Demanded() { c.post((*turn)(c).heed) }
+
+// Looked implements pool.Client. A stream in whose turn somebody is has nothing to say: it is at work, and nobody waits for it.
+func (c *poolClient) Looked() {
+	live := int64(math.MaxInt64)
+	_, _ = c.tryTurn(func() { live = c.liveBytes() }) // after a panic it is at work, too
+	c.pool.Return(poolcore.Return{Client: c.id, LiveBytes: live, Report: true}, fence.Mark{})
+}
+
+// Follow implements pool.Client.
+func (c *poolClient) Follow(m fence.Mark) error { return c.handle.precede(m) }
+
+// Idle implements pool.Client.
+func (c *poolClient) Idle() bool { return c.handle.idle() }
+
+func (c *peerClient) keeping() (all []fencing, err error) {
+	err = c.inTurn(context.Background(), func() { all = c.books.keeping() })
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (c *peerClient) fencePassed() {
+	if entered, _ := c.tryTurn(c.takePassed); !entered {
+		c.post(c.takePassed)
+	}
+}
+
+func (c *peerClient) retryDelayed(passed bool) { c.ref.Call(&fenceWaited{passed: passed}) }
+
+// Wake implements magazine.Waker. It may be called inside a turn, which puts back what a batch had got.
+func (k *waker) Wake() { k.turn.wake() }
+
+// Piled implements magazine.Waker: the goroutine of a free sees to the blocks that other streams used, if nobody is in the turn.
+func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }

@@ -1,0 +1,316 @@
+package streams
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/claims"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other people's
+// frees, but the driver may have to map memory first. A size of 0 gives a valid buffer that holds
+// nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed, ErrQuarantined, and what
+// the driver said.
+func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // so written because this is short enough to be inlined
+	if s == nil { // in place of the check that every access makes
+		return b, ErrNotOpen
+	}
+	b.slot, b.word, b.bytes, err = s.cache.Alloc(bytes)
+	return b, err
+}
+
+// AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and for other
+// people's frees only with Request.Wait. The end of ctx ends the request, and is the error then; memory that arrives too late stays
+// in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
+// memset, after which nothing is held, *CaptureError, and with Request.Wait *pool.DeadlockError and, in place of the context's
+// error by itself, *pool.WaitError.
+func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
+	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
+}
+
+// AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it, without a
+// heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the request; memory that
+// arrives too late stays in the cache. It does not wait.
+func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
+	if s != nil && ctx != nil && want.plain() {
+		if slot, word := s.cache.Take(want.Bytes); slot != nil {
+			return futures.Done(Buffer{slot, word, want.Bytes})
+		}
+	}
+	if err := s.callable(ctx); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if err := s.checkRequest(&want); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if err := ctx.Err(); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if want.Tenant != nil {
+		return s.allocCharged(ctx, want)
+	}
+	if b, ok := s.allocNow(&want); ok {
+		if err := s.finish(b, &want); err != nil {
+			return futures.Failed[Buffer](err)
+		}
+		return futures.Done(b)
+	}
+	return s.ask(ctx, s.request(want))
+}
+
+// request is a claim for a buffer, which has not begun.
+func (s *Stream) request(want Request) *single {
+	r := &single{Request: want}
+	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
+	r.begin(&s.wiring, r, s.witness.here())
+	return r
+}
+
+// allocCharged is AllocAsync of a request that was checked and names a tenant.
+func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[Buffer] {
+	r := s.request(want)
+	if err := r.charge(want.Tenant, blockBytes(want.Bytes)); err != nil {
+		return futures.Failed[Buffer](err)
+	}
+	if !r.Owes() && !s.queues(want.Wait) {
+		if b, ok := s.allocNow(&want); ok {
+			r.settle(b)
+			if err := s.finish(b, &want); err != nil {
+				return futures.Failed[Buffer](err)
+			}
+			return futures.Done(b)
+		}
+	}
+	return s.ask(ctx, r)
+}
+
+// queues reports whether a tenant's request waits behind others, whatever the stream keeps.
+func (s *Stream) queues(waits bool) bool {
+	return waits && claims.Queues(waits, claims.Stream{Demand: s.pool.Demand() > 0})
+}
+
+// ask sends a request to the stream.
+func (s *Stream) ask(ctx context.Context, r *single) futures.Future[Buffer] {
+	f := r.promise.Future()
+	r.unwatch = watch(ctx, &r.claim, &r.promise)
+	s.ref.Call(&r.claim)
+	return f
+}
+
+// watch puts the promise of a claim on the host and ends it with the context. The result ends the watch, on a goroutine of its
+// own: it is foreign code, and the answer is given in a turn. It is nil if the context has no end. Of a claim that may wait the
+// stream is told when nobody wants it any more, and whether a goroutine waits for it.
+func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch func()) {
+	h := c.stream.host
+	p.On(h)
+	if c.Waits {
+		c.createdAt = time.Now()
+		p.OnAwait(c.await)
+	}
+	if c.Waits || c.tenant != nil {
+		p.OnCancel(c.cancelled)
+	}
+	if ctx.Done() == nil {
+		return nil
+	}
+	var stop func() bool
+	// Not Cancel for the context's end: then there is nothing left to unwatch.
+	p.OnCancel(func() {
+		stop()
+		c.cancelled()
+	})
+	stop = afterFunc(ctx, func() {
+		var none T
+		if p.Complete(none, c.ended(ctx.Err())) {
+			c.cancelled()
+		}
+	})
+	return func() { actors.Go(h, "", func() { stop() }) }
+}
+
+// afterFunc is context.AfterFunc, left to contexts that do it themselves, as that function's documentation has it: they spare
+// a goroutine.
+func afterFunc(ctx context.Context, f func()) (stop func() bool) {
+	if own, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
+		return own.AfterFunc(f)
+	}
+	return context.AfterFunc(ctx, f)
+}
+
+func (s *Stream) checkRequest(r *Request) error {
+	if limit := s.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
+		return &AlignError{r.Align, limit}
+	}
+	if err := s.names(r.Tenant, r.Reservation); err != nil {
+		return err
+	}
+	return s.check(r.Bytes)
+}
+
+// names says why a request on the stream may not name a tenant or a reservation; nil names none.
+func (s *Stream) names(t *Tenant, r *Reservation) error {
+	if t != nil {
+		if err := t.Of(s.pool); err != nil {
+			return fmt.Errorf("%w: the tenant", err)
+		}
+	}
+	if r != nil {
+		if err := r.Of(s.pool); err != nil {
+			return fmt.Errorf("%w: the reservation", err)
+		}
+	}
+	return nil
+}
+
+// allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
+func (s *Stream) allocNow(want *Request) (Buffer, bool) {
+	if want.sized() && !want.plain() {
+		if slot, word := s.cache.Take(want.Bytes); slot != nil {
+			return Buffer{slot, word, want.Bytes}, true
+		}
+	}
+	if want.plain() {
+		if slot, word := s.cache.TakeBack(want.Bytes); slot != nil {
+			return Buffer{slot, word, want.Bytes}, true
+		}
+	}
+	if !s.ref.TryEnter() {
+		return Buffer{}, false
+	}
+	b, ok := s.allocInline(want.Bytes, want.Align)
+	if ok {
+		s.witness.allocated(b, want.Tag, s.witness.here())
+	}
+	return b, ok
+}
+
+// finish does to a buffer what its request wants beside memory, on the caller's goroutine. If it fails, the
+// buffer is freed.
+func (s *Stream) finish(b Buffer, want *Request) error {
+	if want.Tag != "" {
+		b.slot.SetTag(b.word, want.Tag)
+	}
+	if !want.Zero || b.bytes == 0 {
+		return nil
+	}
+	err := ErrClosed
+	if s.handle.begin() { // from here on Close waits for the call
+		err = s.handle.zero(b)
+		s.handle.done()
+	}
+	if err != nil {
+		_ = b.Free()
+	}
+	return err
+}
+
+// allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
+// the pool must help, or the turn panicked: the request that follows then gets the answer.
+func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
+	slot, left := s.searchHere(bytes, align, claims.First)
+	if left != nil {
+		slot = s.perform(slot, left, bytes, align)
+	}
+	if slot == nil {
+		return Buffer{}, false
+	}
+	return Buffer{slot, slot.Word(), bytes}, true
+}
+
+// perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
+func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align int64) *magazine.Slot {
+	for next := claims.First; ; {
+		if e, ok := left.(*effects); ok && slot == nil {
+			next = e.searchAfter(next)
+		} else {
+			next = claims.First
+		}
+		s.ref.Perform(left)
+		if next == claims.First || !s.ref.TryEnter() {
+			return slot
+		}
+		if slot, left = s.searchHere(bytes, align, next); left == nil {
+			return slot
+		}
+	}
+}
+
+// searchHere searches once, in the turn that the caller has entered, and leaves that.
+func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *magazine.Slot, left actors.Effects) {
+	t := &s.turn
+	through := false
+	defer func() { // cheaper than Exit on the way without a panic: no recover
+		if !through {
+			slot = nil
+			left, _ = s.ref.Fault(recover())
+		}
+	}()
+	if !t.draining {
+		if align <= sizeclass.UnitBytes { // search, without the call
+			slot, _ = t.core.Alloc(max(bytes, 1), magazine.Hint())
+		} else {
+			slot, _ = t.core.AllocAligned(max(bytes, 1), align, false)
+		}
+		if slot == nil || before != claims.First {
+			t.seek(before, slot != nil, bytes)
+		}
+		if slot != nil {
+			t.core.ServedHere()
+			if t.core.Over() {
+				t.hand.slot = slot
+				t.shed(forCaller)
+				t.hand.slot = nil
+			}
+		}
+	}
+	if t.leaves() {
+		if e := t.detach(); e != nil {
+			left = e
+		}
+	}
+	s.ref.End()
+	through = true
+	return slot, left
+}
+
+// beyondCache is a stream as the one who serves what the magazines do not.
+type beyondCache Stream
+
+// AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
+func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
+	s := (*Stream)(c)
+	if uint64(bytes) > uint64(s.limit.Load()) || s.handle.closing.Load() { //nolint:gosec // a negative one is too large
+		if err := s.check(bytes); err != nil {
+			return nil, 0, 0, err
+		}
+	}
+	if s.cache.HasFreed() {
+		if slot, word := s.cache.TakeBack(bytes); slot != nil {
+			return slot, word, bytes, nil
+		}
+	}
+	if s.ref.TryEnter() {
+		slot, left := s.searchHere(bytes, 0, claims.First)
+		if left != nil {
+			slot = s.perform(slot, left, bytes, 0)
+		}
+		if slot != nil {
+			word := slot.Word()
+			if s.witness != nil { // the one way that is hot
+				s.witness.allocated(Buffer{slot, word, bytes}, "", s.witness.here())
+			}
+			return slot, word, bytes, nil
+		}
+	}
+	r := &single{Request: Request{Bytes: bytes}}
+	r.begin(&s.wiring, r, s.witness.here())
+	r.promise.On(s.host)
+	s.ref.Call(&r.claim)
+	b, err := r.promise.Future().Await(context.Background())
+	return b.slot, b.word, b.bytes, err
+}

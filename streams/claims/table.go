@@ -1,0 +1,105 @@
+package claims
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Offer is the pool's offer to have a parked claim served with what the stream keeps.
+type Offer struct {
+	Token       uint64
+	RunsGranted uint64 // to the stream, when the offer was made
+}
+
+// Table is the claims of a stream that wait. The zero value is empty.
+type Table struct {
+	claims       map[uint64]*Claim
+	parked       int
+	lastToken    uint64
+	receivedRuns uint64  // that the pool has granted
+	offers       []Offer // that wait for runs on their way
+}
+
+// Hold keeps a claim until its answer comes, and gives it a token. The state is any but Served.
+func (t *Table) Hold(c *Claim, s State) (token uint64) {
+	if t.claims == nil {
+		t.claims = map[uint64]*Claim{}
+	}
+	t.lastToken++
+	c.token, c.state = t.lastToken, s
+	if s == Parked {
+		c.parks++
+		t.parked++
+	}
+	t.claims[c.token] = c
+	return c.token
+}
+
+// Find is the claim that waits under a token; nil: none does.
+func (t *Table) Find(token uint64) *Claim { return t.claims[token] }
+
+// Take ends the wait of a claim, and says from what.
+func (t *Table) Take(c *Claim) (from State) {
+	from = c.state
+	if c.token == 0 {
+		return from
+	}
+	delete(t.claims, c.token)
+	if c.token, c.state = 0, Served; from == Parked {
+		t.parked--
+	}
+	return from
+}
+
+// Len is how many claims wait.
+func (t *Table) Len() int { return len(t.claims) }
+
+// ParkedLen is how many of them are parked.
+func (t *Table) ParkedLen() int { return t.parked }
+
+// In are the claims in any of those states, in the order in which they came there: the same history has the same order.
+func (t *Table) In(states ...State) []*Claim {
+	var in []*Claim
+	for _, c := range t.claims {
+		if slices.Contains(states, c.state) {
+			in = append(in, c)
+		}
+	}
+	slices.SortFunc(in, func(a, b *Claim) int { return cmp.Compare(a.token, b.token) })
+	return in
+}
+
+// Receive counts runs that the pool has granted.
+func (t *Table) Receive(runs int) { t.receivedRuns += uint64(runs) } //nolint:gosec // a length
+
+// ReceivedRuns is how many runs the pool has granted that have arrived.
+func (t *Table) ReceivedRuns() uint64 { return t.receivedRuns }
+
+// Received reports whether so many runs have arrived: what the pool asks before is answered when they have. Else the pool would
+// refuse others for memory that is on its way to a stream which does not need it.
+func (t *Table) Received(runsGranted uint64) bool { return t.receivedRuns >= runsGranted }
+
+// Offered reports whether an offer is answered now; else it waits for the runs that were granted before it.
+func (t *Table) Offered(o Offer) bool {
+	if !t.Received(o.RunsGranted) {
+		t.offers = append(t.offers, o)
+		return false
+	}
+	return true
+}
+
+// TakeOffers are the offers that have waited, to be made once more.
+func (t *Table) TakeOffers() []Offer {
+	offers := t.offers
+	t.offers = nil
+	return offers
+}
+
+// Serves is the parked claim that an offer is for; nil: it was given up, and the pool is told so once more. The effects with its
+// withdrawal may be held up, and the pool would offer it whatever this stream returns, again and again.
+func (t *Table) Serves(o Offer) *Claim {
+	if c := t.claims[o.Token]; c != nil && c.state == Parked {
+		return c
+	}
+	return nil
+}

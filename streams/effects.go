@@ -1,0 +1,294 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/internal/effect"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/claims"
+)
+
+// effects are what a turn of a stream left to be done outside, in the order in which it is carried out.
+type effects struct {
+	stream      *wiring
+	spare       func(*effects)          // keeps them for a later turn
+	returns     effect.List[giving]     // to the pool
+	replies     effect.List[*call]      // to those who wait until the returns are with the pool
+	leave       poolcore.Fence          // to be recorded for later; 0: none
+	discards    effect.List[fence.Mark] // that nobody needs
+	withdrawals effect.List[uint64]     // of parked claims, by their tokens
+	refills     effect.List[refilling]
+	blocks      effect.List[poolcore.Block]
+	suspends    bool // the pool is told of the stream's suspensions
+	offers      effect.List[answeredOffer]
+	fills       effect.List[filler]
+	fences      effect.List[fencing]
+	advanced    bool                 // by what was seen of the fences memory has come home
+	sought      claims.Searched      // what the caller's next search comes after, if it searches once more
+	again       effect.List[message] // claims that are served once more behind the look at fences
+	reclaim     *reclaim             // to be answered behind the look at fences
+	consults    effect.List[consulting]
+	waitFences  bool
+	end         bool
+}
+
+// giving is a Return on its way.
+type giving struct {
+	poolcore.Return
+	mark     fence.Mark // of a recorded fence, the first time that it is used
+	recorded bool       // the fence was recorded before
+}
+
+// refilling is a Refill on its way, and the claim that is parked by it; nil: none is.
+type refilling struct {
+	poolcore.Refill
+	parks parkedClaim
+}
+
+// parkedClaim is a claim that waits in the pool.
+type parkedClaim interface {
+	pool.Charger
+	isWanted() bool
+	blocked() bool
+	changed() message // has the stream look at it once more
+}
+
+// answeredOffer is what the pool is told of an offer.
+type answeredOffer struct {
+	token uint64
+	taken bool
+}
+
+// filler is a claim whose buffer is set to zero before the answer.
+type filler interface{ fill(h *handle) }
+
+// consulting is a question to the caller's handler.
+type consulting struct {
+	token uint64
+	err   *pool.OutOfMemoryError
+}
+
+// Perform implements actors.Effects. Each effect is taken from its list before it is carried out: a panic costs that effect, and the
+// rest are carried out all the same.
+func (e *effects) Perform() {
+	finished := false
+	defer func() {
+		if !finished { // the panic goes on afterwards
+			e.Perform()
+		}
+	}()
+	for e.giveBack() || e.ask() || e.look() || e.finish() {
+	}
+	finished = true
+	e.recycle()
+}
+
+// giveBack carries out the next effect by which memory leaves the stream. It reports whether there was one.
+func (e *effects) giveBack() bool {
+	w := e.stream
+	if r, ok := e.returns.Pop(); ok {
+		if mark := e.record(&r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
+			w.pool.Return(r.Return, mark)
+		}
+		return true
+	}
+	if e.reply(nil) {
+		return true
+	}
+	if f := e.leave; f != 0 {
+		e.leave = 0
+		mark, err := w.handle.mark()
+		w.handle.done()
+		w.ref.Call(&recorded{stream: w, fence: f, mark: mark, failed: err != nil})
+		return true
+	}
+	if m, ok := e.discards.Pop(); ok {
+		w.handle.discard(m)
+		return true
+	}
+	return false
+}
+
+// reply answers the next call that waits for the returns. It reports whether there was one.
+func (e *effects) reply(err error) bool {
+	c, ok := e.replies.Pop()
+	if ok {
+		c.promise.Complete(struct{}{}, err)
+	}
+	return ok
+}
+
+// ask carries out the next effect by which the stream tells the pool what it wants. It reports whether there was one.
+func (e *effects) ask() bool {
+	w := e.stream
+	if token, ok := e.withdrawals.Pop(); ok {
+		w.pool.Withdraw(w.id, token)
+		return true
+	}
+	if r, ok := e.refills.Pop(); ok {
+		e.refill(r)
+		return true
+	}
+	if b, ok := e.blocks.Pop(); ok {
+		w.pool.Block(b)
+		return true
+	}
+	if e.suspends {
+		e.suspends = false
+		w.suspensions.report()
+		return true
+	}
+	if o, ok := e.offers.Pop(); ok {
+		w.pool.AnswerOffer(w.id, o.token, o.taken)
+		return true
+	}
+	return false
+}
+
+// refill asks the pool, and says again of a parked claim what a later turn may have said before the pool knew of it.
+func (e *effects) refill(r refilling) {
+	w := e.stream
+	if !r.Place.Unready {
+		w.pool.Refill(w.client, r.Refill)
+	} else {
+		w.pool.RefillLater(w.client, r.Refill, r.parks)
+	}
+	switch c := r.parks; {
+	case c == nil:
+	case !c.isWanted():
+		w.pool.Withdraw(w.id, r.Token)
+	case c.blocked() != r.Place.Blocked:
+		w.ref.Tell(c.changed())
+	}
+}
+
+// look carries out the next effect about fences, and then what waits for that. It reports whether there was one.
+func (e *effects) look() bool {
+	w := e.stream
+	if f, ok := e.fills.Pop(); ok {
+		f.fill(&w.handle)
+		return true
+	}
+	if f, ok := e.fences.Pop(); ok {
+		e.advanced = f.perform() || e.advanced
+		return true
+	}
+	if e.advanced {
+		if e.advanced = false; e.sought == claims.First {
+			w.peer.turn.fencePassed()
+		}
+		return true
+	}
+	if c, ok := e.again.Pop(); ok {
+		w.ref.Call(c)
+		return true
+	}
+	return false
+}
+
+// finish carries out the next of the other effects. It reports whether there was one.
+func (e *effects) finish() bool {
+	w := e.stream
+	if r := e.reclaim; r != nil {
+		e.reclaim = nil
+		w.ref.Call(r)
+		return true
+	}
+	if c, ok := e.consults.Pop(); ok {
+		w.spawn(func() { w.consult(c) })
+		return true
+	}
+	if e.waitFences {
+		e.waitFences = false
+		w.spawn(func() {
+			if !w.peers.watchFences(w.host) {
+				w.ref.Call(&fenceWaited{})
+			}
+		})
+		return true
+	}
+	if e.end {
+		e.end = false
+		w.ref.Stop(ErrClosed)
+		return true
+	}
+	return false
+}
+
+// recycle empties the effects, keeps their memory, and leaves them for another turn.
+func (e *effects) recycle() {
+	e.returns.Reset()
+	e.replies.Reset()
+	e.discards.Reset()
+	e.withdrawals.Reset()
+	e.refills.Reset()
+	e.blocks.Reset()
+	e.offers.Reset()
+	e.fills.Reset()
+	e.fences.Reset()
+	e.again.Reset()
+	e.consults.Reset()
+	e.sought = claims.First
+	e.spare(e)
+}
+
+// record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it refuses that too, or the
+// stream is being captured, nobody else may have the pages: they go back into the stream, where no fence is needed, and will be
+// returned when they are asked for again.
+func (e *effects) record(r *giving) (mark fence.Mark) {
+	if r.Fence == 0 || r.recorded {
+		return r.mark
+	}
+	h := &e.stream.handle
+	defer h.done() // last: Close destroys the handle then
+	mark, err := h.mark()
+	if err == nil {
+		return mark
+	}
+	var captured *CaptureError
+	if !errors.As(err, &captured) && h.synchronize() == nil {
+		r.Fence = 0
+		return fence.Mark{}
+	}
+	kept := &granted{stream: e.stream, runs: r.Runs, kept: true}
+	r.Kept, r.Runs, r.Fence = len(r.Runs), nil, 0
+	e.stream.ref.Call(kept)
+	return fence.Mark{}
+}
+
+// searchAfter is what a search comes after that follows one which found nothing; First: none follows.
+func (e *effects) searchAfter(before claims.Searched) claims.Searched {
+	switch {
+	case e.sought != claims.First:
+		return e.sought
+	case len(e.fences.Left()) > 0 && before == claims.First:
+		return claims.AfterFences
+	default:
+		return claims.First
+	}
+}
+
+// consult asks the caller's handler, and tells the stream what it said. A panic of the handler means no.
+func (w *wiring) consult(c consulting) {
+	retry := false
+	err := w.guardHandler(func() { retry = w.handler(c.err) })
+	answer := &consulted{token: c.token, retry: retry && err == nil, err: c.err}
+	if err != nil {
+		answer.err = errors.Join(c.err, err)
+	}
+	w.ref.Call(answer)
+}
+
+func (w *wiring) guardHandler(call func()) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			w.panics.Here("OnOutOfMemory", value)
+			err = fmt.Errorf("vram: OnOutOfMemory panicked: %v", value)
+		}
+	}()
+	call()
+	return nil
+}

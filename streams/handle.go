@@ -1,0 +1,194 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/recovered"
+)
+
+// handle is the CUDA stream: every driver call on it is made here, outside every turn, and Close waits for all that have begun.
+type handle struct {
+	id       uint32
+	stream   cudadrv.Stream
+	adopted  bool // the program's: Close does not destroy it
+	device   cudadrv.Device
+	fences   fence.Source
+	captures cudadrv.CaptureQueries // nil: the device cannot tell
+	panics   *recovered.Log
+	line     *fence.Timeline // of its work, for buffers of others
+
+	calls   atomic.Int64  // driver calls that are ordered or under way
+	closing atomic.Bool   // Close has begun
+	synced  atomic.Bool   // closed, and the device has finished its work; set in the turn
+	forbade atomic.Uint64 // calls that a capture forbade
+	lost    atomic.Uint64 // fences of returns that a capture may have, see Stats.LostFences
+}
+
+// init is for the handle of a configuration.
+func (h *handle) init(cfg *Config) {
+	h.id, h.stream, h.adopted, h.device, h.fences, h.panics = cfg.ID, cfg.Handle, cfg.Adopted, cfg.Device, cfg.Fences, cfg.Panics
+	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
+		h.captures = q
+	}
+	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error { return h.uncaptured("cuEventRecord") })
+	h.line.Panics = cfg.Panics
+}
+
+// order announces a call that a turn leaves to be made outside, and done ends it.
+func (h *handle) order() { h.calls.Add(1) }
+
+func (h *handle) done() { h.calls.Add(-1) }
+
+// begin announces a call that is made now, to be ended by done. It fails once Close has begun.
+func (h *handle) begin() bool {
+	h.calls.Add(1)
+	if h.closing.Load() {
+		h.calls.Add(-1)
+		return false
+	}
+	return true
+}
+
+// awaitCalls waits for the calls that are ordered: each is somebody's who is about to make it.
+func (h *handle) awaitCalls(host actors.Host) {
+	for h.calls.Load() > 0 || !h.line.Idle() {
+		actors.Yield(host)
+	}
+}
+
+// uncaptured is nil if a call may be made on the handle, and a *CaptureError if the stream is being captured. Every call asks
+// before; allocations and frees that make none do not. A program that begins a capture while a request of the stream is under way
+// may find the call in the graph: a fence is asked for once more behind its record, so that no question about a captured one, and
+// no wait for it, ends the capture or draws another stream into it.
+func (h *handle) uncaptured(call string) error {
+	if h.captures == nil {
+		return nil
+	}
+	var status cudadrv.CaptureStatus
+	err := h.guard(func() (err error) {
+		status, err = h.captures.StreamIsCapturing(h.stream)
+		return err
+	})
+	// Where the question itself fails the call will say why.
+	captured := err == nil && status != cudadrv.CaptureNone || errors.Is(err, cudadrv.CaptureImplicit)
+	if !captured {
+		return nil
+	}
+	h.forbade.Add(1)
+	return &CaptureError{Stream: h.id, Call: call}
+}
+
+// shortage is the error of a claim that the pool refused: if a capture has forbidden a call on the stream since the claim began,
+// when it had forbidden so many, that may be the reason.
+func (h *handle) shortage(forbade uint64, err error) error {
+	if h.forbade.Load() != forbade {
+		return &CaptureError{Stream: h.id, Call: "cuEventRecord", Err: err}
+	}
+	return err
+}
+
+// mark records the present end of the stream.
+func (h *handle) mark() (mark fence.Mark, err error) {
+	if err = h.uncaptured("cuEventRecord"); err != nil {
+		return mark, err
+	}
+	err = h.guard(func() (err error) {
+		mark, err = h.fences.Record(h.stream)
+		return err
+	})
+	if err != nil {
+		return mark, err
+	}
+	if err = h.uncaptured("cuEventRecord"); err != nil { // a capture that began meanwhile may have the mark: to ask about it would break that
+		h.lost.Add(1)
+		h.discard(mark)
+		return fence.Mark{}, err
+	}
+	return mark, nil
+}
+
+// discard gives a mark up. An event that the driver keeps harms nobody's memory.
+func (h *handle) discard(m fence.Mark) {
+	_ = h.guard(func() error { return h.fences.Release(m) })
+}
+
+// synchronize waits for the stream's work.
+func (h *handle) synchronize() error {
+	return h.guard(func() error { return h.device.StreamSynchronize(h.stream) })
+}
+
+// destroy ends the CUDA stream.
+func (h *handle) destroy() error {
+	return h.guard(func() error { return h.device.StreamDestroy(h.stream) })
+}
+
+// zero sets a buffer to zero.
+func (h *handle) zero(b Buffer) error {
+	if err := h.uncaptured("cuMemsetD8Async"); err != nil {
+		return err
+	}
+	err := h.guard(func() error { return h.device.MemsetD8Async(b.Ptr(), 0, b.bytes, h.stream) })
+	if err != nil {
+		return fmt.Errorf("vram: zeroing a buffer of %d bytes: %w", b.bytes, err)
+	}
+	return nil
+}
+
+// precede makes later work of the stream wait, on the device, for a mark of another stream.
+func (h *handle) precede(m fence.Mark) error {
+	if !h.begin() {
+		return ErrClosed
+	}
+	defer h.done()
+	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
+		return err
+	}
+	return h.guard(func() error { return h.fences.Precede(m, h.stream) })
+}
+
+// follow makes later work of the stream wait for what another has been given. A stream that was closed has finished what it was
+// given before.
+func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
+	if !h.begin() {
+		return 0, ErrClosed
+	}
+	defer h.done()
+	if err = h.uncaptured("cuStreamWaitEvent"); err != nil {
+		return 0, err
+	}
+	err = h.guard(func() (err error) {
+		number, err = from.Order(h.stream)
+		return err
+	})
+	if errors.Is(err, fence.ErrShut) {
+		return 0, ErrClosed
+	}
+	if err != nil {
+		return 0, fmt.Errorf("vram: handing a buffer over: %w", err)
+	}
+	return number, nil
+}
+
+// idle reports whether the stream has finished what it was given. One that is being captured or closed is not asked.
+func (h *handle) idle() (idle bool) {
+	if !h.begin() {
+		return false
+	}
+	defer h.done()
+	if h.uncaptured("cuStreamQuery") != nil {
+		return false
+	}
+	err := h.guard(func() (err error) {
+		idle, err = h.device.StreamQuery(h.stream)
+		return err
+	})
+	return idle && err == nil
+}
+
+// guard makes a panic of the driver an error, and reports it.
+func (h *handle) guard(call func() error) error { return guard(h.panics, "driver", call) }

@@ -1,0 +1,54 @@
+package streams
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/actors"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// Open makes the cache of a stream and starts its actor. It makes no driver call. The Stream is for callers, the Control for the
+// device that the stream belongs to.
+func Open(cfg Config) (*Stream, *Control, error) {
+	s := &Stream{closed: make(chan struct{})}
+	t := &s.turn
+	s.wire(&cfg)
+	t.wiring, t.debug, t.longWait = &s.wiring, cfg.Debug, cfg.LongWait
+	s.cache.Extend((*beyondCache)(s))
+	cache := &s.cache
+	if cfg.Watched {
+		cache = new(magazine.Cache) // the turn's: callers find theirs empty
+		s.witness = &witness{cfg.ID, cfg.Handle, cfg.Observer}
+		cache.SetWatcher((*freedWatcher)(s.witness))
+	}
+	if cfg.Host != nil {
+		t.hook = func(p point) { cfg.Host.Reach(p.String()) }
+	}
+	t.core = core.New(core.Config{
+		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
+		Exact: cfg.Exact, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
+	}, cache, (*waker)(s))
+	ref, err := actors.SpawnOn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
+	if err != nil {
+		return nil, nil, fmt.Errorf("streams: %w", err)
+	}
+	s.ref = ref
+	s.peers.join(&s.peer)
+	s.pool.Join(s.id, s.client)
+	return s, &Control{Stream: s}, nil
+}
+
+// wire sets what all parts of the stream use.
+func (s *Stream) wire(cfg *Config) {
+	s.id, s.pool, s.limit, s.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
+	s.panics, s.handler, s.peers = cfg.Panics, cfg.Handler, cfg.Peers
+	if s.peers == nil {
+		s.peers = new(Peers)
+	}
+	s.handle.init(cfg)
+	s.suspensions.id, s.suspensions.pool = s.id, s.pool
+	s.peer.id, s.peer.line, s.peer.turn = cfg.ID, s.handle.line, (*peerClient)(&s.turn)
+	s.client = (*poolClient)(&s.turn)
+}

@@ -1,0 +1,112 @@
+package streams
+
+import (
+	"github.com/go-vram/vram/batch"
+	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/claims"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// searches are the books with the searches of them.
+type searches struct {
+	loans
+	looks   claims.Looks
+	plan    batch.Plan
+	missing []uint32 // runs of pages that the last search for a batch did not find
+}
+
+// search is one search of the core: a slot, or the pages that are missing.
+func (s *searches) search(bytes, align int64, hint int, wide bool) (*magazine.Slot, uint32) {
+	if align <= sizeclass.UnitBytes {
+		return s.core.Alloc(max(bytes, 1), hint)
+	}
+	return s.core.AllocAligned(max(bytes, 1), align, wide)
+}
+
+// searchAlone is the last search before a request is refused: for a block of its own, where the span that it would share with others
+// of its class does not fit anywhere.
+func (s *searches) searchAlone(bytes, align int64) *magazine.Slot {
+	slot, _ := s.core.AllocAligned(max(bytes, 1), max(align, sizeclass.UnitBytes), false)
+	return slot
+}
+
+// fillBatch puts buffers in the places of dst that have none, from the magazines and the stream's ranges, the longest of each chunk
+// first. It reports how many, and whether none is missing; s.missing then are the runs of pages that are.
+func (s *searches) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, whole bool) {
+	s.core.Drain()
+	missing := batch.NewPacking(s.pool.PageBytes(), s.missing)
+	for at := 0; at < len(bytes); at += batch.Width {
+		end := min(at+batch.Width, len(bytes))
+		chunk, into := bytes[at:end], dst[at:end]
+		p := &s.plan
+		var wanted uint64
+		for i := range into {
+			if into[i].slot == nil {
+				wanted |= 1 << i
+			}
+		}
+		p.Make(chunk, wanted)
+		p.Order()
+		groups := p.Groups()
+		for g := range groups {
+			i, left := groups[g].First(), int(groups[g].Count)
+			got := s.core.AllocMany(groups[g].Units, left, hint, func(slot *magazine.Slot) {
+				into[i] = Buffer{slot, slot.Word(), chunk[i]}
+				if left--; left > 0 {
+					i = p.Next(i)
+				}
+			})
+			served += got
+			if left > 0 {
+				missing.Add(groups[g].Units, left)
+			}
+		}
+	}
+	s.missing = missing.Runs()
+	return served, len(s.missing) == 0
+}
+
+// allRuns are the pages of a batch of which nothing is there.
+func (s *searches) allRuns(bytes []int64) []uint32 {
+	missing := batch.NewPacking(s.pool.PageBytes(), nil)
+	for at := 0; at < len(bytes); at += batch.Width {
+		p := &s.plan
+		p.Make(bytes[at:min(at+batch.Width, len(bytes))], batch.All)
+		p.Order()
+		for _, g := range p.Groups() {
+			missing.Add(g.Units, int(g.Count))
+		}
+	}
+	return missing.Runs()
+}
+
+// seek ends a search. Where that found nothing and it may help, it leaves a look at the fences that keep memory: the search is then
+// made once more before the pool is asked, and next says so. First the fences that were taken are looked at; those that are missing
+// are taken where none is left to wait for.
+func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next claims.Searched) {
+	if !found && s.core.Scarce(bytes) && s.looks.Due(after) {
+		next = s.leaveLook(after)
+	}
+	if next == claims.First {
+		s.looks.Learn(after, found)
+	}
+	return next
+}
+
+func (s *searches) leaveLook(after claims.Searched) (next claims.Searched) {
+	s.core.EachMissing(func(l *line.Line, number uint64) {
+		take, look, then := claims.Line(after, number > 0)
+		if take {
+			s.effects().fences.Push(fencing{timeline(l), number, false})
+		}
+		if look {
+			s.effects().fences.Push(fencing{timeline(l), 0, true})
+		}
+		next = max(next, then)
+	})
+	if next != claims.First {
+		s.effects().sought = next
+	}
+	return next
+}

@@ -1,0 +1,168 @@
+package streams
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// several is a claim for a batch. dst holds what it has got; what is missing is a zero Buffer. With the answer dst is the caller's:
+// the claim has it no more, whatever happens afterwards.
+type several struct {
+	claim
+	dst      []Buffer
+	bytes    []int64
+	missing  int64 // bytes that the pool was asked for
+	parts    int64 // bytes of the blocks that it has got
+	asked    bool  // the pool
+	byRanges int   // served before that
+	byPool   int
+	promise  futures.Promise[Batch]
+}
+
+func (r *several) pending() bool       { return r.promise.Pending() }
+func (*several) tag() string           { return "" }
+func (r *several) missingBytes() int64 { return r.missing }
+func (r *several) partBytes() int64    { return r.parts }
+func (r *several) blockBytes() int64   { return sumOfBlocks(r.bytes) }
+
+func (r *several) requestedBytes() (sum int64) {
+	for _, n := range r.bytes {
+		sum += n
+	}
+	return sum
+}
+
+// answer completes the claim, unless it was cancelled.
+func (r *several) answer(b Batch, err error) bool {
+	delivered := r.promise.Complete(b, err)
+	if delivered && r.unwatch != nil {
+		r.unwatch()
+	}
+	return delivered
+}
+
+func (r *several) fail(err error) {
+	release(r.dst)
+	r.dst = nil
+	r.answer(Batch{}, err)
+}
+
+func (r *several) putBack(s *searches) {
+	s.core.Note() // others may have looked meanwhile
+	for i := range r.dst {
+		if slot := r.dst[i].slot; slot != nil {
+			s.core.PutBack(slot)
+		}
+	}
+	clear(r.dst)
+	r.byRanges, r.byPool, r.parts = 0, 0, 0
+}
+
+func (r *several) search(s *searches) bool {
+	whole := r.fillIn(s)
+	r.count()
+	return whole
+}
+
+// fillIn searches once and reports whether nothing is missing.
+func (r *several) fillIn(s *searches) bool {
+	served, whole := s.fillBatch(r.dst, r.bytes, r.hint)
+	if r.asked {
+		r.byPool += served
+	} else {
+		r.byRanges += served
+	}
+	return whole
+}
+
+func (r *several) searchAlone(s *searches) bool {
+	whole := r.fillAlone(s)
+	r.count()
+	return whole
+}
+
+// fillAlone searches for blocks of their own and reports whether nothing is missing.
+func (r *several) fillAlone(s *searches) bool {
+	for i, n := range r.bytes {
+		if r.dst[i].slot != nil {
+			continue
+		}
+		slot := s.core.AllocPart(max(n, 1))
+		if slot == nil {
+			return false
+		}
+		r.dst[i] = Buffer{slot, slot.Word(), n}
+		r.byPool++
+	}
+	return true
+}
+
+// count sums what is missing, and what is there.
+func (r *several) count() {
+	r.missing, r.parts = 0, 0
+	for i, n := range r.bytes {
+		if slot := r.dst[i].slot; slot == nil {
+			r.missing += n
+		} else {
+			r.parts += int64(slot.Magazine().UnitsOf(slot)) << sizeclass.UnitShift
+		}
+	}
+}
+
+func (r *several) searchParked(s *searches) bool {
+	return s.core.Trial(func() bool { return r.fillIn(s) || r.fillAlone(s) }, func() { r.putBack(s) })
+}
+
+func (r *several) missingRuns(s *searches) []uint32 {
+	r.asked = true
+	return slices.Clone(s.missing)
+}
+
+// parkedRuns are the first time the pages beside what lies in pages that the stream has to keep, then all, since that may have gone
+// to others, and at last all in one run.
+func (r *several) parkedRuns(s *searches) []uint32 {
+	if r.Parks() == 1 {
+		s.giveAll(s.coverage(inBackground))
+		var runs []uint32
+		s.core.Trial(func() bool {
+			if !r.fillIn(s) {
+				runs = slices.Clone(s.missing)
+			}
+			return false
+		}, func() { r.putBack(s) })
+		if runs != nil {
+			return runs
+		}
+	}
+	runs := s.allRuns(r.bytes)
+	if r.Parks() <= 2 {
+		return runs
+	}
+	var pages uint32
+	for _, n := range runs { // the best fit did not put the blocks where they were meant to go
+		pages += n
+	}
+	return []uint32{pages}
+}
+
+func (r *several) deliver(s *searches) bool {
+	s.reach(beforeAnswer)
+	dst := r.dst
+	if !r.settle(dst...) { // cancelled meanwhile
+		r.putBack(s)
+		return false
+	}
+	s.witness.allAllocated(dst, r.from)
+	// With the answer they are the caller's: fail has nothing to free any more.
+	r.dst = nil
+	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile
+		r.dst = dst
+		r.putBack(s)
+		s.core.Note()
+		return false
+	}
+	s.core.ServedMany(r.byRanges, r.byPool)
+	return true
+}

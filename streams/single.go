@@ -1,0 +1,108 @@
+package streams
+
+import (
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/streams/magazine"
+)
+
+// single is a claim for one buffer.
+type single struct {
+	claim
+	Request
+	slot    *magazine.Slot // that the last search has found
+	pages   [1]uint32      // that it missed
+	asked   bool           // the pool, for pages
+	wide    bool           // what the pool granted for its alignment did not help
+	buffer  Buffer         // that is set to zero
+	promise futures.Promise[Buffer]
+}
+
+func (r *single) pending() bool         { return r.promise.Pending() }
+func (r *single) tag() string           { return r.Tag }
+func (r *single) missingBytes() int64   { return r.Bytes }
+func (*single) partBytes() int64        { return 0 }
+func (r *single) blockBytes() int64     { return blockBytes(r.Bytes) }
+func (r *single) requestedBytes() int64 { return r.Bytes }
+func (r *single) fail(err error)        { r.answer(Buffer{}, err) }
+
+// answer completes the claim, unless it was cancelled.
+func (r *single) answer(b Buffer, err error) bool {
+	delivered := r.promise.Complete(b, err)
+	if delivered && r.unwatch != nil {
+		r.unwatch()
+	}
+	return delivered
+}
+
+func (r *single) search(s *searches) bool {
+	r.slot, r.pages[0] = s.search(r.Bytes, r.Align, r.hint, r.wide)
+	return r.slot != nil
+}
+
+func (r *single) searchAlone(s *searches) bool {
+	r.slot = s.searchAlone(r.Bytes, r.Align)
+	return r.slot != nil
+}
+
+func (r *single) searchParked(s *searches) bool { return r.search(s) || r.searchAlone(s) }
+
+func (r *single) missingRuns(*searches) []uint32 {
+	r.wide, r.asked = true, true
+	return r.pages[:]
+}
+
+func (r *single) parkedRuns(s *searches) []uint32 {
+	r.wide = true
+	if r.search(s) { // nothing came home since the last search, but a block for the request alone may be in another place
+		s.core.PutBack(r.slot)
+		s.core.Note()
+		r.pages[0] = 1
+	}
+	return r.pages[:]
+}
+
+// putBack puts nothing back: a single claim has no slot but while it is being answered.
+func (*single) putBack(*searches) {}
+
+func (r *single) deliver(s *searches) bool {
+	slot := r.slot
+	s.core.Served(r.asked)
+	s.hand.slot = slot
+	s.reach(beforeAnswer)
+	b := Buffer{slot, slot.Word(), r.Bytes}
+	if !r.settle(b) { // cancelled meanwhile, and refunded
+		return r.undo(s, slot)
+	}
+	s.witness.allocated(b, r.Tag, r.from)
+	if r.Tag != "" {
+		slot.SetTag(b.word, r.Tag)
+	}
+	s.hand.slot = nil // from here on it is the caller's, or the effect's, whatever happens behind that
+	if r.Zero && r.Bytes > 0 {
+		s.handle.order()
+		r.buffer = b
+		s.effects().fills.Push(r)
+		return true
+	}
+	return r.answer(b, nil) || r.undo(s, slot)
+}
+
+// undo takes a slot back that was counted as served, since nobody wants it any more.
+func (r *single) undo(s *searches, slot *magazine.Slot) bool {
+	s.hand.slot = nil
+	s.core.Undo(slot)
+	s.core.Note()
+	return false
+}
+
+// fill implements filler.
+func (r *single) fill(h *handle) {
+	err := h.zero(r.buffer)
+	h.done()
+	if err != nil {
+		_ = r.buffer.Free()
+		r.Fail(err)
+	} else if !r.answer(r.buffer, nil) {
+		_ = r.buffer.Free() // cancelled meanwhile
+	}
+}

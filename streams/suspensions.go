@@ -1,0 +1,96 @@
+package streams
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+)
+
+// suspension is one wait of a stream's goroutine for others.
+type suspension struct {
+	by   []poolcore.Client // any of which may end it; none: see Suspend
+	over atomic.Bool
+	need uint64 // of a Handover: how much the other side will have done by then
+}
+
+// progress is what the pool is told of a stream's goroutines. It is replaced, never changed.
+type progress struct {
+	number  uint64 // rising
+	all     []*suspension
+	freedBy []poolcore.Client // streams that were handed memory of this one, or whose goroutines were
+}
+
+// suspensions are the waits of a stream's goroutines, and what the pool knows of them. Any number of goroutines may use it.
+type suspensions struct {
+	id        poolcore.Client
+	pool      *pool.Pool
+	exclusive atomic.Bool // see Stream.Exclusive
+	progress  atomic.Pointer[progress]
+	reported  atomic.Bool // the pool was told once
+}
+
+// edit replaces the progress by a copy that change has changed, and returns that.
+func (s *suspensions) edit(change func(*progress)) *progress {
+	for {
+		old, next := s.progress.Load(), &progress{number: 1}
+		if old != nil {
+			*next = progress{old.number + 1, slices.Clone(old.all), old.freedBy}
+		}
+		if change(next); s.progress.CompareAndSwap(old, next) {
+			return next
+		}
+	}
+}
+
+// entrust says that callers of another stream free memory of this one, too, from here on.
+func (s *suspensions) entrust(to poolcore.Client) {
+	if p := s.progress.Load(); p != nil && slices.Contains(p.freedBy, to) {
+		return
+	}
+	s.edit(func(p *progress) { p.freedBy = append(slices.Clone(p.freedBy), to) })
+	s.report() // also where nothing waits: else the stream's next wait might be refused before the pool knows
+}
+
+// suspend begins a suspension, unless it is over already.
+func (s *suspensions) suspend(x *suspension) {
+	s.edit(func(p *progress) {
+		if !x.over.Load() { // else resume finds it, or has this edit made anew
+			p.all = append(p.all, x)
+		}
+	})
+	if s.pool.Demand() > 0 { // if nothing waits, a turn reports it once something does
+		s.report()
+	}
+}
+
+// resume ends a suspension, also one that has yet to begin: from here on the pool is told of it no more, and what it was told
+// before counts no more.
+func (s *suspensions) resume(x *suspension) {
+	if x.over.Swap(true) {
+		return
+	}
+	next := s.edit(func(p *progress) {
+		p.all = slices.DeleteFunc(p.all, func(o *suspension) bool { return o == x })
+	})
+	if s.reported.Load() { // the pool may believe it still
+		s.pool.Suspend(s.message(next))
+	}
+}
+
+// report tells the pool how the stream's goroutines stand. A resume after that was read tells the pool a higher number.
+func (s *suspensions) report() {
+	s.reported.Store(true)
+	s.pool.Suspend(s.message(s.progress.Load()))
+}
+
+func (s *suspensions) message(p *progress) poolcore.Suspend {
+	m := poolcore.Suspend{Client: s.id, Number: p.number, FreedBy: p.freedBy}
+	for _, x := range p.all {
+		if !x.over.Load() {
+			m.Waits = append(m.Waits, x.by)
+		}
+	}
+	return m
+}

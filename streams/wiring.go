@@ -1,0 +1,72 @@
+package streams
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
+)
+
+// wiring is what all parts of a stream use. Open sets it; what may change is handle's, peer's and suspensions' own. Any number of
+// goroutines may use it.
+type wiring struct {
+	id          poolcore.Client
+	pool        *pool.Pool
+	limit       *atomic.Int64 // bytes, of the device
+	host        actors.Host   // nil: the Go scheduler
+	ref         *actors.Ref
+	client      pool.Client // the stream as the pool sees it
+	panics      *recovered.Log
+	handle      handle
+	peer        peer
+	peers       *Peers
+	suspensions suspensions
+	witness     *witness                          // nil: nobody is told of buffers
+	handler     func(*pool.OutOfMemoryError) bool // nil: nobody is asked
+	charged     atomic.Bool                       // some buffers were charged to tenants
+}
+
+// inTurn runs f in the stream's turn and waits for it: it runs here, if nobody is in the turn, or else on the goroutine that is. The
+// end of ctx ends only the waiting. The error is also the *PanicError of f, or why the stream has ended.
+func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &call{run: f}) }
+
+// inTurnGiving is inTurn for what has the stream give memory back: it ends when the pool has that.
+func (w *wiring) inTurnGiving(ctx context.Context, f func()) error {
+	return w.await(ctx, &call{run: f, gives: true})
+}
+
+func (w *wiring) await(ctx context.Context, c *call) error {
+	c.promise.On(w.host)
+	w.ref.Call(c)
+	_, err := c.promise.Future().Await(ctx)
+	return err
+}
+
+// tryTurn runs f in the stream's turn on this goroutine, if nobody is in it, and performs what that left. failed is the *PanicError
+// of f.
+func (w *wiring) tryTurn(f func()) (entered bool, failed error) {
+	if !w.ref.TryEnter() {
+		return false, nil
+	}
+	left, failed := w.runEntered(f)
+	w.ref.Perform(left)
+	return true, failed
+}
+
+func (w *wiring) runEntered(f func()) (left actors.Effects, failed error) {
+	defer w.ref.Exit(&left, &failed)
+	f()
+	return left, failed
+}
+
+// post has f run in the stream's turn, soon: here, if nobody is in it.
+func (w *wiring) post(f func()) { w.ref.Call(&call{run: f}) }
+
+// tell is post on another goroutine: it may be called inside a turn.
+func (w *wiring) tell(f func()) { w.ref.Tell(&call{run: f}) }
+
+// spawn runs f on a goroutine of its own.
+func (w *wiring) spawn(f func()) { actors.Go(w.host, "", f) }
