@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/actors"
@@ -63,14 +62,6 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 	return s.ask(ctx, s.request(want))
 }
 
-// request is a claim for a buffer, which has not begun.
-func (s *Stream) request(want Request) *single {
-	r := &single{Request: want}
-	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
-	r.begin(&s.wiring, r, s.witness.here())
-	return r
-}
-
 // allocCharged is AllocAsync of a request that was checked and names a tenant.
 func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[Buffer] {
 	r := s.request(want)
@@ -87,11 +78,6 @@ func (s *Stream) allocCharged(ctx context.Context, want Request) futures.Future[
 		}
 	}
 	return s.ask(ctx, r)
-}
-
-// queues reports whether a tenant's request waits behind others, whatever the stream keeps.
-func (s *Stream) queues(waits bool) bool {
-	return waits && claims.Queues(waits, claims.Stream{Demand: s.pool.Demand() > 0})
 }
 
 // ask sends a request to the stream.
@@ -140,31 +126,6 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 		return own.AfterFunc(f)
 	}
 	return context.AfterFunc(ctx, f)
-}
-
-func (s *Stream) checkRequest(r *Request) error {
-	if limit := s.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
-		return &AlignError{r.Align, limit}
-	}
-	if err := s.names(r.Tenant, r.Reservation); err != nil {
-		return err
-	}
-	return s.check(r.Bytes)
-}
-
-// names says why a request on the stream may not name a tenant or a reservation; nil names none.
-func (s *Stream) names(t *Tenant, r *Reservation) error {
-	if t != nil {
-		if err := t.Of(s.pool); err != nil {
-			return fmt.Errorf("%w: the tenant", err)
-		}
-	}
-	if r != nil {
-		if err := r.Of(s.pool); err != nil {
-			return fmt.Errorf("%w: the reservation", err)
-		}
-	}
-	return nil
 }
 
 // allocNow serves a request that was checked from a magazine or inside the turn, if that is free.

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 
 	"github.com/go-vram/vram/actors"
@@ -91,7 +90,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if err := s.names(want.Tenant, want.Reservation); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	if len(bytes) == 0 { // nothing to wait for, whoever waits before
+	if len(bytes) == 0 { // nothing to wait for, also behind others
 		return futures.Done(Batch{})
 	}
 	dst := make([]Buffer, len(bytes))
@@ -135,23 +134,6 @@ func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) fu
 // skipped, all others are freed. It does not wait and allocates nothing. The error is a *BatchError that names
 // the first buffer that was not live, or ErrClosed after the device was closed.
 func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
-
-func (s *Stream) checkBatch(bytes []int64) error {
-	limit := s.limit.Load()
-	var sum int64
-	for i, n := range bytes {
-		if n < 0 {
-			return &BatchError{i, 1, fmt.Errorf("%w: %d bytes", ErrNegative, n)}
-		}
-		if n > limit {
-			return &BatchError{i, 1, &SizeError{n, limit}}
-		}
-		if sum += n; sum > limit {
-			return &SizeError{sum, limit}
-		}
-	}
-	return nil
-}
 
 // batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It reports
 // how many came from those, and whether nothing is missing.

@@ -15,6 +15,20 @@
 // A free never enters a turn: it puts the slot back into its magazine, or on the list that the next turn
 // takes whole.
 //
+// # Parts
+//
+// Stream is what callers hold, and Control what the device has of it. Both lead into the turn, which the actor owns:
+//
+//	Stream, Lane, Handover    callers'; they run code in the turn (wiring.tryTurn, inTurn) or send it a claim
+//	turn                      what the messages do, lanes' errands, panics and the end
+//	desk                      claims; it carries out what the package claims decides
+//	searches                  searches of the core, and looks at fences between them
+//	loans                     what goes back to the pool, and the fences for that
+//	books                     the core, what a turn has at hand, and the effects that it leaves
+//	wiring                    what all of them use: handle (driver calls), peer (other streams), suspensions
+//
+// A type of the lower six sees what is below it. The pool, the actor and the magazines see adapters, whose methods callers cannot call.
+//
 // # Batches
 //
 // A batch takes from the magazines by one access each, then from the turn, and asks the pool for all that is
@@ -47,7 +61,7 @@
 // A wait is charged to its stream, or to its tenant. Either has several callers unless it says otherwise (Stream.Exclusive,
 // pool.Quota.Exclusive): while one of them waits others may free, so that no deadlock is declared while it holds memory, and only
 // a deadline ends such a wait. An exclusive stream waits while its goroutine waits in AllocFor, AllocBatchFor or Await for one of its
-// requests; it is suspended while that waits in a Handover, or has said so (Suspend). A stream holds memory while it has pages, which
+// requests; it is suspended while that waits in a Handover, or has called Suspend. A stream holds memory while it has pages, which
 // are those of live buffers, of announced uses and of lanes once all that is free was given up.
 //
 // A stream goes on that neither waits nor is suspended, and will go on if for each of its suspensions one of the streams goes on, or
@@ -73,7 +87,7 @@
 //     long buffer has its fence at once where there are few, and what is submitted after the free of a short one may be
 //     waited for, too, until this point;
 //   - when a request finds no memory and 8 MiB are pending, by its goroutine, which also looks how far the fences are, and is
-//     served again before the pool is asked; after looks in vain up to 31 such requests go to the pool at once;
+//     served again before the pool is asked; after looks that failed up to 31 such requests go to the pool at once;
 //   - at ticks, except on streams that were adopted; ticks look, too;
 //   - when the pool wants memory for others, before that is answered, likewise;
 //   - in Close of the buffer's stream, for all. Close of the used stream ends all uses on it.
@@ -108,8 +122,8 @@
 //
 // # Who records a fence
 //
-// Pages leave a stream with a fence over all its work so far. On a stream of the device's own whoever performs the
-// Return records it. An adopted handle is the program's, which may destroy it without a word, so that there only callers
+// Pages leave a stream with a fence over all its work so far. On a stream of the device's own the goroutine
+// that performs the Return records it. An adopted handle is the program's, which may destroy it without a word, so that there only callers
 // do: a request that took a turn, any turn while a request waits for the pool, Return and Close. All other turns, those
 // of ticks and of other streams' need, give back only pages that a fence covers which a caller's turn has left:
 //

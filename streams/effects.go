@@ -148,7 +148,7 @@ func (e *effects) ask() bool {
 	return false
 }
 
-// refill asks the pool, and says again of a parked claim what a later turn may have said before the pool knew of it.
+// refill asks the pool, and reports again of a parked claim what a later turn may have reported before the pool knew of it.
 func (e *effects) refill(r refilling) {
 	w := e.stream
 	if !r.Place.Unready {
@@ -271,7 +271,7 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	}
 }
 
-// consult asks the caller's handler, and tells the stream what it said. A panic of the handler means no.
+// consult asks the caller's handler, and tells the stream the answer. A panic of the handler means no.
 func (w *wiring) consult(c consulting) {
 	retry := false
 	err := w.guardHandler(func() { retry = w.handler(c.err) })

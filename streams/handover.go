@@ -10,11 +10,11 @@ import (
 // Handover carries values from the goroutine of one stream to that of another, first in first out, as a channel does, and tells the
 // allocator who waits for whom: while an Exclusive stream's goroutine waits in Receive it frees nothing before the sender goes
 // on, and while it waits in Send nothing before the receiver does. A wait for memory is then known for a deadlock where no free can
-// come of it, and is never taken for one since somebody who has been sent a value has not come to run yet: whoever sends or
-// receives says so for the other side before the call returns.
+// come of it, and is never taken for one since a goroutine that has been sent a value has not come to run yet: the one that
+// sends or receives reports so for the other side before the call returns.
 //
 // What is sent may be memory of the sender's stream: from the first value on the receiver is taken to free some, too, so that the sender is not
-// refused memory before the receiver stands still as well. Of a stream that is not Exclusive nothing else is said: others free on it meanwhile. What must be done before a wait, so that
+// refused memory before the receiver makes no progress either. Of a stream that is not Exclusive nothing else is reported: others free on it meanwhile. What must be done before a wait, so that
 // others can go on, is done before the call. A Handover has no end of its own: a value may say that it is the last, and the end
 // of the contexts ends all calls. Values that nobody received are TryReceive's.
 type Handover[T any] struct {

@@ -148,7 +148,7 @@ func (l *Lane) Close() error {
 }
 
 // visit has the stream's turn do something for the lane: its goroutine's own, or, if somebody is in it, by a message that it waits
-// for. Whoever runs the turn may use the lane meanwhile.
+// for. The goroutine that runs the turn may use the lane meanwhile.
 func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
 	t := &l.stream.turn
 	var refused error

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/actors"
-	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -14,7 +13,7 @@ import (
 func Open(cfg Config) (*Stream, *Control, error) {
 	s := &Stream{closed: make(chan struct{})}
 	t := &s.turn
-	s.wire(&cfg)
+	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
 	t.wiring, t.debug, t.longWait = &s.wiring, cfg.Debug, cfg.LongWait
 	s.cache.Extend((*beyondCache)(s))
 	cache := &s.cache
@@ -38,17 +37,4 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.peers.join(&s.peer)
 	s.pool.Join(s.id, s.client)
 	return s, &Control{Stream: s}, nil
-}
-
-// wire sets what all parts of the stream use.
-func (s *Stream) wire(cfg *Config) {
-	s.id, s.pool, s.limit, s.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
-	s.panics, s.handler, s.peers = cfg.Panics, cfg.Handler, cfg.Peers
-	if s.peers == nil {
-		s.peers = new(Peers)
-	}
-	s.handle.init(cfg)
-	s.suspensions.id, s.suspensions.pool = s.id, s.pool
-	s.peer.id, s.peer.line, s.peer.turn = cfg.ID, s.handle.line, (*peerClient)(&s.turn)
-	s.client = (*poolClient)(&s.turn)
 }

@@ -17,6 +17,14 @@ type single struct {
 	promise futures.Promise[Buffer]
 }
 
+// request is a claim for a buffer, which has not begun.
+func (w *wiring) request(want Request) *single {
+	r := &single{Request: want}
+	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
+	r.begin(w, r, w.witness.here())
+	return r
+}
+
 func (r *single) pending() bool         { return r.promise.Pending() }
 func (r *single) tag() string           { return r.Tag }
 func (r *single) missingBytes() int64   { return r.Bytes }

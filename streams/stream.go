@@ -41,20 +41,6 @@ func (s *Stream) call(ctx context.Context, f func()) error {
 	return s.inTurn(ctx, f)
 }
 
-// check says why a request of that many bytes cannot be made.
-func (s *Stream) check(bytes int64) error {
-	if bytes < 0 {
-		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
-	}
-	if limit := s.limit.Load(); bytes > limit {
-		return &SizeError{bytes, limit}
-	}
-	if s.handle.closing.Load() {
-		return ErrClosed
-	}
-	return nil
-}
-
 // ID is the number by which reports name the stream, from 1 on. 0 of a nil or zero Stream.
 func (s *Stream) ID() uint32 {
 	if s == nil {

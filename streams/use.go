@@ -15,7 +15,7 @@ var (
 	ErrForeign = pool.ErrForeign
 	// ErrUseOver says that a use was ended before.
 	ErrUseOver = magazine.ErrUseOver
-	// ErrTransferred says that a buffer was handed over: its memory belongs to whoever has the new one.
+	// ErrTransferred says that a buffer was handed over: its memory belongs to the holder of the new one.
 	ErrTransferred = magazine.ErrTransferred
 	// ErrTransferLimit says that a buffer was handed over too often: 255 times.
 	ErrTransferLimit = magazine.ErrMoves

@@ -29,6 +29,19 @@ type wiring struct {
 	charged     atomic.Bool                       // some buffers were charged to tenants
 }
 
+// init is for the stream of a configuration, as the pool and as its peers see it.
+func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
+	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
+	w.panics, w.handler, w.peers = cfg.Panics, cfg.Handler, cfg.Peers
+	if w.peers == nil {
+		w.peers = new(Peers)
+	}
+	w.handle.init(cfg)
+	w.suspensions.id, w.suspensions.pool = w.id, w.pool
+	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.handle.line, turn
+	w.client = client
+}
+
 // inTurn runs f in the stream's turn and waits for it: it runs here, if nobody is in the turn, or else on the goroutine that is. The
 // end of ctx ends only the waiting. The error is also the *PanicError of f, or why the stream has ended.
 func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &call{run: f}) }

@@ -1,0 +1,70 @@
+package streams
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/streams/claims"
+)
+
+// check says why a request of that many bytes cannot be made.
+func (w *wiring) check(bytes int64) error {
+	if bytes < 0 {
+		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
+	}
+	if limit := w.limit.Load(); bytes > limit {
+		return &SizeError{bytes, limit}
+	}
+	if w.handle.closing.Load() {
+		return ErrClosed
+	}
+	return nil
+}
+
+// checkRequest is check with options.
+func (w *wiring) checkRequest(r *Request) error {
+	if limit := w.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
+		return &AlignError{r.Align, limit}
+	}
+	if err := w.names(r.Tenant, r.Reservation); err != nil {
+		return err
+	}
+	return w.check(r.Bytes)
+}
+
+// names says why a request on the stream may not name a tenant or a reservation; nil names none.
+func (w *wiring) names(t *Tenant, r *Reservation) error {
+	if t != nil {
+		if err := t.Of(w.pool); err != nil {
+			return fmt.Errorf("%w: the tenant", err)
+		}
+	}
+	if r != nil {
+		if err := r.Of(w.pool); err != nil {
+			return fmt.Errorf("%w: the reservation", err)
+		}
+	}
+	return nil
+}
+
+// checkBatch is check of all sizes of a batch.
+func (w *wiring) checkBatch(bytes []int64) error {
+	limit := w.limit.Load()
+	var sum int64
+	for i, n := range bytes {
+		if n < 0 {
+			return &BatchError{i, 1, fmt.Errorf("%w: %d bytes", ErrNegative, n)}
+		}
+		if n > limit {
+			return &BatchError{i, 1, &SizeError{n, limit}}
+		}
+		if sum += n; sum > limit {
+			return &SizeError{sum, limit}
+		}
+	}
+	return nil
+}
+
+// queues reports whether a tenant's request waits behind others, whatever the stream keeps.
+func (w *wiring) queues(waits bool) bool {
+	return waits && claims.Queues(waits, claims.Stream{Demand: w.pool.Demand() > 0})
+}
