@@ -68,7 +68,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a value handed over does not end its receiver's wait", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams/handover.go", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
+			Edits: []Edit{{"streams.endWait", "x != nil && x.need <= done {", "x != nil && x.need < done {"}},
 		},
 		{
 			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
