@@ -14,11 +14,11 @@ const (
 	perThreadStream StreamHandle = 2 // CU_STREAM_PER_THREAD
 )
 
-// HandleError says why a handle cannot be adopted.
+// HandleError says why a stream handle cannot be adopted.
 type HandleError struct {
 	Handle StreamHandle
-	Stream uint32 // that has the handle already; 0: none has
-	Want   string // what can be
+	Stream uint32 // the stream that has the handle already; 0: none has
+	Want   string // what can be adopted instead
 }
 
 // Error names the handle and what can be adopted.
@@ -30,27 +30,24 @@ func (e *HandleError) Error() string {
 	return text + ": want " + e.Want
 }
 
-// CaptureError refuses what would become part of a graph that is being captured.
+// CaptureError refuses a request that would need a driver call on a stream that is being captured into a graph.
 type CaptureError = streams.CaptureError
 
-// AdoptStream makes a cache for a CUDA stream of the caller's, who destroys it after the cache's Close. A handle has one
-// cache at a time: after Close it can be adopted again, also where it names another stream by then, which inherits
-// nothing. 0 and 1 are the legacy default stream, whose fences cover the work of all blocking streams, too, so that its
-// memory comes back later than that of others. The default stream of a thread (2) is refused: a goroutine moves from thread to
-// thread, and what it submits there would go to different streams.
+// AdoptStream makes a cache for a CUDA stream that the caller has created. The caller keeps the CUDA stream, and destroys it only after
+// Stream.Close. A handle has one cache at a time. After Close it can be adopted again, also where the driver has given the same handle to a new stream.
+// The handles 0 and 1 are the legacy default stream: its fences wait for the work of all blocking streams, so its memory comes back later than
+// others'. Handle 2, the default stream of a thread, is refused: goroutines move between threads, and their work would go to different streams.
 //
-// On an adopted handle fences are recorded in its callers' requests only, so that a program which destroys its stream, or
-// captures it, is not surprised by a call from the background. What such a stream keeps free therefore serves other
-// streams as far as its callers' requests, or Stream.Return, left a fence over it.
+// The device calls the driver with an adopted handle only inside requests of its callers, so that a program may destroy or capture its stream
+// at any other time. That has a price: memory that an adopted stream has freed serves other streams only from the next request on that stream, or a
+// Stream.Return, which record the fence for it.
 //
-// A stream that is being captured may be adopted. Until the capture has ended its requests are served as far as no call
-// on the stream is needed for that; else they fail with a *CaptureError. Of what is freed meanwhile the stream itself may have
-// the next use at once; others get it after the capture has ended and a fence was recorded. What a graph uses must stay allocated for
-// as long as it is launched. Captures should be in the relaxed mode: others forbid calls that allocations make, also of
-// threads that have nothing to do with the capture, where goroutines have no thread of their own.
+// A stream that is being captured into a graph may be adopted. Until the capture ends, its requests are served where that takes no call on the
+// stream, and fail with a *CaptureError where it does. Memory that is freed meanwhile can be allocated again on the same stream at once, and on others once the
+// capture has ended and a fence was recorded. Buffers that a graph uses must stay allocated as long as the graph is launched. Capture in the relaxed mode:
+// in the others CUDA forbids, to other threads as well, calls that allocations make, and goroutines have no thread of their own.
 //
-// Errors: *HandleError; those of NewStream; and what the driver says to a handle that was destroyed, as far as it can
-// tell.
+// Errors: *HandleError, those of NewStream, and what the driver says of a handle that was destroyed, as far as it can tell.
 func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	if h == perThreadStream {
 		return nil, &HandleError{Handle: h, Want: "a stream of NewStream, or one that the program created: " +

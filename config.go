@@ -16,85 +16,82 @@ type Ptr = cudadrv.Ptr
 // StreamHandle is a CUstream as a number.
 type StreamHandle = cudadrv.Stream
 
-// Config says what to open and how it behaves.
+// Config says which device to open, and how its allocator behaves. The zero value is the first GPU, all of its memory, in the mode Balanced.
 type Config struct {
-	// Driver finds the device. Nil is libcuda, as dynamic.New with its zero Config; for others see DriverNamed.
+	// Driver reaches the GPU. Nil: NVIDIA's libcuda, as dynamic.New(dynamic.Config{}). DriverNamed makes one by name.
 	Driver cudadrv.Driver
-	// Ordinal is the device's number with the driver.
+	// Ordinal is the device's number with the driver, from 0.
 	Ordinal int
-	// LimitBytes bounds what is held from the driver, at any time. 0: MemoryFraction of the device. One above the device's memory
-	// bounds nothing: the device's memory is the limit then, as Stats.LimitBytes says. One below a page of the device
-	// (Info().GranularityBytes) would let nothing be allocated: the first use of the device refuses it with a *ConfigError.
+	// LimitBytes is the most memory that is held from the driver at any time. 0: MemoryFraction of the device. More than the device has
+	// means all that it has; Stats.LimitBytes says how much that is. Less than one page of the device (Info().GranularityBytes) is refused with a
+	// *ConfigError, by the first use of the device.
 	LimitBytes int64
-	// MemoryFraction of the device's physical memory, over 0 up to 1. 0: 1. It has no effect where LimitBytes is set.
+	// MemoryFraction is the limit as a share of the device's memory, over 0 up to 1. 0: 1. LimitBytes goes before it.
 	MemoryFraction float64
-	// Footprint trades driver time for memory.
+	// Footprint says how much memory may be held beyond what lives to save driver calls.
 	Footprint Footprint
 	// Segments is the kind of memory that is held from the driver.
 	Segments Segments
-	// SegmentBytes is the longest physical allocation that is asked of the driver at once; a plain segment is longer
-	// where a request is. 0: what the footprint mode says.
-	SegmentBytes int64
-	// Waits says when a stream gets memory that another has given back and may still be working on.
+	// Waits says whether a stream's work may be made to wait, on the device, for memory that another stream's work still uses.
 	Waits Waits
-	// PressureMark is the share of the limit that is used from which on the level of pressure is PressureHigh, over 0 up to
-	// 1. 0: 0.85. 1: there is no pressure. See PressureLevel.
-	PressureMark float64
-	// StreamCacheBytes and StreamCacheBlocks bound what each stream keeps free: bytes, and free ranges
-	// that hold a whole page. What is over goes to the pool at the end of a turn. 0: no bound; the pool asks when it needs memory.
-	StreamCacheBytes  int64
-	StreamCacheBlocks int
-	// PoolCacheBytes and PoolCacheBlocks bound what the pool keeps free likewise; what is over goes back to
-	// the driver. 0: no bound.
-	PoolCacheBytes  int64
-	PoolCacheBlocks int
-	// Predict lets the pool learn when a loop needs memory and how much, from what streams take from it and give back, and
-	// have that mapped shortly before the third step and those after it. Until a tick after a step it is held, and from
-	// shortly before a step that is foreseen until shortly after, although it is over the pool's budget; what does not come
-	// goes back then. A loop whose streams keep what they use needs none of this. See Stats.Predicted.
+	// StreamCacheBytes bounds what each stream keeps free for its own next requests. What is over it goes to the pool when the
+	// stream's turn ends. 0: no bound; the pool takes back what it needs for others.
+	StreamCacheBytes int64
+	// PoolCacheBytes bounds what the pool keeps free for all streams. What is over it goes back to the driver at ticks, ten times a
+	// second. 0: no bound.
+	PoolCacheBytes int64
+	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes effect only where memory goes back to the
+	// driver in between: streams that give theirs back (Stream.Return, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
+	// There the pool learns at what intervals streams take memory from it and how much, and from the third burst on maps as much shortly before the
+	// next is due, holds it until shortly after, whatever PoolCacheBytes says, and gives it back if the burst does not come. See Stats.Predicted.
+	//
+	// With a burst a second, callers waited 0 to 2 ns an event for the driver on 13 recorded and made traces. Without Predict, at the same mean
+	// memory, they waited 4 to 358 ns: 106 on maskrcnn_train, which held no more at its peak either; others held 1 to 12 percent
+	// more there. Where bursts are as short as 0.1 s it holds much more: docs/decisions/015 has the figures.
 	Predict bool
-	// Warm is mapped in the background once the device is open; that is its first use then.
+	// Warm is mapped ahead as Device.Warm does, in the background: Open is the first use of the device then. What cannot be mapped
+	// ahead is mapped when it is needed.
 	Warm []Demand
-	// Stats is how closely the device counts.
+	// Stats says how closely the device counts.
 	Stats StatsLevel
-	// Debug holds the pool's books against themselves after every message, and those of each stream at every tick:
-	// whose do not balance is quarantined. Every driver job is logged at the level Debug. The places of allocations and
-	// frees are kept, so that *FreeError and *InUseError name them: no magazine serves without a turn of its stream then, and each
-	// request and each free notes its place. Without it nothing of this costs anything.
+	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError name them; no request is served without
+	// its stream's turn then. It checks the allocator's own books, the pool's after each message and a stream's ten times a second: a part whose
+	// books do not balance is quarantined. Every driver job is logged at the level Debug. Off, none of this costs anything.
 	Debug bool
-	// Observer is told of each buffer. One with a function costs as much as Debug's places.
+	// Observer has functions that are called for each buffer that is allocated or freed. With one set every request takes its stream's turn,
+	// and its call stack is kept, as with Debug.
 	Observer Observer
-	// OnOutOfMemory is asked about a request that would fail for want of memory, or begin to wait, after all that the allocator
-	// could do by itself. It may free buffers, Trim, give up caches of the program's own; true has the request tried once
-	// more, up to 16 times. It runs on a goroutine of its own, outside every turn, several at once for several requests; the request
-	// waits for it and holds nothing meanwhile, others go on. A panic in it is no, and part of the error. It must not wait
-	// for a request of its own that would ask it again. Nil: nobody is asked.
+	// OnOutOfMemory is called with a request that would fail for want of memory, or begin to wait, once the allocator can do no more by itself.
+	// It may free buffers, Trim, or give up caches of the program; where it returns true the request is tried again, up to 16 times.
+	// It runs on a goroutine of its own, several at once for several requests. Its request waits for it and holds nothing meanwhile; others go
+	// on. A panic in it counts as false, and is part of the error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
-	// Logger hears of what Events tells, of driver jobs that fail and of changed settings. Nil: nobody does. It is
-	// called as the functions of Events are.
+	// Logger gets what Events tell, driver jobs that fail, and changed settings. It is called as the functions of Events are.
 	Logger *slog.Logger
-	// Events are told what happens.
+	// Events has functions that are called when something has happened.
 	Events Events
+	// Tuning is for experiments: leave it zero.
+	Tuning Tuning
 }
 
-// Demand is a number of buffers of a size.
+// Demand is a number of buffers of one size.
 type Demand struct {
 	Bytes int64
 	Count int
 }
 
-// Footprint is how closely the memory held from the driver follows what lives.
+// Footprint is how closely the memory held from the driver follows the memory in live buffers.
 type Footprint uint8
 
 // The footprint modes.
 const (
-	// Balanced holds up to a twelfth more than the live peak (1.00 to 1.09 times it on real traces, 1.15 with five
-	// streams) and, where demand repeats, soon makes no driver calls.
+	// Balanced holds up to a twelfth more than the live peak: 1.00 to 1.09 times it on recorded traces of one stream, 1.15 on one of
+	// five. Where demand repeats it soon makes no driver calls.
 	Balanced Footprint = iota
-	// Lean holds about 1.2 percent more than the live peak, in physical allocations of one page; it keeps moving memory
-	// between holes. A first gigabyte costs 12 ms of the driver's time, and copies are four percent slower.
+	// Lean holds about 1.2 percent more than the live peak. Its physical allocations are one page long, and it remaps them from hole to
+	// hole all the time: the first gigabyte costs 12 ms of driver time, and copies are four percent slower.
 	Lean
-	// Fast prefers few large physical allocations: the least driver time.
+	// Fast takes few, long physical allocations: the least driver time, and the most memory.
 	Fast
 )
 
@@ -103,7 +100,7 @@ var footprintNames = [...]string{Balanced: "balanced", Lean: "lean", Fast: "fast
 // String is the mode's name.
 func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "Footprint") }
 
-// ParseFootprint knows "balanced", "lean" and "fast".
+// ParseFootprint reads "balanced", "lean" or "fast". The error is a *ConfigError.
 func ParseFootprint(s string) (Footprint, error) {
 	i, err := parseName(footprintNames[:], s, "Footprint", "balanced, lean or fast")
 	return Footprint(i), err
@@ -136,27 +133,16 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 
 // check says which field cannot be.
 func (c *Config) check() error {
-	for _, f := range []struct {
-		name  string
-		value int64
-	}{
+	if err := atLeastZero([]bound{
 		{"Ordinal", int64(c.Ordinal)},
 		{"LimitBytes", c.LimitBytes},
-		{"SegmentBytes", c.SegmentBytes},
 		{"StreamCacheBytes", c.StreamCacheBytes},
-		{"StreamCacheBlocks", int64(c.StreamCacheBlocks)},
 		{"PoolCacheBytes", c.PoolCacheBytes},
-		{"PoolCacheBlocks", int64(c.PoolCacheBlocks)},
-	} {
-		if f.value < 0 {
-			return &ConfigError{f.name, f.value, "0 or more"}
-		}
+	}); err != nil {
+		return err
 	}
 	if c.MemoryFraction < 0 || c.MemoryFraction > 1 || c.MemoryFraction != c.MemoryFraction {
 		return &ConfigError{"MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all"}
-	}
-	if c.PressureMark < 0 || c.PressureMark > 1 || c.PressureMark != c.PressureMark {
-		return &ConfigError{"PressureMark", c.PressureMark, "over 0 and at most 1, or 0 for 0.85"}
 	}
 	switch {
 	case int(c.Footprint) >= len(footprintNames):
@@ -167,6 +153,9 @@ func (c *Config) check() error {
 		return &ConfigError{"Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways"}
 	case int(c.Stats) >= len(statsNames):
 		return &ConfigError{"Stats", c.Stats, "StatsOn, StatsOff or StatsExact"}
+	}
+	if err := c.Tuning.check(); err != nil {
+		return err
 	}
 	return checkDemands(c.Warm)
 }
@@ -183,7 +172,7 @@ func checkDemands(want []Demand) error {
 // ofStream are the settings of a stream.
 func (c *Config) ofStream() streamcore.Settings {
 	return streamcore.Settings{
-		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.StreamCacheBlocks},
+		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.Tuning.StreamCacheBlocks},
 		Exact:  c.Stats == StatsExact,
 	}
 }
@@ -219,15 +208,15 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 	plain := c.plain(info)
 	pageBytes := pool.PageBytes(info, plain)
 	policy := c.Footprint.policy(pageBytes, limited && !plain) // a plain segment is whole anyway
-	if c.SegmentBytes > 0 {
-		policy.HandlePages, policy.LongPages = pages(min(c.SegmentBytes, pool.MostBytes), pageBytes), 0
+	if longest := c.Tuning.SegmentBytes; longest > 0 {
+		policy.HandlePages, policy.LongPages = pages(min(longest, pool.MostBytes), pageBytes), 0
 		policy.MergePages = min(policy.MergePages, policy.HandlePages/2)
 	}
 	return core.Settings{
 		Policy:     policy,
 		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
-		CacheRuns:  c.PoolCacheBlocks,
+		CacheRuns:  c.Tuning.PoolCacheBlocks,
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}

@@ -62,8 +62,8 @@ func TestALimitAboveTheDeviceIsItsMemory(t *testing.T) {
 func TestSizesNearTheEndOfTheRange(t *testing.T) {
 	for _, size := range []int64{1 << 53, 1 << 62, math.MaxInt64} {
 		d, err := vram.Open(vram.Config{
-			Driver: sim.New(sim.Config{TotalBytes: gib}), SegmentBytes: size,
-			StreamCacheBytes: size, PoolCacheBytes: size, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt,
+			Driver: sim.New(sim.Config{TotalBytes: gib}), StreamCacheBytes: size, PoolCacheBytes: size,
+			Tuning: vram.Tuning{SegmentBytes: size, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt},
 		})
 		require.NoError(t, err)
 		s, err := d.NewStream()
@@ -74,12 +74,9 @@ func TestSizesNearTheEndOfTheRange(t *testing.T) {
 		require.ErrorIs(t, s.AllocBatch(make([]vram.Buffer, 2), []int64{size, size}), vram.ErrTooLarge)
 		_, err = d.Reserve(t.Context(), size)
 		require.ErrorIs(t, err, vram.ErrTooLarge)
-		require.Error(t, d.Warm(t.Context(), vram.Demand{Bytes: size, Count: 1}))
-		require.NoError(t, d.Warm(t.Context(), vram.Demand{Bytes: size, Count: 0}))
-		added, err := d.Expand(t.Context(), size)
 		var full *vram.LimitError
-		require.ErrorAs(t, err, &full)
-		assert.Positive(t, added, "as much as there is room for")
+		require.ErrorAs(t, d.Warm(t.Context(), vram.Demand{Bytes: size, Count: 1}), &full)
+		require.NoError(t, d.Warm(t.Context(), vram.Demand{Bytes: size, Count: 0}))
 		require.NoError(t, d.Close())
 	}
 }
@@ -164,13 +161,12 @@ func TestErrorsNameTheModuleOnce(t *testing.T) {
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	keep := must(t, s, gib/2)
-	_, expandErr := d.Expand(t.Context(), gib)
 	warmErr := d.Warm(t.Context(), vram.Demand{Bytes: gib, Count: 1})
 	_, reserveErr := d.Reserve(t.Context(), gib*3/4)
 	freeAll(t, keep)
 	require.NoError(t, d.Close())
-	_, closedErr := d.Expand(t.Context(), gib)
-	for _, err := range []error{expandErr, warmErr, reserveErr, closedErr} {
+	closedErr := d.Warm(t.Context(), vram.Demand{Bytes: gib / 2, Count: 1})
+	for _, err := range []error{warmErr, reserveErr, closedErr} {
 		require.Error(t, err)
 		assert.Equal(t, 1, strings.Count(err.Error(), "vram: "), "%v", err)
 	}

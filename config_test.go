@@ -21,19 +21,19 @@ import (
 // may be.
 func TestConfigErrorsNameFieldValueAndWant(t *testing.T) {
 	wrong := map[string]vram.Config{
-		"Ordinal":           {Ordinal: -7},
-		"LimitBytes":        {LimitBytes: -7},
-		"SegmentBytes":      {SegmentBytes: -7},
-		"MemoryFraction":    {MemoryFraction: -7},
-		"PressureMark":      {PressureMark: -7},
-		"StreamCacheBytes":  {StreamCacheBytes: -7},
-		"StreamCacheBlocks": {StreamCacheBlocks: -7},
-		"PoolCacheBytes":    {PoolCacheBytes: -7},
-		"PoolCacheBlocks":   {PoolCacheBlocks: -7},
-		"Warm[1]":           {Warm: []vram.Demand{{Bytes: 1, Count: 1}, {Bytes: 5, Count: -7}}},
-		"Footprint":         {Footprint: 77},
-		"Segments":          {Segments: 77},
-		"Stats":             {Stats: 77},
+		"Ordinal":                  {Ordinal: -7},
+		"LimitBytes":               {LimitBytes: -7},
+		"MemoryFraction":           {MemoryFraction: -7},
+		"StreamCacheBytes":         {StreamCacheBytes: -7},
+		"PoolCacheBytes":           {PoolCacheBytes: -7},
+		"Tuning.SegmentBytes":      {Tuning: vram.Tuning{SegmentBytes: -7}},
+		"Tuning.PressureMark":      {Tuning: vram.Tuning{PressureMark: -7}},
+		"Tuning.StreamCacheBlocks": {Tuning: vram.Tuning{StreamCacheBlocks: -7}},
+		"Tuning.PoolCacheBlocks":   {Tuning: vram.Tuning{PoolCacheBlocks: -7}},
+		"Warm[1]":                  {Warm: []vram.Demand{{Bytes: 1, Count: 1}, {Bytes: 5, Count: -7}}},
+		"Footprint":                {Footprint: 77},
+		"Segments":                 {Segments: 77},
+		"Stats":                    {Stats: 77},
 	}
 	for field, cfg := range wrong {
 		t.Run(field, func(t *testing.T) {

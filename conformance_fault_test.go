@@ -54,7 +54,7 @@ func TestUnmappingBesideQueuedWorkElsewhere(t *testing.T) {
 func TestAGrowthThatFailsInTheMiddle(t *testing.T) {
 	for function, count := range map[string]uint64{"cuMemCreate": 4, "cuMemMap": 4, "cuMemSetAccess": 1} {
 		for first := uint64(1); first <= count; first++ {
-			h := openHouse(t, vram.Config{SegmentBytes: 4 * mib}, sim.Config{})
+			h := openHouse(t, vram.Config{Tuning: vram.Tuning{SegmentBytes: 4 * mib}}, sim.Config{})
 			s := h.stream()
 			before := must(t, s, 2*mib)
 			require.NoError(t, h.faults.Add(fault.Rule{Func: function, First: first, Count: 1, Result: cudadrv.MapFailed}))

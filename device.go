@@ -41,31 +41,31 @@ type Use = streams.Use
 // [streams.Lane.Alloc], [streams.Lane.Free] and [streams.Lane.Close].
 type Lane = streams.Lane
 
-// Request says what AllocFor and AllocAsync are asked for.
+// Request is what AllocFor and AllocAsync are asked for.
 type Request = streams.Request
 
-// BatchRequest says what AllocBatchFor is asked for.
+// BatchRequest is what AllocBatchFor and AllocBatchForAsync are asked for.
 type BatchRequest = streams.BatchRequest
 
-// Tenant is an account that requests are charged to; see Device.Tenant.
+// Tenant is an account that requests are charged to: see Device.Tenant.
 type Tenant = pool.Tenant
 
-// Reservation is memory that was set aside for requests that name it: see Device.Reserve.
+// Reservation is memory that is set aside for the requests that name it: see Device.Reserve.
 type Reservation = pool.Reservation
 
-// Quota bounds a tenant.
+// Quota is how much memory a tenant may have.
 type Quota = pool.Quota
 
-// TenantStats is a tenant's part of the statistics.
+// TenantStats is one tenant's part of Stats.
 type TenantStats = pool.TenantStats
 
-// Batch is buffers that were allocated together; see Stream.AllocBatchAsync.
+// Batch is the buffers that one request has allocated together, all or nothing: see Stream.AllocBatchFor.
 type Batch = streams.Batch
 
-// Observer is functions that are told of every buffer; see Config.
+// Observer has functions that are called for every buffer: see Config.Observer.
 type Observer = streams.Observer
 
-// BufferEvent is a buffer that was allocated or freed.
+// BufferEvent is a buffer that was allocated or freed, as an Observer is told of it.
 type BufferEvent = streams.BufferEvent
 
 // tickInterval is how often streams and the pool do what is due without a request. Not shorter: a tick
@@ -73,7 +73,7 @@ type BufferEvent = streams.BufferEvent
 // nobody allocates.
 const tickInterval = 100 * time.Millisecond
 
-// Device is an opened GPU. Any number of goroutines may use it.
+// Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends it. Any number of goroutines may use it at once.
 type Device struct {
 	config  atomic.Pointer[Config]
 	started atomic.Pointer[opening] // nil before the first use
@@ -104,10 +104,9 @@ type registry struct {
 	closed bool  // nothing is added any more
 }
 
-// Open finds a device and touches it no further: its context is made and address space is reserved by the first
-// use, a stream, a warm-up or a look at Info, and memory is held when it is needed. The caller closes the device.
-// Errors: *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said; what the device itself refuses is
-// said by its first use.
+// Open makes a Device. It asks the driver only how many GPUs there are: the context is made and address space is reserved by the first use
+// (NewStream, AdoptStream, Info, Warm or Reserve), and memory is taken from the driver when it is needed. The caller closes the device.
+// Errors: *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said. What goes wrong in the GPU itself is the error of the first use.
 func Open(cfg Config) (*Device, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -151,8 +150,8 @@ func (d *Device) callable(ctx context.Context) error {
 	return nil
 }
 
-// Info describes the device. It does not change. It opens the device if nothing has used it yet; where that fails
-// it says the ordinal and the driver's name, and the next use says why.
+// Info describes the device: its name, memory, page length and what it can do. It is always the same. It counts as a use of the device: the
+// first one opens it. Where that fails, Info has the ordinal and the driver's name alone, and the next use returns the error.
 func (d *Device) Info() cudadrv.Info {
 	if !d.opened() {
 		return cudadrv.Info{}
@@ -164,8 +163,8 @@ func (d *Device) Info() cudadrv.Info {
 	return cudadrv.Info{Driver: c.Driver.Name(), Ordinal: c.Ordinal}
 }
 
-// NewStream makes a CUDA stream and its cache. The stream's Close destroys both. Errors: ErrClosed, what the
-// driver said, and those of the first use of the device: *ConfigError, ErrNoDevice.
+// NewStream creates a non-blocking CUDA stream with a cache of its own. Stream.Close destroys both. Errors: ErrClosed, what the driver said, and those
+// of the first use of the device: *ConfigError, ErrNoDevice.
 func (d *Device) NewStream() (*Stream, error) {
 	e, err := d.use()
 	if err != nil {
@@ -277,9 +276,11 @@ func (d *Device) forget(s *streams.Control) {
 	})
 }
 
-// Trim looks which announced uses have finished, asks the streams for what they cache and gives free memory back to the driver until at most
-// keepBytes are held, or no more can be given back. It waits for the driver and for the turn at hand of each stream, not for buffers, and
-// returns the bytes given back.
+// Trim gives free memory back to the driver until the device holds at most keepBytes, or nothing more is free. With 0 it is PyTorch's
+// empty_cache. It takes what streams cache, all of it if need be, and what has become free since announced uses have finished; live buffers,
+// pending memory and reservations stay. It returns how many bytes went back. It waits for the driver and for the request that each stream is
+// serving, not for buffers to be freed nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's, ErrClosed,
+// and what the driver said.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if err := d.callable(ctx); err != nil {
 		return 0, err
@@ -307,10 +308,10 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	return n, nil
 }
 
-// Close ends the device: requests fail with ErrClosed, magazines are closed, the device is synchronised,
-// all memory goes back to the driver. If buffers were live the error is, or wraps, an *InUseError that lists them,
-// and Config.Logger and Events.Leak hear of it; a later Free of one says ErrClosed. It waits for the device and for calls of Events that are due. Idempotent: every call returns the first
-// one's error, after it has finished.
+// Close ends the device. Requests, those that wait included, fail with ErrClosed; the device is synchronised; all memory goes back to the driver. If
+// buffers were live the error is, or wraps, an *InUseError that lists them, and Config.Logger and Events.Leak are told; freeing one later returns
+// ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every further call waits for the first one, and
+// returns its error.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return ErrNotOpen

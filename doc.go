@@ -34,12 +34,13 @@
 //	pool                     the memory of a device: actor, driver goroutine
 //	  pool/core                what it decides: pages, handles, growth, recycling
 //	internal/fence           points in a stream's order, and their numbers (line)
-//	internal/heap            best or first fit over index-linked ranges
+//	internal/heap            best fit over index-linked ranges
 //	internal/sizeclass       rounding
 //	actors, futures, cudadrv foundations that know nothing of each other
 //	  cudadrv/dynamic            libcuda, loaded at run time without cgo
 //	  cudadrv/gorgonia           libcuda through gorgonia.org/cu, behind a tag
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
+//	  cudadrv/hazard             work that touches memory which it must not; vramtest is made of it
 //
 // Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects are
 // performed outside every turn. Memory is taken, mapped and given back by one goroutine of the pool; fences and
@@ -63,6 +64,17 @@
 // words), streams/core (spans, ranges), pool/core (the ladder of a Refill), pool (jobs). A free goes the
 // same way up to the first level: it puts its slot back into a magazine, or on a list that the stream's
 // next turn takes.
+//
+// # Getting ahead, and giving back
+//
+// Two calls take memory from the driver ahead of need, three give it back. None has to be called: memory is mapped when a request needs it, and
+// ticks, ten times a second, do what is due.
+//
+//	Warm      maps memory for so many buffers of such sizes; any request may use it    waits for the driver
+//	Reserve   takes memory for the requests that name the reservation                  waits for the driver
+//	Trim      gives free memory back to the driver, down to a size; 0: empty_cache     waits for the driver and for streams
+//	Collect   does what a tick does, now: freed buffers back to their streams          waits for nothing
+//	Coalesce  merges what is free in streams, magazines included; gives nothing back   waits for streams
 //
 // # The end
 //

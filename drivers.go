@@ -8,14 +8,14 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// DriverNamed returns the driver of that name:
+// DriverNamed makes a driver for Config.Driver by name:
 //
 //   - "dynamic": libcuda, loaded at run time.
 //   - "sim": the simulated device, its virtual time running with the clock.
-//   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A driver
-//     that is there and does not work is an error, not a reason to simulate. It looks now, which can take a second.
+//   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A driver that is installed and does not
+//     work is an error, not a reason to simulate. The name is resolved by the call, which can take a second.
 //
-// Driver.Name and Info say which one it is. Errors: *ConfigError; with "auto" also those of dynamic.
+// The driver's Name, and Device.Info, say which one it is. Errors: *ConfigError; with "auto" also what the driver said.
 func DriverNamed(name string) (cudadrv.Driver, error) {
 	switch name {
 	case "auto":

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// EnvError says which environment variable cannot be read.
+// EnvError says which environment variable cannot be used.
 type EnvError struct {
 	Name  string
 	Value string
-	Want  string // what it may be
-	Err   error  // why a value that may be does not work here; nil where it may not be
+	Want  string // the values that it may have
+	Err   error  // why an allowed value does not work on this machine; nil where the value is not allowed
 }
 
 // Error names the variable, its value and what it may be, or why it does not work.
@@ -55,11 +55,11 @@ func variables() []variable {
 			c.Ordinal, err = strconv.Atoi(value)
 			return err
 		}},
-		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.SegmentBytes })},
+		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.Tuning.SegmentBytes })},
 		{"VRAM_CACHE_SIZE", size, bytes(func(c *Config) *int64 { return &c.StreamCacheBytes })},
 		{"VRAM_CACHE_BLOCKS", "a number of blocks, 1 or more", func(c *Config, value string) (err error) {
-			c.StreamCacheBlocks, err = strconv.Atoi(value)
-			if err == nil && c.StreamCacheBlocks == 0 { // as with sizes
+			c.Tuning.StreamCacheBlocks, err = strconv.Atoi(value)
+			if err == nil && c.Tuning.StreamCacheBlocks == 0 { // as with sizes
 				err = strconv.ErrRange
 			}
 			return err
@@ -96,13 +96,24 @@ func variables() []variable {
 	}
 }
 
-// ConfigFromEnv is base with what the environment says put over it. A variable that is not set, or
-// empty, changes nothing. A size, or a number of blocks, of 0 is refused: where there is no bound the variable is not set.
-// VRAM_MEMORY_FRACTION takes the place of the base's LimitBytes; VRAM_MEMORY_LIMIT goes before both. The error is an *EnvError that names the variable, its value and what it may be, or a
-// *ConfigError where base cannot be; the result is base then.
+// ConfigFromEnv returns base with the fields that environment variables set:
 //
-//	VRAM_DRIVER VRAM_DEVICE VRAM_SEGMENT_SIZE VRAM_CACHE_SIZE VRAM_CACHE_BLOCKS VRAM_MEMORY_FRACTION
-//	VRAM_MEMORY_LIMIT VRAM_WARMUP VRAM_FOOTPRINT VRAM_WAITS VRAM_STATS VRAM_DEBUG
+//	VRAM_DRIVER           Driver, by a name that DriverNamed knows
+//	VRAM_DEVICE           Ordinal
+//	VRAM_MEMORY_LIMIT     LimitBytes
+//	VRAM_MEMORY_FRACTION  MemoryFraction, and LimitBytes is 0 unless VRAM_MEMORY_LIMIT is set, too
+//	VRAM_CACHE_SIZE       StreamCacheBytes
+//	VRAM_CACHE_BLOCKS     Tuning.StreamCacheBlocks
+//	VRAM_SEGMENT_SIZE     Tuning.SegmentBytes
+//	VRAM_WARMUP           Warm, as ParseDemands reads it
+//	VRAM_FOOTPRINT        Footprint
+//	VRAM_WAITS            Waits
+//	VRAM_STATS            Stats
+//	VRAM_DEBUG            Debug
+//
+// Sizes are read by ParseBytes. A variable that is not set, or empty, changes nothing. A size or a number of blocks of 0 is refused: leave the
+// variable unset where there is to be no bound. Errors: an *EnvError that names the variable, its value and what it may be; a *ConfigError
+// where base itself cannot be. With an error the result is base.
 func ConfigFromEnv(base Config) (Config, error) {
 	if err := base.check(); err != nil {
 		return base, err
@@ -130,7 +141,7 @@ func driverFailure(err error) error {
 	return nil
 }
 
-// ParseDemands reads sizes and counts: "4KiB:50,64KiB:20".
+// ParseDemands reads sizes and counts, as "4KiB:50,64KiB:20". The error is a *ConfigError.
 func ParseDemands(s string) ([]Demand, error) {
 	var demands []Demand
 	for item := range strings.SplitSeq(s, ",") {

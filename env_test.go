@@ -31,15 +31,15 @@ func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	c, err := vram.ConfigFromEnv(vram.Config{PoolCacheBlocks: 7})
+	c, err := vram.ConfigFromEnv(vram.Config{Tuning: vram.Tuning{PoolCacheBlocks: 7}})
 	require.NoError(t, err)
 	require.NotNil(t, c.Driver)
 	assert.Equal(t, "sim", c.Driver.Name())
 	c.Driver = nil
 	assert.Equal(t, vram.Config{
-		Ordinal: 2, SegmentBytes: 64 << 20, StreamCacheBytes: 2e9, StreamCacheBlocks: 100, MemoryFraction: 0.5,
+		Ordinal: 2, StreamCacheBytes: 2e9, MemoryFraction: 0.5,
 		LimitBytes: 12 << 30, Warm: []vram.Demand{{Bytes: 4096, Count: 50}, {Bytes: 65536, Count: 20}},
-		Footprint: vram.Lean, PoolCacheBlocks: 7, Stats: vram.StatsExact, Debug: true, Waits: vram.WaitsAlways,
+		Footprint: vram.Lean, Tuning: vram.Tuning{SegmentBytes: 64 << 20, StreamCacheBlocks: 100, PoolCacheBlocks: 7}, Stats: vram.StatsExact, Debug: true, Waits: vram.WaitsAlways,
 	}, c)
 }
 

@@ -28,21 +28,21 @@ var (
 	ErrTooLarge = streams.ErrTooLarge
 	// ErrNegative refuses a negative size.
 	ErrNegative = streams.ErrNegative
-	// ErrBadFree is the kind of both refusals of a free.
+	// ErrBadFree is the kind of every refusal of a free: ErrDoubleFree and ErrStale.
 	ErrBadFree = streams.ErrBadFree
 	// ErrDoubleFree says that the buffer was freed before.
 	ErrDoubleFree = streams.ErrDoubleFree
-	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
+	// ErrStale says that the buffer was freed before, and its memory has been allocated anew since.
 	ErrStale = streams.ErrStale
-	// ErrTransferred says that a buffer was handed over to another stream: its memory belongs to whoever has the new one.
+	// ErrTransferred says that the buffer was handed to another stream by Transfer: only the buffer that Transfer returned is valid.
 	ErrTransferred = streams.ErrTransferred
-	// ErrTransferLimit says that a buffer was handed over too often.
+	// ErrTransferLimit says that a buffer was handed from stream to stream too often.
 	ErrTransferLimit = streams.ErrTransferLimit
-	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
+	// ErrNotLive refuses to announce a use of a buffer that was freed or transferred.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses a stream, a tenant or a reservation of another device.
 	ErrForeign = streams.ErrForeign
-	// ErrUseOver says that a use was ended before.
+	// ErrUseOver says that Done was called on a use that has ended already.
 	ErrUseOver = streams.ErrUseOver
 	// ErrClosed says that the stream or the device was closed.
 	ErrClosed = streams.ErrClosed
@@ -50,22 +50,22 @@ var (
 	ErrNotOpen = cudadrv.ErrNotOpen
 	// ErrNilContext refuses a nil context.
 	ErrNilContext = futures.ErrNilContext
-	// ErrQuarantined says that a stream's books did not balance after a panic.
+	// ErrQuarantined says that the stream's books did not balance after a panic: it serves no more requests.
 	ErrQuarantined = streams.ErrQuarantined
-	// ErrCanceled is the answer of a request that its caller cancelled.
+	// ErrCanceled is the answer of a request that was cancelled with Future.Cancel.
 	ErrCanceled = futures.ErrCanceled
 )
 
-// OutOfMemoryError says what was asked, what is free, who holds what, and what would help.
+// OutOfMemoryError says how much was asked for, how much is free, which streams hold how much, and what would help.
 type OutOfMemoryError = pool.OutOfMemoryError
 
-// LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Expand and Device.Warm say.
+// LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Warm says.
 type LimitError = pool.LimitError
 
-// Remedy is one thing that would help a request that was refused, as OutOfMemoryError.Remedies has them.
+// Remedy is one thing that would help a request that was refused: see OutOfMemoryError.Remedies.
 type Remedy = pool.Remedy
 
-// RemedyKind is what may be done where memory is short.
+// RemedyKind is what a program may do where memory is short.
 type RemedyKind = pool.RemedyKind
 
 // The remedies: see pool.RemedyKind for what their Bytes are.
@@ -80,10 +80,10 @@ const (
 	RemedyWaitForFrees       = pool.WaitForFrees
 )
 
-// DeadlockError refuses a request with Wait where nobody who holds memory goes on.
+// DeadlockError refuses a request with Wait that would never be served: every stream or tenant that holds memory waits, too.
 type DeadlockError = pool.DeadlockError
 
-// WaitError ends a request with Wait by the end of its context, and says who holds what it waited for.
+// WaitError is the answer of a request with Wait whose context has ended. It says which streams and tenants hold memory.
 type WaitError = pool.WaitError
 
 // Holder is a stream or a tenant that holds memory, in a DeadlockError or a WaitError.
@@ -95,22 +95,22 @@ type QuotaError = pool.QuotaError
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
 
-// SizeError refuses a request that could not be served even if nothing else lived.
+// SizeError refuses a request that is larger than the limit of the device: it could not be served even if nothing else lived.
 type SizeError = streams.SizeError
 
 // BudgetError refuses a lane whose budget is negative.
 type BudgetError = streams.BudgetError
 
-// AlignError refuses an alignment.
+// AlignError refuses an alignment that is no power of two, or too large.
 type AlignError = streams.AlignError
 
-// FreeError is the refusal of a free whose buffer's places are known: see Config.Debug. It is ErrDoubleFree or ErrStale.
+// FreeError refuses a free, and has the call stacks of the buffer's allocation and first free: see Config.Debug. It is ErrDoubleFree or ErrStale.
 type FreeError = streams.FreeError
 
-// BatchError says which part of a batch could not be done.
+// BatchError says which buffer of a batch could not be freed, or which request was wrong.
 type BatchError = streams.BatchError
 
-// LengthError refuses a batch whose slices do not match.
+// LengthError refuses a batch whose slices are of different lengths.
 type LengthError = streams.LengthError
 
 // contextError is an error with what was tried put before it. The prefix of this module stands once in its text.
@@ -136,11 +136,11 @@ func (e *contextError) Unwrap() error { return e.err }
 // withoutPrefix is an error's text without the name of this module before it.
 func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
 
-// ConfigError says which field of a Config cannot be.
+// ConfigError says which field of a Config, or which argument of a call, has a value that it cannot have.
 type ConfigError struct {
 	Field string
 	Value any
-	Want  string // what it may be
+	Want  string // the values that it may have
 }
 
 // Error names the field, its value and what it may be.
@@ -148,21 +148,20 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("vram: config: %s is %v, want %s", e.Field, e.Value, e.Want)
 }
 
-// InUseError says that buffers were still live when the device was closed. Their memory is gone; a later
-// Free of one says ErrClosed.
+// InUseError says that buffers were still live when the device was closed. Their memory is gone; freeing one later returns ErrClosed.
 type InUseError struct {
 	BufferCount uint64
 	Bytes       int64
 	Buffers     []LiveBuffer // at most 1000 of them
 }
 
-// LiveBuffer is a buffer that was never freed.
+// LiveBuffer is a buffer that was not freed.
 type LiveBuffer struct {
-	Stream uint32
+	Stream uint32 // by its ID
 	Ptr    Ptr
-	Bytes  int64 // of its block
-	Tag    string
-	// Allocated is where it was allocated; unknown without Config.Debug and Config.Observer.
+	Bytes  int64  // of its block
+	Tag    string // of its request
+	// Allocated is the call stack of its allocation; unknown without Config.Debug and Config.Observer.
 	Allocated site.Stack
 }
 

@@ -6,33 +6,32 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Events are functions that a device calls when something has happened; nil ones are left out. They are called
-// outside every turn, one at a time, in the order in which it happened, on a goroutine that lives only as long as
-// there is something to tell. A function may use the device and may wait: no allocation waits for it. What happens
-// while a thousand calls are due is not told. A panic in one is contained and logged. Device.Close waits for the
-// calls that are due, so that a function must not wait for Close.
+// Events has functions that a device calls when something has happened; nil ones are not called. The calls are made one at a time, in the order
+// of what happened, on a goroutine that lives only while there are any. A function may use the device, and may wait: no allocation waits for
+// it. While a thousand calls are due, further events are dropped; their number is logged. A panic in a function is contained and logged.
+// Device.Close waits for the calls that are due, so a function must not wait for Close.
 type Events struct {
-	// Growth says that memory was taken from the driver.
+	// Growth tells that memory was taken from the driver.
 	Growth func(GrowthEvent)
-	// Warm says how far a warm-up has come, after each driver job for it. One that finds all that it wants makes none.
+	// Warm tells how far a warm-up has come, after each driver job for it. A warm-up that finds enough free memory needs none.
 	Warm func(WarmEvent)
-	// Trim says that memory was given back to the driver.
+	// Trim tells that memory was given back to the driver, by Device.Trim or by the pool itself.
 	Trim func(TrimEvent)
-	// Pressure says that the level of pressure has changed. It is seen at a tick.
+	// Pressure tells that the level of pressure has changed. The level is looked at ten times a second.
 	Pressure func(PressureEvent)
-	// OutOfMemory says that the pool refused a request. Its stream looks once more whether memory has come home
-	// meanwhile before it passes the refusal on.
+	// OutOfMemory tells that the pool refused a request. The request may be served all the same: its stream searches once more before it
+	// returns the error.
 	OutOfMemory func(*OutOfMemoryError)
-	// Panic says that a panic was recovered: in an actor, a driver call, or a function of the caller's such as
-	// OnOutOfMemory. What was under way has failed with an error; the rest goes on. Each is a defect somewhere. Panics of
-	// functions of Events and of the Logger are counted and logged, and not told here.
+	// Panic tells that a panic was recovered: in the allocator, a driver call, or a function of the program's such as OnOutOfMemory. What was
+	// under way has failed with an error; the rest goes on. Each is a defect somewhere. Panics of functions of Events and of the Logger are
+	// counted and logged, and not told here.
 	Panic func(PanicEvent)
-	// Quarantine says that books did not balance after a panic: requests fail, memory is left alone. It is seen at
-	// the next tick.
+	// Quarantine tells that the books of a stream or of the pool did not balance after a panic: its requests fail from now on, and its memory
+	// is left as it is. It is told within a tenth of a second.
 	Quarantine func(QuarantineEvent)
-	// LongWait says that a request with Wait has waited for a second. It is seen at a tick, and told once of each wait.
+	// LongWait tells that a request with Wait has waited for a second, once for each wait.
 	LongWait func(LongWaitEvent)
-	// Leak says that buffers were live when the device was closed. Close returns the same error.
+	// Leak tells that buffers were live when the device was closed. Close returns the same error.
 	Leak func(*InUseError)
 }
 
@@ -48,7 +47,7 @@ type GrowthEvent struct {
 // WarmEvent is how far a Device.Warm, or Config.Warm, has come.
 type WarmEvent struct {
 	MappedBytes int64 // so far, by this warm-up
-	WantedBytes int64 // in all, whole pages, with what was free already
+	WantedBytes int64 // in all, in whole pages, with those that were free already
 }
 
 // TrimEvent is the outcome of a driver job that gave memory back.
@@ -60,21 +59,21 @@ type TrimEvent struct {
 // PressureEvent is a change of the level of pressure.
 type PressureEvent struct {
 	Level, Before PressureLevel
-	UsedBytes     int64 // by buffers, what is pending, and what magazines cache
+	UsedBytes     int64 // by live buffers, pending memory, and what magazines cache
 	LimitBytes    int64
 }
 
 // PanicEvent is a panic that was recovered.
 type PanicEvent struct {
-	Place string // who recovered: an actor by its name, "vram-driver", "OnOutOfMemory"
-	Value any    // what was given to panic; an error if runtime.Goexit ended the goroutine
+	Place string // where it was recovered: an actor by its name, "vram-driver", "OnOutOfMemory"
+	Value any    // the argument of panic; an error if runtime.Goexit ended the goroutine
 	Stack []byte // as debug.Stack prints it
 }
 
-// QuarantineEvent says who ended, and why.
+// QuarantineEvent is a stream, or the pool, that serves no more requests.
 type QuarantineEvent struct {
-	Stream uint32 // 0: the pool
-	Err    error
+	Stream uint32 // by its ID; 0: the pool
+	Err    error  // why
 }
 
 // watched reports whether anybody wants to hear of anything.

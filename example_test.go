@@ -275,3 +275,35 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	assert.Equal(t, strings.ReplaceAll(output, "\t// ", ""), printed)
 	assert.Less(t, strings.Count(string(readme), "\n"), 200, "what is more belongs in docs")
 }
+
+// After a peak: at most a quarter of what the device holds stays free.
+func ExampleDevice_Trim() {
+	dev, s, err := exampleStream()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer ended(dev)
+	weights, err := s.Alloc(300 << 20)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	peak, err := s.Alloc(2 << 30)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := peak.Free(); err != nil {
+		fmt.Println(err)
+	}
+	before := dev.Stats()
+	usedBytes := before.LiveBytes + before.PendingBytes + before.SetAsideBytes
+	givenBytes, err := dev.Trim(context.Background(), usedBytes*4/3)
+	after := dev.Stats()
+	fmt.Println(givenBytes >= 1900<<20, after.ReservedBytes <= 400<<20, err)
+	if err := weights.Free(); err != nil {
+		fmt.Println(err)
+	}
+	// Output: true true <nil>
+}

@@ -4,20 +4,19 @@ import (
 	"fmt"
 )
 
-// StatsLevel is how closely a device counts.
+// StatsLevel is how closely a device counts. Counts of allocations and frees, and the peak of reserved bytes, are exact at each level.
 type StatsLevel uint8
 
-// The levels. Counts, and the peak of reserved bytes, are exact at each of them.
+// The levels of statistics.
 const (
-	// StatsOn samples: the peak of live bytes is an upper bound, seen when streams take turns and at ticks.
+	// StatsOn samples the peak of live bytes: an upper bound, taken when a stream misses its magazines and ten times a second.
 	StatsOn StatsLevel = iota
-	// StatsOff lets Stats answer only what costs nothing: the limit, the driver's calls and their time, and the
-	// totals of streams that are no more. It takes no turn, and ticks sample nothing.
+	// StatsOff has Device.Stats answer only what needs no stream and no pool: the limit, the driver's calls and their time, and the totals of
+	// closed streams. Nothing is sampled.
 	StatsOff
-	// StatsExact lets no magazine serve and no lane lease, so that every allocation takes its stream's turn, where what
-	// lives is counted. The peak of live bytes is exact for each stream; over several, what was freed since a
-	// stream's last turn still counts. Where it is switched on while buffers live, the memory that is shared by
-	// small ones counts whole until they are gone. An allocation costs a turn in place of three atomic operations.
+	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then: each costs a turn of its stream in
+	// place of three atomic operations. The peak of live bytes is exact for each stream; over several streams, buffers that were freed since a
+	// stream's last turn still count. Switched on while buffers live, it counts the memory that small buffers share as a whole until they are freed.
 	StatsExact
 )
 
@@ -26,7 +25,7 @@ var statsNames = [...]string{StatsOn: "on", StatsOff: "off", StatsExact: "exact"
 // String is the level's name.
 func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "StatsLevel") }
 
-// ParseStatsLevel knows "on", "off" and "exact".
+// ParseStatsLevel reads "on", "off" or "exact". The error is a *ConfigError.
 func ParseStatsLevel(s string) (StatsLevel, error) {
 	i, err := parseName(statsNames[:], s, "Stats", "on, off or exact")
 	return StatsLevel(i), err
@@ -41,8 +40,8 @@ const (
 	SegmentsAuto Segments = iota
 	// SegmentsVMM maps handles into reserved address space (cuMemCreate, cuMemMap).
 	SegmentsVMM
-	// SegmentsPlain takes address space and memory in one (cuMemAlloc). A segment is given back when all of it is
-	// free, by a call that waits for the whole device; its holes serve only what fits them.
+	// SegmentsPlain takes address space and memory in one (cuMemAlloc). A segment goes back when all of it is free, by a call that waits
+	// for the whole device (cuMemFree); until then its holes serve only requests that fit them.
 	SegmentsPlain
 )
 
@@ -51,7 +50,7 @@ var segmentsNames = [...]string{SegmentsAuto: "auto", SegmentsVMM: "vmm", Segmen
 // String is the kind's name.
 func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Segments") }
 
-// ParseSegments knows "auto", "vmm" and "plain".
+// ParseSegments reads "auto", "vmm" or "plain". The error is a *ConfigError.
 func ParseSegments(s string) (Segments, error) {
 	i, err := parseName(segmentsNames[:], s, "Segments", "auto, vmm or plain")
 	return Segments(i), err

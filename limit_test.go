@@ -206,14 +206,11 @@ func TestSizesAtTheEndsOfNumbers(t *testing.T) {
 			var field *vram.ConfigError
 			var large *vram.SizeError
 			for _, bytes := range []int64{math.MaxInt64, math.MaxInt64 - 2*mib, 1 << 53} {
-				held := h.addsUp().ReservedBytes
-				added, err := h.Expand(ctx, bytes)
-				require.ErrorAs(t, err, &limit)
-				assert.EqualValues(t, 64*mib-held, added, "all that the limit allows")
+				require.ErrorAs(t, h.Warm(ctx, vram.Demand{Bytes: bytes, Count: 1}), &limit)
 				assert.EqualValues(t, 64*mib, limit.LimitBytes)
 				assert.Greater(t, limit.WantedBytes, 64*mib)
 
-				_, err = h.Reserve(ctx, bytes)
+				_, err := h.Reserve(ctx, bytes)
 				require.ErrorAs(t, err, &large)
 				given, err := h.Trim(ctx, bytes)
 				require.NoError(t, err)
@@ -221,9 +218,8 @@ func TestSizesAtTheEndsOfNumbers(t *testing.T) {
 				h.trim()
 			}
 			for _, bytes := range []int64{math.MinInt64, -1} {
-				_, err := h.Expand(ctx, bytes)
-				require.ErrorAs(t, err, &field)
-				_, err = h.Reserve(ctx, bytes)
+				require.ErrorAs(t, h.Warm(ctx, vram.Demand{Bytes: bytes, Count: 1}), &field)
+				_, err := h.Reserve(ctx, bytes)
 				require.ErrorAs(t, err, &field)
 				_, err = h.Trim(ctx, bytes)
 				require.ErrorAs(t, err, &field)
@@ -236,8 +232,8 @@ func TestSizesAtTheEndsOfNumbers(t *testing.T) {
 		for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
 			t.Run(fmt.Sprint(name, " of ", bytes), func(t *testing.T) {
 				h := openHouse(t, vram.Config{
-					Segments: kind, SegmentBytes: bytes, StreamCacheBytes: bytes, PoolCacheBytes: bytes,
-					StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt, LimitBytes: bytes,
+					Segments: kind, StreamCacheBytes: bytes, PoolCacheBytes: bytes, LimitBytes: bytes,
+					Tuning: vram.Tuning{SegmentBytes: bytes, StreamCacheBlocks: math.MaxInt, PoolCacheBlocks: math.MaxInt},
 				}, sim.Config{})
 				s := h.stream()
 				freeAll(t, must(t, s, 8*mib), must(t, s, 3*mib), must(t, s, 1))

@@ -1,11 +1,12 @@
 package vram
 
-// Lookup finds the live buffer in whose memory an address lies, at its beginning or inside: views of a buffer know no more
-// than an address, and dev.Lookup(p) and then RecordStream announces their uses. The result is the same buffer as its allocation
-// returned, but that Bytes is the length of its block, which may be more than was asked for. It reports false for memory that is free,
-// cached or pending, for a buffer that is being handed over at this moment, and for foreign addresses. The caller sees to it that nobody frees the buffer meanwhile. It takes a turn
-// of the streams in the order in which they were opened, until one has it, and the first call visits every block of theirs; later ones
-// take logarithmic time.
+// Lookup finds the live buffer in whose memory an address lies, at its beginning or inside: for code that has only an address, a view of a
+// tensor for instance, and has to announce a use with RecordStream. The result stands for the same allocation as the original buffer; only its
+// Bytes may be more, the length of the whole block. It is false for free, cached and pending memory, for a buffer that is being transferred at this
+// moment, and for addresses that are not this device's. The caller sees to it that the buffer is not freed meanwhile.
+//
+// It asks the streams one after the other, in the order in which they were opened, and waits for the request that each is serving. The first call
+// visits every block of a stream; later ones take logarithmic time.
 func (d *Device) Lookup(p Ptr) (Buffer, bool) {
 	if !d.opened() {
 		return Buffer{}, false

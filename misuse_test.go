@@ -116,11 +116,9 @@ func TestANilContextIsRefused(t *testing.T) {
 		"Stream.Sweep":       s.Sweep(none),
 		"Stream.ResetPeak":   s.ResetPeak(none),
 		"Trim":               second(h.Trim(none, 0)),
-		"CleanUp":            second(h.CleanUp(none, 0)),
 		"Device.Coalesce":    h.Coalesce(none),
 		"Warm":               h.Warm(none, vram.Demand{Bytes: mib, Count: 1}),
 		"Reserve":            second(h.Reserve(none, mib)),
-		"Expand":             second(h.Expand(none, mib)),
 	} {
 		require.ErrorIs(t, err, vram.ErrNilContext, name)
 	}
@@ -213,11 +211,8 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		"negative quota of a new one":    {second(h.Tenant("new", vram.Quota{LimitBytes: -1})), &vram.ConfigError{}},
 		"negative quota of an old one":   {second(h.Tenant("here", vram.Quota{ShareBytes: -1})), &vram.ConfigError{}},
 		"negative rest":                  {second(h.Trim(t.Context(), -1)), &vram.ConfigError{}},
-		"share of NaN":                   {second(h.CleanUp(t.Context(), math.NaN())), &vram.ConfigError{}},
-		"share over 1":                   {second(h.CleanUp(t.Context(), 1.01)), &vram.ConfigError{}},
 		"no reserve":                     {second(h.Reserve(t.Context(), 0)), &vram.ConfigError{}},
 		"huge reserve":                   {second(h.Reserve(t.Context(), math.MaxInt64)), vram.ErrTooLarge},
-		"negative expansion":             {second(h.Expand(t.Context(), -1)), &vram.ConfigError{}},
 		"negative count":                 {h.Warm(t.Context(), vram.Demand{Bytes: 1, Count: -1}), &vram.ConfigError{}},
 		"zero demand":                    {h.Warm(t.Context(), vram.Demand{}), &vram.ConfigError{}},
 		"default stream of a thread":     {second(h.AdoptStream(2)), &vram.HandleError{}},

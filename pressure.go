@@ -7,23 +7,23 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// PressureLevel is how close what is used is to the limit: by buffers, by what is pending, and by magazines. It is derived
-// at ticks, ten times a second, rises at marks and falls below lower ones:
+// PressureLevel says how much of the limit is in use: by live buffers, by pending memory and by what magazines cache. It is looked at ten times a
+// second. It rises at one mark and falls below a lower one:
 //
 //	level              from  until below
 //	PressureHigh        85%          75%
 //	PressureCritical    95%          90%
 //
-// With another Config.PressureMark the distances shrink in proportion to what is left above it. What streams do not need
-// goes to others before a request has to ask for it:
+// With another Tuning.PressureMark the distances between the marks are as parts of what is left above it. Under pressure, streams give up memory that
+// they do not need before another stream has to ask for it:
 //
-//	level              magazines of large blocks  cache budgets  free neighbours        a stream counts as idle
-//	PressureNormal     1/64 of the live peak      as set         merge as set           after a second
-//	PressureHigh       a quarter of that          half           merge at once          after 0.3 s
-//	PressureCritical   a sixteenth                a quarter      merge at once          after 0.1 s
+//	level              magazines of large blocks  StreamCacheBytes  a stream counts as idle
+//	PressureNormal     1/64 of the live peak      as set            after a second
+//	PressureHigh       a quarter of that          half              after 0.3 s
+//	PressureCritical   a sixteenth                a quarter         after 0.1 s
 //
-// An idle stream gives back what it caches, under PressureCritical all at once. Lanes are asked for what they do not use when
-// it begins.
+// An idle stream gives what it caches back to the pool bit by bit, under PressureCritical all at once. Lanes are asked for the memory that they
+// do not use when PressureCritical begins.
 type PressureLevel = pressure.Level
 
 // The levels of pressure.
@@ -47,7 +47,7 @@ func (d *Device) press(open []*streams.Control) {
 	for _, s := range open {
 		usedBytes += s.LastUsedBytes()
 	}
-	mark, limit, before := d.config.Load().PressureMark, d.limit.Load(), d.pressed.level()
+	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressed.level()
 	if mark == 0 {
 		mark = pressure.DefaultMark
 	}

@@ -71,7 +71,7 @@ func TestUnderPressureIdleStreamsGiveBack(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1))
 	for mark, wantCached := range map[float64]int64{0: 0, 1: 10 * mib} {
 		synctest.Test(t, func(t *testing.T) {
-			h := openHouse(t, vram.Config{LimitBytes: 200 * mib, PressureMark: mark}, sim.Config{})
+			h := openHouse(t, vram.Config{LimitBytes: 200 * mib, Tuning: vram.Tuning{PressureMark: mark}}, sim.Config{})
 			idle, busy := h.stream(), h.stream()
 			freeAll(t, must(t, idle, 10*mib))
 			live := must(t, busy, 190*mib)
@@ -98,11 +98,11 @@ func TestReconfigurePressure(t *testing.T) {
 			return h.Stats().Pressure
 		}
 		assert.Equal(t, vram.PressureNormal, level())
-		require.NoError(t, h.Reconfigure(vram.Settings{PressureMark: new(0.4)}))
+		require.NoError(t, h.Reconfigure(vram.Settings{Tuning: &vram.Tuning{PressureMark: 0.4}}))
 		assert.Equal(t, vram.PressureHigh, level())
-		require.NoError(t, h.Reconfigure(vram.Settings{PressureMark: new(1.0)}))
+		require.NoError(t, h.Reconfigure(vram.Settings{Tuning: &vram.Tuning{PressureMark: 1}}))
 		assert.Equal(t, vram.PressureNormal, level())
-		require.NoError(t, h.Reconfigure(vram.Settings{LimitBytes: new(100 * mib), PressureMark: new(0.0)}))
+		require.NoError(t, h.Reconfigure(vram.Settings{LimitBytes: new(100 * mib), Tuning: &vram.Tuning{}}))
 		assert.Equal(t, vram.PressureCritical, level())
 		freeAll(t, b)
 	})

@@ -22,16 +22,16 @@ func TestReconfigureIsAllOrNothing(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
 	for field, change := range map[string]vram.Settings{
-		"LimitBytes":        {LimitBytes: new(int64(-7))},
-		"MemoryFraction":    {MemoryFraction: new(7.0)},
-		"PressureMark":      {PressureMark: new(7.0)},
-		"Footprint":         {Footprint: new(vram.Footprint(77))},
-		"StreamCacheBytes":  {StreamCacheBytes: new(int64(-7))},
-		"StreamCacheBlocks": {StreamCacheBlocks: new(-7)},
-		"PoolCacheBytes":    {PoolCacheBytes: new(int64(-7))},
-		"PoolCacheBlocks":   {PoolCacheBlocks: new(-7)},
-		"Stats":             {Stats: new(vram.StatsLevel(77))},
-		"Waits":             {Waits: new(vram.Waits(77))},
+		"LimitBytes":               {LimitBytes: new(int64(-7))},
+		"MemoryFraction":           {MemoryFraction: new(7.0)},
+		"Tuning.PressureMark":      {Tuning: &vram.Tuning{PressureMark: 7}},
+		"Footprint":                {Footprint: new(vram.Footprint(77))},
+		"StreamCacheBytes":         {StreamCacheBytes: new(int64(-7))},
+		"Tuning.StreamCacheBlocks": {Tuning: &vram.Tuning{StreamCacheBlocks: -7}},
+		"PoolCacheBytes":           {PoolCacheBytes: new(int64(-7))},
+		"Tuning.PoolCacheBlocks":   {Tuning: &vram.Tuning{PoolCacheBlocks: -7}},
+		"Stats":                    {Stats: new(vram.StatsLevel(77))},
+		"Waits":                    {Waits: new(vram.Waits(77))},
 	} {
 		if change.LimitBytes == nil {
 			change.LimitBytes = new(mib)
@@ -62,11 +62,32 @@ func TestReconfigureChangesWhatIsGiven(t *testing.T) {
 	require.NoError(t, h.Reconfigure(vram.Settings{MemoryFraction: new(0.0)}))
 	freeAll(t, must(t, s, 256*mib))
 	assert.LessOrEqual(t, h.addsUp().CachedBytes, 256*mib)
-	require.NoError(t, h.Reconfigure(vram.Settings{StreamCacheBlocks: new(1)}))
+	require.NoError(t, h.Reconfigure(vram.Settings{Tuning: &vram.Tuning{StreamCacheBlocks: 1}}))
 	assert.LessOrEqual(t, h.addsUp().CachedBytes, 8*mib, "the budget in bytes is still in force")
 	require.NoError(t, h.Reconfigure(vram.Settings{PoolCacheBytes: new(16 * mib)}))
 	h.until("the pool gives back", func() bool { return h.Stats().FreeBytes <= 16*mib })
 	h.addsUp()
+}
+
+// The longest physical allocation may be changed between two growths, and a Tuning replaces the one before it whole.
+func TestReconfigureReplacesTheTuning(t *testing.T) {
+	h := openHouse(t, vram.Config{Footprint: vram.Fast, Tuning: vram.Tuning{SegmentBytes: 4 * mib, StreamCacheBlocks: 1}}, sim.Config{})
+	s := h.stream()
+	calls := func(bytes int64) uint64 {
+		before := h.faults.Calls("cuMemCreate")
+		live := must(t, s, bytes)
+		made := h.faults.Calls("cuMemCreate") - before
+		freeAll(t, live)
+		h.trim()
+		return made
+	}
+	assert.EqualValues(t, 4, calls(16*mib))
+	require.NoError(t, h.Reconfigure(vram.Settings{Tuning: &vram.Tuning{SegmentBytes: 8 * mib}}))
+	assert.EqualValues(t, 2, calls(16*mib))
+	require.NoError(t, h.Reconfigure(vram.Settings{StreamCacheBytes: new(mib)}))
+	assert.EqualValues(t, 2, calls(16*mib), "a change without a Tuning leaves it")
+	require.NoError(t, h.Reconfigure(vram.Settings{Tuning: &vram.Tuning{}}))
+	assert.EqualValues(t, 1, calls(16*mib), "what the footprint mode says")
 }
 
 // A limit below what is held gives back what is free and lets nothing grow until less is held; what lives stays.
@@ -128,8 +149,8 @@ func TestReconfigureUnderLoad(t *testing.T) {
 		done.Store(true)
 		change.Wait()
 		require.NoError(t, h.Reconfigure(vram.Settings{
-			LimitBytes: new(512 * mib), StreamCacheBytes: new(4 * mib), StreamCacheBlocks: new(0), PoolCacheBytes: new(int64(0)),
-			PoolCacheBlocks: new(0), Stats: new(vram.StatsOn),
+			LimitBytes: new(512 * mib), StreamCacheBytes: new(4 * mib), PoolCacheBytes: new(int64(0)),
+			Tuning: &vram.Tuning{}, Stats: new(vram.StatsOn),
 		}))
 		n := h.balanced()
 		assert.Equal(t, 512*mib, n.LimitBytes)
@@ -177,9 +198,9 @@ func anyChange(random *rand.Rand) vram.Settings {
 	case 1:
 		change.Footprint = new(vram.Footprint(random.IntN(3)))
 	case 2:
-		change.StreamCacheBytes, change.StreamCacheBlocks = new(int64(random.IntN(3))*8*mib), new(random.IntN(5))
+		change.StreamCacheBytes, change.Tuning = new(int64(random.IntN(3))*8*mib), &vram.Tuning{StreamCacheBlocks: random.IntN(5)}
 	case 3:
-		change.PoolCacheBytes, change.PoolCacheBlocks = new(int64(random.IntN(3))*8*mib), new(random.IntN(5))
+		change.PoolCacheBytes, change.Tuning = new(int64(random.IntN(3))*8*mib), &vram.Tuning{PoolCacheBlocks: random.IntN(5)}
 	}
 	return change
 }

@@ -6,15 +6,17 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 )
 
-// Reserve sets memory aside for requests that name the reservation (Request.Reservation, BatchRequest.Reservation): what their
-// stream's cache does not serve they draw from it, for as long as it has all that they want, before anything else is tried. So they
-// succeed whatever others have, and make no driver call. Each draws whole pages (Info().GranularityBytes): buffers that add up to no
-// more than the reservation, each rounded up so, all fit. What was drawn is ordinary memory when it is freed. The rest goes back with Release,
-// or when the device is closed, and until then it counts as held: Stats.SetAsideBytes.
+// Reserve takes memory now and sets it aside for the requests that name the reservation (Request.Reservation,
+// BatchRequest.Reservation). Such a request is served by its stream's cache where that has a block; else it draws from the reservation, as
+// long as that has all it wants. So it succeeds however much others hold, without a driver call.
 //
-// Reserve waits for the driver, and not for other people's frees. While a reservation has memory no wait is refused as a deadlock, since
-// its owner may release it: give such waits a deadline. Errors: *ConfigError unless bytes are 1 or more, *SizeError, *OutOfMemoryError, the
-// context's, after which nothing is held, ErrClosed, and those of the first use of the device.
+// A request draws whole pages (Info().GranularityBytes): buffers fit as long as their sizes, each rounded up to pages, add up to no more than the
+// reservation. When they are freed their memory is like any other; it does not go back into the reservation. What was not drawn counts as held
+// (Stats.SetAsideBytes) until Reservation.Release or the end of the device.
+//
+// Reserve waits for the driver, not for other callers' frees. While a reservation has memory left, requests that wait are not refused as a
+// deadlock, since its owner may release it: give their contexts a deadline. Errors: *ConfigError unless bytes are 1 or more, *SizeError,
+// *OutOfMemoryError, the context's, ErrClosed, and those of the first use of the device; after an error nothing is set aside.
 func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error) {
 	if err := d.callable(ctx); err != nil {
 		return nil, err
@@ -37,26 +39,4 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 		return nil, closedOr(err)
 	}
 	return r, nil
-}
-
-// Expand has the device hold so many bytes more than it does, in whole pages, mapped ahead in the background of whatever else goes on. It
-// waits until they are there, and returns how many were added: fewer where ctx or the limit ends it. Unlike Warm it counts nothing
-// that is free already. Errors: *ConfigError unless bytes are 1 or more, *LimitError where the limit leaves no room, the context's,
-// ErrClosed, what the driver said, and those of the first use of the device.
-func (d *Device) Expand(ctx context.Context, bytes int64) (addedBytes int64, err error) {
-	if err := d.callable(ctx); err != nil {
-		return 0, err
-	}
-	if bytes < 1 {
-		return 0, &ConfigError{"Expand", bytes, "1 or more"}
-	}
-	e, err := d.use() //nolint:contextcheck // the first use is not this caller's alone
-	if err != nil {
-		return 0, err
-	}
-	addedBytes, err = e.pool.Expand(ctx, bytes)
-	if err != nil {
-		return addedBytes, failed("expand", closedOr(err))
-	}
-	return addedBytes, nil
 }

@@ -117,36 +117,3 @@ func TestReservationsThatCannotBe(t *testing.T) {
 		require.ErrorIs(t, err, vram.ErrClosed)
 	})
 }
-
-// Expand adds what is asked for, whatever is free, and says how much that was.
-func TestExpand(t *testing.T) {
-	{
-		for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
-			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					h := openHouse(t, vram.Config{LimitBytes: 64 * mib, Segments: kind}, sim.Config{})
-					s := h.stream()
-					before := h.addsUp().ReservedBytes
-					added, err := h.Expand(context.Background(), 19*mib)
-					require.NoError(t, err)
-					assert.EqualValues(t, 20*mib, added, "whole pages")
-					added, err = h.Expand(context.Background(), 20*mib)
-					require.NoError(t, err)
-					assert.EqualValues(t, 20*mib, added)
-					assert.Equal(t, before+40*mib, h.addsUp().ReservedBytes)
-					calls := h.addsUp().DriverCalls
-					freeAll(t, must(t, s, 20*mib))
-					assert.Equal(t, calls, h.addsUp().DriverCalls)
-					added, err = h.Expand(context.Background(), 100*mib)
-					var limit *vram.LimitError
-					require.ErrorAs(t, err, &limit)
-					assert.EqualValues(t, 24*mib, added)
-					assert.Equal(t, &vram.LimitError{WantedBytes: 76 * mib, LimitBytes: 64 * mib}, limit)
-					_, err = h.Expand(context.Background(), -1)
-					require.ErrorContains(t, err, "Expand")
-					h.addsUp()
-				})
-			})
-		}
-	}
-}

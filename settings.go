@@ -8,23 +8,22 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Settings is a change of a device's configuration while it is in use. A field that is nil changes nothing; others
-// mean what the field of that name in Config means, 0 included:
+// Settings changes the configuration of a device that is in use. A nil field changes nothing; any other means what the field of that name
+// in Config means, 0 included:
 //
 //	err := dev.Reconfigure(vram.Settings{LimitBytes: new(int64(8 << 30)), Footprint: new(vram.Lean)})
 type Settings struct {
 	LimitBytes *int64
 	// MemoryFraction takes the place of a LimitBytes that was in force, unless both are given.
-	MemoryFraction    *float64
-	Footprint         *Footprint
-	StreamCacheBytes  *int64
-	StreamCacheBlocks *int
-	PoolCacheBytes    *int64
-	PoolCacheBlocks   *int
-	Stats             *StatsLevel
-	Waits             *Waits
-	PressureMark      *float64
-	Predict           *bool
+	MemoryFraction   *float64
+	Footprint        *Footprint
+	StreamCacheBytes *int64
+	PoolCacheBytes   *int64
+	Stats            *StatsLevel
+	Waits            *Waits
+	Predict          *bool
+	// Tuning replaces all of Config.Tuning.
+	Tuning *Tuning
 }
 
 // over puts the change over a configuration.
@@ -36,13 +35,11 @@ func (s *Settings) over(c Config) Config {
 	set(&c.MemoryFraction, s.MemoryFraction)
 	set(&c.Footprint, s.Footprint)
 	set(&c.StreamCacheBytes, s.StreamCacheBytes)
-	set(&c.StreamCacheBlocks, s.StreamCacheBlocks)
 	set(&c.PoolCacheBytes, s.PoolCacheBytes)
-	set(&c.PoolCacheBlocks, s.PoolCacheBlocks)
 	set(&c.Stats, s.Stats)
 	set(&c.Waits, s.Waits)
-	set(&c.PressureMark, s.PressureMark)
 	set(&c.Predict, s.Predict)
+	set(&c.Tuning, s.Tuning)
 	return c
 }
 
@@ -52,16 +49,14 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Reconfigure changes settings while the device is in use, all or none: an error that names a field has changed
-// nothing. It waits for the turn at hand of the pool and of each stream; allocations go on meanwhile. Of changes at
-// the same time each is made whole, and the last one stays. Before the first use of the device it only notes the
-// change.
+// Reconfigure changes settings while the device is in use: all of them or, with a *ConfigError that names a field, none. Several calls at once
+// are made one after the other. It waits for the request that the pool and each stream are serving; allocations go on meanwhile. Before the
+// first use of the device it only notes the change.
 //
-// Where more is held than a new limit allows, Reconfigure has the streams asked for what they cache and gives back
-// what is free, waiting for the driver; what lives stays, and goes back once it is free. Until less is held nothing is
-// taken from the driver; requests that free memory serves go on. A shorter cache budget is applied at once, a new statistics level
-// from each stream's next turn on. Errors: *ConfigError, ErrClosed, and what
-// the driver said when memory was given back: the settings hold all the same.
+// Where more is held than a new limit allows, Reconfigure takes what streams cache and gives free memory back, waiting for the driver. Live
+// buffers stay; their memory goes back when they are freed. Until less than the limit is held nothing is taken from the driver, and requests that
+// free memory serves go on. A smaller cache budget holds at once, a new level of statistics from each stream's next turn on.
+// Errors: *ConfigError; ErrClosed; and what the driver said when memory was given back, in which case the settings hold all the same.
 func (d *Device) Reconfigure(change Settings) error {
 	if !d.opened() {
 		return ErrNotOpen

@@ -9,57 +9,55 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// StreamStats is one stream's part of the statistics.
+// StreamStats is one stream's part of Stats.
 type StreamStats = streams.Stats
 
-// WaitStats counts the requests that wait for memory, and those that did.
+// WaitStats counts the requests that wait for memory at the moment, and those that have waited.
 type WaitStats = pool.WaitStats
 
-// Stats says what a device's memory is doing. Counts and bytes of one stream belong to one moment;
-// those of several streams and of the pool to moments close to each other.
+// Stats is what a device's memory is used for, and what its requests have cost. The figures of one stream are of one moment; those of several
+// streams and of the pool are of moments close to each other.
 type Stats struct {
-	LiveBytes     int64 // in buffers, rounded to blocks
-	CachedBytes   int64 // free, kept by streams
-	PendingBytes  int64 // freed, and still used by streams that were announced
-	FreeBytes     int64 // free, mapped and nobody's
-	UnpassedBytes int64 // of FreeBytes: only for the stream that returned them, until its fence has passed
-	SetAsideBytes int64 // of reservations, not drawn yet
-	ReservedBytes int64 // held from the driver: live, cached, pending, free, set aside and in the middle of a driver job
-	LimitBytes    int64
+	LiveBytes     int64 // in buffers, each rounded up to its block
+	CachedBytes   int64 // free, kept by streams for their own next requests
+	PendingBytes  int64 // freed, while announced uses on other streams have not finished
+	FreeBytes     int64 // free in the pool, for any stream
+	UnpassedBytes int64 // of FreeBytes: for the stream alone that returned them, until its work has finished
+	SetAsideBytes int64 // in reservations, not drawn yet
+	ReservedBytes int64 // held from the driver: all of the above, and memory in the middle of a driver job
+	LimitBytes    int64 // the most that may be held
 
-	// PeakLiveBytes is the most that buffers had at once: what was asked for and refused is no part of it, and it is no more than
-	// PeakReservedBytes. It is sampled at turns, with several streams at ticks and requests that the pool served, and counts what
-	// magazines cached then; see StatsExact.
+	// PeakLiveBytes is the most that live buffers had at once, since Open or ResetPeaks. With StatsOn it is sampled, and counts what
+	// magazines cached, so that it is rather too high, but never above PeakReservedBytes. With StatsExact it is counted.
 	PeakLiveBytes     int64
-	PeakReservedBytes int64 // exact
-	LargestFreeBytes  int64 // the longest free range, in the pool or a stream
+	PeakReservedBytes int64 // likewise of ReservedBytes; always exact
+	LargestFreeBytes  int64 // the longest free range in the pool or in a stream
 
 	AllocCount, FreeCount uint64
-	// Which level served the allocations: without a turn, in the stream's turn, with pages that the pool
-	// had, with pages that a driver job made ready. They add up to AllocCount: a driver job for a request that
-	// was cancelled meanwhile served none.
+	// What served the allocations: a magazine; the stream's free ranges; free pages of the pool; pages that the driver mapped for the request.
+	// They add up to AllocCount.
 	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
 
-	// LostFences are those that captures of streams into graphs swallowed; see StreamStats.
+	// LostFences counts fences that became part of a graph, because their stream was being captured; see StreamStats.
 	LostFences uint64
 
-	Waits   WaitStats // of requests with Wait
-	Tenants []TenantStats
+	Waits   WaitStats     // of requests with Wait
+	Tenants []TenantStats // in the order in which they were made
 
-	// Predicted counts the steps that began when Config.Predict had foreseen them, Mispredicted those that did not.
+	// Predicted counts the bursts that came when Config.Predict expected them, Mispredicted those that were expected and did not come.
 	Predicted, Mispredicted uint64
 
-	// Pressure is the level at the last tick, and PressureRises how often it has risen.
+	// Pressure is the level when it was looked at last, and PressureRises how often it has risen.
 	Pressure      PressureLevel
 	PressureRises uint64
 
-	// Panics counts those that were recovered: see Events.Panic. Each is a defect.
+	// Panics counts panics that were recovered: see Events.Panic. Each is a defect.
 	Panics uint64
 
 	DriverCalls uint64
-	DriverTime  time.Duration // modelled where the device is simulated
+	DriverTime  time.Duration // spent in them; on the simulated device what they would take on an H200
 
-	Streams []StreamStats
+	Streams []StreamStats // of the streams that are open
 }
 
 // count adds the totals of a stream that is no more.
@@ -72,7 +70,7 @@ func (s *Stats) count(n StreamStats) {
 	s.LostFences += n.LostFences
 }
 
-// HitRate is the share of allocations that were served from the stream's own memory, 1 if there were none.
+// HitRate is the share of allocations that their stream's cache served, from 0 to 1; 1 if there were none.
 func (s Stats) HitRate() float64 {
 	if s.AllocCount == 0 {
 		return 1
@@ -80,7 +78,7 @@ func (s Stats) HitRate() float64 {
 	return float64(s.MagazineHits+s.StreamHits) / float64(s.AllocCount)
 }
 
-// Fragmentation is the share of the free memory outside its longest range: 0 if all of it is one range.
+// Fragmentation is the share of free and cached memory that lies outside the longest free range, from 0 to 1; 0 if all of it is one range.
 func (s Stats) Fragmentation() float64 {
 	free := s.FreeBytes + s.CachedBytes
 	if free == 0 {
@@ -89,7 +87,7 @@ func (s Stats) Fragmentation() float64 {
 	return 1 - float64(s.LargestFreeBytes)/float64(free)
 }
 
-// Efficiency is the peak of live over the peak of reserved bytes: 1 if nothing beyond what lived was held.
+// Efficiency is PeakLiveBytes over PeakReservedBytes, from 0 to 1; 1 if no more was held than lived.
 func (s Stats) Efficiency() float64 {
 	if s.PeakReservedBytes == 0 {
 		return 1
@@ -97,8 +95,8 @@ func (s Stats) Efficiency() float64 {
 	return min(1, float64(s.PeakLiveBytes)/float64(s.PeakReservedBytes))
 }
 
-// Stats reads the books. It stops nobody: it takes its turn with each stream and the pool like any
-// request, or, with StatsOff, none. After Close it says what was counted last.
+// Stats reads all figures. It waits for the request that each stream and the pool are serving, as any request does, and stops nothing else. With
+// StatsOff it waits for nothing. After Close it returns what was counted last.
 func (d *Device) Stats() Stats {
 	if !d.opened() {
 		return Stats{}
@@ -158,7 +156,8 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// ResetPeaks restarts the peaks at the present values: what was freed before the call is no part of them. It has no effect after Close.
+// ResetPeaks sets PeakLiveBytes and PeakReservedBytes, of the device and of its streams, to the present values. It waits as Stats does. After Close it has no
+// effect.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return

@@ -128,9 +128,9 @@ func TestBudgetsHold(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
 	configs := map[string]vram.Config{
 		"stream bytes":  {StreamCacheBytes: 8 * mib},
-		"stream blocks": {StreamCacheBlocks: 3},
+		"stream blocks": {Tuning: vram.Tuning{StreamCacheBlocks: 3}},
 		"pool bytes":    {PoolCacheBytes: 8 * mib, StreamCacheBytes: 2 * mib, Footprint: vram.Lean},
-		"pool blocks":   {PoolCacheBlocks: 2, StreamCacheBytes: 2 * mib, Footprint: vram.Lean},
+		"pool blocks":   {Tuning: vram.Tuning{PoolCacheBlocks: 2}, StreamCacheBytes: 2 * mib, Footprint: vram.Lean},
 	}
 	for name, cfg := range configs {
 		t.Run(name, func(t *testing.T) {
@@ -149,14 +149,14 @@ func TestBudgetsHold(t *testing.T) {
 				if cfg.StreamCacheBytes > 0 {
 					assert.LessOrEqual(t, n.CachedBytes, cfg.StreamCacheBytes)
 				}
-				if cfg.StreamCacheBlocks > 0 {
-					assert.LessOrEqual(t, n.Streams[0].FreeRanges, cfg.StreamCacheBlocks)
+				if cfg.Tuning.StreamCacheBlocks > 0 {
+					assert.LessOrEqual(t, n.Streams[0].FreeRanges, cfg.Tuning.StreamCacheBlocks)
 				}
 				if cfg.PoolCacheBytes > 0 {
 					assert.LessOrEqual(t, n.FreeBytes, cfg.PoolCacheBytes)
 				}
-				if cfg.PoolCacheBlocks > 0 {
-					assert.LessOrEqual(t, n.FreeBytes, int64(cfg.PoolCacheBlocks)*4*mib)
+				if cfg.Tuning.PoolCacheBlocks > 0 {
+					assert.LessOrEqual(t, n.FreeBytes, int64(cfg.Tuning.PoolCacheBlocks)*4*mib)
 				}
 				for _, b := range live { // turns do it, too
 					freeAll(t, b, must(t, s, 4*mib))

@@ -2,14 +2,14 @@ package vram
 
 import "github.com/go-vram/vram/pool"
 
-// Tenant is the tenant of that name: a new one, or the one that there is, whose quota is replaced. Requests that name it are
-// charged to it, whatever their streams, from when they are made: its buffers, and those of its requests that wait for memory.
-// What they may have is the quota's: see Quota. A request that the limit does not allow waits, with Wait, for the
-// tenant's own frees, first in first out, before it waits for memory; without Wait it is refused with a *QuotaError.
+// Tenant returns the account of that name, with the quota. If there is one already its quota is replaced. A request that names the tenant
+// (Request.Tenant, BatchRequest.Tenant) is charged to it, on whatever stream, from when it is made until its buffer is freed, so while it waits, too. See Quota for
+// what a tenant may have. A request beyond Quota.LimitBytes is refused with a *QuotaError or, with Wait, waits for the tenant's own frees, first
+// in first out, and only then for memory.
 //
-// A tenant is also who waits and who holds memory where a deadlock is looked for, in place of the stream: give one to each
-// piece of work that allocates more while it holds what it has, where several share a stream. Requests that name none cost nothing for it. It does not
-// touch the device. Error: *ConfigError.
+// Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of streams: where several pieces of work share a
+// stream, and each allocates while it holds memory, give each a tenant. Requests without a tenant pay nothing for all this. The call makes no
+// driver call and does not wait. Errors: *ConfigError, ErrNotOpen.
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	switch {
 	case !d.opened():

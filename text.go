@@ -55,7 +55,7 @@ func (s Settings) String() string {
 	fields := reflect.ValueOf(s)
 	for i := range fields.NumField() {
 		if f := fields.Field(i); !f.IsNil() {
-			changed = append(changed, fmt.Sprintf("%s: %v", fields.Type().Field(i).Name, f.Elem().Interface()))
+			changed = append(changed, printed(fields.Type().Field(i).Name, f.Elem()))
 		}
 	}
 	if len(changed) == 0 {
@@ -77,11 +77,16 @@ func (c Config) String() string {
 		case f.Kind() == reflect.Func, f.Kind() == reflect.Pointer, name == "Events", name == "Observer":
 			set = append(set, name+": set")
 		default:
-			set = append(set, fmt.Sprintf("%s: %v", name, f.Interface()))
+			set = append(set, printed(name, f))
 		}
 	}
 	if len(set) == 0 {
 		return "the zero Config"
 	}
 	return strings.Join(set, ", ")
+}
+
+// printed is a field as text.
+func printed(name string, value reflect.Value) string {
+	return fmt.Sprintf("%s: %v", name, value.Interface())
 }

@@ -62,6 +62,8 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{vram.Quota{Exclusive: true, LimitBytes: 1}, "limit 1 B, exclusive"},
 		{vram.Settings{}, "no change"},
 		{vram.Settings{LimitBytes: new(8 * gib), Footprint: new(vram.Lean)}, "LimitBytes: 8589934592, Footprint: lean"},
+		{vram.Settings{Tuning: &vram.Tuning{}}, "Tuning: nothing tuned"},
+		{vram.Config{Tuning: vram.Tuning{PressureMark: 0.5, SegmentBytes: 7}}, "Tuning: {SegmentBytes: 7, PressureMark: 0.5}"},
 		{vram.Config{}, "the zero Config"},
 		{
 			vram.Config{

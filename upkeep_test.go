@@ -2,7 +2,6 @@ package vram_test
 
 import (
 	"context"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,37 +38,6 @@ func TestCoalesce(t *testing.T) {
 	require.ErrorIs(t, h.Coalesce(ended), context.Canceled)
 }
 
-// CleanUp gives back only where more than the share is free, and then down to it.
-func TestCleanUp(t *testing.T) {
-	h := openHouse(t, vram.Config{}, sim.Config{})
-	n, err := h.CleanUp(t.Context(), 0)
-	require.NoError(t, err, "before the first use")
-	assert.Zero(t, n)
-	s := h.stream()
-	live := must(t, s, 60*mib)
-	freeAll(t, must(t, s, 40*mib))
-	before := h.addsUp().ReservedBytes
-	n, err = h.CleanUp(t.Context(), 0.5)
-	require.NoError(t, err)
-	assert.Zero(t, n, "less than half is free")
-	n, err = h.CleanUp(t.Context(), 0.1)
-	require.NoError(t, err)
-	assert.Positive(t, n)
-	after := h.addsUp()
-	assert.Equal(t, before, after.ReservedBytes+n)
-	assert.LessOrEqual(t, after.ReservedBytes, 68*mib)
-	for _, share := range []float64{-0.1, 1.1, math.NaN()} {
-		var wrong *vram.ConfigError
-		_, err = h.CleanUp(t.Context(), share)
-		require.ErrorAs(t, err, &wrong)
-		assert.Equal(t, "freeShare", wrong.Field)
-	}
-	n, err = h.CleanUp(t.Context(), 1)
-	require.NoError(t, err)
-	assert.Zero(t, n)
-	freeAll(t, live)
-}
-
 // Collect takes home what another stream has finished with, without a tick: in the bubble no time passes. It waits for nothing.
 func TestCollect(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
@@ -91,7 +59,5 @@ func TestCollect(t *testing.T) {
 		require.NoError(t, h.Close())
 		require.ErrorIs(t, h.Collect(), vram.ErrClosed)
 		require.ErrorIs(t, h.Coalesce(t.Context()), vram.ErrClosed)
-		_, err := h.CleanUp(t.Context(), 0)
-		require.ErrorIs(t, err, vram.ErrClosed)
 	})
 }

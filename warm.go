@@ -14,10 +14,13 @@ import (
 // what it has until all is there, and a short piece fits more holes. Not shorter: large buffers.
 const warmRunBytes = 1 << 30
 
-// Warm maps memory ahead for that many buffers of those sizes, beside what is in use: later allocations
-// of them make no driver call. It waits until all is there or ctx ends; what was mapped stays. Events.Warm is
-// told how far it has come. Errors: *ConfigError, the context's, ErrClosed, *LimitError where the limit leaves no room, and
-// those of the first use of the device.
+// Warm maps memory ahead of need for that many buffers of those sizes, beside those that live, so that allocating them makes no driver
+// call. Free memory that the pool has counts; what streams cache does not. The memory belongs to nobody: any request may take it, and
+// Trim and Config.PoolCacheBytes give it back. See Reserve for memory that only some may take.
+//
+// Warm waits until all is mapped or ctx ends; what was mapped by then stays. Other requests go first meanwhile. Events.Warm tells how far it
+// has come. Errors: *ConfigError for a demand that cannot be, *LimitError where the limit leaves no room, the context's, ErrClosed, and those
+// of the first use of the device.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := d.callable(ctx); err != nil {
 		return err

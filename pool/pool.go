@@ -141,13 +141,6 @@ func (p *Pool) Warm(ctx context.Context, runs []uint32) (int64, error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Warm{Token: token, Runs: runs} })
 }
 
-// Expand maps so many bytes more, in whole pages, whatever is free. It waits until they are there, ctx ends, or there is no more room;
-// what was mapped stays. It returns how many were added, also with an error that the pool gave.
-func (p *Pool) Expand(ctx context.Context, bytes int64) (int64, error) {
-	pages := p.pagesFor(bytes)
-	return p.request(ctx, func(token uint64) core.Message { return core.Expand{Token: token, Pages: pages} })
-}
-
 // Trim gives free memory back to the driver until at most keepBytes are reserved, or no more can be
 // given back. It asks the streams for what they cache. It returns the bytes given back.
 func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {

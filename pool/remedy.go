@@ -18,7 +18,7 @@ const (
 	// AwaitFences is time, or a synchronisation of Remedy.Stream: so many bytes that it gave back are free, and used by its work still.
 	AwaitFences
 	// Coalesce is memory side by side: as much as is wanted is free, and Remedy.Bytes is the longest piece. Device.Coalesce helps, the
-	// lean footprint makes pieces that can be moved, and with plain segments only CleanUp does.
+	// lean footprint makes pieces that can be moved, and with plain segments only Device.Trim does.
 	Coalesce
 	// ReturnStream is a request, or Stream.Return, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
 	ReturnStream

@@ -53,7 +53,7 @@ func (p *Pool) step(s *step) {
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
-	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Expand, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Tick, core.Close:
+	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Tick, core.Close:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise

@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // books are what the turn of a stream owns: the core with its blocks, and what a turn has at hand and leaves to be done. The types
@@ -30,7 +31,7 @@ type books struct {
 type hand struct {
 	slot *magazine.Slot // counted as served and not delivered
 	runs []core.Run     // out of the heap and not part of an effect
-	lane *magazine.Lane // to be closed: nobody comes for it again
+	lane *lane.Lane     // to be closed: nobody comes for it again
 }
 
 // point is a place of a turn where tests interfere.

@@ -105,7 +105,7 @@ func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
 	var runs []poolcore.Run
-	for _, run := range s.turn.core.Surrender(^uint32(0), false) { // as if they were on their way
+	for _, run := range s.turn.core.Release(^uint32(0), false) { // as if they were on their way
 		runs = append(runs, poolcore.Run(run))
 	}
 	leave()
@@ -124,7 +124,7 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
 	var runs []poolcore.Run
-	for _, run := range s.turn.core.Surrender(^uint32(0), false) {
+	for _, run := range s.turn.core.Release(^uint32(0), false) {
 		runs = append(runs, poolcore.Run(run))
 	}
 	leave()

@@ -22,7 +22,7 @@ func (d *desk) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
-		d.core.HoldParts(-c.want.partBytes())
+		d.core.AddParts(-c.want.partBytes())
 	}
 	return from
 }
@@ -31,7 +31,7 @@ func (d *desk) endWaiting(c *claim) claims.State {
 func (d *desk) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
-	d.core.HoldParts(c.want.partBytes())
+	d.core.AddParts(c.want.partBytes())
 	return token
 }
 
@@ -193,7 +193,7 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 		d.effects().withdrawals.Push(o.Token)
 		return false
 	}
-	d.core.Gather()
+	d.core.DrainAll()
 	if !c.isWanted() {
 		return false
 	}

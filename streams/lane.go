@@ -7,6 +7,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // Lane is an exclusive lease of a stream's memory for one goroutine at a time. What it serves from its
@@ -17,7 +18,7 @@ import (
 // to it. It gives back what it keeps when it is called next after somebody needed it, and all of it when
 // it is closed. A lane that is not called keeps what it has: the *pool.OutOfMemoryError of others names it.
 type Lane struct {
-	lane   magazine.Lane // first: every call begins here
+	lane   lane.Lane // first: every call begins here
 	stream *Stream
 	over   bool // closed, or the stream is: calls go the stream's way
 	closed bool // by Close
@@ -62,14 +63,14 @@ func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
 // beyondLane is what the lane's own memory cannot do.
 type beyondLane struct{ lane *Lane }
 
-// AllocBeyond implements magazine.Beyond.
+// AllocBeyond implements lane.Beyond.
 func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	b, err := c.lane.allocSlow(bytes)
 	return b.slot, b.word, b.bytes, err
 }
 
-// FreeBeyond implements magazine.Beyond.
-func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome magazine.Outcome) error {
+// FreeBeyond implements lane.Beyond.
+func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Outcome) error {
 	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
 }
 
@@ -101,16 +102,16 @@ func (l *Lane) Free(b Buffer) error {
 }
 
 // freeSlow frees what the lane refused, and sees to what it has to give back.
-func (l *Lane) freeSlow(b Buffer, outcome magazine.Outcome) error {
+func (l *Lane) freeSlow(b Buffer, outcome lane.Outcome) error {
 	why := l.lane.Raised()
-	if outcome == magazine.Refused && b.slot != nil && why != 0 && why&magazine.Ended == 0 {
+	if outcome == lane.Refused && b.slot != nil && why != 0 && why&lane.Ended == 0 {
 		outcome = l.lane.FreeRaised(b.slot, b.word)
 	}
 	var err error
-	if outcome == magazine.Refused {
+	if outcome == lane.Refused {
 		err = b.Free()
 	}
-	if outcome == magazine.Surplus {
+	if outcome == lane.Surplus {
 		_, _ = l.visit(settleLane, 0) // a turn that failed has left it to the next
 	} else {
 		l.settle()

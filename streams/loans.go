@@ -94,7 +94,7 @@ func (l *loans) decay() {
 
 // giveAll gives back all that is free and may leave.
 func (l *loans) giveAll(covered bool) {
-	l.giveBack(l.core.Surrender(^uint32(0), covered), poolcore.Return{}, covered)
+	l.giveBack(l.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
 }
 
 // answerReclaim answers the pool's reclaim request. Once Close has begun no fence may be recorded any more, since the handle goes
@@ -106,7 +106,7 @@ func (l *loans) answerReclaim() {
 	covered := l.coverage(inBackground)
 	var runs []core.Run
 	if !l.draining || l.handle.synced.Load() {
-		runs = l.core.Surrender(^uint32(0), covered)
+		runs = l.core.Release(^uint32(0), covered)
 		if covered {
 			l.core.WantFence()
 			m.UncoveredBytes = l.core.UncoveredBytes()

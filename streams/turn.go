@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/pressure"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // turn is what runs in the turns of a stream's actor.
@@ -49,7 +49,7 @@ func (t *turn) receive(m actors.Message) {
 		t.retryDelayed(m.passed)
 	case *woken:
 		t.wakeDue.Store(false) // first: what comes home from here on wakes again
-		t.core.Gather()
+		t.core.DrainAll()
 		t.giveUp()
 	case *changed:
 		t.changed(m.claim)
@@ -191,7 +191,7 @@ func (t *turn) giveFree() error {
 		return ErrClosed
 	}
 	t.core.AskLanes()
-	t.giveBack(t.core.Surrender(^uint32(0), false), poolcore.Return{Final: true}, false)
+	t.giveBack(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
 	return nil
 }
 
@@ -218,7 +218,7 @@ const (
 )
 
 // attend does what a lane came for. Whatever that is, the lane takes home what is its own and gives back what it may not keep.
-func (t *turn) attend(l *magazine.Lane, what errand, bytes int64) (b Buffer, err error) {
+func (t *turn) attend(l *lane.Lane, what errand, bytes int64) (b Buffer, err error) {
 	if t.draining || what == closeLane {
 		t.hand.lane = l
 	}

@@ -33,7 +33,7 @@ func (b Buffer) home() (*Stream, bool) {
 	if b.slot == nil {
 		return nil, false
 	}
-	s, ok := b.slot.Home().(*waker)
+	s, ok := b.slot.Waker().(*waker)
 	return (*Stream)(s), ok
 }
 

@@ -1,6 +1,6 @@
 // Package vramtest lets a user's own tests run on a simulated device that reports every hazard: kernels that touch
 // memory which is not mapped, was freed or never allocated, or that other work touches without an order. It
-// needs no GPU. What is a hazard, and what orders work, is in the package comment of cudadrv/hazard/core.
+// needs no GPU. What is a hazard, and what orders work, is in the package comment of cudadrv/hazard.
 //
 //	func TestStep(t *testing.T) {
 //		dev := vramtest.Open(t)

@@ -109,8 +109,8 @@ func readReport(cfg vram.Config) (r report, err error) {
 		TotalBytes:    totalBytes, FreeBytes: freeBytes, GranularityBytes: info.GranularityBytes,
 		Capabilities: capabilityNames(info.Capabilities),
 		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes,
-		StreamCacheBytes: cfg.StreamCacheBytes, StreamCacheBlocks: cfg.StreamCacheBlocks,
-		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.PoolCacheBlocks, SegmentBytes: cfg.SegmentBytes,
+		StreamCacheBytes: cfg.StreamCacheBytes, StreamCacheBlocks: cfg.Tuning.StreamCacheBlocks,
+		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.Tuning.PoolCacheBlocks, SegmentBytes: cfg.Tuning.SegmentBytes,
 		Waits: cfg.Waits.String(), Stats: cfg.Stats.String(), Debug: cfg.Debug,
 		EmbeddedTraces: trace.Embedded(),
 	}, nil

@@ -4,11 +4,11 @@ import (
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/hazard/core"
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// The words of cudadrv/hazard/core.
+// The words of a report.
 type (
 	// Report is one hazard, with both places. Its text has several lines.
 	Report = core.Report
@@ -24,7 +24,7 @@ type (
 	Host = core.Host
 )
 
-// The kinds of hazards; see the package comment of cudadrv/hazard/core.
+// The kinds of hazards; see the package comment.
 const (
 	Unmapped       = core.Unmapped
 	UseAfterFree   = core.UseAfterFree

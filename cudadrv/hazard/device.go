@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/hazard/core"
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 	"github.com/go-vram/vram/cudadrv/internal/intercept"
 	"github.com/go-vram/vram/cudadrv/site"

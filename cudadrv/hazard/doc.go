@@ -1,6 +1,6 @@
 // Package hazard wraps a driver and reports work that touches memory which it must not: memory that is not mapped,
 // not allocated or freed, that other work touches without an order, and memory that the allocator hands out or
-// unmaps too early. What is a hazard, and what orders work, is in the package comment of cudadrv/hazard/core.
+// unmaps too early.
 //
 // # How it is used
 //
@@ -18,6 +18,37 @@
 // one that says so. Memsets and copies are accesses by themselves. Calls by which a program learns of progress past the driver
 // (host functions, words in memory, the driver's own pool) are taken out of the device's capabilities: what they order
 // could not be seen.
+//
+// # What orders work
+//
+// There are two hosts, sides from which calls come: the program and the allocator. Each stream counts the work submitted to it. A point is a count for each stream (a vector clock), and an access
+// comes before a point if the point's count for its stream has reached it.
+//
+//	call                                         what it orders
+//	work on a stream                             behind that stream's earlier work, and all that the program knew to be over
+//	record of an event                           the event stands for the stream's point
+//	wait of a stream for an event                the stream's later work behind the event's point
+//	query that said "over", synchronisation      all that this host submits later behind the point that was asked about
+//	work on a blocking stream                    behind the default stream's earlier work
+//	work on the default stream                   behind all blocking streams' earlier work
+//
+// That time has passed orders nothing: a program that got the right answer by luck is reported. All goroutines are
+// one host, as if each knew what the others know. So nothing that is in order is reported, and what is
+// only out of order between goroutines is the race detector's to find. What only the allocator knows to be over does
+// not order the program's work: it orders what the allocator hands out and unmaps.
+//
+// # The kinds of hazards
+//
+//	kind             what is reported
+//	Unmapped         an access of, or an allocation in, memory that is not mapped
+//	UseAfterFree     an access of memory whose buffer was freed
+//	NeverAllocated   an access of the allocator's memory that no buffer had yet
+//	Race             two accesses of which one writes, without an order
+//	EarlyReuse       memory allocated anew on a stream that is not behind the accesses under the former allocation
+//	EarlyUnmap       memory unmapped that a buffer has, or before it was known that its accesses are over
+//	Overlap          memory allocated that another buffer has
+//
+// Memory that the program maps by itself is watched for Unmapped, Race and EarlyUnmap.
 //
 // # Composition
 //

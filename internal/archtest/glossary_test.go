@@ -39,6 +39,7 @@ func convertedPackages() []string {
 		"internal/soak",
 		"internal/transcript",
 		"internal/units",
+		"streams/core",
 		"streams/claims",
 	}
 }

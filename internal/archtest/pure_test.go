@@ -22,7 +22,7 @@ func houseCores() []core {
 		{dir: "pool/core"},
 		{dir: "streams/claims", atomic: true}, // bills
 		{dir: "streams/core", atomic: true},   // magazines
-		{dir: "cudadrv/hazard/core"},
+		{dir: "cudadrv/hazard/internal/core"},
 	}
 }
 

@@ -51,7 +51,7 @@ func (idle) MemsetD8Async(cudadrv.Ptr, byte, int64, cudadrv.Stream) error { retu
 func plant(t *testing.T, driver cudadrv.Driver, of scale, defect func(cudadrv.Device) cudadrv.Device) error {
 	t.Helper()
 	h, err := Open(driver, vram.Config{
-		Driver: spoiled{driver, defect}, Segments: vram.SegmentsPlain, SegmentBytes: 16 * mib,
+		Driver: spoiled{driver, defect}, Segments: vram.SegmentsPlain, Tuning: vram.Tuning{SegmentBytes: 16 * mib},
 		LimitBytes: of.load.LiveBytes / 2,
 	})
 	require.NoError(t, err)

@@ -68,7 +68,7 @@ func steadily(t *testing.T, driver cudadrv.Driver, of scale) {
 		"balanced": {},
 		"lean":     {Footprint: vram.Lean},
 		"fast":     {Footprint: vram.Fast},
-		"plain":    {Segments: vram.SegmentsPlain, SegmentBytes: 32 * mib},
+		"plain":    {Segments: vram.SegmentsPlain, Tuning: vram.Tuning{SegmentBytes: 32 * mib}},
 		"exact":    {Stats: vram.StatsExact},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a magazine that was handed back is not looked at when memory is short", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
-			Edits: []Edit{{"streams/magazine.(*Owner).Idle", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(m)", "		for m := o.ready[class]; m != nil; m = m.Older {\n			note(nil)"}},
+			Edits: []Edit{{"streams/magazine.(*Spans).Idle", "m = m.older {\n			note(m)", "m = m.older {\n			_ = m"}},
 		},
 		{
 			Name: "idle accounts keep a deadlock from being seen", Package: "pool/core/admission", Run: "^TestIdleAccountsCountWhereTheyAreNamed$",
@@ -72,7 +72,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
-			Edits: []Edit{{"streams/handover.go", "	waits.suspensions.suspend(x)\n", ""}},
+			Edits: []Edit{{"streams.waitFor", "	waits.suspensions.suspend(x)\n", ""}},
 		},
 	}
 }

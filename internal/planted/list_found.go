@@ -64,8 +64,8 @@ func foundPoolBugs() []Bug {
 func foundOtherBugs() []Bug {
 	return []Bug{
 		{
-			Name: "a lane that has ended may go on", Package: "streams/magazine", Run: "^TestAnEndedLaneStaysEnded$",
-			Edits: []Edit{{"streams/magazine.(*Owner).Settle", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
+			Name: "a lane that has ended may go on", Package: "streams/magazine/lane", Run: "^TestAnEndedLaneStaysEnded$",
+			Edits: []Edit{{"streams/magazine/lane.(*Leases).Settle", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
 		},
 		{
 			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",
@@ -101,7 +101,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a queue goes on with what another stream was asked", Package: "streams/core", Run: "^TestAQueueBeginsAnew$",
 			Edits: []Edit{{
-				"streams/core.(*pending).queue", "	*q = queue{line: line, groups: q.groups[:0]}",
+				"streams/core.(*inFlight).queue", "	*q = queue{line: line, groups: q.groups[:0]}",
 				"	*q = queue{line: line, groups: q.groups[:0], wanted: q.wanted, rest: q.rest}",
 			}},
 		},
@@ -128,8 +128,8 @@ func foundOtherBugs() []Bug {
 			Edits: []Edit{{"internal/fence.(*Events).Close", "err != nil && first == nil {", "err != nil {"}},
 		},
 		{
-			Name: "two halves of a cell share their reads", Package: "cudadrv/hazard/core", Run: "^TestHalvesOfACellHaveStoriesOfTheirOwn$",
-			Edits: []Edit{{"cudadrv/hazard/core.(*memory).split", "	upper.reads = slices.Clone(c.reads)\n", ""}},
+			Name: "two halves of a cell share their reads", Package: "cudadrv/hazard/internal/core", Run: "^TestHalvesOfACellHaveStoriesOfTheirOwn$",
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*memory).split", "	upper.reads = slices.Clone(c.reads)\n", ""}},
 		},
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",

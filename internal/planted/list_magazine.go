@@ -18,12 +18,12 @@ func magazineBugs() []Bug {
 		{
 			Name: "a slot is put back twice", Package: "streams/magazine", Run: "^TestLooseSlots$",
 			Edits: []Edit{{
-				"streams/magazine.(*Owner).Home", "o.loose = append(o.loose, s)\n		return false", "o.loose = append(o.loose, s, s)\n		return false",
+				"streams/magazine.(*Loose).SlotHome", "l.unused = append(l.unused, s)\n	return false", "l.unused = append(l.unused, s, s)\n	return false",
 			}},
 		},
 		{
-			Name: "a free by others comes home to a lane twice", Package: "streams/magazine", Run: "^TestStrayBitsMeanNothing$",
-			Edits: []Edit{{"streams/magazine.(*Owner).isHome", "if !isBack(w, s.aside.Load()) || o.kept(s, w) {", "if s.aside.Load() == 0 {"}},
+			Name: "a free by others comes home to a lane twice", Package: "streams/magazine/lane", Run: "^TestStrayBitsMeanNothing$",
+			Edits: []Edit{{"streams/magazine.(*Owner).isHome", "if !ok || o.keeps(s, w) {", "if s.aside.Load() == 0 && !ok {"}},
 		},
 		{
 			Name: "a block is taken back by one who has looked before it was taken", Package: "streams/magazine",
@@ -32,11 +32,11 @@ func magazineBugs() []Bug {
 		},
 		{
 			Name: "a block that others use is taken back", Package: "streams/magazine", Run: "^TestTakeBackLeavesToTheOwner$",
-			Edits: []Edit{{"streams/magazine.(*Cache).handSlot", "entry(0, uint32(head))", "entry(s.Units, uint32(head))"}},
+			Edits: []Edit{{"streams/magazine.(*Home).handSlot", "entry(0, uint32(head))", "entry(s.Units, uint32(head))"}},
 		},
 		{
 			Name: "blocks are taken back while memory grows", Package: "streams/core", Run: "^TestBlocksAreTakenBackWhileDemandIsStable$",
-			Edits: []Edit{{"streams/core.(*Core).upset", "	c.owner.LetTakeBack(0)\n", ""}},
+			Edits: []Edit{{"streams/core.(*stability).restart", "	s.owner.LetTakeBack(0)\n", ""}},
 		},
 	}
 }

@@ -15,7 +15,9 @@ func otherWayBugs() []Bug {
 		{
 			Name: "a batch is served by another length", Package: "streams/magazine", Run: "^TestABucketServesOneLength$",
 			Edits: []Edit{{
-				"streams/magazine.(*Cache).TakeMany", "	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {", "	if m == nil {",
+				"streams/magazine.(*Cache).TakeMany",
+				"		m = b.magazine.Load()\n	}\n	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {",
+				"		m = b.magazine.Load()\n	}\n	if m == nil {",
 			}},
 		},
 		{

@@ -102,10 +102,6 @@ func aheadBugs() []Bug {
 			Name: "what is drawn stays in the reservation", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$|^FuzzCore$",
 			Edits: []Edit{{"pool/core.(*answers).draw", "if from.reserved[i] = rest; rest.Pages == 0 {", "if rest.Pages == 0 {"}},
 		},
-		{
-			Name: "an expansion counts what is free", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
-			Edits: []Edit{{"pool/core.(*warmer).expand", "w.memory.Beyond(uint32(piece)); ok", "w.memory.Room(memory.User{}, uint32(piece)); ok"}},
-		},
 	}
 }
 

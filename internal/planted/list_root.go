@@ -4,8 +4,12 @@ package planted
 func rootBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a change forgets the tuning", Package: ".", Run: "^TestReconfigureReplacesTheTuning$",
+			Edits: []Edit{{"vram.(*Settings).over", "	set(&c.Tuning, s.Tuning)\n", ""}},
+		},
+		{
 			Name: "parts of a refused batch count as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams/core.(*Core).AllocMany", "	c.noteUse() // whether", "	c.notePeak() // whether"}},
+			Edits: []Edit{{"streams/core.(*Core).AllocMany", "	c.usage.noteUse() // whether", "	c.usage.notePeak() // whether"}},
 		},
 		{
 			Name: "what a stream asks for counts as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
@@ -14,20 +18,20 @@ func rootBugs() []Bug {
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams.(*desk).hold", "	d.core.HoldParts(c.want.partBytes())\n", ""},
-				{"streams.(*desk).endWaiting", "		d.core.HoldParts(-c.want.partBytes())\n", ""},
+				{"streams.(*desk).hold", "	d.core.AddParts(c.want.partBytes())\n", ""},
+				{"streams.(*desk).endWaiting", "		d.core.AddParts(-c.want.partBytes())\n", ""},
 			},
 		},
 		{
 			Name: "a peak that starts anew begins with what was freed", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"streams/core.(*Core).ResetPeak", "c.peakUnits = live - min(live, c.parts)", "c.peakUnits = max(live, c.usedUnits())"}},
+			Edits: []Edit{{"streams/core.(*usage).resetPeak", "u.givenPeak = usedUnits - min(usedUnits, u.partUnits)", "u.givenPeak = max(usedUnits, u.ranges.usedUnits())"}},
 		},
 		{
 			Name: "the pool is not told what lives when peaks start anew", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
 			Edits: []Edit{{"vram.(*Device).ResetPeaks", "e.pool.ResetPeaks(ctx, liveBytes)", "e.pool.ResetPeaks(ctx, nil)"}},
 		},
 		{
-			Name: "a number of bytes wraps where it becomes pages", Package: ".", Run: "^TestSizesAtTheEndsOfNumbers$",
+			Name: "a number of bytes wraps where it becomes pages", Package: "pool", Run: "^TestPagesForSizesAtTheEndsOfNumbers$",
 			Edits: []Edit{{"pool.(*arena).pagesFor", "	if bytes > a.bytes {", "	if bytes > bytes {"}},
 		},
 		{

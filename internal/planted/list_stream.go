@@ -9,7 +9,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "idle spans keep pages over the budget", Package: "streams/core", Run: "^TestIdleSpansGoWhereTheirPagesAreOverTheBudget$",
-			Edits: []Edit{{"streams/core.(*Core).unpin", "if c.spanUnits > 0 && c.overBytes() > 0 {", "if c.spanUnits > 0 && c.overBytes() < 0 {"}},
+			Edits: []Edit{{"streams/core.(*Core).Tick", "if c.spans.units > 0 && c.limits.overBytes() > 0 {", "if c.spans.units > 0 && c.limits.overBytes() < 0 {"}},
 		},
 		{
 			Name: "a device is closed while a stream is made", Package: ".", Run: "^TestAStreamThatLosesAgainstCloseIsDestroyed$",
@@ -17,7 +17,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "idle spans stay where the pool is asked", Package: "streams/core", Run: "^TestIdleSpansGoBackBeforeThePoolIsAsked$",
-			Edits: []Edit{{"streams/core.(*Core).makeRoom", "	c.retireIdle() // else", "	// else"}},
+			Edits: []Edit{{"streams/core.(*room).make", "	r.spans.retireIdle() // else", "	// else"}},
 		},
 		{
 			Name: "the fence is taken before the memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
@@ -43,7 +43,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "magazines keep their part under pressure", Package: "streams/core", Run: "^TestPressureEmptiesMagazines$|^TestKeptBlocksFollowTheReference$",
-			Edits: []Edit{{"streams/core.(*Core).Tick", "	c.shrink()\n", ""}},
+			Edits: []Edit{{"streams/core.(*Core).Tick", "	c.retention.shrink()\n", ""}},
 		},
 		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",
@@ -58,7 +58,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "the budget counts what is kept twice", Package: "streams/core", Run: "^TestCheckSeesWhatIsWrong$|^TestLengthThatComesBackIsKept$",
-			Edits: []Edit{{"streams/core.(*Core).keep", "c.keptUnits += uint64(units)", "c.keptUnits += 2 * uint64(units)"}},
+			Edits: []Edit{{"streams/core.(*retention).keep", "r.units += uint64(units)", "r.units += 2 * uint64(units)"}},
 		},
 		{
 			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
@@ -70,15 +70,15 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "what comes home behind a fence counts as covered", Package: "streams/core", Run: "^TestOnlyCoveredPagesLeave$",
-			Edits: []Edit{{"streams/core.(*Core).Covered", "func (c *Core) Covered() { c.cover.sealed.clear() }", "func (c *Core) Covered() { c.cover.sealed.clear(); c.cover.open.clear() }"}},
+			Edits: []Edit{{"streams/core.(*coverage).Covered", "c.sealed.clear()", "c.sealed.clear(); c.open.clear()"}},
 		},
 		{
 			Name: "granted pages count as covered", Package: "streams/core", Run: "^TestGrantedPagesAreNotCovered$",
-			Edits: []Edit{{"streams/core.(*Core).Grant", "		c.cover.open.add(r.First, r.First+r.Pages)\n", ""}},
+			Edits: []Edit{{"streams/core.(*coverage).begin", "	c.ranges.onGrant = append(c.ranges.onGrant, c.open.add)\n", ""}},
 		},
 		{
 			Name: "an idle stream keeps its magazines", Package: "streams/core", Run: "^TestAnIdleCoreDecays$",
-			Edits: []Edit{{"streams/core.(*Core).Decay", "runs = c.Surrender(^uint32(0), covered)", "runs = c.takePages(^uint32(0), covered)"}},
+			Edits: []Edit{{"streams/core.(*Core).Decay", "runs = c.Release(^uint32(0), covered)", "runs = c.takeOut(^uint32(0), covered)"}},
 		},
 		{
 			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",

@@ -21,7 +21,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a pile that others use is left in the list", Package: "streams/magazine", Run: "^TestUsedSlotsWaitForAPile$",
-			Edits: []Edit{{"streams/magazine.(*Owner).Used", "top == 0 || pile && !o.cache.isPile(top) {", "top == 0 || pile {"}},
+			Edits: []Edit{{"streams/magazine.(*Owner).Used", "top == 0 || pile && !o.home.isPile(top) {", "top == 0 || pile {"}},
 		},
 		{
 			Name: "a use that is open counts as ended", Package: "streams", Run: "^TestUseEndsWithDone$",
@@ -41,11 +41,11 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a lane does not ask for the uses of its blocks", Package: "streams", Run: "^TestAnnouncedBuffersOfLanesAndBatches$",
-			Edits: []Edit{{"streams/magazine.(*Owner).kept", "case w&uint64(Announced) == 0:", "case w != 0:"}},
+			Edits: []Edit{{"streams/magazine.(*Owner).keeps", "case w&uint64(Announced) == 0:", "case w != 0:"}},
 		},
 		{
 			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
-			Edits: []Edit{{"streams/core.(*Core).release", "p.blocks[at].left--; p.blocks[at].left == 0 {", "p.blocks[at].left--; p.blocks[at].slot != nil {"}},
+			Edits: []Edit{{"streams/core.(*inFlight).pass", "f.blocks[at].left--; f.blocks[at].left == 0 {", "f.blocks[at].left--; f.blocks[at].slot != nil {"}},
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
@@ -62,13 +62,13 @@ func useBugs() []Bug {
 		{
 			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "streams/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",
 			Edits: []Edit{
-				{"streams/magazine.(*Owner).kept", "case w&uint64(Announced) == 0:", "case s.word.Load()&uint64(Announced) == 0:"},
-				{"streams/magazine.(*Owner).kept", "case !s.word.CompareAndSwap(w, w&^flagMask):", "case !s.word.CompareAndSwap(s.word.Load(), s.word.Load()&^flagMask):"},
+				{"streams/magazine.(*Owner).keeps", "case w&uint64(Announced) == 0:", "case s.word.Load()&uint64(Announced) == 0:"},
+				{"streams/magazine.(*Owner).keeps", "case !s.word.CompareAndSwap(w, w&^flagMask):", "case !s.word.CompareAndSwap(s.word.Load(), s.word.Load()&^flagMask):"},
 			},
 		},
 		{
 			Name: "what a fence has released takes the flags of a later handle along", Package: "streams/magazine", Run: "^TestAReturnLeavesTheFlagsOfALaterHandle$",
-			Edits: []Edit{{"streams/magazine.(*Owner).ReturnLeased", "	s.flags = 0 // flags of the word are", "	s.clearFlags()\n	s.flags = 0 // flags of the word are"}},
+			Edits: []Edit{{"streams/magazine.(*Leased).Return", "	s.flags = 0 // flags of the word are", "	(*Slot)(s).clearFlags()\n	s.flags = 0 // flags of the word are"}},
 		},
 		{
 			Name: "a handle of a move that has not ended can be looked up", Package: "streams/magazine", Run: "^TestAMoveIsSettledWhenItsHolderStands$",
@@ -77,8 +77,8 @@ func useBugs() []Bug {
 		{ // without the check of the books, which finds it first: by what Lookup answers
 			Name: "the addresses of pages that were returned lead to buffers", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
-				{"streams/core.(*Core).takeInto", "		c.leavePages(first, pages)\n", ""},
-				{"streams/core.(*Core).Check", "c.checkPages(); err != nil", "c.checkPages(); err != nil && c.heap == nil"},
+				{"streams/core.newDirectory", "	r.onReturn = append(r.onReturn, d.leavePages)\n", ""},
+				{"streams/core.(*directory).check", "return d.checkPages()", "return nil"},
 			},
 		},
 		{

@@ -71,15 +71,15 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a trial in vain wakes those that wait", Package: "streams/core", Run: "^TestATrialInVainTellsNobody$",
-			Edits: []Edit{{"streams/core.(*Core).Trial", "		c.retireIdle()\n		came = came ||", "		came = came ||"}},
+			Edits: []Edit{{"streams/core.(*Core).Trial", "		c.spans.retireIdle()\n		came = came ||", "		came = came ||"}},
 		},
 		{
 			Name: "memory that came home during a trial wakes nobody", Package: "streams/core", Run: "^TestATrialInVainTellsNobody$",
-			Edits: []Edit{{"streams/core.(*Core).Trial", "		came = came || c.spanUnits < spans // one of those that were there before\n", "		_ = spans\n"}},
+			Edits: []Edit{{"streams/core.(*Core).Trial", "		came = came || c.spans.units < spanUnits // one of those that were there before\n", "		_ = spanUnits\n"}},
 		},
 		{
 			Name: "a search takes home what others wait for, and nobody hears of it", Package: "streams/core", Run: "^TestASearchInVainTellsWhatItRetired$",
-			Edits: []Edit{{"streams/core.(*Core).retireIdle", "c.wanted.on && c.spanUnits < spans", "c.wanted.on && c.spanUnits < spans && false"}},
+			Edits: []Edit{{"streams/core.(*spans).retireIdle", "s.wanted.on && s.units < before", "s.wanted.on && s.units < before && false"}},
 		},
 		{
 			Name: "a trial in vain is remembered while nobody waits", Package: "pool/core", Run: "^TestAVainTrialIsForgottenWithTheLastThatWaits$",
@@ -111,7 +111,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a free does not wake those that wait", Package: ".", Run: "^TestARequestWaitsForAFree$",
-			Edits: []Edit{{"streams/core.(*Core).SetWanted", "	c.owner.Want(on)\n	c.upset()\n	if !on {", "	c.upset()\n	if !on {"}},
+			Edits: []Edit{{"streams/core.(*Core).SetWanted", "	c.owner.Want(on)\n", ""}},
 		},
 		{
 			Name: "what a wait did not use is kept from others", Package: ".", Run: "^TestWhatAWaitDidNotUseServesOthers$",

@@ -19,7 +19,7 @@ type Level uint8
 // The levels.
 const (
 	Normal   Level = iota // caches are as large as the settings say
-	High                  // caches shrink, and what is free is merged at once
+	High                  // caches shrink
 	Critical              // caches keep next to nothing that is not in use
 )
 

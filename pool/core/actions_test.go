@@ -80,7 +80,7 @@ func (w *world) act(ch chooser) {
 
 // seldom is what happens now and then.
 func (w *world) seldom(ch chooser) {
-	switch ch.pick(13) {
+	switch ch.pick(12) {
 	case 0:
 		w.join()
 	case 1:
@@ -105,8 +105,6 @@ func (w *world) seldom(ch chooser) {
 	case 10:
 		w.unreserve(ch)
 	case 11:
-		w.expand(ch)
-	case 12:
 		id := w.some(ch)
 		w.clients[id].excluded = ch.pick(2) == 0
 		w.epoch++

@@ -55,3 +55,16 @@ func (w *world) wholePages() (pages uint32) {
 	}
 	return pages
 }
+
+// longestHole is how many pages side by side are not there at most.
+func (w *world) longestHole() (most uint32) {
+	length := uint32(0)
+	for i := range w.driver.pages {
+		length++
+		if w.driver.pages[i].handle != 0 {
+			length = 0
+		}
+		most = max(most, length)
+	}
+	return most
+}

@@ -103,8 +103,6 @@ func (c *Core) take(m Message) bool {
 		return c.takeBack(m)
 	case Warm:
 		c.warm(m)
-	case Expand:
-		c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{addPages: m.Pages}, ascent: ascent{rung: rungSearch}})
 	case Trim:
 		c.forecast.spoil() // memory that is given back on demand is not mapped again at once
 		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes, ascent: ascent{rung: rungAskAll}})

@@ -64,8 +64,6 @@
 // having been free, so that no other request comes between. Such a client never waits, so that no deadlock is declared while it
 // holds anything.
 //
-// Expand maps pages where there are none, in jobs of 1 GiB between which Refills go first, and does not count free memory.
-//
 // # Forecast
 //
 // With Settings.Predict the pool learns from the lent pages when a loop will need memory, and how much (forecast): where pages come

@@ -162,12 +162,6 @@ type Warm struct {
 	Runs  []uint32 // lengths in pages
 }
 
-// Expand asks for that many pages more to be mapped, whatever is free.
-type Expand struct {
-	Token uint64
-	Pages uint32
-}
-
 // Trim asks for memory to go back to the driver until at most KeepBytes are reserved.
 type Trim struct {
 	Token     uint64
@@ -235,7 +229,6 @@ func (Return) isMessage()    {}
 func (Warm) isMessage()      {}
 func (Trim) isMessage()      {}
 func (JobDone) isMessage()   {}
-func (Expand) isMessage()    {}
 func (WatchOver) isMessage() {}
 func (Exclude) isMessage()   {}
 func (Tick) isMessage()      {}

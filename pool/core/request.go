@@ -90,11 +90,10 @@ const (
 	holesRefusals    = maxRefusals - 1
 )
 
-// warming is a warm-up or an Expand.
+// warming is a warm-up.
 type warming struct {
 	lengths  []uint32 // of the runs that are wanted
 	got      []Run    // held until all are there: the first of lengths
-	addPages uint32   // of an Expand
 	foreseen bool     // a warm-up of the pool's own
 }
 

@@ -2,8 +2,6 @@ package core
 
 import (
 	"errors"
-
-	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // What a world knows of what is set aside: a reservation is a client that is asked for nothing and has the pages that it asked for
@@ -148,77 +146,4 @@ func (w *world) checkReservations() {
 	if bytes := w.core.setAsideBytes(); bytes != int64(all)*pageBytes {
 		w.failf("%d bytes are set aside, the reservations have %d pages", bytes, all)
 	}
-}
-
-// expand asks for pages beside all that there are.
-func (w *world) expand(ch chooser) {
-	w.token++
-	w.await("expand")
-	w.expands[w.token] = &expansion{pages: uint32(ch.pick(12))}
-	w.send(Expand{Token: w.token, Pages: w.expands[w.token].pages})
-}
-
-// expansion is an Expand: what it asked for, and what was made for it.
-type expansion struct{ pages, made uint32 }
-
-// beside: an expansion's job is for pages that are not there.
-func (w *world) beside(j *Job) {
-	if j.request == nil || w.expands[j.request.token] == nil {
-		return
-	}
-	for at := j.Window.First; at < j.Window.End(); at++ {
-		if w.driver.pages[at].handle != 0 {
-			w.failf("an expansion is at pages %v, of which %d is there", j.Window, at)
-		}
-	}
-}
-
-// makes counts what a job that worked has made for an expansion, which takes nothing from others. What one has made that failed goes back.
-func (w *world) makes(j *Job) {
-	if j.request == nil || w.expands[j.request.token] == nil {
-		return
-	}
-	for _, op := range j.Ops {
-		switch op.Verb {
-		case memory.Create, memory.AllocPlain:
-			w.expands[j.request.token].made += op.Run.Pages
-		case memory.Unmap, memory.Release, memory.FreePlain, memory.Await:
-			w.failf("%v of pages %v for an expansion", op.Verb, op.Run)
-		case memory.Map, memory.Access:
-		}
-	}
-}
-
-// expanded holds the end of an expansion against what was made for it, and a refusal against the limit and the arena.
-func (w *world) expanded(end End) {
-	e := w.expands[end.Token]
-	delete(w.expands, end.Token)
-	given := e.made == e.pages
-	if end.Bytes != int64(e.made)*pageBytes || end.Err == nil && !given || end.Err != nil && given && !w.closing && !w.abandoned {
-		w.failf("%+v, and %d pages of %d were made", end, e.made, e.pages)
-	}
-	if _, refused := errors.AsType[*LimitError](end.Err); !refused {
-		return
-	}
-	room := uint32(max(0, w.settings.LimitBytes-w.reservedBytes()) / pageBytes) //nolint:gosec // a few
-	want := min(room, e.pages-e.made)
-	if w.core.memory.Plain() {
-		want += 2 // a hole at either side
-	}
-	if room > 0 && w.longestHole() >= want {
-		w.failf("%+v of %d pages, and there is room for %d", end, e.pages, want)
-	}
-}
-
-// longestHole is how many pages side by side are not there at most.
-func (w *world) longestHole() (most uint32) {
-	length := uint32(0)
-	for i := range w.driver.pages {
-		length++
-		if w.driver.pages[i].handle != 0 {
-			length = 0
-		}
-		most = max(most, length)
-	}
-	return most
 }

@@ -18,10 +18,6 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("pool: the limit of %s leaves no room for %s more", units.Bytes(e.LimitBytes), units.Bytes(e.WantedBytes))
 }
 
-// expandBytes is how much one job of an Expand maps: 1 GiB. Not more: Refills wait for the job in flight. Not less: each job is a round
-// through the pool's turn.
-const expandBytes = 1 << 30
-
 // warmer maps memory ahead of need. It never takes from clients and never breaks the limit.
 type warmer struct {
 	settings *Settings
@@ -34,9 +30,6 @@ type warmer struct {
 // climb goes on with a warm-up: it holds the runs that it has got until all are there, so that no run is counted twice, and then frees
 // them all. Plain segments that are free and too short make room for it. It reports whether the request is done.
 func (w *warmer) climb(r *request) bool {
-	if r.addPages > 0 {
-		return w.expand(r)
-	}
 	for len(r.got) < len(r.lengths) && r.err == nil {
 		if w.collect(r) {
 			continue
@@ -99,25 +92,6 @@ func (w *warmer) ahead(r *request, found memory.Window, ok bool) (memory.Window,
 	}
 	window, ok := w.memory.AtTheEnd(uint32(missing)) //nolint:gosec // pages of one arena
 	return window, ok && missing > 0
-}
-
-// expand goes on with an Expand: it maps pages beyond all that there are, a piece in each job, and lets Refills go first between two of
-// them. It reports whether the request is done.
-func (w *warmer) expand(r *request) bool {
-	left := w.memory.Bytes(r.addPages) - r.freed
-	if r.err == nil && left > 0 {
-		room := w.settings.LimitBytes - w.memory.ReservedBytes()
-		piece := min(left, max(expandBytes, w.memory.PageBytes()), room) / w.memory.PageBytes()
-		if piece > 0 {
-			if window, ok := w.memory.Beyond(uint32(piece)); ok { //nolint:gosec // pages of one arena
-				w.jobs.fill(r, window.Run, nil)
-				return false
-			}
-		}
-		r.err = w.limitError(left)
-	}
-	w.answers.end(r, r.err)
-	return true
 }
 
 func (w *warmer) limitError(wantedBytes int64) error {

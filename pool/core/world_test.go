@@ -31,8 +31,7 @@ type world struct {
 	pages   []owned
 	clients map[Client]*holder
 	refills map[uint64]Refill
-	owed    drawing // in the step at hand; zero for none
-	expands map[uint64]*expansion
+	owed    drawing           // in the step at hand; zero for none
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
 	looked  map[Client]bool
@@ -78,7 +77,7 @@ type holder struct {
 func newWorld(t failer, pages, capacity uint32, s Settings) *world {
 	return &world{
 		t: t, core: New(pageBytes, pages, s), driver: newDumb(pages, capacity), settings: s,
-		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{}, expands: map[uint64]*expansion{},
+		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{},
 		ends: map[uint64]string{}, asked: map[Client]bool{}, looked: map[Client]bool{},
 	}
 }
@@ -159,7 +158,6 @@ func (w *world) judge(fx *Effects) {
 		w.job, w.jobEpoch = fx.Job, w.epoch
 		w.undoing = fx.Job.Purpose == memory.Rollback || fx.Job.Purpose == memory.CloseAll
 		w.say("%s", describe(fx.Job))
-		w.beside(fx.Job)
 	}
 	for _, e := range fx.Ends.Left() {
 		w.ended(e)
@@ -277,9 +275,6 @@ func (w *world) ended(e End) {
 	}
 	delete(w.ends, e.Token)
 	w.say("end of %s #%d: %d pages, %v", what, e.Token, e.Bytes/pageBytes, e.Err)
-	if what == "expand" {
-		w.expanded(e)
-	}
 	if what != "close" || errors.Is(e.Err, ErrClosed) || w.abandoned {
 		return
 	}
@@ -435,7 +430,6 @@ func (w *world) perform(failAt int, err error) {
 	}
 	done.Idle = w.idle
 	if done.Err == nil {
-		w.makes(j)
 		done.Watched = w.watch(j)
 	}
 	w.undoLost = w.undoLost || w.undoing && done.Err != nil

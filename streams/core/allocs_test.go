@@ -26,7 +26,7 @@ const barePages = 1 << 14 // of 2 MiB
 func newBare() *bare {
 	b := &bare{cache: &magazine.Cache{}}
 	b.core = New(Config{Base: worldBase, PageBytes: 2 * mib}, b.cache, b)
-	b.core.Grant(Run{0, barePages})
+	b.core.Grant(Run{First: 0, Pages: barePages})
 	return b
 }
 
@@ -113,8 +113,8 @@ func TestSmallChurnOverMagazinesDoesNotAllocate(t *testing.T) {
 	require.NoError(t, b.core.Check())
 }
 
-// TestSurrenderDoesNotAllocate gives pages up and takes them again, as a stream does that is asked often.
-func TestSurrenderDoesNotAllocate(t *testing.T) {
+// TestReleaseDoesNotAllocate releases pages and is granted them again, as a stream does that is asked often.
+func TestReleaseDoesNotAllocate(t *testing.T) {
 	b := newBare()
 	var held []*magazine.Slot
 	for range 20 { // holes of pages between them
@@ -127,7 +127,7 @@ func TestSurrenderDoesNotAllocate(t *testing.T) {
 	}
 	var runs [64]Run
 	turn := func() {
-		n := copy(runs[:], b.core.Surrender(^uint32(0), false))
+		n := copy(runs[:], b.core.Release(^uint32(0), false))
 		for _, r := range runs[:n] {
 			b.core.Grant(r)
 		}

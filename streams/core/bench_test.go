@@ -72,7 +72,7 @@ func BenchmarkKeep(b *testing.B) {
 			slot, word := s.alloc(mib)
 			_ = slot.Free(word)
 		}
-		s.core.evictOldest()
+		s.core.retention.evictOldest()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pairs, "ns/pair")
 }

@@ -30,7 +30,7 @@ func (c *crowd) alloc(caller int32, bytes int64) (h held, ok bool) {
 		c.turn.Lock()
 		var need uint32
 		for slot, need = c.core.Alloc(bytes, magazine.Hint()); slot == nil; slot, need = c.core.Alloc(bytes, magazine.Hint()) {
-			c.core.Grant(Run{c.first, need})
+			c.core.Grant(Run{First: c.first, Pages: need})
 			c.first += need
 		}
 		c.core.Served(need > 0)
@@ -59,7 +59,7 @@ func (c *crowd) free(h held) error {
 	return h.slot.Free(h.word)
 }
 
-// TestCallersNeverShareABlock lets callers allocate and free a few sizes while one of them surrenders
+// TestCallersNeverShareABlock lets callers allocate and free a few sizes while one of them releases
 // now and then: no unit ever has two owners, nobody's handle is refused, and all pages come back.
 func TestCallersNeverShareABlock(t *testing.T) {
 	defer goleak.VerifyNone(t)
@@ -94,7 +94,7 @@ func TestCallersNeverShareABlock(t *testing.T) {
 				}
 				mine = append(mine, h)
 				if caller == 0 && round%100 == 0 {
-					c.surrender(t)
+					c.release(t)
 				}
 			}
 			for len(mine) > 0 {
@@ -115,12 +115,12 @@ func TestCallersNeverShareABlock(t *testing.T) {
 	assert.Zero(t, c.core.HeldBytes())
 }
 
-// surrender gives everything up that it can, and lends it again.
-func (c *crowd) surrender(t *testing.T) {
+// release has the core release all pages that it can, and grants them again.
+func (c *crowd) release(t *testing.T) {
 	t.Helper()
 	c.turn.Lock()
 	defer c.turn.Unlock()
-	for _, r := range append([]Run(nil), c.core.Surrender(^uint32(0), false)...) {
+	for _, r := range append([]Run(nil), c.core.Release(^uint32(0), false)...) {
 		for u := r.First << 9; u < (r.First+r.Pages)<<9; u++ {
 			if owner := c.owners[u].Load(); owner != 0 {
 				t.Errorf("unit %d of caller %d was given up", u, owner)

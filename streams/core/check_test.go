@@ -19,12 +19,12 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 			loose.slot.Block, loose.slot.Units = kept.slot.Block, kept.units
 		},
 		"length of a slot":       func(_ *world, _, loose, _ *buffer) { loose.slot.Units++ },
-		"span of two magazines":  func(w *world, small, _, _ *buffer) { w.core.owner.Span(0, small.slot.Magazine().Span, 0) },
-		"lost span":              func(_ *world, small, _, _ *buffer) { small.slot.Magazine().Span = -1 },
-		"spans":                  func(w *world, _, _, _ *buffer) { w.core.spanUnits -= sizeclass.MaxUnits },
-		"kept":                   func(w *world, _, _, kept *buffer) { w.core.keptUnits -= uint64(kept.units) },
-		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.recent.remove(kept.slot.Magazine()) },
-		"closed one in the list": func(_ *world, _, _, kept *buffer) { kept.slot.Magazine().Open = false },
+		"span of two magazines":  func(w *world, small, _, _ *buffer) { w.core.owner.Spans.New(0, small.slot.Magazine().Span().Block, 0) },
+		"lost span":              func(_ *world, small, _, _ *buffer) { small.slot.Magazine().Span().Block = -1 },
+		"spans":                  func(w *world, _, _, _ *buffer) { w.core.spans.units -= sizeclass.MaxUnits },
+		"kept":                   func(w *world, _, _, kept *buffer) { w.core.retention.units -= uint64(kept.units) },
+		"magazine out of reach":  func(w *world, _, _, kept *buffer) { w.core.retention.recent.remove(kept.slot.Magazine().Exact()) },
+		"closed one in the list": func(_ *world, _, _, kept *buffer) { kept.slot.Magazine().Exact().Open = false },
 	} {
 		w := newWorld(t, 512, Budget{})
 		small := w.alloc(1000, 0, w.always)
@@ -32,7 +32,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		w.hoard(1, 256*kib, 0, w.always)
 		kept := w.live[2]
 		w.alloc(300*kib, 0, w.always)
-		w.core.Grant(Run{100, 1})
+		w.core.Grant(Run{First: 100, Pages: 1})
 		require.NoError(t, w.core.Check())
 		damage(w, small, loose, kept)
 		assert.Error(t, w.core.Check(), name)

@@ -7,9 +7,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/heap"
-	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
 // Config is what a core is made with.
@@ -20,83 +20,86 @@ type Config struct {
 	Places []cudadrv.Ptr
 	Budget Budget
 	Exact  bool   // as in Settings
-	Live   *Gauge // of all streams of the device, for Exact; nil: nobody sums
-	// Cover keeps book of what no fence covers: see Core.Seal.
+	Live   *Gauge // of all streams of the device, for Exact; nil: there is no sum
+	// Cover keeps book of the pages that no fence covers: see Core.Seal.
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
 	Lines *line.Lines
-	// Allowance is what the streams of the device leave waiting for fences, within a part of Limit, which is the device's in
-	// bytes. nil: each has the least.
+	// Allowance is how much the streams of the device have pending beyond the minimum of each, within a
+	// part of Limit, which is the device's in bytes. nil: each has the minimum.
 	Allowance *Allowance
 	Limit     *atomic.Int64
 }
 
-// Run is a sequence of pages of the arena.
-type Run struct {
-	First, Pages uint32
-}
-
-// Core is the state of a stream's cache.
+// Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
+// exported methods of the parts that it embeds are its own.
 type Core struct {
-	heap      *heap.Heap
-	owner     *magazine.Owner
-	base      cudadrv.Ptr
-	places    []cudadrv.Ptr // nil: pages lie side by side from base on
-	pageUnits uint32
-	counting  bool // exactly
-	budget    Budget
+	owner  *magazine.Owner
+	leases *lane.Leases
 
-	track     [magazine.LargeBuckets]track
-	recent    lru
-	keptUnits uint64 // of the slots that keep large blocks, in use and free
-	spanUnits uint64 // of the spans of the classes
-	livePeak  uint64 // units: what the magazines' share is measured by
-	peakUnits uint64 // the most that callers were given since ResetPeak
-	ebb       ebb
-	waiting   uint64 // units of requests that wait for the pool
-	parts     uint64 // units that batches have got which wait for the rest, and may be refused: in use, and nobody's
-	misses    Counts
-	calm
-	taken  []Run
-	undone uint64 // blocks that came back by Undo
-	byPool bool   // what Served counted last
-	pressed
-	idle      idle
-	cover     *cover // nil: a fence can be recorded at any time
-	watchful  bool   // Over has something to look at
-	lines     *line.Lines
-	pending   pending
-	directory *directory // nil: nobody has asked yet
-	wanted    wanted
-	exact
-}
+	// Memory, from the ground up.
+	ranges
+	retention retention
+	spans     spans
+	room      room
 
-// Counts says which level served requests, beside the magazines.
-type Counts struct {
-	Turns  uint64 // requests that no magazine served
-	Refill uint64 // of them with the pool's help; the others by the stream's own free ranges or a magazine after all
+	// What is counted and noticed.
+	usage
+	misses
+	limits
+	wanted
+	idle idle
+
+	// Optional, or not at work in most streams.
+	coverage
+	directory *directory // nil before the first Lookup
+
+	// The ways in and out.
+	inFlight
+	arrivals
+	classes classes
+	large   large
+	lanes
 }
 
 // New makes the core of a stream whose callers use that cache.
 func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
+	pageUnits := uint32(cfg.PageBytes >> sizeclass.UnitShift)
+	owner := magazine.NewOwner(cache, waker)
 	c := &Core{
-		heap:      heap.New(uint32(cfg.PageBytes >> sizeclass.UnitShift)),
-		owner:     magazine.NewOwner(cache, waker),
-		base:      cfg.Base,
-		places:    cfg.Places,
-		pageUnits: uint32(cfg.PageBytes >> sizeclass.UnitShift),
-		exact:     exact{live: cfg.Live},
-		lines:     cfg.Lines,
-		pending:   newPending(cfg.Limit, cfg.Allowance),
-		pressed:   pressed{squeezed: squeezeAt(pressure.Normal)},
+		owner:  owner,
+		ranges: ranges{heap: heap.New(pageUnits), base: cfg.Base, places: cfg.Places, pageUnits: pageUnits},
 	}
+	r := &c.ranges
+	c.usage = usage{ranges: r, gauge: cfg.Live}
+	c.retention.exacts, c.retention.ranges, c.retention.usage = &owner.Exacts, r, &c.usage // in place: its tracks are long
+	c.spans = spans{magazines: &owner.Spans, ranges: r, wanted: &c.wanted}
+	c.leases = lane.NewLeases(owner, c.spans.release)
+	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans, leases: c.leases}
+	c.misses = misses{
+		usage:     &c.usage,
+		stability: stability{owner: owner, usage: &c.usage, retention: &c.retention, wanted: &c.wanted},
+	}
+	c.limits = limits{ranges: r, retention: &c.retention}
+	c.idle = idle{owner: owner, ranges: r, misses: &c.misses}
+	c.coverage.ranges = r
+	c.arrivals = arrivals{
+		owner: owner, leases: c.leases, ranges: r,
+		retention: &c.retention, spans: &c.spans, inFlight: &c.inFlight, wanted: &c.wanted,
+	}
+	c.classes = classes{magazines: &owner.Spans, spans: &c.spans, room: &c.room, wanted: &c.wanted}
+	c.large = large{
+		exacts: &owner.Exacts, loose: &owner.Loose, ranges: r, retention: &c.retention, room: &c.room, wanted: &c.wanted,
+	}
+	c.lanes = lanes{
+		leases: c.leases, ranges: r, spans: &c.spans, room: &c.room, arrivals: &c.arrivals, usage: &c.usage, wanted: &c.wanted,
+	}
+
+	c.inFlight.init(cfg.Lines, c.arrivals.landed, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
+	owner.OnHome(c.inFlight.add)
 	if cfg.Cover {
-		c.cover = &cover{}
+		c.coverage.begin()
 	}
-	if c.lines == nil {
-		c.lines = new(line.Lines)
-	}
-	c.owner.Keep = c.hold
 	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact})
 	return c
 }
@@ -104,342 +107,117 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 // Alloc serves a request that no magazine served, or says how many pages it needs. Precondition:
 // 0 < bytes, and the units fit an uint32.
 func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32) {
-	units := sizeclass.Units(bytes)
-	if c.counting {
-		return c.allocExact(uint32(units))
+	units := uint32(sizeclass.Units(bytes))
+	if c.usage.exact {
+		return c.allocExact(units)
 	}
 	cameBack := false
 	if c.owner.HasFreed() || c.Waits() { // else the call is spared
-		cameBack = c.takeHome(c.owner.Freed(), uint32(units))
+		cameBack = c.arrivals.takeHome(c.owner.Freed(), units)
 	}
 	if c.owner.HasUsed() {
-		c.sortUsed(!c.wanted.on)
+		c.arrivals.sortUsed(!c.wanted.on)
 	}
-	if c.ebb.due(c.usedUnits(), c.misses.Turns) {
-		c.sweep()
+	if c.usage.quiescence.due(c.ranges.usedUnits(), c.misses.Turns) {
+		c.Drain()
+		c.room.closeIdle()
 	}
 	if units <= sizeclass.MaxUnits {
-		s, needPages = c.allocSmall(sizeclass.Of(units), hint)
+		s, needPages = c.classes.alloc(sizeclass.Of(uint64(units)), hint)
 	} else {
-		s, needPages = c.allocLarge(uint32(units), hint, cameBack)
+		s, needPages = c.large.alloc(units, hint, cameBack)
 	}
-	if s == nil && c.sortUsed(false) { // the uses of some may be over
-		s, needPages = c.allocUnits(uint32(units), hint)
+	if s == nil && c.arrivals.sortUsed(false) { // the uses of some may be over
+		s, needPages = c.allocAgain(units, hint)
 	}
 	if s != nil {
-		c.notePeak()
+		c.usage.notePeak()
 	}
 	return s, needPages
 }
 
-func (c *Core) allocUnits(units uint32, hint int) (s *magazine.Slot, needPages uint32) {
+func (c *Core) allocAgain(units uint32, hint int) (s *magazine.Slot, needPages uint32) {
 	if units <= sizeclass.MaxUnits {
-		return c.allocSmall(sizeclass.Of(uint64(units)), hint)
+		return c.classes.alloc(sizeclass.Of(uint64(units)), hint)
 	}
-	return c.allocLarge(units, hint, false)
+	return c.large.alloc(units, hint, false)
 }
 
-// Served counts a request by the level that served it.
-func (c *Core) Served(byPool bool) {
-	if !byPool {
-		c.ServedHere()
-		return
-	}
-	c.misses.Turns++
-	c.byPool = true
-	c.misses.Refill++
-	c.upset()
-}
-
-// ServedHere is Served without the pool.
-func (c *Core) ServedHere() {
-	c.misses.Turns++
-	c.byPool = false
-	if c.misses.Turns >= c.calmAt {
-		c.settleDown()
-	}
-}
-
-// allocSmall serves a class from its magazines or a new span.
-func (c *Core) allocSmall(class, hint int) (*magazine.Slot, uint32) {
-	if c.wanted.on {
-		return c.allocScarce(class)
-	}
-	bucket := int32(class)
-	for {
-		m := c.owner.At(bucket, hint)
-		if m == nil {
-			var need uint32
-			if m, need = c.supply(class); m == nil {
-				return nil, need
-			}
-			c.owner.Install(bucket, hint, m)
-		}
-		if s := c.owner.Take(m); s != nil {
-			c.owner.Shard(bucket, hint)
-			return s, 0
-		}
-		// Exhausted, if need be by callers that had looked a fresh magazine up when it was in use before.
-		c.owner.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
-	}
-}
-
-// supply is a magazine of the class with free slots, not installed; nil if the heap has no span for it.
-func (c *Core) supply(class int) (m *magazine.Magazine, needPages uint32) {
-	if m := c.owner.Ready(class); m != nil {
-		return m, 0
-	}
-	span, need := c.takeBlock(sizeclass.SpanUnits(class))
-	if span == heap.None {
-		return nil, need
-	}
-	c.spanUnits += uint64(sizeclass.SpanUnits(class))
-	m = c.owner.Span(class, span, c.address(span))
-	c.enter(span, nil, m)
-	return m, 0
-}
-
-// allocLarge serves a request beyond the classes with a block of exactly its units.
-func (c *Core) allocLarge(units uint32, hint int, cameBack bool) (*magazine.Slot, uint32) {
-	bucket := magazine.BucketOf(uint64(units))
-	m := c.owner.At(bucket, hint)
-	if m != nil && m.Units() == units {
-		if s := c.owner.Take(m); s != nil {
-			c.owner.Shard(bucket, hint)
-			return s, 0
-		}
-	}
-	block := c.heap.Take(units)
+// allocExact is Alloc with a block of the request's own, whatever its length.
+func (c *Core) allocExact(units uint32) (s *magazine.Slot, needPages uint32) {
+	c.Drain()
+	block, needPages := c.room.take(units)
 	if block == heap.None {
-		var need uint32
-		if block, need = c.takeBlock(units); block == heap.None {
-			return nil, need
-		}
+		return nil, needPages
 	}
-	var s *magazine.Slot
-	if t := &c.track[int(bucket)-magazine.FirstLarge]; cameBack && t.units == units {
-		s = c.keep(t, units, bucket, hint)
-	} else if !c.wanted.on {
-		t.pass(units)
-	}
-	if s == nil {
-		s = c.owner.Loose()
-	}
-	s.Block, s.Units = block, units // settleIn, without the call
-	s.SetAddress(c.address(block))
-	if c.directory != nil {
-		c.enter(block, s, nil)
-	}
+	s = c.large.place(block, units)
+	c.usage.notePeak()
 	return s, 0
 }
 
-// takeBlock takes units from the heap, closing magazines of large blocks until they fit.
-func (c *Core) takeBlock(units uint32) (block int32, needPages uint32) {
-	if block = c.heap.Take(units); block != heap.None {
-		return block, 0
+// AllocAligned serves a request whose address must be a multiple of align bytes with a block of its own, or
+// says how many pages it needs; wide, after a grant of that many did not help, asks for so many that any
+// place does. Preconditions: those of Alloc; align is a power of two, 512 or more, and its units fit 31 bits.
+func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
+	units, alignUnits := sizeclass.Units(bytes), uint32(align>>sizeclass.UnitShift)
+	if s = c.allocAligned(uint32(units), alignUnits); s != nil {
+		c.usage.noteGiven()
+		return s, 0
 	}
-	if c.makeRoom(units) {
-		return c.heap.Take(units), 0
+	if wide || alignUnits > c.ranges.pageUnits {
+		units += uint64(alignUnits) - 1
 	}
-	return heap.None, (units + c.pageUnits - 1) / c.pageUnits
+	return nil, c.ranges.pagesFor(units)
 }
 
-func (c *Core) address(block int32) cudadrv.Ptr { return c.addressOf(c.heap.Offset(block)) }
-
-// addressOf is the address of an offset.
-func (c *Core) addressOf(offset uint32) cudadrv.Ptr {
-	if c.places != nil {
-		return c.placeOf(offset)
-	}
-	return c.base + cudadrv.Ptr(offset)<<sizeclass.UnitShift
+// AllocPart serves one request of a batch with a block of its own, nil if there is none: see AllocMany.
+// Precondition: 0 < bytes, and the units fit an uint32.
+func (c *Core) AllocPart(bytes int64) *magazine.Slot {
+	return c.allocAligned(uint32(sizeclass.Units(bytes)), 1)
 }
 
-// Drain takes the blocks back that callers handed over since the last turn.
-func (c *Core) Drain() {
-	c.drain()
-	c.owner.Collect(c.give)
+func (c *Core) allocAligned(units, alignUnits uint32) *magazine.Slot {
+	c.Drain()
+	s := c.large.allocAligned(units, alignUnits)
+	if s != nil {
+		c.usage.noteUse()
+	}
+	return s
 }
 
-// drain takes home what callers handed over.
-func (c *Core) drain() {
-	c.takeHome(c.owner.Freed(), 0)
-	c.sortUsed(false)
+// AllocMany serves up to most requests for blocks of that many units, as a batch groups them, and passes the
+// slots to take. It returns how many there were: fewer than most if the stream's memory holds no more. Blocks
+// beyond the classes are carved side by side, and return to the heap when freed. Drain comes before.
+// Precondition: units and most are positive; units is the length of a class, or beyond them.
+func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
+	var got int
+	if units <= sizeclass.MaxUnits && !c.usage.exact {
+		got = c.classes.allocMany(sizeclass.Of(uint64(units)), most, hint, take)
+	} else {
+		got = c.large.allocMany(units, most, hint, take)
+	}
+	c.usage.noteUse() // whether the batch is given, ServedMany says
+	return got
 }
 
-// sortUsed books the slots that callers handed over and other streams use, if there is a pile of them or, without pile,
-// whatever there is. It reports whether there was anything.
-func (c *Core) sortUsed(pile bool) bool {
-	used, found := c.owner.Used(pile)
-	if !found {
-		return false
-	}
-	if c.owner.Lanes() > 0 {
-		c.owner.SortLeased()
-	}
-	c.takeHome(used, 0)
-	return true
-}
-
-// takeHome books slots that callers handed over, and reports whether a large block of that length was among them. What
-// other streams still use becomes pending, and what they have finished with comes home.
-func (c *Core) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
-	c.wanted.came = c.wanted.came || s != nil && c.wanted.on
-	for s != nil {
-		next, plain := c.owner.Pass(s)
-		switch {
-		case plain != 0: // most of them
-			cameBack = cameBack || plain == units
-			if c.cover != nil || c.directory != nil { // giveLarge, without the calls
-				c.giveFree(s.Block)
-			} else {
-				c.heap.Give(s.Block)
-			}
-			s.Block = heap.None
-			c.owner.HomePlain(s)
-		case s.Flags()&magazine.Announced != 0 && c.hold(s):
-		default:
-			cameBack = cameBack || s.Magazine().Class < 0 && s.Units == units
-			c.comeHome(s)
-		}
-		s = next
-	}
-	if c.Waits() {
-		c.settle()
-	}
-	return cameBack
-}
-
-// comeHome books a slot that came through the list and that nobody uses.
-func (c *Core) comeHome(s *magazine.Slot) {
-	m := s.Magazine()
-	small := m.Class >= 0
-	if !small {
-		c.giveLarge(s)
-	}
-	if wasKept := !small && !m.Loose() && m.Open && m.Kept(s); wasKept {
-		c.keptUnits -= uint64(m.Units())
-	}
-	if c.owner.Home(s) {
-		c.retire(m)
-	}
-}
-
-// giveLarge takes home the block of a slot that has one of its own.
-func (c *Core) giveLarge(s *magazine.Slot) {
-	c.giveFree(s.Block)
-	s.Block = heap.None
-}
-
-// retire gives the span of a closed magazine that is home whole back to the heap.
-func (c *Core) retire(m *magazine.Magazine) {
-	c.spanUnits -= uint64(sizeclass.SpanUnits(int(m.Class)))
-	c.giveFree(c.owner.Retire(m))
-}
-
-// giveFree makes a block free that served somebody.
-func (c *Core) giveFree(block int32) {
-	if c.cover != nil {
-		c.cameHome(block)
-	}
-	if c.directory != nil {
-		c.directory.leave(block)
-	}
-	c.heap.Give(block)
-}
-
-// Undo gives back a block that was handed out by the Alloc which Served counted last, and that nobody
-// will use: as if it had never been asked for.
+// Undo takes back the block of the Alloc that Served counted last, which no caller will use: as if it had
+// never been asked for.
 func (c *Core) Undo(s *magazine.Slot) {
 	c.PutBack(s)
-	c.misses.Turns--
-	if c.byPool {
-		c.misses.Refill--
-	}
+	c.misses.undo()
 }
 
-// PutBack gives back a block that was handed out and that no caller has seen, whoever handed it out. No
-// count of Served is taken back.
+// PutBack takes back a block that no caller has seen. No count of Served is taken back.
 func (c *Core) PutBack(s *magazine.Slot) {
-	if c.retract(s) {
+	if c.arrivals.retract(s) {
+		c.misses.undone++
 		return
 	}
 	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
-	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // else the cache has ended: the block is freed all the same
-		c.undone++
+	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // ErrClosed: the block is freed all the same
+		c.misses.undone++
 	}
 }
 
 // Grant adds a run that the pool lent.
-func (c *Core) Grant(r Run) {
-	if c.cover != nil { // they may have a later fence than the last that was left, also of a stream that this one waits for
-		c.cover.open.add(r.First, r.First+r.Pages)
-	}
-	c.heap.Grant(r.First, r.Pages)
-}
-
-// Wait adds the units of a request to, or with a negative number takes them from, those that requests
-// wait for. A request of no bytes does not count: it has no sign.
-func (c *Core) Wait(bytes int64) {
-	switch {
-	case bytes < 0:
-		c.waiting -= sizeclass.Units(-bytes)
-	case bytes > 0:
-		c.waiting += sizeclass.Units(bytes)
-	}
-}
-
-// LiveBytes is what the stream cannot do without as things are: all that is not free in the heap, also
-// what its magazines cache, and the requests that wait.
-func (c *Core) LiveBytes() int64 {
-	return int64(c.usedUnits()+c.waiting) << sizeclass.UnitShift
-}
-
-// usedUnits are in no free range.
-func (c *Core) usedUnits() uint64 { return c.heap.HeldUnits() - c.heap.FreeUnits() }
-
-// Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes
-// the owner. What lanes have comes home when they are closed. The pages stay until Return.
-func (c *Core) Close() {
-	c.endSlack()
-	c.owner.Raise(magazine.Ended)
-	c.owner.Drain()
-	c.Drain()
-	c.evictAll()
-	c.owner.All(func(m *magazine.Magazine) {
-		if m.Class < 0 || !m.Open {
-			return
-		}
-		c.owner.Close(m, func(*magazine.Slot) {})
-		if m.WholeHome() {
-			c.retire(m)
-		}
-	})
-}
-
-// Return takes back what came home after Close and returns all whole pages.
-func (c *Core) Return() []Run {
-	c.Drain()
-	return c.takePages(^uint32(0), false)
-}
-
-// Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays
-// where it is.
-func (c *Core) Shut() {
-	c.owner.LetTakeBack(0)
-	c.owner.Raise(magazine.Ended)
-	c.owner.All(func(m *magazine.Magazine) {
-		if !m.Leased() { // nobody but its lane takes from it
-			c.owner.Close(m, func(*magazine.Slot) {})
-		}
-	})
-}
-
-// End makes every later free say that the device is closed.
-func (c *Core) End() {
-	c.endSlack()
-	c.owner.Raise(magazine.Ended)
-	c.owner.End()
-}
-
-// HeldBytes are those of the pages that the pool lent.
-func (c *Core) HeldBytes() int64 { return int64(c.heap.HeldUnits() << sizeclass.UnitShift) }
+func (c *Core) Grant(r Run) { c.ranges.grant(r) }

@@ -107,8 +107,8 @@ func TestCoreFollowsTheReference(t *testing.T) {
 			"grant": func(t *rapid.T) {
 				w.lend(rapid.Uint32Range(0, worldUnits/pageUnits-1).Draw(t, "from"), rapid.Uint32Range(1, 3).Draw(t, "pages"))
 			},
-			"surrender": func(t *rapid.T) {
-				w.back(w.core.Surrender(rapid.SampledFrom([]uint32{1, 2, ^uint32(0)}).Draw(t, "limit"), false))
+			"release": func(t *rapid.T) {
+				w.back(w.core.Release(rapid.SampledFrom([]uint32{1, 2, ^uint32(0)}).Draw(t, "limit"), false))
 			},
 			"budget": func(t *rapid.T) {
 				w.core.SetBudget(budgets(t))
@@ -187,10 +187,10 @@ func TestKeptBlocksFollowTheReference(t *testing.T) {
 				w.core.SetBudget(budgets(t))
 				w.excess()
 			},
-			"press":     func(t *rapid.T) { w.core.SetPressure(anyLevel(t)) },
-			"tick":      func(*rapid.T) { w.core.Tick() },
-			"excess":    func(*rapid.T) { w.excess() },
-			"surrender": func(*rapid.T) { w.back(w.core.Surrender(^uint32(0), false)) },
+			"press":   func(t *rapid.T) { w.core.SetPressure(anyLevel(t)) },
+			"tick":    func(*rapid.T) { w.core.Tick() },
+			"excess":  func(*rapid.T) { w.excess() },
+			"release": func(*rapid.T) { w.back(w.core.Release(^uint32(0), false)) },
 		}
 		for range 2 {
 			t.Repeat(steps)
@@ -228,7 +228,8 @@ func TestSpansHoldTheirBlocks(t *testing.T) {
 		bytes := int64(sizeclass.BlockUnits(class)) << sizeclass.UnitShift
 		first := w.alloc(bytes, 0, w.always)
 		m := first.slot.Magazine()
-		span, end := w.core.heap.Offset(m.Span), w.core.heap.Offset(m.Span)+w.core.heap.Units(m.Span)
+		block := m.Span().Block
+		span, end := w.core.heap.Offset(block), w.core.heap.Offset(block)+w.core.heap.Units(block)
 		blocks := sizeclass.SpanBlocks(class)
 		for i := range blocks {
 			b := first

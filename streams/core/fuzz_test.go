@@ -62,7 +62,7 @@ func (w *world) step(what byte, how, times int, bytes int64) {
 			w.freeAgain(w.dead[how%len(w.dead)])
 		}
 	case 5:
-		w.back(w.core.Surrender(uint32(times)-1, false))
+		w.back(w.core.Release(uint32(times)-1, false))
 	case 6:
 		w.core.SetBudget(Budget{CacheBytes: int64(how) * 200 * kib, CacheRanges: times % 4})
 		w.excess()

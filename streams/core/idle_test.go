@@ -58,10 +58,10 @@ func TestSignsOfLife(t *testing.T) {
 			w.free(w.alloc(100, 0, source))
 			assert.Equal(w.t, before, w.core.Snapshot().RangeCount, "no turn was taken")
 		},
-		"a turn":      func(w *world, source func(uint32) bool) { w.free(w.alloc(3*mib+512, 0, source)) },
-		"a grant":     func(w *world, _ func(uint32) bool) { w.lend(0, 1) },
-		"a free":      func(w *world, _ func(uint32) bool) { w.free(w.live[0]) },
-		"a surrender": func(w *world, _ func(uint32) bool) { w.back(w.core.Surrender(1, false)) },
+		"a turn":    func(w *world, source func(uint32) bool) { w.free(w.alloc(3*mib+512, 0, source)) },
+		"a grant":   func(w *world, _ func(uint32) bool) { w.lend(0, 1) },
+		"a free":    func(w *world, _ func(uint32) bool) { w.free(w.live[0]) },
+		"a release": func(w *world, _ func(uint32) bool) { w.back(w.core.Release(1, false)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

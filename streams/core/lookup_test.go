@@ -24,7 +24,7 @@ func TestLookupForgetsPagesThatAreReturned(t *testing.T) {
 		for i := range 4 {
 			places[1+i] = at + cudadrv.Ptr(i)*cudadrv.Ptr(pageBytes)
 		}
-		return Run{1, 4}
+		return Run{First: 1, Pages: 4}
 	}
 	for _, bytes := range []int64{4 * pageBytes, kib} { // a block of its own, and a slot of a span
 		var cache magazine.Cache
@@ -37,7 +37,7 @@ func TestLookupForgetsPagesThatAreReturned(t *testing.T) {
 		require.True(t, found)
 		require.Equal(t, s, got)
 		require.NoError(t, s.Free(s.Word()))
-		require.Equal(t, []Run{{1, 4}}, c.Surrender(8, false))
+		require.Equal(t, []Run{{First: 1, Pages: 4}}, c.Release(8, false))
 		require.NoError(t, c.Check())
 
 		c.Grant(segment(later))

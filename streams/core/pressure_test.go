@@ -29,9 +29,9 @@ func TestLevelsOfPressure(t *testing.T) {
 			for _, level := range []pressure.Level{pressure.Critical, c.level, c.level} {
 				w.core.SetPressure(level)
 			}
-			assert.Equal(t, c.kept, int64(w.core.keptLimit()<<sizeclass.UnitShift))
+			assert.Equal(t, c.kept, int64(w.core.retention.limit()<<sizeclass.UnitShift))
 			w.core.SetSettings(Settings{Budget: Budget{CacheBytes: 8 * mib, CacheRanges: 6}})
-			assert.Equal(t, Budget{CacheBytes: c.budget, CacheRanges: int(c.ranges)}, w.core.budget)
+			assert.Equal(t, Budget{CacheBytes: c.budget, CacheRanges: int(c.ranges)}, w.core.limits.budget)
 
 			a, b := w.alloc(mib, 0, w.always), w.alloc(mib, 0, w.always)
 			w.free(a)
@@ -49,7 +49,7 @@ func TestLevelsOfPressure(t *testing.T) {
 			assert.LessOrEqual(t, ticks, c.decayTicks+1)
 
 			w.core.SetPressure(pressure.Normal)
-			assert.Equal(t, int64(16*mib), int64(w.core.keptLimit()<<sizeclass.UnitShift))
+			assert.Equal(t, int64(16*mib), int64(w.core.retention.limit()<<sizeclass.UnitShift))
 			w.finish(false)
 		})
 	}
@@ -75,7 +75,7 @@ func TestPressureEmptiesMagazines(t *testing.T) {
 	cached, _ = w.kept()
 	assert.Zero(t, cached)
 	w.core.SetBudget(Budget{CacheBytes: 1, CacheRanges: 1})
-	assert.Equal(t, Budget{CacheBytes: 1, CacheRanges: 1}, w.core.budget)
+	assert.Equal(t, Budget{CacheBytes: 1, CacheRanges: 1}, w.core.limits.budget)
 	w.finish(false)
 }
 
@@ -86,11 +86,11 @@ func TestPressureEndsSlack(t *testing.T) {
 	var limit atomic.Int64
 	limit.Store(1 << 40)
 	w := newWorld(t, 512, Budget{})
-	s := &w.core.pending.slack
+	s := &w.core.inFlight.slack
 	s.device, s.limit = &device, &limit
 	free := func() uint64 {
 		for range 2 * fencesPerTick {
-			w.core.awaitFence(leastSlack)
+			w.core.inFlight.slack.follow(minSlack)
 		}
 		return s.units
 	}

@@ -11,22 +11,25 @@ type Settings struct {
 func (c *Core) SetSettings(s Settings) {
 	c.SetBudget(s.Budget)
 	c.setExact(s.Exact)
-	c.upset()
+	c.misses.stability.restart(c.misses.Turns)
 }
 
-// Tick does what is due without a request: what callers handed over goes back.
-func (c *Core) Tick() {
-	c.Drain()
-	c.shrink()
-	c.unpin()
-	c.slacken()
-	if c.squeezed.eager { // memory that waits to share a fence is nobody's
-		c.Press()
+// setExact begins or ends to count exactly.
+func (c *Core) setExact(on bool) {
+	if c.usage.exact == on {
+		return
 	}
-	c.noteIdle()
-	c.WantFence()
-	if c.counting {
-		c.closeShelved()
-		c.publish()
+	c.usage.exact = on
+	if on {
+		c.AskLanes() // they lease nothing any more
+		c.retention.evictAll()
+		c.spans.shelve()
+		c.spans.retireIdle()
+	} else {
+		c.spans.unshelve()
+		if c.wanted.on {
+			c.owner.Spans.ShelveAll()
+		}
 	}
+	c.usage.publish()
 }

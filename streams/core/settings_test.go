@@ -18,7 +18,7 @@ func TestExactPeaks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, 512, Budget{})
 		var gauge Gauge
-		w.core.live = &gauge
+		w.core.usage.gauge = &gauge
 		source := func(need uint32) bool { return w.lend(0, need) }
 		size := rapid.SampledFrom([]int64{1, 600, 5 * kib, 64 * kib, 70 * kib, 2 * mib})
 		before := w.alloc(5*kib, 0, source) // its span counts until it is freed
@@ -32,7 +32,7 @@ func TestExactPeaks(t *testing.T) {
 		var peak int64
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(*rapid.T) {
-				require.Equal(t, peak, int64(w.core.peakUnits)<<sizeclass.UnitShift)
+				require.Equal(t, peak, int64(w.core.usage.givenPeak)<<sizeclass.UnitShift)
 				require.Equal(t, peak, gauge.PeakBytes())
 				w.check()
 			},
@@ -74,7 +74,7 @@ func TestPlacesSayWhereBlocksAre(t *testing.T) {
 		for i := range pages {
 			places[first+i] = at + cudadrv.Ptr(i)*cudadrv.Ptr(pageBytes)
 		}
-		return Run{uint32(first), uint32(pages)}
+		return Run{First: uint32(first), Pages: uint32(pages)}
 	}
 	var cache magazine.Cache
 	w := &world{}

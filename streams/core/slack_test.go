@@ -24,48 +24,47 @@ func TestSlackKeepsWithinItsBounds(t *testing.T) {
 		cores := make([]*Core, 3)
 		for i := range cores {
 			cores[i] = newWorld(t, 512, Budget{}).core
-			cores[i].pending.slack.device, cores[i].pending.slack.limit = &device, &limit
+			cores[i].inFlight.slack.device, cores[i].inFlight.slack.limit = &device, &limit
 		}
 		sum, last := make([]uint64, len(cores)), make([]uint64, len(cores)) // freed in this tick; what the ticks before left
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			i := rapid.IntRange(0, len(cores)-1).Draw(t, "core")
 			c := cores[i]
-			s := &c.pending.slack
+			s := &c.inFlight.slack
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			default:
 				units := uint32(rapid.IntRange(1, 1<<24).Draw(t, "units"))
-				c.awaitFence(units)
+				c.inFlight.slack.follow(units)
 				sum[i] += uint64(units)
 			case 0:
-				c.slacken()
+				c.inFlight.tick()
 				require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]/2))
 				sum[i], last[i] = 0, s.units
 			case 1:
 				c.Press()
 				require.Zero(t, s.units)
 				last[i] = 0
-				c.awaitFence(1 << 24)
+				c.inFlight.slack.follow(1 << 24)
 				sum[i] += 1 << 24
 				require.Zero(t, s.units, "until the next tick")
 			case 2:
 				c.endSlack()
-				c.awaitFence(1 << 24)
+				c.inFlight.slack.follow(1 << 24)
 				require.Zero(t, s.units, "for good")
 				sum[i], last[i] = 0, 0
 			}
 			require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]))
-			require.GreaterOrEqual(t, s.mostUnits(), uint64(leastSlack))
 			require.GreaterOrEqual(t, s.pileUnits(), uint64(magazine.PileUnits))
 			var lent uint64
 			for _, c := range cores {
-				lent += c.pending.slack.units
+				lent += c.inFlight.slack.units
 			}
 			require.EqualValues(t, lent, device.units.Load())
 			require.LessOrEqual(t, lent, uint64(share))
 		}
 		for _, c := range cores {
 			for range 20 {
-				c.slacken()
+				c.inFlight.tick()
 			}
 		}
 		require.Zero(t, device.units.Load())
@@ -79,25 +78,25 @@ func TestSlackFollowsWhatIsFreed(t *testing.T) {
 	var limit atomic.Int64
 	limit.Store(64 << 30)
 	c := newWorld(t, 512, Budget{}).core
-	c.pending.slack.device, c.pending.slack.limit = &device, &limit
-	s := &c.pending.slack
+	c.inFlight.slack.device, c.inFlight.slack.limit = &device, &limit
+	s := &c.inFlight.slack
 	for range 200 {
-		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
+		c.inFlight.slack.follow(16 << 20 >> sizeclass.UnitShift)
 	}
-	assert.EqualValues(t, leastSlack, s.mostUnits())
+	assert.Zero(t, s.units)
 	for range 20000 {
-		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
+		c.inFlight.slack.follow(16 << 20 >> sizeclass.UnitShift)
 	}
 	assert.InEpsilon(t, 20200*16<<20>>sizeclass.UnitShift/fencesPerTick, s.units, 0.125)
-	assert.Less(t, s.pileUnits(), s.mostUnits(), "some is left for what is freed until the fence has passed")
+	assert.Less(t, s.pileUnits(), s.units, "some is left for what is freed until the fence has passed")
 	limit.Store(1 << 30)
 	had := s.units
 	for range 200000 {
-		c.awaitFence(16 << 20 >> sizeclass.UnitShift)
+		c.inFlight.slack.follow(16 << 20 >> sizeclass.UnitShift)
 	}
 	assert.Equal(t, had, s.units)
-	c.slacken()
+	c.inFlight.tick()
 	assert.Equal(t, had, s.units, "it was used")
-	c.slacken()
+	c.inFlight.tick()
 	assert.Equal(t, had/2, s.units, "it was not")
 }

@@ -17,7 +17,7 @@ import (
 //
 // Commands: new page=U [bytes=SIZE] [ranges=N], grant FIRST PAGES, alloc NAME SIZE, queued NAME SIZE (the
 // core is asked though a magazine may have one by now), repeat COUNT SIZE (alloc and free), free NAME...,
-// again NAME, undo NAME, budget [bytes=SIZE] [ranges=N], excess, surrender [PAGES], close, return, end, books,
+// again NAME, undo NAME, budget [bytes=SIZE] [ranges=N], excess, release [PAGES], close, return, end, books,
 // magazine SIZE. Addresses and lengths are answered in units of 512 bytes.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
@@ -70,17 +70,17 @@ func (s *script) obey(words []string) string {
 		s.w.freeAgain(b)
 		return b.slot.Free(b.word).Error()
 	case "undo":
-		s.w.undo(s.named[args[0]], s.w.core.byPool)
+		s.w.undo(s.named[args[0]], s.w.core.misses.byPool)
 	case "budget":
 		s.w.core.SetBudget(s.budget(args))
 	case "excess":
 		return s.back(s.w.core.Excess(false))
-	case "surrender":
+	case "release":
 		limit := ^uint32(0)
 		if len(args) > 0 {
 			limit = uint32(s.number(args[0]))
 		}
-		return s.back(s.w.core.Surrender(limit, false))
+		return s.back(s.w.core.Release(limit, false))
 	case "close":
 		s.w.core.Close()
 		s.w.closed = true
@@ -134,8 +134,8 @@ func (s *script) alloc(name string, bytes int64, queued bool) string {
 	switch m := slot.Magazine(); {
 	case m.Loose():
 		kind = "a loose slot"
-	case m.Class >= 0:
-		kind = fmt.Sprintf("a slot of class %d", m.Class)
+	case m.Span() != nil:
+		kind = fmt.Sprintf("a slot of class %d", m.Span().Class)
 	}
 	return fmt.Sprintf("%s at %d+%d in %s, by %s", name, b.from, b.units, kind, by)
 }
@@ -158,19 +158,19 @@ func (s *script) books() string {
 	in := func(bytes int64) int64 { return bytes >> sizeclass.UnitShift }
 	return fmt.Sprintf("held %d: live %d in %s, cached %d; free %d in %s, longest %d; spans %d, kept %d; live for the pool %d",
 		in(n.HeldBytes), in(n.LiveBytes), count(int(n.LiveCount), "buffer"), in(n.CachedBytes),
-		c.heap.FreeUnits(), count(n.FreeRanges, "range"), in(n.LargestFreeBytes), c.spanUnits, c.keptUnits, in(c.LiveBytes()))
+		c.heap.FreeUnits(), count(n.FreeRanges, "range"), in(n.LargestFreeBytes), c.spans.units, c.retention.units, in(c.LiveBytes()))
 }
 
 // magazine says what the magazine of a length is doing, and how hot the length is.
 func (s *script) magazine(bytes int64) string {
 	units := uint32(sizeclass.Units(bytes))
 	state := "closed"
-	s.w.core.owner.All(func(m *magazine.Magazine) {
-		if m.Class < 0 && m.Units() == units && m.Open {
+	s.w.core.owner.Exacts.Each(func(m *magazine.Exact) {
+		if m.Units() == units && m.Open {
 			state = fmt.Sprintf("open, %s attached, %d free", count(m.Attached(), "slot"), m.FreeSlots())
 		}
 	})
-	t := s.w.core.track[int(magazine.BucketOf(uint64(units)))-magazine.FirstLarge]
+	t := s.w.core.retention.track[int(magazine.BucketOf(uint64(units)))-magazine.FirstLarge]
 	if t.units != units {
 		return state
 	}

@@ -14,7 +14,7 @@ import (
 func TestPutBackCountsItsOwnFreeOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 128, Budget{})
-	w.core.Grant(Run{0, 8})
+	w.core.Grant(Run{First: 0, Pages: 8})
 	keep, _ := w.core.Alloc(kib, 0) // from here on a magazine serves the class
 	require.NotNil(t, keep)
 	var over atomic.Bool

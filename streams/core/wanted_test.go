@@ -20,7 +20,7 @@ func TestATrialInVainTellsNobody(t *testing.T) {
 			require.True(t, w.lend(0, 4))
 			other, another := w.alloc(4096, 0, w.always), w.alloc(4096, 0, w.always)
 			w.core.SetWanted(true)
-			w.core.Gather()
+			w.core.DrainAll()
 			w.core.TakeCame()
 			for n := range 2 {
 				meanwhile := frees && n == 0
@@ -43,7 +43,7 @@ func TestATrialInVainTellsNobody(t *testing.T) {
 				})
 				require.False(t, found)
 				came := w.core.TakeCame()
-				w.core.Gather()
+				w.core.DrainAll()
 				came = w.core.TakeCame() || came
 				assert.Equal(t, meanwhile, came)
 			}
@@ -59,13 +59,13 @@ func TestASearchInVainTellsWhatItRetired(t *testing.T) {
 	require.True(t, w.lend(0, 4))
 	other := w.alloc(4096, 0, w.always)
 	w.core.SetWanted(true)
-	w.core.Gather()
+	w.core.DrainAll()
 	w.core.TakeCame()
 	w.free(other)
 	slot, need := w.core.Alloc(1<<30, 0)
 	require.Nil(t, slot)
 	require.Positive(t, need)
-	w.core.Gather()
+	w.core.DrainAll()
 	assert.True(t, w.core.TakeCame())
 	assert.False(t, w.core.TakeCame())
 }

@@ -110,7 +110,7 @@ func (w *world) serve(bytes int64, hint int, source func(need uint32) bool) *buf
 		} else {
 			w.core.Wait(-bytes)
 		}
-		require.Zero(w.t, w.core.waiting)
+		require.Zero(w.t, w.core.usage.waitingUnits)
 		if slot == nil {
 			return nil
 		}
@@ -240,7 +240,7 @@ func (w *world) grant(first, pages uint32) bool {
 	if end > worldUnits || slices.ContainsFunc(w.owners[from:end], func(o int32) bool { return o != foreign }) {
 		return false
 	}
-	w.core.Grant(Run{first, pages})
+	w.core.Grant(Run{First: first, Pages: pages})
 	w.move(from, end, foreign, nobody)
 	w.heldPages += pages
 	return true
@@ -319,23 +319,23 @@ func (w *world) checkKept() {
 	}
 	w.core.Drain()
 	cached, _ := w.kept()
-	assert.Equal(w.t, w.core.keptUnits, cached)
+	assert.Equal(w.t, w.core.retention.units, cached)
 	w.excess()
 	w.core.Tick() // what a level of pressure no longer allows
 	cached, most := w.kept()
-	assert.Equal(w.t, w.core.keptUnits, cached)
-	budgetUnits := uint64(w.core.budget.CacheBytes) >> sizeclass.UnitShift
+	assert.Equal(w.t, w.core.retention.units, cached)
+	budgetUnits := uint64(w.core.limits.budget.CacheBytes) >> sizeclass.UnitShift
 	if budgetUnits > 0 {
 		assert.LessOrEqual(w.t, cached, budgetUnits)
 	} else {
-		assert.LessOrEqual(w.t, cached, max(w.core.keptLimit(), most))
+		assert.LessOrEqual(w.t, cached, max(w.core.retention.limit(), most))
 	}
 }
 
 // kept is what lies in open magazines of large blocks, and the longest block there.
 func (w *world) kept() (cached, most uint64) {
-	w.core.owner.All(func(m *magazine.Magazine) {
-		if m.Class < 0 && m.FreeSlots() > 0 {
+	w.core.owner.Exacts.Each(func(m *magazine.Exact) {
+		if m.FreeSlots() > 0 {
 			cached += uint64(m.FreeSlots()) * uint64(m.Units())
 			most = max(most, uint64(m.Units()))
 		}
@@ -360,6 +360,6 @@ func (w *world) finish(closeFirst bool) {
 	w.back(w.core.Return())
 	w.check()
 	require.Zero(w.t, w.heldPages, "pages are lost")
-	require.Zero(w.t, w.core.keptUnits)
-	require.Zero(w.t, w.core.spanUnits)
+	require.Zero(w.t, w.core.retention.units)
+	require.Zero(w.t, w.core.spans.units)
 }

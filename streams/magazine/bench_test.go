@@ -43,10 +43,10 @@ func newMutexCache(bytes int64) *mutexCache {
 func largeCache(units uint32) *Cache {
 	c := new(Cache)
 	o := NewOwner(c, nil)
-	m := o.Exact(units)
-	o.Reopen(m)
-	o.Install(BucketOf(uint64(units)), 0, m)
-	for s := o.Assign(m); s != nil; s = o.Assign(m) {
+	m := o.Exacts.Of(units)
+	o.Exacts.Reopen(m)
+	o.Exacts.Install(m, 0)
+	for s := o.Exacts.Assign(m); s != nil; s = o.Exacts.Assign(m) {
 		_ = s.Free(s.Word())
 	}
 	return c
@@ -104,16 +104,16 @@ func BenchmarkContended(b *testing.B) {
 		_, _, m := cacheOf(0)
 		inParallel(b, "unsharded", perProcessor, func(pb *testing.PB) {
 			for pb.Next() {
-				if s := m.take(); s != nil {
+				if s := m.Take(); s != nil {
 					_ = s.Free(s.Word())
 				}
 			}
 		})
 		c, o, m := cacheOf(0)
 		m.contended.Store(contendedLimit)
-		o.Shard(0, 0)
+		o.Spans.Shard(m, 0)
 		for hint := 1; hint < Shards; hint++ {
-			o.Install(0, hint, o.Span(0, int32(hint), 0))
+			o.Spans.Install(o.Spans.New(0, int32(hint), 0), hint)
 		}
 		inParallel(b, "sharded", perProcessor, func(pb *testing.PB) {
 			for pb.Next() {
@@ -158,7 +158,7 @@ func BenchmarkFalseSharing(b *testing.B) {
 		mask atomic.Uint64
 		_    [cacheLine]byte
 	}
-	padded := NewOwner(new(Cache), nil).newMagazine(1, 0, false)
+	padded := NewOwner(new(Cache), nil).Spans.New(0, 1, 0)
 	packed := new([SlotCount]packedSlot)
 	words := map[string]func(i int) *atomic.Uint64{
 		"padded": func(i int) *atomic.Uint64 { return &padded.slots[i].word },

@@ -1,27 +1,11 @@
 package magazine
 
 import (
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
-)
-
-// The errors of a free.
-var (
-	// ErrBadFree is the kind of every refused free: errors.Is holds for both of the others.
-	ErrBadFree = errors.New("vram: free of a buffer that is not live")
-	// ErrDoubleFree says that the buffer was freed before, and its memory not freed since by a later owner.
-	ErrDoubleFree = fmt.Errorf("%w: it was freed before", ErrBadFree)
-	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
-	ErrStale = fmt.Errorf("%w: its memory was handed out since", ErrBadFree)
-	// ErrTransferred says that the buffer was handed over: the memory lives, and belongs to whoever has the new one.
-	ErrTransferred = fmt.Errorf("%w: it was handed over to another stream", ErrBadFree)
-	// ErrClosed says that the stream or the device was closed.
-	ErrClosed = errors.New("vram: closed")
 )
 
 const (
@@ -52,42 +36,12 @@ type shards [Shards]struct {
 	_        [cacheLine - 8]byte
 }
 
-// life is how a cache treats what comes home.
-type life uint32
-
-const (
-	serving  life = iota
-	wanted        // as serving, but what comes home through the list or to a parked magazine wakes the owner
-	draining      // no more allocations: every block that comes home wakes the owner
-	ended         // the memory is gone
-)
-
 // Cache is the side of a stream's cache that callers see. The zero value serves nothing until NewOwner
 // has made it ready.
 type Cache struct {
-	life      atomic.Uint32
-	backUnits atomic.Uint32 // most units of a block that TakeBack serves
-	waker     Waker
-	beyond    AllocBeyond
-	watcher   Watcher       // nil if nobody is told of frees
-	pileUnits atomic.Uint64 // what a pile of announced blocks is, if it is more than PileUnits
-	_         [cacheLine - 2*8 - 3*16]byte
-	freed     atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
-	used      atomic.Uint64 // likewise, of those that others use: see nextUsed
-	_         [cacheLine - 2*8]byte
-	parked    atomic.Pointer[Magazine] // likewise
-	_         [cacheLine - 8]byte
-
-	buckets [bucketCount]bucket
-	names   names
-}
-
-// Waker is told of what callers of Free have done, on their goroutines.
-type Waker interface {
-	// Wake says that a block came home to a cache that is draining or wanted.
-	Wake()
-	// Piled says that so many announced blocks were freed that somebody should look at their uses.
-	Piled()
+	Home
+	buckets buckets
+	beyond  AllocBeyond
 }
 
 // bucketOf is where requests of that many units are looked up.
@@ -98,18 +52,19 @@ func bucketOf(units uint64) uint64 {
 	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
-// AllocBeyond serves the requests for which no magazine has anything. That Alloc calls it, rather than return to
-// somebody who would, saves every allocation a call.
+// AllocBeyond serves the requests for which no magazine has a slot. That Alloc calls it, rather
+// than return to a caller that would, saves every allocation a call.
 type AllocBeyond interface {
 	// AllocBeyond returns a handle and its bytes.
 	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
 }
 
-// Extend says who serves what the magazines do not. It comes before the first Alloc.
+// Extend sets the server of requests that the magazines do not serve. It comes before the first Alloc.
 func (c *Cache) Extend(beyond AllocBeyond) { c.beyond = beyond }
 
-// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap allocation, or through
-// AllocBeyond. It tries the likeliest magazine once; what is left of a contended one is Take's.
+// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap
+// allocation, or through AllocBeyond. It tries the likeliest magazine once; what is left of a
+// contended one is Take's.
 func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err error) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -134,7 +89,7 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	if !m.mask.CompareAndSwap(w, next) {
 		return c.allocContended(bytes)
 	}
-	s = &m.slots[i]
+	s = &m.slots()[i]
 	return s, s.word.Load() &^ flagMask, bytes, nil
 }
 
@@ -154,8 +109,8 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	return c.allocBeyond(bytes)
 }
 
-// Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or heap allocation.
-// Requests of 0 bytes and less are not served.
+// Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or
+// heap allocation. Requests of 0 bytes and less are not served.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -176,7 +131,7 @@ func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 			return nil, 0
 		}
 		if m.mask.CompareAndSwap(w, next) {
-			s := &m.slots[i]
+			s := &m.slots()[i]
 			return s, s.word.Load() &^ flagMask
 		}
 		if m.contended.Add(1) >= contendedLimit {
@@ -191,7 +146,7 @@ func (b *bucket) takeShard(units uint64) (*Slot, uint64) {
 	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {
 		return nil, 0
 	}
-	if s := m.take(); s != nil {
+	if s := m.Take(); s != nil {
 		return s, s.word.Load() &^ flagMask
 	}
 	return nil, 0
@@ -205,135 +160,45 @@ func shardHint() uintptr {
 	return uintptr(uint64(uintptr(unsafe.Pointer(&local))>>11) * fibonacci >> (64 - 3))
 }
 
-// Free ends a handle and gives its block back. Of several frees of one handle one succeeds. It may be
-// called from any goroutine, waits for nobody and allocates nothing.
-func (s *Slot) Free(handle uint64) error {
-	if !s.word.CompareAndSwap(handle, freed(handle)) {
-		return s.freeSlow(handle)
+// TakeBack serves a request of that many bytes with the block that was freed last, if that has its
+// length and is still on its way to the owner; or it returns nil. Without lock, wait or heap
+// allocation. The owner never knows: for it the block was in use all the time. Requests of 0 bytes
+// and less are not served.
+func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
+	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
+	top := c.freed.Load()
+	if uint32(top) == noSlot || units > uint64(c.backUnits.Load()) {
+		return nil, 0
 	}
-	m := s.magazine
-	if m.loose {
-		s.flags = 0
-		for c := m.cache; ; { // handSlot, without its call
-			head := c.freed.Load()
-			storePlain(&s.aside, entry(s.Units, uint32(head)))
-			if c.freed.CompareAndSwap(head, nextPush(head, s.name())) {
-				if life(c.life.Load()) == serving {
-					return nil
-				}
-				return c.wake()
-			}
-		}
+	s := c.slot(uint32(top))
+	if s == nil { // the list is another one by now
+		return nil, 0
 	}
-	if old := m.mask.Or(1 << s.index); old >= parkedBit {
-		return m.putSlow(s, old)
+	e := s.aside.Load()
+	if e>>32 != units || !c.freed.CompareAndSwap(top, nextPop(top, e)) {
+		return nil, 0
 	}
-	return nil
+	return s, s.word.Load() &^ flagMask
 }
 
-// freeSlow frees a handle whose slot carries flags, or says why it is not live.
-func (s *Slot) freeSlow(handle uint64) error {
-	next := nextFree
-	if s.magazine.leased {
-		next = nextFreeLeased
+// TakeMany takes up to most free slots for blocks of that many units, by one access of the magazine
+// that serves them, and returns their bits; most often all are of one magazine. Precondition: units
+// and most are positive. What cannot be served this way is left to the owner.
+func (c *Cache) TakeMany(units uint64, most int) (m *Magazine, taken uint64) {
+	b := &c.buckets[bucketOf(units)]
+	if sh := b.shards.Load(); sh != nil {
+		m = sh[shardHint()].magazine.Load()
+	} else {
+		m = b.magazine.Load()
 	}
-	for {
-		w := s.word.Load()
-		next, ok := next(w, handle)
-		if !ok {
-			return s.refused(w, handle)
-		}
-		if !s.word.CompareAndSwap(w, next) {
-			continue
-		}
-		if w&uint64(Watched) != 0 {
-			s.tellFreed(handle)
-			s.pay()
-		}
-		if w&uint64(Announced) != 0 {
-			return s.giveAnnounced(w)
-		}
-		return s.giveFlagged(w)
+	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {
+		return nil, 0
 	}
+	return m, m.TakeMany(most)
 }
 
-// giveFlagged gives a slot back whose word was that when it was freed.
-func (s *Slot) giveFlagged(word uint64) error {
-	m := s.magazine
-	if m.leased { // the word keeps the flags until the owner has seen them
-		return m.putSlow(s, m.mask.Or(1<<s.index))
-	}
-	flags := uint8(word & flagMask &^ uint64(Watched))
-	if word&uint64(Watched) == 0 || flags != 0 || m.loose {
-		return m.cache.handSlot(s, flags)
-	}
-	return m.putWatched(s)
-}
+// BucketOf is where blocks of that many units are looked up.
+func BucketOf(units uint64) int32 { return int32(bucketOf(units)) }
 
-// putWatched gives a slot back as if it had not been watched.
-func (m *Magazine) putWatched(s *Slot) error {
-	if old := m.mask.Or(1 << s.index); old >= parkedBit {
-		return m.putSlow(s, old)
-	}
-	return nil
-}
-
-func (m *Magazine) putSlow(s *Slot, old uint64) error {
-	switch put(old) {
-	case handSlot:
-		return m.cache.handSlot(s, 0)
-	case handMagazine:
-		m.cache.handMagazine(m)
-	case inMask:
-	}
-	return m.cache.wake()
-}
-
-// handSlot gives a freed slot to the owner.
-func (c *Cache) handSlot(s *Slot, flags uint8) error {
-	s.flags = flags
-	for {
-		head := c.freed.Load()
-		storePlain(&s.aside, entry(0, uint32(head)))
-		if c.freed.CompareAndSwap(head, nextPush(head, s.name())) {
-			return c.wake()
-		}
-	}
-}
-
-// handMagazine gives a parked magazine with a free slot to the owner.
-func (c *Cache) handMagazine(m *Magazine) {
-	for {
-		head := c.parked.Load()
-		m.next = head
-		if c.parked.CompareAndSwap(head, m) {
-			return
-		}
-	}
-}
-
-// wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came home.
-func (c *Cache) wake() error {
-	switch life(c.life.Load()) {
-	case serving:
-	case wanted, draining:
-		c.waker.Wake()
-	case ended:
-		return ErrClosed
-	}
-	return nil
-}
-
-// Announce sets a flag on a live handle, so that its free goes the slow way.
-func (s *Slot) Announce(handle uint64, f Flag) error {
-	for {
-		w := s.word.Load()
-		next, ok := nextFlag(w, handle, f)
-		if !ok {
-			return ErrStale
-		}
-		if next == w || s.word.CompareAndSwap(w, next) {
-			return nil
-		}
-	}
-}
+// Hint is the shard hint of the goroutine that calls.
+func Hint() int { return int(shardHint()) }

@@ -13,11 +13,11 @@ import (
 )
 
 // cacheOf is a cache with a span of a class installed, and the magazine.
-func cacheOf(class int) (*Cache, *Owner, *Magazine) {
+func cacheOf(class int) (*Cache, *Owner, *Span) {
 	c := new(Cache)
 	o := NewOwner(c, wakes(func() {}))
-	m := o.Span(class, 7, 0x10000)
-	o.Install(int32(class), 0, m)
+	m := o.Spans.New(class, 7, 0x10000)
+	o.Spans.Install(m, 0)
 	return c, o, m
 }
 
@@ -87,11 +87,11 @@ func TestTakeTellsLengthsApartThatMeetInABucket(t *testing.T) {
 	const units = 1000
 	c := new(Cache)
 	o := NewOwner(c, nil)
-	m := o.Exact(units)
-	o.Reopen(m)
-	require.Same(t, &m.slots[0], o.Assign(m))
+	m := o.Exacts.Of(units)
+	o.Exacts.Reopen(m)
+	require.Same(t, &m.slots[0], o.Exacts.Assign(m))
 	require.NoError(t, m.slots[0].Free(m.slots[0].Word()))
-	o.Install(BucketOf(units), 0, m)
+	o.Exacts.Install(m, 0)
 
 	other := uint64(units + 1)
 	for bucketOf(other) != bucketOf(units) {
@@ -179,11 +179,11 @@ func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
 func TestFreeAfterEnd(t *testing.T) {
 	c, o, m := cacheOf(0)
 	s, word := c.Take(512)
-	l := o.Loose()
+	l := o.Loose.Take()
 	flagged, flaggedWord := c.Take(512)
 	require.NoError(t, flagged.Announce(flaggedWord, Announced))
 	o.Drain()
-	o.Close(m, func(*Slot) {})
+	o.Spans.Close(m)
 	o.End()
 	o.Drain()
 	assert.Equal(t, ErrClosed, s.Free(word))
@@ -199,20 +199,20 @@ func TestDrainingCacheWakesItsOwner(t *testing.T) {
 	c := new(Cache)
 	wakeCount := 0
 	o := NewOwner(c, wakes(func() { wakeCount++ }))
-	m := o.Span(0, 0, 0)
-	o.Install(0, 0, m)
+	m := o.Spans.New(0, 0, 0)
+	o.Spans.Install(m, 0)
 	var held []*Slot
 	for range SlotCount {
 		s, _ := c.Take(1)
 		held = append(held, s)
 	}
-	require.True(t, o.Park(m))
+	require.True(t, o.Spans.Park(m))
 	require.NoError(t, held[0].Free(held[0].Word()))
 	assert.Zero(t, wakeCount)
 	o.Drain()
 	require.NoError(t, held[1].Free(held[1].Word()))
 	assert.Equal(t, 1, wakeCount, "into the mask of a parked magazine")
-	o.Close(m, func(*Slot) {})
+	o.Spans.Close(m)
 	require.NoError(t, held[2].Free(held[2].Word()))
 	assert.Equal(t, 2, wakeCount, "through the list")
 }
@@ -220,58 +220,58 @@ func TestDrainingCacheWakesItsOwner(t *testing.T) {
 // Lost races end in the owner's hands: the bucket is sharded, and each hint has a place of its own.
 func TestContendedTakeAsksForShards(t *testing.T) {
 	c, o, m := cacheOf(0)
-	assert.False(t, o.Shard(0, 3), "not contended")
+	assert.False(t, o.Spans.Shard(m, 3), "not contended")
 	m.contended.Store(contendedLimit)
-	require.True(t, o.Shard(0, 3))
-	assert.False(t, o.Shard(0, 3), "sharded before")
+	require.True(t, o.Spans.Shard(m, 3))
+	assert.False(t, o.Spans.Shard(m, 3), "sharded before")
 	assert.Nil(t, c.buckets[0].magazine.Load(), "the old place names it no more")
 	for hint := range Shards {
 		if hint == 3 {
-			assert.Same(t, m, o.At(0, hint))
+			assert.Same(t, m, o.Spans.At(0, hint))
 		} else {
-			assert.Nil(t, o.At(0, hint))
+			assert.Nil(t, o.Spans.At(0, hint))
 		}
 	}
-	assert.Same(t, m, o.At(0, 3+Shards), "hints are taken modulo")
+	assert.Same(t, m, o.Spans.At(0, 3+Shards), "hints are taken modulo")
 
-	others := map[int]*Magazine{}
+	others := map[int]*Span{}
 	for hint := range Shards {
 		if hint != 3 {
-			others[hint] = o.Span(0, int32(hint), 0)
-			o.Install(0, hint, others[hint])
+			others[hint] = o.Spans.New(0, int32(hint), 0)
+			o.Spans.Install(others[hint], hint)
 		}
 	}
 	s, _ := c.Take(1)
 	require.NotNil(t, s)
-	assert.Same(t, o.At(0, int(s.magazine.Shard)), s.magazine)
-	o.Uninstall(m)
-	assert.Nil(t, o.At(0, 3))
-	assert.Same(t, others[4], o.At(0, 4))
+	assert.Same(t, o.Spans.At(0, int(s.magazine.Span().shard)), s.magazine.Span())
+	o.Spans.Uninstall(m)
+	assert.Nil(t, o.Spans.At(0, 3))
+	assert.Same(t, others[4], o.Spans.At(0, 4))
 }
 
 // A length has one magazine: its sharded bucket names it at the place of one hint, and after it was closed
 // and opened at that of another.
 func TestShardsOfALength(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
-	m := o.Exact(1000)
+	m := o.Exacts.Of(1000)
 	bucket := BucketOf(1000)
-	o.Reopen(m)
-	o.Install(bucket, 5, m)
+	o.Exacts.Reopen(m)
+	o.Exacts.Install(m, 5)
 	m.contended.Store(contendedLimit)
-	require.True(t, o.Shard(bucket, 5))
+	require.True(t, o.Exacts.Shard(m, 5))
 	at := func() (hints []int) {
 		for hint := range Shards {
-			if o.At(bucket, hint) == m {
+			if o.Exacts.At(bucket, hint) == m {
 				hints = append(hints, hint)
 			}
 		}
 		return hints
 	}
 	assert.Equal(t, []int{5}, at())
-	o.Close(m, func(*Slot) {})
+	o.Exacts.Close(m, func(*Slot) {})
 	assert.Empty(t, at())
-	o.Reopen(m)
-	o.Install(bucket, 2, m)
+	o.Exacts.Reopen(m)
+	o.Exacts.Install(m, 2)
 	assert.Equal(t, []int{2}, at())
 }
 
@@ -302,19 +302,18 @@ func TestABucketServesOneLength(t *testing.T) {
 		o := NewOwner(c, nil)
 		beyond := new(unserved)
 		c.Extend(beyond)
-		m := o.Exact(units)
-		bucket := BucketOf(units)
-		o.Reopen(m)
+		m := o.Exacts.Of(units)
+		o.Exacts.Reopen(m)
 		for range 8 {
-			s := o.Assign(m)
+			s := o.Exacts.Assign(m)
 			require.NoError(t, s.Free(s.Word()))
 		}
-		o.Install(bucket, 0, m)
+		o.Exacts.Install(m, 0)
 		if sharded {
 			m.contended.Store(contendedLimit)
-			require.True(t, o.Shard(bucket, 0))
+			require.True(t, o.Exacts.Shard(m, 0))
 			for hint := range Shards { // wherever the goroutine looks
-				o.Install(bucket, hint, m)
+				o.Exacts.Install(m, hint)
 			}
 		}
 		free := m.FreeSlots()
@@ -357,7 +356,7 @@ func TestShardUnderTakes(t *testing.T) {
 			}
 		})
 	}
-	o.Shard(0, Hint())
+	o.Spans.Shard(m, Hint())
 	all.Wait()
 	seen := map[*Slot]bool{}
 	for _, slots := range got {
@@ -381,9 +380,9 @@ func TestTakeAndFreeAllocateNothing(t *testing.T) {
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, pair))
 	m.contended.Store(contendedLimit)
-	require.True(t, o.Shard(0, Hint()))
+	require.True(t, o.Spans.Shard(m, Hint()))
 	for hint := range Shards {
-		o.Install(0, hint, m)
+		o.Spans.Install(m, hint)
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, pair), "sharded")
 	listed := func() {

@@ -32,7 +32,7 @@ type desk struct {
 	unused  []int32 // regions that came back
 	last    int32   // the newest region
 	out     int     // regions in use
-	kept    []*Magazine
+	kept    []*Exact
 	flagged int // slots that came home with flags
 	closed  bool
 }
@@ -100,50 +100,49 @@ func (d *desk) alloc(bytes int64) (handle, error) {
 
 // small serves a class from its magazines or a new span.
 func (d *desk) small(class, hint int) *Slot {
-	bucket := int32(class)
 	for {
-		m := d.owner.At(bucket, hint)
+		m := d.owner.Spans.At(class, hint)
 		if m == nil {
-			if m = d.owner.Ready(class); m == nil {
+			if m = d.owner.Spans.Ready(class); m == nil {
 				r := d.region()
-				m = d.owner.Span(class, r, regionBase(r))
+				m = d.owner.Spans.New(class, r, regionBase(r))
 			}
-			d.owner.Install(bucket, hint, m)
+			d.owner.Spans.Install(m, hint)
 		}
-		if s := d.owner.Take(m); s != nil {
-			d.owner.Shard(bucket, hint)
+		if s := m.Take(); s != nil {
+			d.owner.Spans.Shard(m, hint)
 			return s
 		}
-		d.owner.Park(m)
+		d.owner.Spans.Park(m)
 	}
 }
 
 // large serves a length from its magazine, or with a new block in a slot of it or in a loose one.
 func (d *desk) large(units uint32, hint int) *Slot {
 	bucket := BucketOf(uint64(units))
-	if m := d.owner.At(bucket, hint); m != nil && m.Units() == units {
-		if s := d.owner.Take(m); s != nil {
-			d.owner.Shard(bucket, hint)
+	if m := d.owner.Exacts.At(bucket, hint); m != nil && m.Units() == units {
+		if s := m.Take(); s != nil {
+			d.owner.Exacts.Shard(m, hint)
 			return s
 		}
 	}
-	m := d.owner.Exact(units)
+	m := d.owner.Exacts.Of(units)
 	if !m.Open {
-		if old := d.owner.At(bucket, hint); old != nil {
+		if old := d.owner.Exacts.At(bucket, hint); old != nil {
 			d.evict(old)
 		}
 		m.EachLive(func(s *Slot) { _ = s.Announce(s.Word(), Detached) })
-		d.owner.Reopen(m)
-		d.owner.Install(bucket, hint, m)
+		d.owner.Exacts.Reopen(m)
+		d.owner.Exacts.Install(m, hint)
 		d.kept = append(d.kept, m)
 	}
-	s := d.owner.Assign(m)
+	s := d.owner.Exacts.Assign(m)
 	if s == nil || m.Attached() > 3 {
 		if s != nil {
 			m.homes |= 1 << s.index // a budget of three blocks a length
 			m.attach &^= 1 << s.index
 		}
-		s = d.owner.Loose()
+		s = d.owner.Loose.Take()
 	}
 	s.Block, s.Units = d.region(), units
 	s.SetAddress(regionBase(s.Block))
@@ -171,25 +170,25 @@ func (d *desk) drain() {
 		if s.Flags() != 0 {
 			d.flagged++
 		}
-		if m.Class < 0 {
+		if m.Span() == nil {
 			d.give(s.Block)
 			s.Block = none
 		}
 		if d.owner.Home(s) {
-			d.give(d.owner.Retire(m))
+			d.give(d.owner.Spans.Retire(m.Span()))
 		}
 	})
 }
 
 // evict closes a magazine of large blocks.
-func (d *desk) evict(m *Magazine) {
+func (d *desk) evict(m *Exact) {
 	for i, k := range d.kept {
 		if k == m {
 			d.kept = append(d.kept[:i], d.kept[i+1:]...)
 			break
 		}
 	}
-	d.owner.Close(m, func(s *Slot) {
+	d.owner.Exacts.Close(m, func(s *Slot) {
 		d.give(s.Block)
 		s.Block = none
 	})
@@ -201,9 +200,9 @@ func (d *desk) surrender() {
 	for len(d.kept) > 0 {
 		d.evict(d.kept[0])
 	}
-	d.owner.All(func(m *Magazine) {
-		if m.Class >= 0 && m.Open && d.owner.CloseIdle(m) {
-			d.give(d.owner.Retire(m))
+	d.owner.Spans.Each(func(m *Span) {
+		if m.Open && d.owner.Spans.CloseIdle(m) {
+			d.give(d.owner.Spans.Retire(m))
 		}
 	})
 }
@@ -216,13 +215,13 @@ func (d *desk) close() {
 	for len(d.kept) > 0 {
 		d.evict(d.kept[0])
 	}
-	d.owner.All(func(m *Magazine) {
-		if m.Class < 0 || !m.Open {
+	d.owner.Spans.Each(func(m *Span) {
+		if !m.Open {
 			return
 		}
-		d.owner.Close(m, func(*Slot) {})
+		d.owner.Spans.Close(m)
 		if m.WholeHome() {
-			d.give(d.owner.Retire(m))
+			d.give(d.owner.Spans.Retire(m))
 		}
 	})
 }
@@ -244,7 +243,6 @@ func (d *desk) live() map[*Slot]bool {
 // check holds the regions against the books, and the frees that succeeded against the generations.
 func (d *desk) check(t require.TestingT) {
 	used := map[int32]bool{}
-	frees := d.owner.ForgottenFrees()
 	book := func(region int32) {
 		if region != none {
 			require.False(t, used[region], "region %d is used twice", region)
@@ -252,12 +250,13 @@ func (d *desk) check(t require.TestingT) {
 		}
 	}
 	d.owner.All(func(m *Magazine) {
-		frees += m.Frees()
-		book(m.Span)
+		if span := m.Span(); span != nil {
+			book(span.Block)
+		}
 		m.Each(func(s *Slot) { book(s.Block) })
 	})
 	require.Len(t, used, d.out, "regions in use")
-	require.EqualValues(t, d.frees.Load(), frees, "frees that succeeded")
+	require.EqualValues(t, d.frees.Load(), d.owner.Frees(), "frees that succeeded")
 }
 
 // claim marks the units of a handle; it fails if somebody else holds one of them.

@@ -1,26 +1,26 @@
-// Package magazine holds the words that callers and a stream's actor share: the slots in which blocks
-// lie, the magazines that say which slots are free, and the lists by which blocks go home. A cached
-// allocation is one compare-and-swap, a free is one compare-and-swap and one OR; nobody who is stopped
-// anywhere in between stops anybody else.
+// Package magazine holds the words that callers and a stream's actor share: the slots in which
+// blocks lie, the magazines that say which slots are free, and the lists by which blocks go home. A
+// cached allocation is one compare-and-swap, a free is one compare-and-swap and one OR. A goroutine
+// that is stopped anywhere in between stops no other.
 //
 // # Words
 //
 // A slot is the place of one block: its address and its word. A magazine is up to 62 slots of one
-// length and its mask. The owner is the stream's actor: whoever runs the stream's turn. A slot is home
-// when its block is the owner's: before the owner hands it out, and after it came back through the
-// mask of a magazine that the owner closed or through a list. A handle is what a caller holds of a
-// live slot: the slot and the word that it had when it was handed out.
+// length and its mask. The owner is the stream's actor: the goroutine that runs the stream's turn.
+// A slot is home when its block is the owner's: before the owner hands it out, and after it came
+// back through the mask of a magazine that the owner closed or through a list. A handle is what a
+// caller holds of a live slot: the slot and the word that it had when it was handed out.
 //
 // # The slot's word
 //
 //	63 .............. 16 | 15 ..... 8 | 7 ...... 3 | 2 ..... 0
 //	generation           | moves      | user       | flags
 //
-// The generation counts the frees of the slot, the moves how often its block was handed over since. A handle is
-// live while both are its own. Flags say that the next free must go the slow way, and with them stands the number of a
-// stream that uses the block; a handle's word has none of this.
+// The generation counts the frees of the slot, the moves how often its block was handed over since.
+// A handle is live while both are its own. Flags say that the next free must go the slow way, and
+// with them stands the number of a stream that uses the block; a handle's word has none of this.
 //
-//	who       from                          to                       when
+//	by        from                          to                       when
 //	caller    generation g, no flags        generation g+1           Free of a handle of g: CAS
 //	caller    generation g, moves m,        generation g+1,          Free of a handle of g and m, slow way: CAS;
 //	          flags f                       no moves, no flags       the flags go with the slot to the owner (a
@@ -37,42 +37,53 @@
 //	          no user or n, flags f         flags f|Announced
 //	owner     generation g, flags f         generation g, no flags   the slot is home
 //
-// A word with moves has Announced: so the fast free, which compares the whole word, need not know of moves.
+// A word with moves has Announced: so the fast free, which compares the whole word, need not know
+// of moves.
 //
 // The owner may announce on the word of a slot that is not home without knowing whether it is live. If
 // its free was under way, the flag is on the next handle, whose free then goes the slow way.
 //
+// # Files, from the ground up
+//
+// word.go, mask.go and top.go have the transitions as pure functions, which the models of the tests
+// share. note.go is what few slots have beside their words. slot.go lays out slots, magazines and
+// the lists in memory; home.go has the lists and the names of slots in them. uses.go, told.go,
+// free.go and frees.go are what callers do with a slot; cache.go is where they find one.
+// buckets.go, spans.go, exacts.go and loose.go are the owner's parts; owner.go ties them together,
+// and leased.go is the door for lanes.
+//
 // # Uses
 //
-// One stream that uses the block stands in the word, if it is one of the first 31 of the device. Beside the word, in the
-// slot's note, stand the others: a bit for each of the first 63, and a bit that says that the note lists more. It is
-// written before Announced is set, by whoever announces, and read by the owner once a free has brought the slot with
-// Announced:
+// One stream that uses the block stands in the word, if it is one of the first 31 of the device.
+// Beside the word, in the slot's note, stand the others: a bit for each of the first 63, and a bit
+// that says that the note lists more. It is written before Announced is set, by the goroutine that
+// announces, and read by the owner once a free has brought the slot with Announced:
 //
-//	who       uses           to             when
+//	by        uses           to             when
 //	caller    u              u|n            Record of stream n on a handle that was live a moment ago, and has the
 //	                                        number of another or n is too high: OR
 //	caller                                  then Announced on the handle: CAS, or a load that finds it
 //	caller    list           list + use     Begin, RecordLine: CAS; then u|more: OR; then Announced
 //	owner     u              0              TakeUses, of a slot that was freed with Announced: Swap
 //
-// The compare-and-swap, or the load, decides: while it finds the handle live, no free of it has been, so a later one
-// finds the flag and behind it the bit. If it does not, the bit stays where nobody asks for it before the next announced free
-// of the slot, which then waits for one stream that it need not wait for.
+// The compare-and-swap, or the load, decides: while it finds the handle live, no free of it has
+// been, so a later one finds the flag and behind it the bit. If it does not, the bit has no reader
+// before the next announced free of the slot, which then waits for one stream that it need not wait
+// for.
 //
-// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken. Of a slot of a leased
-// magazine the flags are taken from the word by a compare-and-swap with that which it was freed with: an announcement on a
-// later handle stays for the free of that.
+// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken. Of a
+// slot of a leased magazine the flags are taken from the word by a compare-and-swap with that which
+// it was freed with: an announcement on a later handle stays for the free of that.
 //
 // # The magazine's mask
 //
 //	63      62      61 ................ 0
 //	closed  parked  slot i is free
 //
-//	state    who     operation                    next state and what it means
+//	state    by      operation                    next state and what it means
 //	open     caller  take: CAS clears the lowest  open; the caller owns the slot's block
 //	open     caller  put: OR of the slot's bit    open
-//	open, 0  owner   park: CAS 0 -> parked        parked: out of use until somebody puts
+//	open, 0  owner   park: CAS 0 -> parked        parked: out of use until a caller puts
 //	open     owner   shelve: OR of parked         parked, as above; with slots it is the owner's at once
 //	parked   caller  take                         refused
 //	parked   caller  put: OR returned "parked"    parked; this caller, and no other, hands the magazine
@@ -89,69 +100,52 @@
 //	parked           class that came through      magazine is the owner's at once
 //	                 the list with flags
 //
-// One compare-and-swap may clear the lowest bits of several free slots, and one OR set the bits of several
-// freed ones: that is as many steps of the table in a row, with nobody in between.
+// One compare-and-swap may clear the lowest bits of several free slots, and one OR set the bits of
+// several freed ones: that is as many steps of the table in a row, with no other step in between.
 //
-// A loose magazine is closed for good: its slots serve blocks of any length, one by one. A magazine of a
-// class is closed to be used anew by a compare-and-swap of the mask with all its slots free, and not
-// while a caller that was told to hand it over has yet to arrive: it would be handed over twice. Closed
-// by Swap, it is closed for good.
+// A loose magazine is closed for good: its slots serve blocks of any length, one by one. A magazine
+// of a class is closed to be used anew by a compare-and-swap of the mask with all its slots free,
+// and not while a caller that was told to hand it over has yet to arrive: it would be handed over
+// twice. Closed by Swap, it is closed for good.
 //
 // # The list of freed slots
 //
-// Its top is a word of the cache: the name of the slot there, and how often slots were taken from the list. Aside of each slot
-// in it stand the name of the slot below and, if anybody may have the block as it is, the block's length.
+// Its top is a word of the cache: the name of the slot there, and how often slots were taken from
+// the list. Aside of each slot in it stand the name of the slot below and, if any caller may take
+// the block as it is, the block's length.
 //
-//	who       from                     to                        when
+//	by        from                     to                        when
 //	caller    count n, top t           count n, top s            hand slot s over: t and a length aside of s, then CAS
 //	caller    count n, top s           count n+1, top below s    TakeBack: CAS; the caller has the slot and its block
 //	owner     count n, top s           count n+1, no slot        Freed: CAS
 //
-// Only loose slots without flags have a length there. The owner says how long a block may be that is taken back
-// (LetTakeBack), and does not hear of it: to its books the slot was in use all the time. The count makes a
-// compare-and-swap fail whose caller has looked at the top before it was taken: what stood aside may be old. It comes
-// round after 2^32 takes; a caller would have to be stopped for exactly as many.
+// Only loose slots without flags have a length there. The owner says how long a block may be that
+// is taken back (LetTakeBack), and does not hear of it: to its books the slot was in use all the
+// time. The count makes a compare-and-swap fail whose caller has looked at the top before it was
+// taken: what stood aside may be old. It comes round after 2^32 takes; a caller would have to be
+// stopped for exactly as many.
 //
-// Slots that others use have a list of their own, so that they hide nothing that can be used. Its top says, beside the name,
-// how many there are and how long they are:
+// Slots that other streams use have a list of their own, so that they do not hide slots that can be
+// used. Its top says, beside the name, how many there are and how long they are:
 //
-//	who       from                     to                        when
+//	by        from                     to                        when
 //	caller    any, top t               more, top s               hand slot s over: t aside of s, then CAS
 //	caller    any, top t               more, top t               a slot of a lane, which comes home by its mask: CAS
-//	owner     any                      0                         Used: Swap; what others use serves nobody yet, so
+//	owner     any                      0                         Used: Swap; what others use serves no request yet, so
 //	                                                             the owner may wait until it is a pile
 //
 // # Leased magazines
 //
-// A lane is one goroutine's side of a cache. It has magazines that only lanes use, for good, and works on
-// them with loads and plain stores: which slots are free it knows from a word of its own (classes) or from
-// lists by length (large blocks), not from the mask. The mask is parked for good, so that no caller takes
-// from it, and collects the frees of others.
+// A leased magazine belongs to lanes: see package lane. Its mask is parked for good. A slot of it
+// keeps its flags when it is freed, until the owner has seen them.
 //
-//	state       who      operation                      next state and what it means
-//	parked      other    free: word CAS, then OR of     parked with bits; if OR returned "parked" and no
-//	                     the slot's bit                 slot, this caller hands the magazine to the owner
-//	parked,     owner    Swap(parked), for the lane     parked; the slots of the bits that were freed since
-//	handed over          that has it, or for itself     they were handed out are home
-//	word of g   lane     take of a free slot: handed    the same word; the lane's caller has generation g
-//	                     becomes the word
-//	word of g,  lane     free of a handle of g: plain   generation g+1; the slot is the lane's
-//	no flags             store
-//	word of g,  other,   free of a handle of g: CAS     generation g+1 with the flags, which whoever takes
-//	flags       lane     and OR as above                the slot home clears: they are not handed over here
+// # What comes home
 //
-// A lane's free compares the word and then stores it. A free of the same handle by another goroutine
-// between the two succeeds as well, and sets the slot's bit sooner or later, perhaps when the slot has been
-// handed out again or has another block. So a bit alone means nothing: a slot comes home only if it was out
-// and its word is another than that with which it was handed out (handed). The store of a lane puts nothing
-// into the word that such a free has not put there, except that it ends flags which were announced between.
-//
-// A leased magazine is with a lane, orphaned (its lane was closed while slots of it were live: the next
-// lane that needs its class adopts it, else its block is given back when all slots are home) or spare
-// (without a block). It never becomes an ordinary one: there nobody would look twice at a bit.
-//
-// The owner works on a lane's own words only while the lane's goroutine waits for it, or runs the turn
-// itself. Reasons to come to the owner (Reason) are set in turns and loaded by each call of the lane.
+// Every magazine belongs to one part of the owner (Part): Spans, Exacts, Loose, or the leases of
+// package lane. A slot that came through a list, and a parked magazine in which a slot was freed,
+// is told to its part and to no other. A slot with Announced is first shown to those that
+// subscribed with Owner.OnHome, in their order, and stays with the one that keeps it. A slot
+// without flags is shown to none.
 //
 // # Why each block has one owner
 //
@@ -166,6 +160,7 @@
 //
 // # Concurrency properties
 //
-// The methods of Lane are for one goroutine at a time. Take, TakeBack, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine
-// that runs the stream's turn. Slots handed over through a list arrive in no promised order.
+// The methods of Lane are for one goroutine at a time. Take, TakeBack, Free and Announce may be
+// called from any goroutine. Everything on Owner is for the goroutine that runs the stream's turn.
+// Slots handed over through a list arrive in no promised order.
 package magazine

@@ -13,7 +13,7 @@ import (
 
 // lend hands a loose slot out with a block of that many units.
 func lend(o *Owner, units uint32) handle {
-	s := o.Loose()
+	s := o.Loose.Take()
 	s.Block, s.Units = 7, units
 	return handle{s, s.Word()}
 }
@@ -63,7 +63,7 @@ func TestTakeBackFromAForgottenMagazine(t *testing.T) {
 	require.NoError(t, a.Free(a.word))
 	top := c.freed.Load()
 	require.Same(t, a.Slot, o.Freed())
-	c.names.drop(a.magazine)
+	o.keep(func(m *Magazine) bool { return m != a.magazine })
 	c.freed.Store(top) // what the caller has read
 	s, _ := c.TakeBack(300 << sizeclass.UnitShift)
 	assert.Nil(t, s)
@@ -82,11 +82,11 @@ func TestTakeBackLeavesToTheOwner(t *testing.T) {
 	s, _ := c.TakeBack(300 << sizeclass.UnitShift)
 	assert.Nil(t, s, "others use it")
 
-	m := o.Exact(500)
-	o.Reopen(m)
-	b := handle{o.Assign(m), 0}
+	m := o.Exacts.Of(500)
+	o.Exacts.Reopen(m)
+	b := handle{o.Exacts.Assign(m), 0}
 	b.word, b.Units = b.Word(), 500
-	o.Close(m, func(*Slot) {})
+	o.Exacts.Close(m, func(*Slot) {})
 	require.NoError(t, b.Free(b.word))
 	s, _ = c.TakeBack(500 << sizeclass.UnitShift)
 	assert.Nil(t, s, "its slot belongs to a magazine")
@@ -103,11 +103,11 @@ func TestPassTellsWhatIsPlain(t *testing.T) {
 	var c Cache
 	o := NewOwner(&c, wakes(func() {}))
 	plain, many, watched := lend(o, 300), lend(o, 350), lend(o, 400)
-	m := o.Exact(500)
-	o.Reopen(m)
-	kept := handle{o.Assign(m), 0}
+	m := o.Exacts.Of(500)
+	o.Exacts.Reopen(m)
+	kept := handle{o.Exacts.Assign(m), 0}
 	kept.word, kept.Units = kept.Word(), 500
-	o.Close(m, func(*Slot) {})
+	o.Exacts.Close(m, func(*Slot) {})
 
 	require.NoError(t, plain.Free(plain.word))
 	var f Frees
@@ -130,8 +130,8 @@ func TestPassTellsWhatIsPlain(t *testing.T) {
 			o.Home(want.slot)
 			continue
 		}
-		o.HomePlain(want.slot)
-		assert.Same(t, want.slot, o.Loose(), "it is home")
+		o.Loose.Put(want.slot)
+		assert.Same(t, want.slot, o.Loose.Take(), "it is home")
 	}
 	assert.Nil(t, s)
 }

@@ -81,7 +81,7 @@ func (b *byHand) take() step {
 		if !b.m.mask.CompareAndSwap(b.seen, next) {
 			return takeLoad
 		}
-		b.Slot = &b.m.slots[i]
+		b.Slot = b.m.At(i)
 		return takeWord
 	default:
 		b.word = b.Slot.word.Load()
@@ -96,7 +96,7 @@ func (b *byHand) free() step {
 			return freeLoad
 		}
 		b.d.frees.Add(1)
-		if b.m.loose {
+		if b.m.kind == looseKind {
 			return freedLoad
 		}
 		return freePut
@@ -141,7 +141,7 @@ func (b *byHand) handOver() step {
 	case freedSwap:
 		b.Slot.flags = b.flags
 		units := uint32(0)
-		if b.m.loose && b.flags == 0 {
+		if b.m.kind == looseKind && b.flags == 0 {
 			units = b.Units
 		}
 		b.aside.Store(entry(units, uint32(b.slots)))

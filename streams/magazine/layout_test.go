@@ -12,14 +12,21 @@ import (
 // A slot is one cache line, and a magazine with the header that the heap gives it is 4 KiB.
 func TestLengths(t *testing.T) {
 	assert.EqualValues(t, cacheLine, unsafe.Sizeof(Slot{}))
-	assert.EqualValues(t, 4096, unsafe.Sizeof(Magazine{})+heapHeader)
+	assert.EqualValues(t, 4096, unsafe.Sizeof(Span{})+heapHeader)
+	assert.EqualValues(t, 4096, unsafe.Sizeof(Exact{})+heapHeader)
+	assert.EqualValues(t, 4096, unsafe.Sizeof(layout{})+heapHeader)
+	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(Span{}.slots))
+	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(Exact{}.slots))
+	assert.EqualValues(t, SlotsOffset, unsafe.Offsetof(layout{}.slots))
+	assert.EqualValues(t, BooksBytes, unsafe.Sizeof(spanBooks{}))
+	assert.EqualValues(t, BooksBytes, unsafe.Sizeof(exactBooks{}))
 }
 
 // Each slot of a magazine that the heap made begins on a cache line.
 func TestSlotsBeginOnCacheLines(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
 	for range 20 {
-		m := o.newMagazine(1, 0, false)
+		m := o.Spans.New(0, 1, 0)
 		for i := range m.slots {
 			assert.Zero(t, uintptr(unsafe.Pointer(&m.slots[i]))%cacheLine, "slot %d", i)
 		}
@@ -46,7 +53,7 @@ func TestBitsOfTheWordsDoNotMeet(t *testing.T) {
 	assert.Zero(t, slotBits&parkedBit|slotBits&closedBit|parkedBit&closedBit)
 	assert.Zero(t, uint64(Announced|Detached)&^flagMask)
 	for class := range sizeclass.Count {
-		assert.Zero(t, spanSlots(class)&^slotBits, "class %d", class)
-		assert.NotZero(t, spanSlots(class), "class %d", class)
+		assert.Zero(t, SpanSlots(class)&^slotBits, "class %d", class)
+		assert.NotZero(t, SpanSlots(class), "class %d", class)
 	}
 }

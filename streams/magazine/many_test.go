@@ -46,21 +46,21 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 		o := NewOwner(c, nil)
 		var slots []*Slot
 		for _, class := range []int{0, 1, 3, 5, 7, 8, 20, 32, 33, 35, 37, 39} { // some go the same way
-			m := o.Span(class, 1, 0)
-			for taken := o.TakeMany(m, 3); taken != 0; taken &= taken - 1 {
+			m := o.Spans.New(class, 1, 0)
+			for taken := m.TakeMany(3); taken != 0; taken &= taken - 1 {
 				slots = append(slots, m.At(bits.TrailingZeros64(taken)))
 			}
 			if class%5 == 0 {
-				for o.Take(m) != nil { // exhausted: its first free hands it over
+				for m.Take() != nil { // exhausted: its first free hands it over
 				}
-				require.True(t, o.Park(m))
+				require.True(t, o.Spans.Park(m))
 			}
 			if class%7 == 0 {
-				o.Close(m, func(*Slot) {})
+				o.Spans.Close(m)
 			}
 		}
 		for range 5 {
-			slots = append(slots, o.Loose())
+			slots = append(slots, o.Loose.Take())
 		}
 		var frees Frees
 		freed := map[*Slot]bool{}
@@ -89,13 +89,13 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 		}
 		for s := range freed {
 			m := s.Magazine()
-			if m.Loose() || !m.Open {
+			if m.Loose() || m.Exact() != nil && !m.Exact().Open || m.Span() != nil && !m.Span().Open {
 				require.True(t, handed[s], "the owner has it")
 				delete(handed, s)
 				continue
 			}
 			require.NotZero(t, m.mask.Load()>>s.index&1, "it can be taken")
-			if m.Class%5 == 0 {
+			if m.Span().Class%5 == 0 {
 				require.True(t, parked[m], "the owner has the magazine")
 			}
 		}
@@ -107,14 +107,14 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 func TestTakeReadyFindsWhatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	o := NewOwner(&Cache{}, nil)
-	m := o.Span(5, 1, 0)
-	taken := o.TakeMany(m, SlotCount)
-	require.True(t, o.Park(m))
-	none, _ := o.TakeReady(5, 1)
+	m := o.Spans.New(5, 1, 0)
+	taken := m.TakeMany(SlotCount)
+	require.True(t, o.Spans.Park(m))
+	none, _ := o.Spans.TakeReady(5, 1)
 	require.Nil(t, none)
 	s := m.At(bits.TrailingZeros64(taken))
 	require.NoError(t, s.Free(s.Word()))
-	found, again := o.TakeReady(5, 3)
+	found, again := o.Spans.TakeReady(5, 3)
 	require.Same(t, m, found)
 	assert.Equal(t, uint64(1)<<s.index, again)
 	assert.Equal(t, parkedBit, m.mask.Load(), "exhausted again, and out of use")
@@ -126,14 +126,14 @@ func TestFreesOfSeveralCaches(t *testing.T) {
 	owners := []*Owner{NewOwner(&Cache{}, nil), NewOwner(&Cache{}, nil)}
 	var frees Frees
 	for i := range 9 {
-		s := owners[i%2].Loose()
+		s := owners[i%2].Loose.Take()
 		require.NoError(t, frees.Free(s, s.Word()))
 	}
 	require.NoError(t, frees.Flush())
 	for i, o := range owners {
 		n := 0
 		for s := o.Freed(); s != nil; s = o.Next(s) {
-			assert.Same(t, o.cache, s.Magazine().cache)
+			assert.Same(t, o.home, s.Magazine().home)
 			n++
 		}
 		assert.Equal(t, 5-i, n)
@@ -145,12 +145,12 @@ func TestFreesOfAnEndedCache(t *testing.T) {
 	t.Parallel()
 	for _, loose := range []bool{false, true} {
 		o := NewOwner(&Cache{}, nil)
-		m := o.Span(0, 1, 0)
-		s := o.Take(m)
+		m := o.Spans.New(0, 1, 0)
+		s := m.Take()
 		if loose {
-			s = o.Loose()
+			s = o.Loose.Take()
 		} else {
-			o.Close(m, func(*Slot) {})
+			o.Spans.Close(m)
 		}
 		o.End()
 		var frees Frees
@@ -165,8 +165,8 @@ func TestManyAtOnce(t *testing.T) {
 	c := &Cache{}
 	o := NewOwner(c, nil)
 	class := sizeclass.Of(8)
-	m := o.Span(class, 1, 0)
-	o.Install(int32(class), 0, m)
+	m := o.Spans.New(class, 1, 0)
+	o.Spans.Install(m, 0)
 	held := make([]int32, SlotCount) // written by whoever has the slot: the race detector sees two
 	var all sync.WaitGroup
 	for g := range 4 {
@@ -185,5 +185,5 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Equal(t, spanSlots(class), m.mask.Load())
+	assert.Equal(t, SpanSlots(class), m.mask.Load())
 }

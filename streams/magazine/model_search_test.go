@@ -219,7 +219,7 @@ func (w *world) ownerMay(o op) bool {
 
 // start is a world in which the first liveSlots slots are live and the others are free, or home if the
 // magazine is loose. The owner may begin that many operations, and so may each caller.
-func start(k kind, liveSlots, ownerOps int, callerOps ...int) world {
+func start(k modelKind, liveSlots, ownerOps int, callerOps ...int) world {
 	w := world{kind: k, open: k != loose, mask: modelWhole}
 	if k == loose {
 		w.mask, w.homes = closedBit, modelWhole
@@ -247,7 +247,7 @@ func start(k kind, liveSlots, ownerOps int, callerOps ...int) world {
 }
 
 // sharing is start with callers who use and move.
-func sharing(k kind, liveSlots, ownerOps int, callerOps ...int) world {
+func sharing(k modelKind, liveSlots, ownerOps int, callerOps ...int) world {
 	w := start(k, liveSlots, ownerOps, callerOps...)
 	w.sharing = true
 	return w

@@ -74,11 +74,11 @@ const (
 	arrived           // the owner has it
 )
 
-// kind is the kind of the magazine.
-type kind uint8
+// modelKind is the kind of the magazine.
+type modelKind uint8
 
 const (
-	small kind = iota
+	small modelKind = iota
 	exact
 	loose
 )
@@ -114,7 +114,7 @@ type world struct {
 	units     [modelSlots]uint32 // of the slot's block
 
 	// The owner's books.
-	kind    kind
+	kind    modelKind
 	open    bool
 	over    bool // closed for good
 	inReady bool

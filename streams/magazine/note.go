@@ -1,8 +1,14 @@
 package magazine
 
-import "sync/atomic"
+import (
+	"sync/atomic"
 
-// note is what few slots have beside their words: it stays with the slot once it has one.
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/fence/line"
+)
+
+// note is what stands beside the words of few slots. It stays with the slot once it has one.
 type note struct {
 	bits   atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
 	uses   atomic.Pointer[use]    // of the live handle, the latest first; taken whole by the owner when it is free
@@ -12,41 +18,106 @@ type note struct {
 	charge atomic.Pointer[charge] // of a charged handle
 }
 
-// Payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside a turn. It must not wait.
-type Payer interface{ Paid(bytes int64) }
+// moreUses says that the slot's note lists uses. The bits below stand for the streams of those numbers.
+const moreUses = 1 << line.Count
 
-// charge is who pays for a live handle. It does not change.
-type charge struct {
-	payer Payer
-	bytes int64
+// use is a use of one handle's block by one stream that is told apart from others: because its end
+// will be said, or because its stream has no number. It is in the list of its slot's note until the
+// owner takes that.
+//
+//	open n   --end: CAS-->      ended n     the fence of number covers the uses before
+//	ended n  --begin: CAS-->    open n+1
+//
+// A recorded one lasts until the free, whatever its state.
+type use struct {
+	next     *use // written before it is in the list
+	line     *line.Line
+	state    atomic.Uint64 // how often it was begun, and whether it was ended
+	number   atomic.Uint64 // of the line's fence that covers it, once it was ended: only rises
+	recorded atomic.Bool
 }
 
-// SetCharge says who pays for a live handle, until it is freed. The caller has the handle and has not shown it to anybody yet.
-func (s *Slot) SetCharge(handle uint64, payer Payer, bytes int64) {
-	s.noted().charge.Store(&charge{payer, bytes})
-	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
+const endedBit = 1
+
+// find is a use by that stream, nil if there is none.
+func (n *note) find(line *line.Line) *use {
+	for u := n.uses.Load(); u != nil; u = u.next {
+		if u.line == line {
+			return u
+		}
+	}
+	return nil
 }
 
-// IsCharged reports whether somebody pays for the live handle.
-func (s *Slot) IsCharged() bool {
-	n := s.note.Load()
-	return n != nil && n.charge.Load() != nil
+// begin opens an ended use by that stream, or a new one.
+func (n *note) begin(line *line.Line) (u *use, state uint64) {
+	for u = n.uses.Load(); u != nil; u = u.next {
+		if state = u.state.Load(); u.line == line && state&endedBit != 0 && u.state.CompareAndSwap(state, state+1) {
+			return u, state + 1
+		}
+	}
+	return n.add(line), 0
 }
 
-// pay tells who pays. The caller has won the free.
-func (s *Slot) pay() {
-	if n := s.note.Load(); n != nil {
-		if c := n.charge.Swap(nil); c != nil {
-			c.payer.Paid(c.bytes)
+// add lists a new use that is open.
+func (n *note) add(line *line.Line) *use {
+	u := &use{line: line}
+	for {
+		u.next = n.uses.Load()
+		if n.uses.CompareAndSwap(u.next, u) {
+			return u
 		}
 	}
 }
 
-// noted is the slot's note.
-func (s *Slot) noted() *note {
-	if n := s.note.Load(); n != nil {
-		return n
+// record is the name and the places of a handle. It does not change: a change is another one in its
+// place.
+type record struct {
+	word    uint64 // of the handle
+	tag     string
+	history *History // of a watched handle
+}
+
+// History is the record of a watched handle. It does not change.
+type History struct {
+	Address   cudadrv.Ptr
+	Bytes     int64 // that were asked for
+	Tag       string
+	Allocated site.Stack
+	Freed     site.Stack // unknown before it was freed
+
+	word   uint64
+	former *History // of the slot's watched handle before
+}
+
+// formerLimit is how many handles of before a slot remembers. Not fewer: a stale handle is mostly
+// of the last few. Not more: each is kept as long as the slot, with two places.
+const formerLimit = 4
+
+// Watcher is told of the frees of watched handles, on the goroutine that frees, before the block
+// can be had again. It must not wait.
+type Watcher interface{ Freed(h *History) }
+
+// cut is a history with so many at most in its chain.
+func (h *History) cut(count int) *History {
+	if h == nil || count == 0 {
+		return nil
 	}
-	s.note.CompareAndSwap(nil, new(note))
-	return s.note.Load()
+	short := *h
+	short.former = h.former.cut(count - 1)
+	return &short
+}
+
+// isOf reports whether a record is of a handle, or of one of the same allocation: it stays when the
+// block is moved.
+func (r *record) isOf(handle uint64) bool { return r.word>>generationShift == handle>>generationShift }
+
+// Payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside
+// a turn. It must not wait.
+type Payer interface{ Paid(bytes int64) }
+
+// charge is the payer of a live handle. It does not change.
+type charge struct {
+	payer Payer
+	bytes int64
 }

@@ -14,8 +14,8 @@ import (
 const last = sizeclass.Count - 1
 
 // takeAll takes every free slot of a magazine.
-func takeAll(o *Owner, m *Magazine) (taken []*Slot) {
-	for s := o.Take(m); s != nil; s = o.Take(m) {
+func takeAll(m *Span) (taken []*Slot) {
+	for s := m.Take(); s != nil; s = m.Take() {
 		taken = append(taken, s)
 	}
 	return taken
@@ -33,7 +33,7 @@ func freeAll(t *testing.T, slots ...*Slot) {
 func TestSpanOfEveryClass(t *testing.T) {
 	for class := range sizeclass.Count {
 		o := NewOwner(new(Cache), nil)
-		m := o.Span(class, 5, 0x40000)
+		m := o.Spans.New(class, 5, 0x40000)
 		count := int(sizeclass.SpanBlocks(class))
 		assert.Equal(t, uint64(1)<<count-1, m.mask.Load(), "class %d", class)
 		assert.Equal(t, slotBits&^m.mask.Load(), m.homes)
@@ -41,13 +41,13 @@ func TestSpanOfEveryClass(t *testing.T) {
 		assert.Equal(t, sizeclass.BlockUnits(class), m.Units())
 		assert.True(t, m.Open)
 		assert.False(t, m.Loose())
-		assert.EqualValues(t, 5, m.Span)
+		assert.EqualValues(t, 5, m.Block)
 		assert.EqualValues(t, class, m.Class)
-		assert.EqualValues(t, -1, m.Bucket)
-		assert.Nil(t, o.At(int32(class), 0))
-		for i, s := range takeAll(o, m) {
+		assert.False(t, m.IsInstalled())
+		assert.Nil(t, o.Spans.At(class, 0))
+		for i, s := range takeAll(m) {
 			assert.Equal(t, cudadrv.Ptr(0x40000+i*int(m.Units())*512), s.Address())
-			assert.Same(t, m, s.Magazine())
+			assert.Same(t, m, s.Magazine().Span())
 		}
 		assert.Equal(t, count, m.LiveSlots())
 		assert.Zero(t, m.FreeSlots())
@@ -58,48 +58,48 @@ func TestSpanOfEveryClass(t *testing.T) {
 // Ready puts it to use again.
 func TestParkAndReady(t *testing.T) {
 	c, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	held := takeAll(m)
 	require.Len(t, held, 4)
-	require.True(t, o.Park(m))
-	assert.False(t, o.Park(m), "parked before")
+	require.True(t, o.Spans.Park(m))
+	assert.False(t, o.Spans.Park(m), "parked before")
 	assert.Equal(t, parkedBit, m.mask.Load())
-	assert.Nil(t, o.At(last, 0))
-	assert.Nil(t, o.Ready(last), "nothing was freed")
+	assert.Nil(t, o.Spans.At(last, 0))
+	assert.Nil(t, o.Spans.Ready(last), "nothing was freed")
 
 	freeAll(t, held[2])
-	assert.Same(t, m, c.parked.Load())
+	assert.Same(t, m, c.parked.Load().Span())
 	freeAll(t, held[0])
 	assert.Nil(t, m.next, "handed over once")
 	assert.Equal(t, parkedBit|5, m.mask.Load())
 	assert.Equal(t, 2, m.FreeSlots())
 	assert.Equal(t, 2, m.LiveSlots())
-	assert.Nil(t, o.Take(m), "out of use")
+	assert.Nil(t, m.Take(), "out of use")
 
-	require.Same(t, m, o.Ready(last))
+	require.Same(t, m, o.Spans.Ready(last))
 	assert.EqualValues(t, 5, m.mask.Load())
-	assert.Nil(t, o.Ready(last))
+	assert.Nil(t, o.Spans.Ready(last))
 	assert.Nil(t, c.parked.Load())
-	assert.Nil(t, o.At(last, 0), "not installed")
-	assert.Same(t, held[0], o.Take(m))
+	assert.Nil(t, o.Spans.At(last, 0), "not installed")
+	assert.Same(t, held[0], m.Take())
 }
 
 // A magazine into which a slot was just freed cannot be parked and stays where it is.
 func TestParkFailsAfterAFree(t *testing.T) {
 	_, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	held := takeAll(m)
 	freeAll(t, held[3])
-	assert.False(t, o.Park(m))
+	assert.False(t, o.Spans.Park(m))
 	assert.EqualValues(t, 8, m.mask.Load())
-	assert.Same(t, m, o.At(last, 0))
+	assert.Same(t, m, o.Spans.At(last, 0))
 }
 
 // Ready gives the magazine that was handed over last, and each once, also when others in between were closed.
 func TestReadyGivesTheNewestFirst(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
-	parkedOf := func() (*Magazine, []*Slot) {
-		m := o.Span(last, 0, 0)
-		held := takeAll(o, m)
-		require.True(t, o.Park(m))
+	parkedOf := func() (*Span, []*Slot) {
+		m := o.Spans.New(last, 0, 0)
+		held := takeAll(m)
+		require.True(t, o.Spans.Park(m))
 		return m, held
 	}
 	a, inA := parkedOf()
@@ -108,37 +108,37 @@ func TestReadyGivesTheNewestFirst(t *testing.T) {
 	e, inE := parkedOf()
 	for _, held := range [][]*Slot{inA, inB, inD, inE} {
 		freeAll(t, held...)
-		assert.Nil(t, o.Ready(0), "of another class")
+		assert.Nil(t, o.Spans.Ready(0), "of another class")
 	}
-	assert.True(t, o.CloseIdle(b), "in the middle")
-	assert.True(t, o.CloseIdle(e), "the newest")
-	assert.Same(t, d, o.Ready(last))
-	assert.Same(t, a, o.Ready(last))
-	assert.Nil(t, o.Ready(last))
+	assert.True(t, o.Spans.CloseIdle(b), "in the middle")
+	assert.True(t, o.Spans.CloseIdle(e), "the newest")
+	assert.Same(t, d, o.Spans.Ready(last))
+	assert.Same(t, a, o.Spans.Ready(last))
+	assert.Nil(t, o.Spans.Ready(last))
 }
 
 // CloseIdle closes what nobody uses, and Span uses that magazine again, with the generations that it has.
 func TestCloseIdleAndSpanAnew(t *testing.T) {
 	_, o, m := cacheOf(last)
-	s := o.Take(m)
-	assert.False(t, o.CloseIdle(m), "a slot is in use")
+	s := m.Take()
+	assert.False(t, o.Spans.CloseIdle(m), "a slot is in use")
 	assert.True(t, m.Open)
-	assert.Same(t, m, o.At(last, 0))
+	assert.Same(t, m, o.Spans.At(last, 0))
 	freeAll(t, s)
-	require.True(t, o.CloseIdle(m))
-	assert.False(t, o.CloseIdle(m), "closed before")
+	require.True(t, o.Spans.CloseIdle(m))
+	assert.False(t, o.Spans.CloseIdle(m), "closed before")
 	assert.Equal(t, closedBit, m.mask.Load())
 	assert.False(t, m.Open)
 	assert.True(t, m.WholeHome())
-	assert.Nil(t, o.At(last, 0))
+	assert.Nil(t, o.Spans.At(last, 0))
 	assert.Zero(t, m.LiveSlots())
 	assert.Zero(t, m.FreeSlots())
 
-	assert.EqualValues(t, 7, o.Retire(m))
-	assert.Equal(t, none, m.Span)
-	require.Same(t, m, o.Span(last, 9, 0x80000))
-	assert.NotSame(t, m, o.Span(last, 10, 0x90000), "there is no other spare")
-	assert.Same(t, s, o.Take(m))
+	assert.EqualValues(t, 7, o.Spans.Retire(m))
+	assert.Equal(t, none, m.Block)
+	require.Same(t, m, o.Spans.New(last, 9, 0x80000))
+	assert.NotSame(t, m, o.Spans.New(last, 10, 0x90000), "there is no other spare")
+	assert.Same(t, s, m.Take())
 	assert.EqualValues(t, 0x80000, s.Address())
 	assert.EqualValues(t, generationStep, s.Word())
 }
@@ -147,46 +147,46 @@ func TestCloseIdleAndSpanAnew(t *testing.T) {
 // caller is yet to bring it.
 func TestCloseIdleWaitsForTheHandOver(t *testing.T) {
 	c, o, m := cacheOf(last)
-	held := takeAll(o, m)
-	require.True(t, o.Park(m))
+	held := takeAll(m)
+	require.True(t, o.Spans.Park(m))
 	freeAll(t, held...)
 	c.parked.Store(nil) // as before the push
-	assert.False(t, o.CloseIdle(m))
+	assert.False(t, o.Spans.CloseIdle(m))
 	assert.Equal(t, parkedBit|15, m.mask.Load())
-	c.parked.Store(m)
-	assert.True(t, o.CloseIdle(m))
-	assert.Nil(t, o.Ready(last))
+	c.parked.Store(&m.Magazine)
+	assert.True(t, o.Spans.CloseIdle(m))
+	assert.Nil(t, o.Spans.Ready(last))
 }
 
 // A caller that looked a magazine up and was stopped may take its slots the moment it is in use again, of
 // the same span or of a new one, before the owner does.
 func TestCallersOfBeforeTakeFirst(t *testing.T) {
 	_, o, m := cacheOf(last)
-	held := takeAll(o, m)
-	require.True(t, o.Park(m))
+	held := takeAll(m)
+	require.True(t, o.Spans.Park(m))
 	freeAll(t, held[0])
-	require.Same(t, m, o.Ready(last))
-	assert.Same(t, held[0], m.take(), "by a caller")
-	assert.Nil(t, o.Take(m))
-	require.True(t, o.Park(m))
+	require.Same(t, m, o.Spans.Ready(last))
+	assert.Same(t, held[0], m.Take(), "by a caller")
+	assert.Nil(t, m.Take())
+	require.True(t, o.Spans.Park(m))
 
 	freeAll(t, held...)
-	require.True(t, o.CloseIdle(m))
-	o.Retire(m)
-	require.Same(t, m, o.Span(last, 8, 0x80000))
+	require.True(t, o.Spans.CloseIdle(m))
+	o.Spans.Retire(m)
+	require.Same(t, m, o.Spans.New(last, 8, 0x80000))
 	for range held {
-		assert.NotNil(t, m.take(), "by a caller")
+		assert.NotNil(t, m.Take(), "by a caller")
 	}
-	assert.Nil(t, o.Take(m))
+	assert.Nil(t, m.Take())
 }
 
 // A slot that was announced on after its free, by an owner that could not know, is home without flags.
 func TestSlotIsHomeWithoutFlagsOfAnother(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
-	m := o.Exact(300)
-	o.Reopen(m)
-	s := o.Assign(m)
-	o.Close(m, func(*Slot) {})
+	m := o.Exacts.Of(300)
+	o.Exacts.Reopen(m)
+	s := o.Exacts.Assign(m)
+	o.Exacts.Close(m, func(*Slot) {})
 	freeAll(t, s)
 	require.NoError(t, s.Announce(s.Word(), Detached))
 	require.Same(t, s, o.Freed())
@@ -194,45 +194,45 @@ func TestSlotIsHomeWithoutFlagsOfAnother(t *testing.T) {
 	o.Home(s)
 	assert.Equal(t, s.Word(), s.word.Load(), "through the list")
 
-	o.Reopen(m)
-	freeAll(t, o.Assign(m))
+	o.Exacts.Reopen(m)
+	freeAll(t, o.Exacts.Assign(m))
 	require.NoError(t, s.Announce(s.Word(), Detached))
-	o.Close(m, func(*Slot) {})
+	o.Exacts.Close(m, func(*Slot) {})
 	assert.Equal(t, s.Word(), s.word.Load(), "through the mask")
 }
 
 // A slot that comes home with flags into a parked magazine makes it ready, once.
 func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
 	c, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	held := takeAll(m)
 	for _, s := range held[:2] {
 		require.NoError(t, s.Announce(s.Word(), Announced))
 	}
-	require.True(t, o.Park(m))
+	require.True(t, o.Spans.Park(m))
 	freeAll(t, held[:2]...)
 	eachFreed(o, func(s *Slot) { assert.False(t, o.Home(s)) })
 	assert.Nil(t, c.parked.Load())
 	assert.Equal(t, parkedBit|3, m.mask.Load())
 	freeAll(t, held[2:]...)
 	assert.Nil(t, c.parked.Load(), "the owner has it already")
-	require.True(t, o.CloseIdle(m))
-	assert.Nil(t, o.Ready(last))
+	require.True(t, o.Spans.CloseIdle(m))
+	assert.Nil(t, o.Spans.Ready(last))
 }
 
 // Closed for good, a span comes home when its last slot does.
 func TestCloseOfASpan(t *testing.T) {
 	_, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	held := takeAll(m)
 	freeAll(t, held[1], held[3])
-	var visited []*Slot
-	o.Close(m, func(s *Slot) { visited = append(visited, s) })
-	assert.Equal(t, []*Slot{held[1], held[3]}, visited)
+	o.Spans.Close(m)
+	assert.Zero(t, m.homes>>held[0].index&1|m.homes>>held[2].index&1)
+	assert.NotZero(t, m.homes>>held[1].index&m.homes>>held[3].index&1)
 	assert.False(t, m.Open)
 	assert.False(t, m.WholeHome())
 	assert.Equal(t, 2, m.LiveSlots())
-	assert.Nil(t, o.Take(m))
-	assert.Nil(t, o.At(last, 0))
-	o.Close(m, func(*Slot) { t.Error("closed before") })
+	assert.Nil(t, m.Take())
+	assert.Nil(t, o.Spans.At(last, 0))
+	o.Spans.Close(m)
 
 	freeAll(t, held[0])
 	assert.Equal(t, closedBit|1, m.mask.Load(), "the bit means nothing")
@@ -243,68 +243,67 @@ func TestCloseOfASpan(t *testing.T) {
 	freeAll(t, held[2])
 	require.Same(t, held[2], o.Freed())
 	assert.True(t, o.Home(held[2]), "the last")
-	assert.EqualValues(t, 7, o.Retire(m))
+	assert.EqualValues(t, 7, o.Spans.Retire(m))
 	assert.Nil(t, o.Freed())
 }
 
 // An idle magazine is found wherever it is, and one with a slot in use nowhere.
 func TestIdleFindsEveryIdleMagazine(t *testing.T) {
 	c, o, installed := cacheOf(last)
-	o.Install(int32(last), 0, installed)
-	shelved, handed, used := o.Span(last, 1, 0), o.Span(last, 2, 0), o.Span(last, 3, 0)
-	o.Shelve(shelved)
-	back, kept := takeAll(o, handed), takeAll(o, used)
-	require.True(t, o.Park(handed))
-	require.True(t, o.Park(used))
-	assert.Equal(t, []*Magazine{installed, shelved}, o.Idle())
+	o.Spans.Install(installed, 0)
+	shelved, handed, used := o.Spans.New(last, 1, 0), o.Spans.New(last, 2, 0), o.Spans.New(last, 3, 0)
+	o.Spans.Shelve(shelved)
+	back, kept := takeAll(handed), takeAll(used)
+	require.True(t, o.Spans.Park(handed))
+	require.True(t, o.Spans.Park(used))
+	assert.Equal(t, []*Span{installed, shelved}, o.Spans.Idle())
 	freeAll(t, back...)
 	freeAll(t, kept[1:]...)
-	assert.Equal(t, []*Magazine{installed, shelved, handed}, o.Idle())
+	assert.Equal(t, []*Span{installed, shelved, handed}, o.Spans.Idle())
 	slot, _ := c.Take(int64(installed.units) << sizeclass.UnitShift)
 	require.NotNil(t, slot)
-	assert.Equal(t, []*Magazine{shelved, handed}, o.Idle())
-	for _, m := range o.Idle() {
-		assert.True(t, o.CloseIdle(m))
+	assert.Equal(t, []*Span{shelved, handed}, o.Spans.Idle())
+	for _, m := range o.Spans.Idle() {
+		assert.True(t, o.Spans.CloseIdle(m))
 	}
-	assert.Empty(t, o.Idle())
+	assert.Empty(t, o.Spans.Idle())
 }
 
 // A ready magazine that is closed is ready no more, and one that was handed over before it was closed never
 // will be.
 func TestCloseOfAReadyMagazine(t *testing.T) {
 	_, o, m := cacheOf(last)
-	other := o.Span(last, 8, 0)
-	inOther := takeAll(o, other)
-	require.True(t, o.Park(other))
-	held := takeAll(o, m)
-	require.True(t, o.Park(m))
+	other := o.Spans.New(last, 8, 0)
+	inOther := takeAll(other)
+	require.True(t, o.Spans.Park(other))
+	held := takeAll(m)
+	require.True(t, o.Spans.Park(m))
 	freeAll(t, held...)
-	o.collectParked()
-	require.True(t, m.inReady)
-	count := 0
-	o.Close(m, func(*Slot) { count++ })
-	assert.Equal(t, 4, count)
+	o.CollectParked()
+	require.True(t, m.ready)
+	o.Spans.Close(m)
+	assert.True(t, m.WholeHome())
 	freeAll(t, inOther[0])
-	o.Close(other, func(*Slot) {})
-	assert.Nil(t, o.Ready(last))
+	o.Spans.Close(other)
+	assert.Nil(t, o.Spans.Ready(last))
 }
 
 // A magazine of a length is closed until it is opened, and then has the slots that were assigned.
 func TestExactAssignClose(t *testing.T) {
 	c := new(Cache)
 	o := NewOwner(c, nil)
-	m := o.Exact(300)
-	assert.Same(t, m, o.Exact(300))
-	assert.NotSame(t, m, o.Exact(301))
+	m := o.Exacts.Of(300)
+	assert.Same(t, m, o.Exacts.Of(300))
+	assert.NotSame(t, m, o.Exacts.Of(301))
 	assert.Equal(t, closedBit, m.mask.Load())
 	assert.False(t, m.Open)
 	assert.True(t, m.WholeHome())
 	assert.EqualValues(t, 300, m.Units())
-	assert.EqualValues(t, -1, m.Class)
+	assert.Nil(t, m.Span())
 
-	o.Reopen(m)
-	o.Install(BucketOf(300), 0, m)
-	a, b := o.Assign(m), o.Assign(m)
+	o.Exacts.Reopen(m)
+	o.Exacts.Install(m, 0)
+	a, b := o.Exacts.Assign(m), o.Exacts.Assign(m)
 	assert.Same(t, &m.slots[0], a)
 	assert.Same(t, &m.slots[1], b)
 	assert.Equal(t, 2, m.Attached())
@@ -316,7 +315,7 @@ func TestExactAssignClose(t *testing.T) {
 	assert.Equal(t, 1, m.FreeSlots())
 	assert.Equal(t, 1, m.LiveSlots())
 	assert.Equal(t, 2, m.Attached(), "it stays")
-	d := o.Assign(m)
+	d := o.Exacts.Assign(m)
 	require.NoError(t, d.Announce(d.Word(), Detached))
 	freeAll(t, d)
 	require.Same(t, d, o.Freed())
@@ -325,10 +324,10 @@ func TestExactAssignClose(t *testing.T) {
 	assert.Equal(t, 2, m.Attached(), "it does not")
 	assert.Equal(t, slotBits&^3, m.homes)
 
-	o.Close(m, func(s *Slot) { assert.Same(t, a, s) })
+	o.Exacts.Close(m, func(s *Slot) { assert.Same(t, a, s) })
 	assert.Zero(t, m.Attached())
 	assert.Equal(t, slotBits&^2, m.homes)
-	assert.Nil(t, o.At(BucketOf(300), 0))
+	assert.Nil(t, o.Exacts.At(BucketOf(300), 0))
 	freeAll(t, b)
 	require.Same(t, b, o.Freed())
 	assert.False(t, o.Home(b), "it has no span")
@@ -338,12 +337,12 @@ func TestExactAssignClose(t *testing.T) {
 // Assign gives each slot once.
 func TestAssignEndsWithTheSlots(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
-	m := o.Exact(300)
-	o.Reopen(m)
+	m := o.Exacts.Of(300)
+	o.Exacts.Reopen(m)
 	for i := range m.slots {
-		assert.Same(t, &m.slots[i], o.Assign(m))
+		assert.Same(t, &m.slots[i], o.Exacts.Assign(m))
 	}
-	assert.Nil(t, o.Assign(m))
+	assert.Nil(t, o.Exacts.Assign(m))
 	assert.Equal(t, SlotCount, m.Attached())
 	assert.Equal(t, SlotCount, m.LiveSlots())
 }
@@ -353,31 +352,31 @@ func TestAssignEndsWithTheSlots(t *testing.T) {
 func TestReopenWithSlotsStillLive(t *testing.T) {
 	c := new(Cache)
 	o := NewOwner(c, nil)
-	m := o.Exact(300)
-	o.Reopen(m)
-	a, b, d := o.Assign(m), o.Assign(m), o.Assign(m)
-	o.Close(m, func(*Slot) { t.Error("all were live") })
+	m := o.Exacts.Of(300)
+	o.Exacts.Reopen(m)
+	a, b, d := o.Exacts.Assign(m), o.Exacts.Assign(m), o.Exacts.Assign(m)
+	o.Exacts.Close(m, func(*Slot) { t.Error("all were live") })
 	freeAll(t, a)
 	assert.Equal(t, closedBit|1, m.mask.Load())
 
-	o.Reopen(m)
+	o.Exacts.Reopen(m)
 	assert.Zero(t, m.mask.Load(), "the slot in the list is not free")
-	assert.Nil(t, o.Take(m))
-	fresh := o.Assign(m)
+	assert.Nil(t, m.Take())
+	fresh := o.Exacts.Assign(m)
 	assert.Same(t, &m.slots[3], fresh)
 	freeAll(t, b)
 	assert.EqualValues(t, 2, m.mask.Load())
 	assert.False(t, m.Kept(b), "it was attached before the close")
-	assert.Same(t, b, o.Take(m))
+	assert.Same(t, b, m.Take())
 
 	require.Same(t, a, o.Freed())
 	o.Home(a)
-	assert.Same(t, a, o.Assign(m), "home, it may be assigned")
+	assert.Same(t, a, o.Exacts.Assign(m), "home, it may be assigned")
 	assert.Equal(t, 4, m.LiveSlots())
 	freeAll(t, a, b, d, fresh)
 	assert.EqualValues(t, 15, m.mask.Load())
 	count := 0
-	o.Close(m, func(*Slot) { count++ })
+	o.Exacts.Close(m, func(*Slot) { count++ })
 	assert.Equal(t, 4, count)
 	assert.True(t, m.WholeHome())
 }
@@ -387,7 +386,7 @@ func TestLooseSlots(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
 	seen := map[*Slot]bool{}
 	for i := range int32(SlotCount + 1) {
-		s := o.Loose()
+		s := o.Loose.Take()
 		require.False(t, seen[s])
 		seen[s] = true
 		assert.True(t, s.Magazine().Loose())
@@ -398,7 +397,7 @@ func TestLooseSlots(t *testing.T) {
 	o.All(func(m *Magazine) {
 		magazines++
 		liveSlots += m.LiveSlots()
-		assert.Nil(t, o.Take(m))
+		assert.Nil(t, m.Take())
 		assert.Zero(t, m.FreeSlots())
 	})
 	assert.Equal(t, 2, magazines)
@@ -406,7 +405,7 @@ func TestLooseSlots(t *testing.T) {
 	for s := range seen {
 		freeAll(t, s)
 	}
-	assert.GreaterOrEqual(t, cap(o.loose), 2*SlotCount, "what comes home allocates nothing")
+	assert.GreaterOrEqual(t, cap(o.Loose.unused), 2*SlotCount, "what comes home allocates nothing")
 	for s := o.Freed(); s != nil; {
 		next := o.Next(s)
 		s.Block = none
@@ -415,7 +414,7 @@ func TestLooseSlots(t *testing.T) {
 	}
 	o.All(func(m *Magazine) { assert.Zero(t, m.LiveSlots()) })
 	for range 2*SlotCount + 5 {
-		o.Loose()
+		o.Loose.Take()
 	}
 	magazines = 0
 	o.All(func(*Magazine) { magazines++ })
@@ -425,46 +424,46 @@ func TestLooseSlots(t *testing.T) {
 // Uninstall takes out the magazine that is meant and no other.
 func TestUninstallLeavesOthersInPlace(t *testing.T) {
 	_, o, m := cacheOf(last)
-	other := o.Span(last, 8, 0)
-	o.Install(last, 0, other)
-	o.Uninstall(m)
-	assert.EqualValues(t, -1, m.Bucket)
-	assert.Same(t, other, o.At(last, 0))
-	o.Uninstall(m)
-	assert.Same(t, other, o.At(last, 0))
+	other := o.Spans.New(last, 8, 0)
+	o.Spans.Install(other, 0)
+	o.Spans.Uninstall(m)
+	assert.False(t, m.IsInstalled())
+	assert.Same(t, other, o.Spans.At(last, 0))
+	o.Spans.Uninstall(m)
+	assert.Same(t, other, o.Spans.At(last, 0))
 }
 
 // Too many lengths are forgotten when their magazines are closed and home, with the frees that they saw;
 // those in use stay.
 func TestBoundExactForgetsWhatIsHome(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
-	isOpen := o.Exact(1)
-	o.Reopen(isOpen)
-	out := o.Exact(2)
-	o.Reopen(out)
-	s := o.Assign(out)
-	o.Close(out, func(*Slot) {})
-	span := o.Span(0, 0, 0)
-	freeAll(t, o.Take(span))
-	l := o.Loose()
+	isOpen := o.Exacts.Of(1)
+	o.Exacts.Reopen(isOpen)
+	out := o.Exacts.Of(2)
+	o.Exacts.Reopen(out)
+	s := o.Exacts.Assign(out)
+	o.Exacts.Close(out, func(*Slot) {})
+	span := o.Spans.New(0, 0, 0)
+	freeAll(t, span.Take())
+	l := o.Loose.Take()
 	for units := uint32(3); units <= exactLimit; units++ {
-		m := o.Exact(units)
-		o.Reopen(m)
-		freeAll(t, o.Assign(m))
-		o.Close(m, func(*Slot) {})
+		m := o.Exacts.Of(units)
+		o.Exacts.Reopen(m)
+		freeAll(t, o.Exacts.Assign(m))
+		o.Exacts.Close(m, func(*Slot) {})
 	}
-	require.Len(t, o.exact, exactLimit)
-	assert.Zero(t, o.ForgottenFrees())
+	require.Len(t, o.Exacts.byUnits, exactLimit)
+	assert.Zero(t, o.forgottenFrees)
 
-	m := o.Exact(exactLimit + 1)
-	assert.Len(t, o.exact, 3)
-	assert.EqualValues(t, exactLimit-2, o.ForgottenFrees())
-	assert.Same(t, isOpen, o.Exact(1))
-	assert.Same(t, out, o.Exact(2))
-	assert.Same(t, m, o.Exact(exactLimit+1))
+	m := o.Exacts.Of(exactLimit + 1)
+	assert.Len(t, o.Exacts.byUnits, 3)
+	assert.EqualValues(t, exactLimit-2, o.forgottenFrees)
+	assert.Same(t, isOpen, o.Exacts.Of(1))
+	assert.Same(t, out, o.Exacts.Of(2))
+	assert.Same(t, m, o.Exacts.Of(exactLimit+1))
 	var kept []*Magazine
 	o.All(func(m *Magazine) { kept = append(kept, m) })
-	assert.Equal(t, []*Magazine{isOpen, out, span, l.Magazine(), m}, kept)
+	assert.Equal(t, []*Magazine{&isOpen.Magazine, &out.Magazine, &span.Magazine, l.Magazine(), &m.Magazine}, kept)
 	assert.Equal(t, 1, out.LiveSlots())
 	freeAll(t, s)
 	assert.EqualValues(t, 1, out.Frees())
@@ -472,8 +471,8 @@ func TestBoundExactForgetsWhatIsHome(t *testing.T) {
 
 // Each visits all slots, EachLive those that callers have.
 func TestEachAndEachLive(t *testing.T) {
-	_, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	_, _, m := cacheOf(last)
+	held := takeAll(m)
 	freeAll(t, held[0], held[2])
 	var seen []*Slot
 	m.EachLive(func(s *Slot) { seen = append(seen, s) })

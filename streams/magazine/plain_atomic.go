@@ -4,6 +4,6 @@ package magazine
 
 import "sync/atomic"
 
-// storePlain stores a word that others may load at any time: where a word is shorter than 64 bits, and for
-// the race detector, by an atomic operation.
+// storePlain stores a word that others may load at any time: where a word is shorter than 64 bits,
+// and for the race detector, by an atomic operation.
 func storePlain(p *atomic.Uint64, value uint64) { p.Store(value) }

@@ -94,25 +94,25 @@ func TestHandOversMeet(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
 	var held [2]*Slot
 	for i := range held {
-		m := o.Span(last, int32(i), 0)
-		for s := o.Take(m); s != nil; s = o.Take(m) {
+		m := o.Spans.New(last, int32(i), 0)
+		for s := m.Take(); s != nil; s = m.Take() {
 			held[i] = s
 		}
-		require.True(t, o.Park(m))
+		require.True(t, o.Spans.Park(m))
 	}
 	meetings(meetingCount, func() {}, func(i int) {
 		_ = held[i].Free(held[i].Word())
 	}, func() {
-		a, b := o.Ready(last), o.Ready(last)
+		a, b := o.Spans.Ready(last), o.Spans.Ready(last)
 		require.NotNil(t, b)
 		require.NotSame(t, a, b)
-		require.Nil(t, o.Ready(last))
-		for _, m := range []*Magazine{a, b} {
-			require.Same(t, held[m.Span], o.Take(m))
-			require.True(t, o.Park(m))
+		require.Nil(t, o.Spans.Ready(last))
+		for _, m := range []*Span{a, b} {
+			require.Same(t, held[m.Block], m.Take())
+			require.True(t, o.Spans.Park(m))
 		}
 	})
-	held = [2]*Slot{o.Loose(), o.Loose()}
+	held = [2]*Slot{o.Loose.Take(), o.Loose.Take()}
 	meetings(meetingCount, func() {}, func(i int) {
 		_ = held[i].Free(held[i].Word())
 	}, func() {
@@ -127,34 +127,34 @@ func TestHandOversMeet(t *testing.T) {
 // The two slots of a parked magazine that are freed at once hand it over once.
 func TestFreesIntoAParkedMagazineMeet(t *testing.T) {
 	c, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	held := takeAll(m)
 	meetings(meetingCount, func() {
-		require.True(t, o.Park(m))
+		require.True(t, o.Spans.Park(m))
 	}, func(i int) {
 		_ = held[i].Free(held[i].Word())
 	}, func() {
-		require.Same(t, m, c.parked.Load())
+		require.Same(t, m, c.parked.Load().Span())
 		require.Nil(t, m.next)
-		require.Same(t, m, o.Ready(last))
-		require.Equal(t, held[:2], takeAll(o, m))
+		require.Same(t, m, o.Spans.Ready(last))
+		require.Equal(t, held[:2], takeAll(m))
 	})
 }
 
 // A free and a Park at once: either the magazine is not parked, or it is handed over.
 func TestFreeMeetsPark(t *testing.T) {
 	_, o, m := cacheOf(last)
-	held := takeAll(o, m)
+	held := takeAll(m)
 	isParked := false
 	meetings(meetingCount, func() {}, func(i int) {
 		if i == 0 {
 			_ = held[0].Free(held[0].Word())
 		} else {
-			isParked = o.Park(m)
+			isParked = o.Spans.Park(m)
 		}
 	}, func() {
-		ready := o.Ready(last)
+		ready := o.Spans.Ready(last)
 		require.Equal(t, isParked, ready == m)
-		require.Equal(t, held[:1], takeAll(o, m))
+		require.Equal(t, held[:1], takeAll(m))
 	})
 }
 
@@ -166,9 +166,9 @@ func TestTakesMeetCloseIdle(t *testing.T) {
 	meetings(meetingCount, func() {}, func(i int) {
 		switch {
 		case i == 1:
-			isClosed = o.CloseIdle(m)
+			isClosed = o.Spans.CloseIdle(m)
 		case s == nil:
-			s = m.take()
+			s = m.Take()
 		default:
 			_ = s.Free(s.Word())
 			s = nil
@@ -176,8 +176,8 @@ func TestTakesMeetCloseIdle(t *testing.T) {
 	}, func() {
 		if isClosed {
 			require.Nil(t, s)
-			o.Retire(m)
-			require.Same(t, m, o.Span(last, 7, 0))
+			o.Spans.Retire(m)
+			require.Same(t, m, o.Spans.New(last, 7, 0))
 		}
 		require.Equal(t, s != nil, m.LiveSlots() == 1)
 	})
@@ -188,7 +188,7 @@ func TestPairsMeetClose(t *testing.T) {
 	const units = 1000
 	c := new(Cache)
 	o := NewOwner(c, nil)
-	m := o.Exact(units)
+	m := o.Exacts.Of(units)
 	var claims [SlotCount]atomic.Bool
 	var stop atomic.Bool
 	var all sync.WaitGroup
@@ -210,17 +210,17 @@ func TestPairsMeetClose(t *testing.T) {
 		})
 	}
 	for range 5 * meetingCount {
-		o.Reopen(m)
-		o.Install(BucketOf(units), 0, m)
+		o.Exacts.Reopen(m)
+		o.Exacts.Install(m, 0)
 		for range 3 {
-			if s := o.Assign(m); s != nil {
+			if s := o.Exacts.Assign(m); s != nil {
 				_ = s.Free(s.Word())
 			}
 		}
 		if m.FreeSlots() == 0 {
 			runtime.Gosched()
 		}
-		o.Close(m, func(*Slot) {})
+		o.Exacts.Close(m, func(*Slot) {})
 		for s := o.Freed(); s != nil; {
 			next := o.Next(s)
 			o.Home(s)
@@ -259,5 +259,5 @@ func TestPairsMeet(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Equal(t, spanSlots(last), m.mask.Load())
+	assert.Equal(t, SpanSlots(last), m.mask.Load())
 }

@@ -184,30 +184,31 @@ func (a *arena) govern(random *rand.Rand) {
 			a.evict(a.kept[random.IntN(len(a.kept))])
 		}
 	case 2:
-		a.owner.All(func(m *Magazine) {
-			if m.Class >= 0 && m.Open && m.Bucket >= 0 && m.mask.Load() == 0 {
-				a.owner.Park(m)
+		a.owner.Spans.Each(func(m *Span) {
+			if m.Open && m.IsInstalled() && m.mask.Load() == 0 {
+				a.owner.Spans.Park(m)
 			}
 		})
 	case 3:
-		bucket := int32(random.IntN(bucketCount))
-		if len(a.kept) > 0 {
-			bucket = a.kept[0].Bucket
-		}
 		if random.IntN(2) == 0 {
-			bucket = int32(random.IntN(FirstLarge))
+			if m := a.owner.Spans.At(random.IntN(FirstLarge), 0); m != nil {
+				m.contended.Store(contendedLimit)
+				a.owner.Spans.Shard(m, random.IntN(Shards))
+			}
+			return
 		}
-		if m := a.owner.At(bucket, 0); m != nil {
+		if len(a.kept) > 0 {
+			m := a.kept[0]
 			m.contended.Store(contendedLimit)
-			a.owner.Shard(bucket, random.IntN(Shards))
+			a.owner.Exacts.Shard(m, random.IntN(Shards))
 		}
 	default:
 		class, hint := random.IntN(FirstLarge), random.IntN(Shards)
-		if a.owner.At(int32(class), hint) != nil {
+		if a.owner.Spans.At(class, hint) != nil {
 			return
 		}
-		if m := a.owner.Ready(class); m != nil {
-			a.owner.Install(int32(class), hint, m)
+		if m := a.owner.Spans.Ready(class); m != nil {
+			a.owner.Spans.Install(m, hint)
 		}
 	}
 }

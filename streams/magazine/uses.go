@@ -1,31 +1,33 @@
 package magazine
 
 import (
-	"errors"
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fence/line"
-	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// moreUses says that the slot's note lists uses. The bits below stand for the streams of those numbers.
-const moreUses = 1 << line.Count
+// Announce sets a flag on a live handle, so that its free goes the slow way.
+func (s *Slot) Announce(handle uint64, f Flag) error {
+	for {
+		w := s.word.Load()
+		next, ok := nextFlag(w, handle, f)
+		if !ok {
+			return ErrStale
+		}
+		if next == w || s.word.CompareAndSwap(w, next) {
+			return nil
+		}
+	}
+}
 
-// The errors of uses.
-var (
-	// ErrUseOver says that a use had ended before.
-	ErrUseOver = errors.New("vram: the use is over")
-	// ErrMoves says that a buffer was handed over too often.
-	ErrMoves = errors.New("vram: a buffer can be handed over 255 times")
-)
-
-// Record says that the stream of that number uses the block of a live handle until its free. It is one atomic
-// operation, which writes the number into the word; two where another stream's is there or the number is
-// too high for it, of which the first of a slot allocates 40 bytes; none if the handle has that number. Errors: ErrStale.
+// Record says that the stream of that number uses the block of a live handle until its free. It is
+// one atomic operation, which writes the number into the word; two where another stream's is there
+// or the number is too high for it, of which the first of a slot allocates 40 bytes; none if the
+// handle has that number. Errors: ErrStale.
 //
-// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag, of a handle
-// that was freed meanwhile, means nothing; it may make a later announced free of the slot wait for one more stream.
+// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit
+// without a flag, of a handle that was freed meanwhile, means nothing; it may make a later
+// announced free of the slot wait for one more stream.
 func (s *Slot) Record(handle uint64, number int) error {
 	for {
 		w := s.word.Load()
@@ -41,23 +43,6 @@ func (s *Slot) Record(handle uint64, number int) error {
 		}
 	}
 }
-
-// use is a use of one handle's block by one stream that is told apart from others: because its end will be said,
-// or because its stream has no number. It is in the list of its slot's note until the owner takes that.
-//
-//	open n   --end: CAS-->      ended n     the uses before are covered by number
-//	ended n  --begin: CAS-->    open n+1
-//
-// A recorded one lasts until the free, whatever its state.
-type use struct {
-	next     *use // written before it is in the list
-	line     *line.Line
-	state    atomic.Uint64 // how often it was begun, and whether it was ended
-	number   atomic.Uint64 // of the line's fence that covers it, once it was ended: only rises
-	recorded atomic.Bool
-}
-
-const endedBit = 1
 
 // Use is what the beginner of a use holds.
 type Use struct {
@@ -81,8 +66,8 @@ func (s *Slot) RecordLine(handle uint64, line *line.Line) error {
 	return s.listed(handle)
 }
 
-// Begin begins a use of a live handle's block by a stream. It is listed before the flag is set, as in Record.
-// Errors: ErrStale.
+// Begin begins a use of a live handle's block by a stream. It is listed before the flag is set, as
+// in Record. Errors: ErrStale.
 func (s *Slot) Begin(handle uint64, line *line.Line) (Use, error) {
 	if !s.Live(handle) {
 		return Use{}, ErrStale
@@ -101,37 +86,6 @@ func (s *Slot) listed(handle uint64) error {
 	return s.Announce(handle, Announced)
 }
 
-// find is a use by that stream, nil if there is none.
-func (n *note) find(line *line.Line) *use {
-	for u := n.uses.Load(); u != nil; u = u.next {
-		if u.line == line {
-			return u
-		}
-	}
-	return nil
-}
-
-// begin opens an ended use by that stream, or a new one.
-func (n *note) begin(line *line.Line) (u *use, state uint64) {
-	for u = n.uses.Load(); u != nil; u = u.next {
-		if state = u.state.Load(); u.line == line && state&endedBit != 0 && u.state.CompareAndSwap(state, state+1) {
-			return u, state + 1
-		}
-	}
-	return n.add(line), 0
-}
-
-// add lists a new use that is open.
-func (n *note) add(line *line.Line) *use {
-	u := &use{line: line}
-	for {
-		u.next = n.uses.Load()
-		if n.uses.CompareAndSwap(u.next, u) {
-			return u
-		}
-	}
-}
-
 // Open says why a use cannot be ended any more: ErrStale after the block's free, ErrUseOver.
 func (u Use) Open() error {
 	switch {
@@ -144,8 +98,9 @@ func (u Use) Open() error {
 	}
 }
 
-// End ends a use: the fence of that number of its line was taken after the use's last submission, or will be.
-// Of several ends one succeeds; the others say ErrUseOver. If the block was freed before, nothing comes of it.
+// End ends a use: the fence of that number of its line was taken after the use's last submission,
+// or will be. Of several ends one succeeds; the others say ErrUseOver. If the block was freed
+// before, nothing comes of it.
 func (u Use) End(number uint64) error {
 	if u.use == nil {
 		return ErrUseOver
@@ -158,9 +113,10 @@ func (u Use) End(number uint64) error {
 	return nil
 }
 
-// Move gives the block of a live handle a new one; the old one is not live any more. line is that of the stream which it
-// belongs to from now on, nil for its own; fence covers what the stream to which it belonged until now has
-// submitted. Of a move and a free of one handle one succeeds. Errors: ErrStale, ErrMoves.
+// Move gives the block of a live handle a new one; the old one is not live any more. line is that
+// of the stream which it belongs to from now on, nil for its own; fence covers what the stream to
+// which it belonged until now has submitted. Of a move and a free of one handle one succeeds.
+// Errors: ErrStale, ErrMoves.
 func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64, err error) {
 	n := s.noted()
 	var next *use
@@ -197,9 +153,10 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64,
 	return moved, nil
 }
 
-// Settled reports whether the move, if there was one, has ended that made the handle: whoever learns of a handle by itself, and not from
-// Move, must not use it before. A second move would find the holder of before the first, and the first would end the
-// second's use by a fence of another stream.
+// Settled reports whether the move, if there was one, has ended that made the handle: code that
+// learns of a handle by itself, and not from Move, must not use it before. A second move would find
+// the holder of before the first, and the first would end the second's use by a fence of another
+// stream.
 func (s *Slot) Settled(handle uint64) bool {
 	if handle&moveMask == 0 {
 		return true
@@ -208,7 +165,8 @@ func (s *Slot) Settled(handle uint64) bool {
 	return n != nil && n.moved.Load() == handle
 }
 
-// Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the slot's own.
+// Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the
+// slot's own.
 func (s *Slot) Holder(handle uint64) *line.Line {
 	if handle&moveMask == 0 {
 		return nil
@@ -221,50 +179,22 @@ func (s *Slot) Holder(handle uint64) *line.Line {
 	return nil
 }
 
-const (
-	// PileSlots is how many announced blocks may be freed before the owner looks at their
-	// uses and fences are taken for them. Not smaller: a fence costs as much as ten
-	// allocations, and covers all of them. Not larger: what is submitted to their streams meanwhile is waited for too.
-	PileSlots = 128
-	// PileUnits is how long they may be together, if the owner allows no more: so long ones have a fence of their own at
-	// once where they are few.
-	PileUnits = 16 << 20 >> sizeclass.UnitShift
-)
-
-// giveAnnounced gives a slot back that others use, whose word was that when it was freed.
-func (s *Slot) giveAnnounced(word uint64) (err error) {
-	m := s.magazine
-	c := m.cache
-	units := m.UnitsOf(s) // before the owner has it
-	if m.leased {
-		err = m.putSlow(s, m.mask.Or(1<<s.index)) // the word keeps the flags until the owner has seen them
-	}
-	isPile := c.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)), !m.leased)
-	if !m.leased {
-		err = c.wake()
-	}
-	if isPile {
-		c.waker.Piled()
-	}
-	return err
-}
-
 // user is the number of the stream in the word with which a slot was freed, below 0 if none is there.
 func (s *Slot) user() int {
 	return int(uint64(s.flags)&userMask>>userShift) - 1
 }
 
-// User is the number of the one stream that uses the block of a slot which was freed; ok is false if there may be more
-// uses, or none: see TakeUses.
+// User is the number of the one stream that uses the block of a slot which was freed; ok is false
+// if there may be more uses, or none: see TakeUses.
 func (s *Slot) User() (number int, ok bool) {
 	number = s.user()
 	n := s.note.Load()
 	return number, number >= 0 && (n == nil || n.bits.Load() == 0)
 }
 
-// TakeUses empties what is noted of the uses of a slot that is free: the numbers of the streams, and each use by a
-// stream without one or that was ended by the fence of a number; open says that it was not, so that the fence is the
-// one that comes next.
+// TakeUses empties the noted uses of a slot that is free: the numbers of the streams, and each use
+// by a stream without one or that was ended by the fence of a number; open says that it was not, so
+// that the fence is the one that comes next.
 func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fence uint64, open bool)) {
 	user := s.user()
 	if user >= 0 {
@@ -286,7 +216,3 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 		listed(u.line, u.number.Load(), u.recorded.Load() || u.state.Load()&endedBit == 0)
 	}
 }
-
-// SetPile says how long the announced blocks together may be that are freed before somebody looks at their uses. Less
-// than PileUnits is that.
-func (o *Owner) SetPile(units uint64) { o.cache.pileUnits.Store(units) }

@@ -1,18 +1,12 @@
 package magazine
 
-import (
-	"math/bits"
-
-	"github.com/go-vram/vram/internal/sizeclass"
-)
-
 // The word of a slot.
 const (
 	flagBits = 8
 	flagMask = 1<<flagBits - 1
-	// moveBits: not fewer, since a pipeline may hand one buffer through many streams; not more, since the
-	// generation has what is left, and must not come round while somebody keeps a stale handle: 2^48 frees of one
-	// slot are a month of nothing else.
+	// moveBits: not fewer, since a pipeline may hand one buffer through many streams; not more,
+	// since the generation has what is left, and must not come round while a caller keeps a stale
+	// handle: 2^48 frees of one slot are a month of nothing else.
 	moveBits        = 8
 	moveStep        = 1 << flagBits
 	mostMoves       = 1<<moveBits - 1
@@ -26,13 +20,13 @@ type Flag uint64
 
 // The flags of a slot's word.
 const (
-	// Announced says that streams other than the slot's own use the block, or that it was moved: which, says
-	// what stands beside the word.
+	// Announced says that streams other than the slot's own use the block, or that it was moved.
+	// The note says which.
 	Announced Flag = 1 << iota
-	// Detached says that the block shall not stay in its magazine.
+	// Detached says that the block must not stay in its magazine.
 	Detached
-	// Watched says that the free is to be told, with its place, or to whoever pays for the block. Told, it goes the way that it
-	// would have gone.
+	// Watched says that the free is to be told, with its place, or to the payer of the block. Then
+	// it goes on as it would have gone.
 	Watched
 )
 
@@ -40,12 +34,13 @@ const (
 const (
 	userShift = 3
 	userMask  = flagMask &^ (1<<userShift - 1)
-	// userCount is how many streams, from number 0 on, can stand in the word: as many as there are bits for.
+	// userCount is how many streams, from number 0 on, can stand in the word: as many as there are
+	// bits for.
 	userCount = userMask >> userShift
 )
 
 // nextFree is the word after the free of a handle whose word is handle, or ok == false if the handle is
-// not live. Whoever frees has the flags.
+// not live. The goroutine that frees has the flags.
 func nextFree(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) {
 		return word, false
@@ -53,8 +48,8 @@ func nextFree(word, handle uint64) (next uint64, ok bool) {
 	return freed(word &^ (moveMask | flagMask)), true
 }
 
-// nextFreeLeased is nextFree for a slot of a leased magazine: its flags stay, but for Watched, until the owner has
-// seen them.
+// nextFreeLeased is nextFree for a slot of a leased magazine: its flags stay, but for Watched,
+// until the owner has seen them.
 func nextFreeLeased(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) {
 		return word, false
@@ -62,8 +57,8 @@ func nextFreeLeased(word, handle uint64) (next uint64, ok bool) {
 	return freed(word&^moveMask) &^ uint64(Watched), true
 }
 
-// nextRecord is the word after the stream of that number was announced on a live handle. noted says that there is no
-// room for it: it is to stand in the slot's note.
+// nextRecord is the word after the stream of that number was announced on a live handle. noted says
+// that there is no room for it: it is to stand in the slot's note.
 func nextRecord(word, handle uint64, number int) (next uint64, noted, ok bool) {
 	user := uint64(number+1) << userShift
 	switch at := word & userMask; {
@@ -82,8 +77,8 @@ func matches(word, handle uint64) bool { return word>>flagBits == handle>>flagBi
 // freed is the word of a slot that was never moved, or of its handle, after its free.
 func freed(word uint64) uint64 { return word + generationStep }
 
-// nextMove is the word after the block of a handle was moved: the handle that is live then has the word without
-// its flags. It is ok == false if the handle is not live or was moved too often.
+// nextMove is the word after the block of a handle was moved: the handle that is live then has the
+// word without its flags. It is ok == false if the handle is not live or was moved too often.
 func nextMove(word, handle uint64) (next uint64, ok bool) {
 	if !matches(word, handle) || word&moveMask == moveMask {
 		return word, false
@@ -91,8 +86,8 @@ func nextMove(word, handle uint64) (next uint64, ok bool) {
 	return word + moveStep | uint64(Announced), true
 }
 
-// refusal says why a handle is not live: its block was moved, its slot was freed once since, and perhaps handed
-// out, or more than once.
+// refusal says why a handle is not live: its block was moved, its slot was freed once since, and
+// perhaps handed out, or more than once.
 func refusal(word, handle uint64) error {
 	switch word>>generationShift - handle>>generationShift {
 	case 0:
@@ -112,7 +107,8 @@ func nextFlag(word, handle uint64, f Flag) (next uint64, ok bool) {
 	return word | uint64(f), true
 }
 
-// unhanded stands for the word of a handle of a slot that nobody has. No word is it: the flags say so.
+// unhanded stands for the word of a handle of a slot that is not handed out. No word equals it: the
+// flags differ.
 const unhanded = ^uint64(0)
 
 // isBack reports whether a slot of a leased magazine was freed since it was handed out with the word
@@ -126,71 +122,3 @@ func isBack(word, handed uint64) bool {
 func isOut(word, handed uint64) bool {
 	return word>>generationShift == handed>>generationShift && handed != unhanded
 }
-
-// The mask of a magazine.
-const (
-	// SlotCount is the number of slots in a magazine: what a word holds beside its two states.
-	SlotCount = sizeclass.MostBlocks
-
-	slotBits  uint64 = 1<<SlotCount - 1
-	parkedBit uint64 = 1 << 62
-	closedBit uint64 = 1 << 63
-
-	// The owner parks by compare-and-swap of exhaustedMask with parkedBit, unparks by AND with unparkMask,
-	// closes by Swap with closedBit and opens anew by Swap with openMask.
-	exhaustedMask uint64 = 0
-	unparkMask           = ^parkedBit
-	openMask      uint64 = 0
-
-	// leasedMask is the mask of a leased magazine whose frees by others have been collected, by Swap.
-	leasedMask = parkedBit
-)
-
-// nextTake is the mask after the lowest free slot was taken, or ok == false if there is none to take.
-func nextTake(mask uint64) (next uint64, slot int, ok bool) {
-	if mask == 0 || mask >= parkedBit {
-		return mask, 0, false
-	}
-	return mask & (mask - 1), bits.TrailingZeros64(mask), true
-}
-
-// put says what the caller whose OR returned old must do with its slot.
-func put(old uint64) home {
-	switch {
-	case old < parkedBit:
-		return inMask
-	case old >= closedBit:
-		return handSlot
-	case old == parkedBit:
-		return handMagazine
-	default:
-		return inMask
-	}
-}
-
-// nextIdle is the mask after a magazine none of whose slots is in use was closed to be used anew, or
-// ok == false if one is in use, or if a caller is yet to hand the magazine over. whole are all slots that
-// the magazine has; handed says that, if it is parked, the owner has been handed it.
-func nextIdle(mask, whole uint64, handed bool) (next uint64, ok bool) {
-	if mask&^parkedBit != whole || (mask&parkedBit != 0 && !handed) {
-		return mask, false
-	}
-	return closedBit, true
-}
-
-// broughtHome are the slots that are home because a Swap with closedBit returned old.
-func broughtHome(old uint64) uint64 {
-	if old >= closedBit {
-		return 0
-	}
-	return old & slotBits
-}
-
-// home is where a freed slot goes.
-type home uint8
-
-const (
-	inMask       home = iota // it can be taken again
-	handMagazine             // so it can, once the owner has been handed the magazine
-	handSlot                 // to the owner
-)

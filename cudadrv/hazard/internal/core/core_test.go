@@ -1,0 +1,425 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// bench is a core with two streams and 64 KiB of the allocator's memory at 0x10000.
+type bench struct {
+	*core.Core
+	t *testing.T
+}
+
+const (
+	arena cudadrv.Ptr    = 0x10000
+	one   cudadrv.Stream = 1
+	two   cudadrv.Stream = 2
+	event cudadrv.Event  = 9
+)
+
+func newBench(t *testing.T) bench {
+	t.Helper()
+	b := bench{core.New(), t}
+	b.StreamCreated(one, false)
+	b.StreamCreated(two, false)
+	b.Mapped(arena, 0x10000, core.Allocator)
+	return b
+}
+
+func (b bench) alloc(p cudadrv.Ptr, bytes int64, s cudadrv.Stream) {
+	b.Allocated(core.Buffer{Ptr: p, Bytes: bytes, Stream: s, Allocated: site.Here(0)})
+}
+
+func (b bench) free(p cudadrv.Ptr) { b.Freed(p, site.Here(0)) }
+
+func (b bench) reads(s cudadrv.Stream, p cudadrv.Ptr, bytes int64) {
+	b.Work(s, "kernel", site.Here(0), []core.Access{{Ptr: p, Bytes: bytes}})
+}
+
+func (b bench) writes(s cudadrv.Stream, p cudadrv.Ptr, bytes int64) {
+	b.Work(s, "kernel", site.Here(0), []core.Access{{Ptr: p, Bytes: bytes, Write: true}})
+}
+
+// fine says that nothing was reported.
+func (b bench) fine() {
+	b.t.Helper()
+	kept, count := b.Reports()
+	assert.Empty(b.t, kept)
+	assert.Zero(b.t, count)
+}
+
+// found is the one report.
+func (b bench) found(kind core.Kind) core.Report {
+	b.t.Helper()
+	kept, count := b.Reports()
+	require.Len(b.t, kept, 1)
+	assert.EqualValues(b.t, 1, count)
+	assert.Equal(b.t, kind, kept[0].Kind)
+	assert.Contains(b.t, kept[0].Now.Place.Trace(""), b.t.Name()[:4])
+	return kept[0]
+}
+
+func TestOneStreamIsInOrder(t *testing.T) {
+	b := newBench(t)
+	for range 3 {
+		b.alloc(arena, 0x1000, one)
+		b.writes(one, arena, 0x1000)
+		b.reads(one, arena+0x800, 0x100)
+		b.free(arena)
+	}
+	b.fine()
+}
+
+func TestTwoStreamsWithoutAnOrder(t *testing.T) {
+	for name, second := range map[string]struct{ firstWrites, secondWrites, isRace bool }{
+		"write write": {true, true, true},
+		"write read":  {true, false, true},
+		"read write":  {false, true, true},
+		"read read":   {false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.alloc(arena, 0x1000, one)
+			b.Work(one, "kernel", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000, Write: second.firstWrites}})
+			b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena + 0x100, Bytes: 0x10, Write: second.secondWrites}})
+			if !second.isRace {
+				b.fine()
+				return
+			}
+			kept, _ := b.Reports()
+			require.Len(t, kept, 1)
+			r := kept[0]
+			assert.Equal(t, core.Race, r.Kind)
+			assert.Equal(t, arena+0x100, r.Start)
+			assert.EqualValues(t, 0x10, r.Bytes)
+			assert.Equal(t, two, r.Now.Stream)
+			assert.Equal(t, one, r.Before.Stream)
+			assert.NotEqual(t, r.Now.Place, r.Before.Place)
+			require.NotNil(t, r.Buffer)
+			assert.Equal(t, arena, r.Buffer.Ptr)
+			assert.Contains(t, r.String(), "race")
+		})
+	}
+}
+
+func TestWhatOrdersTwoStreams(t *testing.T) {
+	for name, order := range map[string]func(b bench){
+		"an event that is waited for": func(b bench) {
+			b.EventRecorded(event, one)
+			b.StreamWaits(two, event)
+		},
+		"a chain of events": func(b bench) {
+			b.StreamCreated(3, false)
+			b.EventRecorded(event, one)
+			b.StreamWaits(3, event)
+			b.EventRecorded(event, 3)
+			b.StreamWaits(two, event)
+		},
+		"an event that the program knows to have passed": func(b bench) {
+			b.EventRecorded(event, one)
+			b.Over(core.Program, b.EventPoint(event))
+		},
+		"a synchronised stream": func(b bench) { b.Over(core.Program, b.StreamPoint(one)) },
+		"a synchronised device": func(b bench) { b.Over(core.Program, b.DevicePoint()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.alloc(arena, 0x1000, one)
+			b.writes(one, arena, 0x1000)
+			order(b)
+			b.writes(two, arena, 0x1000)
+			b.fine()
+		})
+	}
+}
+
+func TestWhatDoesNotOrderTwoStreams(t *testing.T) {
+	for name, order := range map[string]func(b bench){
+		"an event recorded before the work": func(b bench) { b.StreamWaits(two, 8) },
+		"an event that was never recorded":  func(b bench) { b.StreamWaits(two, 77) },
+		"an event of the other direction": func(b bench) {
+			b.EventRecorded(event, two)
+			b.StreamWaits(one, event)
+		},
+		"what only the allocator knows": func(b bench) { b.Over(core.Allocator, b.DevicePoint()) },
+		"the default stream, for streams that do not block": func(b bench) {
+			b.Work(0, "kernel", nil, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.EventRecorded(8, one)
+			b.alloc(arena, 0x1000, one)
+			b.writes(one, arena, 0x1000)
+			order(b)
+			b.reads(two, arena, 0x1000)
+			b.found(core.Race)
+		})
+	}
+}
+
+func TestTheDefaultStreamOrdersBlockingStreams(t *testing.T) {
+	b := newBench(t)
+	b.StreamCreated(3, true)
+	b.StreamCreated(4, true)
+	b.alloc(arena, 0x1000, 3)
+	b.writes(3, arena, 0x1000)
+	b.writes(0, arena, 0x1000)
+	b.writes(4, arena, 0x1000)
+	b.fine()
+	b.writes(3, arena, 0x1000)
+	b.found(core.Race)
+}
+
+func TestUseAfterFree(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.free(arena)
+	b.reads(one, arena+0xff0, 0x10)
+	r := b.found(core.UseAfterFree)
+	require.NotNil(t, r.Buffer)
+	assert.Contains(t, r.Buffer.Allocated.String(), "bench.alloc")
+	assert.Contains(t, r.Buffer.Freed.String(), "bench.free")
+	assert.Contains(t, r.Now.Place.String(), "bench.reads")
+	assert.Contains(t, r.String(), "freed at")
+}
+
+func TestMemoryThatWasNeverAllocated(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.writes(one, arena, 0x1001) // one byte too many
+	r := b.found(core.NeverAllocated)
+	assert.Equal(t, arena+0x1000, r.Start)
+	assert.EqualValues(t, 1, r.Bytes)
+}
+
+func TestMemoryOfTheProgramNeedsNoAllocation(t *testing.T) {
+	b := newBench(t)
+	b.Mapped(0x90000, 0x1000, core.Program)
+	b.writes(one, 0x90000, 0x1000)
+	b.fine()
+	b.writes(two, 0x90000, 1)
+	b.found(core.Race)
+}
+
+func TestMemoryThatIsNotMapped(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.free(arena)
+	b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+	b.fine()
+	b.reads(one, arena, 0x1000)
+	r := b.found(core.Unmapped)
+	assert.Equal(t, "unmapped", r.Before.What)
+	require.NotNil(t, r.Buffer, "it names the buffer that was there")
+	assert.Contains(t, r.Buffer.Freed.String(), "bench.free")
+
+	other := newBench(t)
+	other.reads(one, 0x500, 1)
+	assert.Empty(t, other.found(core.Unmapped).Before.What)
+	other.Work(one, "kernel", nil, []core.Access{{Ptr: ^cudadrv.Ptr(0), Bytes: 16}, {Ptr: 1, Bytes: -1}, {Ptr: arena}})
+	_, count := other.Reports()
+	assert.EqualValues(t, 1, count, "what is no range is the driver's to refuse")
+}
+
+func TestEarlyUnmap(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(b bench)
+		isEarly bool
+	}{
+		"after a free that nobody waited for": {func(b bench) { b.free(arena) }, true},
+		"under a live buffer":                 {func(b bench) { b.Over(core.Allocator, b.DevicePoint()) }, true},
+		"known to be over": {func(b bench) {
+			b.free(arena)
+			b.Over(core.Allocator, b.DevicePoint())
+		}, false},
+		"the allocator is closed": {func(b bench) {
+			b.Ended(site.Here(0))
+			b.Over(core.Program, b.DevicePoint())
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.alloc(arena, 0x1000, one)
+			b.writes(one, arena, 0x1000)
+			c.prepare(b)
+			b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+			if !c.isEarly {
+				b.fine()
+				return
+			}
+			r := b.found(core.EarlyUnmap)
+			require.NotNil(t, r.Buffer)
+			assert.NotEmpty(t, r.Before.What+r.Hint)
+		})
+	}
+}
+
+func TestEarlyReuse(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.writes(one, arena, 0x1000)
+	b.free(arena)
+	b.alloc(arena+0x800, 0x1000, two)
+	r := b.found(core.EarlyReuse)
+	assert.Contains(t, r.Now.Place.String(), "bench.alloc")
+	assert.Contains(t, r.Before.Place.String(), "bench.writes")
+	require.NotNil(t, r.Former)
+	assert.Contains(t, r.Former.Freed.String(), "bench.free")
+	assert.Equal(t, two, r.Buffer.Stream)
+	assert.Empty(t, r.Hint)
+	assert.Contains(t, r.String(), "former buffer")
+	b.writes(two, arena+0x800, 0x1000)
+	_, count := b.Reports()
+	assert.EqualValues(t, 1, count, "told once")
+}
+
+func TestReuseThatIsInOrder(t *testing.T) {
+	for name, order := range map[string]func(b bench){
+		"a wait on the device":          func(b bench) { b.EventRecorded(event, one); b.StreamWaits(two, event) },
+		"a fence known to have passed":  func(b bench) { b.EventRecorded(event, one); b.Over(core.Allocator, b.EventPoint(event)) },
+		"the program has waited itself": func(b bench) { b.Over(core.Program, b.DevicePoint()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.alloc(arena, 0x1000, one)
+			b.writes(one, arena, 0x1000)
+			b.free(arena)
+			order(b)
+			b.alloc(arena, 0x1000, two)
+			b.writes(two, arena, 0x1000)
+			b.fine()
+		})
+	}
+}
+
+// A use on a stream that the allocator cannot know of is the owner's mistake, and the report says so.
+func TestAUseThatWasNotAnnounced(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.reads(two, arena, 0x1000)
+	b.free(arena)
+	b.alloc(arena, 0x1000, one)
+	assert.Contains(t, b.found(core.EarlyReuse).Hint, "announcement")
+}
+
+// Memory that is reused on its own stream is not yet anybody else's.
+func TestAUseElsewhereOfMemoryThatItsStreamReused(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.writes(one, arena, 0x1000)
+	b.free(arena)
+	b.alloc(arena, 0x1000, one)
+	b.writes(two, arena, 0x1000)
+	r := b.found(core.Race)
+	require.NotNil(t, r.Former)
+	assert.True(t, r.Former.Freed.Known())
+	assert.False(t, r.Buffer.Freed.Known())
+}
+
+func TestOverlap(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.alloc(arena+0xfff, 0x1000, one)
+	r := b.found(core.Overlap)
+	assert.Equal(t, arena, r.Former.Ptr)
+}
+
+func TestAllocationInMemoryThatIsNotMapped(t *testing.T) {
+	b := newBench(t)
+	b.Unmapped(arena+0x1000, 0x1000, core.Allocator, site.Here(0))
+	b.alloc(arena, 0x2000, one)
+	r := b.found(core.Unmapped)
+	assert.Equal(t, "unmapped", r.Before.What)
+}
+
+func TestBuffersOfNoBytes(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0, one)
+	b.alloc(arena+512, 1, one)
+	assert.Equal(t, 2, b.LiveCount())
+	b.free(arena)
+	b.free(arena + 512)
+	b.free(arena + 1024) // nobody's
+	assert.Zero(t, b.LiveCount())
+	b.fine()
+}
+
+// A stream's place in the clocks serves another one once its work is known to be over, and not before.
+func TestPlacesOfStreamsThatAreNoMore(t *testing.T) {
+	b := newBench(t)
+	for s := range cudadrv.Stream(1000) {
+		s += 100
+		b.StreamCreated(s, false)
+		b.alloc(arena, 0x1000, s)
+		b.writes(s, arena, 0x1000)
+		b.free(arena)
+		b.Over(core.Program, b.StreamPoint(s))
+		b.StreamDestroyed(s)
+	}
+	assert.LessOrEqual(t, len(b.DevicePoint()), 4)
+	b.fine()
+
+	b.StreamCreated(7, false)
+	b.Mapped(0x90000, 0x1000, core.Program)
+	b.writes(7, 0x90000, 1)
+	b.StreamDestroyed(7)
+	b.StreamCreated(7, false) // the name again; the work of before may still run
+	b.writes(7, 0x90000, 1)
+	b.found(core.Race)
+}
+
+func TestCellsMerge(t *testing.T) {
+	b := newBench(t)
+	for i := range cudadrv.Ptr(64) {
+		b.alloc(arena+i*0x100, 0x100, one)
+		b.writes(one, arena+i*0x100, 0x100)
+		b.free(arena + i*0x100)
+	}
+	assert.GreaterOrEqual(t, b.CellCount(), 64)
+	b.alloc(arena, 64*0x100, one)
+	b.writes(one, arena, 64*0x100)
+	assert.Equal(t, 2, b.CellCount(), "what the buffer has, and the rest")
+	b.reads(one, arena+0x10, 0x10)
+	assert.Equal(t, 4, b.CellCount())
+	b.writes(one, arena, 64*0x100)
+	assert.Equal(t, 2, b.CellCount())
+	b.fine()
+}
+
+func TestReportsAreBounded(t *testing.T) {
+	b := newBench(t)
+	for range 1000 {
+		b.reads(one, arena, 1)
+	}
+	kept, count := b.Reports()
+	assert.Len(t, kept, 1, "one of each pair of places")
+	assert.EqualValues(t, 1000, count)
+	for i := range 1000 {
+		b.Work(one, string(rune('a'+i)), nil, []core.Access{{Ptr: arena, Bytes: 1}})
+	}
+	assert.Equal(t, 100, b.KeptCount())
+	assert.Len(t, b.ReportsFrom(99), 1)
+	assert.Equal(t, "Kind(99)", core.Kind(99).String())
+}
+
+func TestPastIsBounded(t *testing.T) {
+	b := newBench(t)
+	for i := range cudadrv.Ptr(10_000) {
+		b.Mapped(0x100000+i*512, 512, core.Program)
+		b.Unmapped(0x100000+i*512, 512, core.Program, site.Here(0))
+	}
+	b.reads(one, 0x100000+9_999*512, 1)
+	assert.Equal(t, "unmapped", b.found(core.Unmapped).Before.What)
+	b.reads(two, 0x100000, 1)
+	kept, _ := b.Reports()
+	require.Len(t, kept, 2)
+	assert.Empty(t, kept[1].Before.What, "too long ago")
+}

@@ -1,0 +1,367 @@
+package core_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
+)
+
+// step is a call in the reference's history. It keeps which steps come before it, all of them.
+type step struct {
+	before map[int]bool
+}
+
+// touched is an access to one byte.
+type touched struct {
+	step  int
+	write bool
+	life  int
+}
+
+// lot is one byte of memory as the reference knows it.
+type lot struct {
+	mapped, live bool
+	life         int // of the buffer that has it, or had it last; 0 for none
+	accesses     []touched
+}
+
+// reference says by what each call comes before each other one, compares every access with every other one, byte by
+// byte, and forgets nothing but what is in no life any more.
+type reference struct {
+	steps    []step
+	last     map[cudadrv.Stream]int // the last step of each stream, -1 for none
+	blocking map[cudadrv.Stream]bool
+	events   map[cudadrv.Event]map[int]bool
+	hosts    [2]map[int]bool
+	lots     []lot
+	lives    int
+}
+
+const lotCount = 24
+
+func newReference() *reference {
+	return &reference{
+		last: map[cudadrv.Stream]int{0: -1}, blocking: map[cudadrv.Stream]bool{}, events: map[cudadrv.Event]map[int]bool{},
+		hosts: [2]map[int]bool{{}, {}}, lots: make([]lot, lotCount),
+	}
+}
+
+func join(into, from map[int]bool) { maps.Copy(into, from) }
+
+// add puts a step behind a stream's last one and all that orders it.
+func (r *reference) add(s cudadrv.Stream, extra map[int]bool) int {
+	before := maps.Clone(extra)
+	if before == nil {
+		before = map[int]bool{}
+	}
+	behind := func(at int) {
+		if at >= 0 {
+			join(before, r.steps[at].before)
+			before[at] = true
+		}
+	}
+	behind(r.last[s])
+	join(before, r.hosts[core.Program])
+	if s == 0 {
+		for other, isBlocking := range r.blocking {
+			if isBlocking {
+				behind(r.last[other])
+			}
+		}
+	} else if r.blocking[s] {
+		behind(r.last[0])
+	}
+	r.steps = append(r.steps, step{before})
+	r.last[s] = len(r.steps) - 1
+	return r.last[s]
+}
+
+// point is a new step's past, with itself.
+func (r *reference) point(at int) map[int]bool {
+	p := maps.Clone(r.steps[at].before)
+	p[at] = true
+	return p
+}
+
+func (r *reference) know(by core.Host, p map[int]bool) {
+	join(r.hosts[core.Allocator], p)
+	if by == core.Program {
+		join(r.hosts[core.Program], p)
+	}
+}
+
+func (r *reference) work(s cudadrv.Stream, accesses []core.Access) (found []core.Kind) {
+	at := r.add(s, nil)
+	for _, a := range accesses {
+		for i := a.Ptr; i < a.Ptr+cudadrv.Ptr(a.Bytes); i++ {
+			l := &r.lots[i-1]
+			switch {
+			case !l.mapped:
+				found = append(found, core.Unmapped)
+				continue
+			case l.life == 0:
+				found = append(found, core.NeverAllocated)
+			case !l.live:
+				found = append(found, core.UseAfterFree)
+			}
+			for _, other := range l.accesses {
+				if (a.Write || other.write) && other.step != at && !r.steps[at].before[other.step] {
+					found = append(found, core.Race)
+				}
+			}
+			l.accesses = append(l.accesses, touched{at, a.Write, l.life})
+		}
+	}
+	return found
+}
+
+func (r *reference) alloc(p cudadrv.Ptr, bytes int64, s cudadrv.Stream) (found []core.Kind) {
+	at := r.add(s, nil) // a step that does nothing orders nothing else
+	r.lives++
+	for i := p; i < p+cudadrv.Ptr(bytes); i++ {
+		l := &r.lots[i-1]
+		if !l.mapped {
+			found = append(found, core.Unmapped)
+			continue
+		}
+		if l.live {
+			found = append(found, core.Overlap)
+		}
+		l.accesses = slices.DeleteFunc(l.accesses, func(a touched) bool { return r.hosts[core.Allocator][a.step] })
+		for _, a := range l.accesses {
+			if !r.steps[at].before[a.step] {
+				found = append(found, core.EarlyReuse)
+			}
+		}
+		l.live, l.life = true, r.lives
+	}
+	return found
+}
+
+func (r *reference) unmap(p cudadrv.Ptr, bytes int64, by core.Host) (found []core.Kind) {
+	for i := p; i < p+cudadrv.Ptr(bytes); i++ {
+		l := &r.lots[i-1]
+		if !l.mapped {
+			continue
+		}
+		isEarly := l.live
+		for _, a := range l.accesses {
+			isEarly = isEarly || !r.hosts[by][a.step]
+		}
+		if isEarly {
+			found = append(found, core.EarlyUnmap)
+		}
+		*l = lot{}
+	}
+	return found
+}
+
+// player makes the same calls on both.
+type player struct {
+	t    *rapid.T
+	core *core.Core
+	ref  *reference
+
+	streams []cudadrv.Stream
+	lastID  cudadrv.Stream
+	buffers map[cudadrv.Ptr]int64
+	users   map[cudadrv.Ptr]cudadrv.Stream // the last, by the first address
+}
+
+func (p *player) stream() cudadrv.Stream { return rapid.SampledFrom(p.streams).Draw(p.t, "stream") }
+
+func (p *player) event() cudadrv.Event {
+	return cudadrv.Event(rapid.IntRange(1, 3).Draw(p.t, "event"))
+}
+
+func (p *player) host() core.Host {
+	return rapid.SampledFrom([]core.Host{core.Program, core.Allocator}).Draw(p.t, "host")
+}
+
+// span is a range of lots.
+func (p *player) span() (cudadrv.Ptr, int64) {
+	begin := rapid.IntRange(1, lotCount).Draw(p.t, "begin")
+	return cudadrv.Ptr(begin), int64(rapid.IntRange(1, min(8, lotCount+1-begin)).Draw(p.t, "bytes"))
+}
+
+// play takes one step and says which kinds of hazards it should show.
+func (p *player) play() []core.Kind {
+	switch verb := rapid.SampledFrom([]string{
+		"work", "work", "work", "work", "record", "record", "wait", "wait", "query", "stream", "device",
+		"map", "unmap", "alloc", "alloc", "free", "free", "create", "destroy",
+	}).Draw(p.t, "verb"); verb {
+	case "work":
+		s, accesses := p.accesses()
+		if len(accesses) == 0 {
+			return nil
+		}
+		p.core.Work(s, "kernel", nil, accesses)
+		return p.ref.work(s, accesses)
+	case "record":
+		s, e := p.stream(), p.event()
+		p.core.EventRecorded(e, s)
+		p.ref.events[e] = p.ref.point(p.ref.add(s, nil))
+	case "wait":
+		s, e := p.stream(), p.event()
+		p.core.StreamWaits(s, e)
+		p.ref.add(s, p.ref.events[e])
+	case "query":
+		e, by := p.event(), p.host()
+		p.core.Over(by, p.core.EventPoint(e))
+		p.ref.know(by, p.ref.events[e])
+	case "stream":
+		s, by := p.stream(), p.host()
+		p.core.Over(by, p.core.StreamPoint(s))
+		p.ref.know(by, p.ref.point(p.ref.add(s, nil)))
+	case "device":
+		by := p.host()
+		p.core.Over(by, p.core.DevicePoint())
+		for at := range p.ref.steps {
+			p.ref.know(by, p.ref.point(at))
+		}
+	case "create", "destroy":
+		p.restream(verb)
+	default:
+		return p.remember(verb)
+	}
+	return nil
+}
+
+// accesses are mostly of live buffers, by the stream that used the first one last: else no history gets far.
+func (p *player) accesses() (s cudadrv.Stream, all []core.Access) {
+	s = p.stream()
+	live := slices.Sorted(maps.Keys(p.buffers))
+	for n := range rapid.IntRange(1, 2).Draw(p.t, "accesses") {
+		a := core.Access{Write: rapid.Bool().Draw(p.t, "write")}
+		switch {
+		case rapid.IntRange(0, 99).Draw(p.t, "wild") == 50:
+			a.Ptr, a.Bytes = p.span()
+		case len(live) == 0:
+			continue
+		default:
+			a.Ptr = rapid.SampledFrom(live).Draw(p.t, "buffer")
+			a.Bytes = p.buffers[a.Ptr]
+			if last, ok := p.users[a.Ptr]; ok && n == 0 && rapid.IntRange(0, 4).Draw(p.t, "loyal") > 0 && slices.Contains(p.streams, last) {
+				s = last
+			}
+			if offset := cudadrv.Ptr(rapid.IntRange(0, int(a.Bytes)-1).Draw(p.t, "offset")); rapid.Bool().Draw(p.t, "part") {
+				a.Ptr, a.Bytes = a.Ptr+offset, a.Bytes-int64(offset)
+			}
+			p.users[a.Ptr] = s
+		}
+		all = append(all, a)
+	}
+	return s, all
+}
+
+func (p *player) restream(verb string) {
+	if verb == "create" && len(p.streams) < 5 {
+		p.lastID++
+		isBlocking := rapid.Bool().Draw(p.t, "blocking")
+		p.streams = append(p.streams, p.lastID)
+		p.core.StreamCreated(p.lastID, isBlocking)
+		p.ref.last[p.lastID], p.ref.blocking[p.lastID] = -1, isBlocking
+	}
+	if verb == "destroy" && len(p.streams) > 2 {
+		at := rapid.IntRange(1, len(p.streams)-1).Draw(p.t, "which")
+		s := p.streams[at]
+		p.streams = slices.Delete(p.streams, at, at+1)
+		p.core.StreamDestroyed(s)
+		delete(p.ref.blocking, s)
+	}
+}
+
+// remember plays a step of memory.
+func (p *player) remember(verb string) []core.Kind {
+	switch verb {
+	case "map":
+		at, bytes := p.span()
+		p.core.Mapped(at, bytes, core.Allocator)
+		for i := at; i < at+cudadrv.Ptr(bytes); i++ {
+			p.ref.lots[i-1].mapped = true
+		}
+	case "unmap":
+		at, bytes := p.span()
+		if rapid.IntRange(0, 9).Draw(p.t, "wild") > 0 && slices.ContainsFunc(p.ref.lots[at-1:int64(at)-1+bytes], func(l lot) bool { return l.live }) {
+			return nil
+		}
+		by := p.host()
+		p.core.Unmapped(at, bytes, by, nil)
+		return p.ref.unmap(at, bytes, by)
+	case "alloc":
+		at, bytes := p.span()
+		if rapid.IntRange(0, 29).Draw(p.t, "wild") != 15 && !p.isFree(at, bytes) {
+			return nil
+		}
+		s := p.stream()
+		p.buffers[at], p.users[at] = bytes, s
+		p.core.Allocated(core.Buffer{Ptr: at, Bytes: bytes, Stream: s})
+		return p.ref.alloc(at, bytes, s)
+	case "free":
+		live := slices.Sorted(maps.Keys(p.buffers))
+		if len(live) == 0 {
+			return nil
+		}
+		at := rapid.SampledFrom(live).Draw(p.t, "buffer")
+		p.core.Freed(at, nil)
+		for i := at; i < at+cudadrv.Ptr(p.buffers[at]); i++ {
+			p.ref.lots[i-1].live = false
+		}
+		delete(p.buffers, at)
+	}
+	return nil
+}
+
+func (p *player) isFree(at cudadrv.Ptr, bytes int64) bool {
+	for i := at; i < at+cudadrv.Ptr(bytes); i++ {
+		if l := p.ref.lots[i-1]; !l.mapped || l.live {
+			return false
+		}
+	}
+	return true
+}
+
+// Up to the first hazard both say the same of every step, and of that one the same kinds. Behind it the core knows
+// less on purpose: it has told.
+func TestAgainstTheReference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p := &player{t: t, core: core.New(), ref: newReference(), streams: []cudadrv.Stream{0}}
+		p.buffers, p.users = map[cudadrv.Ptr]int64{}, map[cudadrv.Ptr]cudadrv.Stream{}
+		p.core.Mapped(1, lotCount, core.Allocator)
+		for i := range p.ref.lots {
+			p.ref.lots[i].mapped = true
+		}
+		for range 2 {
+			p.restream("create")
+		}
+		for range 3 {
+			if len(p.remember("alloc")) > 0 {
+				return
+			}
+		}
+		for n := range 60 {
+			want := map[core.Kind]bool{}
+			for _, k := range p.play() {
+				want[k] = true
+			}
+			reports, _ := p.core.Reports()
+			got := map[core.Kind]bool{}
+			for _, r := range reports {
+				got[r.Kind] = true
+			}
+			require.Equal(t, want, got, "step %d: %s", n, fmt.Sprint(reports))
+			require.NoError(t, p.core.Check())
+			if len(want) > 0 {
+				return
+			}
+		}
+	})
+}

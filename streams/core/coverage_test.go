@@ -1,0 +1,135 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// fenced is a world whose core keeps book of fences, beside when each page was last given, in steps.
+type fenced struct {
+	*world
+	now            int
+	given          map[uint32]int // when a buffer on the page was freed, or the page was granted
+	sealed, fenced int            // when the last fence was begun, and the last that was recorded
+}
+
+func newFenced(t require.TestingT) *fenced {
+	f := &fenced{world: newWorld(t, 4096, Budget{}), given: map[uint32]int{}}
+	f.core.coverage.begin()
+	return f
+}
+
+func (f *fenced) give(b *buffer) {
+	first, end := b.from/f.pageUnits, (b.from+b.units-1)/f.pageUnits
+	if b.units <= sizeclass.MaxUnits { // its span is given whole, some time later
+		first, end = 0, 0
+	}
+	for at := first; at <= end; at++ {
+		f.given[at] = f.now
+	}
+	f.free(b)
+}
+
+func (f *fenced) source(need uint32) bool {
+	if !f.lend(0, need) {
+		return false
+	}
+	for at := range uint32(worldUnits) / f.pageUnits {
+		if _, known := f.given[at]; !known && f.owners[at*f.pageUnits] != foreign {
+			f.given[at] = f.now
+		}
+	}
+	return true
+}
+
+// leaves takes pages that left and holds them against the fence.
+func (f *fenced) leaves(runs []Run) {
+	for _, r := range runs {
+		for at := r.First; at < r.First+r.Pages; at++ {
+			require.LessOrEqual(f.t, f.given[at], f.fenced, "page %d left, and no fence covers it", at)
+			delete(f.given, at)
+		}
+	}
+	f.back(runs)
+}
+
+// Whatever happens in whatever order, no page leaves that something came home to since the last fence was begun that has been
+// recorded; and once nothing has, all free pages leave.
+func TestOnlyCoveredPagesLeave(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFenced(t)
+		sealing := false
+		steps := map[string]func(*rapid.T){
+			"": func(*rapid.T) { f.now++ },
+			"alloc": func(t *rapid.T) {
+				f.alloc(rapid.Int64Range(sizeclass.MaxBytes+1, 12*mib).Draw(t, "bytes"), 0, f.source)
+			},
+			"free": func(t *rapid.T) {
+				if len(f.live) > 0 {
+					f.give(f.live[rapid.IntRange(0, len(f.live)-1).Draw(t, "live")])
+				}
+			},
+			"seal": func(*rapid.T) {
+				if !sealing {
+					f.core.Seal()
+					f.sealed, sealing = f.now, true
+				}
+			},
+			"record": func(t *rapid.T) {
+				switch {
+				case !sealing:
+				case rapid.Bool().Draw(t, "fails"):
+					f.core.Unsealed()
+				default:
+					f.core.Covered()
+					f.fenced = f.sealed
+				}
+				sealing = false
+			},
+			"release": func(t *rapid.T) {
+				f.leaves(f.core.Release(rapid.SampledFrom([]uint32{1, 3, ^uint32(0)}).Draw(t, "limit"), true))
+			},
+			"tick": func(*rapid.T) {
+				f.core.Tick()
+				f.leaves(f.core.Decay(true))
+			},
+		}
+		for range 3 {
+			t.Repeat(steps)
+		}
+		f.core.Release(0, true) // what magazines keep comes home
+		f.core.Seal()
+		f.core.Covered()
+		f.sealed, f.fenced = f.now, f.now
+		assert.Zero(t, f.core.UncoveredBytes())
+		f.leaves(f.core.Release(^uint32(0), true))
+		pages, _ := f.freePages()
+		assert.Zero(t, pages, "all that is covered leaves")
+		f.finish(rapid.Bool().Draw(t, "close first"))
+	})
+}
+
+// Pages that were granted may have a later fence than the last that was left: they stay.
+func TestGrantedPagesAreNotCovered(t *testing.T) {
+	t.Parallel()
+	f := newFenced(t)
+	require.True(t, f.lend(0, 4))
+	assert.EqualValues(t, 4*4096<<sizeclass.UnitShift, f.core.UncoveredBytes())
+	assert.Empty(t, f.core.Release(^uint32(0), true))
+	f.core.WantFence()
+	assert.True(t, f.core.Over())
+	f.core.Seal()
+	assert.False(t, f.core.FenceWanted())
+	assert.Empty(t, f.core.Release(^uint32(0), true), "the fence is not recorded yet")
+	f.core.Covered()
+	f.core.WantFence()
+	assert.False(t, f.core.FenceWanted(), "it would cover nothing more")
+	f.back(f.core.Release(^uint32(0), true))
+	assert.Zero(t, f.core.HeldBytes())
+}

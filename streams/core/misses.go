@@ -1,0 +1,62 @@
+package core
+
+// Counts says which level served requests, beside the magazines.
+type Counts struct {
+	Turns  uint64 // requests that no magazine served
+	Refill uint64 // of them with the pool's help; the others by the stream's own free ranges or a magazine after all
+}
+
+// misses counts the requests that no magazine served.
+type misses struct {
+	Counts
+	usage     *usage
+	stability stability
+	byPool    bool   // what Served counted last
+	undone    uint64 // blocks that came back by Undo or PutBack: frees that no caller made
+}
+
+// Served counts a request by the level that served it.
+func (m *misses) Served(byPool bool) {
+	if !byPool {
+		m.ServedHere()
+		return
+	}
+	m.Turns++
+	m.byPool = true
+	m.Refill++
+	m.stability.restart(m.Turns)
+}
+
+// ServedHere is Served without the pool.
+func (m *misses) ServedHere() {
+	m.Turns++
+	m.byPool = false
+	if m.stability.due(m.Turns) {
+		m.stability.begin(m.Turns)
+	}
+}
+
+// ServedMany is Served for so many requests of a batch, which is given.
+func (m *misses) ServedMany(byRanges, byPool int) {
+	m.usage.noteGiven()
+	m.Turns += uint64(byRanges + byPool)
+	m.Refill += uint64(byPool)
+	switch {
+	case byPool > 0:
+		m.stability.restart(m.Turns)
+	case m.stability.due(m.Turns):
+		m.stability.begin(m.Turns)
+	}
+}
+
+// UnservedMany takes back what ServedMany has counted of so many requests that the stream's ranges served:
+// the turn that goes on with the batch counts them, or puts their blocks back.
+func (m *misses) UnservedMany(byRanges int) { m.Turns -= uint64(byRanges) }
+
+// undo takes back what Served counted last.
+func (m *misses) undo() {
+	m.Turns--
+	if m.byPool {
+		m.Refill--
+	}
+}

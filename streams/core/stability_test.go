@@ -1,0 +1,81 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// churn allocates and frees lengths that do not come back until the core has counted so many turns.
+func (w *world) churn(turns uint64) {
+	for i := int64(0); w.core.misses.Turns < turns; i++ {
+		w.free(w.alloc(256*kib+i%64*sizeclass.UnitBytes, 0, w.always))
+	}
+}
+
+// swell makes the peak so high that all that follows is quiescent.
+func (w *world) swell() { w.free(w.alloc(12<<20, 0, w.always)) }
+
+// takesBack reports whether a block that was just freed is handed out again without a turn.
+func (w *world) takesBack(bytes int64) bool {
+	before := w.takenBack
+	w.free(w.alloc(bytes, 0, w.always))
+	w.free(w.alloc(bytes, 0, w.always))
+	w.check()
+	return w.takenBack > before
+}
+
+// Blocks are taken back once the pool was not needed for a while, and not from when it is needed again.
+func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	w.swell()
+	w.churn(stableTurns / 2)
+	assert.False(t, w.takesBack(300*kib), "too early")
+	w.churn(w.core.misses.stability.at)
+	assert.True(t, w.takesBack(300*kib))
+	assert.False(t, w.takesBack(int64(w.core.retention.limit()+1)<<sizeclass.UnitShift), "longer than a magazine may hold")
+
+	turns, byPool := w.core.misses.Turns, w.byPool
+	for w.byPool == byPool {
+		w.alloc(300*kib, 0, w.always)
+	}
+	assert.GreaterOrEqual(t, w.core.misses.stability.at, 2*turns)
+	assert.False(t, w.takesBack(310*kib), "the pool was needed")
+	w.finish(true)
+}
+
+// While much lives they are not, but after long.
+func TestBlocksAreTakenBackOnceQuiescent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	for range 20 {
+		w.alloc(400*kib, 0, w.always)
+	}
+	w.free(w.alloc(300*kib, 0, w.always)) // what follows has room
+	stableAt := w.core.misses.stability.at
+	w.churn(stableAt + 100)
+	assert.False(t, w.takesBack(260*kib), "too much lives")
+	w.churn(stableAt*stableFactor + 1)
+	assert.True(t, w.takesBack(260*kib))
+	w.finish(true)
+}
+
+// Where each block must be seen, all come home.
+func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	w.swell()
+	w.churn(w.core.misses.stability.at + 1)
+	assert.True(t, w.takesBack(300*kib))
+	w.core.SetSettings(Settings{Exact: true})
+	assert.False(t, w.takesBack(310*kib))
+	w.churn(w.core.misses.stability.at + 1)
+	assert.False(t, w.takesBack(320*kib))
+	w.core.SetSettings(Settings{})
+	w.churn(w.core.misses.stability.at + 1)
+	assert.True(t, w.takesBack(330*kib))
+	w.finish(true)
+}

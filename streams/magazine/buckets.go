@@ -1,0 +1,94 @@
+package magazine
+
+import "math/bits"
+
+// installation is where a magazine is to be found that callers take from.
+type installation struct {
+	bucket    int32
+	shard     int8
+	installed bool
+}
+
+// IsInstalled reports whether the magazine is in a bucket.
+func (p *installation) IsInstalled() bool { return p.installed }
+
+// buckets are where callers look magazines up.
+type buckets [bucketCount]bucket
+
+// at is the magazine that serves a bucket, for callers with that hint.
+func (b *bucket) at(hint int) *Magazine {
+	if sh := b.shards.Load(); sh != nil {
+		return sh[hint&(Shards-1)].magazine.Load()
+	}
+	return b.magazine.Load()
+}
+
+// install makes a magazine serve the bucket of its installation, for callers with that hint.
+func (b *buckets) install(m *Magazine, at *installation, hint int) {
+	at.installed, at.shard = true, 0
+	if sh := b[at.bucket].shards.Load(); sh != nil {
+		at.shard = int8(hint & (Shards - 1))
+		sh[at.shard].magazine.Store(m)
+		return
+	}
+	b[at.bucket].magazine.Store(m)
+}
+
+// uninstall takes a magazine out of its bucket if it is there.
+func (b *buckets) uninstall(m *Magazine, at *installation) {
+	if !at.installed {
+		return
+	}
+	if sh := b[at.bucket].shards.Load(); sh != nil {
+		sh[at.shard].magazine.CompareAndSwap(m, nil)
+	}
+	b[at.bucket].magazine.CompareAndSwap(m, nil)
+	at.installed = false
+}
+
+// shard gives every hint of a contended bucket a place of its own. The magazine m that served it
+// goes on at the place of this hint. It reports whether the bucket was sharded by this call.
+func (b *buckets) shard(m *Magazine, at *installation, hint int) bool {
+	if m.contended.Load() < contendedLimit || b[at.bucket].shards.Load() != nil || b[at.bucket].magazine.Load() != m {
+		return false
+	}
+	sh := new(shards)
+	at.shard = int8(hint & (Shards - 1))
+	sh[at.shard].magazine.Store(m)
+	b[at.bucket].shards.Store(sh)
+	b[at.bucket].magazine.Store(nil)
+	return true
+}
+
+// each visits the magazines of a bucket.
+func (b *buckets) each(bucket int32, visit func(*Magazine)) {
+	if m := b[bucket].magazine.Load(); m != nil {
+		visit(m)
+	}
+	if sh := b[bucket].shards.Load(); sh != nil {
+		for i := range sh {
+			if m := sh[i].magazine.Load(); m != nil {
+				visit(m)
+			}
+		}
+	}
+}
+
+// close ends a magazine: no caller takes from it again. It returns the slots that were free, which
+// are home without flags.
+func (m *Magazine) close() (home uint64) {
+	home = broughtHome(m.mask.Swap(closedBit))
+	for f := home; f != 0; f &= f - 1 {
+		m.At(bits.TrailingZeros64(f)).clearFlags()
+	}
+	return home
+}
+
+// liveBeside are the slots that are neither home nor free.
+func (m *Magazine) liveBeside(homes uint64) uint64 {
+	w := m.mask.Load()
+	if w >= closedBit {
+		w = 0
+	}
+	return slotBits &^ (homes | w)
+}

@@ -1,0 +1,47 @@
+package magazine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// The errors of a free.
+var (
+	// ErrBadFree is the kind of every refused free: errors.Is holds for both of the others.
+	ErrBadFree = errors.New("vram: free of a buffer that is not live")
+	// ErrDoubleFree says that the buffer was freed before, and its memory not freed since by a
+	// later owner.
+	ErrDoubleFree = fmt.Errorf("%w: it was freed before", ErrBadFree)
+	// ErrStale says that the buffer was freed, and its memory handed out and freed again since.
+	ErrStale = fmt.Errorf("%w: its memory was handed out since", ErrBadFree)
+	// ErrTransferred says that the buffer was handed over: the memory lives, and belongs to the
+	// owner of the new one.
+	ErrTransferred = fmt.Errorf("%w: it was handed over to another stream", ErrBadFree)
+	// ErrClosed says that the stream or the device was closed.
+	ErrClosed = errors.New("vram: closed")
+)
+
+// The errors of uses.
+var (
+	// ErrUseOver says that a use had ended before.
+	ErrUseOver = errors.New("vram: the use is over")
+	// ErrMoves says that a buffer was handed over too often.
+	ErrMoves = errors.New("vram: a buffer can be handed over 255 times")
+)
+
+// FreeError is the refusal of a free whose buffer's places are known.
+type FreeError struct {
+	Err       error      // ErrDoubleFree or ErrStale
+	Allocated site.Stack // where the buffer was allocated
+	Freed     site.Stack // where it was freed; unknown in the moment of that free
+}
+
+// Error names both places.
+func (e *FreeError) Error() string {
+	return fmt.Sprintf("%v; allocated at %v, freed at %v", e.Err, e.Allocated, e.Freed)
+}
+
+// Unwrap is ErrDoubleFree or ErrStale.
+func (e *FreeError) Unwrap() error { return e.Err }

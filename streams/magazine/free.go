@@ -1,0 +1,91 @@
+package magazine
+
+// Free ends a handle and returns its block. Of several frees of one handle one succeeds. It may be
+// called from any goroutine, does not wait and allocates nothing.
+func (s *Slot) Free(handle uint64) error {
+	if !s.word.CompareAndSwap(handle, freed(handle)) {
+		return s.freeSlow(handle)
+	}
+	m := s.magazine
+	if m.kind == looseKind {
+		s.flags = 0
+		for h := m.home; ; { // handSlot, without its call
+			head := h.freed.Load()
+			storePlain(&s.aside, entry(s.Units, uint32(head)))
+			if h.freed.CompareAndSwap(head, nextPush(head, s.name())) {
+				if life(h.life.Load()) == serving {
+					return nil
+				}
+				return h.wake()
+			}
+		}
+	}
+	if old := m.mask.Or(1 << s.index); old >= parkedBit {
+		return m.putSlow(s, old)
+	}
+	return nil
+}
+
+// freeSlow frees a handle whose slot carries flags, or says why it is not live.
+func (s *Slot) freeSlow(handle uint64) error {
+	next := nextFree
+	if s.leased {
+		next = nextFreeLeased
+	}
+	for {
+		w := s.word.Load()
+		next, ok := next(w, handle)
+		if !ok {
+			return s.refused(w, handle)
+		}
+		if !s.word.CompareAndSwap(w, next) {
+			continue
+		}
+		if w&uint64(Watched) != 0 {
+			s.tell(handle)
+		}
+		if w&uint64(Announced) != 0 {
+			return s.returnAnnounced(w)
+		}
+		return s.returnFlagged(w)
+	}
+}
+
+// returnFlagged returns a slot whose word was that when it was freed.
+func (s *Slot) returnFlagged(word uint64) error {
+	m := s.magazine
+	if s.leased { // the word keeps the flags until the owner has seen them
+		return m.putSlow(s, m.mask.Or(1<<s.index))
+	}
+	flags := uint8(word & flagMask &^ uint64(Watched))
+	if word&uint64(Watched) == 0 || flags != 0 || m.kind == looseKind {
+		return m.home.handSlot(s, flags)
+	}
+	return m.putWatched(s)
+}
+
+// putWatched returns a slot as if it had not been watched.
+func (m *Magazine) putWatched(s *Slot) error {
+	if old := m.mask.Or(1 << s.index); old >= parkedBit {
+		return m.putSlow(s, old)
+	}
+	return nil
+}
+
+// returnAnnounced returns a slot that other streams use, whose word was that when it was freed.
+func (s *Slot) returnAnnounced(word uint64) (err error) {
+	m := s.magazine
+	h := m.home
+	units := m.UnitsOf(s) // before the owner has it
+	if s.leased {
+		err = m.putSlow(s, m.mask.Or(1<<s.index)) // the word keeps the flags until the owner has seen them
+	}
+	isPile := h.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)), !s.leased)
+	if !s.leased {
+		err = h.wake()
+	}
+	if isPile {
+		h.waker.Piled()
+	}
+	return err
+}

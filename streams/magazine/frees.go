@@ -1,0 +1,102 @@
+package magazine
+
+import "math/bits"
+
+// Frees frees slots and returns them by one access for each magazine. Until Flush they are freed, and
+// cannot be taken. The zero value is ready.
+type Frees struct {
+	magazines [waysOut]*Magazine
+	bits      [waysOut]uint64
+	used      uint32 // those of the above
+	home      *Home  // of the slots in the list
+	head      uint32 // names the first of the slots that go to the owner
+	tail      *Slot
+	err       error
+}
+
+// Free ends a handle as Slot.Free does. A slot with flags is returned at once.
+func (f *Frees) Free(s *Slot, handle uint64) error {
+	if !s.word.CompareAndSwap(handle, freed(handle)) {
+		return s.freeSlow(handle)
+	}
+	m := s.magazine
+	if m.kind == looseKind {
+		f.list(s)
+		return nil
+	}
+	way := uint32(m.way)
+	if f.magazines[way] != m {
+		f.put(way)
+		f.magazines[way] = m
+		f.used |= 1 << way
+	}
+	f.bits[way] |= 1 << s.index
+	return nil
+}
+
+// list adds a slot to those that go to the owner together.
+func (f *Frees) list(s *Slot) {
+	h := s.magazine.home
+	if f.home != h {
+		f.push()
+		f.home = h
+	}
+	s.flags = 0
+	if f.tail == nil {
+		f.tail = s
+	}
+	storePlain(&s.aside, entry(s.Units, f.head))
+	f.head = s.name()
+}
+
+// push gives the listed slots to their owner.
+func (f *Frees) push() {
+	if f.head == noSlot {
+		return
+	}
+	h := f.home
+	for {
+		head := h.freed.Load()
+		storePlain(&f.tail.aside, entry(f.tail.Units, uint32(head)))
+		if h.freed.CompareAndSwap(head, nextPush(head, f.head)) {
+			break
+		}
+	}
+	f.head, f.tail = noSlot, nil
+	f.keep(h.wake())
+}
+
+// put returns the freed slots of one magazine.
+func (f *Frees) put(way uint32) {
+	m, freed := f.magazines[way], f.bits[way]
+	f.bits[way] = 0
+	if freed == 0 {
+		return
+	}
+	old := m.mask.Or(freed)
+	if old < parkedBit {
+		return
+	}
+	if put(old) != handSlot {
+		f.keep(m.putSlow(nil, old))
+		return
+	}
+	for ; freed != 0; freed &= freed - 1 {
+		f.keep(m.putSlow(m.At(bits.TrailingZeros64(freed)), old))
+	}
+}
+
+func (f *Frees) keep(err error) {
+	if err != nil {
+		f.err = err
+	}
+}
+
+// Flush makes all slots that were freed available again. It reports ErrClosed if their memory is gone.
+func (f *Frees) Flush() error {
+	for used := f.used; used != 0; used &= used - 1 {
+		f.put(uint32(bits.TrailingZeros32(used)))
+	}
+	f.push()
+	return f.err
+}

@@ -1,0 +1,56 @@
+package magazine
+
+import "slices"
+
+// Loose is the part of the owner that has the slots which serve blocks of any length. They come
+// home one by one; their magazines are closed for good.
+type Loose struct {
+	owner  *Owner
+	unused []*Slot // with room for all
+	count  int     // slots, in use or not
+}
+
+// Take returns a slot that is home for a block of any length.
+func (l *Loose) Take() *Slot {
+	last := len(l.unused) - 1
+	if last < 0 {
+		l.grow()
+		last = len(l.unused) - 1
+	}
+	s := l.unused[last]
+	l.unused = l.unused[:last]
+	return s
+}
+
+// grow makes a magazine, and room for when all slots are unused.
+func (l *Loose) grow() {
+	m := new(layout) // without books
+	l.owner.add(&m.Magazine, looseKind, 0, l)
+	l.count += SlotCount
+	l.unused = slices.Grow(l.unused, l.count)
+	for i := range m.slots {
+		l.unused = append(l.unused, &m.slots[i])
+	}
+}
+
+// Put is Owner.Home for a loose slot that was freed without flags.
+func (l *Loose) Put(s *Slot) { l.unused = append(l.unused, s) }
+
+// SlotHome implements Part.
+func (l *Loose) SlotHome(s *Slot) bool {
+	l.unused = append(l.unused, s)
+	return false
+}
+
+// MagazineHome implements Part: a closed magazine is never parked.
+func (l *Loose) MagazineHome(*Magazine) {}
+
+// LiveMask implements Part.
+func (l *Loose) LiveMask(m *Magazine) (live uint64) {
+	m.Each(func(s *Slot) {
+		if s.Block != none {
+			live |= 1 << s.index
+		}
+	})
+	return live
+}
