@@ -74,7 +74,7 @@ func TestAClaimThatIsNotAllowedGoesOnWaiting(t *testing.T) {
 	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
 	require.True(t, owner.Charge(4*mib))
 	require.NoError(t, a.charge(owner, mib))
-	taken, gone := a.claim.Take(func(int64) bool { return false })
+	taken, gone := a.Take(func(int64) bool { return false })
 	assert.False(t, taken)
 	assert.False(t, gone)
 	assert.True(t, a.Owes())

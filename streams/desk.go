@@ -127,7 +127,7 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 		}
 	case claims.Park:
 		d.park(c)
-	default:
+	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not of one that was refused
 		c.want.putBack(&d.searches)
 		d.waitEnds(c)
 		c.Fail(d.handle.shortage(c.forbade, err))

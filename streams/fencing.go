@@ -15,7 +15,7 @@ type fencing struct {
 
 // perform reports whether more has passed than before, or a fence was lost.
 func (f fencing) perform() (advanced bool) {
-	_ = guard(f.line.Panics, "driver", func() (err error) { // what cannot be taken or asked now is due again
+	_ = guard(f.line.Panics, func() (err error) { // what cannot be taken or asked now is due again
 		if f.look {
 			if advanced, err = f.line.Look(); err != nil {
 				return err
@@ -50,7 +50,7 @@ const maxWaits = 2 * fence.CellCount
 // wait waits until a fence has passed that covers the number, if there is one or it can be taken.
 func (f fencing) wait(host actors.Host) (passed bool) {
 	for range maxWaits {
-		if err := guard(f.line.Panics, "driver", func() error { return f.waitOldest(host) }); err != nil || f.line.Passed(f.number) {
+		if err := guard(f.line.Panics, func() error { return f.waitOldest(host) }); err != nil || f.line.Passed(f.number) {
 			break
 		}
 	}

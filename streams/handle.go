@@ -191,4 +191,4 @@ func (h *handle) idle() (idle bool) {
 }
 
 // guard makes a panic of the driver an error, and reports it.
-func (h *handle) guard(call func() error) error { return guard(h.panics, "driver", call) }
+func (h *handle) guard(call func() error) error { return guard(h.panics, call) }

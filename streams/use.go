@@ -105,7 +105,7 @@ func (u Use) Done() error {
 		return live(err)
 	}
 	number := u.line.Next()
-	_ = guard(u.line.Panics, "driver", func() error { number = u.line.TakeNow(); return nil })
+	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
 	return live(u.use.End(number))
 }
 

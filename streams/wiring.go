@@ -78,8 +78,5 @@ func (w *wiring) runEntered(f func()) (left actors.Effects, failed error) {
 // post has f run in the stream's turn, soon: here, if nobody is in it.
 func (w *wiring) post(f func()) { w.ref.Call(&call{run: f}) }
 
-// tell is post on another goroutine: it may be called inside a turn.
-func (w *wiring) tell(f func()) { w.ref.Tell(&call{run: f}) }
-
 // spawn runs f on a goroutine of its own.
 func (w *wiring) spawn(f func()) { actors.Go(w.host, "", f) }
