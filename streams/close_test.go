@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/futures"
-	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -104,10 +104,7 @@ func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
-	var runs []poolcore.Run
-	for _, run := range s.turn.core.Release(^uint32(0), false) { // as if they were on their way
-		runs = append(runs, poolcore.Run(run))
-	}
+	runs := slices.Clone(s.turn.core.Release(^uint32(0), false)) // as if they were on their way
 	leave()
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
@@ -123,10 +120,7 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	live := must(t, s, 2*mib)
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
-	var runs []poolcore.Run
-	for _, run := range s.turn.core.Release(^uint32(0), false) {
-		runs = append(runs, poolcore.Run(run))
-	}
+	runs := slices.Clone(s.turn.core.Release(^uint32(0), false))
 	leave()
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)

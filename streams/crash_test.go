@@ -18,9 +18,7 @@ func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uin
 	t.Helper()
 	leave := r.occupy(s)
 	granted = s.turn.claims.ReceivedRuns()
-	for _, run := range s.turn.core.Release(^uint32(0), false) {
-		runs = append(runs, poolcore.Run(run))
-	}
+	runs = append(runs, s.turn.core.Release(^uint32(0), false)...)
 	s.turn.claims.Receive(-len(runs))
 	leave()
 	require.NotEmpty(t, runs)

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fence"
@@ -151,10 +152,7 @@ func (l *loans) giveBack(runs []core.Run, m poolcore.Return, covered bool) {
 	}
 	l.hand.runs = runs
 	l.reach(beforeReturn)
-	m.Runs = make([]poolcore.Run, len(runs))
-	for i, run := range runs {
-		m.Runs[i] = poolcore.Run(run)
-	}
+	m.Runs = slices.Clone(runs) // runs are the core's
 	l.returned(m, covered)
 	l.hand.runs = nil
 }

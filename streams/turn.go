@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
@@ -78,7 +79,7 @@ func (t *turn) granted(g *granted) {
 	for len(g.runs) > 0 {
 		run := g.runs[0]
 		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
-		t.core.Grant(core.Run(run))
+		t.core.Grant(run)
 	}
 	t.heed()
 	t.giveUp()
@@ -326,9 +327,6 @@ func (t *turn) returnLeft() {
 	if len(left) == 0 {
 		return
 	}
-	r := poolcore.Return{Client: t.id}
-	for _, run := range left {
-		r.Runs = append(r.Runs, poolcore.Run(run))
-	}
+	r := poolcore.Return{Client: t.id, Runs: slices.Clone(left)} // left is the core's
 	t.spawn(func() { t.pool.Return(r, fence.Mark{}) })
 }

@@ -34,9 +34,9 @@ func (h *handover) move() {
 // turnstile is the context of a call of one side: Send and Receive ask it for its end when they have announced their wait and are about to
 // park. It holds the caller up until nothing would.
 type turnstile struct {
-	context.Context
-	h    *handover
-	open func() bool
+	context.Context //nolint:containedctx // it is one
+	h               *handover
+	open            func() bool
 }
 
 // Done implements context.Context.
@@ -87,7 +87,7 @@ func (w *world) pipeline(act action) {
 		return
 	}
 	for _, s := range others { // they do nothing, and say so
-		defer s.standStill()()
+		defer s.standStill()() //nolint:revive // until the end of the function
 	}
 	p := w.newPipe(alone[0], alone[1], uint64(act.c))
 	begin := func(name string, run func()) *task {

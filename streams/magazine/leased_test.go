@@ -13,8 +13,8 @@ import (
 // tenant is a part with one leased magazine, all of whose slots have a block, and their lane.
 type tenant struct {
 	Magazine
-	_     [BooksBytes]byte
-	slots [SlotCount]Slot
+	_ [BooksBytes]byte
+	_ [SlotCount]Slot
 
 	owner   *Owner
 	arrived bool // the magazine was handed over
