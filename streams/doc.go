@@ -80,7 +80,7 @@
 //
 //	live --Free--> pending --fences passed, seen by a turn--> cached
 //
-// Fences are batched: one covers all blocks that were sorted in turns before it was begun, never one that came later
+// Fences are batched: one covers all blocks that turns booked as pending before it was begun, never one that came later
 // (internal/fence/line). They are taken, by event records on the used stream, where that pays:
 //
 //   - when 128 announced buffers were freed or 16 MiB of them, by the goroutine of that free or by the next request's: so a
@@ -90,7 +90,7 @@
 //     served again before the pool is asked; after looks that failed up to 31 such requests go to the pool at once;
 //   - at ticks, except on streams that were adopted; ticks look, too;
 //   - when the pool wants memory for others, before that is answered, likewise;
-//   - in Close of the buffer's stream, for all. Close of the used stream ends all uses on it.
+//   - in Close of the buffer's stream, for all. Close of the stream with the announced use ends all uses on it.
 //
 // Where many long buffers are freed both bounds in bytes rise to a 400th of what was freed since the last tick, 100 ms: so
 // length alone costs at most some 400 fences in a tick, and buffers of 128 MiB share one, too. What waits beyond the bounds
@@ -122,10 +122,13 @@
 //
 // # Who records a fence
 //
+// Two ways lead to fence.Source.Record: handle.mark, for the fence of a Return, and Timeline.take of internal/fence, for the fences of
+// announced uses. Either asks before and after whether the stream is being captured.
+//
 // Pages leave a stream with a fence over all its work so far. On a stream of the device's own the goroutine
 // that performs the Return records it. An adopted handle is the program's, which may destroy it without a word, so that there only callers
 // do: a request that took a turn, any turn while a request waits for the pool, Return and Close. All other turns, those
-// of ticks and of other streams' need, give back only pages that a fence covers which a caller's turn has left:
+// of ticks and of other streams' need, return only pages that are covered by a fence which a caller's turn recorded:
 //
 //	tick wants one --a caller's turn--> ordered (Seal) --performed--> recorded (Covered)
 //

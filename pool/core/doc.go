@@ -5,9 +5,9 @@
 //
 // # Words
 //
-// A client is a stream. Every page of the arena is a hole, free, lent to one client, or busy with the driver job in flight. A free
-// run is tagged by the client that returned it and by that client's fence; it is clean once the fence has passed. A tagged run may
-// be granted to its own client at once, to others when it is clean or behind an Await, to Unmap only when it is clean. Pending
+// A client is a stream or a reservation. Every page of the arena is a hole, free, lent to one client, or busy with the driver job in flight. Each
+// free run carries a tag: the client that returned it and that client's fence. It is clean once the fence has passed. Its own client
+// may get it at once, others when it is clean or when their stream is made to wait for the fence (Await, below); only clean pages are unmapped. Pending
 // memory is free memory that is not clean.
 //
 // # The parts
@@ -15,7 +15,7 @@
 //	Core         takes a message into the books, and lets requests go on
 //	scheduler    decides which request goes on
 //	ladder       finds memory for a Refill that free memory does not serve
-//	warmer       maps memory ahead of need: Warm, Expand, and what the forecast wants
+//	warmer       maps memory ahead of need: Warm, and what the forecast wants
 //	shrinker     releases memory: Trim, the cache bounds, a limit that was lowered
 //	noProgress   refuses a request where no client that holds memory makes progress
 //	answers      lends memory to requests, refuses and ends them
@@ -24,23 +24,27 @@
 //
 // # How a Refill is served
 //
-// A new search follows each step, so that a request never misses memory that has become free.
+// A new search follows each step, so that a request never misses memory that has become free. The steps have the names of the rungs;
+// ladder.climb takes the next one.
 //
 //  1. Search: the best fitting free run of those that the client may use.
-//  2. Ask: the client returns its own free pages, and where growth would break the soft budget the other clients return theirs.
-//     Before the live peak rises, the clients report what they use (Look).
+//  2. AskOwn: the client returns its own free pages. Look: before the live peak rises, the clients report what they use. AskAll:
+//     where growth would break the soft budget, the other clients return their free pages.
 //  3. Grow, while reserved bytes stay within the soft budget, (1+slack) x live peak: the window of the wanted length with the
-//     fewest pages missing is filled with new handles. A new window lies beside the client's own memory or apart from that of all
-//     others, so that the free end of the client's last page joins it.
+//     fewest pages missing is filled with new handles. A new window lies beside the client's own memory, so that it merges with
+//     the free tail of the client's last page, or apart from that of all others.
 //  4. Poll: the free runs of fences that have passed become clean.
-//  5. Borrow, with WaitsAvoidGrowth and WaitsAlways: the window takes runs whatever their tag, and new handles within the soft
+//  5. Borrow (the first half of Recycle), with WaitsAvoidGrowth and WaitsAlways: the window takes runs whatever their tag, and new handles within the soft
 //     budget; the client's stream waits, on the device, for the fences of the others (Await).
 //  6. Recycle: whole clean handles outside the window are unmapped, the longest first, and mapped into the window or released; the
 //     rest of the window is created. Short handles are released, and created anew as parts of long ones. This may break the soft
 //     budget, never the limit.
-//  7. Hold: where only pending memory is left, its fences are watched, and the request leaves the queue until one passes or a
-//     Return comes. Then it begins at step 2 again.
-//  8. Deny, with the facts.
+//  7. Wait and Hold: where only pending memory is left, its fences are watched, and the request leaves the queue until one passes or a
+//     Return comes. Then it goes on at AskAll.
+//  8. Deny, with the facts: package pool makes the error of them.
+//
+// A Refill that waits for other clients' frees begins with Offer: its client is asked whether what it keeps serves the request. After
+// Search it asks the clients that may keep free pages which they were not asked for yet, and goes on at Grow.
 //
 // With WaitsAlways step 5 comes before 2 and before 3, too, without new handles.
 //
@@ -109,6 +113,6 @@
 // After CUDA_ERROR_OUT_OF_MEMORY the request goes on from step 2, as if the limit were what the driver could give at that moment:
 // what it had given, and what it reported to have left. So the other clients are asked, and handles are recycled up to that. It
 // holds for this request alone: the next asks the driver again, and finds what other processes have released. Each further
-// refusal lowers it, and the last of a few denies. After a wait for a fence the last two resorts are tried anew: pending memory
-// could not be released before. After any other error the request is denied.
+// refusal lowers it, and the last of a few denies. After a wait for a fence the last two resorts, releasing all free handles and then those
+// kept in place as well, are tried anew: pending memory could not be released before. After any other error the request is denied.
 package core

@@ -118,7 +118,8 @@ const (
 	gather // collects what was freed before a deadlock is declared
 )
 
-// rung is the step of the ladder in the package comment that is tried next.
+// rung is the step of the ladder in the package comment that is tried next. The order of the constants counts: answers.grant goes
+// back to the lower of two rungs. Which rung follows which is decided in ladder.climb and its steps.
 type rung uint8
 
 const (

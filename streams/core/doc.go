@@ -42,15 +42,16 @@
 //
 // A block that is freed while announced uses (magazine) are in flight is pending: it is listed under each
 // stream that has not passed its use, by the number of the fence that covers the use. The numbers are read
-// when the block is sorted, after its free: a fence that is begun later covers it, and no other. Each turn
-// lands the uses whose fences have been seen to pass, and their blocks come home. Which fences are missing (Due) is decided here; taking them is not.
+// when a turn books the block as pending, after its free: a fence that is begun later covers it, and no other.
+// Each turn lands the uses whose fences have been seen to pass, and their blocks come home. Which fences are
+// missing (Due) is decided here; the shell records them.
 //
 // # What a magazine may hold
 //
 // Slots that keep large blocks are budgeted in bytes against the peak of live bytes (magazineShare). A length
-// qualifies when it missed several times in a row while a block of it had come home since the turn before
-// (heatKept). The budget bounds what could be cached if all such blocks were freed at once, so that no free
-// has to count.
+// qualifies after heatKept misses of that length in a row, before each of which a block of it was freed since
+// the last turn. The budget bounds what would be cached if all such blocks were freed at once, so that a free
+// need not update a counter.
 //
 // # Quiescence
 //
@@ -64,12 +65,12 @@
 // settings mean:
 //
 //	level     magazines of large blocks  budget     idle after, decay within
-//	Normal    all of their part          as set     10 ticks, 6 ticks
+//	Normal    all of the magazineShare   as set     10 ticks, 6 ticks
 //	High      a quarter                  a half     3, 2
 //	Critical  a sixteenth                a quarter  1, none: all is released then
 //
-// Blocks that wait to share a fence wait no longer than the minimum at High and Critical. A stream without a
-// budget that is at work keeps what it uses at each level.
+// Blocks that wait to share a fence wait no longer than the minimum at High and Critical. An active stream
+// that has no budget keeps what it uses at each level.
 //
 // # What a lane may have
 //
