@@ -352,6 +352,9 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	for _, s := range open {
 		s.End()
 	}
+	if books, err := e.pool.Snapshot(context.Background()); err == nil {
+		e.last.Store(&books)
+	}
 	errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
 	if inUse.BufferCount > 0 {
 		d.tellLeak(inUse)

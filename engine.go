@@ -2,6 +2,7 @@ package vram
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/meter"
@@ -18,6 +19,7 @@ type engine struct {
 	pool   *pool.Pool
 	peers  streams.Peers
 	ticks  *ticker
+	last   atomic.Pointer[pool.Snapshot] // of Close, before it gave all memory back
 }
 
 // opening is a first use under way, or what came of it.

@@ -167,15 +167,17 @@ type LiveBuffer struct {
 
 // Error says how many there were, and the first.
 func (e *InUseError) Error() string {
-	text := fmt.Sprintf("vram: closed with %s of %s", units.Count(e.BufferCount, "live buffer"), units.Count(e.Bytes, "byte"))
+	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {
 		b := e.Buffers[0]
-		text += fmt.Sprintf(", the first at %#x on stream %d with %d bytes", uint64(b.Ptr), b.Stream, b.Bytes)
+		text += fmt.Sprintf(", the first at %#x on stream %d with %s", uint64(b.Ptr), b.Stream, units.Bytes(b.Bytes))
 		if b.Tag != "" {
 			text += fmt.Sprintf(" and tag %q", b.Tag)
 		}
 		if b.Allocated.Known() {
 			text += fmt.Sprintf(", allocated at %v", b.Allocated)
+		} else {
+			text += "; Config.Debug names where each was allocated"
 		}
 	}
 	return text

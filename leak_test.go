@@ -27,7 +27,7 @@ func TestALeakIsTold(t *testing.T) {
 	require.Equal(t, []*vram.InUseError{leak}, told)
 	assert.Equal(t, uint64(1), leak.BufferCount)
 	assert.Equal(t, b.Ptr(), leak.Buffers[0].Ptr)
-	assert.Contains(t, leak.Error(), "closed with 1 live buffer of ")
+	assert.Contains(t, leak.Error(), "closed with 1 live buffer, ")
 	assert.Contains(t, log.String(), "vram: leak")
 	assert.Contains(t, log.String(), "forgotten")
 	assert.Equal(t, err, h.Close())

@@ -156,6 +156,8 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	use, err := live.Use(h.stream())
 	require.NoError(t, err)
 	require.NoError(t, use.Done())
+	relay := vram.NewHandover[int](s, h.stream(), 1)
+	var none context.Context
 	before := h.addsUp()
 
 	batch := func(want vram.BatchRequest) error { return second(s.AllocBatchFor(t.Context(), want)) }
@@ -183,20 +185,25 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		"foreign tenant of a batch":      {batch(vram.BatchRequest{Bytes: []int64{1}, Tenant: tenantAbroad}), vram.ErrForeign},
 		"foreign reservation":            {one(vram.Request{Bytes: 1, Align: 4096, Reservation: reservationAbroad}), vram.ErrForeign},
 		"foreign reservation of a batch": {batch(vram.BatchRequest{Bytes: []int64{1}, Reservation: reservationAbroad}), vram.ErrForeign},
-		"use on nil":                     {second(live.Use(nil)), vram.ErrForeign},
-		"use on a zero stream":           {second(live.Use(new(vram.Stream))), vram.ErrForeign},
+		"use on nil":                     {second(live.Use(nil)), vram.ErrNotOpen},
+		"use on a zero stream":           {second(live.Use(new(vram.Stream))), vram.ErrNotOpen},
 		"use abroad":                     {second(live.Use(foreign)), vram.ErrForeign},
 		"use on a closed stream":         {second(live.Use(closed)), vram.ErrClosed},
-		"record on nil":                  {live.RecordStream(nil), vram.ErrForeign},
+		"record on nil":                  {live.RecordStream(nil), vram.ErrNotOpen},
 		"record abroad":                  {live.RecordStream(foreign), vram.ErrForeign},
 		"record on a closed stream":      {live.RecordStream(closed), vram.ErrClosed},
-		"transfer to nil":                {second(live.Transfer(nil)), vram.ErrForeign},
+		"transfer to nil":                {second(live.Transfer(nil)), vram.ErrNotOpen},
 		"transfer abroad":                {second(live.Transfer(foreign)), vram.ErrForeign},
 		"transfer to a closed stream":    {second(live.Transfer(closed)), vram.ErrClosed},
 		"a use that is over":             {use.Done(), vram.ErrUseOver},
 		"no use":                         {vram.Use{}.Done(), vram.ErrUseOver},
 		"use of no buffer":               {second(vram.Buffer{}.Use(s)), vram.ErrNotLive},
 		"record of no buffer":            {vram.Buffer{}.RecordStream(s), vram.ErrNotLive},
+		"send without a context":         {relay.Send(none, 1), vram.ErrNilContext},
+		"receive without a context":      {second(relay.Receive(none)), vram.ErrNilContext},
+		"send by a nil handover":         {(*vram.Handover[int])(nil).Send(t.Context(), 1), vram.ErrNotOpen},
+		"send by a zero handover":        {new(vram.Handover[int]).Send(t.Context(), 1), vram.ErrNotOpen},
+		"receive by a zero handover":     {second(new(vram.Handover[int]).Receive(t.Context())), vram.ErrNotOpen},
 		"transfer of no buffer":          {second(vram.Buffer{}.Transfer(s)), vram.ErrNotLive},
 		"free of no buffer":              {vram.Buffer{}.Free(), vram.ErrBadFree},
 		"free of no buffer by a lane":    {lane.Free(vram.Buffer{}), vram.ErrBadFree},

@@ -80,7 +80,7 @@ func (d *Device) Reconfigure(change Settings) error {
 		}
 	}
 	if d.notices != nil {
-		d.notices.post(func() { d.notices.log.Info("vram: reconfigured") })
+		d.notices.post(func() { d.notices.log.Info("vram: reconfigured", "settings", change.String()) })
 	}
 	e := d.engine.Load()
 	if e == nil { // whoever starts it looks at the configuration again

@@ -96,7 +96,8 @@ func (s Stats) Efficiency() float64 {
 }
 
 // Stats reads all figures. It waits for the request that each stream and the pool are serving, as any request does, and stops nothing else. With
-// StatsOff it waits for nothing. After Close it returns what was counted last.
+// StatsOff it waits for nothing. After Close it returns what was counted last: bytes by state are those from before Close gave all memory
+// back to the driver.
 func (d *Device) Stats() Stats {
 	if !d.opened() {
 		return Stats{}
@@ -130,7 +131,7 @@ func (d *Device) Stats() Stats {
 		s.Streams = append(s.Streams, n)
 	}
 	s.PeakLiveBytes = d.sampled.Load()
-	if p, err := e.pool.Snapshot(ctx); err == nil {
+	if p, ok := e.books(ctx); ok {
 		s.FreeBytes = p.FreeBytes
 		s.SetAsideBytes = p.SetAsideBytes
 		s.UnpassedBytes = p.PendingBytes
@@ -154,6 +155,18 @@ func (d *Device) Stats() Stats {
 	s.PoolHits -= s.DriverMisses
 	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
 	return s
+}
+
+// books are the pool's, or after Close what they said before all memory was given back. False: the pool has failed.
+func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
+	p, err := e.pool.Snapshot(ctx)
+	if err == nil {
+		return p, true
+	}
+	if last := e.last.Load(); last != nil {
+		return *last, true
+	}
+	return pool.Snapshot{}, false
 }
 
 // ResetPeaks sets PeakLiveBytes and PeakReservedBytes, of the device and of its streams, to the present values. It waits as Stats does. After Close it has no

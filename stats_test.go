@@ -55,6 +55,35 @@ func TestStatsCountEveryLevel(t *testing.T) {
 	assert.Equal(t, n.ReservedBytes, n.CachedBytes+n.FreeBytes)
 }
 
+// After Close the statistics are those from before it gave all memory back, whether buffers live or not.
+func TestStatsAfterClose(t *testing.T) {
+	for name, leaks := range map[string]bool{"nothing lives": false, "a buffer lives": true} {
+		t.Run(name, func(t *testing.T) {
+			h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+			s := h.stream()
+			s.Exclusive()
+			a, b := must(t, s, 40*mib), must(t, s, 20*mib)
+			_, err := s.AllocFor(t.Context(), vram.Request{Bytes: 30 * mib, Wait: true})
+			require.ErrorIs(t, err, vram.ErrWouldDeadlock)
+			freeAll(t, a)
+			if !leaks {
+				freeAll(t, b)
+			}
+			before := h.Stats()
+			require.Positive(t, before.PeakReservedBytes)
+			require.Positive(t, before.Waits.Deadlocks)
+			require.Equal(t, leaks, h.Close() != nil)
+			after := h.Stats()
+			assert.Equal(t, before.PeakLiveBytes, after.PeakLiveBytes)
+			assert.Equal(t, before.PeakReservedBytes, after.PeakReservedBytes)
+			assert.Equal(t, before.LiveBytes, after.LiveBytes)
+			assert.Equal(t, []uint64{before.PoolHits, before.DriverMisses, before.AllocCount}, []uint64{after.PoolHits, after.DriverMisses, after.AllocCount})
+			assert.Equal(t, before.Waits, after.Waits)
+			assert.Equal(t, after.ReservedBytes, after.LiveBytes+after.CachedBytes+after.PendingBytes+after.FreeBytes+after.SetAsideBytes)
+		})
+	}
+}
+
 // Peaks restart at the present values.
 func TestResetPeaks(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})

@@ -140,7 +140,7 @@ func (e *OutOfMemoryError) describeRemedies(b *strings.Builder) {
 		if i == 0 {
 			b.WriteString("; what would help: ")
 		} else {
-			b.WriteString(", ")
+			b.WriteString("; ")
 		}
 		b.WriteString(r.String())
 	}

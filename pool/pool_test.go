@@ -170,7 +170,7 @@ func TestDenialTellsTheFacts(t *testing.T) {
 	}, shortage)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 	assert.Equal(t, "vram: out of memory: requested 14 MiB, free 4 MiB, reserved 18 MiB of a limit of 20 MiB; stream 1 holds 14 MiB, 14 MiB live; "+
-		"what would help: Request.Wait, for frees of the 14 MiB that are live, a LimitBytes higher by at least 8 MiB", err.Error())
+		"what would help: Request.Wait, for frees of the 14 MiB that are live; a LimitBytes higher by at least 8 MiB", err.Error())
 
 	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(20)))
 	h.faults.SetCapacity(9 * page)

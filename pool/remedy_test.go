@@ -74,6 +74,6 @@ func TestARefusalOfManyStreams(t *testing.T) {
 	assert.Equal(t, "vram: out of memory: requested 500 MiB (52 MiB of it missing), free 8 MiB (largest 2 MiB, 6 MiB behind fences), "+
 		"reserved 1000 MiB of a limit of 1 GiB; stream 999 holds 999 MiB, 499.5 MiB live; stream 998 holds 998 MiB, 499 MiB live; "+
 		"stream 997 holds 997 MiB, 498.5 MiB live; 996 more hold 484.9 GiB; what would help: the end of stream 0's work, which uses 1 MiB "+
-		"that are free, the end of stream 1's work, which uses 1 MiB that are free, the end of stream 2's work, which uses 1 MiB that are free, "+
+		"that are free; the end of stream 1's work, which uses 1 MiB that are free; the end of stream 2's work, which uses 1 MiB that are free; "+
 		"a LimitBytes higher by at least 20 MiB", e.Error())
 }

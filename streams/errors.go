@@ -80,7 +80,7 @@ type SizeError struct {
 
 // Error names both sizes.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("vram: requested %d bytes, the limit is %d", e.RequestedBytes, e.LimitBytes)
+	return fmt.Sprintf("vram: requested %s, more than the whole limit of %s", units.AtLeast(e.RequestedBytes), units.Bytes(e.LimitBytes))
 }
 
 // Is makes errors.Is(err, ErrTooLarge) hold.

@@ -2,8 +2,11 @@ package streams
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/units"
 	poolcore "github.com/go-vram/vram/pool/core"
 )
 
@@ -26,13 +29,17 @@ type Handover[T any] struct {
 }
 
 // NewHandover makes one from the goroutine of a stream to that of another stream of the device, with room for capacity values, at
-// least one. A nil stream stands for goroutines that have none: they are taken to go on.
+// least one. A nil stream stands for goroutines that have none: they are taken to go on, and so is a stream of another device.
 func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
 	return &Handover[T]{values: make(chan T, max(1, capacity)), from: from, to: to}
 }
 
-// Send hands a value over. It waits while there is no room. Error: the context's, after which the value is still the caller's.
+// Send hands a value over. It waits while there is no room. Errors: the context's, after which the value is still the caller's;
+// ErrNilContext, and ErrNotOpen for a Handover that NewHandover did not make.
 func (h *Handover[T]) Send(ctx context.Context, v T) error {
+	if err := h.callable(ctx); err != nil {
+		return err
+	}
 	if h.from != nil {
 		h.from.suspensions.entrust(h.receiverID())
 	}
@@ -58,8 +65,11 @@ func (h *Handover[T]) receiverID() poolcore.Client {
 	return h.to.id
 }
 
-// Receive waits for a value. Error: the context's.
+// Receive waits for a value. Errors: those of Send.
 func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
+	if err := h.callable(ctx); err != nil {
+		return v, err
+	}
 	select {
 	case v = <-h.values:
 	default:
@@ -76,6 +86,9 @@ func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
 
 // TryReceive is a value that lies there, if one does. It does not wait.
 func (h *Handover[T]) TryReceive() (v T, ok bool) {
+	if h == nil {
+		return v, false
+	}
 	select {
 	case v = <-h.values:
 		endWait(h.from, &h.sender, h.received.Add(1))
@@ -86,7 +99,31 @@ func (h *Handover[T]) TryReceive() (v T, ok bool) {
 }
 
 // Len is how many values lie there.
-func (h *Handover[T]) Len() int { return len(h.values) }
+func (h *Handover[T]) Len() int {
+	if h == nil {
+		return 0
+	}
+	return len(h.values)
+}
+
+// String says from whom to whom, and how many values lie there. It may overlap with any call.
+func (h *Handover[T]) String() string {
+	if h == nil || h.values == nil {
+		return "no handover"
+	}
+	return fmt.Sprintf("handover of %s from %v to %v", units.Count(len(h.values), "value"), h.from, h.to)
+}
+
+// callable says why a call cannot be made.
+func (h *Handover[T]) callable(ctx context.Context) error {
+	switch {
+	case h == nil || h.values == nil:
+		return ErrNotOpen
+	case ctx == nil:
+		return futures.ErrNilContext
+	}
+	return nil
+}
 
 // waitFor begins a wait of one side, until the other has done need. It is announced before it begins, so that either the other side ends
 // it, or it is seen here that the other has done so much.

@@ -43,7 +43,9 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 	switch {
 	case !ok || !b.slot.Live(b.word):
 		return nil, ErrNotLive
-	case on == nil || on.peers != home.peers:
+	case on == nil || on.peers == nil:
+		return nil, ErrNotOpen
+	case on.peers != home.peers:
 		return nil, ErrForeign
 	case on != home && on.handle.closing.Load():
 		return nil, ErrClosed
@@ -60,7 +62,8 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 //
 // Freed buffers share fences, so that some wait a little longer than they must: at most 128 of them or 16 MiB for the next
 // fence, and where many long ones are freed more, over all streams of a device at most a sixteenth of its limit. Memory that
-// others need does not wait. Errors: ErrNotLive, ErrForeign, ErrClosed.
+// others need does not wait. Errors: ErrNotLive, ErrForeign, ErrClosed, ErrNotOpen
+// for a nil or zero stream.
 func (b Buffer) RecordStream(s *Stream) error {
 	home, err := b.usable(s)
 	if err != nil || s == home {

@@ -213,7 +213,8 @@ func TestUsesAreRefused(t *testing.T) {
 		{Buffer{}, home, ErrNotLive},
 		{gone, home, ErrNotLive},
 		{gone, other, ErrNotLive},
-		{b, nil, ErrForeign},
+		{b, nil, ErrNotOpen},
+		{b, new(Stream), ErrNotOpen},
 		{b, elsewhere, ErrForeign},
 		{b, other, ErrClosed},
 	} {

@@ -4,6 +4,10 @@ package planted
 func rootBugs() []Bug {
 	return []Bug{
 		{
+			Name: "statistics forget the pool after Close", Package: ".", Run: "^TestStatsAfterClose$",
+			Edits: []Edit{{"vram.(*Device).closeEngine", "		e.last.Store(&books)\n", "		_ = books\n"}},
+		},
+		{
 			Name: "a change forgets the tuning", Package: ".", Run: "^TestReconfigureReplacesTheTuning$",
 			Edits: []Edit{{"vram.(*Settings).over", "	set(&c.Tuning, s.Tuning)\n", ""}},
 		},
