@@ -61,7 +61,9 @@ func TestExportedNames(t *testing.T) {
 	gone, added := difference(lines(string(want)), lines(text.String()))
 	assert.Empty(t, gone, "names that %s has and the packages do not; go test ./api -update", golden)
 	assert.Empty(t, added, "names that the packages have and %s does not; go test ./api -update", golden)
-	assert.Equal(t, string(want), text.String(), "the order or the header; go test ./api -update")
+	if len(gone)+len(added) == 0 {
+		assert.Equal(t, string(want), text.String(), "the order or the header; go test ./api -update")
+	}
 }
 
 // A name that is taken away, renamed or changed shows as a line that is gone.
