@@ -90,14 +90,16 @@ func testLoad(t *testing.T, workers int, l loading) {
 		each, all := o.standings()
 		require.Len(t, each, 3)
 		const off = 0.1
-		atOnce := 0.0
+		// Quotas are of memory. The number of answers follows it as far as requests of all tenants hold theirs equally long, and those
+		// of a tenant that has many at once hold it longer in some runs: by up to 14 percent where all requests are equal.
+		offAnswers := 0.25
 		if raceDetected { // the first request of every client comes before any quota counts, and the load is short
-			atOnce = float64(l.ClientCount) / float64(o.answered)
+			offAnswers += float64(l.ClientCount) / float64(o.answered)
 		}
 		for _, x := range each {
 			ofMemory, ofRequests := x.deviations()
 			assert.InDelta(t, 0, ofMemory, off, "%s has %.3f of the memory, its quota is %.3f", x.name, x.served, x.quota)
-			assert.InDelta(t, 0, ofRequests, off+atOnce, "%s has %.3f of the answers, its quota is %.3f", x.name, x.requests, x.quota)
+			assert.InDelta(t, 0, ofRequests, offAnswers, "%s has %.3f of the answers, its quota is %.3f", x.name, x.requests, x.quota)
 			assert.Equal(t, 80, x.clientCount)
 			assert.Positive(t, x.oldest)
 			assert.Less(t, x.oldest, l.Duration, x.name)
