@@ -74,6 +74,7 @@ type BufferEvent = streams.BufferEvent
 const tickInterval = 100 * time.Millisecond
 
 // Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends it. Any number of goroutines may use it at once.
+// Callers see some fifteen of its methods; the others open, tick and close what it is made of.
 type Device struct {
 	config  atomic.Pointer[Config]
 	started atomic.Pointer[opening] // nil before the first use

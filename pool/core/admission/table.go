@@ -53,7 +53,8 @@ const (
 	confirmed
 )
 
-// Table is all that wait. The zero value is empty.
+// Table is all that wait. The zero value is empty. It has more than forty methods, since its door is wide: order, shares and deadlocks are
+// questions about one queue, and each is a few lines.
 type Table struct {
 	queue   []entry // in order
 	lastAge uint64
