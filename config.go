@@ -3,6 +3,8 @@ package vram
 import (
 	"fmt"
 	"log/slog"
+	"math"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool"
@@ -40,6 +42,11 @@ type Config struct {
 	// PoolCacheBytes bounds what the pool keeps free for all streams. What is over it goes back to the driver at ticks, ten times a
 	// second. 0: no bound.
 	PoolCacheBytes int64
+	// ReleaseAfter is for how long memory has to be out of use until it goes home: from a stream that works to the pool, and after as
+	// long again from the pool to the driver, so that a loop whose steps and pauses are shorter never notices. What Warm mapped stays
+	// until it was used, and plain segments stay: freeing one waits for all work of the device. Stream.Trim and Device.Trim do it at
+	// once. 0: 1.5 s with Lean, 15 s with Balanced, 60 s with Fast. Negative: never.
+	ReleaseAfter time.Duration
 	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes effect only where memory goes back to the
 	// driver in between: streams that give theirs back (Stream.Return, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
 	// There the pool learns at what intervals streams take memory from it and how much, and from the third burst on maps as much shortly before the
@@ -118,17 +125,38 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 	case Balanced:
 		p = core.Policy{
 			HandlePages: pages(128<<20, pageBytes), LongPages: pages(200<<20, pageBytes), MergePages: pages(96<<20, pageBytes),
-			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16, SharedSlack: 160,
+			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16, SharedSlack: 160, PageWorth: 24,
 		}
 	case Lean:
 		p = core.Policy{HandlePages: 1, Slack: 12}
 	case Fast:
-		p = core.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80}
+		p = core.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80, SharedSlack: 250, PageWorth: 4}
 	}
 	if limited { // whole free handles must be found at the limit, from the first byte
 		p.HandlePages, p.LongPages, p.MergePages, p.SpareBytes = 1, 0, 0, 0
 	}
 	return p
+}
+
+// ageTicks is ReleaseAfter in ticks, at least 1; 0: never.
+func (c *Config) ageTicks() uint32 {
+	after := c.ReleaseAfter
+	if after == 0 {
+		after = c.Footprint.releaseAfter()
+	}
+	return uint32(max(0, min((after+tickInterval-1)/tickInterval, math.MaxInt32))) //nolint:gosec // bounded
+}
+
+// releaseAfter is what ReleaseAfter is where it is not set.
+func (f Footprint) releaseAfter() time.Duration {
+	switch f {
+	case Lean:
+		return 1500 * time.Millisecond
+	case Fast:
+		return time.Minute
+	case Balanced:
+	}
+	return 15 * time.Second
 }
 
 // check says which field cannot be.
@@ -173,7 +201,7 @@ func checkDemands(want []Demand) error {
 func (c *Config) ofStream() streamcore.Settings {
 	return streamcore.Settings{
 		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.Tuning.StreamCacheBlocks},
-		Exact:  c.Stats == StatsExact,
+		Exact:  c.Stats == StatsExact, AgeTicks: int(c.ageTicks()),
 	}
 }
 
@@ -217,6 +245,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
 		CacheRuns:  c.Tuning.PoolCacheBlocks,
+		AgeTicks:   c.ageTicks(),
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}

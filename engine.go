@@ -98,9 +98,10 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 		})
 	}
 	d.limit.Store(settings.LimitBytes)
+	modelled, _ := dev.(cudadrv.Modelled)
 	e.pool, err = pool.New(pool.Config{
 		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),
-		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics,
+		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics, Modelled: modelled,
 	})
 	if err != nil {
 		return nil, errors.Join(failed("", err), dev.Close())

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // EnvError says which environment variable cannot be used.
@@ -75,6 +76,17 @@ func variables() []variable {
 		{"VRAM_MEMORY_LIMIT", size + "; a share of the device's memory is VRAM_MEMORY_FRACTION", bytes(func(c *Config) *int64 { return &c.LimitBytes })},
 		{"VRAM_WARMUP", `sizes and counts as "4KiB:50,64KiB:20"`, func(c *Config, value string) (err error) {
 			c.Warm, err = ParseDemands(value)
+			return err
+		}},
+		{"VRAM_RELEASE_AFTER", `a time as "30s", or "never"`, func(c *Config, value string) (err error) {
+			if value == "never" {
+				c.ReleaseAfter = -1
+				return nil
+			}
+			c.ReleaseAfter, err = time.ParseDuration(value)
+			if err == nil && c.ReleaseAfter <= 0 { // as with sizes
+				err = strconv.ErrRange
+			}
 			return err
 		}},
 		{"VRAM_FOOTPRINT", "balanced, lean or fast", func(c *Config, value string) (err error) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
@@ -38,6 +39,7 @@ var grounded flight //nolint:gochecknoglobals // An identity, never written.
 // driver is the driver goroutine of a pool: the only one that makes driver calls.
 type driver struct {
 	pool   *Pool
+	clock  func() time.Duration // of the device's calls
 	worker *actors.Worker
 	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
 
@@ -53,8 +55,8 @@ type driver struct {
 }
 
 // open makes the driver goroutine of a pool, which is to be started.
-func (d *driver) open(p *Pool) {
-	d.pool, d.worker = p, actors.NewWorker(p.host, "vram-driver")
+func (d *driver) open(p *Pool, modelled cudadrv.Modelled) {
+	d.pool, d.worker, d.clock = p, actors.NewWorker(p.host, "vram-driver"), clockOf(modelled)
 	d.marks, d.watches = map[core.Client][]stamp{}, map[core.Client]*watch{}
 }
 
@@ -96,13 +98,25 @@ func (d *driver) run(w *work) core.JobDone {
 		done.Idle = w.job.Idle && d.idle(w.clients)
 	}
 	if len(w.job.Ops) > 0 {
+		began := d.clock()
 		done.Err = d.guard(func() error { return d.perform(w.job.Ops, &done.Done) })
+		done.TookNs = int64(d.clock() - began)
 	}
 	if errors.Is(done.Err, cudadrv.OutOfMemory) {
 		done.FreeBytes = d.freeBytes()
 	}
 	d.last = done
 	return done
+}
+
+// clockOf is the time in which driver calls are measured: modelled where the device's are, so that what is decided by it is the same
+// each time.
+func clockOf(modelled cudadrv.Modelled) func() time.Duration {
+	if modelled != nil {
+		return modelled.ModelledTime
+	}
+	epoch := time.Now()
+	return func() time.Duration { return time.Since(epoch) }
 }
 
 // guard makes a panic of the driver an error: the job fails and its caller gets an answer.

@@ -16,18 +16,20 @@ type Client interface {
 	Granted(token uint64, runs []core.Run)
 	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
 	Denied(token uint64, err error)
-	// Asked wants the client to return what it does not use, by a Return with Answer, once it has been
-	// Granted that many runs since it joined: those on their way to it are part of what it may not use.
-	Asked(runsGranted uint64)
+	// Asked wants the client to return its longest free runs, until they come to so many pages, or, with 0, all that it does not use, by
+	// a Return with Answer, once it has been Granted that many runs since it joined: those on their way to it are part of what it may
+	// not use.
+	Asked(runsGranted uint64, pages uint32)
 	// Offered wants the client to serve its Refill with that token, which waits, with what it keeps, once it has been
 	// Granted that many runs since it joined. It answers with Pool.AnswerOffer.
 	Offered(token, runsGranted uint64)
 	// Demanded says that Pool.Demand has become more than 0, or 0: while there is demand, the client returns an empty
 	// Stirred as soon as something comes home to it.
 	Demanded()
-	// Looked wants the client to say what it uses, by a Return with Report, and at once: whoever has its turn is not
-	// waited for.
-	Looked()
+	// Look wants the client to take home what was freed, at once: whoever has its turn is not waited for.
+	Look()
+	// Usage is what the client's stream has. It is called inside the pool's turn, and reads what the last turn of the client left.
+	Usage() core.Usage
 	// Idle reports whether the client's stream has no work. It is called on the driver goroutine and makes two driver calls at most;
 	// false if the stream cannot be asked now.
 	Idle() bool
@@ -120,6 +122,7 @@ type effects struct {
 	offers  effect.List[offer]
 	asks    effect.List[ask]
 	looks   effect.List[Client]
+	looked  bool // the core is told once all have looked
 	ends    effect.List[ending]
 }
 
@@ -133,6 +136,7 @@ type grant struct {
 type ask struct {
 	client      Client
 	runsGranted uint64
+	pages       uint32
 }
 
 type denial struct {
@@ -205,11 +209,16 @@ func (e *effects) tell() bool {
 		return true
 	}
 	if a, ok := e.asks.Pop(); ok {
-		a.client.Asked(a.runsGranted)
+		a.client.Asked(a.runsGranted, a.pages)
 		return true
 	}
 	if c, ok := e.looks.Pop(); ok {
-		c.Looked()
+		c.Look()
+		return true
+	}
+	if e.looked {
+		e.looked = false
+		e.pool.tell(core.Looked{}, fence.Mark{})
 		return true
 	}
 	if x, ok := e.ends.Pop(); ok {

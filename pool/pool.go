@@ -62,6 +62,8 @@ type Config struct {
 	// Debug holds the books against themselves after every message. Books that do not balance quarantine the pool.
 	Debug bool
 	Host  actors.Host // nil: the Go scheduler
+	// Modelled is the time in which the device's calls are measured; nil: real time.
+	Modelled cudadrv.Modelled
 	// Panics is told of every panic that the pool recovers from; nil: only the process is.
 	Panics *recovered.Log
 }
@@ -86,7 +88,7 @@ func New(cfg Config) (*Pool, error) {
 		granted: map[core.Client]uint64{},
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
-	p.driver.open(p)
+	p.driver.open(p, cfg.Modelled)
 	if p.ref, err = actors.SpawnOn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}

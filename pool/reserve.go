@@ -84,7 +84,7 @@ func (r *Reservation) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
 func (*Reservation) Follow(fence.Mark) error { return errNoStream }
 
 // Asked implements Client. The core asks nothing of a reservation.
-func (*Reservation) Asked(uint64) {}
+func (*Reservation) Asked(uint64, uint32) {}
 
 // Offered implements Client: a reservation does not wait.
 func (*Reservation) Offered(uint64, uint64) {}
@@ -95,5 +95,8 @@ func (*Reservation) Demanded() {}
 // Idle implements Client: it has no stream.
 func (*Reservation) Idle() bool { return true }
 
-// Looked implements Client. The core asks nothing of a reservation.
-func (*Reservation) Looked() {}
+// Look implements Client.
+func (*Reservation) Look() {}
+
+// Usage implements Client. The core knows what a reservation has.
+func (*Reservation) Usage() core.Usage { return core.Usage{} }

@@ -53,12 +53,13 @@ func (p *Pool) step(s *step) {
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
-	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Tick, core.Close:
+	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Looked, core.Tick, core.Close:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise
 	}
 	p.tellTenants(s.message)
+	p.tellUsage(s.message)
 	fx := p.core.Step(s.message)
 	p.publish()
 	if done, ok := s.message.(core.JobDone); ok {
@@ -72,6 +73,16 @@ func (p *Pool) step(s *step) {
 	}
 	if m, ok := s.message.(core.Withdraw); ok {
 		p.quotas.unqueue(m.Client, m.Token, p.ready)
+	}
+}
+
+// tellUsage tells the core what the streams have, where that counts.
+func (p *Pool) tellUsage(m core.Message) {
+	switch m.(type) {
+	case core.Refill, core.Looked, core.Tick:
+		for id, c := range p.clients {
+			p.core.SetUsage(id, c.Usage())
+		}
 	}
 }
 
@@ -121,15 +132,16 @@ func (p *Pool) collect(fx *core.Effects) {
 			out.offers.Push(offer{c, o.Token, p.granted[o.Client]})
 		}
 	}
-	for id, ok := fx.Asks.Pop(); ok; id, ok = fx.Asks.Pop() {
-		if c := p.clients[id]; c != nil {
-			out.asks.Push(ask{c, p.granted[id]})
+	for a, ok := fx.Asks.Pop(); ok; a, ok = fx.Asks.Pop() {
+		if c := p.clients[a.Client]; c != nil {
+			out.asks.Push(ask{c, p.granted[a.Client], a.Pages})
 		}
 	}
 	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
 		if c := p.clients[id]; c != nil {
 			out.looks.Push(c)
 		}
+		out.looked = true
 	}
 	if fx.Job != nil {
 		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"math"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
@@ -53,8 +52,8 @@ func (c *poolClient) Granted(token uint64, runs []poolcore.Run) {
 func (c *poolClient) Denied(token uint64, err error) { c.ref.Tell(&denied{token: token, err: err}) }
 
 // Asked implements pool.Client.
-func (c *poolClient) Asked(runsGranted uint64) {
-	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})
+func (c *poolClient) Asked(runsGranted uint64, pages uint32) {
+	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})
 }
 
 // Offered implements pool.Client.
@@ -65,12 +64,11 @@ func (c *poolClient) Offered(token, runsGranted uint64) {
 // Demanded implements pool.Client.
 func (c *poolClient) Demanded() { c.post((*turn)(c).heed) }
 
-// Looked implements pool.Client. A stream in whose turn somebody is has nothing to say: it is at work, and nobody waits for it.
-func (c *poolClient) Looked() {
-	live := int64(math.MaxInt64)
-	_, _ = c.tryTurn(func() { live = c.liveBytes() }) // after a panic it is at work, too
-	c.pool.Return(poolcore.Return{Client: c.id, LiveBytes: live, Report: true}, fence.Mark{})
-}
+// Look implements pool.Client. A stream in whose turn somebody is has taken home what was freed, or is about to.
+func (c *poolClient) Look() { _, _ = c.tryTurn(c.core.Drain) } // a panic is the actor's to report
+
+// Usage implements pool.Client.
+func (c *poolClient) Usage() poolcore.Usage { return c.peer.usage(c.core.HasFreed()) }
 
 // Follow implements pool.Client.
 func (c *poolClient) Follow(m fence.Mark) error { return c.handle.precede(m) }

@@ -243,7 +243,11 @@ func (e *effects) record(r *giving) (mark fence.Mark) {
 		return r.mark
 	}
 	h := &e.stream.handle
-	defer h.done() // last: Close destroys the handle then
+	defer h.done()            // last: Close destroys the handle then
+	if r.Answer && h.idle() { // another stream wants the pages now: no fence is needed, and none has to be polled
+		r.Fence = 0
+		return fence.Mark{}
+	}
 	mark, err := h.mark()
 	if err == nil {
 		return mark

@@ -93,6 +93,12 @@ func (l *loans) decay() {
 	}
 }
 
+// age gives back what the stream has not needed for a while.
+func (l *loans) age() {
+	covered := l.coverage(inBackground)
+	l.giveBack(l.core.Surplus(covered), poolcore.Return{Final: true}, covered)
+}
+
 // giveAll gives back all that is free and may leave.
 func (l *loans) giveAll(covered bool) {
 	l.giveBack(l.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
@@ -100,14 +106,20 @@ func (l *loans) giveAll(covered bool) {
 
 // answerReclaim answers the pool's reclaim request. Once Close has begun no fence may be recorded any more, since the handle goes
 // away: what the stream has then waits for the device to be synchronised. What no fence of an adopted stream's callers covers stays,
-// and is named. Lanes give theirs back at their next calls.
-func (l *loans) answerReclaim() {
-	l.core.AskLanes()
+// and is named. Lanes give theirs back at their next calls, where all is wanted.
+func (l *loans) answerReclaim(pages uint32) {
+	if pages == 0 {
+		l.core.AskLanes()
+	}
 	m := poolcore.Return{Answer: true, Final: l.core.Idle()}
 	covered := l.coverage(inBackground)
 	var runs []core.Run
 	if !l.draining || l.handle.synced.Load() {
-		runs = l.core.Release(^uint32(0), covered)
+		if pages > 0 {
+			runs = l.core.ReleaseLongest(pages, covered)
+		} else {
+			runs = l.core.Release(^uint32(0), covered)
+		}
 		if covered {
 			l.core.WantFence()
 			m.UncoveredBytes = l.core.UncoveredBytes()
@@ -234,9 +246,7 @@ func (l *loans) publish() {
 	if waits != l.peer.waits.Load() {
 		l.peer.waits.Store(waits)
 	}
-	if held := l.core.HeldBytes(); held != l.peer.heldBytes.Load() {
-		l.peer.heldBytes.Store(held)
-	}
+	l.peer.publish(l.core)
 	if waits {
 		l.leaveDue(false)
 	}

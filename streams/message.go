@@ -59,7 +59,8 @@ type reclaim struct {
 	actors.Link
 	stream      *wiring
 	runsGranted uint64
-	looked      bool // at the fences that keep memory
+	pages       uint32 // as in core.Ask
+	looked      bool   // at the fences that keep memory
 }
 
 // Fail answers for a stream that ended: it has nothing to give.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/pool"
+	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -27,7 +28,29 @@ type peer struct {
 
 	waits     atomic.Bool                       // memory of its waits for uses on others, as its last turn left it
 	heldBytes atomic.Int64                      // likewise
+	used      atomic.Int64                      // likewise: core.LiveBytes
+	free      atomic.Uint64                     // likewise: pages in free ranges, and in the longest of them
 	watched   atomic.Pointer[[]*fence.Timeline] // lines with a goroutine that waits for them; replaced, never changed
+}
+
+// publish tells others what a turn has left.
+func (p *peer) publish(c *core.Core) {
+	if held := c.HeldBytes(); held != p.heldBytes.Load() {
+		p.heldBytes.Store(held)
+	}
+	if used := c.LiveBytes(); used != p.used.Load() {
+		p.used.Store(used)
+	}
+	all, longest := c.NoteFree()
+	if free := uint64(all)<<32 | uint64(longest); free != p.free.Load() {
+		p.free.Store(free)
+	}
+}
+
+// usage is what the last turn has left. Stale: more was freed since.
+func (p *peer) usage(stale bool) poolcore.Usage {
+	free := p.free.Load()
+	return poolcore.Usage{UsedBytes: p.used.Load(), FreePages: uint32(free >> 32), MaxFreePages: uint32(free), Stale: stale} //nolint:gosec // two halves
 }
 
 // peerTurn is what the wait for fences asks of a stream. The calls are made outside every turn.

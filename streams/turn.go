@@ -107,7 +107,7 @@ func (t *turn) asked(a *reclaim) {
 		return
 	}
 	others := t.claims.Len() == t.claims.ParkedLen()
-	if others && !a.looked && !t.draining && t.core.PendingBytes() > 0 {
+	if others && a.pages == 0 && !a.looked && !t.draining && t.core.PendingBytes() > 0 {
 		a.looked, t.reclaim = true, nil
 		t.core.Press()
 		t.takeOwn()
@@ -115,7 +115,7 @@ func (t *turn) asked(a *reclaim) {
 		t.effects().reclaim = a
 		return
 	}
-	t.answerReclaim()
+	t.answerReclaim(a.pages)
 	t.reclaim = nil // now: if the turn panics before, it is still owed
 }
 
@@ -145,6 +145,7 @@ func (t *turn) tick(level pressure.Level) (usedBytes int64, waits []LongWait) {
 	}
 	t.shed(inBackground)
 	t.decay()
+	t.age()
 	return usedBytes, waits
 }
 

@@ -243,6 +243,31 @@ func (b *Bins) Each(links []Link, length uint32, visit func(i int32) bool) {
 	}
 }
 
+// EachLongest visits the ranges of at least that length, those of the bin with the longest first, until the visitor says false. It
+// changes nothing.
+func (b *Bins) EachLongest(links []Link, length uint32, visit func(i int32) bool) {
+	for w := len(b.words) - 1; w >= binOf(length)>>6; w-- {
+		for m := b.words[w]; m != 0; {
+			bit := bits.Len64(m) - 1
+			m &^= 1 << bit
+			for i := b.bins[w<<6+bit].head; i != None; i = links[i].next {
+				if links[i].length >= length && !visit(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// LongestBound is a length that no range exceeds, 0 if there is none: that of the bin with the longest.
+func (b *Bins) LongestBound() uint32 {
+	if b.summary == 0 {
+		return 0
+	}
+	w := bits.Len64(b.summary) - 1
+	return b.bins[w<<6+bits.Len64(b.words[w])-1].bound
+}
+
 // Largest is the length of the longest range, 0 if there is none. It looks at all of the highest bin.
 func (b *Bins) Largest(links []Link) uint32 {
 	if b.summary == 0 {

@@ -39,3 +39,39 @@ func (h *Heap) EachPages(visit func(first, end uint32)) {
 		return true
 	})
 }
+
+// TakeLongest takes pages of about the longest free blocks out of the heap until they come to so many, or there are no more, and calls
+// visit for those of each block. With whole it takes all pages of the last one. narrow, if it is not nil, limits them to those that may leave.
+func (h *Heap) TakeLongest(pages uint32, whole bool, narrow func(first, end uint32) (from, to uint32), visit func(firstPage, pages uint32)) {
+	var blocks []int32 // before any is cut: what is left of one is not visited
+	var sum uint32
+	h.bins.EachLongest(h.links, h.pageUnits, func(i int32) bool {
+		first, end := h.wholePages(i)
+		if first < end {
+			blocks = append(blocks, i)
+			sum += end - first
+		}
+		return narrow != nil || sum < pages
+	})
+	for _, i := range blocks {
+		first, end := h.wholePages(i)
+		if narrow != nil {
+			first, end = narrow(first, end)
+		}
+		if first >= end {
+			continue
+		}
+		if !whole {
+			end = first + min(end-first, pages)
+		}
+		h.cut(i, first, end)
+		visit(first, end-first)
+		if end-first >= pages {
+			return
+		}
+		pages -= end - first
+	}
+}
+
+// LongestBound is a number of units that no free block exceeds, 0 if there is none.
+func (h *Heap) LongestBound() uint32 { return h.bins.LongestBound() }

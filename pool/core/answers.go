@@ -67,7 +67,7 @@ func (a *answers) grant(r *request, run Run) (all bool) {
 	if len(r.more) > 0 {
 		r.lent = append(r.lent, run)
 		r.pages, r.more = r.more[0], r.more[1:]
-		next := rungAskAll // the others may not have been needed up to now
+		next := rungTake // the others may not have been needed up to now
 		if r.askedAll {
 			next = rungGrow
 		}
@@ -111,7 +111,7 @@ func (a *answers) lendPages(r *request, runPages uint32) uint32 {
 		return r.pages
 	}
 	n := runPages
-	if len(a.clients.ids) > 1 || a.queue.warming() {
+	if a.clients.climbs == 0 && len(a.clients.ids) > 1 || a.queue.warming() { // what was taken is lent whole
 		n /= lendShare
 	}
 	if r.most > 0 {

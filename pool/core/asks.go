@@ -1,47 +1,107 @@
 package core
 
-// asks has clients report, and return what they do not use.
+import (
+	"cmp"
+	"slices"
+
+	"github.com/go-vram/vram/pool/core/memory"
+)
+
+// asks has clients return memory that they do not use.
 type asks struct {
+	memory  *memory.Memory
 	clients *clients
 	queue   *queue
+	budget  *budget
 	fx      *Effects
 }
 
-// ask tells clients to return what they do not use; a request goes on when all have.
+// ask tells clients to return all that they do not use; a request goes on when all have.
 func (a *asks) ask(r *request, want func(*client) bool) {
 	for _, id := range a.clients.ids {
-		cl := a.clients.all[id]
-		if cl.reserves || !want(cl) || (cl.gone && cl.heldPages == 0) {
-			continue
-		}
-		r.awaits = append(r.awaits, id)
-		if !cl.asked {
-			cl.asked, cl.dirty, a.clients.unclaimed = true, false, true
-			a.fx.Asks.Push(id)
+		if cl := a.clients.all[id]; cl.mayReturn() && want(cl) {
+			a.askOne(r, cl, 0)
+			a.clients.unclaimed = true
 		}
 	}
 	a.queue.awaits(r)
 }
 
-// holders are asked of a request for everything: clients that hold memory.
-func holders(cl *client) bool { return cl.heldPages > 0 }
+// askOne tells a client to return its longest free runs, until they come to so many pages, or, with 0, all that it does not use.
+func (a *asks) askOne(r *request, cl *client, pages uint32) {
+	r.awaits = append(r.awaits, cl.id)
+	if cl.asked {
+		cl.askedAgain = cl.askedAgain || pages == 0 && cl.askedPages > 0
+		return
+	}
+	if cl.id != r.client {
+		a.budget.book(askNs)
+	}
+	cl.asked, cl.askedPages, cl.dirty = true, pages, pages > 0
+	a.fx.Asks.Push(Ask{cl.id, pages})
+}
 
-// look asks the other clients what they use, before the live peak is raised by what they reported last: a client speaks when it
-// needs more, and not when its buffers are freed, so that one which has gone quiet would count for ever and the budget
-// would grow with every client that ever was. Only those that reported that they use something are asked. It costs a turn of each,
-// and returns nothing.
-func (a *asks) look(r *request) {
-	for _, id := range a.clients.ids {
-		if cl := a.clients.all[id]; id != r.client && !cl.gone && !cl.reserves && cl.usedBytes > 0 {
-			r.awaits = append(r.awaits, id)
-			r.looking = true
-			if !cl.looked {
-				cl.looked = true
-				a.fx.Looks.Push(id)
-			}
+// again asks a client for all that has just answered a smaller Ask, if that is wanted meanwhile. It reports whether it is.
+func (a *asks) again(cl *client) bool {
+	if !cl.askedAgain {
+		return false
+	}
+	cl.asked, cl.askedAgain, cl.askedPages, cl.dirty = true, false, 0, false
+	a.fx.Asks.Push(Ask{Client: cl.id})
+	return true
+}
+
+// takeRun asks the client with the most free memory of those that have a run of so many pages for its longest run. A client whose
+// memory the device still uses is not asked for more of it. It reports whether there is such a client.
+func (a *asks) takeRun(r *request, pages uint32) bool {
+	for _, cl := range a.richest(r) {
+		if cl.usage.MaxFreePages >= pages && a.memory.TaggedBytes(cl.id) == 0 {
+			a.askOne(r, cl, pages)
+			a.queue.awaits(r)
+			return true
 		}
 	}
+	return false
+}
+
+// collect asks the clients with the most free memory for their longest runs, until those come to so many pages.
+func (a *asks) collect(r *request, pages uint32) {
+	for _, cl := range a.richest(r) {
+		if pages == 0 {
+			break
+		}
+		a.askOne(r, cl, pages)
+		pages -= min(pages, cl.usage.FreePages)
+	}
 	a.queue.awaits(r)
+}
+
+// richest are the clients that have free memory, the one with the most first, but that of a request.
+func (a *asks) richest(r *request) (all []*client) {
+	for _, id := range a.clients.ids {
+		if cl := a.clients.all[id]; cl.id != r.client && cl.mayReturn() && cl.usage.FreePages > 0 {
+			all = append(all, cl)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *client) int { return cmp.Compare(b.usage.FreePages, a.usage.FreePages) })
+	return all
+}
+
+// look has the other clients take home what was freed, once for a request, so that what they use and have is that of one moment. It
+// reports whether any has to.
+func (a *asks) look(r *request) bool {
+	if r.looked {
+		return false
+	}
+	r.looked = true
+	for _, id := range a.clients.ids {
+		if cl := a.clients.all[id]; id != r.client && !cl.gone && cl.usage.Stale {
+			cl.usage.Stale = false
+			r.looking = true
+			a.fx.Looks.Push(id)
+		}
+	}
+	return r.looking
 }
 
 // awaitAnswers has a request wait for the answers that are under way.
@@ -53,3 +113,6 @@ func (a *asks) awaitAnswers(r *request) {
 	}
 	a.queue.awaits(r)
 }
+
+// holders are asked of a request for everything: clients that hold memory.
+func holders(cl *client) bool { return cl.heldPages > 0 }

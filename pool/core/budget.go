@@ -1,10 +1,24 @@
 package core
 
-// budget is how much may be reserved while there is something to recycle, by the live peak: the most that clients used at a time, or
-// wanted.
+import "github.com/go-vram/vram/pool/core/memory"
+
+// budget is how much may be reserved while there is something to recycle, or to take from other clients. It follows the live peak:
+// the most that clients used at one moment, or wanted.
+//
+// What is moved instead of growing books its cost. Once moves have cost what the missing bytes are worth, growth is bought. So
+// moving and holding come to at most about twice the better of the two in hindsight, whatever the program does: this is the rule
+// of the ski rental problem, to rent until the rents have come to the price.
 type budget struct {
-	livePeakBytes int64
-	steadyBytes   int64 // added to the soft budget by recycling since the peak rose last
+	settings *Settings
+	memory   *memory.Memory
+	clients  *clients
+
+	livePeak      peak
+	steadyBytes   int64 // added by recycling since the peak rose last
+	boughtBytes   int64 // added since moves had cost what they are worth
+	costNs        int64 // of moves, less what was bought; negative where memory was reserved although it had not been earned
+	createNs      int64 // to make a handle, as the driver was seen to take; 0: it was not seen yet
+	moveNs        int64 // likewise to move one
 	recycledBytes int64 // while the peak was not stable
 	flatRequests  int   // in a row that free memory did not serve, and that did not raise the peak
 }
@@ -15,15 +29,31 @@ const (
 	stableRequests = 2
 	// recycledShare is the part of what is reserved from which on as much has been recycled that handles are long: a sixth.
 	recycledShare = 6
+	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to make and to move some: an H200's.
+	firstCreateNs, firstMoveNs = 22_000, 47_000
+	// askNs is what it costs to ask a client for memory: the turns of two actors and two driver calls. runNs is what each run adds
+	// that comes back.
+	askNs, runNs = 15_000, 1_000
+	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
+	worthUnit = 8
+	// fragmentShare is what clients need beside their own peaks since free memory lies in pieces: an eighth.
+	fragmentShare = 8
+	// dearFactor is by how much more a page is worth once more is reserved than all clients need by themselves.
+	dearFactor = 4
 )
 
-// raise raises the live peak to what is used and wanted, and reports whether that is more than before.
+// raise raises the live peak to what is used and wanted, and reports whether that is more than before. Then what had been bought is
+// part of the budget anyway, and its price comes back.
 func (b *budget) raise(liveBytes int64) bool {
-	if liveBytes <= b.livePeakBytes {
+	rise := liveBytes - b.livePeak.bytes()
+	b.livePeak.note(liveBytes)
+	if rise <= 0 {
 		return false
 	}
-	b.livePeakBytes = liveBytes
 	b.steadyBytes = 0
+	refund := min(b.boughtBytes, rise)
+	b.boughtBytes -= refund
+	b.costNs += b.priceNs(refund, 0)
 	return true
 }
 
@@ -36,31 +66,108 @@ func (b *budget) note(raised bool) {
 	b.flatRequests = min(b.flatRequests+1, stableRequests)
 }
 
+// book notes what moves have cost.
+func (b *budget) book(ns int64) { b.costNs += ns }
+
 // recycled counts handles that are recycled: in later rounds the budget is higher by as much, up to the steady slack.
-func (b *budget) recycled(bytes int64, p *Policy) {
+func (b *budget) recycled(handles int, bytes int64) {
+	b.book(int64(handles) * orElse(b.moveNs, firstMoveNs))
 	if b.flatRequests < stableRequests {
 		b.recycledBytes += bytes
 	}
-	b.steadyBytes = max(b.steadyBytes, min(b.part(p.SteadySlack), b.steadyBytes+bytes))
+	b.steadyBytes = max(b.steadyBytes, min(b.part(b.settings.Policy.SteadySlack), b.steadyBytes+bytes))
+}
+
+// priceNs is what bytes beyond the budget are worth, in time spent on moves, where so much is reserved with them.
+func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
+	need := b.clients.ownPeakBytes()
+	price := bytes / b.memory.PageBytes() * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
+	if reservedBytes > need+need/fragmentShare {
+		return price * dearFactor
+	}
+	return price
+}
+
+// affords reports whether moves have cost what bytes beyond the budget are worth, where so much is reserved with them.
+func (b *budget) affords(bytes, reservedBytes int64) bool {
+	return bytes <= 0 || b.settings.Policy.PageWorth > 0 && b.costNs >= b.priceNs(bytes, reservedBytes)
+}
+
+// buy raises the budget by bytes, and takes their price off what moves have cost.
+func (b *budget) buy(bytes, reservedBytes int64) {
+	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
+		b.costNs -= b.priceNs(bytes, reservedBytes)
+		b.boughtBytes += bytes
+	}
 }
 
 // part is a part of the live peak, given in 1/1024 of it.
-func (b *budget) part(share int64) int64 { return b.livePeakBytes / 1024 * share }
+func (b *budget) part(share int64) int64 { return b.livePeak.bytes() / 1024 * share }
 
-// softBytes is what may be reserved while there is something to recycle, and to begin with. shared: several clients hold
-// memory.
-func (b *budget) softBytes(s *Settings, shared bool) int64 {
-	slack := s.Policy.Slack
-	if shared {
-		slack = max(slack, s.Policy.SharedSlack)
+// baseBytes is the budget without what was bought.
+func (b *budget) baseBytes() int64 {
+	p := &b.settings.Policy
+	slack := p.Slack
+	if b.clients.holding() > 1 {
+		slack = max(slack, p.SharedSlack)
 	}
-	return min(s.LimitBytes, b.livePeakBytes+b.part(slack)+s.Policy.SpareBytes+b.steadyBytes)
+	return b.livePeak.bytes() + b.part(slack) + p.SpareBytes + b.steadyBytes
 }
 
+// softBytes is what may be reserved while there is something to move, and to begin with.
+func (b *budget) softBytes() int64 { return min(b.settings.LimitBytes, b.baseBytes()+b.boughtBytes) }
+
 // maxHandlePages bounds the length of a new handle.
-func (b *budget) maxHandlePages(p *Policy, reservedBytes int64) uint32 {
-	if b.recycledBytes > reservedBytes/recycledShare {
+func (b *budget) maxHandlePages() uint32 {
+	p := &b.settings.Policy
+	if b.recycledBytes > b.memory.ReservedBytes()/recycledShare {
 		return max(1, p.HandlePages, p.LongPages)
 	}
 	return max(1, p.HandlePages)
 }
+
+// learn takes how long the driver took to make and to move handles.
+func (b *budget) learn(created, moved int, ns int64) {
+	switch {
+	case ns <= 0:
+	case moved > 0:
+		own := ns - int64(created)*orElse(b.createNs, firstCreateNs)
+		b.moveNs = blend(b.moveNs, max(0, own)/int64(moved))
+	case created > 0:
+		b.createNs = blend(b.createNs, ns/int64(created))
+	}
+}
+
+// roll begins a new window of time: what is older than two is forgotten. What was bought is kept as far as it is reserved still.
+func (b *budget) roll() {
+	b.livePeak.roll(b.clients.usedBytes())
+	b.clients.roll()
+	b.boughtBytes = min(b.boughtBytes, max(0, b.memory.ReservedBytes()-b.baseBytes()))
+	b.costNs /= 2
+}
+
+// blend moves a mean a part of the way to a new value.
+func blend(mean, value int64) int64 {
+	if mean == 0 {
+		return value
+	}
+	return mean + (value-mean)/8
+}
+
+// orElse is a value, or another one where that is 0.
+func orElse(value, other int64) int64 {
+	if value == 0 {
+		return other
+	}
+	return value
+}
+
+// peak is the most that something was in this window of time and the one before.
+type peak struct{ before, now int64 }
+
+func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }
+
+func (p *peak) bytes() int64 { return max(p.before, p.now) }
+
+// roll begins a window.
+func (p *peak) roll(bytes int64) { p.before, p.now = p.now, bytes }

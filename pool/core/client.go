@@ -7,14 +7,14 @@ type client struct {
 	id        Client
 	heldPages uint64
 	liveBytes int64 // as its last Refill or Return reported: at most so much since
-	usedBytes int64 // likewise, or what a Look found since
+	usage     Usage // at the last Refill of any client, Look or Tick
+	ownPeak   peak  // of the bytes that it used
 	// givenBytes are those of liveBytes that its callers have. They rise with each grant.
 	givenBytes int64
 	lanes      Lanes
 	passed     Fence // the newest that has
 	suspended  uint64
 	dirty      bool // may keep what it was not asked for yet
-	looked     bool // a Look is not answered yet
 	excluded   bool // see Exclude
 	gone       bool
 	synced     bool // gone, and what it returns is clean
@@ -26,6 +26,8 @@ type client struct {
 // answer is what a client's last answer to an Ask reported, and whether one is still to come.
 type answer struct {
 	asked          bool
+	askedPages     uint32 // as in that Ask
+	askedAgain     bool   // for all, while a smaller Ask was under way
 	answering      bool   // an answer has come, and counts from answerAt on
 	answerAt       uint64 // of arrived
 	arrived        uint64 // runs that it sent
@@ -38,18 +40,17 @@ type answer struct {
 func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.letsOnly }
 
 // report takes down what a client reports that it uses.
-func (cl *client) report(liveBytes int64) { cl.liveBytes, cl.usedBytes = liveBytes, liveBytes }
+func (cl *client) report(liveBytes int64) { cl.liveBytes, cl.usage.UsedBytes = liveBytes, liveBytes }
 
-// quietShare is the part of what a client reported that it uses below which the answer to a Look counts: a quarter. Not larger: what a client at
-// work uses goes up and down, and a budget that follows it down is broken at its next rise. Not smaller: one that has
-// freed all but its weights would count as if it had not.
-const quietShare = 4
+// mayReturn reports whether a client may have anything to return.
+func (cl *client) mayReturn() bool { return !cl.reserves && (!cl.gone || cl.heldPages > 0) }
 
-// noteLook takes what a Look found.
-func (cl *client) noteLook(liveBytes int64) {
-	if liveBytes < cl.liveBytes/quietShare {
-		cl.usedBytes = liveBytes
-	}
+// Usage is what a client's stream has at one moment, as it is known without a turn of it.
+type Usage struct {
+	UsedBytes    int64  // in buffers and magazines, and wanted by requests that wait
+	FreePages    uint32 // that its free ranges hold, at most
+	MaxFreePages uint32 // that the longest of them holds, at most
+	Stale        bool   // callers have freed more since: a turn has to take it home
 }
 
 // note takes a Return, and reports whether the client's answer to an Ask is complete by that: all runs that it had sent before have
@@ -59,7 +60,7 @@ func (cl *client) note(m Return) (answered bool) {
 	if m.Answer {
 		cl.uncoveredBytes, cl.pendingBytes, cl.letsOnly = m.UncoveredBytes, m.PendingBytes, m.LetsOnly
 	}
-	cl.dirty = cl.dirty || m.Kept > 0 || !m.Answer && (m.Stirred || len(m.Runs) > 0)
+	cl.dirty = cl.dirty || m.Kept > 0 || m.Answer && cl.askedPages > 0 || !m.Answer && (m.Stirred || len(m.Runs) > 0)
 	if m.Answer && cl.asked {
 		cl.answering, cl.answerAt = true, m.Sent
 	}
@@ -76,8 +77,10 @@ type clients struct {
 	ids []Client // rising, so that a step is the same for the same history
 
 	givenBytes, givenPeakBytes int64 // of all
-	// unclaimed reports that clients were asked for pages which may be theirs again.
+	// unclaimed reports that clients were asked for pages which may be theirs again, asker the client that was asked for its own sake.
 	unclaimed bool
+	asker     Client
+	contention
 }
 
 func newClients() clients { return clients{all: map[Client]*client{}} }
@@ -110,9 +113,24 @@ func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeakBytes = min(cs.given
 // usedBytes is what all clients use at most, or want, as far as is known.
 func (cs *clients) usedBytes() (bytes int64) {
 	for _, cl := range cs.all {
-		bytes += cl.usedBytes
+		bytes += cl.usage.UsedBytes
 	}
 	return bytes
+}
+
+// ownPeakBytes is the sum of the most that each client used by itself.
+func (cs *clients) ownPeakBytes() (bytes int64) {
+	for _, cl := range cs.all {
+		bytes += cl.ownPeak.bytes()
+	}
+	return bytes
+}
+
+// roll begins a new window of time for the peaks.
+func (cs *clients) roll() {
+	for _, cl := range cs.all {
+		cl.ownPeak.roll(cl.usage.UsedBytes)
+	}
 }
 
 // holding is how many clients have memory, or had and may have it back.
@@ -142,4 +160,24 @@ func (cs *clients) reservation(id Client) *client {
 		return cl
 	}
 	return nil
+}
+
+// contention is whether clients miss in turns. While they do, what is collected stays with the pool: each would have to return it again
+// at the miss of the next.
+type contention struct {
+	last   Client
+	climbs int // that are to follow in a row, of the same client, before it is over
+}
+
+// contendedClimbs is how many climbs of one client in a row end contention. Not fewer: a client misses a few times in a row among
+// others. Not more: the memory that it gets from the pool meanwhile is found by a second search each.
+const contendedClimbs = 8
+
+// contend notes that a client would need memory of others, or growth beyond the budget.
+func (c *contention) contend(id Client) {
+	if c.last != id {
+		c.last, c.climbs = id, contendedClimbs
+	} else if c.climbs > 0 {
+		c.climbs--
+	}
 }

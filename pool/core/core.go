@@ -49,7 +49,8 @@ func newCore(m *memory.Memory, s Settings) *Core {
 	c.answers = answers{
 		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, phase: &c.phase, fx: &c.fx,
 	}
-	c.asks = asks{clients: &c.clients, queue: &c.queue, fx: &c.fx}
+	c.budget = budget{settings: &c.settings, memory: m, clients: &c.clients}
+	c.asks = asks{memory: m, clients: &c.clients, queue: &c.queue, budget: &c.budget, fx: &c.fx}
 	c.jobs = jobs{settings: &c.settings, memory: m, budget: &c.budget, forecast: &c.forecast, fx: &c.fx}
 	c.scheduler = scheduler{
 		memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, fences: &c.fences, answers: &c.answers, jobs: &c.jobs,
@@ -85,6 +86,9 @@ func (c *Core) take(m Message) bool {
 		c.clients.join(m)
 	case Unreserve:
 		return c.unreserve(m)
+	case Looked:
+		c.queue.looked()
+		return true
 	case Leave:
 		return c.leave(m)
 	case Refill:
@@ -136,6 +140,14 @@ func (c *Core) SetSettings(s Settings) {
 				c.grandfatherBytes += c.memory.Bytes(op.Run.Pages)
 			}
 		}
+	}
+}
+
+// SetUsage reports what a client's stream has at this moment. It is called for each before a Refill, a Looked and a Tick.
+func (c *Core) SetUsage(id Client, u Usage) {
+	if cl := c.clients.all[id]; cl != nil && !cl.reserves {
+		cl.usage = u
+		cl.ownPeak.note(u.UsedBytes)
 	}
 }
 

@@ -11,9 +11,9 @@ type Effects struct {
 	Grants  effect.List[Grant]
 	Denials effect.List[Denial]
 	Offers  effect.List[Offer]
-	Asks    effect.List[Client]
-	Looks   effect.List[Client]
-	Job     *Job // at most one is in flight
+	Asks    effect.List[Ask]
+	Looks   effect.List[Client] // which take home what was freed; once all have, a Looked comes
+	Job     *Job                // at most one is in flight
 	Ends    effect.List[End]
 	Gone    effect.List[Client] // left, hold nothing and have no answer to expect: nothing will name them again
 }
@@ -54,6 +54,13 @@ type Grant struct {
 	Token  uint64
 	Run    Run
 	More   []Run
+}
+
+// Ask has a client return free pages, once it has got what it was granted before: its longest free runs, until they come to so many
+// pages, or, with 0, all that it does not use.
+type Ask struct {
+	Client Client
+	Pages  uint32
 }
 
 // Offer has the client serve a Refill of its own that waits, if what it keeps does so; it answers with Offered. It has been

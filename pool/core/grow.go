@@ -40,7 +40,7 @@ func (l *ladder) pagesOf(share int64) uint32 {
 // spare is how many pages more than it wants a request may have within the soft budget, at most that many.
 func (l *ladder) spare(r *request, wanted, maxPages uint32) uint32 {
 	w, ok := l.room(r, wanted)
-	left := (r.within(l.softBytes()) - l.reservedWith(w)) / l.memory.PageBytes()
+	left := (r.within(l.budget.softBytes()) - l.reservedWith(w)) / l.memory.PageBytes()
 	if !ok || left <= 0 {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (l *ladder) spare(r *request, wanted, maxPages uint32) uint32 {
 // growBy maps a window of that many pages if the soft budget allows it, and the driver for all that is known.
 func (l *ladder) growBy(r *request, pages uint32) bool {
 	w, ok := l.room(r, pages)
-	if !ok || l.reservedWith(w) > r.within(l.softBytes()) {
+	if !ok || l.reservedWith(w) > r.within(l.budget.softBytes()) {
 		return false
 	}
 	l.jobs.fill(r, w.Run, nil)
@@ -93,7 +93,7 @@ func (l *ladder) recycle(r *request) {
 // recycleInto starts the job that fills a window, if the limit allows it.
 func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 	limit := r.within(l.settings.LimitBytes)
-	target := min(limit, l.softBytes())
+	target := min(limit, l.budget.softBytes())
 	if l.memory.Plain() && !r.idle { // freeing a segment waits for all work of the device: not before there is no other way
 		target = limit
 	}
@@ -102,16 +102,32 @@ func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 		short = max(short, l.memory.ReservedBytes())
 	}
 	ids, bytes := l.memory.Victims(short, w.Run)
-	if l.reservedWith(w)-bytes > limit {
+	reserved := l.reservedWith(w) - bytes
+	if reserved > target && l.asksAll(r, reserved-target, reserved) {
+		r.rung = rungAskAll
+		return true
+	}
+	if reserved > limit {
 		return false
+	}
+	if l.clients.holding() > 1 {
+		l.budget.buy(reserved-target, reserved) // on credit: what follows has to earn it
 	}
 	if longer, ok := l.overgrown(r, limit+bytes); ok && bytes < short {
 		w = longer
 		ids, bytes = l.memory.Victims(l.memory.ReservedBytes(), w.Run)
 	}
-	l.budget.recycled(bytes, &l.settings.Policy)
+	l.budget.recycled(len(ids), bytes)
 	l.jobs.fill(r, w.Run, ids)
 	return true
+}
+
+// asksAll reports whether a request that would break the budget by so many bytes asks the other clients for all that they have first.
+func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
+	if r.askedAll || r.capped || l.memory.Plain() || len(l.asks.richest(r)) == 0 {
+		return false
+	}
+	return reservedBytes > l.settings.LimitBytes || !l.budget.affords(overBytes, reservedBytes)
 }
 
 // overgrown is a window that is longer than a request wants, for growth beyond the soft budget.

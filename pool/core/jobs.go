@@ -40,7 +40,7 @@ func (j *jobs) fill(r *request, window Run, victims []int32) {
 	p := &j.settings.Policy
 	j.memory.PlanFill(&job.Job, memory.Plan{
 		Window: window, Victims: victims, For: r.client,
-		MergePages: p.MergePages, MaxHandlePages: j.budget.maxHandlePages(p, j.memory.ReservedBytes()),
+		MergePages: p.MergePages, MaxHandlePages: j.budget.maxHandlePages(),
 	})
 	j.start(job)
 }
@@ -49,6 +49,11 @@ func (j *jobs) fill(r *request, window Run, victims []int32) {
 // reports whether there are any.
 func (j *jobs) shrink(r *request, bytes int64) bool {
 	ids, _ := j.memory.Victims(bytes, Run{})
+	return j.release(r, ids)
+}
+
+// release gives handles back to the driver. It reports whether there are any.
+func (j *jobs) release(r *request, ids []int32) bool {
 	if len(ids) == 0 {
 		return false
 	}

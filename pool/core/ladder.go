@@ -26,19 +26,15 @@ func (l *ladder) climb(r *request) bool {
 	switch r.rung {
 	case rungOffer:
 		l.answers.offer(r)
-	case rungSearch, rungAskOwn:
+	case rungSearch, rungTake:
+		l.take(r)
+	case rungAskOwn:
 		return l.askOwn(r)
-	case rungLook:
-		r.rung = rungAskAll
-		if l.clients.usedBytes() > l.budget.livePeakBytes {
-			l.asks.look(r)
-		}
+	case rungCollect:
+		l.collect(r)
 	case rungAskAll:
 		r.rung = rungGrow
-		if !r.noted { // else it is the same request still
-			l.raisePeak(r, 0)
-			l.budget.note(r.raised)
-		}
+		l.notePeak(r)
 		l.askOthers(r)
 	case rungGrow:
 		return l.growOrBorrow(r)
@@ -49,11 +45,13 @@ func (l *ladder) climb(r *request) bool {
 		if l.answers.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
 			return r.done
 		}
-		if l.borrow(r, l.softBytes()) {
+		if l.borrow(r, l.budget.softBytes()) {
 			return false // to come back here if that brings nothing
 		}
 		r.rung = rungWait
-		l.recycle(r)
+		if !l.growBought(r) {
+			l.recycle(r)
+		}
 	case rungWait:
 		l.watch(r)
 	case rungHold:
@@ -79,9 +77,96 @@ func (l *ladder) askOwn(r *request) bool {
 			return r.done
 		}
 	}
-	r.rung = rungLook
+	r.rung, l.clients.asker = rungCollect, r.client
 	l.asks.ask(r, func(cl *client) bool { return cl.id == r.client })
 	return false
+}
+
+// take asks another client for one run that serves a request, where the soft budget does not allow growth: that costs the least of all
+// moves, and no more where much is free elsewhere. The fence of the run is polled if the client's stream has work.
+func (l *ladder) take(r *request) {
+	r.rung = rungAskOwn
+	if r.waits() || len(l.clients.ids) < 2 || l.mayGrow(r) {
+		return
+	}
+	if l.asks.look(r) {
+		r.rung = rungTake
+		return
+	}
+	if l.notePeak(r); l.mayGrow(r) {
+		return
+	}
+	l.clients.contend(r.client)
+	switch r.taking {
+	case notTaken:
+		if !l.buys(r, r.pages) && l.asks.takeRun(r, r.pages) {
+			r.taking, r.rung = taken, rungTake
+		}
+	case taken:
+		r.taking, r.rung = polled, rungTake
+		l.jobs.poll(r)
+	case polled:
+	}
+}
+
+// mayGrow reports whether all that a request wants may be new within the soft budget.
+func (l *ladder) mayGrow(r *request) bool {
+	return l.memory.ReservedBytes()+l.memory.Bytes(r.pages) <= r.within(l.budget.softBytes())
+}
+
+// collect asks other clients for as much as a request lacks, where growing would break the budget or what the driver can give.
+func (l *ladder) collect(r *request) {
+	if !r.noted && l.clients.usedBytes() > l.budget.livePeak.bytes() && l.asks.look(r) {
+		return
+	}
+	r.rung = rungGrow
+	l.notePeak(r)
+	missing := r.pages
+	if w, ok := l.room(r, r.pages); ok {
+		missing = w.Missing
+		if l.reservedWith(w) <= r.within(l.budget.softBytes()) {
+			return
+		}
+	}
+	if r.capped {
+		l.askOthers(r)
+	} else if !l.buys(r, missing) {
+		l.asks.collect(r, missing)
+	}
+}
+
+// buys has the budget allow growth by so many pages if moves have cost what they are worth. It reports whether it does.
+func (l *ladder) buys(r *request, pages uint32) bool {
+	reserved := l.memory.ReservedBytes() + l.memory.Bytes(pages)
+	beyond := reserved - l.budget.softBytes()
+	if beyond <= 0 {
+		return true
+	}
+	if r.capped || reserved > l.settings.LimitBytes || !l.budget.affords(beyond, reserved) {
+		return false
+	}
+	l.budget.buy(beyond, reserved)
+	return true
+}
+
+// growBought maps a window for a request beyond the budget, where the live peak does not rise and moves have cost as much. It reports
+// whether it does.
+func (l *ladder) growBought(r *request) bool {
+	w, ok := l.room(r, r.pages)
+	if !ok || r.raised || l.memory.Plain() || !l.buys(r, w.Missing) {
+		return false
+	}
+	r.rung = rungRecycle
+	l.jobs.fill(r, w.Run, nil)
+	return true
+}
+
+// notePeak raises the live peak once for a request.
+func (l *ladder) notePeak(r *request) {
+	if !r.noted { // else it is the same request still
+		l.raisePeak(r, 0)
+		l.budget.note(r.raised)
+	}
 }
 
 // raisePeak raises the live peak to what the clients last reported and to what one wants that has not reported it.
@@ -92,7 +177,7 @@ func (l *ladder) raisePeak(r *request, wantedBytes int64) {
 // askOthers has the others return what they do not use where growing would break the budget or what the driver can give. After a
 // refusal its own client is asked again: memory may have come home to it meanwhile.
 func (l *ladder) askOthers(r *request) {
-	if w, ok := l.room(r, r.pages); ok && l.reservedWith(w) <= r.within(l.softBytes()) {
+	if w, ok := l.room(r, r.pages); ok && l.reservedWith(w) <= r.within(l.budget.softBytes()) {
 		return
 	}
 	r.askedAll = true
@@ -100,9 +185,6 @@ func (l *ladder) askOthers(r *request) {
 		return cl.heldPages > 0 && (!r.waits() || cl.dirty) && (r.capped || cl.id != r.client)
 	})
 }
-
-// softBytes is the soft budget.
-func (l *ladder) softBytes() int64 { return l.budget.softBytes(l.settings, l.clients.holding() > 1) }
 
 // room is a window for the client of a request.
 func (l *ladder) room(r *request, pages uint32) (memory.Window, bool) {

@@ -142,7 +142,6 @@ type Return struct {
 	Final     bool // the runs are not to be given home again: the client is idle
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
-	Report         bool // it answers one Look, and reports LiveBytes alone; where those are not known, the highest number
 	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an
 	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
 	Sent uint64
@@ -155,6 +154,10 @@ type Return struct {
 	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its answers.
 	LetsOnly bool
 }
+
+// Looked reports that the clients of the last Looks have taken home what was freed, as far as nobody was in their turns. SetUsage was
+// called since.
+type Looked struct{}
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.
 type Warm struct {
@@ -181,7 +184,8 @@ type JobDone struct {
 	// a fence that has not passed; the others have none that could be recorded.
 	Watched []Watch
 	// Idle reports that no client's stream had work, where the job asked.
-	Idle bool
+	Idle   bool
+	TookNs int64 // for the operations of a job that did not fail; 0: it is not known
 }
 
 // Passed is a client's newest fence that has passed.
@@ -226,6 +230,7 @@ func (Block) isMessage()     {}
 func (Suspend) isMessage()   {}
 func (Offered) isMessage()   {}
 func (Return) isMessage()    {}
+func (Looked) isMessage()    {}
 func (Warm) isMessage()      {}
 func (Trim) isMessage()      {}
 func (JobDone) isMessage()   {}

@@ -100,7 +100,7 @@ func (n *noProgress) climb(r *request) bool {
 		r.rung = rungDeny
 		n.asks.ask(r, holders)
 		return false
-	case rungOffer, rungSearch, rungLook, rungGrow, rungPoll, rungRecycle, rungWait, rungHold, rungDeny:
+	case rungOffer, rungSearch, rungTake, rungCollect, rungGrow, rungPoll, rungRecycle, rungWait, rungHold, rungDeny:
 	}
 	w := n.waiters
 	w.gathering = nil

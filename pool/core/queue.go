@@ -152,14 +152,16 @@ func (q *queue) awaits(r *request) {
 	}
 }
 
-// answered reports that an answer came, to a Look or to an Ask, or will never come.
-func (q *queue) answered(id Client, look bool) {
+// looked reports that clients have taken home what was freed.
+func (q *queue) looked() {
+	q.each(func(r *request) { r.looking = false })
+}
+
+// answered reports that an answer to an Ask came, or will never come.
+func (q *queue) answered(id Client) {
 	kept := q.awaiting[:0]
 	for _, r := range q.awaiting {
-		if r.looking == look {
-			r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
-			r.looking = look && len(r.awaits) > 0
-		}
+		r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
 		if len(r.awaits) > 0 {
 			kept = append(kept, r)
 		}

@@ -48,8 +48,10 @@ type catch struct {
 // ascent is how far a request has come up the ladder of the package comment.
 type ascent struct {
 	rung     rung
-	awaits   []Client // whose answers to an Ask, or with looking to a Look, are still to come
-	looking  bool
+	awaits   []Client // whose answers to an Ask are still to come
+	looking  bool     // a Looked is still to come
+	looked   bool     // clients have taken home what was freed
+	taking   taking
 	noted    bool   // for the live peak
 	raised   bool   // it
 	askedAll bool   // that others return what they do not use
@@ -109,6 +111,15 @@ type waiting struct {
 // warmClient owns what an unfinished warm-up has got together.
 const warmClient = ^Client(0)
 
+// taking is how far a request has come with taking a run of another client's.
+type taking uint8
+
+const (
+	notTaken taking = iota
+	taken           // a client was asked for a run
+	polled          // its fence was not known to have passed, and was looked at
+)
+
 type kind uint8
 
 const (
@@ -125,8 +136,9 @@ type rung uint8
 const (
 	rungOffer rung = iota // of those that wait
 	rungSearch
+	rungTake
 	rungAskOwn
-	rungLook
+	rungCollect
 	rungAskAll
 	rungGrow
 	rungPoll
@@ -154,7 +166,7 @@ func newRefill(m Refill) *request {
 }
 
 // awaiting reports whether the request goes on only with somebody's answer.
-func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.offering }
+func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.offering }
 
 // waits reports whether it is a Refill that waits.
 func (r *request) waits() bool { return r.id != 0 }

@@ -58,10 +58,22 @@ func (s *scheduler) advance() {
 	}
 	if s.rests() {
 		if s.clients.unclaimed && s.waiters.count() == 0 && len(s.fences.held) == 0 { // else it is collected for those
-			s.clients.unclaimed = false
-			s.answers.lendHome(0)
+			s.lendHome()
 		}
 		s.shrinker.bound()
+	}
+}
+
+// lendHome lends back what was collected: to the client that was asked for its own sake, and to the others once they do not miss in
+// turns.
+func (s *scheduler) lendHome() {
+	asker := s.clients.asker
+	s.clients.asker = 0
+	if s.clients.climbs == 0 {
+		s.clients.unclaimed = false
+		s.answers.lendHome(0)
+	} else if asker != 0 {
+		s.answers.lendHome(asker)
 	}
 }
 

@@ -108,8 +108,6 @@ func (c *Core) takeBack(m Return) bool {
 		return false
 	}
 	switch {
-	case m.Report:
-		cl.noteLook(m.LiveBytes)
 	case cl.gone:
 		cl.lanes = m.Lanes
 	default:
@@ -121,12 +119,11 @@ func (c *Core) takeBack(m Return) bool {
 	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
 		c.waiters.changed()
 	}
-	if m.Report && cl.looked {
-		cl.looked = false
-		c.queue.answered(m.Client, true)
+	if m.Answer {
+		c.budget.book(int64(len(m.Runs)) * runNs)
 	}
-	if answered {
-		c.queue.answered(m.Client, false)
+	if answered && !c.asks.again(cl) {
+		c.queue.answered(m.Client)
 	}
 	c.forget(cl)
 	return true
@@ -201,8 +198,7 @@ func (c *Core) forget(cl *client) {
 	c.clients.remove(cl.id)
 	c.fences.forget(cl.id)
 	c.waiters.table.Forget(admission.Account(cl.id))
-	c.queue.answered(cl.id, false)
-	c.queue.answered(cl.id, true)
+	c.queue.answered(cl.id)
 	c.memory.Forget(cl.id)
 	c.fx.Gone.Push(cl.id)
 }
@@ -244,6 +240,9 @@ func (c *Core) tick() {
 			s.enqueue(r)
 		}
 	}
+	if s.rests() && c.queue.empty() {
+		s.shrinker.age(&c.budget)
+	}
 	if s.rests() {
 		c.jobs.poll(nil)
 	}
@@ -272,6 +271,9 @@ func (c *Core) jobDone(m JobDone) bool {
 	if m.Err != nil {
 		c.jobFailed(j, out, m)
 		return true
+	}
+	if j.Purpose == memory.Fill {
+		c.budget.learn(j.Created(), j.Moved(), m.TookNs)
 	}
 	c.fences.begun(m.Watched)
 	if j.Idle {

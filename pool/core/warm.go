@@ -102,6 +102,9 @@ func (w *warmer) limitError(wantedBytes int64) error {
 func (w *warmer) letGo(r *request) bool {
 	for _, run := range r.got {
 		w.memory.Free(run, memory.Tag{})
+		if !r.foreseen { // somebody has asked for it, and will use it
+			w.memory.Keep(run)
+		}
 	}
 	held := len(r.got) > 0
 	r.got = r.got[:0]

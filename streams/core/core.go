@@ -48,7 +48,8 @@ type Core struct {
 	misses
 	limits
 	wanted
-	idle idle
+	idle    idle
+	surplus surplus
 
 	// Optional, or not at work in most streams.
 	coverage

@@ -97,6 +97,25 @@ func (r *ranges) takeMore(limit uint32, within func(first, end uint32) (from, to
 	return r.taken
 }
 
+// takeLongest takes the pages of the longest free ranges out of the heap until they come to so many: with whole all of the last one
+// as well.
+func (r *ranges) takeLongest(pages uint32, whole bool, within func(first, end uint32) (from, to uint32)) []Run {
+	r.taken = r.taken[:0]
+	r.heap.TakeLongest(pages, whole, within, func(first, count uint32) {
+		run := Run{First: first, Pages: count}
+		for _, tell := range r.onReturn {
+			tell(run)
+		}
+		r.taken = append(r.taken, run)
+	})
+	return r.taken
+}
+
+// freePages is how many pages the free ranges hold, and how many the longest of them does, both at most.
+func (r *ranges) freePages() (all, longest uint32) {
+	return uint32(r.heap.FreeUnits() / uint64(r.pageUnits)), r.heap.LongestBound() / r.pageUnits //nolint:gosec // of one arena
+}
+
 // address is where a block lies.
 func (r *ranges) address(block int32) cudadrv.Ptr {
 	offset := r.heap.Offset(block)

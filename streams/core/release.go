@@ -14,6 +14,13 @@ func (c *Core) Release(limit uint32, covered bool) []Run {
 	return c.takeOut(limit, covered)
 }
 
+// ReleaseLongest gives the longest free runs to the caller, for the pool, until they come to so many pages. No magazine is closed for
+// it. The result is valid until the next call of the core.
+func (c *Core) ReleaseLongest(pages uint32, covered bool) []Run {
+	c.Drain()
+	return c.ranges.takeLongest(pages, true, c.coverage.within(covered))
+}
+
 // takeOut takes whole pages out of the heap. The result is valid until the next call.
 func (c *Core) takeOut(limit uint32, covered bool) []Run {
 	return c.ranges.takePages(limit, c.coverage.within(covered), func() bool { return true })

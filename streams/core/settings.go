@@ -5,12 +5,15 @@ type Settings struct {
 	Budget Budget
 	// Exact lets no magazine serve any more, so that every allocation takes a turn, where what lives is counted.
 	Exact bool
+	// AgeTicks is for how many ticks in a row pages have to be free until they are surplus; 0: they never are.
+	AgeTicks int
 }
 
 // SetSettings replaces the settings from the next turn on. Where Exact changes it visits every magazine.
 func (c *Core) SetSettings(s Settings) {
 	c.SetBudget(s.Budget)
 	c.setExact(s.Exact)
+	c.surplus = surplus{window: s.AgeTicks, leastPages: everything}
 	c.misses.stability.restart(c.misses.Turns)
 }
 

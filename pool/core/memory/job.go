@@ -56,6 +56,21 @@ type Job struct {
 	startBytes int64 // reserved when it was planned
 }
 
+// Created is how many new handles a job makes.
+func (j *Job) Created() int { return j.count(Create) }
+
+// Moved is how many handles a job moves, or gives back for others.
+func (j *Job) Moved() int { return j.count(Map) - j.count(Create) + j.count(Release) }
+
+func (j *Job) count(v Verb) (n int) {
+	for i := range j.Ops {
+		if j.Ops[i].Verb == v {
+			n++
+		}
+	}
+	return n
+}
+
 // Plan is how a window is to be filled.
 type Plan struct {
 	Window  Run

@@ -24,6 +24,7 @@ type page struct {
 	client Client // of a lent page: that holds it; of a free one: the tag's, valid at the run's first page
 	home   Client // of a free page: that returned it and may have it back; 0 for memory that was never lent
 	fence  Fence  // the tag's, valid at the first page of a free run
+	since  uint32 // of a free page: the Tick at which it became free, or kept
 	state  State
 }
 
@@ -51,6 +52,8 @@ type table struct {
 	idle   bitmap // free or hole
 	free   bitmap
 	counts [4]uint64 // of pages, by state
+
+	now uint32 // ticks
 
 	inserts  uint64 // free runs that came, or changed
 	searches uint64 // for a free run that fits
@@ -108,7 +111,7 @@ func (t *table) setState(r Run, to State, client Client) {
 	for i := range entries {
 		p := &entries[i]
 		t.counts[p.state]--
-		p.state, p.client, p.fence, p.run = to, client, 0, 0
+		p.state, p.client, p.fence, p.run, p.since = to, client, 0, 0, t.now
 		if to != Free {
 			p.home = 0
 		}
