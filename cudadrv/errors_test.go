@@ -46,7 +46,7 @@ func TestCallErrorIsItsResultAlsoWhenWrapped(t *testing.T) {
 }
 
 func TestCapabilityHasWantsAll(t *testing.T) {
-	both := cudadrv.VirtualMemory | cudadrv.StreamOrdered
+	both := cudadrv.VirtualMemory | cudadrv.PinnedHost
 	assert.True(t, both.Has(cudadrv.VirtualMemory))
 	assert.True(t, both.Has(both))
 	assert.False(t, cudadrv.VirtualMemory.Has(both))

@@ -16,10 +16,7 @@ import (
 type inner interface {
 	cudadrv.Device
 	cudadrv.HostMemory
-	cudadrv.StreamValues
-	cudadrv.StreamOrderedMemory
 	cudadrv.HostFunctions
-	cudadrv.PointerQueries
 	cudadrv.ShareableMemory
 	cudadrv.CaptureQueries
 	cudadrv.BlockingStreams

@@ -96,35 +96,6 @@ func bothSidesShareTheDevice(t *testing.T) {
 	require.NoError(t, dev.StreamDestroy(gorgonia.FromStream(s)))
 }
 
-func TestWaitsKeepTheirCondition(t *testing.T) {
-	newFake(t)
-	waitsKeepTheirCondition(t)
-}
-
-func waitsKeepTheirCondition(t *testing.T) {
-	t.Helper()
-	dev := open(t, gorgonia.Config{})
-	values, ok := dev.(cudadrv.StreamValues)
-	require.True(t, ok)
-	p, err := dev.MemAlloc(4)
-	require.NoError(t, err)
-	waiting, err := dev.StreamCreate()
-	require.NoError(t, err)
-	writing, err := dev.StreamCreate()
-	require.NoError(t, err)
-	require.NoError(t, values.StreamWriteValue32(writing, p, 5))
-	require.NoError(t, dev.StreamSynchronize(writing))
-	require.NoError(t, values.StreamWaitValue32(waiting, p, 3, cudadrv.WaitEqual))
-	passed, err := dev.StreamQuery(waiting)
-	require.NoError(t, err)
-	assert.False(t, passed, "5 is over 3 and not equal to it")
-	require.NoError(t, values.StreamWriteValue32(writing, p, 3))
-	require.NoError(t, dev.StreamSynchronize(waiting))
-	require.NoError(t, dev.StreamDestroy(waiting))
-	require.NoError(t, dev.StreamDestroy(writing))
-	require.NoError(t, dev.MemFree(p))
-}
-
 func TestTheThreadKeepsItsContext(t *testing.T) {
 	newFake(t)
 	theThreadKeepsItsContext(t)

@@ -78,21 +78,3 @@ func noWork(c call.Call, bytes int64) error {
 	}
 	return refuse(c, cudadrv.InvalidValue, "%d bytes", bytes)
 }
-
-// StreamWriteValue32 is cuStreamWriteValue32. The context is made current, as the address may be one of MemAlloc.
-func (d *device) StreamWriteValue32(s cudadrv.Stream, p cudadrv.Ptr, value uint32) error {
-	if !d.info.Capabilities.Has(cudadrv.MemoryOperations) {
-		return d.inner.StreamWriteValue32(s, p, value)
-	}
-	err := d.current(call.StreamWriteValue32, func() error { return ToStream(s).WriteValue32(ToPtr(p), value, 0) })
-	return failed(call.StreamWriteValue32, err, "word at %#x", uint64(p))
-}
-
-// StreamWaitValue32 is cuStreamWaitValue32.
-func (d *device) StreamWaitValue32(s cudadrv.Stream, p cudadrv.Ptr, value uint32, until cudadrv.WaitCondition) error {
-	if !d.info.Capabilities.Has(cudadrv.MemoryOperations) {
-		return d.inner.StreamWaitValue32(s, p, value, until)
-	}
-	err := d.current(call.StreamWaitValue32, func() error { return ToStream(s).WaitOnValue32(ToPtr(p), value, uint(until)) })
-	return failed(call.StreamWaitValue32, err, "word at %#x", uint64(p))
-}
