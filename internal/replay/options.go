@@ -45,9 +45,6 @@ type Options struct {
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
-	// Check watches every step for overlap, misalignment and wrong sizes; the first fault ends the run
-	// with a *CheckError. Times mean nothing then.
-	Check bool
 	// Observe is called after each step where it is set, with Parallel from several goroutines at once.
 	// A copy that begins its round anew is observed from the start again; what it frees before that is not.
 	Observe func(Observation)
