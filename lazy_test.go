@@ -98,7 +98,8 @@ func (c counted) Close() error {
 
 // A first use that fails behind the opening of the device closes it, whatever it fails by.
 func TestAFirstUseThatFailsLeavesNothingOpen(t *testing.T) {
-	faults := fault.Wrap(sim.New(sim.Config{TotalBytes: 64 * mib}), fault.WithRules(fault.Rule{Func: "cuMemAddressReserve", Result: cudadrv.Unknown}))
+	faults := fault.Wrap(sim.New(sim.Config{TotalBytes: 64 * mib}))
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuMemAddressReserve", Result: cudadrv.Unknown}))
 	for name, cfg := range map[string]vram.Config{
 		"no pages":      {Driver: sim.New(sim.Config{NoVirtualMemory: true}), Segments: vram.SegmentsVMM},
 		"no address":    {Driver: faults},
