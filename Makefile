@@ -90,7 +90,7 @@ frontier: ## play traces in each footprint mode: memory against time, as a table
 	@$(GO) run ./internal/replay/frontier -svg docs/footprint.svg $(TRACES)
 
 soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
-	@$(GO) run ./internal/soak
+	@$(GO) test ./internal/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all)
 	@bench/peers/run.sh $(PART)
