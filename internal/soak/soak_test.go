@@ -12,9 +12,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-//nolint:gochecknoglobals // flags
 var (
-	ops   = flag.Int("ops", 0, "allocations and frees of TestSoak, which is skipped without any")
+	ops   = flag.Int("ops", 4000, "allocations and frees of TestSoak")
 	live  = flag.Int64("live", 4<<30, "what lives at most in it, in `bytes`")
 	limit = flag.Float64("limit", 1.10, "its limit, over what lives at most")
 	seed  = flag.Uint64("seed", 1, "of its random numbers")
@@ -23,9 +22,6 @@ var (
 
 // As many operations as the flags say, with a table.
 func TestSoak(t *testing.T) {
-	if *ops == 0 {
-		t.Skip("no -ops")
-	}
 	s, err := open(plan{liveBytes: *live, limit: *limit, seed: *seed}, vram.Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)
 	fmt.Println("| operations | live / most live | reserved / most live | free of reserved | ns/op | driver calls / op |")
