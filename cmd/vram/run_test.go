@@ -101,7 +101,7 @@ func TestHelp(t *testing.T) {
 		"-h":          {"replay", "bench", "sim", "info", "version"},
 		"--help":      {"replay"},
 		"-help":       {"replay"},
-		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--gap", "--hazards", "--explain-peak", "--json"},
+		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--gap", "--hazards", "--json"},
 		"bench -h":    {"--scenario", "--samples", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
 		"info -h":     {"--driver"},
 		"sim -h":      {"--seed", "--seeds", "--steps"},

@@ -28,9 +28,6 @@
 // on the buffer's stream, under the checker of cudadrv/hazard: memory that two streams get without an order, that
 // is unmapped under work or handed out twice shows there.
 //
-// With Options.ExplainPeak the driver's calls are watched, and where more is held than ever before the statistics are read:
-// what was held at the peak is told by where it was.
-//
 // # Parallel
 //
 // With Options.Parallel every stream has a goroutine that runs the stream's steps in program order.

@@ -38,9 +38,8 @@ type session struct {
 	gates         []*gate // by id; nil where no two players share a buffer
 	leftovers     []step  // what frees the buffers that the trace never frees
 	lag, rest     time.Duration
-	clock         virtualTime // nil without a lag
+	clock         *sim.Device // nil without a lag
 	kernels       *kernels    // nil without Options.Hazards
-	summit        *summit     // nil without Options.ExplainPeak
 	observe       func(Observation)
 	stopAtFailure bool
 
@@ -137,10 +136,6 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 			return err
 		}
 	}
-	if o.ExplainPeak {
-		se.summit = &summit{}
-		cfg.Driver = &summitDriver{cfg.Driver, se.summit}
-	}
 	return nil
 }
 
@@ -148,7 +143,7 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 func (se *session) close() error { return errors.Join(se.device.Close(), se.kernels.close()) }
 
 func (se *session) watched() bool {
-	return se.clock != nil || se.observe != nil || se.kernels != nil || se.summit != nil
+	return se.clock != nil || se.observe != nil || se.kernels != nil
 }
 
 // waits reports whether players wait for each other's frees, or are held up as a seed has it.

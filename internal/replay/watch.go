@@ -50,9 +50,6 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 	if s.kind == stepAlloc && err == nil {
 		err = p.entered(s)
 	}
-	if se.summit != nil && err == nil {
-		se.summit.look(se, round, event, s)
-	}
 	if se.observe != nil && err == nil {
 		o := Observation{Round: round, Attempt: p.attempt, Index: event, Event: se.trace.Events[event], Buffer: se.buffers[s.id]}
 		if p.failedCount > failedBefore {
