@@ -21,7 +21,7 @@ const MostBytes = arenaBytes / 2
 // Pool is the memory of one device. Any number of goroutines may use it.
 type Pool struct {
 	device   cudadrv.Device
-	fences   fence.Source
+	fences   *fence.Events
 	observer Observer
 	panics   *recovered.Log
 	debug    bool
@@ -54,7 +54,7 @@ type Pool struct {
 // Config is what a pool is made with. Device and Fences must be set.
 type Config struct {
 	Device   cudadrv.Device
-	Fences   fence.Source
+	Fences   *fence.Events
 	Settings core.Settings
 	// Plain takes plain segments though the device has virtual memory. One that has none gets them anyway.
 	Plain    bool
