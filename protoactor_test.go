@@ -62,7 +62,7 @@ func (nothing) Stopped(error)               {}
 // probe is a way into the actor system.
 func probe(t *testing.T) *actors.Ref {
 	t.Helper()
-	ref, err := actors.Spawn("probe", nothing{})
+	ref, err := actors.Spawn(nil, nil, "probe", nothing{})
 	require.NoError(t, err)
 	ref.Stop(nil)
 	<-ref.Done()

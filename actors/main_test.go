@@ -105,7 +105,7 @@ func once(e effect) func() Effects {
 
 func spawn(tb testing.TB, p Behavior) *Ref {
 	tb.Helper()
-	r, err := Spawn("probe", p)
+	r, err := Spawn(nil, nil, "probe", p)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		r.Stop(nil)

@@ -347,7 +347,7 @@ func TestEveryRecoveredPanicIsReported(t *testing.T) {
 			var told []recovered.Panic
 			panics.Tell(func(p recovered.Panic) { told = append(told, p) })
 			p := &probe{}
-			r, err := SpawnOn(nil, &panics, name, p)
+			r, err := Spawn(nil, &panics, name, p)
 			require.NoError(t, err)
 			crash(p, r)
 			r.Stop(nil)

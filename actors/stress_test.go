@@ -33,7 +33,7 @@ func TestEveryMessageIsAnsweredOnce(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := Spawn("stress", p)
+		r, err := Spawn(nil, nil, "stress", p)
 		require.NoError(rt, err)
 
 		jobs := make([][]*job, senderCount)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSpawnWithoutABehavior(t *testing.T) {
-	_, err := Spawn("nobody", nil)
+	_, err := Spawn(nil, nil, "nobody", nil)
 	require.Error(t, err)
 }
 

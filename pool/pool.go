@@ -87,7 +87,7 @@ func New(cfg Config) (*Pool, error) {
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver.open(p)
-	if p.ref, err = actors.SpawnOn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
+	if p.ref, err = actors.Spawn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
 	p.driver.worker.Start()

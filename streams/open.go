@@ -29,7 +29,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Exact: cfg.Exact, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, cache, (*waker)(s))
-	ref, err := actors.SpawnOn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
+	ref, err := actors.Spawn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
 	if err != nil {
 		return nil, nil, fmt.Errorf("streams: %w", err)
 	}
