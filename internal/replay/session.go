@@ -14,11 +14,21 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
+// device is what a session needs of a *vram.Device.
+type device interface {
+	NewStream() (*vram.Stream, error)
+	Warm(ctx context.Context, want ...vram.Demand) error
+	Collect() error
+	Stats() vram.Stats
+	ResetPeaks()
+	Close() error
+}
+
 // session is one opened device and everything that playing a trace on it needs. Rounds follow each
 // other; nothing of it is used by two rounds at once.
 type session struct {
 	recorded   *trace.Trace
-	device     *vram.Device
+	device     device
 	driverName string
 
 	// Written before the first round.
