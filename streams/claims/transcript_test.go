@@ -3,7 +3,6 @@ package claims_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -22,20 +21,10 @@ import (
 // miss AFTER, line AFTER [missing], learn AFTER found|nothing, fences begin|others BYTES|resume|resumed [passed]|panic|tick.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	transcript.Run(t, func(t *testing.T) transcript.Answer {
+	transcript.Run(t, func(t *testing.T) transcript.Machine {
 		t.Helper()
 		s := &script{t: t, named: map[string]*claims.Claim{}}
-		return func(commands []string) string {
-			var out strings.Builder
-			for _, command := range commands {
-				if words := strings.Fields(command); words[0] != "#" {
-					if answer := s.obey(words[0], words[1:]); answer != "" {
-						out.WriteString(answer + "\n")
-					}
-				}
-			}
-			return out.String()
-		}
+		return transcript.Machine{Obey: s.obey}
 	})
 }
 
@@ -66,7 +55,8 @@ type script struct {
 	tenant account
 }
 
-func (s *script) obey(verb string, args []string) string {
+func (s *script) obey(words []string) string {
+	verb, args := words[0], words[1:]
 	has := func(word string) bool { return slices.Contains(args, word) }
 	switch verb {
 	case "stream":
@@ -211,8 +201,4 @@ func (s *script) fence(args []string) string {
 	return ""
 }
 
-func (s *script) number(word string) int {
-	n, err := strconv.Atoi(word)
-	require.NoError(s.t, err)
-	return n
-}
+func (s *script) number(word string) int { return int(transcript.Number(s.t, word)) }
