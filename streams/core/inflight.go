@@ -15,7 +15,7 @@ import (
 // Lists are linked by index, so that nothing is allocated once the arrays are long enough.
 type inFlight struct {
 	lines   *line.Lines
-	landed  func(*magazine.Slot) // takes the slot of each block whose last use has landed
+	home    lander
 	slack   slack
 	queues  []queue
 	blocks  []block
@@ -27,6 +27,10 @@ type inFlight struct {
 	fresh                    bool                    // a fence may be due that was not at the last look
 	slots                    map[*magazine.Slot]bool // of the blocks; nil: has was not called yet
 }
+
+// lander takes home the slot of each block whose last use has landed. An interface, not a function: the call of
+// a method value costs two.
+type lander interface{ landed(s *magazine.Slot) }
 
 // fenceRest is how many turns go by before a fence that could not be taken is asked for once more. Not
 // smaller: each attempt is a driver call. Not larger: until then what waits for it waits for later work, too.
@@ -42,11 +46,11 @@ type block struct {
 type entry struct{ block, next int32 }
 
 // init makes the lists ready.
-func (f *inFlight) init(lines *line.Lines, landed func(*magazine.Slot), s slack) {
+func (f *inFlight) init(lines *line.Lines, home lander, s slack) {
 	if lines == nil {
 		lines = new(line.Lines)
 	}
-	f.lines, f.landed, f.slack = lines, landed, s
+	f.lines, f.home, f.slack = lines, home, s
 	f.unusedBlock, f.unusedEntry = none, none
 }
 
@@ -179,7 +183,7 @@ func (f *inFlight) pass(g *group) {
 		if f.blocks[at].left--; f.blocks[at].left == 0 {
 			s := f.blocks[at].slot
 			f.dropBlock(at)
-			f.landed(s)
+			f.home.landed(s)
 		}
 		e = next
 	}
