@@ -3,11 +3,8 @@ package magazine
 import "math/bits"
 
 // Leased is a slot of a leased magazine as its lane sees it, which works on the slot's words by
-// loads and plain stores. The owner converts a *Slot only where IsLeased holds.
+// loads and plain stores.
 type Leased Slot
-
-// IsLeased reports whether the slot is one that only lanes hand out.
-func (s *Slot) IsLeased() bool { return s.leased }
 
 // HandOut writes down that the slot is handed out, and returns the handle.
 func (s *Leased) HandOut() (handle uint64) {
