@@ -45,7 +45,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
-			Edits: []Edit{{"streams/core.(*inFlight).pass", "f.blocks[at].left--; f.blocks[at].left == 0 {", "f.blocks[at].left--; f.blocks[at].slot != nil {"}},
+			Edits: []Edit{{"streams/core.(*inFlight).pass", "b.left > 1 {", "b.slot == nil {"}},
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",

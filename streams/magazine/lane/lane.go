@@ -57,6 +57,8 @@ type Beyond interface {
 //
 // budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
+	magazine.Lessee // first: see Magazine.lane
+
 	raised      atomic.Uint32
 	budgetUnits uint64
 	chargeUnits uint64         // kept, or, of a class in use, a span: never more than the budget
@@ -185,17 +187,14 @@ func (l *Lane) Free(s *magazine.Slot, handle uint64) error {
 	if s == nil {
 		return l.refuse(s, handle)
 	}
-	if !s.IsLeased() {
+	if l.raised.Load() != 0 {
 		return l.refuse(s, handle)
 	}
 	m, slot := of(s.Magazine()), (*magazine.Leased)(s)
-	if m.lane.Load() != l {
+	if m.Lessee.Load() != &l.Lessee { // m may be of another kind
 		return l.refuse(s, handle)
 	}
 	if !slot.Has(handle) {
-		return l.refuse(s, handle)
-	}
-	if l.raised.Load() != 0 {
 		return l.refuse(s, handle)
 	}
 	slot.End(handle)
@@ -245,11 +244,8 @@ func (l *Lane) done(s *magazine.Slot, handle uint64, outcome Outcome) error {
 
 // FreeRaised is Free by a lane that has a reason to come to the owner, and is about to.
 func (l *Lane) FreeRaised(s *magazine.Slot, handle uint64) Outcome {
-	if !s.IsLeased() {
-		return Refused
-	}
 	m, slot := of(s.Magazine()), (*magazine.Leased)(s)
-	if m.lane.Load() != l || !slot.Has(handle) {
+	if m.lane() != l || !slot.Has(handle) {
 		return Refused
 	}
 	slot.End(handle)
