@@ -15,7 +15,7 @@ import (
 type engine struct {
 	driver cudadrv.Device
 	meter  *meter.Device
-	fences fence.Source
+	fences *fence.Events
 	pool   *pool.Pool
 	peers  streams.Peers
 	ticks  *ticker

@@ -21,7 +21,7 @@ const MostBytes = arenaBytes / 2
 // Pool is the memory of one device. Any number of goroutines may use it.
 type Pool struct {
 	device   cudadrv.Device
-	fences   fence.Source
+	fences   *fence.Events
 	observer Observer
 	panics   *recovered.Log
 	debug    bool
@@ -54,7 +54,7 @@ type Pool struct {
 // Config is what a pool is made with. Device and Fences must be set.
 type Config struct {
 	Device   cudadrv.Device
-	Fences   fence.Source
+	Fences   *fence.Events
 	Settings core.Settings
 	// Plain takes plain segments though the device has virtual memory. One that has none gets them anyway.
 	Plain    bool
@@ -120,8 +120,8 @@ func (p *Pool) Refill(c Client, r core.Refill) {
 }
 
 // RefillLater is Refill of one that waits for its tenant's quota first.
-func (p *Pool) RefillLater(c Client, r core.Refill, charger Charger) {
-	p.ref.Call(&step{pool: p, message: r, client: c, charger: charger})
+func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
+	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
 
 // Return gives pages back. mark covers their uses; the zero mark says that all have finished. It does

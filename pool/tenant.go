@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // ErrQuota is the kind of every *QuotaError.
@@ -41,18 +40,6 @@ type Tenant struct {
 
 // made reports whether it is one that NewTenant made.
 func (t *Tenant) made() bool { return t != nil && t.quota.Load() != nil }
-
-// Of reports whether requests on that pool's memory may name it: ErrNotOpen for a nil or zero Tenant, ErrForeign for one of
-// another device.
-func (t *Tenant) Of(p *Pool) error {
-	if !t.made() {
-		return ErrNotOpen
-	}
-	if at := t.pool.Load(); at != p {
-		return ErrForeign
-	}
-	return nil
-}
 
 // NewTenant makes a tenant with a number that no other one of the device has.
 func NewTenant(name string, id uint32, q Quota) *Tenant {
@@ -102,62 +89,6 @@ func (t *Tenant) SetQuota(q Quota) error {
 	return nil
 }
 
-// Bind says whose memory the tenant's requests are for.
-func (t *Tenant) Bind(p *Pool) { t.pool.Store(p) }
-
-// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before. Nothing is always allowed.
-func (t *Tenant) Charge(bytes int64) bool { return bytes == 0 || t.queued.Load() == 0 && t.take(bytes) }
-
-func (t *Tenant) take(bytes int64) bool {
-	limit := t.quota.Load().LimitBytes
-	for {
-		old := t.charged.Load()
-		if limit > 0 && bytes > limit-old {
-			return false
-		}
-		if t.charged.CompareAndSwap(old, old+bytes) {
-			return true
-		}
-	}
-}
-
-// Refund gives back what a request was charged that got nothing. It does not wait, and may be called inside a turn.
-func (t *Tenant) Refund(bytes int64) {
-	t.charged.Add(-bytes)
-	if t.queued.Load() > 0 {
-		t.recharge()
-	}
-}
-
-// Hold says that what was charged has become a buffer.
-func (t *Tenant) Hold(bytes int64) { t.held.Add(bytes) }
-
-// Paid says that a buffer was freed. It implements magazine.Payer.
-func (t *Tenant) Paid(bytes int64) {
-	t.held.Add(-bytes)
-	t.Refund(bytes)
-}
-
-// Exclusive reports whether one goroutine works for the tenant: see Quota.
-func (t *Tenant) Exclusive() bool { return t.made() && t.quota.Load().Exclusive }
-
-// Account is the tenant's among those that wait and hold.
-func (t *Tenant) Account() admission.Account { return tenantAccounts + admission.Account(t.id) }
-
-// tenantAccounts is where the accounts of tenants begin: those of streams have their ids.
-const tenantAccounts admission.Account = 1 << 32
-
-// Refuse is the error of a request that the quota does not allow.
-func (t *Tenant) Refuse(bytes int64) error {
-	return &QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()}
-}
-
-// TooLarge reports whether a request could not be served even if the tenant had nothing else.
-func (t *Tenant) TooLarge(bytes int64) bool {
-	limit := t.quota.Load().LimitBytes
-	return limit > 0 && bytes > limit
-}
-
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError struct {
 	Tenant         string
@@ -180,10 +111,3 @@ func (e *QuotaError) Error() string {
 
 // Is makes errors.Is(err, ErrQuota) hold.
 func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
-
-// recharge has the requests tried that wait for the tenant's quota. It does not wait, and may be called inside a turn.
-func (t *Tenant) recharge() {
-	if p := t.pool.Load(); p != nil {
-		p.ref.Tell(&recharge{tenant: t})
-	}
-}

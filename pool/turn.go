@@ -94,7 +94,7 @@ func (p *Pool) ready(q queued) {
 // SetTenants says who the tenants are. The list is not changed any more.
 func (p *Pool) SetTenants(all []*Tenant) {
 	for _, t := range all {
-		t.Bind(p)
+		t.pool.Store(p)
 	}
 	p.quotas.all.Store(&all)
 }

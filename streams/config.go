@@ -16,7 +16,7 @@ type Config struct {
 	ID      uint32 // never used twice on one pool
 	Pool    *pool.Pool
 	Device  cudadrv.Device
-	Fences  fence.Source
+	Fences  *fence.Events
 	Handle  cudadrv.Stream
 	Adopted bool // the handle is the caller's: Close does not destroy it
 	Limit   *atomic.Int64

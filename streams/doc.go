@@ -122,7 +122,7 @@
 //
 // # Who records a fence
 //
-// Two ways lead to fence.Source.Record: handle.mark, for the fence of a Return, and Timeline.take of internal/fence, for the fences of
+// Two ways lead to fence.Events.Record: handle.mark, for the fence of a Return, and Timeline.take of internal/fence, for the fences of
 // announced uses. Either asks before and after whether the stream is being captured.
 //
 // Pages leave a stream with a fence over all its work so far. On a stream of the device's own the goroutine

@@ -50,7 +50,8 @@ type refilling struct {
 
 // parkedClaim is a claim that waits in the pool.
 type parkedClaim interface {
-	pool.Charger
+	Tenant() *Tenant
+	Take(take func(bytes int64) bool) (taken, gone bool)
 	isWanted() bool
 	blocked() bool
 	changed() message // has the stream look at it once more

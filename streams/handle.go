@@ -17,7 +17,7 @@ type handle struct {
 	stream   cudadrv.Stream
 	adopted  bool // the program's: Close does not destroy it
 	device   cudadrv.Device
-	fences   fence.Source
+	fences   *fence.Events
 	captures cudadrv.CaptureQueries // nil: the device cannot tell
 	panics   *recovered.Log
 	line     *fence.Timeline // of its work, for buffers of others

@@ -63,13 +63,13 @@ func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
 // beyondLane is what the lane's own memory cannot do.
 type beyondLane struct{ lane *Lane }
 
-// AllocBeyond implements lane.Beyond.
+// AllocBeyond serves what the lane has nothing for.
 func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	b, err := c.lane.allocSlow(bytes)
 	return b.slot, b.word, b.bytes, err
 }
 
-// FreeBeyond implements lane.Beyond.
+// FreeBeyond ends what the lane refused.
 func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Outcome) error {
 	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
 }

@@ -35,7 +35,7 @@ type rig struct {
 	gpu     *sim.Device
 	faults  *fault.Driver
 	device  cudadrv.Device
-	fences  fence.Source
+	fences  *fence.Events
 	pool    *pool.Pool
 	limit   atomic.Int64
 	streams []*Stream

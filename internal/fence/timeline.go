@@ -37,7 +37,7 @@ type Timeline struct {
 	// Excluded says that nobody is to wait for the stream's work.
 	Excluded atomic.Bool
 
-	source Source
+	source source
 	stream cudadrv.Stream
 	lent   bool
 	allow  func() error // nil: always
@@ -47,6 +47,15 @@ type Timeline struct {
 	calls   atomic.Int64 // that may touch the stream
 	patient atomic.Pointer[patience]
 	cells   [CellCount]cell
+}
+
+// source takes and watches fences, as Events do.
+type source interface {
+	Record(s cudadrv.Stream) (Mark, error)
+	Passed(m Mark) (bool, error)
+	Wait(m Mark) error
+	Precede(m Mark, s cudadrv.Stream) error
+	Release(m Mark) error
 }
 
 // cell is a mark and its number.
@@ -65,8 +74,8 @@ type patience struct{ over chan struct{} }
 // take fences. allow, where there is one, is asked before each record on the stream and once more behind it, and its error is
 // the call's: what was recorded meanwhile may be part of a graph, and a question about it would invalidate the capture. It
 // makes no driver call.
-func NewTimeline(source Source, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
-	t := &Timeline{source: source, stream: s, lent: lent, allow: allow}
+func NewTimeline(events source, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
+	t := &Timeline{source: events, stream: s, lent: lent, allow: allow}
 	t.Init(t)
 	return t
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/internal/fence/line"
 )
 
-func (b *bench) timeline() *Timeline { return NewTimeline(b.Source, b.stream, false, nil) }
+func (b *bench) timeline() *Timeline { return NewTimeline(b.Events, b.stream, false, nil) }
 
 func (b *bench) take(line *Timeline, number uint64) {
 	b.t.Helper()
@@ -216,7 +216,7 @@ func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	refusal := error(cudadrv.NotPermitted)
-	l := NewTimeline(b.Source, b.stream, false, func() error { return refusal })
+	l := NewTimeline(b.Events, b.stream, false, func() error { return refusal })
 	taken, err := l.Take(1)
 	require.ErrorIs(t, err, cudadrv.NotPermitted)
 	assert.False(t, taken)
@@ -318,7 +318,7 @@ func (b *bench) captureAt(function string) *Timeline {
 			assert.NoError(b.t, b.sim.BeginCapture(b.stream))
 		}
 	})
-	return NewTimeline(b.Source, b.stream, false, func() error {
+	return NewTimeline(b.Events, b.stream, false, func() error {
 		if status, err := b.sim.StreamIsCapturing(b.stream); err != nil || status != cudadrv.CaptureNone {
 			return cudadrv.NotPermitted
 		}
@@ -465,7 +465,6 @@ func (s *tape) Passed(m Mark) (bool, error) {
 func (s *tape) Wait(Mark) error                    { return nil }
 func (s *tape) Precede(Mark, cudadrv.Stream) error { return nil }
 func (s *tape) Release(m Mark) error               { s.marks.Delete(m); return nil }
-func (s *tape) Close() error                       { return nil }
 
 // Whatever is taken, refused, looked at and in whichever order: a number passes only when the device has passed
 // all that was submitted before it was read. The fence of a number is taken after the blocks that name it.

@@ -117,7 +117,7 @@ func (h *Home) wake() error {
 func (h *Home) HasFreed() bool { return uint32(h.freed.Load()) != noSlot }
 
 // SetWatcher makes w hear of the frees of watched handles. Call it before the first allocation.
-func (h *Home) SetWatcher(w Watcher) { h.watcher = w }
+func (h *Home) SetWatcher(w watcher) { h.watcher = w }
 
 // register is the numbers and the frees of an owner's magazines.
 type register struct {
