@@ -41,7 +41,7 @@ type Config struct {
 	// second. 0: no bound.
 	PoolCacheBytes int64
 	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes effect only where memory goes back to the
-	// driver in between: streams that give theirs back (Stream.Return, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
+	// driver in between: streams that give theirs back (Stream.Trim, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
 	// There the pool learns at what intervals streams take memory from it and how much, and from the third burst on maps as much shortly before the
 	// next is due, holds it until shortly after, whatever PoolCacheBytes says, and gives it back if the burst does not come. See Stats.Predicted.
 	//

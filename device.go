@@ -24,8 +24,7 @@ import (
 //     [streams.Stream.AllocBatchForAsync], [streams.Stream.FreeBatch]
 //   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive], [streams.Stream.Suspend]
 //   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID], [streams.Stream.ExcludeFromWaits]
-//   - its memory: [streams.Stream.Return], [streams.Stream.Sweep], [streams.Stream.Coalesce], [streams.Stream.Lookup],
-//     [streams.Stream.Stats]
+//   - its memory: [streams.Stream.Trim], [streams.Stream.Lookup], [streams.Stream.Stats]
 //   - the end: [streams.Stream.Close]
 type Stream = streams.Stream
 

@@ -59,6 +59,9 @@ var (
 // OutOfMemoryError says how much was asked for, how much is free, which streams hold how much, and what would help.
 type OutOfMemoryError = pool.OutOfMemoryError
 
+// Holding is what a stream or a reservation held, in an OutOfMemoryError.
+type Holding = pool.Holding
+
 // LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Warm says.
 type LimitError = pool.LimitError
 
@@ -74,7 +77,7 @@ const (
 	RemedyFreeElsewhere      = pool.FreeElsewhere
 	RemedyAwaitFences        = pool.AwaitFences
 	RemedyCoalesce           = pool.Coalesce
-	RemedyReturnStream       = pool.ReturnStream
+	RemedyTrimStream         = pool.TrimStream
 	RemedyCloseLanes         = pool.CloseLanes
 	RemedyReleaseReservation = pool.ReleaseReservation
 	RemedyWaitForFrees       = pool.WaitForFrees

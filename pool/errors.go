@@ -56,7 +56,7 @@ type Holding struct {
 	LaneCount int   // of its lanes: each gives back what it does not use when it is called next
 	LaneBytes int64 // of LiveBytes: what the lanes have, in use or not
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
-	// Stream.Return, records the fence that others need.
+	// Stream.Trim, records the fence that others need.
 	UncoveredBytes int64
 	UnpassedBytes  int64 // that it returned: free for others once its fence has passed
 	Reservation    bool  // it is no stream: what is held is set aside by Reserve
@@ -125,7 +125,7 @@ func (h *Holding) text() string {
 		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, units.Bytes(h.LaneBytes))
 	}
 	if h.UncoveredBytes > 0 {
-		text += fmt.Sprintf(" (%s stay until its callers' next request or Return)", units.Bytes(h.UncoveredBytes))
+		text += fmt.Sprintf(" (%s stay until its callers' next request or Trim)", units.Bytes(h.UncoveredBytes))
 	}
 	return text
 }

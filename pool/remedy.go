@@ -20,8 +20,8 @@ const (
 	// Coalesce is memory side by side: as much as is wanted is free, and Remedy.Bytes is the longest piece. Device.Coalesce helps, the
 	// lean footprint makes pieces that can be moved, and with plain segments only Device.Trim does.
 	Coalesce
-	// ReturnStream is a request, or Stream.Return, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
-	ReturnStream
+	// TrimStream is a request, or Stream.Trim, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
+	TrimStream
 	// CloseLanes is a call on the lanes of Remedy.Stream, or their Close: they have so many bytes, in use or not.
 	CloseLanes
 	// ReleaseReservation is Release of a reservation that has so many bytes.
@@ -48,8 +48,8 @@ func (r Remedy) String() string {
 		return fmt.Sprintf("the end of stream %d's work, which uses %s that are free", r.Stream, units.Bytes(r.Bytes))
 	case Coalesce:
 		return "Coalesce, or the lean footprint: the longest free range has " + units.Bytes(r.Bytes)
-	case ReturnStream:
-		return fmt.Sprintf("Return on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
+	case TrimStream:
+		return fmt.Sprintf("Trim on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
 	case CloseLanes:
 		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, units.Bytes(r.Bytes))
 	case ReleaseReservation:
@@ -75,7 +75,7 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 			continue
 		}
 		add(AwaitFences, s.UnpassedBytes, s.Stream)
-		add(ReturnStream, s.UncoveredBytes, s.Stream)
+		add(TrimStream, s.UncoveredBytes, s.Stream)
 		add(CloseLanes, s.LaneBytes, s.Stream)
 		liveBytes += min(s.LiveBytes, s.HeldBytes)
 	}

@@ -33,7 +33,7 @@ func (w *wiring) checkRequest(r *Request) error {
 }
 
 // names says why a request on the stream may not name a tenant or a reservation; nil names none.
-func (w *wiring) names(t *Tenant, r *Reservation) error {
+func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 	if t != nil {
 		if err := (*pool.TenantControl)(t).Of(w.pool); err != nil {
 			return fmt.Errorf("%w: the tenant", err)

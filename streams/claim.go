@@ -23,8 +23,8 @@ type claim struct {
 
 	// Set before the stream has it.
 	stream    *wiring
-	tenant    *Tenant
-	draws     *Reservation // nil: none
+	tenant    *pool.Tenant
+	draws     *pool.Reservation // nil: none
 	priority  int
 	align     int64
 	hint      int
@@ -67,7 +67,7 @@ func (c *claim) begin(w *wiring, want wants, from site.Stack) {
 }
 
 // charge charges the claim to a tenant, or says why it cannot be; one that waits may go on without.
-func (c *claim) charge(t *Tenant, cost int64) error {
+func (c *claim) charge(t *pool.Tenant, cost int64) error {
 	c.tenant = t
 	if control := (*pool.TenantControl)(t); !c.Open(control, cost, c.Waits) {
 		return control.Refuse(cost)
@@ -103,7 +103,7 @@ func (c *claim) Fail(err error) {
 func (c *claim) isWanted() bool { return c.want.pending() }
 
 // Tenant is whose quota the claim waits for: the pool asks.
-func (c *claim) Tenant() *Tenant { return c.tenant }
+func (c *claim) Tenant() *pool.Tenant { return c.tenant }
 
 // Take charges the tenant where the quota allows it: the pool calls it.
 func (c *claim) Take(take func(bytes int64) bool) (taken, gone bool) { return c.Pay(take, c.isWanted) }

@@ -50,7 +50,7 @@ type refilling struct {
 
 // parkedClaim is a claim that waits in the pool.
 type parkedClaim interface {
-	Tenant() *Tenant
+	Tenant() *pool.Tenant
 	Take(take func(bytes int64) bool) (taken, gone bool)
 	isWanted() bool
 	blocked() bool

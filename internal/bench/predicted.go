@@ -90,5 +90,5 @@ func (l *loop) give() error {
 		errs = append(errs, b.Free())
 	}
 	l.live = l.live[:0]
-	return errors.Join(append(errs, l.stream.Return(context.Background()))...)
+	return errors.Join(append(errs, l.stream.Trim(context.Background()))...)
 }
