@@ -278,7 +278,8 @@ func (d *Device) forget(s *streams.Control) {
 
 // Trim gives free memory back to the driver until the device holds at most keepBytes, or nothing more is free. With 0 it is PyTorch's
 // empty_cache. It takes what streams cache, all of it if need be, and what has become free since announced uses have finished; live buffers,
-// pending memory and reservations stay. It returns how many bytes went back. It waits for the driver and for the request that each stream is
+// pending memory and reservations stay. Where keepBytes is more than the device holds nothing goes back, and what has finished comes home all
+// the same. It returns how many bytes went back. It waits for the driver and for the request that each stream is
 // serving, not for buffers to be freed nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's, ErrClosed,
 // and what the driver said.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {

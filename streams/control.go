@@ -36,10 +36,6 @@ func (c *Control) tick() (waits []LongWait) {
 	return waits
 }
 
-// Collect takes home what announced uses kept that have finished, and sees to the fences for all others. It does nothing if somebody
-// is in the stream's turn, and does not wait.
-func (c *Control) Collect() { _, _ = c.tryTurn(c.turn.collect) }
-
 // Reconfigure replaces the settings of the cache, and gives back what is over its new budget, which the pool has then. It waits for
 // the turn at hand. Its error is ErrClosed, or why the stream has ended.
 func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error {

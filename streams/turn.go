@@ -196,12 +196,6 @@ func (t *turn) giveFree() error {
 	return nil
 }
 
-// collect takes home what was freed, and sees to the fences for what others use.
-func (t *turn) collect() {
-	t.sort()
-	t.look()
-}
-
 // sort takes home what was freed.
 func (t *turn) sort() {
 	t.core.Drain()

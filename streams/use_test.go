@@ -396,7 +396,7 @@ func TestNoFenceGoesIntoACapture(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// A sweep waits for whoever is in the turn, and takes home what has finished; a Collect would do nothing then.
+// A sweep waits for whoever is in the turn, and takes home what has finished.
 func TestASweepWaitsForTheTurn(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -409,7 +409,6 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 	r.gpu.Advance(time.Second)
 
 	leave := r.occupy(home)
-	control(home).Collect()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, control(home).Sweep(ctx), context.Canceled, "somebody is in the turn")
