@@ -171,7 +171,7 @@ func (d *Device) NewStream() (*Stream, error) {
 		return nil, err
 	}
 	if !d.guests.enter() {
-		return nil, ErrClosed
+		return nil, errDeviceClosed
 	}
 	defer d.guests.leave()
 	h, err := e.meter.StreamCreate()
@@ -213,7 +213,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	switch {
 	case r.closed:
 		control.End() // the device was closed meanwhile: this stream has nothing and is on no list
-		return nil, ErrClosed
+		return nil, errDeviceClosed
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
 	}
@@ -292,7 +292,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	e := d.engine.Load()
 	if e == nil { // nothing is held
 		if d.closed.Load() {
-			return 0, ErrClosed
+			return 0, errDeviceClosed
 		}
 		return 0, ctx.Err()
 	}
@@ -301,7 +301,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	}
 	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {
-		return n, ErrClosed
+		return n, errDeviceClosed
 	}
 	if err != nil {
 		return n, failed("trim", err)

@@ -44,7 +44,7 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrUseOver says that Done was called on a use that has ended already.
 	ErrUseOver = streams.ErrUseOver
-	// ErrClosed says that the stream or the device was closed.
+	// ErrClosed is the kind of every *ClosedError: the stream, the lane or the device was closed.
 	ErrClosed = streams.ErrClosed
 	// ErrNotOpen refuses a call on a nil or zero Device, Stream, Lane, Tenant or Reservation.
 	ErrNotOpen = cudadrv.ErrNotOpen
@@ -97,6 +97,12 @@ type QuotaError = pool.QuotaError
 
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
+
+// ClosedError refuses a call on a device, a stream or a lane that was closed, and says which.
+type ClosedError = streams.ClosedError
+
+// errDeviceClosed refuses a call on a device that was closed.
+var errDeviceClosed error = &ClosedError{}
 
 // SizeError refuses a request that is larger than the limit of the device: it could not be served even if nothing else lived.
 type SizeError = streams.SizeError

@@ -159,10 +159,12 @@ func (s *Stream) finish(b Buffer, want *Request) error {
 	if !want.Zero || b.bytes == 0 {
 		return nil
 	}
-	err := ErrClosed
+	var err error
 	if s.handle.begin() { // from here on Close waits for the call
 		err = s.handle.zero(b)
 		s.handle.done()
+	} else {
+		err = s.handle.closed()
 	}
 	if err != nil {
 		_ = b.Free()

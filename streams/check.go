@@ -16,7 +16,7 @@ func (w *wiring) check(bytes int64) error {
 		return &SizeError{bytes, limit}
 	}
 	if w.handle.closing.Load() {
-		return ErrClosed
+		return w.handle.closed()
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (c *Control) End() {
 		close(s.closed)
 	}
 	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
-	s.ref.Stop(ErrClosed)
+	s.ref.Stop(s.handle.closed())
 	actors.Wait(s.host, s.ref.Done())
 	s.turn.core.End() // for the buffers of one that was stopped before
 	s.handle.line.Shut()

@@ -213,7 +213,7 @@ func (e *effects) finish() bool {
 	}
 	if e.end {
 		e.end = false
-		w.ref.Stop(ErrClosed)
+		w.ref.Stop(w.handle.closed())
 		return true
 	}
 	return false

@@ -39,7 +39,7 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 		return nil, ErrNotOpen
 	}
 	if s.handle.closing.Load() {
-		return nil, ErrClosed
+		return nil, s.handle.closed()
 	}
 	l := &Lane{stream: s}
 	l.lane.Init(uint64(budgetBytes)>>sizeclass.UnitShift, beyondLane{l})
@@ -76,7 +76,7 @@ func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Ou
 
 func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 	if l.closed {
-		return Buffer{}, ErrClosed
+		return Buffer{}, &ClosedError{Stream: l.stream.ID(), Lane: true}
 	}
 	if err := l.stream.check(bytes); err != nil {
 		l.settle()

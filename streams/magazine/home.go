@@ -108,7 +108,7 @@ func (h *Home) wake() error {
 	case wanted, draining:
 		h.waker.Wake()
 	case ended:
-		return ErrClosed
+		return errDeviceClosed
 	}
 	return nil
 }
