@@ -93,8 +93,10 @@ type Device struct {
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
 	closed     atomic.Bool
-	closeDone  chan struct{}
-	closeErr   error // written before closeDone is closed
+	closer     atomic.Uint64 // the goroutine of the first Close
+	released   chan struct{} // Close has given everything back
+	closeDone  chan struct{} // and all calls of Events were made
+	closeErr   error         // written before released is closed
 }
 
 // registry is the streams of a device. It is replaced, never changed.
@@ -121,7 +123,7 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
-	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
+	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
@@ -313,15 +315,18 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 // buffers were live the error is, or wraps, an *InUseError that lists them, and Config.Logger and Events.Leak are told; freeing one later returns
 // ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every further call waits for the first one, and
 // returns its error.
+//
+// A function of Events may call Close: that waits for no calls of Events, since its own is one of them. In Observer.Closed, which Close calls, a
+// further Close returns a *ClosedError.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return ErrNotOpen
 	}
 	if !d.closed.CompareAndSwap(false, true) {
-		<-d.closeDone
-		return d.closeErr
+		return d.awaitClose()
 	}
-	defer close(d.closeDone)
+	d.closer.Store(goroutine())
+	defer d.endClose()
 	d.stop()
 	e := d.sealed()
 	open := d.change(func(r *registry) { r.closed = true }).open
@@ -329,10 +334,38 @@ func (d *Device) Close() error {
 	if e != nil {
 		d.closeErr = d.closeEngine(e, open)
 	}
-	if d.notices != nil {
-		d.notices.flush()
+	return d.closeErr
+}
+
+// awaitClose waits for the Close that somebody has called before.
+func (d *Device) awaitClose() error {
+	select {
+	case <-d.released:
+	default:
+		if d.closer.Load() == goroutine() {
+			return errDeviceClosed
+		}
+	}
+	if d.notices.calling() {
+		<-d.released
+	} else {
+		<-d.closeDone
 	}
 	return d.closeErr
+}
+
+// endClose lets those go on who wait for Close: in functions of Events at once, all others when the calls that are due were made.
+func (d *Device) endClose() {
+	close(d.released)
+	switch {
+	case d.notices == nil:
+		close(d.closeDone)
+	case d.notices.calling():
+		d.notices.last(func() { close(d.closeDone) })
+	default:
+		d.notices.flush()
+		close(d.closeDone)
+	}
 }
 
 func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
