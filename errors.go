@@ -81,6 +81,7 @@ const (
 	RemedyCloseLanes         = pool.CloseLanes
 	RemedyReleaseReservation = pool.ReleaseReservation
 	RemedyWaitForFrees       = pool.WaitForFrees
+	RemedyRetryAfterFrees    = pool.RetryAfterFrees
 )
 
 // DeadlockError refuses a request with Wait that would never be served: every stream or tenant that holds memory waits, too.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -318,4 +319,30 @@ func TestRequestsForNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The error of a wait in vain names memory once: what tenants hold is part of what the streams hold.
+func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		gold, guest := h.tenant("gold", vram.Quota{}), h.tenant("guest", vram.Quota{})
+		var live []vram.Buffer
+		for bytes, owner := range map[int64]*vram.Tenant{40 * mib: gold, 20 * mib: guest, 4 * mib: nil} {
+			x, err := a.AllocFor(t.Context(), vram.Request{Bytes: bytes, Tenant: owner})
+			require.NoError(t, err)
+			live = append(live, x)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := b.AllocFor(ctx, vram.Request{Bytes: 8 * mib, Wait: true})
+		var ended *vram.WaitError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, []vram.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
+		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
+		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 64 MiB; "+
+			`of that tenant "gold" holds 40 MiB, tenant "guest" holds 20 MiB`)
+		freeAll(t, live...)
+		h.addsUp()
+	})
 }

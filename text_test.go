@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -75,7 +76,8 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{vram.Buffer{}, "no buffer"},
 		{vram.Batch{}, "batch of 0 buffers of 0 B"},
 		{vram.Use{}, "no use"},
-		{vram.WaitStats{Waiting: 1, DemandBytes: mib, Count: 2}, "1 waiting for 1 MiB; 2 waits in all, the longest 0s, 0 deadlocks"},
+		{vram.WaitStats{Waiting: 1, DemandBytes: mib, Count: 1}, "1 waiting for 1 MiB; 1 wait in all, 0 deadlocks"},
+		{vram.WaitStats{Count: 2, Longest: time.Second, Deadlocks: 1}, "0 waiting for 0 B; 2 waits in all, the longest that has ended took 1s, 1 deadlock"},
 		{new(vram.Device), "no device"},
 		{new(vram.Stream), "no stream"},
 		{new(vram.Lane), "no lane"},

@@ -46,6 +46,8 @@ type OutOfMemoryError struct {
 	Waited           bool  // it was refused after it had waited, since nobody holds anything that could come back
 	Streams          []Holding
 	Cause            error // what the driver said, if it refused; else nil
+
+	reserves bool // it is Reserve that was refused, which cannot wait for frees
 }
 
 // Holding is what a stream held when it last spoke to the pool.
@@ -103,7 +105,7 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	slices.SortStableFunc(holders, func(x, y Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
 	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
 	for i := range holders[:min(len(holders), mostHolders)] {
-		b.WriteString("; " + holders[i].text())
+		b.WriteString("; " + holders[i].String())
 	}
 	if len(holders) <= mostHolders {
 		return
@@ -115,8 +117,8 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, units.Bytes(bytes))
 }
 
-// text says what is held.
-func (h *Holding) text() string {
+// String says what is held.
+func (h Holding) String() string {
 	if h.Reservation {
 		return "a reservation holds " + units.Bytes(h.HeldBytes)
 	}
@@ -152,8 +154,8 @@ func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemo
 // Unwrap is the driver's error, if the driver refused.
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
-// denialError is the error of a denial.
-func (q *quotas) denialError(d core.Denial) error {
+// denialError is the error of a denial to a client.
+func (q *quotas) denialError(d core.Denial, to Client) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed
 	}
@@ -170,6 +172,7 @@ func (q *quotas) denialError(d core.Denial) error {
 		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}
+	_, e.reserves = to.(*reservationClient)
 	for _, h := range s.Holdings {
 		e.Streams = append(e.Streams, holding(h))
 	}

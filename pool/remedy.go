@@ -28,7 +28,24 @@ const (
 	ReleaseReservation
 	// WaitForFrees is Request.Wait: so many bytes are live and come back when they are freed.
 	WaitForFrees
+	// RetryAfterFrees is another Reserve, which does not wait, once some of so many bytes that are live were freed.
+	RetryAfterFrees
 )
+
+// kindNames are those of remedies, by number.
+var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
+	"no remedy", RaiseLimit: "raise-limit", FreeElsewhere: "free-elsewhere", AwaitFences: "await-fences", Coalesce: "coalesce",
+	TrimStream: "trim-stream", CloseLanes: "close-lanes", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
+	RetryAfterFrees: "retry-after-frees",
+}
+
+// String is the kind's name.
+func (k RemedyKind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("RemedyKind(%d)", uint8(k))
+}
 
 // Remedy is one thing that would help a request that was refused.
 type Remedy struct {
@@ -56,8 +73,10 @@ func (r Remedy) String() string {
 		return "releasing a reservation of " + units.Bytes(r.Bytes)
 	case WaitForFrees:
 		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", units.Bytes(r.Bytes))
+	case RetryAfterFrees:
+		return fmt.Sprintf("frees of the %s that are live, and another Reserve after them", units.Bytes(r.Bytes))
 	}
-	return fmt.Sprintf("RemedyKind(%d)", r.Kind)
+	return r.Kind.String()
 }
 
 // Remedies are what would help, from what costs least to what costs most, as the books stood when the request was refused. Each is
@@ -83,7 +102,11 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 		add(Coalesce, e.LargestFreeBytes, 0)
 	}
 	if !e.Waited && e.MissingBytes <= e.LimitBytes {
-		add(WaitForFrees, liveBytes, 0)
+		kind := WaitForFrees
+		if e.reserves {
+			kind = RetryAfterFrees
+		}
+		add(kind, liveBytes, 0)
 	}
 	if e.Cause != nil {
 		add(FreeElsewhere, e.MissingBytes-e.FreeBytes-max(0, e.DriverBytes-e.ReservedBytes), 0)

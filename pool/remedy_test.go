@@ -31,6 +31,9 @@ func TestRemedies(t *testing.T) {
 		"others": {func(e *OutOfMemoryError) {
 			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}
 		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 B that are live"},
+		"others, of a Reserve": {func(e *OutOfMemoryError) {
+			e.Waited, e.reserves, e.Streams = false, true, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}}
+		}, []Remedy{{RetryAfterFrees, 20, 0}, {RaiseLimit, 30, 0}}, "frees of the 20 B that are live, and another Reserve after them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +48,12 @@ func TestRemedies(t *testing.T) {
 			assert.Contains(t, e.Error(), test.text)
 		})
 	}
-	assert.Equal(t, "RemedyKind(0)", Remedy{}.String())
+	assert.Equal(t, "no remedy", Remedy{}.String())
+	assert.Equal(t, "RemedyKind(99)", Remedy{Kind: 99}.String())
+	for kind := range RetryAfterFrees {
+		assert.NotContains(t, kind.String(), "RemedyKind", "the kinds have names")
+		assert.NotEmpty(t, kind.String())
+	}
 }
 
 func with(h Holding) func(*OutOfMemoryError) {

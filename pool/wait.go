@@ -22,8 +22,10 @@ type WaitStats struct {
 	Waiting     int   // now
 	DemandBytes int64 // that they want
 	Count       uint64
-	Deadlocks   uint64        // of them, refused with ErrWouldDeadlock
-	Longest     time.Duration // of those that have ended
+	Deadlocks   uint64 // of them, refused with ErrWouldDeadlock
+	// Longest is how long the longest wait lasted of those that have ended, with memory or without: from the moment when the request found
+	// none. One that still waits is not in it: Events.LongWait tells of it after a second.
+	Longest time.Duration
 }
 
 // waits is what clients read and measure of the requests that wait.
