@@ -175,6 +175,18 @@ type LiveBuffer struct {
 	Allocated site.Stack
 }
 
+// String says where the buffer is and what is known of it.
+func (b LiveBuffer) String() string {
+	text := fmt.Sprintf("buffer of %s at %v on stream %d", units.Bytes(b.Bytes), b.Ptr, b.Stream)
+	if b.Tag != "" {
+		text += fmt.Sprintf(", tag %q", b.Tag)
+	}
+	if b.Allocated.Known() {
+		text += fmt.Sprintf(", allocated at %v", b.Allocated)
+	}
+	return text
+}
+
 // Error says how many there were, and the first.
 func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))

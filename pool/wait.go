@@ -145,6 +145,21 @@ type Waiter struct {
 	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
 }
 
+// String says who waits for what.
+func (w Waiter) String() string {
+	text := fmt.Sprintf("stream %d waits for %s", w.Stream, units.Bytes(w.Bytes))
+	if w.Tenant != "" {
+		text += fmt.Sprintf(" for tenant %q", w.Tenant)
+	}
+	if w.Priority != 0 {
+		text += fmt.Sprintf(", priority %d", w.Priority)
+	}
+	if w.Blocked {
+		text += ", blocked"
+	}
+	return text
+}
+
 // Error says the facts in one line.
 func (e *DeadlockError) Error() string {
 	var b strings.Builder
