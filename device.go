@@ -289,7 +289,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 		return 0, err
 	}
 	if keepBytes < 0 {
-		return 0, &ConfigError{"keepBytes", keepBytes, "0 or more"}
+		return 0, badArgument("Device.Trim", "keepBytes", keepBytes, "0 or more")
 	}
 	e := d.engine.Load()
 	if e == nil { // nothing is held

@@ -83,7 +83,7 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 	}
 	info := dev.Info()
 	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
-		err := &ConfigError{"Segments", c.Segments, "auto or plain: " + info.Name + " has no virtual memory management"}
+		err := badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
 		return nil, errors.Join(err, dev.Close())
 	}
 	if err := c.checkLimit(info); err != nil {

@@ -96,6 +96,9 @@ type Holder = pool.Holder
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError
 
+// QuotaBoundsError refuses a Quota that cannot be: a negative bound, or a share that is more than the limit.
+type QuotaBoundsError = pool.QuotaBoundsError
+
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
 
@@ -148,14 +151,33 @@ func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "v
 
 // ConfigError says which field of a Config, or which argument of a call, has a value that it cannot have.
 type ConfigError struct {
-	Field string
+	Field string // or argument
 	Value any
 	Want  string // the values that it may have
+	Call  string // the function that has such an argument; empty: it is a field of Config or Settings
 }
 
-// Error names the field, its value and what it may be.
+// Error names the field or the argument, its value and what it may be.
 func (e *ConfigError) Error() string {
-	return fmt.Sprintf("vram: config: %s is %v, want %s", e.Field, e.Value, e.Want)
+	where := "config"
+	if e.Call != "" {
+		where = e.Call
+	}
+	format := "vram: %s: %s is %v, want %s"
+	if _, isText := e.Value.(string); isText {
+		format = "vram: %s: %s is %q, want %s"
+	}
+	return fmt.Sprintf(format, where, e.Field, e.Value, e.Want)
+}
+
+// badField refuses the value of a field of Config or Settings.
+func badField(field string, value any, want string) error {
+	return &ConfigError{Field: field, Value: value, Want: want}
+}
+
+// badArgument refuses the value of an argument.
+func badArgument(call, argument string, value any, want string) error {
+	return &ConfigError{Field: argument, Value: value, Want: want, Call: call}
 }
 
 // InUseError says that buffers were still live when the device was closed. Their memory is gone; freeing one later returns ErrClosed.

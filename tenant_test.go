@@ -231,9 +231,20 @@ func TestATenantWaitsForItself(t *testing.T) {
 func TestQuotasThatCannotBe(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	_, err := h.Tenant("x", vram.Quota{LimitBytes: -1})
-	require.ErrorContains(t, err, "Quota.LimitBytes")
+	require.EqualError(t, err, "vram: Quota.LimitBytes is -1, want 0 or more")
+	require.ErrorIs(t, err, vram.ErrNegative)
 	_, err = h.Tenant("x", vram.Quota{ShareBytes: -1})
-	require.ErrorContains(t, err, "Quota.ShareBytes")
+	require.EqualError(t, err, "vram: Quota.ShareBytes is -1, want 0 or more")
+	_, err = h.Tenant("x", vram.Quota{LimitBytes: 2, ShareBytes: 3})
+	require.EqualError(t, err, "vram: Quota.ShareBytes is 3, want at most the LimitBytes of 2, or no limit")
+	require.NotErrorIs(t, err, vram.ErrNegative)
+	var bounds *vram.QuotaBoundsError
+	require.ErrorAs(t, err, &bounds)
+	assert.Equal(t, vram.QuotaBoundsError{Field: "ShareBytes", Quota: vram.Quota{LimitBytes: 2, ShareBytes: 3}}, *bounds)
+	assert.Empty(t, h.Stats().Tenants, "who was refused is no tenant")
+	for _, quota := range []vram.Quota{{ShareBytes: 3}, {LimitBytes: 3, ShareBytes: 3}} {
+		require.NoError(t, h.tenant("fits", vram.Quota{}).SetQuota(quota))
+	}
 	x := h.tenant("x", vram.Quota{})
 	assert.Same(t, x, h.tenant("x", vram.Quota{LimitBytes: 1}))
 	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)

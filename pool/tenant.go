@@ -19,11 +19,47 @@ type Quota struct {
 	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
 	// only while nobody waits for it who is within a share, or names no tenant. Of the tenants that wait, of one priority, whoever
 	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
-	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share.
+	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share. At most LimitBytes, if that is set.
 	ShareBytes int64
 	// Exclusive says that one goroutine works for the tenant, as Stream.Exclusive says it of a stream: while it waits for memory the
 	// tenant frees nothing. Without it a tenant may have any number of callers, and one that waits says nothing of the others.
 	Exclusive bool
+}
+
+// CheckQuota says which bound cannot be: the error is a *QuotaBoundsError.
+func CheckQuota(q Quota) error {
+	switch {
+	case q.LimitBytes < 0:
+		return &QuotaBoundsError{"LimitBytes", q}
+	case q.ShareBytes < 0, q.LimitBytes > 0 && q.ShareBytes > q.LimitBytes:
+		return &QuotaBoundsError{"ShareBytes", q}
+	default:
+		return nil
+	}
+}
+
+// QuotaBoundsError refuses a quota with a negative bound, which is ErrNegative, too, or with a share that is more than its limit: nothing could
+// give the tenant what it has a right to.
+type QuotaBoundsError struct {
+	Field string // of Quota
+	Quota Quota
+}
+
+// Error names the field, its value and what it may be.
+func (e *QuotaBoundsError) Error() string {
+	switch {
+	case e.Field == "LimitBytes":
+		return fmt.Sprintf("vram: Quota.LimitBytes is %d, want 0 or more", e.Quota.LimitBytes)
+	case e.Quota.ShareBytes < 0:
+		return fmt.Sprintf("vram: Quota.ShareBytes is %d, want 0 or more", e.Quota.ShareBytes)
+	default:
+		return fmt.Sprintf("vram: Quota.ShareBytes is %d, want at most the LimitBytes of %d, or no limit", e.Quota.ShareBytes, e.Quota.LimitBytes)
+	}
+}
+
+// Is makes errors.Is(err, ErrNegative) hold for a negative bound.
+func (e *QuotaBoundsError) Is(target error) bool {
+	return target == ErrNegative && min(e.Quota.LimitBytes, e.Quota.ShareBytes) < 0
 }
 
 // Tenant is an account that requests are charged to, whatever their streams. Any number of goroutines may use it.
@@ -73,16 +109,14 @@ func (t *Tenant) Name() string {
 	return t.name
 }
 
-// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: ErrNegative for a bound below 0,
-// which changes nothing, and ErrNotOpen.
+// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: *QuotaBoundsError for a quota that
+// cannot be, which changes nothing, and ErrNotOpen.
 func (t *Tenant) SetQuota(q Quota) error {
-	switch {
-	case !t.made():
+	if !t.made() {
 		return ErrNotOpen
-	case q.LimitBytes < 0:
-		return fmt.Errorf("%w: Quota.LimitBytes is %d", ErrNegative, q.LimitBytes)
-	case q.ShareBytes < 0:
-		return fmt.Errorf("%w: Quota.ShareBytes is %d", ErrNegative, q.ShareBytes)
+	}
+	if err := CheckQuota(q); err != nil {
+		return err
 	}
 	t.quota.Store(&q)
 	t.recharge()
