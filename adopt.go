@@ -58,7 +58,7 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 		return nil, err
 	}
 	if !d.guests.enter() {
-		return nil, errDeviceClosed
+		return nil, deviceClosed()
 	}
 	defer d.guests.leave()
 	if err := d.free(h); err != nil {

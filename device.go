@@ -173,7 +173,7 @@ func (d *Device) NewStream() (*Stream, error) {
 		return nil, err
 	}
 	if !d.guests.enter() {
-		return nil, errDeviceClosed
+		return nil, deviceClosed()
 	}
 	defer d.guests.leave()
 	h, err := e.meter.StreamCreate()
@@ -215,7 +215,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	switch {
 	case r.closed:
 		control.End() // the device was closed meanwhile: this stream has nothing and is on no list
-		return nil, errDeviceClosed
+		return nil, deviceClosed()
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
 	}
@@ -294,7 +294,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	e := d.engine.Load()
 	if e == nil { // nothing is held
 		if d.closed.Load() {
-			return 0, errDeviceClosed
+			return 0, deviceClosed()
 		}
 		return 0, ctx.Err()
 	}
@@ -303,7 +303,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	}
 	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {
-		return n, errDeviceClosed
+		return n, deviceClosed()
 	}
 	if err != nil {
 		return n, failed("trim", err)
@@ -343,7 +343,7 @@ func (d *Device) awaitClose() error {
 	case <-d.released:
 	default:
 		if d.closer.Load() == goroutine() {
-			return errDeviceClosed
+			return deviceClosed()
 		}
 	}
 	if d.notices.calling() {

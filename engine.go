@@ -43,7 +43,7 @@ func (d *Device) use() (*engine, error) {
 	}
 	for {
 		if d.closed.Load() {
-			return nil, errDeviceClosed
+			return nil, deviceClosed()
 		}
 		first := &opening{done: make(chan struct{}), err: errNoStart}
 		if d.started.CompareAndSwap(nil, first) {
@@ -111,7 +111,7 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 // sealed lets nobody start the engine any more, waits for whoever is at it, and returns the engine, nil if the device
 // was never used.
 func (d *Device) sealed() *engine {
-	end := &opening{done: make(chan struct{}), err: errDeviceClosed}
+	end := &opening{done: make(chan struct{}), err: deviceClosed()}
 	close(end.done)
 	if s := d.started.Swap(end); s != nil {
 		<-s.done

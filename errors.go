@@ -105,8 +105,8 @@ type Waiter = pool.Waiter
 // ClosedError refuses a call on a device, a stream or a lane that was closed, and says which.
 type ClosedError = streams.ClosedError
 
-// errDeviceClosed refuses a call on a device that was closed.
-var errDeviceClosed error = &ClosedError{}
+// deviceClosed refuses a call on a device that was closed.
+func deviceClosed() error { return &ClosedError{} }
 
 // SizeError refuses a request that is larger than the limit of the device: it could not be served even if nothing else lived.
 type SizeError = streams.SizeError

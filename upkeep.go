@@ -15,7 +15,7 @@ func (d *Device) Coalesce(ctx context.Context) error {
 		return err
 	}
 	if d.closed.Load() {
-		return errDeviceClosed
+		return deviceClosed()
 	}
 	for _, s := range d.streams.Load().open {
 		_ = s.Coalesce(ctx) // one that has ended meanwhile has nothing to merge
@@ -26,7 +26,7 @@ func (d *Device) Coalesce(ctx context.Context) error {
 // closedOr is ErrClosed for a pool that was closed.
 func closedOr(err error) error {
 	if errors.Is(err, pool.ErrClosed) {
-		return errDeviceClosed
+		return deviceClosed()
 	}
 	return err
 }

@@ -41,7 +41,7 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	}
 	_, err = e.pool.Warm(ctx, runs)
 	if errors.Is(err, pool.ErrClosed) {
-		return errDeviceClosed
+		return deviceClosed()
 	}
 	if err != nil {
 		return failed("warm", err)

@@ -21,8 +21,6 @@ var (
 	ErrTransferred = fmt.Errorf("%w: it was handed over to another stream", ErrBadFree)
 	// ErrClosed is the kind of every *ClosedError.
 	ErrClosed = errors.New("vram: closed")
-
-	errDeviceClosed error = &ClosedError{} // streams that are closed accept frees
 )
 
 // ClosedError refuses a call on what was closed.

@@ -103,13 +103,21 @@ func (h *Home) isPile(top uint64) bool {
 // wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came
 // home.
 func (h *Home) wake() error {
-	switch life(h.life.Load()) {
-	case serving:
-	case wanted, draining:
-		h.waker.Wake()
-	case ended:
-		return errDeviceClosed
+	if now := life(h.life.Load()); now != serving {
+		return h.wakeOr(now)
 	}
+	return nil
+}
+
+// wakeOr is wake of a cache that does not just serve. Streams that are closed accept frees: only the end of the device refuses them. It is
+// not inlined, so that wake is.
+//
+//go:noinline
+func (h *Home) wakeOr(now life) error {
+	if now == ended {
+		return &ClosedError{}
+	}
+	h.waker.Wake()
 	return nil
 }
 
