@@ -40,7 +40,7 @@ type CaptureError = streams.CaptureError
 //
 // The device calls the driver with an adopted handle only inside requests of its callers, so that a program may destroy or capture its stream
 // at any other time. That has a price: memory that an adopted stream has freed serves other streams only from the next request on that stream, or a
-// Stream.Return, which record the fence for it.
+// Stream.Trim, which record the fence for it.
 //
 // A stream that is being captured into a graph may be adopted. Until the capture ends, its requests are served where that takes no call on the
 // stream, and fail with a *CaptureError where it does. Memory that is freed meanwhile can be allocated again on the same stream at once, and on others once the
@@ -58,7 +58,7 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 		return nil, err
 	}
 	if !d.guests.enter() {
-		return nil, ErrClosed
+		return nil, deviceClosed()
 	}
 	defer d.guests.leave()
 	if err := d.free(h); err != nil {

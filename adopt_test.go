@@ -113,7 +113,7 @@ func TestTheLegacyStreamsFencesCoverBlockingStreams(t *testing.T) {
 	x := must(t, legacy, 32*mib)
 	require.NoError(t, h.gpu.Launch(blocking, time.Second)) // uses x, in the order of the default stream
 	freeAll(t, x)
-	require.NoError(t, legacy.Return(context.Background()))
+	require.NoError(t, legacy.Trim(context.Background()))
 	y := must(t, other, 32*mib)
 	assert.Equal(t, x.Ptr(), y.Ptr())
 	assert.GreaterOrEqual(t, h.gpu.Now(), time.Second, "the pool has waited for the work of the blocking stream")

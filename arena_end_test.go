@@ -24,9 +24,7 @@ func TestStreamsUpToTheEndOfTheArena(t *testing.T) {
 		live[i] = must(t, streams[i], 2*mib)
 	}
 	freeAll(t, live...)
-	for _, s := range streams {
-		require.NoError(t, s.Check(t.Context()))
-	}
+	require.NoError(t, vram.CheckStreams(t.Context(), h.Device))
 	h.trim()
 	assert.Zero(t, h.addsUp().ReservedBytes)
 }

@@ -119,11 +119,11 @@ func TestFreesDuringACapture(t *testing.T) {
 			again := must(t, s, 32*mib)
 			assert.Equal(t, early.Ptr(), again.Ptr())
 			freeAll(t, again)
-			require.NoError(t, s.Return(context.Background()))
+			require.NoError(t, s.Trim(context.Background()))
 			_, err = other.Alloc(mib)
 			require.ErrorIs(t, err, vram.ErrOutOfMemory)
 		})
-		require.NoError(t, s.Return(context.Background()))
+		require.NoError(t, s.Trim(context.Background()))
 		y := must(t, other, 32*mib)
 		assert.GreaterOrEqual(t, max(h.gpu.Now(), h.busyUntil(other)), time.Millisecond, "behind the graph")
 		freeAll(t, y)
@@ -271,7 +271,7 @@ func TestACaptureThatBeginsAtAFence(t *testing.T) {
 		"of a return": func(t *testing.T, s, _ *vram.Stream, b vram.Buffer) vram.Buffer {
 			t.Helper()
 			freeAll(t, b)
-			require.NoError(t, s.Return(context.Background()))
+			require.NoError(t, s.Trim(context.Background()))
 			return vram.Buffer{}
 		},
 		"of a transfer": func(t *testing.T, _, other *vram.Stream, b vram.Buffer) vram.Buffer {
@@ -310,7 +310,7 @@ func TestACaptureThatBeginsAtAFence(t *testing.T) {
 					freeAll(t, left)
 					h.trim() // it comes home
 				}
-				require.NoError(t, s.Return(context.Background()))
+				require.NoError(t, s.Trim(context.Background()))
 				freeAll(t, must(t, other, 32*mib))
 				n := h.addsUp()
 				assert.Positive(t, n.LostFences)

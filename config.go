@@ -41,7 +41,7 @@ type Config struct {
 	// second. 0: no bound.
 	PoolCacheBytes int64
 	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes effect only where memory goes back to the
-	// driver in between: streams that give theirs back (Stream.Return, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
+	// driver in between: streams that give theirs back (Stream.Trim, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
 	// There the pool learns at what intervals streams take memory from it and how much, and from the third burst on maps as much shortly before the
 	// next is due, holds it until shortly after, whatever PoolCacheBytes says, and gives it back if the burst does not come. See Stats.Predicted.
 	//
@@ -102,7 +102,7 @@ func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "F
 
 // ParseFootprint reads "balanced", "lean" or "fast". The error is a *ConfigError.
 func ParseFootprint(s string) (Footprint, error) {
-	i, err := parseName(footprintNames[:], s, "Footprint", "balanced, lean or fast")
+	i, err := parseName(footprintNames[:], s, "ParseFootprint", "balanced, lean or fast")
 	return Footprint(i), err
 }
 
@@ -142,28 +142,29 @@ func (c *Config) check() error {
 		return err
 	}
 	if c.MemoryFraction < 0 || c.MemoryFraction > 1 || c.MemoryFraction != c.MemoryFraction {
-		return &ConfigError{"MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all"}
+		return badField("MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all")
 	}
 	switch {
 	case int(c.Footprint) >= len(footprintNames):
-		return &ConfigError{"Footprint", c.Footprint, "Balanced, Lean or Fast"}
+		return badField("Footprint", c.Footprint, "Balanced, Lean or Fast")
 	case int(c.Segments) >= len(segmentsNames):
-		return &ConfigError{"Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain"}
+		return badField("Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain")
 	case int(c.Waits) >= len(waitsNames):
-		return &ConfigError{"Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways"}
+		return badField("Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways")
 	case int(c.Stats) >= len(statsNames):
-		return &ConfigError{"Stats", c.Stats, "StatsOn, StatsOff or StatsExact"}
+		return badField("Stats", c.Stats, "StatsOn, StatsOff or StatsExact")
 	}
 	if err := c.Tuning.check(); err != nil {
 		return err
 	}
-	return checkDemands(c.Warm)
+	return checkDemands(c.Warm, func(i int, want string) error { return badField(fmt.Sprintf("Warm[%d]", i), c.Warm[i], want) })
 }
 
-func checkDemands(want []Demand) error {
-	for i, d := range want {
+// checkDemands refuses the first demand that cannot be.
+func checkDemands(demands []Demand, refuse func(i int, want string) error) error {
+	for i, d := range demands {
 		if d.Bytes <= 0 || d.Count < 0 {
-			return &ConfigError{fmt.Sprintf("Warm[%d]", i), d, "a size of 1 byte or more and a count of 0 or more"}
+			return refuse(i, "a size of 1 byte or more and a count of 0 or more")
 		}
 	}
 	return nil
@@ -189,10 +190,10 @@ func (c *Config) checkLimit(info cudadrv.Info) error {
 		return nil
 	}
 	if c.LimitBytes > 0 {
-		return &ConfigError{"LimitBytes", c.LimitBytes, fmt.Sprintf("at least %d, one page of %s, or 0 for all of it", pageBytes, info.Name)}
+		return badField("LimitBytes", c.LimitBytes, fmt.Sprintf("at least %d, one page of %s, or 0 for all of it", pageBytes, info.Name))
 	}
-	return &ConfigError{"MemoryFraction", c.MemoryFraction, fmt.Sprintf(
-		"a part of the %d bytes of %s that holds one page of %d, or 0 for all of it", info.TotalBytes, info.Name, pageBytes)}
+	return badField("MemoryFraction", c.MemoryFraction, fmt.Sprintf(
+		"a part of the %d bytes of %s that holds one page of %d, or 0 for all of it", info.TotalBytes, info.Name, pageBytes))
 }
 
 // settings of the pool for a device.

@@ -24,8 +24,7 @@ import (
 //     [streams.Stream.AllocBatchForAsync], [streams.Stream.FreeBatch]
 //   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive], [streams.Stream.Suspend]
 //   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID], [streams.Stream.ExcludeFromWaits]
-//   - its memory: [streams.Stream.Return], [streams.Stream.Sweep], [streams.Stream.Coalesce], [streams.Stream.Lookup],
-//     [streams.Stream.Stats]
+//   - its memory: [streams.Stream.Trim], [streams.Stream.Lookup], [streams.Stream.Stats]
 //   - the end: [streams.Stream.Close]
 type Stream = streams.Stream
 
@@ -94,8 +93,10 @@ type Device struct {
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
 	closed     atomic.Bool
-	closeDone  chan struct{}
-	closeErr   error // written before closeDone is closed
+	closer     atomic.Uint64 // the goroutine of the first Close
+	released   chan struct{} // Close has given everything back
+	closeDone  chan struct{} // and all calls of Events were made
+	closeErr   error         // written before released is closed
 }
 
 // registry is the streams of a device. It is replaced, never changed.
@@ -122,7 +123,7 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
-	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
+	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
@@ -172,7 +173,7 @@ func (d *Device) NewStream() (*Stream, error) {
 		return nil, err
 	}
 	if !d.guests.enter() {
-		return nil, ErrClosed
+		return nil, deviceClosed()
 	}
 	defer d.guests.leave()
 	h, err := e.meter.StreamCreate()
@@ -214,7 +215,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	switch {
 	case r.closed:
 		control.End() // the device was closed meanwhile: this stream has nothing and is on no list
-		return nil, ErrClosed
+		return nil, deviceClosed()
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
 	}
@@ -279,7 +280,8 @@ func (d *Device) forget(s *streams.Control) {
 
 // Trim gives free memory back to the driver until the device holds at most keepBytes, or nothing more is free. With 0 it is PyTorch's
 // empty_cache. It takes what streams cache, all of it if need be, and what has become free since announced uses have finished; live buffers,
-// pending memory and reservations stay. It returns how many bytes went back. It waits for the driver and for the request that each stream is
+// pending memory and reservations stay. Where keepBytes is more than the device holds nothing goes back, and what has finished comes home all
+// the same. It returns how many bytes went back. It waits for the driver and for the request that each stream is
 // serving, not for buffers to be freed nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's, ErrClosed,
 // and what the driver said.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
@@ -287,12 +289,12 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 		return 0, err
 	}
 	if keepBytes < 0 {
-		return 0, &ConfigError{"keepBytes", keepBytes, "0 or more"}
+		return 0, badArgument("Device.Trim", "keepBytes", keepBytes, "0 or more")
 	}
 	e := d.engine.Load()
 	if e == nil { // nothing is held
 		if d.closed.Load() {
-			return 0, ErrClosed
+			return 0, deviceClosed()
 		}
 		return 0, ctx.Err()
 	}
@@ -301,7 +303,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	}
 	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {
-		return n, ErrClosed
+		return n, deviceClosed()
 	}
 	if err != nil {
 		return n, failed("trim", err)
@@ -313,15 +315,18 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 // buffers were live the error is, or wraps, an *InUseError that lists them, and Config.Logger and Events.Leak are told; freeing one later returns
 // ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every further call waits for the first one, and
 // returns its error.
+//
+// A function of Events may call Close: that waits for no calls of Events, since its own is one of them. In Observer.Closed, which Close calls, a
+// further Close returns a *ClosedError.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return ErrNotOpen
 	}
 	if !d.closed.CompareAndSwap(false, true) {
-		<-d.closeDone
-		return d.closeErr
+		return d.awaitClose()
 	}
-	defer close(d.closeDone)
+	d.closer.Store(goroutine())
+	defer d.endClose()
 	d.stop()
 	e := d.sealed()
 	open := d.change(func(r *registry) { r.closed = true }).open
@@ -329,10 +334,38 @@ func (d *Device) Close() error {
 	if e != nil {
 		d.closeErr = d.closeEngine(e, open)
 	}
-	if d.notices != nil {
-		d.notices.flush()
+	return d.closeErr
+}
+
+// awaitClose waits for the Close that somebody has called before.
+func (d *Device) awaitClose() error {
+	select {
+	case <-d.released:
+	default:
+		if d.closer.Load() == goroutine() {
+			return deviceClosed()
+		}
+	}
+	if d.notices.calling() {
+		<-d.released
+	} else {
+		<-d.closeDone
 	}
 	return d.closeErr
+}
+
+// endClose lets those go on who wait for Close: in functions of Events at once, all others when the calls that are due were made.
+func (d *Device) endClose() {
+	close(d.released)
+	switch {
+	case d.notices == nil:
+		close(d.closeDone)
+	case d.notices.calling():
+		d.notices.last(func() { close(d.closeDone) })
+	default:
+		d.notices.flush()
+		close(d.closeDone)
+	}
 }
 
 func (d *Device) closeEngine(e *engine, open []*streams.Control) error {

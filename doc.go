@@ -67,13 +67,12 @@
 //
 // # Getting ahead, and giving back
 //
-// Two calls take memory from the driver ahead of need, three give it back. None has to be called: memory is mapped when a request needs it, and
+// Two calls take memory from the driver ahead of need, Trim gives it back. None has to be called: memory is mapped when a request needs it, and
 // ticks, ten times a second, do what is due.
 //
 //	Warm      maps memory for so many buffers of such sizes; any request may use it    waits for the driver
 //	Reserve   takes memory for the requests that name the reservation                  waits for the driver
 //	Trim      gives free memory back to the driver, down to a size; 0: empty_cache     waits for the driver and for streams
-//	Collect   does what a tick does, now: freed buffers back to their streams          waits for nothing
 //	Coalesce  merges what is free in streams, magazines included; gives nothing back   waits for streams
 //
 // # The end

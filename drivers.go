@@ -25,7 +25,7 @@ func DriverNamed(name string) (cudadrv.Driver, error) {
 	case "sim":
 		return simulated(), nil
 	default:
-		return nil, &ConfigError{"Driver", name, driverNames}
+		return nil, badArgument("DriverNamed", "name", name, driverNames)
 	}
 }
 

@@ -43,7 +43,7 @@ func (d *Device) use() (*engine, error) {
 	}
 	for {
 		if d.closed.Load() {
-			return nil, ErrClosed
+			return nil, deviceClosed()
 		}
 		first := &opening{done: make(chan struct{}), err: errNoStart}
 		if d.started.CompareAndSwap(nil, first) {
@@ -83,7 +83,7 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 	}
 	info := dev.Info()
 	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
-		err := &ConfigError{"Segments", c.Segments, "auto or plain: " + info.Name + " has no virtual memory management"}
+		err := badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
 		return nil, errors.Join(err, dev.Close())
 	}
 	if err := c.checkLimit(info); err != nil {
@@ -111,7 +111,7 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 // sealed lets nobody start the engine any more, waits for whoever is at it, and returns the engine, nil if the device
 // was never used.
 func (d *Device) sealed() *engine {
-	end := &opening{done: make(chan struct{}), err: ErrClosed}
+	end := &opening{done: make(chan struct{}), err: deviceClosed()}
 	close(end.done)
 	if s := d.started.Swap(end); s != nil {
 		<-s.done

@@ -149,7 +149,7 @@ func ParseDemands(s string) ([]Demand, error) {
 		bytes, sizeErr := ParseBytes(size)
 		n, countErr := strconv.Atoi(strings.TrimSpace(count))
 		if !ok || sizeErr != nil || countErr != nil || bytes <= 0 || n < 0 {
-			return nil, &ConfigError{"Demand", strconv.Quote(item), `a size and a count as "4KiB:50"`}
+			return nil, badArgument("ParseDemands", "item", item, `a size and a count as "4KiB:50"`)
 		}
 		demands = append(demands, Demand{bytes, n})
 	}

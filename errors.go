@@ -44,7 +44,7 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrUseOver says that Done was called on a use that has ended already.
 	ErrUseOver = streams.ErrUseOver
-	// ErrClosed says that the stream or the device was closed.
+	// ErrClosed is the kind of every *ClosedError: the stream, the lane or the device was closed.
 	ErrClosed = streams.ErrClosed
 	// ErrNotOpen refuses a call on a nil or zero Device, Stream, Lane, Tenant or Reservation.
 	ErrNotOpen = cudadrv.ErrNotOpen
@@ -58,6 +58,9 @@ var (
 
 // OutOfMemoryError says how much was asked for, how much is free, which streams hold how much, and what would help.
 type OutOfMemoryError = pool.OutOfMemoryError
+
+// Holding is what a stream or a reservation held, in an OutOfMemoryError.
+type Holding = pool.Holding
 
 // LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Warm says.
 type LimitError = pool.LimitError
@@ -74,10 +77,11 @@ const (
 	RemedyFreeElsewhere      = pool.FreeElsewhere
 	RemedyAwaitFences        = pool.AwaitFences
 	RemedyCoalesce           = pool.Coalesce
-	RemedyReturnStream       = pool.ReturnStream
+	RemedyTrimStream         = pool.TrimStream
 	RemedyCloseLanes         = pool.CloseLanes
 	RemedyReleaseReservation = pool.ReleaseReservation
 	RemedyWaitForFrees       = pool.WaitForFrees
+	RemedyRetryAfterFrees    = pool.RetryAfterFrees
 )
 
 // DeadlockError refuses a request with Wait that would never be served: every stream or tenant that holds memory waits, too.
@@ -92,8 +96,17 @@ type Holder = pool.Holder
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError
 
+// QuotaBoundsError refuses a Quota that cannot be: a negative bound, or a share that is more than the limit.
+type QuotaBoundsError = pool.QuotaBoundsError
+
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
+
+// ClosedError refuses a call on a device, a stream or a lane that was closed, and says which.
+type ClosedError = streams.ClosedError
+
+// deviceClosed refuses a call on a device that was closed.
+func deviceClosed() error { return &ClosedError{} }
 
 // SizeError refuses a request that is larger than the limit of the device: it could not be served even if nothing else lived.
 type SizeError = streams.SizeError
@@ -138,14 +151,33 @@ func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "v
 
 // ConfigError says which field of a Config, or which argument of a call, has a value that it cannot have.
 type ConfigError struct {
-	Field string
+	Field string // or argument
 	Value any
 	Want  string // the values that it may have
+	Call  string // the function that has such an argument; empty: it is a field of Config or Settings
 }
 
-// Error names the field, its value and what it may be.
+// Error names the field or the argument, its value and what it may be.
 func (e *ConfigError) Error() string {
-	return fmt.Sprintf("vram: config: %s is %v, want %s", e.Field, e.Value, e.Want)
+	where := "config"
+	if e.Call != "" {
+		where = e.Call
+	}
+	format := "vram: %s: %s is %v, want %s"
+	if _, isText := e.Value.(string); isText {
+		format = "vram: %s: %s is %q, want %s"
+	}
+	return fmt.Sprintf(format, where, e.Field, e.Value, e.Want)
+}
+
+// badField refuses the value of a field of Config or Settings.
+func badField(field string, value any, want string) error {
+	return &ConfigError{Field: field, Value: value, Want: want}
+}
+
+// badArgument refuses the value of an argument.
+func badArgument(call, argument string, value any, want string) error {
+	return &ConfigError{Field: argument, Value: value, Want: want, Call: call}
 }
 
 // InUseError says that buffers were still live when the device was closed. Their memory is gone; freeing one later returns ErrClosed.
@@ -163,6 +195,18 @@ type LiveBuffer struct {
 	Tag    string // of its request
 	// Allocated is the call stack of its allocation; unknown without Config.Debug and Config.Observer.
 	Allocated site.Stack
+}
+
+// String says where the buffer is and what is known of it.
+func (b LiveBuffer) String() string {
+	text := fmt.Sprintf("buffer of %s at %v on stream %d", units.Bytes(b.Bytes), b.Ptr, b.Stream)
+	if b.Tag != "" {
+		text += fmt.Sprintf(", tag %q", b.Tag)
+	}
+	if b.Allocated.Known() {
+		text += fmt.Sprintf(", allocated at %v", b.Allocated)
+	}
+	return text
 }
 
 // Error says how many there were, and the first.

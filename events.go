@@ -9,7 +9,7 @@ import (
 // Events has functions that a device calls when something has happened; nil ones are not called. The calls are made one at a time, in the order
 // of what happened, on a goroutine that lives only while there are any. A function may use the device, and may wait: no allocation waits for
 // it. While a thousand calls are due, further events are dropped; their number is logged. A panic in a function is contained and logged.
-// Device.Close waits for the calls that are due, so a function must not wait for Close.
+// Device.Close waits for the calls that are due. A function may call it, but must not wait for a Close of another goroutine.
 type Events struct {
 	// Growth tells that memory was taken from the driver.
 	Growth func(GrowthEvent)

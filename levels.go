@@ -27,7 +27,7 @@ func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "Stat
 
 // ParseStatsLevel reads "on", "off" or "exact". The error is a *ConfigError.
 func ParseStatsLevel(s string) (StatsLevel, error) {
-	i, err := parseName(statsNames[:], s, "Stats", "on, off or exact")
+	i, err := parseName(statsNames[:], s, "ParseStatsLevel", "on, off or exact")
 	return StatsLevel(i), err
 }
 
@@ -52,7 +52,7 @@ func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Seg
 
 // ParseSegments reads "auto", "vmm" or "plain". The error is a *ConfigError.
 func ParseSegments(s string) (Segments, error) {
-	i, err := parseName(segmentsNames[:], s, "Segments", "auto, vmm or plain")
+	i, err := parseName(segmentsNames[:], s, "ParseSegments", "auto, vmm or plain")
 	return Segments(i), err
 }
 
@@ -63,11 +63,11 @@ func nameOf(names []string, i int, kind string) string {
 	return fmt.Sprintf("%s(%d)", kind, i)
 }
 
-func parseName(names []string, s, field, want string) (uint8, error) {
+func parseName(names []string, s, call, want string) (uint8, error) {
 	for i, name := range names {
 		if s == name {
 			return uint8(i), nil
 		}
 	}
-	return 0, &ConfigError{field, s, want}
+	return 0, badArgument(call, "name", s, want)
 }

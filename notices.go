@@ -2,7 +2,10 @@ package vram
 
 import (
 	"log/slog"
+	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/recovered"
@@ -23,7 +26,8 @@ type notices struct {
 	top     atomic.Pointer[notice] // posted last
 	due     atomic.Int64
 	dropped atomic.Uint64
-	rest    *notice // taken and not called yet; of the goroutine
+	caller  atomic.Uint64 // the goroutine that makes the calls, or the last that did
+	rest    *notice       // taken and not called yet; of the goroutine
 }
 
 type notice struct {
@@ -63,12 +67,30 @@ func (n *notices) push(last *notice) {
 	}
 }
 
+// last has the function called behind everything that was posted, however much is due. It does not wait.
+func (n *notices) last(call func()) {
+	n.due.Add(1)
+	n.push(&notice{call: call})
+}
+
 // flush waits until everything that was posted has been called.
 func (n *notices) flush() {
 	through := make(chan struct{})
-	n.due.Add(1)
-	n.push(&notice{call: func() { close(through) }})
+	n.last(func() { close(through) })
 	<-through
+}
+
+// calling reports whether the caller is in one of the calls: whatever waits there for the calls that are due waits for itself.
+func (n *notices) calling() bool { return n != nil && n.caller.Load() == goroutine() }
+
+// goroutine is the number that a stack trace begins with: "goroutine 7 [running]". It costs a microsecond, and no two goroutines of a
+// process ever have the same.
+func goroutine() uint64 {
+	var stack [64]byte
+	text := strings.TrimPrefix(string(stack[:runtime.Stack(stack[:], false)]), "goroutine ")
+	digits, _, _ := strings.Cut(text, " ")
+	number, _ := strconv.ParseUint(digits, 10, 64) // 0, which is nobody's, if traces should ever begin otherwise
+	return number
 }
 
 // run makes the calls that are due. A function that ends its goroutine ends no other call: the rest goes on on
@@ -80,6 +102,7 @@ func (n *notices) run() {
 			go n.run()
 		}
 	}()
+	n.caller.Store(goroutine())
 	for n.rest != nil || n.collect() {
 		call := n.rest.call
 		n.rest = n.rest.next

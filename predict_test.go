@@ -29,7 +29,7 @@ func TestTheThirdStepMakesNoDriverCall(t *testing.T) {
 				assert.Equal(t, predict && step >= 2, calls == h.faults.Calls("cuMemCreate"), "step %d", step)
 				<-time.After(300 * time.Millisecond)
 				freeAll(t, live...)
-				require.NoError(t, s.Return(t.Context()))
+				require.NoError(t, s.Trim(t.Context()))
 				<-time.After(time.Second)
 				synctest.Wait()
 				assert.LessOrEqual(t, h.addsUp().ReservedBytes, 256*mib, "between steps")

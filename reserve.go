@@ -22,7 +22,7 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 		return nil, err
 	}
 	if bytes < 1 {
-		return nil, &ConfigError{"Reserve", bytes, "1 or more"}
+		return nil, badArgument("Device.Reserve", "bytes", bytes, "1 or more")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -96,7 +96,10 @@ func TestReservationsThatCannotBe(t *testing.T) {
 		a := h.stream()
 		x := must(t, a, 48*mib)
 		_, err := h.Reserve(context.Background(), 32*mib)
-		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		var short *vram.OutOfMemoryError
+		require.ErrorAs(t, err, &short)
+		assert.Contains(t, short.Remedies(), vram.Remedy{Kind: vram.RemedyRetryAfterFrees, Bytes: 48 * mib})
+		assert.NotContains(t, err.Error(), "Request.Wait", "Reserve has no such option")
 		_, err = h.Reserve(context.Background(), 65*mib)
 		require.ErrorIs(t, err, vram.ErrTooLarge)
 		_, err = h.Reserve(context.Background(), 0)

@@ -63,7 +63,7 @@ func (d *Device) Reconfigure(change Settings) error {
 	}
 	for {
 		if d.closed.Load() {
-			return ErrClosed
+			return deviceClosed()
 		}
 		old := d.config.Load()
 		next := change.over(*old)
@@ -109,7 +109,7 @@ func (d *Device) apply(e *engine, from *Config) error {
 		applied = err
 	}
 	if errors.Is(applied, pool.ErrClosed) {
-		return ErrClosed
+		return deviceClosed()
 	}
 	return applied
 }

@@ -21,7 +21,7 @@ func ParseBytes(s string) (int64, error) {
 	if at >= 0 {
 		number, unit = text[:at], strings.ToLower(strings.TrimSpace(text[at:]))
 	}
-	refuse := func(want string) (int64, error) { return 0, &ConfigError{"size", strconv.Quote(s), want} }
+	refuse := func(want string) (int64, error) { return 0, badArgument("ParseBytes", "size", s, want) }
 	scale, known := unitBytes(unit)
 	value, err := strconv.ParseFloat(number, 64)
 	if !known || err != nil && !math.IsInf(value, 1) || value < 0 {

@@ -9,15 +9,13 @@ import "github.com/go-vram/vram/pool"
 //
 // Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of streams: where several pieces of work share a
 // stream, and each allocates while it holds memory, give each a tenant. Requests without a tenant pay nothing for all this. The call makes no
-// driver call and does not wait. Errors: *ConfigError, ErrNotOpen.
+// driver call and does not wait. Errors: *QuotaBoundsError, ErrNotOpen.
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
-	switch {
-	case !d.opened():
+	if !d.opened() {
 		return nil, ErrNotOpen
-	case q.LimitBytes < 0:
-		return nil, &ConfigError{"Quota.LimitBytes", q.LimitBytes, "0 or more"}
-	case q.ShareBytes < 0:
-		return nil, &ConfigError{"Quota.ShareBytes", q.ShareBytes, "0 or more"}
+	}
+	if err := pool.CheckQuota(q); err != nil {
+		return nil, err
 	}
 	for {
 		old := d.tenants.Load()

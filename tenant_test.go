@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -230,9 +231,20 @@ func TestATenantWaitsForItself(t *testing.T) {
 func TestQuotasThatCannotBe(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	_, err := h.Tenant("x", vram.Quota{LimitBytes: -1})
-	require.ErrorContains(t, err, "Quota.LimitBytes")
+	require.EqualError(t, err, "vram: Quota.LimitBytes is -1, want 0 or more")
+	require.ErrorIs(t, err, vram.ErrNegative)
 	_, err = h.Tenant("x", vram.Quota{ShareBytes: -1})
-	require.ErrorContains(t, err, "Quota.ShareBytes")
+	require.EqualError(t, err, "vram: Quota.ShareBytes is -1, want 0 or more")
+	_, err = h.Tenant("x", vram.Quota{LimitBytes: 2, ShareBytes: 3})
+	require.EqualError(t, err, "vram: Quota.ShareBytes is 3, want at most the LimitBytes of 2, or no limit")
+	require.NotErrorIs(t, err, vram.ErrNegative)
+	var bounds *vram.QuotaBoundsError
+	require.ErrorAs(t, err, &bounds)
+	assert.Equal(t, vram.QuotaBoundsError{Field: "ShareBytes", Quota: vram.Quota{LimitBytes: 2, ShareBytes: 3}}, *bounds)
+	assert.Empty(t, h.Stats().Tenants, "who was refused is no tenant")
+	for _, quota := range []vram.Quota{{ShareBytes: 3}, {LimitBytes: 3, ShareBytes: 3}} {
+		require.NoError(t, h.tenant("fits", vram.Quota{}).SetQuota(quota))
+	}
 	x := h.tenant("x", vram.Quota{})
 	assert.Same(t, x, h.tenant("x", vram.Quota{LimitBytes: 1}))
 	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)
@@ -318,4 +330,30 @@ func TestRequestsForNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The error of a wait in vain names memory once: what tenants hold is part of what the streams hold.
+func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		gold, guest := h.tenant("gold", vram.Quota{}), h.tenant("guest", vram.Quota{})
+		var live []vram.Buffer
+		for bytes, owner := range map[int64]*vram.Tenant{40 * mib: gold, 20 * mib: guest, 4 * mib: nil} {
+			x, err := a.AllocFor(t.Context(), vram.Request{Bytes: bytes, Tenant: owner})
+			require.NoError(t, err)
+			live = append(live, x)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := b.AllocFor(ctx, vram.Request{Bytes: 8 * mib, Wait: true})
+		var ended *vram.WaitError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, []vram.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
+		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
+		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 64 MiB; "+
+			`of that tenant "gold" holds 40 MiB, tenant "guest" holds 20 MiB`)
+		freeAll(t, live...)
+		h.addsUp()
+	})
 }

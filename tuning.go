@@ -32,7 +32,7 @@ func (t *Tuning) check() error {
 		return err
 	}
 	if t.PressureMark < 0 || t.PressureMark > 1 || t.PressureMark != t.PressureMark {
-		return &ConfigError{"Tuning.PressureMark", t.PressureMark, "over 0 and at most 1, or 0 for 0.85"}
+		return badField("Tuning.PressureMark", t.PressureMark, "over 0 and at most 1, or 0 for 0.85")
 	}
 	return nil
 }
@@ -46,7 +46,7 @@ type bound struct {
 func atLeastZero(fields []bound) error {
 	for _, f := range fields {
 		if f.value < 0 {
-			return &ConfigError{f.field, f.value, "0 or more"}
+			return badField(f.field, f.value, "0 or more")
 		}
 	}
 	return nil

@@ -177,7 +177,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 			RequestedBytes: 8 * mib, Waited: time.Second, Err: context.DeadlineExceeded,
 			Holders: []vram.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
 		}, ended)
-		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 60 MiB; stream 2 holds 4 MiB")
+		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 60 MiB, stream 2 holds 4 MiB")
 		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)
 		freeAll(t, x)
 		got(t, fourth)

@@ -30,7 +30,7 @@ func (w Waits) String() string { return nameOf(waitsNames[:], int(w), "Waits") }
 
 // ParseWaits reads "never", "avoid-growth" or "always". The error is a *ConfigError.
 func ParseWaits(s string) (Waits, error) {
-	i, err := parseName(waitsNames[:], s, "Waits", "never, avoid-growth or always")
+	i, err := parseName(waitsNames[:], s, "ParseWaits", "never, avoid-growth or always")
 	return Waits(i), err
 }
 

@@ -25,7 +25,10 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := d.callable(ctx); err != nil {
 		return err
 	}
-	if err := checkDemands(want); err != nil {
+	refuse := func(i int, wanted string) error {
+		return badArgument("Device.Warm", fmt.Sprintf("demand %d", i), want[i], wanted)
+	}
+	if err := checkDemands(want, refuse); err != nil {
 		return err
 	}
 	e, err := d.use() //nolint:contextcheck // the first use is not this caller's alone
@@ -38,7 +41,7 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	}
 	_, err = e.pool.Warm(ctx, runs)
 	if errors.Is(err, pool.ErrClosed) {
-		return ErrClosed
+		return deviceClosed()
 	}
 	if err != nil {
 		return failed("warm", err)

@@ -46,6 +46,8 @@ type OutOfMemoryError struct {
 	Waited           bool  // it was refused after it had waited, since nobody holds anything that could come back
 	Streams          []Holding
 	Cause            error // what the driver said, if it refused; else nil
+
+	reserves bool // it is Reserve that was refused, which cannot wait for frees
 }
 
 // Holding is what a stream held when it last spoke to the pool.
@@ -56,7 +58,7 @@ type Holding struct {
 	LaneCount int   // of its lanes: each gives back what it does not use when it is called next
 	LaneBytes int64 // of LiveBytes: what the lanes have, in use or not
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
-	// Stream.Return, records the fence that others need.
+	// Stream.Trim, records the fence that others need.
 	UncoveredBytes int64
 	UnpassedBytes  int64 // that it returned: free for others once its fence has passed
 	Reservation    bool  // it is no stream: what is held is set aside by Reserve
@@ -103,7 +105,7 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	slices.SortStableFunc(holders, func(x, y Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
 	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
 	for i := range holders[:min(len(holders), mostHolders)] {
-		b.WriteString("; " + holders[i].text())
+		b.WriteString("; " + holders[i].String())
 	}
 	if len(holders) <= mostHolders {
 		return
@@ -115,8 +117,8 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, units.Bytes(bytes))
 }
 
-// text says what is held.
-func (h *Holding) text() string {
+// String says what is held.
+func (h Holding) String() string {
 	if h.Reservation {
 		return "a reservation holds " + units.Bytes(h.HeldBytes)
 	}
@@ -125,7 +127,7 @@ func (h *Holding) text() string {
 		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, units.Bytes(h.LaneBytes))
 	}
 	if h.UncoveredBytes > 0 {
-		text += fmt.Sprintf(" (%s stay until its callers' next request or Return)", units.Bytes(h.UncoveredBytes))
+		text += fmt.Sprintf(" (%s stay until its callers' next request or Trim)", units.Bytes(h.UncoveredBytes))
 	}
 	return text
 }
@@ -152,8 +154,8 @@ func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemo
 // Unwrap is the driver's error, if the driver refused.
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
-// denialError is the error of a denial.
-func (q *quotas) denialError(d core.Denial) error {
+// denialError is the error of a denial to a client.
+func (q *quotas) denialError(d core.Denial, to Client) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed
 	}
@@ -170,6 +172,7 @@ func (q *quotas) denialError(d core.Denial) error {
 		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}
+	_, e.reserves = to.(*reservationClient)
 	for _, h := range s.Holdings {
 		e.Streams = append(e.Streams, holding(h))
 	}

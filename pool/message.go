@@ -75,7 +75,7 @@ type step struct {
 	pool    *Pool
 	message core.Message
 	client  Client     // of a Join and a Refill
-	charger Charger    // of a Refill that waits for its quota
+	charger charger    // of a Refill that waits for its quota
 	mark    fence.Mark // of a Return
 	token   uint64     // of a Warm, Trim or Close
 	promise *futures.Promise[int64]

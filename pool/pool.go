@@ -120,8 +120,8 @@ func (p *Pool) Refill(c Client, r core.Refill) {
 }
 
 // RefillLater is Refill of one that waits for its tenant's quota first.
-func (p *Pool) RefillLater(c Client, r core.Refill, charger Charger) {
-	p.ref.Call(&step{pool: p, message: r, client: c, charger: charger})
+func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
+	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
 
 // Return gives pages back. mark covers their uses; the zero mark says that all have finished. It does

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/pool/core/admission"
 )
 
-// Charger is a request that waits for its tenant's quota.
-type Charger interface {
+// charger is a request that waits for its tenant's quota.
+type charger interface {
 	// Tenant is whose.
 	Tenant() *Tenant
 	// Take charges the tenant, and reports whether it could. One that nobody wants any more says gone, and charges nothing.
@@ -18,7 +18,7 @@ type Charger interface {
 
 // queued is a Refill that waits for a quota.
 type queued struct {
-	charger Charger
+	charger charger
 	client  core.Client
 	token   uint64
 }
@@ -44,7 +44,7 @@ func (q *quotas) tenants() []*Tenant {
 // tenantOf is whose account it is; nil: a stream's.
 func (q *quotas) tenantOf(a admission.Account) *Tenant {
 	all := q.tenants()
-	if at := slices.IndexFunc(all, func(t *Tenant) bool { return t.Account() == a }); at >= 0 {
+	if at := slices.IndexFunc(all, func(t *Tenant) bool { return t.account() == a }); at >= 0 {
 		return all[at]
 	}
 	return nil
@@ -59,10 +59,10 @@ func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
 	}
 	for _, t := range q.tenants() {
 		if t.held.Load() > 0 {
-			q.holding = append(q.holding, t.Account())
+			q.holding = append(q.holding, t.account())
 		}
 		if share := t.quota.Load().ShareBytes; share > 0 {
-			q.usage = append(q.usage, admission.Usage{Account: t.Account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
+			q.usage = append(q.usage, admission.Usage{Account: t.account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
 		}
 	}
 	return q.holding, q.usage

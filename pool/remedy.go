@@ -20,15 +20,32 @@ const (
 	// Coalesce is memory side by side: as much as is wanted is free, and Remedy.Bytes is the longest piece. Device.Coalesce helps, the
 	// lean footprint makes pieces that can be moved, and with plain segments only Device.Trim does.
 	Coalesce
-	// ReturnStream is a request, or Stream.Return, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
-	ReturnStream
+	// TrimStream is a request, or Stream.Trim, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
+	TrimStream
 	// CloseLanes is a call on the lanes of Remedy.Stream, or their Close: they have so many bytes, in use or not.
 	CloseLanes
 	// ReleaseReservation is Release of a reservation that has so many bytes.
 	ReleaseReservation
 	// WaitForFrees is Request.Wait: so many bytes are live and come back when they are freed.
 	WaitForFrees
+	// RetryAfterFrees is another Reserve, which does not wait, once some of so many bytes that are live were freed.
+	RetryAfterFrees
 )
+
+// kindNames are those of remedies, by number.
+var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
+	"no remedy", RaiseLimit: "raise-limit", FreeElsewhere: "free-elsewhere", AwaitFences: "await-fences", Coalesce: "coalesce",
+	TrimStream: "trim-stream", CloseLanes: "close-lanes", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
+	RetryAfterFrees: "retry-after-frees",
+}
+
+// String is the kind's name.
+func (k RemedyKind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("RemedyKind(%d)", uint8(k))
+}
 
 // Remedy is one thing that would help a request that was refused.
 type Remedy struct {
@@ -48,16 +65,18 @@ func (r Remedy) String() string {
 		return fmt.Sprintf("the end of stream %d's work, which uses %s that are free", r.Stream, units.Bytes(r.Bytes))
 	case Coalesce:
 		return "Coalesce, or the lean footprint: the longest free range has " + units.Bytes(r.Bytes)
-	case ReturnStream:
-		return fmt.Sprintf("Return on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
+	case TrimStream:
+		return fmt.Sprintf("Trim on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
 	case CloseLanes:
 		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, units.Bytes(r.Bytes))
 	case ReleaseReservation:
 		return "releasing a reservation of " + units.Bytes(r.Bytes)
 	case WaitForFrees:
 		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", units.Bytes(r.Bytes))
+	case RetryAfterFrees:
+		return fmt.Sprintf("frees of the %s that are live, and another Reserve after them", units.Bytes(r.Bytes))
 	}
-	return fmt.Sprintf("RemedyKind(%d)", r.Kind)
+	return r.Kind.String()
 }
 
 // Remedies are what would help, from what costs least to what costs most, as the books stood when the request was refused. Each is
@@ -75,7 +94,7 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 			continue
 		}
 		add(AwaitFences, s.UnpassedBytes, s.Stream)
-		add(ReturnStream, s.UncoveredBytes, s.Stream)
+		add(TrimStream, s.UncoveredBytes, s.Stream)
 		add(CloseLanes, s.LaneBytes, s.Stream)
 		liveBytes += min(s.LiveBytes, s.HeldBytes)
 	}
@@ -83,7 +102,11 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 		add(Coalesce, e.LargestFreeBytes, 0)
 	}
 	if !e.Waited && e.MissingBytes <= e.LimitBytes {
-		add(WaitForFrees, liveBytes, 0)
+		kind := WaitForFrees
+		if e.reserves {
+			kind = RetryAfterFrees
+		}
+		add(kind, liveBytes, 0)
 	}
 	if e.Cause != nil {
 		add(FreeElsewhere, e.MissingBytes-e.FreeBytes-max(0, e.DriverBytes-e.ReservedBytes), 0)

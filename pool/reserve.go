@@ -19,8 +19,6 @@ type Reservation struct {
 	promise  futures.Promise[int64]
 }
 
-var _ Client = (*Reservation)(nil)
-
 // errNoStream says that a reservation has no stream that could wait for another.
 var errNoStream = errors.New("pool: a reservation has no stream")
 
@@ -30,8 +28,8 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	pages := p.pagesFor(bytes)
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
 	r.promise.On(p.host)
-	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: r})
-	p.Refill(r, core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes, RequestedBytes: bytes})
+	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: (*reservationClient)(r)})
+	p.Refill((*reservationClient)(r), core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes, RequestedBytes: bytes})
 	if _, err := r.promise.Future().Await(ctx); err != nil {
 		r.Release()
 		return nil, err
@@ -50,11 +48,22 @@ func (r *Reservation) Bytes() int64 {
 	return r.bytes
 }
 
-// Of says why requests on that pool's memory may not name it: ErrNotOpen for a zero Reservation, ErrForeign for one of another
-// device.
-func (r *Reservation) Of(p *Pool) error {
+// Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
+// then on as any others. The second call does nothing, nor one on a nil or zero Reservation. It does not wait.
+func (r *Reservation) Release() {
+	if r.made() && !r.released.Swap(true) {
+		r.pool.tell(core.Unreserve{Client: r.id}, fence.Mark{})
+	}
+}
+
+// ReservationControl is a reservation as streams have it: what they draw from, and no caller does. A *Reservation converts to it.
+type ReservationControl Reservation
+
+// Of reports whether requests on that pool's memory may name the reservation: ErrNotOpen for a nil or zero Reservation, ErrForeign for
+// one of another device.
+func (r *ReservationControl) Of(p *Pool) error {
 	switch {
-	case !r.made():
+	case !(*Reservation)(r).made():
 		return ErrNotOpen
 	case r.pool != p:
 		return ErrForeign
@@ -64,36 +73,33 @@ func (r *Reservation) Of(p *Pool) error {
 }
 
 // ID is what a Refill names as From.
-func (r *Reservation) ID() core.Client { return r.id }
+func (r *ReservationControl) ID() core.Client { return r.id }
 
-// Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
-// then on as any others. The second call does nothing, nor one on a nil or zero Reservation. It does not wait.
-func (r *Reservation) Release() {
-	if r.made() && !r.released.Swap(true) {
-		r.pool.tell(core.Unreserve{Client: r.id}, fence.Mark{})
-	}
-}
+// reservationClient is a reservation as the pool sees it. The adapter keeps its methods off the Reservation that callers hold.
+type reservationClient Reservation
+
+var _ Client = (*reservationClient)(nil)
 
 // Granted implements Client.
-func (r *Reservation) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
+func (r *reservationClient) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
 
 // Denied implements Client.
-func (r *Reservation) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
+func (r *reservationClient) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
 
 // Follow implements Client: what others still use is not for a reservation.
-func (*Reservation) Follow(fence.Mark) error { return errNoStream }
+func (*reservationClient) Follow(fence.Mark) error { return errNoStream }
 
 // Asked implements Client. The core asks nothing of a reservation.
-func (*Reservation) Asked(uint64) {}
+func (*reservationClient) Asked(uint64) {}
 
 // Offered implements Client: a reservation does not wait.
-func (*Reservation) Offered(uint64, uint64) {}
+func (*reservationClient) Offered(uint64, uint64) {}
 
 // Demanded implements Client: nothing comes home to it.
-func (*Reservation) Demanded() {}
+func (*reservationClient) Demanded() {}
 
 // Idle implements Client: it has no stream.
-func (*Reservation) Idle() bool { return true }
+func (*reservationClient) Idle() bool { return true }
 
 // Looked implements Client. The core asks nothing of a reservation.
-func (*Reservation) Looked() {}
+func (*reservationClient) Looked() {}

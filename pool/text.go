@@ -55,6 +55,9 @@ func (r *Reservation) String() string {
 
 // String counts those that wait and those that did.
 func (s WaitStats) String() string {
-	return fmt.Sprintf("%d waiting for %s; %s in all, the longest %v, %s", s.Waiting, units.Bytes(s.DemandBytes),
-		units.Count(s.Count, "wait"), s.Longest, units.Count(s.Deadlocks, "deadlock"))
+	text := fmt.Sprintf("%d waiting for %s; %s in all", s.Waiting, units.Bytes(s.DemandBytes), units.Count(s.Count, "wait"))
+	if s.Longest > 0 {
+		text += fmt.Sprintf(", the longest that has ended took %v", s.Longest)
+	}
+	return text + ", " + units.Count(s.Deadlocks, "deadlock")
 }

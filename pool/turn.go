@@ -94,7 +94,7 @@ func (p *Pool) ready(q queued) {
 // SetTenants says who the tenants are. The list is not changed any more.
 func (p *Pool) SetTenants(all []*Tenant) {
 	for _, t := range all {
-		t.Bind(p)
+		t.pool.Store(p)
 	}
 	p.quotas.all.Store(&all)
 }
@@ -113,7 +113,7 @@ func (p *Pool) collect(fx *core.Effects) {
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d), d.Quiet})
+			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d, c), d.Quiet})
 		}
 	}
 	for o, ok := fx.Offers.Pop(); ok; o, ok = fx.Offers.Pop() {

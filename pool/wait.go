@@ -22,8 +22,10 @@ type WaitStats struct {
 	Waiting     int   // now
 	DemandBytes int64 // that they want
 	Count       uint64
-	Deadlocks   uint64        // of them, refused with ErrWouldDeadlock
-	Longest     time.Duration // of those that have ended
+	Deadlocks   uint64 // of them, refused with ErrWouldDeadlock
+	// Longest is how long the longest wait lasted of those that have ended, with memory or without: from the moment when the request found
+	// none. One that still waits is not in it: Events.LongWait tells of it after a second.
+	Longest time.Duration
 }
 
 // waits is what clients read and measure of the requests that wait.
@@ -141,6 +143,21 @@ type Waiter struct {
 	Bytes    int64
 	Priority int
 	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
+}
+
+// String says who waits for what.
+func (w Waiter) String() string {
+	text := fmt.Sprintf("stream %d waits for %s", w.Stream, units.Bytes(w.Bytes))
+	if w.Tenant != "" {
+		text += fmt.Sprintf(" for tenant %q", w.Tenant)
+	}
+	if w.Priority != 0 {
+		text += fmt.Sprintf(", priority %d", w.Priority)
+	}
+	if w.Blocked {
+		text += ", blocked"
+	}
+	return text
 }
 
 // Error says the facts in one line.

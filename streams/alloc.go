@@ -159,10 +159,12 @@ func (s *Stream) finish(b Buffer, want *Request) error {
 	if !want.Zero || b.bytes == 0 {
 		return nil
 	}
-	err := ErrClosed
+	var err error
 	if s.handle.begin() { // from here on Close waits for the call
 		err = s.handle.zero(b)
 		s.handle.done()
+	} else {
+		err = s.handle.closed()
 	}
 	if err != nil {
 		_ = b.Free()
@@ -242,7 +244,7 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 // beyondCache is a stream as the one who serves what the magazines do not.
 type beyondCache Stream
 
-// AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
+// AllocBeyond serves what the magazines do not: it enters the turn, or else sends a request.
 func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	s := (*Stream)(c)
 	if uint64(bytes) > uint64(s.limit.Load()) || s.handle.closing.Load() { //nolint:gosec // a negative one is too large

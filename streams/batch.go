@@ -7,6 +7,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -60,9 +61,9 @@ type BatchRequest struct {
 	Wait     bool
 	Priority int
 	// Tenant is whom all of the batch is charged to; nil: nobody.
-	Tenant *Tenant
+	Tenant *pool.Tenant
 	// Reservation is as in Request.
-	Reservation *Reservation
+	Reservation *pool.Reservation
 }
 
 // AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too

@@ -58,7 +58,7 @@ func TestResetPeak(t *testing.T) {
 	kept := must(t, s, 2*mib)
 	require.NoError(t, must(t, s, 16*mib).Free())
 	assert.Equal(t, 18*mib, r.stats(s).PeakLiveBytes)
-	require.NoError(t, s.ResetPeak(context.Background()))
+	require.NoError(t, control(s).ResetPeak(context.Background()))
 	assert.Equal(t, 2*mib, r.stats(s).PeakLiveBytes)
 	require.NoError(t, kept.Free())
 }

@@ -3,6 +3,7 @@ package streams
 import (
 	"fmt"
 
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/claims"
 )
 
@@ -15,7 +16,7 @@ func (w *wiring) check(bytes int64) error {
 		return &SizeError{bytes, limit}
 	}
 	if w.handle.closing.Load() {
-		return ErrClosed
+		return w.handle.closed()
 	}
 	return nil
 }
@@ -32,14 +33,14 @@ func (w *wiring) checkRequest(r *Request) error {
 }
 
 // names says why a request on the stream may not name a tenant or a reservation; nil names none.
-func (w *wiring) names(t *Tenant, r *Reservation) error {
+func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 	if t != nil {
-		if err := t.Of(w.pool); err != nil {
+		if err := (*pool.TenantControl)(t).Of(w.pool); err != nil {
 			return fmt.Errorf("%w: the tenant", err)
 		}
 	}
 	if r != nil {
-		if err := r.Of(w.pool); err != nil {
+		if err := (*pool.ReservationControl)(r).Of(w.pool); err != nil {
 			return fmt.Errorf("%w: the reservation", err)
 		}
 	}

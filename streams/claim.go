@@ -23,8 +23,8 @@ type claim struct {
 
 	// Set before the stream has it.
 	stream    *wiring
-	tenant    *Tenant
-	draws     *Reservation // nil: none
+	tenant    *pool.Tenant
+	draws     *pool.Reservation // nil: none
 	priority  int
 	align     int64
 	hint      int
@@ -67,10 +67,10 @@ func (c *claim) begin(w *wiring, want wants, from site.Stack) {
 }
 
 // charge charges the claim to a tenant, or says why it cannot be; one that waits may go on without.
-func (c *claim) charge(t *Tenant, cost int64) error {
+func (c *claim) charge(t *pool.Tenant, cost int64) error {
 	c.tenant = t
-	if !c.Open(t, cost, c.Waits) {
-		return t.Refuse(cost)
+	if control := (*pool.TenantControl)(t); !c.Open(control, cost, c.Waits) {
+		return control.Refuse(cost)
 	}
 	return nil
 }
@@ -83,10 +83,11 @@ func (c *claim) settle(buffers ...Buffer) bool {
 	if !c.Settle() {
 		return false
 	}
+	payer := (*pool.TenantControl)(c.tenant)
 	for _, x := range buffers {
 		n := blockBytes(x.bytes)
-		c.tenant.Hold(n)
-		x.slot.SetCharge(x.word, c.tenant, n)
+		payer.Hold(n)
+		x.slot.SetCharge(x.word, payer, n)
 	}
 	c.stream.charged.Store(true)
 	return true
@@ -101,16 +102,16 @@ func (c *claim) Fail(err error) {
 
 func (c *claim) isWanted() bool { return c.want.pending() }
 
-// Tenant implements pool.Charger.
-func (c *claim) Tenant() *Tenant { return c.tenant }
+// Tenant is whose quota the claim waits for: the pool asks.
+func (c *claim) Tenant() *pool.Tenant { return c.tenant }
 
-// Take implements pool.Charger.
+// Take charges the tenant where the quota allows it: the pool calls it.
 func (c *claim) Take(take func(bytes int64) bool) (taken, gone bool) { return c.Pay(take, c.isWanted) }
 
 // account is where the pool books the wait.
 func (c *claim) account() admission.Account {
 	if c.tenant != nil {
-		return c.tenant.Account()
+		return (*pool.TenantControl)(c.tenant).Account()
 	}
 	return admission.Account(c.stream.id)
 }
@@ -119,7 +120,7 @@ func (c *claim) account() admission.Account {
 func (c *claim) blocked() bool {
 	exclusive := c.stream.suspensions.exclusive.Load()
 	if c.tenant != nil {
-		exclusive = c.tenant.Exclusive()
+		exclusive = (*pool.TenantControl)(c.tenant).Exclusive()
 	}
 	return exclusive && c.awaiting.Load() > 0
 }
@@ -192,7 +193,7 @@ func (c *claim) askRefill(s *searches, token uint64, runs []uint32) poolcore.Ref
 		m.Place.Priority = 0
 	}
 	if c.draws != nil {
-		m.From = c.draws.ID()
+		m.From = (*pool.ReservationControl)(c.draws).ID()
 	}
 	return m
 }

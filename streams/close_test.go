@@ -31,7 +31,7 @@ func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 	assert.False(t, control(s).Gone())
 	r.until(func() bool { return r.books().LentBytes < 20*mib }) // free pages are back
 	lent := r.books().LentBytes
-	require.Len(t, s.LiveBuffers(), 3)
+	require.Len(t, control(s).LiveBuffers(), 3)
 
 	require.NoError(t, large.Free())
 	r.until(func() bool { return r.books().LentBytes < lent })

@@ -36,10 +36,6 @@ func (c *Control) tick() (waits []LongWait) {
 	return waits
 }
 
-// Collect takes home what announced uses kept that have finished, and sees to the fences for all others. It does nothing if somebody
-// is in the stream's turn, and does not wait.
-func (c *Control) Collect() { _, _ = c.tryTurn(c.turn.collect) }
-
 // Reconfigure replaces the settings of the cache, and gives back what is over its new budget, which the pool has then. It waits for
 // the turn at hand. Its error is ErrClosed, or why the stream has ended.
 func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error {
@@ -61,6 +57,60 @@ func (c *Control) LastUsedBytes() int64 { return c.usedBytes.Load() }
 // Waits reports whether memory of the stream waited for uses on others at the end of the last turn. It waits for nothing.
 func (c *Control) Waits() bool { return c.peer.waits.Load() }
 
+// Closed reports whether Close has returned without an error that kept the stream open.
+func (c *Control) Closed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
+func (c *Control) ResetPeak(ctx context.Context) error {
+	return c.call(ctx, func() { c.turn.core.ResetPeak() })
+}
+
+// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
+// nothing else. Once the stream has ended it says why.
+func (c *Control) Check(ctx context.Context) error {
+	var finding error
+	if err := c.call(ctx, func() { finding = c.turn.core.Check() }); err != nil {
+		return err
+	}
+	return finding
+}
+
+// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
+// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
+func (c *Control) Coalesce(ctx context.Context) error {
+	return c.call(ctx, func() { c.turn.core.Coalesce() })
+}
+
+// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
+// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
+// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
+func (c *Control) Sweep(ctx context.Context) error {
+	var keeping []fencing
+	if err := c.call(ctx, func() { keeping = c.turn.keeping() }); err != nil {
+		return err
+	}
+	for _, f := range keeping {
+		f.sweep(c.host)
+	}
+	return c.inTurn(ctx, c.turn.takePassed)
+}
+
+// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
+// work the list is one of many that were true.
+func (c *Control) LiveBuffers() (all []LiveBuffer) {
+	if err := c.call(context.Background(), func() { all = c.turn.live() }); err != nil {
+		return nil
+	}
+	return all
+}
+
 // End makes every later free say ErrClosed and ends the actor: the memory is about to go.
 func (c *Control) End() {
 	s := c.Stream
@@ -68,7 +118,7 @@ func (c *Control) End() {
 		close(s.closed)
 	}
 	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
-	s.ref.Stop(ErrClosed)
+	s.ref.Stop(s.handle.closed())
 	actors.Wait(s.host, s.ref.Done())
 	s.turn.core.End() // for the buffers of one that was stopped before
 	s.handle.line.Shut()

@@ -34,7 +34,7 @@ func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 	s, other := r.adopt(), r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 24*mib).Free())
 	require.NoError(t, must(t, other, 2*mib).Free())
-	require.NoError(t, other.Return(context.Background()))
+	require.NoError(t, other.Trim(context.Background()))
 	records := r.faults.Calls("cuEventRecord")
 	for range 40 {
 		r.tick(s)
@@ -49,9 +49,9 @@ func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Zero(t, r.faults.Calls("cuStreamSynchronize"))
 	assert.Equal(t, 24*mib, shortage.Streams[0].UncoveredBytes)
-	assert.ErrorContains(t, err, "stream 1 holds 24 MiB, 0 B live (24 MiB stay until its callers' next request or Return)")
+	assert.ErrorContains(t, err, "stream 1 holds 24 MiB, 0 B live (24 MiB stay until its callers' next request or Trim)")
 
-	require.NoError(t, s.Return(context.Background()))
+	require.NoError(t, s.Trim(context.Background()))
 	assert.Equal(t, records+1, r.faults.Calls("cuEventRecord"))
 	require.NoError(t, must(t, other, 30*mib).Free())
 }
@@ -151,13 +151,13 @@ func TestReturn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Free(b))
 	require.NoError(t, must(t, s, 8*mib).Free())
-	require.NoError(t, s.Return(context.Background()))
+	require.NoError(t, s.Trim(context.Background()))
 	small, err := l.Alloc(1)
 	require.NoError(t, err)
 	require.NoError(t, l.Free(small))
 	assert.Less(t, r.stats(s).HeldBytes, 4*mib)
 	require.NoError(t, l.Close())
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Return(context.Background()), ErrClosed)
+	require.ErrorIs(t, s.Trim(context.Background()), ErrClosed)
 	require.NoError(t, other.Close())
 }

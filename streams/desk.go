@@ -54,7 +54,7 @@ func (d *desk) serve(c *claim) {
 		d.core.Note()
 	case claims.Close:
 		c.want.putBack(&d.searches)
-		c.Fail(ErrClosed)
+		c.Fail(d.handle.closed())
 	case claims.Park:
 		d.park(c)
 	case claims.Search:

@@ -127,7 +127,7 @@
 //
 // Pages leave a stream with a fence over all its work so far. On a stream of the device's own the goroutine
 // that performs the Return records it. An adopted handle is the program's, which may destroy it without a word, so that there only callers
-// do: a request that took a turn, any turn while a request waits for the pool, Return and Close. All other turns, those
+// do: a request that took a turn, any turn while a request waits for the pool, Trim and Close. All other turns, those
 // of ticks and of other streams' need, return only pages that are covered by a fence which a caller's turn recorded:
 //
 //	tick wants one --a caller's turn--> ordered (Seal) --performed--> recorded (Covered)

@@ -50,7 +50,8 @@ type refilling struct {
 
 // parkedClaim is a claim that waits in the pool.
 type parkedClaim interface {
-	pool.Charger
+	Tenant() *pool.Tenant
+	Take(take func(bytes int64) bool) (taken, gone bool)
 	isWanted() bool
 	blocked() bool
 	changed() message // has the stream look at it once more
@@ -212,7 +213,7 @@ func (e *effects) finish() bool {
 	}
 	if e.end {
 		e.end = false
-		w.ref.Stop(ErrClosed)
+		w.ref.Stop(w.handle.closed())
 		return true
 	}
 	return false

@@ -28,6 +28,9 @@ var (
 	ErrNotOpen = pool.ErrNotOpen
 )
 
+// ClosedError refuses a call on a stream, a lane or a device that was closed.
+type ClosedError = magazine.ClosedError
+
 // FreeError is the refusal of a free whose buffer's places are known.
 type FreeError = magazine.FreeError
 

@@ -39,6 +39,9 @@ func (h *handle) init(cfg *Config) {
 	h.line.Panics = cfg.Panics
 }
 
+// closed is the error of a call on the stream once Close has begun.
+func (h *handle) closed() error { return &ClosedError{Stream: h.id} }
+
 // order announces a call that a turn leaves to be made outside, and done ends it.
 func (h *handle) order() { h.calls.Add(1) }
 
@@ -142,7 +145,7 @@ func (h *handle) zero(b Buffer) error {
 // precede makes later work of the stream wait, on the device, for a mark of another stream.
 func (h *handle) precede(m fence.Mark) error {
 	if !h.begin() {
-		return ErrClosed
+		return h.closed()
 	}
 	defer h.done()
 	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
@@ -155,7 +158,7 @@ func (h *handle) precede(m fence.Mark) error {
 // given before.
 func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
 	if !h.begin() {
-		return 0, ErrClosed
+		return 0, h.closed()
 	}
 	defer h.done()
 	if err = h.uncaptured("cuStreamWaitEvent"); err != nil {
@@ -166,7 +169,7 @@ func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
 		return err
 	})
 	if errors.Is(err, fence.ErrShut) {
-		return 0, ErrClosed
+		return 0, h.closed()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("vram: handing a buffer over: %w", err)

@@ -39,7 +39,7 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 		return nil, ErrNotOpen
 	}
 	if s.handle.closing.Load() {
-		return nil, ErrClosed
+		return nil, s.handle.closed()
 	}
 	l := &Lane{stream: s}
 	l.lane.Init(uint64(budgetBytes)>>sizeclass.UnitShift, beyondLane{l})
@@ -63,20 +63,20 @@ func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
 // beyondLane is what the lane's own memory cannot do.
 type beyondLane struct{ lane *Lane }
 
-// AllocBeyond implements lane.Beyond.
+// AllocBeyond serves what the lane has nothing for.
 func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	b, err := c.lane.allocSlow(bytes)
 	return b.slot, b.word, b.bytes, err
 }
 
-// FreeBeyond implements lane.Beyond.
+// FreeBeyond ends what the lane refused.
 func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Outcome) error {
 	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
 }
 
 func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 	if l.closed {
-		return Buffer{}, ErrClosed
+		return Buffer{}, &ClosedError{Stream: l.stream.ID(), Lane: true}
 	}
 	if err := l.stream.check(bytes); err != nil {
 		l.settle()

@@ -187,13 +187,7 @@ func (l *loans) leaveDue(all bool) {
 	})
 }
 
-// look leaves a look at every fence that something waits for, and takes those that are missing first.
-func (l *loans) look() {
-	l.leaveDue(true)
-	l.eachLook()
-}
-
-// background is look for a tick, which looks at what was taken before it. It takes no fence on a stream of the caller's.
+// background leaves a look at every fence that was taken before the tick. It takes no fence on a stream of the caller's.
 func (l *loans) background() {
 	l.eachLook()
 	l.takeOwn()

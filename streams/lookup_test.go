@@ -59,7 +59,7 @@ func TestLookup(t *testing.T) {
 		_, found := other.Lookup(live[0].Ptr())
 		assert.False(t, found)
 	}
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 	leave := r.occupy(home)
 	answered := make(chan Buffer)
 	go func() {

@@ -82,7 +82,7 @@ func (w *witness) allAllocated(all []Buffer, from site.Stack) {
 // freedWatcher is the witness as the magazines see it.
 type freedWatcher witness
 
-// Freed implements magazine.Watcher.
+// Freed tells of the free of a watched buffer.
 func (f *freedWatcher) Freed(h *magazine.History) {
 	w := (*witness)(f)
 	w.tell(w.observer.Freed, h, h.Freed)

@@ -133,7 +133,7 @@ func TestEveryBufferIsTold(t *testing.T) {
 						assert.Equal(t, "weights", e.Tag)
 					}
 				}
-				list := s.LiveBuffers()
+				list := control(s).LiveBuffers()
 				require.Len(t, list, len(all))
 				assert.Contains(t, list[0].Allocated.String(), "TestEveryBufferIsTold")
 				assert.Equal(t, d.allocated[0].Tag, list[0].Tag)
@@ -148,7 +148,7 @@ func TestEveryBufferIsTold(t *testing.T) {
 			}
 			assert.Zero(t, d.strange)
 			assert.Zero(t, d.overlaps)
-			require.NoError(t, s.Check(ctx))
+			require.NoError(t, control(s).Check(ctx))
 		})
 	}
 }
@@ -255,5 +255,5 @@ func TestTellingIsInOrder(t *testing.T) {
 	assert.Zero(t, d.strange)
 	assert.Empty(t, d.live)
 	assert.Len(t, d.allocated, 1200)
-	require.NoError(t, s.Check(context.Background()))
+	require.NoError(t, control(s).Check(context.Background()))
 }

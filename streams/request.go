@@ -5,12 +5,6 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// Tenant is an account that requests are charged to.
-type Tenant = pool.Tenant
-
-// Reservation is memory that was set aside for requests that name it.
-type Reservation = pool.Reservation
-
 // Request says what is wanted. The zero value of each option costs nothing.
 type Request struct {
 	// Bytes is the size, 0 or more; a size of 0 gives a valid buffer that holds nothing.
@@ -30,9 +24,9 @@ type Request struct {
 	// Priority decides who of those that wait is served first: higher ones are, and of equal ones the older.
 	Priority int
 	// Tenant is whom the request is charged to, beside its stream; nil: nobody. It costs a heap allocation or two.
-	Tenant *Tenant
+	Tenant *pool.Tenant
 	// Reservation is what the request may draw from: see Reservation. Nil: nothing.
-	Reservation *Reservation
+	Reservation *pool.Reservation
 }
 
 // plain reports whether a magazine's block is all that is wanted.

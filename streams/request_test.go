@@ -262,7 +262,7 @@ func TestTagsNameLiveBuffers(t *testing.T) {
 	s := r.stream(core.Budget{})
 	tags := func() map[string]int {
 		found := map[string]int{}
-		for _, b := range s.LiveBuffers() {
+		for _, b := range control(s).LiveBuffers() {
 			found[b.Tag]++
 		}
 		return found

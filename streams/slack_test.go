@@ -126,7 +126,7 @@ func TestSlackEndsAtTheLimit(t *testing.T) {
 	}
 	b := must(t, home, 4<<30-2*mib)
 	require.NoError(t, b.Free())
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 }
 
 // A wait for a fence that was in vain is not repeated before the next tick; one that has helped is.

@@ -58,19 +58,6 @@ func (s *Stream) Handle() cudadrv.Stream {
 	return s.handle.stream
 }
 
-// Closed reports whether Close has returned without an error that kept the stream open.
-func (s *Stream) Closed() bool {
-	if !s.opened() {
-		return false
-	}
-	select {
-	case <-s.closed:
-		return true
-	default:
-		return false
-	}
-}
-
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
 // submitted so far has finished, and, unless the handle was adopted, the CUDA stream is destroyed. It
 // waits for the stream. Buffers that live stay valid and may be freed later; work that still uses them
@@ -119,33 +106,12 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	return n, nil
 }
 
-// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
-func (s *Stream) ResetPeak(ctx context.Context) error {
-	return s.call(ctx, func() { s.turn.core.ResetPeak() })
-}
-
-// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
-// nothing else. Once the stream has ended it says why.
-func (s *Stream) Check(ctx context.Context) error {
-	var finding error
-	if err := s.call(ctx, func() { finding = s.turn.core.Check() }); err != nil {
-		return err
-	}
-	return finding
-}
-
-// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
-// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
-func (s *Stream) Coalesce(ctx context.Context) error {
-	return s.call(ctx, func() { s.turn.core.Coalesce() })
-}
-
-// Return gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
+// Trim gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
 // recorded now. An idle stream does so by itself, save that on an adopted one only its callers record: there what
-// was freed since the last request of theirs stays until the next one, or until Return. It waits for the turn at hand,
-// and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
+// was freed since the last request of theirs stays until the next one, or until Trim. Device.Trim goes on to give it to the driver. It
+// waits for the turn at hand, and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
 // end of ctx, which ends only the waiting.
-func (s *Stream) Return(ctx context.Context) error {
+func (s *Stream) Trim(ctx context.Context) error {
 	if err := s.callable(ctx); err != nil {
 		return err
 	}
@@ -157,20 +123,6 @@ func (s *Stream) Return(ctx context.Context) error {
 		s.handle.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
 	}
 	return refused
-}
-
-// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
-// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
-// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
-func (s *Stream) Sweep(ctx context.Context) error {
-	var keeping []fencing
-	if err := s.call(ctx, func() { keeping = s.turn.keeping() }); err != nil {
-		return err
-	}
-	for _, f := range keeping {
-		f.sweep(s.host)
-	}
-	return s.inTurn(ctx, s.turn.takePassed)
 }
 
 // Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those of the block, which may
@@ -194,15 +146,6 @@ func (s *Stream) lookupBehind(p cudadrv.Ptr) (Buffer, bool) {
 		return Buffer{}, false
 	}
 	return b, b.slot != nil
-}
-
-// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
-// work the list is one of many that were true.
-func (s *Stream) LiveBuffers() (all []LiveBuffer) {
-	if err := s.call(context.Background(), func() { all = s.turn.live() }); err != nil {
-		return nil
-	}
-	return all
 }
 
 // Exclusive says that one goroutine uses the stream: while it waits for memory, or in a Handover, nobody frees on the stream. Only

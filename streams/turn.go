@@ -161,14 +161,14 @@ func (t *turn) audit() {
 // endService refuses requests from here on.
 func (t *turn) endService() {
 	t.draining = true
-	t.failAll(ErrClosed)
+	t.failAll(t.handle.closed())
 	t.core.Close()
 }
 
 // endFrees makes every later free say ErrClosed.
 func (t *turn) endFrees() {
 	t.draining = true
-	t.failAll(ErrClosed)
+	t.failAll(t.handle.closed())
 	t.core.End()
 	t.remember()
 }
@@ -189,17 +189,11 @@ func (t *turn) configure(s core.Settings) {
 // giveFree gives all that is free back to the pool.
 func (t *turn) giveFree() error {
 	if t.draining {
-		return ErrClosed
+		return t.handle.closed()
 	}
 	t.core.AskLanes()
 	t.giveBack(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
 	return nil
-}
-
-// collect takes home what was freed, and sees to the fences for what others use.
-func (t *turn) collect() {
-	t.sort()
-	t.look()
 }
 
 // sort takes home what was freed.
@@ -228,7 +222,7 @@ func (t *turn) attend(l *lane.Lane, what errand, bytes int64) (b Buffer, err err
 		t.core.CloseLane(l)
 		t.hand.lane = nil
 		t.giveUp()
-		return Buffer{}, ErrClosed
+		return Buffer{}, t.handle.closed()
 	}
 	wasAsked := false
 	switch what {

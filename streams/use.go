@@ -48,7 +48,7 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 	case on.peers != home.peers:
 		return nil, ErrForeign
 	case on != home && on.handle.closing.Load():
-		return nil, ErrClosed
+		return nil, on.handle.closed()
 	default:
 		return home, nil
 	}

@@ -29,7 +29,7 @@ func BenchmarkRecord(b *testing.B) {
 					}
 				}
 				b.StopTimer()
-				require.NoError(b, home.Check(b.Context()))
+				require.NoError(b, control(home).Check(b.Context()))
 			})
 		}
 	}

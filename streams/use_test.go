@@ -60,7 +60,7 @@ func TestAnnouncedUseKeepsMemory(t *testing.T) {
 			back = back || next.Ptr() == b.Ptr()
 		}
 		assert.True(t, back, "%d bytes", bytes)
-		require.NoError(t, home.Check(t.Context()))
+		require.NoError(t, control(home).Check(t.Context()))
 	}
 }
 
@@ -246,7 +246,7 @@ func TestManyStreamsUseABuffer(t *testing.T) {
 	for range many {
 		r.tick(home)
 		require.Positive(t, r.stats(home).PendingBytes)
-		require.NoError(t, home.Check(t.Context()))
+		require.NoError(t, control(home).Check(t.Context()))
 		r.gpu.Advance(time.Second)
 	}
 	r.tick(home)
@@ -362,13 +362,13 @@ func TestAnnouncedBuffersOfLanesAndBatches(t *testing.T) {
 	assert.EqualValues(t, 400, n.LiveCount)
 	assert.EqualValues(t, 6, n.FreeCount)
 	assert.EqualValues(t, 312*kib, n.PendingBytes)
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 	r.tick(home)
 	r.gpu.Advance(time.Second)
 	r.tick(home)
 	assert.Zero(t, r.stats(home).PendingBytes)
 	require.NoError(t, lane.Close())
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 }
 
 // While a stream is captured nothing is recorded on it: frees of what it uses wait until the capture has ended.
@@ -396,7 +396,7 @@ func TestNoFenceGoesIntoACapture(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// A sweep waits for whoever is in the turn, and takes home what has finished; a Collect would do nothing then.
+// A sweep waits for whoever is in the turn, and takes home what has finished.
 func TestASweepWaitsForTheTurn(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -404,22 +404,21 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 	require.NoError(t, b.RecordStream(other))
 	r.work(other, time.Second)
 	require.NoError(t, b.Free())
-	require.NoError(t, home.Sweep(t.Context()))
+	require.NoError(t, control(home).Sweep(t.Context()))
 	assert.EqualValues(t, 2*mib, r.stats(home).PendingBytes, "the work has not finished")
 	r.gpu.Advance(time.Second)
 
 	leave := r.occupy(home)
-	control(home).Collect()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, home.Sweep(ctx), context.Canceled, "somebody is in the turn")
+	require.ErrorIs(t, control(home).Sweep(ctx), context.Canceled, "somebody is in the turn")
 	swept := make(chan error, 1)
-	go func() { swept <- home.Sweep(t.Context()) }()
+	go func() { swept <- control(home).Sweep(t.Context()) }()
 	leave()
 	require.NoError(t, <-swept)
 	assert.Zero(t, r.stats(home).PendingBytes)
 	require.NoError(t, home.Close())
-	require.Error(t, home.Sweep(t.Context()), "it has ended")
+	require.Error(t, control(home).Sweep(t.Context()), "it has ended")
 }
 
 // A use whose end takes no fence since the driver panics is ended by the next one, which covers its last work, and by none before.

@@ -72,7 +72,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "fences are not looked at for callers of adopted streams", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams.(*turn).collect", "	t.look()\n", "	t.background()\n"}},
+			Edits: []Edit{{"streams.(*Control).Sweep", "range keeping {", "range keeping[:0] {"}},
 		},
 	}
 }

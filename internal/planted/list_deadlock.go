@@ -28,7 +28,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a tenant that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",
-			Edits: []Edit{{"streams.(*claim).blocked", "exclusive = c.tenant.Exclusive()", "exclusive = true"}},
+			Edits: []Edit{{"streams.(*claim).blocked", "exclusive = (*pool.TenantControl)(c.tenant).Exclusive()", "exclusive = true"}},
 		},
 		{
 			Name: "a receiver counts as waiting until it comes to run", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",

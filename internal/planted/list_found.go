@@ -85,7 +85,7 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a device that has no pages stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
-			Edits: []Edit{{"vram.(*Device).ignite", "memory management\"}\n		return nil, errors.Join(err, dev.Close())", "memory management\"}\n		return nil, err"}},
+			Edits: []Edit{{"vram.(*Device).ignite", "memory management\")\n		return nil, errors.Join(err, dev.Close())", "memory management\")\n		return nil, err"}},
 		},
 		{
 			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",

@@ -18,7 +18,6 @@ import (
 type device interface {
 	NewStream() (*vram.Stream, error)
 	Warm(ctx context.Context, want ...vram.Demand) error
-	Collect() error
 	Stats() vram.Stats
 	ResetPeaks()
 	Close() error

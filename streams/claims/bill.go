@@ -2,8 +2,8 @@ package claims
 
 import "sync/atomic"
 
-// Tenant is an account that claims are charged to.
-type Tenant interface {
+// payer is an account that claims are charged to.
+type payer interface {
 	// TooLarge reports whether so many bytes are more than the tenant may have in all.
 	TooLarge(bytes int64) bool
 	// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before.
@@ -14,13 +14,13 @@ type Tenant interface {
 
 // Bill is what a claim's tenant is charged, if it names one. The stream's turn, the pool's and the end of a context use it at once.
 type Bill struct {
-	tenant Tenant
+	tenant payer
 	cost   int64       // bytes; 0 of an empty batch
 	paid   atomic.Bool // the tenant was charged, and neither have the buffers the cost nor was it refunded
 }
 
 // Open charges the tenant, and reports whether the claim may go on: with its cost paid, or, if it waits, owing it.
-func (b *Bill) Open(t Tenant, cost int64, waits bool) bool {
+func (b *Bill) Open(t payer, cost int64, waits bool) bool {
 	b.tenant, b.cost = t, cost
 	if t.TooLarge(cost) {
 		return false

@@ -110,7 +110,7 @@ type Home struct {
 	life      atomic.Uint32
 	backUnits atomic.Uint32 // longest block that TakeBack serves
 	waker     Waker
-	watcher   Watcher       // nil: frees are not told
+	watcher   watcher       // nil: frees are not told
 	pileUnits atomic.Uint64 // length of a pile of announced blocks, if it is more than PileUnits
 	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
 	// for, which was written before the slot was handed out.

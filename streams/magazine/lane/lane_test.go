@@ -67,13 +67,13 @@ type tenant struct {
 	outcome  Outcome // of the free at hand
 }
 
-// AllocBeyond implements Beyond.
+// AllocBeyond implements beyond.
 func (n *tenant) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	h := n.landlord.lease(n.lane, bytes)
 	return h.Slot, h.word, bytes, nil
 }
 
-// FreeBeyond implements Beyond.
+// FreeBeyond implements beyond.
 func (n *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome Outcome) error {
 	n.outcome = outcome
 	return nil
