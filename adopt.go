@@ -57,10 +57,10 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.guests.enter() {
+	if !d.creations.enter() {
 		return nil, ErrClosed
 	}
-	defer d.guests.leave()
+	defer d.creations.leave()
 	if err := d.free(h); err != nil {
 		return nil, err
 	}

@@ -76,20 +76,20 @@ const tickInterval = 100 * time.Millisecond
 // Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends it. Any number of goroutines may use it at once.
 // Callers see some fifteen of its methods; the others open, tick and close what it is made of.
 type Device struct {
-	config  atomic.Pointer[Config]
-	started atomic.Pointer[opening] // nil before the first use
-	engine  atomic.Pointer[engine]  // nil before the first use has succeeded
-	limit   atomic.Int64
-	lastID  atomic.Uint32
-	streams atomic.Pointer[registry]
-	guests  *guests
-	live    streamcore.Gauge // with StatsExact
-	sampled atomic.Int64     // the most that was live at a tick, with StatsOn
-	pressed pressed
-	tenants atomic.Pointer[[]*Tenant] // replaced, never changed
-	notices *notices                  // nil if nobody wants to hear of anything
-	panics  recovered.Log
-	failed  map[uint32]bool // streams of whose failure was told, 0 the pool; of the ticker, then of Close
+	config    atomic.Pointer[Config]
+	started   atomic.Pointer[opening] // nil before the first use
+	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
+	limit     atomic.Int64
+	lastID    atomic.Uint32
+	streams   atomic.Pointer[registry]
+	creations *callGate
+	live      streamcore.Gauge // with StatsExact
+	sampled   atomic.Int64     // the most that was live at a tick, with StatsOn
+	pressure  pressureState
+	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
+	notices   *notices                  // nil if nobody wants to hear of anything
+	panics    recovered.Log
+	failed    map[uint32]bool // streams of whose failure was told, 0 the pool; of the ticker, then of Close
 
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
@@ -122,7 +122,7 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
-	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
+	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
@@ -171,10 +171,10 @@ func (d *Device) NewStream() (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.guests.enter() {
+	if !d.creations.enter() {
 		return nil, ErrClosed
 	}
-	defer d.guests.leave()
+	defer d.creations.leave()
 	h, err := e.meter.StreamCreate()
 	if err != nil {
 		return nil, failed("", err)
@@ -253,14 +253,14 @@ func (d *Device) tick(e *engine) {
 		}
 	}
 	if all {
-		raise(&d.sampled, usedBytes)
+		storeMax(&d.sampled, usedBytes)
 	}
-	d.press(open)
+	d.updatePressure(open)
 	e.pool.Tick()
 	d.tellFailures(e)
 }
 
-func raise(peak *atomic.Int64, value int64) {
+func storeMax(peak *atomic.Int64, value int64) {
 	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
 	}
 }
@@ -323,9 +323,9 @@ func (d *Device) Close() error {
 	}
 	defer close(d.closeDone)
 	d.stop()
-	e := d.sealed()
+	e := d.endOpening()
 	open := d.change(func(r *registry) { r.closed = true }).open
-	d.guests.close()
+	d.creations.close()
 	if e != nil {
 		d.closeErr = d.closeEngine(e, open)
 	}

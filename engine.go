@@ -66,7 +66,7 @@ func (d *Device) begin(s *opening) {
 		close(s.done)
 	}()
 	c := d.config.Load()
-	if s.engine, s.err = d.ignite(c); s.err != nil {
+	if s.engine, s.err = d.openDevice(c); s.err != nil {
 		return
 	}
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
@@ -76,7 +76,7 @@ func (d *Device) begin(s *opening) {
 }
 
 // ignite opens the device and its pool by a configuration.
-func (d *Device) ignite(c *Config) (*engine, error) {
+func (d *Device) openDevice(c *Config) (*engine, error) {
 	dev, err := c.Driver.Open(c.Ordinal)
 	if err != nil {
 		return nil, failed("", err)
@@ -110,7 +110,7 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 
 // sealed lets nobody start the engine any more, waits for whoever is at it, and returns the engine, nil if the device
 // was never used.
-func (d *Device) sealed() *engine {
+func (d *Device) endOpening() *engine {
 	end := &opening{done: make(chan struct{}), err: ErrClosed}
 	close(end.done)
 	if s := d.started.Swap(end); s != nil {

@@ -115,7 +115,7 @@ func (h *house) holdUp(function string) (entered <-chan struct{}, release func()
 }
 
 // patience is how long a test waits for what another goroutine is about to do: on a busy machine seconds, if anything.
-const patience = time.Minute
+const waitLimit = time.Minute
 
 // wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
 func wallTime(t *testing.T) time.Duration {
@@ -128,7 +128,7 @@ func wallTime(t *testing.T) time.Duration {
 // until waits for what another goroutine is about to do.
 func (h *house) until(what string, done func() bool) {
 	h.t.Helper()
-	for end := wallTime(h.t) + patience; !done(); runtime.Gosched() {
+	for end := wallTime(h.t) + waitLimit; !done(); runtime.Gosched() {
 		if wallTime(h.t) > end {
 			require.Fail(h.t, "it never came: "+what)
 		}

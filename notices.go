@@ -65,18 +65,18 @@ func (n *notices) push(last *notice) {
 
 // flush waits until everything that was posted has been called.
 func (n *notices) flush() {
-	through := make(chan struct{})
+	done := make(chan struct{})
 	n.due.Add(1)
-	n.push(&notice{call: func() { close(through) }})
-	<-through
+	n.push(&notice{call: func() { close(done) }})
+	<-done
 }
 
 // run makes the calls that are due. A function that ends its goroutine ends no other call: the rest goes on on
 // another.
 func (n *notices) run() {
-	through := false
+	done := false
 	defer func() {
-		if !through {
+		if !done {
 			go n.run()
 		}
 	}()
@@ -86,7 +86,7 @@ func (n *notices) run() {
 		n.due.Add(-1)
 		n.make(call)
 	}
-	through = true
+	done = true
 }
 
 // collect takes what was posted, oldest first. It reports whether there is anything; if not, nobody calls any more

@@ -34,20 +34,20 @@ const (
 )
 
 // pressed is the level of a device. The ticker writes it.
-type pressed struct {
+type pressureState struct {
 	now   atomic.Uint32
 	rises atomic.Uint64
 }
 
-func (p *pressed) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
+func (p *pressureState) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
 
 // press derives the level from what the streams found they use, and tells them. They go by it from their next tick on.
-func (d *Device) press(open []*streams.Control) {
+func (d *Device) updatePressure(open []*streams.Control) {
 	var usedBytes int64
 	for _, s := range open {
 		usedBytes += s.LastUsedBytes()
 	}
-	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressed.level()
+	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressure.level()
 	if mark == 0 {
 		mark = pressure.DefaultMark
 	}
@@ -58,9 +58,9 @@ func (d *Device) press(open []*streams.Control) {
 	if level == before {
 		return
 	}
-	d.pressed.now.Store(uint32(level))
+	d.pressure.now.Store(uint32(level))
 	if level > before {
-		d.pressed.rises.Add(1)
+		d.pressure.rises.Add(1)
 	}
 	if d.notices != nil {
 		d.notices.post(func() { d.tellPressure(PressureEvent{level, before, usedBytes, limit}) })

@@ -27,7 +27,7 @@ type Settings struct {
 }
 
 // over puts the change over a configuration.
-func (s *Settings) over(c Config) Config {
+func (s *Settings) appliedTo(c Config) Config {
 	if s.MemoryFraction != nil {
 		c.LimitBytes = 0
 	}
@@ -66,7 +66,7 @@ func (d *Device) Reconfigure(change Settings) error {
 			return ErrClosed
 		}
 		old := d.config.Load()
-		next := change.over(*old)
+		next := change.appliedTo(*old)
 		if err := next.check(); err != nil {
 			return err
 		}

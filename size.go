@@ -9,7 +9,7 @@ import (
 )
 
 // mostParsedBytes is the largest size that ParseBytes reads: 4 EiB less one byte. Not larger: the sum of two sizes does not overflow.
-const mostParsedBytes = 1<<62 - 1
+const maxParsedBytes = 1<<62 - 1
 
 // ParseBytes reads a size in bytes: a number with an optional unit, decimal (kB, MB, GB, TB) or binary (KiB, MiB, GiB, TiB, or K, M, G, T), as "2GB",
 // "512MiB", "1.5G" or "4096". Spaces before the unit and case do not matter. A fraction needs a unit, and must come to a byte or more: "0.5" is
@@ -29,10 +29,10 @@ func ParseBytes(s string) (int64, error) {
 	}
 	whole, wholeErr := strconv.ParseInt(number, 10, 64)
 	switch bytes := value * float64(scale); {
-	case wholeErr == nil && whole <= mostParsedBytes/scale:
+	case wholeErr == nil && whole <= maxParsedBytes/scale:
 		return whole * scale, nil
 	case wholeErr == nil || bytes >= 1<<62:
-		return refuse(fmt.Sprintf("at most %d bytes", int64(mostParsedBytes)))
+		return refuse(fmt.Sprintf("at most %d bytes", int64(maxParsedBytes)))
 	case scale == 1 || value > 0 && bytes < 1:
 		return refuse(`a whole number of bytes, or a unit with the fraction, as "1.5GB"`)
 	default:

@@ -105,7 +105,7 @@ func (d *Device) Stats() Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
 	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
-	s.Pressure, s.PressureRises = d.pressed.level(), d.pressed.rises.Load()
+	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
 	for _, t := range d.tenantList() {
 		s.Tenants = append(s.Tenants, t.Stats())
 	}

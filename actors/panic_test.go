@@ -136,9 +136,9 @@ func TestAQuarantinedTurnIsHandedOver(t *testing.T) {
 	p := &probe{onPanic: func(Panic) error { return errBooks }}
 	r := spawn(t, p)
 	enter(r)
-	assert.False(t, r.box.owesWork(), "nothing has happened yet")
+	assert.False(t, r.box.mustHandOver(), "nothing has happened yet")
 	r.box.fault(newPanicError(r.Name(), errLuck))
-	assert.True(t, r.box.owesWork())
+	assert.True(t, r.box.mustHandOver())
 	r.End()
 	requireQuarantined(t, r, p, errBooks)
 }

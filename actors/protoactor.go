@@ -101,7 +101,7 @@ func (r *Ref) PID() *actor.PID { return r.box.framework.pid }
 func (r *Ref) Root() *actor.RootContext { return shared().root }
 
 // Throughput is how many messages a turn on the worker handles at most. Protoactor asks for it.
-func (w *Worker) Throughput() int { return workerBudget }
+func (w *Worker) Throughput() int { return maxWorkerMessages }
 
 // shell is protoactor's actor object: it may be replaced at any time and holds nothing.
 type shell struct{ box *mailbox }

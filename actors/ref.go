@@ -94,7 +94,7 @@ func (r *Ref) tryEnterChecked() bool {
 // leaveEntered leaves a turn that was entered from idle: it cannot have been suspended or stopped meanwhile.
 func (b *mailbox) leaveEntered() {
 	leaveTurn()
-	if b.owesWork() {
+	if b.mustHandOver() {
 		b.handOver(running)
 		return
 	}
@@ -106,6 +106,6 @@ func (b *mailbox) leaveEntered() {
 
 // owesWork reports whether the worker takes over a turn that was entered, so that nobody else enters in between: after a quarantine
 // nobody may before the actor stops. The caller holds the turn.
-func (b *mailbox) owesWork() bool {
+func (b *mailbox) mustHandOver() bool {
 	return b.taken != nil || b.takenSystem != nil || b.system.Load() != nil
 }

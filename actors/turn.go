@@ -5,15 +5,15 @@ import "runtime"
 const (
 	// inlineBudget is how many messages a Call handles on its caller's goroutine. Fewer would wake the worker for what a few
 	// other callers posted meanwhile; more would let them hold this caller up for longer than a goroutine switch takes.
-	inlineBudget = 32
+	maxInlineMessages = 32
 
 	// workerBudget is how many messages a turn on the worker handles before its effects are performed. Fewer would pay for leaving
 	// the turn too often; more would keep answers from those who wait for them.
-	workerBudget = 256
+	maxWorkerMessages = 256
 )
 
 // departure is what the holder of a turn found when leaving it.
-type departure struct {
+type leaveResult struct {
 	rest uint32 // The state that was left behind.
 	more bool   // Messages wait, and nobody may have been woken for them: try to take the turn from rest again.
 	last bool   // The actor stopped in this turn: the worker must end.
@@ -21,11 +21,11 @@ type departure struct {
 
 // runInline runs the turn on a caller. The caller holds it; afterwards it was left and its effects were performed.
 func (b *mailbox) runInline() {
-	for budget := inlineBudget; ; {
-		effects := b.turn(&budget)
+	for left := maxInlineMessages; ; {
+		effects := b.turn(&left)
 		d := b.leave()
 		if d.more && b.state.CompareAndSwap(d.rest, running) {
-			if budget > 0 && effects == nil && !d.last {
+			if left > 0 && effects == nil && !d.last {
 				continue
 			}
 			b.handOver(d.rest)
@@ -38,8 +38,8 @@ func (b *mailbox) runInline() {
 // work runs turns on the worker until nothing waits. The caller holds the turn.
 func (b *mailbox) work() {
 	for {
-		budget := workerBudget
-		effects := b.turn(&budget)
+		left := maxWorkerMessages
+		effects := b.turn(&left)
 		d := b.leave()
 		b.finish(effects, d.last)
 		// Looking at d after the effects is not too late: who posts after leave wakes the worker again.
@@ -76,21 +76,21 @@ func (b *mailbox) finish(effects Effects, last bool) {
 }
 
 // turn receives messages until nothing waits or the budget is used up. The caller holds the turn and still does afterwards.
-func (b *mailbox) turn(budget *int) Effects {
+func (b *mailbox) turn(left *int) Effects {
 	enterTurn(b.name)
-	for !b.receive(budget) {
+	for !b.receive(left) {
 		// A panic was dealt with; the other messages go on.
 	}
 	effects := b.detach()
 	if b.detaching { // It panicked: the actor stops before anybody else can enter.
-		for !b.receive(budget) {
+		for !b.receive(left) {
 		}
 	}
 	return effects
 }
 
 // receive is one stretch of a turn without a panic: true when it is through, false after a panic.
-func (b *mailbox) receive(budget *int) (through bool) {
+func (b *mailbox) receive(left *int) (through bool) {
 	defer func() {
 		if through {
 			return
@@ -107,14 +107,14 @@ func (b *mailbox) receive(budget *int) (through bool) {
 			b.invokeSystem(s.body)
 			continue
 		}
-		if b.halted || *budget == 0 {
+		if b.halted || *left == 0 {
 			break
 		}
 		l := b.next()
 		if l == nil {
 			break
 		}
-		*budget--
+		*left--
 		b.invoke(l)
 	}
 	return true
@@ -176,7 +176,7 @@ func (b *mailbox) detach() (effects Effects) {
 }
 
 // leave ends the turn. The caller holds it, and must look at what it returns.
-func (b *mailbox) leave() (d departure) {
+func (b *mailbox) leave() (d leaveResult) {
 	switch {
 	case b.stopped:
 		d.rest = closed

@@ -236,7 +236,7 @@ func TestAMessageMayBePostedAgain(t *testing.T) {
 func TestWhatIsOverTheInlineBudgetGoesToTheWorker(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
-	jobs := make([]*job, 3*inlineBudget)
+	jobs := make([]*job, 3*maxInlineMessages)
 	enter(r)
 	for i := range jobs {
 		jobs[i] = newJob(nil)
@@ -244,7 +244,7 @@ func TestWhatIsOverTheInlineBudgetGoesToTheWorker(t *testing.T) {
 	}
 	r.box.runInline()
 	for i, j := range jobs {
-		if i >= inlineBudget {
+		if i >= maxInlineMessages {
 			<-j.answered
 		}
 		require.EqualValues(t, 1, j.answerCount.Load())

@@ -13,11 +13,11 @@ func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	if values, ok := allDone(fs); ok {
 		return Done(values)
 	}
-	w := &whole[T]{values: make([]T, len(fs)), parts: make([]wholePart[T], len(fs)), release: release}
+	w := &gathered[T]{values: make([]T, len(fs)), parts: make([]gatheredPart[T], len(fs)), release: release}
 	w.promise.On(hostOf(fs))
 	w.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: the failure of one cancels the others.
-		w.parts[i] = wholePart[T]{whole: w, source: f.p}
+		w.parts[i] = gatheredPart[T]{gathered: w, source: f.p}
 	}
 	if release != nil {
 		w.promise.OnCancel(w.cancelParts)
@@ -48,25 +48,25 @@ func allDone[T any](fs []Future[T]) ([]T, bool) {
 
 // whole gathers the parts of All. A part and its value belong to the answer of that part until left is zero, then everything
 // belongs to whoever brought it there.
-type whole[T any] struct {
+type gathered[T any] struct {
 	promise Promise[[]T]
 	left    atomic.Int64 // Parts without an answer.
-	parts   []wholePart[T]
+	parts   []gatheredPart[T]
 	values  []T
 	release func(T)
 }
 
-type wholePart[T any] struct {
-	link   observer
-	whole  *whole[T]
-	source *Promise[T] // Nil for a value future.
-	index  int
-	failed bool
+type gatheredPart[T any] struct {
+	link     observer
+	gathered *gathered[T]
+	source   *Promise[T] // Nil for a value future.
+	index    int
+	failed   bool
 }
 
-func (w *whole[T]) join(i int, f Future[T]) {
+func (w *gathered[T]) join(i int, f Future[T]) {
 	part := &w.parts[i]
-	part.index, part.link.who = i, part
+	part.index, part.link.party = i, part
 	if f.p != nil && f.p.observe(&part.link) {
 		return
 	}
@@ -74,12 +74,12 @@ func (w *whole[T]) join(i int, f Future[T]) {
 	w.settle(part, v, err, directly)
 }
 
-func (part *wholePart[T]) told() {
-	part.whole.settle(part, part.source.val, part.source.err, part.source.start)
+func (part *gatheredPart[T]) notify() {
+	part.gathered.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
 // settle notes the answer of a part. Foreign functions (release, OnCancel of the parts) run by way of do.
-func (w *whole[T]) settle(part *wholePart[T], v T, err error, do func(func())) {
+func (w *gathered[T]) settle(part *gatheredPart[T], v T, err error, do func(func())) {
 	w.values[part.index], part.failed = v, err != nil
 	failedFirst := err != nil && w.promise.Complete(nil, err)
 	last := w.left.Add(-1) == 0
@@ -92,7 +92,7 @@ func (w *whole[T]) settle(part *wholePart[T], v T, err error, do func(func())) {
 }
 
 // deliver hands the values over unless a part failed or the whole was canceled.
-func (w *whole[T]) deliver() bool {
+func (w *gathered[T]) deliver() bool {
 	for i := range w.parts {
 		if w.parts[i].failed {
 			return false
@@ -101,7 +101,7 @@ func (w *whole[T]) deliver() bool {
 	return w.promise.Complete(w.values, nil)
 }
 
-func (w *whole[T]) cancelParts() {
+func (w *gathered[T]) cancelParts() {
 	each(len(w.parts), func(i int) {
 		if source := w.parts[i].source; source != nil {
 			source.Cancel(ErrCanceled)
@@ -109,7 +109,7 @@ func (w *whole[T]) cancelParts() {
 	})
 }
 
-func (w *whole[T]) releaseAll() {
+func (w *gathered[T]) releaseAll() {
 	each(len(w.values), func(i int) {
 		if !w.parts[i].failed {
 			w.release(w.values[i])

@@ -57,7 +57,7 @@ type racePart[T any] struct {
 
 func (r *race[T]) join(i int, f Future[T]) {
 	part := &r.parts[i]
-	part.link.who = part
+	part.link.party = part
 	if f.p != nil && f.p.observe(&part.link) {
 		return
 	}
@@ -65,7 +65,7 @@ func (r *race[T]) join(i int, f Future[T]) {
 	r.settle(part, v, err, directly)
 }
 
-func (part *racePart[T]) told() {
+func (part *racePart[T]) notify() {
 	part.race.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
@@ -82,7 +82,7 @@ func (r *race[T]) settle(part *racePart[T], v T, err error, do func(func())) {
 			do(r.cancelParts)
 		}
 	case r.release != nil:
-		do(func() { shield(func() { r.release(v) }) })
+		do(func() { containPanic(func() { r.release(v) }) })
 	}
 }
 

@@ -6,7 +6,7 @@ import "github.com/go-vram/vram/internal/recovered"
 func directly(fn func()) { fn() }
 
 // shield calls a foreign function whose panic nobody is left to hear of.
-func shield(fn func()) {
+func containPanic(fn func()) {
 	returned := false
 	defer func() {
 		if !returned {

@@ -3,12 +3,12 @@ package futures
 // observer is a place in a promise's stack of those who are told of the completion. It is part of whoever is told, so that
 // being told costs no allocation of its own.
 type observer struct {
-	next *observer // Written before the observer is on the stack.
-	who  party
+	next  *observer // Written before the observer is on the stack.
+	party party
 }
 
 // party is told of a completion, once, on the goroutine that completes: it must be short and call no foreign code.
-type party interface{ told() }
+type party interface{ notify() }
 
 // observe puts o on the stack: its party is told by the completion. False means that the answer is there and that nobody
 // will be told.
@@ -26,10 +26,10 @@ func (p *Promise[T]) observe(o *observer) bool {
 }
 
 // tellAll tells the parties of a stack that was sealed.
-func (o *observer) tellAll() {
+func (o *observer) notifyAll() {
 	for o != nil {
 		next := o.next // Before telling: the party may let go of its observer.
-		o.who.told()
+		o.party.notify()
 		o = next
 	}
 }

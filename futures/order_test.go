@@ -71,7 +71,7 @@ func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
 // A part of a whole counts as answered once its value is there, and not before: the last one hands over what the others have written.
 // Here the value has no place, so that nothing behind the writing is reached.
 func TestAPartIsWrittenBeforeItCounts(t *testing.T) {
-	w := &whole[int]{values: make([]int, 1), parts: make([]wholePart[int], 2)}
+	w := &gathered[int]{values: make([]int, 1), parts: make([]gatheredPart[int], 2)}
 	w.left.Store(2)
 	w.parts[1].index = 1
 	for _, err := range []error{nil, errTest} {

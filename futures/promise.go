@@ -86,7 +86,7 @@ func (p *Promise[T]) Cancel(cause error) bool {
 	var none T
 	p.publish(none, cause)
 	if p.canceled != nil {
-		shield(p.canceled)
+		containPanic(p.canceled)
 	}
 	return true
 }
@@ -96,9 +96,9 @@ func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true)
 
 // publish makes the answer visible and tells everybody. The caller has claimed.
 func (p *Promise[T]) publish(v T, err error) {
-	told := p.seal(v, err)
+	first := p.seal(v, err)
 	p.openGate()
-	told.tellAll()
+	first.notifyAll()
 }
 
 // seal makes the answer visible and returns who is to be told.

@@ -96,7 +96,7 @@ func (c *completer) step(int) {
 		if c.toTell != nil {
 			o := c.toTell
 			c.toTell = o.next
-			o.who.told()
+			o.party.notify()
 			return
 		}
 	case 4:
@@ -217,7 +217,7 @@ type follower struct {
 	answer string
 }
 
-func (f *follower) told() {
+func (f *follower) notify() {
 	f.answers = append(f.answers, fmt.Sprint(f.p.val, f.p.err))
 	f.answer += fmt.Sprint(f.p.val, f.p.err) // twice would show
 }
@@ -236,7 +236,7 @@ func (f *follower) step(int) {
 	case 0:
 		f.top, f.at = f.p.observers.Load(), 1
 		if f.top == &sealed {
-			f.told() // by itself
+			f.notify() // by itself
 		}
 	case 1:
 		f.link.next = f.top
@@ -283,7 +283,7 @@ func (c cast) meet() *meeting {
 	}
 	for i := range c.followers {
 		f := &follower{meeting: m, name: fmt.Sprint("follower", i)}
-		f.link = &observer{who: f}
+		f.link = &observer{party: f}
 		m.names[f.link] = f.name
 		m.actors = append(m.actors, f)
 	}

@@ -11,7 +11,7 @@ func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 		return thenNow(v, err, fn)
 	}
 	c := &chain[T, U]{source: f.p, fn: fn}
-	c.link.who = c
+	c.link.party = c
 	c.derived.On(f.p.host)
 	if !f.p.observe(&c.link) {
 		return thenNow(f.p.val, f.p.err, fn)
@@ -27,11 +27,11 @@ type chain[T, U any] struct {
 	fn      func(T) (U, error)
 }
 
-func (c *chain[T, U]) told() {
+func (c *chain[T, U]) notify() {
 	if err := c.source.err; err != nil {
 		var none U
 		c.derived.Complete(none, err)
-		c.letGo()
+		c.dropReferences()
 		return
 	}
 	c.source.start(c.run)
@@ -41,7 +41,7 @@ func (c *chain[T, U]) told() {
 // deliver.
 func (c *chain[T, U]) run() {
 	v, fn := c.source.val, c.fn
-	c.letGo()
+	c.dropReferences()
 	if !c.derived.claim() {
 		return
 	}
@@ -55,7 +55,7 @@ func (c *chain[T, U]) run() {
 }
 
 // letGo forgets what the derived future does not need, which may be kept for long.
-func (c *chain[T, U]) letGo() { c.source, c.fn = nil, nil }
+func (c *chain[T, U]) dropReferences() { c.source, c.fn = nil, nil }
 
 func thenNow[T, U any](v T, err error, fn func(T) (U, error)) Future[U] {
 	if err != nil {

@@ -17,35 +17,35 @@ import (
 // work is a job on its way to the driver goroutine, with the marks of the returns before it.
 type work struct {
 	job     *core.Job
-	marks   []stamp
+	marks   []markedFence
 	clients []Client // to be asked whether they are idle
 	waiter  Client   // of the job's Await operations; nil if it has left
 }
 
 // stamp is a client's fence and the mark that stands for it.
-type stamp struct {
+type markedFence struct {
 	client core.Client
 	fence  core.Fence
 	mark   fence.Mark
 }
 
 // flight is a job that is being performed.
-type flight struct{ landed chan struct{} }
+type inFlight struct{ ended chan struct{} }
 
 // grounded stands in the place of a flight when there will be none any more.
-var grounded flight //nolint:gochecknoglobals // An identity, never written.
+var noMoreJobs inFlight //nolint:gochecknoglobals // An identity, never written.
 
 // driver is the driver goroutine of a pool: the only one that makes driver calls.
 type driver struct {
-	pool   *Pool
-	worker *actors.Worker
-	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
+	pool     *Pool
+	worker   *actors.Worker
+	inFlight atomic.Pointer[inFlight] // of the job in hand; grounded once the pool has ended
 
 	// Owned by the driver goroutine, after its end by Close.
 	waiter    Client
-	marks     map[core.Client][]stamp // in the order in which they came
-	watches   map[core.Client]*watch  // over the oldest mark that there was then
-	running   []*watch                // whose goroutines may not have ended
+	marks     map[core.Client][]markedFence // in the order in which they came
+	watches   map[core.Client]*watch        // over the oldest mark that there was then
+	running   []*watch                      // whose goroutines may not have ended
 	lastWatch uint64
 	order     []core.Client // of marks, rising: the same history makes the same calls
 	passed    []core.Passed // the answer to the last job
@@ -55,28 +55,28 @@ type driver struct {
 // open makes the driver goroutine of a pool, which is to be started.
 func (d *driver) open(p *Pool) {
 	d.pool, d.worker = p, actors.NewWorker(p.host, "vram-driver")
-	d.marks, d.watches = map[core.Client][]stamp{}, map[core.Client]*watch{}
+	d.marks, d.watches = map[core.Client][]markedFence{}, map[core.Client]*watch{}
 }
 
 // fly has the driver goroutine perform a job. The core has one in flight at a time. After the pool has ended it does nothing.
-func (d *driver) fly(w *work) {
-	f := &flight{landed: make(chan struct{})}
-	if !d.flight.CompareAndSwap(nil, f) {
+func (d *driver) submit(w *work) {
+	f := &inFlight{ended: make(chan struct{})}
+	if !d.inFlight.CompareAndSwap(nil, f) {
 		return
 	}
 	d.worker.Schedule(func() {
 		done := d.run(w)
-		d.flight.Store(nil) // before the outcome is told: the answer may be the next job
-		close(f.landed)
+		d.inFlight.Store(nil) // before the outcome is told: the answer may be the next job
+		close(f.ended)
 		d.pool.ref.Call(&step{pool: d.pool, message: done})
 	})
 }
 
 // ground waits for the job in hand, lets no other begin, and ends the driver goroutine.
-func (d *driver) ground() {
-	for !d.flight.CompareAndSwap(nil, &grounded) {
-		if f := d.flight.Load(); f != nil {
-			actors.Wait(d.pool.host, f.landed)
+func (d *driver) stop() {
+	for !d.inFlight.CompareAndSwap(nil, &noMoreJobs) {
+		if f := d.inFlight.Load(); f != nil {
+			actors.Wait(d.pool.host, f.ended)
 		}
 	}
 	d.worker.End()
@@ -128,7 +128,7 @@ func (d *driver) freeBytes() (bytes int64) {
 	return bytes
 }
 
-func (d *driver) keep(marks []stamp) {
+func (d *driver) keep(marks []markedFence) {
 	for _, s := range marks {
 		d.marks[s.client] = append(d.marks[s.client], s)
 	}
@@ -155,12 +155,12 @@ func (d *driver) poll() error {
 // look sees how far a client's fences have passed, up to the first that has not. Returns of one client
 // may overtake each other on their way here; the newest fence that has passed speaks for all that were
 // taken before it, wherever they stand.
-func (d *driver) look(id core.Client, stamps []stamp) (err error) {
+func (d *driver) look(id core.Client, marked []markedFence) (err error) {
 	var newest core.Fence
 	n := 0
-	for n < len(stamps) {
+	for n < len(marked) {
 		var ok bool
-		ok, err = d.pool.fences.Passed(stamps[n].mark)
+		ok, err = d.pool.fences.Passed(marked[n].mark)
 		if isCaptured(err) { // it never passes: the client's next one speaks for its pages
 			err = nil
 			n++
@@ -169,7 +169,7 @@ func (d *driver) look(id core.Client, stamps []stamp) (err error) {
 		if !ok || err != nil {
 			break
 		}
-		newest = max(newest, stamps[n].fence)
+		newest = max(newest, marked[n].fence)
 		n++
 	}
 	if n == 0 {
@@ -178,20 +178,20 @@ func (d *driver) look(id core.Client, stamps []stamp) (err error) {
 	if newest > 0 {
 		d.passed = append(d.passed, core.Passed{Client: id, Fence: newest})
 	}
-	if d.marks[id] = stamps[n:]; n == len(stamps) {
+	if d.marks[id] = marked[n:]; n == len(marked) {
 		delete(d.marks, id)
 	}
-	for _, s := range stamps[:n] {
-		d.giveUp(s)
+	for _, s := range marked[:n] {
+		d.releaseMark(s)
 	}
 	return err
 }
 
 // giveUp releases a mark, or leaves that to the watch over it.
-func (d *driver) giveUp(s stamp) {
+func (d *driver) releaseMark(s markedFence) {
 	if w := d.watches[s.client]; w != nil && w.mark == s.mark {
 		delete(d.watches, s.client)
-		if w.leave() {
+		if w.handOver() {
 			return
 		}
 	}
@@ -202,7 +202,7 @@ func (d *driver) giveUp(s stamp) {
 func (d *driver) release() {
 	for _, id := range slices.Sorted(maps.Keys(d.marks)) {
 		for _, s := range d.marks[id] {
-			d.giveUp(s) // the device is being closed: nobody is left to tell
+			d.releaseMark(s) // the device is being closed: nobody is left to tell
 		}
 	}
 	for _, w := range d.running {

@@ -65,8 +65,8 @@ type Holding struct {
 // mostHolders is how many of those that hold memory the text of a refusal names, and mostRemedies how many remedies: all are in the
 // fields.
 const (
-	mostHolders  = 3
-	mostRemedies = 4
+	maxHolders  = 3
+	maxRemedies = 4
 )
 
 // Error says the facts in one line, and what would help, of many streams and remedies the first. Exact numbers are in the fields.
@@ -102,17 +102,17 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	holders := slices.Clone(e.Streams)
 	slices.SortStableFunc(holders, func(x, y Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
 	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
-	for i := range holders[:min(len(holders), mostHolders)] {
+	for i := range holders[:min(len(holders), maxHolders)] {
 		b.WriteString("; " + holders[i].text())
 	}
-	if len(holders) <= mostHolders {
+	if len(holders) <= maxHolders {
 		return
 	}
 	var bytes int64
-	for _, h := range holders[mostHolders:] {
+	for _, h := range holders[maxHolders:] {
 		bytes += h.HeldBytes
 	}
-	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, units.Bytes(bytes))
+	fmt.Fprintf(b, "; %d more hold %s", len(holders)-maxHolders, units.Bytes(bytes))
 }
 
 // text says what is held.
@@ -133,8 +133,8 @@ func (h *Holding) text() string {
 // describeRemedies names what would help: of many the cheapest, and the last, which is always of use.
 func (e *OutOfMemoryError) describeRemedies(b *strings.Builder) {
 	all := e.Remedies()
-	if n := len(all); n > mostRemedies {
-		all = append(all[:mostRemedies-1:mostRemedies-1], all[n-1])
+	if n := len(all); n > maxRemedies {
+		all = append(all[:maxRemedies-1:maxRemedies-1], all[n-1])
 	}
 	for i, r := range all {
 		if i == 0 {

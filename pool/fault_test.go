@@ -211,7 +211,7 @@ func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 		bad.panics = true
 		run := hoard.must(8)
 		release := h.occupy() // so that all of the answers are effects of one turn
-		hoard.giveBack(false, run)
+		hoard.sendReturn(false, run)
 		waits := []<-chan answer{bad.refill(2), bad.refill(99), good.refill(2), bad.refill(1), good.refill(1), good.refill(99)}
 		warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{1}); return err })
 		release()

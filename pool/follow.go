@@ -27,7 +27,7 @@ func (d *driver) follow(id core.Client, f core.Fence) error {
 			return nil
 		}
 	}
-	var covering stamp
+	var covering markedFence
 	for _, s := range d.marks[id] {
 		if s.fence >= f && (covering.fence == 0 || s.fence < covering.fence) {
 			covering = s

@@ -192,15 +192,15 @@ type customer struct {
 	id     core.Client
 	stream cudadrv.Stream
 
-	mu     sync.Mutex
-	token  uint64
-	fence  core.Fence
-	idle   []core.Run
-	live   int64
-	waits  map[uint64]chan answer
-	asks   int
-	mute   bool // does not answer
-	panics bool // in Granted and Denied
+	mu       sync.Mutex
+	token    uint64
+	fence    core.Fence
+	idle     []core.Run
+	live     int64
+	waits    map[uint64]chan answer
+	reclaims int
+	mute     bool // does not answer
+	panics   bool // in Granted and Denied
 }
 
 type answer struct {
@@ -253,11 +253,11 @@ func (c *customer) answer(token uint64, a answer) {
 // Asked implements Client.
 func (c *customer) Asked(uint64) {
 	c.mu.Lock()
-	c.asks++
+	c.reclaims++
 	mute := c.mute
 	c.mu.Unlock()
 	if !mute {
-		c.surrender()
+		c.release()
 	}
 }
 
@@ -285,12 +285,12 @@ func (c *customer) Idle() bool {
 func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 
 // surrender answers an ask with everything idle.
-func (c *customer) surrender() {
+func (c *customer) release() {
 	c.mu.Lock()
 	runs := c.idle
 	c.idle = nil
 	c.mu.Unlock()
-	c.giveBack(true, runs...)
+	c.sendReturn(true, runs...)
 }
 
 // refill asks and does not wait.
@@ -335,11 +335,11 @@ func (c *customer) free(runs ...core.Run) {
 	for _, r := range runs {
 		c.use(-int64(r.Pages))
 	}
-	c.giveBack(false, runs...)
+	c.sendReturn(false, runs...)
 }
 
 // giveBack returns runs with a fence. A fence that cannot be recorded never passes.
-func (c *customer) giveBack(answer bool, runs ...core.Run) {
+func (c *customer) sendReturn(answer bool, runs ...core.Run) {
 	c.mu.Lock()
 	c.fence++
 	r := core.Return{Client: c.id, Runs: runs, Fence: c.fence, LiveBytes: max(c.live, 0), Answer: answer}

@@ -110,17 +110,17 @@ func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
 
 // effects are what a turn of the pool left, in the order in which it is carried out.
 type effects struct {
-	pool    *Pool
-	reports []JobReport
-	work    *work
-	home    effect.List[grant] // of runs that clients had returned
-	grants  effect.List[grant]
-	denials effect.List[denial]
-	demands effect.List[Client]
-	offers  effect.List[offer]
-	asks    effect.List[ask]
-	looks   effect.List[Client]
-	ends    effect.List[ending]
+	pool          *Pool
+	reports       []JobReport
+	work          *work
+	home          effect.List[grant] // of runs that clients had returned
+	grants        effect.List[grant]
+	denials       effect.List[denial]
+	demands       effect.List[Client]
+	offers        effect.List[offer]
+	reclaims      effect.List[reclaimRequest]
+	usageRequests effect.List[Client]
+	ends          effect.List[completion]
 }
 
 type grant struct {
@@ -130,7 +130,7 @@ type grant struct {
 	runs   []core.Run
 }
 
-type ask struct {
+type reclaimRequest struct {
 	client      Client
 	runsGranted uint64
 }
@@ -148,7 +148,7 @@ type offer struct {
 	runsGranted uint64
 }
 
-type ending struct {
+type completion struct {
 	promise *futures.Promise[int64]
 	bytes   int64
 	err     error
@@ -159,7 +159,7 @@ func (e *effects) Perform() {
 	e.observe()
 	if w := e.work; w != nil {
 		e.work = nil
-		e.pool.driver.fly(w)
+		e.pool.driver.submit(w)
 	}
 	returned := false
 	defer func() {
@@ -204,11 +204,11 @@ func (e *effects) tell() bool {
 		o.client.Offered(o.token, o.runsGranted)
 		return true
 	}
-	if a, ok := e.asks.Pop(); ok {
+	if a, ok := e.reclaims.Pop(); ok {
 		a.client.Asked(a.runsGranted)
 		return true
 	}
-	if c, ok := e.looks.Pop(); ok {
+	if c, ok := e.usageRequests.Pop(); ok {
 		c.Looked()
 		return true
 	}
@@ -226,8 +226,8 @@ func (e *effects) recycle() {
 	e.denials.Reset()
 	e.demands.Reset()
 	e.offers.Reset()
-	e.asks.Reset()
-	e.looks.Reset()
+	e.reclaims.Reset()
+	e.usageRequests.Reset()
 	e.ends.Reset()
 	e.pool.spare.Store(e)
 }

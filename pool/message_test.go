@@ -51,10 +51,10 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		e.denials.Push(denial{client: l, token: 4, err: errors.New("no")})
 		e.demands.Push(l)
 		e.offers.Push(offer{l, 5, 6})
-		e.asks.Push(ask{l, 7})
-		e.asks.Push(ask{l, 8})
-		e.looks.Push(l)
-		e.ends.Push(ending{promise: promise, bytes: 10})
+		e.reclaims.Push(reclaimRequest{l, 7})
+		e.reclaims.Push(reclaimRequest{l, 8})
+		e.usageRequests.Push(l)
+		e.ends.Push(completion{promise: promise, bytes: 10})
 		if panicAt == 0 {
 			e.Perform()
 		} else {

@@ -47,7 +47,7 @@ type Pool struct {
 	clients map[core.Client]Client
 	granted map[core.Client]uint64             // runs, since the client joined
 	waiting map[uint64]*futures.Promise[int64] // for an End
-	marks   []stamp                            // of returns since the last job
+	marks   []markedFence                      // of returns since the last job
 	out     *effects
 }
 
@@ -191,7 +191,7 @@ func (p *Pool) Close() error {
 	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
 	p.ref.Stop(ErrClosed)
 	actors.Wait(p.host, p.ref.Done())
-	p.driver.ground()
+	p.driver.stop()
 	p.driver.keep(p.marks)
 	if err != nil {
 		err = p.finish(err)

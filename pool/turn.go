@@ -46,7 +46,7 @@ func (p *Pool) step(s *step) {
 		p.clients[m.Client] = s.client
 	case core.Return:
 		if !s.mark.Zero() {
-			p.marks = append(p.marks, stamp{m.Client, m.Fence, s.mark})
+			p.marks = append(p.marks, markedFence{m.Client, m.Fence, s.mark})
 		}
 	case core.Refill:
 		if p.clients[m.Client] == nil { // after Leave: somebody has to hear the denial
@@ -77,8 +77,8 @@ func (p *Pool) step(s *step) {
 
 // tellTenants tells the core what tenants have, where anything waits or may be about to.
 func (p *Pool) tellTenants(m core.Message) {
-	_, asks := m.(core.Refill)
-	p.core.SetTenants(p.quotas.accounts(!asks && p.core.WaitCounts().Waiting == 0))
+	_, reclaims := m.(core.Refill)
+	p.core.SetTenants(p.quotas.accounts(!reclaims && p.core.WaitCounts().Waiting == 0))
 }
 
 // ready lets a Refill go on whose quota allows it.
@@ -123,12 +123,12 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for id, ok := fx.Asks.Pop(); ok; id, ok = fx.Asks.Pop() {
 		if c := p.clients[id]; c != nil {
-			out.asks.Push(ask{c, p.granted[id]})
+			out.reclaims.Push(reclaimRequest{c, p.granted[id]})
 		}
 	}
 	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
 		if c := p.clients[id]; c != nil {
-			out.looks.Push(c)
+			out.usageRequests.Push(c)
 		}
 	}
 	if fx.Job != nil {
@@ -143,7 +143,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends.Push(ending{promise, e.Bytes, e.Err})
+			out.ends.Push(completion{promise, e.Bytes, e.Err})
 		}
 	}
 	for id, ok := fx.Gone.Pop(); ok; id, ok = fx.Gone.Pop() {

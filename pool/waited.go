@@ -30,10 +30,10 @@ func (e *WaitError) Error() string {
 		fmt.Fprintf(&b, " for tenant %q", e.Tenant)
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
-	for _, h := range e.Holders[:min(mostHolders, len(e.Holders))] {
+	for _, h := range e.Holders[:min(maxHolders, len(e.Holders))] {
 		fmt.Fprintf(&b, "; %s", h)
 	}
-	if more := len(e.Holders) - mostHolders; more > 0 {
+	if more := len(e.Holders) - maxHolders; more > 0 {
 		fmt.Fprintf(&b, "; %d more hold memory", more)
 	}
 	return b.String()

@@ -18,13 +18,13 @@ type watch struct {
 }
 
 const (
-	watching uint32 = iota
-	left            // by the driver goroutine, which has seen the mark pass: the watch releases it
-	over            // the mark is the driver goroutine's again
+	watching   uint32 = iota
+	handedOver        // by the driver goroutine, which has seen the mark pass: the watch releases it
+	finished          // the mark is the driver goroutine's again
 )
 
 // leave leaves the mark to the watch. False says that the watch is over, and the mark the caller's to release.
-func (w *watch) leave() bool { return w.state.CompareAndSwap(watching, left) }
+func (w *watch) handOver() bool { return w.state.CompareAndSwap(watching, handedOver) }
 
 // watch begins to watch the oldest mark of each client, where none is watched yet. It returns the watches over those that have a
 // mark.
@@ -47,7 +47,7 @@ func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 			w = &watch{Watch: core.Watch{Client: id, Number: d.lastWatch}, mark: d.marks[id][0].mark, ended: make(chan struct{})}
 			d.watches[id] = w
 			d.running = append(d.running, w)
-			actors.Go(d.pool.host, "", func() { d.outwait(w) })
+			actors.Go(d.pool.host, "", func() { d.awaitMark(w) })
 		}
 		watched = append(watched, w.Watch)
 	}
@@ -55,14 +55,14 @@ func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 }
 
 // outwait waits until the mark has passed and tells the core.
-func (d *driver) outwait(w *watch) {
+func (d *driver) awaitMark(w *watch) {
 	defer close(w.ended)
 	p := d.pool
 	err := d.guard(func() error { return p.fences.Wait(w.mark) })
 	if isCaptured(err) { // it never passes, and the next poll gives it up
 		err = nil
 	}
-	if !w.state.CompareAndSwap(watching, over) {
+	if !w.state.CompareAndSwap(watching, finished) {
 		_ = p.fences.Release(w.mark) // an event that the driver keeps harms nobody's memory
 	}
 	p.ref.Call(&step{pool: p, message: core.WatchOver{Watch: w.Watch, Err: err}})

@@ -63,7 +63,7 @@ func (c *poolClient) Offered(token, runsGranted uint64) {
 }
 
 // Demanded implements pool.Client.
-func (c *poolClient) Demanded() { c.post((*turn)(c).heed) }
+func (c *poolClient) Demanded() { c.post((*turn)(c).updateDemand) }
 
 // Looked implements pool.Client. A stream in whose turn somebody is has nothing to say: it is at work, and nobody waits for it.
 func (c *poolClient) Looked() {
@@ -73,13 +73,13 @@ func (c *poolClient) Looked() {
 }
 
 // Follow implements pool.Client.
-func (c *poolClient) Follow(m fence.Mark) error { return c.handle.precede(m) }
+func (c *poolClient) Follow(m fence.Mark) error { return c.cuda.precede(m) }
 
 // Idle implements pool.Client.
-func (c *poolClient) Idle() bool { return c.handle.idle() }
+func (c *poolClient) Idle() bool { return c.cuda.idle() }
 
-func (c *peerClient) keeping() (all []fencing, err error) {
-	err = c.inTurn(context.Background(), func() { all = c.books.keeping() })
+func (c *peerClient) pendingFences() (all []fencing, err error) {
+	err = c.inTurn(context.Background(), func() { all = c.turnState.pendingFences() })
 	if err != nil {
 		return nil, err
 	}

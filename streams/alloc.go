@@ -145,7 +145,7 @@ func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 	}
 	b, ok := s.allocInline(want.Bytes, want.Align)
 	if ok {
-		s.witness.allocated(b, want.Tag, s.witness.here())
+		s.reporter.allocated(b, want.Tag, s.reporter.here())
 	}
 	return b, ok
 }
@@ -160,9 +160,9 @@ func (s *Stream) finish(b Buffer, want *Request) error {
 		return nil
 	}
 	err := ErrClosed
-	if s.handle.begin() { // from here on Close waits for the call
-		err = s.handle.zero(b)
-		s.handle.done()
+	if s.cuda.begin() { // from here on Close waits for the call
+		err = s.cuda.zero(b)
+		s.cuda.done()
 	}
 	if err != nil {
 		_ = b.Free()
@@ -223,13 +223,13 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 		if slot != nil {
 			t.core.ServedHere()
 			if t.core.Over() {
-				t.hand.slot = slot
-				t.shed(forCaller)
-				t.hand.slot = nil
+				t.inTransit.slot = slot
+				t.returnExcess(forCaller)
+				t.inTransit.slot = nil
 			}
 		}
 	}
-	if t.leaves() {
+	if t.hasEffects() {
 		if e := t.detach(); e != nil {
 			left = e
 		}
@@ -245,7 +245,7 @@ type beyondCache Stream
 // AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
 func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	s := (*Stream)(c)
-	if uint64(bytes) > uint64(s.limit.Load()) || s.handle.closing.Load() { //nolint:gosec // a negative one is too large
+	if uint64(bytes) > uint64(s.limit.Load()) || s.cuda.closing.Load() { //nolint:gosec // a negative one is too large
 		if err := s.check(bytes); err != nil {
 			return nil, 0, 0, err
 		}
@@ -262,14 +262,14 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 		}
 		if slot != nil {
 			word := slot.Word()
-			if s.witness != nil { // the one way that is hot
-				s.witness.allocated(Buffer{slot, word, bytes}, "", s.witness.here())
+			if s.reporter != nil { // the one way that is hot
+				s.reporter.allocated(Buffer{slot, word, bytes}, "", s.reporter.here())
 			}
 			return slot, word, bytes, nil
 		}
 	}
 	r := &single{Request: Request{Bytes: bytes}}
-	r.begin(&s.wiring, r, s.witness.here())
+	r.begin(&s.wiring, r, s.reporter.here())
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	b, err := r.promise.Future().Await(context.Background())

@@ -30,7 +30,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	}
 	served, whole := s.batchNow(dst, bytes)
 	if whole {
-		s.witness.allAllocated(dst, s.witness.here())
+		s.reporter.allAllocated(dst, s.reporter.here())
 		return nil
 	}
 	if err := s.check(0); err != nil {
@@ -38,7 +38,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		return err
 	}
 	r := &several{dst: dst, bytes: bytes, byRanges: served}
-	r.begin(&s.wiring, r, s.witness.here())
+	r.begin(&s.wiring, r, s.reporter.here())
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	_, err := r.promise.Future().Await(context.Background())
@@ -97,7 +97,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if want.Tenant == nil {
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
-			s.witness.allAllocated(dst, s.witness.here())
+			s.reporter.allAllocated(dst, s.reporter.here())
 			return futures.Done(Batch{dst})
 		}
 		return s.askBatch(ctx, want, &several{dst: dst, byRanges: served})
@@ -111,7 +111,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
 			r.settle(dst...)
-			s.witness.allAllocated(dst, s.witness.here())
+			s.reporter.allAllocated(dst, s.reporter.here())
 			return futures.Done(Batch{dst})
 		}
 		r.byRanges = served
@@ -123,7 +123,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) futures.Future[Batch] {
 	r.bytes = append([]int64(nil), want.Bytes...)
 	r.Waits, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
-	r.begin(&s.wiring, r, s.witness.here())
+	r.begin(&s.wiring, r, s.reporter.here())
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, &r.claim, &r.promise)
 	s.ref.Call(&r.claim)
@@ -197,7 +197,7 @@ func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool,
 			t.core.ServedMany(served, 0)
 			counted = true
 		}
-		t.shed(forCaller)
+		t.returnExcess(forCaller)
 	}
 	left = s.ref.Leave()
 	through = true

@@ -149,7 +149,7 @@ func TestABatchThatMeetsAClose(t *testing.T) {
 	leave := r.occupy(s)
 	var closing sync.WaitGroup
 	closing.Go(func() { assert.NoError(t, s.Close()) })
-	r.until(s.handle.closing.Load)
+	r.until(s.cuda.closing.Load)
 	buffers := make([]Buffer, 2)
 	require.ErrorIs(t, s.AllocBatch(buffers, sizes), ErrClosed)
 	assert.Equal(t, make([]Buffer, 2), buffers)

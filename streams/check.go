@@ -14,7 +14,7 @@ func (w *wiring) check(bytes int64) error {
 	if limit := w.limit.Load(); bytes > limit {
 		return &SizeError{bytes, limit}
 	}
-	if w.handle.closing.Load() {
+	if w.cuda.closing.Load() {
 		return ErrClosed
 	}
 	return nil

@@ -22,16 +22,16 @@ type claim struct {
 	want wants
 
 	// Set before the stream has it.
-	stream    *wiring
-	tenant    *Tenant
-	draws     *Reservation // nil: none
-	priority  int
-	align     int64
-	hint      int
-	forbade   uint64 // calls that captures had forbidden when it began
-	createdAt time.Time
-	from      site.Stack
-	unwatch   func() // ends the watch over the caller's context; nil without one
+	stream         *wiring
+	tenant         *Tenant
+	draws          *Reservation // nil: none
+	priority       int
+	align          int64
+	hint           int
+	forbiddenCalls uint64 // calls that captures had forbidden when it began
+	createdAt      time.Time
+	from           site.Stack
+	unwatch        func() // ends the watch over the caller's context; nil without one
 
 	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
 
@@ -44,7 +44,7 @@ type claim struct {
 
 // wants is the part in which a buffer and a batch differ. All but pending and fail are called in the turn.
 type wants interface {
-	pending() bool                    // nobody has answered or cancelled it
+	unanswered() bool                 // nobody has answered or cancelled it
 	fail(err error)                   // answers it, and frees what it has got
 	tag() string                      // of its buffer
 	missingBytes() int64              // that the pool is asked for; the same for as long as it waits
@@ -63,7 +63,7 @@ type wants interface {
 // begin readies a claim of the stream.
 func (c *claim) begin(w *wiring, want wants, from site.Stack) {
 	c.want, c.Owner, c.stream, c.from = want, c, w, from
-	c.hint, c.forbade = magazine.Hint(), w.handle.forbade.Load()
+	c.hint, c.forbiddenCalls = magazine.Hint(), w.cuda.forbiddenCalls.Load()
 }
 
 // charge charges the claim to a tenant, or says why it cannot be; one that waits may go on without.
@@ -99,7 +99,7 @@ func (c *claim) Fail(err error) {
 	c.want.fail(err)
 }
 
-func (c *claim) isWanted() bool { return c.want.pending() }
+func (c *claim) isWanted() bool { return c.want.unanswered() }
 
 // Tenant implements pool.Charger.
 func (c *claim) Tenant() *Tenant { return c.tenant }

@@ -257,7 +257,7 @@ func TestCloseWaitsForTheLastRecord(t *testing.T) {
 		defer close(closed)
 		assert.NoError(t, s.Close())
 	})
-	r.until(s.handle.closing.Load)
+	r.until(s.cuda.closing.Load)
 	for range 1000 { // so that Close would be through if it did not wait
 		runtime.Gosched()
 	}

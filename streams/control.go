@@ -46,12 +46,12 @@ func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error
 	if err := c.callable(ctx); err != nil {
 		return err
 	}
-	return c.inTurnGiving(ctx, func() { c.turn.configure(settings) })
+	return c.inTurnReturning(ctx, func() { c.turn.configure(settings) })
 }
 
 // UsedBytes are those of the stream's pages that are in buffers or cached by magazines, if nobody is in its turn. It does not wait.
 func (c *Control) UsedBytes() (usedBytes int64, ok bool) {
-	ok, _ = c.tryTurn(func() { usedBytes = c.turn.givenBytes() })
+	ok, _ = c.tryTurn(func() { usedBytes = c.turn.usedBytes() })
 	return usedBytes, ok
 }
 
@@ -64,15 +64,15 @@ func (c *Control) Waits() bool { return c.peer.waits.Load() }
 // End makes every later free say ErrClosed and ends the actor: the memory is about to go.
 func (c *Control) End() {
 	s := c.Stream
-	if s.handle.closing.CompareAndSwap(false, true) {
+	if s.cuda.closing.CompareAndSwap(false, true) {
 		close(s.closed)
 	}
 	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
 	s.ref.Stop(ErrClosed)
 	actors.Wait(s.host, s.ref.Done())
 	s.turn.core.End() // for the buffers of one that was stopped before
-	s.handle.line.Shut()
-	s.handle.line.Drop()
+	s.cuda.line.Shut()
+	s.cuda.line.Drop()
 }
 
 // Gone reports whether the stream was closed and its last buffer freed. A stream that was quarantined is never gone: its memory is
@@ -80,7 +80,7 @@ func (c *Control) End() {
 func (c *Control) Gone() bool {
 	select {
 	case <-c.ref.Done():
-		return c.handle.synced.Load()
+		return c.cuda.synced.Load()
 	default:
 		return false
 	}

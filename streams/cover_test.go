@@ -106,7 +106,7 @@ func TestAFenceThatIsNotLeft(t *testing.T) {
 		turn()
 		r.tick(s)
 	}
-	assert.Zero(t, s.handle.calls.Load())
+	assert.Zero(t, s.cuda.calls.Load())
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
 	require.NoError(t, r.fences.Close())

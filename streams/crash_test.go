@@ -113,7 +113,7 @@ func TestAPanicInTheCloseOfALaneClosesIt(t *testing.T) {
 	b, err := l.Alloc(mib)
 	require.NoError(t, err)
 	require.NoError(t, l.Free(b))
-	crash(s, beforeErrand, 1, nil)
+	crash(s, beforeLane, 1, nil)
 	isPanic(t, l.Close())
 	s.turn.hook = nil
 	n := r.stats(s)

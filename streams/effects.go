@@ -14,13 +14,13 @@ import (
 // effects are what a turn of a stream left to be done outside, in the order in which it is carried out.
 type effects struct {
 	stream      *wiring
-	spare       func(*effects)          // keeps them for a later turn
-	returns     effect.List[giving]     // to the pool
-	replies     effect.List[*call]      // to those who wait until the returns are with the pool
-	leave       poolcore.Fence          // to be recorded for later; 0: none
-	discards    effect.List[fence.Mark] // that nobody needs
-	withdrawals effect.List[uint64]     // of parked claims, by their tokens
-	refills     effect.List[refilling]
+	spare       func(*effects)              // keeps them for a later turn
+	returns     effect.List[outgoingReturn] // to the pool
+	replies     effect.List[*call]          // to those who wait until the returns are with the pool
+	recordFence poolcore.Fence              // to be recorded for later; 0: none
+	discards    effect.List[fence.Mark]     // that nobody needs
+	withdrawals effect.List[uint64]         // of parked claims, by their tokens
+	refills     effect.List[outgoingRefill]
 	blocks      effect.List[poolcore.Block]
 	suspends    bool // the pool is told of the stream's suspensions
 	offers      effect.List[answeredOffer]
@@ -36,14 +36,14 @@ type effects struct {
 }
 
 // giving is a Return on its way.
-type giving struct {
+type outgoingReturn struct {
 	poolcore.Return
 	mark     fence.Mark // of a recorded fence, the first time that it is used
 	recorded bool       // the fence was recorded before
 }
 
 // refilling is a Refill on its way, and the claim that is parked by it; nil: none is.
-type refilling struct {
+type outgoingRefill struct {
 	poolcore.Refill
 	parks parkedClaim
 }
@@ -63,7 +63,7 @@ type answeredOffer struct {
 }
 
 // filler is a claim whose buffer is set to zero before the answer.
-type filler interface{ fill(h *handle) }
+type filler interface{ fill(h *cudaStream) }
 
 // consulting is a question to the caller's handler.
 type consulting struct {
@@ -80,14 +80,14 @@ func (e *effects) Perform() {
 			e.Perform()
 		}
 	}()
-	for e.giveBack() || e.ask() || e.look() || e.finish() {
+	for e.performReturn() || e.performRequest() || e.performLook() || e.finish() {
 	}
 	finished = true
 	e.recycle()
 }
 
 // giveBack carries out the next effect by which memory leaves the stream. It reports whether there was one.
-func (e *effects) giveBack() bool {
+func (e *effects) performReturn() bool {
 	w := e.stream
 	if r, ok := e.returns.Pop(); ok {
 		if mark := e.record(&r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
@@ -98,15 +98,15 @@ func (e *effects) giveBack() bool {
 	if e.reply(nil) {
 		return true
 	}
-	if f := e.leave; f != 0 {
-		e.leave = 0
-		mark, err := w.handle.mark()
-		w.handle.done()
+	if f := e.recordFence; f != 0 {
+		e.recordFence = 0
+		mark, err := w.cuda.mark()
+		w.cuda.done()
 		w.ref.Call(&recorded{stream: w, fence: f, mark: mark, failed: err != nil})
 		return true
 	}
 	if m, ok := e.discards.Pop(); ok {
-		w.handle.discard(m)
+		w.cuda.discard(m)
 		return true
 	}
 	return false
@@ -122,7 +122,7 @@ func (e *effects) reply(err error) bool {
 }
 
 // ask carries out the next effect by which the stream tells the pool what it wants. It reports whether there was one.
-func (e *effects) ask() bool {
+func (e *effects) performRequest() bool {
 	w := e.stream
 	if token, ok := e.withdrawals.Pop(); ok {
 		w.pool.Withdraw(w.id, token)
@@ -149,7 +149,7 @@ func (e *effects) ask() bool {
 }
 
 // refill asks the pool, and reports again of a parked claim what a later turn may have reported before the pool knew of it.
-func (e *effects) refill(r refilling) {
+func (e *effects) refill(r outgoingRefill) {
 	w := e.stream
 	if !r.Place.Unready {
 		w.pool.Refill(w.client, r.Refill)
@@ -166,10 +166,10 @@ func (e *effects) refill(r refilling) {
 }
 
 // look carries out the next effect about fences, and then what waits for that. It reports whether there was one.
-func (e *effects) look() bool {
+func (e *effects) performLook() bool {
 	w := e.stream
 	if f, ok := e.fills.Pop(); ok {
-		f.fill(&w.handle)
+		f.fill(&w.cuda)
 		return true
 	}
 	if f, ok := e.fences.Pop(); ok {
@@ -238,11 +238,11 @@ func (e *effects) recycle() {
 // record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it refuses that too, or the
 // stream is being captured, nobody else may have the pages: they go back into the stream, where no fence is needed, and will be
 // returned when they are asked for again.
-func (e *effects) record(r *giving) (mark fence.Mark) {
+func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 	if r.Fence == 0 || r.recorded {
 		return r.mark
 	}
-	h := &e.stream.handle
+	h := &e.stream.cuda
 	defer h.done() // last: Close destroys the handle then
 	mark, err := h.mark()
 	if err == nil {

@@ -41,7 +41,7 @@ func (h *Handover[T]) Send(ctx context.Context, v T) error {
 		return err
 	}
 	if h.from != nil {
-		h.from.suspensions.entrust(h.receiverID())
+		h.from.suspensions.addFreer(h.receiverID())
 	}
 	select {
 	case h.values <- v:

@@ -38,7 +38,7 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 	if !s.opened() {
 		return nil, ErrNotOpen
 	}
-	if s.handle.closing.Load() {
+	if s.cuda.closing.Load() {
 		return nil, ErrClosed
 	}
 	l := &Lane{stream: s}
@@ -82,7 +82,7 @@ func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 		l.settle()
 		return Buffer{}, err
 	}
-	if !l.over && l.stream.witness == nil && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
+	if !l.over && l.stream.reporter == nil && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
 		if s, _ := l.visit(allocLane, bytes); s.slot != nil {
 			return s, nil
 		}
@@ -149,12 +149,12 @@ func (l *Lane) Close() error {
 
 // visit has the stream's turn do something for the lane: its goroutine's own, or, if somebody is in it, by a message that it waits
 // for. The goroutine that runs the turn may use the lane meanwhile.
-func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
+func (l *Lane) visit(what laneRequest, bytes int64) (b Buffer, err error) {
 	t := &l.stream.turn
 	var refused error
-	entered, err := l.stream.tryTurn(func() { b, refused = t.attend(&l.lane, what, bytes) })
+	entered, err := l.stream.tryTurn(func() { b, refused = t.serveLane(&l.lane, what, bytes) })
 	if !entered {
-		b, err = l.visitBehind(what, bytes)
+		b, err = l.visitByMessage(what, bytes)
 	} else if err == nil {
 		err = refused
 	} else {
@@ -168,10 +168,10 @@ func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
 }
 
 // visitBehind is a visit where somebody is in the turn.
-func (l *Lane) visitBehind(what errand, bytes int64) (b Buffer, err error) {
+func (l *Lane) visitByMessage(what laneRequest, bytes int64) (b Buffer, err error) {
 	t := &l.stream.turn
 	var refused error
-	if err = l.stream.inTurn(context.Background(), func() { b, refused = t.attend(&l.lane, what, bytes) }); err != nil {
+	if err = l.stream.inTurn(context.Background(), func() { b, refused = t.serveLane(&l.lane, what, bytes) }); err != nil {
 		return Buffer{}, err
 	}
 	return b, refused

@@ -150,12 +150,12 @@ func TestPanicInALanesTurn(t *testing.T) {
 	s := r.stream(core.Budget{})
 	l := r.lane(s, 32*mib)
 	require.NoError(t, l.Free(alloc(t, l, mib)))
-	crash(s, beforeErrand, 1, nil)
+	crash(s, beforeLane, 1, nil)
 	b := alloc(t, l, 512)
 
 	leave := r.occupy(s)
-	crash(s, beforeErrand, 1, nil)
-	v := &call{run: func() { _, _ = s.turn.attend(&l.lane, allocLane, 512) }}
+	crash(s, beforeLane, 1, nil)
+	v := &call{run: func() { _, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())
@@ -192,7 +192,7 @@ func TestLaneOfABusyStream(t *testing.T) {
 	require.NoError(t, must(t, s, mib).Free())
 	leave := r.occupy(s)
 	var b Buffer
-	v := &call{run: func() { b, _ = s.turn.attend(&l.lane, allocLane, 512) }}
+	v := &call{run: func() { b, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())

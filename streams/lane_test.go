@@ -37,7 +37,7 @@ func (r *rig) alone(s *Stream, l *Lane, warm, work func()) {
 	var errands atomic.Int64
 	leave := r.occupy(s)
 	s.turn.hook = func(p point) {
-		if p == beforeErrand {
+		if p == beforeLane {
 			errands.Add(1)
 		}
 	}

@@ -17,9 +17,9 @@ type message interface {
 // call is something to do in the stream's turn.
 type call struct {
 	actors.Link
-	run     func()
-	gives   bool // it gives memory back, and is answered when the pool has that
-	promise futures.Promise[struct{}]
+	run           func()
+	awaitsReturns bool // it gives memory back, and is answered when the pool has that
+	promise       futures.Promise[struct{}]
 }
 
 // Fail answers the call in the stream's place.
@@ -38,7 +38,7 @@ type granted struct {
 // with it, since no fence covers what its work may still touch.
 func (g *granted) Fail(error) {
 	w := g.stream
-	if len(g.runs) == 0 || !w.handle.synced.Load() {
+	if len(g.runs) == 0 || !w.cuda.synced.Load() {
 		return
 	}
 	w.spawn(func() { w.pool.Return(poolcore.Return{Client: w.id, Runs: g.runs}, fence.Mark{}) })
@@ -93,7 +93,7 @@ type recorded struct {
 // Fail gives the mark up: the stream has ended.
 func (m *recorded) Fail(error) {
 	w, mark := m.stream, m.mark
-	w.spawn(func() { w.handle.discard(mark) })
+	w.spawn(func() { w.cuda.discard(mark) })
 }
 
 // consulted brings the answer of the caller's handler.

@@ -48,14 +48,14 @@ type LongWait struct {
 // witness is what a stream does for Debug and an Observer: no magazine serves callers without a turn, and every buffer is handed
 // out with a flag that has its free told. The turn serves from magazines as ever, and the free goes the way that it would have
 // gone. Of a stream that is not watched it is nil.
-type witness struct {
+type reporter struct {
 	stream   uint32
 	handle   cudadrv.Stream
 	observer Observer
 }
 
 // here is the place of the caller's caller; unknown on a stream that is not watched.
-func (w *witness) here() site.Stack {
+func (w *reporter) here() site.Stack {
 	if w == nil {
 		return nil
 	}
@@ -63,14 +63,14 @@ func (w *witness) here() site.Stack {
 }
 
 // allocated tells of a buffer that its caller is about to get.
-func (w *witness) allocated(b Buffer, tag string, from site.Stack) {
+func (w *reporter) allocated(b Buffer, tag string, from site.Stack) {
 	if w != nil {
 		w.tell(w.observer.Allocated, b.slot.Watch(b.word, b.bytes, tag, from), from)
 	}
 }
 
 // allAllocated tells of the buffers of a batch.
-func (w *witness) allAllocated(all []Buffer, from site.Stack) {
+func (w *reporter) allAllocated(all []Buffer, from site.Stack) {
 	if w == nil {
 		return
 	}
@@ -80,15 +80,15 @@ func (w *witness) allAllocated(all []Buffer, from site.Stack) {
 }
 
 // freedWatcher is the witness as the magazines see it.
-type freedWatcher witness
+type freedWatcher reporter
 
 // Freed implements magazine.Watcher.
 func (f *freedWatcher) Freed(h *magazine.History) {
-	w := (*witness)(f)
+	w := (*reporter)(f)
 	w.tell(w.observer.Freed, h, h.Freed)
 }
 
-func (w *witness) tell(f func(BufferEvent), h *magazine.History, from site.Stack) {
+func (w *reporter) tell(f func(BufferEvent), h *magazine.History, from site.Stack) {
 	if f != nil {
 		f(BufferEvent{w.stream, w.handle, h.Address, h.Bytes, h.Tag, from})
 	}

@@ -19,8 +19,8 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	cache := &s.cache
 	if cfg.Watched {
 		cache = new(magazine.Cache) // the turn's: callers find theirs empty
-		s.witness = &witness{cfg.ID, cfg.Handle, cfg.Observer}
-		cache.SetWatcher((*freedWatcher)(s.witness))
+		s.reporter = &reporter{cfg.ID, cfg.Handle, cfg.Observer}
+		cache.SetWatcher((*freedWatcher)(s.reporter))
 	}
 	if cfg.Host != nil {
 		t.hook = func(p point) { cfg.Host.Reach(p.String()) }

@@ -200,7 +200,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			slot.Units++
 		},
 		"putting back panics": func(s *Stream) {
-			s.turn.hand.runs = []core.Run{{First: 0, Pages: 1}}
+			s.turn.inTransit.runs = []core.Run{{First: 0, Pages: 1}}
 			s.turn.core = nil
 		},
 	}
@@ -251,7 +251,7 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, s.Close())
 	<-s.ref.Done() // what the turn owns is ours
-	o := &call{gives: true}
+	o := &call{awaitsReturns: true}
 	s.turn.effects().replies.Push(o)
 	s.turn.stopped(ErrQuarantined)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -33,7 +33,7 @@ type peer struct {
 // peerTurn is what the wait for fences asks of a stream. The calls are made outside every turn.
 type peerTurn interface {
 	// keeping are the fences that keep the stream's memory. It waits for the turn at hand.
-	keeping() ([]fencing, error)
+	pendingFences() ([]fencing, error)
 	// fencePassed has the stream take home what was freed.
 	fencePassed()
 	// retryDelayed has the stream serve its delayed claims once more, or refuse them.
@@ -81,7 +81,7 @@ func (p *Peers) leave(s *peer) {
 }
 
 // pending reports whether any stream has memory that waits for uses on others.
-func (p *Peers) pending() bool {
+func (p *Peers) anyPending() bool {
 	return slices.ContainsFunc(p.list(), func(s *peer) bool { return s.waits.Load() })
 }
 

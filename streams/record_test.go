@@ -54,7 +54,7 @@ func TestPagesWithoutAFenceStayWithTheirStream(t *testing.T) {
 			require.ErrorIs(t, err, pool.ErrOutOfMemory, "the work on it has not finished")
 			assert.Less(t, r.gpu.Now(), time.Second)
 			assert.Equal(t, 16*mib, r.stats(s).HeldBytes)
-			assert.Zero(t, s.handle.calls.Load())
+			assert.Zero(t, s.cuda.calls.Load())
 			r.balanced(s, other)
 			again := must(t, s, 16*mib)
 			assert.Equal(t, first.Ptr(), again.Ptr(), "the stream itself needs no fence")

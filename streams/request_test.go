@@ -24,13 +24,13 @@ func TestNothingIsZeroedOnceCloseHasBegun(t *testing.T) {
 	s := r.stream(core.Budget{})
 	b := must(t, s, kib)
 	before := r.faults.Calls("cuMemsetD8Async")
-	s.handle.closing.Store(true)
+	s.cuda.closing.Store(true)
 	err := s.finish(b, &Request{Bytes: kib, Zero: true})
-	s.handle.closing.Store(false)
+	s.cuda.closing.Store(false)
 	require.ErrorIs(t, err, ErrClosed)
 	assert.Equal(t, before, r.faults.Calls("cuMemsetD8Async"))
 	require.ErrorIs(t, b.Free(), ErrBadFree)
-	assert.Zero(t, s.handle.calls.Load(), "Close waits for none")
+	assert.Zero(t, s.cuda.calls.Load(), "Close waits for none")
 }
 
 // Whatever alignment and size, the address is a multiple, nothing is shared, and nothing is lost.
@@ -210,7 +210,7 @@ func TestCloseSynchronisesBehindTheMemset(t *testing.T) {
 		})
 		<-reached
 		all.Go(func() { assert.NoError(t, s.Close()) })
-		r.until(s.handle.closing.Load)
+		r.until(s.cuda.closing.Load)
 		for range 1000 { // so that Close gets as far as it can
 			runtime.Gosched()
 		}
@@ -240,7 +240,7 @@ func TestCloseWaitsForTheMemset(t *testing.T) {
 	<-reached
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	r.until(func() bool { return s.handle.closing.Load() })
+	r.until(func() bool { return s.cuda.closing.Load() })
 	select {
 	case <-destroyed:
 		t.Error("the stream is gone, and its memset is not submitted yet")

@@ -130,7 +130,7 @@ func (r *rig) balanced(holders ...*Stream) {
 }
 
 // rigPatience is how long a test waits for what another goroutine is about to do: on a busy machine seconds, if anything.
-const rigPatience = time.Minute
+const waitLimit = time.Minute
 
 // wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
 func wallTime(tb testing.TB) time.Duration {
@@ -143,7 +143,7 @@ func wallTime(tb testing.TB) time.Duration {
 // until waits for what another goroutine is about to do.
 func (r *rig) until(done func() bool) {
 	r.t.Helper()
-	for end := wallTime(r.t) + rigPatience; !done(); runtime.Gosched() {
+	for end := wallTime(r.t) + waitLimit; !done(); runtime.Gosched() {
 		if wallTime(r.t) > end {
 			require.Fail(r.t, "it never came")
 		}

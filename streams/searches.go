@@ -10,7 +10,7 @@ import (
 
 // searches are the books with the searches of them.
 type searches struct {
-	loans
+	lentMemory
 	looks   claims.Looks
 	plan    batch.Plan
 	missing []uint32 // runs of pages that the last search for a batch did not find
@@ -86,7 +86,7 @@ func (s *searches) allRuns(bytes []int64) []uint32 {
 // are taken where none is left to wait for.
 func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next claims.Searched) {
 	if !found && s.core.Scarce(bytes) && s.looks.Due(after) {
-		next = s.leaveLook(after)
+		next = s.pushLook(after)
 	}
 	if next == claims.First {
 		s.looks.Learn(after, found)
@@ -94,7 +94,7 @@ func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next cl
 	return next
 }
 
-func (s *searches) leaveLook(after claims.Searched) (next claims.Searched) {
+func (s *searches) pushLook(after claims.Searched) (next claims.Searched) {
 	s.core.EachMissing(func(l *line.Line, number uint64) {
 		take, look, then := claims.Line(after, number > 0)
 		if take {

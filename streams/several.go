@@ -11,17 +11,17 @@ import (
 // the claim has it no more, whatever happens afterwards.
 type several struct {
 	claim
-	dst      []Buffer
-	bytes    []int64
-	missing  int64 // bytes that the pool was asked for
-	parts    int64 // bytes of the blocks that it has got
-	asked    bool  // the pool
-	byRanges int   // served before that
-	byPool   int
-	promise  futures.Promise[Batch]
+	dst            []Buffer
+	bytes          []int64
+	missing        int64 // bytes that the pool was asked for
+	parts          int64 // bytes of the blocks that it has got
+	requestedPages bool  // the pool
+	byRanges       int   // served before that
+	byPool         int
+	promise        futures.Promise[Batch]
 }
 
-func (r *several) pending() bool       { return r.promise.Pending() }
+func (r *several) unanswered() bool    { return r.promise.Pending() }
 func (*several) tag() string           { return "" }
 func (r *several) missingBytes() int64 { return r.missing }
 func (r *several) partBytes() int64    { return r.parts }
@@ -69,7 +69,7 @@ func (r *several) search(s *searches) bool {
 // fillIn searches once and reports whether nothing is missing.
 func (r *several) fillIn(s *searches) bool {
 	served, whole := s.fillBatch(r.dst, r.bytes, r.hint)
-	if r.asked {
+	if r.requestedPages {
 		r.byPool += served
 	} else {
 		r.byRanges += served
@@ -116,7 +116,7 @@ func (r *several) searchParked(s *searches) bool {
 }
 
 func (r *several) missingRuns(s *searches) []uint32 {
-	r.asked = true
+	r.requestedPages = true
 	return slices.Clone(s.missing)
 }
 
@@ -124,7 +124,7 @@ func (r *several) missingRuns(s *searches) []uint32 {
 // to others, and at last all in one run.
 func (r *several) parkedRuns(s *searches) []uint32 {
 	if r.Parks() == 1 {
-		s.giveAll(s.coverage(inBackground))
+		s.releaseAll(s.coveredOnly(inBackground))
 		var runs []uint32
 		s.core.Trial(func() bool {
 			if !r.fillIn(s) {
@@ -154,7 +154,7 @@ func (r *several) deliver(s *searches) bool {
 		r.putBack(s)
 		return false
 	}
-	s.witness.allAllocated(dst, r.from)
+	s.reporter.allAllocated(dst, r.from)
 	// With the answer they are the caller's: fail has nothing to free any more.
 	r.dst = nil
 	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile

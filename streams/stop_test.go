@@ -81,7 +81,7 @@ func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
 			<-goOn
 		}
 	})
-	o := &call{run: func() { assert.NoError(t, s.turn.giveFree()) }, gives: true}
+	o := &call{run: func() { assert.NoError(t, s.turn.returnFree()) }, awaitsReturns: true}
 	go s.ref.Call(o)
 	<-entered
 	assert.True(t, o.promise.Pending())

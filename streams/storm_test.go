@@ -79,7 +79,7 @@ func (w *storm) ask(s *Stream, random *rand.Rand) ([]Buffer, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	giveUp := func(f interface{ Cancel() bool }) {
+	drop := func(f interface{ Cancel() bool }) {
 		switch random.IntN(6) {
 		case 0:
 			cancel()
@@ -102,13 +102,13 @@ func (w *storm) ask(s *Stream, random *rand.Rand) ([]Buffer, error) {
 		return dst, nil
 	case 1, 2:
 		f := s.AllocBatchAsync(ctx, sizes)
-		giveUp(f)
+		drop(f)
 		b, err := f.Await(context.Background())
 		return b.Buffers(), err
 	case 3:
 		want := Request{Bytes: size(), Align: int64(1) << random.IntN(24), Zero: random.IntN(3) == 0, Tag: "storm"}
 		f := s.AllocAsync(ctx, want)
-		giveUp(f)
+		drop(f)
 		b, err := f.Await(context.Background())
 		if want.Zero && err != nil {
 			w.zeroing.Add(1)
@@ -214,7 +214,7 @@ func (w *storm) rage(asks int, functions ...string) {
 		assert.GreaterOrEqual(w.t, n.AllocCount, w.served[i].Load(), "seed %d", w.seed)
 		assert.LessOrEqual(w.t, n.AllocCount, w.served[i].Load()+w.zeroing.Load(), "seed %d: as if the others had never asked", w.seed)
 		assert.Zero(w.t, n.LiveBytes, "seed %d", w.seed)
-		assert.Zero(w.t, s.handle.calls.Load(), "seed %d", w.seed)
+		assert.Zero(w.t, s.cuda.calls.Load(), "seed %d", w.seed)
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Stream) ID() uint32 {
 	if s == nil {
 		return 0
 	}
-	return s.handle.id
+	return s.cuda.id
 }
 
 // Handle is the CUDA stream, as long as the stream is open: Close destroys one that was not adopted. It is 0, the legacy default
@@ -55,7 +55,7 @@ func (s *Stream) Handle() cudadrv.Stream {
 	if s == nil {
 		return 0
 	}
-	return s.handle.stream
+	return s.cuda.stream
 }
 
 // Closed reports whether Close has returned without an error that kept the stream open.
@@ -81,7 +81,7 @@ func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
 	}
-	h := &s.handle
+	h := &s.cuda
 	if !h.closing.Load() {
 		if err := h.uncaptured("cuStreamSynchronize"); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (s *Stream) Close() error {
 	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
 		h.line.Finish()
 		s.peers.lines.Remove(&h.line.Line)
-		trimErr = s.inTurnGiving(context.Background(), s.turn.finished)
+		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
 	}
 	s.pool.Leave(s.id, syncErr == nil)
 	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
@@ -150,11 +150,11 @@ func (s *Stream) Return(ctx context.Context) error {
 		return err
 	}
 	var refused error
-	if err := s.inTurnGiving(ctx, func() { refused = s.turn.giveFree() }); err != nil {
+	if err := s.inTurnReturning(ctx, func() { refused = s.turn.returnFree() }); err != nil {
 		return err
 	}
 	if refused == nil {
-		s.handle.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
+		s.cuda.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
 	}
 	return refused
 }
@@ -163,11 +163,11 @@ func (s *Stream) Return(ctx context.Context) error {
 // called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
 // say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
 func (s *Stream) Sweep(ctx context.Context) error {
-	var keeping []fencing
-	if err := s.call(ctx, func() { keeping = s.turn.keeping() }); err != nil {
+	var pendingFences []fencing
+	if err := s.call(ctx, func() { pendingFences = s.turn.pendingFences() }); err != nil {
 		return err
 	}
-	for _, f := range keeping {
+	for _, f := range pendingFences {
 		f.sweep(s.host)
 	}
 	return s.inTurn(ctx, s.turn.takePassed)
@@ -184,11 +184,11 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	if entered, _ := s.tryTurn(func() { b = s.turn.find(p) }); entered {
 		return b, b.slot != nil
 	}
-	return s.lookupBehind(p)
+	return s.lookupByMessage(p)
 }
 
 // lookupBehind is Lookup where somebody is in the turn.
-func (s *Stream) lookupBehind(p cudadrv.Ptr) (Buffer, bool) {
+func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	var b Buffer
 	if err := s.inTurn(context.Background(), func() { b = s.turn.find(p) }); err != nil {
 		return Buffer{}, false
@@ -246,7 +246,7 @@ func (s *Stream) ExcludeFromWaits(exclude bool) {
 	if !s.opened() {
 		return
 	}
-	s.handle.line.Excluded.Store(exclude)
+	s.cuda.line.Excluded.Store(exclude)
 	s.pool.Exclude(s.id, exclude)
 }
 
@@ -256,10 +256,10 @@ func (s *Stream) String() string {
 		return "no stream"
 	}
 	text := fmt.Sprintf("stream %d", s.ID())
-	if s.handle.adopted {
-		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.handle.stream))
+	if s.cuda.adopted {
+		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.cuda.stream))
 	}
-	if s.handle.closing.Load() {
+	if s.cuda.closing.Load() {
 		text += ", closed"
 	}
 	return text

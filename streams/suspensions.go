@@ -45,7 +45,7 @@ func (s *suspensions) edit(change func(*progress)) *progress {
 }
 
 // entrust says that callers of another stream free memory of this one, too, from here on.
-func (s *suspensions) entrust(to poolcore.Client) {
+func (s *suspensions) addFreer(to poolcore.Client) {
 	if p := s.progress.Load(); p != nil && slices.Contains(p.freedBy, to) {
 		return
 	}

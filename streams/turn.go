@@ -16,7 +16,7 @@ import (
 
 // turn is what runs in the turns of a stream's actor.
 type turn struct {
-	desk
+	dispatcher
 	debug           bool
 	reclaim         *reclaim              // that waits for the last of the runs that were under way
 	reportedSuspend uint64                // last suspend sequence number that a turn has had sent to the pool
@@ -41,7 +41,7 @@ func (t *turn) receive(m actors.Message) {
 	case *denied:
 		t.denied(m)
 	case *reclaim:
-		t.asked(m)
+		t.handleReclaim(m)
 	case *recorded:
 		t.recorded(m)
 	case *call:
@@ -51,7 +51,7 @@ func (t *turn) receive(m actors.Message) {
 	case *woken:
 		t.wakeDue.Store(false) // first: what comes home from here on wakes again
 		t.core.DrainAll()
-		t.giveUp()
+		t.returnWhenClosed()
 	case *changed:
 		t.changed(m.claim)
 	case *offered:
@@ -64,7 +64,7 @@ func (t *turn) receive(m actors.Message) {
 // call does what somebody wants done in the turn.
 func (t *turn) call(c *call) {
 	c.run()
-	if c.gives {
+	if c.awaitsReturns {
 		t.effects().replies.Push(c)
 		return
 	}
@@ -81,8 +81,8 @@ func (t *turn) granted(g *granted) {
 		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
 		t.core.Grant(run)
 	}
-	t.heed()
-	t.giveUp()
+	t.updateDemand()
+	t.returnWhenClosed()
 	if c := t.waiting(g.token); c != nil {
 		t.endWaiting(c)
 		t.serve(c)
@@ -90,18 +90,18 @@ func (t *turn) granted(g *granted) {
 	} else if g.token != 0 { // nobody wants it any more
 		t.core.Note()
 	} else if !g.kept && !t.draining { // what was kept stays until the next turn: the driver refuses just now
-		t.shed(inBackground)
+		t.returnExcess(inBackground)
 	}
 	if t.reclaim != nil {
-		t.asked(t.reclaim)
+		t.handleReclaim(t.reclaim)
 	}
 	t.reoffer()
 }
 
 // asked answers the pool's reclaim request at once, or when what the pool had granted before has arrived. Where others want memory
 // and fences keep some, it looks at these before it answers.
-func (t *turn) asked(a *reclaim) {
-	t.heed()
+func (t *turn) handleReclaim(a *reclaim) {
+	t.updateDemand()
 	if !t.claims.Received(a.runsGranted) {
 		t.reclaim = a
 		return
@@ -110,7 +110,7 @@ func (t *turn) asked(a *reclaim) {
 	if others && !a.looked && !t.draining && t.core.PendingBytes() > 0 {
 		a.looked, t.reclaim = true, nil
 		t.core.Press()
-		t.takeOwn()
+		t.takeOwnFences()
 		t.eachLook()
 		t.effects().reclaim = a
 		return
@@ -120,8 +120,8 @@ func (t *turn) asked(a *reclaim) {
 }
 
 // heed is desk.heed, and has the pool told of suspensions that it does not know.
-func (t *turn) heed() {
-	t.desk.heed()
+func (t *turn) updateDemand() {
+	t.dispatcher.updateDemand()
 	p := t.suspensions.progress.Load()
 	if !t.draining && t.wanted && p != nil && p.number != t.reportedSuspend { // also where nothing waited for a while, unseen
 		t.reportedSuspend = p.number
@@ -138,12 +138,12 @@ func (t *turn) tick(level pressure.Level) (usedBytes int64, waits []LongWait) {
 	usedBytes = t.core.UsedBytes()
 	t.core.NudgeLanes()
 	t.audit()
-	t.background()
+	t.lookAtTick()
 	if t.draining {
-		t.giveUp()
+		t.returnWhenClosed()
 		return usedBytes, waits
 	}
-	t.shed(inBackground)
+	t.returnExcess(inBackground)
 	t.decay()
 	return usedBytes, waits
 }
@@ -170,29 +170,29 @@ func (t *turn) endFrees() {
 	t.draining = true
 	t.failAll(ErrClosed)
 	t.core.End()
-	t.remember()
+	t.saveStats()
 }
 
 // finished says that the device has finished the closed stream's work: no fence is needed any more.
 func (t *turn) finished() {
-	t.handle.synced.Store(true)
-	t.giveUp()
+	t.cuda.synced.Store(true)
+	t.returnWhenClosed()
 }
 
 // configure replaces the settings of the cache.
 func (t *turn) configure(s core.Settings) {
 	t.core.Drain() // what was freed since the last turn counts against the new budget
 	t.core.SetSettings(s)
-	t.shed(inBackground)
+	t.returnExcess(inBackground)
 }
 
 // giveFree gives all that is free back to the pool.
-func (t *turn) giveFree() error {
+func (t *turn) returnFree() error {
 	if t.draining {
 		return ErrClosed
 	}
 	t.core.AskLanes()
-	t.giveBack(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
+	t.pushReturn(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
 	return nil
 }
 
@@ -205,29 +205,29 @@ func (t *turn) collect() {
 // sort takes home what was freed.
 func (t *turn) sort() {
 	t.core.Drain()
-	t.giveUp()
+	t.returnWhenClosed()
 }
 
 // errand is what a lane comes to its stream for.
-type errand uint8
+type laneRequest uint8
 
 const (
-	openLane errand = iota
+	openLane laneRequest = iota
 	allocLane
 	settleLane
 	closeLane
 )
 
 // attend does what a lane came for. Whatever that is, the lane takes home what is its own and gives back what it may not keep.
-func (t *turn) attend(l *lane.Lane, what errand, bytes int64) (b Buffer, err error) {
+func (t *turn) serveLane(l *lane.Lane, what laneRequest, bytes int64) (b Buffer, err error) {
 	if t.draining || what == closeLane {
-		t.hand.lane = l
+		t.inTransit.lane = l
 	}
-	t.reach(beforeErrand)
+	t.reach(beforeLane)
 	if t.draining {
 		t.core.CloseLane(l)
-		t.hand.lane = nil
-		t.giveUp()
+		t.inTransit.lane = nil
+		t.returnWhenClosed()
 		return Buffer{}, ErrClosed
 	}
 	wasAsked := false
@@ -236,28 +236,28 @@ func (t *turn) attend(l *lane.Lane, what errand, bytes int64) (b Buffer, err err
 		t.core.OpenLane(l)
 	case closeLane:
 		wasAsked = t.core.CloseLane(l)
-		t.hand.lane = nil
+		t.inTransit.lane = nil
 	case allocLane:
 		wasAsked = t.core.SettleLane(l)
 		if slot, word := t.core.LaneAlloc(l, max(bytes, 1)); slot != nil {
 			t.core.Served(false)
-			t.hand.slot = slot
+			t.inTransit.slot = slot
 			b = Buffer{slot, word, bytes}
 		}
 	case settleLane:
 		wasAsked = t.core.SettleLane(l)
 	}
 	if wasAsked {
-		t.giveAll(false)
+		t.releaseAll(false)
 	} else {
-		t.shed(forCaller)
+		t.returnExcess(forCaller)
 	}
-	t.hand.slot = nil
+	t.inTransit.slot = nil
 	return b, nil
 }
 
 // leaves reports whether there is anything for detach to do.
-func (t *turn) leaves() bool {
+func (t *turn) hasEffects() bool {
 	return t.out != nil || t.wanted || t.core.Waits() || t.peer.waits.Load()
 }
 
@@ -267,7 +267,7 @@ func (t *turn) detach() *effects {
 	if t.wanted {
 		t.report()
 	}
-	return t.desk.detach()
+	return t.dispatcher.detach()
 }
 
 // panicked puts the books in order after a panic: the stream goes on if they balance.
@@ -277,8 +277,8 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 			finding = fmt.Errorf("%w: %v", ErrQuarantined, value)
 		}
 	}()
-	held, c := t.hand, t.atHand
-	t.hand, t.atHand = hand{}, nil
+	held, c := t.inTransit, t.current
+	t.inTransit, t.current = inTransit{}, nil
 	if t.wanted { // the turn may have been about to say so
 		t.core.Note()
 		t.wake()
@@ -314,15 +314,15 @@ func (t *turn) stopped(cause error) {
 	if t.reclaim != nil {
 		t.reclaim.Fail(cause)
 	}
-	t.dropLeft()
-	if t.handle.synced.Load() && !errors.Is(cause, ErrQuarantined) {
-		t.returnLeft()
+	t.dropPrepared()
+	if t.cuda.synced.Load() && !errors.Is(cause, ErrQuarantined) {
+		t.returnRest()
 	}
-	t.remember()
+	t.saveStats()
 }
 
 // returnLeft returns what came to a closed stream after it was told to end, and stayed because a turn panicked.
-func (t *turn) returnLeft() {
+func (t *turn) returnRest() {
 	left := t.core.Return()
 	if len(left) == 0 {
 		return

@@ -47,7 +47,7 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 		return nil, ErrNotOpen
 	case on.peers != home.peers:
 		return nil, ErrForeign
-	case on != home && on.handle.closing.Load():
+	case on != home && on.cuda.closing.Load():
 		return nil, ErrClosed
 	default:
 		return home, nil
@@ -72,9 +72,9 @@ func (b Buffer) RecordStream(s *Stream) error {
 	if s.peer.number != unnumbered {
 		err = b.slot.Record(b.word, s.peer.number)
 	} else {
-		err = b.slot.RecordLine(b.word, &s.handle.line.Line)
+		err = b.slot.RecordLine(b.word, &s.cuda.line.Line)
 	}
-	return live(err)
+	return useError(err)
 }
 
 // Use begins a use of the buffer by work of another stream, to be ended by Done. Without Done it lasts until the free,
@@ -89,11 +89,11 @@ func (b Buffer) Use(s *Stream) (Use, error) {
 	if s == home {
 		return Use{own: true}, nil
 	}
-	u, err := b.slot.Begin(b.word, &s.handle.line.Line)
+	u, err := b.slot.Begin(b.word, &s.cuda.line.Line)
 	if err != nil {
-		return Use{}, live(err)
+		return Use{}, useError(err)
 	}
-	return Use{use: u, line: s.handle.line}, nil
+	return Use{use: u, line: s.cuda.line}, nil
 }
 
 // Done ends a use: its last work has been submitted to its stream. From here on the buffer's memory waits for that
@@ -105,11 +105,11 @@ func (u Use) Done() error {
 		return nil
 	}
 	if err := u.use.Open(); err != nil {
-		return live(err)
+		return useError(err)
 	}
 	number := u.line.Next()
 	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
-	return live(u.use.End(number))
+	return useError(u.use.End(number))
 }
 
 // Transfer hands the buffer over to another stream of the device for good. The result is the same memory; b
@@ -124,32 +124,32 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	if err != nil {
 		return Buffer{}, err
 	}
-	from := home.handle.line
+	from := home.cuda.line
 	if held := b.slot.Holder(b.word); held != nil {
 		from = timeline(held)
 	}
 	number := uint64(0)
-	if from != to.handle.line {
-		if number, err = to.handle.follow(from); err != nil {
+	if from != to.cuda.line {
+		if number, err = to.cuda.follow(from); err != nil {
 			return Buffer{}, err
 		}
 	}
-	holder := &to.handle.line.Line
+	holder := &to.cuda.line.Line
 	if to == home {
 		holder = nil
 	}
 	word, err := b.slot.Move(b.word, holder, number)
 	if err != nil {
-		return Buffer{}, live(err)
+		return Buffer{}, useError(err)
 	}
 	if to != home {
-		home.suspensions.entrust(to.id)
+		home.suspensions.addFreer(to.id)
 	}
 	return Buffer{b.slot, word, b.bytes}, nil
 }
 
 // live names what a magazine says of a handle.
-func live(err error) error {
+func useError(err error) error {
 	if errors.Is(err, magazine.ErrStale) {
 		return ErrNotLive
 	}

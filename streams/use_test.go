@@ -426,10 +426,10 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 func TestAUseWhoseFencePanicsEndsWithTheNext(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
-	earlier := other.handle.line.TakeNow() // has passed
-	_, err := other.handle.line.Look()
+	earlier := other.cuda.line.TakeNow() // has passed
+	_, err := other.cuda.line.Look()
 	require.NoError(t, err)
-	require.True(t, other.handle.line.Passed(earlier))
+	require.True(t, other.cuda.line.Passed(earlier))
 	b := must(t, home, 100*kib)
 	u, err := b.Use(other)
 	require.NoError(t, err)

@@ -19,11 +19,11 @@ func (p *Peers) watch(s *peer, host actors.Host) (watched bool) {
 	if !s.waits.Load() {
 		return false
 	}
-	keeping, err := s.turn.keeping()
+	pendingFences, err := s.turn.pendingFences()
 	if err != nil {
 		return false
 	}
-	for _, f := range keeping {
+	for _, f := range pendingFences {
 		if f.line.Excluded.Load() {
 			continue
 		}

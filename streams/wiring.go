@@ -20,11 +20,11 @@ type wiring struct {
 	ref         *actors.Ref
 	client      pool.Client // the stream as the pool sees it
 	panics      *recovered.Log
-	handle      handle
+	cuda        cudaStream
 	peer        peer
 	peers       *Peers
 	suspensions suspensions
-	witness     *witness                          // nil: nobody is told of buffers
+	reporter    *reporter                         // nil: nobody is told of buffers
 	handler     func(*pool.OutOfMemoryError) bool // nil: nobody is asked
 	charged     atomic.Bool                       // some buffers were charged to tenants
 }
@@ -36,9 +36,9 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	if w.peers == nil {
 		w.peers = new(Peers)
 	}
-	w.handle.init(cfg)
+	w.cuda.init(cfg)
 	w.suspensions.id, w.suspensions.pool = w.id, w.pool
-	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.handle.line, turn
+	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn
 	w.client = client
 }
 
@@ -47,8 +47,8 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &call{run: f}) }
 
 // inTurnGiving is inTurn for what has the stream give memory back: it ends when the pool has that.
-func (w *wiring) inTurnGiving(ctx context.Context, f func()) error {
-	return w.await(ctx, &call{run: f, gives: true})
+func (w *wiring) inTurnReturning(ctx context.Context, f func()) error {
+	return w.await(ctx, &call{run: f, awaitsReturns: true})
 }
 
 func (w *wiring) await(ctx context.Context, c *call) error {

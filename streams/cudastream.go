@@ -12,7 +12,7 @@ import (
 )
 
 // handle is the CUDA stream: every driver call on it is made here, outside every turn, and Close waits for all that have begun.
-type handle struct {
+type cudaStream struct {
 	id       uint32
 	stream   cudadrv.Stream
 	adopted  bool // the program's: Close does not destroy it
@@ -22,15 +22,15 @@ type handle struct {
 	panics   *recovered.Log
 	line     *fence.Timeline // of its work, for buffers of others
 
-	calls   atomic.Int64  // driver calls that are ordered or under way
-	closing atomic.Bool   // Close has begun
-	synced  atomic.Bool   // closed, and the device has finished its work; set in the turn
-	forbade atomic.Uint64 // calls that a capture forbade
-	lost    atomic.Uint64 // fences of returns that a capture may have, see Stats.LostFences
+	calls          atomic.Int64  // driver calls that are ordered or under way
+	closing        atomic.Bool   // Close has begun
+	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
+	forbiddenCalls atomic.Uint64 // calls that a capture forbade
+	lost           atomic.Uint64 // fences of returns that a capture may have, see Stats.LostFences
 }
 
 // init is for the handle of a configuration.
-func (h *handle) init(cfg *Config) {
+func (h *cudaStream) init(cfg *Config) {
 	h.id, h.stream, h.adopted, h.device, h.fences, h.panics = cfg.ID, cfg.Handle, cfg.Adopted, cfg.Device, cfg.Fences, cfg.Panics
 	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
 		h.captures = q
@@ -40,12 +40,12 @@ func (h *handle) init(cfg *Config) {
 }
 
 // order announces a call that a turn leaves to be made outside, and done ends it.
-func (h *handle) order() { h.calls.Add(1) }
+func (h *cudaStream) order() { h.calls.Add(1) }
 
-func (h *handle) done() { h.calls.Add(-1) }
+func (h *cudaStream) done() { h.calls.Add(-1) }
 
 // begin announces a call that is made now, to be ended by done. It fails once Close has begun.
-func (h *handle) begin() bool {
+func (h *cudaStream) begin() bool {
 	h.calls.Add(1)
 	if h.closing.Load() {
 		h.calls.Add(-1)
@@ -55,7 +55,7 @@ func (h *handle) begin() bool {
 }
 
 // awaitCalls waits for the calls that are ordered: each is somebody's who is about to make it.
-func (h *handle) awaitCalls(host actors.Host) {
+func (h *cudaStream) awaitCalls(host actors.Host) {
 	for h.calls.Load() > 0 || !h.line.Idle() {
 		actors.Yield(host)
 	}
@@ -65,7 +65,7 @@ func (h *handle) awaitCalls(host actors.Host) {
 // before; allocations and frees that make none do not. A program that begins a capture while a request of the stream is under way
 // may find the call in the graph: a fence is asked for once more behind its record, so that no question about a captured one, and
 // no wait for it, ends the capture or draws another stream into it.
-func (h *handle) uncaptured(call string) error {
+func (h *cudaStream) uncaptured(call string) error {
 	if h.captures == nil {
 		return nil
 	}
@@ -79,21 +79,21 @@ func (h *handle) uncaptured(call string) error {
 	if !captured {
 		return nil
 	}
-	h.forbade.Add(1)
+	h.forbiddenCalls.Add(1)
 	return &CaptureError{Stream: h.id, Call: call}
 }
 
 // shortage is the error of a claim that the pool refused: if a capture has forbidden a call on the stream since the claim began,
 // when it had forbidden so many, that may be the reason.
-func (h *handle) shortage(forbade uint64, err error) error {
-	if h.forbade.Load() != forbade {
+func (h *cudaStream) shortage(forbiddenCalls uint64, err error) error {
+	if h.forbiddenCalls.Load() != forbiddenCalls {
 		return &CaptureError{Stream: h.id, Call: "cuEventRecord", Err: err}
 	}
 	return err
 }
 
 // mark records the present end of the stream.
-func (h *handle) mark() (mark fence.Mark, err error) {
+func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	if err = h.uncaptured("cuEventRecord"); err != nil {
 		return mark, err
 	}
@@ -113,22 +113,22 @@ func (h *handle) mark() (mark fence.Mark, err error) {
 }
 
 // discard gives a mark up. An event that the driver keeps harms nobody's memory.
-func (h *handle) discard(m fence.Mark) {
+func (h *cudaStream) discard(m fence.Mark) {
 	_ = h.guard(func() error { return h.fences.Release(m) })
 }
 
 // synchronize waits for the stream's work.
-func (h *handle) synchronize() error {
+func (h *cudaStream) synchronize() error {
 	return h.guard(func() error { return h.device.StreamSynchronize(h.stream) })
 }
 
 // destroy ends the CUDA stream.
-func (h *handle) destroy() error {
+func (h *cudaStream) destroy() error {
 	return h.guard(func() error { return h.device.StreamDestroy(h.stream) })
 }
 
 // zero sets a buffer to zero.
-func (h *handle) zero(b Buffer) error {
+func (h *cudaStream) zero(b Buffer) error {
 	if err := h.uncaptured("cuMemsetD8Async"); err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (h *handle) zero(b Buffer) error {
 }
 
 // precede makes later work of the stream wait, on the device, for a mark of another stream.
-func (h *handle) precede(m fence.Mark) error {
+func (h *cudaStream) precede(m fence.Mark) error {
 	if !h.begin() {
 		return ErrClosed
 	}
@@ -153,7 +153,7 @@ func (h *handle) precede(m fence.Mark) error {
 
 // follow makes later work of the stream wait for what another has been given. A stream that was closed has finished what it was
 // given before.
-func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
+func (h *cudaStream) follow(from *fence.Timeline) (number uint64, err error) {
 	if !h.begin() {
 		return 0, ErrClosed
 	}
@@ -175,7 +175,7 @@ func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
 }
 
 // idle reports whether the stream has finished what it was given. One that is being captured or closed is not asked.
-func (h *handle) idle() (idle bool) {
+func (h *cudaStream) idle() (idle bool) {
 	if !h.begin() {
 		return false
 	}
@@ -191,4 +191,4 @@ func (h *handle) idle() (idle bool) {
 }
 
 // guard makes a panic of the driver an error, and reports it.
-func (h *handle) guard(call func() error) error { return guard(h.panics, call) }
+func (h *cudaStream) guard(call func() error) error { return guard(h.panics, call) }

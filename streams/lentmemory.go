@@ -17,17 +17,17 @@ const (
 )
 
 // loans are the books with what the pool has lent, and how it goes back.
-type loans struct {
-	books
+type lentMemory struct {
+	turnState
 	sentRuns  uint64         // to the pool
 	lastFence poolcore.Fence // numbers them
-	left      leftFence      // on adopted streams
+	prepared  preparedFence  // on adopted streams
 	ordered   bool           // a fence to be left is ordered
 	last      atomic.Pointer[Stats]
 }
 
 // leftFence is the last fence that a caller's turn has left for the background to give pages back with.
-type leftFence struct {
+type preparedFence struct {
 	fence poolcore.Fence
 	mark  fence.Mark
 	sent  bool // the mark is the pool's
@@ -35,21 +35,21 @@ type leftFence struct {
 
 // coverage reports whether only pages that a fence of its callers covers may leave the stream. An adopted handle may be destroyed,
 // or captured into a graph, by a program that does not know of this turn; while one of its requests waits it does.
-func (l *loans) coverage(caller bool) bool {
-	return l.handle.adopted && !caller && l.claims.Len() == 0 && !l.handle.synced.Load()
+func (l *lentMemory) coveredOnly(caller bool) bool {
+	return l.cuda.adopted && !caller && l.claims.Len() == 0 && !l.cuda.synced.Load()
 }
 
 // leave orders a fence over all that has come home.
-func (l *loans) leave() {
+func (l *lentMemory) orderFence() {
 	l.core.Seal()
 	l.ordered = true
 	l.lastFence++
-	l.handle.order()
-	l.effects().leave = l.lastFence
+	l.cuda.order()
+	l.effects().recordFence = l.lastFence
 }
 
 // recorded notes the fence; the one before it is given up if nothing was returned with it.
-func (l *loans) recorded(m *recorded) {
+func (l *lentMemory) recorded(m *recorded) {
 	l.ordered = false
 	if m.failed {
 		l.core.Unsealed()
@@ -57,56 +57,56 @@ func (l *loans) recorded(m *recorded) {
 	}
 	l.core.Covered()
 	l.core.Note()
-	l.dropLeft()
-	l.left = leftFence{fence: m.fence, mark: m.mark}
+	l.dropPrepared()
+	l.prepared = preparedFence{fence: m.fence, mark: m.mark}
 }
 
 // dropLeft gives the last fence up.
-func (l *loans) dropLeft() {
-	if !l.left.sent && !l.left.mark.Zero() {
-		l.effects().discards.Push(l.left.mark)
+func (l *lentMemory) dropPrepared() {
+	if !l.prepared.sent && !l.prepared.mark.Zero() {
+		l.effects().discards.Push(l.prepared.mark)
 	}
-	l.left = leftFence{}
+	l.prepared = preparedFence{}
 }
 
 // shed gives back what the stream keeps beyond its budget. A closed stream has other rules, see giveUp: its handle may be gone, and
 // with it the fence for a Return. A caller leaves a fence, if one is wanted.
-func (l *loans) shed(caller bool) {
+func (l *lentMemory) returnExcess(caller bool) {
 	if !l.core.Over() || l.draining {
 		return
 	}
 	if caller && l.core.FenceWanted() && !l.ordered {
-		l.leave()
+		l.orderFence()
 	}
 	if l.wanted { // the pool asks for all that there is, and gives home what it does not need
 		return
 	}
-	covered := l.coverage(caller)
-	l.giveBack(l.core.Excess(covered), poolcore.Return{}, covered)
+	covered := l.coveredOnly(caller)
+	l.pushReturn(l.core.Excess(covered), poolcore.Return{}, covered)
 }
 
 // decay gives back a part of what an idle stream keeps.
-func (l *loans) decay() {
+func (l *lentMemory) decay() {
 	if l.core.Idle() {
-		covered := l.coverage(inBackground)
-		l.giveBack(l.core.Decay(covered), poolcore.Return{Final: true}, covered)
+		covered := l.coveredOnly(inBackground)
+		l.pushReturn(l.core.Decay(covered), poolcore.Return{Final: true}, covered)
 	}
 }
 
 // giveAll gives back all that is free and may leave.
-func (l *loans) giveAll(covered bool) {
-	l.giveBack(l.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
+func (l *lentMemory) releaseAll(covered bool) {
+	l.pushReturn(l.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
 }
 
 // answerReclaim answers the pool's reclaim request. Once Close has begun no fence may be recorded any more, since the handle goes
 // away: what the stream has then waits for the device to be synchronised. What no fence of an adopted stream's callers covers stays,
 // and is named. Lanes give theirs back at their next calls.
-func (l *loans) answerReclaim() {
+func (l *lentMemory) answerReclaim() {
 	l.core.AskLanes()
 	m := poolcore.Return{Answer: true, Final: l.core.Idle()}
-	covered := l.coverage(inBackground)
+	covered := l.coveredOnly(inBackground)
 	var runs []core.Run
-	if !l.draining || l.handle.synced.Load() {
+	if !l.draining || l.cuda.synced.Load() {
 		runs = l.core.Release(^uint32(0), covered)
 		if covered {
 			l.core.WantFence()
@@ -114,13 +114,13 @@ func (l *loans) answerReclaim() {
 		}
 	}
 	m.Stirred, m.PendingBytes, m.LetsOnly = l.core.TakeCame(), l.core.PendingBytes(), l.tenantsOnly()
-	l.giveBack(runs, m, covered)
+	l.pushReturn(runs, m, covered)
 }
 
 // reportCame tells the pool that something has come home.
-func (l *loans) reportCame() {
+func (l *lentMemory) reportCame() {
 	if l.core.TakeCame() {
-		l.effects().returns.Push(giving{Return: poolcore.Return{
+		l.effects().returns.Push(outgoingReturn{Return: poolcore.Return{
 			Client: l.id, LiveBytes: l.core.LiveBytes(), OpenBytes: l.core.OpenBytes(), Lanes: l.lanes(), Sent: l.sentRuns, Stirred: true,
 		}})
 	}
@@ -128,51 +128,51 @@ func (l *loans) reportCame() {
 
 // giveUp returns what came home to a closed stream. Before the device has finished the stream's work there is no fence to return it
 // with, so it waits for Close to have synchronised. The actor of one that holds nothing any more ends.
-func (l *loans) giveUp() {
-	if !l.handle.synced.Load() {
+func (l *lentMemory) returnWhenClosed() {
+	if !l.cuda.synced.Load() {
 		return
 	}
-	l.giveBack(l.core.Return(), poolcore.Return{}, false)
+	l.pushReturn(l.core.Return(), poolcore.Return{}, false)
 	if l.core.HeldBytes() == 0 {
-		l.remember()
+		l.saveStats()
 		l.effects().end = true
 	}
 }
 
 // remember keeps the statistics for the time when no turn can be had any more: from the moment when the actor is told to stop.
-func (l *loans) remember() {
+func (l *lentMemory) saveStats() {
 	last := l.stats()
 	l.last.Store(&last)
 }
 
 // giveBack leaves a Return as an effect, if there is something to say. Covered runs go with the fence that was left.
-func (l *loans) giveBack(runs []core.Run, m poolcore.Return, covered bool) {
+func (l *lentMemory) pushReturn(runs []core.Run, m poolcore.Return, covered bool) {
 	if len(runs) == 0 && !m.Answer {
 		return
 	}
-	l.hand.runs = runs
+	l.inTransit.runs = runs
 	l.reach(beforeReturn)
 	m.Runs = slices.Clone(runs) // runs are the core's
 	l.returned(m, covered)
-	l.hand.runs = nil
+	l.inTransit.runs = nil
 }
 
 // returned numbers the fence of a Return. The fence is recorded when the effect is carried out: after the pages were taken. A closed
 // stream needs none once its work has finished, covered pages have theirs.
-func (l *loans) returned(m poolcore.Return, covered bool) {
-	g := giving{Return: m}
+func (l *lentMemory) returned(m poolcore.Return, covered bool) {
+	g := outgoingReturn{Return: m}
 	g.Client, g.LiveBytes, g.OpenBytes, g.Lanes = l.id, l.core.LiveBytes(), l.core.OpenBytes(), l.lanes()
 	switch {
-	case len(g.Runs) == 0 || l.handle.synced.Load():
+	case len(g.Runs) == 0 || l.cuda.synced.Load():
 	case covered:
-		g.Fence, g.recorded = l.left.fence, true
-		if !l.left.sent {
-			g.mark, l.left.sent = l.left.mark, true
+		g.Fence, g.recorded = l.prepared.fence, true
+		if !l.prepared.sent {
+			g.mark, l.prepared.sent = l.prepared.mark, true
 		}
 	default:
 		l.lastFence++
 		g.Fence = l.lastFence
-		l.handle.order()
+		l.cuda.order()
 	}
 	l.sentRuns += uint64(len(g.Runs))
 	g.Sent = l.sentRuns
@@ -180,7 +180,7 @@ func (l *loans) returned(m poolcore.Return, covered bool) {
 }
 
 // leaveDue leaves the fences that are due: those for which enough waits, or, where all is set, any.
-func (l *loans) leaveDue(all bool) {
+func (l *lentMemory) pushDueFences(all bool) {
 	l.core.Due(all || l.draining, func(x *line.Line, number uint64) bool {
 		l.effects().fences.Push(fencing{timeline(x), number, true})
 		return true
@@ -188,26 +188,26 @@ func (l *loans) leaveDue(all bool) {
 }
 
 // look leaves a look at every fence that something waits for, and takes those that are missing first.
-func (l *loans) look() {
-	l.leaveDue(true)
+func (l *lentMemory) look() {
+	l.pushDueFences(true)
 	l.eachLook()
 }
 
 // background is look for a tick, which looks at what was taken before it. It takes no fence on a stream of the caller's.
-func (l *loans) background() {
+func (l *lentMemory) lookAtTick() {
 	l.eachLook()
-	l.takeOwn()
+	l.takeOwnFences()
 }
 
 // eachLook leaves a look at every fence that something waits for.
-func (l *loans) eachLook() {
+func (l *lentMemory) eachLook() {
 	l.core.EachLine(func(x *line.Line, _ uint64) {
 		l.effects().fences.Push(fencing{timeline(x), 0, true})
 	})
 }
 
 // takeOwn leaves the fences that are missing, save those on streams of the caller's.
-func (l *loans) takeOwn() {
+func (l *lentMemory) takeOwnFences() {
 	l.core.Due(true, func(x *line.Line, number uint64) bool {
 		t := timeline(x)
 		if !t.Lent() {
@@ -218,18 +218,18 @@ func (l *loans) takeOwn() {
 }
 
 // takePassed takes home what was freed by fences that have passed.
-func (l *loans) takePassed() {
+func (l *lentMemory) takePassed() {
 	l.core.Drain()
 	l.core.Renew()
-	l.giveUp()
+	l.returnWhenClosed()
 	if !l.draining {
-		l.shed(inBackground)
+		l.returnExcess(inBackground)
 	}
 }
 
 // publish tells the peers whether anything is pending and what the stream holds, and sees to the fences that are due. It ends every
 // turn.
-func (l *loans) publish() {
+func (l *lentMemory) publish() {
 	waits := l.core.Waits()
 	if waits != l.peer.waits.Load() {
 		l.peer.waits.Store(waits)
@@ -238,6 +238,6 @@ func (l *loans) publish() {
 		l.peer.heldBytes.Store(held)
 	}
 	if waits {
-		l.leaveDue(false)
+		l.pushDueFences(false)
 	}
 }

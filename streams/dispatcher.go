@@ -10,15 +10,15 @@ import (
 )
 
 // desk is where claims are served: it carries out, in the turn, what the package claims decides.
-type desk struct {
+type dispatcher struct {
 	searches
-	atHand    *claim // neither answered nor waiting
+	current   *claim // neither answered nor waiting
 	fenceWait claims.FenceWait
 	longWait  func(LongWait) // nil: nobody is told
 }
 
 // endWaiting ends the wait of a claim, and says from what.
-func (d *desk) endWaiting(c *claim) claims.State {
+func (d *dispatcher) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
@@ -28,7 +28,7 @@ func (d *desk) endWaiting(c *claim) claims.State {
 }
 
 // hold keeps a claim until its answer comes, and counts what it wants and what it has got.
-func (d *desk) hold(c *claim, s claims.State) (token uint64) {
+func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
 	d.core.AddParts(c.want.partBytes())
@@ -36,7 +36,7 @@ func (d *desk) hold(c *claim, s claims.State) (token uint64) {
 }
 
 // waiting is the claim that waits under a token; nil: none does.
-func (d *desk) waiting(token uint64) *claim { return claimOf(d.claims.Find(token)) }
+func (d *dispatcher) waiting(token uint64) *claim { return claimOf(d.claims.Find(token)) }
 
 func claimOf(c *claims.Claim) *claim {
 	if c == nil {
@@ -47,7 +47,7 @@ func claimOf(c *claims.Claim) *claim {
 }
 
 // serve answers a claim, or has it wait.
-func (d *desk) serve(c *claim) {
+func (d *dispatcher) serve(c *claim) {
 	switch c.Arrive(c.isWanted(), d.facts()) {
 	case claims.Drop:
 		c.want.putBack(&d.searches)
@@ -64,8 +64,8 @@ func (d *desk) serve(c *claim) {
 }
 
 // search answers a claim with what there is, leaves a look at fences behind which it is served once more, or asks the pool.
-func (d *desk) search(c *claim) {
-	d.atHand = c
+func (d *dispatcher) search(c *claim) {
+	d.current = c
 	d.reach(beforeSearch)
 	whole := c.want.search(&d.searches)
 	c.After = d.seek(c.After, whole, c.want.missingBytes())
@@ -77,30 +77,30 @@ func (d *desk) search(c *claim) {
 	default:
 		runs := c.want.missingRuns(&d.searches)
 		token := d.hold(c, claims.Asked)
-		d.effects().refills.Push(refilling{Refill: c.askRefill(&d.searches, token, runs)})
+		d.effects().refills.Push(outgoingRefill{Refill: c.askRefill(&d.searches, token, runs)})
 	}
-	d.atHand = nil
+	d.current = nil
 }
 
 // complete answers a claim that has got all, and reports whether it was not cancelled meanwhile.
-func (d *desk) complete(c *claim) bool {
-	d.waitEnds(c)
+func (d *dispatcher) complete(c *claim) bool {
+	d.countWait(c)
 	delivered := c.want.deliver(&d.searches)
-	d.atHand = nil
+	d.current = nil
 	if delivered {
-		d.shed(forCaller)
+		d.returnExcess(forCaller)
 	}
 	return delivered
 }
 
 // refuse searches once more, since memory may have come home meanwhile, and then fails the claim, or has it wait. last: no wait for
 // fences helps.
-func (d *desk) refuse(c *claim, err error, last bool) {
+func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	if !c.isWanted() {
 		c.want.putBack(&d.searches)
 		return
 	}
-	d.atHand = c
+	d.current = c
 	if !d.draining {
 		d.reach(beforeSearch)
 		if c.want.search(&d.searches) || c.want.searchAlone(&d.searches) {
@@ -114,7 +114,7 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 		short = report(err)
 		why.Report = short != nil
 	}
-	facts.Pending = why.Memory && !last && d.peers.pending()
+	facts.Pending = why.Memory && !last && d.peers.anyPending()
 	switch c.Refused(why, facts) {
 	case claims.Consult:
 		c.want.putBack(&d.searches)
@@ -129,25 +129,25 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 		d.park(c)
 	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not of one that was refused
 		c.want.putBack(&d.searches)
-		d.waitEnds(c)
-		c.Fail(d.handle.shortage(c.forbade, err))
+		d.countWait(c)
+		c.Fail(d.cuda.shortage(c.forbiddenCalls, err))
 	}
-	d.atHand = nil
+	d.current = nil
 }
 
 // park lets a claim wait in the pool. It keeps nothing.
-func (d *desk) park(c *claim) {
+func (d *dispatcher) park(c *claim) {
 	c.want.putBack(&d.searches)
 	if c.age == 0 {
 		c.age, c.parkedAt = d.pool.NextAge(), time.Now()
 	}
 	token := d.claims.Hold(&c.Claim, claims.Parked)
 	runs := c.want.parkedRuns(&d.searches)
-	d.effects().refills.Push(refilling{c.parkRefill(&d.searches, token, runs), c})
+	d.effects().refills.Push(outgoingRefill{c.parkRefill(&d.searches, token, runs), c})
 }
 
 // unpark takes a parked claim back from the pool.
-func (d *desk) unpark(c *claim) {
+func (d *dispatcher) unpark(c *claim) {
 	if c.State() == claims.Parked {
 		d.effects().withdrawals.Push(c.Token())
 		d.endWaiting(c)
@@ -155,7 +155,7 @@ func (d *desk) unpark(c *claim) {
 }
 
 // waitEnds counts the wait of a claim that has its answer.
-func (d *desk) waitEnds(c *claim) {
+func (d *dispatcher) countWait(c *claim) {
 	if !c.parkedAt.IsZero() {
 		d.pool.NoteWait(time.Since(c.parkedAt))
 		c.parkedAt = time.Time{}
@@ -163,7 +163,7 @@ func (d *desk) waitEnds(c *claim) {
 }
 
 // denied refuses a claim: one that has asked may go on, one that was parked has come to its end.
-func (d *desk) denied(m *denied) {
+func (d *dispatcher) denied(m *denied) {
 	c := d.waiting(m.token)
 	if c == nil {
 		return
@@ -173,13 +173,13 @@ func (d *desk) denied(m *denied) {
 		d.refuse(c, m.err, false)
 		return
 	}
-	d.waitEnds(c)
+	d.countWait(c)
 	c.want.putBack(&d.searches)
-	c.Fail(d.handle.shortage(c.forbade, m.err))
+	c.Fail(d.cuda.shortage(c.forbiddenCalls, m.err))
 }
 
 // offered serves a parked claim, if what the stream keeps does so, once what the pool had granted before has arrived.
-func (d *desk) offered(o claims.Offer) {
+func (d *dispatcher) offered(o claims.Offer) {
 	if !d.claims.Offered(o) {
 		return
 	}
@@ -187,7 +187,7 @@ func (d *desk) offered(o claims.Offer) {
 	d.effects().offers.Push(answeredOffer{o.Token, taken})
 }
 
-func (d *desk) serveOffer(o claims.Offer) bool {
+func (d *dispatcher) serveOffer(o claims.Offer) bool {
 	c := claimOf(d.claims.Serves(o))
 	if c == nil {
 		d.effects().withdrawals.Push(o.Token)
@@ -197,10 +197,10 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 	if !c.isWanted() {
 		return false
 	}
-	d.atHand = c
+	d.current = c
 	d.reach(beforeSearch)
 	if !c.want.searchParked(&d.searches) {
-		d.atHand = nil
+		d.current = nil
 		return false
 	}
 	if !d.complete(c) {
@@ -211,18 +211,18 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 }
 
 // reoffer goes on with the offers that waited for what has arrived.
-func (d *desk) reoffer() {
+func (d *dispatcher) reoffer() {
 	for _, o := range d.claims.TakeOffers() {
 		d.offered(o)
 	}
 }
 
 // changed sees to a claim that nobody wants any more, or tells the pool whether a goroutine waits for it.
-func (d *desk) changed(c *claim) {
+func (d *dispatcher) changed(c *claim) {
 	switch {
 	case !c.isWanted():
 		d.unpark(c)
-		d.waitEnds(c)
+		d.countWait(c)
 	case c.State() == claims.Parked:
 		c.blockedReports++
 		d.effects().blocks.Push(poolcore.Block{
@@ -232,7 +232,7 @@ func (d *desk) changed(c *claim) {
 }
 
 // consulted serves a claim once more, or refuses it.
-func (d *desk) consulted(m *consulted) {
+func (d *dispatcher) consulted(m *consulted) {
 	c := d.waiting(m.token)
 	if c == nil { // failed by Close
 		return
@@ -247,7 +247,7 @@ func (d *desk) consulted(m *consulted) {
 }
 
 // retryDelayed serves the claims that were delayed, or refuses them.
-func (d *desk) retryDelayed(passed bool) {
+func (d *dispatcher) retryDelayed(passed bool) {
 	if !d.fenceWait.Resume() {
 		return
 	}
@@ -263,7 +263,7 @@ func (d *desk) retryDelayed(passed bool) {
 }
 
 // failAll answers all claims that wait.
-func (d *desk) failAll(cause error) {
+func (d *dispatcher) failAll(cause error) {
 	for _, waits := range d.claims.In(claims.Asked, claims.Consulted, claims.Delayed) {
 		c := claimOf(waits)
 		d.endWaiting(c)
@@ -273,7 +273,7 @@ func (d *desk) failAll(cause error) {
 	for _, parked := range d.claims.In(claims.Parked) {
 		c := claimOf(parked)
 		d.unpark(c)
-		d.waitEnds(c)
+		d.countWait(c)
 		c.Fail(cause)
 	}
 	for _, o := range d.claims.TakeOffers() {
@@ -282,7 +282,7 @@ func (d *desk) failAll(cause error) {
 }
 
 // heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
-func (d *desk) heed() {
+func (d *dispatcher) updateDemand() {
 	if d.draining {
 		return
 	}
@@ -294,7 +294,7 @@ func (d *desk) heed() {
 }
 
 // report tells the pool, while requests wait, that something has come home, and sees to what is pending. It ends every turn.
-func (d *desk) report() {
+func (d *dispatcher) report() {
 	if d.draining {
 		return
 	}
@@ -305,7 +305,7 @@ func (d *desk) report() {
 }
 
 // longWaits are those that were not reported yet.
-func (d *desk) longWaits() (found []LongWait) {
+func (d *dispatcher) longWaits() (found []LongWait) {
 	if d.longWait == nil || d.claims.ParkedLen() == 0 {
 		return nil
 	}
@@ -318,7 +318,7 @@ func (d *desk) longWaits() (found []LongWait) {
 		}
 		c.longReported = true
 		found = append(found, LongWait{
-			Stream: d.handle.id, Bytes: c.wantedBytes(), Waited: waited, Priority: c.priority, Tag: c.want.tag(),
+			Stream: d.cuda.id, Bytes: c.wantedBytes(), Waited: waited, Priority: c.priority, Tag: c.want.tag(),
 			Tenant: c.tenant.Name(), ForQuota: c.Owes(),
 		})
 	}

@@ -4,16 +4,16 @@ import "sync/atomic"
 
 // guests are the calls that make streams. Close waits for those under way before it gives the context up: a CUDA stream whose
 // maker has lost against it is destroyed in time, also in a context that others keep.
-type guests struct {
+type callGate struct {
 	count  atomic.Int64
 	closed atomic.Bool
 	left   chan struct{} // has a token once a call has ended after the closing began
 }
 
-func newGuests() *guests { return &guests{left: make(chan struct{}, 1)} }
+func newCallGate() *callGate { return &callGate{left: make(chan struct{}, 1)} }
 
 // enter begins a call, which ends with leave. It reports false once nobody may enter any more.
-func (g *guests) enter() bool {
+func (g *callGate) enter() bool {
 	g.count.Add(1)
 	if g.closed.Load() {
 		g.leave()
@@ -22,7 +22,7 @@ func (g *guests) enter() bool {
 	return true
 }
 
-func (g *guests) leave() {
+func (g *callGate) leave() {
 	g.count.Add(-1)
 	if g.closed.Load() {
 		select {
@@ -33,7 +33,7 @@ func (g *guests) leave() {
 }
 
 // close lets nobody enter any more and waits for those who have. It is called once.
-func (g *guests) close() {
+func (g *callGate) close() {
 	g.closed.Store(true)
 	for g.count.Load() > 0 {
 		<-g.left
