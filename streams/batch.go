@@ -10,11 +10,11 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds zero Buffers. It
-// costs less than as many calls of Alloc, and buffers of one batch lie side by side where that can be had.
-// It waits as Alloc does and makes no heap allocation when the stream's own memory serves it; where memory is
-// missing, one message asks the pool for all of it. Errors: those of Alloc, for the batch as a whole;
-// *BatchError, which names the size that cannot be; *LengthError.
+// AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds
+// zero Buffers. It costs less than as many calls of Alloc, and buffers of one batch lie side by
+// side where possible. It waits as Alloc does and makes no heap allocation when the stream's own
+// memory serves it; where memory is missing, one message asks the pool for all of it. Errors: those
+// of Alloc, for the batch as a whole; *BatchError, which names the invalid size; *LengthError.
 func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	if len(dst) != len(bytes) {
 		clear(dst)
@@ -45,29 +45,30 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	return err
 }
 
-// AllocBatchAsync is AllocBatch as a future, complete at once when the stream's own memory serves it. The end
-// of ctx, or the future's Cancel, ends the request; memory that arrives too late stays in the cache. It does
-// not wait, and does not keep bytes.
+// AllocBatchAsync is AllocBatch as a future, complete at once when the stream's own memory serves
+// it. The end of ctx, or the future's Cancel, ends the request; memory that arrives too late stays
+// in the cache. It does not wait, and does not keep bytes.
 func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Future[Batch] {
 	return s.AllocBatchForAsync(ctx, BatchRequest{Bytes: bytes})
 }
 
-// BatchRequest says what batch is wanted.
+// BatchRequest is a request for a batch.
 type BatchRequest struct {
 	// Bytes are the sizes, 0 or more each.
 	Bytes []int64
 	// Wait and Priority are as in Request. A batch that waits holds nothing until it has all.
 	Wait     bool
 	Priority int
-	// Tenant is whom all of the batch is charged to; nil: nobody.
+	// Tenant is charged with the whole batch; nil: no tenant.
 	Tenant *Tenant
 	// Reservation is as in Request.
 	Reservation *Reservation
 }
 
-// AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too
-// late stays in the cache. It waits for the driver where memory must be mapped, and for other people's frees only with
-// BatchRequest.Wait. Errors: those of AllocBatch, the context's, and with Wait *pool.DeadlockError and *pool.WaitError.
+// AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then;
+// memory that arrives too late stays in the cache. It waits for the driver where memory must be
+// mapped, and for other callers' frees only with BatchRequest.Wait. Errors: those of AllocBatch,
+// the context's, and with Wait *pool.DeadlockError and *pool.WaitError.
 func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, error) {
 	return s.AllocBatchForAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
@@ -119,7 +120,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	return s.askBatch(ctx, want, r)
 }
 
-// askBatch sends a batch to the stream, with what it has got.
+// askBatch sends a batch to the stream, with the slots that it holds already.
 func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) futures.Future[Batch] {
 	r.bytes = append([]int64(nil), want.Bytes...)
 	r.Waits, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
@@ -130,13 +131,14 @@ func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) fu
 	return f
 }
 
-// FreeBatch frees buffers of any streams of the device, from any goroutine. Buffers that are not live are
-// skipped, all others are freed. It does not wait and allocates nothing. The error is a *BatchError that names
-// the first buffer that was not live, or ErrClosed after the device was closed.
+// FreeBatch frees buffers of any streams of the device, from any goroutine. Buffers that are not
+// live are skipped, all others are freed. It does not wait and allocates nothing. The error is a
+// *BatchError that names the first buffer that was not live, or ErrClosed after the device was
+// closed.
 func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
 
-// batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It reports
-// how many came from those, and whether nothing is missing.
+// batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It
+// reports how many buffers came from the ranges, and whether none is missing.
 func (s *Stream) batchNow(dst []Buffer, bytes []int64) (served int, whole bool) {
 	clear(dst)
 	if s.takeBatch(dst, bytes) {
@@ -178,8 +180,9 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 	return whole
 }
 
-// batchTurn runs the core inside the turn that the caller has entered, and leaves it. What it has put into dst
-// is dst's, also when it panics: the message that follows goes on from there, and counts all that was served.
+// batchTurn runs the core inside the turn that the caller has entered, and leaves the turn. Buffers
+// in dst stay there, also when it panics: the message that follows goes on from there, and counts
+// all that were served.
 func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool, left actors.Effects) {
 	t := &s.turn
 	through, counted := false, false

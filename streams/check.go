@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// check says why a request of that many bytes cannot be made.
+// check returns the error of a request of that many bytes, if it can never be served.
 func (w *wiring) check(bytes int64) error {
 	if bytes < 0 {
 		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
@@ -31,7 +31,7 @@ func (w *wiring) checkRequest(r *Request) error {
 	return w.check(r.Bytes)
 }
 
-// names says why a request on the stream may not name a tenant or a reservation; nil names none.
+// names returns the error of a request that may not name a tenant or a reservation; nil names none.
 func (w *wiring) names(t *Tenant, r *Reservation) error {
 	if t != nil {
 		if err := t.Of(w.pool); err != nil {
@@ -64,7 +64,7 @@ func (w *wiring) checkBatch(bytes []int64) error {
 	return nil
 }
 
-// queues reports whether a tenant's request waits behind others, whatever the stream keeps.
+// queues reports whether a tenant's request waits behind others, even if the stream could serve it.
 func (w *wiring) queues(waits bool) bool {
 	return waits && claims.Queues(waits, claims.Stream{Demand: w.pool.Demand() > 0})
 }

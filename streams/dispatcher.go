@@ -9,15 +9,15 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// desk is where claims are served: it carries out, in the turn, what the package claims decides.
+// dispatcher carries out, in the turn, the decisions of the package claims.
 type dispatcher struct {
 	searches
-	current   *claim // neither answered nor waiting
+	current   *claim // the claim that the turn serves: neither answered nor waiting
 	fenceWait claims.FenceWait
-	longWait  func(LongWait) // nil: nobody is told
+	longWait  func(LongWait) // nil: no observer
 }
 
-// endWaiting ends the wait of a claim, and says from what.
+// endWaiting ends the wait of a claim, and returns the state that it had.
 func (d *dispatcher) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
@@ -27,7 +27,8 @@ func (d *dispatcher) endWaiting(c *claim) claims.State {
 	return from
 }
 
-// hold keeps a claim until its answer comes, and counts what it wants and what it has got.
+// hold keeps a claim until its answer comes, and counts its missing bytes and the blocks that it
+// holds.
 func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
@@ -35,7 +36,7 @@ func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	return token
 }
 
-// waiting is the claim that waits under a token; nil: none does.
+// waiting is the claim that waits under a token; nil: no claim does.
 func (d *dispatcher) waiting(token uint64) *claim { return claimOf(d.claims.Find(token)) }
 
 func claimOf(c *claims.Claim) *claim {
@@ -46,7 +47,7 @@ func claimOf(c *claims.Claim) *claim {
 	return own
 }
 
-// serve answers a claim, or has it wait.
+// serve answers a claim, or makes it wait.
 func (d *dispatcher) serve(c *claim) {
 	switch c.Arrive(c.isWanted(), d.facts()) {
 	case claims.Drop:
@@ -59,11 +60,12 @@ func (d *dispatcher) serve(c *claim) {
 		d.park(c)
 	case claims.Search:
 		d.search(c)
-	case claims.Consult, claims.Delay, claims.Fail: // not of one that arrives
+	case claims.Consult, claims.Delay, claims.Fail: // not for an arriving claim
 	}
 }
 
-// search answers a claim with what there is, leaves a look at fences behind which it is served once more, or asks the pool.
+// search answers a claim from the stream's memory. If that fails it leaves, as an effect, a look at
+// fences after which the claim is served again, or a Refill.
 func (d *dispatcher) search(c *claim) {
 	d.current = c
 	d.reach(beforeSearch)
@@ -82,7 +84,7 @@ func (d *dispatcher) search(c *claim) {
 	d.current = nil
 }
 
-// complete answers a claim that has got all, and reports whether it was not cancelled meanwhile.
+// complete answers a claim that misses nothing, and reports whether it was still wanted.
 func (d *dispatcher) complete(c *claim) bool {
 	d.countWait(c)
 	delivered := c.want.deliver(&d.searches)
@@ -93,8 +95,8 @@ func (d *dispatcher) complete(c *claim) bool {
 	return delivered
 }
 
-// refuse searches once more, since memory may have come home meanwhile, and then fails the claim, or has it wait. last: no wait for
-// fences helps.
+// refuse searches once more, since memory may have come home meanwhile, and then fails the claim or
+// makes it wait. last: no wait for fences helps.
 func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	if !c.isWanted() {
 		c.want.putBack(&d.searches)
@@ -111,7 +113,7 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	facts, why := d.facts(), claims.Refusal{Memory: errors.Is(err, pool.ErrOutOfMemory), Last: last}
 	var short *pool.OutOfMemoryError
 	if facts.Handler {
-		short = report(err)
+		short = asOutOfMemory(err)
 		why.Report = short != nil
 	}
 	facts.Pending = why.Memory && !last && d.peers.anyPending()
@@ -127,7 +129,7 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 		}
 	case claims.Park:
 		d.park(c)
-	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not of one that was refused
+	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not for a refused claim
 		c.want.putBack(&d.searches)
 		d.countWait(c)
 		c.Fail(d.cuda.shortage(c.forbiddenCalls, err))
@@ -135,7 +137,7 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	d.current = nil
 }
 
-// park lets a claim wait in the pool. It keeps nothing.
+// park makes a claim wait in the pool. The claim holds nothing meanwhile.
 func (d *dispatcher) park(c *claim) {
 	c.want.putBack(&d.searches)
 	if c.age == 0 {
@@ -154,7 +156,7 @@ func (d *dispatcher) unpark(c *claim) {
 	}
 }
 
-// waitEnds counts the wait of a claim that has its answer.
+// countWait counts the wait of a claim that has its answer.
 func (d *dispatcher) countWait(c *claim) {
 	if !c.parkedAt.IsZero() {
 		d.pool.NoteWait(time.Since(c.parkedAt))
@@ -162,7 +164,7 @@ func (d *dispatcher) countWait(c *claim) {
 	}
 }
 
-// denied refuses a claim: one that has asked may go on, one that was parked has come to its end.
+// denied handles the pool's denial: a parked claim fails, any other may still wait.
 func (d *dispatcher) denied(m *denied) {
 	c := d.waiting(m.token)
 	if c == nil {
@@ -178,7 +180,8 @@ func (d *dispatcher) denied(m *denied) {
 	c.Fail(d.cuda.shortage(c.forbiddenCalls, m.err))
 }
 
-// offered serves a parked claim, if what the stream keeps does so, once what the pool had granted before has arrived.
+// offered serves a parked claim from the stream's memory, once all runs that the pool granted
+// before the offer have arrived.
 func (d *dispatcher) offered(o claims.Offer) {
 	if !d.claims.Offered(o) {
 		return
@@ -210,14 +213,14 @@ func (d *dispatcher) serveOffer(o claims.Offer) bool {
 	return true
 }
 
-// reoffer goes on with the offers that waited for what has arrived.
+// reoffer repeats the offers that waited for runs.
 func (d *dispatcher) reoffer() {
 	for _, o := range d.claims.TakeOffers() {
 		d.offered(o)
 	}
 }
 
-// changed sees to a claim that nobody wants any more, or tells the pool whether a goroutine waits for it.
+// changed drops a claim that was cancelled, or tells the pool whether a goroutine waits for it.
 func (d *dispatcher) changed(c *claim) {
 	switch {
 	case !c.isWanted():
@@ -234,7 +237,7 @@ func (d *dispatcher) changed(c *claim) {
 // consulted serves a claim once more, or refuses it.
 func (d *dispatcher) consulted(m *consulted) {
 	c := d.waiting(m.token)
-	if c == nil { // failed by Close
+	if c == nil { // Close has failed it
 		return
 	}
 	d.endWaiting(c)
@@ -246,7 +249,7 @@ func (d *dispatcher) consulted(m *consulted) {
 	d.refuse(c, m.err, false)
 }
 
-// retryDelayed serves the claims that were delayed, or refuses them.
+// retryDelayed serves the delayed claims, or refuses them.
 func (d *dispatcher) retryDelayed(passed bool) {
 	if !d.fenceWait.Resume() {
 		return
@@ -262,7 +265,7 @@ func (d *dispatcher) retryDelayed(passed bool) {
 	d.fenceWait.Resumed(passed)
 }
 
-// failAll answers all claims that wait.
+// failAll fails all waiting claims.
 func (d *dispatcher) failAll(cause error) {
 	for _, waits := range d.claims.In(claims.Asked, claims.Consulted, claims.Delayed) {
 		c := claimOf(waits)
@@ -281,7 +284,7 @@ func (d *dispatcher) failAll(cause error) {
 	}
 }
 
-// heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
+// updateDemand switches the reports of frees on while requests of the device wait, and off again.
 func (d *dispatcher) updateDemand() {
 	if d.draining {
 		return
@@ -293,7 +296,8 @@ func (d *dispatcher) updateDemand() {
 	}
 }
 
-// report tells the pool, while requests wait, that something has come home, and sees to what is pending. It ends every turn.
+// report ends every turn while requests wait: it tells the pool that memory has come home, and
+// begins to wait for the fences of pending memory.
 func (d *dispatcher) report() {
 	if d.draining {
 		return
@@ -304,7 +308,7 @@ func (d *dispatcher) report() {
 	}
 }
 
-// longWaits are those that were not reported yet.
+// longWaits are the long waits that were not reported yet.
 func (d *dispatcher) longWaits() (found []LongWait) {
 	if d.longWait == nil || d.claims.ParkedLen() == 0 {
 		return nil

@@ -10,36 +10,38 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// For whom a turn does something. On an adopted stream a fence is recorded for callers only.
+// A turn acts for a caller of the stream, or in the background. On an adopted stream a fence is
+// recorded for callers only.
 const (
 	forCaller    = true
 	inBackground = false
 )
 
-// loans are the books with what the pool has lent, and how it goes back.
+// lentMemory is the turn's state with the memory that the pool has lent, and the Returns of it.
 type lentMemory struct {
 	turnState
-	sentRuns  uint64         // to the pool
-	lastFence poolcore.Fence // numbers them
-	prepared  preparedFence  // on adopted streams
-	ordered   bool           // a fence to be left is ordered
+	sentRuns  uint64         // runs returned so far
+	lastFence poolcore.Fence // number of the newest fence
+	prepared  preparedFence  // on adopted streams, for Returns in the background
+	ordered   bool           // recordFence is set, and its outcome has not arrived
 	last      atomic.Pointer[Stats]
 }
 
-// leftFence is the last fence that a caller's turn has left for the background to give pages back with.
+// preparedFence is the last fence that a caller's turn has recorded for Returns in the background.
 type preparedFence struct {
 	fence poolcore.Fence
 	mark  fence.Mark
-	sent  bool // the mark is the pool's
+	sent  bool // the pool has the mark
 }
 
-// coverage reports whether only pages that a fence of its callers covers may leave the stream. An adopted handle may be destroyed,
-// or captured into a graph, by a program that does not know of this turn; while one of its requests waits it does.
+// coveredOnly reports whether only covered pages may leave the stream: in the background on an
+// adopted stream, which the program may destroy or capture at any time. It may not while one of its
+// requests waits.
 func (l *lentMemory) coveredOnly(caller bool) bool {
 	return l.cuda.adopted && !caller && l.claims.Len() == 0 && !l.cuda.synced.Load()
 }
 
-// leave orders a fence over all that has come home.
+// orderFence leaves the record of a fence over all that has come home, as an effect.
 func (l *lentMemory) orderFence() {
 	l.core.Seal()
 	l.ordered = true
@@ -48,7 +50,7 @@ func (l *lentMemory) orderFence() {
 	l.effects().recordFence = l.lastFence
 }
 
-// recorded notes the fence; the one before it is given up if nothing was returned with it.
+// recorded stores the fence that orderFence has led to, in place of the one before.
 func (l *lentMemory) recorded(m *recorded) {
 	l.ordered = false
 	if m.failed {
@@ -61,7 +63,7 @@ func (l *lentMemory) recorded(m *recorded) {
 	l.prepared = preparedFence{fence: m.fence, mark: m.mark}
 }
 
-// dropLeft gives the last fence up.
+// dropPrepared forgets the prepared fence, and releases its mark unless the pool has it.
 func (l *lentMemory) dropPrepared() {
 	if !l.prepared.sent && !l.prepared.mark.Zero() {
 		l.effects().discards.Push(l.prepared.mark)
@@ -69,8 +71,9 @@ func (l *lentMemory) dropPrepared() {
 	l.prepared = preparedFence{}
 }
 
-// shed gives back what the stream keeps beyond its budget. A closed stream has other rules, see giveUp: its handle may be gone, and
-// with it the fence for a Return. A caller leaves a fence, if one is wanted.
+// returnExcess returns the pages beyond the stream's budget. For a caller it also orders a fence,
+// if one is wanted. A closed stream returns its pages by returnWhenClosed: its CUDA stream may be
+// gone, and so the fence.
 func (l *lentMemory) returnExcess(caller bool) {
 	if !l.core.Over() || l.draining {
 		return
@@ -78,14 +81,14 @@ func (l *lentMemory) returnExcess(caller bool) {
 	if caller && l.core.FenceWanted() && !l.ordered {
 		l.orderFence()
 	}
-	if l.wanted { // the pool asks for all that there is, and gives home what it does not need
+	if l.wanted { // reclaim requests take all free pages, and the pool grants those back that it does not need
 		return
 	}
 	covered := l.coveredOnly(caller)
 	l.pushReturn(l.core.Excess(covered), poolcore.Return{}, covered)
 }
 
-// decay gives back a part of what an idle stream keeps.
+// decay returns a part of an idle stream's cache.
 func (l *lentMemory) decay() {
 	if l.core.Idle() {
 		covered := l.coveredOnly(inBackground)
@@ -93,14 +96,15 @@ func (l *lentMemory) decay() {
 	}
 }
 
-// giveAll gives back all that is free and may leave.
+// releaseAll returns all free pages that may leave.
 func (l *lentMemory) releaseAll(covered bool) {
 	l.pushReturn(l.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
 }
 
-// answerReclaim answers the pool's reclaim request. Once Close has begun no fence may be recorded any more, since the handle goes
-// away: what the stream has then waits for the device to be synchronised. What no fence of an adopted stream's callers covers stays,
-// and is named. Lanes give theirs back at their next calls.
+// answerReclaim answers the pool's reclaim request. Once Close has begun no fence may be recorded,
+// since the CUDA stream is about to go: the stream then keeps its pages until the device was
+// synchronised. Uncovered pages of an adopted stream stay, and are reported. Lanes release their
+// blocks at their next calls.
 func (l *lentMemory) answerReclaim() {
 	l.core.AskLanes()
 	m := poolcore.Return{Answer: true, Final: l.core.Idle()}
@@ -117,7 +121,7 @@ func (l *lentMemory) answerReclaim() {
 	l.pushReturn(runs, m, covered)
 }
 
-// reportCame tells the pool that something has come home.
+// reportCame tells the pool that memory has come home.
 func (l *lentMemory) reportCame() {
 	if l.core.TakeCame() {
 		l.effects().returns.Push(outgoingReturn{Return: poolcore.Return{
@@ -126,8 +130,9 @@ func (l *lentMemory) reportCame() {
 	}
 }
 
-// giveUp returns what came home to a closed stream. Before the device has finished the stream's work there is no fence to return it
-// with, so it waits for Close to have synchronised. The actor of one that holds nothing any more ends.
+// returnWhenClosed returns the pages that came home to a closed stream. Before the device has
+// finished the stream's work there is no fence for them, so they wait until Close has synchronised.
+// The actor ends when the stream holds no pages any more.
 func (l *lentMemory) returnWhenClosed() {
 	if !l.cuda.synced.Load() {
 		return
@@ -139,13 +144,14 @@ func (l *lentMemory) returnWhenClosed() {
 	}
 }
 
-// remember keeps the statistics for the time when no turn can be had any more: from the moment when the actor is told to stop.
+// saveStats keeps the statistics for readers that come after the actor's end.
 func (l *lentMemory) saveStats() {
 	last := l.stats()
 	l.last.Store(&last)
 }
 
-// giveBack leaves a Return as an effect, if there is something to say. Covered runs go with the fence that was left.
+// pushReturn leaves a Return as an effect, if it has runs or is an answer. Covered runs go with the
+// prepared fence.
 func (l *lentMemory) pushReturn(runs []core.Run, m poolcore.Return, covered bool) {
 	if len(runs) == 0 && !m.Answer {
 		return
@@ -157,8 +163,9 @@ func (l *lentMemory) pushReturn(runs []core.Run, m poolcore.Return, covered bool
 	l.inTransit.runs = nil
 }
 
-// returned numbers the fence of a Return. The fence is recorded when the effect is carried out: after the pages were taken. A closed
-// stream needs none once its work has finished, covered pages have theirs.
+// returned numbers the fence of a Return. The fence is recorded when the effect is carried out:
+// after the pages were taken. A closed stream whose work has finished needs no fence; covered pages
+// have theirs.
 func (l *lentMemory) returned(m poolcore.Return, covered bool) {
 	g := outgoingReturn{Return: m}
 	g.Client, g.LiveBytes, g.OpenBytes, g.Lanes = l.id, l.core.LiveBytes(), l.core.OpenBytes(), l.lanes()
@@ -179,7 +186,8 @@ func (l *lentMemory) returned(m poolcore.Return, covered bool) {
 	l.effects().returns.Push(g)
 }
 
-// leaveDue leaves the fences that are due: those for which enough waits, or, where all is set, any.
+// pushDueFences takes, as effects, the fences that are due: those with enough blocks, or, with all,
+// any with a block.
 func (l *lentMemory) pushDueFences(all bool) {
 	l.core.Due(all || l.draining, func(x *line.Line, number uint64) bool {
 		l.effects().fences.Push(fencing{timeline(x), number, true})
@@ -187,26 +195,27 @@ func (l *lentMemory) pushDueFences(all bool) {
 	})
 }
 
-// look leaves a look at every fence that something waits for, and takes those that are missing first.
+// look takes all missing fences, and looks at every fence that blocks wait for, as effects.
 func (l *lentMemory) look() {
 	l.pushDueFences(true)
 	l.eachLook()
 }
 
-// background is look for a tick, which looks at what was taken before it. It takes no fence on a stream of the caller's.
+// lookAtTick looks at the fences taken before the tick, and takes missing ones except on adopted
+// streams.
 func (l *lentMemory) lookAtTick() {
 	l.eachLook()
 	l.takeOwnFences()
 }
 
-// eachLook leaves a look at every fence that something waits for.
+// eachLook looks at every fence that blocks wait for, as effects.
 func (l *lentMemory) eachLook() {
 	l.core.EachLine(func(x *line.Line, _ uint64) {
 		l.effects().fences.Push(fencing{timeline(x), 0, true})
 	})
 }
 
-// takeOwn leaves the fences that are missing, save those on streams of the caller's.
+// takeOwnFences takes the missing fences, except those on adopted streams, as effects.
 func (l *lentMemory) takeOwnFences() {
 	l.core.Due(true, func(x *line.Line, number uint64) bool {
 		t := timeline(x)
@@ -217,7 +226,7 @@ func (l *lentMemory) takeOwnFences() {
 	})
 }
 
-// takePassed takes home what was freed by fences that have passed.
+// takePassed takes home blocks whose fences have passed.
 func (l *lentMemory) takePassed() {
 	l.core.Drain()
 	l.core.Renew()
@@ -227,8 +236,8 @@ func (l *lentMemory) takePassed() {
 	}
 }
 
-// publish tells the peers whether anything is pending and what the stream holds, and sees to the fences that are due. It ends every
-// turn.
+// publish ends every turn: it stores, for peers, whether memory is pending and how much the stream
+// holds, and takes the fences that are due.
 func (l *lentMemory) publish() {
 	waits := l.core.Waits()
 	if waits != l.peer.waits.Load() {

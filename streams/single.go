@@ -9,15 +9,15 @@ import (
 type single struct {
 	claim
 	Request
-	slot           *magazine.Slot // that the last search has found
-	pages          [1]uint32      // that it missed
-	requestedPages bool           // the pool, for pages
-	wide           bool           // what the pool granted for its alignment did not help
-	buffer         Buffer         // that is set to zero
+	slot           *magazine.Slot // found by the last search
+	pages          [1]uint32      // missing after it
+	requestedPages bool           // a Refill was sent
+	wide           bool           // a grant did not serve its alignment: ask for more
+	buffer         Buffer         // to be zeroed before the answer
 	promise        futures.Promise[Buffer]
 }
 
-// request is a claim for a buffer, which has not begun.
+// request is a claim for a buffer, not yet sent.
 func (w *wiring) request(want Request) *single {
 	r := &single{Request: want}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
@@ -33,7 +33,7 @@ func (r *single) blockBytes() int64     { return blockBytes(r.Bytes) }
 func (r *single) requestedBytes() int64 { return r.Bytes }
 func (r *single) fail(err error)        { r.answer(Buffer{}, err) }
 
-// answer completes the claim, unless it was cancelled.
+// answer completes the promise, unless it was cancelled.
 func (r *single) answer(b Buffer, err error) bool {
 	delivered := r.promise.Complete(b, err)
 	if delivered && r.unwatch != nil {
@@ -61,7 +61,7 @@ func (r *single) missingRuns(*searches) []uint32 {
 
 func (r *single) parkedRuns(s *searches) []uint32 {
 	r.wide = true
-	if r.search(s) { // nothing came home since the last search, but a block for the request alone may be in another place
+	if r.search(s) { // no memory came home since the last search, but a block outside of spans may fit
 		s.core.PutBack(r.slot)
 		s.core.Note()
 		r.pages[0] = 1
@@ -69,7 +69,7 @@ func (r *single) parkedRuns(s *searches) []uint32 {
 	return r.pages[:]
 }
 
-// putBack puts nothing back: a single claim has no slot but while it is being answered.
+// putBack does nothing: a single claim has a slot only while it is being answered.
 func (*single) putBack(*searches) {}
 
 func (r *single) deliver(s *searches) bool {
@@ -85,7 +85,7 @@ func (r *single) deliver(s *searches) bool {
 	if r.Tag != "" {
 		slot.SetTag(b.word, r.Tag)
 	}
-	s.inTransit.slot = nil // from here on it is the caller's, or the effect's, whatever happens behind that
+	s.inTransit.slot = nil // from here on the caller owns it, or the effect
 	if r.Zero && r.Bytes > 0 {
 		s.cuda.order()
 		r.buffer = b
@@ -95,7 +95,7 @@ func (r *single) deliver(s *searches) bool {
 	return r.answer(b, nil) || r.undo(s, slot)
 }
 
-// undo takes a slot back that was counted as served, since nobody wants it any more.
+// undo takes a slot back that was counted as served: the claim was cancelled.
 func (r *single) undo(s *searches, slot *magazine.Slot) bool {
 	s.inTransit.slot = nil
 	s.core.Undo(slot)

@@ -19,8 +19,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// storm is goroutines that ask streams for everything there is, with too little memory, while others take the
-// memory away, make the driver fail and close a stream.
+// storm is goroutines that ask streams for everything there is, with too little memory, while
+// others take the memory away, make the driver fail and close a stream.
 type storm struct {
 	*rig
 	seed    uint64
@@ -36,7 +36,7 @@ type storm struct {
 
 type place struct{ from, end cudadrv.Ptr }
 
-// enter says whether nobody else has any of the memory.
+// enter reports whether no other buffer has any of the memory.
 func (w *storm) enter(buffers ...Buffer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,7 +152,7 @@ func (w *storm) weather() {
 		s := w.streams[random.IntN(len(w.streams))]
 		switch random.IntN(7) {
 		case 0:
-			_, _ = w.pool.Trim(context.Background(), int64(random.IntN(64))*mib) // what the driver says
+			_, _ = w.pool.Trim(context.Background(), int64(random.IntN(64))*mib) // the driver may refuse
 		case 1:
 			budget := core.Budget{CacheBytes: int64(random.IntN(3)) * 8 * mib, CacheRanges: random.IntN(3)}
 			_ = control(s).Reconfigure(context.Background(), core.Settings{Budget: budget}) // closed
@@ -186,7 +186,7 @@ func (w *storm) sabotage(functions []string) {
 	w.faults.Clear()
 }
 
-// rage runs a storm and looks at what is left.
+// rage runs a storm and checks the end state.
 func (w *storm) rage(asks int, functions ...string) {
 	var callers, others sync.WaitGroup
 	for g := range uint64(5) {
@@ -199,7 +199,7 @@ func (w *storm) rage(asks int, functions ...string) {
 			for range asks * 20 {
 				runtime.Gosched()
 			}
-			_ = w.victim.Close() // what the driver says
+			_ = w.victim.Close() // the driver may refuse
 		})
 	}
 	callers.Wait()
@@ -218,7 +218,7 @@ func (w *storm) rage(asks int, functions ...string) {
 	}
 }
 
-// In a storm nobody shares memory, everybody has an answer, and afterwards nothing is missing.
+// In a storm no memory is shared, every request has an answer, and afterwards no memory is missing.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	every := []string{

@@ -13,16 +13,16 @@ import (
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
 type Stream struct {
-	cache magazine.Cache // first: every allocation begins here
+	cache magazine.Cache // first field: every allocation begins here
 	wiring
 	turn   turn          // owned by the turn
 	closed chan struct{} // Close has returned
 }
 
-// opened reports whether it is one that Open made: neither nil nor the zero Stream.
+// opened reports whether Open made the stream: it is neither nil nor the zero Stream.
 func (s *Stream) opened() bool { return s != nil && s.ref != nil }
 
-// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+// callable returns the error of a call that cannot be made: ErrNotOpen, ErrNilContext.
 func (s *Stream) callable(ctx context.Context) error {
 	if !s.opened() {
 		return ErrNotOpen
@@ -33,7 +33,7 @@ func (s *Stream) callable(ctx context.Context) error {
 	return nil
 }
 
-// call is inTurn for a caller.
+// call is inTurn for a method that callers use.
 func (s *Stream) call(ctx context.Context, f func()) error {
 	if err := s.callable(ctx); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Stream) call(ctx context.Context, f func()) error {
 	return s.inTurn(ctx, f)
 }
 
-// ID is the number by which reports name the stream, from 1 on. 0 of a nil or zero Stream.
+// ID is the stream's number in reports, from 1 on. 0 of a nil or zero Stream.
 func (s *Stream) ID() uint32 {
 	if s == nil {
 		return 0
@@ -49,8 +49,8 @@ func (s *Stream) ID() uint32 {
 	return s.cuda.id
 }
 
-// Handle is the CUDA stream, as long as the stream is open: Close destroys one that was not adopted. It is 0, the legacy default
-// stream, of a nil or zero Stream.
+// Handle is the CUDA stream, while the stream is open: Close destroys one that was not adopted. It
+// is 0, the legacy default stream, of a nil or zero Stream.
 func (s *Stream) Handle() cudadrv.Stream {
 	if s == nil {
 		return 0
@@ -71,12 +71,12 @@ func (s *Stream) Closed() bool {
 	}
 }
 
-// Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
-// submitted so far has finished, and, unless the handle was adopted, the CUDA stream is destroyed. It
-// waits for the stream. Buffers that live stay valid and may be freed later; work that still uses them
-// must have finished by then. Requests that wait fail with ErrClosed. Idempotent: later calls wait for the
-// first and return nil. A stream that is being captured cannot be waited for: it stays open then, and the error is a
-// *CaptureError.
+// Close ends the stream: it closes magazines, returns free memory to the pool once the work
+// submitted so far has finished, and destroys the CUDA stream unless that was adopted. It waits for
+// the stream. Live buffers stay valid and may be freed later; work that still uses them must have
+// finished by then. Waiting requests fail with ErrClosed. Idempotent: later calls wait for the
+// first and return nil. A stream that is being captured cannot be waited for: it stays open, and
+// the error is a *CaptureError.
 func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
@@ -94,10 +94,10 @@ func (s *Stream) Close() error {
 	defer close(s.closed)
 	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
-	h.awaitCalls(s.host) // what is submitted behind the synchronisation would be covered by nothing
+	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later
 	syncErr := h.synchronize()
 	var trimErr error
-	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
+	if syncErr == nil { // else the device may still use the memory: it stays
 		h.line.Finish()
 		s.peers.lines.Remove(&h.line.Line)
 		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
@@ -110,7 +110,7 @@ func (s *Stream) Close() error {
 	return errors.Join(closeErr, syncErr, trimErr, h.destroy())
 }
 
-// Stats reads the stream's books. It waits for the turn at hand and for nothing else.
+// Stats reads the stream's statistics. It waits for the current turn only.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	var n Stats
 	if err := s.call(ctx, func() { n = s.turn.stats() }); err != nil {
@@ -119,13 +119,13 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	return n, nil
 }
 
-// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
+// ResetPeak restarts the peak of live bytes at their present number.
 func (s *Stream) ResetPeak(ctx context.Context) error {
 	return s.call(ctx, func() { s.turn.core.ResetPeak() })
 }
 
-// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
-// nothing else. Once the stream has ended it says why.
+// Check checks the invariants of the stream's books, block by block. It waits for the current turn
+// only. Once the stream has ended it returns the cause.
 func (s *Stream) Check(ctx context.Context) error {
 	var finding error
 	if err := s.call(ctx, func() { finding = s.turn.core.Check() }); err != nil {
@@ -134,17 +134,19 @@ func (s *Stream) Check(ctx context.Context) error {
 	return finding
 }
 
-// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
-// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
+// Coalesce merges all free memory of the stream, and keeps it: magazines of large blocks and unused
+// spans become free ranges. Lanes follow at their next calls. It waits for the current turn. Its
+// error is ErrClosed, or the cause of the stream's end.
 func (s *Stream) Coalesce(ctx context.Context) error {
 	return s.call(ctx, func() { s.turn.core.Coalesce() })
 }
 
-// Return gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
-// recorded now. An idle stream does so by itself, save that on an adopted one only its callers record: there what
-// was freed since the last request of theirs stays until the next one, or until Return. It waits for the turn at hand,
-// and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
-// end of ctx, which ends only the waiting.
+// Return returns all free memory of the stream to the pool, for other streams and the driver,
+// behind a fence that it records. An idle stream does so on its own; but on an adopted one only
+// callers record fences, so that memory freed since their last request stays until the next one, or
+// until Return. It waits for the current turn, and not for the device. Lanes release their free
+// blocks at their next calls. Errors: ErrClosed, ErrQuarantined, and the end of ctx, which ends
+// only the waiting.
 func (s *Stream) Return(ctx context.Context) error {
 	if err := s.callable(ctx); err != nil {
 		return err
@@ -154,14 +156,15 @@ func (s *Stream) Return(ctx context.Context) error {
 		return err
 	}
 	if refused == nil {
-		s.cuda.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
+		s.cuda.awaitCalls(s.host) // the record belongs to this call: it is made before the call returns
 	}
 	return refused
 }
 
-// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
-// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
-// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
+// Sweep takes home freed memory whose announced uses have finished, and takes the fences for the
+// rest. Memory whose uses have finished before the call is home when it returns. It waits for the
+// current turn, and for a bounded time for goroutines that query the same fences. Its error is the
+// cause of the stream's end, or the context's.
 func (s *Stream) Sweep(ctx context.Context) error {
 	var pendingFences []fencing
 	if err := s.call(ctx, func() { pendingFences = s.turn.pendingFences() }); err != nil {
@@ -173,9 +176,10 @@ func (s *Stream) Sweep(ctx context.Context) error {
 	return s.inTurn(ctx, s.turn.takePassed)
 }
 
-// Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those of the block, which may
-// be more than was asked for; else it is the same buffer. The caller sees to it that nobody frees the buffer meanwhile. It takes the
-// stream's turn; the first call on a stream visits every block of it, later ones take logarithmic time.
+// Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those
+// of the block, which may be longer than requested; else it is the same buffer. The caller makes
+// sure that the buffer is not freed meanwhile. It takes the stream's turn; the first call on a
+// stream visits every block, later ones take logarithmic time.
 func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	if !s.opened() {
 		return Buffer{}, false
@@ -187,7 +191,7 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	return s.lookupByMessage(p)
 }
 
-// lookupBehind is Lookup where somebody is in the turn.
+// lookupByMessage is Lookup while another goroutine is in the turn.
 func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	var b Buffer
 	if err := s.inTurn(context.Background(), func() { b = s.turn.find(p) }); err != nil {
@@ -196,8 +200,8 @@ func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	return b, b.slot != nil
 }
 
-// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
-// work the list is one of many that were true.
+// LiveBuffers lists the live buffers, in no order. It is meant for a closed stream: on others
+// buffers come and go meanwhile.
 func (s *Stream) LiveBuffers() (all []LiveBuffer) {
 	if err := s.call(context.Background(), func() { all = s.turn.live() }); err != nil {
 		return nil
@@ -205,31 +209,34 @@ func (s *Stream) LiveBuffers() (all []LiveBuffer) {
 	return all
 }
 
-// Exclusive says that one goroutine uses the stream: while it waits for memory, or in a Handover, nobody frees on the stream. Only
-// then can a wait be known for a deadlock that the stream takes part in: see the package comment. A stream is otherwise taken to
-// have several callers, of which others free while one waits. Say it before the stream is used.
+// Exclusive declares that one goroutine uses the stream: while it waits for memory, or in a
+// Handover, it frees nothing. Only exclusive streams take part in deadlocks that are found: see the
+// package comment. Otherwise a stream is assumed to have several callers, of which others free
+// while one waits. Call it before the stream is used.
 func (s *Stream) Exclusive() {
 	if s.opened() {
 		s.suspensions.exclusive.Store(true)
 	}
 }
 
-// Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
-// streams' goroutines do: a lock, the end of a step. by are the streams of the device of which any may end the wait; none: any that
-// holds memory or waits for some. A wait for memory is then a deadlock also where some streams that hold memory are suspended,
-// if of those that may have them go on none does. That holds for a stream that is not Exclusive, too. Waits at once
-// all have to end.
+// Suspend declares that, until resume is called, no buffer of the stream is freed, because its
+// goroutine waits for other streams' goroutines: for a lock, or the end of a step. Any stream of by
+// may end the wait; without by any stream that holds memory or waits for some. A wait for memory is
+// then a deadlock also where streams that hold memory are suspended, if none of the streams that
+// may end those waits makes progress. This holds for a stream that is not Exclusive, too. Of
+// several suspensions at once all have to end.
 //
-// The goroutine that ends such a wait calls resume, before it does anything else: only then is no deadlock declared meanwhile. A
-// resume that the waiting goroutine calls itself comes too late: for a value that one goroutine sends and another receives use a
-// Handover. resume may be called from any goroutine; the second call does nothing. Neither call waits.
+// The goroutine that ends the wait calls resume before it does anything else: only then is no
+// deadlock declared meanwhile. A resume by the waiting goroutine comes too late: for a value that
+// one goroutine sends and another receives use a Handover. resume may be called from any goroutine;
+// the second call does nothing. Neither call waits.
 func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	x := &suspension{}
 	if !s.opened() {
 		return func() {}
 	}
 	for _, other := range by {
-		if !other.opened() || other.pool != s.pool { // the pool knows nothing of it, and has to take it to go on
+		if !other.opened() || other.pool != s.pool { // the pool does not know it, and must assume that it makes progress
 			return func() {}
 		}
 		x.by = append(x.by, other.id)
@@ -238,10 +245,11 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	return func() { s.suspensions.resume(x) }
 }
 
-// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
-// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
-// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
-// requests that wait already. Close and Transfer wait for the stream all the same.
+// ExcludeFromWaits declares that the stream's kernels may run without end, or end only after some
+// other event: a persistent kernel, or a collective that waits for another GPU. No request waits
+// for the work of such a stream, neither on the host nor on the device: a request that only memory
+// behind that work could serve is refused. It does not wait, and applies to waiting requests, too.
+// Close and Transfer still wait for the stream.
 func (s *Stream) ExcludeFromWaits(exclude bool) {
 	if !s.opened() {
 		return
@@ -250,7 +258,7 @@ func (s *Stream) ExcludeFromWaits(exclude bool) {
 	s.pool.Exclude(s.id, exclude)
 }
 
-// String is the stream's number, and what sets it apart. It takes no turn.
+// String has the stream's number, and whether it is adopted or closed. It takes no turn.
 func (s *Stream) String() string {
 	if !s.opened() {
 		return "no stream"

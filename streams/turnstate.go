@@ -12,51 +12,52 @@ import (
 	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
-// books are what the turn of a stream owns: the core with its blocks, and what a turn has at hand and leaves to be done. The types
-// loans, searches, desk and turn are each made of the one before it and add what their own methods may change.
+// turnState is the state that a stream's turn owns: the core with its blocks, objects in transit,
+// and the effects. lentMemory, searches, dispatcher and turn each embed the one before and add the
+// fields that their own methods change.
 type turnState struct {
 	*wiring
 	core      *core.Core
 	claims    claims.Table
-	draining  bool // Close has come: nobody is served any more
-	wanted    bool // requests of the device wait: the pool is told of all that comes home
+	draining  bool // Close has begun: no request is served
+	wanted    bool // requests of the device wait: every free is reported to the pool
 	out       *effects
-	spare     atomic.Pointer[effects] // carried out, for the next turn that leaves some
+	spare     atomic.Pointer[effects] // performed, for reuse
 	inTransit inTransit
-	hook      func(point) // of tests
+	hook      func(point) // for tests
 }
 
-// hand is what a turn holds between two books: taken out of one and not entered into the next. A panic there loses nothing, since
-// what is at hand is put back behind it.
+// inTransit are objects that a turn has taken out of one structure and not yet put into another. A
+// panic loses none of them: panicked puts them back.
 type inTransit struct {
-	slot *magazine.Slot // counted as served and not delivered
-	runs []core.Run     // out of the heap and not part of an effect
-	lane *lane.Lane     // to be closed: nobody comes for it again
+	slot *magazine.Slot // counted as served, not delivered
+	runs []core.Run     // out of the heap, not in an effect
+	lane *lane.Lane     // to be closed: it makes no further call
 }
 
 // point is a place of a turn where tests interfere.
 type point uint8
 
 const (
-	beforeSearch point = iota // a claim is at hand
-	beforeAnswer              // its block is taken and has a slot
+	beforeSearch point = iota // of a claim
+	beforeAnswer              // a claim's block is taken and has a slot
 	beforeReturn              // pages are out of the heap
-	beforeLane                // a lane has come
+	beforeLane                // a request of a lane
 )
 
-// String names the place to a host.
+// String names the place to a Host.
 func (p point) String() string {
 	return [...]string{"before search", "before answer", "before return", "before errand"}[p]
 }
 
-// reach tells a test that a turn has got there.
+// reach calls the hook of tests.
 func (b *turnState) reach(p point) {
 	if b.hook != nil {
 		b.hook(p)
 	}
 }
 
-// effects are those of this turn.
+// effects are the effects of this turn.
 func (b *turnState) effects() *effects {
 	if b.out == nil {
 		if b.out = b.spare.Swap(nil); b.out == nil {
@@ -73,7 +74,7 @@ func (b *turnState) detach() *effects {
 	return out
 }
 
-// putBack enters what is at hand where it was.
+// putBack puts objects in transit back where they were.
 func (b *turnState) putBack(h inTransit) {
 	if h.slot != nil {
 		b.core.Undo(h.slot)
@@ -86,17 +87,17 @@ func (b *turnState) putBack(h inTransit) {
 	}
 }
 
-// lanes is what the pool is told of the lanes.
+// lanes are the lanes' figures, for the pool.
 func (b *turnState) lanes() poolcore.Lanes {
 	return poolcore.Lanes{Count: b.core.Lanes(), Bytes: b.core.LaneBytes()}
 }
 
-// facts are what decisions about claims need to know.
+// facts are the inputs of decisions about claims.
 func (b *turnState) facts() claims.Stream {
 	return claims.Stream{Closing: b.draining, Demand: b.pool.Demand() > 0, Handler: b.handler != nil}
 }
 
-// keeping are the fences that keep freed memory.
+// pendingFences are the fences of pending memory.
 func (b *turnState) pendingFences() (all []fencing) {
 	b.core.Drain()
 	b.core.EachLine(func(l *line.Line, number uint64) {
@@ -105,7 +106,7 @@ func (b *turnState) pendingFences() (all []fencing) {
 	return all
 }
 
-// live lists the buffers that live.
+// live lists the live buffers.
 func (b *turnState) live() (all []LiveBuffer) {
 	b.core.Live(func(p cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
 		all = append(all, LiveBuffer{b.cuda.id, p, bytes, slot.Tag(), slot.Allocated()})
@@ -113,7 +114,7 @@ func (b *turnState) live() (all []LiveBuffer) {
 	return all
 }
 
-// find is the live buffer in whose block an address lies; the zero Buffer: there is none.
+// find is the live buffer whose block contains an address, or the zero Buffer.
 func (b *turnState) find(p cudadrv.Ptr) Buffer {
 	slot, word, bytes, found := b.core.Lookup(p)
 	if !found {
@@ -122,25 +123,26 @@ func (b *turnState) find(p cudadrv.Ptr) Buffer {
 	return Buffer{slot, word, bytes}
 }
 
-// liveBytes reads the bytes in buffers, behind what has been freed until now.
+// liveBytes are the bytes in buffers, after all freed memory came home.
 func (b *turnState) liveBytes() int64 {
 	b.core.Drain()
 	return b.core.LiveBytes()
 }
 
-// givenBytes is the same of what buffers and magazines have.
+// usedBytes are the bytes in buffers and magazines, likewise.
 func (b *turnState) usedBytes() int64 {
 	b.core.Drain()
 	return b.core.GivenBytes()
 }
 
-// tenantsOnly reports whether every buffer in the stream's memory is charged to a tenant. It looks at each while requests wait.
-// While none does it says so where it may be: it is asked again before a deadlock is declared.
+// tenantsOnly reports whether every buffer in the stream's memory is charged to a tenant. It checks
+// each buffer while requests wait, and otherwise returns true if that is possible: the pool asks
+// again before it declares a deadlock.
 func (b *turnState) tenantsOnly() bool {
 	if !b.charged.Load() || b.core.Lanes() > 0 || b.core.PendingBytes() > 0 {
 		return false
 	}
-	if b.core.UncoveredBytes() > 0 { // kept for the callers' next request
+	if b.core.UncoveredBytes() > 0 { // stays until the callers' next request
 		return false
 	}
 	if !b.wanted {
@@ -153,7 +155,7 @@ func (b *turnState) tenantsOnly() bool {
 	return some && only
 }
 
-// stats reads the books.
+// stats are the stream's statistics.
 func (b *turnState) stats() Stats {
 	n := b.core.Snapshot()
 	return Stats{

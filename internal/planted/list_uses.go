@@ -83,7 +83,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a new budget does not count what was just freed", Package: "streams", Run: "^TestABudgetCountsWhatWasJustFreed$",
-			Edits: []Edit{{"streams.(*turn).configure", "	t.core.Drain() // what was freed since", "	// what was freed since"}},
+			Edits: []Edit{{"streams.(*turn).configure", "	t.core.Drain() // frees since", "	// frees since"}},
 		},
 		{
 			Name: "a batch is counted by the turn that panicked, too", Package: "streams", Run: "^TestAPanicBehindACountedBatch$",
