@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// A pool that nobody used is closed like any other.
+// An unused pool is closed like any other.
 func TestCloseOfAnUnusedPool(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -27,7 +27,7 @@ func TestCloseOfAnUnusedPool(t *testing.T) {
 	})
 }
 
-// Close may be called again, at the same time and later; every call says what the first one did.
+// Close may be called again, at the same time and later; every call returns the first one's error.
 func TestCloseIsIdempotent(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -49,8 +49,8 @@ func TestCloseIsIdempotent(t *testing.T) {
 	})
 }
 
-// Close denies what waits, waits for the job in flight, and takes back what is lent; after it everything is
-// refused, and a late return is nothing.
+// Close denies waiting requests, waits for the job in flight, and takes lent memory back; after it
+// everything is refused, and a late Return does nothing.
 func TestCloseEndsEverything(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -102,8 +102,8 @@ func (h *house) later(f func() error) <-chan error {
 	return done
 }
 
-// An actor that protoactor stops in the middle of a job denies what waits. Close still gives all memory
-// back, that of the job included, which nobody was told of.
+// An actor that protoactor stops in the middle of a job denies waiting requests. Close still
+// releases all memory, also that of the job, whose outcome was never received.
 func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -135,7 +135,7 @@ func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 	})
 }
 
-// The same with a job that fails while nobody listens, and that has to be rolled back at Close.
+// The same with a job that fails after the actor's end, and that has to be rolled back at Close.
 func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -157,7 +157,7 @@ func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 	})
 }
 
-// A pool stopped during its Close gives the memory back all the same.
+// A pool stopped during its Close still releases the memory.
 func TestStopDuringClose(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -177,7 +177,8 @@ func TestStopDuringClose(t *testing.T) {
 	})
 }
 
-// Books that do not balance after a panic quarantine the pool: requests fail, its memory is left alone.
+// Books that do not balance after a panic quarantine the pool: requests fail, its memory is left
+// alone.
 func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -202,7 +203,8 @@ func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 	})
 }
 
-// With Debug the next message finds books that do not balance, without a panic of anybody's, and Failure says so.
+// With Debug the next message finds books that do not balance, without a panic, and Failure returns
+// that.
 func TestDebugFindsBrokenBooks(t *testing.T) {
 	recoveredtest.Expect(t, "vram-pool: pool: page")
 	t.Parallel()

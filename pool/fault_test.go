@@ -22,8 +22,8 @@ func (k kind) driverCalls() []string {
 		[]string{"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuEventDestroy"})
 }
 
-// day is a life of a pool in which every kind of job occurs. Every request gets an answer; which one depends
-// on what fails.
+// day is a life of a pool in which every kind of job occurs. Every request gets an answer; which
+// one depends on the failing calls.
 func (h *house) day() {
 	a, b := h.customer(1), h.customer(2)
 	first, err := a.get(6)
@@ -48,8 +48,8 @@ func (h *house) day() {
 	_, _ = h.pool.Trim(h.t.Context(), 0)
 }
 
-// Whatever call fails, at whatever occurrence, for good or once: everybody gets an answer, the books balance,
-// and what the pool does not hold the driver has.
+// Any call may fail, at any occurrence, for good or once: every request gets an answer, the books
+// balance, and the driver has all memory that the pool does not hold.
 func TestEveryFailingCallLeavesBooksThatBalance(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -141,8 +141,8 @@ func TestBrokenFencesDoNotStopCloseOrGrowth(t *testing.T) {
 	})
 }
 
-// A driver call that panics fails its job, and the pool goes on. The day may leave eight pages in use: the ninth
-// is for whoever comes after it.
+// A driver call that panics fails its job, and the pool goes on. The day may leave eight pages in
+// use: the ninth is for a later request.
 func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -201,7 +201,7 @@ func TestPanicOfADriverCallIsTold(t *testing.T) {
 	})
 }
 
-// A client that panics when it gets its answer keeps nobody else from theirs.
+// A client that panics when it gets its answer keeps no other from theirs.
 func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -227,8 +227,8 @@ func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	})
 }
 
-// A mark is given back once, also where the driver refuses to destroy its event: an event that two streams
-// record would let one pass for the other.
+// A mark is released once, also where the driver refuses to destroy its event: an event that two
+// streams record would let one pass for the other.
 func TestMarksAreGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {

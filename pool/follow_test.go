@@ -20,8 +20,8 @@ func onDevice(s core.Settings) core.Settings {
 	return s
 }
 
-// A client gets pages whose fence has not passed once its stream was made to wait for it. The mark that it waits for is
-// the least that covers them, and it lives until then.
+// A client gets pages whose fence has not passed once its stream was made to wait for it. The mark
+// that it waits for is the least that covers them, and it lives until then.
 func TestAClientFollowsAnothersFence(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -76,8 +76,8 @@ func TestAWaitThatFails(t *testing.T) {
 	}
 }
 
-// A mark that went into a graph never passes, and keeps nobody from anything: the next one of its client speaks for its
-// pages.
+// A mark that became part of a graph never passes, and holds up nothing: the next one of its client
+// covers its pages.
 func TestAMarkThatWentIntoAGraph(t *testing.T) {
 	t.Parallel()
 	h := build(t, waiting(roomy(8), core.WaitsNever))

@@ -91,7 +91,8 @@ func prepare(t *testing.T) *house {
 	return virtual().prepare(t)
 }
 
-// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory must be back.
+// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory
+// must be back.
 func (k kind) build(t *testing.T, s core.Settings) *house {
 	t.Helper()
 	h := k.prepare(t)
@@ -185,8 +186,8 @@ func (h *house) enter() {
 	}
 }
 
-// customer is a client as dumb as it can be: it keeps what it is granted, and when asked gives back what it
-// does not use.
+// customer is a simple client: it keeps its granted runs, and at a reclaim request returns its free
+// ones.
 type customer struct {
 	house  *house
 	id     core.Client
@@ -284,7 +285,7 @@ func (c *customer) Idle() bool {
 // Follow implements Client.
 func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 
-// surrender answers an ask with everything idle.
+// release answers a reclaim request with all free runs.
 func (c *customer) release() {
 	c.mu.Lock()
 	runs := c.idle
@@ -293,7 +294,7 @@ func (c *customer) release() {
 	c.sendReturn(true, runs...)
 }
 
-// refill asks and does not wait.
+// refill sends a request and does not wait.
 func (c *customer) refill(pages uint32) <-chan answer {
 	c.mu.Lock()
 	c.token++
@@ -307,7 +308,7 @@ func (c *customer) refill(pages uint32) <-chan answer {
 	return w
 }
 
-// get asks and waits.
+// get sends a request and waits.
 func (c *customer) get(pages uint32) (core.Run, error) {
 	a := <-c.refill(pages)
 	if a.err != nil {
@@ -316,7 +317,7 @@ func (c *customer) get(pages uint32) (core.Run, error) {
 	return a.run, a.err
 }
 
-// must is get of what has to be there.
+// must is get for a request that must succeed.
 func (c *customer) must(pages uint32) core.Run {
 	c.house.t.Helper()
 	run, err := c.get(pages)
@@ -330,7 +331,7 @@ func (c *customer) use(pages int64) {
 	c.live += pages * page
 }
 
-// free gives runs back that were in use, behind the work that the stream has now.
+// free returns runs that were in use, behind the stream's work so far.
 func (c *customer) free(runs ...core.Run) {
 	for _, r := range runs {
 		c.use(-int64(r.Pages))
@@ -338,7 +339,7 @@ func (c *customer) free(runs ...core.Run) {
 	c.sendReturn(false, runs...)
 }
 
-// giveBack returns runs with a fence. A fence that cannot be recorded never passes.
+// sendReturn returns runs with a fence. A fence that cannot be recorded never passes.
 func (c *customer) sendReturn(answer bool, runs ...core.Run) {
 	c.mu.Lock()
 	c.fence++

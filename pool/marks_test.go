@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mark is given up when it has passed and not before: its event would be recorded anew, on a stream that may be idle, and
-// the memory behind it would be taken for clean.
+// A mark is given up when it has passed and not before: its event would be recorded anew, on a
+// stream that may be idle, and the memory behind it would be taken for clean.
 func TestAMarkIsKeptUntilItHasPassed(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {

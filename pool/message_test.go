@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// listener is a client that writes down what it is told, and panics at one of the calls.
+// listener is a client that records its calls, and panics at one of them.
 type listener struct {
 	calls   []string
 	panicAt int // counted from 1; 0: never
@@ -34,8 +34,8 @@ func (l *listener) Looked()                               { l.hear("looked") }
 func (l *listener) Follow(fence.Mark) error               { return nil }
 func (l *listener) Idle() bool                            { return true }
 
-// Every effect is carried out once and in order, also when a client panics in one of them: that costs the rest
-// nothing. The panic goes on to whoever performs the effects.
+// Every effect is carried out once and in order, also when a client panics in one of them: that
+// costs the rest nothing. The panic goes on to the goroutine that performs the effects.
 func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	want := []string{

@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// Reservation is memory of a device that was set aside for requests that name it. Any number of goroutines may use it.
+// Reservation is memory of a device that was set aside for requests that name it. Any number of
+// goroutines may use it.
 type Reservation struct {
 	pool     *Pool
 	id       core.Client
@@ -21,11 +22,12 @@ type Reservation struct {
 
 var _ Client = (*Reservation)(nil)
 
-// errNoStream says that a reservation has no stream that could wait for another.
+// errNoStream reports that a reservation has no stream that could wait.
 var errNoStream = errors.New("pool: a reservation has no stream")
 
-// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It waits for the driver and not for other
-// people's frees. Where ctx ends first nothing is kept. Errors: *OutOfMemoryError, the context's, ErrClosed, and what the driver said.
+// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It
+// waits for the driver and not for other callers' frees. If ctx ends first nothing is kept. Errors:
+// *OutOfMemoryError, the context's, ErrClosed, and the driver's.
 func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reservation, error) {
 	pages := p.pagesFor(bytes)
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
@@ -39,10 +41,10 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	return r, nil
 }
 
-// made reports whether it is one that Reserve made.
+// made reports whether Reserve made the reservation.
 func (r *Reservation) made() bool { return r != nil && r.pool != nil }
 
-// Bytes is what was set aside in the beginning: whole pages. 0 of a nil or zero Reservation.
+// Bytes is the size at the beginning: whole pages. 0 of a nil or zero Reservation.
 func (r *Reservation) Bytes() int64 {
 	if r == nil {
 		return 0
@@ -50,8 +52,8 @@ func (r *Reservation) Bytes() int64 {
 	return r.bytes
 }
 
-// Of says why requests on that pool's memory may not name it: ErrNotOpen for a zero Reservation, ErrForeign for one of another
-// device.
+// Of returns the error of requests on that pool's memory that name it: ErrNotOpen for a zero
+// Reservation, ErrForeign for one of another device.
 func (r *Reservation) Of(p *Pool) error {
 	switch {
 	case !r.made():
@@ -63,11 +65,12 @@ func (r *Reservation) Of(p *Pool) error {
 	}
 }
 
-// ID is what a Refill names as From.
+// ID is the number that a Refill has as From.
 func (r *Reservation) ID() core.Client { return r.id }
 
-// Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
-// then on as any others. The second call does nothing, nor one on a nil or zero Reservation. It does not wait.
+// Release releases the memory that no request has drawn. Drawn memory stays with its buffers.
+// Requests that name the reservation are from then on as any others. The second call does nothing,
+// nor one on a nil or zero Reservation. It does not wait.
 func (r *Reservation) Release() {
 	if r.made() && !r.released.Swap(true) {
 		r.pool.tell(core.Unreserve{Client: r.id}, fence.Mark{})
@@ -80,20 +83,20 @@ func (r *Reservation) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, 
 // Denied implements Client.
 func (r *Reservation) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
 
-// Follow implements Client: what others still use is not for a reservation.
+// Follow implements Client: a reservation gets no memory behind others' fences.
 func (*Reservation) Follow(fence.Mark) error { return errNoStream }
 
-// Asked implements Client. The core asks nothing of a reservation.
+// Asked implements Client. The core sends a reservation no reclaim request.
 func (*Reservation) Asked(uint64) {}
 
 // Offered implements Client: a reservation does not wait.
 func (*Reservation) Offered(uint64, uint64) {}
 
-// Demanded implements Client: nothing comes home to it.
+// Demanded implements Client: no memory comes home to it.
 func (*Reservation) Demanded() {}
 
 // Idle implements Client: it has no stream.
 func (*Reservation) Idle() bool { return true }
 
-// Looked implements Client. The core asks nothing of a reservation.
+// Looked implements Client. The core does not ask a reservation for its used bytes.
 func (*Reservation) Looked() {}

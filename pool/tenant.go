@@ -14,36 +14,40 @@ var ErrQuota = errors.New("vram: over the quota")
 
 // Quota bounds a tenant, in bytes of buffers rounded to their blocks.
 type Quota struct {
-	// LimitBytes is the most that buffers of the tenant, and its requests that wait for memory, may have: what is more waits
-	// for the tenant's own frees, or is refused. 0: no such bound.
+	// LimitBytes bounds the bytes in buffers of the tenant and in its requests that wait for
+	// memory: a request beyond it waits for the tenant's own frees, or is refused. 0: no bound.
 	LimitBytes int64
-	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
-	// only while nobody waits for it who is within a share, or names no tenant. Of the tenants that wait, of one priority, whoever
-	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
-	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share.
+	// ShareBytes is the part of the memory that the tenant has a right to. Beyond it the tenant
+	// borrows: a request that must ask the pool gets memory only while no request within a share, and
+	// none without a tenant, waits. Of waiting tenants of one priority the one with the smallest use
+	// relative to its share comes first, so that tenants which always want more get memory in
+	// proportion to their shares, for any sum of shares. Only frees end a loan. 0: all use is within
+	// the share.
 	ShareBytes int64
-	// Exclusive says that one goroutine works for the tenant, as Stream.Exclusive says it of a stream: while it waits for memory the
-	// tenant frees nothing. Without it a tenant may have any number of callers, and one that waits says nothing of the others.
+	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a
+	// stream: while it waits for memory the tenant frees nothing. Without it a tenant may have any
+	// number of callers, and the others may free while one waits.
 	Exclusive bool
 }
 
-// Tenant is an account that requests are charged to, whatever their streams. Any number of goroutines may use it.
+// Tenant is an account that requests are charged to, on any stream. Any number of goroutines may
+// use it.
 type Tenant struct {
 	name  string
 	id    uint32
 	pool  atomic.Pointer[Pool] // nil before the first use of the device
 	quota atomic.Pointer[Quota]
 
-	charged atomic.Int64 // buffers, and requests under way
-	held    atomic.Int64 // of that: buffers
+	charged atomic.Int64 // buffers, and waiting requests
+	held    atomic.Int64 // of charged: buffers
 	queued  atomic.Int32 // requests that wait for its quota; changed in the pool's turns
 }
 
-// made reports whether it is one that NewTenant made.
+// made reports whether NewTenant made the tenant.
 func (t *Tenant) made() bool { return t != nil && t.quota.Load() != nil }
 
-// Of reports whether requests on that pool's memory may name it: ErrNotOpen for a nil or zero Tenant, ErrForeign for one of
-// another device.
+// Of returns the error of requests on that pool's memory that name it: ErrNotOpen for a nil or zero
+// Tenant, ErrForeign for one of another device.
 func (t *Tenant) Of(p *Pool) error {
 	if !t.made() {
 		return ErrNotOpen
@@ -54,7 +58,7 @@ func (t *Tenant) Of(p *Pool) error {
 	return nil
 }
 
-// NewTenant makes a tenant with a number that no other one of the device has.
+// NewTenant makes a tenant with a number that no other tenant of the device has.
 func NewTenant(name string, id uint32, q Quota) *Tenant {
 	t := &Tenant{name: name, id: id}
 	t.quota.Store(&q)
@@ -66,11 +70,11 @@ type TenantStats struct {
 	Name         string
 	Quota        Quota
 	HeldBytes    int64 // in buffers
-	ChargedBytes int64 // the same, and what its requests that wait for memory want
+	ChargedBytes int64 // in buffers, and in its requests that wait for memory
 	Queued       int   // requests that wait for its quota
 }
 
-// Stats is what the tenant has now.
+// Stats are the tenant's current figures.
 func (t *Tenant) Stats() TenantStats {
 	if !t.made() {
 		return TenantStats{}
@@ -78,7 +82,7 @@ func (t *Tenant) Stats() TenantStats {
 	return TenantStats{t.name, *t.quota.Load(), t.held.Load(), t.charged.Load(), int(t.queued.Load())}
 }
 
-// Name is the tenant's.
+// Name is the tenant's name.
 func (t *Tenant) Name() string {
 	if t == nil {
 		return ""
@@ -86,8 +90,8 @@ func (t *Tenant) Name() string {
 	return t.name
 }
 
-// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: ErrNegative for a bound below 0,
-// which changes nothing, and ErrNotOpen.
+// SetQuota replaces the quota. Memory beyond it stays until it is freed. Errors: ErrNegative for a
+// negative bound, which changes nothing, and ErrNotOpen.
 func (t *Tenant) SetQuota(q Quota) error {
 	switch {
 	case !t.made():
@@ -102,10 +106,11 @@ func (t *Tenant) SetQuota(q Quota) error {
 	return nil
 }
 
-// Bind says whose memory the tenant's requests are for.
+// Bind sets the pool of the tenant's requests.
 func (t *Tenant) Bind(p *Pool) { t.pool.Store(p) }
 
-// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before. Nothing is always allowed.
+// Charge takes so many bytes of the quota, if it allows them and no other request waits for it. 0
+// is always allowed.
 func (t *Tenant) Charge(bytes int64) bool { return bytes == 0 || t.queued.Load() == 0 && t.take(bytes) }
 
 func (t *Tenant) take(bytes int64) bool {
@@ -121,7 +126,8 @@ func (t *Tenant) take(bytes int64) bool {
 	}
 }
 
-// Refund gives back what a request was charged that got nothing. It does not wait, and may be called inside a turn.
+// Refund undoes the charge of a request that got nothing. It does not wait, and may be called
+// inside a turn.
 func (t *Tenant) Refund(bytes int64) {
 	t.charged.Add(-bytes)
 	if t.queued.Load() > 0 {
@@ -129,10 +135,10 @@ func (t *Tenant) Refund(bytes int64) {
 	}
 }
 
-// Hold says that what was charged has become a buffer.
+// Hold notes that a charge has become a buffer.
 func (t *Tenant) Hold(bytes int64) { t.held.Add(bytes) }
 
-// Paid says that a buffer was freed. It implements magazine.Payer.
+// Paid ends the charge of a buffer that was freed. It implements magazine.Payer.
 func (t *Tenant) Paid(bytes int64) {
 	t.held.Add(-bytes)
 	t.Refund(bytes)
@@ -141,10 +147,11 @@ func (t *Tenant) Paid(bytes int64) {
 // Exclusive reports whether one goroutine works for the tenant: see Quota.
 func (t *Tenant) Exclusive() bool { return t.made() && t.quota.Load().Exclusive }
 
-// Account is the tenant's among those that wait and hold.
+// Account is the tenant's account in the order of waiting requests.
 func (t *Tenant) Account() admission.Account { return tenantAccounts + admission.Account(t.id) }
 
-// tenantAccounts is where the accounts of tenants begin: those of streams have their ids.
+// tenantAccounts is the number of the first tenant account: accounts of streams have the streams'
+// ids.
 const tenantAccounts admission.Account = 1 << 32
 
 // Refuse is the error of a request that the quota does not allow.
@@ -152,7 +159,7 @@ func (t *Tenant) Refuse(bytes int64) error {
 	return &QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()}
 }
 
-// TooLarge reports whether a request could not be served even if the tenant had nothing else.
+// TooLarge reports whether the quota is smaller than the request.
 func (t *Tenant) TooLarge(bytes int64) bool {
 	limit := t.quota.Load().LimitBytes
 	return limit > 0 && bytes > limit
@@ -166,7 +173,7 @@ type QuotaError struct {
 	Quota          Quota
 }
 
-// Error says the facts in one line.
+// Error has the figures in one line.
 func (e *QuotaError) Error() string {
 	if e.RequestedBytes > e.Quota.LimitBytes {
 		return fmt.Sprintf("vram: tenant %q is over its quota: requested %s of a limit of %s; what would help: a Quota.LimitBytes of at least %s",
@@ -181,7 +188,8 @@ func (e *QuotaError) Error() string {
 // Is makes errors.Is(err, ErrQuota) hold.
 func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
 
-// recharge has the requests tried that wait for the tenant's quota. It does not wait, and may be called inside a turn.
+// recharge retries the requests that wait for the tenant's quota. It does not wait, and may be
+// called inside a turn.
 func (t *Tenant) recharge() {
 	if p := t.pool.Load(); p != nil {
 		p.ref.Tell(&recharge{tenant: t})

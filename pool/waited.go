@@ -10,19 +10,19 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// WaitError ends a request that waited for other people's frees by the end of its context: errors.Is finds context.DeadlineExceeded
-// or context.Canceled in it.
+// WaitError ends a request that waited for other callers' frees by the end of its context:
+// errors.Is finds context.DeadlineExceeded or context.Canceled in it.
 type WaitError struct {
 	RequestedBytes int64
 	Waited         time.Duration // since the request was made
-	Tenant         string        // whom the request was charged to; empty: nobody
-	// Holders are the streams that hold memory, as their last turns left it, and the tenants that have buffers in it, the largest
-	// of either first.
+	Tenant         string        // charged tenant; empty: none
+	// Holders are the streams that hold memory, as of their last turns, and the tenants that have
+	// buffers in it, the largest of each first.
 	Holders []Holder
 	Err     error // the context's
 }
 
-// Error says the facts in one line.
+// Error has the figures and the largest holders in one line.
 func (e *WaitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: waited %v for %s", e.Waited, units.Bytes(e.RequestedBytes))
@@ -42,7 +42,7 @@ func (e *WaitError) Error() string {
 // Unwrap is the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// EndWait completes the error of a request that has waited in vain, whose Holders are the streams so far. It takes no turn.
+// EndWait completes the error of a wait, whose Holders are the streams so far. It takes no turn.
 func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
 	larger := func(a, b Holder) int { return cmp.Compare(b.HeldBytes, a.HeldBytes) }
 	slices.SortStableFunc(e.Holders, larger)
