@@ -2,13 +2,15 @@ package futures
 
 import "sync/atomic"
 
-// All returns the future of all values, in the order of fs, or of the first error. It does not wait. The slice of values is
-// one for all who await it.
+// All returns the future of all values, in the order of fs, or of the first error. It does not
+// wait. All that await it share one slice of values.
 //
-// With a release function the whole owns its parts: once it has failed or was canceled, parts that are still pending
-// are canceled, and every value that arrived or still arrives goes to release exactly once, after the last part was
-// answered. Without one the parts are only watched: they go on, and their values stay with those who hold
-// them. An owned part must not occur twice. Release never runs on a completing goroutine; a panic in it is swallowed and the other values are still released.
+// With a release function the new future owns its parts: once it has failed or was canceled, parts
+// that are still pending are canceled, and every value that arrived or still arrives goes to
+// release exactly once, after the last part was answered. Without one the parts are only watched:
+// they go on, and their values stay with the holders of their futures. An owned part must not occur
+// twice. Release never runs on a completing goroutine; a panic in it is swallowed and the other
+// values are still released.
 func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	if values, ok := allDone(fs); ok {
 		return Done(values)
@@ -25,7 +27,7 @@ func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	for i, f := range fs {
 		w.join(i, f)
 	}
-	// Complete already: a value future spares the promise's cost to everybody who passes it on.
+	// Complete already: a value future saves the promise's cost wherever it is passed on.
 	if values, completed, err := w.promise.Future().Poll(); completed && err == nil {
 		return Done(values)
 	}
@@ -46,8 +48,8 @@ func allDone[T any](fs []Future[T]) ([]T, bool) {
 	return values, true
 }
 
-// whole gathers the parts of All. A part and its value belong to the answer of that part until left is zero, then everything
-// belongs to whoever brought it there.
+// gathered has the parts of All. A part and its value belong to the answer of that part until left
+// is zero, then all belong to the goroutine that brought it there.
 type gathered[T any] struct {
 	promise Promise[[]T]
 	left    atomic.Int64 // Parts without an answer.
@@ -78,7 +80,8 @@ func (part *gatheredPart[T]) notify() {
 	part.gathered.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
-// settle notes the answer of a part. Foreign functions (release, OnCancel of the parts) run by way of do.
+// settle stores the answer of a part. Foreign functions (release, OnCancel of the parts) run by way
+// of do.
 func (w *gathered[T]) settle(part *gatheredPart[T], v T, err error, do func(func())) {
 	w.values[part.index], part.failed = v, err != nil
 	failedFirst := err != nil && w.promise.Complete(nil, err)
@@ -91,7 +94,7 @@ func (w *gathered[T]) settle(part *gatheredPart[T], v T, err error, do func(func
 	}
 }
 
-// deliver hands the values over unless a part failed or the whole was canceled.
+// deliver completes the promise with the values unless a part failed or it was canceled.
 func (w *gathered[T]) deliver() bool {
 	for i := range w.parts {
 		if w.parts[i].failed {
