@@ -2,8 +2,9 @@ package vram
 
 import "sync/atomic"
 
-// guests are the calls that make streams. Close waits for those under way before it gives the context up: a CUDA stream whose
-// maker has lost against it is destroyed in time, also in a context that others keep.
+// callGate counts the calls that make streams. Close waits for those in progress before it releases
+// the context: a CUDA stream whose caller came too late is destroyed in time, also in a context
+// that others keep.
 type callGate struct {
 	count  atomic.Int64
 	closed atomic.Bool
@@ -12,7 +13,7 @@ type callGate struct {
 
 func newCallGate() *callGate { return &callGate{left: make(chan struct{}, 1)} }
 
-// enter begins a call, which ends with leave. It reports false once nobody may enter any more.
+// enter begins a call, which ends with leave. It is false once the gate is closed.
 func (g *callGate) enter() bool {
 	g.count.Add(1)
 	if g.closed.Load() {
@@ -32,7 +33,7 @@ func (g *callGate) leave() {
 	}
 }
 
-// close lets nobody enter any more and waits for those who have. It is called once.
+// close refuses further calls and waits for those in progress. It is called once.
 func (g *callGate) close() {
 	g.closed.Store(true)
 	for g.count.Load() > 0 {

@@ -12,8 +12,9 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// churn lets many goroutines allocate and free on the streams that pick names, half of the buffers freed by
-// another goroutine than the one that has allocated them, and holds all live ranges against each other.
+// churn lets many goroutines allocate and free on the streams that pick names, half of the buffers
+// freed by another goroutine than the one that has allocated them, and holds all live ranges
+// against each other.
 func churn(t *testing.T, h *house, goroutines, rounds int, pick func(g int, r *rand.Rand) *vram.Stream) {
 	t.Helper()
 	var o overlaps

@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-// A panic that was recovered is counted, told to Events and logged with its stack, wherever it came from; the device
-// goes on.
+// A panic that was recovered is counted, told to Events and logged with its stack, wherever it came
+// from; the device goes on.
 func TestARecoveredPanicIsToldCountedAndLogged(t *testing.T) {
 	for _, place := range []string{"cuMemCreate", "cuStreamSynchronize", "OnOutOfMemory", "Growth"} {
 		t.Run(place, func(t *testing.T) {

@@ -30,7 +30,7 @@ func TestDebugNamesThePlacesOfARefusedFree(t *testing.T) {
 	assert.Equal(t, vram.ErrDoubleFree, b.Free(), "without it nothing is kept")
 }
 
-// With Debug the list of what was live at Close names where it was allocated.
+// With Debug the list of live buffers at Close has where each was allocated.
 func TestDebugNamesThePlacesOfWhatIsInUse(t *testing.T) {
 	h := openHouse(t, vram.Config{Debug: true}, sim.Config{})
 	_, err := h.stream().AllocFor(t.Context(), vram.Request{Bytes: 4096, Tag: "weights"})

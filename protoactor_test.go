@@ -19,7 +19,7 @@ import (
 
 // A stream that ends by itself is told of once, by the next tick, and so is the pool.
 func TestQuarantineIsTold(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		var b book
 		before := processes(t)

@@ -7,9 +7,11 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// Collect does now what the device does by itself ten times a second: each stream takes back buffers that were freed and whose
-// announced uses have finished, and what is over the cache budgets moves on, to the pool and to the driver. It never waits: memory that the
-// device still works on stays pending, and a stream that is busy with a request at this moment is passed over. The error is ErrClosed.
+// Collect does now the work that the device does by itself ten times a second: each stream takes
+// home freed buffers whose announced uses have finished, and the excess over the cache budgets goes
+// to the pool and to the driver. It never waits: memory that the device still works on stays
+// pending, and a stream that is busy with a request at this moment is passed over. The error is
+// ErrClosed.
 func (d *Device) Collect() error {
 	if !d.opened() {
 		return ErrNotOpen
@@ -29,9 +31,10 @@ func (d *Device) Collect() error {
 	return nil
 }
 
-// Coalesce merges neighbouring free blocks in each stream, those in magazines included, so that its free ranges are as long as they can be:
-// for a large request after many small ones. The streams keep their memory; the next small requests fill magazines anew, at the cost of a
-// miss each. It waits for the request that each stream is serving. Errors: ErrClosed, or the context's.
+// Coalesce merges neighbouring free blocks in each stream, those in magazines included, so that its
+// free ranges are as long as they can be: for a large request after many small ones. The streams
+// keep their memory; the next small requests fill magazines anew, at the cost of a miss each. It
+// waits for the request that each stream is serving. Errors: ErrClosed, or the context's.
 func (d *Device) Coalesce(ctx context.Context) error {
 	if err := d.callable(ctx); err != nil {
 		return err
@@ -40,7 +43,7 @@ func (d *Device) Coalesce(ctx context.Context) error {
 		return ErrClosed
 	}
 	for _, s := range d.streams.Load().open {
-		_ = s.Coalesce(ctx) // one that has ended meanwhile has nothing to merge
+		_ = s.Coalesce(ctx) // a stream that has ended meanwhile has nothing to merge
 	}
 	return ctx.Err()
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Coalesce makes one range of what lies side by side, whoever kept it apart, and gives nothing back.
+// Coalesce makes one range of neighbouring free blocks, from magazines and ranges, and releases
+// nothing.
 func TestCoalesce(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	s := h.stream()
@@ -38,9 +39,10 @@ func TestCoalesce(t *testing.T) {
 	require.ErrorIs(t, h.Coalesce(ended), context.Canceled)
 }
 
-// Collect takes home what another stream has finished with, without a tick: in the bubble no time passes. It waits for nothing.
+// Collect takes home memory that another stream has finished with, without a tick: in the bubble no
+// time passes. It waits for nothing.
 func TestCollect(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
 		require.NoError(t, h.Collect(), "before the first use")
