@@ -164,7 +164,7 @@ func TestOutOfMemoryTellsTheFacts(t *testing.T) {
 func TestTheDriverRunsOutOfMemory(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 256 * mib})
 	s := h.stream()
-	h.faults.SetCapacity(32 * mib) // somebody else has the rest
+	h.faults.SetCapacity(32 * mib) // another process has the rest
 	_, err := s.Alloc(64 * mib)
 	var oom *vram.OutOfMemoryError
 	require.ErrorAs(t, err, &oom)

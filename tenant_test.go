@@ -181,8 +181,8 @@ func TestWhoHasLessOfItsShareComesFirst(t *testing.T) {
 	})
 }
 
-// Tenants that share a stream are looked at by themselves: the stream waits and holds, and yet
-// somebody goes on.
+// Tenants that share a stream count separately: the stream waits and holds memory, and yet one of
+// them makes progress.
 func TestTenantsOfOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

@@ -21,7 +21,7 @@ type Quota struct {
 	// borrows: a request that must ask the pool gets memory only while no request within a share, and
 	// none without a tenant, waits. Of waiting tenants of one priority the one with the smallest use
 	// relative to its share comes first, so that tenants which always want more get memory in
-	// proportion to their shares, for any sum of shares. Only frees end a loan. 0: all use is within
+	// proportion to their shares, for any sum of shares. Only frees return borrowed memory. 0: all use is within
 	// the share.
 	ShareBytes int64
 	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a

@@ -20,7 +20,7 @@ func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 	r := newRig(t, 512*mib)
 	s := r.stream(core.Budget{CacheBytes: 4 * mib})
 	sizes := mixed(36)
-	require.NoError(t, must(t, s, 128*mib).Free()) // more than the budget: to be shed behind the answer
+	require.NoError(t, must(t, s, 128*mib).Free()) // more than the budget: to be returned after the answer
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), sizes)
 	panicked := false
@@ -127,7 +127,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 		require.NoError(t, must(t, s, 128*mib).Free())
 		r.stats(s)
 		leave := r.occupy(s)
-		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be shed behind the batch
+		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be returned after the batch
 		leave()
 		before := r.stats(s)
 		ctx := &ended{Context: context.Background()}

@@ -79,7 +79,7 @@ func TestABatchSheds(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	leave := r.occupy(s)
-	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // and nothing is shed by that
+	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // which returns nothing by itself
 	leave()
 	buffers := make([]Buffer, 2)
 	require.NoError(t, s.AllocBatch(buffers, []int64{3 * mib, mib}))

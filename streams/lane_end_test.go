@@ -143,7 +143,7 @@ func TestAnnouncedFreeOfALane(t *testing.T) {
 	r.sound(s)
 }
 
-// A turn that panics while a lane is in it fails the errand: the request goes the stream's way, and
+// A turn that panics while a lane is in it fails the request: the request goes the stream's way, and
 // the lane goes on.
 func TestPanicInALanesTurn(t *testing.T) {
 	r := newRig(t, 64*mib)

@@ -34,20 +34,20 @@ func alloc(t *testing.T, l *Lane, bytes int64) Buffer {
 // for warm and no reclaim request is open.
 func (r *rig) alone(s *Stream, l *Lane, warm, work func()) {
 	r.t.Helper()
-	var errands atomic.Int64
+	var laneTurns atomic.Int64
 	leave := r.occupy(s)
 	s.turn.hook = func(p point) {
 		if p == beforeLane {
-			errands.Add(1)
+			laneTurns.Add(1)
 		}
 	}
 	leave()
 	for {
 		warm()
-		before := errands.Load()
+		before := laneTurns.Load()
 		warm()
 		leave := r.occupy(s)
-		isQuiet := l.lane.Raised() == 0 && errands.Load() == before
+		isQuiet := l.lane.Raised() == 0 && laneTurns.Load() == before
 		if isQuiet {
 			work()
 		}

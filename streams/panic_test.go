@@ -60,7 +60,7 @@ func goesOn(t *testing.T, r *rig, s, other *Stream) {
 }
 
 // A panic in a turn that serves a request fails that request and nothing else.
-func TestPanicBeforeTheSearchFailsTheRequestAtHand(t *testing.T) {
+func TestPanicBeforeTheSearchFailsTheCurrentRequest(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 	crash(s, beforeSearch, 1, nil)
@@ -261,16 +261,16 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.ErrorIs(t, err, ErrQuarantined)
 }
 
-// errands is a host that starts nothing: it lists the functions that it should run.
-type errands struct{ due []func() }
+// lazyHost is a host that starts nothing: it lists the functions that it should run.
+type lazyHost struct{ due []func() }
 
-func (e *errands) Go(_ string, f func()) { e.due = append(e.due, f) }
+func (e *lazyHost) Go(_ string, f func()) { e.due = append(e.due, f) }
 
-func (*errands) Wait(...<-chan struct{}) {}
+func (*lazyHost) Wait(...<-chan struct{}) {}
 
-func (*errands) Reach(string) {}
+func (*lazyHost) Reach(string) {}
 
-func (*errands) Behavior(_ string, b actors.Behavior) actors.Behavior { return b }
+func (*lazyHost) Behavior(_ string, b actors.Behavior) actors.Behavior { return b }
 
 // The pool's question that a stream owes an answer to is answered for it when it ends.
 func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
@@ -279,7 +279,7 @@ func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, s.Close())
 	<-s.ref.Done() // the turn's state is ours now
-	var host errands
+	var host lazyHost
 	s.host = &host
 	defer func() { s.host = nil }()
 	s.turn.reclaim = &reclaim{stream: &s.wiring}
