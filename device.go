@@ -141,7 +141,7 @@ func Open(cfg Config) (*Device, error) {
 	d.streams.Store(&registry{})
 	d.background, d.stop = context.WithCancel(context.Background())
 	if len(cfg.Warm) > 0 {
-		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // an error here costs nothing: memory is mapped when needed
+		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // after an error memory is mapped when needed
 	}
 	return d, nil
 }

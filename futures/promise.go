@@ -149,7 +149,7 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 		runtime.Gosched()
 	}
 	arrived := p.done()
-	if p.completed() { // No waiter parks for a completion that was seen, even if its goroutine is held up before the gate.
+	if p.completed() { // The completing goroutine may be held up before the gate.
 		return p.val, p.err
 	}
 	ended := ctx.Done()

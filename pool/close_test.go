@@ -34,7 +34,7 @@ func TestCloseIsIdempotent(t *testing.T) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(8))
-		h.customer(1).must(4)
+		h.testClient(1).must(4)
 		require.NoError(t, h.faults.Add(fault.Rule{Func: k.last, First: 1, Result: cudadrv.Unknown}))
 		errs := make([]error, 4)
 		var group sync.WaitGroup
@@ -56,7 +56,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		held := a.must(5)
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -112,7 +112,7 @@ func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 			t.Run(function, func(t *testing.T) {
 				t.Parallel()
 				h := k.build(t, roomy(32))
-				a, b := h.customer(1), h.customer(2)
+				a, b := h.testClient(1), h.testClient(2)
 				a.must(5)
 				inside := make(chan struct{})
 				release := h.hold(function, func() { close(inside) })
@@ -142,7 +142,7 @@ func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.free(a.must(5))
 		require.NoError(t, h.faults.Add(fault.Rule{Func: k.usable(), First: 1, Result: cudadrv.Unknown}))
 		inside := make(chan struct{})
@@ -163,7 +163,7 @@ func TestStopDuringClose(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.free(a.must(9))
 		inside := make(chan struct{})
 		release := h.hold(k.give[0], func() { close(inside) })
@@ -185,7 +185,7 @@ func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(32))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run := a.must(4)
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -212,7 +212,7 @@ func TestDebugFindsBrokenBooks(t *testing.T) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		require.NoError(t, h.pool.Failure())
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -234,7 +234,7 @@ func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.must(4)
 		h.panicInTurn(func() {})
 		a.must(6)

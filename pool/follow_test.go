@@ -27,7 +27,7 @@ func TestAClientFollowsAnothersFence(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, onDevice(roomy(8)))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run, _, last := a.must(4), a.must(1), a.must(3)
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 		a.free(run)
@@ -64,7 +64,7 @@ func TestAWaitThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := build(t, onDevice(roomy(8)))
-			a, b := h.customer(1), h.customer(2)
+			a, b := h.testClient(1), h.testClient(2)
 			run := a.must(8)
 			require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 			a.free(run)
@@ -81,7 +81,7 @@ func TestAWaitThatFails(t *testing.T) {
 func TestAMarkThatWentIntoAGraph(t *testing.T) {
 	t.Parallel()
 	h := build(t, waiting(roomy(8), core.WaitsNever))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	run := a.must(6)
 	a.use(-6)
 	require.NoError(t, h.sim.BeginCapture(a.stream))
@@ -114,7 +114,7 @@ func TestAMarkThatWentIntoAGraph(t *testing.T) {
 func TestAFenceOfSeveralReturns(t *testing.T) {
 	t.Parallel()
 	h := build(t, waiting(roomy(8), core.WaitsNever))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	first, second := a.must(4), a.must(4)
 	a.use(-8)
 	require.NoError(t, h.sim.Occupy(a.stream, time.Second))

@@ -186,9 +186,9 @@ func (h *house) enter() {
 	}
 }
 
-// customer is a simple client: it keeps its granted runs, and at a reclaim request returns its free
+// testClient is a simple client: it keeps its granted runs, and at a reclaim request returns its free
 // ones.
-type customer struct {
+type testClient struct {
 	house  *house
 	id     core.Client
 	stream cudadrv.Stream
@@ -211,17 +211,17 @@ type answer struct {
 
 var errTwice = errors.New("answered twice")
 
-func (h *house) customer(id core.Client) *customer {
+func (h *house) testClient(id core.Client) *testClient {
 	h.t.Helper()
 	s, err := h.device.StreamCreate()
 	require.NoError(h.t, err)
-	c := &customer{house: h, id: id, stream: s, waits: map[uint64]chan answer{}}
+	c := &testClient{house: h, id: id, stream: s, waits: map[uint64]chan answer{}}
 	h.pool.Join(id, c)
 	return c
 }
 
 // Granted implements Client.
-func (c *customer) Granted(token uint64, runs []core.Run) {
+func (c *testClient) Granted(token uint64, runs []core.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if token == 0 {
@@ -232,13 +232,13 @@ func (c *customer) Granted(token uint64, runs []core.Run) {
 }
 
 // Denied implements Client.
-func (c *customer) Denied(token uint64, err error) {
+func (c *testClient) Denied(token uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer(token, answer{err: err})
 }
 
-func (c *customer) answer(token uint64, a answer) {
+func (c *testClient) answer(token uint64, a answer) {
 	w := c.waits[token]
 	if w == nil {
 		c.house.t.Errorf("client %d, token %d: %v: %+v", c.id, token, errTwice, a)
@@ -252,7 +252,7 @@ func (c *customer) answer(token uint64, a answer) {
 }
 
 // Asked implements Client.
-func (c *customer) Asked(uint64) {
+func (c *testClient) Asked(uint64) {
 	c.mu.Lock()
 	c.reclaims++
 	mute := c.mute
@@ -263,13 +263,13 @@ func (c *customer) Asked(uint64) {
 }
 
 // Offered implements Client.
-func (c *customer) Offered(token, _ uint64) { c.house.pool.AnswerOffer(c.id, token, false) }
+func (c *testClient) Offered(token, _ uint64) { c.house.pool.AnswerOffer(c.id, token, false) }
 
 // Demanded implements Client.
-func (c *customer) Demanded() {}
+func (c *testClient) Demanded() {}
 
 // Looked implements Client.
-func (c *customer) Looked() {
+func (c *testClient) Looked() {
 	c.mu.Lock()
 	r := core.Return{Client: c.id, LiveBytes: max(c.live, 0), Report: true}
 	c.mu.Unlock()
@@ -277,16 +277,16 @@ func (c *customer) Looked() {
 }
 
 // Idle implements Client.
-func (c *customer) Idle() bool {
+func (c *testClient) Idle() bool {
 	idle, err := c.house.device.StreamQuery(c.stream)
 	return idle && err == nil
 }
 
 // Follow implements Client.
-func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
+func (c *testClient) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 
 // release answers a reclaim request with all free runs.
-func (c *customer) release() {
+func (c *testClient) release() {
 	c.mu.Lock()
 	runs := c.idle
 	c.idle = nil
@@ -295,7 +295,7 @@ func (c *customer) release() {
 }
 
 // refill sends a request and does not wait.
-func (c *customer) refill(pages uint32) <-chan answer {
+func (c *testClient) refill(pages uint32) <-chan answer {
 	c.mu.Lock()
 	c.token++
 	w := make(chan answer, 1)
@@ -309,7 +309,7 @@ func (c *customer) refill(pages uint32) <-chan answer {
 }
 
 // get sends a request and waits.
-func (c *customer) get(pages uint32) (core.Run, error) {
+func (c *testClient) get(pages uint32) (core.Run, error) {
 	a := <-c.refill(pages)
 	if a.err != nil {
 		c.use(-int64(pages))
@@ -318,21 +318,21 @@ func (c *customer) get(pages uint32) (core.Run, error) {
 }
 
 // must is get for a request that must succeed.
-func (c *customer) must(pages uint32) core.Run {
+func (c *testClient) must(pages uint32) core.Run {
 	c.house.t.Helper()
 	run, err := c.get(pages)
 	require.NoError(c.house.t, err)
 	return run
 }
 
-func (c *customer) use(pages int64) {
+func (c *testClient) use(pages int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live += pages * page
 }
 
 // free returns runs that were in use, behind the stream's work so far.
-func (c *customer) free(runs ...core.Run) {
+func (c *testClient) free(runs ...core.Run) {
 	for _, r := range runs {
 		c.use(-int64(r.Pages))
 	}
@@ -340,7 +340,7 @@ func (c *customer) free(runs ...core.Run) {
 }
 
 // sendReturn returns runs with a fence. A fence that cannot be recorded never passes.
-func (c *customer) sendReturn(answer bool, runs ...core.Run) {
+func (c *testClient) sendReturn(answer bool, runs ...core.Run) {
 	c.mu.Lock()
 	c.fence++
 	r := core.Return{Client: c.id, Runs: runs, Fence: c.fence, LiveBytes: max(c.live, 0), Answer: answer}
@@ -350,7 +350,7 @@ func (c *customer) sendReturn(answer bool, runs ...core.Run) {
 }
 
 // touch fails the test unless the device can reach every byte of a run.
-func (c *customer) touch(r core.Run) {
+func (c *testClient) touch(r core.Run) {
 	c.house.t.Helper()
 	at := c.house.pool.at(r.First)
 	require.NoError(c.house.t, c.house.sim.MemsetD8Async(at, 0, int64(r.Pages)*page, c.stream))

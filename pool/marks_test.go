@@ -15,7 +15,7 @@ func TestAMarkIsKeptUntilItHasPassed(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(16))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		early, between, late := a.must(4), a.must(4), a.must(4) // neighbours would merge
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 		a.free(early)

@@ -31,7 +31,7 @@ func TestGrantsOfManyGoroutinesNeverOverlap(t *testing.T) {
 		var denied atomic.Int64
 		var group sync.WaitGroup
 		for id := core.Client(1); id <= 6; id++ {
-			c := h.customer(id)
+			c := h.testClient(id)
 			group.Go(func() {
 				random := rand.New(rand.NewPCG(uint64(id), 1))
 				for range 60 {
@@ -74,7 +74,7 @@ func TestBusyMemoryGoesElsewhereOnlyAfterItsFence(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, waiting(roomy(8), core.WaitsNever))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		const work = 10 * time.Millisecond
 		first := a.must(6)
 		require.NoError(t, h.sim.Occupy(a.stream, work))
@@ -101,7 +101,7 @@ func TestPassedFencesAreSeenAtTicks(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(8))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run := a.must(8)
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 		a.free(run)
@@ -123,7 +123,7 @@ func TestPassedFencesAreSeenAtTicks(t *testing.T) {
 func TestReturnsThatOvertakeEachOtherAllPass(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(8))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	runs := []core.Run{a.must(2), a.must(2), a.must(2), a.must(2)}
 	a.use(-8)
 	for i, order := range []core.Fence{4, 1, 3, 2} {
@@ -141,7 +141,7 @@ func TestMemoryWithoutARecordIsNotWaitedForWithoutEnd(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(4))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run := a.must(4)
 		a.use(-4)
 		h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 9}, fence.Mark{})
@@ -157,7 +157,7 @@ func TestMemoryWithoutARecordIsNotWaitedForWithoutEnd(t *testing.T) {
 func TestDenialTellsTheFacts(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(10))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	run := a.must(9)
 	a.free(core.Run{First: run.First + 3, Pages: 2})
 	_, err := b.get(7)
@@ -224,7 +224,7 @@ func TestStuckDriverDelaysNobodyWhomFreeMemoryServes(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		a.free(a.must(4))
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -243,7 +243,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 		t := k.T
 		h := k.build(t, roomy(32))
 		for id := core.Client(1); id <= 20; id++ {
-			c := h.customer(id)
+			c := h.testClient(id)
 			c.free(c.must(3))
 			h.pool.Leave(id, true)
 			_, err := c.get(1)
@@ -260,7 +260,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 func TestReconfigure(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(4))
-	a := h.customer(1)
+	a := h.testClient(1)
 	_, err := a.get(6)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(8)))
@@ -321,7 +321,7 @@ func TestMisalignedSegmentsAreRefused(t *testing.T) {
 	h := plain().prepare(t)
 	h.device = shifted{h.device}
 	h.open(roomy(8))
-	_, err := h.customer(1).get(2)
+	_, err := h.testClient(1).get(2)
 	require.ErrorIs(t, err, errMisaligned)
 	require.NoError(t, h.pool.Close())
 	h.assertEmpty()
@@ -332,7 +332,7 @@ func TestMisalignedSegmentsAreRefused(t *testing.T) {
 func TestPlainSegmentsLieWhereTheDriverSays(t *testing.T) {
 	t.Parallel()
 	h := plain().build(t, roomy(40))
-	a := h.customer(1)
+	a := h.testClient(1)
 	var runs []core.Run
 	for range 3 {
 		runs = append(runs, a.must(4))
@@ -375,7 +375,7 @@ func TestObserverIsTold(t *testing.T) {
 			},
 		}
 		h.open(roomy(8))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.free(a.must(6))
 		_, err := a.get(9)
 		require.ErrorIs(t, err, ErrOutOfMemory)

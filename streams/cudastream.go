@@ -106,7 +106,7 @@ func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	if err != nil {
 		return mark, err
 	}
-	if err = h.uncaptured("cuEventRecord"); err != nil { // a capture that began meanwhile may have the mark: a query of it would break the capture
+	if err = h.uncaptured("cuEventRecord"); err != nil { // a capture may have the mark: no query of it
 		h.lost.Add(1)
 		h.discard(mark)
 		return fence.Mark{}, err

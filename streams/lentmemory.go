@@ -81,7 +81,7 @@ func (l *lentMemory) returnExcess(caller bool) {
 	if caller && l.core.FenceWanted() && !l.ordered {
 		l.orderFence()
 	}
-	if l.wanted { // reclaim requests take all free pages, and the pool grants those back that it does not need
+	if l.wanted { // reclaim requests take all free pages; the pool grants back the rest
 		return
 	}
 	covered := l.coveredOnly(caller)
@@ -103,7 +103,7 @@ func (l *lentMemory) releaseAll(covered bool) {
 
 // answerReclaim answers the pool's reclaim request. Once Close has begun no fence may be recorded,
 // since the CUDA stream is about to go: the stream then keeps its pages until the device was
-// synchronised. Uncovered pages of an adopted stream stay, and are reported. Lanes release their
+// synchronised. Uncovered pages of an adopted stream stay, and are reported. Lanes release free
 // blocks at their next calls.
 func (l *lentMemory) answerReclaim() {
 	l.core.AskLanes()

@@ -11,7 +11,7 @@ import (
 type Stats struct {
 	Stream        uint32
 	LiveBytes     int64 // in buffers, rounded to blocks
-	PeakLiveBytes int64 // sampled at turns that served a request, with the magazines' cached bytes; refused requests do not count
+	PeakLiveBytes int64 // sampled at turns that served a request, with the magazines' cached bytes
 	PendingBytes  int64 // freed, while announced uses on other streams have not passed
 	CachedBytes   int64 // free: the sum of the next three
 	SpanBytes     int64 // in free slots of small sizes

@@ -236,7 +236,7 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 		return func() {}
 	}
 	for _, other := range by {
-		if !other.opened() || other.pool != s.pool { // the pool does not know it, and must assume that it makes progress
+		if !other.opened() || other.pool != s.pool { // unknown to the pool: it may make progress
 			return func() {}
 		}
 		x.by = append(x.by, other.id)

@@ -125,7 +125,7 @@ func (t *turn) handleReclaim(a *reclaim) {
 func (t *turn) updateDemand() {
 	t.dispatcher.updateDemand()
 	p := t.suspensions.progress.Load()
-	if !t.draining && t.wanted && p != nil && p.number != t.reportedSuspend { // also if the demand ended and began again between two turns
+	if !t.draining && t.wanted && p != nil && p.number != t.reportedSuspend { // also after an unseen end of demand
 		t.reportedSuspend = p.number
 		t.effects().suspends = len(p.all) > 0 || len(p.freedBy) > 0
 	}

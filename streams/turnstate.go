@@ -47,7 +47,7 @@ const (
 
 // String names the place to a Host.
 func (p point) String() string {
-	return [...]string{"before search", "before answer", "before return", "before errand"}[p]
+	return [...]string{"before search", "before answer", "before return", "before lane request"}[p]
 }
 
 // reach calls the hook of tests.

@@ -5,7 +5,7 @@ package claims
 type FenceWait struct {
 	waits    bool // until Resume, and while the delayed claims are served
 	resuming bool // the delayed claims are being served
-	failed   bool // no fence passed in the last wait: the next tick allows another one for the stream's own pending memory
+	failed   bool // no fence passed in the last wait: the next tick allows another
 }
 
 // Begin begins a wait, and reports whether none had begun before.
