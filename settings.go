@@ -57,7 +57,7 @@ func set[T any](field, value *T) {
 // Where more is held than a new limit allows, Reconfigure takes the streams' caches and releases
 // free memory, waiting for the driver. Live buffers stay; their memory goes back when they are
 // freed. Until less than the limit is held nothing is taken from the driver, and requests that free
-// memory serves go on. A smaller cache budget holds at once, a new level of statistics from each
+// memory serves go on. A lower bound of a cache holds at once, a new level of statistics from each
 // stream's next turn on. Errors: *ConfigError; ErrClosed; and the driver's when memory was
 // released, in which case the settings hold all the same.
 func (d *Device) Reconfigure(change Settings) error {
@@ -102,7 +102,7 @@ func (d *Device) apply(e *engine, from *Config) error {
 		settings := c.settings(e.driver.Info())
 		d.limit.Store(settings.LimitBytes)
 		err := e.pool.Reconfigure(context.Background(), settings)
-		e.pool.Tick() // a shorter budget of the pool holds from now on
+		e.pool.Tick() // a lower PoolCacheBytes holds from now on
 		for _, s := range d.streams.Load().open {
 			_ = s.Reconfigure(context.Background(), c.ofStream()) // a stream that has ended needs none
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // Collect does now the work that the device does by itself ten times a second: each stream takes
-// home freed buffers whose announced uses have finished, and the excess over the cache budgets goes
+// home freed buffers whose announced uses have finished, and the excess over the cache bounds goes
 // to the pool and to the driver. It never waits: memory that the device still works on stays
 // pending, and a stream that is busy with a request at this moment is passed over. The error is
 // ErrClosed.

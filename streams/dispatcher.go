@@ -164,7 +164,7 @@ func (d *dispatcher) countWait(c *claim) {
 	}
 }
 
-// denied handles the pool's denial: a parked claim fails, any other may still wait.
+// denied processes the pool's denial: a parked claim fails, any other may still wait.
 func (d *dispatcher) denied(m *denied) {
 	c := d.waiting(m.token)
 	if c == nil {

@@ -247,7 +247,7 @@ func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 		return r.mark
 	}
 	h := &e.stream.cuda
-	defer h.done() // last: Close destroys the handle then
+	defer h.done() // last: Close destroys the CUDA stream then
 	mark, err := h.mark()
 	if err == nil {
 		return mark

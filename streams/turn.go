@@ -32,7 +32,7 @@ func (t *turn) wake() {
 	}
 }
 
-// receive handles one message.
+// receive processes one message.
 func (t *turn) receive(m actors.Message) {
 	switch m := m.(type) {
 	case *claim:
