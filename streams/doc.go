@@ -14,8 +14,8 @@
 //     becomes a message with a promise. The core asks the pool for pages; the answer comes back as
 //     a message, and the turn that receives it completes the promise.
 //
-// A free never enters a turn: it puts the slot back into its magazine, or on the freed list, which
-// the next turn takes as a whole.
+// A free puts the slot back into its magazine, or on the freed list, which the next turn takes as a
+// whole. It enters no turn, except while requests wait for memory.
 //
 // # Parts
 //
@@ -72,11 +72,15 @@
 // A stream goes on if it neither waits nor is suspended. A suspended stream will go on if, for each
 // of its suspensions, a stream that may end it goes on, or will: one of the streams that it names;
 // else any stream that holds memory or waits for some. Streams that do neither, and are not named,
-// are not looked at, however many there are. A deadlock is declared when no stream that holds
-// memory, or was handed some (Handover, Transfer), goes on or will, every free has come home, every
-// announced use and every fence that keeps memory has passed, and still no request can be served.
-// Then the youngest blocked request of a stream that holds memory gets a *pool.DeadlockError. A
-// future that no goroutine awaits blocks no stream.
+// are not looked at, however many there are. A future that no goroutine awaits blocks no stream. A
+// deadlock is declared when
+//
+//   - no stream that holds memory, or was handed some (Handover, Transfer), goes on or will;
+//   - every freed block is home, and every announced use and every fence that keeps memory has
+//     passed;
+//   - still no waiting request can be served.
+//
+// Then the youngest blocked request of a stream that holds memory gets a *pool.DeadlockError.
 //
 // # Uses on other streams
 //
@@ -154,7 +158,7 @@
 //
 // Every call on a CUDA stream asks first whether the stream is being captured into a graph. If it
 // is, a Return keeps its pages; a memset, a wait and Close are refused (CaptureError). So a graph
-// never has a node of the allocator's, and no capture is ended. Requests and frees that make no
+// never has a node of the allocator, and no call ends a capture. Requests and frees that make no
 // call on the stream do not ask: they promise the stream's own order, which holds within a capture,
 // too.
 //
