@@ -77,7 +77,8 @@ func TestManyGoroutinesOnTheirOwnStreams(t *testing.T) {
 	churn(t, h, 16, 1000, func(g int, _ *rand.Rand) *vram.Stream { return streams[g] })
 }
 
-// Goroutines may use any stream, while streams come and go and one goroutine trims, warms up and reads figures.
+// Goroutines may use any stream, while streams come and go and one goroutine trims, warms up and
+// reads figures.
 func TestManyGoroutinesWhileTheDeviceChanges(t *testing.T) {
 	h := openHouse(t, vram.Config{StreamCacheBytes: 4 * mib, PoolCacheBytes: 32 * mib}, sim.Config{})
 	streams := []*vram.Stream{h.stream(), h.stream(), h.stream()}

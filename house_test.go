@@ -232,7 +232,7 @@ func (o *overlaps) find(p vram.Ptr) int {
 	return at
 }
 
-// trim gives everything back that can be, and says how much.
+// trim releases all that it can, and returns how much.
 func (h *house) trim() int64 {
 	h.t.Helper()
 	n, err := h.Trim(context.Background(), 0)

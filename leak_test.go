@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A leak is told to Events and to the logger before Close returns the same error, which every call
-// returns.
+// A leak is reported to Events and to the logger before Close returns the same error, which every
+// call returns.
 func TestALeakIsTold(t *testing.T) {
 	var log text
 	var told []*vram.InUseError
@@ -35,7 +35,7 @@ func TestALeakIsTold(t *testing.T) {
 	assert.Len(t, told, 1, "once")
 }
 
-// Where nothing leaks nothing is told.
+// Without a leak nothing is reported.
 func TestNoLeakIsTold(t *testing.T) {
 	var log text
 	h := openHouse(t, vram.Config{Logger: log.logger(), Events: vram.Events{Leak: func(e *vram.InUseError) { t.Error(e) }}}, sim.Config{})

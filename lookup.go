@@ -5,7 +5,7 @@ package vram
 // RecordStream. The result stands for the same allocation as the original buffer; only its Bytes
 // may be more, the length of the whole block. It is false for free, cached and pending memory, for
 // a buffer that is being transferred at this moment, and for addresses that are not this device's.
-// The caller sees to it that the buffer is not freed meanwhile.
+// The caller makes sure that the buffer is not freed meanwhile.
 //
 // It asks the streams one after the other, in the order in which they were opened, and waits for
 // the request that each is serving. The first call visits every block of a stream; later ones take

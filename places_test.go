@@ -43,7 +43,7 @@ func TestDebugNamesThePlacesOfWhatIsInUse(t *testing.T) {
 	assert.Regexp(t, `tag "weights", allocated at vram_test\.TestDebug.* \(places_test.go:\d+\)$`, err.Error())
 }
 
-// An observer hears of each buffer, and of the end of all of them before their memory goes.
+// An observer gets each buffer, and the end of all of them before their memory is released.
 func TestAnObserverHearsOfBuffersAndOfTheEnd(t *testing.T) {
 	var told []string
 	var h *house

@@ -28,7 +28,7 @@ func BenchmarkRefusal(b *testing.B) {
 				streamCount := holders.streams
 				dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: liveBuffers*64*kib + 2*mib*int64(streamCount)})
 				require.NoError(b, err)
-				defer dev.Close() // its error says that the buffers live
+				defer dev.Close() // its error lists the live buffers
 				streams := make([]*vram.Stream, streamCount)
 				for i := range streams {
 					streams[i], err = dev.NewStream()

@@ -238,7 +238,7 @@ func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
 	})
 }
 
-// Where all that hold memory wait, the youngest is told so; with its memory the others go on.
+// Where all that hold memory wait, the youngest is refused; with its memory the others go on.
 func TestADeadlockIsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

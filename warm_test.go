@@ -66,7 +66,7 @@ func TestWarmIsBesideWhatIsInUse(t *testing.T) {
 	freeAll(t, b)
 }
 
-// A warm-up beyond the limit says so, and the device goes on.
+// A warm-up beyond the limit is refused, and the device goes on.
 func TestWarmBeyondTheLimit(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()

@@ -58,7 +58,7 @@
 // and a holder that left and then looked, at least one sees the other.
 //
 // User messages are a stack that posters push with one compare-and-swap and that the holder takes
-// whole and reverses. Its head says also whether the mailbox is open:
+// whole and reverses. Its head also shows whether the mailbox is open:
 //
 //	open     anything else
 //	last     the poison of Stop is on top: messages below it are still handled, no more are accepted

@@ -186,8 +186,8 @@ func (h *house) enter() {
 	}
 }
 
-// testClient is a simple client: it keeps its granted runs, and at a reclaim request returns its free
-// ones.
+// testClient is a simple client: it keeps its granted runs, and at a reclaim request returns its
+// free ones.
 type testClient struct {
 	house  *house
 	id     core.Client

@@ -56,8 +56,8 @@ type Config struct {
 	Device   cudadrv.Device
 	Fences   fence.Source
 	Settings core.Settings
-	// Plain takes plain segments though the device has virtual memory. A device without gets them
-	// anyway.
+	// Plain takes plain segments though the device has virtual memory. A device without it gets
+	// them anyway.
 	Plain    bool
 	Observer Observer
 	// Debug checks the books after every message. Books that do not balance quarantine the pool.

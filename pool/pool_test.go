@@ -119,7 +119,7 @@ func TestPassedFencesAreSeenAtTicks(t *testing.T) {
 }
 
 // Returns of one client may overtake each other between its stream and the pool: the newest fence
-// that has passed speaks for all before it, and none is left pending.
+// that has passed covers all before it, and none is left pending.
 func TestReturnsThatOvertakeEachOtherAllPass(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(8))

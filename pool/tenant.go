@@ -18,11 +18,11 @@ type Quota struct {
 	// memory: a request beyond it waits for the tenant's own frees, or is refused. 0: no bound.
 	LimitBytes int64
 	// ShareBytes is the part of the memory that the tenant has a right to. Beyond it the tenant
-	// borrows: a request that must ask the pool gets memory only while no request within a share, and
-	// none without a tenant, waits. Of waiting tenants of one priority the one with the smallest use
-	// relative to its share comes first, so that tenants which always want more get memory in
-	// proportion to their shares, for any sum of shares. Only frees return borrowed memory. 0: all use is within
-	// the share.
+	// borrows: a request that must ask the pool gets memory only while no request within a share,
+	// and none without a tenant, waits. Of waiting tenants of one priority the one with the
+	// smallest use relative to its share comes first, so that tenants which always want more get
+	// memory in proportion to their shares, for any sum of shares. Only frees return borrowed
+	// memory. 0: all use is within the share.
 	ShareBytes int64
 	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a
 	// stream: while it waits for memory the tenant frees nothing. Without it a tenant may have any

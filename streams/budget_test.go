@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// The budget holds after every turn and tick, also after one in which the pool gave pages home.
+// The budget holds after every turn and tick, also after one in which the pool granted pages back.
 func TestTheBudgetHoldsWhenPagesComeHome(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{CacheBytes: 4 * mib})

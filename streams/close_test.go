@@ -161,7 +161,7 @@ func TestAClosingStreamKeepsItsMemoryUntilTheWorkHasFinished(t *testing.T) {
 	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
 }
 
-// If the driver refuses to say that the work has finished, the memory stays with the stream and no
+// If the synchronisation fails, the memory stays with the stream and no
 // fence is recorded on the handle that is no more; the device's close frees it.
 func TestCloseWithoutAnAnswerOfTheDeviceKeepsTheMemory(t *testing.T) {
 	r := newRig(t, 256*mib)

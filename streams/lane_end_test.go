@@ -105,7 +105,7 @@ func TestIdleLaneKeepsItsMemoryUntilItIsClosed(t *testing.T) {
 	assert.Zero(t, r.books().LentBytes)
 }
 
-// After the device's end frees through a lane say ErrClosed, and so do allocations.
+// After the device's end frees through a lane return ErrClosed, and so do allocations.
 func TestDeviceEndsUnderALane(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -143,8 +143,8 @@ func TestAnnouncedFreeOfALane(t *testing.T) {
 	r.sound(s)
 }
 
-// A turn that panics while a lane is in it fails the request: the request goes the stream's way, and
-// the lane goes on.
+// A turn that panics while a lane is in it fails: the lane's request goes to the stream, and the
+// lane goes on.
 func TestPanicInALanesTurn(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})

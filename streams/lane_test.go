@@ -217,7 +217,7 @@ func TestLaneKeepsToItsBudget(t *testing.T) {
 				}
 				if remote {
 					r.tick(s)
-					require.NoError(t, l.Free(alloc(t, l, 512))) // the call by which it hears of it
+					require.NoError(t, l.Free(alloc(t, l, 512))) // the call in which it sees the request
 				}
 				n := r.stats(s)
 				assert.Zero(t, n.LiveBytes)

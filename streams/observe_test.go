@@ -49,7 +49,7 @@ func (d *diary) observer() Observer {
 	}
 }
 
-// watched opens a stream that tells the diary.
+// watched opens a stream whose observer is the diary.
 func (r *rig) watched(d *diary) *Stream {
 	r.t.Helper()
 	h, err := r.device.StreamCreate()

@@ -34,7 +34,7 @@ type Request struct {
 	// Tenant is charged with the request, beside its stream; nil: no tenant. It costs a heap
 	// allocation or two.
 	Tenant *Tenant
-	// Reservation is memory that the request may draw from; nil: none.
+	// Reservation is memory that the request may draw from (see Reservation); nil: none.
 	Reservation *Reservation
 }
 
