@@ -14,9 +14,9 @@ import (
 
 // The errors of this package and those below it, to be tested with errors.Is.
 var (
-	// ErrNoDriver says that no usable GPU driver was found.
+	// ErrNoDriver reports that no usable GPU driver was found.
 	ErrNoDriver = cudadrv.ErrNoDriver
-	// ErrNoDevice says that the driver has no device with the wanted ordinal.
+	// ErrNoDevice reports that the driver has no device with the wanted ordinal.
 	ErrNoDevice = cudadrv.ErrNoDevice
 	// ErrOutOfMemory is the kind of every *OutOfMemoryError.
 	ErrOutOfMemory = pool.ErrOutOfMemory
@@ -24,25 +24,27 @@ var (
 	ErrWouldDeadlock = pool.ErrWouldDeadlock
 	// ErrQuota is the kind of every *QuotaError.
 	ErrQuota = pool.ErrQuota
-	// ErrTooLarge says that a request exceeds the limit of the device: no waiting would help.
+	// ErrTooLarge reports that a request exceeds the limit of the device: waiting would not help.
 	ErrTooLarge = streams.ErrTooLarge
 	// ErrNegative refuses a negative size.
 	ErrNegative = streams.ErrNegative
 	// ErrBadFree is the kind of every refusal of a free: ErrDoubleFree and ErrStale.
 	ErrBadFree = streams.ErrBadFree
-	// ErrDoubleFree says that the buffer was freed before.
+	// ErrDoubleFree reports that the buffer was freed before.
 	ErrDoubleFree = streams.ErrDoubleFree
-	// ErrStale says that the buffer was freed before, and its memory has been allocated anew since.
+	// ErrStale reports that the buffer was freed before, and its memory has been allocated anew
+	// since.
 	ErrStale = streams.ErrStale
-	// ErrTransferred says that the buffer was handed to another stream by Transfer: only the buffer that Transfer returned is valid.
+	// ErrTransferred reports that the buffer was handed to another stream by Transfer: only the
+	// buffer that Transfer returned is valid.
 	ErrTransferred = streams.ErrTransferred
-	// ErrTransferLimit says that a buffer was handed from stream to stream too often.
+	// ErrTransferLimit reports that a buffer was handed from stream to stream too often.
 	ErrTransferLimit = streams.ErrTransferLimit
 	// ErrNotLive refuses to announce a use of a buffer that was freed or transferred.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses a stream, a tenant or a reservation of another device.
 	ErrForeign = streams.ErrForeign
-	// ErrUseOver says that Done was called on a use that has ended already.
+	// ErrUseOver reports that Done was called on a use that has ended already.
 	ErrUseOver = streams.ErrUseOver
 	// ErrClosed is the kind of every *ClosedError: the stream, the lane or the device was closed.
 	ErrClosed = streams.ErrClosed
@@ -50,13 +52,15 @@ var (
 	ErrNotOpen = cudadrv.ErrNotOpen
 	// ErrNilContext refuses a nil context.
 	ErrNilContext = futures.ErrNilContext
-	// ErrQuarantined says that the stream's books did not balance after a panic: it serves no more requests.
+	// ErrQuarantined reports that the stream's books did not balance after a panic: it serves no
+	// more requests.
 	ErrQuarantined = streams.ErrQuarantined
 	// ErrCanceled is the answer of a request that was cancelled with Future.Cancel.
 	ErrCanceled = futures.ErrCanceled
 )
 
-// OutOfMemoryError says how much was asked for, how much is free, which streams hold how much, and what would help.
+// OutOfMemoryError has the requested and the free bytes, the streams that hold memory, and
+// remedies.
 type OutOfMemoryError = pool.OutOfMemoryError
 
 // Holding is what a stream or a reservation held, in an OutOfMemoryError.
@@ -68,10 +72,10 @@ type LimitError = pool.LimitError
 // Remedy is one thing that would help a request that was refused: see OutOfMemoryError.Remedies.
 type Remedy = pool.Remedy
 
-// RemedyKind is what a program may do where memory is short.
+// RemedyKind is a kind of action against a shortage of memory.
 type RemedyKind = pool.RemedyKind
 
-// The remedies: see pool.RemedyKind for what their Bytes are.
+// The remedies: see pool.RemedyKind for the meaning of their Bytes.
 const (
 	RemedyRaiseLimit         = pool.RaiseLimit
 	RemedyFreeElsewhere      = pool.FreeElsewhere
@@ -84,10 +88,12 @@ const (
 	RemedyRetryAfterFrees    = pool.RetryAfterFrees
 )
 
-// DeadlockError refuses a request with Wait that would never be served: every stream or tenant that holds memory waits, too.
+// DeadlockError refuses a request with Wait that would never be served: every stream or tenant that
+// holds memory waits, too.
 type DeadlockError = pool.DeadlockError
 
-// WaitError is the answer of a request with Wait whose context has ended. It says which streams and tenants hold memory.
+// WaitError is the answer of a request with Wait whose context has ended. It names the streams and
+// tenants that hold memory.
 type WaitError = pool.WaitError
 
 // Holder is a stream or a tenant that holds memory, in a DeadlockError or a WaitError.
@@ -117,25 +123,27 @@ type BudgetError = streams.BudgetError
 // AlignError refuses an alignment that is no power of two, or too large.
 type AlignError = streams.AlignError
 
-// FreeError refuses a free, and has the call stacks of the buffer's allocation and first free: see Config.Debug. It is ErrDoubleFree or ErrStale.
+// FreeError refuses a free, and has the call stacks of the buffer's allocation and first free: see
+// Config.Debug. It is ErrDoubleFree or ErrStale.
 type FreeError = streams.FreeError
 
-// BatchError says which buffer of a batch could not be freed, or which request was wrong.
+// BatchError names the buffer of a batch that could not be freed, or the size that was wrong.
 type BatchError = streams.BatchError
 
 // LengthError refuses a batch whose slices are of different lengths.
 type LengthError = streams.LengthError
 
-// contextError is an error with what was tried put before it. The prefix of this module stands once in its text.
+// contextError is an error with the failed operation before it. The prefix of this module stands
+// once in its text.
 type contextError struct {
 	tried string
 	err   error
 }
 
-// failed is the error of what was tried; tried may be empty.
+// failed is the error of an operation; its name may be empty.
 func failed(tried string, err error) error { return &contextError{tried, err} }
 
-// Error names what was tried, and why it failed.
+// Error names the operation, and why it failed.
 func (e *contextError) Error() string {
 	if e.tried == "" {
 		return "vram: " + withoutPrefix(e.err)
@@ -143,13 +151,13 @@ func (e *contextError) Error() string {
 	return "vram: " + e.tried + ": " + withoutPrefix(e.err)
 }
 
-// Unwrap is why it failed.
+// Unwrap is the cause.
 func (e *contextError) Unwrap() error { return e.err }
 
 // withoutPrefix is an error's text without the name of this module before it.
 func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
 
-// ConfigError says which field of a Config, or which argument of a call, has a value that it cannot have.
+// ConfigError refuses the value of a field of a Config, or of an argument of a call.
 type ConfigError struct {
 	Field string // or argument
 	Value any
@@ -180,7 +188,8 @@ func badArgument(call, argument string, value any, want string) error {
 	return &ConfigError{Field: argument, Value: value, Want: want, Call: call}
 }
 
-// InUseError says that buffers were still live when the device was closed. Their memory is gone; freeing one later returns ErrClosed.
+// InUseError reports that buffers were still live when the device was closed. Their memory is
+// released; freeing one later returns ErrClosed.
 type InUseError struct {
 	BufferCount uint64
 	Bytes       int64
@@ -193,7 +202,8 @@ type LiveBuffer struct {
 	Ptr    Ptr
 	Bytes  int64  // of its block
 	Tag    string // of its request
-	// Allocated is the call stack of its allocation; unknown without Config.Debug and Config.Observer.
+	// Allocated is the call stack of its allocation; unknown without Config.Debug and
+	// Config.Observer.
 	Allocated site.Stack
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// plumbing are methods that the parts of the allocator call on each other; a caller has no value to call them on.
+// plumbing are methods that the parts of the allocator call on each other; a caller has no value to
+// call them on.
 var plumbing = map[string][]string{
 	"Stream": {
 		"Asked", "Demanded", "Denied", "Detach", "Follow", "Granted", "Idle", "Looked", "Offered", "Panicked", "Piled", "Receive", "Stopped", "Wake",
@@ -26,8 +27,8 @@ var plumbing = map[string][]string{
 	"Reservation": {"ID", "Granted", "Denied", "Follow", "Idle"},
 }
 
-// Every method of every type that a caller holds may be called on a nil and on a zero value, with zero arguments and with others: it
-// answers, with ErrNotOpen where it has an error to return.
+// Every method of every type that a caller holds may be called on a nil and on a zero value, with
+// zero arguments and with others: it answers, with ErrNotOpen where it has an error to return.
 func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 	for _, value := range []any{
 		(*vram.Device)(nil), new(vram.Device), (*vram.Stream)(nil), new(vram.Stream), (*vram.Lane)(nil), new(vram.Lane),
@@ -95,7 +96,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 	require.NoError(t, (*vram.Stream)(nil).FreeBatch(nil))
 }
 
-// A nil context is refused, and nothing has been done: what is cached, mapped and charged stays as it is.
+// A nil context is refused, and changes nothing: cached, mapped and charged bytes stay as they are.
 func TestANilContextIsRefused(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
@@ -133,7 +134,7 @@ func TestANilContextIsRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What cannot be is refused with an error of a type that says why, and costs nothing.
+// An invalid argument is refused with a typed error that gives the reason, and costs nothing.
 func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	abroad := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -260,7 +261,7 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	assert.ErrorIs(t, h.Reconfigure(vram.Settings{}), vram.ErrClosed)
 }
 
-// errAny stands for what the driver says.
+// errAny stands for a driver's error.
 var errAny = errors.New("any")
 
 // The error of an argument names the function and the argument; only one of a Config says so.

@@ -11,12 +11,12 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be refused at once. Not
-// larger: whoever is so far behind does not look at each of them.
+// noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be
+// refused at once. Not larger: a reader that is so far behind does not look at each of them.
 const noticeLimit = 1000
 
-// notices calls functions one at a time in the order in which they were posted, on a goroutine that ends when
-// nothing is due.
+// notices calls functions one at a time in the order in which they were posted, on a goroutine that
+// ends when no call is due.
 //
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
@@ -35,7 +35,7 @@ type notice struct {
 	next *notice // posted before
 }
 
-// busy stands at the bottom of what is posted while the goroutine lives.
+// busy is at the bottom of the posted notices while the goroutine lives.
 var busy notice //nolint:gochecknoglobals // an identity, never written
 
 func newNotices(log *slog.Logger, panics *recovered.Log) *notices {
@@ -45,7 +45,7 @@ func newNotices(log *slog.Logger, panics *recovered.Log) *notices {
 	return &notices{log: log, panics: panics}
 }
 
-// post lets the function be called, unless too many are due. It does not wait.
+// post has the function called later, unless too many are due. It does not wait.
 func (n *notices) post(call func()) {
 	if n.due.Add(1) > noticeLimit {
 		n.due.Add(-1)
@@ -96,9 +96,9 @@ func goroutine() uint64 {
 // run makes the calls that are due. A function that ends its goroutine ends no other call: the rest goes on on
 // another.
 func (n *notices) run() {
-	through := false
+	done := false
 	defer func() {
-		if !through {
+		if !done {
 			go n.run()
 		}
 	}()
@@ -109,11 +109,11 @@ func (n *notices) run() {
 		n.due.Add(-1)
 		n.make(call)
 	}
-	through = true
+	done = true
 }
 
-// collect takes what was posted, oldest first. It reports whether there is anything; if not, nobody calls any more
-// until the next post.
+// collect takes the posted functions, oldest first. It reports whether there is any; if not, the
+// goroutine ends.
 func (n *notices) collect() bool {
 	for {
 		for last := n.top.Swap(&busy); last != nil && last != &busy; {
@@ -142,7 +142,7 @@ func (n *notices) make(call func()) {
 	call()
 }
 
-// logPanic is careful: it may have been the logger that panicked.
+// logPanic recovers: the logger itself may have panicked.
 func (n *notices) logPanic(value any) {
 	defer func() { _ = recover() }()
 	n.log.Error("vram: an event function panicked", "value", value)

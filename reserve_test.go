@@ -20,7 +20,8 @@ func (h *house) reserve(bytes int64) *vram.Reservation {
 	return r
 }
 
-// What is set aside is there for those that name it and for nobody else, until it is drawn or released.
+// Reserved memory serves requests that name the reservation, and no others, until it is drawn or
+// released.
 func TestRequestsDrawFromAReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -70,7 +71,8 @@ func TestAReservationThatIsUsedUp(t *testing.T) {
 	})
 }
 
-// Who waits is not passed by those that draw, and is served when a reservation is released.
+// A waiting request is not overtaken by requests that draw, and is served when a reservation is
+// released.
 func TestAReleaseServesThoseThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

@@ -14,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// What callers hold prints as people read it, with units, whatever the verb; nothing of its insides shows.
+// The values that callers hold print readable, with units, under every verb; none shows its
+// insides.
 func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	unused := h.String()

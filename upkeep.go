@@ -18,7 +18,7 @@ func (d *Device) Coalesce(ctx context.Context) error {
 		return deviceClosed()
 	}
 	for _, s := range d.streams.Load().open {
-		_ = s.Coalesce(ctx) // one that has ended meanwhile has nothing to merge
+		_ = s.Coalesce(ctx) // a stream that has ended meanwhile has nothing to merge
 	}
 	return ctx.Err()
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Coalesce makes one range of what lies side by side, whoever kept it apart, and gives nothing back.
+// Coalesce makes one range of neighbouring free blocks, from magazines and ranges, and releases
+// nothing.
 func TestCoalesce(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	s := h.stream()

@@ -68,7 +68,8 @@ func TestWhatWouldHelpATenant(t *testing.T) {
 	assert.EqualError(t, e, `vram: tenant "x" is over its quota: requested 6 B of a limit of 5 B; what would help: a Quota.LimitBytes of at least 6 B`)
 }
 
-// The text of a refusal stays short, however many streams there are, and names those that hold most.
+// The text of a refusal stays short, however many streams there are, and names those that hold
+// most.
 func TestARefusalOfManyStreams(t *testing.T) {
 	t.Parallel()
 	e := &OutOfMemoryError{

@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// Reservation is memory of a device that was set aside for requests that name it. Any number of goroutines may use it.
+// Reservation is memory of a device that was set aside for requests that name it. Any number of
+// goroutines may use it.
 type Reservation struct {
 	pool     *Pool
 	id       core.Client
@@ -22,8 +23,9 @@ type Reservation struct {
 // errNoStream says that a reservation has no stream that could wait for another.
 var errNoStream = errors.New("pool: a reservation has no stream")
 
-// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It waits for the driver and not for other
-// people's frees. Where ctx ends first nothing is kept. Errors: *OutOfMemoryError, the context's, ErrClosed, and what the driver said.
+// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It
+// waits for the driver and not for other callers' frees. If ctx ends first nothing is kept. Errors:
+// *OutOfMemoryError, the context's, ErrClosed, and the driver's.
 func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reservation, error) {
 	pages := p.pagesFor(bytes)
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
@@ -37,10 +39,10 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	return r, nil
 }
 
-// made reports whether it is one that Reserve made.
+// made reports whether Reserve made the reservation.
 func (r *Reservation) made() bool { return r != nil && r.pool != nil }
 
-// Bytes is what was set aside in the beginning: whole pages. 0 of a nil or zero Reservation.
+// Bytes is the size at the beginning: whole pages. 0 of a nil or zero Reservation.
 func (r *Reservation) Bytes() int64 {
 	if r == nil {
 		return 0

@@ -13,16 +13,17 @@ var ErrQuota = errors.New("vram: over the quota")
 
 // Quota bounds a tenant, in bytes of buffers rounded to their blocks.
 type Quota struct {
-	// LimitBytes is the most that buffers of the tenant, and its requests that wait for memory, may have: what is more waits
-	// for the tenant's own frees, or is refused. 0: no such bound.
+	// LimitBytes bounds the bytes in buffers of the tenant and in its requests that wait for
+	// memory: a request beyond it waits for the tenant's own frees, or is refused. 0: no bound.
 	LimitBytes int64
 	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
 	// only while nobody waits for it who is within a share, or names no tenant. Of the tenants that wait, of one priority, whoever
 	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
 	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share. At most LimitBytes, if that is set.
 	ShareBytes int64
-	// Exclusive says that one goroutine works for the tenant, as Stream.Exclusive says it of a stream: while it waits for memory the
-	// tenant frees nothing. Without it a tenant may have any number of callers, and one that waits says nothing of the others.
+	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a
+	// stream: while it waits for memory the tenant frees nothing. Without it a tenant may have any
+	// number of callers, and the others may free while one waits.
 	Exclusive bool
 }
 
@@ -69,12 +70,12 @@ type Tenant struct {
 	pool  atomic.Pointer[Pool] // nil before the first use of the device
 	quota atomic.Pointer[Quota]
 
-	charged atomic.Int64 // buffers, and requests under way
-	held    atomic.Int64 // of that: buffers
+	charged atomic.Int64 // buffers, and waiting requests
+	held    atomic.Int64 // of charged: buffers
 	queued  atomic.Int32 // requests that wait for its quota; changed in the pool's turns
 }
 
-// made reports whether it is one that NewTenant made.
+// made reports whether NewTenant made the tenant.
 func (t *Tenant) made() bool { return t != nil && t.quota.Load() != nil }
 
 // NewTenant makes a tenant with a number that no other one of the device has.
@@ -89,11 +90,11 @@ type TenantStats struct {
 	Name         string
 	Quota        Quota
 	HeldBytes    int64 // in buffers
-	ChargedBytes int64 // the same, and what its requests that wait for memory want
+	ChargedBytes int64 // in buffers, and in its requests that wait for memory
 	Queued       int   // requests that wait for its quota
 }
 
-// Stats is what the tenant has now.
+// Stats are the tenant's current figures.
 func (t *Tenant) Stats() TenantStats {
 	if !t.made() {
 		return TenantStats{}
@@ -101,7 +102,7 @@ func (t *Tenant) Stats() TenantStats {
 	return TenantStats{t.name, *t.quota.Load(), t.held.Load(), t.charged.Load(), int(t.queued.Load())}
 }
 
-// Name is the tenant's.
+// Name is the tenant's name.
 func (t *Tenant) Name() string {
 	if t == nil {
 		return ""
@@ -131,7 +132,7 @@ type QuotaError struct {
 	Quota          Quota
 }
 
-// Error says the facts in one line.
+// Error has the figures in one line.
 func (e *QuotaError) Error() string {
 	if e.RequestedBytes > e.Quota.LimitBytes {
 		return fmt.Sprintf("vram: tenant %q is over its quota: requested %s of a limit of %s; what would help: a Quota.LimitBytes of at least %s",

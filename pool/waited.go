@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// WaitError ends a request that waited for other people's frees by the end of its context: errors.Is finds context.DeadlineExceeded
-// or context.Canceled in it.
+// WaitError ends a request that waited for other callers' frees by the end of its context:
+// errors.Is finds context.DeadlineExceeded or context.Canceled in it.
 type WaitError struct {
 	RequestedBytes int64
 	Waited         time.Duration // since the request was made
@@ -22,7 +22,7 @@ type WaitError struct {
 	Err     error // the context's
 }
 
-// Error says the facts in one line.
+// Error has the figures and the largest holders in one line.
 func (e *WaitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: waited %v for %s", e.Waited, units.Bytes(e.RequestedBytes))
@@ -37,11 +37,11 @@ func (e *WaitError) Error() string {
 
 // describe names those that hold most, behind a text for the first.
 func describe(b *strings.Builder, before string, holders []Holder) {
-	for i, h := range holders[:min(mostHolders, len(holders))] {
+	for i, h := range holders[:min(maxHolders, len(holders))] {
 		b.WriteString([...]string{before, ", "}[min(i, 1)])
 		b.WriteString(h.String())
 	}
-	if more := len(holders) - mostHolders; more > 0 {
+	if more := len(holders) - maxHolders; more > 0 {
 		fmt.Fprintf(b, ", %d more hold memory", more)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// A stream as the packages below see it. The adapters keep their methods off the Stream that callers hold.
+// A stream as the packages below see it. The adapters keep their methods off the Stream that
+// callers hold.
 type (
 	behavior   turn // of the actor
 	poolClient turn
@@ -63,23 +64,24 @@ func (c *poolClient) Offered(token, runsGranted uint64) {
 }
 
 // Demanded implements pool.Client.
-func (c *poolClient) Demanded() { c.post((*turn)(c).heed) }
+func (c *poolClient) Demanded() { c.post((*turn)(c).updateDemand) }
 
-// Looked implements pool.Client. A stream in whose turn somebody is has nothing to say: it is at work, and nobody waits for it.
+// Looked implements pool.Client. A stream with a goroutine in its turn makes progress: it reports
+// the maximum, and the pool does not wait for it.
 func (c *poolClient) Looked() {
 	live := int64(math.MaxInt64)
-	_, _ = c.tryTurn(func() { live = c.liveBytes() }) // after a panic it is at work, too
+	_, _ = c.tryTurn(func() { live = c.liveBytes() }) // after a panic it makes progress, too
 	c.pool.Return(poolcore.Return{Client: c.id, LiveBytes: live, Report: true}, fence.Mark{})
 }
 
 // Follow implements pool.Client.
-func (c *poolClient) Follow(m fence.Mark) error { return c.handle.precede(m) }
+func (c *poolClient) Follow(m fence.Mark) error { return c.cuda.precede(m) }
 
 // Idle implements pool.Client.
-func (c *poolClient) Idle() bool { return c.handle.idle() }
+func (c *poolClient) Idle() bool { return c.cuda.idle() }
 
-func (c *peerClient) keeping() (all []fencing, err error) {
-	err = c.inTurn(context.Background(), func() { all = c.books.keeping() })
+func (c *peerClient) pendingFences() (all []fencing, err error) {
+	err = c.inTurn(context.Background(), func() { all = c.turnState.pendingFences() })
 	if err != nil {
 		return nil, err
 	}
@@ -94,8 +96,9 @@ func (c *peerClient) fencePassed() {
 
 func (c *peerClient) retryDelayed(passed bool) { c.ref.Call(&fenceWaited{passed: passed}) }
 
-// Wake implements magazine.Waker. It may be called inside a turn, which puts back what a batch had got.
+// Wake implements magazine.Waker. It may be called inside a turn that puts a batch's slots back.
 func (k *waker) Wake() { k.turn.wake() }
 
-// Piled implements magazine.Waker: the goroutine of a free sees to the blocks that other streams used, if nobody is in the turn.
+// Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
+// used, if no goroutine is in the turn.
 func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// A claim that is given up is refunded once, at whatever moment that meets the quota which it waited for.
+// A claim that is cancelled is refunded once, even while it gets the quota that it waited for.
 func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -82,8 +82,8 @@ func TestAClaimThatIsNotAllowedGoesOnWaiting(t *testing.T) {
 	assert.Equal(t, 4*mib, owner.Stats().ChargedBytes)
 }
 
-// A stream lets all of its memory to tenants if something lives there and all of that is charged: one that has nothing, or
-// only free memory, lets nothing, and is who holds that.
+// A stream belongs to tenants alone if it has live buffers and all are charged; a stream without
+// live buffers holds its memory itself.
 func TestAStreamLetsWhatLivesThere(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{kib, 3 * mib} {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// check says why a request of that many bytes cannot be made.
+// check returns the error of a request of that many bytes, if it can never be served.
 func (w *wiring) check(bytes int64) error {
 	if bytes < 0 {
 		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
@@ -15,8 +15,8 @@ func (w *wiring) check(bytes int64) error {
 	if limit := w.limit.Load(); bytes > limit {
 		return &SizeError{bytes, limit}
 	}
-	if w.handle.closing.Load() {
-		return w.handle.closed()
+	if w.cuda.closing.Load() {
+		return w.cuda.closed()
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (w *wiring) checkBatch(bytes []int64) error {
 	return nil
 }
 
-// queues reports whether a tenant's request waits behind others, whatever the stream keeps.
+// queues reports whether a tenant's request waits behind others, even if the stream could serve it.
 func (w *wiring) queues(waits bool) bool {
 	return waits && claims.Queues(waits, claims.Stream{Demand: w.pool.Demand() > 0})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Open makes the cache of a stream and starts its actor. It makes no driver call. The Stream is for callers, the Control for the
-// device that the stream belongs to.
+// Open makes the cache of a stream and starts its actor. It makes no driver call. Callers get the
+// Stream, the stream's device keeps the Control.
 func Open(cfg Config) (*Stream, *Control, error) {
 	s := &Stream{closed: make(chan struct{})}
 	t := &s.turn
@@ -18,9 +18,9 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.cache.Extend((*beyondCache)(s))
 	cache := &s.cache
 	if cfg.Watched {
-		cache = new(magazine.Cache) // the turn's: callers find theirs empty
-		s.witness = &witness{cfg.ID, cfg.Handle, cfg.Observer}
-		cache.SetWatcher((*freedWatcher)(s.witness))
+		cache = new(magazine.Cache) // the turn's cache: the callers' own stays empty
+		s.reporter = &reporter{cfg.ID, cfg.Handle, cfg.Observer}
+		cache.SetWatcher((*freedWatcher)(s.reporter))
 	}
 	if cfg.Host != nil {
 		t.hook = func(p point) { cfg.Host.Reach(p.String()) }

@@ -13,16 +13,16 @@ import (
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
 type Stream struct {
-	cache magazine.Cache // first: every allocation begins here
+	cache magazine.Cache // first field: every allocation begins here
 	wiring
 	turn   turn          // owned by the turn
 	closed chan struct{} // Close has returned
 }
 
-// opened reports whether it is one that Open made: neither nil nor the zero Stream.
+// opened reports whether Open made the stream: it is neither nil nor the zero Stream.
 func (s *Stream) opened() bool { return s != nil && s.ref != nil }
 
-// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+// callable returns the error of a call that cannot be made: ErrNotOpen, ErrNilContext.
 func (s *Stream) callable(ctx context.Context) error {
 	if !s.opened() {
 		return ErrNotOpen
@@ -33,7 +33,7 @@ func (s *Stream) callable(ctx context.Context) error {
 	return nil
 }
 
-// call is inTurn for a caller.
+// call is inTurn for a method that callers use.
 func (s *Stream) call(ctx context.Context, f func()) error {
 	if err := s.callable(ctx); err != nil {
 		return err
@@ -41,21 +41,21 @@ func (s *Stream) call(ctx context.Context, f func()) error {
 	return s.inTurn(ctx, f)
 }
 
-// ID is the number by which reports name the stream, from 1 on. 0 of a nil or zero Stream.
+// ID is the stream's number in reports, from 1 on. 0 of a nil or zero Stream.
 func (s *Stream) ID() uint32 {
 	if s == nil {
 		return 0
 	}
-	return s.handle.id
+	return s.cuda.id
 }
 
-// Handle is the CUDA stream, as long as the stream is open: Close destroys one that was not adopted. It is 0, the legacy default
-// stream, of a nil or zero Stream.
+// Handle is the CUDA stream, while the stream is open: Close destroys one that was not adopted. It
+// is 0, the legacy default stream, of a nil or zero Stream.
 func (s *Stream) Handle() cudadrv.Stream {
 	if s == nil {
 		return 0
 	}
-	return s.handle.stream
+	return s.cuda.stream
 }
 
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
@@ -68,7 +68,7 @@ func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
 	}
-	h := &s.handle
+	h := &s.cuda
 	if !h.closing.Load() {
 		if err := h.uncaptured("cuStreamSynchronize"); err != nil {
 			return err
@@ -81,13 +81,13 @@ func (s *Stream) Close() error {
 	defer close(s.closed)
 	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
-	h.awaitCalls(s.host) // what is submitted behind the synchronisation would be covered by nothing
+	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later
 	syncErr := h.synchronize()
 	var trimErr error
-	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
+	if syncErr == nil { // else the device may still use the memory: it stays
 		h.line.Finish()
 		s.peers.lines.Remove(&h.line.Line)
-		trimErr = s.inTurnGiving(context.Background(), s.turn.finished)
+		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
 	}
 	s.pool.Leave(s.id, syncErr == nil)
 	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
@@ -97,7 +97,7 @@ func (s *Stream) Close() error {
 	return errors.Join(closeErr, syncErr, trimErr, h.destroy())
 }
 
-// Stats reads the stream's books. It waits for the turn at hand and for nothing else.
+// Stats reads the stream's statistics. It waits for the current turn only.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	var n Stats
 	if err := s.call(ctx, func() { n = s.turn.stats() }); err != nil {
@@ -116,11 +116,11 @@ func (s *Stream) Trim(ctx context.Context) error {
 		return err
 	}
 	var refused error
-	if err := s.inTurnGiving(ctx, func() { refused = s.turn.giveFree() }); err != nil {
+	if err := s.inTurnReturning(ctx, func() { refused = s.turn.returnFree() }); err != nil {
 		return err
 	}
 	if refused == nil {
-		s.handle.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
+		s.cuda.awaitCalls(s.host) // the record belongs to this call: it is made before the call returns
 	}
 	return refused
 }
@@ -136,11 +136,11 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	if entered, _ := s.tryTurn(func() { b = s.turn.find(p) }); entered {
 		return b, b.slot != nil
 	}
-	return s.lookupBehind(p)
+	return s.lookupByMessage(p)
 }
 
-// lookupBehind is Lookup where somebody is in the turn.
-func (s *Stream) lookupBehind(p cudadrv.Ptr) (Buffer, bool) {
+// lookupByMessage is Lookup while another goroutine is in the turn.
+func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	var b Buffer
 	if err := s.inTurn(context.Background(), func() { b = s.turn.find(p) }); err != nil {
 		return Buffer{}, false
@@ -157,22 +157,24 @@ func (s *Stream) Exclusive() {
 	}
 }
 
-// Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
-// streams' goroutines do: a lock, the end of a step. by are the streams of the device of which any may end the wait; none: any that
-// holds memory or waits for some. A wait for memory is then a deadlock also where some streams that hold memory are suspended,
-// if of those that may have them go on none does. That holds for a stream that is not Exclusive, too. Waits at once
-// all have to end.
+// Suspend declares that, until resume is called, no buffer of the stream is freed, because its
+// goroutine waits for other streams' goroutines: for a lock, or the end of a step. Any stream of by
+// may end the wait; without by any stream that holds memory or waits for some. A wait for memory is
+// then a deadlock also where streams that hold memory are suspended, if none of the streams that
+// may end those waits makes progress. This holds for a stream that is not Exclusive, too. Of
+// several suspensions at once all have to end.
 //
-// The goroutine that ends such a wait calls resume, before it does anything else: only then is no deadlock declared meanwhile. A
-// resume that the waiting goroutine calls itself comes too late: for a value that one goroutine sends and another receives use a
-// Handover. resume may be called from any goroutine; the second call does nothing. Neither call waits.
+// The goroutine that ends the wait calls resume before it does anything else: only then is no
+// deadlock declared meanwhile. A resume by the waiting goroutine comes too late: for a value that
+// one goroutine sends and another receives use a Handover. resume may be called from any goroutine;
+// the second call does nothing. Neither call waits.
 func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	x := &suspension{}
 	if !s.opened() {
 		return func() {}
 	}
 	for _, other := range by {
-		if !other.opened() || other.pool != s.pool { // the pool knows nothing of it, and has to take it to go on
+		if !other.opened() || other.pool != s.pool { // unknown to the pool: it may make progress
 			return func() {}
 		}
 		x.by = append(x.by, other.id)
@@ -181,28 +183,29 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	return func() { s.suspensions.resume(x) }
 }
 
-// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
-// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
-// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
-// requests that wait already. Close and Transfer wait for the stream all the same.
+// ExcludeFromWaits declares that the stream's kernels may run without end, or end only after some
+// other event: a persistent kernel, or a collective that waits for another GPU. No request waits
+// for the work of such a stream, neither on the host nor on the device: a request that only memory
+// behind that work could serve is refused. It does not wait, and applies to waiting requests, too.
+// Close and Transfer still wait for the stream.
 func (s *Stream) ExcludeFromWaits(exclude bool) {
 	if !s.opened() {
 		return
 	}
-	s.handle.line.Excluded.Store(exclude)
+	s.cuda.line.Excluded.Store(exclude)
 	s.pool.Exclude(s.id, exclude)
 }
 
-// String is the stream's number, and what sets it apart. It takes no turn.
+// String has the stream's number, and whether it is adopted or closed. It takes no turn.
 func (s *Stream) String() string {
 	if !s.opened() {
 		return "no stream"
 	}
 	text := fmt.Sprintf("stream %d", s.ID())
-	if s.handle.adopted {
-		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.handle.stream))
+	if s.cuda.adopted {
+		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.cuda.stream))
 	}
-	if s.handle.closing.Load() {
+	if s.cuda.closing.Load() {
 		text += ", closed"
 	}
 	return text

@@ -13,7 +13,7 @@ func callerBugs() []Bug {
 		},
 		{
 			Name: "the error of a closed stream names the device", Package: ".", Run: "^TestARefusalSaysWhatIsClosed$",
-			Edits: []Edit{{"streams.(*handle).closed", "&ClosedError{Stream: h.id}", "&ClosedError{}"}},
+			Edits: []Edit{{"streams.(*cudaStream).closed", "&ClosedError{Stream: h.id}", "&ClosedError{}"}},
 		},
 		{
 			Name: "a share may be more than the limit", Package: ".", Run: "^TestQuotasThatCannotBe$",

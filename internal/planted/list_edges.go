@@ -9,7 +9,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a whole size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
-			Edits: []Edit{{"vram.ParseBytes", "wholeErr == nil && whole <= mostParsedBytes/scale", "wholeErr == nil && whole <= 2*mostParsedBytes/scale"}},
+			Edits: []Edit{{"vram.ParseBytes", "wholeErr == nil && whole <= maxParsedBytes/scale", "wholeErr == nil && whole <= 2*maxParsedBytes/scale"}},
 		},
 		{
 			Name: "a fraction of a byte is a size", Package: ".", Run: "^TestVariablesThatCouldMeanTwoThings$",
@@ -17,7 +17,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a limit below a page opens a device", Package: ".", Run: "^TestALimitBelowAPageIsRefused$",
-			Edits: []Edit{{"vram.(*Device).ignite", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
+			Edits: []Edit{{"vram.(*Device).openDevice", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
 		},
 		{
 			Name: "a limit silences the environment's fraction", Package: ".", Run: "^TestAFractionFromTheEnvironmentReplacesTheLimitOfTheBase$",
@@ -41,7 +41,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a long wait is told at every tick", Package: ".", Run: "^TestALongWaitIsTold$",
-			Edits: []Edit{{"streams.(*desk).longWaits", "		c.longReported = true\n", ""}},
+			Edits: []Edit{{"streams.(*dispatcher).longWaits", "		c.longReported = true\n", ""}},
 		},
 		{
 			Name: "an address in hexadecimal is a text in hexadecimal", Package: "cudadrv", Run: "^TestAddressesPrintInHexadecimal$",

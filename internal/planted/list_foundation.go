@@ -13,7 +13,7 @@ func foundationBugs() []Bug {
 		},
 		{
 			Name: "a turn that was entered and quarantined is left idle", Package: "actors", Run: "^TestAQuarantinedTurnIsHandedOver$",
-			Edits: []Edit{{"actors.(*mailbox).owesWork", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
+			Edits: []Edit{{"actors.(*mailbox).mustHandOver", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
 		},
 		{
 			Name: "a refused message keeps its link", Package: "actors", Run: "^TestARefusedMessageBringsNobodyAlong$",
@@ -28,7 +28,7 @@ func foundationBugs() []Bug {
 		},
 		{
 			Name: "the values of a failed whole are lost", Package: "futures", Run: "^TestEveryValueIsReleased",
-			Edits: []Edit{{"futures.(*whole).settle", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
+			Edits: []Edit{{"futures.(*gathered).settle", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
 		},
 		{
 			Name: "blocks merge over the end of their run", Package: "internal/heap", Run: "^TestHeapFollowsTheReference$",

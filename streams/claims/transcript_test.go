@@ -12,13 +12,14 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// TestTranscripts plays the scripts in testdata. A script is the shell: it says what a search has found and what the pool has
-// answered, and the table says what is done next.
+// TestTranscripts plays the scripts in testdata. A script takes the place of the shell: it reports
+// the result of a search and the pool's answer, and the table returns the verdict.
 //
-// Commands: claim NAME [waits] [owes|paid], stream [closing] [demand] [handler] [pending], arrive NAME [gone], hold NAME
-// asked|consulted|delayed|parked, take NAME, refuse NAME [memory] [report] [last], settled NAME, received RUNS,
-// offer NAME|nobody RUNS, offers, all, pay NAME yes|no|gone, refund NAME, hand NAME,
-// miss AFTER, line AFTER [missing], learn AFTER found|nothing, fences begin|others BYTES|resume|resumed [passed]|panic|tick.
+// Commands: claim NAME [waits] [owes|paid], stream [closing] [demand] [handler] [pending], arrive
+// NAME [gone], hold NAME asked|consulted|delayed|parked, take NAME, refuse NAME [memory] [report]
+// [last], settled NAME, received RUNS, offer NAME|nobody RUNS, offers, all, pay NAME yes|no|gone,
+// refund NAME, hand NAME, miss AFTER, line AFTER [missing], learn AFTER found|nothing, fences
+// begin|others BYTES|resume|resumed [passed]|panic|tick.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	transcript.Run(t, func(t *testing.T) transcript.Machine {
@@ -91,7 +92,7 @@ func (s *script) claim(name string, waits, owes, paid bool) string {
 	return fmt.Sprintf("%s: may go on: %t; charged %d", name, c.Open(&s.tenant, 100, waits), s.tenant.charged)
 }
 
-// about is what a command says of one claim.
+// about is a command's facts about one claim.
 func (s *script) about(verb string, c *claims.Claim, args []string) string {
 	require.NotNil(s.t, c, "a claim that nobody has made")
 	has := func(word string) bool { return slices.Contains(args, word) }
