@@ -3,13 +3,13 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/memory"
 )
@@ -142,8 +142,7 @@ func (d *driver) idle(clients []Client) bool {
 // poll looks how far all fences have passed; d.passed says so, also after an error.
 func (d *driver) poll() error {
 	d.passed = d.passed[:0]
-	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.marks))
-	slices.Sort(d.order)
+	d.order = order.AppendKeys(d.order[:0], d.marks)
 	for _, id := range d.order {
 		if err := d.look(id, d.marks[id]); err != nil {
 			return err
@@ -200,7 +199,7 @@ func (d *driver) giveUp(s stamp) {
 
 // release gives up the marks that are left when the pool ends. The device has been synchronised: watches end.
 func (d *driver) release() {
-	for _, id := range slices.Sorted(maps.Keys(d.marks)) {
+	for _, id := range order.Keys(d.marks) {
 		for _, s := range d.marks[id] {
 			d.giveUp(s) // the device is being closed: nobody is left to tell
 		}
