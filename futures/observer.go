@@ -12,7 +12,7 @@ type party interface{ told() }
 
 // observe puts o on the stack: its party is told by the completion. False means that the answer is there and that nobody
 // will be told.
-func (p *Promise[T]) observe(o *observer) bool {
+func (p *completion) observe(o *observer) bool {
 	for {
 		top := p.observers.Load()
 		if top == &sealed {

@@ -15,6 +15,12 @@ const probeCount = 16
 // Promise is the producer's side of an answer. The zero value is pending and ready for use, so that a
 // request can embed it; it must not be copied, and it serves for one answer only.
 type Promise[T any] struct {
+	completion
+	val T
+}
+
+// completion is what a promise of any type has. The compiler makes its code once; that of Promise it makes for each type.
+type completion struct {
 	// claimed decides the winner; who sets it writes val and err.
 	claimed atomic.Bool
 
@@ -24,7 +30,6 @@ type Promise[T any] struct {
 	// gate is what waiters park on, made by the first of them, shut by the completion.
 	gate atomic.Pointer[gate]
 
-	val T
 	err error
 
 	// canceled and host are written before the future is handed out.
@@ -45,7 +50,7 @@ var (
 
 // NewPromise returns a pending promise. onCancel may be nil, see OnCancel.
 func NewPromise[T any](onCancel func()) *Promise[T] {
-	return &Promise[T]{canceled: onCancel}
+	return &Promise[T]{completion: completion{canceled: onCancel}}
 }
 
 // OnCancel sets the function that is told after a cancellation won, so that the producer can drop the request. It runs
@@ -92,7 +97,7 @@ func (p *Promise[T]) Cancel(cause error) bool {
 }
 
 // claim decides the winner, who has to publish.
-func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }
+func (p *completion) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
 // publish makes the answer visible and tells everybody. The caller has claimed.
 func (p *Promise[T]) publish(v T, err error) {
@@ -108,16 +113,16 @@ func (p *Promise[T]) seal(v T, err error) *observer {
 }
 
 // openGate wakes those who have parked and keeps others from parking.
-func (p *Promise[T]) openGate() {
+func (p *completion) openGate() {
 	if g := p.gate.Swap(&opened); g != nil {
 		close(g.open)
 	}
 }
 
-func (p *Promise[T]) completed() bool { return p.observers.Load() == &sealed }
+func (p *completion) completed() bool { return p.observers.Load() == &sealed }
 
 // done returns the channel that the completion closes.
-func (p *Promise[T]) done() <-chan struct{} {
+func (p *completion) done() <-chan struct{} {
 	g := p.gate.Load()
 	if g == nil {
 		g = &gate{open: make(chan struct{})}
@@ -129,6 +134,15 @@ func (p *Promise[T]) done() <-chan struct{} {
 }
 
 func (p *Promise[T]) await(ctx context.Context) (T, error) {
+	if p.completion.await(ctx) {
+		return p.val, p.err
+	}
+	var none T
+	return none, ctx.Err()
+}
+
+// await waits for the completion or the end of ctx. It reports whether the answer is there.
+func (p *completion) await(ctx context.Context) bool {
 	if p.awaited != nil && !p.completed() {
 		p.awaited(true)
 		defer func() {
@@ -142,27 +156,23 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 	}
 	for range probeCount {
 		if p.completed() {
-			return p.val, p.err
+			return true
 		}
 		runtime.Gosched()
 	}
 	arrived := p.done()
 	if p.completed() { // Nobody parks for a completion that was seen, even if its goroutine is held up before the gate.
-		return p.val, p.err
+		return true
 	}
 	ended := ctx.Done()
 	if ended == nil { // A plain receive is cheaper than a choice.
 		<-arrived
-		return p.val, p.err
+		return true
 	}
 	select {
 	case <-arrived:
-		return p.val, p.err
+		return true
 	case <-ended:
 	}
-	if p.completed() {
-		return p.val, p.err
-	}
-	var none T
-	return none, ctx.Err()
+	return p.completed()
 }
