@@ -2,7 +2,6 @@ package vram
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool"
@@ -66,8 +65,9 @@ type Config struct {
 	// It runs on a goroutine of its own, several at once for several requests. Its request waits for it and holds nothing meanwhile; others go
 	// on. A panic in it counts as false, and is part of the error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
-	// Logger gets what Events tell, driver jobs that fail, and changed settings. It is called as the functions of Events are.
-	Logger *slog.Logger
+	// Logger gets what Events tell, driver jobs that fail, and changed settings. It is called as the functions of Events are. A *slog.Logger
+	// is one. Nil, or a nil pointer: none.
+	Logger Logger
 	// Events has functions that are called when something has happened.
 	Events Events
 	// Tuning is for experiments: leave it zero.

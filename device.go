@@ -123,6 +123,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
 	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
+	cfg.Logger = loggerOf(cfg.Logger)
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })

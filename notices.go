@@ -1,7 +1,6 @@
 package vram
 
 import (
-	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -18,7 +17,7 @@ const noticeLimit = 1000
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
 type notices struct {
-	log     *slog.Logger
+	log     Logger
 	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last
 	due     atomic.Int64
@@ -34,9 +33,9 @@ type notice struct {
 // busy stands at the bottom of what is posted while the goroutine lives.
 var busy notice //nolint:gochecknoglobals // an identity, never written
 
-func newNotices(log *slog.Logger, panics *recovered.Log) *notices {
+func newNotices(log Logger, panics *recovered.Log) *notices {
 	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+		log = noLogger{}
 	}
 	return &notices{log: log, panics: panics}
 }
