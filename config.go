@@ -2,7 +2,6 @@ package vram
 
 import (
 	"fmt"
-	"log/slog"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool"
@@ -82,8 +81,8 @@ type Config struct {
 	// error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
 	// Logger gets the same events as Events, driver jobs that fail, and changed settings. It is
-	// called as the functions of Events are.
-	Logger *slog.Logger
+	// called as the functions of Events are. A *slog.Logger is one. Nil, or a nil pointer: none.
+	Logger Logger
 	// Events has functions that are called when something has happened.
 	Events Events
 	// Tuning is for experiments: leave it zero.

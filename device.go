@@ -16,37 +16,6 @@ import (
 	streamcore "github.com/go-vram/vram/streams/core"
 )
 
-// Stream is the cache of one CUDA stream; see NewStream and AdoptStream. Its methods are documented
-// in package streams (go doc github.com/go-vram/vram/streams Stream.Alloc):
-//
-//   - one buffer: [streams.Stream.Alloc], [streams.Stream.AllocFor], [streams.Stream.AllocAsync]
-//   - many: [streams.Stream.AllocBatch], [streams.Stream.AllocBatchFor],
-//     [streams.Stream.AllocBatchAsync], [streams.Stream.AllocBatchForAsync],
-//     [streams.Stream.FreeBatch]
-//   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive],
-//     [streams.Stream.Suspend]
-//   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID],
-//     [streams.Stream.ExcludeFromWaits]
-//   - its memory: [streams.Stream.Trim], [streams.Stream.Sweep], [streams.Stream.Coalesce],
-//     [streams.Stream.Lookup], [streams.Stream.Stats]
-//   - the end: [streams.Stream.Close]
-type Stream = streams.Stream
-
-// Buffer is device memory that a caller owns: a small value whose copies name one allocation. Its
-// methods are documented in package streams: [streams.Buffer.Ptr], [streams.Buffer.Bytes],
-// [streams.Buffer.Live], [streams.Buffer.Free], and for work of other streams
-// [streams.Buffer.RecordStream], [streams.Buffer.Use], [streams.Buffer.Transfer].
-type Buffer = streams.Buffer
-
-// Use is a use of a buffer on a stream other than its own, until [streams.Use.Done]; see
-// [streams.Buffer.Use].
-type Use = streams.Use
-
-// Lane is an exclusive lease of a stream's memory for one goroutine at a time; see
-// [streams.Stream.Lane]. Its methods are [streams.Lane.Alloc], [streams.Lane.Free] and
-// [streams.Lane.Close].
-type Lane = streams.Lane
-
 // Request is a request of AllocFor and AllocAsync.
 type Request = streams.Request
 
@@ -64,10 +33,6 @@ type Quota = pool.Quota
 
 // TenantStats is one tenant's part of Stats.
 type TenantStats = pool.TenantStats
-
-// Batch is the buffers that one request has allocated together, all or nothing: see
-// Stream.AllocBatchFor.
-type Batch = streams.Batch
 
 // Observer has functions that are called for every buffer: see Config.Observer.
 type Observer = streams.Observer
@@ -134,6 +99,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
 	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
+	cfg.Logger = loggerOf(cfg.Logger)
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })

@@ -13,8 +13,9 @@
 // Here must is a function that ends the program on an error. [Open] opens a device,
 // [Device.NewStream] makes a stream with its cache, and [streams.Stream.Alloc] a buffer: Stream,
 // Buffer, Lane and other types of this package are those of package streams, whose documentation
-// has their methods. [streams.Stream.AllocAsync] returns a future, [streams.Stream.AllocBatch] many
-// buffers or none, [streams.Stream.AllocFor] waits for memory, aligns and zeroes it,
+// has their methods (go doc vram/streams.Stream.Alloc). [streams.Stream.AllocAsync] returns a
+// future, [streams.Stream.AllocBatch] many buffers or none, [streams.Stream.AllocFor] waits for
+// memory, aligns and zeroes it,
 // [streams.Stream.Lane] serves one goroutine's inner loop.
 //
 // [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;

@@ -1,6 +1,8 @@
 package vram
 
 import (
+	"reflect"
+
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
@@ -79,6 +81,36 @@ type QuarantineEvent struct {
 	Stream uint32 // by its ID; 0: the pool
 	Err    error  // why
 }
+
+// Logger writes a message and its attributes, which are names and values in turns, as those of
+// package log/slog are. *slog.Logger implements it. It is an interface so that a program that does
+// not log is not linked with log/slog, which has encoding/json in it.
+type Logger interface {
+	// Debug gets growth and trims, and with Config.Debug each driver job.
+	Debug(msg string, args ...any)
+	// Info gets changed settings and levels of pressure.
+	Info(msg string, args ...any)
+	// Warn gets refused requests, long waits, and driver jobs that failed.
+	Warn(msg string, args ...any)
+	// Error gets panics, leaks and quarantines.
+	Error(msg string, args ...any)
+}
+
+// loggerOf is the logger, and nil where it is a nil pointer.
+func loggerOf(log Logger) Logger {
+	if v := reflect.ValueOf(log); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return log
+}
+
+// noLogger takes the place of a logger where there is none.
+type noLogger struct{}
+
+func (noLogger) Debug(string, ...any) {}
+func (noLogger) Info(string, ...any)  {}
+func (noLogger) Warn(string, ...any)  {}
+func (noLogger) Error(string, ...any) {}
 
 // watched reports whether there is a Logger or a function of Events.
 func (c *Config) watched() bool {

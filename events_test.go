@@ -180,6 +180,17 @@ func TestLoggerHears(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(out.String(), "driver job failed"))
 }
 
+// A pointer to no logger is no logger, also in an interface.
+func TestNoLogger(t *testing.T) {
+	var none *slog.Logger
+	for _, log := range []vram.Logger{nil, none} {
+		h := openHouse(t, vram.Config{Logger: log, LimitBytes: 64 * mib, Debug: true}, sim.Config{})
+		freeAll(t, must(t, h.stream(), 8*mib))
+		require.NoError(t, h.Close())
+		assert.Zero(t, h.Stats().Panics)
+	}
+}
+
 // A logger that panics harms nobody.
 func TestALoggerThatPanics(t *testing.T) {
 	h := openHouse(t, vram.Config{Logger: slog.New(angry{slog.DiscardHandler}), LimitBytes: 64 * mib}, sim.Config{})

@@ -1,7 +1,6 @@
 package vram
 
 import (
-	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -21,7 +20,7 @@ const noticeLimit = 1000
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
 type notices struct {
-	log     *slog.Logger
+	log     Logger
 	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last
 	due     atomic.Int64
@@ -38,9 +37,9 @@ type notice struct {
 // busy is at the bottom of the posted notices while the goroutine lives.
 var busy notice //nolint:gochecknoglobals // an identity, never written
 
-func newNotices(log *slog.Logger, panics *recovered.Log) *notices {
+func newNotices(log Logger, panics *recovered.Log) *notices {
 	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+		log = noLogger{}
 	}
 	return &notices{log: log, panics: panics}
 }

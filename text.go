@@ -75,7 +75,7 @@ func (c Config) String() string {
 		case f.IsZero():
 		case name == "Driver":
 			set = append(set, "Driver: "+c.Driver.Name())
-		case f.Kind() == reflect.Func, f.Kind() == reflect.Pointer, name == "Events", name == "Observer":
+		case f.Kind() == reflect.Func, f.Kind() == reflect.Interface, name == "Events", name == "Observer":
 			set = append(set, name+": set")
 		default:
 			set = append(set, printed(name, f))

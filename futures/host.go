@@ -15,7 +15,7 @@ type Host interface {
 func (p *Promise[T]) On(h Host) { p.host = h }
 
 // start runs a foreign function away from the goroutine that completes.
-func (p *Promise[T]) start(fn func()) {
+func (p *completion) start(fn func()) {
 	if p.host != nil {
 		p.host.Go("", fn)
 		return

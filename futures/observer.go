@@ -13,7 +13,7 @@ type party interface{ notify() }
 
 // observe pushes o on the stack: the completion notifies its party. False: the answer is there, and
 // no notification comes.
-func (p *Promise[T]) observe(o *observer) bool {
+func (p *completion) observe(o *observer) bool {
 	for {
 		top := p.observers.Load()
 		if top == &sealed {

@@ -16,6 +16,13 @@ const probeCount = 16
 // Promise is the producer's side of an answer. The zero value is pending and ready for use, so that
 // a request can embed it; it must not be copied, and it serves for one answer only.
 type Promise[T any] struct {
+	completion
+	val T
+}
+
+// completion is the part of a promise that does not depend on its type. The compiler makes its code
+// once, and that of Promise for each type.
+type completion struct {
 	// claimed decides the winner; the goroutine that sets it writes val and err.
 	claimed atomic.Bool
 
@@ -25,7 +32,6 @@ type Promise[T any] struct {
 	// gate is where waiters park, made by the first of them, shut by the completion.
 	gate atomic.Pointer[gate]
 
-	val T
 	err error
 
 	// canceled and host are written before the future is handed out.
@@ -46,7 +52,7 @@ var (
 
 // NewPromise returns a pending promise. onCancel may be nil, see OnCancel.
 func NewPromise[T any](onCancel func()) *Promise[T] {
-	return &Promise[T]{canceled: onCancel}
+	return &Promise[T]{completion: completion{canceled: onCancel}}
 }
 
 // OnCancel sets the function that is called after a cancellation won, so that the producer can drop
@@ -94,7 +100,7 @@ func (p *Promise[T]) Cancel(cause error) bool {
 }
 
 // claim decides the winner, which has to publish.
-func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }
+func (p *completion) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
 // publish makes the answer visible and notifies all waiters. The caller has claimed.
 func (p *Promise[T]) publish(v T, err error) {
@@ -110,16 +116,16 @@ func (p *Promise[T]) seal(v T, err error) *observer {
 }
 
 // openGate wakes parked waiters and keeps others from parking.
-func (p *Promise[T]) openGate() {
+func (p *completion) openGate() {
 	if g := p.gate.Swap(&opened); g != nil {
 		close(g.open)
 	}
 }
 
-func (p *Promise[T]) completed() bool { return p.observers.Load() == &sealed }
+func (p *completion) completed() bool { return p.observers.Load() == &sealed }
 
 // done returns the channel that the completion closes.
-func (p *Promise[T]) done() <-chan struct{} {
+func (p *completion) done() <-chan struct{} {
 	g := p.gate.Load()
 	if g == nil {
 		g = &gate{open: make(chan struct{})}
@@ -131,6 +137,15 @@ func (p *Promise[T]) done() <-chan struct{} {
 }
 
 func (p *Promise[T]) await(ctx context.Context) (T, error) {
+	if p.completion.await(ctx) {
+		return p.val, p.err
+	}
+	var none T
+	return none, ctx.Err()
+}
+
+// await waits for the completion or the end of ctx. It reports whether the answer is there.
+func (p *completion) await(ctx context.Context) bool {
 	if p.awaited != nil && !p.completed() {
 		p.awaited(true)
 		defer func() {
@@ -144,27 +159,23 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 	}
 	for range probeCount {
 		if p.completed() {
-			return p.val, p.err
+			return true
 		}
 		runtime.Gosched()
 	}
 	arrived := p.done()
 	if p.completed() { // The completing goroutine may be held up before the gate.
-		return p.val, p.err
+		return true
 	}
 	ended := ctx.Done()
 	if ended == nil { // A plain receive is cheaper than a choice.
 		<-arrived
-		return p.val, p.err
+		return true
 	}
 	select {
 	case <-arrived:
-		return p.val, p.err
+		return true
 	case <-ended:
 	}
-	if p.completed() {
-		return p.val, p.err
-	}
-	var none T
-	return none, ctx.Err()
+	return p.completed()
 }

@@ -3,13 +3,13 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/memory"
 )
@@ -143,8 +143,7 @@ func (d *driver) idle(clients []Client) bool {
 // poll queries all fences. d.passed has the passed ones, also after an error.
 func (d *driver) poll() error {
 	d.passed = d.passed[:0]
-	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.marks))
-	slices.Sort(d.order)
+	d.order = order.AppendKeys(d.order[:0], d.marks)
 	for _, id := range d.order {
 		if err := d.look(id, d.marks[id]); err != nil {
 			return err
@@ -202,7 +201,7 @@ func (d *driver) releaseMark(s markedFence) {
 // release releases the remaining marks when the pool ends. The device has been synchronised:
 // watches end.
 func (d *driver) release() {
-	for _, id := range slices.Sorted(maps.Keys(d.marks)) {
+	for _, id := range order.Keys(d.marks) {
 		for _, s := range d.marks[id] {
 			d.releaseMark(s) // the device is being closed: an error changes nothing
 		}

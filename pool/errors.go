@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 )
@@ -103,7 +104,7 @@ func (e *OutOfMemoryError) Error() string {
 // describeHolders names the largest holders, and sums up the others.
 func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	holders := slices.Clone(e.Streams)
-	slices.SortStableFunc(holders, func(x, y Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
+	order.Stably(holders, func(x, y *Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
 	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
 	for i := range holders[:min(len(holders), maxHolders)] {
 		b.WriteString("; " + holders[i].String())

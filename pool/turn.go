@@ -2,10 +2,9 @@ package pool
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -135,7 +134,7 @@ func (p *Pool) collect(fx *core.Effects) {
 		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}
 		p.marks = nil
 		if fx.Job.Idle {
-			for _, id := range slices.Sorted(maps.Keys(p.clients)) {
+			for _, id := range order.Keys(p.clients) {
 				out.work.clients = append(out.work.clients, p.clients[id])
 			}
 		}

@@ -3,10 +3,10 @@ package pool
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -51,8 +51,8 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // EndWait completes the error of a request that has waited in vain, which has its Holders. It takes no turn.
 func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
-	larger := func(a, b Holder) int { return cmp.Compare(b.HeldBytes, a.HeldBytes) }
-	slices.SortStableFunc(e.Holders, larger)
+	larger := func(a, b *Holder) int { return cmp.Compare(b.HeldBytes, a.HeldBytes) }
+	order.Stably(e.Holders, larger)
 	if t != nil {
 		e.Tenant = t.name
 	}
@@ -61,6 +61,6 @@ func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
 			e.Tenants = append(e.Tenants, Holder{Tenant: t.name, HeldBytes: held})
 		}
 	}
-	slices.SortStableFunc(e.Tenants, larger)
+	order.Stably(e.Tenants, larger)
 	return e
 }

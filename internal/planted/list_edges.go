@@ -4,6 +4,10 @@ package planted
 func edgeBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a nil pointer is a logger", Package: ".", Run: "^TestNoLogger$",
+			Edits: []Edit{{"vram.Open", "	cfg.Logger = loggerOf(cfg.Logger)\n", ""}},
+		},
+		{
 			Name: "a size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
 			Edits: []Edit{{"vram.ParseBytes", "bytes >= 1<<62:", "bytes >= 1<<64:"}},
 		},

@@ -116,7 +116,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",
 			Edits: []Edit{{
-				"futures.(*Promise).await", "	case <-ended:\n	}\n	if p.completed() {\n		return p.val, p.err\n	}\n", "	case <-ended:\n	}\n",
+				"futures.(*completion).await", "	case <-ended:\n	}\n	return p.completed()\n", "	case <-ended:\n	}\n	return false\n",
 			}},
 		},
 		{

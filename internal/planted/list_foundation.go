@@ -22,8 +22,8 @@ func foundationBugs() []Bug {
 		{
 			Name: "two completions win", Package: "futures", Run: "^TestCancel$",
 			Edits: []Edit{{
-				"futures.(*Promise).claim", "func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
-				"func (p *Promise[T]) claim() bool { p.claimed.Store(true); return true }",
+				"futures.(*completion).claim", "func (p *completion) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
+				"func (p *completion) claim() bool { p.claimed.Store(true); return true }",
 			}},
 		},
 		{

@@ -12,7 +12,7 @@ func futureBugs() []Bug {
 		{
 			Name: "a second waiter has a gate of its own", Package: "futures", Run: "^TestWaitersShareOneGate$",
 			Edits: []Edit{{
-				"futures.(*Promise).done", "		if !p.gate.CompareAndSwap(nil, g) {\n			g = p.gate.Load()\n		}\n", "		p.gate.CompareAndSwap(nil, g)\n",
+				"futures.(*completion).done", "		if !p.gate.CompareAndSwap(nil, g) {\n			g = p.gate.Load()\n		}\n", "		p.gate.CompareAndSwap(nil, g)\n",
 			}},
 		},
 		{

@@ -3,6 +3,8 @@ package claims
 import (
 	"cmp"
 	"slices"
+
+	"github.com/go-vram/vram/internal/order"
 )
 
 // Offer is the pool's proposal to serve a parked claim from its stream's memory.
@@ -66,7 +68,7 @@ func (t *Table) In(states ...State) []*Claim {
 			in = append(in, c)
 		}
 	}
-	slices.SortFunc(in, func(a, b *Claim) int { return cmp.Compare(a.token, b.token) })
+	order.By(in, func(a, b **Claim) int { return cmp.Compare((*a).token, (*b).token) })
 	return in
 }
 
