@@ -28,7 +28,7 @@ PART     ?= all
 BENCH    ?= .
 SCENARIO ?= all
 # What `make frontier` plays: files with traces; the embedded traces without any.
-TRACES   ?=
+TRACES   ?= $(patsubst internal/trace/data/%.csv.gz,%,$(wildcard internal/trace/data/*.csv.gz))
 # What `make planted` plants: bugs whose names contain it; all without it.
 BUG      ?=
 # What `make sim` plays: a second or so.
@@ -86,11 +86,11 @@ bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) run ./cmd/vram bench -scenario $(SCENARIO)
 
 # A trace and mode takes a second or so, most of it for the limits.
-frontier: ## play traces in each footprint mode: memory against time, as a table and as docs/footprint.svg (TRACES=files)
-	@$(GO) run ./internal/replay/frontier -svg docs/footprint.svg $(TRACES)
+frontier: ## play traces in each footprint mode: memory against time, and the least limits (TRACES=files)
+	@for mode in fast balanced lean; do $(GO) run ./cmd/vram replay -driver sim -min-capacity -footprint $$mode $(TRACES); done
 
 soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
-	@$(GO) run ./internal/soak
+	@$(GO) test ./internal/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all)
 	@bench/peers/run.sh $(PART)

@@ -14,14 +14,14 @@ const (
 	perThreadStream StreamHandle = 2 // CU_STREAM_PER_THREAD
 )
 
-// HandleError says why a stream handle cannot be adopted.
+// HandleError refuses to adopt a stream handle.
 type HandleError struct {
 	Handle StreamHandle
 	Stream uint32 // the stream that has the handle already; 0: none has
-	Want   string // what can be adopted instead
+	Want   string // handles that can be adopted instead
 }
 
-// Error names the handle and what can be adopted.
+// Error names the handle, and those that can be adopted.
 func (e *HandleError) Error() string {
 	text := fmt.Sprintf("vram: handle %#x", uint64(e.Handle))
 	if e.Stream != 0 {
@@ -30,24 +30,32 @@ func (e *HandleError) Error() string {
 	return text + ": want " + e.Want
 }
 
-// CaptureError refuses a request that would need a driver call on a stream that is being captured into a graph.
+// CaptureError refuses a request that would need a driver call on a stream that is being captured
+// into a graph.
 type CaptureError = streams.CaptureError
 
-// AdoptStream makes a cache for a CUDA stream that the caller has created. The caller keeps the CUDA stream, and destroys it only after
-// Stream.Close. A handle has one cache at a time. After Close it can be adopted again, also where the driver has given the same handle to a new stream.
-// The handles 0 and 1 are the legacy default stream: its fences wait for the work of all blocking streams, so its memory comes back later than
-// others'. Handle 2, the default stream of a thread, is refused: goroutines move between threads, and their work would go to different streams.
+// AdoptStream makes a cache for a CUDA stream that the caller has created. The caller keeps the
+// CUDA stream, and destroys it only after Stream.Close. A handle has one cache at a time. After
+// Close it can be adopted again, also where the driver has given the same handle to a new stream.
+// The handles 0 and 1 are the legacy default stream: its fences wait for the work of all blocking
+// streams, so its memory comes back later than others'. Handle 2, the default stream of a thread,
+// is refused: goroutines move between threads, and their work would go to different streams.
 //
-// The device calls the driver with an adopted handle only inside requests of its callers, so that a program may destroy or capture its stream
-// at any other time. That has a price: memory that an adopted stream has freed serves other streams only from the next request on that stream, or a
-// Stream.Return, which record the fence for it.
+// The device calls the driver with an adopted handle only inside requests of its callers, so that a
+// program may destroy or capture its stream at any other time. That has a price: memory that an
+// adopted stream has freed serves other streams only from the next request on that stream, or a
+// Stream.Trim, which record the fence for it.
 //
-// A stream that is being captured into a graph may be adopted. Until the capture ends, its requests are served where that takes no call on the
-// stream, and fail with a *CaptureError where it does. Memory that is freed meanwhile can be allocated again on the same stream at once, and on others once the
-// capture has ended and a fence was recorded. Buffers that a graph uses must stay allocated as long as the graph is launched. Capture in the relaxed mode:
-// in the others CUDA forbids, to other threads as well, calls that allocations make, and goroutines have no thread of their own.
+// A stream that is being captured into a graph may be adopted. Until the capture ends, its requests
+// are served where that takes no call on the stream, and fail with a *CaptureError where it does.
+// Memory that is freed meanwhile can be allocated again on the same stream at once, and on others
+// once the capture has ended and a fence was recorded. Buffers that a graph uses must stay
+// allocated as long as the graph is launched. Capture in the relaxed mode: in the others CUDA
+// forbids, to other threads as well, calls that allocations make, and goroutines have no thread of
+// their own.
 //
-// Errors: *HandleError, those of NewStream, and what the driver says of a handle that was destroyed, as far as it can tell.
+// Errors: *HandleError, those of NewStream, and the driver's for a handle that was destroyed, as
+// far as it can tell.
 func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	if h == perThreadStream {
 		return nil, &HandleError{Handle: h, Want: "a stream of NewStream, or one that the program created: " +
@@ -57,10 +65,10 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.guests.enter() {
-		return nil, ErrClosed
+	if !d.creations.enter() {
+		return nil, deviceClosed()
 	}
-	defer d.guests.leave()
+	defer d.creations.leave()
 	if err := d.free(h); err != nil {
 		return nil, err
 	}
@@ -87,7 +95,8 @@ func sameStream(a, b StreamHandle) bool {
 	return a == b || a <= legacyStream && b <= legacyStream
 }
 
-// exists asks the driver about a handle, by a call that does no harm to a capture where there is one.
+// exists queries the driver about a handle, by a call that does no harm to a capture where there is
+// one.
 func exists(dev cudadrv.Device, h StreamHandle) error {
 	if q, ok := dev.(cudadrv.CaptureQueries); ok && dev.Info().Capabilities.Has(cudadrv.CaptureInformation) {
 		_, err := q.StreamIsCapturing(h)

@@ -25,7 +25,7 @@ func (h *house) adopt() *vram.Stream {
 	return s
 }
 
-// The default stream of a thread cannot have a cache: the error says what can.
+// The default stream of a thread cannot have a cache: the error names streams that can.
 func TestThePerThreadDefaultStreamIsRefused(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	_, err := h.AdoptStream(2)
@@ -35,7 +35,7 @@ func TestThePerThreadDefaultStreamIsRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "NewStream")
 }
 
-// A handle has one cache at a time, under whichever of its names, whoever made it.
+// A CUDA stream has one cache at a time, under each of its handles.
 func TestAHandleIsAdoptedOnce(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	refused := func(handle vram.StreamHandle, by *vram.Stream) {
@@ -90,7 +90,7 @@ func TestManyAdoptAHandleAtOnce(t *testing.T) {
 	assert.Len(t, h.Stats().Streams, 1)
 }
 
-// A handle that was destroyed is refused with what the driver says, and nothing is lost.
+// A CUDA stream that was destroyed is refused with the driver's error, and nothing is lost.
 func TestADestroyedHandleIsRefused(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	handle, err := h.gpu.StreamCreate()
@@ -102,7 +102,8 @@ func TestADestroyedHandleIsRefused(t *testing.T) {
 	h.addsUp()
 }
 
-// A fence on the legacy default stream covers the work of blocking streams: what they use of its buffers is safe.
+// A fence on the legacy default stream covers the work of blocking streams: their uses of its
+// buffers are safe.
 func TestTheLegacyStreamsFencesCoverBlockingStreams(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 32 * mib, Waits: vram.WaitsNever}, sim.Config{})
 	blocking, err := h.gpu.StreamCreateBlocking()
@@ -113,7 +114,7 @@ func TestTheLegacyStreamsFencesCoverBlockingStreams(t *testing.T) {
 	x := must(t, legacy, 32*mib)
 	require.NoError(t, h.gpu.Launch(blocking, time.Second)) // uses x, in the order of the default stream
 	freeAll(t, x)
-	require.NoError(t, legacy.Return(context.Background()))
+	require.NoError(t, legacy.Trim(context.Background()))
 	y := must(t, other, 32*mib)
 	assert.Equal(t, x.Ptr(), y.Ptr())
 	assert.GreaterOrEqual(t, h.gpu.Now(), time.Second, "the pool has waited for the work of the blocking stream")

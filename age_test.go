@@ -102,7 +102,7 @@ func TestWarmMemoryWaitsForItsUse(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1))
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
-		h.warm(gib)
+		require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: gib, Count: 1}))
 		<-time.After(10 * time.Minute)
 		assert.GreaterOrEqual(t, h.Stats().ReservedBytes, gib)
 		s := h.stream()

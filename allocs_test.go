@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// An allocation and its free that the cache serves allocate nothing on the heap and make no driver call,
-// whichever way a size is kept.
+// An allocation and its free that the cache serves allocate nothing on the heap and make no driver
+// call, whichever way a size is kept.
 func TestAHitAllocatesNothing(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	s := h.stream()

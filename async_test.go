@@ -28,11 +28,11 @@ const (
 	howCount
 )
 
-// what is asked for.
-type what int
+// requestKind is the kind of a request.
+type requestKind int
 
 const (
-	aBuffer what = iota
+	aBuffer requestKind = iota
 	anAlignedBuffer
 	aZeroedBuffer
 	aBatch
@@ -41,7 +41,7 @@ const (
 
 // ask is one request of a generated history.
 type ask struct {
-	What       what
+	What       requestKind
 	Bytes      int64
 	GivenUp    how
 	YieldCount int // before it is given up
@@ -51,7 +51,7 @@ type ask struct {
 func drawAsks(t *rapid.T, label string) []ask {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) ask {
 		return ask{
-			What:       what(rapid.IntRange(0, int(whatCount)-1).Draw(t, "what")),
+			What:       requestKind(rapid.IntRange(0, int(whatCount)-1).Draw(t, "what")),
 			Bytes:      rapid.SampledFrom([]int64{0, kib, 65 * kib, mib, 3 * mib, 9 * mib, 20 * mib}).Draw(t, "bytes"),
 			GivenUp:    how(rapid.IntRange(0, int(howCount)-1).Draw(t, "given up")),
 			YieldCount: rapid.IntRange(0, 12).Draw(t, "yields"),
@@ -60,7 +60,7 @@ func drawAsks(t *rapid.T, label string) []ask {
 	}), 1, 30).Draw(t, label)
 }
 
-// asker sends requests of one goroutine and counts what became of them.
+// asker sends requests of one goroutine and counts their outcomes.
 type asker struct {
 	t      *testing.T
 	stream *vram.Stream
@@ -89,7 +89,7 @@ func (a *asker) run(asks []ask) {
 	}
 }
 
-// one sends a request, which somebody else may give up meanwhile. Whoever wins, it has one answer.
+// one sends a request, which another goroutine may cancel meanwhile. Either way it has one answer.
 func (a *asker) one(want ask) []vram.Buffer {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -150,8 +150,8 @@ func answerOf[T any](t *testing.T, f futures.Future[T], want ask, cancel context
 	return v, err
 }
 
-// Requests that are given up at any moment lose nothing: whatever arrived too late is there for others, the books balance,
-// and all memory goes back to the driver.
+// Requests that are cancelled at any moment lose nothing: memory that arrives too late serves
+// others, the books balance, and all memory goes back to the driver.
 func TestRandomCancellationsLoseNothing(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		streamCount := rapid.IntRange(1, 3).Draw(rt, "streams")
@@ -180,7 +180,7 @@ func TestRandomCancellationsLoseNothing(t *testing.T) {
 		require.Zero(rt, n.LiveBytes)
 		require.GreaterOrEqual(rt, n.AllocCount, served.Load())
 		require.Equal(rt, n.AllocCount, n.FreeCount)
-		for _, s := range streams { // what came too late can be had
+		for _, s := range streams { // memory that came too late serves others
 			freeAll(t, must(t, s, 20*mib))
 		}
 		h.until("all memory to be the driver's again", func() bool {
@@ -192,7 +192,8 @@ func TestRandomCancellationsLoseNothing(t *testing.T) {
 	})
 }
 
-// Buffers that arrive for a whole that has failed, or for a race that has been won, go back by way of release.
+// Buffers that arrive for a whole that has failed, or for a race that has been won, go back by way
+// of release.
 func TestGatheredBuffersGoBack(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()

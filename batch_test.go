@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A batch that the stream's own memory serves makes no heap allocation and no driver call, however many buffers of
-// however many sizes.
+// A batch that the stream's own memory serves makes no heap allocation and no driver call, however
+// many buffers of however many sizes.
 func TestAWarmBatchAllocatesNothing(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	s := h.stream()
@@ -54,8 +54,8 @@ func rising(n int, from, step int64) []int64 {
 	return sizes
 }
 
-// Thousands of sizes, most of them different, come in one call, from the driver and again from the cache; they
-// share nothing, and all of them go back.
+// Thousands of sizes, most of them different, come in one call, from the driver and again from the
+// cache; they share nothing, and all of them go back.
 func TestThousandsOfSizes(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t, vram.Config{}, sim.Config{})

@@ -15,8 +15,9 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// capture captures what f does on the stream, which must not be disturbed: the graph has one kernel. With joins the capture begins on
-// another stream of the program's, and the program draws the stream into it.
+// capture captures the work of f on the stream, which must not be disturbed: the graph has one
+// kernel. With joins the capture begins on another stream of the program's, and the program draws
+// the stream into it.
 func (h *house) capture(s *vram.Stream, f func()) {
 	h.t.Helper()
 	if h.joins {
@@ -55,7 +56,8 @@ func (h *house) draw(s *vram.Stream, f func()) {
 	require.NoError(h.t, h.gpu.EventDestroy(e))
 }
 
-// eachKindOfStream runs a test on a stream of the device's and on an adopted one, each captured and drawn into a capture.
+// eachKindOfStream runs a test on a stream of the device's and on an adopted one, each captured and
+// drawn into a capture.
 func eachKindOfStream(t *testing.T, cfg vram.Config, test func(t *testing.T, h *house, s *vram.Stream)) {
 	t.Helper()
 	eachKindWithin(t, func(t *testing.T, f func(*testing.T)) { t.Helper(); f(t) }, cfg, test)
@@ -82,7 +84,8 @@ func eachKindWithin(t *testing.T, within func(*testing.T, func(*testing.T)), cfg
 	}
 }
 
-// While a stream is captured what needs no call on it is served; zeroing is refused with an error that says what to do.
+// While a stream is captured, requests that need no call on it are served; zeroing is refused with
+// an error that names a remedy.
 func TestRequestsDuringACapture(t *testing.T) {
 	eachKindOfStream(t, vram.Config{LimitBytes: 64 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
 		t.Helper()
@@ -104,8 +107,8 @@ func TestRequestsDuringACapture(t *testing.T) {
 	})
 }
 
-// What is freed during a capture serves its own stream at once, and others once the capture has ended and a fence was recorded
-// after it.
+// Memory freed during a capture serves its own stream at once, and others once the capture has
+// ended and a fence was recorded after it.
 func TestFreesDuringACapture(t *testing.T) {
 	eachKindOfStream(t, vram.Config{LimitBytes: 32 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
 		t.Helper()
@@ -119,11 +122,11 @@ func TestFreesDuringACapture(t *testing.T) {
 			again := must(t, s, 32*mib)
 			assert.Equal(t, early.Ptr(), again.Ptr())
 			freeAll(t, again)
-			require.NoError(t, s.Return(context.Background()))
+			require.NoError(t, s.Trim(context.Background()))
 			_, err = other.Alloc(mib)
 			require.ErrorIs(t, err, vram.ErrOutOfMemory)
 		})
-		require.NoError(t, s.Return(context.Background()))
+		require.NoError(t, s.Trim(context.Background()))
 		y := must(t, other, 32*mib)
 		assert.GreaterOrEqual(t, max(h.gpu.Now(), h.busyUntil(other)), time.Millisecond, "behind the graph")
 		freeAll(t, y)
@@ -150,7 +153,8 @@ func TestAShortageDuringACapture(t *testing.T) {
 	})
 }
 
-// A capture that has ended is no reason for a shortage, though nothing was asked of the stream since.
+// A capture that has ended is no reason for a shortage, though nothing was asked of the stream
+// since.
 func TestAShortageAfterACapture(t *testing.T) {
 	eachKindOfStream(t, vram.Config{LimitBytes: 16 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
 		t.Helper()
@@ -184,9 +188,10 @@ func TestNoWaitOnACapturedStream(t *testing.T) {
 	assert.Zero(t, h.faults.Calls("cuStreamWaitEvent"))
 }
 
-// A stream that is captured is not closed, and can be closed afterwards. The background leaves it alone.
+// A stream that is captured is not closed, and can be closed afterwards. The background leaves it
+// alone.
 func TestClosingACapturedStream(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
 		s := h.stream()
@@ -205,10 +210,11 @@ func TestClosingACapturedStream(t *testing.T) {
 	})
 }
 
-// A stream that is captured is neither end of a Transfer, and is drawn into no capture by one; what it used for others comes home
-// behind the capture. Nothing that the background does in between is part of the graph.
+// A stream that is captured is neither end of a Transfer, and is drawn into no capture by one;
+// memory that it used comes home after the capture. No background work in between is part of the
+// graph.
 func TestUsesAndTransfersDuringACapture(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	eachKindWithin(t, synctest.Test, vram.Config{LimitBytes: 64 * mib}, func(t *testing.T, h *house, s *vram.Stream) {
 		t.Helper()
 		other := h.stream()
@@ -247,8 +253,8 @@ func TestUsesAndTransfersDuringACapture(t *testing.T) {
 	})
 }
 
-// captureAtRecord begins a capture of a stream right before the next fence is recorded, after the allocator was told that it is not
-// captured. end ends it.
+// captureAtRecord begins a capture of a stream right before the next fence is recorded, after the
+// allocator was told that it is not captured. end ends it.
 func (h *house) captureAtRecord(s *vram.Stream) (end func()) {
 	h.t.Helper()
 	h.faults.SetBefore(func(function string) {
@@ -264,14 +270,15 @@ func (h *house) captureAtRecord(s *vram.Stream) (end func()) {
 	}
 }
 
-// A fence that a capture swallows which begins at its record is neither asked about nor waited for: that would break the capture, or
-// draw another stream into it. It is recorded anew behind the capture.
+// A fence that a capture swallows which begins at its record is neither asked about nor waited for:
+// that would break the capture, or draw another stream into it. It is recorded anew behind the
+// capture.
 func TestACaptureThatBeginsAtAFence(t *testing.T) {
 	for name, fence := range map[string]func(t *testing.T, s, other *vram.Stream, b vram.Buffer) vram.Buffer{
 		"of a return": func(t *testing.T, s, _ *vram.Stream, b vram.Buffer) vram.Buffer {
 			t.Helper()
 			freeAll(t, b)
-			require.NoError(t, s.Return(context.Background()))
+			require.NoError(t, s.Trim(context.Background()))
 			return vram.Buffer{}
 		},
 		"of a transfer": func(t *testing.T, _, other *vram.Stream, b vram.Buffer) vram.Buffer {
@@ -310,7 +317,7 @@ func TestACaptureThatBeginsAtAFence(t *testing.T) {
 					freeAll(t, left)
 					h.trim() // it comes home
 				}
-				require.NoError(t, s.Return(context.Background()))
+				require.NoError(t, s.Trim(context.Background()))
 				freeAll(t, must(t, other, 32*mib))
 				n := h.addsUp()
 				assert.Positive(t, n.LostFences)

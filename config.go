@@ -2,7 +2,6 @@ package vram
 
 import (
 	"fmt"
-	"log/slog"
 	"math"
 	"time"
 
@@ -18,63 +17,80 @@ type Ptr = cudadrv.Ptr
 // StreamHandle is a CUstream as a number.
 type StreamHandle = cudadrv.Stream
 
-// Config says which device to open, and how its allocator behaves. The zero value is the first GPU, all of its memory, in the mode Balanced.
+// Config selects the device, and configures its allocator. The zero value is the first GPU, all of
+// its memory, in the mode Balanced.
 type Config struct {
-	// Driver reaches the GPU. Nil: NVIDIA's libcuda, as dynamic.New(dynamic.Config{}). DriverNamed makes one by name.
+	// Driver reaches the GPU. Nil: NVIDIA's libcuda, as dynamic.New(dynamic.Config{}). DriverNamed
+	// makes one by name.
 	Driver cudadrv.Driver
 	// Ordinal is the device's number with the driver, from 0.
 	Ordinal int
-	// LimitBytes is the most memory that is held from the driver at any time. 0: MemoryFraction of the device. More than the device has
-	// means all that it has; Stats.LimitBytes says how much that is. Less than one page of the device (Info().GranularityBytes) is refused with a
-	// *ConfigError, by the first use of the device.
+	// LimitBytes bounds the memory that is held from the driver. 0: MemoryFraction of the device.
+	// More than the device has means all that it has; Stats.LimitBytes is the bound in force. Less
+	// than one page of the device (Info().GranularityBytes) is refused with a *ConfigError, by the
+	// first use of the device.
 	LimitBytes int64
-	// MemoryFraction is the limit as a share of the device's memory, over 0 up to 1. 0: 1. LimitBytes goes before it.
+	// MemoryFraction is the limit as a share of the device's memory, over 0 up to 1. 0: 1.
+	// LimitBytes goes before it.
 	MemoryFraction float64
-	// Footprint says how much memory may be held beyond what lives to save driver calls.
+	// Footprint sets how much memory may be held beyond live memory to save driver calls.
 	Footprint Footprint
 	// Segments is the kind of memory that is held from the driver.
 	Segments Segments
-	// Waits says whether a stream's work may be made to wait, on the device, for memory that another stream's work still uses.
+	// Waits sets whether a stream's work may be made to wait, on the device, for memory that
+	// another stream's work still uses.
 	Waits Waits
-	// StreamCacheBytes bounds what each stream keeps free for its own next requests. What is over it goes to the pool when the
-	// stream's turn ends. 0: no bound; the pool takes back what it needs for others.
+	// StreamCacheBytes bounds the free memory that each stream keeps for its own next requests. The
+	// excess goes to the pool when the stream's turn ends. 0: no bound; the pool reclaims memory
+	// that others need.
 	StreamCacheBytes int64
-	// PoolCacheBytes bounds what the pool keeps free for all streams. What is over it goes back to the driver at ticks, ten times a
-	// second. 0: no bound.
+	// PoolCacheBytes bounds the free memory that the pool keeps for all streams. The excess goes to
+	// the driver at ticks, ten times a second. 0: no bound.
 	PoolCacheBytes int64
-	// ReleaseAfter is for how long memory has to be out of use until it goes home: from a stream that works to the pool, and after as
-	// long again from the pool to the driver, so that a loop whose steps and pauses are shorter never notices. What Warm mapped stays
-	// until it was used, and plain segments stay: freeing one waits for all work of the device. Stream.Trim and Device.Trim do it at
-	// once. 0: 1.5 s with Lean, 15 s with Balanced, 60 s with Fast. Negative: never.
+	// ReleaseAfter is the time after which unused memory is released: a stream that works returns
+	// it to the pool, and after as long again the pool releases it to the driver. A loop whose steps
+	// and pauses are shorter keeps its memory. Memory that Warm mapped stays until it was used, and
+	// plain segments stay: freeing one waits for all work of the device. Stream.Trim and Device.Trim
+	// release at once. 0: 1.5 s with Lean, 15 s with Balanced, 60 s with Fast. Negative: never.
 	ReleaseAfter time.Duration
-	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes effect only where memory goes back to the
-	// driver in between: streams that give theirs back (Stream.Return, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
-	// There the pool learns at what intervals streams take memory from it and how much, and from the third burst on maps as much shortly before the
-	// next is due, holds it until shortly after, whatever PoolCacheBytes says, and gives it back if the burst does not come. See Stats.Predicted.
+	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes
+	// effect only where memory goes back to the driver in between: where streams return their
+	// memory (Stream.Trim, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
+	// There the pool learns the intervals at which streams take memory from it and how much. From
+	// the third burst on it maps as much shortly before the next is due, and holds it until shortly
+	// after, even beyond PoolCacheBytes; if the burst does not come it releases the memory. See
+	// Stats.Predicted.
 	//
-	// With a burst a second, callers waited 0 to 2 ns an event for the driver on 13 recorded and made traces. Without Predict, at the same mean
-	// memory, they waited 4 to 358 ns: 106 on maskrcnn_train, which held no more at its peak either; others held 1 to 12 percent
-	// more there. Where bursts are as short as 0.1 s it holds much more: docs/decisions/015 has the figures.
+	// With a burst a second, callers waited 0 to 2 ns an event for the driver on 13 recorded and
+	// made traces. Without Predict, at the same mean memory, they waited 4 to 358 ns: 106 on
+	// maskrcnn_train, which held no more at its peak either; others held 1 to 12 percent more
+	// there. Where bursts are as short as 0.1 s it holds much more: docs/decisions/015 has the
+	// figures.
 	Predict bool
-	// Warm is mapped ahead as Device.Warm does, in the background: Open is the first use of the device then. What cannot be mapped
-	// ahead is mapped when it is needed.
+	// Warm is mapped ahead as Device.Warm does, in the background: Open is the first use of the
+	// device then. Memory that cannot be mapped ahead is mapped when it is needed.
 	Warm []Demand
-	// Stats says how closely the device counts.
+	// Stats sets how closely the device counts.
 	Stats StatsLevel
-	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError name them; no request is served without
-	// its stream's turn then. It checks the allocator's own books, the pool's after each message and a stream's ten times a second: a part whose
-	// books do not balance is quarantined. Every driver job is logged at the level Debug. Off, none of this costs anything.
+	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError
+	// name them; no request is served without its stream's turn then. It checks the allocator's own
+	// books, the pool's after each message and a stream's ten times a second: a part whose books do
+	// not balance is quarantined. Every driver job is logged at the level Debug. Off, none of this
+	// costs anything.
 	Debug bool
-	// Observer has functions that are called for each buffer that is allocated or freed. With one set every request takes its stream's turn,
-	// and its call stack is kept, as with Debug.
+	// Observer has functions that are called for each buffer that is allocated or freed. With one
+	// set every request takes its stream's turn, and its call stack is kept, as with Debug.
 	Observer Observer
-	// OnOutOfMemory is called with a request that would fail for want of memory, or begin to wait, once the allocator can do no more by itself.
-	// It may free buffers, Trim, or give up caches of the program; where it returns true the request is tried again, up to 16 times.
-	// It runs on a goroutine of its own, several at once for several requests. Its request waits for it and holds nothing meanwhile; others go
-	// on. A panic in it counts as false, and is part of the error. It must not wait for a request that would call it again.
+	// OnOutOfMemory is called with a request that would fail for want of memory, or begin to wait,
+	// once the allocator can do no more by itself. It may free buffers, call Trim, or empty caches
+	// of the program; where it returns true the request is tried again, up to 16 times. It runs on
+	// a goroutine of its own, several at once for several requests. Its request waits for it and
+	// holds nothing meanwhile; others go on. A panic in it counts as false, and is part of the
+	// error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
-	// Logger gets what Events tell, driver jobs that fail, and changed settings. It is called as the functions of Events are.
-	Logger *slog.Logger
+	// Logger gets the same events as Events, driver jobs that fail, and changed settings. It is
+	// called as the functions of Events are. A *slog.Logger is one. Nil, or a nil pointer: none.
+	Logger Logger
 	// Events has functions that are called when something has happened.
 	Events Events
 	// Tuning is for experiments: leave it zero.
@@ -92,11 +108,13 @@ type Footprint uint8
 
 // The footprint modes.
 const (
-	// Balanced holds up to a twelfth more than the live peak: 1.00 to 1.09 times it on recorded traces of one stream, 1.15 on one of
-	// five. Where demand repeats it soon makes no driver calls.
+	// Balanced holds up to a twelfth more than the live peak: 1.00 to 1.09 times it on recorded
+	// traces of one stream, 1.15 on one of five. Where demand repeats it soon makes no driver
+	// calls.
 	Balanced Footprint = iota
-	// Lean holds about 1.2 percent more than the live peak. Its physical allocations are one page long, and it remaps them from hole to
-	// hole all the time: the first gigabyte costs 12 ms of driver time, and copies are four percent slower.
+	// Lean holds about 1.2 percent more than the live peak. Its physical allocations are one page
+	// long, and it remaps them from hole to hole all the time: the first gigabyte costs 12 ms of
+	// driver time, and copies are four percent slower.
 	Lean
 	// Fast takes few, long physical allocations: the least driver time, and the most memory.
 	Fast
@@ -109,7 +127,7 @@ func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "F
 
 // ParseFootprint reads "balanced", "lean" or "fast". The error is a *ConfigError.
 func ParseFootprint(s string) (Footprint, error) {
-	i, err := parseName(footprintNames[:], s, "Footprint", "balanced, lean or fast")
+	i, err := parseName(footprintNames[:], s, "ParseFootprint", "balanced, lean or fast")
 	return Footprint(i), err
 }
 
@@ -118,7 +136,7 @@ func pages(bytes, pageBytes int64) uint32 {
 	return uint32(max(1, min(bytes, pool.MostBytes)/pageBytes)) //nolint:gosec // pages of one arena
 }
 
-// policy is what the mode means to the pool. Measured on eight real traces; see docs/decisions.
+// policy is the mode in the pool's figures. Measured on eight real traces; see docs/decisions.
 func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 	var p core.Policy
 	switch f {
@@ -147,7 +165,7 @@ func (c *Config) ageTicks() uint32 {
 	return uint32(max(0, min((after+tickInterval-1)/tickInterval, math.MaxInt32))) //nolint:gosec // bounded
 }
 
-// releaseAfter is what ReleaseAfter is where it is not set.
+// releaseAfter is the default of ReleaseAfter.
 func (f Footprint) releaseAfter() time.Duration {
 	switch f {
 	case Lean:
@@ -159,7 +177,7 @@ func (f Footprint) releaseAfter() time.Duration {
 	return 15 * time.Second
 }
 
-// check says which field cannot be.
+// check returns the error of a field with an invalid value.
 func (c *Config) check() error {
 	if err := atLeastZero([]bound{
 		{"Ordinal", int64(c.Ordinal)},
@@ -170,28 +188,29 @@ func (c *Config) check() error {
 		return err
 	}
 	if c.MemoryFraction < 0 || c.MemoryFraction > 1 || c.MemoryFraction != c.MemoryFraction {
-		return &ConfigError{"MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all"}
+		return badField("MemoryFraction", c.MemoryFraction, "over 0 and at most 1, or 0 for all")
 	}
 	switch {
 	case int(c.Footprint) >= len(footprintNames):
-		return &ConfigError{"Footprint", c.Footprint, "Balanced, Lean or Fast"}
+		return badField("Footprint", c.Footprint, "Balanced, Lean or Fast")
 	case int(c.Segments) >= len(segmentsNames):
-		return &ConfigError{"Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain"}
+		return badField("Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain")
 	case int(c.Waits) >= len(waitsNames):
-		return &ConfigError{"Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways"}
+		return badField("Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways")
 	case int(c.Stats) >= len(statsNames):
-		return &ConfigError{"Stats", c.Stats, "StatsOn, StatsOff or StatsExact"}
+		return badField("Stats", c.Stats, "StatsOn, StatsOff or StatsExact")
 	}
 	if err := c.Tuning.check(); err != nil {
 		return err
 	}
-	return checkDemands(c.Warm)
+	return checkDemands(c.Warm, func(i int, want string) error { return badField(fmt.Sprintf("Warm[%d]", i), c.Warm[i], want) })
 }
 
-func checkDemands(want []Demand) error {
-	for i, d := range want {
+// checkDemands refuses the first demand that cannot be.
+func checkDemands(demands []Demand, refuse func(i int, want string) error) error {
+	for i, d := range demands {
 		if d.Bytes <= 0 || d.Count < 0 {
-			return &ConfigError{fmt.Sprintf("Warm[%d]", i), d, "a size of 1 byte or more and a count of 0 or more"}
+			return refuse(i, "a size of 1 byte or more and a count of 0 or more")
 		}
 	}
 	return nil
@@ -217,10 +236,10 @@ func (c *Config) checkLimit(info cudadrv.Info) error {
 		return nil
 	}
 	if c.LimitBytes > 0 {
-		return &ConfigError{"LimitBytes", c.LimitBytes, fmt.Sprintf("at least %d, one page of %s, or 0 for all of it", pageBytes, info.Name)}
+		return badField("LimitBytes", c.LimitBytes, fmt.Sprintf("at least %d, one page of %s, or 0 for all of it", pageBytes, info.Name))
 	}
-	return &ConfigError{"MemoryFraction", c.MemoryFraction, fmt.Sprintf(
-		"a part of the %d bytes of %s that holds one page of %d, or 0 for all of it", info.TotalBytes, info.Name, pageBytes)}
+	return badField("MemoryFraction", c.MemoryFraction, fmt.Sprintf(
+		"a part of the %d bytes of %s that holds one page of %d, or 0 for all of it", info.TotalBytes, info.Name, pageBytes))
 }
 
 // settings of the pool for a device.

@@ -14,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A limit below one page would let nothing be allocated: the first use refuses it and names the least limit.
+// A limit below one page would let nothing be allocated: the first use refuses it and names the
+// least limit.
 func TestALimitBelowAPageIsRefused(t *testing.T) {
 	for field, cfg := range map[string]vram.Config{
 		"LimitBytes":     {LimitBytes: 2*mib - 1},
@@ -39,7 +40,8 @@ func TestALimitBelowAPageIsRefused(t *testing.T) {
 	}
 }
 
-// A limit above the device's memory bounds nothing: the memory is the limit, and a logger hears of it.
+// A limit above the device's memory bounds nothing: the memory is the limit, and a logger hears of
+// it.
 func TestALimitAboveTheDeviceIsItsMemory(t *testing.T) {
 	for _, limit := range []int64{gib + 1, 1 << 62, math.MaxInt64} {
 		var log strings.Builder
@@ -111,7 +113,8 @@ func TestParseBytesAtTheEndOfTheRange(t *testing.T) {
 	}
 }
 
-// A value that could mean two things is refused, and the error names the variable and what it may be.
+// A value with two possible meanings is refused, and the error names the variable and the valid
+// values.
 func TestVariablesThatCouldMeanTwoThings(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"VRAM_MEMORY_LIMIT", "0.5", "VRAM_MEMORY_FRACTION"},

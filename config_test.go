@@ -17,8 +17,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A config that cannot be is refused before the driver is touched, with the field, its value and what it
-// may be.
+// An invalid config is refused before the driver is touched, with the field, its value and the
+// valid ones.
 func TestConfigErrorsNameFieldValueAndWant(t *testing.T) {
 	wrong := map[string]vram.Config{
 		"Ordinal":                  {Ordinal: -7},
@@ -120,7 +120,7 @@ func TestFootprintNamesAreReadAsTheyAreWritten(t *testing.T) {
 	require.ErrorContains(t, err, "small")
 }
 
-// A size is read as it was written, in every unit, whatever the case and the spaces.
+// A size is read in every unit, in any case and with any spaces.
 func TestParseBytesReadsWhatIsWritten(t *testing.T) {
 	units := map[string]int64{
 		"": 1, "B": 1, "K": 1 << 10, "KiB": 1 << 10, "kB": 1e3, "M": 1 << 20, "MiB": 1 << 20, "MB": 1e6,
@@ -144,7 +144,7 @@ func TestParseBytesReadsWhatIsWritten(t *testing.T) {
 	assert.Equal(t, 3*gib/2, half)
 }
 
-// What is no size is refused, with the text.
+// A text that is no size is refused, with the text.
 func TestParseBytesRefusesWhatIsNoSize(t *testing.T) {
 	for _, text := range []string{"", "x", "GB", "-1", "-1GB", "1 2", "1e3", "1 parsec", "ib", "1ib", "NaN", "inf", "0x10", "99999999TB", "1.2.3G"} {
 		_, err := vram.ParseBytes(text)

@@ -11,10 +11,11 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// These tests are about pieces that become whole again; docs/conformance.md says where they are from.
+// These tests are about pieces that become whole again; docs/conformance.md says where they are
+// from.
 
-// RMM: ArenaTest.Defragment. Four goroutines leave crumbs on a stream each; then one allocation of all there is
-// must succeed.
+// RMM: ArenaTest.Defragment. Four goroutines leave crumbs on a stream each; then one allocation of
+// all there is must succeed.
 func TestCrumbsOfFourStreamsBecomeOneBlock(t *testing.T) {
 	for _, limitBytes := range []int64{64 * mib, gib} {
 		for range 3 {
@@ -47,8 +48,8 @@ func TestCrumbsOfFourStreamsBecomeOneBlock(t *testing.T) {
 	}
 }
 
-// RMM: ArenaTest.SmallMediumLarge and GlobalArenaDeallocateFromOtherArena: every kind of size beside the others,
-// freed by a goroutine of another stream.
+// RMM: ArenaTest.SmallMediumLarge and GlobalArenaDeallocateFromOtherArena: every kind of size
+// beside the others, freed by a goroutine of another stream.
 func TestSmallMediumLarge(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -74,7 +75,8 @@ func TestSmallMediumLarge(t *testing.T) {
 	assert.Zero(t, h.addsUp().LiveBytes)
 }
 
-// RMM: ArenaTest.CoalesceMergePreviousAndNext. The one in the middle is freed last, and all are one.
+// RMM: ArenaTest.CoalesceMergePreviousAndNext. The one in the middle is freed last, and all are
+// one.
 func TestAFreeMergesWithBothNeighbours(t *testing.T) {
 	for _, last := range []int{0, 1, 2} {
 		h := openHouse(t, vram.Config{}, sim.Config{})

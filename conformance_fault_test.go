@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// PyTorch #196258: memory is unmapped on one device while another has work queued, and the other is not disturbed; work of
-// its own device is waited for.
+// PyTorch #196258: memory is unmapped on one device while another has work queued, and the other is
+// not disturbed; work of its own device is waited for.
 func TestUnmappingBesideQueuedWorkElsewhere(t *testing.T) {
 	machine := sim.New(sim.Config{Devices: 2})
 	var devices []*vram.Device
@@ -49,8 +49,8 @@ func TestUnmappingBesideQueuedWorkElsewhere(t *testing.T) {
 	}
 }
 
-// PyTorch #188008: a growth that fails at one of several handles leaves nothing half mapped, whichever call fails, and
-// the next request finds everything as it was.
+// PyTorch #188008: a growth that fails at one of several handles leaves nothing half mapped,
+// whichever call fails, and the next request finds everything as it was.
 func TestAGrowthThatFailsInTheMiddle(t *testing.T) {
 	for function, count := range map[string]uint64{"cuMemCreate": 4, "cuMemMap": 4, "cuMemSetAccess": 1} {
 		for first := uint64(1); first <= count; first++ {

@@ -12,10 +12,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// These tests are about refusals and what is counted then; docs/conformance.md says where they are from.
+// These tests are about refusals and their counts; docs/conformance.md names their sources.
 
-// RMM: LimitingTest.TooBig, UpstreamFailure, UnderLimitDueToFrees and OverLimit. After each refusal the counts are
-// what they were: no quota is lost.
+// RMM: LimitingTest.TooBig, UpstreamFailure, UnderLimitDueToFrees and OverLimit. A refusal leaves
+// the counts unchanged: no quota is lost.
 func TestARefusalLeavesTheCountsAlone(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
@@ -57,8 +57,9 @@ func TestARefusalLeavesTheCountsAlone(t *testing.T) {
 	assert.LessOrEqual(t, n.PeakReservedBytes, 64*mib)
 }
 
-// RMM: FailureCallbackTest.RetryAllocationOnce and DifferentExceptionTypes, with the caller in the place of the
-// callback: it gives something up when memory is short, and only then, and tries again.
+// RMM: FailureCallbackTest.RetryAllocationOnce and DifferentExceptionTypes, with the caller in the
+// place of the callback: it gives something up when memory is short, and only then, and tries
+// again.
 func TestARefusedCallerFreesAndTriesAgain(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()

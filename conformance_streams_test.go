@@ -13,13 +13,13 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// These tests are about who may free what, and about streams that come and go; docs/conformance.md says where
-// they are from.
+// These tests are about frees by other threads, and about streams that come and go;
+// docs/conformance.md names their sources.
 
 const handedOver = 100 // blocks, as in the original
 
-// RMM: mr_ref_test_mt, AllocFreeDifferentThreads on one stream, on the default stream and on a stream for each
-// thread. One goroutine allocates and submits work, another frees.
+// RMM: mr_ref_test_mt, AllocFreeDifferentThreads on one stream, on the default stream and on a
+// stream for each thread. One goroutine allocates and submits work, another frees.
 func TestOneGoroutineAllocatesAnotherFrees(t *testing.T) {
 	for name, open := range map[string]func(h *house) *vram.Stream{
 		"a stream": (*house).stream,
@@ -64,8 +64,9 @@ func TestOneGoroutineAllocatesAnotherFrees(t *testing.T) {
 	}
 }
 
-// RMM: mr_ref_test_mt, AllocFreeDifferentThreadsDifferentStream. One goroutine allocates on a, another uses the block on b,
-// behind an event, lets a wait for that use, and frees. Nobody else has the memory before the use on b has ended.
+// RMM: mr_ref_test_mt, AllocFreeDifferentThreadsDifferentStream. One goroutine allocates on a,
+// another uses the block on b, behind an event, lets a wait for that use, and frees. Nobody else
+// has the memory before the use on b has ended.
 func TestABlockIsUsedOnAnotherStream(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: handedOver * 2 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -114,8 +115,8 @@ func TestABlockIsUsedOnAnotherStream(t *testing.T) {
 	assert.GreaterOrEqual(t, h.gpu.Now(), handedOver*time.Millisecond)
 }
 
-// RMM: PoolTest.DeletedStream. What was freed on a stream can be used when the stream is gone, and so can what is
-// freed after that.
+// RMM: PoolTest.DeletedStream. Memory freed on a stream can be used when the stream is gone, and so
+// can memory that is freed after that.
 func TestMemoryOutlivesItsStream(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 32 * mib}, sim.Config{})
 	a := h.stream()
@@ -135,8 +136,8 @@ func TestMemoryOutlivesItsStream(t *testing.T) {
 	h.addsUp()
 }
 
-// RMM #2252: a new stream whose handle has the value of one that was destroyed is another stream. It finds neither its cache nor
-// its books.
+// RMM #2252: a new stream whose handle has the value of one that was destroyed is another stream.
+// It finds neither its cache nor its books.
 func TestAHandleThatComesAgainIsAnotherStream(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{ReuseStreamIDs: true})
 	for _, bytes := range []int64{5 * kib, 8 * mib} {
@@ -159,7 +160,7 @@ func TestAHandleThatComesAgainIsAnotherStream(t *testing.T) {
 		x := must(t, young, bytes)
 		assert.NotEqual(t, kept.Ptr(), x.Ptr())
 
-		// What is freed on the old one now goes its own way, whatever the young one is at.
+		// Memory freed on the old stream now goes its own way, independent of the new one.
 		require.NoError(t, h.gpu.Launch(young.Handle(), time.Second))
 		freeAll(t, kept)
 		require.ErrorIs(t, kept.Free(), vram.ErrBadFree)
@@ -195,8 +196,8 @@ func TestAnAdoptedHandleThatComesAgainIsAnotherStream(t *testing.T) {
 	require.NoError(t, h.gpu.StreamDestroy(young.Handle()))
 }
 
-// RMM: ArenaTest.PerThreadToStreamDealloc. What a stream has passes to another by a request that needs all of it,
-// and the free of a block finds whoever it belongs to then.
+// RMM: ArenaTest.PerThreadToStreamDealloc. A stream's memory passes to another by a request that
+// needs all of it, and the free of a block then reaches its present owner.
 func TestAFreeFindsItsOwnerAfterMemoryMoved(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -217,7 +218,7 @@ func TestAFreeFindsItsOwnerAfterMemoryMoved(t *testing.T) {
 	for _, x := range crumbs {
 		require.ErrorIs(t, x.Free(), vram.ErrBadFree, "what was freed and has moved on")
 	}
-	require.NoError(t, o.free(kept)) // a's, in the middle of what is b's
+	require.NoError(t, o.free(kept)) // a's, in the middle of b's
 	z := enter(must(t, b, 4*mib))
 	require.NoError(t, o.free(y))
 	w := enter(must(t, a, 60*mib))

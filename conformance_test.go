@@ -58,8 +58,8 @@ func TestConcurrentAllocationsAreDifferent(t *testing.T) {
 	assert.Equal(t, uint64(400), inUse.BufferCount)
 }
 
-// RMM: RandomAllocations and MixedRandomAllocationFree, four threads, a hundred allocations of up to 5 MiB
-// each, on one stream and on one each.
+// RMM: RandomAllocations and MixedRandomAllocationFree, four threads, a hundred allocations of up
+// to 5 MiB each, on one stream and on one each.
 func TestRandomAllocations(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		for _, mixed := range []bool{true, false} {
@@ -100,8 +100,8 @@ func TestRandomAllocations(t *testing.T) {
 	}
 }
 
-// RMM: PoolTest.ForceGrowth. Of 6000, 1000 and 4000 and 500 can be had, 2000 more cannot; what is there stays
-// usable.
+// RMM: PoolTest.ForceGrowth. Of 6000, 1000 and 4000 and 500 are served, 2000 more are not; the live
+// buffers stay usable.
 func TestForceGrowth(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 6000 * mib}, sim.Config{})
 	s := h.stream()
@@ -196,7 +196,8 @@ func TestSplitAndMerge(t *testing.T) {
 	assert.Equal(t, calls, h.driverCalls())
 }
 
-// CuPy: test_free_stream. What one stream has freed does not serve another while its work is not finished.
+// CuPy: test_free_stream. Memory freed by one stream does not serve another while its work is not
+// finished.
 func TestFreedMemoryOfAnotherStream(t *testing.T) {
 	h := openHouse(t, vram.Config{Waits: vram.WaitsNever}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -211,8 +212,8 @@ func TestFreedMemoryOfAnotherStream(t *testing.T) {
 	freeAll(t, y, z)
 }
 
-// CuPy: test_alloc_limit_fragmented. Of a limit of 6, 5 were used and freed, and 6 are asked for: by the same
-// stream and by another.
+// CuPy: test_alloc_limit_fragmented. Of a limit of 6, 5 were used and freed, and 6 are asked for:
+// by the same stream and by another.
 func TestALimitInPieces(t *testing.T) {
 	for _, unit := range []int64{2 * mib, 4 * mib, 10 * mib, 64 * mib} {
 		for _, other := range []bool{false, true} {
@@ -255,8 +256,8 @@ func TestDoubleFreeAndNoBytes(t *testing.T) {
 	require.ErrorIs(t, b.Free(), vram.ErrDoubleFree)
 }
 
-// CuPy: test_reuse_between_thread_same_stream, _different_stream and _ptds. What counts is the stream, not
-// the goroutine.
+// CuPy: test_reuse_between_thread_same_stream, _different_stream and _ptds. Reuse depends on the
+// stream, not on the goroutine.
 func TestReuseBetweenGoroutines(t *testing.T) {
 	h := openHouse(t, vram.Config{Waits: vram.WaitsNever}, sim.Config{})
 	a, b := h.stream(), h.stream()

@@ -19,7 +19,8 @@ func (h *house) work(s *vram.Stream, d time.Duration) {
 	require.NoError(h.t, h.gpu.Launch(s.Handle(), d))
 }
 
-// meets reports whether an allocation of the stream's among many gets the memory of a buffer that was freed.
+// meets reports whether an allocation of the stream's among many gets the memory of a buffer that
+// was freed.
 func (h *house) meets(s *vram.Stream, b vram.Buffer, count int) (met bool) {
 	h.t.Helper()
 	var all []vram.Buffer
@@ -32,8 +33,8 @@ func (h *house) meets(s *vram.Stream, b vram.Buffer, count int) (met bool) {
 	return met
 }
 
-// RMM: mr_ref_test_mt, AllocFreeDifferentThreadsDifferentStream, with announced uses in the place of events: one
-// goroutine allocates on a, another uses the block on b and frees it.
+// RMM: mr_ref_test_mt, AllocFreeDifferentThreadsDifferentStream, with announced uses in the place
+// of events: one goroutine allocates on a, another uses the block on b and frees it.
 func TestABlockIsAnnouncedOnAnotherStream(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: handedOver * 2 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -63,8 +64,8 @@ func TestABlockIsAnnouncedOnAnotherStream(t *testing.T) {
 	h.addsUp()
 }
 
-// PyTorch: test_record_stream. A block that another stream still reads when it is freed is not used again, and it is once that stream
-// has finished.
+// PyTorch: test_record_stream. A block that another stream still reads when it is freed is not used
+// again, and it is once that stream has finished.
 func TestRecordStream(t *testing.T) {
 	for _, bytes := range []int64{2 * kib, 200 * kib, 6 * mib} {
 		const most = 66 // of 6 MiB: x and all that meets holds beside it, and one more
@@ -91,7 +92,8 @@ func TestRecordStream(t *testing.T) {
 	}
 }
 
-// PyTorch: test_record_stream_on_shifted_view (#27366). The use is announced by an address inside the block.
+// PyTorch: test_record_stream_on_shifted_view (#27366). The use is announced by an address inside
+// the block.
 func TestRecordStreamOnAShiftedView(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -110,8 +112,8 @@ func TestRecordStreamOnAShiftedView(t *testing.T) {
 	assert.True(t, h.meets(a, x, 80))
 }
 
-// PyTorch: test_caching_allocator_record_stream_oom (#19219). Frees that another stream's work delays are waited for in the place of a
-// refusal.
+// PyTorch: test_caching_allocator_record_stream_oom (#19219). Frees that another stream's work
+// delays are waited for in the place of a refusal.
 func TestDelayedFreesAreNoReasonToRefuse(t *testing.T) {
 	const blockBytes = 160 * mib
 	h := openHouse(t, vram.Config{LimitBytes: 8 * blockBytes}, sim.Config{})
@@ -126,7 +128,8 @@ func TestDelayedFreesAreNoReasonToRefuse(t *testing.T) {
 	h.addsUp()
 }
 
-// PyTorch fails this one (#189504): the only block that fits is kept by a fence. It is searched for again after the fence.
+// PyTorch fails this one (#189504): the only block that fits is kept by a fence. It is searched for
+// again after the fence.
 func TestABlockThatOnlyAFenceKeepsIsServed(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -142,8 +145,8 @@ func TestABlockThatOnlyAFenceKeepsIsServed(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrOutOfMemory)
 }
 
-// A use that ended does not wait for later work of its stream, and a buffer that was handed over waits for its
-// new owner only.
+// A use that ended does not wait for later work of its stream, and a buffer that was handed over
+// waits for its new owner only.
 func TestExactEndsOfUses(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()

@@ -16,35 +16,10 @@ import (
 	streamcore "github.com/go-vram/vram/streams/core"
 )
 
-// Stream is the cache of one CUDA stream; see NewStream and AdoptStream. Its methods are documented in package streams (go doc
-// github.com/go-vram/vram/streams Stream.Alloc):
-//
-//   - one buffer: [streams.Stream.Alloc], [streams.Stream.AllocFor], [streams.Stream.AllocAsync]
-//   - many: [streams.Stream.AllocBatch], [streams.Stream.AllocBatchFor], [streams.Stream.AllocBatchAsync],
-//     [streams.Stream.AllocBatchForAsync], [streams.Stream.FreeBatch]
-//   - for one goroutine: [streams.Stream.Lane], [streams.Stream.Exclusive], [streams.Stream.Suspend]
-//   - the CUDA stream: [streams.Stream.Handle], [streams.Stream.ID], [streams.Stream.ExcludeFromWaits]
-//   - its memory: [streams.Stream.Return], [streams.Stream.Sweep], [streams.Stream.Coalesce], [streams.Stream.Lookup],
-//     [streams.Stream.Stats]
-//   - the end: [streams.Stream.Close]
-type Stream = streams.Stream
-
-// Buffer is device memory that a caller owns: a small value whose copies name one allocation. Its methods are documented in package
-// streams: [streams.Buffer.Ptr], [streams.Buffer.Bytes], [streams.Buffer.Live], [streams.Buffer.Free], and for work of other
-// streams [streams.Buffer.RecordStream], [streams.Buffer.Use], [streams.Buffer.Transfer].
-type Buffer = streams.Buffer
-
-// Use is a use of a buffer on a stream other than its own, until [streams.Use.Done]; see [streams.Buffer.Use].
-type Use = streams.Use
-
-// Lane is an exclusive lease of a stream's memory for one goroutine at a time; see [streams.Stream.Lane]. Its methods are
-// [streams.Lane.Alloc], [streams.Lane.Free] and [streams.Lane.Close].
-type Lane = streams.Lane
-
-// Request is what AllocFor and AllocAsync are asked for.
+// Request is a request of AllocFor and AllocAsync.
 type Request = streams.Request
 
-// BatchRequest is what AllocBatchFor and AllocBatchForAsync are asked for.
+// BatchRequest is a request of AllocBatchFor and AllocBatchForAsync.
 type BatchRequest = streams.BatchRequest
 
 // Tenant is an account that requests are charged to: see Device.Tenant.
@@ -59,55 +34,56 @@ type Quota = pool.Quota
 // TenantStats is one tenant's part of Stats.
 type TenantStats = pool.TenantStats
 
-// Batch is the buffers that one request has allocated together, all or nothing: see Stream.AllocBatchFor.
-type Batch = streams.Batch
-
 // Observer has functions that are called for every buffer: see Config.Observer.
 type Observer = streams.Observer
 
-// BufferEvent is a buffer that was allocated or freed, as an Observer is told of it.
+// BufferEvent is a buffer that was allocated or freed, for an Observer.
 type BufferEvent = streams.BufferEvent
 
-// tickInterval is how often streams and the pool do what is due without a request. Not shorter: a tick
-// enters the turn of every stream. Not longer: freed memory is merged and given back at ticks where
-// nobody allocates.
+// tickInterval is the interval at which streams and the pool do periodic work. Not shorter: a tick
+// enters the turn of every stream. Not longer: while no request comes, ticks merge freed memory and
+// release it.
 const tickInterval = 100 * time.Millisecond
 
-// Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends it. Any number of goroutines may use it at once.
-// Callers see some fifteen of its methods; the others open, tick and close what it is made of.
+// Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends
+// it. Any number of goroutines may use it at once.
 type Device struct {
-	config  atomic.Pointer[Config]
-	started atomic.Pointer[opening] // nil before the first use
-	engine  atomic.Pointer[engine]  // nil before the first use has succeeded
-	limit   atomic.Int64
-	lastID  atomic.Uint32
-	streams atomic.Pointer[registry]
-	guests  *guests
-	live    streamcore.Gauge // with StatsExact
-	sampled atomic.Int64     // the most that was live at a tick, with StatsOn
-	pressed pressed
-	tenants atomic.Pointer[[]*Tenant] // replaced, never changed
-	notices *notices                  // nil if nobody wants to hear of anything
-	panics  recovered.Log
-	failed  map[uint32]bool // streams of whose failure was told, 0 the pool; of the ticker, then of Close
+	config    atomic.Pointer[Config]
+	started   atomic.Pointer[opening] // nil before the first use
+	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
+	limit     atomic.Int64
+	lastID    atomic.Uint32
+	streams   atomic.Pointer[registry]
+	creations *callGate
+	live      streamcore.Gauge // with StatsExact
+	sampled   atomic.Int64     // max live bytes at ticks, with StatsOn
+	pressure  pressureState
+	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
+	notices   *notices                  // nil without a Logger and Events
+	panics    recovered.Log
+	failed    map[uint32]bool // streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
 
 	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop       context.CancelFunc
 	closed     atomic.Bool
-	closeDone  chan struct{}
-	closeErr   error // written before closeDone is closed
+	closer     atomic.Uint64 // the goroutine of the first Close
+	released   chan struct{} // Close has given everything back
+	closeDone  chan struct{} // and all calls of Events were made
+	closeErr   error         // written before released is closed
 }
 
 // registry is the streams of a device. It is replaced, never changed.
 type registry struct {
 	open   []*streams.Control
-	gone   Stats // totals of those that are no more
-	closed bool  // nothing is added any more
+	gone   Stats // totals of streams that have ended
+	closed bool  // no stream is added any more
 }
 
-// Open makes a Device. It asks the driver only how many GPUs there are: the context is made and address space is reserved by the first use
-// (NewStream, AdoptStream, Info, Warm or Reserve), and memory is taken from the driver when it is needed. The caller closes the device.
-// Errors: *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said. What goes wrong in the GPU itself is the error of the first use.
+// Open makes a Device. It asks the driver only how many GPUs there are: the first use (NewStream,
+// AdoptStream, Info, Warm or Reserve) makes the context and reserves address space, and memory is
+// taken from the driver when it is needed. The caller closes the device. Errors: *ConfigError,
+// ErrNoDriver, ErrNoDevice, and the driver's. Failures of the GPU itself are errors of the first
+// use.
 func Open(cfg Config) (*Device, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -122,7 +98,8 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
-	d := &Device{closeDone: make(chan struct{}), failed: map[uint32]bool{}, guests: newGuests()}
+	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
+	cfg.Logger = loggerOf(cfg.Logger)
 	if cfg.watched() {
 		d.notices = newNotices(cfg.Logger, &d.panics)
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
@@ -132,15 +109,15 @@ func Open(cfg Config) (*Device, error) {
 	d.streams.Store(&registry{})
 	d.background, d.stop = context.WithCancel(context.Background())
 	if len(cfg.Warm) > 0 {
-		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // what cannot be mapped ahead is mapped when needed
+		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // after an error memory is mapped when needed
 	}
 	return d, nil
 }
 
-// opened reports whether it is one that Open made: neither nil nor the zero Device.
+// opened reports whether Open made the device: it is neither nil nor the zero Device.
 func (d *Device) opened() bool { return d != nil && d.closeDone != nil }
 
-// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+// callable returns the error of a call that cannot be made: ErrNotOpen, ErrNilContext.
 func (d *Device) callable(ctx context.Context) error {
 	if !d.opened() {
 		return ErrNotOpen
@@ -151,8 +128,9 @@ func (d *Device) callable(ctx context.Context) error {
 	return nil
 }
 
-// Info describes the device: its name, memory, page length and what it can do. It is always the same. It counts as a use of the device: the
-// first one opens it. Where that fails, Info has the ordinal and the driver's name alone, and the next use returns the error.
+// Info describes the device: its name, memory, page length and capabilities. It is always the same.
+// It counts as a use of the device: the first one opens it. Where that fails, Info has the ordinal
+// and the driver's name alone, and the next use returns the error.
 func (d *Device) Info() cudadrv.Info {
 	if !d.opened() {
 		return cudadrv.Info{}
@@ -164,17 +142,18 @@ func (d *Device) Info() cudadrv.Info {
 	return cudadrv.Info{Driver: c.Driver.Name(), Ordinal: c.Ordinal}
 }
 
-// NewStream creates a non-blocking CUDA stream with a cache of its own. Stream.Close destroys both. Errors: ErrClosed, what the driver said, and those
-// of the first use of the device: *ConfigError, ErrNoDevice.
+// NewStream creates a non-blocking CUDA stream with a cache of its own. Stream.Close destroys both.
+// Errors: ErrClosed, the driver's, and those of the first use of the device: *ConfigError,
+// ErrNoDevice.
 func (d *Device) NewStream() (*Stream, error) {
 	e, err := d.use()
 	if err != nil {
 		return nil, err
 	}
-	if !d.guests.enter() {
-		return nil, ErrClosed
+	if !d.creations.enter() {
+		return nil, deviceClosed()
 	}
-	defer d.guests.leave()
+	defer d.creations.leave()
 	h, err := e.meter.StreamCreate()
 	if err != nil {
 		return nil, failed("", err)
@@ -214,7 +193,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	switch {
 	case r.closed:
 		control.End() // the device was closed meanwhile: this stream has nothing and is on no list
-		return nil, ErrClosed
+		return nil, deviceClosed()
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
 	}
@@ -237,7 +216,7 @@ func (d *Device) change(edit func(*registry)) *registry {
 	}
 }
 
-// tick lets streams and pool do what is due, samples, and forgets streams that are gone.
+// tick does the periodic work of streams and pool, samples, and removes streams that have ended.
 func (d *Device) tick(e *engine) {
 	usedBytes, all := int64(0), d.config.Load().Stats == StatsOn
 	open := d.streams.Load().open
@@ -253,14 +232,14 @@ func (d *Device) tick(e *engine) {
 		}
 	}
 	if all {
-		raise(&d.sampled, usedBytes)
+		storeMax(&d.sampled, usedBytes)
 	}
-	d.press(open)
+	d.updatePressure(open)
 	e.pool.Tick()
 	d.tellFailures(e)
 }
 
-func raise(peak *atomic.Int64, value int64) {
+func storeMax(peak *atomic.Int64, value int64) {
 	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
 	}
 }
@@ -279,7 +258,8 @@ func (d *Device) forget(s *streams.Control) {
 
 // Trim gives free memory back to the driver until the device holds at most keepBytes, or nothing more is free. With 0 it is PyTorch's
 // empty_cache. It takes what streams cache, all of it if need be, and what has become free since announced uses have finished; live buffers,
-// pending memory and reservations stay. It returns how many bytes went back. It waits for the driver and for the request that each stream is
+// pending memory and reservations stay. Where keepBytes is more than the device holds nothing goes back, and what has finished comes home all
+// the same. It returns how many bytes went back. It waits for the driver and for the request that each stream is
 // serving, not for buffers to be freed nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's, ErrClosed,
 // and what the driver said.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
@@ -287,21 +267,21 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 		return 0, err
 	}
 	if keepBytes < 0 {
-		return 0, &ConfigError{"keepBytes", keepBytes, "0 or more"}
+		return 0, badArgument("Device.Trim", "keepBytes", keepBytes, "0 or more")
 	}
 	e := d.engine.Load()
 	if e == nil { // nothing is held
 		if d.closed.Load() {
-			return 0, ErrClosed
+			return 0, deviceClosed()
 		}
 		return 0, ctx.Err()
 	}
 	for _, s := range d.streams.Load().open {
-		_ = s.Sweep(ctx) // one that has ended meanwhile has nothing to look at; that the context has, the pool says
+		_ = s.Sweep(ctx) // a stream may have ended meanwhile; if the context has, the pool returns that
 	}
 	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {
-		return n, ErrClosed
+		return n, deviceClosed()
 	}
 	if err != nil {
 		return n, failed("trim", err)
@@ -313,26 +293,57 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 // buffers were live the error is, or wraps, an *InUseError that lists them, and Config.Logger and Events.Leak are told; freeing one later returns
 // ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every further call waits for the first one, and
 // returns its error.
+//
+// A function of Events may call Close: that waits for no calls of Events, since its own is one of them. In Observer.Closed, which Close calls, a
+// further Close returns a *ClosedError.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return ErrNotOpen
 	}
 	if !d.closed.CompareAndSwap(false, true) {
-		<-d.closeDone
-		return d.closeErr
+		return d.awaitClose()
 	}
-	defer close(d.closeDone)
+	d.closer.Store(goroutine())
+	defer d.endClose()
 	d.stop()
-	e := d.sealed()
+	e := d.endOpening()
 	open := d.change(func(r *registry) { r.closed = true }).open
-	d.guests.close()
+	d.creations.close()
 	if e != nil {
 		d.closeErr = d.closeEngine(e, open)
 	}
-	if d.notices != nil {
-		d.notices.flush()
+	return d.closeErr
+}
+
+// awaitClose waits for the Close that somebody has called before.
+func (d *Device) awaitClose() error {
+	select {
+	case <-d.released:
+	default:
+		if d.closer.Load() == goroutine() {
+			return deviceClosed()
+		}
+	}
+	if d.notices.calling() {
+		<-d.released
+	} else {
+		<-d.closeDone
 	}
 	return d.closeErr
+}
+
+// endClose lets those go on who wait for Close: in functions of Events at once, all others when the calls that are due were made.
+func (d *Device) endClose() {
+	close(d.released)
+	switch {
+	case d.notices == nil:
+		close(d.closeDone)
+	case d.notices.calling():
+		d.notices.last(func() { close(d.closeDone) })
+	default:
+		d.notices.flush()
+		close(d.closeDone)
+	}
 }
 
 func (d *Device) closeEngine(e *engine, open []*streams.Control) error {

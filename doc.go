@@ -1,5 +1,6 @@
-// Package vram is a GPU memory allocator: each CUDA stream has a cache of free memory, each device a pool behind the caches. An
-// allocation that the cache serves costs three atomic operations, and no operation takes a shared lock.
+// Package vram is a GPU memory allocator: each CUDA stream has a cache of free memory, each device
+// a pool behind the caches. An allocation that the cache serves costs three atomic operations, and
+// no operation takes a shared lock.
 //
 // # Use
 //
@@ -9,30 +10,35 @@
 //	fmt.Println("x:", x.Bytes(), "bytes")
 //	fmt.Println("free x:", x.Free()) // the last kernel that uses x has been submitted
 //
-// Here must is a function that ends the program on an error. [Open] opens a device, [Device.NewStream] makes a stream with its
-// cache, and [streams.Stream.Alloc] a buffer: Stream, Buffer, Lane and other types of this package are those of package streams,
-// whose documentation has their methods. [streams.Stream.AllocAsync] returns a future, [streams.Stream.AllocBatch] many buffers or
-// none, [streams.Stream.AllocFor] waits for memory, aligns and zeroes it, [streams.Stream.Lane] serves one goroutine's inner loop.
+// Here must is a function that ends the program on an error. [Open] opens a device,
+// [Device.NewStream] makes a stream with its cache, and [streams.Stream.Alloc] a buffer: Stream,
+// Buffer, Lane and other types of this package are those of package streams, whose documentation
+// has their methods (go doc vram/streams.Stream.Alloc). [streams.Stream.AllocAsync] returns a
+// future, [streams.Stream.AllocBatch] many buffers or none, [streams.Stream.AllocFor] waits for
+// memory, aligns and zeroes it,
+// [streams.Stream.Lane] serves one goroutine's inner loop.
 //
-// [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream; uses on other streams are
-// announced before, by [streams.Buffer.RecordStream], Use or Transfer. [Device.Tenant] divides memory between customers,
-// [Device.Warm] maps it ahead, [Device.Stats] counts what it is used for. Any goroutine may call anything; a lane is for one at a time.
+// [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;
+// uses on other streams are announced before, by [streams.Buffer.RecordStream], Use or Transfer.
+// [Device.Tenant] divides memory between customers, [Device.Warm] maps it ahead, [Device.Stats]
+// counts it by use. Any goroutine may call anything; a lane is for one at a time.
 //
-// Errors are typed and work with errors.Is and errors.As. Nothing here prints, exits, or panics on a caller's mistake.
+// Errors are typed and work with errors.Is and errors.As. Nothing here prints, exits, or panics on
+// a caller's mistake.
 //
 // # Packages
 //
 // A package imports only packages below it. Each stream is an actor, and so is each pool.
 //
 //	cmd/vram, examples       programs
-//	warm                     what to map ahead, from a shape or a recording
-//	vram                     this package: all that a caller needs
+//	warm                     demands to map ahead, from a shape or a recording
+//	vram                     this package: the interface for callers
 //	streams                  the cache of a stream: actor, buffers, requests, lanes
-//	  streams/core             what it decides: spans, splits, what stays cached
+//	  streams/core             its decisions: spans, splits, the cached blocks
 //	  streams/magazine         the words that callers and actor share
 //	batch                    plans of requests that are wanted together
 //	pool                     the memory of a device: actor, driver goroutine
-//	  pool/core                what it decides: pages, handles, growth, recycling
+//	  pool/core                its decisions: pages, handles, growth, recycling
 //	internal/fence           points in a stream's order, and their numbers (line)
 //	internal/heap            best fit over index-linked ranges
 //	internal/sizeclass       rounding
@@ -42,9 +48,10 @@
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
 //	  cudadrv/hazard             work that touches memory which it must not; vramtest is made of it
 //
-// Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects are
-// performed outside every turn. Memory is taken, mapped and given back by one goroutine of the pool; fences and
-// memsets are submitted by whoever performs a turn's effects, or by the caller who wants zeroed memory.
+// Cores decide and perform nothing; actors run them one turn at a time and leave effects; effects
+// are performed outside every turn. One goroutine of the pool takes, maps and releases memory; the
+// goroutine that performs a turn's effects submits fences and memsets, or the caller that wants
+// zeroed memory.
 //
 // # Memory and its states
 //
@@ -52,57 +59,60 @@
 //	reserved <-Unmap- free <-Return--- cached <--Free--- live
 //	                                   cached <- pending <--Free--- live, used by other streams
 //
-// Opening a device touches no GPU; its first use does. The pool maps and unmaps pages of the driver's granularity, or
-// holds plain segments where the device has no virtual memory management. A stream is lent pages (Refill), keeps what
-// its buffers give back in magazines and free ranges (cached), and returns pages with a fence when it is
-// asked or over its budget. What other streams were announced to use (Buffer.RecordStream, Use, Transfer) is pending
-// after its free, until they have passed.
+// Opening a device touches no GPU; its first use does. The pool maps and unmaps pages of the
+// driver's granularity, or holds plain segments where the device has no virtual memory management.
+// A stream is lent pages (Refill), keeps freed blocks in magazines and free ranges (cached), and
+// returns pages with a fence at a reclaim request or over its budget. A freed block that other
+// streams were announced to use (Buffer.RecordStream, Use, Transfer) is pending until those uses
+// have passed.
 //
 // # The way of an allocation
 //
-// See the packages from top to bottom: streams (fast path, turn, request), streams/magazine (the two
-// words), streams/core (spans, ranges), pool/core (the ladder of a Refill), pool (jobs). A free goes the
-// same way up to the first level: it puts its slot back into a magazine, or on a list that the stream's
-// next turn takes.
+// See the packages from top to bottom: streams (fast path, turn, request), streams/magazine (the
+// two words), streams/core (spans, ranges), pool/core (the ladder of a Refill), pool (jobs). A free
+// goes the same way up to the first level: it puts its slot back into a magazine, or on a list that
+// the stream's next turn takes.
 //
-// # Getting ahead, and giving back
+// # Mapping ahead, and releasing
 //
-// Two calls take memory from the driver ahead of need, three give it back. None has to be called: memory is mapped when a request needs it, and
-// ticks, ten times a second, do what is due.
+// Two calls take memory from the driver ahead of need, three release it. None has to be called:
+// memory is mapped when a request needs it, and ticks, ten times a second, release the excess over
+// cache bounds.
 //
 //	Warm      maps memory for so many buffers of such sizes; any request may use it    waits for the driver
 //	Reserve   takes memory for the requests that name the reservation                  waits for the driver
 //	Trim      gives free memory back to the driver, down to a size; 0: empty_cache     waits for the driver and for streams
-//	Collect   does what a tick does, now: freed buffers back to their streams          waits for nothing
 //	Coalesce  merges what is free in streams, magazines included; gives nothing back   waits for streams
 //
 // # The end
 //
-// Device.Close waits for the device, gives all memory back, and returns an *InUseError that lists the buffers which nobody freed. A
-// deferred call without a look at its error loses that:
+// Device.Close waits for the device, releases all memory, and returns an *InUseError that lists the
+// buffers that were not freed. A deferred call without a look at its error loses that:
 //
 //	defer func() { err = errors.Join(err, dev.Close()) }() // err is the function's named result
 //
-// Events.Leak and Config.Logger hear of it, too.
+// Events.Leak and Config.Logger get it, too.
 //
-// # What is promised
+// # Promises
 //
-//   - Live buffers never overlap, and a buffer's memory is not handed to another stream, unmapped or freed
-//     before the work that was submitted to its stream, and to the streams that were announced, before its Free
-//     has finished.
-//   - Every request gets exactly one answer, also when an actor panics, a driver call fails or the device
-//     is closed.
+//   - Live buffers never overlap, and a buffer's memory is not handed to another stream, unmapped
+//     or freed before the work that was submitted to its stream, and to the streams that were
+//     announced, before its Free has finished.
+//   - Every request gets exactly one answer, also when an actor panics, a driver call fails or the
+//     device is closed.
 //   - Bytes by state always add up to the bytes mapped.
 //   - An allocation or free that the cache serves makes no driver call, no heap allocation and no
 //     goroutine switch.
 //   - A double free, a stale copy and a free after Close are refused with a typed error, always.
-//   - A stream that is not used gives back what it caches, within two seconds; on an adopted one as far as its callers'
-//     requests left a fence.
-//   - No call is made on an adopted stream but in its callers' requests, and none on a stream that is being captured.
+//   - An unused stream returns its cache within two seconds; an adopted one the part that is behind
+//     a fence of its callers' requests.
+//   - No call is made on an adopted stream but in its callers' requests, and none on a stream that
+//     is being captured.
 //   - The simulator is used only where it is named.
 //
-// # What is not promised
+// # Not promised
 //
-// An order between requests of different goroutines; that a size is served from the cache twice in a row;
-// anything about the contents of a fresh buffer; that Stats of several streams belong to one moment.
+// An order between requests of different goroutines; that a size is served from the cache twice in
+// a row; anything about the contents of a fresh buffer; that Stats of several streams belong to one
+// moment.
 package vram

@@ -48,7 +48,8 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// leftAligned takes the spaces off the beginning and the end of each line, and empty lines at both ends.
+// leftAligned takes the spaces off the beginning and the end of each line, and empty lines at both
+// ends.
 func leftAligned(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -95,7 +96,7 @@ func TestEveryExampleIsRun(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, programs)
 	for _, program := range programs {
-		if program.IsDir() && program.Name() != "internal" { // what they share has tests of its own
+		if program.IsDir() && program.Name() != "internal" { // the shared packages have tests of their own
 			tests, err := filepath.Glob(filepath.Join("examples", program.Name(), "*_test.go"))
 			require.NoError(t, err)
 			assert.NotEmpty(t, tests, program.Name())
@@ -140,8 +141,9 @@ func headings(page string) map[string]bool {
 	return anchors
 }
 
-// Every example of the root belongs to something that its documentation has: a type that is an alias has no methods there, so that an
-// example of one is named for the type, with the method behind it in lower case.
+// Every example of the root belongs to something that its documentation has: a type that is an
+// alias has no methods there, so that an example of one is named for the type, with the method
+// behind it in lower case.
 func TestEveryExampleIsShown(t *testing.T) {
 	files := token.NewFileSet()
 	var sources []*ast.File
@@ -171,7 +173,7 @@ func TestEveryExampleIsShown(t *testing.T) {
 func TestTheRootsDocumentationHolds(t *testing.T) {
 	types := map[string]reflect.Type{
 		"Stream": reflect.TypeFor[*vram.Stream](), "Buffer": reflect.TypeFor[*vram.Buffer](),
-		"Lane": reflect.TypeFor[*vram.Lane](), "Use": reflect.TypeFor[*vram.Use](),
+		"Lane": reflect.TypeFor[*vram.Lane](), "Use": reflect.TypeFor[*vram.Use](), "Batch": reflect.TypeFor[*vram.Batch](),
 	}
 	link := regexp.MustCompile(`\[streams\.(\w+)\.(\w+)\]`)
 	linked := 0

@@ -12,10 +12,12 @@ import (
 //
 //   - "dynamic": libcuda, loaded at run time.
 //   - "sim": the simulated device, its virtual time running with the clock.
-//   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A driver that is installed and does not
-//     work is an error, not a reason to simulate. The name is resolved by the call, which can take a second.
+//   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A
+//     driver that is installed and does not work is an error, not a reason to simulate. The name is
+//     resolved by the call, which can take a second.
 //
-// The driver's Name, and Device.Info, say which one it is. Errors: *ConfigError; with "auto" also what the driver said.
+// The driver's Name, and Device.Info, tell the two apart. Errors: *ConfigError; with "auto" also
+// the driver's.
 func DriverNamed(name string) (cudadrv.Driver, error) {
 	switch name {
 	case "auto":
@@ -25,11 +27,11 @@ func DriverNamed(name string) (cudadrv.Driver, error) {
 	case "sim":
 		return simulated(), nil
 	default:
-		return nil, &ConfigError{"Driver", name, driverNames}
+		return nil, badArgument("DriverNamed", "name", name, driverNames)
 	}
 }
 
-// driverNames is what a driver may be called.
+// driverNames are the valid names.
 const driverNames = "auto, dynamic or sim"
 
 func simulated() cudadrv.Driver { return sim.New(sim.Config{Clock: sim.Running}) }

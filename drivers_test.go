@@ -21,7 +21,8 @@ type counted struct {
 func (c counted) DeviceCount() (int, error) { return c.count, c.err }
 func (counted) Name() string                { return "dynamic" }
 
-// auto takes the GPU where there is one, the simulator where there is none, and neither where the driver is broken.
+// auto takes the GPU where there is one, the simulator where there is none, and neither where the
+// driver is broken.
 func TestAutoSimulatesOnlyWithoutAGPU(t *testing.T) {
 	call := &cudadrv.CallError{Func: "cuInit", Result: cudadrv.Unknown}
 	for name, c := range map[string]struct {

@@ -14,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// scarcity is a device on which the driver has no memory left for a request, while the process has enough that is free.
+// scarcity is a device on which the driver has no memory left for a request, while the process has
+// enough that is free.
 type scarcity struct {
 	*house
 	asks      *vram.Stream // whose request it is
@@ -39,7 +40,8 @@ func (s *scarcity) hold(on *vram.Stream, count, keep int, bytes int64) {
 	}
 }
 
-// scarcities are ways in which memory is free that the driver does not have: 1 GiB and more of it, with 2 GiB in all.
+// scarcities are ways in which memory is free that the driver does not have: 1 GiB and more of it,
+// with 2 GiB in all.
 func scarcities() map[string]func(s *scarcity) {
 	return map[string]func(s *scarcity){
 		"another process has a part": func(s *scarcity) {
@@ -144,7 +146,8 @@ func forms() map[string]func(s *scarcity, bytes int64) ([]vram.Buffer, error) {
 	}
 }
 
-// No request is refused while memory that would serve it is free in the process, whoever says that there is none.
+// No request is refused while memory that would serve it is free in the process, whether the driver
+// or the limit refuses.
 func TestNoMemoryOfTheDriversButOurOwn(t *testing.T) {
 	for _, footprint := range []vram.Footprint{vram.Lean, vram.Balanced, vram.Fast} {
 		for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
@@ -171,7 +174,8 @@ func TestNoMemoryOfTheDriversButOurOwn(t *testing.T) {
 	}
 }
 
-// Where the driver refuses, as much of the GPU as the error says that others have to give back is enough, and a page less is not.
+// Where the driver refuses, as much of the GPU as the error says that others have to give back is
+// enough, and a page less is not.
 func TestWhatOthersHaveToGiveBack(t *testing.T) {
 	for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		t.Run(segments.String(), func(t *testing.T) {

@@ -11,29 +11,29 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// engine is what the first use of a device makes: its context, and the pool of its memory.
+// engine is made by the first use of a device: its context, and the pool of its memory.
 type engine struct {
 	driver cudadrv.Device
 	meter  *meter.Device
-	fences fence.Source
+	fences *fence.Events
 	pool   *pool.Pool
 	peers  streams.Peers
 	ticks  *ticker
-	last   atomic.Pointer[pool.Snapshot] // of Close, before it gave all memory back
+	last   atomic.Pointer[pool.Snapshot] // by Close, before it released all memory
 }
 
-// opening is a first use under way, or what came of it.
+// opening is a first use in progress, or its outcome.
 type opening struct {
 	done   chan struct{}
 	engine *engine
-	err    error // of one that failed
+	err    error // of a failed opening
 }
 
-// errNoStart is what waits behind a driver that panicked when it was opened.
+// errNoStart is the error of calls that wait for a driver that panicked when it was opened.
 var errNoStart = errors.New("vram: the device could not be opened")
 
-// use is the engine. The first call makes it, others wait for that; after a failure the next call tries again.
-// Errors: ErrClosed, *ConfigError, ErrNoDriver, ErrNoDevice, and what the driver said.
+// use returns the engine. The first call makes it, others wait for that; after a failure the next
+// call tries again. Errors: ErrClosed, *ConfigError, ErrNoDriver, ErrNoDevice, and the driver's.
 func (d *Device) use() (*engine, error) {
 	if !d.opened() {
 		return nil, ErrNotOpen
@@ -43,7 +43,7 @@ func (d *Device) use() (*engine, error) {
 	}
 	for {
 		if d.closed.Load() {
-			return nil, ErrClosed
+			return nil, deviceClosed()
 		}
 		first := &opening{done: make(chan struct{}), err: errNoStart}
 		if d.started.CompareAndSwap(nil, first) {
@@ -66,24 +66,24 @@ func (d *Device) begin(s *opening) {
 		close(s.done)
 	}()
 	c := d.config.Load()
-	if s.engine, s.err = d.ignite(c); s.err != nil {
+	if s.engine, s.err = d.openDevice(c); s.err != nil {
 		return
 	}
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
 	d.engine.Store(s.engine)
 	d.bindTenants()
-	_ = d.apply(s.engine, c) // what was changed meanwhile; a limit that nothing is held against cannot fail
+	_ = d.apply(s.engine, c) // changes made meanwhile; nothing is held yet, so that no limit can fail
 }
 
-// ignite opens the device and its pool by a configuration.
-func (d *Device) ignite(c *Config) (*engine, error) {
+// openDevice opens the device and its pool by a configuration.
+func (d *Device) openDevice(c *Config) (*engine, error) {
 	dev, err := c.Driver.Open(c.Ordinal)
 	if err != nil {
 		return nil, failed("", err)
 	}
 	info := dev.Info()
 	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
-		err := &ConfigError{"Segments", c.Segments, "auto or plain: " + info.Name + " has no virtual memory management"}
+		err := badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
 		return nil, errors.Join(err, dev.Close())
 	}
 	if err := c.checkLimit(info); err != nil {
@@ -111,8 +111,8 @@ func (d *Device) ignite(c *Config) (*engine, error) {
 
 // sealed lets nobody start the engine any more, waits for whoever is at it, and returns the engine, nil if the device
 // was never used.
-func (d *Device) sealed() *engine {
-	end := &opening{done: make(chan struct{}), err: ErrClosed}
+func (d *Device) endOpening() *engine {
+	end := &opening{done: make(chan struct{}), err: deviceClosed()}
 	close(end.done)
 	if s := d.started.Swap(end); s != nil {
 		<-s.done

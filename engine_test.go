@@ -36,7 +36,8 @@ func TestAStreamThatOpensDuringAChange(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// Who is late on a first use that fails finds the device closed where it was closed meanwhile, and starts it no more.
+// A call that comes late to a failing first use finds the device closed if it was closed meanwhile,
+// and does not open it again.
 func TestAFirstUseThatFailsDuringClose(t *testing.T) {
 	driver := fault.Wrap(sim.New(sim.Config{}))
 	require.NoError(t, driver.Add(fault.Rule{Func: "cuDevicePrimaryCtxRetain", Result: cudadrv.Unknown}))
@@ -53,7 +54,7 @@ func TestAFirstUseThatFailsDuringClose(t *testing.T) {
 	require.ErrorIs(t, first.err, cudadrv.Unknown)
 	require.NoError(t, <-closed)
 
-	late := d.started.Load() // what a use finds that has looked whether the device is closed before it was
+	late := d.started.Load() // as seen by a use that checked for Close before the Close
 	require.NotNil(t, late)
 	<-late.done
 	require.ErrorIs(t, late.err, ErrClosed)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// EnvError says which environment variable cannot be used.
+// EnvError refuses the value of an environment variable.
 type EnvError struct {
 	Name  string
 	Value string
@@ -17,7 +17,7 @@ type EnvError struct {
 	Err   error  // why an allowed value does not work on this machine; nil where the value is not allowed
 }
 
-// Error names the variable, its value and what it may be, or why it does not work.
+// Error names the variable, its value and the valid ones, or why the value does not work.
 func (e *EnvError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("vram: %s is %q: %s", e.Name, e.Value, withoutPrefix(e.Err))
@@ -40,7 +40,7 @@ func variables() []variable {
 	bytes := func(field func(*Config) *int64) func(*Config, string) error {
 		return func(c *Config, value string) (err error) {
 			*field(c), err = ParseBytes(value)
-			if err == nil && *field(c) == 0 { // whoever writes it may mean none, and the field would mean all
+			if err == nil && *field(c) == 0 { // 0 may be meant as none, and the field would mean all
 				err = strconv.ErrRange
 			}
 			return err
@@ -123,9 +123,10 @@ func variables() []variable {
 //	VRAM_STATS            Stats
 //	VRAM_DEBUG            Debug
 //
-// Sizes are read by ParseBytes. A variable that is not set, or empty, changes nothing. A size or a number of blocks of 0 is refused: leave the
-// variable unset where there is to be no bound. Errors: an *EnvError that names the variable, its value and what it may be; a *ConfigError
-// where base itself cannot be. With an error the result is base.
+// Sizes are read by ParseBytes. A variable that is not set, or empty, changes nothing. A size or a
+// number of blocks of 0 is refused: leave the variable unset for no bound. Errors: an *EnvError
+// that names the variable, its value and the valid ones; a *ConfigError where base itself is
+// invalid. With an error the result is base.
 func ConfigFromEnv(base Config) (Config, error) {
 	if err := base.check(); err != nil {
 		return base, err
@@ -161,7 +162,7 @@ func ParseDemands(s string) ([]Demand, error) {
 		bytes, sizeErr := ParseBytes(size)
 		n, countErr := strconv.Atoi(strings.TrimSpace(count))
 		if !ok || sizeErr != nil || countErr != nil || bytes <= 0 || n < 0 {
-			return nil, &ConfigError{"Demand", strconv.Quote(item), `a size and a count as "4KiB:50"`}
+			return nil, badArgument("ParseDemands", "item", item, `a size and a count as "4KiB:50"`)
 		}
 		demands = append(demands, Demand{bytes, n})
 	}

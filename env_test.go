@@ -43,7 +43,7 @@ func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
 	}, c)
 }
 
-// An error names the variable, its value and what it may be, and the base stays as it was.
+// An error names the variable, its value and the valid ones, and the base stays as it was.
 func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
 	for name, value := range map[string]string{
 		"VRAM_DRIVER": "tpu", "VRAM_DEVICE": "-1", "VRAM_SEGMENT_SIZE": "big", "VRAM_CACHE_SIZE": "-5MB",
@@ -65,7 +65,7 @@ func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What is not set, or empty, changes nothing.
+// A variable that is not set, or empty, changes nothing.
 func TestConfigFromEnvWithoutVariables(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("VRAM_DEVICE", " ")

@@ -14,9 +14,9 @@ import (
 
 // The errors of this package and those below it, to be tested with errors.Is.
 var (
-	// ErrNoDriver says that no usable GPU driver was found.
+	// ErrNoDriver reports that no usable GPU driver was found.
 	ErrNoDriver = cudadrv.ErrNoDriver
-	// ErrNoDevice says that the driver has no device with the wanted ordinal.
+	// ErrNoDevice reports that the driver has no device with the wanted ordinal.
 	ErrNoDevice = cudadrv.ErrNoDevice
 	// ErrOutOfMemory is the kind of every *OutOfMemoryError.
 	ErrOutOfMemory = pool.ErrOutOfMemory
@@ -24,40 +24,47 @@ var (
 	ErrWouldDeadlock = pool.ErrWouldDeadlock
 	// ErrQuota is the kind of every *QuotaError.
 	ErrQuota = pool.ErrQuota
-	// ErrTooLarge says that a request exceeds the limit of the device: no waiting would help.
+	// ErrTooLarge reports that a request exceeds the limit of the device: waiting would not help.
 	ErrTooLarge = streams.ErrTooLarge
 	// ErrNegative refuses a negative size.
 	ErrNegative = streams.ErrNegative
 	// ErrBadFree is the kind of every refusal of a free: ErrDoubleFree and ErrStale.
 	ErrBadFree = streams.ErrBadFree
-	// ErrDoubleFree says that the buffer was freed before.
+	// ErrDoubleFree reports that the buffer was freed before.
 	ErrDoubleFree = streams.ErrDoubleFree
-	// ErrStale says that the buffer was freed before, and its memory has been allocated anew since.
+	// ErrStale reports that the buffer was freed before, and its memory has been allocated anew
+	// since.
 	ErrStale = streams.ErrStale
-	// ErrTransferred says that the buffer was handed to another stream by Transfer: only the buffer that Transfer returned is valid.
+	// ErrTransferred reports that the buffer was handed to another stream by Transfer: only the
+	// buffer that Transfer returned is valid.
 	ErrTransferred = streams.ErrTransferred
-	// ErrTransferLimit says that a buffer was handed from stream to stream too often.
+	// ErrTransferLimit reports that a buffer was handed from stream to stream too often.
 	ErrTransferLimit = streams.ErrTransferLimit
 	// ErrNotLive refuses to announce a use of a buffer that was freed or transferred.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses a stream, a tenant or a reservation of another device.
 	ErrForeign = streams.ErrForeign
-	// ErrUseOver says that Done was called on a use that has ended already.
+	// ErrUseOver reports that Done was called on a use that has ended already.
 	ErrUseOver = streams.ErrUseOver
-	// ErrClosed says that the stream or the device was closed.
+	// ErrClosed is the kind of every *ClosedError: the stream, the lane or the device was closed.
 	ErrClosed = streams.ErrClosed
 	// ErrNotOpen refuses a call on a nil or zero Device, Stream, Lane, Tenant or Reservation.
 	ErrNotOpen = cudadrv.ErrNotOpen
 	// ErrNilContext refuses a nil context.
 	ErrNilContext = futures.ErrNilContext
-	// ErrQuarantined says that the stream's books did not balance after a panic: it serves no more requests.
+	// ErrQuarantined reports that the stream's books did not balance after a panic: it serves no
+	// more requests.
 	ErrQuarantined = streams.ErrQuarantined
 	// ErrCanceled is the answer of a request that was cancelled with Future.Cancel.
 	ErrCanceled = futures.ErrCanceled
 )
 
-// OutOfMemoryError says how much was asked for, how much is free, which streams hold how much, and what would help.
+// OutOfMemoryError has the requested and the free bytes, the streams that hold memory, and
+// remedies.
 type OutOfMemoryError = pool.OutOfMemoryError
+
+// Holding is what a stream or a reservation held, in an OutOfMemoryError.
+type Holding = pool.Holding
 
 // LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Warm says.
 type LimitError = pool.LimitError
@@ -65,25 +72,28 @@ type LimitError = pool.LimitError
 // Remedy is one thing that would help a request that was refused: see OutOfMemoryError.Remedies.
 type Remedy = pool.Remedy
 
-// RemedyKind is what a program may do where memory is short.
+// RemedyKind is a kind of action against a shortage of memory.
 type RemedyKind = pool.RemedyKind
 
-// The remedies: see pool.RemedyKind for what their Bytes are.
+// The remedies: see pool.RemedyKind for the meaning of their Bytes.
 const (
 	RemedyRaiseLimit         = pool.RaiseLimit
 	RemedyFreeElsewhere      = pool.FreeElsewhere
 	RemedyAwaitFences        = pool.AwaitFences
 	RemedyCoalesce           = pool.Coalesce
-	RemedyReturnStream       = pool.ReturnStream
+	RemedyTrimStream         = pool.TrimStream
 	RemedyCloseLanes         = pool.CloseLanes
 	RemedyReleaseReservation = pool.ReleaseReservation
 	RemedyWaitForFrees       = pool.WaitForFrees
+	RemedyRetryAfterFrees    = pool.RetryAfterFrees
 )
 
-// DeadlockError refuses a request with Wait that would never be served: every stream or tenant that holds memory waits, too.
+// DeadlockError refuses a request with Wait that would never be served: every stream or tenant that
+// holds memory waits, too.
 type DeadlockError = pool.DeadlockError
 
-// WaitError is the answer of a request with Wait whose context has ended. It says which streams and tenants hold memory.
+// WaitError is the answer of a request with Wait whose context has ended. It names the streams and
+// tenants that hold memory.
 type WaitError = pool.WaitError
 
 // Holder is a stream or a tenant that holds memory, in a DeadlockError or a WaitError.
@@ -92,8 +102,17 @@ type Holder = pool.Holder
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError
 
+// QuotaBoundsError refuses a Quota that cannot be: a negative bound, or a share that is more than the limit.
+type QuotaBoundsError = pool.QuotaBoundsError
+
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
+
+// ClosedError refuses a call on a device, a stream or a lane that was closed, and says which.
+type ClosedError = streams.ClosedError
+
+// deviceClosed refuses a call on a device that was closed.
+func deviceClosed() error { return &ClosedError{} }
 
 // SizeError refuses a request that is larger than the limit of the device: it could not be served even if nothing else lived.
 type SizeError = streams.SizeError
@@ -104,25 +123,27 @@ type BudgetError = streams.BudgetError
 // AlignError refuses an alignment that is no power of two, or too large.
 type AlignError = streams.AlignError
 
-// FreeError refuses a free, and has the call stacks of the buffer's allocation and first free: see Config.Debug. It is ErrDoubleFree or ErrStale.
+// FreeError refuses a free, and has the call stacks of the buffer's allocation and first free: see
+// Config.Debug. It is ErrDoubleFree or ErrStale.
 type FreeError = streams.FreeError
 
-// BatchError says which buffer of a batch could not be freed, or which request was wrong.
+// BatchError names the buffer of a batch that could not be freed, or the size that was wrong.
 type BatchError = streams.BatchError
 
 // LengthError refuses a batch whose slices are of different lengths.
 type LengthError = streams.LengthError
 
-// contextError is an error with what was tried put before it. The prefix of this module stands once in its text.
+// contextError is an error with the failed operation before it. The prefix of this module stands
+// once in its text.
 type contextError struct {
 	tried string
 	err   error
 }
 
-// failed is the error of what was tried; tried may be empty.
+// failed is the error of an operation; its name may be empty.
 func failed(tried string, err error) error { return &contextError{tried, err} }
 
-// Error names what was tried, and why it failed.
+// Error names the operation, and why it failed.
 func (e *contextError) Error() string {
 	if e.tried == "" {
 		return "vram: " + withoutPrefix(e.err)
@@ -130,25 +151,45 @@ func (e *contextError) Error() string {
 	return "vram: " + e.tried + ": " + withoutPrefix(e.err)
 }
 
-// Unwrap is why it failed.
+// Unwrap is the cause.
 func (e *contextError) Unwrap() error { return e.err }
 
 // withoutPrefix is an error's text without the name of this module before it.
 func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
 
-// ConfigError says which field of a Config, or which argument of a call, has a value that it cannot have.
+// ConfigError refuses the value of a field of a Config, or of an argument of a call.
 type ConfigError struct {
-	Field string
+	Field string // or argument
 	Value any
 	Want  string // the values that it may have
+	Call  string // the function that has such an argument; empty: it is a field of Config or Settings
 }
 
-// Error names the field, its value and what it may be.
+// Error names the field or the argument, its value and what it may be.
 func (e *ConfigError) Error() string {
-	return fmt.Sprintf("vram: config: %s is %v, want %s", e.Field, e.Value, e.Want)
+	where := "config"
+	if e.Call != "" {
+		where = e.Call
+	}
+	format := "vram: %s: %s is %v, want %s"
+	if _, isText := e.Value.(string); isText {
+		format = "vram: %s: %s is %q, want %s"
+	}
+	return fmt.Sprintf(format, where, e.Field, e.Value, e.Want)
 }
 
-// InUseError says that buffers were still live when the device was closed. Their memory is gone; freeing one later returns ErrClosed.
+// badField refuses the value of a field of Config or Settings.
+func badField(field string, value any, want string) error {
+	return &ConfigError{Field: field, Value: value, Want: want}
+}
+
+// badArgument refuses the value of an argument.
+func badArgument(call, argument string, value any, want string) error {
+	return &ConfigError{Field: argument, Value: value, Want: want, Call: call}
+}
+
+// InUseError reports that buffers were still live when the device was closed. Their memory is
+// released; freeing one later returns ErrClosed.
 type InUseError struct {
 	BufferCount uint64
 	Bytes       int64
@@ -161,8 +202,21 @@ type LiveBuffer struct {
 	Ptr    Ptr
 	Bytes  int64  // of its block
 	Tag    string // of its request
-	// Allocated is the call stack of its allocation; unknown without Config.Debug and Config.Observer.
+	// Allocated is the call stack of its allocation; unknown without Config.Debug and
+	// Config.Observer.
 	Allocated site.Stack
+}
+
+// String says where the buffer is and what is known of it.
+func (b LiveBuffer) String() string {
+	text := fmt.Sprintf("buffer of %s at %v on stream %d", units.Bytes(b.Bytes), b.Ptr, b.Stream)
+	if b.Tag != "" {
+		text += fmt.Sprintf(", tag %q", b.Tag)
+	}
+	if b.Allocated.Known() {
+		text += fmt.Sprintf(", allocated at %v", b.Allocated)
+	}
+	return text
 }
 
 // Error says how many there were, and the first.

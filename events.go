@@ -1,6 +1,8 @@
 package vram
 
 import (
+	"reflect"
+
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
@@ -9,29 +11,33 @@ import (
 // Events has functions that a device calls when something has happened; nil ones are not called. The calls are made one at a time, in the order
 // of what happened, on a goroutine that lives only while there are any. A function may use the device, and may wait: no allocation waits for
 // it. While a thousand calls are due, further events are dropped; their number is logged. A panic in a function is contained and logged.
-// Device.Close waits for the calls that are due, so a function must not wait for Close.
+// Device.Close waits for the calls that are due. A function may call it, but must not wait for a Close of another goroutine.
 type Events struct {
-	// Growth tells that memory was taken from the driver.
+	// Growth reports that memory was taken from the driver.
 	Growth func(GrowthEvent)
-	// Warm tells how far a warm-up has come, after each driver job for it. A warm-up that finds enough free memory needs none.
+	// Warm reports the progress of a warm-up, after each driver job for it. A warm-up that finds
+	// enough free memory needs none.
 	Warm func(WarmEvent)
-	// Trim tells that memory was given back to the driver, by Device.Trim or by the pool itself.
+	// Trim reports that memory was released to the driver, by Device.Trim or by the pool itself.
 	Trim func(TrimEvent)
-	// Pressure tells that the level of pressure has changed. The level is looked at ten times a second.
+	// Pressure reports that the level of pressure has changed. The level is computed ten times a
+	// second.
 	Pressure func(PressureEvent)
-	// OutOfMemory tells that the pool refused a request. The request may be served all the same: its stream searches once more before it
-	// returns the error.
+	// OutOfMemory reports that the pool refused a request. The request may be served all the same:
+	// its stream searches once more before it returns the error.
 	OutOfMemory func(*OutOfMemoryError)
-	// Panic tells that a panic was recovered: in the allocator, a driver call, or a function of the program's such as OnOutOfMemory. What was
-	// under way has failed with an error; the rest goes on. Each is a defect somewhere. Panics of functions of Events and of the Logger are
-	// counted and logged, and not told here.
+	// Panic reports that a panic was recovered: in the allocator, a driver call, or a function of
+	// the program's such as OnOutOfMemory. The operation has failed with an error; the rest goes
+	// on. Each is a defect somewhere. Panics of functions of Events and of the Logger are counted
+	// and logged, and not reported here.
 	Panic func(PanicEvent)
-	// Quarantine tells that the books of a stream or of the pool did not balance after a panic: its requests fail from now on, and its memory
-	// is left as it is. It is told within a tenth of a second.
+	// Quarantine reports that the books of a stream or of the pool did not balance after a panic:
+	// its requests fail from now on, and its memory is left as it is. The report comes within a
+	// tenth of a second.
 	Quarantine func(QuarantineEvent)
-	// LongWait tells that a request with Wait has waited for a second, once for each wait.
+	// LongWait reports that a request with Wait has waited for a second, once for each wait.
 	LongWait func(LongWaitEvent)
-	// Leak tells that buffers were live when the device was closed. Close returns the same error.
+	// Leak reports that buffers were live when the device was closed. Close returns the same error.
 	Leak func(*InUseError)
 }
 
@@ -44,13 +50,13 @@ type GrowthEvent struct {
 	ReservedBytes int64 // held from the driver afterwards
 }
 
-// WarmEvent is how far a Device.Warm, or Config.Warm, has come.
+// WarmEvent is the progress of a Device.Warm, or of Config.Warm.
 type WarmEvent struct {
 	MappedBytes int64 // so far, by this warm-up
 	WantedBytes int64 // in all, in whole pages, with those that were free already
 }
 
-// TrimEvent is the outcome of a driver job that gave memory back.
+// TrimEvent is the outcome of a driver job that released memory.
 type TrimEvent struct {
 	Bytes         int64
 	ReservedBytes int64 // held from the driver afterwards
@@ -59,7 +65,7 @@ type TrimEvent struct {
 // PressureEvent is a change of the level of pressure.
 type PressureEvent struct {
 	Level, Before PressureLevel
-	UsedBytes     int64 // by live buffers, pending memory, and what magazines cache
+	UsedBytes     int64 // by live buffers, pending memory, and the magazines' cached blocks
 	LimitBytes    int64
 }
 
@@ -76,14 +82,44 @@ type QuarantineEvent struct {
 	Err    error  // why
 }
 
-// watched reports whether anybody wants to hear of anything.
+// Logger writes a message and its attributes, which are names and values in turns, as those of
+// package log/slog are. *slog.Logger implements it. It is an interface so that a program that does
+// not log is not linked with log/slog, which has encoding/json in it.
+type Logger interface {
+	// Debug gets growth and trims, and with Config.Debug each driver job.
+	Debug(msg string, args ...any)
+	// Info gets changed settings and levels of pressure.
+	Info(msg string, args ...any)
+	// Warn gets refused requests, long waits, and driver jobs that failed.
+	Warn(msg string, args ...any)
+	// Error gets panics, leaks and quarantines.
+	Error(msg string, args ...any)
+}
+
+// loggerOf is the logger, and nil where it is a nil pointer.
+func loggerOf(log Logger) Logger {
+	if v := reflect.ValueOf(log); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	return log
+}
+
+// noLogger takes the place of a logger where there is none.
+type noLogger struct{}
+
+func (noLogger) Debug(string, ...any) {}
+func (noLogger) Info(string, ...any)  {}
+func (noLogger) Warn(string, ...any)  {}
+func (noLogger) Error(string, ...any) {}
+
+// watched reports whether there is a Logger or a function of Events.
 func (c *Config) watched() bool {
 	e := &c.Events
 	return c.Logger != nil || e.Growth != nil || e.Warm != nil || e.Trim != nil || e.Pressure != nil || e.OutOfMemory != nil || e.Panic != nil || e.Quarantine != nil ||
 		e.LongWait != nil || e.Leak != nil
 }
 
-// observer passes what happens in the pool on. The functions that it calls return at once.
+// observer passes the pool's events on. Its functions return at once.
 func (d *Device) observer() pool.Observer {
 	if d.notices == nil {
 		return pool.Observer{}
@@ -134,7 +170,7 @@ func (d *Device) tellPanic(p recovered.Panic) {
 	}
 }
 
-// longWait passes the long waits of streams on; nil if nobody wants to hear of them.
+// longWait passes the long waits of streams on; nil without a Logger and Events.
 func (d *Device) longWait() func(LongWaitEvent) {
 	if d.notices == nil {
 		return nil
@@ -162,8 +198,8 @@ func (d *Device) tellLeak(e *InUseError) {
 	})
 }
 
-// tellFailures tells of the streams and the pool that have ended by themselves, each once. One goroutine at a time
-// calls it: the ticker, then Close.
+// tellFailures reports the streams and the pool that have failed, each once. One goroutine at a
+// time calls it: the ticker, then Close.
 func (d *Device) tellFailures(e *engine) {
 	if d.notices == nil {
 		return

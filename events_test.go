@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-// book notes what events tell.
+// book records events.
 type book struct {
 	mu     sync.Mutex
 	growth []vram.GrowthEvent
@@ -63,8 +63,8 @@ func (w *text) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// Growth and trims are told in their order, and add up to what is reserved at every moment; a refusal is told with
-// its facts. After Close nothing is told any more.
+// Growth and trims are reported in order, and add up to the reserved bytes at every moment; a
+// refusal is reported with its figures. After Close nothing is reported any more.
 func TestEventsTellWhatHappened(t *testing.T) {
 	for _, kind := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		var b book
@@ -96,8 +96,8 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	}
 }
 
-// A function may use the device, wait, panic, and end its goroutine; allocations go on meanwhile, and the others
-// are called. Close waits for them.
+// A function may use the device, wait, panic, and end its goroutine; allocations go on meanwhile,
+// and the others are called. Close waits for them.
 func TestEventFunctionsHarmNobody(t *testing.T) {
 	var out text
 	var h *house
@@ -134,7 +134,7 @@ func TestEventFunctionsHarmNobody(t *testing.T) {
 	assert.Contains(t, out.String(), "somebody else's mistake")
 }
 
-// Whoever is a thousand calls behind is not told everything, and told so.
+// A function that is a thousand calls behind misses events, and the log has their number.
 func TestEventsAreBounded(t *testing.T) {
 	var out text
 	gate := make(chan struct{})
@@ -157,7 +157,8 @@ func TestEventsAreBounded(t *testing.T) {
 	assert.Contains(t, out.String(), "events were not told")
 }
 
-// The log names what was done and what failed; with Debug every driver job. Without a logger nothing is written.
+// The log names changes and failures; with Debug every driver job. Without a logger nothing is
+// written.
 func TestLoggerHears(t *testing.T) {
 	var out text
 	h := openHouse(t, vram.Config{Logger: out.logger(), Debug: true, LimitBytes: 64 * mib}, sim.Config{})
@@ -177,6 +178,17 @@ func TestLoggerHears(t *testing.T) {
 		assert.Contains(t, out.String(), line)
 	}
 	assert.Equal(t, 1, strings.Count(out.String(), "driver job failed"))
+}
+
+// A pointer to no logger is no logger, also in an interface.
+func TestNoLogger(t *testing.T) {
+	var none *slog.Logger
+	for _, log := range []vram.Logger{nil, none} {
+		h := openHouse(t, vram.Config{Logger: log, LimitBytes: 64 * mib, Debug: true}, sim.Config{})
+		freeAll(t, must(t, h.stream(), 8*mib))
+		require.NoError(t, h.Close())
+		assert.Zero(t, h.Stats().Panics)
+	}
 }
 
 // A logger that panics harms nobody.

@@ -60,14 +60,15 @@ func exampleStream() (*vram.Device, *vram.Stream, error) {
 	return dev, s, err
 }
 
-// ended closes a device and shows what it has to say: an *InUseError lists buffers that nobody freed.
+// ended closes a device and shows the error: an *InUseError lists buffers that were not freed.
 func ended(dev *vram.Device) {
 	if err := dev.Close(); err != nil {
 		fmt.Println(err)
 	}
 }
 
-// A buffer is allocated, used by kernels on the stream, and freed once the last of them has been submitted.
+// A buffer is allocated, used by kernels on the stream, and freed once the last of them has been
+// submitted.
 func ExampleStream_alloc() {
 	dev, s, err := exampleStream()
 	if err != nil {
@@ -84,7 +85,8 @@ func ExampleStream_alloc() {
 	// Output: 1048576 <nil> false
 }
 
-// A future overlaps the wait for memory with other work; cancelling it, or its context, gives the memory back.
+// A future overlaps the wait for memory with other work; cancelling it, or its context, gives the
+// memory back.
 func ExampleStream_allocAsync() {
 	dev, s, err := exampleStream()
 	if err != nil {
@@ -128,7 +130,7 @@ func ExampleBuffer_recordStream() {
 	// <nil> 1048576
 }
 
-// A tenant with a hard limit: what is more is refused, or waits for the tenant's own frees.
+// A tenant with a hard limit: a request beyond it is refused, or waits for the tenant's own frees.
 func ExampleDevice_Tenant() {
 	dev, s, err := exampleStream()
 	if err != nil {
@@ -250,7 +252,7 @@ func ExampleStream_lane() {
 	// <nil>
 }
 
-// The README shows a program that is one of the examples, whole, and what its test says that it prints.
+// The README shows a program that is one of the examples, whole, and the output in its test.
 func TestReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -273,10 +275,10 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	require.True(t, found)
 	output, _, _ = strings.Cut(output, "}\n")
 	assert.Equal(t, strings.ReplaceAll(output, "\t// ", ""), printed)
-	assert.Less(t, strings.Count(string(readme), "\n"), 200, "what is more belongs in docs")
+	assert.Less(t, strings.Count(string(readme), "\n"), 200, "more belongs in docs")
 }
 
-// After a peak: at most a quarter of what the device holds stays free.
+// After a peak: at most a quarter of the held memory stays free.
 func ExampleDevice_Trim() {
 	dev, s, err := exampleStream()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/go-vram/vram/internal/fakecuda"
 )
 
-// The allocator on libcuda's own interface, with real bytes behind the addresses: the life of a device.
+// The allocator on libcuda's own interface, with real bytes behind the addresses: the life of a
+// device.
 func TestADeviceOnTheFakeLibrary(t *testing.T) {
 	path, err := fakecuda.Build(t.TempDir())
 	if errors.Is(err, fakecuda.ErrNoCompiler) {

@@ -73,7 +73,7 @@ func TestOneOfSeveralFreesWins(t *testing.T) {
 	assert.Equal(t, n.AllocCount, n.FreeCount)
 }
 
-// Close lists what was live; a free of it says ErrClosed then, and everything else does, too.
+// Close lists the live buffers; a free of one returns ErrClosed then, and so do all other calls.
 func TestCloseListsWhatWasLive(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -139,7 +139,8 @@ func TestCloseListsAThousand(t *testing.T) {
 	assert.Len(t, inUse.Buffers, 1000)
 }
 
-// Any number of goroutines may close while others are at work: all get the same answer, nothing hangs.
+// Any number of goroutines may close while others are at work: all get the same answer, nothing
+// hangs.
 func TestCloseWhileOthersAreAtWork(t *testing.T) {
 	for range 10 {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -209,8 +210,8 @@ func TestCloseFailsWhatWaits(t *testing.T) {
 	closing.Wait()
 }
 
-// A buffer's memory goes to another stream only when the work that was submitted before its free has
-// finished.
+// A buffer's memory goes to another stream only when the work that was submitted before its free
+// has finished.
 func TestMemoryWaitsForTheWorkOnIt(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 32 * mib, Waits: vram.WaitsNever}, sim.Config{})
 	a, b := h.stream(), h.stream()

@@ -12,8 +12,9 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// churn lets many goroutines allocate and free on the streams that pick names, half of the buffers freed by
-// another goroutine than the one that has allocated them, and holds all live ranges against each other.
+// churn lets many goroutines allocate and free on the streams that pick names, half of the buffers
+// freed by another goroutine than the one that has allocated them, and holds all live ranges
+// against each other.
 func churn(t *testing.T, h *house, goroutines, rounds int, pick func(g int, r *rand.Rand) *vram.Stream) {
 	t.Helper()
 	var o overlaps
@@ -76,7 +77,8 @@ func TestManyGoroutinesOnTheirOwnStreams(t *testing.T) {
 	churn(t, h, 16, 1000, func(g int, _ *rand.Rand) *vram.Stream { return streams[g] })
 }
 
-// Goroutines may use any stream, while streams come and go and somebody trims, warms up and looks.
+// Goroutines may use any stream, while streams come and go and one goroutine trims, warms up and
+// reads figures.
 func TestManyGoroutinesWhileTheDeviceChanges(t *testing.T) {
 	h := openHouse(t, vram.Config{StreamCacheBytes: 4 * mib, PoolCacheBytes: 32 * mib}, sim.Config{})
 	streams := []*vram.Stream{h.stream(), h.stream(), h.stream()}

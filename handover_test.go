@@ -14,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A sender that waits for memory once it has sent is never refused for a receiver that has yet to run, and then frees.
+// A sender that waits for memory once it has sent is never refused for a receiver that has yet to
+// run, and then frees.
 func TestASentValueIsNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -47,8 +48,8 @@ func TestASentValueIsNoDeadlock(t *testing.T) {
 	})
 }
 
-// Who waits for a value, or for room, frees nothing before the other side goes on: a wait for memory that only they could end is
-// refused, whatever streams there are beside.
+// A goroutine that waits for a value, or for room, frees nothing before the other side goes on: a
+// wait for memory that only these two could end is refused, with any other streams beside.
 func TestAHandoverTellsWhoWaitsForWhom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -119,7 +120,8 @@ func TestAHandoverEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// One stage fills buffers, the next one empties them. Both wait for memory where it is short, and neither is refused for the other.
+// One stage fills buffers, the next one empties them. Both wait for memory where it is short, and
+// neither is refused for the other.
 func ExampleHandover() {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 << 20})
 	if err != nil {

@@ -43,7 +43,7 @@ func TestImportingStartsNothing(t *testing.T) {
 	assert.Equal(t, before, runtime.NumGoroutine())
 }
 
-// house is an opened device on a simulated GPU, and what a test steers and watches it by.
+// house is an opened device on a simulated GPU, with the means to control and observe it.
 type house struct {
 	*vram.Device
 	t      *testing.T
@@ -52,8 +52,8 @@ type house struct {
 	joins  bool // see capture
 }
 
-// openHouse opens a device on a GPU with a stepped clock. At the end of the test it is closed, if it was not
-// before, and all memory must be back.
+// openHouse opens a device on a GPU with a stepped clock. At the end of the test it is closed, if
+// it was not before, and all memory must be back.
 func openHouse(t *testing.T, cfg vram.Config, machine sim.Config) *house {
 	t.Helper()
 	driver := sim.New(machine)
@@ -83,7 +83,7 @@ func (h *house) stream() *vram.Stream {
 	return s
 }
 
-// usedBytes is what the GPU says is in use.
+// usedBytes is the GPU's number of used bytes.
 func (h *house) usedBytes() int64 {
 	h.t.Helper()
 	free, total, err := h.gpu.MemGetInfo()
@@ -99,7 +99,8 @@ func (h *house) driverCalls() (n uint64) {
 	return n
 }
 
-// holdUp stops the first call of the function until release is called; entered is closed when it is there.
+// holdUp stops the first call of the function until release is called; entered is closed when it is
+// there.
 func (h *house) holdUp(function string) (entered <-chan struct{}, release func()) {
 	at, leave := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -114,10 +115,11 @@ func (h *house) holdUp(function string) (entered <-chan struct{}, release func()
 	return at, func() { close(leave) }
 }
 
-// patience is how long a test waits for what another goroutine is about to do: on a busy machine seconds, if anything.
-const patience = time.Minute
+// waitLimit is how long a test waits for another goroutine: on a busy machine seconds, if at all.
+const waitLimit = time.Minute
 
-// wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
+// wallTime is the wall clock. In the bubbles of synctest time.Now does not advance while any
+// goroutine runs.
 func wallTime(t *testing.T) time.Duration {
 	t.Helper()
 	var now syscall.Timeval
@@ -125,10 +127,10 @@ func wallTime(t *testing.T) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// until waits for what another goroutine is about to do.
+// until waits for a condition that another goroutine brings about.
 func (h *house) until(what string, done func() bool) {
 	h.t.Helper()
-	for end := wallTime(h.t) + patience; !done(); runtime.Gosched() {
+	for end := wallTime(h.t) + waitLimit; !done(); runtime.Gosched() {
 		if wallTime(h.t) > end {
 			require.Fail(h.t, "it never came: "+what)
 		}
@@ -148,7 +150,8 @@ func (h *house) balanced() vram.Stats {
 	return s
 }
 
-// addsUp is balanced, and holds peaks and limits against each other. The limit was not lowered meanwhile.
+// addsUp is balanced, and holds peaks and limits against each other. The limit was not lowered
+// meanwhile.
 func (h *house) addsUp() vram.Stats {
 	h.t.Helper()
 	s := h.balanced()
@@ -180,8 +183,8 @@ func freeAll(t *testing.T, buffers ...vram.Buffer) {
 	}
 }
 
-// overlaps is a dumb list of the live ranges, in order of address. A range is entered after its allocation
-// returned and taken out before its free is called.
+// overlaps is a dumb list of the live ranges, in order of address. A range is entered after its
+// allocation returned and taken out before its free is called.
 type overlaps struct {
 	mu   sync.Mutex
 	live []liveRange
@@ -189,7 +192,7 @@ type overlaps struct {
 
 type liveRange struct{ begin, end vram.Ptr }
 
-// enter says what is wrong with a new buffer.
+// enter returns the defect of a new buffer.
 func (o *overlaps) enter(b vram.Buffer) error {
 	r := liveRange{b.Ptr(), b.Ptr() + vram.Ptr(max(b.Bytes(), 1))}
 	if r.begin == 0 || r.begin%512 != 0 {
@@ -229,7 +232,7 @@ func (o *overlaps) find(p vram.Ptr) int {
 	return at
 }
 
-// trim gives everything back that can be, and says how much.
+// trim releases all that it can, and returns how much.
 func (h *house) trim() int64 {
 	h.t.Helper()
 	n, err := h.Trim(context.Background(), 0)

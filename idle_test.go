@@ -12,10 +12,11 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A stream that is used once, as for a warm-up or a copy, does not keep gigabytes: after two seconds without use all
-// of it can be had by others, and goes back to the driver where the pool's budget says so.
+// A stream that is used once, as for a warm-up or a copy, does not keep gigabytes: after two
+// seconds without use all of it can be had by others, and goes back to the driver where the pool's
+// budget says so.
 func TestAStreamUsedOnceKeepsNothing(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	for name, adopted := range map[string]bool{"a stream of the device's": false, "an adopted stream": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -49,7 +50,7 @@ func TestAStreamUsedOnceKeepsNothing(t *testing.T) {
 	}
 }
 
-// A stream at work keeps its cache, whatever serves it.
+// A stream at work keeps its cache, whether magazines or ranges serve it.
 func TestAStreamAtWorkKeepsItsCache(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1))
 	synctest.Test(t, func(t *testing.T) {

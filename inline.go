@@ -1,7 +1,7 @@
 package vram
 
-// The compiler hands the body of a function on to those who import this package alone only if this package inlined
-// it itself. With the uses below the calls of a pair are inlined in every program.
+// A package that imports only this one gets the body of a function inlined only if this package
+// inlined it itself. The uses below have the calls of a pair inlined in every program.
 var _, _ = pair, lanePair
 
 func pair(s *Stream) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// What is there to be inlined does what it says.
+// The functions for the compiler work.
 func TestInlinedPairs(t *testing.T) {
 	t.Parallel()
 	d, err := Open(Config{Driver: sim.New(sim.Config{})})

@@ -13,11 +13,11 @@ func TestPairsAreInlined(t *testing.T) {
 	t.Parallel()
 	const importer = "github.com/go-vram/vram/internal/bench"
 	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags="+importer+"=-m", importer)
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", said)
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
 	for _, call := range []string{
 		"streams.(*Stream).Alloc", "streams.Buffer.Free", "streams.(*Lane).Alloc", "streams.(*Lane).Free",
 	} {
-		assert.Contains(t, string(said), "inlining call to "+call+"\n")
+		assert.Contains(t, string(output), "inlining call to "+call+"\n")
 	}
 }

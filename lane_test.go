@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A device that is closed with lanes open lists the buffers that they have, and says so to their owners.
+// A device that is closed with lanes open lists the buffers that they have, and says so to their
+// owners.
 func TestDeviceIsClosedWithLanesOpen(t *testing.T) {
 	gpu := sim.New(sim.Config{})
 	dev, err := vram.Open(vram.Config{Driver: gpu})

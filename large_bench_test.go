@@ -10,9 +10,9 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// BenchmarkLarge allocates and frees blocks beyond the size classes on one stream: each of some goroutines a block at a time
-// (pair), four at a time of which the oldest is replaced (ring), or blocks of two lengths in the order in which they were
-// allocated (two).
+// BenchmarkLarge allocates and frees blocks beyond the size classes on one stream: each of some
+// goroutines a block at a time (pair), four at a time of which the oldest is replaced (ring), or
+// blocks of two lengths in the order in which they were allocated (two).
 func BenchmarkLarge(b *testing.B) {
 	rounds := map[string]func(s *vram.Stream, bytes int64, n int) error{"pair": pairs, "ring": ring, "two": twoLengths}
 	for _, shape := range []string{"pair", "ring", "two"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Opening a device, changing its settings, trimming and closing it touches no GPU; a stream does, and so does a look
-// at what the device is.
+// Opening a device, changing its settings, trimming and closing it touches no GPU; a stream does,
+// and so does Info.
 func TestTheFirstUseOpensTheDevice(t *testing.T) {
 	driver := sim.New(sim.Config{TotalBytes: 64 * mib})
 	open := func() *vram.Device {
@@ -44,7 +44,7 @@ func TestTheFirstUseOpensTheDevice(t *testing.T) {
 	require.NoError(t, looked.Close())
 }
 
-// What was changed before the first use holds from it on.
+// Changes before the first use hold from it on.
 func TestSettingsBeforeTheFirstUse(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 64 * mib})
 	require.NoError(t, h.Reconfigure(vram.Settings{LimitBytes: new(16 * mib)}))
@@ -96,9 +96,10 @@ func (c counted) Close() error {
 	return c.Device.Close()
 }
 
-// A first use that fails behind the opening of the device closes it, whatever it fails by.
+// A first use that fails after the opening of the device closes it, at any point of failure.
 func TestAFirstUseThatFailsLeavesNothingOpen(t *testing.T) {
-	faults := fault.Wrap(sim.New(sim.Config{TotalBytes: 64 * mib}), fault.WithRules(fault.Rule{Func: "cuMemAddressReserve", Result: cudadrv.Unknown}))
+	faults := fault.Wrap(sim.New(sim.Config{TotalBytes: 64 * mib}))
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuMemAddressReserve", Result: cudadrv.Unknown}))
 	for name, cfg := range map[string]vram.Config{
 		"no pages":      {Driver: sim.New(sim.Config{NoVirtualMemory: true}), Segments: vram.SegmentsVMM},
 		"no address":    {Driver: faults},
@@ -153,7 +154,8 @@ func TestManyFirstUses(t *testing.T) {
 	}
 }
 
-// Virtual memory that is asked for and absent is refused by the first use, with the field that asks.
+// Virtual memory that is asked for and absent is refused by the first use, with the field that
+// asks.
 func TestVirtualMemoryThatIsNotThere(t *testing.T) {
 	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{NoVirtualMemory: true}), Segments: vram.SegmentsVMM})
 	require.NoError(t, err)
@@ -165,8 +167,8 @@ func TestVirtualMemoryThatIsNotThere(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// Devices of one process share nothing: each has its streams, its memory and its counts, also where their kinds of
-// segments differ.
+// Devices of one process share nothing: each has its streams, its memory and its counts, also where
+// their kinds of segments differ.
 func TestDevicesOfOneProcessShareNothing(t *testing.T) {
 	const devices = 4
 	driver := sim.New(sim.Config{Devices: devices, TotalBytes: 256 * mib})

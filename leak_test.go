@@ -14,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A leak is told to Events and to the logger before Close returns the same error, which every call returns.
+// A leak is reported to Events and to the logger before Close returns the same error, which every
+// call returns.
 func TestALeakIsTold(t *testing.T) {
 	var log text
 	var told []*vram.InUseError
@@ -34,7 +35,7 @@ func TestALeakIsTold(t *testing.T) {
 	assert.Len(t, told, 1, "once")
 }
 
-// Where nothing leaks nothing is told.
+// Without a leak nothing is reported.
 func TestNoLeakIsTold(t *testing.T) {
 	var log text
 	h := openHouse(t, vram.Config{Logger: log.logger(), Events: vram.Events{Leak: func(e *vram.InUseError) { t.Error(e) }}}, sim.Config{})
@@ -43,9 +44,10 @@ func TestNoLeakIsTold(t *testing.T) {
 	assert.NotContains(t, log.String(), "leak")
 }
 
-// A wait for memory is told once, about a second after it began, with what is wanted; a shorter one is not.
+// A wait for memory is reported once, about a second after it began, with the requested bytes; a
+// shorter one is not.
 func TestALongWaitIsTold(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		var log text
 		var mu sync.Mutex

@@ -4,19 +4,23 @@ import (
 	"fmt"
 )
 
-// StatsLevel is how closely a device counts. Counts of allocations and frees, and the peak of reserved bytes, are exact at each level.
+// StatsLevel is how closely a device counts. Counts of allocations and frees, and the peak of
+// reserved bytes, are exact at each level.
 type StatsLevel uint8
 
 // The levels of statistics.
 const (
-	// StatsOn samples the peak of live bytes: an upper bound, taken when a stream misses its magazines and ten times a second.
+	// StatsOn samples the peak of live bytes: an upper bound, taken when a stream misses its
+	// magazines and ten times a second.
 	StatsOn StatsLevel = iota
-	// StatsOff has Device.Stats answer only what needs no stream and no pool: the limit, the driver's calls and their time, and the totals of
-	// closed streams. Nothing is sampled.
+	// StatsOff limits Device.Stats to figures that need no stream and no pool: the limit, the
+	// driver's calls and their time, and the totals of closed streams. Nothing is sampled.
 	StatsOff
-	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then: each costs a turn of its stream in
-	// place of three atomic operations. The peak of live bytes is exact for each stream; over several streams, buffers that were freed since a
-	// stream's last turn still count. Switched on while buffers live, it counts the memory that small buffers share as a whole until they are freed.
+	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then:
+	// each costs a turn of its stream in place of three atomic operations. The peak of live bytes
+	// is exact for each stream; over several streams, buffers that were freed since a stream's last
+	// turn still count. Switched on while buffers live, it counts the memory that small buffers
+	// share as a whole until they are freed.
 	StatsExact
 )
 
@@ -27,7 +31,7 @@ func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "Stat
 
 // ParseStatsLevel reads "on", "off" or "exact". The error is a *ConfigError.
 func ParseStatsLevel(s string) (StatsLevel, error) {
-	i, err := parseName(statsNames[:], s, "Stats", "on, off or exact")
+	i, err := parseName(statsNames[:], s, "ParseStatsLevel", "on, off or exact")
 	return StatsLevel(i), err
 }
 
@@ -40,8 +44,9 @@ const (
 	SegmentsAuto Segments = iota
 	// SegmentsVMM maps handles into reserved address space (cuMemCreate, cuMemMap).
 	SegmentsVMM
-	// SegmentsPlain takes address space and memory in one (cuMemAlloc). A segment goes back when all of it is free, by a call that waits
-	// for the whole device (cuMemFree); until then its holes serve only requests that fit them.
+	// SegmentsPlain takes address space and memory in one (cuMemAlloc). A segment goes back when
+	// all of it is free, by a call that waits for the whole device (cuMemFree); until then its
+	// holes serve only requests that fit them.
 	SegmentsPlain
 )
 
@@ -52,7 +57,7 @@ func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Seg
 
 // ParseSegments reads "auto", "vmm" or "plain". The error is a *ConfigError.
 func ParseSegments(s string) (Segments, error) {
-	i, err := parseName(segmentsNames[:], s, "Segments", "auto, vmm or plain")
+	i, err := parseName(segmentsNames[:], s, "ParseSegments", "auto, vmm or plain")
 	return Segments(i), err
 }
 
@@ -63,11 +68,11 @@ func nameOf(names []string, i int, kind string) string {
 	return fmt.Sprintf("%s(%d)", kind, i)
 }
 
-func parseName(names []string, s, field, want string) (uint8, error) {
+func parseName(names []string, s, call, want string) (uint8, error) {
 	for i, name := range names {
 		if s == name {
 			return uint8(i), nil
 		}
 	}
-	return 0, &ConfigError{field, s, want}
+	return 0, badArgument(call, "name", s, want)
 }

@@ -16,7 +16,7 @@ func benchStream(b *testing.B, cfg vram.Config) *vram.Stream {
 	cfg.Driver = sim.New(sim.Config{})
 	d, err := vram.Open(cfg)
 	require.NoError(b, err)
-	b.Cleanup(func() { _ = d.Close() }) // with what lives
+	b.Cleanup(func() { _ = d.Close() }) // with live buffers
 	s, err := d.NewStream()
 	require.NoError(b, err)
 	return s

@@ -64,8 +64,8 @@ func TestTheDeviceIsTheLimit(t *testing.T) {
 	}
 }
 
-// A device of more than can be counted is used as far as it can, and a longer request, of whatever alignment, is
-// refused and not cut short.
+// A device with more memory than can be counted is used as far as possible, and a longer request,
+// with any alignment, is refused and not cut short.
 func TestADeviceOfManyTerabytes(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 8 << 40})
 	s := h.stream()
@@ -127,8 +127,8 @@ func TestABufferOfNoBytes(t *testing.T) {
 	assert.Equal(t, uint64(2), h.addsUp().FreeCount)
 }
 
-// An OutOfMemoryError says what was asked, what is free, and what every stream holds; afterwards the device
-// goes on.
+// An OutOfMemoryError has the requested and the free bytes, and the memory of every stream;
+// afterwards the device goes on.
 func TestOutOfMemoryTellsTheFacts(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b, c := h.stream(), h.stream(), h.stream()
@@ -159,11 +159,12 @@ func TestOutOfMemoryTellsTheFacts(t *testing.T) {
 	freeAll(t, x, z)
 }
 
-// When the device has less than the limit, the driver's refusal is the cause, and the device goes on.
+// When the device has less than the limit, the driver's refusal is the cause, and the device goes
+// on.
 func TestTheDriverRunsOutOfMemory(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 256 * mib})
 	s := h.stream()
-	h.faults.SetCapacity(32 * mib) // somebody else has the rest
+	h.faults.SetCapacity(32 * mib) // another process has the rest
 	_, err := s.Alloc(64 * mib)
 	var oom *vram.OutOfMemoryError
 	require.ErrorAs(t, err, &oom)
@@ -194,7 +195,8 @@ func TestADriverThatFails(t *testing.T) {
 	freeAll(t, must(t, s, 16*mib))
 }
 
-// Sizes at the ends of what a number can be do what the next best size does, or are refused by name: none wraps around.
+// Sizes at the ends of the number range behave as the next best size, or are refused by name: none
+// wraps around.
 func TestSizesAtTheEndsOfNumbers(t *testing.T) {
 	for name, kind := range map[string]vram.Segments{"pages": vram.SegmentsVMM, "segments": vram.SegmentsPlain} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// plumbing are methods that the parts of the allocator call on each other; a caller has no value to call them on.
+// plumbing are methods that the parts of the allocator call on each other; a caller has no value to
+// call them on.
 var plumbing = map[string][]string{
 	"Stream": {
 		"Asked", "Demanded", "Denied", "Detach", "Follow", "Granted", "Idle", "Looked", "Offered", "Panicked", "Piled", "Receive", "Stopped", "Wake",
@@ -26,8 +27,8 @@ var plumbing = map[string][]string{
 	"Reservation": {"ID", "Granted", "Denied", "Follow", "Idle"},
 }
 
-// Every method of every type that a caller holds may be called on a nil and on a zero value, with zero arguments and with others: it
-// answers, with ErrNotOpen where it has an error to return.
+// Every method of every type that a caller holds may be called on a nil and on a zero value, with
+// zero arguments and with others: it answers, with ErrNotOpen where it has an error to return.
 func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 	for _, value := range []any{
 		(*vram.Device)(nil), new(vram.Device), (*vram.Stream)(nil), new(vram.Stream), (*vram.Lane)(nil), new(vram.Lane),
@@ -95,7 +96,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 	require.NoError(t, (*vram.Stream)(nil).FreeBatch(nil))
 }
 
-// A nil context is refused, and nothing has been done: what is cached, mapped and charged stays as it is.
+// A nil context is refused, and changes nothing: cached, mapped and charged bytes stay as they are.
 func TestANilContextIsRefused(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
@@ -110,11 +111,7 @@ func TestANilContextIsRefused(t *testing.T) {
 		"AllocBatchAsync":    second(s.AllocBatchAsync(none, []int64{kib}).Await(t.Context())),
 		"AllocBatchForAsync": second(s.AllocBatchForAsync(none, vram.BatchRequest{Bytes: []int64{kib}}).Await(t.Context())),
 		"Stream.Stats":       second(s.Stats(none)),
-		"Stream.Coalesce":    s.Coalesce(none),
-		"Stream.Check":       s.Check(none),
-		"Stream.Return":      s.Return(none),
-		"Stream.Sweep":       s.Sweep(none),
-		"Stream.ResetPeak":   s.ResetPeak(none),
+		"Stream.Trim":        s.Trim(none),
 		"Trim":               second(h.Trim(none, 0)),
 		"Device.Coalesce":    h.Coalesce(none),
 		"Warm":               h.Warm(none, vram.Demand{Bytes: mib, Count: 1}),
@@ -137,7 +134,7 @@ func TestANilContextIsRefused(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What cannot be is refused with an error of a type that says why, and costs nothing.
+// An invalid argument is refused with a typed error that gives the reason, and costs nothing.
 func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	abroad := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -215,8 +212,10 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		"lane of a closed stream":        {second(closed.Lane(0)), vram.ErrClosed},
 		"negative quota":                 {tenant.SetQuota(vram.Quota{LimitBytes: -1}), vram.ErrNegative},
 		"negative share":                 {tenant.SetQuota(vram.Quota{ShareBytes: -1}), vram.ErrNegative},
-		"negative quota of a new one":    {second(h.Tenant("new", vram.Quota{LimitBytes: -1})), &vram.ConfigError{}},
-		"negative quota of an old one":   {second(h.Tenant("here", vram.Quota{ShareBytes: -1})), &vram.ConfigError{}},
+		"negative quota of a new one":    {second(h.Tenant("new", vram.Quota{LimitBytes: -1})), &vram.QuotaBoundsError{}},
+		"negative quota of an old one":   {second(h.Tenant("here", vram.Quota{ShareBytes: -1})), &vram.QuotaBoundsError{}},
+		"share over the limit":           {tenant.SetQuota(vram.Quota{LimitBytes: 2, ShareBytes: 3}), &vram.QuotaBoundsError{}},
+		"share over the limit, new":      {second(h.Tenant("new", vram.Quota{LimitBytes: 2, ShareBytes: 3})), &vram.QuotaBoundsError{}},
 		"negative rest":                  {second(h.Trim(t.Context(), -1)), &vram.ConfigError{}},
 		"no reserve":                     {second(h.Reserve(t.Context(), 0)), &vram.ConfigError{}},
 		"huge reserve":                   {second(h.Reserve(t.Context(), math.MaxInt64)), vram.ErrTooLarge},
@@ -231,6 +230,7 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		switch kind := reflect.TypeOf(c.want); {
 		case errors.Is(c.want, errAny):
 		case strings.HasSuffix(kind.String(), "vram.ConfigError"), strings.HasSuffix(kind.String(), "vram.HandleError"),
+			strings.HasSuffix(kind.String(), "QuotaBoundsError"),
 			kind.Elem().PkgPath() == reflect.TypeFor[vram.AlignError]().PkgPath():
 			assert.True(t, errors.As(c.err, reflect.New(kind).Interface()), "%s: %v", name, c.err)
 		default:
@@ -261,5 +261,30 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	assert.ErrorIs(t, h.Reconfigure(vram.Settings{}), vram.ErrClosed)
 }
 
-// errAny stands for what the driver says.
+// errAny stands for a driver's error.
 var errAny = errors.New("any")
+
+// The error of an argument names the function and the argument; only one of a Config says so.
+func TestARefusedArgumentNamesItsCall(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	for text, err := range map[string]error{
+		"vram: Device.Trim: keepBytes is -1, want 0 or more": second(h.Trim(t.Context(), -1)),
+		"vram: Device.Reserve: bytes is 0, want 1 or more":   second(h.Reserve(t.Context(), 0)),
+		"vram: Device.Warm: demand 1 is -1 × 1 B, want a size of 1 byte or more and a count of 0 or more": h.Warm(t.Context(),
+			vram.Demand{Bytes: 1}, vram.Demand{Bytes: 1, Count: -1}),
+		`vram: ParseStatsLevel: name is "much", want on, off or exact`:                                     second(vram.ParseStatsLevel("much")),
+		`vram: ParseSegments: name is "", want auto, vmm or plain`:                                         second(vram.ParseSegments("")),
+		`vram: ParseWaits: name is "x", want never, avoid-growth or always`:                                second(vram.ParseWaits("x")),
+		`vram: ParseFootprint: name is "x", want balanced, lean or fast`:                                   second(vram.ParseFootprint("x")),
+		`vram: ParseBytes: size is "x", want a number with an optional unit, as "2GB", "512MiB" or "4096"`: second(vram.ParseBytes("x")),
+		`vram: ParseDemands: item is "4", want a size and a count as "4KiB:50"`:                            second(vram.ParseDemands("4")),
+		`vram: DriverNamed: name is "tpu", want auto, dynamic or sim`:                                      second(vram.DriverNamed("tpu")),
+		"vram: config: LimitBytes is -1, want 0 or more":                                                   h.Reconfigure(vram.Settings{LimitBytes: new(int64(-1))}),
+		"vram: config: Ordinal is -1, want 0 or more":                                                      second(vram.Open(vram.Config{Ordinal: -1})),
+		"vram: config: Warm[0] is 0 × 0 B, want a size of 1 byte or more and a count of 0 or more":         second(vram.Open(vram.Config{Warm: make([]vram.Demand, 1)})),
+	} {
+		var wrong *vram.ConfigError
+		require.ErrorAs(t, err, &wrong)
+		assert.EqualError(t, err, text)
+	}
+}

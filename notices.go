@@ -1,29 +1,32 @@
 package vram
 
 import (
-	"log/slog"
+	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be refused at once. Not
-// larger: whoever is so far behind does not look at each of them.
+// noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be
+// refused at once. Not larger: a reader that is so far behind does not look at each of them.
 const noticeLimit = 1000
 
-// notices calls functions one at a time in the order in which they were posted, on a goroutine that ends when
-// nothing is due.
+// notices calls functions one at a time in the order in which they were posted, on a goroutine that
+// ends when no call is due.
 //
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
 type notices struct {
-	log     *slog.Logger
+	log     Logger
 	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last
 	due     atomic.Int64
 	dropped atomic.Uint64
-	rest    *notice // taken and not called yet; of the goroutine
+	caller  atomic.Uint64 // the goroutine that makes the calls, or the last that did
+	rest    *notice       // taken and not called yet; of the goroutine
 }
 
 type notice struct {
@@ -31,17 +34,17 @@ type notice struct {
 	next *notice // posted before
 }
 
-// busy stands at the bottom of what is posted while the goroutine lives.
+// busy is at the bottom of the posted notices while the goroutine lives.
 var busy notice //nolint:gochecknoglobals // an identity, never written
 
-func newNotices(log *slog.Logger, panics *recovered.Log) *notices {
+func newNotices(log Logger, panics *recovered.Log) *notices {
 	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+		log = noLogger{}
 	}
 	return &notices{log: log, panics: panics}
 }
 
-// post lets the function be called, unless too many are due. It does not wait.
+// post has the function called later, unless too many are due. It does not wait.
 func (n *notices) post(call func()) {
 	if n.due.Add(1) > noticeLimit {
 		n.due.Add(-1)
@@ -63,34 +66,53 @@ func (n *notices) push(last *notice) {
 	}
 }
 
+// last has the function called behind everything that was posted, however much is due. It does not wait.
+func (n *notices) last(call func()) {
+	n.due.Add(1)
+	n.push(&notice{call: call})
+}
+
 // flush waits until everything that was posted has been called.
 func (n *notices) flush() {
 	through := make(chan struct{})
-	n.due.Add(1)
-	n.push(&notice{call: func() { close(through) }})
+	n.last(func() { close(through) })
 	<-through
+}
+
+// calling reports whether the caller is in one of the calls: whatever waits there for the calls that are due waits for itself.
+func (n *notices) calling() bool { return n != nil && n.caller.Load() == goroutine() }
+
+// goroutine is the number that a stack trace begins with: "goroutine 7 [running]". It costs a microsecond, and no two goroutines of a
+// process ever have the same.
+func goroutine() uint64 {
+	var stack [64]byte
+	text := strings.TrimPrefix(string(stack[:runtime.Stack(stack[:], false)]), "goroutine ")
+	digits, _, _ := strings.Cut(text, " ")
+	number, _ := strconv.ParseUint(digits, 10, 64) // 0, which is nobody's, if traces should ever begin otherwise
+	return number
 }
 
 // run makes the calls that are due. A function that ends its goroutine ends no other call: the rest goes on on
 // another.
 func (n *notices) run() {
-	through := false
+	done := false
 	defer func() {
-		if !through {
+		if !done {
 			go n.run()
 		}
 	}()
+	n.caller.Store(goroutine())
 	for n.rest != nil || n.collect() {
 		call := n.rest.call
 		n.rest = n.rest.next
 		n.due.Add(-1)
 		n.make(call)
 	}
-	through = true
+	done = true
 }
 
-// collect takes what was posted, oldest first. It reports whether there is anything; if not, nobody calls any more
-// until the next post.
+// collect takes the posted functions, oldest first. It reports whether there is any; if not, the
+// goroutine ends.
 func (n *notices) collect() bool {
 	for {
 		for last := n.top.Swap(&busy); last != nil && last != &busy; {
@@ -119,7 +141,7 @@ func (n *notices) make(call func()) {
 	call()
 }
 
-// logPanic is careful: it may have been the logger that panicked.
+// logPanic recovers: the logger itself may have panicked.
 func (n *notices) logPanic(value any) {
 	defer func() { _ = recover() }()
 	n.log.Error("vram: an event function panicked", "value", value)

@@ -22,7 +22,8 @@ func (h onWarning) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// What is posted at the very end, when everything posted before has been called, is called, too.
+// A function that is posted at the very end, when all earlier ones have been called, is called,
+// too.
 func TestAnEventThatIsPostedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n *notices

@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-// A panic that was recovered is counted, told to Events and logged with its stack, wherever it came from; the device
-// goes on.
+// A panic that was recovered is counted, reported to Events and logged with its stack, wherever it
+// came from; the device goes on.
 func TestARecoveredPanicIsToldCountedAndLogged(t *testing.T) {
 	for _, place := range []string{"cuMemCreate", "cuStreamSynchronize", "OnOutOfMemory", "Growth"} {
 		t.Run(place, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestARecoveredPanicIsToldCountedAndLogged(t *testing.T) {
 			_, err = s.Alloc(16 * mib)
 			require.ErrorIs(t, err, vram.ErrOutOfMemory)
 			freeAll(t, first)
-			_ = s.Close() // says so if the driver panicked in it
+			_ = s.Close() // an error if the driver panicked in it
 			require.NoError(t, h.Close())
 
 			assert.EqualValues(t, 1, h.Stats().Panics)

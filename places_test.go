@@ -30,7 +30,7 @@ func TestDebugNamesThePlacesOfARefusedFree(t *testing.T) {
 	assert.Equal(t, vram.ErrDoubleFree, b.Free(), "without it nothing is kept")
 }
 
-// With Debug the list of what was live at Close names where it was allocated.
+// With Debug the list of live buffers at Close has where each was allocated.
 func TestDebugNamesThePlacesOfWhatIsInUse(t *testing.T) {
 	h := openHouse(t, vram.Config{Debug: true}, sim.Config{})
 	_, err := h.stream().AllocFor(t.Context(), vram.Request{Bytes: 4096, Tag: "weights"})
@@ -43,7 +43,7 @@ func TestDebugNamesThePlacesOfWhatIsInUse(t *testing.T) {
 	assert.Regexp(t, `tag "weights", allocated at vram_test\.TestDebug.* \(places_test.go:\d+\)$`, err.Error())
 }
 
-// An observer hears of each buffer, and of the end of all of them before their memory goes.
+// An observer gets each buffer, and the end of all of them before their memory is released.
 func TestAnObserverHearsOfBuffersAndOfTheEnd(t *testing.T) {
 	var told []string
 	var h *house

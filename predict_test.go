@@ -12,10 +12,11 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A loop that gives its memory back after each step, to a pool that keeps little, makes no driver call from the third step on:
-// what it needs is mapped when it begins. Between steps it goes back. Without Predict each step pays.
+// A loop that returns its memory after each step, to a pool that keeps little, makes no driver call
+// from the third step on: its memory is mapped when it begins. Between steps the memory goes back.
+// Without Predict each step pays.
 func TestTheThirdStepMakesNoDriverCall(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	for _, predict := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			h := openHouse(t, vram.Config{PoolCacheBytes: 64 * mib, Predict: predict}, sim.Config{})
@@ -29,7 +30,7 @@ func TestTheThirdStepMakesNoDriverCall(t *testing.T) {
 				assert.Equal(t, predict && step >= 2, calls == h.faults.Calls("cuMemCreate"), "step %d", step)
 				<-time.After(300 * time.Millisecond)
 				freeAll(t, live...)
-				require.NoError(t, s.Return(t.Context()))
+				require.NoError(t, s.Trim(t.Context()))
 				<-time.After(time.Second)
 				synctest.Wait()
 				assert.LessOrEqual(t, h.addsUp().ReservedBytes, 256*mib, "between steps")

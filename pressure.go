@@ -7,23 +7,24 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// PressureLevel says how much of the limit is in use: by live buffers, by pending memory and by what magazines cache. It is looked at ten times a
-// second. It rises at one mark and falls below a lower one:
+// PressureLevel is how much of the limit is in use: by live buffers, pending memory and the
+// magazines' cached blocks. It is computed ten times a second. It rises at one mark and falls below
+// a lower one:
 //
 //	level              from  until below
 //	PressureHigh        85%          75%
 //	PressureCritical    95%          90%
 //
-// With another Tuning.PressureMark the distances between the marks are as parts of what is left above it. Under pressure, streams give up memory that
-// they do not need before another stream has to ask for it:
+// With another Tuning.PressureMark the distances between the marks are proportional to the rest
+// above it. Under pressure, streams release unused memory before another stream needs it:
 //
 //	level              magazines of large blocks  StreamCacheBytes  a stream counts as idle
 //	PressureNormal     1/64 of the live peak      as set            after a second
 //	PressureHigh       a quarter of that          half              after 0.3 s
 //	PressureCritical   a sixteenth                a quarter         after 0.1 s
 //
-// An idle stream gives what it caches back to the pool bit by bit, under PressureCritical all at once. Lanes are asked for the memory that they
-// do not use when PressureCritical begins.
+// An idle stream returns its cache to the pool in steps, under PressureCritical all at once. Lanes
+// are asked for their free memory when PressureCritical begins.
 type PressureLevel = pressure.Level
 
 // The levels of pressure.
@@ -33,21 +34,22 @@ const (
 	PressureCritical = pressure.Critical
 )
 
-// pressed is the level of a device. The ticker writes it.
-type pressed struct {
+// pressureState is the level of a device. The ticker writes it.
+type pressureState struct {
 	now   atomic.Uint32
 	rises atomic.Uint64
 }
 
-func (p *pressed) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
+func (p *pressureState) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
 
-// press derives the level from what the streams found they use, and tells them. They go by it from their next tick on.
-func (d *Device) press(open []*streams.Control) {
+// updatePressure derives the level from the streams' used bytes, and passes it to them. It holds
+// from their next tick on.
+func (d *Device) updatePressure(open []*streams.Control) {
 	var usedBytes int64
 	for _, s := range open {
 		usedBytes += s.LastUsedBytes()
 	}
-	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressed.level()
+	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressure.level()
 	if mark == 0 {
 		mark = pressure.DefaultMark
 	}
@@ -58,9 +60,9 @@ func (d *Device) press(open []*streams.Control) {
 	if level == before {
 		return
 	}
-	d.pressed.now.Store(uint32(level))
+	d.pressure.now.Store(uint32(level))
 	if level > before {
-		d.pressed.rises.Add(1)
+		d.pressure.rises.Add(1)
 	}
 	if d.notices != nil {
 		d.notices.post(func() { d.tellPressure(PressureEvent{level, before, usedBytes, limit}) })

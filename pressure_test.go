@@ -15,9 +15,10 @@ import (
 // tickPause is a little more than it takes until the ticker has come by.
 const tickPause = 150 * time.Millisecond
 
-// The level follows what is used, with its hysteresis; each change is told, and statistics count the rises.
+// The level follows the used bytes, with its hysteresis; each change is reported, and statistics
+// count the rises.
 func TestPressureIsSeenAtTicks(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		var told []vram.PressureEvent
 		h := openHouse(t, vram.Config{
@@ -65,8 +66,9 @@ func TestPressureIsSeenAtTicks(t *testing.T) {
 	})
 }
 
-// Under pressure a stream that does nothing gives back what it caches within a few ticks, in place of a second or two, and
-// another one is served without asking it; with the mark at 1 there is no pressure.
+// Under pressure an idle stream returns its cache within a few ticks, in place of a second or two,
+// and another one is served without a reclaim request to it; with the mark at 1 there is no
+// pressure.
 func TestUnderPressureIdleStreamsGiveBack(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1))
 	for mark, wantCached := range map[float64]int64{0: 0, 1: 10 * mib} {

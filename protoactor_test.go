@@ -17,9 +17,9 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A stream that ends by itself is told of once, by the next tick, and so is the pool.
+// The failure of a stream is reported once, by the next tick, and so is the pool.
 func TestQuarantineIsTold(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		var b book
 		before := processes(t)
@@ -62,7 +62,7 @@ func (nothing) Stopped(error)               {}
 // probe is a way into the actor system.
 func probe(t *testing.T) *actors.Ref {
 	t.Helper()
-	ref, err := actors.Spawn("probe", nothing{})
+	ref, err := actors.Spawn(nil, nil, "probe", nothing{})
 	require.NoError(t, err)
 	ref.Stop(nil)
 	<-ref.Done()

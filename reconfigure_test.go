@@ -47,7 +47,7 @@ func TestReconfigureIsAllOrNothing(t *testing.T) {
 	freeAll(t, must(t, s, 60*mib))
 }
 
-// What a change leaves nil stays; a fraction takes the place of a limit in bytes.
+// A nil field of a change leaves its setting; a fraction takes the place of a limit in bytes.
 func TestReconfigureChangesWhatIsGiven(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib, StreamCacheBytes: 8 * mib, Footprint: vram.Lean}, sim.Config{TotalBytes: 256 * mib})
 	s := h.stream()
@@ -69,7 +69,8 @@ func TestReconfigureChangesWhatIsGiven(t *testing.T) {
 	h.addsUp()
 }
 
-// The longest physical allocation may be changed between two growths, and a Tuning replaces the one before it whole.
+// The longest physical allocation may be changed between two growths, and a Tuning replaces the one
+// before it whole.
 func TestReconfigureReplacesTheTuning(t *testing.T) {
 	h := openHouse(t, vram.Config{Footprint: vram.Fast, Tuning: vram.Tuning{SegmentBytes: 4 * mib, StreamCacheBlocks: 1}}, sim.Config{})
 	s := h.stream()
@@ -90,7 +91,8 @@ func TestReconfigureReplacesTheTuning(t *testing.T) {
 	assert.EqualValues(t, 1, calls(16*mib), "what the footprint mode says")
 }
 
-// A limit below what is held gives back what is free and lets nothing grow until less is held; what lives stays.
+// A limit below the held bytes releases free memory and allows no growth until less is held; live
+// buffers stay.
 func TestALimitBelowWhatIsHeld(t *testing.T) {
 	for _, kind := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		h := openHouse(t, vram.Config{LimitBytes: 128 * mib, Footprint: vram.Lean, Segments: kind}, sim.Config{})
@@ -113,8 +115,9 @@ func TestALimitBelowWhatIsHeld(t *testing.T) {
 	}
 }
 
-// Everything may be changed by several goroutines at once while others allocate: nobody is refused memory that is
-// there, nothing overlaps, books balance, and the last settings hold for pool and streams, those of new streams included.
+// Everything may be changed by several goroutines at once while others allocate: nobody is refused
+// memory that is there, nothing overlaps, books balance, and the last settings hold for pool and
+// streams, those of new streams included.
 func TestReconfigureUnderLoad(t *testing.T) {
 	for _, kind := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		var out text
@@ -205,7 +208,8 @@ func anyChange(random *rand.Rand) vram.Settings {
 	return change
 }
 
-// A driver that does not take memory back when the limit is lowered is told of; the limit holds all the same.
+// A driver that does not take memory back when the limit is lowered is told of; the limit holds all
+// the same.
 func TestALimitWhoseTrimFails(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 128 * mib, Footprint: vram.Lean}, sim.Config{})
 	s := h.stream()
@@ -218,9 +222,10 @@ func TestALimitWhoseTrimFails(t *testing.T) {
 	assert.Zero(t, h.Stats().ReservedBytes)
 }
 
-// Statistics that are off answer what costs nothing; exact ones have the exact peak, also of several streams.
+// Statistics that are off have the figures that cost nothing; exact ones have the exact peak, also
+// of several streams.
 func TestLevelsOfStatistics(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{Stats: vram.StatsOff}, sim.Config{})
 		a, b := h.stream(), h.stream()

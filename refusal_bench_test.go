@@ -13,8 +13,9 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// BenchmarkRefusal is requests for which there is no memory, from so many goroutines at once, beside live buffers that fill the
-// limit. An operation is one refused request; each goroutine makes its share of them one after the other.
+// BenchmarkRefusal is requests for which there is no memory, from so many goroutines at once,
+// beside live buffers that fill the limit. An operation is one refused request; each goroutine
+// makes its share of them one after the other.
 func BenchmarkRefusal(b *testing.B) {
 	const liveBuffers = 20_000
 	for _, holders := range []struct {
@@ -27,7 +28,7 @@ func BenchmarkRefusal(b *testing.B) {
 				streamCount := holders.streams
 				dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: liveBuffers*64*kib + 2*mib*int64(streamCount)})
 				require.NoError(b, err)
-				defer dev.Close() // its error says that the buffers live
+				defer dev.Close() // its error lists the live buffers
 				streams := make([]*vram.Stream, streamCount)
 				for i := range streams {
 					streams[i], err = dev.NewStream()
@@ -71,7 +72,8 @@ func BenchmarkRefusal(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used of processors: on a busy machine it says more than a clock.
+// cpuTime is the processor time of the process: on a busy machine it is a better measure than a
+// clock.
 func cpuTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var r syscall.Rusage

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A limit that is higher by what the refusal says is enough, and a page less is not.
+// A limit that is higher by the refusal's figure is enough, and a page less is not.
 func TestTheLimitThatWouldHelp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

@@ -20,7 +20,8 @@ func (h *house) reserve(bytes int64) *vram.Reservation {
 	return r
 }
 
-// What is set aside is there for those that name it and for nobody else, until it is drawn or released.
+// Reserved memory serves requests that name the reservation, and no others, until it is drawn or
+// released.
 func TestRequestsDrawFromAReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -70,7 +71,8 @@ func TestAReservationThatIsUsedUp(t *testing.T) {
 	})
 }
 
-// Who waits is not passed by those that draw, and is served when a reservation is released.
+// A waiting request is not overtaken by requests that draw, and is served when a reservation is
+// released.
 func TestAReleaseServesThoseThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -96,7 +98,10 @@ func TestReservationsThatCannotBe(t *testing.T) {
 		a := h.stream()
 		x := must(t, a, 48*mib)
 		_, err := h.Reserve(context.Background(), 32*mib)
-		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		var short *vram.OutOfMemoryError
+		require.ErrorAs(t, err, &short)
+		assert.Contains(t, short.Remedies(), vram.Remedy{Kind: vram.RemedyRetryAfterFrees, Bytes: 48 * mib})
+		assert.NotContains(t, err.Error(), "Request.Wait", "Reserve has no such option")
 		_, err = h.Reserve(context.Background(), 65*mib)
 		require.ErrorIs(t, err, vram.ErrTooLarge)
 		_, err = h.Reserve(context.Background(), 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Settings changes the configuration of a device that is in use. A nil field changes nothing; any other means what the field of that name
-// in Config means, 0 included:
+// Settings changes the configuration of a device that is in use. A nil field changes nothing; any
+// other has the meaning of the field of that name in Config, 0 included:
 //
 //	err := dev.Reconfigure(vram.Settings{LimitBytes: new(int64(8 << 30)), Footprint: new(vram.Lean)})
 type Settings struct {
@@ -26,8 +26,8 @@ type Settings struct {
 	Tuning *Tuning
 }
 
-// over puts the change over a configuration.
-func (s *Settings) over(c Config) Config {
+// appliedTo returns a configuration with the changes.
+func (s *Settings) appliedTo(c Config) Config {
 	if s.MemoryFraction != nil {
 		c.LimitBytes = 0
 	}
@@ -49,24 +49,27 @@ func set[T any](field, value *T) {
 	}
 }
 
-// Reconfigure changes settings while the device is in use: all of them or, with a *ConfigError that names a field, none. Several calls at once
-// are made one after the other. It waits for the request that the pool and each stream are serving; allocations go on meanwhile. Before the
-// first use of the device it only notes the change.
+// Reconfigure changes settings while the device is in use: all of them or, with a *ConfigError that
+// names a field, none. Several calls at once are made one after the other. It waits for the request
+// that the pool and each stream are serving; allocations go on meanwhile. Before the first use of
+// the device it only notes the change.
 //
-// Where more is held than a new limit allows, Reconfigure takes what streams cache and gives free memory back, waiting for the driver. Live
-// buffers stay; their memory goes back when they are freed. Until less than the limit is held nothing is taken from the driver, and requests that
-// free memory serves go on. A smaller cache budget holds at once, a new level of statistics from each stream's next turn on.
-// Errors: *ConfigError; ErrClosed; and what the driver said when memory was given back, in which case the settings hold all the same.
+// Where more is held than a new limit allows, Reconfigure takes the streams' caches and releases
+// free memory, waiting for the driver. Live buffers stay; their memory goes back when they are
+// freed. Until less than the limit is held nothing is taken from the driver, and requests that free
+// memory serves go on. A lower bound of a cache holds at once, a new level of statistics from each
+// stream's next turn on. Errors: *ConfigError; ErrClosed; and the driver's when memory was
+// released, in which case the settings hold all the same.
 func (d *Device) Reconfigure(change Settings) error {
 	if !d.opened() {
 		return ErrNotOpen
 	}
 	for {
 		if d.closed.Load() {
-			return ErrClosed
+			return deviceClosed()
 		}
 		old := d.config.Load()
-		next := change.over(*old)
+		next := change.appliedTo(*old)
 		if err := next.check(); err != nil {
 			return err
 		}
@@ -83,15 +86,15 @@ func (d *Device) Reconfigure(change Settings) error {
 		d.notices.post(func() { d.notices.log.Info("vram: reconfigured", "settings", change.String()) })
 	}
 	e := d.engine.Load()
-	if e == nil { // whoever starts it looks at the configuration again
+	if e == nil { // the first use reads the configuration again
 		return nil
 	}
 	return d.apply(e, nil)
 }
 
-// apply brings pool and streams to the configuration, until it is the one that was applied last. from is the one
-// that they have; nil: unknown. Every place that writes a configuration, and every place that opens a pool or a stream
-// by an earlier one, ends with this: so whichever comes last, the newest one stays.
+// apply brings pool and streams to the configuration, until it is the one that was applied last.
+// from is the one that they have; nil: unknown. Every function that writes a configuration, or
+// opens a pool or a stream by an earlier one, ends with apply: so the newest one wins.
 func (d *Device) apply(e *engine, from *Config) error {
 	var applied error
 	for c := d.config.Load(); c != from; c = d.config.Load() {
@@ -99,9 +102,9 @@ func (d *Device) apply(e *engine, from *Config) error {
 		settings := c.settings(e.driver.Info())
 		d.limit.Store(settings.LimitBytes)
 		err := e.pool.Reconfigure(context.Background(), settings)
-		e.pool.Tick() // a shorter budget of the pool holds from now on
+		e.pool.Tick() // a lower PoolCacheBytes holds from now on
 		for _, s := range d.streams.Load().open {
-			_ = s.Reconfigure(context.Background(), c.ofStream()) // one that has ended needs none
+			_ = s.Reconfigure(context.Background(), c.ofStream()) // a stream that has ended needs none
 		}
 		if err == nil {
 			err = d.shrink(e, settings.LimitBytes)
@@ -109,12 +112,12 @@ func (d *Device) apply(e *engine, from *Config) error {
 		applied = err
 	}
 	if errors.Is(applied, pool.ErrClosed) {
-		return ErrClosed
+		return deviceClosed()
 	}
 	return applied
 }
 
-// shrink gives back what is held beyond the limit, as far as it is free.
+// shrink releases free memory beyond the limit.
 func (d *Device) shrink(e *engine, limitBytes int64) error {
 	books, err := e.pool.Snapshot(context.Background())
 	if err != nil || books.ReservedBytes <= limitBytes {
@@ -130,6 +133,6 @@ func (d *Device) shrink(e *engine, limitBytes int64) error {
 func (d *Device) applyTo(s *streams.Control, from *Config) {
 	for c := d.config.Load(); c != from; c = d.config.Load() {
 		from = c
-		_ = s.Reconfigure(context.Background(), c.ofStream()) // one that has ended needs none
+		_ = s.Reconfigure(context.Background(), c.ofStream()) // a stream that has ended needs none
 	}
 }

@@ -15,8 +15,8 @@ type StreamStats = streams.Stats
 // WaitStats counts the requests that wait for memory at the moment, and those that have waited.
 type WaitStats = pool.WaitStats
 
-// Stats is what a device's memory is used for, and what its requests have cost. The figures of one stream are of one moment; those of several
-// streams and of the pool are of moments close to each other.
+// Stats are a device's memory by state, and the costs of its requests. The figures of one stream
+// are of one moment; those of several streams and of the pool are of moments close to each other.
 type Stats struct {
 	LiveBytes     int64 // in buffers, each rounded up to its block
 	CachedBytes   int64 // free, kept by streams for their own next requests
@@ -25,26 +25,29 @@ type Stats struct {
 	UnpassedBytes int64 // of FreeBytes: for the stream alone that returned them, until its work has finished
 	SetAsideBytes int64 // in reservations, not drawn yet
 	ReservedBytes int64 // held from the driver: all of the above, and memory in the middle of a driver job
-	LimitBytes    int64 // the most that may be held
+	LimitBytes    int64 // of ReservedBytes
 
-	// PeakLiveBytes is the most that live buffers had at once, since Open or ResetPeaks. With StatsOn it is sampled, and counts what
-	// magazines cached, so that it is rather too high, but never above PeakReservedBytes. With StatsExact it is counted.
+	// PeakLiveBytes is the maximum of LiveBytes since Open or ResetPeaks. With StatsOn it is
+	// sampled, and includes the magazines' cached blocks, so that it is rather too high, but never
+	// above PeakReservedBytes. With StatsExact it is counted.
 	PeakLiveBytes     int64
 	PeakReservedBytes int64 // likewise of ReservedBytes; always exact
 	LargestFreeBytes  int64 // the longest free range in the pool or in a stream
 
 	AllocCount, FreeCount uint64
-	// What served the allocations: a magazine; the stream's free ranges; free pages of the pool; pages that the driver mapped for the request.
-	// They add up to AllocCount.
+	// The source of the allocations: a magazine; the stream's free ranges; free pages of the pool;
+	// pages that the driver mapped for the request. They add up to AllocCount.
 	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
 
-	// LostFences counts fences that became part of a graph, because their stream was being captured; see StreamStats.
+	// LostFences counts fences that became part of a graph, because their stream was being
+	// captured; see StreamStats.
 	LostFences uint64
 
 	Waits   WaitStats     // of requests with Wait
 	Tenants []TenantStats // in the order in which they were made
 
-	// Predicted counts the bursts that came when Config.Predict expected them, Mispredicted those that were expected and did not come.
+	// Predicted counts the bursts that came when Config.Predict expected them, Mispredicted those
+	// that were expected and did not come.
 	Predicted, Mispredicted uint64
 
 	// Pressure is the level when it was looked at last, and PressureRises how often it has risen.
@@ -55,12 +58,12 @@ type Stats struct {
 	Panics uint64
 
 	DriverCalls uint64
-	DriverTime  time.Duration // spent in them; on the simulated device what they would take on an H200
+	DriverTime  time.Duration // spent in them; on the simulated device the time that they take on an H200
 
 	Streams []StreamStats // of the streams that are open
 }
 
-// count adds the totals of a stream that is no more.
+// count adds the totals of a stream that has ended.
 func (s *Stats) count(n StreamStats) {
 	s.AllocCount += n.AllocCount
 	s.FreeCount += n.FreeCount
@@ -70,7 +73,8 @@ func (s *Stats) count(n StreamStats) {
 	s.LostFences += n.LostFences
 }
 
-// HitRate is the share of allocations that their stream's cache served, from 0 to 1; 1 if there were none.
+// HitRate is the share of allocations that their stream's cache served, from 0 to 1; 1 if there
+// were none.
 func (s Stats) HitRate() float64 {
 	if s.AllocCount == 0 {
 		return 1
@@ -78,7 +82,8 @@ func (s Stats) HitRate() float64 {
 	return float64(s.MagazineHits+s.StreamHits) / float64(s.AllocCount)
 }
 
-// Fragmentation is the share of free and cached memory that lies outside the longest free range, from 0 to 1; 0 if all of it is one range.
+// Fragmentation is the share of free and cached memory that lies outside the longest free range,
+// from 0 to 1; 0 if all of it is one range.
 func (s Stats) Fragmentation() float64 {
 	free := s.FreeBytes + s.CachedBytes
 	if free == 0 {
@@ -87,7 +92,8 @@ func (s Stats) Fragmentation() float64 {
 	return 1 - float64(s.LargestFreeBytes)/float64(free)
 }
 
-// Efficiency is PeakLiveBytes over PeakReservedBytes, from 0 to 1; 1 if no more was held than lived.
+// Efficiency is PeakLiveBytes over PeakReservedBytes, from 0 to 1; 1 if no more was held than
+// lived.
 func (s Stats) Efficiency() float64 {
 	if s.PeakReservedBytes == 0 {
 		return 1
@@ -95,9 +101,9 @@ func (s Stats) Efficiency() float64 {
 	return min(1, float64(s.PeakLiveBytes)/float64(s.PeakReservedBytes))
 }
 
-// Stats reads all figures. It waits for the request that each stream and the pool are serving, as any request does, and stops nothing else. With
-// StatsOff it waits for nothing. After Close it returns what was counted last: bytes by state are those from before Close gave all memory
-// back to the driver.
+// Stats reads all figures. It waits for the request that each stream and the pool are serving, as
+// any request does, and stops nothing else. With StatsOff it waits for nothing. After Close it
+// returns the last figures: bytes by state are those from before Close released all memory.
 func (d *Device) Stats() Stats {
 	if !d.opened() {
 		return Stats{}
@@ -105,7 +111,7 @@ func (d *Device) Stats() Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
 	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
-	s.Pressure, s.PressureRises = d.pressed.level(), d.pressed.rises.Load()
+	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
 	for _, t := range d.tenantList() {
 		s.Tenants = append(s.Tenants, t.Stats())
 	}
@@ -157,7 +163,8 @@ func (d *Device) Stats() Stats {
 	return s
 }
 
-// books are the pool's, or after Close what they said before all memory was given back. False: the pool has failed.
+// books are the pool's figures, or after Close those from before all memory was released. False:
+// the pool has failed.
 func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	p, err := e.pool.Snapshot(ctx)
 	if err == nil {
@@ -169,8 +176,8 @@ func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	return pool.Snapshot{}, false
 }
 
-// ResetPeaks sets PeakLiveBytes and PeakReservedBytes, of the device and of its streams, to the present values. It waits as Stats does. After Close it has no
-// effect.
+// ResetPeaks sets PeakLiveBytes and PeakReservedBytes, of the device and of its streams, to the
+// present values. It waits as Stats does. After Close it has no effect.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return

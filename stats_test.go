@@ -36,7 +36,7 @@ func TestStatsCountEveryLevel(t *testing.T) {
 	n = h.addsUp()
 	assert.Equal(t, uint64(1), n.StreamHits)
 	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: 8 * mib, Count: 1}))
-	d := must(t, other, 8*mib) // what the pool has
+	d := must(t, other, 8*mib) // from the pool
 	n = h.addsUp()
 	assert.Equal(t, uint64(1), n.PoolHits)
 	assert.Equal(t, uint64(4), n.AllocCount)
@@ -55,7 +55,8 @@ func TestStatsCountEveryLevel(t *testing.T) {
 	assert.Equal(t, n.ReservedBytes, n.CachedBytes+n.FreeBytes)
 }
 
-// After Close the statistics are those from before it gave all memory back, whether buffers live or not.
+// After Close the statistics are those from before it gave all memory back, whether buffers live or
+// not.
 func TestStatsAfterClose(t *testing.T) {
 	for name, leaks := range map[string]bool{"nothing lives": false, "a buffer lives": true} {
 		t.Run(name, func(t *testing.T) {
@@ -118,10 +119,10 @@ func TestFragmentation(t *testing.T) {
 	assert.Less(t, h.addsUp().Fragmentation(), 0.1)
 }
 
-// A program may open and close a stream for each step: streams are forgotten, their counts are not, and
-// their memory serves the next.
+// A program may open and close a stream for each step: streams are forgotten, their counts are not,
+// and their memory serves the next.
 func TestAStreamForEachStep(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
 		const steps = 50
@@ -154,7 +155,7 @@ func TestAStreamForEachStep(t *testing.T) {
 
 // Budgets hold after turns and ticks, in bytes and in blocks, for streams and for the pool.
 func TestBudgetsHold(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	configs := map[string]vram.Config{
 		"stream bytes":  {StreamCacheBytes: 8 * mib},
 		"stream blocks": {Tuning: vram.Tuning{StreamCacheBlocks: 3}},
@@ -205,7 +206,8 @@ func TestBudgetsHold(t *testing.T) {
 	}
 }
 
-// After ResetPeaks the peak of live bytes is what lives at that moment: what was freed before, whoever keeps it, is no part of it.
+// After ResetPeaks the peak of live bytes is the live bytes of that moment: memory freed before
+// does not count, wherever it is kept.
 func TestPeaksOfWhatWasJustFreed(t *testing.T) {
 	for name, level := range map[string]vram.StatsLevel{"sampled": vram.StatsOn, "exact": vram.StatsExact} {
 		for count := 1; count <= 2; count++ {
@@ -239,8 +241,8 @@ func TestPeaksOfWhatWasJustFreed(t *testing.T) {
 	}
 }
 
-// What was asked for and refused is no part of a peak of live bytes, nor of what a refusal says of who holds what: a single request, and a
-// batch of which parts were there.
+// Refused requests are no part of a peak of live bytes, nor of the holdings in a refusal: a single
+// request, and a batch of which parts were served.
 func TestWhatIsRefusedNeverLived(t *testing.T) {
 	for name, level := range map[string]vram.StatsLevel{"sampled": vram.StatsOn, "exact": vram.StatsExact} {
 		for count := 1; count <= 2; count++ {

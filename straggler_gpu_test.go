@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
-// On a GPU: while one stream has work for a second or more, the allocations of another take what they take alone, and its own work
-// is over long before.
+// On a GPU: while one stream has work for a second or more, the allocations of another take as long
+// as alone, and its own work is over long before.
 func TestHardwareNobodyWaitsForAKernel(t *testing.T) {
 	driver := dynamic.New(dynamic.Config{})
 	gpu, err := driver.Open(0)

@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// While the device has memory nobody waits for a kernel of another stream, neither on the host nor on the device, in no
-// footprint mode: not if it takes a day.
+// While the device has memory nobody waits for a kernel of another stream, neither on the host nor
+// on the device, in no footprint mode: not if it takes a day.
 func TestNobodyWaitsForAKernelWhileThereIsMemory(t *testing.T) {
 	for _, mode := range []vram.Footprint{vram.Lean, vram.Balanced, vram.Fast} {
 		for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
@@ -102,7 +102,7 @@ func (d *stragglers) EventSynchronize(e cudadrv.Event) error {
 	return d.Device.EventSynchronize(e)
 }
 
-// straggle makes the stream's events late, and returns what lets them pass.
+// straggle makes the stream's events late, and returns the function that lets them pass.
 func (d *stragglers) straggle(s *vram.Stream) (pass func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,8 +127,9 @@ func streamOf(t *testing.T, d *vram.Device) *vram.Stream {
 	return s
 }
 
-// At the limit a request waits for pending memory: for the first fence that passes, whosever it is. Nobody else waits with it: a
-// request that other memory serves is served meanwhile, by driver calls, too.
+// At the limit a request waits for pending memory: for the first fence that passes, whosever it is.
+// Nobody else waits with it: a request that other memory serves is served meanwhile, by driver
+// calls, too.
 func TestARequestAtTheLimitWaitsForTheFirstFence(t *testing.T) {
 	for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		t.Run(segments.String(), func(t *testing.T) {
@@ -164,7 +165,7 @@ func TestARequestAtTheLimitWaitsForTheFirstFence(t *testing.T) {
 	}
 }
 
-// What waits for a use on another stream is waited for in the same way.
+// Memory in use on another stream is waited for in the same way.
 func TestARequestWaitsForTheFirstUseThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		device, d := openStragglers(t, vram.Config{LimitBytes: 32 * mib})
@@ -189,7 +190,8 @@ func TestARequestWaitsForTheFirstUseThatEnds(t *testing.T) {
 	})
 }
 
-// Nobody waits for a stream that is excluded: a request that only its memory could serve is refused at once.
+// Nobody waits for a stream that is excluded: a request that only its memory could serve is refused
+// at once.
 func TestNobodyWaitsForAnExcludedStream(t *testing.T) {
 	for _, uses := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A program that makes a stream for each step, uses it, and does not close it: what earlier steps had serves the
-// later ones, whatever sizes those want. Between the steps all goroutines come to rest: a stream in whose turn one still stands, having been
-// taken off its processor there, is at work for all that the pool can tell, and counts.
+// A program that makes a stream for each step, uses it, and does not close it: the memory of
+// earlier steps serves the later ones, of any sizes. Between the steps all goroutines come to rest:
+// a goroutine that lost its processor inside a turn makes its stream count as active.
 func TestNewStreamsAtEachStepDoNotAddUp(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
 		for step := range int64(40) {

@@ -2,22 +2,22 @@ package vram
 
 import "github.com/go-vram/vram/pool"
 
-// Tenant returns the account of that name, with the quota. If there is one already its quota is replaced. A request that names the tenant
-// (Request.Tenant, BatchRequest.Tenant) is charged to it, on whatever stream, from when it is made until its buffer is freed, so while it waits, too. See Quota for
-// what a tenant may have. A request beyond Quota.LimitBytes is refused with a *QuotaError or, with Wait, waits for the tenant's own frees, first
-// in first out, and only then for memory.
+// Tenant returns the account of that name, with the quota. If there is one already its quota is
+// replaced. A request that names the tenant (Request.Tenant, BatchRequest.Tenant), on any stream,
+// is charged to it from its beginning until its buffer is freed, so while it waits, too. See Quota
+// for the bounds of a tenant. A request beyond Quota.LimitBytes is refused with a *QuotaError or,
+// with Wait, waits for the tenant's own frees, first in first out, and only then for memory.
 //
-// Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of streams: where several pieces of work share a
-// stream, and each allocates while it holds memory, give each a tenant. Requests without a tenant pay nothing for all this. The call makes no
-// driver call and does not wait. Errors: *ConfigError, ErrNotOpen.
+// Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of
+// streams: where several pieces of work share a stream, and each allocates while it holds memory,
+// give each a tenant. Requests without a tenant pay nothing for all this. The call makes no driver
+// call and does not wait. Errors: *ConfigError, ErrNotOpen.
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
-	switch {
-	case !d.opened():
+	if !d.opened() {
 		return nil, ErrNotOpen
-	case q.LimitBytes < 0:
-		return nil, &ConfigError{"Quota.LimitBytes", q.LimitBytes, "0 or more"}
-	case q.ShareBytes < 0:
-		return nil, &ConfigError{"Quota.ShareBytes", q.ShareBytes, "0 or more"}
+	}
+	if err := pool.CheckQuota(q); err != nil {
+		return nil, err
 	}
 	for {
 		old := d.tenants.Load()
@@ -39,10 +39,10 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	}
 }
 
-// bindTenants tells the pool who the tenants are, until it has the newest list.
+// bindTenants passes the tenants to the pool, until it has the newest list.
 func (d *Device) bindTenants() {
 	e := d.engine.Load()
-	if e == nil { // whoever starts it looks again
+	if e == nil { // the first use binds them
 		return
 	}
 	for {

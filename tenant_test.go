@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,8 @@ func (h *house) tenant(name string, q vram.Quota) *vram.Tenant {
 	return t
 }
 
-// A tenant never has more than its limit: what is more waits for its own frees, in order, or is refused.
+// A tenant never has more than its limit: further requests wait for its own frees, in order, or are
+// refused.
 func TestATenantKeepsItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -86,7 +88,8 @@ func TestATenantIsRefunded(t *testing.T) {
 	})
 }
 
-// Who waits for a quota goes on as soon as that allows it, in the order in which they came: by a free, a cancellation, or a larger quota.
+// Requests that wait for a quota go on as soon as that allows it, in order of arrival: after a
+// free, a cancellation, or a larger quota.
 func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -125,7 +128,7 @@ func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 	})
 }
 
-// Who is beyond its share gets what nobody else waits for.
+// A tenant beyond its share gets memory that no other request waits for.
 func TestWhoBorrowsComesLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -148,7 +151,8 @@ func TestWhoBorrowsComesLast(t *testing.T) {
 	})
 }
 
-// Of those that borrow whoever has less of its own comes first, whatever the order in which they asked.
+// Of tenants that borrow, the one with less relative to its share comes first, in any order of
+// arrival.
 func TestWhoHasLessOfItsShareComesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -178,7 +182,8 @@ func TestWhoHasLessOfItsShareComesFirst(t *testing.T) {
 	})
 }
 
-// Tenants that share a stream are looked at by themselves: the stream waits and holds, and yet somebody goes on.
+// Tenants that share a stream count separately: the stream waits and holds memory, and yet one of
+// them makes progress.
 func TestTenantsOfOneStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -200,7 +205,8 @@ func TestTenantsOfOneStream(t *testing.T) {
 	})
 }
 
-// A wait for a quota that only the tenant's one goroutine could free is a deadlock, also where nobody waits for memory.
+// A wait for a quota that only the tenant's one goroutine could free is a deadlock, also where
+// nobody waits for memory.
 func TestATenantWaitsForItself(t *testing.T) {
 	for _, other := range []bool{false, true} {
 		t.Run(fmt.Sprintf("other=%t", other), func(t *testing.T) {
@@ -211,7 +217,7 @@ func TestATenantWaitsForItself(t *testing.T) {
 				x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: guest})
 				require.NoError(t, err)
 				var y vram.Buffer
-				if other { // whoever has it goes on
+				if other { // either way one goes on
 					y = must(t, s, mib)
 				}
 				wait := waitFor(s, vram.Request{Bytes: mib, Tenant: guest})
@@ -230,15 +236,27 @@ func TestATenantWaitsForItself(t *testing.T) {
 func TestQuotasThatCannotBe(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	_, err := h.Tenant("x", vram.Quota{LimitBytes: -1})
-	require.ErrorContains(t, err, "Quota.LimitBytes")
+	require.EqualError(t, err, "vram: Quota.LimitBytes is -1, want 0 or more")
+	require.ErrorIs(t, err, vram.ErrNegative)
 	_, err = h.Tenant("x", vram.Quota{ShareBytes: -1})
-	require.ErrorContains(t, err, "Quota.ShareBytes")
+	require.EqualError(t, err, "vram: Quota.ShareBytes is -1, want 0 or more")
+	_, err = h.Tenant("x", vram.Quota{LimitBytes: 2, ShareBytes: 3})
+	require.EqualError(t, err, "vram: Quota.ShareBytes is 3, want at most the LimitBytes of 2, or no limit")
+	require.NotErrorIs(t, err, vram.ErrNegative)
+	var bounds *vram.QuotaBoundsError
+	require.ErrorAs(t, err, &bounds)
+	assert.Equal(t, vram.QuotaBoundsError{Field: "ShareBytes", Quota: vram.Quota{LimitBytes: 2, ShareBytes: 3}}, *bounds)
+	assert.Empty(t, h.Stats().Tenants, "who was refused is no tenant")
+	for _, quota := range []vram.Quota{{ShareBytes: 3}, {LimitBytes: 3, ShareBytes: 3}} {
+		require.NoError(t, h.tenant("fits", vram.Quota{}).SetQuota(quota))
+	}
 	x := h.tenant("x", vram.Quota{})
 	assert.Same(t, x, h.tenant("x", vram.Quota{LimitBytes: 1}))
 	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)
 }
 
-// Who is beyond its share waits behind others that are not, also where the memory that it wants is in its own stream's cache.
+// A tenant beyond its share waits behind those that are not, even if its own stream's cache could
+// serve it.
 func TestATenantDoesNotJumpTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -265,7 +283,8 @@ func TestATenantDoesNotJumpTheQueue(t *testing.T) {
 	})
 }
 
-// A request for nothing is answered at once, charged to a tenant or not, whoever waits before it and whatever its quota says.
+// A request for 0 bytes is answered at once, charged to a tenant or not, with any requests waiting
+// and any quota.
 func TestRequestsForNothing(t *testing.T) {
 	for name, quota := range map[string]vram.Quota{"no quota": {}, "exhausted": {LimitBytes: 16 * mib}, "share": {ShareBytes: mib}} {
 		for _, wait := range []bool{false, true} {
@@ -318,4 +337,30 @@ func TestRequestsForNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The error of a wait in vain names memory once: what tenants hold is part of what the streams hold.
+func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		gold, guest := h.tenant("gold", vram.Quota{}), h.tenant("guest", vram.Quota{})
+		var live []vram.Buffer
+		for bytes, owner := range map[int64]*vram.Tenant{40 * mib: gold, 20 * mib: guest, 4 * mib: nil} {
+			x, err := a.AllocFor(t.Context(), vram.Request{Bytes: bytes, Tenant: owner})
+			require.NoError(t, err)
+			live = append(live, x)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := b.AllocFor(ctx, vram.Request{Bytes: 8 * mib, Wait: true})
+		var ended *vram.WaitError
+		require.ErrorAs(t, err, &ended)
+		assert.Equal(t, []vram.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
+		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
+		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 64 MiB; "+
+			`of that tenant "gold" holds 40 MiB, tenant "guest" holds 20 MiB`)
+		freeAll(t, live...)
+		h.addsUp()
+	})
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// String is what the device is and who uses it. It touches no driver and takes no turn.
+// String has the device's name, state and limit, and its number of streams. It touches no driver
+// and takes no turn.
 func (d *Device) String() string {
 	if !d.opened() {
 		return "no device"
@@ -27,7 +28,7 @@ func (d *Device) String() string {
 	return text + fmt.Sprintf(", limit %s, %s", units.Bytes(d.limit.Load()), units.Count(len(d.streams.Load().open), "stream"))
 }
 
-// String is the figures that matter first, on one line.
+// String has the main figures, on one line.
 func (s Stats) String() string {
 	text := fmt.Sprintf("live %s (peak %s), cached %s, pending %s, free %s; reserved %s (peak %s) of a limit of %s; %s, %s, hit rate %.1f%%; %s in %v; %s",
 		units.Bytes(s.LiveBytes), units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Bytes(s.FreeBytes),
@@ -64,7 +65,7 @@ func (s Settings) String() string {
 	return strings.Join(changed, ", ")
 }
 
-// String names the fields that are set, of functions and interfaces without what they are.
+// String names the fields that are set, and their values except for functions and interfaces.
 func (c Config) String() string {
 	var set []string
 	fields := reflect.ValueOf(c)
@@ -74,7 +75,7 @@ func (c Config) String() string {
 		case f.IsZero():
 		case name == "Driver":
 			set = append(set, "Driver: "+c.Driver.Name())
-		case f.Kind() == reflect.Func, f.Kind() == reflect.Pointer, name == "Events", name == "Observer":
+		case f.Kind() == reflect.Func, f.Kind() == reflect.Interface, name == "Events", name == "Observer":
 			set = append(set, name+": set")
 		default:
 			set = append(set, printed(name, f))

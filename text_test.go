@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"regexp"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// What callers hold prints as people read it, with units, whatever the verb; nothing of its insides shows.
+// The values that callers hold print readable, with units, under every verb; none shows its
+// insides.
 func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	unused := h.String()
@@ -72,10 +74,32 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 			}, "Driver: sim, LimitBytes: 5, Warm: [1 × 1 B], OnOutOfMemory: set, Logger: set, Events: set",
 		},
 		{s.AllocAsync(t.Context(), vram.Request{Bytes: -1}), "failed: vram: negative size: -1 bytes"},
+		{vram.Request{}, "0 B"},
+		{&vram.Request{Bytes: -1}, "-1 B"},
+		{
+			vram.Request{Bytes: 2 * mib, Align: 4096, Zero: true, Tag: "w", Wait: true, Priority: 3, Tenant: tenant, Reservation: reserved},
+			`2 MiB, aligned to 4 KiB, zeroed, tag "w", waits, priority 3, tenant "gold", reservation of 4 MiB`,
+		},
+		{vram.Request{Tenant: new(vram.Tenant), Reservation: new(vram.Reservation)}, `0 B, tenant "", no reservation`},
+		{vram.BatchRequest{}, "0 buffers of 0 B"},
+		{vram.BatchRequest{Bytes: []int64{mib, mib}, Wait: true}, "2 buffers of 2 MiB, waits"},
+		{vram.RemedyKind(0), "no remedy"},
+		{vram.RemedyTrimStream, "trim-stream"},
+		{vram.RemedyKind(99), "RemedyKind(99)"},
+		{vram.Remedy{}, "no remedy"},
+		{vram.Holder{Stream: 2, HeldBytes: mib}, "stream 2 holds 1 MiB"},
+		{vram.Holding{Stream: 2, HeldBytes: mib}, "stream 2 holds 1 MiB, 0 B live"},
+		{vram.Waiter{}, "stream 0 waits for 0 B"},
+		{vram.Waiter{Stream: 2, Bytes: mib, Tenant: "gold", Priority: 1, Blocked: true}, `stream 2 waits for 1 MiB for tenant "gold", priority 1, blocked`},
+		{vram.LiveBuffer{}, "buffer of 0 B at 0x0 on stream 0"},
+		{vram.LiveBuffer{Stream: 1, Ptr: 0x300000000, Bytes: mib, Tag: "w"}, `buffer of 1 MiB at 0x300000000 on stream 1, tag "w"`},
+		{vram.PressureLevel(9), "PressureLevel(9)"},
+		{vram.TenantStats{}, `tenant "": holds 0 B, no limit`},
 		{vram.Buffer{}, "no buffer"},
 		{vram.Batch{}, "batch of 0 buffers of 0 B"},
 		{vram.Use{}, "no use"},
-		{vram.WaitStats{Waiting: 1, DemandBytes: mib, Count: 2}, "1 waiting for 1 MiB; 2 waits in all, the longest 0s, 0 deadlocks"},
+		{vram.WaitStats{Waiting: 1, DemandBytes: mib, Count: 1}, "1 waiting for 1 MiB; 1 wait in all, 0 deadlocks"},
+		{vram.WaitStats{Count: 2, Longest: time.Second, Deadlocks: 1}, "0 waiting for 0 B; 2 waits in all, the longest that has ended took 1s, 1 deadlock"},
 		{new(vram.Device), "no device"},
 		{new(vram.Stream), "no stream"},
 		{new(vram.Lane), "no lane"},

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ticker calls a function again and again, never twice at once, on a goroutine that lives only as long
-// as a call: between calls nothing waits.
+// ticker calls a function again and again, never twice at once, on a goroutine that lives only as
+// long as a call: between calls nothing waits.
 type ticker struct {
 	timer    *time.Timer
 	interval time.Duration
@@ -43,7 +43,7 @@ func (t *ticker) fire() {
 	t.timer.Reset(t.interval)
 }
 
-// stop ends the calls and waits for one that is under way. Call it once.
+// stop ends the calls and waits for one in progress. Call it once.
 func (t *ticker) stop() {
 	if t.state.Swap(stopped) == calling {
 		<-t.ended

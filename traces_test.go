@@ -12,7 +12,7 @@ import (
 )
 
 // Every recorded program plays through without two live buffers on the same memory, twice, in every
-// footprint mode, and what it leaves adds up.
+// footprint mode, and its final figures add up.
 func TestRecordedProgramsPlayWithoutOverlap(t *testing.T) {
 	names := trace.Embedded()
 	require.NotEmpty(t, names)

@@ -2,6 +2,7 @@ package vram_test
 
 import (
 	"context"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Coalesce makes one range of what lies side by side, whoever kept it apart, and gives nothing back.
+// Coalesce makes one range of neighbouring free blocks, from magazines and ranges, and releases
+// nothing.
 func TestCoalesce(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	s := h.stream()
@@ -38,26 +40,29 @@ func TestCoalesce(t *testing.T) {
 	require.ErrorIs(t, h.Coalesce(ended), context.Canceled)
 }
 
-// Collect takes home what another stream has finished with, without a tick: in the bubble no time passes. It waits for nothing.
-func TestCollect(t *testing.T) {
+// Trim takes home what another stream has finished with, without a tick, and where nothing has to go back to the driver: in the bubble no time
+// passes.
+func TestTrimTakesHomeWhatHasFinished(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
-		require.NoError(t, h.Collect(), "before the first use")
+		trim := func() error { return second(h.Trim(t.Context(), math.MaxInt64)) }
+		require.NoError(t, trim(), "before the first use")
 		a, b := h.stream(), h.stream()
 		x := must(t, a, 8*mib)
 		require.NoError(t, x.RecordStream(b))
 		require.NoError(t, h.gpu.Launch(b.Handle(), time.Second))
 		freeAll(t, x)
-		require.NoError(t, h.Collect())
+		require.NoError(t, trim())
 		assert.Equal(t, 8*mib, h.addsUp().PendingBytes, "the work is not over")
 		h.gpu.Advance(time.Second)
 		synctest.Wait() // nobody is in a turn
 		assert.Equal(t, 8*mib, h.addsUp().PendingBytes, "nobody has looked")
-		require.NoError(t, h.Collect())
+		require.NoError(t, trim())
 		assert.Zero(t, h.addsUp().PendingBytes)
+		assert.Equal(t, h.Stats().PeakReservedBytes, h.Stats().ReservedBytes, "nothing had to go back")
 		require.NoError(t, h.Close())
-		require.ErrorIs(t, h.Collect(), vram.ErrClosed)
+		require.ErrorIs(t, trim(), vram.ErrClosed)
 		require.ErrorIs(t, h.Coalesce(t.Context()), vram.ErrClosed)
 	})
 }

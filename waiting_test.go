@@ -80,7 +80,7 @@ func waits(t *testing.T, answers ...<-chan served) {
 	}
 }
 
-// A request that waits is served as soon as another stream frees what it needs: no tick goes by.
+// A waiting request is served as soon as another stream frees enough memory: without a tick.
 func TestARequestWaitsForAFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -98,7 +98,8 @@ func TestARequestWaitsForAFree(t *testing.T) {
 	})
 }
 
-// Whoever came first is served first; a smaller one may use what it cannot use yet, up to as much as it wants itself.
+// The oldest request is served first; a smaller one may use memory that the older cannot use yet,
+// up to as much as that wants itself.
 func TestTheOrderOfThoseThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -118,7 +119,7 @@ func TestTheOrderOfThoseThatWait(t *testing.T) {
 			freeAll(t, parts[i])
 			got(t, small[i])
 		}
-		for i := 6; i < 11; i++ { // and no more: what comes is the large one's
+		for i := 6; i < 11; i++ { // and no more: later frees are the large one's
 			freeAll(t, parts[i])
 			waits(t, append(small[6:], large)...)
 		}
@@ -177,7 +178,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 			RequestedBytes: 8 * mib, Waited: time.Second, Err: context.DeadlineExceeded,
 			Holders: []vram.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
 		}, ended)
-		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 60 MiB; stream 2 holds 4 MiB")
+		assert.EqualError(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 60 MiB, stream 2 holds 4 MiB")
 		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)
 		freeAll(t, x)
 		got(t, fourth)
@@ -224,7 +225,7 @@ func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 		a, b, c := h.stream(), h.stream(), h.stream()
 		x, y := must(t, a, 32*mib), must(t, a, 30*mib)
-		z := must(t, b, 2*mib) // so that it is asked for what it does not use before it gets anything
+		z := must(t, b, 2*mib) // so that it gets a reclaim request before its grant
 
 		aligned := waitFor(b, vram.Request{Bytes: 16 * mib, Align: 16 * mib}) // any 32 MiB have a place for it
 		waits(t, aligned)
@@ -237,7 +238,7 @@ func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
 	})
 }
 
-// Where all that hold memory wait, the youngest is told so; with its memory the others go on.
+// Where all that hold memory wait, the youngest is refused; with its memory the others go on.
 func TestADeadlockIsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -266,7 +267,8 @@ func TestADeadlockIsDeclared(t *testing.T) {
 	})
 }
 
-// A stream, or a tenant, has several callers unless it says otherwise: one that waits is no sign that the others do.
+// A stream, or a tenant, has several callers unless it says otherwise: one that waits is no sign
+// that the others do.
 func TestASharedStreamWaitsForItself(t *testing.T) {
 	for name, quota := range map[string]*vram.Quota{"stream": nil, "tenant": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -289,7 +291,7 @@ func TestASharedStreamWaitsForItself(t *testing.T) {
 	}
 }
 
-// Whoever got a buffer by Transfer frees memory of the stream that it was allocated on.
+// The receiver of a buffer by Transfer frees memory of the stream that it was allocated on.
 func TestATransferredBufferIsNoDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -333,7 +335,7 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		x := must(t, a, 48*mib)
 		resume := a.Suspend()
 		y := must(t, b, 16*mib)
-		z := waitFor(b, vram.Request{Bytes: 16 * mib}) // whoever has a go on is b's goroutine
+		z := waitFor(b, vram.Request{Bytes: 16 * mib}) // only b's goroutine can let a go on
 		deadlocked(t, z)
 		resume()
 		resume() // does nothing
@@ -383,7 +385,8 @@ func TestAStreamIsSuspendedForAllWaits(t *testing.T) {
 	})
 }
 
-// The program's own handler may free and have a request tried again; what it says no to fails, or waits.
+// The program's own handler may free and have a request tried again; a request that it refuses
+// fails, or waits.
 func TestAHandlerHelps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var spare []vram.Buffer

@@ -27,8 +27,8 @@ func (h *house) busyUntil(s *vram.Stream) time.Duration {
 	return at
 }
 
-// Under pressure a stream gets what another has given back behind its work at once: the host does not wait, the
-// stream does.
+// Under pressure a stream gets memory that another has returned behind its work at once: the host
+// does not wait, the stream does.
 func TestAStreamWaitsOnTheDevice(t *testing.T) {
 	for _, policy := range []vram.Waits{vram.WaitsAvoidGrowth, vram.WaitsAlways} {
 		t.Run(policy.String(), func(t *testing.T) {
@@ -101,8 +101,8 @@ func (d *ordered) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	return d.Device.StreamWaitEvent(s, e)
 }
 
-// Streams that take from each other all the time wait only for what was recorded before: every edge leads to work that was
-// submitted earlier, so that there is no circle and all work ends.
+// Streams that take memory from each other all the time wait only for marks recorded before: every
+// edge leads to work that was submitted earlier, so that there is no cycle and all work ends.
 func TestWaitsMakeNoCircle(t *testing.T) {
 	machine := sim.New(sim.Config{})
 	device := &ordered{t: t, recorded: map[cudadrv.Event]cudadrv.Stream{}}

@@ -10,22 +10,27 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// warmRunBytes is the longest sequence that is mapped ahead in one piece. Not longer: a warm-up holds
-// what it has until all is there, and a short piece fits more holes. Not shorter: large buffers.
+// warmRunBytes is the longest run that is mapped ahead in one piece. Not longer: a warm-up holds
+// its runs until all are there, and a short run fits more holes. Not shorter: large buffers.
 const warmRunBytes = 1 << 30
 
-// Warm maps memory ahead of need for that many buffers of those sizes, beside those that live, so that allocating them makes no driver
-// call. Free memory that the pool has counts; what streams cache does not. The memory belongs to nobody: any request may take it, and
-// Trim and Config.PoolCacheBytes give it back. See Reserve for memory that only some may take.
+// Warm maps memory ahead of need for that many buffers of those sizes, beside the live ones, so
+// that allocating them makes no driver call. Free memory of the pool counts; the streams' caches do
+// not. Any request may take the memory, and Trim and Config.PoolCacheBytes release it. See Reserve
+// for memory of certain requests alone.
 //
-// Warm waits until all is mapped or ctx ends; what was mapped by then stays. Other requests go first meanwhile. Events.Warm tells how far it
-// has come. Errors: *ConfigError for a demand that cannot be, *LimitError where the limit leaves no room, the context's, ErrClosed, and those
-// of the first use of the device.
+// Warm waits until all is mapped or ctx ends; mapped memory stays. Other requests go first
+// meanwhile. Events.Warm reports the progress. Errors: *ConfigError for an invalid demand,
+// *LimitError where the limit leaves no room, the context's, ErrClosed, and those of the first use
+// of the device.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := d.callable(ctx); err != nil {
 		return err
 	}
-	if err := checkDemands(want); err != nil {
+	refuse := func(i int, wanted string) error {
+		return badArgument("Device.Warm", fmt.Sprintf("demand %d", i), want[i], wanted)
+	}
+	if err := checkDemands(want, refuse); err != nil {
 		return err
 	}
 	e, err := d.use() //nolint:contextcheck // the first use is not this caller's alone
@@ -38,7 +43,7 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	}
 	_, err = e.pool.Warm(ctx, runs)
 	if errors.Is(err, pool.ErrClosed) {
-		return ErrClosed
+		return deviceClosed()
 	}
 	if err != nil {
 		return failed("warm", err)
@@ -46,9 +51,10 @@ func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	return nil
 }
 
-// warmRuns cuts a demand into runs of pages. Small buffers share pages; large ones begin anywhere in a
-// run, but each run holds a whole number of them. A demand that exceeds the limit by itself, and small ones that do together, are
-// refused here: they need not be a number that can be counted in pages.
+// warmRuns cuts a demand into runs of pages. Small buffers share pages; large ones begin anywhere
+// in a run, but each run holds a whole number of them. A demand that exceeds the limit by itself,
+// and small ones that do together, are refused here: they need not be a number that can be counted
+// in pages.
 func warmRuns(want []Demand, pageBytes, limitBytes int64) ([]uint32, error) {
 	var runs []uint32
 	var small int64

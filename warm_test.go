@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// What was warmed is allocated without a driver call, whatever the sizes, and on several streams.
+// Warmed memory is allocated without a driver call, in any sizes, and on several streams.
 func TestWarmMemoryNeedsNoDriver(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	want := []vram.Demand{{Bytes: 5 * kib, Count: 300}, {Bytes: 100 * kib, Count: 40}, {Bytes: 3 * mib, Count: 20}, {Bytes: gib + 5, Count: 2}}
@@ -35,7 +35,8 @@ func TestWarmMemoryNeedsNoDriver(t *testing.T) {
 	freeAll(t, live...)
 }
 
-// A warm-up for one buffer of a class maps what that takes, and one for a buffer more than a span holds a second span.
+// A warm-up for one buffer of a class maps one span, and one for a buffer more than a span holds a
+// second.
 func TestWarmRoundsUp(t *testing.T) {
 	for _, d := range []vram.Demand{{Bytes: 1, Count: 1}, {Bytes: 64 * kib, Count: 1}, {Bytes: 64 * kib, Count: 33}, {Bytes: 40 * kib, Count: 101}} {
 		h := openHouse(t, vram.Config{}, sim.Config{})
@@ -53,7 +54,7 @@ func TestWarmRoundsUp(t *testing.T) {
 	}
 }
 
-// A warm-up beside what is in use maps that much more; one that is there already maps nothing.
+// A warm-up beside used memory maps that much more; a repeated one maps nothing.
 func TestWarmIsBesideWhatIsInUse(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	b := must(t, h.stream(), 64*mib)
@@ -65,7 +66,7 @@ func TestWarmIsBesideWhatIsInUse(t *testing.T) {
 	freeAll(t, b)
 }
 
-// A warm-up beyond the limit says so, and the device goes on.
+// A warm-up beyond the limit is refused, and the device goes on.
 func TestWarmBeyondTheLimit(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
@@ -88,7 +89,8 @@ func TestWarmBeyondTheLimit(t *testing.T) {
 	freeAll(t, b, must(t, s, 48*mib))
 }
 
-// Demands that each are below the limit, and together more than can be counted in pages, are refused.
+// Demands that each are below the limit, and together more than can be counted in pages, are
+// refused.
 func TestWarmBeyondWhatCanBeCounted(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 8 << 40})
 	for _, count := range []int{16, 1 << 15} { // 2^32 pages, 2^64 bytes
@@ -103,7 +105,7 @@ func TestWarmBeyondWhatCanBeCounted(t *testing.T) {
 	assert.Zero(t, h.addsUp().ReservedBytes)
 }
 
-// The end of the context ends the waiting; what was mapped until then stays.
+// The end of the context ends the waiting; mapped memory stays.
 func TestWarmEndsWithItsContext(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	entered, release := h.holdUp("cuMemCreate")
@@ -128,8 +130,8 @@ func TestOpenWarms(t *testing.T) {
 	assert.Equal(t, calls, h.driverCalls())
 }
 
-// Trim gives back what is free, from pool and streams alike, keeps what it is told to keep, and never
-// touches what lives.
+// Trim releases free memory, from pool and streams alike, keeps as much as it is told to keep, and
+// never touches live buffers.
 func TestTrimGivesBackWhatIsFree(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	a, b := h.stream(), h.stream()
@@ -161,8 +163,8 @@ func TestTrimGivesBackWhatIsFree(t *testing.T) {
 	assert.Zero(t, h.addsUp().ReservedBytes)
 }
 
-// A stream with a budget takes no more of what is mapped ahead than it may keep: it would give the rest back at once, with a
-// fence.
+// A stream with a budget takes no more of the memory mapped ahead than it may keep: it would return
+// the rest at once, with a fence.
 func TestABudgetBoundsWhatIsLent(t *testing.T) {
 	h := openHouse(t, vram.Config{StreamCacheBytes: 16 * mib}, sim.Config{})
 	require.NoError(t, h.Warm(t.Context(), vram.Demand{Bytes: gib, Count: 1}))
@@ -179,8 +181,8 @@ func TestABudgetBoundsWhatIsLent(t *testing.T) {
 	freeAll(t, live...)
 }
 
-// A warm-up of several gigabytes tells how far it has come, at least once for each, up to all that it wants; other driver
-// jobs tell nothing of it.
+// A warm-up of several gigabytes tells how far it has come, at least once for each, up to all that
+// it wants; other driver jobs tell nothing of it.
 func TestWarmTellsItsProgress(t *testing.T) {
 	var told []vram.WarmEvent
 	h := openHouse(t, vram.Config{Events: vram.Events{Warm: func(e vram.WarmEvent) { told = append(told, e) }}}, sim.Config{})

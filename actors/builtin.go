@@ -2,8 +2,8 @@
 
 package actors
 
-// linkedFramework is our own: an actor is its mailbox and its worker, and nothing else knows of it. It suspends and restarts no
-// actor, and has neither addresses nor watchers.
+// linkedFramework is our own: an actor is its mailbox and its worker, and nothing else knows of it.
+// It suspends and restarts no actor, and has neither addresses nor watchers.
 type linkedFramework struct{ box *mailbox }
 
 // halt is the system message of stop.

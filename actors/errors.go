@@ -19,7 +19,7 @@ var (
 // PanicError is the answer of a message whose turn panicked.
 type PanicError struct {
 	Actor string // The name given to Spawn.
-	Value any    // What was given to panic.
+	Value any    // The argument of panic.
 	Stack []byte // The stack at that place, as debug.Stack prints it.
 }
 
@@ -38,7 +38,8 @@ func (e *PanicError) report() recovered.Panic {
 	return recovered.Panic{Place: e.Actor, Value: e.Value, Stack: e.Stack}
 }
 
-// newPanicError is called by a deferred function that was not reached by a return. A nil value means runtime.Goexit.
+// newPanicError is called by a deferred function that was not reached by a return. A nil value
+// means runtime.Goexit.
 func newPanicError(name string, recovered any) *PanicError {
 	if recovered == nil {
 		recovered = errExit

@@ -2,20 +2,24 @@ package actors
 
 import "runtime"
 
-// Host takes the place of the Go scheduler: it decides what runs next, and it sees the turns. A simulation is one; a nil Host is
-// the Go scheduler itself, and costs nothing beyond a look at a nil.
+// Host takes the place of the Go scheduler: it chooses the next goroutine to run, and it sees the
+// turns. A simulation is one; a nil Host is the Go scheduler itself, and costs nothing beyond a
+// look at a nil.
 //
-// Whoever is run by a Host waits by the Host only. Its methods are called from what it runs.
+// A function that a Host runs waits by the Host only. The Host's methods are called from such
+// functions.
 type Host interface {
-	// Go runs f later, not on the caller's stack. What was given under one name runs one after the other, in the order in which
-	// it was given; under the name "" everything runs by itself. It does not wait.
+	// Go runs f later, not on the caller's stack. Functions given under one name run one after the
+	// other, in the order in which they were given; under the name "" each runs by itself. It does
+	// not wait.
 	Go(name string, f func())
 	// Wait returns once one of the channels is closed. Nil ones never are.
 	Wait(closed ...<-chan struct{})
-	// Reach says that the caller got to a place where others may run, of which the place's name reminds. Inside a turn it may
-	// panic, where the caller says that a panic does no harm.
+	// Reach reports that the caller got to a place where others may run; place names it. Inside a
+	// turn it may panic, where the caller allows that.
 	Reach(place string)
-	// Behavior stands between the actor called name and its behavior: it may look at what passes, and let others run.
+	// Behavior wraps the behavior of the actor called name: the wrapper may look at the messages,
+	// and let others run.
 	Behavior(name string, b Behavior) Behavior
 }
 

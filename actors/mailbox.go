@@ -14,8 +14,8 @@ const (
 	closed
 )
 
-// cacheLineBytes keeps what posters write apart from what the holder of the turn writes. Less shares a line; more only helps
-// against prefetching in pairs, which did not show.
+// cacheLineBytes separates the words that posters write from those of the holder of the turn. Less
+// shares a line; more only helps against prefetching in pairs, which did not show.
 const cacheLineBytes = 64
 
 // mailbox is the queue of one actor, and its turn.
@@ -35,7 +35,7 @@ type mailbox struct {
 	halted      bool           // The framework suspended the actor.
 	detaching   bool           // Inside Detach, or it has panicked: then it is not called again.
 	stopped     bool           // The mailbox is closed for good.
-	ended       bool           // Somebody was told to end the worker.
+	ended       bool           // A holder of the turn ends the worker.
 
 	_     [cacheLineBytes]byte
 	state atomic.Uint32
@@ -59,7 +59,7 @@ func (b *mailbox) init(name string, behavior Behavior, host Host, panics *recove
 	b.name, b.behavior, b.panics = name, behavior, panics
 	b.workFunc = b.work
 	b.worker = NewWorker(host, name)
-	b.state.Store(running) // Held by Spawn until the framework has the actor, so that nobody runs a mailbox without it.
+	b.state.Store(running) // Held by Spawn until the framework has the actor, so that no turn runs without it.
 }
 
 // postSystem posts a system message, ours or the framework's. It does not wait.
@@ -127,7 +127,7 @@ func (b *mailbox) push(m Message) bool {
 	for {
 		top := b.head.Load()
 		if top == &b.last || top == &b.shut {
-			l.next, l.message = nil, nil // An attempt before may have left somebody else's message there.
+			l.next, l.message = nil, nil // An attempt before may have left another poster's message there.
 			return false
 		}
 		l.next = top
@@ -205,7 +205,7 @@ func (b *mailbox) nextSystem() *systemMessage {
 	return n
 }
 
-// failQueued shuts the mailbox and fails what is in it. The caller holds the turn.
+// failQueued shuts the mailbox and fails the queued messages. The caller holds the turn.
 func (b *mailbox) failQueued(err error) {
 	b.failList(b.taken, err)
 	b.taken = nil

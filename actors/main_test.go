@@ -11,7 +11,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// probe is a behavior whose messages bring their own code. Its fields belong to the turn unless they are atomic.
+// probe is a behavior whose messages bring their own code. Its fields belong to the turn unless
+// they are atomic.
 type probe struct {
 	received     int
 	panics       []Panic
@@ -91,7 +92,7 @@ type effect func()
 
 func (e effect) Perform() { e() }
 
-// once makes a Detach that gives e one time.
+// once makes a Detach that returns e one time.
 func once(e effect) func() Effects {
 	return func() Effects {
 		if e == nil {
@@ -105,7 +106,7 @@ func once(e effect) func() Effects {
 
 func spawn(tb testing.TB, p Behavior) *Ref {
 	tb.Helper()
-	r, err := Spawn("probe", p)
+	r, err := Spawn(nil, nil, "probe", p)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		r.Stop(nil)

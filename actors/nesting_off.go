@@ -2,7 +2,7 @@
 
 package actors
 
-// checked is false in production: what it guards costs nothing there.
+// checked is false in production: the checks behind it cost nothing there.
 const checked = false
 
 func checkNesting(string) {}

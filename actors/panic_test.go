@@ -11,7 +11,8 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// A panic fails its message before the audit, and nothing else. Far more of them than protoactor's default allows.
+// A panic fails its message before the audit, and nothing else. Far more of them than protoactor's
+// default allows.
 func TestAPanicInReceive(t *testing.T) {
 	p := &probe{}
 	p.onPanic = func(crash Panic) error {
@@ -131,14 +132,15 @@ func TestQuarantineAfterAnEnteredTurn(t *testing.T) {
 	requireQuarantined(t, r, p, errBooks)
 }
 
-// The turn of a quarantine goes to the worker as it is: the mailbox is idle at no moment before the actor stops.
+// The turn of a quarantine goes to the worker as it is: the mailbox is idle at no moment before the
+// actor stops.
 func TestAQuarantinedTurnIsHandedOver(t *testing.T) {
 	p := &probe{onPanic: func(Panic) error { return errBooks }}
 	r := spawn(t, p)
 	enter(r)
-	assert.False(t, r.box.owesWork(), "nothing has happened yet")
+	assert.False(t, r.box.mustHandOver(), "nothing has happened yet")
 	r.box.fault(newPanicError(r.Name(), errLuck))
-	assert.True(t, r.box.owesWork())
+	assert.True(t, r.box.mustHandOver())
 	r.End()
 	requireQuarantined(t, r, p, errBooks)
 }
@@ -269,7 +271,8 @@ func (m *rudeMessage) Fail(error) {
 	panic("rude")
 }
 
-// A turn that ends its goroutine, as a failed assertion in a test does, must not take the actor with it.
+// A turn that ends its goroutine, as a failed assertion in a test does, must not take the actor
+// with it.
 func TestATurnThatEndsItsGoroutine(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
@@ -324,7 +327,7 @@ func TestADetachThatEndsItsGoroutine(t *testing.T) {
 	require.ErrorIs(t, p.stoppedCause, errExit)
 }
 
-// Every panic that is recovered is reported once, with its stack, whatever code of the owner's it came from.
+// Every panic that is recovered is reported once, with its stack, from any code of the owner.
 func TestEveryRecoveredPanicIsReported(t *testing.T) {
 	for name, crash := range map[string]func(p *probe, r *Ref){
 		"receive": func(_ *probe, r *Ref) { r.Call(newJob(func() { panic(errLuck) })) },
@@ -347,7 +350,7 @@ func TestEveryRecoveredPanicIsReported(t *testing.T) {
 			var told []recovered.Panic
 			panics.Tell(func(p recovered.Panic) { told = append(told, p) })
 			p := &probe{}
-			r, err := SpawnOn(nil, &panics, name, p)
+			r, err := Spawn(nil, &panics, name, p)
 			require.NoError(t, err)
 			crash(p, r)
 			r.Stop(nil)

@@ -8,8 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// linkedFramework is protoactor's: the actor is a root actor of its, and has an address and watchers. It is the mailbox that
-// protoactor knows.
+// linkedFramework is protoactor's: the actor is a root actor of its, and has an address and
+// watchers. It is the mailbox that protoactor knows.
 type linkedFramework struct {
 	box     *mailbox
 	pid     *actor.PID
@@ -72,8 +72,8 @@ func (f *linkedFramework) RegisterHandlers(invoker actor.MessageInvoker, _ actor
 // Start is called by protoactor at the end of spawn. The first turn receives Started.
 func (f *linkedFramework) Start() { f.box.runInline() }
 
-// UserMessageCount is asked for by protoactor's metrics, which are off. One stands for any number: counting would
-// cost each message an atomic.
+// UserMessageCount is asked for by protoactor's metrics, which are off. One stands for any number:
+// counting would cost each message an atomic.
 func (f *linkedFramework) UserMessageCount() int {
 	if f.box.waiting() {
 		return 1
@@ -93,15 +93,17 @@ func (f *linkedFramework) PostUserMessage(message any) {
 // PostSystemMessage is protoactor's way in for Stop, Watch, Restart and the like. It does not wait.
 func (f *linkedFramework) PostSystemMessage(message any) { f.box.postSystem(message) }
 
-// PID is the actor's address in protoactor, for watching it or stopping it through Root. Built with the tag vram_builtin an actor has none.
+// PID is the actor's address in protoactor, for watching it or stopping it through Root. Built with
+// the tag vram_builtin an actor has none.
 func (r *Ref) PID() *actor.PID { return r.box.framework.pid }
 
-// Root is protoactor's way in: Root().Stop(PID()) is StopNow, Root().Poison(PID()) stops the actor after what is queued, and
-// Root().Send(PID(), m) is a Tell. It is not there either with the tag vram_builtin.
+// Root is protoactor's way in: Root().Stop(PID()) is StopNow, Root().Poison(PID()) stops the actor
+// after the queued messages, and Root().Send(PID(), m) is a Tell. It is not there either with the
+// tag vram_builtin.
 func (r *Ref) Root() *actor.RootContext { return shared().root }
 
 // Throughput is how many messages a turn on the worker handles at most. Protoactor asks for it.
-func (w *Worker) Throughput() int { return workerBudget }
+func (w *Worker) Throughput() int { return maxWorkerMessages }
 
 // shell is protoactor's actor object: it may be replaced at any time and holds nothing.
 type shell struct{ box *mailbox }

@@ -4,13 +4,14 @@ package actors
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// foreign carries what protoactor sends: user messages that are not ours, and envelopes.
+// foreign carries protoactor's messages: user messages that are not ours, and envelopes.
 type foreign struct {
 	Link
 	body any
 }
 
-// Fail passes the failure on to a message of ours inside an envelope, and tells a sender that waits.
+// Fail passes the failure on to a message of ours inside an envelope, and tells a sender that
+// waits.
 func (f *foreign) Fail(err error) {
 	_, body, sender := actor.UnwrapEnvelope(f.body)
 	if m, ok := body.(Message); ok {

@@ -10,8 +10,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// system is protoactor's world. It costs 2.8 MB and has no use for a second one, so there is one in a process, made by the first
-// Spawn. It is never shut down: that would only close a channel, and it holds no goroutine.
+// system is protoactor's world. It costs 2.8 MB and has no use for a second one, so there is one in
+// a process, made by the first Spawn. It is never shut down: that would only close a channel, and
+// it holds no goroutine.
 type system struct {
 	*actor.ActorSystem
 	root *actor.RootContext // Spawns under our guardian.
@@ -22,7 +23,8 @@ var shared = sync.OnceValue(newSystem) //nolint:gochecknoglobals // One world in
 func newSystem() *system {
 	s := actor.NewActorSystem(
 		actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }),
-		// Each burst of dead letters keeps a goroutine for this long. Shorter buys nothing; longer outlives tests.
+		// Each burst of dead letters keeps a goroutine for this long. Shorter buys nothing; longer
+		// outlives tests.
 		actor.WithDeadLetterThrottleInterval(time.Millisecond),
 	)
 	root := s.Root.Copy().WithGuardian(guardian{})
@@ -31,9 +33,9 @@ func newSystem() *system {
 	return &system{ActorSystem: s, root: root}
 }
 
-// guardian supervises the root actors. Panics are dealt with in the mailbox and do not get here; what protoactor
-// itself reports is answered by a restart, which keeps state and queue, without a limit after which it
-// would stop the actor in silence.
+// guardian supervises the root actors. The mailbox handles panics, so that none gets here; the
+// guardian answers a failure that protoactor itself reports by a restart, which keeps state and
+// queue, without a limit after which it would stop the actor in silence.
 type guardian struct{}
 
 // HandleFailure restarts the child.

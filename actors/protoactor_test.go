@@ -15,7 +15,7 @@ import (
 // send posts m by the framework's own way in.
 func send(r *Ref, m Message) { r.Root().Send(r.PID(), m) }
 
-// poison stops the actor by the framework's own way, after what is queued.
+// poison stops the actor by the framework's own way, after the queued messages.
 func poison(r *Ref) { r.Root().Poison(r.PID()) }
 
 func TestNamesNeedNotBeUnique(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWatchersAreTold(t *testing.T) {
 	require.NoError(t, r.Root().StopFuture(r.PID()).Wait())
 	<-r.Done()
 
-	// Somebody who still had the mailbox in hand when the actor ended.
+	// A sender that still had the mailbox when the actor ended.
 	watcher := actor.NewFuture(shared().ActorSystem, time.Hour)
 	r.box.postSystem(&actor.Restart{})
 	r.box.postSystem(&actor.Watch{Watcher: watcher.PID()})
@@ -104,7 +104,8 @@ func TestARestartKeepsStateAndQueue(t *testing.T) {
 	r.Leave()
 }
 
-// The guardian answers what protoactor escalates, which suspends the mailbox, by a restart, without a limit.
+// The guardian answers a failure that protoactor escalates, which suspends the mailbox, by a
+// restart, without a limit.
 func TestTheGuardianRestarts(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)

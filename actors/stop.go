@@ -41,8 +41,8 @@ func (b *mailbox) close() {
 	returned = true
 }
 
-// fault deals with a panic inside the turn: it is reported, the message at hand is answered, and the books are audited. What the
-// audit finds wrong quarantines the actor.
+// fault handles a panic inside the turn: it reports the panic, answers the current message, and
+// audits the books. A finding of the audit quarantines the actor.
 func (b *mailbox) fault(err *PanicError) {
 	b.panics.Report(err.report())
 	p := Panic{Value: err.Value, Stack: err.Stack, Message: b.current}
@@ -53,7 +53,7 @@ func (b *mailbox) fault(err *PanicError) {
 	if b.stopped {
 		return
 	}
-	finding := error(err) // A Detach that panics left the effects nobody knows where.
+	finding := error(err) // After a panic in Detach the effects are in an unknown state.
 	if !b.detaching {
 		finding = b.audit(p)
 	}

@@ -43,8 +43,8 @@ func TestStopHandlesWhatIsQueued(t *testing.T) {
 	assert.False(t, r.box.waiting())
 }
 
-// A message that a closed mailbox refused is as it was before: posted again elsewhere it comes alone, also where its first attempt
-// lost against another post, whose message it names since.
+// A message that a closed mailbox refused is as it was before: posted again elsewhere it comes
+// alone, also where its first attempt lost against another post, whose message it names since.
 func TestARefusedMessageBringsNobodyAlong(t *testing.T) {
 	r, other := spawn(t, &probe{}), spawn(t, &probe{})
 	r.Stop(nil)
@@ -132,14 +132,14 @@ func TestEndsOfAllKindsTogether(t *testing.T) {
 	}
 }
 
-// The last effects are performed before anybody hears that the actor is through, also on a caller's goroutine.
+// The last effects are performed before Done is closed, also on a caller's goroutine.
 func TestTheLastEffectsComeBeforeDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &probe{}
 		r := spawn(t, p)
 		performed := false
 		p.onDetach = once(func() {
-			synctest.Wait() // whatever else goes on has come to its end
+			synctest.Wait() // all other work has come to its end
 			select {
 			case <-r.Done():
 				t.Error("it is through, and its effects are not")

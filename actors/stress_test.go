@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Property 3: senders of every kind against panics and an end of any kind at any moment. Each message is answered, each
-// exactly once, and nothing hangs.
+// Property 3: senders of every kind against panics and an end of any kind at any moment. Each
+// message is answered, each exactly once, and nothing hangs.
 func TestEveryMessageIsAnsweredOnce(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		senderCount := rapid.IntRange(1, 6).Draw(rt, "senders")
@@ -33,7 +33,7 @@ func TestEveryMessageIsAnsweredOnce(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := Spawn("stress", p)
+		r, err := Spawn(nil, nil, "stress", p)
 		require.NoError(rt, err)
 
 		jobs := make([][]*job, senderCount)

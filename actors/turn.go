@@ -3,29 +3,31 @@ package actors
 import "runtime"
 
 const (
-	// inlineBudget is how many messages a Call handles on its caller's goroutine. Fewer would wake the worker for what a few
-	// other callers posted meanwhile; more would let them hold this caller up for longer than a goroutine switch takes.
-	inlineBudget = 32
+	// maxInlineMessages is how many messages a Call handles on its caller's goroutine. Fewer would
+	// wake the worker for the messages that a few other callers posted meanwhile; more would let
+	// them hold this caller up for longer than a goroutine switch takes.
+	maxInlineMessages = 32
 
-	// workerBudget is how many messages a turn on the worker handles before its effects are performed. Fewer would pay for leaving
-	// the turn too often; more would keep answers from those who wait for them.
-	workerBudget = 256
+	// maxWorkerMessages is how many messages a turn on the worker handles before its effects are
+	// performed. Fewer would pay for leaving the turn too often; more would delay answers.
+	maxWorkerMessages = 256
 )
 
-// departure is what the holder of a turn found when leaving it.
-type departure struct {
+// leaveResult is the state that the holder of a turn found when leaving it.
+type leaveResult struct {
 	rest uint32 // The state that was left behind.
-	more bool   // Messages wait, and nobody may have been woken for them: try to take the turn from rest again.
+	more bool   // Messages wait, perhaps without a wake-up: try to take the turn from rest again.
 	last bool   // The actor stopped in this turn: the worker must end.
 }
 
-// runInline runs the turn on a caller. The caller holds it; afterwards it was left and its effects were performed.
+// runInline runs the turn on a caller. The caller holds it; afterwards it was left and its effects
+// were performed.
 func (b *mailbox) runInline() {
-	for budget := inlineBudget; ; {
-		effects := b.turn(&budget)
+	for left := maxInlineMessages; ; {
+		effects := b.turn(&left)
 		d := b.leave()
 		if d.more && b.state.CompareAndSwap(d.rest, running) {
-			if budget > 0 && effects == nil && !d.last {
+			if left > 0 && effects == nil && !d.last {
 				continue
 			}
 			b.handOver(d.rest)
@@ -38,11 +40,12 @@ func (b *mailbox) runInline() {
 // work runs turns on the worker until nothing waits. The caller holds the turn.
 func (b *mailbox) work() {
 	for {
-		budget := workerBudget
-		effects := b.turn(&budget)
+		left := maxWorkerMessages
+		effects := b.turn(&left)
 		d := b.leave()
 		b.finish(effects, d.last)
-		// Looking at d after the effects is not too late: who posts after leave wakes the worker again.
+		// Looking at d after the effects is not too late: a message posted after leave wakes the
+		// worker again.
 		if !d.more || !b.state.CompareAndSwap(d.rest, running) {
 			return
 		}
@@ -50,7 +53,7 @@ func (b *mailbox) work() {
 	}
 }
 
-// resume wakes the worker unless somebody holds the turn, who will look at the queues when leaving it.
+// resume wakes the worker unless the turn is held: its holder looks at the queues when leaving it.
 func (b *mailbox) resume() {
 	rest := b.state.Load()
 	if rest != running && b.state.CompareAndSwap(rest, running) {
@@ -58,7 +61,8 @@ func (b *mailbox) resume() {
 	}
 }
 
-// handOver gives the turn, taken from the state rest, to the worker; after the actor stopped there is none.
+// handOver hands the turn, taken from the state rest, to the worker; after the actor stopped there
+// is none.
 func (b *mailbox) handOver(rest uint32) {
 	if rest == closed {
 		Go(b.worker.host, "", b.work)
@@ -67,7 +71,8 @@ func (b *mailbox) handOver(rest uint32) {
 	b.worker.Schedule(b.workFunc)
 }
 
-// finish performs effects outside of the turn and ends the worker after the last ones, whatever they do.
+// finish performs effects outside of the turn and ends the worker after the last ones, even if they
+// panic.
 func (b *mailbox) finish(effects Effects, last bool) {
 	if last {
 		defer b.worker.End()
@@ -75,22 +80,23 @@ func (b *mailbox) finish(effects Effects, last bool) {
 	b.perform(effects)
 }
 
-// turn receives messages until nothing waits or the budget is used up. The caller holds the turn and still does afterwards.
-func (b *mailbox) turn(budget *int) Effects {
+// turn receives messages until none waits, or left of them were received. The caller holds the turn
+// and still does afterwards.
+func (b *mailbox) turn(left *int) Effects {
 	enterTurn(b.name)
-	for !b.receive(budget) {
-		// A panic was dealt with; the other messages go on.
+	for !b.receive(left) {
+		// A panic was handled; the other messages go on.
 	}
 	effects := b.detach()
-	if b.detaching { // It panicked: the actor stops before anybody else can enter.
-		for !b.receive(budget) {
+	if b.detaching { // It panicked: the actor stops before another goroutine can enter.
+		for !b.receive(left) {
 		}
 	}
 	return effects
 }
 
 // receive is one stretch of a turn without a panic: true when it is through, false after a panic.
-func (b *mailbox) receive(budget *int) (through bool) {
+func (b *mailbox) receive(left *int) (through bool) {
 	defer func() {
 		if through {
 			return
@@ -107,14 +113,14 @@ func (b *mailbox) receive(budget *int) (through bool) {
 			b.invokeSystem(s.body)
 			continue
 		}
-		if b.halted || *budget == 0 {
+		if b.halted || *left == 0 {
 			break
 		}
 		l := b.next()
 		if l == nil {
 			break
 		}
-		*budget--
+		*left--
 		b.invoke(l)
 	}
 	return true
@@ -175,8 +181,8 @@ func (b *mailbox) detach() (effects Effects) {
 	return effects
 }
 
-// leave ends the turn. The caller holds it, and must look at what it returns.
-func (b *mailbox) leave() (d departure) {
+// leave ends the turn. The caller holds it, and must act on the result.
+func (b *mailbox) leave() (d leaveResult) {
 	switch {
 	case b.stopped:
 		d.rest = closed
@@ -195,8 +201,8 @@ func (b *mailbox) leave() (d departure) {
 	return d
 }
 
-// perform runs effects outside of any turn. A panic in them, or the end of the goroutine, is a matter for the next turn, which
-// is also what looks at the messages that work would have looked at now.
+// perform runs effects outside of any turn. A panic in them, or the end of the goroutine, is left
+// to the next turn, which also handles the messages that work would have handled now.
 func (b *mailbox) perform(effects Effects) {
 	if effects == nil {
 		return

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSpawnWithoutABehavior(t *testing.T) {
-	_, err := Spawn("nobody", nil)
+	_, err := Spawn(nil, nil, "nobody", nil)
 	require.Error(t, err)
 }
 
@@ -22,7 +22,7 @@ func TestAnActorIsIdleOnceSpawned(t *testing.T) {
 	assert.Equal(t, "probe", r.Name())
 }
 
-// End asks for no effects; what was posted meanwhile is received as after Leave.
+// End does not call Detach; messages posted meanwhile are received as after Leave.
 func TestEndLeavesWithoutDetach(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
@@ -161,7 +161,8 @@ func TestNoWakeUpIsLost(t *testing.T) {
 	group.Wait()
 }
 
-// Property 4, step by step: the message arrives when the turn has looked at the queue for the last time.
+// Property 4, step by step: the message arrives when the turn has looked at the queue for the last
+// time.
 func TestAMessageThatArrivesWhileTheTurnIsBeingLeft(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
@@ -195,8 +196,8 @@ func TestAMessageThatArrivesWhileTheTurnIsBeingLeft(t *testing.T) {
 	<-r.Done()
 }
 
-// Property 2 where Call finds the actor idle and a message of its own still on the stack: the holder that will look
-// again has not done so yet.
+// Property 2 where Call finds the actor idle and a message of its own still on the stack: the
+// holder that will look again has not done so yet.
 func TestCallComesAfterWhatIsOnTheStack(t *testing.T) {
 	r := spawn(t, &probe{})
 	var order []int
@@ -236,7 +237,7 @@ func TestAMessageMayBePostedAgain(t *testing.T) {
 func TestWhatIsOverTheInlineBudgetGoesToTheWorker(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)
-	jobs := make([]*job, 3*inlineBudget)
+	jobs := make([]*job, 3*maxInlineMessages)
 	enter(r)
 	for i := range jobs {
 		jobs[i] = newJob(nil)
@@ -244,7 +245,7 @@ func TestWhatIsOverTheInlineBudgetGoesToTheWorker(t *testing.T) {
 	}
 	r.box.runInline()
 	for i, j := range jobs {
-		if i >= inlineBudget {
+		if i >= maxInlineMessages {
 			<-j.answered
 		}
 		require.EqualValues(t, 1, j.answerCount.Load())

@@ -1,9 +1,11 @@
 package actors
 
-// Worker is a goroutine that runs what it is given, one after the other. An actor has one, and whoever else has work at intervals can:
-// a goroutine for each piece of work grows a new stack every time, six times the cost.
+// Worker is a goroutine that runs tasks one after the other. Each actor has one, and so may any
+// owner of work at intervals: a goroutine for each piece of work grows a new stack every time, six
+// times the cost.
 type Worker struct {
-	// tasks has room for the one task there is, so that Schedule never blocks. It is never closed: nil ends.
+	// tasks has room for the one task there is, so that Schedule never blocks. It is never closed:
+	// nil ends.
 	tasks chan func()
 	done  chan struct{}
 
@@ -11,7 +13,8 @@ type Worker struct {
 	name string // Of the actor.
 }
 
-// NewWorker makes a worker that is not started yet. On a host the name must be unique; nil is the Go scheduler.
+// NewWorker makes a worker that is not started yet. On a host the name must be unique; nil is the
+// Go scheduler.
 func NewWorker(host Host, name string) *Worker {
 	return &Worker{tasks: make(chan func(), 1), done: make(chan struct{}), host: host, name: name}
 }
@@ -23,8 +26,8 @@ func (w *Worker) Start() {
 	}
 }
 
-// Schedule runs fn on the worker. It does not wait, so long as no task is given before the one before it was begun: an actor's is the turn,
-// which the caller holds and hands over.
+// Schedule runs fn on the worker. It does not wait, so long as no task is given before the one
+// before it was begun: an actor's is the turn, which the caller holds and hands over.
 func (w *Worker) Schedule(fn func()) {
 	if w.host != nil {
 		w.host.Go(w.name, fn)
@@ -52,7 +55,8 @@ func (w *Worker) loop() {
 			close(w.done)
 			return
 		}
-		// Foreign code ended this goroutine, and whoever recovered from that has scheduled what is left to do.
+		// Foreign code ended this goroutine, and the code that recovered from that has scheduled
+		// the remaining work.
 		go w.loop()
 	}()
 	for fn := range w.tasks {

@@ -66,6 +66,18 @@ func TestExportedNames(t *testing.T) {
 	}
 }
 
+// What the root shows is made of types that a caller can name: those of the house behind it stay behind it.
+func TestTheRootShowsNoTypesOfTheHouse(t *testing.T) {
+	var text bytes.Buffer
+	writePackage(&text, load(t)[""])
+	for _, line := range lines(text.String()) {
+		_, is, _ := strings.Cut(line, ", ")
+		for _, inside := range []string{"internal/", "actors.", "batch.", "pool.", "pool/", "streams.", "streams/"} {
+			assert.NotContains(t, is, inside, "a caller cannot name this type, or ought not to need it")
+		}
+	}
+}
+
 // A name that is taken away, renamed or changed shows as a line that is gone.
 func TestDifference(t *testing.T) {
 	gone, added := difference([]string{"a", "b", "c"}, []string{"a", "c2", "d"})

@@ -22,17 +22,10 @@ type Capability uint32
 const (
 	// VirtualMemory says that the address space and handle calls work (attribute 102).
 	VirtualMemory Capability = 1 << iota
-	// StreamOrdered says that the calls of StreamOrderedMemory work (attribute 115).
-	StreamOrdered
 	// PinnedHost says that the calls of HostMemory work.
 	PinnedHost
-	// MemoryOperations and MemoryOperations64 say that the 32-bit and 64-bit calls of StreamValues work.
-	MemoryOperations
-	MemoryOperations64
 	// HostCalls says that the call of HostFunctions works.
 	HostCalls
-	// PointerInformation says that the call of PointerQueries works.
-	PointerInformation
 	// ShareableHandles says that the calls of ShareableMemory work (attribute 103).
 	ShareableHandles
 	// CaptureInformation says that the call of CaptureQueries works.
@@ -69,9 +62,8 @@ type Driver interface {
 // Device is an opened device: one method for each driver call. Bytes and addresses of the virtual
 // memory calls are multiples of Info.GranularityBytes.
 //
-// What an allocator can do without has interfaces of its own: HostMemory, StreamValues,
-// StreamOrderedMemory, HostFunctions, PointerQueries, ShareableMemory, CaptureQueries, BlockingStreams. Wrappers have all of
-// them, so a caller asserts the type and then looks at Info.Capabilities.
+// What an allocator can do without has interfaces of its own: HostMemory, HostFunctions,
+// ShareableMemory, CaptureQueries, BlockingStreams. Wrappers have all of them, so a caller asserts the type and then looks at Info.Capabilities.
 type Device interface {
 	// Info is what the driver said when the device was opened. It makes no call.
 	Info() Info

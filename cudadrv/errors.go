@@ -111,17 +111,6 @@ func (r Result) String() string {
 	return fmt.Sprintf("CUresult(%d)", int32(r))
 }
 
-// ParseResult finds a result by CUDA's name, "CUDA_ERROR_OUT_OF_MEMORY". Names outside the table above
-// are not known.
-func ParseResult(name string) (Result, bool) {
-	for r, s := range resultNames {
-		if s == name {
-			return r, true
-		}
-	}
-	return 0, false
-}
-
 // CallError is a driver call that failed.
 type CallError struct {
 	Func   string // the CUDA function: "cuMemCreate"

@@ -21,8 +21,7 @@ func (p Ptr) Format(to fmt.State, verb rune) {
 }
 
 var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, in the order of the bits
-	"virtual memory", "stream-ordered pools", "pinned host memory", "stream memory operations", "64-bit stream memory operations",
-	"host functions", "pointer attributes", "shareable handles", "capture state", "blocking streams",
+	"virtual memory", "pinned host memory", "host functions", "shareable handles", "capture state", "blocking streams",
 }
 
 // String names what is in the set, with commas between.

@@ -2,22 +2,24 @@ package futures
 
 import "sync/atomic"
 
-// All returns the future of all values, in the order of fs, or of the first error. It does not wait. The slice of values is
-// one for all who await it.
+// All returns the future of all values, in the order of fs, or of the first error. It does not
+// wait. All that await it share one slice of values.
 //
-// With a release function the whole owns its parts: once it has failed or was canceled, parts that are still pending
-// are canceled, and every value that arrived or still arrives goes to release exactly once, after the last part was
-// answered. Without one the parts are only watched: they go on, and their values stay with those who hold
-// them. An owned part must not occur twice. Release never runs on a completing goroutine; a panic in it is swallowed and the other values are still released.
+// With a release function the new future owns its parts: once it has failed or was canceled, parts
+// that are still pending are canceled, and every value that arrived or still arrives goes to
+// release exactly once, after the last part was answered. Without one the parts are only watched:
+// they go on, and their values stay with the holders of their futures. An owned part must not occur
+// twice. Release never runs on a completing goroutine; a panic in it is swallowed and the other
+// values are still released.
 func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	if values, ok := allDone(fs); ok {
 		return Done(values)
 	}
-	w := &whole[T]{values: make([]T, len(fs)), parts: make([]wholePart[T], len(fs)), release: release}
+	w := &gathered[T]{values: make([]T, len(fs)), parts: make([]gatheredPart[T], len(fs)), release: release}
 	w.promise.On(hostOf(fs))
 	w.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: the failure of one cancels the others.
-		w.parts[i] = wholePart[T]{whole: w, source: f.p}
+		w.parts[i] = gatheredPart[T]{gathered: w, source: f.p}
 	}
 	if release != nil {
 		w.promise.OnCancel(w.cancelParts)
@@ -25,7 +27,7 @@ func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	for i, f := range fs {
 		w.join(i, f)
 	}
-	// Complete already: a value future spares the promise's cost to everybody who passes it on.
+	// Complete already: a value future saves the promise's cost wherever it is passed on.
 	if values, completed, err := w.promise.Future().Poll(); completed && err == nil {
 		return Done(values)
 	}
@@ -46,27 +48,27 @@ func allDone[T any](fs []Future[T]) ([]T, bool) {
 	return values, true
 }
 
-// whole gathers the parts of All. A part and its value belong to the answer of that part until left is zero, then everything
-// belongs to whoever brought it there.
-type whole[T any] struct {
+// gathered has the parts of All. A part and its value belong to the answer of that part until left
+// is zero, then all belong to the goroutine that brought it there.
+type gathered[T any] struct {
 	promise Promise[[]T]
 	left    atomic.Int64 // Parts without an answer.
-	parts   []wholePart[T]
+	parts   []gatheredPart[T]
 	values  []T
 	release func(T)
 }
 
-type wholePart[T any] struct {
-	link   observer
-	whole  *whole[T]
-	source *Promise[T] // Nil for a value future.
-	index  int
-	failed bool
+type gatheredPart[T any] struct {
+	link     observer
+	gathered *gathered[T]
+	source   *Promise[T] // Nil for a value future.
+	index    int
+	failed   bool
 }
 
-func (w *whole[T]) join(i int, f Future[T]) {
+func (w *gathered[T]) join(i int, f Future[T]) {
 	part := &w.parts[i]
-	part.index, part.link.who = i, part
+	part.index, part.link.party = i, part
 	if f.p != nil && f.p.observe(&part.link) {
 		return
 	}
@@ -74,12 +76,13 @@ func (w *whole[T]) join(i int, f Future[T]) {
 	w.settle(part, v, err, directly)
 }
 
-func (part *wholePart[T]) told() {
-	part.whole.settle(part, part.source.val, part.source.err, part.source.start)
+func (part *gatheredPart[T]) notify() {
+	part.gathered.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
-// settle notes the answer of a part. Foreign functions (release, OnCancel of the parts) run by way of do.
-func (w *whole[T]) settle(part *wholePart[T], v T, err error, do func(func())) {
+// settle stores the answer of a part. Foreign functions (release, OnCancel of the parts) run by way
+// of do.
+func (w *gathered[T]) settle(part *gatheredPart[T], v T, err error, do func(func())) {
 	w.values[part.index], part.failed = v, err != nil
 	failedFirst := err != nil && w.promise.Complete(nil, err)
 	last := w.left.Add(-1) == 0
@@ -91,8 +94,8 @@ func (w *whole[T]) settle(part *wholePart[T], v T, err error, do func(func())) {
 	}
 }
 
-// deliver hands the values over unless a part failed or the whole was canceled.
-func (w *whole[T]) deliver() bool {
+// deliver completes the promise with the values unless a part failed or it was canceled.
+func (w *gathered[T]) deliver() bool {
 	for i := range w.parts {
 		if w.parts[i].failed {
 			return false
@@ -101,7 +104,7 @@ func (w *whole[T]) deliver() bool {
 	return w.promise.Complete(w.values, nil)
 }
 
-func (w *whole[T]) cancelParts() {
+func (w *gathered[T]) cancelParts() {
 	each(len(w.parts), func(i int) {
 		if source := w.parts[i].source; source != nil {
 			source.Cancel(ErrCanceled)
@@ -109,7 +112,7 @@ func (w *whole[T]) cancelParts() {
 	})
 }
 
-func (w *whole[T]) releaseAll() {
+func (w *gathered[T]) releaseAll() {
 	each(len(w.values), func(i int) {
 		if !w.parts[i].failed {
 			w.release(w.values[i])

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What the package comment says of heap allocations. A pending source is one of them: the promise.
+// The heap allocations of the package comment's table. A pending source is one of them: the
+// promise.
 func TestTheCostTableCountsItsAllocations(t *testing.T) {
 	ctx := context.Background()
 	const partCount = 64

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCalibration is what the machine asks for one uncontended compare-and-swap and one atomic OR: the unit of the table in
-// the package comment.
+// BenchmarkCalibration is the machine's price of one uncontended compare-and-swap and one atomic
+// OR: the unit of the table in the package comment.
 func BenchmarkCalibration(b *testing.B) {
 	var word atomic.Uint64
 	for b.Loop() {
@@ -95,7 +95,7 @@ func BenchmarkAcrossGoroutines(b *testing.B) {
 	})
 }
 
-// A pending source is part of what is measured, with its completion and the wait for the result.
+// A pending source is measured, too, with its completion and the wait for the result.
 func BenchmarkThen(b *testing.B) {
 	ctx := context.Background()
 	b.Run("source=complete", func(b *testing.B) {
@@ -131,8 +131,8 @@ func BenchmarkFirst(b *testing.B) {
 	})
 }
 
-// gathering measures a call over parts that are complete, or that are completed afterwards on the same goroutine: then the
-// promises of the parts are measured, too.
+// gathering measures a call over parts that are complete, or that are completed afterwards on the
+// same goroutine: then the promises of the parts are measured, too.
 func gathering(b *testing.B, gather func(fs []Future[block], then func()) (completed bool)) {
 	b.Helper()
 	for _, partCount := range []int{2, 64} {

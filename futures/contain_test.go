@@ -19,7 +19,7 @@ func waysNotToReturn() map[string]func() {
 	}
 }
 
-// A panic of the producer's function hurts neither the one who cancels nor anybody who waits.
+// A panic of the producer's function hurts neither the canceling goroutine nor any that waits.
 func TestAPanicInOnCancelIsSwallowed(t *testing.T) {
 	p := NewPromise[int](func() { panic("foreign") })
 	require.True(t, p.Future().Cancel())
@@ -27,8 +27,8 @@ func TestAPanicInOnCancelIsSwallowed(t *testing.T) {
 	require.ErrorIs(t, err, ErrCanceled)
 }
 
-// One part of a whole, or of a race, whose OnCancel does not return keeps no other from being canceled, also where that
-// happens on a goroutine that nobody watches.
+// One part of All, or of First, whose OnCancel does not return keeps no other from being canceled,
+// also on a goroutine of its own.
 func TestPartsAreCanceledWhateverTheirProducersDo(t *testing.T) {
 	for name, misbehave := range waysNotToReturn() {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestEveryValueIsReleasedWhateverReleaseDoes(t *testing.T) {
 	}
 }
 
-// Whoever chains to a promise beside a callback that panics, or waits for it, is not hurt.
+// A panic in a callback does not hurt other callbacks and waits of the same promise.
 func TestAPanicHurtsNobodyElse(t *testing.T) {
 	var p Promise[int]
 	bad := Then(p.Future(), func(int) (int, error) { panic("foreign") })

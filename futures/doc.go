@@ -1,41 +1,46 @@
 // Package futures holds values that may not be there yet.
 //
-// It is for a producer that answers most requests at once and some later, out of an actor: the answer that is
-// there costs nothing beyond the value, and an answer that comes later can be waited for by any number of
-// goroutines, chained, gathered and canceled without a lock anywhere.
+// It is for a producer that answers most requests at once and some later, out of an actor: the
+// answer that is there costs nothing beyond the value, and an answer that comes later can be waited
+// for by any number of goroutines, chained, gathered and canceled without a lock anywhere.
 //
 // # Words
 //
-//   - A Future is what the asking side holds: a value that is there, or a reference to a promise. It is copied
+//   - A Future is the asking side: a value that is there, or a reference to a promise. It is copied
 //     freely; all copies name one answer.
-//   - A Promise is what the producing side holds. It is completed once.
+//   - A Promise is the producing side. It is completed once.
 //   - To complete is to give the answer, a value or an error. The first completion wins.
-//   - To cancel is to complete from the asking side, with an error, because nobody wants the answer any more.
-//   - A Host takes the place of the Go scheduler for a promise and what is made from it: waits and callbacks are its own.
-//   - A producer that loses takes its value back: Complete says false.
+//   - To cancel is to complete from the asking side, with an error, because the answer is not
+//     wanted any more.
+//   - A Host takes the place of the Go scheduler for a promise and the futures made from it: waits
+//     and callbacks are its own.
+//   - A producer that loses keeps its value: Complete returns false.
 //
 // # States of a promise
 //
 //	pending --claim--> claimed --publish--> complete
 //
-// Claim is one compare-and-swap, and the only place where completions compete: Complete, Cancel and a callback that is
-// about to run all go through it. Publish writes value and error, seals the stack of observers and the gate that waiters
-// park on, and tells both. A claimed promise is published a few instructions later, or when the callback that
-// claimed it returns. A promise never goes back and is never reused: an old Future stays true forever.
+// Claim is one compare-and-swap, and the only place where completions compete: Complete, Cancel and
+// a callback that is about to run all go through it. Publish writes value and error, seals the
+// stack of observers and the gate at which waiters park, and notifies both. A claimed promise is
+// published a few instructions later, or when the callback that claimed it returns. A promise never
+// goes back and is never reused: an old Future stays valid forever.
 //
 // # Lifecycle of a request that cannot be answered at once
 //
 //  1. The producer makes a promise, or embeds one in its request, and hands out its Future.
-//  2. Somebody waits (Await, Done), chains (Then) or gathers (All, First).
-//  3. Either the producer completes, and the value is delivered; or somebody cancels, the promise is complete
-//     with that error, and the function given to OnCancel hears of it.
-//  4. A producer that comes too late is told so by Complete and keeps the value.
+//  2. The asking side waits (Await, Done), chains (Then) or gathers (All, First).
+//  3. Either the producer completes, and the value is delivered; or the asking side cancels, the
+//     promise is complete with that error, and the function given to OnCancel is called.
+//  4. To a producer that comes too late Complete returns false, and it keeps the value.
 //
 // # Concurrency properties
 //
-//  1. One winner: of all completions of a promise exactly one says true, and everybody sees its answer.
+//  1. One winner: of all completions of a promise exactly one returns true, and all holders see its
+//     answer.
 //  2. No wake-up is lost: a wait that begins before, during or after the completion ends.
-//  3. Nothing is lost: at every moment of a cancellation a value is either delivered or still the producer's.
+//  3. Nothing is lost: at every moment of a cancellation a value is either delivered or still the
+//     producer's.
 //  4. The end of a wait's context ends that wait only; the request goes on and other waiters stay.
 //  5. Functions of the caller never run on the goroutine that completes: they run where they were
 //     handed over when the answer is there already, else on a goroutine of their own.
@@ -46,11 +51,13 @@
 //
 // # Cost
 //
-// A Future that is complete from the start allocates nothing and is one word longer than its value; up to three words of
-// value it travels in registers. That is why an error lives in the promise and not in the Future.
+// A Future that is complete from the start allocates nothing and is one word longer than its value;
+// up to three words of value it travels in registers. That is why an error lives in the promise and
+// not in the Future.
 //
-// On a two-core Xeon, medians of three runs (go test -bench . ./futures), where a compare-and-swap and an OR take 25 ns; a
-// pending source counts with its promise, its completion and the wait for what comes of it:
+// On a two-core Xeon, medians of three runs (go test -bench . ./futures), where a compare-and-swap
+// and an OR take 25 ns; a pending source counts with its promise, its completion and the wait for
+// the result:
 //
 //	                                                     ns      heap allocations
 //	Done and Await                                       3.3     0
@@ -64,15 +71,17 @@
 //	First of complete ones                               6       0
 //	First of 64 pending                                  9229    67
 //
-// From Complete until the waiter runs, median in ns, beside a bare channel in the same run, by how long it had waited:
+// From Complete until the waiter runs, median in ns, beside a bare channel in the same run, by how
+// long it had waited:
 //
 //	waited    Await   channel
 //	5 µs      205     277
 //	20 µs     213     1681  (up to 3787 and 12936 while others used the machine)
 //	100 µs    14190   13490
 //
-// Await probes, yielding, for as long as a wake-up takes, and then parks. A processor that has nothing else to do goes to sleep some
-// microseconds later, and to wake it is a system call of the scheduler's, whatever one waits on. Probing for 200 µs instead
-// would make the last line 262 ns and burn a processor while a driver is at work. A completer that
-// stays busy afterwards keeps a waiter on its own processor waiting, unless another one is awake: those of this module park.
+// Await probes, yielding, for as long as a wake-up takes, and then parks. An idle processor goes to
+// sleep some microseconds later, and to wake it is a system call of the scheduler's, for any kind
+// of wait. Probing for 200 µs instead would make the last line 262 ns and burn a processor while a
+// driver is at work. A completer that stays busy afterwards keeps a waiter on its own processor
+// waiting, unless another one is awake: those of this module park.
 package futures

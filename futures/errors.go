@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	// ErrCanceled is the answer of a future whose Cancel came first. It is a context.Canceled for errors.Is.
+	// ErrCanceled is the answer of a future whose Cancel came first. It is a context.Canceled for
+	// errors.Is.
 	ErrCanceled = fmt.Errorf("futures: request canceled: %w", context.Canceled)
 
 	// ErrNoFutures is the answer of First without futures: there is nothing that could succeed.
@@ -22,7 +23,7 @@ var (
 
 // PanicError is the answer of a future whose function panicked or ended its goroutine.
 type PanicError struct {
-	Value any    // What was given to panic.
+	Value any    // The argument of panic.
 	Stack []byte // The stack at that place, as debug.Stack prints it.
 }
 
@@ -35,7 +36,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// newPanicError is called by a deferred function that was not reached by a return. A nil value means runtime.Goexit.
+// newPanicError is called by a deferred function that was not reached by a return. A nil value
+// means runtime.Goexit.
 func newPanicError(value any) *PanicError {
 	if value == nil {
 		value = errExit

@@ -24,7 +24,7 @@ func Example() {
 	// 2 <nil>
 }
 
-// Who cancels first decides: the producer keeps its value.
+// If the cancellation comes first, the producer keeps its value.
 func ExampleFuture_Cancel() {
 	promise := futures.NewPromise[string](func() { fmt.Println("nobody wants it any more") })
 	f := promise.Future()
@@ -53,7 +53,8 @@ func ExampleThen() {
 	// true out of luck
 }
 
-// The whole owns its parts where it has a release function: what arrived goes back when another part fails.
+// All owns its parts where it has a release function: arrived values go back when another part
+// fails.
 func ExampleAll() {
 	release := func(v int) { fmt.Println("released", v) }
 	failed := futures.Failed[int](errors.New("no memory"))

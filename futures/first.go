@@ -5,12 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// First returns the future of the first value that arrives, or of all errors joined when none does. It does not wait.
-// Without futures the error is ErrNoFutures. Among futures that are complete already the first in order wins.
+// First returns the future of the first value that arrives, or of all errors joined when none does.
+// It does not wait. Without futures the error is ErrNoFutures. Among futures that are complete
+// already the first in order wins.
 //
-// With a release function the race owns its parts, of which none occurs twice: once there is a winner or the race was canceled, the others are
-// canceled, and a value that arrives all the same goes to release exactly once. Without one they are only watched.
-// Release never runs on a completing goroutine; a panic in it is swallowed.
+// With a release function the race owns its parts, of which none occurs twice: once there is a
+// winner or the race was canceled, the others are canceled, and a value that arrives all the same
+// goes to release exactly once. Without one they are only watched. Release never runs on a
+// completing goroutine; a panic in it is swallowed.
 func First[T any](release func(T), fs ...Future[T]) Future[T] {
 	if len(fs) == 0 {
 		return Failed[T](ErrNoFutures)
@@ -57,7 +59,7 @@ type racePart[T any] struct {
 
 func (r *race[T]) join(i int, f Future[T]) {
 	part := &r.parts[i]
-	part.link.who = part
+	part.link.party = part
 	if f.p != nil && f.p.observe(&part.link) {
 		return
 	}
@@ -65,7 +67,7 @@ func (r *race[T]) join(i int, f Future[T]) {
 	r.settle(part, v, err, directly)
 }
 
-func (part *racePart[T]) told() {
+func (part *racePart[T]) notify() {
 	part.race.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
@@ -82,7 +84,7 @@ func (r *race[T]) settle(part *racePart[T], v T, err error, do func(func())) {
 			do(r.cancelParts)
 		}
 	case r.release != nil:
-		do(func() { shield(func() { r.release(v) }) })
+		do(func() { containPanic(func() { r.release(v) }) })
 	}
 }
 

@@ -5,8 +5,8 @@ import "github.com/go-vram/vram/internal/recovered"
 // directly runs a foreign function on a caller; Promise.start is the other way.
 func directly(fn func()) { fn() }
 
-// shield calls a foreign function whose panic nobody is left to hear of.
-func shield(fn func()) {
+// containPanic calls a foreign function whose panic has no other recipient.
+func containPanic(fn func()) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -17,7 +17,8 @@ func shield(fn func()) {
 	returned = true
 }
 
-// each calls fn for every index below count. A call that panics, or ends its goroutine, does not keep the later ones from theirs.
+// each calls fn for every index below count. A call that panics, or ends its goroutine, does not
+// keep the later ones from theirs.
 func each(count int, fn func(i int)) { eachFrom(0, count, fn) }
 
 func eachFrom(i, count int, fn func(i int)) {
@@ -32,7 +33,7 @@ func eachFrom(i, count int, fn func(i int)) {
 	}
 }
 
-// report tells whoever watches the process of a panic that ends here. No device is known to a future.
+// report reports a panic that ends here to the process-wide log. A future does not know its device.
 func report(value any) {
 	if value == nil {
 		value = errExit

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Future is an answer that is there or will be. The zero value is complete with the zero value of T.
+// Future is an answer that is there or will be. The zero value is complete with the zero value of
+// T.
 //
 // It is a value: copies name one answer, and any number of goroutines may use them.
 type Future[T any] struct {
@@ -24,9 +25,9 @@ func Failed[T any](err error) Future[T] {
 	return Future[T]{p: p}
 }
 
-// Await waits for the answer and returns it. The end of ctx ends only the waiting, with the context's error:
-// the request goes on, and a value that arrives belongs to whoever awaits again. An answer that is
-// there is returned whatever the state of ctx; else a nil ctx is refused with ErrNilContext.
+// Await waits for the answer and returns it. The end of ctx ends only the waiting, with the
+// context's error: the request goes on, and a later Await gets its value. An answer that is there
+// is returned with any ctx; else a nil ctx is refused with ErrNilContext.
 func (f Future[T]) Await(ctx context.Context) (T, error) {
 	if f.p == nil {
 		return f.val, nil
@@ -41,7 +42,7 @@ func (f Future[T]) Await(ctx context.Context) (T, error) {
 	return f.p.await(ctx)
 }
 
-// String says whether the answer is there, and what it is.
+// String has the answer, or "pending".
 func (f Future[T]) String() string {
 	value, completed, err := f.Poll()
 	switch {
@@ -57,7 +58,8 @@ func (f Future[T]) String() string {
 // Completed reports whether the answer is there, so that Await will not wait.
 func (f Future[T]) Completed() bool { return f.p == nil || f.p.completed() }
 
-// Poll returns the answer when it is there and does not wait. While completed is false the other results say nothing.
+// Poll returns the answer when it is there and does not wait. While completed is false the other
+// results say nothing.
 func (f Future[T]) Poll() (value T, completed bool, err error) {
 	if f.p == nil {
 		return f.val, true, nil
@@ -76,9 +78,10 @@ func (f Future[T]) Done() <-chan struct{} {
 	return f.p.done()
 }
 
-// Cancel ends the request if it is still pending: the answer is ErrCanceled for everybody who holds this future, and a
-// value that the producer finds later stays with the producer. It reports whether it did; false means that there is
-// an answer, or will be in a moment, and that a value in it is the caller's to release. It does not wait.
+// Cancel ends the request if it is still pending: the answer is ErrCanceled for all holders of this
+// future, and a value that the producer finds later stays with the producer. It reports whether it
+// did; false means that there is an answer, or will be in a moment, and that the caller must
+// release a value in it. It does not wait.
 func (f Future[T]) Cancel() bool { return f.p != nil && f.p.Cancel(ErrCanceled) }
 
 func closedChannel() chan struct{} {

@@ -1,20 +1,21 @@
 package futures
 
-// Host takes the place of the Go scheduler for those who wait for a promise and for what its completion starts. A
-// simulation is one; nil is the Go scheduler.
+// Host takes the place of the Go scheduler for waits on a promise and for the functions that its
+// completion starts. A simulation is one; nil is the Go scheduler.
 type Host interface {
-	// Go runs f later, not on the caller's stack. The name says who f belongs to, "" nobody. It does not wait.
+	// Go runs f later, not on the caller's stack. The name is that of the actor that f belongs to,
+	// "" for none. It does not wait.
 	Go(name string, f func())
 	// Wait returns once one of the channels is closed. Nil ones never are.
 	Wait(closed ...<-chan struct{})
 }
 
-// On puts the promise, and those that are made from its future, on a host. It is called before the future is handed out, or
-// not at all.
+// On puts the promise, and those that are made from its future, on a host. It is called before the
+// future is handed out, or not at all.
 func (p *Promise[T]) On(h Host) { p.host = h }
 
 // start runs a foreign function away from the goroutine that completes.
-func (p *Promise[T]) start(fn func()) {
+func (p *completion) start(fn func()) {
 	if p.host != nil {
 		p.host.Go("", fn)
 		return

@@ -1,18 +1,19 @@
 package futures
 
-// observer is a place in a promise's stack of those who are told of the completion. It is part of whoever is told, so that
-// being told costs no allocation of its own.
+// observer is a node in a promise's stack of parties to notify. It is embedded in its party, so
+// that it costs no allocation of its own.
 type observer struct {
-	next *observer // Written before the observer is on the stack.
-	who  party
+	next  *observer // Written before the observer is on the stack.
+	party party
 }
 
-// party is told of a completion, once, on the goroutine that completes: it must be short and call no foreign code.
-type party interface{ told() }
+// party is notified of a completion, once, on the goroutine that completes: it must be short and
+// call no foreign code.
+type party interface{ notify() }
 
-// observe puts o on the stack: its party is told by the completion. False means that the answer is there and that nobody
-// will be told.
-func (p *Promise[T]) observe(o *observer) bool {
+// observe pushes o on the stack: the completion notifies its party. False: the answer is there, and
+// no notification comes.
+func (p *completion) observe(o *observer) bool {
 	for {
 		top := p.observers.Load()
 		if top == &sealed {
@@ -25,11 +26,11 @@ func (p *Promise[T]) observe(o *observer) bool {
 	}
 }
 
-// tellAll tells the parties of a stack that was sealed.
-func (o *observer) tellAll() {
+// notifyAll notifies the parties of a stack that was sealed.
+func (o *observer) notifyAll() {
 	for o != nil {
-		next := o.next // Before telling: the party may let go of its observer.
-		o.who.told()
+		next := o.next // Before the notification: the party may drop its observer.
+		o.party.notify()
 		o = next
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wide is a value that takes a millisecond to write, 4 MiB, so that whoever is told of it too early finds its end missing.
+// wide is a value that takes a millisecond to write, 4 MiB, so that a reader that is notified too
+// early finds its end missing.
 type wide [1 << 19]int64
 
 // widest is one of them, of sevens. It is not written any more.
@@ -44,7 +45,8 @@ func together(fns ...func()) {
 	all.Wait()
 }
 
-// Whoever finds the answer finds all of it: it is written before it is published, and before the gate opens.
+// A reader that finds the answer finds all of it: it is written before it is published, and before
+// the gate opens.
 func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
 	for name, find := range map[string]func(p *Promise[wide]){
 		"by looking": func(p *Promise[wide]) {
@@ -68,10 +70,11 @@ func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
 	}
 }
 
-// A part of a whole counts as answered once its value is there, and not before: the last one hands over what the others have written.
-// Here the value has no place, so that nothing behind the writing is reached.
+// A part counts as answered once its value is there, and not before: the last one delivers the
+// values that the others have written. Here the value has no place, so that nothing after the
+// writing is reached.
 func TestAPartIsWrittenBeforeItCounts(t *testing.T) {
-	w := &whole[int]{values: make([]int, 1), parts: make([]wholePart[int], 2)}
+	w := &gathered[int]{values: make([]int, 1), parts: make([]gatheredPart[int], 2)}
 	w.left.Store(2)
 	w.parts[1].index = 1
 	for _, err := range []error{nil, errTest} {
@@ -81,7 +84,8 @@ func TestAPartIsWrittenBeforeItCounts(t *testing.T) {
 	}
 }
 
-// A failed part counts as failed to whoever answers the last: its value is not released.
+// A failed part counts as failed for the goroutine that answers the last: its value is not
+// released.
 func TestAFailedPartIsNotReleased(t *testing.T) {
 	for range 500 {
 		p, q := new(Promise[int]), new(Promise[int])
@@ -97,7 +101,8 @@ func TestAFailedPartIsNotReleased(t *testing.T) {
 	}
 }
 
-// All who begin to wait at the same moment wait at one gate: a gate that the completion does not know never opens.
+// All waits that begin at the same moment use one gate: a gate that the completion does not know
+// never opens.
 func TestWaitersShareOneGate(t *testing.T) {
 	for range 5000 {
 		p := new(Promise[int])
@@ -107,14 +112,14 @@ func TestWaitersShareOneGate(t *testing.T) {
 	}
 }
 
-// ledger is a host that starts nothing by itself: what it was given to run is on its list.
+// ledger is a host that starts nothing: it lists the functions that it should run.
 type ledger struct{ due []func() }
 
 func (l *ledger) Go(_ string, f func()) { l.due = append(l.due, f) }
 
 func (*ledger) Wait(...<-chan struct{}) {}
 
-// settle runs all that was given, and what that gives.
+// settle runs all listed functions, and those that they add.
 func (l *ledger) settle() {
 	for len(l.due) > 0 {
 		f := l.due[0]
@@ -123,7 +128,7 @@ func (l *ledger) settle() {
 	}
 }
 
-// What is made of futures on a host is on that host.
+// Futures made from futures on a host are on that host.
 func TestWhatIsMadeOfAFutureIsOnItsHost(t *testing.T) {
 	var host ledger
 	p, q := new(Promise[int]), new(Promise[int])
@@ -138,8 +143,8 @@ func TestWhatIsMadeOfAFutureIsOnItsHost(t *testing.T) {
 	assert.Nil(t, All(nil, p.Future()).p.host, "it has none")
 }
 
-// Property 5: whatever is foreign runs on the host and not on the goroutine that completes: callbacks, releases, and OnCancel of other
-// parts. Each runs once.
+// Property 5: foreign functions run on the host and not on the goroutine that completes: callbacks,
+// releases, and OnCancel of other parts. Each runs once.
 func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
 	const one, other = 1, 2
 	for name, begin := range map[string]func(told func(), p, q *Promise[int]) (complete func()){
@@ -183,7 +188,8 @@ func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
 	}
 }
 
-// late is a context that ends just when the answer comes: behind the last look at the answer, and before the choice.
+// late is a context that ends just when the answer comes: behind the last look at the answer, and
+// before the choice.
 type late struct {
 	context.Context
 	p *Promise[int]
@@ -196,7 +202,7 @@ func (l late) Done() <-chan struct{} {
 
 func (late) Err() error { return context.Canceled }
 
-// An answer that is there is returned whatever the state of the context, also where both come at once.
+// An answer that is there is returned with a context in any state, also where both come at once.
 func TestAnAnswerComesBeforeTheEndOfTheContext(t *testing.T) {
 	for range 100 { // a choice is as a coin falls
 		p := new(Promise[int])

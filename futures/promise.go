@@ -6,25 +6,32 @@ import (
 	"sync/atomic"
 )
 
-// probeCount is how often Await yields and looks again before it parks. A yield takes 0.1 µs on an idle processor and lets others
-// run on a busy one; sixteen take what one wake-up of a parked goroutine takes, so that probing in vain at most doubles the
-// price of a wait. Not fewer: four miss answers of actors that have to wake up first. Not more: a driver call takes
-// longer than any probing should.
+// probeCount is how often Await yields and looks again before it parks. A yield takes 0.1 µs on an
+// idle processor and lets others run on a busy one; sixteen take as long as one wake-up of a parked
+// goroutine, so that failed probing at most doubles the price of a wait. Not fewer: four miss
+// answers of actors that have to wake up first. Not more: a driver call takes longer than any
+// probing should.
 const probeCount = 16
 
-// Promise is the producer's side of an answer. The zero value is pending and ready for use, so that a
-// request can embed it; it must not be copied, and it serves for one answer only.
+// Promise is the producer's side of an answer. The zero value is pending and ready for use, so that
+// a request can embed it; it must not be copied, and it serves for one answer only.
 type Promise[T any] struct {
-	// claimed decides the winner; who sets it writes val and err.
+	completion
+	val T
+}
+
+// completion is the part of a promise that does not depend on its type. The compiler makes its code
+// once, and that of Promise for each type.
+type completion struct {
+	// claimed decides the winner; the goroutine that sets it writes val and err.
 	claimed atomic.Bool
 
 	// observers is a stack that grows until it is sealed. Sealing it publishes val and err.
 	observers atomic.Pointer[observer]
 
-	// gate is what waiters park on, made by the first of them, shut by the completion.
+	// gate is where waiters park, made by the first of them, shut by the completion.
 	gate atomic.Pointer[gate]
 
-	val T
 	err error
 
 	// canceled and host are written before the future is handed out.
@@ -33,8 +40,8 @@ type Promise[T any] struct {
 	host     Host
 }
 
-// gate is closed by the completion. One gate serves every waiter, so that a wait that is given up leaves nothing behind
-// and no node is ever reused while somebody may still signal it.
+// gate is closed by the completion. One gate serves every waiter, so that a wait that is given up
+// leaves nothing behind and no node is ever reused while a goroutine may still signal it.
 type gate struct{ open chan struct{} }
 
 // Marks: only their addresses mean something.
@@ -45,17 +52,18 @@ var (
 
 // NewPromise returns a pending promise. onCancel may be nil, see OnCancel.
 func NewPromise[T any](onCancel func()) *Promise[T] {
-	return &Promise[T]{canceled: onCancel}
+	return &Promise[T]{completion: completion{canceled: onCancel}}
 }
 
-// OnCancel sets the function that is told after a cancellation won, so that the producer can drop the request. It runs
-// on the canceling goroutine, who is not to blame for it: a panic in it is swallowed, and the cancellation stands. It is set
-// before the future is handed out, or not at all.
+// OnCancel sets the function that is called after a cancellation won, so that the producer can drop
+// the request. It runs on the canceling goroutine: a panic in it is swallowed, and the cancellation
+// stands. It is set before the future is handed out, or not at all.
 func (p *Promise[T]) OnCancel(fn func()) { p.canceled = fn }
 
-// OnAwait sets the function that is told when a goroutine begins to wait in Await for an answer that is not there, and when it gives
-// that up; an answer ends all waiting untold. It runs on that goroutine, and must not wait. It is set before the future
-// is handed out, or not at all. Who waits otherwise is not told of.
+// OnAwait sets the function that is called when a goroutine begins to wait in Await for an answer
+// that is not there, and when it stops waiting without one. It runs on that goroutine, and must not
+// wait. It is set before the future is handed out, or not at all. Other waits (Done) do not call
+// it.
 func (p *Promise[T]) OnAwait(fn func(begun bool)) { p.awaited = fn }
 
 // Future returns the asking side.
@@ -64,8 +72,8 @@ func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
 // Pending reports whether a completion could still win.
 func (p *Promise[T]) Pending() bool { return !p.claimed.Load() }
 
-// Complete gives the answer. The first completion wins; false tells the producer that somebody was earlier
-// and that v was not delivered to anyone: it must take v back. It does not wait and runs no function of a caller.
+// Complete gives the answer. The first completion wins; false: another one came first, and v was
+// not delivered: the producer keeps it. It does not wait and runs no function of a caller.
 func (p *Promise[T]) Complete(v T, err error) bool {
 	if !p.claim() {
 		return false
@@ -74,8 +82,8 @@ func (p *Promise[T]) Complete(v T, err error) bool {
 	return true
 }
 
-// Cancel completes with cause from the asking side and then tells OnCancel's function. It reports whether it won.
-// A nil cause is ErrCanceled.
+// Cancel completes with cause from the asking side and then calls OnCancel's function. It reports
+// whether it won. A nil cause is ErrCanceled.
 func (p *Promise[T]) Cancel(cause error) bool {
 	if !p.claim() {
 		return false
@@ -86,38 +94,38 @@ func (p *Promise[T]) Cancel(cause error) bool {
 	var none T
 	p.publish(none, cause)
 	if p.canceled != nil {
-		shield(p.canceled)
+		containPanic(p.canceled)
 	}
 	return true
 }
 
-// claim decides the winner, who has to publish.
-func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }
+// claim decides the winner, which has to publish.
+func (p *completion) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
-// publish makes the answer visible and tells everybody. The caller has claimed.
+// publish makes the answer visible and notifies all waiters. The caller has claimed.
 func (p *Promise[T]) publish(v T, err error) {
-	told := p.seal(v, err)
+	first := p.seal(v, err)
 	p.openGate()
-	told.tellAll()
+	first.notifyAll()
 }
 
-// seal makes the answer visible and returns who is to be told.
+// seal makes the answer visible and returns the observers to notify.
 func (p *Promise[T]) seal(v T, err error) *observer {
 	p.val, p.err = v, err
 	return p.observers.Swap(&sealed)
 }
 
-// openGate wakes those who have parked and keeps others from parking.
-func (p *Promise[T]) openGate() {
+// openGate wakes parked waiters and keeps others from parking.
+func (p *completion) openGate() {
 	if g := p.gate.Swap(&opened); g != nil {
 		close(g.open)
 	}
 }
 
-func (p *Promise[T]) completed() bool { return p.observers.Load() == &sealed }
+func (p *completion) completed() bool { return p.observers.Load() == &sealed }
 
 // done returns the channel that the completion closes.
-func (p *Promise[T]) done() <-chan struct{} {
+func (p *completion) done() <-chan struct{} {
 	g := p.gate.Load()
 	if g == nil {
 		g = &gate{open: make(chan struct{})}
@@ -129,6 +137,15 @@ func (p *Promise[T]) done() <-chan struct{} {
 }
 
 func (p *Promise[T]) await(ctx context.Context) (T, error) {
+	if p.completion.await(ctx) {
+		return p.val, p.err
+	}
+	var none T
+	return none, ctx.Err()
+}
+
+// await waits for the completion or the end of ctx. It reports whether the answer is there.
+func (p *completion) await(ctx context.Context) bool {
 	if p.awaited != nil && !p.completed() {
 		p.awaited(true)
 		defer func() {
@@ -142,27 +159,23 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 	}
 	for range probeCount {
 		if p.completed() {
-			return p.val, p.err
+			return true
 		}
 		runtime.Gosched()
 	}
 	arrived := p.done()
-	if p.completed() { // Nobody parks for a completion that was seen, even if its goroutine is held up before the gate.
-		return p.val, p.err
+	if p.completed() { // The completing goroutine may be held up before the gate.
+		return true
 	}
 	ended := ctx.Done()
 	if ended == nil { // A plain receive is cheaper than a choice.
 		<-arrived
-		return p.val, p.err
+		return true
 	}
 	select {
 	case <-arrived:
-		return p.val, p.err
+		return true
 	case <-ended:
 	}
-	if p.completed() {
-		return p.val, p.err
-	}
-	var none T
-	return none, ctx.Err()
+	return p.completed()
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// actor is one goroutine at a promise, taken apart at its atomic operations. What the steps do to the promise is done by the
-// promise's own methods.
+// actor is one goroutine at a promise, split at its atomic operations. The promise's own methods
+// perform the steps.
 type actor interface {
 	// choices is how many ways there are to go on: none for one that is through or parked.
 	choices() int
 	step(choice int)
 	through() bool
-	// key is where it stands, with what it remembers.
+	// key is the actor's position, with its memory.
 	key() string
 }
 
@@ -28,7 +28,7 @@ type meeting struct {
 	ended   bool           // the waiters' context
 	told    int            // how often OnCancel's function was called
 	winners []string
-	kept    int // what losers still have
+	kept    int // values of losers
 	answers []string
 }
 
@@ -96,7 +96,7 @@ func (c *completer) step(int) {
 		if c.toTell != nil {
 			o := c.toTell
 			c.toTell = o.next
-			o.who.told()
+			o.party.notify()
 			return
 		}
 	case 4:
@@ -109,8 +109,8 @@ func (c *completer) step(int) {
 
 func (c *completer) key() string { return fmt.Sprint(c.name, c.at, c.stack(c.toTell)) }
 
-// waiter is Await, in its own order: probe, done (load, swap, load again), look again, park. A bare one is a receive from Done,
-// which looks at nothing but the gate.
+// waiter is Await, in its own order: probe, done (load, swap, load again), look again, park. A bare
+// one is a receive from Done, which looks at nothing but the gate.
 type waiter struct {
 	*meeting
 	name   string
@@ -207,7 +207,7 @@ func (w *waiter) key() string {
 	return fmt.Sprint(w.name, w.at, holds, w.answer)
 }
 
-// follower is observe and what comes of it.
+// follower is observe and the steps after it.
 type follower struct {
 	*meeting
 	name   string
@@ -217,7 +217,7 @@ type follower struct {
 	answer string
 }
 
-func (f *follower) told() {
+func (f *follower) notify() {
 	f.answers = append(f.answers, fmt.Sprint(f.p.val, f.p.err))
 	f.answer += fmt.Sprint(f.p.val, f.p.err) // twice would show
 }
@@ -236,7 +236,7 @@ func (f *follower) step(int) {
 	case 0:
 		f.top, f.at = f.p.observers.Load(), 1
 		if f.top == &sealed {
-			f.told() // by itself
+			f.notify() // by itself
 		}
 	case 1:
 		f.link.next = f.top
@@ -264,7 +264,7 @@ func (e ender) choices() int {
 func (e ender) step(int)    { e.ended = true }
 func (e ender) key() string { return "" }
 
-// cast is who meets.
+// cast are the actors of a search.
 type cast struct{ completers, cancelers, waiters, bare, followers, enders int }
 
 func (c cast) meet() *meeting {
@@ -283,7 +283,7 @@ func (c cast) meet() *meeting {
 	}
 	for i := range c.followers {
 		f := &follower{meeting: m, name: fmt.Sprint("follower", i)}
-		f.link = &observer{who: f}
+		f.link = &observer{party: f}
 		m.names[f.link] = f.name
 		m.actors = append(m.actors, f)
 	}
@@ -293,7 +293,7 @@ func (c cast) meet() *meeting {
 	return m
 }
 
-// play repeats a history: who goes, and which way.
+// play repeats a history: which actor steps, and which way.
 func (c cast) play(history []int) *meeting {
 	m := c.meet()
 	for _, move := range history {
@@ -302,7 +302,7 @@ func (c cast) play(history []int) *meeting {
 	return m
 }
 
-// verdict says what is wrong at the end of a history.
+// verdict returns the defect at the end of a history.
 func (m *meeting) verdict(c cast) string {
 	for _, a := range m.actors {
 		if !a.through() {
@@ -361,7 +361,8 @@ func (c cast) search(t *testing.T) (states, ends int) {
 	return len(known), ends
 }
 
-// Properties 1 to 4, in every order in which the atomic operations of several goroutines can happen.
+// Properties 1 to 4, in every order in which the atomic operations of several goroutines can
+// happen.
 func TestEveryInterleaving(t *testing.T) {
 	for _, c := range []cast{
 		{completers: 2, waiters: 1},

@@ -1,17 +1,18 @@
 package futures
 
-// Then returns the future of fn applied to f's value. An error of f is passed on and fn is not called; a value that fn
-// returns beside an error is dropped.
+// Then returns the future of fn applied to f's value. An error of f is passed on and fn is not
+// called; a value that fn returns beside an error is dropped.
 //
-// When f is complete fn runs before Then returns, on the caller, and Then allocates nothing; otherwise it does not wait, and
-// fn runs on a goroutine of its own. A panic of fn becomes a *PanicError. The new future can be canceled until fn begins:
-// fn is then not called and the value stays with f, which a Cancel of the new future does not touch.
+// When f is complete fn runs before Then returns, on the caller, and Then allocates nothing;
+// otherwise it does not wait, and fn runs on a goroutine of its own. A panic of fn becomes a
+// *PanicError. The new future can be canceled until fn begins: fn is then not called and the value
+// stays with f, which a Cancel of the new future does not touch.
 func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 	if v, completed, err := f.Poll(); completed {
 		return thenNow(v, err, fn)
 	}
 	c := &chain[T, U]{source: f.p, fn: fn}
-	c.link.who = c
+	c.link.party = c
 	c.derived.On(f.p.host)
 	if !f.p.observe(&c.link) {
 		return thenNow(f.p.val, f.p.err, fn)
@@ -19,7 +20,8 @@ func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 	return c.derived.Future()
 }
 
-// chain waits for the source to be complete. Fields but derived belong to whoever is told of that.
+// chain waits for the source to be complete. Its fields, except derived, belong to the goroutine
+// that notifies it.
 type chain[T, U any] struct {
 	derived Promise[U]
 	link    observer
@@ -27,21 +29,21 @@ type chain[T, U any] struct {
 	fn      func(T) (U, error)
 }
 
-func (c *chain[T, U]) told() {
+func (c *chain[T, U]) notify() {
 	if err := c.source.err; err != nil {
 		var none U
 		c.derived.Complete(none, err)
-		c.letGo()
+		c.dropReferences()
 		return
 	}
 	c.source.start(c.run)
 }
 
-// run answers derived with fn's result unless it was canceled before. Claiming first is what makes a callback that has begun
-// deliver.
+// run answers derived with fn's result unless it was canceled before. Claiming first makes
+// a callback that has begun deliver.
 func (c *chain[T, U]) run() {
 	v, fn := c.source.val, c.fn
-	c.letGo()
+	c.dropReferences()
 	if !c.derived.claim() {
 		return
 	}
@@ -54,8 +56,8 @@ func (c *chain[T, U]) run() {
 	call(v, fn, &u, &err)
 }
 
-// letGo forgets what the derived future does not need, which may be kept for long.
-func (c *chain[T, U]) letGo() { c.source, c.fn = nil, nil }
+// dropReferences drops the fields that the derived future does not need: it may be kept for long.
+func (c *chain[T, U]) dropReferences() { c.source, c.fn = nil, nil }
 
 func thenNow[T, U any](v T, err error, fn func(T) (U, error)) Future[U] {
 	if err != nil {
@@ -69,7 +71,8 @@ func thenNow[T, U any](v T, err error, fn func(T) (U, error)) Future[U] {
 	return Done(u)
 }
 
-// call stores fn's result: a value without an error, or an error without a value, also when fn does not return.
+// call stores fn's result: a value without an error, or an error without a value, also when fn does
+// not return.
 func call[T, U any](v T, fn func(T) (U, error), u *U, err *error) {
 	returned := false
 	defer func() {

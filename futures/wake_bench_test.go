@@ -14,9 +14,10 @@ func busyFor(d time.Duration) {
 	}
 }
 
-// BenchmarkWake takes the time from right before a completion until the waiter runs: of the promise, and of a bare channel as the
-// baseline. waited is how long the completer is busy before: after a hundred microseconds the waiter's processor
-// sleeps. busy is how long it is busy afterwards; 0 is what an actor's worker does, which waits for the next request.
+// BenchmarkWake takes the time from right before a completion until the waiter runs: of the
+// promise, and of a bare channel as the baseline. waited is how long the completer is busy before:
+// after a hundred microseconds the waiter's processor sleeps. busy is how long it is busy
+// afterwards; 0 is the case of an actor's worker, which waits for the next request.
 func BenchmarkWake(b *testing.B) {
 	for _, waited := range []time.Duration{0, 5 * time.Microsecond, 20 * time.Microsecond, 100 * time.Microsecond} {
 		for _, busy := range []time.Duration{0, 5 * time.Microsecond} {

@@ -9,33 +9,36 @@ import (
 )
 
 const (
-	// arenaBytes bounds the pages that a pool can name. Not larger: offsets are counted in units of 512 bytes in 32
-	// bits, and in an arena of this length the last page is never lent: see heap.MostPages. Not smaller: holes of recycled windows need room, and reserving costs nothing.
+	// arenaBytes bounds the pages that a pool can name. Not larger: offsets are counted in units of
+	// 512 bytes in 32 bits, and in an arena of this length the last page is never lent: see
+	// heap.MostPages. Not smaller: holes of recycled windows need room, and reserving costs
+	// nothing.
 	arenaBytes = 2 << 40
-	// plainPageBytes is the page where the driver has no granularity of its own. Not larger: memory is lent in
-	// whole pages. Not smaller: cuMemAlloc aligns to it what is a multiple of it; it was measured on an H200.
+	// plainPageBytes is the page where the driver has no granularity of its own. Not larger: memory
+	// is lent in whole pages. Not smaller: cuMemAlloc aligns multiples of it to it, as measured on
+	// an H200.
 	plainPageBytes = 2 << 20
-	// plainShare is how many times the device's memory a pool of plain segments can name. Not smaller: between
-	// segments there are holes, and those of another length need new numbers. Not larger: each number costs eight
-	// bytes once it was used.
+	// plainShare is how many times the device's memory a pool of plain segments can name. Not
+	// smaller: between segments there are holes, and segments of another length need new numbers.
+	// Not larger: each number costs eight bytes once it was used.
 	plainShare = 4
 )
 
-// errMisaligned says that a driver broke what the conformance suite asks of it.
+// errMisaligned reports a driver that breaks a rule of the conformance suite.
 var errMisaligned = errors.New("pool: a plain allocation of whole pages does not begin at a multiple of one")
 
-// arena is what page numbers stand for.
+// arena maps page numbers to addresses.
 type arena struct {
 	base      cudadrv.Ptr // of the reservation; 0 with plain segments
 	bytes     int64
 	pageBytes int64
-	// places are the addresses of the pages of plain segments, by number; nil with virtual memory. An entry is
-	// written by the driver goroutine before anybody is granted the page, and stays until the page has come
-	// back and its segment was freed.
+	// places are the addresses of the pages of plain segments, by number; nil with virtual memory.
+	// The driver goroutine writes an entry before the page is granted; the entry stays until the
+	// page was returned and its segment freed.
 	places []cudadrv.Ptr
 }
 
-// PageBytes is the page of a device: the driver's granularity, or with plain segments what cuMemAlloc aligns to.
+// PageBytes is the page of a device: the driver's granularity, or the alignment of plain segments.
 func PageBytes(info cudadrv.Info, plain bool) int64 {
 	if plain {
 		return plainPageBytes
@@ -53,7 +56,7 @@ func openArena(device cudadrv.Device, plain bool) (arena, error) {
 		pages := min(arenaBytes, plainShare*total) / page
 		return arena{bytes: pages * page, pageBytes: page, places: make([]cudadrv.Ptr, pages)}, nil
 	}
-	// Twice the limit is enough for any window beside what lives; more lets holes rest.
+	// Twice the limit is enough for any window beside live memory; more lets holes rest.
 	size := min(arenaBytes, 16*total) / page * page
 	base, err := device.MemAddressReserve(size)
 	if err != nil {
@@ -62,7 +65,7 @@ func openArena(device cudadrv.Device, plain bool) (arena, error) {
 	return arena{base: base, bytes: size, pageBytes: page}, nil
 }
 
-// freeArena gives the address space back.
+// freeArena releases the address space.
 func (a *arena) freeArena(device cudadrv.Device) error {
 	if a.places != nil {
 		return nil
@@ -73,26 +76,27 @@ func (a *arena) freeArena(device cudadrv.Device) error {
 	return nil
 }
 
-// PageBytes is the step in which memory is lent.
+// PageBytes is the unit in which memory is lent.
 func (a *arena) PageBytes() int64 { return a.pageBytes }
 
 // Base is the address of page 0; 0 where pages have Places.
 func (a *arena) Base() cudadrv.Ptr { return a.base }
 
-// Places are the addresses of pages by number, where segments are plain: pages with numbers side by side in
-// one run lie side by side. Who was granted a page may read its entry. Nil with virtual memory: the address is
-// Base and the number times PageBytes.
+// Places are the addresses of plain pages by number: consecutive numbers in one run have
+// consecutive addresses. A client may read the entries of the pages that it was granted. Nil with
+// virtual memory: the address is Base plus the number times PageBytes.
 func (a *arena) Places() []cudadrv.Ptr { return a.places }
 
-// pagesFor is how many pages hold so many bytes: at most one more than the arena has, which no request gets. 0 for a negative number.
+// pagesFor is the number of pages for so many bytes: at most one more than the arena has, which no
+// request gets. 0 for a negative number.
 func (a *arena) pagesFor(bytes int64) uint32 {
 	if bytes > a.bytes {
 		return uint32(a.bytes/a.pageBytes) + 1 //nolint:gosec // pages of one arena
 	}
-	return uint32((max(0, bytes) + a.pageBytes - 1) / a.pageBytes) //nolint:gosec // likewise
+	return uint32((max(0, bytes) + a.pageBytes - 1) / a.pageBytes) //nolint:gosec // pages of one arena
 }
 
-// at is the address of a page of which the driver holds memory.
+// at is the address of a mapped page.
 func (a *arena) at(page uint32) cudadrv.Ptr {
 	if a.places != nil {
 		return a.places[page]

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Sizes beyond the arena are one page more than it has, however large they are, and none wraps around.
+// Sizes beyond the arena are one page more than it has, however large they are, and none wraps
+// around.
 func TestPagesForSizesAtTheEndsOfNumbers(t *testing.T) {
 	t.Parallel()
 	a := &arena{bytes: 64 << 20, pageBytes: 2 << 20}

@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// A pool that nobody used is closed like any other.
+// An unused pool is closed like any other.
 func TestCloseOfAnUnusedPool(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -27,14 +27,14 @@ func TestCloseOfAnUnusedPool(t *testing.T) {
 	})
 }
 
-// Close may be called again, at the same time and later; every call says what the first one did.
+// Close may be called again, at the same time and later; every call returns the first one's error.
 func TestCloseIsIdempotent(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(8))
-		h.customer(1).must(4)
+		h.testClient(1).must(4)
 		require.NoError(t, h.faults.Add(fault.Rule{Func: k.last, First: 1, Result: cudadrv.Unknown}))
 		errs := make([]error, 4)
 		var group sync.WaitGroup
@@ -49,14 +49,14 @@ func TestCloseIsIdempotent(t *testing.T) {
 	})
 }
 
-// Close denies what waits, waits for the job in flight, and takes back what is lent; after it everything is
-// refused, and a late return is nothing.
+// Close denies waiting requests, waits for the job in flight, and takes lent memory back; after it
+// everything is refused, and a late Return does nothing.
 func TestCloseEndsEverything(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		held := a.must(5)
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -102,8 +102,8 @@ func (h *house) later(f func() error) <-chan error {
 	return done
 }
 
-// An actor that protoactor stops in the middle of a job denies what waits. Close still gives all memory
-// back, that of the job included, which nobody was told of.
+// An actor that protoactor stops in the middle of a job denies waiting requests. Close still
+// releases all memory, also that of the job, whose outcome was never received.
 func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -112,7 +112,7 @@ func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 			t.Run(function, func(t *testing.T) {
 				t.Parallel()
 				h := k.build(t, roomy(32))
-				a, b := h.customer(1), h.customer(2)
+				a, b := h.testClient(1), h.testClient(2)
 				a.must(5)
 				inside := make(chan struct{})
 				release := h.hold(function, func() { close(inside) })
@@ -135,14 +135,14 @@ func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 	})
 }
 
-// The same with a job that fails while nobody listens, and that has to be rolled back at Close.
+// The same with a job that fails after the actor's end, and that has to be rolled back at Close.
 func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.free(a.must(5))
 		require.NoError(t, h.faults.Add(fault.Rule{Func: k.usable(), First: 1, Result: cudadrv.Unknown}))
 		inside := make(chan struct{})
@@ -157,13 +157,13 @@ func TestStoppedPoolRollsBackAtClose(t *testing.T) {
 	})
 }
 
-// A pool stopped during its Close gives the memory back all the same.
+// A pool stopped during its Close still releases the memory.
 func TestStopDuringClose(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.free(a.must(9))
 		inside := make(chan struct{})
 		release := h.hold(k.give[0], func() { close(inside) })
@@ -177,14 +177,15 @@ func TestStopDuringClose(t *testing.T) {
 	})
 }
 
-// Books that do not balance after a panic quarantine the pool: requests fail, its memory is left alone.
+// Books that do not balance after a panic quarantine the pool: requests fail, its memory is left
+// alone.
 func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(32))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run := a.must(4)
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -202,7 +203,8 @@ func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 	})
 }
 
-// With Debug the next message finds books that do not balance, without a panic of anybody's, and Failure says so.
+// With Debug the next message finds books that do not balance, without a panic, and Failure returns
+// that.
 func TestDebugFindsBrokenBooks(t *testing.T) {
 	recoveredtest.Expect(t, "vram-pool: pool: page")
 	t.Parallel()
@@ -210,7 +212,7 @@ func TestDebugFindsBrokenBooks(t *testing.T) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		require.NoError(t, h.pool.Failure())
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -232,7 +234,7 @@ func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.must(4)
 		h.panicInTurn(func() {})
 		a.must(6)

@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -11,82 +10,84 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
-// work is a job on its way to the driver goroutine, with the marks of the returns before it.
+// work is a job for the driver goroutine, with the marks of the Returns before it.
 type work struct {
 	job     *core.Job
-	marks   []stamp
-	clients []Client // to be asked whether they are idle
+	marks   []markedFence
+	clients []Client // queried whether they are idle
 	waiter  Client   // of the job's Await operations; nil if it has left
 }
 
-// stamp is a client's fence and the mark that stands for it.
-type stamp struct {
+// markedFence is a client's fence and the mark that was recorded for it.
+type markedFence struct {
 	client core.Client
 	fence  core.Fence
 	mark   fence.Mark
 }
 
-// flight is a job that is being performed.
-type flight struct{ landed chan struct{} }
+// inFlight is a job that is being performed.
+type inFlight struct{ ended chan struct{} }
 
-// grounded stands in the place of a flight when there will be none any more.
-var grounded flight //nolint:gochecknoglobals // An identity, never written.
+// noMoreJobs takes the place of a job in flight once the driver was stopped.
+var noMoreJobs inFlight //nolint:gochecknoglobals // An identity, never written.
 
-// driver is the driver goroutine of a pool: the only one that makes driver calls.
+// driver is the driver goroutine of a pool: the only goroutine that maps and unmaps.
 type driver struct {
-	pool   *Pool
-	clock  func() time.Duration // of the device's calls
-	worker *actors.Worker
-	flight atomic.Pointer[flight] // of the job in hand; grounded once the pool has ended
+	pool     *Pool
+	clock    func() time.Duration // measures the device's calls
+	worker   *actors.Worker
+	inFlight atomic.Pointer[inFlight] // noMoreJobs once the pool has ended
 
 	// Owned by the driver goroutine, after its end by Close.
 	waiter    Client
-	marks     map[core.Client][]stamp // in the order in which they came
-	watches   map[core.Client]*watch  // over the oldest mark that there was then
-	running   []*watch                // whose goroutines may not have ended
+	marks     map[core.Client][]markedFence // in the order of their arrival
+	watches   map[core.Client]*watch        // over the client's oldest mark when it began
+	running   []*watch                      // watches whose goroutines may not have ended
 	lastWatch uint64
-	order     []core.Client // of marks, rising: the same history makes the same calls
+	order     []core.Client // keys of marks, sorted: the same history makes the same calls
 	passed    []core.Passed // the answer to the last job
 	last      core.JobDone
 }
 
-// open makes the driver goroutine of a pool, which is to be started.
+// open makes the driver goroutine of a pool; it does not start it.
 func (d *driver) open(p *Pool, modelled cudadrv.Modelled) {
 	d.pool, d.worker, d.clock = p, actors.NewWorker(p.host, "vram-driver"), clockOf(modelled)
-	d.marks, d.watches = map[core.Client][]stamp{}, map[core.Client]*watch{}
+	d.marks, d.watches = map[core.Client][]markedFence{}, map[core.Client]*watch{}
 }
 
-// fly has the driver goroutine perform a job. The core has one in flight at a time. After the pool has ended it does nothing.
-func (d *driver) fly(w *work) {
-	f := &flight{landed: make(chan struct{})}
-	if !d.flight.CompareAndSwap(nil, f) {
+// submit has the driver goroutine perform a job. The core has one in flight at a time. After stop
+// it does nothing.
+func (d *driver) submit(w *work) {
+	f := &inFlight{ended: make(chan struct{})}
+	if !d.inFlight.CompareAndSwap(nil, f) {
 		return
 	}
 	d.worker.Schedule(func() {
 		done := d.run(w)
-		d.flight.Store(nil) // before the outcome is told: the answer may be the next job
-		close(f.landed)
+		d.inFlight.Store(nil) // before the outcome is sent: the answer may be the next job
+		close(f.ended)
 		d.pool.ref.Call(&step{pool: d.pool, message: done})
 	})
 }
 
-// ground waits for the job in hand, lets no other begin, and ends the driver goroutine.
-func (d *driver) ground() {
-	for !d.flight.CompareAndSwap(nil, &grounded) {
-		if f := d.flight.Load(); f != nil {
-			actors.Wait(d.pool.host, f.landed)
+// stop waits for the job in flight, allows no other, and ends the driver goroutine.
+func (d *driver) stop() {
+	for !d.inFlight.CompareAndSwap(nil, &noMoreJobs) {
+		if f := d.inFlight.Load(); f != nil {
+			actors.Wait(d.pool.host, f.ended)
 		}
 	}
 	d.worker.End()
 	actors.Wait(d.pool.host, d.worker.Done())
 }
 
-// run performs a job. A job that queries fences fails with the query; driver calls are made whatever the
-// fences say, they do not depend on it.
+// run performs a job. If its fence queries fail, so does the job; but its driver calls are made all
+// the same, since they do not depend on the queries.
 func (d *driver) run(w *work) core.JobDone {
 	d.keep(w.marks)
 	d.waiter = w.waiter
@@ -109,8 +110,8 @@ func (d *driver) run(w *work) core.JobDone {
 	return done
 }
 
-// clockOf is the time in which driver calls are measured: modelled where the device's are, so that what is decided by it is the same
-// each time.
+// clockOf is the time in which driver calls are measured: modelled time where the device has it, so
+// that decisions that depend on it are reproducible.
 func clockOf(modelled cudadrv.Modelled) func() time.Duration {
 	if modelled != nil {
 		return modelled.ModelledTime
@@ -119,7 +120,7 @@ func clockOf(modelled cudadrv.Modelled) func() time.Duration {
 	return func() time.Duration { return time.Since(epoch) }
 }
 
-// guard makes a panic of the driver an error: the job fails and its caller gets an answer.
+// guard turns a panic of the driver into an error: the job fails and its request gets an answer.
 func (d *driver) guard(f func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -130,19 +131,19 @@ func (d *driver) guard(f func() error) (err error) {
 	return f()
 }
 
-// freeBytes is what the driver has left; 0 if it does not say.
+// freeBytes is the driver's free memory; 0 if it cannot be queried.
 func (d *driver) freeBytes() (bytes int64) {
 	err := d.guard(func() (err error) {
 		bytes, _, err = d.pool.device.MemGetInfo()
-		return err //nolint:wrapcheck // it is not told
+		return err //nolint:wrapcheck // not reported
 	})
-	if err != nil { // the core does without
+	if err != nil { // the core copes with 0
 		return 0
 	}
 	return bytes
 }
 
-func (d *driver) keep(marks []stamp) {
+func (d *driver) keep(marks []markedFence) {
 	for _, s := range marks {
 		d.marks[s.client] = append(d.marks[s.client], s)
 	}
@@ -153,11 +154,10 @@ func (d *driver) idle(clients []Client) bool {
 	return !slices.ContainsFunc(clients, func(c Client) bool { return !c.Idle() })
 }
 
-// poll looks how far all fences have passed; d.passed says so, also after an error.
+// poll queries all fences. d.passed has the passed ones, also after an error.
 func (d *driver) poll() error {
 	d.passed = d.passed[:0]
-	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.marks))
-	slices.Sort(d.order)
+	d.order = order.AppendKeys(d.order[:0], d.marks)
 	for _, id := range d.order {
 		if err := d.look(id, d.marks[id]); err != nil {
 			return err
@@ -166,16 +166,16 @@ func (d *driver) poll() error {
 	return nil
 }
 
-// look sees how far a client's fences have passed, up to the first that has not. Returns of one client
-// may overtake each other on their way here; the newest fence that has passed speaks for all that were
-// taken before it, wherever they stand.
-func (d *driver) look(id core.Client, stamps []stamp) (err error) {
+// look queries a client's fences up to the first that has not passed. Returns of one client may
+// overtake each other on their way here; the newest fence that has passed covers all older ones,
+// wherever they are in the list.
+func (d *driver) look(id core.Client, marked []markedFence) (err error) {
 	var newest core.Fence
 	n := 0
-	for n < len(stamps) {
+	for n < len(marked) {
 		var ok bool
-		ok, err = d.pool.fences.Passed(stamps[n].mark)
-		if isCaptured(err) { // it never passes: the client's next one speaks for its pages
+		ok, err = d.pool.fences.Passed(marked[n].mark)
+		if isCaptured(err) { // it never passes: the client's next fence covers its pages
 			err = nil
 			n++
 			continue
@@ -183,7 +183,7 @@ func (d *driver) look(id core.Client, stamps []stamp) (err error) {
 		if !ok || err != nil {
 			break
 		}
-		newest = max(newest, stamps[n].fence)
+		newest = max(newest, marked[n].fence)
 		n++
 	}
 	if n == 0 {
@@ -192,31 +192,32 @@ func (d *driver) look(id core.Client, stamps []stamp) (err error) {
 	if newest > 0 {
 		d.passed = append(d.passed, core.Passed{Client: id, Fence: newest})
 	}
-	if d.marks[id] = stamps[n:]; n == len(stamps) {
+	if d.marks[id] = marked[n:]; n == len(marked) {
 		delete(d.marks, id)
 	}
-	for _, s := range stamps[:n] {
-		d.giveUp(s)
+	for _, s := range marked[:n] {
+		d.releaseMark(s)
 	}
 	return err
 }
 
-// giveUp releases a mark, or leaves that to the watch over it.
-func (d *driver) giveUp(s stamp) {
+// releaseMark releases a mark, or leaves that to the watch over it.
+func (d *driver) releaseMark(s markedFence) {
 	if w := d.watches[s.client]; w != nil && w.mark == s.mark {
 		delete(d.watches, s.client)
-		if w.leave() {
+		if w.handOver() {
 			return
 		}
 	}
-	_ = d.pool.fences.Release(s.mark) // an event that the driver keeps harms nobody's memory
+	_ = d.pool.fences.Release(s.mark) // an event that the driver keeps does no harm
 }
 
-// release gives up the marks that are left when the pool ends. The device has been synchronised: watches end.
+// release releases the remaining marks when the pool ends. The device has been synchronised:
+// watches end.
 func (d *driver) release() {
-	for _, id := range slices.Sorted(maps.Keys(d.marks)) {
+	for _, id := range order.Keys(d.marks) {
 		for _, s := range d.marks[id] {
-			d.giveUp(s) // the device is being closed: nobody is left to tell
+			d.releaseMark(s) // the device is being closed: an error changes nothing
 		}
 	}
 	for _, w := range d.running {
@@ -224,7 +225,7 @@ func (d *driver) release() {
 	}
 }
 
-// perform makes the calls of a job up to the first that fails. done counts those that succeeded.
+// perform makes the calls of a job up to the first that fails. done counts the successful ones.
 func (d *driver) perform(ops []memory.Op, done *int) error {
 	for i := range ops {
 		if op := &ops[i]; op.Verb == memory.Map && op.Handle == 0 { // a new handle is mapped at once

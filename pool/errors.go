@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 )
@@ -15,61 +16,64 @@ import (
 // ErrOutOfMemory is the kind of every *OutOfMemoryError.
 var ErrOutOfMemory = errors.New("vram: out of memory")
 
-// ErrClosed says that the pool was closed.
+// ErrClosed reports that the pool was closed.
 var ErrClosed = core.ErrClosed
 
-// ErrDriverPanic says that a driver call panicked. What it was part of failed as a whole.
+// ErrDriverPanic reports that a driver call panicked. Its job failed.
 var ErrDriverPanic = errors.New("pool: a driver call panicked")
 
 // ErrNotOpen refuses a call on a nil or zero Tenant or Reservation.
 var ErrNotOpen = cudadrv.ErrNotOpen
 
-// ErrForeign refuses what is of another device.
+// ErrForeign refuses an object of another device.
 var ErrForeign = errors.New("vram: of another device")
 
 // ErrNegative refuses a negative size.
 var ErrNegative = errors.New("vram: negative size")
 
-// LimitError says that memory cannot be mapped ahead, since the limit leaves no room.
+// LimitError reports that memory cannot be mapped ahead, since the limit leaves no room.
 type LimitError = core.LimitError
 
-// OutOfMemoryError says why a request could not be served, as the books stood when it was refused.
+// OutOfMemoryError describes why a request was refused, with the figures of that moment.
 type OutOfMemoryError struct {
-	RequestedBytes   int64 // all that the caller asked for, of a batch the sum
-	FreeBytes        int64 // mapped, and held by no stream
+	RequestedBytes   int64 // by the caller; of a batch the sum
+	FreeBytes        int64 // mapped, and lent to no stream
 	LargestFreeBytes int64 // the longest run of it
-	PendingBytes     int64 // of FreeBytes: a fence has not passed yet
+	PendingBytes     int64 // of FreeBytes: behind a fence that has not passed
 	ReservedBytes    int64 // held from the driver
 	LimitBytes       int64
-	DriverBytes      int64 // that the driver could give in all when it refused, those reserved included; 0 if it did not refuse
-	MissingBytes     int64 // pages that were looked for in vain: whole ones, without what the stream has and what was found of a batch
-	Waited           bool  // it was refused after it had waited, since nobody holds anything that could come back
+	DriverBytes      int64 // if the driver refused: all that it could give, reserved bytes included; else 0
+	MissingBytes     int64 // whole pages that were not found, beside the stream's own and the found part of a batch
+	Waited           bool  // refused after a wait, since no holder is left whose frees could serve it
 	Streams          []Holding
 	Cause            error // what the driver said, if it refused; else nil
+
+	reserves bool // it is Reserve that was refused, which cannot wait for frees
 }
 
-// Holding is what a stream held when it last spoke to the pool.
+// Holding is the memory of a stream, as of its last message to the pool.
 type Holding struct {
 	Stream    uint32
 	HeldBytes int64 // pages lent to it
-	LiveBytes int64 // of them in buffers, or cached by magazines: nothing of what was asked for
-	LaneCount int   // of its lanes: each gives back what it does not use when it is called next
-	LaneBytes int64 // of LiveBytes: what the lanes have, in use or not
-	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request, or their
-	// Stream.Return, records the fence that others need.
+	LiveBytes int64 // of them in buffers, or cached by magazines; without the refused request
+	LaneCount int   // open lanes: each releases its free blocks at its next call
+	LaneBytes int64 // of LiveBytes: leased to lanes, in use or not
+	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request,
+	// or Stream.Trim, records the fence that others need.
 	UncoveredBytes int64
-	UnpassedBytes  int64 // that it returned: free for others once its fence has passed
-	Reservation    bool  // it is no stream: what is held is set aside by Reserve
+	UnpassedBytes  int64 // returned: free for others once its fence has passed
+	Reservation    bool  // not a stream: memory set aside by Reserve
 }
 
-// mostHolders is how many of those that hold memory the text of a refusal names, and mostRemedies how many remedies: all are in the
-// fields.
+// maxHolders and maxRemedies are how many holders and remedies the text of a refusal names: all are
+// in the fields.
 const (
-	mostHolders  = 3
-	mostRemedies = 4
+	maxHolders  = 3
+	maxRemedies = 4
 )
 
-// Error says the facts in one line, and what would help, of many streams and remedies the first. Exact numbers are in the fields.
+// Error has the figures and the remedies in one line; of many streams and remedies only the first.
+// The fields have exact numbers.
 func (e *OutOfMemoryError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: out of memory: requested %s", units.Bytes(e.RequestedBytes))
@@ -97,26 +101,26 @@ func (e *OutOfMemoryError) Error() string {
 	return b.String()
 }
 
-// describeHolders names those that hold most, and sums up the others.
+// describeHolders names the largest holders, and sums up the others.
 func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	holders := slices.Clone(e.Streams)
-	slices.SortStableFunc(holders, func(x, y Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
+	order.Stably(holders, func(x, y *Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
 	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
-	for i := range holders[:min(len(holders), mostHolders)] {
-		b.WriteString("; " + holders[i].text())
+	for i := range holders[:min(len(holders), maxHolders)] {
+		b.WriteString("; " + holders[i].String())
 	}
-	if len(holders) <= mostHolders {
+	if len(holders) <= maxHolders {
 		return
 	}
 	var bytes int64
-	for _, h := range holders[mostHolders:] {
+	for _, h := range holders[maxHolders:] {
 		bytes += h.HeldBytes
 	}
-	fmt.Fprintf(b, "; %d more hold %s", len(holders)-mostHolders, units.Bytes(bytes))
+	fmt.Fprintf(b, "; %d more hold %s", len(holders)-maxHolders, units.Bytes(bytes))
 }
 
-// text says what is held.
-func (h *Holding) text() string {
+// String says what is held.
+func (h Holding) String() string {
 	if h.Reservation {
 		return "a reservation holds " + units.Bytes(h.HeldBytes)
 	}
@@ -125,16 +129,16 @@ func (h *Holding) text() string {
 		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, units.Bytes(h.LaneBytes))
 	}
 	if h.UncoveredBytes > 0 {
-		text += fmt.Sprintf(" (%s stay until its callers' next request or Return)", units.Bytes(h.UncoveredBytes))
+		text += fmt.Sprintf(" (%s stay until its callers' next request or Trim)", units.Bytes(h.UncoveredBytes))
 	}
 	return text
 }
 
-// describeRemedies names what would help: of many the cheapest, and the last, which is always of use.
+// describeRemedies names the cheapest remedies, and the last one, which always helps.
 func (e *OutOfMemoryError) describeRemedies(b *strings.Builder) {
 	all := e.Remedies()
-	if n := len(all); n > mostRemedies {
-		all = append(all[:mostRemedies-1:mostRemedies-1], all[n-1])
+	if n := len(all); n > maxRemedies {
+		all = append(all[:maxRemedies-1:maxRemedies-1], all[n-1])
 	}
 	for i, r := range all {
 		if i == 0 {
@@ -152,8 +156,8 @@ func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemo
 // Unwrap is the driver's error, if the driver refused.
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
-// denialError is the error of a denial.
-func (q *quotas) denialError(d core.Denial) error {
+// denialError is the error of a denial to a client.
+func (q *quotas) denialError(d core.Denial, to Client) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed
 	}
@@ -170,6 +174,7 @@ func (q *quotas) denialError(d core.Denial) error {
 		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}
+	_, e.reserves = to.(*reservationClient)
 	for _, h := range s.Holdings {
 		e.Streams = append(e.Streams, holding(h))
 	}

@@ -22,10 +22,10 @@ func (k kind) driverCalls() []string {
 		[]string{"cuEventCreate", "cuEventRecord", "cuEventQuery", "cuEventSynchronize", "cuEventDestroy"})
 }
 
-// day is a life of a pool in which every kind of job occurs. Every request gets an answer; which one depends
-// on what fails.
+// day is a life of a pool in which every kind of job occurs. Every request gets an answer; which
+// one depends on the failing calls.
 func (h *house) day() {
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	first, err := a.get(6)
 	if err == nil {
 		a.touch(first)
@@ -48,8 +48,8 @@ func (h *house) day() {
 	_, _ = h.pool.Trim(h.t.Context(), 0)
 }
 
-// Whatever call fails, at whatever occurrence, for good or once: everybody gets an answer, the books balance,
-// and what the pool does not hold the driver has.
+// Any call may fail, at any occurrence, for good or once: every request gets an answer, the books
+// balance, and the driver has all memory that the pool does not hold.
 func TestEveryFailingCallLeavesBooksThatBalance(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -99,7 +99,7 @@ func TestCloseSaysWhatTheDriverKeeps(t *testing.T) {
 		for _, function := range k.give {
 			h := k.prepare(t)
 			h.open(roomy(16))
-			h.customer(1).must(7)
+			h.testClient(1).must(7)
 			require.NoError(t, h.faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
 			require.ErrorContains(t, h.pool.Close(), fmt.Sprintf("did not take back %d bytes", 7*page))
 			require.NoError(t, h.sim.Audit())
@@ -114,7 +114,7 @@ func TestCloseGivesBackTheOthers(t *testing.T) {
 		t := k.T
 		h := k.prepare(t)
 		h.open(roomy(16))
-		c := h.customer(1)
+		c := h.testClient(1)
 		for range 4 {
 			c.must(2)
 		}
@@ -132,7 +132,7 @@ func TestBrokenFencesDoNotStopCloseOrGrowth(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(16))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		a.free(a.must(3))
 		a.mute = true
 		require.NoError(t, h.faults.Add(fault.Rule{Func: "cuEventQuery", Result: cudadrv.Unknown}))
@@ -141,8 +141,8 @@ func TestBrokenFencesDoNotStopCloseOrGrowth(t *testing.T) {
 	})
 }
 
-// A driver call that panics fails its job, and the pool goes on. The day may leave eight pages in use: the ninth
-// is for whoever comes after it.
+// A driver call that panics fails its job, and the pool goes on. The day may leave eight pages in
+// use: the ninth is for a later request.
 func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -167,7 +167,7 @@ func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 					h.day()
 					h.settle()
 					h.faults.SetBefore(nil)
-					c := h.customer(9)
+					c := h.testClient(9)
 					c.touch(c.must(1))
 					require.NoError(t, h.pool.Close())
 					h.assertEmpty()
@@ -186,7 +186,7 @@ func TestPanicOfADriverCallIsTold(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(8))
-		a := h.customer(1)
+		a := h.testClient(1)
 		h.faults.SetBefore(func(name string) {
 			if name == k.usable() {
 				panic(recoveredtest.Planted("no such luck"))
@@ -201,17 +201,17 @@ func TestPanicOfADriverCallIsTold(t *testing.T) {
 	})
 }
 
-// A client that panics when it gets its answer keeps nobody else from theirs.
+// A client that panics when it gets its answer keeps no other from theirs.
 func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(9)) // one for the warm-up, should it come when the rest has gone home
-		bad, good, hoard := h.customer(1), h.customer(2), h.customer(3)
+		bad, good, hoard := h.testClient(1), h.testClient(2), h.testClient(3)
 		bad.panics = true
 		run := hoard.must(8)
 		release := h.occupy() // so that all of the answers are effects of one turn
-		hoard.giveBack(false, run)
+		hoard.sendReturn(false, run)
 		waits := []<-chan answer{bad.refill(2), bad.refill(99), good.refill(2), bad.refill(1), good.refill(1), good.refill(99)}
 		warmed := h.later(func() error { _, err := h.pool.Warm(context.Background(), []uint32{1}); return err })
 		release()
@@ -227,14 +227,14 @@ func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	})
 }
 
-// A mark is given back once, also where the driver refuses to destroy its event: an event that two streams
-// record would let one pass for the other.
+// A mark is released once, also where the driver refuses to destroy its event: an event that two
+// streams record would let one pass for the other.
 func TestMarksAreGivenBackOnce(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(200))
-		a := h.customer(1)
+		a := h.testClient(1)
 		require.NoError(t, h.faults.Add(fault.Rule{Func: "cuEventDestroy", Result: cudadrv.Unknown}))
 		var runs []core.Run
 		for range 80 { // more than a source keeps

@@ -20,14 +20,14 @@ func onDevice(s core.Settings) core.Settings {
 	return s
 }
 
-// A client gets pages whose fence has not passed once its stream was made to wait for it. The mark that it waits for is
-// the least that covers them, and it lives until then.
+// A client gets pages whose fence has not passed once its stream was made to wait for it. The mark
+// that it waits for is the least that covers them, and it lives until then.
 func TestAClientFollowsAnothersFence(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, onDevice(roomy(8)))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run, _, last := a.must(4), a.must(1), a.must(3)
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 		a.free(run)
@@ -64,7 +64,7 @@ func TestAWaitThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := build(t, onDevice(roomy(8)))
-			a, b := h.customer(1), h.customer(2)
+			a, b := h.testClient(1), h.testClient(2)
 			run := a.must(8)
 			require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 			a.free(run)
@@ -76,12 +76,12 @@ func TestAWaitThatFails(t *testing.T) {
 	}
 }
 
-// A mark that went into a graph never passes, and keeps nobody from anything: the next one of its client speaks for its
-// pages.
+// A mark that became part of a graph never passes, and holds up nothing: the next one of its client
+// covers its pages.
 func TestAMarkThatWentIntoAGraph(t *testing.T) {
 	t.Parallel()
 	h := build(t, waiting(roomy(8), core.WaitsNever))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	run := a.must(6)
 	a.use(-6)
 	require.NoError(t, h.sim.BeginCapture(a.stream))
@@ -114,7 +114,7 @@ func TestAMarkThatWentIntoAGraph(t *testing.T) {
 func TestAFenceOfSeveralReturns(t *testing.T) {
 	t.Parallel()
 	h := build(t, waiting(roomy(8), core.WaitsNever))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	first, second := a.must(4), a.must(4)
 	a.use(-8)
 	require.NoError(t, h.sim.Occupy(a.stream, time.Second))

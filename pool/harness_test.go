@@ -91,7 +91,8 @@ func prepare(t *testing.T) *house {
 	return virtual().prepare(t)
 }
 
-// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory must be back.
+// build opens a pool. Unless the test closes it itself, it is closed at the end, and all memory
+// must be back.
 func (k kind) build(t *testing.T, s core.Settings) *house {
 	t.Helper()
 	h := k.prepare(t)
@@ -185,22 +186,22 @@ func (h *house) enter() {
 	}
 }
 
-// customer is a client as dumb as it can be: it keeps what it is granted, and when asked gives back what it
-// does not use.
-type customer struct {
+// testClient is a simple client: it keeps its granted runs, and at a reclaim request returns its
+// free ones.
+type testClient struct {
 	house  *house
 	id     core.Client
 	stream cudadrv.Stream
 
-	mu     sync.Mutex
-	token  uint64
-	fence  core.Fence
-	idle   []core.Run
-	live   int64
-	waits  map[uint64]chan answer
-	asks   int
-	mute   bool // does not answer
-	panics bool // in Granted and Denied
+	mu       sync.Mutex
+	token    uint64
+	fence    core.Fence
+	idle     []core.Run
+	live     int64
+	waits    map[uint64]chan answer
+	reclaims int
+	mute     bool // does not answer
+	panics   bool // in Granted and Denied
 }
 
 type answer struct {
@@ -210,17 +211,17 @@ type answer struct {
 
 var errTwice = errors.New("answered twice")
 
-func (h *house) customer(id core.Client) *customer {
+func (h *house) testClient(id core.Client) *testClient {
 	h.t.Helper()
 	s, err := h.device.StreamCreate()
 	require.NoError(h.t, err)
-	c := &customer{house: h, id: id, stream: s, waits: map[uint64]chan answer{}}
+	c := &testClient{house: h, id: id, stream: s, waits: map[uint64]chan answer{}}
 	h.pool.Join(id, c)
 	return c
 }
 
 // Granted implements Client.
-func (c *customer) Granted(token uint64, runs []core.Run) {
+func (c *testClient) Granted(token uint64, runs []core.Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if token == 0 {
@@ -231,13 +232,13 @@ func (c *customer) Granted(token uint64, runs []core.Run) {
 }
 
 // Denied implements Client.
-func (c *customer) Denied(token uint64, err error) {
+func (c *testClient) Denied(token uint64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.answer(token, answer{err: err})
 }
 
-func (c *customer) answer(token uint64, a answer) {
+func (c *testClient) answer(token uint64, a answer) {
 	w := c.waits[token]
 	if w == nil {
 		c.house.t.Errorf("client %d, token %d: %v: %+v", c.id, token, errTwice, a)
@@ -251,24 +252,24 @@ func (c *customer) answer(token uint64, a answer) {
 }
 
 // Asked implements Client.
-func (c *customer) Asked(uint64) {
+func (c *testClient) Asked(uint64) {
 	c.mu.Lock()
-	c.asks++
+	c.reclaims++
 	mute := c.mute
 	c.mu.Unlock()
 	if !mute {
-		c.surrender()
+		c.release()
 	}
 }
 
 // Offered implements Client.
-func (c *customer) Offered(token, _ uint64) { c.house.pool.AnswerOffer(c.id, token, false) }
+func (c *testClient) Offered(token, _ uint64) { c.house.pool.AnswerOffer(c.id, token, false) }
 
 // Demanded implements Client.
-func (c *customer) Demanded() {}
+func (c *testClient) Demanded() {}
 
 // Looked implements Client.
-func (c *customer) Looked() {
+func (c *testClient) Looked() {
 	c.mu.Lock()
 	r := core.Return{Client: c.id, LiveBytes: max(c.live, 0), Report: true}
 	c.mu.Unlock()
@@ -276,25 +277,25 @@ func (c *customer) Looked() {
 }
 
 // Idle implements Client.
-func (c *customer) Idle() bool {
+func (c *testClient) Idle() bool {
 	idle, err := c.house.device.StreamQuery(c.stream)
 	return idle && err == nil
 }
 
 // Follow implements Client.
-func (c *customer) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
+func (c *testClient) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 
-// surrender answers an ask with everything idle.
-func (c *customer) surrender() {
+// release answers a reclaim request with all free runs.
+func (c *testClient) release() {
 	c.mu.Lock()
 	runs := c.idle
 	c.idle = nil
 	c.mu.Unlock()
-	c.giveBack(true, runs...)
+	c.sendReturn(true, runs...)
 }
 
-// refill asks and does not wait.
-func (c *customer) refill(pages uint32) <-chan answer {
+// refill sends a request and does not wait.
+func (c *testClient) refill(pages uint32) <-chan answer {
 	c.mu.Lock()
 	c.token++
 	w := make(chan answer, 1)
@@ -307,8 +308,8 @@ func (c *customer) refill(pages uint32) <-chan answer {
 	return w
 }
 
-// get asks and waits.
-func (c *customer) get(pages uint32) (core.Run, error) {
+// get sends a request and waits.
+func (c *testClient) get(pages uint32) (core.Run, error) {
 	a := <-c.refill(pages)
 	if a.err != nil {
 		c.use(-int64(pages))
@@ -316,30 +317,30 @@ func (c *customer) get(pages uint32) (core.Run, error) {
 	return a.run, a.err
 }
 
-// must is get of what has to be there.
-func (c *customer) must(pages uint32) core.Run {
+// must is get for a request that must succeed.
+func (c *testClient) must(pages uint32) core.Run {
 	c.house.t.Helper()
 	run, err := c.get(pages)
 	require.NoError(c.house.t, err)
 	return run
 }
 
-func (c *customer) use(pages int64) {
+func (c *testClient) use(pages int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.live += pages * page
 }
 
-// free gives runs back that were in use, behind the work that the stream has now.
-func (c *customer) free(runs ...core.Run) {
+// free returns runs that were in use, behind the stream's work so far.
+func (c *testClient) free(runs ...core.Run) {
 	for _, r := range runs {
 		c.use(-int64(r.Pages))
 	}
-	c.giveBack(false, runs...)
+	c.sendReturn(false, runs...)
 }
 
-// giveBack returns runs with a fence. A fence that cannot be recorded never passes.
-func (c *customer) giveBack(answer bool, runs ...core.Run) {
+// sendReturn returns runs with a fence. A fence that cannot be recorded never passes.
+func (c *testClient) sendReturn(answer bool, runs ...core.Run) {
 	c.mu.Lock()
 	c.fence++
 	r := core.Return{Client: c.id, Runs: runs, Fence: c.fence, LiveBytes: max(c.live, 0), Answer: answer}
@@ -349,7 +350,7 @@ func (c *customer) giveBack(answer bool, runs ...core.Run) {
 }
 
 // touch fails the test unless the device can reach every byte of a run.
-func (c *customer) touch(r core.Run) {
+func (c *testClient) touch(r core.Run) {
 	c.house.t.Helper()
 	at := c.house.pool.at(r.First)
 	require.NoError(c.house.t, c.house.sim.MemsetD8Async(at, 0, int64(r.Pages)*page, c.stream))

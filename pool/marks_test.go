@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mark is given up when it has passed and not before: its event would be recorded anew, on a stream that may be idle, and
-// the memory behind it would be taken for clean.
+// A mark is given up when it has passed and not before: its event would be recorded anew, on a
+// stream that may be idle, and the memory behind it would be taken for clean.
 func TestAMarkIsKeptUntilItHasPassed(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(16))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		early, between, late := a.must(4), a.must(4), a.must(4) // neighbours would merge
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 		a.free(early)

@@ -8,38 +8,41 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// Client is a stream as the pool sees it. The methods are called outside every turn, from any goroutine,
-// and must not wait.
+// Client is a stream, or a reservation, as the pool knows it. The methods are called outside every
+// turn, from any goroutine, and must not wait.
 type Client interface {
-	// Granted lends runs to the client: those for a Refill's token, or, with token 0, what the client had
-	// returned when asked and may have back, or a part of what it was refused. The slice is the client's.
+	// Granted lends runs to the client: those for a Refill's token, or, with token 0, runs that it
+	// had returned at a reclaim request and may keep, or a part of a refused batch. The client owns
+	// the slice.
 	Granted(token uint64, runs []core.Run)
 	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
 	Denied(token uint64, err error)
-	// Asked wants the client to return its longest free runs, until they come to so many pages, or, with 0, all that it does not use, by
-	// a Return with Answer, once it has been Granted that many runs since it joined: those on their way to it are part of what it may
-	// not use.
+	// Asked is a reclaim request: the client returns its longest free runs, until they come to so
+	// many pages, or with 0 all its free pages, by a Return with Answer, once it has been Granted
+	// that many runs since it joined. Runs that are under way to it are included.
 	Asked(runsGranted uint64, pages uint32)
-	// Offered wants the client to serve its Refill with that token, which waits, with what it keeps, once it has been
-	// Granted that many runs since it joined. It answers with Pool.AnswerOffer.
+	// Offered proposes that the client serve its waiting Refill with that token from its own
+	// memory, once it has been Granted that many runs since it joined. It answers with
+	// Pool.AnswerOffer.
 	Offered(token, runsGranted uint64)
-	// Demanded says that Pool.Demand has become more than 0, or 0: while there is demand, the client returns an empty
-	// Stirred as soon as something comes home to it.
+	// Demanded reports that Pool.Demand has become more than 0, or 0: while there is demand, the
+	// client sends an empty Return with Stirred as soon as memory comes home to it.
 	Demanded()
-	// Look wants the client to take home what was freed, at once: whoever has its turn is not waited for.
+	// Look asks the client to take home freed blocks at once: without waiting for its turn.
 	Look()
-	// Usage is what the client's stream has. It is called inside the pool's turn, and reads what the last turn of the client left.
+	// Usage is the memory of the client's stream, as of the client's last turn. The pool calls it
+	// inside its own turn.
 	Usage() core.Usage
-	// Idle reports whether the client's stream has no work. It is called on the driver goroutine and makes two driver calls at most;
-	// false if the stream cannot be asked now.
+	// Idle reports whether the client's stream has no work. It is called on the driver goroutine
+	// and makes two driver calls at most; false if the stream cannot be queried now.
 	Idle() bool
-	// Follow makes what is submitted to the client's stream from now on wait, on the device, for a mark of another
-	// client's, while a Refill of this one waits. It is called on the driver goroutine, makes one driver call, and says
-	// why where it cannot.
+	// Follow makes later work of the client's stream wait, on the device, for a mark of another
+	// client, while a Refill of this one waits. It is called on the driver goroutine, makes one
+	// driver call, and returns an error if it cannot.
 	Follow(m fence.Mark) error
 }
 
-// message is anything that the pool's actor receives. The set is closed.
+// message is a message to the pool's actor. The set is closed.
 type message interface {
 	actors.Message
 	isMessage()
@@ -51,16 +54,16 @@ var (
 	_ message = (*recharge)(nil)
 )
 
-// recharge has the requests tried that wait for a tenant's quota.
+// recharge retries the requests that wait for a tenant's quota.
 type recharge struct {
 	actors.Link
 	tenant *Tenant
 }
 
-// Fail has nobody to tell: the requests are failed with the pool.
+// Fail does nothing: the requests fail with the pool.
 func (*recharge) Fail(error) {}
 
-// refused says that a Refill waits for no quota any more.
+// refused reports that a Refill waits for no quota any more.
 type refused struct {
 	actors.Link
 	pool   *Pool
@@ -68,22 +71,22 @@ type refused struct {
 	token  uint64
 }
 
-// Fail has nobody to tell.
+// Fail does nothing.
 func (*refused) Fail(error) {}
 
-// step is a message for the core, with what the shell needs beside it.
+// step is a message for the core, with the shell's part of it.
 type step struct {
 	actors.Link
 	pool    *Pool
 	message core.Message
 	client  Client     // of a Join and a Refill
-	charger Charger    // of a Refill that waits for its quota
+	charger charger    // of a Refill that waits for its quota
 	mark    fence.Mark // of a Return
 	token   uint64     // of a Warm, Trim or Close
 	promise *futures.Promise[int64]
 }
 
-// question asks for a snapshot, or changes the settings, inside a turn.
+// question reads a snapshot, or changes the settings, inside a turn.
 type question struct {
 	actors.Link
 	settings  *core.Settings
@@ -110,20 +113,20 @@ func (s *step) Fail(err error) {
 // Fail answers in the pool's place.
 func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
 
-// effects are what a turn of the pool left, in the order in which it is carried out.
+// effects are the actions of a turn of the pool that are performed after it, in field order.
 type effects struct {
-	pool    *Pool
-	reports []JobReport
-	work    *work
-	home    effect.List[grant] // of runs that clients had returned
-	grants  effect.List[grant]
-	denials effect.List[denial]
-	demands effect.List[Client]
-	offers  effect.List[offer]
-	asks    effect.List[ask]
-	looks   effect.List[Client]
-	looked  bool // the core is told once all have looked
-	ends    effect.List[ending]
+	pool     *Pool
+	reports  []JobReport
+	work     *work
+	home     effect.List[grant] // of runs that go back to the clients that returned them
+	grants   effect.List[grant]
+	denials  effect.List[denial]
+	demands  effect.List[Client]
+	offers   effect.List[offer]
+	reclaims effect.List[reclaimRequest]
+	looks    effect.List[Client]
+	looked   bool // the core gets Looked once all have looked
+	ends     effect.List[completion]
 }
 
 type grant struct {
@@ -133,7 +136,7 @@ type grant struct {
 	runs   []core.Run
 }
 
-type ask struct {
+type reclaimRequest struct {
 	client      Client
 	runsGranted uint64
 	pages       uint32
@@ -152,18 +155,18 @@ type offer struct {
 	runsGranted uint64
 }
 
-type ending struct {
+type completion struct {
 	promise *futures.Promise[int64]
 	bytes   int64
 	err     error
 }
 
-// Perform implements actors.Effects. A client that panics keeps nobody else from an answer.
+// Perform implements actors.Effects. A client that panics keeps no other from an answer.
 func (e *effects) Perform() {
 	e.observe()
 	if w := e.work; w != nil {
 		e.work = nil
-		e.pool.driver.fly(w)
+		e.pool.driver.submit(w)
 	}
 	returned := false
 	defer func() {
@@ -197,8 +200,8 @@ func (e *effects) deliver() bool {
 	return false
 }
 
-// tell tells a client what the pool wants of it, or ends a request of the pool's own. It reports whether there was
-// anything to tell.
+// tell makes the next other call of a client, or completes a request of the pool's own. It reports
+// whether there was one.
 func (e *effects) tell() bool {
 	if c, ok := e.demands.Pop(); ok {
 		c.Demanded()
@@ -208,7 +211,7 @@ func (e *effects) tell() bool {
 		o.client.Offered(o.token, o.runsGranted)
 		return true
 	}
-	if a, ok := e.asks.Pop(); ok {
+	if a, ok := e.reclaims.Pop(); ok {
 		a.client.Asked(a.runsGranted, a.pages)
 		return true
 	}
@@ -228,14 +231,14 @@ func (e *effects) tell() bool {
 	return false
 }
 
-// recycle empties the effects, keeps their memory, and leaves them for another turn.
+// recycle empties the effects and stores them for reuse.
 func (e *effects) recycle() {
 	e.home.Reset()
 	e.grants.Reset()
 	e.denials.Reset()
 	e.demands.Reset()
 	e.offers.Reset()
-	e.asks.Reset()
+	e.reclaims.Reset()
 	e.looks.Reset()
 	e.ends.Reset()
 	e.pool.spare.Store(e)

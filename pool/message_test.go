@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// listener is a client that writes down what it is told, and panics at one of the calls.
+// listener is a client that records its calls, and panics at one of them.
 type listener struct {
 	calls   []string
 	panicAt int // counted from 1; 0: never
@@ -34,8 +34,8 @@ func (l *listener) Looked()                               { l.hear("looked") }
 func (l *listener) Follow(fence.Mark) error               { return nil }
 func (l *listener) Idle() bool                            { return true }
 
-// Every effect is carried out once and in order, also when a client panics in one of them: that costs the rest
-// nothing. The panic goes on to whoever performs the effects.
+// Every effect is carried out once and in order, also when a client panics in one of them: that
+// costs the rest nothing. The panic goes on to the goroutine that performs the effects.
 func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -51,10 +51,10 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		e.denials.Push(denial{client: l, token: 4, err: errors.New("no")})
 		e.demands.Push(l)
 		e.offers.Push(offer{l, 5, 6})
-		e.asks.Push(ask{l, 7})
-		e.asks.Push(ask{l, 8})
-		e.looks.Push(l)
-		e.ends.Push(ending{promise: promise, bytes: 10})
+		e.reclaims.Push(reclaimRequest{l, 7})
+		e.reclaims.Push(reclaimRequest{l, 8})
+		e.usageRequests.Push(l)
+		e.ends.Push(completion{promise: promise, bytes: 10})
 		if panicAt == 0 {
 			e.Perform()
 		} else {

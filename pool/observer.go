@@ -7,26 +7,26 @@ import (
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
-// Observer is told what happened to the pool. Its functions are called outside every turn, by whoever performs
-// what a turn left, and must not wait; nil ones are left out. JobDone is called in the order of the jobs.
+// Observer has functions that are called when something has happened in the pool: outside every
+// turn, by the goroutine that performs a turn's effects. They must not wait; nil ones are not
+// called. JobDone is called in the order of the jobs.
 type Observer struct {
 	JobDone func(JobReport)
 	Denied  func(*OutOfMemoryError)
 }
 
-// JobReport says what a job made of what is held from the driver.
+// JobReport is the outcome of a driver job.
 type JobReport struct {
 	CreatedBytes  int64
 	ReleasedBytes int64
 	ReservedBytes int64 // afterwards
-	Calls         int   // that succeeded
-	Err           error // of the call after those
-	// Of the Warm that the job was for: what was mapped for it so far, and all that it wants. 0 if it was for none.
+	Calls         int   // successful ones
+	Err           error // of the call after them
+	// Of the job's Warm: bytes mapped for it so far, and in all. 0 without one.
 	WarmMappedBytes, WarmWantedBytes int64
 }
 
-// report notes what a job did, as an effect of the turn that heard of it. Jobs that only look at fences are
-// not reported.
+// report records a job's outcome, as an effect. Jobs that only query fences are not reported.
 func (p *Pool) report(m core.JobDone) {
 	if p.observer.JobDone == nil || m.Job == nil || len(m.Job.Ops) == 0 {
 		return
@@ -46,7 +46,7 @@ func (p *Pool) report(m core.JobDone) {
 	p.effects().reports = append(p.effects().reports, r)
 }
 
-// observe tells what the turn reported, before its own job can begin.
+// observe calls JobDone for the reports, before the turn's own job can begin.
 func (e *effects) observe() {
 	reports := e.reports
 	e.reports = nil
@@ -55,7 +55,7 @@ func (e *effects) observe() {
 	}
 }
 
-// observeDenial tells of a refusal for want of memory.
+// observeDenial calls Denied for a refusal for want of memory.
 func (e *effects) observeDenial(err error) {
 	if short, ok := errors.AsType[*OutOfMemoryError](err); ok && e.pool.observer.Denied != nil {
 		e.pool.observer.Denied(short)

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// Runs that go home are delivered before the answer to a Refill, whatever the order in which the core
-// decided: who gets its answer may ask for them at once.
+// Runs that go back to a client are delivered before the answer to a Refill, in whichever order the
+// core decided: a client may send its next Refill when it gets its answer.
 func TestRunsGoHomeBeforeAnswers(t *testing.T) {
 	var e effects
 	l := &listener{panicAt: -1}

@@ -14,20 +14,20 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a window of any
-// length finds a place beside what lives.
+// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a
+// window of any length finds a place beside live memory.
 const MostBytes = arenaBytes / 2
 
 // Pool is the memory of one device. Any number of goroutines may use it.
 type Pool struct {
 	device   cudadrv.Device
-	fences   fence.Source
+	fences   *fence.Events
 	observer Observer
 	panics   *recovered.Log
 	debug    bool
 	host     actors.Host // nil: the Go scheduler
 	ref      *actors.Ref
-	failure  atomic.Pointer[error] // why the actor has ended
+	failure  atomic.Pointer[error] // the cause of the actor's end
 
 	closing   atomic.Bool
 	closeDone chan struct{}
@@ -47,29 +47,30 @@ type Pool struct {
 	clients map[core.Client]Client
 	granted map[core.Client]uint64             // runs, since the client joined
 	waiting map[uint64]*futures.Promise[int64] // for an End
-	marks   []stamp                            // of returns since the last job
+	marks   []markedFence                      // of Returns since the last job
 	out     *effects
 }
 
-// Config is what a pool is made with. Device and Fences must be set.
+// Config configures a pool. Device and Fences must be set.
 type Config struct {
 	Device   cudadrv.Device
-	Fences   fence.Source
+	Fences   *fence.Events
 	Settings core.Settings
-	// Plain takes plain segments though the device has virtual memory. One that has none gets them anyway.
+	// Plain takes plain segments though the device has virtual memory. A device without it gets
+	// them anyway.
 	Plain    bool
 	Observer Observer
-	// Debug holds the books against themselves after every message. Books that do not balance quarantine the pool.
+	// Debug checks the books after every message. Books that do not balance quarantine the pool.
 	Debug bool
 	Host  actors.Host // nil: the Go scheduler
 	// Modelled is the time in which the device's calls are measured; nil: real time.
 	Modelled cudadrv.Modelled
-	// Panics is told of every panic that the pool recovers from; nil: only the process is.
+	// Panics gets every panic that the pool recovers from; nil: only the process-wide log does.
 	Panics *recovered.Log
 }
 
-// New makes the arena of a device and starts the pool. With virtual memory that reserves address space; plain
-// segments take none before they are made.
+// New makes the arena of a device and starts the pool. With virtual memory that reserves address
+// space; plain segments reserve none.
 func New(cfg Config) (*Pool, error) {
 	a, err := openArena(cfg.Device, cfg.Plain)
 	if err != nil {
@@ -89,15 +90,15 @@ func New(cfg Config) (*Pool, error) {
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
 	p.driver.open(p, cfg.Modelled)
-	if p.ref, err = actors.SpawnOn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
+	if p.ref, err = actors.Spawn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
 	p.driver.worker.Start()
 	return p, nil
 }
 
-// Failure says why the pool has ended by itself: its books did not balance, or somebody stopped its actor. Nil
-// while it serves and after Close.
+// Failure is the cause of the pool's end, if Close did not end it: the books did not balance, or
+// the actor was stopped. Nil while it serves and after Close.
 func (p *Pool) Failure() error {
 	if cause := p.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
 		return *cause
@@ -110,41 +111,42 @@ func (p *Pool) Join(id core.Client, c Client) {
 	p.ref.Call(&step{pool: p, message: core.Join{Client: id}, client: c})
 }
 
-// Leave says that the client will ask for nothing any more. What it holds it may still return.
-// synced says that the device has finished all its work.
+// Leave removes a client, which sends no further request. It may still return its pages. synced:
+// the device has finished all its work.
 func (p *Pool) Leave(id core.Client, synced bool) {
 	p.tell(core.Leave{Client: id, Synced: synced}, fence.Mark{})
 }
 
-// Refill asks for pages; the answer comes to c. It does not wait.
+// Refill requests pages; c gets the answer. It does not wait.
 func (p *Pool) Refill(c Client, r core.Refill) {
 	p.ref.Call(&step{pool: p, message: r, client: c})
 }
 
 // RefillLater is Refill of one that waits for its tenant's quota first.
-func (p *Pool) RefillLater(c Client, r core.Refill, charger Charger) {
-	p.ref.Call(&step{pool: p, message: r, client: c, charger: charger})
+func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
+	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
 
-// Return gives pages back. mark covers their uses; the zero mark says that all have finished. It does
-// not wait.
+// Return returns pages. mark covers their uses; the zero mark: all uses have finished. It does not
+// wait.
 func (p *Pool) Return(r core.Return, mark fence.Mark) { p.tell(r, mark) }
 
 func (p *Pool) tell(m core.Message, mark fence.Mark) {
 	p.ref.Call(&step{pool: p, message: m, mark: mark})
 }
 
-// Tick lets the pool do what is due.
+// Tick does the pool's periodic work.
 func (p *Pool) Tick() { p.tell(core.Tick{}, fence.Mark{}) }
 
-// Warm maps runs of those lengths ahead of need, in pages, beside what is in use. It waits until all are
-// there, ctx ends, or there is no more room; what was mapped stays. It returns the bytes that were newly mapped.
+// Warm maps runs of those lengths ahead of need, in pages, beside the memory in use. It waits until
+// all are there, ctx ends, or there is no more room; mapped runs stay. It returns the newly mapped
+// bytes.
 func (p *Pool) Warm(ctx context.Context, runs []uint32) (int64, error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Warm{Token: token, Runs: runs} })
 }
 
-// Trim gives free memory back to the driver until at most keepBytes are reserved, or no more can be
-// given back. It asks the streams for what they cache. It returns the bytes given back.
+// Trim releases free memory to the driver until at most keepBytes are reserved, or no more can be
+// released. It sends reclaim requests to the streams. It returns the released bytes.
 func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Trim{Token: token, KeepBytes: max(0, keepBytes)} })
 }
@@ -156,13 +158,13 @@ type Snapshot struct {
 	CheckError error
 }
 
-// Snapshot reads the books. It waits for the turn at hand and for nothing else.
+// Snapshot reads the books. It waits for the current turn only.
 func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 	return p.question(ctx, &question{})
 }
 
-// ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are those of clients just now: a client
-// tells the pool of frees only when it wants something.
+// ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are the
+// clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
 	_, err := p.question(ctx, &question{reset: true, liveBytes: liveBytes})
 	return err
@@ -181,9 +183,10 @@ func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
 	return q.reply.Future().Await(ctx)
 }
 
-// Close denies what waits, gives all memory back, live or not, and ends the pool's goroutines. The
-// caller has synchronised the device. It waits for the job in flight. Idempotent: every call returns the
-// first one's error, after it has finished. The error says what the driver did not take back.
+// Close denies waiting requests, releases all memory, live or not, and ends the pool's goroutines.
+// The caller has synchronised the device. It waits for the job in flight. Idempotent: every call
+// returns the first one's error, after that has finished. The error lists the driver calls that
+// failed.
 func (p *Pool) Close() error {
 	if !p.closing.CompareAndSwap(false, true) {
 		actors.Wait(p.host, p.closeDone)
@@ -193,7 +196,7 @@ func (p *Pool) Close() error {
 	_, err := p.request(context.Background(), func(token uint64) core.Message { return core.Close{Token: token} })
 	p.ref.Stop(ErrClosed)
 	actors.Wait(p.host, p.ref.Done())
-	p.driver.ground()
+	p.driver.stop()
 	p.driver.keep(p.marks)
 	if err != nil {
 		err = p.finish(err)
@@ -206,9 +209,9 @@ func (p *Pool) Close() error {
 	return err
 }
 
-// finish gives the memory back for an actor that was stopped before it could: the caller has seen it and
-// the last job end, and owns what was theirs. Books that do not balance are left alone: what they
-// say is no ground to unmap anything.
+// finish releases the memory for an actor that was stopped before it could: the caller has waited
+// for the actor and the last job, and owns their state now. Books that do not balance are left
+// alone: they are no ground to unmap anything.
 func (p *Pool) finish(cause error) error {
 	if p.core.Closed() || p.core.Check() != nil {
 		return cause

@@ -18,8 +18,8 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// Customers on their own goroutines never hold the same page, and every page that they hold is mapped.
-// Shortage makes the pool ask, recycle, wait and deny all the while.
+// Customers on their own goroutines never hold the same page, and every page that they hold is
+// mapped. Shortage makes the pool ask, recycle, wait and deny all the while.
 func TestGrantsOfManyGoroutinesNeverOverlap(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -31,7 +31,7 @@ func TestGrantsOfManyGoroutinesNeverOverlap(t *testing.T) {
 		var denied atomic.Int64
 		var group sync.WaitGroup
 		for id := core.Client(1); id <= 6; id++ {
-			c := h.customer(id)
+			c := h.testClient(id)
 			group.Go(func() {
 				random := rand.New(rand.NewPCG(uint64(id), 1))
 				for range 60 {
@@ -67,14 +67,14 @@ func TestGrantsOfManyGoroutinesNeverOverlap(t *testing.T) {
 	})
 }
 
-// Memory of a busy stream goes to its own stream at once, and to another only after the work before its
-// return has finished. With room to grow nobody waits for that.
+// Memory of a busy stream goes to its own stream at once, and to another only after the work before
+// its Return has finished. With room to grow no request waits for that.
 func TestBusyMemoryGoesElsewhereOnlyAfterItsFence(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, waiting(roomy(8), core.WaitsNever))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		const work = 10 * time.Millisecond
 		first := a.must(6)
 		require.NoError(t, h.sim.Occupy(a.stream, work))
@@ -101,7 +101,7 @@ func TestPassedFencesAreSeenAtTicks(t *testing.T) {
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(8))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run := a.must(8)
 		require.NoError(t, h.sim.Occupy(a.stream, time.Second))
 		a.free(run)
@@ -118,12 +118,12 @@ func TestPassedFencesAreSeenAtTicks(t *testing.T) {
 	})
 }
 
-// Returns of one client may overtake each other between its stream and the pool: the newest fence that has
-// passed speaks for all before it, and none is left pending.
+// Returns of one client may overtake each other between its stream and the pool: the newest fence
+// that has passed covers all before it, and none is left pending.
 func TestReturnsThatOvertakeEachOtherAllPass(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(8))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	runs := []core.Run{a.must(2), a.must(2), a.must(2), a.must(2)}
 	a.use(-8)
 	for i, order := range []core.Fence{4, 1, 3, 2} {
@@ -134,14 +134,14 @@ func TestReturnsThatOvertakeEachOtherAllPass(t *testing.T) {
 	assert.Equal(t, core.Run{First: 0, Pages: 8}, b.must(8))
 }
 
-// Pages whose fence was never recorded stay with their stream for good; a request of another that waits for
-// them is denied and does not wait for ever.
+// Pages whose fence was never recorded stay with their stream for good; a request of another that
+// waits for them is denied and does not wait for ever.
 func TestMemoryWithoutARecordIsNotWaitedForWithoutEnd(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(4))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		run := a.must(4)
 		a.use(-4)
 		h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 9}, fence.Mark{})
@@ -153,11 +153,11 @@ func TestMemoryWithoutARecordIsNotWaitedForWithoutEnd(t *testing.T) {
 	})
 }
 
-// The refusal says what was asked for, what there is, and who holds it.
+// The refusal has the requested and the free bytes, and the holders.
 func TestDenialTellsTheFacts(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(10))
-	a, b := h.customer(1), h.customer(2)
+	a, b := h.testClient(1), h.testClient(2)
 	run := a.must(9)
 	a.free(core.Run{First: run.First + 3, Pages: 2})
 	_, err := b.get(7)
@@ -180,7 +180,8 @@ func TestDenialTellsTheFacts(t *testing.T) {
 	assert.Contains(t, err.Error(), "cuMemCreate")
 }
 
-// A canceled wait for a Warm or a Trim ends at once; the work goes on behind it, and what was mapped stays.
+// A canceled wait for a Warm or a Trim ends at once; the work goes on behind it, and mapped memory
+// stays.
 func TestCancelEndsTheWaitAndNotTheWork(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -217,13 +218,13 @@ func (h *house) hold(function string, then func()) (release func()) {
 	return func() { close(gate) }
 }
 
-// Free memory is granted while the driver is stuck in a call for somebody else.
+// Free memory is granted while the driver is held up in a call for another request.
 func TestStuckDriverDelaysNobodyWhomFreeMemoryServes(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
 		h := k.build(t, roomy(32))
-		a, b := h.customer(1), h.customer(2)
+		a, b := h.testClient(1), h.testClient(2)
 		a.free(a.must(4))
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
@@ -242,7 +243,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 		t := k.T
 		h := k.build(t, roomy(32))
 		for id := core.Client(1); id <= 20; id++ {
-			c := h.customer(id)
+			c := h.testClient(id)
 			c.free(c.must(3))
 			h.pool.Leave(id, true)
 			_, err := c.get(1)
@@ -259,7 +260,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 func TestReconfigure(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(4))
-	a := h.customer(1)
+	a := h.testClient(1)
 	_, err := a.get(6)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(8)))
@@ -278,7 +279,7 @@ func TestReconfigure(t *testing.T) {
 	assert.EqualValues(t, 8*page, h.snapshot().LimitBytes)
 }
 
-// New makes nothing that it does not give back when it cannot go on.
+// New undoes all that it has made when it fails.
 func TestNewLeavesNothingBehindWhenItFails(t *testing.T) {
 	t.Parallel()
 	h := prepare(t)
@@ -288,7 +289,7 @@ func TestNewLeavesNothingBehindWhenItFails(t *testing.T) {
 	h.assertEmpty()
 }
 
-// A warm-up says what it has mapped, and why it could not map more.
+// A warm-up reports its mapped bytes, and why it could not map more.
 func TestWarmSaysWhatItDid(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(10))
@@ -304,7 +305,7 @@ func TestWarmSaysWhatItDid(t *testing.T) {
 	assert.EqualValues(t, 8*page, h.snapshot().FreeBytes)
 }
 
-// shifted gives plain memory at addresses that no driver gives.
+// shifted returns plain memory at addresses that no driver returns.
 type shifted struct{ cudadrv.Device }
 
 func (d shifted) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
@@ -314,23 +315,24 @@ func (d shifted) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 
 func (d shifted) MemFree(p cudadrv.Ptr) error { return d.Device.MemFree(p - 512) }
 
-// A driver that does not align whole pages is refused, and what it gave goes back.
+// A driver that does not align whole pages is refused, and its memory goes back.
 func TestMisalignedSegmentsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := plain().prepare(t)
 	h.device = shifted{h.device}
 	h.open(roomy(8))
-	_, err := h.customer(1).get(2)
+	_, err := h.testClient(1).get(2)
 	require.ErrorIs(t, err, errMisaligned)
 	require.NoError(t, h.pool.Close())
 	h.assertEmpty()
 }
 
-// Plain segments are freed only whole, and the pages of one lie side by side wherever the driver puts them.
+// Plain segments are freed only whole, and the pages of one lie side by side wherever the driver
+// puts them.
 func TestPlainSegmentsLieWhereTheDriverSays(t *testing.T) {
 	t.Parallel()
 	h := plain().build(t, roomy(40))
-	a := h.customer(1)
+	a := h.testClient(1)
 	var runs []core.Run
 	for range 3 {
 		runs = append(runs, a.must(4))
@@ -339,7 +341,7 @@ func TestPlainSegmentsLieWhereTheDriverSays(t *testing.T) {
 	freed, err := h.pool.Trim(t.Context(), 0)
 	require.NoError(t, err)
 	assert.EqualValues(t, 4*page, freed)
-	again := a.must(2) // fits what is free of the first segment
+	again := a.must(2) // fits the free part of the first segment
 	assert.Equal(t, runs[0].First, again.First)
 	for _, r := range append(runs[2:], again, a.must(9)) {
 		a.touch(r)
@@ -350,7 +352,8 @@ func TestPlainSegmentsLieWhereTheDriverSays(t *testing.T) {
 	assert.Zero(t, h.pool.Base())
 }
 
-// What jobs did is told in their order, and adds up to what is reserved; refusals are told with their facts.
+// Outcomes of jobs are reported in order, and add up to the reserved bytes; refusals are reported
+// with their figures.
 func TestObserverIsTold(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -372,7 +375,7 @@ func TestObserverIsTold(t *testing.T) {
 			},
 		}
 		h.open(roomy(8))
-		a := h.customer(1)
+		a := h.testClient(1)
 		a.free(a.must(6))
 		_, err := a.get(9)
 		require.ErrorIs(t, err, ErrOutOfMemory)
@@ -404,7 +407,7 @@ func TestObserverIsTold(t *testing.T) {
 	})
 }
 
-// A warm-up frees segments that nobody uses and that do not help it, rather than break the limit.
+// A warm-up frees unused segments that do not help it, rather than break the limit.
 func TestWarmFreesSegmentsThatDoNotFit(t *testing.T) {
 	t.Parallel()
 	h := plain().build(t, roomy(10))

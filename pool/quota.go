@@ -8,17 +8,18 @@ import (
 	"github.com/go-vram/vram/pool/core/admission"
 )
 
-// Charger is a request that waits for its tenant's quota.
-type Charger interface {
+// charger is a request that waits for its tenant's quota.
+type charger interface {
 	// Tenant is whose.
 	Tenant() *Tenant
-	// Take charges the tenant, and reports whether it could. One that nobody wants any more says gone, and charges nothing.
+	// Take charges the tenant, and reports whether it could. gone: the request was cancelled, and
+	// nothing is charged.
 	Take(take func(bytes int64) bool) (taken, gone bool)
 }
 
 // queued is a Refill that waits for a quota.
 type queued struct {
-	charger Charger
+	charger charger
 	client  core.Client
 	token   uint64
 }
@@ -30,10 +31,10 @@ type quotas struct {
 	// Owned by the turn.
 	queued  []queued            // in order of arrival
 	holding []admission.Account // scratch
-	usage   []admission.Usage   // likewise
+	usage   []admission.Usage   // scratch
 }
 
-// tenants are those that there are.
+// tenants are the tenants of the pool.
 func (q *quotas) tenants() []*Tenant {
 	if all := q.all.Load(); all != nil {
 		return *all
@@ -41,17 +42,17 @@ func (q *quotas) tenants() []*Tenant {
 	return nil
 }
 
-// tenantOf is whose account it is; nil: a stream's.
+// tenantOf is the tenant of an account; nil: it is a stream's.
 func (q *quotas) tenantOf(a admission.Account) *Tenant {
 	all := q.tenants()
-	if at := slices.IndexFunc(all, func(t *Tenant) bool { return t.Account() == a }); at >= 0 {
+	if at := slices.IndexFunc(all, func(t *Tenant) bool { return t.account() == a }); at >= 0 {
 		return all[at]
 	}
 	return nil
 }
 
-// accounts are the tenants that hold memory, and what those have that have a share, or with none neither. The slices are valid until
-// the next call.
+// accounts are the tenants that hold memory, and the usage of those with a share; with none both
+// are empty. The slices are valid until the next call.
 func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
 	q.holding, q.usage = q.holding[:0], q.usage[:0]
 	if none {
@@ -59,23 +60,23 @@ func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
 	}
 	for _, t := range q.tenants() {
 		if t.held.Load() > 0 {
-			q.holding = append(q.holding, t.Account())
+			q.holding = append(q.holding, t.account())
 		}
 		if share := t.quota.Load().ShareBytes; share > 0 {
-			q.usage = append(q.usage, admission.Usage{Account: t.Account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
+			q.usage = append(q.usage, admission.Usage{Account: t.account(), ChargedBytes: t.charged.Load(), ShareBytes: share})
 		}
 	}
 	return q.holding, q.usage
 }
 
-// enqueue lets a Refill wait for its tenant's quota.
+// enqueue makes a Refill wait for its tenant's quota.
 func (q *quotas) enqueue(x queued, ready func(queued)) {
 	q.queued = append(q.queued, x)
 	x.charger.Tenant().queued.Add(1) // first: a free from here on recharges
 	q.charge(x.charger.Tenant(), ready)
 }
 
-// charge lets those go on, in order, whom their quota allows.
+// charge lets waiting Refills of a tenant go on, in order, as far as its quota allows.
 func (q *quotas) charge(t *Tenant, ready func(queued)) {
 	kept := q.queued[:0]
 	stopped := false
@@ -99,7 +100,7 @@ func (q *quotas) charge(t *Tenant, ready func(queued)) {
 	q.queued = kept
 }
 
-// unqueue drops a Refill that waits for no quota any more.
+// unqueue removes a Refill that waits for no quota any more.
 func (q *quotas) unqueue(id core.Client, token uint64, ready func(queued)) {
 	at := slices.IndexFunc(q.queued, func(x queued) bool { return x.client == id && x.token == token })
 	if at < 0 {

@@ -6,38 +6,59 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// RemedyKind is what may be done where memory is short.
+// RemedyKind is a kind of action against a shortage of memory.
 type RemedyKind uint8
 
 // The remedies.
 const (
-	// RaiseLimit is a limit (Settings.LimitBytes) that is higher by Remedy.Bytes at least: with all that is free that is enough.
+	// RaiseLimit: set a limit (Settings.LimitBytes) that is higher by Remedy.Bytes at least: with
+	// all free memory that is enough.
 	RaiseLimit RemedyKind = iota + 1
-	// FreeElsewhere is Remedy.Bytes less in other programs or other allocators of the GPU: the driver has refused, and not the limit.
+	// FreeElsewhere: free Remedy.Bytes in other programs or other allocators of the GPU: the driver
+	// has refused, and not the limit.
 	FreeElsewhere
-	// AwaitFences is time, or a synchronisation of Remedy.Stream: so many bytes that it gave back are free, and used by its work still.
+	// AwaitFences: wait, or synchronise Remedy.Stream: so many bytes that it returned are free, and
+	// its work still uses them.
 	AwaitFences
-	// Coalesce is memory side by side: as much as is wanted is free, and Remedy.Bytes is the longest piece. Device.Coalesce helps, the
-	// lean footprint makes pieces that can be moved, and with plain segments only Device.Trim does.
+	// Coalesce: merge free memory: enough is free, and Remedy.Bytes is the longest range.
+	// Device.Coalesce helps, the lean footprint makes ranges that can be moved, and with plain
+	// segments only Device.Trim helps.
 	Coalesce
-	// ReturnStream is a request, or Stream.Return, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
-	ReturnStream
+	// TrimStream is a request, or Stream.Trim, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
+	TrimStream
 	// CloseLanes is a call on the lanes of Remedy.Stream, or their Close: they have so many bytes, in use or not.
 	CloseLanes
-	// ReleaseReservation is Release of a reservation that has so many bytes.
+	// ReleaseReservation: release a reservation that has so many bytes.
 	ReleaseReservation
-	// WaitForFrees is Request.Wait: so many bytes are live and come back when they are freed.
+	// WaitForFrees: set Request.Wait: so many bytes are live and come back when they are freed.
 	WaitForFrees
+	// RetryAfterFrees is another Reserve, which does not wait, once some of so many bytes that are live were freed.
+	RetryAfterFrees
 )
+
+// kindNames are those of remedies, by number.
+var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
+	"no remedy", RaiseLimit: "raise-limit", FreeElsewhere: "free-elsewhere", AwaitFences: "await-fences", Coalesce: "coalesce",
+	TrimStream: "trim-stream", CloseLanes: "close-lanes", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
+	RetryAfterFrees: "retry-after-frees",
+}
+
+// String is the kind's name.
+func (k RemedyKind) String() string {
+	if int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("RemedyKind(%d)", uint8(k))
+}
 
 // Remedy is one thing that would help a request that was refused.
 type Remedy struct {
 	Kind   RemedyKind
 	Bytes  int64
-	Stream uint32 // whose, where it is one's
+	Stream uint32 // of the memory, if it is one stream's
 }
 
-// String says what to do.
+// String is the advice in words.
 func (r Remedy) String() string {
 	switch r.Kind {
 	case RaiseLimit:
@@ -48,20 +69,22 @@ func (r Remedy) String() string {
 		return fmt.Sprintf("the end of stream %d's work, which uses %s that are free", r.Stream, units.Bytes(r.Bytes))
 	case Coalesce:
 		return "Coalesce, or the lean footprint: the longest free range has " + units.Bytes(r.Bytes)
-	case ReturnStream:
-		return fmt.Sprintf("Return on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
+	case TrimStream:
+		return fmt.Sprintf("Trim on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
 	case CloseLanes:
 		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, units.Bytes(r.Bytes))
 	case ReleaseReservation:
 		return "releasing a reservation of " + units.Bytes(r.Bytes)
 	case WaitForFrees:
 		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", units.Bytes(r.Bytes))
+	case RetryAfterFrees:
+		return fmt.Sprintf("frees of the %s that are live, and another Reserve after them", units.Bytes(r.Bytes))
 	}
-	return fmt.Sprintf("RemedyKind(%d)", r.Kind)
+	return r.Kind.String()
 }
 
-// Remedies are what would help, from what costs least to what costs most, as the books stood when the request was refused. Each is
-// a part: it may take several.
+// Remedies are the actions that would help, from the cheapest to the most expensive, by the figures
+// of the refusal. Each helps in part: it may take several.
 func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 	add := func(kind RemedyKind, bytes int64, stream uint32) {
 		if bytes > 0 {
@@ -75,7 +98,7 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 			continue
 		}
 		add(AwaitFences, s.UnpassedBytes, s.Stream)
-		add(ReturnStream, s.UncoveredBytes, s.Stream)
+		add(TrimStream, s.UncoveredBytes, s.Stream)
 		add(CloseLanes, s.LaneBytes, s.Stream)
 		liveBytes += min(s.LiveBytes, s.HeldBytes)
 	}
@@ -83,7 +106,11 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 		add(Coalesce, e.LargestFreeBytes, 0)
 	}
 	if !e.Waited && e.MissingBytes <= e.LimitBytes {
-		add(WaitForFrees, liveBytes, 0)
+		kind := WaitForFrees
+		if e.reserves {
+			kind = RetryAfterFrees
+		}
+		add(kind, liveBytes, 0)
 	}
 	if e.Cause != nil {
 		add(FreeElsewhere, e.MissingBytes-e.FreeBytes-max(0, e.DriverBytes-e.ReservedBytes), 0)

@@ -25,12 +25,15 @@ func TestRemedies(t *testing.T) {
 		"in pieces":         {func(e *OutOfMemoryError) { e.FreeBytes = 60 }, []Remedy{{Coalesce, 20, 0}}, "the longest free range has 20 B"},
 		"nothing is short":  {func(e *OutOfMemoryError) { e.FreeBytes, e.LargestFreeBytes = 60, 60 }, nil, ""},
 		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 B that are free"},
-		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{ReturnStream, 8, 4}, {RaiseLimit, 30, 0}}, "Return on stream 4, which keeps 8 B"},
+		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{TrimStream, 8, 4}, {RaiseLimit, 30, 0}}, "Trim on stream 4, which keeps 8 B"},
 		"lanes":             {with(Holding{Stream: 5, LaneBytes: 9}), []Remedy{{CloseLanes, 9, 5}, {RaiseLimit, 30, 0}}, "closing the lanes of stream 5, which have 9 B"},
 		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 B"},
 		"others": {func(e *OutOfMemoryError) {
 			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}
 		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 B that are live"},
+		"others, of a Reserve": {func(e *OutOfMemoryError) {
+			e.Waited, e.reserves, e.Streams = false, true, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}}
+		}, []Remedy{{RetryAfterFrees, 20, 0}, {RaiseLimit, 30, 0}}, "frees of the 20 B that are live, and another Reserve after them"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +48,12 @@ func TestRemedies(t *testing.T) {
 			assert.Contains(t, e.Error(), test.text)
 		})
 	}
-	assert.Equal(t, "RemedyKind(0)", Remedy{}.String())
+	assert.Equal(t, "no remedy", Remedy{}.String())
+	assert.Equal(t, "RemedyKind(99)", Remedy{Kind: 99}.String())
+	for kind := range RetryAfterFrees {
+		assert.NotContains(t, kind.String(), "RemedyKind", "the kinds have names")
+		assert.NotEmpty(t, kind.String())
+	}
 }
 
 func with(h Holding) func(*OutOfMemoryError) {
@@ -60,7 +68,8 @@ func TestWhatWouldHelpATenant(t *testing.T) {
 	assert.EqualError(t, e, `vram: tenant "x" is over its quota: requested 6 B of a limit of 5 B; what would help: a Quota.LimitBytes of at least 6 B`)
 }
 
-// The text of a refusal stays short, however many streams there are, and names those that hold most.
+// The text of a refusal stays short, however many streams there are, and names those that hold
+// most.
 func TestARefusalOfManyStreams(t *testing.T) {
 	t.Parallel()
 	e := &OutOfMemoryError{

@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// Reservation is memory of a device that was set aside for requests that name it. Any number of goroutines may use it.
+// Reservation is memory of a device that was set aside for requests that name it. Any number of
+// goroutines may use it.
 type Reservation struct {
 	pool     *Pool
 	id       core.Client
@@ -19,19 +20,18 @@ type Reservation struct {
 	promise  futures.Promise[int64]
 }
 
-var _ Client = (*Reservation)(nil)
-
 // errNoStream says that a reservation has no stream that could wait for another.
 var errNoStream = errors.New("pool: a reservation has no stream")
 
-// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It waits for the driver and not for other
-// people's frees. Where ctx ends first nothing is kept. Errors: *OutOfMemoryError, the context's, ErrClosed, and what the driver said.
+// Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It
+// waits for the driver and not for other callers' frees. If ctx ends first nothing is kept. Errors:
+// *OutOfMemoryError, the context's, ErrClosed, and the driver's.
 func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reservation, error) {
 	pages := p.pagesFor(bytes)
 	r := &Reservation{pool: p, id: id, bytes: int64(pages) * p.pageBytes}
 	r.promise.On(p.host)
-	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: r})
-	p.Refill(r, core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes, RequestedBytes: bytes})
+	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: (*reservationClient)(r)})
+	p.Refill((*reservationClient)(r), core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes, RequestedBytes: bytes})
 	if _, err := r.promise.Future().Await(ctx); err != nil {
 		r.Release()
 		return nil, err
@@ -39,32 +39,16 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	return r, nil
 }
 
-// made reports whether it is one that Reserve made.
+// made reports whether Reserve made the reservation.
 func (r *Reservation) made() bool { return r != nil && r.pool != nil }
 
-// Bytes is what was set aside in the beginning: whole pages. 0 of a nil or zero Reservation.
+// Bytes is the size at the beginning: whole pages. 0 of a nil or zero Reservation.
 func (r *Reservation) Bytes() int64 {
 	if r == nil {
 		return 0
 	}
 	return r.bytes
 }
-
-// Of says why requests on that pool's memory may not name it: ErrNotOpen for a zero Reservation, ErrForeign for one of another
-// device.
-func (r *Reservation) Of(p *Pool) error {
-	switch {
-	case !r.made():
-		return ErrNotOpen
-	case r.pool != p:
-		return ErrForeign
-	default:
-		return nil
-	}
-}
-
-// ID is what a Refill names as From.
-func (r *Reservation) ID() core.Client { return r.id }
 
 // Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
 // then on as any others. The second call does nothing, nor one on a nil or zero Reservation. It does not wait.
@@ -74,29 +58,53 @@ func (r *Reservation) Release() {
 	}
 }
 
+// ReservationControl is a reservation as streams have it: what they draw from, and no caller does. A *Reservation converts to it.
+type ReservationControl Reservation
+
+// Of reports whether requests on that pool's memory may name the reservation: ErrNotOpen for a nil or zero Reservation, ErrForeign for
+// one of another device.
+func (r *ReservationControl) Of(p *Pool) error {
+	switch {
+	case !(*Reservation)(r).made():
+		return ErrNotOpen
+	case r.pool != p:
+		return ErrForeign
+	default:
+		return nil
+	}
+}
+
+// ID is what a Refill names as From.
+func (r *ReservationControl) ID() core.Client { return r.id }
+
+// reservationClient is a reservation as the pool sees it. The adapter keeps its methods off the Reservation that callers hold.
+type reservationClient Reservation
+
+var _ Client = (*reservationClient)(nil)
+
 // Granted implements Client.
-func (r *Reservation) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
+func (r *reservationClient) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
 
 // Denied implements Client.
-func (r *Reservation) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
+func (r *reservationClient) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
 
 // Follow implements Client: what others still use is not for a reservation.
-func (*Reservation) Follow(fence.Mark) error { return errNoStream }
+func (*reservationClient) Follow(fence.Mark) error { return errNoStream }
 
 // Asked implements Client. The core asks nothing of a reservation.
-func (*Reservation) Asked(uint64, uint32) {}
+func (*reservationClient) Asked(uint64, uint32) {}
 
 // Offered implements Client: a reservation does not wait.
-func (*Reservation) Offered(uint64, uint64) {}
+func (*reservationClient) Offered(uint64, uint64) {}
 
 // Demanded implements Client: nothing comes home to it.
-func (*Reservation) Demanded() {}
+func (*reservationClient) Demanded() {}
 
 // Idle implements Client: it has no stream.
-func (*Reservation) Idle() bool { return true }
+func (*reservationClient) Idle() bool { return true }
 
 // Look implements Client.
-func (*Reservation) Look() {}
+func (*reservationClient) Look() {}
 
-// Usage implements Client. The core knows what a reservation has.
-func (*Reservation) Usage() core.Usage { return core.Usage{} }
+// Usage implements Client. The core knows a reservation's memory.
+func (*reservationClient) Usage() core.Usage { return core.Usage{} }

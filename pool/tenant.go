@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // ErrQuota is the kind of every *QuotaError.
@@ -14,17 +13,54 @@ var ErrQuota = errors.New("vram: over the quota")
 
 // Quota bounds a tenant, in bytes of buffers rounded to their blocks.
 type Quota struct {
-	// LimitBytes is the most that buffers of the tenant, and its requests that wait for memory, may have: what is more waits
-	// for the tenant's own frees, or is refused. 0: no such bound.
+	// LimitBytes bounds the bytes in buffers of the tenant and in its requests that wait for
+	// memory: a request beyond it waits for the tenant's own frees, or is refused. 0: no bound.
 	LimitBytes int64
 	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
 	// only while nobody waits for it who is within a share, or names no tenant. Of the tenants that wait, of one priority, whoever
 	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
-	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share.
+	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share. At most LimitBytes, if that is set.
 	ShareBytes int64
-	// Exclusive says that one goroutine works for the tenant, as Stream.Exclusive says it of a stream: while it waits for memory the
-	// tenant frees nothing. Without it a tenant may have any number of callers, and one that waits says nothing of the others.
+	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a
+	// stream: while it waits for memory the tenant frees nothing. Without it a tenant may have any
+	// number of callers, and the others may free while one waits.
 	Exclusive bool
+}
+
+// CheckQuota says which bound cannot be: the error is a *QuotaBoundsError.
+func CheckQuota(q Quota) error {
+	switch {
+	case q.LimitBytes < 0:
+		return &QuotaBoundsError{"LimitBytes", q}
+	case q.ShareBytes < 0, q.LimitBytes > 0 && q.ShareBytes > q.LimitBytes:
+		return &QuotaBoundsError{"ShareBytes", q}
+	default:
+		return nil
+	}
+}
+
+// QuotaBoundsError refuses a quota with a negative bound, which is ErrNegative, too, or with a share that is more than its limit: nothing could
+// give the tenant what it has a right to.
+type QuotaBoundsError struct {
+	Field string // of Quota
+	Quota Quota
+}
+
+// Error names the field, its value and what it may be.
+func (e *QuotaBoundsError) Error() string {
+	switch {
+	case e.Field == "LimitBytes":
+		return fmt.Sprintf("vram: Quota.LimitBytes is %d, want 0 or more", e.Quota.LimitBytes)
+	case e.Quota.ShareBytes < 0:
+		return fmt.Sprintf("vram: Quota.ShareBytes is %d, want 0 or more", e.Quota.ShareBytes)
+	default:
+		return fmt.Sprintf("vram: Quota.ShareBytes is %d, want at most the LimitBytes of %d, or no limit", e.Quota.ShareBytes, e.Quota.LimitBytes)
+	}
+}
+
+// Is makes errors.Is(err, ErrNegative) hold for a negative bound.
+func (e *QuotaBoundsError) Is(target error) bool {
+	return target == ErrNegative && min(e.Quota.LimitBytes, e.Quota.ShareBytes) < 0
 }
 
 // Tenant is an account that requests are charged to, whatever their streams. Any number of goroutines may use it.
@@ -34,25 +70,13 @@ type Tenant struct {
 	pool  atomic.Pointer[Pool] // nil before the first use of the device
 	quota atomic.Pointer[Quota]
 
-	charged atomic.Int64 // buffers, and requests under way
-	held    atomic.Int64 // of that: buffers
+	charged atomic.Int64 // buffers, and waiting requests
+	held    atomic.Int64 // of charged: buffers
 	queued  atomic.Int32 // requests that wait for its quota; changed in the pool's turns
 }
 
-// made reports whether it is one that NewTenant made.
+// made reports whether NewTenant made the tenant.
 func (t *Tenant) made() bool { return t != nil && t.quota.Load() != nil }
-
-// Of reports whether requests on that pool's memory may name it: ErrNotOpen for a nil or zero Tenant, ErrForeign for one of
-// another device.
-func (t *Tenant) Of(p *Pool) error {
-	if !t.made() {
-		return ErrNotOpen
-	}
-	if at := t.pool.Load(); at != p {
-		return ErrForeign
-	}
-	return nil
-}
 
 // NewTenant makes a tenant with a number that no other one of the device has.
 func NewTenant(name string, id uint32, q Quota) *Tenant {
@@ -66,11 +90,11 @@ type TenantStats struct {
 	Name         string
 	Quota        Quota
 	HeldBytes    int64 // in buffers
-	ChargedBytes int64 // the same, and what its requests that wait for memory want
+	ChargedBytes int64 // in buffers, and in its requests that wait for memory
 	Queued       int   // requests that wait for its quota
 }
 
-// Stats is what the tenant has now.
+// Stats are the tenant's current figures.
 func (t *Tenant) Stats() TenantStats {
 	if !t.made() {
 		return TenantStats{}
@@ -78,7 +102,7 @@ func (t *Tenant) Stats() TenantStats {
 	return TenantStats{t.name, *t.quota.Load(), t.held.Load(), t.charged.Load(), int(t.queued.Load())}
 }
 
-// Name is the tenant's.
+// Name is the tenant's name.
 func (t *Tenant) Name() string {
 	if t == nil {
 		return ""
@@ -86,76 +110,18 @@ func (t *Tenant) Name() string {
 	return t.name
 }
 
-// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: ErrNegative for a bound below 0,
-// which changes nothing, and ErrNotOpen.
+// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: *QuotaBoundsError for a quota that
+// cannot be, which changes nothing, and ErrNotOpen.
 func (t *Tenant) SetQuota(q Quota) error {
-	switch {
-	case !t.made():
+	if !t.made() {
 		return ErrNotOpen
-	case q.LimitBytes < 0:
-		return fmt.Errorf("%w: Quota.LimitBytes is %d", ErrNegative, q.LimitBytes)
-	case q.ShareBytes < 0:
-		return fmt.Errorf("%w: Quota.ShareBytes is %d", ErrNegative, q.ShareBytes)
+	}
+	if err := CheckQuota(q); err != nil {
+		return err
 	}
 	t.quota.Store(&q)
 	t.recharge()
 	return nil
-}
-
-// Bind says whose memory the tenant's requests are for.
-func (t *Tenant) Bind(p *Pool) { t.pool.Store(p) }
-
-// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before. Nothing is always allowed.
-func (t *Tenant) Charge(bytes int64) bool { return bytes == 0 || t.queued.Load() == 0 && t.take(bytes) }
-
-func (t *Tenant) take(bytes int64) bool {
-	limit := t.quota.Load().LimitBytes
-	for {
-		old := t.charged.Load()
-		if limit > 0 && bytes > limit-old {
-			return false
-		}
-		if t.charged.CompareAndSwap(old, old+bytes) {
-			return true
-		}
-	}
-}
-
-// Refund gives back what a request was charged that got nothing. It does not wait, and may be called inside a turn.
-func (t *Tenant) Refund(bytes int64) {
-	t.charged.Add(-bytes)
-	if t.queued.Load() > 0 {
-		t.recharge()
-	}
-}
-
-// Hold says that what was charged has become a buffer.
-func (t *Tenant) Hold(bytes int64) { t.held.Add(bytes) }
-
-// Paid says that a buffer was freed. It implements magazine.Payer.
-func (t *Tenant) Paid(bytes int64) {
-	t.held.Add(-bytes)
-	t.Refund(bytes)
-}
-
-// Exclusive reports whether one goroutine works for the tenant: see Quota.
-func (t *Tenant) Exclusive() bool { return t.made() && t.quota.Load().Exclusive }
-
-// Account is the tenant's among those that wait and hold.
-func (t *Tenant) Account() admission.Account { return tenantAccounts + admission.Account(t.id) }
-
-// tenantAccounts is where the accounts of tenants begin: those of streams have their ids.
-const tenantAccounts admission.Account = 1 << 32
-
-// Refuse is the error of a request that the quota does not allow.
-func (t *Tenant) Refuse(bytes int64) error {
-	return &QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()}
-}
-
-// TooLarge reports whether a request could not be served even if the tenant had nothing else.
-func (t *Tenant) TooLarge(bytes int64) bool {
-	limit := t.quota.Load().LimitBytes
-	return limit > 0 && bytes > limit
 }
 
 // QuotaError refuses a request of a tenant that its quota does not allow.
@@ -166,7 +132,7 @@ type QuotaError struct {
 	Quota          Quota
 }
 
-// Error says the facts in one line.
+// Error has the figures in one line.
 func (e *QuotaError) Error() string {
 	if e.RequestedBytes > e.Quota.LimitBytes {
 		return fmt.Sprintf("vram: tenant %q is over its quota: requested %s of a limit of %s; what would help: a Quota.LimitBytes of at least %s",
@@ -180,10 +146,3 @@ func (e *QuotaError) Error() string {
 
 // Is makes errors.Is(err, ErrQuota) hold.
 func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
-
-// recharge has the requests tried that wait for the tenant's quota. It does not wait, and may be called inside a turn.
-func (t *Tenant) recharge() {
-	if p := t.pool.Load(); p != nil {
-		p.ref.Tell(&recharge{tenant: t})
-	}
-}

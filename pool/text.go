@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// String is the bounds that there are.
+// String has the bounds that are set.
 func (q Quota) String() string {
 	text := "no limit"
 	if q.LimitBytes > 0 {
@@ -21,7 +21,7 @@ func (q Quota) String() string {
 	return text
 }
 
-// String is what the tenant has, and of what.
+// String has the tenant's memory and its quota.
 func (s TenantStats) String() string {
 	text := fmt.Sprintf("tenant %q: holds %s", s.Name, units.Bytes(s.HeldBytes))
 	if s.ChargedBytes != s.HeldBytes {
@@ -33,7 +33,7 @@ func (s TenantStats) String() string {
 	return text + ", " + s.Quota.String()
 }
 
-// String is what the tenant has now.
+// String has the tenant's figures.
 func (t *Tenant) String() string {
 	if !t.made() {
 		return "no tenant"
@@ -41,7 +41,7 @@ func (t *Tenant) String() string {
 	return t.Stats().String()
 }
 
-// String is what was set aside.
+// String has the reservation's size.
 func (r *Reservation) String() string {
 	switch {
 	case !r.made():
@@ -53,8 +53,11 @@ func (r *Reservation) String() string {
 	}
 }
 
-// String counts those that wait and those that did.
+// String counts the waiting requests and those that have waited.
 func (s WaitStats) String() string {
-	return fmt.Sprintf("%d waiting for %s; %s in all, the longest %v, %s", s.Waiting, units.Bytes(s.DemandBytes),
-		units.Count(s.Count, "wait"), s.Longest, units.Count(s.Deadlocks, "deadlock"))
+	text := fmt.Sprintf("%d waiting for %s; %s in all", s.Waiting, units.Bytes(s.DemandBytes), units.Count(s.Count, "wait"))
+	if s.Longest > 0 {
+		text += fmt.Sprintf(", the longest that has ended took %v", s.Longest)
+	}
+	return text + ", " + units.Count(s.Deadlocks, "deadlock")
 }

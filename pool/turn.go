@@ -2,10 +2,9 @@ package pool
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core"
 )
 
@@ -25,7 +24,7 @@ func (p *Pool) Receive(m actors.Message) {
 	}
 	if p.debug {
 		if err := p.core.Check(); err != nil {
-			panic(err) // ends the turn by an audit, which quarantines
+			panic(err) // the audit after it quarantines
 		}
 	}
 }
@@ -46,10 +45,10 @@ func (p *Pool) step(s *step) {
 		p.clients[m.Client] = s.client
 	case core.Return:
 		if !s.mark.Zero() {
-			p.marks = append(p.marks, stamp{m.Client, m.Fence, s.mark})
+			p.marks = append(p.marks, markedFence{m.Client, m.Fence, s.mark})
 		}
 	case core.Refill:
-		if p.clients[m.Client] == nil { // after Leave: somebody has to hear the denial
+		if p.clients[m.Client] == nil { // after Leave: its client must get the denial
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
@@ -76,7 +75,7 @@ func (p *Pool) step(s *step) {
 	}
 }
 
-// tellUsage tells the core what the streams have, where that counts.
+// tellUsage passes the streams' usage to the core, before messages whose decisions depend on it.
 func (p *Pool) tellUsage(m core.Message) {
 	switch m.(type) {
 	case core.Refill, core.Looked, core.Tick:
@@ -86,13 +85,13 @@ func (p *Pool) tellUsage(m core.Message) {
 	}
 }
 
-// tellTenants tells the core what tenants have, where anything waits or may be about to.
+// tellTenants passes the tenants' usage to the core, if any request waits or may be about to.
 func (p *Pool) tellTenants(m core.Message) {
-	_, asks := m.(core.Refill)
-	p.core.SetTenants(p.quotas.accounts(!asks && p.core.WaitCounts().Waiting == 0))
+	_, reclaims := m.(core.Refill)
+	p.core.SetTenants(p.quotas.accounts(!reclaims && p.core.WaitCounts().Waiting == 0))
 }
 
-// ready lets a Refill go on whose quota allows it.
+// ready lets a Refill go on that its quota allows.
 func (p *Pool) ready(q queued) {
 	m := core.Ready{Client: q.client, Token: q.token}
 	p.tellTenants(m)
@@ -102,10 +101,10 @@ func (p *Pool) ready(q queued) {
 	p.publish()
 }
 
-// SetTenants says who the tenants are. The list is not changed any more.
+// SetTenants sets the list of tenants, which must not be changed afterwards.
 func (p *Pool) SetTenants(all []*Tenant) {
 	for _, t := range all {
-		t.Bind(p)
+		t.pool.Store(p)
 	}
 	p.quotas.all.Store(&all)
 }
@@ -124,7 +123,7 @@ func (p *Pool) collect(fx *core.Effects) {
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d), d.Quiet})
+			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d, c), d.Quiet})
 		}
 	}
 	for o, ok := fx.Offers.Pop(); ok; o, ok = fx.Offers.Pop() {
@@ -134,7 +133,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for a, ok := fx.Asks.Pop(); ok; a, ok = fx.Asks.Pop() {
 		if c := p.clients[a.Client]; c != nil {
-			out.asks.Push(ask{c, p.granted[a.Client], a.Pages})
+			out.reclaims.Push(reclaimRequest{c, p.granted[a.Client], a.Pages})
 		}
 	}
 	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
@@ -147,7 +146,7 @@ func (p *Pool) collect(fx *core.Effects) {
 		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}
 		p.marks = nil
 		if fx.Job.Idle {
-			for _, id := range slices.Sorted(maps.Keys(p.clients)) {
+			for _, id := range order.Keys(p.clients) {
 				out.work.clients = append(out.work.clients, p.clients[id])
 			}
 		}
@@ -155,7 +154,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends.Push(ending{promise, e.Bytes, e.Err})
+			out.ends.Push(completion{promise, e.Bytes, e.Err})
 		}
 	}
 	for id, ok := fx.Gone.Pop(); ok; id, ok = fx.Gone.Pop() {
@@ -164,7 +163,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 }
 
-// effects are those of the turn at hand.
+// effects are the effects of the current turn.
 func (p *Pool) effects() *effects {
 	if p.out == nil {
 		if p.out = p.spare.Swap(nil); p.out == nil {
@@ -174,8 +173,8 @@ func (p *Pool) effects() *effects {
 	return p.out
 }
 
-// grant adds a grant. Runs that go home to one client travel together, and before the answers to Refills:
-// who gets its answer may be about to ask for them.
+// grant adds a grant. Runs that go back to one client are delivered together, and before the
+// answers to Refills: a client may send its next Refill when it gets an answer.
 func (e *effects) grant(c Client, g core.Grant) {
 	if g.Token == 0 {
 		for i, have := range e.home.Left() {
@@ -208,7 +207,7 @@ func (p *Pool) Panicked(actors.Panic) error {
 	return nil
 }
 
-// Stopped implements actors.Behavior. What waited is denied; memory stays where it is.
+// Stopped implements actors.Behavior. Waiting requests are denied; memory stays in place.
 func (p *Pool) Stopped(cause error) {
 	p.failure.Store(&cause)
 	fx := p.core.Abandon(cause)

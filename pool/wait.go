@@ -3,13 +3,13 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
 )
@@ -20,20 +20,22 @@ var ErrWouldDeadlock = errors.New("vram: the wait would be a deadlock")
 // WaitStats counts the requests that wait for memory.
 type WaitStats struct {
 	Waiting     int   // now
-	DemandBytes int64 // that they want
+	DemandBytes int64 // requested by them
 	Count       uint64
-	Deadlocks   uint64        // of them, refused with ErrWouldDeadlock
-	Longest     time.Duration // of those that have ended
+	Deadlocks   uint64 // of them, refused with ErrWouldDeadlock
+	// Longest is how long the longest wait lasted of those that have ended, with memory or without: from the moment when the request found
+	// none. One that still waits is not in it: Events.LongWait tells of it after a second.
+	Longest time.Duration
 }
 
-// waits is what clients read and measure of the requests that wait.
+// waits are the figures of waiting requests that clients read and write.
 type waits struct {
 	demandBytes  atomic.Int64
 	ages         atomic.Uint64
 	longestNanos atomic.Int64
 }
 
-// Demand is how many bytes requests wait for.
+// Demand is the sum of the bytes that requests wait for.
 func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 
 // NextAge is the age of a request that begins to wait.
@@ -54,29 +56,33 @@ func (p *Pool) waitStats() WaitStats {
 	}
 }
 
-// Withdraw takes back a Refill that waits. It does not wait; what was granted meanwhile is the client's.
+// Withdraw ends the wait of a Refill. It does not wait; a grant that overtook it belongs to the
+// client.
 func (p *Pool) Withdraw(id core.Client, token uint64) {
 	p.tell(core.Withdraw{Client: id, Token: token}, fence.Mark{})
 }
 
-// Block says whether somebody waits for the answer of a Refill that waits and does nothing else. It does not wait.
+// Block reports whether a goroutine waits for the answer of a waiting Refill and does nothing else.
+// It does not wait.
 func (p *Pool) Block(m core.Block) { p.tell(m, fence.Mark{}) }
 
-// Suspend says for what a client waits that only others bring about. When it returns what the caller tells the pool later,
-// by whatever way, comes behind it.
+// Suspend reports the suspensions of a client's goroutines. Messages that the caller sends after it
+// has returned arrive after it.
 func (p *Pool) Suspend(m core.Suspend) { p.tell(m, fence.Mark{}) }
 
-// Exclude says whether the client's kernels need not end by themselves. It does not wait.
+// Exclude sets whether the client's kernels may run without end. It does not wait.
 func (p *Pool) Exclude(id core.Client, excluded bool) {
 	p.tell(core.Exclude{Client: id, Excluded: excluded}, fence.Mark{})
 }
 
-// AnswerOffer says whether a client has served a request that was offered to it. It does not wait.
+// AnswerOffer reports whether a client has served a request that was offered to it. It does not
+// wait.
 func (p *Pool) AnswerOffer(id core.Client, token uint64, taken bool) {
 	p.tell(core.Offered{Client: id, Token: token, Taken: taken}, fence.Mark{})
 }
 
-// publish tells all clients when demand begins and when it ends: before the effects of the turn, so that whoever is asked knows.
+// publish reports the begin and the end of demand to all clients: before the effects of the turn,
+// so that a client that gets a reclaim request knows of the demand.
 func (p *Pool) publish() {
 	n := p.core.WaitCounts()
 	demand := n.DemandBytes
@@ -91,30 +97,31 @@ func (p *Pool) publish() {
 		return
 	}
 	out := p.effects()
-	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history tells them in the same order
+	for _, id := range order.Keys(p.clients) { // the same history gives the same order
 		out.demands.Push(p.clients[id])
 	}
 }
 
-// DeadlockError refuses a request that waited: nobody who holds memory goes on, so that no free will come. It is the
-// youngest of those that wait and whose account holds memory.
+// DeadlockError refuses a waiting request: no holder of memory makes progress, so that no free will
+// come. It is the youngest blocked request whose account holds memory.
 type DeadlockError struct {
 	RequestedBytes int64
 	LimitBytes     int64
-	Holders        []Holder // who holds memory
-	Waiters        []Waiter // who waits, in the order in which they would be served: the refused one and at most 16 others
+	Holders        []Holder // all that hold memory
+	Waiters        []Waiter // in the order in which they would be served: the refused request and at most 16 others
 }
 
-// Holder is a stream or a tenant that holds memory, and what it does. What a stream's buffers are charged to tenants is held by those.
+// Holder is a stream or a tenant that holds memory, with its waits. Charged buffers count for the
+// tenant, and not for their stream.
 type Holder struct {
-	Stream       uint32 // 0: it is the tenant
+	Stream       uint32 // 0: see Tenant
 	Tenant       string
 	HeldBytes    int64
-	WaitingBytes int64 // that its callers wait for and do nothing else
-	Suspended    bool  // it waits for something else, or for another stream: see Stream.Suspend
+	WaitingBytes int64 // requests that its callers wait for and do nothing else
+	Suspended    bool  // see Stream.Suspend
 }
 
-// name is the stream's or the tenant's.
+// name names a stream or a tenant.
 func name(stream uint32, tenant string) string {
 	if stream == 0 {
 		return fmt.Sprintf("tenant %q", tenant)
@@ -122,7 +129,7 @@ func name(stream uint32, tenant string) string {
 	return fmt.Sprintf("stream %d", stream)
 }
 
-// String says who it is and what it does.
+// String has the holder's name, memory and waits.
 func (h Holder) String() string {
 	text := name(h.Stream, h.Tenant) + " holds " + units.Bytes(h.HeldBytes)
 	if h.WaitingBytes > 0 {
@@ -134,13 +141,28 @@ func (h Holder) String() string {
 	return text
 }
 
-// Waiter is a request that waits.
+// Waiter is a waiting request.
 type Waiter struct {
 	Stream   uint32
-	Tenant   string // whom it is charged to, if anybody
+	Tenant   string // charged tenant; empty: none
 	Bytes    int64
 	Priority int
 	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
+}
+
+// String says who waits for what.
+func (w Waiter) String() string {
+	text := fmt.Sprintf("stream %d waits for %s", w.Stream, units.Bytes(w.Bytes))
+	if w.Tenant != "" {
+		text += fmt.Sprintf(" for tenant %q", w.Tenant)
+	}
+	if w.Priority != 0 {
+		text += fmt.Sprintf(", priority %d", w.Priority)
+	}
+	if w.Blocked {
+		text += ", blocked"
+	}
+	return text
 }
 
 // Error says the facts in one line.

@@ -9,25 +9,27 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// watch is a wait for a mark on a goroutine of its own: it may last as long as a kernel, and keeps nobody but itself.
+// watch is a wait for a mark on a goroutine of its own: it may last as long as a kernel, and holds
+// up nothing else.
 type watch struct {
 	core.Watch
 	mark  fence.Mark
-	state atomic.Uint32 // watching, then left or over, whichever comes first
+	state atomic.Uint32 // watching, then handedOver or finished, whichever comes first
 	ended chan struct{}
 }
 
 const (
-	watching uint32 = iota
-	left            // by the driver goroutine, which has seen the mark pass: the watch releases it
-	over            // the mark is the driver goroutine's again
+	watching   uint32 = iota
+	handedOver        // the driver goroutine has seen the mark pass: the watch releases it
+	finished          // the driver goroutine owns the mark again
 )
 
-// leave leaves the mark to the watch. False says that the watch is over, and the mark the caller's to release.
-func (w *watch) leave() bool { return w.state.CompareAndSwap(watching, left) }
-
-// watch begins to watch the oldest mark of each client, where none is watched yet. It returns the watches over those that have a
+// handOver gives the mark to the watch. False: the watch has finished, and the caller releases the
 // mark.
+func (w *watch) handOver() bool { return w.state.CompareAndSwap(watching, handedOver) }
+
+// watch begins to watch the oldest mark of each client, where none is watched yet. It returns the
+// watches over those that have a mark.
 func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 	d.running = slices.DeleteFunc(d.running, func(w *watch) bool {
 		select {
@@ -47,23 +49,23 @@ func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
 			w = &watch{Watch: core.Watch{Client: id, Number: d.lastWatch}, mark: d.marks[id][0].mark, ended: make(chan struct{})}
 			d.watches[id] = w
 			d.running = append(d.running, w)
-			actors.Go(d.pool.host, "", func() { d.outwait(w) })
+			actors.Go(d.pool.host, "", func() { d.awaitMark(w) })
 		}
 		watched = append(watched, w.Watch)
 	}
 	return watched
 }
 
-// outwait waits until the mark has passed and tells the core.
-func (d *driver) outwait(w *watch) {
+// awaitMark waits until the mark has passed and reports that to the core.
+func (d *driver) awaitMark(w *watch) {
 	defer close(w.ended)
 	p := d.pool
 	err := d.guard(func() error { return p.fences.Wait(w.mark) })
-	if isCaptured(err) { // it never passes, and the next poll gives it up
+	if isCaptured(err) { // it never passes, and the next poll releases it
 		err = nil
 	}
-	if !w.state.CompareAndSwap(watching, over) {
-		_ = p.fences.Release(w.mark) // an event that the driver keeps harms nobody's memory
+	if !w.state.CompareAndSwap(watching, finished) {
+		_ = p.fences.Release(w.mark) // an event that the driver keeps does no harm
 	}
 	p.ref.Call(&step{pool: p, message: core.WatchOver{Watch: w.Watch, Err: err}})
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// A stream as the packages below see it. The adapters keep their methods off the Stream that callers hold.
+// A stream as the packages below see it. The adapters keep their methods off the Stream that
+// callers hold.
 type (
 	behavior   turn // of the actor
 	poolClient turn
@@ -62,22 +63,22 @@ func (c *poolClient) Offered(token, runsGranted uint64) {
 }
 
 // Demanded implements pool.Client.
-func (c *poolClient) Demanded() { c.post((*turn)(c).heed) }
+func (c *poolClient) Demanded() { c.post((*turn)(c).updateDemand) }
 
-// Look implements pool.Client. A stream in whose turn somebody is has taken home what was freed, or is about to.
-func (c *poolClient) Look() { _, _ = c.tryTurn(c.core.Drain) } // a panic is the actor's to report
+// Look implements pool.Client. A goroutine that has the stream's turn has drained it, or will.
+func (c *poolClient) Look() { _, _ = c.tryTurn(c.core.Drain) } // the actor reports a panic
 
 // Usage implements pool.Client.
 func (c *poolClient) Usage() poolcore.Usage { return c.peer.usage(c.core.HasFreed()) }
 
 // Follow implements pool.Client.
-func (c *poolClient) Follow(m fence.Mark) error { return c.handle.precede(m) }
+func (c *poolClient) Follow(m fence.Mark) error { return c.cuda.precede(m) }
 
 // Idle implements pool.Client.
-func (c *poolClient) Idle() bool { return c.handle.idle() }
+func (c *poolClient) Idle() bool { return c.cuda.idle() }
 
-func (c *peerClient) keeping() (all []fencing, err error) {
-	err = c.inTurn(context.Background(), func() { all = c.books.keeping() })
+func (c *peerClient) pendingFences() (all []fencing, err error) {
+	err = c.inTurn(context.Background(), func() { all = c.turnState.pendingFences() })
 	if err != nil {
 		return nil, err
 	}
@@ -92,8 +93,9 @@ func (c *peerClient) fencePassed() {
 
 func (c *peerClient) retryDelayed(passed bool) { c.ref.Call(&fenceWaited{passed: passed}) }
 
-// Wake implements magazine.Waker. It may be called inside a turn, which puts back what a batch had got.
+// Wake implements magazine.Waker. It may be called inside a turn that puts a batch's slots back.
 func (k *waker) Wake() { k.turn.wake() }
 
-// Piled implements magazine.Waker: the goroutine of a free sees to the blocks that other streams used, if nobody is in the turn.
+// Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
+// used, if no goroutine is in the turn.
 func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }

@@ -11,30 +11,30 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other people's
-// frees, but the driver may have to map memory first. A size of 0 gives a valid buffer that holds
-// nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed, ErrQuarantined, and what
-// the driver said.
-func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // so written because this is short enough to be inlined
-	if s == nil { // in place of the check that every access makes
+// Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other
+// callers' frees, but the driver may have to map memory first. A size of 0 gives a valid buffer
+// that holds nothing. Errors: ErrNegative, *SizeError, *pool.OutOfMemoryError, ErrClosed,
+// ErrQuarantined, and the driver's.
+func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // named results keep this short enough to be inlined
+	if s == nil { // replaces the nil check of each access
 		return b, ErrNotOpen
 	}
 	b.slot, b.word, b.bytes, err = s.cache.Alloc(bytes)
 	return b, err
 }
 
-// AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and for other
-// people's frees only with Request.Wait. The end of ctx ends the request, and is the error then; memory that arrives too late stays
-// in the cache. Errors: those of Alloc, *AlignError, the context's, and what the driver said to the
-// memset, after which nothing is held, *CaptureError, and with Request.Wait *pool.DeadlockError and, in place of the context's
-// error by itself, *pool.WaitError.
+// AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and for
+// other callers' frees only with Request.Wait. The end of ctx ends the request, and is the error
+// then; memory that arrives too late stays in the cache. Errors: those of Alloc, *AlignError, the
+// context's, *CaptureError, and those of the memset, after which nothing is held; with Request.Wait
+// *pool.DeadlockError and, in place of the context's error alone, *pool.WaitError.
 func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
 
-// AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it, without a
-// heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the request; memory that
-// arrives too late stays in the cache. It does not wait.
+// AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it,
+// without a heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the
+// request; memory that arrives too late stays in the cache. It does not wait.
 func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
 	if s != nil && ctx != nil && want.plain() {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {
@@ -88,9 +88,10 @@ func (s *Stream) ask(ctx context.Context, r *single) futures.Future[Buffer] {
 	return f
 }
 
-// watch puts the promise of a claim on the host and ends it with the context. The result ends the watch, on a goroutine of its
-// own: it is foreign code, and the answer is given in a turn. It is nil if the context has no end. Of a claim that may wait the
-// stream is told when nobody wants it any more, and whether a goroutine waits for it.
+// watch puts the promise of a claim on the host and ends it with the context. The result ends the
+// watch, on a goroutine of its own: a context's code is foreign, and the answer is given in a turn.
+// It is nil if the context has no end. A claim that may wait tells its stream when it was
+// cancelled, and whether a goroutine waits for it.
 func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch func()) {
 	h := c.stream.host
 	p.On(h)
@@ -105,7 +106,7 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 		return nil
 	}
 	var stop func() bool
-	// Not Cancel for the context's end: then there is nothing left to unwatch.
+	// The context's end does not call Cancel: there is nothing left to unwatch.
 	p.OnCancel(func() {
 		stop()
 		c.cancelled()
@@ -119,8 +120,8 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 	return func() { actors.Go(h, "", func() { stop() }) }
 }
 
-// afterFunc is context.AfterFunc, left to contexts that do it themselves, as that function's documentation has it: they spare
-// a goroutine.
+// afterFunc is context.AfterFunc, left to contexts that do it themselves, as that function's
+// documentation has it: they spare a goroutine.
 func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	if own, ok := ctx.(interface{ AfterFunc(f func()) func() bool }); ok {
 		return own.AfterFunc(f)
@@ -145,13 +146,13 @@ func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 	}
 	b, ok := s.allocInline(want.Bytes, want.Align)
 	if ok {
-		s.witness.allocated(b, want.Tag, s.witness.here())
+		s.reporter.allocated(b, want.Tag, s.reporter.here())
 	}
 	return b, ok
 }
 
-// finish does to a buffer what its request wants beside memory, on the caller's goroutine. If it fails, the
-// buffer is freed.
+// finish sets a buffer's tag and zeroes it, if its request says so, on the caller's goroutine. If
+// that fails, the buffer is freed.
 func (s *Stream) finish(b Buffer, want *Request) error {
 	if want.Tag != "" {
 		b.slot.SetTag(b.word, want.Tag)
@@ -159,10 +160,12 @@ func (s *Stream) finish(b Buffer, want *Request) error {
 	if !want.Zero || b.bytes == 0 {
 		return nil
 	}
-	err := ErrClosed
-	if s.handle.begin() { // from here on Close waits for the call
-		err = s.handle.zero(b)
-		s.handle.done()
+	var err error
+	if s.cuda.begin() { // from here on Close waits for the call
+		err = s.cuda.zero(b)
+		s.cuda.done()
+	} else {
+		err = s.cuda.closed()
 	}
 	if err != nil {
 		_ = b.Free()
@@ -170,8 +173,8 @@ func (s *Stream) finish(b Buffer, want *Request) error {
 	return err
 }
 
-// allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false when
-// the pool must help, or the turn panicked: the request that follows then gets the answer.
+// allocInline runs the core inside the turn that the caller has entered, and leaves it. ok is false
+// when the pool must help, or the turn panicked: the request that follows then gets the answer.
 func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
 	slot, left := s.searchHere(bytes, align, claims.First)
 	if left != nil {
@@ -183,7 +186,8 @@ func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
 	return Buffer{slot, slot.Word(), bytes}, true
 }
 
-// perform performs what the turn of an allocation left, and searches once more if it left a look at fences.
+// perform performs the effects of an allocation's turn, and searches once more if they include a
+// look at fences.
 func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align int64) *magazine.Slot {
 	for next := claims.First; ; {
 		if e, ok := left.(*effects); ok && slot == nil {
@@ -223,13 +227,13 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 		if slot != nil {
 			t.core.ServedHere()
 			if t.core.Over() {
-				t.hand.slot = slot
-				t.shed(forCaller)
-				t.hand.slot = nil
+				t.inTransit.slot = slot
+				t.returnExcess(forCaller)
+				t.inTransit.slot = nil
 			}
 		}
 	}
-	if t.leaves() {
+	if t.hasEffects() {
 		if e := t.detach(); e != nil {
 			left = e
 		}
@@ -239,13 +243,13 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 	return slot, left
 }
 
-// beyondCache is a stream as the one who serves what the magazines do not.
+// beyondCache serves the requests that the magazines do not.
 type beyondCache Stream
 
-// AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
+// AllocBeyond serves what the magazines do not: it enters the turn, or else sends a request.
 func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	s := (*Stream)(c)
-	if uint64(bytes) > uint64(s.limit.Load()) || s.handle.closing.Load() { //nolint:gosec // a negative one is too large
+	if uint64(bytes) > uint64(s.limit.Load()) || s.cuda.closing.Load() { //nolint:gosec // a negative one is too large
 		if err := s.check(bytes); err != nil {
 			return nil, 0, 0, err
 		}
@@ -262,14 +266,14 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 		}
 		if slot != nil {
 			word := slot.Word()
-			if s.witness != nil { // the one way that is hot
-				s.witness.allocated(Buffer{slot, word, bytes}, "", s.witness.here())
+			if s.reporter != nil { // checked here: this path is hot
+				s.reporter.allocated(Buffer{slot, word, bytes}, "", s.reporter.here())
 			}
 			return slot, word, bytes, nil
 		}
 	}
 	r := &single{Request: Request{Bytes: bytes}}
-	r.begin(&s.wiring, r, s.witness.here())
+	r.begin(&s.wiring, r, s.reporter.here())
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	b, err := r.promise.Future().Await(context.Background())

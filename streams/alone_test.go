@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// A small request is not refused for want of room for others of its class: where no span fits it gets a block of its own.
+// A small request is not refused for want of room for others of its class: where no span fits it
+// gets a block of its own.
 func TestASmallRequestIsServedWhereNoSpanFits(t *testing.T) {
 	r := newRig(t, 2*mib)
 	s := r.stream(core.Budget{})

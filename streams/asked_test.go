@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// An ask that overtakes a grant is answered once the grant has arrived, with what it brought: the pool would
-// refuse others for memory that is on its way to a stream which does not need it.
+// A reclaim request that overtakes a grant is answered once the grant has arrived, and includes it:
+// the pool would refuse others for memory that is under way to a stream which does not need it.
 func TestAskWaitsForRunsThatAreUnderWay(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -34,5 +34,5 @@ func TestAskIsAnsweredAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.Free())
 	s.client.Asked(1)
-	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // by whoever has the turn
+	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // by the goroutine in the turn
 }

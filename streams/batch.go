@@ -7,14 +7,15 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds zero Buffers. It
-// costs less than as many calls of Alloc, and buffers of one batch lie side by side where that can be had.
-// It waits as Alloc does and makes no heap allocation when the stream's own memory serves it; where memory is
-// missing, one message asks the pool for all of it. Errors: those of Alloc, for the batch as a whole;
-// *BatchError, which names the size that cannot be; *LengthError.
+// AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds
+// zero Buffers. It costs less than as many calls of Alloc, and buffers of one batch lie side by
+// side where possible. It waits as Alloc does and makes no heap allocation when the stream's own
+// memory serves it; where memory is missing, one message asks the pool for all of it. Errors: those
+// of Alloc, for the batch as a whole; *BatchError, which names the invalid size; *LengthError.
 func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	if len(dst) != len(bytes) {
 		clear(dst)
@@ -30,7 +31,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	}
 	served, whole := s.batchNow(dst, bytes)
 	if whole {
-		s.witness.allAllocated(dst, s.witness.here())
+		s.reporter.allAllocated(dst, s.reporter.here())
 		return nil
 	}
 	if err := s.check(0); err != nil {
@@ -38,21 +39,21 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		return err
 	}
 	r := &several{dst: dst, bytes: bytes, byRanges: served}
-	r.begin(&s.wiring, r, s.witness.here())
+	r.begin(&s.wiring, r, s.reporter.here())
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	_, err := r.promise.Future().Await(context.Background())
 	return err
 }
 
-// AllocBatchAsync is AllocBatch as a future, complete at once when the stream's own memory serves it. The end
-// of ctx, or the future's Cancel, ends the request; memory that arrives too late stays in the cache. It does
-// not wait, and does not keep bytes.
+// AllocBatchAsync is AllocBatch as a future, complete at once when the stream's own memory serves
+// it. The end of ctx, or the future's Cancel, ends the request; memory that arrives too late stays
+// in the cache. It does not wait, and does not keep bytes.
 func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Future[Batch] {
 	return s.AllocBatchForAsync(ctx, BatchRequest{Bytes: bytes})
 }
 
-// BatchRequest says what batch is wanted.
+// BatchRequest is a request for a batch.
 type BatchRequest struct {
 	// Bytes are the sizes, 0 or more each.
 	Bytes []int64
@@ -60,14 +61,15 @@ type BatchRequest struct {
 	Wait     bool
 	Priority int
 	// Tenant is whom all of the batch is charged to; nil: nobody.
-	Tenant *Tenant
+	Tenant *pool.Tenant
 	// Reservation is as in Request.
-	Reservation *Reservation
+	Reservation *pool.Reservation
 }
 
-// AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then; memory that arrives too
-// late stays in the cache. It waits for the driver where memory must be mapped, and for other people's frees only with
-// BatchRequest.Wait. Errors: those of AllocBatch, the context's, and with Wait *pool.DeadlockError and *pool.WaitError.
+// AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then;
+// memory that arrives too late stays in the cache. It waits for the driver where memory must be
+// mapped, and for other callers' frees only with BatchRequest.Wait. Errors: those of AllocBatch,
+// the context's, and with Wait *pool.DeadlockError and *pool.WaitError.
 func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, error) {
 	return s.AllocBatchForAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
@@ -97,7 +99,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if want.Tenant == nil {
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
-			s.witness.allAllocated(dst, s.witness.here())
+			s.reporter.allAllocated(dst, s.reporter.here())
 			return futures.Done(Batch{dst})
 		}
 		return s.askBatch(ctx, want, &several{dst: dst, byRanges: served})
@@ -111,7 +113,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
 			r.settle(dst...)
-			s.witness.allAllocated(dst, s.witness.here())
+			s.reporter.allAllocated(dst, s.reporter.here())
 			return futures.Done(Batch{dst})
 		}
 		r.byRanges = served
@@ -119,24 +121,25 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	return s.askBatch(ctx, want, r)
 }
 
-// askBatch sends a batch to the stream, with what it has got.
+// askBatch sends a batch to the stream, with the slots that it holds already.
 func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) futures.Future[Batch] {
 	r.bytes = append([]int64(nil), want.Bytes...)
 	r.Waits, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
-	r.begin(&s.wiring, r, s.witness.here())
+	r.begin(&s.wiring, r, s.reporter.here())
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, &r.claim, &r.promise)
 	s.ref.Call(&r.claim)
 	return f
 }
 
-// FreeBatch frees buffers of any streams of the device, from any goroutine. Buffers that are not live are
-// skipped, all others are freed. It does not wait and allocates nothing. The error is a *BatchError that names
-// the first buffer that was not live, or ErrClosed after the device was closed.
+// FreeBatch frees buffers of any streams of the device, from any goroutine. Buffers that are not
+// live are skipped, all others are freed. It does not wait and allocates nothing. The error is a
+// *BatchError that names the first buffer that was not live, or ErrClosed after the device was
+// closed.
 func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
 
-// batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It reports
-// how many came from those, and whether nothing is missing.
+// batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It
+// reports how many buffers came from the ranges, and whether none is missing.
 func (s *Stream) batchNow(dst []Buffer, bytes []int64) (served int, whole bool) {
 	clear(dst)
 	if s.takeBatch(dst, bytes) {
@@ -178,8 +181,9 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 	return whole
 }
 
-// batchTurn runs the core inside the turn that the caller has entered, and leaves it. What it has put into dst
-// is dst's, also when it panics: the message that follows goes on from there, and counts all that was served.
+// batchTurn runs the core inside the turn that the caller has entered, and leaves the turn. Buffers
+// in dst stay there, also when it panics: the message that follows goes on from there, and counts
+// all that were served.
 func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool, left actors.Effects) {
 	t := &s.turn
 	through, counted := false, false
@@ -197,7 +201,7 @@ func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool,
 			t.core.ServedMany(served, 0)
 			counted = true
 		}
-		t.shed(forCaller)
+		t.returnExcess(forCaller)
 	}
 	left = s.ref.Leave()
 	through = true

@@ -13,13 +13,14 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// A turn that panics after it has answered a batch takes nothing back: the buffers are the caller's.
+// A turn that panics after it has answered a batch takes nothing back: the buffers are the
+// caller's.
 func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 512*mib)
 	s := r.stream(core.Budget{CacheBytes: 4 * mib})
 	sizes := mixed(36)
-	require.NoError(t, must(t, s, 128*mib).Free()) // more than the budget: to be shed behind the answer
+	require.NoError(t, must(t, s, 128*mib).Free()) // more than the budget: to be returned after the answer
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), sizes)
 	panicked := false
@@ -41,7 +42,8 @@ func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 	r.balanced(s)
 }
 
-// Nor does one that panics in the middle of the answer, when the caller may have the buffers already.
+// Nor does one that panics in the middle of the answer, when the caller may have the buffers
+// already.
 func TestAPanicInTheAnswerOfABatch(t *testing.T) {
 	t.Parallel()
 	for _, charged := range []bool{false, true} {
@@ -70,8 +72,8 @@ func TestAPanicInTheAnswerOfABatch(t *testing.T) {
 	}
 }
 
-// A batch whose turn panicked on another goroutine leaves the slice alone once its caller has it back, who may
-// use it for the next.
+// A batch whose turn panicked on another goroutine does not touch the slice after its caller has it
+// back.
 func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 512*mib)
@@ -99,7 +101,8 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	r.balanced(s)
 }
 
-// ended is a context that is over or not, and says so to AfterFunc on the goroutine that asks.
+// ended is a context that is over or not, and calls AfterFunc's function on the goroutine that
+// registers it.
 type ended struct {
 	context.Context
 	cause error
@@ -114,8 +117,8 @@ func (e *ended) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// A batch whose turn has counted it, and panics then, is not counted twice: not if it goes on by message, and not if nobody wants
-// it any more and its blocks are put back.
+// A batch whose turn has counted it, and panics then, is not counted twice: neither if it goes on
+// by message, nor if it was cancelled and its blocks are put back.
 func TestAPanicBehindACountedBatch(t *testing.T) {
 	t.Parallel()
 	for _, canceled := range []bool{false, true} {
@@ -124,7 +127,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 		require.NoError(t, must(t, s, 128*mib).Free())
 		r.stats(s)
 		leave := r.occupy(s)
-		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be shed behind the batch
+		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be returned after the batch
 		leave()
 		before := r.stats(s)
 		ctx := &ended{Context: context.Background()}

@@ -25,7 +25,7 @@ func mixed(n int) []int64 {
 	return sizes
 }
 
-// disjoint says that the buffers are what was asked for and that no two share a byte.
+// disjoint checks that the buffers have the requested sizes and that no two share a byte.
 func disjoint(t require.TestingT, buffers []Buffer, sizes []int64) {
 	require.Len(t, buffers, len(sizes))
 	type place struct{ from, end cudadrv.Ptr }
@@ -41,7 +41,8 @@ func disjoint(t require.TestingT, buffers []Buffer, sizes []int64) {
 	}
 }
 
-// A batch of any sizes, cold or warm, is what was asked for, is freed whole, and leaves books that balance.
+// A batch of any sizes, cold or warm, has the requested buffers, is freed whole, and leaves books
+// that balance.
 func TestABatchIsWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 4096*mib)
@@ -60,7 +61,8 @@ func TestABatchIsWhatWasAskedFor(t *testing.T) {
 	r.balanced(s)
 }
 
-// Batches mixed with single requests and frees in any order never share memory, and nothing is lost.
+// Batches mixed with single requests and frees in any order never share memory, and nothing is
+// lost.
 func TestBatchesAmongOthers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1024*mib)
@@ -99,7 +101,8 @@ func TestBatchesAmongOthers(t *testing.T) {
 	r.balanced(s)
 }
 
-// What is freed together merges: after a batch and its free one buffer of the whole length fits without more memory.
+// Blocks that are freed together merge: after a batch and its free one buffer of the whole length
+// fits without more memory.
 func TestABatchLiesTogether(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -120,7 +123,8 @@ func TestABatchLiesTogether(t *testing.T) {
 	require.NoError(t, b.Free())
 }
 
-// A batch that does not fit fails as one, holds nothing afterwards, and says who holds what.
+// A batch that does not fit fails as one, holds nothing afterwards, and its error names the
+// holders.
 func TestABatchIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -192,7 +196,7 @@ func TestABatchThatCannotBe(t *testing.T) {
 	require.ErrorIs(t, s.AllocBatch(nil, nil), nil, "nothing is always there")
 }
 
-// Of a batch of frees those that are not live are named and the others are done, on whatever streams.
+// A batch of frees names the buffers that are not live and frees all others, on any streams.
 func TestAFreeOfABatchSkipsWhatIsNotLive(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 256*mib)
@@ -269,7 +273,8 @@ func TestAPanicInTheTurnOfABatch(t *testing.T) {
 	}
 }
 
-// A batch that reaches its stream after the close fails, and what it had got from magazines goes back to the pool.
+// A batch that reaches its stream after the close fails, and its slots from magazines go back to
+// the pool.
 func TestABatchThatReachesAClosedStream(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 512*mib)

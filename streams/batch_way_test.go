@@ -46,7 +46,7 @@ func TestWhoServedABatch(t *testing.T) {
 	require.NoError(t, s.FreeBatch(buffers))
 }
 
-// Whatever is missing, the pool is asked for all of it at once, also when two batches wait.
+// The pool is asked for all missing memory of a batch at once, also when two batches wait.
 func TestABatchAsksThePoolOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1024*mib)
@@ -72,14 +72,14 @@ func TestABatchAsksThePoolOnce(t *testing.T) {
 	require.NoError(t, b.Free())
 }
 
-// A batch in the caller's turn gives back what is over the budget, as every other turn.
+// A batch in the caller's turn returns the excess over the budget, as every other turn.
 func TestABatchSheds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 512*mib)
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	leave := r.occupy(s)
-	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // and nothing is shed by that
+	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // which returns nothing by itself
 	leave()
 	buffers := make([]Buffer, 2)
 	require.NoError(t, s.AllocBatch(buffers, []int64{3 * mib, mib}))
@@ -87,7 +87,7 @@ func TestABatchSheds(t *testing.T) {
 	require.NoError(t, s.FreeBatch(buffers))
 }
 
-// The longest are placed first: the short ones fit what is left of theirs.
+// The longest are placed first: the short ones fit the rest of their pages.
 func TestTheLongestArePlacedFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 8*mib)
@@ -101,7 +101,7 @@ func TestTheLongestArePlacedFirst(t *testing.T) {
 	require.NoError(t, s.FreeBatch(append(buffers, between)))
 }
 
-// What lies in the slice before is not part of the batch, and after an error the slice is empty.
+// Old buffers in the slice are not part of the batch, and after an error the slice is empty.
 func TestTheSliceIsWrittenAnew(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -139,7 +139,7 @@ func TestTheSizesAreNotKept(t *testing.T) {
 	require.NoError(t, b.Free())
 }
 
-// A batch that meets a close gives back what it had got from magazines already.
+// A batch that meets a close frees its slots from magazines.
 func TestABatchThatMeetsAClose(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -149,7 +149,7 @@ func TestABatchThatMeetsAClose(t *testing.T) {
 	leave := r.occupy(s)
 	var closing sync.WaitGroup
 	closing.Go(func() { assert.NoError(t, s.Close()) })
-	r.until(s.handle.closing.Load)
+	r.until(s.cuda.closing.Load)
 	buffers := make([]Buffer, 2)
 	require.ErrorIs(t, s.AllocBatch(buffers, sizes), ErrClosed)
 	assert.Equal(t, make([]Buffer, 2), buffers)
@@ -161,7 +161,7 @@ func TestABatchThatMeetsAClose(t *testing.T) {
 	assert.Zero(t, control(s).LastStats().LiveCount)
 }
 
-// A closed stream serves no batch from what it still has beside a buffer that lives.
+// A closed stream serves no batch from free memory beside a live buffer.
 func TestAClosedStreamServesNoBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -174,8 +174,8 @@ func TestAClosedStreamServesNoBatch(t *testing.T) {
 	require.NoError(t, b.Free())
 }
 
-// A batch that is cancelled before its stream receives it asks the pool for nothing; one that is cancelled when it
-// has got everything gives it back, as if it had never been asked for.
+// A batch that is cancelled before its stream receives it asks the pool for nothing; one that is
+// cancelled when it is complete puts its slots back, uncounted.
 func TestABatchThatIsCancelledInItsTurn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -225,7 +225,7 @@ func TestMemoryThatComesHomeServesARefusedBatch(t *testing.T) {
 	r.balanced(s)
 }
 
-// Whatever the answer, the watch of a batch over its context ends with it.
+// The watch of a batch over its context ends with the answer, whether a success or an error.
 func TestTheAnswerOfABatchEndsTheWatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 8*mib)
@@ -241,7 +241,7 @@ func TestTheAnswerOfABatchEndsTheWatch(t *testing.T) {
 	assert.Zero(t, ctx.watches.Load())
 }
 
-// Of buffers whose device is gone a free says so.
+// Frees of buffers whose device is closed return ErrClosed.
 func TestAFreeOfABatchAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// The budget holds after every turn and tick, also after one in which the pool gave pages home.
+// The budget holds after every turn and tick, also after one in which the pool granted pages back.
 func TestTheBudgetHoldsWhenPagesComeHome(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{CacheBytes: 4 * mib})
@@ -38,7 +38,7 @@ func TestABudgetCanBeSetLater(t *testing.T) {
 	r.balanced(s)
 }
 
-// A budget that is set counts what was freed since the last turn, which no turn has seen yet.
+// A budget that is set counts frees since the last turn, which no turn has seen yet.
 func TestABudgetCountsWhatWasJustFreed(t *testing.T) {
 	r := newRig(t, 128*mib)
 	s := r.stream(core.Budget{})
@@ -51,14 +51,14 @@ func TestABudgetCountsWhatWasJustFreed(t *testing.T) {
 	r.balanced(s)
 }
 
-// The peak of live bytes restarts at what lives.
+// The peak of live bytes restarts at the live bytes.
 func TestResetPeak(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
 	kept := must(t, s, 2*mib)
 	require.NoError(t, must(t, s, 16*mib).Free())
 	assert.Equal(t, 18*mib, r.stats(s).PeakLiveBytes)
-	require.NoError(t, s.ResetPeak(context.Background()))
+	require.NoError(t, control(s).ResetPeak(context.Background()))
 	assert.Equal(t, 2*mib, r.stats(s).PeakLiveBytes)
 	require.NoError(t, kept.Free())
 }

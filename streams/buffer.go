@@ -10,16 +10,16 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Buffer is device memory that a caller owns: a small value whose copies name one allocation. The zero
-// value names none.
+// Buffer is device memory that a caller owns: a small value whose copies name one allocation. The
+// zero value names none.
 type Buffer struct {
 	slot  *magazine.Slot
 	word  uint64 // of the slot when it was handed out
 	bytes int64
 }
 
-// Ptr is the device address, aligned to 512 bytes. It is meaningless once the buffer was freed; the zero
-// Buffer has none (0).
+// Ptr is the device address, aligned to 512 bytes. It is meaningless once the buffer was freed; the
+// zero Buffer has none (0).
 func (b Buffer) Ptr() cudadrv.Ptr {
 	if b.slot == nil {
 		return 0
@@ -27,13 +27,14 @@ func (b Buffer) Ptr() cudadrv.Ptr {
 	return b.slot.Address()
 }
 
-// Bytes is the size that was asked for. The memory behind it may be longer.
+// Bytes is the requested size. The memory behind it may be longer.
 func (b Buffer) Bytes() int64 { return b.bytes }
 
-// Free gives the memory back to its stream: the caller's last use of it has been submitted to that
-// stream, and to those that were announced. It may be called from any goroutine, does not wait and allocates nothing. Of several frees of
-// one allocation exactly one succeeds; the others say ErrDoubleFree or, once the memory was handed out and freed
-// again, ErrStale (both are ErrBadFree). After the device was closed it says ErrClosed.
+// Free returns the memory to its stream: the caller's last use of it has been submitted to that
+// stream, and to the announced ones. It may be called from any goroutine, does not wait and
+// allocates nothing. Of several frees of one allocation exactly one succeeds; the others return
+// ErrDoubleFree or, once the memory was allocated and freed again, ErrStale (both are ErrBadFree).
+// After the device was closed it returns ErrClosed.
 func (b Buffer) Free() error {
 	if b.slot == nil {
 		return ErrBadFree
@@ -50,7 +51,7 @@ func (b Buffer) Uintptr() uintptr { return uintptr(b.Ptr()) }
 // MemSize is Bytes in the form that gorgonia.org/tensor's Memory interface wants.
 func (b Buffer) MemSize() uintptr { return uintptr(b.bytes) }
 
-// String says how long the buffer is, where it is, and whether it lives.
+// String has the buffer's length and address, or that it is not live.
 func (b Buffer) String() string {
 	switch {
 	case b.slot == nil:
@@ -103,7 +104,7 @@ func freeBatch(b []Buffer) error {
 	return err
 }
 
-// release frees those that there are and leaves zero Buffers.
+// release frees the buffers that are not zero, and leaves zero Buffers.
 func release(b []Buffer) {
 	for i := range b {
 		if b[i].slot != nil {
@@ -113,7 +114,7 @@ func release(b []Buffer) {
 	clear(b)
 }
 
-// blockBytes is the block of a buffer of that many bytes: what its tenant is charged.
+// blockBytes is the length of the block that serves a buffer: the charge to its tenant.
 func blockBytes(bytes int64) int64 {
 	return int64(sizeclass.Units(max(bytes, 1))) << sizeclass.UnitShift //nolint:gosec // a size that was checked
 }
@@ -126,7 +127,7 @@ func sumOfBlocks(sizes []int64) (sum int64) {
 	return sum
 }
 
-// LiveBuffer is a buffer as the books know it.
+// LiveBuffer describes a live buffer.
 type LiveBuffer struct {
 	Stream uint32
 	Ptr    cudadrv.Ptr

@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// While a goroutine is stopped inside the turn, magazines still serve, frees still work, and requests queue
-// and are served when it goes on.
+// While a goroutine is stopped inside the turn, magazines still serve, frees still work, and
+// requests queue and are served when it goes on.
 func TestABusyTurnDelaysOnlyWhatNoMagazineServes(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -54,8 +54,8 @@ func TestABusyTurnDelaysOnlyWhatNoMagazineServes(t *testing.T) {
 	r.balanced(s, other)
 }
 
-// Many goroutines allocate, wait, cancel and free each other's buffers on a few streams with too little
-// memory: every request has an answer, and in the end nothing is missing.
+// Many goroutines allocate, wait, cancel and free each other's buffers on a few streams with too
+// little memory: every request has an answer, and in the end nothing is missing.
 func TestManyGoroutinesLoseNothing(t *testing.T) {
 	r := newRig(t, 64*mib)
 	streams := []*Stream{r.stream(core.Budget{}), r.stream(core.Budget{CacheBytes: 4 * mib}), r.stream(core.Budget{CacheRanges: 2})}
@@ -108,7 +108,7 @@ func TestManyGoroutinesLoseNothing(t *testing.T) {
 	_, err := r.pool.Trim(context.Background(), 0)
 	require.NoError(t, err)
 	for _, s := range streams {
-		r.stats(s) // a turn behind whatever the pool gave home
+		r.stats(s) // a turn after the pool's grants
 	}
 	r.balanced(streams...)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// sender sends a request and says how to cancel it.
+// sender sends a request and returns the function that cancels it.
 type sender func(s *Stream, bytes int64) (f futures.Future[Buffer], cancel func())
 
 // cancellations runs a test with the two ways to end a request.
@@ -58,8 +58,8 @@ func TestCancelBeforeItIsReceived(t *testing.T) {
 	})
 }
 
-// Memory that arrives for a request that was cancelled while it waited for the pool stays in the cache:
-// the next request makes no driver call.
+// Memory that arrives for a request that was cancelled while it waited for the pool stays in the
+// cache: the next request makes no driver call.
 func TestCancelWhileItWaitsForThePool(t *testing.T) {
 	cancellations(t, func(t *testing.T, send sender) {
 		t.Helper()
@@ -114,8 +114,8 @@ func TestCancelBeforeADenial(t *testing.T) {
 	})
 }
 
-// Cancelling races completing: each request gets a buffer or its cancellation, and nothing is lost either
-// way.
+// Cancelling races completing: each request gets a buffer or its cancellation, and nothing is lost
+// either way.
 func TestCancelRacesCompletion(t *testing.T) {
 	cancellations(t, func(t *testing.T, send sender) {
 		t.Helper()
@@ -149,8 +149,7 @@ func TestCancelRacesCompletion(t *testing.T) {
 	})
 }
 
-// A request that is cancelled when its block is taken already gives the block back, as if it had never been
-// asked for.
+// A request that is cancelled when its block is taken already puts the block back, uncounted.
 func TestCancelWhenTheBlockIsTaken(t *testing.T) {
 	for _, bytes := range []int64{kib, 3 * mib} {
 		r := newRig(t, 64*mib)
@@ -186,7 +185,7 @@ func TestAnEndedContextIsRefused(t *testing.T) {
 	assert.Zero(t, r.stats(s).AllocCount)
 }
 
-// watched is a context that counts those who watch it.
+// watched is a context that counts the watches over it.
 type watched struct {
 	context.Context
 	watches atomic.Int64
@@ -197,7 +196,7 @@ type watched struct {
 // Done is another channel than the parent's: else the parent is watched itself.
 func (w *watched) Done() <-chan struct{} { return w.done }
 
-// AfterFunc is what the package context calls where a context has it.
+// AfterFunc is called by the package context if a context has it.
 func (w *watched) AfterFunc(func()) (stop func() bool) {
 	w.watches.Add(1)
 	return func() bool {
@@ -207,8 +206,8 @@ func (w *watched) AfterFunc(func()) (stop func() bool) {
 	}
 }
 
-// Whatever the answer, the request's watch over its context ends with it: a context that lives long does
-// not collect requests.
+// The request's watch over its context ends with every answer: a context that lives long does not
+// collect requests.
 func TestAnAnswerEndsTheWatchOverTheContext(t *testing.T) {
 	r := newRig(t, 8*mib)
 	s := r.stream(core.Budget{})

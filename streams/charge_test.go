@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// A claim that is given up is refunded once, at whatever moment that meets the quota which it waited for.
+// A claim that is cancelled is refunded once, even while it gets the quota that it waited for.
 func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -20,7 +20,8 @@ func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 	for _, moment := range []string{"before", "while it is charged", "once it is charged", "behind", never} {
 		for _, batch := range []bool{false, true} {
 			owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
-			require.True(t, owner.Charge(3*mib)) // by others
+			control := (*pool.TenantControl)(owner)
+			require.True(t, control.Charge(3*mib)) // by others
 			var c *claim
 			var cancel func() bool
 			if batch {
@@ -36,7 +37,7 @@ func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 				c, cancel = &a.claim, a.promise.Future().Cancel
 			}
 			require.True(t, c.Owes())
-			owner.Refund(3 * mib)
+			control.Refund(3 * mib)
 			if moment == "before" {
 				require.True(t, cancel())
 			}
@@ -44,7 +45,7 @@ func TestAQuotaThatComesToACancelledClaimIsRefunded(t *testing.T) {
 				if moment == "while it is charged" {
 					require.True(t, cancel())
 				}
-				require.True(t, owner.Charge(bytes))
+				require.True(t, control.Charge(bytes))
 				if moment == "once it is charged" {
 					require.True(t, cancel())
 				}
@@ -72,7 +73,7 @@ func TestAClaimThatIsNotAllowedGoesOnWaiting(t *testing.T) {
 	r := newRig(t, 64*mib)
 	a := r.stream(core.Budget{}).request(Request{Bytes: mib, Wait: true})
 	owner := pool.NewTenant("owner", 1, pool.Quota{LimitBytes: 4 * mib})
-	require.True(t, owner.Charge(4*mib))
+	require.True(t, (*pool.TenantControl)(owner).Charge(4*mib))
 	require.NoError(t, a.charge(owner, mib))
 	taken, gone := a.Take(func(int64) bool { return false })
 	assert.False(t, taken)
@@ -81,8 +82,8 @@ func TestAClaimThatIsNotAllowedGoesOnWaiting(t *testing.T) {
 	assert.Equal(t, 4*mib, owner.Stats().ChargedBytes)
 }
 
-// A stream lets all of its memory to tenants if something lives there and all of that is charged: one that has nothing, or
-// only free memory, lets nothing, and is who holds that.
+// A stream belongs to tenants alone if it has live buffers and all are charged; a stream without
+// live buffers holds its memory itself.
 func TestAStreamLetsWhatLivesThere(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{kib, 3 * mib} {

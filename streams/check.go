@@ -3,10 +3,11 @@ package streams
 import (
 	"fmt"
 
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// check says why a request of that many bytes cannot be made.
+// check returns the error of a request of that many bytes, if it can never be served.
 func (w *wiring) check(bytes int64) error {
 	if bytes < 0 {
 		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
@@ -14,8 +15,8 @@ func (w *wiring) check(bytes int64) error {
 	if limit := w.limit.Load(); bytes > limit {
 		return &SizeError{bytes, limit}
 	}
-	if w.handle.closing.Load() {
-		return ErrClosed
+	if w.cuda.closing.Load() {
+		return w.cuda.closed()
 	}
 	return nil
 }
@@ -32,14 +33,14 @@ func (w *wiring) checkRequest(r *Request) error {
 }
 
 // names says why a request on the stream may not name a tenant or a reservation; nil names none.
-func (w *wiring) names(t *Tenant, r *Reservation) error {
+func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 	if t != nil {
-		if err := t.Of(w.pool); err != nil {
+		if err := (*pool.TenantControl)(t).Of(w.pool); err != nil {
 			return fmt.Errorf("%w: the tenant", err)
 		}
 	}
 	if r != nil {
-		if err := r.Of(w.pool); err != nil {
+		if err := (*pool.ReservationControl)(r).Of(w.pool); err != nil {
 			return fmt.Errorf("%w: the reservation", err)
 		}
 	}
@@ -64,7 +65,7 @@ func (w *wiring) checkBatch(bytes []int64) error {
 	return nil
 }
 
-// queues reports whether a tenant's request waits behind others, whatever the stream keeps.
+// queues reports whether a tenant's request waits behind others, even if the stream could serve it.
 func (w *wiring) queues(waits bool) bool {
 	return waits && claims.Queues(waits, claims.Stream{Demand: w.pool.Demand() > 0})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// A closed stream refuses requests and returns its free memory; buffers that live are freed later, and
-// their memory follows; with the last one the stream is gone.
+// A closed stream refuses requests and returns its free memory; buffers that live are freed later,
+// and their memory follows; with the last one the stream is gone.
 func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})
@@ -31,7 +31,7 @@ func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 	assert.False(t, control(s).Gone())
 	r.until(func() bool { return r.books().LentBytes < 20*mib }) // free pages are back
 	lent := r.books().LentBytes
-	require.Len(t, s.LiveBuffers(), 3)
+	require.Len(t, control(s).LiveBuffers(), 3)
 
 	require.NoError(t, large.Free())
 	r.until(func() bool { return r.books().LentBytes < lent })
@@ -45,7 +45,7 @@ func TestADrainingStreamReturnsWhatComesHome(t *testing.T) {
 	require.NoError(t, s.Close(), "again")
 }
 
-// Close fails requests that wait with ErrClosed, and what the pool grants afterwards goes back.
+// Close fails waiting requests with ErrClosed, and later grants go back to the pool.
 func TestCloseFailsWhatWaits(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -66,7 +66,7 @@ func TestCloseFailsWhatWaits(t *testing.T) {
 	release()
 	require.NoError(t, must(t, other, 64*mib).Free())
 	<-s.ref.Done()
-	_, err := r.pool.Trim(context.Background(), 0) // behind the job and what came of it
+	_, err := r.pool.Trim(context.Background(), 0) // after the job and its outcome
 	require.NoError(t, err)
 	r.balanced(other)
 }
@@ -135,8 +135,8 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
 
-// Until the device has finished the stream's work, nothing of a closing stream goes to others, whoever
-// comes by: a tick, a buffer that comes home, the pool's wish.
+// Until the device has finished the stream's work, no memory of a closing stream goes to others:
+// not by a tick, by a buffer that comes home, nor by a reclaim request.
 func TestAClosingStreamKeepsItsMemoryUntilTheWorkHasFinished(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})
@@ -161,8 +161,8 @@ func TestAClosingStreamKeepsItsMemoryUntilTheWorkHasFinished(t *testing.T) {
 	assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
 }
 
-// If the driver refuses to say that the work has finished, the memory stays with the stream and no fence
-// is recorded on the handle that is no more; the device's close frees it.
+// If the synchronisation fails, the memory stays with the stream and no
+// fence is recorded on the handle that is no more; the device's close frees it.
 func TestCloseWithoutAnAnswerOfTheDeviceKeepsTheMemory(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})
@@ -215,8 +215,8 @@ func TestCloseIsConcurrent(t *testing.T) {
 	assert.Equal(t, uint64(1), r.faults.Calls("cuStreamDestroy"))
 }
 
-// A stream's own handle is destroyed with it, after the last fence was recorded on it; an adopted one is
-// the caller's.
+// A stream's own handle is destroyed with it, after the last fence was recorded on it; an adopted
+// one is the caller's.
 func TestCloseDestroysTheHandleUnlessItWasAdopted(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})
@@ -257,7 +257,7 @@ func TestCloseWaitsForTheLastRecord(t *testing.T) {
 		defer close(closed)
 		assert.NoError(t, s.Close())
 	})
-	r.until(s.handle.closing.Load)
+	r.until(s.cuda.closing.Load)
 	for range 1000 { // so that Close would be through if it did not wait
 		runtime.Gosched()
 	}

@@ -11,29 +11,31 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Config is what a stream is opened with.
+// Config configures a stream.
 type Config struct {
 	ID      uint32 // never used twice on one pool
 	Pool    *pool.Pool
 	Device  cudadrv.Device
-	Fences  fence.Source
+	Fences  *fence.Events
 	Handle  cudadrv.Stream
-	Adopted bool // the handle is the caller's: Close does not destroy it
+	Adopted bool // the CUDA stream is the caller's: Close does not destroy it
 	Limit   *atomic.Int64
 	Budget  core.Budget
 	Host    actors.Host // nil: the Go scheduler
 	Exact   bool        // as in core.Config
 	Live    *core.Gauge // likewise
-	// Debug holds the books against themselves at every tick. Books that do not balance quarantine the stream.
+	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
 	Debug bool
-	// Watched has the stream keep the places of allocations and frees, and tell the Observer of them.
+	// Watched makes the stream record where buffers are allocated and freed, and call the Observer.
 	Watched  bool
 	Observer Observer
-	// Handler is asked about a request that the pool refuses for want of memory; true has it served once more. Nil: nobody is.
+	// Handler is called with a request that the pool refuses for want of memory; if it returns true
+	// the request is served once more. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)
 	Peers   *Peers // of the device; nil: the stream has none
-	// Panics is told of every panic that the stream recovers from; nil: only the process is.
+	// Panics gets every panic that the stream recovers from; nil: only the process-wide log does.
 	Panics *recovered.Log
-	// LongWait is told of each request that has waited for a second, outside every turn. It returns at once. Nil: nobody is.
+	// LongWait is called for each request that has waited for a second, outside every turn. It must
+	// return at once. It may be nil.
 	LongWait func(LongWait)
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Control is a stream as the device has it that the stream belongs to: what it does with a stream, and no caller. Any number of
-// goroutines may use it.
+// Control has the methods of a stream that only its device calls. Any number of goroutines may use
+// it.
 type Control struct {
 	*Stream
-	usedBytes atomic.Int64  // as the last tick found it
+	usedBytes atomic.Int64  // at the last tick
 	pressure  atomic.Uint32 // the level of the next tick
 }
 
-// Press says how close the device is to its limit, from the next tick on. It takes no turn.
+// Press sets the pressure level for the next ticks. It takes no turn.
 func (c *Control) Press(level pressure.Level) { c.pressure.Store(uint32(level)) }
 
-// Tick lets the stream do what is due, if nobody is in its turn.
+// Tick does the stream's periodic work, if no goroutine is in its turn.
 func (c *Control) Tick() {
 	var waits []LongWait
-	_, _ = c.tryTurn(func() { waits = c.tick() }) // a panic is the actor's to report
+	_, _ = c.tryTurn(func() { waits = c.tick() }) // the actor reports a panic
 	for _, w := range waits {
 		c.turn.longWait(w)
 	}
@@ -36,58 +36,109 @@ func (c *Control) tick() (waits []LongWait) {
 	return waits
 }
 
-// Collect takes home what announced uses kept that have finished, and sees to the fences for all others. It does nothing if somebody
-// is in the stream's turn, and does not wait.
-func (c *Control) Collect() { _, _ = c.tryTurn(c.turn.collect) }
-
 // Reconfigure replaces the settings of the cache, and gives back what is over its new budget, which the pool has then. It waits for
 // the turn at hand. Its error is ErrClosed, or why the stream has ended.
 func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error {
 	if err := c.callable(ctx); err != nil {
 		return err
 	}
-	return c.inTurnGiving(ctx, func() { c.turn.configure(settings) })
+	return c.inTurnReturning(ctx, func() { c.turn.configure(settings) })
 }
 
-// UsedBytes are those of the stream's pages that are in buffers or cached by magazines, if nobody is in its turn. It does not wait.
+// UsedBytes are the bytes in buffers and in magazines; ok is false if a goroutine is in the turn.
+// It does not wait.
 func (c *Control) UsedBytes() (usedBytes int64, ok bool) {
-	ok, _ = c.tryTurn(func() { usedBytes = c.turn.givenBytes() })
+	ok, _ = c.tryTurn(func() { usedBytes = c.turn.usedBytes() })
 	return usedBytes, ok
 }
 
-// LastUsedBytes are those that the last tick found. It takes no turn.
+// LastUsedBytes is UsedBytes at the last tick. It takes no turn.
 func (c *Control) LastUsedBytes() int64 { return c.usedBytes.Load() }
 
-// Waits reports whether memory of the stream waited for uses on others at the end of the last turn. It waits for nothing.
+// Waits reports whether the last turn left pending memory. It does not wait.
 func (c *Control) Waits() bool { return c.peer.waits.Load() }
 
-// End makes every later free say ErrClosed and ends the actor: the memory is about to go.
-func (c *Control) End() {
-	s := c.Stream
-	if s.handle.closing.CompareAndSwap(false, true) {
-		close(s.closed)
-	}
-	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
-	s.ref.Stop(ErrClosed)
-	actors.Wait(s.host, s.ref.Done())
-	s.turn.core.End() // for the buffers of one that was stopped before
-	s.handle.line.Shut()
-	s.handle.line.Drop()
-}
-
-// Gone reports whether the stream was closed and its last buffer freed. A stream that was quarantined is never gone: its memory is
-// still there.
-func (c *Control) Gone() bool {
+// Closed reports whether Close has returned without an error that kept the stream open.
+func (c *Control) Closed() bool {
 	select {
-	case <-c.ref.Done():
-		return c.handle.synced.Load()
+	case <-c.closed:
+		return true
 	default:
 		return false
 	}
 }
 
-// Failure says why the stream has ended by itself: its books did not balance, or somebody stopped its actor. Nil while it serves and
-// after Close.
+// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
+func (c *Control) ResetPeak(ctx context.Context) error {
+	return c.call(ctx, func() { c.turn.core.ResetPeak() })
+}
+
+// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
+// nothing else. Once the stream has ended it says why.
+func (c *Control) Check(ctx context.Context) error {
+	var finding error
+	if err := c.call(ctx, func() { finding = c.turn.core.Check() }); err != nil {
+		return err
+	}
+	return finding
+}
+
+// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
+// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
+func (c *Control) Coalesce(ctx context.Context) error {
+	return c.call(ctx, func() { c.turn.core.Coalesce() })
+}
+
+// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
+// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
+// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
+func (c *Control) Sweep(ctx context.Context) error {
+	var pendingFences []fencing
+	if err := c.call(ctx, func() { pendingFences = c.turn.pendingFences() }); err != nil {
+		return err
+	}
+	for _, f := range pendingFences {
+		f.sweep(c.host)
+	}
+	return c.inTurn(ctx, c.turn.takePassed)
+}
+
+// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
+// work the list is one of many that were true.
+func (c *Control) LiveBuffers() (all []LiveBuffer) {
+	if err := c.call(context.Background(), func() { all = c.turn.live() }); err != nil {
+		return nil
+	}
+	return all
+}
+
+// End makes every later free say ErrClosed and ends the actor: the memory is about to go.
+func (c *Control) End() {
+	s := c.Stream
+	if s.cuda.closing.CompareAndSwap(false, true) {
+		close(s.closed)
+	}
+	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
+	s.ref.Stop(s.cuda.closed())
+	actors.Wait(s.host, s.ref.Done())
+	s.turn.core.End() // for the buffers of a stream whose actor was stopped
+	s.cuda.line.Shut()
+	s.cuda.line.Drop()
+}
+
+// Gone reports whether the stream was closed and its last buffer freed. A quarantined stream is
+// never gone: its memory is still held.
+func (c *Control) Gone() bool {
+	select {
+	case <-c.ref.Done():
+		return c.cuda.synced.Load()
+	default:
+		return false
+	}
+}
+
+// Failure is the cause of the stream's end, if Close did not end it: the books did not balance, or
+// the actor was stopped. Nil while the stream serves and after Close.
 func (c *Control) Failure() error {
 	if cause := c.turn.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
 		return *cause
@@ -95,7 +146,7 @@ func (c *Control) Failure() error {
 	return nil
 }
 
-// LastStats is what the books said when the stream ended; zero before.
+// LastStats are the statistics at the stream's end; zero before.
 func (c *Control) LastStats() Stats {
 	if last := c.turn.last.Load(); last != nil {
 		return *last

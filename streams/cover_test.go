@@ -27,14 +27,14 @@ func (r *rig) adopt() *Stream {
 	return s
 }
 
-// An adopted handle may be destroyed by a program that has not closed the stream: whatever the background does, it makes
-// no call on it. What stays for that reason is named.
+// An adopted CUDA stream may be destroyed by a program that has not closed the stream: turns in the
+// background make no call on it. Memory that stays for that reason is reported.
 func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 	r := newRig(t, 32*mib)
 	s, other := r.adopt(), r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 24*mib).Free())
 	require.NoError(t, must(t, other, 2*mib).Free())
-	require.NoError(t, other.Return(context.Background()))
+	require.NoError(t, other.Trim(context.Background()))
 	records := r.faults.Calls("cuEventRecord")
 	for range 40 {
 		r.tick(s)
@@ -49,15 +49,15 @@ func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 	assert.Equal(t, records, r.faults.Calls("cuEventRecord"))
 	assert.Zero(t, r.faults.Calls("cuStreamSynchronize"))
 	assert.Equal(t, 24*mib, shortage.Streams[0].UncoveredBytes)
-	assert.ErrorContains(t, err, "stream 1 holds 24 MiB, 0 B live (24 MiB stay until its callers' next request or Return)")
+	assert.ErrorContains(t, err, "stream 1 holds 24 MiB, 0 B live (24 MiB stay until its callers' next request or Trim)")
 
-	require.NoError(t, s.Return(context.Background()))
+	require.NoError(t, s.Trim(context.Background()))
 	assert.Equal(t, records+1, r.faults.Calls("cuEventRecord"))
 	require.NoError(t, must(t, other, 30*mib).Free())
 }
 
-// A caller's turn leaves a fence now and then, and the background gives back what it covers: what came home after it
-// stays.
+// A caller's turn records a fence now and then, and turns in the background return the pages that
+// it covers: blocks that came home after it stay.
 func TestCallersLeaveFencesForTheBackground(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.adopt()
@@ -87,8 +87,8 @@ func TestCallersLeaveFencesForTheBackground(t *testing.T) {
 	r.balanced(s)
 }
 
-// A fence that cannot be recorded covers nothing, and another is left later. One that nothing was returned with is given up by
-// the next, or with the stream.
+// A fence that cannot be recorded covers nothing, and another is left later. One that nothing was
+// returned with is given up by the next, or with the stream.
 func TestAFenceThatIsNotLeft(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.adopt()
@@ -106,7 +106,7 @@ func TestAFenceThatIsNotLeft(t *testing.T) {
 		turn()
 		r.tick(s)
 	}
-	assert.Zero(t, s.handle.calls.Load())
+	assert.Zero(t, s.cuda.calls.Load())
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
 	require.NoError(t, r.fences.Close())
@@ -126,7 +126,8 @@ func TestACallersRequestRecordsOnAnAdoptedHandle(t *testing.T) {
 	require.NoError(t, crumbs[1].Free())
 }
 
-// A program that destroys its stream and forgets the cache over it loses what the cache has, and nothing else happens.
+// A program that destroys its stream without closing it loses the cached memory, and nothing else
+// happens.
 func TestAForgottenHandle(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s, other := r.adopt(), r.stream(core.Budget{})
@@ -141,7 +142,8 @@ func TestAForgottenHandle(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// Return gives back what lanes do not use, too, once they are called, and refuses once the stream is closed.
+// Return includes free memory of lanes, once they are called, and refuses once the stream is
+// closed.
 func TestReturn(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{}) // not to get all back that is free
@@ -151,13 +153,13 @@ func TestReturn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Free(b))
 	require.NoError(t, must(t, s, 8*mib).Free())
-	require.NoError(t, s.Return(context.Background()))
+	require.NoError(t, s.Trim(context.Background()))
 	small, err := l.Alloc(1)
 	require.NoError(t, err)
 	require.NoError(t, l.Free(small))
 	assert.Less(t, r.stats(s).HeldBytes, 4*mib)
 	require.NoError(t, l.Close())
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Return(context.Background()), ErrClosed)
+	require.ErrorIs(t, s.Trim(context.Background()), ErrClosed)
 	require.NoError(t, other.Close())
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// underWay takes the free runs of a stream out of it, as if the pool's grants had not arrived yet, and returns them with
-// the number of runs that the pool has granted in all.
+// underWay takes the free runs of a stream out of it, as if the pool's grants had not arrived yet,
+// and returns them with the number of runs that the pool has granted in all.
 func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uint64) {
 	t.Helper()
 	leave := r.occupy(s)
@@ -25,8 +25,8 @@ func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uin
 	return runs, granted
 }
 
-// An ask that waits for a grant is answered also when the grant's turn panics, be it for the request that the grant
-// was for or on the way of the answer itself: the pool waits for it.
+// An ask that waits for a grant is answered also when the grant's turn panics, be it for the
+// request that the grant was for or on the way of the answer itself: the pool waits for it.
 func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 	for _, at := range []point{beforeSearch, beforeReturn} {
 		r := newRig(t, 64*mib)
@@ -52,8 +52,8 @@ func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 	}
 }
 
-// A closed stream whose work nobody could wait for keeps its memory, and records nothing on a handle that is gone,
-// whatever its budget becomes.
+// A closed stream whose work could not be waited for keeps its memory, and records nothing on a
+// destroyed CUDA stream, even with a new budget.
 func TestABudgetOfAClosedStreamRecordsNothing(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -86,7 +86,8 @@ func TestAPanicAfterTheAnswerLeavesTheBatch(t *testing.T) {
 	require.NoError(t, got.Free())
 }
 
-// What reaches a closed stream that was told to end goes back to the pool, also when its turn panics.
+// Messages to a closed stream that is about to end return their memory to the pool, also when its
+// turn panics.
 func TestAPanicAtTheEndOfAStreamLosesNoPages(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -104,7 +105,7 @@ func TestAPanicAtTheEndOfAStreamLosesNoPages(t *testing.T) {
 	require.NoError(t, live.Free())
 }
 
-// A lane whose Close panics is closed all the same: nobody comes for its memory again.
+// A lane whose Close panics is closed all the same: it makes no further call.
 func TestAPanicInTheCloseOfALaneClosesIt(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -113,7 +114,7 @@ func TestAPanicInTheCloseOfALaneClosesIt(t *testing.T) {
 	b, err := l.Alloc(mib)
 	require.NoError(t, err)
 	require.NoError(t, l.Free(b))
-	crash(s, beforeErrand, 1, nil)
+	crash(s, beforeLane, 1, nil)
 	isPanic(t, l.Close())
 	s.turn.hook = nil
 	n := r.stats(s)

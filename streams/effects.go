@@ -11,68 +11,69 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// effects are what a turn of a stream left to be done outside, in the order in which it is carried out.
+// effects are the actions of a turn that are performed after it, in field order.
 type effects struct {
 	stream      *wiring
-	spare       func(*effects)          // keeps them for a later turn
-	returns     effect.List[giving]     // to the pool
-	replies     effect.List[*call]      // to those who wait until the returns are with the pool
-	leave       poolcore.Fence          // to be recorded for later; 0: none
-	discards    effect.List[fence.Mark] // that nobody needs
-	withdrawals effect.List[uint64]     // of parked claims, by their tokens
-	refills     effect.List[refilling]
+	spare       func(*effects)              // stores them for reuse by a later turn
+	returns     effect.List[outgoingReturn] // to the pool
+	replies     effect.List[*call]          // to calls that wait until the pool has the returns
+	recordFence poolcore.Fence              // fence to record for later Returns; 0: none
+	discards    effect.List[fence.Mark]     // unused marks
+	withdrawals effect.List[uint64]         // parked claims, by token
+	refills     effect.List[outgoingRefill]
 	blocks      effect.List[poolcore.Block]
-	suspends    bool // the pool is told of the stream's suspensions
+	suspends    bool // report suspensions to the pool
 	offers      effect.List[answeredOffer]
 	fills       effect.List[filler]
 	fences      effect.List[fencing]
-	advanced    bool                 // by what was seen of the fences memory has come home
-	sought      claims.Searched      // what the caller's next search comes after, if it searches once more
-	again       effect.List[message] // claims that are served once more behind the look at fences
-	reclaim     *reclaim             // to be answered behind the look at fences
+	advanced    bool                 // a fence has passed: pending memory may come home
+	sought      claims.Searched      // kind of the caller's next search, if there is one
+	again       effect.List[message] // claims to serve again after the look at fences
+	reclaim     *reclaim             // to be answered after the look at fences
 	consults    effect.List[consulting]
 	waitFences  bool
 	end         bool
 }
 
-// giving is a Return on its way.
-type giving struct {
+// outgoingReturn is a Return that is not sent yet.
+type outgoingReturn struct {
 	poolcore.Return
-	mark     fence.Mark // of a recorded fence, the first time that it is used
-	recorded bool       // the fence was recorded before
+	mark     fence.Mark // of a fence that was recorded before, with its first Return
+	recorded bool       // the fence was recorded before this Return
 }
 
-// refilling is a Refill on its way, and the claim that is parked by it; nil: none is.
-type refilling struct {
+// outgoingRefill is a Refill that is not sent yet, and the claim that it parks, or nil.
+type outgoingRefill struct {
 	poolcore.Refill
 	parks parkedClaim
 }
 
 // parkedClaim is a claim that waits in the pool.
 type parkedClaim interface {
-	pool.Charger
+	Tenant() *pool.Tenant
+	Take(take func(bytes int64) bool) (taken, gone bool)
 	isWanted() bool
 	blocked() bool
-	changed() message // has the stream look at it once more
+	changed() message // message that has the stream look at it again
 }
 
-// answeredOffer is what the pool is told of an offer.
+// answeredOffer is the answer to an offer.
 type answeredOffer struct {
 	token uint64
 	taken bool
 }
 
-// filler is a claim whose buffer is set to zero before the answer.
-type filler interface{ fill(h *handle) }
+// filler is a claim whose buffer is zeroed before the answer.
+type filler interface{ fill(h *cudaStream) }
 
-// consulting is a question to the caller's handler.
+// consulting is a call of the caller's handler.
 type consulting struct {
 	token uint64
 	err   *pool.OutOfMemoryError
 }
 
-// Perform implements actors.Effects. Each effect is taken from its list before it is carried out: a panic costs that effect, and the
-// rest are carried out all the same.
+// Perform implements actors.Effects. Each effect is taken from its list before it is carried out: a
+// panic costs that effect, and the rest are carried out all the same.
 func (e *effects) Perform() {
 	finished := false
 	defer func() {
@@ -80,14 +81,15 @@ func (e *effects) Perform() {
 			e.Perform()
 		}
 	}()
-	for e.giveBack() || e.ask() || e.look() || e.finish() {
+	for e.performReturn() || e.performRequest() || e.performLook() || e.finish() {
 	}
 	finished = true
 	e.recycle()
 }
 
-// giveBack carries out the next effect by which memory leaves the stream. It reports whether there was one.
-func (e *effects) giveBack() bool {
+// performReturn carries out the next effect by which memory leaves the stream. It reports whether
+// there was one.
+func (e *effects) performReturn() bool {
 	w := e.stream
 	if r, ok := e.returns.Pop(); ok {
 		if mark := e.record(&r); len(r.Runs) > 0 || r.Answer || r.Stirred || r.Kept > 0 {
@@ -98,15 +100,15 @@ func (e *effects) giveBack() bool {
 	if e.reply(nil) {
 		return true
 	}
-	if f := e.leave; f != 0 {
-		e.leave = 0
-		mark, err := w.handle.mark()
-		w.handle.done()
+	if f := e.recordFence; f != 0 {
+		e.recordFence = 0
+		mark, err := w.cuda.mark()
+		w.cuda.done()
 		w.ref.Call(&recorded{stream: w, fence: f, mark: mark, failed: err != nil})
 		return true
 	}
 	if m, ok := e.discards.Pop(); ok {
-		w.handle.discard(m)
+		w.cuda.discard(m)
 		return true
 	}
 	return false
@@ -121,8 +123,9 @@ func (e *effects) reply(err error) bool {
 	return ok
 }
 
-// ask carries out the next effect by which the stream tells the pool what it wants. It reports whether there was one.
-func (e *effects) ask() bool {
+// performRequest carries out the next message to the pool that returns no memory. It reports
+// whether there was one.
+func (e *effects) performRequest() bool {
 	w := e.stream
 	if token, ok := e.withdrawals.Pop(); ok {
 		w.pool.Withdraw(w.id, token)
@@ -148,8 +151,9 @@ func (e *effects) ask() bool {
 	return false
 }
 
-// refill asks the pool, and reports again of a parked claim what a later turn may have reported before the pool knew of it.
-func (e *effects) refill(r refilling) {
+// refill sends a Refill. If the claim changed before the pool knew of it, refill reports the change
+// again.
+func (e *effects) refill(r outgoingRefill) {
 	w := e.stream
 	if !r.Place.Unready {
 		w.pool.Refill(w.client, r.Refill)
@@ -165,11 +169,12 @@ func (e *effects) refill(r refilling) {
 	}
 }
 
-// look carries out the next effect about fences, and then what waits for that. It reports whether there was one.
-func (e *effects) look() bool {
+// performLook carries out the next effect about fences, and then the effects that wait for them. It
+// reports whether there was one.
+func (e *effects) performLook() bool {
 	w := e.stream
 	if f, ok := e.fills.Pop(); ok {
-		f.fill(&w.handle)
+		f.fill(&w.cuda)
 		return true
 	}
 	if f, ok := e.fences.Pop(); ok {
@@ -212,13 +217,13 @@ func (e *effects) finish() bool {
 	}
 	if e.end {
 		e.end = false
-		w.ref.Stop(ErrClosed)
+		w.ref.Stop(w.cuda.closed())
 		return true
 	}
 	return false
 }
 
-// recycle empties the effects, keeps their memory, and leaves them for another turn.
+// recycle empties the effects and stores them for reuse.
 func (e *effects) recycle() {
 	e.returns.Reset()
 	e.replies.Reset()
@@ -235,16 +240,16 @@ func (e *effects) recycle() {
 	e.spare(e)
 }
 
-// record takes the fence of a return. If the driver refuses, the stream's work is waited for instead. If it refuses that too, or the
-// stream is being captured, nobody else may have the pages: they go back into the stream, where no fence is needed, and will be
-// returned when they are asked for again.
-func (e *effects) record(r *giving) (mark fence.Mark) {
+// record records the fence of a Return. If the driver refuses, it waits for the stream's work
+// instead. If that fails too, or the stream is being captured, no other stream may have the pages:
+// they go back into the stream, where no fence is needed, until the next reclaim request.
+func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 	if r.Fence == 0 || r.recorded {
 		return r.mark
 	}
-	h := &e.stream.handle
-	defer h.done()            // last: Close destroys the handle then
-	if r.Answer && h.idle() { // another stream wants the pages now: no fence is needed, and none has to be polled
+	h := &e.stream.cuda
+	defer h.done()            // last: Close destroys the CUDA stream then
+	if r.Answer && h.idle() { // another stream misses these pages: without work they need no fence, and no poll
 		r.Fence = 0
 		return fence.Mark{}
 	}
@@ -263,7 +268,7 @@ func (e *effects) record(r *giving) (mark fence.Mark) {
 	return fence.Mark{}
 }
 
-// searchAfter is what a search comes after that follows one which found nothing; First: none follows.
+// searchAfter is the kind of the search that follows one that found nothing; First: none follows.
 func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	switch {
 	case e.sought != claims.First:
@@ -275,7 +280,8 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	}
 }
 
-// consult asks the caller's handler, and tells the stream the answer. A panic of the handler means no.
+// consult calls the caller's handler, and tells the stream its answer. A panic of the handler
+// counts as false.
 func (w *wiring) consult(c consulting) {
 	retry := false
 	err := w.guardHandler(func() { retry = w.handler(c.err) })

@@ -18,15 +18,18 @@ var (
 )
 
 var (
-	// ErrTooLarge is the kind of every *SizeError: no waiting would help.
+	// ErrTooLarge is the kind of every *SizeError: waiting would not help.
 	ErrTooLarge = errors.New("vram: request larger than the limit")
 	// ErrNegative refuses a negative size.
 	ErrNegative = pool.ErrNegative
-	// ErrQuarantined says that the stream's books did not balance after a panic.
+	// ErrQuarantined reports that the stream's books did not balance after a panic.
 	ErrQuarantined = errors.New("vram: stream quarantined")
 	// ErrNotOpen refuses a call on a nil or zero Stream, Lane, Tenant or Reservation.
 	ErrNotOpen = pool.ErrNotOpen
 )
+
+// ClosedError refuses a call on a stream, a lane or a device that was closed.
+type ClosedError = magazine.ClosedError
 
 // FreeError is the refusal of a free whose buffer's places are known.
 type FreeError = magazine.FreeError
@@ -37,16 +40,16 @@ type AlignError struct {
 	LimitBytes int64
 }
 
-// Error says what it may be.
+// Error names the value and the valid ones.
 func (e *AlignError) Error() string {
 	return fmt.Sprintf("vram: Align is %d, want 0 or a power of two up to the limit of %d bytes", e.Align, e.LimitBytes)
 }
 
-// BatchError says which part of a batch could not be done. Where the whole batch was refused for want of
-// memory the error is that of an allocation instead.
+// BatchError names the first element of a batch that was refused. If the whole batch was refused
+// for want of memory, the error is that of an allocation instead.
 type BatchError struct {
 	Index int // of the first element that was refused
-	Count int // of those that were
+	Count int // of refused elements
 	Err   error
 }
 
@@ -72,7 +75,7 @@ func (e *LengthError) Error() string {
 	return fmt.Sprintf("vram: a batch of %s for %s, want the same number", units.Count(e.Sizes, "size"), units.Count(e.Buffers, "buffer"))
 }
 
-// SizeError refuses a request that could not be served even if nothing else lived.
+// SizeError refuses a request that could not be served even without any live buffer.
 type SizeError struct {
 	RequestedBytes int64
 	LimitBytes     int64
@@ -91,7 +94,7 @@ type BudgetError struct {
 	BudgetBytes int64
 }
 
-// Error names the budget and what it may be.
+// Error names the budget and the valid values.
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("vram: budgetBytes of a lane: %d, want 0 or more", e.BudgetBytes)
 }
@@ -99,16 +102,16 @@ func (e *BudgetError) Error() string {
 // Is makes errors.Is(err, ErrNegative) hold.
 func (e *BudgetError) Is(target error) bool { return target == ErrNegative }
 
-// CaptureError refuses what would become part of the graph that a stream is being captured into, or end the capture.
-// Err is what came of going on without it, if anything: a *pool.OutOfMemoryError where memory that the stream has given
-// back could not be had for want of a fence.
+// CaptureError refuses a call that would become part of the graph that a stream is being captured
+// into, or end the capture. Err is the failure of going on without it, if any: a
+// *pool.OutOfMemoryError where returned memory stayed with the stream for want of a fence.
 type CaptureError struct {
 	Stream uint32
 	Call   string // CUDA's function
 	Err    error
 }
 
-// Error names the stream and the call, and what to do.
+// Error names the stream, the call, and a remedy.
 func (e *CaptureError) Error() string {
 	text := fmt.Sprintf("vram: stream %d is being captured, and %s may not be part of it: allocate before the capture begins, "+
 		"or on another stream, and close after it has ended", e.Stream, e.Call)

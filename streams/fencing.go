@@ -6,16 +6,16 @@ import (
 	"github.com/go-vram/vram/internal/fence/line"
 )
 
-// fencing is what is to be done about the blocks that wait for the work of another stream.
+// fencing is one action on the fences of a used stream: take one, look at them, or both.
 type fencing struct {
 	line   *fence.Timeline
-	number uint64 // take a fence that covers it; 0: none
-	look   bool   // see how far the device is
+	number uint64 // of a use; take a fence that covers it; 0: take none
+	look   bool   // query how far the device has come
 }
 
 // perform reports whether more has passed than before, or a fence was lost.
 func (f fencing) perform() (advanced bool) {
-	_ = guard(f.line.Panics, func() (err error) { // what cannot be taken or asked now is due again
+	_ = guard(f.line.Panics, func() (err error) { // a failed call is due again at the next look
 		if f.look {
 			if advanced, err = f.line.Look(); err != nil {
 				return err
@@ -30,24 +30,27 @@ func (f fencing) perform() (advanced bool) {
 	return advanced
 }
 
-// maxYields is how often a sweep lets others go on who are at a fence: some tenths of a millisecond on an idle processor. Not more:
-// one that is held up in a driver call would hold the sweep up.
+// maxYields is how often a sweep yields to goroutines that look at the same fences: some tenths of
+// a millisecond on an idle processor. Not more: a goroutine that is held up in a driver call would
+// hold the sweep up.
 const maxYields = 1000
 
-// sweep takes the fence and looks at it until nobody else is at it who has yet to say what he saw.
+// sweep takes the fence and looks at it, until every goroutine that looked at the same time has
+// stored its result.
 func (f fencing) sweep(host actors.Host) {
 	fencing{f.line, f.number, true}.perform()
-	fencing{f.line, 0, true}.perform() // what was taken just now may have passed
+	fencing{f.line, 0, true}.perform() // the fence that was just taken may have passed
 	for n := 0; n < maxYields && f.line.Busy() && !f.line.Passed(f.number); n++ {
 		actors.Yield(host)
 		fencing{f.line, 0, true}.perform()
 	}
 }
 
-// maxWaits is how many fences are waited for one after the other: not fewer than there can be before the one that counts.
+// maxWaits is how many fences a wait waits for in turn: not fewer than there can be before the
+// wanted one.
 const maxWaits = 2 * fence.CellCount
 
-// wait waits until a fence has passed that covers the number, if there is one or it can be taken.
+// wait waits until a fence that covers the number has passed, if there is one or it can be taken.
 func (f fencing) wait(host actors.Host) (passed bool) {
 	for range maxWaits {
 		if err := guard(f.line.Panics, func() error { return f.waitOldest(host) }); err != nil || f.line.Passed(f.number) {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// guard makes a panic of the driver an error, and reports it.
+// guard turns a panic of the driver into an error, and reports it.
 func guard(panics *recovered.Log, call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

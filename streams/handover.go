@@ -10,38 +10,43 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 )
 
-// Handover carries values from the goroutine of one stream to that of another, first in first out, as a channel does, and tells the
-// allocator who waits for whom: while an Exclusive stream's goroutine waits in Receive it frees nothing before the sender goes
-// on, and while it waits in Send nothing before the receiver does. A wait for memory is then known for a deadlock where no free can
-// come of it, and is never taken for one since a goroutine that has been sent a value has not come to run yet: the one that
-// sends or receives reports so for the other side before the call returns.
+// Handover carries values from the goroutine of one stream to that of another, first in first out,
+// as a channel does, and reports to the allocator which stream waits for which: while an Exclusive
+// stream's goroutine waits in Receive it frees nothing before the sender goes on, and while it
+// waits in Send nothing before the receiver does. So a deadlock is found where no free can come,
+// and never declared because a goroutine that was sent a value has not run yet: the side that sends
+// or receives reports the end of the other side's wait before its call returns.
 //
-// What is sent may be memory of the sender's stream: from the first value on the receiver is taken to free some, too, so that the sender is not
-// refused memory before the receiver makes no progress either. Of a stream that is not Exclusive nothing else is reported: others free on it meanwhile. What must be done before a wait, so that
-// others can go on, is done before the call. A Handover has no end of its own: a value may say that it is the last, and the end
-// of the contexts ends all calls. Values that nobody received are TryReceive's.
+// A value may be memory of the sender's stream: from the first value on the receiver counts as one
+// that may free it, so that the sender is not refused memory before the receiver makes no progress
+// either. For a stream that is not Exclusive no wait is reported: its other callers free meanwhile.
+// A goroutine does everything that others wait for before it calls Send or Receive. A Handover has
+// no end of its own: a value may mark the last one, and the end of the contexts ends all calls.
+// TryReceive returns the values that remain.
 type Handover[T any] struct {
 	values         chan T
 	from, to       *Stream
 	sent, received atomic.Uint64              // values
-	sender         atomic.Pointer[suspension] // that began last
+	sender         atomic.Pointer[suspension] // the last one that began
 	receiver       atomic.Pointer[suspension]
 }
 
-// NewHandover makes one from the goroutine of a stream to that of another stream of the device, with room for capacity values, at
-// least one. A nil stream stands for goroutines that have none: they are taken to go on, and so is a stream of another device.
+// NewHandover makes a Handover between the goroutines of two streams of the device, with room for
+// capacity values, at least one. A nil stream stands for goroutines without a stream: they count as
+// making progress, and so does a stream of another device.
 func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
 	return &Handover[T]{values: make(chan T, max(1, capacity)), from: from, to: to}
 }
 
-// Send hands a value over. It waits while there is no room. Errors: the context's, after which the value is still the caller's;
-// ErrNilContext, and ErrNotOpen for a Handover that NewHandover did not make.
+// Send hands a value over. It waits while there is no room. Errors: the context's, after which the
+// caller still owns the value; ErrNilContext, and ErrNotOpen for a Handover that NewHandover did
+// not make.
 func (h *Handover[T]) Send(ctx context.Context, v T) error {
 	if err := h.callable(ctx); err != nil {
 		return err
 	}
 	if h.from != nil {
-		h.from.suspensions.entrust(h.receiverID())
+		h.from.suspensions.addFreer(h.receiverID())
 	}
 	select {
 	case h.values <- v:
@@ -84,7 +89,7 @@ func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
 	return v, nil
 }
 
-// TryReceive is a value that lies there, if one does. It does not wait.
+// TryReceive returns the next value, if there is one. It does not wait.
 func (h *Handover[T]) TryReceive() (v T, ok bool) {
 	if h == nil {
 		return v, false
@@ -98,7 +103,7 @@ func (h *Handover[T]) TryReceive() (v T, ok bool) {
 	}
 }
 
-// Len is how many values lie there.
+// Len is the number of values that are not received yet.
 func (h *Handover[T]) Len() int {
 	if h == nil {
 		return 0
@@ -106,7 +111,7 @@ func (h *Handover[T]) Len() int {
 	return len(h.values)
 }
 
-// String says from whom to whom, and how many values lie there. It may overlap with any call.
+// String names both streams and the number of values. It may overlap with any call.
 func (h *Handover[T]) String() string {
 	if h == nil || h.values == nil {
 		return "no handover"
@@ -114,7 +119,7 @@ func (h *Handover[T]) String() string {
 	return fmt.Sprintf("handover of %s from %v to %v", units.Count(len(h.values), "value"), h.from, h.to)
 }
 
-// callable says why a call cannot be made.
+// callable returns the error of a call that cannot be made.
 func (h *Handover[T]) callable(ctx context.Context) error {
 	switch {
 	case h == nil || h.values == nil:
@@ -125,8 +130,9 @@ func (h *Handover[T]) callable(ctx context.Context) error {
 	return nil
 }
 
-// waitFor begins a wait of one side, until the other has done need. It is announced before it begins, so that either the other side ends
-// it, or it is seen here that the other has done so much.
+// waitFor begins a wait of one side until the other has sent or received need values. It stores the
+// suspension before it checks the count, so that either the other side ends it, or the check sees
+// the count.
 func waitFor(waits, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uint64, need uint64) (over func()) {
 	if waits == nil || by == nil || waits.pool != by.pool || !waits.suspensions.exclusive.Load() {
 		return func() {}
@@ -140,7 +146,7 @@ func waitFor(waits, by *Stream, at *atomic.Pointer[suspension], done *atomic.Uin
 	return func() { waits.suspensions.resume(x) }
 }
 
-// endWait ends the other side's wait, once so much was done: not one that began after that, for more.
+// endWait ends the other side's wait for up to done values, and no later wait for more.
 func endWait(waits *Stream, at *atomic.Pointer[suspension], done uint64) {
 	if x := at.Load(); x != nil && x.need <= done {
 		waits.suspensions.resume(x)

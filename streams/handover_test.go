@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Whatever a sender does first, the receiver counts as going on when Send has returned, whether its goroutine has come to run or not; and a
-// wait that it has begun since is none of that value's.
+// When Send has returned the receiver counts as making progress, whether its goroutine has run or
+// not; and a wait that it has begun since is not ended by that value.
 func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	r := newRig(t, 64*mib)
 	from, to := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -43,7 +43,8 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	assert.False(t, suspended())
 }
 
-// Of a stream with several callers nobody says that it stands still, nor of one that waits for goroutines which the pool does not know.
+// No suspension is reported for a stream with several callers, nor for a wait on goroutines that
+// the pool does not know.
 func TestAHandoverSaysNothingOfOthers(t *testing.T) {
 	r := newRig(t, 64*mib)
 	shared, exclusive := r.stream(core.Budget{}), r.stream(core.Budget{})

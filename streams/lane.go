@@ -10,27 +10,27 @@ import (
 	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
-// Lane is an exclusive lease of a stream's memory for one goroutine at a time. What it serves from its
-// own blocks costs no atomic operation that writes, no lock and no heap allocation. Its calls must not
+// Lane is an exclusive lease of a stream's memory for one goroutine at a time. A request that its
+// own blocks serve costs no atomic write, no lock and no heap allocation. Its calls must not
 // overlap; the buffers are ordinary ones, which any goroutine may use and free.
 //
-// A lane keeps what is freed through it, up to its budget, and what others free of its blocks comes home
-// to it. It gives back what it keeps when it is called next after somebody needed it, and all of it when
-// it is closed. A lane that is not called keeps what it has: the *pool.OutOfMemoryError of others names it.
+// A lane keeps blocks that are freed through it, up to its budget; its blocks that other goroutines
+// free come home to it. At a reclaim request it releases its free blocks in its next call, and at
+// Close all blocks. A lane that is not called keeps its blocks: the *pool.OutOfMemoryError of other
+// requests names it.
 type Lane struct {
 	lane   lane.Lane // first: every call begins here
 	stream *Stream
-	over   bool // closed, or the stream is: calls go the stream's way
+	over   bool // closed, or the stream is: calls go to the stream
 	closed bool // by Close
 }
 
-// Lane opens a lane that may keep that many bytes of free memory. Against the budget count the blocks of
-// more than 64 KiB that are free, the spans none of whose blocks lives, and, for each size class in use,
-// the span that serves it (31 to 256 KiB). The free part of other spans does not count: it cannot be given
-// back. A request whose block or span is larger than the budget goes the stream's way, so that a lane of 0
-// bytes keeps nothing. Close gives all back. A lane takes 5 KiB of the Go heap. Lane does not wait for the
-// device. Errors: *BudgetError for a
-// negative budget, ErrClosed, ErrQuarantined.
+// Lane opens a lane that may keep that many bytes of free memory. Against the budget count free
+// blocks of more than 64 KiB, spans without a live block, and, for each size class in use, the span
+// that serves it (31 to 256 KiB). The free part of other spans does not count: it cannot be
+// released. A request whose block or span is larger than the budget goes to the stream, so that a
+// lane of 0 bytes keeps nothing. A lane takes 5 KiB of the Go heap. Lane does not wait for the
+// device. Errors: *BudgetError for a negative budget, ErrClosed, ErrQuarantined.
 func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 	if budgetBytes < 0 {
 		return nil, &BudgetError{budgetBytes}
@@ -38,8 +38,8 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 	if !s.opened() {
 		return nil, ErrNotOpen
 	}
-	if s.handle.closing.Load() {
-		return nil, ErrClosed
+	if s.cuda.closing.Load() {
+		return nil, s.cuda.closed()
 	}
 	l := &Lane{stream: s}
 	l.lane.Init(uint64(budgetBytes)>>sizeclass.UnitShift, beyondLane{l})
@@ -49,9 +49,9 @@ func (s *Stream) Lane(budgetBytes int64) (*Lane, error) {
 	return l, nil
 }
 
-// Alloc is Stream.Alloc from the lane's memory. Where the lane has none, it leases some of the stream's,
-// or else the request goes the stream's way, whose errors it returns. Once the stream or the lane was
-// closed it says ErrClosed.
+// Alloc is Stream.Alloc from the lane's memory. Where the lane has none it leases some of the
+// stream's; otherwise the request goes to the stream, whose errors it returns. Once the stream or
+// the lane was closed it returns ErrClosed.
 func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
 	if l == nil { // as Stream.Alloc
 		return b, ErrNotOpen
@@ -60,29 +60,29 @@ func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
 	return b, err
 }
 
-// beyondLane is what the lane's own memory cannot do.
+// beyondLane serves the calls that the lane's own memory cannot.
 type beyondLane struct{ lane *Lane }
 
-// AllocBeyond implements lane.Beyond.
+// AllocBeyond serves what the lane has nothing for.
 func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	b, err := c.lane.allocSlow(bytes)
 	return b.slot, b.word, b.bytes, err
 }
 
-// FreeBeyond implements lane.Beyond.
+// FreeBeyond ends what the lane refused.
 func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Outcome) error {
 	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
 }
 
 func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 	if l.closed {
-		return Buffer{}, ErrClosed
+		return Buffer{}, &ClosedError{Stream: l.stream.ID(), Lane: true}
 	}
 	if err := l.stream.check(bytes); err != nil {
 		l.settle()
 		return Buffer{}, err
 	}
-	if !l.over && l.stream.witness == nil && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
+	if !l.over && l.stream.reporter == nil && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
 		if s, _ := l.visit(allocLane, bytes); s.slot != nil {
 			return s, nil
 		}
@@ -90,10 +90,10 @@ func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 	return l.stream.Alloc(bytes)
 }
 
-// Free is Buffer.Free on plain memory for buffers of the lane's; any other it frees the ordinary way. If
-// another goroutine frees the same buffer at the same time both may succeed; the memory is freed once. An
-// announcement of a use that another goroutine makes at the same time may be lost. A free after such a
-// free is refused as ever.
+// Free is Buffer.Free on plain memory for buffers of the lane's; any other it frees the ordinary
+// way. If another goroutine frees the same buffer at the same time both may succeed; the memory is
+// freed once. An announcement of a use that another goroutine makes at the same time may be lost. A
+// later free is refused as always.
 func (l *Lane) Free(b Buffer) error {
 	if l == nil {
 		return ErrNotOpen
@@ -101,7 +101,7 @@ func (l *Lane) Free(b Buffer) error {
 	return l.lane.Free(b.slot, b.word)
 }
 
-// freeSlow frees what the lane refused, and sees to what it has to give back.
+// freeSlow frees a buffer that the lane did not free itself, and releases the lane's surplus.
 func (l *Lane) freeSlow(b Buffer, outcome lane.Outcome) error {
 	why := l.lane.Raised()
 	if outcome == lane.Refused && b.slot != nil && why != 0 && why&lane.Ended == 0 {
@@ -112,21 +112,21 @@ func (l *Lane) freeSlow(b Buffer, outcome lane.Outcome) error {
 		err = b.Free()
 	}
 	if outcome == lane.Surplus {
-		_, _ = l.visit(settleLane, 0) // a turn that failed has left it to the next
+		_, _ = l.visit(settleLane, 0) // after a failed turn the next one does it
 	} else {
 		l.settle()
 	}
 	return err
 }
 
-// settle goes to the stream if there is a reason to.
+// settle enters the stream's turn if the lane has a reason to.
 func (l *Lane) settle() {
 	if l.lane.Raised() != 0 && !l.over {
 		_, _ = l.visit(settleLane, 0) // the reason stays if the turn failed
 	}
 }
 
-// Close gives back all that the lane has. Buffers of it that live stay valid and are freed the ordinary
+// Close releases all blocks of the lane. Its live buffers stay valid and are freed the ordinary
 // way. It does not wait for the device. Idempotent. Errors: ErrQuarantined.
 func (l *Lane) Close() error {
 	if l == nil || l.stream == nil {
@@ -142,42 +142,44 @@ func (l *Lane) Close() error {
 	_, err := l.visit(closeLane, 0)
 	l.over = true
 	if errors.Is(err, ErrClosed) {
-		return nil // the device was: there is nothing to give back
+		return nil // the device was closed: there is nothing to release
 	}
 	return err
 }
 
-// visit has the stream's turn do something for the lane: its goroutine's own, or, if somebody is in it, by a message that it waits
-// for. The goroutine that runs the turn may use the lane meanwhile.
-func (l *Lane) visit(what errand, bytes int64) (b Buffer, err error) {
+// visit runs a request of the lane in the stream's turn: on this goroutine, or, if another one is
+// in the turn, by a message whose answer it awaits. The goroutine that runs the turn may use the
+// lane meanwhile.
+func (l *Lane) visit(what laneRequest, bytes int64) (b Buffer, err error) {
 	t := &l.stream.turn
 	var refused error
-	entered, err := l.stream.tryTurn(func() { b, refused = t.attend(&l.lane, what, bytes) })
+	entered, err := l.stream.tryTurn(func() { b, refused = t.serveLane(&l.lane, what, bytes) })
 	if !entered {
-		b, err = l.visitBehind(what, bytes)
+		b, err = l.visitByMessage(what, bytes)
 	} else if err == nil {
 		err = refused
 	} else {
 		b = Buffer{}
 	}
 	var panicked *actors.PanicError
-	if err != nil && !errors.As(err, &panicked) { // the stream has taken everything back, or is no more
+	if err != nil && !errors.As(err, &panicked) { // the stream has taken all blocks home, or has ended
 		l.over = true
 	}
 	return b, err
 }
 
-// visitBehind is a visit where somebody is in the turn.
-func (l *Lane) visitBehind(what errand, bytes int64) (b Buffer, err error) {
+// visitByMessage is visit while another goroutine is in the turn.
+func (l *Lane) visitByMessage(what laneRequest, bytes int64) (b Buffer, err error) {
 	t := &l.stream.turn
 	var refused error
-	if err = l.stream.inTurn(context.Background(), func() { b, refused = t.attend(&l.lane, what, bytes) }); err != nil {
+	if err = l.stream.inTurn(context.Background(), func() { b, refused = t.serveLane(&l.lane, what, bytes) }); err != nil {
 		return Buffer{}, err
 	}
 	return b, refused
 }
 
-// String names the lane's stream. Unlike other calls it may overlap with those of the lane's goroutine.
+// String names the lane's stream. Unlike other calls it may overlap with those of the lane's
+// goroutine.
 func (l *Lane) String() string {
 	if l == nil || l.stream == nil {
 		return "no lane"

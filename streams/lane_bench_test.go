@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// An allocation and its free by one goroutine: what the machine asks for two atomic operations, through
-// the stream, and through a lane.
+// An allocation and its free by one goroutine: the machine's price of two atomic operations,
+// through the stream, and through a lane.
 func BenchmarkLane(b *testing.B) {
 	b.Run("impl=calibration", func(b *testing.B) {
 		w := new([48]atomic.Uint64)
@@ -55,8 +55,8 @@ func BenchmarkLane(b *testing.B) {
 	}
 }
 
-// twoAtomics is a function of its own, since the loop would keep the result of the OR, which is another
-// instruction then.
+// twoAtomics is a function of its own, since the loop would keep the result of the OR, which is
+// another instruction then.
 //
 //go:noinline
 func twoAtomics(mask *atomic.Uint64) {

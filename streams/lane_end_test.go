@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Buffers that live when their lane is closed stay valid, are freed the ordinary way, and their memory
-// comes home; the next lane goes on with what is left of their spans.
+// Buffers that live when their lane is closed stay valid, are freed the ordinary way, and their
+// memory comes home; the next lane goes on with the rest of their spans.
 func TestBuffersOutliveTheirLane(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -55,8 +55,8 @@ func TestBuffersOutliveTheirLane(t *testing.T) {
 	require.Zero(t, r.books().LentBytes, "all is back")
 }
 
-// Once the stream is closed a lane serves nothing; its buffers stay valid, and what it has goes back with
-// its next call.
+// Once the stream is closed a lane serves nothing; its buffers stay valid, and its memory is
+// returned in its next call.
 func TestStreamIsClosedUnderALane(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -105,7 +105,7 @@ func TestIdleLaneKeepsItsMemoryUntilItIsClosed(t *testing.T) {
 	assert.Zero(t, r.books().LentBytes)
 }
 
-// After the device's end frees through a lane say ErrClosed, and so do allocations.
+// After the device's end frees through a lane return ErrClosed, and so do allocations.
 func TestDeviceEndsUnderALane(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -143,25 +143,25 @@ func TestAnnouncedFreeOfALane(t *testing.T) {
 	r.sound(s)
 }
 
-// A turn that panics while a lane is in it fails the errand: the request goes the stream's way, and the
+// A turn that panics while a lane is in it fails: the lane's request goes to the stream, and the
 // lane goes on.
 func TestPanicInALanesTurn(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
 	l := r.lane(s, 32*mib)
 	require.NoError(t, l.Free(alloc(t, l, mib)))
-	crash(s, beforeErrand, 1, nil)
+	crash(s, beforeLane, 1, nil)
 	b := alloc(t, l, 512)
 
 	leave := r.occupy(s)
-	crash(s, beforeErrand, 1, nil)
-	v := &call{run: func() { _, _ = s.turn.attend(&l.lane, allocLane, 512) }}
+	crash(s, beforeLane, 1, nil)
+	v := &call{run: func() { _, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())
 	isPanic(t, err)
 
-	crash(s, beforeReturn, 1, nil) // with a slot at hand that was leased, and pages
+	crash(s, beforeReturn, 1, nil) // with a leased slot and pages in transit
 	s.client.Asked(0)
 	require.NoError(t, must(t, s, 8*mib).Free())
 	leave = r.occupy(s)
@@ -184,7 +184,7 @@ func TestPanicInALanesTurn(t *testing.T) {
 	r.sound(s)
 }
 
-// By message, when somebody is in the turn, a lane gets the same.
+// By message, while another goroutine is in the turn, a lane gets the same.
 func TestLaneOfABusyStream(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -192,7 +192,7 @@ func TestLaneOfABusyStream(t *testing.T) {
 	require.NoError(t, must(t, s, mib).Free())
 	leave := r.occupy(s)
 	var b Buffer
-	v := &call{run: func() { b, _ = s.turn.attend(&l.lane, allocLane, 512) }}
+	v := &call{run: func() { b, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())

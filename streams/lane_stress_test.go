@@ -16,10 +16,10 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// holders says who has which unit of memory.
+// holders maps each unit of memory to its holder.
 type holders struct{ units sync.Map }
 
-// take claims a buffer's memory: it must be nobody's.
+// take claims a buffer's memory: it must have no holder.
 func (c *holders) take(t *testing.T, b Buffer) {
 	t.Helper()
 	for p := b.Ptr(); p < b.Ptr()+cudadrv.Ptr(max(b.Bytes(), 1)); p += 16 << 10 {
@@ -35,8 +35,8 @@ func (c *holders) drop(b Buffer) {
 	}
 }
 
-// tenants runs lanes of two streams at the limit of the device, with other goroutines that free their
-// buffers, some twice, until count operations each; during is called meanwhile.
+// tenants runs lanes of two streams at the limit of the device, with other goroutines that free
+// their buffers, some twice, until count operations each; during is called meanwhile.
 func tenants(t *testing.T, r *rig, count int, during func([]*Stream)) {
 	t.Helper()
 	owners := &holders{}
@@ -106,7 +106,8 @@ func tenants(t *testing.T, r *rig, count int, during func([]*Stream)) {
 	others.Wait()
 }
 
-// Lanes at work, with frees by others, with somebody who asks for memory and looks at the books.
+// Lanes allocate and free, with frees by other goroutines, and one goroutine that sends reclaim
+// requests and reads the books.
 func TestLanesUnderPressure(t *testing.T) {
 	r := newRig(t, 96*mib)
 	tenants(t, r, 1000, func(streams []*Stream) {
@@ -145,7 +146,7 @@ func TestStreamsAreClosedUnderLanesAtWork(t *testing.T) {
 		for _, s := range r.streams {
 			r.until(control(s).Gone)
 		}
-		r.until(func() bool { return r.books().LentBytes == 0 }) // who freed last performs the return after its turn
+		r.until(func() bool { return r.books().LentBytes == 0 }) // the goroutine of the last free performs the return after its turn
 	}
 }
 
@@ -167,8 +168,8 @@ func TestDeviceEndsUnderLanesAtWork(t *testing.T) {
 	}
 }
 
-// A buffer that a lane and somebody else free at the same time is freed at least once, and nothing else
-// happens: no memory is lost, and none has two owners.
+// A buffer that a lane and another goroutine free at the same time is freed at least once, and
+// nothing else happens: no memory is lost, and none has two owners.
 func TestRacingFreesDoNoHarm(t *testing.T) {
 	r := newRig(t, 96*mib)
 	s := r.stream(core.Budget{})

@@ -30,24 +30,24 @@ func alloc(t *testing.T, l *Lane, bytes int64) Buffer {
 	return b
 }
 
-// alone runs work while nobody else can enter the stream's turn, once the lane needs no turn for warm and
-// nobody has asked for what it has.
+// alone runs work while no other goroutine can enter the stream's turn, once the lane needs no turn
+// for warm and no reclaim request is open.
 func (r *rig) alone(s *Stream, l *Lane, warm, work func()) {
 	r.t.Helper()
-	var errands atomic.Int64
+	var laneTurns atomic.Int64
 	leave := r.occupy(s)
 	s.turn.hook = func(p point) {
-		if p == beforeErrand {
-			errands.Add(1)
+		if p == beforeLane {
+			laneTurns.Add(1)
 		}
 	}
 	leave()
 	for {
 		warm()
-		before := errands.Load()
+		before := laneTurns.Load()
 		warm()
 		leave := r.occupy(s)
-		isQuiet := l.lane.Raised() == 0 && errands.Load() == before
+		isQuiet := l.lane.Raised() == 0 && laneTurns.Load() == before
 		if isQuiet {
 			work()
 		}
@@ -66,7 +66,8 @@ func (r *rig) sound(s *Stream) {
 	require.NoError(r.t, s.turn.core.Check())
 }
 
-// A lane serves the sizes that its budget could hold without a turn, and allocates nothing on the heap.
+// A lane serves the sizes that its budget could hold without a turn, and allocates nothing on the
+// heap.
 func TestLaneServesWithoutATurn(t *testing.T) {
 	r := newRig(t, 512*mib)
 	s := r.stream(core.Budget{})
@@ -82,7 +83,7 @@ func TestLaneServesWithoutATurn(t *testing.T) {
 			for range 3 { // the first may go the stream's way, for pages; the second leases
 				pair()
 			}
-		}, func() { // whoever needs a turn waits for ever
+		}, func() { // a goroutine that needs a turn waits for ever
 			assert.Zero(t, testing.AllocsPerRun(100, pair), "%d bytes", bytes)
 		})
 	}
@@ -97,7 +98,7 @@ func TestLaneServesWithoutATurn(t *testing.T) {
 	r.sound(s)
 }
 
-// What is refused is refused as by a stream.
+// Requests are refused as by a stream.
 func TestLaneRefuses(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -139,7 +140,8 @@ func TestLaneRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// Buffers of others are freed through a lane as by themselves, and those of the lane by anybody.
+// Buffers of others are freed through a lane as without one, and those of the lane by any
+// goroutine.
 func TestLaneFreesWhatIsNotItsOwn(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -160,7 +162,8 @@ func TestLaneFreesWhatIsNotItsOwn(t *testing.T) {
 	r.sound(s)
 }
 
-// What others free comes home to the lane: it serves from that without more of the stream's memory.
+// Blocks that others free come home to the lane: it serves from them without more of the stream's
+// memory.
 func TestOthersFreesComeHome(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -190,7 +193,8 @@ func TestOthersFreesComeHome(t *testing.T) {
 	r.sound(s)
 }
 
-// A lane keeps no more than its budget of what is freed, whoever frees it; one of 0 bytes keeps nothing.
+// A lane keeps no more than its budget of freed memory, no matter which goroutine frees it; one of
+// 0 bytes keeps nothing.
 func TestLaneKeepsToItsBudget(t *testing.T) {
 	for _, budgetBytes := range []int64{0, 100 * kib, mib, 5 * mib} {
 		for _, bytes := range []int64{512, 64 * kib, 300 * kib, 2 * mib} {
@@ -213,7 +217,7 @@ func TestLaneKeepsToItsBudget(t *testing.T) {
 				}
 				if remote {
 					r.tick(s)
-					require.NoError(t, l.Free(alloc(t, l, 512))) // the call by which it hears of it
+					require.NoError(t, l.Free(alloc(t, l, 512))) // the call in which it sees the request
 				}
 				n := r.stats(s)
 				assert.Zero(t, n.LiveBytes)
@@ -224,7 +228,7 @@ func TestLaneKeepsToItsBudget(t *testing.T) {
 	}
 }
 
-// A budget full of what is not asked for any more is emptied.
+// A budget full of sizes that are not requested any more is emptied.
 func TestLaneForgetsWhatIsNotAskedFor(t *testing.T) {
 	r := newRig(t, 128*mib)
 	s := r.stream(core.Budget{})
@@ -243,8 +247,8 @@ func TestLaneForgetsWhatIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// A lane that hoards is named to whoever runs out of memory, and its memory is there for them as soon as it
-// makes a call, whichever.
+// An out-of-memory error names a lane that keeps much, and the memory is released by the lane's
+// next call, of any kind.
 func TestLaneIsAskedBack(t *testing.T) {
 	for name, call := range map[string]func(l *Lane, b Buffer) error{
 		"alloc": func(l *Lane, _ Buffer) error {

@@ -11,7 +11,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Every address of a live buffer leads to it, none of free, cached, pending or foreign memory to any.
+// Every address of a live buffer leads to it, none of free, cached, pending or foreign memory to
+// any.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 256*mib)
@@ -43,7 +44,7 @@ func TestLookup(t *testing.T) {
 					require.NoError(t, gone.Free())
 				}
 				if got, found := home.Lookup(gone.Ptr()); found {
-					assert.NotEqual(t, gone.word, got.word, "of the lane's, only the next handle")
+					assert.NotEqual(t, gone.word, got.word, "of the lane's, only the next generation")
 				}
 			}
 		}
@@ -59,7 +60,7 @@ func TestLookup(t *testing.T) {
 		_, found := other.Lookup(live[0].Ptr())
 		assert.False(t, found)
 	}
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 	leave := r.occupy(home)
 	answered := make(chan Buffer)
 	go func() {
@@ -80,7 +81,7 @@ func TestLookup(t *testing.T) {
 	assert.False(t, found)
 }
 
-// A buffer is found while it is pending by nobody, and once it was handed over by its new owner's handle.
+// A buffer is not found while it is pending, and after Transfer under its new generation.
 func TestLookupOfSharedBuffers(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)

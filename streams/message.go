@@ -8,21 +8,21 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// message is anything that a stream's actor receives. The set is closed: these, and a claim.
+// message is a message to a stream's actor. The set is closed: these, and a claim.
 type message interface {
 	actors.Message
 	isMessage()
 }
 
-// call is something to do in the stream's turn.
+// call is a function to run in the stream's turn.
 type call struct {
 	actors.Link
-	run     func()
-	gives   bool // it gives memory back, and is answered when the pool has that
-	promise futures.Promise[struct{}]
+	run           func()
+	awaitsReturns bool // it returns memory, and is answered when the pool has that
+	promise       futures.Promise[struct{}]
 }
 
-// Fail answers the call in the stream's place.
+// Fail answers the call with an error.
 func (c *call) Fail(err error) { c.promise.Complete(struct{}{}, err) }
 
 // granted brings runs from the pool.
@@ -30,15 +30,15 @@ type granted struct {
 	actors.Link
 	stream *wiring
 	token  uint64
-	runs   []poolcore.Run // those that are not in the stream's books yet
-	kept   bool           // they come from the stream itself: no fence could be recorded for them
+	runs   []poolcore.Run // not in the stream's books yet
+	kept   bool           // the stream's own: no fence could be recorded for them
 }
 
-// Fail gives the runs back if the stream was closed properly. Those of a stream that ended otherwise stay
-// with it, since no fence covers what its work may still touch.
+// Fail returns the runs if the stream was closed properly. Otherwise they stay with the stream: its
+// work may still touch them, and no fence covers that.
 func (g *granted) Fail(error) {
 	w := g.stream
-	if len(g.runs) == 0 || !w.handle.synced.Load() {
+	if len(g.runs) == 0 || !w.cuda.synced.Load() {
 		return
 	}
 	w.spawn(func() { w.pool.Return(poolcore.Return{Client: w.id, Runs: g.runs}, fence.Mark{}) })
@@ -51,38 +51,39 @@ type denied struct {
 	err   error
 }
 
-// Fail has nobody to tell: the waiting claims were failed when the actor ended.
+// Fail does nothing: the waiting claims were failed when the actor ended.
 func (*denied) Fail(error) {}
 
-// reclaim wants back what the stream does not use, once it has got as many runs as the pool has granted.
+// reclaim is the pool's reclaim request. It is answered once all runs that the pool has granted
+// have arrived.
 type reclaim struct {
 	actors.Link
 	stream      *wiring
 	runsGranted uint64
 	pages       uint32 // as in core.Ask
-	looked      bool   // at the fences that keep memory
+	looked      bool   // at the fences of pending memory, before the answer
 }
 
-// Fail answers for a stream that ended: it has nothing to give.
+// Fail answers for a stream that has ended: it has no pages to return.
 func (a *reclaim) Fail(error) {
 	w := a.stream
 	w.spawn(func() { w.pool.Return(poolcore.Return{Client: w.id, Answer: true}, fence.Mark{}) })
 }
 
-// offered wants a parked claim served with what the stream keeps.
+// offered asks the stream to serve a parked claim from its own memory.
 type offered struct {
 	actors.Link
 	stream *wiring
 	offer  claims.Offer
 }
 
-// Fail answers for a stream that ended.
+// Fail answers for a stream that has ended.
 func (o *offered) Fail(error) {
 	w := o.stream
 	w.spawn(func() { w.pool.AnswerOffer(w.id, o.offer.Token, false) })
 }
 
-// recorded brings a fence that a caller's turn has left.
+// recorded brings the fence that orderFence ordered.
 type recorded struct {
 	actors.Link
 	stream *wiring
@@ -91,10 +92,10 @@ type recorded struct {
 	failed bool
 }
 
-// Fail gives the mark up: the stream has ended.
+// Fail releases the mark: the stream has ended.
 func (m *recorded) Fail(error) {
 	w, mark := m.stream, m.mark
-	w.spawn(func() { w.handle.discard(mark) })
+	w.spawn(func() { w.cuda.discard(mark) })
 }
 
 // consulted brings the answer of the caller's handler.
@@ -105,7 +106,7 @@ type consulted struct {
 	err   error
 }
 
-// Fail has nobody to tell: the waiting claims were failed when the actor ended.
+// Fail does nothing: the waiting claims were failed when the actor ended.
 func (*consulted) Fail(error) {}
 
 // fenceWaited ends a wait for fences.
@@ -114,13 +115,13 @@ type fenceWaited struct {
 	passed bool
 }
 
-// Fail has nobody to tell: the waiting claims were failed when the actor ended.
+// Fail does nothing: the waiting claims were failed when the actor ended.
 func (*fenceWaited) Fail(error) {}
 
-// woken says that a buffer came home that somebody waits for.
+// woken reports that a buffer came home on a closed magazine, or while memory is wanted.
 type woken struct{ actors.Link }
 
-// Fail has nobody to tell.
+// Fail does nothing.
 func (*woken) Fail(error) {}
 
 func (*call) isMessage()        {}

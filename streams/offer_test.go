@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// waitsInPool is a request of the stream's that waits in the pool alone: the stream has given it up, and whoever performs the effects of
-// that turn, with the withdrawal among them, is held up.
+// waitsInPool is a request of the stream's that waits in the pool alone: the stream has withdrawn
+// it, and the goroutine that performs the effects of that turn is held up.
 func (r *rig) waitsInPool(s *Stream, pages uint32) {
 	bytes := int64(pages) * 2 * mib
 	r.pool.Refill(s.client, poolcore.Refill{
@@ -21,8 +21,8 @@ func (r *rig) waitsInPool(s *Stream, pages uint32) {
 	})
 }
 
-// The pool offers memory to a request that the stream has given up. The stream withdraws that once more, so that the pool does not try
-// it again.
+// The pool offers memory to a request that the stream has given up. The stream withdraws that once
+// more, so that the pool does not try it again.
 func TestAnOfferToARequestThatIsGivenUpWithdrawsIt(t *testing.T) {
 	r := newRig(t, 8*mib)
 	s := r.stream(core.Budget{})
@@ -32,8 +32,9 @@ func TestAnOfferToARequestThatIsGivenUpWithdrawsIt(t *testing.T) {
 	require.NoError(t, b.Free())
 }
 
-// A closed stream returns at once what the pool offers it for a request that was given up. That return is no reason to try the request
-// again: pool and stream would do so without end, one inside the other.
+// A closed stream returns at once the memory that the pool offers it for a withdrawn request. That
+// return is no reason to try the request again: pool and stream would do so without end, one inside
+// the other.
 func TestAClosedStreamIsOfferedMemoryOnce(t *testing.T) {
 	r := newRig(t, 8*mib)
 	s := r.stream(core.Budget{})

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// Open makes the cache of a stream and starts its actor. It makes no driver call. The Stream is for callers, the Control for the
-// device that the stream belongs to.
+// Open makes the cache of a stream and starts its actor. It makes no driver call. Callers get the
+// Stream, the stream's device keeps the Control.
 func Open(cfg Config) (*Stream, *Control, error) {
 	s := &Stream{closed: make(chan struct{})}
 	t := &s.turn
@@ -18,9 +18,9 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.cache.Extend((*beyondCache)(s))
 	cache := &s.cache
 	if cfg.Watched {
-		cache = new(magazine.Cache) // the turn's: callers find theirs empty
-		s.witness = &witness{cfg.ID, cfg.Handle, cfg.Observer}
-		cache.SetWatcher((*freedWatcher)(s.witness))
+		cache = new(magazine.Cache) // the turn's cache: the callers' own stays empty
+		s.reporter = &reporter{cfg.ID, cfg.Handle, cfg.Observer}
+		cache.SetWatcher((*freedWatcher)(s.reporter))
 	}
 	if cfg.Host != nil {
 		t.hook = func(p point) { cfg.Host.Reach(p.String()) }
@@ -29,7 +29,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Exact: cfg.Exact, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, cache, (*waker)(s))
-	ref, err := actors.SpawnOn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
+	ref, err := actors.Spawn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
 	if err != nil {
 		return nil, nil, fmt.Errorf("streams: %w", err)
 	}

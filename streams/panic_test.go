@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// crash makes the n-th turn that gets to the point panic, after whatever spoil does.
+// crash makes the n-th turn that gets to the point panic, after it has called spoil.
 func crash(s *Stream, at point, n int, spoil func()) {
 	s.turn.hook = func(p point) {
 		if p != at {
@@ -37,7 +37,7 @@ func async(t *testing.T, r *rig, s *Stream, bytes int64) (Buffer, error) {
 	return f.Await(context.Background())
 }
 
-// isPanic says that the error is the turn's panic.
+// isPanic checks that the error is the turn's panic.
 func isPanic(t *testing.T, err error) {
 	t.Helper()
 	var p *actors.PanicError
@@ -45,7 +45,7 @@ func isPanic(t *testing.T, err error) {
 	assert.Equal(t, recoveredtest.Planted("planted"), p.Value)
 }
 
-// goesOn says that the stream serves, that no memory was lost and nothing lives.
+// goesOn checks that the stream serves, that no memory was lost and no buffer is live.
 func goesOn(t *testing.T, r *rig, s, other *Stream) {
 	t.Helper()
 	s.turn.hook = nil
@@ -59,8 +59,8 @@ func goesOn(t *testing.T, r *rig, s, other *Stream) {
 	require.NoError(t, must(t, other, 3*mib).Free())
 }
 
-// A panic while a request is at hand fails that request and nothing else.
-func TestPanicBeforeTheSearchFailsTheRequestAtHand(t *testing.T) {
+// A panic in a turn that serves a request fails that request and nothing else.
+func TestPanicBeforeTheSearchFailsTheCurrentRequest(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 	crash(s, beforeSearch, 1, nil)
@@ -83,7 +83,8 @@ func TestPanicBeforeTheAnswerGivesTheBlockBack(t *testing.T) {
 	}
 }
 
-// A panic in the middle of the answer, when the caller may have the buffer already, takes nothing back.
+// A panic in the middle of the answer, when the caller may have the buffer already, takes nothing
+// back.
 func TestAPanicInTheAnswerOfARequest(t *testing.T) {
 	for _, bytes := range []int64{kib, 70 * kib, 3 * mib} {
 		r := newRig(t, 256*mib)
@@ -101,8 +102,8 @@ func TestAPanicInTheAnswerOfARequest(t *testing.T) {
 	}
 }
 
-// A panic in the turn that the pool's grant began fails the request that it was for, and the pages stay
-// with the stream: they are not given back a second time.
+// A panic in the turn that the pool's grant began fails the request that it was for, and the pages
+// stay with the stream: they are not given back a second time.
 func TestPanicInTheTurnOfAGrantFailsItsRequest(t *testing.T) {
 	for _, at := range []point{beforeSearch, beforeAnswer} {
 		r := newRig(t, 256*mib)
@@ -138,8 +139,8 @@ func TestPanicInTheTurnOfADenialFailsItsRequest(t *testing.T) {
 	goesOn(t, r, s, other)
 }
 
-// Pages that were on their way to the pool go back into the heap, and the question is answered, when the
-// turn that was asked panics.
+// Pages that were in transit to the pool go back into the heap, and the reclaim request is
+// answered, when its turn panics.
 func TestPanicBeforeAReturnKeepsThePages(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -155,8 +156,8 @@ func TestPanicBeforeAReturnKeepsThePages(t *testing.T) {
 	assert.GreaterOrEqual(t, n, 32*mib, "the next time they go")
 }
 
-// A turn that a caller entered and that panics while it sheds what is over the budget is no loss to the
-// caller: the request goes by message, and the block of the first try goes back.
+// A turn that a caller entered and that panics while it returns the excess over the budget is no
+// loss to the caller: the request goes by message, and the block of the first try goes back.
 func TestPanicInAnEnteredTurnIsNoAnswer(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -171,8 +172,8 @@ func TestPanicInAnEnteredTurnIsNoAnswer(t *testing.T) {
 	goesOn(t, r, s, other)
 }
 
-// The panic of an order's turn is the order's error: Close of a stream ends, and its memory comes back
-// with the next tick.
+// The panic of an order's turn is the order's error: Close of a stream ends, and its memory comes
+// back with the next tick.
 func TestPanicInCloseEndsClose(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})
@@ -186,8 +187,8 @@ func TestPanicInCloseEndsClose(t *testing.T) {
 	assert.True(t, control(s).Gone())
 }
 
-// Books that do not balance after a panic quarantine the stream: its requests fail with ErrQuarantined,
-// its memory is not touched, other streams go on.
+// Books that do not balance after a panic quarantine the stream: its requests fail with
+// ErrQuarantined, its memory is not touched, other streams go on.
 func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address") // where the core is taken away
 	spoils := map[string]func(s *Stream){
@@ -200,7 +201,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			slot.Units++
 		},
 		"putting back panics": func(s *Stream) {
-			s.turn.hand.runs = []core.Run{{First: 0, Pages: 1}}
+			s.turn.inTransit.runs = []core.Run{{First: 0, Pages: 1}}
 			s.turn.core = nil
 		},
 	}
@@ -244,14 +245,14 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 	}
 }
 
-// Who has a stream give its memory back is answered also if the turn that was to do so left no effects.
+// A call that has a stream return memory is answered also if its turn left no effects.
 func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 16*mib)
 	s := r.stream(core.Budget{})
 	require.NoError(t, s.Close())
-	<-s.ref.Done() // what the turn owns is ours
-	o := &call{gives: true}
+	<-s.ref.Done() // the turn's state is ours now
+	o := &call{awaitsReturns: true}
 	s.turn.effects().replies.Push(o)
 	s.turn.stopped(ErrQuarantined)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -260,16 +261,16 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.ErrorIs(t, err, ErrQuarantined)
 }
 
-// errands is a host that starts nothing: what it was given to run is on its list.
-type errands struct{ due []func() }
+// lazyHost is a host that starts nothing: it lists the functions that it should run.
+type lazyHost struct{ due []func() }
 
-func (e *errands) Go(_ string, f func()) { e.due = append(e.due, f) }
+func (e *lazyHost) Go(_ string, f func()) { e.due = append(e.due, f) }
 
-func (*errands) Wait(...<-chan struct{}) {}
+func (*lazyHost) Wait(...<-chan struct{}) {}
 
-func (*errands) Reach(string) {}
+func (*lazyHost) Reach(string) {}
 
-func (*errands) Behavior(_ string, b actors.Behavior) actors.Behavior { return b }
+func (*lazyHost) Behavior(_ string, b actors.Behavior) actors.Behavior { return b }
 
 // The pool's question that a stream owes an answer to is answered for it when it ends.
 func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
@@ -277,8 +278,8 @@ func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
 	r := newRig(t, 16*mib)
 	s := r.stream(core.Budget{})
 	require.NoError(t, s.Close())
-	<-s.ref.Done() // what the turn owns is ours
-	var host errands
+	<-s.ref.Done() // the turn's state is ours now
+	var host lazyHost
 	s.host = &host
 	defer func() { s.host = nil }()
 	s.turn.reclaim = &reclaim{stream: &s.wiring}
@@ -287,7 +288,8 @@ func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
 	host.due[0]()
 }
 
-// A request that waits in the pool and whose turn panics waits there no longer: nobody is kept waiting behind it.
+// A request that waits in the pool and whose turn panics waits there no longer: it holds up no
+// other request.
 func TestAPanicWithdrawsARequestThatWaits(t *testing.T) {
 	r := newRig(t, 8*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -297,7 +299,7 @@ func TestAPanicWithdrawsARequestThatWaits(t *testing.T) {
 	leave := r.occupy(s)
 	crash(s, beforeSearch, 1, nil)
 	leave()
-	require.NoError(t, freed.Free()) // it is offered what there is, and would wait on
+	require.NoError(t, freed.Free()) // it gets an offer, and would wait on
 	_, err := f.Await(context.Background())
 	isPanic(t, err)
 	r.until(func() bool { return r.books().Waits.Waiting == 0 })

@@ -11,29 +11,29 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// Peers are the streams of one device: those that may use each other's buffers. The zero value is ready. Any
-// number of goroutines may use it.
+// Peers are the streams of one device, which may use each other's buffers. The zero value is ready.
+// Any number of goroutines may use it.
 type Peers struct {
 	lines line.Lines
 	slack core.Allowance
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 }
 
-// peer is a stream as the others of its device see it.
+// peer is the part of a stream that other streams of its device read.
 type peer struct {
 	id     uint32
-	number int // of the line, by which buffers name it; or unnumbered
+	number int // of its line, as buffers record it; or unnumbered
 	line   *fence.Timeline
 	turn   peerTurn
 
-	waits     atomic.Bool                       // memory of its waits for uses on others, as its last turn left it
-	heldBytes atomic.Int64                      // likewise
-	used      atomic.Int64                      // likewise: core.LiveBytes
-	free      atomic.Uint64                     // likewise: pages in free ranges, and in the longest of them
-	watched   atomic.Pointer[[]*fence.Timeline] // lines with a goroutine that waits for them; replaced, never changed
+	waits     atomic.Bool                       // it has pending memory, as of its last turn
+	heldBytes atomic.Int64                      // as of its last turn
+	used      atomic.Int64                      // as of its last turn: core.LiveBytes
+	free      atomic.Uint64                     // as of its last turn: free pages, and those of the longest range
+	watched   atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }
 
-// publish tells others what a turn has left.
+// publish makes the figures of a stream after a turn visible to others.
 func (p *peer) publish(c *core.Core) {
 	if held := c.HeldBytes(); held != p.heldBytes.Load() {
 		p.heldBytes.Store(held)
@@ -47,23 +47,23 @@ func (p *peer) publish(c *core.Core) {
 	}
 }
 
-// usage is what the last turn has left. Stale: more was freed since.
+// usage is the stream's memory as of its last turn. Stale: blocks were freed since.
 func (p *peer) usage(stale bool) poolcore.Usage {
 	free := p.free.Load()
 	return poolcore.Usage{UsedBytes: p.used.Load(), FreePages: uint32(free >> 32), MaxFreePages: uint32(free), Stale: stale} //nolint:gosec // two halves
 }
 
-// peerTurn is what the wait for fences asks of a stream. The calls are made outside every turn.
+// peerTurn has the calls that waits for fences make on a stream, outside every turn.
 type peerTurn interface {
-	// keeping are the fences that keep the stream's memory. It waits for the turn at hand.
-	keeping() ([]fencing, error)
-	// fencePassed has the stream take home what was freed.
+	// pendingFences are the fences of the stream's pending memory. It waits for the current turn.
+	pendingFences() ([]fencing, error)
+	// fencePassed makes the stream take home freed memory.
 	fencePassed()
-	// retryDelayed has the stream serve its delayed claims once more, or refuse them.
+	// retryDelayed makes the stream serve its delayed claims, or refuse them.
 	retryDelayed(passed bool)
 }
 
-// unnumbered stands for the number of a stream that has none.
+// unnumbered is the number of a stream that has none.
 const unnumbered = -1
 
 // list are the streams that have not ended.
@@ -96,19 +96,19 @@ func (p *Peers) join(s *peer) {
 	p.change(func(all []*peer) []*peer { return append(all, s) })
 }
 
-// leave drops a stream that nobody can have memory of any more. Idempotent.
+// leave removes a stream that has ended. Idempotent.
 func (p *Peers) leave(s *peer) {
 	p.change(func(all []*peer) []*peer {
 		return slices.DeleteFunc(all, func(other *peer) bool { return other == s })
 	})
 }
 
-// pending reports whether any stream has memory that waits for uses on others.
-func (p *Peers) pending() bool {
+// anyPending reports whether any stream has pending memory.
+func (p *Peers) anyPending() bool {
 	return slices.ContainsFunc(p.list(), func(s *peer) bool { return s.waits.Load() })
 }
 
-// holders are the streams that hold memory, and how much.
+// holders are the streams that hold memory, with their bytes.
 func (p *Peers) holders() (all []pool.Holder) {
 	for _, s := range p.list() {
 		if held := s.heldBytes.Load(); held > 0 {
@@ -118,7 +118,7 @@ func (p *Peers) holders() (all []pool.Holder) {
 	return all
 }
 
-// watching reports whether anybody waits for a fence that keeps memory of any stream.
+// watching reports whether a goroutine waits for a fence of pending memory of any stream.
 func (p *Peers) watching() bool {
 	return slices.ContainsFunc(p.list(), func(s *peer) bool {
 		watched := s.watched.Load()
@@ -126,7 +126,7 @@ func (p *Peers) watching() bool {
 	})
 }
 
-// watchBegins notes that a line is watched for the stream. False says that it is already.
+// watchBegins notes that a line is watched for the stream. False: it is watched already.
 func (s *peer) watchBegins(l *fence.Timeline) bool {
 	for {
 		old := s.watched.Load()

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// A poison lets what is queued before it be served and fails what comes after.
+// Messages queued before a poison are served, later ones fail.
 func TestPoisonThroughProtoactorServesWhatWasQueuedBefore(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})

@@ -26,8 +26,8 @@ func TestAFenceThatFailsIsReplacedByWaiting(t *testing.T) {
 	require.NoError(t, must(t, other, 14*mib).Free())
 }
 
-// Where neither works nobody else gets the pages before the work has finished; they stay with the stream,
-// serve it, and go once the driver works again.
+// Where neither works no other stream gets the pages before the work has finished; they stay with
+// the stream, serve it, and are returned once the driver works again.
 func TestPagesWithoutAFenceStayWithTheirStream(t *testing.T) {
 	plant := map[string]func(r *rig){
 		"errors": func(r *rig) { r.fail("cuEventRecord", "cuEventCreate", "cuStreamSynchronize") },
@@ -54,7 +54,7 @@ func TestPagesWithoutAFenceStayWithTheirStream(t *testing.T) {
 			require.ErrorIs(t, err, pool.ErrOutOfMemory, "the work on it has not finished")
 			assert.Less(t, r.gpu.Now(), time.Second)
 			assert.Equal(t, 16*mib, r.stats(s).HeldBytes)
-			assert.Zero(t, s.handle.calls.Load())
+			assert.Zero(t, s.cuda.calls.Load())
 			r.balanced(s, other)
 			again := must(t, s, 16*mib)
 			assert.Equal(t, first.Ptr(), again.Ptr(), "the stream itself needs no fence")
@@ -74,8 +74,8 @@ func TestPagesWithoutAFenceStayWithTheirStream(t *testing.T) {
 	}
 }
 
-// A budget that cannot be kept because no fence can be recorded is kept at the next turn after: the stream
-// does not try again and again by itself.
+// A budget that cannot be kept because no fence can be recorded is kept at the next turn after: the
+// stream does not try again and again by itself.
 func TestABudgetWithoutFencesIsKeptLater(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{CacheBytes: 4 * mib})

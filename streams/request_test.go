@@ -17,23 +17,24 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// What a closed stream was about to set to zero is not: the handle may be gone. The buffer is freed.
+// A buffer that a closed stream was about to zero is not zeroed: the CUDA stream may be gone. The
+// buffer is freed.
 func TestNothingIsZeroedOnceCloseHasBegun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 16*mib)
 	s := r.stream(core.Budget{})
 	b := must(t, s, kib)
 	before := r.faults.Calls("cuMemsetD8Async")
-	s.handle.closing.Store(true)
+	s.cuda.closing.Store(true)
 	err := s.finish(b, &Request{Bytes: kib, Zero: true})
-	s.handle.closing.Store(false)
+	s.cuda.closing.Store(false)
 	require.ErrorIs(t, err, ErrClosed)
 	assert.Equal(t, before, r.faults.Calls("cuMemsetD8Async"))
 	require.ErrorIs(t, b.Free(), ErrBadFree)
-	assert.Zero(t, s.handle.calls.Load(), "Close waits for none")
+	assert.Zero(t, s.cuda.calls.Load(), "Close waits for none")
 }
 
-// Whatever alignment and size, the address is a multiple, nothing is shared, and nothing is lost.
+// For any alignment and size, the address is a multiple, no memory is shared, and none is lost.
 func TestAlignedBuffers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 512*mib)
@@ -87,7 +88,7 @@ func TestAlignedToAPageNeedsNoMore(t *testing.T) {
 	}
 }
 
-// What an alignment may be is told at once.
+// An invalid alignment is refused at once.
 func TestAlignmentsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -105,7 +106,7 @@ func TestAlignmentsThatCannotBe(t *testing.T) {
 	assert.Zero(t, r.stats(s).LiveCount)
 }
 
-// memsets records the memsets that a device is asked for.
+// memsets records a device's memsets.
 func (r *rig) memsets() *[]string {
 	calls := &[]string{}
 	r.faults.SetBefore(func(name string) {
@@ -179,8 +180,8 @@ func TestCancelDuringTheMemset(t *testing.T) {
 	r.balanced(s)
 }
 
-// Close synchronises behind the last memset: what it gives back has no fence, and must not be zeroed when it is
-// somebody else's.
+// Close synchronises after the last memset: the pages that it returns have no fence, and must not
+// be zeroed when another stream has them.
 func TestCloseSynchronisesBehindTheMemset(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s *Stream){
@@ -210,7 +211,7 @@ func TestCloseSynchronisesBehindTheMemset(t *testing.T) {
 		})
 		<-reached
 		all.Go(func() { assert.NoError(t, s.Close()) })
-		r.until(s.handle.closing.Load)
+		r.until(s.cuda.closing.Load)
 		for range 1000 { // so that Close gets as far as it can
 			runtime.Gosched()
 		}
@@ -240,7 +241,7 @@ func TestCloseWaitsForTheMemset(t *testing.T) {
 	<-reached
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
-	r.until(func() bool { return s.handle.closing.Load() })
+	r.until(func() bool { return s.cuda.closing.Load() })
 	select {
 	case <-destroyed:
 		t.Error("the stream is gone, and its memset is not submitted yet")
@@ -255,20 +256,20 @@ func TestCloseWaitsForTheMemset(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// Tags are in the list of what lives, and end with their buffer.
+// Tags are in the list of live buffers, and end with their buffer.
 func TestTagsNameLiveBuffers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
 	tags := func() map[string]int {
 		found := map[string]int{}
-		for _, b := range s.LiveBuffers() {
+		for _, b := range control(s).LiveBuffers() {
 			found[b.Tag]++
 		}
 		return found
 	}
 	var all []Buffer
-	for range 2 { // with the pool's help, and from what is cached then
+	for range 2 { // from the pool, then from the cache
 		for _, want := range []Request{
 			{Bytes: 4 * kib, Tag: "weights"}, {Bytes: 3 * mib, Tag: "activations"}, {Bytes: mib, Align: mib, Tag: "weights"},
 		} {

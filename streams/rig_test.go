@@ -35,7 +35,7 @@ type rig struct {
 	gpu     *sim.Device
 	faults  *fault.Driver
 	device  cudadrv.Device
-	fences  fence.Source
+	fences  *fence.Events
 	pool    *pool.Pool
 	limit   atomic.Int64
 	streams []*Stream
@@ -74,12 +74,12 @@ func (r *rig) stream(b core.Budget) *Stream {
 	return s
 }
 
-// close ends everything in the order of a device: it must end whatever the test has done.
+// close ends streams and pool in the order of a device: it must succeed after any test.
 func (r *rig) close() {
 	r.faults.Clear()
 	r.faults.SetBefore(nil)
 	for _, s := range r.streams {
-		_ = s.Close() // of a stream that was stopped or quarantined it says so
+		_ = s.Close() // an error if the stream was stopped or quarantined
 	}
 	assert.NoError(r.t, r.device.CtxSynchronize())
 	for _, s := range r.streams {
@@ -115,8 +115,8 @@ func (r *rig) stats(s *Stream) Stats {
 	return n
 }
 
-// balanced says that what the pool has lent is what those streams hold, once nothing is on its way any more:
-// effects of a turn are performed by whoever ran it, which may be somebody else's goroutine.
+// balanced checks that those streams hold all lent memory, once no message is under way: another
+// goroutine may still perform a turn's effects.
 func (r *rig) balanced(holders ...*Stream) {
 	r.t.Helper()
 	r.until(func() bool {
@@ -129,10 +129,11 @@ func (r *rig) balanced(holders ...*Stream) {
 	})
 }
 
-// rigPatience is how long a test waits for what another goroutine is about to do: on a busy machine seconds, if anything.
-const rigPatience = time.Minute
+// waitLimit is how long a test waits for another goroutine: on a busy machine seconds, if at all.
+const waitLimit = time.Minute
 
-// wallTime is what a clock on the wall says. In the bubbles of synctest time.Now stands still while anything runs.
+// wallTime is the wall clock. In the bubbles of synctest time.Now does not advance while any
+// goroutine runs.
 func wallTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var now syscall.Timeval
@@ -140,17 +141,17 @@ func wallTime(tb testing.TB) time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// until waits for what another goroutine is about to do.
+// until waits for a condition that another goroutine brings about.
 func (r *rig) until(done func() bool) {
 	r.t.Helper()
-	for end := wallTime(r.t) + rigPatience; !done(); runtime.Gosched() {
+	for end := wallTime(r.t) + waitLimit; !done(); runtime.Gosched() {
 		if wallTime(r.t) > end {
 			require.Fail(r.t, "it never came")
 		}
 	}
 }
 
-// control is what the device has of a stream.
+// control is the Control of a stream.
 func control(s *Stream) *Control { return &Control{Stream: s} }
 
 // tick is Tick, if need be after others' turns.
@@ -184,7 +185,8 @@ func (r *rig) fail(functions ...string) {
 	}
 }
 
-// occupy lets another goroutine enter the stream's turn, if need be after others, until leave is called.
+// occupy lets another goroutine enter the stream's turn, if need be after others, until leave is
+// called.
 func (r *rig) occupy(s *Stream) (leave func()) {
 	entered, leaving, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {

@@ -8,15 +8,15 @@ import (
 	"github.com/go-vram/vram/streams/magazine"
 )
 
-// searches are the books with the searches of them.
+// searches are lentMemory with the searches of the core.
 type searches struct {
-	loans
+	lentMemory
 	looks   claims.Looks
 	plan    batch.Plan
 	missing []uint32 // runs of pages that the last search for a batch did not find
 }
 
-// search is one search of the core: a slot, or the pages that are missing.
+// search is one search of the core. It returns a slot, or the number of missing pages.
 func (s *searches) search(bytes, align int64, hint int, wide bool) (*magazine.Slot, uint32) {
 	if align <= sizeclass.UnitBytes {
 		return s.core.Alloc(max(bytes, 1), hint)
@@ -24,15 +24,16 @@ func (s *searches) search(bytes, align int64, hint int, wide bool) (*magazine.Sl
 	return s.core.AllocAligned(max(bytes, 1), align, wide)
 }
 
-// searchAlone is the last search before a request is refused: for a block of its own, where the span that it would share with others
-// of its class does not fit anywhere.
+// searchAlone is the last search before a request is refused: for a block of its own, where the
+// span for its class does not fit anywhere.
 func (s *searches) searchAlone(bytes, align int64) *magazine.Slot {
 	slot, _ := s.core.AllocAligned(max(bytes, 1), max(align, sizeclass.UnitBytes), false)
 	return slot
 }
 
-// fillBatch puts buffers in the places of dst that have none, from the magazines and the stream's ranges, the longest of each chunk
-// first. It reports how many, and whether none is missing; s.missing then are the runs of pages that are.
+// fillBatch puts buffers into the zero elements of dst, from the magazines and the stream's ranges,
+// the longest of each chunk first. It reports how many, and whether none is missing; s.missing then
+// has the missing runs of pages.
 func (s *searches) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, whole bool) {
 	s.core.Drain()
 	missing := batch.NewPacking(s.pool.PageBytes(), s.missing)
@@ -67,7 +68,7 @@ func (s *searches) fillBatch(dst []Buffer, bytes []int64, hint int) (served int,
 	return served, len(s.missing) == 0
 }
 
-// allRuns are the pages of a batch of which nothing is there.
+// allRuns are the runs of pages for a whole batch.
 func (s *searches) allRuns(bytes []int64) []uint32 {
 	missing := batch.NewPacking(s.pool.PageBytes(), nil)
 	for at := 0; at < len(bytes); at += batch.Width {
@@ -81,12 +82,13 @@ func (s *searches) allRuns(bytes []int64) []uint32 {
 	return missing.Runs()
 }
 
-// seek ends a search. Where that found nothing and it may help, it leaves a look at the fences that keep memory: the search is then
-// made once more before the pool is asked, and next says so. First the fences that were taken are looked at; those that are missing
-// are taken where none is left to wait for.
+// seek ends a search. After a search that found nothing it may leave a look at the fences of
+// pending memory, as an effect: next then says that the search is repeated before the pool is
+// asked. It looks at taken fences first, and takes missing fences where no taken one is left to
+// wait for.
 func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next claims.Searched) {
 	if !found && s.core.Scarce(bytes) && s.looks.Due(after) {
-		next = s.leaveLook(after)
+		next = s.pushLook(after)
 	}
 	if next == claims.First {
 		s.looks.Learn(after, found)
@@ -94,7 +96,7 @@ func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next cl
 	return next
 }
 
-func (s *searches) leaveLook(after claims.Searched) (next claims.Searched) {
+func (s *searches) pushLook(after claims.Searched) (next claims.Searched) {
 	s.core.EachMissing(func(l *line.Line, number uint64) {
 		take, look, then := claims.Line(after, number > 0)
 		if take {

@@ -7,21 +7,21 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// several is a claim for a batch. dst holds what it has got; what is missing is a zero Buffer. With the answer dst is the caller's:
-// the claim has it no more, whatever happens afterwards.
+// several is a claim for a batch. dst holds its slots; a missing one is a zero Buffer. With the
+// answer the caller owns dst, and the claim drops it.
 type several struct {
 	claim
-	dst      []Buffer
-	bytes    []int64
-	missing  int64 // bytes that the pool was asked for
-	parts    int64 // bytes of the blocks that it has got
-	asked    bool  // the pool
-	byRanges int   // served before that
-	byPool   int
-	promise  futures.Promise[Batch]
+	dst            []Buffer
+	bytes          []int64
+	missing        int64 // bytes to get from the pool
+	parts          int64 // bytes of the blocks that it holds
+	requestedPages bool  // the pool
+	byRanges       int   // slots from the stream's ranges
+	byPool         int
+	promise        futures.Promise[Batch]
 }
 
-func (r *several) pending() bool       { return r.promise.Pending() }
+func (r *several) unanswered() bool    { return r.promise.Pending() }
 func (*several) tag() string           { return "" }
 func (r *several) missingBytes() int64 { return r.missing }
 func (r *several) partBytes() int64    { return r.parts }
@@ -34,7 +34,7 @@ func (r *several) requestedBytes() (sum int64) {
 	return sum
 }
 
-// answer completes the claim, unless it was cancelled.
+// answer completes the promise, unless it was cancelled.
 func (r *several) answer(b Batch, err error) bool {
 	delivered := r.promise.Complete(b, err)
 	if delivered && r.unwatch != nil {
@@ -50,7 +50,7 @@ func (r *several) fail(err error) {
 }
 
 func (r *several) putBack(s *searches) {
-	s.core.Note() // others may have looked meanwhile
+	s.core.Note() // other requests may have failed meanwhile
 	for i := range r.dst {
 		if slot := r.dst[i].slot; slot != nil {
 			s.core.PutBack(slot)
@@ -66,10 +66,10 @@ func (r *several) search(s *searches) bool {
 	return whole
 }
 
-// fillIn searches once and reports whether nothing is missing.
+// fillIn searches once and reports whether no slot is missing.
 func (r *several) fillIn(s *searches) bool {
 	served, whole := s.fillBatch(r.dst, r.bytes, r.hint)
-	if r.asked {
+	if r.requestedPages {
 		r.byPool += served
 	} else {
 		r.byRanges += served
@@ -83,7 +83,7 @@ func (r *several) searchAlone(s *searches) bool {
 	return whole
 }
 
-// fillAlone searches for blocks of their own and reports whether nothing is missing.
+// fillAlone searches for blocks outside of spans and reports whether no slot is missing.
 func (r *several) fillAlone(s *searches) bool {
 	for i, n := range r.bytes {
 		if r.dst[i].slot != nil {
@@ -99,7 +99,7 @@ func (r *several) fillAlone(s *searches) bool {
 	return true
 }
 
-// count sums what is missing, and what is there.
+// count sums the missing bytes, and those of the blocks that the claim holds.
 func (r *several) count() {
 	r.missing, r.parts = 0, 0
 	for i, n := range r.bytes {
@@ -116,15 +116,15 @@ func (r *several) searchParked(s *searches) bool {
 }
 
 func (r *several) missingRuns(s *searches) []uint32 {
-	r.asked = true
+	r.requestedPages = true
 	return slices.Clone(s.missing)
 }
 
-// parkedRuns are the first time the pages beside what lies in pages that the stream has to keep, then all, since that may have gone
-// to others, and at last all in one run.
+// parkedRuns are, the first time, the pages that the stream's unreturnable pages cannot serve; the
+// second time all pages, since other requests may have taken those; then all pages in one run.
 func (r *several) parkedRuns(s *searches) []uint32 {
 	if r.Parks() == 1 {
-		s.giveAll(s.coverage(inBackground))
+		s.releaseAll(s.coveredOnly(inBackground))
 		var runs []uint32
 		s.core.Trial(func() bool {
 			if !r.fillIn(s) {
@@ -141,7 +141,7 @@ func (r *several) parkedRuns(s *searches) []uint32 {
 		return runs
 	}
 	var pages uint32
-	for _, n := range runs { // the best fit did not put the blocks where they were meant to go
+	for _, n := range runs { // best fit placed the blocks elsewhere than planned
 		pages += n
 	}
 	return []uint32{pages}
@@ -154,8 +154,8 @@ func (r *several) deliver(s *searches) bool {
 		r.putBack(s)
 		return false
 	}
-	s.witness.allAllocated(dst, r.from)
-	// With the answer they are the caller's: fail has nothing to free any more.
+	s.reporter.allAllocated(dst, r.from)
+	// With the answer the caller owns them: fail must not free them any more.
 	r.dst = nil
 	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile
 		r.dst = dst

@@ -9,23 +9,23 @@ import (
 type single struct {
 	claim
 	Request
-	slot    *magazine.Slot // that the last search has found
-	pages   [1]uint32      // that it missed
-	asked   bool           // the pool, for pages
-	wide    bool           // what the pool granted for its alignment did not help
-	buffer  Buffer         // that is set to zero
-	promise futures.Promise[Buffer]
+	slot           *magazine.Slot // found by the last search
+	pages          [1]uint32      // missing after it
+	requestedPages bool           // a Refill was sent
+	wide           bool           // a grant did not serve its alignment: ask for more
+	buffer         Buffer         // to be zeroed before the answer
+	promise        futures.Promise[Buffer]
 }
 
-// request is a claim for a buffer, which has not begun.
+// request is a claim for a buffer, not yet sent.
 func (w *wiring) request(want Request) *single {
 	r := &single{Request: want}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
-	r.begin(w, r, w.witness.here())
+	r.begin(w, r, w.reporter.here())
 	return r
 }
 
-func (r *single) pending() bool         { return r.promise.Pending() }
+func (r *single) unanswered() bool      { return r.promise.Pending() }
 func (r *single) tag() string           { return r.Tag }
 func (r *single) missingBytes() int64   { return r.Bytes }
 func (*single) partBytes() int64        { return 0 }
@@ -33,7 +33,7 @@ func (r *single) blockBytes() int64     { return blockBytes(r.Bytes) }
 func (r *single) requestedBytes() int64 { return r.Bytes }
 func (r *single) fail(err error)        { r.answer(Buffer{}, err) }
 
-// answer completes the claim, unless it was cancelled.
+// answer completes the promise, unless it was cancelled.
 func (r *single) answer(b Buffer, err error) bool {
 	delivered := r.promise.Complete(b, err)
 	if delivered && r.unwatch != nil {
@@ -55,13 +55,13 @@ func (r *single) searchAlone(s *searches) bool {
 func (r *single) searchParked(s *searches) bool { return r.search(s) || r.searchAlone(s) }
 
 func (r *single) missingRuns(*searches) []uint32 {
-	r.wide, r.asked = true, true
+	r.wide, r.requestedPages = true, true
 	return r.pages[:]
 }
 
 func (r *single) parkedRuns(s *searches) []uint32 {
 	r.wide = true
-	if r.search(s) { // nothing came home since the last search, but a block for the request alone may be in another place
+	if r.search(s) { // no memory came home since the last search, but a block outside of spans may fit
 		s.core.PutBack(r.slot)
 		s.core.Note()
 		r.pages[0] = 1
@@ -69,25 +69,25 @@ func (r *single) parkedRuns(s *searches) []uint32 {
 	return r.pages[:]
 }
 
-// putBack puts nothing back: a single claim has no slot but while it is being answered.
+// putBack does nothing: a single claim has a slot only while it is being answered.
 func (*single) putBack(*searches) {}
 
 func (r *single) deliver(s *searches) bool {
 	slot := r.slot
-	s.core.Served(r.asked)
-	s.hand.slot = slot
+	s.core.Served(r.requestedPages)
+	s.inTransit.slot = slot
 	s.reach(beforeAnswer)
 	b := Buffer{slot, slot.Word(), r.Bytes}
 	if !r.settle(b) { // cancelled meanwhile, and refunded
 		return r.undo(s, slot)
 	}
-	s.witness.allocated(b, r.Tag, r.from)
+	s.reporter.allocated(b, r.Tag, r.from)
 	if r.Tag != "" {
 		slot.SetTag(b.word, r.Tag)
 	}
-	s.hand.slot = nil // from here on it is the caller's, or the effect's, whatever happens behind that
+	s.inTransit.slot = nil // from here on the caller owns it, or the effect
 	if r.Zero && r.Bytes > 0 {
-		s.handle.order()
+		s.cuda.order()
 		r.buffer = b
 		s.effects().fills.Push(r)
 		return true
@@ -95,16 +95,16 @@ func (r *single) deliver(s *searches) bool {
 	return r.answer(b, nil) || r.undo(s, slot)
 }
 
-// undo takes a slot back that was counted as served, since nobody wants it any more.
+// undo takes a slot back that was counted as served: the claim was cancelled.
 func (r *single) undo(s *searches, slot *magazine.Slot) bool {
-	s.hand.slot = nil
+	s.inTransit.slot = nil
 	s.core.Undo(slot)
 	s.core.Note()
 	return false
 }
 
 // fill implements filler.
-func (r *single) fill(h *handle) {
+func (r *single) fill(h *cudaStream) {
 	err := h.zero(r.buffer)
 	h.done()
 	if err != nil {

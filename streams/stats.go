@@ -6,23 +6,23 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// Stats is a stream's part of the statistics, exact at the turn that read it except where it says
-// sampled, and except for the buffers of lanes at work, which may be allocated and freed meanwhile.
+// Stats is one stream's part of the statistics, exact at the turn that read it except for sampled
+// fields and the buffers of active lanes.
 type Stats struct {
 	Stream        uint32
 	LiveBytes     int64 // in buffers, rounded to blocks
-	PeakLiveBytes int64 // sampled at turns that gave something, with what magazines cached then: never what was asked for and refused
-	PendingBytes  int64 // freed, and still used by streams that were announced
+	PeakLiveBytes int64 // sampled at turns that served a request, with the magazines' cached bytes
+	PendingBytes  int64 // freed, while announced uses on other streams have not passed
 	CachedBytes   int64 // free: the sum of the next three
 	SpanBytes     int64 // in free slots of small sizes
 	MagazineBytes int64 // in free slots of large ones
 	RangeBytes    int64 // in free ranges
-	PageBytes     int64 // whole pages in free ranges: only they can be given back
+	PageBytes     int64 // whole pages in free ranges: only they can be returned
 	HeldBytes     int64 // pages lent by the pool: the sum of live, pending and cached
 
 	FreeRanges       int
 	LargestFreeBytes int64
-	NodeVisits       uint64 // free ranges that searches looked at
+	NodeVisits       uint64 // free ranges visited by searches
 
 	AllocCount   uint64
 	FreeCount    uint64
@@ -30,18 +30,18 @@ type Stats struct {
 	MagazineHits uint64 // served without a turn
 	RangeHits    uint64 // served in the stream's turn
 	PoolHits     uint64 // served with pages from the pool
-	Waiting      int    // requests that wait for the pool, or for other people's frees
+	Waiting      int    // requests that wait for the pool, or for other callers' frees
 
-	// LostFences are those that were recorded and given up since a capture of the stream had begun meanwhile: they are, or may be,
-	// part of its graph. What they covered has another one taken.
+	// LostFences counts recorded fences that were dropped because a capture of the stream had begun
+	// meanwhile: they are, or may be, part of its graph. Another fence takes the place of each.
 	LostFences uint64
 
-	LaneCount int   // lanes that are open
-	LaneBytes int64 // what they have of the stream's blocks, live or cached
+	LaneCount int   // open lanes
+	LaneBytes int64 // of the lanes' blocks, live or cached
 }
 
-// Fragmentation is the share of the cached memory outside its longest free range: 0 if there is none, or
-// all of it is one range. What lies in magazines is outside.
+// Fragmentation is the share of the cached memory outside its longest free range: 0 if there is
+// none, or all of it is one range. Memory in magazines counts as outside.
 func (s Stats) Fragmentation() float64 {
 	if s.CachedBytes == 0 {
 		return 0
@@ -49,7 +49,7 @@ func (s Stats) Fragmentation() float64 {
 	return 1 - float64(s.LargestFreeBytes)/float64(s.CachedBytes)
 }
 
-// String is the figures that matter first, on one line.
+// String has the main figures, on one line.
 func (s Stats) String() string {
 	text := fmt.Sprintf("stream %d: live %s (peak %s), cached %s, pending %s; %s, %s, %d live", s.Stream, units.Bytes(s.LiveBytes),
 		units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Count(s.AllocCount, "allocation"),

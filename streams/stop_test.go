@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// waitingAndQueued leaves one request of the stream with the pool, whose driver is held up, and one in its
-// mailbox, whose turn is held.
+// waitingAndQueued leaves one request of the stream with the pool, whose driver is held up, and one
+// in its mailbox, whose turn is held.
 func waitingAndQueued(t *testing.T, r *rig, s *Stream) (waiting, queued futures.Future[Buffer], leave, release func()) {
 	t.Helper()
 	entered, release := r.holdUp("cuMemCreate")
@@ -24,8 +24,8 @@ func waitingAndQueued(t *testing.T, r *rig, s *Stream) (waiting, queued futures.
 	return waiting, queued, leave, release
 }
 
-// A stop at once fails every request, whether it waits for the pool or for its turn; memory
-// stays where it is, the books balance, other streams go on.
+// A stop at once fails every request, whether it waits for the pool or for its turn; memory stays
+// where it is, the books balance, other streams go on.
 func TestStopNowFailsEveryRequest(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
@@ -57,7 +57,7 @@ func TestStopNowFailsEveryRequest(t *testing.T) {
 	assert.ErrorIs(t, late.Free(), ErrClosed)
 }
 
-// After End a free says that all is closed, also for a stream that was stopped from outside before.
+// After End frees return ErrClosed, also for a stream that was stopped from outside before.
 func TestFreeAfterEndSaysClosedAlsoOfAStoppedStream(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -69,7 +69,8 @@ func TestFreeAfterEndSaysClosedAlsoOfAStoppedStream(t *testing.T) {
 	assert.ErrorIs(t, large.Free(), ErrClosed)
 }
 
-// An order that has the stream give memory back is answered when that is with the pool, not before: not while the fence is recorded.
+// An order that has the stream give memory back is answered when that is with the pool, not before:
+// not while the fence is recorded.
 func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
@@ -81,7 +82,7 @@ func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
 			<-goOn
 		}
 	})
-	o := &call{run: func() { assert.NoError(t, s.turn.giveFree()) }, gives: true}
+	o := &call{run: func() { assert.NoError(t, s.turn.returnFree()) }, awaitsReturns: true}
 	go s.ref.Call(o)
 	<-entered
 	assert.True(t, o.promise.Pending())

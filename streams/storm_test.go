@@ -19,8 +19,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// storm is goroutines that ask streams for everything there is, with too little memory, while others take the
-// memory away, make the driver fail and close a stream.
+// storm is goroutines that ask streams for everything there is, with too little memory, while
+// others take the memory away, make the driver fail and close a stream.
 type storm struct {
 	*rig
 	seed    uint64
@@ -36,7 +36,7 @@ type storm struct {
 
 type place struct{ from, end cudadrv.Ptr }
 
-// enter says whether nobody else has any of the memory.
+// enter reports whether no other buffer has any of the memory.
 func (w *storm) enter(buffers ...Buffer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +79,7 @@ func (w *storm) ask(s *Stream, random *rand.Rand) ([]Buffer, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	giveUp := func(f interface{ Cancel() bool }) {
+	drop := func(f interface{ Cancel() bool }) {
 		switch random.IntN(6) {
 		case 0:
 			cancel()
@@ -102,13 +102,13 @@ func (w *storm) ask(s *Stream, random *rand.Rand) ([]Buffer, error) {
 		return dst, nil
 	case 1, 2:
 		f := s.AllocBatchAsync(ctx, sizes)
-		giveUp(f)
+		drop(f)
 		b, err := f.Await(context.Background())
 		return b.Buffers(), err
 	case 3:
 		want := Request{Bytes: size(), Align: int64(1) << random.IntN(24), Zero: random.IntN(3) == 0, Tag: "storm"}
 		f := s.AllocAsync(ctx, want)
-		giveUp(f)
+		drop(f)
 		b, err := f.Await(context.Background())
 		if want.Zero && err != nil {
 			w.zeroing.Add(1)
@@ -152,7 +152,7 @@ func (w *storm) weather() {
 		s := w.streams[random.IntN(len(w.streams))]
 		switch random.IntN(7) {
 		case 0:
-			_, _ = w.pool.Trim(context.Background(), int64(random.IntN(64))*mib) // what the driver says
+			_, _ = w.pool.Trim(context.Background(), int64(random.IntN(64))*mib) // the driver may refuse
 		case 1:
 			budget := core.Budget{CacheBytes: int64(random.IntN(3)) * 8 * mib, CacheRanges: random.IntN(3)}
 			_ = control(s).Reconfigure(context.Background(), core.Settings{Budget: budget}) // closed
@@ -186,7 +186,7 @@ func (w *storm) sabotage(functions []string) {
 	w.faults.Clear()
 }
 
-// rage runs a storm and looks at what is left.
+// rage runs a storm and checks the end state.
 func (w *storm) rage(asks int, functions ...string) {
 	var callers, others sync.WaitGroup
 	for g := range uint64(5) {
@@ -199,7 +199,7 @@ func (w *storm) rage(asks int, functions ...string) {
 			for range asks * 20 {
 				runtime.Gosched()
 			}
-			_ = w.victim.Close() // what the driver says
+			_ = w.victim.Close() // the driver may refuse
 		})
 	}
 	callers.Wait()
@@ -214,11 +214,11 @@ func (w *storm) rage(asks int, functions ...string) {
 		assert.GreaterOrEqual(w.t, n.AllocCount, w.served[i].Load(), "seed %d", w.seed)
 		assert.LessOrEqual(w.t, n.AllocCount, w.served[i].Load()+w.zeroing.Load(), "seed %d: as if the others had never asked", w.seed)
 		assert.Zero(w.t, n.LiveBytes, "seed %d", w.seed)
-		assert.Zero(w.t, s.handle.calls.Load(), "seed %d", w.seed)
+		assert.Zero(w.t, s.cuda.calls.Load(), "seed %d", w.seed)
 	}
 }
 
-// In a storm nobody shares memory, everybody has an answer, and afterwards nothing is missing.
+// In a storm no memory is shared, every request has an answer, and afterwards no memory is missing.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	every := []string{

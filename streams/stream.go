@@ -13,16 +13,16 @@ import (
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.
 type Stream struct {
-	cache magazine.Cache // first: every allocation begins here
+	cache magazine.Cache // first field: every allocation begins here
 	wiring
 	turn   turn          // owned by the turn
 	closed chan struct{} // Close has returned
 }
 
-// opened reports whether it is one that Open made: neither nil nor the zero Stream.
+// opened reports whether Open made the stream: it is neither nil nor the zero Stream.
 func (s *Stream) opened() bool { return s != nil && s.ref != nil }
 
-// callable says why a call cannot be made: ErrNotOpen, ErrNilContext.
+// callable returns the error of a call that cannot be made: ErrNotOpen, ErrNilContext.
 func (s *Stream) callable(ctx context.Context) error {
 	if !s.opened() {
 		return ErrNotOpen
@@ -33,7 +33,7 @@ func (s *Stream) callable(ctx context.Context) error {
 	return nil
 }
 
-// call is inTurn for a caller.
+// call is inTurn for a method that callers use.
 func (s *Stream) call(ctx context.Context, f func()) error {
 	if err := s.callable(ctx); err != nil {
 		return err
@@ -41,34 +41,21 @@ func (s *Stream) call(ctx context.Context, f func()) error {
 	return s.inTurn(ctx, f)
 }
 
-// ID is the number by which reports name the stream, from 1 on. 0 of a nil or zero Stream.
+// ID is the stream's number in reports, from 1 on. 0 of a nil or zero Stream.
 func (s *Stream) ID() uint32 {
 	if s == nil {
 		return 0
 	}
-	return s.handle.id
+	return s.cuda.id
 }
 
-// Handle is the CUDA stream, as long as the stream is open: Close destroys one that was not adopted. It is 0, the legacy default
-// stream, of a nil or zero Stream.
+// Handle is the CUDA stream, while the stream is open: Close destroys one that was not adopted. It
+// is 0, the legacy default stream, of a nil or zero Stream.
 func (s *Stream) Handle() cudadrv.Stream {
 	if s == nil {
 		return 0
 	}
-	return s.handle.stream
-}
-
-// Closed reports whether Close has returned without an error that kept the stream open.
-func (s *Stream) Closed() bool {
-	if !s.opened() {
-		return false
-	}
-	select {
-	case <-s.closed:
-		return true
-	default:
-		return false
-	}
+	return s.cuda.stream
 }
 
 // Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
@@ -81,7 +68,7 @@ func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
 	}
-	h := &s.handle
+	h := &s.cuda
 	if !h.closing.Load() {
 		if err := h.uncaptured("cuStreamSynchronize"); err != nil {
 			return err
@@ -94,13 +81,13 @@ func (s *Stream) Close() error {
 	defer close(s.closed)
 	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
-	h.awaitCalls(s.host) // what is submitted behind the synchronisation would be covered by nothing
+	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later
 	syncErr := h.synchronize()
 	var trimErr error
-	if syncErr == nil { // else nobody knows what the device still touches: the memory stays
+	if syncErr == nil { // else the device may still use the memory: it stays
 		h.line.Finish()
 		s.peers.lines.Remove(&h.line.Line)
-		trimErr = s.inTurnGiving(context.Background(), s.turn.finished)
+		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
 	}
 	s.pool.Leave(s.id, syncErr == nil)
 	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
@@ -110,7 +97,7 @@ func (s *Stream) Close() error {
 	return errors.Join(closeErr, syncErr, trimErr, h.destroy())
 }
 
-// Stats reads the stream's books. It waits for the turn at hand and for nothing else.
+// Stats reads the stream's statistics. It waits for the current turn only.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	var n Stats
 	if err := s.call(ctx, func() { n = s.turn.stats() }); err != nil {
@@ -119,58 +106,23 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	return n, nil
 }
 
-// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
-func (s *Stream) ResetPeak(ctx context.Context) error {
-	return s.call(ctx, func() { s.turn.core.ResetPeak() })
-}
-
-// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
-// nothing else. Once the stream has ended it says why.
-func (s *Stream) Check(ctx context.Context) error {
-	var finding error
-	if err := s.call(ctx, func() { finding = s.turn.core.Check() }); err != nil {
-		return err
-	}
-	return finding
-}
-
-// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
-// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
-func (s *Stream) Coalesce(ctx context.Context) error {
-	return s.call(ctx, func() { s.turn.core.Coalesce() })
-}
-
-// Return gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
+// Trim gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
 // recorded now. An idle stream does so by itself, save that on an adopted one only its callers record: there what
-// was freed since the last request of theirs stays until the next one, or until Return. It waits for the turn at hand,
-// and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
+// was freed since the last request of theirs stays until the next one, or until Trim. Device.Trim goes on to give it to the driver. It
+// waits for the turn at hand, and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
 // end of ctx, which ends only the waiting.
-func (s *Stream) Return(ctx context.Context) error {
+func (s *Stream) Trim(ctx context.Context) error {
 	if err := s.callable(ctx); err != nil {
 		return err
 	}
 	var refused error
-	if err := s.inTurnGiving(ctx, func() { refused = s.turn.giveFree() }); err != nil {
+	if err := s.inTurnReturning(ctx, func() { refused = s.turn.returnFree() }); err != nil {
 		return err
 	}
 	if refused == nil {
-		s.handle.awaitCalls(s.host) // the record is the caller's: it is made before the caller goes on
+		s.cuda.awaitCalls(s.host) // the record belongs to this call: it is made before the call returns
 	}
 	return refused
-}
-
-// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
-// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
-// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
-func (s *Stream) Sweep(ctx context.Context) error {
-	var keeping []fencing
-	if err := s.call(ctx, func() { keeping = s.turn.keeping() }); err != nil {
-		return err
-	}
-	for _, f := range keeping {
-		f.sweep(s.host)
-	}
-	return s.inTurn(ctx, s.turn.takePassed)
 }
 
 // Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those of the block, which may
@@ -184,25 +136,16 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	if entered, _ := s.tryTurn(func() { b = s.turn.find(p) }); entered {
 		return b, b.slot != nil
 	}
-	return s.lookupBehind(p)
+	return s.lookupByMessage(p)
 }
 
-// lookupBehind is Lookup where somebody is in the turn.
-func (s *Stream) lookupBehind(p cudadrv.Ptr) (Buffer, bool) {
+// lookupByMessage is Lookup while another goroutine is in the turn.
+func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	var b Buffer
 	if err := s.inTurn(context.Background(), func() { b = s.turn.find(p) }); err != nil {
 		return Buffer{}, false
 	}
 	return b, b.slot != nil
-}
-
-// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
-// work the list is one of many that were true.
-func (s *Stream) LiveBuffers() (all []LiveBuffer) {
-	if err := s.call(context.Background(), func() { all = s.turn.live() }); err != nil {
-		return nil
-	}
-	return all
 }
 
 // Exclusive says that one goroutine uses the stream: while it waits for memory, or in a Handover, nobody frees on the stream. Only
@@ -214,22 +157,24 @@ func (s *Stream) Exclusive() {
 	}
 }
 
-// Suspend says that, until resume is called, nobody frees on the stream, because its goroutine waits for what only other
-// streams' goroutines do: a lock, the end of a step. by are the streams of the device of which any may end the wait; none: any that
-// holds memory or waits for some. A wait for memory is then a deadlock also where some streams that hold memory are suspended,
-// if of those that may have them go on none does. That holds for a stream that is not Exclusive, too. Waits at once
-// all have to end.
+// Suspend declares that, until resume is called, no buffer of the stream is freed, because its
+// goroutine waits for other streams' goroutines: for a lock, or the end of a step. Any stream of by
+// may end the wait; without by any stream that holds memory or waits for some. A wait for memory is
+// then a deadlock also where streams that hold memory are suspended, if none of the streams that
+// may end those waits makes progress. This holds for a stream that is not Exclusive, too. Of
+// several suspensions at once all have to end.
 //
-// The goroutine that ends such a wait calls resume, before it does anything else: only then is no deadlock declared meanwhile. A
-// resume that the waiting goroutine calls itself comes too late: for a value that one goroutine sends and another receives use a
-// Handover. resume may be called from any goroutine; the second call does nothing. Neither call waits.
+// The goroutine that ends the wait calls resume before it does anything else: only then is no
+// deadlock declared meanwhile. A resume by the waiting goroutine comes too late: for a value that
+// one goroutine sends and another receives use a Handover. resume may be called from any goroutine;
+// the second call does nothing. Neither call waits.
 func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	x := &suspension{}
 	if !s.opened() {
 		return func() {}
 	}
 	for _, other := range by {
-		if !other.opened() || other.pool != s.pool { // the pool knows nothing of it, and has to take it to go on
+		if !other.opened() || other.pool != s.pool { // unknown to the pool: it may make progress
 			return func() {}
 		}
 		x.by = append(x.by, other.id)
@@ -238,28 +183,29 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	return func() { s.suspensions.resume(x) }
 }
 
-// ExcludeFromWaits says whether the stream's kernels may take without end, or end only when something else happens: those of a
-// persistent kernel, or of a collective that waits for another GPU. No request waits for the work of such a stream, neither on the
-// host nor on the device: one that only memory behind that work could serve is refused. It does not wait, and holds for
-// requests that wait already. Close and Transfer wait for the stream all the same.
+// ExcludeFromWaits declares that the stream's kernels may run without end, or end only after some
+// other event: a persistent kernel, or a collective that waits for another GPU. No request waits
+// for the work of such a stream, neither on the host nor on the device: a request that only memory
+// behind that work could serve is refused. It does not wait, and applies to waiting requests, too.
+// Close and Transfer still wait for the stream.
 func (s *Stream) ExcludeFromWaits(exclude bool) {
 	if !s.opened() {
 		return
 	}
-	s.handle.line.Excluded.Store(exclude)
+	s.cuda.line.Excluded.Store(exclude)
 	s.pool.Exclude(s.id, exclude)
 }
 
-// String is the stream's number, and what sets it apart. It takes no turn.
+// String has the stream's number, and whether it is adopted or closed. It takes no turn.
 func (s *Stream) String() string {
 	if !s.opened() {
 		return "no stream"
 	}
 	text := fmt.Sprintf("stream %d", s.ID())
-	if s.handle.adopted {
-		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.handle.stream))
+	if s.cuda.adopted {
+		text += fmt.Sprintf(", adopted (handle %#x)", uint64(s.cuda.stream))
 	}
-	if s.handle.closing.Load() {
+	if s.cuda.closing.Load() {
 		text += ", closed"
 	}
 	return text

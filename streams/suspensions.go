@@ -12,23 +12,24 @@ import (
 type suspension struct {
 	by   []poolcore.Client // any of which may end it; none: see Suspend
 	over atomic.Bool
-	need uint64 // of a Handover: how much the other side will have done by then
+	need uint64 // of a Handover: values that the other side has sent or received by then
 }
 
-// progress is what the pool is told of a stream's goroutines. It is replaced, never changed.
+// progress describes a stream's goroutines to the pool. It is replaced, never changed.
 type progress struct {
 	number  uint64 // rising
 	all     []*suspension
-	freedBy []poolcore.Client // streams that were handed memory of this one, or whose goroutines were
+	freedBy []poolcore.Client // streams whose goroutines got memory of this one
 }
 
-// suspensions are the waits of a stream's goroutines, and what the pool knows of them. Any number of goroutines may use it.
+// suspensions are the waits of a stream's goroutines, as the pool is told of them. Any number of
+// goroutines may use it.
 type suspensions struct {
 	id        poolcore.Client
 	pool      *pool.Pool
 	exclusive atomic.Bool // see Stream.Exclusive
 	progress  atomic.Pointer[progress]
-	reported  atomic.Bool // the pool was told once
+	reported  atomic.Bool // the pool has got a report
 }
 
 // edit replaces the progress by a copy that change has changed, and returns that.
@@ -44,13 +45,13 @@ func (s *suspensions) edit(change func(*progress)) *progress {
 	}
 }
 
-// entrust says that callers of another stream free memory of this one, too, from here on.
-func (s *suspensions) entrust(to poolcore.Client) {
+// addFreer notes that callers of another stream free memory of this one from now on.
+func (s *suspensions) addFreer(to poolcore.Client) {
 	if p := s.progress.Load(); p != nil && slices.Contains(p.freedBy, to) {
 		return
 	}
 	s.edit(func(p *progress) { p.freedBy = append(slices.Clone(p.freedBy), to) })
-	s.report() // also where nothing waits: else the stream's next wait might be refused before the pool knows
+	s.report() // even if no request waits: else the stream's next wait might be refused first
 }
 
 // suspend begins a suspension, unless it is over already.
@@ -65,8 +66,8 @@ func (s *suspensions) suspend(x *suspension) {
 	}
 }
 
-// resume ends a suspension, also one that has yet to begin: from here on the pool is told of it no more, and what it was told
-// before counts no more.
+// resume ends a suspension, even one that suspend has yet to begin: from now on the pool gets no
+// report of it, and earlier reports are void.
 func (s *suspensions) resume(x *suspension) {
 	if x.over.Swap(true) {
 		return
@@ -74,12 +75,13 @@ func (s *suspensions) resume(x *suspension) {
 	next := s.edit(func(p *progress) {
 		p.all = slices.DeleteFunc(p.all, func(o *suspension) bool { return o == x })
 	})
-	if s.reported.Load() { // the pool may believe it still
+	if s.reported.Load() { // the pool may still count the suspension
 		s.pool.Suspend(s.message(next))
 	}
 }
 
-// report tells the pool how the stream's goroutines stand. A resume after that was read tells the pool a higher number.
+// report sends the progress to the pool. If a resume comes between the load and the message, its
+// own message has a higher number.
 func (s *suspensions) report() {
 	s.reported.Store(true)
 	s.pool.Suspend(s.message(s.progress.Load()))

@@ -14,24 +14,25 @@ import (
 	"github.com/go-vram/vram/streams/magazine/lane"
 )
 
-// turn is what runs in the turns of a stream's actor.
+// turn has the state and the code of a stream's turns.
 type turn struct {
-	desk
+	dispatcher
 	debug           bool
-	reclaim         *reclaim              // that waits for the last of the runs that were under way
-	reportedSuspend uint64                // last suspend sequence number that a turn has had sent to the pool
-	wakeDue         atomic.Bool           // a woken is on its way
-	failure         atomic.Pointer[error] // why the stream has ended
+	reclaim         *reclaim              // waits for runs that the pool has granted
+	reportedSuspend uint64                // last suspend sequence number that was sent to the pool in a turn
+	wakeDue         atomic.Bool           // a woken message is queued
+	failure         atomic.Pointer[error] // the cause of the stream's end
 }
 
-// wake has a turn take home what was freed, soon. It may be called inside a turn, and from any goroutine.
+// wake has a later turn take home freed memory. It may be called inside a turn, and from any
+// goroutine.
 func (t *turn) wake() {
 	if !t.wakeDue.Swap(true) {
 		t.ref.Tell(&woken{})
 	}
 }
 
-// receive handles one message.
+// receive processes one message.
 func (t *turn) receive(m actors.Message) {
 	switch m := m.(type) {
 	case *claim:
@@ -41,7 +42,7 @@ func (t *turn) receive(m actors.Message) {
 	case *denied:
 		t.denied(m)
 	case *reclaim:
-		t.asked(m)
+		t.handleReclaim(m)
 	case *recorded:
 		t.recorded(m)
 	case *call:
@@ -49,9 +50,9 @@ func (t *turn) receive(m actors.Message) {
 	case *fenceWaited:
 		t.retryDelayed(m.passed)
 	case *woken:
-		t.wakeDue.Store(false) // first: what comes home from here on wakes again
+		t.wakeDue.Store(false) // first: a later free sends woken again
 		t.core.DrainAll()
-		t.giveUp()
+		t.returnWhenClosed()
 	case *changed:
 		t.changed(m.claim)
 	case *offered:
@@ -61,47 +62,48 @@ func (t *turn) receive(m actors.Message) {
 	}
 }
 
-// call does what somebody wants done in the turn.
+// call runs a caller's function in the turn.
 func (t *turn) call(c *call) {
 	c.run()
-	if c.gives {
+	if c.awaitsReturns {
 		t.effects().replies.Push(c)
 		return
 	}
 	c.promise.Complete(struct{}{}, nil)
 }
 
-// granted adds runs, and serves the claim that they were for.
+// granted adds runs, and serves their claim.
 func (t *turn) granted(g *granted) {
 	if !g.kept {
 		t.claims.Receive(len(g.runs))
 	}
 	for len(g.runs) > 0 {
 		run := g.runs[0]
-		g.runs = g.runs[1:] // first: what is in the books is not Fail's to give back
+		g.runs = g.runs[1:] // first: Fail must not return runs that are in the books
 		t.core.Grant(run)
 	}
-	t.heed()
-	t.giveUp()
+	t.updateDemand()
+	t.returnWhenClosed()
 	if c := t.waiting(g.token); c != nil {
 		t.endWaiting(c)
 		t.serve(c)
 		t.core.NoteSpare()
-	} else if g.token != 0 { // nobody wants it any more
+	} else if g.token != 0 { // the claim was cancelled
 		t.core.Note()
-	} else if !g.kept && !t.draining { // what was kept stays until the next turn: the driver refuses just now
-		t.shed(inBackground)
+	} else if !g.kept && !t.draining { // kept runs stay until the next turn: the driver refuses just now
+		t.returnExcess(inBackground)
 	}
 	if t.reclaim != nil {
-		t.asked(t.reclaim)
+		t.handleReclaim(t.reclaim)
 	}
 	t.reoffer()
 }
 
-// asked answers the pool's reclaim request at once, or when what the pool had granted before has arrived. Where others want memory
-// and fences keep some, it looks at these before it answers.
-func (t *turn) asked(a *reclaim) {
-	t.heed()
+// handleReclaim answers the pool's reclaim request at once, or when the runs that the pool granted
+// before have arrived. If others want memory and fences keep some, it looks at these before it
+// answers.
+func (t *turn) handleReclaim(a *reclaim) {
+	t.updateDemand()
 	if !t.claims.Received(a.runsGranted) {
 		t.reclaim = a
 		return
@@ -110,26 +112,26 @@ func (t *turn) asked(a *reclaim) {
 	if others && a.pages == 0 && !a.looked && !t.draining && t.core.PendingBytes() > 0 {
 		a.looked, t.reclaim = true, nil
 		t.core.Press()
-		t.takeOwn()
+		t.takeOwnFences()
 		t.eachLook()
 		t.effects().reclaim = a
 		return
 	}
 	t.answerReclaim(a.pages)
-	t.reclaim = nil // now: if the turn panics before, it is still owed
+	t.reclaim = nil // last: after a panic the answer is still to be sent
 }
 
-// heed is desk.heed, and has the pool told of suspensions that it does not know.
-func (t *turn) heed() {
-	t.desk.heed()
+// updateDemand is dispatcher.updateDemand, and reports suspensions that the pool does not know.
+func (t *turn) updateDemand() {
+	t.dispatcher.updateDemand()
 	p := t.suspensions.progress.Load()
-	if !t.draining && t.wanted && p != nil && p.number != t.reportedSuspend { // also where nothing waited for a while, unseen
+	if !t.draining && t.wanted && p != nil && p.number != t.reportedSuspend { // also after an unseen end of demand
 		t.reportedSuspend = p.number
 		t.effects().suspends = len(p.all) > 0 || len(p.freedBy) > 0
 	}
 }
 
-// tick does what is due.
+// tick does the periodic work.
 func (t *turn) tick(level pressure.Level) (usedBytes int64, waits []LongWait) {
 	waits = t.longWaits()
 	t.core.SetPressure(level)
@@ -138,18 +140,18 @@ func (t *turn) tick(level pressure.Level) (usedBytes int64, waits []LongWait) {
 	usedBytes = t.core.UsedBytes()
 	t.core.NudgeLanes()
 	t.audit()
-	t.background()
+	t.lookAtTick()
 	if t.draining {
-		t.giveUp()
+		t.returnWhenClosed()
 		return usedBytes, waits
 	}
-	t.shed(inBackground)
+	t.returnExcess(inBackground)
 	t.decay()
 	t.age()
 	return usedBytes, waits
 }
 
-// audit holds the books against themselves, where that was asked for.
+// audit checks the books, with Debug.
 func (t *turn) audit() {
 	if !t.debug {
 		return
@@ -162,74 +164,70 @@ func (t *turn) audit() {
 // endService refuses requests from here on.
 func (t *turn) endService() {
 	t.draining = true
-	t.failAll(ErrClosed)
+	t.failAll(t.cuda.closed())
 	t.core.Close()
 }
 
-// endFrees makes every later free say ErrClosed.
+// endFrees makes every later free return ErrClosed.
 func (t *turn) endFrees() {
 	t.draining = true
-	t.failAll(ErrClosed)
+	t.failAll(t.cuda.closed())
 	t.core.End()
-	t.remember()
+	t.saveStats()
 }
 
-// finished says that the device has finished the closed stream's work: no fence is needed any more.
+// finished notes that the device has finished the closed stream's work: no fence is needed any
+// more.
 func (t *turn) finished() {
-	t.handle.synced.Store(true)
-	t.giveUp()
+	t.cuda.synced.Store(true)
+	t.returnWhenClosed()
 }
 
 // configure replaces the settings of the cache.
 func (t *turn) configure(s core.Settings) {
-	t.core.Drain() // what was freed since the last turn counts against the new budget
+	t.core.Drain() // frees since the last turn count against the new budget
 	t.core.SetSettings(s)
-	t.shed(inBackground)
+	t.returnExcess(inBackground)
 }
 
-// giveFree gives all that is free back to the pool.
-func (t *turn) giveFree() error {
+// returnFree returns all free memory to the pool.
+func (t *turn) returnFree() error {
 	if t.draining {
-		return ErrClosed
+		return t.cuda.closed()
 	}
 	t.core.AskLanes()
-	t.giveBack(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
+	t.pushReturn(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
 	return nil
-}
-
-// collect takes home what was freed, and sees to the fences for what others use.
-func (t *turn) collect() {
-	t.sort()
-	t.look()
 }
 
 // sort takes home what was freed.
 func (t *turn) sort() {
 	t.core.Drain()
-	t.giveUp()
+	t.returnWhenClosed()
 }
 
-// errand is what a lane comes to its stream for.
-type errand uint8
+// laneRequest is a request of a lane to its stream.
+type laneRequest uint8
 
 const (
-	openLane errand = iota
+	openLane laneRequest = iota
 	allocLane
 	settleLane
 	closeLane
 )
 
-// attend does what a lane came for. Whatever that is, the lane takes home what is its own and gives back what it may not keep.
-func (t *turn) attend(l *lane.Lane, what errand, bytes int64) (b Buffer, err error) {
+// serveLane serves a request of a lane. With each, the lane takes home its own blocks and releases
+// its excess.
+func (t *turn) serveLane(l *lane.Lane, what laneRequest, bytes int64) (b Buffer, err error) {
 	if t.draining || what == closeLane {
-		t.hand.lane = l
+		t.inTransit.lane = l
 	}
-	t.reach(beforeErrand)
+	t.reach(beforeLane)
 	if t.draining {
 		t.core.CloseLane(l)
-		t.hand.lane = nil
-		t.giveUp()
-		return Buffer{}, ErrClosed
+		t.inTransit.lane = nil
+		t.returnWhenClosed()
+		return Buffer{}, t.cuda.closed()
 	}
 	wasAsked := false
 	switch what {
@@ -237,50 +235,50 @@ func (t *turn) attend(l *lane.Lane, what errand, bytes int64) (b Buffer, err err
 		t.core.OpenLane(l)
 	case closeLane:
 		wasAsked = t.core.CloseLane(l)
-		t.hand.lane = nil
+		t.inTransit.lane = nil
 	case allocLane:
 		wasAsked = t.core.SettleLane(l)
 		if slot, word := t.core.LaneAlloc(l, max(bytes, 1)); slot != nil {
 			t.core.Served(false)
-			t.hand.slot = slot
+			t.inTransit.slot = slot
 			b = Buffer{slot, word, bytes}
 		}
 	case settleLane:
 		wasAsked = t.core.SettleLane(l)
 	}
 	if wasAsked {
-		t.giveAll(false)
+		t.releaseAll(false)
 	} else {
-		t.shed(forCaller)
+		t.returnExcess(forCaller)
 	}
-	t.hand.slot = nil
+	t.inTransit.slot = nil
 	return b, nil
 }
 
-// leaves reports whether there is anything for detach to do.
-func (t *turn) leaves() bool {
+// hasEffects reports whether detach may have anything to do.
+func (t *turn) hasEffects() bool {
 	return t.out != nil || t.wanted || t.core.Waits() || t.peer.waits.Load()
 }
 
-// detach ends a turn, and takes what it leaves; nil: nothing.
+// detach ends a turn, and returns its effects; nil: none.
 func (t *turn) detach() *effects {
 	t.publish()
 	if t.wanted {
 		t.report()
 	}
-	return t.desk.detach()
+	return t.dispatcher.detach()
 }
 
-// panicked puts the books in order after a panic: the stream goes on if they balance.
+// panicked repairs the books after a panic: the stream goes on if they balance.
 func (t *turn) panicked(p actors.Panic) (finding error) {
 	defer func() {
-		if value := recover(); value != nil { // not even putting back works
+		if value := recover(); value != nil { // the repair panicked, too
 			finding = fmt.Errorf("%w: %v", ErrQuarantined, value)
 		}
 	}()
-	held, c := t.hand, t.atHand
-	t.hand, t.atHand = hand{}, nil
-	if t.wanted { // the turn may have been about to say so
+	held, c := t.inTransit, t.current
+	t.inTransit, t.current = inTransit{}, nil
+	if t.wanted { // the turn may have panicked before it reported a free
 		t.core.Note()
 		t.wake()
 	}
@@ -295,35 +293,36 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 	if t.fenceWait.Interrupted() {
 		t.ref.Tell(&fenceWaited{passed: true})
 	}
-	if a := t.reclaim; a != nil { // the turn may have been about to answer it
+	if a := t.reclaim; a != nil { // the turn may have panicked before the answer
 		t.reclaim = nil
 		t.ref.Tell(a)
 	}
 	return nil
 }
 
-// stopped ends the stream. Memory stays where it is, and no magazine serves it any more.
+// stopped ends the stream. Its memory stays in place, and no magazine serves it any more.
 func (t *turn) stopped(cause error) {
 	t.failure.Store(&cause)
 	t.peers.leave(&t.peer)
-	defer t.core.Shut() // also if the books are too broken to be read
+	defer t.core.Shut() // also if reading the books panics
 	t.failAll(cause)
-	if t.out != nil && !errors.Is(cause, ErrClosed) { // a turn that panicked when it was left leaves no effects to perform
+	if t.out != nil && !errors.Is(cause, ErrClosed) { // detach has panicked: its effects are not performed
 		for t.out.reply(cause) {
 		}
 	}
 	if t.reclaim != nil {
 		t.reclaim.Fail(cause)
 	}
-	t.dropLeft()
-	if t.handle.synced.Load() && !errors.Is(cause, ErrQuarantined) {
-		t.returnLeft()
+	t.dropPrepared()
+	if t.cuda.synced.Load() && !errors.Is(cause, ErrQuarantined) {
+		t.returnRest()
 	}
-	t.remember()
+	t.saveStats()
 }
 
-// returnLeft returns what came to a closed stream after it was told to end, and stayed because a turn panicked.
-func (t *turn) returnLeft() {
+// returnRest returns pages that came home to a closed stream after its end, or stayed because a
+// turn panicked.
+func (t *turn) returnRest() {
 	left := t.core.Return()
 	if len(left) == 0 {
 		return

@@ -11,13 +11,15 @@ import (
 var (
 	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
 	ErrNotLive = errors.New("vram: the buffer is not live")
-	// ErrForeign refuses a stream that is not of the buffer's device, and a tenant or a reservation that is not of the stream's.
+	// ErrForeign refuses a stream of another device than the buffer's, and a tenant or a
+	// reservation of another device than the stream's.
 	ErrForeign = pool.ErrForeign
-	// ErrUseOver says that a use was ended before.
+	// ErrUseOver reports that a use has ended already.
 	ErrUseOver = magazine.ErrUseOver
-	// ErrTransferred says that a buffer was handed over: its memory belongs to the holder of the new one.
+	// ErrTransferred reports that a buffer was handed over: only the buffer that Transfer returned
+	// is valid.
 	ErrTransferred = magazine.ErrTransferred
-	// ErrTransferLimit says that a buffer was handed over too often: 255 times.
+	// ErrTransferLimit reports that a buffer was handed over 255 times, the limit.
 	ErrTransferLimit = magazine.ErrMoves
 )
 
@@ -25,10 +27,10 @@ var (
 type Use struct {
 	use  magazine.Use
 	line *fence.Timeline // nil for the zero Use
-	own  bool            // of the buffer's own stream: nothing waits for it
+	own  bool            // on the buffer's own stream: nothing waits for it
 }
 
-// home is the stream whose memory a buffer is.
+// home is the stream that a buffer's memory belongs to.
 func (b Buffer) home() (*Stream, bool) {
 	if b.slot == nil {
 		return nil, false
@@ -37,7 +39,7 @@ func (b Buffer) home() (*Stream, bool) {
 	return (*Stream)(s), ok
 }
 
-// usable says why a buffer cannot be used on a stream.
+// usable returns the error of a use of a buffer on a stream, or the buffer's own stream.
 func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 	home, ok := b.home()
 	switch {
@@ -47,23 +49,25 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 		return nil, ErrNotOpen
 	case on.peers != home.peers:
 		return nil, ErrForeign
-	case on != home && on.handle.closing.Load():
-		return nil, ErrClosed
+	case on != home && on.cuda.closing.Load():
+		return nil, on.cuda.closed()
 	default:
 		return home, nil
 	}
 }
 
-// RecordStream says that work of another stream uses the buffer, with PyTorch's meaning: once the buffer is freed, its
-// memory waits for all work that s had by then, or a little later (see the package comment). Any number of streams may be
-// named, each as often as one likes, from any goroutine; the free comes after. It makes no driver call and takes no turn, and
-// is one atomic operation. It allocates nothing for the first 31 streams of a device, and 40 bytes once for a buffer's place where
-// several use it. For the buffer's own stream it does nothing. A use ends with the Close of its stream.
+// RecordStream announces work of another stream on the buffer, with PyTorch's meaning: after the
+// free, the memory waits for all work that s had by then, or a little later (see the package
+// comment). Any number of streams may be named, each any number of times, from any goroutine, all
+// before the free. It makes no driver call and takes no turn, and is one atomic operation. It
+// allocates nothing for the first 31 streams of a device, and 40 bytes once for a buffer's slot
+// where several use it. For the buffer's own stream it does nothing. A use ends with the Close of
+// its stream.
 //
-// Freed buffers share fences, so that some wait a little longer than they must: at most 128 of them or 16 MiB for the next
-// fence, and where many long ones are freed more, over all streams of a device at most a sixteenth of its limit. Memory that
-// others need does not wait. Errors: ErrNotLive, ErrForeign, ErrClosed, ErrNotOpen
-// for a nil or zero stream.
+// Freed buffers share fences, so that some wait a little longer than they must: at most 128 of them
+// or 16 MiB for the next fence, and where many long ones are freed more, over all streams of a
+// device at most a sixteenth of its limit. Memory that others need does not wait for more buffers.
+// Errors: ErrNotLive, ErrForeign, ErrClosed, ErrNotOpen for a nil or zero stream.
 func (b Buffer) RecordStream(s *Stream) error {
 	home, err := b.usable(s)
 	if err != nil || s == home {
@@ -72,15 +76,16 @@ func (b Buffer) RecordStream(s *Stream) error {
 	if s.peer.number != unnumbered {
 		err = b.slot.Record(b.word, s.peer.number)
 	} else {
-		err = b.slot.RecordLine(b.word, &s.handle.line.Line)
+		err = b.slot.RecordLine(b.word, &s.cuda.line.Line)
 	}
-	return live(err)
+	return useError(err)
 }
 
-// Use begins a use of the buffer by work of another stream, to be ended by Done. Without Done it lasts until the free,
-// as that of RecordStream. Several uses are counted, also on one stream: the memory waits for all of them. Use makes no
-// driver call and takes no turn; the first on a stream after each allocation allocates 56 bytes of the Go heap. On the buffer's own
-// stream it means nothing. Errors: those of RecordStream.
+// Use begins a use of the buffer by work of another stream; Done ends it. Without Done it lasts
+// until the free, as with RecordStream. Several uses are counted, also on one stream: the memory
+// waits for all of them. Use makes no driver call and takes no turn; the first on a stream after
+// each allocation allocates 56 bytes of the Go heap. On the buffer's own stream it does nothing.
+// Errors: those of RecordStream.
 func (b Buffer) Use(s *Stream) (Use, error) {
 	home, err := b.usable(s)
 	if err != nil {
@@ -89,74 +94,76 @@ func (b Buffer) Use(s *Stream) (Use, error) {
 	if s == home {
 		return Use{own: true}, nil
 	}
-	u, err := b.slot.Begin(b.word, &s.handle.line.Line)
+	u, err := b.slot.Begin(b.word, &s.cuda.line.Line)
 	if err != nil {
-		return Use{}, live(err)
+		return Use{}, useError(err)
 	}
-	return Use{use: u, line: s.handle.line}, nil
+	return Use{use: u, line: s.cuda.line}, nil
 }
 
-// Done ends a use: its last work has been submitted to its stream. From here on the buffer's memory waits for that
-// work and not for later work of the stream. It records an event there, some 200 ns, and does not wait; where the
-// driver refuses, the next fence of the stream counts. It may be called from any goroutine. Errors: ErrUseOver for a
-// second Done, also by a copy, and for the zero Use; ErrNotLive after the buffer was freed, which ended the use.
+// Done ends a use: its last work has been submitted to its stream. From here on the buffer's memory
+// waits for that work and not for later work of the stream. It records an event there, some 200 ns,
+// and does not wait; where the driver refuses, the next fence of the stream counts. It may be
+// called from any goroutine. Errors: ErrUseOver for a second Done, also by a copy, and for the zero
+// Use; ErrNotLive after the buffer was freed, which ended the use.
 func (u Use) Done() error {
 	if u.own {
 		return nil
 	}
 	if err := u.use.Open(); err != nil {
-		return live(err)
+		return useError(err)
 	}
 	number := u.line.Next()
 	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
-	return live(u.use.End(number))
+	return useError(u.use.End(number))
 }
 
-// Transfer hands the buffer over to another stream of the device for good. The result is the same memory; b
-// is not live any more: its frees say ErrTransferred. Later work of the stream waits, on the device, for what the stream that had the
-// buffer until now has been given so far; the caller need not order the two. The memory stays part of the
-// stream that it was allocated on, and goes back there once the receiver's work has finished that was submitted before the
-// free. Uses that were announced stay announced. It makes two driver calls and does not wait. Errors:
-// ErrNotLive, ErrForeign, ErrClosed, ErrTransferLimit, *CaptureError while one of the two is being captured, and what the
-// driver said, after which b is as it was.
+// Transfer hands the buffer over to another stream of the device for good. The result is the same
+// memory; b is not live any more: its frees return ErrTransferred. Later work of the receiving
+// stream waits, on the device, for all work submitted so far to the stream that had the buffer; the
+// caller need not order the two. The memory stays part of the stream that it was allocated on, and
+// returns there once the receiver has finished all work submitted before the free. Announced uses
+// stay announced. It makes two driver calls and does not wait. Errors: ErrNotLive, ErrForeign,
+// ErrClosed, ErrTransferLimit, *CaptureError while one of the two is being captured, and the
+// driver's, after which b is as it was.
 func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	home, err := b.usable(to)
 	if err != nil {
 		return Buffer{}, err
 	}
-	from := home.handle.line
+	from := home.cuda.line
 	if held := b.slot.Holder(b.word); held != nil {
 		from = timeline(held)
 	}
 	number := uint64(0)
-	if from != to.handle.line {
-		if number, err = to.handle.follow(from); err != nil {
+	if from != to.cuda.line {
+		if number, err = to.cuda.follow(from); err != nil {
 			return Buffer{}, err
 		}
 	}
-	holder := &to.handle.line.Line
+	holder := &to.cuda.line.Line
 	if to == home {
 		holder = nil
 	}
 	word, err := b.slot.Move(b.word, holder, number)
 	if err != nil {
-		return Buffer{}, live(err)
+		return Buffer{}, useError(err)
 	}
 	if to != home {
-		home.suspensions.entrust(to.id)
+		home.suspensions.addFreer(to.id)
 	}
 	return Buffer{b.slot, word, b.bytes}, nil
 }
 
-// live names what a magazine says of a handle.
-func live(err error) error {
+// useError turns a magazine's error about a buffer into this package's.
+func useError(err error) error {
 	if errors.Is(err, magazine.ErrStale) {
 		return ErrNotLive
 	}
 	return err
 }
 
-// String says whose use it is.
+// String tells whether the use is on the buffer's own stream.
 func (u Use) String() string {
 	switch {
 	case u.own:

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// BenchmarkRecord is an allocation, an announced use and the free, beside the same without the use. The simulated device's calls
-// cost what its mutex and maps cost.
+// BenchmarkRecord is an allocation, an announced use and the free, beside the same without the use.
+// The simulated device's calls include the cost of its mutex and maps.
 func BenchmarkRecord(b *testing.B) {
 	for _, bytes := range []int64{4 * kib, mib} {
 		for _, uses := range []int{0, 1, 2} {
@@ -29,7 +29,7 @@ func BenchmarkRecord(b *testing.B) {
 					}
 				}
 				b.StopTimer()
-				require.NoError(b, home.Check(b.Context()))
+				require.NoError(b, control(home).Check(b.Context()))
 			})
 		}
 	}

@@ -26,8 +26,8 @@ func (r *rig) work(s *Stream, d time.Duration) {
 	require.NoError(r.t, r.gpu.Launch(s.Handle(), d))
 }
 
-// A block that another stream still works on when it is freed is not handed out before that work has finished, and then
-// it is, though nothing more is given to that stream.
+// A block that another stream still works on when it is freed is not handed out before that work
+// has finished, and then it is, though nothing more is given to that stream.
 func TestAnnouncedUseKeepsMemory(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{1000, 100 * kib, 2 * mib} {
@@ -60,7 +60,7 @@ func TestAnnouncedUseKeepsMemory(t *testing.T) {
 			back = back || next.Ptr() == b.Ptr()
 		}
 		assert.True(t, back, "%d bytes", bytes)
-		require.NoError(t, home.Check(t.Context()))
+		require.NoError(t, control(home).Check(t.Context()))
 	}
 }
 
@@ -75,7 +75,7 @@ func returns(t *testing.T, s *Stream, b Buffer) bool {
 	return false
 }
 
-// A use that was ended waits for the work that its stream had then, one that was not for what it had at the free.
+// Memory waits for the work that its stream had at Done, or without Done at the free.
 func TestUseEndsWithDone(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{true, false} {
@@ -101,7 +101,7 @@ func TestUseEndsWithDone(t *testing.T) {
 	}
 }
 
-// A use is ended once, whoever has a copy of it; uses of one stream are counted.
+// A use is ended once, through any of its copies; uses of one stream are counted.
 func TestUsesAreCountedAndEndOnce(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -126,8 +126,8 @@ func TestUsesAreCountedAndEndOnce(t *testing.T) {
 	require.NoError(t, own.Done())
 }
 
-// A buffer that was handed over has one owner, later work of whom waits for the giver's, and whose work is
-// waited for after the free.
+// A buffer that was handed over has one owner, whose later work waits for the giver's, and whose
+// work is waited for after the free.
 func TestTransfer(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -197,7 +197,8 @@ func TestTransferLimit(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// Announcements on what is not live, by whoever is closed or elsewhere, are refused and leave nothing behind.
+// Announcements on buffers that are not live, or by closed or foreign streams, are refused and
+// change nothing.
 func TestUsesAreRefused(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -246,14 +247,14 @@ func TestManyStreamsUseABuffer(t *testing.T) {
 	for range many {
 		r.tick(home)
 		require.Positive(t, r.stats(home).PendingBytes)
-		require.NoError(t, home.Check(t.Context()))
+		require.NoError(t, control(home).Check(t.Context()))
 		r.gpu.Advance(time.Second)
 	}
 	r.tick(home)
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// A request that would be refused waits for what other streams' uses keep, whichever stream's memory it is.
+// A request that would be refused waits for pending memory, of any stream.
 func TestPendingMemoryIsWaitedForBeforeARefusal(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
@@ -362,16 +363,17 @@ func TestAnnouncedBuffersOfLanesAndBatches(t *testing.T) {
 	assert.EqualValues(t, 400, n.LiveCount)
 	assert.EqualValues(t, 6, n.FreeCount)
 	assert.EqualValues(t, 312*kib, n.PendingBytes)
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 	r.tick(home)
 	r.gpu.Advance(time.Second)
 	r.tick(home)
 	assert.Zero(t, r.stats(home).PendingBytes)
 	require.NoError(t, lane.Close())
-	require.NoError(t, home.Check(t.Context()))
+	require.NoError(t, control(home).Check(t.Context()))
 }
 
-// While a stream is captured nothing is recorded on it: frees of what it uses wait until the capture has ended.
+// While a stream is captured nothing is recorded on it: memory that it used waits until the capture
+// has ended.
 func TestNoFenceGoesIntoACapture(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 256*mib)
@@ -396,7 +398,7 @@ func TestNoFenceGoesIntoACapture(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// A sweep waits for whoever is in the turn, and takes home what has finished; a Collect would do nothing then.
+// A sweep waits for whoever is in the turn, and takes home what has finished.
 func TestASweepWaitsForTheTurn(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -404,32 +406,32 @@ func TestASweepWaitsForTheTurn(t *testing.T) {
 	require.NoError(t, b.RecordStream(other))
 	r.work(other, time.Second)
 	require.NoError(t, b.Free())
-	require.NoError(t, home.Sweep(t.Context()))
+	require.NoError(t, control(home).Sweep(t.Context()))
 	assert.EqualValues(t, 2*mib, r.stats(home).PendingBytes, "the work has not finished")
 	r.gpu.Advance(time.Second)
 
 	leave := r.occupy(home)
-	control(home).Collect()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, home.Sweep(ctx), context.Canceled, "somebody is in the turn")
+	require.ErrorIs(t, control(home).Sweep(ctx), context.Canceled, "somebody is in the turn")
 	swept := make(chan error, 1)
-	go func() { swept <- home.Sweep(t.Context()) }()
+	go func() { swept <- control(home).Sweep(t.Context()) }()
 	leave()
 	require.NoError(t, <-swept)
 	assert.Zero(t, r.stats(home).PendingBytes)
 	require.NoError(t, home.Close())
-	require.Error(t, home.Sweep(t.Context()), "it has ended")
+	require.Error(t, control(home).Sweep(t.Context()), "it has ended")
 }
 
-// A use whose end takes no fence since the driver panics is ended by the next one, which covers its last work, and by none before.
+// A use whose end takes no fence since the driver panics is ended by the next one, which covers its
+// last work, and by none before.
 func TestAUseWhoseFencePanicsEndsWithTheNext(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
-	earlier := other.handle.line.TakeNow() // has passed
-	_, err := other.handle.line.Look()
+	earlier := other.cuda.line.TakeNow() // has passed
+	_, err := other.cuda.line.Look()
 	require.NoError(t, err)
-	require.True(t, other.handle.line.Passed(earlier))
+	require.True(t, other.cuda.line.Passed(earlier))
 	b := must(t, home, 100*kib)
 	u, err := b.Use(other)
 	require.NoError(t, err)

@@ -2,11 +2,12 @@ package streams
 
 import "github.com/go-vram/vram/actors"
 
-// A claim that would be refused for want of memory is delayed while any stream has memory that waits for uses on others. Every
-// fence that keeps such memory is watched by a goroutine of its own, so that one that never passes keeps nobody from memory behind
-// another; the first that passes has all delayed claims served once more. A stream that is excluded from waits is not waited for.
+// A claim that would be refused for want of memory is delayed while any stream has pending memory.
+// A goroutine of its own watches each fence of such memory, so that a fence that never passes
+// delays no claim that another fence could serve; the first that passes has all delayed claims
+// served once more. Streams that are excluded from waits are not waited for.
 
-// watchFences has all fences watched that keep memory of any stream. It reports whether there are any.
+// watchFences watches all fences of pending memory of any stream. It reports whether there are any.
 func (p *Peers) watchFences(host actors.Host) (watched bool) {
 	for _, s := range p.list() {
 		watched = p.watch(s, host) || watched
@@ -14,16 +15,16 @@ func (p *Peers) watchFences(host actors.Host) (watched bool) {
 	return watched
 }
 
-// watch is the same of one stream.
+// watch is watchFences for one stream.
 func (p *Peers) watch(s *peer, host actors.Host) (watched bool) {
 	if !s.waits.Load() {
 		return false
 	}
-	keeping, err := s.turn.keeping()
+	pendingFences, err := s.turn.pendingFences()
 	if err != nil {
 		return false
 	}
-	for _, f := range keeping {
+	for _, f := range pendingFences {
 		if f.line.Excluded.Load() {
 			continue
 		}
@@ -35,8 +36,8 @@ func (p *Peers) watch(s *peer, host actors.Host) (watched bool) {
 	return watched
 }
 
-// awaitFence waits for a fence that keeps memory of a stream, lets that come home, and has the claims of all streams tried that
-// wait for any fence. A wait that failed is reported once no other is left.
+// awaitFence waits for a fence, takes the memory home, and has the delayed claims of all streams
+// served again. A wait that failed is reported only when no other wait is left.
 func (p *Peers) awaitFence(s *peer, f fencing, host actors.Host) {
 	passed := f.wait(host)
 	s.watchEnds(f.line)

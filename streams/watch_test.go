@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// With Debug a tick finds books that do not balance, and quarantines the stream: it says why. Without it nobody looks.
+// With Debug a tick finds books that do not balance, and quarantines the stream with that cause.
+// Without it no tick checks.
 func TestATickFindsBrokenBooks(t *testing.T) {
 	recoveredtest.Expect(t, "its slot says 6145")
 	for _, debug := range []bool{true, false} {
@@ -50,8 +51,8 @@ func TestAClosedStreamHasNotFailed(t *testing.T) {
 	require.ErrorIs(t, control(s).Reconfigure(t.Context(), core.Settings{}), ErrClosed)
 }
 
-// What is in use can be read while nobody is in the turn, and nobody waits for it. The turn that has answered the request may not
-// be over yet.
+// The used bytes can be read while no goroutine is in the turn, and the read never waits. The turn
+// that has answered the request may not be over yet.
 func TestUsedBytesWaitForNobody(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})

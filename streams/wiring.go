@@ -10,8 +10,8 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 )
 
-// wiring is what all parts of a stream use. Open sets it; what may change is handle's, peer's and suspensions' own. Any number of
-// goroutines may use it.
+// wiring has the fields that all parts of a stream use. Open sets them; cuda, peer and suspensions
+// guard their own state. Any number of goroutines may use it.
 type wiring struct {
 	id          poolcore.Client
 	pool        *pool.Pool
@@ -20,35 +20,36 @@ type wiring struct {
 	ref         *actors.Ref
 	client      pool.Client // the stream as the pool sees it
 	panics      *recovered.Log
-	handle      handle
+	cuda        cudaStream
 	peer        peer
 	peers       *Peers
 	suspensions suspensions
-	witness     *witness                          // nil: nobody is told of buffers
-	handler     func(*pool.OutOfMemoryError) bool // nil: nobody is asked
-	charged     atomic.Bool                       // some buffers were charged to tenants
+	reporter    *reporter                         // nil: no observer
+	handler     func(*pool.OutOfMemoryError) bool // OnOutOfMemory; may be nil
+	charged     atomic.Bool                       // some buffer was charged to a tenant
 }
 
-// init is for the stream of a configuration, as the pool and as its peers see it.
+// init sets the fields from a configuration.
 func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
 	w.panics, w.handler, w.peers = cfg.Panics, cfg.Handler, cfg.Peers
 	if w.peers == nil {
 		w.peers = new(Peers)
 	}
-	w.handle.init(cfg)
+	w.cuda.init(cfg)
 	w.suspensions.id, w.suspensions.pool = w.id, w.pool
-	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.handle.line, turn
+	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn
 	w.client = client
 }
 
-// inTurn runs f in the stream's turn and waits for it: it runs here, if nobody is in the turn, or else on the goroutine that is. The
-// end of ctx ends only the waiting. The error is also the *PanicError of f, or why the stream has ended.
+// inTurn runs f in the stream's turn and waits for it: on this goroutine, or on the one that is in
+// the turn. The end of ctx ends only the waiting. The error may be the *PanicError of f, or the
+// cause of the stream's end.
 func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &call{run: f}) }
 
-// inTurnGiving is inTurn for what has the stream give memory back: it ends when the pool has that.
-func (w *wiring) inTurnGiving(ctx context.Context, f func()) error {
-	return w.await(ctx, &call{run: f, gives: true})
+// inTurnReturning is inTurn for an f that returns memory: it waits until the pool has that.
+func (w *wiring) inTurnReturning(ctx context.Context, f func()) error {
+	return w.await(ctx, &call{run: f, awaitsReturns: true})
 }
 
 func (w *wiring) await(ctx context.Context, c *call) error {
@@ -58,8 +59,8 @@ func (w *wiring) await(ctx context.Context, c *call) error {
 	return err
 }
 
-// tryTurn runs f in the stream's turn on this goroutine, if nobody is in it, and performs what that left. failed is the *PanicError
-// of f.
+// tryTurn runs f in the stream's turn on this goroutine, if no other is in it, and performs the
+// effects. failed is the *PanicError of f.
 func (w *wiring) tryTurn(f func()) (entered bool, failed error) {
 	if !w.ref.TryEnter() {
 		return false, nil
@@ -75,7 +76,8 @@ func (w *wiring) runEntered(f func()) (left actors.Effects, failed error) {
 	return left, failed
 }
 
-// post has f run in the stream's turn, soon: here, if nobody is in it.
+// post has f run in the stream's turn, without waiting for it: here, if no goroutine is in the
+// turn.
 func (w *wiring) post(f func()) { w.ref.Call(&call{run: f}) }
 
 // spawn runs f on a goroutine of its own.

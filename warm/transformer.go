@@ -131,22 +131,22 @@ func (t *Transformer) check() error {
 	} {
 		switch {
 		case f.value < f.min && f.min == 0:
-			return &vram.ConfigError{Field: f.name, Value: f.value, Want: "0 or more"}
+			return &vram.ConfigError{Call: "warm.Transformer", Field: f.name, Value: f.value, Want: "0 or more"}
 		case f.value < f.min:
-			return &vram.ConfigError{Field: f.name, Value: f.value, Want: "1 or more"}
+			return &vram.ConfigError{Call: "warm.Transformer", Field: f.name, Value: f.value, Want: "1 or more"}
 		case f.value > most:
-			return &vram.ConfigError{Field: f.name, Value: f.value, Want: "at most 1048576"}
+			return &vram.ConfigError{Call: "warm.Transformer", Field: f.name, Value: f.value, Want: "at most 1048576"}
 		}
 	}
 	switch {
 	case t.Hidden%t.Heads != 0:
-		return &vram.ConfigError{Field: "Heads", Value: t.Heads, Want: "a divisor of Hidden"}
+		return &vram.ConfigError{Call: "warm.Transformer", Field: "Heads", Value: t.Heads, Want: "a divisor of Hidden"}
 	case t.KeyValueHeads > 0 && t.Heads%t.KeyValueHeads != 0:
-		return &vram.ConfigError{Field: "KeyValueHeads", Value: t.KeyValueHeads, Want: "a divisor of Heads"}
+		return &vram.ConfigError{Call: "warm.Transformer", Field: "KeyValueHeads", Value: t.KeyValueHeads, Want: "a divisor of Heads"}
 	case !(t.FeedForwardFactor >= 0 && t.FeedForwardFactor <= 64): // what is no number, too
-		return &vram.ConfigError{Field: "FeedForwardFactor", Value: t.FeedForwardFactor, Want: "0 to 64"}
+		return &vram.ConfigError{Call: "warm.Transformer", Field: "FeedForwardFactor", Value: t.FeedForwardFactor, Want: "0 to 64"}
 	case t.Type.Bytes() == 0:
-		return &vram.ConfigError{Field: "Type", Value: t.Type, Want: "Float32, Float16 or BFloat16"}
+		return &vram.ConfigError{Call: "warm.Transformer", Field: "Type", Value: t.Type, Want: "Float32, Float16 or BFloat16"}
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (t *Transformer) sum(parts ...func(*list)) ([]vram.Demand, error) {
 		part(l)
 	}
 	if l.tooLong {
-		return nil, &vram.ConfigError{Field: "Transformer", Value: *t, Want: "tensors of less than 2^62 bytes"}
+		return nil, &vram.ConfigError{Call: "warm.Transformer", Field: "shape", Value: *t, Want: "tensors of less than 2^62 bytes"}
 	}
 	want := make([]vram.Demand, 0, len(l.counts))
 	for bytes, count := range l.counts {

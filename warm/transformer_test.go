@@ -210,7 +210,7 @@ func TestShapesThatCannotBe(t *testing.T) {
 		"Positions":         func(s *warm.Transformer) { s.Positions = -1 },
 		"FeedForwardFactor": func(s *warm.Transformer) { s.FeedForwardFactor = math.NaN() },
 		"Type":              func(s *warm.Transformer) { s.Type = 77 },
-		"Transformer":       func(s *warm.Transformer) { s.Batch, s.Sequence, s.Vocabulary = 1<<20, 1<<20, 1<<20 },
+		"shape":             func(s *warm.Transformer) { s.Batch, s.Sequence, s.Vocabulary = 1<<20, 1<<20, 1<<20 },
 	} {
 		t.Run(field, func(t *testing.T) {
 			shape := gpt2()

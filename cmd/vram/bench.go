@@ -13,7 +13,7 @@ import (
 // benchCmd is the command bench.
 type benchCmd struct {
 	deviceFlags
-	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of pair, lifo, varied, own-streams, one-stream, handoff, holes, async, batch, lane, record, use, transfer, fences, paced, warmup (default all)."`
+	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of ${scenarios} (default all)."`
 	Impl         []string      `default:"all" placeholder:"NAME" help:"all, or some of vram, mutex (default all)."`
 	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
 	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`
@@ -83,7 +83,6 @@ func printRows(p *program, rows []bench.Row) error {
 	}
 	t.caption("An op is an allocation and a free (warmup: an allocation), wall time over all goroutines.\n" +
 		"batch: of one buffer; its percentiles are of the allocation alone, over the buffers of a batch.\n" +
-		"paced: without the work; its percentiles are of one request, an allocation or a free.\n" +
-		"async: where an op waits, the percentiles are from the completion until the waiter runs.")
+		"paced: without the work; its percentiles are of one request, an allocation or a free.")
 	return t.print(p.stdout)
 }

@@ -104,7 +104,7 @@ func TestTablesFit(t *testing.T) {
 	long := file(t, strings.Repeat("a_trace_with_a_long_name_", 8)+".csv", "t_us,op,id,size,stream\n0,a,0,67108864,0\n")
 	for _, args := range []string{
 		"info -driver sim", "sim -seeds 1 -steps 10",
-		"replay -driver sim -rounds 2 -hazards -parallel -wait -min-capacity " + long, "replay -driver sim -rounds 2 -gap 1us -explain-peak resnet_train " + long,
+		"replay -driver sim -rounds 2 -hazards -parallel -wait -min-capacity " + long, "replay -driver sim -rounds 2 -gap 1us resnet_train " + long,
 		"bench -driver sim -scenario pair -repetitions 1 -time 50us -samples 10",
 	} {
 		code, stdout, stderr := vramCommand(t, strings.Fields(args)...)

@@ -137,22 +137,9 @@ func bound(cacheBytes int64, blocks int) string {
 
 func capabilityNames(c cudadrv.Capability) []string {
 	names := []string{}
-	for _, known := range []struct {
-		capability cudadrv.Capability
-		name       string
-	}{
-		{cudadrv.VirtualMemory, "virtual memory"},
-		{cudadrv.StreamOrdered, "stream-ordered pools"},
-		{cudadrv.PinnedHost, "pinned host memory"},
-		{cudadrv.MemoryOperations, "stream memory operations"},
-		{cudadrv.MemoryOperations64, "64-bit stream memory operations"},
-		{cudadrv.HostCalls, "host functions"},
-		{cudadrv.PointerInformation, "pointer attributes"},
-		{cudadrv.ShareableHandles, "shareable handles"},
-		{cudadrv.CaptureInformation, "capture state"},
-	} {
-		if c.Has(known.capability) {
-			names = append(names, known.name)
+	for bit := cudadrv.Capability(1); bit != 0 && bit <= c; bit <<= 1 {
+		if c.Has(bit) {
+			names = append(names, bit.String())
 		}
 	}
 	return names

@@ -34,7 +34,6 @@ type replayCmd struct {
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
 	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. --work is the same."`
 	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
-	ExplainPeak bool          `help:"Says where the memory was when most was held. It shows in the times."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
@@ -125,9 +124,6 @@ func (c *replayCmd) Validate() error {
 	if c.Copies < 1 || c.Copies > replay.MostCopies {
 		return fmt.Errorf("--copies %d: want 1 to %d", c.Copies, replay.MostCopies)
 	}
-	if c.ExplainPeak && c.Parallel {
-		return errors.New("--explain-peak: not with --parallel")
-	}
 	return nil
 }
 
@@ -151,7 +147,7 @@ func (c *replayCmd) Run(p *program) error {
 	options := replay.Options{
 		NewDriver: newDriver, Config: config, Rounds: c.Rounds, Limit: c.Limit.Limit,
 		Parallel: c.Parallel, Lag: c.Lag, Gap: c.Gap, Rest: c.Rest, Jitter: float64(c.Jitter), MinCapacity: c.MinCapacity, Hazards: c.Hazards,
-		ExplainPeak: c.ExplainPeak, Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
+		Warm: c.Warm, Wait: c.Wait, Copies: c.Copies, Seed: c.Seed,
 	}
 	var results []replay.Result
 	for _, tr := range traces {
@@ -227,11 +223,6 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 	if err := t.print(p.stdout); err != nil {
 		return err
 	}
-	if c.ExplainPeak {
-		if err := printPeaks(p, results); err != nil {
-			return err
-		}
-	}
 	for _, r := range results {
 		if r.Hazards == nil || r.Hazards.Count == 0 {
 			continue
@@ -241,23 +232,6 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 		}
 	}
 	return nil
-}
-
-// printPeaks says where the memory was at each trace's peak.
-func printPeaks(p *program, results []replay.Result) error {
-	t := newTable(1, "trace", "round", "event", "reserved/live", "live", "rounding", "small slots", "magazines", "whole pages", "pieces",
-		"pending", "free", "other")
-	for _, r := range results {
-		percent := func(bytes int64) string { return decimals(100*float64(bytes)/float64(r.PeakLiveBytes), 2) }
-		k := r.Peak
-		t.add(table.Row{
-			r.Trace, k.Round, k.Event, decimals(float64(k.ReservedBytes)/float64(r.PeakLiveBytes), 3), percent(k.LiveBytes),
-			percent(k.RoundingBytes), percent(k.SpanBytes), percent(k.MagazineBytes), percent(k.PageBytes), percent(k.PieceBytes),
-			percent(k.PendingBytes), percent(k.FreeBytes), percent(k.OtherBytes),
-		})
-	}
-	t.caption("Where the memory was when most was held, in percent of the peak live bytes. Whole pages and pieces are free ranges of streams.")
-	return t.print(p.stdout)
 }
 
 func firstAndLast(rounds []replay.Round, text func(replay.Round) string) string {

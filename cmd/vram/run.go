@@ -106,7 +106,7 @@ func (p *program) parseAndRun(args []string) error {
 		kong.Name("vram"),
 		kong.Description("The GPU memory allocator for Go."),
 		kong.NoDefaultHelp(),
-		kong.Vars{"repetitions": strconv.Itoa(bench.DefaultRepetitions), "samples": strconv.Itoa(bench.DefaultSamples), "time": bench.DefaultRepetitionTime.String()},
+		kong.Vars{"repetitions": strconv.Itoa(bench.DefaultRepetitions), "samples": strconv.Itoa(bench.DefaultSamples), "time": bench.DefaultRepetitionTime.String(), "scenarios": strings.Join(bench.ScenarioNames(), ", ")},
 		kong.Writers(p.stdout, p.stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 
@@ -50,32 +49,6 @@ func testHostFunctions(b *bench) {
 	b.ok(b.dev.EventDestroy(done))
 	b.ok(b.dev.StreamDestroy(streams[1]))
 	b.ok(b.dev.StreamDestroy(streams[2]))
-	b.ok(b.dev.MemFree(p))
-}
-
-func testPointers(b *bench) {
-	q, ok := optional(b, cudadrv.PointerInformation, func(q cudadrv.PointerQueries) error {
-		_, err := q.PointerGetAttributes(1 << 30)
-		return err
-	})
-	if !ok {
-		return
-	}
-	const size = 4 << 20
-	p := must(b.dev.MemAlloc(size))(b)
-	for _, at := range []cudadrv.Ptr{p, p + 1, p + size - 1} {
-		got := must(q.PointerGetAttributes(at))(b)
-		assert.Equal(b, cudadrv.PointerInfo{Kind: cudadrv.DeviceKind, Ordinal: 0, Start: p, RangeBytes: size}, got)
-	}
-	if h, ok := b.host(); ok {
-		words := must(h.MemHostAlloc(4096))(b)
-		got := must(q.PointerGetAttributes(cudadrv.Ptr(uintptr(unsafe.Pointer(&words[0])))))(b)
-		assert.Equal(b, cudadrv.HostKind, got.Kind)
-		b.ok(h.MemFreeHost(words))
-	}
-	own := new([64]byte)
-	_, err := q.PointerGetAttributes(cudadrv.Ptr(uintptr(unsafe.Pointer(own))))
-	b.refused(err, "cuPointerGetAttribute", cudadrv.InvalidValue)
 	b.ok(b.dev.MemFree(p))
 }
 

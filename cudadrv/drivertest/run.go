@@ -48,10 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"page-locked memory", testHostMemory},
 		{"registered memory", testRegisteredMemory},
 		{"bytes follow handles", testBytesFollowHandles},
-		{"stream memory operations", testStreamValues},
-		{"stream-ordered memory", testStreamOrdered},
 		{"host functions", testHostFunctions},
-		{"pointer attributes", testPointers},
 		{"shareable handles", testShareable},
 		{"capture state", testCapture},
 	}

@@ -35,10 +35,7 @@ func TestNoCallReachesTheDriverAfterClose(t *testing.T) {
 		"cuMemFreeHost":       func() error { return w.MemFreeHost(w.pinned) },
 		"cuMemHostRegister":   func() error { return w.MemHostRegister(make([]byte, 64)) },
 		"cuMemHostUnregister": func() error { return w.MemHostUnregister(make([]byte, 64)) },
-		"cuMemFreeAsync":      func() error { return w.MemFreeAsync(w.p, w.stream) },
 		"cuLaunchHostFunc":    func() error { return w.LaunchHostFunc(w.stream, func() {}) },
-		"cuStreamWaitValue32": func() error { return w.StreamWaitValue32(w.stream, w.word, 1, cudadrv.WaitEqual) },
-		"cuStreamWaitValue64": func() error { return w.StreamWaitValue64(w.stream, w.word, 1, cudadrv.WaitEqual) },
 		"cuMemExportToShareableHandle": func() error {
 			_, err := w.MemExportToShareableHandle(w.handle)
 			return err
@@ -107,7 +104,7 @@ func TestCloseThatFails(t *testing.T) {
 // Open gives back what it took where a later step fails, and names the step.
 func TestOpenThatFails(t *testing.T) {
 	for _, name := range []string{
-		"cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem", "cuMemGetAllocationGranularity", "cuDeviceGetDefaultMemPool",
+		"cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem", "cuMemGetAllocationGranularity",
 		"cuDevicePrimaryCtxRetain", "cuDeviceGetCount",
 	} {
 		t.Run(name, func(t *testing.T) {

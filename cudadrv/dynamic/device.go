@@ -12,15 +12,12 @@ import (
 )
 
 var (
-	_ cudadrv.Device              = (*device)(nil)
-	_ cudadrv.HostMemory          = (*device)(nil)
-	_ cudadrv.StreamValues        = (*device)(nil)
-	_ cudadrv.StreamOrderedMemory = (*device)(nil)
-	_ cudadrv.HostFunctions       = (*device)(nil)
-	_ cudadrv.PointerQueries      = (*device)(nil)
-	_ cudadrv.ShareableMemory     = (*device)(nil)
-	_ cudadrv.CaptureQueries      = (*device)(nil)
-	_ cudadrv.BlockingStreams     = (*device)(nil)
+	_ cudadrv.Device          = (*device)(nil)
+	_ cudadrv.HostMemory      = (*device)(nil)
+	_ cudadrv.HostFunctions   = (*device)(nil)
+	_ cudadrv.ShareableMemory = (*device)(nil)
+	_ cudadrv.CaptureQueries  = (*device)(nil)
+	_ cudadrv.BlockingStreams = (*device)(nil)
 )
 
 // device is an opened device. What is above gate is written by open alone.
@@ -30,7 +27,6 @@ type device struct {
 	context uintptr // CUcontext
 	adopted bool    // the context is the caller's
 	number  int32   // CUdevice
-	pool    uintptr // CUmemoryPool, the device's default; 0 without StreamOrdered
 
 	plain     allocationProp // of MemCreate
 	shareable allocationProp // of MemCreateShareable

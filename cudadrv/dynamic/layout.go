@@ -17,15 +17,6 @@ const (
 	portableHost  = 1 // CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTREGISTER_PORTABLE
 	mappedHost    = 2 // CU_MEMHOSTALLOC_DEVICEMAP and CU_MEMHOSTREGISTER_DEVICEMAP
 
-	pointerMemoryKind = 2 // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-	pointerOrdinal    = 9
-	pointerStart      = 11
-	pointerBytes      = 12
-
-	poolThreshold = 4 // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
-	poolReserved  = 5
-	poolUsed      = 7
-
 	// lastStandardStream is CU_STREAM_PER_THREAD. It, CU_STREAM_LEGACY (1) and 0 mean a stream of the current context.
 	lastStandardStream = 2
 )

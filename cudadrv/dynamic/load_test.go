@@ -124,12 +124,12 @@ func TestMissingFunctionsTakeTheirFeatureAway(t *testing.T) {
 		}
 		require.NotEmpty(t, names, ability.name)
 	}
-	d := New(Config{Library: compile(t, libraryWith(13000, 0, "cuMemPoolTrimTo", "cuStreamWriteValue64_v2", "cuMemUnmap"))})
+	d := New(Config{Library: compile(t, libraryWith(13000, 0, "cuMemHostAlloc", "cuLaunchHostFunc", "cuMemUnmap"))})
 	count, err := d.DeviceCount()
 	require.NoError(t, err)
 	assert.Equal(t, 3, count)
-	assert.Equal(t, cudadrv.StreamOrdered|cudadrv.MemoryOperations64|cudadrv.VirtualMemory, d.lib.lacking)
-	assert.Equal(t, []string{"cuMemPoolTrimTo"}, d.lib.missing(cudadrv.StreamOrdered))
+	assert.Equal(t, cudadrv.PinnedHost|cudadrv.HostCalls|cudadrv.VirtualMemory, d.lib.lacking)
+	assert.Equal(t, []string{"cuMemHostAlloc"}, d.lib.missing(cudadrv.PinnedHost))
 	for _, ordinal := range []int{-1, 3} {
 		_, err = d.Open(ordinal)
 		require.ErrorIs(t, err, cudadrv.ErrNoDevice)

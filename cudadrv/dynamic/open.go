@@ -3,7 +3,6 @@
 package dynamic
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -92,23 +91,20 @@ func (d *device) describe(f *frame) error {
 	d.access = accessDesc{location: d.plain.location, flags: readWriteAccess}
 	d.info.Capabilities = cudadrv.BlockingCreation // every driver's
 	for _, ability := range features {
-		if d.lib.lacking&ability.capability == 0 && d.hasOne(f, ability.attributes) {
+		if d.lib.lacking&ability.capability == 0 && d.has(f, ability.attribute) {
 			d.info.Capabilities |= ability.capability
 		}
 	}
-	return errors.Join(d.findGranularity(f), d.findPool(f))
+	return d.findGranularity(f)
 }
 
-// hasOne reports whether one of the attributes is set, or none is asked for. A number that the driver does
-// not know is not set.
-func (d *device) hasOne(f *frame, attributes []uintptr) bool {
-	for _, attribute := range attributes {
-		f.args[0], f.args[1], f.args[2] = f.pointer(0), attribute, uintptr(d.number)
-		if d.lib.call(cuDeviceGetAttribute, f, 3) == cudadrv.Success && f.int32() != 0 {
-			return true
-		}
+// has reports whether the attribute is set, or none is asked for. A number that the driver does not know is not set.
+func (d *device) has(f *frame, attribute uintptr) bool {
+	if attribute == 0 {
+		return true
 	}
-	return len(attributes) == 0
+	f.args[0], f.args[1], f.args[2] = f.pointer(0), attribute, uintptr(d.number)
+	return d.lib.call(cuDeviceGetAttribute, f, 3) == cudadrv.Success && f.int32() != 0
 }
 
 // findGranularity asks for the least step of handles and mappings.
@@ -122,18 +118,5 @@ func (d *device) findGranularity(f *frame) error {
 		return d.lib.describe(f, "cuMemGetAllocationGranularity", r, "")
 	}
 	d.info.GranularityBytes = int64(f.out[0])
-	return nil
-}
-
-// findPool asks for the default memory pool.
-func (d *device) findPool(f *frame) error {
-	if !d.info.Capabilities.Has(cudadrv.StreamOrdered) {
-		return nil
-	}
-	f.args[0], f.args[1] = f.pointer(0), uintptr(d.number)
-	if r := d.lib.call(cuDeviceGetDefaultMemPool, f, 2); r != cudadrv.Success {
-		return d.lib.describe(f, "cuDeviceGetDefaultMemPool", r, "")
-	}
-	d.pool = uintptr(f.out[0])
 	return nil
 }

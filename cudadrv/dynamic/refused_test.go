@@ -27,22 +27,19 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 	d := &device{lib: &library{}, info: cudadrv.Info{GranularityBytes: 2 << 20}}
 	d.gate.init()
 	optional := map[string]func() error{
-		"cuMemAddressReserve":   func() error { _, err := d.MemAddressReserve(1); return err },
-		"cuMemAddressFree":      func() error { return d.MemAddressFree(0, 1) },
-		"cuMemCreate":           func() error { _, err := d.MemCreate(1); return err },
-		"cuMemCreate to share":  func() error { _, err := d.MemCreateShareable(1); return err },
-		"cuMemRelease":          func() error { return d.MemRelease(0) },
-		"cuMemMap":              func() error { return d.MemMap(0, 1, 1) },
-		"cuMemSetAccess":        func() error { return d.MemSetAccess(0, 1) },
-		"cuMemUnmap":            func() error { return d.MemUnmap(0, 1) },
-		"cuMemAllocAsync":       func() error { _, err := d.MemAllocAsync(0, 0); return err },
-		"cuMemPoolTrimTo":       func() error { return d.MemPoolTrimTo(-1) },
-		"cuMemPoolSetAttribute": func() error { return d.MemPoolSetThreshold(-1) },
-		"cuLaunchHostFunc":      func() error { return d.LaunchHostFunc(0, nil) },
-		"cuMemHostAlloc":        func() error { _, err := d.MemHostAlloc(0); return err },
-		"cuMemFreeHost":         func() error { return d.MemFreeHost(nil) },
-		"cuMemHostRegister":     func() error { return d.MemHostRegister(nil) },
-		"cuMemHostUnregister":   func() error { return d.MemHostUnregister(nil) },
+		"cuMemAddressReserve":  func() error { _, err := d.MemAddressReserve(1); return err },
+		"cuMemAddressFree":     func() error { return d.MemAddressFree(0, 1) },
+		"cuMemCreate":          func() error { _, err := d.MemCreate(1); return err },
+		"cuMemCreate to share": func() error { _, err := d.MemCreateShareable(1); return err },
+		"cuMemRelease":         func() error { return d.MemRelease(0) },
+		"cuMemMap":             func() error { return d.MemMap(0, 1, 1) },
+		"cuMemSetAccess":       func() error { return d.MemSetAccess(0, 1) },
+		"cuMemUnmap":           func() error { return d.MemUnmap(0, 1) },
+		"cuLaunchHostFunc":     func() error { return d.LaunchHostFunc(0, nil) },
+		"cuMemHostAlloc":       func() error { _, err := d.MemHostAlloc(0); return err },
+		"cuMemFreeHost":        func() error { return d.MemFreeHost(nil) },
+		"cuMemHostRegister":    func() error { return d.MemHostRegister(nil) },
+		"cuMemHostUnregister":  func() error { return d.MemHostUnregister(nil) },
 		"cuMemHostGetDevicePointer": func() error {
 			_, err := d.MemHostGetDevicePointer(nil)
 			return err
@@ -74,7 +71,6 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 
 	nothing := map[string]error{ // and is no mistake
 		"cuMemFree":         d.MemFree(0),
-		"cuMemFreeAsync":    d.MemFreeAsync(0, 0),
 		"cuMemsetD8Async":   d.MemsetD8Async(1, 0, 0, 0),
 		"cuMemcpyDtoDAsync": d.MemcpyDtoDAsync(1, 1, 0, 0),
 		"cuMemcpyHtoDAsync": d.MemcpyHtoDAsync(1, nil, 0),

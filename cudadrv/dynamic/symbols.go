@@ -57,20 +57,7 @@ const (
 	cuMemcpyHtoDAsync
 	cuMemcpyDtoHAsync
 
-	cuStreamWriteValue32
-	cuStreamWaitValue32
-	cuStreamWriteValue64
-	cuStreamWaitValue64
-
-	cuMemAllocAsync
-	cuMemFreeAsync
-	cuDeviceGetDefaultMemPool
-	cuMemPoolTrimTo
-	cuMemPoolSetAttribute
-	cuMemPoolGetAttribute
-
 	cuLaunchHostFunc
-	cuPointerGetAttribute
 	cuMemExportToShareableHandle
 	cuMemImportFromShareableHandle
 	cuStreamIsCapturing
@@ -135,20 +122,7 @@ var symbols = [symbolCount]struct { //nolint:gochecknoglobals // a constant tabl
 	cuMemcpyHtoDAsync:         {"cuMemcpyHtoDAsync_v2", cudadrv.PinnedHost},
 	cuMemcpyDtoHAsync:         {"cuMemcpyDtoHAsync_v2", cudadrv.PinnedHost},
 
-	cuStreamWriteValue32: {"cuStreamWriteValue32_v2", cudadrv.MemoryOperations},
-	cuStreamWaitValue32:  {"cuStreamWaitValue32_v2", cudadrv.MemoryOperations},
-	cuStreamWriteValue64: {"cuStreamWriteValue64_v2", cudadrv.MemoryOperations64},
-	cuStreamWaitValue64:  {"cuStreamWaitValue64_v2", cudadrv.MemoryOperations64},
-
-	cuMemAllocAsync:           {"cuMemAllocAsync", cudadrv.StreamOrdered},
-	cuMemFreeAsync:            {"cuMemFreeAsync", cudadrv.StreamOrdered},
-	cuDeviceGetDefaultMemPool: {"cuDeviceGetDefaultMemPool", cudadrv.StreamOrdered},
-	cuMemPoolTrimTo:           {"cuMemPoolTrimTo", cudadrv.StreamOrdered},
-	cuMemPoolSetAttribute:     {"cuMemPoolSetAttribute", cudadrv.StreamOrdered},
-	cuMemPoolGetAttribute:     {"cuMemPoolGetAttribute", cudadrv.StreamOrdered},
-
 	cuLaunchHostFunc:               {"cuLaunchHostFunc", cudadrv.HostCalls},
-	cuPointerGetAttribute:          {"cuPointerGetAttribute", cudadrv.PointerInformation},
 	cuMemExportToShareableHandle:   {"cuMemExportToShareableHandle", cudadrv.ShareableHandles},
 	cuMemImportFromShareableHandle: {"cuMemImportFromShareableHandle", cudadrv.ShareableHandles},
 	cuStreamIsCapturing:            {"cuStreamIsCapturing", cudadrv.CaptureInformation},
@@ -158,20 +132,16 @@ var symbols = [symbolCount]struct { //nolint:gochecknoglobals // a constant tabl
 type feature struct {
 	capability cudadrv.Capability
 	name       string
-	attributes []uintptr // CUdevice_attribute numbers of which one must be set; none: the functions suffice
+	attribute  uintptr // the CUdevice_attribute that must be set; 0: the functions suffice
 }
 
 // features are all of them but what is required.
 var features = [...]feature{ //nolint:gochecknoglobals // a constant table
-	{cudadrv.VirtualMemory, "virtual memory management", []uintptr{102}},
-	{cudadrv.PinnedHost, "page-locked host memory", nil},
-	{cudadrv.MemoryOperations, "stream memory operations", nil},
-	{cudadrv.MemoryOperations64, "64-bit stream memory operations", []uintptr{122, 93}}, // the number of CUDA 11.7 and later, and the older one
-	{cudadrv.StreamOrdered, "stream-ordered memory", []uintptr{115}},
-	{cudadrv.HostCalls, "host functions", nil},
-	{cudadrv.PointerInformation, "pointer attributes", nil},
-	{cudadrv.ShareableHandles, "shareable handles", []uintptr{103}},
-	{cudadrv.CaptureInformation, "the capture state of streams", nil},
+	{cudadrv.VirtualMemory, "virtual memory management", 102},
+	{cudadrv.PinnedHost, "page-locked host memory", 0},
+	{cudadrv.HostCalls, "host functions", 0},
+	{cudadrv.ShareableHandles, "shareable handles", 103},
+	{cudadrv.CaptureInformation, "the capture state of streams", 0},
 }
 
 // featureName is what errors call a feature.

@@ -16,10 +16,7 @@ import (
 type everything interface {
 	cudadrv.Device
 	cudadrv.HostMemory
-	cudadrv.StreamValues
-	cudadrv.StreamOrderedMemory
 	cudadrv.HostFunctions
-	cudadrv.PointerQueries
 	cudadrv.ShareableMemory
 	cudadrv.CaptureQueries
 }
@@ -95,22 +92,9 @@ func (w *work) calls() map[string]func() error {
 			_, err := w.MemHostGetDevicePointer(w.pinned)
 			return err
 		},
-		"cuMemcpyHtoDAsync": func() error { return w.MemcpyHtoDAsync(w.p, w.pinned, w.stream) },
-		"cuMemcpyDtoHAsync": func() error { return w.MemcpyDtoHAsync(w.pinned, w.p, w.stream) },
-		"cuStreamWriteValue32": func() error {
-			return first(w.StreamWriteValue32(w.stream, w.word, 7), w.StreamWaitValue32(w.stream, w.word, 0, cudadrv.WaitGreaterOrEqual))
-		},
-		"cuStreamWriteValue64": func() error {
-			return first(w.StreamWriteValue64(w.stream, w.word, 7), w.StreamWaitValue64(w.stream, w.word, 0, cudadrv.WaitGreaterOrEqual))
-		},
-		"cuMemAllocAsync": func() error {
-			return with(w.MemAllocAsync(4096, w.stream))(func(p cudadrv.Ptr) error { return w.MemFreeAsync(p, w.stream) })
-		},
-		"cuMemPoolTrimTo":       func() error { return w.MemPoolTrimTo(0) },
-		"cuMemPoolSetAttribute": func() error { return w.MemPoolSetThreshold(0) },
-		"cuMemPoolGetAttribute": func() error { _, _, err := w.MemPoolUsage(); return err },
-		"cuPointerGetAttribute": func() error { _, err := w.PointerGetAttributes(w.p); return err },
-		"cuStreamIsCapturing":   func() error { _, err := w.StreamIsCapturing(w.stream); return err },
+		"cuMemcpyHtoDAsync":   func() error { return w.MemcpyHtoDAsync(w.p, w.pinned, w.stream) },
+		"cuMemcpyDtoHAsync":   func() error { return w.MemcpyDtoHAsync(w.pinned, w.p, w.stream) },
+		"cuStreamIsCapturing": func() error { _, err := w.StreamIsCapturing(w.stream); return err },
 	}
 }
 

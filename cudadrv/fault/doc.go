@@ -10,11 +10,7 @@
 // with a Probability. Its calls are counted from the moment when it was added. A call fails by the first
 // rule that wants it to.
 //
-// # Scripts
-//
-// Parse reads rules from text, separated by commas or spaces:
-//
-//	FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT
+// Errors name the rule that injected them:
 //
 //	cuMemCreate=CUDA_ERROR_OUT_OF_MEMORY          every call fails
 //	cuMemCreate:5=CUDA_ERROR_OUT_OF_MEMORY        the fifth

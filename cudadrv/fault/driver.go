@@ -21,7 +21,6 @@ var (
 // Driver is a driver whose calls fail by rules. Make one with Wrap. It is safe for concurrent use.
 type Driver struct {
 	inner cudadrv.Driver
-	err   error // what is wrong with Wrap's rules; written once
 
 	rules    atomic.Pointer[[]*live]
 	before   atomic.Pointer[func(function string)]
@@ -33,46 +32,11 @@ type Driver struct {
 	ledgers map[int]*ledger
 }
 
-// Option is a setting that Wrap begins with; each can be changed later by a method.
-type Option func(*Driver) error
-
-// WithRules adds rules, as Add.
-func WithRules(rules ...Rule) Option {
-	return func(d *Driver) error { return d.Add(rules...) }
-}
-
-// WithScript adds the rules of a script; the package comment has the form.
-func WithScript(script string) Option {
-	return func(d *Driver) error {
-		rules, err := Parse(script)
-		if err != nil {
-			return err
-		}
-		return d.Add(rules...)
-	}
-}
-
-// WithBefore sets the hook, as SetBefore.
-func WithBefore(before func(function string)) Option {
-	return func(d *Driver) error { d.SetBefore(before); return nil }
-}
-
-// WithCapacity sets the capacity, as SetCapacity.
-func WithCapacity(bytes int64) Option {
-	return func(d *Driver) error { d.SetCapacity(bytes); return nil }
-}
-
-// Wrap makes a driver that behaves as inner until told otherwise. A bad rule among the options makes
-// DeviceCount and Open fail with an error that wraps ErrBadRule.
-func Wrap(inner cudadrv.Driver, options ...Option) *Driver {
+// Wrap makes a driver that behaves as inner until told otherwise.
+func Wrap(inner cudadrv.Driver) *Driver {
 	d := &Driver{inner: inner, ledgers: map[int]*ledger{}}
 	d.rules.Store(&[]*live{})
 	d.capacity.Store(Unlimited)
-	for _, option := range options {
-		if err := option(d); err != nil && d.err == nil {
-			d.err = err
-		}
-	}
 	return d
 }
 
@@ -165,9 +129,6 @@ type modelledDevice struct {
 
 // ask counts a call, runs the hook and says whether a rule makes the call fail.
 func (d *Driver) ask(c call.Call) error {
-	if d.err != nil {
-		return d.err
-	}
 	d.calls[c].Add(1)
 	if before := d.before.Load(); before != nil {
 		(*before)(c.String())

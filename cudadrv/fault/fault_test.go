@@ -20,30 +20,44 @@ const granule = sim.DefaultGranularityBytes
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // open wraps a simulated driver and opens its device.
-func open(t *testing.T, options ...fault.Option) (*fault.Driver, cudadrv.Device) {
+func open(t *testing.T, rules ...fault.Rule) (*fault.Driver, cudadrv.Device) {
 	t.Helper()
-	drv := fault.Wrap(sim.New(sim.Config{}), options...)
+	drv := fault.Wrap(sim.New(sim.Config{}))
+	require.NoError(t, drv.Add(rules...))
 	dev, err := drv.Open(0)
 	require.NoError(t, err)
 	return drv, dev
 }
 
 func TestConformance(t *testing.T) {
-	for name, options := range map[string][]fault.Option{
-		"without rules":      nil,
-		"with spent rules":   {fault.WithScript("cuMemCreate:1000=CUDA_ERROR_UNKNOWN *~1e-300=CUDA_ERROR_UNKNOWN")},
-		"with much capacity": {fault.WithCapacity(sim.DefaultTotalBytes), fault.WithBefore(func(string) {})},
+	for name, set := range map[string]func(t *testing.T, drv *fault.Driver){
+		"without rules": func(*testing.T, *fault.Driver) {},
+		"with rules that hit nothing": func(t *testing.T, drv *fault.Driver) {
+			t.Helper()
+			require.NoError(t, drv.Add(
+				fault.Rule{Func: "cuMemCreate", First: 1000, Result: cudadrv.Unknown}, fault.Rule{Probability: 1e-300, Result: cudadrv.Unknown},
+			))
+		},
+		"with much capacity": func(_ *testing.T, drv *fault.Driver) {
+			drv.SetCapacity(sim.DefaultTotalBytes)
+			drv.SetBefore(func(string) {})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux"}} {
-				drivertest.Run(t, func(*testing.T) cudadrv.Driver { return fault.Wrap(sim.New(config), options...) })
+				drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
+					t.Helper()
+					drv := fault.Wrap(sim.New(config))
+					set(t, drv)
+					return drv
+				})
 			}
 		})
 	}
 }
 
 func TestTheNthCallsFail(t *testing.T) {
-	drv, dev := open(t, fault.WithScript("cuMemCreate:5:2=CUDA_ERROR_OUT_OF_MEMORY"))
+	drv, dev := open(t, fault.Rule{Func: "cuMemCreate", First: 5, Count: 2, Result: cudadrv.OutOfMemory})
 	for n := 1; n <= 10; n++ {
 		h, err := dev.MemCreate(granule)
 		if n != 5 && n != 6 {
@@ -97,7 +111,8 @@ func TestRulesCountFromWhenTheyWereAdded(t *testing.T) {
 }
 
 func TestRuleForAllFunctionsAlsoFailsTheDriversOwn(t *testing.T) {
-	drv := fault.Wrap(sim.New(sim.Config{}), fault.WithRules(fault.Rule{Result: cudadrv.NotInitialized}))
+	drv := fault.Wrap(sim.New(sim.Config{}))
+	require.NoError(t, drv.Add(fault.Rule{Result: cudadrv.NotInitialized}))
 	_, err := drv.DeviceCount()
 	require.ErrorIs(t, err, cudadrv.NotInitialized)
 	_, err = drv.Open(0)
@@ -107,9 +122,7 @@ func TestRuleForAllFunctionsAlsoFailsTheDriversOwn(t *testing.T) {
 
 func TestChanceDependsOnTheSeedAndTheCallAlone(t *testing.T) {
 	failures := func(seed uint64) (failed []int) {
-		_, dev := open(t, fault.WithRules(fault.Rule{
-			Func: "cuEventCreate", Probability: 0.1, Seed: seed, Result: cudadrv.Unknown,
-		}))
+		_, dev := open(t, fault.Rule{Func: "cuEventCreate", Probability: 0.1, Seed: seed, Result: cudadrv.Unknown})
 		for n := range 2000 {
 			if _, err := dev.EventCreate(); err != nil {
 				failed = append(failed, n)
@@ -125,9 +138,12 @@ func TestChanceDependsOnTheSeedAndTheCallAlone(t *testing.T) {
 
 func TestHookRunsBeforeEachCallAndMayPanic(t *testing.T) {
 	var seen []string
-	drv, dev := open(t, fault.WithBefore(func(function string) { seen = append(seen, function) }))
+	drv := fault.Wrap(sim.New(sim.Config{}))
+	drv.SetBefore(func(function string) { seen = append(seen, function) })
+	dev, err := drv.Open(0)
+	require.NoError(t, err)
 	require.NoError(t, drv.Add(fault.Rule{Func: "cuMemCreate", First: 1, Result: cudadrv.OutOfMemory}))
-	_, err := dev.MemCreate(granule)
+	_, err = dev.MemCreate(granule)
 	require.Error(t, err)
 	_, _, err = dev.MemGetInfo()
 	require.NoError(t, err)
@@ -159,7 +175,8 @@ func TestHookMayBlockWhileOthersCall(t *testing.T) {
 }
 
 func TestCapacityLimitsHandlesAndPlainAllocationsTogether(t *testing.T) {
-	drv, dev := open(t, fault.WithCapacity(4*granule))
+	drv, dev := open(t)
+	drv.SetCapacity(4 * granule)
 	p, err := dev.MemAlloc(2 * granule)
 	require.NoError(t, err)
 	h, err := dev.MemCreate(2 * granule)
@@ -207,7 +224,9 @@ func TestCapacityLimitsHandlesAndPlainAllocationsTogether(t *testing.T) {
 // What the wrapped driver refuses to take or to give back is booked as before.
 func TestCapacityCountsWhatTheWrappedDriverDid(t *testing.T) {
 	inner := fault.Wrap(sim.New(sim.Config{}))
-	dev, err := fault.Wrap(inner, fault.WithCapacity(granule)).Open(0)
+	outer := fault.Wrap(inner)
+	outer.SetCapacity(granule)
+	dev, err := outer.Open(0)
 	require.NoError(t, err)
 	require.NoError(t, inner.Add(fault.Rule{First: 1, Result: cudadrv.Unknown}))
 	_, err = dev.MemCreate(granule)
@@ -228,7 +247,8 @@ func TestCapacityCountsWhatTheWrappedDriverDid(t *testing.T) {
 
 func TestCapacityHoldsAmongGoroutines(t *testing.T) {
 	const capacity = 16
-	_, dev := open(t, fault.WithCapacity(capacity*granule))
+	drv, dev := open(t)
+	drv.SetCapacity(capacity * granule)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	got := 0

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// ErrBadRule says that a rule or a script cannot be.
+// ErrBadRule says that a rule cannot be.
 var ErrBadRule = errors.New("fault: bad rule")
 
 // Forever as a Rule's Count makes it fail all calls from First on.
@@ -100,77 +100,7 @@ func chance(seed, number uint64) float64 {
 	return float64(z>>11) / (1 << 53)
 }
 
-// Parse reads a script of rules; the package comment has the form. Its error wraps ErrBadRule.
-func Parse(script string) ([]Rule, error) {
-	var rules []Rule
-	for _, text := range strings.FieldsFunc(script, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\t' }) {
-		r, err := parseRule(text)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := r.complete(); err != nil {
-			return nil, fmt.Errorf("%w, in %q", err, text)
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
-}
-
-// parseRule reads one rule and leaves to complete what numbers mean together.
-func parseRule(text string) (Rule, error) {
-	which, name, ok := strings.Cut(text, "=")
-	if !ok {
-		return Rule{}, fmt.Errorf("%w: %q has no =RESULT", ErrBadRule, text)
-	}
-	result, ok := cudadrv.ParseResult(name)
-	if !ok {
-		return Rule{}, fmt.Errorf("%w: no result %q, in %q", ErrBadRule, name, text)
-	}
-	r := Rule{Result: result}
-	which, chances, random := strings.Cut(which, "~")
-	if random {
-		if err := r.parseChance(chances, text); err != nil {
-			return Rule{}, err
-		}
-	}
-	parts := strings.Split(which, ":")
-	if r.Func = parts[0]; r.Func == "" || len(parts) > 3 {
-		return Rule{}, fmt.Errorf("%w: %q, want FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT", ErrBadRule, text)
-	}
-	for i, number := range parts[1:] {
-		n, err := strconv.ParseUint(number, 10, 64)
-		if i == 1 && number == every {
-			n, err = Forever, nil
-		}
-		if err != nil || n == 0 {
-			return Rule{}, fmt.Errorf("%w: %q is no number from 1 on, in %q", ErrBadRule, number, text)
-		}
-		if i == 0 {
-			r.First = n
-		} else {
-			r.Count = n
-		}
-	}
-	return r, nil
-}
-
-// parseChance reads PROBABILITY[@SEED].
-func (r *Rule) parseChance(chances, text string) error {
-	probability, seed, seeded := strings.Cut(chances, "@")
-	var err error
-	if r.Probability, err = strconv.ParseFloat(probability, 64); err != nil || r.Probability == 0 {
-		return fmt.Errorf("%w: %q is no probability above 0, in %q", ErrBadRule, probability, text)
-	}
-	if !seeded {
-		return nil
-	}
-	if r.Seed, err = strconv.ParseUint(seed, 10, 64); err != nil {
-		return fmt.Errorf("%w: %q is no seed, in %q", ErrBadRule, seed, text)
-	}
-	return nil
-}
-
-// String is the rule as Parse reads it.
+// String is the rule in one word: FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT.
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Func)

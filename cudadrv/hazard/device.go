@@ -39,7 +39,7 @@ func newDevice(inner cudadrv.Device, c *Checker, by Host) *Device {
 func (d *Device) Checker() *Checker { return d.checker }
 
 // unseen are the capabilities whose calls order work in ways that the checker does not see.
-const unseen = cudadrv.MemoryOperations | cudadrv.MemoryOperations64 | cudadrv.HostCalls | cudadrv.StreamOrdered
+const unseen = cudadrv.HostCalls
 
 // Info is the wrapped device's, without the capabilities that cannot be checked.
 func (d *Device) Info() cudadrv.Info {

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrNoBytes says that this system has no memory that can be mapped in two places, so that Config.Bytes cannot be had.
-var ErrNoBytes = errors.New("sim: real bytes need Linux")
+var ErrNoBytes = errors.New("sim: real bytes need Linux on amd64, arm64, loong64, ppc64le or riscv64")
 
 // backing is the host memory behind the addresses of a GPU: one file without a name that holds the bytes of all
 // handles, and ranges of host addresses that stand for reservations. What is mapped at a device address is

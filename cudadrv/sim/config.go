@@ -50,8 +50,8 @@ type Config struct {
 	// Bytes puts memory of the host behind device addresses: memsets and copies change it when they end in virtual time,
 	// and the calls of cudadrv.HostMemory work. Only what was written takes memory. GranularityBytes must be a
 	// multiple of the host's page, all reservations together fit the host's address space, and the handles that are
-	// mapped at a time stay below its limit of mappings (vm.max_map_count, 65,530 by default). Elsewhere than on Linux
-	// it fails with ErrNoBytes.
+	// mapped at a time stay below its limit of mappings (vm.max_map_count, 65,530 by default). It needs Linux on
+	// amd64, arm64, loong64, ppc64le or riscv64, and fails with ErrNoBytes elsewhere.
 	Bytes bool
 	// ReuseStreamIDs gives the id of the stream destroyed last to the next new stream, as a driver does
 	// that reuses its memory. Otherwise an id names one stream for ever.

@@ -237,7 +237,7 @@ func TestStagesWaitForMemory(t *testing.T) {
 	}
 	assert.Zero(t, tr.stepCount())
 	require.NoError(t, ballast.Free())
-	require.NoError(t, other.Return(t.Context()))
+	require.NoError(t, other.Trim(t.Context()))
 	require.NoError(t, <-ended)
 	assert.Equal(t, 2, tr.stepCount())
 	waits := tr.device.Stats().Waits

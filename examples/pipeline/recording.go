@@ -81,15 +81,6 @@ func (o *operation) left() (left []request) {
 	return left
 }
 
-// compute is the time of the operation's kernels.
-func (o *operation) compute() time.Duration {
-	sum := o.batchTime
-	for i := range o.chunks {
-		sum += o.chunks[i].compute
-	}
-	return sum
-}
-
 // openRecording reads the embedded trace.
 func openRecording() (*recording, error) {
 	tr, err := trace.Open(recordingName)

@@ -130,3 +130,12 @@ func TestCutRefusesOthers(t *testing.T) {
 	_, err = cut(&hoarding)
 	require.ErrorContains(t, err, "does not free what its forward has saved")
 }
+
+// compute is the time of the operation's kernels.
+func (o *operation) compute() time.Duration {
+	sum := o.batchTime
+	for i := range o.chunks {
+		sum += o.chunks[i].compute
+	}
+	return sum
+}

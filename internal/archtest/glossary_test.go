@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,7 +17,7 @@ import (
 // convertedPackages are those that were rewritten in the words of docs/glossary.md: they have none of its old words. One more
 // package is one more line.
 func convertedPackages() []string {
-	return []string{
+	return append([]string{
 		"batch",
 		"cudadrv/drivertest",
 		"cudadrv/fault",
@@ -40,32 +41,63 @@ func convertedPackages() []string {
 		"internal/transcript",
 		"internal/units",
 		"streams/core",
+	}, plainPackages()...)
+}
+
+// plainPackages are converted, with their tests, and name things by nouns: no comment has a pronoun of the glossary's second table.
+func plainPackages() []string {
+	return []string{
+		rootDir,
+		"actors",
+		"futures",
+		"pool",
+		"streams",
 		"streams/claims",
 	}
 }
 
-// oldWord is a row of the glossary's table of old words.
-var oldWord = regexp.MustCompile(`(?m)^\| ([a-z]+(?: [a-z]+)*) \| `)
+// tableRow is a row of one of the glossary's tables of words that are not used.
+var tableRow = regexp.MustCompile(`(?m)^\| ([a-z]+(?: [a-z]+)*) \| `)
 
-// Converted packages have no old word of the glossary, in identifiers and comments.
+// tableWords are the words of the glossary's table below a heading.
+func tableWords(t *testing.T, heading string) (words []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/glossary.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(page), heading)
+	require.True(t, found, heading)
+	table, _, _ = strings.Cut(table, "\n\n")
+	for _, match := range tableRow.FindAllStringSubmatch(table, -1) {
+		words = append(words, match[1])
+	}
+	return words
+}
+
+// Converted packages have no old word of the glossary, in identifiers and comments; plain ones also in those of their tests.
 func TestOldWordsAreGone(t *testing.T) {
 	house, err := loadTree(os.DirFS("../.."))
 	require.NoError(t, err)
-	page, err := os.ReadFile("../../docs/glossary.md")
-	require.NoError(t, err)
-	_, table, found := strings.Cut(string(page), "| old word | write |\n")
-	require.True(t, found)
-	table, _, _ = strings.Cut(table, "\n\n")
-	var old []string
-	for _, match := range oldWord.FindAllStringSubmatch(table, -1) {
-		old = append(old, match[1])
-	}
-	require.GreaterOrEqual(t, len(old), 9)
+	old := tableWords(t, "| old word | write |\n")
+	require.GreaterOrEqual(t, len(old), 21)
 	assert.Contains(t, old, "stands still")
+	plain := plainPackages()
 	for _, dir := range convertedPackages() {
 		require.True(t, house.has(dir), dir)
-		for _, f := range oldWordsIn(house, dir, old) {
+		for _, f := range oldWordsIn(house, dir, old, slices.Contains(plain, dir)) {
 			assert.Fail(t, f.place+": "+f.what, "docs/glossary.md has the word to write")
+		}
+	}
+}
+
+// Comments of plain packages, and of their tests, have no pronoun in the place of a noun.
+func TestCommentsNameThings(t *testing.T) {
+	house, err := loadTree(os.DirFS("../.."))
+	require.NoError(t, err)
+	pronouns := tableWords(t, "| pronoun | write |\n")
+	require.GreaterOrEqual(t, len(pronouns), 6)
+	for _, dir := range plainPackages() {
+		for _, f := range commentsWith(house, dir, pronouns, true) {
+			assert.Fail(t, f.place+": "+f.what, "docs/glossary.md has the noun to write")
 		}
 	}
 }
@@ -79,7 +111,7 @@ func TestOldWordsAreFound(t *testing.T) {
 	})
 	require.NoError(t, err)
 	var places []string
-	for _, f := range oldWordsIn(house, rootDir, []string{"calm", "ebb", "stands still"}) {
+	for _, f := range oldWordsIn(house, rootDir, []string{"calm", "ebb", "stands still"}, false) {
 		places = append(places, f.place+" "+f.what)
 	}
 	assert.ElementsMatch(t, []string{
@@ -89,32 +121,51 @@ func TestOldWordsAreFound(t *testing.T) {
 	}, places)
 }
 
-// oldWordsIn is where the shipped files of a folder have one of the words.
-func oldWordsIn(t *tree, dir string, old []string) (found []finding) {
-	spoken := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(strings.Join(old, "|"), " ", `\s+`) + `)\b`)
-	for _, s := range t.shipped() {
-		if s.dir != dir {
-			continue
-		}
-		for _, group := range s.file.Comments {
-			for _, word := range spoken.FindAllString(group.Text(), -1) { // a phrase may go over the end of a line
-				found = append(found, finding{t.place(group), "the comment says " + strings.Join(strings.Fields(strings.ToLower(word)), " ")})
-			}
-		}
+// oldWordsIn is where the files of a folder have one of the words: in a comment, or in a name that they declare.
+func oldWordsIn(t *tree, dir string, old []string, tests bool) (found []finding) {
+	found = commentsWith(t, dir, old, tests)
+	for _, s := range filesIn(t, dir, tests) {
+		elsewhere := map[*ast.Ident]bool{} // names that another package may declare: fields and methods
 		ast.Inspect(s.file, func(n ast.Node) bool {
-			name, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
-			for _, word := range old {
-				if hasPart(name.Name, strings.ReplaceAll(word, " ", "")) {
-					found = append(found, finding{t.place(name), name.Name + " has the word " + word})
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				elsewhere[n.Sel] = true
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok {
+					elsewhere[key] = true
+				}
+			case *ast.Ident:
+				for _, word := range old {
+					if !elsewhere[n] && hasPart(n.Name, strings.ReplaceAll(word, " ", "")) {
+						found = append(found, finding{t.place(n), n.Name + " has the word " + word})
+					}
 				}
 			}
 			return true
 		})
 	}
 	return found
+}
+
+// commentsWith is where the comments of a folder have one of the words. A phrase may go over the end of a line.
+func commentsWith(t *tree, dir string, words []string, tests bool) (found []finding) {
+	spoken := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(strings.Join(words, "|"), " ", `\s+`) + `)\b`)
+	for _, s := range filesIn(t, dir, tests) {
+		for _, group := range s.file.Comments {
+			if strings.HasPrefix(group.Text(), "Output:") {
+				continue // printed by an example
+			}
+			for _, word := range spoken.FindAllString(group.Text(), -1) {
+				found = append(found, finding{t.place(group), "the comment says " + strings.Join(strings.Fields(strings.ToLower(word)), " ")})
+			}
+		}
+	}
+	return found
+}
+
+// filesIn are the files of a folder, with tests or without.
+func filesIn(t *tree, dir string, tests bool) []source {
+	return slices.DeleteFunc(slices.Clone(t.sources), func(s source) bool { return s.dir != dir || s.test && !tests })
 }
 
 // hasPart reports whether some of the words in a row that an identifier is made of are that one.

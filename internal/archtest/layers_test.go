@@ -27,6 +27,10 @@ func houseLayers() []layer {
 			"how a figure is written does not depend on whose it is",
 		},
 		{
+			[]string{"internal/order"},
+			"how a slice is sorted does not depend on what it has",
+		},
+		{
 			[]string{"actors", "futures", "cudadrv", "internal/transcript", "internal/fakecuda"},
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},

@@ -68,7 +68,7 @@ func oneByOne() manner {
 }
 
 func batchLoad(o Options, count int, sizes []int64, do manner) (*load, error) {
-	device, stream, err := openStream(o, o.NewDriver())
+	device, stream, err := openStream(o)
 	if err != nil {
 		return nil, err
 	}

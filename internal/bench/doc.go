@@ -11,10 +11,7 @@
 // clock costs is measured and taken off. Where the free does not follow its allocation at once, the
 // times of the two calls are added. In a batch (batch) an operation is one buffer, and a latency is
 // that of the allocation alone, divided by the buffers of the batch. In paced a latency is that of one request, an
-// allocation or a free, and the work between requests is in no figure. Where an operation waits for another goroutine (async: vram-pending,
-// promise, channel) a latency is the time from the completion until the waiter runs: from the return of
-// the driver's last call, with the turns of pool and stream in between, or from right before the
-// promise is completed or the channel sent to.
+// allocation or a free, and the work between requests is in no figure.
 //
 // # The yardsticks
 //

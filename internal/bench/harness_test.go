@@ -76,32 +76,3 @@ func TestLogUniformStaysInRangeAndHardlyRepeats(t *testing.T) {
 	assert.Greater(t, len(sizes), 9_800)
 	assert.InDelta(t, 5_000, small, 300, "half are below the middle of the logarithms")
 }
-
-// failing is a source that stops working.
-type failing struct{ left int }
-
-type failingBuffer struct{}
-
-var errSpent = errors.New("spent")
-
-func (f *failing) Alloc(int64) (failingBuffer, error) {
-	f.left--
-	if f.left < 0 {
-		return failingBuffer{}, errSpent
-	}
-	return failingBuffer{}, nil
-}
-
-func (failingBuffer) Free() error { return nil }
-
-func TestHandoffEndsWhenTheProducerFails(t *testing.T) {
-	h := &hands[failingBuffer, *failing]{from: &failing{left: 100}}
-	link := h.handoff(8)
-	_, err := new(Options).together(2, func(member int) error {
-		if member == 0 {
-			return link.produce(1, 1000, nil)
-		}
-		return link.consume(1000, nil)
-	})
-	require.ErrorIs(t, err, errSpent)
-}

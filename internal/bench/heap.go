@@ -57,3 +57,18 @@ func countersOf(device *vram.Device) counters {
 	}
 	return c
 }
+
+// openStream opens a device and a stream on it.
+func openStream(o Options) (*vram.Device, *vram.Stream, error) {
+	cfg := o.Config
+	cfg.Driver = o.NewDriver()
+	device, err := vram.Open(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	stream, err := device.NewStream()
+	if err != nil {
+		return nil, nil, errors.Join(err, device.Close())
+	}
+	return device, stream, nil
+}

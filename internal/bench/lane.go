@@ -28,7 +28,7 @@ func laneGroups(o Options) []group {
 }
 
 func laneLoad(o Options, sizeBytes int64) (*load, error) {
-	device, stream, err := openStream(o, o.NewDriver())
+	device, stream, err := openStream(o)
 	if err != nil {
 		return nil, err
 	}

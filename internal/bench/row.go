@@ -21,18 +21,12 @@ type Row struct {
 
 // The implementations that rows name.
 const (
-	ImplVRAM          = "vram"
-	ImplMutex         = "mutex"
-	ImplVRAMCold      = "vram-cold"      // a device that was not warmed up
-	ImplVRAMPredicted = "vram-predicted" // a loop that gives everything back after each step, and is foreseen
-	ImplAtomics       = "atomics"        // of the calibration
+	ImplVRAM     = "vram"
+	ImplMutex    = "mutex"
+	ImplVRAMCold = "vram-cold" // a device that was not warmed up
+	ImplAtomics  = "atomics"   // of the calibration
 
-	ImplEvents = "events" // marks in a stream's order
-
-	ImplVRAMAlloc   = "vram-alloc"   // Stream.Alloc beside something that is more than that
-	ImplVRAMPending = "vram-pending" // a future that waits for the driver
-	ImplPromise     = "promise"      // a bare promise between two goroutines
-	ImplChannel     = "channel"      // a bare channel between two goroutines
+	ImplVRAMAlloc = "vram-alloc" // Stream.Alloc beside something that is more than that
 )
 
 // ScenarioCalibration names the rows that the others are compared with.
@@ -46,4 +40,9 @@ func Calibration(rows []Row) float64 {
 		}
 	}
 	return 0
+}
+
+func named(row Row, impl string) Row {
+	row.Impl = impl
+	return row
 }

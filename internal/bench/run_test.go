@@ -51,17 +51,14 @@ func TestEveryScenario(t *testing.T) {
 		"varied":      {"vram": 1, "mutex": 1},
 		"own-streams": {"vram": 5, "mutex": 5},
 		"one-stream":  {"vram": 5, "mutex": 5},
-		"handoff":     {"vram": 2, "mutex": 2},
 		"holes":       {"vram": 2},
-		"async":       {"vram": 1, "vram-alloc": 1, "vram-pending": 1, "promise": 1, "channel": 1},
 		"batch":       {"vram": 4, "vram-alloc": 4},
 		"lane":        {"vram": 7, "vram-alloc": 7},
 		"paced":       {"vram": 1, "mutex": 1},
 		"record":      {"vram": 4},
 		"use":         {"vram": 4},
 		"transfer":    {"vram": 4},
-		"fences":      {"events": 3},
-		"warmup":      {"vram": 1, "vram-cold": 1, "vram-predicted": 1},
+		"warmup":      {"vram": 1, "vram-cold": 1},
 	}, seen)
 }
 

@@ -8,42 +8,35 @@ import (
 // scenario is a name and what takes turns under it.
 type scenario struct {
 	name   string
-	about  string
 	groups func(o Options) []group
 }
 
 // scenarios lists all of them in the order of the results.
 func scenarios() []scenario {
 	return []scenario{
-		{"pair", "one size allocated and freed again and again", pairGroups},
-		{"lifo", "1,000 allocated, then all freed, the last first", lifoGroups},
-		{"varied", "sizes from 64 KiB to 64 MiB that practically never repeat, 500 live", variedGroups},
-		{"own-streams", "goroutines with a stream each", ownStreamsGroups},
-		{"one-stream", "goroutines on one stream", oneStreamGroups},
-		{"handoff", "one goroutine allocates, another frees", handoffGroups},
-		{"holes", "1,000 and 1,000,000 free ranges, sizes that no magazine serves", holesGroups},
-		{"async", "futures: 4 KiB from the cache, and from completion to waiter", asyncGroups},
-		{"batch", "64 and 1,000 buffers in a call, of one size and of eight, beside one by one", batchGroups},
-		{"lane", "one size through a lane, beside the same through its stream", laneGroups},
-		{"record", "one size, used on a second stream until it is freed (RecordStream)", recordGroups},
-		{"use", "the same with the end of the use told (Use and Done)", useGroups},
-		{"transfer", "one size, handed over to a second stream and freed there", transferGroups},
-		{"fences", "a mark in a stream's order and so many looks at it, as events and as words", fencesGroups},
-		{"paced", "single requests with 5 µs of other work between them", pacedGroups},
-		{"warmup", "the first allocations of a device, cold and warmed up", warmupGroups},
+		{"pair", pairGroups},              // one size allocated and freed again and again
+		{"lifo", lifoGroups},              // 1,000 allocated, then all freed, the last first
+		{"varied", variedGroups},          // sizes from 64 KiB to 64 MiB that practically never repeat, 500 live
+		{"own-streams", ownStreamsGroups}, // goroutines with a stream each
+		{"one-stream", oneStreamGroups},   // goroutines on one stream
+		{"holes", holesGroups},            // 1,000 and 1,000,000 free ranges, sizes that no magazine serves
+		{"batch", batchGroups},            // 64 and 1,000 buffers in a call, of one size and of eight, beside one by one
+		{"lane", laneGroups},              // one size through a lane, beside the same through its stream
+		{"record", recordGroups},          // one size, used on a second stream until it is freed (RecordStream)
+		{"use", useGroups},                // the same with the end of the use told (Use and Done)
+		{"transfer", transferGroups},      // one size, handed over to a second stream and freed there
+		{"paced", pacedGroups},            // single requests with 5 µs of other work between them
+		{"warmup", warmupGroups},          // the first allocations of a device, cold and warmed up
 	}
 }
 
-// Scenario is a name and a line about it.
-type Scenario struct{ Name, About string }
-
-// Scenarios lists what Options.Scenarios may name, in the order of the results.
-func Scenarios() []Scenario {
-	var list []Scenario
+// ScenarioNames lists what Options.Scenarios may name, in the order of the results.
+func ScenarioNames() []string {
+	var names []string
 	for _, s := range scenarios() {
-		list = append(list, Scenario{s.name, s.about})
+		names = append(names, s.name)
 	}
-	return list
+	return names
 }
 
 // UnknownScenarioError names a scenario that does not exist, and those that do.
@@ -51,11 +44,7 @@ type UnknownScenarioError struct{ Name string }
 
 // Error is one line.
 func (e *UnknownScenarioError) Error() string {
-	var names []string
-	for _, s := range scenarios() {
-		names = append(names, s.name)
-	}
-	return fmt.Sprintf("unknown scenario %q: want all or some of %s", e.Name, strings.Join(names, ", "))
+	return fmt.Sprintf("unknown scenario %q: want all or some of %s", e.Name, strings.Join(ScenarioNames(), ", "))
 }
 
 // choose picks the named scenarios; none or "all" are all of them.

@@ -45,7 +45,7 @@ func (o *Options) sharingGroups(share sharing) []group {
 
 // sharedLoad is pairs on one stream whose buffers another uses.
 func sharedLoad(o Options, sizeBytes int64, share sharing) (*load, error) {
-	device, stream, err := openStream(o, o.NewDriver())
+	device, stream, err := openStream(o)
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,8 @@ const (
 	warmupBytes = 16 << 20
 )
 
-// warmupGroups compares a device as it opens with one that was told what comes, and with one that has learned it: the
-// steps of a loop that gives back all that it had, to a pool that keeps little unless it is foreseen. An operation is an
-// allocation here: the free is no part of a cold start.
+// warmupGroups compares a device as it opens with one that was told what comes. An operation is an allocation here: the free
+// is no part of a cold start.
 func warmupGroups(o Options) []group {
 	if !o.wants(ImplVRAM) {
 		return nil
@@ -28,12 +27,7 @@ func warmupGroups(o Options) []group {
 			prepare: func() (*load, error) { return warmupLoad(o, warm), nil },
 		}
 	}
-	predicted := contend(ImplVRAMPredicted, false)
-	predicted.prepare = func() (*load, error) { return predictedLoad(o) }
-	return []group{
-		{contend(ImplVRAMCold, false), contend(ImplVRAM, true)},
-		{predicted}, // by itself: a loop that others interrupt is another one
-	}
+	return []group{{contend(ImplVRAMCold, false), contend(ImplVRAM, true)}}
 }
 
 // warmupLoad opens a device for each run; a run has warmupCount allocations whatever is asked for.

@@ -35,8 +35,6 @@ type worker interface {
 	sized(seq *sequence, count int) error
 	// dig allocates holes of sizes that draw makes, with a live buffer behind each, and frees them.
 	dig(count int, draw func(r *rand.Rand) int64, wallBytes int64) error
-	// handoff allocates on one goroutine what another frees.
-	handoff(depth int) handoff
 }
 
 // hands is a worker for any implementation. Its calls go through a dictionary, which costs a
@@ -164,10 +162,6 @@ func (h *hands[B, S]) sized(seq *sequence, count int) error {
 		}
 	}
 	return nil
-}
-
-func (h *hands[B, S]) handoff(depth int) handoff {
-	return &pipe[B, S]{from: h.from, ring: newRing[B](depth)}
 }
 
 // vramHands is hands with the shortest loop written out.

@@ -22,40 +22,23 @@ type Mark struct {
 // Zero reports whether the mark stands for nothing.
 func (m Mark) Zero() bool { return m == Mark{} }
 
-// Source takes and watches fences. All methods may be called from any goroutine; Record, Passed and
-// Precede do not wait for the device, Wait does.
-type Source interface {
-	// Record marks the present end of the stream. The mark is given up by Release, once.
-	Record(s cudadrv.Stream) (Mark, error)
-	// Passed, Wait and Precede fail with ErrCaptured for a mark that is part of a graph.
-	Passed(m Mark) (bool, error)
-	Wait(m Mark) error
-	// Precede makes what is submitted to the stream from now on wait, on the device, for the mark. The mark may be given
-	// up once it has returned.
-	Precede(m Mark, s cudadrv.Stream) error
-	Release(m Mark) error
-	// Close gives up what Source keeps for itself.
-	Close() error
-}
-
 // spareLimit bounds the events that are kept. Not smaller: a trim marks every stream at once. Not
 // larger: an event is cheap to make again.
 const spareLimit = 64
 
-// Events takes fences by events of one device.
+// Events takes and watches fences by events of one device. All methods may be called from any goroutine; Record, Passed and
+// Precede do not wait for the device, Wait does.
 type Events struct {
 	device cudadrv.Device
 	spare  chan cudadrv.Event
 }
 
-var _ Source = (*Events)(nil)
-
-// NewEvents makes a Source over a device. It makes no driver call.
+// NewEvents takes fences on a device. It makes no driver call.
 func NewEvents(d cudadrv.Device) *Events {
 	return &Events{device: d, spare: make(chan cudadrv.Event, spareLimit)}
 }
 
-// Record implements Source.
+// Record marks the present end of the stream. The mark is given up by Release, once.
 func (e *Events) Record(s cudadrv.Stream) (Mark, error) {
 	event, err := e.take()
 	if err != nil {
@@ -77,7 +60,7 @@ func (e *Events) take() (cudadrv.Event, error) {
 	}
 }
 
-// Passed implements Source.
+// Passed reports whether the device has got to the mark. Passed, Wait and Precede fail with ErrCaptured for a mark that is part of a graph.
 func (e *Events) Passed(m Mark) (bool, error) {
 	if m.Zero() {
 		return true, nil
@@ -89,7 +72,7 @@ func (e *Events) Passed(m Mark) (bool, error) {
 	return passed, nil
 }
 
-// Wait implements Source.
+// Wait waits until the device has got there.
 func (e *Events) Wait(m Mark) error {
 	if m.Zero() {
 		return nil
@@ -100,7 +83,8 @@ func (e *Events) Wait(m Mark) error {
 	return nil
 }
 
-// Precede implements Source.
+// Precede makes what is submitted to the stream from now on wait, on the device, for the mark. The mark may be given
+// up once it has returned.
 func (e *Events) Precede(m Mark, s cudadrv.Stream) error {
 	if m.Zero() {
 		return nil
@@ -120,7 +104,7 @@ func failed(err error) error {
 	return fmt.Errorf("fence: %w", err)
 }
 
-// Release implements Source.
+// Release gives up a mark.
 func (e *Events) Release(m Mark) error {
 	if m.Zero() {
 		return nil
@@ -136,7 +120,7 @@ func (e *Events) Release(m Mark) error {
 	}
 }
 
-// Close implements Source.
+// Close gives up the events that are kept.
 func (e *Events) Close() error {
 	var first error
 	for {

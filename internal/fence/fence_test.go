@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 // bench is a source over a simulated device whose calls fail when told.
 type bench struct {
-	Source
+	*Events
 	t      *testing.T
 	faults *fault.Driver
 	sim    *sim.Device
@@ -34,7 +34,7 @@ func newBench(t *testing.T) *bench {
 	t.Cleanup(func() { assert.NoError(t, device.Close()) })
 	b.stream, err = device.StreamCreate()
 	require.NoError(t, err)
-	b.Source = NewEvents(device)
+	b.Events = NewEvents(device)
 	return b
 }
 

@@ -37,7 +37,7 @@ type Timeline struct {
 	// Excluded says that nobody is to wait for the stream's work.
 	Excluded atomic.Bool
 
-	source Source
+	source *Events
 	stream cudadrv.Stream
 	lent   bool
 	allow  func() error // nil: always
@@ -65,7 +65,7 @@ type patience struct{ over chan struct{} }
 // take fences. allow, where there is one, is asked before each record on the stream and once more behind it, and its error is
 // the call's: what was recorded meanwhile may be part of a graph, and a question about it would invalidate the capture. It
 // makes no driver call.
-func NewTimeline(source Source, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
+func NewTimeline(source *Events, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
 	t := &Timeline{source: source, stream: s, lent: lent, allow: allow}
 	t.Init(t)
 	return t

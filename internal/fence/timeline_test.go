@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/internal/fence/line"
 )
 
-func (b *bench) timeline() *Timeline { return NewTimeline(b.Source, b.stream, false, nil) }
+func (b *bench) timeline() *Timeline { return NewTimeline(b.Events, b.stream, false, nil) }
 
 func (b *bench) take(line *Timeline, number uint64) {
 	b.t.Helper()
@@ -216,7 +216,7 @@ func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	refusal := error(cudadrv.NotPermitted)
-	l := NewTimeline(b.Source, b.stream, false, func() error { return refusal })
+	l := NewTimeline(b.Events, b.stream, false, func() error { return refusal })
 	taken, err := l.Take(1)
 	require.ErrorIs(t, err, cudadrv.NotPermitted)
 	assert.False(t, taken)
@@ -318,7 +318,7 @@ func (b *bench) captureAt(function string) *Timeline {
 			assert.NoError(b.t, b.sim.BeginCapture(b.stream))
 		}
 	})
-	return NewTimeline(b.Source, b.stream, false, func() error {
+	return NewTimeline(b.Events, b.stream, false, func() error {
 		if status, err := b.sim.StreamIsCapturing(b.stream); err != nil || status != cudadrv.CaptureNone {
 			return cudadrv.NotPermitted
 		}
@@ -423,11 +423,12 @@ func TestLinesHaveNumbers(t *testing.T) {
 	assert.Equal(t, 7, number)
 }
 
-// tape is a source whose marks are places in a count of submissions, and which passes as it is told.
+// tape is a device whose events stand for places in a count of submissions, and which gets on as it is told.
 type tape struct {
+	cudadrv.Device
 	submitted, passed atomic.Int64
-	marks             sync.Map
-	lastMark          atomic.Uint64
+	places            sync.Map // by event
+	lastEvent         atomic.Uint64
 	fails             func() bool
 	captures          func() bool // nil: no mark goes into a graph
 }
@@ -437,35 +438,36 @@ var errTape = errors.New("refused")
 // inAGraph is the place of a mark that never passes.
 const inAGraph = -1
 
-func (s *tape) Record(cudadrv.Stream) (Mark, error) {
+func (s *tape) EventCreate() (cudadrv.Event, error) { return cudadrv.Event(s.lastEvent.Add(1)), nil }
+
+func (s *tape) EventDestroy(e cudadrv.Event) error {
+	s.places.Delete(e)
+	return nil
+}
+
+func (s *tape) EventRecord(e cudadrv.Event, _ cudadrv.Stream) error {
 	if s.fails() {
-		return Mark{}, errTape
+		return errTape
 	}
-	m := Mark{event: cudadrv.Event(s.lastMark.Add(1))}
 	at := s.submitted.Load()
 	if s.captures != nil && s.captures() {
 		at = inAGraph
 	}
-	s.marks.Store(m, at)
-	return m, nil
+	s.places.Store(e, at)
+	return nil
 }
 
-func (s *tape) Passed(m Mark) (bool, error) {
+func (s *tape) EventQuery(e cudadrv.Event) (bool, error) {
 	if s.fails() {
 		return false, errTape
 	}
-	at, _ := s.marks.Load(m)
+	at, _ := s.places.Load(e)
 	n, _ := at.(int64)
 	if n == inAGraph {
-		return false, ErrCaptured
+		return false, cudadrv.CapturedEvent
 	}
 	return n <= s.passed.Load(), nil
 }
-
-func (s *tape) Wait(Mark) error                    { return nil }
-func (s *tape) Precede(Mark, cudadrv.Stream) error { return nil }
-func (s *tape) Release(m Mark) error               { s.marks.Delete(m); return nil }
-func (s *tape) Close() error                       { return nil }
 
 // Whatever is taken, refused, looked at and in whichever order: a number passes only when the device has passed
 // all that was submitted before it was read. The fence of a number is taken after the blocks that name it.
@@ -474,7 +476,7 @@ func TestNumbersPassWithWhatTheyCover(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		refuse, capture := false, false
 		s := &tape{fails: func() bool { return refuse }, captures: func() bool { return capture }}
-		l := NewTimeline(s, 1, false, nil)
+		l := NewTimeline(NewEvents(s), 1, false, nil)
 		covers := map[uint64]int64{} // the last submission before a number was read
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			refuse = rapid.IntRange(0, 4).Draw(t, "refuse") == 0
@@ -521,7 +523,8 @@ func TestNumbersPassWithWhatTheyCover(t *testing.T) {
 func TestNumbersPassWithWhatTheyCoverTogether(t *testing.T) {
 	t.Parallel()
 	s := &tape{fails: func() bool { return false }}
-	l := NewTimeline(s, 1, false, nil)
+	events := NewEvents(s)
+	l := NewTimeline(events, 1, false, nil)
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {
@@ -543,7 +546,8 @@ func TestNumbersPassWithWhatTheyCoverTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
+	require.NoError(t, events.Close())
 	left := 0
-	s.marks.Range(func(any, any) bool { left++; return true })
+	s.places.Range(func(any, any) bool { left++; return true })
 	assert.Zero(t, left, "every mark was given up")
 }

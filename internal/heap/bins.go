@@ -157,7 +157,7 @@ func (b *Bins) empty(at uint32) {
 //   - Else it takes the shortest of the newest nextLimit of the next bin that is not empty.
 //   - Only if there is no such bin it looks at the rest of its own and takes the first that fits. Where
 //     none does, the bin remembers that: it is passed over from then on, until a range comes that is
-//     long enough. So a search that is in vain is long once, and the next ones look at nothing.
+//     long enough. So a search that finds nothing is long once, and the next ones look at nothing.
 func (b *Bins) Fit(links []Link, length uint32) (i int32, visits int) {
 	at := binOf(length)
 	own := &b.bins[at]

@@ -18,7 +18,7 @@
 // blocks of the bin that the wanted length falls into, and then at up to four of the next bin that is
 // not empty, where every block fits. Only where that bin does not exist, so that the longest free block
 // is at most 6 % longer than what is wanted, if at all, it looks at the rest of the first; a bin that was
-// looked through in vain says so to the searches that follow (Bins.Fit). Binning by the top five bits, the first always set,
+// searched without success is known to the searches that follow (Bins.Fit). Binning by the top five bits, the first always set,
 // was measured to be as good as exact best fit on real traces.
 //
 // Nothing here is safe for use by several goroutines at once, reads a clock or knows what a driver is.

@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,4 +70,44 @@ func TestTreeCheckSeesDamage(t *testing.T) {
 		damage(&tree)
 		assert.Error(t, tree.Check(visit), name)
 	}
+}
+
+// Check holds the tree against its invariants: keys rise from left to right, priorities fall downwards, and
+// every branch knows its parent. For each range it asks visit, which may object.
+func (t *Tree) Check(visit func(i int32, key uint32) error) error {
+	count, last := 0, int64(-1)
+	var walk func(i, parent int32) error
+	walk = func(i, parent int32) error {
+		if i == None {
+			return nil
+		}
+		b := t.branches[i]
+		if b.parent != parent {
+			return fmt.Errorf("heap: branch %d is under %d and says %d", i, parent, b.parent)
+		}
+		if err := walk(b.left, i); err != nil {
+			return err
+		}
+		switch {
+		case int64(b.key) <= last:
+			return fmt.Errorf("heap: branch %d with key %d follows key %d", i, b.key, last)
+		case parent != None && priority(i) > priority(parent):
+			return fmt.Errorf("heap: branch %d is under %d, which has less priority", i, parent)
+		}
+		last = int64(b.key)
+		if count++; count > t.count {
+			return fmt.Errorf("heap: more than %d ranges are in the tree", t.count)
+		}
+		if err := visit(i, b.key); err != nil {
+			return err
+		}
+		return walk(b.right, i)
+	}
+	if err := walk(t.root, None); err != nil {
+		return err
+	}
+	if count != t.count {
+		return fmt.Errorf("heap: %d ranges are in the tree, it counted %d", count, t.count)
+	}
+	return nil
 }

@@ -7,9 +7,6 @@ type Run struct {
 	First, Pages uint32
 }
 
-// Between is the run from one page up to another, which is no part of it.
-func Between(first, end uint32) Run { return Run{first, end - first} }
-
 // End is the page behind the last.
 func (r Run) End() uint32 { return r.First + r.Pages }
 

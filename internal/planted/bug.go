@@ -46,6 +46,7 @@ func Bugs() []Bug {
 		dynamicBugs(),
 		otherWayBugs(),
 		foundBugs(),
+		callerBugs(),
 	)
 }
 

@@ -10,7 +10,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "a captured stream is made to wait for another", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams.(*handle).precede", "err != nil {\n		return err", "err != nil && !h.adopted {\n		return err"}},
+			Edits: []Edit{{"streams.(*cudaStream).precede", "err != nil {\n		return err", "err != nil && !h.adopted {\n		return err"}},
 		},
 		{
 			Name: "a fence that a capture forbids counts as taken", Package: "internal/simulation", Run: run,
@@ -28,11 +28,11 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "what a capture has forbidden is blamed on it for ever", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams.(*handle).shortage", "h.forbade.Load() != forbade {", "h.forbade.Load() != 0 {"}},
+			Edits: []Edit{{"streams.(*cudaStream).shortage", "h.forbiddenCalls.Load() != forbiddenCalls {", "h.forbiddenCalls.Load() != 0 {"}},
 		},
 		{
 			Name: "the zeroing of a captured stream's memory is part of its graph", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams.(*handle).zero", "uncaptured(\"cuMemsetD8Async\"); err != nil {", "uncaptured(\"cuMemsetD8Async\"); err != nil && !h.adopted {"}},
+			Edits: []Edit{{"streams.(*cudaStream).zero", "uncaptured(\"cuMemsetD8Async\"); err != nil {", "uncaptured(\"cuMemsetD8Async\"); err != nil && !h.adopted {"}},
 		},
 		{
 			Name: "a look stops at a fence that went into a graph", Package: "internal/fence", Run: "^TestAFenceThatWentIntoAGraphIsOwedAgain$",
@@ -56,7 +56,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "the fence of a return is asked about though a capture may have it", Package: ".", Run: "^TestACaptureThatBeginsAtAFence$",
-			Edits: []Edit{{"streams.(*handle).mark", "	if err = h.uncaptured(\"cuEventRecord\"); err != nil { // a capture", "	if err = nil; err != nil { // a capture"}},
+			Edits: []Edit{{"streams.(*cudaStream).mark", "	if err = h.uncaptured(\"cuEventRecord\"); err != nil { // a capture", "	if err = nil; err != nil { // a capture"}},
 		},
 		{
 			Name: "a stream that waits for a captured event is not captured", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",
@@ -72,7 +72,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "fences are not looked at for callers of adopted streams", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams.(*turn).collect", "	t.look()\n", "	t.background()\n"}},
+			Edits: []Edit{{"streams.(*Control).Sweep", "range pendingFences {", "range pendingFences[:0] {"}},
 		},
 	}
 }

@@ -28,7 +28,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "a tenant that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",
-			Edits: []Edit{{"streams.(*claim).blocked", "exclusive = c.tenant.Exclusive()", "exclusive = true"}},
+			Edits: []Edit{{"streams.(*claim).blocked", "exclusive = (*pool.TenantControl)(c.tenant).Exclusive()", "exclusive = true"}},
 		},
 		{
 			Name: "a receiver counts as waiting until it comes to run", Package: "streams", Run: "^TestASendEndsTheWaitThatItServes$",
@@ -44,11 +44,11 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "who was sent a buffer is not taken to free it", Package: ".", Run: "^TestASentValueIsNoDeadlock$",
-			Edits: []Edit{{"streams.(*Handover).Send", "		h.from.suspensions.entrust(h.receiverID())\n", ""}},
+			Edits: []Edit{{"streams.(*Handover).Send", "		h.from.suspensions.addFreer(h.receiverID())\n", ""}},
 		},
 		{
 			Name: "who has a buffer by transfer is not taken to free it", Package: ".", Run: "^TestATransferredBufferIsNoDeadlock$",
-			Edits: []Edit{{"streams.Buffer.Transfer", "		home.suspensions.entrust(to.id)\n", ""}},
+			Edits: []Edit{{"streams.Buffer.Transfer", "		home.suspensions.addFreer(to.id)\n", ""}},
 		},
 		{
 			Name: "a wait that times out does not say who holds memory", Package: ".", Run: "^TestAWaitEndsWithItsContext$",

@@ -36,9 +36,5 @@ func dynamicBugs() []Bug {
 			Name: "a call without an event costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
 			Edits: []Edit{{"cudadrv/dynamic.(*device).enterEvent", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
 		},
-		{
-			Name: "a pool's negative size costs a frame", Package: "cudadrv/dynamic", Run: "^TestARefusedCallGivesItsFrameBack$",
-			Edits: []Edit{{"cudadrv/dynamic.(*device).enterPool", "		d.gate.leave(f)\n		return nil, refuse", "		return nil, refuse"}},
-		},
 	}
 }

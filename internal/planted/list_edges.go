@@ -4,12 +4,16 @@ package planted
 func edgeBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a nil pointer is a logger", Package: ".", Run: "^TestNoLogger$",
+			Edits: []Edit{{"vram.Open", "	cfg.Logger = loggerOf(cfg.Logger)\n", ""}},
+		},
+		{
 			Name: "a size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
 			Edits: []Edit{{"vram.ParseBytes", "bytes >= 1<<62:", "bytes >= 1<<64:"}},
 		},
 		{
 			Name: "a whole size beyond the range wraps around", Package: ".", Run: "^TestParseBytesAtTheEndOfTheRange$",
-			Edits: []Edit{{"vram.ParseBytes", "wholeErr == nil && whole <= mostParsedBytes/scale", "wholeErr == nil && whole <= 2*mostParsedBytes/scale"}},
+			Edits: []Edit{{"vram.ParseBytes", "wholeErr == nil && whole <= maxParsedBytes/scale", "wholeErr == nil && whole <= 2*maxParsedBytes/scale"}},
 		},
 		{
 			Name: "a fraction of a byte is a size", Package: ".", Run: "^TestVariablesThatCouldMeanTwoThings$",
@@ -17,7 +21,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a limit below a page opens a device", Package: ".", Run: "^TestALimitBelowAPageIsRefused$",
-			Edits: []Edit{{"vram.(*Device).ignite", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
+			Edits: []Edit{{"vram.(*Device).openDevice", "if err := c.checkLimit(info); err != nil {", "if err := c.checkLimit(info); err != nil && false {"}},
 		},
 		{
 			Name: "a limit silences the environment's fraction", Package: ".", Run: "^TestAFractionFromTheEnvironmentReplacesTheLimitOfTheBase$",
@@ -41,7 +45,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a long wait is told at every tick", Package: ".", Run: "^TestALongWaitIsTold$",
-			Edits: []Edit{{"streams.(*desk).longWaits", "		c.longReported = true\n", ""}},
+			Edits: []Edit{{"streams.(*dispatcher).longWaits", "		c.longReported = true\n", ""}},
 		},
 		{
 			Name: "an address in hexadecimal is a text in hexadecimal", Package: "cudadrv", Run: "^TestAddressesPrintInHexadecimal$",
@@ -49,7 +53,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a tenant of another device is charged", Package: ".", Run: "^TestMisuseIsRefusedAtTheBoundary$",
-			Edits: []Edit{{"pool.(*Tenant).Of", "if at := t.pool.Load(); at != p {", "if at := t.pool.Load(); at != p && false {"}},
+			Edits: []Edit{{"pool.(*TenantControl).Of", "if at := t.pool.Load(); at != p {", "if at := t.pool.Load(); at != p && false {"}},
 		},
 		{
 			Name: "a cache hit needs no context and a miss does", Package: ".", Run: "^TestANilContextIsRefused$",

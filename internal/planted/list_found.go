@@ -69,7 +69,7 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",
-			Edits: []Edit{{"streams.(*Stream).finish", "	if s.handle.begin() { // from here on", "	if s.handle.order(); true { // from here on"}},
+			Edits: []Edit{{"streams.(*Stream).finish", "	if s.cuda.begin() { // from here on", "	if s.cuda.order(); true { // from here on"}},
 		},
 		{
 			Name: "a stream that ends owes the pool an answer", Package: "streams", Run: "^TestWhatIsOwedIsAnsweredAtTheEnd$",
@@ -85,12 +85,12 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a device that has no pages stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
-			Edits: []Edit{{"vram.(*Device).ignite", "memory management\"}\n		return nil, errors.Join(err, dev.Close())", "memory management\"}\n		return nil, err"}},
+			Edits: []Edit{{"vram.(*Device).openDevice", "memory management\")\n		return nil, errors.Join(err, dev.Close())", "memory management\")\n		return nil, err"}},
 		},
 		{
 			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
 			Edits: []Edit{{
-				"vram.(*Device).ignite", "return nil, errors.Join(failed(\"\", err), dev.Close())\n	}\n	return e, nil",
+				"vram.(*Device).openDevice", "return nil, errors.Join(failed(\"\", err), dev.Close())\n	}\n	return e, nil",
 				"return nil, failed(\"\", err)\n	}\n	return e, nil",
 			}},
 		},
@@ -116,7 +116,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",
 			Edits: []Edit{{
-				"futures.(*Promise).await", "	case <-ended:\n	}\n	if p.completed() {\n		return p.val, p.err\n	}\n", "	case <-ended:\n	}\n",
+				"futures.(*completion).await", "	case <-ended:\n	}\n	return p.completed()\n", "	case <-ended:\n	}\n	return false\n",
 			}},
 		},
 		{

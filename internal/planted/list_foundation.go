@@ -13,7 +13,7 @@ func foundationBugs() []Bug {
 		},
 		{
 			Name: "a turn that was entered and quarantined is left idle", Package: "actors", Run: "^TestAQuarantinedTurnIsHandedOver$",
-			Edits: []Edit{{"actors.(*mailbox).owesWork", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
+			Edits: []Edit{{"actors.(*mailbox).mustHandOver", "b.takenSystem != nil || b.system.Load() != nil", "b.takenSystem != nil"}},
 		},
 		{
 			Name: "a refused message keeps its link", Package: "actors", Run: "^TestARefusedMessageBringsNobodyAlong$",
@@ -22,13 +22,13 @@ func foundationBugs() []Bug {
 		{
 			Name: "two completions win", Package: "futures", Run: "^TestCancel$",
 			Edits: []Edit{{
-				"futures.(*Promise).claim", "func (p *Promise[T]) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
-				"func (p *Promise[T]) claim() bool { p.claimed.Store(true); return true }",
+				"futures.(*completion).claim", "func (p *completion) claim() bool { return p.claimed.CompareAndSwap(false, true) }",
+				"func (p *completion) claim() bool { p.claimed.Store(true); return true }",
 			}},
 		},
 		{
 			Name: "the values of a failed whole are lost", Package: "futures", Run: "^TestEveryValueIsReleased",
-			Edits: []Edit{{"futures.(*whole).settle", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
+			Edits: []Edit{{"futures.(*gathered).settle", "if last && !w.deliver() && w.release != nil {", "if last && !w.deliver() && w.release == nil {"}},
 		},
 		{
 			Name: "blocks merge over the end of their run", Package: "internal/heap", Run: "^TestHeapFollowsTheReference$",

@@ -26,6 +26,14 @@ func magazineBugs() []Bug {
 			Edits: []Edit{{"streams/magazine.(*Owner).isHome", "if !ok || o.keeps(s, w) {", "if s.aside.Load() == 0 && !ok {"}},
 		},
 		{
+			Name: "a lane keeps a block of another lane", Package: "streams/magazine/lane", Run: "^TestALaneRefusesWhatIsNotItsOwn$",
+			Edits: []Edit{{"streams/magazine/lane.(*Lane).Free", "m.Lessee.Load() != &l.Lessee {", "m.Lessee.Load() == nil {"}},
+		},
+		{
+			Name: "idle spans are looked for in the first class only", Package: "streams/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
+			Edits: []Edit{{"streams/magazine.(*Spans).New", "o.classes |= 1 << class", "o.classes |= 1"}},
+		},
+		{
 			Name: "a block is taken back by one who has looked before it was taken", Package: "streams/magazine",
 			Run:   "^TestEveryInterleavingIsLawful$",
 			Edits: []Edit{{"streams/magazine.nextPop", "return top&^nameMask + takenStep | entry&nameMask", "return top&^nameMask | entry&nameMask"}},

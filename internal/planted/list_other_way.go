@@ -59,7 +59,7 @@ func otherWayBugs() []Bug {
 		},
 		{
 			Name: "a stream without buffers lets its memory", Package: "streams", Run: "^TestAStreamLetsWhatLivesThere$",
-			Edits: []Edit{{"streams.(*books).tenantsOnly", "	some, only := false, true", "	some, only := true, true"}},
+			Edits: []Edit{{"streams.(*turnState).tenantsOnly", "	some, only := false, true", "	some, only := true, true"}},
 		},
 		{
 			Name: "a panic in the answer of a batch frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfABatch$",
@@ -67,7 +67,7 @@ func otherWayBugs() []Bug {
 		},
 		{
 			Name: "a panic in the answer of a request frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfARequest$",
-			Edits: []Edit{{"streams.(*single).deliver", "	s.hand.slot = nil // from", "	// from"}},
+			Edits: []Edit{{"streams.(*single).deliver", "	s.inTransit.slot = nil // from", "	// from"}},
 		},
 	}
 }

@@ -5,7 +5,7 @@ func poolBugs() []Bug {
 	return []Bug{
 		{
 			Name: "every denial panics, and the pool goes on", Package: ".", Run: "^TestARefusalHidesNoPanic$",
-			Edits: []Edit{{"pool.(*effects).deliver", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.asks.Left()[len(e.asks.Left())]\n"}},
+			Edits: []Edit{{"pool.(*effects).deliver", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n", "		if !d.quiet {\n			e.observeDenial(d.err)\n		}\n		_ = e.reclaims.Left()[len(e.reclaims.Left())]\n"}},
 		},
 		{
 			Name: "a panicking driver goes unreported", Package: ".", Run: "^TestARecoveredPanicIsToldCountedAndLogged$",
@@ -82,7 +82,7 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "a mark is given up before it has passed", Package: "pool", Run: "^TestAMarkIsKeptUntilItHasPassed$",
-			Edits: []Edit{{"pool.(*driver).look", "for _, s := range stamps[:n] {", "for _, s := range stamps {"}},
+			Edits: []Edit{{"pool.(*driver).look", "for _, s := range marked[:n] {", "for _, s := range marked {"}},
 		},
 		{
 			Name: "the last of several refusals is not told", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",

@@ -9,7 +9,7 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "a change forgets the tuning", Package: ".", Run: "^TestReconfigureReplacesTheTuning$",
-			Edits: []Edit{{"vram.(*Settings).over", "	set(&c.Tuning, s.Tuning)\n", ""}},
+			Edits: []Edit{{"vram.(*Settings).appliedTo", "	set(&c.Tuning, s.Tuning)\n", ""}},
 		},
 		{
 			Name: "parts of a refused batch count as live", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
@@ -22,8 +22,8 @@ func rootBugs() []Bug {
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
 			Edits: []Edit{
-				{"streams.(*desk).hold", "	d.core.AddParts(c.want.partBytes())\n", ""},
-				{"streams.(*desk).endWaiting", "		d.core.AddParts(-c.want.partBytes())\n", ""},
+				{"streams.(*dispatcher).hold", "	d.core.AddParts(c.want.partBytes())\n", ""},
+				{"streams.(*dispatcher).endWaiting", "		d.core.AddParts(-c.want.partBytes())\n", ""},
 			},
 		},
 		{

@@ -5,7 +5,7 @@ func streamBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an order is answered before its memory has gone", Package: "streams", Run: "^TestAnOrderIsAnsweredWhenItsMemoryHasGone$",
-			Edits: []Edit{{"streams.(*effects).giveBack", "	w := e.stream\n", "	w := e.stream\n	if e.reply(nil) {\n		return true\n	}\n"}},
+			Edits: []Edit{{"streams.(*effects).performReturn", "	w := e.stream\n", "	w := e.stream\n	if e.reply(nil) {\n		return true\n	}\n"}},
 		},
 		{
 			Name: "idle spans keep pages over the budget", Package: "streams/core", Run: "^TestIdleSpansGoWhereTheirPagesAreOverTheBudget$",
@@ -13,7 +13,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a device is closed while a stream is made", Package: ".", Run: "^TestAStreamThatLosesAgainstCloseIsDestroyed$",
-			Edits: []Edit{{"vram.(*guests).close", "	for g.count.Load() > 0 {", "	for g.count.Load() > 0 && !g.closed.Load() {"}},
+			Edits: []Edit{{"vram.(*callGate).close", "	for g.count.Load() > 0 {", "	for g.count.Load() > 0 && !g.closed.Load() {"}},
 		},
 		{
 			Name: "idle spans stay where the pool is asked", Package: "streams/core", Run: "^TestIdleSpansGoBackBeforeThePoolIsAsked$",
@@ -22,20 +22,20 @@ func streamBugs() []Bug {
 		{
 			Name: "the fence is taken before the memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
-				{"streams/handle.go", "	calls   atomic.Int64 ", "	early   fence.Mark\n	calls   atomic.Int64 "},
+				{"streams/cudastream.go", "	calls          atomic.Int64 ", "	early          fence.Mark\n	calls          atomic.Int64 "},
 				{
 					"streams.(*poolClient).Asked", "	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
-					"	c.handle.early, _ = c.handle.fences.Record(c.handle.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
+					"	c.cuda.early, _ = c.cuda.fences.Record(c.cuda.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
 				},
 				{
-					"streams.(*handle).mark", "	err = h.guard(func() (err error) {\n		mark, err",
+					"streams.(*cudaStream).mark", "	err = h.guard(func() (err error) {\n		mark, err",
 					"	if !h.early.Zero() {\n		mark, h.early = h.early, fence.Mark{}\n		return mark, nil\n	}\n	err = h.guard(func() (err error) {\n		mark, err",
 				},
 			},
 		},
 		{
 			Name: "a single run goes back without a fence", Package: "streams", Run: "^TestPagesWithoutAFenceStayWithTheirStream$",
-			Edits: []Edit{{"streams.(*loans).returned", "case len(g.Runs) == 0 || ", "case len(g.Runs) < 2 || "}},
+			Edits: []Edit{{"streams.(*lentMemory).returned", "case len(g.Runs) == 0 || ", "case len(g.Runs) < 2 || "}},
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
@@ -62,11 +62,11 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
-			Edits: []Edit{{"streams.(*loans).answerReclaim", "	l.core.AskLanes()\n", ""}},
+			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "	l.core.AskLanes()\n", ""}},
 		},
 		{
 			Name: "the background records on adopted handles", Package: "streams", Run: "^TestTheBackgroundMakesNoCallOnAnAdoptedHandle$",
-			Edits: []Edit{{"streams.(*loans).coverage", "return l.handle.adopted && !caller && ", "return false && "}},
+			Edits: []Edit{{"streams.(*lentMemory).coveredOnly", "return l.cuda.adopted && !caller && ", "return false && "}},
 		},
 		{
 			Name: "what comes home behind a fence counts as covered", Package: "streams/core", Run: "^TestOnlyCoveredPagesLeave$",
@@ -82,7 +82,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",
-			Edits: []Edit{{"streams.(*handle).uncaptured", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
+			Edits: []Edit{{"streams.(*cudaStream).uncaptured", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
 		},
 		{
 			Name: "memory that shall be zero is not", Package: "streams", Run: "^TestZeroIsOneMemset$",

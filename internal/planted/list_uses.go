@@ -45,11 +45,11 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "one use that has passed is enough", Package: "streams/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
-			Edits: []Edit{{"streams/core.(*inFlight).pass", "f.blocks[at].left--; f.blocks[at].left == 0 {", "f.blocks[at].left--; f.blocks[at].slot != nil {"}},
+			Edits: []Edit{{"streams/core.(*inFlight).pass", "b.left > 1 {", "b.slot == nil {"}},
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
-			Edits: []Edit{{"streams.(*desk).refuse", "!last && d.peers.pending()", "!last && !d.peers.pending()"}},
+			Edits: []Edit{{"streams.(*dispatcher).refuse", "!last && d.peers.anyPending()", "!last && !d.peers.anyPending()"}},
 		},
 		{
 			Name: "what waits for fences has no bound", Package: "streams/core", Run: "^TestSlackKeepsWithinItsBounds$",
@@ -57,7 +57,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
-			Edits: []Edit{{"streams.(*turn).asked", "others && !a.looked", "!others && !a.looked"}},
+			Edits: []Edit{{"streams.(*turn).handleReclaim", "others && !a.looked", "!others && !a.looked"}},
 		},
 		{
 			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "streams/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",
@@ -83,7 +83,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a new budget does not count what was just freed", Package: "streams", Run: "^TestABudgetCountsWhatWasJustFreed$",
-			Edits: []Edit{{"streams.(*turn).configure", "	t.core.Drain() // what was freed since", "	// what was freed since"}},
+			Edits: []Edit{{"streams.(*turn).configure", "	t.core.Drain() // frees since", "	// frees since"}},
 		},
 		{
 			Name: "a batch is counted by the turn that panicked, too", Package: "streams", Run: "^TestAPanicBehindACountedBatch$",
@@ -102,7 +102,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "ticks take fences on streams of callers", Package: "streams", Run: "^TestTicksLeaveAdoptedStreamsAlone$",
-			Edits: []Edit{{"streams.(*loans).takeOwn", "		if !t.Lent() {\n", "		if t != nil {\n"}},
+			Edits: []Edit{{"streams.(*lentMemory).takeOwnFences", "		if !t.Lent() {\n", "		if t != nil {\n"}},
 		},
 	}
 }

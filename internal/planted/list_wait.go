@@ -13,7 +13,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that waits for a fence holds up those behind it", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.outwait(w) })", "actors.Yield(d.pool.host)\n			d.outwait(w)"}},
+			Edits: []Edit{{"pool.(*driver).watch", "actors.Go(d.pool.host, \"\", func() { d.awaitMark(w) })", "actors.Yield(d.pool.host)\n			d.awaitMark(w)"}},
 		},
 		{
 			Name: "one client's fences are watched, and no other's", Package: ".", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
@@ -123,7 +123,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that is cancelled goes on waiting", Package: ".", Run: "^TestAWaitEndsWithItsContext$",
-			Edits: []Edit{{"streams.(*desk).changed", "		d.unpark(c)\n", ""}},
+			Edits: []Edit{{"streams.(*dispatcher).changed", "		d.unpark(c)\n", ""}},
 		},
 		{
 			Name: "a tenant pays for what it did not get", Package: ".", Run: "^TestATenantIsRefunded$",
@@ -133,7 +133,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
-			Edits: []Edit{{"streams.(*desk).serveOffer", "		d.effects().withdrawals.Push(o.Token)\n", ""}},
+			Edits: []Edit{{"streams.(*dispatcher).serveOffer", "		d.effects().withdrawals.Push(o.Token)\n", ""}},
 		},
 		{
 			Name: "refusals before a fence has passed deny a request", Package: "pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",

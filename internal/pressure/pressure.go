@@ -36,7 +36,7 @@ func (l Level) String() string {
 	case Critical:
 		return "critical"
 	}
-	return fmt.Sprintf("Level(%d)", uint8(l))
+	return fmt.Sprintf("PressureLevel(%d)", uint8(l))
 }
 
 // DefaultMark is where High begins unless somebody says otherwise. Not lower: training is planned to fill a device. Not higher:

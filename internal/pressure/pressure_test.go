@@ -56,5 +56,5 @@ func TestNothingPresses(t *testing.T) {
 	assert.Equal(t, pressure.Normal, pressure.Mark(1).Next(pressure.Critical, 100, 100))
 	assert.Equal(t, pressure.Normal, pressure.Mark(0.5).Next(pressure.Critical, 100, 0))
 	assert.Equal(t, pressure.Critical, pressure.Mark(pressure.DefaultMark).Next(pressure.Normal, 100, 100))
-	assert.Equal(t, "normal high critical Level(3)", pressure.Normal.String()+" "+pressure.High.String()+" "+pressure.Critical.String()+" "+pressure.Level(3).String())
+	assert.Equal(t, "normal high critical PressureLevel(3)", pressure.Normal.String()+" "+pressure.High.String()+" "+pressure.Critical.String()+" "+pressure.Level(3).String())
 }

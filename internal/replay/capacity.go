@@ -19,7 +19,7 @@ const mostTimesPeak = 64
 
 // minCapacity finds the least limit, to a thousandth of the peak, that all rounds survive.
 func minCapacity(ctx context.Context, tr *trace.Trace, o Options, result *Result) error {
-	o.Check, o.Hazards, o.ExplainPeak, o.Observe = false, false, false, nil
+	o.Hazards, o.Observe = false, nil
 	peakBytes := tr.Info.PeakLiveBytes
 	try := func(limitBytes int64) (bool, error) {
 		ok, err := survives(ctx, tr, &o, limitBytes)

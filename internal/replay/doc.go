@@ -22,15 +22,11 @@
 // With Options.Jitter each round plays a trace that differs from the recorded one, and from that of the round before.
 // The peak live bytes are then the most of any round. With Options.Rest the loop pauses between rounds.
 //
-// With Options.Lag the loop also drives the simulated clock and with Options.Check the overlap
-// checker, so the time of such a round says nothing about the allocator.
+// With Options.Lag the loop also drives the simulated clock, so the time of such a round says nothing about the allocator.
 //
 // With Options.Hazards a kernel writes each buffer after its allocation and another one reads it before its free,
 // on the buffer's stream, under the checker of cudadrv/hazard: memory that two streams get without an order, that
 // is unmapped under work or handed out twice shows there.
-//
-// With Options.ExplainPeak the driver's calls are watched, and where more is held than ever before the statistics are read:
-// what was held at the peak is told by where it was.
 //
 // # Parallel
 //

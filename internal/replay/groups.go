@@ -207,7 +207,7 @@ func (g *group) abandon(round, event int) error {
 	for _, p := range g.players {
 		for i := range p.program.steps[:p.taken] {
 			if s := &p.program.steps[i]; s.allocates() && !freed[s.id] {
-				if err := p.watchedFree(round, event, s); err != nil {
+				if err := p.watchedFree(s); err != nil {
 					return p.session.at(round, event, err)
 				}
 			}

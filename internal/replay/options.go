@@ -39,15 +39,9 @@ type Options struct {
 	Warm bool
 	// Rest is a pause after each round, for what the device does in the background. It is in no figure.
 	Rest time.Duration
-	// ExplainPeak adds to the result where the memory was when most was held. It reads the statistics each time that
-	// more is held than before: times mean little then. Not with Parallel.
-	ExplainPeak bool
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
-	// Check watches every step for overlap, misalignment and wrong sizes; the first fault ends the run
-	// with a *CheckError. Times mean nothing then.
-	Check bool
 	// Observe is called after each step where it is set, with Parallel from several goroutines at once.
 	// A copy that begins its round anew is observed from the start again; what it frees before that is not.
 	Observe func(Observation)
@@ -95,8 +89,6 @@ func (o *Options) complete() error {
 		return ErrWaitNeedsGoroutines
 	case o.Copies < 0 || o.Copies > MostCopies:
 		return fmt.Errorf("replay: %d copies, want 1 to %d", o.Copies, MostCopies)
-	case o.ExplainPeak && o.Parallel:
-		return ErrPeakNeedsOneGoroutine
 	case o.Rounds == 0:
 		o.Rounds = DefaultRounds
 	}

@@ -71,11 +71,10 @@ const room = 12 << 20
 func TestACopyThatIsADeadlockBeginsAnew(t *testing.T) {
 	for name, o := range map[string]replay.Options{
 		"bare":               {},
-		"checked":            {Check: true},
-		"checked with a lag": {Check: true, Lag: time.Millisecond},
+		"with a lag":         {Lag: time.Millisecond},
 		"with kernels":       {Hazards: true},
-		"all, and three":     {Check: true, Hazards: true, Lag: time.Millisecond, Rounds: 3},
-		"all again":          {Rounds: 4},
+		"both, three rounds": {Hazards: true, Lag: time.Millisecond, Rounds: 3},
+		"four rounds":        {Rounds: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -114,9 +113,10 @@ func TestACopyThatIsADeadlockBeginsAnew(t *testing.T) {
 func TestACopyThatNeverFitsFails(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	r, err := replay.Run(t.Context(), halves(t), replay.Options{
-		NewDriver: audited(t), Parallel: true, Wait: true, Copies: 2, Rounds: 2, Check: true, Limit: replay.Limit{Bytes: 48 << 20},
+		NewDriver: audited(t), Parallel: true, Wait: true, Copies: 2, Rounds: 2, Hazards: true, Limit: replay.Limit{Bytes: 48 << 20},
 	})
 	require.NoError(t, err)
+	requireClean(t, r)
 	assert.Equal(t, 2*2, r.FailedCount(), "the second half, of each copy in each round")
 	assert.LessOrEqual(t, r.PeakReservedBytes, int64(48<<20))
 }
@@ -125,10 +125,11 @@ func TestACopyThatNeverFitsFails(t *testing.T) {
 func TestThreeCopies(t *testing.T) {
 	for seed := range uint64(5) {
 		r, err := replay.Run(t.Context(), halves(t), replay.Options{
-			NewDriver: audited(t), Parallel: true, Wait: true, Copies: 3, Rounds: 3, Seed: 1 + seed, Check: true, Jitter: 0.1,
+			NewDriver: audited(t), Parallel: true, Wait: true, Copies: 3, Rounds: 3, Seed: 1 + seed, Hazards: true, Jitter: 0.1,
 			Limit: replay.Limit{Bytes: 80<<20 + room},
 		})
 		require.NoError(t, err)
+		requireClean(t, r)
 		assert.Zero(t, r.FailedCount())
 		assert.LessOrEqual(t, r.RestartCount, uint64(3*3), "three in a round")
 	}
@@ -147,7 +148,7 @@ func TestACancelBesideARestart(t *testing.T) {
 			both := newMeet(ctx)
 			steps := 0
 			_, err := replay.Run(ctx, tr, replay.Options{
-				NewDriver: audited(t), Parallel: true, Wait: true, Copies: 2, Rounds: 1, Check: true,
+				NewDriver: audited(t), Parallel: true, Wait: true, Copies: 2, Rounds: 1, Hazards: true,
 				Limit: replay.Limit{Bytes: 64<<20 + room},
 				Observe: func(s replay.Observation) {
 					mu.Lock()

@@ -26,8 +26,6 @@ type Result struct {
 
 	*Paced // with Options.Gap; nil without
 
-	Peak *Peak `json:"peak,omitempty"` // with Options.ExplainPeak
-
 	Hazards *Hazards `json:"hazards,omitempty"` // with Options.Hazards
 
 	// With Options.MinCapacity: the least limit found, what it is over the peak live bytes, and each

@@ -40,7 +40,6 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 		return Result{}, err
 	}
 	result.Hazards = se.kernels.found()
-	result.Peak = se.summit.found()
 	if o.MinCapacity {
 		if err := minCapacity(ctx, tr, o, &result); err != nil {
 			return Result{}, err

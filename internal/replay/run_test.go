@@ -57,6 +57,9 @@ func read(t *testing.T, rows ...string) *trace.Trace {
 	return tr
 }
 
+// alignBytes is the alignment of an address that a Buffer promises.
+const alignBytes = 512
+
 func TestEveryTraceUnderTheChecker(t *testing.T) {
 	for _, name := range trace.Embedded() {
 		tr := open(t, name)
@@ -67,9 +70,14 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 					var steps atomic.Int64
 					got, err := replay.Run(t.Context(), tr, replay.Options{
 						NewDriver: audited(t), Config: vram.Config{Footprint: footprint}, Rounds: checkedRounds, Parallel: parallel,
-						Check: true, Observe: func(replay.Observation) { steps.Add(1) },
+						Hazards: true, Observe: func(o replay.Observation) {
+							steps.Add(1)
+							assert.Zero(t, o.Buffer.Ptr()%alignBytes, "%+v", o)
+							assert.Equal(t, o.Event.Bytes, o.Buffer.Bytes(), "%+v", o)
+						},
 					})
 					require.NoError(t, err)
+					requireClean(t, got)
 					assert.Equal(t, int64(checkedRounds*tr.Info.EventCount), steps.Load())
 					requireSound(t, tr, got, checkedRounds)
 					assert.Zero(t, got.FailedCount())
@@ -84,13 +92,21 @@ func TestEveryTraceUnderTheCheckerWithALag(t *testing.T) {
 		tr := open(t, name)
 		for _, lag := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond} {
 			t.Run(name+"/lag="+lag.String(), func(t *testing.T) {
-				got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: audited(t), Rounds: 2, Lag: lag, Check: true})
+				got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: audited(t), Rounds: 2, Lag: lag, Hazards: true})
 				require.NoError(t, err)
+				requireClean(t, got)
 				requireSound(t, tr, got, 2)
 				assert.Zero(t, got.FailedCount())
 			})
 		}
 	}
+}
+
+// requireClean checks that no kernel touched what it must not.
+func requireClean(t *testing.T, got replay.Result) {
+	t.Helper()
+	require.NotNil(t, got.Hazards)
+	assert.Zero(t, got.Hazards.Count, "%v", got.Hazards.Reports)
 }
 
 // requireSound checks what holds for every result.
@@ -140,7 +156,7 @@ func TestLimitCountsFailuresAndGoesOn(t *testing.T) {
 	tr := read(t, "0,a,0,33554432,0", "1,a,1,33554432,0", "2,f,1,33554432,0", "3,f,0,33554432,0", "4,a,2,4096,0")
 	var failed []int
 	got, err := replay.Run(t.Context(), tr, replay.Options{
-		NewDriver: simulator, Rounds: 2, Limit: replay.Limit{Bytes: 48 << 20}, Check: true,
+		NewDriver: simulator, Rounds: 2, Limit: replay.Limit{Bytes: 48 << 20},
 		Observe: func(o replay.Observation) {
 			if o.Err != nil {
 				assert.ErrorIs(t, o.Err, vram.ErrOutOfMemory)
@@ -169,7 +185,7 @@ func TestParallelForeignFrees(t *testing.T) {
 	tr := read(t, rows...)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for _, watch := range []bool{false, true} {
-		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 4, Parallel: true, Check: watch})
+		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 4, Parallel: true, Hazards: watch})
 		require.NoError(t, err)
 		assert.Zero(t, got.FailedCount())
 		require.Len(t, got.Rounds, 4)
@@ -180,7 +196,7 @@ func TestParallelForeignFreeOfAFailedAllocation(t *testing.T) {
 	tr := read(t, "0,a,0,33554432,0", "1,a,1,4096,1", "2,f,0,33554432,1", "3,f,1,4096,0")
 	for _, watch := range []bool{false, true} {
 		got, err := replay.Run(t.Context(), tr, replay.Options{
-			NewDriver: simulator, Rounds: 2, Parallel: true, Check: watch, Limit: replay.Limit{Bytes: 16 << 20},
+			NewDriver: simulator, Rounds: 2, Parallel: true, Hazards: watch, Limit: replay.Limit{Bytes: 16 << 20},
 		})
 		require.NoError(t, err)
 		assert.Equal(t, 2, got.FailedCount())
@@ -260,20 +276,19 @@ func row(micros int, op string, id, stream int) string {
 	return strings.Join([]string{strconv.Itoa(micros), op, strconv.Itoa(id), "4096", strconv.Itoa(stream)}, ",")
 }
 
-// Hazards are looked for beside the checker, by goroutines side by side and with requests that find no memory.
-func TestHazardsBesideTheOtherChecks(t *testing.T) {
+// Hazards are looked for with goroutines side by side and with requests that find no memory.
+func TestHazards(t *testing.T) {
 	tr := open(t, "pipeline_1f1b")
 	for name, o := range map[string]replay.Options{
-		"many goroutines": {Parallel: true, Check: true},
-		"under a limit":   {Check: true, Limit: replay.Limit{TimesPeak: 1.1}, Lag: 5 * time.Millisecond},
+		"many goroutines": {Parallel: true},
+		"under a limit":   {Limit: replay.Limit{TimesPeak: 1.1}, Lag: 5 * time.Millisecond},
 		"plain segments":  {Config: vram.Config{Segments: vram.SegmentsPlain}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.NewDriver, o.Rounds, o.Hazards = audited(t), 1, true
 			got, err := replay.Run(t.Context(), tr, o)
 			require.NoError(t, err)
-			require.NotNil(t, got.Hazards)
-			assert.Zero(t, got.Hazards.Count, "%v", got.Hazards.Reports)
+			requireClean(t, got)
 		})
 	}
 	_, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: func() cudadrv.Driver { return fault.Wrap(simulator()) }, Hazards: true})

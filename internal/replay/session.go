@@ -18,7 +18,6 @@ import (
 type device interface {
 	NewStream() (*vram.Stream, error)
 	Warm(ctx context.Context, want ...vram.Demand) error
-	Collect() error
 	Stats() vram.Stats
 	ResetPeaks()
 	Close() error
@@ -38,10 +37,8 @@ type session struct {
 	gates         []*gate // by id; nil where no two players share a buffer
 	leftovers     []step  // what frees the buffers that the trace never frees
 	lag, rest     time.Duration
-	clock         virtualTime // nil without a lag
-	checker       *checker    // nil without Options.Check
+	clock         *sim.Device // nil without a lag
 	kernels       *kernels    // nil without Options.Hazards
-	summit        *summit     // nil without Options.ExplainPeak
 	observe       func(Observation)
 	stopAtFailure bool
 
@@ -115,7 +112,7 @@ func (se *session) warm(ctx context.Context, wanted bool) error {
 	return se.device.Warm(ctx, want...)
 }
 
-// watch makes the driver, with the clock and the checkers that the options ask for.
+// watch makes the driver, with the clock and the checker that the options ask for.
 func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 	driver := o.NewDriver()
 	cfg.Driver = driver
@@ -138,20 +135,6 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 			return err
 		}
 	}
-	if o.ExplainPeak {
-		se.summit = &summit{}
-		cfg.Driver = &summitDriver{cfg.Driver, se.summit}
-	}
-	if !o.Check {
-		return nil
-	}
-	se.checker = &checker{}
-	if se.clock != nil {
-		se.checker.order = newOrder(se.clock)
-	}
-	if simulated {
-		cfg.Driver = &watchedDriver{Driver: cfg.Driver, checker: se.checker}
-	}
 	return nil
 }
 
@@ -159,8 +142,7 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 func (se *session) close() error { return errors.Join(se.device.Close(), se.kernels.close()) }
 
 func (se *session) watched() bool {
-	return se.clock != nil || se.checker != nil || se.observe != nil || se.kernels != nil ||
-		se.summit != nil
+	return se.clock != nil || se.observe != nil || se.kernels != nil
 }
 
 // waits reports whether players wait for each other's frees, or are held up as a seed has it.
@@ -168,7 +150,7 @@ func (se *session) waits() bool { return se.wait || se.seed != 0 }
 
 // at says where an error happened.
 func (se *session) at(round, event int, err error) error {
-	if _, ok := errors.AsType[*CheckError](err); ok || errors.Is(err, errStop) {
+	if errors.Is(err, errStop) {
 		return err
 	}
 	return fmt.Errorf("%s: round %d, event %d: %w", se.trace.Name, round+1, event, err)
@@ -286,11 +268,6 @@ func (se *session) freeLeftover(round int, s *step) error {
 	}
 	behind := len(se.trace.Events)
 	b := se.buffers[s.id]
-	if se.checker != nil {
-		if what := se.checker.leaving(s.id, b.Ptr(), se.streams[s.stream].Handle(), 0); what != "" {
-			return &CheckError{Trace: se.trace.Name, Round: round, Index: behind, What: what}
-		}
-	}
 	if err := b.Free(); err != nil {
 		return se.at(round, behind, fmt.Errorf("free of a leftover of %d bytes: %w", s.bytes, err))
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// playWatched is playBare with what slows a run down: the virtual clock, the checkers, the observer.
+// playWatched is playBare with what slows a run down: the virtual clock, the kernels, the observer.
 func (p *player) playWatched(ctx context.Context, round, first, last int) (int, error) {
 	for i := first; i < last; i++ {
 		if err := p.watchedStep(ctx, round, i); err != nil {
@@ -35,23 +35,20 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 	case stepAllocShared:
 		// Entered before the gate opens: a foreign free must find the range.
 		if err = p.alloc(ctx, s); err == nil {
-			err = p.entered(round, event, s)
+			err = p.entered(s)
 		}
 		if err == nil {
 			se.gates[s.id].open()
 		}
 	case stepFree:
-		err = p.watchedFree(round, event, s)
+		err = p.watchedFree(s)
 	case stepFreeForeign:
 		if err = p.pass(ctx, se.gates[s.id], se.streams[s.stream]); err == nil {
-			err = p.watchedFree(round, event, s)
+			err = p.watchedFree(s)
 		}
 	}
 	if s.kind == stepAlloc && err == nil {
-		err = p.entered(round, event, s)
-	}
-	if se.summit != nil && err == nil {
-		se.summit.look(se, round, event, s)
+		err = p.entered(s)
 	}
 	if se.observe != nil && err == nil {
 		o := Observation{Round: round, Attempt: p.attempt, Index: event, Event: se.trace.Events[event], Buffer: se.buffers[s.id]}
@@ -64,7 +61,7 @@ func (p *player) watchedStep(ctx context.Context, round, i int) error {
 }
 
 // watchedFree is free with the last use of the buffer on its stream before it.
-func (p *player) watchedFree(round, event int, s *step) error {
+func (p *player) watchedFree(s *step) error {
 	se := p.session
 	if se.missing[s.id] {
 		return nil
@@ -78,25 +75,14 @@ func (p *player) watchedFree(round, event int, s *step) error {
 	if err := se.kernels.touch(se.buffers[s.id], stream, false); err != nil {
 		return err
 	}
-	if se.checker != nil {
-		if what := se.checker.leaving(s.id, se.buffers[s.id].Ptr(), stream, se.lag); what != "" {
-			return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
-		}
-	}
 	return p.free(s)
 }
 
-// entered tells the checkers of an allocation that worked.
-func (p *player) entered(round, event int, s *step) error {
+// entered has a kernel write a buffer that was allocated.
+func (p *player) entered(s *step) error {
 	se := p.session
 	if se.missing[s.id] {
 		return nil
 	}
-	b, stream := se.buffers[s.id], se.streams[s.stream].Handle()
-	if se.checker != nil {
-		if what := se.checker.entered(s, b.Ptr(), b.Bytes(), stream); what != "" {
-			return &CheckError{Trace: se.trace.Name, Round: round, Index: event, What: what}
-		}
-	}
-	return se.kernels.touch(b, stream, true)
+	return se.kernels.touch(se.buffers[s.id], se.streams[s.stream].Handle(), true)
 }

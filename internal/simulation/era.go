@@ -18,7 +18,7 @@ import (
 type era struct {
 	inner      *watched       // below the injected failures
 	device     cudadrv.Device // above them
-	fences     fence.Source
+	fences     *fence.Events
 	pool       *pool.Pool
 	limit      atomic.Int64
 	level      pressure.Level

@@ -170,7 +170,7 @@ func (w *world) returned(s *stream, _ action) func() {
 }
 
 func (w *world) giveBack(s *stream) {
-	if err := s.Return(context.Background()); err != nil && !w.excused(s) {
+	if err := s.Trim(context.Background()); err != nil && !w.excused(s) {
 		w.broken("answer", "return of stream %d: %w", s.id(), err)
 	}
 }

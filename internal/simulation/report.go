@@ -103,21 +103,6 @@ func (r *Report) Add(o Report) {
 	}
 }
 
-// Unmet names what never happened. A run that meets nothing shows nothing.
-func (r *Report) Unmet() (names []string) {
-	for _, c := range r.counts() {
-		if *c.value == 0 {
-			names = append(names, c.name)
-		}
-	}
-	for k, n := range r.Actions {
-		if n == 0 {
-			names = append(names, kind(k).String())
-		}
-	}
-	return names
-}
-
 // String is a paragraph: actions by kind, and what they met.
 func (r Report) String() string {
 	var b strings.Builder

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -179,7 +180,7 @@ func (w *world) let() {
 		}
 		w.watch.AdvanceTo(w.watch.Drained())
 		for _, s := range w.era.streams {
-			s.Collect()
+			_ = s.Sweep(context.Background()) // one that has ended has nothing to look at
 		}
 	}
 }

@@ -58,3 +58,18 @@ func TestAHistoryPlaysTheRunThatDrewIt(t *testing.T) {
 		assert.Equal(t, drawn.report, played.report)
 	}
 }
+
+// Unmet names what never happened. A run that meets nothing shows nothing.
+func (r *Report) Unmet() (names []string) {
+	for _, c := range r.counts() {
+		if *c.value == 0 {
+			names = append(names, c.name)
+		}
+	}
+	for k, n := range r.Actions {
+		if n == 0 {
+			names = append(names, kind(k).String())
+		}
+	}
+	return names
+}

@@ -1,6 +1,8 @@
-package main
+package soak
 
 import (
+	"flag"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,9 +12,30 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
+var (
+	ops   = flag.Int("ops", 4000, "allocations and frees of TestSoak")
+	live  = flag.Int64("live", 4<<30, "what lives at most in it, in `bytes`")
+	limit = flag.Float64("limit", 1.10, "its limit, over what lives at most")
+	seed  = flag.Uint64("seed", 1, "of its random numbers")
+	rows  = flag.Int("rows", 20, "of its table")
+)
+
+// As many operations as the flags say, with a table.
+func TestSoak(t *testing.T) {
+	s, err := open(plan{liveBytes: *live, limit: *limit, seed: *seed}, vram.Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	fmt.Println("| operations | live / most live | reserved / most live | free of reserved | ns/op | driver calls / op |")
+	fmt.Println("|---|---|---|---|---|---|")
+	for range *rows {
+		r, err := s.stretch(*ops / *rows)
+		require.NoError(t, err)
+		fmt.Printf("| %d | %.3f | %.3f | %.1f %% | %.0f | %.1f |\n", r.ops, r.live, r.reserved, 100*r.free, r.nsPerOp, r.callsPerOp)
+	}
+	require.NoError(t, s.close())
+}
+
 // Jobs that come and go on eight streams never fail under a limit of 1.10 times what lives at most, hold no more than
-// that, cost the driver no more late than early, and leave nothing behind. The command plays ten million operations, the
-// test a few thousand from two seeds.
+// that, cost the driver no more late than early, and leave nothing behind. A few thousand operations from two seeds.
 func TestNothingFailsAndNothingDrifts(t *testing.T) {
 	const stretches, ops = 4, 1500
 	for seed := range uint64(2) {

@@ -1,4 +1,4 @@
-// Package trace reads and writes recordings of what a workload asked of its GPU allocator: every
+// Package trace reads recordings of what a workload asked of its GPU allocator: every
 // allocation and every free, in program order.
 //
 // # Format
@@ -18,7 +18,7 @@
 //     stream that the buffer belongs to. On a free it is the stream whose program frees the buffer,
 //     which is the same one in all recordings of a caching allocator.
 //
-// Lines end with LF or CR LF, and a byte order mark may stand before the first; what is written has LF and none.
+// Lines end with LF or CR LF, and a byte order mark may stand before the first.
 //
 // A buffer without a free was still held when the recording stopped: a leftover.
 //

@@ -1,7 +1,7 @@
 // Package transcript plays scripts against a state machine and compares what it says, word for word.
 //
 // A script is a text file of blocks with empty lines between. A block is commands, a line "----", and the
-// answer; a block without such a line is a remark. With UPDATE_TRANSCRIPTS=1 in the environment the
+// answer; a block without such a line is a remark, as is a line that begins with #. With UPDATE_TRANSCRIPTS=1 in the environment the
 // answers are written anew, to be read before they are kept.
 //
 // It is for tests only. Each script is played by itself; several at once.
@@ -10,6 +10,7 @@ package transcript
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,12 +18,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Answer plays the commands of one block, line by line, and says what came of them. The text ends with a
-// line end, or is empty.
-type Answer func(commands []string) string
+// Machine is what a script is played against.
+type Machine struct {
+	// Obey carries out one command, given word by word, and says what came of it: nothing, or a text that ends with a line end or gets one.
+	Obey func(words []string) string
+	// Check is called behind the last command of each block; nil: nothing is.
+	Check func()
+}
 
 // Run plays every script in testdata. begin makes a fresh machine for each.
-func Run(t *testing.T, begin func(t *testing.T) Answer) {
+func Run(t *testing.T, begin func(t *testing.T) Machine) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	require.NoError(t, err)
@@ -43,7 +48,7 @@ func Run(t *testing.T, begin func(t *testing.T) Answer) {
 }
 
 // play answers every block of a script.
-func play(text string, answer Answer) string {
+func play(text string, machine Machine) string {
 	var out strings.Builder
 	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
 		commands, _, isBlock := strings.Cut(block, "\n----")
@@ -52,8 +57,44 @@ func play(text string, answer Answer) string {
 		}
 		out.WriteString(commands + "\n")
 		if isBlock {
-			out.WriteString("----\n" + answer(strings.Split(commands, "\n")))
+			out.WriteString("----\n")
+			machine.answer(commands, &out)
 		}
 	}
 	return out.String()
+}
+
+// answer carries out the commands of a block.
+func (m Machine) answer(commands string, out *strings.Builder) {
+	for line := range strings.SplitSeq(commands, "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		answer := m.Obey(strings.Fields(line))
+		out.WriteString(answer)
+		if answer != "" && !strings.HasSuffix(answer, "\n") {
+			out.WriteString("\n")
+		}
+	}
+	if m.Check != nil {
+		m.Check()
+	}
+}
+
+// Number reads a number of a command.
+func Number(t *testing.T, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// Option is the value of the word name=value, where the command has one.
+func Option(words []string, name string) (value string, found bool) {
+	for _, word := range words {
+		if value, found = strings.CutPrefix(word, name+"="); found {
+			return value, true
+		}
+	}
+	return "", false
 }

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -9,21 +8,23 @@ import (
 
 // Blocks are answered, remarks are kept, and a wrong answer is replaced.
 func TestPlayAnswersBlocksAndKeepsRemarks(t *testing.T) {
-	script := "A remark.\n\nsay a\nsay b\n----\nold answer\n\nquiet\n----\n"
-	got := play(script, func(commands []string) string {
-		var out strings.Builder
-		for _, c := range commands {
-			if word, ok := strings.CutPrefix(c, "say "); ok {
-				out.WriteString(word + "\n")
+	script := "A remark.\n\nsay a\n# nothing\nsay b=2\n----\nold answer\n\nquiet\n----\n"
+	checks := 0
+	machine := Machine{
+		Obey: func(words []string) string {
+			if words[0] != "say" {
+				return ""
 			}
-		}
-		return out.String()
-	})
-	assert.Equal(t, "A remark.\n\nsay a\nsay b\n----\na\nb\n\nquiet\n----\n", got)
-	assert.Equal(t, got, play(got, func(commands []string) string {
-		if len(commands) == 2 {
-			return "a\nb\n"
-		}
-		return ""
-	}), "what was written is stable")
+			if value, found := Option(words, "b"); found {
+				assert.Equal(t, int64(2), Number(t, value))
+				return "two lines\nb\n"
+			}
+			return words[1]
+		},
+		Check: func() { checks++ },
+	}
+	got := play(script, machine)
+	assert.Equal(t, "A remark.\n\nsay a\n# nothing\nsay b=2\n----\na\ntwo lines\nb\n\nquiet\n----\n", got)
+	assert.Equal(t, 2, checks, "one a block")
+	assert.Equal(t, got, play(got, machine), "what was written is stable")
 }

@@ -24,6 +24,7 @@ func command(t *testing.T, args ...string) string {
 	var complained strings.Builder
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Stderr = &complained
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // with cgo a program is smaller by 0.1 MB, and needs a C compiler
 	said, err := cmd.Output()
 	require.NoError(t, err, complained.String())
 	return string(said)
@@ -44,28 +45,28 @@ func built(t *testing.T, flags ...string) (sizeBytes int64, modules []string) {
 	return file.Size(), modules
 }
 
-// The program with the built-in framework: 5.7 MB, or 3.9 MB without symbols, which is what the promise of 5 MB is about. Go's own
-// part of it, with log/slog, is 3.1 MB. The modules are named, so that a new one is a decision.
+// The program with the built-in framework has less than 5 MB with its symbols, as the README promises: 4.97 MB with Go 1.26 on
+// linux/amd64, and 3.37 MB without them. A program that only prints has 2.40 MB. The modules are named, so that a new one is a decision.
 func TestTheBuiltinFrameworkIsSmall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		return // It links a program twice.
 	}
 	sizeBytes, modules := built(t, "-tags=vram_builtin")
-	assert.Less(t, sizeBytes, int64(6_000_000))
-	assert.Subset(t, []string{"github.com/ebitengine/purego", "golang.org/x/sys"}, modules)
+	assert.Less(t, sizeBytes, int64(5_000_000))
+	assert.Equal(t, []string{"github.com/ebitengine/purego"}, modules)
 
 	sizeBytes, _ = built(t, "-tags=vram_builtin", "-ldflags=-s -w")
-	assert.Less(t, sizeBytes, int64(5_000_000))
+	assert.Less(t, sizeBytes, int64(3_500_000))
 }
 
-// heavy are packages that the built-in framework is there to leave out.
+// heavy are the packages, of those that a program with the built-in framework must not have, that the program has.
 func heavy(t *testing.T, flags ...string) (linked []string) {
 	t.Helper()
 	said := command(t, append(append([]string{"list", "-deps"}, flags...), program)...)
 	for name := range strings.Lines(said) {
 		switch name = strings.TrimSpace(name); name {
-		case "net/http", "expvar", "github.com/asynkron/protoactor-go/actor", "github.com/prometheus/client_golang/prometheus":
+		case "net/http", "expvar", "encoding/json", "log/slog", "github.com/asynkron/protoactor-go/actor", "github.com/prometheus/client_golang/prometheus":
 			linked = append(linked, name)
 		}
 	}
@@ -76,7 +77,7 @@ func heavy(t *testing.T, flags ...string) (linked []string) {
 func TestWhatIsLinked(t *testing.T) {
 	t.Parallel()
 	assert.Empty(t, heavy(t, "-tags=vram_builtin"))
-	assert.Len(t, heavy(t, "-tags="), 4)
+	assert.Len(t, heavy(t, "-tags="), 6)
 }
 
 // Importing vram registers what the linked framework registers, and nothing else. This process imports it, as a caller does.

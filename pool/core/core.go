@@ -28,8 +28,8 @@ type Core struct {
 	scheduler scheduler
 	fx        Effects
 
-	driverGrants     uint64
-	grandfatherBytes int64 // reserved when the limit was lowered below it
+	driverGrants          uint64
+	reservedAtChangeBytes int64 // when the settings changed, with what the job in flight adds: so much may be above a lowered limit
 }
 
 // New makes the core of a pool over an arena of that many pages, at most those that the heaps of the clients can name: what is beyond
@@ -132,12 +132,12 @@ func (c *Core) SetSettings(s Settings) {
 		c.forecast = forecast{}
 	}
 	c.settings = s
-	c.grandfatherBytes = c.memory.ReservedBytes()
+	c.reservedAtChangeBytes = c.memory.ReservedBytes()
 	c.waiters.changed()
 	if j := c.jobs.inFlight; j != nil {
 		for i := range j.Ops {
 			if op := &j.Ops[i]; op.Verb == memory.Create || op.Verb == memory.AllocPlain {
-				c.grandfatherBytes += c.memory.Bytes(op.Run.Pages)
+				c.reservedAtChangeBytes += c.memory.Bytes(op.Run.Pages)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func (c *Core) Check() error {
 			return fmt.Errorf("pool: client %d holds %d pages, the books say %d", id, held[id], cl.heldPages)
 		}
 	}
-	if reserved, limit := c.memory.ReservedBytes(), c.settings.LimitBytes; reserved > limit && limit > 0 && reserved > c.grandfatherBytes {
+	if reserved, limit := c.memory.ReservedBytes(), c.settings.LimitBytes; reserved > limit && limit > 0 && reserved > c.reservedAtChangeBytes {
 		return fmt.Errorf("pool: %d bytes reserved over the limit of %d", reserved, limit)
 	}
 	return c.waiters.check()

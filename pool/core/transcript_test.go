@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -25,18 +24,10 @@ import (
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	transcript.Run(t, func(t *testing.T) transcript.Answer {
+	transcript.Run(t, func(t *testing.T) transcript.Machine {
 		t.Helper()
 		s := &script{t: t}
-		return func(commands []string) string {
-			var out strings.Builder
-			for _, line := range commands {
-				if !strings.HasPrefix(line, "#") {
-					out.WriteString(s.command(line))
-				}
-			}
-			return out.String()
-		}
+		return transcript.Machine{Obey: s.obey}
 	})
 }
 
@@ -47,9 +38,8 @@ type script struct {
 	reports bool // are commands
 }
 
-// command obeys one line and says what came of it.
-func (s *script) command(line string) string {
-	words := strings.Fields(line)
+// obey carries out one command and says what came of it.
+func (s *script) obey(words []string) string {
 	if words[0] == "new" {
 		s.w = newWorld(s.t, uint32(s.number(words, "arena")), uint32(s.number(words, "capacity", 1000)), Settings{
 			Policy: Policy{
@@ -119,7 +109,7 @@ func (s *script) command(line string) string {
 		}
 		s.job(words)
 	default:
-		s.t.Fatalf("no command %q", line)
+		s.t.Fatalf("no command %q", words)
 	}
 	return w.told()
 }
@@ -210,10 +200,8 @@ func (s *script) client(words []string) Client { return Client(s.count(words[1])
 
 // number is the value of name=value, or the default.
 func (s *script) number(words []string, name string, otherwise ...int64) int64 {
-	for _, word := range words {
-		if value, ok := strings.CutPrefix(word, name+"="); ok {
-			return s.count(value)
-		}
+	if value, found := transcript.Option(words, name); found {
+		return s.count(value)
 	}
 	require.NotEmpty(s.t, otherwise, "%v lacks %s", words, name)
 	return otherwise[0]
@@ -221,22 +209,15 @@ func (s *script) number(words []string, name string, otherwise ...int64) int64 {
 
 // numbers are those of name=value,value.
 func (s *script) numbers(words []string, name string) (all []int64) {
-	for _, word := range words {
-		if values, ok := strings.CutPrefix(word, name+"="); ok {
-			for value := range strings.SplitSeq(values, ",") {
-				all = append(all, s.count(value))
-			}
-		}
+	values, found := transcript.Option(words, name)
+	require.True(s.t, found, "%v lacks %s", words, name)
+	for value := range strings.SplitSeq(values, ",") {
+		all = append(all, s.count(value))
 	}
-	require.NotEmpty(s.t, all, "%v lacks %s", words, name)
 	return all
 }
 
-func (s *script) count(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(s.t, err)
-	return n
-}
+func (s *script) count(text string) int64 { return transcript.Number(s.t, text) }
 
 // told is what the last step led to, a line each.
 func (w *world) told() string {

@@ -2,25 +2,26 @@ package claims
 
 import "sync/atomic"
 
-// Tenant is an account that claims are charged to.
-type Tenant interface {
+// payer is an account that claims are charged to.
+type payer interface {
 	// TooLarge reports whether so many bytes are more than the tenant may have in all.
 	TooLarge(bytes int64) bool
-	// Charge takes so many bytes of the quota, if it allows them and nobody waits for it before.
+	// Charge charges the tenant, if the quota allows it and no other request waits for it.
 	Charge(bytes int64) bool
-	// Refund gives them back.
+	// Refund undoes a Charge.
 	Refund(bytes int64)
 }
 
-// Bill is what a claim's tenant is charged, if it names one. The stream's turn, the pool's and the end of a context use it at once.
+// Bill is a claim's charge to its tenant, if it names one. The stream's turn, the pool's and the
+// end of a context may use it at the same time.
 type Bill struct {
-	tenant Tenant
+	tenant payer
 	cost   int64       // bytes; 0 of an empty batch
-	paid   atomic.Bool // the tenant was charged, and neither have the buffers the cost nor was it refunded
+	paid   atomic.Bool // charged, and neither moved to the buffers nor refunded
 }
 
 // Open charges the tenant, and reports whether the claim may go on: with its cost paid, or, if it waits, owing it.
-func (b *Bill) Open(t Tenant, cost int64, waits bool) bool {
+func (b *Bill) Open(t payer, cost int64, waits bool) bool {
 	b.tenant, b.cost = t, cost
 	if t.TooLarge(cost) {
 		return false
@@ -35,24 +36,25 @@ func (b *Bill) Open(t Tenant, cost int64, waits bool) bool {
 // Charged reports whether there is a tenant.
 func (b *Bill) Charged() bool { return b.tenant != nil }
 
-// Cost is what the tenant is charged.
+// Cost is the charge.
 func (b *Bill) Cost() int64 { return b.cost }
 
-// Owes reports whether the tenant has still to be charged.
+// Owes reports whether the tenant is not charged yet.
 func (b *Bill) Owes() bool { return b.tenant != nil && !b.paid.Load() }
 
-// Refund returns to the tenant what it was charged, unless the buffers have it.
+// Refund undoes the charge, unless the buffers have it.
 func (b *Bill) Refund() {
 	if b.tenant != nil && b.paid.Swap(false) {
 		b.tenant.Refund(b.cost)
 	}
 }
 
-// Settle hands what was charged to the buffers. It reports whether it could: not if the claim was given up.
+// Settle moves the charge to the buffers. It fails if the claim was cancelled.
 func (b *Bill) Settle() bool { return b.tenant == nil || b.paid.Swap(false) }
 
-// Pay has the tenant charged by take, for a claim that wanted says somebody wants. A claim that is given up refunds what it finds
-// paid; what is paid after that is refunded here. gone: nobody wants the claim, and nothing is charged.
+// Pay charges the tenant by take, for a claim that is still wanted. A cancelled claim refunds a
+// charge that it finds; a charge after that is refunded here. gone: the claim was cancelled, and
+// nothing is charged.
 func (b *Bill) Pay(take func(bytes int64) bool, wanted func() bool) (paid, gone bool) {
 	if !wanted() {
 		return false, true

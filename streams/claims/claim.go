@@ -1,6 +1,6 @@
 package claims
 
-// State is where a claim is; the package comment has the transitions.
+// State is a claim's state; the package comment has the transitions.
 type State uint8
 
 // The states of a claim.
@@ -17,18 +17,18 @@ func (s State) String() string {
 	return [...]string{"served", "asked", "consulted", "delayed", "parked"}[s]
 }
 
-// Verdict is what is done about a claim next.
+// Verdict is the next action for a claim.
 type Verdict uint8
 
 // The verdicts.
 const (
-	Drop    Verdict = iota // nobody wants it any more
-	Close                  // the stream serves nobody any more: that is its answer
-	Search                 // search for what is missing
-	Park                   // have it wait in the pool
-	Consult                // ask the caller's handler
+	Drop    Verdict = iota // it was cancelled
+	Close                  // the stream is closing: answer ErrClosed
+	Search                 // search for the missing memory
+	Park                   // wait in the pool
+	Consult                // call the caller's handler
 	Delay                  // wait for a fence
-	Fail                   // answer with the refusal
+	Fail                   // answer with the pool's error
 )
 
 // String names the verdict.
@@ -36,51 +36,53 @@ func (v Verdict) String() string {
 	return [...]string{"drop", "close", "search", "park", "consult", "delay", "fail"}[v]
 }
 
-// MaxConsults is how often the caller's handler is asked about one claim. Not fewer: a handler may free one thing at a time. Not
-// more: one that says yes and frees nothing would keep the claim for ever.
+// MaxConsults is how often the caller's handler is called for one claim. Not fewer: a handler may
+// free one buffer at a time. Not more: a handler that returns true and frees nothing would keep the
+// claim for ever.
 const MaxConsults = 16
 
-// Claim is what the decisions know of one claim. It is owned by its stream's turn, but for the Bill.
+// Claim is the state of one claim. Its stream's turn owns it, except for the Bill.
 type Claim struct {
 	Bill
 
-	// Owner is the shell's.
+	// Owner is the shell's object for the claim.
 	Owner any
-	// Waits: it waits for other people's frees rather than fail.
+	// Waits: it waits for other callers' frees rather than fail.
 	Waits bool
-	// After is what has happened before its next search.
+	// After is the step before its next search.
 	After Searched
-	// Refusal is the answer of a delayed claim that no fence helps.
+	// Refusal is the pool's error for a delayed claim, its answer if no fence passes.
 	Refusal error
 
 	state    State
-	token    uint64 // under which it waits; 0: it does not just now
+	token    uint64 // under which it waits; 0: it does not wait
 	parks    int
 	consults int
 }
 
-// State is where the claim is.
+// State is the claim's state.
 func (c *Claim) State() State { return c.state }
 
-// Token is the number under which it waits; 0: it does not.
+// Token is the number under which the claim waits; 0: it does not.
 func (c *Claim) Token() uint64 { return c.token }
 
-// Parks is how often it was parked.
+// Parks counts how often it was parked.
 func (c *Claim) Parks() int { return c.parks }
 
-// Stream is what decisions need to know of the claim's stream.
+// Stream has the inputs of a decision from the claim's stream.
 type Stream struct {
-	Closing bool // it serves nobody any more
+	Closing bool // it serves no request any more
 	Demand  bool // requests of the device wait for frees
-	Handler bool // the caller has one
-	Pending bool // some stream of the device keeps freed memory for a fence
+	Handler bool // the caller has an OnOutOfMemory handler
+	Pending bool // some stream of the device has pending memory
 }
 
-// Queues reports whether a tenant's claim takes its place among those that wait, whatever its stream keeps: what comes home to a
-// stream belongs to the next of those, and not to the next request on that stream.
+// Queues reports whether a tenant's claim waits behind others, even if its stream could serve it:
+// memory that comes home belongs to the first waiting claim, and not to the next request on that
+// stream.
 func Queues(waits bool, s Stream) bool { return waits && s.Demand }
 
-// Arrive decides about a claim that comes to be served, for the first time or again.
+// Arrive decides about a claim that arrives, for the first time or again.
 func (c *Claim) Arrive(wanted bool, s Stream) Verdict {
 	switch {
 	case !wanted:
@@ -94,14 +96,14 @@ func (c *Claim) Arrive(wanted bool, s Stream) Verdict {
 	}
 }
 
-// Refusal is what the decision needs to know of an error.
+// Refusal describes the pool's error for a decision.
 type Refusal struct {
-	Memory bool // it is for want of memory
-	Report bool // it says who has the memory: a handler is asked with that
-	Last   bool // no wait for a fence helps, and the handler was asked
+	Memory bool // memory is short
+	Report bool // it is an out-of-memory report, which a handler needs
+	Last   bool // no wait for a fence helps, and the handler was called
 }
 
-// Refused decides about a claim that the pool has refused, and that one more search did not serve.
+// Refused decides about a claim that the pool has refused, after one more search failed.
 func (c *Claim) Refused(r Refusal, s Stream) Verdict {
 	switch {
 	case s.Closing:
@@ -118,5 +120,5 @@ func (c *Claim) Refused(r Refusal, s Stream) Verdict {
 	}
 }
 
-// Settled says that the handler answers no: it is not asked again.
+// Settled notes that the handler returned false: it is not called again.
 func (c *Claim) Settled() { c.consults = MaxConsults }

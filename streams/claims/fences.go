@@ -1,39 +1,42 @@
 package claims
 
-// FenceWait is whether a stream has fences waited for that keep memory, its own or others'. The zero value waits for none.
+// FenceWait records whether a stream waits for fences of pending memory, its own or others'. The
+// zero value waits for none.
 type FenceWait struct {
-	waits    bool // until Resume, and while it is carried out
+	waits    bool // until Resume, and while the delayed claims are served
 	resuming bool // the delayed claims are being served
-	failed   bool // the last wait has brought nothing: no other is begun for the stream's own pending memory before the next tick
+	failed   bool // no fence passed in the last wait: the next tick allows another
 }
 
-// Begin begins a wait, and reports whether it was not begun before.
+// Begin begins a wait, and reports whether none had begun before.
 func (w *FenceWait) Begin() bool {
 	begun := !w.waits
 	w.waits = true
 	return begun
 }
 
-// BeginForOthers is Begin where the stream keeps memory that others want.
+// BeginForOthers is Begin for pending memory that other streams want.
 func (w *FenceWait) BeginForOthers(pendingBytes int64) bool {
 	return pendingBytes > 0 && !w.failed && w.Begin()
 }
 
-// Resume says that a wait has ended. False: there was none. The delayed claims are then served or refused, and Resumed ends that.
+// Resume ends a wait; false: there was none. The delayed claims are then served or refused, and
+// after that Resumed is called.
 func (w *FenceWait) Resume() bool {
 	w.resuming = w.waits
 	return w.waits
 }
 
-// Resumed ends the wait; passed: a fence has.
+// Resumed ends the serving of delayed claims; passed: a fence has passed.
 func (w *FenceWait) Resumed(passed bool) { *w = FenceWait{failed: !passed} }
 
-// Interrupted reports whether a turn panicked between Resume and Resumed: the rest of the claims are still to be served.
+// Interrupted reports whether a turn panicked between Resume and Resumed: the rest of the claims
+// are still to be served.
 func (w *FenceWait) Interrupted() bool {
 	interrupted := w.resuming
 	w.resuming = false
 	return interrupted
 }
 
-// Tick lets the next wait be begun, if the last has failed.
+// Tick allows another wait after one that failed.
 func (w *FenceWait) Tick() { w.failed = false }

@@ -3,21 +3,23 @@ package claims
 import (
 	"cmp"
 	"slices"
+
+	"github.com/go-vram/vram/internal/order"
 )
 
-// Offer is the pool's offer to have a parked claim served with what the stream keeps.
+// Offer is the pool's proposal to serve a parked claim from its stream's memory.
 type Offer struct {
 	Token       uint64
 	RunsGranted uint64 // to the stream, when the offer was made
 }
 
-// Table is the claims of a stream that wait. The zero value is empty.
+// Table holds the waiting claims of a stream. The zero value is empty.
 type Table struct {
 	claims       map[uint64]*Claim
 	parked       int
 	lastToken    uint64
-	receivedRuns uint64  // that the pool has granted
-	offers       []Offer // that wait for runs on their way
+	receivedRuns uint64  // granted by the pool, and arrived
+	offers       []Offer // waiting for runs that are under way
 }
 
 // Hold keeps a claim until its answer comes, and gives it a token. The state is any but Served.
@@ -35,10 +37,10 @@ func (t *Table) Hold(c *Claim, s State) (token uint64) {
 	return c.token
 }
 
-// Find is the claim that waits under a token; nil: none does.
+// Find is the claim that waits under a token, or nil.
 func (t *Table) Find(token uint64) *Claim { return t.claims[token] }
 
-// Take ends the wait of a claim, and says from what.
+// Take ends the wait of a claim, and returns the state that it had.
 func (t *Table) Take(c *Claim) (from State) {
 	from = c.state
 	if c.token == 0 {
@@ -51,13 +53,14 @@ func (t *Table) Take(c *Claim) (from State) {
 	return from
 }
 
-// Len is how many claims wait.
+// Len is the number of waiting claims.
 func (t *Table) Len() int { return len(t.claims) }
 
-// ParkedLen is how many of them are parked.
+// ParkedLen is the number of parked claims.
 func (t *Table) ParkedLen() int { return t.parked }
 
-// In are the claims in any of those states, in the order in which they came there: the same history has the same order.
+// In lists the claims in any of those states, in the order in which they entered them: the same
+// history gives the same order.
 func (t *Table) In(states ...State) []*Claim {
 	var in []*Claim
 	for _, c := range t.claims {
@@ -65,21 +68,23 @@ func (t *Table) In(states ...State) []*Claim {
 			in = append(in, c)
 		}
 	}
-	slices.SortFunc(in, func(a, b *Claim) int { return cmp.Compare(a.token, b.token) })
+	order.By(in, func(a, b **Claim) int { return cmp.Compare((*a).token, (*b).token) })
 	return in
 }
 
-// Receive counts runs that the pool has granted.
+// Receive counts granted runs that have arrived.
 func (t *Table) Receive(runs int) { t.receivedRuns += uint64(runs) } //nolint:gosec // a length
 
-// ReceivedRuns is how many runs the pool has granted that have arrived.
+// ReceivedRuns is the number of granted runs that have arrived.
 func (t *Table) ReceivedRuns() uint64 { return t.receivedRuns }
 
-// Received reports whether so many runs have arrived: what the pool asks before is answered when they have. Else the pool would
-// refuse others for memory that is on its way to a stream which does not need it.
+// Received reports whether so many runs have arrived. A reclaim request or an offer is answered
+// only when the runs granted before it have: else the pool would refuse other requests for memory
+// that is under way to a stream which does not need it.
 func (t *Table) Received(runsGranted uint64) bool { return t.receivedRuns >= runsGranted }
 
-// Offered reports whether an offer is answered now; else it waits for the runs that were granted before it.
+// Offered reports whether an offer is answered now; if not, it waits for the runs granted before
+// it.
 func (t *Table) Offered(o Offer) bool {
 	if !t.Received(o.RunsGranted) {
 		t.offers = append(t.offers, o)
@@ -88,15 +93,16 @@ func (t *Table) Offered(o Offer) bool {
 	return true
 }
 
-// TakeOffers are the offers that have waited, to be made once more.
+// TakeOffers takes the offers that have waited, to be made once more.
 func (t *Table) TakeOffers() []Offer {
 	offers := t.offers
 	t.offers = nil
 	return offers
 }
 
-// Serves is the parked claim that an offer is for; nil: it was given up, and the pool is told so once more. The effects with its
-// withdrawal may be held up, and the pool would offer it whatever this stream returns, again and again.
+// Serves is the parked claim that an offer is for; nil: it was withdrawn, and the stream withdraws
+// it once more. The effects with the first withdrawal may be held up, and the pool would repeat the
+// offer at each Return.
 func (t *Table) Serves(o Offer) *Claim {
 	if c := t.claims[o.Token]; c != nil && c.state == Parked {
 		return c

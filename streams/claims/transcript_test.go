@@ -3,7 +3,6 @@ package claims_test
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -13,29 +12,20 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// TestTranscripts plays the scripts in testdata. A script is the shell: it says what a search has found and what the pool has
-// answered, and the table says what is done next.
+// TestTranscripts plays the scripts in testdata. A script takes the place of the shell: it reports
+// the result of a search and the pool's answer, and the table returns the verdict.
 //
-// Commands: claim NAME [waits] [owes|paid], stream [closing] [demand] [handler] [pending], arrive NAME [gone], hold NAME
-// asked|consulted|delayed|parked, take NAME, refuse NAME [memory] [report] [last], settled NAME, received RUNS,
-// offer NAME|nobody RUNS, offers, all, pay NAME yes|no|gone, refund NAME, hand NAME,
-// miss AFTER, line AFTER [missing], learn AFTER found|nothing, fences begin|others BYTES|resume|resumed [passed]|panic|tick.
+// Commands: claim NAME [waits] [owes|paid], stream [closing] [demand] [handler] [pending], arrive
+// NAME [gone], hold NAME asked|consulted|delayed|parked, take NAME, refuse NAME [memory] [report]
+// [last], settled NAME, received RUNS, offer NAME|nobody RUNS, offers, all, pay NAME yes|no|gone,
+// refund NAME, hand NAME, miss AFTER, line AFTER [missing], learn AFTER found|nothing, fences
+// begin|others BYTES|resume|resumed [passed]|panic|tick.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	transcript.Run(t, func(t *testing.T) transcript.Answer {
+	transcript.Run(t, func(t *testing.T) transcript.Machine {
 		t.Helper()
 		s := &script{t: t, named: map[string]*claims.Claim{}}
-		return func(commands []string) string {
-			var out strings.Builder
-			for _, command := range commands {
-				if words := strings.Fields(command); words[0] != "#" {
-					if answer := s.obey(words[0], words[1:]); answer != "" {
-						out.WriteString(answer + "\n")
-					}
-				}
-			}
-			return out.String()
-		}
+		return transcript.Machine{Obey: s.obey}
 	})
 }
 
@@ -66,7 +56,8 @@ type script struct {
 	tenant account
 }
 
-func (s *script) obey(verb string, args []string) string {
+func (s *script) obey(words []string) string {
+	verb, args := words[0], words[1:]
 	has := func(word string) bool { return slices.Contains(args, word) }
 	switch verb {
 	case "stream":
@@ -101,7 +92,7 @@ func (s *script) claim(name string, waits, owes, paid bool) string {
 	return fmt.Sprintf("%s: may go on: %t; charged %d", name, c.Open(&s.tenant, 100, waits), s.tenant.charged)
 }
 
-// about is what a command says of one claim.
+// about is a command's facts about one claim.
 func (s *script) about(verb string, c *claims.Claim, args []string) string {
 	require.NotNil(s.t, c, "a claim that nobody has made")
 	has := func(word string) bool { return slices.Contains(args, word) }
@@ -211,8 +202,4 @@ func (s *script) fence(args []string) string {
 	return ""
 }
 
-func (s *script) number(word string) int {
-	n, err := strconv.Atoi(word)
-	require.NoError(s.t, err)
-	return n
-}
+func (s *script) number(word string) int { return int(transcript.Number(s.t, word)) }

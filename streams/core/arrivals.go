@@ -56,7 +56,7 @@ func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 			r.heap.Give(s.Block)
 			s.Block = heap.None
 			a.owner.Loose.Put(s)
-		case a.owner.Kept(s):
+		case s.Flags()&magazine.Announced != 0 && a.inFlight.add(s):
 		default:
 			cameBack = cameBack || s.Magazine().Span() == nil && s.Units == units
 			a.comeHome(s)

@@ -96,8 +96,8 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		leases: c.leases, ranges: r, spans: &c.spans, room: &c.room, arrivals: &c.arrivals, usage: &c.usage, wanted: &c.wanted,
 	}
 
-	c.inFlight.init(cfg.Lines, c.arrivals.landed, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
-	owner.OnHome(c.inFlight.add)
+	c.inFlight.init(cfg.Lines, &c.arrivals, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
+	owner.KeepLeased(c.inFlight.add)
 	if cfg.Cover {
 		c.coverage.begin()
 	}

@@ -15,7 +15,7 @@ import (
 // Lists are linked by index, so that nothing is allocated once the arrays are long enough.
 type inFlight struct {
 	lines   *line.Lines
-	landed  func(*magazine.Slot) // takes the slot of each block whose last use has landed
+	home    lander
 	slack   slack
 	queues  []queue
 	blocks  []block
@@ -27,6 +27,10 @@ type inFlight struct {
 	fresh                    bool                    // a fence may be due that was not at the last look
 	slots                    map[*magazine.Slot]bool // of the blocks; nil: has was not called yet
 }
+
+// lander takes home the slot of each block whose last use has landed. An interface, not a function: the call of
+// a method value costs two.
+type lander interface{ landed(s *magazine.Slot) }
 
 // fenceRest is how many turns go by before a fence that could not be taken is asked for once more. Not
 // smaller: each attempt is a driver call. Not larger: until then what waits for it waits for later work, too.
@@ -42,11 +46,11 @@ type block struct {
 type entry struct{ block, next int32 }
 
 // init makes the lists ready.
-func (f *inFlight) init(lines *line.Lines, landed func(*magazine.Slot), s slack) {
+func (f *inFlight) init(lines *line.Lines, home lander, s slack) {
 	if lines == nil {
 		lines = new(line.Lines)
 	}
-	f.lines, f.landed, f.slack = lines, landed, s
+	f.lines, f.home, f.slack = lines, home, s
 	f.unusedBlock, f.unusedEntry = none, none
 }
 
@@ -82,8 +86,9 @@ func (f *inFlight) await(s *magazine.Slot, at int32, line *line.Line, number uin
 		at = f.newBlock(s, units)
 		f.slack.follow(units)
 	}
-	f.blocks[at].left++
-	f.list(line, number, at)
+	b := &f.blocks[at]
+	b.left++
+	f.list(line, number, at, b.units)
 	return at
 }
 
@@ -91,11 +96,12 @@ func (f *inFlight) newBlock(s *magazine.Slot, units uint32) int32 {
 	at := f.unusedBlock
 	if at == none {
 		at = int32(len(f.blocks)) //nolint:gosec // each has a slot of 64 bytes
-		f.blocks = append(f.blocks, block{})
+		f.blocks = append(f.blocks, block{slot: s, units: units})
 	} else {
-		f.unusedBlock = f.blocks[at].left
+		b := &f.blocks[at]
+		f.unusedBlock = b.left
+		b.slot, b.units, b.left = s, units, 0
 	}
-	f.blocks[at] = block{slot: s, units: units}
 	f.units += uint64(units)
 	f.count++
 	if f.slots != nil {
@@ -104,30 +110,32 @@ func (f *inFlight) newBlock(s *magazine.Slot, units uint32) int32 {
 	return at
 }
 
-func (f *inFlight) dropBlock(at int32) {
-	f.units -= uint64(f.blocks[at].units)
+// dropBlock makes the block b, which is number at, an unused one.
+func (f *inFlight) dropBlock(b *block, at int32) {
+	f.units -= uint64(b.units)
 	f.count--
 	if f.slots != nil {
-		delete(f.slots, f.blocks[at].slot)
+		delete(f.slots, b.slot)
 	}
-	f.blocks[at] = block{left: f.unusedBlock}
+	b.slot, b.left = nil, f.unusedBlock
 	f.unusedBlock = at
 }
 
-// list lists a block under a number.
-func (f *inFlight) list(line *line.Line, number uint64, at int32) {
+// list lists a block of so many units under a number.
+func (f *inFlight) list(line *line.Line, number uint64, at int32, units uint32) {
 	g := f.queue(line).group(number)
 	e := f.unusedEntry
 	if e == none {
 		e = int32(len(f.entries)) //nolint:gosec // as above
-		f.entries = append(f.entries, entry{})
+		f.entries = append(f.entries, entry{at, g.first})
 	} else {
-		f.unusedEntry = f.entries[e].next
+		x := &f.entries[e]
+		f.unusedEntry = x.next
+		*x = entry{at, g.first}
 	}
-	f.entries[e] = entry{at, g.first}
 	g.first = e
 	g.count++
-	g.units += uint64(f.blocks[at].units)
+	g.units += uint64(units)
 	f.fresh = true
 }
 
@@ -174,12 +182,15 @@ func (f *inFlight) land() {
 // pass strikes a fence from the blocks that wait for it.
 func (f *inFlight) pass(g *group) {
 	for e := g.first; e != none; {
-		at, next := f.entries[e].block, f.entries[e].next
-		f.entries[e].next, f.unusedEntry = f.unusedEntry, e
-		if f.blocks[at].left--; f.blocks[at].left == 0 {
-			s := f.blocks[at].slot
-			f.dropBlock(at)
-			f.landed(s)
+		x := &f.entries[e]
+		at, next := x.block, x.next
+		x.next, f.unusedEntry = f.unusedEntry, e
+		if b := &f.blocks[at]; b.left > 1 {
+			b.left--
+		} else {
+			s := b.slot
+			f.dropBlock(b, at)
+			f.home.landed(s)
 		}
 		e = next
 	}

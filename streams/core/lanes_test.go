@@ -20,10 +20,10 @@ type tenant struct {
 	outcome lane.Outcome // of the free at hand
 }
 
-// AllocBeyond implements lane.Beyond.
+// AllocBeyond is what a lane calls.
 func (l *tenant) AllocBeyond(int64) (*magazine.Slot, uint64, int64, error) { return nil, 0, 0, nil }
 
-// FreeBeyond implements lane.Beyond.
+// FreeBeyond is what a lane calls.
 func (l *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome lane.Outcome) error {
 	l.outcome = outcome
 	return nil

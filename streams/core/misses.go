@@ -31,10 +31,15 @@ func (m *misses) Served(byPool bool) {
 func (m *misses) ServedHere() {
 	m.Turns++
 	m.byPool = false
-	if m.stability.due(m.Turns) {
-		m.stability.begin(m.Turns)
+	if m.Turns >= m.stability.at { // due, without the call: this must be inlined
+		m.begin()
 	}
 }
+
+// begin is stability.begin, out of line so that ServedHere is inlined.
+//
+//go:noinline
+func (m *misses) begin() { m.stability.begin(m.Turns) }
 
 // ServedMany is Served for so many requests of a batch, which is given.
 func (m *misses) ServedMany(byRanges, byPool int) {

@@ -32,6 +32,12 @@ type occupant struct {
 
 // placed tells the subscribers of a block that serves an occupant.
 func (r *ranges) placed(block int32, o occupant) {
+	if r.onPlace != nil { // the loop is elsewhere: most streams have no subscriber, and this is inlined
+		r.tellPlaced(block, o)
+	}
+}
+
+func (r *ranges) tellPlaced(block int32, o occupant) {
 	for _, tell := range r.onPlace {
 		tell(block, o)
 	}
@@ -52,6 +58,12 @@ func (r *ranges) free(block int32) {
 // home tells the subscribers of a block that served an occupant and becomes free: it goes before Give, for
 // every block that comes home.
 func (r *ranges) home(block int32) {
+	if r.onHome != nil {
+		r.tellHome(block)
+	}
+}
+
+func (r *ranges) tellHome(block int32) {
 	for _, tell := range r.onHome {
 		tell(block)
 	}

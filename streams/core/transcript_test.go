@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -21,19 +20,11 @@ import (
 // magazine SIZE. Addresses and lengths are answered in units of 512 bytes.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
-	transcript.Run(t, func(t *testing.T) transcript.Answer {
+	transcript.Run(t, func(t *testing.T) transcript.Machine {
 		t.Helper()
 		s := &script{t: t, named: map[string]*buffer{}, waits: map[string]bool{}}
-		return func(commands []string) string {
-			var out strings.Builder
-			for _, command := range commands {
-				if answer := s.obey(strings.Fields(command)); answer != "" {
-					out.WriteString(answer + "\n")
-				}
-			}
-			s.w.check() // not after each command: it drains, and a block that came back early did not just come back
-			return out.String()
-		}
+		// Not checked after each command: a check drains, and a block that came back early did not just come back.
+		return transcript.Machine{Obey: s.obey, Check: func() { s.w.check() }}
 	})
 }
 
@@ -186,28 +177,20 @@ func count(n int, noun string) string {
 
 func (s *script) budget(args []string) Budget {
 	b := Budget{CacheRanges: s.option(args, "ranges")}
-	for _, arg := range args {
-		if size, ok := strings.CutPrefix(arg, "bytes="); ok {
-			b.CacheBytes = s.size(size)
-		}
+	if size, found := transcript.Option(args, "bytes"); found {
+		b.CacheBytes = s.size(size)
 	}
 	return b
 }
 
 func (s *script) option(args []string, name string) int {
-	for _, arg := range args {
-		if value, ok := strings.CutPrefix(arg, name+"="); ok {
-			return s.number(value)
-		}
+	if value, found := transcript.Option(args, name); found {
+		return s.number(value)
 	}
 	return 0
 }
 
-func (s *script) number(word string) int {
-	n, err := strconv.Atoi(word)
-	require.NoError(s.t, err)
-	return n
-}
+func (s *script) number(word string) int { return int(transcript.Number(s.t, word)) }
 
 // size reads 512, 4K, 2M, or 300u for units.
 func (s *script) size(word string) int64 {

@@ -41,7 +41,7 @@ type shards [Shards]struct {
 type Cache struct {
 	Home
 	buckets buckets
-	beyond  AllocBeyond
+	beyond  beyond
 }
 
 // bucketOf is where requests of that many units are looked up.
@@ -52,15 +52,15 @@ func bucketOf(units uint64) uint64 {
 	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
-// AllocBeyond serves the requests for which no magazine has a slot. That Alloc calls it, rather
+// beyond serves the requests for which no magazine has a slot. That Alloc calls it, rather
 // than return to a caller that would, saves every allocation a call.
-type AllocBeyond interface {
+type beyond interface {
 	// AllocBeyond returns a handle and its bytes.
 	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
 }
 
 // Extend sets the server of requests that the magazines do not serve. It comes before the first Alloc.
-func (c *Cache) Extend(beyond AllocBeyond) { c.beyond = beyond }
+func (c *Cache) Extend(b beyond) { c.beyond = b }
 
 // Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap
 // allocation, or through AllocBeyond. It tries the likeliest magazine once; what is left of a

@@ -194,8 +194,8 @@ func (d *desk) evict(m *Exact) {
 	})
 }
 
-// surrender closes what nobody uses.
-func (d *desk) surrender() {
+// releaseUnused closes unused magazines, and gives their blocks back.
+func (d *desk) releaseUnused() {
 	d.drain()
 	for len(d.kept) > 0 {
 		d.evict(d.kept[0])
@@ -329,7 +329,7 @@ func TestDeskServesAndBalances(t *testing.T) {
 		require.Len(t, d.live(), len(held)-1-i)
 		d.check(t)
 	}
-	d.surrender()
+	d.releaseUnused()
 	d.check(t)
 	require.Zero(t, d.out)
 }

@@ -143,9 +143,9 @@
 //
 // Every magazine belongs to one part of the owner (Part): Spans, Exacts, Loose, or the leases of
 // package lane. A slot that came through a list, and a parked magazine in which a slot was freed,
-// is told to its part and to no other. A slot with Announced is first shown to those that
-// subscribed with Owner.OnHome, in their order, and stays with the one that keeps it. A slot
-// without flags is shown to none.
+// is told to its part and to no other. The goroutine that takes a list looks at the flags of a slot
+// before it books the slot with Owner.Home. About an announced slot of a lane the function of
+// Owner.KeepLeased is asked.
 //
 // # Why each block has one owner
 //

@@ -19,9 +19,30 @@ var (
 	// ErrTransferred says that the buffer was handed over: the memory lives, and belongs to the
 	// owner of the new one.
 	ErrTransferred = fmt.Errorf("%w: it was handed over to another stream", ErrBadFree)
-	// ErrClosed says that the stream or the device was closed.
+	// ErrClosed is the kind of every *ClosedError.
 	ErrClosed = errors.New("vram: closed")
 )
+
+// ClosedError refuses a call on what was closed.
+type ClosedError struct {
+	Stream uint32 // by its ID; 0: it is the device that was closed
+	Lane   bool   // it is a lane of the stream that was closed, and not the stream
+}
+
+// Error names what was closed.
+func (e *ClosedError) Error() string {
+	switch {
+	case e.Stream == 0:
+		return "vram: the device is closed"
+	case e.Lane:
+		return fmt.Sprintf("vram: the lane of stream %d is closed", e.Stream)
+	default:
+		return fmt.Sprintf("vram: stream %d is closed", e.Stream)
+	}
+}
+
+// Is makes errors.Is(err, ErrClosed) hold.
+func (e *ClosedError) Is(target error) bool { return target == ErrClosed }
 
 // The errors of uses.
 var (

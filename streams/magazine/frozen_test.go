@@ -262,7 +262,7 @@ func meanwhile(t *testing.T, d *desk, others []handle, closes bool) {
 		assert.NoError(t, d.free(h))
 	}
 	all.Wait()
-	d.surrender()
+	d.releaseUnused()
 	allOfSome := allocate(d, frozenSmall, 9)
 	if closes {
 		d.close()
@@ -271,7 +271,7 @@ func meanwhile(t *testing.T, d *desk, others []handle, closes bool) {
 		assert.NoError(t, d.free(h))
 	}
 	if !closes {
-		d.surrender()
+		d.releaseUnused()
 	}
 }
 
@@ -319,7 +319,7 @@ func frozen(t *testing.T, c frozenCase, k int, closes bool) {
 		require.NoError(t, d.free(b.handle))
 	}
 	if !closes {
-		d.surrender()
+		d.releaseUnused()
 	}
 	require.Empty(t, d.live())
 	require.Zero(t, d.out, "regions in use")

@@ -103,13 +103,21 @@ func (h *Home) isPile(top uint64) bool {
 // wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came
 // home.
 func (h *Home) wake() error {
-	switch life(h.life.Load()) {
-	case serving:
-	case wanted, draining:
-		h.waker.Wake()
-	case ended:
-		return ErrClosed
+	if now := life(h.life.Load()); now != serving {
+		return h.wakeOr(now)
 	}
+	return nil
+}
+
+// wakeOr is wake of a cache that does not just serve. Streams that are closed accept frees: only the end of the device refuses them. It is
+// not inlined, so that wake is.
+//
+//go:noinline
+func (h *Home) wakeOr(now life) error {
+	if now == ended {
+		return &ClosedError{}
+	}
+	h.waker.Wake()
 	return nil
 }
 
@@ -117,7 +125,7 @@ func (h *Home) wake() error {
 func (h *Home) HasFreed() bool { return uint32(h.freed.Load()) != noSlot }
 
 // SetWatcher makes w hear of the frees of watched handles. Call it before the first allocation.
-func (h *Home) SetWatcher(w Watcher) { h.watcher = w }
+func (h *Home) SetWatcher(w watcher) { h.watcher = w }
 
 // register is the numbers and the frees of an owner's magazines.
 type register struct {

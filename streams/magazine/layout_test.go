@@ -33,6 +33,7 @@ func TestSlotsBeginOnCacheLines(t *testing.T) {
 		mask := uintptr(unsafe.Pointer(&m.mask)) / cacheLine
 		assert.NotEqual(t, mask, uintptr(unsafe.Pointer(&m.slots[0]))/cacheLine)
 		assert.NotEqual(t, mask, uintptr(unsafe.Pointer(&m.homes))/cacheLine, "the mask lies beside the owner's books")
+		assert.NotEqual(t, mask, uintptr(unsafe.Pointer(&m.Lessee))/cacheLine, "the mask lies beside the lessee")
 	}
 }
 

@@ -3,11 +3,8 @@ package magazine
 import "math/bits"
 
 // Leased is a slot of a leased magazine as its lane sees it, which works on the slot's words by
-// loads and plain stores. The owner converts a *Slot only where IsLeased holds.
+// loads and plain stores.
 type Leased Slot
-
-// IsLeased reports whether the slot is one that only lanes hand out.
-func (s *Slot) IsLeased() bool { return s.leased }
 
 // HandOut writes down that the slot is handed out, and returns the handle.
 func (s *Leased) HandOut() (handle uint64) {
@@ -67,7 +64,7 @@ func (o *Owner) CameHome(m *Magazine, out uint64) uint64 {
 	return back
 }
 
-// isHome reports whether a slot is back and no part of the owner keeps it.
+// isHome reports whether a slot is back and is not kept.
 func (o *Owner) isHome(s *Leased) bool {
 	w, ok := s.isBack()
 	if !ok || o.keeps(s, w) {
@@ -79,8 +76,8 @@ func (o *Owner) isHome(s *Leased) bool {
 	return true
 }
 
-// Sift tells the announced slots of a leased magazine that others freed to the parts that keep
-// them, before a lane takes them home.
+// Sift asks, about the announced slots of a leased magazine that others freed, whether they are kept,
+// before a lane takes them home.
 func (o *Owner) Sift(m *Magazine, whole uint64) {
 	for f := m.mask.Load() & whole; f != 0; f &= f - 1 {
 		s := (*Leased)(m.At(bits.TrailingZeros64(f)))
@@ -90,8 +87,7 @@ func (o *Owner) Sift(m *Magazine, whole uint64) {
 	}
 }
 
-// keeps reports whether a slot, which was back with that word, stays with a part of the owner, or
-// with its lane. The flags go from the word to the slot, where no free of a leased one writes: they
+// keeps reports whether a slot, which was back with that word, is kept, or stays with its lane. The flags go from the word to the slot, where no free of a leased one writes: they
 // are there as long as it is kept. A word that has changed since is of a handle that lives, or has
 // lived, behind a free that raced with another: its flags are not those of that word.
 func (o *Owner) keeps(s *Leased, w uint64) bool {
@@ -104,7 +100,7 @@ func (o *Owner) keeps(s *Leased, w uint64) bool {
 		return true
 	}
 	s.flags = uint8(w & flagMask &^ uint64(Watched))
-	if !o.Kept((*Slot)(s)) {
+	if !o.keepLeased((*Slot)(s)) {
 		s.flags = 0
 	}
 	return s.flags != 0

@@ -74,7 +74,7 @@ func bitsOf(mask uint64) (set []int) {
 func TestALiveHandleKeepsItsUsesBesideASort(t *testing.T) {
 	n := newTenant()
 	var kept []int
-	n.owner.OnHome(func(s *Slot) bool {
+	n.owner.KeepLeased(func(s *Slot) bool {
 		s.TakeUses(func(number int) { kept = append(kept, number) }, nil)
 		return true
 	})
@@ -101,7 +101,7 @@ func TestALiveHandleKeepsItsUsesBesideASort(t *testing.T) {
 func TestAReturnLeavesTheFlagsOfALaterHandle(t *testing.T) {
 	n := newTenant()
 	keeps := 0
-	n.owner.OnHome(func(*Slot) bool { keeps++; return true })
+	n.owner.KeepLeased(func(*Slot) bool { keeps++; return true })
 	h := n.alloc(0)
 	require.NoError(t, h.Record(h.word, 3))
 	require.NoError(t, h.Free(h.word))
@@ -136,25 +136,26 @@ func TestAMoveIsSettledWhenItsHolderStands(t *testing.T) {
 	require.True(t, s.Live(s.Word()))
 }
 
-// Parts that subscribed are asked in order until one keeps the slot, and only about slots that were announced.
-func TestPartsAreAskedAboutAnnouncedSlots(t *testing.T) {
-	c, o, _ := cacheOf(0)
-	var asked []string
-	o.OnHome(func(*Slot) bool { asked = append(asked, "first"); return len(asked) > 4 })
-	o.OnHome(func(*Slot) bool { asked = append(asked, "second"); return true })
-	home := func(f Flag) bool {
-		s, word := c.Take(512)
-		require.NoError(t, s.Announce(word, f))
-		require.NoError(t, s.Free(word))
-		kept := false
-		eachFreed(o, func(s *Slot) { kept = o.Kept(s) })
-		return kept
+// The owner is asked about the slots of a lane that were announced, and about no others; what it does not keep is the lane's.
+func TestTheOwnerIsAskedAboutAnnouncedSlotsOfALane(t *testing.T) {
+	n := newTenant()
+	asked, keep := 0, false
+	n.owner.KeepLeased(func(s *Slot) bool {
+		assert.NotZero(t, s.Flags()&Announced)
+		asked++
+		return keep
+	})
+	home := func(f Flag) uint64 {
+		h := n.alloc(0)
+		require.NoError(t, h.Announce(h.word, f))
+		require.NoError(t, h.Free(h.word))
+		return n.owner.CameHome(&n.Magazine, slotBits)
 	}
-	assert.False(t, home(Detached))
-	assert.Empty(t, asked)
-	assert.True(t, home(Announced))
-	assert.Equal(t, []string{"first", "second"}, asked)
-	assert.True(t, home(Announced))
-	assert.True(t, home(Announced))
-	assert.Equal(t, []string{"first", "second", "first", "second", "first"}, asked)
+	assert.EqualValues(t, 1, home(Detached))
+	assert.Zero(t, asked)
+	assert.EqualValues(t, 1, home(Announced))
+	assert.Equal(t, 1, asked)
+	keep = true
+	assert.Zero(t, home(Announced))
+	assert.Equal(t, 2, asked)
 }

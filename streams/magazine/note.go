@@ -94,9 +94,9 @@ type History struct {
 // of the last few. Not more: each is kept as long as the slot, with two places.
 const formerLimit = 4
 
-// Watcher is told of the frees of watched handles, on the goroutine that frees, before the block
+// watcher is told of the frees of watched handles, on the goroutine that frees, before the block
 // can be had again. It must not wait.
-type Watcher interface{ Freed(h *History) }
+type watcher interface{ Freed(h *History) }
 
 // cut is a history with so many at most in its chain.
 func (h *History) cut(count int) *History {
@@ -112,12 +112,12 @@ func (h *History) cut(count int) *History {
 // block is moved.
 func (r *record) isOf(handle uint64) bool { return r.word>>generationShift == handle>>generationShift }
 
-// Payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside
+// payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside
 // a turn. It must not wait.
-type Payer interface{ Paid(bytes int64) }
+type payer interface{ Paid(bytes int64) }
 
 // charge is the payer of a live handle. It does not change.
 type charge struct {
-	payer Payer
+	payer payer
 	bytes int64
 }

@@ -8,7 +8,7 @@ type Owner struct {
 	Exacts Exacts
 	Loose  Loose
 
-	keepers []func(*Slot) bool
+	keepLeased func(*Slot) bool
 }
 
 // NewOwner makes a cache ready and returns its owner's side. waker is told of blocks that come home
@@ -22,23 +22,10 @@ func NewOwner(c *Cache, waker Waker) *Owner {
 	return o
 }
 
-// OnHome has a part of the owner asked about each announced slot that comes home, in the order in
-// which they subscribed: the first that says true keeps the slot. It gives it back by Home, and a
-// leased one by Return. Subscribe before the first allocation.
-func (o *Owner) OnHome(keeps func(*Slot) bool) { o.keepers = append(o.keepers, keeps) }
-
-// Kept asks the parts about a slot that came home. Only an announced one is kept.
-func (o *Owner) Kept(s *Slot) bool {
-	if Flag(s.flags)&Announced == 0 {
-		return false
-	}
-	for _, keeps := range o.keepers {
-		if keeps(s) {
-			return true
-		}
-	}
-	return false
-}
+// KeepLeased sets the function that is asked about each announced slot of a lane's that others freed:
+// true keeps the slot from the lane until Return. Set it before there are lanes. Slots that come
+// through a list need no such function: the goroutine that takes the list looks at their flags.
+func (o *Owner) KeepLeased(keeps func(*Slot) bool) { o.keepLeased = keeps }
 
 // Home books a slot that came through the list and that no part keeps: it is home, without flags.
 // It reports whether that was the last slot of a closed span, whose block the caller now returns to

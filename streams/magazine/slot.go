@@ -17,10 +17,10 @@ const cacheLine = 64
 const heapHeader = 8
 
 // SlotsOffset is where the slots of a magazine of any kind begin: behind a line that callers share
-// and a line of the owner's books. BooksBytes is the length of that.
+// and a line of the owner's books, which begins with the lessee. BooksBytes is the length of the rest.
 const (
 	SlotsOffset = 2*cacheLine - heapHeader
-	BooksBytes  = cacheLine
+	BooksBytes  = cacheLine - 8
 )
 
 // none stands for no block of the heap.
@@ -66,7 +66,15 @@ type Magazine struct {
 	home      *Home
 	next      *Magazine // in the list of parked magazines
 	part      Part
+
+	// Lessee is the lane that has a leased magazine; nil if none has it, and in all others. It is package
+	// lane's, and on the line of the books.
+	Lessee atomic.Pointer[Lessee]
 }
+
+// Lessee begins a lane, which a leased magazine knows by the address of that. So a lane tells its own
+// magazines from those of every kind by one comparison.
+type Lessee struct{ _ uint64 }
 
 // layout is that of every kind.
 type layout struct {
@@ -102,7 +110,7 @@ type Home struct {
 	life      atomic.Uint32
 	backUnits atomic.Uint32 // longest block that TakeBack serves
 	waker     Waker
-	watcher   Watcher       // nil: frees are not told
+	watcher   watcher       // nil: frees are not told
 	pileUnits atomic.Uint64 // length of a pile of announced blocks, if it is more than PileUnits
 	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
 	// for, which was written before the slot was handed out.

@@ -2,10 +2,11 @@ package magazine
 
 import (
 	"cmp"
-	"slices"
+	"math/bits"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -28,7 +29,7 @@ type spanBooks struct {
 	installation
 	Open  bool
 	ready bool // was parked, has free slots, waits to be installed
-	_     [cacheLine - 48]byte
+	_     [BooksBytes - 48]byte
 }
 
 // Span is the magazine as one of a class; nil if it is of another kind.
@@ -45,6 +46,7 @@ type Spans struct {
 	buckets *buckets
 	ready   [sizeclass.Count]*Span   // newest of those with free slots and the parked bit set
 	spare   [sizeclass.Count][]*Span // closed, all slots home, without a span
+	classes uint64                   // bits of those that ever had a magazine
 	idle    []*Span                  // scratch of Idle
 }
 
@@ -58,6 +60,7 @@ func (o *Spans) New(class int, span int32, base cudadrv.Ptr) *Span {
 		o.spare[class] = o.spare[class][:n-1]
 	} else {
 		m = new(Span)
+		o.classes |= 1 << class
 		o.owner.add(&m.Magazine, spanKind, sizeclass.BlockUnits(class), o)
 		m.Class, m.bucket, m.way = int32(class), int32(class), uint8(class%waysOut)
 	}
@@ -71,6 +74,9 @@ func (o *Spans) New(class int, span int32, base cudadrv.Ptr) *Span {
 	m.mask.Store(SpanSlots(class))
 	return m
 }
+
+// One bit for each class.
+const _ = uint(64 - sizeclass.Count)
 
 // SpanSlots are the bits of the slots that a span of the class has.
 func SpanSlots(class int) uint64 { return 1<<sizeclass.SpanBlocks(class) - 1 }
@@ -227,13 +233,14 @@ func (o *Spans) Idle() []*Span {
 			o.idle = append(o.idle, m)
 		}
 	}
-	for class := range o.ready {
+	for f := o.classes; f != 0; f &= f - 1 { // most have none, and each search for room comes here
+		class := bits.TrailingZeros64(f)
 		o.buckets.each(int32(class), func(m *Magazine) { note(m.Span()) })
 		for m := o.ready[class]; m != nil; m = m.older {
 			note(m)
 		}
 	}
-	slices.SortFunc(o.idle, func(a, b *Span) int { return cmp.Compare(a.number, b.number) })
+	order.By(o.idle, func(a, b **Span) int { return cmp.Compare((*a).number, (*b).number) })
 	return o.idle
 }
 

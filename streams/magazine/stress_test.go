@@ -178,7 +178,7 @@ func (a *arena) govern(random *rand.Rand) {
 	a.drain()
 	switch random.IntN(5) {
 	case 0:
-		a.surrender()
+		a.releaseUnused()
 	case 1:
 		if len(a.kept) > 0 {
 			a.evict(a.kept[random.IntN(len(a.kept))])

@@ -78,8 +78,8 @@ func (s *Slot) refused(word, handle uint64) error {
 
 // SetCharge sets the payer of a live handle until it is freed. The caller has the handle and no
 // other goroutine knows it yet.
-func (s *Slot) SetCharge(handle uint64, payer Payer, bytes int64) {
-	s.noted().charge.Store(&charge{payer, bytes})
+func (s *Slot) SetCharge(handle uint64, of payer, bytes int64) {
+	s.noted().charge.Store(&charge{of, bytes})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 

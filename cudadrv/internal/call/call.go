@@ -42,17 +42,7 @@ const (
 	MemHostGetDevicePointer
 	MemcpyHtoDAsync
 	MemcpyDtoHAsync
-	StreamWriteValue32
-	StreamWriteValue64
-	StreamWaitValue32
-	StreamWaitValue64
-	MemAllocAsync
-	MemFreeAsync
-	MemPoolTrimTo
-	MemPoolSetAttribute
-	MemPoolGetAttribute
 	LaunchHostFunc
-	PointerGetAttribute
 	MemExportToShareableHandle
 	MemImportFromShareableHandle
 	StreamIsCapturing
@@ -99,17 +89,7 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	MemHostGetDevicePointer:      "cuMemHostGetDevicePointer",
 	MemcpyHtoDAsync:              "cuMemcpyHtoDAsync",
 	MemcpyDtoHAsync:              "cuMemcpyDtoHAsync",
-	StreamWriteValue32:           "cuStreamWriteValue32",
-	StreamWriteValue64:           "cuStreamWriteValue64",
-	StreamWaitValue32:            "cuStreamWaitValue32",
-	StreamWaitValue64:            "cuStreamWaitValue64",
-	MemAllocAsync:                "cuMemAllocAsync",
-	MemFreeAsync:                 "cuMemFreeAsync",
-	MemPoolTrimTo:                "cuMemPoolTrimTo",
-	MemPoolSetAttribute:          "cuMemPoolSetAttribute",
-	MemPoolGetAttribute:          "cuMemPoolGetAttribute",
 	LaunchHostFunc:               "cuLaunchHostFunc",
-	PointerGetAttribute:          "cuPointerGetAttribute",
 	MemExportToShareableHandle:   "cuMemExportToShareableHandle",
 	MemImportFromShareableHandle: "cuMemImportFromShareableHandle",
 	StreamIsCapturing:            "cuStreamIsCapturing",

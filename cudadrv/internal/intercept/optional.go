@@ -6,14 +6,11 @@ import (
 )
 
 var (
-	_ cudadrv.HostMemory          = (*Device)(nil)
-	_ cudadrv.StreamValues        = (*Device)(nil)
-	_ cudadrv.StreamOrderedMemory = (*Device)(nil)
-	_ cudadrv.HostFunctions       = (*Device)(nil)
-	_ cudadrv.PointerQueries      = (*Device)(nil)
-	_ cudadrv.ShareableMemory     = (*Device)(nil)
-	_ cudadrv.CaptureQueries      = (*Device)(nil)
-	_ cudadrv.BlockingStreams     = (*Device)(nil)
+	_ cudadrv.HostMemory      = (*Device)(nil)
+	_ cudadrv.HostFunctions   = (*Device)(nil)
+	_ cudadrv.ShareableMemory = (*Device)(nil)
+	_ cudadrv.CaptureQueries  = (*Device)(nil)
+	_ cudadrv.BlockingStreams = (*Device)(nil)
 )
 
 // Wrapper is a device that changes some calls of the one behind it and knows nothing of others: what it
@@ -101,66 +98,9 @@ func (d *Device) MemcpyDtoHAsync(dst []byte, src cudadrv.Ptr, s cudadrv.Stream) 
 	return forward(d, call.MemcpyDtoHAsync, func(t cudadrv.HostMemory) error { return t.MemcpyDtoHAsync(dst, src, s) })
 }
 
-// StreamWriteValue32 forwards cuStreamWriteValue32.
-func (d *Device) StreamWriteValue32(s cudadrv.Stream, p cudadrv.Ptr, v uint32) error {
-	return forward(d, call.StreamWriteValue32, func(t cudadrv.StreamValues) error { return t.StreamWriteValue32(s, p, v) })
-}
-
-// StreamWriteValue64 forwards cuStreamWriteValue64.
-func (d *Device) StreamWriteValue64(s cudadrv.Stream, p cudadrv.Ptr, v uint64) error {
-	return forward(d, call.StreamWriteValue64, func(t cudadrv.StreamValues) error { return t.StreamWriteValue64(s, p, v) })
-}
-
-// StreamWaitValue32 forwards cuStreamWaitValue32.
-func (d *Device) StreamWaitValue32(s cudadrv.Stream, p cudadrv.Ptr, v uint32, until cudadrv.WaitCondition) error {
-	return forward(d, call.StreamWaitValue32, func(t cudadrv.StreamValues) error { return t.StreamWaitValue32(s, p, v, until) })
-}
-
-// StreamWaitValue64 forwards cuStreamWaitValue64.
-func (d *Device) StreamWaitValue64(s cudadrv.Stream, p cudadrv.Ptr, v uint64, until cudadrv.WaitCondition) error {
-	return forward(d, call.StreamWaitValue64, func(t cudadrv.StreamValues) error { return t.StreamWaitValue64(s, p, v, until) })
-}
-
-// MemAllocAsync forwards cuMemAllocAsync.
-func (d *Device) MemAllocAsync(bytes int64, s cudadrv.Stream) (cudadrv.Ptr, error) {
-	return obtain(d, call.MemAllocAsync,
-		func(t cudadrv.StreamOrderedMemory) (cudadrv.Ptr, error) { return t.MemAllocAsync(bytes, s) })
-}
-
-// MemFreeAsync forwards cuMemFreeAsync.
-func (d *Device) MemFreeAsync(p cudadrv.Ptr, s cudadrv.Stream) error {
-	return forward(d, call.MemFreeAsync, func(t cudadrv.StreamOrderedMemory) error { return t.MemFreeAsync(p, s) })
-}
-
-// MemPoolTrimTo forwards cuMemPoolTrimTo.
-func (d *Device) MemPoolTrimTo(keepBytes int64) error {
-	return forward(d, call.MemPoolTrimTo, func(t cudadrv.StreamOrderedMemory) error { return t.MemPoolTrimTo(keepBytes) })
-}
-
-// MemPoolSetThreshold forwards cuMemPoolSetAttribute.
-func (d *Device) MemPoolSetThreshold(bytes int64) error {
-	return forward(d, call.MemPoolSetAttribute,
-		func(t cudadrv.StreamOrderedMemory) error { return t.MemPoolSetThreshold(bytes) })
-}
-
-// MemPoolUsage forwards cuMemPoolGetAttribute.
-func (d *Device) MemPoolUsage() (reservedBytes, usedBytes int64, err error) {
-	err = forward(d, call.MemPoolGetAttribute, func(t cudadrv.StreamOrderedMemory) (err error) {
-		reservedBytes, usedBytes, err = t.MemPoolUsage()
-		return err
-	})
-	return reservedBytes, usedBytes, err
-}
-
 // LaunchHostFunc forwards cuLaunchHostFunc.
 func (d *Device) LaunchHostFunc(s cudadrv.Stream, f func()) error {
 	return forward(d, call.LaunchHostFunc, func(t cudadrv.HostFunctions) error { return t.LaunchHostFunc(s, f) })
-}
-
-// PointerGetAttributes forwards cuPointerGetAttribute.
-func (d *Device) PointerGetAttributes(p cudadrv.Ptr) (cudadrv.PointerInfo, error) {
-	return obtain(d, call.PointerGetAttribute,
-		func(t cudadrv.PointerQueries) (cudadrv.PointerInfo, error) { return t.PointerGetAttributes(p) })
 }
 
 // MemCreateShareable forwards cuMemCreate.

@@ -27,11 +27,8 @@ func (f full) MemHostAlloc(int64) ([]byte, error) { return nil, f.note("cuMemHos
 func (f full) MemFreeHost([]byte) error           { return f.note("cuMemFreeHost") }
 func (f full) MemHostRegister([]byte) error       { return f.note("cuMemHostRegister") }
 
-func (f full) MemHostUnregister([]byte) error  { return f.note("cuMemHostUnregister") }
-func (f full) MemPoolTrimTo(int64) error       { return f.note("cuMemPoolTrimTo") }
-func (f full) MemPoolSetThreshold(int64) error { return f.note("cuMemPoolSetAttribute") }
+func (f full) MemHostUnregister([]byte) error { return f.note("cuMemHostUnregister") }
 
-func (f full) MemPoolUsage() (int64, int64, error)             { return 0, 0, f.note("cuMemPoolGetAttribute") }
 func (f full) LaunchHostFunc(_ cudadrv.Stream, _ func()) error { return f.note("cuLaunchHostFunc") }
 
 func (f full) MemHostGetDevicePointer([]byte) (cudadrv.Ptr, error) {
@@ -44,32 +41,6 @@ func (f full) MemcpyHtoDAsync(cudadrv.Ptr, []byte, cudadrv.Stream) error {
 
 func (f full) MemcpyDtoHAsync([]byte, cudadrv.Ptr, cudadrv.Stream) error {
 	return f.note("cuMemcpyDtoHAsync")
-}
-
-func (f full) StreamWriteValue32(cudadrv.Stream, cudadrv.Ptr, uint32) error {
-	return f.note("cuStreamWriteValue32")
-}
-
-func (f full) StreamWriteValue64(cudadrv.Stream, cudadrv.Ptr, uint64) error {
-	return f.note("cuStreamWriteValue64")
-}
-
-func (f full) StreamWaitValue32(cudadrv.Stream, cudadrv.Ptr, uint32, cudadrv.WaitCondition) error {
-	return f.note("cuStreamWaitValue32")
-}
-
-func (f full) StreamWaitValue64(cudadrv.Stream, cudadrv.Ptr, uint64, cudadrv.WaitCondition) error {
-	return f.note("cuStreamWaitValue64")
-}
-
-func (f full) MemAllocAsync(int64, cudadrv.Stream) (cudadrv.Ptr, error) {
-	return 0, f.note("cuMemAllocAsync")
-}
-
-func (f full) MemFreeAsync(cudadrv.Ptr, cudadrv.Stream) error { return f.note("cuMemFreeAsync") }
-
-func (f full) PointerGetAttributes(cudadrv.Ptr) (cudadrv.PointerInfo, error) {
-	return cudadrv.PointerInfo{}, f.note("cuPointerGetAttribute")
 }
 
 func (f full) MemCreateShareable(int64) (cudadrv.Handle, error) { return 0, f.note("cuMemCreate") }
@@ -102,27 +73,14 @@ func second[T any](_ T, err error) error { return err }
 // optionalCalls are all of them on one device.
 func optionalCalls(dev *intercept.Device) map[call.Call]func() error {
 	return map[call.Call]func() error{
-		call.MemHostAlloc:            func() error { return second(dev.MemHostAlloc(1)) },
-		call.MemFreeHost:             func() error { return dev.MemFreeHost(nil) },
-		call.MemHostRegister:         func() error { return dev.MemHostRegister(nil) },
-		call.MemHostUnregister:       func() error { return dev.MemHostUnregister(nil) },
-		call.MemHostGetDevicePointer: func() error { return second(dev.MemHostGetDevicePointer(nil)) },
-		call.MemcpyHtoDAsync:         func() error { return dev.MemcpyHtoDAsync(1, nil, 1) },
-		call.MemcpyDtoHAsync:         func() error { return dev.MemcpyDtoHAsync(nil, 1, 1) },
-		call.StreamWriteValue32:      func() error { return dev.StreamWriteValue32(1, 1, 1) },
-		call.StreamWriteValue64:      func() error { return dev.StreamWriteValue64(1, 1, 1) },
-		call.StreamWaitValue32:       func() error { return dev.StreamWaitValue32(1, 1, 1, cudadrv.WaitEqual) },
-		call.StreamWaitValue64:       func() error { return dev.StreamWaitValue64(1, 1, 1, cudadrv.WaitEqual) },
-		call.MemAllocAsync:           func() error { return second(dev.MemAllocAsync(1, 1)) },
-		call.MemFreeAsync:            func() error { return dev.MemFreeAsync(1, 1) },
-		call.MemPoolTrimTo:           func() error { return dev.MemPoolTrimTo(1) },
-		call.MemPoolSetAttribute:     func() error { return dev.MemPoolSetThreshold(1) },
-		call.MemPoolGetAttribute: func() error {
-			_, _, err := dev.MemPoolUsage()
-			return err
-		},
+		call.MemHostAlloc:                 func() error { return second(dev.MemHostAlloc(1)) },
+		call.MemFreeHost:                  func() error { return dev.MemFreeHost(nil) },
+		call.MemHostRegister:              func() error { return dev.MemHostRegister(nil) },
+		call.MemHostUnregister:            func() error { return dev.MemHostUnregister(nil) },
+		call.MemHostGetDevicePointer:      func() error { return second(dev.MemHostGetDevicePointer(nil)) },
+		call.MemcpyHtoDAsync:              func() error { return dev.MemcpyHtoDAsync(1, nil, 1) },
+		call.MemcpyDtoHAsync:              func() error { return dev.MemcpyDtoHAsync(nil, 1, 1) },
 		call.LaunchHostFunc:               func() error { return dev.LaunchHostFunc(1, func() {}) },
-		call.PointerGetAttribute:          func() error { return second(dev.PointerGetAttributes(1)) },
 		call.MemExportToShareableHandle:   func() error { return second(dev.MemExportToShareableHandle(1)) },
 		call.MemImportFromShareableHandle: func() error { return second(dev.MemImportFromShareableHandle(1)) },
 		call.StreamIsCapturing:            func() error { return second(dev.StreamIsCapturing(1)) },

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/go-vram/vram/internal/order"
 )
 
 // Usage is what an account with a share has.
@@ -70,15 +72,15 @@ func (t *Table) reshare(all []Usage) {
 	for i, u := range all {
 		t.shares[i].account = u.Account
 	}
-	slices.SortFunc(t.shares, func(a, b sharing) int { return cmp.Compare(a.account, b.account) })
+	order.By(t.shares, func(a, b *sharing) int { return cmp.Compare(a.account, b.account) })
 	for i := range old {
 		if s := t.sharing(old[i].account); s != nil {
 			s.outrankedBytes = old[i].outrankedBytes
 		}
 	}
 	// Those of an account stand in no order yet.
-	slices.SortFunc(t.queue, func(a, b entry) int {
-		if elder(&a, &b) {
+	order.By(t.queue, func(a, b *entry) int {
+		if elder(a, b) {
 			return -1
 		}
 		return 1
@@ -129,9 +131,7 @@ func (t *Table) order() {
 	}
 	t.dun()
 	t.merge(sharers)
-	if inOrder := func(a, b entry) int { return before(&a, &b) }; !slices.IsSortedFunc(t.queue, inOrder) {
-		slices.SortFunc(t.queue, inOrder)
-	}
+	order.By(t.queue, before)
 	for i := range t.shares {
 		t.shares[i].first = nil // it has moved
 	}
@@ -163,7 +163,8 @@ func (t *Table) dun() {
 
 // merge gives those that have shares their turns among those that have none: of the first of both the older one is next.
 func (t *Table) merge(sharers []*entry) {
-	slices.SortFunc(sharers, func(a, b *entry) int {
+	order.By(sharers, func(x, y **entry) int {
+		a, b := *x, *y
 		return cmp.Or(truth(a.borrows)-truth(b.borrows), cmp.Compare(b.Priority, a.Priority), ranked(a, b))
 	})
 	for i, e := range sharers[min(1, len(sharers)):] {

@@ -1,9 +1,8 @@
 package memory
 
 import (
-	"slices"
-
 	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -69,7 +68,7 @@ func (m *Memory) victims(outside Run) []int32 {
 		}
 		return true
 	})
-	slices.SortFunc(found, func(a, b victim) int {
+	order.By(found, func(a, b *victim) int {
 		if a.pages != b.pages {
 			return int(b.pages) - int(a.pages)
 		}

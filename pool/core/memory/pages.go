@@ -1,6 +1,6 @@
 package memory
 
-import "slices"
+import "github.com/go-vram/vram/internal/order"
 
 // Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
 // and its own. Of equally short runs its own is taken.
@@ -79,7 +79,7 @@ func (t *table) TaggedClients() []Client {
 			ids = append(ids, id)
 		}
 	}
-	slices.Sort(ids)
+	order.By(ids, order.Rising)
 	return ids
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pages"
 )
 
@@ -41,7 +42,7 @@ func (ps *Parts) Add(parts ...Part) {
 			*ps = append(*ps, p)
 		}
 	}
-	slices.SortFunc(*ps, func(a, b Part) int { return cmp.Compare(a.Run.First, b.Run.First) })
+	order.By(*ps, func(a, b *Part) int { return cmp.Compare(a.Run.First, b.Run.First) })
 }
 
 // Pass cleans the parts of a client up to a fence, which has passed.

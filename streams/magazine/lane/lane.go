@@ -41,9 +41,9 @@ const (
 	Surplus
 )
 
-// Beyond is where a lane sends what it does not do by itself. That the lane calls it, rather than
+// beyond is where a lane sends what it does not do by itself. That the lane calls it, rather than
 // return to a caller that would, keeps a pair at two calls.
-type Beyond interface {
+type beyond interface {
 	// AllocBeyond serves a request that the lane had nothing for. It returns the handle and its bytes.
 	AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error)
 	// FreeBeyond ends a handle that the lane refused (its slot may be nil), or goes to the owner
@@ -57,6 +57,8 @@ type Beyond interface {
 //
 // budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
+	magazine.Lessee // first: see Magazine.lane
+
 	raised      atomic.Uint32
 	budgetUnits uint64
 	chargeUnits uint64         // kept, or, of a class in use, a span: never more than the budget
@@ -64,7 +66,7 @@ type Lane struct {
 	unused      *magazine.Slot // without a block, for large ones
 	surplus     *Magazine
 	surplusSlot *magazine.Slot
-	beyond      Beyond
+	beyond      beyond
 	shelves     [sizeclass.Count]shelf
 	large       lengths
 
@@ -75,13 +77,13 @@ type Lane struct {
 
 // Init sets how many units the lane may keep, and where it sends what it does not do. It serves
 // nothing before Leases.Open.
-func (l *Lane) Init(budgetUnits uint64, beyond Beyond) {
-	l.budgetUnits, l.beyond = budgetUnits, beyond
+func (l *Lane) Init(budgetUnits uint64, b beyond) {
+	l.budgetUnits, l.beyond = budgetUnits, b
 	l.raised.Store(uint32(Ended))
 }
 
 // Alloc serves a request of that many bytes: from the lane by loads and plain stores, or through
-// Beyond. It looks in the likeliest place only; the others are Take's.
+// beyond. It looks in the likeliest place only; the others are Take's.
 func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int64, err error) {
 	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
 	if l.raised.Load() != 0 {
@@ -177,7 +179,7 @@ func (l *Lane) need(class int) uint64 {
 
 func (l *Lane) admits(units uint64) bool { return l.chargeUnits+units <= l.budgetUnits }
 
-// Free ends a handle of one of the lane's slots and keeps its block, or leaves it to Beyond: if the
+// Free ends a handle of one of the lane's slots and keeps its block, or leaves it to beyond: if the
 // handle is not live or the slot another's, if the slot carries flags, and if the lane has a reason
 // to come to the owner. A free of the same handle by another goroutine at the same time may succeed
 // too; it has no effect then.
@@ -185,17 +187,14 @@ func (l *Lane) Free(s *magazine.Slot, handle uint64) error {
 	if s == nil {
 		return l.refuse(s, handle)
 	}
-	if !s.IsLeased() {
+	if l.raised.Load() != 0 {
 		return l.refuse(s, handle)
 	}
 	m, slot := of(s.Magazine()), (*magazine.Leased)(s)
-	if m.lane.Load() != l {
+	if m.Lessee.Load() != &l.Lessee { // m may be of another kind
 		return l.refuse(s, handle)
 	}
 	if !slot.Has(handle) {
-		return l.refuse(s, handle)
-	}
-	if l.raised.Load() != 0 {
 		return l.refuse(s, handle)
 	}
 	slot.End(handle)
@@ -227,7 +226,7 @@ func (l *Lane) Free(s *magazine.Slot, handle uint64) error {
 	return nil
 }
 
-// refuse leaves a free to Beyond.
+// refuse leaves a free to beyond.
 func (l *Lane) refuse(s *magazine.Slot, handle uint64) error {
 	if l.beyond == nil { // of a zero Lane
 		return cudadrv.ErrNotOpen
@@ -245,11 +244,8 @@ func (l *Lane) done(s *magazine.Slot, handle uint64, outcome Outcome) error {
 
 // FreeRaised is Free by a lane that has a reason to come to the owner, and is about to.
 func (l *Lane) FreeRaised(s *magazine.Slot, handle uint64) Outcome {
-	if !s.IsLeased() {
-		return Refused
-	}
 	m, slot := of(s.Magazine()), (*magazine.Leased)(s)
-	if m.lane.Load() != l || !slot.Has(handle) {
+	if m.lane() != l || !slot.Has(handle) {
 		return Refused
 	}
 	slot.End(handle)

@@ -67,13 +67,13 @@ type tenant struct {
 	outcome  Outcome // of the free at hand
 }
 
-// AllocBeyond implements Beyond.
+// AllocBeyond implements beyond.
 func (n *tenant) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	h := n.landlord.lease(n.lane, bytes)
 	return h.Slot, h.word, bytes, nil
 }
 
-// FreeBeyond implements Beyond.
+// FreeBeyond implements beyond.
 func (n *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome Outcome) error {
 	n.outcome = outcome
 	return nil
@@ -341,6 +341,21 @@ func TestMagazineChangesLanesOnItsWay(t *testing.T) {
 	d.leases.Settle(next)
 	assert.Nil(t, next.arrived)
 	assert.Same(t, c.Slot, d.alloc(next, 512).Slot)
+}
+
+// A lane keeps blocks of its own magazines only: the free of another lane's block, or of one that no lane can have, is refused.
+func TestALaneRefusesWhatIsNotItsOwn(t *testing.T) {
+	d := newLandlord(t)
+	l, other := d.lane(1<<20), d.lane(1<<20)
+	span, base := d.block()
+	ordinary, loose := d.owner.Spans.New(0, span, base).Take(), d.owner.Loose.Take()
+	for _, h := range []handle{
+		d.alloc(other, 512), d.alloc(other, 1<<20), {ordinary, ordinary.Word()}, {loose, loose.Word()},
+	} {
+		assert.Equal(t, Refused, d.free(l, h))
+		assert.Equal(t, Refused, l.FreeRaised(h.Slot, h.word))
+		assert.True(t, h.Live(h.word))
+	}
 }
 
 // A lane that was closed, or whose cache was, stays so whatever else is settled for it.

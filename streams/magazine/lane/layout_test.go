@@ -14,4 +14,5 @@ func TestLeasedMagazinesHaveTheLayoutOfAll(t *testing.T) {
 	assert.EqualValues(t, magazine.SlotsOffset, unsafe.Offsetof(Magazine{}.slots))
 	assert.EqualValues(t, magazine.BooksBytes, unsafe.Sizeof(books{}))
 	assert.EqualValues(t, unsafe.Sizeof(magazine.Span{}), unsafe.Sizeof(Magazine{}))
+	assert.Zero(t, unsafe.Offsetof(Lane{}.Lessee))
 }

@@ -60,7 +60,7 @@ func (o *Leases) RaiseReturned() {
 // arrive takes a leased magazine out of whose slots others freed some.
 func (o *Leases) arrive(m *Magazine) {
 	list := &o.strays
-	if l := m.lane.Load(); l != nil {
+	if l := m.lane(); l != nil {
 		list = &l.arrived
 	}
 	m.next, *list = *list, m
@@ -111,7 +111,7 @@ func (o *Leases) Collect() {
 		next := m.next
 		m.next = nil
 		switch {
-		case m.lane.Load() != nil: // leased anew meanwhile
+		case m.lane() != nil: // leased anew meanwhile
 			o.arrive(m)
 		case m.Class >= 0:
 			o.orphanHome(m)
@@ -150,7 +150,7 @@ func (o *Leases) Settle(l *Lane) Reason {
 	for m != nil {
 		next := m.next
 		m.next = nil
-		if m.lane.Load() != l { // released meanwhile
+		if m.lane() != l { // released meanwhile
 			o.arrive(m)
 			m = next
 			continue
@@ -193,7 +193,7 @@ func (o *Leases) releaseSurplus(l *Lane) {
 // releaseSpan releases the span of a magazine all of whose slots are free.
 func (o *Leases) releaseSpan(m *Magazine) {
 	span, class := m.Block, m.Class
-	if l := m.lane.Load(); l != nil {
+	if l := m.lane(); l != nil {
 		o.charge(l, -spanUnits(int(class)))
 	}
 	m.Block, m.Class, m.whole, m.local = none, -1, 0, 0
@@ -206,7 +206,7 @@ func (o *Leases) releaseBlock(s *magazine.Slot) {
 	m, block := of(s.Magazine()), s.Block
 	m.whole &^= 1 << (*magazine.Leased)(s).Index()
 	s.Block, s.Next = none, nil
-	if l := m.lane.Load(); l != nil {
+	if l := m.lane(); l != nil {
 		o.charge(l, -uint64(s.Units))
 		s.Next, l.unused = l.unused, s
 	} else if m.whole == 0 {
@@ -222,7 +222,7 @@ func (o *Leases) charge(l *Lane, units uint64) {
 }
 
 func (o *Leases) spareLeased(m *Magazine) {
-	m.lane.Store(nil)
+	m.Lessee.Store(nil)
 	m.older, o.spare = o.spare, m
 }
 
@@ -264,7 +264,7 @@ func (o *Leases) Adopt(l *Lane, class int) bool {
 		return false
 	}
 	o.orphans[class].remove(m)
-	m.lane.Store(l)
+	m.Lessee.Store(&l.Lessee)
 	o.charge(l, spanUnits(class))
 	l.place(class, m)
 	return true
@@ -285,7 +285,7 @@ func (o *Leases) LeaseSpan(l *Lane, class int, span int32, base cudadrv.Ptr) *Ma
 		s.SetAddress(base + cudadrv.Ptr(i)*step)
 		(*magazine.Leased)(s).Forget()
 	}
-	m.lane.Store(l)
+	m.Lessee.Store(&l.Lessee)
 	o.charge(l, spanUnits(class))
 	l.place(class, m)
 	return m
@@ -298,7 +298,7 @@ func (o *Leases) LeaseBlock(l *Lane, block int32, units uint32, base cudadrv.Ptr
 		for i := range m.slots {
 			m.slots[i].Next, l.unused = l.unused, &m.slots[i]
 		}
-		m.lane.Store(l)
+		m.Lessee.Store(&l.Lessee)
 	}
 	s := l.unused
 	l.unused, s.Next = s.Next, nil
@@ -322,10 +322,10 @@ func (o *Leases) Close(l *Lane) {
 	o.Settle(l)
 	o.ReleaseUnused(l)
 	for _, m := range o.all {
-		if m.lane.Load() != l {
+		if m.lane() != l {
 			continue
 		}
-		m.lane.Store(nil)
+		m.Lessee.Store(nil)
 		m.older, m.newer, m.serving = nil, nil, false
 		switch {
 		case m.whole == 0:

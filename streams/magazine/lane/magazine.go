@@ -2,7 +2,6 @@ package lane
 
 import (
 	"math/bits"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -12,9 +11,9 @@ import (
 // Magazine is a magazine that only lanes use, for good. It is with a lane, orphaned (its lane was
 // closed while slots of it were live) or spare (it has no blocks).
 //
-// lane is shared. local is the lane's, or the owner's while no lane has the magazine. The rest is the
-// owner's, which changes it, where a lane has the magazine, only on behalf of that lane. All of it lies
-// away from the mask, which other goroutines write.
+// The lessee is shared. local is the lane's, or the owner's while no lane has the magazine. The rest is
+// the owner's, which changes it, where a lane has the magazine, only on behalf of that lane. All of it
+// lies away from the mask, which other goroutines write.
 type Magazine struct {
 	magazine.Magazine
 	books
@@ -22,27 +21,29 @@ type Magazine struct {
 }
 
 type books struct {
-	lane         atomic.Pointer[Lane] // nil: none
-	local        uint64               // slots known to be free
-	whole        uint64               // slots that have a block
-	older, newer *Magazine            // in a list of the lane, or of those that no lane has
-	next         *Magazine            // in a list of those that were handed over
-	Block        int32                // of the heap, that all slots were carved from; None if each has its own
-	Class        int32                // -1: each slot has a block of its own
-	serving      bool                 // its lane serves the class from it
-	_            [magazine.BooksBytes - 7*8 - 1]byte
+	local        uint64    // slots known to be free
+	whole        uint64    // slots that have a block
+	older, newer *Magazine // in a list of the lane, or of those that no lane has
+	next         *Magazine // in a list of those that were handed over
+	Block        int32     // of the heap, that all slots were carved from; None if each has its own
+	Class        int32     // -1: each slot has a block of its own
+	serving      bool      // its lane serves the class from it
+	_            [magazine.BooksBytes - 6*8 - 1]byte
 }
 
 // none stands for no block of the heap.
 const none int32 = -1
 
-// of is the magazine of a slot that is leased, or one that the owner knows to be.
+// of is a magazine as a leased one. Of one that may be of another kind only the lessee is looked at.
 func of(m *magazine.Magazine) *Magazine { return (*Magazine)(unsafe.Pointer(m)) }
+
+// lane is the lane that has the magazine; nil if none has.
+func (m *Magazine) lane() *Lane { return (*Lane)(unsafe.Pointer(m.Lessee.Load())) }
 
 // LeasedUnits is the length of the blocks that a lane has in the magazine; 0 if no lane has it.
 func (m *Magazine) LeasedUnits() (units uint64) {
 	switch {
-	case m.lane.Load() == nil:
+	case m.Lessee.Load() == nil:
 	case m.Class >= 0:
 		units = spanUnits(int(m.Class))
 	default:

@@ -58,7 +58,7 @@ func (h *House) Run(ctx context.Context, load Load) (Report, error) {
 	var open []*vram.Stream
 	var failed []error
 	for range load.Streams {
-		s, err := h.NewStream() //nolint:contextcheck // it has none
+		s, err := h.NewStream()
 		if err != nil {
 			failed = append(failed, err)
 			break

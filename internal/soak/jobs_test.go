@@ -1,4 +1,4 @@
-package main
+package soak
 
 import (
 	"context"
@@ -20,11 +20,9 @@ const (
 
 // plan is what a soak does.
 type plan struct {
-	ops       int
 	liveBytes int64
 	limit     float64 // over liveBytes
 	seed      uint64
-	rows      int
 }
 
 // soak is an open device and the jobs on it.

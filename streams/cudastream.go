@@ -11,26 +11,27 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// handle is the CUDA stream: every driver call on it is made here, outside every turn, and Close waits for all that have begun.
-type handle struct {
+// cudaStream is the CUDA stream: every driver call on it is made here, outside every turn, and
+// Close waits for all calls that have begun.
+type cudaStream struct {
 	id       uint32
 	stream   cudadrv.Stream
-	adopted  bool // the program's: Close does not destroy it
+	adopted  bool // by the program, which destroys it
 	device   cudadrv.Device
-	fences   fence.Source
+	fences   *fence.Events
 	captures cudadrv.CaptureQueries // nil: the device cannot tell
 	panics   *recovered.Log
-	line     *fence.Timeline // of its work, for buffers of others
+	line     *fence.Timeline // fences over its work, for buffers of other streams
 
-	calls   atomic.Int64  // driver calls that are ordered or under way
-	closing atomic.Bool   // Close has begun
-	synced  atomic.Bool   // closed, and the device has finished its work; set in the turn
-	forbade atomic.Uint64 // calls that a capture forbade
-	lost    atomic.Uint64 // fences of returns that a capture may have, see Stats.LostFences
+	calls          atomic.Int64  // driver calls that a turn ordered, or in progress
+	closing        atomic.Bool   // Close has begun
+	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
+	forbiddenCalls atomic.Uint64 // counts calls that a capture forbade
+	lost           atomic.Uint64 // fences of Returns that a capture may have, see Stats.LostFences
 }
 
-// init is for the handle of a configuration.
-func (h *handle) init(cfg *Config) {
+// init sets the fields from a configuration.
+func (h *cudaStream) init(cfg *Config) {
 	h.id, h.stream, h.adopted, h.device, h.fences, h.panics = cfg.ID, cfg.Handle, cfg.Adopted, cfg.Device, cfg.Fences, cfg.Panics
 	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
 		h.captures = q
@@ -39,13 +40,16 @@ func (h *handle) init(cfg *Config) {
 	h.line.Panics = cfg.Panics
 }
 
+// closed is the error of a call on the stream once Close has begun.
+func (h *cudaStream) closed() error { return &ClosedError{Stream: h.id} }
+
 // order announces a call that a turn leaves to be made outside, and done ends it.
-func (h *handle) order() { h.calls.Add(1) }
+func (h *cudaStream) order() { h.calls.Add(1) }
 
-func (h *handle) done() { h.calls.Add(-1) }
+func (h *cudaStream) done() { h.calls.Add(-1) }
 
-// begin announces a call that is made now, to be ended by done. It fails once Close has begun.
-func (h *handle) begin() bool {
+// begin announces a call that the caller makes now; done ends it. It fails once Close has begun.
+func (h *cudaStream) begin() bool {
 	h.calls.Add(1)
 	if h.closing.Load() {
 		h.calls.Add(-1)
@@ -54,18 +58,19 @@ func (h *handle) begin() bool {
 	return true
 }
 
-// awaitCalls waits for the calls that are ordered: each is somebody's who is about to make it.
-func (h *handle) awaitCalls(host actors.Host) {
+// awaitCalls waits for the calls that are ordered: for each a goroutine is about to make it.
+func (h *cudaStream) awaitCalls(host actors.Host) {
 	for h.calls.Load() > 0 || !h.line.Idle() {
 		actors.Yield(host)
 	}
 }
 
-// uncaptured is nil if a call may be made on the handle, and a *CaptureError if the stream is being captured. Every call asks
-// before; allocations and frees that make none do not. A program that begins a capture while a request of the stream is under way
-// may find the call in the graph: a fence is asked for once more behind its record, so that no question about a captured one, and
-// no wait for it, ends the capture or draws another stream into it.
-func (h *handle) uncaptured(call string) error {
+// uncaptured is nil if a call may be made on the CUDA stream, and a *CaptureError if it is being
+// captured. Every call on the stream checks it first. A program that begins a capture while a
+// request of the stream is in progress may find that call in the graph: mark checks again after its
+// record, so that no query of a captured fence, and no wait for it, ends the capture or draws
+// another stream into it.
+func (h *cudaStream) uncaptured(call string) error {
 	if h.captures == nil {
 		return nil
 	}
@@ -74,26 +79,26 @@ func (h *handle) uncaptured(call string) error {
 		status, err = h.captures.StreamIsCapturing(h.stream)
 		return err
 	})
-	// Where the question itself fails the call will say why.
+	// Where this query fails, the call itself fails, too.
 	captured := err == nil && status != cudadrv.CaptureNone || errors.Is(err, cudadrv.CaptureImplicit)
 	if !captured {
 		return nil
 	}
-	h.forbade.Add(1)
+	h.forbiddenCalls.Add(1)
 	return &CaptureError{Stream: h.id, Call: call}
 }
 
-// shortage is the error of a claim that the pool refused: if a capture has forbidden a call on the stream since the claim began,
-// when it had forbidden so many, that may be the reason.
-func (h *handle) shortage(forbade uint64, err error) error {
-	if h.forbade.Load() != forbade {
+// shortage is the error of a refused claim: a *CaptureError if a capture has forbidden a call on
+// the stream since the claim began, since that may be the reason.
+func (h *cudaStream) shortage(forbiddenCalls uint64, err error) error {
+	if h.forbiddenCalls.Load() != forbiddenCalls {
 		return &CaptureError{Stream: h.id, Call: "cuEventRecord", Err: err}
 	}
 	return err
 }
 
 // mark records the present end of the stream.
-func (h *handle) mark() (mark fence.Mark, err error) {
+func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	if err = h.uncaptured("cuEventRecord"); err != nil {
 		return mark, err
 	}
@@ -104,7 +109,7 @@ func (h *handle) mark() (mark fence.Mark, err error) {
 	if err != nil {
 		return mark, err
 	}
-	if err = h.uncaptured("cuEventRecord"); err != nil { // a capture that began meanwhile may have the mark: to ask about it would break that
+	if err = h.uncaptured("cuEventRecord"); err != nil { // a capture may have the mark: no query of it
 		h.lost.Add(1)
 		h.discard(mark)
 		return fence.Mark{}, err
@@ -112,23 +117,23 @@ func (h *handle) mark() (mark fence.Mark, err error) {
 	return mark, nil
 }
 
-// discard gives a mark up. An event that the driver keeps harms nobody's memory.
-func (h *handle) discard(m fence.Mark) {
+// discard releases a mark. An event that the driver keeps does no harm.
+func (h *cudaStream) discard(m fence.Mark) {
 	_ = h.guard(func() error { return h.fences.Release(m) })
 }
 
 // synchronize waits for the stream's work.
-func (h *handle) synchronize() error {
+func (h *cudaStream) synchronize() error {
 	return h.guard(func() error { return h.device.StreamSynchronize(h.stream) })
 }
 
 // destroy ends the CUDA stream.
-func (h *handle) destroy() error {
+func (h *cudaStream) destroy() error {
 	return h.guard(func() error { return h.device.StreamDestroy(h.stream) })
 }
 
 // zero sets a buffer to zero.
-func (h *handle) zero(b Buffer) error {
+func (h *cudaStream) zero(b Buffer) error {
 	if err := h.uncaptured("cuMemsetD8Async"); err != nil {
 		return err
 	}
@@ -140,9 +145,9 @@ func (h *handle) zero(b Buffer) error {
 }
 
 // precede makes later work of the stream wait, on the device, for a mark of another stream.
-func (h *handle) precede(m fence.Mark) error {
+func (h *cudaStream) precede(m fence.Mark) error {
 	if !h.begin() {
-		return ErrClosed
+		return h.closed()
 	}
 	defer h.done()
 	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
@@ -151,11 +156,11 @@ func (h *handle) precede(m fence.Mark) error {
 	return h.guard(func() error { return h.fences.Precede(m, h.stream) })
 }
 
-// follow makes later work of the stream wait for what another has been given. A stream that was closed has finished what it was
-// given before.
-func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
+// follow makes later work of the stream wait for all work submitted to another stream. A closed
+// stream has finished its work.
+func (h *cudaStream) follow(from *fence.Timeline) (number uint64, err error) {
 	if !h.begin() {
-		return 0, ErrClosed
+		return 0, h.closed()
 	}
 	defer h.done()
 	if err = h.uncaptured("cuStreamWaitEvent"); err != nil {
@@ -166,7 +171,7 @@ func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
 		return err
 	})
 	if errors.Is(err, fence.ErrShut) {
-		return 0, ErrClosed
+		return 0, h.closed()
 	}
 	if err != nil {
 		return 0, fmt.Errorf("vram: handing a buffer over: %w", err)
@@ -174,8 +179,9 @@ func (h *handle) follow(from *fence.Timeline) (number uint64, err error) {
 	return number, nil
 }
 
-// idle reports whether the stream has finished what it was given. One that is being captured or closed is not asked.
-func (h *handle) idle() (idle bool) {
+// idle reports whether the stream has finished all its work. It is false for a captured or closed
+// stream, which is not queried.
+func (h *cudaStream) idle() (idle bool) {
 	if !h.begin() {
 		return false
 	}
@@ -190,5 +196,5 @@ func (h *handle) idle() (idle bool) {
 	return idle && err == nil
 }
 
-// guard makes a panic of the driver an error, and reports it.
-func (h *handle) guard(call func() error) error { return guard(h.panics, call) }
+// guard turns a panic of the driver into an error, and reports it.
+func (h *cudaStream) guard(call func() error) error { return guard(h.panics, call) }

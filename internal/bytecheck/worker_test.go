@@ -95,7 +95,7 @@ func (w *worker) end() error {
 
 func (w *worker) steps(ctx context.Context) error {
 	for n := 1; n <= w.load.Steps && ctx.Err() == nil; n++ {
-		if err := w.step(); err != nil { //nolint:contextcheck // a request is not ended by the end of the load
+		if err := w.step(); err != nil {
 			return err
 		}
 		if w.load.TrimSteps > 0 && n%w.load.TrimSteps == 0 {

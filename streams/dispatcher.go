@@ -9,16 +9,16 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// desk is where claims are served: it carries out, in the turn, what the package claims decides.
-type desk struct {
+// dispatcher carries out, in the turn, the decisions of the package claims.
+type dispatcher struct {
 	searches
-	atHand    *claim // neither answered nor waiting
+	current   *claim // the claim that the turn serves: neither answered nor waiting
 	fenceWait claims.FenceWait
-	longWait  func(LongWait) // nil: nobody is told
+	longWait  func(LongWait) // nil: no observer
 }
 
-// endWaiting ends the wait of a claim, and says from what.
-func (d *desk) endWaiting(c *claim) claims.State {
+// endWaiting ends the wait of a claim, and returns the state that it had.
+func (d *dispatcher) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
@@ -27,16 +27,17 @@ func (d *desk) endWaiting(c *claim) claims.State {
 	return from
 }
 
-// hold keeps a claim until its answer comes, and counts what it wants and what it has got.
-func (d *desk) hold(c *claim, s claims.State) (token uint64) {
+// hold keeps a claim until its answer comes, and counts its missing bytes and the blocks that it
+// holds.
+func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
 	d.core.AddParts(c.want.partBytes())
 	return token
 }
 
-// waiting is the claim that waits under a token; nil: none does.
-func (d *desk) waiting(token uint64) *claim { return claimOf(d.claims.Find(token)) }
+// waiting is the claim that waits under a token; nil: no claim does.
+func (d *dispatcher) waiting(token uint64) *claim { return claimOf(d.claims.Find(token)) }
 
 func claimOf(c *claims.Claim) *claim {
 	if c == nil {
@@ -46,26 +47,27 @@ func claimOf(c *claims.Claim) *claim {
 	return own
 }
 
-// serve answers a claim, or has it wait.
-func (d *desk) serve(c *claim) {
+// serve answers a claim, or makes it wait.
+func (d *dispatcher) serve(c *claim) {
 	switch c.Arrive(c.isWanted(), d.facts()) {
 	case claims.Drop:
 		c.want.putBack(&d.searches)
 		d.core.Note()
 	case claims.Close:
 		c.want.putBack(&d.searches)
-		c.Fail(ErrClosed)
+		c.Fail(d.cuda.closed())
 	case claims.Park:
 		d.park(c)
 	case claims.Search:
 		d.search(c)
-	case claims.Consult, claims.Delay, claims.Fail: // not of one that arrives
+	case claims.Consult, claims.Delay, claims.Fail: // not for an arriving claim
 	}
 }
 
-// search answers a claim with what there is, leaves a look at fences behind which it is served once more, or asks the pool.
-func (d *desk) search(c *claim) {
-	d.atHand = c
+// search answers a claim from the stream's memory. If that fails it leaves, as an effect, a look at
+// fences after which the claim is served again, or a Refill.
+func (d *dispatcher) search(c *claim) {
+	d.current = c
 	d.reach(beforeSearch)
 	whole := c.want.search(&d.searches)
 	c.After = d.seek(c.After, whole, c.want.missingBytes())
@@ -77,30 +79,30 @@ func (d *desk) search(c *claim) {
 	default:
 		runs := c.want.missingRuns(&d.searches)
 		token := d.hold(c, claims.Asked)
-		d.effects().refills.Push(refilling{Refill: c.askRefill(&d.searches, token, runs)})
+		d.effects().refills.Push(outgoingRefill{Refill: c.askRefill(&d.searches, token, runs)})
 	}
-	d.atHand = nil
+	d.current = nil
 }
 
-// complete answers a claim that has got all, and reports whether it was not cancelled meanwhile.
-func (d *desk) complete(c *claim) bool {
-	d.waitEnds(c)
+// complete answers a claim that misses nothing, and reports whether it was still wanted.
+func (d *dispatcher) complete(c *claim) bool {
+	d.countWait(c)
 	delivered := c.want.deliver(&d.searches)
-	d.atHand = nil
+	d.current = nil
 	if delivered {
-		d.shed(forCaller)
+		d.returnExcess(forCaller)
 	}
 	return delivered
 }
 
-// refuse searches once more, since memory may have come home meanwhile, and then fails the claim, or has it wait. last: no wait for
-// fences helps.
-func (d *desk) refuse(c *claim, err error, last bool) {
+// refuse searches once more, since memory may have come home meanwhile, and then fails the claim or
+// makes it wait. last: no wait for fences helps.
+func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	if !c.isWanted() {
 		c.want.putBack(&d.searches)
 		return
 	}
-	d.atHand = c
+	d.current = c
 	if !d.draining {
 		d.reach(beforeSearch)
 		if c.want.search(&d.searches) || c.want.searchAlone(&d.searches) {
@@ -111,10 +113,10 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 	facts, why := d.facts(), claims.Refusal{Memory: errors.Is(err, pool.ErrOutOfMemory), Last: last}
 	var short *pool.OutOfMemoryError
 	if facts.Handler {
-		short = report(err)
+		short = asOutOfMemory(err)
 		why.Report = short != nil
 	}
-	facts.Pending = why.Memory && !last && d.peers.pending()
+	facts.Pending = why.Memory && !last && d.peers.anyPending()
 	switch c.Refused(why, facts) {
 	case claims.Consult:
 		c.want.putBack(&d.searches)
@@ -127,43 +129,43 @@ func (d *desk) refuse(c *claim, err error, last bool) {
 		}
 	case claims.Park:
 		d.park(c)
-	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not of one that was refused
+	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not for a refused claim
 		c.want.putBack(&d.searches)
-		d.waitEnds(c)
-		c.Fail(d.handle.shortage(c.forbade, err))
+		d.countWait(c)
+		c.Fail(d.cuda.shortage(c.forbiddenCalls, err))
 	}
-	d.atHand = nil
+	d.current = nil
 }
 
-// park lets a claim wait in the pool. It keeps nothing.
-func (d *desk) park(c *claim) {
+// park makes a claim wait in the pool. The claim holds nothing meanwhile.
+func (d *dispatcher) park(c *claim) {
 	c.want.putBack(&d.searches)
 	if c.age == 0 {
 		c.age, c.parkedAt = d.pool.NextAge(), time.Now()
 	}
 	token := d.claims.Hold(&c.Claim, claims.Parked)
 	runs := c.want.parkedRuns(&d.searches)
-	d.effects().refills.Push(refilling{c.parkRefill(&d.searches, token, runs), c})
+	d.effects().refills.Push(outgoingRefill{c.parkRefill(&d.searches, token, runs), c})
 }
 
 // unpark takes a parked claim back from the pool.
-func (d *desk) unpark(c *claim) {
+func (d *dispatcher) unpark(c *claim) {
 	if c.State() == claims.Parked {
 		d.effects().withdrawals.Push(c.Token())
 		d.endWaiting(c)
 	}
 }
 
-// waitEnds counts the wait of a claim that has its answer.
-func (d *desk) waitEnds(c *claim) {
+// countWait counts the wait of a claim that has its answer.
+func (d *dispatcher) countWait(c *claim) {
 	if !c.parkedAt.IsZero() {
 		d.pool.NoteWait(time.Since(c.parkedAt))
 		c.parkedAt = time.Time{}
 	}
 }
 
-// denied refuses a claim: one that has asked may go on, one that was parked has come to its end.
-func (d *desk) denied(m *denied) {
+// denied processes the pool's denial: a parked claim fails, any other may still wait.
+func (d *dispatcher) denied(m *denied) {
 	c := d.waiting(m.token)
 	if c == nil {
 		return
@@ -173,13 +175,14 @@ func (d *desk) denied(m *denied) {
 		d.refuse(c, m.err, false)
 		return
 	}
-	d.waitEnds(c)
+	d.countWait(c)
 	c.want.putBack(&d.searches)
-	c.Fail(d.handle.shortage(c.forbade, m.err))
+	c.Fail(d.cuda.shortage(c.forbiddenCalls, m.err))
 }
 
-// offered serves a parked claim, if what the stream keeps does so, once what the pool had granted before has arrived.
-func (d *desk) offered(o claims.Offer) {
+// offered serves a parked claim from the stream's memory, once all runs that the pool granted
+// before the offer have arrived.
+func (d *dispatcher) offered(o claims.Offer) {
 	if !d.claims.Offered(o) {
 		return
 	}
@@ -187,7 +190,7 @@ func (d *desk) offered(o claims.Offer) {
 	d.effects().offers.Push(answeredOffer{o.Token, taken})
 }
 
-func (d *desk) serveOffer(o claims.Offer) bool {
+func (d *dispatcher) serveOffer(o claims.Offer) bool {
 	c := claimOf(d.claims.Serves(o))
 	if c == nil {
 		d.effects().withdrawals.Push(o.Token)
@@ -197,10 +200,10 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 	if !c.isWanted() {
 		return false
 	}
-	d.atHand = c
+	d.current = c
 	d.reach(beforeSearch)
 	if !c.want.searchParked(&d.searches) {
-		d.atHand = nil
+		d.current = nil
 		return false
 	}
 	if !d.complete(c) {
@@ -210,19 +213,19 @@ func (d *desk) serveOffer(o claims.Offer) bool {
 	return true
 }
 
-// reoffer goes on with the offers that waited for what has arrived.
-func (d *desk) reoffer() {
+// reoffer repeats the offers that waited for runs.
+func (d *dispatcher) reoffer() {
 	for _, o := range d.claims.TakeOffers() {
 		d.offered(o)
 	}
 }
 
-// changed sees to a claim that nobody wants any more, or tells the pool whether a goroutine waits for it.
-func (d *desk) changed(c *claim) {
+// changed drops a claim that was cancelled, or tells the pool whether a goroutine waits for it.
+func (d *dispatcher) changed(c *claim) {
 	switch {
 	case !c.isWanted():
 		d.unpark(c)
-		d.waitEnds(c)
+		d.countWait(c)
 	case c.State() == claims.Parked:
 		c.blockedReports++
 		d.effects().blocks.Push(poolcore.Block{
@@ -232,9 +235,9 @@ func (d *desk) changed(c *claim) {
 }
 
 // consulted serves a claim once more, or refuses it.
-func (d *desk) consulted(m *consulted) {
+func (d *dispatcher) consulted(m *consulted) {
 	c := d.waiting(m.token)
-	if c == nil { // failed by Close
+	if c == nil { // Close has failed it
 		return
 	}
 	d.endWaiting(c)
@@ -246,8 +249,8 @@ func (d *desk) consulted(m *consulted) {
 	d.refuse(c, m.err, false)
 }
 
-// retryDelayed serves the claims that were delayed, or refuses them.
-func (d *desk) retryDelayed(passed bool) {
+// retryDelayed serves the delayed claims, or refuses them.
+func (d *dispatcher) retryDelayed(passed bool) {
 	if !d.fenceWait.Resume() {
 		return
 	}
@@ -262,8 +265,8 @@ func (d *desk) retryDelayed(passed bool) {
 	d.fenceWait.Resumed(passed)
 }
 
-// failAll answers all claims that wait.
-func (d *desk) failAll(cause error) {
+// failAll fails all waiting claims.
+func (d *dispatcher) failAll(cause error) {
 	for _, waits := range d.claims.In(claims.Asked, claims.Consulted, claims.Delayed) {
 		c := claimOf(waits)
 		d.endWaiting(c)
@@ -273,7 +276,7 @@ func (d *desk) failAll(cause error) {
 	for _, parked := range d.claims.In(claims.Parked) {
 		c := claimOf(parked)
 		d.unpark(c)
-		d.waitEnds(c)
+		d.countWait(c)
 		c.Fail(cause)
 	}
 	for _, o := range d.claims.TakeOffers() {
@@ -281,8 +284,8 @@ func (d *desk) failAll(cause error) {
 	}
 }
 
-// heed begins or ends to tell the pool of all that comes home, as the pool wants it now.
-func (d *desk) heed() {
+// updateDemand switches the reports of frees on while requests of the device wait, and off again.
+func (d *dispatcher) updateDemand() {
 	if d.draining {
 		return
 	}
@@ -293,8 +296,9 @@ func (d *desk) heed() {
 	}
 }
 
-// report tells the pool, while requests wait, that something has come home, and sees to what is pending. It ends every turn.
-func (d *desk) report() {
+// report ends every turn while requests wait: it tells the pool that memory has come home, and
+// begins to wait for the fences of pending memory.
+func (d *dispatcher) report() {
 	if d.draining {
 		return
 	}
@@ -304,8 +308,8 @@ func (d *desk) report() {
 	}
 }
 
-// longWaits are those that were not reported yet.
-func (d *desk) longWaits() (found []LongWait) {
+// longWaits are the long waits that were not reported yet.
+func (d *dispatcher) longWaits() (found []LongWait) {
 	if d.longWait == nil || d.claims.ParkedLen() == 0 {
 		return nil
 	}
@@ -318,7 +322,7 @@ func (d *desk) longWaits() (found []LongWait) {
 		}
 		c.longReported = true
 		found = append(found, LongWait{
-			Stream: d.handle.id, Bytes: c.wantedBytes(), Waited: waited, Priority: c.priority, Tag: c.want.tag(),
+			Stream: d.cuda.id, Bytes: c.wantedBytes(), Waited: waited, Priority: c.priority, Tag: c.want.tag(),
 			Tenant: c.tenant.Name(), ForQuota: c.Owes(),
 		})
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Whoever makes a stream while the device is closed gets an error, and nothing of the stream is left, also in a context that others
-// keep: Close waits for the call.
+// A call that makes a stream while the device is closed gets an error, and nothing of the stream is
+// left, also in a context that others keep: Close waits for the call.
 func TestAStreamThatLosesAgainstCloseIsDestroyed(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{ReuseStreamIDs: true})
 		h.Info()                            // opens the context, which the house keeps

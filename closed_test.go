@@ -1,0 +1,61 @@
+package vram_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// A call on what was closed is refused with an error that says whether that is the device, a stream, or a lane.
+func TestARefusalSaysWhatIsClosed(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	a, b := h.stream(), h.stream()
+	lane, err := a.Lane(mib)
+	require.NoError(t, err)
+	require.NoError(t, lane.Close())
+	ofLane := second(lane.Alloc(kib))
+	kept := must(t, b, 2*mib)
+	require.NoError(t, a.Close())
+	ofStream := map[string]error{
+		"Alloc":      second(a.Alloc(kib)),
+		"AllocFor":   second(a.AllocFor(t.Context(), vram.Request{Bytes: kib})),
+		"AllocAsync": second(a.AllocAsync(t.Context(), vram.Request{Bytes: kib}).Await(t.Context())),
+		"AllocBatch": a.AllocBatch(make([]vram.Buffer, 1), []int64{kib}),
+		"Lane":       second(a.Lane(kib)),
+		"Use":        second(kept.Use(a)),
+		"Transfer":   second(kept.Transfer(a)),
+		"Trim":       a.Trim(t.Context()),
+		"Stats":      second(a.Stats(t.Context())),
+	}
+	var leaked *vram.InUseError
+	require.ErrorAs(t, h.Close(), &leaked)
+	ofDevice := map[string]error{
+		"NewStream":   second(h.NewStream()),
+		"Reserve":     second(h.Reserve(t.Context(), mib)),
+		"Warm":        h.Warm(t.Context(), vram.Demand{Bytes: mib, Count: 1}),
+		"Trim":        second(h.Trim(t.Context(), 0)),
+		"Coalesce":    h.Coalesce(t.Context()),
+		"Reconfigure": h.Reconfigure(vram.Settings{LimitBytes: new(mib)}),
+		"Free":        kept.Free(),
+	}
+
+	is := func(name, text string, want vram.ClosedError, err error) {
+		t.Helper()
+		var closed *vram.ClosedError
+		require.ErrorIs(t, err, vram.ErrClosed, name)
+		require.ErrorAs(t, err, &closed, name)
+		assert.Equal(t, want, *closed, name)
+		assert.Equal(t, text, err.Error(), name)
+	}
+	is("lane", "vram: the lane of stream 1 is closed", vram.ClosedError{Stream: 1, Lane: true}, ofLane)
+	for name, err := range ofStream {
+		is("stream: "+name, "vram: stream 1 is closed", vram.ClosedError{Stream: 1}, err)
+	}
+	for name, err := range ofDevice {
+		is("device: "+name, "vram: the device is closed", vram.ClosedError{}, err)
+	}
+}

@@ -1,0 +1,39 @@
+package planted
+
+// callerBugs are those of what callers see: errors, texts, and calls from within the program's own functions.
+func callerBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a Close in a function of Events waits for its own end", Package: ".", Run: "^TestAnEventFunctionClosesTheDevice$",
+			Edits: []Edit{{"vram.(*Device).endClose", "case d.notices.calling():", "case false:"}},
+		},
+		{
+			Name: "a second Close in a function of Events waits for its own end", Package: ".", Run: "^TestAnEventFunctionClosesTheDevice$",
+			Edits: []Edit{{"vram.(*Device).awaitClose", "if d.notices.calling() {", "if false {"}},
+		},
+		{
+			Name: "the error of a closed stream names the device", Package: ".", Run: "^TestARefusalSaysWhatIsClosed$",
+			Edits: []Edit{{"streams.(*cudaStream).closed", "&ClosedError{Stream: h.id}", "&ClosedError{}"}},
+		},
+		{
+			Name: "a share may be more than the limit", Package: ".", Run: "^TestQuotasThatCannotBe$",
+			Edits: []Edit{{"pool.CheckQuota", "q.ShareBytes > q.LimitBytes", "false"}},
+		},
+		{
+			Name: "a refused Reserve advises a wait that it has not", Package: "pool", Run: "^TestRemedies$",
+			Edits: []Edit{{"pool.(*OutOfMemoryError).Remedies", "			kind = RetryAfterFrees\n", ""}},
+		},
+		{
+			Name: "nobody knows that it is Reserve which is refused", Package: ".", Run: "^TestReservationsThatCannotBe$",
+			Edits: []Edit{{"pool.(*quotas).denialError", "	_, e.reserves = to.(*reservationClient)\n", ""}},
+		},
+		{
+			Name: "a tenant is listed beside the streams that its buffers are in", Package: ".", Run: "^TestAWaitErrorSays",
+			Edits: []Edit{{"pool.(*Pool).EndWait", "e.Tenants = append(e.Tenants, Holder{", "e.Holders = append(e.Holders, Holder{"}},
+		},
+		{
+			Name: "a refused argument is said to be of a Config", Package: ".", Run: "^TestARefusedArgumentNamesItsCall$",
+			Edits: []Edit{{"vram.badArgument", ", Call: call}", "}"}},
+		},
+	}
+}

@@ -1,0 +1,169 @@
+package streams
+
+import (
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence/line"
+	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/claims"
+	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/streams/magazine/lane"
+)
+
+// turnState is the state that a stream's turn owns: the core with its blocks, objects in transit,
+// and the effects. lentMemory, searches, dispatcher and turn each embed the one before and add the
+// fields that their own methods change.
+type turnState struct {
+	*wiring
+	core      *core.Core
+	claims    claims.Table
+	draining  bool // Close has begun: no request is served
+	wanted    bool // requests of the device wait: every free is reported to the pool
+	out       *effects
+	spare     atomic.Pointer[effects] // performed, for reuse
+	inTransit inTransit
+	hook      func(point) // for tests
+}
+
+// inTransit are objects that a turn has taken out of one structure and not yet put into another. A
+// panic loses none of them: panicked puts them back.
+type inTransit struct {
+	slot *magazine.Slot // counted as served, not delivered
+	runs []core.Run     // out of the heap, not in an effect
+	lane *lane.Lane     // to be closed: it makes no further call
+}
+
+// point is a place of a turn where tests interfere.
+type point uint8
+
+const (
+	beforeSearch point = iota // of a claim
+	beforeAnswer              // a claim's block is taken and has a slot
+	beforeReturn              // pages are out of the heap
+	beforeLane                // a request of a lane
+)
+
+// String names the place to a Host.
+func (p point) String() string {
+	return [...]string{"before search", "before answer", "before return", "before lane request"}[p]
+}
+
+// reach calls the hook of tests.
+func (b *turnState) reach(p point) {
+	if b.hook != nil {
+		b.hook(p)
+	}
+}
+
+// effects are the effects of this turn.
+func (b *turnState) effects() *effects {
+	if b.out == nil {
+		if b.out = b.spare.Swap(nil); b.out == nil {
+			b.out = &effects{stream: b.wiring, spare: b.spare.Store}
+		}
+	}
+	return b.out
+}
+
+// detach takes the effects of this turn; nil: there are none.
+func (b *turnState) detach() *effects {
+	out := b.out
+	b.out = nil
+	return out
+}
+
+// putBack puts objects in transit back where they were.
+func (b *turnState) putBack(h inTransit) {
+	if h.slot != nil {
+		b.core.Undo(h.slot)
+	}
+	for _, run := range h.runs {
+		b.core.Grant(run)
+	}
+	if h.lane != nil {
+		b.core.CloseLane(h.lane)
+	}
+}
+
+// lanes are the lanes' figures, for the pool.
+func (b *turnState) lanes() poolcore.Lanes {
+	return poolcore.Lanes{Count: b.core.Lanes(), Bytes: b.core.LaneBytes()}
+}
+
+// facts are the inputs of decisions about claims.
+func (b *turnState) facts() claims.Stream {
+	return claims.Stream{Closing: b.draining, Demand: b.pool.Demand() > 0, Handler: b.handler != nil}
+}
+
+// pendingFences are the fences of pending memory.
+func (b *turnState) pendingFences() (all []fencing) {
+	b.core.Drain()
+	b.core.EachLine(func(l *line.Line, number uint64) {
+		all = append(all, fencing{line: timeline(l), number: number})
+	})
+	return all
+}
+
+// live lists the live buffers.
+func (b *turnState) live() (all []LiveBuffer) {
+	b.core.Live(func(p cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
+		all = append(all, LiveBuffer{b.cuda.id, p, bytes, slot.Tag(), slot.Allocated()})
+	})
+	return all
+}
+
+// find is the live buffer whose block contains an address, or the zero Buffer.
+func (b *turnState) find(p cudadrv.Ptr) Buffer {
+	slot, word, bytes, found := b.core.Lookup(p)
+	if !found {
+		return Buffer{}
+	}
+	return Buffer{slot, word, bytes}
+}
+
+// liveBytes are the bytes in buffers, after all freed memory came home.
+func (b *turnState) liveBytes() int64 {
+	b.core.Drain()
+	return b.core.LiveBytes()
+}
+
+// usedBytes are the bytes in buffers and magazines, likewise.
+func (b *turnState) usedBytes() int64 {
+	b.core.Drain()
+	return b.core.GivenBytes()
+}
+
+// tenantsOnly reports whether every buffer in the stream's memory is charged to a tenant. It checks
+// each buffer while requests wait, and otherwise returns true if that is possible: the pool asks
+// again before it declares a deadlock.
+func (b *turnState) tenantsOnly() bool {
+	if !b.charged.Load() || b.core.Lanes() > 0 || b.core.PendingBytes() > 0 {
+		return false
+	}
+	if b.core.UncoveredBytes() > 0 { // stays until the callers' next request
+		return false
+	}
+	if !b.wanted {
+		return true
+	}
+	some, only := false, true
+	b.core.Live(func(_ cudadrv.Ptr, _ int64, slot *magazine.Slot) {
+		some, only = true, only && slot.IsCharged()
+	})
+	return some && only
+}
+
+// stats are the stream's statistics.
+func (b *turnState) stats() Stats {
+	n := b.core.Snapshot()
+	return Stats{
+		Stream: b.cuda.id, LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
+		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
+		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
+		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
+		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
+		Waiting: b.claims.Len(), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: b.cuda.line.Lost() + b.cuda.lost.Load(),
+	}
+}
