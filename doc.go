@@ -74,9 +74,9 @@
 //
 // # Mapping ahead, and releasing
 //
-// Two calls take memory from the driver ahead of need; one releases it, one merges it. None has to be called:
-// memory is mapped when a request needs it, and ticks, ten times a second, release the excess over
-// cache bounds.
+// Two calls take memory from the driver ahead of need; one releases it, one merges it. None has to
+// be called: memory is mapped when a request needs it, and ticks, ten times a second, release the
+// excess over cache bounds.
 //
 //	Warm      maps memory for so many buffers of such sizes; any request may use it    waits for the driver
 //	Reserve   takes memory for the requests that name the reservation                  waits for the driver
