@@ -122,7 +122,7 @@ func (p *Pool) Refill(c Client, r core.Refill) {
 	p.ref.Call(&step{pool: p, message: r, client: c})
 }
 
-// RefillLater is Refill of one that waits for its tenant's quota first.
+// RefillLater is Refill for a request that waits for its tenant's quota first.
 func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
 	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
