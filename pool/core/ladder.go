@@ -153,7 +153,7 @@ func (l *ladder) buys(r *request, pages uint32) bool {
 // whether it does.
 func (l *ladder) growBought(r *request) bool {
 	w, ok := l.room(r, r.pages)
-	if !ok || r.raised || l.memory.Plain() || !l.buys(r, w.Missing) {
+	if !ok || r.raised || r.capped || l.memory.Plain() || !l.buys(r, w.Missing) {
 		return false
 	}
 	r.rung = rungRecycle
