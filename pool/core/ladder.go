@@ -96,7 +96,10 @@ func (l *ladder) take(r *request) {
 	if l.notePeak(r); l.mayGrow(r) {
 		return
 	}
-	l.clients.contend(r.client)
+	if !r.contended {
+		r.contended = true
+		l.clients.contend(r.client)
+	}
 	switch r.taking {
 	case notTaken:
 		if !l.buys(r, r.pages) && l.asks.takeRun(r, r.pages) {
