@@ -34,7 +34,7 @@ func (a *asks) askOne(r *request, cl *client, pages uint32) {
 		cl.askedAgain = cl.askedAgain || pages == 0 && cl.askedPages > 0
 		return
 	}
-	if cl.id != r.client {
+	if cl.moves = r.kind == refill && cl.id != r.client; cl.moves {
 		a.budget.book(askNs)
 	}
 	cl.asked, cl.askedPages, cl.dirty = true, pages, pages > 0
@@ -43,7 +43,7 @@ func (a *asks) askOne(r *request, cl *client, pages uint32) {
 
 // again asks a client for all that has just answered a smaller Ask, if that is wanted meanwhile. It reports whether it is.
 func (a *asks) again(cl *client) bool {
-	if !cl.askedAgain {
+	if !cl.askedAgain || !cl.mayReturn() {
 		return false
 	}
 	cl.asked, cl.askedAgain, cl.askedPages, cl.dirty = true, false, 0, false

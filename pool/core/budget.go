@@ -53,7 +53,7 @@ func (b *budget) raise(liveBytes int64) bool {
 	b.steadyBytes = 0
 	refund := min(b.boughtBytes, rise)
 	b.boughtBytes -= refund
-	b.costNs += b.priceNs(refund, 0)
+	b.costNs += b.worthNs(refund / b.memory.PageBytes())
 	return true
 }
 
@@ -80,12 +80,16 @@ func (b *budget) recycled(handles int, bytes int64) {
 
 // priceNs is what bytes beyond the budget are worth, in time spent on moves, where so much is reserved with them.
 func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
-	need := b.clients.ownPeakBytes()
-	price := bytes / b.memory.PageBytes() * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
-	if reservedBytes > need+need/fragmentShare {
+	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
+	if need := b.clients.ownPeakBytes(); reservedBytes > need+need/fragmentShare {
 		return price * dearFactor
 	}
 	return price
+}
+
+// worthNs is what so many pages are worth, where clients need as many by themselves.
+func (b *budget) worthNs(pages int64) int64 {
+	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
 }
 
 // affords reports whether moves have cost what bytes beyond the budget are worth, where so much is reserved with them.
@@ -98,6 +102,13 @@ func (b *budget) buy(bytes, reservedBytes int64) {
 	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
 		b.costNs -= b.priceNs(bytes, reservedBytes)
 		b.boughtBytes += bytes
+	}
+}
+
+// changed takes new settings: with those that buy nothing, what was bought is no part of the budget any more.
+func (b *budget) changed() {
+	if b.settings.Policy.PageWorth == 0 {
+		b.boughtBytes, b.costNs = 0, 0
 	}
 }
 
@@ -169,5 +180,5 @@ func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }
 
 func (p *peak) bytes() int64 { return max(p.before, p.now) }
 
-// roll begins a window.
-func (p *peak) roll(bytes int64) { p.before, p.now = p.now, bytes }
+// roll begins a window, in which there are so many bytes to begin with: no more than were noted.
+func (p *peak) roll(bytes int64) { p.before, p.now = p.now, min(bytes, p.bytes()) }
