@@ -31,13 +31,15 @@ const (
 	recycledShare = 6
 	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to make and to move some: an H200's.
 	firstCreateNs, firstMoveNs = 22_000, 47_000
-	// askNs is what it costs to ask a client for memory: the turns of two actors and two driver calls. runNs is what each run adds
+	// askNs is the least that it costs to ask a client for memory: the turns of two actors and two driver calls. runNs is what each run adds
 	// that comes back.
 	askNs, runNs = 15_000, 1_000
 	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
 	worthUnit = 8
 	// fragmentShare is what clients need beside their own peaks since free memory lies in pieces: an eighth.
 	fragmentShare = 8
+	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches cold, an ask takes eight times the least.
+	lateFactor = 8
 	// dearFactor is by how much more a page is worth once more is reserved than all clients need by themselves.
 	dearFactor = 4
 )
@@ -68,6 +70,13 @@ func (b *budget) note(raised bool) {
 
 // book notes what moves have cost.
 func (b *budget) book(ns int64) { b.costNs += ns }
+
+// asked books the cost of a client's answer: the time that it took, as far as that can be the cost of
+// an ask. A longer one waited for a turn or a processor.
+func (b *budget) asked(runs int, tookNs int64) {
+	least := int64(askNs + runs*runNs)
+	b.book(max(least, min(tookNs, least*lateFactor)))
+}
 
 // recycled counts handles that are recycled: in later rounds the budget is higher by as much, up to the steady slack.
 func (b *budget) recycled(handles int, bytes int64) {
