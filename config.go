@@ -143,7 +143,7 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 	case Balanced:
 		p = core.Policy{
 			HandlePages: pages(128<<20, pageBytes), LongPages: pages(200<<20, pageBytes), MergePages: pages(96<<20, pageBytes),
-			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16, SharedSlack: 160, PageWorth: 12,
+			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16, SharedSlack: 160, PageWorth: 8,
 		}
 	case Lean:
 		p = core.Policy{HandlePages: 1, Slack: 12}
