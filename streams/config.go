@@ -32,6 +32,8 @@ type Config struct {
 	// Handler is called with a request that the pool refuses for want of memory; if it returns true
 	// the request is served once more. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)
+	// Handles reports whether Handler has anything to do at present; nil: always.
+	Handles func() bool
 	Peers   *Peers // of the device; nil: the stream has none
 	// Panics gets every panic that the stream recovers from; nil: only the process-wide log does.
 	Panics *recovered.Log

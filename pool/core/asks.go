@@ -2,8 +2,8 @@ package core
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
@@ -81,7 +81,9 @@ func (a *asks) richest(r *request) (all []*client) {
 			all = append(all, cl)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *client) int { return cmp.Compare(b.usage.FreePages, a.usage.FreePages) })
+	order.By(all, func(a, b **client) int {
+		return cmp.Or(cmp.Compare((*b).usage.FreePages, (*a).usage.FreePages), cmp.Compare((*a).id, (*b).id))
+	})
 	return all
 }
 

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-vram/vram/internal/order"
+)
 
 // client is what the pool knows of a stream, from Join until it has left and holds nothing.
 type client struct {
@@ -93,7 +97,7 @@ func (cs *clients) join(m Join) {
 	id := m.Client
 	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
 	at, _ := slices.BinarySearch(cs.ids, id)
-	cs.ids = slices.Insert(cs.ids, at, id)
+	cs.ids = order.Insert(cs.ids, at, id)
 }
 
 func (cs *clients) remove(id Client) {

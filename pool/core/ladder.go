@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
@@ -204,7 +205,7 @@ func (l *ladder) reservedWith(w memory.Window) int64 {
 func (l *ladder) watch(r *request) {
 	r.rung = rungHold
 	r.progress = l.fences.progress
-	ids := slices.DeleteFunc(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
+	ids := order.Delete(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
 		return !l.clients.mayBeAwaited(id) || l.fences.watched(id)
 	})
 	if len(ids) > 0 {
