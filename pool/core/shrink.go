@@ -81,8 +81,8 @@ func (s *shrinker) overLimit() *request {
 // milliseconds, in which no request is served that needs it. Not fewer: 24 GiB of the shortest handles go in five seconds.
 const oldHandles = 256
 
-// age gives back what has been free for long, and forgets old peaks. Plain segments stay: to free one waits for all work of the device.
-func (s *shrinker) age(b *budget) {
+// tick counts the age of free memory, and forgets old peaks.
+func (s *shrinker) tick(b *budget) {
 	after := s.settings.AgeTicks
 	if s.memory.Tick(); after == 0 {
 		return
@@ -91,7 +91,16 @@ func (s *shrinker) age(b *budget) {
 		s.window = 0
 		b.roll()
 	}
-	if !s.memory.Plain() && !s.failed {
-		s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes()))
+}
+
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that have
+// returned a surplus are lent little as long as there is any that is old.
+func (s *shrinker) age(cs *clients) {
+	after := s.settings.AgeTicks
+	if s.failed {
+		return
+	}
+	if after == 0 || s.memory.Plain() || !s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes())) {
+		cs.tick()
 	}
 }

@@ -107,6 +107,9 @@ func (c *Core) takeBack(m Return) bool {
 	if cl == nil {
 		return false
 	}
+	if m.Surplus {
+		cl.thriftTicks = 2 * c.settings.AgeTicks
+	}
 	switch {
 	case cl.gone:
 		cl.lanes = m.Lanes
@@ -234,6 +237,7 @@ func (c *Core) tick() {
 		s.enqueue(r)
 	}
 	s.warmer.tick()
+	s.shrinker.tick(&c.budget)
 	s.advance()
 	if c.queue.empty() && s.rests() {
 		if r := s.warmer.foreseen(); r != nil {
@@ -241,7 +245,7 @@ func (c *Core) tick() {
 		}
 	}
 	if s.rests() && c.queue.empty() {
-		s.shrinker.age(&c.budget)
+		s.shrinker.age(&c.clients)
 	}
 	if s.rests() {
 		c.jobs.poll(nil)
