@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// once makes what a process makes once, so that it is not made in a bubble.
+// once has the process make the objects of its first use, so that they are not made in a bubble.
 func once(t *testing.T) {
 	t.Helper()
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1))
@@ -94,7 +94,7 @@ func TestMemoryOfASpikeIsReleased(t *testing.T) {
 	}
 }
 
-// loop goes through eight steps with pauses between them, and returns what is held at the end, and how many handles the
+// loop goes through eight steps with pauses between them, and returns the bytes held at the end, and how many handles the
 // driver made and mapped after the second step.
 func (h *house) loop(pause time.Duration) (heldBytes int64, made, mapped uint64) {
 	h.t.Helper()

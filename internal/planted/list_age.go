@@ -29,8 +29,8 @@ func ageBugs() []Bug {
 			Edits: []Edit{{"vram.(*Device).openBy", "AgeTicks: settings.AgeTicks, ", ""}},
 		},
 		{
-			Name: "an opened stream keeps its age limit", Package: ".", Run: "^TestReleaseAfterOfAStreamAtRunTime$",
-			Edits: []Edit{{"streams/core.(*Core).SetSettings", "	c.surplus.setWindow(s.AgeTicks)\n", "	if c.surplus.leastPages == 0 && c.surplus.window == 0 {\n		c.surplus.setWindow(s.AgeTicks)\n	}\n"}},
+			Name: "a change of the age limit does not reach open streams", Package: ".", Run: "^TestReleaseAfterOfAStreamAtRunTime$",
+			Edits: []Edit{{"streams.(*turn).configure", "	t.core.SetSettings(s)\n", "	s.AgeTicks = 0\n	t.core.SetSettings(s)\n"}},
 		},
 		{
 			Name: "a surplus is lent back whole", Package: ".", Run: "^TestReleaseAfterOfAStreamAtRunTime$|" + spike,
