@@ -42,8 +42,8 @@ func (w *world) pause(act action) {
 	if act.c%2 == 0 && !s.adopted {
 		workBytes = sizeclass.MaxBytes + 1 + int64(act.c)%w.shape.pageBytes
 	}
-	w.watch.AdvanceTo(w.watch.Drained())
 	for n := range maxRestTicks + 3*ofStreams.AgeTicks {
+		w.watch.AdvanceTo(w.watch.Drained())
 		w.do("rest", func() {
 			if workBytes > 0 && n%2 == 0 {
 				w.work(s, workBytes)
