@@ -24,6 +24,8 @@ type Config struct {
 	Host    actors.Host // nil: the Go scheduler
 	Exact   bool        // as in core.Config
 	Live    *core.Gauge // likewise
+	// AgeTicks is as in core.Settings.
+	AgeTicks int
 	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
 	Debug bool
 	// Watched makes the stream record where buffers are allocated and freed, and call the Observer.

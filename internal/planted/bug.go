@@ -47,6 +47,7 @@ func Bugs() []Bug {
 		otherWayBugs(),
 		foundBugs(),
 		callerBugs(),
+		ageBugs(),
 	)
 }
 

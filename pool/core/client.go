@@ -24,6 +24,9 @@ type client struct {
 	synced     bool // gone, and what it returns is clean
 	reserves   bool
 	reserved   []Run // that others may draw from
+	// thriftTicks is for how many ticks it is lent no more than it asks for, since it has returned a surplus: else its next
+	// request would be lent all of that again, and nothing would get old.
+	thriftTicks uint32
 	answer
 }
 
@@ -138,6 +141,13 @@ func (cs *clients) ownPeakBytes() (bytes int64) {
 func (cs *clients) roll() {
 	for _, cl := range cs.all {
 		cl.ownPeak.roll(cl.usage.UsedBytes)
+	}
+}
+
+// tick ends the thrift of clients in time.
+func (cs *clients) tick() {
+	for _, cl := range cs.all {
+		cl.thriftTicks -= min(cl.thriftTicks, 1)
 	}
 }
 

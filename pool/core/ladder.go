@@ -143,10 +143,12 @@ func (l *ladder) collect(r *request) {
 func (l *ladder) buys(r *request, pages uint32) bool {
 	reserved := l.memory.ReservedBytes() + l.memory.Bytes(pages)
 	beyond := reserved - l.budget.softBytes()
-	if beyond <= 0 {
+	switch {
+	case r.capped || reserved > l.settings.LimitBytes: // the driver has refused it, or it may not be
+		return false
+	case beyond <= 0:
 		return true
-	}
-	if r.capped || reserved > l.settings.LimitBytes || !l.budget.affords(beyond, reserved) {
+	case !l.budget.affords(beyond, reserved):
 		return false
 	}
 	l.budget.buy(beyond, reserved)

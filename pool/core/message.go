@@ -142,6 +142,8 @@ type Return struct {
 	// TookNs is the time from the Ask to this answer; 0: unknown.
 	TookNs int64
 	Final  bool // the runs are not to be given home again: the client is idle
+	// Surplus: the client works, and has not needed the runs for a while.
+	Surplus bool
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
 	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an

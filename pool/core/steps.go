@@ -108,6 +108,9 @@ func (c *Core) takeBack(m Return) bool {
 	if cl == nil {
 		return false
 	}
+	if m.Surplus {
+		cl.thriftTicks = 2 * c.settings.AgeTicks
+	}
 	switch {
 	case cl.gone:
 		cl.lanes = m.Lanes
@@ -242,7 +245,7 @@ func (c *Core) tick() {
 		}
 	}
 	if s.rests() && c.queue.empty() {
-		s.shrinker.age()
+		s.shrinker.age(&c.clients)
 	}
 	if s.rests() {
 		c.jobs.poll(nil)

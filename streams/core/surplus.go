@@ -13,6 +13,13 @@ type surplus struct {
 // everything is more than is ever free.
 const everything = math.MaxUint32
 
+// setWindow begins another window if its length changes.
+func (s *surplus) setWindow(ticks int) {
+	if ticks != s.window {
+		*s = surplus{window: ticks, leastPages: everything}
+	}
+}
+
 // note takes how many pages are free.
 func (s *surplus) note(freePages uint32) { s.leastPages = min(s.leastPages, freePages) }
 
