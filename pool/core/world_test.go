@@ -34,6 +34,7 @@ type world struct {
 	owed    drawing           // in the step at hand; zero for none
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
+	asks    []Ask       // all that there were
 	looks   int         // rounds of Looks that no Looked has ended yet
 	candid  bool        // clients look at once
 	mute    bool        // the driver does not say what it has left
@@ -176,7 +177,7 @@ func (w *world) judge(fx *Effects) {
 		if c := w.clients[a.Client]; c == nil || c.gone || c.reserves || w.asked[a.Client] {
 			w.failf("client %d is asked: %+v, asked already: %t", a.Client, c, w.asked[a.Client])
 		}
-		w.asked[a.Client] = true
+		w.asked[a.Client], w.asks = true, append(w.asks, a)
 		if a.Pages == 0 {
 			w.say("ask %d", a.Client)
 		} else {
