@@ -66,7 +66,16 @@ func (m *market) publish() {
 			c.free.atMax = max(c.free.atMax, run.Pages)
 			c.live -= int64(run.Pages)
 		}
+		c.live += m.waitingPages(id)
 	}
+}
+
+// waitingPages are those of a request of a client that is not answered yet.
+func (m *market) waitingPages(id Client) int64 {
+	if _, waits := m.refills[m.wanted.Token]; waits && m.wanted.Client == id {
+		return int64(m.wanted.Pages)
+	}
+	return 0
 }
 
 // alloc has a caller use pages side by side: from what its client has free, else by a miss.
@@ -121,10 +130,12 @@ func (m *market) answerHonestly(id Client) {
 		at--
 	}
 	wanted := m.asks[at].Pages
-	r := Return{Client: id, Answer: true, LiveBytes: int64(m.held(id)) * pageBytes}
+	r := Return{Client: id, Answer: true, LiveBytes: (int64(m.held(id)) + m.waitingPages(id)) * pageBytes}
+	for _, run := range m.freeRuns(id) {
+		r.LiveBytes -= int64(run.Pages) * pageBytes
+	}
 	for _, run := range m.freeRuns(id) {
 		r.Runs = append(r.Runs, run)
-		r.LiveBytes -= int64(run.Pages) * pageBytes
 		if wanted > 0 && run.Pages >= wanted {
 			break
 		}
