@@ -22,7 +22,8 @@ func (m moves) ns() int64 { return m.asks*askNs + m.runs*runNs + m.handles*first
 
 // openMarket has clients 1 up to n.
 func openMarket(t failer, n Client, s Settings) *market {
-	m := &market{world: newWorld(t, 1000, 1000, s)}
+	pages := uint32(s.LimitBytes / pageBytes) //nolint:gosec // of a small arena
+	m := &market{world: newWorld(t, pages, pages, s)}
 	m.candid, m.inUse, m.onGrant = true, make([]bool, len(m.pages)), m.take
 	for id := Client(1); id <= n; id++ {
 		m.clients[id] = &holder{}
