@@ -166,14 +166,14 @@ func (cs *clients) reservation(id Client) *client {
 	return nil
 }
 
-// contention is whether clients miss in turns. While they do, what is collected stays with the pool: each would have to return it again
+// contention is whether clients miss in turns. While they do, collected memory stays with the pool: each would have to return it again
 // at the miss of the next.
 type contention struct {
 	last   Client
 	climbs int // that are to follow in a row, of the same client, before it is over
 }
 
-// contendedClimbs is how many climbs of one client in a row end contention. Not fewer: a client misses a few times in a row among
+// contendedClimbs is how many further climbs of the same client end contention. Not fewer: a client misses a few times in a row among
 // others. Not more: the memory that it gets from the pool meanwhile is found by a second search each.
 const contendedClimbs = 8
 

@@ -12,6 +12,7 @@ type market struct {
 	inUse  []bool // page by page, of callers
 	wanted Refill // being served
 	moved  moves
+	busy   bool // what is returned is under fences, which have passed when they are polled
 }
 
 // moves is what a market has seen move.
@@ -124,7 +125,7 @@ func (m *market) settle() {
 	}
 }
 
-// answerHonestly returns what a client was asked for, under no fence: its stream has no work.
+// answerHonestly returns what a client was asked for.
 func (m *market) answerHonestly(id Client) {
 	at := len(m.asks) - 1
 	for m.asks[at].Client != id {
@@ -148,6 +149,10 @@ func (m *market) answerHonestly(id Client) {
 	if id != m.wanted.Client {
 		m.moved.asks++
 		m.moved.runs += int64(len(r.Runs))
+	}
+	if c := m.clients[id]; m.busy && len(r.Runs) > 0 {
+		c.issued++
+		r.Fence, c.passed = c.issued, c.issued
 	}
 	m.mail = append(m.mail, r)
 	m.deliverAt(len(m.mail) - 1)

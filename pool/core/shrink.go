@@ -78,7 +78,7 @@ func (s *shrinker) overLimit() *request {
 }
 
 // oldHandles is how many handles go back to the driver for their age at a tick. Not more: that takes an H200's driver five
-// milliseconds, in which no request is served that needs it. Not fewer: 24 GiB of the shortest handles go in five seconds.
+// milliseconds, in which no request is served that needs it. Not fewer: so 24 GiB of handles of one page take five seconds.
 const oldHandles = 256
 
 // tick counts a tick, also while requests are under way, and forgets old peaks at the end of a window.
