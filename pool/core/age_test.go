@@ -37,7 +37,8 @@ func (m *market) ticks(count int) (released []int) {
 	return released
 }
 
-// Memory goes back to the driver once it has been free for so many ticks, at most 256 handles at a tick.
+// Memory goes back to the driver once it has been free for so many ticks, at most 256 handles at a
+// tick.
 func TestFreeMemoryAges(t *testing.T) {
 	t.Parallel()
 	m := old(t, aged(3), 600)

@@ -2,12 +2,13 @@ package core
 
 import "github.com/go-vram/vram/pool/core/memory"
 
-// budget is how much may be reserved while there is something to recycle, or to take from other clients. It follows the live peak:
-// the most that clients used at one moment, or wanted.
+// budget is how much may be reserved while there is something to recycle, or to take from other
+// clients. It follows the live peak: the most that clients used at one moment, or wanted.
 //
-// Moves book their cost. Once they have cost the price of the bytes that are missing, growth is bought: this is the rule of the
-// ski rental problem, to rent until the rents have come to the price. So moves cost no more than growth, but for the last price,
-// and growth no more than moves, whatever the program does.
+// Moves book their cost. Once they have cost the price of the bytes that are missing, growth is
+// bought: this is the rule of the ski rental problem, to rent until the rents have come to the
+// price. So moves cost no more than growth, but for the last price, and growth no more than moves,
+// whatever the program does.
 type budget struct {
 	settings *Settings
 	memory   *memory.Memory
@@ -29,23 +30,28 @@ const (
 	stableRequests = 2
 	// recycledShare is the part of what is reserved from which on as much has been recycled that handles are long: a sixth.
 	recycledShare = 6
-	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to make and to move some: an H200's.
+	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to
+	// make and to move some: an H200's.
 	firstCreateNs, firstMoveNs = 22_000, 47_000
-	// askNs stands for the cost of asking a client for memory: the turns of two actors, of which the goroutines wake up, and the
-	// calls that record and query a fence. runNs is what each run adds that comes back. Both are estimates: where they are wrong by
-	// half, so is the moment of a purchase, and the sum of moves and growth by less.
+	// askNs stands for the cost of asking a client for memory: the turns of two actors, of which
+	// the goroutines wake up, and the calls that record and query a fence. runNs is what each run
+	// adds that comes back. Both are estimates: where they are wrong by half, so is the moment of a
+	// purchase, and the sum of moves and growth by less.
 	askNs, runNs = 15_000, 1_000
 	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
 	worthUnit = 8
-	// fragmentShare is the part of their own peaks that clients need besides, since free memory lies in pieces: an eighth.
+	// fragmentShare is the part of their own peaks that clients need besides, since free memory
+	// lies in pieces: an eighth.
 	fragmentShare = 8
-	// dearFactor is by how much a page is dearer once more is reserved than all clients need by themselves: from there on pages
-	// move since free memory lies in pieces, or with a client that does not need it, and growth ends neither.
+	// dearFactor is by how much a page is dearer once more is reserved than all clients need by
+	// themselves: from there on pages move since free memory lies in pieces, or with a client that
+	// does not need it, and growth ends neither.
 	dearFactor = 4
 )
 
-// raise raises the live peak to the bytes that are used and wanted, and reports whether they are more than before. As many bought
-// bytes are part of the budget without a purchase then, and their price comes back: the plain one, also where they were dear.
+// raise raises the live peak to the bytes that are used and wanted, and reports whether they are
+// more than before. As many bought bytes are part of the budget without a purchase then, and their
+// price comes back: the plain one, also where they were dear.
 func (b *budget) raise(liveBytes int64) bool {
 	rise := liveBytes - b.livePeak.bytes()
 	b.livePeak.note(liveBytes)
@@ -80,8 +86,8 @@ func (b *budget) recycled(handles int, bytes int64) {
 	b.steadyBytes = max(b.steadyBytes, min(b.part(b.settings.Policy.SteadySlack), b.steadyBytes+bytes))
 }
 
-// priceNs is the price of bytes beyond the budget, in time spent on moves, where so much is reserved with them. A part of a page
-// costs a page.
+// priceNs is the price of bytes beyond the budget, in time spent on moves, where so much is
+// reserved with them. A part of a page costs a page.
 func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
 	if need := b.clients.ownPeakBytes(); reservedBytes > need+need/fragmentShare {
@@ -95,7 +101,8 @@ func (b *budget) worthNs(pages int64) int64 {
 	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
 }
 
-// affords reports whether moves have cost the price of bytes beyond the budget, where so much is reserved with them.
+// affords reports whether moves have cost the price of bytes beyond the budget, where so much is
+// reserved with them.
 func (b *budget) affords(bytes, reservedBytes int64) bool {
 	return bytes <= 0 || b.settings.Policy.PageWorth > 0 && b.costNs >= b.priceNs(bytes, reservedBytes)
 }
@@ -108,7 +115,8 @@ func (b *budget) buy(bytes, reservedBytes int64) {
 	}
 }
 
-// changed takes new settings: with those that buy nothing, what was bought is no part of the budget any more.
+// changed takes new settings: with those that buy nothing, what was bought is no part of the budget
+// any more.
 func (b *budget) changed() {
 	if b.settings.Policy.PageWorth == 0 {
 		b.boughtBytes, b.costNs = 0, 0
@@ -152,8 +160,8 @@ func (b *budget) learn(created, moved int, ns int64) {
 	}
 }
 
-// roll begins a new window of time: peaks that are older than two are forgotten, and half of the cost. A purchase is kept as far as
-// it is reserved still.
+// roll begins a new window of time: peaks that are older than two are forgotten, and half of the
+// cost. A purchase is kept as far as it is reserved still.
 func (b *budget) roll() {
 	b.livePeak.roll(b.clients.usedBytes())
 	b.clients.roll()

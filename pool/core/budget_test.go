@@ -10,7 +10,8 @@ import (
 // aPage is a worth of one handle a page.
 const aPage = worthUnit
 
-// alternating has client 1 hold memory that its callers have freed, and client 2 the rest of the budget.
+// alternating has client 1 hold memory that its callers have freed, and client 2 the rest of the
+// budget.
 func alternating(t *testing.T, worth int64) *market {
 	t.Helper()
 	m := openMarket(t, 3, tight(worth))
@@ -23,8 +24,8 @@ func alternating(t *testing.T, worth int64) *market {
 	return m
 }
 
-// An ask costs, and so do each run that comes back for it and each handle that is moved. A client's own answer costs nothing, nor do the
-// answers to a trim.
+// An ask costs, and so do each run that comes back for it and each handle that is moved. A client's
+// own answer costs nothing, nor do the answers to a trim.
 func TestMovesBookTheirCost(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, 1000)
@@ -118,7 +119,8 @@ func TestGrowthBeyondAllNeedsIsDear(t *testing.T) {
 	}
 }
 
-// What was bought is part of the budget anyway once the live peak has risen by as much: its price comes back.
+// What was bought is part of the budget anyway once the live peak has risen by as much: its price
+// comes back.
 func TestAHigherPeakPaysForWhatWasBought(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, aPage)
@@ -166,8 +168,9 @@ func TestTheBudgetLearnsWhatHandlesCost(t *testing.T) {
 	assert.EqualValues(t, 17_500, b.moveNs)
 }
 
-// Peaks last for the rest of their window of time and the one after it. What is in use at the end of a window is part of the next, as far
-// as the peak had it: memory that was freed and not taken home raises none.
+// Peaks last for the rest of their window of time and the one after it. What is in use at the end
+// of a window is part of the next, as far as the peak had it: memory that was freed and not taken
+// home raises none.
 func TestPeaksAreForgottenByWindows(t *testing.T) {
 	t.Parallel()
 	s := tight(aPage)
@@ -236,7 +239,8 @@ func TestPeaksStayWithoutAnAge(t *testing.T) {
 	assert.EqualValues(t, 16*pageBytes, m.core.budget.livePeak.bytes())
 }
 
-// At the end of a window half of the cost is forgotten, and what was bought is kept as far as it is reserved.
+// At the end of a window half of the cost is forgotten, and what was bought is kept as far as it is
+// reserved.
 func TestCostsAreForgottenByWindows(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, aPage)
@@ -252,7 +256,8 @@ func TestCostsAreForgottenByWindows(t *testing.T) {
 	assert.EqualValues(t, pageBytes, b.boughtBytes)
 }
 
-// The live peak is raised by what clients use after they have looked: freed memory that they have not taken home does not count.
+// The live peak is raised by what clients use after they have looked: freed memory that they have
+// not taken home does not count.
 func TestTheLivePeakRisesAfterALook(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 2, tight(0))

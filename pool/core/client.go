@@ -81,7 +81,8 @@ type clients struct {
 	ids []Client // rising, so that a step is the same for the same history
 
 	givenBytes, givenPeakBytes int64 // of all
-	// unclaimed reports that clients were asked for pages which may be theirs again, asker the client that was asked for its own sake.
+	// unclaimed reports that clients were asked for pages which may be theirs again, asker the
+	// client that was asked for its own sake.
 	unclaimed bool
 	asker     Client
 	contention
@@ -166,15 +167,16 @@ func (cs *clients) reservation(id Client) *client {
 	return nil
 }
 
-// contention is whether clients miss in turns. While they do, collected memory stays with the pool: each would have to return it again
-// at the miss of the next.
+// contention is whether clients miss in turns. While they do, collected memory stays with the pool:
+// each would have to return it again at the miss of the next.
 type contention struct {
 	last   Client
 	climbs int // that are to follow in a row, of the same client, before it is over
 }
 
-// contendedClimbs is how many further climbs of the same client end contention. Not fewer: a client misses a few times in a row among
-// others. Not more: the memory that it gets from the pool meanwhile is found by a second search each.
+// contendedClimbs is how many further climbs of the same client end contention. Not fewer: a client
+// misses a few times in a row among others. Not more: the memory that it gets from the pool
+// meanwhile is found by a second search each.
 const contendedClimbs = 8
 
 // contend notes that a client would need memory of others, or growth beyond the budget.

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// market is a world whose clients answer honestly: asked for a run they return their longest, asked for all they return all that their
-// callers do not use. What they publish is of that moment. Moves are counted as the budget prices them.
+// market is a world whose clients answer honestly: asked for a run they return their longest, asked
+// for all they return all that their callers do not use. What they publish is of that moment. Moves
+// are counted as the budget prices them.
 type market struct {
 	*world
 	inUse  []bool // page by page, of callers

@@ -33,7 +33,8 @@ func TestAMissAsksTheRichestForARun(t *testing.T) {
 	assert.Equal(t, moves{asks: 1, runs: 1}, m.moved)
 }
 
-// Where no client has such a run the richest are asked for as many pages as are missing, and no more of them than have those.
+// Where no client has such a run the richest are asked for as many pages as are missing, and no
+// more of them than have those.
 func TestAMissThatNoRunServesAsksForThePagesThatAreMissing(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 4, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 1000 * pageBytes})
@@ -72,8 +73,8 @@ func TestTheCostOfAMissDoesNotGrowWithTheClients(t *testing.T) {
 	assert.Equal(t, moves{asks: 2, runs: 2}, two)
 }
 
-// While clients miss in turns, memory that was collected and served nobody stays with the pool: the next miss would collect it again.
-// It goes home once one client alone has missed eight times.
+// While clients miss in turns, memory that was collected and served nobody stays with the pool: the
+// next miss would collect it again. It goes home once one client alone has missed eight times.
 func TestCollectedMemoryStaysWhileClientsMissInTurns(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 4, tight(0))
@@ -116,7 +117,8 @@ func TestAClientsOwnPagesGoHomeWhileOthersMiss(t *testing.T) {
 	assert.Zero(t, m.pages[9].owner, "client 2's stays with the pool")
 }
 
-// A client may have less than it published: the request goes on with what came, asks the others once, and ends.
+// A client may have less than it published: the request goes on with what came, asks the others
+// once, and ends.
 func TestADonorHasLessThanItPublished(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]int64{"it grows": 100, "it is denied": 16} {
@@ -162,7 +164,8 @@ func TestADonorHasLessThanItPublished(t *testing.T) {
 	}
 }
 
-// A client that is asked for a run, and for all before it has answered that, is asked for all after its answer.
+// A client that is asked for a run, and for all before it has answered that, is asked for all after
+// its answer.
 func TestAnAskForAllFollowsASmallerOne(t *testing.T) {
 	t.Parallel()
 	for name, leaves := range map[string]bool{"it stays": false, "it leaves with nothing": true} {

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rounds is a program whose clients work in turns: in each round a few of them use memory in pieces, and free it.
+// rounds is a program whose clients work in turns: in each round a few of them use memory in
+// pieces, and free it.
 type rounds struct {
 	clients Client
 	all     [][]piece
@@ -34,7 +35,8 @@ func drawRounds(pick func(n int) int) (p rounds) {
 	return p
 }
 
-// play plays rounds against a pool. It returns the most pages that the pool held beyond the live peak. missed is told of each miss.
+// play plays rounds against a pool. It returns the most pages that the pool held beyond the live
+// peak. missed is told of each miss.
 func (p rounds) play(t failer, policy Policy, missed func(*market, piece, moves)) (m *market, beyondPages int64) {
 	m = openMarket(t, p.clients, Settings{Policy: policy, LimitBytes: 300 * pageBytes})
 	for _, round := range p.all {
@@ -53,9 +55,10 @@ func (p rounds) play(t failer, policy Policy, missed func(*market, piece, moves)
 	return m, beyondPages
 }
 
-// Memory is moved only while moves have cost less than the price of growth, and growth costs no more than moves have: but on credit, where
-// no other client has anything free. So moves and growth never come to more than twice the cost of the moves, nor, but for the last
-// price, to more than twice the price of the growth.
+// Memory is moved only while moves have cost less than the price of growth, and growth costs no
+// more than moves have: but on credit, where no other client has anything free. So moves and growth
+// never come to more than twice the cost of the moves, nor, but for the last price, to more than
+// twice the price of the growth.
 func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,9 +89,10 @@ func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 	})
 }
 
-// The pool does not know what will come. One that does would never buy, or buy at the beginning all that it will want. Over many programs
-// moves and what is held beyond the live peak come to less than twice the better of these two, chosen for each program. Where a page is
-// worth half a handle, which buys little, a purchase is soon worth less than the moves that it took to find out.
+// The pool does not know what will come. One that does would never buy, or buy at the beginning all
+// that it will want. Over many programs moves and what is held beyond the live peak come to less
+// than twice the better of these two, chosen for each program. Where a page is worth half a handle,
+// which buys little, a purchase is soon worth less than the moves that it took to find out.
 func TestMovesAndGrowthCostLittleMoreThanInHindsight(t *testing.T) {
 	t.Parallel()
 	for worth, most := range map[int64]float64{4: 3, 8: 2.25, 24: 1.5, 64: 1.5} {

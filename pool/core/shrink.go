@@ -77,8 +77,9 @@ func (s *shrinker) overLimit() *request {
 	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
 }
 
-// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that takes an H200's driver five
-// milliseconds, in which no request is served that needs it. Not fewer: so 24 GiB of handles of one page take five seconds.
+// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that
+// takes an H200's driver five milliseconds, in which no request is served that needs it. Not fewer:
+// so 24 GiB of handles of one page take five seconds.
 const oldHandles = 256
 
 // tick counts a tick, also while requests are under way, and forgets old peaks at the end of a window.
@@ -93,7 +94,8 @@ func (s *shrinker) tick(b *budget) {
 	}
 }
 
-// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device.
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work
+// of the device.
 func (s *shrinker) age() {
 	if after := s.settings.AgeTicks; after > 0 && !s.memory.Plain() {
 		s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes()))

@@ -128,14 +128,16 @@ func (w *world) endLooks() {
 	w.send(Looked{})
 }
 
-// published is what a client has published of its free pages: zero stands for all that it holds and does not use, in one run.
+// published is what a client has published of its free pages: zero stands for all that it holds and
+// does not use, in one run.
 type published struct {
 	set          bool
 	pages, atMax uint32 // of the longest run
 	stale        bool   // until it looks
 }
 
-// tellUsage tells the core what clients have published, as the shell does before messages whose decisions depend on it.
+// tellUsage tells the core what clients have published, as the shell does before messages whose
+// decisions depend on it.
 func (w *world) tellUsage(m Message) {
 	_, looked := m.(Looked)
 	switch m.(type) {

@@ -23,7 +23,8 @@ func mapped(t *testing.T, lengths ...uint32) *Memory {
 	return m
 }
 
-// The oldest handles are those that have been free for so many ticks: the longest first, no more than so many, and no more bytes.
+// The oldest handles are those that have been free for so many ticks: the longest first, no more
+// than so many, and no more bytes.
 func TestOldHandlesAreBounded(t *testing.T) {
 	t.Parallel()
 	m := mapped(t, 2, 5, 3, 1)
