@@ -48,6 +48,14 @@ func movesBugs() []Bug {
 			Edits: []Edit{{"pool/core.(*ladder).take", "		r.contended = true\n", ""}},
 		},
 		{
+			Name: "a client that has nothing left is asked again", Package: "pool/core", Run: "^TestEachRunOfABatchIsTaken$|^TestADonorHasLessThanItPublished$",
+			Edits: []Edit{{"pool/core.(*Usage).returned", "	u.FreePages -= min(u.FreePages, pages)\n", "	if u.FreePages > 0 {\n		return\n	}\n"}},
+		},
+		{
+			Name: "the second run of a batch is not taken", Package: "pool/core", Run: "^TestEachRunOfABatchIsTaken$",
+			Edits: []Edit{{"pool/core.(*answers).grant", "r.rung, r.taking = min(r.rung, next), notTaken", "r.rung = min(r.rung, next)"}},
+		},
+		{
 			Name: "growth is bought at no price", Package: "pool/core", Run: "^TestGrowthIsBoughtAtItsPrice$",
 			Edits: []Edit{{"pool/core.(*budget).affords", "b.costNs >= b.priceNs(bytes, reservedBytes)", "b.costNs >= 0"}},
 		},
@@ -82,6 +90,14 @@ func movesBugs() []Bug {
 		{
 			Name: "what was bought outlasts the settings", Package: "pool/core", Run: "^TestSettingsThatBuyNothingEndWhatWasBought$",
 			Edits: []Edit{{"pool/core.(*Core).SetSettings", "	c.budget.changed()\n", ""}},
+		},
+		{
+			Name: "a client that has left counts for ever", Package: "pool/core", Run: "^TestWhoNeedsWhat$",
+			Edits: []Edit{{"pool/core.(*Core).SetUsage", "		u.UsedBytes = 0\n", "		u.Stale = false\n"}},
+		},
+		{
+			Name: "reservations need nothing", Package: "pool/core", Run: "^TestWhoNeedsWhat$",
+			Edits: []Edit{{"pool/core.(*client).report", "	cl.ownPeak.note(liveBytes)\n", ""}},
 		},
 		{
 			Name: "the live peak never falls", Package: "pool/core", Run: "^TestPeaksAreForgottenByWindows$",

@@ -149,6 +149,37 @@ func TestSettingsThatBuyNothingEndWhatWasBought(t *testing.T) {
 	assert.Equal(t, m.core.budget.livePeak.bytes(), m.core.budget.softBytes())
 }
 
+// A client that has left uses nothing, though its callers keep buffers: it asks for nothing any more. Pages that are set aside are needed.
+func TestWhoNeedsWhat(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t, 2, tight(0))
+	m.alloc(1, 8)
+	m.alloc(2, 4)
+	cs := &m.core.clients
+	require.EqualValues(t, 12*pageBytes, cs.usedBytes())
+	m.clients[1].left = true
+	m.send(Leave{Client: 1})
+	m.tick()
+	assert.EqualValues(t, 4*pageBytes, cs.usedBytes())
+	assert.EqualValues(t, 12*pageBytes, cs.ownPeakBytes(), "as long as it holds them")
+	cs.roll()
+	cs.roll()
+	assert.EqualValues(t, 4*pageBytes, cs.ownPeakBytes())
+
+	m.clients[3] = &holder{reserves: true}
+	m.send(Join{Client: 3, Reserves: true})
+	m.token++
+	r := Refill{Client: 3, Token: m.token, Pages: 6, Most: 6, Bytes: 6 * pageBytes, LiveBytes: 6 * pageBytes}
+	m.refills[r.Token] = r
+	m.send(r)
+	m.settle()
+	require.Equal(t, 6, m.held(3))
+	assert.EqualValues(t, 10*pageBytes, cs.ownPeakBytes())
+	cs.roll()
+	cs.roll()
+	assert.EqualValues(t, 10*pageBytes, cs.ownPeakBytes())
+}
+
 // The costs of handles are those that the driver was seen to take, an eighth of each new one.
 func TestTheBudgetLearnsWhatHandlesCost(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,16 @@ type Usage struct {
 	Stale        bool   // callers have freed more since: a turn has to take it home
 }
 
+// returned takes an answer to an Ask: so many pages of those that were asked for, or, with 0, of all.
+// The client publishes anew before the next request, and until then it has that much less.
+func (u *Usage) returned(pages, askedPages uint32) {
+	u.FreePages -= min(u.FreePages, pages)
+	if pages < askedPages || askedPages == 0 { // it has no more
+		u.FreePages = 0
+	}
+	u.MaxFreePages = min(u.MaxFreePages, u.FreePages)
+}
+
 // note takes a Return, and reports whether the client's answer to an Ask is complete by that: all runs that it had sent before have
 // arrived.
 func (cl *client) note(m Return) (answered bool) {
