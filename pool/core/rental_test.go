@@ -36,15 +36,15 @@ func drawRounds(pick func(n int) int) (p rounds) {
 }
 
 // play plays rounds against a pool. It returns the most pages that the pool held beyond the live
-// peak. missed is told of each miss.
-func (p rounds) play(t failer, policy Policy, missed func(*market, piece, moves)) (m *market, beyondPages int64) {
+// peak. missed is told of each miss, with the bytes that were reserved before it.
+func (p rounds) play(t failer, policy Policy, missed func(m *market, x piece, moved moves, reservedBytes int64)) (m *market, beyondPages int64) {
 	m = openMarket(t, p.clients, Settings{Policy: policy, LimitBytes: 300 * pageBytes})
 	for _, round := range p.all {
 		for _, x := range round {
-			before, token := m.moved, m.token
+			before, token, reserved := m.moved, m.token, m.core.ReservedBytes()
 			m.alloc(x.client, x.pages)
 			if m.token > token && missed != nil {
-				missed(m, x, moves{m.moved.asks - before.asks, m.moved.runs - before.runs, m.moved.handles - before.handles})
+				missed(m, x, moves{m.moved.asks - before.asks, m.moved.runs - before.runs, m.moved.handles - before.handles}, reserved)
 			}
 			beyondPages = max(beyondPages, (m.core.ReservedBytes()-m.core.budget.livePeak.bytes())/pageBytes)
 		}
@@ -67,7 +67,7 @@ func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 			HandlePages: rapid.SampledFrom([]uint32{1, 4}).Draw(t, "handle"), PageWorth: rapid.SampledFrom([]int64{4, 8, 24, 64}).Draw(t, "worth"),
 		}
 		bought, onCredit := int64(0), int64(0)
-		p.play(t, policy, func(m *market, x piece, moved moves) {
+		p.play(t, policy, func(m *market, x piece, moved moves, reservedBytes int64) {
 			b := &m.core.budget
 			switch {
 			case b.costNs < onCredit:
@@ -78,7 +78,7 @@ func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 				}
 				onCredit = b.costNs
 			case moved != moves{} && b.boughtBytes <= bought:
-				reserved := m.core.ReservedBytes() + int64(x.pages)*pageBytes // if it had grown
+				reserved := reservedBytes + int64(x.pages)*pageBytes // if it had grown
 				if had, price := b.costNs-moved.ns(), b.priceNs(reserved-b.softBytes(), reserved); had >= price {
 					m.failf("%+v moved for %+v, although %d of %d have been paid", moved, x, had, price)
 				}
