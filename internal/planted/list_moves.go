@@ -88,6 +88,10 @@ func movesBugs() []Bug {
 			Edits: []Edit{{"pool/core.(*asks).askOne", "r.kind == refill && cl.id != r.client", "cl.id != r.client"}},
 		},
 		{
+			Name: "an answer that waited long for its turn books all of it", Package: "pool/core", Run: "^TestAnAnswerBooksItsTime$",
+			Edits: []Edit{{"pool/core.(*budget).asked", "min(tookNs, least*lateFactor)", "tookNs"}},
+		},
+		{
 			Name: "what was bought outlasts the settings", Package: "pool/core", Run: "^TestSettingsThatBuyNothingEndWhatWasBought$",
 			Edits: []Edit{{"pool/core.(*Core).SetSettings", "	c.budget.changed()\n", ""}},
 		},

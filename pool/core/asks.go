@@ -35,9 +35,7 @@ func (a *asks) askOne(r *request, cl *client, pages uint32) {
 		cl.askedAgain = cl.askedAgain || pages == 0 && cl.askedPages > 0
 		return
 	}
-	if cl.moves = r.kind == refill && cl.id != r.client; cl.moves {
-		a.budget.book(askNs)
-	}
+	cl.moves = r.kind == refill && cl.id != r.client
 	cl.asked, cl.askedPages, cl.dirty = true, pages, pages > 0
 	a.fx.Asks.Push(Ask{cl.id, pages})
 }

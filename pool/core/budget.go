@@ -33,16 +33,18 @@ const (
 	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to
 	// make and to move some: an H200's.
 	firstCreateNs, firstMoveNs = 22_000, 47_000
-	// askNs stands for the cost of asking a client for memory: the turns of two actors, of which
-	// the goroutines wake up, and the calls that record and query a fence. runNs is what each run
-	// adds that comes back. Both are estimates: where they are wrong by half, so is the moment of a
-	// purchase, and the sum of moves and growth by less.
+	// askNs is the least that it costs to ask a client for memory: the turns of two actors, of
+	// which the goroutines wake up, and the calls that record and query a fence. runNs is what each
+	// run adds that comes back. Both are estimates for answers of which the time is not known.
 	askNs, runNs = 15_000, 1_000
 	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
 	worthUnit = 8
 	// fragmentShare is the part of their own peaks that clients need besides, since free memory
 	// lies in pieces: an eighth.
 	fragmentShare = 8
+	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches
+	// cold, an ask takes eight times the least.
+	lateFactor = 8
 	// dearFactor is by how much a page is dearer once more is reserved than all clients need by
 	// themselves: from there on pages move since free memory lies in pieces, or with a client that
 	// does not need it, and growth ends neither.
@@ -76,6 +78,13 @@ func (b *budget) note(raised bool) {
 
 // book notes the cost of moves.
 func (b *budget) book(ns int64) { b.costNs += ns }
+
+// asked books the cost of a client's answer: the time that it took, as far as that can be the cost of
+// an ask. A longer one waited for a turn or a processor.
+func (b *budget) asked(runs int, tookNs int64) {
+	least := int64(askNs + runs*runNs)
+	b.book(max(least, min(tookNs, least*lateFactor)))
+}
 
 // recycled counts handles that are recycled: in later rounds the budget is higher by as much, up to the steady slack.
 func (b *budget) recycled(handles int, bytes int64) {

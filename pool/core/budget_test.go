@@ -51,6 +51,20 @@ func TestMovesBookTheirCost(t *testing.T) {
 	assert.Equal(t, m.moved.ns(), m.core.budget.costNs)
 }
 
+// An answer books the time that it took: no less than an ask takes at least, and no more than eight
+// times as much, since a longer one has waited for something else.
+func TestAnAnswerBooksItsTime(t *testing.T) {
+	t.Parallel()
+	const least = askNs + 2*runNs
+	for tookNs, booked := range map[int64]int64{
+		0: least, least - 1: least, least + 1: least + 1, 8 * least: 8 * least, 1 << 40: 8 * least,
+	} {
+		b := &New(pageBytes, 8, tight(aPage)).budget
+		b.asked(2, tookNs)
+		assert.Equal(t, booked, b.costNs, "%d ns", tookNs)
+	}
+}
+
 // Growth beyond the budget is bought exactly once moves have cost the price, which is taken off then.
 func TestGrowthIsBoughtAtItsPrice(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@
 //
 // Whether the pool grows or moves memory once more is a ski rental problem: to rent each day, or to
 // buy once. Each move books its cost: an ask, each run that comes back for it, each handle that is
-// recycled, by the time that the driver was seen to take. A page beyond the soft budget has a price
+// recycled, by the time that they were seen to take. A page beyond the soft budget has a price
 // (Policy.PageWorth). As soon as moves have cost the price of the pages that are missing, these are
 // bought: their price is taken off the cost, and the budget rises by as much. So growth costs no
 // more than moves did, and moves no more than growth, but for the last price. With a PageWorth of 0

@@ -123,7 +123,7 @@ func (c *Core) takeBack(m Return) bool {
 		c.waiters.changed()
 	}
 	if m.Answer && cl.moves {
-		c.budget.book(int64(len(m.Runs)) * runNs)
+		c.budget.asked(len(m.Runs), m.TookNs)
 	}
 	if answered && !c.asks.again(cl) {
 		c.queue.answered(m.Client)
