@@ -21,7 +21,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a request goes without the memory of clients that have published none", Package: "pool/core", Run: "^TestNothingIsRefusedThatIsThere$|^TestAnAnswerWaitsForWhatItOvertook$",
-			Edits: []Edit{{"pool/core.(*ladder).asksAll", "cl.id != r.client && cl.mayReturn() && holders(cl)", "cl.id != r.client && cl.usage.FreePages > 0"}},
+			Edits: []Edit{{"pool/core.(*ladder).asksAll", "cl.id != r.client && holders(cl) && cl.mayReturn()", "cl.id != r.client && cl.usage.FreePages > 0"}},
 		},
 		{
 			Name: "what the driver refused is asked for again, and nothing is released", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",

@@ -129,8 +129,8 @@ func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	switch {
 	case r.askedAll || r.capped:
 		return false
-	case reservedBytes > l.settings.LimitBytes:
-		return l.clients.any(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() && holders(cl) })
+	case reservedBytes > l.settings.LimitBytes: // whatever they publish: magazines and spans hold more than free ranges
+		return l.clients.any(func(cl *client) bool { return cl.id != r.client && holders(cl) && cl.mayReturn() })
 	}
 	return !l.memory.Plain() && len(l.asks.richest(r)) > 0 && !l.budget.affords(overBytes, reservedBytes)
 }
