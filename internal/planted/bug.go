@@ -34,6 +34,7 @@ func Bugs() []Bug {
 		rootBugs(),
 		aheadBugs(),
 		budgetBugs(),
+		movesBugs(),
 		magazineBugs(),
 		streamBugs(),
 		useBugs(),

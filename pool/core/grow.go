@@ -122,8 +122,9 @@ func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 	return true
 }
 
-// asksAll reports whether a request that would break the budget by so many bytes asks the other clients for all that they have first.
-// Where it would break the limit it asks also those that have published no free pages: they close magazines for it.
+// asksAll reports whether a request that would break the budget by so many bytes asks the other
+// clients for all that they have first. Where it would break the limit it asks also those that have
+// published no free pages: they close magazines for it.
 func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	switch {
 	case r.askedAll || r.capped:

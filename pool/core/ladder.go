@@ -83,8 +83,9 @@ func (l *ladder) askOwn(r *request) bool {
 	return false
 }
 
-// take asks another client for one run that serves a request, where the soft budget does not allow growth: that costs the least of all
-// moves, and no more where much is free elsewhere. The fence of the run is polled if the client's stream has work.
+// take asks another client for one run that serves a request, where the soft budget does not allow
+// growth: that costs the least of all moves, and no more where much is free elsewhere. The fence of
+// the run is polled if the client's stream has work.
 func (l *ladder) take(r *request) {
 	r.rung = rungAskOwn
 	if r.waits() || len(l.clients.ids) < 2 || l.mayGrow(r) {
@@ -118,7 +119,8 @@ func (l *ladder) mayGrow(r *request) bool {
 	return l.memory.ReservedBytes()+l.memory.Bytes(r.pages) <= r.within(l.budget.softBytes())
 }
 
-// collect asks other clients for as much as a request lacks, where growing would break the budget or what the driver can give.
+// collect asks other clients for as much as a request lacks, where growing would break the budget
+// or what the driver can give.
 func (l *ladder) collect(r *request) {
 	if !r.noted && l.clients.usedBytes() > l.budget.livePeak.bytes() && l.asks.look(r) {
 		return
@@ -139,7 +141,8 @@ func (l *ladder) collect(r *request) {
 	}
 }
 
-// buys has the budget allow growth by so many pages if moves have cost what they are worth. It reports whether it does.
+// buys has the budget allow growth by so many pages if moves have cost what they are worth. It
+// reports whether it does.
 func (l *ladder) buys(r *request, pages uint32) bool {
 	reserved := l.memory.ReservedBytes() + l.memory.Bytes(pages)
 	beyond := reserved - l.budget.softBytes()
@@ -155,8 +158,8 @@ func (l *ladder) buys(r *request, pages uint32) bool {
 	return true
 }
 
-// growBought maps a window for a request beyond the budget, where the live peak does not rise and moves have cost as much. It reports
-// whether it does.
+// growBought maps a window for a request beyond the budget, where the live peak does not rise and
+// moves have cost as much. It reports whether it does.
 func (l *ladder) growBought(r *request) bool {
 	w, ok := l.room(r, r.pages)
 	if !ok || r.raised || r.capped || l.memory.Plain() || !l.buys(r, w.Missing) {

@@ -159,8 +159,8 @@ type Return struct {
 	LetsOnly bool
 }
 
-// Looked reports that the clients of the last Looks have taken home what was freed, as far as nobody was in their turns. SetUsage was
-// called since.
+// Looked reports that the clients of the last Looks have taken home what was freed, as far as
+// nobody was in their turns. SetUsage was called since.
 type Looked struct{}
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.

@@ -77,8 +77,9 @@ func (s *shrinker) overLimit() *request {
 	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
 }
 
-// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that takes an H200's driver five
-// milliseconds, in which no request is served that needs it. Not fewer: 24 GiB of the shortest handles go in five seconds.
+// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that
+// takes an H200's driver five milliseconds, in which no request is served that needs it. Not fewer:
+// so 24 GiB of handles of one page take five seconds.
 const oldHandles = 256
 
 // tick counts the age of free memory, and forgets old peaks.

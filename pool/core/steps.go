@@ -119,6 +119,9 @@ func (c *Core) takeBack(m Return) bool {
 		cl.report(m.LiveBytes)
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
 	}
+	if m.Answer {
+		cl.usage.returned(pagesOf(m.Runs), cl.askedPages)
+	}
 	answered := cl.note(m)
 	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
 		c.waiters.changed()
@@ -131,6 +134,13 @@ func (c *Core) takeBack(m Return) bool {
 	}
 	c.forget(cl)
 	return true
+}
+
+func pagesOf(runs []Run) (pages uint32) {
+	for _, r := range runs {
+		pages += r.Pages
+	}
+	return pages
 }
 
 // tagOf is the tag of returned runs: none where the fence has passed by itself.
