@@ -54,7 +54,7 @@
 // A Refill of several runs gets them one by one, each by the steps above, and only while it is the first: two that had parts could
 // keep each other from the rest. When it is denied its client keeps what it has got, as cache.
 //
-// An answer to an Ask counts once all runs that the client had sent before have arrived.
+// An answer to an Ask counts once all runs that the client had sent before, and its reports that memory came home, have arrived.
 //
 // # Long handles
 //
