@@ -21,8 +21,8 @@ var listed = regexp.MustCompile(`\[streams\.(\w+)\.(\w+)\](\(.*?): `)
 // promised finds the methods of a type in the list of exported names.
 var promised = regexp.MustCompile(`(?m)^pkg vram, method \(\*?(\w+)\) (\w+)(\(.*)$`)
 
-// go doc finds no methods of an alias in the package that has the alias. So the documentation of these lists all of them, with the
-// signatures that the list of exported names has.
+// go doc finds no methods of an alias in the package that has the alias. So the documentation of
+// each alias lists all of them, with the signatures of the list of exported names.
 func TestAliasesListTheirMethods(t *testing.T) {
 	t.Parallel()
 	files := token.NewFileSet()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A call on what was closed is refused with an error that says whether that is the device, a stream, or a lane.
+// The error of a call on a closed device, stream or lane names which of them is closed.
 func TestARefusalSaysWhatIsClosed(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()

@@ -67,8 +67,8 @@ type Device struct {
 	stop       context.CancelFunc
 	closed     atomic.Bool
 	closer     atomic.Uint64 // the goroutine of the first Close
-	released   chan struct{} // Close has given everything back
-	closeDone  chan struct{} // and all calls of Events were made
+	released   chan struct{} // closed when all memory is released
+	closeDone  chan struct{} // closed when the calls of Events are made, too
 	closeErr   error         // written before released is closed
 }
 
@@ -192,7 +192,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	})
 	switch {
 	case r.closed:
-		control.End() // the device was closed meanwhile: this stream has nothing and is on no list
+		control.End() // the device was closed meanwhile: this stream has no memory and is on no list
 		return nil, deviceClosed()
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
@@ -256,12 +256,14 @@ func (d *Device) forget(s *streams.Control) {
 	})
 }
 
-// Trim gives free memory back to the driver until the device holds at most keepBytes, or nothing more is free. With 0 it is PyTorch's
-// empty_cache. It takes what streams cache, all of it if need be, and what has become free since announced uses have finished; live buffers,
-// pending memory and reservations stay. Where keepBytes is more than the device holds nothing goes back, and what has finished comes home all
-// the same. It returns how many bytes went back. It waits for the driver and for the request that each stream is
-// serving, not for buffers to be freed nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's, ErrClosed,
-// and what the driver said.
+// Trim releases free memory to the driver until the device holds at most keepBytes, or nothing more
+// is free. With 0 it is PyTorch's empty_cache. It takes the streams' caches, all of them if need
+// be, and freed memory whose announced uses have finished; live buffers, pending memory and
+// reservations stay. Memory whose uses have finished comes home also where the device holds no more
+// than keepBytes already, and nothing is released. It returns the number of released bytes. It
+// waits for the driver and for the request that each stream is serving, not for buffers to be freed
+// nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's,
+// ErrClosed, and the driver's.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if err := d.callable(ctx); err != nil {
 		return 0, err
@@ -289,13 +291,14 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	return n, nil
 }
 
-// Close ends the device. Requests, those that wait included, fail with ErrClosed; the device is synchronised; all memory goes back to the driver. If
-// buffers were live the error is, or wraps, an *InUseError that lists them, and Config.Logger and Events.Leak are told; freeing one later returns
-// ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every further call waits for the first one, and
-// returns its error.
+// Close ends the device. Requests, also waiting ones, fail with ErrClosed; the device is
+// synchronised; all memory goes back to the driver. If buffers were live the error is, or wraps, an
+// *InUseError that lists them, and Config.Logger and Events.Leak get it; freeing one later returns
+// ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every
+// further call waits for the first one, and returns its error.
 //
-// A function of Events may call Close: that waits for no calls of Events, since its own is one of them. In Observer.Closed, which Close calls, a
-// further Close returns a *ClosedError.
+// A function of Events may call Close: that call waits for no calls of Events, since its own is one
+// of them. Close calls Observer.Closed, where a further Close returns a *ClosedError.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return ErrNotOpen
@@ -315,7 +318,7 @@ func (d *Device) Close() error {
 	return d.closeErr
 }
 
-// awaitClose waits for the Close that somebody has called before.
+// awaitClose waits for the Close that an earlier call has begun.
 func (d *Device) awaitClose() error {
 	select {
 	case <-d.released:
@@ -332,7 +335,8 @@ func (d *Device) awaitClose() error {
 	return d.closeErr
 }
 
-// endClose lets those go on who wait for Close: in functions of Events at once, all others when the calls that are due were made.
+// endClose ends the waits of further Closes: of those in functions of Events at once, of all others
+// after the calls that are due.
 func (d *Device) endClose() {
 	close(d.released)
 	switch {

@@ -15,8 +15,7 @@
 // Buffer, Lane and other types of this package are those of package streams, whose documentation
 // has their methods (go doc vram/streams.Stream.Alloc). [streams.Stream.AllocAsync] returns a
 // future, [streams.Stream.AllocBatch] many buffers or none, [streams.Stream.AllocFor] waits for
-// memory, aligns and zeroes it,
-// [streams.Stream.Lane] serves one goroutine's inner loop.
+// memory, aligns and zeroes it, [streams.Stream.Lane] serves one goroutine's inner loop.
 //
 // [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;
 // uses on other streams are announced before, by [streams.Buffer.RecordStream], Use or Transfer.
@@ -75,14 +74,14 @@
 //
 // # Mapping ahead, and releasing
 //
-// Two calls take memory from the driver ahead of need, three release it. None has to be called:
-// memory is mapped when a request needs it, and ticks, ten times a second, release the excess over
-// cache bounds.
+// Two calls take memory from the driver ahead of need; one releases it, one merges it. None has to
+// be called: memory is mapped when a request needs it, and ticks, ten times a second, release the
+// excess over cache bounds.
 //
 //	Warm      maps memory for so many buffers of such sizes; any request may use it    waits for the driver
 //	Reserve   takes memory for the requests that name the reservation                  waits for the driver
-//	Trim      gives free memory back to the driver, down to a size; 0: empty_cache     waits for the driver and for streams
-//	Coalesce  merges what is free in streams, magazines included; gives nothing back   waits for streams
+//	Trim      releases free memory to the driver, down to a size; 0: empty_cache       waits for the driver and for streams
+//	Coalesce  merges free memory in streams, magazines included; releases nothing      waits for streams
 //
 // # The end
 //

@@ -109,8 +109,8 @@ func (d *Device) openDevice(c *Config) (*engine, error) {
 	return e, nil
 }
 
-// sealed lets nobody start the engine any more, waits for whoever is at it, and returns the engine, nil if the device
-// was never used.
+// endOpening refuses further openings, waits for the one in progress, and returns the engine, nil
+// if the device was never used.
 func (d *Device) endOpening() *engine {
 	end := &opening{done: make(chan struct{}), err: deviceClosed()}
 	close(end.done)

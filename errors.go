@@ -63,10 +63,11 @@ var (
 // remedies.
 type OutOfMemoryError = pool.OutOfMemoryError
 
-// Holding is what a stream or a reservation held, in an OutOfMemoryError.
+// Holding is the memory of a stream or a reservation, in an OutOfMemoryError.
 type Holding = pool.Holding
 
-// LimitError says that memory cannot be mapped ahead, since the limit leaves no room: the cause of what Device.Warm says.
+// LimitError reports that memory cannot be mapped ahead, since the limit leaves no room: it is the
+// cause of an error of Device.Warm.
 type LimitError = pool.LimitError
 
 // Remedy is one thing that would help a request that was refused: see OutOfMemoryError.Remedies.
@@ -102,19 +103,20 @@ type Holder = pool.Holder
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError
 
-// QuotaBoundsError refuses a Quota that cannot be: a negative bound, or a share that is more than the limit.
+// QuotaBoundsError refuses a Quota with a negative bound, or with a share above its limit.
 type QuotaBoundsError = pool.QuotaBoundsError
 
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
 
-// ClosedError refuses a call on a device, a stream or a lane that was closed, and says which.
+// ClosedError refuses a call on a closed device, stream or lane, and names which of them is closed.
 type ClosedError = streams.ClosedError
 
-// deviceClosed refuses a call on a device that was closed.
+// deviceClosed is the error of a call on a closed device.
 func deviceClosed() error { return &ClosedError{} }
 
-// SizeError refuses a request that is larger than the limit of the device: it could not be served even if nothing else lived.
+// SizeError refuses a request that is larger than the limit of the device: it could not be served
+// even without any live buffer.
 type SizeError = streams.SizeError
 
 // BudgetError refuses a lane whose budget is negative.
@@ -162,10 +164,10 @@ type ConfigError struct {
 	Field string // or argument
 	Value any
 	Want  string // the values that it may have
-	Call  string // the function that has such an argument; empty: it is a field of Config or Settings
+	Call  string // the function that has the argument; empty for a field of Config or Settings
 }
 
-// Error names the field or the argument, its value and what it may be.
+// Error names the field or the argument, its value and the valid ones.
 func (e *ConfigError) Error() string {
 	where := "config"
 	if e.Call != "" {
@@ -207,7 +209,8 @@ type LiveBuffer struct {
 	Allocated site.Stack
 }
 
-// String says where the buffer is and what is known of it.
+// String has the buffer's size, address, stream and tag, and the place of its allocation where that
+// is known.
 func (b LiveBuffer) String() string {
 	text := fmt.Sprintf("buffer of %s at %v on stream %d", units.Bytes(b.Bytes), b.Ptr, b.Stream)
 	if b.Tag != "" {
@@ -219,7 +222,7 @@ func (b LiveBuffer) String() string {
 	return text
 }
 
-// Error says how many there were, and the first.
+// Error has the number of buffers, and the first.
 func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {

@@ -8,10 +8,12 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Events has functions that a device calls when something has happened; nil ones are not called. The calls are made one at a time, in the order
-// of what happened, on a goroutine that lives only while there are any. A function may use the device, and may wait: no allocation waits for
-// it. While a thousand calls are due, further events are dropped; their number is logged. A panic in a function is contained and logged.
-// Device.Close waits for the calls that are due. A function may call it, but must not wait for a Close of another goroutine.
+// Events has functions that a device calls when something has happened; nil ones are not called.
+// The calls are made one at a time, in the order of the events, on a goroutine that lives only
+// while calls are due. A function may use the device, and may wait: no allocation waits for it.
+// While a thousand calls are due, further events are dropped; their number is logged. A panic in a
+// function is contained and logged. Device.Close waits for the calls that are due. A function may
+// call it, but must not wait for a Close of another goroutine.
 type Events struct {
 	// Growth reports that memory was taken from the driver.
 	Growth func(GrowthEvent)

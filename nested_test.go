@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A function of Events may close the device: that Close waits for all but the call that it is made in, and has the error of the only
-// one that there is.
+// A function of Events may close the device: that Close waits for all calls but its own. The device
+// is closed once, so that every Close has the same error.
 func TestAnEventFunctionClosesTheDevice(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

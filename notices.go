@@ -66,34 +66,35 @@ func (n *notices) push(last *notice) {
 	}
 }
 
-// last has the function called behind everything that was posted, however much is due. It does not wait.
+// last has the function called behind all posted ones, however many are due. It does not wait.
 func (n *notices) last(call func()) {
 	n.due.Add(1)
 	n.push(&notice{call: call})
 }
 
-// flush waits until everything that was posted has been called.
+// flush waits until all posted functions have been called.
 func (n *notices) flush() {
 	through := make(chan struct{})
 	n.last(func() { close(through) })
 	<-through
 }
 
-// calling reports whether the caller is in one of the calls: whatever waits there for the calls that are due waits for itself.
+// calling reports whether the caller is in one of the calls: a wait there for the calls that are
+// due would wait for itself.
 func (n *notices) calling() bool { return n != nil && n.caller.Load() == goroutine() }
 
-// goroutine is the number that a stack trace begins with: "goroutine 7 [running]". It costs a microsecond, and no two goroutines of a
-// process ever have the same.
+// goroutine is the number at the beginning of a stack trace: "goroutine 7 [running]". It costs a
+// microsecond, and no two goroutines of a process ever have the same.
 func goroutine() uint64 {
 	var stack [64]byte
 	text := strings.TrimPrefix(string(stack[:runtime.Stack(stack[:], false)]), "goroutine ")
 	digits, _, _ := strings.Cut(text, " ")
-	number, _ := strconv.ParseUint(digits, 10, 64) // 0, which is nobody's, if traces should ever begin otherwise
+	number, _ := strconv.ParseUint(digits, 10, 64) // 0, which no goroutine has, if traces should ever begin otherwise
 	return number
 }
 
-// run makes the calls that are due. A function that ends its goroutine ends no other call: the rest goes on on
-// another.
+// run makes the calls that are due. A function that ends its goroutine ends no other call: another
+// goroutine makes the rest.
 func (n *notices) run() {
 	done := false
 	defer func() {

@@ -339,7 +339,8 @@ func TestRequestsForNothing(t *testing.T) {
 	}
 }
 
-// The error of a wait in vain names memory once: what tenants hold is part of what the streams hold.
+// The error of a wait that its context ended names memory once: tenants hold parts of the streams'
+// memory.
 func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

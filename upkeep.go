@@ -7,9 +7,10 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// Coalesce merges neighbouring free blocks in each stream, those in magazines included, so that its free ranges are as long as they can be:
-// for a large request after many small ones. The streams keep their memory; the next small requests fill magazines anew, at the cost of a
-// miss each. It waits for the request that each stream is serving. Errors: ErrClosed, or the context's.
+// Coalesce merges neighbouring free blocks in each stream, those in magazines included, so that its
+// free ranges are as long as they can be: for a large request after many small ones. The streams
+// keep their memory; the next small requests fill magazines anew, at the cost of a miss each. It
+// waits for the request that each stream is serving. Errors: ErrClosed, or the context's.
 func (d *Device) Coalesce(ctx context.Context) error {
 	if err := d.callable(ctx); err != nil {
 		return err
@@ -23,7 +24,7 @@ func (d *Device) Coalesce(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// closedOr is ErrClosed for a pool that was closed.
+// closedOr is a *ClosedError for a pool that was closed.
 func closedOr(err error) error {
 	if errors.Is(err, pool.ErrClosed) {
 		return deviceClosed()

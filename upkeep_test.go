@@ -40,10 +40,10 @@ func TestCoalesce(t *testing.T) {
 	require.ErrorIs(t, h.Coalesce(ended), context.Canceled)
 }
 
-// Trim takes home what another stream has finished with, without a tick, and where nothing has to go back to the driver: in the bubble no time
-// passes.
+// Trim takes home memory that another stream has finished with, without a tick, also where no
+// memory has to go back to the driver: in the bubble no time passes.
 func TestTrimTakesHomeWhatHasFinished(t *testing.T) {
-	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // what a process makes once is made
+	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // the goroutines that a process starts once
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{}, sim.Config{})
 		trim := func() error { return second(h.Trim(t.Context(), math.MaxInt64)) }

@@ -6,9 +6,10 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// Spawn starts an actor and returns it idle. The name is for people; it need not be unique, save on a host; without one, nil, the
-// actor runs on the Go scheduler. Every panic that the actor recovers is reported to panics, which may be nil. The owner must Stop the
-// actor, which holds a goroutine until then.
+// Spawn starts an actor and returns it idle. The name is for people; on a host it must be unique.
+// Without a host, nil, the actor runs on the Go scheduler. Every panic that the actor recovers is
+// reported to panics, which may be nil. The owner must Stop the actor, which holds a goroutine
+// until then.
 func Spawn(host Host, panics *recovered.Log, name string, behavior Behavior) (*Ref, error) {
 	if behavior == nil {
 		return nil, errNoBehavior

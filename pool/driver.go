@@ -55,8 +55,8 @@ type driver struct {
 }
 
 // open makes the driver goroutine of a pool; it does not start it.
-func (d *driver) open(p *Pool, modelled cudadrv.Modelled) {
-	d.pool, d.worker, d.clock = p, actors.NewWorker(p.host, "vram-driver"), clockOf(modelled)
+func (d *driver) open(p *Pool) {
+	d.pool, d.worker, d.clock = p, actors.NewWorker(p.host, "vram-driver"), p.clock
 	d.marks, d.watches = map[core.Client][]markedFence{}, map[core.Client]*watch{}
 }
 

@@ -46,9 +46,9 @@ type OutOfMemoryError struct {
 	MissingBytes     int64 // whole pages that were not found, beside the stream's own and the found part of a batch
 	Waited           bool  // refused after a wait, since no holder is left whose frees could serve it
 	Streams          []Holding
-	Cause            error // what the driver said, if it refused; else nil
+	Cause            error // the driver's error, if it refused; else nil
 
-	reserves bool // it is Reserve that was refused, which cannot wait for frees
+	reserves bool // refused by Reserve, which cannot wait for frees
 }
 
 // Holding is the memory of a stream, as of its last message to the pool.
@@ -119,7 +119,7 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	fmt.Fprintf(b, "; %d more hold %s", len(holders)-maxHolders, units.Bytes(bytes))
 }
 
-// String says what is held.
+// String has the holder and its memory.
 func (h Holding) String() string {
 	if h.Reservation {
 		return "a reservation holds " + units.Bytes(h.HeldBytes)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
@@ -46,6 +47,8 @@ type Pool struct {
 	core    *core.Core
 	clients map[core.Client]Client
 	granted map[core.Client]uint64             // runs, since the client joined
+	askedAt map[core.Client]time.Duration      // on the clock, of the last Ask
+	clock   func() time.Duration               // measures moves and the device's calls
 	waiting map[uint64]*futures.Promise[int64] // for an End
 	marks   []markedFence                      // of Returns since the last job
 	out     *effects
@@ -86,10 +89,10 @@ func New(cfg Config) (*Pool, error) {
 		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, panics: cfg.Panics, debug: cfg.Debug, arena: a,
 		closeDone: make(chan struct{}),
 		core:      newCore(a.pageBytes, uint32(a.bytes/a.pageBytes), settings), clients: map[core.Client]Client{},
-		granted: map[core.Client]uint64{},
+		granted: map[core.Client]uint64{}, askedAt: map[core.Client]time.Duration{}, clock: clockOf(cfg.Modelled),
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
-	p.driver.open(p, cfg.Modelled)
+	p.driver.open(p)
 	if p.ref, err = actors.Spawn(cfg.Host, cfg.Panics, "vram-pool", p); err != nil {
 		return nil, errors.Join(fmt.Errorf("pool: %w", err), a.freeArena(cfg.Device))
 	}
@@ -122,7 +125,7 @@ func (p *Pool) Refill(c Client, r core.Refill) {
 	p.ref.Call(&step{pool: p, message: r, client: c})
 }
 
-// RefillLater is Refill of one that waits for its tenant's quota first.
+// RefillLater is Refill for a request that waits for its tenant's quota first.
 func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
 	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }

@@ -10,7 +10,7 @@ import (
 
 // charger is a request that waits for its tenant's quota.
 type charger interface {
-	// Tenant is whose.
+	// Tenant is the charged tenant.
 	Tenant() *Tenant
 	// Take charges the tenant, and reports whether it could. gone: the request was cancelled, and
 	// nothing is charged.

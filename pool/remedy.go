@@ -24,19 +24,22 @@ const (
 	// Device.Coalesce helps, the lean footprint makes ranges that can be moved, and with plain
 	// segments only Device.Trim helps.
 	Coalesce
-	// TrimStream is a request, or Stream.Trim, on Remedy.Stream, which was adopted: it keeps so many bytes until its callers come.
+	// TrimStream: make a request, or call Stream.Trim, on Remedy.Stream, which was adopted: it
+	// keeps so many bytes until one of the two.
 	TrimStream
-	// CloseLanes is a call on the lanes of Remedy.Stream, or their Close: they have so many bytes, in use or not.
+	// CloseLanes: call the lanes of Remedy.Stream, or close them: they have so many bytes, in use
+	// or not.
 	CloseLanes
 	// ReleaseReservation: release a reservation that has so many bytes.
 	ReleaseReservation
 	// WaitForFrees: set Request.Wait: so many bytes are live and come back when they are freed.
 	WaitForFrees
-	// RetryAfterFrees is another Reserve, which does not wait, once some of so many bytes that are live were freed.
+	// RetryAfterFrees: call Reserve again, which does not wait, once some of so many live bytes
+	// were freed.
 	RetryAfterFrees
 )
 
-// kindNames are those of remedies, by number.
+// kindNames are the names of the remedies, by number.
 var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	"no remedy", RaiseLimit: "raise-limit", FreeElsewhere: "free-elsewhere", AwaitFences: "await-fences", Coalesce: "coalesce",
 	TrimStream: "trim-stream", CloseLanes: "close-lanes", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
@@ -51,7 +54,7 @@ func (k RemedyKind) String() string {
 	return fmt.Sprintf("RemedyKind(%d)", uint8(k))
 }
 
-// Remedy is one thing that would help a request that was refused.
+// Remedy is one action that would help a refused request.
 type Remedy struct {
 	Kind   RemedyKind
 	Bytes  int64

@@ -20,7 +20,7 @@ type Reservation struct {
 	promise  futures.Promise[int64]
 }
 
-// errNoStream says that a reservation has no stream that could wait for another.
+// errNoStream reports that a reservation has no stream that could wait.
 var errNoStream = errors.New("pool: a reservation has no stream")
 
 // Reserve sets memory aside, as one run of whole pages, under an id that no client has had. It
@@ -50,19 +50,21 @@ func (r *Reservation) Bytes() int64 {
 	return r.bytes
 }
 
-// Release gives back what nothing was drawn from. What was drawn stays with its buffers. Requests that name the reservation are from
-// then on as any others. The second call does nothing, nor one on a nil or zero Reservation. It does not wait.
+// Release releases the memory that no request has drawn. Drawn memory stays with its buffers.
+// Requests that name the reservation are from then on as any others. The second call does nothing,
+// nor one on a nil or zero Reservation. It does not wait.
 func (r *Reservation) Release() {
 	if r.made() && !r.released.Swap(true) {
 		r.pool.tell(core.Unreserve{Client: r.id}, fence.Mark{})
 	}
 }
 
-// ReservationControl is a reservation as streams have it: what they draw from, and no caller does. A *Reservation converts to it.
+// ReservationControl is a reservation as streams use it: their requests draw from it. A
+// *Reservation converts to it, so that callers see none of these methods.
 type ReservationControl Reservation
 
-// Of reports whether requests on that pool's memory may name the reservation: ErrNotOpen for a nil or zero Reservation, ErrForeign for
-// one of another device.
+// Of returns the error of requests on that pool's memory that name the reservation: ErrNotOpen for
+// a nil or zero Reservation, ErrForeign for one of another device.
 func (r *ReservationControl) Of(p *Pool) error {
 	switch {
 	case !(*Reservation)(r).made():
@@ -74,10 +76,11 @@ func (r *ReservationControl) Of(p *Pool) error {
 	}
 }
 
-// ID is what a Refill names as From.
+// ID is the number that a Refill has as From.
 func (r *ReservationControl) ID() core.Client { return r.id }
 
-// reservationClient is a reservation as the pool sees it. The adapter keeps its methods off the Reservation that callers hold.
+// reservationClient is a reservation as the pool's client. It keeps the client's methods off the
+// Reservation that callers hold.
 type reservationClient Reservation
 
 var _ Client = (*reservationClient)(nil)
@@ -88,16 +91,16 @@ func (r *reservationClient) Granted(uint64, []core.Run) { r.promise.Complete(r.b
 // Denied implements Client.
 func (r *reservationClient) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
 
-// Follow implements Client: what others still use is not for a reservation.
+// Follow implements Client: a reservation gets no memory behind others' fences.
 func (*reservationClient) Follow(fence.Mark) error { return errNoStream }
 
-// Asked implements Client. The core asks nothing of a reservation.
+// Asked implements Client. The core sends a reservation no reclaim request.
 func (*reservationClient) Asked(uint64, uint32) {}
 
 // Offered implements Client: a reservation does not wait.
 func (*reservationClient) Offered(uint64, uint64) {}
 
-// Demanded implements Client: nothing comes home to it.
+// Demanded implements Client: no memory comes home to it.
 func (*reservationClient) Demanded() {}
 
 // Idle implements Client: it has no stream.

@@ -16,10 +16,12 @@ type Quota struct {
 	// LimitBytes bounds the bytes in buffers of the tenant and in its requests that wait for
 	// memory: a request beyond it waits for the tenant's own frees, or is refused. 0: no bound.
 	LimitBytes int64
-	// ShareBytes is what the tenant has a right to. Beyond it the tenant borrows: a request that has to ask the pool gets memory
-	// only while nobody waits for it who is within a share, or names no tenant. Of the tenants that wait, of one priority, whoever
-	// would have the smallest part of its share comes first, so that tenants which always want more have memory as their shares are to
-	// each other, whatever they sum up to. Nothing is taken back but by frees. 0: all is within the share. At most LimitBytes, if that is set.
+	// ShareBytes is the part of the memory that the tenant has a right to, at most LimitBytes where
+	// that is set. Beyond it the tenant borrows: a request that must ask the pool gets memory only
+	// while no request within a share, and none without a tenant, waits. Of waiting tenants of one
+	// priority the one with the smallest use relative to its share comes first, so that tenants
+	// which always want more get memory in proportion to their shares, for any sum of shares. Only
+	// frees return borrowed memory. 0: all use is within the share.
 	ShareBytes int64
 	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a
 	// stream: while it waits for memory the tenant frees nothing. Without it a tenant may have any
@@ -27,7 +29,7 @@ type Quota struct {
 	Exclusive bool
 }
 
-// CheckQuota says which bound cannot be: the error is a *QuotaBoundsError.
+// CheckQuota returns a *QuotaBoundsError for a quota with an invalid bound.
 func CheckQuota(q Quota) error {
 	switch {
 	case q.LimitBytes < 0:
@@ -39,14 +41,14 @@ func CheckQuota(q Quota) error {
 	}
 }
 
-// QuotaBoundsError refuses a quota with a negative bound, which is ErrNegative, too, or with a share that is more than its limit: nothing could
-// give the tenant what it has a right to.
+// QuotaBoundsError refuses a quota with a negative bound, which is ErrNegative, too, or with a
+// share above the limit, which the tenant could never use.
 type QuotaBoundsError struct {
 	Field string // of Quota
 	Quota Quota
 }
 
-// Error names the field, its value and what it may be.
+// Error names the field, its value and the valid ones.
 func (e *QuotaBoundsError) Error() string {
 	switch {
 	case e.Field == "LimitBytes":
@@ -63,7 +65,8 @@ func (e *QuotaBoundsError) Is(target error) bool {
 	return target == ErrNegative && min(e.Quota.LimitBytes, e.Quota.ShareBytes) < 0
 }
 
-// Tenant is an account that requests are charged to, whatever their streams. Any number of goroutines may use it.
+// Tenant is an account that requests are charged to, on any stream. Any number of goroutines may
+// use it.
 type Tenant struct {
 	name  string
 	id    uint32
@@ -78,7 +81,7 @@ type Tenant struct {
 // made reports whether NewTenant made the tenant.
 func (t *Tenant) made() bool { return t != nil && t.quota.Load() != nil }
 
-// NewTenant makes a tenant with a number that no other one of the device has.
+// NewTenant makes a tenant with a number that no other tenant of the device has.
 func NewTenant(name string, id uint32, q Quota) *Tenant {
 	t := &Tenant{name: name, id: id}
 	t.quota.Store(&q)
@@ -110,8 +113,8 @@ func (t *Tenant) Name() string {
 	return t.name
 }
 
-// SetQuota replaces the quota. What the tenant has beyond it stays until it is freed. Errors: *QuotaBoundsError for a quota that
-// cannot be, which changes nothing, and ErrNotOpen.
+// SetQuota replaces the quota. Memory beyond it stays until it is freed. Errors: *QuotaBoundsError
+// for an invalid quota, which changes nothing, and ErrNotOpen.
 func (t *Tenant) SetQuota(q Quota) error {
 	if !t.made() {
 		return ErrNotOpen

@@ -44,6 +44,10 @@ func (p *Pool) step(s *step) {
 	case core.Join:
 		p.clients[m.Client] = s.client
 	case core.Return:
+		if m.Answer {
+			m.TookNs = int64(p.clock() - p.askedAt[m.Client])
+			s.message = m
+		}
 		if !s.mark.Zero() {
 			p.marks = append(p.marks, markedFence{m.Client, m.Fence, s.mark})
 		}
@@ -134,6 +138,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for a, ok := fx.Asks.Pop(); ok; a, ok = fx.Asks.Pop() {
 		if c := p.clients[a.Client]; c != nil {
 			out.reclaims.Push(reclaimRequest{c, p.granted[a.Client], a.Pages})
+			p.askedAt[a.Client] = p.clock()
 		}
 	}
 	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
@@ -160,6 +165,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for id, ok := fx.Gone.Pop(); ok; id, ok = fx.Gone.Pop() {
 		delete(p.clients, id)
 		delete(p.granted, id)
+		delete(p.askedAt, id)
 	}
 }
 

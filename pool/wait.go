@@ -22,9 +22,10 @@ type WaitStats struct {
 	Waiting     int   // now
 	DemandBytes int64 // requested by them
 	Count       uint64
-	Deadlocks   uint64 // of them, refused with ErrWouldDeadlock
-	// Longest is how long the longest wait lasted of those that have ended, with memory or without: from the moment when the request found
-	// none. One that still waits is not in it: Events.LongWait tells of it after a second.
+	Deadlocks   uint64 // of Count: refused with ErrWouldDeadlock
+	// Longest is the duration of the longest wait that has ended, with memory or without, from the
+	// moment when the request found none. A wait that goes on is not in it: Events.LongWait reports
+	// it after a second.
 	Longest time.Duration
 }
 
@@ -150,7 +151,7 @@ type Waiter struct {
 	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
 }
 
-// String says who waits for what.
+// String has the waiting stream and its request.
 func (w Waiter) String() string {
 	text := fmt.Sprintf("stream %d waits for %s", w.Stream, units.Bytes(w.Bytes))
 	if w.Tenant != "" {
@@ -165,7 +166,7 @@ func (w Waiter) String() string {
 	return text
 }
 
-// Error says the facts in one line.
+// Error names the holders in one line.
 func (e *DeadlockError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: the wait for %s would be a deadlock: nobody who holds memory goes on", units.Bytes(e.RequestedBytes))

@@ -15,9 +15,10 @@ import (
 type WaitError struct {
 	RequestedBytes int64
 	Waited         time.Duration // since the request was made
-	Tenant         string        // whom the request was charged to; empty: nobody
-	Holders        []Holder      // the streams that hold memory, as their last turns left it, the largest first
-	// Tenants are the tenants that have buffers, the largest first. What they hold is part of what the streams hold, and not beside it.
+	Tenant         string        // charged tenant; empty: none
+	Holders        []Holder      // the streams that hold memory, as of their last turns, the largest first
+	// Tenants are the tenants that have buffers, the largest first. Their memory is part of the
+	// streams' memory, and not beside it.
 	Tenants []Holder
 	Err     error // the context's
 }
@@ -35,7 +36,7 @@ func (e *WaitError) Error() string {
 	return b.String()
 }
 
-// describe names those that hold most, behind a text for the first.
+// describe names the largest holders, behind a text for the first.
 func describe(b *strings.Builder, before string, holders []Holder) {
 	for i, h := range holders[:min(maxHolders, len(holders))] {
 		b.WriteString([...]string{before, ", "}[min(i, 1)])
@@ -49,7 +50,7 @@ func describe(b *strings.Builder, before string, holders []Holder) {
 // Unwrap is the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// EndWait completes the error of a request that has waited in vain, which has its Holders. It takes no turn.
+// EndWait completes the error of a wait, whose Holders are the streams so far. It takes no turn.
 func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
 	larger := func(a, b *Holder) int { return cmp.Compare(b.HeldBytes, a.HeldBytes) }
 	order.Stably(e.Holders, larger)

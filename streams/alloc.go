@@ -246,7 +246,7 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 // beyondCache serves the requests that the magazines do not.
 type beyondCache Stream
 
-// AllocBeyond serves what the magazines do not: it enters the turn, or else sends a request.
+// AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
 func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	s := (*Stream)(c)
 	if uint64(bytes) > uint64(s.limit.Load()) || s.cuda.closing.Load() { //nolint:gosec // a negative one is too large

@@ -60,7 +60,7 @@ type BatchRequest struct {
 	// Wait and Priority are as in Request. A batch that waits holds nothing until it has all.
 	Wait     bool
 	Priority int
-	// Tenant is whom all of the batch is charged to; nil: nobody.
+	// Tenant is charged with the whole batch; nil: no tenant.
 	Tenant *pool.Tenant
 	// Reservation is as in Request.
 	Reservation *pool.Reservation

@@ -32,7 +32,7 @@ func (w *wiring) checkRequest(r *Request) error {
 	return w.check(r.Bytes)
 }
 
-// names says why a request on the stream may not name a tenant or a reservation; nil names none.
+// names returns the error of a request that may not name a tenant or a reservation; nil names none.
 func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 	if t != nil {
 		if err := (*pool.TenantControl)(t).Of(w.pool); err != nil {

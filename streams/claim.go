@@ -28,7 +28,7 @@ type claim struct {
 	priority       int
 	align          int64
 	hint           int
-	forbiddenCalls uint64 // calls that captures had forbidden when it began
+	forbiddenCalls uint64 // calls that captures had forbidden when the claim began
 	createdAt      time.Time
 	from           site.Stack
 	unwatch        func() // ends the watch over the caller's context; nil without one
@@ -67,7 +67,8 @@ func (c *claim) begin(w *wiring, want wants, from site.Stack) {
 	c.hint, c.forbiddenCalls = magazine.Hint(), w.cuda.forbiddenCalls.Load()
 }
 
-// charge charges the claim to a tenant, or says why it cannot be; one that waits may go on without.
+// charge charges the claim to a tenant, or returns the quota's error; a claim that waits may go on
+// uncharged.
 func (c *claim) charge(t *pool.Tenant, cost int64) error {
 	c.tenant = t
 	if control := (*pool.TenantControl)(t); !c.Open(control, cost, c.Waits) {
@@ -103,10 +104,10 @@ func (c *claim) Fail(err error) {
 
 func (c *claim) isWanted() bool { return c.want.unanswered() }
 
-// Tenant is whose quota the claim waits for: the pool asks.
+// Tenant implements the pool's charger.
 func (c *claim) Tenant() *pool.Tenant { return c.tenant }
 
-// Take charges the tenant where the quota allows it: the pool calls it.
+// Take implements the pool's charger: it charges the tenant where the quota allows it.
 func (c *claim) Take(take func(bytes int64) bool) (taken, gone bool) { return c.Pay(take, c.isWanted) }
 
 // account is the account to which the pool charges the wait.

@@ -36,8 +36,8 @@ func (c *Control) tick() (waits []LongWait) {
 	return waits
 }
 
-// Reconfigure replaces the settings of the cache, and gives back what is over its new budget, which the pool has then. It waits for
-// the turn at hand. Its error is ErrClosed, or why the stream has ended.
+// Reconfigure replaces the settings of the cache, and returns the excess over the new budget to the
+// pool. It waits for the current turn. Its error is ErrClosed, or the cause of the stream's end.
 func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error {
 	if err := c.callable(ctx); err != nil {
 		return err
@@ -68,13 +68,14 @@ func (c *Control) Closed() bool {
 	}
 }
 
-// ResetPeak restarts the peak of live bytes at what lives now: what was freed until then has come home.
+// ResetPeak restarts the peak of live bytes at their present number. Blocks that were freed before
+// are home by then.
 func (c *Control) ResetPeak(ctx context.Context) error {
 	return c.call(ctx, func() { c.turn.core.ResetPeak() })
 }
 
-// Check holds the stream's books against their invariants, block by block. It waits for the turn at hand and for
-// nothing else. Once the stream has ended it says why.
+// Check checks the invariants of the stream's books, block by block. It waits for the current turn
+// only. Once the stream has ended it returns the cause.
 func (c *Control) Check(ctx context.Context) error {
 	var finding error
 	if err := c.call(ctx, func() { finding = c.turn.core.Check() }); err != nil {
@@ -83,15 +84,17 @@ func (c *Control) Check(ctx context.Context) error {
 	return finding
 }
 
-// Coalesce merges all that the stream has free, and keeps it: magazines of large blocks end, and so do spans that nobody uses.
-// Lanes follow at their next calls. It waits for the turn at hand. Its error is ErrClosed, or why the stream has ended.
+// Coalesce merges all free memory of the stream, and keeps it: magazines of large blocks and unused
+// spans become free ranges. Lanes follow at their next calls. It waits for the current turn. Its
+// error is ErrClosed, or the cause of the stream's end.
 func (c *Control) Coalesce(ctx context.Context) error {
 	return c.call(ctx, func() { c.turn.core.Coalesce() })
 }
 
-// Sweep takes home what announced uses kept that have finished, and sees to the fences for all others. What has finished when it is
-// called is home when it returns. It waits for the turn at hand; to those who look at a fence at the same time it gives some time to
-// say what they saw; it waits for nothing else. The error is that of a stream that has ended, or the context's.
+// Sweep takes home freed memory whose announced uses have finished, and takes the fences for the
+// rest. Memory whose uses have finished before the call is home when it returns. It waits for the
+// current turn, and for a bounded time for goroutines that query the same fences. Its error is the
+// cause of the stream's end, or the context's.
 func (c *Control) Sweep(ctx context.Context) error {
 	var pendingFences []fencing
 	if err := c.call(ctx, func() { pendingFences = c.turn.pendingFences() }); err != nil {
@@ -103,8 +106,8 @@ func (c *Control) Sweep(ctx context.Context) error {
 	return c.inTurn(ctx, c.turn.takePassed)
 }
 
-// LiveBuffers lists the buffers that live, in no order. It is meant for a closed stream: with others at
-// work the list is one of many that were true.
+// LiveBuffers lists the live buffers, in no order. It is meant for a closed stream: on others
+// buffers come and go meanwhile.
 func (c *Control) LiveBuffers() (all []LiveBuffer) {
 	if err := c.call(context.Background(), func() { all = c.turn.live() }); err != nil {
 		return nil
@@ -112,13 +115,14 @@ func (c *Control) LiveBuffers() (all []LiveBuffer) {
 	return all
 }
 
-// End makes every later free say ErrClosed and ends the actor: the memory is about to go.
+// End makes every later free return ErrClosed and ends the actor: the memory is about to be
+// released.
 func (c *Control) End() {
 	s := c.Stream
 	if s.cuda.closing.CompareAndSwap(false, true) {
 		close(s.closed)
 	}
-	_ = s.inTurn(context.Background(), s.turn.endFrees) // an actor that has ended already is no worse
+	_ = s.inTurn(context.Background(), s.turn.endFrees) // the actor may have ended already
 	s.ref.Stop(s.cuda.closed())
 	actors.Wait(s.host, s.ref.Done())
 	s.turn.core.End() // for the buffers of a stream whose actor was stopped

@@ -43,7 +43,7 @@ func (h *cudaStream) init(cfg *Config) {
 // closed is the error of a call on the stream once Close has begun.
 func (h *cudaStream) closed() error { return &ClosedError{Stream: h.id} }
 
-// order announces a call that a turn leaves to be made outside, and done ends it.
+// order announces a call that a turn leaves to be made outside; done ends it.
 func (h *cudaStream) order() { h.calls.Add(1) }
 
 func (h *cudaStream) done() { h.calls.Add(-1) }

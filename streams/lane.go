@@ -63,13 +63,13 @@ func (l *Lane) Alloc(bytes int64) (b Buffer, err error) { // as Stream.Alloc
 // beyondLane serves the calls that the lane's own memory cannot.
 type beyondLane struct{ lane *Lane }
 
-// AllocBeyond serves what the lane has nothing for.
+// AllocBeyond serves a request that the lane has no block for.
 func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	b, err := c.lane.allocSlow(bytes)
 	return b.slot, b.word, b.bytes, err
 }
 
-// FreeBeyond ends what the lane refused.
+// FreeBeyond frees a buffer that the lane has refused, or returns the error.
 func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Outcome) error {
 	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
 }

@@ -86,7 +86,7 @@ func (w *reporter) allAllocated(all []Buffer, from site.Stack) {
 // freedWatcher is the reporter as the magazines call it.
 type freedWatcher reporter
 
-// Freed tells of the free of a watched buffer.
+// Freed reports the free of a watched buffer.
 func (f *freedWatcher) Freed(h *magazine.History) {
 	w := (*reporter)(f)
 	w.tell(w.observer.Freed, h, h.Freed)

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// Request says what is wanted. The zero value of each option costs nothing.
+// Request is a request for a buffer. The zero value of each option costs nothing.
 type Request struct {
 	// Bytes is the size, 0 or more; a size of 0 gives a valid buffer that holds nothing.
 	Bytes int64
@@ -25,9 +25,10 @@ type Request struct {
 	// Priority orders the waiting requests: higher priorities are served first, and within one the
 	// older request.
 	Priority int
-	// Tenant is whom the request is charged to, beside its stream; nil: nobody. It costs a heap allocation or two.
+	// Tenant is charged with the request, beside its stream; nil: no tenant. It costs a heap
+	// allocation or two.
 	Tenant *pool.Tenant
-	// Reservation is what the request may draw from: see Reservation. Nil: nothing.
+	// Reservation is memory that the request may draw from (see Reservation); nil: none.
 	Reservation *pool.Reservation
 }
 

@@ -58,12 +58,12 @@ func (s *Stream) Handle() cudadrv.Stream {
 	return s.cuda.stream
 }
 
-// Close ends the stream's service: magazines are closed, free memory goes back to the pool once the work
-// submitted so far has finished, and, unless the handle was adopted, the CUDA stream is destroyed. It
-// waits for the stream. Buffers that live stay valid and may be freed later; work that still uses them
-// must have finished by then. Requests that wait fail with ErrClosed. Idempotent: later calls wait for the
-// first and return nil. A stream that is being captured cannot be waited for: it stays open then, and the error is a
-// *CaptureError.
+// Close ends the stream: it closes magazines, returns free memory to the pool once the work
+// submitted so far has finished, and destroys the CUDA stream unless that was adopted. It waits for
+// the stream. Live buffers stay valid and may be freed later; work that still uses them must have
+// finished by then. Waiting requests fail with ErrClosed. Idempotent: later calls wait for the
+// first and return nil. A stream that is being captured cannot be waited for: it stays open, and
+// the error is a *CaptureError.
 func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
@@ -106,11 +106,12 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	return n, nil
 }
 
-// Trim gives all that the stream keeps free back to the pool, for other streams and the driver, behind a fence that is
-// recorded now. An idle stream does so by itself, save that on an adopted one only its callers record: there what
-// was freed since the last request of theirs stays until the next one, or until Trim. Device.Trim goes on to give it to the driver. It
-// waits for the turn at hand, and not for the device. Lanes give back what they keep at their next calls. Errors: ErrClosed, ErrQuarantined, and the
-// end of ctx, which ends only the waiting.
+// Trim returns all free memory of the stream to the pool, for other streams and the driver, behind
+// a fence that it records; Device.Trim releases it to the driver, too. An idle stream does so on
+// its own; but on an adopted one only callers record fences, so that memory freed since their last
+// request stays until the next one, or until Trim. It waits for the current turn, and not for the
+// device. Lanes release their free blocks at their next calls. Errors: ErrClosed, ErrQuarantined,
+// and the end of ctx, which ends only the waiting.
 func (s *Stream) Trim(ctx context.Context) error {
 	if err := s.callable(ctx); err != nil {
 		return err
@@ -125,9 +126,10 @@ func (s *Stream) Trim(ctx context.Context) error {
 	return refused
 }
 
-// Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those of the block, which may
-// be more than was asked for; else it is the same buffer. The caller sees to it that nobody frees the buffer meanwhile. It takes the
-// stream's turn; the first call on a stream visits every block of it, later ones take logarithmic time.
+// Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those
+// of the block, which may be longer than requested; else it is the same buffer. The caller makes
+// sure that the buffer is not freed meanwhile. It takes the stream's turn; the first call on a
+// stream visits every block, later ones take logarithmic time.
 func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	if !s.opened() {
 		return Buffer{}, false
@@ -148,9 +150,10 @@ func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	return b, b.slot != nil
 }
 
-// Exclusive says that one goroutine uses the stream: while it waits for memory, or in a Handover, nobody frees on the stream. Only
-// then can a wait be known for a deadlock that the stream takes part in: see the package comment. A stream is otherwise taken to
-// have several callers, of which others free while one waits. Say it before the stream is used.
+// Exclusive declares that one goroutine uses the stream: while it waits for memory, or in a
+// Handover, it frees nothing. Only exclusive streams take part in deadlocks that are found: see the
+// package comment. Otherwise a stream is assumed to have several callers, of which others free
+// while one waits. Call it before the stream is used.
 func (s *Stream) Exclusive() {
 	if s.opened() {
 		s.suspensions.exclusive.Store(true)

@@ -23,7 +23,7 @@ func (r Request) String() string {
 	return joined(text, r.Wait, r.Priority, r.Tenant, r.Reservation)
 }
 
-// String is how many buffers of how many bytes, and the options that are set.
+// String is the number of buffers, their bytes, and the options that are set.
 func (r BatchRequest) String() string {
 	var sum int64
 	for _, bytes := range r.Bytes {

@@ -200,7 +200,7 @@ func (t *turn) returnFree() error {
 	return nil
 }
 
-// sort takes home what was freed.
+// sort takes home freed memory.
 func (t *turn) sort() {
 	t.core.Drain()
 	t.returnWhenClosed()

@@ -398,7 +398,7 @@ func TestNoFenceGoesIntoACapture(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// A sweep waits for whoever is in the turn, and takes home what has finished.
+// A sweep waits for the goroutine in the turn, and takes home memory whose uses have finished.
 func TestASweepWaitsForTheTurn(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)

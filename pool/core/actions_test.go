@@ -22,6 +22,7 @@ func randomWorld(t failer, ch chooser) *world {
 			MergePages: uint32(ch.pick(3) * ch.pick(4)), SpareBytes: int64(ch.pick(3)*ch.pick(3)) * pageBytes, //nolint:gosec // a few
 			SharedSlack: int64(ch.pick(2) * 300), OverStep: int64(ch.pick(3) * 150),
 			LongPages: uint32(ch.pick(3) * 6), //nolint:gosec // a few
+			PageWorth: int64(ch.pick(3) * 12),
 		},
 		LimitBytes: int64(4+ch.pick(36)) * pageBytes,
 	}
@@ -30,6 +31,7 @@ func randomWorld(t failer, ch chooser) *world {
 	}
 	s.Waits = Waits(ch.pick(3)) //nolint:gosec // 0 to 2
 	s.Predict = ch.pick(2) == 0
+	s.AgeTicks = uint32(ch.pick(4) * ch.pick(3)) //nolint:gosec // a few
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
 	if ch.pick(3) == 0 {
 		w.core = NewPlain(pageBytes, uint32(len(w.pages)), s)
@@ -219,23 +221,21 @@ func (w *world) giveBack(ch chooser, answer bool) {
 
 func (w *world) answer(ch chooser) { w.giveBack(ch, true) }
 
-// tell lets a client say what it uses.
+// tell lets clients look, or one publish what it uses and what it has free, which may be anything.
 func (w *world) tell(ch chooser) {
-	if silent := w.silent(); len(silent) > 0 {
-		id := silent[ch.pick(len(silent))]
-		w.clients[id].live = int64(ch.pick(w.held(id) + 1))
-		w.mail = append(w.mail, Return{Client: id, Report: true, LiveBytes: w.clients[id].live * pageBytes})
+	if w.looks > 0 && ch.pick(2) == 0 {
+		w.endLooks()
+		return
 	}
-}
-
-// silent are the clients that were looked at and whose report is not on its way.
-func (w *world) silent() (ids []Client) {
-	for id := Client(1); int(id) <= len(w.clients); id++ {
-		if w.looked[id] && !slices.ContainsFunc(w.mail, func(r Return) bool { return r.Client == id && r.Report }) {
-			ids = append(ids, id)
-		}
+	id := w.some(ch)
+	c := w.clients[id]
+	if c.reserves || c.gone {
+		return
 	}
-	return ids
+	c.live = int64(ch.pick(w.held(id) + 1))
+	c.free = published{set: ch.pick(3) > 0, stale: ch.pick(3) == 0}
+	c.free.pages = uint32(ch.pick(20))                    //nolint:gosec // a few
+	c.free.atMax = uint32(ch.pick(int(c.free.pages) + 1)) //nolint:gosec // a few
 }
 
 // unanswered are the clients that were asked and whose answer is not on its way.
@@ -287,9 +287,6 @@ func (w *world) deliverAt(i int) {
 	w.mail = slices.Delete(w.mail, i, i+1)
 	if r.Answer {
 		delete(w.asked, r.Client)
-	}
-	if r.Report {
-		delete(w.looked, r.Client)
 	}
 	for _, run := range r.Runs {
 		for at := run.First; at < run.First+run.Pages; at++ {
@@ -367,8 +364,8 @@ func (w *world) quiet(ch chooser) {
 			w.deliverAt(0)
 		case len(waiting) > 0:
 			w.mail = append(w.mail, Return{Client: waiting[0], Answer: true})
-		case len(w.silent()) > 0:
-			w.mail = append(w.mail, Return{Client: w.silent()[0], Report: true})
+		case w.looks > 0:
+			w.endLooks()
 		case len(w.watches) > 0:
 			w.endWatch(0, nil)
 		case len(w.refills)+len(w.ends) > 0:

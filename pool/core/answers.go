@@ -71,7 +71,7 @@ func (a *answers) grant(r *request, run Run) (all bool) {
 		if r.askedAll {
 			next = rungGrow
 		}
-		r.rung = min(r.rung, next) // rungs are in the order in which they are climbed
+		r.rung, r.taking = min(r.rung, next), notTaken // rungs are in the order in which they are climbed
 		a.queue.searchAgain()
 		return false
 	}

@@ -34,16 +34,14 @@ func (a *asks) askOne(r *request, cl *client, pages uint32) {
 		cl.askedAgain = cl.askedAgain || pages == 0 && cl.askedPages > 0
 		return
 	}
-	if cl.id != r.client {
-		a.budget.book(askNs)
-	}
+	cl.moves = r.kind == refill && cl.id != r.client
 	cl.asked, cl.askedPages, cl.dirty = true, pages, pages > 0
 	a.fx.Asks.Push(Ask{cl.id, pages})
 }
 
 // again asks a client for all that has just answered a smaller Ask, if that is wanted meanwhile. It reports whether it is.
 func (a *asks) again(cl *client) bool {
-	if !cl.askedAgain {
+	if !cl.askedAgain || !cl.mayReturn() {
 		return false
 	}
 	cl.asked, cl.askedAgain, cl.askedPages, cl.dirty = true, false, 0, false

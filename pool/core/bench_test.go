@@ -14,8 +14,8 @@ func settle(c *core.Core, clients core.Client) {
 	for range 4 {
 		for id := core.Client(1); id <= clients; id++ {
 			c.Step(core.Return{Client: id, Answer: true})
-			c.Step(core.Return{Client: id, Report: true})
 		}
+		c.Step(core.Looked{})
 		if j := c.InFlight(); j != nil {
 			c.Step(core.JobDone{Job: j, Done: len(j.Ops)})
 		}

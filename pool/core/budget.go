@@ -31,13 +31,15 @@ const (
 	recycledShare = 6
 	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to make and to move some: an H200's.
 	firstCreateNs, firstMoveNs = 22_000, 47_000
-	// askNs is what it costs to ask a client for memory: the turns of two actors and two driver calls. runNs is what each run adds
+	// askNs is the least that it costs to ask a client for memory: the turns of two actors and two driver calls. runNs is what each run adds
 	// that comes back.
 	askNs, runNs = 15_000, 1_000
 	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
 	worthUnit = 8
 	// fragmentShare is what clients need beside their own peaks since free memory lies in pieces: an eighth.
 	fragmentShare = 8
+	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches cold, an ask takes eight times the least.
+	lateFactor = 8
 	// dearFactor is by how much more a page is worth once more is reserved than all clients need by themselves.
 	dearFactor = 4
 )
@@ -53,7 +55,7 @@ func (b *budget) raise(liveBytes int64) bool {
 	b.steadyBytes = 0
 	refund := min(b.boughtBytes, rise)
 	b.boughtBytes -= refund
-	b.costNs += b.priceNs(refund, 0)
+	b.costNs += b.worthNs(refund / b.memory.PageBytes())
 	return true
 }
 
@@ -69,6 +71,13 @@ func (b *budget) note(raised bool) {
 // book notes what moves have cost.
 func (b *budget) book(ns int64) { b.costNs += ns }
 
+// asked books the cost of a client's answer: the time that it took, as far as that can be the cost of
+// an ask. A longer one waited for a turn or a processor.
+func (b *budget) asked(runs int, tookNs int64) {
+	least := int64(askNs + runs*runNs)
+	b.book(max(least, min(tookNs, least*lateFactor)))
+}
+
 // recycled counts handles that are recycled: in later rounds the budget is higher by as much, up to the steady slack.
 func (b *budget) recycled(handles int, bytes int64) {
 	b.book(int64(handles) * orElse(b.moveNs, firstMoveNs))
@@ -80,12 +89,16 @@ func (b *budget) recycled(handles int, bytes int64) {
 
 // priceNs is what bytes beyond the budget are worth, in time spent on moves, where so much is reserved with them.
 func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
-	need := b.clients.ownPeakBytes()
-	price := bytes / b.memory.PageBytes() * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
-	if reservedBytes > need+need/fragmentShare {
+	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
+	if need := b.clients.ownPeakBytes(); reservedBytes > need+need/fragmentShare {
 		return price * dearFactor
 	}
 	return price
+}
+
+// worthNs is what so many pages are worth, where clients need as many by themselves.
+func (b *budget) worthNs(pages int64) int64 {
+	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
 }
 
 // affords reports whether moves have cost what bytes beyond the budget are worth, where so much is reserved with them.
@@ -98,6 +111,13 @@ func (b *budget) buy(bytes, reservedBytes int64) {
 	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
 		b.costNs -= b.priceNs(bytes, reservedBytes)
 		b.boughtBytes += bytes
+	}
+}
+
+// changed takes new settings: with those that buy nothing, what was bought is no part of the budget any more.
+func (b *budget) changed() {
+	if b.settings.Policy.PageWorth == 0 {
+		b.boughtBytes, b.costNs = 0, 0
 	}
 }
 
@@ -169,5 +189,5 @@ func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }
 
 func (p *peak) bytes() int64 { return max(p.before, p.now) }
 
-// roll begins a window.
-func (p *peak) roll(bytes int64) { p.before, p.now = p.now, bytes }
+// roll begins a window, in which there are so many bytes to begin with: no more than were noted.
+func (p *peak) roll(bytes int64) { p.before, p.now = p.now, min(bytes, p.bytes()) }

@@ -28,6 +28,7 @@ type answer struct {
 	asked          bool
 	askedPages     uint32 // as in that Ask
 	askedAgain     bool   // for all, while a smaller Ask was under way
+	moves          bool   // what it returns for that Ask is for another client
 	answering      bool   // an answer has come, and counts from answerAt on
 	answerAt       uint64 // of arrived
 	arrived        uint64 // of what it sent: see Return.Sent
@@ -40,7 +41,10 @@ type answer struct {
 func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.letsOnly }
 
 // report takes down what a client reports that it uses.
-func (cl *client) report(liveBytes int64) { cl.liveBytes, cl.usage.UsedBytes = liveBytes, liveBytes }
+func (cl *client) report(liveBytes int64) {
+	cl.liveBytes, cl.usage.UsedBytes = liveBytes, liveBytes
+	cl.ownPeak.note(liveBytes)
+}
 
 // mayReturn reports whether a client may have anything to return.
 func (cl *client) mayReturn() bool { return !cl.reserves && (!cl.gone || cl.heldPages > 0) }

@@ -133,6 +133,7 @@ func (c *Core) SetSettings(s Settings) {
 	}
 	c.settings = s
 	c.reservedAtChangeBytes = c.memory.ReservedBytes()
+	c.budget.changed()
 	c.waiters.changed()
 	if j := c.jobs.inFlight; j != nil {
 		for i := range j.Ops {
@@ -145,10 +146,15 @@ func (c *Core) SetSettings(s Settings) {
 
 // SetUsage reports what a client's stream has at this moment. It is called for each before a Refill, a Looked and a Tick.
 func (c *Core) SetUsage(id Client, u Usage) {
-	if cl := c.clients.all[id]; cl != nil && !cl.reserves {
-		cl.usage = u
-		cl.ownPeak.note(u.UsedBytes)
+	cl := c.clients.all[id]
+	if cl == nil || cl.reserves {
+		return
 	}
+	if cl.gone { // it asks for nothing any more, and returns what its callers free
+		u.UsedBytes = 0
+	}
+	cl.usage = u
+	cl.ownPeak.note(u.UsedBytes)
 }
 
 // SetTenants reports which accounts hold memory beside the clients', and what those have that have a share. It is called before a step in

@@ -229,7 +229,7 @@ func TestEffectsAreEmptyOnlyWithoutAnything(t *testing.T) {
 		func() { e.Grants.Push(Grant{}) },
 		func() { e.Denials.Push(Denial{}) },
 		func() { e.Offers.Push(Offer{}) },
-		func() { e.Asks.Push(1) },
+		func() { e.Asks.Push(Ask{Client: 1}) },
 		func() { e.Looks.Push(1) },
 		func() { e.Job = &Job{} },
 		func() { e.Ends.Push(End{}) },

@@ -123,11 +123,15 @@ func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 }
 
 // asksAll reports whether a request that would break the budget by so many bytes asks the other clients for all that they have first.
+// Where it would break the limit it asks also those that have published no free pages: they close magazines for it.
 func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
-	if r.askedAll || r.capped || l.memory.Plain() || len(l.asks.richest(r)) == 0 {
+	switch {
+	case r.askedAll || r.capped:
 		return false
+	case reservedBytes > l.settings.LimitBytes:
+		return l.clients.any(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() && holders(cl) })
 	}
-	return reservedBytes > l.settings.LimitBytes || !l.budget.affords(overBytes, reservedBytes)
+	return !l.memory.Plain() && len(l.asks.richest(r)) > 0 && !l.budget.affords(overBytes, reservedBytes)
 }
 
 // overgrown is a window that is longer than a request wants, for growth beyond the soft budget.

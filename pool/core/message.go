@@ -139,7 +139,9 @@ type Return struct {
 	OpenBytes int64 // as in Refill
 	Lanes     Lanes
 	Answer    bool
-	Final     bool // the runs are not to be given home again: the client is idle
+	// TookNs is the time from the Ask to this answer; 0: unknown.
+	TookNs int64
+	Final  bool // the runs are not to be given home again: the client is idle
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
 	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be

@@ -24,11 +24,11 @@ func TestRefusalsAtOnceSearchNoMoreThanOne(t *testing.T) {
 		denied := uint64(0)
 		take := func(fx *Effects) {
 			denied += uint64(len(fx.Denials.Left()))
-			for _, id := range fx.Asks.Left() {
-				mail = append(mail, Return{Client: id, LiveBytes: 8 * pageBytes, Answer: true})
+			for _, a := range fx.Asks.Left() {
+				mail = append(mail, Return{Client: a.Client, LiveBytes: 8 * pageBytes, Answer: true})
 			}
-			for _, id := range fx.Looks.Left() {
-				mail = append(mail, Return{Client: id, LiveBytes: 8 * pageBytes, Report: true})
+			if len(fx.Looks.Left()) > 0 {
+				mail = append(mail, Looked{})
 			}
 			if fx.Job != nil {
 				mail = append(mail, JobDone{Job: fx.Job})

@@ -47,18 +47,20 @@ type catch struct {
 
 // ascent is how far a request has come up the ladder of the package comment.
 type ascent struct {
-	rung     rung
-	awaits   []Client // whose answers to an Ask are still to come
-	looking  bool     // a Looked is still to come
-	looked   bool     // clients have taken home what was freed
-	taking   taking
-	noted    bool   // for the live peak
-	raised   bool   // it
-	askedAll bool   // that others return what they do not use
-	waited   bool   // for fences
-	noBorrow bool   // its stream could not be made to wait
-	idle     bool   // no client's stream had work when it was asked last
-	progress uint64 // of fences, when it began to wait for some
+	rung    rung
+	awaits  []Client // whose answers to an Ask are still to come
+	looking bool     // a Looked is still to come
+	looked  bool     // clients have taken home what was freed
+	taking  taking
+	// contended: it needed memory of others, or growth beyond the budget, which is counted once.
+	contended bool
+	noted     bool   // for the live peak
+	raised    bool   // it
+	askedAll  bool   // that others return what they do not use
+	waited    bool   // for fences
+	noBorrow  bool   // its stream could not be made to wait
+	idle      bool   // no client's stream had work when it was asked last
+	progress  uint64 // of fences, when it began to wait for some
 	refusal
 }
 

@@ -81,17 +81,21 @@ func (s *shrinker) overLimit() *request {
 // milliseconds, in which no request is served that needs it. Not fewer: 24 GiB of the shortest handles go in five seconds.
 const oldHandles = 256
 
-// age gives back what has been free for long, and forgets old peaks. Plain segments stay: to free one waits for all work of the device.
-func (s *shrinker) age(b *budget) {
-	after := s.settings.AgeTicks
-	if s.memory.Tick(); after == 0 {
-		return
+// tick counts a tick, also while requests are under way, and forgets old peaks at the end of a window.
+func (s *shrinker) tick(b *budget) {
+	s.failed = false
+	s.memory.Tick()
+	if after := s.settings.AgeTicks; after > 0 {
+		if s.window++; s.window >= after {
+			s.window = 0
+			b.roll()
+		}
 	}
-	if s.window++; s.window >= after {
-		s.window = 0
-		b.roll()
-	}
-	if !s.memory.Plain() && !s.failed {
+}
+
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device.
+func (s *shrinker) age() {
+	if after := s.settings.AgeTicks; after > 0 && !s.memory.Plain() {
 		s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes()))
 	}
 }

@@ -119,8 +119,8 @@ func (c *Core) takeBack(m Return) bool {
 	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
 		c.waiters.changed()
 	}
-	if m.Answer {
-		c.budget.book(int64(len(m.Runs)) * runNs)
+	if m.Answer && cl.moves {
+		c.budget.asked(len(m.Runs), m.TookNs)
 	}
 	if answered && !c.asks.again(cl) {
 		c.queue.answered(m.Client)
@@ -228,7 +228,7 @@ func (c *Core) watchOver(m WatchOver) {
 // tick does what is due without a request.
 func (c *Core) tick() {
 	s := &c.scheduler
-	s.shrinker.failed = false
+	s.shrinker.tick(&c.budget)
 	c.waiters.retry()
 	if r := s.shrinker.overLimit(); r != nil && c.queue.empty() && !c.phase.closing {
 		s.enqueue(r)
@@ -241,7 +241,7 @@ func (c *Core) tick() {
 		}
 	}
 	if s.rests() && c.queue.empty() {
-		s.shrinker.age(&c.budget)
+		s.shrinker.age()
 	}
 	if s.rests() {
 		c.jobs.poll(nil)

@@ -15,6 +15,7 @@ type thrifty struct {
 	serves Refill // being served
 	served bool
 	soon   bool // fences pass as soon as they are waited for
+	hides  bool // clients have magazines: what they return when they are asked for all is not what they publish
 }
 
 // TestNothingIsRefusedThatIsThere holds every refusal against a dumb bound: a handle, or a segment, on which no page is used can be
@@ -57,7 +58,8 @@ func newThrifty(t failer, ch chooser) *thrifty {
 	}
 	w.mute = ch.pick(4) == 0
 	w.inUse = make([]bool, len(w.pages))
-	w.onGrant = w.take
+	w.onGrant, w.onLook = w.take, w.publish
+	w.hides = ch.pick(3) == 0
 	for range 1 + ch.pick(4) {
 		w.join()
 	}
@@ -89,9 +91,33 @@ func (w *thrifty) free(ch chooser) {
 	at := ch.pick(64)
 	for i := at; i < at+1+ch.pick(8); i++ {
 		w.inUse[i] = false
+		if c := w.clients[w.pages[i].owner]; c != nil {
+			c.free.stale = true
+		}
 	}
 	if ch.pick(4) == 0 {
 		w.home(w.some(ch), false)
+	}
+}
+
+// stir notes that callers have freed memory which no client has taken home.
+func (w *thrifty) stir() {
+	for _, c := range w.clients {
+		c.free.stale = true
+	}
+}
+
+// publish notes what a client knows at the end of its turn.
+func (w *thrifty) publish(id Client) {
+	c, length := w.clients[id], uint32(0)
+	c.live, c.free = w.liveBytes(id)/pageBytes, published{set: true}
+	for i := range w.pages {
+		if length++; w.pages[i].owner != id || w.inUse[i] || w.hides {
+			length = 0
+			continue
+		}
+		c.free.pages++
+		c.free.atMax = max(c.free.atMax, length)
 	}
 }
 
@@ -114,6 +140,7 @@ func (w *thrifty) home(id Client, answer bool) {
 	}
 	w.mail = append(w.mail, r)
 	w.deliverAt(len(w.mail) - 1)
+	w.publish(id)
 }
 
 // liveBytes are those that a client's callers use.
@@ -151,6 +178,7 @@ func (w *thrifty) request(id Client, runs ...uint32) {
 	}
 	r.Bytes = int64(wanted) * pageBytes
 	r.LiveBytes = w.liveBytes(r.Client) + r.Bytes
+	w.publish(id)
 	w.serves, w.served, w.refills[r.Token] = r, false, r
 	r.More = append([]uint32{}, r.More...) // the core's from here on
 	w.send(r)
@@ -162,9 +190,8 @@ func (w *thrifty) request(id Client, runs ...uint32) {
 			w.perform(-1, nil)
 		case len(asked) > 0:
 			w.home(asked[0], true)
-		case len(w.silent()) > 0:
-			w.clients[w.silent()[0]].live = w.liveBytes(w.silent()[0]) / pageBytes
-			w.report(w.silent()[0])
+		case w.looks > 0:
+			w.endLooks()
 		case len(w.refills) == 0:
 			return
 		case len(w.watches) > 0:
@@ -201,13 +228,14 @@ func TestAllThatIsFreeGoesBackBeforeADenial(t *testing.T) {
 		w := &thrifty{world: newWorld(t, 1024, 200, Settings{
 			Policy: Policy{HandlePages: handlePages, MergePages: 8, Slack: 8192}, LimitBytes: 200 * pageBytes, Waits: WaitsNever,
 		})}
-		w.inUse, w.onGrant = make([]bool, len(w.pages)), w.take
+		w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
 		w.join()
 		w.join()
 		w.request(1, 200)
 		for i := range w.inUse {
 			w.inUse[i] = i%10 == 0 && i < 200
 		}
+		w.stir()
 		w.home(1, false)
 		w.driver.capacity = 20*handlePages + 20
 		w.request(2, 20)
@@ -220,10 +248,11 @@ func TestAllThatIsFreeGoesBackBeforeADenial(t *testing.T) {
 // A batch gets of a free run what it needs, so that the rest serves its next run.
 func TestABatchLeavesItsNextRunWhatItNeeds(t *testing.T) {
 	w := &thrifty{world: newWorld(t, 1024, 16, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 60 * pageBytes, Waits: WaitsNever})}
-	w.inUse, w.onGrant = make([]bool, len(w.pages)), w.take
+	w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
 	w.join()
 	w.request(1, 15)
 	clear(w.inUse[5:10])
+	w.stir()
 	w.request(1, 2, 4) // five pages are free, and the driver has one
 	if !w.served {
 		t.Fatal(w.history())
@@ -234,7 +263,7 @@ func TestABatchLeavesItsNextRunWhatItNeeds(t *testing.T) {
 // once the fence has passed, all that is free goes back before the request is denied.
 func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 	w := &thrifty{world: newWorld(t, 64, 64, Settings{Policy: Policy{HandlePages: 1, MergePages: 2, Slack: 8192}, LimitBytes: 64 * pageBytes})}
-	w.inUse, w.onGrant = make([]bool, len(w.pages)), w.take
+	w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
 	for range 4 {
 		w.join()
 	}
@@ -246,6 +275,7 @@ func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 		w.request(r.id, r.pages)
 	}
 	clear(w.inUse)
+	w.stir()
 	w.home(3, false)
 	w.clients[3].passed = w.clients[3].issued
 	w.token++

@@ -17,8 +17,8 @@ import (
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [idle=0: streams have work] [looks=1: reports are commands] [waits=0|1|2: never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
-// [answer] [report] [final],
+// Commands: new [plain=1] [idle=0: streams have work] [looks=1: looked is a command] [waits=0|1|2: never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
+// [answer] [final], usage C free=N [longest=N] [used=N] [stale=1] (published from then on; else all that it holds beside live), looked,
 // warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over C [broken] (a watch), exclude C, stuck C [no], map. A RUN is
 // FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
 // (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
@@ -33,9 +33,9 @@ func TestTranscripts(t *testing.T) {
 
 // script is a world that is led by commands.
 type script struct {
-	t       *testing.T
-	w       *world
-	reports bool // are commands
+	t     *testing.T
+	w     *world
+	looks bool // are ended by commands
 }
 
 // obey carries out one command and says what came of it.
@@ -47,22 +47,22 @@ func (s *script) obey(words []string) string {
 				SteadyStep: s.number(words, "steadystep", 0), SteadySlack: s.number(words, "steadyslack", 0),
 				MergePages: uint32(s.number(words, "merge", 0)), SpareBytes: s.number(words, "spare", 0) * pageBytes,
 				SharedSlack: s.number(words, "shared", 0), OverStep: s.number(words, "over", 0),
-				LongPages: uint32(s.number(words, "long", 0)),
+				LongPages: uint32(s.number(words, "long", 0)), PageWorth: s.number(words, "worth", 0),
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
 			Waits:   Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
-			Predict: s.number(words, "predict", 0) == 1,
+			Predict: s.number(words, "predict", 0) == 1, AgeTicks: uint32(s.number(words, "age", 0)),
 		})
 		if s.number(words, "plain", 0) == 1 {
 			s.w.core = NewPlain(pageBytes, uint32(len(s.w.pages)), s.w.settings)
 		}
 		s.w.idle = s.number(words, "idle", 1) == 1
-		s.reports = s.number(words, "looks", 0) == 1
+		s.looks = s.number(words, "looks", 0) == 1
 		return ""
 	}
 	w := s.w
-	w.log, w.candid = nil, !s.reports
+	w.log, w.candid = nil, !s.looks
 	switch words[0] {
 	case "map":
 		return w.drawing()
@@ -76,6 +76,10 @@ func (s *script) obey(words []string) string {
 		s.refill(words)
 	case "return":
 		s.giveBack(words)
+	case "usage":
+		s.usage(words)
+	case "looked":
+		w.endLooks()
 	case "tick":
 		for range s.number(words, "times", 1) {
 			w.send(Tick{})
@@ -142,7 +146,6 @@ func (s *script) giveBack(words []string) {
 			r.Runs = append(r.Runs, Run{First: uint32(s.count(first)), Pages: uint32(s.count(pages))})
 		}
 		r.Answer = r.Answer || word == "answer"
-		r.Report = r.Report || word == "report"
 		r.Final = r.Final || word == "final"
 	}
 	for _, run := range r.Runs {
@@ -155,6 +158,15 @@ func (s *script) giveBack(words []string) {
 	r.LiveBytes = s.live(words, c.live)
 	w.mail = append(w.mail, r)
 	w.deliverAt(len(w.mail) - 1)
+}
+
+// usage is what a client publishes from now on: what it uses, and how many pages it has free.
+func (s *script) usage(words []string) {
+	c := s.w.clients[s.client(words)]
+	c.live = s.number(words, "used", c.live)
+	pages := uint32(s.number(words, "free"))
+	c.free = published{set: true, pages: pages, stale: s.number(words, "stale", 0) == 1}
+	c.free.atMax = uint32(s.number(words, "longest", int64(pages)))
 }
 
 func (s *script) request(words []string) {

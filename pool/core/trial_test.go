@@ -63,9 +63,9 @@ func (tr *trial) do(t *testing.T, m Message) {
 		for _, o := range fx.Offers.Left() {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
-		for _, id := range fx.Asks.Left() {
-			next = append(next, tr.back(id, true, tr.shelf[id]))
-			tr.shelf[id] = nil
+		for _, a := range fx.Asks.Left() {
+			next = append(next, tr.back(a.Client, true, tr.shelf[a.Client]))
+			tr.shelf[a.Client] = nil
 		}
 		if fx.Job != nil {
 			next = append(next, JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
@@ -115,7 +115,7 @@ func TestAFencePassesDuringATrial(t *testing.T) {
 		fx := c.Step(Return{Client: 2, Kept: 1, Stirred: true})
 		require.Empty(t, fx.Asks.Left(), "it is offered what its own stream has first")
 		fx = c.Step(Offered{Client: 2, Token: 99})
-		require.Equal(t, []Client{1, 2}, fx.Asks.Left())
+		require.Equal(t, []Ask{{Client: 1}, {Client: 2}}, fx.Asks.Left())
 		c.Step(Return{Client: 2, Runs: []Run{{First: 6, Pages: 2}}, Fence: 9, Sent: 2, Answer: true})
 		require.Equal(t, memory.Parts{{Run: Run{First: 6, Pages: 2}, Tag: memory.Tag{Client: 2, Fence: 9}}}, c.waiters.find(2, 99).parts)
 		c.passed(Passed{Client: 2, Fence: passed})
@@ -142,8 +142,8 @@ func TestATrialAsksTheDriverAnew(t *testing.T) {
 			for _, o := range fx.Offers.Left() {
 				next = append(next, Offered{Client: o.Client, Token: o.Token})
 			}
-			for _, id := range fx.Asks.Left() {
-				next = append(next, Return{Client: id, Answer: true})
+			for _, a := range fx.Asks.Left() {
+				next = append(next, Return{Client: a.Client, Answer: true})
 			}
 			if fx.Job == nil {
 				continue

@@ -69,9 +69,10 @@ func (s *shop) do(m Message) {
 		for _, o := range fx.Offers.Left() {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
-		for _, id := range fx.Asks.Left() {
-			next = append(next, Return{Client: id, Runs: s.shelf[id], Sent: uint64(len(s.shelf[id])), Answer: true})
-			s.shelf[id] = nil
+		for _, a := range fx.Asks.Left() {
+			runs := s.shelf[a.Client]
+			next = append(next, Return{Client: a.Client, Runs: runs, Sent: uint64(len(runs)), Answer: true})
+			s.shelf[a.Client] = nil
 		}
 		if fx.Job != nil {
 			next = append(next, JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})

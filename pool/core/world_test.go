@@ -34,10 +34,11 @@ type world struct {
 	owed    drawing           // in the step at hand; zero for none
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
-	looked  map[Client]bool
-	candid  bool        // clients say what they use as soon as they are asked
+	looks   int         // rounds of Looks that no Looked has ended yet
+	candid  bool        // clients look at once
 	mute    bool        // the driver does not say what it has left
 	onGrant func(Grant) // is told of each
+	onLook  func(Client)
 
 	disturbed uint64          // the newest token when a failure was made up, or a limit changed: what was asked for until then may be refused
 	refused   map[Client]bool // by the effects at hand, what was several runs
@@ -71,14 +72,15 @@ type holder struct {
 	behind         map[Client]Fence // what its stream waits for on the device
 	left, gone     bool
 	reserves       bool
-	live           int64 // pages that it said last it uses; of transcripts
+	live           int64 // pages that its callers use
+	free           published
 }
 
 func newWorld(t failer, pages, capacity uint32, s Settings) *world {
 	return &world{
 		t: t, core: New(pageBytes, pages, s), driver: newDumb(pages, capacity), settings: s,
 		pages: make([]owned, pages), clients: map[Client]*holder{}, refills: map[uint64]Refill{},
-		ends: map[uint64]string{}, asked: map[Client]bool{}, looked: map[Client]bool{},
+		ends: map[uint64]string{}, asked: map[Client]bool{},
 	}
 }
 
@@ -104,24 +106,59 @@ func (w *world) send(m Message) {
 		}
 		m = r
 	}
+	w.tellUsage(m)
 	w.judge(w.core.Step(m))
 	if c := w.core; c.clients.givenPeakBytes > c.peakReservedBytes() {
 		w.failf("a live peak of %d over %d reserved", c.clients.givenPeakBytes, c.peakReservedBytes())
 	}
-	w.tellAll()
+	w.lookAtOnce()
 }
 
-// tellAll lets clients say what they use that do so at once.
-func (w *world) tellAll() {
-	for w.candid && len(w.silent()) > 0 {
-		w.report(w.silent()[0])
+// lookAtOnce lets clients look that do so at once.
+func (w *world) lookAtOnce() {
+	for w.candid && w.looks > 0 {
+		w.endLooks()
 	}
 }
 
-// report says what a client uses.
-func (w *world) report(id Client) {
-	w.mail = append(w.mail, Return{Client: id, Report: true, LiveBytes: w.clients[id].live * pageBytes})
-	w.deliverAt(len(w.mail) - 1)
+// endLooks lets the clients of a round of Looks take home what was freed.
+func (w *world) endLooks() {
+	w.looks--
+	w.send(Looked{})
+}
+
+// published is what a client has published of its free pages: zero stands for all that it holds and does not use, in one run.
+type published struct {
+	set          bool
+	pages, atMax uint32 // of the longest run
+	stale        bool   // until it looks
+}
+
+// tellUsage tells the core what clients have published, as the shell does before messages whose decisions depend on it.
+func (w *world) tellUsage(m Message) {
+	_, looked := m.(Looked)
+	switch m.(type) {
+	case Refill, Looked, Tick:
+		for id := Client(1); int(id) <= len(w.clients); id++ {
+			if c := w.clients[id]; !c.gone {
+				if c.free.stale = c.free.stale && !looked; looked && w.onLook != nil {
+					w.onLook(id)
+				}
+				w.core.SetUsage(id, w.usage(id))
+			}
+		}
+	}
+}
+
+// usage is what a client has published.
+func (w *world) usage(id Client) Usage {
+	c := w.clients[id]
+	u := Usage{UsedBytes: c.live * pageBytes, FreePages: c.free.pages, MaxFreePages: c.free.atMax, Stale: c.free.stale}
+	if !c.free.set {
+		u.FreePages = uint32(max(0, int64(w.held(id))-c.live)) //nolint:gosec // of a small arena
+		u.MaxFreePages = u.FreePages
+	}
+	return u
 }
 
 func (w *world) judge(fx *Effects) {
@@ -135,21 +172,27 @@ func (w *world) judge(fx *Effects) {
 	for _, d := range fx.Denials.Left() {
 		w.denied(d)
 	}
-	for _, id := range fx.Asks.Left() {
-		if c := w.clients[id]; c == nil || c.gone || c.reserves || w.asked[id] {
-			w.failf("client %d is asked: %+v, asked already: %t", id, c, w.asked[id])
+	for _, a := range fx.Asks.Left() {
+		if c := w.clients[a.Client]; c == nil || c.gone || c.reserves || w.asked[a.Client] {
+			w.failf("client %d is asked: %+v, asked already: %t", a.Client, c, w.asked[a.Client])
 		}
-		w.asked[id] = true
-		w.say("ask %d", id)
+		w.asked[a.Client] = true
+		if a.Pages == 0 {
+			w.say("ask %d", a.Client)
+		} else {
+			w.say("ask %d for %d", a.Client, a.Pages)
+		}
 	}
 	for _, id := range fx.Looks.Left() {
-		if c := w.clients[id]; c == nil || c.gone || c.reserves || w.looked[id] {
-			w.failf("client %d is looked at: %+v, already: %t", id, c, w.looked[id])
+		if c := w.clients[id]; c == nil || c.gone || c.reserves {
+			w.failf("client %d is to look: %+v", id, c)
 		}
-		w.looked[id] = true
 		if !w.candid {
-			w.say("look at %d", id)
+			w.say("look %d", id)
 		}
+	}
+	if len(fx.Looks.Left()) > 0 {
+		w.looks++
 	}
 	if fx.Job != nil {
 		if w.job != nil {
@@ -169,7 +212,6 @@ func (w *world) judge(fx *Effects) {
 		}
 		c.gone = true
 		delete(w.asked, id)
-		delete(w.looked, id)
 		w.say("forget %d", id)
 	}
 	w.check()
@@ -436,7 +478,7 @@ func (w *world) perform(failAt int, err error) {
 	w.job = nil
 	w.log = append(w.log, fmt.Sprintf("done %d of %d: %v, passed %v", done.Done, len(j.Ops), done.Err, done.Passed))
 	w.judge(w.core.Step(done))
-	w.tellAll()
+	w.lookAtOnce()
 }
 
 // watch begins a watch over each client of the job that has fences to pass and is not watched yet.

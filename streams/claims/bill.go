@@ -4,7 +4,7 @@ import "sync/atomic"
 
 // payer is an account that claims are charged to.
 type payer interface {
-	// TooLarge reports whether so many bytes are more than the tenant may have in all.
+	// TooLarge reports whether the tenant's quota is smaller than that many bytes.
 	TooLarge(bytes int64) bool
 	// Charge charges the tenant, if the quota allows it and no other request waits for it.
 	Charge(bytes int64) bool
@@ -20,7 +20,8 @@ type Bill struct {
 	paid   atomic.Bool // charged, and neither moved to the buffers nor refunded
 }
 
-// Open charges the tenant, and reports whether the claim may go on: with its cost paid, or, if it waits, owing it.
+// Open charges the tenant, and reports whether the claim may go on: with its cost paid, or owing it
+// if the claim waits.
 func (b *Bill) Open(t payer, cost int64, waits bool) bool {
 	b.tenant, b.cost = t, cost
 	if t.TooLarge(cost) {

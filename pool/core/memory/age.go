@@ -20,15 +20,15 @@ func (t *table) Keep(r Run) {
 	}
 }
 
-// Old are handles all of whose pages have been free and clean for so many ticks, at most so many and so many bytes, the longest first. The
-// result is valid until the next call.
-func (m *Memory) Old(ticks uint32, most int, maxBytes int64) (ids []int32) {
-	for _, id := range m.victims(Run{}) {
-		run := m.handleOf[id].run
-		if m.isOld(run, ticks) && m.Bytes(run.Pages) <= maxBytes {
-			if maxBytes -= m.Bytes(run.Pages); len(ids) == most {
-				break
-			}
+// Old are handles all of whose pages have been free and clean for so many ticks: at most so many handles and so many bytes, the longest
+// first.
+func (m *Memory) Old(ticks uint32, maxHandles int, maxBytes int64) (ids []int32) {
+	for _, id := range m.victims(func(r Run) bool { return m.isOld(r, ticks) }) {
+		if len(ids) == maxHandles {
+			break
+		}
+		if bytes := m.Bytes(m.handleOf[id].run.Pages); bytes <= maxBytes {
+			maxBytes -= bytes
 			ids = append(ids, id)
 		}
 	}

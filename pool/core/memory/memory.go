@@ -37,7 +37,7 @@ func (m *Memory) Victims(bytes int64, outside Run) (ids []int32, sumBytes int64)
 	if bytes <= 0 {
 		return nil, 0
 	}
-	ids = m.victims(outside)
+	ids = m.victims(func(r Run) bool { return !r.Overlaps(outside) })
 	for i, id := range ids {
 		if sumBytes += m.Bytes(m.handleOf[id].run.Pages); sumBytes >= bytes {
 			return ids[:i+1], sumBytes
@@ -53,15 +53,16 @@ type victim struct {
 	first    uint32
 }
 
-// victims sorts the longest first, since each costs the same whatever its length, and of equals those of the shortest runs.
-func (m *Memory) victims(outside Run) []int32 {
+// victims are the whole handles in clean runs that are wanted: the longest first, since each costs the same whatever its length, and of
+// equals those of the shortest runs.
+func (m *Memory) victims(want func(Run) bool) []int32 {
 	found := m.found[:0]
 	m.clean.bins.Each(m.links, 1, func(i int32) bool {
 		run := m.freeRun(uint32(i))
 		for at := run.First; at < run.End(); {
 			h := m.pages[at].handle
 			r := m.handleOf[h].run
-			if run.Covers(r) && !r.Overlaps(outside) {
+			if run.Covers(r) && want(r) {
 				found = append(found, victim{h, r.Pages, run.Pages, r.First})
 			}
 			at = r.End()

@@ -1,0 +1,131 @@
+package heap
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestTakeLongestFollowsTheReference holds the pages that leave against an array that names one owner for each unit.
+func TestTakeLongestFollowsTheReference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		page := rapid.Uint32Range(0, modelPages-1)
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) { m.check() },
+			"grant": func(t *rapid.T) {
+				m.grant(page.Draw(t, "first"), rapid.Uint32Range(1, 24).Draw(t, "pages"))
+			},
+			"take": func(t *rapid.T) {
+				for range rapid.IntRange(1, 6).Draw(t, "count") {
+					m.take(rapid.Uint32Range(1, 3*modelPageUnits).Draw(t, "units"))
+				}
+			},
+			"give": func(t *rapid.T) { m.giveSome(t, rapid.IntRange(1, 6).Draw(t, "count")) },
+			"take longest": func(t *rapid.T) {
+				m.takeLongest(rapid.Uint32Range(0, 30).Draw(t, "pages"), rapid.Bool().Draw(t, "whole"), 0, modelPages)
+			},
+			"take longest within": func(t *rapid.T) {
+				from := page.Draw(t, "from")
+				m.takeLongest(rapid.Uint32Range(0, 30).Draw(t, "pages"), rapid.Bool().Draw(t, "whole"), from, rapid.Uint32Range(from, modelPages).Draw(t, "to"))
+			},
+		})
+	})
+}
+
+// takeLongest takes pages of [from, to) and checks that they are free and come from ranges in falling order of their bins, that the
+// pages of a range go before any of a range in a lower bin, and that they come to as many as are asked for, or there are: with
+// whole to more than that by the rest of the last range alone.
+func (m *model) takeLongest(pages uint32, whole bool, from, to uint32) {
+	ranges := m.ref.free()
+	within := func(first, end uint32) (uint32, uint32) {
+		first, end = max(first, from), min(end, to)
+		return first, max(first, end)
+	}
+	pagesOf := func(s span) uint32 {
+		first, end := (s.from+modelPageUnits-1)/modelPageUnits, s.end/modelPageUnits
+		if first >= end {
+			return 0
+		}
+		first, end = within(first, end)
+		return end - first
+	}
+	var there, taken, last uint32
+	for _, s := range ranges {
+		there += pagesOf(s)
+	}
+	narrow := within
+	if from == 0 && to == modelPages {
+		narrow = nil
+	}
+	lowest := binOf(modelUnits) + 1
+	left := slices.Clone(ranges) // of which no page has left
+	m.heap.TakeLongest(pages, whole, narrow, func(first, count uint32) {
+		require.Positive(m.t, count)
+		require.Less(m.t, taken, pages, "there were enough")
+		begin, end := first*modelPageUnits, (first+count)*modelPageUnits
+		i := slices.IndexFunc(left, func(s span) bool { return s.from <= begin && end <= s.end })
+		require.GreaterOrEqual(m.t, i, 0, "pages %d+%d left, they are not free, or the range has been visited", first, count)
+		require.True(m.t, from <= first && first+count <= to)
+		require.True(m.t, count == pagesOf(left[i]) || !whole && taken+count == pages, "a part of a range left")
+		require.LessOrEqual(m.t, binOf(left[i].units()), lowest)
+		lowest = binOf(left[i].units())
+		left = slices.Delete(left, i, i+1)
+		taken, last = taken+count, count
+		m.ref.fill(begin, end, foreign)
+	})
+	for _, s := range left {
+		require.False(m.t, pagesOf(s) > 0 && binOf(s.units()) > lowest, "a longer range was passed over")
+	}
+	if whole {
+		require.GreaterOrEqual(m.t, taken, min(pages, there))
+		require.True(m.t, taken == 0 || taken-last < pages)
+	} else {
+		require.Equal(m.t, min(pages, there), taken)
+	}
+}
+
+// TestTakeLongestGrowsItsBooks cuts more ranges than the array of nodes has room for.
+func TestTakeLongestGrowsItsBooks(t *testing.T) {
+	t.Parallel()
+	const ranges = 300
+	h := New(8)
+	h.Grant(0, 4*ranges)
+	for range 2 * ranges {
+		h.Take(16)
+	}
+	for i := range int32(2 * ranges) {
+		if b := blockAt(h, 32*uint32(i)+16); b != None { //nolint:gosec // a few
+			h.Give(b)
+		}
+	}
+	taken := uint32(0)
+	h.TakeLongest(^uint32(0), true, nil, func(_, pages uint32) { taken += pages })
+	assert.EqualValues(t, 2*ranges, taken)
+	require.NoError(t, h.Check())
+	assert.Zero(t, h.FreeUnits())
+}
+
+// TestLongestBoundIsNeverTooShort holds the bound against the longest range.
+func TestLongestBoundIsNeverTooShort(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		require.Zero(t, m.heap.LongestBound())
+		m.grant(0, modelPages)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "take") {
+				m.take(rapid.Uint32Range(1, 9*modelPageUnits).Draw(t, "units"))
+			} else {
+				m.giveSome(t, 1)
+			}
+			longest := m.heap.LargestFree()
+			require.GreaterOrEqual(t, m.heap.LongestBound(), longest)
+			require.Equal(t, longest == 0, m.heap.LongestBound() == 0)
+		}
+	})
+}
