@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -17,14 +18,16 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// answered returns the Returns that answer a reclaim request for so many pages, in a turn of the
-// test's. They are performed when leave is called.
-func (r *rig) answered(s *Stream, pages uint32) (returns []outgoingReturn, leave func()) {
+// answered has a stream answer a reclaim request for so many pages, and returns the Returns of that
+// turn, which the pool has got.
+func (r *rig) answered(s *Stream, pages uint32) []outgoingReturn {
 	r.t.Helper()
-	leave = r.occupy(s)
+	leave := r.occupy(s)
 	s.turn.core.Drain()
-	s.turn.handleReclaim(&reclaim{stream: &s.wiring, runsGranted: 0, pages: pages})
-	return s.turn.effects().returns.Left(), leave
+	s.turn.handleReclaim(&reclaim{stream: &s.wiring, pages: pages})
+	returns := slices.Clone(s.turn.effects().returns.Left())
+	leave()
+	return returns
 }
 
 // An idle donor answers without a fence: its pages are free at once, and no event is recorded.
@@ -124,7 +127,7 @@ func TestOnlyARequestForAllAsksLanes(t *testing.T) {
 		require.NoError(t, crumbs[0].Free())
 		require.NoError(t, crumbs[2].Free())
 		r.tick(s)
-		returns, leave := r.answered(s, pages)
+		returns := r.answered(s, pages)
 		require.Len(t, returns, 1)
 		assert.True(t, returns[0].Answer)
 		if pages > 0 {
@@ -133,7 +136,6 @@ func TestOnlyARequestForAllAsksLanes(t *testing.T) {
 		} else {
 			assert.GreaterOrEqual(t, len(returns[0].Runs), 2)
 		}
-		leave()
 		require.NoError(t, l.Free(first)) // the lane sees the request in its next call
 		if pages > 0 {
 			assert.GreaterOrEqual(t, r.stats(s).LaneBytes, 20*mib)
@@ -155,12 +157,11 @@ func TestAnAdoptedDonorAnswers(t *testing.T) {
 		s := r.adopt()
 		require.NoError(t, must(t, s, 24*mib).Free())
 		calls := r.faults.Calls("cuStreamQuery") + r.faults.Calls("cuEventRecord")
-		returns, leave := r.answered(s, pages)
+		returns := r.answered(s, pages)
 		require.Len(t, returns, 1)
 		assert.True(t, returns[0].Answer)
 		assert.Empty(t, returns[0].Runs)
 		assert.Equal(t, 24*mib, returns[0].UncoveredBytes)
-		leave()
 		assert.Equal(t, calls, r.faults.Calls("cuStreamQuery")+r.faults.Calls("cuEventRecord"), "no call on the program's stream")
 		other := r.stream(core.Budget{})
 		_, err := other.Alloc(32 * mib)

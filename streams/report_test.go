@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -22,13 +23,13 @@ func TestAnAnswerCountsTheReportBeforeIt(t *testing.T) {
 	s.turn.core.DrainAll()
 	s.turn.reportCame()
 	s.turn.answerReclaim(0)
-	sent := s.turn.effects().returns.Left()
+	sent := slices.Clone(s.turn.effects().returns.Left())
+	leave()
 	require.Len(t, sent, 2)
 	assert.True(t, sent[0].Stirred)
 	assert.EqualValues(t, 1, sent[0].Sent)
 	assert.True(t, sent[1].Answer)
 	assert.Len(t, sent[1].Runs, 1)
 	assert.EqualValues(t, 2, sent[1].Sent)
-	leave()
 	r.until(func() bool { return r.books().FreeBytes == 8*mib })
 }

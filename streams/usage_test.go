@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -165,4 +166,32 @@ func TestALoopKeepsItsPagesPastTheWindow(t *testing.T) {
 	assert.Equal(t, 20*mib, r.stats(s).HeldBytes)
 	r.until(func() bool { return r.books().FreeBytes == 44*mib })
 	assert.EqualValues(t, 1, r.stats(s).PoolHits, "the loop asked for none of them again")
+}
+
+// Surplus is returned for good: the pool does not lend it back to a stream that had no use for it.
+// An adopted stream returns only covered pages.
+func TestSurplusIsReturnedForGood(t *testing.T) {
+	t.Parallel()
+	for _, adopted := range []bool{false, true} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		if adopted {
+			s = r.adopt()
+		}
+		require.NoError(t, control(s).Reconfigure(t.Context(), core.Settings{AgeTicks: 1}))
+		require.NoError(t, must(t, s, 16*mib).Free())
+		r.tick(s) // ends the window in which it held nothing
+		leave := r.occupy(s)
+		s.turn.age()
+		returns := slices.Clone(s.turn.effects().returns.Left())
+		leave()
+		if adopted {
+			assert.Empty(t, returns, "no fence covers them")
+			continue
+		}
+		require.Len(t, returns, 1)
+		assert.True(t, returns[0].Final)
+		assert.False(t, returns[0].Answer)
+		assert.Equal(t, []poolcore.Run{{First: 0, Pages: 8}}, returns[0].Runs)
+	}
 }

@@ -40,6 +40,7 @@ func Bugs() []Bug {
 		captureBugs(),
 		waitBugs(),
 		refusalBugs(),
+		reclaimBugs(),
 		deadlockBugs(),
 		edgeBugs(),
 		futureBugs(),
