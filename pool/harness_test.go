@@ -1,9 +1,11 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -186,8 +188,8 @@ func (h *house) enter() {
 	}
 }
 
-// testClient is a simple client: it keeps its granted runs, and at a reclaim request returns its
-// free ones.
+// testClient is a simple client: it keeps what it was granted beyond its request as free runs, and
+// at a reclaim request returns free runs, the longest first.
 type testClient struct {
 	house  *house
 	id     core.Client
@@ -198,10 +200,16 @@ type testClient struct {
 	fence    core.Fence
 	idle     []core.Run
 	live     int64
-	waits    map[uint64]chan answer
+	waits    map[uint64]waiter
 	reclaims int
 	mute     bool // does not answer
 	panics   bool // in Granted and Denied
+}
+
+// waiter is a request under way.
+type waiter struct {
+	pages  uint32
+	answer chan answer
 }
 
 type answer struct {
@@ -215,7 +223,7 @@ func (h *house) testClient(id core.Client) *testClient {
 	h.t.Helper()
 	s, err := h.device.StreamCreate()
 	require.NoError(h.t, err)
-	c := &testClient{house: h, id: id, stream: s, waits: map[uint64]chan answer{}}
+	c := &testClient{house: h, id: id, stream: s, waits: map[uint64]waiter{}}
 	h.pool.Join(id, c)
 	return c
 }
@@ -228,7 +236,11 @@ func (c *testClient) Granted(token uint64, runs []core.Run) {
 		c.idle = append(c.idle, runs...)
 		return
 	}
-	c.answer(token, answer{run: runs[0]})
+	run, spare := runs[0].Front(c.waits[token].pages)
+	if spare.Pages > 0 {
+		c.idle = append(c.idle, spare)
+	}
+	c.answer(token, answer{run: run})
 }
 
 // Denied implements Client.
@@ -239,26 +251,26 @@ func (c *testClient) Denied(token uint64, err error) {
 }
 
 func (c *testClient) answer(token uint64, a answer) {
-	w := c.waits[token]
-	if w == nil {
+	w, ok := c.waits[token]
+	if !ok {
 		c.house.t.Errorf("client %d, token %d: %v: %+v", c.id, token, errTwice, a)
 		return
 	}
 	delete(c.waits, token)
-	w <- a
+	w.answer <- a
 	if c.panics {
 		panic(recoveredtest.Planted("a client's own mistake"))
 	}
 }
 
 // Asked implements Client.
-func (c *testClient) Asked(uint64) {
+func (c *testClient) Asked(_ uint64, pages uint32) {
 	c.mu.Lock()
 	c.reclaims++
 	mute := c.mute
 	c.mu.Unlock()
 	if !mute {
-		c.release()
+		c.release(pages)
 	}
 }
 
@@ -268,12 +280,19 @@ func (c *testClient) Offered(token, _ uint64) { c.house.pool.AnswerOffer(c.id, t
 // Demanded implements Client.
 func (c *testClient) Demanded() {}
 
-// Looked implements Client.
-func (c *testClient) Looked() {
+// Look implements Client: it keeps no freed memory.
+func (c *testClient) Look() {}
+
+// Usage implements Client.
+func (c *testClient) Usage() core.Usage {
 	c.mu.Lock()
-	r := core.Return{Client: c.id, LiveBytes: max(c.live, 0), Report: true}
-	c.mu.Unlock()
-	c.house.pool.Return(r, fence.Mark{})
+	defer c.mu.Unlock()
+	u := core.Usage{UsedBytes: max(c.live, 0)}
+	for _, r := range c.idle {
+		u.FreePages += r.Pages
+		u.MaxFreePages = max(u.MaxFreePages, r.Pages)
+	}
+	return u
 }
 
 // Idle implements Client.
@@ -285,11 +304,17 @@ func (c *testClient) Idle() bool {
 // Follow implements Client.
 func (c *testClient) Follow(m fence.Mark) error { return c.house.fences.Precede(m, c.stream) }
 
-// release answers a reclaim request with all free runs.
-func (c *testClient) release() {
+// release answers a reclaim request with the longest free runs, until they come to so many pages;
+// 0: with all.
+func (c *testClient) release(pages uint32) {
 	c.mu.Lock()
-	runs := c.idle
-	c.idle = nil
+	slices.SortStableFunc(c.idle, func(a, b core.Run) int { return cmp.Compare(b.Pages, a.Pages) })
+	count, sum := 0, uint32(0)
+	for ; count < len(c.idle) && (pages == 0 || sum < pages); count++ {
+		sum += c.idle[count].Pages
+	}
+	runs := c.idle[:count:count]
+	c.idle = c.idle[count:]
 	c.mu.Unlock()
 	c.sendReturn(true, runs...)
 }
@@ -299,7 +324,7 @@ func (c *testClient) refill(pages uint32) <-chan answer {
 	c.mu.Lock()
 	c.token++
 	w := make(chan answer, 1)
-	c.waits[c.token] = w
+	c.waits[c.token] = waiter{pages, w}
 	c.live += int64(pages) * page
 	r := core.Refill{Client: c.id, Token: c.token, Pages: pages, Bytes: int64(pages) * page, LiveBytes: c.live}
 	r.OpenBytes, r.BlockBytes, r.RequestedBytes = r.Bytes, r.Bytes, r.Bytes

@@ -25,21 +25,22 @@ func (l *listener) hear(format string, args ...any) {
 	}
 }
 
-func (l *listener) Granted(token uint64, runs []core.Run) { l.hear("granted %d %v", token, runs) }
-func (l *listener) Denied(token uint64, err error)        { l.hear("denied %d %v", token, err) }
-func (l *listener) Asked(runsGranted uint64)              { l.hear("asked %d", runsGranted) }
-func (l *listener) Offered(token, runsGranted uint64)     { l.hear("offered %d %d", token, runsGranted) }
-func (l *listener) Demanded()                             { l.hear("demanded") }
-func (l *listener) Looked()                               { l.hear("looked") }
-func (l *listener) Follow(fence.Mark) error               { return nil }
-func (l *listener) Idle() bool                            { return true }
+func (l *listener) Granted(token uint64, runs []core.Run)  { l.hear("granted %d %v", token, runs) }
+func (l *listener) Denied(token uint64, err error)         { l.hear("denied %d %v", token, err) }
+func (l *listener) Asked(runsGranted uint64, pages uint32) { l.hear("asked %d %d", runsGranted, pages) }
+func (l *listener) Offered(token, runsGranted uint64)      { l.hear("offered %d %d", token, runsGranted) }
+func (l *listener) Demanded()                              { l.hear("demanded") }
+func (l *listener) Look()                                  { l.hear("look") }
+func (l *listener) Usage() core.Usage                      { return core.Usage{} }
+func (l *listener) Follow(fence.Mark) error                { return nil }
+func (l *listener) Idle() bool                             { return true }
 
 // Every effect is carried out once and in order, also when a client panics in one of them: that
 // costs the rest nothing. The panic goes on to the goroutine that performs the effects.
 func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	want := []string{
-		"granted 1 [{3 4}]", "granted 2 [{9 1}]", "denied 3 no", "denied 4 no", "demanded", "offered 5 6", "asked 7", "asked 8", "looked",
+		"granted 1 [{3 4}]", "granted 2 [{9 1}]", "denied 3 no", "denied 4 no", "demanded", "offered 5 6", "asked 7 0", "asked 8 3", "look",
 	}
 	for panicAt := range len(want) + 1 {
 		p, l := new(Pool), &listener{panicAt: panicAt}
@@ -51,9 +52,9 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		e.denials.Push(denial{client: l, token: 4, err: errors.New("no")})
 		e.demands.Push(l)
 		e.offers.Push(offer{l, 5, 6})
-		e.reclaims.Push(reclaimRequest{l, 7})
-		e.reclaims.Push(reclaimRequest{l, 8})
-		e.usageRequests.Push(l)
+		e.reclaims.Push(reclaimRequest{l, 7, 0})
+		e.reclaims.Push(reclaimRequest{l, 8, 3})
+		e.looks.Push(l)
 		e.ends.Push(completion{promise: promise, bytes: 10})
 		if panicAt == 0 {
 			e.Perform()

@@ -237,6 +237,9 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 		if e := t.detach(); e != nil {
 			left = e
 		}
+	} else { // publish, without its stores
+		t.core.NoteLeast()
+		t.peer.outdate()
 	}
 	s.ref.End()
 	through = true

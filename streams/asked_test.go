@@ -19,7 +19,7 @@ func TestAskWaitsForRunsThatAreUnderWay(t *testing.T) {
 	require.NoError(t, b.Free())
 
 	runs, sent := underWay(t, r, s)
-	s.client.Asked(sent)
+	s.client.Asked(sent, 0)
 	assert.Zero(t, r.books().FreeBytes, "nothing is answered yet")
 	s.client.Granted(0, runs)
 	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // all of it came back
@@ -33,6 +33,6 @@ func TestAskIsAnsweredAtOnce(t *testing.T) {
 	b, err := s.Alloc(8 * mib)
 	require.NoError(t, err)
 	require.NoError(t, b.Free())
-	s.client.Asked(1)
+	s.client.Asked(1, 0)
 	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // by the goroutine in the turn
 }

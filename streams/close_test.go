@@ -245,6 +245,7 @@ func TestCloseWaitsForTheLastRecord(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 16*mib).Free())
+	require.NoError(t, r.gpu.Launch(s.Handle(), time.Second)) // an idle stream answers without a fence
 	entered, release := r.holdUp("cuEventRecord")
 	var work sync.WaitGroup
 	work.Go(func() {

@@ -121,6 +121,7 @@ func TestACallersRequestRecordsOnAnAdoptedHandle(t *testing.T) {
 	crumbs := []Buffer{must(t, s, 6*mib), must(t, s, 4*mib), must(t, s, 6*mib)}
 	require.NoError(t, crumbs[0].Free())
 	require.NoError(t, crumbs[2].Free())
+	require.NoError(t, r.gpu.Launch(s.Handle(), time.Second)) // an idle stream answers without a fence
 	require.NoError(t, must(t, s, 12*mib).Free(), "of what is apart")
 	assert.Positive(t, r.faults.Calls("cuEventRecord"))
 	require.NoError(t, crumbs[1].Free())

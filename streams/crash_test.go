@@ -38,7 +38,7 @@ func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 		token := s.turn.hold(&waits.claim, claims.Asked)
 		leave()
 
-		s.client.Asked(granted)
+		s.client.Asked(granted, 0)
 		crash(s, at, 1, nil)
 		s.client.Granted(token, runs)
 		b, err := waits.promise.Future().Await(context.Background())

@@ -162,7 +162,7 @@ func TestPanicInALanesTurn(t *testing.T) {
 	isPanic(t, err)
 
 	crash(s, beforeReturn, 1, nil) // with a leased slot and pages in transit
-	s.client.Asked(0)
+	s.client.Asked(0, 0)
 	require.NoError(t, must(t, s, 8*mib).Free())
 	leave = r.occupy(s)
 	s.turn.core.AskLanes()

@@ -20,7 +20,7 @@ const (
 // lentMemory is the turn's state with the memory that the pool has lent, and the Returns of it.
 type lentMemory struct {
 	turnState
-	sentRuns  uint64         // runs returned so far
+	sent      uint64         // runs returned and empty reports of memory that came home, so far
 	lastFence poolcore.Fence // number of the newest fence
 	prepared  preparedFence  // on adopted streams, for Returns in the background
 	ordered   bool           // recordFence is set, and its outcome has not arrived
@@ -136,8 +136,9 @@ func (l *lentMemory) answerReclaim(pages uint32) {
 // reportCame tells the pool that memory has come home.
 func (l *lentMemory) reportCame() {
 	if l.core.TakeCame() {
+		l.sent++
 		l.effects().returns.Push(outgoingReturn{Return: poolcore.Return{
-			Client: l.id, LiveBytes: l.core.LiveBytes(), OpenBytes: l.core.OpenBytes(), Lanes: l.lanes(), Sent: l.sentRuns, Stirred: true,
+			Client: l.id, LiveBytes: l.core.LiveBytes(), OpenBytes: l.core.OpenBytes(), Lanes: l.lanes(), Sent: l.sent, Stirred: true,
 		}})
 	}
 }
@@ -193,8 +194,8 @@ func (l *lentMemory) returned(m poolcore.Return, covered bool) {
 		g.Fence = l.lastFence
 		l.cuda.order()
 	}
-	l.sentRuns += uint64(len(g.Runs))
-	g.Sent = l.sentRuns
+	l.sent += uint64(len(g.Runs))
+	g.Sent = l.sent
 	l.effects().returns.Push(g)
 }
 

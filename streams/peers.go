@@ -27,31 +27,50 @@ type peer struct {
 	line   *fence.Timeline
 	turn   peerTurn
 
-	waits     atomic.Bool                       // it has pending memory, as of its last turn
-	heldBytes atomic.Int64                      // as of its last turn
-	used      atomic.Int64                      // as of its last turn: core.LiveBytes
-	free      atomic.Uint64                     // as of its last turn: free pages, and those of the longest range
-	watched   atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
+	// Stored at the end of each turn but those of outdate.
+	waits     atomic.Bool   // it has pending memory
+	heldBytes atomic.Int64  // lent by the pool
+	usedBytes atomic.Int64  // core.LiveBytes
+	freePages atomic.Uint64 // all, and those of the longest range in the lower half
+	outdated  atomic.Bool   // there was a turn of outdate since
+
+	watched atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }
 
-// publish makes the figures of a stream after a turn visible to others.
+// publish stores the figures of a stream after a turn.
 func (p *peer) publish(c *core.Core) {
 	if held := c.HeldBytes(); held != p.heldBytes.Load() {
 		p.heldBytes.Store(held)
 	}
-	if used := c.LiveBytes(); used != p.used.Load() {
-		p.used.Store(used)
+	if used := c.LiveBytes(); used != p.usedBytes.Load() {
+		p.usedBytes.Store(used)
 	}
 	all, longest := c.NoteFree()
-	if free := uint64(all)<<32 | uint64(longest); free != p.free.Load() {
-		p.free.Store(free)
+	if free := uint64(all)<<32 | uint64(longest); free != p.freePages.Load() {
+		p.freePages.Store(free)
+	}
+	if p.outdated.Load() { // last
+		p.outdated.Store(false)
 	}
 }
 
-// usage is the stream's memory as of its last turn. Stale: blocks were freed since.
-func (p *peer) usage(stale bool) poolcore.Usage {
-	free := p.free.Load()
-	return poolcore.Usage{UsedBytes: p.used.Load(), FreePages: uint32(free >> 32), MaxFreePages: uint32(free), Stale: stale} //nolint:gosec // two halves
+// outdate ends a turn of an allocation that leaves no effect, instead of publish: several atomic
+// stores would cost as much as the rest of it.
+func (p *peer) outdate() {
+	if !p.outdated.Load() {
+		p.outdated.Store(true)
+	}
+}
+
+// usage is the stream's memory as it was published last. It is stale if the stream has served an
+// allocation since, or freed: if blocks were freed that no turn has taken home.
+func (p *peer) usage(freed bool) poolcore.Usage {
+	free := p.freePages.Load()
+	return poolcore.Usage{
+		UsedBytes: p.usedBytes.Load(),
+		FreePages: uint32(free >> 32), MaxFreePages: uint32(free), //nolint:gosec // two halves
+		Stale: freed || p.outdated.Load(),
+	}
 }
 
 // peerTurn has the calls that waits for fences make on a stream, outside every turn.

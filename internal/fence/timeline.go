@@ -46,6 +46,7 @@ type Timeline struct {
 	lost    atomic.Uint64
 	calls   atomic.Int64 // that may touch the stream
 	patient atomic.Pointer[patience]
+	settled atomic.Pointer[patience] // ends once a busy cell has another state; nil: nobody waits for that
 	cells   [CellCount]cell
 }
 
@@ -140,7 +141,7 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 		}
 	}
 	state := uint64(0) // unless all goes well: also after a panic of the driver
-	defer func() { c.state.Store(state) }()
+	defer func() { t.put(c, state) }()
 	if err := t.allowed(); err != nil {
 		return 0, false, err
 	}
@@ -265,20 +266,47 @@ func (t *Timeline) settle(c *cell, number uint64, passed bool, err error) {
 	case errors.Is(err, ErrCaptured):
 		t.Lose(number)
 		t.lose(c.mark)
-		c.state.Store(0)
+		t.put(c, 0)
 	default:
-		c.state.Store(number)
+		t.put(c, number)
 	}
+}
+
+// put gives a busy cell another state.
+func (t *Timeline) put(c *cell, state uint64) {
+	c.state.Store(state)
+	if t.settled.Load() == nil {
+		return
+	}
+	if p := t.settled.Swap(nil); p != nil {
+		close(p.over)
+	}
+}
+
+// whenSettled is closed once a busy cell has another state; nil: none is busy.
+func (t *Timeline) whenSettled() <-chan struct{} {
+	p := &patience{make(chan struct{})}
+	for !t.settled.CompareAndSwap(nil, p) {
+		if at := t.settled.Load(); at != nil {
+			p = at
+			break
+		}
+	}
+	if !t.Busy() { // else its end sees p
+		return nil
+	}
+	return p.over
 }
 
 // empty gives the mark of a busy cell up.
 func (t *Timeline) empty(c *cell) {
-	defer c.state.Store(0)
+	defer t.put(c, 0)
 	_ = t.source.Release(c.mark) // an event that the driver keeps harms nobody's memory
 }
 
 // Wait waits for the oldest fence that has not passed, if nobody else waits for one: then it returns the end of
-// that wait. Without a fence it does not wait, nor for one that turns out to be lost: its number is owed again.
+// that wait. Where others look at all the fences that there are, it returns the end of such a look. Without a fence it does not
+// wait, nor for one that turns out to be lost: its number is owed again.
 func (t *Timeline) Wait() (others <-chan struct{}, err error) {
 	p := &patience{make(chan struct{})}
 	for !t.patient.CompareAndSwap(nil, p) {
@@ -290,7 +318,7 @@ func (t *Timeline) Wait() (others <-chan struct{}, err error) {
 	defer t.patient.Store(nil)
 	c, number := t.oldest()
 	if c == nil {
-		return nil, nil //nolint:nilnil // as below
+		return t.whenSettled(), nil
 	}
 	switch err := t.outlast(c, number); {
 	case errors.Is(err, ErrCaptured):

@@ -41,6 +41,7 @@ func Bugs() []Bug {
 		captureBugs(),
 		waitBugs(),
 		refusalBugs(),
+		reclaimBugs(),
 		deadlockBugs(),
 		edgeBugs(),
 		futureBugs(),

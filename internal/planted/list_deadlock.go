@@ -43,6 +43,14 @@ func deadlockBugs() []Bug {
 			Edits: []Edit{{"streams.(*suspensions).suspend", "		if !x.over.Load() { // else", "		if true { // else"}},
 		},
 		{
+			Name: "an answer counts before the report of its memory has arrived", Package: "pool/core", Run: "^TestAnAnswerWaitsForTheReportThatItOvertook$",
+			Edits: []Edit{{"pool/core.(*client).note", "cl.arrived < cl.answerAt", "cl.arrived+1 < cl.answerAt"}},
+		},
+		{
+			Name: "a report that memory came home is not counted as sent", Package: "streams", Run: "^TestAnAnswerCountsTheReportBeforeIt$",
+			Edits: []Edit{{"streams.(*lentMemory).reportCame", "		l.sent++\n", ""}},
+		},
+		{
 			Name: "who was sent a buffer is not taken to free it", Package: ".", Run: "^TestASentValueIsNoDeadlock$",
 			Edits: []Edit{{"streams.(*Handover).Send", "		h.from.suspensions.addFreer(h.receiverID())\n", ""}},
 		},

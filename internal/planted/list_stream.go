@@ -24,8 +24,8 @@ func streamBugs() []Bug {
 			Edits: []Edit{
 				{"streams/cudastream.go", "	calls          atomic.Int64 ", "	early          fence.Mark\n	calls          atomic.Int64 "},
 				{
-					"streams.(*poolClient).Asked", "	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
-					"	c.cuda.early, _ = c.cuda.fences.Record(c.cuda.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted})",
+					"streams.(*poolClient).Asked", "	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
+					"	c.cuda.early, _ = c.cuda.fences.Record(c.cuda.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
 				},
 				{
 					"streams.(*cudaStream).mark", "	err = h.guard(func() (err error) {\n		mark, err",

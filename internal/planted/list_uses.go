@@ -69,7 +69,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
-			Edits: []Edit{{"streams.(*turn).handleReclaim", "others && !a.looked", "!others && !a.looked"}},
+			Edits: []Edit{{"streams.(*turn).handleReclaim", "others && a.pages == 0", "!others && a.pages == 0"}},
 		},
 		{
 			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "streams/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",

@@ -38,7 +38,7 @@ type answer struct {
 	moves          bool   // what it returns for that Ask is for another client
 	answering      bool   // an answer has come, and counts from answerAt on
 	answerAt       uint64 // of arrived
-	arrived        uint64 // runs that it sent
+	arrived        uint64 // of what it sent: see Return.Sent
 	uncoveredBytes int64
 	pendingBytes   int64
 	letsOnly       bool // all that it holds is charged to others
@@ -74,10 +74,10 @@ func (u *Usage) returned(pages, askedPages uint32) {
 	u.MaxFreePages = min(u.MaxFreePages, u.FreePages)
 }
 
-// note takes a Return, and reports whether the client's answer to an Ask is complete by that: all runs that it had sent before have
+// note takes a Return, and reports whether the client's answer to an Ask is complete by that: all that it had sent before has
 // arrived.
 func (cl *client) note(m Return) (answered bool) {
-	cl.arrived += uint64(len(m.Runs) + m.Kept)
+	cl.arrived += m.sent()
 	if m.Answer {
 		cl.uncoveredBytes, cl.pendingBytes, cl.letsOnly = m.UncoveredBytes, m.PendingBytes, m.LetsOnly
 	}

@@ -68,8 +68,9 @@
 // first: two that had parts could keep each other from the rest. When it is denied its client keeps
 // what it has got, as cache.
 //
-// An answer to an Ask counts once all runs that the client had sent before have arrived. A client
-// may return less than it has published, or nothing: its callers have used the memory since.
+// An answer to an Ask counts once all runs that the client had sent before, and its reports that
+// memory came home, have arrived. A client may return less than it has published, or nothing: its
+// callers have used the memory since.
 //
 // # Clients that miss in turns
 //

@@ -146,8 +146,9 @@ type Return struct {
 	Surplus bool
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
-	// Sent is how many runs the client has sent in all, these included. Those on their way may be overtaken by an
-	// answer, which counts once all have arrived: else the pool would refuse others for memory that is coming.
+	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be
+	// overtaken by an answer, which counts once all have arrived: else the pool would refuse others for memory that is coming, or
+	// that came after a request was tried and of which no report has come yet.
 	Sent uint64
 	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
 	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays. While
@@ -157,6 +158,15 @@ type Return struct {
 	PendingBytes int64
 	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its answers.
 	LetsOnly bool
+}
+
+// sent is by how much a Return raises what its client has sent.
+func (m *Return) sent() uint64 {
+	n := uint64(len(m.Runs) + m.Kept)
+	if n == 0 && m.Stirred && !m.Answer {
+		return 1
+	}
+	return n
 }
 
 // Looked reports that the clients of the last Looks have taken home what was freed, as far as

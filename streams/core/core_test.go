@@ -110,6 +110,13 @@ func TestCoreFollowsTheReference(t *testing.T) {
 			"release": func(t *rapid.T) {
 				w.back(w.core.Release(rapid.SampledFrom([]uint32{1, 2, ^uint32(0)}).Draw(t, "limit"), false))
 			},
+			"release longest": func(t *rapid.T) {
+				w.back(w.core.ReleaseLongest(rapid.SampledFrom([]uint32{1, 2, 9}).Draw(t, "pages"), false))
+			},
+			"surplus": func(*rapid.T) {
+				w.back(w.core.Surplus(false))
+				w.checkFree()
+			},
 			"budget": func(t *rapid.T) {
 				w.core.SetBudget(budgets(t))
 				w.excess()
@@ -139,8 +146,9 @@ func TestCoreFollowsTheReference(t *testing.T) {
 
 func anySettings(t *rapid.T) Settings {
 	return Settings{
-		Budget: budgets(t),
-		Exact:  rapid.Bool().Draw(t, "exact"),
+		Budget:   budgets(t),
+		Exact:    rapid.Bool().Draw(t, "exact"),
+		AgeTicks: rapid.IntRange(0, 2).Draw(t, "age"),
 	}
 }
 

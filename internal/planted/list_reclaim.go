@@ -1,0 +1,75 @@
+package planted
+
+// reclaimBugs are those of reclaim requests, of what a stream publishes for them, and of what it returns unasked.
+func reclaimBugs() []Bug {
+	return []Bug{
+		{
+			Name: "free pages are not published", Package: "streams", Run: "^TestUsageIsThatOfTheCore$",
+			Edits: []Edit{{"streams.(*peer).publish", "		p.freePages.Store(free)\n", "		_ = free\n"}},
+		},
+		{
+			Name: "published figures count as outdated for ever", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
+			Edits: []Edit{{"streams.(*peer).publish", "		p.outdated.Store(false)\n", "		_ = p.outdated.Load()\n"}},
+		},
+		{
+			Name: "an allocation that publishes nothing does not say so", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
+			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.peer.outdate()\n", ""}},
+		},
+		{
+			Name: "a loop of allocations that publish nothing loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
+			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.core.NoteLeast()\n", ""}},
+		},
+		{
+			Name: "a reclaim request for some pages takes all", Package: "streams/core", Run: "^TestReleaseLongest$",
+			Edits: []Edit{{"streams/core.(*Core).ReleaseLongest", "takeLongest(pages,", "takeLongest(pages|1<<31,"}},
+		},
+		{
+			Name: "a reclaim request for some pages cuts a run in two", Package: "streams/core", Run: "^TestReleaseLongest$",
+			Edits: []Edit{{"streams/core.(*Core).ReleaseLongest", "pages, true,", "pages, false,"}},
+		},
+		{
+			Name: "a reclaim request for some pages finds nothing that was just freed", Package: "streams/core", Run: "^TestReleaseLongestLeavesMagazinesOpen$",
+			Edits: []Edit{{"streams/core.(*Core).ReleaseLongest", "	c.Drain()\n", ""}},
+		},
+		{
+			Name: "a reclaim request for some pages asks the lanes", Package: "streams", Run: "^TestOnlyARequestForAllAsksLanes$",
+			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "	if pages == 0 {\n", "	{\n"}},
+		},
+		{
+			Name: "a reclaim request for some pages takes uncovered ones", Package: "streams", Run: "^TestAnAdoptedDonorAnswers$",
+			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "ReleaseLongest(pages, covered)", "ReleaseLongest(pages, false)"}},
+		},
+		{
+			Name: "a donor with work in flight records no fence", Package: "streams", Run: "^TestDonorsMakeNoHazard$",
+			Edits: []Edit{{"streams.(*effects).record", "r.Answer && h.idle()", "r.Answer"}},
+		},
+		{
+			Name: "an idle donor records a fence", Package: "streams", Run: "^TestAnIdleDonorRecordsNoFence$",
+			Edits: []Edit{{"streams.(*effects).record", "r.Answer && h.idle()", "r.Answer && h.idle() && false"}},
+		},
+		{
+			Name: "a closing stream returns pages without a fence", Package: "streams", Run: "^TestAClosingDonorAnswers$",
+			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "!l.draining || l.cuda.synced.Load()", "!l.draining || l.cuda.closing.Load()"}},
+		},
+		{
+			Name: "the runs of an answer that panics are lost", Package: "streams", Run: "^TestAPanicOfADonorLosesNoRuns$",
+			Edits: []Edit{{"streams.(*lentMemory).pushReturn", "	l.inTransit.runs = runs\n", ""}},
+		},
+		{
+			Name: "surplus is what is free now", Package: "streams/core", Run: "^TestSurplusIsTheLeastThatWasFree$",
+			Edits: []Edit{{"streams/core.(*surplus).note", "min(s.leastUnits, freeUnits)", "freeUnits"}},
+		},
+		{
+			Name: "a window goes on with the least of the one before", Package: "streams/core", Run: "^TestSurplusIsTheLeastThatWasFree$",
+			Edits: []Edit{{"streams/core.(*surplus).tick", "	*s = newSurplus(s.windowTicks)\n", "	s.ticks = 0\n"}},
+		},
+		{
+			Name: "surplus takes whole runs, and more than that", Package: "streams/core", Run: "^TestALoopKeepsWhatItNeeds$",
+			Edits: []Edit{{"streams/core.(*Core).Surplus", "pages, false,", "pages, true,"}},
+		},
+		{
+			Name: "surplus is lent back to its stream", Package: "streams", Run: "^TestSurplusIsReturnedForGood$",
+			Edits: []Edit{{"streams.(*lentMemory).age", "poolcore.Return{Final: true}", "poolcore.Return{}"}},
+		},
+	}
+}

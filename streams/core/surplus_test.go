@@ -1,0 +1,130 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Surplus is the least that was free over a window, at its end; then a new window begins.
+func TestSurplusIsTheLeastThatWasFree(t *testing.T) {
+	t.Parallel()
+	s := newSurplus(3)
+	ticks := func(notes ...uint64) (all []uint64) {
+		for _, free := range notes {
+			s.note(free)
+			all = append(all, s.tick())
+		}
+		return all
+	}
+	assert.Equal(t, []uint64{0, 0, 4}, ticks(9, 4, 7))
+	assert.Equal(t, []uint64{0, 0, 7}, ticks(9, 7, 8), "the window before does not count")
+	assert.Equal(t, []uint64{0, 0, 0}, ticks(9, 0, 8), "all was needed once")
+	s.note(5)
+	s.note(2)
+	s.note(6)
+	assert.Equal(t, []uint64{0, 0, 2}, ticks(9, 9, 9), "every turn counts")
+	for range 3 {
+		assert.Zero(t, s.tick(), "nothing is known without a turn")
+	}
+	s = newSurplus(0)
+	assert.Equal(t, []uint64{0, 0, 0, 0}, ticks(9, 9, 9, 9), "there is no window")
+}
+
+// aging is a core with a window of four ticks that holds so many free pages of 256 KiB.
+func aging(t *testing.T, pages uint32) *world {
+	t.Helper()
+	w := newWorld(t, 512, Budget{})
+	w.core.SetSettings(Settings{AgeTicks: 4})
+	require.True(t, w.grant(0, pages))
+	return w
+}
+
+// ages ticks once and returns how many pages are surplus.
+func (w *world) ages() (pages uint32) {
+	w.core.Tick()
+	pages = w.back(w.core.Surplus(false))
+	w.core.NoteLeast() // as every turn ends
+	w.check()
+	return pages
+}
+
+// A loop that is shorter than the window keeps what it needs at its peak, however little it uses at the ticks; the rest leaves once.
+func TestALoopKeepsWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	w := aging(t, 40)
+	var gone []uint32
+	for tick := range 12 {
+		if tick%3 == 0 { // the peak of the loop
+			var all []*buffer
+			for range 10 {
+				all = append(all, w.alloc(256*kib, 0, nil))
+				w.core.NoteLeast()
+			}
+			for _, b := range all {
+				w.free(b)
+			}
+		}
+		gone = append(gone, w.ages())
+	}
+	assert.Equal(t, []uint32{0, 0, 0, 30, 0, 0, 0, 0, 0, 0, 0, 0}, gone)
+	w.finish(true)
+}
+
+// A loop that is longer than the window does without what it does not need in one.
+func TestALongLoopReturnsWhatItDoesNotNeed(t *testing.T) {
+	t.Parallel()
+	w := aging(t, 40)
+	w.free(w.alloc(40*256*kib, 0, nil))
+	var gone uint32
+	for range 9 {
+		gone += w.ages()
+	}
+	assert.EqualValues(t, 40, gone)
+	w.finish(true)
+}
+
+// Random requests, frees and ticks: a window's surplus is never more than was free at the end of each of its turns, and all of that
+// as far as it is whole pages.
+func TestSurplusFollowsTheReference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, 512, Budget{})
+		w.core.SetSettings(Settings{AgeTicks: 3})
+		require.True(t, w.grant(0, 60))
+		least, ticks := ^uint64(0), 0
+		turnEnds := func() {
+			w.core.NoteLeast()
+			least = min(least, w.core.heap.FreeUnits())
+			w.check()
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"alloc": func(t *rapid.T) {
+				w.alloc(rapid.Int64Range(1, 3*mib).Draw(t, "bytes"), 0, func(uint32) bool { return false })
+				turnEnds()
+			},
+			"free": func(t *rapid.T) { w.freeSome(t, rapid.IntRange(1, 8).Draw(t, "count")) }, // no turn
+			"grant": func(t *rapid.T) {
+				w.lend(rapid.Uint32Range(0, 100).Draw(t, "from"), rapid.Uint32Range(1, 3).Draw(t, "pages"))
+				turnEnds()
+			},
+			"tick": func(t *rapid.T) {
+				w.core.Tick()
+				whole, _ := w.freePages()
+				gone := w.back(w.core.Surplus(false))
+				if ticks++; ticks%3 > 0 || least == ^uint64(0) {
+					require.Zero(t, gone)
+				} else {
+					require.Equal(t, min(whole, uint32(least/512)), gone)
+				}
+				if ticks%3 == 0 {
+					least = ^uint64(0)
+				}
+				turnEnds()
+			},
+		})
+		w.finish(true)
+	})
+}
