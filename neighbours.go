@@ -28,7 +28,7 @@ type row struct {
 	device *Device
 }
 
-// all are the rows, and what they are read from.
+// all are the rows, and the slice that was read, for its replacement.
 func (t *table) all() (rows []row, read *[]row) {
 	if read = t.rows.Load(); read == nil {
 		return nil, nil

@@ -188,7 +188,7 @@ func (h *house) enter() {
 	}
 }
 
-// testClient is a simple client: it keeps what it was granted beyond its request as free runs, and
+// testClient is a simple client: it keeps pages that it was granted beyond its request as free runs, and
 // at a reclaim request returns free runs, the longest first.
 type testClient struct {
 	house  *house

@@ -9,7 +9,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a miss asks the first client that has anything", Package: "pool/core", Run: "^TestAMissAsksTheRichestForARun$",
-			Edits: []Edit{{"pool/core.(*asks).richest", "cmp.Compare(b.usage.FreePages, a.usage.FreePages)", "cmp.Compare(a.id, b.id)"}},
+			Edits: []Edit{{"pool/core.(*asks).richest", "cmp.Compare((*b).usage.FreePages, (*a).usage.FreePages)", "0"}},
 		},
 		{
 			Name: "a run is asked for of a client that has none so long", Package: "pool/core", Run: "^TestAMissAsksTheRichestForARun$",
@@ -125,11 +125,11 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "memory goes back without an age", Package: "pool/core", Run: "^TestFreeMemoryAges$",
-			Edits: []Edit{{"pool/core.(*shrinker).age", "after > 0 && !s.memory.Plain()", "!s.memory.Plain()"}},
+			Edits: []Edit{{"pool/core.(*shrinker).age", "after == 0 || s.memory.Plain() ||", "s.memory.Plain() ||"}},
 		},
 		{
 			Name: "plain segments go back for their age", Package: "pool/core", Run: "^TestPlainSegmentsDoNotAge$",
-			Edits: []Edit{{"pool/core.(*shrinker).age", " && !s.memory.Plain()", ""}},
+			Edits: []Edit{{"pool/core.(*shrinker).age", " || s.memory.Plain()", ""}},
 		},
 		{
 			Name: "memory that was used is as old as before", Package: "pool/core/memory", Run: "^TestNeighboursKeepTheirAge$|^TestOldHandlesAreBounded$",

@@ -45,7 +45,7 @@ func poolBugs() []Bug {
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"pool/core.(*queue).answered", "for _, r := range q.awaiting {\n		r.awaits = slices", "for i, r := range q.awaiting {\n		if i > 0 {\n			kept = append(kept, r)\n			continue\n		}\n		r.awaits = slices",
+				"pool/core.(*queue).answered", "for _, r := range q.awaiting {\n		r.awaits = order", "for i, r := range q.awaiting {\n		if i > 0 {\n			kept = append(kept, r)\n			continue\n		}\n		r.awaits = order",
 			}},
 		},
 		{
