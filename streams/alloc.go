@@ -238,7 +238,7 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 			left = e
 		}
 	} else { // publish, without its stores
-		t.core.NoteLeast()
+		t.core.NoteMinFree()
 		t.peer.outdate()
 	}
 	s.ref.End()

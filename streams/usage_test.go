@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/streams/core"
 )
 
-// used returns what a stream has published and what its core has, at the same moment.
+// used returns the figures that a stream has published and those of its core, at the same moment.
 func (r *rig) used(s *Stream) (published, actual poolcore.Usage) {
 	r.t.Helper()
 	for !s.ref.TryEnter() { // leaves without publishing, as an allocation does

@@ -17,7 +17,7 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "a loop of allocations that publish nothing loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
-			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.core.NoteLeast()\n", ""}},
+			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.core.NoteMinFree()\n", ""}},
 		},
 		{
 			Name: "a reclaim request for some pages takes all", Package: "streams/core", Run: "^TestReleaseLongest$",
@@ -57,7 +57,7 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "surplus is what is free now", Package: "streams/core", Run: "^TestSurplusIsTheLeastThatWasFree$",
-			Edits: []Edit{{"streams/core.(*surplus).note", "min(s.leastUnits, freeUnits)", "freeUnits"}},
+			Edits: []Edit{{"streams/core.(*surplus).note", "min(s.minFreeUnits, freeUnits)", "freeUnits"}},
 		},
 		{
 			Name: "a window goes on with the least of the one before", Package: "streams/core", Run: "^TestSurplusIsTheLeastThatWasFree$",
