@@ -134,10 +134,10 @@
 // # Reclaim requests
 //
 // A stream publishes its used bytes, its free pages and the length of its longest free range
-// (pool.Client.Usage). The end of each turn stores them, except that of an allocation which leaves no
-// effect: such a turn marks them as stale once, and so does a free that no turn has taken home. The
-// pool has stale streams publish (Look) before it decides by these figures where memory is taken. Its
-// reclaim request (Asked) is either
+// (pool.Client.Usage). The end of each turn stores them, except that of an allocation in its
+// caller's turn: that marks them as stale, and so does a free that no turn has taken home. The pool
+// has stale streams publish (Look) before it decides by these figures which stream returns pages.
+// Its reclaim request (Asked) is either
 //
 //   - for a number of pages: the stream returns its longest free ranges, each whole, until they
 //     come to so many. It closes no magazine and does not disturb its lanes; or

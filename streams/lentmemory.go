@@ -250,7 +250,9 @@ func (l *lentMemory) publish() {
 	if waits != l.peer.waits.Load() {
 		l.peer.waits.Store(waits)
 	}
-	l.peer.publish(l.core)
+	if held := l.core.HeldBytes(); held != l.peer.heldBytes.Load() {
+		l.peer.heldBytes.Store(held)
+	}
 	if waits {
 		l.pushDueFences(false)
 	}

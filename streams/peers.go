@@ -26,21 +26,19 @@ type peer struct {
 	line   *fence.Timeline
 	turn   peerTurn
 
-	// Stored at the end of each turn but those of outdate.
-	waits     atomic.Bool   // it has pending memory
-	heldBytes atomic.Int64  // lent by the pool
+	// As of its last turn.
+	waits     atomic.Bool  // it has pending memory
+	heldBytes atomic.Int64 // lent by the pool
+	// As of its last turn that published: see turn.outdate.
 	usedBytes atomic.Int64  // core.LiveBytes
 	freePages atomic.Uint64 // all, and those of the longest range in the lower half
-	outdated  atomic.Bool   // there was a turn of outdate since
+	outdated  atomic.Bool   // there was another turn since
 
 	watched atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }
 
-// publish stores the figures of a stream after a turn.
+// publish stores the figures for the pool after a turn.
 func (p *peer) publish(c *core.Core) {
-	if held := c.HeldBytes(); held != p.heldBytes.Load() {
-		p.heldBytes.Store(held)
-	}
 	if used := c.LiveBytes(); used != p.usedBytes.Load() {
 		p.usedBytes.Store(used)
 	}
@@ -53,8 +51,7 @@ func (p *peer) publish(c *core.Core) {
 	}
 }
 
-// outdate ends a turn of an allocation that leaves no effect, instead of publish: several atomic
-// stores would cost as much as the rest of it.
+// outdate marks the figures as those of an earlier turn.
 func (p *peer) outdate() {
 	if !p.outdated.Load() {
 		p.outdated.Store(true)

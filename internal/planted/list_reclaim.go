@@ -12,12 +12,12 @@ func reclaimBugs() []Bug {
 			Edits: []Edit{{"streams.(*peer).publish", "		p.outdated.Store(false)\n", "		_ = p.outdated.Load()\n"}},
 		},
 		{
-			Name: "an allocation that publishes nothing does not say so", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
-			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.peer.outdate()\n", ""}},
+			Name: "an allocation does not mark the published figures as stale", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
+			Edits: []Edit{{"streams.(*turn).outdate", "	t.peer.outdate()\n", ""}},
 		},
 		{
-			Name: "a loop of allocations that publish nothing loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
-			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.core.NoteMinFree()\n", ""}},
+			Name: "a loop of allocations in their callers' turns loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
+			Edits: []Edit{{"streams.(*turn).outdate", "	t.core.NoteMinFree()\n", ""}},
 		},
 		{
 			Name: "a reclaim request for some pages takes all", Package: "streams/core", Run: "^TestReleaseLongest$",
