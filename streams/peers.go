@@ -38,34 +38,34 @@ type peer struct {
 }
 
 // publish stores the figures for the pool after a turn.
-func (p *peer) publish(c *core.Core) {
-	if used := c.LiveBytes(); used != p.usedBytes.Load() {
-		p.usedBytes.Store(used)
+func (s *peer) publish(c *core.Core) {
+	if used := c.LiveBytes(); used != s.usedBytes.Load() {
+		s.usedBytes.Store(used)
 	}
 	all, longest := c.NoteFree()
-	if free := uint64(all)<<32 | uint64(longest); free != p.freePages.Load() {
-		p.freePages.Store(free)
+	if free := uint64(all)<<32 | uint64(longest); free != s.freePages.Load() {
+		s.freePages.Store(free)
 	}
-	if p.outdated.Load() { // last
-		p.outdated.Store(false)
+	if s.outdated.Load() { // last
+		s.outdated.Store(false)
 	}
 }
 
 // outdate marks the figures as those of an earlier turn.
-func (p *peer) outdate() {
-	if !p.outdated.Load() {
-		p.outdated.Store(true)
+func (s *peer) outdate() {
+	if !s.outdated.Load() {
+		s.outdated.Store(true)
 	}
 }
 
 // usage is the stream's memory as it was published last. It is stale if the stream has served an
 // allocation since, or freed: if blocks were freed that no turn has taken home.
-func (p *peer) usage(freed bool) poolcore.Usage {
-	free := p.freePages.Load()
+func (s *peer) usage(freed bool) poolcore.Usage {
+	free := s.freePages.Load()
 	return poolcore.Usage{
-		UsedBytes: p.usedBytes.Load(),
+		UsedBytes: s.usedBytes.Load(),
 		FreePages: uint32(free >> 32), MaxFreePages: uint32(free), //nolint:gosec // two halves
-		Stale: freed || p.outdated.Load(),
+		Stale: freed || s.outdated.Load(),
 	}
 }
 

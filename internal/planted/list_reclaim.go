@@ -5,11 +5,11 @@ func reclaimBugs() []Bug {
 	return []Bug{
 		{
 			Name: "free pages are not published", Package: "streams", Run: "^TestUsageIsThatOfTheCore$",
-			Edits: []Edit{{"streams.(*peer).publish", "		p.freePages.Store(free)\n", "		_ = free\n"}},
+			Edits: []Edit{{"streams.(*peer).publish", "		s.freePages.Store(free)\n", "		_ = free\n"}},
 		},
 		{
 			Name: "published figures count as outdated for ever", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
-			Edits: []Edit{{"streams.(*peer).publish", "		p.outdated.Store(false)\n", "		_ = p.outdated.Load()\n"}},
+			Edits: []Edit{{"streams.(*peer).publish", "		s.outdated.Store(false)\n", "		_ = s.outdated.Load()\n"}},
 		},
 		{
 			Name: "an allocation does not mark the published figures as stale", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
