@@ -36,6 +36,8 @@ import "github.com/go-vram/vram/streams"
 //     recognised.
 //   - [streams.Stream.Suspend](by ...*Stream) func(): declares that its caller waits for others
 //     until the result is called.
+//   - [streams.Stream.WaitStream](other *Stream) error: its later work waits, on the device, for the
+//     other's work so far.
 //   - [streams.Stream.ExcludeFromWaits](exclude bool): declares that its kernels may run without
 //     end.
 //

@@ -63,13 +63,14 @@ type Device struct {
 	panics    recovered.Log
 	failed    map[uint32]bool // streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
 
-	background context.Context //nolint:containedctx // its end is Close's: the warm-up stops
-	stop       context.CancelFunc
-	closed     atomic.Bool
-	closer     atomic.Uint64 // the goroutine of the first Close
-	released   chan struct{} // closed when all memory is released
-	closeDone  chan struct{} // closed when the calls of Events are made, too
-	closeErr   error         // written before released is closed
+	background     context.Context //nolint:containedctx // its end is Close's: the warm-up stops
+	stop           context.CancelFunc
+	closed         atomic.Bool
+	closer         atomic.Uint64 // the goroutine of the first Close
+	neighbourBytes atomic.Int64  // see Stats.NeighbourBytes
+	released       chan struct{} // closed when all memory is released
+	closeDone      chan struct{} // closed when the calls of Events are made, too
+	closeErr       error         // written before released is closed
 }
 
 // registry is the streams of a device. It is replaced, never changed.
@@ -174,8 +175,8 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	settings := c.ofStream()
 	s, control, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
-		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
-		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: c.OnOutOfMemory,
+		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
+		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: d.handleShortage, Handles: d.handlesShortage,
 		LongWait: d.longWait(),
 	})
 	if err != nil {
@@ -351,6 +352,7 @@ func (d *Device) endClose() {
 }
 
 func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
+	neighbours.remove(d)
 	e.ticks.stop()
 	d.tellFailures(e)
 	var errs []error

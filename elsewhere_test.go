@@ -64,6 +64,9 @@ func scarcities() map[string]func(s *scarcity) {
 		},
 		"many streams have cached a little": func(s *scarcity) {
 			s.faults.SetCapacity(2 * gib)
+			if s.segments == vram.SegmentsPlain { // each buffer has a segment of its own, which nothing live keeps
+				require.NoError(s.t, s.Reconfigure(vram.Settings{Tuning: &vram.Tuning{SegmentBytes: 64 * mib}}))
+			}
 			for range 16 {
 				s.hold(s.stream(), 2, 2, 64*mib)
 			}

@@ -69,6 +69,7 @@ func (d *Device) begin(s *opening) {
 	if s.engine, s.err = d.openDevice(c); s.err != nil {
 		return
 	}
+	neighbours.add(s.engine.driver.Info().UUID, d)
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
 	d.engine.Store(s.engine)
 	d.bindTenants()

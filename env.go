@@ -118,6 +118,7 @@ func variables() []variable {
 //	VRAM_CACHE_BLOCKS     Tuning.StreamCacheBlocks
 //	VRAM_SEGMENT_SIZE     Tuning.SegmentBytes
 //	VRAM_WARMUP           Warm, as ParseDemands reads it
+//	VRAM_RELEASE_AFTER    ReleaseAfter, as time.ParseDuration reads it, or "never"
 //	VRAM_FOOTPRINT        Footprint
 //	VRAM_WAITS            Waits
 //	VRAM_STATS            Stats

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
 		"VRAM_DRIVER": "sim", "VRAM_DEVICE": "2", "VRAM_SEGMENT_SIZE": "64MiB", "VRAM_CACHE_SIZE": "2GB",
 		"VRAM_CACHE_BLOCKS": "100", "VRAM_MEMORY_FRACTION": "0.5", "VRAM_MEMORY_LIMIT": "12GiB",
 		"VRAM_WARMUP": "4KiB:50, 64KiB:20", "VRAM_FOOTPRINT": "lean",
-		"VRAM_STATS": "exact", "VRAM_DEBUG": "true", "VRAM_WAITS": "always",
+		"VRAM_STATS": "exact", "VRAM_DEBUG": "true", "VRAM_WAITS": "always", "VRAM_RELEASE_AFTER": "90s",
 	} {
 		t.Setenv(name, value)
 	}
@@ -37,7 +38,7 @@ func TestConfigFromEnvReadsEveryVariable(t *testing.T) {
 	assert.Equal(t, "sim", c.Driver.Name())
 	c.Driver = nil
 	assert.Equal(t, vram.Config{
-		Ordinal: 2, StreamCacheBytes: 2e9, MemoryFraction: 0.5,
+		Ordinal: 2, StreamCacheBytes: 2e9, ReleaseAfter: 90 * time.Second, MemoryFraction: 0.5,
 		LimitBytes: 12 << 30, Warm: []vram.Demand{{Bytes: 4096, Count: 50}, {Bytes: 65536, Count: 20}},
 		Footprint: vram.Lean, Tuning: vram.Tuning{SegmentBytes: 64 << 20, StreamCacheBlocks: 100, PoolCacheBlocks: 7}, Stats: vram.StatsExact, Debug: true, Waits: vram.WaitsAlways,
 	}, c)
@@ -49,7 +50,7 @@ func TestConfigFromEnvNamesWhatIsWrong(t *testing.T) {
 		"VRAM_DRIVER": "tpu", "VRAM_DEVICE": "-1", "VRAM_SEGMENT_SIZE": "big", "VRAM_CACHE_SIZE": "-5MB",
 		"VRAM_CACHE_BLOCKS": "1.5", "VRAM_MEMORY_FRACTION": "1.5", "VRAM_MEMORY_LIMIT": "12 parsecs",
 		"VRAM_WARMUP": "4KiB", "VRAM_FOOTPRINT": "small",
-		"VRAM_STATS": "some", "VRAM_DEBUG": "maybe", "VRAM_WAITS": "often",
+		"VRAM_STATS": "some", "VRAM_DEBUG": "maybe", "VRAM_WAITS": "often", "VRAM_RELEASE_AFTER": "later",
 	} {
 		t.Run(name, func(t *testing.T) {
 			withoutVariables(t)
@@ -92,4 +93,20 @@ func TestConfigFromEnvIsAllOrNothing(t *testing.T) {
 	c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 1})
 	require.ErrorContains(t, err, "VRAM_STATS")
 	assert.Equal(t, 1, c.Ordinal)
+}
+
+// A time to release memory after is over zero, or the word never: zero would mean the mode's default.
+func TestReleaseAfterOfTheEnvironment(t *testing.T) {
+	for value, want := range map[string]time.Duration{"never": -1, " 30s ": 30 * time.Second, "1h30m": 90 * time.Minute} {
+		withoutVariables(t)
+		t.Setenv("VRAM_RELEASE_AFTER", value)
+		c, err := vram.ConfigFromEnv(vram.Config{ReleaseAfter: time.Second})
+		require.NoError(t, err, value)
+		assert.Equal(t, want, c.ReleaseAfter, value)
+	}
+	for _, value := range []string{"0", "0s", "-1", "-5s", "30", "Never", "soon"} {
+		t.Setenv("VRAM_RELEASE_AFTER", value)
+		_, err := vram.ConfigFromEnv(vram.Config{})
+		require.EqualError(t, err, `vram: VRAM_RELEASE_AFTER is "`+value+`", want a time as "30s", or "never"`)
+	}
 }

@@ -3,8 +3,6 @@ package vram
 import (
 	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/recovered"
@@ -85,11 +83,15 @@ func (n *notices) calling() bool { return n != nil && n.caller.Load() == gorouti
 
 // goroutine is the number at the beginning of a stack trace: "goroutine 7 [running]". It costs a
 // microsecond, and no two goroutines of a process ever have the same.
-func goroutine() uint64 {
+func goroutine() (number uint64) {
+	const before = "goroutine "
 	var stack [64]byte
-	text := strings.TrimPrefix(string(stack[:runtime.Stack(stack[:], false)]), "goroutine ")
-	digits, _, _ := strings.Cut(text, " ")
-	number, _ := strconv.ParseUint(digits, 10, 64) // 0, which no goroutine has, if traces should ever begin otherwise
+	for _, c := range stack[len(before):runtime.Stack(stack[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		number = 10*number + uint64(c-'0')
+	}
 	return number
 }
 

@@ -194,7 +194,7 @@ func load(t *testing.T, s *vram.Stream, o *overlaps, random *rand.Rand) {
 }
 
 func anyChange(random *rand.Rand) vram.Settings {
-	change := vram.Settings{Stats: new(vram.StatsLevel(random.IntN(3)))}
+	change := vram.Settings{Stats: new(vram.StatsLevel(random.IntN(3))), ReleaseAfter: new(time.Duration(random.IntN(4)-1) * time.Second)}
 	switch random.IntN(4) {
 	case 0:
 		change.LimitBytes = new(int64(1+random.IntN(4)) * 128 * mib)

@@ -2,6 +2,7 @@ package vram
 
 import (
 	"context"
+	"errors"
 
 	poolcore "github.com/go-vram/vram/pool/core"
 )
@@ -38,9 +39,13 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 	if limit := d.limit.Load(); bytes > limit {
 		return nil, &SizeError{RequestedBytes: bytes, LimitBytes: limit}
 	}
-	r, err := e.pool.Reserve(ctx, poolcore.Client(d.lastID.Add(1)), bytes)
-	if err != nil {
-		return nil, closedOr(err)
+	for {
+		r, err := e.pool.Reserve(ctx, poolcore.Client(d.lastID.Add(1)), bytes)
+		if err == nil {
+			return r, nil
+		}
+		if short := (*OutOfMemoryError)(nil); !errors.As(err, &short) || !d.askNeighbours(short) {
+			return nil, closedOr(err)
+		}
 	}
-	return r, nil
 }

@@ -3,6 +3,7 @@ package vram
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
@@ -19,6 +20,7 @@ type Settings struct {
 	Footprint        *Footprint
 	StreamCacheBytes *int64
 	PoolCacheBytes   *int64
+	ReleaseAfter     *time.Duration
 	Stats            *StatsLevel
 	Waits            *Waits
 	Predict          *bool
@@ -36,6 +38,7 @@ func (s *Settings) appliedTo(c Config) Config {
 	set(&c.Footprint, s.Footprint)
 	set(&c.StreamCacheBytes, s.StreamCacheBytes)
 	set(&c.PoolCacheBytes, s.PoolCacheBytes)
+	set(&c.ReleaseAfter, s.ReleaseAfter)
 	set(&c.Stats, s.Stats)
 	set(&c.Waits, s.Waits)
 	set(&c.Predict, s.Predict)

@@ -50,6 +50,10 @@ type Stats struct {
 	// that were expected and did not come.
 	Predicted, Mispredicted uint64
 
+	// NeighbourBytes are those that other devices of the process on the same GPU have released,
+	// since the driver had no memory for a request of this one.
+	NeighbourBytes int64
+
 	// Pressure is the level when it was looked at last, and PressureRises how often it has risen.
 	Pressure      PressureLevel
 	PressureRises uint64
@@ -120,6 +124,7 @@ func (d *Device) Stats() Stats {
 		return s
 	}
 	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
+	s.NeighbourBytes = d.neighbourBytes.Load()
 	if level == StatsOff {
 		return s
 	}
@@ -160,6 +165,7 @@ func (d *Device) Stats() Stats {
 	}
 	s.PoolHits -= s.DriverMisses
 	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
+	s.NeighbourBytes = d.neighbourBytes.Load()
 	return s
 }
 

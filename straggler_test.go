@@ -84,6 +84,21 @@ func (d *stragglers) gate(e cudadrv.Event, synchronises bool) <-chan struct{} {
 	return d.late[d.on[e]]
 }
 
+// StreamQuery is false while the stream's events may not pass.
+func (d *stragglers) StreamQuery(s cudadrv.Stream) (bool, error) {
+	d.mu.Lock()
+	gate := d.late[s]
+	d.mu.Unlock()
+	if gate != nil {
+		select {
+		case <-gate:
+		default:
+			return false, nil
+		}
+	}
+	return d.Device.StreamQuery(s)
+}
+
 func (d *stragglers) EventQuery(e cudadrv.Event) (bool, error) {
 	if gate := d.gate(e, false); gate != nil {
 		select {

@@ -65,6 +65,8 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{vram.Settings{}, "no change"},
 		{vram.Settings{LimitBytes: new(8 * gib), Footprint: new(vram.Lean)}, "LimitBytes: 8589934592, Footprint: lean"},
 		{vram.Settings{Tuning: &vram.Tuning{}}, "Tuning: nothing tuned"},
+		{vram.Settings{ReleaseAfter: new(30 * time.Second)}, "ReleaseAfter: 30s"},
+		{vram.Config{ReleaseAfter: 90 * time.Minute}, "ReleaseAfter: 1h30m0s"},
 		{vram.Config{Tuning: vram.Tuning{PressureMark: 0.5, SegmentBytes: 7}}, "Tuning: {SegmentBytes: 7, PressureMark: 0.5}"},
 		{vram.Config{}, "the zero Config"},
 		{

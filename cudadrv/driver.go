@@ -42,11 +42,15 @@ type Info struct {
 	Driver           string // the Driver's Name
 	Name             string // the device's product name
 	Ordinal          int
+	UUID             UUID  // the same for every Device of one GPU, and for no other GPU's
 	DriverVersion    int   // CUDA's notation: 13000 is 13.0
 	TotalBytes       int64 // physical memory of the device
 	GranularityBytes int64 // least handle and mapping step; a power of two; 0 without VirtualMemory
 	Capabilities     Capability
 }
+
+// UUID names a GPU for good. The zero value is of no GPU.
+type UUID [16]byte
 
 // Driver finds and opens devices.
 type Driver interface {

@@ -105,7 +105,7 @@ func (e *OutOfMemoryError) Error() string {
 func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	holders := slices.Clone(e.Streams)
 	order.Stably(holders, func(x, y *Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
-	holders = slices.DeleteFunc(holders, func(h Holding) bool { return h.HeldBytes == 0 })
+	holders = order.Delete(holders, func(h Holding) bool { return h.HeldBytes == 0 })
 	for i := range holders[:min(len(holders), maxHolders)] {
 		b.WriteString("; " + holders[i].String())
 	}

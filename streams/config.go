@@ -24,6 +24,8 @@ type Config struct {
 	Host    actors.Host // nil: the Go scheduler
 	Exact   bool        // as in core.Config
 	Live    *core.Gauge // likewise
+	// AgeTicks is as in core.Settings.
+	AgeTicks int
 	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
 	Debug bool
 	// Watched makes the stream record where buffers are allocated and freed, and call the Observer.
@@ -32,6 +34,8 @@ type Config struct {
 	// Handler is called with a request that the pool refuses for want of memory; if it returns true
 	// the request is served once more. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)
+	// Handles reports whether Handler has anything to do at present; nil: always.
+	Handles func() bool
 	Peers   *Peers // of the device; nil: the stream has none
 	// Panics gets every panic that the stream recovers from; nil: only the process-wide log does.
 	Panics *recovered.Log

@@ -156,9 +156,9 @@ func (h *cudaStream) precede(m fence.Mark) error {
 	return h.guard(func() error { return h.fences.Precede(m, h.stream) })
 }
 
-// follow makes later work of the stream wait for all work submitted to another stream. A closed
-// stream has finished its work.
-func (h *cudaStream) follow(from *fence.Timeline) (number uint64, err error) {
+// follow makes later work of the stream wait for all work submitted to another stream, and returns
+// the number of a fence that covers that work: 0 if it has finished, since the stream was closed.
+func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, err error) {
 	if !h.begin() {
 		return 0, h.closed()
 	}
@@ -174,7 +174,7 @@ func (h *cudaStream) follow(from *fence.Timeline) (number uint64, err error) {
 		return 0, h.closed()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("vram: handing a buffer over: %w", err)
+		return 0, fmt.Errorf("vram: %s: %w", doing, err)
 	}
 	return number, nil
 }

@@ -99,7 +99,7 @@ func (l *lentMemory) decay() {
 // age returns pages that the stream has not needed for a window of ticks. They are not lent back.
 func (l *lentMemory) age() {
 	covered := l.coveredOnly(inBackground)
-	l.pushReturn(l.core.Surplus(covered), poolcore.Return{Final: true}, covered)
+	l.pushReturn(l.core.Surplus(covered), poolcore.Return{Final: true, Surplus: true}, covered)
 }
 
 // releaseAll returns all free pages that may leave.

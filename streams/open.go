@@ -27,7 +27,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	}
 	t.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
-		Exact: cfg.Exact, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
+		Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, cache, (*waker)(s))
 	ref, err := actors.Spawn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
 	if err != nil {

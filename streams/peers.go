@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
@@ -115,7 +116,7 @@ func (p *Peers) join(s *peer) {
 // leave removes a stream that has ended. Idempotent.
 func (p *Peers) leave(s *peer) {
 	p.change(func(all []*peer) []*peer {
-		return slices.DeleteFunc(all, func(other *peer) bool { return other == s })
+		return order.Delete(all, func(other *peer) bool { return other == s })
 	})
 }
 
@@ -163,7 +164,7 @@ func (s *peer) watchBegins(l *fence.Timeline) bool {
 func (s *peer) watchEnds(l *fence.Timeline) {
 	for {
 		old := s.watched.Load()
-		next := slices.DeleteFunc(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
+		next := order.Delete(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
 		if s.watched.CompareAndSwap(old, &next) {
 			return
 		}

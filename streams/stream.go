@@ -186,6 +186,34 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 	return func() { s.suspensions.resume(x) }
 }
 
+// WaitStream makes later work of the stream wait, on the device, for all work submitted so far to
+// another stream of the device, as an event recorded there and waited for here does. The allocator
+// then knows the order: memory of this stream whose uses on the other have ended by Use.Done before
+// the call comes home with its free, without a fence, however far the device is behind. So a
+// program that copies buffers out on a second stream, waits for the copy and frees holds one
+// buffer, and not one for each copy in flight. A use that lasts until the free, as those of
+// RecordStream do, ends for the stream with the next WaitStream after the free.
+//
+// It makes two driver calls and does not wait on the host. For the stream itself, and for a closed
+// one, it does nothing. Errors: ErrNotOpen, ErrForeign, ErrClosed, *CaptureError while one of the
+// two is being captured, and the driver's, after which nothing waits.
+func (s *Stream) WaitStream(other *Stream) error {
+	switch {
+	case !s.opened() || !other.opened():
+		return ErrNotOpen
+	case s.peers != other.peers:
+		return ErrForeign
+	case s == other:
+		return nil
+	}
+	number, err := s.cuda.follow(other.cuda.line, "waiting for a stream")
+	if err != nil || number == 0 {
+		return err
+	}
+	s.post(func() { s.turn.core.Join(&other.cuda.line.Line, number) })
+	return nil
+}
+
 // ExcludeFromWaits declares that the stream's kernels may run without end, or end only after some
 // other event: a persistent kernel, or a collective that waits for another GPU. No request waits
 // for the work of such a stream, neither on the host nor on the device: a request that only memory

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 )
@@ -73,7 +74,7 @@ func (s *suspensions) resume(x *suspension) {
 		return
 	}
 	next := s.edit(func(p *progress) {
-		p.all = slices.DeleteFunc(p.all, func(o *suspension) bool { return o == x })
+		p.all = order.Delete(p.all, func(o *suspension) bool { return o == x })
 	})
 	if s.reported.Load() { // the pool may still count the suspension
 		s.pool.Suspend(s.message(next))

@@ -94,7 +94,7 @@ func (b *turnState) lanes() poolcore.Lanes {
 
 // facts are the inputs of decisions about claims.
 func (b *turnState) facts() claims.Stream {
-	return claims.Stream{Closing: b.draining, Demand: b.pool.Demand() > 0, Handler: b.handler != nil}
+	return claims.Stream{Closing: b.draining, Demand: b.pool.Demand() > 0, Handler: b.handler != nil && (b.handles == nil || b.handles())}
 }
 
 // pendingFences are the fences of pending memory.

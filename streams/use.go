@@ -137,7 +137,7 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	}
 	number := uint64(0)
 	if from != to.cuda.line {
-		if number, err = to.cuda.follow(from); err != nil {
+		if number, err = to.cuda.follow(from, "handing a buffer over"); err != nil {
 			return Buffer{}, err
 		}
 	}

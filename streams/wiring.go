@@ -25,14 +25,15 @@ type wiring struct {
 	peers       *Peers
 	suspensions suspensions
 	reporter    *reporter                         // nil: no observer
-	handler     func(*pool.OutOfMemoryError) bool // OnOutOfMemory; may be nil
+	handler     func(*pool.OutOfMemoryError) bool // may be nil
+	handles     func() bool                       // whether it has anything to do; nil: always
 	charged     atomic.Bool                       // some buffer was charged to a tenant
 }
 
 // init sets the fields from a configuration.
 func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
-	w.panics, w.handler, w.peers = cfg.Panics, cfg.Handler, cfg.Peers
+	w.panics, w.handler, w.handles, w.peers = cfg.Panics, cfg.Handler, cfg.Handles, cfg.Peers
 	if w.peers == nil {
 		w.peers = new(Peers)
 	}

@@ -21,7 +21,7 @@ func TestWrongVariablesAreNamed(t *testing.T) {
 	for _, args := range []string{
 		"info -driver sim", "replay -driver sim -rounds 1 resnet_train", "bench -driver sim -scenario pair -repetitions 1 -time 50us -samples 10",
 	} {
-		for name, value := range map[string]string{"VRAM_MEMORY_LIMIT": "12XB", "VRAM_DRIVER": "tpu", "VRAM_FOOTPRINT": "fat", "VRAM_DEVICE": "first"} {
+		for name, value := range map[string]string{"VRAM_MEMORY_LIMIT": "12XB", "VRAM_DRIVER": "tpu", "VRAM_FOOTPRINT": "fat", "VRAM_RELEASE_AFTER": "30", "VRAM_DEVICE": "first"} {
 			t.Run(args+" "+name, func(t *testing.T) {
 				t.Setenv(name, value)
 				code, stdout, stderr := vramCommand(t, strings.Fields(args)...)
@@ -58,6 +58,7 @@ func TestInfoShowsTheEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"VRAM_DRIVER": "sim", "VRAM_MEMORY_LIMIT": "12GiB", "VRAM_FOOTPRINT": "lean", "VRAM_CACHE_SIZE": "2MiB", "VRAM_CACHE_BLOCKS": "1",
 		"VRAM_WAITS": "always", "VRAM_STATS": "exact", "VRAM_DEBUG": "1", "VRAM_SEGMENT_SIZE": "4MiB", "VRAM_WARMUP": "1GiB:1",
+		"VRAM_RELEASE_AFTER": "90s",
 	} {
 		t.Setenv(name, value)
 	}
@@ -68,12 +69,12 @@ func TestInfoShowsTheEnvironment(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
 	assert.Equal(t, "sim", got.Driver)
 	assert.Equal(t, int64(12<<30), got.LimitBytes)
-	assert.Equal(t, []any{"lean", int64(2 << 20), 1, "always", "exact", true, int64(4 << 20)},
-		[]any{got.Footprint, got.StreamCacheBytes, got.StreamCacheBlocks, got.Waits, got.Stats, got.Debug, got.SegmentBytes})
+	assert.Equal(t, []any{"lean", int64(2 << 20), 1, "1m30s", "always", "exact", true, int64(4 << 20)},
+		[]any{got.Footprint, got.StreamCacheBytes, got.StreamCacheBlocks, got.ReleaseAfter, got.Waits, got.Stats, got.Debug, got.SegmentBytes})
 	assert.Equal(t, got.TotalBytes, got.FreeBytes, "a look maps nothing")
 	code, stdout, stderr = vramCommand(t, "info")
 	require.Equal(t, exitOK, code, stderr)
-	for _, want := range []string{"12 GiB", "lean", "2.0 MiB, 1 block", "always", "exact", "true", "4.0 MiB"} {
+	for _, want := range []string{"12 GiB", "lean", "2.0 MiB, 1 block", "1m30s", "always", "exact", "true", "4.0 MiB"} {
 		assert.Contains(t, stdout, want)
 	}
 	t.Setenv("VRAM_DRIVER", "auto")

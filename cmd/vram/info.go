@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -38,6 +39,7 @@ type report struct {
 	StreamCacheBlocks int    `json:"stream_cache_blocks"`
 	PoolCacheBytes    int64  `json:"pool_cache_bytes"`
 	PoolCacheBlocks   int    `json:"pool_cache_blocks"`
+	ReleaseAfter      string `json:"release_after"`
 	Waits             string `json:"waits"`
 	Stats             string `json:"stats"`
 	Debug             bool   `json:"debug"`
@@ -73,6 +75,7 @@ func (c *infoCmd) Run(p *program) error {
 		{"longest segment", segmentText(r.SegmentBytes)},
 		{"stream cache", bound(r.StreamCacheBytes, r.StreamCacheBlocks)},
 		{"pool cache", bound(r.PoolCacheBytes, r.PoolCacheBlocks)},
+		{"release after", r.ReleaseAfter},
 		{"waits", r.Waits},
 		{"statistics", r.Stats},
 		{"debug", r.Debug},
@@ -111,7 +114,7 @@ func readReport(cfg vram.Config) (r report, err error) {
 		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes,
 		StreamCacheBytes: cfg.StreamCacheBytes, StreamCacheBlocks: cfg.Tuning.StreamCacheBlocks,
 		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.Tuning.PoolCacheBlocks, SegmentBytes: cfg.Tuning.SegmentBytes,
-		Waits: cfg.Waits.String(), Stats: cfg.Stats.String(), Debug: cfg.Debug,
+		ReleaseAfter: releaseText(cfg.ReleaseAfter), Waits: cfg.Waits.String(), Stats: cfg.Stats.String(), Debug: cfg.Debug,
 		EmbeddedTraces: trace.Embedded(),
 	}, nil
 }
@@ -121,6 +124,17 @@ func segmentText(segmentBytes int64) string {
 		return "as the footprint has it"
 	}
 	return bytesText(segmentBytes)
+}
+
+// releaseText is a Config.ReleaseAfter for people.
+func releaseText(after time.Duration) string {
+	switch {
+	case after == 0:
+		return "as the footprint has it"
+	case after < 0:
+		return "never"
+	}
+	return after.String()
 }
 
 // bound is a cache budget for people.

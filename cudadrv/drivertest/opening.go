@@ -30,6 +30,7 @@ func testOpening(b *bench) {
 		assert.Zero(b, g)
 	}
 	assert.Equal(b, b.info, b.dev.Info(), "it does not change")
+	assert.NotZero(b, b.info.UUID)
 }
 
 // What one view allocates another frees, and closing one leaves the other as it is.

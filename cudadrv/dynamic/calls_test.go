@@ -104,7 +104,7 @@ func TestCloseThatFails(t *testing.T) {
 // Open gives back what it took where a later step fails, and names the step.
 func TestOpenThatFails(t *testing.T) {
 	for _, name := range []string{
-		"cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem", "cuMemGetAllocationGranularity",
+		"cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetUuid", "cuMemGetAllocationGranularity",
 		"cuDevicePrimaryCtxRetain", "cuDeviceGetCount",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,6 +85,11 @@ func (d *device) describe(f *frame) error {
 		return d.lib.describe(f, "cuDeviceTotalMem", r, "")
 	}
 	d.info.TotalBytes = int64(f.out[0])
+	f.args[0], f.args[1] = f.pointer(0), uintptr(d.number)
+	if r := d.lib.call(cuDeviceGetUUID, f, 2); r != cudadrv.Success {
+		return d.lib.describe(f, "cuDeviceGetUuid", r, "")
+	}
+	d.info.UUID = *(*cudadrv.UUID)(unsafe.Pointer(&f.out))
 	d.plain = allocationProp{kind: pinnedAllocation, location: memLocation{deviceLocation, d.number}}
 	d.shareable = d.plain
 	d.shareable.handleKinds = posixHandle

@@ -17,6 +17,7 @@ const (
 	cuDeviceGet
 	cuDeviceGetName
 	cuDeviceTotalMem
+	cuDeviceGetUUID
 	cuDeviceGetAttribute
 	cuDevicePrimaryCtxRetain
 	cuDevicePrimaryCtxRelease
@@ -82,6 +83,7 @@ var symbols = [symbolCount]struct { //nolint:gochecknoglobals // a constant tabl
 	cuDeviceGet:               {"cuDeviceGet", required},
 	cuDeviceGetName:           {"cuDeviceGetName", required},
 	cuDeviceTotalMem:          {"cuDeviceTotalMem_v2", required},
+	cuDeviceGetUUID:           {"cuDeviceGetUuid_v2", required},
 	cuDeviceGetAttribute:      {"cuDeviceGetAttribute", required},
 	cuDevicePrimaryCtxRetain:  {"cuDevicePrimaryCtxRetain", required},
 	cuDevicePrimaryCtxRelease: {"cuDevicePrimaryCtxRelease_v2", required},

@@ -17,8 +17,9 @@ func TestZeroConfigIsAnH200(t *testing.T) {
 	count, err := drv.DeviceCount()
 	require.NoError(t, err)
 	assert.Equal(t, 1, count)
+	assert.NotZero(t, dev.Info().UUID)
 	assert.Equal(t, cudadrv.Info{
-		Driver: "sim", Name: "simulated GPU", DriverVersion: 13000, TotalBytes: 150_109_880_320,
+		UUID: dev.Info().UUID, Driver: "sim", Name: "simulated GPU", DriverVersion: 13000, TotalBytes: 150_109_880_320,
 		GranularityBytes: 2 << 20,
 		Capabilities:     cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation,
 	}, dev.Info())

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +46,13 @@ type gpu struct {
 	events     map[cudadrv.Event]*event
 }
 
+// newUUID is random: no two simulated GPUs of a process are one.
+func newUUID() (u cudadrv.UUID) {
+	binary.LittleEndian.PutUint64(u[:8], rand.Uint64()) //nolint:gosec // a name, not a secret
+	binary.LittleEndian.PutUint64(u[8:], rand.Uint64()) //nolint:gosec // likewise
+	return u
+}
+
 func newGPU(d *Driver, ordinal int) *gpu {
 	g := &gpu{
 		driver: d,
@@ -51,6 +60,7 @@ func newGPU(d *Driver, ordinal int) *gpu {
 			Driver:           d.Name(),
 			Name:             "simulated GPU",
 			Ordinal:          ordinal,
+			UUID:             newUUID(),
 			DriverVersion:    13000,
 			TotalBytes:       d.config.TotalBytes,
 			GranularityBytes: d.config.GranularityBytes,

@@ -243,8 +243,8 @@ func (b *Bins) Each(links []Link, length uint32, visit func(i int32) bool) {
 	}
 }
 
-// EachLongest visits the ranges of at least that length, those of the bin with the longest first, until the visitor says false. It
-// changes nothing.
+// EachLongest visits the ranges of at least that length, those of the bin with the longest first,
+// until the visitor says false. It changes nothing.
 func (b *Bins) EachLongest(links []Link, length uint32, visit func(i int32) bool) {
 	for w := len(b.words) - 1; w >= binOf(length)>>6; w-- {
 		for m := b.words[w]; m != 0; {

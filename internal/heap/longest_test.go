@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTakeLongestFollowsTheReference holds the pages that leave against an array that names one owner for each unit.
+// TestTakeLongestFollowsTheReference holds the pages that leave against an array that names one
+// owner for each unit.
 func TestTakeLongestFollowsTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,9 +38,10 @@ func TestTakeLongestFollowsTheReference(t *testing.T) {
 	})
 }
 
-// takeLongest takes pages of [from, to) and checks that they are free and come from ranges in falling order of their bins, that the
-// pages of a range go before any of a range in a lower bin, and that they come to as many as are asked for, or there are: with
-// whole to more than that by the rest of the last range alone.
+// takeLongest takes pages of [from, to) and checks that they are free and come from ranges in
+// falling order of their bins, that the pages of a range go before any of a range in a lower bin,
+// and that they come to as many as are asked for, or there are: with whole to more than that by the
+// rest of the last range alone.
 func (m *model) takeLongest(pages uint32, whole bool, from, to uint32) {
 	ranges := m.ref.free()
 	within := func(first, end uint32) (uint32, uint32) {

@@ -40,9 +40,10 @@ func (h *Heap) EachPages(visit func(first, end uint32)) {
 	})
 }
 
-// TakeLongest takes pages of the longest free blocks out of the heap, as far as bins tell them apart, until they come to so many or there
-// are no more, and calls visit for those of each block. With whole it takes all pages of the last one. narrow, if it is not nil,
-// limits them to those that may leave.
+// TakeLongest takes pages of the longest free blocks out of the heap, as far as bins tell them
+// apart, until they come to so many or there are no more, and calls visit for those of each block.
+// With whole it takes all pages of the last one. narrow, if it is not nil, limits them to those
+// that may leave.
 func (h *Heap) TakeLongest(pages uint32, whole bool, narrow func(first, end uint32) (from, to uint32), visit func(firstPage, pages uint32)) {
 	if pages == 0 {
 		return

@@ -1,5 +1,6 @@
-// Package order sorts slices of any element by one body of code. The functions of package slices are compiled anew for each kind of
-// element, with 5 to 15 KB of instructions and three times as much of tables and symbols: vram sorts few elements and many kinds.
+// Package order sorts slices of any element by one body of code, and has Insert and Delete in few instructions. The functions of
+// package slices are compiled anew for each kind of element, a sort with 5 to 15 KB of instructions and three times as much of tables
+// and symbols: vram sorts few elements and many kinds.
 package order
 
 import (
@@ -28,6 +29,41 @@ func Stably[E any](s []E, compare func(a, b *E) int) {
 	for i, from := range places {
 		s[i] = old[from]
 	}
+}
+
+// Insert puts an element in at a place; the rest moves up.
+func Insert[E any](s []E, at int, e E) []E {
+	s = append(s, e)
+	copy(s[at+1:], s[at:])
+	s[at] = e
+	return s
+}
+
+// Search is the first of n places at which reached holds, n where it holds at none: it must hold at all
+// places behind one at which it holds.
+func Search(n int, reached func(at int) bool) int {
+	from, to := 0, n
+	for from < to {
+		if middle := (from + to) / 2; reached(middle) {
+			to = middle
+		} else {
+			from = middle + 1
+		}
+	}
+	return from
+}
+
+// Delete takes the elements out for which drop holds; the rest moves down, and the places behind it are zero.
+func Delete[E any](s []E, drop func(E) bool) []E {
+	kept := 0
+	for _, e := range s {
+		if !drop(e) {
+			s[kept] = e
+			kept++
+		}
+	}
+	clear(s[kept:])
+	return s[:kept]
 }
 
 // Keys are the keys of a map, rising.

@@ -73,3 +73,24 @@ func BenchmarkSort(b *testing.B) {
 		})
 	}
 }
+
+func TestInsertAndDelete(t *testing.T) {
+	s := []int{1, 2, 4}
+	s = Insert(s, 2, 3)
+	assert.Equal(t, []int{1, 2, 3, 4}, s)
+	assert.Equal(t, []int{0, 1, 2, 3, 4, 5}, Insert(Insert(s, 0, 0), 5, 5))
+	all := []*int{new(int), nil, new(int), nil}
+	kept := Delete(all, func(p *int) bool { return p == nil })
+	assert.Len(t, kept, 2)
+	assert.Equal(t, []*int{nil, nil}, all[2:], "nothing is held that was taken out")
+	assert.Empty(t, Delete([]int{1, 1}, func(int) bool { return true }))
+	assert.Nil(t, Delete(nil, func(int) bool { return true }))
+}
+
+func TestSearchIsAsSortSearch(t *testing.T) {
+	for n := range 20 {
+		for first := range n + 1 {
+			assert.Equal(t, first, Search(n, func(at int) bool { return at >= first }))
+		}
+	}
+}

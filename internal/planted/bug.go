@@ -34,6 +34,7 @@ func Bugs() []Bug {
 		rootBugs(),
 		aheadBugs(),
 		budgetBugs(),
+		movesBugs(),
 		magazineBugs(),
 		streamBugs(),
 		useBugs(),
@@ -48,6 +49,7 @@ func Bugs() []Bug {
 		otherWayBugs(),
 		foundBugs(),
 		callerBugs(),
+		ageBugs(),
 	)
 }
 

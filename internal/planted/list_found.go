@@ -146,5 +146,17 @@ func foundOtherBugs() []Bug {
 			Name: "time before an overlapping call is nobody's", Package: "cudadrv/meter", Run: "^TestTimeOfOverlappingCallsIsSomebodys$",
 			Edits: []Edit{{"cudadrv/meter.(*counter).Before", "c.underWay.Add(1) == 1 {", "c.underWay.Add(1) >= 1 {"}},
 		},
+		{
+			Name: "a device asks others for memory that its own limit refuses", Package: ".", Run: "^TestOnlyTheDriversRefusalAsksNeighbours$",
+			Edits: []Edit{{"vram.(*Device).askNeighbours", "short.Cause == nil", "false"}},
+		},
+		{
+			Name: "a reservation asks no other device", Package: ".", Run: "^TestADeviceReleasesWhatAnotherOnItsGPUNeeds$",
+			Edits: []Edit{{"vram.(*Device).Reserve", "|| !d.askNeighbours(short)", "|| true"}},
+		},
+		{
+			Name: "a device releases all for another", Package: ".", Run: "^TestANeighbourReleasesNoMoreThanIsMissing$",
+			Edits: []Edit{{"vram.(*Device).releaseFree", "books.ReservedBytes-bytes", "0*books.ReservedBytes"}},
+		},
 	}
 }

@@ -69,7 +69,7 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "surplus is lent back to its stream", Package: "streams", Run: "^TestSurplusIsReturnedForGood$",
-			Edits: []Edit{{"streams.(*lentMemory).age", "poolcore.Return{Final: true}", "poolcore.Return{}"}},
+			Edits: []Edit{{"streams.(*lentMemory).age", "poolcore.Return{Final: true, Surplus: true}", "poolcore.Return{Surplus: true}"}},
 		},
 	}
 }

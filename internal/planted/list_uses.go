@@ -32,6 +32,18 @@ func useBugs() []Bug {
 			Edits: []Edit{{"streams/magazine.(*Slot).TakeUses", "u.recorded.Load() || u.state.Load()&endedBit == 0", "true"}},
 		},
 		{
+			Name: "a stream is said to wait that does not", Package: ".", Run: "^TestMemoryFreedBehindAWaitComesHomeAtOnce$",
+			Edits: []Edit{{"streams.(*Stream).WaitStream", "s.cuda.follow(other.cuda.line, \"waiting for a stream\")", "other.cuda.line.TakeNow(), error(nil)"}},
+		},
+		{
+			Name: "a wait covers uses behind it", Package: ".", Run: "^TestAWaitCoversWhatEndedBefore$",
+			Edits: []Edit{{"streams/core.(*inFlight).passed", "j.line == line && number <= j.number", "j.line == line"}},
+		},
+		{
+			Name: "a wait covers uses of other streams", Package: ".", Run: "^TestAWaitCoversWhatEndedBefore$",
+			Edits: []Edit{{"streams/core.(*inFlight).passed", "j.line == line && number <= j.number", "number <= j.number"}},
+		},
+		{
 			Name: "a buffer that was handed over is live", Package: "streams", Run: "^TestTransfer$",
 			Edits: []Edit{{"streams/magazine.matches", "return word>>flagBits == handle>>flagBits }", "return word>>generationShift == handle>>generationShift }"}},
 		},

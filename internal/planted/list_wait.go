@@ -24,7 +24,7 @@ func waitBugs() []Bug {
 			Edits: []Edit{{"pool/core.(*ladder).hold", "	l.fences.hold(r)\n	return true", "	r.rung = rungDeny\n	return false"}},
 		},
 		{
-			Name: "memory that a held request waits for goes home meanwhile", Package: "pool/core", Run: "^TestTranscripts$",
+			Name: "memory that a held request waits for goes home meanwhile", Package: "pool/core", Run: "^TestAHeldBatchKeepsNothing$",
 			Edits: []Edit{{"pool/core.(*scheduler).advance", "s.waiters.count() == 0 && len(s.fences.held) == 0 {", "s.waiters.count() == 0 {"}},
 		},
 		{

@@ -8,4 +8,5 @@ const (
 	checkedRounds = 2
 	foreignFrees  = 500
 	pipelineSeeds = 1
+	madeSeeds     = uint64(1)
 )

@@ -61,6 +61,7 @@ const (
 	actStandstill
 	actPipeline
 	actCloseDevice
+	actPause
 	kindCount
 )
 
@@ -115,7 +116,7 @@ func deeds() [kindCount]deed {
 		actExclude:     {"exclude from waits", 60, (*world).excluding, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
-		actFree:        {"free", 2645, (*world).freed, nil},
+		actFree:        {"free", 2625, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},
@@ -145,6 +146,7 @@ func deeds() [kindCount]deed {
 		actStandstill:  {"stand still", 15, nil, (*world).standstill},
 		actPipeline:    {"hand over", 15, nil, (*world).pipeline},
 		actCloseDevice: {"close device", 5, func(w *world, _ *stream, _ action) func() { return w.closeDevice }, nil},
+		actPause:       {"pause", 20, nil, (*world).pause},
 	}
 }
 

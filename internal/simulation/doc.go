@@ -30,7 +30,7 @@
 // out, resized, moved and kept; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
 // opened again; values handed over from one stream's caller to another's; streams excluded from waits and taken back; captures of
 // streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
-// adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets and limits; driver calls that fail once,
+// adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets, limits, ages and prices; pauses after much was freed; driver calls that fail once,
 // now and then or for ever, capacity that
 // is not there; panics in turns and driver calls; virtual time.
 //
@@ -61,6 +61,7 @@
 //   - Then memory that is nobody's can be had: the whole limit, or what the driver has for the process where another has
 //     a part, where nothing lives; where handles have one page, every page that no
 //     live buffer lies on; what a stream's own longest free range holds.
+//   - After a pause longer than the age limit no handle is reserved on which no buffer lies, but for those that a stream works with.
 //   - No panic is recovered that was not planted.
 //   - Reserved memory never exceeds the limit; after the close all memory is back, and a free says that all is closed.
 //

@@ -29,6 +29,7 @@ type era struct {
 	tenants    [2]*pool.Tenant
 	checker    cudadrv.Stream   // touches memory to see that it is mapped
 	adopting   []cudadrv.Stream // captured, and not on the list of streams yet
+	ahead      bool             // pages were mapped ahead, or may be: such ones never get old
 	closing    bool
 	unmapping  bool // all memory goes, live or not
 	closed     bool
@@ -79,10 +80,12 @@ func (w *world) openEra(draw uint64) {
 		e.leastLimit, e.mostBytes = settings.LimitBytes, settings.LimitBytes
 		if e.pool, err = pool.New(pool.Config{
 			Device: e.device, Fences: e.fences, Settings: settings, Plain: w.shape.segments, Debug: true, Host: host{w}, Panics: &w.panicLog,
+			Modelled: w.watch,
 		}); err != nil {
 			w.broken("open", "%w", err)
 			return
 		}
+		e.ahead = settings.Predict
 		w.openTenants()
 		for i := range 1 + draw%3 {
 			w.openStream(mixed(draw, i), false)
@@ -111,7 +114,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	_, inner, err := streams.Open(streams.Config{
 		ID: w.lastID, Pool: e.pool, Device: e.device, Fences: e.fences, Handle: handle, Adopted: adopted,
 		Limit: &e.limit, Budget: cfg.Budget, Host: host{w},
-		Exact: cfg.Exact, Debug: true, Peers: &e.peers,
+		Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Debug: true, Peers: &e.peers,
 		Handler: w.handle, Panics: &w.panicLog,
 	})
 	if err != nil {

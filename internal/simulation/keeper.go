@@ -53,6 +53,7 @@ func (w *world) warm(_ *stream, act action) func() {
 		runs[i] = 1 + (act.c>>(3*i))%6
 	}
 	return func() {
+		e.ahead = true
 		_, _ = e.pool.Warm(context.Background(), runs) // there may be no room
 	}
 }
@@ -93,6 +94,7 @@ func (w *world) reconfigure(_ *stream, act action) func() {
 		e.leastLimit = min(e.leastLimit, settings.LimitBytes)
 		e.mostBytes = max(e.mostBytes, settings.LimitBytes)
 		e.limit.Store(settings.LimitBytes)
+		e.ahead = e.ahead || settings.Predict
 		w.kept(e.pool.Reconfigure(context.Background(), settings))
 	}
 }

@@ -37,6 +37,7 @@ type Report struct {
 	Occupied                          uint64 // times that another process had a part of the device then
 	Pipelines, Handovers              uint64 // of callers behind each other; values that they handed over
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
+	Rests                             uint64 // times that all free memory had to be released for its age
 }
 
 // counts are the numbers with their names.
@@ -82,6 +83,7 @@ func (r *Report) counts() []count {
 		{"asked for all", &r.Whole},
 		{"asked for what is there", &r.Fitted},
 		{"while others have a part", &r.Occupied},
+		{"rests", &r.Rests},
 	}
 }
 

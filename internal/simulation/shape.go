@@ -81,6 +81,20 @@ func (s *shape) size(draw uint32) int64 {
 	return s.anySize(mixed(uint64(draw), 2))
 }
 
+// maxLongPages is the most pages of a handle.
+const maxLongPages = 40
+
+// maxHandlePages is how many pages a handle may have.
+func (s *shape) maxHandlePages() int64 {
+	if s.plain {
+		return 1
+	}
+	return maxLongPages
+}
+
+// ageTicks is after how many ticks free memory is old; 0: never.
+func ageTicks(draw uint64) uint32 { return []uint32{0, 2, 15, 150}[mixed(draw, 12)%4] }
+
 // settings are those of a pool.
 func (s *shape) settings(draw uint64) poolcore.Settings {
 	pick := func(of ...int64) int64 {
@@ -91,14 +105,15 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 		HandlePages: uint32(pick(1, 2, 3, 5, 8, 16)), Step: pick(0, 16, 200), SteadyStep: pick(0, 40, 300),
 		Slack: pick(0, 12, 140, 500), SteadySlack: pick(0, 80, 300),
 		MergePages: uint32(pick(0, 2, 6)), SpareBytes: s.pageBytes * pick(0, 0, 3), SharedSlack: pick(0, 300), OverStep: pick(0, 8, 200), //nolint:gosec // a few
-		LongPages: uint32(pick(0, 12, 40)), //nolint:gosec // a few
+		LongPages: uint32(pick(0, 12, maxLongPages)), //nolint:gosec // a few
+		PageWorth: pick(0, 4, 24),
 	}
 	if s.plain {
 		policy.HandlePages, policy.LongPages = 1, 0
 	}
 	return poolcore.Settings{
 		Policy: policy, LimitBytes: s.limitBytes,
-		CacheBytes: s.pageBytes * pick(0, 0, 1, 4, 8), CacheRuns: int(pick(0, 0, 0, 1, 4)),
+		CacheBytes: s.pageBytes * pick(0, 0, 1, 4, 8), CacheRuns: int(pick(0, 0, 0, 1, 4)), AgeTicks: ageTicks(draw),
 		Predict: mixed(draw, 11)%2 == 0,
 		Waits:   poolcore.Waits(pick(0, 0, 1, 2)), //nolint:gosec // 0 to 2
 	}
@@ -106,7 +121,7 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 
 // ofStream are settings of a stream.
 func (s *shape) ofStream(draw uint64) streamcore.Settings {
-	return streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0}
+	return streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0, AgeTicks: int(ageTicks(draw))}
 }
 
 // budget is that of a stream.

@@ -269,8 +269,8 @@ func (w *world) checkWaits(ticked int) {
 	if w.shape.segments || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
 	}
-	if w.excludedAny() && w.watch.Drained() > w.watch.Now() {
-		return // it may be refused, or wait on, for what nobody waits for
+	if w.excludedAny() && (ticked == 0 || w.watch.Drained() > w.watch.Now()) {
+		return // it may be refused, or wait on, for what nobody waits for: that such work has ended is seen at a tick
 	}
 	small := false // what it would need is not known
 	var largest int64

@@ -95,16 +95,18 @@ func (a *answers) served(r *request) {
 	}
 }
 
-// lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works
-// its way into memory that was mapped ahead asks seldom. Not more: another stream may need the rest, and
-// would have to ask for it. Where there is no other stream all of it is lent: one search sees all that is free, and one request
-// is enough. Not while a warm-up is at it: what it has let go it would map again. While requests wait, or
-// where the run does not hold all that is wanted, no more is lent than is wanted.
+// lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which
+// works its way into memory that was mapped ahead asks seldom. Not more: another stream may need
+// the rest, and would have to ask for it. Where there is no other stream all of it is lent: one
+// search sees all that is free, and one request is enough; likewise while clients miss in turns,
+// since the rest of a run would be asked for again. Not while a warm-up is at it: what it has let
+// go it would map again. While requests wait, or where the run does not hold all that is wanted, or
+// where the client has returned a surplus, no more is lent than is wanted.
 const lendShare = 8
 
 // lendPages is how much of a free run a request gets: no more than its client would return at once.
 func (a *answers) lendPages(r *request, runPages uint32) uint32 {
-	if a.waiters.count() > 0 { // it is one of them, or passes them
+	if a.waiters.count() > 0 || a.clients.all[r.client].thriftTicks > 0 { // it is one of them, or passes them
 		return r.pages
 	}
 	if len(r.more) > 0 && r.wanted() > uint64(runPages) {

@@ -2,8 +2,8 @@ package core
 
 import (
 	"cmp"
-	"slices"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
@@ -27,7 +27,8 @@ func (a *asks) ask(r *request, want func(*client) bool) {
 	a.queue.awaits(r)
 }
 
-// askOne tells a client to return its longest free runs, until they come to so many pages, or, with 0, all that it does not use.
+// askOne tells a client to return its longest free runs, until they come to so many pages, or, with
+// 0, all that it does not use.
 func (a *asks) askOne(r *request, cl *client, pages uint32) {
 	r.awaits = append(r.awaits, cl.id)
 	if cl.asked {
@@ -39,7 +40,8 @@ func (a *asks) askOne(r *request, cl *client, pages uint32) {
 	a.fx.Asks.Push(Ask{cl.id, pages})
 }
 
-// again asks a client for all that has just answered a smaller Ask, if that is wanted meanwhile. It reports whether it is.
+// again asks a client for all that has just answered a smaller Ask, if that is wanted meanwhile. It
+// reports whether it is.
 func (a *asks) again(cl *client) bool {
 	if !cl.askedAgain || !cl.mayReturn() {
 		return false
@@ -49,8 +51,9 @@ func (a *asks) again(cl *client) bool {
 	return true
 }
 
-// takeRun asks the client with the most free memory of those that have a run of so many pages for its longest run. A client whose
-// memory the device still uses is not asked for more of it. It reports whether there is such a client.
+// takeRun asks the client with the most free memory of those that have a run of so many pages for
+// its longest run. A client whose memory the device still uses is not asked for more of it. It
+// reports whether there is such a client.
 func (a *asks) takeRun(r *request, pages uint32) bool {
 	for _, cl := range a.richest(r) {
 		if cl.usage.MaxFreePages >= pages && a.memory.TaggedBytes(cl.id) == 0 {
@@ -62,7 +65,8 @@ func (a *asks) takeRun(r *request, pages uint32) bool {
 	return false
 }
 
-// collect asks the clients with the most free memory for their longest runs, until those come to so many pages.
+// collect asks the clients with the most free memory for their longest runs, until those come to so
+// many pages.
 func (a *asks) collect(r *request, pages uint32) {
 	for _, cl := range a.richest(r) {
 		if pages == 0 {
@@ -81,12 +85,14 @@ func (a *asks) richest(r *request) (all []*client) {
 			all = append(all, cl)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *client) int { return cmp.Compare(b.usage.FreePages, a.usage.FreePages) })
+	order.By(all, func(a, b **client) int {
+		return cmp.Or(cmp.Compare((*b).usage.FreePages, (*a).usage.FreePages), cmp.Compare((*a).id, (*b).id))
+	})
 	return all
 }
 
-// look has the other clients take home what was freed, once for a request, so that what they use and have is that of one moment. It
-// reports whether any has to.
+// look has the other clients take home what was freed, once for a request, so that what they use
+// and have is that of one moment. It reports whether any has to.
 func (a *asks) look(r *request) bool {
 	if r.looked {
 		return false

@@ -2,12 +2,13 @@ package core
 
 import "github.com/go-vram/vram/pool/core/memory"
 
-// budget is how much may be reserved while there is something to recycle, or to take from other clients. It follows the live peak:
-// the most that clients used at one moment, or wanted.
+// budget is how much may be reserved while there is something to recycle, or to take from other
+// clients. It follows the live peak: the most that clients used at one moment, or wanted.
 //
-// What is moved instead of growing books its cost. Once moves have cost what the missing bytes are worth, growth is bought. So
-// moving and holding come to at most about twice the better of the two in hindsight, whatever the program does: this is the rule
-// of the ski rental problem, to rent until the rents have come to the price.
+// Moves book their cost. Once they have cost the price of the bytes that are missing, growth is
+// bought: this is the rule of the ski rental problem, to rent until the rents have come to the
+// price. So moves cost no more than growth, but for the last price, and growth no more than moves,
+// whatever the program does.
 type budget struct {
 	settings *Settings
 	memory   *memory.Memory
@@ -18,7 +19,7 @@ type budget struct {
 	boughtBytes   int64 // added since moves had cost what they are worth
 	costNs        int64 // of moves, less what was bought; negative where memory was reserved although it had not been earned
 	createNs      int64 // to make a handle, as the driver was seen to take; 0: it was not seen yet
-	moveNs        int64 // likewise to move one
+	moveNs        int64 // likewise to move one, or to give it back for another
 	recycledBytes int64 // while the peak was not stable
 	flatRequests  int   // in a row that free memory did not serve, and that did not raise the peak
 }
@@ -29,23 +30,30 @@ const (
 	stableRequests = 2
 	// recycledShare is the part of what is reserved from which on as much has been recycled that handles are long: a sixth.
 	recycledShare = 6
-	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to make and to move some: an H200's.
+	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to
+	// make and to move some: an H200's.
 	firstCreateNs, firstMoveNs = 22_000, 47_000
-	// askNs is the least that it costs to ask a client for memory: the turns of two actors and two driver calls. runNs is what each run adds
-	// that comes back.
+	// askNs is the least that it costs to ask a client for memory: the turns of two actors, of
+	// which the goroutines wake up, and the calls that record and query a fence. runNs is what each
+	// run adds that comes back. Both are estimates for answers of which the time is not known.
 	askNs, runNs = 15_000, 1_000
 	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
 	worthUnit = 8
-	// fragmentShare is what clients need beside their own peaks since free memory lies in pieces: an eighth.
+	// fragmentShare is the part of their own peaks that clients need besides, since free memory
+	// lies in pieces: an eighth.
 	fragmentShare = 8
-	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches cold, an ask takes eight times the least.
+	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches
+	// cold, an ask takes eight times the least.
 	lateFactor = 8
-	// dearFactor is by how much more a page is worth once more is reserved than all clients need by themselves.
+	// dearFactor is by how much a page is dearer once more is reserved than all clients need by
+	// themselves: from there on pages move since free memory lies in pieces, or with a client that
+	// does not need it, and growth ends neither.
 	dearFactor = 4
 )
 
-// raise raises the live peak to what is used and wanted, and reports whether that is more than before. Then what had been bought is
-// part of the budget anyway, and its price comes back.
+// raise raises the live peak to the bytes that are used and wanted, and reports whether they are
+// more than before. As many bought bytes are part of the budget without a purchase then, and their
+// price comes back: the plain one, also where they were dear.
 func (b *budget) raise(liveBytes int64) bool {
 	rise := liveBytes - b.livePeak.bytes()
 	b.livePeak.note(liveBytes)
@@ -68,7 +76,7 @@ func (b *budget) note(raised bool) {
 	b.flatRequests = min(b.flatRequests+1, stableRequests)
 }
 
-// book notes what moves have cost.
+// book notes the cost of moves.
 func (b *budget) book(ns int64) { b.costNs += ns }
 
 // asked books the cost of a client's answer: the time that it took, as far as that can be the cost of
@@ -87,7 +95,8 @@ func (b *budget) recycled(handles int, bytes int64) {
 	b.steadyBytes = max(b.steadyBytes, min(b.part(b.settings.Policy.SteadySlack), b.steadyBytes+bytes))
 }
 
-// priceNs is what bytes beyond the budget are worth, in time spent on moves, where so much is reserved with them.
+// priceNs is the price of bytes beyond the budget, in time spent on moves, where so much is
+// reserved with them. A part of a page costs a page.
 func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
 	if need := b.clients.ownPeakBytes(); reservedBytes > need+need/fragmentShare {
@@ -96,17 +105,18 @@ func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	return price
 }
 
-// worthNs is what so many pages are worth, where clients need as many by themselves.
+// worthNs is the price of so many pages, where clients need as many by themselves.
 func (b *budget) worthNs(pages int64) int64 {
 	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
 }
 
-// affords reports whether moves have cost what bytes beyond the budget are worth, where so much is reserved with them.
+// affords reports whether moves have cost the price of bytes beyond the budget, where so much is
+// reserved with them.
 func (b *budget) affords(bytes, reservedBytes int64) bool {
 	return bytes <= 0 || b.settings.Policy.PageWorth > 0 && b.costNs >= b.priceNs(bytes, reservedBytes)
 }
 
-// buy raises the budget by bytes, and takes their price off what moves have cost.
+// buy raises the budget by bytes, and takes their price off the cost of moves.
 func (b *budget) buy(bytes, reservedBytes int64) {
 	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
 		b.costNs -= b.priceNs(bytes, reservedBytes)
@@ -114,7 +124,8 @@ func (b *budget) buy(bytes, reservedBytes int64) {
 	}
 }
 
-// changed takes new settings: with those that buy nothing, what was bought is no part of the budget any more.
+// changed takes new settings: with those that buy nothing, what was bought is no part of the budget
+// any more.
 func (b *budget) changed() {
 	if b.settings.Policy.PageWorth == 0 {
 		b.boughtBytes, b.costNs = 0, 0
@@ -158,7 +169,8 @@ func (b *budget) learn(created, moved int, ns int64) {
 	}
 }
 
-// roll begins a new window of time: what is older than two is forgotten. What was bought is kept as far as it is reserved still.
+// roll begins a new window of time: peaks that are older than two are forgotten, and half of the
+// cost. A purchase is kept as far as it is reserved still.
 func (b *budget) roll() {
 	b.livePeak.roll(b.clients.usedBytes())
 	b.clients.roll()
@@ -182,7 +194,7 @@ func orElse(value, other int64) int64 {
 	return value
 }
 
-// peak is the most that something was in this window of time and the one before.
+// peak is a maximum over this window of time and the one before.
 type peak struct{ before, now int64 }
 
 func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }

@@ -1,6 +1,10 @@
 package core
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/go-vram/vram/internal/order"
+)
 
 // client is what the pool knows of a stream, from Join until it has left and holds nothing.
 type client struct {
@@ -20,6 +24,9 @@ type client struct {
 	synced     bool // gone, and what it returns is clean
 	reserves   bool
 	reserved   []Run // that others may draw from
+	// thriftTicks is for how many ticks it is lent no more than it asks for, since it has returned a surplus: else its next
+	// request would be lent all of that again, and nothing would get old.
+	thriftTicks uint32
 	answer
 }
 
@@ -57,6 +64,16 @@ type Usage struct {
 	Stale        bool   // callers have freed more since: a turn has to take it home
 }
 
+// returned takes an answer to an Ask: so many pages of those that were asked for, or, with 0, of all.
+// The client publishes anew before the next request, and until then it has that much less.
+func (u *Usage) returned(pages, askedPages uint32) {
+	u.FreePages -= min(u.FreePages, pages)
+	if pages < askedPages || askedPages == 0 { // it has no more
+		u.FreePages = 0
+	}
+	u.MaxFreePages = min(u.MaxFreePages, u.FreePages)
+}
+
 // note takes a Return, and reports whether the client's answer to an Ask is complete by that: all that it had sent before has
 // arrived.
 func (cl *client) note(m Return) (answered bool) {
@@ -81,7 +98,8 @@ type clients struct {
 	ids []Client // rising, so that a step is the same for the same history
 
 	givenBytes, givenPeakBytes int64 // of all
-	// unclaimed reports that clients were asked for pages which may be theirs again, asker the client that was asked for its own sake.
+	// unclaimed reports that clients were asked for pages which may be theirs again, asker the
+	// client that was asked for its own sake.
 	unclaimed bool
 	asker     Client
 	contention
@@ -93,7 +111,7 @@ func (cs *clients) join(m Join) {
 	id := m.Client
 	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
 	at, _ := slices.BinarySearch(cs.ids, id)
-	cs.ids = slices.Insert(cs.ids, at, id)
+	cs.ids = order.Insert(cs.ids, at, id)
 }
 
 func (cs *clients) remove(id Client) {
@@ -137,6 +155,13 @@ func (cs *clients) roll() {
 	}
 }
 
+// tick ends the thrift of clients in time.
+func (cs *clients) tick() {
+	for _, cl := range cs.all {
+		cl.thriftTicks -= min(cl.thriftTicks, 1)
+	}
+}
+
 // holding is how many clients have memory, or had and may have it back.
 func (cs *clients) holding() (n int) {
 	for _, cl := range cs.all {
@@ -166,15 +191,16 @@ func (cs *clients) reservation(id Client) *client {
 	return nil
 }
 
-// contention is whether clients miss in turns. While they do, what is collected stays with the pool: each would have to return it again
-// at the miss of the next.
+// contention is whether clients miss in turns. While they do, collected memory stays with the pool:
+// each would have to return it again at the miss of the next.
 type contention struct {
 	last   Client
 	climbs int // that are to follow in a row, of the same client, before it is over
 }
 
-// contendedClimbs is how many climbs of one client in a row end contention. Not fewer: a client misses a few times in a row among
-// others. Not more: the memory that it gets from the pool meanwhile is found by a second search each.
+// contendedClimbs is how many further climbs of the same client end contention. Not fewer: a client
+// misses a few times in a row among others. Not more: the memory that it gets from the pool
+// meanwhile is found by a second search each.
 const contendedClimbs = 8
 
 // contend notes that a client would need memory of others, or growth beyond the budget.

@@ -144,7 +144,8 @@ func (c *Core) SetSettings(s Settings) {
 	}
 }
 
-// SetUsage reports what a client's stream has at this moment. It is called for each before a Refill, a Looked and a Tick.
+// SetUsage reports what a client's stream has at this moment. It is called for each before a
+// Refill, a Looked and a Tick.
 func (c *Core) SetUsage(id Client, u Usage) {
 	cl := c.clients.all[id]
 	if cl == nil || cl.reserves {

@@ -16,7 +16,7 @@
 //	scheduler    decides which request goes on
 //	ladder       finds memory for a Refill that free memory does not serve
 //	warmer       maps memory ahead of need: Warm, and what the forecast wants
-//	shrinker     releases memory: Trim, the cache bounds, a limit that was lowered
+//	shrinker     releases memory: Trim, the cache bounds, a limit that was lowered, age
 //	noProgress   refuses a request where no client that holds memory makes progress
 //	answers      lends memory to requests, refuses and ends them
 //	asks, jobs   reclaim requests to clients, driver jobs
@@ -24,37 +24,89 @@
 //
 // # How a Refill is served
 //
-// A new search follows each step, so that a request never misses memory that has become free. The steps have the names of the rungs;
-// ladder.climb takes the next one.
+// A new search follows each step, so that a request never misses memory that has become free. The
+// steps have the names of the rungs; ladder.climb takes the next one.
 //
 //  1. Search: the best fitting free run of those that the client may use.
-//  2. AskOwn: the client returns its own free pages. Look: before the live peak rises, the clients report what they use. AskAll:
-//     where growth would break the soft budget, the other clients return their free pages.
-//  3. Grow, while reserved bytes stay within the soft budget, (1+slack) x live peak: the window of the wanted length with the
-//     fewest pages missing is filled with new handles. A new window lies beside the client's own memory, so that it merges with
-//     the free tail of the client's last page, or apart from that of all others.
-//  4. Poll: the free runs of fences that have passed become clean.
-//  5. Borrow (the first half of Recycle), with WaitsAvoidGrowth and WaitsAlways: the window takes runs whatever their tag, and new handles within the soft
-//     budget; the client's stream waits, on the device, for the fences of the others (Await).
-//  6. Recycle: whole clean handles outside the window are unmapped, the longest first, and mapped into the window or released; the
-//     rest of the window is created. Short handles are released, and created anew as parts of long ones. This may break the soft
-//     budget, never the limit.
-//  7. Wait and Hold: where only pending memory is left, its fences are watched, and the request leaves the queue until one passes or a
-//     Return comes. Then it goes on at AskAll.
-//  8. Deny, with the facts: package pool makes the error of them.
+//  2. Take: where growth would break the soft budget and cannot be bought (see below), the client
+//     with the most free memory of those that have a run so long returns its longest run. One
+//     client is asked, and no other, however many there are. Before that, clients whose callers
+//     have freed more than they have published look (Look), so that the live peak rises by the
+//     bytes that are in use at one moment.
+//  3. AskOwn: the client returns its own free pages.
+//  4. Collect: where the pages that are missing in a window would break the soft budget, and
+//     cannot be bought, the clients with the most free memory return their longest runs, until
+//     those come to as many pages.
+//  5. Grow, while reserved bytes stay within the soft budget: the window of the wanted length with
+//     the fewest pages missing is filled with new handles. A new window lies beside the client's
+//     own memory, so that it merges with the free tail of the client's last page, or apart from
+//     that of all others.
+//  6. Poll: the free runs of fences that have passed become clean.
+//  7. Borrow (the first half of Recycle), with WaitsAvoidGrowth and WaitsAlways: the window takes
+//     runs with any tag, and new handles within the soft budget; the client's stream waits, on the
+//     device, for the fences of the others (Await).
+//  8. Recycle: a window that can be bought is filled with new handles. Else whole clean handles
+//     outside the window are unmapped, the longest first, and mapped into the window or released;
+//     the rest of the window is created. Short handles are released, and created anew as parts of
+//     long ones. This may break the soft budget, never the limit. Before it breaks the soft budget
+//     by pages that cannot be bought, or would break the limit, all other clients return all that
+//     they do not use (AskAll), once for a request.
+//  9. Wait and Hold: where only pending memory is left, its fences are watched, and the request
+//     leaves the queue until one passes or a Return comes. Then it goes on at AskAll.
+//  10. Deny, with the facts: package pool makes the error of them.
 //
-// A Refill that waits for other clients' frees begins with Offer: its client is asked whether what it keeps serves the request. After
-// Search it asks the clients that may keep free pages which they were not asked for yet, and goes on at Grow.
+// A Refill that waits for other clients' frees begins with Offer: its client is asked whether the
+// memory that it keeps serves the request. After Search it asks the clients that may keep free
+// pages which they were not asked for yet, and goes on at Grow.
 //
-// With WaitsAlways step 5 comes before 2 and before 3, too, without new handles.
+// With WaitsAlways step 7 comes before 3 and before 5, too, without new handles.
 //
-// Refills go first. A warm-up frees what it has collected when a Refill waits, and searches again. A Refill of one run that free
-// memory can serve is never behind another request.
+// Refills go first. A warm-up frees what it has collected when a Refill waits, and searches again.
+// A Refill of one run that free memory can serve is never behind another request.
 //
-// A Refill of several runs gets them one by one, each by the steps above, and only while it is the first: two that had parts could
-// keep each other from the rest. When it is denied its client keeps what it has got, as cache.
+// A Refill of several runs gets them one by one, each by the steps above, and only while it is the
+// first: two that had parts could keep each other from the rest. When it is denied its client keeps
+// what it has got, as cache.
 //
-// An answer to an Ask counts once all runs that the client had sent before, and its reports that memory came home, have arrived.
+// An answer to an Ask counts once all runs that the client had sent before, and its reports that
+// memory came home, have arrived. A client may return less than it has published, or nothing: its
+// callers have used the memory since.
+//
+// # Clients that miss in turns
+//
+// A run that a client returned is lent to the next as a whole while clients miss in turns: the rest
+// of it would be asked for again. Pages that a client returned for its own request, and that served
+// nobody, go home to it at once. Those of other clients stay with the pool while clients miss in
+// turns. They go home once eight further requests that needed memory of others were the same
+// client's (contention).
+//
+// # The soft budget
+//
+// It is the live peak, the most that clients used at one moment or wanted, and a part more
+// (Policy.Slack; SharedSlack where several clients hold memory), and the bytes that recycling and
+// purchases have added. The peak is that of two windows of time, of Settings.AgeTicks each: this
+// one and the one before.
+//
+// Whether the pool grows or moves memory once more is a ski rental problem: to rent each day, or to
+// buy once. Each move books its cost: an ask, each run that comes back for it, each handle that is
+// recycled, by the time that they were seen to take. A page beyond the soft budget has a price
+// (Policy.PageWorth). As soon as moves have cost the price of the pages that are missing, these are
+// bought: their price is taken off the cost, and the budget rises by as much. So growth costs no
+// more than moves did, and moves no more than growth, but for the last price. With a PageWorth of 0
+// nothing is bought. Beyond nine eighths of the sum of the most that each client used by itself a
+// page is four times as dear: no client would miss there if memory lay where it is wanted.
+//
+// Where no other client has anything left to return, and several hold memory, growth beyond the
+// budget is bought on credit: later moves have to earn it. When the live peak rises it takes over
+// bought bytes, and their price comes back. At the end of a window of time half of the cost is
+// forgotten, and so are purchases that are not reserved any more.
+//
+// # Age
+//
+// A page that has been free and clean for Settings.AgeTicks ticks is old. At each tick handles of
+// which all pages are old go back to the driver, at most 256 of them. Memory that a Warm has mapped
+// does not get old before it was used, nor does memory that is foreseen go back. Plain segments
+// stay.
 //
 // # Long handles
 //
@@ -98,10 +150,11 @@
 //
 // # Plain segments
 //
-// NewPlain makes a core without address space. A Refill that no free run serves gets a segment of its own length or of the growth
-// step; where that would break the budget, whole free segments are freed first: the recycling of step 6 without a move. Freeing a
-// segment waits for all work of the device, so that it happens while no client has any, and otherwise only where the limit leaves
-// no other way. A warm-up frees such segments too, rather than break the limit.
+// NewPlain makes a core without address space. A Refill that no free run serves gets a segment of
+// its own length or of the growth step; where that would break the budget, whole free segments are
+// freed first: the recycling of step 8 without a move. Freeing a segment waits for all work of the
+// device, so that it happens while no client has any, and otherwise only where the limit leaves no
+// other way. A warm-up frees such segments too, rather than break the limit.
 //
 // # A limit below the reserved bytes
 //
@@ -110,9 +163,11 @@
 //
 // # When the driver refuses
 //
-// After CUDA_ERROR_OUT_OF_MEMORY the request goes on from step 2, as if the limit were what the driver could give at that moment:
-// what it had given, and what it reported to have left. So the other clients are asked, and handles are recycled up to that. It
-// holds for this request alone: the next asks the driver again, and finds what other processes have released. Each further
-// refusal lowers it, and the last of a few denies. After a wait for a fence the last two resorts, releasing all free handles and then those
-// kept in place as well, are tried anew: pending memory could not be released before. After any other error the request is denied.
+// After CUDA_ERROR_OUT_OF_MEMORY the request goes on from AskAll, as if the limit were what the
+// driver could give at that moment: what it had given, and what it reported to have left. So the
+// other clients are asked, and handles are recycled up to that. It holds for this request alone:
+// the next asks the driver again, and finds what other processes have released. Each further
+// refusal lowers it, and the last of a few denies. After a wait for a fence the last two resorts,
+// releasing all free handles and then those kept in place as well, are tried anew: pending memory
+// could not be released before. After any other error the request is denied.
 package core

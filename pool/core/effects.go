@@ -56,8 +56,8 @@ type Grant struct {
 	More   []Run
 }
 
-// Ask has a client return free pages, once it has got what it was granted before: its longest free runs, until they come to so many
-// pages, or, with 0, all that it does not use.
+// Ask has a client return free pages, once it has got what it was granted before: its longest free
+// runs, until they come to so many pages, or, with 0, all that it does not use.
 type Ask struct {
 	Client Client
 	Pages  uint32

@@ -122,14 +122,15 @@ func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 	return true
 }
 
-// asksAll reports whether a request that would break the budget by so many bytes asks the other clients for all that they have first.
-// Where it would break the limit it asks also those that have published no free pages: they close magazines for it.
+// asksAll reports whether a request that would break the budget by so many bytes asks the other
+// clients for all that they have first. Where it would break the limit it asks also those that have
+// published no free pages: they close magazines for it.
 func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	switch {
 	case r.askedAll || r.capped:
 		return false
-	case reservedBytes > l.settings.LimitBytes:
-		return l.clients.any(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() && holders(cl) })
+	case reservedBytes > l.settings.LimitBytes: // whatever they publish: magazines and spans hold more than free ranges
+		return l.clients.any(func(cl *client) bool { return cl.id != r.client && holders(cl) && cl.mayReturn() })
 	}
 	return !l.memory.Plain() && len(l.asks.richest(r)) > 0 && !l.budget.affords(overBytes, reservedBytes)
 }

@@ -7,10 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A batch that is held has given back the runs that it had got, under their tags, and gets all of them once a fence has
-// passed.
+// A batch that is held has given back the runs that it had got, under their tags, and gets all of them
+// once a fence has passed. Until then they do not go home, also where no other client misses.
 func TestAHeldBatchKeepsNothing(t *testing.T) {
 	t.Parallel()
+	for _, alone := range []bool{false, true} {
+		heldBatch(t, alone)
+	}
+}
+
+func heldBatch(t *testing.T, alone bool) {
+	t.Helper()
 	w := newWorld(t, 64, 1000, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 12 * pageBytes})
 	for id := Client(1); id <= 2; id++ {
 		w.clients[id] = &holder{}
@@ -23,6 +30,9 @@ func TestAHeldBatchKeepsNothing(t *testing.T) {
 	r := Refill{Client: 2, Token: w.token, Pages: 2, More: []uint32{6}, Bytes: 8 * pageBytes, LiveBytes: 8 * pageBytes}
 	w.refills[r.Token] = r
 	r.More = []uint32{6}
+	if alone {
+		w.core.clients.contention = contention{last: 2}
+	}
 	w.send(r)
 	for range 20 {
 		switch waiting := w.unanswered(); {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core/memory"
 )
 
@@ -82,8 +83,9 @@ func (l *ladder) askOwn(r *request) bool {
 	return false
 }
 
-// take asks another client for one run that serves a request, where the soft budget does not allow growth: that costs the least of all
-// moves, and no more where much is free elsewhere. The fence of the run is polled if the client's stream has work.
+// take asks another client for one run that serves a request, where the soft budget does not allow
+// growth: that costs the least of all moves, and no more where much is free elsewhere. The fence of
+// the run is polled if the client's stream has work.
 func (l *ladder) take(r *request) {
 	r.rung = rungAskOwn
 	if r.waits() || len(l.clients.ids) < 2 || l.mayGrow(r) {
@@ -117,7 +119,8 @@ func (l *ladder) mayGrow(r *request) bool {
 	return l.memory.ReservedBytes()+l.memory.Bytes(r.pages) <= r.within(l.budget.softBytes())
 }
 
-// collect asks other clients for as much as a request lacks, where growing would break the budget or what the driver can give.
+// collect asks other clients for as much as a request lacks, where growing would break the budget
+// or what the driver can give.
 func (l *ladder) collect(r *request) {
 	if !r.noted && l.clients.usedBytes() > l.budget.livePeak.bytes() && l.asks.look(r) {
 		return
@@ -138,22 +141,25 @@ func (l *ladder) collect(r *request) {
 	}
 }
 
-// buys has the budget allow growth by so many pages if moves have cost what they are worth. It reports whether it does.
+// buys has the budget allow growth by so many pages if moves have cost what they are worth. It
+// reports whether it does.
 func (l *ladder) buys(r *request, pages uint32) bool {
 	reserved := l.memory.ReservedBytes() + l.memory.Bytes(pages)
 	beyond := reserved - l.budget.softBytes()
-	if beyond <= 0 {
+	switch {
+	case r.capped || reserved > l.settings.LimitBytes: // the driver has refused it, or it may not be
+		return false
+	case beyond <= 0:
 		return true
-	}
-	if r.capped || reserved > l.settings.LimitBytes || !l.budget.affords(beyond, reserved) {
+	case !l.budget.affords(beyond, reserved):
 		return false
 	}
 	l.budget.buy(beyond, reserved)
 	return true
 }
 
-// growBought maps a window for a request beyond the budget, where the live peak does not rise and moves have cost as much. It reports
-// whether it does.
+// growBought maps a window for a request beyond the budget, where the live peak does not rise and
+// moves have cost as much. It reports whether it does.
 func (l *ladder) growBought(r *request) bool {
 	w, ok := l.room(r, r.pages)
 	if !ok || r.raised || r.capped || l.memory.Plain() || !l.buys(r, w.Missing) {
@@ -204,7 +210,7 @@ func (l *ladder) reservedWith(w memory.Window) int64 {
 func (l *ladder) watch(r *request) {
 	r.rung = rungHold
 	r.progress = l.fences.progress
-	ids := slices.DeleteFunc(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
+	ids := order.Delete(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
 		return !l.clients.mayBeAwaited(id) || l.fences.watched(id)
 	})
 	if len(ids) > 0 {

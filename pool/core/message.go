@@ -142,6 +142,8 @@ type Return struct {
 	// TookNs is the time from the Ask to this answer; 0: unknown.
 	TookNs int64
 	Final  bool // the runs are not to be given home again: the client is idle
+	// Surplus: the client works, and has not needed the runs for a while.
+	Surplus bool
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
 	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be
@@ -167,8 +169,8 @@ func (m *Return) sent() uint64 {
 	return n
 }
 
-// Looked reports that the clients of the last Looks have taken home what was freed, as far as nobody was in their turns. SetUsage was
-// called since.
+// Looked reports that the clients of the last Looks have taken home what was freed, as far as
+// nobody was in their turns. SetUsage was called since.
 type Looked struct{}
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.

@@ -31,8 +31,9 @@ type Policy struct {
 	// SteadySlack is how far the soft budget may grow, in 1/1024 of the live peak, while the peak
 	// stands and recycling goes on: each recycle adds the bytes that it had to move.
 	SteadySlack int64
-	// PageWorth is what a page beyond the soft budget is worth, in eighths of what the driver takes to make a handle: once moves have
-	// cost so much the pool grows instead. 0: it moves memory as long as any is free.
+	// PageWorth is what a page beyond the soft budget is worth, in eighths of what the driver takes
+	// to make a handle: once moves have cost so much the pool grows instead. 0: it moves memory as
+	// long as any is free.
 	PageWorth int64
 }
 
@@ -42,8 +43,8 @@ type Settings struct {
 	LimitBytes int64 // reserved never exceeds it
 	CacheBytes int64 // free bytes beyond it go back to the driver at ticks; 0: no such bound
 	CacheRuns  int   // likewise the number of free runs
-	// AgeTicks is for how many ticks memory has to be free until it goes back to the driver, and the length of the windows of time by
-	// which peaks are forgotten; 0: neither ends.
+	// AgeTicks is for how many ticks memory has to be free until it goes back to the driver, and
+	// the length of the windows of time by which peaks are forgotten; 0: neither ends.
 	AgeTicks uint32
 	Waits    Waits
 	Predict  bool // map ahead what a loop will want, and hold it although it is over the budget

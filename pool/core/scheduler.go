@@ -64,8 +64,8 @@ func (s *scheduler) advance() {
 	}
 }
 
-// lendHome lends back what was collected: to the client that was asked for its own sake, and to the others once they do not miss in
-// turns.
+// lendHome lends back what was collected: to the client that was asked for its own sake, and to the
+// others once they do not miss in turns.
 func (s *scheduler) lendHome() {
 	asker := s.clients.asker
 	s.clients.asker = 0

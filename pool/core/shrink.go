@@ -77,25 +77,32 @@ func (s *shrinker) overLimit() *request {
 	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
 }
 
-// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that takes an H200's driver five
-// milliseconds, in which no request is served that needs it. Not fewer: 24 GiB of the shortest handles go in five seconds.
+// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that
+// takes an H200's driver five milliseconds, in which no request is served that needs it. Not fewer:
+// so 24 GiB of handles of one page take five seconds.
 const oldHandles = 256
 
-// tick counts a tick, also while requests are under way, and forgets old peaks at the end of a window.
+// tick counts the age of free memory, and forgets old peaks.
 func (s *shrinker) tick(b *budget) {
 	s.failed = false
-	s.memory.Tick()
-	if after := s.settings.AgeTicks; after > 0 {
-		if s.window++; s.window >= after {
-			s.window = 0
-			b.roll()
-		}
+	after := s.settings.AgeTicks
+	if s.memory.Tick(); after == 0 {
+		return
+	}
+	if s.window++; s.window >= after {
+		s.window = 0
+		b.roll()
 	}
 }
 
-// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device.
-func (s *shrinker) age() {
-	if after := s.settings.AgeTicks; after > 0 && !s.memory.Plain() {
-		s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes()))
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that have
+// returned a surplus are lent little as long as there is any that is old.
+func (s *shrinker) age(cs *clients) {
+	after := s.settings.AgeTicks
+	if s.failed {
+		return
+	}
+	if after == 0 || s.memory.Plain() || !s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes())) {
+		cs.tick()
 	}
 }

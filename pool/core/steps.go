@@ -3,6 +3,7 @@ package core
 import (
 	"slices"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core/admission"
 	"github.com/go-vram/vram/pool/core/memory"
 )
@@ -86,7 +87,7 @@ func (c *Core) offered(m Offered) bool {
 
 // warm lets a warm-up under way.
 func (c *Core) warm(m Warm) {
-	lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
+	lengths := order.Delete(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
 	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}, ascent: ascent{rung: rungSearch}})
 }
 
@@ -107,6 +108,9 @@ func (c *Core) takeBack(m Return) bool {
 	if cl == nil {
 		return false
 	}
+	if m.Surplus {
+		cl.thriftTicks = 2 * c.settings.AgeTicks
+	}
 	switch {
 	case cl.gone:
 		cl.lanes = m.Lanes
@@ -114,6 +118,9 @@ func (c *Core) takeBack(m Return) bool {
 		cl.lanes = m.Lanes
 		cl.report(m.LiveBytes)
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
+	}
+	if m.Answer {
+		cl.usage.returned(pagesOf(m.Runs), cl.askedPages)
 	}
 	answered := cl.note(m)
 	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
@@ -127,6 +134,13 @@ func (c *Core) takeBack(m Return) bool {
 	}
 	c.forget(cl)
 	return true
+}
+
+func pagesOf(runs []Run) (pages uint32) {
+	for _, r := range runs {
+		pages += r.Pages
+	}
+	return pages
 }
 
 // tagOf is the tag of returned runs: none where the fence has passed by itself.
@@ -241,7 +255,7 @@ func (c *Core) tick() {
 		}
 	}
 	if s.rests() && c.queue.empty() {
-		s.shrinker.age()
+		s.shrinker.age(&c.clients)
 	}
 	if s.rests() {
 		c.jobs.poll(nil)

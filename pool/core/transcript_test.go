@@ -17,11 +17,14 @@ import (
 // TestTranscripts plays the scripts in testdata; the world around the core judges every step as in the model
 // test.
 //
-// Commands: new [plain=1] [idle=0: streams have work] [looks=1: looked is a command] [waits=0|1|2: never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...] [live=N], return C RUN... [fence=F] [live=N]
-// [answer] [final], usage C free=N [longest=N] [used=N] [stale=1] (published from then on; else all that it holds beside live), looked,
-// warm N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over C [broken] (a watch), exclude C, stuck C [no], map. A RUN is
-// FIRST+PAGES. The map shows a page as . (hole), - (free), a letter (free, tagged by that client), a digit
-// (lent), W (held by a warm-up), # (busy), and below it | where a handle begins.
+// Commands: new [plain=1] [idle=0: streams have work] [looks=1: looked is a command] [waits=0|1|2:
+// never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...]
+// [live=N], return C RUN... [fence=F] [live=N] [answer] [final], usage C free=N [longest=N]
+// [used=N] [stale=1] (published from then on; else all that it holds beside live), looked, warm
+// N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over
+// C [broken] (a watch), exclude C, stuck C [no], map. A RUN is FIRST+PAGES. The map shows a page as
+// . (hole), - (free), a letter (free, tagged by that client), a digit (lent), W (held by a
+// warm-up), # (busy), and below it | where a handle begins.
 func TestTranscripts(t *testing.T) {
 	t.Parallel()
 	transcript.Run(t, func(t *testing.T) transcript.Machine {

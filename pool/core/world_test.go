@@ -34,6 +34,7 @@ type world struct {
 	owed    drawing           // in the step at hand; zero for none
 	ends    map[uint64]string // tokens of what an End will complete
 	asked   map[Client]bool
+	asks    []Ask       // all that there were
 	looks   int         // rounds of Looks that no Looked has ended yet
 	candid  bool        // clients look at once
 	mute    bool        // the driver does not say what it has left
@@ -127,14 +128,16 @@ func (w *world) endLooks() {
 	w.send(Looked{})
 }
 
-// published is what a client has published of its free pages: zero stands for all that it holds and does not use, in one run.
+// published is what a client has published of its free pages: zero stands for all that it holds and
+// does not use, in one run.
 type published struct {
 	set          bool
 	pages, atMax uint32 // of the longest run
 	stale        bool   // until it looks
 }
 
-// tellUsage tells the core what clients have published, as the shell does before messages whose decisions depend on it.
+// tellUsage tells the core what clients have published, as the shell does before messages whose
+// decisions depend on it.
 func (w *world) tellUsage(m Message) {
 	_, looked := m.(Looked)
 	switch m.(type) {
@@ -176,7 +179,7 @@ func (w *world) judge(fx *Effects) {
 		if c := w.clients[a.Client]; c == nil || c.gone || c.reserves || w.asked[a.Client] {
 			w.failf("client %d is asked: %+v, asked already: %t", a.Client, c, w.asked[a.Client])
 		}
-		w.asked[a.Client] = true
+		w.asked[a.Client], w.asks = true, append(w.asks, a)
 		if a.Pages == 0 {
 			w.say("ask %d", a.Client)
 		} else {

@@ -21,6 +21,8 @@ type Config struct {
 	Budget Budget
 	Exact  bool   // as in Settings
 	Live   *Gauge // of all streams of the device, for Exact; nil: there is no sum
+	// AgeTicks is as in Settings.
+	AgeTicks int
 	// Cover keeps book of the pages that no fence covers: see Core.Seal.
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
@@ -101,7 +103,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	if cfg.Cover {
 		c.coverage.begin()
 	}
-	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact})
+	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact, AgeTicks: cfg.AgeTicks})
 	return c
 }
 

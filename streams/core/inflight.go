@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/magazine"
 )
@@ -18,6 +19,7 @@ type inFlight struct {
 	home    lander
 	slack   slack
 	queues  []queue
+	joins   []join
 	blocks  []block
 	entries []entry
 	// Heads of the lists of unused ones.
@@ -26,6 +28,13 @@ type inFlight struct {
 	count                    int
 	fresh                    bool                    // a fence may be due that was not at the last look
 	slots                    map[*magazine.Slot]bool // of the blocks; nil: has was not called yet
+}
+
+// join is an order that the device keeps: the stream's later work waits for the uses that a line's number
+// covers.
+type join struct {
+	line   *line.Line
+	number uint64
 }
 
 // lander takes home the slot of each block whose last use has landed. An interface, not a function: the call of
@@ -162,7 +171,7 @@ func (f *inFlight) land() {
 	for i := 0; i < len(f.queues); {
 		q := &f.queues[i]
 		n := 0
-		for n < len(q.groups) && q.line.Passed(q.groups[n].number) {
+		for n < len(q.groups) && f.passed(q.line, q.groups[n].number) {
 			f.pass(&q.groups[n])
 			n++
 		}
@@ -177,6 +186,28 @@ func (f *inFlight) land() {
 		f.queues[i], f.queues[last] = f.queues[last], queue{groups: q.groups}
 		f.queues = f.queues[:last]
 	}
+}
+
+// Join notes that the stream's later work waits, on the device, for the uses that the line's number covers.
+// For the stream's next requests they have ended: their memory comes home.
+func (f *inFlight) Join(line *line.Line, number uint64) {
+	f.joins = order.Delete(f.joins, func(j join) bool { return j.line == line || j.line.Passed(j.number) })
+	f.joins = append(f.joins, join{line, number})
+	f.land()
+}
+
+// passed reports whether the stream's later work comes after the uses that a number of a line covers: they
+// have finished, or the stream waits for them.
+func (f *inFlight) passed(line *line.Line, number uint64) bool {
+	if line.Passed(number) {
+		return true
+	}
+	for _, j := range f.joins {
+		if j.line == line && number <= j.number {
+			return true
+		}
+	}
+	return false
 }
 
 // pass strikes a fence from the blocks that wait for it.

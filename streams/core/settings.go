@@ -13,7 +13,7 @@ type Settings struct {
 func (c *Core) SetSettings(s Settings) {
 	c.SetBudget(s.Budget)
 	c.setExact(s.Exact)
-	c.surplus = newSurplus(s.AgeTicks)
+	c.surplus.setWindow(s.AgeTicks)
 	c.misses.stability.restart(c.misses.Turns)
 }
 

@@ -18,6 +18,13 @@ func newSurplus(windowTicks int) surplus {
 	return surplus{windowTicks: windowTicks, minFreeUnits: everything}
 }
 
+// setWindow begins another window if its length changes.
+func (s *surplus) setWindow(ticks int) {
+	if ticks != s.windowTicks {
+		*s = newSurplus(ticks)
+	}
+}
+
 // note takes how much is free.
 func (s *surplus) note(freeUnits uint64) { s.minFreeUnits = min(s.minFreeUnits, freeUnits) }
 

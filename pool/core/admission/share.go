@@ -92,8 +92,8 @@ func (t *Table) sharing(a Account) *sharing {
 	if len(t.shares) == 0 {
 		return nil
 	}
-	at, ok := slices.BinarySearchFunc(t.shares, a, func(s sharing, want Account) int { return cmp.Compare(s.account, want) })
-	if !ok {
+	at := order.Search(len(t.shares), func(at int) bool { return t.shares[at].account >= a })
+	if at == len(t.shares) || t.shares[at].account != a {
 		return nil
 	}
 	return &t.shares[at]

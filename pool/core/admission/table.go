@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/go-vram/vram/internal/order"
 )
 
 // Account names who holds memory and who waits.
@@ -105,7 +107,7 @@ func (t *Table) insert(e entry) {
 	if s := t.sharing(e.Account); s != nil && !e.Unready {
 		s.usedBytes = max(0, s.usedBytes-e.ChargedBytes) // it has it not yet
 	}
-	t.queue = slices.Insert(t.queue, t.placeOf(&e), e)
+	t.queue = order.Insert(t.queue, t.placeOf(&e), e)
 	t.order()
 }
 
@@ -113,8 +115,7 @@ func (t *Table) insert(e entry) {
 func (t *Table) placeOf(e *entry) int {
 	if t.sharing(e.Account) == nil {
 		e.turn = e.Age
-		at, _ := slices.BinarySearchFunc(t.queue, e, func(have entry, want *entry) int { return before(&have, want) })
-		return at
+		return t.placeBefore(e)
 	}
 	at := slices.IndexFunc(t.queue, func(have entry) bool { return have.Account == e.Account && !have.Unready && elder(e, &have) })
 	if at < 0 {
@@ -208,7 +209,7 @@ func (t *Table) Forget(a Account) {
 	t.Suspend(a, nil)
 	t.FreedBy(a, nil)
 	for _, f := range slices.Clone(t.freers) {
-		t.FreedBy(f.account, slices.DeleteFunc(slices.Clone(f.by), func(b Account) bool { return b == a }))
+		t.FreedBy(f.account, order.Delete(slices.Clone(f.by), func(b Account) bool { return b == a }))
 	}
 }
 
@@ -271,13 +272,17 @@ func (l *line) lets(w *entry) bool {
 	return l.lifted || (!w.borrows || !l.within) && w.Bytes <= l.leastBytes
 }
 
+// placeBefore is the place of the first entry of the queue that does not come before e.
+func (t *Table) placeBefore(e *entry) int {
+	return order.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) >= 0 })
+}
+
 // place is a request that has not arrived, and where it would stand at worst. What it wants is charged.
 func (t *Table) place(w Waiter) (e entry, at int) {
 	w.Age = math.MaxUint64
 	e.Waiter = w
 	t.rankNew(&e)
-	at, _ = slices.BinarySearchFunc(t.queue, &e, func(have entry, want *entry) int { return before(&have, want) })
-	return e, at
+	return e, t.placeBefore(&e)
 }
 
 // MayPass reports whether a request that is ready to wait, and has not arrived, may be served before those that wait.

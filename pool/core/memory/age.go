@@ -20,8 +20,8 @@ func (t *table) Keep(r Run) {
 	}
 }
 
-// Old are handles all of whose pages have been free and clean for so many ticks: at most so many handles and so many bytes, the longest
-// first.
+// Old are handles all of whose pages have been free and clean for so many ticks: at most so many
+// handles and so many bytes, the longest first.
 func (m *Memory) Old(ticks uint32, maxHandles int, maxBytes int64) (ids []int32) {
 	for _, id := range m.victims(func(r Run) bool { return m.isOld(r, ticks) }) {
 		if len(ids) == maxHandles {

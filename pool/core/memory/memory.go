@@ -53,8 +53,8 @@ type victim struct {
 	first    uint32
 }
 
-// victims are the whole handles in clean runs that are wanted: the longest first, since each costs the same whatever its length, and of
-// equals those of the shortest runs.
+// victims are the whole handles in clean runs that are wanted: the longest first, since each costs
+// the same whatever its length, and of equals those of the shortest runs.
 func (m *Memory) victims(want func(Run) bool) []int32 {
 	found := m.found[:0]
 	m.clean.bins.Each(m.links, 1, func(i int32) bool {

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pages"
@@ -74,9 +73,9 @@ func (ps Parts) latest(but Client) (fences []Tag) {
 		if p.Tag.Client == 0 || p.Tag.Client == but {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(fences, p.Tag.Client, func(t Tag, id Client) int { return cmp.Compare(t.Client, id) })
-		if !found {
-			fences = slices.Insert(fences, at, p.Tag)
+		at := order.Search(len(fences), func(at int) bool { return fences[at].Client >= p.Tag.Client })
+		if at == len(fences) || fences[at].Client != p.Tag.Client {
+			fences = order.Insert(fences, at, p.Tag)
 		}
 		fences[at].Fence = max(fences[at].Fence, p.Tag.Fence)
 	}

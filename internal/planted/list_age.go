@@ -1,0 +1,60 @@
+package planted
+
+// ageBugs are those of memory that is released for its age, from the configuration to the pool.
+func ageBugs() []Bug {
+	const spike, after, atRunTime = "^TestMemoryOfASpikeIsReleased$", "^TestReleaseAfter$", "^TestReleaseAfterAtRunTime$"
+	return []Bug{
+		{
+			Name: "VRAM_RELEASE_AFTER is read and ignored", Package: ".", Run: "^TestReleaseAfterOfTheEnvironment$|^TestConfigFromEnvReadsEveryVariable$",
+			Edits: []Edit{{"vram.variables", "c.ReleaseAfter, err = time.ParseDuration(value)\n			if err == nil && c.ReleaseAfter <= 0", "after, err := time.ParseDuration(value)\n			if err == nil && after <= 0"}},
+		},
+		{
+			Name: "VRAM_RELEASE_AFTER takes zero and negative times", Package: ".", Run: "^TestReleaseAfterOfTheEnvironment$",
+			Edits: []Edit{{"vram.variables", "if err == nil && c.ReleaseAfter <= 0 {", "if false {"}},
+		},
+		{
+			Name: "Reconfigure ignores ReleaseAfter", Package: ".", Run: atRunTime,
+			Edits: []Edit{{"vram.(*Settings).appliedTo", "	set(&c.ReleaseAfter, s.ReleaseAfter)\n", ""}},
+		},
+		{
+			Name: "a mode of another mode's age", Package: ".", Run: after,
+			Edits: []Edit{{"vram.Footprint.releaseAfter", "case Lean:\n		return 1500 * time.Millisecond\n	case Fast:", "case Fast:"}},
+		},
+		{
+			Name: "a negative ReleaseAfter is the shortest", Package: ".", Run: after,
+			Edits: []Edit{{"vram.(*Config).ageTicks", "max(0, min(", "max(1, min("}},
+		},
+		{
+			Name: "a new stream has no age limit", Package: ".", Run: spike,
+			Edits: []Edit{{"vram.(*Device).openBy", "AgeTicks: settings.AgeTicks, ", ""}},
+		},
+		{
+			Name: "a change of the age limit does not reach open streams", Package: ".", Run: "^TestReleaseAfterOfAStreamAtRunTime$",
+			Edits: []Edit{{"streams.(*turn).configure", "	t.core.SetSettings(s)\n", "	s.AgeTicks = 0\n	t.core.SetSettings(s)\n"}},
+		},
+		{
+			Name: "a surplus is lent back whole", Package: ".", Run: "^TestReleaseAfterOfAStreamAtRunTime$|" + spike,
+			Edits: []Edit{{"pool/core.(*Core).takeBack", "cl.thriftTicks = 2 * c.settings.AgeTicks", "cl.thriftTicks = 0"}},
+		},
+		{
+			Name: "warmed memory gets old before its use", Package: ".", Run: "^TestWarmMemoryIsKeptUntilItIsUsed$",
+			Edits: []Edit{{"pool/core/memory.(*table).Keep", "entries[i].since = kept", "entries[i].since = t.now"}},
+		},
+		{
+			Name: "only free ranges count before a refusal", Package: ".", Run: "^TestCrumbsOfFourStreamsBecomeOneBlock$|^TestMemoryOutlivesItsStream$",
+			Edits: []Edit{{"pool/core.(*ladder).asksAll", "return l.clients.any(func(cl *client) bool { return cl.id != r.client && holders(cl) && cl.mayReturn() })", "return len(l.asks.richest(r)) > 0"}},
+		},
+		{
+			Name: "growth is bought that the driver has refused", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
+			Edits: []Edit{{"pool/core.(*ladder).buys", "case r.capped || reserved > l.settings.LimitBytes:", "case reserved > l.settings.LimitBytes:"}},
+		},
+		{
+			Name: "Lean buys growth as Fast does", Package: "internal/replay", Run: "^TestTheModesAreInOrder$",
+			Edits: []Edit{{"vram.Footprint.policy", "p = core.Policy{HandlePages: 1, Slack: 12}", "p = core.Policy{HandlePages: 1, Slack: 350, SharedSlack: 500, PageWorth: 4}"}},
+		},
+		{
+			Name: "old memory is never released", Package: "internal/simulation", Run: "^TestNoPromiseIsBrokenWhateverHappensNext$",
+			Edits: []Edit{{"pool/core.(*shrinker).age", "!s.jobs.release(nil, ", "!s.jobs.release(nil, nil) || 0 > len("}},
+		},
+	}
+}

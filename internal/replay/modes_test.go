@@ -1,0 +1,79 @@
+package replay_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/internal/trace"
+)
+
+const (
+	// orderShare is by how much a mode may be on the wrong side of the next one: three percent.
+	orderShare = 0.03
+	// orderFloor is by how much more driver time it may take in any case, over all rounds: what nine handles cost to make.
+	orderFloor = 200 * time.Microsecond
+)
+
+// cost is what a mode comes to on a trace.
+type cost struct {
+	reservedBytes int64
+	driverTime    time.Duration // modelled, over all rounds
+}
+
+// costOf plays a trace in a mode. No time passes, so that nothing depends on when ticks come.
+func costOf(t *testing.T, tr *trace.Trace, mode vram.Footprint) (c cost) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: checkedRounds, Config: vram.Config{Footprint: mode}})
+		require.NoError(t, err)
+		require.Zero(t, got.FailedCount())
+		c.reservedBytes = got.PeakReservedBytes
+		for _, r := range got.Rounds {
+			c.driverTime += time.Duration(r.DriverNsPerOp * float64(got.EventCount))
+		}
+	})
+	return c
+}
+
+// The modes are in order on every trace, recorded or made: Lean holds no more than Balanced, and Balanced no more than Fast; Fast takes
+// no more driver time than Balanced, and Balanced no more than Lean.
+func TestTheModesAreInOrder(t *testing.T) {
+	var traces []*trace.Trace
+	for _, name := range trace.Embedded() {
+		traces = append(traces, open(t, name))
+	}
+	for shape := range made() {
+		for seed := range madeSeeds {
+			traces = append(traces, makeTrace(t, shape, seed))
+		}
+	}
+	for _, tr := range traces {
+		t.Run(tr.Name, func(t *testing.T) {
+			lean, balanced, fast := costOf(t, tr, vram.Lean), costOf(t, tr, vram.Balanced), costOf(t, tr, vram.Fast)
+			t.Logf("%d events, live %d MiB; lean %d MiB %v, balanced %d MiB %v, fast %d MiB %v", tr.Info.EventCount, tr.Info.PeakLiveBytes>>20,
+				lean.reservedBytes>>20, lean.driverTime, balanced.reservedBytes>>20, balanced.driverTime, fast.reservedBytes>>20, fast.driverTime)
+			holdsNoMore(t, "lean", lean, "balanced", balanced)
+			holdsNoMore(t, "balanced", balanced, "fast", fast)
+			takesNoMore(t, "fast", fast, "balanced", balanced)
+			takesNoMore(t, "balanced", balanced, "lean", lean)
+		})
+	}
+}
+
+func holdsNoMore(t *testing.T, name string, c cost, than string, o cost) {
+	t.Helper()
+	limitBytes := o.reservedBytes + int64(orderShare*float64(o.reservedBytes))
+	assert.LessOrEqual(t, c.reservedBytes, limitBytes, "%s holds more than %s: %d and %d bytes", name, than, c.reservedBytes, o.reservedBytes)
+}
+
+func takesNoMore(t *testing.T, name string, c cost, than string, o cost) {
+	t.Helper()
+	limit := o.driverTime + time.Duration(orderShare*float64(o.driverTime)) + orderFloor
+	assert.LessOrEqual(t, c.driverTime, limit, "%s takes more driver time than %s: %v and %v", name, than, c.driverTime, o.driverTime)
+}

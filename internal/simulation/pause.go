@@ -1,0 +1,109 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+)
+
+// maxRestTicks is after how many ticks without work a stream has returned all that it can, and its fences have been looked at.
+const maxRestTicks = 25
+
+// pause lets everybody rest, after some have taken and freed much memory, until free memory is old, and holds what is reserved
+// then against what lives: no handle is left on which nothing lies. In every other case one stream works on with a little, and
+// only that is held beside.
+func (w *world) pause(act action) {
+	w.endCaptures()
+	w.settle(uint64(act.a))
+	e := w.era
+	if w.fault != nil || e.closing || len(e.streams) == 0 || e.ahead || w.shape.segments || w.capturedAny() || w.reserving > 0 || w.lossy || w.unfinished() {
+		return
+	}
+	s := w.anyStream(act.a)
+	if s.closing {
+		return
+	}
+	w.finishExcluded()
+	settings, ofStreams := w.shape.settings(uint64(act.b)), w.shape.ofStream(uint64(act.b))
+	settings.AgeTicks, settings.Predict, settings.LimitBytes = []uint32{2, 15}[act.b%2], false, e.limit.Load()
+	ofStreams.AgeTicks = int(settings.AgeTicks)
+	w.do("spike", func() {
+		w.kept(e.pool.Reconfigure(context.Background(), settings))
+		for _, s := range e.streams {
+			_ = s.Reconfigure(context.Background(), ofStreams) // one that has ended needs none
+		}
+		w.closeLanes()
+		w.spike(s, uint64(act.b))
+		w.let()
+		w.returnAll()
+	})
+	var workBytes int64
+	if act.c%2 == 0 && !s.adopted {
+		workBytes = sizeclass.MaxBytes + 1 + int64(act.c)%w.shape.pageBytes
+	}
+	for n := range maxRestTicks + 3*ofStreams.AgeTicks {
+		w.watch.AdvanceTo(w.watch.Drained())
+		w.do("rest", func() {
+			if workBytes > 0 && n%2 == 0 {
+				w.work(s, workBytes)
+			}
+			for _, s := range e.streams {
+				s.Tick()
+			}
+			e.pool.Tick()
+		})
+		if w.fault != nil {
+			return
+		}
+	}
+	w.rested(workBytes)
+}
+
+// spike takes much memory and frees it, with work behind the frees.
+func (w *world) spike(s *stream, draw uint64) {
+	var all []*buffer
+	for n := range draw % 8 {
+		bytes := sizeclass.MaxBytes + 1 + int64(mixed(draw, n)%uint64(w.shape.largest)) //nolint:gosec // of a small device
+		if b, err := s.Alloc(bytes); err == nil {
+			all = append(all, w.enter(s, b, bytes, 0))
+		}
+	}
+	for n, b := range all {
+		if b.held { // a handler may have freed it
+			w.free(b, uint32(mixed(draw, uint64(n)))) //nolint:gosec // some of it
+		}
+	}
+}
+
+// work takes a little memory and frees it.
+func (w *world) work(s *stream, bytes int64) {
+	if b, err := s.Alloc(bytes); err == nil {
+		w.free(w.enter(s, b, bytes, 0), 0)
+	}
+}
+
+// rested holds what is reserved after a rest against what lives, and what a stream works with.
+func (w *world) rested(workBytes int64) {
+	e := w.era
+	pinned := map[cudadrv.Ptr]bool{}
+	w.do("look", func() {
+		for _, s := range e.streams {
+			for _, b := range s.LiveBuffers() {
+				w.pin(pinned, b)
+			}
+		}
+		n, err := e.pool.Snapshot(context.Background())
+		if err != nil {
+			return
+		}
+		pages := int64(len(pinned))
+		if workBytes > 0 { // it may lie across one page more, and in another place each time
+			pages += 2 * (workBytes/w.shape.pageBytes + 2)
+		}
+		if maxBytes := pages * w.shape.pageBytes * w.shape.maxHandlePages(); n.ReservedBytes > maxBytes {
+			w.broken("old", "%d bytes are reserved after a rest, %d may be for %d pages on which buffers lie; pool %+v", n.ReservedBytes, maxBytes, len(pinned), n)
+		}
+		w.report.Rests++
+	})
+}

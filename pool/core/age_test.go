@@ -1,0 +1,181 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// aged is a pool that releases memory once it has been free for so many ticks.
+func aged(ticks uint32) Settings {
+	return Settings{Policy: Policy{HandlePages: 1, Slack: 4096}, LimitBytes: 1000 * pageBytes, AgeTicks: ticks}
+}
+
+// old has a client that has used so many pages, which are free with the pool.
+func old(t *testing.T, s Settings, pages uint32) *market {
+	t.Helper()
+	m := openMarket(t, 2, s) // else all that is free is lent at once
+	m.alloc(1, pages)
+	m.drop(1)
+	m.giveAll(1)
+	return m
+}
+
+// giveAll returns all that a client's callers do not use, for good.
+func (m *market) giveAll(id Client) {
+	m.mail = append(m.mail, Return{Client: id, Runs: m.freeRuns(id), Final: true})
+	m.deliverAt(len(m.mail) - 1)
+	m.publish()
+}
+
+// ticks lets time go on, and returns how many handles went back at each tick.
+func (m *market) ticks(count int) (released []int) {
+	for range count {
+		released = append(released, m.tick())
+	}
+	return released
+}
+
+// Memory goes back to the driver once it has been free for so many ticks, at most 256 handles at a
+// tick.
+func TestFreeMemoryAges(t *testing.T) {
+	t.Parallel()
+	m := old(t, aged(3), 600)
+	assert.Equal(t, []int{0, 0, 256, 256, 88, 0}, m.ticks(6))
+	assert.Zero(t, m.core.ReservedBytes())
+
+	m = old(t, aged(0), 10)
+	assert.Equal(t, make([]int, 50), m.ticks(50), "never")
+	assert.EqualValues(t, 10*pageBytes, m.core.ReservedBytes())
+}
+
+// The age of a page begins anew when it was used in between, and that of no other page does.
+func TestMemoryThatIsUsedIsYoung(t *testing.T) {
+	t.Parallel()
+	m := old(t, aged(4), 20)
+	assert.Equal(t, []int{0, 0, 0}, m.ticks(3))
+	m.alloc(1, 5)
+	m.drop(1)
+	m.giveAll(1)
+	require.Zero(t, m.held(1))
+	assert.Equal(t, []int{15, 0, 0, 5}, m.ticks(4))
+}
+
+// A handle is as old as its youngest page, and one with a page in use stays.
+func TestAHandleIsAsOldAsItsYoungestPage(t *testing.T) {
+	t.Parallel()
+	s := aged(3)
+	s.Policy.HandlePages = 4
+	m := openMarket(t, 1, s)
+	m.alloc(1, 12)
+	clear(m.inUse[0:7]) // a handle and three pages of the next
+	m.giveAll(1)
+	assert.Equal(t, []int{0, 0}, m.ticks(2))
+	clear(m.inUse[7:8])
+	m.giveAll(1)
+	assert.Equal(t, []int{1, 0, 1, 0, 0, 0}, m.ticks(6))
+	assert.EqualValues(t, 4*pageBytes, m.core.ReservedBytes())
+}
+
+// Memory whose fence has not passed does not age: it cannot go back.
+func TestPendingMemoryAgesFromItsFenceOn(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t, 1, aged(3))
+	m.alloc(1, 4)
+	m.drop(1)
+	m.clients[1].issued = 1
+	m.mail = append(m.mail, Return{Client: 1, Runs: m.freeRuns(1), Fence: 1, Final: true})
+	m.deliverAt(0)
+	assert.Equal(t, make([]int, 6), m.ticks(6))
+	m.clients[1].passed = 1
+	assert.Equal(t, []int{0, 0, 0, 4}, m.ticks(4), "the first of these ticks sees that it has passed")
+}
+
+// Memory that was mapped ahead stays until it was used: a program has asked for it, and will come.
+func TestWarmedMemoryAgesOnceItWasUsed(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t, 1, aged(3))
+	m.token++
+	m.await("warm")
+	m.send(Warm{Token: m.token, Runs: []uint32{16}})
+	m.settle()
+	require.Empty(t, m.ends)
+	assert.Equal(t, make([]int, 20), m.ticks(20))
+	m.alloc(1, 4)
+	m.drop(1)
+	m.giveAll(1)
+	released := m.ticks(3)
+	assert.GreaterOrEqual(t, released[2], 4)
+	assert.EqualValues(t, 16-released[2], m.core.ReservedBytes()/pageBytes)
+}
+
+// What a loop will need is not old, however long it has been free.
+func TestForeseenMemoryDoesNotAge(t *testing.T) {
+	t.Parallel()
+	s := aged(3)
+	s.Predict = true
+	m := old(t, s, 40)
+	f := &m.core.forecast
+	f.rising, f.interval, f.alike, f.last, f.most = true, 10, 3, 30, 30 // in a rise of a loop that is known
+	require.EqualValues(t, 30, f.held())
+	m.core.memory.Tick()
+	m.core.memory.Tick()
+	m.core.memory.Tick()
+	m.core.scheduler.shrinker.age(&m.core.clients)
+	require.NotNil(t, m.core.InFlight())
+	assert.Equal(t, 10, m.core.InFlight().Moved())
+}
+
+// To free a plain segment waits for all work of the device: age is no reason for that.
+func TestPlainSegmentsDoNotAge(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t, 1, aged(2))
+	m.core = NewPlain(pageBytes, uint32(len(m.pages)), m.settings) //nolint:gosec // a few
+	m.idle = true
+	m.send(Join{Client: 1})
+	m.alloc(1, 8)
+	m.drop(1)
+	m.giveAll(1)
+	for range 20 {
+		m.tick()
+	}
+	assert.EqualValues(t, 8*pageBytes, m.core.ReservedBytes())
+}
+
+// Memory that the driver does not take back is young again.
+func TestADriverThatRefusesIsAskedSeldom(t *testing.T) {
+	t.Parallel()
+	m := old(t, aged(3), 4)
+	for range 3 {
+		m.ticks(2)
+		m.publish()
+		m.send(Tick{})
+		require.NotNil(t, m.job)
+		m.perform(0, errBroken)
+		assert.Nil(t, m.job)
+		assert.EqualValues(t, 4*pageBytes, m.core.ReservedBytes())
+	}
+	assert.Equal(t, []int{0, 0, 4}, m.ticks(3))
+}
+
+// Ticks count while a job is in flight at each of them.
+func TestMemoryAgesInABusyPool(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t, 2, aged(3))
+	m.alloc(1, 4)
+	m.alloc(2, 2)
+	m.drop(1)
+	m.drop(2)
+	m.giveAll(1)
+	m.clients[2].issued = 1
+	m.mail = append(m.mail, Return{Client: 2, Runs: m.freeRuns(2), Fence: 1, Final: true})
+	m.deliverAt(0)
+	for range 3 {
+		m.publish()
+		m.send(Tick{})
+		require.NotNil(t, m.job, "it polls the fence")
+	}
+	m.perform(-1, nil)
+	assert.Equal(t, 4, m.tick())
+}
