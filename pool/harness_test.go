@@ -188,8 +188,8 @@ func (h *house) enter() {
 	}
 }
 
-// testClient is a simple client: it keeps pages that it was granted beyond its request as free runs, and
-// at a reclaim request returns free runs, the longest first.
+// testClient is a simple client: it keeps pages beyond its request as free runs, and at a reclaim
+// request returns free runs, the longest first.
 type testClient struct {
 	house  *house
 	id     core.Client

@@ -65,7 +65,8 @@ func (c *poolClient) Offered(token, runsGranted uint64) {
 // Demanded implements pool.Client.
 func (c *poolClient) Demanded() { c.post((*turn)(c).updateDemand) }
 
-// Look implements pool.Client. A goroutine that has the stream's turn has drained it, or will.
+// Look implements pool.Client: a turn takes home freed blocks, and publishes. While another
+// goroutine is in the turn it does nothing, and the figures may stay stale.
 func (c *poolClient) Look() { _, _ = c.tryTurn(c.core.Drain) } // the actor reports a panic
 
 // Usage implements pool.Client.

@@ -233,13 +233,11 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 			}
 		}
 	}
+	t.outdate()
 	if t.hasEffects() {
-		if e := t.detach(); e != nil {
+		if e := t.detachOutdated(); e != nil {
 			left = e
 		}
-	} else { // publish, without its stores
-		t.core.NoteLeast()
-		t.peer.outdate()
 	}
 	s.ref.End()
 	through = true

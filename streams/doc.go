@@ -123,13 +123,30 @@
 // A goroutine that alone uses a stream, or a part of its memory, may open a Lane: blocks are leased
 // to it, and its allocations and frees write no atomic word. Other goroutines free its buffers as
 // any; those blocks come home when the lane has nothing else left, or a tick tells the lane to take
-// them. A reclaim request to the stream is passed on to its lanes: they answer at their next calls,
-// and until then reports name them.
+// them. A reclaim request for all free pages of the stream is passed on to its lanes: they answer at
+// their next calls, and until then reports name them.
 //
 //	open --Close, or the stream's Close--> over
 //
 // The calls of a lane that is over go to the stream. The lane's memory comes home in the turn of
 // Close, or of the first call after the stream's Close: until then the stream is not gone.
+//
+// # Reclaim requests
+//
+// A stream publishes its used bytes, its free pages and the length of its longest free range
+// (pool.Client.Usage). The end of each turn stores them, except that of an allocation in its
+// caller's turn: that marks them as stale, and so does a free that no turn has taken home. The pool
+// has stale streams publish (Look) before it decides by these figures which stream returns pages.
+// Its reclaim request (Asked) is either
+//
+//   - for a number of pages: the stream returns its longest free ranges, each whole, until they
+//     come to so many. It closes no magazine and does not disturb its lanes; or
+//   - for all free pages: magazines of large blocks are closed, idle spans retired, lanes told, and
+//     if other streams want memory, the fences of pending memory are looked at before the answer.
+//
+// Every request gets one answer, also from an adopted stream, one that is closing and one whose turn
+// panics. The answer counts the Returns and reports before it (Return.Sent), since other goroutines
+// may deliver them later. An answer of an idle CUDA stream has no fence.
 //
 // # Idle streams
 //
@@ -137,13 +154,18 @@
 // pages at each further tick, then all, with the blocks of magazines and unused spans. Lanes are
 // told to release unused memory, which they do at their next calls.
 //
+// A stream at work returns its surplus: at the end of each window of ticks as many free pages as were
+// free at the end of every turn in it. A loop that is shorter than the window returns nothing that it
+// uses.
+//
 // # How a fence is recorded
 //
 // Two functions call *fence.Events.Record: cudaStream.mark, for the fence of a Return, and
 // Timeline.take of internal/fence, for the fences of announced uses. Both ask before and after the
 // record whether the stream is being captured.
 //
-// Pages leave a stream with a fence over all its work so far. On a stream that the device made, the
+// Pages leave a stream with a fence over all its work so far, unless they answer a reclaim request
+// and the stream has no work. On a stream that the device made, the
 // goroutine that performs the Return records it (effects.record). An adopted stream is the
 // program's, which may destroy it at any time, so that only calls of the program on that stream
 // record there: a request that took a turn, any turn while a request waits for the pool, Return and

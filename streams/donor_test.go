@@ -180,7 +180,7 @@ func TestAClosingDonorAnswers(t *testing.T) {
 	go func() { closed <- donor.Close() }()
 	<-entered
 	_, err := other.Alloc(16 * mib)
-	require.ErrorIs(t, err, pool.ErrOutOfMemory, "it has its answer")
+	assert.ErrorIs(t, err, pool.ErrOutOfMemory, "it has its answer")
 	assert.Zero(t, r.faults.Calls("cuEventRecord"))
 	release()
 	require.NoError(t, <-closed)
@@ -198,8 +198,8 @@ func TestAPanicOfADonorLosesNoRuns(t *testing.T) {
 		crash(donor, beforeReturn, 1, nil)
 		leave()
 		donor.client.Asked(1, pages)
+		require.Equal(t, 24*mib, r.stats(donor).HeldBytes)
 		r.balanced(donor)
-		assert.Equal(t, 24*mib, r.stats(donor).HeldBytes)
 		assert.NoError(t, control(donor).Check(t.Context()))
 
 		leave = r.occupy(donor)

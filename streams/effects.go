@@ -240,16 +240,18 @@ func (e *effects) recycle() {
 	e.spare(e)
 }
 
-// record records the fence of a Return. If the driver refuses, it waits for the stream's work
-// instead. If that fails too, or the stream is being captured, no other stream may have the pages:
-// they go back into the stream, where no fence is needed, until the next reclaim request.
+// record records the fence of a Return. An answer to a reclaim request needs none if the CUDA stream
+// is idle: the pages were free before the query, so that their work has finished, and the request
+// that misses them waits for no poll. If the driver refuses the record, it waits for the stream's
+// work instead. If that fails too, or the stream is being captured, no other stream may have the
+// pages: they go back into the stream, where no fence is needed, until the next reclaim request.
 func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 	if r.Fence == 0 || r.recorded {
 		return r.mark
 	}
 	h := &e.stream.cuda
-	defer h.done()            // last: Close destroys the CUDA stream then
-	if r.Answer && h.idle() { // another stream misses these pages: without work they need no fence, and no poll
+	defer h.done() // last: Close destroys the CUDA stream then
+	if r.Answer && h.idle() {
 		r.Fence = 0
 		return fence.Mark{}
 	}

@@ -96,7 +96,7 @@ func (l *lentMemory) decay() {
 	}
 }
 
-// age returns pages that the stream has not needed for a while.
+// age returns pages that the stream has not needed for a window of ticks. They are not lent back.
 func (l *lentMemory) age() {
 	covered := l.coveredOnly(inBackground)
 	l.pushReturn(l.core.Surplus(covered), poolcore.Return{Final: true, Surplus: true}, covered)
@@ -107,9 +107,9 @@ func (l *lentMemory) releaseAll(covered bool) {
 	l.pushReturn(l.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
 }
 
-// answerReclaim answers the pool's reclaim request for so many pages; 0: for all. Once Close has
-// begun no fence may be recorded, since the CUDA stream is about to go: the stream then keeps its
-// pages until the device was synchronised. Uncovered pages of an adopted stream stay, and are
+// answerReclaim answers the pool's reclaim request for so many pages, or with 0 for all. Once Close
+// has begun no fence may be recorded, since the CUDA stream is about to go: the stream then keeps
+// its pages until the device was synchronised. Uncovered pages of an adopted stream stay, and are
 // reported. A request for all also asks the lanes, which release free blocks at their next calls.
 func (l *lentMemory) answerReclaim(pages uint32) {
 	if pages == 0 {
@@ -250,7 +250,9 @@ func (l *lentMemory) publish() {
 	if waits != l.peer.waits.Load() {
 		l.peer.waits.Store(waits)
 	}
-	l.peer.publish(l.core)
+	if held := l.core.HeldBytes(); held != l.peer.heldBytes.Load() {
+		l.peer.heldBytes.Store(held)
+	}
 	if waits {
 		l.pushDueFences(false)
 	}

@@ -27,49 +27,46 @@ type peer struct {
 	line   *fence.Timeline
 	turn   peerTurn
 
-	// Stored at the end of each turn but those of outdate.
-	waits     atomic.Bool   // it has pending memory
-	heldBytes atomic.Int64  // lent by the pool
+	// As of its last turn.
+	waits     atomic.Bool  // it has pending memory
+	heldBytes atomic.Int64 // lent by the pool
+	// As of its last turn that published: see turn.outdate.
 	usedBytes atomic.Int64  // core.LiveBytes
 	freePages atomic.Uint64 // all, and those of the longest range in the lower half
-	outdated  atomic.Bool   // there was a turn of outdate since
+	outdated  atomic.Bool   // there was another turn since
 
 	watched atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }
 
-// publish stores the figures of a stream after a turn.
-func (p *peer) publish(c *core.Core) {
-	if held := c.HeldBytes(); held != p.heldBytes.Load() {
-		p.heldBytes.Store(held)
-	}
-	if used := c.LiveBytes(); used != p.usedBytes.Load() {
-		p.usedBytes.Store(used)
+// publish stores the figures for the pool after a turn.
+func (s *peer) publish(c *core.Core) {
+	if used := c.LiveBytes(); used != s.usedBytes.Load() {
+		s.usedBytes.Store(used)
 	}
 	all, longest := c.NoteFree()
-	if free := uint64(all)<<32 | uint64(longest); free != p.freePages.Load() {
-		p.freePages.Store(free)
+	if free := uint64(all)<<32 | uint64(longest); free != s.freePages.Load() {
+		s.freePages.Store(free)
 	}
-	if p.outdated.Load() { // last
-		p.outdated.Store(false)
+	if s.outdated.Load() { // last
+		s.outdated.Store(false)
 	}
 }
 
-// outdate ends a turn of an allocation that leaves no effect, instead of publish: several atomic
-// stores would cost as much as the rest of it.
-func (p *peer) outdate() {
-	if !p.outdated.Load() {
-		p.outdated.Store(true)
+// outdate marks the figures as those of an earlier turn.
+func (s *peer) outdate() {
+	if !s.outdated.Load() {
+		s.outdated.Store(true)
 	}
 }
 
 // usage is the stream's memory as it was published last. It is stale if the stream has served an
 // allocation since, or freed: if blocks were freed that no turn has taken home.
-func (p *peer) usage(freed bool) poolcore.Usage {
-	free := p.freePages.Load()
+func (s *peer) usage(freed bool) poolcore.Usage {
+	free := s.freePages.Load()
 	return poolcore.Usage{
-		UsedBytes: p.usedBytes.Load(),
+		UsedBytes: s.usedBytes.Load(),
 		FreePages: uint32(free >> 32), MaxFreePages: uint32(free), //nolint:gosec // two halves
-		Stale: freed || p.outdated.Load(),
+		Stale: freed || s.outdated.Load(),
 	}
 }
 

@@ -255,13 +255,26 @@ func (t *turn) serveLane(l *lane.Lane, what laneRequest, bytes int64) (b Buffer,
 	return b, nil
 }
 
-// hasEffects reports whether detach may have anything to do.
+// hasEffects reports whether detachOutdated may have anything to do.
 func (t *turn) hasEffects() bool {
 	return t.out != nil || t.wanted || t.core.Waits() || t.peer.waits.Load()
 }
 
+// outdate ends the turn of an allocation, instead of publishing its figures: their atomic stores
+// would cost a good part of it.
+func (t *turn) outdate() {
+	t.core.NoteMinFree()
+	t.peer.outdate()
+}
+
 // detach ends a turn, and returns its effects; nil: none.
 func (t *turn) detach() *effects {
+	t.peer.publish(t.core)
+	return t.detachOutdated()
+}
+
+// detachOutdated is detach after outdate.
+func (t *turn) detachOutdated() *effects {
 	t.publish()
 	if t.wanted {
 		t.report()

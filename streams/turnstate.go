@@ -123,13 +123,7 @@ func (b *turnState) find(p cudadrv.Ptr) Buffer {
 	return Buffer{slot, word, bytes}
 }
 
-// liveBytes are the bytes in buffers, after all freed memory came home.
-func (b *turnState) liveBytes() int64 {
-	b.core.Drain()
-	return b.core.LiveBytes()
-}
-
-// usedBytes are the bytes in buffers and magazines, likewise.
+// usedBytes are the bytes in buffers and magazines, after all freed memory came home.
 func (b *turnState) usedBytes() int64 {
 	b.core.Drain()
 	return b.core.GivenBytes()

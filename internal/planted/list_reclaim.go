@@ -5,19 +5,19 @@ func reclaimBugs() []Bug {
 	return []Bug{
 		{
 			Name: "free pages are not published", Package: "streams", Run: "^TestUsageIsThatOfTheCore$",
-			Edits: []Edit{{"streams.(*peer).publish", "		p.freePages.Store(free)\n", "		_ = free\n"}},
+			Edits: []Edit{{"streams.(*peer).publish", "		s.freePages.Store(free)\n", "		_ = free\n"}},
 		},
 		{
 			Name: "published figures count as outdated for ever", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
-			Edits: []Edit{{"streams.(*peer).publish", "		p.outdated.Store(false)\n", "		_ = p.outdated.Load()\n"}},
+			Edits: []Edit{{"streams.(*peer).publish", "		s.outdated.Store(false)\n", "		_ = s.outdated.Load()\n"}},
 		},
 		{
-			Name: "an allocation that publishes nothing does not say so", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
-			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.peer.outdate()\n", ""}},
+			Name: "an allocation does not mark the published figures as stale", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
+			Edits: []Edit{{"streams.(*turn).outdate", "	t.peer.outdate()\n", ""}},
 		},
 		{
-			Name: "a loop of allocations that publish nothing loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
-			Edits: []Edit{{"streams.(*Stream).searchHere", "		t.core.NoteLeast()\n", ""}},
+			Name: "a loop of allocations in their callers' turns loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
+			Edits: []Edit{{"streams.(*turn).outdate", "	t.core.NoteMinFree()\n", ""}},
 		},
 		{
 			Name: "a reclaim request for some pages takes all", Package: "streams/core", Run: "^TestReleaseLongest$",
@@ -57,7 +57,7 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "surplus is what is free now", Package: "streams/core", Run: "^TestSurplusIsTheLeastThatWasFree$",
-			Edits: []Edit{{"streams/core.(*surplus).note", "min(s.leastUnits, freeUnits)", "freeUnits"}},
+			Edits: []Edit{{"streams/core.(*surplus).note", "min(s.minFreeUnits, freeUnits)", "freeUnits"}},
 		},
 		{
 			Name: "a window goes on with the least of the one before", Package: "streams/core", Run: "^TestSurplusIsTheLeastThatWasFree$",

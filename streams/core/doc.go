@@ -12,7 +12,7 @@
 //	arrivals                                      takes home what callers freed
 //	room                                          takes a block, and makes room for it
 //	inFlight: queue slack                         pending blocks: freed, and other streams still use them
-//	misses: stability    idle                     what happened, and what follows
+//	misses: stability    idle    surplus          what happened, and what follows
 //	limits                                        the budget under pressure
 //	retention: lru    spans                       magazines of large blocks; of classes
 //	usage: quiescence gauge                       what is in use, and the peaks
@@ -100,6 +100,7 @@
 //	keep         a large block in its magazine when freed; evict: close that magazine
 //	shelve       a magazine of a class where no caller finds it
 //	release      pages to the pool, or a lane's blocks to the stream
+//	surplus      the least that was free at the end of a turn, over a window of ticks: it goes back to the pool
 //	stable       no pool memory was needed for a whole step: callers may pop the freed list directly
 //	quiescent    less is in use than an eighth of the peak
 //	covered      a fence was recorded after the last block on the page came home

@@ -5,9 +5,9 @@ import "math"
 // surplus is memory that a stream at work has not needed for a while: the least that was free at the end of a turn, over a
 // window of ticks. A loop that is shorter than the window needs each of its pages once in it.
 type surplus struct {
-	windowTicks int    // 0: nothing is surplus
-	ticks       int    // of this window that have passed
-	leastUnits  uint64 // that were free in it
+	windowTicks  int    // 0: nothing is surplus
+	ticks        int    // of this window that have passed
+	minFreeUnits uint64 // that were free in it
 }
 
 // everything is more than is ever free.
@@ -15,7 +15,7 @@ const everything = math.MaxUint64
 
 // newSurplus begins a window of so many ticks.
 func newSurplus(windowTicks int) surplus {
-	return surplus{windowTicks: windowTicks, leastUnits: everything}
+	return surplus{windowTicks: windowTicks, minFreeUnits: everything}
 }
 
 // setWindow begins another window if its length changes.
@@ -26,7 +26,7 @@ func (s *surplus) setWindow(ticks int) {
 }
 
 // note takes how much is free.
-func (s *surplus) note(freeUnits uint64) { s.leastUnits = min(s.leastUnits, freeUnits) }
+func (s *surplus) note(freeUnits uint64) { s.minFreeUnits = min(s.minFreeUnits, freeUnits) }
 
 // tick returns how much is surplus: 0 but at the end of a window.
 func (s *surplus) tick() (units uint64) {
@@ -36,19 +36,19 @@ func (s *surplus) tick() (units uint64) {
 	if s.ticks++; s.ticks < s.windowTicks {
 		return 0
 	}
-	if units = s.leastUnits; units == everything {
+	if units = s.minFreeUnits; units == everything {
 		units = 0
 	}
 	*s = newSurplus(s.windowTicks)
 	return units
 }
 
-// NoteLeast notes at the end of a turn how much is free.
-func (c *Core) NoteLeast() { c.surplus.note(c.ranges.heap.FreeUnits()) }
+// NoteMinFree notes at the end of a turn how much is free.
+func (c *Core) NoteMinFree() { c.surplus.note(c.ranges.heap.FreeUnits()) }
 
-// NoteFree is NoteLeast. It returns how many pages the free ranges hold, and how many the longest of them does, both at most.
+// NoteFree is NoteMinFree. It returns how many pages the free ranges hold, and how many the longest of them does, both at most.
 func (c *Core) NoteFree() (all, longest uint32) {
-	c.NoteLeast()
+	c.NoteMinFree()
 	return c.ranges.freePages()
 }
 

@@ -46,7 +46,7 @@ func aging(t *testing.T, pages uint32) *world {
 func (w *world) ages() (pages uint32) {
 	w.core.Tick()
 	pages = w.back(w.core.Surplus(false))
-	w.core.NoteLeast() // as every turn ends
+	w.core.NoteMinFree() // as every turn ends
 	w.check()
 	return pages
 }
@@ -61,7 +61,7 @@ func TestALoopKeepsWhatItNeeds(t *testing.T) {
 			var all []*buffer
 			for range 10 {
 				all = append(all, w.alloc(256*kib, 0, nil))
-				w.core.NoteLeast()
+				w.core.NoteMinFree()
 			}
 			for _, b := range all {
 				w.free(b)
@@ -94,10 +94,10 @@ func TestSurplusFollowsTheReference(t *testing.T) {
 		w := newWorld(t, 512, Budget{})
 		w.core.SetSettings(Settings{AgeTicks: 3})
 		require.True(t, w.grant(0, 60))
-		least, ticks := ^uint64(0), 0
+		minFree, ticks := ^uint64(0), 0
 		turnEnds := func() {
-			w.core.NoteLeast()
-			least = min(least, w.core.heap.FreeUnits())
+			w.core.NoteMinFree()
+			minFree = min(minFree, w.core.heap.FreeUnits())
 			w.check()
 		}
 		t.Repeat(map[string]func(*rapid.T){
@@ -114,13 +114,13 @@ func TestSurplusFollowsTheReference(t *testing.T) {
 				w.core.Tick()
 				whole, _ := w.freePages()
 				gone := w.back(w.core.Surplus(false))
-				if ticks++; ticks%3 > 0 || least == ^uint64(0) {
+				if ticks++; ticks%3 > 0 || minFree == ^uint64(0) {
 					require.Zero(t, gone)
 				} else {
-					require.Equal(t, min(whole, uint32(least/512)), gone)
+					require.Equal(t, min(whole, uint32(minFree/512)), gone)
 				}
 				if ticks%3 == 0 {
-					least = ^uint64(0)
+					minFree = ^uint64(0)
 				}
 				turnEnds()
 			},
