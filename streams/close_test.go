@@ -181,7 +181,7 @@ func TestCloseWithoutAnAnswerOfTheDeviceKeepsTheMemory(t *testing.T) {
 	assert.False(t, control(s).Gone())
 }
 
-// Several goroutines may close: all wait until it is done, one has the error.
+// Several goroutines may close: all wait until it is done.
 func TestCloseIsConcurrent(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})

@@ -58,7 +58,24 @@ func (h *cudaStream) begin() bool {
 	return true
 }
 
-// awaitCalls waits for the calls that are ordered: for each a goroutine is about to make it.
+// claimClose decides which Close ends the stream: first is true for that one alone. It ends a call
+// that the caller has begun. So no Close returns while it queries the driver: after a Close the
+// program may destroy the CUDA stream, adopt it again and capture it, and the answer would be about
+// another stream. The error is a *CaptureError, and the stream is open. Neither says that another
+// Close was first.
+func (h *cudaStream) claimClose() (first bool, err error) {
+	defer h.done()
+	err = h.uncaptured("cuStreamSynchronize")
+	if h.closing.Load() {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return h.closing.CompareAndSwap(false, true), nil
+}
+
+// awaitCalls waits for the calls that are announced: for each a goroutine makes it, or is about to.
 func (h *cudaStream) awaitCalls(host actors.Host) {
 	for h.calls.Load() > 0 || !h.line.Idle() {
 		actors.Yield(host)

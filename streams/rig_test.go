@@ -3,7 +3,6 @@ package streams
 import (
 	"context"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -165,13 +164,11 @@ func (r *rig) tick(s *Stream) {
 // there.
 func (r *rig) holdUp(function string) (entered <-chan struct{}, release func()) {
 	at, leave := make(chan struct{}), make(chan struct{})
-	var once sync.Once
+	var stopped atomic.Bool // not a sync.Once, which would stop later calls, too
 	r.faults.SetBefore(func(f string) {
-		if f == function {
-			once.Do(func() {
-				close(at)
-				<-leave
-			})
+		if f == function && stopped.CompareAndSwap(false, true) {
+			close(at)
+			<-leave
 		}
 	})
 	return at, func() { close(leave) }

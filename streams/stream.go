@@ -15,8 +15,9 @@ import (
 type Stream struct {
 	cache magazine.Cache // first field: every allocation begins here
 	wiring
-	turn   turn          // owned by the turn
-	closed chan struct{} // Close has returned
+	turn     turn          // owned by the turn
+	closed   chan struct{} // Close has returned
+	closeErr error         // of that Close
 }
 
 // opened reports whether Open made the stream: it is neither nil nor the zero Stream.
@@ -61,24 +62,34 @@ func (s *Stream) Handle() cudadrv.Stream {
 // Close ends the stream: it closes magazines, returns free memory to the pool once the work
 // submitted so far has finished, and destroys the CUDA stream unless that was adopted. It waits for
 // the stream. Live buffers stay valid and may be freed later; work that still uses them must have
-// finished by then. Waiting requests fail with ErrClosed. Idempotent: later calls wait for the
-// first and return nil. A stream that is being captured cannot be waited for: it stays open, and
-// the error is a *CaptureError.
+// finished by then. Waiting requests fail with ErrClosed. Idempotent: of several calls at once one
+// ends the stream. The others wait for it; they return its error if they began on an open stream,
+// else nil. A stream that is being captured cannot be waited for: it stays open, and the error is a
+// *CaptureError.
 func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
 	}
 	h := &s.cuda
-	if !h.closing.Load() {
-		if err := h.uncaptured("cuStreamSynchronize"); err != nil {
-			return err
-		}
-	}
-	if !h.closing.CompareAndSwap(false, true) {
+	if !h.begin() {
 		actors.Wait(s.host, s.closed)
 		return nil
 	}
-	defer close(s.closed)
+	switch first, err := h.claimClose(); {
+	case first:
+		defer close(s.closed)
+		s.closeErr = s.close()
+		return s.closeErr
+	case err != nil:
+		return err
+	}
+	actors.Wait(s.host, s.closed) // another Close has overtaken this one
+	return s.closeErr
+}
+
+// close is Close for the one call that ends the stream.
+func (s *Stream) close() error {
+	h := &s.cuda
 	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
 	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later

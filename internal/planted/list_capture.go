@@ -74,5 +74,17 @@ func captureBugs() []Bug {
 			Name: "fences are not looked at for callers of adopted streams", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{"streams.(*Control).Sweep", "range pendingFences {", "range pendingFences[:0] {"}},
 		},
+		{
+			Name: "a Close returns while another one queries the driver about the handle", Package: "streams", Run: "^TestACloseThatAnotherOvertakesHasItsResult$",
+			Edits: []Edit{{"streams.(*cudaStream).claimClose", "	defer h.done()\n", "	h.done()\n"}},
+		},
+		{
+			Name: "a Close that another overtakes is refused for a capture", Package: "streams", Run: "^TestACloseThatAnotherOvertakesHasItsResult$",
+			Edits: []Edit{{"streams.(*cudaStream).claimClose", "	if h.closing.Load() {\n		return false, nil\n	}\n", ""}},
+		},
+		{
+			Name: "a Close that another overtakes hides its error", Package: "streams", Run: "^TestACloseThatAnotherOvertakesHasItsResult$",
+			Edits: []Edit{{"streams.(*Stream).Close", "has overtaken this one\n	return s.closeErr", "has overtaken this one\n	return nil"}},
+		},
 	}
 }
