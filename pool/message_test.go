@@ -25,15 +25,16 @@ func (l *listener) hear(format string, args ...any) {
 	}
 }
 
-func (l *listener) Granted(token uint64, runs []core.Run)  { l.hear("granted %d %v", token, runs) }
-func (l *listener) Denied(token uint64, err error)         { l.hear("denied %d %v", token, err) }
+func (l *listener) Granted(token uint64, runs []core.Run) { l.hear("granted %d %v", token, runs) }
+func (l *listener) Denied(token uint64, err error)        { l.hear("denied %d %v", token, err) }
 func (l *listener) Asked(runsGranted uint64, pages uint32) { l.hear("asked %d %d", runsGranted, pages) }
-func (l *listener) Offered(token, runsGranted uint64)      { l.hear("offered %d %d", token, runsGranted) }
-func (l *listener) Demanded()                              { l.hear("demanded") }
-func (l *listener) Look()                                  { l.hear("look") }
-func (l *listener) Usage() core.Usage                      { return core.Usage{} }
-func (l *listener) Follow(fence.Mark) error                { return nil }
-func (l *listener) Idle() bool                             { return true }
+
+func (l *listener) Offered(token, runsGranted uint64) { l.hear("offered %d %d", token, runsGranted) }
+func (l *listener) Demanded()                         { l.hear("demanded") }
+func (l *listener) Look()                             { l.hear("look") }
+func (l *listener) Usage() core.Usage                 { return core.Usage{} }
+func (l *listener) Follow(fence.Mark) error           { return nil }
+func (l *listener) Idle() bool                        { return true }
 
 // Every effect is carried out once and in order, also when a client panics in one of them: that
 // costs the rest nothing. The panic goes on to the goroutine that performs the effects.
