@@ -87,7 +87,7 @@ func (d *Device) handlesShortage() bool {
 // handleShortage is called with a request that the pool refuses, outside every turn. It reports
 // whether memory may be free now.
 func (d *Device) handleShortage(short *OutOfMemoryError) (retry bool) {
-	if d.askNeighbours(short) {
+	if d.askNeighbours(context.Background(), short) {
 		return true
 	}
 	ask := d.config.Load().OnOutOfMemory
@@ -96,11 +96,11 @@ func (d *Device) handleShortage(short *OutOfMemoryError) (retry bool) {
 
 // askNeighbours has other devices on the GPU release as much free memory as is missing, if it was
 // the driver that had none. It reports whether any was released, and tells the Logger.
-func (d *Device) askNeighbours(short *OutOfMemoryError) bool {
+func (d *Device) askNeighbours(ctx context.Context, short *OutOfMemoryError) bool {
 	if short.Cause == nil { // the limit has refused
 		return false
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer time.AfterFunc(neighbourTimeout, cancel).Stop() // no WithTimeout: all of time's formats would be linked with it
 	released := int64(0)

@@ -44,7 +44,7 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 		if err == nil {
 			return r, nil
 		}
-		if short := (*OutOfMemoryError)(nil); !errors.As(err, &short) || !d.askNeighbours(short) {
+		if short := (*OutOfMemoryError)(nil); !errors.As(err, &short) || !d.askNeighbours(ctx, short) {
 			return nil, closedOr(err)
 		}
 	}
