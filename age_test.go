@@ -94,6 +94,62 @@ func TestMemoryOfASpikeIsReleased(t *testing.T) {
 	}
 }
 
+// Memory of a spike is released, too, while a stream pauses again and again, each time for long enough that it returns what it
+// has, and for less than ReleaseAfter: it is not lent at each step all that is free.
+func TestMemoryOfASpikeIsReleasedBesidePauses(t *testing.T) {
+	once(t)
+	for name, tt := range map[string]struct {
+		config  vram.Config
+		streams int
+		pause   time.Duration
+		within  time.Duration
+	}{
+		"balanced":              {vram.Config{}, 1, 3 * time.Second, time.Minute},
+		"balanced, two streams": {vram.Config{}, 2, 3 * time.Second, time.Minute},
+		"balanced, long pauses": {vram.Config{}, 1, 12 * time.Second, 2 * time.Minute},
+		"fast":                  {vram.Config{Footprint: vram.Fast}, 1, 10 * time.Second, 4 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := openHouse(t, tt.config, sim.Config{})
+				var on []*vram.Stream
+				for range tt.streams {
+					on = append(on, h.stream())
+				}
+				live := must(t, on[0], 200*mib)
+				freeAll(t, must(t, on[0], 24*gib)) // one run
+				for begin := time.Now(); time.Since(begin) < tt.within; {
+					<-time.After(tt.pause)
+					for _, s := range on {
+						freeAll(t, must(t, s, 30*mib), must(t, s, 70*mib))
+					}
+				}
+				synctest.Wait()
+				n := h.addsUp()
+				assert.Equal(t, 200*mib, n.LiveBytes)
+				assert.LessOrEqual(t, n.ReservedBytes, 2*(n.LiveBytes+int64(tt.streams)*100*mib))
+				freeAll(t, live)
+			})
+		})
+	}
+}
+
+// A stream that uses a little more every two seconds asks again soon after it has returned a surplus, and is not lent that again.
+func TestASurplusIsNotLentToAStreamThatGrows(t *testing.T) {
+	once(t)
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{ReleaseAfter: 5 * time.Second}, sim.Config{})
+		s := h.stream()
+		freeAll(t, must(t, s, 4*gib))
+		for n := range int64(120) {
+			freeAll(t, must(t, s, (30+n/8*2)*mib))
+			<-time.After(250 * time.Millisecond)
+		}
+		synctest.Wait()
+		assert.LessOrEqual(t, h.Stats().ReservedBytes, 256*mib)
+	})
+}
+
 // loop goes through eight steps with pauses between them, and returns the bytes held at the end, and how many handles the
 // driver made and mapped after the second step.
 func (h *house) loop(pause time.Duration) (heldBytes int64, made, mapped uint64) {

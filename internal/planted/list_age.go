@@ -33,8 +33,20 @@ func ageBugs() []Bug {
 			Edits: []Edit{{"streams.(*turn).configure", "	t.core.SetSettings(s)\n", "	s.AgeTicks = 0\n	t.core.SetSettings(s)\n"}},
 		},
 		{
-			Name: "a surplus is lent back whole", Package: ".", Run: "^TestReleaseAfterOfAStreamAtRunTime$|" + spike,
+			Name: "a surplus is lent back whole", Package: ".", Run: "^TestASurplusIsNotLentToAStreamThatGrows$",
 			Edits: []Edit{{"pool/core.(*Core).takeBack", "cl.thriftTicks = 2 * c.settings.AgeTicks", "cl.thriftTicks = 0"}},
+		},
+		{
+			Name: "a stream that pauses is lent all that is free", Package: ".", Run: "^TestMemoryOfASpikeIsReleasedBesidePauses$",
+			Edits: []Edit{{"pool/core.(*answers).lendPages", "if cl.wakingTicks > 0 && a.budget.tooMuch() {", "if false {"}},
+		},
+		{
+			Name: "a stream that pauses is lent little of what it may need", Package: ".", Run: "^TestALoopWithPausesKeepsItsMemory$",
+			Edits: []Edit{{"pool/core.(*answers).lendPages", "if cl.wakingTicks > 0 && a.budget.tooMuch() {", "if cl.wakingTicks > 0 {"}},
+		},
+		{
+			Name: "a stream that wakes up is lent no more than it asks for", Package: "pool/core", Run: "^TestAClientThatPauses",
+			Edits: []Edit{{"pool/core.(*answers).lendPages", "n = min(n, cl.lackedPages(a.memory.PageBytes()))", "n = 0"}},
 		},
 		{
 			Name: "warmed memory gets old before its use", Package: ".", Run: "^TestWarmMemoryIsKeptUntilItIsUsed$",

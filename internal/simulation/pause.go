@@ -11,8 +11,8 @@ import (
 const maxRestTicks = 25
 
 // pause lets everybody rest, after some have taken and freed much memory, until free memory is old, and holds what is reserved
-// then against what lives: no handle is left on which nothing lies. In every other case one stream works on with a little, and
-// only that is held beside.
+// then against what lives: no handle is left on which nothing lies. In every other case one stream works on with a little, in every
+// other of these with pauses in which it gets idle.
 func (w *world) pause(act action) {
 	w.endCaptures()
 	w.settle(uint64(act.a))
@@ -42,10 +42,14 @@ func (w *world) pause(act action) {
 	if act.c%2 == 0 && !s.adopted {
 		workBytes = sizeclass.MaxBytes + 1 + int64(act.c)%w.shape.pageBytes
 	}
-	for n := range maxRestTicks + 3*ofStreams.AgeTicks {
+	workTicks := 2
+	if act.c%4 == 2 {
+		workTicks = 12
+	}
+	for n := range maxRestTicks + 5*ofStreams.AgeTicks {
 		w.watch.AdvanceTo(w.watch.Drained())
 		w.do("rest", func() {
-			if workBytes > 0 && n%2 == 0 {
+			if workBytes > 0 && n%workTicks == 0 {
 				w.work(s, workBytes)
 			}
 			for _, s := range e.streams {
@@ -57,7 +61,7 @@ func (w *world) pause(act action) {
 			return
 		}
 	}
-	w.rested(workBytes)
+	w.rested(workBytes, settings.Policy.SpareBytes)
 }
 
 // spike takes much memory and frees it, with work behind the frees.
@@ -83,8 +87,10 @@ func (w *world) work(s *stream, bytes int64) {
 	}
 }
 
-// rested holds what is reserved after a rest against what lives, and what a stream works with.
-func (w *world) rested(workBytes int64) {
+// rested holds what is reserved after a rest against what lives, and what a stream works with. A stream that gets idle between works
+// is lent all that is free, and returns it, as long as no more than twice as much is reserved as streams have used lately. So is one
+// at work under pressure, which is idle after a tick: that stays, whatever its age, beside the spare memory.
+func (w *world) rested(workBytes, spareBytes int64) {
 	e := w.era
 	pinned := map[cudadrv.Ptr]bool{}
 	w.do("look", func() {
@@ -101,8 +107,12 @@ func (w *world) rested(workBytes int64) {
 		if workBytes > 0 { // it may lie across one page more, and in another place each time
 			pages += 2 * (workBytes/w.shape.pageBytes + 2)
 		}
-		if maxBytes := pages * w.shape.pageBytes * w.shape.maxHandlePages(); n.ReservedBytes > maxBytes {
-			w.broken("old", "%d bytes are reserved after a rest, %d may be for %d pages on which buffers lie; pool %+v", n.ReservedBytes, maxBytes, len(pinned), n)
+		maxBytes := pages * w.shape.pageBytes * w.shape.maxHandlePages()
+		if workBytes > 0 {
+			maxBytes = max(maxBytes, 2*int64(len(pinned))*w.shape.pageBytes+2*workBytes+spareBytes)
+		}
+		if n.ReservedBytes > maxBytes {
+			w.broken("old", "%d bytes are reserved after a rest, %d may be for %d pages on which buffers lie and %d bytes of work; pool %+v", n.ReservedBytes, maxBytes, len(pinned), workBytes, n)
 		}
 		w.report.Rests++
 	})

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,6 +61,45 @@ func TestMemoryThatIsUsedIsYoung(t *testing.T) {
 	m.giveAll(1)
 	require.Zero(t, m.held(1))
 	assert.Equal(t, []int{15, 0, 0, 5}, m.ticks(4))
+}
+
+// pauses has a client use so many pages for a moment, then one and two more in each of 16 steps, after each of which it returns what
+// it has. It returns how many pages the client had in each step with the first.
+func (m *market) pauses(pages uint32) (held []int) {
+	m.alloc(1, pages)
+	m.drop(1)
+	m.giveAll(1)
+	for range 16 {
+		m.alloc(1, 1)
+		held = append(held, m.held(1))
+		m.alloc(1, 2)
+		m.tick()
+		m.drop(1)
+		m.giveAll(1)
+		m.tick()
+	}
+	return held
+}
+
+// A client that pauses again and again is lent at once what it has used lately, which is no more than it uses now when the peak of
+// its use is two windows old. So the rest gets old, though it is one run and no other client is there.
+func TestAClientThatPausesIsLentWhatItHasUsedLately(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t, 1, aged(6))
+	held := m.pauses(40)
+	assert.Equal(t, slices.Repeat([]int{40}, 6), held[:6], "the peak is not old: one request, and it has all that it may need")
+	assert.Equal(t, slices.Repeat([]int{3}, 10), held[6:])
+	assert.EqualValues(t, 3*pageBytes, m.core.ReservedBytes())
+}
+
+// It is lent all that is free where no more than twice as much is reserved as it uses, and where memory does not age.
+func TestAClientThatPausesIsLentAllThatItMayNeed(t *testing.T) {
+	t.Parallel()
+	for ticks, pages := range map[uint32]uint32{6: 6, 0: 40} {
+		m := openMarket(t, 1, aged(ticks))
+		assert.Equal(t, slices.Repeat([]int{int(pages)}, 16), m.pauses(pages))
+		assert.EqualValues(t, pages*pageBytes, m.core.ReservedBytes())
+	}
 }
 
 // A handle is as old as its youngest page, and one with a page in use stays.

@@ -15,6 +15,7 @@ type answers struct {
 	clients  *clients
 	queue    *queue
 	waiters  *waiters
+	budget   *budget
 	phase    *phase
 	fx       *Effects
 }
@@ -101,12 +102,15 @@ func (a *answers) served(r *request) {
 // search sees all that is free, and one request is enough; likewise while clients miss in turns,
 // since the rest of a run would be asked for again. Not while a warm-up is at it: what it has let
 // go it would map again. While requests wait, or where the run does not hold all that is wanted, or
-// where the client has returned a surplus, no more is lent than is wanted.
+// where the client has returned a surplus, no more is lent than is wanted. A client that has been
+// idle gets no more than it has used lately where too much is reserved. Not where clients may need
+// all of it: each would be lent smaller pieces, and those of one would lie among another's.
 const lendShare = 8
 
 // lendPages is how much of a free run a request gets: no more than its client would return at once.
 func (a *answers) lendPages(r *request, runPages uint32) uint32 {
-	if a.waiters.count() > 0 || a.clients.all[r.client].thriftTicks > 0 { // it is one of them, or passes them
+	cl := a.clients.all[r.client]
+	if a.waiters.count() > 0 || cl.thriftTicks > 0 { // it is one of them, or passes them
 		return r.pages
 	}
 	if len(r.more) > 0 && r.wanted() > uint64(runPages) {
@@ -118,6 +122,9 @@ func (a *answers) lendPages(r *request, runPages uint32) uint32 {
 	}
 	if r.most > 0 {
 		n = min(n, r.most)
+	}
+	if cl.wakingTicks > 0 && a.budget.tooMuch() {
+		n = min(n, cl.lackedPages(a.memory.PageBytes()))
 	}
 	return max(r.pages, n)
 }

@@ -105,6 +105,12 @@ func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	return price
 }
 
+// tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice: what
+// they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
+func (b *budget) tooMuch() bool {
+	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes()+b.settings.Policy.SpareBytes
+}
+
 // worthNs is the price of so many pages, where clients need as many by themselves.
 func (b *budget) worthNs(pages int64) int64 {
 	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit

@@ -27,6 +27,10 @@ type client struct {
 	// thriftTicks is for how many ticks it is lent no more than it asks for, since it has returned a surplus: else its next
 	// request would be lent all of that again, and nothing would get old.
 	thriftTicks uint32
+	// wakingTicks is for how many ticks it is lent at once no more than it has used lately where too much is reserved, since it
+	// has been idle and returned what it had: else one that pauses again and again would be lent all that is free each time,
+	// and nothing would get old.
+	wakingTicks uint32
 	answer
 }
 
@@ -155,10 +159,17 @@ func (cs *clients) roll() {
 	}
 }
 
-// tick ends the thrift of clients in time.
+// lackedPages is how many pages a client lacks of as many as it has used lately by itself.
+func (cl *client) lackedPages(pageBytes int64) uint32 {
+	pages := (cl.ownPeak.bytes() + pageBytes - 1) / pageBytes
+	return uint32(max(0, pages-int64(cl.heldPages))) //nolint:gosec // pages of one arena
+}
+
+// tick ends in time that clients are lent little.
 func (cs *clients) tick() {
 	for _, cl := range cs.all {
 		cl.thriftTicks -= min(cl.thriftTicks, 1)
+		cl.wakingTicks -= min(cl.wakingTicks, 1)
 	}
 }
 

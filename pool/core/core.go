@@ -47,7 +47,8 @@ func NewPlain(pageBytes int64, maxPages uint32, s Settings) *Core {
 func newCore(m *memory.Memory, s Settings) *Core {
 	c := &Core{settings: s, memory: m, clients: newClients(), waiters: newWaiters(), fences: newFences()}
 	c.answers = answers{
-		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, phase: &c.phase, fx: &c.fx,
+		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, budget: &c.budget, phase: &c.phase,
+		fx: &c.fx,
 	}
 	c.budget = budget{settings: &c.settings, memory: m, clients: &c.clients}
 	c.asks = asks{memory: m, clients: &c.clients, queue: &c.queue, budget: &c.budget, fx: &c.fx}

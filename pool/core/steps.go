@@ -108,8 +108,11 @@ func (c *Core) takeBack(m Return) bool {
 	if cl == nil {
 		return false
 	}
-	if m.Surplus {
+	switch {
+	case m.Surplus:
 		cl.thriftTicks = 2 * c.settings.AgeTicks
+	case m.Final && len(m.Runs) > 0:
+		cl.wakingTicks = 2 * c.settings.AgeTicks
 	}
 	switch {
 	case cl.gone:
