@@ -94,8 +94,8 @@ func TestMemoryOfASpikeIsReleased(t *testing.T) {
 	}
 }
 
-// Memory of a spike is released, too, while a stream pauses again and again, each time for long enough that it returns what it
-// has, and for less than ReleaseAfter: it is not lent at each step all that is free.
+// Memory of a spike is released, too, while a stream pauses again and again, each time for long enough that it returns its pages, and
+// for less than ReleaseAfter: no step lends the stream all that is free.
 func TestMemoryOfASpikeIsReleasedBesidePauses(t *testing.T) {
 	once(t)
 	for name, tt := range map[string]struct {

@@ -92,7 +92,7 @@ type question struct {
 	settings  *core.Settings
 	reset     bool
 	liveBytes map[core.Client]int64 // for a reset
-	reply     futures.Promise[Snapshot]
+	reply     futures.Promise[*Snapshot]
 }
 
 func (*step) isMessage()     {}
@@ -111,7 +111,7 @@ func (s *step) Fail(err error) {
 }
 
 // Fail answers in the pool's place.
-func (q *question) Fail(err error) { q.reply.Complete(Snapshot{}, err) }
+func (q *question) Fail(err error) { q.reply.Complete(nil, err) }
 
 // effects are the actions of a turn of the pool that are performed after it, in field order.
 type effects struct {

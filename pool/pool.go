@@ -183,7 +183,11 @@ func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
 	q.reply.On(p.host)
 	p.ref.Call(q)
-	return q.reply.Future().Await(ctx)
+	reply, err := q.reply.Future().Await(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return *reply, nil
 }
 
 // Close denies waiting requests, releases all memory, live or not, and ends the pool's goroutines.
@@ -223,7 +227,7 @@ func (p *Pool) finish(cause error) error {
 	job := p.core.InFlight() // its outcome may not have been received, or it was never begun
 	fx := p.core.Step(core.Close{Token: token})
 	for {
-		for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
+		for e := range fx.Ends.Popped() {
 			if e.Token == token {
 				return e.Err
 			}

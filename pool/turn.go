@@ -36,7 +36,7 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	q.reply.Complete(Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}, nil)
+	q.reply.Complete(&Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}, nil)
 }
 
 func (p *Pool) step(s *step) {
@@ -116,13 +116,13 @@ func (p *Pool) SetTenants(all []*Tenant) {
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
 func (p *Pool) collect(fx *core.Effects) {
 	out := p.effects()
-	for g, ok := fx.Grants.Pop(); ok; g, ok = fx.Grants.Pop() {
+	for g := range fx.Grants.Popped() {
 		if c := p.clients[g.Client]; c != nil {
 			p.granted[g.Client] += 1 + uint64(len(g.More))
 			out.grant(c, g)
 		}
 	}
-	for d, ok := fx.Denials.Pop(); ok; d, ok = fx.Denials.Pop() {
+	for d := range fx.Denials.Popped() {
 		if len(p.quotas.queued) > 0 { // after this turn's step: the step of another would change its effects
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
@@ -130,18 +130,18 @@ func (p *Pool) collect(fx *core.Effects) {
 			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d, c), d.Quiet})
 		}
 	}
-	for o, ok := fx.Offers.Pop(); ok; o, ok = fx.Offers.Pop() {
+	for o := range fx.Offers.Popped() {
 		if c := p.clients[o.Client]; c != nil {
 			out.offers.Push(offer{c, o.Token, p.granted[o.Client]})
 		}
 	}
-	for a, ok := fx.Asks.Pop(); ok; a, ok = fx.Asks.Pop() {
+	for a := range fx.Asks.Popped() {
 		if c := p.clients[a.Client]; c != nil {
 			out.reclaims.Push(reclaimRequest{c, p.granted[a.Client], a.Pages})
 			p.askedAt[a.Client] = p.clock()
 		}
 	}
-	for id, ok := fx.Looks.Pop(); ok; id, ok = fx.Looks.Pop() {
+	for id := range fx.Looks.Popped() {
 		if c := p.clients[id]; c != nil {
 			out.looks.Push(c)
 		}
@@ -156,13 +156,13 @@ func (p *Pool) collect(fx *core.Effects) {
 			}
 		}
 	}
-	for e, ok := fx.Ends.Pop(); ok; e, ok = fx.Ends.Pop() {
+	for e := range fx.Ends.Popped() {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
 			out.ends.Push(completion{promise, e.Bytes, e.Err})
 		}
 	}
-	for id, ok := fx.Gone.Pop(); ok; id, ok = fx.Gone.Pop() {
+	for id := range fx.Gone.Popped() {
 		delete(p.clients, id)
 		delete(p.granted, id)
 		delete(p.askedAt, id)

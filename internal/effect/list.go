@@ -1,6 +1,8 @@
 // Package effect keeps what a turn leaves to be done.
 package effect
 
+import "iter"
+
 // List is a list of effects, oldest first. An effect is taken from the list before it is carried out: one that panics costs itself
 // alone, and the rest are carried out afterwards. Its zero value is empty.
 type List[T any] struct {
@@ -19,6 +21,18 @@ func (l *List[T]) Pop() (v T, ok bool) {
 	v = l.all[l.taken]
 	l.taken++
 	return v, true
+}
+
+// Popped takes the effects one after the other, each before it is carried out.
+func (l *List[T]) Popped() iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for l.taken < len(l.all) {
+			l.taken++
+			if !yield(l.all[l.taken-1]) {
+				return
+			}
+		}
+	}
 }
 
 // Left are the effects that were not taken yet. The slice is the list's: an entry of it may be changed, and is gone with the next

@@ -86,7 +86,7 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "the last of several refusals is not told", Package: "internal/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"pool.(*Pool).collect", "for d, ok := fx.Denials.Pop(); ok; d, ok", "for d, ok := fx.Denials.Pop(); ok && len(fx.Denials.Left()) > 0; d, ok"}},
+			Edits: []Edit{{"pool.(*Pool).collect", "for d := range fx.Denials.Popped() {\n", "for d := range fx.Denials.Popped() {\n		if len(fx.Denials.Left()) == 0 {\n			break\n		}\n"}},
 		},
 	}
 }

@@ -30,11 +30,12 @@ func command(t *testing.T, args ...string) string {
 	return string(said)
 }
 
-// built builds the program and returns its size, and the paths of the modules in it besides this one.
+// built builds the program and returns its size, which does not depend on where the sources lie, and the paths of the modules in it
+// besides this one.
 func built(t *testing.T, flags ...string) (sizeBytes int64, modules []string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "hello")
-	command(t, append(append([]string{"build", "-buildvcs=false", "-o", binary}, flags...), program)...)
+	command(t, append(append([]string{"build", "-buildvcs=false", "-trimpath", "-o", binary}, flags...), program)...)
 	file, err := os.Stat(binary)
 	require.NoError(t, err)
 	info, err := buildinfo.ReadFile(binary)
