@@ -120,7 +120,7 @@ func (l *lentMemory) answerReclaim(pages uint32) {
 	var runs []core.Run
 	if !l.draining || l.cuda.synced.Load() {
 		if pages > 0 {
-			runs = l.core.ReleaseLongest(pages, covered)
+			runs = l.core.ReleaseSome(pages, covered)
 		} else {
 			runs = l.core.Release(^uint32(0), covered)
 		}

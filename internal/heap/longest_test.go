@@ -38,6 +38,57 @@ func TestTakeLongestFollowsTheReference(t *testing.T) {
 	})
 }
 
+// TestTakeFittingFollowsTheReference holds the block that leaves against the free ranges: it has as
+// many whole pages, and no range of a bin between has them.
+func TestTakeFittingFollowsTheReference(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m := newModel(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) { m.check() },
+			"grant": func(t *rapid.T) {
+				m.grant(rapid.Uint32Range(0, modelPages-1).Draw(t, "first"), rapid.Uint32Range(1, 24).Draw(t, "pages"))
+			},
+			"take": func(t *rapid.T) {
+				for range rapid.IntRange(1, 6).Draw(t, "count") {
+					m.take(rapid.Uint32Range(1, 3*modelPageUnits).Draw(t, "units"))
+				}
+			},
+			"give":         func(t *rapid.T) { m.giveSome(t, rapid.IntRange(1, 6).Draw(t, "count")) },
+			"take fitting": func(t *rapid.T) { m.takeFitting(rapid.Uint32Range(0, 30).Draw(t, "pages")) },
+		})
+	})
+	h := New(4096)
+	_, _, ok := h.TakeFitting(1 << 20)
+	assert.False(t, ok, "more units than a block can have")
+}
+
+func (m *model) takeFitting(pages uint32) {
+	ranges := m.ref.free()
+	wholePages := func(s span) uint32 {
+		first, end := (s.from+modelPageUnits-1)/modelPageUnits, s.end/modelPageUnits
+		return max(first, end) - first
+	}
+	first, count, ok := m.heap.TakeFitting(pages)
+	if !ok {
+		for _, s := range ranges {
+			require.False(m.t, pages > 0 && s.units() >= (pages+2)*modelPageUnits && wholePages(s) > pages+1 && binOf(s.units()) > binOf(pages*modelPageUnits) &&
+				len(ranges) == 1, "one range that holds the pages however it lies was not found")
+		}
+		return
+	}
+	require.GreaterOrEqual(m.t, count, pages)
+	begin, end := first*modelPageUnits, (first+count)*modelPageUnits
+	i := slices.IndexFunc(ranges, func(s span) bool { return s.from <= begin && end <= s.end })
+	require.GreaterOrEqual(m.t, i, 0, "pages %d+%d left, and are not free", first, count)
+	require.Equal(m.t, wholePages(ranges[i]), count, "a part of a range left")
+	for _, s := range ranges {
+		between := binOf(s.units()) > binOf(pages*modelPageUnits) && binOf(s.units()) < binOf(ranges[i].units())
+		require.False(m.t, between, "a shorter range that is long enough was passed over")
+	}
+	m.ref.fill(begin, end, foreign)
+}
+
 // takeLongest takes pages of [from, to) and checks that they are free and come from ranges in
 // falling order of their bins, that the pages of a range go before any of a range in a lower bin,
 // and that they come to as many as are asked for, or there are: with whole to more than that by the

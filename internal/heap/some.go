@@ -1,5 +1,7 @@
 package heap
 
+import "math"
+
 // TakeSomePages is TakePages of one part of each block's whole pages: that which narrow chooses. What is left of a block
 // may hold another.
 func (h *Heap) TakeSomePages(limit uint32, narrow func(first, end uint32) (from, to uint32), visit func(firstPage, pages uint32) bool) uint32 {
@@ -76,6 +78,25 @@ func (h *Heap) TakeLongest(pages uint32, whole bool, narrow func(first, end uint
 		}
 		pages -= end - first
 	}
+}
+
+// TakeFitting takes all pages of about the shortest free block that has so many (see Bins.Fit), and
+// returns them. It reports false if there is none, or if the one it finds holds fewer whole pages.
+func (h *Heap) TakeFitting(pages uint32) (firstPage, count uint32, ok bool) {
+	units := uint64(pages) * uint64(h.pageUnits)
+	if pages == 0 || units > math.MaxUint32 {
+		return 0, 0, false
+	}
+	i := h.find(uint32(units))
+	if i == None {
+		return 0, 0, false
+	}
+	first, end := h.wholePages(i)
+	if first >= end || end-first < pages {
+		return 0, 0, false
+	}
+	h.cut(i, first, end)
+	return first, end - first, true
 }
 
 // LongestBound is a number of units that no free block exceeds, 0 if there is none.

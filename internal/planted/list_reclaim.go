@@ -20,16 +20,16 @@ func reclaimBugs() []Bug {
 			Edits: []Edit{{"streams.(*turn).outdate", "	t.core.NoteMinFree()\n", ""}},
 		},
 		{
-			Name: "a reclaim request for some pages takes all", Package: "streams/core", Run: "^TestReleaseLongest$",
-			Edits: []Edit{{"streams/core.(*Core).ReleaseLongest", "takeLongest(pages,", "takeLongest(pages|1<<31,"}},
+			Name: "a reclaim request for some pages takes all", Package: "streams/core", Run: "^TestReleaseSome$",
+			Edits: []Edit{{"streams/core.(*Core).ReleaseSome", "takeLongest(pages,", "takeLongest(pages|1<<31,"}},
 		},
 		{
-			Name: "a reclaim request for some pages cuts a run in two", Package: "streams/core", Run: "^TestReleaseLongest$",
-			Edits: []Edit{{"streams/core.(*Core).ReleaseLongest", "pages, true,", "pages, false,"}},
+			Name: "a reclaim request for some pages cuts a run in two", Package: "streams/core", Run: "^TestReleaseSome$",
+			Edits: []Edit{{"streams/core.(*Core).ReleaseSome", "pages, true,", "pages, false,"}},
 		},
 		{
-			Name: "a reclaim request for some pages finds nothing that was just freed", Package: "streams/core", Run: "^TestReleaseLongestLeavesMagazinesOpen$",
-			Edits: []Edit{{"streams/core.(*Core).ReleaseLongest", "	c.Drain()\n", ""}},
+			Name: "a reclaim request for some pages finds nothing that was just freed", Package: "streams/core", Run: "^TestReleaseSomeLeavesMagazinesOpen$",
+			Edits: []Edit{{"streams/core.(*Core).ReleaseSome", "	c.Drain()\n", ""}},
 		},
 		{
 			Name: "a reclaim request for some pages asks the lanes", Package: "streams", Run: "^TestOnlyARequestForAllAsksLanes$",
@@ -37,7 +37,7 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "a reclaim request for some pages takes uncovered ones", Package: "streams", Run: "^TestAnAdoptedDonorAnswers$",
-			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "ReleaseLongest(pages, covered)", "ReleaseLongest(pages, false)"}},
+			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "ReleaseSome(pages, covered)", "ReleaseSome(pages, false)"}},
 		},
 		{
 			Name: "a donor with work in flight records no fence", Package: "streams", Run: "^TestDonorsMakeNoHazard$",

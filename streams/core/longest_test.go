@@ -27,12 +27,14 @@ func apart(t *testing.T) *world {
 	return w
 }
 
-// A reclaim request for some pages is served with the longest free runs, no more of them than are needed, and each whole: a part of a
-// run would leave two short ones.
-func TestReleaseLongest(t *testing.T) {
+// A reclaim request for some pages is served with the shortest free run that has as many, and if none has with the longest ones, no
+// more of them than are needed, and each whole: a part of a run would leave two short ones.
+func TestReleaseSome(t *testing.T) {
 	t.Parallel()
 	for pages, want := range map[uint32][]Run{
-		1:   runs(0, 16),
+		1:   runs(70, 1),
+		2:   runs(60, 2),
+		3:   runs(50, 4),
 		16:  runs(0, 16),
 		17:  runs(0, 16, 30, 8),
 		25:  runs(0, 16, 30, 8, 50, 4),
@@ -43,7 +45,7 @@ func TestReleaseLongest(t *testing.T) {
 		all, longest := w.core.NoteFree()
 		assert.EqualValues(t, 31, all)
 		assert.EqualValues(t, 16, longest)
-		got := append([]Run(nil), w.core.ReleaseLongest(pages, false)...)
+		got := append([]Run(nil), w.core.ReleaseSome(pages, false)...)
 		assert.Equal(t, want, got, "%d pages", pages)
 		gone := w.back(got)
 		all, _ = w.core.NoteFree()
@@ -54,7 +56,7 @@ func TestReleaseLongest(t *testing.T) {
 }
 
 // A reclaim request for some pages takes home what was freed, and closes no magazine: what the stream is at work with stays.
-func TestReleaseLongestLeavesMagazinesOpen(t *testing.T) {
+func TestReleaseSomeLeavesMagazinesOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	w.hoard(4, mib, 0, w.always)
@@ -62,27 +64,27 @@ func TestReleaseLongestLeavesMagazinesOpen(t *testing.T) {
 	w.free(freed)
 	kept := w.core.retention.units
 	require.Positive(t, kept)
-	gone := w.back(w.core.ReleaseLongest(20, false))
+	gone := w.back(w.core.ReleaseSome(20, false))
 	assert.GreaterOrEqual(t, gone, uint32(20), "also what no turn had taken home")
 	assert.Equal(t, kept, w.core.retention.units)
 	w.finish(true)
 }
 
 // Where only covered pages may leave, the others stay, and the longest covered runs leave.
-func TestReleaseLongestLeavesUncoveredPages(t *testing.T) {
+func TestReleaseSomeLeavesUncoveredPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	w.core.coverage.begin()
 	require.True(t, w.grant(0, 16))
 	require.True(t, w.grant(30, 8))
-	assert.Empty(t, w.core.ReleaseLongest(4, true), "no fence covers what was granted")
+	assert.Empty(t, w.core.ReleaseSome(4, true), "no fence covers what was granted")
 	w.core.Seal()
 	w.core.Covered()
 	require.True(t, w.grant(50, 20))
-	assert.EqualValues(t, 16, w.back(w.core.ReleaseLongest(4, true)))
-	assert.EqualValues(t, 8, w.back(w.core.ReleaseLongest(4, true)))
-	assert.Empty(t, w.core.ReleaseLongest(4, true))
-	assert.EqualValues(t, 20, w.back(w.core.ReleaseLongest(4, false)))
+	assert.EqualValues(t, 16, w.back(w.core.ReleaseSome(4, true)))
+	assert.EqualValues(t, 8, w.back(w.core.ReleaseSome(4, true)))
+	assert.Empty(t, w.core.ReleaseSome(4, true))
+	assert.EqualValues(t, 20, w.back(w.core.ReleaseSome(4, false)))
 	w.finish(true)
 }
 

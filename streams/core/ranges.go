@@ -123,6 +123,19 @@ func (r *ranges) takeLongest(pages uint32, whole bool, within func(first, end ui
 	return r.taken
 }
 
+// takeFitting takes the pages of about the shortest free range that has so many out of the heap, or nothing.
+func (r *ranges) takeFitting(pages uint32) []Run {
+	r.taken = r.taken[:0]
+	if first, count, ok := r.heap.TakeFitting(pages); ok {
+		run := Run{First: first, Pages: count}
+		for _, tell := range r.onReturn {
+			tell(run)
+		}
+		r.taken = append(r.taken, run)
+	}
+	return r.taken
+}
+
 // freePages is how many pages the free ranges hold, and how many the longest of them does, both at most.
 func (r *ranges) freePages() (all, longest uint32) {
 	return uint32(r.heap.FreeUnits() / uint64(r.pageUnits)), r.heap.LongestBound() / r.pageUnits //nolint:gosec // of one arena

@@ -14,11 +14,18 @@ func (c *Core) Release(limit uint32, covered bool) []Run {
 	return c.takeOut(limit, covered)
 }
 
-// ReleaseLongest gives the longest free runs to the caller, for the pool, until they come to so many pages. No magazine is closed for
-// it. The result is valid until the next call of the core.
-func (c *Core) ReleaseLongest(pages uint32, covered bool) []Run {
+// ReleaseSome gives free runs to the caller, for the pool: about the shortest one that has so many pages, whole, so that longer ones
+// stay; else the longest, until they come to so many. With covered only pages that a fence covers leave, of the longest. No magazine
+// is closed for it. The result is valid until the next call of the core.
+func (c *Core) ReleaseSome(pages uint32, covered bool) []Run {
 	c.Drain()
-	return c.ranges.takeLongest(pages, true, c.coverage.within(covered))
+	within := c.coverage.within(covered)
+	if within == nil {
+		if runs := c.ranges.takeFitting(pages); len(runs) > 0 {
+			return runs
+		}
+	}
+	return c.ranges.takeLongest(pages, true, within)
 }
 
 // takeOut takes whole pages out of the heap. The result is valid until the next call.
