@@ -104,8 +104,11 @@ func (e *OutOfMemoryError) Error() string {
 // describeHolders names the largest holders, and sums up the others.
 func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	holders := slices.Clone(e.Streams)
-	order.Stably(holders, func(x, y *Holding) int { return cmp.Compare(y.HeldBytes, x.HeldBytes) })
 	holders = order.Delete(holders, func(h Holding) bool { return h.HeldBytes == 0 })
+	order.Sort(len(holders), func(i, j int) bool {
+		x, y := &holders[i], &holders[j]
+		return cmp.Or(cmp.Compare(y.HeldBytes, x.HeldBytes), cmp.Compare(x.Stream, y.Stream)) < 0
+	}, func(i, j int) { holders[i], holders[j] = holders[j], holders[i] })
 	for i := range holders[:min(len(holders), maxHolders)] {
 		b.WriteString("; " + holders[i].String())
 	}

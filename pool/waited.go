@@ -52,8 +52,7 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // EndWait completes the error of a wait, whose Holders are the streams so far. It takes no turn.
 func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
-	larger := func(a, b *Holder) int { return cmp.Compare(b.HeldBytes, a.HeldBytes) }
-	order.Stably(e.Holders, larger)
+	byBytes(e.Holders)
 	if t != nil {
 		e.Tenant = t.name
 	}
@@ -62,6 +61,14 @@ func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
 			e.Tenants = append(e.Tenants, Holder{Tenant: t.name, HeldBytes: held})
 		}
 	}
-	order.Stably(e.Tenants, larger)
+	byBytes(e.Tenants)
 	return e
+}
+
+// byBytes puts the largest holder first; of equal ones the first stream or tenant.
+func byBytes(all []Holder) {
+	order.Sort(len(all), func(i, j int) bool {
+		a, b := &all[i], &all[j]
+		return cmp.Or(cmp.Compare(b.HeldBytes, a.HeldBytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Tenant, b.Tenant)) < 0
+	}, func(i, j int) { all[i], all[j] = all[j], all[i] })
 }

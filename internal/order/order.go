@@ -16,6 +16,10 @@ func By[E any](s []E, compare func(a, b *E) int) {
 	x.sort(len(s))
 }
 
+// Sort is By for n elements that only their places name: less reports whether one comes first, swap exchanges two. Slices of structs
+// are sorted by it, since By would be compiled for each of them, with all of the struct in its name.
+func Sort(n int, less func(i, j int) bool, swap func(i, j int)) { indexed{less, swap}.sort(n) }
+
 // Stably is By for elements that compare equal and are to keep their order. It allocates where the slice is not in order yet.
 func Stably[E any](s []E, compare func(a, b *E) int) {
 	if Sorted(s, compare) {

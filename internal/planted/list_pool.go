@@ -114,7 +114,7 @@ func budgetBugs() []Bug {
 		},
 		{
 			Name: "the shortest handles are recycled first", Package: "pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"pool/core/memory.(*Memory).victims", "return int(b.pages) - int(a.pages)", "return int(a.pages) - int(b.pages)"}},
+			Edits: []Edit{{"pool/core/memory.(*Memory).victims", "return a.pages > b.pages", "return a.pages < b.pages"}},
 		},
 		{
 			Name: "handles are long from the beginning", Package: "pool/core", Run: "^TestTranscripts$",

@@ -72,20 +72,19 @@ func (t *Table) reshare(all []Usage) {
 	for i, u := range all {
 		t.shares[i].account = u.Account
 	}
-	order.By(t.shares, func(a, b *sharing) int { return cmp.Compare(a.account, b.account) })
+	order.Sort(len(t.shares), func(i, j int) bool { return t.shares[i].account < t.shares[j].account },
+		func(i, j int) { t.shares[i], t.shares[j] = t.shares[j], t.shares[i] })
 	for i := range old {
 		if s := t.sharing(old[i].account); s != nil {
 			s.outrankedBytes = old[i].outrankedBytes
 		}
 	}
 	// Those of an account stand in no order yet.
-	order.By(t.queue, func(a, b *entry) int {
-		if elder(a, b) {
-			return -1
-		}
-		return 1
-	})
+	order.Sort(len(t.queue), func(i, j int) bool { return elder(&t.queue[i], &t.queue[j]) }, t.swap)
 }
+
+// swap exchanges two entries of the queue.
+func (t *Table) swap(i, j int) { t.queue[i], t.queue[j] = t.queue[j], t.queue[i] }
 
 // sharing is an account's, nil if it has no share.
 func (t *Table) sharing(a Account) *sharing {
@@ -131,7 +130,7 @@ func (t *Table) order() {
 	}
 	t.dun()
 	t.merge(sharers)
-	order.By(t.queue, before)
+	order.Sort(len(t.queue), func(i, j int) bool { return before(&t.queue[i], &t.queue[j]) < 0 }, t.swap)
 	for i := range t.shares {
 		t.shares[i].first = nil // it has moved
 	}

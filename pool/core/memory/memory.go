@@ -69,15 +69,16 @@ func (m *Memory) victims(want func(Run) bool) []int32 {
 		}
 		return true
 	})
-	order.By(found, func(a, b *victim) int {
+	order.Sort(len(found), func(i, j int) bool {
+		a, b := &found[i], &found[j]
 		if a.pages != b.pages {
-			return int(b.pages) - int(a.pages)
+			return a.pages > b.pages
 		}
 		if a.runPages != b.runPages {
-			return int(a.runPages) - int(b.runPages)
+			return a.runPages < b.runPages
 		}
-		return int(a.first) - int(b.first)
-	})
+		return a.first < b.first
+	}, func(i, j int) { found[i], found[j] = found[j], found[i] })
 	m.found = found
 	ids := m.victimIDs[:0]
 	for _, v := range found {

@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"cmp"
-
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pages"
 )
@@ -41,7 +39,8 @@ func (ps *Parts) Add(parts ...Part) {
 			*ps = append(*ps, p)
 		}
 	}
-	order.By(*ps, func(a, b *Part) int { return cmp.Compare(a.Run.First, b.Run.First) })
+	all := *ps
+	order.Sort(len(all), func(i, j int) bool { return all[i].Run.First < all[j].Run.First }, func(i, j int) { all[i], all[j] = all[j], all[i] })
 }
 
 // Pass cleans the parts of a client up to a fence, which has passed.
