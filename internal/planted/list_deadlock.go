@@ -82,5 +82,23 @@ func deadlockBugs() []Bug {
 			Name: "a wait in a handover is not announced", Package: "internal/simulation", Run: "^TestCallersBehindEachOtherGoOn$",
 			Edits: []Edit{{"streams.waitFor", "	waits.suspensions.suspend(x)\n", ""}},
 		},
+		{
+			Name: "the simulation notes a suspension after the allocator was told", Package: "internal/simulation", Run: "^TestAnAnswerMayOvertakeTheCallThatLeadsToIt$",
+			Edits: []Edit{{
+				"internal/simulation.(*stream).standStill", "	s.stood = true\n	end := s.Suspend()\n", "	end := s.Suspend()\n	s.stood = true\n",
+			}},
+		},
+		{
+			Name: "the simulation notes the close of a stream after the allocator was told", Package: "internal/simulation", Run: "^TestAnAnswerMayOvertakeTheCallThatLeadsToIt$",
+			Edits: []Edit{{
+				"internal/simulation.(*world).closeStream", "	s.closing = true\n	s.closers++\n", "	s.closers++\n	defer func() { s.closing = true }()\n",
+			}},
+		},
+		{
+			Name: "the simulation notes a lower limit after the allocator was told", Package: "internal/simulation", Run: "^TestAnAnswerMayOvertakeTheCallThatLeadsToIt$",
+			Edits: []Edit{{
+				"internal/simulation.(*world).reconfigure", "		e.leastLimit = min(e.leastLimit, settings.LimitBytes)\n", "		defer func() { e.leastLimit = min(e.leastLimit, settings.LimitBytes) }()\n",
+			}},
+		},
 	}
 }

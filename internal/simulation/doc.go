@@ -52,8 +52,8 @@
 //   - Every request is answered once, with a reason that there was: no failure without a failure, no end without a
 //     cancellation. A future that was cancelled in time delivers nothing, and an answer never changes.
 //   - A moment at which nothing can go on while somebody waits is a deadlock, but for requests that wait for memory: of those
-//     none wants less than what is nobody's, no stream keeps a page that no live buffer lies on, a deadlock is declared among streams that several callers use never, and when
-//     all has been freed each was served.
+//     none wants less than what is nobody's, no stream keeps a page that no live buffer lies on, and when all has been freed each
+//     was served. No deadlock is declared while a stream that several callers use holds memory, unless one of them has begun to suspend it.
 //   - Two streams' only callers who work one behind the other through a Handover get all values, in order. Neither is refused memory as a
 //     deadlock where one of the two can always go on, and elsewhere they do not wait for each other for ever.
 //   - When all has settled: the books of streams, pool and device balance and agree, counts are those of the callers, closed

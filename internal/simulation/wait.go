@@ -117,14 +117,16 @@ func (w *world) suspendedFor(s *stream, act action) func() {
 	}
 }
 
-// standStill says that nobody frees on the stream until resume is called.
+// standStill says that nobody frees on the stream until resume is called. The suspension is noted
+// before the allocator is told of it, and until it has ended there: a request may be refused as a
+// deadlock while the call of Suspend is still under way.
 func (s *stream) standStill() (resume func()) {
-	end := s.Suspend()
 	s.standing++
 	s.stood = true
+	end := s.Suspend()
 	return func() {
-		s.standing--
 		end()
+		s.standing--
 	}
 }
 
