@@ -183,9 +183,13 @@ func (d *dispatcher) denied(m *denied) {
 // offered serves a parked claim from the stream's memory, once all runs that the pool granted
 // before the offer have arrived.
 func (d *dispatcher) offered(o claims.Offer) {
-	if !d.claims.Offered(o) {
-		return
+	if d.claims.Offered(o) {
+		d.answerOffer(o)
 	}
+}
+
+// answerOffer leaves the answer to an offer as an effect.
+func (d *dispatcher) answerOffer(o claims.Offer) {
 	taken := d.serveOffer(o)
 	d.effects().offers.Push(answeredOffer{o.Token, taken})
 }
@@ -213,10 +217,12 @@ func (d *dispatcher) serveOffer(o claims.Offer) bool {
 	return true
 }
 
-// reoffer repeats the offers that waited for runs.
+// reoffer answers the offers that waited for runs, one by one: those that a panic leaves in the
+// table are made once more.
 func (d *dispatcher) reoffer() {
-	for _, o := range d.claims.TakeOffers() {
-		d.offered(o)
+	for o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {
+		d.answerOffer(o)
+		d.claims.Answered(o)
 	}
 }
 

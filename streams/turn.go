@@ -310,6 +310,9 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 		t.reclaim = nil
 		t.ref.Tell(a)
 	}
+	for _, o := range t.claims.TakeOffers() { // likewise; one whose runs have not arrived waits again
+		t.ref.Tell(&offered{stream: t.wiring, offer: o})
+	}
 	return nil
 }
 

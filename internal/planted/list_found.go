@@ -139,6 +139,18 @@ func foundOtherBugs() []Bug {
 			}},
 		},
 		{
+			Name: "an offer that waits for runs is lost in a panic", Package: "streams", Run: "^TestAPanicForgetsNoOfferThatIsOwed$",
+			Edits: []Edit{{"streams.(*turn).panicked", "t.claims.TakeOffers() {", "t.claims.TakeOffers()[:0] {"}},
+		},
+		{
+			Name: "offers behind one that panicked are lost", Package: "streams", Run: "^TestAPanicInAnOfferForgetsNoOther$",
+			Edits: []Edit{{
+				"streams.(*dispatcher).reoffer",
+				"o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {\n		d.answerOffer(o)\n		d.claims.Answered(o)\n",
+				"_, o := range d.claims.TakeOffers() {\n		d.offered(o)\n",
+			}},
+		},
+		{
 			Name: "a warm-up rounds down", Package: ".", Run: "^TestWarmRoundsUp$",
 			Edits: []Edit{{"vram.warmRuns", "spans := (int64(w.Count) + blocks - 1) / blocks", "spans := int64(w.Count) / blocks"}},
 		},
