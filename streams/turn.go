@@ -56,7 +56,7 @@ func (t *turn) receive(m actors.Message) {
 	case *changed:
 		t.changed(m.claim)
 	case *offered:
-		t.offered(m.offer)
+		t.offered(m)
 	case *consulted:
 		t.consulted(m)
 	}
@@ -74,6 +74,8 @@ func (t *turn) call(c *call) {
 
 // granted adds runs, and serves their claim.
 func (t *turn) granted(g *granted) {
+	c := t.waiting(g.token)
+	t.current = c // its grant is used up, whatever panics from here on
 	if !g.kept {
 		t.claims.Receive(len(g.runs))
 	}
@@ -84,7 +86,7 @@ func (t *turn) granted(g *granted) {
 	}
 	t.updateDemand()
 	t.returnWhenClosed()
-	if c := t.waiting(g.token); c != nil {
+	if c != nil {
 		t.endWaiting(c)
 		t.serve(c)
 		t.core.NoteSpare()
@@ -110,11 +112,12 @@ func (t *turn) handleReclaim(a *reclaim) {
 	}
 	others := t.claims.Len() == t.claims.ParkedLen()
 	if others && a.pages == 0 && !a.looked && !t.draining && t.core.PendingBytes() > 0 {
-		a.looked, t.reclaim = true, nil
+		a.looked = true
 		t.core.Press()
 		t.takeOwnFences()
 		t.eachLook()
 		t.effects().reclaim = a
+		t.reclaim = nil // last, as below
 		return
 	}
 	t.answerReclaim(a.pages)
@@ -297,6 +300,7 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 	}
 	if c != nil {
 		t.unpark(c) // answered now
+		t.endWaiting(c)
 		c.Fail(&actors.PanicError{Actor: t.ref.Name(), Value: p.Value, Stack: p.Stack})
 	}
 	t.putBack(held)

@@ -134,20 +134,8 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",
 			Edits: []Edit{{
-				"streams.(*turn).panicked", "		t.unpark(c) // answered now\n",
+				"streams.(*turn).panicked", "		t.unpark(c) // answered now\n		t.endWaiting(c)\n",
 				"",
-			}},
-		},
-		{
-			Name: "an offer that waits for runs is lost in a panic", Package: "streams", Run: "^TestAPanicForgetsNoOfferThatIsOwed$",
-			Edits: []Edit{{"streams.(*turn).panicked", "t.claims.TakeOffers() {", "t.claims.TakeOffers()[:0] {"}},
-		},
-		{
-			Name: "offers behind one that panicked are lost", Package: "streams", Run: "^TestAPanicInAnOfferForgetsNoOther$",
-			Edits: []Edit{{
-				"streams.(*dispatcher).reoffer",
-				"o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {\n		d.answerOffer(o)\n		d.claims.Answered(o)\n",
-				"_, o := range d.claims.TakeOffers() {\n		d.offered(o)\n",
 			}},
 		},
 		{

@@ -1,0 +1,43 @@
+package planted
+
+// panicBugs are those by which a panic in a stream's turn costs more than the answer that the turn
+// was at.
+func panicBugs() []Bug {
+	return []Bug{
+		{
+			Name: "an offer that waits for runs is lost in a panic", Package: "streams", Run: "^TestAPanicForgetsNoOfferThatIsOwed$",
+			Edits: []Edit{{"streams.(*turn).panicked", "t.claims.TakeOffers() {", "t.claims.TakeOffers()[:0] {"}},
+		},
+		{
+			Name: "offers behind one that panicked are lost", Package: "streams", Run: "^TestAPanicInAnOfferForgetsNoOther$",
+			Edits: []Edit{{
+				"streams.(*dispatcher).reoffer",
+				"o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {\n		taken := d.answerOffer(o)\n		if d.claims.Answered(o); taken",
+				"_, o := range d.claims.TakeOffers() {\n		if d.answerOffer(o)",
+			}},
+		},
+		{
+			Name: "a panic that parks a request fails nobody", Package: "streams", Run: "^TestAPanicWhileABatchIsParkedFailsIt$",
+			Edits: []Edit{{"streams.(*dispatcher).serve", "		d.park(c)\n", "		d.current = nil\n		d.park(c)\n"}},
+		},
+		{
+			Name: "a panic in a grant fails nobody", Package: "streams", Run: "^TestAPanicInAGrantFailsItsRequest$",
+			Edits: []Edit{{"streams.(*turn).granted", "	t.current = c //", "	//"}},
+		},
+		{
+			Name: "a request that a panic failed counts as waiting", Package: "streams", Run: "^TestAPanicInAGrantFailsItsRequest$",
+			Edits: []Edit{{"streams.(*turn).panicked", "		t.endWaiting(c)\n", ""}},
+		},
+		{
+			Name: "a request that was served waits until the excess is returned", Package: "streams", Run: "^TestAPanicBehindATakenOffer$",
+			Edits: []Edit{{
+				"streams.(*dispatcher).serveOffer", "	d.endWaiting(c)\n	return true\n",
+				"	d.returnExcess(forCaller)\n	d.endWaiting(c)\n	return true\n",
+			}},
+		},
+		{
+			Name: "an offer that was taken is refused after a panic", Package: "streams", Run: "^TestAPanicBehindATakenOffer$",
+			Edits: []Edit{{"streams.(*dispatcher).offered", "if m.answered = true; taken {", "if taken {"}},
+		},
+	}
+}
