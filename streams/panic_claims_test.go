@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -110,4 +111,38 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 		require.NoError(t, b.Free())
 		goesOn(t, r, s, other)
 	}
+}
+
+// The effects of a turn whose end panics are performed all the same, though the stream is
+// quarantined: its requests leave the pool, and those in an effect get an answer.
+func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
+	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address")
+	r := newRig(t, 8*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	held := must(t, other, 6*mib)
+	waits := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
+	r.until(func() bool { return r.books().Waits.Waiting == 1 })
+	looks := s.request(Request{Bytes: mib})
+	var host lazyHost
+	books := s.turn.core
+	s.post(func() {
+		s.host = &host
+		s.turn.effects().again.Push(&looks.claim)
+		s.turn.core = nil // the end of the turn reads it
+	})
+	<-s.ref.Done()
+	s.turn.core = books // for the end of the test
+	s.host = nil
+	for _, due := range host.due {
+		due()
+	}
+	for _, f := range []futures.Future[Buffer]{waits, looks.promise.Future()} {
+		require.True(t, f.Completed())
+		_, err := f.Await(context.Background())
+		var crash *actors.PanicError
+		require.ErrorAs(t, err, &crash)
+	}
+	assert.Zero(t, r.books().Waits.Waiting, "it holds up no other request")
+	require.NoError(t, held.Free())
+	require.NoError(t, must(t, other, 8*mib).Free())
 }

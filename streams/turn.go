@@ -19,6 +19,7 @@ type turn struct {
 	dispatcher
 	debug           bool
 	reclaim         *reclaim              // waits for runs that the pool has granted
+	detaching       bool                  // inside detach, or it has panicked: it is not called again
 	reportedSuspend uint64                // last suspend sequence number that was sent to the pool in a turn
 	wakeDue         atomic.Bool           // a woken message is queued
 	failure         atomic.Pointer[error] // the cause of the stream's end
@@ -272,8 +273,11 @@ func (t *turn) outdate() {
 
 // detach ends a turn, and returns its effects; nil: none.
 func (t *turn) detach() *effects {
+	t.detaching = true
 	t.peer.publish(t.core)
-	return t.detachOutdated()
+	left := t.detachOutdated()
+	t.detaching = false
+	return left
 }
 
 // detachOutdated is detach after outdate.
@@ -324,9 +328,10 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 func (t *turn) stopped(cause error) {
 	t.failure.Store(&cause)
 	t.peers.leave(&t.peer)
-	defer t.core.Shut() // also if reading the books panics
+	defer t.performLeft() // last, and also if reading the books panics
+	defer t.core.Shut()
 	t.failAll(cause)
-	if t.out != nil && !errors.Is(cause, ErrClosed) { // detach has panicked: its effects are not performed
+	if t.out != nil && !errors.Is(cause, ErrClosed) { // a call that returns memory learns of the end
 		for t.out.reply(cause) {
 		}
 	}
@@ -338,6 +343,23 @@ func (t *turn) stopped(cause error) {
 		t.returnRest()
 	}
 	t.saveStats()
+}
+
+// performLeft performs the effects of a turn whose detach has panicked: requests in them have no
+// other answer, and the pool would keep those that wait.
+func (t *turn) performLeft() {
+	if !t.detaching || t.out == nil {
+		return
+	}
+	e := t.dispatcher.detach()
+	t.spawn(func() {
+		defer func() {
+			if value := recover(); value != nil {
+				t.panics.Here(t.ref.Name(), value)
+			}
+		}()
+		e.Perform()
+	})
 }
 
 // returnRest returns pages that came home to a closed stream after its end, or stayed because a

@@ -36,6 +36,10 @@ func panicBugs() []Bug {
 			}},
 		},
 		{
+			Name: "the effects of a turn whose end panics are lost", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
+			Edits: []Edit{{"streams.(*turn).stopped", "	defer t.performLeft() //", "	//"}},
+		},
+		{
 			Name: "an offer that was taken is refused after a panic", Package: "streams", Run: "^TestAPanicBehindATakenOffer$",
 			Edits: []Edit{{"streams.(*dispatcher).offered", "if m.answered = true; taken {", "if taken {"}},
 		},
