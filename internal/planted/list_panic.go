@@ -1,7 +1,6 @@
 package planted
 
-// panicBugs are those by which a panic in a stream's turn costs more than the answer that the turn
-// was at.
+// panicBugs are those by which a panic in a turn costs more than the answer that the turn was at.
 func panicBugs() []Bug {
 	return []Bug{
 		{
@@ -42,6 +41,18 @@ func panicBugs() []Bug {
 		{
 			Name: "an offer that was taken is refused after a panic", Package: "streams", Run: "^TestAPanicBehindATakenOffer$",
 			Edits: []Edit{{"streams.(*dispatcher).offered", "if m.answered = true; taken {", "if taken {"}},
+		},
+		{
+			Name: "decisions of a step that panicked are lost", Package: "pool", Run: "^TestAPanicOfThePoolLosesNoDecision$",
+			Edits: []Edit{{"pool.(*Pool).Panicked", "!fx.Empty() {", "fx == nil {"}},
+		},
+		{
+			Name: "a request granted by the step that broke the books gets no answer", Package: "pool", Run: "^TestQuarantinedPoolLeavesMemoryAlone$",
+			Edits: []Edit{{"pool.(*Pool).Stopped", "	p.denyLeft(cause)\n", ""}},
+		},
+		{
+			Name: "a request that the pool's panic denied goes on waiting", Package: "pool", Run: "^TestAPanicOfThePoolEndsTheWaitOfItsRequest$",
+			Edits: []Edit{{"pool.(*Pool).Panicked", "if m, ok := s.message.(core.Refill); ok {", "if m, ok := s.message.(core.Refill); ok && m.Token == 0 {"}},
 		},
 	}
 }
