@@ -51,6 +51,14 @@ func panicBugs() []Bug {
 			Edits: []Edit{{"pool.(*Pool).Stopped", "	p.denyLeft(cause)\n", ""}},
 		},
 		{
+			Name: "a request whose turn panicked is charged twice", Package: "pool", Run: "^TestAPanicChargesNoRequestTwice$",
+			Edits: []Edit{{
+				"pool.(*quotas).charge",
+				"		q.queued = slices.Delete(q.queued, at, at+1)\n		t.queued.Add(-1)\n		if taken {\n			ready(x)\n		}\n",
+				"		if taken {\n			ready(x)\n		}\n		q.queued = slices.Delete(q.queued, at, at+1)\n		t.queued.Add(-1)\n",
+			}},
+		},
+		{
 			Name: "a request that the pool's panic denied goes on waiting", Package: "pool", Run: "^TestAPanicOfThePoolEndsTheWaitOfItsRequest$",
 			Edits: []Edit{{"pool.(*Pool).Panicked", "if m, ok := s.message.(core.Refill); ok {", "if m, ok := s.message.(core.Refill); ok && m.Token == 0 {"}},
 		},
