@@ -189,11 +189,13 @@ func TestQuarantinedPoolLeavesMemoryAlone(t *testing.T) {
 		run := a.must(4)
 		inside := make(chan struct{})
 		release := h.hold(k.grow[0], func() { close(inside) })
-		a.refill(6)
+		granted := a.refill(6) // by the step before the panic
 		<-inside
 		behind := b.refill(5)
 		h.panicInTurn(func() { h.pool.core.Step(core.JobDone{Job: h.pool.core.InFlight()}) }) // a lie: nothing was done
 		require.ErrorContains(t, (<-behind).err, "quarantined")
+		require.Len(t, granted, 1, "it has its answer, too")
+		require.ErrorContains(t, (<-granted).err, "quarantined")
 		_, err := b.get(1)
 		require.ErrorContains(t, err, "quarantined")
 		release()
@@ -239,6 +241,60 @@ func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
 		h.panicInTurn(func() {})
 		a.must(6)
 		assert.EqualValues(t, 10*page, h.snapshot().LentBytes)
+	})
+}
+
+// What a step has decided before the pool's turn panics is carried out: the request has its memory,
+// the driver goroutine its job, and no other request waits for them for ever.
+func TestAPanicOfThePoolLosesNoDecision(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		a := h.testClient(1)
+		a.free(a.must(4))
+		for _, pages := range []uint32{4, 8} { // that are free, and that a job has to map
+			r, answer := a.expect(pages)
+			h.enter()
+			h.pool.core.Step(r)
+			left, _ := h.pool.ref.Fault(recoveredtest.Planted("sabotage"))
+			require.NotNil(t, left, "else nobody answers")
+			h.pool.ref.Perform(left)
+			require.NoError(t, (<-answer).err)
+		}
+	})
+}
+
+// brokenCharger is a request that panics when the pool asks first for its tenant.
+type brokenCharger struct {
+	tenant   *Tenant
+	panicked bool
+}
+
+func (c *brokenCharger) Tenant() *Tenant {
+	if !c.panicked {
+		c.panicked = true
+		panic(recoveredtest.Planted("a request's own mistake"))
+	}
+	return c.tenant
+}
+
+func (*brokenCharger) Take(func(int64) bool) (taken, gone bool) { return false, true }
+
+// A request whose turn panics is denied, and waits no longer: no other request waits behind it.
+func TestAPanicOfThePoolEndsTheWaitOfItsRequest(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		a := h.testClient(1)
+		a.must(1) // so that waiting is not hopeless
+		r, answer := a.expect(4)
+		r.Patience, r.Place = core.Waiting, core.Place{Account: 1, Age: 1, Unready: true}
+		h.pool.RefillLater(a, r, &brokenCharger{tenant: NewTenant("owner", 1, Quota{})})
+		require.Error(t, (<-answer).err)
+		assert.Zero(t, h.snapshot().Waits.Waiting)
+		assert.Zero(t, h.pool.Demand())
 	})
 }
 

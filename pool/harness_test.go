@@ -321,6 +321,13 @@ func (c *testClient) release(pages uint32) {
 
 // refill sends a request and does not wait.
 func (c *testClient) refill(pages uint32) <-chan answer {
+	r, answer := c.expect(pages)
+	c.house.pool.Refill(c, r)
+	return answer
+}
+
+// expect is a request that is still to be sent.
+func (c *testClient) expect(pages uint32) (core.Refill, <-chan answer) {
 	c.mu.Lock()
 	c.token++
 	w := make(chan answer, 1)
@@ -329,8 +336,7 @@ func (c *testClient) refill(pages uint32) <-chan answer {
 	r := core.Refill{Client: c.id, Token: c.token, Pages: pages, Bytes: int64(pages) * page, LiveBytes: c.live}
 	r.OpenBytes, r.BlockBytes, r.RequestedBytes = r.Bytes, r.Bytes, r.Bytes
 	c.mu.Unlock()
-	c.house.pool.Refill(c, r)
-	return w
+	return r, w
 }
 
 // get sends a request and waits.

@@ -76,28 +76,25 @@ func (q *quotas) enqueue(x queued, ready func(queued)) {
 	q.charge(x.charger.Tenant(), ready)
 }
 
-// charge lets waiting Refills of a tenant go on, in order, as far as its quota allows.
+// charge lets waiting Refills of a tenant go on, in order, as far as its quota allows. Each has left
+// the queue before it goes on: after a panic it is not charged again.
 func (q *quotas) charge(t *Tenant, ready func(queued)) {
-	kept := q.queued[:0]
-	stopped := false
-	for _, x := range q.queued {
-		if x.charger.Tenant() != t || stopped {
-			kept = append(kept, x)
+	for at := 0; at < len(q.queued); {
+		x := q.queued[at]
+		if x.charger.Tenant() != t {
+			at++
 			continue
 		}
 		taken, gone := x.charger.Take(t.take)
 		if !taken && !gone {
-			stopped = true
-			kept = append(kept, x)
-			continue
+			return
 		}
+		q.queued = slices.Delete(q.queued, at, at+1)
 		t.queued.Add(-1)
 		if taken {
 			ready(x)
 		}
 	}
-	clear(q.queued[len(kept):])
-	q.queued = kept
 }
 
 // unqueue removes a Refill that waits for no quota any more.

@@ -150,7 +150,8 @@ func (p *Pool) collect(fx *core.Effects) {
 	if fx.Job != nil {
 		out.work = &work{job: fx.Job, marks: p.marks, waiter: p.clients[fx.Job.Waiter]}
 		p.marks = nil
-		if fx.Job.Idle {
+		fx.Job = nil // as an entry of a list is popped
+		if out.work.job.Idle {
 			for _, id := range order.Keys(p.clients) {
 				out.work.clients = append(out.work.clients, p.clients[id])
 			}
@@ -205,17 +206,42 @@ func (p *Pool) Detach() actors.Effects {
 	return out
 }
 
-// Panicked implements actors.Behavior: the pool goes on if its books balance.
-func (p *Pool) Panicked(actors.Panic) error {
+// Panicked implements actors.Behavior: the pool goes on if its books balance. What a step decided
+// before it panicked is in the books, and is carried out.
+func (p *Pool) Panicked(panicked actors.Panic) error {
 	if err := p.core.Check(); err != nil {
 		return fmt.Errorf("pool: quarantined: %w", err)
 	}
+	p.publish()
+	if fx := p.core.Left(); !fx.Empty() {
+		p.collect(fx)
+	}
+	if s, ok := panicked.Message.(*step); ok {
+		if m, ok := s.message.(core.Refill); ok { // denied, so that nobody else ends its wait
+			p.ref.Tell(&step{pool: p, message: core.Withdraw{Client: m.Client, Token: m.Token}})
+		}
+	}
 	return nil
+}
+
+// denyLeft denies the requests that a step had granted when it panicked: books that do not balance
+// lend nothing. Its other answers are delivered.
+func (p *Pool) denyLeft(cause error) {
+	answers := core.Effects{Denials: p.core.Left().Denials, Ends: p.core.Left().Ends}
+	for g := range p.core.Left().Grants.Popped() {
+		if g.Token != 0 {
+			answers.Denials.Push(core.Denial{Client: g.Client, Token: g.Token, Err: cause})
+		}
+	}
+	if !answers.Empty() {
+		p.collect(&answers)
+	}
 }
 
 // Stopped implements actors.Behavior. Waiting requests are denied; memory stays in place.
 func (p *Pool) Stopped(cause error) {
 	p.failure.Store(&cause)
+	p.denyLeft(cause)
 	fx := p.core.Abandon(cause)
 	p.publish()
 	if !fx.Empty() {

@@ -52,6 +52,78 @@ func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 	}
 }
 
+// parks enters requests of a stream as parked claims, and returns their tokens. The pool does not
+// know of them: its offers are made by the test.
+func parks(r *rig, s *Stream, all ...*single) (tokens []uint64) {
+	r.t.Helper()
+	leave := r.occupy(s)
+	for _, x := range all {
+		tokens = append(tokens, s.turn.claims.Hold(&x.claim.Claim, claims.Parked))
+	}
+	leave()
+	return tokens
+}
+
+// settled waits for all turns of a stream that messages of its own turns lead to.
+func (r *rig) settled(s *Stream) {
+	r.t.Helper()
+	r.stats(s) // behind the turn that panicked,
+	r.stats(s) // and behind the messages that it has sent
+}
+
+// An offer of the pool that waits for a grant is answered also when the grant's turn panics: else
+// its request, and all that wait behind it, would wait for ever.
+func TestAPanicForgetsNoOfferThatIsOwed(t *testing.T) {
+	for _, at := range []point{beforeSearch, beforeAnswer} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 8*mib).Free())
+		runs, granted := underWay(t, r, s)
+		asked, parked := s.request(Request{Bytes: mib}), s.request(Request{Bytes: 2 * mib, Wait: true})
+		leave := r.occupy(s)
+		token := s.turn.hold(&asked.claim, claims.Asked)
+		leave()
+
+		s.client.Offered(parks(r, s, parked)[0], granted)
+		crash(s, at, 1, nil)
+		s.client.Granted(token, runs)
+		_, err := asked.promise.Future().Await(context.Background())
+		isPanic(t, err)
+		r.settled(s)
+		require.True(t, parked.promise.Future().Completed(), "it costs the request at hand, and no other")
+		b, err := parked.promise.Future().Await(context.Background())
+		require.NoError(t, err)
+		assert.Zero(t, r.stats(s).Waiting)
+		require.NoError(t, b.Free())
+		r.balanced(s)
+	}
+}
+
+// A panic in the turn that answers one of several offers that have waited costs no other its answer.
+func TestAPanicInAnOfferForgetsNoOther(t *testing.T) {
+	for _, at := range []point{beforeSearch, beforeAnswer} {
+		r := newRig(t, 64*mib)
+		s := r.stream(core.Budget{})
+		require.NoError(t, must(t, s, 8*mib).Free())
+		runs, granted := underWay(t, r, s)
+		first, second := s.request(Request{Bytes: mib, Wait: true}), s.request(Request{Bytes: 2 * mib, Wait: true})
+		for _, token := range parks(r, s, first, second) {
+			s.client.Offered(token, granted)
+		}
+		crash(s, at, 1, nil)
+		s.client.Granted(0, runs)
+		_, err := first.promise.Future().Await(context.Background())
+		isPanic(t, err)
+		r.settled(s)
+		require.True(t, second.promise.Future().Completed())
+		b, err := second.promise.Future().Await(context.Background())
+		require.NoError(t, err)
+		assert.Zero(t, r.stats(s).Waiting)
+		require.NoError(t, b.Free())
+		r.balanced(s)
+	}
+}
+
 // A closed stream whose work could not be waited for keeps its memory, and records nothing on a
 // destroyed CUDA stream, even with a new budget.
 func TestABudgetOfAClosedStreamRecordsNothing(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // dispatcher carries out, in the turn, the decisions of the package claims.
 type dispatcher struct {
 	searches
-	current   *claim // the claim that the turn serves: neither answered nor waiting
+	current   *claim // the claim that the turn is at: a panic ends its wait, and fails it
 	fenceWait claims.FenceWait
 	longWait  func(LongWait) // nil: no observer
 }
@@ -49,6 +49,7 @@ func claimOf(c *claims.Claim) *claim {
 
 // serve answers a claim, or makes it wait.
 func (d *dispatcher) serve(c *claim) {
+	d.current = c
 	switch c.Arrive(c.isWanted(), d.facts()) {
 	case claims.Drop:
 		c.want.putBack(&d.searches)
@@ -62,12 +63,12 @@ func (d *dispatcher) serve(c *claim) {
 		d.search(c)
 	case claims.Consult, claims.Delay, claims.Fail: // not for an arriving claim
 	}
+	d.current = nil
 }
 
 // search answers a claim from the stream's memory. If that fails it leaves, as an effect, a look at
 // fences after which the claim is served again, or a Refill.
 func (d *dispatcher) search(c *claim) {
-	d.current = c
 	d.reach(beforeSearch)
 	whole := c.want.search(&d.searches)
 	c.After = d.seek(c.After, whole, c.want.missingBytes())
@@ -81,28 +82,32 @@ func (d *dispatcher) search(c *claim) {
 		token := d.hold(c, claims.Asked)
 		d.effects().refills.Push(outgoingRefill{Refill: c.askRefill(&d.searches, token, runs)})
 	}
-	d.current = nil
 }
 
-// complete answers a claim that misses nothing, and reports whether it was still wanted.
-func (d *dispatcher) complete(c *claim) bool {
-	d.countWait(c)
-	delivered := c.want.deliver(&d.searches)
-	d.current = nil
-	if delivered {
+// complete answers a claim that misses nothing.
+func (d *dispatcher) complete(c *claim) {
+	if d.answer(c) {
 		d.returnExcess(forCaller)
 	}
+}
+
+// answer answers a claim that misses nothing, and reports whether it was still wanted.
+func (d *dispatcher) answer(c *claim) bool {
+	d.countWait(c)
+	delivered := c.want.deliver(&d.searches)
+	d.current = nil // a panic in what follows is none of its affair
 	return delivered
 }
 
 // refuse searches once more, since memory may have come home meanwhile, and then fails the claim or
 // makes it wait. last: no wait for fences helps.
 func (d *dispatcher) refuse(c *claim, err error, last bool) {
+	d.current = c
 	if !c.isWanted() {
 		c.want.putBack(&d.searches)
+		d.current = nil
 		return
 	}
-	d.current = c
 	if !d.draining {
 		d.reach(beforeSearch)
 		if c.want.search(&d.searches) || c.want.searchAlone(&d.searches) {
@@ -170,6 +175,7 @@ func (d *dispatcher) denied(m *denied) {
 	if c == nil {
 		return
 	}
+	d.current = c
 	if d.endWaiting(c) != claims.Parked {
 		d.core.Press()
 		d.refuse(c, m.err, false)
@@ -178,16 +184,26 @@ func (d *dispatcher) denied(m *denied) {
 	d.countWait(c)
 	c.want.putBack(&d.searches)
 	c.Fail(d.cuda.shortage(c.forbiddenCalls, m.err))
+	d.current = nil
 }
 
 // offered serves a parked claim from the stream's memory, once all runs that the pool granted
 // before the offer have arrived.
-func (d *dispatcher) offered(o claims.Offer) {
-	if !d.claims.Offered(o) {
+func (d *dispatcher) offered(m *offered) {
+	if !d.claims.Offered(m.offer) {
 		return
 	}
-	taken := d.serveOffer(o)
+	taken := d.answerOffer(m.offer)
+	if m.answered = true; taken {
+		d.returnExcess(forCaller)
+	}
+}
+
+// answerOffer leaves the answer to an offer as an effect, and reports whether its claim was served.
+func (d *dispatcher) answerOffer(o claims.Offer) (taken bool) {
+	taken = d.serveOffer(o)
 	d.effects().offers.Push(answeredOffer{o.Token, taken})
+	return taken
 }
 
 func (d *dispatcher) serveOffer(o claims.Offer) bool {
@@ -206,17 +222,21 @@ func (d *dispatcher) serveOffer(o claims.Offer) bool {
 		d.current = nil
 		return false
 	}
-	if !d.complete(c) {
+	if !d.answer(c) {
 		return false
 	}
 	d.endWaiting(c)
 	return true
 }
 
-// reoffer repeats the offers that waited for runs.
+// reoffer answers the offers that waited for runs, one by one: those that a panic leaves in the
+// table are made once more.
 func (d *dispatcher) reoffer() {
-	for _, o := range d.claims.TakeOffers() {
-		d.offered(o)
+	for o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {
+		taken := d.answerOffer(o)
+		if d.claims.Answered(o); taken {
+			d.returnExcess(forCaller)
+		}
 	}
 }
 

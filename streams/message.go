@@ -73,13 +73,17 @@ func (a *reclaim) Fail(error) {
 // offered asks the stream to serve a parked claim from its own memory.
 type offered struct {
 	actors.Link
-	stream *wiring
-	offer  claims.Offer
+	stream   *wiring
+	offer    claims.Offer
+	answered bool // a panic from here on needs no other answer
 }
 
-// Fail answers for a stream that has ended.
+// Fail answers for a stream that has ended, and for a turn that has panicked.
 func (o *offered) Fail(error) {
 	w := o.stream
+	if o.answered {
+		return
+	}
 	w.spawn(func() { w.pool.AnswerOffer(w.id, o.offer.Token, false) })
 }
 

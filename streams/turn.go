@@ -19,6 +19,7 @@ type turn struct {
 	dispatcher
 	debug           bool
 	reclaim         *reclaim              // waits for runs that the pool has granted
+	detaching       bool                  // inside detach, or it has panicked: it is not called again
 	reportedSuspend uint64                // last suspend sequence number that was sent to the pool in a turn
 	wakeDue         atomic.Bool           // a woken message is queued
 	failure         atomic.Pointer[error] // the cause of the stream's end
@@ -56,7 +57,7 @@ func (t *turn) receive(m actors.Message) {
 	case *changed:
 		t.changed(m.claim)
 	case *offered:
-		t.offered(m.offer)
+		t.offered(m)
 	case *consulted:
 		t.consulted(m)
 	}
@@ -74,6 +75,8 @@ func (t *turn) call(c *call) {
 
 // granted adds runs, and serves their claim.
 func (t *turn) granted(g *granted) {
+	c := t.waiting(g.token)
+	t.current = c // its grant is used up, whatever panics from here on
 	if !g.kept {
 		t.claims.Receive(len(g.runs))
 	}
@@ -84,7 +87,7 @@ func (t *turn) granted(g *granted) {
 	}
 	t.updateDemand()
 	t.returnWhenClosed()
-	if c := t.waiting(g.token); c != nil {
+	if c != nil {
 		t.endWaiting(c)
 		t.serve(c)
 		t.core.NoteSpare()
@@ -110,11 +113,12 @@ func (t *turn) handleReclaim(a *reclaim) {
 	}
 	others := t.claims.Len() == t.claims.ParkedLen()
 	if others && a.pages == 0 && !a.looked && !t.draining && t.core.PendingBytes() > 0 {
-		a.looked, t.reclaim = true, nil
+		a.looked = true
 		t.core.Press()
 		t.takeOwnFences()
 		t.eachLook()
 		t.effects().reclaim = a
+		t.reclaim = nil // last, as below
 		return
 	}
 	t.answerReclaim(a.pages)
@@ -269,8 +273,11 @@ func (t *turn) outdate() {
 
 // detach ends a turn, and returns its effects; nil: none.
 func (t *turn) detach() *effects {
+	t.detaching = true
 	t.peer.publish(t.core)
-	return t.detachOutdated()
+	left := t.detachOutdated()
+	t.detaching = false
+	return left
 }
 
 // detachOutdated is detach after outdate.
@@ -297,6 +304,7 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 	}
 	if c != nil {
 		t.unpark(c) // answered now
+		t.endWaiting(c)
 		c.Fail(&actors.PanicError{Actor: t.ref.Name(), Value: p.Value, Stack: p.Stack})
 	}
 	t.putBack(held)
@@ -310,6 +318,9 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 		t.reclaim = nil
 		t.ref.Tell(a)
 	}
+	for _, o := range t.claims.TakeOffers() { // likewise; one whose runs have not arrived waits again
+		t.ref.Tell(&offered{stream: t.wiring, offer: o})
+	}
 	return nil
 }
 
@@ -317,9 +328,10 @@ func (t *turn) panicked(p actors.Panic) (finding error) {
 func (t *turn) stopped(cause error) {
 	t.failure.Store(&cause)
 	t.peers.leave(&t.peer)
-	defer t.core.Shut() // also if reading the books panics
+	defer t.performLeft() // last, and also if reading the books panics
+	defer t.core.Shut()
 	t.failAll(cause)
-	if t.out != nil && !errors.Is(cause, ErrClosed) { // detach has panicked: its effects are not performed
+	if t.out != nil && !errors.Is(cause, ErrClosed) { // a call that returns memory learns of the end
 		for t.out.reply(cause) {
 		}
 	}
@@ -331,6 +343,23 @@ func (t *turn) stopped(cause error) {
 		t.returnRest()
 	}
 	t.saveStats()
+}
+
+// performLeft performs the effects of a turn whose detach has panicked: requests in them have no
+// other answer, and the pool would keep those that wait.
+func (t *turn) performLeft() {
+	if !t.detaching || t.out == nil {
+		return
+	}
+	e := t.dispatcher.detach()
+	t.spawn(func() {
+		defer func() {
+			if value := recover(); value != nil {
+				t.panics.Here(t.ref.Name(), value)
+			}
+		}()
+		e.Perform()
+	})
 }
 
 // returnRest returns pages that came home to a closed stream after its end, or stayed because a

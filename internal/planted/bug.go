@@ -48,6 +48,7 @@ func Bugs() []Bug {
 		dynamicBugs(),
 		otherWayBugs(),
 		foundBugs(),
+		panicBugs(),
 		callerBugs(),
 		ageBugs(),
 	)

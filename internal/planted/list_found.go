@@ -134,7 +134,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",
 			Edits: []Edit{{
-				"streams.(*turn).panicked", "		t.unpark(c) // answered now\n",
+				"streams.(*turn).panicked", "		t.unpark(c) // answered now\n		t.endWaiting(c)\n",
 				"",
 			}},
 		},

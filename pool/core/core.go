@@ -178,6 +178,9 @@ func (c *Core) ResetPeaks(given map[Client]int64) {
 	c.clients.resetPeak(lent)
 }
 
+// Left are the effects of the last step that were not taken up: the step has panicked, or what followed it.
+func (c *Core) Left() *Effects { return &c.fx }
+
 // Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
 // the job in flight and a Close do anything.
 func (c *Core) Abandon(cause error) *Effects {

@@ -93,7 +93,22 @@ func (t *Table) Offered(o Offer) bool {
 	return true
 }
 
-// TakeOffers takes the offers that have waited, to be made once more.
+// DueOffer is the oldest of the offers that have waited and whose runs have arrived. It stays in
+// the table until Answered: a turn that panics before that must not lose it.
+func (t *Table) DueOffer() (o Offer, due bool) {
+	at := slices.IndexFunc(t.offers, func(o Offer) bool { return t.Received(o.RunsGranted) })
+	if at < 0 {
+		return Offer{}, false
+	}
+	return t.offers[at], true
+}
+
+// Answered removes an offer that has waited and has its answer.
+func (t *Table) Answered(o Offer) {
+	t.offers = order.Delete(t.offers, func(have Offer) bool { return have == o })
+}
+
+// TakeOffers takes all offers that have waited: to be made once more after a panic, or failed.
 func (t *Table) TakeOffers() []Offer {
 	offers := t.offers
 	t.offers = nil

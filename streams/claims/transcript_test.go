@@ -17,7 +17,7 @@ import (
 //
 // Commands: claim NAME [waits] [owes|paid], stream [closing] [demand] [handler] [pending], arrive
 // NAME [gone], hold NAME asked|consulted|delayed|parked, take NAME, refuse NAME [memory] [report]
-// [last], settled NAME, received RUNS, offer NAME|nobody RUNS, offers, all, pay NAME yes|no|gone,
+// [last], settled NAME, received RUNS, offer NAME|nobody RUNS, offers, due, again, all, pay NAME yes|no|gone,
 // refund NAME, hand NAME, miss AFTER, line AFTER [missing], learn AFTER found|nothing, fences
 // begin|others BYTES|resume|resumed [passed]|panic|tick.
 func TestTranscripts(t *testing.T) {
@@ -66,6 +66,10 @@ func (s *script) obey(words []string) string {
 		s.table.Receive(s.number(args[0]))
 	case "offers":
 		return s.offers()
+	case "due":
+		return s.due()
+	case "again":
+		return s.again()
 	case "all":
 		return s.all()
 	case "offer":
@@ -140,15 +144,33 @@ func (s *script) offer(name string, runs uint64) string {
 
 func (s *script) offers() string {
 	var out []string
-	for _, o := range s.table.TakeOffers() {
-		if s.table.Offered(o) {
-			out = append(out, s.serves(o))
-		}
+	for o, due := s.table.DueOffer(); due; o, due = s.table.DueOffer() {
+		out = append(out, s.serves(o))
+		s.table.Answered(o)
 	}
 	if len(out) == 0 {
 		return "none"
 	}
 	return strings.Join(out, "\n")
+}
+
+// due is the offer that would be answered next.
+func (s *script) due() string {
+	if o, due := s.table.DueOffer(); due {
+		return s.serves(o)
+	}
+	return "none"
+}
+
+// again makes all offers that have waited once more, as after a panic.
+func (s *script) again() string {
+	n := 0
+	for _, o := range s.table.TakeOffers() {
+		if n++; s.table.Offered(o) {
+			s.table.Answered(o)
+		}
+	}
+	return fmt.Sprintf("%d made once more", n)
 }
 
 func (s *script) serves(o claims.Offer) string {
