@@ -244,7 +244,7 @@ func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
 	})
 }
 
-// What a step has decided before the pool's turn panics is carried out: the request has its memory,
+// Decisions of a step are carried out after the pool's turn has panicked: the request has its memory,
 // the driver goroutine its job, and no other request waits for them for ever.
 func TestAPanicOfThePoolLosesNoDecision(t *testing.T) {
 	t.Parallel()

@@ -37,8 +37,8 @@
 //
 //   - Every Refill gets exactly one answer, Granted or Denied, also when the pool's actor panics or
 //     is stopped, a driver call fails or panics, another client panics, or the pool is closed.
-//   - A panic in a turn fails the message at hand. What was decided before it is carried out, if the
-//     books balance; else the pool is quarantined, and denies what it had granted in that turn.
+//   - A panic in a turn fails the current message. Earlier decisions are carried out, if the
+//     books balance; else the pool is quarantined, and denies the requests that it had granted in that turn.
 //   - Grants to one client are delivered in no promised order.
 //   - The driver goroutine is the only one that maps and unmaps; it also owns the marks of the
 //     fences.

@@ -206,8 +206,8 @@ func (p *Pool) Detach() actors.Effects {
 	return out
 }
 
-// Panicked implements actors.Behavior: the pool goes on if its books balance. What a step decided
-// before it panicked is in the books, and is carried out.
+// Panicked implements actors.Behavior: the pool goes on if its books balance. Decisions of a
+// step before it panicked are in the books, and are carried out.
 func (p *Pool) Panicked(panicked actors.Panic) error {
 	if err := p.core.Check(); err != nil {
 		return fmt.Errorf("pool: quarantined: %w", err)

@@ -95,7 +95,7 @@ func (d *dispatcher) complete(c *claim) {
 func (d *dispatcher) answer(c *claim) bool {
 	d.countWait(c)
 	delivered := c.want.deliver(&d.searches)
-	d.current = nil // a panic in what follows is none of its affair
+	d.current = nil // a later panic is none of its affair
 	return delivered
 }
 

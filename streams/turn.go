@@ -76,7 +76,7 @@ func (t *turn) call(c *call) {
 // granted adds runs, and serves their claim.
 func (t *turn) granted(g *granted) {
 	c := t.waiting(g.token)
-	t.current = c // its grant is used up, whatever panics from here on
+	t.current = c // its grant is used up, also if the turn panics from here on
 	if !g.kept {
 		t.claims.Receive(len(g.runs))
 	}
