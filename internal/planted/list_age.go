@@ -68,5 +68,17 @@ func ageBugs() []Bug {
 			Name: "old memory is never released", Package: "internal/simulation", Run: "^TestNoPromiseIsBrokenWhateverHappensNext$",
 			Edits: []Edit{{"pool/core.(*shrinker).age", "!s.jobs.release(nil, ", "!s.jobs.release(nil, nil) || 0 > len("}},
 		},
+		{
+			Name: "a stream at work keeps old memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBrokenWhateverHappensNext$",
+			Edits: []Edit{{"streams.(*lentMemory).age", "l.core.Surplus(covered)", "l.core.Surplus(covered)[:0]"}},
+		},
+		{
+			Name: "old memory stays with an adopted stream after a Trim", Package: "internal/simulation", Run: "^TestARestBeginsAnewAfterAFree$",
+			Edits: []Edit{{"streams.(*turn).returnFree", "t.core.Release(^uint32(0), false)", "t.core.Release(^uint32(0), true)"}},
+		},
+		{
+			Name: "the simulation goes on with a rest in which memory was freed", Package: "internal/simulation", Run: "^TestARestBeginsAnewAfterAFree$",
+			Edits: []Edit{{"internal/simulation.(*world).rest", "len(w.held) < liveCount", "len(w.held) > liveCount"}},
+		},
 	}
 }

@@ -61,7 +61,8 @@
 //   - Then memory that is nobody's can be had: the whole limit, or what the driver has for the process where another has
 //     a part, where nothing lives; where handles have one page, every page that no
 //     live buffer lies on; what a stream's own longest free range holds.
-//   - After a pause longer than the age limit no handle is reserved on which no buffer lies, but for those that a stream works with.
+//   - After a pause longer than the age limit, in which nobody frees, no handle is reserved on which no
+//     buffer lies, but for those that a stream works with.
 //   - No panic is recovered that was not planted.
 //   - Reserved memory never exceeds the limit; after the close all memory is back, and a free says that all is closed.
 //

@@ -12,7 +12,7 @@ const maxRestTicks = 25
 
 // pause lets everybody rest, after some have taken and freed much memory, until free memory is old, and holds what is reserved
 // then against what lives: no handle is left on which nothing lies. In every other case one stream works on with a little, in every
-// other of these with pauses in which it gets idle.
+// other of these with pauses in which it gets idle. Callers of adopted streams call Trim before, and after each free: see rest.
 func (w *world) pause(act action) {
 	w.endCaptures()
 	w.settle(uint64(act.a))
@@ -46,22 +46,40 @@ func (w *world) pause(act action) {
 	if act.c%4 == 2 {
 		workTicks = 12
 	}
-	for n := range maxRestTicks + 5*ofStreams.AgeTicks {
+	for !w.rest(s, workBytes, workTicks, maxRestTicks+5*ofStreams.AgeTicks) {
+		if w.fault != nil {
+			return
+		}
+		w.do("return", func() {
+			w.let()
+			w.returnAll()
+		})
+	}
+	w.rested(workBytes, settings.Policy.SpareBytes)
+}
+
+// rest lets so many ticks pass, in which one stream works with a little, and reports whether no buffer was freed but those of its
+// work. Where the work is refused, the callers' handler of shortages may free any. From then on that memory is young, and where it
+// was freed on an adopted stream it stays, however old, until the callers use that stream again or call Trim: the rest ends,
+// and another has to begin.
+func (w *world) rest(s *stream, workBytes int64, workTicks, ticks int) (undisturbed bool) {
+	liveCount := len(w.held)
+	for n := range ticks {
 		w.watch.AdvanceTo(w.watch.Drained())
 		w.do("rest", func() {
 			if workBytes > 0 && n%workTicks == 0 {
 				w.work(s, workBytes)
 			}
-			for _, s := range e.streams {
+			for _, s := range w.era.streams {
 				s.Tick()
 			}
-			e.pool.Tick()
+			w.era.pool.Tick()
 		})
-		if w.fault != nil {
-			return
+		if w.fault != nil || len(w.held) < liveCount {
+			return false
 		}
 	}
-	w.rested(workBytes, settings.Policy.SpareBytes)
+	return true
 }
 
 // spike takes much memory and frees it, with work behind the frees.
