@@ -69,10 +69,6 @@ func ageBugs() []Bug {
 			Edits: []Edit{{"pool/core.(*shrinker).age", "!s.jobs.release(nil, ", "!s.jobs.release(nil, nil) || 0 > len("}},
 		},
 		{
-			Name: "a stream at work keeps old memory", Package: "internal/simulation", Run: "^TestNoPromiseIsBrokenWhateverHappensNext$",
-			Edits: []Edit{{"streams.(*lentMemory).age", "l.core.Surplus(covered)", "l.core.Surplus(covered)[:0]"}},
-		},
-		{
 			Name: "old memory stays with an adopted stream after a Trim", Package: "internal/simulation", Run: "^TestARestBeginsAnewAfterAFree$",
 			Edits: []Edit{{"streams.(*turn).returnFree", "t.core.Release(^uint32(0), false)", "t.core.Release(^uint32(0), true)"}},
 		},

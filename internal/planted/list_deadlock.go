@@ -94,11 +94,5 @@ func deadlockBugs() []Bug {
 				"internal/simulation.(*world).closeStream", "	s.closing = true\n	s.closers++\n", "	s.closers++\n	defer func() { s.closing = true }()\n",
 			}},
 		},
-		{
-			Name: "the simulation notes a lower limit after the allocator was told", Package: "internal/simulation", Run: "^TestAnAnswerMayOvertakeTheCallThatLeadsToIt$",
-			Edits: []Edit{{
-				"internal/simulation.(*world).reconfigure", "		e.leastLimit = min(e.leastLimit, settings.LimitBytes)\n", "		defer func() { e.leastLimit = min(e.leastLimit, settings.LimitBytes) }()\n",
-			}},
-		},
 	}
 }
