@@ -17,6 +17,8 @@
 //     copy of zero bytes is no work, MemFree of address 0 does nothing.
 //   - After Close every call on that Device fails; the Driver can open the device again.
 //   - All methods may be called from any goroutine at any time, whatever OS thread it runs on.
+//   - Calls are made whatever captures are under way, on whatever thread: a driver sets the mode of the calling thread for
+//     the time of the call. A capture in a mode but CaptureRelaxed forbids calls that are made past the Device.
 //   - MemFree waits for all queued work of the device; MemUnmap does not, so the caller unmaps only
 //     what no queued work can touch.
 //   - Opening a driver or a device is the first moment that anything touches a GPU: importing the

@@ -1,6 +1,9 @@
 package cudadrv
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Ptr is a device address. It is a number and never an unsafe.Pointer: the Go runtime must not take
 // it for memory of its own. For cgo it is a CUdeviceptr.
@@ -32,6 +35,18 @@ const (
 	CaptureInformation
 	// BlockingCreation says that the call of BlockingStreams works.
 	BlockingCreation
+	// KernelLaunches says that the calls of Kernels work.
+	KernelLaunches
+	// GraphLaunches says that the calls of Graphs work.
+	GraphLaunches
+	// EventTiming says that the calls of TimedEvents work.
+	EventTiming
+	// WideFills says that the calls of WideWork work.
+	WideFills
+	// PeerAccess says that the calls of Peers work.
+	PeerAccess
+	// EventSharing says that the calls of SharedEvents work.
+	EventSharing
 )
 
 // Has reports whether all of want are in c.
@@ -47,6 +62,16 @@ type Info struct {
 	TotalBytes       int64 // physical memory of the device
 	GranularityBytes int64 // least handle and mapping step; a power of two; 0 without VirtualMemory
 	Capabilities     Capability
+	Compute          ComputeCapability
+	Multiprocessors  int
+}
+
+// ComputeCapability is the version of a GPU's instruction set: {9, 0} of an H100. The zero value is not known.
+type ComputeCapability struct{ Major, Minor int }
+
+// String is the version as NVIDIA writes it: "9.0".
+func (c ComputeCapability) String() string {
+	return strconv.Itoa(c.Major) + "." + strconv.Itoa(c.Minor)
 }
 
 // UUID names a GPU for good. The zero value is of no GPU.
@@ -67,7 +92,8 @@ type Driver interface {
 // memory calls are multiples of Info.GranularityBytes.
 //
 // What an allocator can do without has interfaces of its own: HostMemory, HostFunctions,
-// ShareableMemory, CaptureQueries, BlockingStreams. Wrappers have all of them, so a caller asserts the type and then looks at Info.Capabilities.
+// ShareableMemory, CaptureQueries, BlockingStreams, Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents. Wrappers have all of them, so a
+// caller asserts the type and then looks at Info.Capabilities.
 type Device interface {
 	// Info is what the driver said when the device was opened. It makes no call.
 	Info() Info

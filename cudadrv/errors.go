@@ -59,6 +59,20 @@ const (
 	CaptureImplicit  Result = 906
 	CapturedEvent    Result = 907
 	Unknown          Result = 999
+
+	// Of kernels and graphs.
+	InvalidImage             Result = 200
+	NoBinaryForGPU           Result = 209
+	PeerAccessUnsupported    Result = 217
+	InvalidPTX               Result = 218
+	CompilerNotFound         Result = 221
+	UnsupportedPTXVersion    Result = 222
+	LaunchOutOfResources     Result = 701
+	PeerAccessAlreadyEnabled Result = 704
+	IllegalInstruction       Result = 715
+	MisalignedAddress        Result = 716
+	CaptureWrongThread       Result = 908
+	UpdateFailure            Result = 910
 )
 
 var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant table
@@ -101,6 +115,19 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	CaptureImplicit:  "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
 	CapturedEvent:    "CUDA_ERROR_CAPTURED_EVENT",
 	Unknown:          "CUDA_ERROR_UNKNOWN",
+
+	InvalidImage:             "CUDA_ERROR_INVALID_IMAGE",
+	NoBinaryForGPU:           "CUDA_ERROR_NO_BINARY_FOR_GPU",
+	PeerAccessUnsupported:    "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",
+	InvalidPTX:               "CUDA_ERROR_INVALID_PTX",
+	CompilerNotFound:         "CUDA_ERROR_JIT_COMPILER_NOT_FOUND",
+	UnsupportedPTXVersion:    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+	LaunchOutOfResources:     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+	PeerAccessAlreadyEnabled: "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+	IllegalInstruction:       "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+	MisalignedAddress:        "CUDA_ERROR_MISALIGNED_ADDRESS",
+	CaptureWrongThread:       "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+	UpdateFailure:            "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
 }
 
 // String is CUDA's name of the result, or its number where the name is not known.

@@ -34,6 +34,7 @@ func withoutFlags(format string) string {
 
 var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, in the order of the bits
 	"virtual memory", "pinned host memory", "host functions", "shareable handles", "capture state", "blocking streams",
+	"kernels", "graphs", "event timing", "wide fills", "peer access", "event sharing",
 }
 
 // String names what is in the set, with commas between.

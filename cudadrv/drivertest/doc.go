@@ -5,4 +5,8 @@
 //
 // It takes a few dozen granules of memory and gives them back. What real hardware leaves undefined, such as
 // the use of a destroyed stream, is not asked here.
+//
+// Kernels are PTX text, which the simulator neither compiles nor performs: what they write, and mistakes in their instructions, are
+// looked at elsewhere only. The suite knows the simulator by Info.Driver, which wrappers keep, so a driver that runs kernels is
+// held to their results without being asked.
 package drivertest

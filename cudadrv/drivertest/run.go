@@ -51,6 +51,20 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"host functions", testHostFunctions},
 		{"shareable handles", testShareable},
 		{"capture state", testCapture},
+		{"modules", testModules},
+		{"links", testLinks},
+		{"functions", testFunctions},
+		{"launches", testLaunches},
+		{"graphs", testGraphs},
+		{"graph changes", testGraphChanges},
+		{"graphs in graphs", testGraphsInGraphs},
+		{"capture information", testCaptureInformation},
+		{"capture mistakes", testCaptureMistakes},
+		{"timed events", testTimedEvents},
+		{"wide fills", testWideFills},
+		{"copies of rows", testRows},
+		{"peers", testPeers},
+		{"shared events", testSharedEvents},
 	}
 	for _, sub := range subtests {
 		t.Run(sub.name, func(t *testing.T) {

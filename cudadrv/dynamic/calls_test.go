@@ -140,7 +140,7 @@ func TestEveryFailureNamesItsCall(t *testing.T) {
 		assert.Equal(t, name, failure.Func)
 		assert.Equal(t, cudadrv.LaunchFailed, failure.Result)
 		assert.NotEmpty(t, failure.Detail, name)
-		assert.Regexp(t, `^dynamic/work_test\.go:\d+$`, failure.Place, name)
+		assert.Regexp(t, `^dynamic/(work|compute)_test\.go:\d+$`, failure.Place, name)
 	}
 	// A push that fails is told as such, and the call is not made.
 	f.failCall("cuCtxPushCurrent", 1, int32(cudadrv.InvalidContext))

@@ -53,9 +53,10 @@ func (c *capturing) call(name string, call func() int32) error {
 }
 
 // BeginCapture begins a capture in the relaxed mode.
-func (c *capturing) BeginCapture(s cudadrv.Stream) error {
-	const relaxed = 2
-	return c.call("cuStreamBeginCapture", func() int32 { return c.beginCapture(uintptr(s), relaxed) })
+func (c *capturing) BeginCapture(s cudadrv.Stream) error { return c.begin(s, cudadrv.CaptureRelaxed) }
+
+func (c *capturing) begin(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
+	return c.call("cuStreamBeginCapture", func() int32 { return c.beginCapture(uintptr(s), int32(mode)) })
 }
 
 // EndCapture ends it and drops the graph.

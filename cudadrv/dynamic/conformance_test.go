@@ -3,14 +3,17 @@
 package dynamic_test
 
 import (
+	"os"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/drivertest"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/meter"
+	"github.com/go-vram/vram/internal/fakecuda"
 )
 
 // metered is a driver whose devices are counted.
@@ -62,6 +65,35 @@ func TestConformanceOfLesserDevices(t *testing.T) {
 	}
 }
 
+// A library that lacks a function of each optional interface says so by the capabilities and at every call; without
+// cuFuncGetParamInfo only that call is missing.
+func TestConformanceOfALesserLibrary(t *testing.T) {
+	_ = fakeLibrary(t) // where there is a compiler
+	path, err := fakecuda.Build(t.TempDir(), "cuGraphUpload", "cuEventElapsedTime", "cuMemcpy2DAsync_v2", "cuMemcpyPeerAsync",
+		"cuIpcOpenEventHandle", "cuFuncGetParamInfo")
+	require.NoError(t, err)
+	lesser, err := os.ReadFile(path)
+	require.NoError(t, err)
+	drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
+		t.Helper()
+		f := newFakeOf(t, lesser)
+		f.setMode(threaded)
+		return f.driver()
+	})
+	dev, err := newFakeOf(t, lesser).driver().Open(0)
+	require.NoError(t, err)
+	const lacking = cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing
+	assert.Zero(t, dev.Info().Capabilities&lacking, "%v", dev.Info().Capabilities)
+	assert.True(t, dev.Info().Capabilities.Has(cudadrv.KernelLaunches))
+	w := dev.(everything)
+	require.ErrorContains(t, w.GraphLaunch(1, 0), "no graphs: ")
+	require.ErrorContains(t, w.GraphLaunch(1, 0), " lacks cuGraphUpload")
+	_, _, err = w.FuncGetParamInfo(1, 0)
+	require.ErrorIs(t, err, cudadrv.NotSupported)
+	require.ErrorContains(t, err, "lacks it")
+	require.NoError(t, dev.Close())
+}
+
 func TestInfoOnTheFake(t *testing.T) {
 	f := newFake(t)
 	f.setDevices(2)
@@ -75,5 +107,9 @@ func TestInfoOnTheFake(t *testing.T) {
 	require.EqualValues(t, 2<<20, info.GranularityBytes)
 	require.True(t, info.Capabilities.Has(cudadrv.VirtualMemory|cudadrv.PinnedHost|cudadrv.HostCalls|
 		cudadrv.ShareableHandles|cudadrv.CaptureInformation|cudadrv.BlockingCreation))
+	require.True(t, info.Capabilities.Has(cudadrv.KernelLaunches|cudadrv.GraphLaunches|cudadrv.EventTiming|cudadrv.WideFills|
+		cudadrv.PeerAccess|cudadrv.EventSharing))
+	require.Equal(t, cudadrv.ComputeCapability{Major: 9}, info.Compute)
+	require.Equal(t, 132, info.Multiprocessors)
 	require.NoError(t, dev.Close())
 }

@@ -18,6 +18,12 @@ var (
 	_ cudadrv.ShareableMemory = (*device)(nil)
 	_ cudadrv.CaptureQueries  = (*device)(nil)
 	_ cudadrv.BlockingStreams = (*device)(nil)
+	_ cudadrv.Kernels         = (*device)(nil)
+	_ cudadrv.Graphs          = (*device)(nil)
+	_ cudadrv.TimedEvents     = (*device)(nil)
+	_ cudadrv.WideWork        = (*device)(nil)
+	_ cudadrv.Peers           = (*device)(nil)
+	_ cudadrv.SharedEvents    = (*device)(nil)
 )
 
 // device is an opened device. What is above gate is written by open alone.
@@ -71,6 +77,16 @@ func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, 
 	if err == nil && !d.info.Capabilities.Has(feature) {
 		d.gate.leave(f)
 		return nil, d.unsupported(c, feature)
+	}
+	return f, err
+}
+
+// enterHandle is enterFeature for a call on something by its handle, which must not be 0.
+func (d *device) enterHandle(c call.Call, feature cudadrv.Capability, handle uint64) (*frame, error) {
+	f, err := d.enterFeature(c, feature)
+	if err == nil && handle == 0 {
+		d.gate.leave(f)
+		return nil, refuse(c, cudadrv.InvalidHandle, "no handle")
 	}
 	return f, err
 }

@@ -19,13 +19,17 @@ func (d *device) enterEvent(c call.Call, e cudadrv.Event) (*frame, error) {
 
 // EventCreate is cuEventCreate of an event without timing, for which who waits sleeps rather than spins.
 func (d *device) EventCreate() (cudadrv.Event, error) {
-	f, err := d.enter(call.EventCreate)
+	return d.createEvent(required, disableTiming|blockingSync)
+}
+
+func (d *device) createEvent(feature cudadrv.Capability, flags uintptr) (cudadrv.Event, error) {
+	f, err := d.enterFeature(call.EventCreate, feature)
 	if err != nil {
 		return 0, err
 	}
 	defer d.gate.leave(f)
-	f.args[0], f.args[1] = f.pointer(0), disableTiming|blockingSync
-	if r := d.callCurrent(cuEventCreate, f, 2); r != cudadrv.Success {
+	f.args[0], f.args[1] = f.pointer(0), flags
+	if r := d.outside(inContext, cuEventCreate, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.EventCreate, r, "")
 	}
 	return cudadrv.Event(f.out[0]), nil
@@ -39,7 +43,7 @@ func (d *device) EventDestroy(e cudadrv.Event) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(e)
-	return d.done(f, call.EventDestroy, d.lib.call(cuEventDestroy, f, 1))
+	return d.done(f, call.EventDestroy, d.outside(anywhere, cuEventDestroy, f, 1))
 }
 
 // EventRecord is cuEventRecord.
@@ -61,7 +65,7 @@ func (d *device) EventQuery(e cudadrv.Event) (bool, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(e)
-	return d.passed(f, call.EventQuery, d.lib.call(cuEventQuery, f, 1))
+	return d.passed(f, call.EventQuery, d.outside(anywhere, cuEventQuery, f, 1))
 }
 
 // EventSynchronize is cuEventSynchronize. It blocks the goroutine and its thread.
@@ -72,5 +76,5 @@ func (d *device) EventSynchronize(e cudadrv.Event) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(e)
-	return d.done(f, call.EventSynchronize, d.lib.call(cuEventSynchronize, f, 1))
+	return d.done(f, call.EventSynchronize, d.outside(anywhere, cuEventSynchronize, f, 1))
 }

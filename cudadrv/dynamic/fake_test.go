@@ -48,6 +48,12 @@ func newFake(tb testing.TB) *fake {
 	tb.Helper()
 	content, err := os.ReadFile(fakeLibrary(tb))
 	require.NoError(tb, err)
+	return newFakeOf(tb, content)
+}
+
+// newFakeOf is newFake of another build of the library.
+func newFakeOf(tb testing.TB, content []byte) *fake {
+	tb.Helper()
 	f := &fake{path: filepath.Join(tb.TempDir(), "libcuda.so.1")}
 	require.NoError(tb, os.WriteFile(f.path, content, 0o600))
 	handle, err := purego.Dlopen(f.path, purego.RTLD_NOW|purego.RTLD_LOCAL)

@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// mostArgs is the longest argument list: cuMemMap and cuMemAddressReserve have five.
-	mostArgs = 5
+	// mostArgs is the longest argument list: cuIpcOpenEventHandle has two, of which one takes the room of 13 on amd64.
+	// cuLaunchKernel has 11.
+	mostArgs = 14
+	// blockBytes is the largest structure that a call takes or fills: CUDA_MEMCPY2D.
+	blockBytes = 128
 	// shardCount is how many words the frames' free bits are spread over. Not fewer: goroutines that poll
 	// events at once would meet on one word. Not more: Close looks at all.
 	shardCount = 8
@@ -25,10 +28,15 @@ const (
 // frame is the memory of one call: arguments, what C writes back, and the list for changing the context. It is in
 // the heap, which does not move, and belongs to one call at a time.
 type frame struct {
+	_       [0]func() // frames are not compared
 	args    [mostArgs]uintptr
-	current [1]uintptr // the argument of cuCtxPushCurrent and cuCtxPopCurrent
+	current [1]uintptr // the argument of calls around the call: cuCtxPushCurrent, cuCtxPopCurrent, the exchange of modes
 	out     [2]uint64
+	extra   [5]uintptr // the list that names a kernel's parameters
+	bytes   uintptr    // of a kernel's parameters
+	block   [blockBytes / 8]uint64
 	popped  uint64
+	mode    uint64         // of captures, which cuThreadExchangeStreamCaptureMode exchanges
 	keep    unsafe.Pointer // what an argument points at in Go's heap
 	failing bool           // the context could not be made current
 
@@ -41,6 +49,9 @@ func (f *frame) pointer(i int) uintptr { return uintptr(unsafe.Pointer(&f.out[i]
 
 // int32 is the first out parameter, which C wrote as an int.
 func (f *frame) int32() int32 { return *(*int32)(unsafe.Pointer(&f.out[0])) }
+
+// second is the second out parameter, which C wrote as an int.
+func (f *frame) second() int32 { return *(*int32)(unsafe.Pointer(&f.out[1])) }
 
 // address is the first out parameter, which C wrote as a pointer to memory that is not Go's.
 func (f *frame) address() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[0])) }

@@ -69,12 +69,25 @@ func TestHardwareInfo(t *testing.T) {
 	t.Logf("%+v", info)
 	assert.True(t, info.Capabilities.Has(cudadrv.VirtualMemory|cudadrv.PinnedHost|
 		cudadrv.HostCalls|cudadrv.CaptureInformation), "%b", info.Capabilities)
+	assert.True(t, info.Capabilities.Has(cudadrv.KernelLaunches|cudadrv.GraphLaunches|cudadrv.EventTiming|cudadrv.WideFills|
+		cudadrv.PeerAccess|cudadrv.EventSharing), "%v", info.Capabilities)
+	assert.GreaterOrEqual(t, info.Compute.Major, 7)
+	assert.Positive(t, info.Multiprocessors)
 }
 
 func TestHardwareContextsOfOthersStayCurrent(t *testing.T) {
 	dev := openGPU(t)
 	r := newRaw(t, realLibrary)
 	contextsStay(t, dev, r, []uintptr{r.newContext(t, 0), r.newContext(t, 0)})
+}
+
+func TestHardwareCallsWhileTheDeviceCaptures(t *testing.T) {
+	callsWhileTheDeviceCaptures(t, openGPU(t))
+}
+
+func TestHardwareCallsWhileOthersCapture(t *testing.T) {
+	dev := openGPU(t)
+	callsWhileOthersCapture(t, dev, newCapturing(t, realLibrary))
 }
 
 func TestHardwareMemoryIsBackAfterwards(t *testing.T) {

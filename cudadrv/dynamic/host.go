@@ -20,7 +20,7 @@ func (d *device) MemHostAlloc(bytes int64) ([]byte, error) {
 		return nil, refuse(call.MemHostAlloc, cudadrv.InvalidValue, "%d bytes", bytes)
 	}
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(bytes), portableHost|mappedHost
-	if r := d.callCurrent(cuMemHostAlloc, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, cuMemHostAlloc, f, 3); r != cudadrv.Success {
 		return nil, d.failed(f, call.MemHostAlloc, r, "%d bytes", bytes)
 	}
 	return unsafe.Slice((*byte)(f.address()), bytes), nil
@@ -44,7 +44,7 @@ func (d *device) onHost(c call.Call, fn symbol, b []byte) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = f.hold(unsafe.Pointer(unsafe.SliceData(b)))
-	return d.done(f, c, d.callCurrent(fn, f, 1))
+	return d.done(f, c, d.outside(inContext, fn, f, 1))
 }
 
 // enterHost is enterFeature for a call that takes host memory, of which there must be some.
@@ -65,7 +65,7 @@ func (d *device) MemHostRegister(b []byte) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.hold(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), portableHost|mappedHost
-	if r := d.callCurrent(cuMemHostRegister, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, cuMemHostRegister, f, 3); r != cudadrv.Success {
 		return d.failed(f, call.MemHostRegister, r, "%d bytes", len(b))
 	}
 	return nil
@@ -79,7 +79,7 @@ func (d *device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), f.hold(unsafe.Pointer(unsafe.SliceData(b))), 0
-	if r := d.callCurrent(cuMemHostGetDevicePointer, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, cuMemHostGetDevicePointer, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.MemHostGetDevicePointer, r, "")
 	}
 	return cudadrv.Ptr(f.out[0]), nil

@@ -15,12 +15,13 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// library is a loaded and started libcuda. It does not change.
+// library is a loaded and started libcuda. It does not change, but for the captures.
 type library struct {
 	path      string // or the name by which the loader found it
 	version   int
 	functions [symbolCount]uintptr // 0 where the library lacks the function
 	lacking   cudadrv.Capability   // features with a missing function
+	captures  captures
 }
 
 // loadLibrary opens the library, looks up the functions and starts CUDA.

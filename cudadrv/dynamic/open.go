@@ -12,6 +12,13 @@ import (
 // longestName is how much of a device's name is asked for; CUDA's own examples take as much.
 const longestName = 256
 
+// Numbers of attributes (CUdevice_attribute).
+const (
+	multiprocessors = 16
+	computeMajor    = 75
+	computeMinor    = 76
+)
+
 // open makes a device with a context, which is retained unless the caller gives one.
 func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
 	d := &device{
@@ -94,6 +101,8 @@ func (d *device) describe(f *frame) error {
 	d.shareable = d.plain
 	d.shareable.handleKinds = posixHandle
 	d.access = accessDesc{location: d.plain.location, flags: readWriteAccess}
+	d.info.Compute = cudadrv.ComputeCapability{Major: d.attribute(f, computeMajor), Minor: d.attribute(f, computeMinor)}
+	d.info.Multiprocessors = d.attribute(f, multiprocessors)
 	d.info.Capabilities = cudadrv.BlockingCreation // every driver's
 	for _, ability := range features {
 		if d.lib.lacking&ability.capability == 0 && d.has(f, ability.attribute) {
@@ -105,11 +114,16 @@ func (d *device) describe(f *frame) error {
 
 // has reports whether the attribute is set, or none is asked for. A number that the driver does not know is not set.
 func (d *device) has(f *frame, attribute uintptr) bool {
-	if attribute == 0 {
-		return true
-	}
+	return attribute == 0 || d.attribute(f, attribute) != 0
+}
+
+// attribute is an attribute of the device, 0 where the driver does not know the number.
+func (d *device) attribute(f *frame, attribute uintptr) int {
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), attribute, uintptr(d.number)
-	return d.lib.call(cuDeviceGetAttribute, f, 3) == cudadrv.Success && f.int32() != 0
+	if d.lib.call(cuDeviceGetAttribute, f, 3) != cudadrv.Success {
+		return 0
+	}
+	return int(f.int32())
 }
 
 // findGranularity asks for the least step of handles and mappings.

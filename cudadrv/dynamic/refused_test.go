@@ -45,6 +45,36 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 			return err
 		},
 	}
+	handles := map[string]func() error{
+		"cuModuleUnload":        func() error { return d.ModuleUnload(0) },
+		"cuModuleGetFunction":   func() error { _, err := d.ModuleGetFunction(0, ""); return err },
+		"cuModuleGetGlobal":     func() error { _, _, err := d.ModuleGetGlobal(0, ""); return err },
+		"cuModuleLoadData":      func() error { _, err := d.ModuleLoadData(nil); return err },
+		"cuLinkComplete":        func() error { _, err := d.LinkImages(nil); return err },
+		"cuFuncGetAttribute":    func() error { _, err := d.FuncGetAttribute(0, 0); return err },
+		"cuFuncSetAttribute":    func() error { return d.FuncSetAttribute(0, 0, 0) },
+		"cuFuncGetParamInfo":    func() error { _, _, err := d.FuncGetParamInfo(0, 0); return err },
+		"blocks":                func() error { _, err := d.OccupancyMaxActiveBlocksPerMultiprocessor(1, 0, 0); return err },
+		"block size":            func() error { _, _, err := d.OccupancyMaxPotentialBlockSize(1, -1, 0); return err },
+		"cuLaunchKernel":        func() error { return d.LaunchKernel(0, cudadrv.Geometry{}, nil, 0) },
+		"cuGraphGetNodes":       func() error { _, err := d.GraphGetNodes(0); return err },
+		"cuGraphNodeGetType":    func() error { _, err := d.GraphNodeGetType(0); return err },
+		"cuGraphDestroy":        func() error { return d.GraphDestroy(0) },
+		"cuGraphInstantiate":    func() error { _, err := d.GraphInstantiate(0); return err },
+		"cuGraphExecUpdate":     func() error { return d.GraphExecUpdate(1, 0) },
+		"set parameters":        func() error { return d.GraphExecKernelNodeSetParams(1, 1, 0, cudadrv.Geometry{}, nil) },
+		"cuGraphUpload":         func() error { return d.GraphUpload(0, 0) },
+		"cuGraphLaunch":         func() error { return d.GraphLaunch(0, 0) },
+		"cuGraphExecDestroy":    func() error { return d.GraphExecDestroy(0) },
+		"cuEventElapsedTime":    func() error { _, err := d.EventElapsedTime(1, 0); return err },
+		"cuMemsetD16Async":      func() error { return d.MemsetD16Async(1, 0, -1, 0) },
+		"cuMemsetD32Async":      func() error { return d.MemsetD32Async(1, 0, -1, 0) },
+		"cuMemcpy2DAsync":       func() error { return d.Memcpy2DAsync(cudadrv.Copy2D{WidthBytes: -1}, 0) },
+		"cuDeviceCanAccessPeer": func() error { _, err := d.DeviceCanAccessPeer(-1); return err },
+		"cuMemSetAccess":        func() error { return d.MemSetPeerAccess(0, 1, 0) },
+		"cuMemcpyPeerAsync":     func() error { return d.MemcpyPeerAsync(1, 0, 1, 0, 1, 0) },
+		"cuIpcGetEventHandle":   func() error { _, err := d.IpcGetEventHandle(0); return err },
+	}
 	always := map[string]func() error{
 		"cuMemAlloc":         func() error { _, err := d.MemAlloc(0); return err },
 		"cuMemsetD8Async":    func() error { return d.MemsetD8Async(1, 0, -1, 0) },
@@ -65,9 +95,12 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 		}
 	}
 	refused(optional, cudadrv.NotSupported)
+	refused(handles, cudadrv.NotSupported)
 	refused(always, cudadrv.InvalidValue, cudadrv.InvalidHandle)
 	d.info.Capabilities = ^cudadrv.Capability(0)
 	refused(optional, cudadrv.InvalidValue)
+	d.lib.functions[cuFuncGetParamInfo] = 1 // never called
+	refused(handles, cudadrv.InvalidValue, cudadrv.InvalidHandle, cudadrv.InvalidDevice, cudadrv.InvalidContext)
 
 	nothing := map[string]error{ // and is no mistake
 		"cuMemFree":         d.MemFree(0),
@@ -75,6 +108,9 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 		"cuMemcpyDtoDAsync": d.MemcpyDtoDAsync(1, 1, 0, 0),
 		"cuMemcpyHtoDAsync": d.MemcpyHtoDAsync(1, nil, 0),
 		"cuMemcpyDtoHAsync": d.MemcpyDtoHAsync(nil, 1, 0),
+		"cuMemsetD16Async":  d.MemsetD16Async(1, 0, 0, 0),
+		"cuMemcpy2DAsync":   d.Memcpy2DAsync(cudadrv.Copy2D{Rows: 1}, 0),
+		"cuMemcpyPeerAsync": d.MemcpyPeerAsync(1, 0, 1, 0, 0, 0),
 	}
 	for name, err := range nothing {
 		require.NoError(t, err, name)

@@ -20,7 +20,7 @@ func (d *device) createStream(flags uintptr) (cudadrv.Stream, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = f.pointer(0), flags
-	if r := d.callCurrent(cuStreamCreate, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, cuStreamCreate, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.StreamCreate, r, "")
 	}
 	return cudadrv.Stream(f.out[0]), nil
@@ -37,7 +37,11 @@ func (d *device) StreamDestroy(s cudadrv.Stream) error {
 		return refuse(call.StreamDestroy, cudadrv.InvalidHandle, "stream %d is the context's own", uint64(s))
 	}
 	f.args[0] = uintptr(s)
-	return d.done(f, call.StreamDestroy, d.lib.call(cuStreamDestroy, f, 1))
+	r := d.outside(anywhere, cuStreamDestroy, f, 1)
+	if r == cudadrv.Success {
+		d.lib.captures.forget(s)
+	}
+	return d.done(f, call.StreamDestroy, r)
 }
 
 // StreamQuery is cuStreamQuery.
@@ -48,7 +52,7 @@ func (d *device) StreamQuery(s cudadrv.Stream) (bool, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(s)
-	return d.passed(f, call.StreamQuery, d.callOn(s, cuStreamQuery, f, 1))
+	return d.passed(f, call.StreamQuery, d.outside(on(s), cuStreamQuery, f, 1))
 }
 
 // StreamSynchronize is cuStreamSynchronize. It blocks the goroutine and its thread.
@@ -59,7 +63,7 @@ func (d *device) StreamSynchronize(s cudadrv.Stream) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(s)
-	return d.done(f, call.StreamSynchronize, d.callOn(s, cuStreamSynchronize, f, 1))
+	return d.done(f, call.StreamSynchronize, d.outside(on(s), cuStreamSynchronize, f, 1))
 }
 
 // StreamWaitEvent is cuStreamWaitEvent.
@@ -80,7 +84,7 @@ func (d *device) CtxSynchronize() error {
 		return err
 	}
 	defer d.gate.leave(f)
-	return d.done(f, call.CtxSynchronize, d.callCurrent(cuCtxSynchronize, f, 0))
+	return d.done(f, call.CtxSynchronize, d.outside(inContext, cuCtxSynchronize, f, 0))
 }
 
 // StreamIsCapturing is cuStreamIsCapturing.

@@ -63,11 +63,55 @@ const (
 	cuMemImportFromShareableHandle
 	cuStreamIsCapturing
 
+	cuModuleLoadDataEx
+	cuModuleUnload
+	cuModuleGetFunction
+	cuModuleGetGlobal
+	cuLinkCreate
+	cuLinkAddData
+	cuLinkComplete
+	cuLinkDestroy
+	cuFuncGetAttribute
+	cuFuncSetAttribute
+	cuOccupancyMaxActiveBlocksPerMultiprocessor
+	cuOccupancyMaxPotentialBlockSize
+	cuLaunchKernel
+	cuFuncGetParamInfo
+
+	cuStreamBeginCapture
+	cuStreamEndCapture
+	cuThreadExchangeStreamCaptureMode
+	cuStreamGetCaptureInfo
+	cuGraphGetNodes
+	cuGraphNodeGetType
+	cuGraphDestroy
+	cuGraphInstantiateWithFlags
+	cuGraphExecUpdate
+	cuGraphExecKernelNodeSetParams
+	cuGraphUpload
+	cuGraphLaunch
+	cuGraphExecDestroy
+
+	cuEventElapsedTime
+
+	cuMemsetD16Async
+	cuMemsetD32Async
+	cuMemcpy2DAsync
+
+	cuDeviceCanAccessPeer
+	cuMemcpyPeerAsync
+
+	cuIpcGetEventHandle
+	cuIpcOpenEventHandle
+
 	symbolCount
 )
 
 // required is the feature of functions that every device needs.
 const required cudadrv.Capability = 0
+
+// alone is the feature of functions that their own call needs and nothing else.
+const alone cudadrv.Capability = 1 << 31
 
 // symbols are the names in the library, with the version that has the signature that is called here, and the
 // feature that each belongs to.
@@ -128,6 +172,47 @@ var symbols = [symbolCount]struct { //nolint:gochecknoglobals // a constant tabl
 	cuMemExportToShareableHandle:   {"cuMemExportToShareableHandle", cudadrv.ShareableHandles},
 	cuMemImportFromShareableHandle: {"cuMemImportFromShareableHandle", cudadrv.ShareableHandles},
 	cuStreamIsCapturing:            {"cuStreamIsCapturing", cudadrv.CaptureInformation},
+
+	cuModuleLoadDataEx:  {"cuModuleLoadDataEx", cudadrv.KernelLaunches},
+	cuModuleUnload:      {"cuModuleUnload", cudadrv.KernelLaunches},
+	cuModuleGetFunction: {"cuModuleGetFunction", cudadrv.KernelLaunches},
+	cuModuleGetGlobal:   {"cuModuleGetGlobal_v2", cudadrv.KernelLaunches},
+	cuLinkCreate:        {"cuLinkCreate_v2", cudadrv.KernelLaunches},
+	cuLinkAddData:       {"cuLinkAddData_v2", cudadrv.KernelLaunches},
+	cuLinkComplete:      {"cuLinkComplete", cudadrv.KernelLaunches},
+	cuLinkDestroy:       {"cuLinkDestroy", cudadrv.KernelLaunches},
+	cuFuncGetAttribute:  {"cuFuncGetAttribute", cudadrv.KernelLaunches},
+	cuFuncSetAttribute:  {"cuFuncSetAttribute", cudadrv.KernelLaunches},
+	cuOccupancyMaxActiveBlocksPerMultiprocessor: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", cudadrv.KernelLaunches},
+	cuOccupancyMaxPotentialBlockSize:            {"cuOccupancyMaxPotentialBlockSize", cudadrv.KernelLaunches},
+	cuLaunchKernel:                              {"cuLaunchKernel", cudadrv.KernelLaunches},
+	cuFuncGetParamInfo:                          {"cuFuncGetParamInfo", alone},
+
+	cuStreamBeginCapture:              {"cuStreamBeginCapture_v2", cudadrv.GraphLaunches},
+	cuStreamEndCapture:                {"cuStreamEndCapture", cudadrv.GraphLaunches},
+	cuThreadExchangeStreamCaptureMode: {"cuThreadExchangeStreamCaptureMode", cudadrv.GraphLaunches},
+	cuStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo_v2", cudadrv.GraphLaunches},
+	cuGraphGetNodes:                   {"cuGraphGetNodes", cudadrv.GraphLaunches},
+	cuGraphNodeGetType:                {"cuGraphNodeGetType", cudadrv.GraphLaunches},
+	cuGraphDestroy:                    {"cuGraphDestroy", cudadrv.GraphLaunches},
+	cuGraphInstantiateWithFlags:       {"cuGraphInstantiateWithFlags", cudadrv.GraphLaunches},
+	cuGraphExecUpdate:                 {"cuGraphExecUpdate_v2", cudadrv.GraphLaunches},
+	cuGraphExecKernelNodeSetParams:    {"cuGraphExecKernelNodeSetParams_v2", cudadrv.GraphLaunches},
+	cuGraphUpload:                     {"cuGraphUpload", cudadrv.GraphLaunches},
+	cuGraphLaunch:                     {"cuGraphLaunch", cudadrv.GraphLaunches},
+	cuGraphExecDestroy:                {"cuGraphExecDestroy", cudadrv.GraphLaunches},
+
+	cuEventElapsedTime: {"cuEventElapsedTime", cudadrv.EventTiming},
+
+	cuMemsetD16Async: {"cuMemsetD16Async", cudadrv.WideFills},
+	cuMemsetD32Async: {"cuMemsetD32Async", cudadrv.WideFills},
+	cuMemcpy2DAsync:  {"cuMemcpy2DAsync_v2", cudadrv.WideFills},
+
+	cuDeviceCanAccessPeer: {"cuDeviceCanAccessPeer", cudadrv.PeerAccess},
+	cuMemcpyPeerAsync:     {"cuMemcpyPeerAsync", cudadrv.PeerAccess},
+
+	cuIpcGetEventHandle:  {"cuIpcGetEventHandle", cudadrv.EventSharing},
+	cuIpcOpenEventHandle: {"cuIpcOpenEventHandle", cudadrv.EventSharing},
 }
 
 // feature is an ability that functions of the library and an attribute of the device make up.
@@ -144,6 +229,12 @@ var features = [...]feature{ //nolint:gochecknoglobals // a constant table
 	{cudadrv.HostCalls, "host functions", 0},
 	{cudadrv.ShareableHandles, "shareable handles", 103},
 	{cudadrv.CaptureInformation, "the capture state of streams", 0},
+	{cudadrv.KernelLaunches, "kernels", 0},
+	{cudadrv.GraphLaunches, "graphs", 0},
+	{cudadrv.EventTiming, "events with timing", 0},
+	{cudadrv.WideFills, "wide fills", 0},
+	{cudadrv.PeerAccess, "peer access", 0},
+	{cudadrv.EventSharing, "shared events", 0},
 }
 
 // featureName is what errors call a feature.

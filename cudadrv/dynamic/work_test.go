@@ -3,6 +3,7 @@
 package dynamic_test
 
 import (
+	"maps"
 	"testing"
 	"unsafe"
 
@@ -19,6 +20,12 @@ type everything interface {
 	cudadrv.HostFunctions
 	cudadrv.ShareableMemory
 	cudadrv.CaptureQueries
+	cudadrv.Kernels
+	cudadrv.Graphs
+	cudadrv.TimedEvents
+	cudadrv.WideWork
+	cudadrv.Peers
+	cudadrv.SharedEvents
 }
 
 // work is a device with one of each thing, so that every call can be made over and over.
@@ -31,6 +38,7 @@ type work struct {
 	event          cudadrv.Event
 	pinned         []byte
 	word           cudadrv.Ptr
+	compute
 }
 
 func newWork(tb testing.TB, dev cudadrv.Device) *work {
@@ -49,12 +57,14 @@ func newWork(tb testing.TB, dev cudadrv.Device) *work {
 	}
 	w.word, errs[7] = w.MemHostGetDevicePointer(w.pinned)
 	require.NoError(tb, errs[7])
+	w.compute = newCompute(tb, w)
 	return w
 }
 
 // close gives everything back but the device.
 func (w *work) close(tb testing.TB) {
 	tb.Helper()
+	w.compute.close(tb, w)
 	for _, err := range []error{
 		w.CtxSynchronize(), w.MemFree(w.p), w.MemFree(w.q), w.MemAddressFree(w.reserved, w.granule), w.MemRelease(w.handle),
 		w.StreamDestroy(w.stream), w.EventDestroy(w.event), w.MemFreeHost(w.pinned),
@@ -65,7 +75,7 @@ func (w *work) close(tb testing.TB) {
 
 // calls are all that neither take nor give anything on balance, each with its name.
 func (w *work) calls() map[string]func() error {
-	return map[string]func() error{
+	calls := map[string]func() error{
 		"cuMemGetInfo": func() error { _, _, err := w.MemGetInfo(); return err },
 		"cuMemAlloc":   func() error { return with(w.MemAlloc(4096))(w.MemFree) },
 		"cuMemAddressReserve": func() error {
@@ -96,6 +106,8 @@ func (w *work) calls() map[string]func() error {
 		"cuMemcpyDtoHAsync":   func() error { return w.MemcpyDtoHAsync(w.pinned, w.p, w.stream) },
 		"cuStreamIsCapturing": func() error { _, err := w.StreamIsCapturing(w.stream); return err },
 	}
+	maps.Copy(calls, w.computeCalls())
+	return calls
 }
 
 // with makes a call that takes and, where it worked, the one that gives back.

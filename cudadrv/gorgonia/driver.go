@@ -63,6 +63,12 @@ type everything interface {
 	cudadrv.ShareableMemory
 	cudadrv.CaptureQueries
 	cudadrv.BlockingStreams
+	cudadrv.Kernels
+	cudadrv.Graphs
+	cudadrv.TimedEvents
+	cudadrv.WideWork
+	cudadrv.Peers
+	cudadrv.SharedEvents
 }
 
 // device is one of cudadrv/dynamic by another name.

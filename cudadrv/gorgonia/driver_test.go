@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/cu"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/gorgonia"
 )
@@ -57,6 +58,47 @@ func handlesThereAndBack(t *testing.T) {
 	context := newContext(t, 0)
 	assert.Equal(t, context, gorgonia.ToContext(gorgonia.FromContext(context)))
 	assert.NotZero(t, gorgonia.FromContext(context))
+}
+
+func TestKernelsAndGraphsOfBothSides(t *testing.T) {
+	newFake(t)
+	kernelsAndGraphsOfBothSides(t)
+}
+
+// A module of the one side has a kernel of the other one, which either launches; a graph of the other side is launched here.
+func kernelsAndGraphsOfBothSides(t *testing.T) {
+	t.Helper()
+	context := newContext(t, 0)
+	dev := open(t, gorgonia.Config{Context: context})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, cu.PushCurrentCtx(context))
+	defer func() { _, _ = cu.PopCurrentCtx() }()
+	kernels, graphs := dev.(cudadrv.Kernels), dev.(cudadrv.Graphs)
+
+	number, err := kernels.ModuleLoadData([]byte(drivertest.PTX))
+	require.NoError(t, err)
+	module := gorgonia.ToModule(number)
+	assert.Equal(t, number, gorgonia.FromModule(module))
+	theirs, err := module.Function("vram_nothing")
+	require.NoError(t, err)
+	one := cudadrv.Dim3{X: 1, Y: 1, Z: 1}
+	require.NoError(t, kernels.LaunchKernel(gorgonia.FromFunction(theirs), cudadrv.Geometry{Grid: one, Block: one}, nil, 0))
+	ours, err := kernels.ModuleGetFunction(number, "vram_nothing")
+	require.NoError(t, err)
+	require.NoError(t, gorgonia.ToFunction(ours).Launch(1, 1, 1, 1, 1, 1, 0, cu.NoStream, nil))
+
+	graph, err := cu.MakeGraph()
+	require.NoError(t, err)
+	assert.Equal(t, graph, gorgonia.ToGraph(gorgonia.FromGraph(graph)))
+	exec, err := graphs.GraphInstantiate(gorgonia.FromGraph(graph))
+	require.NoError(t, err)
+	require.NoError(t, graphs.GraphLaunch(exec, 0))
+	require.NoError(t, dev.CtxSynchronize())
+	assert.Equal(t, exec, gorgonia.FromGraphExec(gorgonia.ToGraphExec(exec)))
+	require.NoError(t, gorgonia.ToGraphExec(exec).Destroy())
+	require.NoError(t, graphs.GraphDestroy(gorgonia.FromGraph(graph)))
+	require.NoError(t, kernels.ModuleUnload(number))
 }
 
 // What the one side makes the other one uses: memory, streams and events are libcuda's.

@@ -41,10 +41,11 @@ func TestHardwareInfo(t *testing.T) {
 		cudadrv.HostCalls|cudadrv.CaptureInformation), "%b", info.Capabilities)
 }
 
-func TestHardwareHandlesThereAndBack(t *testing.T)      { handlesThereAndBack(t) }
-func TestHardwareBothSidesShareTheDevice(t *testing.T)  { bothSidesShareTheDevice(t) }
-func TestHardwareTheThreadKeepsItsContext(t *testing.T) { theThreadKeepsItsContext(t) }
-func TestHardwareClosing(t *testing.T)                  { closeWhileCallsAreMade(t) }
+func TestHardwareHandlesThereAndBack(t *testing.T)         { handlesThereAndBack(t) }
+func TestHardwareBothSidesShareTheDevice(t *testing.T)     { bothSidesShareTheDevice(t) }
+func TestHardwareKernelsAndGraphsOfBothSides(t *testing.T) { kernelsAndGraphsOfBothSides(t) }
+func TestHardwareTheThreadKeepsItsContext(t *testing.T)    { theThreadKeepsItsContext(t) }
+func TestHardwareClosing(t *testing.T)                     { closeWhileCallsAreMade(t) }
 
 func TestHardwareOutOfMemory(t *testing.T) {
 	dev := open(t, gorgonia.Config{})

@@ -16,6 +16,10 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.Stream{})-unsafe.Sizeof(uintptr(0))]
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.Event{})-unsafe.Sizeof(uintptr(0))]
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.CUContext{})-unsafe.Sizeof(uintptr(0))]
+	_ = [1]struct{}{}[unsafe.Sizeof(cu.Module{})-unsafe.Sizeof(uintptr(0))]
+	_ = [1]struct{}{}[unsafe.Sizeof(cu.Function{})-unsafe.Sizeof(uintptr(0))]
+	_ = [1]struct{}{}[unsafe.Sizeof(cu.Graph{})-unsafe.Sizeof(uintptr(0))]
+	_ = [1]struct{}{}[unsafe.Sizeof(cu.ExecGraph{})-unsafe.Sizeof(uintptr(0))]
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.DevicePtr(0))-unsafe.Sizeof(uintptr(0))]
 )
 
@@ -50,6 +54,50 @@ func FromContext(c cu.CUContext) uintptr {
 // ToContext is FromContext backwards.
 func ToContext(c uintptr) cu.CUContext {
 	return *(*cu.CUContext)(unsafe.Pointer(&c))
+}
+
+// FromModule is the number of a module: for cudadrv.Kernels. It makes no call.
+func FromModule(m cu.Module) cudadrv.Module {
+	return cudadrv.Module(*(*uintptr)(unsafe.Pointer(&m)))
+}
+
+// ToModule is FromModule backwards.
+func ToModule(m cudadrv.Module) cu.Module {
+	number := uintptr(m)
+	return *(*cu.Module)(unsafe.Pointer(&number))
+}
+
+// FromFunction is the number of a kernel.
+func FromFunction(f cu.Function) cudadrv.Function {
+	return cudadrv.Function(*(*uintptr)(unsafe.Pointer(&f)))
+}
+
+// ToFunction is FromFunction backwards: a kernel for launches by gorgonia.org/cu.
+func ToFunction(f cudadrv.Function) cu.Function {
+	number := uintptr(f)
+	return *(*cu.Function)(unsafe.Pointer(&number))
+}
+
+// FromGraph is the number of a graph. gorgonia.org/cu makes graphs and cannot launch them: cudadrv.Graphs can.
+func FromGraph(g cu.Graph) cudadrv.Graph {
+	return cudadrv.Graph(*(*uintptr)(unsafe.Pointer(&g)))
+}
+
+// ToGraph is FromGraph backwards.
+func ToGraph(g cudadrv.Graph) cu.Graph {
+	number := uintptr(g)
+	return *(*cu.Graph)(unsafe.Pointer(&number))
+}
+
+// FromGraphExec is the number of a graph that can be launched.
+func FromGraphExec(x cu.ExecGraph) cudadrv.GraphExec {
+	return cudadrv.GraphExec(*(*uintptr)(unsafe.Pointer(&x)))
+}
+
+// ToGraphExec is FromGraphExec backwards.
+func ToGraphExec(x cudadrv.GraphExec) cu.ExecGraph {
+	number := uintptr(x)
+	return *(*cu.ExecGraph)(unsafe.Pointer(&number))
 }
 
 // FromPtr is a device address.

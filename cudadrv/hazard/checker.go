@@ -1,6 +1,8 @@
 package hazard
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -49,11 +51,24 @@ type Checker struct {
 	core    *core.Core
 	opens   int
 	segment map[cudadrv.Ptr]int64 // plain allocations
+	peers   map[*Checker]bool     // of devices that were given access to memory of this one
+	shared  map[cudadrv.EventDescriptor]cudadrv.Event
+	globals map[cudadrv.Module]map[cudadrv.Ptr]int64 // variables that somebody asked for
 	tell    func(Report)
 }
 
 func newChecker() *Checker {
-	return &Checker{core: core.New(), segment: map[cudadrv.Ptr]int64{}}
+	c := &Checker{core: core.New()}
+	c.forget()
+	return c
+}
+
+// forget drops what is gone with the last view.
+func (c *Checker) forget() {
+	c.segment = map[cudadrv.Ptr]int64{}
+	c.peers = map[*Checker]bool{}
+	c.shared = map[cudadrv.EventDescriptor]cudadrv.Event{}
+	c.globals = map[cudadrv.Module]map[cudadrv.Ptr]int64{}
 }
 
 // OnReport sets a function that is told of each hazard that Reports will list, at once: on the goroutine whose call
@@ -137,6 +152,20 @@ func (c *Checker) point(f func() core.Clock) core.Clock {
 	return f()
 }
 
+// others are the checkers of devices that were given access to memory of this one.
+func (c *Checker) others() []*Checker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.peers))
+}
+
+// knows reports whether a stream is this device's.
+func (c *Checker) knows(s cudadrv.Stream) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.core.StreamKnown(s)
+}
+
 // over notes that a host has waited for a point.
 func (c *Checker) over(by Host, p core.Clock) { c.do(func() { c.core.Over(by, p) }) }
 
@@ -153,6 +182,6 @@ func (c *Checker) closed() {
 	defer c.mu.Unlock()
 	if c.opens--; c.opens == 0 {
 		c.core = c.core.Fresh()
-		c.segment = map[cudadrv.Ptr]int64{}
+		c.forget()
 	}
 }

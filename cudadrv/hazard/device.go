@@ -1,6 +1,7 @@
 package hazard
 
 import (
+	"slices"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -14,6 +15,7 @@ import (
 type Device struct {
 	intercept.Device
 	inner   cudadrv.Device
+	driver  *Driver
 	checker *Checker
 	by      Host
 }
@@ -30,9 +32,10 @@ type silent struct{}
 func (silent) Before(call.Call) (int64, error) { return 0, nil }
 func (silent) After(call.Call, int64)          {}
 
-func newDevice(inner cudadrv.Device, c *Checker, by Host) *Device {
+func newDevice(inner cudadrv.Device, of *Driver, ordinal int, by Host) *Device {
+	c := of.Checker(ordinal)
 	c.opened()
-	return &Device{Device: intercept.Wrap(inner, silent{}), inner: inner, checker: c, by: by}
+	return &Device{Device: intercept.Wrap(inner, silent{}), inner: inner, driver: of, checker: c, by: by}
 }
 
 // Checker is what is known of the device.
@@ -84,31 +87,48 @@ func (d *Device) work(what string, s cudadrv.Stream, submit func() error, access
 	return d.checker.call(submit, func() { d.checker.core.Work(s, what, from, accesses) })
 }
 
+// transfer is work of a memset or copy: over no bytes it is none.
+func (d *Device) transfer(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
+	from := site.Here(2)
+	return d.checker.call(submit, func() {
+		if slices.ContainsFunc(accesses, func(a Access) bool { return a.Bytes > 0 }) {
+			d.checker.core.Work(s, what, from, accesses)
+		}
+	})
+}
+
 // MemsetD8Async is a write.
 func (d *Device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
-	return d.work("memset", s, func() error { return d.inner.MemsetD8Async(p, value, bytes, s) }, Access{Ptr: p, Bytes: bytes, Write: true})
+	return d.transfer("memset", s, func() error { return d.inner.MemsetD8Async(p, value, bytes, s) }, Access{Ptr: p, Bytes: bytes, Write: true})
 }
 
 // MemcpyDtoDAsync is a read and a write.
 func (d *Device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.Stream) error {
-	return d.work("copy", s, func() error { return d.inner.MemcpyDtoDAsync(dst, src, bytes, s) },
+	return d.transfer("copy", s, func() error { return d.inner.MemcpyDtoDAsync(dst, src, bytes, s) },
 		Access{Ptr: src, Bytes: bytes}, Access{Ptr: dst, Bytes: bytes, Write: true})
 }
 
 // MemcpyHtoDAsync is a write of device memory. It may wait, and no other call is booked meanwhile.
 func (d *Device) MemcpyHtoDAsync(dst cudadrv.Ptr, src []byte, s cudadrv.Stream) error {
-	return d.work("copy from the host", s, func() error { return d.Device.MemcpyHtoDAsync(dst, src, s) }, Access{Ptr: dst, Bytes: int64(len(src)), Write: true})
+	return d.transfer("copy from the host", s, func() error { return d.Device.MemcpyHtoDAsync(dst, src, s) }, Access{Ptr: dst, Bytes: int64(len(src)), Write: true})
 }
 
 // MemcpyDtoHAsync is a read of device memory. It may wait, and no other call is booked meanwhile.
 func (d *Device) MemcpyDtoHAsync(dst []byte, src cudadrv.Ptr, s cudadrv.Stream) error {
-	return d.work("copy to the host", s, func() error { return d.Device.MemcpyDtoHAsync(dst, src, s) }, Access{Ptr: src, Bytes: int64(len(dst))})
+	return d.transfer("copy to the host", s, func() error { return d.Device.MemcpyDtoHAsync(dst, src, s) }, Access{Ptr: src, Bytes: int64(len(dst))})
 }
 
 // StreamCreate begins a stream.
 func (d *Device) StreamCreate() (s cudadrv.Stream, err error) {
 	err = d.checker.call(func() (err error) { s, err = d.inner.StreamCreate(); return err },
 		func() { d.checker.core.StreamCreated(s, false) })
+	return s, err
+}
+
+// StreamCreateBlocking begins a stream that is ordered with the default stream.
+func (d *Device) StreamCreateBlocking() (s cudadrv.Stream, err error) {
+	err = d.checker.call(func() (err error) { s, err = d.Device.StreamCreateBlocking(); return err },
+		func() { d.checker.core.StreamCreated(s, true) })
 	return s, err
 }
 

@@ -14,8 +14,9 @@
 //
 // The package vramtest does this for tests.
 //
-// Only what is done through these devices is seen. What a kernel touches nobody sees: Device.Kernel queues a simulated
-// one that says so. Memsets and copies are accesses by themselves. Calls by which a program learns of progress past the driver
+// Only what is done through these devices is seen. What a kernel touches nobody sees: Device.LaunchKernelTouching launches one
+// and says so (cudadrv.CheckedKernels), Device.Kernel queues a simulated one that needs no code. Device.LaunchKernel is work that
+// touches nothing as far as is known. Memsets and copies are accesses by themselves, those of rows an access of each row. Calls by which a program learns of progress past the driver
 // (host functions, words in memory, the driver's own pool) are taken out of the device's capabilities: what they order
 // could not be seen.
 //
@@ -29,6 +30,8 @@
 //	record of an event                           the event stands for the stream's point
 //	wait of a stream for an event                the stream's later work behind the event's point
 //	query that said "over", synchronisation      all that this host submits later behind the point that was asked about
+//	time between two events                      the same, behind the points of both
+//	launch of a graph                            behind the last launch of the same graph
 //	work on a blocking stream                    behind the default stream's earlier work
 //	work on the default stream                   behind all blocking streams' earlier work
 //
@@ -36,6 +39,26 @@
 // one host, as if each knew what the others know. So nothing that is in order is reported, and what is
 // only out of order between goroutines is the race detector's to find. What only the allocator knows to be over does
 // not order the program's work: it orders what the allocator hands out and unmaps.
+//
+// # Graphs
+//
+// While a stream is captured its work is part of the graph: its accesses are checked against each other, so that two branches
+// of a graph that race are reported when they are captured. Each GraphLaunch is then all accesses of the graph's nodes, on the
+// stream of the launch, one node after the other in the order of their capture: a graph that is launched after one of its buffers was freed
+// is a UseAfterFree, and after its memory was given to another stream a Race or an EarlyReuse. Such a report is placed at the launch, and
+// names the place where the node was captured.
+//
+// GraphExecKernelNodeSetParams gives a kernel accesses that are not known: from then on it has none. Which node that
+// is the checker knows from GraphGetNodes; if that was not called, or tells of more nodes than the checker saw being captured, the whole
+// graph has none until GraphExecUpdate. A graph that is launched while another one is captured is one node of it. Captures
+// past the checker, as with the methods of cudadrv/sim's Device, are not seen: their work counts as if it ran at once.
+//
+// # Several devices
+//
+// Each device has a Checker of its own, and what events order between two devices is not seen. A copy between devices is an
+// access of the memory that is the device's on which it was called; on a stream of the other device it is none. Memory to
+// which MemSetPeerAccess gave another device access is watched there as if its program had mapped it. An event that was opened by
+// its name for other processes is the same event on the device that made the name; elsewhere it orders nothing.
 //
 // # The kinds of hazards
 //
@@ -48,7 +71,8 @@
 //	EarlyUnmap       memory unmapped that a buffer has, or before it was known that its accesses are over
 //	Overlap          memory allocated that another buffer has
 //
-// Memory that the program maps by itself is watched for Unmapped, Race and EarlyUnmap.
+// Memory that the program maps by itself is watched for Unmapped, Race and EarlyUnmap, and so are variables of modules from
+// ModuleGetGlobal to ModuleUnload.
 //
 // # Composition
 //

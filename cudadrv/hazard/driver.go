@@ -38,7 +38,7 @@ func (d *Driver) View(ordinal int) (*Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newDevice(inner, d.Checker(ordinal), Program), nil
+	return newDevice(inner, d, ordinal, Program), nil
 }
 
 // Allocator is the same driver for the allocator: what is mapped through it is handed out in buffers.
@@ -61,7 +61,7 @@ func (d *Driver) open(ordinal int, by Host) (cudadrv.Device, error) {
 	if err != nil {
 		return nil, err
 	}
-	dev := newDevice(inner, d.Checker(ordinal), by)
+	dev := newDevice(inner, d, ordinal, by)
 	if m, ok := inner.(cudadrv.Modelled); ok {
 		return &modelledDevice{Device: dev, Modelled: m}, nil
 	}

@@ -43,5 +43,9 @@ func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 func (d *Device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	c := d.checker
 	from := site.Here(1)
-	return c.call(func() error { return d.inner.MemUnmap(p, bytes) }, func() { c.core.Unmapped(p, bytes, d.by, from) })
+	err := c.call(func() error { return d.inner.MemUnmap(p, bytes) }, func() { c.core.Unmapped(p, bytes, d.by, from) })
+	if err == nil {
+		d.unmappedForPeers(p, bytes, from)
+	}
+	return err
 }

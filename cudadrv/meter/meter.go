@@ -25,6 +25,9 @@ func New(dev cudadrv.Device) *Device {
 	return d
 }
 
+// ProgramView is the device behind: calls of the program are not counted.
+func (d *Device) ProgramView() cudadrv.Device { return cudadrv.ProgramView(d.Inner()) }
+
 // CallStats are the figures of one function.
 type CallStats struct {
 	Func  string // CUDA's name

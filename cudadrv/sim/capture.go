@@ -11,16 +11,12 @@ import (
 
 var _ cudadrv.CaptureQueries = (*Device)(nil)
 
-// The functions that errors of captures name; they are no calls of cudadrv.
-const (
-	beginCapture = "cuStreamBeginCapture"
-	endCapture   = "cuStreamEndCapture"
-	launchGraph  = "cuGraphLaunch"
-)
-
-// capture is what one BeginCapture began: what its streams are told goes into the graph. It does what a capture in CUDA's
-// relaxed mode does on hardware.
+// capture is what one BeginCapture or StreamBeginCapture began: what its streams are told goes into the graph.
 type capture struct {
+	gpu     *gpu
+	number  uint64
+	mode    cudadrv.CaptureMode
+	thread  int // that began it; nothing in relaxed mode
 	graph   *Graph
 	origin  *stream
 	streams []*stream // the origin, and those that have joined it by waiting for an event of a captured stream
@@ -64,12 +60,17 @@ func (n nodes) count() (count int) {
 type Graph struct {
 	calls []string
 	nodes []node
+	names []cudadrv.GraphNode // of the nodes, in their order, once the graph has an id
 }
 
-// node is work of a graph.
+// node is work of a graph. It does not change.
 type node struct {
-	work     work // without a call if it is a kernel
+	kind     cudadrv.NodeKind
+	work     work   // without a call if it is no memset or copy
+	kernel   kernel // without a function if it is none of LaunchKernel
+	children []node // of a graph that was launched in a capture
 	duration time.Duration
+	behind   nodes // those before it
 }
 
 // Calls are the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph, and
@@ -86,6 +87,7 @@ func (st *stream) add(function string, n node) error {
 		return &cudadrv.CallError{Func: function, Result: cudadrv.CaptureBroken}
 	}
 	c.note(function)
+	n.behind = slices.Clone(st.before)
 	st.before.add(len(c.graph.nodes))
 	c.graph.nodes = append(c.graph.nodes, n)
 	return nil
@@ -105,98 +107,36 @@ func (c *capture) end() {
 	c.streams, c.ended = nil, true
 }
 
-// BeginCapture makes what s is told from now on part of a graph.
-func (d *Device) BeginCapture(s cudadrv.Stream) error {
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	st, ok := g.streams[named(s)]
-	switch {
-	case !ok:
-		return &cudadrv.CallError{Func: beginCapture, Result: cudadrv.InvalidHandle}
-	case st.capture != nil:
-		return &cudadrv.CallError{Func: beginCapture, Result: cudadrv.IllegalState, Detail: "the stream is captured already"}
-	case named(s) == 0:
-		return &cudadrv.CallError{Func: beginCapture, Result: cudadrv.CaptureViolation, Detail: "the legacy default stream"}
-	}
-	c := &capture{graph: &Graph{}, origin: st}
-	c.join(st, nil)
-	return nil
-}
-
-// EndCapture ends the capture that began with s, and that of the streams that have joined it. Its error is
-// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where a call in between was none that can be captured,
-// CUDA_ERROR_STREAM_CAPTURE_UNJOINED where s was not made to wait for all work of the others, and
-// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture.
-func (d *Device) EndCapture(s cudadrv.Stream) (*Graph, error) {
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	st, ok := g.streams[named(s)]
-	if !ok || st.capture == nil {
-		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.IllegalState, Detail: "no capture"}
-	}
-	c, joined := st.capture, st.before.count()
-	if c.origin != st {
-		c.invalid = true
-		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.CaptureUnmatched, Detail: "the capture began with another stream"}
-	}
-	c.end()
-	switch {
-	case c.invalid:
-		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.CaptureBroken}
-	case joined < len(c.graph.nodes):
-		return nil, &cudadrv.CallError{Func: endCapture, Result: cudadrv.CaptureUnjoined, Detail: "the stream does not wait for all that was captured"}
-	}
-	return c.graph, nil
-}
-
-// LaunchGraph queues the work of a graph on a stream, one after the other.
-func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	st, ok := g.streams[named(s)]
-	if !ok || st.capture != nil {
-		return &cudadrv.CallError{Func: launchGraph, Result: cudadrv.InvalidHandle, Detail: "no stream that runs"}
-	}
-	if err := g.implicit(launchGraph, st); err != nil {
-		return err
-	}
-	for _, n := range graph.nodes {
-		g.enqueue(st, n.duration)
-		if g.backing != nil && n.work.bytes > 0 {
-			n.work.ends = st.drained
-			g.pending.add(n.work)
-		}
-	}
-	return nil
-}
-
 // StreamIsCapturing says whether s is captured. The legacy default stream cannot tell while a blocking stream is.
 func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	const c = call.StreamIsCapturing
 	g := d.gpu
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
+	if err := d.enterWith(c, cudadrv.CaptureInformation); err != nil {
 		return 0, err
 	}
+	status, _, err := g.captureOf(c, s)
+	return status, err
+}
+
+// captureOf is the status of a stream's capture, and its number.
+func (g *gpu) captureOf(c call.Call, s cudadrv.Stream) (cudadrv.CaptureStatus, uint64, error) {
 	st, err := g.streamNamed(c, s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	if len(g.tied(st)) > 0 {
-		return 0, fail(c, cudadrv.CaptureImplicit, "a blocking stream is captured")
+		return 0, 0, fail(c, cudadrv.CaptureImplicit, "a blocking stream is captured")
 	}
 	g.charge(c, 0)
 	switch {
 	case st.capture == nil:
-		return cudadrv.CaptureNone, nil
+		return cudadrv.CaptureNone, 0, nil
 	case st.capture.invalid:
-		return cudadrv.CaptureInvalidated, nil
+		return cudadrv.CaptureInvalidated, st.capture.number, nil
 	}
-	return cudadrv.CaptureActive, nil
+	return cudadrv.CaptureActive, st.capture.number, nil
 }
 
 // tied are the captures of blocking streams, if st is the legacy default stream.

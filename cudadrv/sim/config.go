@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -53,6 +54,11 @@ type Config struct {
 	// mapped at a time stay below its limit of mappings (vm.max_map_count, 65,530 by default). It needs Linux on
 	// amd64, arm64, loong64, ppc64le or riscv64, and fails with ErrNoBytes elsewhere.
 	Bytes bool
+	// Without are capabilities that the devices do not have: their calls fail with CUDA_ERROR_NOT_SUPPORTED.
+	Without cudadrv.Capability
+	// KernelTime is how long a launch of the kernel with that name takes on the device; below 0 counts as 0. It is called
+	// under no lock, from many goroutines at once. Nil: DefaultKernelTime each.
+	KernelTime func(name string, g cudadrv.Geometry) time.Duration
 	// ReuseStreamIDs gives the id of the stream destroyed last to the next new stream, as a driver does
 	// that reuses its memory. Otherwise an id names one stream for ever.
 	ReuseStreamIDs bool
@@ -69,6 +75,7 @@ func (c Config) complete() (Config, error) {
 	if c.GranularityBytes == 0 {
 		c.GranularityBytes = DefaultGranularityBytes
 	}
+	c.NoVirtualMemory = c.NoVirtualMemory || c.Without.Has(cudadrv.VirtualMemory)
 	switch g := c.GranularityBytes; {
 	case c.Devices < 0 || c.Devices > mostDevices:
 		return Config{}, fmt.Errorf("%w: sim: %d devices, want 1 to %d", cudadrv.ErrNoDriver, c.Devices, mostDevices)

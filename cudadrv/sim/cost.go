@@ -98,6 +98,23 @@ var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	call.MemcpyDtoDAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // not measured; as memset
 	call.MemcpyHtoDAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // likewise
 	call.MemcpyDtoHAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}},
+	call.MemsetD16Async:  {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // not measured; as memset
+	call.MemsetD32Async:  {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // likewise
+	call.Memcpy2DAsync:   {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // likewise
+	call.MemcpyPeerAsync: {{4 * kib, 824}, {2 * mib, 2885}, {64 * mib, 2719}, {gib, 2930}}, // likewise
+
+	call.LaunchKernel:   {{0, 3000}},
+	call.ModuleLoadData: {{0, 5_500_000}}, // PTX of a small kernel that the driver's own cache does not have
+	call.LinkComplete:   {{0, 5_500_000}}, // not measured; as loading
+	call.GraphLaunch:    {{0, 1400}},      // whatever the number of nodes
+	// The curve is over nodes, not bytes.
+	call.GraphInstantiate: {{1, 15_000}, {100, 160_000}, {1000, 3_000_000}},
+	call.GraphExecUpdate:  {{1, 15_000}, {100, 160_000}, {1000, 3_000_000}}, // not measured; as instantiation
+
+	call.EventElapsedTime:     {{0, 200}}, // not measured; as cuEventQuery
+	call.StreamGetCaptureInfo: {{0, 201}}, // not measured; as cuStreamIsCapturing
+	// Not measured, and free: unloading, looking functions up and asking about them, captures, nodes, destruction of
+	// graphs, and the names of events.
 }
 
 // What each handle in the range adds to cuMemSetAccess and cuMemUnmap, by the handle's bytes. At 2
@@ -118,7 +135,8 @@ const (
 	workLatency        = 5 * time.Microsecond
 	memsetBytesPerNano = 4150
 	memcpyBytesPerNano = 2130
-	hostBytesPerNano   = 55 // page-locked memory: 64 MiB in 1217 us, either way
+	hostBytesPerNano   = 55  // page-locked memory: 64 MiB in 1217 us, either way
+	peerBytesPerNano   = 450 // not measured: what NVLink 4 promises, each way
 )
 
 // memsetTime is how long the device takes to fill bytes.
@@ -134,4 +152,9 @@ func hostTime(bytes int64) time.Duration {
 // memcpyTime is how long the device takes to copy bytes within its memory.
 func memcpyTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/memcpyBytesPerNano)
+}
+
+// peerTime is how long a copy between two devices takes.
+func peerTime(bytes int64) time.Duration {
+	return workLatency + time.Duration(bytes/peerBytesPerNano)
 }

@@ -27,11 +27,24 @@ func (d *Device) enter(c call.Call) error {
 	if d.closed || d.gpu.opens == 0 {
 		return fail(c, cudadrv.InvalidContext, "the device is not open")
 	}
-	if d.gpu.backing == nil || c == call.PrimaryCtxRelease {
-		return nil
+	if d.gpu.backing != nil && c != call.PrimaryCtxRelease {
+		d.gpu.time()
+		if err := d.gpu.failed(c); err != nil {
+			return err
+		}
 	}
-	d.gpu.time()
-	return d.gpu.failed(c)
+	return nil
+}
+
+// enterWith is enter for calls that a device can lack: the error of those that this one lacks.
+func (d *Device) enterWith(c call.Call, needed cudadrv.Capability) error {
+	if err := d.enter(c); err != nil {
+		return err
+	}
+	if !d.gpu.info.Capabilities.Has(needed) {
+		return fail(c, cudadrv.NotSupported, "the device does not have the capability")
+	}
+	return nil
 }
 
 // enterVirtual is enter for the address space and handle calls.

@@ -1,5 +1,5 @@
 // Package sim is a simulated GPU driver in pure Go: address space, capacity, virtual memory
-// management, plain allocations, streams and events on virtual time, and a cost for each call as
+// management, plain allocations, streams, events, kernels and graphs on virtual time, and a cost for each call as
 // measured on an H200. An address of the simulator is a number, and memory is what the books say; where a
 // test wants to see what became of bytes, Config.Bytes puts some behind the addresses.
 //
@@ -25,16 +25,29 @@
 // another; only events order them. Those of StreamCreateBlocking and the legacy default stream do. An event captures
 // the end of what its stream had when it was recorded. Work of a destroyed stream still runs to its end.
 //
-// From BeginCapture to EndCapture what a stream is told goes into a Graph, as in a capture in CUDA's relaxed mode: no
-// time passes for it before LaunchGraph. An event that is recorded there is a point of the graph: another stream that waits for
-// it joins the capture, and is captured, too, until that ends; to ask how far the event is, or to wait for it, is refused,
-// and invalidates the capture while it is under way. So does a call that waits for a captured stream or for the whole device,
-// or makes one wait for something outside, or orders the legacy default stream with a blocking one that is captured.
+// # Kernels and graphs
+//
+// A module is PTX text, of which the declarations of kernels are read: names, parameters, and how many threads a block may have.
+// Nothing executes them. A launch is checked against the declaration, takes Config.KernelTime of the device's time, and
+// changes no bytes. What a kernel touches nobody knows here; package cudadrv/hazard does where it is told.
+//
+// From StreamBeginCapture to StreamEndCapture what a stream is told goes into a graph: no time passes for it before the graph
+// is launched. Each launch of a kernel, memset and copy is a node. An event that is recorded there is a point of the graph:
+// another stream that waits for it joins the capture, and is captured, too, until that ends; to ask how far the event is, or
+// to wait for it, is refused, and invalidates the capture while it is under way. So does a call that waits for a captured
+// stream or for the whole device, or makes one wait for something outside, or orders the legacy default stream with a
+// blocking one that is captured. A launch queues the nodes one after the other, in the order of the capture, behind the last
+// launch of the same graph.
+//
+// Calls are made whatever captures are under way, as cudadrv has it. A capture in a mode but CaptureRelaxed is ended by the thread that
+// began it. Threads are the operating system's on Linux; on other systems all goroutines are one thread.
+//
+// BeginCapture, EndCapture and LaunchGraph are relaxed captures for tests that look at what was captured.
 //
 // # Bytes
 //
 // With Config.Bytes memsets and copies change memory of the host, at the virtual time at which they end, all at once, in
-// the order of their ends; Launch takes time and changes nothing. So memory that is used again too early is overwritten
+// the order of their ends; kernels take time and change nothing. So memory that is used again too early is overwritten
 // by the work that was still to come. Bytes belong to handles and follow them from address to address. Work that
 // finds its memory unmapped when it runs changes nothing, and from then on every call but Close fails with
 // CUDA_ERROR_ILLEGAL_ADDRESS, as on hardware. Close gives the memory back and forgets work that has not ended; slices of
@@ -56,13 +69,29 @@
 //   - A memset or copy outside accessible memory is CUDA_ERROR_ILLEGAL_ADDRESS here and
 //     CUDA_ERROR_INVALID_VALUE there; here an overrun by one byte is seen, and the refusal is not sticky.
 //   - MemHostAlloc of no bytes, and MemFreeHost of none, are CUDA_ERROR_INVALID_VALUE here; there they succeed.
-//   - A destroyed stream or event is CUDA_ERROR_INVALID_HANDLE here; there its use is undefined.
+//   - A destroyed stream, event, module, function, graph or node is CUDA_ERROR_INVALID_HANDLE here; there its use is undefined.
+//   - ModuleUnload is CUDA_ERROR_ILLEGAL_STATE here while a launch of the module's kernels has not finished, and a graph with
+//     kernels of a module that was unloaded is CUDA_ERROR_INVALID_HANDLE; there both are undefined.
+//   - LaunchKernel wants exactly the bytes of the parameters here; hardware reads what it needs.
+//   - GraphExecUpdate wants the same order of the nodes here; hardware finds it.
+//
+// # Where it is simpler than hardware
+//
+//   - Modules are PTX text only and take no memory. Linked images are text, too. Variables of modules are not found.
+//   - Attributes of kernels are constants where the text and FuncSetAttribute say nothing; occupancy counts threads alone.
+//   - The nodes of a graph run one after the other, also where streams forked in the capture.
+//   - A capture forbids calls on its own GPU only.
+//   - GPUs have clocks of their own. A copy between two ends at the time of the stream's, and changes the bytes that the
+//     other one has then. Memsets and other copies reach the memory of their own GPU only, whatever MemSetPeerAccess gave.
+//     Events belong to one GPU, but those of EventCreateShared.
+//   - There are no other processes: the name of a shared event is known to all GPUs of the Driver, and to no others. It may
+//     be opened where it was made. For another GPU the event passes at the same time of that GPU's own clock.
 //
 // One granule of address space after each reservation and plain allocation stays empty, so that an
 // overrun never meets a neighbour.
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine. Each simulated GPU has one mutex; calls on one GPU
+// All methods may be called from any goroutine. The GPUs of a Driver share one mutex; calls on them
 // happen one after the other, in the order in which they get it. No goroutine is ever started.
 package sim

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -9,9 +10,15 @@ import (
 
 // Ids of different kinds never meet, so that one passed for another is caught.
 const (
-	firstHandle uint64 = 1 << 40
-	firstStream uint64 = 2 << 40
-	firstEvent  uint64 = 3 << 40
+	firstHandle   uint64 = 1 << 40
+	firstStream   uint64 = 2 << 40
+	firstEvent    uint64 = 3 << 40
+	firstContext  uint64 = 4 << 40
+	firstModule   uint64 = 5 << 40
+	firstFunction uint64 = 6 << 40
+	firstGraph    uint64 = 7 << 40
+	firstNode     uint64 = 8 << 40
+	firstExec     uint64 = 9 << 40
 )
 
 // Driver is a simulated driver and its devices. It is safe for concurrent use.
@@ -22,9 +29,17 @@ type Driver struct {
 	views  []*Device // what Device returns
 
 	space   space
-	handles atomic.Uint64 // ids given out so far, by kind
-	streams atomic.Uint64
-	events  atomic.Uint64
+	threads threads
+
+	handles   atomic.Uint64 // ids given out so far, by kind
+	streams   atomic.Uint64
+	events    atomic.Uint64
+	modules   atomic.Uint64
+	functions atomic.Uint64
+	graphs    atomic.Uint64
+	nodes     atomic.Uint64
+	execs     atomic.Uint64
+	captures  atomic.Uint64
 }
 
 // New makes a simulated machine and touches nothing else. A Config that cannot be makes DeviceCount and
@@ -36,8 +51,9 @@ func New(config Config) *Driver {
 		return d
 	}
 	d.space.init(max(d.config.GranularityBytes, plainAlignBytes))
+	mu := new(sync.Mutex)
 	for ordinal := range d.config.Devices {
-		g := newGPU(d, ordinal)
+		g := newGPU(d, ordinal, mu)
 		d.gpus = append(d.gpus, g)
 		d.views = append(d.views, &Device{gpu: g})
 	}

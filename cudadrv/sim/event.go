@@ -11,8 +11,11 @@ import (
 // is a time that has always passed.
 type event struct {
 	passes   time.Duration
-	recorded bool // outside of a capture, ever
-	place         // in the graph that its last record is part of
+	recorded bool          // outside of a capture, ever
+	timed    bool          // it tells the time of its record
+	shared   bool          // it has a name for others
+	stamp    time.Duration // when the last record was reached, of one with timing
+	place                  // in the graph that its last record is part of
 }
 
 func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
@@ -24,18 +27,26 @@ func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
 }
 
 // EventCreate makes an event. Its id is never used again.
-func (d *Device) EventCreate() (cudadrv.Event, error) {
+func (d *Device) EventCreate() (cudadrv.Event, error) { return d.newEvent(event{}, 0) }
+
+// newEvent makes an event, where the device has what it needs.
+func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, error) {
 	const c = call.EventCreate
 	g := d.gpu
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
+	if err := d.enterWith(c, needed); err != nil {
 		return 0, err
 	}
-	id := cudadrv.Event(firstEvent + g.driver.events.Add(1))
-	g.events[id] = &event{}
 	g.charge(c, 0)
-	return id, nil
+	return g.keep(&e), nil
+}
+
+// keep gives an event a name.
+func (g *gpu) keep(e *event) cudadrv.Event {
+	id := cudadrv.Event(firstEvent + g.driver.events.Add(1))
+	g.events[id] = e
+	return id
 }
 
 // EventDestroy ends the name e. Streams that were told to wait for it still do.
@@ -81,6 +92,9 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	g.synchronise(st)
 	ev.passes = st.drained
 	ev.recorded, ev.place = true, place{}
+	if ev.timed {
+		ev.stamp = max(st.drained, g.time())
+	}
 	g.charge(c, 0)
 	return nil
 }

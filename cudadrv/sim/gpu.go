@@ -21,7 +21,7 @@ type gpu struct {
 	modelled atomic.Int64              // ns, written under mu, read without
 	counts   [call.Count]atomic.Uint64 // likewise
 
-	mu            sync.Mutex // guards what follows
+	mu            *sync.Mutex // guards what follows; one for all GPUs of a Driver, as copies between them touch two
 	opens         int
 	capacityBytes int64
 	usedBytes     int64 // physical: plain allocations, and handles that are unreleased or mapped
@@ -44,6 +44,12 @@ type gpu struct {
 	blocking   []*stream        // of streams
 	freeStream []cudadrv.Stream // destroyed ids, with Config.ReuseStreamIDs
 	events     map[cudadrv.Event]*event
+
+	modules   map[cudadrv.Module]*module
+	functions map[cudadrv.Function]*function // that somebody asked for
+	graphs    map[cudadrv.Graph]*Graph
+	nodes     map[cudadrv.GraphNode]cudadrv.NodeKind // of graphs
+	execs     map[cudadrv.GraphExec]*graphExec
 }
 
 // newUUID is random: no two simulated GPUs of a process are one.
@@ -53,9 +59,10 @@ func newUUID() (u cudadrv.UUID) {
 	return u
 }
 
-func newGPU(d *Driver, ordinal int) *gpu {
+func newGPU(d *Driver, ordinal int, mu *sync.Mutex) *gpu {
 	g := &gpu{
 		driver: d,
+		mu:     mu,
 		info: cudadrv.Info{
 			Driver:           d.Name(),
 			Name:             "simulated GPU",
@@ -64,7 +71,10 @@ func newGPU(d *Driver, ordinal int) *gpu {
 			DriverVersion:    13000,
 			TotalBytes:       d.config.TotalBytes,
 			GranularityBytes: d.config.GranularityBytes,
-			Capabilities:     cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation,
+			Compute:          cudadrv.ComputeCapability{Major: 9},
+			Multiprocessors:  multiprocessors,
+			Capabilities: cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation | cudadrv.KernelLaunches |
+				cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing,
 		},
 		epoch:         time.Now(),
 		capacityBytes: d.config.TotalBytes,
@@ -76,6 +86,7 @@ func newGPU(d *Driver, ordinal int) *gpu {
 	if d.config.Bytes {
 		g.info.Capabilities |= cudadrv.PinnedHost
 	}
+	g.info.Capabilities &^= d.config.Without
 	g.forget()
 	return g
 }
@@ -111,6 +122,11 @@ func (g *gpu) forget() {
 	g.streams = map[cudadrv.Stream]*stream{0: {}}
 	g.freeStream, g.blocking = nil, nil
 	g.events = map[cudadrv.Event]*event{}
+	g.modules = map[cudadrv.Module]*module{}
+	g.functions = map[cudadrv.Function]*function{}
+	g.graphs = map[cudadrv.Graph]*Graph{}
+	g.nodes = map[cudadrv.GraphNode]cudadrv.NodeKind{}
+	g.execs = map[cudadrv.GraphExec]*graphExec{}
 	g.drained = 0
 }
 

@@ -14,7 +14,7 @@ func (d *Device) enterHost(c call.Call) error {
 	if err := d.enter(c); err != nil {
 		return err
 	}
-	if d.gpu.backing == nil {
+	if d.gpu.backing == nil || !d.gpu.info.Capabilities.Has(cudadrv.PinnedHost) {
 		return fail(c, cudadrv.NotSupported, "the device has no bytes (Config.Bytes)")
 	}
 	return nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 var _ cudadrv.BlockingStreams = (*Device)(nil)
@@ -19,6 +20,9 @@ func named(s cudadrv.Stream) cudadrv.Stream {
 
 // StreamCreateBlocking makes a stream that synchronises with the legacy default stream.
 func (d *Device) StreamCreateBlocking() (cudadrv.Stream, error) {
+	if !d.gpu.info.Capabilities.Has(cudadrv.BlockingCreation) {
+		return 0, fail(call.StreamCreate, cudadrv.NotSupported, "the device does not have the capability")
+	}
 	s, err := d.StreamCreate()
 	if err != nil {
 		return 0, err

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"encoding/binary"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -15,7 +16,13 @@ type work struct {
 	host     []byte      // host memory, of a copy to or from it
 	pageable bool        // the host memory is not page-locked, and the caller waits
 	bytes    int64
-	value    byte // of a memset
+	value    uint32 // of a memset, whose elements have so many bytes
+	unit     int64
+
+	rows               int64 // of a copy of rows, else 0; bytes is then what they have together
+	dstPitch, srcPitch int64
+
+	dstGPU, srcGPU *gpu // of a copy between devices, else nil
 
 	ends   time.Duration
 	number uint64 // in the order of submission
@@ -81,31 +88,54 @@ func (g *gpu) failed(c call.Call) error {
 func (g *gpu) do(w work) bool {
 	to, from := w.host, w.host
 	ok := w.host == nil || w.pageable || g.pinned.aroundHost(w.host) != nil
+	if w.rows > 0 {
+		return g.copyRows(w)
+	}
 	if ok && w.dst != 0 {
-		to, ok = g.bytesAt(w.dst, w.bytes)
+		to, ok = g.orElse(w.dstGPU).bytesAt(w.dst, w.bytes)
 	}
 	if ok && w.src != 0 {
-		from, ok = g.bytesAt(w.src, w.bytes)
+		from, ok = g.orElse(w.srcGPU).bytesAt(w.src, w.bytes)
 	}
 	switch {
 	case !ok:
 		return false
-	case w.call == call.MemsetD8Async:
-		fill(to, w.value)
+	case w.unit > 0:
+		fill(to, w.value, w.unit)
 	default:
 		copy(to, from)
 	}
 	return true
 }
 
-// fill writes the value to all of b, at the speed of copies also under the race detector.
-func fill(b []byte, value byte) {
-	if len(b) == 0 {
-		return
+// orElse is the other GPU, or this one where there is no other.
+func (g *gpu) orElse(other *gpu) *gpu {
+	if other != nil {
+		return other
 	}
+	return g
+}
+
+// copyRows changes the bytes of all rows, or of none.
+func (g *gpu) copyRows(w work) bool {
+	width := w.bytes / w.rows
+	if !g.rowsAt(w.dst, w.dstPitch, width, w.rows) || !g.rowsAt(w.src, w.srcPitch, width, w.rows) {
+		return false
+	}
+	for row := range w.rows {
+		to, _ := g.bytesAt(w.dst+cudadrv.Ptr(row*w.dstPitch), width)
+		from, _ := g.bytesAt(w.src+cudadrv.Ptr(row*w.srcPitch), width)
+		copy(to, from)
+	}
+	return true
+}
+
+// fill writes values of so many bytes, at most 4, to all of b, at the speed of copies also under the race detector.
+func fill(b []byte, value uint32, unit int64) {
 	const most = 64 << 10 // not longer: what is copied from stays in the processor's cache
-	b[0] = value
-	for done := 1; done < len(b); {
+	var element [4]byte
+	binary.LittleEndian.PutUint32(element[:], value)
+	for done := copy(b, element[:unit]); done < len(b); {
 		done += copy(b[done:], b[:min(done, most)])
 	}
 }

@@ -36,33 +36,50 @@ func (d *Device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 	if err := d.enter(c); err != nil {
 		return 0, err
 	}
+	r, err := g.allocate(c, bytes)
+	if err != nil {
+		return 0, err
+	}
+	g.charge(c, bytes)
+	return r.start, nil
+}
+
+// allocate takes address space and memory for a plain allocation.
+func (g *gpu) allocate(c call.Call, bytes int64) (*region, error) {
 	switch {
 	case bytes <= 0:
-		return 0, fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
+		return nil, fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
 	case bytes > spaceEnd:
-		return 0, fail(c, cudadrv.OutOfMemory, "%d bytes are more than the address space", bytes)
+		return nil, fail(c, cudadrv.OutOfMemory, "%d bytes are more than the address space", bytes)
 	}
 	physicalBytes := roundUp(bytes, plainStepBytes)
 	if bytes > g.granuleBytes() {
 		physicalBytes = roundUp(bytes, g.granuleBytes())
 	}
 	if err := g.take(c, physicalBytes); err != nil {
-		return 0, err
+		return nil, err
 	}
 	p, spanBytes, ok := g.driver.space.take(bytes)
 	if !ok {
 		g.usedBytes -= physicalBytes
-		return 0, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
+		return nil, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
 	}
 	r := &region{start: p, bytes: bytes, spanBytes: spanBytes, physicalBytes: physicalBytes}
 	if err := g.back(c, r); err != nil {
 		g.usedBytes -= physicalBytes
 		g.driver.space.give(p, spanBytes)
-		return 0, err
+		return nil, err
 	}
 	g.regions.put(p, r)
-	g.charge(c, bytes)
-	return p, nil
+	return r, nil
+}
+
+// release gives a plain allocation back.
+func (g *gpu) release(c call.Call, r *region) error {
+	g.regions.drop(r.start)
+	g.driver.space.give(r.start, r.spanBytes)
+	g.usedBytes -= r.physicalBytes
+	return g.unback(c, r)
 }
 
 // MemFree waits for all work queued on the device and gives a plain allocation back. Address 0 is no
@@ -88,16 +105,13 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 	if now, ok := g.regions.at(p); !ok || now != r { // somebody else freed it while the running clock ran
 		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed meanwhile", p)
 	}
-	g.regions.drop(p)
-	g.driver.space.give(p, r.spanBytes)
-	g.usedBytes -= r.physicalBytes
 	g.charge(c, r.bytes)
-	return g.unback(c, r)
+	return g.release(c, r)
 }
 
 // plainAt finds the plain allocation that begins at p.
 func (g *gpu) plainAt(c call.Call, p cudadrv.Ptr) (*region, error) {
-	if r, ok := g.regions.at(p); ok && r.plain() {
+	if r, ok := g.regions.at(p); ok && r.plain() && !r.variable {
 		return r, nil
 	}
 	return nil, fail(c, cudadrv.InvalidValue, "no allocation begins at %#x", p)

@@ -14,6 +14,7 @@ type region struct {
 	spanBytes     int64 // of address space, with the rounding and the empty granule behind
 	physicalBytes int64 // of a plain allocation; 0 for a reservation
 	mapped        int   // mappings inside
+	variable      bool  // of a module: a plain allocation that nobody frees
 
 	host unsafe.Pointer // what stands for start on the host, with Config.Bytes
 }

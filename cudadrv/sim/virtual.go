@@ -196,6 +196,13 @@ func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 	if err := d.enterVirtual(c); err != nil {
 		return err
 	}
+	return g.setAccess(p, bytes, true)
+}
+
+// setAccess makes mappings side by side accessible to the GPU that has them, or to another one, of which there are no
+// books.
+func (g *gpu) setAccess(p cudadrv.Ptr, bytes int64, own bool) error {
+	const c = call.MemSetAccess
 	if err := g.tiled(c, p, bytes, cudadrv.InvalidValue); err != nil {
 		return err
 	}
@@ -204,7 +211,7 @@ func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 		if start >= p+cudadrv.Ptr(bytes) {
 			break
 		}
-		m.accessible = true
+		m.accessible = m.accessible || own
 		cost += accessHandleCost.at(m.handle.bytes)
 	}
 	g.chargeTime(cost)

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// launch is the function that errors of simulated kernels name; it is no call of cudadrv.
+// launch is the function that errors of simulated kernels name.
 const launch = "cuLaunchKernel"
 
 // Launch queues a kernel that takes d behind what the stream has. It neither counts as a call nor
@@ -21,7 +21,7 @@ func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 		return err
 	}
 	if st.capture != nil {
-		return st.add(launch, node{duration: duration})
+		return st.add(launch, node{kind: cudadrv.KernelNode, duration: duration})
 	}
 	g.enqueue(st, duration)
 	return nil
@@ -65,7 +65,7 @@ func (d *Device) launchable(s cudadrv.Stream, duration time.Duration) (*stream, 
 // MemsetD8Async queues the time that filling takes. The range is checked now, not when the work would
 // run.
 func (d *Device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
-	return d.transfer(s, memsetTime, work{call: call.MemsetD8Async, dst: p, bytes: bytes, value: value}, p)
+	return d.transfer(s, memsetTime, work{call: call.MemsetD8Async, dst: p, bytes: bytes, value: uint32(value), unit: 1}, p)
 }
 
 // MemcpyDtoDAsync queues the time that copying takes. Both ranges are checked now, not when the work
@@ -81,7 +81,7 @@ func (d *Device) transfer(s cudadrv.Stream, duration func(int64) time.Duration, 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	enter := d.enter
-	if c >= call.Optional {
+	if c == call.MemcpyHtoDAsync || c == call.MemcpyDtoHAsync {
 		enter = d.enterHost
 	}
 	if err := enter(c); err != nil {
@@ -98,18 +98,37 @@ func (d *Device) transfer(s cudadrv.Stream, duration func(int64) time.Duration, 
 		return nil
 	}
 	for _, p := range starts {
-		if !g.accessible(p, bytes) && g.pinned.around(p, bytes) == nil {
+		if !g.reaches(p, bytes) {
 			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x are not all mapped and accessible", bytes, p)
 		}
 	}
+	return g.submit(st, duration(bytes), w)
+}
+
+// reaches reports whether work can touch all of [p, p+bytes).
+func (g *gpu) reaches(p cudadrv.Ptr, bytes int64) bool {
+	return g.accessible(p, bytes) || g.pinned.around(p, bytes) != nil
+}
+
+// kind is the kind of the node that the work is in a graph.
+func (w work) kind() cudadrv.NodeKind {
+	if w.unit > 0 {
+		return cudadrv.MemsetNode
+	}
+	return cudadrv.MemcpyNode
+}
+
+// submit queues work that was checked, on a stream of the GPU's.
+func (g *gpu) submit(st *stream, duration time.Duration, w work) error {
+	c := w.call
 	if st.capture != nil {
-		return st.add(c.String(), node{w, duration(bytes)})
+		return st.add(c.String(), node{kind: w.kind(), work: w, duration: duration})
 	}
 	if err := g.implicit(c.String(), st); err != nil {
 		return err
 	}
-	g.enqueue(st, duration(bytes))
-	g.charge(c, bytes)
+	g.enqueue(st, duration)
+	g.charge(c, w.bytes)
 	if g.backing == nil {
 		return nil
 	}

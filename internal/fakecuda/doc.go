@@ -1,8 +1,8 @@
 // Package fakecuda builds a fake of NVIDIA's driver library libcuda.so.1, in C over host memory, for machines without
 // a GPU. What talks to the real driver runs on it unchanged: by dlopen without cgo, or linked with gorgonia.org/cu.
 //
-// It proves symbol names, structure layouts, results, rules about contexts and the order of streams, and it moves real
-// bytes. It is no model of time, and it runs no kernels.
+// It proves symbol names, structure layouts, results, rules about contexts, captures and the order of streams, and it moves real
+// bytes. It is no model of time, and it runs two kernels, which it knows by name.
 //
 // # Words
 //
@@ -28,6 +28,14 @@
 // enough, or steps; then exactly what is needed is performed, in an order that depends on nothing else. In threaded mode
 // a thread performs it. Host functions always run on a thread of the library.
 //
+// # Kernels and graphs
+//
+// A module is PTX text, of which the fake reads the kernels, their parameters and the variables; it finds unknown instructions and
+// missing ends, and says so in the log. A cubin is what it has linked itself. Launches take their turn in the queue. They do nothing,
+// but for the kernels vram_fill32 and vram_add32 of package cudadrv/drivertest, one word a thread: those write real bytes. A graph
+// is the list of its captured work in the order of submission, so an update compares nodes one by one and knows nothing of
+// what depends on what. The launches of an executable graph come one after the other, on whatever streams.
+//
 // Results follow an H200 (driver 580, CUDA 13.0). Where that driver leaves things undefined the fake is strict: a stale
 // handle is CUDA_ERROR_INVALID_HANDLE, and work that touches memory that was unmapped or freed before it ran fails its
 // context with CUDA_ERROR_LAUNCH_FAILED from then on.
@@ -35,7 +43,10 @@
 // # Where it says less than hardware does
 //
 //   - The per-thread default stream is one stream of the context for all threads.
-//   - No peer access, no managed memory, no arrays, modules, kernels or hand-made graphs: CUDA_ERROR_NOT_SUPPORTED.
+//   - No managed memory, no arrays, no hand-made nodes of graphs, no rows from or to the host: CUDA_ERROR_NOT_SUPPORTED.
+//   - All devices reach each other, and an access by a kernel needs cuMemSetAccess as it does elsewhere.
+//   - Attributes and occupancy of kernels are those of a small one on an H200, whatever its text.
+//   - An event of another process, which is another copy of the library, has always passed.
 //   - Stream-ordered memory cannot be captured.
 //   - cuPointerGetAttribute answers nothing about exported allocations of other processes.
 //

@@ -48,6 +48,9 @@ func parts() []part {
 		{"capture", current, askCapture},
 		{"contexts", current, askContexts},
 		{"without", current, askWithout},
+		{"kernels", current, askKernels},
+		{"graphs", current, askGraphs},
+		{"peers", current, askPeers},
 	}
 }
 

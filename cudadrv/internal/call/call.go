@@ -46,6 +46,38 @@ const (
 	MemExportToShareableHandle
 	MemImportFromShareableHandle
 	StreamIsCapturing
+	ModuleLoadData
+	ModuleUnload
+	ModuleGetFunction
+	ModuleGetGlobal
+	LinkComplete
+	FuncGetAttribute
+	FuncSetAttribute
+	FuncGetParamInfo
+	OccupancyMaxActiveBlocksPerMultiprocessor
+	OccupancyMaxPotentialBlockSize
+	LaunchKernel
+	StreamBeginCapture
+	StreamEndCapture
+	ThreadExchangeStreamCaptureMode
+	StreamGetCaptureInfo
+	GraphGetNodes
+	GraphNodeGetType
+	GraphDestroy
+	GraphInstantiate
+	GraphExecUpdate
+	GraphExecKernelNodeSetParams
+	GraphUpload
+	GraphLaunch
+	GraphExecDestroy
+	EventElapsedTime
+	MemsetD16Async
+	MemsetD32Async
+	Memcpy2DAsync
+	DeviceCanAccessPeer
+	MemcpyPeerAsync
+	IpcGetEventHandle
+	IpcOpenEventHandle
 
 	// Count is how many calls there are: the length of an array with one entry for each.
 	Count
@@ -93,6 +125,38 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	MemExportToShareableHandle:   "cuMemExportToShareableHandle",
 	MemImportFromShareableHandle: "cuMemImportFromShareableHandle",
 	StreamIsCapturing:            "cuStreamIsCapturing",
+	ModuleLoadData:               "cuModuleLoadData",
+	ModuleUnload:                 "cuModuleUnload",
+	ModuleGetFunction:            "cuModuleGetFunction",
+	ModuleGetGlobal:              "cuModuleGetGlobal",
+	LinkComplete:                 "cuLinkComplete",
+	FuncGetAttribute:             "cuFuncGetAttribute",
+	FuncSetAttribute:             "cuFuncSetAttribute",
+	FuncGetParamInfo:             "cuFuncGetParamInfo",
+	OccupancyMaxActiveBlocksPerMultiprocessor: "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+	OccupancyMaxPotentialBlockSize:            "cuOccupancyMaxPotentialBlockSize",
+	LaunchKernel:                              "cuLaunchKernel",
+	StreamBeginCapture:                        "cuStreamBeginCapture",
+	StreamEndCapture:                          "cuStreamEndCapture",
+	ThreadExchangeStreamCaptureMode:           "cuThreadExchangeStreamCaptureMode",
+	StreamGetCaptureInfo:                      "cuStreamGetCaptureInfo",
+	GraphGetNodes:                             "cuGraphGetNodes",
+	GraphNodeGetType:                          "cuGraphNodeGetType",
+	GraphDestroy:                              "cuGraphDestroy",
+	GraphInstantiate:                          "cuGraphInstantiate",
+	GraphExecUpdate:                           "cuGraphExecUpdate",
+	GraphExecKernelNodeSetParams:              "cuGraphExecKernelNodeSetParams",
+	GraphUpload:                               "cuGraphUpload",
+	GraphLaunch:                               "cuGraphLaunch",
+	GraphExecDestroy:                          "cuGraphExecDestroy",
+	EventElapsedTime:                          "cuEventElapsedTime",
+	MemsetD16Async:                            "cuMemsetD16Async",
+	MemsetD32Async:                            "cuMemsetD32Async",
+	Memcpy2DAsync:                             "cuMemcpy2DAsync",
+	DeviceCanAccessPeer:                       "cuDeviceCanAccessPeer",
+	MemcpyPeerAsync:                           "cuMemcpyPeerAsync",
+	IpcGetEventHandle:                         "cuIpcGetEventHandle",
+	IpcOpenEventHandle:                        "cuIpcOpenEventHandle",
 }
 
 // String is CUDA's name of the function.

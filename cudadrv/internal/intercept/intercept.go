@@ -26,6 +26,9 @@ type Device struct {
 // Wrap makes the forwarder of inner. It is a value to embed and not to be changed afterwards.
 func Wrap(inner cudadrv.Device, hook Hook) Device { return Device{inner: inner, hook: hook} }
 
+// Inner is the device behind.
+func (d *Device) Inner() cudadrv.Device { return d.inner }
+
 // do makes one call without a result. The closure stays on the caller's stack.
 func (d *Device) do(c call.Call, f func() error) error {
 	mark, err := d.hook.Before(c)

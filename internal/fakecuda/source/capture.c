@@ -13,8 +13,10 @@ void graph_clear(struct graph *graph) {
     graph->count = 0;
 }
 
-static void append(struct graph *graph, struct operation *operation) {
+// Puts an operation behind the others, as a node with a name of its own unless it has one.
+void graph_append(struct graph *graph, struct operation *operation) {
     operation->next = NULL;
+    if (!operation->node) operation->node = ((uintptr_t)0x6e0 << 36) + (uintptr_t)(++world.nodes << 4);
     if (graph->tail)
         graph->tail->next = operation;
     else
@@ -66,7 +68,7 @@ CUresult capture_operation(struct stream *stream, struct operation *operation) {
         return result;
     }
     nodes_add(&stream->before, capture->graph->count);
-    append(capture->graph, operation);
+    graph_append(capture->graph, operation);
     return CUDA_SUCCESS;
 }
 

@@ -80,11 +80,19 @@ static void free_event_of(struct object *object, void *context) {
     event_free(event);
 }
 
+static void free_module_of(struct object *object, void *context) {
+    struct module *module = (struct module *)object;
+    if (module->context != context) return;
+    world.lost++;
+    module_retire(module);
+}
+
 // Work still runs to its end; then all that the context has goes with it. Virtual memory belongs to no context. The
 // record itself stays until a reset: calls on other threads may still wait with it.
 void context_retire(struct context *context) {
     object_unname(&context->object);
     drain_where(context, -1);
+    object_each(MODULE, free_module_of, context);
     for (size_t i = world.regions.count; i-- > 0;) {
         struct region *region = (struct region *)world.regions.items[i];
         if (region->context != context) continue;

@@ -17,8 +17,7 @@ static void free_graph(struct object *object, void *unused) {
 
 static void free_exec(struct object *object, void *unused) {
     (void)unused;
-    graph_clear(&((struct exec *)object)->graph);
-    object_free(object);
+    exec_free((struct exec *)object);
 }
 
 static void free_handle(struct object *object, void *unused) {
@@ -40,6 +39,7 @@ static long live_of(int kind) {
     case FAKECUDA_EVENTS: return object_count(EVENT);
     case FAKECUDA_HANDLES: return object_count(HANDLE);
     case FAKECUDA_GRAPHS: return object_count(GRAPH) + object_count(EXEC);
+    case FAKECUDA_MODULES: return object_count(MODULE) + object_count(LINK);
     case FAKECUDA_MAPPINGS: return (long)world.mappings.count;
     case FAKECUDA_POOLS:
         count = object_count(POOL);
@@ -85,6 +85,7 @@ long fakecuda_reset(void) {
     }
     object_each(GRAPH, free_graph, NULL);
     object_each(EXEC, free_exec, NULL);
+    link_forget();
     while (world.mappings.count > 0) unmap((struct mapping *)world.mappings.items[world.mappings.count - 1]);
     while (world.regions.count > 0) {
         struct region *region = (struct region *)world.regions.items[world.regions.count - 1];
@@ -232,7 +233,7 @@ long fakecuda_lost(void) {
 
 int fakecuda_report(char *text, size_t room) {
     static const char *const names[FAKECUDA_KINDS] = {"contexts",    "streams",      "events",   "handles", "pools", "graphs",
-                                                      "allocations", "reservations", "mappings", "pinned",  "pooled"};
+                                                      "allocations", "reservations", "mappings", "pinned",  "pooled", "modules"};
     lock_world();
     size_t length = 0;
     if (room > 0) text[0] = 0;

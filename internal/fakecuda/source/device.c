@@ -80,10 +80,11 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     return leave(CUDA_SUCCESS);
 }
 
+// All devices of the fake reach each other; a device is no peer of its own.
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
     ENTER(STARTED);
     if (!can) return leave(CUDA_ERROR_INVALID_VALUE);
     if (!valid_device(device) || !valid_device(peer)) return leave(CUDA_ERROR_INVALID_DEVICE);
-    *can = 0;
+    *can = device != peer;
     return leave(CUDA_SUCCESS);
 }

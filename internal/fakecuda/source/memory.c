@@ -7,7 +7,7 @@
 CUresult region_new(enum region_kind kind, int device, size_t bytes, struct region **made) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
-    bool on_device = kind == PLAIN || kind == POOLED;
+    bool on_device = kind == PLAIN || kind == POOLED || kind == VARIABLE;
     size_t charged = round_up(bytes, bytes > GRANULE_BYTES ? GRANULE_BYTES : PLAIN_STEP_BYTES);
     if (on_device && !charge(device, charged)) return CUDA_ERROR_OUT_OF_MEMORY;
     size_t span = round_up(bytes, 4096);

@@ -17,6 +17,8 @@ void marker_free(struct marker *marker) {
 void operation_free(struct operation *operation) {
     marker_free(operation->marker);
     free(operation->staged);
+    if (operation->child) graph_clear(operation->child);
+    free(operation->child);
     free(operation);
 }
 
@@ -30,6 +32,11 @@ struct operation *operation_copy(const struct operation *operation) {
     if (operation->staged) {
         copy->staged = make(operation->count);
         memcpy(copy->staged, operation->staged, operation->count);
+    }
+    if (operation->child) {
+        copy->child = make(sizeof *copy->child);
+        for (const struct operation *inner = operation->child->head; inner; inner = inner->next)
+            graph_append(copy->child, operation_copy(inner));
     }
     return copy;
 }
@@ -96,8 +103,12 @@ static void set(const struct operation *operation) {
 // Whether the memory is there when the work runs: what was submitted may have been unmapped since.
 static bool touchable(const struct stream *stream, const struct operation *operation) {
     int device = stream->context->device;
-    bool any = operation->kind == COPY;
+    bool any = operation->kind == COPY || operation->kind == COPY_ROWS;
     size_t bytes = operation->count * operation->width;
+    for (size_t i = 0; i < operation->rows; i++)
+        if (!may_touch(operation->dst + i * operation->dst_pitch, bytes, device, 3, any) ||
+            !may_touch(operation->src + i * operation->src_pitch, bytes, device, 1, any))
+            return false;
     if (operation->device_dst && !may_touch(operation->dst, bytes, device, 3, any)) return false;
     return !operation->device_src || may_touch(operation->src, bytes, device, 1, any);
 }
@@ -109,6 +120,12 @@ CUresult perform(struct stream *stream, struct operation *operation) {
     case COPY:
         memmove((void *)operation->dst, operation->staged ? operation->staged : (void *)operation->src, operation->count);
         break;
+    case COPY_ROWS:
+        for (size_t i = 0; i < operation->rows; i++)
+            memmove((void *)(operation->dst + i * operation->dst_pitch), (void *)(operation->src + i * operation->src_pitch),
+                    operation->count);
+        break;
+    case LAUNCH: return run(stream, operation);
     case WRITE_VALUE:
         if (operation->width == 8)
             __atomic_store_n((uint64_t *)operation->dst, operation->value, __ATOMIC_RELEASE);
@@ -128,7 +145,8 @@ CUresult perform(struct stream *stream, struct operation *operation) {
     case AWAIT_MARKER:
     case AWAIT_VALUE:
     case CALL:
-    case CALL_STATUS: break;
+    case CALL_STATUS:
+    case CHILD: break;
     }
     return CUDA_SUCCESS;
 }

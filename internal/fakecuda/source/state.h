@@ -27,7 +27,7 @@ enum {
 #define PLAIN_STEP_BYTES ((size_t)512)
 
 // Objects that have handles: all in one table, by handle.
-enum kind { CONTEXT, STREAM, EVENT, HANDLE, POOL, GRAPH, EXEC, KINDS };
+enum kind { CONTEXT, STREAM, EVENT, HANDLE, POOL, GRAPH, EXEC, MODULE, FUNCTION, LINK, KINDS };
 
 struct object {
     uintptr_t id;
@@ -64,7 +64,10 @@ struct marker {
     struct stream *stream; // valid until done
 };
 
-enum operation_kind { SET, COPY, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE };
+enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH, CHILD };
+
+// Kernels that the fake performs, by their names. Others do nothing.
+enum built_in { NO_PROGRAM, FILL32, ADD32 };
 
 struct operation {
     struct operation *next;
@@ -76,7 +79,12 @@ struct operation {
     uint64_t value;
     unsigned flags;
     bool device_dst, device_src; // to be checked when performed
-    void *staged;                // bytes of pageable memory, copied when submitted
+    void *staged;                // bytes of pageable memory, or of a kernel's parameters, copied when submitted
+    size_t rows, dst_pitch, src_pitch; // of COPY_ROWS
+    enum built_in program;       // of LAUNCH
+    uint64_t threads;            // of LAUNCH
+    struct graph *child;         // of CHILD, in graphs only
+    uintptr_t node;              // in a graph: its name, which an executable graph's copy keeps
     struct marker *marker;
     CUhostFn function;
     CUstreamCallback callback;
@@ -127,7 +135,7 @@ struct ranges {
     size_t count, room;
 };
 
-enum region_kind { PLAIN, RESERVATION, PINNED, REGISTERED, POOLED };
+enum region_kind { PLAIN, RESERVATION, PINNED, REGISTERED, POOLED, VARIABLE };
 
 struct region {
     struct range range;
@@ -195,7 +203,46 @@ struct capture {
 };
 struct exec {
     struct object object;
-    struct graph graph; // its own copy
+    struct graph graph;    // its own copy
+    struct marker *marker; // the end of its last launch; NULL before the first
+};
+
+// What a PTX text declares.
+struct parameter {
+    size_t offset_bytes, bytes;
+};
+struct entry {
+    char *name;
+    struct parameter *parameters;
+    size_t count, bytes; // bytes of all parameters
+    struct entry *next;
+};
+struct variable {
+    char *name;
+    size_t bytes;
+    struct region *region; // NULL before the module is loaded
+    struct variable *next;
+};
+struct assembly {
+    int version; // 70 is 7.0
+    struct entry *entries;
+    struct variable *variables;
+    char log[512]; // what was wrong
+};
+
+struct module {
+    struct object object;
+    struct context *context;
+    struct assembly assembly;
+    struct function *functions;
+};
+struct function {
+    struct object object;
+    struct module *module;
+    const struct entry *entry;
+    enum built_in program;
+    int max_dynamic_bytes, carveout;
+    struct function *next;
 };
 
 // A thread that has made calls.
@@ -228,6 +275,7 @@ struct world {
     uint64_t sequence;
     long queued; // operations in all streams
     unsigned long long numbers; // streams, contexts, buffers
+    uint64_t nodes;             // of graphs, so far
     struct ranges regions, mappings;
     struct physical *physicals;
     struct stream *streams;
@@ -353,5 +401,18 @@ void capture_retire(struct stream *stream);
 void capture_forget(void);
 void nodes_clear(struct nodes *nodes);
 void graph_clear(struct graph *graph);
+void graph_append(struct graph *graph, struct operation *operation);
+
+// graph.c
+void exec_free(struct exec *exec);
+
+// ptx.c, module.c and kernel.c
+CUresult assembly_read(const char *text, struct assembly *assembly);
+void assembly_clear(struct assembly *assembly);
+void module_retire(struct module *module);
+enum built_in program_of(const struct entry *entry);
+CUresult launch_new(const CUDA_KERNEL_NODE_PARAMS *params, const struct context *context, struct operation **launch);
+CUresult run(const struct stream *stream, const struct operation *launch);
+void link_forget(void);
 
 #endif

@@ -132,6 +132,35 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
     return leave(copy(stream, dst, EITHER, src, EITHER, bytes, false));
 }
 
+// Rows within device memory; hosts and arrays are not of this fake.
+static CUresult copy_rows(const CUDA_MEMCPY2D *rows, CUstream handle) {
+    struct stream *stream;
+    CUresult result = stream_at(handle, &stream);
+    if (result != CUDA_SUCCESS) return result;
+    if (!rows) return CUDA_ERROR_INVALID_VALUE;
+    if (rows->srcMemoryType != CU_MEMORYTYPE_DEVICE || rows->dstMemoryType != CU_MEMORYTYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+    size_t width = rows->WidthInBytes, count = rows->Height;
+    if (width == 0 || count == 0) return CUDA_SUCCESS;
+    bool narrow = rows->srcPitch < rows->srcXInBytes + width || rows->dstPitch < rows->dstXInBytes + width;
+    if (narrow || rows->srcPitch > SIZE_MAX / 4 / count || rows->dstPitch > SIZE_MAX / 4 / count) return CUDA_ERROR_INVALID_VALUE;
+    struct operation wanted = {.kind = COPY_ROWS, .count = width, .width = 1, .rows = count, .dst_pitch = rows->dstPitch,
+                               .src_pitch = rows->srcPitch};
+    wanted.dst = rows->dstDevice + rows->dstY * rows->dstPitch + rows->dstXInBytes;
+    wanted.src = rows->srcDevice + rows->srcY * rows->srcPitch + rows->srcXInBytes;
+    for (size_t i = 0; i < count; i++)
+        if (!nameable(stream, wanted.dst + i * wanted.dst_pitch, width, 3, true) ||
+            !nameable(stream, wanted.src + i * wanted.src_pitch, width, 1, true))
+            return CUDA_ERROR_INVALID_VALUE;
+    struct operation *operation = operation_new(COPY_ROWS);
+    *operation = wanted;
+    return submit(stream, operation);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *rows, CUstream stream) {
+    ENTER(USUAL);
+    return leave(copy_rows(rows, stream));
+}
+
 static bool contexts(CUcontext a, CUcontext b) {
     return object_at((uintptr_t)a, CONTEXT) && object_at((uintptr_t)b, CONTEXT);
 }

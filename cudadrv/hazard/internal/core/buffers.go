@@ -35,6 +35,10 @@ func (c *Core) Allocated(b Buffer) {
 			c.reports.add(r)
 		}
 		at.forget(c.order.hosts[Allocator])
+		if c.holds[b.Stream] && at.buffer != nil && at.buffer.Stream == b.Stream { // graphs put their launches in order
+			at.buffer, at.managed = born, true
+			continue
+		}
 		if a, found := at.unordered(point); found {
 			if !told {
 				told = true

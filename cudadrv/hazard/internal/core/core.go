@@ -8,11 +8,7 @@ import (
 )
 
 // Access is a range that work reads, or writes, or both.
-type Access struct {
-	Ptr   cudadrv.Ptr
-	Bytes int64
-	Write bool // else it only reads
-}
+type Access = cudadrv.Access
 
 // Core is what is known of one device. Make one with New.
 type Core struct {
@@ -20,33 +16,67 @@ type Core struct {
 	memory  memory
 	live    map[cudadrv.Ptr]*buffer
 	past    past
+	graphs  graphs
+	holds   map[cudadrv.Stream]bool
 	reports reports
 }
 
 // New knows a device with a default stream and without memory.
-func New() *Core { return &Core{order: newOrder(), live: map[cudadrv.Ptr]*buffer{}} }
+func New() *Core {
+	return &Core{order: newOrder(), live: map[cudadrv.Ptr]*buffer{}, graphs: newGraphs(), holds: map[cudadrv.Stream]bool{}}
+}
 
 // StreamCreated begins a stream. A blocking one is ordered with the default stream.
 func (c *Core) StreamCreated(s cudadrv.Stream, blocking bool) { c.order.begin(s, blocking) }
 
+// StreamKnown reports whether a stream was begun and not ended.
+func (c *Core) StreamKnown(s cudadrv.Stream) bool {
+	_, ok := c.order.streams[s]
+	return ok
+}
+
 // StreamDestroyed ends the name of a stream.
-func (c *Core) StreamDestroyed(s cudadrv.Stream) { c.order.end(s) }
+func (c *Core) StreamDestroyed(s cudadrv.Stream) {
+	c.graphs.leave(s)
+	c.order.end(s)
+}
 
 // EventRecorded makes the event stand for the stream's present point.
 func (c *Core) EventRecorded(e cudadrv.Event, s cudadrv.Stream) {
-	c.order.events[e] = c.order.reach(s).point.copied()
+	ev := c.order.event(e)
+	if ev.in = c.graphs.captured[s]; ev.in != nil {
+		ev.point = ev.in.order.reach(s).point.copied()
+		return
+	}
+	ev.point = c.order.reach(s).point.copied()
 }
 
-// EventDestroyed forgets an event.
+// EventDestroyed forgets a name of an event.
 func (c *Core) EventDestroyed(e cudadrv.Event) { delete(c.order.events, e) }
 
-// StreamWaits puts the stream's later work behind what the event stands for.
+// EventOpened makes another name of an event.
+func (c *Core) EventOpened(name, of cudadrv.Event) { c.order.events[name] = c.order.event(of) }
+
+// StreamWaits puts the stream's later work behind what the event stands for. Where that is in a graph the stream is captured
+// from now on.
 func (c *Core) StreamWaits(s cudadrv.Stream, e cudadrv.Event) {
-	c.order.reach(s).point.join(c.order.events[e])
+	ev := c.order.event(e)
+	switch {
+	case ev.in != nil:
+		c.graphs.captured[s] = ev.in
+		ev.in.order.reach(s).point.join(ev.point)
+	case c.graphs.captured[s] == nil:
+		c.order.reach(s).point.join(ev.point)
+	}
 }
 
-// EventPoint is what an event stands for.
-func (c *Core) EventPoint(e cudadrv.Event) Clock { return c.order.events[e].copied() }
+// EventPoint is what an event stands for; the beginning where that is in a graph.
+func (c *Core) EventPoint(e cudadrv.Event) Clock {
+	if ev := c.order.event(e); ev.in == nil {
+		return ev.point.copied()
+	}
+	return nil
+}
 
 // StreamPoint is the end of a stream's work.
 func (c *Core) StreamPoint(s cudadrv.Stream) Clock { return c.order.reach(s).point.copied() }
@@ -98,7 +128,17 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 }
 
 // Work is work that was submitted to a stream. It is checked against what is known, and then known itself.
+// Work on a captured stream is part of the graph, and checked when that is launched.
 func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []Access) {
+	if k := c.graphs.captured[s]; k != nil {
+		c.capture(k, s, step{what: what, from: from, accesses: accesses})
+		return
+	}
+	c.work(s, what, from, accesses, func(b *buffer) bool { return !b.freed })
+}
+
+// work is Work that runs; may says which buffers' memory it may touch.
+func (c *Core) work(s cudadrv.Stream, what string, from site.Stack, accesses []Access, may func(*buffer) bool) {
 	st, count := c.order.submit(s)
 	if len(accesses) == 0 {
 		return
@@ -115,14 +155,14 @@ func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []A
 			continue // nothing, or no range of addresses: the driver's to refuse
 		}
 		for _, piece := range c.memory.cut(a.Ptr, end) {
-			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write)
+			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write, may)
 		}
 		c.memory.merge(a.Ptr, end)
 	}
 }
 
 // touch checks one access of one piece, and notes it.
-func (c *Core) touch(p piece, point Clock, a access, write bool) {
+func (c *Core) touch(p piece, point Clock, a access, write bool, may func(*buffer) bool) {
 	r := Report{Start: p.start, Bytes: int64(p.end - p.start), Now: *a.use}
 	at := p.cell
 	if at == nil {
@@ -134,7 +174,7 @@ func (c *Core) touch(p piece, point Clock, a access, write bool) {
 		return
 	}
 	r.Buffer = at.buffer.told()
-	if at.managed && (at.buffer == nil || at.buffer.freed) {
+	if at.managed && (at.buffer == nil || !may(at.buffer)) {
 		r.Kind = UseAfterFree
 		if at.buffer == nil {
 			r.Kind = NeverAllocated

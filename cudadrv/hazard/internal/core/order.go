@@ -19,13 +19,19 @@ type stream struct {
 	blocking bool   // the default stream waits for it, and it for the default stream
 }
 
+// event is what an event stands for. Two names can be of one event.
+type event struct {
+	point Clock
+	in    *capture // that has its last record, nil where that was none of a graph
+}
+
 // order is what comes before what.
 //
 // Invariant: places[i] counts the work of all streams that ever had place i; a place is idle only if the program
 // knows all of it to be over.
 type order struct {
 	streams map[cudadrv.Stream]*stream
-	events  map[cudadrv.Event]Clock
+	events  map[cudadrv.Event]*event
 	places  []uint64
 	gone    []int // places of destroyed streams whose work need not be over
 	idle    []int
@@ -37,7 +43,7 @@ type order struct {
 const defaultStream cudadrv.Stream = 0
 
 func newOrder() order {
-	o := order{streams: map[cudadrv.Stream]*stream{}, events: map[cudadrv.Event]Clock{}}
+	o := order{streams: map[cudadrv.Stream]*stream{}, events: map[cudadrv.Event]*event{}}
 	o.begin(defaultStream, false)
 	return o
 }
@@ -80,6 +86,16 @@ func (o *order) named(s cudadrv.Stream) *stream {
 		return st
 	}
 	return o.begin(s, false)
+}
+
+// event is the event of that name. One that was made past the checker begins here.
+func (o *order) event(e cudadrv.Event) *event {
+	if found, ok := o.events[e]; ok {
+		return found
+	}
+	made := new(event)
+	o.events[e] = made
+	return made
 }
 
 // reach is the stream with its point behind all that its next work comes behind.

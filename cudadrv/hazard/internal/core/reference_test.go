@@ -173,6 +173,14 @@ type player struct {
 	lastID  cudadrv.Stream
 	buffers map[cudadrv.Ptr]int64
 	users   map[cudadrv.Ptr]cudadrv.Stream // the last, by the first address
+	graphs  []*played
+}
+
+// played is a graph: its steps, and what comes before the end of its last launch.
+type played struct {
+	exec  cudadrv.GraphExec
+	steps [][]core.Access
+	last  map[int]bool
 }
 
 func (p *player) stream() cudadrv.Stream { return rapid.SampledFrom(p.streams).Draw(p.t, "stream") }
@@ -195,7 +203,7 @@ func (p *player) span() (cudadrv.Ptr, int64) {
 func (p *player) play() []core.Kind {
 	switch verb := rapid.SampledFrom([]string{
 		"work", "work", "work", "work", "record", "record", "wait", "wait", "query", "stream", "device",
-		"map", "unmap", "alloc", "alloc", "free", "free", "create", "destroy",
+		"map", "unmap", "alloc", "alloc", "free", "free", "create", "destroy", "capture", "launch", "launch",
 	}).Draw(p.t, "verb"); verb {
 	case "work":
 		s, accesses := p.accesses()
@@ -228,6 +236,10 @@ func (p *player) play() []core.Kind {
 		}
 	case "create", "destroy":
 		p.restream(verb)
+	case "capture":
+		p.capture()
+	case "launch":
+		return p.launch()
 	default:
 		return p.remember(verb)
 	}
@@ -259,6 +271,53 @@ func (p *player) accesses() (s cudadrv.Stream, all []core.Access) {
 		all = append(all, a)
 	}
 	return s, all
+}
+
+// capture makes a graph whose steps are on two streams by turns, one behind the other. It orders nothing outside.
+func (p *player) capture() {
+	first, second := p.stream(), p.stream()
+	if first == 0 || second == 0 {
+		return
+	}
+	const turn cudadrv.Event = 99
+	g := &played{exec: cudadrv.GraphExec(len(p.graphs) + 1)}
+	p.core.CaptureBegan(first)
+	at := first
+	to := func(s cudadrv.Stream) {
+		if s != at {
+			p.core.EventRecorded(turn, at)
+			p.core.StreamWaits(s, turn)
+			at = s
+		}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(p.t, "steps") {
+		_, accesses := p.accesses()
+		if len(accesses) == 0 {
+			break
+		}
+		to([]cudadrv.Stream{first, second}[i%2])
+		p.core.Work(at, "kernel", nil, accesses)
+		g.steps = append(g.steps, accesses)
+	}
+	to(first)
+	p.core.CaptureEnded(first, cudadrv.Graph(g.exec))
+	p.core.GraphInstantiated(cudadrv.Graph(g.exec), g.exec)
+	p.graphs = append(p.graphs, g)
+}
+
+// launch is the work of all steps, behind the last launch.
+func (p *player) launch() (found []core.Kind) {
+	if len(p.graphs) == 0 {
+		return nil
+	}
+	g, s := rapid.SampledFrom(p.graphs).Draw(p.t, "graph"), p.stream()
+	p.core.GraphLaunched(g.exec, s, nil)
+	p.ref.add(s, g.last)
+	for _, accesses := range g.steps {
+		found = append(found, p.ref.work(s, accesses)...)
+	}
+	g.last = p.ref.point(p.ref.add(s, nil))
+	return found
 }
 
 func (p *player) restream(verb string) {

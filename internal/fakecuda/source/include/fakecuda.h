@@ -25,6 +25,7 @@ enum fakecuda_kind {
     FAKECUDA_MAPPINGS,
     FAKECUDA_PINNED, // pinned and registered host memory
     FAKECUDA_POOLED, // allocated from a pool and not freed
+    FAKECUDA_MODULES, // modules and links
     FAKECUDA_KINDS
 };
 

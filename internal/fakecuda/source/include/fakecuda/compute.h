@@ -1,5 +1,5 @@
-// What gorgonia.org/cu compiles against and no allocator needs: arrays, textures, modules, kernels and hand-made
-// graphs. The fake exports these calls and answers CUDA_ERROR_NOT_SUPPORTED.
+// Modules, kernels and copies of rows; and what gorgonia.org/cu compiles against and nobody here needs: arrays, textures and
+// hand-made graphs, whose calls the fake exports and answers with CUDA_ERROR_NOT_SUPPORTED.
 #ifndef FAKECUDA_COMPUTE_H
 #define FAKECUDA_COMPUTE_H
 
@@ -323,6 +323,8 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *pa
 CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes);
 CUresult cuLinkDestroy(CUlinkState state);
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function);
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value);
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes);
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config);
 CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig config);
 CUresult cuLaunchKernel(CUfunction function, unsigned int gridX, unsigned int gridY, unsigned int gridZ,
@@ -348,5 +350,14 @@ CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNod
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph);
 CUresult cuGraphDestroyNode(CUgraphNode node);
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode *from, CUgraphNode *to, size_t *count);
+
+// The parts of the driver's structure of that name, which a failed update fills.
+typedef struct CUgraphExecUpdateResultInfo_st {
+    int result; // 0 success, 2 another topology, 3 another type of node
+    CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info);
+CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params);
 
 #endif

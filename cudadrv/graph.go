@@ -1,0 +1,75 @@
+package cudadrv
+
+// Graph names captured work (CUgraph as a number). Zero names none.
+type Graph uint64
+
+// GraphNode names a piece of a graph's work.
+type GraphNode uint64
+
+// GraphExec names a graph that can be launched (CUgraphExec as a number). Zero names none.
+type GraphExec uint64
+
+// CaptureMode says which calls may be made while a stream is being captured; numbers are CUDA's.
+type CaptureMode uint32
+
+// The modes of a capture. Potentially unsafe calls are those that may wait for the device or free memory, as cuMemAlloc; those of a
+// Device are made all the same.
+const (
+	CaptureGlobal      CaptureMode = 0 // no thread may make potentially unsafe calls, but those in relaxed mode
+	CaptureThreadLocal CaptureMode = 1 // the capturing thread may not
+	CaptureRelaxed     CaptureMode = 2 // all may
+)
+
+// NodeKind is the kind of a graph's node; numbers are CUDA's (CUgraphNodeType).
+type NodeKind uint32
+
+// The kinds of nodes that captures make.
+const (
+	KernelNode      NodeKind = 0
+	MemcpyNode      NodeKind = 1
+	MemsetNode      NodeKind = 2
+	HostNode        NodeKind = 3
+	ChildGraphNode  NodeKind = 4
+	EmptyNode       NodeKind = 5
+	WaitEventNode   NodeKind = 6
+	EventRecordNode NodeKind = 7
+)
+
+// Graphs is implemented by devices that capture work into graphs; it works where Info has the capability
+// GraphLaunches, and fails with CUDA_ERROR_NOT_SUPPORTED elsewhere.
+type Graphs interface {
+	// StreamBeginCapture makes what s is told from now on part of a graph instead of running it. In modes but
+	// CaptureRelaxed the capture belongs to the calling thread, which the caller has locked (runtime.LockOSThread) and
+	// which alone ends it.
+	StreamBeginCapture(s Stream, mode CaptureMode) error
+	// StreamEndCapture ends the capture that began with s. After an error the capture has ended, too, and there is no graph, but for
+	// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED and CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD.
+	StreamEndCapture(s Stream) (Graph, error)
+	// ThreadExchangeStreamCaptureMode sets the mode of the calling thread, which the caller has locked, and returns the
+	// one before. In relaxed mode captures of others do not forbid calls of this thread.
+	ThreadExchangeStreamCaptureMode(mode CaptureMode) (CaptureMode, error)
+	// StreamGetCaptureInfo is StreamIsCapturing with the number of the capture: streams in one capture have the same.
+	StreamGetCaptureInfo(s Stream) (CaptureStatus, uint64, error)
+
+	// GraphGetNodes are the nodes of a graph, in the order in which they were made.
+	GraphGetNodes(g Graph) ([]GraphNode, error)
+	// GraphNodeGetType is the kind of a node.
+	GraphNodeGetType(n GraphNode) (NodeKind, error)
+	// GraphDestroy ends the name. Graphs that were instantiated from it stay.
+	GraphDestroy(g Graph) error
+
+	// GraphInstantiate makes a graph that can be launched.
+	GraphInstantiate(g Graph) (GraphExec, error)
+	// GraphExecUpdate gives the graph that can be launched the parameters of another one of the same topology. Launches
+	// under way keep theirs. CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the two differ in more.
+	GraphExecUpdate(x GraphExec, g Graph) error
+	// GraphExecKernelNodeSetParams gives a kernel node other parameters, for launches to come. The node is the graph's of
+	// which x was made; params is as in LaunchKernel.
+	GraphExecKernelNodeSetParams(x GraphExec, n GraphNode, f Function, g Geometry, params []byte) error
+	// GraphUpload queues on s what the first launch does beyond the others.
+	GraphUpload(x GraphExec, s Stream) error
+	// GraphLaunch queues the graph's work on s. Launches of one graph run one after the other.
+	GraphLaunch(x GraphExec, s Stream) error
+	// GraphExecDestroy ends the name. Launches under way run to their end.
+	GraphExecDestroy(x GraphExec) error
+}

@@ -1,0 +1,140 @@
+package hazard
+
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+var _ cudadrv.CheckedKernels = (*Device)(nil)
+
+// LaunchKernelTouching is LaunchKernel of a kernel that reads and writes these ranges, and nothing else.
+func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
+	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) }, accesses...)
+}
+
+// LaunchKernel is work that touches nothing as far as anybody knows.
+func (d *Device) LaunchKernel(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
+	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) })
+}
+
+// ModuleGetGlobal adds the memory of the variable, as memory of the program's own.
+func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (p cudadrv.Ptr, bytes int64, err error) {
+	c := d.checker
+	err = c.call(func() (err error) { p, bytes, err = d.Device.ModuleGetGlobal(m, name); return err }, func() {
+		if c.globals[m] == nil {
+			c.globals[m] = map[cudadrv.Ptr]int64{}
+		}
+		c.globals[m][p] = bytes
+		c.core.Mapped(p, bytes, Program)
+	})
+	return p, bytes, err
+}
+
+// ModuleUnload takes the memory of the module's variables away.
+func (d *Device) ModuleUnload(m cudadrv.Module) error {
+	c := d.checker
+	from := site.Here(1)
+	return c.call(func() error { return d.Device.ModuleUnload(m) }, func() {
+		for p, bytes := range c.globals[m] {
+			c.core.Unmapped(p, bytes, Program, from)
+		}
+		delete(c.globals, m)
+	})
+}
+
+// MemsetD16Async is a write.
+func (d *Device) MemsetD16Async(p cudadrv.Ptr, value uint16, count int64, s cudadrv.Stream) error {
+	return d.transfer("memset", s, func() error { return d.Device.MemsetD16Async(p, value, count, s) }, Access{Ptr: p, Bytes: 2 * count, Write: true})
+}
+
+// MemsetD32Async is a write.
+func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cudadrv.Stream) error {
+	return d.transfer("memset", s, func() error { return d.Device.MemsetD32Async(p, value, count, s) }, Access{Ptr: p, Bytes: 4 * count, Write: true})
+}
+
+// Memcpy2DAsync is a read and a write of each row, not of what lies between them.
+func (d *Device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
+	accesses := rows(nil, c.Src, c.SrcPitch, c, false)
+	return d.transfer("copy of rows", s, func() error { return d.Device.Memcpy2DAsync(c, s) }, rows(accesses, c.Dst, c.DstPitch, c, true)...)
+}
+
+// rows appends the accesses of one side of a copy. Rows without a gap are one. A copy that the driver will refuse has none.
+func rows(to []Access, p cudadrv.Ptr, pitch int64, c cudadrv.Copy2D, write bool) []Access {
+	switch {
+	case c.WidthBytes <= 0 || c.Rows <= 0 || pitch < c.WidthBytes:
+		return to
+	case pitch == c.WidthBytes || c.Rows == 1:
+		return append(to, Access{Ptr: p, Bytes: c.WidthBytes * c.Rows, Write: write})
+	}
+	for row := range c.Rows {
+		to = append(to, Access{Ptr: p + cudadrv.Ptr(row*pitch), Bytes: c.WidthBytes, Write: write})
+	}
+	return to
+}
+
+// EventElapsedTime orders what this side does later behind what both events stand for.
+func (d *Device) EventElapsedTime(start, end cudadrv.Event) (took time.Duration, err error) {
+	err = d.checker.call(func() (err error) { took, err = d.Device.EventElapsedTime(start, end); return err }, func() {
+		d.checker.core.Over(d.by, d.checker.core.EventPoint(start))
+		d.checker.core.Over(d.by, d.checker.core.EventPoint(end))
+	})
+	return took, err
+}
+
+// IpcGetEventHandle notes the name.
+func (d *Device) IpcGetEventHandle(e cudadrv.Event) (name cudadrv.EventDescriptor, err error) {
+	err = d.checker.call(func() (err error) { name, err = d.Device.IpcGetEventHandle(e); return err },
+		func() { d.checker.shared[name] = e })
+	return name, err
+}
+
+// IpcOpenEventHandle makes another name of an event, if it is one of this device. What others order is not seen.
+func (d *Device) IpcOpenEventHandle(name cudadrv.EventDescriptor) (e cudadrv.Event, err error) {
+	c := d.checker
+	err = c.call(func() (err error) { e, err = d.Device.IpcOpenEventHandle(name); return err }, func() {
+		if of, ok := c.shared[name]; ok {
+			c.core.EventOpened(e, of)
+		}
+	})
+	return e, err
+}
+
+// MemSetPeerAccess adds memory that the kernels of the other device may touch, too.
+func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error {
+	if ordinal == d.Info().Ordinal {
+		return d.checker.call(func() error { return d.Device.MemSetPeerAccess(p, bytes, ordinal) },
+			func() { d.checker.core.Mapped(p, bytes, d.by) })
+	}
+	other := d.driver.Checker(ordinal)
+	err := d.checker.call(func() error { return d.Device.MemSetPeerAccess(p, bytes, ordinal) },
+		func() { d.checker.peers[other] = true })
+	if err == nil {
+		other.do(func() { other.core.Mapped(p, bytes, Program) })
+	}
+	return err
+}
+
+// unmappedForPeers takes memory away from the devices that had access to it.
+func (d *Device) unmappedForPeers(p cudadrv.Ptr, bytes int64, from site.Stack) {
+	for _, other := range d.checker.others() {
+		other.do(func() { other.core.Unmapped(p, bytes, Program, from) })
+	}
+}
+
+// MemcpyPeerAsync is a read and a write of the memory that is this device's. On a stream of the other device it is none.
+func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
+	var accesses []Access
+	if srcContext == d.Context() {
+		accesses = append(accesses, Access{Ptr: src, Bytes: bytes})
+	}
+	if dstContext == d.Context() {
+		accesses = append(accesses, Access{Ptr: dst, Bytes: bytes, Write: true})
+	}
+	submit := func() error { return d.Device.MemcpyPeerAsync(dst, dstContext, src, srcContext, bytes, s) }
+	if !d.checker.knows(s) {
+		return submit()
+	}
+	return d.transfer("copy between devices", s, submit, accesses...)
+}

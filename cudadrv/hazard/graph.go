@@ -1,0 +1,71 @@
+package hazard
+
+import (
+	"errors"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+var _ cudadrv.Graphs = (*Device)(nil)
+
+// StreamBeginCapture has the accesses of the stream's work go to the graph.
+func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
+	return d.checker.call(func() error { return d.Device.StreamBeginCapture(s, mode) }, func() { d.checker.core.CaptureBegan(s) })
+}
+
+// StreamEndCapture ends that.
+func (d *Device) StreamEndCapture(s cudadrv.Stream) (g cudadrv.Graph, err error) {
+	d.checker.do(func() {
+		g, err = d.Device.StreamEndCapture(s)
+		switch {
+		case err == nil:
+			d.checker.core.CaptureEnded(s, g)
+		case errors.Is(err, cudadrv.CaptureUnmatched), errors.Is(err, cudadrv.CaptureWrongThread): // it goes on
+		default:
+			d.checker.core.CaptureDropped(s)
+		}
+	})
+	return g, err
+}
+
+// GraphGetNodes notes the names of the nodes.
+func (d *Device) GraphGetNodes(g cudadrv.Graph) (nodes []cudadrv.GraphNode, err error) {
+	err = d.checker.call(func() (err error) { nodes, err = d.Device.GraphGetNodes(g); return err },
+		func() { d.checker.core.NodesNamed(g, nodes) })
+	return nodes, err
+}
+
+// GraphDestroy forgets a graph.
+func (d *Device) GraphDestroy(g cudadrv.Graph) error {
+	return d.checker.call(func() error { return d.Device.GraphDestroy(g) }, func() { d.checker.core.GraphDestroyed(g) })
+}
+
+// GraphInstantiate makes a graph whose launches touch what was captured.
+func (d *Device) GraphInstantiate(g cudadrv.Graph) (x cudadrv.GraphExec, err error) {
+	err = d.checker.call(func() (err error) { x, err = d.Device.GraphInstantiate(g); return err },
+		func() { d.checker.core.GraphInstantiated(g, x) })
+	return x, err
+}
+
+// GraphExecUpdate gives x the accesses of the graph.
+func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, g cudadrv.Graph) error {
+	return d.checker.call(func() error { return d.Device.GraphExecUpdate(x, g) }, func() { d.checker.core.GraphUpdated(x, g) })
+}
+
+// GraphExecKernelNodeSetParams makes the accesses of the kernel unknown.
+func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte) error {
+	return d.checker.call(func() error { return d.Device.GraphExecKernelNodeSetParams(x, n, f, g, params) },
+		func() { d.checker.core.NodeChanged(x, n) })
+}
+
+// GraphLaunch touches what the graph's nodes touch.
+func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
+	from := site.Here(1)
+	return d.checker.call(func() error { return d.Device.GraphLaunch(x, s) }, func() { d.checker.core.GraphLaunched(x, s, from) })
+}
+
+// GraphExecDestroy forgets x.
+func (d *Device) GraphExecDestroy(x cudadrv.GraphExec) error {
+	return d.checker.call(func() error { return d.Device.GraphExecDestroy(x) }, func() { d.checker.core.GraphExecDestroyed(x) })
+}

@@ -1,0 +1,223 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// graphs are what is known of captures and what they made.
+type graphs struct {
+	captured map[cudadrv.Stream]*capture
+	made     map[cudadrv.Graph]*graph
+	execs    map[cudadrv.GraphExec]*exec
+}
+
+func newGraphs() graphs {
+	return graphs{
+		captured: map[cudadrv.Stream]*capture{},
+		made:     map[cudadrv.Graph]*graph{},
+		execs:    map[cudadrv.GraphExec]*exec{},
+	}
+}
+
+// step is a node of a graph: work as it was captured.
+type step struct {
+	what     string
+	from     site.Stack
+	accesses []Access
+	owners   []*buffer // that had the memory of the accesses when it was captured
+}
+
+// capture is a graph in the making. Its order and memory are its own: nothing in it runs before it is launched.
+type capture struct {
+	*Core
+	origin cudadrv.Stream
+	steps  []step
+}
+
+// graph is what was captured. Its steps do not change.
+type graph struct {
+	steps []step
+	names []cudadrv.GraphNode // of the steps, once somebody asked the driver for them
+}
+
+// exec is a graph that can be launched.
+type exec struct {
+	of    *graph // that it was made of
+	steps []step
+	keeps bool  // its memory is nobody else's: see GraphKeeps
+	last  Clock // behind its last launch
+}
+
+// CaptureBegan says that what the stream is told goes into a graph.
+func (c *Core) CaptureBegan(s cudadrv.Stream) {
+	c.graphs.captured[s] = &capture{Core: New(), origin: s}
+}
+
+// capture adds a step. Two steps of which none comes before the other are checked against each other.
+func (c *Core) capture(k *capture, s cudadrv.Stream, now step) {
+	now.accesses = slices.Clone(now.accesses)
+	now.owners = c.owners(now.accesses)
+	k.steps = append(k.steps, now)
+	for _, a := range now.accesses {
+		if end := a.Ptr + cudadrv.Ptr(a.Bytes); a.Bytes > 0 && end > a.Ptr {
+			k.memory.put(a.Ptr, end, false) // whatever it is when the graph is launched
+		}
+	}
+	known := k.KeptCount()
+	k.Work(s, now.what, now.from, now.accesses)
+	for _, r := range k.ReportsFrom(known) {
+		r.Hint = "both are in one graph, on branches without an order"
+		c.reports.add(r)
+	}
+}
+
+// CaptureEnded says that the capture that began with the stream has made a graph.
+func (c *Core) CaptureEnded(s cudadrv.Stream, g cudadrv.Graph) {
+	k := c.graphs.captured[s]
+	if k == nil { // it began past the checker
+		return
+	}
+	c.graphs.end(k)
+	made := &graph{steps: k.steps}
+	for i := range made.steps {
+		made.steps[i].what += ", captured at " + made.steps[i].from.String() + ","
+	}
+	c.graphs.made[g] = made
+}
+
+// CaptureDropped says that the capture of the stream has ended without a graph, if there was one.
+func (c *Core) CaptureDropped(s cudadrv.Stream) {
+	if k := c.graphs.captured[s]; k != nil {
+		c.graphs.end(k)
+	}
+}
+
+// end lets the streams of a capture go.
+func (g *graphs) end(k *capture) {
+	for s, of := range g.captured {
+		if of == k {
+			delete(g.captured, s)
+		}
+	}
+}
+
+// leave takes a stream that is destroyed out of its capture, which ends if it began there.
+func (g *graphs) leave(s cudadrv.Stream) {
+	if k := g.captured[s]; k != nil && k.origin == s {
+		g.end(k)
+	}
+	delete(g.captured, s)
+}
+
+// NodesNamed says what names the driver gave the nodes of a graph, in the order of their capture.
+func (c *Core) NodesNamed(g cudadrv.Graph, names []cudadrv.GraphNode) {
+	if made := c.graphs.made[g]; made != nil {
+		made.names = slices.Clone(names)
+	}
+}
+
+// GraphDestroyed forgets a graph, not what was made of it.
+func (c *Core) GraphDestroyed(g cudadrv.Graph) { delete(c.graphs.made, g) }
+
+// GraphInstantiated says that x was made of a graph.
+func (c *Core) GraphInstantiated(g cudadrv.Graph, x cudadrv.GraphExec) {
+	if made := c.graphs.made[g]; made != nil {
+		c.graphs.execs[x] = &exec{of: made, steps: slices.Clone(made.steps)}
+	}
+}
+
+// GraphUpdated says that x has the steps of a graph from now on. Of a graph that was made past the checker they are not known.
+func (c *Core) GraphUpdated(x cudadrv.GraphExec, g cudadrv.Graph) {
+	e := c.graphs.execs[x]
+	if e == nil {
+		return
+	}
+	e.steps = nil
+	if made := c.graphs.made[g]; made != nil {
+		e.steps = slices.Clone(made.steps)
+	}
+}
+
+// NodeChanged says that a kernel of x was given other parameters: what it touches is no longer known. Where the node is not
+// known either, nothing is known of the graph's kernels and the rest.
+func (c *Core) NodeChanged(x cudadrv.GraphExec, n cudadrv.GraphNode) {
+	e := c.graphs.execs[x]
+	if e == nil {
+		return
+	}
+	i := slices.Index(e.of.names, n)
+	if i < 0 || len(e.of.names) != len(e.steps) {
+		e.steps = nil
+		return
+	}
+	e.steps[i].accesses = nil
+}
+
+// GraphExecDestroyed forgets a graph that can be launched.
+func (c *Core) GraphExecDestroyed(x cudadrv.GraphExec) { delete(c.graphs.execs, x) }
+
+// GraphLaunched is the work of all steps on a stream, one after the other, behind the last launch of x. On a captured
+// stream it is one step of that graph.
+func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.Stack) {
+	e := c.graphs.execs[x]
+	if e == nil { // made past the checker
+		c.Work(s, "graph", from, nil)
+		return
+	}
+	if c.graphs.captured[s] != nil {
+		var all []Access
+		for _, one := range e.steps {
+			all = append(all, one.accesses...)
+		}
+		c.Work(s, "graph", from, all)
+		return
+	}
+	c.order.reach(s).point.join(e.last)
+	c.Work(s, "graph", from, nil)
+	for _, one := range e.steps {
+		c.work(s, one.what, from, one.accesses, func(b *buffer) bool { return e.mayTouch(c, b, one.owners) })
+	}
+	e.last = c.order.reach(s).point.copied()
+}
+
+// mayTouch reports whether a launch may touch memory of a buffer: of one that had it when the graph was captured and has not been freed,
+// or, where the graph keeps its memory, freed or not, or that a hold has.
+func (e *exec) mayTouch(c *Core, b *buffer, owners []*buffer) bool {
+	if e.keeps && c.holds[b.Stream] {
+		return true
+	}
+	return slices.Contains(owners, b) && (e.keeps || !b.freed)
+}
+
+// owners are the buffers that have the memory of accesses, or had it last.
+func (c *Core) owners(accesses []Access) (all []*buffer) {
+	for _, a := range accesses {
+		end := a.Ptr + cudadrv.Ptr(a.Bytes)
+		if a.Bytes <= 0 || end <= a.Ptr {
+			continue
+		}
+		for _, p := range c.memory.cut(a.Ptr, end) {
+			if p.cell != nil && p.cell.buffer != nil && !slices.Contains(all, p.cell.buffer) {
+				all = append(all, p.cell.buffer)
+			}
+		}
+		c.memory.merge(a.Ptr, end)
+	}
+	return all
+}
+
+// HoldBegan says that memory of a stream's buffers stays with graphs, freed or not, until HoldEnded.
+func (c *Core) HoldBegan(s cudadrv.Stream) { c.holds[s] = true }
+
+// HoldEnded ends a hold.
+func (c *Core) HoldEnded(s cudadrv.Stream) { delete(c.holds, s) }
+
+// GraphKeeps says that the memory of a graph is nobody else's, also where its buffers were freed.
+func (c *Core) GraphKeeps(x cudadrv.GraphExec) {
+	if e := c.graphs.execs[x]; e != nil {
+		e.keeps = true
+	}
+}

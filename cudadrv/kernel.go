@@ -1,0 +1,95 @@
+package cudadrv
+
+import "strconv"
+
+// Module names loaded device code (CUmodule as a number). Zero names none.
+type Module uint64
+
+// Function names a kernel of a module (CUfunction as a number). Zero names none.
+type Function uint64
+
+// Dim3 is the size of a grid in blocks, or of a block in threads. CUDA wants at least 1 in each direction.
+type Dim3 struct{ X, Y, Z uint32 }
+
+// String is the size as CUDA's tools print it.
+func (d Dim3) String() string {
+	return "(" + strconv.FormatUint(uint64(d.X), 10) + "," + strconv.FormatUint(uint64(d.Y), 10) + "," + strconv.FormatUint(uint64(d.Z), 10) + ")"
+}
+
+// Geometry is the shape of a launch.
+type Geometry struct {
+	Grid, Block Dim3
+	SharedBytes uint32 // dynamic shared memory of a block
+}
+
+// FunctionAttribute is a property of a kernel; numbers are CUDA's (CUfunction_attribute).
+type FunctionAttribute int32
+
+// The attributes of a kernel. MaxDynamicSharedBytes and PreferredSharedCarveout can be set.
+const (
+	MaxThreadsPerBlock      FunctionAttribute = 0
+	StaticSharedBytes       FunctionAttribute = 1
+	ConstBytes              FunctionAttribute = 2
+	LocalBytes              FunctionAttribute = 3 // of a thread
+	Registers               FunctionAttribute = 4 // of a thread
+	PTXVersion              FunctionAttribute = 5
+	BinaryVersion           FunctionAttribute = 6
+	MaxDynamicSharedBytes   FunctionAttribute = 8
+	PreferredSharedCarveout FunctionAttribute = 9
+)
+
+// Kernels is implemented by devices that run code of the program's; it works where Info has the capability
+// KernelLaunches, and fails with CUDA_ERROR_NOT_SUPPORTED elsewhere.
+type Kernels interface {
+	// ModuleLoadData loads PTX text, a cubin or a fat binary. The image is read before the call returns. Compiling PTX takes
+	// milliseconds; where the compiler refuses it, the Detail of the *CallError is the compiler's log.
+	ModuleLoadData(image []byte) (Module, error)
+	// ModuleUnload unloads a module. Its functions and globals are gone, queued launches too must have finished.
+	ModuleUnload(m Module) error
+	// ModuleGetFunction finds a kernel by name. CUDA_ERROR_NOT_FOUND: the module has none of that name.
+	ModuleGetFunction(m Module, name string) (Function, error)
+	// ModuleGetGlobal finds a variable of the module's in device memory.
+	ModuleGetGlobal(m Module, name string) (Ptr, int64, error)
+	// LinkImages links PTX texts and cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete and
+	// cuLinkDestroy. The result is the caller's. Errors are those of ModuleLoadData.
+	LinkImages(images ...[]byte) ([]byte, error)
+
+	// FuncGetAttribute and FuncSetAttribute read and set a property of a kernel.
+	FuncGetAttribute(f Function, a FunctionAttribute) (int, error)
+	FuncSetAttribute(f Function, a FunctionAttribute, value int) error
+	// FuncGetParamInfo says where a parameter lies in the buffer of all parameters, and how many bytes it has.
+	// CUDA_ERROR_INVALID_VALUE: the kernel has fewer. CUDA_ERROR_NOT_SUPPORTED: the driver cannot tell (before CUDA 12.4).
+	FuncGetParamInfo(f Function, index int) (offsetBytes, bytes int64, err error)
+	// OccupancyMaxActiveBlocksPerMultiprocessor is how many blocks of so many threads a multiprocessor runs at once.
+	OccupancyMaxActiveBlocksPerMultiprocessor(f Function, blockThreads int, sharedBytes int64) (int, error)
+	// OccupancyMaxPotentialBlockSize is the number of threads of a block with which most warps run at once, and the
+	// least number of blocks that then fill the device. maxBlockThreads 0 is no bound.
+	OccupancyMaxPotentialBlockSize(f Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error)
+
+	// LaunchKernel queues a kernel on s. The parameters lie in params as in a C struct: each at a multiple of its own
+	// alignment. The bytes are read before the call returns, and stay where they are until then: params is not memory of a goroutine's stack.
+	LaunchKernel(f Function, g Geometry, params []byte, s Stream) error
+}
+
+// Access is a range of device memory that work reads or writes.
+type Access struct {
+	Ptr   Ptr
+	Bytes int64
+	Write bool
+}
+
+// CheckedHolds is implemented by devices that check what graphs touch (cudadrv/hazard): who keeps memory for graphs says so.
+type CheckedHolds interface {
+	// HoldBegins says that what is allocated on a stream stays with graphs, freed or not, until HoldEnds.
+	HoldBegins(s Stream)
+	HoldEnds(s Stream)
+	// GraphKeeps says that the memory that a graph touches is nobody else's until it is destroyed, also where its
+	// buffers are freed meanwhile.
+	GraphKeeps(x GraphExec)
+}
+
+// CheckedKernels is implemented by devices that check what kernels touch (cudadrv/hazard). Where a device has it, who
+// knows what a kernel touches launches by it instead of LaunchKernel.
+type CheckedKernels interface {
+	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error
+}

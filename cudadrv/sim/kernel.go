@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// DefaultKernelTime is how long a kernel takes where Config.KernelTime says nothing: a start and a little work.
+const DefaultKernelTime = 5 * time.Microsecond
+
+// kernel is a launch of a function: what a node of a graph keeps of it.
+type kernel struct {
+	function *function
+	geometry cudadrv.Geometry
+	params   []byte
+}
+
+// refused is why a kernel cannot be launched so; an empty text if it can.
+func (k kernel) refused() (r cudadrv.Result, why string) {
+	grid, block := k.geometry.Grid, k.geometry.Block
+	threads := uint64(block.X) * uint64(block.Y) * uint64(block.Z) // too large for it only where a direction alone is
+	switch {
+	case grid.X < 1 || grid.Y < 1 || grid.Z < 1 || block.X < 1 || block.Y < 1 || block.Z < 1:
+		return cudadrv.InvalidValue, "a direction has none"
+	case grid.X > maxGridWidth || grid.Y > maxGridHeight || grid.Z > maxGridHeight:
+		return cudadrv.InvalidValue, "more blocks than a grid can have"
+	case block.X > maxBlockThreads || block.Y > maxBlockThreads || block.Z > maxBlockDepth || threads > maxBlockThreads:
+		return cudadrv.InvalidValue, "more threads than a block can have"
+	case threads > uint64(k.function.maxThreads):
+		return cudadrv.LaunchOutOfResources, "more threads than the kernel was compiled for"
+	case int64(k.geometry.SharedBytes) > int64(k.function.dynamicSharedBytes):
+		return cudadrv.InvalidValue, "more shared memory than the kernel's attribute allows"
+	case int64(len(k.params)) != k.function.paramBytes:
+		return cudadrv.InvalidValue, "the parameters have another size than the kernel's"
+	case k.function.module.unloaded:
+		return cudadrv.InvalidHandle, "the module was unloaded"
+	}
+	return cudadrv.Success, ""
+}
+
+// check is the error of a kernel that cannot be launched.
+func (k kernel) check(c call.Call) error {
+	if r, why := k.refused(); why != "" {
+		return fail(c, r, "kernel %s, grid %v, block %v, %d bytes of shared memory, %d of parameters (it has %d): %s", k.function.name,
+			k.geometry.Grid, k.geometry.Block, k.geometry.SharedBytes, len(k.params), k.function.paramBytes, why)
+	}
+	return nil
+}
+
+// kernelTime asks how long a kernel takes. It runs under no lock, as Config.KernelTime is the program's.
+func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.Duration {
+	ask := d.gpu.driver.config.KernelTime
+	if ask == nil {
+		return DefaultKernelTime
+	}
+	d.gpu.mu.Lock()
+	fn, ok := d.gpu.functions[f]
+	d.gpu.mu.Unlock()
+	if !ok {
+		return 0 // the launch is refused
+	}
+	return max(ask(fn.name, geometry), 0)
+}
+
+// LaunchKernel queues the time that the kernel takes. It changes no bytes.
+func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
+	const c = call.LaunchKernel
+	duration := d.kernelTime(f, geometry)
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
+		return err
+	}
+	fn, err := g.functionNamed(c, f)
+	if err != nil {
+		return err
+	}
+	k := kernel{fn, geometry, params}
+	if err := k.check(c); err != nil {
+		return err
+	}
+	st, err := g.streamNamed(c, s)
+	if err != nil {
+		return err
+	}
+	if st.capture != nil {
+		k.params = slices.Clone(params)
+		return st.add(c.String(), node{kind: cudadrv.KernelNode, kernel: k, duration: duration})
+	}
+	if err := g.implicit(c.String(), st); err != nil {
+		return err
+	}
+	g.enqueue(st, duration)
+	fn.module.drained = max(fn.module.drained, st.drained)
+	g.charge(c, 0)
+	return nil
+}

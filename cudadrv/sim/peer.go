@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+var _ cudadrv.Peers = (*Device)(nil)
+
+// Context is a number of the GPU's own.
+func (d *Device) Context() cudadrv.Context {
+	return cudadrv.Context(firstContext) + cudadrv.Context(d.gpu.info.Ordinal)
+}
+
+// peer is the GPU of the Driver with that ordinal.
+func (g *gpu) peer(c call.Call, ordinal int) (*gpu, error) {
+	if ordinal < 0 || ordinal >= len(g.driver.gpus) {
+		return nil, fail(c, cudadrv.InvalidDevice, "ordinal %d of %d", ordinal, len(g.driver.gpus))
+	}
+	return g.driver.gpus[ordinal], nil
+}
+
+// DeviceCanAccessPeer is true for all other GPUs of the Driver.
+func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
+	const c = call.DeviceCanAccessPeer
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enterWith(c, cudadrv.PeerAccess); err != nil {
+		return false, err
+	}
+	other, err := g.peer(c, ordinal)
+	if err != nil {
+		return false, err
+	}
+	g.charge(c, 0)
+	return other != g, nil
+}
+
+// MemSetPeerAccess checks what MemSetAccess does. What kernels touch the simulator does not know, and its memsets and
+// copies stay on the GPU of their stream, so there are no books of it.
+func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error {
+	const c = call.MemSetAccess
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enterVirtual(c); err != nil {
+		return err
+	}
+	if !g.info.Capabilities.Has(cudadrv.PeerAccess) {
+		return fail(c, cudadrv.NotSupported, "the device does not have the capability")
+	}
+	other, err := g.peer(c, ordinal)
+	if err != nil {
+		return err
+	}
+	return g.setAccess(p, bytes, other == g)
+}
+
+// contextNamed is the opened GPU of a context.
+func (g *gpu) contextNamed(c call.Call, x cudadrv.Context) (*gpu, error) {
+	for _, other := range g.driver.gpus {
+		if x == (&Device{gpu: other}).Context() && other.opens > 0 {
+			return other, nil
+		}
+	}
+	return nil, fail(c, cudadrv.InvalidContext, "no context %#x", uint64(x))
+}
+
+// MemcpyPeerAsync queues a copy between two GPUs of the Driver on a stream of one of them. The copy ends at that GPU's time.
+func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
+	const c = call.MemcpyPeerAsync
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enterWith(c, cudadrv.PeerAccess); err != nil {
+		return err
+	}
+	to, err := g.contextNamed(c, dstContext)
+	if err != nil {
+		return err
+	}
+	from, err := g.contextNamed(c, srcContext)
+	if err != nil {
+		return err
+	}
+	of, st := streamOf(s, g, to, from)
+	switch {
+	case st == nil:
+		return fail(c, cudadrv.InvalidHandle, "no stream %#x of the two devices", uint64(s))
+	case bytes < 0:
+		return fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
+	case bytes == 0:
+		return nil
+	case !to.reaches(dst, bytes):
+		return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x of device %d are not all mapped and accessible", bytes, dst, to.info.Ordinal)
+	case !from.reaches(src, bytes):
+		return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x of device %d are not all mapped and accessible", bytes, src, from.info.Ordinal)
+	}
+	duration := peerTime(bytes)
+	if to == from {
+		duration = memcpyTime(bytes)
+	}
+	return of.submit(st, duration, work{call: c, dst: dst, src: src, bytes: bytes, dstGPU: to, srcGPU: from})
+}
+
+// streamOf is the stream of that name of either GPU, and whose it is. The legacy default stream is that of the GPU that
+// was called.
+func streamOf(s cudadrv.Stream, called, to, from *gpu) (*gpu, *stream) {
+	for _, g := range [...]*gpu{to, from} {
+		if st, ok := g.streams[named(s)]; ok && (named(s) != 0 || g == called) {
+			return g, st
+		}
+	}
+	return nil, nil
+}

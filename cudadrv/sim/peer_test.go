@@ -1,0 +1,75 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// pair opens two devices of a Driver.
+func pair(t *testing.T, config sim.Config) (first, second *sim.Device) {
+	t.Helper()
+	config.Devices = 2
+	drv, first := start(t, config)
+	dev, err := drv.Open(1)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, first.Close())
+		assert.NoError(t, dev.Close())
+	})
+	return first, dev.(*sim.Device)
+}
+
+func TestPeers(t *testing.T) {
+	first, second := pair(t, sim.Config{})
+	assert.NotEqual(t, first.Context(), second.Context())
+	for ordinal, want := range []bool{false, true} {
+		can, err := first.DeviceCanAccessPeer(ordinal)
+		require.NoError(t, err)
+		assert.Equal(t, want, can)
+	}
+	for _, none := range []int{-1, 2} {
+		_, err := first.DeviceCanAccessPeer(none)
+		require.ErrorIs(t, err, cudadrv.InvalidDevice)
+		require.ErrorIs(t, first.MemSetPeerAccess(0, granule, none), cudadrv.InvalidDevice)
+	}
+	p, err := first.MemAddressReserve(granule)
+	require.NoError(t, err)
+	require.ErrorIs(t, first.MemSetPeerAccess(p, granule, 1), cudadrv.InvalidValue, "nothing is mapped")
+	h, err := first.MemCreate(granule)
+	require.NoError(t, err)
+	require.NoError(t, first.MemMap(p, granule, h))
+	require.NoError(t, first.MemSetPeerAccess(p, granule, 1))
+	require.ErrorIs(t, first.MemsetD8Async(p, 0, 1, 0), cudadrv.IllegalAddress, "the other device has access, not this one")
+	require.NoError(t, first.MemSetPeerAccess(p, granule, 0))
+	require.NoError(t, first.MemsetD8Async(p, 0, 1, 0))
+}
+
+func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
+	first, second := pair(t, sim.Config{})
+	here, there := first.Context(), second.Context()
+	p, err := first.MemAlloc(granule)
+	require.NoError(t, err)
+	q, err := second.MemAlloc(granule)
+	require.NoError(t, err)
+	apart := newStream(t, second)
+	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, p, 7, 1, 0), cudadrv.InvalidContext)
+	require.ErrorIs(t, first.MemcpyPeerAsync(q, 7, p, here, 1, 0), cudadrv.InvalidContext)
+	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, p, here, -1, 0), cudadrv.InvalidValue)
+	require.ErrorIs(t, first.MemcpyPeerAsync(p, there, p, here, 1, 0), cudadrv.IllegalAddress, "memory of the other one")
+	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, q, here, 1, 0), cudadrv.IllegalAddress)
+	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, p, here, granule+1, 0), cudadrv.IllegalAddress)
+	require.ErrorIs(t, first.MemcpyPeerAsync(p, here, p+8, here, 8, apart), cudadrv.InvalidHandle, "a stream of neither")
+	require.ErrorIs(t, first.MemcpyPeerAsync(q, there, q, there, 8, 0), cudadrv.InvalidHandle, "the default stream of neither")
+	require.NoError(t, first.MemcpyPeerAsync(q, there, p, here, 0, 0))
+	require.NoError(t, first.MemcpyPeerAsync(q, there, p, here, granule, apart))
+	assert.Zero(t, first.Drained())
+	require.NoError(t, second.StreamSynchronize(apart))
+	assert.Greater(t, second.Now(), 5*time.Microsecond)
+	assert.Zero(t, first.Now(), "the clocks are apart")
+}

@@ -1,0 +1,309 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// program is what the simulator knows of PTX text: its kernels and what they are called with, and its variables.
+type program struct {
+	version   int // 70 of ".version 7.0"
+	kernels   map[string]*kernelText
+	variables map[string]int64 // bytes
+}
+
+// maxPTXVersion is the newest that the simulated driver knows: that of CUDA 13.0.
+const maxPTXVersion = 90
+
+// kernelText is the declaration of a kernel. Its body is not kept: who executes kernels parses the image anew.
+type kernelText struct {
+	name       string
+	params     []param
+	paramBytes int64
+	maxThreads int // of a block: .maxntid or .reqntid, else maxBlockThreads
+}
+
+// param is where a parameter lies in the buffer of all.
+type param struct{ offsetBytes, bytes int64 }
+
+// What is wrong with an image.
+var (
+	errNoImage = errors.New("no image")
+	errNoText  = errors.New("the simulator loads PTX text, no cubins or fat binaries")
+	errVersion = errors.New("ptx: newer than the driver")
+	errSyntax  = errors.New("ptx")
+)
+
+// imageResult is the CUDA result for an error of parse.
+func imageResult(err error) cudadrv.Result {
+	switch {
+	case errors.Is(err, errNoImage):
+		return cudadrv.InvalidValue
+	case errors.Is(err, errNoText):
+		return cudadrv.InvalidImage
+	case errors.Is(err, errVersion):
+		return cudadrv.UnsupportedPTXVersion
+	}
+	return cudadrv.InvalidPTX
+}
+
+// parse reads the declarations of PTX text. Texts behind one another, each with its own header, are one program.
+func parse(image []byte) (program, error) {
+	if len(image) == 0 {
+		return program{}, errNoImage
+	}
+	image = bytes.TrimRight(image, "\x00")
+	if bytes.ContainsFunc(image, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r", r) }) {
+		return program{}, errNoText
+	}
+	r := reader{words: split(string(image))}
+	p := program{kernels: map[string]*kernelText{}, variables: map[string]int64{}}
+	if r.peek() != ".version" {
+		return program{}, fmt.Errorf("%w: the text does not begin with .version", errSyntax)
+	}
+	for r.peek() != "" {
+		if err := r.declaration(&p); err != nil {
+			return program{}, err
+		}
+	}
+	return p, nil
+}
+
+// declaration reads what stands at the top of a text.
+func (r *reader) declaration(p *program) error {
+	switch word := r.next(); word {
+	case ".version":
+		return r.version(p)
+	case ".entry":
+		k, err := r.entry()
+		if err != nil {
+			return err
+		}
+		if p.kernels[k.name] != nil {
+			return fmt.Errorf("%w: two kernels have the name %s", errSyntax, k.name)
+		}
+		p.kernels[k.name] = k
+	case ".global", ".const":
+		if err := r.variable(p); err != nil {
+			return err
+		}
+	case ".extern": // only announced; what it is follows
+		for r.peek() != "" && !r.take(";") {
+			r.next()
+		}
+	case "{":
+		return r.body()
+	case "}":
+		return fmt.Errorf("%w: a brace is closed that was not opened", errSyntax)
+	}
+	return nil
+}
+
+func (r *reader) version(p *program) error {
+	major, minor := r.next(), strings.TrimPrefix(r.next(), ".")
+	version, err := strconv.Atoi(major + minor)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: version %q", errSyntax, major+"."+minor)
+	case version > maxPTXVersion:
+		return fmt.Errorf("%w: version %s.%s", errVersion, major, minor)
+	}
+	p.version = max(p.version, version)
+	return nil
+}
+
+// split cuts PTX text into words: names and numbers, each dot with what follows it, and single marks. Comments and the
+// contents of strings are left out.
+func split(text string) (words []string) {
+	for i := 0; i < len(text); {
+		switch rest := text[i:]; {
+		case strings.HasPrefix(rest, "//"):
+			i += length(rest, strings.IndexByte(rest, '\n'))
+		case strings.HasPrefix(rest, "/*"):
+			i += len("/*") + length(rest[2:], strings.Index(rest[2:], "*/"))
+			if strings.HasPrefix(text[i:], "*/") {
+				i += len("*/")
+			}
+		case rest[0] == '"':
+			i += 1 + length(rest[1:], strings.IndexByte(rest[1:], '"')) + 1
+			words = append(words, `"`)
+		case rest[0] <= ' ':
+			i++
+		default:
+			n := 1
+			for n < len(rest) && (inName(rest[0]) || rest[0] == '.') && inName(rest[n]) {
+				n++
+			}
+			words = append(words, rest[:n])
+			i += n
+		}
+	}
+	return words
+}
+
+// length is where something was found in a text, or all of the text.
+func length(text string, found int) int {
+	if found < 0 {
+		return len(text)
+	}
+	return found
+}
+
+// inName reports whether a name or number of PTX can have the byte.
+func inName(b byte) bool {
+	return b == '_' || b == '$' || b == '%' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+}
+
+// reader goes through the words of a text. At the end it gives "".
+type reader struct {
+	words []string
+	at    int
+}
+
+func (r *reader) peek() string {
+	if r.at < len(r.words) {
+		return r.words[r.at]
+	}
+	return ""
+}
+
+func (r *reader) next() string {
+	word := r.peek()
+	r.at++
+	return word
+}
+
+// take goes past the next word if it is that one.
+func (r *reader) take(word string) bool {
+	if r.peek() != word {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// entry reads a kernel's declaration, up to its body.
+func (r *reader) entry() (*kernelText, error) {
+	k := &kernelText{name: r.next(), maxThreads: maxBlockThreads}
+	if k.name == "" || !inName(k.name[0]) {
+		return nil, fmt.Errorf("%w: a kernel's name cannot be %q", errSyntax, k.name)
+	}
+	if r.take("(") && !r.take(")") {
+		for {
+			if err := r.param(k); err != nil {
+				return nil, err
+			}
+			if r.take(")") {
+				break
+			}
+			if !r.take(",") {
+				return nil, fmt.Errorf("%w: kernel %s: %q behind a parameter", errSyntax, k.name, r.peek())
+			}
+		}
+	}
+	for {
+		switch word := r.peek(); word {
+		case "{":
+			return k, nil
+		case "", ";", "}":
+			return nil, fmt.Errorf("%w: kernel %s has no body", errSyntax, k.name)
+		case ".maxntid", ".reqntid":
+			r.next()
+			threads, err := r.product()
+			if err != nil {
+				return nil, fmt.Errorf("%w: kernel %s: %s %w", errSyntax, k.name, word, err)
+			}
+			k.maxThreads = min(k.maxThreads, threads)
+		default:
+			r.next()
+		}
+	}
+}
+
+// product is the product of numbers with commas between them.
+func (r *reader) product() (int, error) {
+	product := 1
+	for {
+		n, err := strconv.Atoi(r.next())
+		if err != nil || n < 1 || n > maxBlockThreads {
+			return 0, errors.New("of no number of threads")
+		}
+		if product *= n; !r.take(",") {
+			return product, nil
+		}
+	}
+}
+
+// typeBytes is the size of PTX's types that parameters can have.
+func typeBytes(word string) (bytes int64, ok bool) {
+	switch word {
+	case ".b8", ".u8", ".s8":
+		return 1, true
+	case ".b16", ".u16", ".s16", ".f16", ".bf16":
+		return 2, true
+	case ".b32", ".u32", ".s32", ".f32", ".f16x2", ".bf16x2":
+		return 4, true
+	case ".b64", ".u64", ".s64", ".f64", ".texref", ".samplerref", ".surfref":
+		return 8, true
+	case ".b128":
+		return 16, true
+	}
+	return 0, false
+}
+
+// param reads a parameter: .param, .align A, a type, .ptr with what it points to, a name, and [n] of an array.
+func (r *reader) param(k *kernelText) error {
+	bad := func(what string) error {
+		return fmt.Errorf("%w: kernel %s: parameter %d %s", errSyntax, k.name, len(k.params), what)
+	}
+	if !r.take(".param") {
+		return bad("does not begin with .param")
+	}
+	var elementBytes, alignBytes int64
+	pointer := false
+	for strings.HasPrefix(r.peek(), ".") {
+		switch word := r.next(); word {
+		case ".align":
+			align, err := strconv.ParseInt(r.next(), 10, 64)
+			if err != nil || align < 1 || align > 128 || align&(align-1) != 0 {
+				return bad("has no alignment")
+			}
+			if !pointer { // else it is that of the memory
+				alignBytes = align
+			}
+		case ".ptr":
+			pointer = true
+		default:
+			if bytes, ok := typeBytes(word); ok {
+				elementBytes = bytes
+			} else if !pointer {
+				return bad("has a type of " + word)
+			}
+		}
+	}
+	if elementBytes == 0 {
+		return bad("has no type")
+	}
+	if name := r.next(); name == "" || !inName(name[0]) {
+		return bad("has no name")
+	}
+	bytes := elementBytes
+	if r.take("[") {
+		count, err := strconv.ParseInt(r.next(), 0, 64)
+		if err != nil || count < 1 || count > maxParamBytes || !r.take("]") {
+			return bad("is an array of no length")
+		}
+		bytes *= count
+	}
+	offset := roundUp(k.paramBytes, max(alignBytes, elementBytes))
+	k.params = append(k.params, param{offset, bytes})
+	if k.paramBytes = offset + bytes; k.paramBytes > maxParamBytes {
+		return bad(fmt.Sprintf("ends beyond %d bytes", maxParamBytes))
+	}
+	return nil
+}

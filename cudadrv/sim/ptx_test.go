@@ -1,0 +1,40 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// Whatever the text, it is read or refused, and what was read can be called.
+func TestNoTextBreaksTheReader(t *testing.T) {
+	words := []string{
+		".version", "7", ".0", ".entry", "name", "(", ")", ",", "{", "}", "[", "]", ".param", ".align", "8", ".b8", ".u64", ".ptr", ".global",
+		".maxntid", "1024", "/*", "*/", "//", "\n", "\"", ";", "-", "é",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := ".version 7.0 " + strings.Join(rapid.SliceOf(rapid.SampledFrom(words)).Draw(t, "words"), " ")
+		p, err := parse([]byte(text))
+		if err != nil {
+			return
+		}
+		for name, k := range p.kernels {
+			assert.Equal(t, name, k.name)
+			end := int64(0)
+			for _, param := range k.params {
+				assert.GreaterOrEqual(t, param.offsetBytes, end)
+				end = param.offsetBytes + param.bytes
+			}
+			assert.Equal(t, end, k.paramBytes)
+			assert.Positive(t, k.maxThreads)
+		}
+	})
+}
+
+func TestWordsOfPTX(t *testing.T) {
+	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"},
+		split("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */"))
+}
