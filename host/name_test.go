@@ -1,0 +1,86 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// Names are read as they are written, and nothing else is a name.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Name{
+		"cpu": {}, "cuda:0": {CUDA: true}, "cuda:12": {CUDA: true, Ordinal: 12},
+		"cuda:3/pinned": {CUDA: true, Ordinal: 3, Pinned: true},
+	} {
+		n, err := ParseName(text)
+		require.NoError(t, err)
+		assert.Equal(t, want, n)
+		assert.Equal(t, text, n.String())
+	}
+	for _, text := range []string{
+		"", "CPU", "cpu:0", "cpu/pinned", "cuda", "cuda:", "cuda:-1", "cuda:+1", "cuda:01", "cuda:x", "cuda:1.0", "cuda:70000",
+		"cuda:0/", "cuda:0/pin", "cuda:/pinned", "cuda:0/pinned/", " cuda:0", "cuda:0 ",
+	} {
+		var refused *NameError
+		_, err := ParseName(text)
+		require.ErrorAs(t, err, &refused, text)
+		assert.Equal(t, text, refused.Name)
+		_, err = ByName(text, Options{})
+		require.ErrorAs(t, err, &refused, text)
+	}
+}
+
+// An allocator by name keeps the promises of the interface, and its Close closes the device.
+func TestAllocatorsByName(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]Kind{"cpu": Pageable, "cuda:0": Device, "cuda:0/pinned": PageLocked} {
+		simulator := sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30})
+		a, err := ByName(name, Options{Driver: simulator, KeepBytes: 1 << 20})
+		require.NoError(t, err)
+		assert.Equal(t, kind, a.Kind())
+		b, other := alloc(t, a, 1000, 4096), alloc(t, a, 10, 0)
+		zeros, err := a.AllocZeroed(10, 0)
+		require.NoError(t, err)
+		require.NoError(t, FreeAll(b, zeros))
+		require.ErrorIs(t, a.Close(t.Context()), ErrLeak)
+		free(t, other) // the device is open still
+		require.NoError(t, a.Close(t.Context()))
+		require.NoError(t, a.Close(t.Context()))
+		_, err = a.Alloc(1, 0)
+		require.ErrorIs(t, err, ErrClosed)
+		counts := simulator.Device(0).Counts()
+		assert.Equal(t, counts["cuMemHostAlloc"], counts["cuMemFreeHost"])
+		assert.Equal(t, counts["cuMemCreate"], counts["cuMemRelease"])
+		assert.Equal(t, counts["cuStreamCreate"], counts["cuStreamDestroy"])
+	}
+}
+
+// Failures to open are the driver's, and leave nothing open.
+func TestAllocatorsThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cuda:1", "cuda:1/pinned"} {
+		_, err := ByName(name, Options{Driver: sim.New(sim.Config{})})
+		require.ErrorIs(t, err, vram.ErrNoDevice)
+	}
+	var missing *CapabilityError
+	_, err := ByName("cuda:0/pinned", Options{Driver: sim.New(sim.Config{})})
+	require.ErrorAs(t, err, &missing, "a simulated device without bytes")
+	var bad *ConfigError
+	_, err = ByName("cpu", Options{KeepBytes: -1})
+	require.ErrorAs(t, err, &bad)
+	for _, function := range []string{"cuDevicePrimaryCtxRetain", "cuStreamCreate"} {
+		driver := fault.Wrap(sim.New(sim.Config{}))
+		require.NoError(t, driver.Add(fault.Rule{Func: function, Result: cudadrv.LaunchFailed}))
+		_, err = ByName("cuda:0", Options{Driver: driver})
+		require.ErrorIs(t, err, cudadrv.LaunchFailed)
+	}
+	_, err = OfStream(nil)
+	require.ErrorIs(t, err, vram.ErrNotOpen)
+}

@@ -1,0 +1,240 @@
+package host
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Classes rise, hold their requests, and waste less than an eighth above 64 MiB.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	for c := 1; c < classCount; c++ {
+		require.Greater(t, classBytes(c), classBytes(c-1))
+		require.Equal(t, c, classOf(classBytes(c)))
+		if c+1 < classCount {
+			require.Equal(t, c+1, classOf(classBytes(c)+1))
+		}
+		if c > powerShift {
+			require.LessOrEqual(t, classBytes(c), classBytes(c-1)+classBytes(c-1)/8+1)
+		}
+	}
+	assert.Equal(t, 0, classOf(1))
+	assert.EqualValues(t, 64<<20, classBytes(powerShift))
+	assert.EqualValues(t, maxBytes, classBytes(classCount-1))
+}
+
+// A freed block serves the next request of its class, and only of that.
+func TestFreedMemoryServesAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 30)
+	b := alloc(t, p, 5000, 0)
+	at := address(b)
+	free(t, b)
+	for _, length := range []int64{4097, 8192, 6000} {
+		b = alloc(t, p, length, 64)
+		assert.Equal(t, at, address(b))
+		assert.EqualValues(t, 8192, p.Stats().LiveBytes)
+		free(t, b)
+	}
+	other := alloc(t, p, 4096, 0)
+	assert.NotEqual(t, at, address(other))
+	free(t, other)
+	assert.EqualValues(t, 2, p.Stats().Misses)
+	assert.EqualValues(t, 12<<10, p.Stats().KeptBytes)
+	huge := alloc(t, p, 100<<20, 0)
+	assert.EqualValues(t, 104<<20, p.Stats().LiveBytes)
+	free(t, huge)
+	r.end(p)
+}
+
+// More blocks of one class than a shelf has slots are served again, too.
+func TestManyShelves(t *testing.T) {
+	t.Parallel()
+	p := must[*Pool](t)(Pooled(NewAligned(), PoolConfig{KeepBytes: math.MaxInt64}))
+	for range 3 {
+		var live []Block
+		for range 5 * shelfSlots {
+			live = append(live, alloc(t, p, 64, 0))
+		}
+		for _, b := range live {
+			free(t, b)
+		}
+	}
+	assert.EqualValues(t, 5*shelfSlots, p.Stats().Misses)
+	assert.EqualValues(t, 5*shelfSlots*64, p.Stats().KeptBytes)
+	require.NoError(t, p.Close(t.Context()))
+	assert.EqualValues(t, 5*shelfSlots, p.Stats().Releases)
+}
+
+// The bound holds for all classes together, and the unused part of one class is another's.
+func TestTheBound(t *testing.T) {
+	t.Parallel()
+	p := must[*Pool](t)(Pooled(NewAligned(), PoolConfig{KeepBytes: 10_000}))
+	burst := func(count int, bytes int64) {
+		var live []Block
+		for range count {
+			live = append(live, alloc(t, p, bytes, 0))
+		}
+		for _, b := range live {
+			free(t, b)
+			require.LessOrEqual(t, p.Stats().KeptBytes, int64(10_000))
+			require.NoError(t, checkBound(p))
+		}
+	}
+	burst(1, 10_001)
+	assert.Zero(t, p.Stats().KeptBytes, "longer than the bound")
+	burst(20, 1000)
+	assert.EqualValues(t, 9*1024, p.Stats().KeptBytes)
+	assert.EqualValues(t, 1+11, p.Stats().Releases)
+	burst(1, 512)
+	assert.EqualValues(t, 9*1024+512, p.Stats().KeptBytes)
+	var live []Block // the allowance of the first class is not used now
+	for range 9 {
+		live = append(live, alloc(t, p, 1000, 0))
+	}
+	burst(4, 2000)
+	assert.EqualValues(t, 4*2048+512, p.Stats().KeptBytes)
+	for _, b := range live {
+		free(t, b)
+	}
+	assert.EqualValues(t, 4*2048+512+1024, p.Stats().KeptBytes, "one of nine")
+	require.NoError(t, p.Close(t.Context()))
+}
+
+// checkBound holds the books of a pool against its bound, while nothing is under way.
+func checkBound(p *Pool) error {
+	var granted int64
+	for sh := range p.shelves {
+		granted += sh.allowance.Load() * sh.bytes
+		if int64(bits.OnesCount64(sh.free.Load())) > sh.allowance.Load() {
+			return &ConfigError{Field: "free", Value: sh.free.Load(), Want: "within the allowance"}
+		}
+		if sh.free.Load()&sh.vacant.Load() != 0 {
+			return &ConfigError{Field: "free", Value: sh.free.Load(), Want: "not vacant"}
+		}
+	}
+	if granted != p.bound.granted.Load() || granted > p.bound.keep.Load() {
+		return &ConfigError{Field: "granted", Value: p.bound.granted.Load(), Want: "the sum of allowances, within the bound"}
+	}
+	return nil
+}
+
+// The bound holds after goroutines have freed at once in classes that take allowances from each
+// other.
+func TestTheBoundUnderStress(t *testing.T) {
+	t.Parallel()
+	p := must[*Pool](t)(Pooled(NewAligned(), PoolConfig{KeepBytes: 4096}))
+	for range 20 {
+		var group sync.WaitGroup
+		for g := range 4 {
+			group.Go(func() {
+				for i := range 100 {
+					var live [4]Block
+					for j := range live {
+						live[j] = alloc(t, p, int64(64)<<((g+i+j)%5), 0)
+					}
+					for _, b := range live {
+						assert.NoError(t, b.Free())
+					}
+				}
+			})
+		}
+		group.Wait()
+		require.NoError(t, checkBound(p))
+		require.LessOrEqual(t, p.Stats().KeptBytes, int64(4096))
+		require.Zero(t, p.Stats().LiveBlocks)
+	}
+	require.NoError(t, p.Close(t.Context()))
+	require.NoError(t, checkBound(p))
+	assert.Zero(t, p.Stats().KeptBytes)
+}
+
+// Frees and requests during a Close leave nothing in the cache.
+func TestCloseUnderStress(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		source := NewAligned()
+		p := must[*Pool](t)(Pooled(source, PoolConfig{KeepBytes: 1 << 20}))
+		var group sync.WaitGroup
+		for g := range 4 {
+			group.Go(func() {
+				for i := range 50 {
+					b, err := p.Alloc(int64(64)<<((g+i)%4), 0)
+					if err != nil {
+						assert.ErrorIs(t, err, ErrClosed)
+						return
+					}
+					assert.NoError(t, b.Free())
+				}
+			})
+		}
+		group.Go(func() { _ = p.Close(t.Context()) }) // blocks may be live
+		group.Wait()
+		require.NoError(t, p.Close(t.Context()))
+		assert.Zero(t, source.Stats().LiveBlocks)
+		require.NoError(t, checkBound(p))
+	}
+}
+
+// Trim releases free memory at once, pending memory after its uses, and no live block.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	a := must[*Log](t)(Logged(must[*Zero](t)(Zeroed(p)), &lines{}))
+	s := r.stream()
+	live, kept, pending := alloc(t, a, 4096, 0), alloc(t, a, 4096, 0), alloc(t, a, 8192, 0)
+	r.busy(s, time.Second)
+	require.NoError(t, pending.Use(s))
+	free(t, kept)
+	free(t, pending)
+	released, err := Trim(t.Context(), a)
+	require.NoError(t, err)
+	assert.EqualValues(t, 12<<10, released)
+	assert.Equal(t, time.Second, r.sim.Now(), "it has waited")
+	assert.True(t, live.Live())
+	released, err = Trim(t.Context(), a)
+	require.NoError(t, err)
+	assert.Zero(t, released)
+	released, err = Trim(t.Context(), NewAligned())
+	require.NoError(t, err)
+	assert.Zero(t, released)
+	_, err = p.Trim(nil) //nolint:staticcheck // a nil context is refused
+	require.ErrorIs(t, err, ErrNilContext)
+	free(t, live)
+	r.end(a)
+}
+
+// The settings that cannot be are refused.
+func TestPoolSettings(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var refused *ConfigError
+	_, err := Pooled(nil, PoolConfig{})
+	require.ErrorAs(t, err, &refused)
+	_, err = Pooled(NewAligned(), PoolConfig{KeepBytes: -1})
+	require.ErrorAs(t, err, &refused)
+	_, err = Pooled(must[*PageLockedMemory](t)(PageLockedSource(r.device)), PoolConfig{})
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "Device", refused.Field)
+	_, err = NewPageLocked(r.device, PoolConfig{KeepBytes: -1})
+	require.ErrorAs(t, err, &refused)
+	_, err = NewPageLocked(nil, PoolConfig{})
+	require.ErrorAs(t, err, &refused)
+	_, err = NewPageLocked(plainDevice{r.device}, PoolConfig{})
+	var missing *CapabilityError
+	require.ErrorAs(t, err, &missing)
+	require.NoError(t, r.device.Close())
+}
+
+// plainDevice has no optional interface.
+type plainDevice struct{ cudadrv.Device }

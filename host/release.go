@@ -1,0 +1,261 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+)
+
+// round is the life of the goroutine that releases memory.
+type round struct{ over chan struct{} }
+
+// release gives a slot's memory back to the source. The caller has the slot.
+func (p *Pool) release(s *pooled) {
+	p.releasingBlocks.Add(1)
+	p.releasingBytes.Add(s.shelf.bytes)
+	if p.kind != PageLocked {
+		p.giveBack(s)
+		return
+	}
+	p.queue.push(s)
+	p.startRound()
+}
+
+// startRound starts the goroutine unless there is one. It stores that it ends before it looks at the
+// queue for the last time, and this looks for it after a push: one of the two sees the other.
+func (p *Pool) startRound() {
+	if p.round.Load() != nil {
+		return
+	}
+	r := &round{make(chan struct{})}
+	if p.round.CompareAndSwap(nil, r) {
+		go p.releaseQueue(r)
+	}
+}
+
+// releaseQueue releases until the queue is empty. Slots that it has not begun with stay in the
+// queue, where requests find them.
+func (p *Pool) releaseQueue(r *round) {
+	for {
+		s := p.queue.takeOne(func(*pooled) bool { return true })
+		if s == nil {
+			break
+		}
+		p.giveBackHere(s)
+	}
+	p.round.Store(nil)
+	close(r.over)
+	if !p.queue.empty() {
+		p.startRound()
+	}
+}
+
+// giveBackHere is giveBack on the goroutine, which survives a panic of the driver.
+func (p *Pool) giveBackHere(s *pooled) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.panics.Here("host: release", v)
+		}
+	}()
+	p.giveBack(s)
+}
+
+// giveBack frees the block inside. A slot whose block the source does not take waits for the next
+// sweep.
+func (p *Pool) giveBack(s *pooled) {
+	taken := false
+	defer func() { // also after a panic of the driver
+		if !taken {
+			p.releaseFailures.Add(1)
+			p.refused.push(s)
+		}
+	}()
+	if err := p.inner.Free(s.inner); err != nil {
+		p.refusal.Store(&err)
+		return
+	}
+	taken = true
+	sh, bit := s.shelf, s.bit
+	s.inner, s.data, s.ptr = Block{}, nil, 0
+	p.releases.Add(1)
+	p.releasedBytes.Add(sh.bytes)
+	p.releasingBlocks.Add(-1)
+	p.releasingBytes.Add(-sh.bytes)
+	sh.vacant.Or(bit)
+}
+
+// sweep releases all free slots, and those that the source has refused before.
+func (p *Pool) sweep() {
+	for s := p.refused.takeAll(); s != nil; {
+		next := s.next
+		p.releasingBlocks.Add(-1)
+		p.releasingBytes.Add(-s.shelf.bytes)
+		p.release(s)
+		s = next
+	}
+	for sh := range p.shelves {
+		p.bound.clear(sh)
+		for s := sh.take(&sh.free); s != nil; s = sh.take(&sh.free) {
+			p.release(s)
+		}
+	}
+}
+
+// unqueue takes a slot of a class back that waits to be released, nil if there is none: the driver
+// may wait for the device for long.
+func (p *Pool) unqueue(c *class) *pooled {
+	s := p.queue.takeOne(func(s *pooled) bool { return s.shelf.class == c })
+	if !p.queue.empty() { // the goroutine may have ended while the queue looked empty
+		p.startRound()
+	}
+	if s != nil {
+		p.releasingBlocks.Add(-1)
+		p.releasingBytes.Add(-s.shelf.bytes)
+	}
+	return s
+}
+
+// awaitReleases waits until the goroutine has released the queued slots, or the context ends.
+func (p *Pool) awaitReleases(ctx context.Context) error {
+	for {
+		if !p.queue.empty() {
+			p.startRound()
+		}
+		r := p.round.Load()
+		if r == nil {
+			return nil
+		}
+		select {
+		case <-r.over:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Trim releases all free memory, and pending memory once the uses that were announced before the
+// call have passed, and then trims the allocator inside. It returns how many bytes were released
+// meanwhile. It waits for those
+// uses and for the driver; if the context ends first, the rest is released by later calls. Errors:
+// the context's, and the driver's: memory that it did not take back stays in ReleasingBytes, and a
+// further Trim tries again.
+func (p *Pool) Trim(ctx context.Context) (releasedBytes int64, err error) {
+	if ctx == nil {
+		return 0, ErrNilContext
+	}
+	before := p.releasedBytes.Load()
+	if err = p.drain(ctx, p.stampCount.Load()); err == nil && p.inner != nil {
+		releasedBytes, err = Trim(ctx, p.inner)
+	}
+	return releasedBytes + p.releasedBytes.Load() - before, err
+}
+
+// drain is Trim for the uses whose stamps have a number up to the limit.
+func (p *Pool) drain(ctx context.Context, limit uint64) error {
+	for {
+		p.look()
+		p.sweep()
+		if err := p.awaitReleases(ctx); err != nil {
+			return err
+		}
+		if err := p.refusedError(); err != nil {
+			return err
+		}
+		if p.pendingBlocks.Load() == 0 {
+			return nil
+		}
+		one := p.oldest(limit)
+		if one == nil {
+			if again, err := p.awaitLooks(ctx); !again || err != nil {
+				return err
+			}
+			continue
+		}
+		if err := p.await(ctx, one); err != nil {
+			return err
+		}
+	}
+}
+
+// refusedError is the last refusal of the source, if memory waits for another try.
+func (p *Pool) refusedError() error {
+	if err := p.refusal.Load(); err != nil && !p.refused.empty() {
+		return *err
+	}
+	if !p.refused.empty() {
+		return errPanicked
+	}
+	return nil
+}
+
+// errPanicked is the error of a release that ended in a panic.
+var errPanicked = errors.New("host: the driver panicked when memory was released")
+
+// lookInterval is how long a Trim leaves a look of another goroutine alone that has the pending
+// slots: some queries of the driver.
+const lookInterval = 100 * time.Microsecond
+
+// awaitLooks lets other goroutines end their looks at pending slots. again is false if no look is
+// under way: the pending slots are newer than the Trim.
+func (p *Pool) awaitLooks(ctx context.Context) (again bool, err error) {
+	if !p.pending.empty() {
+		return false, nil
+	}
+	wait := time.NewTimer(lookInterval)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true, nil
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// await waits for an event, and drops the share of it. If the context ends first, the goroutine that
+// waits ends with the event.
+func (p *Pool) await(ctx context.Context, one *stamp) error {
+	over := make(chan error, 1)
+	go func() {
+		err := errPanicked
+		defer func() {
+			if v := recover(); v != nil {
+				p.panics.Here("host: wait", v)
+			}
+			p.drop(one)
+			over <- err
+		}()
+		err = p.events.Wait(one.mark)
+	}()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close refuses further requests, releases all free and pending memory as Trim does, and closes the
+// allocator inside. While blocks are live the error is, or wraps, a *LeakError: they stay valid, and
+// a Free of one releases it. Close can be called again, and then finishes the rest of an earlier call.
+// Errors: those of Trim, *LeakError, and those inside.
+func (p *Pool) Close(ctx context.Context) error {
+	if ctx == nil {
+		return ErrNilContext
+	}
+	if p.inner == nil {
+		return notOpen()
+	}
+	p.closed.Store(true)
+	p.bound.keep.Store(0)
+	err := p.drain(ctx, math.MaxUint64)
+	leaked := leak(p.kind, p.Stats())
+	inside := p.inner.Close(ctx)
+	if held := (*LeakError)(nil); errors.As(inside, &held) && (leaked != nil || err != nil) {
+		inside = nil // its live blocks are this pool's, and told already
+	}
+	if err == nil && leaked == nil && p.events != nil {
+		err = p.events.Close()
+	}
+	return errors.Join(err, leaked, inside)
+}

@@ -1,0 +1,250 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/recoveredtest"
+)
+
+// gate holds calls of a function of the driver up.
+type gate struct{ entered, open chan struct{} }
+
+// hold stops the next call of a function until the gate is opened.
+func (r *rig) hold(function string) gate {
+	g := gate{make(chan struct{}, 100), make(chan struct{})}
+	r.faults.SetBefore(func(called string) {
+		if called == function {
+			g.entered <- struct{}{}
+			<-g.open
+		}
+	})
+	return g
+}
+
+// While the driver waits for the device, in a release beyond the bound, frees and requests go on.
+func TestAReleaseHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(4096)
+	first, second, third := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
+	g := r.hold("cuMemFreeHost")
+	free(t, first)
+	free(t, second)
+	<-g.entered
+	free(t, third)
+	s := p.Stats()
+	assert.EqualValues(t, 4096, s.KeptBytes)
+	assert.EqualValues(t, 8192, s.ReleasingBytes)
+	assert.Zero(t, s.LiveBlocks)
+	misses := s.Misses
+	b, queued := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
+	assert.Equal(t, misses, p.Stats().Misses, "one was kept, one not begun with")
+	assert.EqualValues(t, 4096, p.Stats().ReleasingBytes)
+	free(t, b)
+	free(t, queued)
+	assert.EqualValues(t, 8192, p.Stats().ReleasingBytes)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("enough")
+	cancel(reason)
+	_, err := p.Trim(ctx)
+	require.ErrorIs(t, err, reason)
+	require.ErrorIs(t, p.Close(ctx), reason)
+	close(g.open)
+	r.end(p)
+	assert.EqualValues(t, 3, p.Stats().Releases)
+}
+
+// The end of the context ends the wait of Close for a stream, and nothing is lost: a further Close
+// releases the memory once the use has passed.
+func TestACloseThatIsCancelled(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	s := r.stream()
+	b := alloc(t, p, 4096, 0)
+	r.busy(s, time.Second)
+	require.NoError(t, b.Use(s))
+	free(t, b)
+	g := r.hold("cuEventSynchronize")
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error)
+	go func() { over <- p.Close(ctx) }()
+	<-g.entered
+	cancel()
+	err := <-over
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrLeak, "no caller has it")
+	assert.EqualValues(t, 4096, p.Stats().PendingBytes)
+	close(g.open)
+	r.sim.Advance(time.Second)
+	require.Eventually(t, func() bool {
+		return p.Close(t.Context()) == nil && r.sim.Counts()["cuEventCreate"] == r.sim.Counts()["cuEventDestroy"]
+	},
+		10*time.Second, time.Millisecond, "the goroutine that waits gives its share of the event up by itself")
+	r.end(p)
+}
+
+// Memory that the driver does not take back is counted, told by Trim, and tried again.
+func TestAReleaseThatFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(4096)
+	first, second := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
+	r.fail("cuMemFreeHost", 1, 3, cudadrv.LaunchFailed)
+	free(t, first)
+	free(t, second)
+	for _, end := range []func() error{
+		func() error { _, err := p.Trim(t.Context()); return err },
+		func() error { return p.Close(t.Context()) },
+	} {
+		err := end()
+		require.ErrorIs(t, err, cudadrv.LaunchFailed)
+		require.NotErrorIs(t, err, ErrLeak)
+		assert.NotZero(t, p.Stats().ReleasingBytes)
+		if errors.Is(err, ErrLeak) {
+			break
+		}
+	}
+	assert.NotZero(t, p.Stats().ReleaseFailures)
+	r.end(p)
+}
+
+// A panic of the driver in a release is reported, and the memory is tried again.
+func TestAPanicInARelease(t *testing.T) {
+	r := newRig(t)
+	p := r.cache(4096)
+	first, second := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
+	calls := 0
+	r.faults.SetBefore(func(function string) {
+		if function == "cuMemFreeHost" {
+			if calls++; calls == 1 {
+				panic(recoveredtest.Planted("in a release"))
+			}
+		}
+	})
+	free(t, first)
+	free(t, second)
+	require.NoError(t, p.awaitReleases(t.Context()))
+	assert.EqualValues(t, 1, p.Stats().ReleaseFailures)
+	assert.EqualValues(t, 1, p.panics.Count())
+	assert.EqualValues(t, 4096, p.Stats().ReleasingBytes)
+	require.ErrorIs(t, p.refusedError(), errPanicked)
+	r.end(p)
+}
+
+// A block that is live at Close is told, stays valid, and its Free releases it.
+func TestABlockThatOutlivesItsPool(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	s := r.stream()
+	b, used := alloc(t, p, 4096, 0), alloc(t, p, 8192, 0)
+	var left *LeakError
+	require.ErrorAs(t, p.Close(t.Context()), &left)
+	assert.Equal(t, LeakError{Kind: PageLocked, Blocks: 2, Bytes: 12 << 10}, *left)
+	b.Bytes()[0] = 1
+	free(t, b)
+	require.NoError(t, p.awaitReleases(t.Context()))
+	assert.EqualValues(t, 1, r.sim.Counts()["cuMemFreeHost"])
+	require.NoError(t, used.Use(s))
+	r.busy(s, time.Second)
+	free(t, used)
+	assert.EqualValues(t, 8192, p.Stats().PendingBytes)
+	r.end(p)
+}
+
+// A driver without memory gets back all that the cache keeps, and is asked once more.
+func TestMemoryRunsOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	kept := alloc(t, p, 4096, 0)
+	free(t, kept)
+	r.fail("cuMemHostAlloc", 1, 1, cudadrv.OutOfMemory)
+	b := alloc(t, p, 8192, 0)
+	assert.EqualValues(t, 1, p.Stats().Releases)
+	assert.Zero(t, p.Stats().Refusals)
+	r.fail("cuMemHostAlloc", 1, 2, cudadrv.OutOfMemory)
+	_, err := p.Alloc(4096, 0)
+	var refused *MemoryError
+	require.ErrorAs(t, err, &refused)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	assert.EqualValues(t, 4096, refused.RequestedBytes)
+	assert.EqualValues(t, 1, p.Stats().Refusals)
+	assert.EqualValues(t, 1, p.Stats().LiveBlocks)
+	free(t, b)
+	r.end(p)
+}
+
+// A limit inside a pool counts the kept memory, too; a request that it refuses has that released.
+func TestALimitInsideAPool(t *testing.T) {
+	t.Parallel()
+	limit := must[*Limit](t)(Limited(NewAligned(), Bounds{Bytes: 10_000}))
+	p := must[*Pool](t)(Pooled(limit, PoolConfig{}))
+	free(t, alloc(t, p, 8192, 0))
+	b := alloc(t, p, 4096, 0)
+	assert.EqualValues(t, 1, p.Stats().Releases)
+	_, err := p.Alloc(8192, 0)
+	require.ErrorIs(t, err, ErrLimit)
+	free(t, b)
+	require.NoError(t, p.Close(t.Context()))
+}
+
+// A driver that fails in any call of an allocation leaves no memory behind.
+func TestAllocationsThatFail(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"cuMemHostAlloc", "cuMemHostGetDevicePointer"} {
+		r := newRig(t)
+		p := r.cache(1 << 20)
+		r.fail(function, 1, 1, cudadrv.LaunchFailed)
+		_, err := p.Alloc(100, 0)
+		require.ErrorIs(t, err, cudadrv.LaunchFailed)
+		assert.Zero(t, p.Stats().LiveBlocks)
+		assert.EqualValues(t, 1, p.Stats().Refusals)
+		r.fail(function, 1, 1, cudadrv.LaunchFailed)
+		_, err = p.AllocZeroed(100, 0)
+		require.ErrorIs(t, err, cudadrv.LaunchFailed)
+		r.faults.SetBefore(func(called string) {
+			if called == function {
+				panic("a driver's")
+			}
+		})
+		assert.Panics(t, func() { _, _ = p.Alloc(100, 0) })
+		r.faults.SetBefore(func(string) {})
+		assert.Zero(t, p.Stats().LiveBlocks)
+		free(t, alloc(t, p, 100, 0))
+		if function == "cuMemHostAlloc" {
+			r.end(p)
+		}
+	}
+}
+
+// A source whose driver refuses a free, or panics, has the block still, and takes it later.
+func TestAFreeOfTheSourceThatFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	source := must[*PageLockedMemory](t)(PageLockedSource(r.device))
+	tracked := must[*Track](t)(Tracked(must[*Limit](t)(Limited(source, Bounds{Blocks: 1}))))
+	b := alloc(t, tracked, 100, 0)
+	r.fail("cuMemFreeHost", 1, 1, cudadrv.LaunchFailed)
+	require.ErrorIs(t, b.Free(), cudadrv.LaunchFailed)
+	assert.True(t, b.Live())
+	r.faults.SetBefore(func(called string) { panic(called) })
+	assert.Panics(t, func() { _ = b.Free() })
+	r.faults.SetBefore(func(string) {})
+	assert.True(t, b.Live())
+	assert.EqualValues(t, 1, tracked.Stats().LiveBlocks)
+	_, err := tracked.Alloc(1, 0)
+	require.ErrorIs(t, err, ErrLimit)
+	free(t, b)
+	r.end(tracked)
+}
