@@ -177,7 +177,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
 		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: d.handleShortage, Handles: d.handlesShortage,
-		LongWait: d.longWait(),
+		LongWait: d.longWait(), Sibling: d.NewStream,
 	})
 	if err != nil {
 		return nil, failed("", err)

@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -151,7 +150,12 @@ func (d *driver) keep(marks []markedFence) {
 
 // idle reports whether no client's stream has work.
 func (d *driver) idle(clients []Client) bool {
-	return !slices.ContainsFunc(clients, func(c Client) bool { return !c.Idle() })
+	for _, c := range clients {
+		if !c.Idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // poll queries all fences. d.passed has the passed ones, also after an error.

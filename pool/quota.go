@@ -99,8 +99,11 @@ func (q *quotas) charge(t *Tenant, ready func(queued)) {
 
 // unqueue removes a Refill that waits for no quota any more.
 func (q *quotas) unqueue(id core.Client, token uint64, ready func(queued)) {
-	at := slices.IndexFunc(q.queued, func(x queued) bool { return x.client == id && x.token == token })
-	if at < 0 {
+	at := 0
+	for at < len(q.queued) && (q.queued[at].client != id || q.queued[at].token != token) {
+		at++
+	}
+	if at == len(q.queued) {
 		return
 	}
 	t := q.queued[at].charger.Tenant()

@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -188,9 +187,12 @@ func (q *quotas) deadlockError(d core.Denial) error {
 		if t := q.tenantOf(h.Account); t != nil {
 			x.Tenant, x.HeldBytes = t.name, t.held.Load()
 		} else {
-			x.Stream = uint32(h.Account) //nolint:gosec // a stream's account is its id
-			at := slices.IndexFunc(d.Shortage.Holdings, func(s core.Holding) bool { return uint32(s.Client) == x.Stream })
-			x.HeldBytes = d.Shortage.Holdings[at].HeldBytes // it has one, since it holds memory
+			x.Stream = uint32(h.Account)            //nolint:gosec // a stream's account is its id
+			for _, s := range d.Shortage.Holdings { // it has one, since it holds memory
+				if uint32(s.Client) == x.Stream {
+					x.HeldBytes = s.HeldBytes
+				}
+			}
 		}
 		e.Holders = append(e.Holders, x)
 	}

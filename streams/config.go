@@ -39,6 +39,8 @@ type Config struct {
 	Peers   *Peers // of the device; nil: the stream has none
 	// Panics gets every panic that the stream recovers from; nil: only the process-wide log does.
 	Panics *recovered.Log
+	// Sibling makes another stream of the device. Nil: the stream has no Hold.
+	Sibling func() (*Stream, error)
 	// LongWait is called for each request that has waited for a second, outside every turn. It must
 	// return at once. It may be nil.
 	LongWait func(LongWait)

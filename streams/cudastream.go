@@ -25,6 +25,7 @@ type cudaStream struct {
 
 	calls          atomic.Int64  // driver calls that a turn ordered, or in progress
 	closing        atomic.Bool   // Close has begun
+	held           atomic.Bool   // a graph has its memory: no fence of it passes
 	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
 	forbiddenCalls atomic.Uint64 // counts calls that a capture forbade
 	lost           atomic.Uint64 // fences of Returns that a capture may have, see Stats.LostFences
@@ -36,7 +37,12 @@ func (h *cudaStream) init(cfg *Config) {
 	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
 		h.captures = q
 	}
-	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error { return h.uncaptured("cuEventRecord") })
+	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error {
+		if h.held.Load() {
+			return errHeld
+		}
+		return h.uncaptured("cuEventRecord")
+	})
 	h.line.Panics = cfg.Panics
 }
 
@@ -194,6 +200,35 @@ func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, 
 		return 0, fmt.Errorf("vram: %s: %w", doing, err)
 	}
 	return number, nil
+}
+
+// behind makes later work of the stream wait, on the device, for all that another one has now. It makes two driver calls, besides the
+// questions whether one is being captured, and allocates nothing. A closed stream needs no waiting.
+func (h *cudaStream) behind(other *cudaStream) error {
+	if !h.begin() {
+		return h.closed()
+	}
+	defer h.done()
+	if !other.begin() {
+		if other.line.Finished() {
+			return nil
+		}
+		return other.closed() // it is being closed
+	}
+	defer other.done()
+	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
+		return err
+	}
+	if err := other.uncaptured("cuEventRecord"); err != nil {
+		return err
+	}
+	return h.guard(func() error {
+		m, err := h.fences.Record(other.stream)
+		if err != nil {
+			return err
+		}
+		return errors.Join(h.fences.Precede(m, h.stream), h.fences.Release(m))
+	})
 }
 
 // idle reports whether the stream has finished all its work. It is false for a captured or closed

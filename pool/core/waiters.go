@@ -205,7 +205,11 @@ func (f *failedAttempts) add(r *request) {
 
 // skips reports whether a request of the same client that needs no more has just failed.
 func (f *failedAttempts) skips(r *request) bool {
-	return slices.ContainsFunc(f.all, func(a failedAttempt) bool {
-		return a.client == r.client && a.pages <= slices.Max(r.wants) && a.bytes <= r.bytes && a.align <= r.place.Align
-	})
+	for i := range f.all {
+		a := &f.all[i]
+		if a.client == r.client && a.pages <= slices.Max(r.wants) && a.bytes <= r.bytes && a.align <= r.place.Align {
+			return true
+		}
+	}
+	return false
 }

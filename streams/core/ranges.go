@@ -17,6 +17,7 @@ type ranges struct {
 	places    []cudadrv.Ptr // nil: pages lie side by side from base on
 	pageUnits uint32
 	taken     []Run // scratch of takePages
+	kept      bool  // no page leaves
 
 	onPlace  []func(block int32, o occupant) // a block serves an occupant from now on
 	onHome   []func(block int32)             // a block that served an occupant becomes free
@@ -81,8 +82,7 @@ func (r *ranges) grant(run Run) {
 // each free run to the pages that may leave; nil: all may. The result is valid until the next call.
 func (r *ranges) takePages(limit uint32, within func(first, end uint32) (from, to uint32), more func() bool) []Run {
 	r.taken = r.taken[:0]
-	r.takeMore(limit, within, more)
-	return r.taken
+	return r.takeMore(limit, within, more)
 }
 
 // takeMore is takePages and adds to its last result.
@@ -94,6 +94,9 @@ func (r *ranges) takeMore(limit uint32, within func(first, end uint32) (from, to
 		}
 		r.taken = append(r.taken, run)
 		return more()
+	}
+	if r.kept {
+		return r.taken
 	}
 	if within == nil {
 		r.heap.TakePages(limit, visit)
@@ -113,6 +116,9 @@ func (r *ranges) takeMore(limit uint32, within func(first, end uint32) (from, to
 // as well.
 func (r *ranges) takeLongest(pages uint32, whole bool, within func(first, end uint32) (from, to uint32)) []Run {
 	r.taken = r.taken[:0]
+	if r.kept {
+		return nil
+	}
 	r.heap.TakeLongest(pages, whole, within, func(first, count uint32) {
 		run := Run{First: first, Pages: count}
 		for _, tell := range r.onReturn {
@@ -126,6 +132,9 @@ func (r *ranges) takeLongest(pages uint32, whole bool, within func(first, end ui
 // takeFitting takes the pages of about the shortest free range that has so many out of the heap, or nothing.
 func (r *ranges) takeFitting(pages uint32) []Run {
 	r.taken = r.taken[:0]
+	if r.kept {
+		return nil
+	}
 	if first, count, ok := r.heap.TakeFitting(pages); ok {
 		run := Run{First: first, Pages: count}
 		for _, tell := range r.onReturn {
@@ -136,8 +145,11 @@ func (r *ranges) takeFitting(pages uint32) []Run {
 	return r.taken
 }
 
-// freePages is how many pages the free ranges hold, and how many the longest of them does, both at most.
+// freePages is how many pages that may leave the free ranges hold, and how many the longest of them does, both at most.
 func (r *ranges) freePages() (all, longest uint32) {
+	if r.kept {
+		return 0, 0
+	}
 	return uint32(r.heap.FreeUnits() / uint64(r.pageUnits)), r.heap.LongestBound() / r.pageUnits //nolint:gosec // of one arena
 }
 

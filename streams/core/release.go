@@ -67,6 +67,7 @@ func (c *Core) Coalesce() {
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes the
 // owner. What lanes have comes home when they are closed. The pages stay until Return.
 func (c *Core) Close() {
+	c.Keep(false)
 	c.inFlight.endSlack()
 	c.leases.Raise(lane.Ended)
 	c.owner.Drain()
@@ -80,6 +81,9 @@ func (c *Core) Return() []Run {
 	c.Drain()
 	return c.takeOut(^uint32(0), false)
 }
+
+// Keep keeps all pages in the stream, or lets them leave again: a captured graph has their addresses. Close ends it.
+func (c *Core) Keep(keep bool) { c.ranges.kept = keep }
 
 // Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays
 // where it is.

@@ -44,6 +44,9 @@ func (s *Slot) Record(handle uint64, number int) error {
 	}
 }
 
+// Shared reports whether a use by another stream was announced for the block of a live handle. It may report one that has ended.
+func (s *Slot) Shared() bool { return s.word.Load()&(userMask|uint64(Announced)) != 0 }
+
 // Use is what the beginner of a use holds.
 type Use struct {
 	slot   *Slot

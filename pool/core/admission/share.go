@@ -3,7 +3,6 @@ package admission
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/go-vram/vram/internal/order"
 )
@@ -48,7 +47,7 @@ func (t *Table) SetUsage(all []Usage) {
 	if len(all) == 0 && len(t.shares) == 0 {
 		return
 	}
-	if !slices.EqualFunc(t.shares, all, func(s sharing, u Usage) bool { return s.account == u.Account }) {
+	if !t.shareAlready(all) {
 		t.reshare(all)
 	}
 	for _, u := range all {
@@ -63,6 +62,19 @@ func (t *Table) SetUsage(all []Usage) {
 		}
 	}
 	t.order()
+}
+
+// shareAlready reports whether the accounts that have a share are those, in this order.
+func (t *Table) shareAlready(all []Usage) bool {
+	if len(t.shares) != len(all) {
+		return false
+	}
+	for i := range all {
+		if t.shares[i].account != all[i].Account {
+			return false
+		}
+	}
+	return true
 }
 
 // reshare takes over which accounts have a share.

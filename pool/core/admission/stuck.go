@@ -33,7 +33,7 @@ func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {
 	switch t.stage {
 	case moving:
 		t.stage = lifted
-		if slices.ContainsFunc(t.queue, func(e entry) bool { return !e.tried && !e.Unready }) {
+		if t.some(func(e *entry) bool { return !e.tried && !e.Unready }) {
 			return Lift, 0
 		}
 		return Confirm, 0
@@ -55,7 +55,7 @@ func (t *Table) standsStill(holders []Account) bool {
 			return false
 		}
 	}
-	return len(holders) == 0 || slices.ContainsFunc(t.queue, func(e entry) bool { return e.Blocked })
+	return len(holders) == 0 || t.some(func(e *entry) bool { return e.Blocked })
 }
 
 // mayFree are the accounts that hold memory, and those that some of it was handed to, and by those to others.
@@ -65,7 +65,7 @@ func (t *Table) mayFree(holders []Account) []Account {
 	}
 	all := slices.Clone(holders)
 	for i := 0; i < len(all); i++ {
-		at := slices.IndexFunc(t.freers, func(f freers) bool { return f.account == all[i] })
+		at := t.freersAt(all[i])
 		if at < 0 {
 			continue
 		}
@@ -89,7 +89,7 @@ func (t *Table) stuck(holders []Account) []Account {
 		if len(by) > 0 {
 			return slices.ContainsFunc(by, goesOn)
 		}
-		return slices.ContainsFunc(holders, goesOn) || slices.ContainsFunc(t.queue, func(e entry) bool { return goesOn(e.Account) })
+		return slices.ContainsFunc(holders, goesOn) || t.some(func(e *entry) bool { return goesOn(e.Account) })
 	}
 	for found := true; found; {
 		found = false
@@ -138,5 +138,5 @@ func (t *Table) Confirmed() {
 
 // waits reports whether an account waits.
 func (t *Table) waits(a Account) bool {
-	return slices.ContainsFunc(t.queue, func(e entry) bool { return e.Account == a && e.Blocked })
+	return t.some(func(e *entry) bool { return e.Account == a && e.Blocked })
 }

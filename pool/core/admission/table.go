@@ -117,12 +117,25 @@ func (t *Table) placeOf(e *entry) int {
 		e.turn = e.Age
 		return t.placeBefore(e)
 	}
-	at := slices.IndexFunc(t.queue, func(have entry) bool { return have.Account == e.Account && !have.Unready && elder(e, &have) })
+	at := t.indexFunc(func(have *entry) bool { return have.Account == e.Account && !have.Unready && elder(e, have) })
 	if at < 0 {
 		at = len(t.queue)
 	}
 	return at
 }
+
+// indexFunc is the place of the first entry of the queue for which holds reports true, -1 where there is none.
+func (t *Table) indexFunc(holds func(e *entry) bool) int {
+	for i := range t.queue {
+		if holds(&t.queue[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// some reports whether there is one.
+func (t *Table) some(holds func(e *entry) bool) bool { return t.indexFunc(holds) >= 0 }
 
 // Remove takes out a waiter that was cancelled or refused. It reports whether it was there. Others may have been held up
 // by it: they may be tried now.
@@ -145,7 +158,7 @@ func (t *Table) drop(at int) {
 }
 
 func (t *Table) find(id uint64) int {
-	return slices.IndexFunc(t.queue, func(e entry) bool { return e.ID == id })
+	return t.indexFunc(func(e *entry) bool { return e.ID == id })
 }
 
 // Block notes whether somebody waits for a waiter's answer and does nothing else.
@@ -172,7 +185,7 @@ func (t *Table) Ready(id uint64) {
 // Suspend says for whom an account waits beside memory, and frees nothing before it goes on: one list for each wait, of the accounts
 // of which any may end it; an empty list means any account that holds memory or waits for some. Without a list it goes on.
 func (t *Table) Suspend(a Account, waits [][]Account) {
-	at := slices.IndexFunc(t.still, func(s suspended) bool { return s.account == a })
+	at := t.suspendedAt(a)
 	switch {
 	case at < 0 && len(waits) == 0:
 		return
@@ -180,7 +193,7 @@ func (t *Table) Suspend(a Account, waits [][]Account) {
 		t.still = append(t.still, suspended{a, waits})
 	case len(waits) == 0:
 		t.still = slices.Delete(t.still, at, at+1)
-	case slices.EqualFunc(t.still[at].waits, waits, slices.Equal[[]Account]):
+	case sameWaits(t.still[at].waits, waits):
 		return
 	default:
 		t.still[at].waits = waits
@@ -190,7 +203,7 @@ func (t *Table) Suspend(a Account, waits [][]Account) {
 
 // FreedBy says which accounts' callers free memory of an account, beside its own: those that were handed some of it.
 func (t *Table) FreedBy(a Account, by []Account) {
-	at := slices.IndexFunc(t.freers, func(f freers) bool { return f.account == a })
+	at := t.freersAt(a)
 	switch {
 	case at >= 0 && slices.Equal(t.freers[at].by, by) || at < 0 && len(by) == 0:
 		return
@@ -215,12 +228,45 @@ func (t *Table) Forget(a Account) {
 
 // Blocked reports whether any waiter is.
 func (t *Table) Blocked() bool {
-	return slices.ContainsFunc(t.queue, func(e entry) bool { return e.Blocked })
+	return t.some(func(e *entry) bool { return e.Blocked })
 }
 
 // Suspended reports whether an account is.
 func (t *Table) Suspended(a Account) bool {
-	return slices.ContainsFunc(t.still, func(s suspended) bool { return s.account == a })
+	return t.suspendedAt(a) >= 0
+}
+
+// suspendedAt is the place of a suspended account, -1 where it is not suspended.
+func (t *Table) suspendedAt(a Account) int {
+	for i := range t.still {
+		if t.still[i].account == a {
+			return i
+		}
+	}
+	return -1
+}
+
+// freersAt is the place of the accounts that free memory of an account, -1 where there are none.
+func (t *Table) freersAt(a Account) int {
+	for i := range t.freers {
+		if t.freers[i].account == a {
+			return i
+		}
+	}
+	return -1
+}
+
+// sameWaits reports whether two lists of waits are equal.
+func sameWaits(a, b [][]Account) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !slices.Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // Changed says that memory came that was not there before, or can be used in another way.

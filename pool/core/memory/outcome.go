@@ -1,8 +1,6 @@
 package memory
 
 import (
-	"slices"
-
 	"github.com/go-vram/vram/internal/heap"
 )
 
@@ -139,7 +137,12 @@ func (m *Memory) undoOps(j *Job) []Op {
 // that they had, those without become holes, the rest stays busy for the rollback.
 func (m *Memory) freeWindow(j *Job) {
 	inUndo := func(id int32) bool {
-		return slices.ContainsFunc(j.Ops, func(op Op) bool { return op.Index == id && (op.Verb == Map || op.Verb == Create) })
+		for i := range j.Ops {
+			if op := &j.Ops[i]; op.Index == id && (op.Verb == Map || op.Verb == Create) {
+				return true
+			}
+		}
+		return false
 	}
 	for at, end := j.Window.First, j.Window.End(); at < end; {
 		id, first := m.pages[at].handle, at

@@ -1,0 +1,218 @@
+package streams
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Submitter is a stream as packages see it that submit work to its CUDA stream. The zero Submitter is of no stream. Any number of
+// goroutines may use it.
+type Submitter struct{ s *Stream }
+
+// NewSubmitter is the Submitter of an open stream. Errors: ErrNotOpen, ErrClosed.
+func NewSubmitter(s *Stream) (Submitter, error) {
+	switch {
+	case !s.opened():
+		return Submitter{}, ErrNotOpen
+	case s.cuda.closing.Load():
+		return Submitter{}, s.cuda.closed()
+	}
+	return Submitter{s}, nil
+}
+
+// Stream is the stream.
+func (x Submitter) Stream() *Stream { return x.s }
+
+// Device is the driver's device for calls of the program's: they are not counted as the allocator's.
+func (x Submitter) Device() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
+
+// Begin announces driver calls on the CUDA stream, which Close waits for; End ends them. Its error is ErrClosed, and then nothing
+// was announced. Two atomic operations.
+func (x Submitter) Begin() error {
+	if !x.s.cuda.begin() {
+		return x.s.cuda.closed()
+	}
+	return nil
+}
+
+// End ends the calls that Begin announced.
+func (x Submitter) End() { x.s.cuda.done() }
+
+// Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work needs no order behind that of other
+// streams, and no announcement: the buffer is the stream's own, and no other was announced to use it. It takes constant time.
+func (x Submitter) Check(b Buffer) (plain bool, err error) {
+	home, ok := b.home()
+	switch {
+	case !ok || !b.slot.Live(b.word):
+		return false, ErrNotLive
+	case home == x.s:
+		return !b.slot.Shared(), nil
+	case home.peers != x.s.peers:
+		return false, ErrForeign
+	}
+	return false, nil
+}
+
+// crossings is the part of a stream that other streams read about its work on their memory.
+type crossings struct {
+	count atomic.Uint64             // works of this stream so far that touched memory of others
+	users atomic.Pointer[[]*Stream] // streams whose works touched this one's memory; replaced, never changed
+	seen  atomic.Pointer[[]*seen]   // the counts of others behind which this stream is; replaced, never changed
+}
+
+// seen is the count of another stream when this one last waited for it.
+type seen struct {
+	of    *Stream
+	count atomic.Uint64
+}
+
+// Crossing orders one work of a stream on buffers of others: Before for each buffer, then the work, then After. It is for one
+// goroutine.
+type Crossing struct {
+	x      Submitter
+	waited [8]*Stream // behind which the work is already; with more, it waits again
+	count  int
+	cross  bool
+}
+
+// Crossing begins a work.
+func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
+
+// Before makes the stream wait, on the device, for all that the work on a buffer has to be behind: the work submitted so far to the
+// buffer's own stream, and works of others on buffers of that stream, if some were announced. It announces the stream's own use until
+// the buffer's free. It records one event and waits for it once for each stream in a Crossing. Errors: those of Check, *CaptureError,
+// ErrClosed, and the driver's.
+func (c *Crossing) Before(b Buffer) error {
+	s := c.x.s
+	home, err := b.usable(s)
+	if err != nil {
+		return err
+	}
+	if home != s {
+		if err := c.wait(home); err != nil {
+			return err
+		}
+		if err := b.RecordStream(s); err != nil {
+			return err
+		}
+		home.crossings.add(s)
+		c.cross = true
+	}
+	if !b.slot.Shared() {
+		return nil
+	}
+	return c.behindUsers(home)
+}
+
+// behindUsers makes the work wait for works of others on memory of a stream, unless the work's own stream is behind them already.
+func (c *Crossing) behindUsers(home *Stream) error {
+	users := home.crossings.users.Load()
+	if users == nil {
+		return nil
+	}
+	s := c.x.s
+	for _, u := range *users {
+		if u == s {
+			continue
+		}
+		count := u.crossings.count.Load() // before the wait, which covers these
+		last := s.crossings.of(u)
+		if count == last.count.Load() {
+			continue
+		}
+		if err := c.wait(u); err != nil {
+			return err
+		}
+		storeMax(&last.count, count)
+	}
+	return nil
+}
+
+// wait makes the work wait for a stream, once.
+func (c *Crossing) wait(other *Stream) error {
+	if slices.Contains(c.waited[:c.count], other) {
+		return nil
+	}
+	if err := c.x.s.cuda.behind(&other.cuda); err != nil {
+		return err
+	}
+	if c.count < len(c.waited) {
+		c.waited[c.count] = other
+		c.count++
+	}
+	return nil
+}
+
+// After says that the work was submitted.
+func (c *Crossing) After() {
+	if c.cross {
+		c.x.s.crossings.count.Add(1)
+	}
+}
+
+// add notes a user of the stream's memory, and forgets users that are closed.
+func (c *crossings) add(s *Stream) {
+	for {
+		old := c.users.Load()
+		if old != nil && slices.Contains(*old, s) || c.replace(old, s) {
+			return
+		}
+	}
+}
+
+// replace adds a user to a list that has not been replaced meanwhile.
+func (c *crossings) replace(old *[]*Stream, s *Stream) bool {
+	all := []*Stream{s}
+	if old != nil {
+		open := slices.DeleteFunc(slices.Clone(*old), func(u *Stream) bool { return u.cuda.line.Finished() })
+		all = append(open, s)
+	}
+	return c.users.CompareAndSwap(old, &all)
+}
+
+// of is the count of another stream behind which this one is.
+func (c *crossings) of(s *Stream) *seen {
+	for {
+		old := c.seen.Load()
+		if old != nil {
+			for _, one := range *old {
+				if one.of == s {
+					return one
+				}
+			}
+		}
+		all := []*seen{{of: s}}
+		if old != nil {
+			all = append(all, slices.DeleteFunc(slices.Clone(*old), func(one *seen) bool { return one.of.cuda.line.Finished() })...)
+		}
+		if c.seen.CompareAndSwap(old, &all) {
+			return all[0]
+		}
+	}
+}
+
+func storeMax(peak *atomic.Uint64, value uint64) {
+	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
+	}
+}
+
+// SameDevice reports whether two streams belong to one device.
+func (x Submitter) SameDevice(other Submitter) bool { return x.s.peers == other.s.peers }
+
+// Home is the stream that a buffer's memory belongs to. ok is false for the zero Buffer.
+func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
+
+// BeforeStream is Before for buffers of a stream that the work touches and that were announced before.
+func (c *Crossing) BeforeStream(home *Stream) error {
+	s := c.x.s
+	if home != s {
+		if err := c.wait(home); err != nil {
+			return err
+		}
+		home.crossings.add(s)
+		c.cross = true
+	}
+	return c.behindUsers(home)
+}
