@@ -1,0 +1,406 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
+)
+
+// CaptureMode says which driver calls may be made while a capture is under way. Calls of vram are always made: they exchange the mode of
+// their thread.
+type CaptureMode = cudadrv.CaptureMode
+
+// The modes of a capture.
+const (
+	// Relaxed forbids nothing. It is what Capture takes.
+	Relaxed = cudadrv.CaptureRelaxed
+	// ThreadLocal refuses calls of the capturing thread that a graph cannot have, as an allocation past vram, which would otherwise be
+	// made once, at the capture.
+	ThreadLocal = cudadrv.CaptureThreadLocal
+	// Global refuses them from any thread.
+	Global = cudadrv.CaptureGlobal
+)
+
+// Option changes a capture.
+type Option func(*options)
+
+type options struct {
+	mode CaptureMode
+	pool *Pool
+}
+
+// Mode captures in that mode.
+func Mode(m CaptureMode) Option { return func(o *options) { o.mode = m } }
+
+// capture is a capture under way.
+type capture struct {
+	pool *Pool
+	mu   sync.Mutex // guards what follows; launches in a capture are cold
+
+	contexts []*Context // that are captured: the first began it
+	homes    []*Stream  // of buffers from outside
+	kernels  []*Kernel
+	events   []cudadrv.Event
+	scratch  []Buffer
+}
+
+// Capture runs f, and makes a graph of what it submits to the context, and to others that join it by Context.Wait; nothing of that runs.
+// It takes memory of Context.Alloc inside from the graph's hold: see the package comment. f runs on this goroutine and its
+// thread. If f returns an error, or panics, there is no graph. The caller closes the graph. Errors: f's, ErrCapturing for a context that is
+// captured, cudadrv.NotSupported, those of making a stream, and the driver's.
+func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	if c.graphs == nil || !c.Info().Capabilities.Has(cudadrv.GraphLaunches) {
+		return nil, unsupported("cuStreamBeginCapture")
+	}
+	o := options{mode: Relaxed}
+	for _, option := range with {
+		option(&o)
+	}
+	pool := o.pool
+	if pool == nil {
+		own, err := c.NewPool()
+		if err != nil {
+			return nil, err
+		}
+		pool = own
+		own.shared = false
+		defer func() { err = errors.Join(err, own.Close()) }() // the graph keeps it open; without a graph it goes
+	}
+	if err := pool.enter(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if g == nil { // also after a panic of f
+			err = errors.Join(err, pool.leave(nil))
+		}
+	}()
+	p, captured, err := c.capturing(pool, o.mode, f)
+	if err != nil {
+		return nil, err
+	}
+	exec, err := c.graphs.GraphInstantiate(captured)
+	if err != nil {
+		return nil, errors.Join(err, c.graphs.GraphDestroy(captured))
+	}
+	g = &Graph{on: c, pool: pool, captured: captured, exec: exec, kernels: p.kernels, scratch: p.scratch}
+	g.homes.Store(&p.homes)
+	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
+		checked.GraphKeeps(exec)
+	}
+	return g, nil
+}
+
+// capturing runs f in a capture.
+func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *capture, captured cudadrv.Graph, err error) {
+	p = &capture{pool: pool}
+	runtime.LockOSThread() // but in relaxed mode the capture is this thread's
+	defer runtime.UnlockOSThread()
+	if err := c.work.Begin(); err != nil {
+		return nil, 0, err
+	}
+	defer c.work.End()
+	if !c.capture.CompareAndSwap(nil, p) {
+		return nil, 0, ErrCapturing
+	}
+	if err := c.graphs.StreamBeginCapture(c.handle, mode); err != nil {
+		c.capture.Store(nil)
+		return nil, 0, err
+	}
+	c.special.Add(1)
+	p.contexts = []*Context{c}
+	panicked := true
+	defer func() {
+		for _, one := range p.contexts {
+			one.special.Add(-1)
+			one.capture.Store(nil)
+		}
+		g, ended := c.graphs.StreamEndCapture(c.handle)
+		captured, err = g, errors.Join(err, ended)
+		if g != 0 && (panicked || err != nil) {
+			err = errors.Join(err, c.graphs.GraphDestroy(g))
+		}
+		for _, e := range p.events {
+			err = errors.Join(err, c.device.EventDestroy(e))
+		}
+		if err != nil || panicked {
+			for _, b := range p.scratch {
+				_ = b.Free() // a caller of the capture may have done so
+			}
+		}
+	}()
+	err = f()
+	panicked = false
+	return p, 0, err
+}
+
+// alloc allocates for a captured context, from a hold of its own: branches of a graph run at the same time, so that one may not have
+// what another has freed.
+func (p *capture) alloc(c *Context, bytes int64) (Buffer, error) {
+	hold, err := p.pool.holdFor(c)
+	if err != nil {
+		return Buffer{}, err
+	}
+	return hold.Stream().Alloc(bytes)
+}
+
+// touch notes that work of a captured context has the address of a buffer. A buffer from outside is announced to be used by the hold,
+// one of another context's hold by this context: memory that is freed is not used again in this capture then.
+func (p *capture) touch(c *Context, b Buffer) error {
+	home, ok := streams.Home(b)
+	if !ok {
+		return ErrNotLive
+	}
+	inside, own := p.pool.holds(home, c)
+	switch {
+	case own:
+		return nil
+	case inside:
+		return b.RecordStream(c.Stream())
+	}
+	if err := b.RecordStream(p.pool.main.Stream()); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Contains(p.homes, home) {
+		p.homes = append(p.homes, home)
+	}
+	return nil
+}
+
+// launched notes a kernel.
+func (p *capture) launched(f *Function, g Geometry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kernels = append(p.kernels, &Kernel{Function: f, Geometry: g})
+}
+
+// workspace is a buffer that the graph frees.
+func (p *capture) workspace(c *Context, bytes int64) (Buffer, error) {
+	b, err := p.alloc(c, bytes)
+	if err != nil {
+		return Buffer{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.scratch = append(p.scratch, b)
+	return b, nil
+}
+
+// join makes a context wait for one that is captured, inside the capture.
+func (p *capture) join(c, behind *Context) error {
+	if !c.work.SameDevice(behind.work) {
+		return ErrForeign
+	}
+	if c == behind {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	joins := false
+	switch now := c.capture.Load(); {
+	case now == nil:
+		joins = true
+	case now != p:
+		return ErrCapturing
+	}
+	e, err := c.device.EventCreate()
+	if err != nil {
+		return err
+	}
+	p.events = append(p.events, e)
+	err = behind.submit(func() error { return c.device.EventRecord(e, behind.handle) })
+	if err == nil {
+		err = c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e) })
+	}
+	if err != nil || !joins {
+		return err
+	}
+	if !c.capture.CompareAndSwap(nil, p) {
+		return ErrCapturing
+	}
+	c.special.Add(1)
+	p.contexts = append(p.contexts, c)
+	return nil
+}
+
+// Pool is memory for graphs that run one after the other: what one has freed inside its capture the next may have. Close it when no
+// further graph is to be captured with it; its memory goes with the last graph.
+type Pool struct {
+	on     *Context
+	main   streams.Hold // of buffers from outside, and of the context that begins captures
+	shared bool         // by several graphs
+
+	mu       sync.Mutex // of cold calls, and of launches of graphs that share it
+	branches []branch   // holds of other contexts
+	users    int        // graphs and captures
+	closed   bool
+	ended    bool
+	launched []*Stream
+	last     *Stream // of the last launch, if it is shared
+}
+
+// NewPool makes a pool for graphs of the context's device.
+func (c *Context) NewPool() (*Pool, error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	hold, err := c.work.NewHold()
+	if err != nil {
+		return nil, err
+	}
+	c.holdBegins(hold)
+	return &Pool{on: c, main: hold, shared: true}, nil
+}
+
+// Shared captures with the memory of a pool. The graphs of a pool run one after the other: launches see to it where they are on
+// different streams.
+func Shared(p *Pool) Option { return func(o *options) { o.pool = p } }
+
+// HeldBytes is how much memory the pool holds.
+func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
+	if p == nil || p.on == nil {
+		return 0, ErrNotOpen
+	}
+	var sum int64
+	for _, hold := range p.all() {
+		n, err := hold.Stream().Stats(ctx)
+		if err != nil {
+			return 0, err
+		}
+		sum += n.HeldBytes
+	}
+	return sum, nil
+}
+
+// holdBegins tells a checker of a hold.
+func (c *Context) holdBegins(hold streams.Hold) {
+	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
+		checked.HoldBegins(hold.Stream().Handle())
+	}
+}
+
+// branch is the hold of a context that has joined captures.
+type branch struct {
+	of   *Stream
+	hold streams.Hold
+}
+
+// holdFor is the hold from which a captured context allocates.
+func (p *Pool) holdFor(c *Context) (streams.Hold, error) {
+	if c.Stream() == p.on.Stream() {
+		return p.main, nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.branches {
+		if b.of == c.Stream() {
+			return b.hold, nil
+		}
+	}
+	hold, err := c.work.NewHold()
+	if err == nil {
+		c.holdBegins(hold)
+		p.branches = append(p.branches, branch{c.Stream(), hold})
+	}
+	return hold, err
+}
+
+// holds reports whether a stream is that of a hold of the pool, and of the one of a context.
+func (p *Pool) holds(s *Stream, c *Context) (inside, own bool) {
+	if s == p.main.Stream() {
+		return true, c.Stream() == p.on.Stream()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, b := range p.branches {
+		if s == b.hold.Stream() {
+			return true, b.of == c.Stream()
+		}
+	}
+	return false, false
+}
+
+// all are the holds.
+func (p *Pool) all() []streams.Hold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.list()
+}
+
+func (p *Pool) list() []streams.Hold {
+	all := []streams.Hold{p.main}
+	for _, b := range p.branches {
+		all = append(all, b.hold)
+	}
+	return all
+}
+
+// precede makes later work of a stream wait for what the memory has to be behind. The pool does not change meanwhile, or is locked.
+func (p *Pool) precede(s *Stream) error {
+	for _, hold := range p.list() {
+		if err := hold.Precede(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the pool for further captures. Memory goes when the last graph is closed: this call, or that one, waits for its
+// launches. Idempotent.
+func (p *Pool) Close() error {
+	if p == nil || p.on == nil {
+		return ErrNotOpen
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return p.end()
+}
+
+func (p *Pool) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrGraphClosed
+	}
+	p.users++
+	return nil
+}
+
+// leave ends a graph, which was launched on streams.
+func (p *Pool) leave(launched []*Stream) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users--
+	for _, s := range launched {
+		if !slices.Contains(p.launched, s) {
+			p.launched = append(p.launched, s)
+		}
+	}
+	return p.end()
+}
+
+// end lets the memory go, once, when nobody uses the pool.
+func (p *Pool) end() error {
+	if !p.closed || p.users > 0 || p.ended {
+		return nil
+	}
+	var failed error
+	for _, hold := range p.list() {
+		if checked, ok := p.on.device.(cudadrv.CheckedHolds); ok {
+			checked.HoldEnds(hold.Stream().Handle())
+		}
+		failed = errors.Join(failed, hold.End(p.launched...))
+	}
+	p.ended = failed == nil
+	return failed
+}

@@ -1,0 +1,235 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
+)
+
+// Stream and Buffer are those of package vram.
+type (
+	// Stream is vram.Stream.
+	Stream = streams.Stream
+	// Buffer is vram.Buffer.
+	Buffer = streams.Buffer
+)
+
+// Context is a stream with what is needed to submit work to it. Make one with NewContext. Any number of goroutines may use it.
+type Context struct {
+	work   streams.Submitter
+	handle cudadrv.Stream
+
+	device  cudadrv.Device
+	kernels cudadrv.Kernels        // nil where the device has none, and so on
+	checked cudadrv.CheckedKernels // not nil under a checker, which is told what kernels touch
+	host    cudadrv.HostMemory
+	wide    cudadrv.WideWork
+	timed   cudadrv.TimedEvents
+	graphs  cudadrv.Graphs
+
+	special atomic.Int32 // reasons for which launches take the slow way: capture, profile, checker
+	capture atomic.Pointer[capture]
+	profile atomic.Pointer[Profile]
+
+	lazy struct {
+		sync.Mutex // of cold calls; a launch never takes it
+		opened     map[any]io.Closer
+		workspace  Buffer
+		closed     bool
+	}
+}
+
+// NewContext makes the context of a stream. It makes no driver call. Several contexts of one stream are the same to the device. The
+// caller closes it, before the stream. Errors: ErrNotOpen, vram.ErrClosed.
+func NewContext(s *Stream) (*Context, error) {
+	work, err := streams.NewSubmitter(s)
+	if err != nil {
+		return nil, err
+	}
+	c := &Context{work: work, handle: s.Handle(), device: work.Device()}
+	c.kernels, _ = c.device.(cudadrv.Kernels)
+	c.host, _ = c.device.(cudadrv.HostMemory)
+	c.wide, _ = c.device.(cudadrv.WideWork)
+	c.timed, _ = c.device.(cudadrv.TimedEvents)
+	c.graphs, _ = c.device.(cudadrv.Graphs)
+	if c.checked, _ = c.device.(cudadrv.CheckedKernels); c.checked != nil {
+		c.special.Add(1)
+	}
+	return c, nil
+}
+
+// Stream is the stream to which the work goes.
+func (c *Context) Stream() *Stream {
+	if c == nil {
+		return nil
+	}
+	return c.work.Stream()
+}
+
+// Info describes the device.
+func (c *Context) Info() cudadrv.Info {
+	if !c.opened() {
+		return cudadrv.Info{}
+	}
+	return c.device.Info()
+}
+
+func (c *Context) opened() bool { return c != nil && c.device != nil }
+
+// String names the stream.
+func (c *Context) String() string {
+	if !c.opened() {
+		return "no context"
+	}
+	return "context of " + c.Stream().String()
+}
+
+// Alloc allocates on the stream, and in a capture in the graph's hold. Errors are those of vram.Stream.Alloc.
+func (c *Context) Alloc(bytes int64) (Buffer, error) {
+	if !c.opened() {
+		return Buffer{}, ErrNotOpen
+	}
+	if p := c.capture.Load(); p != nil {
+		return p.alloc(c, bytes)
+	}
+	return c.Stream().Alloc(bytes)
+}
+
+// AllocZeroed is Alloc of a buffer that a fill, which is submitted here, sets to zero: in a capture at each launch of the graph.
+func (c *Context) AllocZeroed(bytes int64) (Buffer, error) {
+	b, err := c.Alloc(bytes)
+	if err != nil {
+		return Buffer{}, err
+	}
+	if err := c.Fill8(Whole(b), 0); err != nil {
+		return Buffer{}, errors.Join(err, b.Free())
+	}
+	return b, nil
+}
+
+// Workspace is a buffer of at least so many bytes for the use of one work at a time, as libraries want one. It is the context's: the
+// next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call allocates.
+func (c *Context) Workspace(bytes int64) (Buffer, error) {
+	if !c.opened() {
+		return Buffer{}, ErrNotOpen
+	}
+	if p := c.capture.Load(); p != nil {
+		return p.workspace(c, bytes)
+	}
+	c.lazy.Lock()
+	defer c.lazy.Unlock()
+	if c.lazy.closed {
+		return Buffer{}, ErrNotOpen
+	}
+	if c.lazy.workspace.Bytes() >= bytes && c.lazy.workspace.Live() {
+		return c.lazy.workspace, nil
+	}
+	b, err := c.Stream().Alloc(bytes)
+	if err != nil {
+		return Buffer{}, err
+	}
+	old := c.lazy.workspace
+	c.lazy.workspace = b
+	if old.Live() {
+		err = old.Free() // behind the work that was submitted with it
+	}
+	return b, err
+}
+
+// Lazily returns what open made in the first call with a key: a library's handle, say. Close closes it. One open runs at a time.
+func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	c.lazy.Lock()
+	defer c.lazy.Unlock()
+	if c.lazy.closed {
+		return nil, ErrNotOpen
+	}
+	if x, ok := c.lazy.opened[key]; ok {
+		return x, nil
+	}
+	x, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if c.lazy.opened == nil {
+		c.lazy.opened = map[any]io.Closer{}
+	}
+	c.lazy.opened[key] = x
+	return x, nil
+}
+
+// Close ends what the context has opened. The stream stays open, and so do modules and graphs. Idempotent.
+func (c *Context) Close() error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	c.lazy.Lock()
+	defer c.lazy.Unlock()
+	if c.lazy.closed {
+		return nil
+	}
+	c.lazy.closed = true
+	var all []error
+	for _, x := range c.lazy.opened {
+		all = append(all, x.Close())
+	}
+	if c.lazy.workspace.Live() {
+		all = append(all, c.lazy.workspace.Free())
+	}
+	return errors.Join(all...)
+}
+
+// submit makes driver calls on the stream, which stays open meanwhile.
+func (c *Context) submit(call func() error) error {
+	if err := c.work.Begin(); err != nil {
+		return err
+	}
+	defer c.work.End()
+	return call()
+}
+
+// Wait makes later work of the context wait, on the device, for what was submitted to another one so far. It does not wait on the
+// host. Where one of the two is captured it is part of the capture: a context that waits for a captured one joins it, and the captured
+// one must wait for it in turn before the capture ends. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, and the driver's.
+func (c *Context) Wait(other *Context) error {
+	if !c.opened() || !other.opened() {
+		return ErrNotOpen
+	}
+	if p := other.capture.Load(); p != nil {
+		return p.join(c, other)
+	}
+	if c.capture.Load() != nil {
+		return ErrCapturing
+	}
+	return c.Stream().WaitStream(other.Stream())
+}
+
+// Synchronize waits until the device has finished what was submitted so far, or ctx ends: then the work goes on. Errors: ErrNotOpen,
+// ErrCapturing, ctx's, vram.ErrClosed, and the driver's, which may be those of work.
+func (c *Context) Synchronize(ctx context.Context) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	if c.capture.Load() != nil {
+		return ErrCapturing
+	}
+	if ctx.Done() == nil {
+		return c.submit(func() error { return c.device.StreamSynchronize(c.handle) })
+	}
+	e, err := c.Record()
+	if err != nil {
+		return err
+	}
+	err = e.Synchronize(ctx)
+	if err != nil && ctx.Err() != nil {
+		return err // the event is destroyed by the wait that goes on
+	}
+	return errors.Join(err, e.Close())
+}

@@ -1,0 +1,216 @@
+package cuda
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Range is a part of a buffer.
+type Range struct {
+	Buffer        Buffer
+	Offset, Bytes int64
+}
+
+// Whole is all of a buffer.
+func Whole(b Buffer) Range { return Range{Buffer: b, Bytes: b.Bytes()} }
+
+// Part is some bytes of a buffer.
+func Part(b Buffer, offset, bytes int64) Range { return Range{b, offset, bytes} }
+
+func (r Range) ptr() cudadrv.Ptr {
+	return r.Buffer.Ptr() + cudadrv.Ptr(r.Offset) //nolint:gosec // within the buffer
+}
+
+// Element is what host slices that are copied have.
+type Element interface {
+	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
+}
+
+// bytesOf is the memory of a slice.
+func bytesOf[T Element](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
+}
+
+// work submits work on ranges of buffers, which is what launches of kernels do for theirs.
+func (c *Context) on(submit func() error, ranges ...Range) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	held := c.capture.Load()
+	crossing := c.work.Crossing()
+	for _, r := range ranges {
+		plain, err := c.work.Check(r.Buffer)
+		if err == nil {
+			err = within(r.Buffer, r.Offset, r.Bytes)
+		}
+		switch {
+		case err != nil:
+		case held != nil:
+			err = held.touch(c, r.Buffer)
+		case !plain:
+			err = crossing.Before(r.Buffer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.submit(submit); err != nil {
+		return err
+	}
+	crossing.After()
+	return nil
+}
+
+// CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for that. Errors:
+// ErrNotLive, ErrForeign, *RangeError, ErrCapturing, vram.ErrClosed, and the driver's.
+func CopyIn[T Element](c *Context, dst Buffer, src []T) error {
+	return c.CopyInAt(dst, 0, bytesOf(src))
+}
+
+// CopyOut copies the begin of a buffer into a slice, and waits until it is there. Errors are those of CopyIn.
+func CopyOut[T Element](c *Context, dst []T, src Buffer) error {
+	return c.CopyOutAt(bytesOf(dst), src, 0)
+}
+
+// CopyInAt is CopyIn of bytes to an offset.
+func (c *Context) CopyInAt(dst Buffer, offset int64, src []byte) error {
+	if err := c.copyIn(Part(dst, offset, int64(len(src))), src, true); err != nil {
+		return err
+	}
+	return c.settleHost(src)
+}
+
+// CopyOutAt is CopyOut of bytes from an offset.
+func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
+	if err := c.copyOut(dst, Part(src, offset, int64(len(dst))), true); err != nil {
+		return err
+	}
+	return c.settleHost(dst)
+}
+
+// CopyInAsync submits a copy from host memory. The bytes are the device's until it has got there: where they are not page-locked the
+// driver may wait. It can be captured, with bytes that stay where they are as long as the graph is launched.
+func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst, src, false) }
+
+// CopyOutAsync is CopyInAsync to host memory.
+func (c *Context) CopyOutAsync(dst []byte, src Range) error { return c.copyOut(dst, src, false) }
+
+func (c *Context) copyIn(dst Range, src []byte, waits bool) error {
+	if err := c.hostCopy("cuMemcpyHtoDAsync", dst, len(src), waits); err != nil {
+		return err
+	}
+	return c.on(func() error { return c.host.MemcpyHtoDAsync(dst.ptr(), src, c.handle) }, dst)
+}
+
+func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
+	if err := c.hostCopy("cuMemcpyDtoHAsync", src, len(dst), waits); err != nil {
+		return err
+	}
+	return c.on(func() error { return c.host.MemcpyDtoHAsync(dst, src.ptr(), c.handle) }, src)
+}
+
+// hostCopy returns the error of a copy that cannot be made.
+func (c *Context) hostCopy(function string, r Range, hostBytes int, waits bool) error {
+	switch {
+	case !c.opened():
+		return ErrNotOpen
+	case c.host == nil:
+		return unsupported(function)
+	case waits && c.capture.Load() != nil:
+		return ErrCapturing
+	case r.Bytes != int64(hostBytes):
+		return &LengthError{r.Bytes, int64(hostBytes)}
+	}
+	return nil
+}
+
+// settleHost waits until the device has done with host memory.
+func (c *Context) settleHost(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return c.Synchronize(context.Background())
+}
+
+// Copy submits a copy within the device. Errors: *LengthError, those of CopyIn.
+func (c *Context) Copy(dst, src Range) error {
+	if dst.Bytes != src.Bytes {
+		return &LengthError{dst.Bytes, src.Bytes}
+	}
+	return c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, dst, src)
+}
+
+// Rows is rows of bytes in a buffer: Pitch is from the begin of one to that of the next.
+type Rows struct {
+	Buffer        Buffer
+	Offset, Pitch int64
+}
+
+// Copy2D submits a copy of so many rows of so many bytes within the device. Errors: those of Copy.
+func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	if c.wide == nil {
+		return unsupported("cuMemcpy2DAsync")
+	}
+	if widthBytes <= 0 || rows <= 0 {
+		if widthBytes < 0 || rows < 0 {
+			return &RangeError{dst.Offset, widthBytes, dst.Buffer.Bytes()}
+		}
+		return nil
+	}
+	to, err := dst.covered(widthBytes, rows)
+	if err != nil {
+		return err
+	}
+	from, err := src.covered(widthBytes, rows)
+	if err != nil {
+		return err
+	}
+	return c.on(func() error {
+		return c.wide.Memcpy2DAsync(cudadrv.Copy2D{
+			Dst: to.ptr(), Src: from.ptr(), DstPitch: dst.Pitch, SrcPitch: src.Pitch, WidthBytes: widthBytes, Rows: rows,
+		}, c.handle)
+	}, to, from)
+}
+
+// covered is the range from the first byte of rows to the last.
+func (r Rows) covered(widthBytes, rows int64) (Range, error) {
+	if r.Pitch < widthBytes || rows-1 > (r.Buffer.Bytes()-widthBytes)/r.Pitch {
+		return Range{}, &RangeError{r.Offset, widthBytes, r.Buffer.Bytes()}
+	}
+	return Part(r.Buffer, r.Offset, (rows-1)*r.Pitch+widthBytes), nil
+}
+
+// Fill8 submits a fill with a byte.
+func (c *Context) Fill8(r Range, value uint8) error {
+	return c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r)
+}
+
+// Fill16 submits a fill with a value of two bytes: the range begins and ends at multiples of 2.
+func (c *Context) Fill16(r Range, value uint16) error {
+	return c.fill("cuMemsetD16Async", r, 2, func(count int64) error { return c.wide.MemsetD16Async(r.ptr(), value, count, c.handle) })
+}
+
+// Fill32 submits a fill with a value of four bytes, as float32 ones: the range begins and ends at multiples of 4.
+func (c *Context) Fill32(r Range, value uint32) error {
+	return c.fill("cuMemsetD32Async", r, 4, func(count int64) error { return c.wide.MemsetD32Async(r.ptr(), value, count, c.handle) })
+}
+
+func (c *Context) fill(function string, r Range, size int64, submit func(count int64) error) error {
+	switch {
+	case !c.opened():
+		return ErrNotOpen
+	case c.wide == nil:
+		return unsupported(function)
+	case r.Offset%size != 0 || r.Bytes%size != 0:
+		return &RangeError{r.Offset, r.Bytes, r.Buffer.Bytes()}
+	}
+	return c.on(func() error { return submit(r.Bytes / size) }, r)
+}

@@ -1,0 +1,22 @@
+//go:build gpu
+
+package cuda_test
+
+import (
+	"testing"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
+)
+
+// captures is how many graphs a test makes.
+const captures = 1000
+
+// library is the driver of a GPU.
+func library(testing.TB) cudadrv.Driver { return dynamic.New(dynamic.Config{}) }
+
+// players are the drivers on which random programs are played.
+func players(tb testing.TB) map[string]cudadrv.Driver {
+	tb.Helper()
+	return map[string]cudadrv.Driver{"GPU": library(tb)}
+}

@@ -1,0 +1,92 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/streams"
+)
+
+var (
+	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one.
+	ErrNotLive = streams.ErrNotLive
+	// ErrForeign refuses work on a buffer, or with a function, of another device.
+	ErrForeign = streams.ErrForeign
+	// ErrNotOpen refuses a call of a nil or zero Context, Module, Function or Graph.
+	ErrNotOpen = streams.ErrNotOpen
+	// ErrUnloaded refuses a function whose module was unloaded.
+	ErrUnloaded = errors.New("cuda: the module is unloaded")
+	// ErrGraphClosed refuses a launch of a graph that was closed.
+	ErrGraphClosed = errors.New("cuda: the graph is closed")
+	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured.
+	ErrCapturing = errors.New("cuda: the stream is being captured")
+	// ErrArgumentCount refuses a launch with more or fewer arguments than the kernel has parameters.
+	ErrArgumentCount = errors.New("cuda: wrong number of arguments")
+	// ErrArgumentSize refuses an argument that has not the size of its parameter.
+	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
+)
+
+// ArgumentError refuses a launch, before anything was submitted, for one of its arguments.
+type ArgumentError struct {
+	Kernel string
+	Index  int   // from 0
+	Err    error // ErrNotLive, ErrForeign, ErrArgumentSize, ErrArgumentCount or a *RangeError
+	Bytes  int64 // of the argument; with ErrArgumentCount the number of arguments
+	Want   int64 // of the kernel's parameter; with ErrArgumentCount the number of parameters, -1: not known
+}
+
+// Error names the kernel and the argument.
+func (e *ArgumentError) Error() string {
+	switch {
+	case errors.Is(e.Err, ErrArgumentCount):
+		return fmt.Sprintf("cuda: kernel %s has %s, not %d", e.Kernel, units.Count(int(e.Want), "parameter"), e.Bytes)
+	case errors.Is(e.Err, ErrArgumentSize):
+		return fmt.Sprintf("cuda: argument %d of kernel %s has %s, its parameter %d", e.Index, e.Kernel, units.Count(int(e.Bytes), "byte"), e.Want)
+	}
+	return fmt.Sprintf("cuda: argument %d of kernel %s: %v", e.Index, e.Kernel, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// RangeError refuses a part of a buffer that is not within it, or ranges of a copy that differ in length.
+type RangeError struct {
+	Offset, Bytes int64
+	BufferBytes   int64
+}
+
+// Error has the range and the buffer's length.
+func (e *RangeError) Error() string {
+	return fmt.Sprintf("cuda: %d bytes from %d on are not within the buffer's %d", e.Bytes, e.Offset, e.BufferBytes)
+}
+
+// LengthError refuses a copy between ranges of different lengths.
+type LengthError struct{ DstBytes, SrcBytes int64 }
+
+// Error has both lengths.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("cuda: a copy of %d bytes to %d", e.SrcBytes, e.DstBytes)
+}
+
+// LaunchError is a launch that the driver refused.
+type LaunchError struct {
+	Kernel   string
+	Geometry Geometry
+	Err      error // a *cudadrv.CallError
+}
+
+// Error names the kernel and its geometry.
+func (e *LaunchError) Error() string {
+	return fmt.Sprintf("cuda: launching %s, grid %v, block %v, %d bytes of shared memory: %v",
+		e.Kernel, e.Geometry.Grid, e.Geometry.Block, e.Geometry.SharedBytes, e.Err)
+}
+
+// Unwrap is the driver's error.
+func (e *LaunchError) Unwrap() error { return e.Err }
+
+// unsupported is the error of a device without a feature.
+func unsupported(function string) error {
+	return &cudadrv.CallError{Func: function, Result: cudadrv.NotSupported, Detail: "the driver has no such interface"}
+}

@@ -1,0 +1,125 @@
+package cuda
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Event is a point in the order of a context's stream, with the device's time.
+type Event struct {
+	on     *Context
+	handle cudadrv.Event
+	timed  bool
+	closed atomic.Bool
+}
+
+// Record makes an event of what was submitted so far. The caller closes it. In a capture it is ErrCapturing: use Context.Wait there.
+func (c *Context) Record() (*Event, error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	if c.capture.Load() != nil {
+		return nil, ErrCapturing
+	}
+	e := &Event{on: c, timed: c.timed != nil && c.Info().Capabilities.Has(cudadrv.EventTiming)}
+	err := c.submit(func() (err error) {
+		if e.timed {
+			e.handle, err = c.timed.EventCreateTimed()
+		} else {
+			e.handle, err = c.device.EventCreate()
+		}
+		if err != nil {
+			return err
+		}
+		if err = c.device.EventRecord(e.handle, c.handle); err != nil {
+			_ = c.device.EventDestroy(e.handle) // the record's error is the one to know
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Event) usable() error {
+	if e == nil || e.on == nil || e.closed.Load() {
+		return ErrNotOpen
+	}
+	return nil
+}
+
+// Done reports whether the device has come to the event. It does not wait.
+func (e *Event) Done() (bool, error) {
+	if err := e.usable(); err != nil {
+		return false, err
+	}
+	return e.on.device.EventQuery(e.handle)
+}
+
+// Synchronize waits until the device has come to the event, or ctx ends: then a goroutine waits on, and closes the event.
+func (e *Event) Synchronize(ctx context.Context) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if ctx.Done() == nil {
+		return e.on.device.EventSynchronize(e.handle)
+	}
+	done := make(chan error, 1)
+	go func() { done <- e.on.device.EventSynchronize(e.handle) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		e.closed.Store(true)
+		go func() {
+			<-done
+			_ = e.on.device.EventDestroy(e.handle) // nobody is left to be told
+		}()
+		return ctx.Err()
+	}
+}
+
+// Since is the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady where the device has not
+// come to both, cudadrv.NotSupported, ErrNotOpen.
+func (e *Event) Since(start *Event) (time.Duration, error) {
+	if err := e.usable(); err != nil {
+		return 0, err
+	}
+	if err := start.usable(); err != nil {
+		return 0, err
+	}
+	if !e.timed || !start.timed {
+		return 0, unsupported("cuEventElapsedTime")
+	}
+	return e.on.timed.EventElapsedTime(start.handle, e.handle)
+}
+
+// WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Memory of other streams
+// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand.
+func (c *Context) WaitEvent(e *Event) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if !c.work.SameDevice(e.on.work) {
+		return ErrForeign
+	}
+	return c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e.handle) })
+}
+
+// Close destroys the event. Idempotent.
+func (e *Event) Close() error {
+	if e == nil || e.on == nil {
+		return ErrNotOpen
+	}
+	if e.closed.Swap(true) {
+		return nil
+	}
+	return e.on.device.EventDestroy(e.handle)
+}

@@ -1,0 +1,103 @@
+package cuda_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+const ptxOfScale = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .f32 by, .param .u32 n) {
+	.reg .pred %p; .reg .f32 %f<3>; .reg .b32 %r<5>; .reg .b64 %d<3>;
+	ld.param.u64 %d1, [x]; ld.param.f32 %f1, [by]; ld.param.u32 %r1, [n];
+	mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;
+	mad.lo.u32 %r2, %r2, %r3, %r4;
+	setp.ge.u32 %p, %r2, %r1;
+	@%p ret;
+	mul.wide.u32 %d2, %r2, 4;
+	add.u64 %d1, %d1, %d2;
+	ld.global.f32 %f2, [%d1];
+	mul.f32 %f2, %f2, %f1;
+	st.global.f32 [%d1], %f2;
+	ret;
+}`
+
+// A kernel from PTX is launched on a buffer: vram.Config{} is the first GPU. The simulated device takes the time of a kernel, and does
+// not run it.
+func Example() {
+	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))
+	stream := must(dev.NewStream())
+	values := []float32{1, 2, 3}
+	n := len(values)
+
+	c := must(cuda.NewContext(stream))
+	m := must(c.LoadModule([]byte(ptxOfScale))) // the driver compiles it; the error has the compiler's log
+	scale := must(m.Function("scale"))          // (float *x, float by, unsigned n)
+	x := must(c.Alloc(int64(4 * n)))            // a vram.Buffer
+	check(cuda.CopyIn(c, x, values))
+	check(c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n))))
+	check(cuda.CopyOut(c, values, x)) // waits
+	check(x.Free())
+
+	err := c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n)))
+	fmt.Println(err)
+	check(c.Close())
+	check(dev.Close())
+	// Output:
+	// cuda: argument 0 of kernel scale: vram: the buffer is not live
+}
+
+// A graph is captured once and launched again and again: what it touches is its own until it is closed.
+func ExampleContext_Capture() {
+	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))
+	c := must(cuda.NewContext(must(dev.NewStream())))
+	in, out := must(c.Alloc(4096)), must(c.Alloc(4096))
+
+	g, err := c.Capture(func() error {
+		tmp, err := c.Alloc(4096) // from the graph's hold
+		if err != nil {
+			return err
+		}
+		if err := c.Copy(cuda.Whole(tmp), cuda.Whole(in)); err != nil {
+			return err
+		}
+		if err := c.Copy(cuda.Whole(out), cuda.Whole(tmp)); err != nil {
+			return err
+		}
+		return tmp.Free() // and back to it
+	})
+	check(err)
+	for value := range uint8(3) {
+		check(c.Fill8(cuda.Whole(in), value))
+		check(g.Launch(c))
+		result := make([]uint8, 1)
+		check(cuda.CopyOut(c, result, out))
+		fmt.Println(result)
+	}
+	check(g.Close())
+
+	check(in.Free())
+	check(out.Free())
+	check(c.Close())
+	check(dev.Close())
+	// Output:
+	// [0]
+	// [1]
+	// [2]
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}

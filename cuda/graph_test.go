@@ -1,0 +1,375 @@
+package cuda_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// graph captures, and fails the test where that fails.
+func (r *rig) graph(c *cuda.Context, f func(), with ...cuda.Option) *cuda.Graph {
+	r.Helper()
+	g, err := c.Capture(func() error { f(); return nil }, with...)
+	require.NoError(r, err)
+	return g
+}
+
+func (r *rig) read(c *cuda.Context, b cuda.Buffer, n int) []byte {
+	r.Helper()
+	got := make([]byte, n)
+	require.NoError(r, c.CopyOutAt(got, b, 0))
+	return got
+}
+
+func TestAGraphRunsAtEachLaunch(t *testing.T) {
+	for name, mode := range map[string]cuda.CaptureMode{"relaxed": cuda.Relaxed, "of the thread": cuda.ThreadLocal, "global": cuda.Global} {
+		t.Run(name, func(t *testing.T) {
+			r, c := newRig(t)
+			x, y := r.alloc(c, mib), r.alloc(c, mib)
+			require.NoError(t, c.Fill8(cuda.Whole(y), 9))
+			g := r.graph(c, func() {
+				tmp := r.alloc(c, mib)
+				require.NoError(t, c.Copy(cuda.Whole(tmp), cuda.Whole(x)))
+				require.NoError(t, c.Copy(cuda.Whole(y), cuda.Whole(tmp)))
+				require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(y)))
+				r.free(tmp)
+			}, cuda.Mode(mode))
+			assert.Equal(t, byte(9), r.read(c, y, 1)[0], "nothing has run")
+			held, err := g.HeldBytes(t.Context())
+			require.NoError(t, err)
+			assert.GreaterOrEqual(t, held, mib)
+			require.NoError(t, g.Upload(c))
+			for i := range byte(3) {
+				require.NoError(t, c.Fill8(cuda.Whole(x), i))
+				require.NoError(t, g.Launch(c))
+				assert.Equal(t, bytes.Repeat([]byte{i}, 64), r.read(c, y, 64))
+			}
+			require.NoError(t, g.Close())
+			require.NoError(t, g.Close())
+			require.ErrorIs(t, g.Launch(c), cuda.ErrGraphClosed)
+			require.ErrorIs(t, g.Upload(c), cuda.ErrGraphClosed)
+			_, err = g.HeldBytes(t.Context())
+			require.ErrorIs(t, err, cuda.ErrGraphClosed)
+			r.free(x, y)
+		})
+	}
+}
+
+// Memory that a graph touches is nobody else's until the graph is closed, also where its buffers were freed.
+func TestAGraphKeepsFreedBuffers(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	x, y := r.alloc(c, 8*mib), r.alloc(c, 8*mib)
+	var inside cuda.Buffer
+	g := r.graph(c, func() {
+		inside = r.alloc(c, 8*mib)
+		require.NoError(t, c.Copy(cuda.Whole(inside), cuda.Whole(x)))
+		require.NoError(t, c.Copy(cuda.Whole(y), cuda.Whole(inside)))
+	})
+	require.NoError(t, c.Fill8(cuda.Whole(x), 5))
+	require.NoError(t, g.Launch(c))
+	r.sync(c)
+	at := map[cudadrv.Ptr]bool{x.Ptr(): true, inside.Ptr(): true}
+	r.free(x, inside)
+	require.ErrorIs(t, inside.Free(), vram.ErrDoubleFree)
+	for range 5 { // everybody allocates what there is
+		_, err := r.dev.Trim(t.Context(), 0)
+		require.NoError(t, err)
+		var all []cuda.Buffer
+		for _, from := range []*cuda.Context{c, d} {
+			for range 4 {
+				b := r.alloc(from, 8*mib)
+				assert.False(t, at[b.Ptr()], "%v is the graph's", b)
+				require.NoError(t, from.Fill8(cuda.Whole(b), 1))
+				all = append(all, b)
+			}
+		}
+		require.NoError(t, g.Launch(c))
+		assert.Equal(t, bytes.Repeat([]byte{5}, 64), r.read(c, y, 64))
+		r.sync(c, d)
+		r.free(all...)
+	}
+	held := r.dev.Stats()
+	assert.GreaterOrEqual(t, held.PendingBytes, 8*mib, "x waits for the graph's end")
+	require.NoError(t, g.Close())
+	r.free(y)
+	r.sync(c, d)
+	_, err := r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	n := r.dev.Stats()
+	assert.Zero(t, n.LiveBytes)
+	assert.Zero(t, n.ReservedBytes, "%v", n)
+}
+
+// Memory that is freed inside a capture is used again there.
+func TestACaptureUsesItsMemoryAgain(t *testing.T) {
+	r, c := newRig(t)
+	g := r.graph(c, func() {
+		var last cuda.Buffer
+		for i := range 20 {
+			b := r.alloc(c, 32*mib)
+			require.NoError(t, c.Fill8(cuda.Whole(b), byte(i)))
+			if i > 0 {
+				r.free(last)
+			}
+			last = b
+		}
+		r.free(last)
+	})
+	held, err := g.HeldBytes(t.Context())
+	require.NoError(t, err)
+	assert.LessOrEqual(t, held, 80*mib, "two at once")
+	require.NoError(t, g.Launch(c))
+	r.sync(c)
+	require.NoError(t, g.Close())
+}
+
+// Branches of a capture do not share memory that one of them has freed, since they may run at the same time.
+func TestBranchesOfACapture(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	x, y := r.alloc(c, mib), r.alloc(d, mib)
+	g := r.graph(c, func() {
+		require.NoError(t, c.Fill8(cuda.Whole(x), 1))
+		require.NoError(t, d.Wait(c))
+		tmp := r.alloc(c, mib)
+		require.NoError(t, c.Copy(cuda.Whole(tmp), cuda.Whole(x)))
+		addr := tmp.Ptr()
+		other := r.alloc(d, mib)
+		require.NoError(t, d.Copy(cuda.Whole(other), cuda.Whole(x)))
+		r.free(tmp)
+		more := r.alloc(d, mib)
+		assert.NotEqual(t, addr, more.Ptr())
+		require.NoError(t, d.Copy(cuda.Whole(more), cuda.Whole(other)))
+		require.NoError(t, d.Copy(cuda.Whole(y), cuda.Whole(more)))
+		_, err := d.Record()
+		require.ErrorIs(t, err, cuda.ErrCapturing)
+		require.ErrorIs(t, d.Synchronize(t.Context()), cuda.ErrCapturing)
+		require.ErrorIs(t, cuda.CopyOut(d, make([]byte, 1), y), cuda.ErrCapturing)
+		_, err = d.Capture(func() error { return nil })
+		require.ErrorIs(t, err, cuda.ErrCapturing)
+		require.NoError(t, c.Wait(d))
+		// c has read what d has: no memory of it is free before the end.
+		require.NoError(t, c.Copy(cuda.Whole(x), cuda.Whole(other)))
+		r.free(other, more)
+	})
+	require.NoError(t, c.Fill8(cuda.Whole(x), 0))
+	require.NoError(t, d.Fill8(cuda.Whole(y), 0))
+	require.NoError(t, g.Launch(c))
+	assert.Equal(t, byte(1), r.read(d, y, 1)[0], "behind the graph, since the graph has written y")
+	require.NoError(t, d.Fill8(cuda.Whole(y), 3))
+	require.NoError(t, g.Launch(d))
+	assert.Equal(t, byte(1), r.read(c, x, 1)[0])
+	require.NoError(t, g.Close())
+	r.free(x, y)
+}
+
+func TestACaptureThatFailsLeavesNothing(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	x := r.alloc(c, mib)
+	mine := errors.New("mine")
+	_, err := c.Capture(func() error { return mine })
+	require.ErrorIs(t, err, mine)
+	assert.PanicsWithValue(t, "mine", func() {
+		_, _ = c.Capture(func() error {
+			b := r.alloc(c, mib)
+			require.NoError(t, c.Fill8(cuda.Whole(b), 1))
+			r.free(b)
+			panic("mine")
+		})
+	})
+	_, err = c.Capture(func() error {
+		if err := d.Wait(c); err != nil {
+			return err
+		}
+		return d.Fill8(cuda.Whole(x), 1)
+	})
+	require.ErrorIs(t, err, cudadrv.CaptureUnjoined)
+	for _, one := range []*cuda.Context{c, d} {
+		require.NoError(t, one.Fill8(cuda.Whole(x), 1))
+		r.sync(one)
+	}
+	r.free(x)
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().ReservedBytes)
+}
+
+// A thousand captures leave no memory and no stream.
+func TestManyCaptures(t *testing.T) {
+	r, c := newRig(t)
+	x := r.alloc(c, mib)
+	for range 200 {
+		g := r.graph(c, func() {
+			b := r.alloc(c, 4*mib)
+			require.NoError(t, c.Fill8(cuda.Whole(b), 1))
+			require.NoError(t, c.Copy(cuda.Whole(x), cuda.Part(b, 0, mib)))
+			r.free(b)
+		})
+		require.NoError(t, g.Launch(c))
+		require.NoError(t, g.Close())
+	}
+	r.free(x)
+	r.sync(c)
+	_, err := r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().ReservedBytes)
+}
+
+// Graphs that share a pool run one after the other, on whatever stream, and have their memory once.
+func TestGraphsShareAPool(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	pool, err := c.NewPool()
+	require.NoError(t, err)
+	var graphs []*cuda.Graph
+	var results []cuda.Buffer
+	for i := range byte(4) {
+		to := r.alloc(c, mib)
+		results = append(results, to)
+		graphs = append(graphs, r.graph(c, func() {
+			tmp := r.alloc(c, 16*mib)
+			require.NoError(t, c.Fill8(cuda.Whole(tmp), i+1))
+			require.NoError(t, c.Copy(cuda.Whole(to), cuda.Part(tmp, 0, mib)))
+			r.free(tmp)
+		}, cuda.Shared(pool)))
+	}
+	held, err := pool.HeldBytes(t.Context())
+	require.NoError(t, err)
+	assert.LessOrEqual(t, held, 20*mib)
+	for round := range 3 {
+		for i, g := range graphs {
+			require.NoError(t, g.Launch([]*cuda.Context{c, d}[(i+round)%2]))
+		}
+	}
+	for i, to := range results {
+		assert.Equal(t, byte(i+1), r.read(c, to, 1)[0])
+	}
+	require.NoError(t, pool.Close())
+	_, err = c.Capture(func() error { return nil }, cuda.Shared(pool))
+	require.ErrorIs(t, err, cuda.ErrGraphClosed)
+	for _, g := range graphs {
+		require.NoError(t, g.Launch(c))
+		require.NoError(t, g.Close())
+	}
+	r.free(results...)
+	r.sync(c, d)
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().ReservedBytes)
+}
+
+// Arguments of a kernel are replaced for later launches, and their buffers belong to the graph.
+func TestArgumentsOfAGraph(t *testing.T) {
+	r, c := newRig(t)
+	x, y := r.alloc(c, mib), r.alloc(c, mib)
+	g := r.graph(c, func() {
+		require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)))
+		require.NoError(t, c.Fill8(cuda.Whole(x), 1))
+		require.NoError(t, c.Launch(r.scale, cuda.Cover(1, 1), cuda.InOut(x), cuda.Value(float32(1)), cuda.Value(uint32(1))))
+	})
+	all := g.Kernels()
+	require.Len(t, all, 2)
+	assert.Equal(t, "scale", all[1].Function.Name())
+	require.NoError(t, g.SetArgs(1, cuda.Cover(100, 32), cuda.InOut(y), cuda.Value(float32(1)), cuda.Value(uint32(1))))
+	assert.Equal(t, cuda.Cover(100, 32), g.Kernels()[1].Geometry)
+	require.ErrorIs(t, g.SetArgs(2, cuda.Cover(1, 1)), cuda.ErrNoKernel)
+	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1)), cuda.ErrArgumentCount)
+	require.NoError(t, g.Launch(c))
+	r.sync(c)
+	at := y.Ptr()
+	r.free(y)
+	b := r.alloc(c, mib)
+	assert.NotEqual(t, at, b.Ptr())
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+	r.free(x, b)
+}
+
+// Close waits for the last launch before the memory goes.
+func TestAGraphIsClosedWhileItRuns(t *testing.T) {
+	r, c := newRig(t)
+	x := r.alloc(c, 4*mib)
+	g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x))) })
+	r.free(x)
+	require.NoError(t, g.Launch(c))
+	begun := r.dev.Now()
+	require.NoError(t, g.Close())
+	assert.Greater(t, r.dev.Now(), begun)
+	require.NoError(t, c.Synchronize(context.Background()))
+	assert.Empty(t, r.dev.Hazards())
+}
+
+// Memory that a hold gets from another stream is not used before the work there that had it.
+func TestAGraphIsBehindWorkThatHadItsMemory(t *testing.T) {
+	r, c := newRig(t, vramtest.Config(vram.Config{LimitBytes: 64 * mib, Waits: vram.WaitsAlways}))
+	d := r.context()
+	x := r.alloc(d, 60*mib)
+	require.NoError(t, r.dev.GPU().Launch(d.Stream().Handle(), time.Hour))
+	require.NoError(t, d.Fill8(cuda.Whole(x), 1))
+	r.free(x)
+	g := r.graph(c, func() {
+		b := r.alloc(c, 50*mib)
+		require.NoError(t, c.Fill8(cuda.Whole(b), 2))
+		r.free(b)
+	})
+	require.NoError(t, g.Launch(c))
+	r.sync(c)
+	require.NoError(t, g.Close())
+}
+
+func TestAGraphZeroesItsMemoryAtEachLaunch(t *testing.T) {
+	r, c := newRig(t)
+	y := r.alloc(c, mib)
+	g := r.graph(c, func() {
+		b, err := c.AllocZeroed(mib)
+		require.NoError(t, err)
+		require.NoError(t, c.Copy(cuda.Whole(y), cuda.Whole(b)))
+		require.NoError(t, c.Fill8(cuda.Whole(b), 7))
+		w, err := c.Workspace(mib)
+		require.NoError(t, err)
+		require.NoError(t, c.Fill8(cuda.Whole(w), 8))
+		r.free(b)
+	})
+	for range 2 {
+		require.NoError(t, c.Fill8(cuda.Whole(y), 1))
+		require.NoError(t, g.Launch(c))
+		assert.Equal(t, byte(0), r.read(c, y, 1)[0])
+	}
+	require.NoError(t, g.Close())
+	r.free(y)
+}
+
+// They do so where nothing but the pool's memory is common to them.
+func TestGraphsShareNothingButAPool(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	pool, err := c.NewPool()
+	require.NoError(t, err)
+	capture := func() *cuda.Graph {
+		return r.graph(c, func() {
+			tmp := r.alloc(c, 16*mib)
+			require.NoError(t, c.Fill8(cuda.Whole(tmp), 1))
+			require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(tmp)))
+			r.free(tmp)
+		}, cuda.Shared(pool))
+	}
+	one, two := capture(), capture()
+	require.NoError(t, one.Launch(c))
+	require.NoError(t, two.Launch(d))
+	require.NoError(t, one.Launch(c))
+	require.NoError(t, one.Close())
+	require.NoError(t, two.Close())
+	require.NoError(t, pool.Close())
+}

@@ -1,0 +1,182 @@
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Module is code that is loaded on a device. Functions of it run on every context of the device.
+type Module struct {
+	on       *Context
+	handle   cudadrv.Module
+	unloaded atomic.Bool
+}
+
+// LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its own
+// cache has it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's: a *cudadrv.CallError whose Detail has the compiler's log.
+func (c *Context) LoadModule(image []byte) (*Module, error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	if c.kernels == nil {
+		return nil, unsupported("cuModuleLoadData")
+	}
+	m := &Module{on: c}
+	err := c.submit(func() (err error) {
+		m.handle, err = c.kernels.ModuleLoadData(image)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cuda: loading a module: %w", err)
+	}
+	return m, nil
+}
+
+// Link links PTX texts and cubins into one cubin, which LoadModule takes.
+func (c *Context) Link(images ...[]byte) ([]byte, error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	if c.kernels == nil {
+		return nil, unsupported("cuLinkCreate")
+	}
+	cubin, err := c.kernels.LinkImages(images...)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: linking: %w", err)
+	}
+	return cubin, nil
+}
+
+// Unload unloads the module. Its launches must have finished; later ones are refused with ErrUnloaded. Idempotent.
+func (m *Module) Unload() error {
+	if m == nil || m.on == nil {
+		return ErrNotOpen
+	}
+	if m.unloaded.Swap(true) {
+		return nil
+	}
+	return m.on.kernels.ModuleUnload(m.handle)
+}
+
+// Global is the address and the size of a variable of the module in device memory.
+func (m *Module) Global(name string) (cudadrv.Ptr, int64, error) {
+	if err := m.usable(); err != nil {
+		return 0, 0, err
+	}
+	return m.on.kernels.ModuleGetGlobal(m.handle, name)
+}
+
+func (m *Module) usable() error {
+	switch {
+	case m == nil || m.on == nil:
+		return ErrNotOpen
+	case m.unloaded.Load():
+		return ErrUnloaded
+	}
+	return nil
+}
+
+// param is a parameter of a kernel.
+type param struct{ offset, bytes int }
+
+// Function is a kernel of a module.
+type Function struct {
+	module     *Module
+	name       string
+	handle     cudadrv.Function
+	params     []param
+	paramBytes int
+	known      bool // the driver has told the parameters
+}
+
+// Function finds a kernel by name, and asks the driver for its parameters: launches are held against them where the driver can tell
+// (CUDA 12.4 and later). Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound.
+func (m *Module) Function(name string) (*Function, error) {
+	if err := m.usable(); err != nil {
+		return nil, err
+	}
+	k := m.on.kernels
+	h, err := k.ModuleGetFunction(m.handle, name)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: kernel %q: %w", name, err)
+	}
+	f := &Function{module: m, name: name, handle: h}
+	switch err := f.askParams(); {
+	case errors.Is(err, cudadrv.InvalidValue): // it has no more
+		f.known = f.paramBytes <= maxParamBytes
+	case errors.Is(err, cudadrv.NotSupported): // launches lay the arguments out as C does
+	default:
+		return nil, fmt.Errorf("cuda: the parameters of kernel %q: %w", name, err)
+	}
+	return f, nil
+}
+
+// askParams asks the driver for the kernel's parameters, one after the other. Its error ends that.
+func (f *Function) askParams() error {
+	for {
+		offset, bytes, err := f.module.on.kernels.FuncGetParamInfo(f.handle, len(f.params))
+		if err != nil {
+			return err
+		}
+		f.params = append(f.params, param{int(offset), int(bytes)})
+		f.paramBytes = max(f.paramBytes, int(offset+bytes))
+	}
+}
+
+// Name is the kernel's name.
+func (f *Function) Name() string {
+	if f == nil {
+		return ""
+	}
+	return f.name
+}
+
+// sizeOf is the size of a parameter, -1 where it is not known.
+func (f *Function) sizeOf(i int) int64 {
+	if f.known && i < len(f.params) {
+		return int64(f.params[i].bytes)
+	}
+	return -1
+}
+
+func (f *Function) usable() error {
+	if f == nil {
+		return ErrNotOpen
+	}
+	return f.module.usable()
+}
+
+// Attribute reads a property of the kernel.
+func (f *Function) Attribute(a cudadrv.FunctionAttribute) (int, error) {
+	if err := f.usable(); err != nil {
+		return 0, err
+	}
+	return f.module.on.kernels.FuncGetAttribute(f.handle, a)
+}
+
+// SetMaxSharedBytes allows launches with that much dynamic shared memory: without it 48 KiB.
+func (f *Function) SetMaxSharedBytes(bytes int) error {
+	if err := f.usable(); err != nil {
+		return err
+	}
+	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, bytes)
+}
+
+// ActiveBlocks is how many blocks of so many threads a multiprocessor runs at once.
+func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error) {
+	if err := f.usable(); err != nil {
+		return 0, err
+	}
+	return f.module.on.kernels.OccupancyMaxActiveBlocksPerMultiprocessor(f.handle, blockThreads, sharedBytes)
+}
+
+// BestBlock is the number of threads of a block with which most warps run at once, and how many blocks then fill the device.
+func (f *Function) BestBlock(sharedBytes int64) (gridBlocks, blockThreads int, err error) {
+	if err := f.usable(); err != nil {
+		return 0, 0, err
+	}
+	return f.module.on.kernels.OccupancyMaxPotentialBlockSize(f.handle, sharedBytes, 0)
+}

@@ -1,0 +1,118 @@
+package cuda
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// KernelTime is one launch of a profile.
+type KernelTime struct {
+	Kernel   string
+	Geometry Geometry
+	// Duration is the device's time between the event before the launch and the one behind it. Kernels of other streams that run
+	// meanwhile make it longer.
+	Duration time.Duration
+}
+
+// Profile notes the kernels of a context while it is on: see Context.StartProfile.
+type Profile struct {
+	on *Context
+	mu sync.Mutex // launches that are profiled meet here
+	// What has been launched, in order.
+	launches []profiled
+	failed   error
+}
+
+type profiled struct {
+	kernel     string
+	geometry   Geometry
+	start, end cudadrv.Event
+}
+
+// StartProfile notes name, geometry and duration of each kernel that is launched on the context from now on, but for those in
+// captures: two events a launch. While no profile is on that costs nothing. Errors: ErrNotOpen, cudadrv.NotSupported where events have
+// no time, and ErrProfiling.
+func (c *Context) StartProfile() (*Profile, error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	if c.timed == nil || !c.Info().Capabilities.Has(cudadrv.EventTiming) {
+		return nil, unsupported("cuEventCreate")
+	}
+	p := &Profile{on: c}
+	if !c.profile.CompareAndSwap(nil, p) {
+		return nil, ErrProfiling
+	}
+	c.special.Add(1)
+	return p, nil
+}
+
+// ErrProfiling refuses a second profile of a context.
+var ErrProfiling = errors.New("cuda: a profile of the context is on")
+
+// launch submits a kernel between two events. What the profile lacks afterwards Stop says; the launch is not refused for it.
+func (p *Profile) launch(f *Function, g Geometry, submit func() error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := profiled{kernel: f.name, geometry: g}
+	one.start = p.record()
+	if err := submit(); err != nil {
+		p.destroy(one)
+		return err
+	}
+	one.end = p.record()
+	p.launches = append(p.launches, one)
+	return nil
+}
+
+// record makes an event, 0 where the driver refuses.
+func (p *Profile) record() cudadrv.Event {
+	e, err := p.on.timed.EventCreateTimed()
+	if err == nil {
+		err = p.on.device.EventRecord(e, p.on.handle)
+	}
+	p.failed = errors.Join(p.failed, err)
+	return e
+}
+
+func (p *Profile) destroy(one profiled) {
+	for _, e := range []cudadrv.Event{one.start, one.end} {
+		if e != 0 {
+			p.failed = errors.Join(p.failed, p.on.device.EventDestroy(e))
+		}
+	}
+}
+
+// Stop ends the profile, waits for its launches, and returns them in order. Of a launch whose time could not be taken the Duration is
+// below 0, and the error says why. The second call returns nothing.
+func (p *Profile) Stop() ([]KernelTime, error) {
+	if p == nil || p.on == nil {
+		return nil, ErrNotOpen
+	}
+	if p.on.profile.CompareAndSwap(p, nil) {
+		p.on.special.Add(-1)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []KernelTime
+	for _, one := range p.launches {
+		k := KernelTime{one.kernel, one.geometry, -1}
+		if one.start != 0 && one.end != 0 {
+			err := p.on.device.EventSynchronize(one.end)
+			if err == nil {
+				k.Duration, err = p.on.timed.EventElapsedTime(one.start, one.end)
+			}
+			if err != nil {
+				k.Duration = -1
+				p.failed = errors.Join(p.failed, err)
+			}
+		}
+		all = append(all, k)
+		p.destroy(one)
+	}
+	p.launches = nil
+	return all, p.failed
+}
