@@ -31,6 +31,8 @@
 //
 //	cmd/vram, examples       programs
 //	warm                     demands to map ahead, from a shape or a recording
+//	cuda                     kernels, copies, events and graphs on streams, with the driver alone
+//	host                     memory of the host, page-locked and not, behind one interface
 //	vram                     this package: the interface for callers
 //	streams                  the cache of a stream: actor, buffers, requests, lanes
 //	  streams/core             its decisions: spans, splits, the cached blocks

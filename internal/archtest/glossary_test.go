@@ -50,6 +50,7 @@ func plainPackages() []string {
 		rootDir,
 		"actors",
 		"futures",
+		"host",
 		"pool",
 		"streams",
 		"streams/claims",

@@ -67,8 +67,8 @@ func houseLayers() []layer {
 			"a watcher of hidden panics stands beside the tests and below none of the house",
 		},
 		{
-			[]string{"vramtest"},
-			"tests of callers stand on the root as callers do",
+			[]string{"vramtest", "host", "cuda"},
+			"tests of callers, memory of the host and work on streams stand on the root as callers do",
 		},
 		{
 			[]string{"internal/trace"},

@@ -29,6 +29,7 @@ type Bug struct {
 func Bugs() []Bug {
 	return slices.Concat(
 		driverBugs(),
+		computeBugs(),
 		foundationBugs(),
 		poolBugs(),
 		rootBugs(),
@@ -51,6 +52,8 @@ func Bugs() []Bug {
 		panicBugs(),
 		callerBugs(),
 		ageBugs(),
+		cudaBugs(),
+		hostBugs(),
 	)
 }
 

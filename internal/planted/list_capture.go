@@ -64,7 +64,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "a capture does not want to be joined", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",
-			Edits: []Edit{{"cudadrv/sim.(*Device).EndCapture", "case joined < len(c.graph.nodes):", "case joined < 0:"}},
+			Edits: []Edit{{"cudadrv/sim.(*gpu).endCapture", "case joined < len(k.graph.nodes):", "case joined < 0:"}},
 		},
 		{
 			Name: "a question about a captured event does a capture no harm", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",

@@ -20,7 +20,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "idle accounts keep a deadlock from being seen", Package: "pool/core/admission", Run: "^TestIdleAccountsCountWhereTheyAreNamed$",
-			Edits: []Edit{{"pool/core/admission.(*Table).stuck", "		return slices.ContainsFunc(holders, goesOn) || slices", "		return true || slices.ContainsFunc(holders, goesOn) || slices"}},
+			Edits: []Edit{{"pool/core/admission.(*Table).stuck", "		return slices.ContainsFunc(holders, goesOn) || t.some", "		return true || slices.ContainsFunc(holders, goesOn) || t.some"}},
 		},
 		{
 			Name: "a stream that says nothing counts as exclusive", Package: ".", Run: "^TestASharedStreamWaitsForItself$",

@@ -9,7 +9,7 @@ func driverBugs() []Bug {
 		},
 		{
 			Name: "work changes bytes when it is submitted", Package: "cudadrv/sim", Run: "^TestWorkRunsInItsTime$",
-			Edits: []Edit{{"cudadrv/sim.(*Device).transfer", "w.ends = st.drained", "w.ends = g.time()"}},
+			Edits: []Edit{{"cudadrv/sim.(*gpu).submit", "w.ends = st.drained", "w.ends = g.time()"}},
 		},
 		{
 			Name: "bytes stay at their address", Package: "cudadrv/sim", Run: "^TestOrderedWorkIsAsIfDoneAtOnce$",

@@ -77,7 +77,7 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "memory without an address is in use", Package: "cudadrv/sim", Run: "^TestNoAddressNoMemory$",
-			Edits: []Edit{{"cudadrv/sim.(*Device).MemAlloc", "		g.usedBytes -= physicalBytes\n		return 0, fail", "		return 0, fail"}},
+			Edits: []Edit{{"cudadrv/sim.(*gpu).allocate", "		g.usedBytes -= physicalBytes\n		return nil, fail", "		return nil, fail"}},
 		},
 		{
 			Name: "memory is set without the context", Package: "cudadrv/dynamic", Run: "^TestWorkIsSubmittedWithItsContext$",
