@@ -77,7 +77,7 @@ func ExampleContext_Capture() {
 		check(g.Launch(c))
 		result := make([]uint8, 1)
 		check(cuda.CopyOut(c, result, out))
-		fmt.Println(result)
+		fmt.Println(result[0])
 	}
 	check(g.Close())
 
@@ -86,9 +86,9 @@ func ExampleContext_Capture() {
 	check(c.Close())
 	check(dev.Close())
 	// Output:
-	// [0]
-	// [1]
-	// [2]
+	// 0
+	// 1
+	// 2
 }
 
 func check(err error) {

@@ -1,0 +1,24 @@
+//go:build gpu
+
+package cuda
+
+import "github.com/go-vram/vram/cudadrv"
+
+// Handles of the driver's, for comparisons with calls past this package.
+
+// FunctionHandle is CUDA's handle of a kernel.
+func FunctionHandle(f *Function) uintptr { return uintptr(f.handle) }
+
+// GraphHandle is CUDA's handle of a graph.
+func GraphHandle(g *Graph) uintptr { return uintptr(g.exec) }
+
+// Kernels is the driver's interface of a context.
+func Kernels(c *Context) cudadrv.Kernels { return c.kernels }
+
+// RecordAndWait makes two driver calls: an event is recorded on one context, and the other one waits for it.
+func RecordAndWait(from, to *Context, e *Event) error {
+	if err := from.device.EventRecord(e.handle, from.handle); err != nil {
+		return err
+	}
+	return to.device.StreamWaitEvent(to.handle, e.handle)
+}
