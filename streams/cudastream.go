@@ -23,9 +23,10 @@ type cudaStream struct {
 	panics   *recovered.Log
 	line     *fence.Timeline // fences over its work, for buffers of other streams
 
-	calls          atomic.Int64  // driver calls that a turn ordered, or in progress
-	closing        atomic.Bool   // Close has begun
-	held           atomic.Bool   // a graph has its memory: no fence of it passes
+	calls          atomic.Int64 // driver calls that a turn ordered, or in progress
+	closing        atomic.Bool  // Close has begun
+	held           atomic.Bool  // a graph has its memory: no fence of it passes
+	crossings      crossings
 	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
 	forbiddenCalls atomic.Uint64 // counts calls that a capture forbade
 	lost           atomic.Uint64 // fences of Returns that a capture may have, see Stats.LostFences

@@ -11,7 +11,7 @@ import (
 // Open makes the cache of a stream and starts its actor. It makes no driver call. Callers get the
 // Stream, the stream's device keeps the Control.
 func Open(cfg Config) (*Stream, *Control, error) {
-	s := &Stream{closed: make(chan struct{})}
+	s := &Stream{closed: make(chan struct{}), sibling: cfg.Sibling}
 	t := &s.turn
 	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
 	t.wiring, t.debug, t.longWait = &s.wiring, cfg.Debug, cfg.LongWait

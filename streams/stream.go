@@ -18,6 +18,7 @@ type Stream struct {
 	turn     turn          // owned by the turn
 	closed   chan struct{} // Close has returned
 	closeErr error         // of that Close
+	sibling  func() (*Stream, error)
 }
 
 // opened reports whether Open made the stream: it is neither nil nor the zero Stream.

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -55,24 +54,11 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 	return false, nil
 }
 
-// crossings is the part of a stream that other streams read about its work on their memory.
-type crossings struct {
-	count atomic.Uint64             // works of this stream so far that touched memory of others
-	users atomic.Pointer[[]*Stream] // streams whose works touched this one's memory; replaced, never changed
-	seen  atomic.Pointer[[]*seen]   // the counts of others behind which this stream is; replaced, never changed
-}
-
-// seen is the count of another stream when this one last waited for it.
-type seen struct {
-	of    *Stream
-	count atomic.Uint64
-}
-
 // Crossing orders one work of a stream on buffers of others: Before for each buffer, then the work, then After. It is for one
 // goroutine.
 type Crossing struct {
 	x      Submitter
-	waited [8]*Stream // behind which the work is already; with more, it waits again
+	waited [8]*cudaStream // behind which the work is already; with more, it waits again
 	count  int
 	cross  bool
 }
@@ -91,13 +77,13 @@ func (c *Crossing) Before(b Buffer) error {
 		return err
 	}
 	if home != s {
-		if err := c.wait(home); err != nil {
+		if err := c.wait(&home.cuda); err != nil {
 			return err
 		}
 		if err := b.RecordStream(s); err != nil {
 			return err
 		}
-		home.crossings.add(s)
+		home.cuda.crossings.add(&s.cuda)
 		c.cross = true
 	}
 	if !b.slot.Shared() {
@@ -108,17 +94,17 @@ func (c *Crossing) Before(b Buffer) error {
 
 // behindUsers makes the work wait for works of others on memory of a stream, unless the work's own stream is behind them already.
 func (c *Crossing) behindUsers(home *Stream) error {
-	users := home.crossings.users.Load()
+	users := home.cuda.crossings.users.Load()
 	if users == nil {
 		return nil
 	}
 	s := c.x.s
 	for _, u := range *users {
-		if u == s {
+		if u == &s.cuda {
 			continue
 		}
 		count := u.crossings.count.Load() // before the wait, which covers these
-		last := s.crossings.of(u)
+		last := s.cuda.crossings.of(u)
 		if count == last.count.Load() {
 			continue
 		}
@@ -131,11 +117,11 @@ func (c *Crossing) behindUsers(home *Stream) error {
 }
 
 // wait makes the work wait for a stream, once.
-func (c *Crossing) wait(other *Stream) error {
+func (c *Crossing) wait(other *cudaStream) error {
 	if slices.Contains(c.waited[:c.count], other) {
 		return nil
 	}
-	if err := c.x.s.cuda.behind(&other.cuda); err != nil {
+	if err := c.x.s.cuda.behind(other); err != nil {
 		return err
 	}
 	if c.count < len(c.waited) {
@@ -148,53 +134,7 @@ func (c *Crossing) wait(other *Stream) error {
 // After says that the work was submitted.
 func (c *Crossing) After() {
 	if c.cross {
-		c.x.s.crossings.count.Add(1)
-	}
-}
-
-// add notes a user of the stream's memory, and forgets users that are closed.
-func (c *crossings) add(s *Stream) {
-	for {
-		old := c.users.Load()
-		if old != nil && slices.Contains(*old, s) || c.replace(old, s) {
-			return
-		}
-	}
-}
-
-// replace adds a user to a list that has not been replaced meanwhile.
-func (c *crossings) replace(old *[]*Stream, s *Stream) bool {
-	all := []*Stream{s}
-	if old != nil {
-		open := slices.DeleteFunc(slices.Clone(*old), func(u *Stream) bool { return u.cuda.line.Finished() })
-		all = append(open, s)
-	}
-	return c.users.CompareAndSwap(old, &all)
-}
-
-// of is the count of another stream behind which this one is.
-func (c *crossings) of(s *Stream) *seen {
-	for {
-		old := c.seen.Load()
-		if old != nil {
-			for _, one := range *old {
-				if one.of == s {
-					return one
-				}
-			}
-		}
-		all := []*seen{{of: s}}
-		if old != nil {
-			all = append(all, slices.DeleteFunc(slices.Clone(*old), func(one *seen) bool { return one.of.cuda.line.Finished() })...)
-		}
-		if c.seen.CompareAndSwap(old, &all) {
-			return all[0]
-		}
-	}
-}
-
-func storeMax(peak *atomic.Uint64, value uint64) {
-	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
+		c.x.s.cuda.crossings.count.Add(1)
 	}
 }
 
@@ -208,10 +148,10 @@ func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
 func (c *Crossing) BeforeStream(home *Stream) error {
 	s := c.x.s
 	if home != s {
-		if err := c.wait(home); err != nil {
+		if err := c.wait(&home.cuda); err != nil {
 			return err
 		}
-		home.crossings.add(s)
+		home.cuda.crossings.add(&s.cuda)
 		c.cross = true
 	}
 	return c.behindUsers(home)

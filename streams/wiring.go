@@ -28,14 +28,11 @@ type wiring struct {
 	handler     func(*pool.OutOfMemoryError) bool // may be nil
 	handles     func() bool                       // whether it has anything to do; nil: always
 	charged     atomic.Bool                       // some buffer was charged to a tenant
-	sibling     func() (*Stream, error)           // see Config.Sibling
-	crossings   crossings
 }
 
 // init sets the fields from a configuration.
 func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
-	w.sibling = cfg.Sibling
 	w.panics, w.handler, w.handles, w.peers = cfg.Panics, cfg.Handler, cfg.Handles, cfg.Peers
 	if w.peers == nil {
 		w.peers = new(Peers)

@@ -1,0 +1,65 @@
+package streams
+
+import (
+	"slices"
+	"sync/atomic"
+)
+
+// crossings is the part of a stream that other streams read about its work on their memory.
+type crossings struct {
+	count atomic.Uint64                 // works of this stream so far that touched memory of others
+	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory; replaced, never changed
+	seen  atomic.Pointer[[]*seen]       // the counts of others behind which this stream is; replaced, never changed
+}
+
+// seen is the count of another stream when this one last waited for it.
+type seen struct {
+	of    *cudaStream
+	count atomic.Uint64
+}
+
+// add notes a user of the stream's memory, and forgets users that are closed.
+func (c *crossings) add(s *cudaStream) {
+	for {
+		old := c.users.Load()
+		if old != nil && slices.Contains(*old, s) || c.replace(old, s) {
+			return
+		}
+	}
+}
+
+// replace adds a user to a list that has not been replaced meanwhile.
+func (c *crossings) replace(old *[]*cudaStream, s *cudaStream) bool {
+	all := []*cudaStream{s}
+	if old != nil {
+		open := slices.DeleteFunc(slices.Clone(*old), func(u *cudaStream) bool { return u.line.Finished() })
+		all = append(open, s)
+	}
+	return c.users.CompareAndSwap(old, &all)
+}
+
+// of is the count of another stream behind which this one is.
+func (c *crossings) of(s *cudaStream) *seen {
+	for {
+		old := c.seen.Load()
+		if old != nil {
+			for _, one := range *old {
+				if one.of == s {
+					return one
+				}
+			}
+		}
+		all := []*seen{{of: s}}
+		if old != nil {
+			all = append(all, slices.DeleteFunc(slices.Clone(*old), func(one *seen) bool { return one.of.line.Finished() })...)
+		}
+		if c.seen.CompareAndSwap(old, &all) {
+			return all[0]
+		}
+	}
+}
+
+func storeMax(peak *atomic.Uint64, value uint64) {
+	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
+	}
+}
