@@ -3,6 +3,7 @@
 #include "state.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static struct event *event_at(CUevent handle) { return object_at((uintptr_t)handle, EVENT); }
 
@@ -144,6 +145,9 @@ struct descriptor {
 };
 _Static_assert(sizeof(struct descriptor) <= sizeof(CUipcEventHandle), "CUipcEventHandle");
 
+// Two processes may have the library at one address.
+static uint64_t this_process(void) { return (uintptr_t)&world ^ (uint64_t)getpid() << 48; }
+
 static const char descriptor_word[16] = "fakecuda event ";
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event_handle) {
@@ -151,7 +155,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event_handle) {
     struct event *event = event_at(event_handle);
     if (!event) return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!handle || !(event->flags & CU_EVENT_INTERPROCESS)) return leave(CUDA_ERROR_INVALID_VALUE);
-    struct descriptor d = {.owner = (uintptr_t)&world, .event = event->object.id, .check = (uintptr_t)&world ^ event->object.id};
+    struct descriptor d = {.owner = this_process(), .event = event->object.id, .check = this_process() ^ event->object.id};
     memcpy(d.word, descriptor_word, sizeof d.word);
     memset(handle, 0, sizeof *handle);
     memcpy(handle, &d, sizeof d);
@@ -167,7 +171,7 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
     bool whole = handle.reserved[56] == 0x5a && handle.reserved[63] == 0x5a;
     if (!event || !whole || memcmp(d.word, descriptor_word, sizeof d.word) != 0 || (d.owner ^ d.event) != d.check)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    if (d.owner == (uintptr_t)&world) return leave(CUDA_ERROR_INVALID_CONTEXT);
+    if (d.owner == this_process()) return leave(CUDA_ERROR_INVALID_CONTEXT);
     struct event *opened = object_new(sizeof *opened, EVENT);
     opened->context = current();
     opened->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;

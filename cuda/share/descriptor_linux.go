@@ -1,0 +1,89 @@
+package share
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// maxDescriptors is how many descriptors of one message are looked at: one is right, and the kernel closes those beyond.
+const maxDescriptors = 4
+
+// exportHandle makes a descriptor of a handle. No program that is started meanwhile inherits it.
+func exportHandle(d cudadrv.ShareableMemory, h cudadrv.Handle) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	fd, err := d.MemExportToShareableHandle(h)
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), "exported memory"), nil //nolint:gosec // a descriptor is not negative
+}
+
+// importHandle makes a handle of a descriptor, which stays open.
+func importHandle(d cudadrv.ShareableMemory, f *os.File) (cudadrv.Handle, error) {
+	return d.MemImportFromShareableHandle(int(f.Fd())) //nolint:gosec // a descriptor fits
+}
+
+// sendDescriptor writes a message with a descriptor.
+func sendDescriptor(conn *net.UnixConn, message []byte, f *os.File) error {
+	n, _, err := conn.WriteMsgUnix(message, syscall.UnixRights(int(f.Fd())), nil) //nolint:gosec // a descriptor fits
+	if err != nil {
+		return err
+	}
+	if n < len(message) {
+		_, err = conn.Write(message[n:])
+	}
+	return err
+}
+
+// receiveDescriptors reads a message whose begin is right, and the descriptors that come with it, which are the caller's to close. The net
+// package asks for descriptors that other programs do not inherit.
+func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, readBytes int, err error) {
+	for readBytes < len(message) && startsWithMagic(message[:readBytes]) {
+		rights := make([]byte, syscall.CmsgSpace(4*maxDescriptors))
+		n, rightsBytes, flags, _, err := conn.ReadMsgUnix(message[readBytes:], rights)
+		more, parseErr := parseRights(rights[:rightsBytes])
+		files = append(files, more...)
+		switch {
+		case err != nil:
+			return files, readBytes, err
+		case parseErr != nil:
+			return files, readBytes, parseErr
+		case n == 0 && rightsBytes == 0:
+			return files, readBytes, errEnded
+		case flags&syscall.MSG_CTRUNC != 0:
+			return files, readBytes, &DescriptorError{maxDescriptors + 1}
+		}
+		readBytes += n
+	}
+	return files, readBytes, nil
+}
+
+// parseRights are the descriptors of a control message. With an error those that were found are returned, too.
+func parseRights(b []byte) (files []*os.File, failed error) {
+	if len(b) == 0 {
+		return nil, nil
+	}
+	messages, err := syscall.ParseSocketControlMessage(b)
+	if err != nil {
+		return nil, &ProtocolError{"control message: " + err.Error()}
+	}
+	for i := range messages {
+		if messages[i].Header.Level != syscall.SOL_SOCKET || messages[i].Header.Type != syscall.SCM_RIGHTS {
+			continue
+		}
+		fds, err := syscall.ParseUnixRights(&messages[i])
+		if err != nil {
+			failed = errors.Join(failed, &ProtocolError{"descriptors: " + err.Error()})
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "imported memory")) //nolint:gosec // a descriptor is not negative
+		}
+	}
+	return files, failed
+}

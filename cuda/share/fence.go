@@ -1,0 +1,195 @@
+package share
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Way is how the order of a fence comes about.
+type Way uint8
+
+// The ways.
+const (
+	NoWay   Way = iota // the memory is not linked
+	ByEvent            // the device waits for an event of the other process
+	ByHost             // Publish waits until the work has finished
+)
+
+// String is a word for the way.
+func (w Way) String() string {
+	switch w {
+	case ByEvent:
+		return "event"
+	case ByHost:
+		return "host"
+	case NoWay:
+	}
+	return "none"
+}
+
+// Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not change.
+func (m *Memory) Ways() (publish, await Way) {
+	if m == nil {
+		return NoWay, NoWay
+	}
+	l := m.link.Load()
+	if l == nil {
+		return NoWay, NoWay
+	}
+	way := func(events bool) Way {
+		if events {
+			return ByEvent
+		}
+		return ByHost
+	}
+	return way(l.publishesEvents), way(l.awaitsEvents)
+}
+
+// Publish makes a fence behind what was submitted to the context so far, and tells the peer. By ByHost it waits for the work first. With an
+// error the peer was not told. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and
+// the driver's.
+func (m *Memory) Publish(c *cuda.Context) error {
+	l, err := m.linkTo()
+	if err != nil {
+		return err
+	}
+	l.publishing.Lock()
+	defer l.publishing.Unlock()
+	if err := m.fence(c, l); err != nil {
+		return err
+	}
+	if err := l.write(note{kindFence, l.sent + 1}); err != nil {
+		return m.over("publish", err)
+	}
+	l.sent++
+	m.stats.published.Add(1)
+	return nil
+}
+
+// over is the error of a fence whose link has ended, by this process or by the peer.
+func (m *Memory) over(op string, why error) error {
+	select {
+	case <-m.quit:
+		return ErrClosed
+	default:
+		return &PeerError{op, why}
+	}
+}
+
+// fence puts the own event behind the work of a context and behind the last fence, or waits for the work.
+func (m *Memory) fence(c *cuda.Context, l *link) error {
+	if err := m.enter(c); err != nil {
+		return err
+	}
+	why := l.over()
+	if why == nil {
+		m.uses(c)
+	}
+	if why != nil || !l.publishesEvents {
+		m.use.RUnlock() // a goodbye does not wait for the work
+		if why != nil {
+			return &PeerError{"publish", why}
+		}
+		if err := c.Synchronize(context.Background()); err != nil {
+			return err
+		}
+		m.stats.synchronized.Add(1)
+		return nil
+	}
+	defer m.use.RUnlock()
+	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+		if l.last != nil && l.last != c.Stream() { // the record takes the last one's place, and the peer may not have waited for that
+			if err := device.StreamWaitEvent(on, l.own); err != nil {
+				return err
+			}
+		}
+		if err := device.EventRecord(l.own, on); err != nil {
+			return err
+		}
+		l.last = c.Stream()
+		return nil
+	})
+}
+
+// Await takes the peer's next fence: it waits on the host until the peer has published it, or ctx ends, and makes later work of the context wait for
+// it on the device. With an error no fence was taken. Errors: ErrNotLinked, ErrClosed, *PeerError, ctx's, cuda.ErrNotOpen, cuda.ErrForeign,
+// cuda.ErrCapturing, vram.ErrClosed, and the driver's.
+func (m *Memory) Await(ctx context.Context, c *cuda.Context) error {
+	l, err := m.linkTo()
+	if err != nil {
+		return err
+	}
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.quit:
+		return ErrClosed
+	}
+	if err := m.arrival(ctx, l); err != nil {
+		return err
+	}
+	if err := m.follow(c, l); err != nil {
+		return err
+	}
+	l.awaited++
+	m.stats.awaited.Add(1)
+	return nil
+}
+
+// arrival waits for a note of the next fence.
+func (m *Memory) arrival(ctx context.Context, l *link) error {
+	for l.received.Load() == l.awaited {
+		select {
+		case <-l.arrived:
+		case <-l.ended:
+			if l.received.Load() == l.awaited { // what was received before the end counts
+				return m.over("await", l.why)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.quit:
+			return ErrClosed
+		}
+	}
+	return nil
+}
+
+// follow puts a context behind the peer's event. A peer that has closed had finished its work; of one that died only that work is known to
+// have finished for which its host had waited.
+func (m *Memory) follow(c *cuda.Context, l *link) error {
+	if err := m.enter(c); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	m.uses(c)
+	why := l.over()
+	switch {
+	case errors.Is(why, ErrPeerClosed), !l.awaitsEvents:
+		return c.Submit(func(cudadrv.Device, cudadrv.Stream) error { return nil })
+	case why != nil:
+		return &PeerError{"await", why}
+	}
+	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error { return device.StreamWaitEvent(on, l.theirs) })
+}
+
+// linkTo is the link for a fence.
+func (m *Memory) linkTo() (*link, error) {
+	if m == nil {
+		return nil, cuda.ErrNotOpen
+	}
+	select {
+	case <-m.quit:
+		return nil, ErrClosed
+	default:
+	}
+	l := m.link.Load()
+	if l == nil {
+		return nil, ErrNotLinked
+	}
+	return l, nil
+}

@@ -1,0 +1,222 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
+)
+
+// Memory is device memory that two processes share. Make it with New or Import. Any number of goroutines may use it.
+type Memory struct {
+	home   streams.Submitter
+	device cudadrv.Device
+	bytes  int64
+
+	linking sync.Mutex                        // of an Export, and of Close
+	pending atomic.Pointer[net.UnixConn]      // the connection of the Export that is under way, for Close
+	link    atomic.Pointer[link]              // nil: alone
+	quit    chan struct{}                     // closed by the first Close
+	closed  bool                              // guarded by use
+	pages   pages                             // changed by Close, under linking
+	used    map[*streams.Stream]*cuda.Context // guarded by using
+	using   sync.Mutex
+
+	// use is read by calls that use addresses or events, while they make their driver calls, and written to end such calls.
+	use sync.RWMutex
+
+	stats struct{ published, synchronized, awaited atomic.Uint64 }
+}
+
+// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it. The bytes are in no
+// defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, and the driver's: cudadrv.NotSupported where the device has no shareable handles,
+// cudadrv.OutOfMemory, for which vram.Device.Trim may help.
+func New(c *cuda.Context, bytes int64) (*Memory, error) {
+	m, shareable, err := newMemory(c, "cuMemCreate")
+	if err != nil {
+		return nil, err
+	}
+	if m.pages.bytes, err = round(bytes, m.device.Info()); err != nil {
+		return nil, err
+	}
+	m.bytes = bytes
+	if m.pages.handle, err = shareable.MemCreateShareable(m.pages.bytes); err != nil {
+		return nil, err
+	}
+	if err := m.pages.place(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// newMemory is memory without pages, on the device of a context, whose abilities were looked at.
+func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemory, error) {
+	home, err := streams.NewSubmitter(c.Stream())
+	if err != nil {
+		return nil, nil, err
+	}
+	device := home.Device()
+	const needed = cudadrv.VirtualMemory | cudadrv.ShareableHandles
+	shareable, ok := device.(cudadrv.ShareableMemory)
+	if has := device.Info().Capabilities; !ok || !has.Has(needed) {
+		return nil, nil, unsupported(function, needed&^has)
+	}
+	m := &Memory{home: home, device: device, quit: make(chan struct{}), used: map[*streams.Stream]*cuda.Context{}}
+	m.pages.device = device
+	return m, shareable, nil
+}
+
+// Bytes is the size, as New was told it. The driver has rounded it up.
+func (m *Memory) Bytes() int64 {
+	if m == nil {
+		return 0
+	}
+	return m.bytes
+}
+
+// Ptr is the device address in this process, for work that is submitted past this package; the peer has another one. It is valid until Close, which
+// waits for contexts that the memory was used with only.
+func (m *Memory) Ptr() cudadrv.Ptr {
+	if m == nil {
+		return 0
+	}
+	m.use.RLock()
+	defer m.use.RUnlock()
+	if m.closed {
+		return 0
+	}
+	return m.pages.at
+}
+
+// Stats counts calls.
+type Stats struct {
+	Published    uint64 // fences that the peer was told of
+	Synchronized uint64 // those of them for which Publish waited on the host
+	Awaited      uint64 // fences that Await has returned
+}
+
+// Stats returns the counts so far.
+func (m *Memory) Stats() Stats {
+	if m == nil {
+		return Stats{}
+	}
+	return Stats{m.stats.published.Load(), m.stats.synchronized.Load(), m.stats.awaited.Load()}
+}
+
+// enter begins driver calls with a context, if it is of the memory's device; m.use.RUnlock ends them.
+func (m *Memory) enter(c *cuda.Context) error {
+	if m == nil {
+		return cuda.ErrNotOpen
+	}
+	work, err := streams.NewSubmitter(c.Stream())
+	if err != nil {
+		return err
+	}
+	if !m.home.SameDevice(work) {
+		return cuda.ErrForeign
+	}
+	m.use.RLock()
+	if m.closed {
+		m.use.RUnlock()
+		return ErrClosed
+	}
+	return nil
+}
+
+// uses notes a context for which Close waits. It stands before the work is submitted.
+func (m *Memory) uses(c *cuda.Context) {
+	m.using.Lock()
+	defer m.using.Unlock()
+	m.used[c.Stream()] = c
+}
+
+// within returns the error of a part that is not within the memory.
+func (m *Memory) within(offset, bytes int64) error {
+	if offset < 0 || bytes < 0 || offset > m.bytes || bytes > m.bytes-offset {
+		return &cuda.RangeError{Offset: offset, Bytes: bytes, BufferBytes: m.bytes}
+	}
+	return nil
+}
+
+// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError, ErrClosed, those of
+// cuda.Context.Submit.
+func (m *Memory) CopyFrom(c *cuda.Context, offset int64, src cuda.Range) error {
+	return m.copy(c, offset, src, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
+		return device.MemcpyDtoDAsync(at, buffer, src.Bytes, on)
+	})
+}
+
+// CopyTo submits a copy of the memory, from the offset on, to a range of a buffer. Errors are those of CopyFrom.
+func (m *Memory) CopyTo(c *cuda.Context, offset int64, dst cuda.Range) error {
+	return m.copy(c, offset, dst, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
+		return device.MemcpyDtoDAsync(buffer, at, dst.Bytes, on)
+	})
+}
+
+func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(cudadrv.Device, cudadrv.Stream, cudadrv.Ptr, cudadrv.Ptr) error) error {
+	if err := m.enter(c); err != nil {
+		return err
+	}
+	defer m.use.RUnlock()
+	if err := m.within(offset, r.Bytes); err != nil {
+		return err
+	}
+	m.uses(c)
+	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+		return submit(device, on, m.pages.at+cudadrv.Ptr(offset), r.Buffer.Ptr()+cudadrv.Ptr(r.Offset)) //nolint:gosec // within both
+	}, r)
+}
+
+// Close waits until the contexts that the memory was used with have finished what was submitted to them, says goodbye to the peer, destroys the
+// events, and unmaps and releases the memory. Calls that wait return ErrClosed. Where the wait for a context fails the memory stays mapped:
+// Close then ends the connection without a goodbye, and returns the error. After an error Close may be called again, and goes on where it
+// stopped. Else it is idempotent.
+func (m *Memory) Close() error {
+	if m == nil {
+		return cuda.ErrNotOpen
+	}
+	m.use.Lock()
+	if !m.closed {
+		m.closed = true
+		close(m.quit)
+	}
+	m.use.Unlock()
+	if p := m.pending.Load(); p != nil {
+		_ = p.Close() // Export fails, and closes it again
+	}
+	m.linking.Lock()
+	defer m.linking.Unlock()
+	l := m.link.Load()
+	if err := m.settle(); err != nil {
+		if l != nil {
+			l.cut()
+		}
+		return err
+	}
+	var failed error
+	if l != nil {
+		failed = l.close(&m.use)
+	}
+	if m.pages.gone() {
+		return failed
+	}
+	return errors.Join(failed, m.pages.release())
+}
+
+// settle waits for the contexts that the memory was used with. A stream that was closed has finished.
+func (m *Memory) settle() error {
+	m.using.Lock()
+	defer m.using.Unlock() // nobody else is left
+	for s, c := range m.used {
+		if err := c.Synchronize(context.Background()); err != nil && !errors.Is(err, streams.ErrClosed) {
+			return err
+		}
+		delete(m.used, s)
+	}
+	return nil
+}

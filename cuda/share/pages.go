@@ -1,0 +1,67 @@
+package share
+
+import (
+	"errors"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// pages is a handle, mapped whole at addresses of its own. Each step that has been done is noted, so that release undoes those only, and goes
+// on after a failure where it stopped.
+type pages struct {
+	device cudadrv.Device
+	bytes  int64
+	handle cudadrv.Handle // 0: none
+	at     cudadrv.Ptr    // 0: no addresses
+	mapped bool
+}
+
+// place reserves addresses and maps the handle there. With an error nothing is left, the handle included, but for what the driver does not take
+// back either.
+func (p *pages) place() (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.release())
+		}
+	}()
+	if p.at, err = p.device.MemAddressReserve(p.bytes); err != nil {
+		return err
+	}
+	if err = p.device.MemMap(p.at, p.bytes, p.handle); err != nil {
+		return err
+	}
+	p.mapped = true
+	return p.device.MemSetAccess(p.at, p.bytes)
+}
+
+// release undoes what was done. Nothing on the device may use the memory any more. It may be called again.
+func (p *pages) release() error {
+	if p.mapped {
+		if err := p.device.MemUnmap(p.at, p.bytes); err != nil {
+			return errors.Join(err, p.releaseHandle()) // the mapping keeps the memory
+		}
+		p.mapped = false
+	}
+	failed := p.releaseHandle()
+	if p.at != 0 {
+		if err := p.device.MemAddressFree(p.at, p.bytes); err != nil {
+			return errors.Join(failed, err)
+		}
+		p.at = 0
+	}
+	return failed
+}
+
+func (p *pages) releaseHandle() error {
+	if p.handle == 0 {
+		return nil
+	}
+	err := p.device.MemRelease(p.handle)
+	if err == nil {
+		p.handle = 0
+	}
+	return err
+}
+
+// gone reports whether nothing is left.
+func (p *pages) gone() bool { return p.handle == 0 && p.at == 0 && !p.mapped }

@@ -1,0 +1,213 @@
+package share
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/dynamic"
+)
+
+// Tests with a second process, on the fake library or with -tags gpu on the driver of this machine. Memory that both have mapped has
+// the same bytes.
+
+func openFirst(t *testing.T, library string) *side {
+	t.Helper()
+	return newSide(t, dynamic.New(dynamic.Config{Library: library}))
+}
+
+func TestBytesGoBetweenProcesses(t *testing.T) {
+	library := libraryUnderTest(t)
+	s := openFirst(t, library)
+	p, conn := start(t, library, "")
+	before := descriptors(t)
+	m := s.make()
+	p.tell("import")
+	require.NoError(t, m.Export(conn))
+	p.says("ok")
+	publish, await := m.Ways()
+	assert.Equal(t, [2]Way{ByEvent, ByEvent}, [2]Way{publish, await})
+	p.tell("ways")
+	p.says("ok event event")
+	require.ErrorIs(t, m.Export(nil), errNoConnection)
+
+	s.fill(m, 'a')
+	require.NoError(t, m.Publish(s.c))
+	p.does("await")
+	p.tell("read")
+	p.says("ok aa")
+	p.does("fill b", "publish")
+	require.NoError(t, m.Await(t.Context(), s.c))
+	s.holds(m, 'b')
+
+	// The peer's last fence counts, and then it has closed: the memory is there until this process closes, too.
+	p.does("fill c", "publish", "close", "end")
+	require.NoError(t, m.Await(t.Context(), s.c))
+	s.holds(m, 'c')
+	var gone *PeerError
+	require.ErrorAs(t, m.Await(t.Context(), s.c), &gone)
+	require.ErrorIs(t, gone, ErrPeerClosed)
+	require.ErrorIs(t, m.Publish(s.c), ErrPeerClosed)
+	s.fill(m, 'd')
+	s.holds(m, 'd')
+	assert.Equal(t, Stats{Published: 1, Awaited: 2}, m.Stats())
+	require.NoError(t, m.Close())
+	for kind, count := range descriptors(t) {
+		assert.LessOrEqual(t, count, before[kind], kind)
+	}
+}
+
+// The process that made the memory dies: the other one has it, with its bytes.
+func TestMemoryOutlivesItsMaker(t *testing.T) {
+	library := libraryUnderTest(t)
+	s := openFirst(t, library)
+	p, conn := start(t, library, "")
+	p.does("new", "fill x")
+	p.tell("export")
+	m, err := Import(s.c, conn)
+	require.NoError(t, err)
+	p.says("ok")
+	p.does("publish")
+	require.NoError(t, m.Await(t.Context(), s.c))
+	s.holds(m, 'x')
+	require.Equal(t, bytes, m.Bytes())
+
+	awaited := inBackground(func() error { return m.Await(background(), s.c) })
+	p.kill()
+	err = <-awaited
+	require.ErrorIs(t, err, ErrPeerDied)
+	var gone *PeerError
+	require.ErrorAs(t, err, &gone)
+	assert.Equal(t, "await", gone.Op)
+	require.ErrorIs(t, m.Publish(s.c), ErrPeerDied)
+	s.holds(m, 'x')
+	s.fill(m, 'y')
+	s.holds(m, 'y')
+	require.NoError(t, m.Close())
+	require.ErrorIs(t, m.CopyTo(s.c, 0, cuda.Whole(s.x)), ErrClosed)
+}
+
+// A peer that imports is killed at each step: the exporter has its memory, can try again, and leaks nothing.
+func TestAnImporterDies(t *testing.T) {
+	const imports, opens = "cuMemImportFromShareableHandle", "cuIpcOpenEventHandle"
+	for name, step := range map[string]struct {
+		at     string // where it is when it dies
+		killAt string // where this process is then
+	}{
+		"before it reads the header": {},
+		"after the header":           {at: imports},
+		"before its answer":          {at: opens},
+		"after its answer":           {killAt: opens},
+	} {
+		t.Run(name, func(t *testing.T) {
+			library := libraryUnderTest(t)
+			s := openFirst(t, library)
+			m := s.make()
+			s.fill(m, 'k')
+			before := descriptors(t)
+			p, conn := start(t, library, step.at)
+			if step.killAt != "" {
+				s.faults.SetBefore(func(function string) {
+					if function == step.killAt {
+						p.kill()
+					}
+				})
+			}
+			exported := inBackground(func() error { return m.Export(conn) })
+			if step.at != "" || step.killAt != "" {
+				p.tell("import")
+			}
+			if step.at != "" {
+				p.says("at " + step.at)
+			}
+			if step.killAt == "" {
+				p.kill()
+			}
+			err := <-exported
+			require.ErrorIs(t, err, ErrPeerDied)
+			var gone *PeerError
+			require.ErrorAs(t, err, &gone)
+			assert.Equal(t, "export", gone.Op)
+			p.kill()
+			s.faults.SetBefore(nil)
+			for kind, count := range descriptors(t) {
+				assert.LessOrEqual(t, count, before[kind], kind)
+			}
+			require.ErrorIs(t, m.Publish(s.c), ErrNotLinked)
+			s.holds(m, 'k')
+
+			// Another process takes it.
+			again, conn := start(t, library, "")
+			again.tell("import")
+			require.NoError(t, m.Export(conn))
+			again.says("ok")
+			again.tell("read")
+			again.says("ok kk")
+			again.does("close", "end")
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
+// A peer that exports is killed at each step: the importer is left with nothing.
+func TestAnExporterDies(t *testing.T) {
+	const imports, exports, opens = "cuMemImportFromShareableHandle", "cuMemExportToShareableHandle", "cuIpcOpenEventHandle"
+	for name, step := range map[string]struct{ at, killAt string }{
+		"before its header":         {at: exports},
+		"after its header":          {killAt: imports},
+		"after the answer":          {at: opens},
+		"while its event is opened": {killAt: opens},
+	} {
+		t.Run(name, func(t *testing.T) {
+			library := libraryUnderTest(t)
+			s := openFirst(t, library)
+			p, conn := start(t, library, step.at)
+			before := descriptors(t)
+			p.does("new")
+			if step.killAt != "" {
+				s.faults.SetBefore(func(function string) {
+					if function == step.killAt {
+						p.kill()
+					}
+				})
+			}
+			p.tell("export")
+			imported := inBackground(func() error {
+				_, err := Import(s.c, conn)
+				return err
+			})
+			if step.at != "" {
+				p.says("at " + step.at)
+				p.kill()
+			}
+			err := <-imported
+			require.ErrorIs(t, err, ErrPeerDied)
+			var gone *PeerError
+			require.ErrorAs(t, err, &gone)
+			assert.Equal(t, "import", gone.Op)
+			for kind, count := range descriptors(t) {
+				assert.LessOrEqual(t, count, before[kind], kind)
+			}
+		})
+	}
+}
+
+// A peer dies with fences that nobody has awaited: their work may not have finished.
+func TestFencesOfADeadPeerAreLost(t *testing.T) {
+	library := libraryUnderTest(t)
+	s := openFirst(t, library)
+	p, conn := start(t, library, "")
+	p.does("new")
+	p.tell("export")
+	m, err := Import(s.c, conn)
+	require.NoError(t, err)
+	p.says("ok")
+	p.does("fill f", "publish", "publish")
+	p.kill()
+	<-m.link.Load().ended
+	require.ErrorIs(t, m.Await(t.Context(), s.c), ErrPeerDied)
+	assert.Zero(t, m.Stats().Awaited)
+	require.NoError(t, m.Close())
+}
