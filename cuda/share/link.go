@@ -41,6 +41,7 @@ type link struct {
 	received atomic.Uint64 // fences; written by the goroutine that reads
 	arrived  chan struct{} // a fence was received since somebody looked
 
+	retried  atomic.Uint64
 	writing  sync.Mutex
 	once     sync.Once
 	why      error         // of the end; written before ended is closed
@@ -148,7 +149,9 @@ func (l *link) take(use *sync.RWMutex) error {
 // again by Close; no call uses it from now on.
 func (l *link) forget(use *sync.RWMutex) error {
 	use.Lock()
-	_ = l.destroy(&l.theirs) // see above
+	if l.destroy(&l.theirs) != nil {
+		l.retried.Add(1)
+	}
 	use.Unlock()
 	return l.write(note{kind: kindReleased})
 }

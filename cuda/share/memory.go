@@ -98,6 +98,7 @@ type Stats struct {
 	Published    uint64 // fences that the peer was told of
 	Synchronized uint64 // those of them for which Publish waited on the host
 	Awaited      uint64 // fences that Await has returned
+	Retried      uint64 // names of a peer's event that the driver did not destroy when the peer closed, and that Close destroys
 }
 
 // Stats returns the counts so far.
@@ -105,7 +106,11 @@ func (m *Memory) Stats() Stats {
 	if m == nil {
 		return Stats{}
 	}
-	return Stats{m.stats.published.Load(), m.stats.synchronized.Load(), m.stats.awaited.Load()}
+	stats := Stats{Published: m.stats.published.Load(), Synchronized: m.stats.synchronized.Load(), Awaited: m.stats.awaited.Load()}
+	if l := m.link.Load(); l != nil {
+		stats.Retried = l.retried.Load()
+	}
+	return stats
 }
 
 // enter begins driver calls with a context, if it is of the memory's device; m.use.RUnlock ends them.

@@ -1,0 +1,109 @@
+//go:build !gpu
+
+package share
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+)
+
+func ruleFor(function string, number uint64) fault.Rule {
+	return fault.Rule{Func: function, First: number, Result: cudadrv.Unknown}
+}
+
+// Each driver call of either side fails once, in turn: the caller is told, and after another Close nothing is left, of addresses, handles,
+// events and descriptors.
+func TestNothingLeaksWhereACallFails(t *testing.T) {
+	for _, failing := range []int{0, 1} {
+		t.Run(fmt.Sprint("side ", failing), func(t *testing.T) {
+			fakes := [2]*fake{newFake(t), newFake(t)}
+			a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+			playAll(t, a, b) // what is made once is made
+			for _, s := range []*side{a, b} {
+				require.NoError(t, s.c.Synchronize(t.Context()))
+			}
+			before := [2][3]int64{fakes[0].memory(), fakes[1].memory()}
+			open := descriptors(t)
+			faults := [2]*side{a, b}[failing].faults
+			failures := 0
+			for number := uint64(1); ; number++ {
+				injected := faults.Injected()
+				require.NoError(t, faults.Add(ruleFor("*", number)))
+				told := play(t, a, b, faults)
+				faults.Clear()
+				if faults.Injected() == injected {
+					break
+				}
+				require.Error(t, told, "call %d", number)
+				failures++
+				require.Equal(t, before, [2][3]int64{fakes[0].memory(), fakes[1].memory()}, "call %d: %v", number, told)
+				for kind, count := range descriptors(t) {
+					require.LessOrEqual(t, count, open[kind], "call %d: %v: %s", number, told, kind)
+				}
+			}
+			assert.Greater(t, failures, 12)
+		})
+	}
+}
+
+func playAll(t *testing.T, a, b *side) {
+	t.Helper()
+	require.NoError(t, play(t, a, b, nil))
+}
+
+// play shares memory, publishes and awaits, and closes it: twice where that fails, the second time without faults. It returns what failed.
+func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
+	t.Helper()
+	m, err := New(a.c, bytes)
+	if err != nil {
+		return err
+	}
+	x, y := connection(t)
+	exported := inBackground(func() error { return m.Export(x) })
+	theirs, err := Import(b.c, y)
+	failed = errors.Join(err, <-exported)
+	if failed == nil {
+		failed = errors.Join(m.Publish(a.c), theirs.Publish(b.c))
+	}
+	if failed == nil {
+		failed = errors.Join(m.Await(t.Context(), a.c), theirs.Await(t.Context(), b.c))
+	}
+	for _, end := range []*Memory{theirs, m} {
+		if end == nil {
+			continue
+		}
+		if err := end.Close(); err != nil {
+			failed = errors.Join(failed, err)
+			faults.Clear()
+			require.NoError(t, end.Close(), "%v", err)
+		}
+	}
+	if m.Stats().Retried > 0 && failed == nil {
+		failed = errRetried
+	}
+	return failed
+}
+
+// errRetried says that Close has done what failed before.
+var errRetried = errors.New("retried")
+
+// Memory that may be in use stays mapped: Close fails where the wait for a context fails, the peer is told the worst, and Close may be called again.
+func TestCloseThatCannotWait(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	a.fill(m, 'w')
+	require.NoError(t, a.faults.Add(ruleFor("cuStreamSynchronize", 1)))
+	unmaps := a.faults.Calls("cuMemUnmap")
+	require.ErrorIs(t, m.Close(), cudadrv.Unknown)
+	assert.Equal(t, unmaps, a.faults.Calls("cuMemUnmap"))
+	require.ErrorIs(t, theirs.Await(t.Context(), b.c), ErrPeerDied)
+	require.NoError(t, m.Close())
+	assert.Equal(t, unmaps+1, a.faults.Calls("cuMemUnmap"))
+}
