@@ -153,24 +153,6 @@ func TestExportEnds(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// A deadline that the connection had for the greetings does not end the link.
-func TestTheDeadlineIsCleared(t *testing.T) {
-	a, b := newPair(t)
-	x, y := connection(t)
-	m := a.make()
-	soon := time.Now().Add(time.Hour)
-	require.NoError(t, x.SetDeadline(soon))
-	require.NoError(t, y.SetDeadline(soon))
-	exported := inBackground(func() error { return m.Export(x) })
-	theirs, err := Import(b.c, y)
-	require.NoError(t, err)
-	require.NoError(t, <-exported)
-	require.NoError(t, m.Publish(a.c))
-	require.NoError(t, theirs.Await(t.Context(), b.c))
-	require.NoError(t, theirs.Close())
-	require.NoError(t, m.Close())
-}
-
 // lesser is a driver whose devices lack abilities.
 type lesser struct {
 	cudadrv.Driver

@@ -53,6 +53,7 @@ func Bugs() []Bug {
 		callerBugs(),
 		ageBugs(),
 		cudaBugs(),
+		shareBugs(),
 		hostBugs(),
 	)
 }

@@ -1,0 +1,189 @@
+package share
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// The order of fences is seen on the simulated device, where work takes time, and time moves only for those who wait. Both sides are on one device
+// whose handles are given descriptors here.
+
+// sharing is a simulated machine whose handles have descriptors.
+type sharing struct {
+	*sim.Driver
+	*sync.Mutex
+	names map[uint64]cudadrv.Handle // by the file's number
+	count map[cudadrv.Handle]int    // of the names of a handle
+}
+
+func newSharing() sharing {
+	return sharing{
+		sim.New(sim.Config{Bytes: true}), &sync.Mutex{}, map[uint64]cudadrv.Handle{}, map[cudadrv.Handle]int{},
+	}
+}
+
+func (s sharing) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := s.Driver.Open(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return &sharingDevice{dev.(*sim.Device), s}, nil
+}
+
+type sharingDevice struct {
+	*sim.Device
+	of sharing
+}
+
+func (d *sharingDevice) Info() cudadrv.Info {
+	info := d.Device.Info()
+	info.Capabilities |= cudadrv.ShareableHandles
+	return info
+}
+
+func (d *sharingDevice) MemCreateShareable(bytes int64) (cudadrv.Handle, error) {
+	h, err := d.MemCreate(bytes)
+	if err == nil {
+		d.of.Lock()
+		defer d.of.Unlock()
+		d.of.count[h] = 1
+	}
+	return h, err
+}
+
+func (d *sharingDevice) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
+	f, err := os.CreateTemp("", "handle")
+	if err != nil {
+		return 0, err
+	}
+	fd, err := syscall.Dup(int(f.Fd()))
+	var status syscall.Stat_t
+	err = errors.Join(err, syscall.Fstat(fd, &status), f.Close(), os.Remove(f.Name()))
+	d.of.Lock()
+	defer d.of.Unlock()
+	d.of.names[status.Ino] = h
+	return fd, err
+}
+
+func (d *sharingDevice) MemImportFromShareableHandle(fd int) (cudadrv.Handle, error) {
+	var status syscall.Stat_t
+	err := syscall.Fstat(fd, &status)
+	d.of.Lock()
+	defer d.of.Unlock()
+	h, ok := d.of.names[status.Ino]
+	if !ok {
+		return 0, errors.Join(err, os.ErrNotExist)
+	}
+	d.of.count[h]++
+	return h, err
+}
+
+func (d *sharingDevice) MemRelease(h cudadrv.Handle) error {
+	d.of.Lock()
+	d.of.count[h]--
+	last := d.of.count[h] <= 0
+	d.of.Unlock()
+	if !last {
+		return nil
+	}
+	return d.Device.MemRelease(h)
+}
+
+// newSlowPair is two sides on one simulated device.
+func newSlowPair(t *testing.T) (a, b *side) {
+	t.Helper()
+	driver := newSharing()
+	return newSide(t, driver), newSide(t, driver)
+}
+
+// fillSlowly submits a fill of the memory, behind work that takes longer than what the other side does.
+func (s *side) fillSlowly(m *Memory, value byte) {
+	s.Helper()
+	for range 100 {
+		require.NoError(s, s.c.Fill8(cuda.Whole(s.x), value))
+	}
+	require.NoError(s, m.CopyFrom(s.c, 0, cuda.Whole(s.x)))
+}
+
+// Later work of the context that awaits is behind the fence, and nobody has waited for the fence's work on the host.
+func TestAwaitOrdersTheDevice(t *testing.T) {
+	a, b := newSlowPair(t)
+	m, theirs := linkSides(t, a, b)
+	a.fill(m, 'i')
+	require.NoError(t, a.c.Synchronize(t.Context()))
+	b.holds(theirs, 'i')
+	a.fillSlowly(m, 'o')
+	e, err := a.c.Record()
+	require.NoError(t, err)
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	passed, err := e.Done()
+	require.NoError(t, err)
+	assert.False(t, passed, "neither call waits for work")
+	b.holds(theirs, 'o')
+	require.NoError(t, e.Close())
+
+	// And back.
+	b.fillSlowly(theirs, 'p')
+	require.NoError(t, theirs.Publish(b.c))
+	require.NoError(t, m.Await(t.Context(), a.c))
+	a.holds(m, 'p')
+}
+
+// A fence covers the earlier ones of other contexts of its process, although they have one event.
+func TestAFenceCoversEarlierOnes(t *testing.T) {
+	a, b := newSlowPair(t)
+	m, theirs := linkSides(t, a, b)
+	a.fill(m, 'i')
+	require.NoError(t, a.c.Synchronize(t.Context()))
+	a.fillSlowly(m, 'e')
+	quick := a.context()
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, m.Publish(quick))
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	b.holds(theirs, 'e')
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	require.NoError(t, quick.Close())
+	assert.Equal(t, Stats{Published: 2}, m.Stats())
+}
+
+// By the host's way, the work has finished when Publish returns.
+func TestPublishByHostWaits(t *testing.T) {
+	a, b := newSlowPair(t)
+	m, theirs := linkSides(t, a, b)
+	m.link.Load().publishesEvents, theirs.link.Load().awaitsEvents = false, false // as without events
+	a.fillSlowly(m, 'h')
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	b.holds(theirs, 'h')
+}
+
+// Close waits for the work of each context that the memory was used with, before it unmaps.
+func TestCloseWaitsForWork(t *testing.T) {
+	a, b := newSlowPair(t)
+	m, theirs := linkSides(t, a, b)
+	a.fillSlowly(m, 'c')
+	e, err := a.c.Record()
+	require.NoError(t, err)
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, m.Close())
+	passed, err := e.Done()
+	require.NoError(t, err)
+	assert.True(t, passed)
+	require.NoError(t, e.Close())
+
+	// The peer's fence is valid, and the memory is still the peer's.
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	b.holds(theirs, 'c')
+	require.ErrorIs(t, theirs.Await(t.Context(), b.c), ErrPeerClosed)
+}

@@ -1,0 +1,56 @@
+package planted
+
+// shareBugs are those of memory that two processes share.
+func shareBugs() []Bug {
+	const pkg = "cuda/share"
+	return []Bug{
+		{
+			Name: "a context does not wait for the peer's event", Package: pkg, Run: "^TestAwaitOrdersTheDevice$",
+			Edits: []Edit{{"cuda/share.(*Memory).follow", "return device.StreamWaitEvent(on, l.theirs)", "return nil"}},
+		},
+		{
+			Name: "a fence is not behind the earlier ones of its process", Package: pkg, Run: "^TestAFenceCoversEarlierOnes$",
+			Edits: []Edit{{"cuda/share.(*Memory).fence", "l.last != nil && l.last != c.Stream()", "false"}},
+		},
+		{
+			Name: "Publish without events does not wait for the work", Package: pkg, Run: "^TestPublishByHostWaits$",
+			Edits: []Edit{{"cuda/share.(*Memory).fence", "err := c.Synchronize(context.Background())", "err := error(nil)"}},
+		},
+		{
+			Name: "shared memory is unmapped before its work has finished", Package: pkg, Run: "^TestCloseWaitsForWork$",
+			Edits: []Edit{{"cuda/share.(*Memory).Close", "err := m.settle()", "err := error(nil)"}},
+		},
+		{
+			Name: "a fence of a peer that died counts", Package: pkg, Run: "^TestFencesOfADeadPeerAreLost$",
+			Edits: []Edit{{"cuda/share.(*Memory).follow", "case why != nil:", "case false:"}},
+		},
+		{
+			Name: "a process closes shared memory without a goodbye", Package: pkg, Run: "^TestClosedMemoryRefusesCalls$",
+			Edits: []Edit{{"cuda/share.(*link).close", "failed = errors.Join(failed, l.goodbye())", ""}},
+		},
+		{
+			Name: "descriptors of an import stay open", Package: pkg, Run: "^TestOffersAreChecked$",
+			Edits: []Edit{{"cuda/share.(*Memory).receive", "err = errors.Join(err, f.Close())", "_ = f"}},
+		},
+		{
+			Name: "an offer's size is not compared with its handle's", Package: pkg, Run: "^TestOffersAreChecked$",
+			Edits: []Edit{{"cuda/share.checkOffer", "rounded != offer.roundedBytes", "rounded < 0"}},
+		},
+		{
+			Name: "memory of another GPU is imported", Package: pkg, Run: "^TestOffersAreChecked$",
+			Edits: []Edit{{"cuda/share.checkOffer", "offer.gpu != info.UUID || ", ""}},
+		},
+		{
+			Name: "shared memory that cannot be mapped is lost", Package: pkg, Run: "^TestNothingLeaksWhereACallFails$",
+			Edits: []Edit{{"cuda/share.(*pages).place", "err = errors.Join(err, p.release())", "_ = p"}},
+		},
+		{
+			Name: "an export that failed keeps its event", Package: pkg, Run: "^TestAnswersAreChecked$",
+			Edits: []Edit{{"cuda/share.(*link).abandon", ", l.destroy(&l.own)", ""}},
+		},
+		{
+			Name: "a fence may be left out", Package: pkg, Run: "^TestNotesAreChecked$",
+			Edits: []Edit{{"cuda/share.(*link).take", "n.number != last+1", "n.number <= last"}},
+		},
+	}
+}
