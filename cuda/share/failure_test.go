@@ -1,4 +1,4 @@
-//go:build !gpu
+//go:build linux && (amd64 || arm64) && !gpu
 
 package share
 

@@ -213,12 +213,16 @@ func (m *Memory) Close() error {
 	return errors.Join(failed, m.pages.release())
 }
 
-// settle waits for the contexts that the memory was used with. A stream that was closed has finished.
+// settle waits for the contexts that the memory was used with. A stream that is being closed has finished when its Close returns.
 func (m *Memory) settle() error {
 	m.using.Lock()
 	defer m.using.Unlock() // nobody else is left
 	for s, c := range m.used {
-		if err := c.Synchronize(context.Background()); err != nil && !errors.Is(err, streams.ErrClosed) {
+		err := c.Synchronize(context.Background())
+		if errors.Is(err, streams.ErrClosed) {
+			err = s.Close()
+		}
+		if err != nil {
 			return err
 		}
 		delete(m.used, s)

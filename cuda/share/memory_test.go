@@ -1,4 +1,4 @@
-//go:build !gpu
+//go:build linux && (amd64 || arm64) && !gpu
 
 package share
 
@@ -269,4 +269,51 @@ func TestAContextThatWasClosed(t *testing.T) {
 	require.NoError(t, theirs.Await(t.Context(), b.c))
 	require.NoError(t, theirs.Await(t.Context(), b.c))
 	require.NoError(t, m.Close())
+}
+
+// Fences of many goroutines: each Await takes one that was published, in both directions at a time, and Close ends those that wait.
+func TestManyFences(t *testing.T) {
+	const callers, each = 4, 50
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	var calls []<-chan error
+	repeat := func(call func() error) {
+		calls = append(calls, inBackground(func() error {
+			for range each {
+				if err := call(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	for range callers {
+		c, d := a.context(), b.context()
+		repeat(func() error { return m.Publish(c) })
+		repeat(func() error { return theirs.Await(background(), d) })
+		repeat(func() error { return theirs.Publish(d) })
+		repeat(func() error { return m.Await(background(), c) })
+	}
+	for _, failed := range calls {
+		require.NoError(t, <-failed)
+	}
+	assert.Equal(t, Stats{Published: callers * each, Awaited: callers * each}, m.Stats())
+	assert.Equal(t, m.Stats(), theirs.Stats())
+
+	var waiting [callers]<-chan error
+	for i := range waiting {
+		waiting[i] = inBackground(func() error { return theirs.Await(background(), b.c) })
+	}
+	copied := inBackground(func() error {
+		for {
+			if err := theirs.CopyFrom(b.c, 0, cuda.Whole(b.x)); err != nil {
+				return err
+			}
+		}
+	})
+	require.NoError(t, theirs.Close())
+	for _, failed := range waiting {
+		require.ErrorIs(t, <-failed, ErrClosed)
+	}
+	require.ErrorIs(t, <-copied, ErrClosed)
 }
