@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Work of the caller's own is behind that of the buffer's stream, and the buffer is freed behind it: the checker of the device would report both.
+// Work of the caller's own is behind that of the buffer's stream, and the buffer is freed behind it: the checker of the
+// device would report both.
 func TestWorkOfTheCallersOwn(t *testing.T) {
 	r, c := newRig(t)
 	other := r.context()

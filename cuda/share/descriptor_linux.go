@@ -9,7 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// maxDescriptors is how many descriptors of one message are looked at: one is right, and the kernel closes those beyond.
+// maxDescriptors is how many descriptors of one message are looked at: one is right, and the kernel closes those
+// beyond.
 const maxDescriptors = 4
 
 // exportHandle makes a descriptor of a handle. No program that is started meanwhile inherits it.
@@ -41,8 +42,8 @@ func sendDescriptor(conn *net.UnixConn, message []byte, f *os.File) error {
 	return err
 }
 
-// receiveDescriptors reads a message whose begin is right, and the descriptors that come with it, which are the caller's to close. The net
-// package asks for descriptors that other programs do not inherit.
+// receiveDescriptors reads a message whose begin is right, and the descriptors that come with it, which are the
+// caller's to close. The net package asks for descriptors that other programs do not inherit.
 func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, readBytes int, err error) {
 	for readBytes < len(message) && startsWithMagic(message[:readBytes]) {
 		rights := make([]byte, syscall.CmsgSpace(4*maxDescriptors))

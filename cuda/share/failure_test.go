@@ -18,8 +18,8 @@ func ruleFor(function string, number uint64) fault.Rule {
 	return fault.Rule{Func: function, First: number, Result: cudadrv.Unknown}
 }
 
-// Each driver call of either side fails once, in turn: the caller is told, and after another Close nothing is left, of addresses, handles,
-// events and descriptors.
+// Each driver call of either side fails once, in turn: the caller is told, and after another Close nothing is left, of
+// addresses, handles, events and descriptors.
 func TestNothingLeaksWhereACallFails(t *testing.T) {
 	for _, failing := range []int{0, 1} {
 		t.Run(fmt.Sprint("side ", failing), func(t *testing.T) {
@@ -58,7 +58,8 @@ func playAll(t *testing.T, a, b *side) {
 	require.NoError(t, play(t, a, b, nil))
 }
 
-// play shares memory, publishes and awaits, and closes it: twice where that fails, the second time without faults. It returns what failed.
+// play shares memory, publishes and awaits, and closes it: twice where that fails, the second time without faults. It
+// returns what failed.
 func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	t.Helper()
 	m, err := New(a.c, bytes)
@@ -94,7 +95,8 @@ func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 // errRetried says that Close has done what failed before.
 var errRetried = errors.New("retried")
 
-// Memory that may be in use stays mapped: Close fails where the wait for a context fails, the peer is told the worst, and Close may be called again.
+// Memory that may be in use stays mapped: Close fails where the wait for a context fails, the peer is told the worst,
+// and Close may be called again.
 func TestCloseThatCannotWait(t *testing.T) {
 	a, b := newPair(t)
 	m, theirs := linkSides(t, a, b)

@@ -30,7 +30,8 @@ func (w Way) String() string {
 	return "none"
 }
 
-// Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not change.
+// Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not
+// change.
 func (m *Memory) Ways() (publish, await Way) {
 	if m == nil {
 		return NoWay, NoWay
@@ -48,9 +49,9 @@ func (m *Memory) Ways() (publish, await Way) {
 	return way(l.publishesEvents), way(l.awaitsEvents)
 }
 
-// Publish makes a fence behind what was submitted to the context so far, and tells the peer. By ByHost it waits for the work first. With an
-// error the peer was not told. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and
-// the driver's.
+// Publish makes a fence behind what was submitted to the context so far, and tells the peer. By ByHost it waits for the
+// work first. With an error the peer was not told. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen,
+// cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Publish(c *cuda.Context) error {
 	l, err := m.linkTo()
 	if err != nil {
@@ -114,9 +115,9 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 	})
 }
 
-// Await takes the peer's next fence: it waits on the host until the peer has published it, or ctx ends, and makes later work of the context wait for
-// it on the device. With an error no fence was taken. Errors: ErrNotLinked, ErrClosed, *PeerError, ctx's, cuda.ErrNotOpen, cuda.ErrForeign,
-// cuda.ErrCapturing, vram.ErrClosed, and the driver's.
+// Await takes the peer's next fence: it waits on the host until the peer has published it, or ctx ends, and makes later
+// work of the context wait for it on the device. With an error no fence was taken. Errors: ErrNotLinked, ErrClosed,
+// *PeerError, ctx's, cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Await(ctx context.Context, c *cuda.Context) error {
 	l, err := m.linkTo()
 	if err != nil {
@@ -159,8 +160,8 @@ func (m *Memory) arrival(ctx context.Context, l *link) error {
 	return nil
 }
 
-// follow puts a context behind the peer's event. A peer that has closed had finished its work; of one that died only that work is known to
-// have finished for which its host had waited.
+// follow puts a context behind the peer's event. A peer that has closed had finished its work; of one that died only
+// that work is known to have finished for which its host had waited.
 func (m *Memory) follow(c *cuda.Context, l *link) error {
 	if err := m.enter(c); err != nil {
 		return err

@@ -18,10 +18,11 @@ var errEnded = io.ErrUnexpectedEOF
 // errNoConnection refuses a nil connection.
 var errNoConnection = fmt.Errorf("share: no connection: %w", os.ErrInvalid)
 
-// Export sends the memory to the process at the other end of the connection, which calls Import, and returns when that one has mapped it and both
-// have opened each other's events. The connection belongs to the memory from now on. A deadline of the connection ends
-// the wait. With an error the memory stays alone, as it was. Errors: ErrClosed, ErrLinked, *PeerError, *RefusedError, *VersionError,
-// *ProtocolError, *SizeError, *GPUError, those of the connection, and the driver's.
+// Export sends the memory to the process at the other end of the connection, which calls Import, and returns when that
+// one has mapped it and both have opened each other's events. The connection belongs to the memory from now on. A
+// deadline of the connection ends the wait. With an error the memory stays alone, as it was. Errors: ErrClosed,
+// ErrLinked, *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError, those of the connection,
+// and the driver's.
 func (m *Memory) Export(conn *net.UnixConn) error {
 	if conn == nil {
 		return errNoConnection
@@ -114,10 +115,11 @@ func (m *Memory) send(l *link, offer *greeting) error {
 	return errors.Join(err, f.Close())
 }
 
-// Import receives memory that the process at the other end of the connection exports, and maps it on the device of the context, which must
-// be the same GPU. The connection belongs to the memory from now on; with an error it is closed, and nothing is left. It returns when the peer
-// has opened the events of this process. A deadline of the connection ends the wait. Errors: *PeerError, *RefusedError, *VersionError, *ProtocolError,
-// *SizeError, *GPUError, *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, those of the connection, and the driver's: cudadrv.NotSupported
+// Import receives memory that the process at the other end of the connection exports, and maps it on the device of the
+// context, which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed,
+// and nothing is left. It returns when the peer has opened the events of this process. A deadline of the connection
+// ends the wait. Errors: *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError,
+// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, those of the connection, and the driver's: cudadrv.NotSupported
 // where the device has no shareable handles.
 func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	if conn == nil {
@@ -174,8 +176,8 @@ func (m *Memory) importFrom(l *link, shareable cudadrv.ShareableMemory) error {
 	return nil
 }
 
-// receive reads the offer and makes a handle of its descriptor. Descriptors are closed. With an error the reason is what the peer is told; 0: it is
-// not told.
+// receive reads the offer and makes a handle of its descriptor. Descriptors are closed. With an error the reason is
+// what the peer is told; 0: it is not told.
 func (m *Memory) receive(l *link, shareable cudadrv.ShareableMemory) (offer greeting, reason Refusal, err error) {
 	message := make([]byte, greetingBytes)
 	files, n, err := receiveDescriptors(l.conn, message)

@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// peerTimeout is how long a peer may leave 16 bytes in a socket that takes thousands of them, or a goodbye without an answer: no process
-// that runs needs as much, and a Close that hangs for longer looks broken.
+// peerTimeout is how long a peer may leave 16 bytes in a socket that takes thousands of them, or a goodbye without an
+// answer: no process that runs needs as much, and a Close that hangs for longer looks broken.
 const peerTimeout = 10 * time.Second
 
 // link is the connection to a peer, and the events of both. One goroutine reads the connection.
@@ -145,8 +145,8 @@ func (l *link) take(use *sync.RWMutex) error {
 	}
 }
 
-// forget destroys the name of the event of a peer that closes, which will destroy the event. What the driver does not destroy now is tried
-// again by Close; no call uses it from now on.
+// forget destroys the name of the event of a peer that closes, which will destroy the event. What the driver does not
+// destroy now is tried again by Close; no call uses it from now on.
 func (l *link) forget(use *sync.RWMutex) error {
 	use.Lock()
 	if l.destroy(&l.theirs) != nil {
@@ -179,7 +179,8 @@ func (l *link) cut() {
 	<-l.done
 }
 
-// close says goodbye, waits until the peer has no name of the event that is destroyed here, and ends the connection. It may be called again.
+// close says goodbye, waits until the peer has no name of the event that is destroyed here, and ends the connection. It
+// may be called again.
 func (l *link) close(use *sync.RWMutex) error {
 	use.Lock()
 	failed := l.destroy(&l.theirs)
@@ -218,7 +219,8 @@ func (l *link) goodbye() error {
 // died is the reason of a connection that ended or does not go on.
 func died(err error) error { return fmt.Errorf("%w: %w", ErrPeerDied, err) }
 
-// ended is the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its deadline.
+// ended is the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its
+// deadline.
 func ended(op string, err error) error {
 	if isGone(err) {
 		return &PeerError{op, died(err)}

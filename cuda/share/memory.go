@@ -27,15 +27,17 @@ type Memory struct {
 	used    map[*streams.Stream]*cuda.Context // guarded by using
 	using   sync.Mutex
 
-	// use is read by calls that use addresses or events, while they make their driver calls, and written to end such calls.
+	// use is read by calls that use addresses or events, while they make their driver calls, and written to end such
+	// calls.
 	use sync.RWMutex
 
 	stats struct{ published, synchronized, awaited atomic.Uint64 }
 }
 
-// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it. The bytes are in no
-// defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, and the driver's: cudadrv.NotSupported where the device has no shareable handles,
-// cudadrv.OutOfMemory, for which vram.Device.Trim may help.
+// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it.
+// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, and the driver's:
+// cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
+// help.
 func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	m, shareable, err := newMemory(c, "cuMemCreate")
 	if err != nil {
@@ -79,8 +81,8 @@ func (m *Memory) Bytes() int64 {
 	return m.bytes
 }
 
-// Ptr is the device address in this process, for work that is submitted past this package; the peer has another one. It is valid until Close, which
-// waits for contexts that the memory was used with only.
+// Ptr is the device address in this process, for work that is submitted past this package; the peer has another one. It
+// is valid until Close, which waits for contexts that the memory was used with only.
 func (m *Memory) Ptr() cudadrv.Ptr {
 	if m == nil {
 		return 0
@@ -148,8 +150,8 @@ func (m *Memory) within(offset, bytes int64) error {
 	return nil
 }
 
-// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError, ErrClosed, those of
-// cuda.Context.Submit.
+// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError,
+// ErrClosed, those of cuda.Context.Submit.
 func (m *Memory) CopyFrom(c *cuda.Context, offset int64, src cuda.Range) error {
 	return m.copy(c, offset, src, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
 		return device.MemcpyDtoDAsync(at, buffer, src.Bytes, on)
@@ -177,10 +179,10 @@ func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(c
 	}, r)
 }
 
-// Close waits until the contexts that the memory was used with have finished what was submitted to them, says goodbye to the peer, destroys the
-// events, and unmaps and releases the memory. Calls that wait return ErrClosed. Where the wait for a context fails the memory stays mapped:
-// Close then ends the connection without a goodbye, and returns the error. After an error Close may be called again, and goes on where it
-// stopped. Else it is idempotent.
+// Close waits until the contexts that the memory was used with have finished what was submitted to them, says goodbye
+// to the peer, destroys the events, and unmaps and releases the memory. Calls that wait return ErrClosed. Where the
+// wait for a context fails the memory stays mapped: Close then ends the connection without a goodbye, and returns the
+// error. After an error Close may be called again, and goes on where it stopped. Else it is idempotent.
 func (m *Memory) Close() error {
 	if m == nil {
 		return cuda.ErrNotOpen
@@ -213,7 +215,8 @@ func (m *Memory) Close() error {
 	return errors.Join(failed, m.pages.release())
 }
 
-// settle waits for the contexts that the memory was used with. A stream that is being closed has finished when its Close returns.
+// settle waits for the contexts that the memory was used with. A stream that is being closed has finished when its
+// Close returns.
 func (m *Memory) settle() error {
 	m.using.Lock()
 	defer m.using.Unlock() // nobody else is left

@@ -271,7 +271,8 @@ func TestAContextThatWasClosed(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// Fences of many goroutines: each Await takes one that was published, in both directions at a time, and Close ends those that wait.
+// Fences of many goroutines: each Await takes one that was published, in both directions at a time, and Close ends
+// those that wait.
 func TestManyFences(t *testing.T) {
 	const callers, each = 4, 50
 	a, b := newPair(t)

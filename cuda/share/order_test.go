@@ -17,8 +17,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// The order of fences is seen on the simulated device, where work takes time, and time moves only for those who wait. Both sides are on one device
-// whose handles are given descriptors here.
+// The order of fences is seen on the simulated device, where work takes time, and time moves only for those who wait.
+// Both sides are on one device whose handles are given descriptors here.
 
 // sharing is a simulated machine whose handles have descriptors.
 type sharing struct {

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// pages is a handle, mapped whole at addresses of its own. Each step that has been done is noted, so that release undoes those only, and goes
-// on after a failure where it stopped.
+// pages is a handle, mapped whole at addresses of its own. Each step that has been done is noted, so that release
+// undoes those only, and goes on after a failure where it stopped.
 type pages struct {
 	device cudadrv.Device
 	bytes  int64
@@ -16,8 +16,8 @@ type pages struct {
 	mapped bool
 }
 
-// place reserves addresses and maps the handle there. With an error nothing is left, the handle included, but for what the driver does not take
-// back either.
+// place reserves addresses and maps the handle there. With an error nothing is left, the handle included, but for what
+// the driver does not take back either.
 func (p *pages) place() (err error) {
 	defer func() {
 		if err != nil {

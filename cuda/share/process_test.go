@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -25,7 +26,8 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-// Variables of the environment of a second process: the driver's library, and a function of the driver at which it stops.
+// Variables of the environment of a second process: the driver's library, and a function of the driver at which it
+// stops.
 const (
 	libraryVariable = "VRAM_SHARE_TEST_LIBRARY"
 	holdVariable    = "VRAM_SHARE_TEST_HOLD"
@@ -123,6 +125,17 @@ func (p *servant) do(word, argument string) (answer string, err error) {
 		err = p.m.Publish(p.c)
 	case "await":
 		err = p.m.Await(context.Background(), p.c)
+	case "busy": // for some tenths of a second, on a GPU
+		var x cuda.Buffer
+		x, err = p.c.Alloc(1 << 30)
+		for range 1000 {
+			err = errors.Join(err, p.c.Fill8(cuda.Whole(x), 1))
+		}
+		err = errors.Join(err, x.Free())
+	case "settle":
+		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		err = p.c.Synchronize(ctx)
+		cancel()
 	case "ways":
 		publish, await := p.m.Ways()
 		answer = fmt.Sprint(" ", publish, " ", await)
@@ -149,6 +162,12 @@ type process struct {
 func start(t *testing.T, library, hold string) (p *process, conn *net.UnixConn) {
 	t.Helper()
 	conn, theirs := connection(t)
+	return startAt(t, theirs, library, hold), conn
+}
+
+// startAt is start with the process's end of a connection.
+func startAt(t *testing.T, theirs *net.UnixConn, library, hold string) (p *process) {
+	t.Helper()
 	f, err := theirs.File()
 	require.NoError(t, err)
 	require.NoError(t, theirs.Close())
@@ -166,7 +185,7 @@ func start(t *testing.T, library, hold string) (p *process, conn *net.UnixConn) 
 	t.Cleanup(p.kill)
 	require.NoError(t, f.Close())
 	p.says("ready")
-	return p, conn
+	return p
 }
 
 // tell sends a line.

@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
-// Tests with a second process, on the fake library or with -tags gpu on the driver of this machine. Memory that both have mapped has
-// the same bytes.
+// Tests with a second process, on the fake library or with -tags gpu on the driver of this machine. Memory that both
+// have mapped has the same bytes.
 
 func openFirst(t *testing.T, library string) *side {
 	t.Helper()
@@ -212,4 +213,35 @@ func TestFencesOfADeadPeerAreLost(t *testing.T) {
 	require.ErrorIs(t, m.Await(t.Context(), s.c), ErrPeerDied)
 	assert.Zero(t, m.Stats().Awaited)
 	require.NoError(t, m.Close())
+}
+
+// A peer may send a descriptor of other memory than it says: the driver does not map it.
+func TestAHandleOfAnotherSizeIsNotMapped(t *testing.T) {
+	s := openFirst(t, libraryUnderTest(t))
+	m := s.make()
+	granule := s.dev.Info().GranularityBytes
+	for _, granules := range []int64{1, 3} {
+		a, b := connection(t)
+		f, err := exportHandle(m.device.(cudadrv.ShareableMemory), m.pages.handle)
+		require.NoError(t, err)
+		offer := greeting{
+			kind: kindOffer, bytes: granules * granule, roundedBytes: granules * granule, granularity: granule, gpu: s.dev.Info().UUID,
+		}
+		require.NoError(t, sendDescriptor(a, offer.encode(), f))
+		require.NoError(t, f.Close())
+		_, err = Import(s.c, b)
+		var refused *cudadrv.CallError
+		require.ErrorAs(t, err, &refused, "%d granules of 2", granules)
+	}
+}
+
+// No program that is started later has the descriptor.
+func TestExportedDescriptorsAreNotInherited(t *testing.T) {
+	s := openFirst(t, libraryUnderTest(t))
+	m := s.make()
+	inherited := inheritable(t)
+	f, err := exportHandle(m.device.(cudadrv.ShareableMemory), m.pages.handle)
+	require.NoError(t, err)
+	assert.Equal(t, inherited, inheritable(t))
+	require.NoError(t, f.Close())
 }

@@ -16,7 +16,8 @@ import (
 //	                                       <--    answer: the same sizes, GPU, event, offer's event opened or not
 //	confirmation: answer's event opened or not -->
 //
-// Either may send a refusal in the place of its next message, and closes the connection. Then come notes of 16 bytes each.
+// Either may send a refusal in the place of its next message, and closes the connection. Then come notes of 16 bytes
+// each.
 type greeting struct {
 	kind         uint32
 	flags        uint32
@@ -66,7 +67,8 @@ func (g *greeting) encode() []byte {
 	return append(b, g.event[:]...)
 }
 
-// decode reads a greeting of one of the kinds. A refusal is a *RefusedError. Other errors: *ProtocolError, *VersionError.
+// decode reads a greeting of one of the kinds. A refusal is a *RefusedError. Other errors: *ProtocolError,
+// *VersionError.
 func decode(b []byte, kind uint32) (g greeting, err error) {
 	if !startsWithMagic(b) || len(b) != greetingBytes {
 		return g, &ProtocolError{fmt.Sprintf("%d bytes that begin with %q", len(b), b[:min(len(b), len(magic))])}

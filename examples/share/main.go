@@ -1,5 +1,5 @@
-// Command share starts a second process, shares memory of the GPU with it, has it fill the memory, and reads what it wrote. The bytes never
-// leave the GPU in between; a fence by an event of the driver puts the read behind the fill.
+// Command share starts a second process, shares memory of the GPU with it, has it fill the memory, and reads what it
+// wrote. The bytes never leave the GPU in between; a fence by an event of the driver puts the read behind the fill.
 //
 // It needs Linux and an NVIDIA GPU whose driver gives memory a file descriptor. Elsewhere it says what is missing.
 package main
