@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -103,8 +102,12 @@ func (e *OutOfMemoryError) Error() string {
 
 // describeHolders names the largest holders, and sums up the others.
 func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
-	holders := slices.Clone(e.Streams)
-	holders = order.Delete(holders, func(h Holding) bool { return h.HeldBytes == 0 })
+	var holders []Holding
+	for _, h := range e.Streams {
+		if h.HeldBytes != 0 {
+			holders = append(holders, h)
+		}
+	}
 	order.Sort(len(holders), func(i, j int) bool {
 		x, y := &holders[i], &holders[j]
 		return cmp.Or(cmp.Compare(y.HeldBytes, x.HeldBytes), cmp.Compare(x.Stream, y.Stream)) < 0

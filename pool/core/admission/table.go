@@ -107,7 +107,10 @@ func (t *Table) insert(e entry) {
 	if s := t.sharing(e.Account); s != nil && !e.Unready {
 		s.usedBytes = max(0, s.usedBytes-e.ChargedBytes) // it has it not yet
 	}
-	t.queue = order.Insert(t.queue, t.placeOf(&e), e)
+	at := t.placeOf(&e)
+	t.queue = append(t.queue, e)
+	copy(t.queue[at+1:], t.queue[at:])
+	t.queue[at] = e
 	t.order()
 }
 
