@@ -13,6 +13,8 @@ import (
 
 // engine is made by the first use of a device: its context, and the pool of its memory.
 type engine struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	driver cudadrv.Device
 	meter  *meter.Device
 	fences *fence.Events

@@ -18,6 +18,8 @@ const noticeLimit = 1000
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
 type notices struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	log     Logger
 	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last

@@ -22,6 +22,8 @@ type Peers struct {
 
 // peer is the part of a stream that other streams of its device read.
 type peer struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	id     uint32
 	number int // of its line, as buffers record it; or unnumbered
 	line   *fence.Timeline
