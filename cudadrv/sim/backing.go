@@ -132,6 +132,7 @@ func (g *gpu) loseBytes() error {
 		failed = append(failed, g.unpin(call.PrimaryCtxRelease, m))
 	}
 	failed = append(failed, hostFailed(call.PrimaryCtxRelease, g.backing.close()))
-	g.backing, g.file, g.pinned, g.pending, g.fault = nil, space{}, pinned{}, pending{}, ""
+	g.backing, g.file, g.pinned, g.fault = nil, space{}, pinned{}, ""
+	g.driver.pending.drop(g)
 	return errors.Join(failed...)
 }

@@ -100,7 +100,8 @@ func (g *gpu) replay(st *stream, all []node) {
 		}
 		if g.backing != nil && n.work.bytes > 0 {
 			n.work.ends = st.drained
-			g.pending.add(n.work)
+			n.work.on = g
+			g.driver.pending.add(n.work)
 		}
 	}
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// time is the device's virtual time; work that has ended by then is done. It runs under the mutex.
+// time is the virtual time, which all GPUs of the Driver have; work that has ended by then is done. It runs under the mutex.
 func (g *gpu) time() time.Duration {
-	now := g.now
-	if g.driver.config.Clock == Running {
-		now = time.Since(g.epoch)
+	d := g.driver
+	now := d.now
+	if d.config.Clock == Running {
+		now = time.Since(d.epoch)
 	}
-	g.perform(now)
+	d.perform(now)
 	return now
 }
 
@@ -20,7 +21,7 @@ func (g *gpu) time() time.Duration {
 // it sleeps, so that the caller looks again at what it knew. It fails where work did.
 func (g *gpu) wait(c call.Call, t time.Duration) error {
 	if g.driver.config.Clock == Stepped {
-		g.now = max(g.now, t)
+		g.driver.now = max(g.driver.now, t)
 	}
 	for {
 		left := t - g.time()
@@ -33,20 +34,20 @@ func (g *gpu) wait(c call.Call, t time.Duration) error {
 	}
 }
 
-// Now is the GPU's virtual time since New.
+// Now is the virtual time since New. All GPUs of a Driver have the same.
 func (d *Device) Now() time.Duration {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()
 	return d.gpu.time()
 }
 
-// Advance moves the stepped clock forwards by d. Time never goes back: a negative d does nothing. On
+// Advance moves the stepped clock of the Driver forwards by d. Time never goes back: a negative d does nothing. On
 // the running clock it does nothing.
 func (d *Device) Advance(by time.Duration) {
 	g := d.gpu
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.now = max(g.now, later(g.now, by))
+	g.driver.now = max(g.driver.now, later(g.driver.now, by))
 	g.time()
 }
 
@@ -58,13 +59,13 @@ func (d *Device) Drained() time.Duration {
 	return d.gpu.drained
 }
 
-// AdvanceTo moves the stepped clock forwards to t, if that is ahead. On the running clock it does
+// AdvanceTo moves the stepped clock of the Driver forwards to t, if that is ahead. On the running clock it does
 // nothing.
 func (d *Device) AdvanceTo(t time.Duration) {
 	g := d.gpu
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.now = max(g.now, t)
+	g.driver.now = max(g.driver.now, t)
 	g.time()
 }
 

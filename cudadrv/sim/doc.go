@@ -11,7 +11,7 @@
 // was allocated through one view is there in all, as in a primary context, until the last opened
 // view is closed.
 //
-// Device time is virtual. On the Stepped clock it does not move until Advance or AdvanceTo move it, or
+// Device time is virtual, and one for all devices of a Driver. On the Stepped clock it does not move until Advance or AdvanceTo move it, or
 // a call that waits (MemFree and the synchronising calls) moves it to the end of what it waits for. On
 // the Running clock it is the wall clock since New, and a call that waits sleeps.
 //
@@ -81,11 +81,10 @@
 //   - Attributes of kernels are constants where the text and FuncSetAttribute say nothing; occupancy counts threads alone.
 //   - The nodes of a graph run one after the other, also where streams forked in the capture.
 //   - A capture forbids calls on its own GPU only.
-//   - GPUs have clocks of their own. A copy between two ends at the time of the stream's, and changes the bytes that the
-//     other one has then. Memsets and other copies reach the memory of their own GPU only, whatever MemSetPeerAccess gave.
-//     Events belong to one GPU, but those of EventCreateShared.
+//   - Memsets and other copies reach the memory of their own GPU only, whatever MemSetPeerAccess gave. Streams wait for
+//     events of any GPU of the Driver; all other calls take events of their own GPU, or opened ones of EventCreateShared.
 //   - There are no other processes: the name of a shared event is known to all GPUs of the Driver, and to no others. It may
-//     be opened where it was made. For another GPU the event passes at the same time of that GPU's own clock.
+//     be opened where it was made.
 //
 // One granule of address space after each reservation and plain allocation stays empty, so that an
 // overrun never meets a neighbour.

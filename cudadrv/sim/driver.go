@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -31,6 +32,11 @@ type Driver struct {
 	space   space
 	threads threads
 
+	mu      sync.Mutex    // guards the GPUs and what follows: copies between GPUs touch two of them
+	epoch   time.Time     // the running clock's zero
+	now     time.Duration // the stepped clock
+	pending pending
+
 	handles   atomic.Uint64 // ids given out so far, by kind
 	streams   atomic.Uint64
 	events    atomic.Uint64
@@ -45,15 +51,14 @@ type Driver struct {
 // New makes a simulated machine and touches nothing else. A Config that cannot be makes DeviceCount and
 // Open fail with an error that wraps cudadrv.ErrNoDriver and says why.
 func New(config Config) *Driver {
-	d := &Driver{}
+	d := &Driver{epoch: time.Now()}
 	d.config, d.err = config.complete()
 	if d.err != nil {
 		return d
 	}
 	d.space.init(max(d.config.GranularityBytes, plainAlignBytes))
-	mu := new(sync.Mutex)
 	for ordinal := range d.config.Devices {
-		g := newGPU(d, ordinal, mu)
+		g := newGPU(d, ordinal, &d.mu)
 		d.gpus = append(d.gpus, g)
 		d.views = append(d.views, &Device{gpu: g})
 	}

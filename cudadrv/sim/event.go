@@ -26,6 +26,16 @@ func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
 	return ev, nil
 }
 
+// eventNamed is the event of that name of any GPU, and whose it is: streams wait for events of other devices, too.
+func (d *Driver) eventNamed(c call.Call, e cudadrv.Event) (*event, *gpu, error) {
+	for _, g := range d.gpus {
+		if ev, ok := g.events[e]; ok {
+			return ev, g, nil
+		}
+	}
+	return nil, nil, fail(c, cudadrv.InvalidHandle, "no event %#x", e)
+}
+
 // EventCreate makes an event. Its id is never used again.
 func (d *Device) EventCreate() (cudadrv.Event, error) { return d.newEvent(event{}, 0) }
 

@@ -16,7 +16,6 @@ import (
 type gpu struct {
 	driver *Driver
 	info   cudadrv.Info
-	epoch  time.Time // the running clock's zero
 
 	modelled atomic.Int64              // ns, written under mu, read without
 	counts   [call.Count]atomic.Uint64 // likewise
@@ -35,10 +34,8 @@ type gpu struct {
 	backing backing // nil without bytes, and while no view is open
 	file    space   // of the backing
 	pinned  pinned
-	pending pending
 	fault   string // what went wrong with work; it ends every further call
 
-	now        time.Duration // the stepped clock
 	drained    time.Duration // when all work queued so far has finished
 	streams    map[cudadrv.Stream]*stream
 	blocking   []*stream        // of streams
@@ -76,7 +73,6 @@ func newGPU(d *Driver, ordinal int, mu *sync.Mutex) *gpu {
 			Capabilities: cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation | cudadrv.KernelLaunches |
 				cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing,
 		},
-		epoch:         time.Now(),
 		capacityBytes: d.config.TotalBytes,
 	}
 	if d.config.NoVirtualMemory {

@@ -67,7 +67,7 @@ func (g *gpu) contextNamed(c call.Call, x cudadrv.Context) (*gpu, error) {
 	return nil, fail(c, cudadrv.InvalidContext, "no context %#x", uint64(x))
 }
 
-// MemcpyPeerAsync queues a copy between two GPUs of the Driver on a stream of one of them. The copy ends at that GPU's time.
+// MemcpyPeerAsync queues a copy between two GPUs of the Driver on a stream of one of them.
 func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
 	const c = call.MemcpyPeerAsync
 	g := d.gpu

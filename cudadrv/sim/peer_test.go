@@ -71,5 +71,46 @@ func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
 	assert.Zero(t, first.Drained())
 	require.NoError(t, second.StreamSynchronize(apart))
 	assert.Greater(t, second.Now(), 5*time.Microsecond)
-	assert.Zero(t, first.Now(), "the clocks are apart")
+	assert.Equal(t, first.Now(), second.Now(), "all devices have one clock")
+}
+
+// A stream waits for an event of another device: the copy behind it has the bytes that the work before the event left, also where
+// nobody has waited for the first device.
+func TestStreamsWaitForEventsOfOtherDevices(t *testing.T) {
+	first, second := pair(t, sim.Config{Bytes: true})
+	p, err := first.MemAlloc(granule)
+	require.NoError(t, err)
+	q, err := second.MemAlloc(granule)
+	require.NoError(t, err)
+	from, to := newStream(t, first), newStream(t, second)
+	e, err := first.EventCreate()
+	require.NoError(t, err)
+	require.NoError(t, first.Launch(from, time.Second))
+	require.NoError(t, first.MemsetD8Async(p, 5, granule, from))
+	require.NoError(t, first.EventRecord(e, from))
+	require.NoError(t, second.StreamWaitEvent(to, e))
+	require.NoError(t, second.MemcpyPeerAsync(q, second.Context(), p, first.Context(), granule, to))
+	got := make([]byte, 4)
+	require.NoError(t, second.MemcpyDtoHAsync(got, q, to))
+	assert.Equal(t, []byte{5, 5, 5, 5}, got)
+	assert.Greater(t, second.Now(), time.Second)
+
+	// The device that waits has work until then, though nothing was queued behind the wait.
+	require.NoError(t, second.Launch(to, time.Second))
+	back, err := second.EventCreate()
+	require.NoError(t, err)
+	require.NoError(t, second.EventRecord(back, to))
+	require.NoError(t, first.StreamWaitEvent(from, back))
+	before := first.Now()
+	require.NoError(t, first.CtxSynchronize())
+	assert.Equal(t, before+time.Second, first.Now())
+
+	require.ErrorIs(t, first.EventRecord(back, from), cudadrv.InvalidHandle, "records are a device's own")
+	require.ErrorIs(t, second.StreamWaitEvent(to, e+100), cudadrv.InvalidHandle)
+	require.NoError(t, first.BeginCapture(from))
+	require.NoError(t, first.EventRecord(e, from))
+	require.ErrorIs(t, second.StreamWaitEvent(to, e), cudadrv.CaptureIsolation)
+	require.ErrorIs(t, first.StreamWaitEvent(from, back), cudadrv.CaptureIsolation)
+	_, err = first.EndCapture(from)
+	require.Error(t, err)
 }

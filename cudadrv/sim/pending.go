@@ -3,6 +3,7 @@ package sim
 import (
 	"container/heap"
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -22,6 +23,7 @@ type work struct {
 	rows               int64 // of a copy of rows, else 0; bytes is then what they have together
 	dstPitch, srcPitch int64
 
+	on             *gpu // whose stream it was queued on
 	dstGPU, srcGPU *gpu // of a copy between devices, else nil
 
 	ends   time.Duration
@@ -65,12 +67,18 @@ func (p *pending) add(w work) {
 	heap.Push(&p.queue, w)
 }
 
-// perform does all work that has ended by now. Without bytes there is none.
-func (g *gpu) perform(now time.Duration) {
-	for p := &g.pending; len(p.queue) > 0 && p.queue[0].ends <= now; {
+// drop forgets the work of a GPU's streams.
+func (p *pending) drop(g *gpu) {
+	p.queue = slices.DeleteFunc(p.queue, func(w work) bool { return w.on == g })
+	heap.Init(&p.queue)
+}
+
+// perform does all work that has ended by now, on all GPUs in one order. Without bytes there is none.
+func (d *Driver) perform(now time.Duration) {
+	for p := &d.pending; len(p.queue) > 0 && p.queue[0].ends <= now; {
 		w := p.queue[0]
 		heap.Pop(&p.queue)
-		if g.fault == "" && !g.do(w) {
+		if g := w.on; g.fault == "" && !g.do(w) {
 			g.fault = "memory of an earlier " + w.call.String() + " was gone when it ran"
 		}
 	}

@@ -116,7 +116,7 @@ func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 	return g.wait(c, st.drained)
 }
 
-// StreamWaitEvent makes later work of s start no earlier than what e captured last.
+// StreamWaitEvent makes later work of s start no earlier than what e, an event of any GPU of the Driver, captured last.
 func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	const c = call.StreamWaitEvent
 	g := d.gpu
@@ -129,18 +129,22 @@ func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	if err != nil {
 		return err
 	}
-	ev, err := g.eventNamed(c, e)
+	ev, on, err := g.driver.eventNamed(c, e)
 	if err != nil {
 		return err
 	}
 	if err := g.implicit(c.String(), st); err != nil {
 		return err
 	}
+	if on != g && ev.capture != nil {
+		return fail(c, cudadrv.CaptureIsolation, "the event was recorded in a capture of another device")
+	}
 	if st.capture != nil || ev.capture != nil {
 		return st.follow(c, ev, st == g.streams[0])
 	}
 	g.synchronise(st)
 	st.drained = max(st.drained, ev.passes)
+	g.drained = max(g.drained, st.drained)
 	g.charge(c, 0)
 	return nil
 }

@@ -134,7 +134,8 @@ func (g *gpu) submit(st *stream, duration time.Duration, w work) error {
 	}
 	w.ends = st.drained
 	w.pageable = w.host != nil && g.pinned.aroundHost(w.host) == nil
-	g.pending.add(w)
+	w.on = g
+	g.driver.pending.add(w)
 	if w.pageable {
 		return g.wait(c, w.ends)
 	}
