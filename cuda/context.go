@@ -31,6 +31,7 @@ type Context struct {
 	wide    cudadrv.WideWork
 	timed   cudadrv.TimedEvents
 	graphs  cudadrv.Graphs
+	peers   cudadrv.Peers
 
 	special atomic.Int32 // reasons for which launches take the slow way: capture, profile, checker
 	capture atomic.Pointer[capture]
@@ -57,6 +58,7 @@ func NewContext(s *Stream) (*Context, error) {
 	c.wide, _ = c.device.(cudadrv.WideWork)
 	c.timed, _ = c.device.(cudadrv.TimedEvents)
 	c.graphs, _ = c.device.(cudadrv.Graphs)
+	c.peers, _ = c.device.(cudadrv.Peers)
 	if c.checked, _ = c.device.(cudadrv.CheckedKernels); c.checked != nil {
 		c.special.Add(1)
 	}

@@ -44,10 +44,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 	held := c.capture.Load()
 	crossing := c.work.Crossing()
 	for _, r := range ranges {
-		plain, err := c.work.Check(r.Buffer)
-		if err == nil {
-			err = within(r.Buffer, r.Offset, r.Bytes)
-		}
+		plain, err := c.check(r)
 		switch {
 		case err != nil:
 		case held != nil:

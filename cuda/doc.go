@@ -27,6 +27,12 @@
 // this package behind it on the other stream waits for it in turn. That costs one event for each pair of streams and
 // work. Work that is submitted past this package, by the handle of a stream, is ordered by whoever submits it.
 //
+// # Several devices
+//
+// Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The copy is
+// work of the receiving context; a context of the other device stands for the source there: it is made to wait, on the device, for
+// the copy, so that a free of the source waits, too. Launches take buffers of their own device alone.
+//
 // # Graphs
 //
 //	capturing --Capture returns--> open --Close--> closed

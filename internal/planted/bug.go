@@ -55,6 +55,7 @@ func Bugs() []Bug {
 		cudaBugs(),
 		shareBugs(),
 		hostBugs(),
+		peerBugs(),
 	)
 }
 

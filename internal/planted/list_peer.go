@@ -1,0 +1,48 @@
+package planted
+
+// peerBugs are those of work between devices.
+func peerBugs() []Bug {
+	const pkg, ordered, others = "cuda", "^TestCopyPeerIsOrderedOnBothDevices$", "^TestCopyPeerOfBuffersOfOtherStreams$"
+	return []Bug{
+		{
+			Name: "a copy between devices is not behind the source's work", Package: pkg, Run: ordered,
+			Edits: []Edit{{"streams.Submitter.Between", "if err := h.after(o); err != nil {", "if err := error(nil); err != nil {"}},
+		},
+		{
+			Name: "the source's stream is not behind a copy between devices", Package: pkg, Run: ordered,
+			Edits: []Edit{{"streams.Submitter.Between", "return o.afterWork(h)", "return nil"}},
+		},
+		{
+			Name: "a copy between devices is behind the wrong stream of the source's device", Package: pkg, Run: others,
+			Edits: []Edit{{"cuda.(*Context).CopyPeer", "if !ownFrom {", "if ownFrom {"}},
+		},
+		{
+			Name: "a copy between devices does not wait for the destination's stream", Package: pkg, Run: others,
+			Edits: []Edit{{"cuda.(*Context).CopyPeer", "if !ownTo {", "if ownTo {"}},
+		},
+		{
+			Name: "a copy between devices is not counted as work on the source", Package: pkg, Run: others,
+			Edits: []Edit{{"cuda.(*Context).CopyPeer", "there.After()", "_ = there"}},
+		},
+		{
+			Name: "a copy between devices that no stream waits for is not waited for", Package: pkg, Run: "^TestCopiesThatNoStreamWaitsFor$",
+			Edits: []Edit{{"streams.(*cudaStream).afterWork", "failed := other.synchronize()", "failed := error(nil)"}},
+		},
+		{
+			Name: "a transfer between devices that fails keeps the new buffer", Package: pkg, Run: "^TestFailedTransfersLoseNothing$",
+			Edits: []Edit{{"cuda.(*Context).TransferPeer", "errors.Join(err, to.Free())", "err"}},
+		},
+		{
+			Name: "a transfer between devices keeps the source", Package: pkg, Run: "^TestTransferPeer$",
+			Edits: []Edit{{"cuda.(*Context).TransferPeer", "err = b.Free()", "err = nil"}},
+		},
+		{
+			Name: "a copy between devices is made in a capture of the source", Package: pkg, Run: "^TestCopiesBetweenDevicesAreNotCaptured$",
+			Edits: []Edit{{"cuda.(*Context).copyable", "c.capture.Load() != nil || from.capture.Load() != nil", "c.capture.Load() != nil"}},
+		},
+		{
+			Name: "a device does not count a wait for another device as work", Package: "cudadrv/sim", Run: "^TestStreamsWaitForEventsOfOtherDevices$",
+			Edits: []Edit{{"cudadrv/sim.(*Device).StreamWaitEvent", "	g.drained = max(g.drained, st.drained)\n", ""}},
+		},
+	}
+}

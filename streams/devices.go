@@ -1,0 +1,77 @@
+package streams
+
+import "fmt"
+
+// OrderError reports that work between two devices was submitted, but that the stream of the other device could not be made to
+// wait for it. Waited: the host has waited for the work instead, and nothing is left that could overtake it. Otherwise the work
+// may still be in progress, and nobody knows when it ends: memory of the other device that it touches must not be freed.
+type OrderError struct {
+	Waited bool
+	Err    error // of the event, or of the wait for it; joined with that of the host's wait
+}
+
+// Error says what has become of the work.
+func (e *OrderError) Error() string {
+	if e.Waited {
+		return fmt.Sprintf("vram: the host waited for work between two devices, since no stream could: %v", e.Err)
+	}
+	return fmt.Sprintf("vram: nobody can wait for work between two devices, do not free the memory that it touches: %v", e.Err)
+}
+
+// Unwrap is the driver's error.
+func (e *OrderError) Unwrap() error { return e.Err }
+
+// Between submits work to the stream that also touches memory of another device, for which a stream of that device stands: the
+// work is behind all that this one was given so far, and all that this one is given later is behind the work. So a buffer of the
+// other stream that is freed afterwards is not reused, returned or unmapped before the work has finished. It records an event on
+// each stream, which the other one waits for on the device; the host does not wait. Both streams stay open meanwhile. Errors, with
+// which nothing was submitted: ErrClosed, *CaptureError while either stream is captured, the driver's, and that of the work; and
+// *OrderError, with which the work was submitted.
+func (x Submitter) Between(other Submitter, work func() error) error {
+	h, o := &x.s.cuda, &other.s.cuda
+	if !h.begin() {
+		return h.closed()
+	}
+	defer h.done()
+	if !o.begin() {
+		return o.closed()
+	}
+	defer o.done()
+	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
+		return err
+	}
+	if err := o.uncaptured("cuStreamWaitEvent"); err != nil {
+		return err
+	}
+	if err := h.after(o); err != nil {
+		return err
+	}
+	if err := h.guard(work); err != nil {
+		return err
+	}
+	return o.afterWork(h)
+}
+
+// after makes later work of the stream wait, on the device, for all that another one has now, which may be of another device.
+func (h *cudaStream) after(other *cudaStream) error {
+	return h.guard(func() error {
+		m, err := other.fences.Record(other.stream)
+		if err != nil {
+			return err
+		}
+		defer other.discard(m)
+		return h.fences.Precede(m, h.stream)
+	})
+}
+
+// afterWork is after for work that was submitted: where the driver refuses, the host waits.
+func (h *cudaStream) afterWork(other *cudaStream) error {
+	err := h.after(other)
+	if err == nil {
+		return nil
+	}
+	if failed := other.synchronize(); failed != nil {
+		return &OrderError{Err: fmt.Errorf("%w; the host's wait: %w", err, failed)}
+	}
+	return &OrderError{Waited: true, Err: err}
+}
