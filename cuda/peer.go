@@ -18,7 +18,8 @@ type OrderError = streams.OrderError
 //
 // The copy is queued on this context's stream, behind what was submitted so far to both contexts, to the streams of both buffers,
 // and by others on those buffers. What is submitted to the other context later is behind the copy: so the source may be freed once
-// CopyPeer has returned, whichever stream of its device it belongs to. That costs two events. Both devices are of one driver.
+// CopyPeer has returned, whichever stream of its device it belongs to. That costs two events. Where the stream that has the source is to
+// go on with other work before the copy, the other context is one of another stream of its device. Both devices are of one driver.
 //
 // Errors, with which nothing was submitted: ErrNotOpen, ErrSameDevice, ErrNotLive, ErrForeign for a buffer of neither context's
 // device, *LengthError, *RangeError, ErrCapturing, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an *OrderError

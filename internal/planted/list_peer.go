@@ -41,6 +41,18 @@ func peerBugs() []Bug {
 			Edits: []Edit{{"cuda.(*Context).copyable", "c.capture.Load() != nil || from.capture.Load() != nil", "c.capture.Load() != nil"}},
 		},
 		{
+			Name: "a placement books nothing", Package: ".", Run: "^TestPlacementsAtTheSameTime$",
+			Edits: []Edit{{"vram.(*Set).book", "next[number] += bytes", "_ = number"}},
+		},
+		{
+			Name: "a booking ends with each call of Done", Package: ".", Run: "^TestSetsOfAnySize$",
+			Edits: []Edit{{"vram.Placement.Done", "|| p.done.Swap(true)", ""}},
+		},
+		{
+			Name: "memory that a device holds and nobody uses is no room", Package: ".", Run: "^TestPlacementsSeeTheWholeGPU$",
+			Edits: []Edit{{"vram.(*Set).room", "seen.freeBytes + seen.reservedBytes", "seen.freeBytes"}},
+		},
+		{
 			Name: "a device does not count a wait for another device as work", Package: "cudadrv/sim", Run: "^TestStreamsWaitForEventsOfOtherDevices$",
 			Edits: []Edit{{"cudadrv/sim.(*Device).StreamWaitEvent", "	g.drained = max(g.drained, st.drained)\n", ""}},
 		},
