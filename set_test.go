@@ -115,17 +115,17 @@ func TestPlacementsAtTheSameTime(t *testing.T) {
 // What others have taken of a GPU is seen after a while, and cuMemGetInfo is not called for each placement.
 func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, machine, faults := openSet(t, 2, vram.Config{LimitBytes: 32 * gib})
+		s, machine, faults := openSet(t, 2, vram.Config{LimitBytes: 48 * gib})
 		assert.Equal(t, 0, place(t, s, 0).Device.Info().Ordinal)
 		machine.Device(0).SetCapacity(16 * gib)
 		for range 10 {
-			p := place(t, s, 32*gib)
+			p := place(t, s, 48*gib)
 			assert.Equal(t, 0, p.Device.Info().Ordinal, "the driver was not asked again")
 			p.Done()
 		}
 		assert.Equal(t, uint64(2), faults.Calls("cuMemGetInfo"))
 		time.Sleep(time.Second)
-		p := place(t, s, 32*gib)
+		p := place(t, s, 48*gib)
 		assert.Equal(t, 1, p.Device.Info().Ordinal)
 		assert.Equal(t, uint64(4), faults.Calls("cuMemGetInfo"))
 		p.Done()
@@ -133,13 +133,13 @@ func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 		// What a device holds and nobody uses is room.
 		stream, err := s.Devices()[1].NewStream()
 		require.NoError(t, err)
-		b, err := stream.Alloc(30 * gib)
+		b, err := stream.Alloc(40 * gib)
 		require.NoError(t, err)
 		assert.Equal(t, 0, place(t, s, gib).Device.Info().Ordinal)
 		require.NoError(t, b.Free())
 		require.NoError(t, stream.Trim(t.Context()))
 		time.Sleep(time.Second)
-		assert.Equal(t, 1, place(t, s, 31*gib).Device.Info().Ordinal)
+		assert.Equal(t, 1, place(t, s, 47*gib).Device.Info().Ordinal)
 		require.NoError(t, s.Close())
 	})
 }
