@@ -71,7 +71,7 @@ func (d *display) bars(colored bool) {
 	}
 	for _, line := range []func(vram.Stats) string{t.memoryLine, t.serviceLine} {
 		bars = append(bars, progress.New(total, mpb.NopStyle(), mpb.PrependDecorators(
-			decor.Any(func(decor.Statistics) string { return line(t.device.Stats()) }))))
+			decor.Any(func(decor.Statistics) string { return line(t.stats()) }))))
 	}
 	update := func() {
 		for i, bar := range bars {
@@ -126,7 +126,7 @@ func (d *display) lines() {
 
 func (d *display) line() {
 	t := d.training
-	stats := t.device.Stats()
+	stats := t.stats()
 	busy := make([]string, 0, stageCount)
 	for _, st := range t.stages {
 		busy = append(busy, fmt.Sprintf("%.0f%%", 100*t.busy(st)))

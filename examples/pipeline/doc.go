@@ -1,8 +1,8 @@
-// Command pipeline trains with four pipeline stages on one device: the loop of the embedded recording
+// Command pipeline trains with four pipeline stages on one device, or on several: the loop of the embedded recording
 // pipeline_1f1b, played with its sizes, its order and its times.
 //
 //	pipeline [-steps 300] [-speed 1] [-driver auto] [-device 0] [-footprint balanced|lean|fast] [-limit 12GB|0.9x]
-//	         [-wait] [-ahead 3]
+//	         [-wait] [-ahead 3] [-devices 1]
 //
 // Each stage is a goroutine with a stream of its own. A step has eight micro-batches in the order 1F1B: a stage
 // begins with as many forwards as there are stages behind it, goes on with one forward and one backward in turn, and
@@ -21,6 +21,12 @@
 // travel over a channel. The receiver's stream waits for the event, on the device, and copies into a buffer of its
 // own. Once the operation behind the copy has begun on the device the copy is over, and the receiver frees the
 // sender's buffer: no stream has work left that touches it.
+//
+// # Several devices
+//
+// With -devices n stage i runs on device i mod n of those from -device on; a limit is for each of them. What comes from a stage on
+// another device is copied from there, on the receiver's stream, behind the sender's event as well. It is a copy of the driver's
+// that needs no access to the other device's memory. The report's figures are those of all devices together; its peaks are sums.
 //
 // # Where memory is short
 //

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -13,6 +14,25 @@ type gpu struct {
 	*kernels.View
 	speed float64
 }
+
+// copy queues a copy of a parcel to memory of this device, on a stream of it, behind the work that fills the parcel.
+func (g *gpu) copy(dst cudadrv.Ptr, p parcel, bytes int64, s cudadrv.Stream) error {
+	if err := g.StreamWaitEvent(s, p.filled); err != nil {
+		return err
+	}
+	if p.on == g {
+		return g.MemcpyDtoDAsync(dst, p.buffer.Ptr(), bytes, s)
+	}
+	to, ok := g.Device.(cudadrv.Peers)
+	from, also := p.on.Device.(cudadrv.Peers)
+	if !ok || !also {
+		return errNoPeers
+	}
+	return to.MemcpyPeerAsync(dst, to.Context(), p.buffer.Ptr(), from.Context(), bytes, s)
+}
+
+// errNoPeers reports a driver that copies on one device only.
+var errNoPeers = errors.New("the driver cannot copy between devices")
 
 // compute occupies the stream for as long as the recording says with work that writes buffers, and returns the time
 // that it takes here.

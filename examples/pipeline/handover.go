@@ -14,11 +14,12 @@ import (
 type parcel struct {
 	buffer vram.Buffer   // of the sender's stream
 	filled cudadrv.Event // recorded on the sender's stream behind the work that fills it
+	on     *gpu          // the sender's
 }
 
 // drop ends a parcel that nobody's work touches any more.
-func (p parcel) drop(g *gpu) error {
-	return errors.Join(p.buffer.Free(), g.EventDestroy(p.filled))
+func (p parcel) drop() error {
+	return errors.Join(p.buffer.Free(), p.on.EventDestroy(p.filled))
 }
 
 // road carries parcels from one stage to its neighbour. It has room for all of a step: senders never wait. While the receiver waits the
@@ -68,10 +69,7 @@ func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
 	if p, err = in.road.Receive(ctx); err != nil {
 		return p, context.Cause(ctx)
 	}
-	return p, errors.Join(
-		st.gpu.StreamWaitEvent(st.stream.Handle(), p.filled),
-		st.gpu.MemcpyDtoDAsync(b.Ptr(), p.buffer.Ptr(), b.Bytes(), st.stream.Handle()),
-	)
+	return p, st.gpu.copy(b.Ptr(), p, b.Bytes(), st.stream.Handle())
 }
 
 // free gives the buffer of a micro-batch back. Its last use is on the stream that it belongs to.
@@ -99,7 +97,7 @@ func (in *inlet) release() error {
 		if !ok {
 			break
 		}
-		errs = append(errs, p.drop(in.stage.gpu))
+		errs = append(errs, p.drop())
 	}
 	return errors.Join(errs...)
 }

@@ -29,7 +29,7 @@ func demonstrate(ctx context.Context, o options, stdout io.Writer) error {
 	}
 	info := t.device.Info()
 	_, _ = fmt.Fprintf(stdout, "%s, driver %s\nlimit %s, footprint %v\n%d stages, %d micro-batches, %d steps, speed %g\n\n",
-		info.Name, info.Driver, size(t.device.Stats().LimitBytes), o.config.Footprint, stageCount, microBatchCount, o.stepCount, o.speed)
+		info.Name, info.Driver, size(t.stats().LimitBytes), o.config.Footprint, stageCount, microBatchCount, o.stepCount, o.speed)
 	display := show(t, stdout)
 	err = t.run(ctx)
 	display.end()

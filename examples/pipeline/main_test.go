@@ -53,8 +53,13 @@ func TestProgram(t *testing.T) {
 				"\nAllocator\n", "\nMemory when the stages had stopped\n", "\nWaiting\n",
 			},
 		},
-		"variables":      {args: []string{"-steps", "1", "-speed", "20"}, env: "fast", code: command.OK, stdout: []string{"footprint fast\n"}},
-		"flag over env":  {args: []string{"-steps", "1", "-speed", "20", "-footprint", "balanced"}, env: "fast", code: command.OK, stdout: []string{"footprint balanced\n"}},
+		"variables":     {args: []string{"-steps", "1", "-speed", "20"}, env: "fast", code: command.OK, stdout: []string{"footprint fast\n"}},
+		"flag over env": {args: []string{"-steps", "1", "-speed", "20", "-footprint", "balanced"}, env: "fast", code: command.OK, stdout: []string{"footprint balanced\n"}},
+		"two devices": {
+			args: []string{"-steps", "2", "-speed", "20", "-devices", "2"}, code: command.OK,
+			stdout: []string{"simulated GPU, driver sim\n", "\n2 steps in "},
+		},
+		"no devices":     {args: []string{"-devices", "0"}, code: command.Misused, stderr: "pipeline: -devices is 0, want 1 to 4\n"},
 		"help":           {args: []string{"-h"}, code: command.OK, stderr: "-limit"},
 		"unknown flag":   {args: []string{"-nothing"}, code: command.Misused, stderr: "pipeline: flag provided but not defined: -nothing\n"},
 		"argument":       {args: []string{"trace"}, code: command.Misused, stderr: `pipeline: "trace": there are no arguments, only flags` + "\n"},
@@ -171,7 +176,7 @@ func TestAMissingWaitIsAHazard(t *testing.T) {
 	reports, _ := checked.Checker(0).Reports()
 	require.NotEmpty(t, reports)
 	assert.Equal(t, hazard.Race, reports[0].Kind)
-	assert.Contains(t, reports[0].Now.Place.String(), "inlet).receive")
+	assert.Contains(t, reports[0].Now.Place.Trace(""), "inlet).receive")
 	assert.Contains(t, reports[0].Before.Place.Trace(""), "stage).play")
 }
 

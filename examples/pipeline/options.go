@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
 	"github.com/go-vram/vram/internal/replay"
 )
@@ -13,6 +14,7 @@ type options struct {
 	stepCount int
 	speed     float64
 	mostAhead int
+	devices   int          // that the stages are put on in turn; 0: 1
 	patient   bool         // stages wait for memory
 	limit     replay.Limit // where it was given
 	config    vram.Config
@@ -33,6 +35,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return err
 	})
 	flags.IntVar(&o.mostAhead, "ahead", fullAhead, "forwards that a stage begins with before its first backward, at most")
+	flags.IntVar(&o.devices, "devices", 1, "devices that the stages run on, from -device on")
 	flags.BoolVar(&o.patient, "wait", false, "wait for memory that other stages have, rather than fail")
 	flags.Over("limit", func(*vram.Config) (err error) {
 		o.limit, err = replay.ParseLimit(flags.Lookup("limit").Value.String())
@@ -44,11 +47,16 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	switch {
 	case o.stepCount < 1 || o.stepCount > mostSteps:
 		return o, command.Misuse("-steps is %d, want 1 to %d", o.stepCount, mostSteps)
+	case o.devices < 1 || o.devices > stageCount:
+		return o, command.Misuse("-devices is %d, want 1 to %d", o.devices, stageCount)
 	case o.mostAhead < 0:
 		return o, command.Misuse("-ahead is %d, want 0 or more", o.mostAhead)
 	case !(o.speed >= 0.01 && o.speed <= 1000): // also what is no number
 		return o, command.Misuse("-speed is %v, want 0.01 to 1000", o.speed)
 	}
 	o.config, err = flags.Config()
+	if _, simulated := o.config.Driver.(*sim.Driver); simulated && o.devices > 1 {
+		o.config.Driver = sim.New(sim.Config{Clock: sim.Running, Devices: o.config.Ordinal + o.devices})
+	}
 	return o, err
 }

@@ -54,7 +54,7 @@ func (q *queue) room() error {
 	}
 	p := s.parcel
 	s.parcel = parcel{}
-	return p.drop(q.gpu)
+	return p.drop()
 }
 
 // add marks the place of an operation in the stream; p is what was queued to be copied for it.

@@ -17,7 +17,7 @@ import (
 // report is what the run has come to, as text of at most 60 columns. It is read while the stages' buffers still
 // live, after they have stopped.
 func (t *training) report() string {
-	stats := t.device.Stats()
+	stats := t.stats()
 	parts := strings.Join([]string{t.summary(stats), t.service(stats), t.memory(stats), t.waiting(stats.Waits)}, "\n")
 	lines := strings.Split(parts, "\n")
 	for i := range lines { // the tables pad their last column

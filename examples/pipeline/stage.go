@@ -217,7 +217,7 @@ func (st *stage) handOver(t turn, o *operation) error {
 	if err := st.gpu.EventRecord(filled, st.stream.Handle()); err != nil {
 		return errors.Join(err, st.gpu.EventDestroy(filled))
 	}
-	if err := to.Send(context.Background(), parcel{st.held[o.out], filled}); err != nil { // there is room
+	if err := to.Send(context.Background(), parcel{st.held[o.out], filled, st.gpu}); err != nil { // there is room
 		return errors.Join(err, st.gpu.EventDestroy(filled))
 	}
 	st.held[o.out] = vram.Buffer{}

@@ -13,12 +13,14 @@ import (
 	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
-// training is a device and the stages that train on it.
+// training is devices and the stages that train on them.
 type training struct {
 	options options
-	device  *vram.Device
-	gpu     *gpu
-	stages  []*stage
+	device  *vram.Device // the first
+	gpu     *gpu         // its view, and the clock
+	devices []*vram.Device
+	gpus    []*gpu
+	stages  []*stage // stage i is on device i mod len(devices)
 
 	stepEnds  atomic.Int64
 	firstStep vram.Stats // after the step that is cold
@@ -37,24 +39,24 @@ func open(ctx context.Context, o options) (*training, error) {
 	if limitBytes := o.limit.For(r.peakLiveBytes); limitBytes > 0 {
 		o.config.LimitBytes = limitBytes
 	}
-	if t.device, err = vram.Open(o.config); err != nil {
-		return t, err
+	for range max(1, o.devices) {
+		if err := t.openDevice(o); err != nil {
+			return t, err
+		}
+		o.config.Ordinal++
 	}
-	view, err := kernels.OpenView(o.config.Driver, o.config.Ordinal)
-	if err != nil {
-		return t, err
-	}
-	t.gpu = &gpu{view, o.speed}
+	t.device, t.gpu = t.devices[0], t.gpus[0]
 	clockCost := costOfClock()
 	for n := range stageCount {
-		stream, err := t.device.NewStream()
+		on := n % len(t.devices)
+		stream, err := t.devices[on].NewStream()
 		if err != nil {
 			return t, err
 		}
 		stream.Exclusive() // the stage's goroutine alone uses it
 		st := &stage{
 			number: n, recording: r, turns: order1F1B(n, stageCount, microBatchCount, o.mostAhead),
-			stream: stream, gpu: t.gpu, patient: o.patient, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
+			stream: stream, gpu: t.gpus[on], patient: o.patient, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
 		}
 		st.activations, st.gradients = inlet{stage: st}, inlet{stage: st}
 		if n > 0 {
@@ -72,11 +74,26 @@ func open(ctx context.Context, o options) (*training, error) {
 	return t, nil
 }
 
+// openDevice opens a device and a view of it.
+func (t *training) openDevice(o options) error {
+	device, err := vram.Open(o.config)
+	if err != nil {
+		return err
+	}
+	t.devices = append(t.devices, device)
+	view, err := kernels.OpenView(o.config.Driver, o.config.Ordinal)
+	if err != nil {
+		return err
+	}
+	t.gpus = append(t.gpus, &gpu{view, o.speed})
+	return nil
+}
+
 // stepEnd is told by each stage at the end of its step. No stage ends its second step before all have
 // ended the first, since it needs their activations and gradients.
 func (t *training) stepEnd() {
 	if t.stepEnds.Add(1) == stageCount {
-		t.firstStep = t.device.Stats()
+		t.firstStep = t.stats()
 	}
 }
 
@@ -112,11 +129,11 @@ func (t *training) close() error {
 			errs = append(errs, fmt.Errorf("stage %d: %w", st.number, err))
 		}
 	}
-	if t.gpu != nil {
-		errs = append(errs, t.gpu.Close())
+	for _, g := range t.gpus {
+		errs = append(errs, g.Close())
 	}
-	if t.device != nil {
-		errs = append(errs, t.device.Close()) // closes the streams
+	for _, d := range t.devices {
+		errs = append(errs, d.Close()) // closes the streams
 	}
 	return errors.Join(errs...)
 }
