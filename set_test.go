@@ -124,7 +124,7 @@ func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 			p.Done()
 		}
 		assert.Equal(t, uint64(2), faults.Calls("cuMemGetInfo"))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // time of the bubble
 		p := place(t, s, 48*gib)
 		assert.Equal(t, 1, p.Device.Info().Ordinal)
 		assert.Equal(t, uint64(4), faults.Calls("cuMemGetInfo"))
@@ -138,7 +138,7 @@ func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 		assert.Equal(t, 0, place(t, s, gib).Device.Info().Ordinal)
 		require.NoError(t, b.Free())
 		require.NoError(t, stream.Trim(t.Context()))
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // time of the bubble
 		assert.Equal(t, 1, place(t, s, 47*gib).Device.Info().Ordinal)
 		require.NoError(t, s.Close())
 	})

@@ -10,25 +10,20 @@ import (
 
 // A buffer moves from device to device, as activations do between the stages of a pipeline.
 func ExampleContext_TransferPeer() {
-	driver := sim.New(sim.Config{Devices: 3, Bytes: true})
-	var at *cuda.Context
-	var x cuda.Buffer
-	for ordinal := range 3 {
-		dev := must(vram.Open(vram.Config{Driver: driver, Ordinal: ordinal}))
-		defer dev.Close()
-		c := must(cuda.NewContext(must(dev.NewStream())))
-		defer c.Close()
-		if at == nil {
-			x = must(c.Alloc(4))
-			check(cuda.CopyIn(c, x, []byte{1, 2, 3, 4}))
-		} else {
-			x = must(c.TransferPeer(at, x)) // what it was before is freed
-		}
-		at = c
+	set := must(vram.OpenAll(vram.Config{Driver: sim.New(sim.Config{Devices: 3, Bytes: true})}))
+	var stages []*cuda.Context
+	for _, dev := range set.Devices() {
+		stages = append(stages, must(cuda.NewContext(must(dev.NewStream()))))
 	}
-	got := make([]byte, 4)
-	check(cuda.CopyOut(at, got, x))
-	fmt.Println("on device", at.Info().Ordinal, got)
+	x := must(stages[0].Alloc(4))
+	check(cuda.CopyIn(stages[0], x, []int8{1, 2, 3, 4}))
+	for i, c := range stages[1:] {
+		x = must(c.TransferPeer(stages[i], x)) // what it was before is freed
+	}
+	last, got := stages[len(stages)-1], make([]int8, 4)
+	check(cuda.CopyOut(last, got, x))
+	fmt.Println("on device", last.Info().Ordinal, got)
 	check(x.Free())
+	check(set.Close())
 	// Output: on device 2 [1 2 3 4]
 }
