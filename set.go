@@ -19,7 +19,7 @@ type Set struct {
 	booked  atomic.Pointer[[]int64] // bytes of placements by device; replaced, never changed
 }
 
-// driverRoom is what the driver said last about a device's memory.
+// driverRoom is the driver's last report about a device's memory.
 type driverRoom struct{ last atomic.Pointer[driverMemory] }
 
 type driverMemory struct {
@@ -116,9 +116,9 @@ type Placement struct {
 // goroutines that place at the same time are spread, before any of them has allocated. Done ends the booking: call it once the memory
 // is allocated, or not wanted any more.
 //
-// The room of a device is what its limit leaves beside memory in use, and no more than the driver has for it: what is held there and
-// not in use, and what is free on the whole GPU, which is looked at most ten times a second; less what is booked. Memory in use is what
-// streams hold, their caches included, and reservations. A placement reserves nothing: memory may be gone by the time of the
+// The room of a device is its limit less the memory in use, and no more than the driver has for it: memory that is held there and
+// not in use, and free memory of the whole GPU, which is looked at most ten times a second; less the bookings. Memory in use is that
+// of streams, their caches included, and of reservations. A placement reserves nothing: memory may be gone by the time of the
 // allocation, which fails then. Place is a use of each device, and waits for the message that each pool is serving.
 //
 // Errors: *PlaceError, *ConfigError, ErrNotOpen, and those of the first use of any of the devices.
@@ -200,7 +200,7 @@ func (s *Set) room(number int) (int64, error) {
 		seen = &driverMemory{freeBytes, books.ReservedBytes, time.Now()}
 		s.rooms[number].last.Store(seen)
 	}
-	heldOrFree := seen.freeBytes + seen.reservedBytes // what the device took since was free then
+	heldOrFree := seen.freeBytes + seen.reservedBytes // memory that the device took since was free then
 	return min(books.LimitBytes, heldOrFree) - usedBytes, nil
 }
 

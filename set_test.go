@@ -57,7 +57,7 @@ func TestSetsOfAnySize(t *testing.T) {
 				t.Cleanup(func() { _ = b.Free() })
 			}
 			assert.Equal(t, uint64(count), faults.Calls("cuDevicePrimaryCtxRetain"))
-			// The one that has the most room is preferred, whatever its place.
+			// The one that has the most room is preferred, in any place.
 			for i, d := range s.Devices() {
 				if i < count-1 {
 					stream, err := d.NewStream()
@@ -112,7 +112,7 @@ func TestPlacementsAtTheSameTime(t *testing.T) {
 	}
 }
 
-// What others have taken of a GPU is seen after a while, and cuMemGetInfo is not called for each placement.
+// Memory of the GPU that others have taken is seen after a while, and cuMemGetInfo is not called for each placement.
 func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, machine, faults := openSet(t, 2, vram.Config{LimitBytes: 48 * gib})
@@ -130,7 +130,7 @@ func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 		assert.Equal(t, uint64(4), faults.Calls("cuMemGetInfo"))
 		p.Done()
 
-		// What a device holds and nobody uses is room.
+		// Memory that a device holds and nobody uses is room.
 		stream, err := s.Devices()[1].NewStream()
 		require.NoError(t, err)
 		b, err := stream.Alloc(40 * gib)

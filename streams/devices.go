@@ -10,7 +10,7 @@ type OrderError struct {
 	Err    error // of the event, or of the wait for it; joined with that of the host's wait
 }
 
-// Error says what has become of the work.
+// Error names the fate of the work.
 func (e *OrderError) Error() string {
 	if e.Waited {
 		return fmt.Sprintf("vram: the host waited for work between two devices, since no stream could: %v", e.Err)
