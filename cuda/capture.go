@@ -118,12 +118,12 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *ca
 	p.contexts = []*Context{c}
 	panicked := true
 	defer func() {
-		for _, one := range p.contexts {
+		g, ended := c.graphs.StreamEndCapture(c.handle)
+		captured, err = g, errors.Join(err, ended)
+		for _, one := range p.contexts { // what comes now runs
 			one.special.Add(-1)
 			one.capture.Store(nil)
 		}
-		g, ended := c.graphs.StreamEndCapture(c.handle)
-		captured, err = g, errors.Join(err, ended)
 		if g != 0 && (panicked || err != nil) {
 			err = errors.Join(err, c.graphs.GraphDestroy(g))
 		}

@@ -214,10 +214,13 @@ func (c *Context) Wait(other *Context) error {
 }
 
 // Synchronize waits until the device has finished what was submitted so far, or ctx ends: then the work goes on. Errors: ErrNotOpen,
-// ErrCapturing, ctx's, vram.ErrClosed, and the driver's, which may be those of work.
+// ErrNilContext, ErrCapturing, ctx's, vram.ErrClosed, and the driver's, which may be those of work.
 func (c *Context) Synchronize(ctx context.Context) error {
 	if !c.opened() {
 		return ErrNotOpen
+	}
+	if ctx == nil {
+		return ErrNilContext
 	}
 	if c.capture.Load() != nil {
 		return ErrCapturing

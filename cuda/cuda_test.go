@@ -268,6 +268,7 @@ func TestEventsTellTheTime(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrNotOpen)
 	require.NoError(t, start.Close())
 
+	require.ErrorIs(t, c.Synchronize(nil), cuda.ErrNilContext) //nolint:staticcheck // a caller's mistake
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, r.dev.GPU().Launch(c.Stream().Handle(), time.Millisecond))

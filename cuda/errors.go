@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams"
 )
@@ -16,6 +17,8 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrNotOpen refuses a call of a nil or zero Context, Module, Function or Graph.
 	ErrNotOpen = streams.ErrNotOpen
+	// ErrNilContext refuses a nil context.Context.
+	ErrNilContext = futures.ErrNilContext
 	// ErrUnloaded refuses a function whose module was unloaded.
 	ErrUnloaded = errors.New("cuda: the module is unloaded")
 	// ErrGraphClosed refuses a launch of a graph that was closed.

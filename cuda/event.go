@@ -65,6 +65,9 @@ func (e *Event) Synchronize(ctx context.Context) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
+	if ctx == nil {
+		return ErrNilContext
+	}
 	if ctx.Done() == nil {
 		return e.on.device.EventSynchronize(e.handle)
 	}
