@@ -57,10 +57,6 @@ func ageBugs() []Bug {
 			Edits: []Edit{{"pool/core.(*ladder).asksAll", "return l.clients.any(func(cl *client) bool { return cl.id != r.client && holders(cl) && cl.mayReturn() })", "return len(l.asks.richest(r)) > 0"}},
 		},
 		{
-			Name: "growth is bought that the driver has refused", Package: ".", Run: "^TestNoMemoryOfTheDriversButOurOwn$",
-			Edits: []Edit{{"pool/core.(*ladder).buys", "case r.capped || reserved > l.settings.LimitBytes:", "case reserved > l.settings.LimitBytes:"}},
-		},
-		{
 			Name: "Lean buys growth as Fast does", Package: "internal/replay", Run: "^TestTheModesAreInOrder$",
 			Edits: []Edit{{"vram.Footprint.policy", "p = core.Policy{HandlePages: 1, Slack: 12}", "p = core.Policy{HandlePages: 1, Slack: 350, SharedSlack: 500, PageWorth: 4}"}},
 		},

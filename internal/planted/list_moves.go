@@ -25,7 +25,10 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "what the driver refused is asked for again, and nothing is released", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
-			Edits: []Edit{{"pool/core.(*ladder).growBought", "!ok || r.raised || r.capped || ", "!ok || r.raised || "}},
+			Edits: []Edit{
+				{"pool/core.(*ladder).growBought", "!ok || r.raised || r.capped || ", "!ok || r.raised || "},
+				{"pool/core.(*ladder).buys", "case r.capped || reserved > l.settings.LimitBytes:", "case reserved > l.settings.LimitBytes:"},
+			},
 		},
 		{
 			Name: "an ask for all is lost beside one for a run", Package: "pool/core", Run: "^TestAnAskForAllFollowsASmallerOne$",
