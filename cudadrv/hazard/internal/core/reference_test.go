@@ -98,6 +98,11 @@ func (r *reference) know(by core.Host, p map[int]bool) {
 }
 
 func (r *reference) work(s cudadrv.Stream, accesses []core.Access) (found []core.Kind) {
+	return r.workOf(s, accesses, nil)
+}
+
+// workOf is work that may touch only the lives that had its memory when it was captured; nil is any.
+func (r *reference) workOf(s cudadrv.Stream, accesses []core.Access, lives map[int]bool) (found []core.Kind) {
 	at := r.add(s, nil)
 	for _, a := range accesses {
 		for i := a.Ptr; i < a.Ptr+cudadrv.Ptr(a.Bytes); i++ {
@@ -108,7 +113,7 @@ func (r *reference) work(s cudadrv.Stream, accesses []core.Access) (found []core
 				continue
 			case l.life == 0:
 				found = append(found, core.NeverAllocated)
-			case !l.live:
+			case !l.live, lives != nil && !lives[l.life]:
 				found = append(found, core.UseAfterFree)
 			}
 			for _, other := range l.accesses {
@@ -120,6 +125,17 @@ func (r *reference) work(s cudadrv.Stream, accesses []core.Access) (found []core
 		}
 	}
 	return found
+}
+
+// livesOf are those that have the memory of accesses, or had it last.
+func (r *reference) livesOf(accesses []core.Access) map[int]bool {
+	all := map[int]bool{}
+	for _, a := range accesses {
+		for i := a.Ptr; i < a.Ptr+cudadrv.Ptr(a.Bytes); i++ {
+			all[r.lots[i-1].life] = true
+		}
+	}
+	return all
 }
 
 func (r *reference) alloc(p cudadrv.Ptr, bytes int64, s cudadrv.Stream) (found []core.Kind) {
@@ -180,6 +196,7 @@ type player struct {
 type played struct {
 	exec  cudadrv.GraphExec
 	steps [][]core.Access
+	lives []map[int]bool // that had the memory of each step when it was captured
 	last  map[int]bool
 }
 
@@ -297,7 +314,7 @@ func (p *player) capture() {
 		}
 		to([]cudadrv.Stream{first, second}[i%2])
 		p.core.Work(at, "kernel", nil, accesses)
-		g.steps = append(g.steps, accesses)
+		g.steps, g.lives = append(g.steps, accesses), append(g.lives, p.ref.livesOf(accesses))
 	}
 	to(first)
 	p.core.CaptureEnded(first, cudadrv.Graph(g.exec))
@@ -313,8 +330,8 @@ func (p *player) launch() (found []core.Kind) {
 	g, s := rapid.SampledFrom(p.graphs).Draw(p.t, "graph"), p.stream()
 	p.core.GraphLaunched(g.exec, s, nil)
 	p.ref.add(s, g.last)
-	for _, accesses := range g.steps {
-		found = append(found, p.ref.work(s, accesses)...)
+	for i, accesses := range g.steps {
+		found = append(found, p.ref.workOf(s, accesses, g.lives[i])...)
 	}
 	g.last = p.ref.point(p.ref.add(s, nil))
 	return found
