@@ -113,7 +113,7 @@ func (p *params) put(at int, a *Arg, value uint64) {
 
 // place writes the arguments where the kernel has its parameters. plain says that no buffer needs more than its name: see
 // streams.Submitter.Check.
-func (c *Context) place(f *Function, p *params, args []Arg) (plain bool, err error) {
+func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err error) {
 	if f.known && len(args) != len(f.params) {
 		return false, &ArgumentError{Kernel: f.name, Err: ErrArgumentCount, Bytes: int64(len(args)), Want: int64(len(f.params))}
 	}

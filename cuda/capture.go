@@ -42,11 +42,11 @@ type capture struct {
 	pool *Pool
 	mu   sync.Mutex // guards what follows; launches in a capture are cold
 
-	contexts []*Context // that are captured: the first began it
-	homes    []*Stream  // of buffers from outside
-	kernels  []*Kernel
-	events   []cudadrv.Event
-	scratch  []Buffer
+	streams []*submission // that are captured: the first began it
+	homes   []*Stream     // of buffers from outside
+	kernels []*Kernel
+	events  []cudadrv.Event
+	scratch []Buffer
 }
 
 // Capture runs f, and makes a graph of what it submits to the context, and to others that join it by Context.Wait; nothing of that runs.
@@ -90,7 +90,10 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 	if err != nil {
 		return nil, errors.Join(err, c.graphs.GraphDestroy(captured))
 	}
-	g = &Graph{on: c, pool: pool, captured: captured, exec: exec, kernels: p.kernels, scratch: p.scratch}
+	g = &Graph{on: c.submission, pool: pool, captured: captured, exec: exec, kernels: p.kernels, scratch: p.scratch, holds: pool.all()}
+	for _, k := range g.kernels {
+		k.Function.module.graphs.Add(1)
+	}
 	g.homes.Store(&p.homes)
 	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
 		checked.GraphKeeps(exec)
@@ -100,30 +103,25 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 
 // capturing runs f in a capture.
 func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *capture, captured cudadrv.Graph, err error) {
-	p = &capture{pool: pool}
+	p = &capture{pool: pool, streams: []*submission{c.submission}}
 	runtime.LockOSThread() // but in relaxed mode the capture is this thread's
 	defer runtime.UnlockOSThread()
 	if err := c.work.Begin(); err != nil {
 		return nil, 0, err
 	}
 	defer c.work.End()
-	if !c.capture.CompareAndSwap(nil, p) {
+	if !c.captured(p) {
 		return nil, 0, ErrCapturing
 	}
 	if err := c.graphs.StreamBeginCapture(c.handle, mode); err != nil {
-		c.capture.Store(nil)
+		c.released()
 		return nil, 0, err
 	}
-	c.special.Add(1)
-	p.contexts = []*Context{c}
 	panicked := true
 	defer func() {
 		g, ended := c.graphs.StreamEndCapture(c.handle)
 		captured, err = g, errors.Join(err, ended)
-		for _, one := range p.contexts { // what comes now runs
-			one.special.Add(-1)
-			one.capture.Store(nil)
-		}
+		p.end() // what comes now runs
 		if g != 0 && (panicked || err != nil) {
 			err = errors.Join(err, c.graphs.GraphDestroy(g))
 		}
@@ -141,9 +139,9 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *ca
 	return p, 0, err
 }
 
-// alloc allocates for a captured context, from a hold of its own: branches of a graph run at the same time, so that one may not have
+// alloc allocates for a captured stream, from a hold of its own: branches of a graph run at the same time, so that one may not have
 // what another has freed.
-func (p *capture) alloc(c *Context, bytes int64) (Buffer, error) {
+func (p *capture) alloc(c *submission, bytes int64) (Buffer, error) {
 	hold, err := p.pool.holdFor(c)
 	if err != nil {
 		return Buffer{}, err
@@ -151,9 +149,9 @@ func (p *capture) alloc(c *Context, bytes int64) (Buffer, error) {
 	return hold.Stream().Alloc(bytes)
 }
 
-// touch notes that work of a captured context has the address of a buffer. A buffer from outside is announced to be used by the hold,
-// one of another context's hold by this context: memory that is freed is not used again in this capture then.
-func (p *capture) touch(c *Context, b Buffer) error {
+// touch notes that work of a captured stream has the address of a buffer. A buffer from outside is announced to be used by the hold,
+// one of another stream's hold by this stream: memory that is freed is not used again in this capture then.
+func (p *capture) touch(c *submission, b Buffer) error {
 	home, ok := streams.Home(b)
 	if !ok {
 		return ErrNotLive
@@ -163,7 +161,7 @@ func (p *capture) touch(c *Context, b Buffer) error {
 	case own:
 		return nil
 	case inside:
-		return b.RecordStream(c.Stream())
+		return b.RecordStream(c.work.Stream())
 	}
 	if err := b.RecordStream(p.pool.main.Stream()); err != nil {
 		return err
@@ -184,7 +182,7 @@ func (p *capture) launched(f *Function, g Geometry) {
 }
 
 // workspace is a buffer that the graph frees.
-func (p *capture) workspace(c *Context, bytes int64) (Buffer, error) {
+func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	b, err := p.alloc(c, bytes)
 	if err != nil {
 		return Buffer{}, err
@@ -195,8 +193,17 @@ func (p *capture) workspace(c *Context, bytes int64) (Buffer, error) {
 	return b, nil
 }
 
-// join makes a context wait for one that is captured, inside the capture.
-func (p *capture) join(c, behind *Context) error {
+// end lets the streams go.
+func (p *capture) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.streams {
+		one.released()
+	}
+}
+
+// join makes a stream wait for one that is captured, inside the capture.
+func (p *capture) join(c, behind *submission) (err error) {
 	if !c.work.SameDevice(behind.work) {
 		return ErrForeign
 	}
@@ -205,42 +212,40 @@ func (p *capture) join(c, behind *Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	joins := false
-	switch now := c.capture.Load(); {
-	case now == nil:
-		joins = true
-	case now != p:
+	joins := c.captured(p) // first: what others submit to the stream from here on may be part of the graph
+	if !joins && c.capture.Load() != p {
 		return ErrCapturing
 	}
+	defer func() {
+		switch {
+		case !joins:
+		case err != nil:
+			c.released()
+		default:
+			p.streams = append(p.streams, c)
+		}
+	}()
 	e, err := c.device.EventCreate()
 	if err != nil {
 		return err
 	}
 	p.events = append(p.events, e)
-	err = behind.submit(func() error { return c.device.EventRecord(e, behind.handle) })
-	if err == nil {
-		err = c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e) })
-	}
-	if err != nil || !joins {
+	if err := behind.submit(func() error { return c.device.EventRecord(e, behind.handle) }); err != nil {
 		return err
 	}
-	if !c.capture.CompareAndSwap(nil, p) {
-		return ErrCapturing
-	}
-	c.special.Add(1)
-	p.contexts = append(p.contexts, c)
-	return nil
+	return c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e) })
 }
 
-// Pool is memory for graphs that run one after the other: what one has freed inside its capture the next may have. Close it when no
-// further graph is to be captured with it; its memory goes with the last graph.
+// Pool is memory for graphs that run one after the other: what one has freed inside its capture the next may have. So a buffer that
+// a capture has left live has its bytes until another graph of the pool is launched. Close the pool when no further graph is to be
+// captured with it; its memory goes with the last graph.
 type Pool struct {
-	on     *Context
-	main   streams.Hold // of buffers from outside, and of the context that begins captures
+	on     *submission
+	main   streams.Hold // of buffers from outside, and of the stream on which the pool was made
 	shared bool         // by several graphs
 
 	mu       sync.Mutex // of cold calls, and of launches of graphs that share it
-	branches []branch   // holds of other contexts
+	branches []branch   // holds of other streams
 	users    int        // graphs and captures
 	closed   bool
 	ended    bool
@@ -258,7 +263,7 @@ func (c *Context) NewPool() (*Pool, error) {
 		return nil, err
 	}
 	c.holdBegins(hold)
-	return &Pool{on: c, main: hold, shared: true}, nil
+	return &Pool{on: c.submission, main: hold, shared: true}, nil
 }
 
 // Shared captures with the memory of a pool. The graphs of a pool run one after the other: launches see to it where they are on
@@ -282,48 +287,48 @@ func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
 }
 
 // holdBegins tells a checker of a hold.
-func (c *Context) holdBegins(hold streams.Hold) {
+func (c *submission) holdBegins(hold streams.Hold) {
 	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
 		checked.HoldBegins(hold.Stream().Handle())
 	}
 }
 
-// branch is the hold of a context that has joined captures.
+// branch is the hold of a stream that has joined captures.
 type branch struct {
-	of   *Stream
+	of   *submission
 	hold streams.Hold
 }
 
-// holdFor is the hold from which a captured context allocates.
-func (p *Pool) holdFor(c *Context) (streams.Hold, error) {
-	if c.Stream() == p.on.Stream() {
+// holdFor is the hold from which a captured stream allocates.
+func (p *Pool) holdFor(c *submission) (streams.Hold, error) {
+	if c == p.on {
 		return p.main, nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.branches {
-		if b.of == c.Stream() {
+		if b.of == c {
 			return b.hold, nil
 		}
 	}
 	hold, err := c.work.NewHold()
 	if err == nil {
 		c.holdBegins(hold)
-		p.branches = append(p.branches, branch{c.Stream(), hold})
+		p.branches = append(p.branches, branch{c, hold})
 	}
 	return hold, err
 }
 
-// holds reports whether a stream is that of a hold of the pool, and of the one of a context.
-func (p *Pool) holds(s *Stream, c *Context) (inside, own bool) {
+// holds reports whether a stream is that of a hold of the pool, and of the one of a captured stream.
+func (p *Pool) holds(s *Stream, c *submission) (inside, own bool) {
 	if s == p.main.Stream() {
-		return true, c.Stream() == p.on.Stream()
+		return true, c == p.on
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, b := range p.branches {
 		if s == b.hold.Stream() {
-			return true, b.of == c.Stream()
+			return true, b.of == c
 		}
 	}
 	return false, false
@@ -342,16 +347,6 @@ func (p *Pool) list() []streams.Hold {
 		all = append(all, b.hold)
 	}
 	return all
-}
-
-// precede makes later work of a stream wait for what the memory has to be behind. The pool does not change meanwhile, or is locked.
-func (p *Pool) precede(s *Stream) error {
-	for _, hold := range p.list() {
-		if err := hold.Precede(s); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Close ends the pool for further captures. Memory goes when the last graph is closed: this call, or that one, waits for its
@@ -386,6 +381,13 @@ func (p *Pool) leave(launched []*Stream) error {
 			p.launched = append(p.launched, s)
 		}
 	}
+	return p.end()
+}
+
+// endAgain is end for a graph that was closed before.
+func (p *Pool) endAgain() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.end()
 }
 

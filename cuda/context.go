@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/streams"
@@ -21,21 +20,7 @@ type (
 
 // Context is a stream with what is needed to submit work to it. Make one with NewContext. Any number of goroutines may use it.
 type Context struct {
-	work   streams.Submitter
-	handle cudadrv.Stream
-
-	device  cudadrv.Device
-	kernels cudadrv.Kernels        // nil where the device has none, and so on
-	checked cudadrv.CheckedKernels // not nil under a checker, which is told what kernels touch
-	host    cudadrv.HostMemory
-	wide    cudadrv.WideWork
-	timed   cudadrv.TimedEvents
-	graphs  cudadrv.Graphs
-	peers   cudadrv.Peers
-
-	special atomic.Int32 // reasons for which launches take the slow way: capture, profile, checker
-	capture atomic.Pointer[capture]
-	profile atomic.Pointer[Profile]
+	*submission
 
 	lazy struct {
 		sync.Mutex // of cold calls; a launch never takes it
@@ -52,22 +37,12 @@ func NewContext(s *Stream) (*Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{work: work, handle: s.Handle(), device: work.Device()}
-	c.kernels, _ = c.device.(cudadrv.Kernels)
-	c.host, _ = c.device.(cudadrv.HostMemory)
-	c.wide, _ = c.device.(cudadrv.WideWork)
-	c.timed, _ = c.device.(cudadrv.TimedEvents)
-	c.graphs, _ = c.device.(cudadrv.Graphs)
-	c.peers, _ = c.device.(cudadrv.Peers)
-	if c.checked, _ = c.device.(cudadrv.CheckedKernels); c.checked != nil {
-		c.special.Add(1)
-	}
-	return c, nil
+	return &Context{submission: submissionOf(work)}, nil
 }
 
 // Stream is the stream to which the work goes.
 func (c *Context) Stream() *Stream {
-	if c == nil {
+	if !c.opened() {
 		return nil
 	}
 	return c.work.Stream()
@@ -81,7 +56,7 @@ func (c *Context) Info() cudadrv.Info {
 	return c.device.Info()
 }
 
-func (c *Context) opened() bool { return c != nil && c.device != nil }
+func (c *Context) opened() bool { return c != nil && c.submission != nil }
 
 // String names the stream.
 func (c *Context) String() string {
@@ -97,7 +72,7 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 		return Buffer{}, ErrNotOpen
 	}
 	if p := c.capture.Load(); p != nil {
-		return p.alloc(c, bytes)
+		return p.alloc(c.submission, bytes)
 	}
 	return c.Stream().Alloc(bytes)
 }
@@ -121,7 +96,7 @@ func (c *Context) Workspace(bytes int64) (Buffer, error) {
 		return Buffer{}, ErrNotOpen
 	}
 	if p := c.capture.Load(); p != nil {
-		return p.workspace(c, bytes)
+		return p.workspace(c.submission, bytes)
 	}
 	c.lazy.Lock()
 	defer c.lazy.Unlock()
@@ -188,15 +163,6 @@ func (c *Context) Close() error {
 	return errors.Join(all...)
 }
 
-// submit makes driver calls on the stream, which stays open meanwhile.
-func (c *Context) submit(call func() error) error {
-	if err := c.work.Begin(); err != nil {
-		return err
-	}
-	defer c.work.End()
-	return call()
-}
-
 // Wait makes later work of the context wait, on the device, for what was submitted to another one so far. It does not wait on the
 // host. Where one of the two is captured it is part of the capture: a context that waits for a captured one joins it, and the captured
 // one must wait for it in turn before the capture ends. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, and the driver's.
@@ -205,7 +171,7 @@ func (c *Context) Wait(other *Context) error {
 		return ErrNotOpen
 	}
 	if p := other.capture.Load(); p != nil {
-		return p.join(c, other)
+		return p.join(c.submission, other.submission)
 	}
 	if c.capture.Load() != nil {
 		return ErrCapturing
@@ -233,8 +199,8 @@ func (c *Context) Synchronize(ctx context.Context) error {
 		return err
 	}
 	err = e.Synchronize(ctx)
-	if err != nil && ctx.Err() != nil {
-		return err // the event is destroyed by the wait that goes on
+	if closed := e.Close(); err == nil { // nothing to close where the wait goes on, which destroys the event
+		err = closed
 	}
-	return errors.Join(err, e.Close())
+	return err
 }

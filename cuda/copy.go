@@ -36,7 +36,7 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// work submits work on ranges of buffers, which is what launches of kernels do for theirs.
+// on submits work on ranges of buffers, checked, ordered and announced as those of launches are.
 func (c *Context) on(submit func() error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -48,7 +48,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 		switch {
 		case err != nil:
 		case held != nil:
-			err = held.touch(c, r.Buffer)
+			err = held.touch(c.submission, r.Buffer)
 		case !plain:
 			err = crossing.Before(r.Buffer)
 		}

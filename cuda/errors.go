@@ -21,6 +21,8 @@ var (
 	ErrNilContext = futures.ErrNilContext
 	// ErrUnloaded refuses a function whose module was unloaded.
 	ErrUnloaded = errors.New("cuda: the module is unloaded")
+	// ErrModuleInUse refuses to unload a module of which an open graph has a kernel.
+	ErrModuleInUse = errors.New("cuda: a graph has a kernel of the module")
 	// ErrGraphClosed refuses a launch of a graph that was closed.
 	ErrGraphClosed = errors.New("cuda: the graph is closed")
 	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured.

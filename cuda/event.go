@@ -10,7 +10,7 @@ import (
 
 // Event is a point in the order of a context's stream, with the device's time.
 type Event struct {
-	on     *Context
+	on     *submission
 	handle cudadrv.Event
 	timed  bool
 	closed atomic.Bool
@@ -24,7 +24,7 @@ func (c *Context) Record() (*Event, error) {
 	if c.capture.Load() != nil {
 		return nil, ErrCapturing
 	}
-	e := &Event{on: c, timed: c.timed != nil && c.Info().Capabilities.Has(cudadrv.EventTiming)}
+	e := &Event{on: c.submission, timed: c.timed != nil && c.Info().Capabilities.Has(cudadrv.EventTiming)}
 	err := c.submit(func() (err error) {
 		if e.timed {
 			e.handle, err = c.timed.EventCreateTimed()
@@ -77,11 +77,12 @@ func (e *Event) Synchronize(ctx context.Context) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		e.closed.Store(true)
-		go func() {
-			<-done
-			_ = e.on.device.EventDestroy(e.handle) // nobody is left to be told
-		}()
+		if !e.closed.Swap(true) {
+			go func() {
+				<-done
+				_ = e.on.device.EventDestroy(e.handle) // nobody is left to be told
+			}()
+		}
 		return ctx.Err()
 	}
 }
@@ -102,7 +103,8 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 }
 
 // WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Memory of other streams
-// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand.
+// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand. In a capture it is
+// ErrCapturing.
 func (c *Context) WaitEvent(e *Event) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -112,6 +114,9 @@ func (c *Context) WaitEvent(e *Event) error {
 	}
 	if !c.work.SameDevice(e.on.work) {
 		return ErrForeign
+	}
+	if c.capture.Load() != nil { // the event is outside of the graph
+		return ErrCapturing
 	}
 	return c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e.handle) })
 }

@@ -9,15 +9,17 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of goroutines
 // may use it.
 type Graph struct {
-	on       *Context
+	on       *submission
 	pool     *Pool
 	captured cudadrv.Graph
 	exec     cudadrv.GraphExec
+	holds    []streams.Hold // that have memory of the graph
 	scratch  []Buffer
 
 	gate     atomic.Int64              // calls under way; closedGate: closed
@@ -62,7 +64,7 @@ func (g *Graph) Launch(c *Context) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
-	if c != g.on && !c.work.SameDevice(g.on.work) {
+	if c.submission != g.on && !c.work.SameDevice(g.on.work) {
 		return ErrForeign
 	}
 	if p := c.capture.Load(); p != nil {
@@ -75,6 +77,11 @@ func (g *Graph) Launch(c *Context) error {
 	crossing := c.work.Crossing()
 	for _, home := range *g.homes.Load() {
 		if err := crossing.BeforeStream(home); err != nil {
+			return err
+		}
+	}
+	for _, hold := range g.holds { // buffers of the graph that are live are read and written by others, too
+		if err := crossing.BeforeHold(hold.Stream()); err != nil {
 			return err
 		}
 	}
@@ -98,8 +105,10 @@ func (g *Graph) before(c *Context) error {
 	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) && !g.pool.shared {
 		return nil
 	}
-	if err := g.pool.precede(s); err != nil {
-		return err
+	for _, hold := range g.holds {
+		if err := hold.Precede(s); err != nil {
+			return err
+		}
 	}
 	if !g.pool.shared {
 		g.note(s)
@@ -193,6 +202,9 @@ func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 		return ErrNoKernel
 	}
 	f := g.kernels[kernel].Function
+	if err := f.usable(); err != nil {
+		return err
+	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
 	defer freeParams.Put(p)
 	if _, err := g.on.place(f, p, args); err != nil {
@@ -243,7 +255,8 @@ func (g *Graph) findNodes() error {
 }
 
 // Close ends the graph: launches are refused from here on, and once those under way have finished its memory goes back, as do
-// buffers from outside that were freed meanwhile. It waits for them. Idempotent.
+// buffers from outside that were freed meanwhile. It waits for them. Idempotent; where the memory could not be let go, the next call tries
+// that again.
 func (g *Graph) Close() error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
@@ -251,7 +264,7 @@ func (g *Graph) Close() error {
 	for {
 		n := g.gate.Load()
 		if n >= closedGate {
-			return nil
+			return g.pool.endAgain()
 		}
 		if g.gate.CompareAndSwap(n, n+closedGate) {
 			break
@@ -266,6 +279,9 @@ func (g *Graph) Close() error {
 	}
 	for _, b := range g.scratch {
 		_ = b.Free() // the graph's own
+	}
+	for _, k := range g.kernels {
+		k.Function.module.graphs.Add(-1)
 	}
 	return errors.Join(g.on.graphs.GraphExecDestroy(g.exec), g.on.graphs.GraphDestroy(g.captured), g.pool.leave(launched))
 }

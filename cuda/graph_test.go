@@ -373,3 +373,65 @@ func TestGraphsShareNothingButAPool(t *testing.T) {
 	require.NoError(t, two.Close())
 	require.NoError(t, pool.Close())
 }
+
+// A buffer that lives behind the capture is ordered between launches of the graph and work of others.
+func TestResultsOfAGraph(t *testing.T) {
+	r, c := newRig(t)
+	d, e := r.context(), r.context()
+	var result cuda.Buffer
+	g := r.graph(c, func() {
+		result = r.alloc(c, mib)
+		require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.Out(result)))
+	})
+	for range 3 {
+		require.NoError(t, g.Launch(d))
+		require.NoError(t, e.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(result)))
+	}
+	r.free(result)
+	r.sync(c, d, e)
+	require.NoError(t, g.Close())
+}
+
+// Contexts of one stream are one: what any of them submits during a capture belongs to the graph.
+func TestContextsOfOneStream(t *testing.T) {
+	r, c := newRig(t)
+	other, err := cuda.NewContext(c.Stream())
+	require.NoError(t, err)
+	x := r.alloc(c, 8*mib)
+	at := x.Ptr()
+	g := r.graph(c, func() {
+		require.NoError(t, other.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)))
+		_, err := other.Capture(func() error { return nil })
+		require.ErrorIs(t, err, cuda.ErrCapturing)
+		require.ErrorIs(t, other.Synchronize(t.Context()), cuda.ErrCapturing)
+	})
+	require.Len(t, g.Kernels(), 1)
+	r.free(x)
+	b := r.alloc(c, 8*mib)
+	assert.NotEqual(t, at, b.Ptr())
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+	r.free(b)
+	require.NoError(t, other.Close())
+}
+
+// A module whose kernels a graph has is not unloaded, and an event from outside is no part of a graph.
+func TestWhatAGraphNeedsStays(t *testing.T) {
+	r, c := newRig(t)
+	m, err := c.LoadModule([]byte(ptx))
+	require.NoError(t, err)
+	f, err := m.Function("empty")
+	require.NoError(t, err)
+	e, err := r.context().Record()
+	require.NoError(t, err)
+	g := r.graph(c, func() {
+		require.NoError(t, c.Launch(f, cuda.Cover(1, 1)))
+		require.ErrorIs(t, c.WaitEvent(e), cuda.ErrCapturing)
+	})
+	require.NoError(t, e.Close())
+	require.ErrorIs(t, m.Unload(), cuda.ErrModuleInUse)
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+	r.sync(c)
+	require.NoError(t, m.Unload())
+}

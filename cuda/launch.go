@@ -12,7 +12,7 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if err := f.usable(); err != nil {
 		return err
 	}
-	if f.module.on != c && !c.work.SameDevice(f.module.on.work) {
+	if f.module.on != c.submission && !c.work.SameDevice(f.module.on.work) {
 		return ErrForeign
 	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
@@ -29,7 +29,7 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 }
 
 // launch submits a kernel whose arguments are in place.
-func (c *Context) launch(f *Function, g Geometry, p *params, accesses []cudadrv.Access) error {
+func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudadrv.Access) error {
 	if err := c.work.Begin(); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *Context) launch(f *Function, g Geometry, p *params, accesses []cudadrv.
 }
 
 // launchSlowly is a launch that touches buffers of others, is part of a capture, or is watched.
-func (c *Context) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
+func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
 	var accesses []cudadrv.Access
 	if c.checked != nil {
 		accesses = accessesOf(args)

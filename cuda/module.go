@@ -10,9 +10,10 @@ import (
 
 // Module is code that is loaded on a device. Functions of it run on every context of the device.
 type Module struct {
-	on       *Context
+	on       *submission
 	handle   cudadrv.Module
 	unloaded atomic.Bool
+	graphs   atomic.Int64 // kernels of it in open graphs
 }
 
 // LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its own
@@ -24,7 +25,7 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if c.kernels == nil {
 		return nil, unsupported("cuModuleLoadData")
 	}
-	m := &Module{on: c}
+	m := &Module{on: c.submission}
 	err := c.submit(func() (err error) {
 		m.handle, err = c.kernels.ModuleLoadData(image)
 		return err
@@ -50,10 +51,14 @@ func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	return cubin, nil
 }
 
-// Unload unloads the module. Its launches must have finished; later ones are refused with ErrUnloaded. Idempotent.
+// Unload unloads the module. Its launches must have finished; later ones are refused with ErrUnloaded. Idempotent. Errors:
+// ErrModuleInUse while an open graph has a kernel of it, and the driver's.
 func (m *Module) Unload() error {
 	if m == nil || m.on == nil {
 		return ErrNotOpen
+	}
+	if m.graphs.Load() > 0 {
+		return ErrModuleInUse
 	}
 	if m.unloaded.Swap(true) {
 		return nil

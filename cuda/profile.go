@@ -17,9 +17,9 @@ type KernelTime struct {
 	Duration time.Duration
 }
 
-// Profile notes the kernels of a context while it is on: see Context.StartProfile.
+// Profile notes the kernels of a stream while it is on: see Context.StartProfile.
 type Profile struct {
-	on *Context
+	on *submission
 	mu sync.Mutex // launches that are profiled meet here
 	// What has been launched, in order.
 	launches []profiled
@@ -32,7 +32,7 @@ type profiled struct {
 	start, end cudadrv.Event
 }
 
-// StartProfile notes name, geometry and duration of each kernel that is launched on the context from now on, but for those in
+// StartProfile notes name, geometry and duration of each kernel that is launched on the stream from now on, but for those in
 // captures: two events a launch. While no profile is on that costs nothing. Errors: ErrNotOpen, cudadrv.NotSupported where events have
 // no time, and ErrProfiling.
 func (c *Context) StartProfile() (*Profile, error) {
@@ -42,7 +42,7 @@ func (c *Context) StartProfile() (*Profile, error) {
 	if c.timed == nil || !c.Info().Capabilities.Has(cudadrv.EventTiming) {
 		return nil, unsupported("cuEventCreate")
 	}
-	p := &Profile{on: c}
+	p := &Profile{on: c.submission}
 	if !c.profile.CompareAndSwap(nil, p) {
 		return nil, ErrProfiling
 	}
@@ -50,8 +50,8 @@ func (c *Context) StartProfile() (*Profile, error) {
 	return p, nil
 }
 
-// ErrProfiling refuses a second profile of a context.
-var ErrProfiling = errors.New("cuda: a profile of the context is on")
+// ErrProfiling refuses a second profile of a stream.
+var ErrProfiling = errors.New("cuda: a profile of the stream is on")
 
 // launch submits a kernel between two events. What the profile lacks afterwards Stop says; the launch is not refused for it.
 func (p *Profile) launch(f *Function, g Geometry, submit func() error) error {

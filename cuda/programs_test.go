@@ -36,8 +36,9 @@ type player struct {
 }
 
 type playedGraph struct {
-	graph *cuda.Graph
-	steps []step
+	graph   *cuda.Graph
+	steps   []step
+	results []*shadow // that live behind the capture; they have bytes from the first launch on
 }
 
 func (p *player) context() *cuda.Context { return p.contexts[p.random.IntN(len(p.contexts))] }
@@ -76,8 +77,10 @@ func (p *player) capture() {
 	c := p.context()
 	g := &playedGraph{}
 	var with []cuda.Option
+	shared := false
 	switch p.random.IntN(4) {
 	case 0:
+		shared = true
 		with = append(with, cuda.Shared(p.pool))
 	case 1:
 		with = append(with, cuda.Mode(cuda.ThreadLocal))
@@ -122,7 +125,11 @@ func (p *player) capture() {
 			}
 		}
 		for _, s := range mine {
-			require.NoError(p, s.buffer.Free())
+			if !shared && p.random.IntN(3) == 0 { // another graph of the pool may write over a result
+				g.results = append(g.results, s)
+			} else {
+				require.NoError(p, s.buffer.Free())
+			}
 		}
 		if len(on) > 1 {
 			require.NoError(p, c.Wait(branch))
@@ -131,6 +138,14 @@ func (p *player) capture() {
 	}, with...)
 	require.NoError(p, err)
 	p.graphs = append(p.graphs, g)
+}
+
+// close closes a graph, and frees its results if it was never launched.
+func (p *player) close(g *playedGraph) {
+	require.NoError(p, g.graph.Close())
+	for _, s := range g.results {
+		require.NoError(p, s.buffer.Free())
+	}
 }
 
 func (p *player) check(s *shadow) {
@@ -159,9 +174,11 @@ func (p *player) step() {
 		for _, s := range g.steps {
 			s()
 		}
+		p.live = append(p.live, g.results...)
+		g.results = nil
 	case n < 89 && len(p.graphs) > 0:
 		i := p.random.IntN(len(p.graphs))
-		require.NoError(p, p.graphs[i].graph.Close())
+		p.close(p.graphs[i])
 		p.graphs = append(p.graphs[:i], p.graphs[i+1:]...)
 	case n < 92:
 		_, err := p.dev.Trim(p.Context(), 0)
@@ -196,7 +213,7 @@ func play(t *testing.T, dev *vram.Device, seed uint64, steps int) {
 		require.NoError(t, s.buffer.Free())
 	}
 	for _, g := range p.graphs {
-		require.NoError(t, g.graph.Close())
+		p.close(g)
 	}
 	require.NoError(t, p.pool.Close())
 	for i, c := range p.contexts {

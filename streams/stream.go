@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
@@ -19,6 +20,7 @@ type Stream struct {
 	closed   chan struct{} // Close has returned
 	closeErr error         // of that Close
 	sibling  func() (*Stream, error)
+	attached atomic.Pointer[any] // see Submitter.Attached
 }
 
 // opened reports whether Open made the stream: it is neither nil nor the zero Stream.

@@ -27,6 +27,17 @@ func (x Submitter) Stream() *Stream { return x.s }
 // Device is the driver's device for calls of the program's: they are not counted as the allocator's.
 func (x Submitter) Device() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
 
+// Attached is a value that package cuda keeps with the stream: the first call makes it.
+func (x Submitter) Attached(first func() any) any {
+	for {
+		if a := x.s.attached.Load(); a != nil {
+			return *a
+		}
+		made := first()
+		x.s.attached.CompareAndSwap(nil, &made)
+	}
+}
+
 // Begin announces driver calls on the CUDA stream, which Close waits for; End ends them. Its error is ErrClosed, and then nothing
 // was announced. Two atomic operations.
 func (x Submitter) Begin() error {
@@ -146,11 +157,18 @@ func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
 
 // BeforeStream is Before for buffers of a stream that the work touches and that were announced before.
 func (c *Crossing) BeforeStream(home *Stream) error {
-	s := c.x.s
-	if home != s {
+	if home != c.x.s {
 		if err := c.wait(&home.cuda); err != nil {
 			return err
 		}
+	}
+	return c.BeforeHold(home)
+}
+
+// BeforeHold is BeforeStream for a stream to which nothing is submitted, as that of a Hold: the work is behind works of others on its
+// buffers, and theirs behind it.
+func (c *Crossing) BeforeHold(home *Stream) error {
+	if s := c.x.s; home != s {
 		home.cuda.crossings.add(&s.cuda)
 		c.cross = true
 	}
