@@ -250,7 +250,6 @@ type Pool struct {
 	closed   bool
 	ended    bool
 	launched []*Stream
-	last     *Stream // of the last launch, if it is shared
 }
 
 // NewPool makes a pool for graphs of the context's device.

@@ -80,7 +80,7 @@ func (g *Graph) Launch(c *Context) error {
 			return err
 		}
 	}
-	for _, hold := range g.holds { // buffers of the graph that are live are read and written by others, too
+	for _, hold := range g.holds { // other graphs of the pool have its memory, and works of others buffers of it that are live
 		if err := crossing.BeforeHold(hold.Stream()); err != nil {
 			return err
 		}
@@ -92,30 +92,17 @@ func (g *Graph) Launch(c *Context) error {
 		return err
 	}
 	crossing.After()
-	if g.pool.shared {
-		g.pool.last = c.Stream()
-	}
 	return nil
 }
 
-// before puts the first launch on a stream behind what the hold's memory has to be behind, and notes the stream. Launches of graphs of
-// one pool on different streams run one after the other.
+// before puts the first launch on a stream behind what the memory of the holds has to be behind, and notes the stream.
 func (g *Graph) before(c *Context) error {
 	s := c.Stream()
-	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) && !g.pool.shared {
+	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) {
 		return nil
 	}
 	for _, hold := range g.holds {
 		if err := hold.Precede(s); err != nil {
-			return err
-		}
-	}
-	if !g.pool.shared {
-		g.note(s)
-		return nil
-	}
-	if last := g.pool.last; last != nil && last != s {
-		if err := s.WaitStream(last); err != nil {
 			return err
 		}
 	}

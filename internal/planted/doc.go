@@ -1,5 +1,5 @@
 // Package planted is a list of bugs, and a way to see that tests find them. Each bug is a change of the source that the go
-// command is told of by an overlay: nothing of it is in the shipped code, and there is no switch to forget.
+// command is told of by an overlay: nothing of it is in the shipped code.
 //
 // # Words
 //
@@ -12,10 +12,13 @@
 //
 // A bug is Found where a test that has a name fails by itself: an assertion, a panic, a hang that the test notices. It is not
 // found by a build that fails, by tests that run out of time, or by a process that dies without a failing test. The same
-// tests, with nothing planted, pass: Runner.Control.
+// tests, with nothing planted, pass: Runner.PlantAll runs them first.
 //
 // The tests of this package, which are quick, see to it that every edit still applies, that the result is correct Go of
-// the right types, and that names are told apart. `make planted` plants all of them, two at a time, and prints who found what.
+// the right types, and that names are told apart. `make planted` plants all of them and prints who found what. Bugs that the
+// tests of one package find are in one program: each function that some bug changes begins with a switch, and a variable of
+// the environment selects the bug of a run. Bugs that change more than functions, and those that are not found so, are planted
+// alone, two at a time.
 //
 // # Adding one
 //

@@ -47,6 +47,12 @@ func (b Bug) writeOverlay(root, dir string) (overlay string, err error) {
 	if err != nil {
 		return "", err
 	}
+	return overlayOf(texts, root, dir)
+}
+
+// overlayOf puts changed files of the module, and files that it does not have, into a folder, and the one that tells the go command
+// of them.
+func overlayOf(texts map[string]string, root, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	for path, text := range texts {
 		changed := filepath.Join(dir, strconv.Itoa(len(replace))+".go")

@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -46,38 +48,160 @@ func (r Runner) Plant(ctx context.Context, b Bug) Outcome {
 	return out
 }
 
-// Control runs the tests of all the bugs with nothing planted, one package after the other. The result has a Bug for each
-// package and build tags, and says Missed, as it must, where there was nothing to find.
-func (r Runner) Control(ctx context.Context, bugs []Bug) []Outcome {
-	var all []Bug
-	for _, b := range bugs {
-		if i := slices.IndexFunc(all, func(a Bug) bool { return a.Package == b.Package && a.Tags == b.Tags }); i >= 0 {
-			all[i].Run += "|" + b.Run
-			continue
+// PlantAll plants so many bugs at a time, and returns their outcomes in their order. Bugs that the tests of one package find are in
+// one program, and each run selects one; a bug that is not found so is planted alone: in a program that starts another one without its
+// own environment, say. Before all, tests run with nothing selected: an outcome that is not Missed then is of nothing planted, and the
+// only one.
+func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome {
+	outcomes := make([]Outcome, len(bugs))
+	for _, group := range groups(bugs) {
+		of := make([]Bug, len(group))
+		for i, at := range group {
+			of[i] = bugs[at]
 		}
-		all = append(all, Bug{Name: "nothing", Package: b.Package, Run: b.Run, Tags: b.Tags})
-	}
-	var outcomes []Outcome
-	for _, b := range all {
-		begin := time.Now()
-		out := Outcome{Bug: b}
-		out.Verdict, out.Test, out.Detail = r.test(ctx, b)
-		out.Took = time.Since(begin)
-		outcomes = append(outcomes, out)
+		program, apart, err := r.build(ctx, of)
+		if err != nil {
+			return []Outcome{{Bug: control(of), Verdict: Broken, Detail: err.Error()}}
+		}
+		if out := program.run(ctx, control(of), 0); out.Verdict != Missed {
+			program.remove()
+			return []Outcome{out}
+		}
+		inParallel(len(of), atATime, func(i int) {
+			var out Outcome
+			if !slices.Contains(apart, i) {
+				out = program.run(ctx, of[i], i+1)
+			}
+			if out.Verdict != Found {
+				out = r.Plant(ctx, of[i])
+			}
+			outcomes[group[i]] = out
+		})
+		program.remove()
 	}
 	return outcomes
 }
+
+// groups are the indices of the bugs that tests of one package find, built with the same tags.
+func groups(bugs []Bug) (all [][]int) {
+	at := map[[2]string]int{}
+	for i, b := range bugs {
+		key := [2]string{b.Package, b.Tags}
+		if _, found := at[key]; !found {
+			at[key] = len(all)
+			all = append(all, nil)
+		}
+		all[at[key]] = append(all[at[key]], i)
+	}
+	return all
+}
+
+// Nothing is the name of a Bug that is none.
+const Nothing = "nothing"
+
+// control is nothing planted, and the tests of all bugs of a group.
+func control(bugs []Bug) Bug {
+	all := Bug{Name: Nothing, Package: bugs[0].Package, Tags: bugs[0].Tags}
+	var runs []string
+	for _, b := range bugs {
+		if !slices.Contains(runs, b.Run) {
+			runs = append(runs, b.Run)
+		}
+	}
+	all.Run = strings.Join(runs, "|")
+	return all
+}
+
+// inParallel calls f for each number below count, so many at a time.
+func inParallel(count, atATime int, f func(i int)) {
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range atATime {
+		all.Go(func() {
+			for i := range next {
+				f(i)
+			}
+		})
+	}
+	for i := range count {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}
+
+// program is a test program with several bugs, of which each run selects one.
+type program struct {
+	Runner
+	dir  string
+	path string
+}
+
+// build makes the program of a group. apart are the bugs that it cannot have.
+func (r Runner) build(ctx context.Context, bugs []Bug) (p program, apart []int, err error) {
+	texts, apart, err := together(os.DirFS(r.Root), bugs)
+	if err != nil {
+		return p, nil, err
+	}
+	p.Runner = r
+	if p.dir, err = os.MkdirTemp("", "planted"); err != nil {
+		return p, nil, err //nolint:wrapcheck // names the folder
+	}
+	p.path = filepath.Join(p.dir, "planted.test")
+	overlay, err := overlayOf(texts, r.Root, p.dir)
+	if err != nil {
+		p.remove()
+		return p, nil, err
+	}
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay="+overlay, "-tags="+bugs[0].Tags, "-o", p.path, "./"+bugs[0].Package)
+	cmd.Dir = r.Root
+	if said, err := cmd.CombinedOutput(); err != nil {
+		p.remove()
+		return p, nil, fmt.Errorf("planted: building the tests of %s: %w\n%s", bugs[0].Package, err, tail(string(said)))
+	}
+	return p, apart, nil
+}
+
+// remove removes the program.
+func (p program) remove() { _ = os.RemoveAll(p.dir) }
+
+// run runs the tests of a bug that is selected; 0 is none.
+func (p program) run(ctx context.Context, b Bug, selected int) Outcome {
+	begin := time.Now()
+	folder := filepath.Join(p.Root, filepath.FromSlash(b.Package))
+	args := append([]string{"tool", "test2json", "-p", b.Package, p.path}, "-test.v=test2json", "-test.paniconexit0", "-test.timeout="+p.Limit.String(), "-test.run="+b.Run)
+	if selected > 0 {
+		args = append(args, "-test.failfast")
+	}
+	if searches(folder) {
+		args = append(args, rapid()...)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), selection+"="+strconv.Itoa(selected))
+	out := Outcome{Bug: b}
+	out.Verdict, out.Test, out.Detail = verdictOf(cmd)
+	out.Took = time.Since(begin)
+	return out
+}
+
+// rapid are the flags for tests that search by rapid: what is found once is found always; a failure need not be made small, nor kept.
+func rapid() []string { return []string{"-rapid.seed=1", "-rapid.shrinktime=0s", "-rapid.nofailfile"} }
 
 // test runs the tests of a bug and reads what came of them.
 func (r Runner) test(ctx context.Context, b Bug, flags ...string) (v Verdict, test, detail string) {
 	args := append([]string{"test", "-json", "-count=1", "-vet=off", "-timeout=" + r.Limit.String(), "-run=" + b.Run}, flags...)
 	args = append(args, "-tags="+b.Tags, "./"+b.Package)
 	if searches(filepath.Join(r.Root, filepath.FromSlash(b.Package))) {
-		// What is found once is found always; a failure need not be made small, nor kept.
-		args = append(args, "-rapid.seed=1", "-rapid.shrinktime=0s", "-rapid.nofailfile")
+		args = append(args, rapid()...)
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.Root
+	return verdictOf(cmd)
+}
+
+// verdictOf runs a command that tells of tests by events.
+func verdictOf(cmd *exec.Cmd) (v Verdict, test, detail string) {
 	var said, complained bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &complained
 	err := cmd.Run()

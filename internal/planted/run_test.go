@@ -114,8 +114,42 @@ func TestVerdicts(t *testing.T) {
 			assert.Contains(t, out.String(), want.verdict.String())
 		})
 	}
-	control := r.Control(t.Context(), []Bug{{Package: "p", Run: "^TestSum$"}, {Package: "p", Run: "^TestWait$"}})
-	require.Len(t, control, 1)
-	assert.Equal(t, Missed, control[0].Verdict, control[0].Detail)
-	assert.Equal(t, "^TestSum$|^TestWait$", control[0].Bug.Run)
+	all := []Bug{
+		{Name: "one", Package: "p", Run: "^TestSum$", Edits: sum("return a - b")},
+		{Name: "two", Package: "p", Run: "^TestSum$", Edits: sum("return 4")},
+		{Name: "harmless", Package: "p", Run: "^TestSum$", Edits: sum("return b + a")},
+		{Name: "three", Package: "p", Run: "^TestWait$", Edits: wait("func Wait() { panic(1) }")},
+		{Name: "in a constant", Package: "p", Run: "^TestSum$", Edits: []Edit{{"p/p.go", "package p\n", "package p\n\nfunc init() { panic(1) }\n"}}},
+	}
+	outcomes := r.PlantAll(t.Context(), all, 2)
+	require.Len(t, outcomes, len(all))
+	for i, want := range []Verdict{Found, Found, Missed, Found, Broken} {
+		assert.Equal(t, all[i].Name, outcomes[i].Bug.Name)
+		assert.Equal(t, want, outcomes[i].Verdict, outcomes[i].Detail)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p/q_test.go"), []byte("package p\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { t.Error() }\n"), 0o600))
+	outcomes = r.PlantAll(t.Context(), []Bug{{Package: "p", Run: "^TestSum$", Edits: sum("return 0")}, {Package: "p", Run: "^TestOther$", Edits: sum("return 0")}}, 2)
+	require.Len(t, outcomes, 1, "a test fails with nothing planted")
+	assert.Equal(t, Nothing, outcomes[0].Bug.Name)
+	assert.Equal(t, "^TestSum$|^TestOther$", outcomes[0].Bug.Run)
+	assert.Equal(t, Found, outcomes[0].Verdict)
+}
+
+// Bodies of functions are changed behind a switch, each as one bug has it; the rest of a file is left alone.
+func TestBugsAreTogether(t *testing.T) {
+	const text = "package a\n\ntype t int\n\nfunc (x t) one() int { return 1 }\n\nfunc two() {\n\tthree()\n}\n\nfunc three() {\nagain:\n\tgoto again\n}\n"
+	module := fstest.MapFS{"x/a.go": {Data: []byte(text)}}
+	texts, apart, err := together(module, []Bug{
+		{Edits: []Edit{{"x.t.one", "return 1", "return 2"}}},
+		{Edits: []Edit{{"x.t.one", "return 1", "return 3"}, {"x.two", "three()", ""}}},
+		{Edits: []Edit{{"x/a.go", "type t int", "type t uint"}}},
+		{Edits: []Edit{{"x.two", "two()", "two(...int)"}}},
+		{Edits: []Edit{{"x.three", "again:", "other:\nagain:"}}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []int{2, 3, 4}, apart)
+	assert.Equal(t, "package a\n\ntype t int\n\nfunc (x t) one() int { switch plantedBug {\ncase 1:\n{ return 2 }\ncase 2:\n{ return 3 }\n}\n return 1 }\n\n"+
+		"func two() { switch plantedBug {\ncase 2:\n{\n\t\n}\nreturn\n}\n\n\tthree()\n}\n\nfunc three() {\nagain:\n\tgoto again\n}\n", texts["x/a.go"])
+	assert.Contains(t, texts["x/planted_selector.go"], "package a\n")
+	assert.Len(t, texts, 2)
 }

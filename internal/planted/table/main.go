@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -40,38 +39,17 @@ func run(ctx context.Context, word string, atATime int, limit time.Duration) err
 		return fmt.Errorf("no bug's name contains %q", word)
 	}
 	r := planted.Runner{Root: root, Limit: limit}
-	for _, out := range r.Control(ctx, bugs) {
-		if out.Verdict != planted.Missed {
-			return fmt.Errorf("with nothing planted: %s: %s\n%s", out.Bug.Package, out, out.Detail)
-		}
+	outcomes := r.PlantAll(ctx, bugs, atATime)
+	if len(outcomes) == 1 && outcomes[0].Bug.Name == planted.Nothing {
+		out := outcomes[0]
+		return fmt.Errorf("with nothing planted: %s: %s\n%s", out.Bug.Package, out, out.Detail)
 	}
-	outcomes := plantAll(ctx, r, bugs, atATime)
 	found := show(outcomes)
 	fmt.Printf("%d of %d found in %.0f s\n", found, len(outcomes), time.Since(begin).Seconds())
 	if found < len(outcomes) {
 		return fmt.Errorf("%d bugs were not found", len(outcomes)-found)
 	}
 	return nil
-}
-
-// plantAll plants so many bugs at a time. The outcomes are in the order of the bugs.
-func plantAll(ctx context.Context, r planted.Runner, bugs []planted.Bug, atATime int) []planted.Outcome {
-	outcomes := make([]planted.Outcome, len(bugs))
-	next := make(chan int)
-	var all sync.WaitGroup
-	for range atATime {
-		all.Go(func() {
-			for i := range next {
-				outcomes[i] = r.Plant(ctx, bugs[i])
-			}
-		})
-	}
-	for i := range bugs {
-		next <- i
-	}
-	close(next)
-	all.Wait()
-	return outcomes
 }
 
 // show prints the table, and what the go command said where a bug was not found. It returns how many were.
