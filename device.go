@@ -46,7 +46,8 @@ type BufferEvent = streams.BufferEvent
 const tickInterval = 100 * time.Millisecond
 
 // Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends
-// it. Any number of goroutines may use it at once.
+// it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
+// request in a few lines; the work is in the pool, the streams and the parts that its fields name.
 type Device struct {
 	config    atomic.Pointer[Config]
 	started   atomic.Pointer[opening] // nil before the first use
