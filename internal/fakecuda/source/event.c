@@ -154,7 +154,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event_handle) {
     ENTER(USUAL);
     struct event *event = event_at(event_handle);
     if (!event) return leave(CUDA_ERROR_INVALID_HANDLE);
-    if (!handle || !(event->flags & CU_EVENT_INTERPROCESS)) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!handle) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!(event->flags & CU_EVENT_INTERPROCESS)) return leave(CUDA_ERROR_INVALID_HANDLE);
     struct descriptor d = {.owner = this_process(), .event = event->object.id, .check = this_process() ^ event->object.id};
     memcpy(d.word, descriptor_word, sizeof d.word);
     memset(handle, 0, sizeof *handle);

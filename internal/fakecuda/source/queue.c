@@ -17,8 +17,6 @@ void marker_free(struct marker *marker) {
 void operation_free(struct operation *operation) {
     marker_free(operation->marker);
     free(operation->staged);
-    if (operation->child) graph_clear(operation->child);
-    free(operation->child);
     free(operation);
 }
 
@@ -32,11 +30,6 @@ struct operation *operation_copy(const struct operation *operation) {
     if (operation->staged) {
         copy->staged = make(operation->count);
         memcpy(copy->staged, operation->staged, operation->count);
-    }
-    if (operation->child) {
-        copy->child = make(sizeof *copy->child);
-        for (const struct operation *inner = operation->child->head; inner; inner = inner->next)
-            graph_append(copy->child, operation_copy(inner));
     }
     return copy;
 }
@@ -145,8 +138,7 @@ CUresult perform(struct stream *stream, struct operation *operation) {
     case AWAIT_MARKER:
     case AWAIT_VALUE:
     case CALL:
-    case CALL_STATUS:
-    case CHILD: break;
+    case CALL_STATUS: break;
     }
     return CUDA_SUCCESS;
 }

@@ -64,7 +64,7 @@ struct marker {
     struct stream *stream; // valid until done
 };
 
-enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH, CHILD };
+enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH };
 
 // Kernels that the fake performs, by their names. Others do nothing.
 enum built_in { NO_PROGRAM, FILL32, ADD32 };
@@ -83,7 +83,6 @@ struct operation {
     size_t rows, dst_pitch, src_pitch; // of COPY_ROWS
     enum built_in program;       // of LAUNCH
     uint64_t threads;            // of LAUNCH
-    struct graph *child;         // of CHILD, in graphs only
     uintptr_t node;              // in a graph: its name, which an executable graph's copy keeps
     struct marker *marker;
     CUhostFn function;
