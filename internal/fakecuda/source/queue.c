@@ -202,8 +202,24 @@ bool advance(struct stream *stream) {
     if (!operation || stream->calling) return false;
     struct stream *other = ahead(stream);
     if (other) return advance(other);
-    if (operation->kind == AWAIT_MARKER && !operation->marker->done) return advance(operation->marker->stream);
+    if (operation->kind == AWAIT_MARKER && !operation->marker->done && operation->marker->stream)
+        return advance(operation->marker->stream);
     return false;
+}
+
+// Events of other processes that are opened from now on are reached with the end of this, and not before.
+void hold_events(bool on) {
+    if (on == (world.unreached != NULL)) return;
+    if (on) {
+        world.unreached = make(sizeof *world.unreached);
+        world.unreached->references = 1;
+        return;
+    }
+    world.unreached->done = true;
+    marker_free(world.unreached);
+    world.unreached = NULL;
+    pump();
+    signal_world();
 }
 
 // In immediate mode everything that nothing holds up is performed.
@@ -256,7 +272,7 @@ void drain_where(const struct context *context, int device) {
 void await_marker(struct marker *marker) {
     marker->references++;
     while (!marker->done)
-        if (!advance(marker->stream) && !advance_oldest()) wait_world();
+        if (!(marker->stream && advance(marker->stream)) && !advance_oldest()) wait_world();
     marker_free(marker);
 }
 

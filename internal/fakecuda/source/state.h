@@ -61,7 +61,7 @@ struct marker {
     long references;
     bool done, timed;
     struct timespec at;
-    struct stream *stream; // valid until done
+    struct stream *stream; // valid until done; NULL: of another process
 };
 
 enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH };
@@ -270,6 +270,7 @@ struct world {
     int device_count, version, mode;
     unsigned patience;
     bool reuse_handles;
+    struct marker *unreached; // what events of other processes stand for while they do not come; else NULL
     struct device devices[DEVICE_LIMIT];
     uint64_t sequence;
     long queued; // operations in all streams
@@ -355,6 +356,7 @@ CUresult submit(struct stream *stream, struct operation *operation);
 CUresult perform(struct stream *stream, struct operation *operation);
 bool step(struct stream *stream);
 bool advance(struct stream *stream);
+void hold_events(bool on);
 void finish(struct stream *stream, CUresult result);
 void pump(void);
 void drain(struct stream *stream);
