@@ -19,7 +19,7 @@ type Peers struct {
 	slack core.Allowance
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 
-	stranded atomic.Bool // a stream was closed while its work waited for what does not come
+	stranded atomic.Bool // a stream was closed that has not finished and never will
 }
 
 // peer is the part of a stream that other streams of its device read.

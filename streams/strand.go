@@ -12,7 +12,7 @@ import (
 var ErrStranded = errors.New("vram: the stream's work waits for an event that does not come")
 
 // StrandedError says that a stream has not finished, and that nobody waits for it any more: its work is behind an event of another
-// process that died before the event was reached. What the work may touch goes with this process.
+// process that died before the event was reached. Memory that the work may touch goes with this process.
 type StrandedError struct{ Stream uint32 }
 
 // Error names the stream and a remedy.
@@ -24,10 +24,10 @@ func (e *StrandedError) Error() string {
 // Is makes errors.Is(err, ErrStranded) hold.
 func (e *StrandedError) Is(target error) bool { return target == ErrStranded }
 
-// strand is what a stream has whose work may wait for another process. Other streams have none.
+// strand belongs to a stream whose work may wait for another process. Other streams have none.
 type strand struct {
 	once sync.Once
-	gone chan struct{} // closed: what the work waits for is not expected any more
+	gone chan struct{} // closed: the other process is gone
 }
 
 // MayStrand says that work that is submitted from now on may wait for another process. Waits for the stream end with Strand then.
