@@ -297,7 +297,9 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 // synchronised; all memory goes back to the driver. If buffers were live the error is, or wraps, an
 // *InUseError that lists them, and Config.Logger and Events.Leak get it; freeing one later returns
 // ErrClosed. Close waits for the work on the device and for calls of Events that are due. Every
-// further call waits for the first one, and returns its error.
+// further call waits for the first one, and returns its error. Where the work of a stream waits for a
+// process that died the error is, or wraps, a *StrandedError: the device is not synchronised then, and
+// its memory and its context stay until this process ends.
 //
 // A function of Events may call Close: that call waits for no calls of Events, since its own is one
 // of them. Close calls Observer.Closed, where a further Close returns a *ClosedError.
@@ -364,7 +366,10 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 			inUse.add(b)
 		}
 	}
-	errs = append(errs, e.meter.CtxSynchronize())
+	stranded := e.peers.Stranded() // then no call that waits for the device returns
+	if !stranded {
+		errs = append(errs, e.meter.CtxSynchronize())
+	}
 	if closed := d.config.Load().Observer.Closed; closed != nil {
 		closed()
 	}
@@ -374,7 +379,9 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	if books, err := e.pool.Snapshot(context.Background()); err == nil {
 		e.last.Store(&books)
 	}
-	errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
+	if !stranded {
+		errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
+	}
 	if inUse.BufferCount > 0 {
 		d.tellLeak(inUse)
 		errs = append(errs, inUse)

@@ -55,6 +55,8 @@ var (
 	// ErrQuarantined reports that the stream's books did not balance after a panic: it serves no
 	// more requests.
 	ErrQuarantined = streams.ErrQuarantined
+	// ErrStranded is the kind of every *StrandedError: work waits for a process that died.
+	ErrStranded = streams.ErrStranded
 	// ErrCanceled is the answer of a request that was cancelled with Future.Cancel.
 	ErrCanceled = futures.ErrCanceled
 )
@@ -111,6 +113,10 @@ type Waiter = pool.Waiter
 
 // ClosedError refuses a call on a closed device, stream or lane, and names which of them is closed.
 type ClosedError = streams.ClosedError
+
+// StrandedError says that a stream has not finished and is not waited for: its work is behind an event of another process that died
+// before the event was reached (cuda/share).
+type StrandedError = streams.StrandedError
 
 // deviceClosed is the error of a call on a closed device.
 func deviceClosed() error { return &ClosedError{} }

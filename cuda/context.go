@@ -181,7 +181,8 @@ func (c *Context) Wait(other *Context) error {
 }
 
 // Synchronize waits until the device has finished what was submitted so far, or ctx ends: then the work goes on. Errors: ErrNotOpen,
-// ErrNilContext, ErrCapturing, ctx's, vram.ErrClosed, and the driver's, which may be those of work.
+// ErrNilContext, ErrCapturing, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for another process that died, and the
+// driver's, which may be those of work.
 func (c *Context) Synchronize(ctx context.Context) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -193,7 +194,7 @@ func (c *Context) Synchronize(ctx context.Context) error {
 		return ErrCapturing
 	}
 	if ctx.Done() == nil {
-		return c.submit(func() error { return c.device.StreamSynchronize(c.handle) })
+		return c.work.Synchronize()
 	}
 	e, err := c.Record()
 	if err != nil {

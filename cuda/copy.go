@@ -64,7 +64,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 }
 
 // CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for that. Errors:
-// ErrNotLive, ErrForeign, *RangeError, ErrCapturing, vram.ErrClosed, and the driver's.
+// ErrNotLive, ErrForeign, *RangeError, ErrCapturing, vram.ErrClosed, a *vram.StrandedError, and the driver's.
 func CopyIn[T Element](c *Context, dst Buffer, src []T) error {
 	return c.CopyInAt(dst, 0, bytesOf(src))
 }
@@ -122,6 +122,8 @@ func (c *Context) hostCopy(function string, r Range, hostBytes int, waits bool) 
 		return ErrCapturing
 	case r.Bytes != int64(hostBytes):
 		return &LengthError{r.Bytes, int64(hostBytes)}
+	case waits:
+		return c.work.AwaitOthers() // the driver itself may wait in the copy
 	}
 	return nil
 }

@@ -133,6 +133,7 @@ func TestLaunchesAreRefused(t *testing.T) {
 	g := cuda.Cover(1000, 256)
 	assert.Equal(t, cuda.Geometry{Grid: cuda.Dim3{X: 4, Y: 1, Z: 1}, Block: cuda.Dim3{X: 256, Y: 1, Z: 1}}, g)
 	before := r.dev.GPU().Now()
+	one := []cuda.Arg{cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(1))}
 	for name, tt := range map[string]struct {
 		args  []cuda.Arg
 		want  error
@@ -143,6 +144,7 @@ func TestLaunchesAreRefused(t *testing.T) {
 		"foreign":   {[]cuda.Arg{cuda.InOut(foreign), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrForeign, 0, ""},
 		"zero":      {[]cuda.Arg{cuda.InOut(cuda.Buffer{}), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrNotLive, 0, ""},
 		"too few":   {[]cuda.Arg{cuda.InOut(x)}, cuda.ErrArgumentCount, 0, "cuda: kernel scale has 3 parameters, not 1"},
+		"too many":  {append(one, cuda.Value(uint32(1))), cuda.ErrArgumentCount, 0, "cuda: kernel scale has 3 parameters, not 4"},
 		"too large": {[]cuda.Arg{cuda.InOut(x), cuda.Value(float64(2)), cuda.Value(uint32(1))}, cuda.ErrArgumentSize, 1, "cuda: argument 1 of kernel scale has 8 bytes, its parameter 4"},
 		"no value":  {[]cuda.Arg{cuda.InOut(x), {}, cuda.Value(uint32(1))}, cuda.ErrArgumentSize, 1, ""},
 	} {
@@ -179,6 +181,19 @@ func TestLaunchesAreRefused(t *testing.T) {
 	assert.Equal(t, before, r.dev.GPU().Now(), "no kernel has run")
 	r.free(x)
 	other.free(foreign)
+}
+
+// A driver launches a kernel with fewer bytes of arguments than it has parameters, and the kernel has anything for the rest. So a kernel
+// with more than any launch here can have is refused here, too.
+func TestAKernelWithTooManyParameters(t *testing.T) {
+	_, c := newRig(t)
+	m, err := c.LoadModule([]byte(".version 7.0\n.target sm_70\n.visible .entry wide(.param .b8 x[5000]) { ret; }"))
+	require.NoError(t, err)
+	f, err := m.Function("wide")
+	require.NoError(t, err)
+	require.ErrorIs(t, c.Launch(f, cuda.Cover(1, 1)), cuda.ErrArgumentCount)
+	require.ErrorIs(t, c.Launch(f, cuda.Cover(1, 1), cuda.Value(uint64(1))), cuda.ErrArgumentSize)
+	require.NoError(t, m.Unload())
 }
 
 func TestModulesAreUnloaded(t *testing.T) {

@@ -54,8 +54,8 @@ func (g *Graph) enter() error {
 func (g *Graph) leave() { g.gate.Add(-1) }
 
 // Launch submits the graph's work to a context of its device. It does not wait. The work is behind what was submitted to the streams whose
-// buffers the graph touches, as that of Context.Launch is. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, vram.ErrClosed, and the
-// driver's.
+// buffers the graph touches, as that of Context.Launch is. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, ErrCapturing, vram.ErrClosed,
+// and the driver's.
 func (g *Graph) Launch(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (g *Graph) Launch(c *Context) error {
 		return ErrForeign
 	}
 	if p := c.capture.Load(); p != nil {
-		return ErrCapturing // a graph in a graph would outlive this one's memory
+		return ErrCapturing // the driver would break the capture: it has no graphs in graphs
 	}
 	if g.pool.shared {
 		g.pool.mu.Lock() // a launch of another graph of the pool is before this one or behind it
@@ -128,7 +128,7 @@ func (g *Graph) note(s *Stream) {
 	}
 }
 
-// Upload submits what the first launch does beyond the others, so that it costs no more.
+// Upload submits what the first launch does beyond the others, so that it costs no more. Errors are those of Launch.
 func (g *Graph) Upload(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
@@ -139,6 +139,9 @@ func (g *Graph) Upload(c *Context) error {
 	}
 	if !c.work.SameDevice(g.on.work) {
 		return ErrForeign
+	}
+	if c.capture.Load() != nil {
+		return ErrCapturing // the driver would break the capture
 	}
 	return c.submit(func() error { return c.graphs.GraphUpload(g.exec, c.handle) })
 }

@@ -139,6 +139,7 @@ func TestBranchesOfACapture(t *testing.T) {
 	r, c := newRig(t)
 	d := r.context()
 	x, y := r.alloc(c, mib), r.alloc(d, mib)
+	inner := r.graph(c, func() { require.NoError(t, c.Fill8(cuda.Whole(x), 9)) })
 	g := r.graph(c, func() {
 		require.NoError(t, c.Fill8(cuda.Whole(x), 1))
 		require.NoError(t, d.Wait(c))
@@ -158,6 +159,10 @@ func TestBranchesOfACapture(t *testing.T) {
 		require.ErrorIs(t, cuda.CopyOut(d, make([]byte, 1), y), cuda.ErrCapturing)
 		_, err = d.Capture(func() error { return nil })
 		require.ErrorIs(t, err, cuda.ErrCapturing)
+		for _, to := range []*cuda.Context{c, d} { // the driver would break the capture
+			require.ErrorIs(t, inner.Launch(to), cuda.ErrCapturing)
+			require.ErrorIs(t, inner.Upload(to), cuda.ErrCapturing)
+		}
 		require.NoError(t, c.Wait(d))
 		// c has read what d has: no memory of it is free before the end.
 		require.NoError(t, c.Copy(cuda.Whole(x), cuda.Whole(other)))
@@ -171,6 +176,7 @@ func TestBranchesOfACapture(t *testing.T) {
 	require.NoError(t, g.Launch(d))
 	assert.Equal(t, byte(1), r.read(c, x, 1)[0])
 	require.NoError(t, g.Close())
+	require.NoError(t, inner.Close())
 	r.free(x, y)
 }
 

@@ -36,7 +36,8 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	return m, nil
 }
 
-// Link links PTX texts and cubins into one cubin, which LoadModule takes.
+// Link links PTX texts, relocatable cubins and fat binaries of such into one cubin, which LoadModule takes. Link does not take it again:
+// cudadrv.NoBinaryForGPU.
 func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -66,7 +67,8 @@ func (m *Module) Unload() error {
 	return m.on.kernels.ModuleUnload(m.handle)
 }
 
-// Global is the address and the size of a variable of the module in device memory.
+// Global is the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and the driver's:
+// cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
 func (m *Module) Global(name string) (cudadrv.Ptr, int64, error) {
 	if err := m.usable(); err != nil {
 		return 0, 0, err
@@ -98,7 +100,8 @@ type Function struct {
 }
 
 // Function finds a kernel by name, and asks the driver for its parameters: launches are held against them where the driver can tell
-// (CUDA 12.4 and later). Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound.
+// (CUDA 12.4 and later). Elsewhere the driver refuses a launch with too many bytes of arguments, and nothing finds too few: the kernel has
+// anything for the rest. Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound, cudadrv.InvalidValue for "".
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -111,7 +114,7 @@ func (m *Module) Function(name string) (*Function, error) {
 	f := &Function{module: m, name: name, handle: h}
 	switch err := f.askParams(); {
 	case errors.Is(err, cudadrv.InvalidValue): // it has no more
-		f.known = f.paramBytes <= maxParamBytes
+		f.known = true
 	case errors.Is(err, cudadrv.NotSupported): // launches lay the arguments out as C does
 	default:
 		return nil, fmt.Errorf("cuda: the parameters of kernel %q: %w", name, err)

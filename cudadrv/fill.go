@@ -1,6 +1,7 @@
 package cudadrv
 
-// Copy2D is a copy of rows. Pitches are the bytes from the begin of a row to that of the next, at least WidthBytes.
+// Copy2D is a copy of rows. Pitches are the bytes from the begin of a row to that of the next, at least WidthBytes; 0 will do for one
+// row.
 type Copy2D struct {
 	Dst, Src           Ptr
 	DstPitch, SrcPitch int64

@@ -23,7 +23,7 @@ const (
 // NodeKind is the kind of a graph's node; numbers are CUDA's (CUgraphNodeType).
 type NodeKind uint32
 
-// The kinds of nodes that captures make.
+// The kinds of nodes. Captures make no child graphs: a launch on a captured stream is refused.
 const (
 	KernelNode      NodeKind = 0
 	MemcpyNode      NodeKind = 1
@@ -42,8 +42,8 @@ type Graphs interface {
 	// CaptureRelaxed the capture belongs to the calling thread, which the caller has locked (runtime.LockOSThread) and
 	// which alone ends it.
 	StreamBeginCapture(s Stream, mode CaptureMode) error
-	// StreamEndCapture ends the capture that began with s. After an error the capture has ended, too, and there is no graph, but for
-	// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED and CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD.
+	// StreamEndCapture ends the capture that began with s. After an error the capture has ended, too, and there is no graph, also
+	// where the thread was the wrong one; but for CUDA_ERROR_STREAM_CAPTURE_UNMATCHED.
 	StreamEndCapture(s Stream) (Graph, error)
 	// ThreadExchangeStreamCaptureMode sets the mode of the calling thread, which the caller has locked, and returns the
 	// one before. In relaxed mode captures of others do not forbid calls of this thread.
@@ -68,7 +68,8 @@ type Graphs interface {
 	GraphExecKernelNodeSetParams(x GraphExec, n GraphNode, f Function, g Geometry, params []byte) error
 	// GraphUpload queues on s what the first launch does beyond the others.
 	GraphUpload(x GraphExec, s Stream) error
-	// GraphLaunch queues the graph's work on s. Launches of one graph run one after the other.
+	// GraphLaunch queues the graph's work on s. Launches of one graph run one after the other. On a stream that is captured, in
+	// whatever mode, it is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and breaks that capture, as GraphUpload does.
 	GraphLaunch(x GraphExec, s Stream) error
 	// GraphExecDestroy ends the name. Launches under way run to their end.
 	GraphExecDestroy(x GraphExec) error

@@ -36,6 +36,7 @@ const (
 	BinaryVersion           FunctionAttribute = 6
 	MaxDynamicSharedBytes   FunctionAttribute = 8
 	PreferredSharedCarveout FunctionAttribute = 9
+	ClusterSizeMustBeSet    FunctionAttribute = 10 // 1: the kernel is launched with a cluster's size, which Geometry has not
 )
 
 // Kernels is implemented by devices that run code of the program's; it works where Info has the capability
@@ -47,11 +48,14 @@ type Kernels interface {
 	// ModuleUnload unloads a module. Its functions and globals are gone, queued launches too must have finished.
 	ModuleUnload(m Module) error
 	// ModuleGetFunction finds a kernel by name. CUDA_ERROR_NOT_FOUND: the module has none of that name.
+	// CUDA_ERROR_INVALID_VALUE: the name is empty.
 	ModuleGetFunction(m Module, name string) (Function, error)
-	// ModuleGetGlobal finds a variable of the module's in device memory.
+	// ModuleGetGlobal finds a variable of the module's in device memory. CUDA_ERROR_NOT_FOUND: the module has nothing of that name.
+	// CUDA_ERROR_INVALID_VALUE: the name is empty, or a kernel's.
 	ModuleGetGlobal(m Module, name string) (Ptr, int64, error)
-	// LinkImages links PTX texts and cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete and
-	// cuLinkDestroy. The result is the caller's. Errors are those of ModuleLoadData.
+	// LinkImages links PTX texts and relocatable cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete and
+	// cuLinkDestroy. The result is the caller's. It is complete and not relocatable: as an input of another link it is
+	// CUDA_ERROR_NO_BINARY_FOR_GPU. Other errors are those of ModuleLoadData.
 	LinkImages(images ...[]byte) ([]byte, error)
 
 	// FuncGetAttribute and FuncSetAttribute read and set a property of a kernel.
@@ -68,6 +72,9 @@ type Kernels interface {
 
 	// LaunchKernel queues a kernel on s. The parameters lie in params as in a C struct: each at a multiple of its own
 	// alignment. The bytes are read before the call returns, and stay where they are until then: params is not memory of a goroutine's stack.
+	// The driver does not compare their number with what the kernel has: where there are more it is
+	// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, where there are fewer the kernel runs and has anything for the rest. Who launches
+	// compares them, by FuncGetParamInfo.
 	LaunchKernel(f Function, g Geometry, params []byte, s Stream) error
 }
 

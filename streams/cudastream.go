@@ -29,9 +29,10 @@ type cudaStream struct {
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
 	crossings      crossings
-	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
-	forbiddenCalls atomic.Uint64 // counts calls that a capture forbade
-	lost           atomic.Uint64 // fences of Returns that a capture may have, see Stats.LostFences
+	strand         atomic.Pointer[strand] // nil: no work waits for another process
+	synced         atomic.Bool            // closed, and the device has finished its work; set in the turn
+	forbiddenCalls atomic.Uint64          // counts calls that a capture forbade
+	lost           atomic.Uint64          // fences of Returns that a capture may have, see Stats.LostFences
 }
 
 // init sets the fields from a configuration.
@@ -148,8 +149,11 @@ func (h *cudaStream) discard(m fence.Mark) {
 	_ = h.guard(func() error { return h.fences.Release(m) })
 }
 
-// synchronize waits for the stream's work.
+// synchronize waits for the stream's work. Its error is a *StrandedError where that does not come to an end.
 func (h *cudaStream) synchronize() error {
+	if k := h.strand.Load(); k != nil {
+		return h.awaitStranding(k, h.device)
+	}
 	return h.guard(func() error { return h.device.StreamSynchronize(h.stream) })
 }
 

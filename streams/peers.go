@@ -18,6 +18,8 @@ type Peers struct {
 	lines line.Lines
 	slack core.Allowance
 	all   atomic.Pointer[[]*peer] // replaced, never changed
+
+	stranded atomic.Bool // a stream was closed that has not finished and never will
 }
 
 // peer is the part of a stream that other streams of its device read.

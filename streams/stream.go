@@ -68,7 +68,9 @@ func (s *Stream) Handle() cudadrv.Stream {
 // finished by then. Waiting requests fail with ErrClosed. Idempotent: of several calls at once one
 // ends the stream. The others wait for it; they return its error if they began on an open stream,
 // else nil. A stream that is being captured cannot be waited for: it stays open, and the error is a
-// *CaptureError.
+// *CaptureError. A stream whose work waits for a process that died is not waited for: it is closed,
+// the error of this call and all further ones is a *StrandedError, and CUDA stream and memory stay
+// until this process ends.
 func (s *Stream) Close() error {
 	if !s.opened() {
 		return ErrNotOpen
@@ -76,6 +78,9 @@ func (s *Stream) Close() error {
 	h := &s.cuda
 	if !h.begin() {
 		actors.Wait(s.host, s.closed)
+		if errors.Is(s.closeErr, ErrStranded) { // its work is still not finished
+			return s.closeErr
+		}
 		return nil
 	}
 	switch first, err := h.claimClose(); {
@@ -105,7 +110,11 @@ func (s *Stream) close() error {
 	}
 	s.pool.Leave(s.id, syncErr == nil)
 	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
-	if h.adopted {
+	stranded := errors.Is(syncErr, ErrStranded)
+	if stranded {
+		s.peers.stranded.Store(true)
+	}
+	if h.adopted || stranded { // a goroutine may wait for the CUDA stream
 		return errors.Join(closeErr, syncErr, trimErr)
 	}
 	return errors.Join(closeErr, syncErr, trimErr, h.destroy())

@@ -71,7 +71,13 @@
 // has finished by then, so that its fences are valid, and then Await and Publish return ErrPeerClosed.
 //
 // Bytes that a dead peer was writing are in no defined state. Work that was put behind the event of a peer that dies
-// before the event is reached waits as long as the driver lets it.
+// before the event is reached never runs (on an H200, driver 580), nor does later work of that context: its stream is
+// stranded. Ten seconds after the death nobody waits for such a stream any more. Close of the memory,
+// cuda.Context.Synchronize without an end of its own, CopyIn, CopyOut, Close of the stream and Close of its device return
+// a *vram.StrandedError. The memory stays mapped then, and the stream, the device's memory and its context stay, until
+// this process ends: the program should end it. Goroutines that waited for the stream wait on in the driver. Streams that
+// were made to wait for a stranded one are not looked after, nor is CopyInAsync or CopyOutAsync with host memory that is
+// not page-locked. A peer that lives and does not come to its fence is waited for as long as that takes: end it.
 //
 // # Trust
 //

@@ -175,7 +175,7 @@ func (m *Memory) follow(c *cuda.Context, l *link) error {
 	case why != nil:
 		return &PeerError{"await", why}
 	}
-	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error { return device.StreamWaitEvent(on, l.theirs) })
+	return m.wait(c, l)
 }
 
 // linkTo is the link for a fence.

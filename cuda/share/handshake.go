@@ -61,7 +61,10 @@ func (m *Memory) linked(l *link) error {
 		return err
 	}
 	m.link.Store(l)
-	go l.read(&m.use)
+	go func() {
+		l.read(&m.use)
+		m.watch(l)
+	}()
 	return nil
 }
 

@@ -27,11 +27,15 @@ const (
 	kindAll          = -1
 )
 
+// onGPU says that the tests run on the driver of this machine.
+const onGPU = false
+
 // fake is a fake libcuda of a test's own. To another one, of the same process, it is the driver of another process.
 type fake struct {
 	path string
 	live func(kind int32) int64
 	lost func() int64
+	hold func(on int32) // events of other processes that are opened from then on
 }
 
 func newFake(t *testing.T) *fake {
@@ -44,6 +48,7 @@ func newFake(t *testing.T) *fake {
 	require.NoError(t, err)
 	purego.RegisterLibFunc(&f.live, handle, "fakecuda_live")
 	purego.RegisterLibFunc(&f.lost, handle, "fakecuda_lost")
+	purego.RegisterLibFunc(&f.hold, handle, "fakecuda_hold_events")
 	t.Cleanup(func() {
 		assert.Zero(t, f.live(kindAll), "objects that were not given back")
 		assert.Zero(t, f.lost(), "objects that went away with a context")

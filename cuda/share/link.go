@@ -26,6 +26,8 @@ type link struct {
 	events  cudadrv.SharedEvents // nil where the device has none
 	timeout time.Duration
 
+	patience atomic.Int64 // how long after the peer's death, in nanoseconds, streams may still come to its events
+
 	publishesEvents bool // the peer has opened own
 	awaitsEvents    bool // theirs was opened
 
@@ -55,6 +57,7 @@ func newLink(device cudadrv.Device, conn *net.UnixConn) *link {
 		conn: conn, device: device, timeout: peerTimeout, turn: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 		ended: make(chan struct{}), released: make(chan struct{}), done: make(chan struct{}),
 	}
+	l.patience.Store(int64(peerTimeout))
 	if device.Info().Capabilities.Has(cudadrv.EventSharing) {
 		l.events, _ = device.(cudadrv.SharedEvents)
 	}

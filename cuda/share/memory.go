@@ -3,6 +3,7 @@ package share
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,9 @@ type Memory struct {
 	pages   pages                             // changed by Close, under linking
 	used    map[*streams.Stream]*cuda.Context // guarded by using
 	using   sync.Mutex
+	marked  map[*streams.Stream]*marks // guarded by marking
+	marking sync.Mutex
+	settled chan struct{} // closed by Close, under linking, when the contexts have finished
 
 	// use is read by calls that use addresses or events, while they make their driver calls, and written to end such
 	// calls.
@@ -69,6 +73,7 @@ func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemo
 		return nil, nil, unsupported(function, needed&^has)
 	}
 	m := &Memory{home: home, device: device, quit: make(chan struct{}), used: map[*streams.Stream]*cuda.Context{}}
+	m.marked, m.settled = map[*streams.Stream]*marks{}, make(chan struct{})
 	m.pages.device = device
 	return m, shareable, nil
 }
@@ -182,7 +187,9 @@ func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(c
 // Close waits until the contexts that the memory was used with have finished what was submitted to them, says goodbye
 // to the peer, destroys the events, and unmaps and releases the memory. Calls that wait return ErrClosed. Where the
 // wait for a context fails the memory stays mapped: Close then ends the connection without a goodbye, and returns the
-// error. After an error Close may be called again, and goes on where it stopped. Else it is idempotent.
+// error. A context whose work is behind an event of a peer that died is waited for no longer than ten seconds after the
+// death: then the error is a *PeerError that wraps ErrPeerDied and a *vram.StrandedError, and the memory goes with this
+// process. After an error Close may be called again, and goes on where it stopped. Else it is idempotent.
 func (m *Memory) Close() error {
 	if m == nil {
 		return cuda.ErrNotOpen
@@ -203,11 +210,19 @@ func (m *Memory) Close() error {
 		if l != nil {
 			l.cut()
 		}
+		if errors.Is(err, streams.ErrStranded) {
+			err = &PeerError{"close", fmt.Errorf("%w: %w", ErrPeerDied, err)}
+		}
 		return err
 	}
-	var failed error
+	select {
+	case <-m.settled: // by an earlier call
+	default:
+		close(m.settled)
+	}
+	failed := m.unmark()
 	if l != nil {
-		failed = l.close(&m.use)
+		failed = errors.Join(failed, l.close(&m.use))
 	}
 	if m.pages.gone() {
 		return failed

@@ -32,6 +32,9 @@ const (
 	libraryVariable = "VRAM_SHARE_TEST_LIBRARY"
 	holdVariable    = "VRAM_SHARE_TEST_HOLD"
 	roleVariable    = "VRAM_SHARE_TEST"
+
+	// patienceVariable is for how long a process waits for events of a peer that died; by default as programs do.
+	patienceVariable = "VRAM_SHARE_TEST_PATIENCE"
 )
 
 func TestMain(m *testing.M) {
@@ -65,6 +68,9 @@ func obey() int {
 	fmt.Println("ready")
 	for input.Scan() {
 		word, argument, _ := strings.Cut(input.Text(), " ")
+		if word == "exit" {
+			break
+		}
 		answer, err := p.do(word, argument)
 		if err != nil {
 			fmt.Println("error", strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -112,7 +118,9 @@ func (p *servant) do(word, argument string) (answer string, err error) {
 	case "export":
 		err = p.m.Export(p.conn)
 	case "import":
-		p.m, err = Import(p.c, p.conn)
+		if p.m, err = Import(p.c, p.conn); err == nil {
+			err = p.hurry()
+		}
 	case "fill":
 		if err = p.c.Fill8(cuda.Whole(p.x), argument[0]); err == nil {
 			err = p.m.CopyFrom(p.c, 0, cuda.Whole(p.x))
@@ -133,9 +141,11 @@ func (p *servant) do(word, argument string) (answer string, err error) {
 		}
 		err = errors.Join(err, x.Free())
 	case "settle":
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), p.settleTime())
 		err = p.c.Synchronize(ctx)
 		cancel()
+	case "drain":
+		err = p.c.Synchronize(context.Background())
 	case "ways":
 		publish, await := p.m.Ways()
 		answer = fmt.Sprint(" ", publish, " ", await)
@@ -147,6 +157,22 @@ func (p *servant) do(word, argument string) (answer string, err error) {
 		err = errors.New("no such word")
 	}
 	return answer, err
+}
+
+// hurry sets the patience that the process is told, if it is told any.
+func (p *servant) hurry() error {
+	text := os.Getenv(patienceVariable)
+	if text == "" {
+		return nil
+	}
+	patience, err := time.ParseDuration(text)
+	p.m.link.Load().patience.Store(int64(patience))
+	return err
+}
+
+// settleTime is long for what is to come at all, and not longer than the patience.
+func (p *servant) settleTime() time.Duration {
+	return time.Duration(p.m.link.Load().patience.Load()) / 2
 }
 
 // process is a second process.
@@ -200,6 +226,25 @@ func (p *process) says(line string) {
 	p.Helper()
 	require.True(p, p.output.Scan(), "the process has ended")
 	require.Equal(p, line, p.output.Text())
+}
+
+// answers waits for a line, and fails the test where none comes for long.
+func (p *process) answers() string {
+	p.Helper()
+	lines := make(chan string, 1)
+	go func() {
+		p.output.Scan()
+		lines <- p.output.Text()
+	}()
+	select {
+	case line := <-lines:
+		return line
+	case <-time.After(40 * time.Second):
+		p.kill()
+		<-lines
+		require.FailNow(p, "no answer in 40 s: the process was killed")
+		return ""
+	}
 }
 
 // does has the process do something, and wants it to succeed.

@@ -4,6 +4,7 @@ package share
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -213,6 +214,57 @@ func TestFencesOfADeadPeerAreLost(t *testing.T) {
 	require.ErrorIs(t, m.Await(t.Context(), s.c), ErrPeerDied)
 	assert.Zero(t, m.Stats().Awaited)
 	require.NoError(t, m.Close())
+}
+
+// Work is behind the event of a peer that is killed before the event is reached: on an H200 it never runs. Nobody waits for it for ever: what
+// waits for the stream, the memory and the device ends with an error, and the process ends. Both are processes that can be killed.
+func TestWorkBehindTheEventOfADeadPeer(t *testing.T) {
+	for name, lines := range map[string][]string{
+		"the memory is closed first": {"close", "close", "drain", "end"},
+		"the device is closed first": {"end", "close", "close"},
+	} {
+		t.Run(name, func(t *testing.T) { endAfterADeath(t, lines) })
+	}
+}
+
+// endAfterADeath has a process end in that order after its peer has died: each step ends, and says why it could not do its part.
+func endAfterADeath(t *testing.T, lines []string) {
+	t.Helper()
+	library := libraryUnderTest(t)
+	a, b := connection(t)
+	if !onGPU {
+		t.Setenv("FAKECUDA_UNREACHED", "1")
+		t.Setenv(patienceVariable, "50ms")
+	}
+	maker, user := startAt(t, a, library, ""), startAt(t, b, library, "")
+	maker.does("new")
+	maker.tell("export")
+	user.does("import")
+	maker.says("ok")
+	if onGPU {
+		maker.does("busy")
+	}
+	maker.does("publish")
+	user.does("await", "fill u")
+	maker.kill()
+	killed := time.Now()
+	answer := func(line string) string {
+		t.Helper()
+		user.tell(line)
+		said := user.answers()
+		t.Logf("%5.1f s after the death, %s: %s", time.Since(killed).Seconds(), line, said)
+		return said
+	}
+	const stranded = "has work behind an event of a process that died"
+	assert.Contains(t, answer("settle"), "deadline exceeded")
+	assert.Contains(t, answer("await"), "connection ended")
+	for _, line := range lines {
+		assert.Contains(t, answer(line), stranded)
+	}
+	user.tell("exit")
+	assert.NoError(t, user.command.Wait())
+	t.Logf("%5.1f s after the death, the process has ended", time.Since(killed).Seconds())
+	user.waited = true
 }
 
 // A peer may send a descriptor of other memory than it says: the driver does not map it.

@@ -31,8 +31,8 @@ func RunCaptures(t *testing.T, open func(t *testing.T) (cudadrv.Driver, Captures
 			require.NoError(t, err)
 			c := &captureBench{bench: &bench{T: t, drv: drv, dev: dev, info: dev.Info()}, captures: captures}
 			c.begin()
+			defer c.end()
 			assert.Equal(t, row.results, c.run(row.calls), "%s", row.calls)
-			c.end()
 		})
 	}
 }

@@ -15,14 +15,25 @@ func (b *bench) graphs() (cudadrv.Graphs, bool) {
 	return optional(b, cudadrv.GraphLaunches, func(g cudadrv.Graphs) error { return g.StreamBeginCapture(0, cudadrv.CaptureRelaxed) })
 }
 
-// captured is the graph of what f tells s.
+// captured is the graph of what f tells s. The capture ends also where f fails.
 func (b *bench) captured(g cudadrv.Graphs, s cudadrv.Stream, mode cudadrv.CaptureMode, f func()) cudadrv.Graph {
 	b.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	b.ok(g.StreamBeginCapture(s, mode))
+	defer drop(g, s)
 	f()
 	return must(g.StreamEndCapture(s))(b)
+}
+
+// drop ends a capture of the calling thread that is still under way.
+func drop(g cudadrv.Graphs, s cudadrv.Stream) {
+	if status, _, err := g.StreamGetCaptureInfo(s); err != nil || status == cudadrv.CaptureNone {
+		return
+	}
+	if graph, err := g.StreamEndCapture(s); err == nil {
+		_ = g.GraphDestroy(graph)
+	}
 }
 
 // adding is a kernel and two blocks of memory for it.
@@ -195,29 +206,58 @@ func testGraphChanges(b *bench) {
 	b.release(a)
 }
 
-// A launch on a stream that is captured becomes a node of the other graph.
+// A launch or an upload on a stream that is captured is refused in each mode, and breaks the capture; on another stream it works. The
+// graph stays as it was.
 func testGraphsInGraphs(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
 		return
 	}
-	a := b.adding()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	a, other := b.adding(), b.stream()
+	defer drop(g, a.stream)
 	inner := b.captured(g, a.stream, cudadrv.CaptureRelaxed, func() {
 		b.ok(b.dev.MemsetD8Async(a.to, 3, 4*addedWords, a.stream))
 		a.launch(b, a.to, a.from)
 	})
 	exec := must(g.GraphInstantiate(inner))(b)
-	outer := b.captured(g, a.stream, cudadrv.CaptureRelaxed, func() { b.ok(g.GraphLaunch(exec, a.stream)) })
-	assert.Equal(b, []cudadrv.NodeKind{cudadrv.ChildGraphNode}, b.kinds(g, outer))
-	whole := must(g.GraphInstantiate(outer))(b)
-	b.ok(g.GraphLaunch(whole, a.stream))
+	for mode := cudadrv.CaptureGlobal; mode <= cudadrv.CaptureRelaxed; mode++ {
+		for name, call := range map[string]func(cudadrv.GraphExec, cudadrv.Stream) error{"cuGraphLaunch": g.GraphLaunch, "cuGraphUpload": g.GraphUpload} {
+			b.ok(g.StreamBeginCapture(a.stream, mode))
+			b.refused(call(exec, a.stream), name, cudadrv.CaptureViolation)
+			_, err := g.StreamEndCapture(a.stream)
+			b.refused(err, "cuStreamEndCapture", cudadrv.CaptureBroken)
+			b.ok(g.GraphDestroy(b.captured(g, a.stream, mode, func() { b.ok(call(exec, other)) })))
+		}
+	}
+	b.ok(b.dev.StreamSynchronize(other))
+	b.ok(g.GraphLaunch(exec, a.stream))
 	b.ok(b.dev.StreamSynchronize(a.stream))
 	b.sums(a, 0x04040404)
-	for _, x := range []cudadrv.GraphExec{exec, whole} {
-		b.ok(g.GraphExecDestroy(x))
+	b.ok(g.GraphExecDestroy(exec))
+	b.ok(g.GraphDestroy(inner))
+	b.ok(b.dev.StreamDestroy(other))
+	b.release(a)
+}
+
+// While a capture is under way, in whatever mode, a module is unloaded and a graph is made and destroyed on the capturing thread.
+func testCallsInCaptures(b *bench) {
+	g, ok := b.graphs()
+	if !ok {
+		return
+	}
+	a := b.adding()
+	inner := b.captured(g, a.stream, cudadrv.CaptureRelaxed, func() { a.launch(b, a.to, a.from) })
+	for mode := cudadrv.CaptureGlobal; mode <= cudadrv.CaptureRelaxed; mode++ {
+		b.ok(g.GraphDestroy(b.captured(g, a.stream, mode, func() {
+			b.ok(g.GraphExecDestroy(must(g.GraphInstantiate(inner))(b)))
+			if a.kernels != nil {
+				b.ok(a.kernels.ModuleUnload(must(a.kernels.ModuleLoadData([]byte(PTX)))(b)))
+			}
+		})))
 	}
 	b.ok(g.GraphDestroy(inner))
-	b.ok(g.GraphDestroy(outer))
 	b.release(a)
 }
 
@@ -274,6 +314,7 @@ func testCaptureMistakes(b *bench) {
 	defer runtime.UnlockOSThread()
 	p := must(b.dev.MemAlloc(4096))(b)
 	s, other, e := b.stream(), b.stream(), b.event()
+	defer drop(g, s)
 	begin := func(mode cudadrv.CaptureMode) {
 		b.Helper()
 		b.ok(g.StreamBeginCapture(s, mode))
@@ -315,7 +356,8 @@ func testCaptureMistakes(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// wrongThread ends captures on a thread that did not begin them: only relaxed ones end there. The caller has locked its thread.
+// wrongThread ends captures on a thread that did not begin them: all end there, and only relaxed ones make a graph. The caller has
+// locked its thread.
 func (b *bench) wrongThread(g cudadrv.Graphs, s cudadrv.Stream) {
 	b.Helper()
 	if b.simulated() && runtime.GOOS != "linux" {
@@ -333,12 +375,16 @@ func (b *bench) wrongThread(g cudadrv.Graphs, s cudadrv.Stream) {
 			ended <- err
 		}()
 		err := <-ended
+		status, _, asked := g.StreamGetCaptureInfo(s)
+		b.ok(asked)
+		assert.Equal(b, cudadrv.CaptureNone, status, "mode %d", mode)
 		if mode == cudadrv.CaptureRelaxed {
 			require.NoError(b, err)
-		} else {
-			b.refused(err, "cuStreamEndCapture", cudadrv.CaptureWrongThread)
-			graph = must(g.StreamEndCapture(s))(b)
+			b.ok(g.GraphDestroy(graph))
+			continue
 		}
-		b.ok(g.GraphDestroy(graph))
+		b.refused(err, "cuStreamEndCapture", cudadrv.CaptureWrongThread)
+		_, err = g.StreamEndCapture(s)
+		b.refused(err, "cuStreamEndCapture", cudadrv.IllegalState)
 	}
 }

@@ -52,18 +52,24 @@ func testModules(b *bench) {
 			assert.False(b, seen[f], "%s has a name of its own", name)
 			seen[f] = true
 		}
-		for _, name := range []string{"vram_fill3", "vram_fill322", "", "vram_word"} {
+		for _, name := range []string{"vram_fill3", "vram_fill322", "vram_word"} {
 			_, err := k.ModuleGetFunction(m, name)
-			b.refused(err, "cuModuleGetFunction", cudadrv.NotFound, cudadrv.InvalidValue)
+			b.refused(err, "cuModuleGetFunction", cudadrv.NotFound)
 		}
+		_, err := k.ModuleGetFunction(m, "")
+		b.refused(err, "cuModuleGetFunction", cudadrv.InvalidValue)
 		if !b.simulated() {
 			p, bytes, err := k.ModuleGetGlobal(m, "vram_word")
 			b.ok(err)
 			assert.EqualValues(b, 4, bytes)
 			b.ok(b.dev.MemsetD8Async(p, 7, bytes, 0))
 		}
-		_, _, err := k.ModuleGetGlobal(m, "vram_nothing")
+		_, _, err = k.ModuleGetGlobal(m, "vram_wor")
 		b.refused(err, "cuModuleGetGlobal", cudadrv.NotFound)
+		for _, name := range []string{"vram_nothing", ""} { // a kernel's name is another mistake than that of nothing
+			_, _, err := k.ModuleGetGlobal(m, name)
+			b.refused(err, "cuModuleGetGlobal", cudadrv.InvalidValue)
+		}
 		b.ok(b.dev.CtxSynchronize())
 		b.ok(k.ModuleUnload(m))
 	}
@@ -72,6 +78,10 @@ func testModules(b *bench) {
 		b.refused(err, "cuModuleLoadData", cudadrv.InvalidPTX)
 		b.refusedWithLog(err, "nonsense")
 	}
+	for _, image := range []string{"\x00", ".target sm_70\n"} { // no PTX
+		_, err := k.ModuleLoadData([]byte(image))
+		b.refused(err, "cuModuleLoadData", cudadrv.InvalidImage)
+	}
 	_, err := k.ModuleLoadData(nil)
 	b.refused(err, "cuModuleLoadData", cudadrv.InvalidValue, cudadrv.InvalidImage)
 	_, err = k.ModuleGetFunction(0, "vram_nothing")
@@ -79,19 +89,24 @@ func testModules(b *bench) {
 	b.refused(k.ModuleUnload(0), "cuModuleUnload", cudadrv.InvalidHandle)
 }
 
-// What is linked of several texts has the kernels of all.
+// What is linked of several texts has the kernels of all, and is no input of another link: it is not relocatable.
 func testLinks(b *bench) {
 	k, ok := b.kernels()
 	if !ok {
 		return
 	}
-	m := must(k.ModuleLoadData(must(k.LinkImages([]byte(head+fill), []byte(head+sum)))(b)))(b)
+	linked := must(k.LinkImages([]byte(head+fill), []byte(head+sum)))(b)
+	m := must(k.ModuleLoadData(linked))(b)
 	b.function(k, m, "vram_fill32")
 	b.function(k, m, "vram_add32")
 	b.ok(k.ModuleUnload(m))
 	if !b.simulated() {
 		_, err := k.LinkImages([]byte(PTX), []byte(mistaken))
 		b.refusedWithLog(err, "nonsense")
+	}
+	for _, images := range [][][]byte{{linked}, {[]byte(head + fill), linked}} {
+		_, err := k.LinkImages(images...)
+		b.refused(err, "cuLinkAddData", cudadrv.NoBinaryForGPU)
 	}
 	_, err := k.LinkImages()
 	b.refused(err, "cuLinkComplete", cudadrv.InvalidValue, cudadrv.InvalidImage)
@@ -115,6 +130,7 @@ func testFunctions(b *bench) {
 	assert.Equal(b, 4096, must(k.FuncGetAttribute(f, cudadrv.MaxDynamicSharedBytes))(b))
 	b.refused(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, 1<<30), "cuFuncSetAttribute", cudadrv.InvalidValue)
 	b.refused(k.FuncSetAttribute(f, cudadrv.Registers, 8), "cuFuncSetAttribute", cudadrv.InvalidValue)
+	assert.Zero(b, must(k.FuncGetAttribute(f, cudadrv.ClusterSizeMustBeSet))(b))
 	_, err := k.FuncGetAttribute(f, 10000)
 	b.refused(err, "cuFuncGetAttribute", cudadrv.InvalidValue)
 	_, err = k.FuncGetAttribute(0, cudadrv.Registers)
@@ -246,6 +262,8 @@ func (b *bench) launchMistakes(k cudadrv.Kernels, f cudadrv.Function, params []b
 	} {
 		b.refused(k.LaunchKernel(f, g, params, s), "cuLaunchKernel", cudadrv.InvalidValue)
 	}
+	more := append(words(uint64(0)), params...) // fewer would run with anything
+	b.refused(k.LaunchKernel(f, wide(1), more, s), "cuLaunchKernel", cudadrv.LaunchOutOfResources)
 	b.ok(k.LaunchKernel(f, wide(1), params, s))
 }
 

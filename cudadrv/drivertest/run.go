@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"graphs", testGraphs},
 		{"graph changes", testGraphChanges},
 		{"graphs in graphs", testGraphsInGraphs},
+		{"calls in captures", testCallsInCaptures},
 		{"capture information", testCaptureInformation},
 		{"capture mistakes", testCaptureMistakes},
 		{"timed events", testTimedEvents},
@@ -72,10 +73,12 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 			dev, err := drv.Open(0)
 			require.NoError(t, err)
 			b := &bench{T: t, drv: drv, dev: dev, info: dev.Info()}
+			defer b.end()
 			sub.run(b)
 			if !b.closed {
 				require.NoError(t, dev.CtxSynchronize())
 				require.NoError(t, dev.Close())
+				b.closed = true
 			}
 		})
 	}
@@ -88,6 +91,13 @@ type bench struct {
 	dev    cudadrv.Device
 	info   cudadrv.Info
 	closed bool // the subtest has closed the device
+}
+
+// end closes the device of a subtest that has failed, with what it left: the subtests behind it are about their own calls.
+func (b *bench) end() {
+	if !b.closed {
+		_ = b.dev.Close()
+	}
 }
 
 // hasVirtualMemory reports whether the address space and handle calls work. Where they do not, what is

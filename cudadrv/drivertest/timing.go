@@ -130,6 +130,9 @@ func testRows(b *bench) {
 	none := c
 	none.Rows = 0
 	b.ok(w.Memcpy2DAsync(none, s))
+	row := cudadrv.Copy2D{Dst: to, Src: from + fromPitch, WidthBytes: width, Rows: 1} // needs no pitch
+	b.ok(w.Memcpy2DAsync(row, s))
+	b.holdsPattern(to, []byte{2}, width, s)
 	b.ok(b.dev.StreamSynchronize(s))
 	b.ok(b.dev.StreamDestroy(s))
 	b.ok(b.dev.MemFree(from))

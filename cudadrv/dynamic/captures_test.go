@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
 // exchanges is how often threads have changed their mode.
@@ -30,6 +31,20 @@ func unsafeCalls(w *work, other cudadrv.Stream, e cudadrv.Event) map[string]func
 		"cuEventCreate",
 	} {
 		calls[name] = all[name]
+	}
+	return calls
+}
+
+// unsafeSequences is unsafeCalls with the calls that make something first.
+func unsafeSequences(w *work, other cudadrv.Stream, e cudadrv.Event) map[string]func() error {
+	calls := unsafeCalls(w, other, e)
+	calls["cuModuleUnload"] = func() error {
+		m, err := w.ModuleLoadData([]byte(drivertest.PTX))
+		return first(err, w.ModuleUnload(m))
+	}
+	calls["cuGraphInstantiate"] = func() error {
+		x, err := w.GraphInstantiate(w.graph)
+		return first(err, w.GraphExecDestroy(x))
 	}
 	return calls
 }
@@ -57,7 +72,7 @@ func callsWhileTheDeviceCaptures(t *testing.T, dev cudadrv.Device) {
 	defer runtime.UnlockOSThread()
 	for mode := cudadrv.CaptureGlobal; mode <= cudadrv.CaptureRelaxed; mode++ {
 		require.NoError(t, w.StreamBeginCapture(w.stream, mode))
-		for name, call := range unsafeCalls(w, other, w.event) {
+		for name, call := range unsafeSequences(w, other, w.event) {
 			require.NoError(t, call(), "%s in mode %d", name, mode)
 			require.NoError(t, onAnotherThread(call), "%s in mode %d, on another thread", name, mode)
 		}
@@ -93,7 +108,7 @@ func callsWhileOthersCapture(t *testing.T, dev cudadrv.Device, others *capturing
 	require.NoError(t, w.EventRecord(w.event, other))
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for name, call := range unsafeCalls(w, other, w.event) {
+	for name, call := range unsafeSequences(w, other, w.event) {
 		require.NoError(t, others.begin(w.stream, cudadrv.CaptureGlobal))
 		require.NoError(t, onAnotherThread(call), name)
 		if err := others.EndCapture(w.stream); err != nil {
@@ -161,8 +176,8 @@ func TestModesAreChangedForCapturesOnly(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A capture counts until it has ended, however it ends: not where the wrong thread or the wrong stream ends it, and with its
-// stream, or with the error that says that it was broken.
+// A capture counts until it has ended, however it ends: not where the wrong stream ends it, and with its stream, or with the error that
+// says that it was broken or that the thread was the wrong one.
 func TestCapturesCountUntilTheyEnd(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)
@@ -186,8 +201,10 @@ func TestCapturesCountUntilTheyEnd(t *testing.T) {
 	require.ErrorIs(t, w.StreamBeginCapture(s, 3), cudadrv.InvalidValue)
 	assert.False(t, underWay(), "it did not begin")
 	require.NoError(t, w.StreamBeginCapture(s, cudadrv.CaptureThreadLocal))
-	require.ErrorIs(t, onAnotherThread(func() error { return ended(s) }), cudadrv.CaptureWrongThread)
 	assert.True(t, underWay())
+	require.ErrorIs(t, onAnotherThread(func() error { return ended(s) }), cudadrv.CaptureWrongThread)
+	assert.False(t, underWay())
+	require.NoError(t, w.StreamBeginCapture(s, cudadrv.CaptureThreadLocal))
 	require.NoError(t, w.EventRecord(w.event, s))
 	require.NoError(t, w.StreamWaitEvent(other, w.event))
 	require.ErrorIs(t, ended(other), cudadrv.CaptureUnmatched)

@@ -112,8 +112,11 @@ func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 func (d *device) link(f *frame, link uintptr, c *compilation, images [][]byte) ([]byte, error) {
 	for _, image := range images {
 		kind := uintptr(ptxInput)
-		if isCubin(image) {
+		switch {
+		case isCubin(image):
 			kind = cubinInput
+		case isFatBinary(image):
+			kind = fatBinaryInput
 		}
 		image = ended(image)
 		f.args = [mostArgs]uintptr{link, kind, f.hold(unsafe.Pointer(unsafe.SliceData(image))), uintptr(len(image))}

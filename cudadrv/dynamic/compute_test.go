@@ -157,9 +157,11 @@ func TestALinkThatFailsIsDestroyed(t *testing.T) {
 	}
 	cubin, err := w.LinkImages([]byte(drivertest.PTX))
 	require.NoError(t, err)
-	again, err := w.LinkImages(cubin) // its magic number tells it from a text
-	require.NoError(t, err)
-	assert.Equal(t, cubin, again)
+	for _, image := range [][]byte{cubin, {0x50, 0xed, 0x55, 0xba, 0}} { // their magic numbers tell them from texts
+		_, err = w.LinkImages(image)
+		require.ErrorIs(t, err, cudadrv.NoBinaryForGPU)
+		require.ErrorContains(t, err, "cuLinkAddData: ")
+	}
 	w.close(t)
 	require.NoError(t, dev.Close())
 }

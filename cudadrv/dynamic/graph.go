@@ -37,7 +37,7 @@ func (d *device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(s), f.pointer(0)
 	r := d.callOn(s, cuStreamEndCapture, f, 2)
-	if !f.failing && r != cudadrv.CaptureUnmatched && r != cudadrv.CaptureWrongThread {
+	if !f.failing && r != cudadrv.CaptureUnmatched { // on the wrong thread it has ended, too
 		d.lib.captures.end(s)
 	}
 	if r != cudadrv.Success {

@@ -26,6 +26,7 @@ const (
 	errorLogBufferBytes = 6 // CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
 	cubinInput          = 0 // CU_JIT_INPUT_CUBIN
 	ptxInput            = 1 // CU_JIT_INPUT_PTX
+	fatBinaryInput      = 2 // CU_JIT_INPUT_FATBINARY
 	deviceMemory        = 2 // CU_MEMORYTYPE_DEVICE
 	parameterBuffer     = 1 // CU_LAUNCH_PARAM_BUFFER_POINTER
 	parameterBytes      = 2 // CU_LAUNCH_PARAM_BUFFER_SIZE

@@ -21,7 +21,7 @@ func (d *Device) StreamEndCapture(s cudadrv.Stream) (g cudadrv.Graph, err error)
 		switch {
 		case err == nil:
 			d.checker.core.CaptureEnded(s, g)
-		case errors.Is(err, cudadrv.CaptureUnmatched), errors.Is(err, cudadrv.CaptureWrongThread): // it goes on
+		case errors.Is(err, cudadrv.CaptureUnmatched): // it goes on
 		default:
 			d.checker.core.CaptureDropped(s)
 		}

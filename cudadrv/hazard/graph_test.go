@@ -1,6 +1,7 @@
 package hazard_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -215,17 +216,38 @@ func TestAccessesOfACaptureAreItsOwn(t *testing.T) {
 	require.NoError(t, y.checker.Err())
 }
 
-func TestAGraphInAGraph(t *testing.T) {
+// The driver refuses a launch in a capture: it touches nothing, and there is no graph of it.
+func TestALaunchInACapture(t *testing.T) {
 	y := newYard(t)
 	y.alloc(4096, y.one)
-	inner := y.graph(func() { y.writes(y.one, 4096) })
-	outer := y.graph(func() { require.NoError(t, y.GraphLaunch(inner, y.one)) })
-	require.NoError(t, y.GraphExecDestroy(inner))
-	require.NoError(t, y.GraphLaunch(outer, y.one))
-	require.NoError(t, y.checker.Err())
+	x := y.graph(func() { y.writes(y.one, 4096) })
 	y.checker.Freed(y.arena, site.Here(0))
-	require.NoError(t, y.GraphLaunch(outer, y.one))
+	require.NoError(t, y.StreamBeginCapture(y.one, cudadrv.CaptureRelaxed))
+	require.ErrorIs(t, y.GraphLaunch(x, y.one), cudadrv.CaptureViolation)
+	_, err := y.StreamEndCapture(y.one)
+	require.ErrorIs(t, err, cudadrv.CaptureBroken)
+	require.NoError(t, y.checker.Err())
+	require.NoError(t, y.GraphLaunch(x, y.one))
 	assert.Equal(t, []hazard.Kind{hazard.UseAfterFree}, y.kinds())
+}
+
+// A capture that another thread has ended is over: what its stream is told runs.
+func TestACaptureEndedOnTheWrongThread(t *testing.T) {
+	y := newYard(t)
+	y.alloc(4096, y.one)
+	ended := make(chan error)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	require.NoError(t, y.StreamBeginCapture(y.one, cudadrv.CaptureGlobal))
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		_, err := y.StreamEndCapture(y.one)
+		ended <- err
+	}()
+	require.ErrorIs(t, <-ended, cudadrv.CaptureWrongThread)
+	y.writes(y.one, 8192)
+	assert.Equal(t, []hazard.Kind{hazard.NeverAllocated}, y.kinds())
 }
 
 // A capture that fails leaves no graph, and the streams work as before.

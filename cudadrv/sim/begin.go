@@ -36,8 +36,8 @@ func (g *gpu) beginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 // EndCapture ends the capture that began with s, and that of the streams that have joined it. Its error is
 // CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where a call in between was none that can be captured,
 // CUDA_ERROR_STREAM_CAPTURE_UNJOINED where s was not made to wait for all work of the others,
-// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture, and
-// CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD where a thread began the capture that is not the calling one.
+// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture and does not end it, and
+// CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD where a thread began the capture that is not the calling one: it has ended then.
 func (d *Device) EndCapture(s cudadrv.Stream) (*Graph, error) {
 	g := d.gpu
 	g.mu.Lock()
@@ -57,6 +57,7 @@ func (g *gpu) endCapture(s cudadrv.Stream) (*Graph, error) {
 		k.invalid = true
 		return nil, fail(c, cudadrv.CaptureUnmatched, "the capture began with another stream")
 	case k.mode != cudadrv.CaptureRelaxed && k.thread != currentThread():
+		k.end()
 		return nil, fail(c, cudadrv.CaptureWrongThread, "the capture began on another thread")
 	}
 	k.end()
@@ -90,10 +91,6 @@ func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
 // replay queues the work of a graph on a stream, one after the other.
 func (g *gpu) replay(st *stream, all []node) {
 	for _, n := range all {
-		if n.kind == cudadrv.ChildGraphNode {
-			g.replay(st, n.children)
-			continue
-		}
 		g.enqueue(st, n.duration)
 		if fn := n.kernel.function; fn != nil {
 			fn.module.drained = max(fn.module.drained, st.drained)

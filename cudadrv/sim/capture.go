@@ -68,7 +68,6 @@ type node struct {
 	kind     cudadrv.NodeKind
 	work     work   // without a call if it is no memset or copy
 	kernel   kernel // without a function if it is none of LaunchKernel
-	children []node // of a graph that was launched in a capture
 	duration time.Duration
 	behind   nodes // those before it
 }

@@ -72,7 +72,7 @@
 //   - A destroyed stream, event, module, function, graph or node is CUDA_ERROR_INVALID_HANDLE here; there its use is undefined.
 //   - ModuleUnload is CUDA_ERROR_ILLEGAL_STATE here while a launch of the module's kernels has not finished, and a graph with
 //     kernels of a module that was unloaded is CUDA_ERROR_INVALID_HANDLE; there both are undefined.
-//   - LaunchKernel wants exactly the bytes of the parameters here; hardware reads what it needs.
+//   - LaunchKernel wants exactly the bytes of the parameters here; hardware refuses more of them, and launches with fewer.
 //   - GraphExecUpdate wants the same order of the nodes here; hardware finds it.
 //
 // # Where it is simpler than hardware

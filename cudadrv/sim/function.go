@@ -43,7 +43,7 @@ func (d *Device) FuncGetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribut
 	switch a {
 	case cudadrv.MaxThreadsPerBlock:
 		return fn.maxThreads, nil
-	case cudadrv.StaticSharedBytes, cudadrv.ConstBytes, cudadrv.LocalBytes:
+	case cudadrv.StaticSharedBytes, cudadrv.ConstBytes, cudadrv.LocalBytes, cudadrv.ClusterSizeMustBeSet:
 		return 0, nil
 	case cudadrv.Registers:
 		return kernelRegisters, nil

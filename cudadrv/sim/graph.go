@@ -156,9 +156,6 @@ func (d *Device) GraphInstantiate(graph cudadrv.Graph) (cudadrv.GraphExec, error
 // runnable is the error of a graph with a kernel whose module was unloaded.
 func runnable(c call.Call, all []node) error {
 	for _, n := range all {
-		if err := runnable(c, n.children); err != nil {
-			return err
-		}
 		if fn := n.kernel.function; fn != nil && fn.module.unloaded {
 			return fail(c, cudadrv.InvalidHandle, "the module of kernel %s was unloaded", fn.name)
 		}
@@ -181,7 +178,7 @@ func (d *Device) execFor(c call.Call, x cudadrv.GraphExec) (*graphExec, error) {
 // alike reports whether two lists of nodes have the same kinds in the same order and depend on the same ones.
 func alike(a, b []node) bool {
 	return slices.EqualFunc(a, b, func(m, n node) bool {
-		return m.kind == n.kind && slices.Equal(m.behind, n.behind) && alike(m.children, n.children)
+		return m.kind == n.kind && slices.Equal(m.behind, n.behind)
 	})
 }
 
@@ -260,7 +257,7 @@ func (d *Device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 }
 
 // GraphLaunch queues the work of x on s, one node after the other, behind the launch of x before. On a captured stream it is
-// one node of that graph, with a copy of the nodes that x has now.
+// refused, and ends that capture.
 func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	const c = call.GraphLaunch
 	g := d.gpu
@@ -277,10 +274,7 @@ func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	if err := runnable(c, exec.nodes); err != nil {
 		return err
 	}
-	if st.capture != nil {
-		return st.add(c.String(), node{kind: cudadrv.ChildGraphNode, children: slices.Clone(exec.nodes)})
-	}
-	if err := g.implicit(c.String(), st); err != nil {
+	if err := g.unwaitable(c, st); err != nil {
 		return err
 	}
 	st.drained = max(st.drained, exec.drained)

@@ -33,8 +33,10 @@ func (k kernel) refused() (r cudadrv.Result, why string) {
 		return cudadrv.LaunchOutOfResources, "more threads than the kernel was compiled for"
 	case int64(k.geometry.SharedBytes) > int64(k.function.dynamicSharedBytes):
 		return cudadrv.InvalidValue, "more shared memory than the kernel's attribute allows"
-	case int64(len(k.params)) != k.function.paramBytes:
-		return cudadrv.InvalidValue, "the parameters have another size than the kernel's"
+	case int64(len(k.params)) > k.function.paramBytes:
+		return cudadrv.LaunchOutOfResources, "there are more parameters than the kernel has"
+	case int64(len(k.params)) < k.function.paramBytes: // hardware launches it, and what is lacking is anything
+		return cudadrv.InvalidValue, "there are fewer parameters than the kernel has"
 	case k.function.module.unloaded:
 		return cudadrv.InvalidHandle, "the module was unloaded"
 	}

@@ -97,10 +97,12 @@ func TestDeclarationsOfKernels(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, offset, "each at a multiple of its own size")
 	}
-	for _, name := range []string{"nothing", "another", "helper", ""} {
+	for _, name := range []string{"nothing", "another", "helper"} {
 		_, err := l.ModuleGetFunction(l.module, name)
 		require.ErrorIs(t, err, cudadrv.NotFound)
 	}
+	_, err = l.ModuleGetFunction(l.module, "")
+	require.ErrorIs(t, err, cudadrv.InvalidValue)
 }
 
 // Variables of a module are memory that goes with it.
@@ -123,9 +125,11 @@ func TestVariablesOfAModule(t *testing.T) {
 		require.ErrorIs(t, dev.MemsetD8Async(p, 1, bytes+1, 0), cudadrv.IllegalAddress)
 		require.ErrorIs(t, dev.MemFree(p), cudadrv.InvalidValue, "it is the module's")
 	}
-	for _, name := range []string{"elsewhere", "tile", "add", ""} {
+	for name, want := range map[string]cudadrv.Result{
+		"elsewhere": cudadrv.NotFound, "tile": cudadrv.NotFound, "add": cudadrv.InvalidValue, "": cudadrv.InvalidValue,
+	} {
 		_, _, err := dev.ModuleGetGlobal(m, name)
-		require.ErrorIs(t, err, cudadrv.NotFound)
+		require.ErrorIs(t, err, want, name)
 	}
 	require.NoError(t, dev.Audit())
 	dev.SetCapacity(0)
@@ -144,7 +148,7 @@ func TestImagesThatAreNone(t *testing.T) {
 	const header = ".version 7.0\n.target sm_70\n"
 	for image, want := range map[string]cudadrv.Result{
 		"":             cudadrv.InvalidValue,
-		"\x00":         cudadrv.InvalidPTX,
+		"\x00":         cudadrv.InvalidImage,
 		".version 9.1": cudadrv.UnsupportedPTXVersion,
 		header + ".entry a() { nonsense.u32 %r1; ret; }":          cudadrv.InvalidPTX,
 		header + ".entry a() { @!%p1 nonsense; }":                 cudadrv.InvalidPTX,
@@ -154,9 +158,9 @@ func TestImagesThatAreNone(t *testing.T) {
 		header + ".global .u32 a[0];":                             cudadrv.InvalidPTX,
 		header + ".global .u32 a; .const .u32 a;":                 cudadrv.InvalidPTX,
 		"\x7fELF\x02\x01":                                         cudadrv.InvalidImage,
-		"\x50\xed\x55\xba":                                        cudadrv.InvalidPTX, // no control bytes, no header either
-		".target sm_70":                                           cudadrv.InvalidPTX,
-		"int main() {}":                                           cudadrv.InvalidPTX,
+		"\x50\xed\x55\xba":                                        cudadrv.InvalidImage, // no control bytes, but no header either
+		".target sm_70":                                           cudadrv.InvalidImage,
+		"int main() {}":                                           cudadrv.InvalidImage,
 		".version seven":                                          cudadrv.InvalidPTX,
 		header + "{":                                              cudadrv.InvalidPTX,
 		header + "}":                                              cudadrv.InvalidPTX,
@@ -261,8 +265,8 @@ func TestLaunchesThatCannotBe(t *testing.T) {
 	} {
 		require.ErrorIs(t, l.LaunchKernel(l.add, c.g, make([]byte, 38), l.stream), c.want, name)
 	}
-	for _, bytes := range []int{0, 37, 39} {
-		require.ErrorIs(t, l.LaunchKernel(l.add, good, make([]byte, bytes), l.stream), cudadrv.InvalidValue)
+	for bytes, want := range map[int]cudadrv.Result{0: cudadrv.InvalidValue, 37: cudadrv.InvalidValue, 39: cudadrv.LaunchOutOfResources} {
+		require.ErrorIs(t, l.LaunchKernel(l.add, good, make([]byte, bytes), l.stream), want)
 	}
 	require.ErrorIs(t, l.LaunchKernel(l.add, good, make([]byte, 38), 77), cudadrv.InvalidHandle)
 	require.NoError(t, l.LaunchKernel(l.add, good, make([]byte, 38), l.stream))

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -126,6 +125,9 @@ func (d *Device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Funct
 		return 0, err
 	}
 	fn, ok := mod.functions[name]
+	if name == "" {
+		return 0, fail(c, cudadrv.InvalidValue, "no name")
+	}
 	if !ok {
 		return 0, fail(c, cudadrv.NotFound, "no kernel %q", name)
 	}
@@ -151,6 +153,9 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 		return 0, 0, err
 	}
 	r, ok := mod.variables[name]
+	if name == "" || mod.functions[name] != nil {
+		return 0, 0, fail(c, cudadrv.InvalidValue, "%q is no name of a variable", name)
+	}
 	if !ok {
 		return 0, 0, fail(c, cudadrv.NotFound, "no variable %q", name)
 	}
@@ -158,7 +163,11 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return r.start, r.bytes, nil
 }
 
-// LinkImages puts PTX texts behind one another. The result is text, which ModuleLoadData takes.
+// linkedMark begins what was linked.
+const linkedMark = "// linked\n"
+
+// LinkImages puts PTX texts behind one another. The result is text, which ModuleLoadData takes and LinkImages does not: as on hardware
+// what was linked is not relocatable.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	const c = call.LinkComplete
 	g := d.gpu
@@ -172,12 +181,15 @@ func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	}
 	var texts [][]byte
 	for i, image := range images {
+		if bytes.HasPrefix(image, []byte(linkedMark)) {
+			return nil, &cudadrv.CallError{Func: "cuLinkAddData", Result: cudadrv.NoBinaryForGPU, Detail: "the image was linked"}
+		}
 		if _, err := parse(image); err != nil {
 			return nil, fail(c, imageResult(err), "image %d: %v", i, err)
 		}
 		texts = append(texts, bytes.TrimRight(image, "\x00"))
 	}
-	linked := slices.Clone(bytes.Join(texts, []byte("\n")))
+	linked := append([]byte(linkedMark), bytes.Join(texts, []byte("\n"))...)
 	if _, err := parse(linked); err != nil {
 		return nil, fail(c, imageResult(err), "%v", err)
 	}

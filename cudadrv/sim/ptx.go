@@ -35,6 +35,7 @@ type param struct{ offsetBytes, bytes int64 }
 var (
 	errNoImage = errors.New("no image")
 	errNoText  = errors.New("the simulator loads PTX text, no cubins or fat binaries")
+	errNoPTX   = errors.New("the text does not begin with .version")
 	errVersion = errors.New("ptx: newer than the driver")
 	errSyntax  = errors.New("ptx")
 )
@@ -44,7 +45,7 @@ func imageResult(err error) cudadrv.Result {
 	switch {
 	case errors.Is(err, errNoImage):
 		return cudadrv.InvalidValue
-	case errors.Is(err, errNoText):
+	case errors.Is(err, errNoText), errors.Is(err, errNoPTX):
 		return cudadrv.InvalidImage
 	case errors.Is(err, errVersion):
 		return cudadrv.UnsupportedPTXVersion
@@ -64,7 +65,7 @@ func parse(image []byte) (program, error) {
 	r := reader{words: split(string(image))}
 	p := program{kernels: map[string]*kernelText{}, variables: map[string]int64{}}
 	if r.peek() != ".version" {
-		return program{}, fmt.Errorf("%w: the text does not begin with .version", errSyntax)
+		return program{}, errNoPTX
 	}
 	for r.peek() != "" {
 		if err := r.declaration(&p); err != nil {

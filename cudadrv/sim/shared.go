@@ -29,7 +29,7 @@ func (d *Device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 		return name, err
 	}
 	if !ev.shared {
-		return name, fail(c, cudadrv.InvalidValue, "event %#x was not made to be shared", uint64(e))
+		return name, fail(c, cudadrv.InvalidHandle, "event %#x was not made to be shared", uint64(e))
 	}
 	copy(name[:], g.info.UUID[:])
 	binary.LittleEndian.PutUint64(name[len(g.info.UUID):], uint64(e))

@@ -74,7 +74,7 @@ func TestAnEventWithTwoNames(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, passed, "the other name was destroyed, not the event")
 	_, err = dev.IpcGetEventHandle(recorded(t, dev, s))
-	require.ErrorIs(t, err, cudadrv.InvalidValue)
+	require.ErrorIs(t, err, cudadrv.InvalidHandle)
 	_, err = dev.IpcGetEventHandle(1)
 	require.ErrorIs(t, err, cudadrv.InvalidHandle)
 	require.NoError(t, dev.EventDestroy(e))

@@ -28,7 +28,7 @@ func askKernels(q *questions) {
 	module := q.module()
 	askImages(q, module)
 	fill := q.made("cuModuleGetFunction", module, q.text("vram_fill32"))
-	for attribute := range uintptr(11) {
+	for attribute := range uintptr(16) {
 		q.ask(fmt.Sprint("attribute ", attribute), "cuFuncGetAttribute", q.out(), attribute, fill)
 	}
 	q.ask("attribute 10000", "cuFuncGetAttribute", q.out(), 10000, fill)
@@ -184,7 +184,6 @@ func askGraphs(q *questions) {
 		q.ok("cuMemsetD32Async", p, 1, 16, s)
 		q.ok("cuMemcpy2DAsync_v2", q.address(&rows), s)
 		q.ok("cuEventRecord", e, s)
-		q.ok("cuGraphLaunch", exec, s)
 	})
 	q.answer("kinds of nodes", q.kinds(all))
 	q.ask("flags 16", "cuGraphInstantiateWithFlags", q.out(), one, 16)
@@ -240,10 +239,11 @@ func askInCaptures(q *questions, exec, graph, function uintptr) {
 	q.ok("cuStreamSynchronize", other)
 	page := make([]byte, 2*4096)
 	at := (q.address(&page[0]) + 4095) / 4096 * 4096
+	worked := false // the last call that was asked for
 	captured := func(mode uintptr, what, name string, arguments ...uintptr) (made uintptr) {
 		clear(q.block[16:24])
 		q.ok("cuStreamBeginCapture_v2", s, mode)
-		q.ask(what, name, arguments...)
+		worked = q.asked(what+", "+name, name, arguments...)
 		made = uintptr(binary.NativeEndian.Uint64(q.block[16:]))
 		if q.asked(what+" "+name+", then, cuStreamEndCapture", "cuStreamEndCapture", s, q.out()) && q.uint64() != 0 {
 			q.ok("cuGraphDestroy", uintptr(q.uint64()))
@@ -255,10 +255,18 @@ func askInCaptures(q *questions, exec, graph, function uintptr) {
 		if module := captured(mode, what, "cuModuleLoadDataEx", q.out()+16, q.text(drivertest.PTX), 0, 0, 0); module != 0 {
 			captured(mode, what, "cuModuleGetFunction", q.out()+16, module, q.text("vram_fill32"))
 			captured(mode, what, "cuModuleUnload", module)
+			if !worked {
+				q.ok("cuModuleUnload", module)
+			}
 		}
 		captured(mode, what, "cuFuncGetAttribute", q.out(), 0, function)
-		if made := captured(mode, what, "cuGraphInstantiateWithFlags", q.out()+16, graph, 0); made != 0 {
-			captured(mode, what, "cuGraphExecDestroy", made)
+		made := captured(mode, what, "cuGraphInstantiateWithFlags", q.out()+16, graph, 0)
+		if made == 0 { // it was refused
+			made = q.made("cuGraphInstantiateWithFlags", graph, 0)
+		}
+		captured(mode, what, "cuGraphExecDestroy", made)
+		if !worked {
+			q.ok("cuGraphExecDestroy", made)
 		}
 		captured(mode, what, "cuGraphUpload", exec, s)
 		captured(mode, what+", another stream", "cuGraphUpload", exec, other)
@@ -316,11 +324,16 @@ func askThreads(q *questions) {
 			q.ok("cuThreadExchangeStreamCaptureMode", q.address(own))
 		})
 		q.ok("cuStreamBeginCapture_v2", s, uintptr(mode))
+		clear(q.block[:24])
 		onAnotherThread(func() { q.ask("capture "+name+", another thread", "cuStreamEndCapture", s, out) })
-		if mode != relaxed {
-			q.ok("cuStreamEndCapture", s, out)
+		q.ask("capture "+name+", another thread has ended it", "cuStreamIsCapturing", s, q.out())
+		q.answer("capture "+name+", another thread has ended it, status", fmt.Sprint(q.int32()))
+		if graph := binary.NativeEndian.Uint64(q.block[16:]); graph != 0 {
+			q.ok("cuGraphDestroy", uintptr(graph))
 		}
-		q.ok("cuGraphDestroy", uintptr(binary.NativeEndian.Uint64(q.block[16:])))
+		if mode != relaxed {
+			q.ask("capture "+name+", another thread has ended it", "cuStreamEndCapture", s, out)
+		}
 	}
 	q.ok("cuEventDestroy_v2", e)
 	q.ok("cuStreamDestroy_v2", s)
@@ -346,6 +359,7 @@ func askPeers(q *questions) {
 		{"no width", 64, 64, 0, 8, p},
 		{"no rows", 64, 64, 32, 0, p},
 		{"one row without a pitch", 0, 0, 32, 1, p},
+		{"rows without a pitch", 0, 0, 32, 8, p},
 		{"rows from 0", 64, 64, 32, 8, 0},
 	} {
 		*rows = [16]uintptr{4: ask.src, 6: ask.from, 11: p + 4096, 13: ask.to, 14: ask.width, 15: ask.count}

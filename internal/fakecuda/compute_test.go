@@ -59,7 +59,7 @@ func TestLaunchesTakeTheirTurn(t *testing.T) {
 func TestAKernelThatTouchesNothingOfItsOwn(t *testing.T) {
 	d := start(t)
 	s, fill, nothing := d.stream(), d.kernel("vram_fill32"), d.kernel("vram_nothing")
-	d.launch(nothing, s, filling(64, 1, 4))
+	d.ok("cuLaunchKernel", nothing, 1, 1, 1, 64, 1, 1, 0, s, 0, 0)
 	d.ok("cuStreamSynchronize", s)
 	d.launch(fill, s, filling(64, 1, 4))
 	d.refused(cudadrv.IllegalAddress, "cuStreamSynchronize", s)
@@ -91,32 +91,34 @@ func TestLaunchesOfAGraphAreInOrder(t *testing.T) {
 func TestTheLogOfACompiler(t *testing.T) {
 	d := start(t)
 	const head = ".version 7.0\n.target sm_70\n.address_size 64\n"
-	load := func(source string, room uintptr) string {
+	load := func(source string, room uintptr, want cudadrv.Result) string {
 		t.Helper()
 		log := make([]byte, room+1)
 		log[room] = '#'
 		options := &[2]int32{5, 6}
 		values := &[2]uintptr{d.address(&log[0]), room}
 		out := new(uintptr)
-		d.refused(cudadrv.InvalidPTX, "cuModuleLoadDataEx", d.address(out), d.text(source), 2, d.address(options), d.address(values))
+		d.refused(want, "cuModuleLoadDataEx", d.address(out), d.text(source), 2, d.address(options), d.address(values))
 		assert.EqualValues(t, '#', log[room], "behind the end")
 		text, _, _ := strings.Cut(string(log), "\x00")
 		assert.EqualValues(t, len(text), values[1])
 		return text
 	}
 	for text, want := range map[string]string{
-		"":                                   "Missing .version",
-		".version seven":                     "Parsing error near 'seven'",
-		head + "\n/* two\nlines */ nonsense": "line 6; error   : Parsing error: syntax error near 'nonsense'",
+		".version seven":                                   "Parsing error near 'seven'",
+		head + "\n/* two\nlines */ nonsense":               "line 6; error   : Parsing error: syntax error near 'nonsense'",
 		head + ".entry k(.param .u65 p) { ret; }":          "type expected near",
 		head + ".entry k() { @%p1 nonsense.u32 %r1; }":     "Not a name of any known instruction: 'nonsense.u32'",
 		head + ".entry k() { A: { ret; }":                  "expected '}'",
 		head + ".func (.param .b32 r) f(.param .b32 x) { ": "expected '}'",
 	} {
-		assert.Contains(t, load(text, 512), want)
+		assert.Contains(t, load(text, 512, cudadrv.InvalidPTX), want)
 	}
-	assert.Equal(t, "ptxas app", load("", 10))
-	d.refused(cudadrv.InvalidPTX, "cuModuleLoadData", d.address(new(uintptr)), d.text(""))
+	assert.Equal(t, "ptxas app", load(".version seven", 10, cudadrv.InvalidPTX))
+	d.refused(cudadrv.InvalidPTX, "cuModuleLoadData", d.address(new(uintptr)), d.text(".version seven"))
+	for _, text := range []string{"", "// nothing\n", ".target sm_70\n"} { // no PTX: no compiler sees it
+		assert.Empty(t, load(text, 512, cudadrv.InvalidImage), "%q", text)
+	}
 	assert.Zero(t, d.live(kindModules))
 }
 

@@ -46,7 +46,7 @@
 //   - No managed memory, no arrays, no hand-made nodes of graphs, no rows from or to the host: CUDA_ERROR_NOT_SUPPORTED.
 //   - All devices reach each other, and an access by a kernel needs cuMemSetAccess as it does elsewhere.
 //   - Attributes and occupancy of kernels are those of a small one on an H200, whatever its text.
-//   - An event of another process, which is another copy of the library, has always passed.
+//   - An event of another process, which is another copy of the library, has always passed, or with fakecuda_hold_events never.
 //   - Stream-ordered memory cannot be captured.
 //   - cuPointerGetAttribute answers nothing about exported allocations of other processes.
 //
@@ -66,5 +66,6 @@
 // # Environment
 //
 // Read when the library is first used, and again after a reset: FAKECUDA_DEVICES (1), FAKECUDA_BYTES (16 GiB for each
-// device), FAKECUDA_VERSION (13000) and FAKECUDA_MODE (0 immediate, 1 queued, 2 threaded).
+// device), FAKECUDA_VERSION (13000), FAKECUDA_MODE (0 immediate, 1 queued, 2 threaded) and FAKECUDA_UNREACHED (1: as
+// fakecuda_hold_events).
 package fakecuda

@@ -18,7 +18,15 @@ func simulatedComputeBugs() []Bug {
 		},
 		{
 			Name: "an update of a graph looks at kinds alone", Package: sim, Run: "^TestNewParametersOfAGraph$",
-			Edits: []Edit{{"cudadrv/sim.alike", "slices.Equal(m.behind, n.behind) && ", ""}},
+			Edits: []Edit{{"cudadrv/sim.alike", " && slices.Equal(m.behind, n.behind)", ""}},
+		},
+		{
+			Name: "a capture goes on that the wrong thread has ended", Package: sim, Run: "^TestCallsDuringCaptures$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).endCapture", "		k.end()\n		return nil, fail", "		return nil, fail"}},
+		},
+		{
+			Name: "a graph is launched in a capture", Package: sim, Run: "^TestConformance$/^zero$/^graphs_in_graphs$",
+			Edits: []Edit{{"cudadrv/sim.(*Device).GraphLaunch", "g.unwaitable(c, st)", "g.implicit(c.String(), st)"}},
 		},
 		{
 			Name: "an event with timing tells when its stream last had work", Package: sim, Run: "^TestTheTimeBetweenTwoEvents$",
@@ -72,6 +80,13 @@ func checkedComputeBugs() []Bug {
 		{
 			Name: "a capture that failed goes on", Package: checker, Run: "^TestACaptureThatFails$",
 			Edits: []Edit{{"cudadrv/hazard.(*Device).StreamEndCapture", "			d.checker.core.CaptureDropped(s)\n", ""}},
+		},
+		{
+			Name: "a capture that the wrong thread has ended goes on", Package: checker, Run: "^TestACaptureEndedOnTheWrongThread$",
+			Edits: []Edit{{
+				"cudadrv/hazard.(*Device).StreamEndCapture", "errors.Is(err, cudadrv.CaptureUnmatched):",
+				"errors.Is(err, cudadrv.CaptureUnmatched), errors.Is(err, cudadrv.CaptureWrongThread):",
+			}},
 		},
 		{
 			Name: "what lies between rows is copied, too", Package: checker, Run: "^TestWideFillsAndRowsAreAccesses$",

@@ -52,6 +52,10 @@ func dynamicBugs() []Bug {
 			}},
 		},
 		{
+			Name: "a fat binary is linked as a text", Package: "cudadrv/dynamic", Run: "^TestALinkThatFailsIsDestroyed$",
+			Edits: []Edit{{"cudadrv/dynamic.(*device).link", "kind = fatBinaryInput", "_ = image"}},
+		},
+		{
 			Name: "a link that fails is left", Package: "cudadrv/dynamic", Run: "^TestALinkThatFailsIsDestroyed$",
 			Edits: []Edit{{
 				"cudadrv/dynamic.(*device).LinkImages", "	cubin, err := d.link(f, link, c, images)\n",
@@ -63,8 +67,10 @@ func dynamicBugs() []Bug {
 			Edits: []Edit{{"cudadrv/dynamic.(*captures).begin", "	c.underWay.Add(1)\n", ""}},
 		},
 		{
-			Name: "a capture that the wrong thread tried to end counts no more", Package: "cudadrv/dynamic", Run: "^TestCapturesCountUntilTheyEnd$",
-			Edits: []Edit{{"cudadrv/dynamic.(*device).StreamEndCapture", " && r != cudadrv.CaptureWrongThread", ""}},
+			Name: "a capture that the wrong thread has ended counts on", Package: "cudadrv/dynamic", Run: "^TestCapturesCountUntilTheyEnd$",
+			Edits: []Edit{{
+				"cudadrv/dynamic.(*device).StreamEndCapture", "r != cudadrv.CaptureUnmatched {", "r != cudadrv.CaptureUnmatched && r != cudadrv.CaptureWrongThread {",
+			}},
 		},
 		{
 			Name: "the capture of a stream that was destroyed counts on", Package: "cudadrv/dynamic", Run: "^TestCapturesCountUntilTheyEnd$",

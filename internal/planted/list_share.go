@@ -49,6 +49,14 @@ func shareBugs() []Bug {
 			Edits: []Edit{{"cuda/share.(*link).abandon", ", l.destroy(&l.own)", ""}},
 		},
 		{
+			Name: "a stranded stream counts as finished", Package: pkg, Run: "^TestCloseAfterTheDeathOfThePeer$",
+			Edits: []Edit{{"streams.(*cudaStream).unlessFinished", "return &StrandedError{Stream: h.id}", "return nil"}},
+		},
+		{
+			Name: "a stream that came past the event of a dead peer is stranded", Package: pkg, Run: "^TestWorkBehindAnEventThatWasReached$",
+			Edits: []Edit{{"cuda/share.(*Memory).strand", "case err != nil || passed:", "case err != nil:"}},
+		},
+		{
 			Name: "a fence may be left out", Package: pkg, Run: "^TestNotesAreChecked$",
 			Edits: []Edit{{"cuda/share.(*link).take", "n.number != last+1", "n.number <= last"}},
 		},

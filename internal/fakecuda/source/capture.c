@@ -218,9 +218,12 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out) {
         capture_spoil(capture);
         return leave(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     }
-    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self()))
-        return leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     struct graph *graph = NULL;
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(capture->thread, pthread_self())) {
+        capture_spoil(capture);
+        end(capture, &graph); // the capture is over, and there is no graph
+        return leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    }
     result = end(capture, &graph);
     if (graph) *out = (CUgraph)graph->object.id;
     return leave(result);

@@ -74,6 +74,7 @@ long fakecuda_reset(void) {
     lock_world();
     long count = live(-1);
     object_each(CONTEXT, fail_context, NULL);
+    hold_events(false);
     object_each(CONTEXT, free_context, NULL);
     drain_where(NULL, -1);
     worker_stop();
@@ -149,6 +150,12 @@ void fakecuda_set_mode(int mode) {
     lock_world();
     world.mode = mode;
     if (mode == FAKECUDA_THREADED) worker_wanted();
+    unlock_world();
+}
+
+void fakecuda_hold_events(int on) {
+    lock_world();
+    hold_events(on != 0);
     unlock_world();
 }
 

@@ -79,7 +79,7 @@ CUresult cuEventQuery(CUevent handle) {
     if (event->context->sticky) return leave(event->context->sticky);
     if (event->capture) return leave(captured(event));
     if (!event->marker || event->marker->done) return leave(CUDA_SUCCESS);
-    asked(event->marker->stream);
+    if (event->marker->stream) asked(event->marker->stream);
     return leave(CUDA_ERROR_NOT_READY);
 }
 
@@ -154,7 +154,8 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event_handle) {
     ENTER(USUAL);
     struct event *event = event_at(event_handle);
     if (!event) return leave(CUDA_ERROR_INVALID_HANDLE);
-    if (!handle || !(event->flags & CU_EVENT_INTERPROCESS)) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!handle) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!(event->flags & CU_EVENT_INTERPROCESS)) return leave(CUDA_ERROR_INVALID_HANDLE);
     struct descriptor d = {.owner = this_process(), .event = event->object.id, .check = this_process() ^ event->object.id};
     memcpy(d.word, descriptor_word, sizeof d.word);
     memset(handle, 0, sizeof *handle);
@@ -163,7 +164,7 @@ CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event_handle) {
     return leave(CUDA_SUCCESS);
 }
 
-// Another copy of the library is another process. Its event says nothing of its work here: it has always passed.
+// Another copy of the library is another process. Its event says nothing of its work here: it has always passed, unless a test holds it.
 CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
     ENTER(USUAL | CURRENT);
     struct descriptor d;
@@ -175,6 +176,7 @@ CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle) {
     struct event *opened = object_new(sizeof *opened, EVENT);
     opened->context = current();
     opened->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
+    if ((opened->marker = world.unreached)) world.unreached->references++;
     *event = (CUevent)opened->object.id;
     return leave(CUDA_SUCCESS);
 }

@@ -57,7 +57,6 @@ static CUgraphNodeType type_of(const struct operation *operation) {
     case COPY_ROWS: return CU_GRAPH_NODE_TYPE_MEMCPY;
     case SET: return CU_GRAPH_NODE_TYPE_MEMSET;
     case CALL: return CU_GRAPH_NODE_TYPE_HOST;
-    case CHILD: return CU_GRAPH_NODE_TYPE_GRAPH;
     case AWAIT_VALUE:
     case WRITE_VALUE: return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     default: return CU_GRAPH_NODE_TYPE_EMPTY;
@@ -80,7 +79,7 @@ static void copy_nodes(struct graph *to, const struct graph *from) {
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph handle, unsigned long long flags) {
-    ENTER(USUAL);
+    ENTER(USUAL | UNCAPTURED);
     struct graph *graph = graph_at(handle);
     if (!out || !graph || flags > 15) return leave(CUDA_ERROR_INVALID_VALUE);
     struct exec *exec = object_new(sizeof *exec, EXEC);
@@ -148,7 +147,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode node,
 static CUresult submit_nodes(struct stream *stream, const struct graph *graph) {
     CUresult result = CUDA_SUCCESS;
     for (struct operation *operation = graph->head; operation && result == CUDA_SUCCESS; operation = operation->next)
-        result = operation->child ? submit_nodes(stream, operation->child) : submit(stream, operation_copy(operation));
+        result = submit(stream, operation_copy(operation));
     return result;
 }
 
@@ -159,14 +158,9 @@ static CUresult submit_marker(struct stream *stream, enum operation_kind kind, s
     return submit(stream, operation);
 }
 
-// A launch on a stream that is captured is one node. Otherwise it waits for the launch before it, on whatever stream.
+// A launch waits for the launch before it, on whatever stream. On a stream that is captured it is refused in all modes.
 static CUresult launch(struct exec *exec, struct stream *stream) {
-    if (stream->capture) {
-        struct operation *child = operation_new(CHILD);
-        child->child = make(sizeof *child->child);
-        copy_nodes(child->child, &exec->graph);
-        return submit(stream, child);
-    }
+    if (capture_blocks(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     CUresult result = CUDA_SUCCESS;
     if (exec->marker && !exec->marker->done && exec->marker->stream != stream)
         result = submit_marker(stream, AWAIT_MARKER, exec->marker);

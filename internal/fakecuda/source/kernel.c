@@ -71,7 +71,13 @@ static CUresult property(const struct function *function, int attribute, int *va
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: *value = 0; break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 16; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = function->module->assembly.version; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 90; break;
@@ -156,7 +162,8 @@ CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction hand
     return leave(CUDA_SUCCESS);
 }
 
-// The packed parameters of a launch: the buffer that extra names, or one made of the single parameters.
+// The packed parameters of a launch: the buffer that extra names, or one made of the single parameters. The driver does not
+// compare the buffer's size with the kernel's: a shorter one is launched with, and what it lacks is 0 here and anything there.
 static CUresult pack(const struct entry *entry, void **parameters, void **extra, struct operation *launch) {
     const void *buffer = NULL;
     size_t bytes = 0;
@@ -168,11 +175,12 @@ static CUresult pack(const struct entry *entry, void **parameters, void **extra,
         default: return CUDA_ERROR_INVALID_VALUE;
         }
     }
-    if (!parameters && bytes < entry->bytes) return CUDA_ERROR_INVALID_VALUE;
+    if (!parameters && !extra && entry->bytes > 0) return CUDA_ERROR_INVALID_VALUE;
+    if (bytes > entry->bytes) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     launch->count = entry->bytes;
     launch->width = 1;
     launch->staged = make(entry->bytes + 1);
-    if (buffer) memcpy(launch->staged, buffer, entry->bytes);
+    if (buffer) memcpy(launch->staged, buffer, bytes);
     for (size_t i = 0; parameters && i < entry->count; i++)
         memcpy((char *)launch->staged + entry->parameters[i].offset_bytes, parameters[i], entry->parameters[i].bytes);
     return CUDA_SUCCESS;

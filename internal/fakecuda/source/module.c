@@ -102,7 +102,7 @@ void module_retire(struct module *module) {
 static struct module *module_at(CUmodule handle) { return object_at((uintptr_t)handle, MODULE); }
 
 CUresult cuModuleUnload(CUmodule handle) {
-    ENTER(USUAL);
+    ENTER(USUAL | UNCAPTURED);
     struct module *module = module_at(handle);
     if (!module) return leave(CUDA_ERROR_INVALID_HANDLE);
     module_retire(module);
@@ -126,7 +126,7 @@ static struct function *function_of(struct module *module, const struct entry *e
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *name) {
     ENTER(USUAL);
     struct module *module = module_at(handle);
-    if (!function || !name) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!function || !name || !*name) return leave(CUDA_ERROR_INVALID_VALUE);
     if (!module) return leave(CUDA_ERROR_INVALID_HANDLE);
     for (const struct entry *entry = module->assembly.entries; entry; entry = entry->next) {
         if (strcmp(entry->name, name) != 0) continue;
@@ -136,10 +136,17 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule handle, const char *
     return leave(CUDA_ERROR_NOT_FOUND);
 }
 
+// The name of a kernel is no name of a variable, which is another mistake than a name of nothing.
+static bool is_kernel(const struct module *module, const char *name) {
+    for (const struct entry *entry = module->assembly.entries; entry; entry = entry->next)
+        if (strcmp(entry->name, name) == 0) return true;
+    return false;
+}
+
 CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule handle, const char *name) {
     ENTER(USUAL);
     struct module *module = module_at(handle);
-    if (!name) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!name || !*name) return leave(CUDA_ERROR_INVALID_VALUE);
     if (!module) return leave(CUDA_ERROR_INVALID_HANDLE);
     for (const struct variable *v = module->assembly.variables; v; v = v->next) {
         if (strcmp(v->name, name) != 0) continue;
@@ -147,7 +154,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule handle, co
         if (bytes) *bytes = v->bytes;
         return leave(CUDA_SUCCESS);
     }
-    return leave(CUDA_ERROR_NOT_FOUND);
+    return leave(is_kernel(module, name) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND);
 }
 
 struct link {
@@ -155,6 +162,7 @@ struct link {
     struct log log;
     char *image; // the cubin in the making
     size_t bytes;
+    CUresult failed; // an input that the link cannot have: it has no result any more
 };
 
 static void put(struct link *link, const char *text, size_t bytes) {
@@ -177,18 +185,21 @@ CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **value
     return leave(CUDA_SUCCESS);
 }
 
+// A cubin of the fake's was linked, so that it can be loaded and not linked once more: it is not relocatable. A fat binary has
+// no code for the fake's GPU.
 static CUresult add(struct link *link, CUjitInputType type, const char *data, size_t bytes) {
-    if (!data || bytes == 0 || (type != CU_JIT_INPUT_CUBIN && type != CU_JIT_INPUT_PTX)) return CUDA_ERROR_INVALID_VALUE;
+    if (!data || bytes == 0 || type > CU_JIT_INPUT_FATBINARY) return CUDA_ERROR_INVALID_VALUE;
     bool cubin = bytes >= MAGIC_BYTES && memcmp(data, cubin_magic, MAGIC_BYTES) == 0;
-    if (cubin != (type == CU_JIT_INPUT_CUBIN)) return CUDA_ERROR_INVALID_IMAGE;
-    size_t begin = cubin ? MAGIC_BYTES : 0;
-    size_t length = strnlen(data + begin, bytes - begin);
-    if (!cubin && length == bytes) return CUDA_ERROR_INVALID_IMAGE; // a text ends with a 0
+    bool fat = bytes >= 4 && memcmp(data, "\x50\xed\x55\xba", 4) == 0;
+    if (cubin != (type == CU_JIT_INPUT_CUBIN) || fat != (type == CU_JIT_INPUT_FATBINARY)) return CUDA_ERROR_INVALID_IMAGE;
+    if (cubin || fat) return link->failed = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    size_t length = strnlen(data, bytes);
+    if (length == bytes) return CUDA_ERROR_INVALID_IMAGE; // a text ends with a 0
     struct assembly assembly = {0};
-    CUresult result = assembly_read(cubin ? strndupa(data + begin, length) : data, &assembly);
+    CUresult result = assembly_read(data, &assembly);
     if (result != CUDA_SUCCESS) write_log(link->log, assembly.log);
     assembly_clear(&assembly);
-    if (result == CUDA_SUCCESS) put(link, data + begin, length);
+    if (result == CUDA_SUCCESS) put(link, data, length);
     return result;
 }
 
@@ -207,6 +218,7 @@ CUresult cuLinkComplete(CUlinkState state, void **image, size_t *bytes) {
     struct link *link = link_at(state);
     if (!link) return leave(CUDA_ERROR_INVALID_HANDLE);
     if (!image || !bytes) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (link->failed) return leave(link->failed);
     *image = link->image;
     *bytes = link->bytes + 1;
     return leave(CUDA_SUCCESS);

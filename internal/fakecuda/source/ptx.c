@@ -218,14 +218,15 @@ static void head(struct reader *reader) {
         mistake(reader, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "Unsupported .version", reader->word);
 }
 
-// Reads a text, or several one behind the other. What is wrong is in the log.
+// Reads a text, or several one behind the other. What is wrong is in the log. What does not begin with a version is no PTX: no compiler
+// sees it, and there is no log.
 CUresult assembly_read(const char *text, struct assembly *assembly) {
     struct reader reader = {.at = text, .line = 1, .assembly = assembly};
     while (next(&reader)) {
         if (is(&reader, ".version")) {
             head(&reader);
         } else if (assembly->version == 0) {
-            mistake(&reader, CUDA_ERROR_INVALID_PTX, "Missing .version directive at start of file near", reader.word);
+            return CUDA_ERROR_INVALID_IMAGE;
         } else if (is(&reader, ".target") || is(&reader, ".file") || is(&reader, ".address_size")) {
             skip_line(&reader);
         } else if (is(&reader, ".entry")) {
@@ -238,8 +239,7 @@ CUresult assembly_read(const char *text, struct assembly *assembly) {
             mistake(&reader, CUDA_ERROR_INVALID_PTX, "Parsing error: syntax error near", reader.word);
         }
     }
-    if (assembly->version == 0) mistake(&reader, CUDA_ERROR_INVALID_PTX, "Missing .version directive at start of file near", "");
-    return reader.result;
+    return assembly->version == 0 && reader.result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_IMAGE : reader.result;
 }
 
 void assembly_clear(struct assembly *assembly) {

@@ -17,8 +17,6 @@ void marker_free(struct marker *marker) {
 void operation_free(struct operation *operation) {
     marker_free(operation->marker);
     free(operation->staged);
-    if (operation->child) graph_clear(operation->child);
-    free(operation->child);
     free(operation);
 }
 
@@ -32,11 +30,6 @@ struct operation *operation_copy(const struct operation *operation) {
     if (operation->staged) {
         copy->staged = make(operation->count);
         memcpy(copy->staged, operation->staged, operation->count);
-    }
-    if (operation->child) {
-        copy->child = make(sizeof *copy->child);
-        for (const struct operation *inner = operation->child->head; inner; inner = inner->next)
-            graph_append(copy->child, operation_copy(inner));
     }
     return copy;
 }
@@ -145,8 +138,7 @@ CUresult perform(struct stream *stream, struct operation *operation) {
     case AWAIT_MARKER:
     case AWAIT_VALUE:
     case CALL:
-    case CALL_STATUS:
-    case CHILD: break;
+    case CALL_STATUS: break;
     }
     return CUDA_SUCCESS;
 }
@@ -210,8 +202,24 @@ bool advance(struct stream *stream) {
     if (!operation || stream->calling) return false;
     struct stream *other = ahead(stream);
     if (other) return advance(other);
-    if (operation->kind == AWAIT_MARKER && !operation->marker->done) return advance(operation->marker->stream);
+    if (operation->kind == AWAIT_MARKER && !operation->marker->done && operation->marker->stream)
+        return advance(operation->marker->stream);
     return false;
+}
+
+// Events of other processes that are opened from now on are reached with the end of this, and not before.
+void hold_events(bool on) {
+    if (on == (world.unreached != NULL)) return;
+    if (on) {
+        world.unreached = make(sizeof *world.unreached);
+        world.unreached->references = 1;
+        return;
+    }
+    world.unreached->done = true;
+    marker_free(world.unreached);
+    world.unreached = NULL;
+    pump();
+    signal_world();
 }
 
 // In immediate mode everything that nothing holds up is performed.
@@ -264,7 +272,7 @@ void drain_where(const struct context *context, int device) {
 void await_marker(struct marker *marker) {
     marker->references++;
     while (!marker->done)
-        if (!advance(marker->stream) && !advance_oldest()) wait_world();
+        if (!(marker->stream && advance(marker->stream)) && !advance_oldest()) wait_world();
     marker_free(marker);
 }
 

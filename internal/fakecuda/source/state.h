@@ -61,10 +61,10 @@ struct marker {
     long references;
     bool done, timed;
     struct timespec at;
-    struct stream *stream; // valid until done
+    struct stream *stream; // valid until done; NULL: of another process
 };
 
-enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH, CHILD };
+enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH };
 
 // Kernels that the fake performs, by their names. Others do nothing.
 enum built_in { NO_PROGRAM, FILL32, ADD32 };
@@ -83,7 +83,6 @@ struct operation {
     size_t rows, dst_pitch, src_pitch; // of COPY_ROWS
     enum built_in program;       // of LAUNCH
     uint64_t threads;            // of LAUNCH
-    struct graph *child;         // of CHILD, in graphs only
     uintptr_t node;              // in a graph: its name, which an executable graph's copy keeps
     struct marker *marker;
     CUhostFn function;
@@ -271,6 +270,7 @@ struct world {
     int device_count, version, mode;
     unsigned patience;
     bool reuse_handles;
+    struct marker *unreached; // what events of other processes stand for while they do not come; else NULL
     struct device devices[DEVICE_LIMIT];
     uint64_t sequence;
     long queued; // operations in all streams
@@ -356,6 +356,7 @@ CUresult submit(struct stream *stream, struct operation *operation);
 CUresult perform(struct stream *stream, struct operation *operation);
 bool step(struct stream *stream);
 bool advance(struct stream *stream);
+void hold_events(bool on);
 void finish(struct stream *stream, CUresult result);
 void pump(void);
 void drain(struct stream *stream);

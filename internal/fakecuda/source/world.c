@@ -58,6 +58,7 @@ static void furnish(void) {
     world.ready = true;
     world.version = (int)from_environment("FAKECUDA_VERSION", 13000);
     world.mode = (int)from_environment("FAKECUDA_MODE", FAKECUDA_IMMEDIATE);
+    hold_events(from_environment("FAKECUDA_UNREACHED", 0) != 0);
     world.device_count = (int)from_environment("FAKECUDA_DEVICES", 1);
     if (world.device_count > DEVICE_LIMIT) world.device_count = DEVICE_LIMIT;
     for (int i = 0; i < DEVICE_LIMIT; i++) {

@@ -159,20 +159,12 @@ func (c *Core) NodeChanged(x cudadrv.GraphExec, n cudadrv.GraphNode) {
 // GraphExecDestroyed forgets a graph that can be launched.
 func (c *Core) GraphExecDestroyed(x cudadrv.GraphExec) { delete(c.graphs.execs, x) }
 
-// GraphLaunched is the work of all steps on a stream, one after the other, behind the last launch of x. On a captured
-// stream it is one step of that graph.
+// GraphLaunched is the work of all steps on a stream, one after the other, behind the last launch of x. The stream is not captured:
+// the driver refuses that.
 func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.Stack) {
 	e := c.graphs.execs[x]
 	if e == nil { // made past the checker
 		c.Work(s, "graph", from, nil)
-		return
-	}
-	if c.graphs.captured[s] != nil {
-		var all []Access
-		for _, one := range e.steps {
-			all = append(all, one.accesses...)
-		}
-		c.Work(s, "graph", from, all)
 		return
 	}
 	c.order.reach(s).point.join(e.last)

@@ -53,6 +53,8 @@ void fakecuda_set_patience(unsigned queries);
 int fakecuda_step(CUstream stream);
 // Operations that wait in the stream.
 long fakecuda_pending(CUstream stream);
+// With 1, events of other processes that are opened from then on are not reached before the next 0, as where the process has died.
+void fakecuda_hold_events(int on);
 // Handles of destroyed streams and events are given out again, the last one first, as a real driver does.
 void fakecuda_reuse_handles(int on);
 

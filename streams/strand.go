@@ -1,0 +1,98 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// ErrStranded is the kind of every *StrandedError.
+var ErrStranded = errors.New("vram: the stream's work waits for an event that does not come")
+
+// StrandedError says that a stream has not finished, and that nobody waits for it any more: its work is behind an event of another
+// process that died before the event was reached. Memory that the work may touch goes with this process.
+type StrandedError struct{ Stream uint32 }
+
+// Error names the stream and a remedy.
+func (e *StrandedError) Error() string {
+	return fmt.Sprintf("vram: stream %d has work behind an event of a process that died, which does not come: its memory is released "+
+		"when this process ends", e.Stream)
+}
+
+// Is makes errors.Is(err, ErrStranded) hold.
+func (e *StrandedError) Is(target error) bool { return target == ErrStranded }
+
+// strand belongs to a stream whose work may wait for another process. Other streams have none.
+type strand struct {
+	once sync.Once
+	gone chan struct{} // closed: the other process is gone
+}
+
+// MayStrand says that work that is submitted from now on may wait for another process. Waits for the stream end with Strand then.
+func (x Submitter) MayStrand() {
+	x.s.cuda.strand.CompareAndSwap(nil, &strand{gone: make(chan struct{})})
+}
+
+// Strand says that the other process is gone, and that work that has not finished by now never will: Synchronize and Close of the stream
+// wait no longer, now and later. Where the work has finished it does no harm.
+func (x Submitter) Strand() {
+	if k := x.s.cuda.strand.Load(); k != nil {
+		k.once.Do(func() { close(k.gone) })
+	}
+}
+
+// Synchronize waits on the host for the stream's work. Errors: ErrClosed, *StrandedError, and the driver's.
+func (x Submitter) Synchronize() error {
+	if err := x.Begin(); err != nil {
+		return err
+	}
+	defer x.End()
+	if k := x.s.cuda.strand.Load(); k != nil {
+		return x.s.cuda.awaitStranding(k, x.Device())
+	}
+	return x.Device().StreamSynchronize(x.s.cuda.stream)
+}
+
+// AwaitOthers is Synchronize for a stream whose work may wait for another process, and does nothing for others: ahead of a call of the
+// driver that waits for the stream itself, and so for ever.
+func (x Submitter) AwaitOthers() error {
+	if x.s.cuda.strand.Load() == nil {
+		return nil
+	}
+	return x.Synchronize()
+}
+
+// awaitStranding waits for a stream that may be stranded: then a goroutine goes on to wait for it, in the driver.
+func (h *cudaStream) awaitStranding(k *strand, device cudadrv.Device) error {
+	select {
+	case <-k.gone:
+		return h.unlessFinished(device)
+	default:
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.guard(func() error { return device.StreamSynchronize(h.stream) }) }() // no simulation has such streams
+	select {
+	case err := <-done:
+		return err
+	case <-k.gone:
+		return h.unlessFinished(device)
+	}
+}
+
+// unlessFinished is the error of a stream that was stranded, if it has not finished all the same.
+func (h *cudaStream) unlessFinished(device cudadrv.Device) error {
+	finished := false
+	err := h.guard(func() (err error) {
+		finished, err = device.StreamQuery(h.stream)
+		return err
+	})
+	if err != nil || finished {
+		return err
+	}
+	return &StrandedError{Stream: h.id}
+}
+
+// Stranded reports whether a stream of the device was closed while it was stranded: no call that waits for the device returns any more.
+func (p *Peers) Stranded() bool { return p.stranded.Load() }
