@@ -36,8 +36,11 @@ func (r *rig) context() *cuda.Context {
 	return c
 }
 
-// liveBytes are those of all buffers.
+// liveBytes are those of all buffers, each in units of 512.
 func (r *rig) liveBytes() int64 { return r.dev.Stats().LiveBytes }
+
+// unit is the length of a short buffer in liveBytes.
+const unit = 512
 
 func must[T any](value T, err error) func(t require.TestingT) T {
 	return func(t require.TestingT) T {
