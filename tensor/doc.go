@@ -20,7 +20,7 @@
 //
 // A Tensor is a storage seen through a layout: shape, strides and offset, in elements (package tensor/layout). Its element
 // Type is one of ten. A storage is the device memory of one or more tensors. The tensor that New, Zeros, From, Full, Clone or To returned
-// is the owner of its storage. The others on it are views: they share the memory. A Scope frees what was made in it.
+// is the owner of its storage. The others on it are views: they share the memory. A Scope frees the tensors that were made in it.
 //
 // # Memory
 //
@@ -39,16 +39,16 @@
 // the buffer's generation, and finds a buffer that was freed by hand, too. Free is in the order of the stream: work that was submitted
 // before has the memory.
 //
-// A Scope frees what was made in it and is still live, in the reverse order, when its function returns, fails or panics. Everything that
+// A Scope frees its tensors that are still live, in the reverse order in which they were made, when its function returns, fails or panics. Everything that
 // takes a Context can be given a Scope: all tensors that are made with it belong to it, also those that operations make. Keep
 // moves a tensor to the scope around it, or to the caller. Scopes are nested by Scoped(s, …), and may be begun and ended inside and
 // around captures. Tensors that are made with a *cuda.Context belong to no scope: their maker frees them. Live has the
-// tensors of a scope that are not freed, and with the option Places where they were made.
+// tensors of a scope that are not freed, and with the option Sites where they were made.
 //
 // # Copies
 //
 // Copy takes any layouts: between contiguous ones it is one copy of the driver, else copies of rows (layout.Copies has their number: a
-// transposed matrix takes one for each row). It broadcasts the source, and stages what overlaps. It never converts: another element type is a
+// transposed matrix takes one for each row). It broadcasts the source, and stages a source that overlaps the destination. It never converts: another element type is a
 // *TypeError. Read and Write take views as well: they pack them on the device, or on the host where the elements lie close
 // together. Elements are in row-major order on the host.
 //

@@ -3,6 +3,7 @@ package tensor
 import (
 	"context"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/go-vram/vram/cuda"
@@ -27,7 +28,7 @@ func from[T Element](at Context, values []T, shape []int) (*Tensor, error) {
 		return nil, err
 	}
 	if count != len(values) {
-		return nil, &LengthError{"from", shape, count, len(values)}
+		return nil, &LengthError{"from", slices.Clone(shape), count, len(values)}
 	}
 	t, err := New(at, TypeOf[T](), shape...)
 	if err != nil {

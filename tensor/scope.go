@@ -13,21 +13,21 @@ import (
 type Scope struct {
 	on     *cuda.Context
 	around *Scope // nil in the outermost one
-	places bool
+	sites  bool
 	ended  bool
 
 	made    []*Tensor // owners, in the order in which they were made; nil where one was kept
-	sweepAt int       // the length at which those that were freed leave the list
+	compactAt int       // the length at which those that were freed leave the list
 }
 
-// minSweep is the length of the list below which the tensors that were freed stay in it: few enough to cost nothing, enough for most scopes.
-const minSweep = 64
+// minCompact is the length of the list below which the tensors that were freed stay in it: few enough to cost nothing, enough for most scopes.
+const minCompact = 64
 
 // Option changes a scope.
 type Option func(*Scope)
 
-// Places has a scope, and those inside of it, note where tensors are made, for Live. A note costs up to a microsecond.
-func Places() Option { return func(s *Scope) { s.places = true } }
+// Sites has a scope, and those inside of it, note where in the program tensors are made, for Live. A note costs up to a microsecond.
+func Sites() Option { return func(s *Scope) { s.sites = true } }
 
 // NewScope begins a scope inside of another one, or in a context. The caller closes it. Errors: ErrNotOpen, ErrScopeEnded.
 func NewScope(at Context, with ...Option) (*Scope, error) {
@@ -35,7 +35,7 @@ func NewScope(at Context, with ...Option) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scope{on: c, around: around, sweepAt: minSweep, places: around != nil && around.places}
+	s := &Scope{on: c, around: around, compactAt: minCompact, sites: around != nil && around.sites}
 	for _, option := range with {
 		option(s)
 	}
@@ -86,24 +86,24 @@ func (s *Scope) String() string {
 
 // add takes a new tensor in.
 func (s *Scope) add(t *Tensor) {
-	if len(s.made) >= s.sweepAt {
-		s.sweep()
+	if len(s.made) >= s.compactAt {
+		s.compact()
 	}
 	t.storage.scope, t.storage.index = s, len(s.made)
-	if s.places && !t.storage.place.Known() {
-		t.storage.place = site.Here(1)
+	if s.sites && !t.storage.site.Known() {
+		t.storage.site = site.Here(1)
 	}
 	s.made = append(s.made, t)
 }
 
-// sweep takes the tensors out that are freed or were kept. The list doubles before the next sweep, so that a tensor costs the same
+// compact takes the tensors out that are freed or were kept. The list doubles before the next time, so that a tensor costs the same
 // however many there are.
-func (s *Scope) sweep() {
+func (s *Scope) compact() {
 	s.made = s.live()
 	for i, t := range s.made {
 		t.storage.index = i
 	}
-	s.sweepAt = max(2*len(s.made), minSweep)
+	s.compactAt = max(2*len(s.made), minCompact)
 }
 
 // live are the tensors that are not freed.
@@ -153,7 +153,7 @@ func (s *Scope) Live() []Made {
 	}
 	var all []Made
 	for _, t := range s.live() {
-		all = append(all, Made{Type: t.of, Shape: t.Shape(), Bytes: t.storage.bytes, Place: t.storage.place})
+		all = append(all, Made{Type: t.of, Shape: t.Shape(), Bytes: t.storage.bytes, Site: t.storage.site})
 	}
 	return all
 }

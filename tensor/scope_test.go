@@ -137,10 +137,10 @@ func TestScopesThatHaveEnded(t *testing.T) {
 	assert.Equal(t, "no scope", none.String())
 }
 
-// A report of a leak names type, shape and place.
+// A report of a leak names type, shape and site.
 func TestLiveTensorsAreReported(t *testing.T) {
 	_, c := newRig(t)
-	s := must(tensor.NewScope(c, tensor.Places()))(t)
+	s := must(tensor.NewScope(c, tensor.Sites()))(t)
 	require.NoError(t, s.Check())
 	x := must(tensor.Zeros(s, tensor.Float32, 2, 3))(t)
 	require.NoError(t, tensor.Scoped(s, func(inner *tensor.Scope) error {

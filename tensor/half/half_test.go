@@ -25,7 +25,7 @@ func formats() map[string]format {
 	}
 }
 
-// value is what the bits mean, by the definition of the format.
+// value is the meaning of the bits, by the definition of the format.
 func (f format) value(bits uint16) float64 {
 	sign := 1.0
 	if bits>>15 != 0 {
