@@ -104,6 +104,32 @@ func TestDriverCallsThatFail(t *testing.T) {
 	assert.Greater(t, refused, 30)
 }
 
+// A tensor that could not be filled is freed.
+func TestATensorThatCouldNotBeFilled(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	x := must(tensor.From(c, count[int32](4), 2, 2))(t)
+	before := r.liveBytes()
+	for _, function := range []string{"cuMemcpyHtoDAsync", "cuMemcpyDtoDAsync", "cuMemsetD32Async"} {
+		require.NoError(t, faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
+	}
+	for _, made := range []func() (*tensor.Tensor, error){
+		func() (*tensor.Tensor, error) { return tensor.From(c, count[int32](4)) },
+		func() (*tensor.Tensor, error) { return tensor.Full(c, int32(4), 3) },
+		func() (*tensor.Tensor, error) { return tensor.Clone(c, x) },
+	} {
+		y, err := made()
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		assert.Nil(t, y)
+		assert.Equal(t, before, r.liveBytes())
+	}
+	faults.Clear()
+	require.NoError(t, x.Free())
+}
+
 // A device that is full refuses the first use; the tensor is as it was, and can be used once there is room.
 func TestADeviceThatIsFull(t *testing.T) {
 	r, c := newRig(t, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 64 << 20}))

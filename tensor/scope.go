@@ -16,7 +16,7 @@ type Scope struct {
 	sites  bool
 	ended  bool
 
-	made    []*Tensor // owners, in the order in which they were made; nil where one was kept
+	made      []*Tensor // owners, in the order in which they were made; nil where one was kept
 	compactAt int       // the length at which those that were freed leave the list
 }
 
