@@ -333,6 +333,7 @@ func (p *player) step() {
 }
 
 func play(t *testing.T, seed uint64, steps int) {
+	t.Helper()
 	r, c := newRig(t)
 	p := &player{T: t, random: rand.New(rand.NewPCG(seed, 1)), contexts: []*cuda.Context{c, r.context()}}
 	for range steps {

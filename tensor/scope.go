@@ -3,6 +3,7 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -176,8 +177,7 @@ func (s *Scope) Close() error {
 	all := s.live()
 	s.made = nil
 	var failed error
-	for i := len(all) - 1; i >= 0; i-- {
-		t := all[i]
+	for _, t := range slices.Backward(all) {
 		if err := t.Free(); err != nil && !errors.Is(err, ErrFreed) { // another goroutine may have freed it meanwhile
 			failed = errors.Join(failed, err)
 			s.made = append(s.made, t)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -66,10 +67,10 @@ func TestElementsOfEachType(t *testing.T) {
 }
 
 func TestTypesHaveNamesAndSizes(t *testing.T) {
-	text := ""
+	var text strings.Builder
 	for _, of := range tensor.Types() {
 		require.True(t, of.Valid())
-		text += fmt.Sprintf("%v %d %v\n", of, of.Size(), of.Kind())
+		fmt.Fprintf(&text, "%v %d %v\n", of, of.Size(), of.Kind())
 	}
 	assert.Equal(t, `bool 1 boolean
 uint8 1 unsigned
@@ -81,7 +82,7 @@ float16 2 floating
 bfloat16 2 floating
 float32 4 floating
 float64 8 floating
-`, text)
+`, text.String())
 	assert.False(t, tensor.Type(0).Valid())
 	assert.False(t, tensor.Type(11).Valid())
 	assert.Equal(t, "type 11", tensor.Type(11).String())
