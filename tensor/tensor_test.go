@@ -152,6 +152,37 @@ func TestSeveralFirstUses(t *testing.T) {
 	}
 }
 
+// Goroutines with streams of their own read one tensor and its views, make views and copy from it, without a word about it.
+func TestGoroutinesShareATensor(t *testing.T) {
+	r, c := newRig(t)
+	weights := must(tensor.From(c, count[float32](64), 8, 8))(t)
+	var all sync.WaitGroup
+	for i := range 4 {
+		own := r.context()
+		all.Go(func() {
+			for range 20 {
+				assert.NoError(t, tensor.Scoped(own, func(s *tensor.Scope) error {
+					row, err := weights.Index(0, i)
+					if err != nil {
+						return err
+					}
+					mine, err := tensor.Clone(s, row)
+					if err != nil {
+						return err
+					}
+					got, err := tensor.Read[float32](mine)
+					assert.Equal(t, float32(8*i+7), got[7])
+					return err
+				}))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, weights.Free())
+	assert.Zero(t, r.liveBytes())
+	assert.Empty(t, r.dev.Hazards())
+}
+
 // A freed storage is refused through each view, by each operation; so is a free of a view, and a second one.
 func TestUseAfterFree(t *testing.T) {
 	r, c := newRig(t)
