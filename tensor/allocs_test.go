@@ -49,6 +49,9 @@ func TestHowOftenTensorsAllocate(t *testing.T) {
 	}
 	driver.SetBefore(func(string) { calls.Add(1) })
 	assert.LessOrEqual(t, testing.AllocsPerRun(500, pair), pairAllocs)
+	assert.Equal(t, "float32[4 6 8] on GPU 0", x.String())
+	_, err = x.Narrow(0, 1, 2)
+	require.NoError(t, err)
 	assert.Zero(t, calls.Load(), "driver calls")
 	driver.SetBefore(nil)
 	require.NoError(t, x.Free())

@@ -74,7 +74,8 @@ func work(at tensor.Context, source []float64) error {
 	})
 }
 
-// Whichever driver call fails, the error is the driver's, nothing stays allocated, and the same work succeeds afterwards.
+// Whichever driver call fails, the error is the driver's, nothing stays allocated, and the same work succeeds
+// afterwards.
 func TestDriverCallsThatFail(t *testing.T) {
 	var faults *fault.Driver
 	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {

@@ -26,7 +26,8 @@ type shadow struct {
 	view   reference.View
 }
 
-// player plays a random program of views, copies, fills, writes, frees, scopes and captures, and does the same to slices of the host.
+// player plays a random program of views, copies, fills, writes, frees, scopes and captures, and does the
+// same to slices of the host.
 type player struct {
 	*testing.T
 	random   *rand.Rand
@@ -355,7 +356,8 @@ func play(t *testing.T, contexts []*cuda.Context, seed uint64, steps int) {
 	require.NoError(t, contexts[0].Synchronize(t.Context()))
 }
 
-// programs plays random programs, one for each seed. VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
+// programs plays random programs, one for each seed. VRAM_PROGRAMS is for how long, such as 10m, from the
+// seed VRAM_SEED on.
 func programs(t *testing.T, play func(t *testing.T, seed uint64)) {
 	t.Helper()
 	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
@@ -370,10 +372,11 @@ func programs(t *testing.T, play func(t *testing.T, seed uint64)) {
 	t.Logf("%d programs, the last of seed %d", seed-first, seed-1)
 }
 
-// A random program on two streams, with scopes and graphs, leaves the values that the same work leaves on slices of the host; the checker
-// finds no hazard in it.
+// A random program on two streams, with scopes and graphs, leaves the values that the same work leaves on
+// slices of the host; the checker finds no hazard in it.
 func TestProgramsDoTheirWork(t *testing.T) {
 	programs(t, func(t *testing.T, seed uint64) {
+		t.Helper()
 		r, c := newRig(t)
 		play(t, []*cuda.Context{c, r.context()}, seed, 300)
 		assert.Zero(t, r.liveBytes())
@@ -386,6 +389,7 @@ func TestProgramsOnALibrary(t *testing.T) {
 	dev, err := vram.Open(vram.Config{Driver: library(t)})
 	require.NoError(t, err)
 	programs(t, func(t *testing.T, seed uint64) {
+		t.Helper()
 		var contexts []*cuda.Context
 		for range 2 {
 			c, err := cuda.NewContext(must(dev.NewStream())(t))

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Scope is a Context that frees the tensors which were made with it. Scoped, or NewScope and Close, begin and end one. One goroutine uses
-// it at a time; its tensors may be used by any.
+// Scope is a Context that frees the tensors which were made with it. Scoped, or NewScope and Close, begin and
+// end one. One goroutine uses it at a time; its tensors may be used by any.
 type Scope struct {
 	on     *cuda.Context
 	around *Scope // nil in the outermost one
@@ -21,16 +21,19 @@ type Scope struct {
 	compactAt int       // the length at which those that were freed leave the list
 }
 
-// minCompact is the length of the list below which the tensors that were freed stay in it: few enough to cost nothing, enough for most scopes.
+// minCompact is the length of the list below which the tensors that were freed stay in it: few enough to cost
+// nothing, enough for most scopes.
 const minCompact = 64
 
 // Option changes a scope.
 type Option func(*Scope)
 
-// Sites has a scope, and those inside of it, note where in the program tensors are made, for Live. A note costs up to a microsecond.
+// Sites has a scope, and those inside of it, note where in the program tensors are made, for Live. A note
+// costs up to a microsecond.
 func Sites() Option { return func(s *Scope) { s.sites = true } }
 
-// NewScope begins a scope inside of another one, or in a context. The caller closes it. Errors: ErrNotOpen, ErrScopeEnded.
+// NewScope begins a scope inside of another one, or in a context. The caller closes it. Errors: ErrNotOpen,
+// ErrScopeEnded.
 func NewScope(at Context, with ...Option) (*Scope, error) {
 	c, around, err := contextOf(at)
 	if err != nil {
@@ -43,8 +46,8 @@ func NewScope(at Context, with ...Option) (*Scope, error) {
 	return s, nil
 }
 
-// Scoped runs f in a scope, which ends when f returns or panics: everything made in it is freed, unless Keep was called for it. Errors: f's and
-// those of the frees, joined; ErrNotOpen, ErrScopeEnded.
+// Scoped runs f in a scope, which ends when f returns or panics: everything made in it is freed, unless Keep
+// was called for it. Errors: f's and those of the frees, joined; ErrNotOpen, ErrScopeEnded.
 func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 	s, err := NewScope(at, with...)
 	if err != nil {
@@ -97,8 +100,8 @@ func (s *Scope) add(t *Tensor) {
 	s.made = append(s.made, t)
 }
 
-// compact takes the tensors out that are freed or were kept. The list doubles before the next time, so that a tensor costs the same
-// however many there are.
+// compact takes the tensors out that are freed or were kept. The list doubles before the next time, so that a
+// tensor costs the same however many there are.
 func (s *Scope) compact() {
 	s.made = s.live()
 	for i, t := range s.made {
@@ -118,9 +121,10 @@ func (s *Scope) live() []*Tensor {
 	return all
 }
 
-// Keep moves the storages of tensors, or of views, to the scope around this one, or, from the outermost one, to the caller, who frees their owners. A
-// tensor that this scope does not have stays where it is: a function may keep its result though it is its argument. Errors: ErrNoTensor,
-// ErrFreed, ErrNotOpen; then none is moved.
+// Keep moves the storages of tensors, or of views, to the scope around this one, or, from the outermost one,
+// to the caller, who frees their owners. A tensor that this scope does not have stays where it is: a function
+// may keep its result though it is its argument. Errors: ErrNoTensor, ErrFreed, ErrNotOpen; then none is
+// moved.
 func (s *Scope) Keep(all ...*Tensor) error {
 	if s == nil {
 		return ErrNotOpen
@@ -167,8 +171,9 @@ func (s *Scope) Check() error {
 	return nil
 }
 
-// Close ends the scope: it frees the tensors that are not freed, in the reverse order in which they were made. Idempotent; after an error
-// another call frees those that were not freed. Errors: those of the frees, ErrNotOpen.
+// Close ends the scope: it frees the tensors that are not freed, in the reverse order in which they were
+// made. Idempotent; after an error another call frees those that were not freed. Errors: those of the frees,
+// ErrNotOpen.
 func (s *Scope) Close() error {
 	if s == nil {
 		return ErrNotOpen

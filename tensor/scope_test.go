@@ -190,7 +190,8 @@ func TestAScopeForgetsFreedTensors(t *testing.T) {
 	require.NoError(t, every[49].Free())
 }
 
-// A scope inside of a capture takes its memory from the graph, and gives it back there: at each launch the same work is done.
+// A scope inside of a capture takes its memory from the graph, and gives it back there: at each launch the
+// same work is done.
 func TestScopesInCaptures(t *testing.T) {
 	r, c := newRig(t)
 	in := must(tensor.From(c, count[float32](6), 2, 3))(t)

@@ -152,7 +152,8 @@ func TestSeveralFirstUses(t *testing.T) {
 	}
 }
 
-// Goroutines with streams of their own read one tensor and its views, make views and copy from it, without a word about it.
+// Goroutines with streams of their own read one tensor and its views, make views and copy from it, without a
+// word about it.
 func TestGoroutinesShareATensor(t *testing.T) {
 	r, c := newRig(t)
 	weights := must(tensor.From(c, count[float32](64), 8, 8))(t)
