@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -103,6 +104,35 @@ func TestDriverCallsThatFail(t *testing.T) {
 		require.NoError(t, work(c, source), "call %d", call)
 	}
 	assert.Greater(t, refused, 30)
+}
+
+// While one first use fills its memory another one comes first, or the tensor is freed: memory that is not used goes back.
+func TestAFirstUseThatIsLate(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	during := func(f func()) {
+		faults.SetBefore(func(function string) {
+			if function == "cuMemsetD8Async" {
+				faults.SetBefore(nil)
+				f()
+			}
+		})
+	}
+	x := must(tensor.Zeros(c, tensor.Int32, 100))(t)
+	var first cuda.Buffer
+	during(func() { first = must(x.Buffer())(t) })
+	assert.Equal(t, must(x.Buffer())(t), first)
+	assert.NotZero(t, first)
+	assert.Equal(t, int64(unit), r.liveBytes())
+	require.NoError(t, x.Free())
+
+	y := must(tensor.Zeros(c, tensor.Int32, 100))(t)
+	during(func() { require.NoError(t, y.Free()) })
+	require.ErrorIs(t, y.Allocate(), tensor.ErrFreed)
+	assert.Zero(t, r.liveBytes())
 }
 
 // A tensor that could not be filled is freed.

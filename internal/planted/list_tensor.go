@@ -68,6 +68,10 @@ func tensorBugs() []Bug {
 			Edits: []Edit{{"tensor.(*storage).free", "s.memory.CompareAndSwap(nil, &memory{})", "s.memory.CompareAndSwap(nil, nil)"}},
 		},
 		{
+			Name: "a first use that comes late keeps its memory", Package: pkg, Run: "^TestAFirstUseThatIsLate$",
+			Edits: []Edit{{"tensor.(*storage).buffer", "err := own.buffer.Free()", "err := error(nil)"}},
+		},
+		{
 			Name: "zeros have the values of the memory", Package: pkg, Run: "^TestMemoryIsAllocatedAtTheFirstUse$",
 			Edits: []Edit{{"tensor.(*storage).allocate", "if s.zeroed {", "if false {"}},
 		},
