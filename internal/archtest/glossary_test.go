@@ -54,6 +54,10 @@ func plainPackages() []string {
 		"pool",
 		"streams",
 		"streams/claims",
+		"tensor",
+		"tensor/half",
+		"tensor/internal/reference",
+		"tensor/layout",
 	}
 }
 
