@@ -10,7 +10,7 @@ import (
 func (o Operand) String() string {
 	switch o.Kind {
 	case OperandRegister:
-		return o.negation() + o.Register.Name
+		return o.negation() + o.Register.name()
 	case OperandSpecial:
 		return o.Special.String()
 	case OperandInteger:
@@ -22,7 +22,7 @@ func (o Operand) String() string {
 	case OperandAddress:
 		return "[" + o.base() + "]"
 	case OperandLabel:
-		return o.Label.Name
+		return o.Label.name()
 	case OperandVariable, OperandName:
 		if o.Generic {
 			return "generic(" + o.named() + ")" + offsetText(o.Offset)
@@ -48,6 +48,21 @@ func (o Operand) negation() string {
 		return "!"
 	}
 	return ""
+}
+
+// name is also that of no register, which Check reports.
+func (r *Register) name() string {
+	if r == nil {
+		return "(no register)"
+	}
+	return r.Name
+}
+
+func (l *Label) name() string {
+	if l == nil {
+		return "(no label)"
+	}
+	return l.Name
 }
 
 // named is the name of the variable, or the name that is not declared.

@@ -1,0 +1,73 @@
+package ptx
+
+// Logic, shifts, comparisons and choices.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var logicRows = []row{
+	{OpAnd, ".<pred|bits>", "=T, T, T", ""},
+	{OpOr, ".<pred|bits>", "=T, T, T", ""},
+	{OpXor, ".<pred|bits>", "=T, T, T", ""},
+	{OpNot, ".<pred|bits>", "=T, T", ""},
+	{OpCnot, ".<bits>", "=T, T", ""},
+	{OpShl, ".<bits>", "=T, T, b32", ""},
+	{OpShr, ".<bits|int>", "=T, T, b32", ""},
+	{OpShf, ".<l|r>.<wrap|clamp>.b32", "=T, T, T, b32", "3.1 sm_32"},
+	{OpBfe, ".<u32|u64|s32|s64>", "=T, T, b32, b32", ""},
+	{OpBfi, ".<b32|b64>", "=T, T, T, b32, b32", ""},
+	{OpBfind, "[.shiftamt].<u32|u64|s32|s64>", "=b32, T", ""},
+	{OpBrev, ".<b32|b64>", "=T, T", ""},
+	{OpClz, ".<b32|b64>", "=b32, T", ""},
+	{OpPopc, ".<b32|b64>", "=b32, T", ""},
+	{OpPrmt, ".b32[.<permute>]", "=T, T, T, b32", ""},
+	{OpLop3, ".b32", "=T, T, T, T, int(0..255)", "4.3 sm_50"},
+	{OpSetp, ".<eq|ne>.<bits>", "=pred|, T, T", ""},
+	{OpSetp, ".<eq|ne>.<bool>.<bits>", "=pred|, T, T, !pred", ""},
+	{OpSetp, ".<cmp|unsigned>.<u16|u32|u64>", "=pred|, T, T", ""},
+	{OpSetp, ".<cmp|unsigned>.<bool>.<u16|u32|u64>", "=pred|, T, T, !pred", ""},
+	{OpSetp, ".<cmp>.<s16|s32|s64>", "=pred|, T, T", ""},
+	{OpSetp, ".<cmp>.<bool>.<s16|s32|s64>", "=pred|, T, T, !pred", ""},
+	{OpSetp, ".<cmp|unordered>[.ftz].f32", "=pred|, T, T", ""},
+	{OpSetp, ".<cmp|unordered>.<bool>[.ftz].f32", "=pred|, T, T, !pred", ""},
+	{OpSetp, ".<cmp|unordered>.f64", "=pred|, T, T", ""},
+	{OpSetp, ".<cmp|unordered>.<bool>.f64", "=pred|, T, T, !pred", ""},
+	{OpSetp, ".<cmp|unordered>[.ftz].<f16|f16x2>", "=pred|, T, T", "4.2 sm_53"},
+	{OpSetp, ".<cmp|unordered>.<bool>[.ftz].<f16|f16x2>", "=pred|, T, T, !pred", "4.2 sm_53"},
+	{OpSetp, ".<cmp|unordered>.<bf16|bf16x2>", "=pred|, T, T", "7.8 sm_90"},
+	{OpSetp, ".<cmp|unordered>.<bool>.<bf16|bf16x2>", "=pred|, T, T, !pred", "7.8 sm_90"},
+	{OpSet, ".<eq|ne>.<u32|s32|f32>.<bits>", "=T, U, U", ""},
+	{OpSet, ".<cmp|unsigned>.<u32|s32|f32>.<int>", "=T, U, U", ""},
+	{OpSet, ".<cmp|unordered>[.ftz].<u32|s32|f32>.<f32|f64>", "=T, U, U", ""},
+	{OpSet, ".<cmp|unsigned>.<bool>.<u32|s32|f32>.<bits|int>", "=T, U, U, !pred", ""},
+	{OpSet, ".<cmp|unordered>.<bool>[.ftz].<u32|s32|f32>.<f32|f64>", "=T, U, U, !pred", ""},
+	{OpSelp, ".<bits|int|f32|f64>", "=T, T, T, pred", ""},
+	{OpSlct, "[.ftz].<bits|int|f32|f64>.<s32|f32>", "=T, T, T, U", ""},
+}
+
+// Copies between registers and conversions.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var conversionRows = []row{
+	{OpMov, ".<pred|bits|int|f32|f64>", "=T, T&", ""},
+	{OpMov, ".<bits>", "=T, {}T", ""},
+	{OpMov, ".<bits>", "={}T, T", ""},
+	{OpCvt, "[.sat].<int8>.<int8>", "=T~, U~", ""},
+	{OpCvt, ".<rnd>[.ftz][.sat].<f16|f32|f64>.<int8>", "=T, U~", ""},
+	{OpCvt, ".<rndi>[.ftz][.sat].<int8>.<f16|f32|f64>", "=T~, U", ""},
+	{OpCvt, "[.ftz][.sat].<f32|f64>.f16", "=T, U", ""},
+	{OpCvt, "[.ftz][.sat].f64.f32", "=T, U", ""},
+	{OpCvt, ".<rnd>[.ftz][.sat].f32.f64", "=T, U", ""},
+	{OpCvt, ".<rnd>[.ftz][.sat].f16.<f32|f64>", "=T, U", ""},
+	{OpCvt, "[.<rndi>][.ftz][.sat].f16.f16", "=T, U", ""},
+	{OpCvt, "[.<rndi>][.ftz][.sat].f32.f32", "=T, U", ""},
+	{OpCvt, "[.<rndi>][.sat].f64.f64", "=T, U", ""},
+	{OpCvt, ".<rn|rz>.relu.f16.f32", "=T, U", "7.0 sm_80"},
+	{OpCvt, ".<rn|rz>[.relu].bf16.f32", "=T, U", "7.0 sm_80"},
+	{OpCvt, ".<rn|rz>[.relu].<f16x2|bf16x2>.f32", "=T, U, U", "7.0 sm_80"},
+	{OpCvt, ".rna.tf32.f32", "=T, U", "7.0 sm_80"},
+	{OpCvt, ".f32.bf16", "=T, U", "7.1 sm_80"},
+	{OpCvt, ".<rnd>.bf16.<int8|f16|f64>", "=T, U~", "7.8 sm_90"},
+	{OpCvt, ".<rndi>.<int8>.bf16", "=T~, U", "7.8 sm_90"},
+	{OpCvta, ".<space>.<u32|u64>", "=T, T&", ""},
+	{OpCvta, ".to.<space>.<u32|u64>", "=T, T", ""},
+	{OpIsspacep, ".<space>", "=pred, b64", ""},
+}
