@@ -8,8 +8,8 @@ import (
 
 // CheckError is a finding of Check.
 type CheckError struct {
-	Pos         Pos    // in the text of PTX
-	File        string // of the source in another language, by .loc; "" where the text does not name it
+	Pos         Pos    // in the text of PTX; zero of a tree that a program made
+	File        string // of the source: by .loc, or of the program that built the kernel; "" where neither names it
 	Line        int    // in that file
 	Function    string // "" outside of functions
 	Instruction string // as text; "" where the finding is not about one
@@ -19,7 +19,10 @@ type CheckError struct {
 // Error names the place, the function, the instruction and the mistake.
 func (e *CheckError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ptx: %v: ", e.Pos)
+	b.WriteString("ptx: ")
+	if e.Pos != (Pos{}) {
+		fmt.Fprintf(&b, "%v: ", e.Pos)
+	}
 	if e.File != "" {
 		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
 	}
@@ -52,6 +55,7 @@ type checker struct {
 	function    *Function // or nil
 	code        *Code     // of the function
 	instruction *Instruction
+	places      map[*Instruction]place // of instructions that a Kernel made
 }
 
 // report adds a finding at a place; the function and the instruction are the current ones.
@@ -64,6 +68,9 @@ func (c *checker) report(pos Pos, format string, args ...any) {
 		e.Instruction = i.String()
 		if i.Source != nil {
 			e.File, e.Line = c.module.File(i.Source.File), i.Source.Line
+		}
+		if at, ok := c.places[i]; ok {
+			e.File, e.Line = at.file, at.line
 		}
 	}
 	c.findings = append(c.findings, e)

@@ -137,7 +137,7 @@ func variableMisfit(i *Instruction, t Type, o *Operand) string {
 	return ""
 }
 
-// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where that is said.
+// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where the table allows it.
 func fits(want, have Type, wider bool) bool {
 	untyped := want.Class() == Untyped || have.Class() == Untyped
 	integers := want.IsInteger() && have.IsInteger()
@@ -199,7 +199,7 @@ func (c *checker) labelMisfit(o *Operand) string {
 		return "is no label of this scope"
 	}
 	if _, ok := c.code.Targets[o.Label]; !ok {
-		return "is a label of another function"
+		return "is no label of this body"
 	}
 	return ""
 }

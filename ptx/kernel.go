@@ -1,0 +1,217 @@
+package ptx
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add what several
+// instructions do. No method fails: Build reports each mistake with the line of the caller that made it.
+type Kernel struct {
+	name       string
+	params     []*Variable
+	directives []Directive
+	variables  []*Variable // in shared or local memory
+	statements []Statement
+	counts     map[Type]int // of registers
+	registers  []*Register
+	labels     int
+	forms      *checker // its forms of instructions, for the types of results
+	places     map[*Instruction]place
+	mistakes   []error
+}
+
+// place is a line of the program that builds a kernel.
+type place struct {
+	file string
+	line int
+}
+
+// NewKernel begins a kernel without parameters and instructions.
+func NewKernel(name string) *Kernel {
+	return &Kernel{
+		name:   name,
+		counts: map[Type]int{},
+		forms:  &checker{module: &Module{}, forms: map[Opcode][]form{}},
+		places: map[*Instruction]place{},
+	}
+}
+
+// Reg is a new register for values of a type. It is declared without a sign, as the instructions have one.
+func (k *Kernel) Reg(t Type) Operand {
+	t, prefix := registerOf(t)
+	r := &Register{Name: fmt.Sprintf("%s%d", prefix, k.counts[t]), Type: t, Index: len(k.registers)}
+	k.counts[t]++
+	k.registers = append(k.registers, r)
+	return Reg(r)
+}
+
+// registerTypes are the types of registers that a kernel declares, with the prefixes of their names.
+//
+//nolint:gochecknoglobals // constant table of registers
+var registerTypes = []struct {
+	typ    Type
+	prefix string
+}{{Pred, "%p"}, {B16, "%h"}, {B32, "%r"}, {B64, "%rd"}, {F32, "%f"}, {F64, "%d"}}
+
+// registerOf is the type of registers that hold values of a type.
+func registerOf(t Type) (Type, string) {
+	for _, r := range registerTypes {
+		if t == r.typ || t.Class() != Predicate && r.typ.Class() == Untyped && t != F32 && t != F64 && t.Bits() <= r.typ.Bits() {
+			return r.typ, r.prefix
+		}
+	}
+	return B64, "%rd"
+}
+
+// Do adds an instruction: its name as PTX has it, and its operands.
+func (k *Kernel) Do(name string, operands ...Operand) { k.add(Operand{}, name, operands) }
+
+// DoIf adds an instruction that runs where the predicate holds; Not turns it round.
+func (k *Kernel) DoIf(predicate Operand, name string, operands ...Operand) {
+	k.add(predicate, name, operands)
+}
+
+// Let adds an instruction with new registers for its result in front of the operands, and returns the result: a register, or a
+// vector of them.
+func (k *Kernel) Let(name string, operands ...Operand) Operand {
+	result := k.resultOf(name, len(operands)+1)
+	k.add(Operand{}, name, append([]Operand{result}, operands...))
+	return result
+}
+
+// Set copies a value into a register: mov.
+func (k *Kernel) Set(t Type, register, value Operand) { k.Do("mov."+t.String(), register, value) }
+
+// Not is the predicate turned round, for guards and Boolean operands.
+func Not(predicate Operand) Operand {
+	predicate.Negated = !predicate.Negated
+	return predicate
+}
+
+// add appends an instruction. Its operands are copied, so that the caller may go on with its own.
+func (k *Kernel) add(guard Operand, name string, operands []Operand) {
+	i := &Instruction{Guard: guard, Operands: operands}
+	i.setName(strings.Split(name, "."))
+	k.statements = append(k.statements, i)
+	k.places[i] = callerPlace()
+}
+
+// resultOf are new registers for the result of an instruction with so many operands. An instruction without a form gets one
+// register, and Build reports it.
+func (k *Kernel) resultOf(name string, count int) Operand {
+	i := &Instruction{}
+	i.setName(strings.Split(name, "."))
+	if i.Op == UnknownOp {
+		return k.Reg(B32)
+	}
+	for _, f := range k.forms.formsOf(i.Op) {
+		if !f.matches(i) || !f.takes(count) || len(f.operands) == 0 || !f.operands[0].result || f.operands[0].kind != specValue {
+			continue
+		}
+		s := &f.operands[0]
+		elements := s.count
+		if s.vector && i.Vector() > 1 {
+			elements = i.Vector()
+		}
+		if elements == 0 {
+			return k.Reg(s.typeIn(i))
+		}
+		v := Operand{Kind: OperandVector}
+		for range elements {
+			v.Elements = append(v.Elements, k.Reg(s.typeIn(i)))
+		}
+		return v
+	}
+	return k.Reg(B32)
+}
+
+// mistake notes a mistake that is not about one instruction.
+func (k *Kernel) mistake(format string, args ...any) {
+	at := callerPlace()
+	k.mistakes = append(k.mistakes, &CheckError{File: at.file, Line: at.line, Function: k.name, Message: fmt.Sprintf(format, args...)})
+}
+
+// callerPlace is the line that called into this package's Kernel.
+func callerPlace() place {
+	var counters [32]uintptr
+	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])
+	for {
+		frame, more := frames.Next()
+		if !strings.Contains(frame.Function, "/ptx.(*Kernel).") || !more {
+			return place{frame.File, frame.Line}
+		}
+	}
+}
+
+// Build is the module with the kernel; see the function Build.
+func (k *Kernel) Build() (*Module, error) { return Build(k) }
+
+// Build is a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
+// error joins a *CheckError for each mistake, whose File and Line are those of the program that built the kernel.
+func Build(kernels ...*Kernel) (*Module, error) {
+	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
+	c := &checker{module: m, forms: map[Opcode][]form{}, places: map[*Instruction]place{}}
+	var mistakes []error
+	for _, k := range kernels {
+		mistakes = append(mistakes, k.mistakes...)
+		f, shared := k.function()
+		for _, v := range shared {
+			if m.Variable(v.Name) == nil {
+				m.Variables = append(m.Variables, v)
+			}
+		}
+		m.Functions = append(m.Functions, f)
+		for i, at := range k.places {
+			c.places[i] = at
+		}
+		c.raise(f)
+	}
+	c.checkModule()
+	if err := errors.Join(append(mistakes, c.findings...)...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// function is the kernel as it is now, with the variables of the module that it uses.
+func (k *Kernel) function() (f *Function, shared []*Variable) {
+	f = &Function{
+		Linkage: Visible, Entry: true, Name: k.name, Params: k.params, Directives: k.directives,
+		Registers: k.registers, Body: &Block{Statements: []Statement{}},
+	}
+	for _, r := range registerTypes {
+		if count := k.counts[r.typ]; count > 0 {
+			ranges := []RegisterRange{{Name: r.prefix, Count: count}}
+			f.Body.Statements = append(f.Body.Statements, &RegisterDeclaration{Type: r.typ, Ranges: ranges})
+		}
+	}
+	for _, v := range k.variables {
+		if v.Linkage == Extern {
+			shared = append(shared, v)
+			continue
+		}
+		f.Body.Statements = append(f.Body.Statements, v)
+	}
+	f.Body.Statements = append(f.Body.Statements, k.statements...)
+	if ends := (&checker{module: &Module{}, code: f.Code()}).ends(); !ends {
+		f.Body.Statements = append(f.Body.Statements, &Instruction{Op: OpRet})
+	}
+	return f, shared
+}
+
+// raise lifts the version and the architecture of the module to those that the instructions of a function need.
+func (c *checker) raise(f *Function) {
+	c.function, c.code = f, f.Code()
+	defer func() { c.function, c.code = nil, nil }()
+	least := needs{c.module.Version, c.module.Target.SM}
+	for _, i := range c.code.Instructions {
+		if forms := c.fitting(i); len(forms) > 0 {
+			least = least.and(forms[0].needsOf(i))
+		}
+	}
+	least.version = least.and(needs{version: targetVersions[least.sm]}).version
+	c.module.Version, c.module.Target.SM = least.version, least.sm
+}
