@@ -76,6 +76,8 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 		return ""
 	case s.result:
 		return "is no register, and a result needs one"
+	case s.count > 0:
+		return "is no register, and matrices stand in registers"
 	case o.Kind == OperandSpecial:
 		return specialMisfit(i, s, t, o)
 	case s.address && (o.Kind == OperandVariable || o.Kind == OperandFunction):

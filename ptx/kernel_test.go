@@ -86,7 +86,7 @@ func matrixStep() *ptx.Kernel {
 	k.Sync()
 	left := k.Let("ldmatrix.sync.aligned.m8n8.x4.shared.b16", k.At(at, 0))
 	right := k.Let("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", k.At(at, 0))
-	zero := ptx.Float32(0)
+	zero := k.Let("mov.f32", ptx.Float32(0))
 	product := k.Let("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", left, right, ptx.Vector(zero, zero, zero, zero))
 	k.Do("st.global.v4.f32", k.Element(c, lane, 16), product)
 	return k
