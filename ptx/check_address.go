@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // addressMisfit says how an operand is not memory in the space that the instruction names, or "".
 func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) string {
@@ -57,12 +60,7 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 
 // isParam reports whether the variable is a parameter of the function itself.
 func (c *checker) isParam(v *Variable) bool {
-	for _, p := range c.function.Params {
-		if p == v {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.function.Params, v)
 }
 
 // call splits the operands of a call: the function, the arguments and the results, each nil where the text has none.

@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // misfit says how the operands of an instruction do not fit a form, or "".
 func (c *checker) misfit(i *Instruction, f *form) string {
@@ -158,7 +161,7 @@ func fits(want, have Type, wider bool) bool {
 func constantMisfit(t Type, o *Operand) string {
 	switch {
 	case o.Kind == OperandInteger && (t.IsInteger() || t.Class() == Untyped):
-		return rangeMisfit(t, int64(o.Value)) //nolint:gosec // in two's complement
+		return rangeMisfit(t, int64(o.Value)) // in two's complement
 	case o.Kind == OperandInteger && t.Class() == Float && t.Bits() >= 32 && t.Lanes() == 1:
 		return "is an integer: floating-point numbers have a point, or the prefix 0f or 0d"
 	case o.Kind == OperandFloat32 && (t == F32 || t == B32):
@@ -181,13 +184,10 @@ func (s *operandSpec) integerMisfit(o *Operand) string {
 	if o.Kind != OperandInteger {
 		return "is no constant"
 	}
-	value := int64(o.Value) //nolint:gosec // in two's complement
-	for _, member := range s.members {
-		if value == member {
-			return ""
-		}
-	}
+	value := int64(o.Value) // in two's complement
 	switch {
+	case slices.Contains(s.members, value):
+		return ""
 	case s.members != nil:
 		return fmt.Sprintf("is none of %v", s.members)
 	case value < s.low || value > s.high:

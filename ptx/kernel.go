@@ -3,6 +3,7 @@ package ptx
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 )
@@ -164,9 +165,7 @@ func Build(kernels ...*Kernel) (*Module, error) {
 			}
 		}
 		m.Functions = append(m.Functions, f)
-		for i, at := range k.places {
-			c.places[i] = at
-		}
+		maps.Copy(c.places, k.places)
 		c.raise(f)
 	}
 	c.checkModule()

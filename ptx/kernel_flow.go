@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // NewLabel is a label that Place puts into the body; names of labels are made.
 func (k *Kernel) NewLabel() Operand {
@@ -14,11 +17,9 @@ func (k *Kernel) Place(label Operand) {
 		k.mistake("%v is no label", label)
 		return
 	}
-	for _, s := range k.statements {
-		if s == Statement(label.Label) {
-			k.mistake("label %v is placed twice", label)
-			return
-		}
+	if slices.Contains(k.statements, Statement(label.Label)) {
+		k.mistake("label %v is placed twice", label)
+		return
 	}
 	k.statements = append(k.statements, label.Label)
 }

@@ -153,7 +153,7 @@ func assemble(t *testing.T, ptxas, text string, sm int) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "text.ptx")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	out, err := exec.Command(ptxas, fmt.Sprintf("-arch=sm_%d", sm), "-o", os.DevNull, file).CombinedOutput() //nolint:gosec // a test's own files
+	out, err := exec.Command(ptxas, fmt.Sprintf("-arch=sm_%d", sm), "-o", os.DevNull, file).CombinedOutput() // a test's own files
 	if err != nil {
 		return string(out)
 	}
@@ -180,7 +180,7 @@ func TestPtxasTakesTheTexts(t *testing.T) {
 		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, name := range names {
-			text, err := os.ReadFile(name) //nolint:gosec // a test's own files
+			text, err := os.ReadFile(name) // a test's own files
 			require.NoError(t, err)
 			m, err := Parse(string(text))
 			require.NoError(t, err)
