@@ -56,6 +56,7 @@ type checker struct {
 	code        *Code     // of the function
 	instruction *Instruction
 	places      map[*Instruction]place // of instructions that a Kernel made
+	begun       map[*Function]place    // of those kernels
 }
 
 // report adds a finding at a place; the function and the instruction are the current ones.
@@ -63,6 +64,7 @@ func (c *checker) report(pos Pos, format string, args ...any) {
 	e := &CheckError{Pos: pos, Message: fmt.Sprintf(format, args...)}
 	if c.function != nil {
 		e.Function = c.function.Name
+		e.File, e.Line = c.begun[c.function].file, c.begun[c.function].line
 	}
 	if i := c.instruction; i != nil {
 		e.Instruction = i.String()

@@ -84,6 +84,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 			c.checkName(names, d.Pos, r.Name)
 			continue
 		}
+		c.checkIdentifier(d.Pos, r.Name)
 		if names.addRange(r.Name, r.Count) {
 			c.report(d.Pos, "registers %s<%d> are declared twice", r.Name, r.Count)
 		}
@@ -91,6 +92,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 }
 
 func (c *checker) checkName(names *declaredNames, pos Pos, name string) {
+	c.checkIdentifier(pos, name)
 	if names.add(name) {
 		c.report(pos, "%s is declared twice", name)
 	}

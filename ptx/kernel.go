@@ -12,6 +12,7 @@ import (
 // instructions do. No method fails: Build reports each mistake with the line of the caller that made it.
 type Kernel struct {
 	name       string
+	begun      place
 	params     []*Variable
 	directives []Directive
 	variables  []*Variable // in shared or local memory
@@ -34,6 +35,7 @@ type place struct {
 func NewKernel(name string) *Kernel {
 	return &Kernel{
 		name:   name,
+		begun:  callerPlace(),
 		counts: map[Type]int{},
 		forms:  &checker{module: &Module{}, forms: map[Opcode][]form{}},
 		places: map[*Instruction]place{},
@@ -84,7 +86,9 @@ func (k *Kernel) Let(name string, operands ...Operand) Operand {
 }
 
 // Set copies a value into a register: mov.
-func (k *Kernel) Set(t Type, register, value Operand) { k.Do("mov."+t.String(), register, value) }
+func (k *Kernel) Set(t Type, register, value Operand) {
+	k.Do("mov."+moved(t).String(), register, value)
+}
 
 // Not is the predicate turned round, for guards and Boolean operands.
 func Not(predicate Operand) Operand {
@@ -141,7 +145,7 @@ func callerPlace() place {
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])
 	for {
 		frame, more := frames.Next()
-		if !strings.Contains(frame.Function, "/ptx.(*Kernel).") || !more {
+		if !strings.Contains(frame.Function, "/ptx.(*Kernel).") && !strings.HasSuffix(frame.Function, "/ptx.NewKernel") || !more {
 			return place{frame.File, frame.Line}
 		}
 	}
@@ -151,10 +155,10 @@ func callerPlace() place {
 func (k *Kernel) Build() (*Module, error) { return Build(k) }
 
 // Build is a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
-// error joins a *CheckError for each mistake, whose File and Line are those of the program that built the kernel.
+// error joins a *CheckError for each mistake: its File and Line are those that added the instruction, or began the kernel.
 func Build(kernels ...*Kernel) (*Module, error) {
 	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
-	c := &checker{module: m, forms: map[Opcode][]form{}, places: map[*Instruction]place{}}
+	c := &checker{module: m, forms: map[Opcode][]form{}, places: map[*Instruction]place{}, begun: map[*Function]place{}}
 	var mistakes []error
 	for _, k := range kernels {
 		mistakes = append(mistakes, k.mistakes...)
@@ -165,6 +169,7 @@ func Build(kernels ...*Kernel) (*Module, error) {
 			}
 		}
 		m.Functions = append(m.Functions, f)
+		c.begun[f] = k.begun
 		maps.Copy(c.places, k.places)
 		c.raise(f)
 	}

@@ -2,9 +2,21 @@ package ptx
 
 // Value is a new parameter, loaded.
 func (k *Kernel) Value(name string, t Type) Operand {
+	t = moved(t)
 	v := &Variable{Space: Param, Type: t, Name: name}
 	k.params = append(k.params, v)
 	return k.Let("ld.param."+t.String(), MemoryOf(v, 0))
+}
+
+// moved is the type in ld, st and mov of values of a type: those of 16 bits and packed ones are bits there.
+func moved(t Type) Type {
+	switch {
+	case t.Class() != Float || t == F32 || t == F64:
+		return t
+	case t.Bits() == 16:
+		return B16
+	}
+	return B32
 }
 
 // Buffer is a new parameter that points to global memory, loaded: an address in the space .global.

@@ -148,6 +148,7 @@ func TestMistakesInKernels(t *testing.T) {
 		"empty array":    {func(k *ptx.Kernel) { k.Shared("s", ptx.F32, 0) }, `shared memory s has 0 elements`},
 		"float counter":  {func(k *ptx.Kernel) { k.For(ptx.F32, other, other, other, nil) }, `a counter of \.f32 is no integer`},
 		"no predicate":   {func(k *ptx.Kernel) { k.If(k.Reg(ptx.U32), nil) }, `guard !%r0 is no predicate`},
+		"kernel's name":  {func(k *ptx.Kernel) { k.Value("my value", ptx.U32) }, `"my value" is no name`},
 		"special":        {func(k *ptx.Kernel) { k.Special(ptx.NoSpecial) }, `mov has no form`},
 		"kind of result": {func(k *ptx.Kernel) { k.Let("st.global.f32", k.At(k.Reg(ptx.U64), 0)) }, `operand 1, %r0, is no address`},
 	} {
@@ -165,6 +166,15 @@ func TestMistakesInKernels(t *testing.T) {
 			assert.Regexp(t, regexp.MustCompile(`^ptx: \S+kernel_test\.go:\d+: k: .*`+c.want), err.Error())
 		})
 	}
+}
+
+// Values of 16 bits are loaded and copied as bits.
+func TestValuesOfSixteenBits(t *testing.T) {
+	k := ptx.NewKernel("k")
+	k.Set(ptx.F16, k.Reg(ptx.F16), k.Let("fma.rn.f16", k.Value("x", ptx.F16), k.Value("y", ptx.F16), k.Value("z", ptx.F16)))
+	k.Set(ptx.BF16x2, k.Reg(ptx.BF16x2), k.Value("packed", ptx.BF16x2))
+	_, err := k.Build()
+	require.NoError(t, err)
 }
 
 // A loop or a condition without a body is an empty one.
