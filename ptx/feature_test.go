@@ -63,21 +63,24 @@ func TestScopes(t *testing.T) {
 		.reg .f32 a;
 		@p bra end;
 		mov.f32 a, 0f00000000;
+		@p bra done;
 	end:
 	}
 	@p bra end;
 	mov.u32 a, 2;
 end:
+done:
 	ret;
 }`)
 	require.NoError(t, err)
 	require.NoError(t, ptx.Check(m))
 	code := m.Function("k").Code()
-	first, inner, last := code.Instructions[0].Operands[0], code.Instructions[2].Operands[0], code.Instructions[4].Operands[0]
+	first, inner, last := code.Instructions[0].Operands[0], code.Instructions[2].Operands[0], code.Instructions[5].Operands[0]
 	assert.Same(t, first.Register, last.Register)
 	assert.NotSame(t, first.Register, inner.Register)
-	assert.Equal(t, 3, code.Targets[code.Instructions[1].Operands[0].Label])
-	assert.Equal(t, 5, code.Targets[code.Instructions[3].Operands[0].Label])
+	for branch, target := range map[int]int{1: 4, 3: 6, 4: 6} {
+		assert.Equal(t, target, code.Targets[code.Instructions[branch].Operands[0].Label])
+	}
 }
 
 // The parts of an instruction's name answer for an interpreter.

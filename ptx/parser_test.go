@@ -137,3 +137,9 @@ func FuzzParse(f *testing.F) {
 		requireRoundTrip(t, m)
 	})
 }
+
+// Places count the lines of comments.
+func TestPlacesBehindComments(t *testing.T) {
+	_, err := ptx.Parse(header + "/* one\ntwo\n*/ // three\n\n oops")
+	assert.EqualError(t, err, `ptx: 8:2: "oops" where a directive is expected`)
+}
