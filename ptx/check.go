@@ -52,12 +52,25 @@ type checker struct {
 	forms    map[Opcode][]form // the rows of the opcodes that were met
 	findings []error
 
-	function    *Function // or nil
-	code        *Code     // of the function
+	function    *Function          // or nil
+	code        *Code              // of the function
+	variables   map[*Variable]bool // that the function sees
 	instruction *Instruction
 	places      map[*Instruction]place // of instructions that a Kernel made
 	begun       map[*Function]place    // of those kernels
 }
+
+// enter makes a function the current one.
+func (c *checker) enter(f *Function) {
+	c.function, c.code, c.variables = f, f.Code(), map[*Variable]bool{}
+	for _, list := range [][]*Variable{c.module.Variables, f.Results, f.Params, c.code.Variables} {
+		for _, v := range list {
+			c.variables[v] = true
+		}
+	}
+}
+
+func (c *checker) leave() { c.function, c.code, c.variables = nil, nil, nil }
 
 // report adds a finding at a place; the function and the instruction are the current ones.
 func (c *checker) report(pos Pos, format string, args ...any) {

@@ -7,7 +7,6 @@ import (
 
 // checkBody looks at the declarations and instructions of a function, and at its end.
 func (c *checker) checkBody(f *Function) {
-	c.code = f.Code()
 	c.checkBlock(f.Body)
 	if !c.ends() {
 		c.report(f.Pos, "the body does not end in ret, exit, trap or bra")

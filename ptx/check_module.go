@@ -118,8 +118,8 @@ func (c *checker) initialValue(v *Variable, o *Operand) string {
 }
 
 func (c *checker) checkFunction(f *Function) {
-	c.function = f
-	defer func() { c.function, c.code = nil, nil }()
+	c.enter(f)
+	defer c.leave()
 	names := map[string]bool{}
 	size := 0
 	for _, list := range [][]*Variable{f.Results, f.Params} {

@@ -84,7 +84,7 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 	case o.Kind == OperandSpecial:
 		return specialMisfit(i, s, t, o)
 	case s.address && (o.Kind == OperandVariable || o.Kind == OperandFunction):
-		return variableMisfit(i, t, o)
+		return c.variableMisfit(i, t, o)
 	case s.address && t == Pred && o.Kind == OperandInteger:
 		return ""
 	}
@@ -131,7 +131,10 @@ func specialMisfit(i *Instruction, s *operandSpec, t Type, o *Operand) string {
 }
 
 // variableMisfit is about the address of a variable or a function as a value.
-func variableMisfit(i *Instruction, t Type, o *Operand) string {
+func (c *checker) variableMisfit(i *Instruction, t Type, o *Operand) string {
+	if o.Kind == OperandVariable && !c.variables[o.Variable] {
+		return "is no variable of the module or the function"
+	}
 	isShort := o.Variable != nil && (o.Variable.Space == Shared || o.Variable.Space == Local)
 	if t.Bits() != 64 && (t.Bits() != 32 || !isShort) || t.Class() == Float {
 		return fmt.Sprintf("is an address, which is no .%v", t)

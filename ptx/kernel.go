@@ -1,9 +1,7 @@
 package ptx
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"strings"
 )
@@ -149,73 +147,4 @@ func callerPlace() place {
 			return place{frame.File, frame.Line}
 		}
 	}
-}
-
-// Build is the module with the kernel; see the function Build.
-func (k *Kernel) Build() (*Module, error) { return Build(k) }
-
-// Build is a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
-// error joins a *CheckError for each mistake: its File and Line are those that added the instruction, or began the kernel.
-func Build(kernels ...*Kernel) (*Module, error) {
-	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
-	c := &checker{module: m, forms: map[Opcode][]form{}, places: map[*Instruction]place{}, begun: map[*Function]place{}}
-	var mistakes []error
-	for _, k := range kernels {
-		mistakes = append(mistakes, k.mistakes...)
-		f, shared := k.function()
-		for _, v := range shared {
-			if m.Variable(v.Name) == nil {
-				m.Variables = append(m.Variables, v)
-			}
-		}
-		m.Functions = append(m.Functions, f)
-		c.begun[f] = k.begun
-		maps.Copy(c.places, k.places)
-		c.raise(f)
-	}
-	c.checkModule()
-	if err := errors.Join(append(mistakes, c.findings...)...); err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// function is the kernel as it is now, with the variables of the module that it uses.
-func (k *Kernel) function() (f *Function, shared []*Variable) {
-	f = &Function{
-		Linkage: Visible, Entry: true, Name: k.name, Params: k.params, Directives: k.directives,
-		Registers: k.registers, Body: &Block{Statements: []Statement{}},
-	}
-	for _, r := range registerTypes {
-		if count := k.counts[r.typ]; count > 0 {
-			ranges := []RegisterRange{{Name: r.prefix, Count: count}}
-			f.Body.Statements = append(f.Body.Statements, &RegisterDeclaration{Type: r.typ, Ranges: ranges})
-		}
-	}
-	for _, v := range k.variables {
-		if v.Linkage == Extern {
-			shared = append(shared, v)
-			continue
-		}
-		f.Body.Statements = append(f.Body.Statements, v)
-	}
-	f.Body.Statements = append(f.Body.Statements, k.statements...)
-	if ends := (&checker{module: &Module{}, code: f.Code()}).ends(); !ends {
-		f.Body.Statements = append(f.Body.Statements, &Instruction{Op: OpRet})
-	}
-	return f, shared
-}
-
-// raise lifts the version and the architecture of the module to those that the instructions of a function need.
-func (c *checker) raise(f *Function) {
-	c.function, c.code = f, f.Code()
-	defer func() { c.function, c.code = nil, nil }()
-	least := needs{c.module.Version, c.module.Target.SM}
-	for _, i := range c.code.Instructions {
-		if forms := c.fitting(i); len(forms) > 0 {
-			least = least.and(forms[0].needsOf(i))
-		}
-	}
-	least.version = least.and(needs{version: targetVersions[least.sm]}).version
-	c.module.Version, c.module.Target.SM = least.version, least.sm
 }

@@ -92,10 +92,25 @@ func matrixStep() *ptx.Kernel {
 	return k
 }
 
+// dynamicReverse turns the elements of a block round, in shared memory that the launch sizes.
+func dynamicReverse() *ptx.Kernel {
+	k := ptx.NewKernel("dynamicReverse")
+	data, tile := k.Buffer("data"), k.DynamicShared("tile")
+	thread := k.Special(ptx.TidX)
+	base := k.Let("mov.u32", ptx.AddressOf(tile))
+	element := k.Element(data, thread, 4)
+	k.Do("st.shared.b32", k.At(k.Let("mad.lo.u32", thread, ptx.Integer(4), base), 0), k.Let("ld.global.b32", element))
+	k.Sync()
+	last := k.Let("sub.u32", k.Special(ptx.NtidX), ptx.Integer(1))
+	mirrored := k.Let("sub.u32", last, thread)
+	k.Do("st.global.b32", element, k.Let("ld.shared.b32", k.At(k.Let("mad.lo.u32", mirrored, ptx.Integer(4), base), 0)))
+	return k
+}
+
 // Kernels come out as the golden texts have them; these are read as the same trees.
 func TestKernels(t *testing.T) {
 	for name, kernels := range map[string][]*ptx.Kernel{
-		"add": {add()}, "blocksum": {blockSum()}, "matrixstep": {matrixStep()}, "two": {add(), blockSum()},
+		"add": {add()}, "blocksum": {blockSum()}, "matrixstep": {matrixStep()}, "two": {matrixStep(), dynamicReverse()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := ptx.Build(kernels...)
@@ -107,6 +122,23 @@ func TestKernels(t *testing.T) {
 			assert.Equal(t, m.String(), again.String())
 		})
 	}
+}
+
+// Kernels of one module share the memory that the launch sizes, and a kernel is built as often as one likes.
+func TestKernelsShareDynamicMemory(t *testing.T) {
+	k := dynamicReverse()
+	m, err := ptx.Build(matrixStep(), k)
+	require.NoError(t, err)
+	require.Len(t, m.Variables, 1)
+	for _, i := range instructions(m) {
+		for _, o := range i.Operands {
+			assert.True(t, o.Kind != ptx.OperandVariable || o.Variable == m.Variables[0], "%v", i)
+		}
+	}
+	alone, err := k.Build()
+	require.NoError(t, err)
+	assert.NotSame(t, m.Variables[0], alone.Variables[0])
+	assert.NotSame(t, m.Function("dynamicReverse").Code().Instructions[0], alone.Functions[0].Code().Instructions[0])
 }
 
 // The header names the oldest version and architecture that have the instructions.
@@ -144,6 +176,9 @@ func TestMistakesInKernels(t *testing.T) {
 		"label":          {func(k *ptx.Kernel) { k.Branch(k.NewLabel()) }, `operand 1, \$L1, is no label of this body`},
 		"label twice":    {func(k *ptx.Kernel) { l := k.NewLabel(); k.Place(l); k.Place(l) }, `label \$L1 is placed twice`},
 		"no label":       {func(k *ptx.Kernel) { k.Place(ptx.Integer(7)) }, `7 is no label`},
+		"no memory":      {func(k *ptx.Kernel) { k.Let("ld.shared.f32", ptx.MemoryOf(nil, 0)) }, `operand 2, \[0\], has no base`},
+		"no variable":    {func(k *ptx.Kernel) { k.Let("mov.u32", ptx.AddressOf(nil)) }, `is no variable of the module or the function`},
+		"other's array":  {func(k *ptx.Kernel) { k.SharedElement(ptx.NewKernel("x").Shared("s", ptx.F32, 1), k.Reg(ptx.U32)) }, `operand 2, s, is no variable of the module or the function`},
 		"no array":       {func(k *ptx.Kernel) { k.SharedElement(nil, k.Reg(ptx.U32)) }, `there is no array`},
 		"empty array":    {func(k *ptx.Kernel) { k.Shared("s", ptx.F32, 0) }, `shared memory s has 0 elements`},
 		"float counter":  {func(k *ptx.Kernel) { k.For(ptx.F32, other, other, other, nil) }, `a counter of \.f32 is no integer`},
