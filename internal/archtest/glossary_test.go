@@ -52,6 +52,7 @@ func plainPackages() []string {
 		"futures",
 		"host",
 		"pool",
+		"ptx",
 		"streams",
 		"streams/claims",
 		"tensor",

@@ -31,6 +31,10 @@ func houseLayers() []layer {
 			"how a slice is sorted does not depend on what it has",
 		},
 		{
+			[]string{"ptx"},
+			"a text of PTX is read, checked and executed the same way, with or without a device",
+		},
+		{
 			[]string{"actors", "futures", "cudadrv", "internal/transcript", "internal/fakecuda"},
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},

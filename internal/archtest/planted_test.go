@@ -27,6 +27,7 @@ func model() fstest.MapFS {
 		"pool/doc.go":                         "// Package pool is a shell.\npackage pool\n\nimport (\n\t_ \"example.org/house/actors\"\n\t_ \"example.org/house/pool/core\"\n)\n",
 		"cudadrv/hazard/internal/core/doc.go": "// Package core is pure.\npackage core\n\nimport _ \"example.org/house/cudadrv/site\"\n",
 		"cudadrv/site/doc.go":                 "// Package site notes places.\npackage site\n",
+		"ptx/doc.go":                          "// Package ptx is pure.\npackage ptx\n",
 		"pool/core/doc.go":                    "// Package core is pure.\npackage core\n\nimport (\n\t_ \"example.org/house/cudadrv\"\n\t_ \"example.org/house/internal/heap\"\n)\n",
 		"streams/doc.go":                      "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n",
 		"streams/claims/doc.go":               "// Package claims is pure.\npackage claims\n",

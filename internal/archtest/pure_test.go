@@ -20,6 +20,7 @@ func houseCores() []core {
 		{dir: "internal/heap"},
 		{dir: "internal/pressure"},
 		{dir: "pool/core"},
+		{dir: "ptx"},
 		{dir: "streams/claims", atomic: true}, // bills
 		{dir: "streams/core", atomic: true},   // magazines
 		{dir: "cudadrv/hazard/internal/core"},

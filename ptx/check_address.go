@@ -1,0 +1,126 @@
+package ptx
+
+import (
+	"fmt"
+	"slices"
+)
+
+// addressMisfit says how an operand is not memory in the space that the instruction names, or "".
+func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) string {
+	space := s.space
+	if s.anySpace {
+		space = i.Space()
+	}
+	switch {
+	case o.Kind != OperandAddress:
+		return "is no address: brackets are missing"
+	case o.Register != nil:
+		return c.baseMisfit(space, o.Register)
+	case o.Variable != nil:
+		return c.placeMisfit(i, space, o)
+	case o.Name != "":
+		return "is not declared"
+	}
+	return "has no base"
+}
+
+// baseMisfit is about the register of an address.
+func (c *checker) baseMisfit(space Space, base *Register) string {
+	short := space == Shared || space == Local || space == Const || space == Param
+	switch {
+	case !c.owns(base):
+		return "has a base that is no register of the function"
+	case fits(B64, base.Type, false) && base.Type != F64:
+		return ""
+	case short && fits(B32, base.Type, false) && base.Type != F32:
+		return ""
+	}
+	return fmt.Sprintf("has a base of .%v, which is no address in the space .%v", base.Type, space)
+}
+
+// placeMisfit is about an address that is a variable's.
+func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
+	v := o.Variable
+	size := int64(i.accessBytes())
+	end := int64(v.Bytes())
+	switch {
+	case !c.variables[v]:
+		return "is no variable of the module or the function"
+	case v.Space != space:
+		return fmt.Sprintf("is in the space .%v", v.Space)
+	case i.Op == OpSt && c.isParam(v):
+		return "is a parameter, which is read only"
+	case size == 0:
+		return ""
+	case end > 0 && (o.Offset < 0 || o.Offset+size > end):
+		return fmt.Sprintf("reaches past the %d bytes of %s", end, v.Name)
+	case o.Offset%size != 0:
+		return fmt.Sprintf("is not aligned to %d bytes", size)
+	}
+	return ""
+}
+
+// isParam reports whether the variable is a parameter of the function itself.
+func (c *checker) isParam(v *Variable) bool {
+	return slices.Contains(c.function.Params, v)
+}
+
+// call splits the operands of a call: the function, the arguments and the results, each nil where the text has none.
+func (i *Instruction) call() (target, arguments, results *Operand) {
+	if i.Op != OpCall {
+		return nil, nil, nil
+	}
+	rest := i.Operands
+	if len(rest) > 0 && rest[0].Kind == OperandList {
+		results, rest = &rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		target, rest = &rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		arguments = &rest[0]
+	}
+	return target, arguments, results
+}
+
+// callMisfit says how a call does not fit the function that it names, or "".
+func (c *checker) callMisfit(i *Instruction) string {
+	target, arguments, results := i.call()
+	switch {
+	case target == nil:
+		return "the function is missing"
+	case target.Kind == OperandRegister:
+		return "calls through a register are not supported"
+	case target.Kind != OperandFunction || c.module.Function(target.Name) == nil:
+		return fmt.Sprintf("function %v is not declared", target)
+	}
+	f := c.module.Function(target.Name)
+	if f.Entry {
+		return fmt.Sprintf("%s is an .entry, which only a launch starts", f.Name)
+	}
+	if wrong := c.passMisfit("argument", arguments, f.Params); wrong != "" {
+		return wrong
+	}
+	return c.passMisfit("result", results, f.Results)
+}
+
+// passMisfit compares arguments or results with those of the function.
+func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) string {
+	var elements []Operand
+	if passed != nil {
+		elements = passed.Elements
+	}
+	if len(elements) != len(formal) {
+		return fmt.Sprintf("%d %ss, and the function has %d", len(elements), thing, len(formal))
+	}
+	for n := range elements {
+		o, v := &elements[n], formal[n]
+		switch {
+		case o.Kind == OperandVariable && c.variables[o.Variable] && o.Variable.Space == Param && o.Variable.Bytes() == v.Bytes():
+		case o.Kind == OperandRegister && c.owns(o.Register) && len(v.Dims) == 0 && fits(v.Type, o.Register.Type, false):
+		default:
+			return fmt.Sprintf("%s %d, %v, is no .param of %d bytes", thing, n+1, o, v.Bytes())
+		}
+	}
+	return ""
+}

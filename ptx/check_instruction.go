@@ -1,0 +1,144 @@
+package ptx
+
+import "fmt"
+
+// checkInstruction finds the row of an instruction and holds its operands against it. The reported mistake is that of the row that
+// is nearest: its name and its number of operands are right, and if possible it has vectors in the same places.
+func (c *checker) checkInstruction(i *Instruction) {
+	if i.Guard.Kind != OperandNone {
+		if wrong := c.predicateMisfit(&i.Guard); wrong != "" {
+			c.report(i.Pos, "guard %v %s", i.Guard, wrong)
+		}
+	}
+	if i.Op == UnknownOp || i.Op >= opcodeCount {
+		c.report(i.Pos, "the instruction is not known")
+		return
+	}
+	if bytes := i.accessBytes(); bytes > maxVectorBytes {
+		c.report(i.Pos, "a vector of %d bytes, at most %d", bytes, maxVectorBytes)
+	}
+	c.checkForms(i)
+}
+
+// maxVectorBytes is the longest vector that one instruction loads or stores.
+const maxVectorBytes = 16
+
+func (c *checker) checkForms(i *Instruction) {
+	var named, nearest *form
+	for n := range c.formsOf(i.Op) {
+		f := &c.forms[i.Op][n]
+		if !f.matches(i) {
+			continue
+		}
+		if named == nil {
+			named = f
+		}
+		if f.takes(len(i.Operands)) && (nearest == nil || !nearest.shaped(i) && f.shaped(i)) {
+			nearest = f
+		}
+	}
+	fitting := c.fitting(i)
+	switch {
+	case named == nil:
+		c.report(i.Pos, "%v has no form with these modifiers and types", i.Op)
+	case nearest == nil:
+		c.report(i.Pos, "%d operands, and %s are expected", len(i.Operands), named.counts())
+	case len(fitting) == 0:
+		c.report(i.Pos, "%s", c.misfit(i, nearest))
+	default:
+		c.checkNeeds(i, fitting)
+	}
+}
+
+// fitting are the forms that an instruction has, in the order of the table.
+func (c *checker) fitting(i *Instruction) (forms []*form) {
+	for n := range c.formsOf(i.Op) {
+		f := &c.forms[i.Op][n]
+		if f.matches(i) && f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
+			forms = append(forms, f)
+		}
+	}
+	return forms
+}
+
+// takes reports whether the form has so many operands.
+func (f *form) takes(count int) bool {
+	least, most := f.bounds()
+	return least <= count && count <= most
+}
+
+// shaped reports whether the form has vectors where the instruction has them.
+func (f *form) shaped(i *Instruction) bool {
+	for n := range min(len(i.Operands), len(f.operands)) {
+		s := f.operands[n]
+		isVector := s.kind == specPack || s.count > 0 || s.vector && i.Vector() > 1
+		if isVector != (i.Operands[n].Kind == OperandVector) {
+			return false
+		}
+	}
+	return true
+}
+
+// bounds are the smallest and the largest number of operands. A call's are counted with its function.
+func (f *form) bounds() (least, most int) {
+	for _, s := range f.operands {
+		most++
+		if s.kind == specCall {
+			return 1, 1 << 10
+		}
+		if !s.optional {
+			least++
+		}
+	}
+	return least, most
+}
+
+func (f *form) counts() string {
+	least, most := f.bounds()
+	if least == most {
+		return fmt.Sprint(least)
+	}
+	return fmt.Sprintf("%d to %d", least, most)
+}
+
+// checkNeeds reports an instruction that is younger than the module's version or architecture.
+func (c *checker) checkNeeds(i *Instruction, forms []*form) {
+	for _, f := range forms {
+		if c.has(f.needsOf(i)) {
+			return
+		}
+	}
+	first := forms[0].needsOf(i)
+	c.report(i.Pos, "needs PTX %v and sm_%d, the module has %v and sm_%d",
+		first.version, first.sm, c.module.Version, c.module.Target.SM)
+}
+
+// needsOf are the needs of an instruction that has the form, those of its modifiers included.
+func (f *form) needsOf(i *Instruction) needs {
+	all := f.needs
+	for _, m := range i.Mods {
+		all = all.and(modifierNeeds[m])
+	}
+	return all
+}
+
+// and are the needs of two features together.
+func (n needs) and(other needs) needs {
+	if n.version.Before(other.version) {
+		n.version = other.version
+	}
+	n.sm = max(n.sm, other.sm)
+	return n
+}
+
+func (c *checker) has(n needs) bool {
+	return !c.module.Version.Before(n.version) && c.module.Target.SM >= n.sm
+}
+
+// accessBytes is the number of bytes that a load, a store or an atomic operation touches, else 0.
+func (i *Instruction) accessBytes() int {
+	if i.Op != OpLd && i.Op != OpSt && i.Op != OpAtom && i.Op != OpRed {
+		return 0
+	}
+	return i.Type(0).Bytes() * i.Vector()
+}

@@ -1,0 +1,124 @@
+package ptx
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// operandSpec is one operand of a row.
+type operandSpec struct {
+	kind      specKind
+	result    bool
+	optional  bool
+	negatable bool
+	paired    bool // a predicate may stand beside the result
+	wider     bool
+	vector    bool // where the name has .v2 or .v4
+	address   bool // a special register or the address of a variable, too
+	count     int  // of elements; 0 of a scalar
+	typ       Type // of specValue, unless place says
+	place     int  // the type is that of the name at place-1
+	twice     bool // as wide again
+	space     Space
+	anySpace  bool // that of the name
+	low, high int64
+	members   []int64
+}
+
+type specKind uint8
+
+const (
+	specValue specKind = iota
+	specPack
+	specMemory
+	specInteger
+	specLabel
+	specCall
+)
+
+func compileOperands(text string) (specs []operandSpec, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for word := range strings.SplitSeq(text, ", ") {
+		spec, err := compileOperand(word)
+		if err != nil {
+			return nil, fmt.Errorf("operand %q: %w", word, err)
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+func compileOperand(word string) (s operandSpec, err error) {
+	word, s.result = strings.CutPrefix(word, "=")
+	word, s.negatable = strings.CutPrefix(word, "!")
+	word, s.optional = strings.CutSuffix(word, "?")
+	word, s.paired = strings.CutSuffix(word, "|")
+	word, s.vector = strings.CutSuffix(word, "*")
+	word, s.wider = strings.CutSuffix(word, "~")
+	word, s.address = strings.CutSuffix(word, "&")
+	switch {
+	case word == "label":
+		s.kind = specLabel
+	case word == "call":
+		s.kind = specCall
+	case strings.HasPrefix(word, "["):
+		s.kind = specMemory
+		return s, s.compileSpace(strings.Trim(word, "[]"))
+	case strings.HasPrefix(word, "int("):
+		s.kind = specInteger
+		return s, s.compileRange(strings.TrimSuffix(strings.TrimPrefix(word, "int("), ")"))
+	case strings.HasPrefix(word, "{}"):
+		s.kind = specPack
+		return s, s.compileType(word[2:])
+	case strings.HasPrefix(word, "{"):
+		count, typ, _ := strings.Cut(strings.Trim(word, "{}"), ":")
+		if s.count, err = strconv.Atoi(count); err != nil {
+			return s, err
+		}
+		return s, s.compileType(typ)
+	default:
+		return s, s.compileType(word)
+	}
+	return s, nil
+}
+
+func (s *operandSpec) compileSpace(name string) error {
+	s.anySpace = name == ""
+	if s.anySpace {
+		return nil
+	}
+	i := slices.Index(spaceNames[:], name)
+	if i < 0 {
+		return fmt.Errorf("no space %q", name)
+	}
+	s.space = Space(i) // an index of the table of spaces
+	return nil
+}
+
+func (s *operandSpec) compileRange(text string) error {
+	if _, err := fmt.Sscanf(text, "%d..%d", &s.low, &s.high); err == nil {
+		return nil
+	}
+	for member := range strings.SplitSeq(text, "|") {
+		value, err := strconv.ParseInt(member, 10, 64)
+		if err != nil {
+			return err
+		}
+		s.members = append(s.members, value)
+	}
+	return nil
+}
+
+func (s *operandSpec) compileType(name string) error {
+	name, s.twice = strings.CutPrefix(name, "2")
+	s.place = strings.Index("TUVW", name) + 1
+	s.typ = typeByName[name]
+	if s.place == 0 && s.typ == NoType {
+		return fmt.Errorf("no type %q", name)
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package ptx
+
+import "strings"
+
+// Opcode is the operation of an instruction. Parts of the name that choose another operation belong to it (bar.sync, shfl.sync,
+// cp.async.wait_group); parts that only vary the operation are modifiers.
+type Opcode uint8
+
+// The opcodes. UnknownOp is that of an instruction that the parser keeps by its name alone.
+const (
+	UnknownOp Opcode = iota
+	OpAbs
+	OpActivemask
+	OpAdd
+	OpAnd
+	OpAtom
+	OpBarArrive
+	OpBarRed
+	OpBarSync
+	OpBarWarpSync
+	OpBarrierSync
+	OpBfe
+	OpBfi
+	OpBfind
+	OpBra
+	OpBrev
+	OpBrkpt
+	OpCall
+	OpClz
+	OpCnot
+	OpCopysign
+	OpCos
+	OpCpAsync
+	OpCpAsyncCommitGroup
+	OpCpAsyncWaitAll
+	OpCpAsyncWaitGroup
+	OpCreatepolicy
+	OpCvt
+	OpCvta
+	OpDiv
+	OpDp4a
+	OpEx2
+	OpExit
+	OpFence
+	OpFma
+	OpIsspacep
+	OpLd
+	OpLdmatrix
+	OpLg2
+	OpLop3
+	OpMad
+	OpMatch
+	OpMax
+	OpMembar
+	OpMin
+	OpMma
+	OpMov
+	OpMul
+	OpNanosleep
+	OpNeg
+	OpNot
+	OpOr
+	OpPopc
+	OpPrefetch
+	OpPrefetchu
+	OpPrmt
+	OpRcp
+	OpRed
+	OpReduxSync
+	OpRem
+	OpRet
+	OpRsqrt
+	OpSad
+	OpSelp
+	OpSet
+	OpSetp
+	OpShf
+	OpShflSync
+	OpShl
+	OpShr
+	OpSin
+	OpSlct
+	OpSqrt
+	OpSt
+	OpSub
+	OpTanh
+	OpTestp
+	OpTrap
+	OpVoteSync
+	OpXor
+	opcodeCount
+)
+
+//nolint:gochecknoglobals // constant table of opcodes
+var opcodeNames = [opcodeCount]string{
+	OpAbs: "abs", OpActivemask: "activemask", OpAdd: "add", OpAnd: "and", OpAtom: "atom",
+	OpBarArrive: "bar.arrive", OpBarRed: "bar.red", OpBarSync: "bar.sync", OpBarWarpSync: "bar.warp.sync",
+	OpBarrierSync: "barrier.sync", OpBfe: "bfe", OpBfi: "bfi", OpBfind: "bfind", OpBra: "bra", OpBrev: "brev", OpBrkpt: "brkpt",
+	OpCall: "call", OpClz: "clz", OpCnot: "cnot", OpCopysign: "copysign", OpCos: "cos",
+	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncWaitAll: "cp.async.wait_all",
+	OpCpAsyncWaitGroup: "cp.async.wait_group", OpCreatepolicy: "createpolicy", OpCvt: "cvt", OpCvta: "cvta",
+	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFma: "fma", OpIsspacep: "isspacep",
+	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMatch: "match", OpMax: "max",
+	OpMembar: "membar", OpMin: "min", OpMma: "mma", OpMov: "mov", OpMul: "mul", OpNanosleep: "nanosleep", OpNeg: "neg",
+	OpNot: "not", OpOr: "or", OpPopc: "popc", OpPrefetch: "prefetch", OpPrefetchu: "prefetchu", OpPrmt: "prmt",
+	OpRcp: "rcp", OpRed: "red", OpReduxSync: "redux.sync", OpRem: "rem", OpRet: "ret", OpRsqrt: "rsqrt",
+	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetp: "setp", OpShf: "shf", OpShflSync: "shfl.sync", OpShl: "shl",
+	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpTanh: "tanh",
+	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync", OpXor: "xor",
+}
+
+//nolint:gochecknoglobals // constant table of opcodes by name
+var opcodeByName = func() map[string]Opcode {
+	byName := map[string]Opcode{}
+	for op := UnknownOp + 1; op < opcodeCount; op++ {
+		byName[opcodeNames[op]] = op
+	}
+	return byName
+}()
+
+// String is the name of the opcode; of UnknownOp it is "unknown".
+func (op Opcode) String() string {
+	if op == UnknownOp || op >= opcodeCount {
+		return "unknown"
+	}
+	return opcodeNames[op]
+}
+
+// maxOpcodeParts is the number of dotted parts of the longest opcode, bar.warp.sync.
+const maxOpcodeParts = 3
+
+// splitOpcode finds the longest opcode that the parts of a name begin with, and the parts behind it.
+func splitOpcode(parts []string) (Opcode, []string) {
+	for n := min(maxOpcodeParts, len(parts)); n > 0; n-- {
+		if op, ok := opcodeByName[strings.Join(parts[:n], ".")]; ok {
+			return op, parts[n:]
+		}
+	}
+	return UnknownOp, parts
+}

@@ -1,0 +1,88 @@
+package ptx
+
+// Special is a register that the hardware sets: %tid.x, %laneid.
+type Special uint8
+
+// The special registers.
+const (
+	NoSpecial Special = iota
+	TidX
+	TidY
+	TidZ
+	NtidX
+	NtidY
+	NtidZ
+	CtaidX
+	CtaidY
+	CtaidZ
+	NctaidX
+	NctaidY
+	NctaidZ
+	Laneid
+	Warpid
+	Nwarpid
+	Smid
+	Nsmid
+	Gridid
+	LanemaskEq
+	LanemaskLe
+	LanemaskLt
+	LanemaskGe
+	LanemaskGt
+	Clock
+	ClockHi
+	Clock64
+	Globaltimer
+	GlobaltimerLo
+	GlobaltimerHi
+	DynamicSmemSize
+	TotalSmemSize
+	WarpSize
+	specialCount
+)
+
+type specialEntry struct {
+	name string
+	typ  Type
+}
+
+//nolint:gochecknoglobals // constant table of special registers
+var specialTable = [specialCount]specialEntry{
+	TidX: {"%tid.x", U32}, TidY: {"%tid.y", U32}, TidZ: {"%tid.z", U32},
+	NtidX: {"%ntid.x", U32}, NtidY: {"%ntid.y", U32}, NtidZ: {"%ntid.z", U32},
+	CtaidX: {"%ctaid.x", U32}, CtaidY: {"%ctaid.y", U32}, CtaidZ: {"%ctaid.z", U32},
+	NctaidX: {"%nctaid.x", U32}, NctaidY: {"%nctaid.y", U32}, NctaidZ: {"%nctaid.z", U32},
+	Laneid: {"%laneid", U32}, Warpid: {"%warpid", U32}, Nwarpid: {"%nwarpid", U32},
+	Smid: {"%smid", U32}, Nsmid: {"%nsmid", U32}, Gridid: {"%gridid", U64},
+	LanemaskEq: {"%lanemask_eq", U32}, LanemaskLe: {"%lanemask_le", U32}, LanemaskLt: {"%lanemask_lt", U32},
+	LanemaskGe: {"%lanemask_ge", U32}, LanemaskGt: {"%lanemask_gt", U32},
+	Clock: {"%clock", U32}, ClockHi: {"%clock_hi", U32}, Clock64: {"%clock64", U64},
+	Globaltimer: {"%globaltimer", U64}, GlobaltimerLo: {"%globaltimer_lo", U32}, GlobaltimerHi: {"%globaltimer_hi", U32},
+	DynamicSmemSize: {"%dynamic_smem_size", U32}, TotalSmemSize: {"%total_smem_size", U32},
+	WarpSize: {"WARP_SZ", U32},
+}
+
+//nolint:gochecknoglobals // constant table of special registers by name
+var specialByName = func() map[string]Special {
+	byName := map[string]Special{}
+	for s := NoSpecial + 1; s < specialCount; s++ {
+		byName[specialTable[s].name] = s
+	}
+	return byName
+}()
+
+// String is the register as PTX writes it: %tid.x, or WARP_SZ of WarpSize.
+func (s Special) String() string {
+	if s >= specialCount {
+		return ""
+	}
+	return specialTable[s].name
+}
+
+// Type is U32, or U64 of the counters that are so wide.
+func (s Special) Type() Type {
+	if s >= specialCount {
+		return NoType
+	}
+	return specialTable[s].typ
+}

@@ -1,0 +1,77 @@
+package ptx
+
+import "slices"
+
+// row is a form of an instruction that Check accepts. docs/ptx.md lists the rows as they stand here.
+//
+// The form is the name behind the opcode: .x is required, [.x] may be left out, <x|y> is one of several, and a word between the
+// angle brackets that is a set of namedSets stands for its members.
+//
+// Operands: T, U, V and W are the first to the fourth type of the name, 2T the integer of twice the width; = marks a result,
+// ? an operand that may be left out, ! a predicate that may be negated, | a result that may have a predicate beside it.
+// T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register or the address of a
+// variable; {4:b32} is a vector of four; {}T a vector whose elements are as wide as T together; [] is memory in the space of
+// the name, [shared] memory in that space; int(0..255) and int(4|8|16) are constants.
+type row struct {
+	op       Opcode
+	form     string
+	operands string
+	needs    string // "7.0 sm_80", or nothing where any version and target do
+}
+
+// instructionRows is the whole table.
+func instructionRows() []row {
+	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, controlRows)
+}
+
+// namedSets are the sets of modifiers and types that several rows name.
+//
+//nolint:gochecknoglobals // constant table of sets
+var namedSets = map[string]string{
+	"int":       "u16|u32|u64|s16|s32|s64",
+	"int8":      "u8|u16|u32|u64|s8|s16|s32|s64",
+	"bits":      "b16|b32|b64",
+	"memory":    "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64",
+	"rnd":       "rn|rz|rm|rp",
+	"rndi":      "rni|rzi|rmi|rpi",
+	"cmp":       "eq|ne|lt|le|gt|ge",
+	"unsigned":  "lo|ls|hi|hs",
+	"unordered": "equ|neu|ltu|leu|gtu|geu|num|nan",
+	"bool":      "and|or|xor",
+	"space":     "global|shared|shared::cta|local|const|param",
+	"stored":    "global|shared|shared::cta|local|param",
+	"coherent":  "global|shared|shared::cta",
+	"scope":     "cta|gpu|sys",
+	"sem":       "relaxed|acquire|release|acq_rel",
+	"evict":     "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",
+	"fetch":     "L2::64B|L2::128B|L2::256B",
+	"permute":   "f4e|b4e|rc8|ecl|ecr|rc16",
+	"test":      "finite|infinite|number|notanumber|normal|subnormal",
+	"shuffle":   "idx|up|down|bfly",
+}
+
+// needs is the oldest version and target that have a feature.
+type needs struct {
+	version Version
+	sm      int
+}
+
+// modifierNeeds are the needs of modifiers in any instruction.
+//
+//nolint:gochecknoglobals // constant table of needs
+var modifierNeeds = map[Modifier]needs{
+	ModRelaxed: {Version{6, 0}, 70}, ModAcquire: {Version{6, 0}, 70}, ModRelease: {Version{6, 0}, 70}, ModAcqRel: {Version{6, 0}, 70},
+	ModRelu: {Version{7, 0}, 80}, ModNaN: {Version{7, 0}, 80}, ModXorsign: {Version{7, 2}, 86}, ModSharedCTA: {Version{7, 8}, 30},
+	ModL1EvictNormal: {Version{7, 4}, 70}, ModL1EvictUnchanged: {Version{7, 4}, 70}, ModL1EvictFirst: {Version{7, 4}, 70},
+	ModL1EvictLast: {Version{7, 4}, 70}, ModL1NoAllocate: {Version{7, 4}, 70}, ModL2Bytes64: {Version{7, 4}, 75},
+	ModL2Bytes128: {Version{7, 4}, 75}, ModL2Bytes256: {Version{7, 4}, 80}, ModL2CacheHint: {Version{7, 4}, 80},
+}
+
+// targetVersions are the versions that know an architecture first.
+//
+//nolint:gochecknoglobals // constant table of architectures
+var targetVersions = map[int]Version{
+	20: {2, 0}, 30: {3, 0}, 32: {4, 0}, 35: {3, 1}, 37: {4, 1}, 50: {4, 0}, 52: {4, 1}, 53: {4, 2}, 60: {5, 0}, 61: {5, 0}, 62: {5, 0},
+	70: {6, 0}, 72: {6, 1}, 75: {6, 3}, 80: {7, 0}, 86: {7, 1}, 87: {7, 4}, 88: {9, 0}, 89: {7, 8}, 90: {7, 8}, 100: {8, 6}, 101: {8, 6},
+	103: {8, 8}, 110: {9, 0}, 120: {8, 7}, 121: {8, 8},
+}

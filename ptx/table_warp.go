@@ -1,0 +1,47 @@
+package ptx
+
+// Barriers, and instructions of a whole warp.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var warpRows = []row{
+	{OpBarSync, "", "b32, b32?", ""},
+	{OpBarArrive, "", "b32, b32", ""},
+	{OpBarRed, ".popc.u32", "=T, b32, !pred", ""},
+	{OpBarRed, ".popc.u32", "=T, b32, b32, !pred", ""},
+	{OpBarRed, ".<and|or>.pred", "=T, b32, !pred", ""},
+	{OpBarRed, ".<and|or>.pred", "=T, b32, b32, !pred", ""},
+	{OpBarrierSync, "[.aligned]", "b32, b32?", "6.0 sm_30"},
+	{OpBarWarpSync, "", "b32", "6.0 sm_30"},
+	{OpShflSync, ".<shuffle>.b32", "=T|, T, b32, b32, b32", "6.0 sm_30"},
+	{OpVoteSync, ".<all|any|uni>.pred", "=T, !T, b32", "6.0 sm_30"},
+	{OpVoteSync, ".ballot.b32", "=T, !pred, b32", "6.0 sm_30"},
+	{OpActivemask, ".b32", "=T", "6.2 sm_30"},
+	{OpMatch, ".any.sync.<b32|b64>", "=b32, T, b32", "6.0 sm_70"},
+	{OpMatch, ".all.sync.<b32|b64>", "=b32|, T, b32", "6.0 sm_70"},
+	{OpReduxSync, ".<add|min|max>.<u32|s32>", "=T, T, b32", "7.0 sm_80"},
+	{OpReduxSync, ".<and|or|xor>.b32", "=T, T, b32", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "={4:f32}, {4:b32}, {2:b32}, {4:f32}", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", "={2:b32}, {4:b32}, {2:b32}, {2:b32}", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "={4:f32}, {4:b32}, {2:b32}, {4:f32}", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "={4:f32}, {4:b32}, {2:b32}, {4:f32}", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32", "={4:f32}, {2:b32}, {1:b32}, {4:f32}", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32", "={4:f32}, {2:b32}, {1:b32}, {4:f32}", "7.0 sm_80"},
+	{OpMma, ".sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", "={4:f32}, {2:b32}, {1:b32}, {4:f32}", "6.5 sm_75"},
+	{OpMma, ".sync.aligned.m16n8k8.row.col.f16.f16.f16.f16", "={2:b32}, {2:b32}, {1:b32}, {2:b32}", "6.5 sm_75"},
+	{OpLdmatrix, ".sync.aligned.m8n8.x1[.trans][.<shared|shared::cta>].b16", "={1:b32}, [shared]", "6.5 sm_75"},
+	{OpLdmatrix, ".sync.aligned.m8n8.x2[.trans][.<shared|shared::cta>].b16", "={2:b32}, [shared]", "6.5 sm_75"},
+	{OpLdmatrix, ".sync.aligned.m8n8.x4[.trans][.<shared|shared::cta>].b16", "={4:b32}, [shared]", "6.5 sm_75"},
+}
+
+// Branches, calls and the rest.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var controlRows = []row{
+	{OpBra, "[.uni]", "label", ""},
+	{OpCall, "[.uni]", "call", ""},
+	{OpRet, "[.uni]", "", ""},
+	{OpExit, "", "", ""},
+	{OpTrap, "", "", ""},
+	{OpBrkpt, "", "", ""},
+	{OpNanosleep, ".u32", "b32", "6.3 sm_70"},
+}
