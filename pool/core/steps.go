@@ -16,6 +16,7 @@ func (c *Core) refill(m Refill) {
 		c.answers.deny(r, ErrClosed)
 		return
 	}
+	r.way = cl.way
 	cl.report(m.LiveBytes)
 	cl.lanes = m.Lanes
 	if !cl.reserves { // no caller has what is set aside
@@ -280,7 +281,7 @@ func (c *Core) jobDone(m JobDone) bool {
 	r := j.request
 	switch { // the report of a Warm or Trim
 	case r == nil:
-	case r.kind == trim:
+	case r.kind == trim || r.kind == ownWay:
 		r.freed -= out.GrownBytes
 	case r.kind == warm && m.Err == nil:
 		r.freed += out.GrownBytes

@@ -21,6 +21,13 @@ type Outcome struct {
 func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
 	out := Outcome{FailedAt: Await, StartBytes: j.startBytes}
 	before := m.reservedBytes
+	if j.books != nil {
+		j.books.finish(m, j, done)
+		if out.GrownBytes = m.reservedBytes - before; failed {
+			out.Undo = j.books.failed(m)
+		}
+		return out
+	}
 	for _, op := range j.Ops[:done] {
 		m.enter(op)
 	}
