@@ -13,8 +13,9 @@ import (
 func (p *Pool) Apart(id core.Client) { p.tell(core.Apart(id), fence.Mark{}) }
 
 // Sleep gives the physical memory of a client's pages back to the driver: see core.Sleep. The device has finished all work on them,
-// and none comes before Wake. It waits for the driver calls of other requests, and for its own. The end of ctx ends the waiting only.
-func (p *Pool) Sleep(ctx context.Context, id core.Client) (releasedBytes int64, err error) {
+// and none comes before Wake. It waits for the driver calls of other requests, and for its own. The end of ctx ends the waiting only. It
+// returns how much sleeps then.
+func (p *Pool) Sleep(ctx context.Context, id core.Client) (sleepingBytes int64, err error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Sleep(id, token) })
 }
 

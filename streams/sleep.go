@@ -214,8 +214,9 @@ func (x Sleeper) Live() (all []LiveBuffer, err error) {
 	return all, err
 }
 
-// Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and the last Copy.
-func (x Sleeper) Release(ctx context.Context) (releasedBytes int64, err error) {
+// Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and the last Copy. It
+// returns how much the driver has back.
+func (x Sleeper) Release(ctx context.Context) (sleepingBytes int64, err error) {
 	return x.s.pool.Sleep(ctx, x.s.id)
 }
 

@@ -28,7 +28,8 @@ func (Special) isMessage() {}
 func Apart(id Client) Special { return Special{joinApart{id}} }
 
 // Sleep gives the physical memory of all pages of a client back to the driver. The pages stay lent. The device must have finished
-// all work on them. The End with that token has the bytes; where a call has failed, those until then, and Sleep goes on with the rest.
+// all work on them. The End with that token has the bytes that sleep then, also where a call has failed: another Sleep goes on with
+// the rest.
 func Sleep(id Client, token uint64) Special { return Special{beginSleep{id, token, sleepWay{}}} }
 
 // Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in the
@@ -136,6 +137,7 @@ func (sleepWay) climb(s *scheduler, r *request) bool {
 			return false
 		}
 	}
+	r.freed = s.memory.WakeBytes(r.client)
 	s.answers.end(r, r.err)
 	return true
 }

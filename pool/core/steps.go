@@ -281,7 +281,7 @@ func (c *Core) jobDone(m JobDone) bool {
 	r := j.request
 	switch { // the report of a Warm or Trim
 	case r == nil:
-	case r.kind == trim || r.kind == ownWay:
+	case r.kind == trim:
 		r.freed -= out.GrownBytes
 	case r.kind == warm && m.Err == nil:
 		r.freed += out.GrownBytes

@@ -26,6 +26,11 @@ func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	if err := m.checkHandles(); err != nil {
 		return err
 	}
+	if m.sleepers != nil {
+		if err := m.sleepers.check(m); err != nil {
+			return err
+		}
+	}
 	return m.checkRuns(counts[Free])
 }
 
@@ -40,9 +45,6 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 		if !mapped {
 			return fmt.Errorf("pool: page %d is in use without a handle", at)
 		}
-		if p.state == Free && m.handleOf[p.handle].asleep {
-			return fmt.Errorf("pool: page %d is free and has no memory", at)
-		}
 	case Busy:
 		if !jobInFlight && (!mapped || !m.handleOf[p.handle].lost) {
 			return fmt.Errorf("pool: page %d is busy without a job", at)
@@ -56,12 +58,9 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 }
 
 func (m *Memory) checkHandles() error {
-	var reserved, lost, asleep int64
+	var reserved, lost int64
 	for id := range m.handleOf {
 		h := &m.handleOf[id]
-		if h.asleep && !h.live {
-			asleep += m.Bytes(h.run.Pages)
-		}
 		if !h.live {
 			continue
 		}
@@ -74,9 +73,6 @@ func (m *Memory) checkHandles() error {
 				return fmt.Errorf("pool: handle %d is mapped at page %d, the page says %d", id, at, m.pages[at].handle)
 			}
 		}
-	}
-	if asleep != m.sleepingBytes {
-		return fmt.Errorf("pool: handles of %d bytes are asleep, the books say %d", asleep, m.sleepingBytes)
 	}
 	if reserved != m.reservedBytes || lost != m.lostBytes {
 		return fmt.Errorf("pool: handles of %d bytes exist, %d of them lost, the books say %d and %d",

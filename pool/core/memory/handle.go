@@ -26,7 +26,6 @@ type handles struct {
 	reservedBytes, peakReservedBytes int64
 	lostBytes                        int64 // of handles that the driver would not take back
 	sleepingBytes                    int64 // of handles that are asleep and have no memory
-	sleepers                         int   // handles that are asleep
 }
 
 // addHandle makes a number for a handle that is to be created.

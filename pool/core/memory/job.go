@@ -236,8 +236,8 @@ func (m *Memory) PlanShrink(j *Job, ids []int32) {
 // PlanClose makes the job that gives all memory back, live or not, and all mapped pages part of it.
 func (m *Memory) PlanClose(j *Job) {
 	j.Purpose = CloseAll
-	if m.sleepers > 0 {
-		m.forgetSleeping()
+	if m.sleepers != nil {
+		m.sleepers.closing(m)
 	}
 	for id := range m.handleOf {
 		h := &m.handleOf[id]

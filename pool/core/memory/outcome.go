@@ -24,7 +24,7 @@ func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
 	if j.books != nil {
 		j.books.finish(m, j, done)
 		if out.GrownBytes = m.reservedBytes - before; failed {
-			out.Undo = j.books.failed(m)
+			j.books.failed(m, &out.Undo)
 		}
 		return out
 	}

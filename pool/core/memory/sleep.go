@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/go-vram/vram/internal/heap"
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/heap"
+)
 
 // A handle is asleep from the plan that takes its physical memory away until the plan that brings memory back has given access to
 // all of it. Its pages stay lent, and their entries keep its number, so that new memory finds its place:
@@ -13,8 +17,18 @@ import "github.com/go-vram/vram/internal/heap"
 // books enters the operations of a job in another way than Finish does. Programs without such jobs have no code for it.
 type books interface {
 	finish(m *Memory, j *Job, done int)
-	failed(m *Memory) (undo Job)
+	failed(m *Memory, undo *Job)
 }
+
+// sleepers is what Memory does in another way once a client has slept, likewise; nil before.
+type sleepers interface {
+	free(m *Memory, r Run, tag Tag)
+	closing(m *Memory)
+	check(m *Memory) error
+}
+
+// sleep implements sleepers.
+type sleep struct{}
 
 // SleepingBytes are those of handles whose memory went back to the driver and whose pages are lent.
 func (hs *handles) SleepingBytes() int64 { return hs.sleepingBytes }
@@ -22,13 +36,10 @@ func (hs *handles) SleepingBytes() int64 { return hs.sleepingBytes }
 // PlanSleep makes the job that gives the physical memory of a client's pages back to the driver. A handle that holds pages of others
 // as well stays. The job has no operations where nothing is left to give back.
 func (m *Memory) PlanSleep(j *Job, id Client) {
-	j.books, j.startBytes = sleeping{}, m.reservedBytes
+	m.sleepers, j.books, j.startBytes = sleep{}, sleeping{}, m.reservedBytes
 	var releases []Op
 	m.eachHandle(id, func(n int32, h *handle) {
-		if !h.asleep {
-			h.asleep = true
-			m.sleepers++
-		}
+		h.asleep = true
 		if h.mapd {
 			j.unmap(h.run)
 		}
@@ -126,7 +137,7 @@ func (sleeping) finish(m *Memory, j *Job, done int) {
 }
 
 // failed leaves everything as it is: the next plan goes on from there.
-func (sleeping) failed(*Memory) Job { return Job{} }
+func (sleeping) failed(*Memory, *Job) {}
 
 // waking are the books of a job of PlanWake for a client.
 type waking struct{ client Client }
@@ -145,7 +156,6 @@ func (waking) finish(m *Memory, j *Job, done int) {
 			for at := op.Run.First; at < op.Run.End(); {
 				h := &m.handleOf[m.pages[at].handle]
 				h.asleep = false
-				m.sleepers--
 				at += h.run.Pages
 			}
 		case Unmap, Release, AllocPlain, FreePlain, Await:
@@ -153,17 +163,10 @@ func (waking) finish(m *Memory, j *Job, done int) {
 	}
 }
 
-func (b waking) failed(m *Memory) (undo Job) {
-	m.PlanSleep(&undo, b.client)
-	return undo
-}
+func (b waking) failed(m *Memory, undo *Job) { m.PlanSleep(undo, b.client) }
 
-// Free makes pages free that were lent or busy. Pages without memory become holes.
-func (m *Memory) Free(r Run, tag Tag) {
-	if m.sleepers == 0 {
-		m.addFree(r, tag)
-		return
-	}
+// free is Memory.Free: pages without memory become holes.
+func (sleep) free(m *Memory, r Run, tag Tag) {
 	for at, end := r.First, r.End(); at < end; {
 		number, first := m.pages[at].handle, at
 		for at < end && m.pages[at].handle == number {
@@ -202,15 +205,14 @@ func (m *Memory) abandon(number int32, r Run) {
 func (m *Memory) forget(number int32) {
 	h := &m.handleOf[number]
 	h.asleep = false
-	m.sleepers--
 	if !h.live {
 		m.sleepingBytes -= m.Bytes(h.run.Pages)
 		m.dropHandle(number)
 	}
 }
 
-// forgetSleeping makes holes of all pages that have no memory mapped: the pool is about to give everything back.
-func (m *Memory) forgetSleeping() {
+// closing makes holes of all sleeping pages that have nothing mapped: the pool is about to give everything back.
+func (sleep) closing(m *Memory) {
 	for number := range m.handleOf {
 		h := &m.handleOf[number]
 		if !h.asleep {
@@ -224,4 +226,27 @@ func (m *Memory) forgetSleeping() {
 		}
 		m.forget(int32(number))
 	}
+}
+
+// check is the part of Memory.Check for handles that are asleep.
+func (sleep) check(m *Memory) error {
+	var asleep int64
+	for number := range m.handleOf {
+		h := &m.handleOf[number]
+		if !h.asleep {
+			continue
+		}
+		if !h.live {
+			asleep += m.Bytes(h.run.Pages)
+		}
+		for _, p := range m.of(h.run) {
+			if p.handle == int32(number) && p.state != Lent && p.state != Busy {
+				return fmt.Errorf("pool: handle %d is asleep, and a page of it has state %d", number, p.state)
+			}
+		}
+	}
+	if asleep != m.sleepingBytes {
+		return fmt.Errorf("pool: handles of %d bytes are asleep, the books say %d", asleep, m.sleepingBytes)
+	}
+	return nil
 }
