@@ -189,17 +189,28 @@ func (h *cudaStream) outlast(m fence.Mark) error {
 	return h.guard(func() error { return h.fences.Wait(m) })
 }
 
-// Copy makes driver calls of the owner's on the sleeper's stream, and waits until the device has done what they have queued.
-func (x Sleeper) Copy(queue func(device cudadrv.Device, on cudadrv.Stream) error) error {
+// Copy makes driver calls of the owner's on the sleeper's stream.
+func (x Sleeper) Copy(queue func(on cudadrv.Stream) error) error {
 	h := &x.s.cuda
 	if !h.begin() {
 		return h.closed()
 	}
 	defer h.done()
-	device := cudadrv.ProgramView(h.device)
-	failed := h.guard(func() error { return queue(device, h.stream) })
+	return h.guard(func() error { return queue(h.stream) })
+}
+
+// AwaitCopies waits until the device has done them.
+func (x Sleeper) AwaitCopies() error {
+	h := &x.s.cuda
+	if !h.begin() {
+		return h.closed()
+	}
+	defer h.done()
 	// Both views learn of it: the program's later work is behind the copies, and so is what the allocator unmaps.
-	return errors.Join(failed, h.synchronize(), h.guard(func() error { return device.StreamSynchronize(h.stream) }))
+	if err := h.synchronize(); err != nil {
+		return err
+	}
+	return h.guard(func() error { return cudadrv.ProgramView(h.device).StreamSynchronize(h.stream) })
 }
 
 // Live lists the buffers that are live, in order of address.
@@ -214,7 +225,7 @@ func (x Sleeper) Live() (all []LiveBuffer, err error) {
 	return all, err
 }
 
-// Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and the last Copy. It
+// Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and AwaitCopies. It
 // returns how much the driver has back.
 func (x Sleeper) Release(ctx context.Context) (sleepingBytes int64, err error) {
 	return x.s.pool.Sleep(ctx, x.s.id)

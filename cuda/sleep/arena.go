@@ -73,8 +73,9 @@ type Arena struct {
 	sleeps, wakes atomic.Uint64
 
 	// Owned by the turn.
-	saved []chunk
-	spent []host.Block // that Host has not taken back
+	saved   []chunk
+	spent   []host.Block // that Host has not taken back
+	copying bool         // it is not known that the device has done all copies
 }
 
 // New makes an arena on the device of a context, for the work of all contexts of that device. Errors: ErrNotOpen, vram.ErrClosed,
@@ -235,8 +236,8 @@ func (a *Arena) save(ctx context.Context) error {
 			return err
 		}
 		a.savedBytes.Add(c.bytes)
-		if err := a.memory.Copy(func(_ cudadrv.Device, on cudadrv.Stream) error {
-			return c.each(func(at cudadrv.Ptr, bytes []byte) error { return a.copies.MemcpyDtoHAsync(bytes, at, on) })
+		if err := a.copyAll(c, func(at cudadrv.Ptr, bytes []byte, on cudadrv.Stream) error {
+			return a.copies.MemcpyDtoHAsync(bytes, at, on)
 		}); err != nil {
 			return err
 		}
@@ -244,8 +245,30 @@ func (a *Arena) save(ctx context.Context) error {
 	return nil
 }
 
+// copyAll copies the pieces of a chunk, and waits until the device has done so.
+func (a *Arena) copyAll(c *chunk, copyOne func(at cudadrv.Ptr, bytes []byte, on cudadrv.Stream) error) error {
+	a.copying = true
+	failed := a.memory.Copy(func(on cudadrv.Stream) error {
+		return c.each(func(at cudadrv.Ptr, bytes []byte) error { return copyOne(at, bytes, on) })
+	})
+	return errors.Join(failed, a.awaitCopies())
+}
+
+// awaitCopies waits for copies that may be under way: neither their memory nor that of the host may go before.
+func (a *Arena) awaitCopies() error {
+	if !a.copying {
+		return nil
+	}
+	err := a.memory.AwaitCopies()
+	a.copying = err != nil
+	return err
+}
+
 // release has the driver take the memory. It is not interrupted: a part of it would be no use to others.
 func (a *Arena) release(ctx context.Context) error {
+	if err := a.awaitCopies(); err != nil {
+		return a.failed("waiting for copies", err)
+	}
 	bytes, err := a.memory.Release(context.WithoutCancel(ctx))
 	a.sleepingBytes.Store(bytes)
 	return a.failed("giving memory back", err)
@@ -290,8 +313,8 @@ func (a *Arena) restore(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := a.memory.Copy(func(_ cudadrv.Device, on cudadrv.Stream) error {
-			return c.each(func(at cudadrv.Ptr, bytes []byte) error { return a.copies.MemcpyHtoDAsync(at, bytes, on) })
+		if err := a.copyAll(c, func(at cudadrv.Ptr, bytes []byte, on cudadrv.Stream) error {
+			return a.copies.MemcpyHtoDAsync(at, bytes, on)
 		}); err != nil {
 			return err
 		}
@@ -308,6 +331,9 @@ func (a *Arena) dropSaved() {
 }
 
 func (a *Arena) freeSpent() (err error) {
+	if err := a.awaitCopies(); err != nil && !errors.Is(err, ErrClosed) { // a stream is closed behind its work
+		return err
+	}
 	kept := a.spent[:0]
 	for _, b := range a.spent {
 		if refused := b.Free(); refused != nil && b.Live() {

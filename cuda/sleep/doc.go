@@ -46,7 +46,8 @@
 //
 // Wake needs as much memory as Sleep has released. It has other streams, and other devices of the process on the same GPU, release
 // what they do not use. Where that is not enough its error is a *vram.OutOfMemoryError. After any error, and where its context
-// ends, the arena is asleep as before, and its memory with the driver: nothing is lost, and Wake may be called again.
+// ends, the arena is asleep as before, and its memory with the driver, or as much of it as that has taken: nothing is lost, and Wake
+// may be called again. Where the driver cannot tell that a copy is over, no memory of it goes before a later call has learned that.
 //
 // The device may be closed while an arena sleeps. Close of the arena then returns the saved contents' memory to the host.
 //

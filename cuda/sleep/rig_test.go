@@ -118,12 +118,7 @@ func (r *rig) freeBytes() int64 {
 }
 
 func randomBytes(n int64, seed uint64) []byte {
-	random, b := rand.New(rand.NewPCG(seed, 1)), make([]byte, n)
-	for i := 0; i+8 <= len(b); i += 8 {
-		word := random.Uint64()
-		for k := range 8 {
-			b[i+k] = byte(word >> (8 * k))
-		}
-	}
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)}).Read(b) // never fails
 	return b
 }
