@@ -142,7 +142,8 @@ func (x Sleeper) Shut(ctx context.Context) error { return x.s.cuda.gate.shut(ctx
 // Open ends what Shut has begun.
 func (x Sleeper) Open() { x.s.cuda.gate.open() }
 
-// Settle waits until the device has finished all work on the buffers that package cuda has submitted. Errors: ctx's, after which the
+// Settle waits until the device has finished all work on the buffers that package cuda has submitted; copies of the owner are behind
+// it on the device, too. Errors: ctx's, after which the
 // work goes on; *CaptureError for a stream that is being captured, *ClosedError for one that is being closed, and the driver's.
 func (x Sleeper) Settle(ctx context.Context) error {
 	users := x.s.cuda.crossings.users.Load()
@@ -150,15 +151,15 @@ func (x Sleeper) Settle(ctx context.Context) error {
 		return nil
 	}
 	for _, u := range *users {
-		if err := u.settle(ctx); err != nil {
+		if err := u.settle(ctx, &x.s.cuda); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle waits until the device has finished what was submitted to a stream so far.
-func (h *cudaStream) settle(ctx context.Context) error {
+// settle waits until the device has finished what was submitted to a stream so far, and puts later work of another one behind it.
+func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 	if !h.begin() {
 		if h.line.Finished() {
 			return nil
@@ -167,6 +168,11 @@ func (h *cudaStream) settle(ctx context.Context) error {
 	}
 	m, err := h.mark()
 	if err != nil {
+		h.done()
+		return err
+	}
+	if err := later.precede(m); err != nil {
+		h.discard(m)
 		h.done()
 		return err
 	}
@@ -228,8 +234,20 @@ func (x Sleeper) Live() (all []LiveBuffer, err error) {
 // Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and AwaitCopies. It
 // returns how much the driver has back.
 func (x Sleeper) Release(ctx context.Context) (sleepingBytes int64, err error) {
-	return x.s.pool.Sleep(ctx, x.s.id)
+	sleepingBytes, err = x.s.pool.Sleep(ctx, x.s.id)
+	return sleepingBytes, x.s.asClosed(err)
 }
+
+// asClosed is the error of the stream where it is one of a pool that was closed.
+func (s *Stream) asClosed(err error) error {
+	if errors.Is(err, pool.ErrClosed) {
+		return s.cuda.closed()
+	}
+	return err
+}
+
+// Ended reports whether the stream was closed, or its device.
+func (x Sleeper) Ended() bool { return x.s.cuda.closing.Load() }
 
 // Restore makes new memory for all buffers, at the same addresses: see pool.Wake. Its contents are undefined. A request that the
 // driver refuses is tried once more where the device finds memory elsewhere, as an allocation is.
@@ -237,13 +255,13 @@ func (x Sleeper) Restore(ctx context.Context) error {
 	err := x.s.pool.Wake(ctx, x.s.id)
 	short := (*pool.OutOfMemoryError)(nil)
 	if !errors.As(err, &short) || x.s.handler == nil || x.s.handles != nil && !x.s.handles() {
-		return err
+		return x.s.asClosed(err)
 	}
 	retry := false
 	if refused := x.s.guardHandler(func() { retry = x.s.handler(short) }); refused != nil || !retry {
 		return errors.Join(err, refused)
 	}
-	return x.s.pool.Wake(ctx, x.s.id)
+	return x.s.asClosed(x.s.pool.Wake(ctx, x.s.id))
 }
 
 // View is the device as programs see it.

@@ -63,6 +63,7 @@ type Arena struct {
 	checker cudadrv.CheckedSleep // nil: none
 	copies  cudadrv.HostMemory   // nil: contents cannot be saved
 	options Options
+	own     bool // Host is the arena's own: its memory goes with the device
 
 	turn chan struct{} // of one place: holds a token while Sleep, Wake or Close runs. Work and Alloc never take it
 
@@ -106,6 +107,7 @@ func New(c *cuda.Context, o Options) (*Arena, error) {
 		a.copies, _ = device.(cudadrv.HostMemory)
 	}
 	if a.copies != nil && o.Host == nil {
+		a.own = true
 		if a.options.Host, err = host.PageLockedSource(device); err != nil {
 			return nil, errors.Join(err, memory.Close())
 		}
@@ -292,6 +294,9 @@ func (a *Arena) Wake(ctx context.Context) error {
 		err = a.restore(ctx)
 	}
 	if err != nil {
+		if errors.Is(err, ErrClosed) {
+			return a.failed(doing, err)
+		}
 		// All of it goes back: a request that ctx has ended may still be served.
 		return errors.Join(a.failed(doing, err), a.release(ctx))
 	}
@@ -382,6 +387,10 @@ func (a *Arena) Close() error {
 	}
 	a.turn <- struct{}{}
 	defer a.end()
+	if a.own && a.State() != Closed && a.memory.Ended() {
+		a.saved, a.spent = nil, nil
+		a.savedBytes.Store(0)
+	}
 	a.dropSaved()
 	a.state.Store(int32(Closed))
 	return errors.Join(a.freeSpent(), a.memory.Close())
