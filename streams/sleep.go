@@ -16,8 +16,10 @@ var ErrAsleep = errors.New("vram: the buffer is asleep")
 
 // gate counts the works that are being submitted and touch the memory of a stream, and refuses them while it is shut.
 type gate struct {
-	word  atomic.Int64  // how many there are; and shutBit
+	word  atomic.Int64  // the number of them; and shutBit
 	empty chan struct{} // of one place: a shut gate may have become empty
+	// copies: the device may not have done all copies of the owner's. Written while the gate is shut.
+	copies atomic.Bool
 }
 
 const shutBit = int64(1) << 62
@@ -202,6 +204,7 @@ func (x Sleeper) Copy(queue func(on cudadrv.Stream) error) error {
 		return h.closed()
 	}
 	defer h.done()
+	h.gate.copies.Store(true)
 	return h.guard(func() error { return queue(h.stream) })
 }
 
@@ -216,7 +219,9 @@ func (x Sleeper) AwaitCopies() error {
 	if err := h.synchronize(); err != nil {
 		return err
 	}
-	return h.guard(func() error { return cudadrv.ProgramView(h.device).StreamSynchronize(h.stream) })
+	err := h.guard(func() error { return cudadrv.ProgramView(h.device).StreamSynchronize(h.stream) })
+	h.gate.copies.Store(err != nil)
+	return err
 }
 
 // Live lists the buffers that are live, in order of address.

@@ -94,7 +94,7 @@ func (c *Crossing) Before(b Buffer) error {
 		if err := c.gates.enter(home); err != nil {
 			return err
 		}
-		if err := c.wait(&home.cuda); err != nil {
+		if err := c.waitHome(home); err != nil {
 			return err
 		}
 		if err := b.RecordStream(s); err != nil {
@@ -131,6 +131,15 @@ func (c *Crossing) behindUsers(home *Stream) error {
 		storeMax(&last.count, count)
 	}
 	return nil
+}
+
+// waitHome makes the work wait for a buffer's own stream, unless that has no work: a Sleeper's has copies alone, which its owner waits
+// for, and its memory comes home when the uses of it are known to be over.
+func (c *Crossing) waitHome(home *Stream) error {
+	if g := home.cuda.gate; g != nil && !g.copies.Load() {
+		return nil
+	}
+	return c.wait(&home.cuda)
 }
 
 // wait makes the work wait for a stream, once.
@@ -170,7 +179,7 @@ func (c *Crossing) BeforeStream(home *Stream) error {
 		if err := c.gates.enter(home); err != nil {
 			return err
 		}
-		if err := c.wait(&home.cuda); err != nil {
+		if err := c.waitHome(home); err != nil {
 			return err
 		}
 	}

@@ -35,8 +35,9 @@
 // stays in the arena, for its next buffers, until Close. An arena counts in the device's limit while it is awake; Stats of the
 // device has what sleeps as SleepingBytes, and ReservedBytes without it.
 //
-// An arena is for buffers that live long. The first use by each context costs two driver calls more per work than one on a buffer of the
-// context's own stream, since the arena is a stream of its own.
+// An arena is for buffers that live long: one that was used comes back to it when the device is known to have finished with it, as
+// memory of another stream does, and not in the order of the work. Work on an arena's buffers makes no driver call beyond its own
+// while one context uses them.
 //
 // # Failures
 //
@@ -49,7 +50,8 @@
 // ends, the arena is asleep as before, and its memory with the driver, or as much of it as that has taken: nothing is lost, and Wake
 // may be called again. Where the driver cannot tell that a copy is over, no memory of it goes before a later call has learned that.
 //
-// The device may be closed while an arena sleeps. Close of the arena then returns the saved contents' memory to the host.
+// The device may be closed while an arena sleeps, and its contents go. Close of the arena then returns memory of Options.Host; the
+// arena's own page-locked memory has gone with the device.
 //
 // # How long a call waits
 //
