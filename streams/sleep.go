@@ -141,7 +141,7 @@ func (x Sleeper) Handle() cudadrv.Stream { return x.s.Handle() }
 // ctx's, and then nothing is refused.
 func (x Sleeper) Shut(ctx context.Context) error { return x.s.cuda.gate.shut(ctx) }
 
-// Open ends what Shut has begun.
+// Open lets work begin again, and allocations.
 func (x Sleeper) Open() { x.s.cuda.gate.open() }
 
 // Settle waits until the device has finished all work on the buffers that package cuda has submitted; copies of the owner are behind
@@ -160,7 +160,7 @@ func (x Sleeper) Settle(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the device has finished what was submitted to a stream so far, and puts later work of another one behind it.
+// settle waits until the device has finished the work submitted to a stream so far, and puts later work of another one behind it.
 func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 	if !h.begin() {
 		if h.line.Finished() {
@@ -215,7 +215,7 @@ func (x Sleeper) AwaitCopies() error {
 		return h.closed()
 	}
 	defer h.done()
-	// Both views learn of it: the program's later work is behind the copies, and so is what the allocator unmaps.
+	// Both views learn of it: the program's later work is behind the copies, and so are the allocator's calls that unmap memory.
 	if err := h.synchronize(); err != nil {
 		return err
 	}

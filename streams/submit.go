@@ -68,7 +68,7 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 }
 
 // Crossing orders one work of a stream on buffers of others: Before for each buffer, then the work, then After; and Leave in the end,
-// whatever has come of it. It is for one goroutine.
+// also after an error. It is for one goroutine.
 type Crossing struct {
 	x      Submitter
 	waited [8]*cudaStream // behind which the work is already; with more, it waits again

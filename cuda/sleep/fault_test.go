@@ -149,3 +149,20 @@ func TestNoMemoryOfTheHost(t *testing.T) {
 	assert.Zero(t, n.SavedBytes)
 	r.holds(b, want)
 }
+
+// TestAWakeReleasesFreeMemory has the driver refuse where a stream keeps memory that it does not use.
+func TestAWakeReleasesFreeMemory(t *testing.T) {
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 128 * mib}),
+		vramtest.Config(vram.Config{LimitBytes: 100 * mib, Debug: true}))
+	b, want := r.filled(40*mib, 1)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	other, err := r.c.Alloc(50 * mib)
+	require.NoError(t, err)
+	live, err := r.c.Alloc(4 * mib)
+	require.NoError(t, err)
+	require.NoError(t, other.Free())
+	r.dev.SetCapacity(80 * mib)
+	require.NoError(t, r.arena.Wake(t.Context()))
+	r.holds(b, want)
+	require.NoError(t, live.Free())
+}

@@ -40,21 +40,28 @@ func TestSleepIsBehindWorkOfEveryStream(t *testing.T) {
 func TestTheContextEndsTheWaitForWork(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(4*mib, 1)
-	release := make(chan struct{})
+	release := newLatch(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var once sync.Once
 	r.faults.SetBefore(func(function string) {
 		if function == "cuEventSynchronize" {
 			once.Do(func() {
 				cancel()
-				<-release
+				<-release.opened
 			})
 		}
 	})
-	err := r.arena.Sleep(ctx, sleep.Save)
+	slept := make(chan error, 1)
+	go func() { slept <- r.arena.Sleep(ctx, sleep.Save) }()
+	var err error
+	select {
+	case err = <-slept:
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the wait goes on")
+	}
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "waiting for work: context canceled; the arena is awake")
-	close(release)
+	release.open()
 	r.faults.SetBefore(nil)
 	r.holds(b, want)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
@@ -90,25 +97,39 @@ func TestTheContextEndsBetweenBlocks(t *testing.T) {
 	r.holds(b, want)
 }
 
+// latch is opened once, at the end of its test at the latest.
+type latch struct {
+	opened chan struct{}
+	once   sync.Once
+}
+
+func newLatch(t *testing.T) *latch {
+	l := &latch{opened: make(chan struct{})}
+	t.Cleanup(l.open)
+	return l
+}
+
+func (l *latch) open() { l.once.Do(func() { close(l.opened) }) }
+
 // TestALaunchThatHasBegunHoldsUpSleep has a launch stop in its driver call.
 func TestALaunchThatHasBegunHoldsUpSleep(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(4*mib, 1)
-	reached, release := make(chan struct{}), make(chan struct{})
+	reached, release := make(chan struct{}), newLatch(t)
 	r.faults.SetBefore(func(function string) {
 		if function == "cuLaunchKernel" {
 			close(reached)
-			<-release
+			<-release.opened
 		}
 	})
-	launched := make(chan error)
+	launched := make(chan error, 1)
 	go func() { launched <- r.c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(b)) }()
 	<-reached
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, r.arena.Sleep(ctx, sleep.Save), context.DeadlineExceeded)
 	assert.Equal(t, sleep.Awake, r.arena.State())
-	slept := make(chan error)
+	slept := make(chan error, 1)
 	go func() { slept <- r.arena.Sleep(t.Context(), sleep.Save) }()
 	for { // until Sleep has begun
 		x, err := r.arena.Alloc(512)
@@ -119,7 +140,7 @@ func TestALaunchThatHasBegunHoldsUpSleep(t *testing.T) {
 		require.NoError(t, x.Free())
 	}
 	assert.Equal(t, sleep.Awake, r.arena.State())
-	close(release)
+	release.open()
 	require.NoError(t, <-launched)
 	require.NoError(t, <-slept)
 	r.faults.SetBefore(nil)
