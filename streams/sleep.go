@@ -105,10 +105,14 @@ func Asleep(home *Stream) bool { return home.cuda.gate != nil && home.cuda.gate.
 // other streams. The owner makes one of the calls Shut, Open, Settle, Release and Restore at a time.
 type Sleeper struct{ s *Stream }
 
-// NewSleeper makes a sleeper on a stream of its own, which Close closes. Errors: those of making a stream, ErrNotOpen.
+// NewSleeper makes a sleeper on a stream of its own, which Close closes. Errors: those of making a stream, ErrNotOpen,
+// cudadrv.NotSupported with plain segments.
 func (x Submitter) NewSleeper() (Sleeper, error) {
-	if x.s.sibling == nil {
+	switch {
+	case x.s.sibling == nil:
 		return Sleeper{}, ErrNotOpen
+	case x.s.pool.Places() != nil:
+		return Sleeper{}, &cudadrv.CallError{Func: "cuMemMap", Result: cudadrv.NotSupported, Detail: "plain segments cannot sleep"}
 	}
 	s, err := x.s.sibling()
 	if err != nil {

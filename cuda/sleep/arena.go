@@ -80,7 +80,7 @@ type Arena struct {
 }
 
 // New makes an arena on the device of a context, for the work of all contexts of that device. Errors: ErrNotOpen, vram.ErrClosed,
-// cudadrv.NotSupported for a device without virtual memory management, and those of making a stream.
+// cudadrv.NotSupported for a device with plain segments, and those of making a stream.
 func New(c *cuda.Context, o Options) (*Arena, error) {
 	s := c.Stream()
 	if s == nil {
@@ -89,9 +89,6 @@ func New(c *cuda.Context, o Options) (*Arena, error) {
 	work, err := streams.NewSubmitter(s)
 	if err != nil {
 		return nil, err
-	}
-	if !c.Info().Capabilities.Has(cudadrv.VirtualMemory) {
-		return nil, &cudadrv.CallError{Func: "cuMemMap", Result: cudadrv.NotSupported, Detail: "memory of the device cannot sleep"}
 	}
 	memory, err := work.NewSleeper()
 	if err != nil {

@@ -11,6 +11,10 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/sleep"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/streams"
+	"github.com/go-vram/vram/vramtest"
 )
 
 // weights are the sizes of a model's buffers, in small.
@@ -125,6 +129,50 @@ func TestBuffersAreFreedAsleep(t *testing.T) {
 	again, bytes := r.filled(3*mib, 4)
 	r.holds(again, bytes)
 	r.holds(b, want)
+}
+
+func TestPlainSegmentsDoNotSleep(t *testing.T) {
+	for name, options := range map[string][]vramtest.Option{
+		"wanted": {vramtest.Config(vram.Config{Segments: vram.SegmentsPlain})},
+		"needed": {vramtest.Machine(sim.Config{NoVirtualMemory: true})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := cuda.NewContext(vramtest.Open(t, options...).Stream())
+			require.NoError(t, err)
+			_, err = sleep.New(c, sleep.Options{})
+			require.ErrorIs(t, err, cudadrv.NotSupported)
+			require.NoError(t, c.Close())
+		})
+	}
+}
+
+// TestOnlyTheOwnerSubmitsToTheStream finds the stream of an arena, on which work would pass the gate.
+func TestOnlyTheOwnerSubmitsToTheStream(t *testing.T) {
+	r := newRig(t, sleep.Options{})
+	b, _ := r.filled(mib, 1)
+	home, ok := streams.Home(b)
+	require.True(t, ok)
+	_, err := cuda.NewContext(home)
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
+}
+
+// TestWithoutPageLockedMemory drops contents, and does not save them.
+func TestWithoutPageLockedMemory(t *testing.T) {
+	dev := vramtest.Open(t) // without bytes
+	c, err := cuda.NewContext(dev.Stream())
+	require.NoError(t, err)
+	a, err := sleep.New(c, sleep.Options{})
+	require.NoError(t, err)
+	b, err := a.Alloc(mib)
+	require.NoError(t, err)
+	require.ErrorIs(t, a.Sleep(t.Context(), sleep.Save), cudadrv.NotSupported)
+	assert.Equal(t, sleep.Awake, a.State())
+	require.NoError(t, a.Sleep(t.Context(), sleep.Drop))
+	require.NoError(t, a.Wake(t.Context()))
+	require.NoError(t, c.Fill8(cuda.Whole(b), 1))
+	require.NoError(t, b.Free())
+	require.NoError(t, a.Close())
+	require.NoError(t, c.Close())
 }
 
 func TestBadCalls(t *testing.T) {
