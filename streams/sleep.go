@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool"
 )
 
@@ -229,15 +231,13 @@ func (x Sleeper) AwaitCopies() error {
 }
 
 // Live lists the buffers that are live, in order of address.
-func (x Sleeper) Live() (all []LiveBuffer, err error) {
-	err = x.s.inTurn(context.Background(), func() { all = x.s.turn.live() })
-	slices.SortFunc(all, func(a, b LiveBuffer) int {
-		if a.Ptr < b.Ptr {
-			return -1
-		}
-		return 1
-	})
-	return all, err
+func (x Sleeper) Live(ctx context.Context) ([]LiveBuffer, error) {
+	var all []LiveBuffer
+	if err := x.s.inTurn(ctx, func() { all = x.s.turn.live() }); err != nil {
+		return nil, err
+	}
+	order.By(all, func(a, b *LiveBuffer) int { return cmp.Compare(a.Ptr, b.Ptr) })
+	return all, nil
 }
 
 // Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and AwaitCopies. It

@@ -221,7 +221,7 @@ func (a *Arena) save(ctx context.Context) error {
 	if a.copies == nil {
 		return &cudadrv.CallError{Func: "cuMemcpyDtoHAsync", Result: cudadrv.NotSupported, Detail: "contents cannot be saved"}
 	}
-	live, err := a.memory.Live()
+	live, err := a.memory.Live(ctx)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ func newModel(tb testing.TB, a *sleep.Arena, c *cuda.Context, fill *cuda.Functio
 	for i := range 300 {
 		sizes = append(sizes, 4*kib<<(i%5))
 	}
-	for left := int64(modelBytes); left > 0; {
+	for left := modelBytes; left > 0; {
 		n := min(left, max(mib, modelBytes/24), 256*mib)
 		sizes = append(sizes, n)
 		left -= n

@@ -104,6 +104,7 @@ type latch struct {
 }
 
 func newLatch(t *testing.T) *latch {
+	t.Helper()
 	l := &latch{opened: make(chan struct{})}
 	t.Cleanup(l.open)
 	return l

@@ -82,7 +82,7 @@ func sleepBugs() []Bug {
 		},
 		{
 			Name: "a wake that fails leaves a part awake", Package: books, Run: "^TestASleepFailsAnywhere$",
-			Edits: []Edit{{"pool/core/memory.waking.failed", "m.PlanSleep(undo, b.client)", "_ = undo"}},
+			Edits: []Edit{{"pool/core/memory.waking.finish", "		m.PlanSleep(&out.Undo, b.client)\n", ""}},
 		},
 		{
 			Name: "memory that sleeps counts as reserved", Package: books, Run: "^TestOnlyWholeHandlesOfOneClientSleep$",

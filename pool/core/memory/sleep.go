@@ -16,8 +16,8 @@ import (
 
 // books enters the operations of a job in another way than Finish does. Programs without such jobs have no code for it.
 type books interface {
-	finish(m *Memory, j *Job, done int)
-	failed(m *Memory, undo *Job)
+	// finish is as Memory.Finish.
+	finish(m *Memory, j *Job, done int, failed bool) Outcome
 }
 
 // sleepers is what Memory does in another way once a client has slept, likewise; nil before.
@@ -117,7 +117,9 @@ func (m *Memory) eachHandle(id Client, visit func(number int32, h *handle)) {
 // sleeping are the books of a job of PlanSleep.
 type sleeping struct{}
 
-func (sleeping) finish(m *Memory, j *Job, done int) {
+// finish leaves everything as it is after a failure: the next plan goes on from there.
+func (sleeping) finish(m *Memory, j *Job, done int, _ bool) Outcome {
+	before := m.reservedBytes
 	for _, op := range j.Ops[:done] {
 		switch op.Verb {
 		case Unmap:
@@ -134,15 +136,15 @@ func (sleeping) finish(m *Memory, j *Job, done int) {
 		case Create, Map, Access, AllocPlain, FreePlain, Await:
 		}
 	}
+	return Outcome{GrownBytes: m.reservedBytes - before, FailedAt: Await, StartBytes: j.startBytes}
 }
-
-// failed leaves everything as it is: the next plan goes on from there.
-func (sleeping) failed(*Memory, *Job) {}
 
 // waking are the books of a job of PlanWake for a client.
 type waking struct{ client Client }
 
-func (waking) finish(m *Memory, j *Job, done int) {
+// finish has all of the client's handles sleep again after a failure.
+func (b waking) finish(m *Memory, j *Job, done int, failed bool) Outcome {
+	before := m.reservedBytes
 	for _, op := range j.Ops[:done] {
 		switch op.Verb {
 		case Create:
@@ -161,9 +163,12 @@ func (waking) finish(m *Memory, j *Job, done int) {
 		case Unmap, Release, AllocPlain, FreePlain, Await:
 		}
 	}
+	out := Outcome{GrownBytes: m.reservedBytes - before, FailedAt: Await, StartBytes: j.startBytes}
+	if failed {
+		m.PlanSleep(&out.Undo, b.client)
+	}
+	return out
 }
-
-func (b waking) failed(m *Memory, undo *Job) { m.PlanSleep(undo, b.client) }
 
 // free is Memory.Free: pages without memory become holes.
 func (sleep) free(m *Memory, r Run, tag Tag) {
