@@ -167,3 +167,21 @@ func TestAWakeReleasesFreeMemory(t *testing.T) {
 	r.holds(b, want)
 	require.NoError(t, live.Free())
 }
+
+// TestTheProgramMakesRoomForAWake has the program's handler free a buffer.
+func TestTheProgramMakesRoomForAWake(t *testing.T) {
+	var other cuda.Buffer
+	asked := 0
+	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 64 * mib, Debug: true, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
+		asked++
+		return other.Free() == nil
+	}}))
+	b, want := r.filled(40*mib, 1)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	var err error
+	other, err = r.c.Alloc(50 * mib)
+	require.NoError(t, err)
+	require.NoError(t, r.arena.Wake(t.Context()))
+	assert.Equal(t, 1, asked)
+	r.holds(b, want)
+}
