@@ -24,7 +24,8 @@ type Stats struct {
 	FreeBytes     int64 // free in the pool, for any stream
 	UnpassedBytes int64 // of FreeBytes: for the stream alone that returned them, until its work has finished
 	SetAsideBytes int64 // in reservations, not drawn yet
-	ReservedBytes int64 // held from the driver: all of the above, and memory in the middle of a driver job
+	SleepingBytes int64 // of live, cached and pending bytes: asleep, and not held from the driver; see package cuda/sleep
+	ReservedBytes int64 // held from the driver: all of the above but SleepingBytes, and memory in the middle of a driver job
 	LimitBytes    int64 // of ReservedBytes
 
 	// PeakLiveBytes is the maximum of LiveBytes since Open or ResetPeaks. With StatsOn it is
@@ -145,6 +146,7 @@ func (d *Device) Stats() Stats {
 	if p, ok := e.books(ctx); ok {
 		s.FreeBytes = p.FreeBytes
 		s.SetAsideBytes = p.SetAsideBytes
+		s.SleepingBytes = p.SleepingBytes
 		s.UnpassedBytes = p.PendingBytes
 		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
 		s.Waits = p.Waits

@@ -38,6 +38,9 @@ func (s Stats) String() string {
 	if s.SetAsideBytes > 0 {
 		text += "; set aside " + units.Bytes(s.SetAsideBytes)
 	}
+	if s.SleepingBytes > 0 {
+		text += "; asleep " + units.Bytes(s.SleepingBytes)
+	}
 	if s.Waits.Count > 0 {
 		text += "; " + s.Waits.String()
 	}

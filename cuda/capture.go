@@ -162,6 +162,8 @@ func (p *capture) touch(c *submission, b Buffer) error {
 		return nil
 	case inside:
 		return b.RecordStream(c.work.Stream())
+	case streams.Asleep(home):
+		return ErrAsleep
 	}
 	if err := b.RecordStream(p.pool.main.Stream()); err != nil {
 		return err

@@ -43,6 +43,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 	}
 	held := c.capture.Load()
 	crossing := c.work.Crossing()
+	defer crossing.Leave()
 	for _, r := range ranges {
 		plain, err := c.check(r)
 		switch {

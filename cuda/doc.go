@@ -27,6 +27,11 @@
 // this package behind it on the other stream waits for it in turn. That costs one event for each pair of streams and
 // work. Work that is submitted past this package, by the handle of a stream, is ordered by whoever submits it.
 //
+// # Memory that sleeps
+//
+// Buffers of an arena (package cuda/sleep) are used as any others. While the arena sleeps work on them, launches of graphs that have
+// their addresses and captures that touch them are refused with ErrAsleep.
+//
 // # Several devices
 //
 // Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The copy is

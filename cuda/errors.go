@@ -15,6 +15,8 @@ var (
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses work on a buffer, or with a function, of another device.
 	ErrForeign = streams.ErrForeign
+	// ErrAsleep refuses work on a buffer of an arena that sleeps: see package cuda/sleep.
+	ErrAsleep = streams.ErrAsleep
 	// ErrNotOpen refuses a call of a nil or zero Context, Module, Function or Graph.
 	ErrNotOpen = streams.ErrNotOpen
 	// ErrNilContext refuses a nil context.Context.
@@ -37,7 +39,7 @@ var (
 type ArgumentError struct {
 	Kernel string
 	Index  int   // from 0
-	Err    error // ErrNotLive, ErrForeign, ErrArgumentSize, ErrArgumentCount or a *RangeError
+	Err    error // ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentCount or a *RangeError
 	Bytes  int64 // of the argument; with ErrArgumentCount the number of arguments
 	Want   int64 // of the kernel's parameter; with ErrArgumentCount the number of parameters, -1: not known
 }

@@ -75,6 +75,7 @@ func (g *Graph) Launch(c *Context) error {
 		defer g.pool.mu.Unlock()
 	}
 	crossing := c.work.Crossing()
+	defer crossing.Leave()
 	for _, home := range *g.homes.Load() {
 		if err := crossing.BeforeStream(home); err != nil {
 			return err

@@ -68,6 +68,7 @@ func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg
 		return nil
 	}
 	crossing := c.work.Crossing()
+	defer crossing.Leave()
 	for i := range args {
 		if args[i].mode == byValue {
 			continue

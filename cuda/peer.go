@@ -41,6 +41,8 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 		return err
 	}
 	here, there := c.work.Crossing(), from.work.Crossing()
+	defer here.Leave()
+	defer there.Leave()
 	if !ownTo {
 		if err := here.Before(dst.Buffer); err != nil {
 			return err

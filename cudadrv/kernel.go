@@ -95,6 +95,15 @@ type CheckedHolds interface {
 	GraphKeeps(x GraphExec)
 }
 
+// CheckedSleep is implemented by devices that check what memory is unmapped (cudadrv/hazard): the owner of memory that sleeps says so.
+type CheckedSleep interface {
+	// SleepBegins says that memory of the buffers that were allocated on a stream may be unmapped from here on, though they live, and
+	// that work on the stream itself saves and restores their contents.
+	SleepBegins(s Stream)
+	// SleepEnds says that the memory is mapped again, at the same addresses.
+	SleepEnds(s Stream)
+}
+
 // CheckedKernels is implemented by devices that check what kernels touch (cudadrv/hazard). Where a device has it, who
 // knows what a kernel touches launches by it instead of LaunchKernel.
 type CheckedKernels interface {

@@ -56,7 +56,7 @@ func (p *Pool) step(s *step) {
 			p.clients[m.Client] = s.client
 			defer delete(p.clients, m.Client)
 		}
-	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Looked, core.Tick, core.Close:
+	case core.Leave, core.Unreserve, core.Withdraw, core.Ready, core.Block, core.Suspend, core.Offered, core.Warm, core.Trim, core.JobDone, core.WatchOver, core.Exclude, core.Looked, core.Tick, core.Close, core.Special:
 	}
 	if s.promise != nil {
 		p.waiting[s.token] = s.promise

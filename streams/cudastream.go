@@ -29,6 +29,7 @@ type cudaStream struct {
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
 	crossings      crossings
+	gate           *gate                  // of a Sleeper's stream; else nil
 	strand         atomic.Pointer[strand] // nil: no work waits for another process
 	synced         atomic.Bool            // closed, and the device has finished its work; set in the turn
 	forbiddenCalls atomic.Uint64          // counts calls that a capture forbade

@@ -15,6 +15,8 @@ func NewSubmitter(s *Stream) (Submitter, error) {
 	switch {
 	case !s.opened():
 		return Submitter{}, ErrNotOpen
+	case s.cuda.gate != nil: // nothing but its owner's copies may be submitted to it
+		return Submitter{}, ErrNotOpen
 	case s.cuda.closing.Load():
 		return Submitter{}, s.cuda.closed()
 	}
@@ -65,13 +67,14 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 	return false, nil
 }
 
-// Crossing orders one work of a stream on buffers of others: Before for each buffer, then the work, then After. It is for one
-// goroutine.
+// Crossing orders one work of a stream on buffers of others: Before for each buffer, then the work, then After; and Leave in the end,
+// also after an error. It is for one goroutine.
 type Crossing struct {
 	x      Submitter
 	waited [8]*cudaStream // behind which the work is already; with more, it waits again
 	count  int
 	cross  bool
+	gates  gates
 }
 
 // Crossing begins a work.
@@ -79,8 +82,8 @@ func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
 
 // Before makes the stream wait, on the device, for all that the work on a buffer has to be behind: the work submitted so far to the
 // buffer's own stream, and works of others on buffers of that stream, if some were announced. It announces the stream's own use until
-// the buffer's free. It records one event and waits for it once for each stream in a Crossing. Errors: those of Check, *CaptureError,
-// ErrClosed, and the driver's.
+// the buffer's free. It records one event and waits for it once for each stream in a Crossing. Memory that can sleep does not before
+// Leave, and before the work has finished. Errors: those of Check, ErrAsleep, *CaptureError, ErrClosed, and the driver's.
 func (c *Crossing) Before(b Buffer) error {
 	s := c.x.s
 	home, err := b.usable(s)
@@ -88,7 +91,10 @@ func (c *Crossing) Before(b Buffer) error {
 		return err
 	}
 	if home != s {
-		if err := c.wait(&home.cuda); err != nil {
+		if err := c.gates.enter(home); err != nil {
+			return err
+		}
+		if err := c.waitHome(home); err != nil {
 			return err
 		}
 		if err := b.RecordStream(s); err != nil {
@@ -127,6 +133,15 @@ func (c *Crossing) behindUsers(home *Stream) error {
 	return nil
 }
 
+// waitHome makes the work wait for a buffer's own stream, unless that has no work: a Sleeper's has copies alone, which its owner waits
+// for, and its memory comes home when the uses of it are known to be over.
+func (c *Crossing) waitHome(home *Stream) error {
+	if g := home.cuda.gate; g != nil && !g.copies.Load() {
+		return nil
+	}
+	return c.wait(&home.cuda)
+}
+
 // wait makes the work wait for a stream, once.
 func (c *Crossing) wait(other *cudaStream) error {
 	if slices.Contains(c.waited[:c.count], other) {
@@ -149,6 +164,9 @@ func (c *Crossing) After() {
 	}
 }
 
+// Leave ends the work, submitted or not.
+func (c *Crossing) Leave() { c.gates.leave() }
+
 // SameDevice reports whether two streams belong to one device.
 func (x Submitter) SameDevice(other Submitter) bool { return x.s.peers == other.s.peers }
 
@@ -158,7 +176,10 @@ func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
 // BeforeStream is Before for buffers of a stream that the work touches and that were announced before.
 func (c *Crossing) BeforeStream(home *Stream) error {
 	if home != c.x.s {
-		if err := c.wait(&home.cuda); err != nil {
+		if err := c.gates.enter(home); err != nil {
+			return err
+		}
+		if err := c.waitHome(home); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,11 @@
 // graph has none until GraphExecUpdate. A graph that is launched while another one is captured is one node of it. Captures
 // past the checker, as with the methods of cudadrv/sim's Device, are not seen: their work counts as if it ran at once.
 //
+// # Memory that sleeps
+//
+// Between SleepBegins and SleepEnds of a stream, memory of its live buffers may be unmapped once the accesses are known to be over, and
+// work on the stream itself may touch all memory: it saves and restores contents. Work of others on memory that is unmapped is reported as Unmapped.
+//
 // # Several devices
 //
 // Each device has a Checker of its own, and what events order between two devices is not seen. A copy between devices is an

@@ -79,6 +79,10 @@ func houseLayers() []layer {
 			"tensors need memory and copies; operations that compute with them stand above",
 		},
 		{
+			[]string{"cuda/sleep"},
+			"memory that sleeps is saved on the host, behind work on streams",
+		},
+		{
 			[]string{"internal/trace"},
 			"a trace is read the same way whoever replays it",
 		},
@@ -105,16 +109,16 @@ func houseLayers() []layer {
 	}
 }
 
-// berth finds a package's layer and the folder it belongs to there.
+// berth finds a package's layer and the folder it belongs to there: of several the innermost.
 func berth(layers []layer, dir string) (level int, folder string, found bool) {
-	for level, l := range layers {
-		for _, folder := range l.folders {
-			if dir == folder || folder != rootDir && within(dir, folder) {
-				return level, folder, true
+	for i, l := range layers {
+		for _, f := range l.folders {
+			if (dir == f || f != rootDir && within(dir, f)) && (!found || len(f) > len(folder)) {
+				level, folder, found = i, f, true
 			}
 		}
 	}
-	return 0, "", false
+	return level, folder, found
 }
 
 func checkDirection(t *tree) []finding {

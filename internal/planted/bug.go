@@ -54,6 +54,7 @@ func Bugs() []Bug {
 		ageBugs(),
 		cudaBugs(),
 		shareBugs(),
+		sleepBugs(),
 		hostBugs(),
 		peerBugs(),
 		tensorBugs(),

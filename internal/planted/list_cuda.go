@@ -10,7 +10,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "work is not behind that of the buffer's own stream", Package: pkg, Run: "^TestWorkOnBuffersOfOtherStreams$",
-			Edits: []Edit{{"streams.(*Crossing).Before", "if err := c.wait(&home.cuda); err != nil {", "if err := error(nil); err != nil {"}},
+			Edits: []Edit{{"streams.(*Crossing).Before", "if err := c.waitHome(home); err != nil {", "if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "work of other streams on a buffer is not counted", Package: pkg, Run: "^TestWorkOnBuffersOfOtherStreams$",

@@ -22,6 +22,9 @@ type answers struct {
 
 // grantFree serves a request with what is free, and reports whether it has all that it wants.
 func (a *answers) grantFree(r *request) bool {
+	if r.way != nil { // free pages lie beside those of others in one handle
+		return false
+	}
 	for {
 		free, ok := a.memory.Fit(r.client, r.pages)
 		if !ok {

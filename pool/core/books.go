@@ -5,7 +5,8 @@ type Books struct {
 	FreeBytes        int64 // mapped, and lent to no client
 	LargestFreeBytes int64 // the longest free run of any tag
 	PendingBytes     int64 // free, with a fence that has not passed
-	LentBytes        int64 // held by the clients
+	LentBytes        int64 // held by the clients, and not asleep
+	SleepingBytes    int64 // held by clients, without memory: see Sleep
 	SetAsideBytes    int64 // of LentBytes: in reservations, of what nothing was drawn yet
 	BusyBytes        int64 // part of the job in flight
 	LostBytes        int64 // of handles that the driver refused to take back
@@ -28,7 +29,8 @@ type Books struct {
 func (c *Core) Books() Books {
 	m := c.memory
 	return Books{
-		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(), LentBytes: m.LentBytes(),
+		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(), LentBytes: m.LentBytes() - m.SleepingBytes(),
+		SleepingBytes: m.SleepingBytes(),
 		SetAsideBytes: c.setAsideBytes(), BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(),
 		ReservedBytes: m.ReservedBytes(), PeakReservedBytes: m.PeakReservedBytes(), LimitBytes: c.settings.LimitBytes,
 		PeakLiveBytes: c.clients.givenPeakBytes, DriverGrants: c.driverGrants,

@@ -31,6 +31,7 @@ type client struct {
 	// has been idle and returned what it had: else one that pauses again and again would be lent all that is free each time,
 	// and nothing would get old.
 	wakingTicks uint32
+	way         way // of its Refills; nil: the ladder
 	answer
 }
 

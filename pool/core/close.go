@@ -45,11 +45,12 @@ func (c *Core) finishClose() {
 	}
 	if !p.tried {
 		j := &Job{}
-		if c.memory.PlanClose(&j.Job); len(j.Ops) > 0 {
+		c.memory.PlanClose(&j.Job)
+		for _, cl := range c.clients.all { // every page is part of the job, or a hole
+			cl.heldPages, cl.reserved = 0, nil
+		}
+		if len(j.Ops) > 0 {
 			p.tried = true
-			for _, cl := range c.clients.all { // every page is part of the job
-				cl.heldPages, cl.reserved = 0, nil
-			}
 			c.jobs.start(j)
 			return
 		}

@@ -122,6 +122,8 @@ func (c *Core) take(m Message) bool {
 		c.tick()
 	case Close:
 		c.close(m)
+	case Special:
+		return m.part.enter(c)
 	}
 	return false
 }

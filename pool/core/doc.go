@@ -120,6 +120,15 @@
 // having been free, so that no other request comes between. Such a client never waits, so that no deadlock is declared while it
 // holds anything.
 //
+// # Sleep
+//
+// A client that has joined Apart gets windows of holes, which are filled with new handles or with ones that are moved there as a
+// whole: its handles hold no page of others. Its climb is a way of its own (apartWay): the limit bounds it, and not the soft budget.
+// Sleep gives the physical memory of such a client back to the driver in one job, and its pages stay lent; Wake makes new memory for
+// them at the same addresses. What others keep free is released for it, where the limit or the driver would refuse. A job that has
+// failed leaves each handle at the point that it had reached, and both go on from there; a Wake that fails puts all of the client's
+// handles back to sleep. Pages that are returned asleep become holes.
+//
 // # Forecast
 //
 // With Settings.Predict the pool learns from the lent pages when a loop will need memory, and how much (forecast): where pages come

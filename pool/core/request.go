@@ -5,6 +5,7 @@ import "github.com/go-vram/vram/pool/core/memory"
 // request is a Refill, Warm or Trim that is being served.
 type request struct {
 	kind   kind
+	way    way // its climb; nil: that of its kind
 	client Client
 	token  uint64
 	wish
@@ -129,6 +130,7 @@ const (
 	warm
 	trim
 	gather // collects what was freed before a deadlock is declared
+	ownWay // see way
 )
 
 // rung is the step of the ladder in the package comment that is tried next. The order of the constants counts: answers.grant goes

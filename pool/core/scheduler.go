@@ -100,6 +100,9 @@ func (s *scheduler) yield() (yielded bool) {
 // climb takes the next step for a request whose search failed. It reports whether the request leaves the queue; if not, either a job
 // is in flight, or answers are awaited, or the next step is to be tried.
 func (s *scheduler) climb(r *request) bool {
+	if r.way != nil {
+		return r.way.climb(s, r)
+	}
 	switch r.kind {
 	case warm:
 		return s.warmer.climb(r)
@@ -107,7 +110,7 @@ func (s *scheduler) climb(r *request) bool {
 		return s.shrinker.climb(r)
 	case gather:
 		return s.noProgress.climb(r)
-	case refill:
+	case refill, ownWay:
 	}
 	return s.ladder.climb(r)
 }

@@ -16,6 +16,7 @@ func (c *Core) refill(m Refill) {
 		c.answers.deny(r, ErrClosed)
 		return
 	}
+	r.way = cl.way
 	cl.report(m.LiveBytes)
 	cl.lanes = m.Lanes
 	if !cl.reserves { // no caller has what is set aside

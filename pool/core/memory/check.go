@@ -26,6 +26,11 @@ func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	if err := m.checkHandles(); err != nil {
 		return err
 	}
+	if m.sleepers != nil {
+		if err := m.sleepers.check(m); err != nil {
+			return err
+		}
+	}
 	return m.checkRuns(counts[Free])
 }
 

@@ -26,6 +26,11 @@
 // A window that takes pages under the tags of other clients begins with an Await for each of them, so that the client has the pages
 // only after its stream was made to wait; where that fails nothing has changed.
 //
+// # Sleep
+//
+// The handles of a client's pages can lose their physical memory while the pages stay lent (PlanSleep), and get new memory at the same
+// place (PlanWake): see sleep.go. Sleeping bytes are those of handles without memory; they are not reserved.
+//
 // # Plain segments
 //
 // Without address space a segment is a handle that AllocPlain makes at once, FreePlain ends, and nothing moves. It takes page
@@ -33,6 +38,7 @@
 //
 // # Invariants (Check)
 //
-// Every page has one state. Pages that are free or lent are covered by a mapped handle. The sum of the bytes of all handles is
+// Every page has one state. Pages that are free or lent are covered by a mapped handle, or, if lent, by one
+// that is asleep. The sum of the bytes of all handles is
 // reserved. Free runs are maximal and are exactly those in the indexes.
 package memory

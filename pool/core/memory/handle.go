@@ -13,6 +13,8 @@ type handle struct {
 	mapd  bool
 	fresh bool // created or moved by the job in flight
 	lost  bool // the driver would not take it back; Close tries again
+	// asleep: of a client whose memory was given back while its pages stay lent. live and mapd are how far that has come.
+	asleep bool
 }
 
 // handles are all that were had from the driver, by number.
@@ -23,6 +25,7 @@ type handles struct {
 
 	reservedBytes, peakReservedBytes int64
 	lostBytes                        int64 // of handles that the driver would not take back
+	sleepingBytes                    int64 // of handles that are asleep and have no memory
 }
 
 // addHandle makes a number for a handle that is to be created.

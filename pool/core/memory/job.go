@@ -55,6 +55,7 @@ type Job struct {
 	Parts   Parts // tagged pages that the window took
 
 	startBytes int64 // reserved when it was planned
+	books      books // that enter it; nil: Finish does
 }
 
 // Created is how many new handles a job makes.
@@ -235,6 +236,9 @@ func (m *Memory) PlanShrink(j *Job, ids []int32) {
 // PlanClose makes the job that gives all memory back, live or not, and all mapped pages part of it.
 func (m *Memory) PlanClose(j *Job) {
 	j.Purpose = CloseAll
+	if m.sleepers != nil {
+		m.sleepers.closing(m)
+	}
 	for id := range m.handleOf {
 		h := &m.handleOf[id]
 		if !h.live {

@@ -10,6 +10,7 @@ import (
 type Memory struct {
 	finder
 	handles
+	sleepers sleepers
 
 	// Scratch, within one call.
 	firsts    []uint32

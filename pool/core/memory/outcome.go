@@ -19,6 +19,9 @@ type Outcome struct {
 // is becomes free again, each page under the tag that it had; what the job made or moved goes back to the driver. The pages of a
 // window that was filled stay busy: they are to be lent or freed.
 func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
+	if j.books != nil {
+		return j.books.finish(m, j, done, failed)
+	}
 	out := Outcome{FailedAt: Await, StartBytes: j.startBytes}
 	before := m.reservedBytes
 	for _, op := range j.Ops[:done] {

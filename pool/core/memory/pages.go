@@ -16,7 +16,13 @@ func (t *table) Fit(id Client, count uint32) (Part, bool) {
 func (t *table) Lend(first uint32, r Run, to Client) { t.takeFree(first, r, Lent, to) }
 
 // Free makes pages free that were lent or busy.
-func (t *table) Free(r Run, tag Tag) { t.addFree(r, tag) }
+func (m *Memory) Free(r Run, tag Tag) {
+	if m.sleepers != nil {
+		m.sleepers.free(m, r, tag)
+		return
+	}
+	m.addFree(r, tag)
+}
 
 // FreeParts makes pages free, each under the tag that it had when it was taken.
 func (t *table) FreeParts(parts Parts, r Run) {

@@ -18,12 +18,16 @@ type Core struct {
 	past    past
 	graphs  graphs
 	holds   map[cudadrv.Stream]bool
+	asleep  map[cudadrv.Stream]bool
 	reports reports
 }
 
 // New knows a device with a default stream and without memory.
 func New() *Core {
-	return &Core{order: newOrder(), live: map[cudadrv.Ptr]*buffer{}, graphs: newGraphs(), holds: map[cudadrv.Stream]bool{}}
+	return &Core{
+		order: newOrder(), live: map[cudadrv.Ptr]*buffer{}, graphs: newGraphs(), holds: map[cudadrv.Stream]bool{},
+		asleep: map[cudadrv.Stream]bool{},
+	}
 }
 
 // StreamCreated begins a stream. A blocking one is ordered with the default stream.
@@ -119,7 +123,7 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 			}
 			c.reports.add(r)
 			told = true
-		} else if at.buffer != nil && !at.buffer.freed {
+		} else if at.buffer != nil && !at.buffer.freed && !c.asleep[at.buffer.Stream] {
 			r.Hint = "the buffer was not freed"
 			c.reports.add(r)
 			told = true
@@ -155,7 +159,7 @@ func (c *Core) work(s cudadrv.Stream, what string, from site.Stack, accesses []A
 			continue // nothing, or no range of addresses: the driver's to refuse
 		}
 		for _, piece := range c.memory.cut(a.Ptr, end) {
-			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write, may)
+			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write, func(b *buffer) bool { return c.asleep[s] || b != nil && may(b) })
 		}
 		c.memory.merge(a.Ptr, end)
 	}
@@ -174,7 +178,7 @@ func (c *Core) touch(p piece, point Clock, a access, write bool, may func(*buffe
 		return
 	}
 	r.Buffer = at.buffer.told()
-	if at.managed && (at.buffer == nil || !may(at.buffer)) {
+	if at.managed && !may(at.buffer) {
 		r.Kind = UseAfterFree
 		if at.buffer == nil {
 			r.Kind = NeverAllocated

@@ -1,0 +1,187 @@
+package sleep_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/sleep"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// fails adds rules by which calls fail.
+func (r *rig) fails(rules ...fault.Rule) {
+	r.Helper()
+	require.NoError(r, r.faults.Add(rules...))
+}
+
+// TestEveryCallFails has each driver call of a sleep and a wake fail, one at a time, two in a row, and all from one on. The arena is
+// in the state that it reports, and has every byte as soon as the driver serves again.
+func TestEveryCallFails(t *testing.T) {
+	for name, count := range map[string]uint64{"one": 1, "two": 2, "all": fault.Forever} {
+		for _, result := range []cudadrv.Result{cudadrv.Unknown, cudadrv.OutOfMemory} {
+			t.Run(name+"/"+result.String(), func(t *testing.T) {
+				r := newFaultyRig(t, sleep.Options{BlockBytes: 3 * mib})
+				var buffers []cuda.Buffer
+				var want [][]byte
+				for i, n := range []int64{4 * kib, 5 * mib, 100 * kib, 2 * mib} {
+					b, bytes := r.filled(n, uint64(i)) //nolint:gosec // a small number
+					buffers, want = append(buffers, b), append(want, bytes)
+				}
+				for call := uint64(1); ; call++ {
+					before := r.faults.Injected()
+					r.fails(fault.Rule{First: call, Count: count, Result: result})
+					r.cycle()
+					r.faults.Clear()
+					injected := r.faults.Injected() - before
+					if r.arena.State() == sleep.Asleep {
+						require.ErrorIs(t, cuda.CopyIn(r.c, buffers[0], want[0]), sleep.ErrAsleep)
+						require.NoError(t, r.arena.Wake(t.Context()), "call %d", call)
+					}
+					require.NoError(t, cuda.CopyIn(r.c, buffers[1], want[1])) // behind copies that may be under way
+					for i, b := range buffers {
+						r.holds(b, want[i])
+					}
+					assert.Zero(t, r.dev.Stats().SleepingBytes)
+					if injected == 0 {
+						assert.Greater(t, call, uint64(20), "so many calls can fail")
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// cycle puts the arena to sleep and wakes it, as far as the driver serves, and checks that errors and states agree.
+func (r *rig) cycle() {
+	r.Helper()
+	err := r.arena.Sleep(r.Context(), sleep.Save)
+	r.agrees(err)
+	if err == nil {
+		assert.Equal(r, sleep.Asleep, r.arena.State())
+	}
+	if r.arena.State() == sleep.Awake {
+		return
+	}
+	err = r.arena.Wake(r.Context())
+	r.agrees(err)
+	assert.Equal(r, err == nil, r.arena.State() == sleep.Awake)
+}
+
+// agrees checks that an error has the state.
+func (r *rig) agrees(err error) {
+	r.Helper()
+	if err == nil {
+		return
+	}
+	var failed *sleep.Error
+	require.ErrorAs(r, err, &failed)
+	assert.Equal(r, r.arena.State(), failed.State)
+	assert.Contains(r, err.Error(), failed.State.String())
+}
+
+func TestSleepGoesOnWithTheRest(t *testing.T) {
+	r := newFaultyRig(t, sleep.Options{})
+	b, want := r.filled(9*mib, 1)
+	r.fails(fault.Rule{Func: "cuMemRelease", First: 1, Result: cudadrv.Unknown})
+	require.Error(t, r.arena.Sleep(t.Context(), sleep.Save))
+	assert.Equal(t, sleep.Asleep, r.arena.State())
+	free := r.freeBytes()
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	assert.GreaterOrEqual(t, r.freeBytes()-free, 8*mib)
+	require.NoError(t, r.arena.Wake(t.Context()))
+	r.holds(b, want)
+}
+
+func TestNoMemoryToWake(t *testing.T) {
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 96 * mib}))
+	b, want := r.filled(40*mib, 1)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	r.dev.SetCapacity(30 * mib) // another process takes memory
+	for range 2 {
+		err := r.arena.Wake(t.Context())
+		var short *vram.OutOfMemoryError
+		require.ErrorAs(t, err, &short)
+		require.ErrorIs(t, err, cudadrv.OutOfMemory)
+		assert.GreaterOrEqual(t, short.MissingBytes, 40*mib)
+		assert.Equal(t, sleep.Asleep, r.arena.State())
+		n := r.dev.Stats()
+		assert.GreaterOrEqual(t, n.SleepingBytes, 40*mib, "a part of it is of no use")
+		assert.Zero(t, n.ReservedBytes)
+	}
+	r.dev.SetCapacity(96 * mib)
+	require.NoError(t, r.arena.Wake(t.Context()))
+	r.holds(b, want)
+}
+
+func TestTheLimitLeavesNoRoomToWake(t *testing.T) {
+	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 64 * mib, Debug: true}))
+	b, want := r.filled(40*mib, 1)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	other, err := r.c.Alloc(50 * mib)
+	require.NoError(t, err, "memory that sleeps is free for others")
+	var short *vram.OutOfMemoryError
+	require.ErrorAs(t, r.arena.Wake(t.Context()), &short)
+	assert.Equal(t, 64*mib, short.LimitBytes)
+	require.NoError(t, other.Free())
+	require.NoError(t, r.arena.Wake(t.Context()), "cached memory makes room")
+	r.holds(b, want)
+	_, err = r.c.Alloc(50 * mib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+}
+
+func TestNoMemoryOfTheHost(t *testing.T) {
+	r := newFaultyRig(t, sleep.Options{BlockBytes: 4 * mib})
+	b, want := r.filled(20*mib, 1)
+	r.fails(fault.Rule{Func: "cuMemHostAlloc", First: 3, Result: cudadrv.OutOfMemory})
+	err := r.arena.Sleep(t.Context(), sleep.Save)
+	require.ErrorContains(t, err, "saving contents")
+	assert.Equal(t, sleep.Awake, r.arena.State())
+	n, err := r.arena.Stats(context.Background())
+	require.NoError(t, err)
+	assert.Zero(t, n.SavedBytes)
+	r.holds(b, want)
+}
+
+// TestAWakeReleasesFreeMemory has the driver refuse where a stream keeps memory that it does not use.
+func TestAWakeReleasesFreeMemory(t *testing.T) {
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 128 * mib}),
+		vramtest.Config(vram.Config{LimitBytes: 100 * mib, Debug: true}))
+	b, want := r.filled(40*mib, 1)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	other, err := r.c.Alloc(50 * mib)
+	require.NoError(t, err)
+	live, err := r.c.Alloc(4 * mib)
+	require.NoError(t, err)
+	require.NoError(t, other.Free())
+	r.dev.SetCapacity(80 * mib)
+	require.NoError(t, r.arena.Wake(t.Context()))
+	r.holds(b, want)
+	require.NoError(t, live.Free())
+}
+
+// TestTheProgramMakesRoomForAWake has the program's handler free a buffer.
+func TestTheProgramMakesRoomForAWake(t *testing.T) {
+	var other cuda.Buffer
+	asked := 0
+	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{LimitBytes: 64 * mib, Debug: true, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
+		asked++
+		return other.Free() == nil
+	}}))
+	b, want := r.filled(40*mib, 1)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	var err error
+	other, err = r.c.Alloc(50 * mib)
+	require.NoError(t, err)
+	require.NoError(t, r.arena.Wake(t.Context()))
+	assert.Equal(t, 1, asked)
+	r.holds(b, want)
+}

@@ -1,0 +1,47 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// TestMemorySleeps has a buffer's memory unmapped and mapped again: that is no hazard, but work meanwhile is, and work on a buffer that was
+// freed meanwhile.
+func TestMemorySleeps(t *testing.T) {
+	b := newBench(t)
+	b.alloc(arena, 0x1000, one)
+	b.alloc(arena+0x1000, 0x1000, one)
+	b.SleepBegan(one)
+	b.Work(one, "copy", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x10000}}) // more than the buffers
+	b.Over(core.Allocator, b.DevicePoint())
+	b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+	assert.Empty(t, kinds(b))
+
+	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000}})
+	assert.Equal(t, []core.Kind{core.Unmapped}, kinds(b))
+
+	b.free(arena + 0x1000)
+	b.Mapped(arena, 0x10000, core.Allocator)
+	b.SleepEnded(one)
+	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000, Write: true}})
+	assert.Equal(t, []core.Kind{core.Unmapped}, kinds(b))
+	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena + 0x1000, Bytes: 0x1000}})
+	assert.Equal(t, []core.Kind{core.Unmapped, core.NeverAllocated}, kinds(b))
+
+	b.Over(core.Allocator, b.DevicePoint())
+	b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+	assert.Equal(t, []core.Kind{core.Unmapped, core.NeverAllocated, core.EarlyUnmap}, kinds(b), "it does not sleep any more")
+}
+
+// kinds are those of the hazards so far.
+func kinds(b bench) (all []core.Kind) {
+	reports, _ := b.Reports()
+	for _, r := range reports {
+		all = append(all, r.Kind)
+	}
+	return all
+}

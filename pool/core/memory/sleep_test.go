@@ -1,0 +1,122 @@
+package memory
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// slept is a memory in which client 1 has handles of four pages at 0 and 8, client 2 one at 4, and both share one at 12.
+func slept(t *testing.T) *Memory {
+	t.Helper()
+	m := New(pageBytes, 64, false)
+	window := Run{First: 0, Pages: 16}
+	var j Job
+	m.PlanFill(&j, Plan{Window: window, For: 1, MaxHandlePages: 4})
+	perform(m, &j, len(j.Ops))
+	m.Transfer(window, 1)
+	m.Transfer(Run{First: 4, Pages: 4}, 2)
+	m.Transfer(Run{First: 14, Pages: 2}, 2)
+	check(t, m)
+	return m
+}
+
+func check(t *testing.T, m *Memory) {
+	t.Helper()
+	require.NoError(t, m.Check(false, map[Client]uint64{}))
+}
+
+// play performs a job and what a failure leaves, up to an operation that fails; with -1 none does.
+func play(t *testing.T, m *Memory, j *Job, failsAt int) {
+	t.Helper()
+	done := len(j.Ops)
+	if failsAt >= 0 && failsAt < done {
+		done = failsAt
+	}
+	out := perform(m, j, done)
+	check(t, m)
+	if len(out.Undo.Ops) > 0 {
+		play(t, m, &out.Undo, -1)
+	}
+}
+
+// figures are those of the whole memory.
+func figures(m *Memory) string {
+	return fmt.Sprintf("reserved %d asleep %d", m.ReservedBytes()/pageBytes, m.SleepingBytes()/pageBytes)
+}
+
+func TestOnlyWholeHandlesOfOneClientSleep(t *testing.T) {
+	t.Parallel()
+	m := slept(t)
+	var sleep, wake Job
+	m.PlanSleep(&sleep, 1)
+	play(t, m, &sleep, -1)
+	assert.Equal(t, "reserved 8 asleep 8", figures(m), "the handle that two clients share stays")
+	assert.EqualValues(t, 8*pageBytes, m.WakeBytes(1))
+	assert.Zero(t, m.WakeBytes(2))
+	m.PlanWake(&wake, 1)
+	play(t, m, &wake, -1)
+	assert.Equal(t, "reserved 16 asleep 0", figures(m))
+	var nothing Job
+	m.PlanWake(&nothing, 1)
+	assert.Empty(t, nothing.Ops)
+}
+
+// TestASleepFailsAnywhere has each operation fail, of the sleep, and then of the wake. From every state both plans go on.
+func TestASleepFailsAnywhere(t *testing.T) {
+	t.Parallel()
+	for sleepFails := -1; sleepFails < 4; sleepFails++ {
+		for wakeFails := -1; wakeFails < 6; wakeFails++ {
+			t.Run(fmt.Sprintf("sleep %d, wake %d", sleepFails, wakeFails), func(t *testing.T) {
+				t.Parallel()
+				m := slept(t)
+				var sleep, wake Job
+				m.PlanSleep(&sleep, 1)
+				play(t, m, &sleep, sleepFails)
+				m.PlanWake(&wake, 1)
+				play(t, m, &wake, wakeFails)
+				if wakeFails >= 0 && wakeFails < len(wake.Ops) {
+					assert.Equal(t, "reserved 8 asleep 8", figures(m), "all of it goes back")
+				}
+				for range 2 {
+					var sleep, wake Job
+					m.PlanSleep(&sleep, 1)
+					play(t, m, &sleep, -1)
+					assert.Equal(t, "reserved 8 asleep 8", figures(m))
+					m.PlanWake(&wake, 1)
+					play(t, m, &wake, -1)
+					assert.Equal(t, "reserved 16 asleep 0", figures(m))
+				}
+			})
+		}
+	}
+}
+
+// TestSleepingPagesAreFreed frees pages after a sleep that failed anywhere, in parts, and then closes the pool.
+func TestSleepingPagesAreFreed(t *testing.T) {
+	t.Parallel()
+	for sleepFails := -1; sleepFails < 4; sleepFails++ {
+		for _, freed := range []Run{{First: 0, Pages: 0}, {First: 0, Pages: 4}, {First: 2, Pages: 2}, {First: 8, Pages: 6}} {
+			t.Run(fmt.Sprintf("sleep %d, %v", sleepFails, freed), func(t *testing.T) {
+				t.Parallel()
+				m := slept(t)
+				var sleep, end Job
+				m.PlanSleep(&sleep, 1)
+				play(t, m, &sleep, sleepFails)
+				if freed.Pages > 0 {
+					half := freed.Pages / 2
+					m.Free(Run{First: freed.First, Pages: half}, Tag{})
+					check(t, m)
+					m.Free(Run{First: freed.First + half, Pages: freed.Pages - half}, Tag{})
+					check(t, m)
+				}
+				m.PlanClose(&end)
+				play(t, m, &end, -1)
+				assert.Equal(t, "reserved 0 asleep 0", figures(m))
+				assert.Zero(t, m.LostBytes())
+			})
+		}
+	}
+}

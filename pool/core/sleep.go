@@ -1,0 +1,215 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/units"
+)
+
+// Special is a message of a part of the core that few programs use: Apart, Sleep or Wake makes one. It enters itself, so that
+// programs that make none have no code for it.
+type Special struct{ part special }
+
+type special interface{ enter(c *Core) (goOn bool) }
+
+// way is a climb that differs from those of scheduler.climb, likewise.
+type way interface {
+	// climb is as scheduler.climb.
+	climb(s *scheduler, r *request) bool
+}
+
+func (Special) isMessage() {}
+
+// Apart has all memory that a client gets from now on lie in handles that hold pages of no other: only then can it sleep. Such a
+// client gets new handles, or ones that were moved as a whole, and no free pages. It asks without Wait, and returns nothing before
+// it leaves.
+func Apart(id Client) Special { return Special{joinApart{id}} }
+
+// Sleep gives the physical memory of all pages of a client back to the driver. The pages stay lent. The device must have finished
+// all work on them. The End with that token has the bytes that sleep then, also where a call has failed: another Sleep goes on with
+// the rest.
+func Sleep(id Client, token uint64) Special { return Special{beginSleep{id, token, sleepWay{}}} }
+
+// Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in the
+// way, of the limit or of the driver, it is released first. The End with that token has an error where that is not enough, a
+// *ShortError, or a call has failed: then all pages of the client sleep. Nothing waits for work of the device.
+func Wake(id Client, token uint64) Special { return Special{beginSleep{id, token, wakeWay{}}} }
+
+// ShortError refuses a Wake for want of memory.
+type ShortError struct {
+	Shortage
+	Err error // of the driver, if that refused
+}
+
+// Error has the figures.
+func (e *ShortError) Error() string {
+	return fmt.Sprintf("pool: %s are missing to wake memory: %s of a limit of %s are reserved",
+		units.Bytes(e.MissingBytes), units.Bytes(e.ReservedBytes), units.Bytes(e.LimitBytes))
+}
+
+// Unwrap is the driver's error.
+func (e *ShortError) Unwrap() error { return e.Err }
+
+type joinApart struct{ client Client }
+
+func (m joinApart) enter(c *Core) bool {
+	if cl := c.clients.all[m.client]; cl != nil {
+		cl.way = apartWay{}
+	}
+	return false
+}
+
+type beginSleep struct {
+	client Client
+	token  uint64
+	way    way
+}
+
+func (m beginSleep) enter(c *Core) bool {
+	c.scheduler.enqueue(&request{kind: ownWay, way: m.way, client: m.client, token: m.token, ascent: ascent{rung: rungSearch}})
+	return false
+}
+
+// apartWay finds memory for a Refill of a client whose handles hold no other's pages.
+type apartWay struct{}
+
+func (w apartWay) climb(s *scheduler, r *request) bool {
+	l := &s.ladder
+	switch r.rung {
+	case rungWait:
+		l.watch(r)
+	case rungHold:
+		return l.hold(r)
+	case rungDeny:
+		s.answers.fail(r)
+		return true
+	case rungOffer, rungSearch, rungTake, rungAskOwn, rungCollect, rungAskAll, rungGrow, rungPoll, rungRecycle:
+		w.grow(l, r)
+	}
+	return false
+}
+
+// grow fills a window of holes with new handles, or with free ones that are moved there as a whole. Before it takes those, all
+// clients return what they do not use, and fences are polled.
+func (apartWay) grow(l *ladder, r *request) {
+	window, ok := l.memory.Beyond(r.pages)
+	if !ok {
+		r.rung = rungDeny
+		return
+	}
+	l.notePeak(r)
+	over := l.reservedWith(window) - r.within(l.settings.LimitBytes)
+	switch {
+	case over <= 0:
+		l.jobs.fill(r, window.Run, nil)
+	case !r.askedAll:
+		r.askedAll, r.rung = true, rungPoll
+		l.asks.ask(r, func(cl *client) bool { return cl.heldPages > 0 && cl.id != r.client })
+	case r.rung == rungPoll:
+		r.rung = rungRecycle
+		l.jobs.poll(r)
+	default:
+		if r.refusals >= clearingRefusals {
+			over = max(over, l.memory.ReservedBytes())
+		}
+		ids, bytes := l.memory.Victims(over, window.Run)
+		if r.rung = rungWait; l.reservedWith(window)-bytes <= r.within(l.settings.LimitBytes) {
+			l.budget.recycled(len(ids), bytes)
+			l.jobs.fill(r, window.Run, ids)
+		}
+	}
+}
+
+// sleepWay is the climb of a Sleep: one job.
+type sleepWay struct{}
+
+func (sleepWay) climb(s *scheduler, r *request) bool {
+	switch {
+	case s.clients.all[r.client] == nil:
+		r.err = ErrClosed
+	case r.rung == rungSearch:
+		r.rung = rungDeny
+		job := &Job{request: r}
+		if s.memory.PlanSleep(&job.Job, r.client); len(job.Ops) > 0 {
+			s.jobs.start(job)
+			return false
+		}
+	}
+	r.freed = s.memory.WakeBytes(r.client)
+	s.answers.end(r, r.err)
+	return true
+}
+
+// wakeTries is how often a Wake asks the driver for memory. Not fewer: the second follows when as much as it wants was released
+// where that is free, the third when everything was. Not more: nothing is left to release then.
+const wakeTries = 3
+
+// wakeWay is the climb of a Wake.
+type wakeWay struct{}
+
+func (w wakeWay) climb(s *scheduler, r *request) bool {
+	if s.clients.all[r.client] == nil {
+		s.answers.end(r, ErrClosed)
+		return true
+	}
+	wantedBytes := s.memory.WakeBytes(r.client)
+	over := s.memory.ReservedBytes() + wantedBytes - s.ladder.settings.LimitBytes
+	switch r.rung {
+	case rungSearch:
+		if over > 0 {
+			r.rung = rungAskAll
+			return false
+		}
+		return w.wake(s, r)
+	case rungAskAll:
+		r.rung = rungPoll
+		s.ladder.asks.ask(r, func(cl *client) bool { return holders(cl) && cl.id != r.client })
+	case rungPoll:
+		r.rung = rungRecycle
+		s.jobs.poll(r)
+	case rungRecycle:
+		r.rung, r.err = rungGrow, nil
+		switch r.refusals {
+		case 0:
+			s.jobs.shrink(r, over)
+		case 1:
+			s.jobs.shrink(r, max(over, wantedBytes))
+		default:
+			s.jobs.shrink(r, s.memory.ReservedBytes())
+		}
+	case rungGrow:
+		if over > 0 {
+			return w.refuse(s, r, wantedBytes, nil)
+		}
+		return w.wake(s, r)
+	case rungOffer, rungTake, rungAskOwn, rungCollect, rungWait, rungHold, rungDeny: // a job has failed
+		if !errors.Is(r.err, cudadrv.OutOfMemory) {
+			s.answers.end(r, r.err)
+			return true
+		}
+		if r.refusals++; r.refusals == wakeTries {
+			return w.refuse(s, r, wantedBytes, r.err)
+		}
+		r.rung = rungAskAll
+	}
+	return false
+}
+
+// wake starts the job. It reports whether nothing is left to do.
+func (wakeWay) wake(s *scheduler, r *request) bool {
+	job := &Job{request: r}
+	if s.memory.PlanWake(&job.Job, r.client); len(job.Ops) == 0 {
+		s.answers.end(r, nil)
+		return true
+	}
+	s.jobs.start(job)
+	return false
+}
+
+func (wakeWay) refuse(s *scheduler, r *request, wantedBytes int64, err error) bool {
+	r.pages, r.requestedBytes = uint32(wantedBytes/s.memory.PageBytes()), wantedBytes //nolint:gosec // pages of one arena
+	s.answers.end(r, &ShortError{s.answers.shortage(r), err})
+	return true
+}

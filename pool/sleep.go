@@ -1,0 +1,29 @@
+package pool
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool/core"
+)
+
+// Apart has all memory of a client lie in handles that hold no other's: see core.Apart. It comes after Join and before the client's
+// first Refill.
+func (p *Pool) Apart(id core.Client) { p.tell(core.Apart(id), fence.Mark{}) }
+
+// Sleep gives the physical memory of a client's pages back to the driver: see core.Sleep. The device has finished all work on them,
+// and none comes before Wake. It waits for the driver calls of other requests, and for its own. The end of ctx ends the waiting only. It
+// returns how much sleeps then.
+func (p *Pool) Sleep(ctx context.Context, id core.Client) (sleepingBytes int64, err error) {
+	return p.request(ctx, func(token uint64) core.Message { return core.Sleep(id, token) })
+}
+
+// Wake is the opposite of Sleep: see core.Wake. Errors: *OutOfMemoryError, ErrClosed, and the driver's.
+func (p *Pool) Wake(ctx context.Context, id core.Client) error {
+	_, err := p.request(ctx, func(token uint64) core.Message { return core.Wake(id, token) })
+	if short := (*core.ShortError)(nil); errors.As(err, &short) {
+		return p.quotas.denialError(core.Denial{Client: id, Shortage: short.Shortage, Err: short.Err}, nil)
+	}
+	return err
+}
