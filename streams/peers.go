@@ -18,6 +18,28 @@ type Peers struct {
 	lines line.Lines
 	slack core.Allowance
 	all   atomic.Pointer[[]*peer] // replaced, never changed
+
+	reached atomic.Pointer[[]*Peers] // devices whose memory kernels of this one reach; replaced, never changed
+}
+
+// Reach notes that kernels of the device reach the memory of another one.
+func (p *Peers) Reach(other *Peers) {
+	for !p.reaches(other) {
+		old := p.reached.Load()
+		all := []*Peers{other}
+		if old != nil {
+			all = append(all, *old...)
+		}
+		if p.reached.CompareAndSwap(old, &all) {
+			return
+		}
+	}
+}
+
+// reaches takes a time that grows with the number of such devices alone.
+func (p *Peers) reaches(other *Peers) bool {
+	all := p.reached.Load()
+	return all != nil && slices.Contains(*all, other)
 }
 
 // peer is the part of a stream that other streams of its device read.

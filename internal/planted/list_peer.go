@@ -41,6 +41,30 @@ func peerBugs() []Bug {
 			Edits: []Edit{{"cuda.(*Context).copyable", "c.capture.Load() != nil || from.capture.Load() != nil", "c.capture.Load() != nil"}},
 		},
 		{
+			Name: "memory that is mapped later is not accessible to peers", Package: ".", Run: "^TestPeerAccess$",
+			Edits: []Edit{{"pool.(*peers).enable", "	d.share = x.share\n", ""}},
+		},
+		{
+			Name: "memory that was mapped before is not accessible to peers", Package: ".", Run: "^TestPeerAccess$",
+			Edits: []Edit{{"pool.(*peers).enable", "range mapped {", "range mapped[:0] {"}},
+		},
+		{
+			Name: "unmapped pages are made accessible to peers", Package: "pool", Run: "^TestPeersGetAccessToEachMapping$",
+			Edits: []Edit{{"pool/core/memory.(*Memory).Mapped", "h == heap.None || m", "h != heap.None && m"}},
+		},
+		{
+			Name: "a call for a peer waits for good when the pool fails", Package: "pool", Run: "^TestPeersOfAPoolThatHasFailed$",
+			Edits: []Edit{{"pool.(*peers).turnEnds", "append(x.begun, x.wanted...) {", "x.begun {"}},
+		},
+		{
+			Name: "of several peers that come before a job the last one gets access alone", Package: "pool", Run: "^TestSeveralPeersAtATime$",
+			Edits: []Edit{{"pool.(*peers).turnEnds", "range wanted {", "range wanted[len(wanted)-1:] {"}},
+		},
+		{
+			Name: "a peer gets access in the wrong direction", Package: ".", Run: "^TestPeerAccess$",
+			Edits: []Edit{{"vram.(*Device).EnablePeerAccess", "other.pool.EnablePeer(ordinal)", "e.pool.EnablePeer(its)"}},
+		},
+		{
 			Name: "a placement books nothing", Package: ".", Run: "^TestPlacementsAtTheSameTime$",
 			Edits: []Edit{{"vram.(*Set).book", "next[number] += bytes", "_ = number"}},
 		},
