@@ -31,7 +31,9 @@
 //
 // Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The copy is
 // work of the receiving context; a context of the other device stands for the source there: it is made to wait, on the device, for
-// the copy, so that a free of the source waits, too. Launches take buffers of their own device alone.
+// the copy, so that a free of the source waits, too. A launch takes buffers of another device once vram.Device.EnablePeerAccess has given
+// its device access to that one's memory, and is ordered with the streams of those buffers as a copy is; other work takes buffers of its
+// own device alone. Close waits for the launches on a device's memory; so devices may be closed in any order.
 //
 // # Graphs
 //

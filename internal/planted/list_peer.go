@@ -65,6 +65,30 @@ func peerBugs() []Bug {
 			Edits: []Edit{{"vram.(*Device).EnablePeerAccess", "other.pool.EnablePeer(ordinal)", "e.pool.EnablePeer(its)"}},
 		},
 		{
+			Name: "a launch on a buffer of another device is made without access", Package: pkg, Run: "^TestForeignBuffersAreRefused$",
+			Edits: []Edit{{"streams.Submitter.Reach", "|| !x.s.peers.reaches(s.peers) ||", "||"}},
+		},
+		{
+			Name: "a launch takes a buffer of another device's graph", Package: pkg, Run: "^TestForeignBuffersAreRefused$",
+			Edits: []Edit{{"streams.Submitter.Reach", "|| s.cuda.held.Load()", ""}},
+		},
+		{
+			Name: "a launch is not ordered with the stream of a buffer of another device", Package: pkg, Run: "^TestLaunchesOnForeignBuffersAreOrdered$",
+			Edits: []Edit{{"cuda.(*submission).launchSlowly", "c.between(homes, submit)", "c.between(homes[:0], submit)"}},
+		},
+		{
+			Name: "a launch is not behind work of others on a buffer of another device", Package: pkg, Run: "^TestLaunchesOnBuffersOfManyStreams$",
+			Edits: []Edit{{"cuda.(*submission).behindForeign", "there.Before(b)", "error(nil)"}, {"cuda.(*submission).behindForeign", "there := home.Crossing()", ""}},
+		},
+		{
+			Name: "a launch is ordered with one stream of another device alone", Package: pkg, Run: "^TestLaunchesOnBuffersOfManyStreams$",
+			Edits: []Edit{{"cuda.(*submission).between", "c.between(homes[1:], submit)", "c.between(homes[:0], submit)"}},
+		},
+		{
+			Name: "a launch that one stream cannot wait for is waited for by no other", Package: pkg, Run: "^TestForeignLaunchesThatCannotBeOrdered$",
+			Edits: []Edit{{"cuda.(*submission).between", "late, err = err, nil", "late = err"}},
+		},
+		{
 			Name: "a placement books nothing", Package: ".", Run: "^TestPlacementsAtTheSameTime$",
 			Edits: []Edit{{"vram.(*Set).book", "next[number] += bytes", "_ = number"}},
 		},
