@@ -41,8 +41,11 @@
 //
 // What a graph touches is its own until it is closed and its last launch has finished: memory that Context.Alloc gave inside the
 // capture comes from the hold, and returns to it when it is freed, then or later; a buffer from outside may be freed at any time, and
-// its memory is not given to anybody before the graph is closed. Inside a capture freed memory of the hold is reused in the order of
-// the captured stream, so that a graph needs what its work needs at once, not the sum.
+// its memory is not given to anybody before the graph is closed. Inside a capture freed memory of the hold is used again by a
+// stream that is behind all work on it: by the captured stream, and by a branch behind a Context.Wait for the others that had it. So a
+// graph needs what its work needs at once, not the sum. Work of a branch on a buffer that another one has allocated is put behind the
+// allocation. Work that is submitted past this package to another stream than the one that has allocated a buffer is not known: wait
+// for that stream, and have it wait, around the buffer's life.
 //
 // # Concurrency properties
 //
