@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// neighbourhood is devices of one machine behind one checker, which knows what each of them has access to.
+// neighbourhood is devices of one machine behind one checker, which knows the memory that each of them has access to.
 type neighbourhood struct {
 	*testing.T
 	faults  *fault.Driver
@@ -60,7 +60,7 @@ func (n *neighbourhood) alloc(s *vram.Stream, bytes int64) vram.Buffer {
 	return b
 }
 
-// Memory of a device, what is mapped already and what is mapped later, is accessible to the devices that were given access, and to no
+// Memory of a device, mapped already or later, is accessible to the devices that were given access, and to no
 // others.
 func TestPeerAccess(t *testing.T) {
 	n := openNeighbourhood(t, sim.Config{Devices: 3}, vram.Config{})

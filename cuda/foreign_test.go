@@ -66,7 +66,7 @@ func newReaching(t *testing.T) *reaching {
 	return r
 }
 
-var oneThread = cuda.Cover(1, 1) //nolint:gochecknoglobals // a constant
+var oneThread = cuda.Cover(1, 1)
 
 // after is the time of the machine after a stream's work.
 func (r *reaching) after(c *cuda.Context) time.Duration {

@@ -102,7 +102,7 @@ func (p *player) capture() {
 				some, mine = p.fork(g, on, some, mine)
 			}
 		} else {
-			some, mine = p.inOrder(g, on, some, mine)
+			mine = p.inOrder(g, on, some, mine)
 		}
 		for _, s := range mine {
 			if !shared && p.random.IntN(3) == 0 { // another graph of the pool may write over a result
@@ -121,7 +121,7 @@ func (p *player) capture() {
 }
 
 // inOrder captures steps on streams each of which is behind all that were before it.
-func (p *player) inOrder(g *playedGraph, on []*cuda.Context, some, mine []*shadow) (_, _ []*shadow) {
+func (p *player) inOrder(g *playedGraph, on []*cuda.Context, some, mine []*shadow) []*shadow {
 	for range 1 + p.random.IntN(12) {
 		at := on[p.random.IntN(len(on))]
 		if len(on) > 1 { // what it touches may be touched by the other branch
@@ -134,7 +134,7 @@ func (p *player) inOrder(g *playedGraph, on []*cuda.Context, some, mine []*shado
 			require.NoError(p, on[1].Wait(at))
 		}
 	}
-	return some, mine
+	return mine
 }
 
 // captured captures a step: an allocation, a free, or work.

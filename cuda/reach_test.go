@@ -54,7 +54,7 @@ func (g *twoGPUs) reach() {
 	can, err := g.devices[0].CanAccessPeer(g.devices[1])
 	require.NoError(g, err)
 	if !can {
-		g.Skip("no access") //nolint:forbidigo // the machine has no way between the two
+		g.Skip("no access")
 	}
 	require.NoError(g, g.devices[0].EnablePeerAccess(g.devices[1]))
 }

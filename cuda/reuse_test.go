@@ -10,15 +10,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// event is a use in the reference: the stream, the memory, and all events before it.
-type event struct {
-	memory memorySpan
-	before map[int]bool
-}
-
 // plainReuse is the reference: it keeps all events, and for each stream the set of those before its position.
 type plainReuse struct {
-	events []event
+	events []memorySpan // of the uses
 	known  []map[int]bool
 }
 
@@ -31,13 +25,13 @@ func (p *plainReuse) wait(stream, behind int) {
 }
 
 func (p *plainReuse) use(stream int, m memorySpan) {
-	p.events = append(p.events, event{memory: m})
+	p.events = append(p.events, m)
 	p.known[stream][len(p.events)-1] = true
 }
 
 func (p *plainReuse) free(stream int, m memorySpan) bool {
 	for i, e := range p.events {
-		if e.memory.overlaps(m) && !p.known[stream][i] {
+		if e.overlaps(m) && !p.known[stream][i] {
 			return false
 		}
 	}

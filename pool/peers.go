@@ -56,8 +56,8 @@ func (p *Pool) EnablePeer(ordinal int) error {
 	return err
 }
 
-// turnEnds has the next job make the calls that are wanted, before its own: what is mapped then is what the books have now. Where no
-// job is due, one without operations begins.
+// turnEnds has the next job make the calls that are wanted, before its own: the pages that are mapped then are those that the books
+// have now. Where no job is due, one without operations begins.
 func (x *peers) turnEnds() {
 	p := x.pool
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/pool/core"
 )
 
-// waitLimit is how long a test waits for what may never come.
+// waitLimit is how long a test waits for an answer that may never come.
 const waitLimit = 5 * time.Second
 
 // accesses counts the calls that make memory accessible.
