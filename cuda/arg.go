@@ -142,7 +142,9 @@ func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err 
 				err = within(a.buffer, a.offset, a.bytes)
 			}
 			if err != nil {
-				return false, &ArgumentError{Kernel: f.name, Index: i, Err: err}
+				if err = c.reachable(a, err); err != nil {
+					return false, &ArgumentError{Kernel: f.name, Index: i, Err: err}
+				}
 			}
 			plain = plain && own
 			value = uint64(a.buffer.Ptr()) + uint64(a.offset) //nolint:gosec // within the buffer

@@ -42,11 +42,20 @@ type capture struct {
 	pool *Pool
 	mu   sync.Mutex // guards what follows; launches in a capture are cold
 
-	streams []*submission // that are captured: the first began it
-	homes   []*Stream     // of buffers from outside
+	streams []*submission // that are captured: the first began it. The index is the number in order
+	order   reuse
+	own     []captured // buffers of this capture that were live
+	homes   []*Stream  // of buffers from outside
 	kernels []*Kernel
 	events  []cudadrv.Event
 	scratch []Buffer
+}
+
+// captured is a buffer that was allocated in a capture.
+type captured struct {
+	buffer Buffer
+	by     int    // the stream
+	count  uint64 // of the allocation
 }
 
 // Capture runs f, and makes a graph of what it submits to the context, and to others that join it by Context.Wait; nothing of that runs.
@@ -90,7 +99,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 	if err != nil {
 		return nil, errors.Join(err, c.graphs.GraphDestroy(captured))
 	}
-	g = &Graph{on: c.submission, pool: pool, captured: captured, exec: exec, kernels: p.kernels, scratch: p.scratch, holds: pool.all()}
+	g = &Graph{on: c.submission, pool: pool, captured: captured, exec: exec, kernels: p.kernels, scratch: p.scratch}
 	for _, k := range g.kernels {
 		k.Function.module.graphs.Add(1)
 	}
@@ -104,6 +113,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 // capturing runs f in a capture.
 func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *capture, captured cudadrv.Graph, err error) {
 	p = &capture{pool: pool, streams: []*submission{c.submission}}
+	p.order.add()
 	runtime.LockOSThread() // but in relaxed mode the capture is this thread's
 	defer runtime.UnlockOSThread()
 	if err := c.work.Begin(); err != nil {
@@ -139,40 +149,84 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *ca
 	return p, 0, err
 }
 
-// alloc allocates for a captured stream, from a hold of its own: branches of a graph run at the same time, so that one may not have
-// what another has freed.
-func (p *capture) alloc(c *submission, bytes int64) (Buffer, error) {
-	hold, err := p.pool.holdFor(c)
-	if err != nil {
-		return Buffer{}, err
+// alloc allocates for a captured stream. Branches of a graph may run at the same time, so that one may have what another has freed once it
+// is behind all uses of that: memory of the hold that is not free for the stream is put aside until the rest was looked at.
+func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
+	var aside []Buffer
+	for {
+		if b, err = p.pool.hold.Stream().Alloc(bytes); err != nil || p.take(c, b) {
+			break
+		}
+		aside = append(aside, b)
 	}
-	return hold.Stream().Alloc(bytes)
+	for _, one := range aside {
+		_ = one.Free() // nobody else has it
+	}
+	return b, err
 }
 
-// touch notes that work of a captured stream has the address of a buffer. A buffer from outside is announced to be used by the hold,
-// one of another stream's hold by this stream: memory that is freed is not used again in this capture then.
+// take gives a captured stream a new buffer, and reports whether it may have that memory.
+func (p *capture) take(c *submission, b Buffer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle()
+	stream, memory := slices.Index(p.streams, c), spanOf(b)
+	if stream < 0 || !p.order.free(stream, memory) {
+		return stream < 0 // the capture has ended meanwhile
+	}
+	p.own = append(p.own, captured{b, stream, p.order.take(stream, memory)})
+	return true
+}
+
+// settle looks which buffers were freed. Work that was submitted past this package to the stream that allocated one was submitted before: so
+// the free counts as a use by that stream.
+func (p *capture) settle() {
+	p.own = slices.DeleteFunc(p.own, func(one captured) bool {
+		if one.buffer.Live() {
+			return false
+		}
+		p.order.use(one.by, spanOf(one.buffer))
+		return true
+	})
+}
+
+// touch notes that work of a captured stream has the address of a buffer. A buffer from outside is announced to be used by the hold, and
+// one of the hold is the stream's until others are behind the work. Work of a stream on a buffer that another one has allocated is put
+// behind the allocation, since the memory may have been in use before.
 func (p *capture) touch(c *submission, b Buffer) error {
 	home, ok := streams.Home(b)
 	if !ok {
 		return ErrNotLive
 	}
-	inside, own := p.pool.holds(home, c)
-	switch {
-	case own:
+	if home != p.pool.hold.Stream() {
+		if streams.Asleep(home) {
+			return ErrAsleep
+		}
+		if err := b.RecordStream(p.pool.hold.Stream()); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !slices.Contains(p.homes, home) {
+			p.homes = append(p.homes, home)
+		}
 		return nil
-	case inside:
-		return b.RecordStream(c.work.Stream())
-	case streams.Asleep(home):
-		return ErrAsleep
-	}
-	if err := b.RecordStream(p.pool.main.Stream()); err != nil {
-		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Contains(p.homes, home) {
-		p.homes = append(p.homes, home)
+	stream := slices.Index(p.streams, c)
+	if stream < 0 { // other arguments for a graph, whose work has its order
+		return nil
 	}
+	memory := spanOf(b)
+	for _, one := range p.own {
+		if spanOf(one.buffer) == memory && one.buffer.Live() && !p.order.behind(stream, one.by, one.count) {
+			if err := p.wait(c, p.streams[one.by]); err != nil {
+				return err
+			}
+		}
+	}
+	p.order.use(stream, memory)
 	return nil
 }
 
@@ -218,15 +272,25 @@ func (p *capture) join(c, behind *submission) (err error) {
 	if !joins && c.capture.Load() != p {
 		return ErrCapturing
 	}
-	defer func() {
-		switch {
-		case !joins:
-		case err != nil:
-			c.released()
-		default:
-			p.streams = append(p.streams, c)
-		}
-	}()
+	if joins {
+		p.streams = append(p.streams, c)
+		p.order.add()
+	}
+	if err = p.wait(c, behind); err != nil && joins {
+		c.released()
+		p.streams = p.streams[:len(p.streams)-1]
+		p.order.remove()
+	}
+	return err
+}
+
+// wait makes a captured stream wait for another one.
+func (p *capture) wait(c, behind *submission) error {
+	stream, before := slices.Index(p.streams, c), slices.Index(p.streams, behind)
+	if stream < 0 || before < 0 {
+		return ErrCapturing // one has left it
+	}
+	p.settle()
 	e, err := c.device.EventCreate()
 	if err != nil {
 		return err
@@ -235,7 +299,11 @@ func (p *capture) join(c, behind *submission) (err error) {
 	if err := behind.submit(func() error { return c.device.EventRecord(e, behind.handle) }); err != nil {
 		return err
 	}
-	return c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e) })
+	if err := c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e) }); err != nil {
+		return err
+	}
+	p.order.wait(stream, before)
+	return nil
 }
 
 // Pool is memory for graphs that run one after the other: what one has freed inside its capture the next may have. So a buffer that
@@ -243,11 +311,10 @@ func (p *capture) join(c, behind *submission) (err error) {
 // captured with it; its memory goes with the last graph.
 type Pool struct {
 	on     *submission
-	main   streams.Hold // of buffers from outside, and of the stream on which the pool was made
-	shared bool         // by several graphs
+	hold   streams.Hold
+	shared bool // by several graphs
 
 	mu       sync.Mutex // of cold calls, and of launches of graphs that share it
-	branches []branch   // holds of other streams
 	users    int        // graphs and captures
 	closed   bool
 	ended    bool
@@ -263,8 +330,10 @@ func (c *Context) NewPool() (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.holdBegins(hold)
-	return &Pool{on: c.submission, main: hold, shared: true}, nil
+	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
+		checked.HoldBegins(hold.Stream().Handle())
+	}
+	return &Pool{on: c.submission, hold: hold, shared: true}, nil
 }
 
 // Shared captures with the memory of a pool. The graphs of a pool run one after the other: launches see to it where they are on
@@ -276,78 +345,8 @@ func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
 	if p == nil || p.on == nil {
 		return 0, ErrNotOpen
 	}
-	var sum int64
-	for _, hold := range p.all() {
-		n, err := hold.Stream().Stats(ctx)
-		if err != nil {
-			return 0, err
-		}
-		sum += n.HeldBytes
-	}
-	return sum, nil
-}
-
-// holdBegins tells a checker of a hold.
-func (c *submission) holdBegins(hold streams.Hold) {
-	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
-		checked.HoldBegins(hold.Stream().Handle())
-	}
-}
-
-// branch is the hold of a stream that has joined captures.
-type branch struct {
-	of   *submission
-	hold streams.Hold
-}
-
-// holdFor is the hold from which a captured stream allocates.
-func (p *Pool) holdFor(c *submission) (streams.Hold, error) {
-	if c == p.on {
-		return p.main, nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, b := range p.branches {
-		if b.of == c {
-			return b.hold, nil
-		}
-	}
-	hold, err := c.work.NewHold()
-	if err == nil {
-		c.holdBegins(hold)
-		p.branches = append(p.branches, branch{c, hold})
-	}
-	return hold, err
-}
-
-// holds reports whether a stream is that of a hold of the pool, and of the one of a captured stream.
-func (p *Pool) holds(s *Stream, c *submission) (inside, own bool) {
-	if s == p.main.Stream() {
-		return true, c == p.on
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, b := range p.branches {
-		if s == b.hold.Stream() {
-			return true, b.of == c
-		}
-	}
-	return false, false
-}
-
-// all are the holds.
-func (p *Pool) all() []streams.Hold {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.list()
-}
-
-func (p *Pool) list() []streams.Hold {
-	all := []streams.Hold{p.main}
-	for _, b := range p.branches {
-		all = append(all, b.hold)
-	}
-	return all
+	n, err := p.hold.Stream().Stats(ctx)
+	return n.HeldBytes, err
 }
 
 // Close ends the pool for further captures. Memory goes when the last graph is closed: this call, or that one, waits for its
@@ -397,13 +396,10 @@ func (p *Pool) end() error {
 	if !p.closed || p.users > 0 || p.ended {
 		return nil
 	}
-	var failed error
-	for _, hold := range p.list() {
-		if checked, ok := p.on.device.(cudadrv.CheckedHolds); ok {
-			checked.HoldEnds(hold.Stream().Handle())
-		}
-		failed = errors.Join(failed, hold.End(p.launched...))
+	if checked, ok := p.on.device.(cudadrv.CheckedHolds); ok {
+		checked.HoldEnds(p.hold.Stream().Handle())
 	}
-	p.ended = failed == nil
-	return failed
+	err := p.hold.End(p.launched...)
+	p.ended = err == nil
+	return err
 }

@@ -36,7 +36,9 @@
 //
 // Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The copy is
 // work of the receiving context; a context of the other device stands for the source there: it is made to wait, on the device, for
-// the copy, so that a free of the source waits, too. Launches take buffers of their own device alone.
+// the copy, so that a free of the source waits, too. A launch takes buffers of another device once vram.Device.EnablePeerAccess has given
+// its device access to that one's memory, and is ordered with the streams of those buffers as a copy is; other work takes buffers of its
+// own device alone. Close waits for the launches on a device's memory; so devices may be closed in any order.
 //
 // # Graphs
 //
@@ -44,8 +46,11 @@
 //
 // What a graph touches is its own until it is closed and its last launch has finished: memory that Context.Alloc gave inside the
 // capture comes from the hold, and returns to it when it is freed, then or later; a buffer from outside may be freed at any time, and
-// its memory is not given to anybody before the graph is closed. Inside a capture freed memory of the hold is reused in the order of
-// the captured stream, so that a graph needs what its work needs at once, not the sum.
+// its memory is not given to anybody before the graph is closed. Inside a capture freed memory of the hold is used again by a
+// stream that is behind all work on it: by the captured stream, and by a branch behind a Context.Wait for the others that had it. So a
+// graph needs what its work needs at once, not the sum. Work of a branch on a buffer that another one has allocated is put behind the
+// allocation. Work that is submitted past this package to another stream than the one that has allocated a buffer is not known: wait
+// for that stream, and have it wait, around the buffer's life.
 //
 // # Concurrency properties
 //

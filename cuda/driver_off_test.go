@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -20,12 +21,30 @@ const captures = 60
 // library is the driver of a fake of libcuda, which runs the kernels of drivertest.PTX on the host's memory.
 func library(tb testing.TB) cudadrv.Driver {
 	tb.Helper()
+	return dynamic.New(dynamic.Config{Library: builtFake(tb)})
+}
+
+// machine is library with two devices.
+func machine(tb testing.TB) cudadrv.Driver {
+	tb.Helper()
+	path := builtFake(tb)
+	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	require.NoError(tb, err)
+	var setDevices func(int32)
+	purego.RegisterLibFunc(&setDevices, handle, "fakecuda_set_devices")
+	setDevices(2)
+	return dynamic.New(dynamic.Config{Library: path})
+}
+
+// builtFake is the path of the fake.
+func builtFake(tb testing.TB) string {
+	tb.Helper()
 	path, err := fakecuda.Build(tb.TempDir())
 	if errors.Is(err, fakecuda.ErrNoCompiler) {
 		tb.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to run on without a compiler
 	}
 	require.NoError(tb, err)
-	return dynamic.New(dynamic.Config{Library: path})
+	return path
 }
 
 // players are the drivers on which random programs are played.

@@ -15,6 +15,12 @@ const captures = 1000
 // library is the driver of a GPU.
 func library(testing.TB) cudadrv.Driver { return dynamic.New(dynamic.Config{}) }
 
+// machine is library: with all devices that there are.
+func machine(tb testing.TB) cudadrv.Driver {
+	tb.Helper()
+	return library(tb)
+}
+
 // players are the drivers on which random programs are played.
 func players(tb testing.TB) map[string]cudadrv.Driver {
 	tb.Helper()

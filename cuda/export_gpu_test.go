@@ -22,3 +22,8 @@ func RecordAndWait(from, to *Context, e *Event) error {
 	}
 	return to.device.StreamWaitEvent(to.handle, e.handle)
 }
+
+// RawCopyPeer is the driver's copy between two devices, without any order.
+func RawCopyPeer(c *Context, dst cudadrv.Ptr, from *Context, src cudadrv.Ptr, bytes int64) error {
+	return c.peers.MemcpyPeerAsync(dst, c.peers.Context(), src, from.peers.Context(), bytes, c.handle)
+}

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/streams"
 )
 
 // Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of goroutines
@@ -19,7 +18,6 @@ type Graph struct {
 	pool     *Pool
 	captured cudadrv.Graph
 	exec     cudadrv.GraphExec
-	holds    []streams.Hold // that have memory of the graph
 	scratch  []Buffer
 
 	gate     atomic.Int64              // calls under way; closedGate: closed
@@ -81,10 +79,8 @@ func (g *Graph) Launch(c *Context) error {
 			return err
 		}
 	}
-	for _, hold := range g.holds { // other graphs of the pool have its memory, and works of others buffers of it that are live
-		if err := crossing.BeforeHold(hold.Stream()); err != nil {
-			return err
-		}
+	if err := crossing.BeforeHold(g.pool.hold.Stream()); err != nil { // other graphs of the pool, and works of others, have its memory
+		return err
 	}
 	if err := g.before(c); err != nil {
 		return err
@@ -102,10 +98,8 @@ func (g *Graph) before(c *Context) error {
 	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) {
 		return nil
 	}
-	for _, hold := range g.holds {
-		if err := hold.Precede(s); err != nil {
-			return err
-		}
+	if err := g.pool.hold.Precede(s); err != nil {
+		return err
 	}
 	g.note(s)
 	return nil

@@ -164,7 +164,6 @@ func TestBranchesOfACapture(t *testing.T) {
 			require.ErrorIs(t, inner.Upload(to), cuda.ErrCapturing)
 		}
 		require.NoError(t, c.Wait(d))
-		// c has read what d has: no memory of it is free before the end.
 		require.NoError(t, c.Copy(cuda.Whole(x), cuda.Whole(other)))
 		r.free(other, more)
 	})
@@ -178,6 +177,115 @@ func TestBranchesOfACapture(t *testing.T) {
 	require.NoError(t, g.Close())
 	require.NoError(t, inner.Close())
 	r.free(x, y)
+}
+
+// Memory that one branch has freed is used again by another one that is behind its uses, and by no other: what a graph holds does not grow
+// with its steps.
+func TestBranchesUseMemoryAgainBehindAJoin(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	held := func(steps int) int64 {
+		g := r.graph(c, func() {
+			for i := range steps {
+				x, y := r.alloc(c, 8*mib), r.alloc(c, 4*mib)
+				require.NoError(t, c.Fill8(cuda.Whole(x), byte(i)))
+				require.NoError(t, d.Wait(c))
+				tmp := r.alloc(d, 8*mib)
+				require.NoError(t, d.Copy(cuda.Whole(tmp), cuda.Whole(x)))
+				require.NoError(t, d.Copy(cuda.Whole(y), cuda.Part(tmp, 0, 4*mib)))
+				r.free(tmp)
+				own := r.alloc(c, 8*mib)
+				assert.NotEqual(t, tmp.Ptr(), own.Ptr(), "the branches may run at the same time")
+				require.NoError(t, c.Copy(cuda.Whole(own), cuda.Whole(x)))
+				require.NoError(t, c.Wait(d))
+				require.NoError(t, c.Copy(cuda.Part(x, 0, 4*mib), cuda.Whole(y)))
+				r.free(x, y, own)
+			}
+		})
+		bytes, err := g.HeldBytes(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, g.Launch(c))
+		r.sync(c)
+		require.NoError(t, g.Close())
+		return bytes
+	}
+	few, many := held(2), held(40)
+	t.Logf("held: %d MiB after 2 steps, %d MiB after 40", few/mib, many/mib)
+	assert.LessOrEqual(t, many, few)
+}
+
+// A branch that is joined has its memory used again at once; one that has work behind the join has not.
+func TestReuseInACaptureIsBehindAllUses(t *testing.T) {
+	r, c := newRig(t)
+	d, e := r.context(), r.context()
+	g := r.graph(c, func() {
+		require.NoError(t, d.Wait(c))
+		require.NoError(t, e.Wait(c))
+		x := r.alloc(d, 8*mib)
+		require.NoError(t, d.Fill8(cuda.Whole(x), 1))
+		require.NoError(t, e.Wait(d))
+		require.NoError(t, e.Fill8(cuda.Whole(x), 2))
+		require.NoError(t, c.Wait(d))
+		at := x.Ptr()
+		r.free(x)
+		y := r.alloc(c, 8*mib)
+		assert.NotEqual(t, at, y.Ptr(), "e has it, and d's free is behind the join")
+		require.NoError(t, c.Fill8(cuda.Whole(y), 3))
+		require.NoError(t, c.Wait(d))
+		z := r.alloc(c, 8*mib)
+		assert.NotEqual(t, at, z.Ptr(), "e has it")
+		require.NoError(t, c.Fill8(cuda.Whole(z), 3))
+		require.NoError(t, c.Wait(e))
+		again := r.alloc(c, 8*mib)
+		assert.Equal(t, at, again.Ptr())
+		require.NoError(t, c.Fill8(cuda.Whole(again), 4))
+		r.free(y, z, again)
+	})
+	require.NoError(t, g.Launch(c))
+	r.sync(c)
+	require.NoError(t, g.Close())
+}
+
+// Work that is submitted past the package to the stream that has allocated a buffer is before the free of that.
+func TestWorkPastThePackageIsBeforeAFree(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	g := r.graph(c, func() {
+		require.NoError(t, d.Wait(c))
+		x := r.alloc(d, 8*mib)
+		require.NoError(t, c.Wait(d))
+		require.NoError(t, r.dev.GPU().MemsetD8Async(x.Ptr(), 1, x.Bytes(), d.Stream().Handle()))
+		r.free(x)
+		y := r.alloc(c, 8*mib)
+		assert.NotEqual(t, x.Ptr(), y.Ptr())
+		require.NoError(t, c.Fill8(cuda.Whole(y), 3))
+		require.NoError(t, c.Wait(d))
+		z := r.alloc(c, 8*mib)
+		assert.Equal(t, x.Ptr(), z.Ptr())
+		r.free(y, z)
+	})
+	require.NoError(t, g.Close())
+}
+
+// Work of a branch on a buffer that another one has allocated is behind the allocation: the memory may have been in use before.
+func TestABranchIsBehindTheAllocationOfItsBuffers(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	g := r.graph(c, func() {
+		require.NoError(t, d.Wait(c))
+		x := r.alloc(c, 8*mib)
+		require.NoError(t, c.Fill8(cuda.Whole(x), 1))
+		at := x.Ptr()
+		r.free(x)
+		y := r.alloc(c, 8*mib)
+		require.Equal(t, at, y.Ptr())
+		require.NoError(t, d.Fill8(cuda.Whole(y), 2))
+		require.NoError(t, c.Wait(d))
+		r.free(y)
+	})
+	require.NoError(t, g.Launch(c))
+	r.sync(c)
+	require.NoError(t, g.Close())
 }
 
 func TestACaptureThatFailsLeavesNothing(t *testing.T) {

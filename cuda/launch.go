@@ -1,10 +1,22 @@
 package cuda
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
+)
 
 // Launch submits a kernel. It does not wait. On buffers of the context's own stream it makes one driver call and allocates
-// nothing; each other stream costs an event more. In a capture the launch becomes part of the graph. Errors: *ArgumentError,
-// with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of another device, vram.ErrClosed.
+// nothing; each other stream costs an event more. In a capture the launch becomes part of the graph.
+//
+// A buffer of another device may be an argument where vram.Device.EnablePeerAccess has given this one access, but for one of a graph,
+// and not in a capture. Then the launch is behind the work of the buffer's stream so far, and later work of that stream is behind the
+// launch, as with Context.CopyPeer: so a free waits for it. That costs two events for each stream of another device.
+//
+// Errors: *ArgumentError, with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of another
+// device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted.
 func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -69,24 +81,84 @@ func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg
 	}
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
+	var homes []streams.Submitter // of buffers of other devices
 	for i := range args {
 		if args[i].mode == byValue {
 			continue
 		}
-		if err := crossing.Before(args[i].buffer); err != nil {
+		err := crossing.Before(args[i].buffer)
+		if errors.Is(err, ErrForeign) {
+			homes, err = c.behindForeign(&crossing, homes, args[i].buffer)
+		}
+		if err != nil {
 			return &ArgumentError{Kernel: f.name, Index: i, Err: err}
 		}
 	}
-	var err error
+	submit := func() error { return c.launch(f, g, p, accesses) }
 	if profile := c.profile.Load(); profile != nil {
-		err = profile.launch(f, g, func() error { return c.launch(f, g, p, accesses) })
-	} else {
-		err = c.launch(f, g, p, accesses)
+		plain := submit
+		submit = func() error { return profile.launch(f, g, plain) }
 	}
-	if err == nil {
+	err := c.between(homes, submit)
+	if err == nil || submitted(err) {
 		crossing.After()
 	}
 	return err
+}
+
+// reachable returns the error of an argument whose buffer is refused as one of another device: nil if kernels reach that memory.
+func (c *submission) reachable(a *Arg, err error) error {
+	if !errors.Is(err, ErrForeign) {
+		return err
+	}
+	if _, err := c.work.Reach(a.buffer); err != nil {
+		return err
+	}
+	return within(a.buffer, a.offset, a.bytes)
+}
+
+// behindForeign adds the stream of a buffer of another device, and puts that behind the work of other streams on the buffer.
+func (c *submission) behindForeign(crossing *streams.Crossing, homes []streams.Submitter, b Buffer) ([]streams.Submitter, error) {
+	home, err := c.work.Reach(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := crossing.Enter(home); err != nil {
+		return nil, err
+	}
+	there := home.Crossing()
+	if err := there.Before(b); err != nil {
+		return nil, err
+	}
+	if slices.Contains(homes, home) {
+		return homes, nil
+	}
+	return append(homes, home), nil
+}
+
+// between submits work between what streams of other devices were given so far and what they are given later.
+func (c *submission) between(homes []streams.Submitter, submit func() error) error {
+	if len(homes) == 0 {
+		return submit()
+	}
+	var late error // of the order with the other streams, which is no reason to leave this one without its wait
+	err := c.work.Between(homes[0], func() error {
+		err := c.between(homes[1:], submit)
+		if submitted(err) {
+			late, err = err, nil
+		}
+		return err
+	})
+	if late != nil {
+		return errors.Join(late, err)
+	}
+	return err
+}
+
+// submitted reports whether work was submitted that failed in its order with that of another device.
+func submitted(err error) bool {
+	_, late := errors.AsType[*OrderError](err)
+	return late
 }
 
 // accessesOf is what a kernel may touch by its arguments.

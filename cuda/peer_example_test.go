@@ -27,3 +27,18 @@ func ExampleContext_TransferPeer() {
 	check(set.Close())
 	// Output: on device 2 [1 2 3 4]
 }
+
+// Kernels of one device work on memory of another one.
+func ExampleContext_Launch_peer() {
+	set := must(vram.OpenAll(vram.Config{Driver: sim.New(sim.Config{Devices: 2})}))
+	c := must(cuda.NewContext(must(set.Devices()[0].NewStream())))
+	home := must(cuda.NewContext(must(set.Devices()[1].NewStream())))
+	kernel := must(must(c.LoadModule([]byte(ptx))).Function("touch"))
+	check(set.Devices()[0].EnablePeerAccess(set.Devices()[1]))
+	x := must(home.Alloc(4 << 20)) // of device 1
+	check(c.Launch(kernel, cuda.Cover(1<<20, 256), cuda.InOut(x)))
+	check(x.Free()) // behind the launch
+	fmt.Println("launched on device", c.Info().Ordinal)
+	check(set.Close())
+	// Output: launched on device 0
+}

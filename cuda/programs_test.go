@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/vramtest"
 )
 
 // shadow is a buffer, or memory that a graph holds, with the bytes that it has to have.
@@ -95,34 +97,12 @@ func (p *player) capture() {
 		}
 		some := []*shadow{p.one(), p.one(), p.one()}
 		var mine []*shadow
-		for range 1 + p.random.IntN(12) {
-			at := on[p.random.IntN(len(on))]
-			if len(on) > 1 { // what it touches may be touched by the other branch
-				require.NoError(p, at.Wait(on[0]))
-				require.NoError(p, at.Wait(on[1]))
+		if len(on) > 1 && p.random.IntN(2) == 0 {
+			for range 1 + p.random.IntN(4) {
+				some, mine = p.fork(g, on, some, mine)
 			}
-			switch {
-			case p.random.IntN(3) == 0:
-				s := p.alloc(at)
-				g.steps = append(g.steps, func() { clear(s.bytes) })
-				mine, some = append(mine, s), append(some, s)
-			case len(mine) > 0 && p.random.IntN(4) == 0:
-				s := mine[len(mine)-1]
-				mine = mine[:len(mine)-1]
-				for i := range some {
-					if some[i] == s {
-						some = append(some[:i], some[i+1:]...)
-						break
-					}
-				}
-				require.NoError(p, s.buffer.Free())
-			default:
-				g.steps = append(g.steps, p.work(at, some))
-			}
-			if len(on) > 1 {
-				require.NoError(p, on[0].Wait(at))
-				require.NoError(p, on[1].Wait(at))
-			}
+		} else {
+			mine = p.inOrder(g, on, some, mine)
 		}
 		for _, s := range mine {
 			if !shared && p.random.IntN(3) == 0 { // another graph of the pool may write over a result
@@ -138,6 +118,64 @@ func (p *player) capture() {
 	}, with...)
 	require.NoError(p, err)
 	p.graphs = append(p.graphs, g)
+}
+
+// inOrder captures steps on streams each of which is behind all that were before it.
+func (p *player) inOrder(g *playedGraph, on []*cuda.Context, some, mine []*shadow) []*shadow {
+	for range 1 + p.random.IntN(12) {
+		at := on[p.random.IntN(len(on))]
+		if len(on) > 1 { // what it touches may be touched by the other branch
+			require.NoError(p, at.Wait(on[0]))
+			require.NoError(p, at.Wait(on[1]))
+		}
+		some, mine = p.captured(g, at, some, mine)
+		if len(on) > 1 {
+			require.NoError(p, on[0].Wait(at))
+			require.NoError(p, on[1].Wait(at))
+		}
+	}
+	return mine
+}
+
+// captured captures a step: an allocation, a free, or work.
+func (p *player) captured(g *playedGraph, at *cuda.Context, some, mine []*shadow) (_, _ []*shadow) {
+	switch {
+	case p.random.IntN(3) == 0 || len(some) == 0:
+		s := p.alloc(at)
+		g.steps = append(g.steps, func() { clear(s.bytes) })
+		mine, some = append(mine, s), append(some, s)
+	case len(mine) > 0 && p.random.IntN(4) == 0:
+		s := mine[len(mine)-1]
+		mine = mine[:len(mine)-1]
+		some = slices.DeleteFunc(some, func(o *shadow) bool { return o == s })
+		require.NoError(p, s.buffer.Free())
+	default:
+		g.steps = append(g.steps, p.work(at, some))
+	}
+	return some, mine
+}
+
+// fork captures steps on two streams that run at the same time, each on buffers of its own and on new ones, and joins them. Memory that
+// either has freed may be used again by the other behind the join, and not before.
+func (p *player) fork(g *playedGraph, on []*cuda.Context, some, mine []*shadow) (_, _ []*shadow) {
+	var parts, owned [2][]*shadow
+	side := map[*shadow]int{}
+	for _, s := range some {
+		if _, twice := side[s]; !twice {
+			side[s] = p.random.IntN(2)
+			parts[side[s]] = append(parts[side[s]], s)
+		}
+	}
+	for _, s := range mine {
+		owned[side[s]] = append(owned[side[s]], s)
+	}
+	require.NoError(p, on[1].Wait(on[0]))
+	for range 1 + p.random.IntN(10) {
+		i := p.random.IntN(2)
+		parts[i], owned[i] = p.captured(g, on[i], parts[i], owned[i])
+	}
+	require.NoError(p, on[0].Wait(on[1]))
+	return append(parts[0], parts[1]...), append(owned[0], owned[1]...)
 }
 
 // close closes a graph, and frees its results if it was never launched.
@@ -236,10 +274,12 @@ func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
 	for name, driver := range players(t) {
 		begun, seed := time.Now(), first
 		for ; seed < first+programs || time.Since(begun) < span; seed++ {
-			dev, err := vram.Open(vram.Config{Driver: driver})
+			watched, checker := vramtest.Watch(vram.Config{Driver: driver})
+			dev, err := vram.Open(watched)
 			require.NoError(t, err)
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) { play(t, dev, seed, 400) })
 			require.NoError(t, dev.Close())
+			require.NoError(t, checker.Checker(0).Err())
 			if t.Failed() {
 				return
 			}

@@ -33,6 +33,12 @@
 // granted, and again only after the page was returned and its segment freed, so that the holder of
 // a page may read its entry.
 //
+// # Peers
+//
+// Other devices may be given access to the memory (EnablePeer). The core knows nothing of them: the access of a mapping is one
+// operation of a job, whose driver call names them too. The calls for memory that is mapped already are made before the next job, with
+// the pages that the books have as mapped when that is planned.
+//
 // # Concurrency properties
 //
 //   - Every Refill gets exactly one answer, Granted or Denied, also when the pool's actor panics or

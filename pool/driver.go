@@ -20,6 +20,7 @@ type work struct {
 	marks   []markedFence
 	clients []Client // queried whether they are idle
 	waiter  Client   // of the job's Await operations; nil if it has left
+	before  func()   // makes driver calls before the job; nil: there are none
 }
 
 // markedFence is a client's fence and the mark that was recorded for it.
@@ -51,6 +52,8 @@ type driver struct {
 	order     []core.Client // keys of marks, sorted: the same history makes the same calls
 	passed    []core.Passed // the answer to the last job
 	last      core.JobDone
+
+	share func(at cudadrv.Ptr, bytes int64) error // makes pages accessible to other devices, too; nil: there are none
 }
 
 // open makes the driver goroutine of a pool; it does not start it.
@@ -88,6 +91,9 @@ func (d *driver) stop() {
 // run performs a job. If its fence queries fail, so does the job; but its driver calls are made all
 // the same, since they do not depend on the queries.
 func (d *driver) run(w *work) core.JobDone {
+	if w.before != nil {
+		w.before()
+	}
 	d.keep(w.marks)
 	d.waiter = w.waiter
 	done := core.JobDone{Job: w.job}
@@ -256,6 +262,9 @@ func (d *driver) call(op *memory.Op) (err error) {
 	case memory.Map:
 		return p.device.MemMap(at, bytes, op.Handle)
 	case memory.Access:
+		if d.share != nil {
+			return d.share(at, bytes)
+		}
 		return p.device.MemSetAccess(at, bytes)
 	case memory.Release:
 		return p.device.MemRelease(op.Handle)

@@ -119,7 +119,7 @@ func (h *house) open(s core.Settings) {
 // prepare opens the device.
 func (k kind) prepare(t *testing.T) *house {
 	t.Helper()
-	simulator := sim.New(sim.Config{TotalBytes: 256 * page, NoVirtualMemory: k.plain})
+	simulator := sim.New(sim.Config{Devices: 2, TotalBytes: 256 * page, NoVirtualMemory: k.plain})
 	h := &house{t: t, faults: fault.Wrap(simulator), sim: simulator.Device(0)}
 	var err error
 	h.device, err = h.faults.Open(0)

@@ -90,6 +90,8 @@ type step struct {
 type question struct {
 	actors.Link
 	settings  *core.Settings
+	visit     func() // runs in the turn, and sees to the answer; nil: the answer comes at once
+	peer      int    // the ordinal, for EnablePeer
 	reset     bool
 	liveBytes map[core.Client]int64 // for a reset
 	reply     futures.Promise[*Snapshot]

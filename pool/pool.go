@@ -50,7 +50,8 @@ type Pool struct {
 	askedAt map[core.Client]time.Duration      // on the clock, of the last Ask
 	clock   func() time.Duration               // measures moves and the device's calls
 	waiting map[uint64]*futures.Promise[int64] // for an End
-	marks   []markedFence                      // of Returns since the last job
+	sharing sharing
+	marks   []markedFence // of Returns since the last job
 	out     *effects
 }
 

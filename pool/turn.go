@@ -22,6 +22,9 @@ func (p *Pool) Receive(m actors.Message) {
 	case *refused:
 		p.quotas.unqueue(m.client, m.token, p.ready)
 	}
+	if p.sharing != nil {
+		p.sharing.turnEnds()
+	}
 	if p.debug {
 		if err := p.core.Check(); err != nil {
 			panic(err) // the audit after it quarantines
@@ -30,6 +33,10 @@ func (p *Pool) Receive(m actors.Message) {
 }
 
 func (p *Pool) answer(q *question) {
+	if q.visit != nil {
+		q.visit()
+		return
+	}
 	if q.settings != nil {
 		p.core.SetSettings(*q.settings)
 	}
@@ -246,5 +253,8 @@ func (p *Pool) Stopped(cause error) {
 	p.publish()
 	if !fx.Empty() {
 		p.collect(fx)
+	}
+	if p.sharing != nil {
+		p.sharing.turnEnds()
 	}
 }

@@ -29,11 +29,11 @@ type cudaStream struct {
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
 	crossings      crossings
-	gate           *gate                  // of a Sleeper's stream; else nil
-	strand         atomic.Pointer[strand] // nil: no work waits for another process
-	synced         atomic.Bool            // closed, and the device has finished its work; set in the turn
-	forbiddenCalls atomic.Uint64          // counts calls that a capture forbade
-	lost           atomic.Uint64          // fences of Returns that a capture may have, see Stats.LostFences
+	gate           *gate         // of a Sleeper's stream; else nil
+	strand         atomic.Value  // a stranding; nil: no work waits for another process
+	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
+	forbiddenCalls atomic.Uint64 // counts calls that a capture forbade
+	lost           atomic.Uint64 // fences of Returns that a capture may have, see Stats.LostFences
 }
 
 // init sets the fields from a configuration.
@@ -152,8 +152,8 @@ func (h *cudaStream) discard(m fence.Mark) {
 
 // synchronize waits for the stream's work. Its error is a *StrandedError where that does not come to an end.
 func (h *cudaStream) synchronize() error {
-	if k := h.strand.Load(); k != nil {
-		return h.awaitStranding(k, h.device)
+	if k, ok := h.strand.Load().(stranding); ok {
+		return k.await(h, h.device)
 	}
 	return h.guard(func() error { return h.device.StreamSynchronize(h.stream) })
 }

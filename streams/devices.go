@@ -21,6 +21,20 @@ func (e *OrderError) Error() string {
 // Unwrap is the driver's error.
 func (e *OrderError) Unwrap() error { return e.Err }
 
+// Reach returns the stream that a live buffer of another device belongs to, where kernels of this device reach the memory of that one
+// (Peers.Reach): it stands for the buffer in Between, once a Crossing of that stream has put it behind the work of others on the
+// buffer. Buffers of this device are ErrForeign here, too, as are those of graphs. It takes constant time.
+func (x Submitter) Reach(b Buffer) (home Submitter, err error) {
+	s, ok := b.home()
+	switch {
+	case !ok || !b.slot.Live(b.word):
+		return Submitter{}, ErrNotLive
+	case s.peers == x.s.peers || !x.s.peers.reaches(s.peers) || s.cuda.held.Load(): // nothing is submitted to the stream of a hold
+		return Submitter{}, ErrForeign
+	}
+	return Submitter{s}, nil
+}
+
 // Between submits work to the stream that also touches memory of another device, for which a stream of that device stands: the
 // work is behind all that this one was given so far, and all that this one is given later is behind the work. So a buffer of the
 // other stream that is freed afterwards is not reused, returned or unmapped before the work has finished. It records an event on

@@ -19,7 +19,32 @@ type Peers struct {
 	slack core.Allowance
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 
-	stranded atomic.Bool // a stream was closed that has not finished and never will
+	stranded atomic.Bool  // a stream was closed that has not finished and never will
+	reached  atomic.Value // a *reach; nil: kernels of this device reach the memory of no other one
+}
+
+// reach is the devices whose memory kernels of one reach. It does not change.
+type reach struct{ all []*Peers }
+
+// Reach notes that kernels of the device reach the memory of another one.
+func (p *Peers) Reach(other *Peers) {
+	for !p.reaches(other) {
+		old, _ := p.reached.Load().(*reach)
+		now := &reach{[]*Peers{other}}
+		if old == nil && p.reached.CompareAndSwap(nil, now) {
+			return
+		}
+		if old != nil {
+			now.all = append(now.all, old.all...)
+			p.reached.CompareAndSwap(old, now)
+		}
+	}
+}
+
+// reaches takes a time that grows with the number of such devices alone.
+func (p *Peers) reaches(other *Peers) bool {
+	r, ok := p.reached.Load().(*reach)
+	return ok && slices.Contains(r.all, other)
 }
 
 // peer is the part of a stream that other streams of its device read.

@@ -24,6 +24,11 @@ func (e *StrandedError) Error() string {
 // Is makes errors.Is(err, ErrStranded) hold.
 func (e *StrandedError) Is(target error) bool { return target == ErrStranded }
 
+// stranding is a *strand. Waits for a stream know this interface alone, so that a program without other processes has no code for it.
+type stranding interface {
+	await(h *cudaStream, device cudadrv.Device) error
+}
+
 // strand belongs to a stream whose work may wait for another process. Other streams have none.
 type strand struct {
 	once sync.Once
@@ -32,13 +37,13 @@ type strand struct {
 
 // MayStrand says that work that is submitted from now on may wait for another process. Waits for the stream end with Strand then.
 func (x Submitter) MayStrand() {
-	x.s.cuda.strand.CompareAndSwap(nil, &strand{gone: make(chan struct{})})
+	x.s.cuda.strand.CompareAndSwap(nil, stranding(&strand{gone: make(chan struct{})}))
 }
 
 // Strand says that the other process is gone, and that work that has not finished by now never will: Synchronize and Close of the stream
 // wait no longer, now and later. Where the work has finished it does no harm.
 func (x Submitter) Strand() {
-	if k := x.s.cuda.strand.Load(); k != nil {
+	if k, ok := x.s.cuda.strand.Load().(*strand); ok {
 		k.once.Do(func() { close(k.gone) })
 	}
 }
@@ -49,8 +54,8 @@ func (x Submitter) Synchronize() error {
 		return err
 	}
 	defer x.End()
-	if k := x.s.cuda.strand.Load(); k != nil {
-		return x.s.cuda.awaitStranding(k, x.Device())
+	if k, ok := x.s.cuda.strand.Load().(stranding); ok {
+		return k.await(&x.s.cuda, x.Device())
 	}
 	return x.Device().StreamSynchronize(x.s.cuda.stream)
 }
@@ -64,8 +69,8 @@ func (x Submitter) AwaitOthers() error {
 	return x.Synchronize()
 }
 
-// awaitStranding waits for a stream that may be stranded: then a goroutine goes on to wait for it, in the driver.
-func (h *cudaStream) awaitStranding(k *strand, device cudadrv.Device) error {
+// await waits for a stream that may be stranded: then a goroutine goes on to wait for it, in the driver.
+func (k *strand) await(h *cudaStream, device cudadrv.Device) error {
 	select {
 	case <-k.gone:
 		return h.unlessFinished(device)

@@ -20,7 +20,7 @@ type Stream struct {
 	closed   chan struct{} // Close has returned
 	closeErr error         // of that Close
 	sibling  func() (*Stream, error)
-	attached atomic.Pointer[any] // see Submitter.Attached
+	attached atomic.Value // see Submitter.Attached
 }
 
 // opened reports whether Open made the stream: it is neither nil nor the zero Stream.

@@ -31,13 +31,10 @@ func (x Submitter) Device() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda
 
 // Attached is a value that package cuda keeps with the stream: the first call makes it.
 func (x Submitter) Attached(first func() any) any {
-	for {
-		if a := x.s.attached.Load(); a != nil {
-			return *a
-		}
-		made := first()
-		x.s.attached.CompareAndSwap(nil, &made)
+	if x.s.attached.Load() == nil {
+		x.s.attached.CompareAndSwap(nil, first())
 	}
+	return x.s.attached.Load()
 }
 
 // Begin announces driver calls on the CUDA stream, which Close waits for; End ends them. Its error is ErrClosed, and then nothing
@@ -163,6 +160,10 @@ func (c *Crossing) After() {
 		c.x.s.cuda.crossings.count.Add(1)
 	}
 }
+
+// Enter begins a work on a buffer of another device, which puts itself behind the buffer's stream and that behind itself: see
+// Submitter.Between. Its error is ErrAsleep.
+func (c *Crossing) Enter(home Submitter) error { return c.gates.enter(home.s) }
 
 // Leave ends the work, submitted or not.
 func (c *Crossing) Leave() { c.gates.leave() }

@@ -43,8 +43,8 @@ func (d *device) peer(f *frame, c call.Call, ordinal int) (int32, error) {
 	return f.int32(), nil
 }
 
-// MemSetPeerAccess is cuMemSetAccess: the other device may read and write.
-func (d *device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error {
+// MemSetPeerAccess is cuMemSetAccess: the devices may read and write.
+func (d *device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
 	f, err := d.enterFeature(call.MemSetAccess, cudadrv.PeerAccess)
 	if err != nil {
 		return err
@@ -53,18 +53,20 @@ func (d *device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error
 	if !d.info.Capabilities.Has(cudadrv.VirtualMemory) {
 		return d.unsupported(call.MemSetAccess, cudadrv.VirtualMemory)
 	}
-	if p == 0 || bytes <= 0 {
-		return refuse(call.MemSetAccess, cudadrv.InvalidValue, "%d bytes at %#x", bytes, uint64(p))
+	if p == 0 || bytes <= 0 || len(ordinals) == 0 {
+		return refuse(call.MemSetAccess, cudadrv.InvalidValue, "%d bytes at %#x for %d devices", bytes, uint64(p), len(ordinals))
 	}
-	peer, err := d.peer(f, call.MemSetAccess, ordinal)
-	if err != nil {
-		return err
+	access := make([]accessDesc, len(ordinals))
+	for i, ordinal := range ordinals {
+		peer, err := d.peer(f, call.MemSetAccess, ordinal)
+		if err != nil {
+			return err
+		}
+		access[i] = accessDesc{location: memLocation{deviceLocation, peer}, flags: readWriteAccess}
 	}
-	access := (*accessDesc)(unsafe.Pointer(&f.block))
-	*access = accessDesc{location: memLocation{deviceLocation, peer}, flags: readWriteAccess}
-	f.args = [mostArgs]uintptr{uintptr(p), uintptr(bytes), uintptr(unsafe.Pointer(access)), 1}
+	f.args = [mostArgs]uintptr{uintptr(p), uintptr(bytes), f.hold(unsafe.Pointer(&access[0])), uintptr(len(access))}
 	if r := d.outside(anywhere, cuMemSetAccess, f, 4); r != cudadrv.Success {
-		return d.failed(f, call.MemSetAccess, r, "%d bytes at %#x for ordinal %d", bytes, uint64(p), ordinal)
+		return d.failed(f, call.MemSetAccess, r, "%d bytes at %#x for ordinals %v", bytes, uint64(p), ordinals)
 	}
 	return nil
 }

@@ -101,16 +101,21 @@ func (d *Device) IpcOpenEventHandle(name cudadrv.EventDescriptor) (e cudadrv.Eve
 	return e, err
 }
 
-// MemSetPeerAccess adds memory that the kernels of the other device may touch, too.
-func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error {
-	if ordinal == d.Info().Ordinal {
-		return d.checker.call(func() error { return d.Device.MemSetPeerAccess(p, bytes, ordinal) },
-			func() { d.checker.core.Mapped(p, bytes, d.by) })
-	}
-	other := d.driver.Checker(ordinal)
-	err := d.checker.call(func() error { return d.Device.MemSetPeerAccess(p, bytes, ordinal) },
-		func() { d.checker.peers[other] = true })
-	if err == nil {
+// MemSetPeerAccess adds memory that the kernels of other devices may touch, too.
+func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
+	var others []*Checker
+	err := d.checker.call(func() error { return d.Device.MemSetPeerAccess(p, bytes, ordinals...) }, func() {
+		for _, ordinal := range ordinals {
+			if ordinal == d.Info().Ordinal {
+				d.checker.core.Mapped(p, bytes, d.by)
+				continue
+			}
+			other := d.driver.Checker(ordinal)
+			d.checker.peers[other] = true
+			others = append(others, other)
+		}
+	})
+	for _, other := range others {
 		other.do(func() { other.core.Mapped(p, bytes, Program) })
 	}
 	return err

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
@@ -39,7 +41,7 @@ func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 
 // MemSetPeerAccess checks what MemSetAccess does. What kernels touch the simulator does not know, and its memsets and
 // copies stay on the GPU of their stream, so there are no books of it.
-func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error {
+func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
 	const c = call.MemSetAccess
 	g := d.gpu
 	g.mu.Lock()
@@ -50,11 +52,15 @@ func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error
 	if !g.info.Capabilities.Has(cudadrv.PeerAccess) {
 		return fail(c, cudadrv.NotSupported, "the device does not have the capability")
 	}
-	other, err := g.peer(c, ordinal)
-	if err != nil {
-		return err
+	if len(ordinals) == 0 {
+		return fail(c, cudadrv.InvalidValue, "no devices")
 	}
-	return g.setAccess(p, bytes, other == g)
+	for _, ordinal := range ordinals {
+		if _, err := g.peer(c, ordinal); err != nil {
+			return err
+		}
+	}
+	return g.setAccess(p, bytes, slices.Contains(ordinals, g.info.Ordinal))
 }
 
 // contextNamed is the opened GPU of a context.

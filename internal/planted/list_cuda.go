@@ -22,7 +22,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a graph does not announce its use of a buffer", Package: pkg, Run: kept,
-			Edits: []Edit{{"cuda.(*capture).touch", "if err := b.RecordStream(p.pool.main.Stream()); err != nil {", "if err := error(nil); err != nil {"}},
+			Edits: []Edit{{"cuda.(*capture).touch", "if err := b.RecordStream(p.pool.hold.Stream()); err != nil {", "if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "fences of a hold pass", Package: pkg, Run: kept,
@@ -33,8 +33,36 @@ func cudaBugs() []Bug {
 			Edits: []Edit{{"streams.Submitter.NewHold", "Keep(true)", "Keep(false)"}},
 		},
 		{
-			Name: "branches of a capture share a hold", Package: pkg, Run: "^TestBranchesOfACapture$",
-			Edits: []Edit{{"cuda.(*Pool).holdFor", "if c == p.on {", "if true {"}},
+			Name: "a branch of a capture has what another one has freed that it is not behind", Package: pkg, Run: "^TestBranchesUseMemoryAgainBehindAJoin$",
+			Edits: []Edit{{"cuda.(*capture).take", "|| !p.order.free(stream, memory)", ""}},
+		},
+		{
+			Name: "random branches have memory of each other", Package: pkg, Run: "^TestProgramsDoWhatTheirWorkDoes$",
+			Edits: []Edit{{"cuda.(*reuse).behind", ">= count", ">= count || stream != by"}},
+		},
+		{
+			Name: "memory of a branch is not used again behind a join", Package: pkg, Run: "^TestBranchesUseMemoryAgainBehindAJoin$",
+			Edits: []Edit{{"cuda.(*capture).wait", "	p.order.wait(stream, before)\n", ""}},
+		},
+		{
+			Name: "a free in a capture is no use", Package: pkg, Run: "^TestWorkPastThePackageIsBeforeAFree$",
+			Edits: []Edit{{"cuda.(*capture).settle", "p.order.use(one.by, spanOf(one.buffer))", "_ = one"}},
+		},
+		{
+			Name: "work of a branch may be before the allocation of its buffer", Package: pkg, Run: "^TestABranchIsBehindTheAllocationOfItsBuffers$",
+			Edits: []Edit{{"cuda.(*capture).touch", "!p.order.behind(stream, one.by, one.count)", "false"}},
+		},
+		{
+			Name: "work of a branch on another one's buffer is no use of its memory", Package: pkg, Run: "^TestReuseInACaptureIsBehindAllUses$",
+			Edits: []Edit{{"cuda.(*capture).touch", "	p.order.use(stream, memory)\n", ""}},
+		},
+		{
+			Name: "a take forgets uses beside its memory", Package: pkg, Run: "^TestReuseIsThatOfAllUses$",
+			Edits: []Edit{{"cuda.(*reuse).take", "if m.end < u.memory.end {", "if false {"}},
+		},
+		{
+			Name: "a wait takes over the count of one stream alone", Package: pkg, Run: "^TestReuseIsThatOfAllUses$",
+			Edits: []Edit{{"cuda.(*reuse).wait", "max(r.positions[stream][i], count)", "count"}},
 		},
 		{
 			Name: "a hold ends before its last launch has finished", Package: pkg, Run: "^TestAGraphIsClosedWhileItRuns$",
@@ -42,15 +70,15 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a graph is not behind work that had its memory", Package: pkg, Run: "^TestAGraphIsBehindWorkThatHadItsMemory$",
-			Edits: []Edit{{"cuda.(*Graph).before", "range g.holds {", "range g.holds[:0] {"}},
+			Edits: []Edit{{"cuda.(*Graph).before", "g.pool.hold.Precede(s)", "error(nil)"}},
 		},
 		{
 			Name: "work on a result of a graph is not in order with its launches", Package: pkg, Run: "^TestResultsOfAGraph$",
-			Edits: []Edit{{"cuda.(*Graph).Launch", "range g.holds {", "range g.holds[:0] {"}},
+			Edits: []Edit{{"cuda.(*Graph).Launch", "crossing.BeforeHold(g.pool.hold.Stream())", "error(nil)"}},
 		},
 		{
 			Name: "a capture is not seen by other contexts of its stream", Package: pkg, Run: "^TestContextsOfOneStream$",
-			Edits: []Edit{{"streams.Submitter.Attached", "return *a", "return first()"}},
+			Edits: []Edit{{"streams.Submitter.Attached", "return x.s.attached.Load()", "return first()"}},
 		},
 		{
 			Name: "a module goes while a graph has its kernel", Package: pkg, Run: "^TestWhatAGraphNeedsStays$",

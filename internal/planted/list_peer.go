@@ -41,6 +41,54 @@ func peerBugs() []Bug {
 			Edits: []Edit{{"cuda.(*Context).copyable", "c.capture.Load() != nil || from.capture.Load() != nil", "c.capture.Load() != nil"}},
 		},
 		{
+			Name: "memory that is mapped later is not accessible to peers", Package: ".", Run: "^TestPeerAccess$",
+			Edits: []Edit{{"pool.(*peers).enable", "	d.share = x.share\n", ""}},
+		},
+		{
+			Name: "memory that was mapped before is not accessible to peers", Package: ".", Run: "^TestPeerAccess$",
+			Edits: []Edit{{"pool.(*peers).enable", "range mapped {", "range mapped[:0] {"}},
+		},
+		{
+			Name: "unmapped pages are made accessible to peers", Package: "pool", Run: "^TestPeersGetAccessToEachMapping$",
+			Edits: []Edit{{"pool/core/memory.(*Memory).Mapped", "h == heap.None || m", "h != heap.None && m"}},
+		},
+		{
+			Name: "a call for a peer waits for good when the pool fails", Package: "pool", Run: "^TestPeersOfAPoolThatHasFailed$",
+			Edits: []Edit{{"pool.(*peers).turnEnds", "append(x.begun, x.wanted...) {", "x.begun {"}},
+		},
+		{
+			Name: "of several peers that come before a job the last one gets access alone", Package: "pool", Run: "^TestSeveralPeersAtATime$",
+			Edits: []Edit{{"pool.(*peers).turnEnds", "range wanted {", "range wanted[len(wanted)-1:] {"}},
+		},
+		{
+			Name: "a peer gets access in the wrong direction", Package: ".", Run: "^TestPeerAccess$",
+			Edits: []Edit{{"vram.(*Device).EnablePeerAccess", "other.pool.EnablePeer(ordinal)", "e.pool.EnablePeer(its)"}},
+		},
+		{
+			Name: "a launch on a buffer of another device is made without access", Package: pkg, Run: "^TestForeignBuffersAreRefused$",
+			Edits: []Edit{{"streams.Submitter.Reach", "|| !x.s.peers.reaches(s.peers) ||", "||"}},
+		},
+		{
+			Name: "a launch takes a buffer of another device's graph", Package: pkg, Run: "^TestForeignBuffersAreRefused$",
+			Edits: []Edit{{"streams.Submitter.Reach", "|| s.cuda.held.Load()", ""}},
+		},
+		{
+			Name: "a launch is not ordered with the stream of a buffer of another device", Package: pkg, Run: "^TestLaunchesOnForeignBuffersAreOrdered$",
+			Edits: []Edit{{"cuda.(*submission).launchSlowly", "c.between(homes, submit)", "c.between(homes[:0], submit)"}},
+		},
+		{
+			Name: "a launch is not behind work of others on a buffer of another device", Package: pkg, Run: "^TestLaunchesOnBuffersOfManyStreams$",
+			Edits: []Edit{{"cuda.(*submission).behindForeign", "there.Before(b)", "error(nil)"}, {"cuda.(*submission).behindForeign", "there := home.Crossing()", ""}},
+		},
+		{
+			Name: "a launch is ordered with one stream of another device alone", Package: pkg, Run: "^TestLaunchesOnBuffersOfManyStreams$",
+			Edits: []Edit{{"cuda.(*submission).between", "c.between(homes[1:], submit)", "c.between(homes[:0], submit)"}},
+		},
+		{
+			Name: "a launch that one stream cannot wait for is waited for by no other", Package: pkg, Run: "^TestForeignLaunchesThatCannotBeOrdered$",
+			Edits: []Edit{{"cuda.(*submission).between", "late, err = err, nil", "late = err"}},
+		},
+		{
 			Name: "a placement books nothing", Package: ".", Run: "^TestPlacementsAtTheSameTime$",
 			Edits: []Edit{{"vram.(*Set).book", "next[number] += bytes", "_ = number"}},
 		},

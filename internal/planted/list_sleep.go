@@ -34,7 +34,7 @@ func sleepBugs() []Bug {
 		},
 		{
 			Name: "a capture touches a buffer that sleeps", Package: pkg, Run: "^TestGraphsOfASleepingArena$",
-			Edits: []Edit{{"cuda.(*capture).touch", "case streams.Asleep(home):", "case false:"}},
+			Edits: []Edit{{"cuda.(*capture).touch", "streams.Asleep(home)", "false"}},
 		},
 		{
 			Name: "memory of an arena lies in handles of others", Package: pkg, Run: "^TestHandlesHoldNothingElse$",

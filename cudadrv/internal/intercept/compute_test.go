@@ -109,7 +109,7 @@ func (f full) Context() cudadrv.Context { return 77 }
 
 func (f full) DeviceCanAccessPeer(int) (bool, error) { return false, f.note("cuDeviceCanAccessPeer") }
 
-func (f full) MemSetPeerAccess(cudadrv.Ptr, int64, int) error { return f.note("cuMemSetAccess") }
+func (f full) MemSetPeerAccess(cudadrv.Ptr, int64, ...int) error { return f.note("cuMemSetAccess") }
 
 func (f full) MemcpyPeerAsync(cudadrv.Ptr, cudadrv.Context, cudadrv.Ptr, cudadrv.Context, int64, cudadrv.Stream) error {
 	return f.note("cuMemcpyPeerAsync")

@@ -128,8 +128,8 @@ func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 }
 
 // MemSetPeerAccess forwards cuMemSetAccess.
-func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinal int) error {
-	return forward(d, call.MemSetAccess, func(t cudadrv.Peers) error { return t.MemSetPeerAccess(p, bytes, ordinal) })
+func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
+	return forward(d, call.MemSetAccess, func(t cudadrv.Peers) error { return t.MemSetPeerAccess(p, bytes, ordinals...) })
 }
 
 // MemcpyPeerAsync forwards cuMemcpyPeerAsync.
