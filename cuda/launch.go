@@ -48,39 +48,45 @@ func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudad
 
 // launchSlowly is a launch that touches buffers of others, is part of a capture, or is watched.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
+	return c.ordered(f.name, g, args, func(accesses []cudadrv.Access) error { return c.launch(f, g, p, accesses) },
+		func(held *capture) { held.launched(f, g) })
+}
+
+// ordered submits work behind other work on its buffers, and announces it. The accesses that submit gets are nil where nothing
+// checks them. In a capture the graph gets the buffers, and captured is called.
+func (c *submission) ordered(name string, g Geometry, args []Arg, submit func([]cudadrv.Access) error, captured func(*capture)) error {
 	var accesses []cudadrv.Access
 	if c.checked != nil {
 		accesses = accessesOf(args)
 	}
-	if held := c.capture.Load(); held != nil {
-		for i := range args {
-			if args[i].mode == byValue {
-				continue
-			}
-			if err := held.touch(c, args[i].buffer); err != nil {
-				return &ArgumentError{Kernel: f.name, Index: i, Err: err}
-			}
-		}
-		if err := c.launch(f, g, p, accesses); err != nil {
-			return err
-		}
-		held.launched(f, g)
-		return nil
-	}
+	held := c.capture.Load()
 	crossing := c.work.Crossing()
 	for i := range args {
 		if args[i].mode == byValue {
 			continue
 		}
-		if err := crossing.Before(args[i].buffer); err != nil {
-			return &ArgumentError{Kernel: f.name, Index: i, Err: err}
+		var err error
+		if held != nil {
+			err = held.touch(c, args[i].buffer)
+		} else {
+			err = crossing.Before(args[i].buffer)
 		}
+		if err != nil {
+			return &ArgumentError{Kernel: name, Index: i, Err: err}
+		}
+	}
+	if held != nil {
+		err := submit(accesses)
+		if err == nil {
+			captured(held)
+		}
+		return err
 	}
 	var err error
 	if profile := c.profile.Load(); profile != nil {
-		err = profile.launch(f, g, func() error { return c.launch(f, g, p, accesses) })
+		err = profile.launch(name, g, func() error { return submit(accesses) })
 	} else {
-		err = c.launch(f, g, p, accesses)
+		err = submit(accesses)
 	}
 	if err == nil {
 		crossing.After()

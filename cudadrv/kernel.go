@@ -92,4 +92,6 @@ type CheckedHolds interface {
 // knows what a kernel touches launches by it instead of LaunchKernel.
 type CheckedKernels interface {
 	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error
+	// WorkTouching runs submit, by which a library queues work on s that touches these ranges and nothing else.
+	WorkTouching(library string, s Stream, accesses []Access, submit func() error) error
 }
