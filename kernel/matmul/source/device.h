@@ -16,6 +16,7 @@ struct alignas(16) quad { u32 x[4]; };  // 16 bytes, which are loaded and stored
 #define KERNEL extern "C" __attribute__((global)) __attribute__((visibility("protected")))
 #define BOUNDS(threads) __attribute__((launch_bounds(threads)))
 #define BOUNDS2(threads, blocks) __attribute__((launch_bounds(threads, blocks)))
+#define MEMBER __attribute__((device)) __attribute__((always_inline)) inline
 #define DEVICE static __attribute__((device)) __attribute__((always_inline)) inline
 #define SHARED __attribute__((shared))
 #define UNROLL _Pragma("unroll")
@@ -26,7 +27,7 @@ DEVICE u32 block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
 DEVICE u32 grid_x() { return __nvvm_read_ptx_sreg_nctaid_x(); }
-DEVICE void barrier() { __nvvm_barrier0(); }
+DEVICE void barrier() { __syncthreads(); }
 
 extern SHARED quad dynamic_shared[];
 DEVICE char *dynamic_memory() { return (char *)dynamic_shared; }
@@ -89,12 +90,12 @@ DEVICE u16 to_f16(float v) {
 }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
-template <class T> DEVICE T lane_sum(T v);  // of a warp, in every lane
-template <> DEVICE float lane_sum(float v) {
+// The sum over a warp, in every lane.
+DEVICE float lane_sum(float v) {
     UNROLL for (int at = 16; at > 0; at /= 2) v += float_of(__nvvm_shfl_sync_bfly_i32(-1, bits_of(v), at, 31));
     return v;
 }
-template <> DEVICE double lane_sum(double v) {
+DEVICE double lane_sum(double v) {
     UNROLL for (int at = 16; at > 0; at /= 2) {
         u64 bits = __builtin_bit_cast(u64, v);
         u32 low = __nvvm_shfl_sync_bfly_i32(-1, (u32)bits, at, 31), high = __nvvm_shfl_sync_bfly_i32(-1, (u32)(bits >> 32), at, 31);

@@ -4,7 +4,7 @@
 
 enum {  // bits of flags; package matmul has the same
     TRANSPOSE_A = 1, TRANSPOSE_B = 2, WIDE_A = 4, WIDE_B = 8,  // wide: begins and rows at multiples of 16 bytes
-    ADD_BIAS = 16, GELU = 32, KEEP = 64, GELU_GRADIENT = 128, PARTIAL = 256, WIDE_C = 512
+    ADD_BIAS = 16, GELU = 32, KEEP = 64, GELU_GRADIENT = 128, PARTIAL = 256, WIDE_C = 512  // of C: of 4 elements
 };
 enum { FLOAT32 = 0, FLOAT16 = 1, BFLOAT16 = 2, FLOAT64 = 3 };  // types of elements; package gemm has the same
 
@@ -67,23 +67,22 @@ template <class T> DEVICE void store_one(const result &r, T sum, i64 i, i64 j, i
     store_as(r.c, at, r.type, finish_at(r, sum, at, batch * r.stride_aux + i * r.ldaux + j, j));
 }
 
-// store_two is store_one for two neighbours of a row, at once where it may.
-DEVICE void store_two(const result &r, float s0, float s1, i64 i, i64 j, i64 m, i64 n, i64 batch, i64 batches, i64 part) {
-    bool wide = (r.flags & WIDE_C) && !(r.flags & PARTIAL) && i < m && j + 1 < n && r.type != FLOAT64;
-    if (!wide) {
-        store_one(r, s0, i, j, m, n, batch, batches, part);
-        store_one(r, s1, i, j + 1, m, n, batch, batches, part);
+// store_four is store_one for four neighbours of a row, at once where it may.
+template <class T> DEVICE void store_four(const result &r, const T *sum, i64 i, i64 j, i64 m, i64 n, i64 batch, i64 batches, i64 part) {
+    if (!(r.flags & WIDE_C) || r.flags & PARTIAL || i >= m || j + 3 >= n || sizeof(T) != 4) {
+        NO_UNROLL for (int e = 0; e < 4; e++) store_one(r, sum[e], i, j + e, m, n, batch, batches, part);
         return;
     }
-    i64 at = batch * r.stride_c + i * r.ldc + j, aux = batch * r.stride_aux + i * r.ldaux + j;
-    float v0 = finish_at(r, s0, at, aux, j), v1 = finish_at(r, s1, at + 1, aux + 1, j + 1);
+    const i64 at = batch * r.stride_c + i * r.ldc + j, aux = batch * r.stride_aux + i * r.ldaux + j;
+    float v[4];
+    UNROLL for (int e = 0; e < 4; e++) v[e] = (float)finish_at(r, sum[e], at + e, aux + e, j + e);
     if (r.type == FLOAT32) {
-        u64 both = (u64)bits_of(v1) << 32 | bits_of(v0);
-        *(u64 *)((float *)r.c + at) = both;
-    } else {
-        u32 low = r.type == FLOAT16 ? to_f16(v0) : to_bf16(v0), high = r.type == FLOAT16 ? to_f16(v1) : to_bf16(v1);
-        *(u32 *)((u16 *)r.c + at) = high << 16 | low;
+        *(quad *)((float *)r.c + at) = quad{{bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])}};
+        return;
     }
+    u64 all = 0;
+    UNROLL for (int e = 3; e >= 0; e--) all = all << 16 | (r.type == FLOAT16 ? to_f16(v[e]) : to_bf16(v[e]));
+    *(u64 *)((u16 *)r.c + at) = all;
 }
 
 #define RESULT_PARAMETERS                                                                                              \
