@@ -138,8 +138,7 @@ func (h *Handle) Plans() int {
 	return h.recent.Len()
 }
 
-// Plan is the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0. maxWorkspaceBytes
-// bounds what the plan wants of workspace. Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
+// Plan is the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0. Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
 func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, error) {
 	key := planKey{p, a, accumulates}
 	h.mu.Lock()
@@ -150,7 +149,7 @@ func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, err
 	if at := h.plans[key]; at != nil {
 		h.recent.MoveToFront(at)
 		plan := at.Value.(*Plan) //nolint:forcetypeassert // the list's
-		return plan, plan.refused
+		return plan.usable()
 	}
 	plan := &Plan{of: h, key: key, Library: h.name}
 	if err := h.on.WithContext(func() error { return h.make(plan) }); err != nil {
@@ -166,5 +165,5 @@ func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, err
 			return nil, err
 		}
 	}
-	return plan, plan.refused
+	return plan.usable()
 }

@@ -27,6 +27,14 @@ type Plan struct {
 	algo    [8]uint64
 }
 
+// usable is the plan, or why there is none.
+func (plan *Plan) usable() (*Plan, error) {
+	if plan.refused != nil {
+		return nil, plan.refused
+	}
+	return plan, nil
+}
+
 // Numbers of cublasLt.h.
 const (
 	computeF32, computeTF32, computeF64 = 68, 77, 70

@@ -15,8 +15,10 @@ import (
 	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/internal/fakecublaslt"
 	"github.com/go-vram/vram/internal/fakecuda"
 	"github.com/go-vram/vram/kernel/matmul/internal/variant"
 )
@@ -34,6 +36,12 @@ var emulation = sync.OnceValues(emulate)
 // driver is a fake of libcuda that runs the kernels of this package on the host: their sources, compiled for it.
 func driver(tb testing.TB) cudadrv.Driver {
 	tb.Helper()
+	return driverOf(tb, 132)
+}
+
+// driverOf is a driver of a device with so many multiprocessors, and a fake of cuBLASLt on it.
+func driverOf(tb testing.TB, multiprocessors int) cudadrv.Driver {
+	tb.Helper()
 	kernels, err := emulation()
 	if errors.Is(err, fakecuda.ErrNoCompiler) {
 		tb.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to run on without a compiler
@@ -46,7 +54,13 @@ func driver(tb testing.TB) cudadrv.Driver {
 	set, err := purego.Dlsym(fake, "fakecuda_set_runner")
 	require.NoError(tb, err)
 	purego.SyscallN(set, kernels)
-	useFake(tb, path)
+	set, err = purego.Dlsym(fake, "fakecuda_set_attribute")
+	require.NoError(tb, err)
+	const multiprocessorCount = 16 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+	purego.SyscallN(set, 0, multiprocessorCount, uintptr(multiprocessors))
+	blas, err := fakecublaslt.Build(tb.TempDir(), path)
+	require.NoError(tb, err)
+	tb.Setenv(cublaslt.Variable, blas)
 	return dynamic.New(dynamic.Config{Library: path})
 }
 
@@ -98,4 +112,13 @@ func variantsHeader() string {
 	}
 	fmt.Fprintf(&text, "#define EACH_KERNEL%s\n", list.String())
 	return text.String()
+}
+
+// devices are some on which a problem of that shape has blocks of 128 x 128, and of 128 x 64.
+func devices(tb testing.TB) (all []tiled) {
+	tb.Helper()
+	for multiprocessors, name := range map[int]string{1: "128x128", 8: "128x64"} {
+		all = append(all, tiled{name, newRigOn(tb, driverOf(tb, multiprocessors)), 130, 133})
+	}
+	return all
 }
