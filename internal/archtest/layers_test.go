@@ -35,6 +35,10 @@ func houseLayers() []layer {
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
 		{
+			[]string{"internal/fakecublaslt"},
+			"a fake of a library stands on the fake of the driver, and knows nothing of those who call it",
+		},
+		{
 			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect"},
 			"a data structure knows nothing of those who use it",
 		},
@@ -69,6 +73,10 @@ func houseLayers() []layer {
 		{
 			[]string{"vramtest", "host", "cuda"},
 			"tests of callers, memory of the host and work on streams stand on the root as callers do",
+		},
+		{
+			[]string{"kernel"},
+			"kernels are chosen and compiled for those who put them on streams, whatever they store",
 		},
 		{
 			[]string{"internal/trace"},

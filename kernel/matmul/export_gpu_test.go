@@ -21,4 +21,6 @@ func Variants() (names []string) {
 }
 
 // Function is a kernel of tiles.
-func (m *Multiplier) Function(name string) (*cuda.Function, error) { return m.kernels.function(name, name) }
+func (m *Multiplier) Function(name string) (*cuda.Function, error) {
+	return m.kernels.function(name, name)
+}
