@@ -12,6 +12,7 @@
 
 #define KERNEL static
 #define BOUNDS(threads)
+#define BOUNDS2(threads, blocks)
 #define DEVICE static inline
 #define MEMBER inline
 #define SHARED static

@@ -1,7 +1,8 @@
 // Products by the arithmetic of the element type, fp32 or fp64: each thread sums up TM x TN elements of a tile in registers. Tiles of A and B lie
 // in shared memory twice: one is read while the other is written. Both lie with the summed direction outside, whatever the transposition.
 //
-// Macros: NAME, ELEMENT (float or double), TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N.
+// Macros: NAME, ELEMENT (float or double), TILE_M, TILE_N, TILE_K, THREAD_M, THREAD_N; BLOCKS: how many a multiprocessor is to run at once, which
+// bounds the registers.
 #include "finish.h"
 
 namespace {
@@ -11,8 +12,8 @@ enum {
     PITCH_M = TILE_M + VECTOR, PITCH_N = TILE_N + VECTOR,  // a column of A is written by neighbours: the pad keeps them apart
     ACROSS = TILE_N / THREAD_N, DOWN = TILE_M / THREAD_M, THREADS = ACROSS * DOWN,
     STAGE_A = TILE_K * PITCH_M, STAGE_B = TILE_K * PITCH_N,
+    STAGES = 2 * (STAGE_A + STAGE_B), SUMS = DOWN * VECTOR * TILE_N,  // go through the same memory
 };
-static_assert(2 * (STAGE_A + STAGE_B) >= DOWN * VECTOR * TILE_N, "sums go through the same memory");
 
 struct alignas(16) vector { ELEMENT x[VECTOR]; };
 
@@ -59,8 +60,8 @@ DEVICE int spread(int i, int thread, int threads) { return i / VECTOR * threads 
 
 }  // namespace
 
-KERNEL BOUNDS(THREADS) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) {
-    SHARED ELEMENT shared[2 * (STAGE_A + STAGE_B)] __attribute__((aligned(16)));
+KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) {
+    SHARED ELEMENT shared[STAGES > SUMS ? STAGES : SUMS] __attribute__((aligned(16)));
     const matrices x = MATRICES;
     const result r = RESULT;
     const place at = place_of(x, TILE_M, TILE_N);

@@ -2,7 +2,7 @@
 // fill ahead. A stage keeps the order of global memory, so that copies of 16 bytes stay whole: transposition is met where fragments are read.
 //
 // Macros: NAME; KIND: TF32, THREE (3xTF32: each number is a sum of two of TF32, and the smallest of the four products is left out), BF16 or F16;
-// TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES; TA and TB: 1 where A and B are stored transposed.
+// TILE_M, TILE_N, TILE_K, WARP_M, WARP_N, STAGES; BLOCKS: how many a multiprocessor is to run at once; TA and TB: 1 where A and B are stored transposed.
 #include "finish.h"
 
 #undef STEP_IS_8
@@ -178,7 +178,7 @@ DEVICE void multiply_stage(float (&sum)[DOWN][ACROSS][4], const element *stage_a
 
 }  // namespace
 
-KERNEL BOUNDS(THREADS) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) {
+KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) {
     const matrices x = MATRICES;
     const result r = RESULT;
     const place at = place_of(x, TILE_M, TILE_N);

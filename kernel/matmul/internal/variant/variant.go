@@ -47,10 +47,10 @@ func Sources() []string {
 // All are the variants.
 func All() []Variant {
 	all := []Variant{
-		plain("f32", "float", 128, 128, 16, 8, 8),
-		plain("f32", "float", 128, 64, 16, 8, 8),
-		plain("f32", "float", 64, 64, 16, 8, 4),
-		plain("f64", "double", 64, 64, 8, 4, 4),
+		plain("f32", "float", 128, 128, 8, 8, 8, 2),
+		plain("f32", "float", 128, 64, 8, 8, 8, 3),
+		plain("f32", "float", 64, 64, 8, 8, 4, 4),
+		plain("f64", "double", 64, 64, 8, 4, 4, 2),
 		vector("f32", "float", "float", 0, "sum_f32", "narrow"),
 		vector("f16", "u16", "float", 1),
 		vector("bf16", "u16", "float", 2),
@@ -88,12 +88,12 @@ func letter(transposed bool) string {
 	return "n"
 }
 
-func plain(name, element string, m, n, k, threadM, threadN int) Variant {
+func plain(name, element string, m, n, k, threadM, threadN, blocks int) Variant {
 	v := Variant{
 		Name: PlainName(name, m, n), Source: "plain.cu", Capability: 70, TileM: m, TileN: n, TileK: k, Threads: m / threadM * (n / threadN),
 		Defines: []string{
 			"ELEMENT=" + element, define("TILE_M", m), define("TILE_N", n), define("TILE_K", k),
-			define("THREAD_M", threadM), define("THREAD_N", threadN),
+			define("THREAD_M", threadM), define("THREAD_N", threadN), define("BLOCKS", blocks),
 		},
 	}
 	v.Defines = append(v.Defines, "NAME="+v.Name)
@@ -116,12 +116,24 @@ func tensor(kind, m, n, warpM, warpN int, transposeA, transposeB bool) Variant {
 	if kind == TF32 || kind == Three {
 		elementBytes, k = 4, 16
 	}
+	blocks := 4 // what 64 accumulators for each thread, or less, leave room for
+	switch {
+	case kind == Three && m*n == 128*128:
+		blocks = 1
+	case m*n == 128*128:
+		blocks = 2
+	case m*n == 128*64:
+		blocks = 3
+	}
+	if kind == Three && m*n == 128*64 {
+		blocks = 2
+	}
 	v := Variant{
 		Name: TensorName(kind, m, n, transposeA, transposeB), Source: "tensor.cu", Capability: 80, TileM: m, TileN: n, TileK: k,
 		Threads: 32 * (m / warpM) * (n / warpN),
 		Defines: []string{
 			define("KIND", kind), define("TILE_M", m), define("TILE_N", n), define("TILE_K", k), define("WARP_M", warpM),
-			define("WARP_N", warpN), define("STAGES", stages), define("TA", number(transposeA)), define("TB", number(transposeB)),
+			define("WARP_N", warpN), define("STAGES", stages), define("BLOCKS", blocks), define("TA", number(transposeA)), define("TB", number(transposeB)),
 		},
 	}
 	v.Defines = append(v.Defines, "NAME="+v.Name)
