@@ -241,8 +241,8 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	err = h.call(heuristic, 10)
 	var failed *StatusError
 	switch {
-	case errors.As(err, &failed) && failed.Status == NotSupported:
-		plan.refused = &UnsupportedError{plan.key.problem, NotSupported}
+	case errors.As(err, &failed) && (failed.Status == NotSupported || failed.Status == InvalidValue): // the problem was checked: it is no mistake
+		plan.refused = &UnsupportedError{plan.key.problem, failed.Status}
 		return nil
 	case err != nil:
 		return err

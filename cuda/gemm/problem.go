@@ -155,7 +155,7 @@ func (p Problem) UsesAux() bool { return p.Epilogue.ReadsAux() || p.Epilogue.Wri
 
 // String is one line: 2x[128x64x32 f32 TF32].
 func (p Problem) String() string {
-	t := func(transposed bool) string { return map[bool]string{true: "t", false: "n"}[transposed] } //nolint:exhaustive // both are there
+	t := func(transposed bool) string { return map[bool]string{true: "t", false: "n"}[transposed] }
 	return fmt.Sprintf("%d x [%dx%dx%d %s%s %v to %v, %v, epilogue %v, bias %t]", max(p.Batch, 1), p.M, p.N, p.K, t(p.TransposeA), t(p.TransposeB),
 		p.In, p.Out, p.Precision, p.Epilogue, p.Bias)
 }

@@ -160,12 +160,15 @@ func (l *launch) tiles(p Problem, processors int64) error {
 	return nil
 }
 
-// split splits the sums where the blocks do not fill the device: two for each multiprocessor.
+// split splits the sums where the blocks do not fill the device: one for each multiprocessor, two where those have few warps, and
+// eight where all is waiting for memory.
 func (l *launch) split(p Problem, processors int64) {
-	wanted := 2 * processors
-	least := int64(minPartK)
-	if l.way != tiles {
+	wanted, least := processors, int64(minPartK)
+	switch {
+	case l.way != tiles:
 		wanted, least = 8*processors, 1024
+	case l.shared == 0: // no matrix units
+		wanted = 2 * processors
 	}
 	parts := min(wanted/max(l.blocks*p.Batch, 1), p.K/least, maxParts)
 	sum := sumType(p.In).Bytes()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -119,10 +120,8 @@ func (k *kernels) function(name, kernel string) (*cuda.Function, error) {
 			return nil, fmt.Errorf("matmul: %s: %w", name, err)
 		}
 	}
-	now := map[string]*cuda.Function{kernel: f}
-	for other, of := range *k.loaded.Load() {
-		now[other] = of
-	}
+	now := maps.Clone(*k.loaded.Load())
+	now[kernel] = f
 	k.loaded.Store(&now)
 	return f, nil
 }

@@ -67,11 +67,11 @@ func Stamp(sources fs.FS) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(sum, "%s %d\n", name, len(text))
+		_, _ = fmt.Fprintf(sum, "%s %d\n", name, len(text)) // a hash takes all
 		sum.Write(text)
 	}
 	for _, v := range variant.All() {
-		fmt.Fprintln(sum, v.Name, v.Source, v.Defines, v.Compiler())
+		_, _ = fmt.Fprintln(sum, v.Name, v.Source, v.Defines, v.Compiler())
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
