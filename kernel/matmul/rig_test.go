@@ -126,14 +126,13 @@ func (x *product) compute() {
 	x.want, x.wantAux = unknown(x.c.Bytes/x.Out.Bytes()), unknown(x.aux.Bytes/x.Out.Bytes())
 	var all sync.WaitGroup
 	magnitudes := make([]float64, x.Batch*x.M)
-	for row := range x.Batch * x.M {
-		if row%16 == 0 {
-			all.Go(func() {
-				for row := row; row < min(row+16, x.Batch*x.M); row++ {
-					magnitudes[row] = x.row(row/x.M, row%x.M, strideA, strideB)
-				}
-			})
-		}
+	const atOnce = 16
+	for first := int64(0); first < x.Batch*x.M; first += atOnce {
+		all.Go(func() {
+			for row := first; row < min(first+atOnce, x.Batch*x.M); row++ {
+				magnitudes[row] = x.row(row/x.M, row%x.M, strideA, strideB)
+			}
+		})
 	}
 	all.Wait()
 	for _, m := range magnitudes {
