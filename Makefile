@@ -50,7 +50,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-builtin race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz lint check build clean vet arch tidy deadcode
+.PHONY: help demo test test-builtin race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -106,7 +106,7 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 
 # Each of these runs from any folder, with no file beside it: .dev/answers.test alone, the others with -test.run Hardware.
 # Their symbols stay behind: that is a third of what is carried.
-CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./internal/bytecheck sleep:./cuda/sleep
+CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./internal/bytecheck sleep:./cuda/sleep matmul:./kernel/matmul
 
 test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .dev
 	@for item in $(CARRIED); do \
@@ -150,6 +150,9 @@ fuzz: ## run each fuzz target for FUZZTIME
 		echo "fuzz: $$package $$name for $(FUZZTIME)"; \
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "$$package" </dev/null; \
 	done <<<"$$targets"
+
+kernels: ## compile the CUDA C++ of kernel/matmul to PTX again: clang-19
+	$(GO) run ./kernel/matmul/compile
 
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \

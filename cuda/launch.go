@@ -60,25 +60,18 @@ func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudad
 
 // launchSlowly is a launch that touches buffers of others, is part of a capture, or is watched.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
+	return c.ordered(f.name, g, args, func(accesses []cudadrv.Access) error { return c.launch(f, g, p, accesses) },
+		func(held *capture) { held.launched(f, g) })
+}
+
+// ordered submits work behind other work on its buffers, and announces it. The accesses that submit gets are nil where nothing
+// checks them. In a capture the graph gets the buffers, and captured is called.
+func (c *submission) ordered(name string, g Geometry, args []Arg, submit func([]cudadrv.Access) error, captured func(*capture)) error {
 	var accesses []cudadrv.Access
 	if c.checked != nil {
 		accesses = accessesOf(args)
 	}
-	if held := c.capture.Load(); held != nil {
-		for i := range args {
-			if args[i].mode == byValue {
-				continue
-			}
-			if err := held.touch(c, args[i].buffer); err != nil {
-				return &ArgumentError{Kernel: f.name, Index: i, Err: err}
-			}
-		}
-		if err := c.launch(f, g, p, accesses); err != nil {
-			return err
-		}
-		held.launched(f, g)
-		return nil
-	}
+	held := c.capture.Load()
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
 	var homes []streams.Submitter // of buffers of other devices
@@ -86,20 +79,28 @@ func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg
 		if args[i].mode == byValue {
 			continue
 		}
-		err := crossing.Before(args[i].buffer)
-		if errors.Is(err, ErrForeign) {
+		var err error
+		if held != nil {
+			err = held.touch(c, args[i].buffer)
+		} else if err = crossing.Before(args[i].buffer); errors.Is(err, ErrForeign) {
 			homes, err = c.behindForeign(&crossing, homes, args[i].buffer)
 		}
 		if err != nil {
-			return &ArgumentError{Kernel: f.name, Index: i, Err: err}
+			return &ArgumentError{Kernel: name, Index: i, Err: err}
 		}
 	}
-	submit := func() error { return c.launch(f, g, p, accesses) }
-	if profile := c.profile.Load(); profile != nil {
-		plain := submit
-		submit = func() error { return profile.launch(f, g, plain) }
+	if held != nil {
+		err := submit(accesses)
+		if err == nil {
+			captured(held)
+		}
+		return err
 	}
-	err := c.between(homes, submit)
+	work := func() error { return submit(accesses) }
+	if profile := c.profile.Load(); profile != nil {
+		work = func() error { return profile.launch(name, g, func() error { return submit(accesses) }) }
+	}
+	err := c.between(homes, work)
 	if err == nil || submitted(err) {
 		crossing.After()
 	}

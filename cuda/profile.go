@@ -54,10 +54,10 @@ func (c *Context) StartProfile() (*Profile, error) {
 var ErrProfiling = errors.New("cuda: a profile of the stream is on")
 
 // launch submits a kernel between two events. What the profile lacks afterwards Stop says; the launch is not refused for it.
-func (p *Profile) launch(f *Function, g Geometry, submit func() error) error {
+func (p *Profile) launch(name string, g Geometry, submit func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := profiled{kernel: f.name, geometry: g}
+	one := profiled{kernel: name, geometry: g}
 	one.start = p.record()
 	if err := submit(); err != nil {
 		p.destroy(one)

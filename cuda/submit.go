@@ -15,3 +15,47 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 	}
 	return c.on(func() error { return work(c.device, c.handle) }, ranges...)
 }
+
+// LaunchWith makes calls of a library that submits work of its own to the stream: kernels of cuBLASLt, say. The buffers are what
+// the work touches, made with In, Out and InOut: they are checked, ordered and announced as the arguments of Launch are, and in a
+// capture they, and the work, become part of the graph. The library's name is in errors, profiles and reports. submit makes no calls of
+// this package; a library that wants a current context is called in cudadrv.ForeignCalls. Errors: *ArgumentError, with which submit was
+// not called; ErrNotOpen, vram.ErrClosed, and submit's.
+func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, on cudadrv.Stream) error, buffers ...Arg) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	for i := range buffers {
+		a := &buffers[i]
+		if a.mode == byValue {
+			continue
+		}
+		_, err := c.work.Check(a.buffer)
+		if err == nil {
+			err = within(a.buffer, a.offset, a.bytes)
+		}
+		if err != nil {
+			return &ArgumentError{Kernel: library, Index: i, Err: err}
+		}
+	}
+	call := func() error { return submit(c.device, c.handle) }
+	return c.ordered(library, Geometry{}, buffers, func(accesses []cudadrv.Access) error {
+		if accesses == nil {
+			return c.submit(call)
+		}
+		return c.submit(func() error { return c.checked.WorkTouching(library, c.handle, accesses, call) })
+	}, func(*capture) {})
+}
+
+// WithContext runs f on this thread with the device's context current, as libraries want it that are called outside of LaunchWith: to make
+// a handle, say. Errors: ErrNotOpen, vram.ErrClosed, cudadrv.NotSupported on a device without a context, and f's.
+func (c *Context) WithContext(f func() error) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	foreign, ok := c.device.(cudadrv.ForeignCalls)
+	if !ok {
+		return unsupported("cuCtxPushCurrent")
+	}
+	return c.submit(func() error { return foreign.WithContext(f) })
+}

@@ -92,7 +92,7 @@ type Driver interface {
 // memory calls are multiples of Info.GranularityBytes.
 //
 // What an allocator can do without has interfaces of its own: HostMemory, HostFunctions,
-// ShareableMemory, CaptureQueries, BlockingStreams, Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents. Wrappers have all of them, so a
+// ShareableMemory, CaptureQueries, BlockingStreams, Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents, ForeignCalls. Wrappers have all of them, so a
 // caller asserts the type and then looks at Info.Capabilities.
 type Device interface {
 	// Info is what the driver said when the device was opened. It makes no call.

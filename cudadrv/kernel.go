@@ -107,5 +107,8 @@ type CheckedSleep interface {
 // CheckedKernels is implemented by devices that check what kernels touch (cudadrv/hazard). Where a device has it, who
 // knows what a kernel touches launches by it instead of LaunchKernel.
 type CheckedKernels interface {
+	// LaunchKernelTouching is LaunchKernel of a kernel that touches these ranges and nothing else.
 	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error
+	// WorkTouching runs submit, by which a library queues work on s that touches these ranges and nothing else.
+	WorkTouching(library string, s Stream, accesses []Access, submit func() error) error
 }

@@ -69,6 +69,7 @@ type everything interface {
 	cudadrv.WideWork
 	cudadrv.Peers
 	cudadrv.SharedEvents
+	cudadrv.ForeignCalls
 }
 
 // device is one of cudadrv/dynamic by another name.

@@ -14,6 +14,11 @@ func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, pa
 	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) }, accesses...)
 }
 
+// WorkTouching is work of a library, which submit queues. submit makes calls of the library, none of this device's that queue work.
+func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudadrv.Access, submit func() error) error {
+	return d.work(library, s, submit, accesses...)
+}
+
 // LaunchKernel is work that touches nothing as far as anybody knows.
 func (d *Device) LaunchKernel(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) })

@@ -39,6 +39,10 @@ func houseLayers() []layer {
 			"a foundation knows nothing of the house, nor of the other foundations",
 		},
 		{
+			[]string{"internal/fakecublaslt"},
+			"a fake of a library stands on the fake of the driver, and knows nothing of those who call it",
+		},
+		{
 			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect"},
 			"a data structure knows nothing of those who use it",
 		},
@@ -81,6 +85,10 @@ func houseLayers() []layer {
 		{
 			[]string{"cuda/sleep"},
 			"memory that sleeps is saved on the host, behind work on streams",
+		},
+		{
+			[]string{"kernel"},
+			"kernels are chosen and compiled for those who put them on streams, whatever they store",
 		},
 		{
 			[]string{"internal/trace"},

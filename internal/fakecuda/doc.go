@@ -32,7 +32,8 @@
 //
 // A module is PTX text, of which the fake reads the kernels, their parameters and the variables; it finds unknown instructions and
 // missing ends, and says so in the log. A cubin is what it has linked itself. Launches take their turn in the queue. They do nothing,
-// but for the kernels vram_fill32 and vram_add32 of package cudadrv/drivertest, one word a thread: those write real bytes. A graph
+// but for the kernels vram_fill32 and vram_add32 of package cudadrv/drivertest, one word a thread, which write real bytes, and for those that a
+// test performs itself (fakecuda_set_runner): kernels of CUDA C++ compiled for the host, say. A graph
 // is the list of its captured work in the order of submission, so an update compares nodes one by one and knows nothing of
 // what depends on what. The launches of an executable graph come one after the other, on whatever streams.
 //

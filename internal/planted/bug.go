@@ -59,6 +59,7 @@ func Bugs() []Bug {
 		peerBugs(),
 		tensorBugs(),
 		ptxBugs(),
+		matmulBugs(),
 	)
 }
 

@@ -12,6 +12,7 @@ var (
 	_ cudadrv.TimedEvents  = (*Device)(nil)
 	_ cudadrv.WideWork     = (*Device)(nil)
 	_ cudadrv.Peers        = (*Device)(nil)
+	_ cudadrv.ForeignCalls = (*Device)(nil)
 	_ cudadrv.SharedEvents = (*Device)(nil)
 )
 
@@ -120,6 +121,14 @@ func (d *Device) Context() cudadrv.Context {
 		return t.Context()
 	}
 	return 0
+}
+
+// WithContext is that of the device behind; it is no driver call and passes the hook by.
+func (d *Device) WithContext(f func() error) error {
+	if t, ok := find[cudadrv.ForeignCalls](d.inner); ok {
+		return t.WithContext(f)
+	}
+	return &cudadrv.CallError{Func: "cuCtxPushCurrent", Result: cudadrv.NotSupported, Detail: "the device has no context"}
 }
 
 // DeviceCanAccessPeer forwards cuDeviceCanAccessPeer.

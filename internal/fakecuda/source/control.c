@@ -115,6 +115,12 @@ long fakecuda_reset(void) {
     return count;
 }
 
+void fakecuda_set_runner(fakecuda_runner runner) {
+    lock_world();
+    world.runner = runner;
+    unlock_world();
+}
+
 void fakecuda_set_devices(int count) {
     lock_world();
     world.device_count = count < 0 ? 0 : count > DEVICE_LIMIT ? DEVICE_LIMIT : count;

@@ -1,6 +1,8 @@
 // The calls on graphs: what a capture has made is counted, made executable, launched and destroyed.
 #include "state.h"
 
+#include <string.h>
+
 static struct graph *graph_at(CUgraph handle) { return object_at((uintptr_t)handle, GRAPH); }
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags) {
@@ -139,6 +141,10 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec handle, CUgraphNode node,
     mine->count = launch->count;
     mine->program = launch->program;
     mine->threads = launch->threads;
+    mine->kernel = launch->kernel;
+    memcpy(mine->grid, launch->grid, sizeof mine->grid);
+    memcpy(mine->block, launch->block, sizeof mine->block);
+    mine->shared_bytes = launch->shared_bytes;
     launch->staged = NULL;
     operation_free(launch);
     return leave(CUDA_SUCCESS);

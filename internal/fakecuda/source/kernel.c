@@ -37,7 +37,10 @@ CUresult run(const struct stream *stream, const struct operation *launch) {
     uint64_t to, from;
     uint32_t value, count;
     switch (launch->program) {
-    case NO_PROGRAM: break;
+    case NO_PROGRAM:
+        if (world.runner)
+            return (CUresult)world.runner(launch->kernel, launch->grid, launch->block, launch->shared_bytes, launch->staged);
+        break;
     case FILL32:
         memcpy(&to, at, 8);
         memcpy(&value, at + 8, 4);
@@ -207,6 +210,12 @@ CUresult launch_new(const CUDA_KERNEL_NODE_PARAMS *params, const struct context 
     }
     launch->program = function->program;
     launch->threads = (uint64_t)params->gridDimX * params->blockDimX;
+    launch->kernel = function->entry->name;
+    const unsigned sizes[] = {params->gridDimX, params->gridDimY, params->gridDimZ,
+                              params->blockDimX, params->blockDimY, params->blockDimZ};
+    memcpy(launch->grid, sizes, sizeof launch->grid);
+    memcpy(launch->block, sizes + 3, sizeof launch->block);
+    launch->shared_bytes = params->sharedMemBytes;
     *out = launch;
     return CUDA_SUCCESS;
 }

@@ -111,8 +111,10 @@ static struct declaration declared(struct reader *reader) {
     next(reader);
     if (is(reader, "[")) {
         next(reader);
-        d.bytes *= strtoul(reader->word, NULL, 0);
-        skip_to(reader, "]");
+        if (!is(reader, "]")) { // one without a size is as long as a launch says
+            d.bytes *= strtoul(reader->word, NULL, 0);
+            skip_to(reader, "]");
+        }
         next(reader);
     }
     return d;

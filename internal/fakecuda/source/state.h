@@ -83,6 +83,8 @@ struct operation {
     size_t rows, dst_pitch, src_pitch; // of COPY_ROWS
     enum built_in program;       // of LAUNCH
     uint64_t threads;            // of LAUNCH
+    const char *kernel;          // of LAUNCH, and what a runner is told
+    unsigned grid[3], block[3], shared_bytes;
     uintptr_t node;              // in a graph: its name, which an executable graph's copy keeps
     struct marker *marker;
     CUhostFn function;
@@ -271,6 +273,7 @@ struct world {
     unsigned patience;
     bool reuse_handles;
     struct marker *unreached; // what events of other processes stand for while they do not come; else NULL
+    fakecuda_runner runner; // of kernels that the fake does not know; NULL without one
     struct device devices[DEVICE_LIMIT];
     uint64_t sequence;
     long queued; // operations in all streams

@@ -75,6 +75,13 @@ long fakecuda_lost(void);
 // Words for a person: each kind that has live objects with its number. Returns the length without the end.
 int fakecuda_report(char *text, size_t room);
 
+// Performs kernels: it is called with what a launch has, in the place of a GPU, and returns 0, or another CUresult, with which the
+// context fails. name is the kernel's; params are its parameters, as in the driver's parameter buffer. It makes no call of the driver, and none
+// of it runs at the same time as another one. Kernels that the fake knows itself are not its.
+typedef int (*fakecuda_runner)(const char *name, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
+                               const void *params);
+void fakecuda_set_runner(fakecuda_runner runner); // NULL, the default: other kernels do nothing
+
 // Remembers the calling thread's stack of contexts as what foreign code expects to find there; fakecuda_displaced says
 // how many threads that were pinned have another stack now. fakecuda_unpin forgets the calling thread's.
 void fakecuda_pin(void);

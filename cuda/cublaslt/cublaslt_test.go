@@ -1,0 +1,126 @@
+//go:build !gpu
+
+package cublaslt_test
+
+import (
+	"context"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/cublaslt"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+
+var problem = gemm.Problem{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux, Batch: 2}
+
+// Each call of the library that fails once is an error with its name and status; what was made is gone, and the next product is computed.
+func TestFailingCalls(t *testing.T) {
+	r := newRig(t)
+	p, e, o := r.ones(problem)
+	for _, name := range []string{
+		"cublasLtMatmulDescCreate", "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate", "cublasLtMatrixLayoutSetAttribute",
+		"cublasLtMatmulPreferenceCreate", "cublasLtMatmulPreferenceSetAttribute", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul",
+	} {
+		failures := 0
+		for ; ; failures++ {
+			h, err := cublaslt.Open(r.c)
+			require.NoError(t, err)
+			r.call("fakecublaslt_reset")
+			r.fail(name, failures+1, 14)
+			require.NoError(t, r.c.Fill8(cuda.Whole(o.C.Buffer), 0))
+			err = r.multiply(h, p, e, o)
+			if err != nil {
+				var failed *cublaslt.StatusError
+				require.ErrorAs(t, err, &failed)
+				assert.Contains(t, failed.Error(), "cublaslt: "+name+": CUBLAS_STATUS_INTERNAL_ERROR")
+				if h.Plans() == 0 {
+					assert.Equal(t, 1, r.live(), "the handle alone: %s %d", name, failures)
+				}
+				require.NoError(t, r.multiply(h, p, e, o))
+			}
+			assert.InDelta(t, 16.9999, r.first(o), 1e-3)
+			require.NoError(t, r.c.Synchronize(context.Background()))
+			require.NoError(t, h.Close())
+			require.NoError(t, h.Close())
+			require.ErrorIs(t, r.multiply(h, p, e, o), cuda.ErrNotOpen)
+			require.Zero(t, r.live(), "%s %d", name, failures)
+			if err == nil {
+				break // there are no more calls
+			}
+		}
+		assert.Positive(t, failures, name)
+	}
+}
+
+// A handle that cannot be made is an error, and a library that is forbidden or absent another one.
+func TestAbsentLibraries(t *testing.T) {
+	r := newRig(t)
+	r.fail("cublasLtCreate", 1, 3)
+	_, err := cublaslt.Open(r.c)
+	var failed *cublaslt.StatusError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, cublaslt.Status(3), failed.Status)
+
+	t.Setenv(cublaslt.Variable, "/nowhere/libcublasLt.so")
+	_, err = cublaslt.Open(r.c)
+	var absent *cublaslt.AbsentError
+	require.ErrorAs(t, err, &absent)
+	assert.Equal(t, []string{"/nowhere/libcublasLt.so"}, absent.Tried)
+	t.Setenv(cublaslt.Variable, "off")
+	_, err = cublaslt.Open(r.c)
+	require.ErrorAs(t, err, &absent)
+	require.ErrorIs(t, err, cublaslt.ErrForbidden)
+	_, err = cublaslt.Open(nil)
+	require.Error(t, err)
+}
+
+// The algorithm is asked for once for each shape; the cache is bounded, and what has left it is computed all the same.
+func TestPlansAreKept(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	first, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, r.multiply(h, p, e, o))
+	}
+	assert.Equal(t, 1, r.calls("cublasLtMatmulAlgoGetHeuristic"))
+	refused := p
+	refused.Precision = gemm.TF32x3
+	for range 2 {
+		require.ErrorIs(t, r.multiply(h, refused, e, o), cublaslt.ErrUnsupported)
+	}
+	assert.Equal(t, 2, h.Plans())
+	for n := range int64(cublaslt.MaxPlans) {
+		q := gemm.Problem{M: 1, N: 5 + n, K: 1}.Filled()
+		_, err := h.Plan(q, cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}, false)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, cublaslt.MaxPlans, h.Plans())
+	assert.Equal(t, 1+4*cublaslt.MaxPlans, r.live())
+	w, err := r.c.Workspace(first.WorkspaceBytes)
+	require.NoError(t, err)
+	require.NoError(t, first.Launch(r.c, o, e, cuda.Whole(w)))
+	assert.InDelta(t, 4, r.first(o), 1e-6)
+	assert.Equal(t, 1+4*cublaslt.MaxPlans, r.live())
+	require.NoError(t, h.Close())
+}
+
+// A stale operand is refused, and the library is not called.
+func TestStaleOperands(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	require.NoError(t, o.B.Buffer.Free())
+	require.ErrorIs(t, r.multiply(h, p, e, o), cuda.ErrNotLive)
+	assert.Zero(t, r.calls("cublasLtMatmul"))
+	require.NoError(t, h.Close())
+}

@@ -1,0 +1,145 @@
+package gemm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/go-vram/vram/cuda"
+)
+
+// Operands are what a product is computed on. Ranges begin at the first element; Bias and Aux are used where the problem has them. C may be
+// Aux nowhere, nor any operand that is read: each stays as it is but for C and a written Aux.
+type Operands struct {
+	A, B, C, Bias, Aux cuda.Range
+	// Alpha and Beta are the factors. Where Beta is 0, C is not read.
+	Alpha, Beta float64
+}
+
+// A ProblemError refuses a problem.
+type ProblemError struct {
+	Field string // of Problem or Operands
+	Value int64
+	Want  string
+}
+
+// Error names the field, the value and what it may be.
+func (e *ProblemError) Error() string {
+	return fmt.Sprintf("gemm: %s is %d: want %s", e.Field, e.Value, e.Want)
+}
+
+// Extent is how many bytes of a range a product touches, from its begin on.
+type Extent struct{ A, B, C, Bias, Aux int64 }
+
+// Check returns the filled problem and what it touches, or a *ProblemError.
+func (p Problem) Check() (Problem, Extent, error) {
+	for _, s := range []struct {
+		name  string
+		value int64
+	}{{"M", p.M}, {"N", p.N}, {"K", p.K}, {"Batch", p.Batch}} {
+		if s.value < 0 || s.value > MaxSize {
+			return p, Extent{}, &ProblemError{s.name, s.value, fmt.Sprintf("0 to %d", MaxSize)}
+		}
+	}
+	if err := p.checkTypes(); err != nil {
+		return p, Extent{}, err
+	}
+	p = p.Filled()
+	var e Extent
+	var err error
+	in, out := p.In.Bytes(), p.Out.Bytes()
+	for _, x := range []struct {
+		name                      string
+		to                        *int64
+		rows, columns, ld, stride int64
+		bytes                     int64
+		written, used             bool
+	}{
+		{"A", &e.A, p.rowsA(), p.columnsA(), p.LDA, p.StrideA, in, false, !p.Empty() && p.K > 0},
+		{"B", &e.B, p.rowsB(), p.columnsB(), p.LDB, p.StrideB, in, false, !p.Empty() && p.K > 0},
+		{"C", &e.C, p.M, p.N, p.LDC, p.StrideC, out, true, !p.Empty()},
+		{"Aux", &e.Aux, p.M, p.N, p.LDAux, p.StrideAux, out, p.Epilogue.WritesAux(), !p.Empty() && p.UsesAux()},
+	} {
+		if x.ld < max(x.columns, 1) {
+			return p, Extent{}, &ProblemError{"LD" + x.name, x.ld, fmt.Sprintf("at least %d, the length of a row", max(x.columns, 1))}
+		}
+		if x.stride < 0 {
+			return p, Extent{}, &ProblemError{"Stride" + x.name, x.stride, "0 or more"}
+		}
+		if !x.used {
+			continue
+		}
+		if *x.to, err = extent(x.name, x.rows, x.columns, x.ld, x.stride, p.Batch, x.bytes); err != nil {
+			return p, Extent{}, err
+		}
+		if one := (x.rows-1)*x.ld + x.columns; x.written && p.Batch > 1 && x.stride < one {
+			return p, Extent{}, &ProblemError{"Stride" + x.name, x.stride, fmt.Sprintf("at least %d: matrices must not overlap", one)}
+		}
+	}
+	if p.Bias && !p.Empty() {
+		e.Bias = p.N * out
+	}
+	return p, e, nil
+}
+
+// extent is the bytes from the first element of the first matrix to the last of the last one.
+func extent(name string, rows, columns, ld, stride, batch, bytes int64) (int64, error) {
+	elements, ok := product(rows-1, ld)
+	more, fits := product(batch-1, stride)
+	limit := math.MaxInt64/bytes - columns
+	if !ok || !fits || elements > limit || more > limit-elements {
+		return 0, &ProblemError{name, rows, "a matrix whose bytes an int64 counts"}
+	}
+	return (elements + more + columns) * bytes, nil
+}
+
+func product(a, b int64) (int64, bool) {
+	if a != 0 && b > math.MaxInt64/a {
+		return 0, false
+	}
+	return a * b, true
+}
+
+func (p Problem) checkTypes() error {
+	switch {
+	case p.In > Float64:
+		return &ProblemError{"In", int64(p.In), "a type"}
+	case p.Out > Float64:
+		return &ProblemError{"Out", int64(p.Out), "a type"}
+	case p.Precision > RoundedF16:
+		return &ProblemError{"Precision", int64(p.Precision), "a precision"}
+	case p.Epilogue > GELUGradient:
+		return &ProblemError{"Epilogue", int64(p.Epilogue), "an epilogue"}
+	case p.Out != p.In && (p.Out != Float32 || p.In == Float64):
+		return &ProblemError{"Out", int64(p.Out), "In, or Float32 for operands of 16 bits"}
+	case p.In != Float32 && p.Precision != IEEE:
+		return &ProblemError{"Precision", int64(p.Precision), "IEEE for operands that are not Float32"}
+	case p.In == Float64 && p.Epilogue != None:
+		return &ProblemError{"Epilogue", int64(p.Epilogue), "None for Float64"}
+	}
+	return nil
+}
+
+// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements. The buffers are not looked at.
+func (p Problem) CheckOperands(e Extent, o Operands) error {
+	for _, x := range []struct {
+		name  string
+		r     cuda.Range
+		bytes int64
+		align int64
+	}{
+		{"A", o.A, e.A, p.In.Bytes()},
+		{"B", o.B, e.B, p.In.Bytes()},
+		{"C", o.C, e.C, p.Out.Bytes()},
+		{"Bias", o.Bias, e.Bias, p.Out.Bytes()},
+		{"Aux", o.Aux, e.Aux, p.Out.Bytes()},
+	} {
+		switch {
+		case x.bytes == 0:
+		case x.r.Bytes < x.bytes:
+			return &ProblemError{x.name, x.r.Bytes, fmt.Sprintf("a range of at least %d bytes", x.bytes)}
+		case x.r.Offset%x.align != 0:
+			return &ProblemError{x.name, x.r.Offset, fmt.Sprintf("an offset that is a multiple of %d, the size of an element", x.align)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+// Package fakecublaslt builds a fake of NVIDIA's library cuBLASLt, in C, over the fake of libcuda: products are computed by their definition, in
+// double, when it is their turn in the stream.
+//
+// It checks what it is given: that a context is current, descriptors, leading dimensions, the algorithm, alignment and the size of the workspace. It
+// exports what cuda/cublaslt calls, and beside that, for tests:
+//
+//	int  fakecublaslt_fail(const char *name, int occurrence, int status)   // call number occurrence of that name from now on fails
+//	long fakecublaslt_live(void)                                           // handles, descriptors, layouts and preferences
+//	long fakecublaslt_calls(const char *name)
+//	void fakecublaslt_reset(void)
+//
+// # Concurrency properties
+//
+// The library is safe for threads. Build may be called from any goroutine, for different directories.
+package fakecublaslt

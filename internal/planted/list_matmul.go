@@ -1,0 +1,56 @@
+package planted
+
+// matmulBugs are those of products of matrices, and of the work of libraries.
+func matmulBugs() []Bug {
+	const ordered = "cuda.(*submission).ordered"
+	return []Bug{
+		{
+			Name: "work on another stream's buffer is not behind the stream", Package: "cuda", Run: "^TestWorkOfALibrary$",
+			Edits: []Edit{{ordered, "err = crossing.Before(args[i].buffer)", "_ = crossing"}},
+		},
+		{
+			Name: "a graph does not keep what a library touches", Package: "cuda", Run: "^TestWorkOfALibraryInAGraph$",
+			Edits: []Edit{{ordered, "err = held.touch(c, args[i].buffer)", "_ = held"}},
+		},
+		{
+			Name: "a library gets a part that is not within the buffer", Package: "cuda", Run: "^TestWorkOfALibrary$",
+			Edits: []Edit{{"cuda.(*Context).LaunchWith", "err = within(a.buffer, a.offset, a.bytes)", "_ = a"}},
+		},
+		{
+			Name: "a library is called in the context of somebody else", Package: "cudadrv/dynamic", Run: "^TestOtherLibrariesHaveTheContext$",
+			Edits: []Edit{{"cudadrv/dynamic.(*device).WithContext", "fr.args[0] = d.context", "fr.args[0] = fr.args[0]"}},
+		},
+		{
+			Name: "the bytes of a matrix overflow", Package: "cuda/gemm", Run: "^TestOverflows$",
+			Edits: []Edit{{"cuda/gemm.product", "a != 0 && b > math.MaxInt64/a", "false"}},
+		},
+		{
+			Name: "an operand is read where there is nothing to sum up", Package: "cuda/gemm", Run: "^TestExtents$",
+			Edits: []Edit{{"cuda/gemm.Problem.Check", "{\"A\", &e.A, p.rowsA(), p.columnsA(), p.LDA, p.StrideA, in, false, !p.Empty() && p.K > 0}", "{\"A\", &e.A, p.rowsA(), p.columnsA(), p.LDA, p.StrideA, in, false, true}"}},
+		},
+		{
+			Name: "a plan that fails leaves its descriptors", Package: "cuda/cublaslt", Run: "^TestFailingCalls$",
+			Edits: []Edit{{"cuda/cublaslt.(*Handle).make", "err = errors.Join(err, h.drop(plan))", "_ = plan"}},
+		},
+		{
+			Name: "plans are kept without a bound", Package: "cuda/cublaslt", Run: "^TestPlansAreKept$",
+			Edits: []Edit{{"cuda/cublaslt.(*Handle).Plan", "h.recent.Len() > MaxPlans", "false"}},
+		},
+		{
+			Name: "a product is launched with a plan that is gone", Package: "cuda/cublaslt", Run: "^TestPlansAreKept$",
+			Edits: []Edit{{"cuda/cublaslt.(*Handle).multiply", "if plan.dropped {", "if false {"}},
+		},
+		{
+			Name: "own kernels compute what the library alone may", Package: "kernel/matmul", Run: "^TestTheLibraryAlone$",
+			Edits: []Edit{{"kernel/matmul.(*Multiplier).multiply", "err != nil && choice == Library", "false"}},
+		},
+		{
+			Name: "the last part of a sum is left out", Package: "kernel/matmul", Run: "^TestProductsInGraphs$",
+			Edits: []Edit{{"kernel/matmul.(*kernels).launch", "int64(l.parts), l.flags", "int64(l.parts)-1, l.flags"}},
+		},
+		{
+			Name: "a flag of the kernels has another number", Package: "kernel/matmul", Run: "^TestNumbersOfTheSources$",
+			Edits: []Edit{{"kernel/matmul/choose.go", "transposeA uint32 = 1 << iota", "transposeA uint32 = 2 << iota"}},
+		},
+	}
+}

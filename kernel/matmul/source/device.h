@@ -1,0 +1,116 @@
+// What the kernels need of the machine: the special registers, asynchronous copies, matrix instructions. The same words for clang's CUDA
+// without NVIDIA's headers, and for a host compiler with emulate.h.
+#pragma once
+
+typedef unsigned short u16;
+typedef unsigned u32;
+typedef long long i64;
+typedef unsigned long long u64;
+
+struct alignas(16) quad { u32 x[4]; };  // 16 bytes, which are loaded and stored at once
+
+#ifdef VRAM_EMULATE
+#include "emulate.h"
+#else
+
+#define KERNEL extern "C" __attribute__((global)) __attribute__((visibility("protected")))
+#define BOUNDS(threads) __attribute__((launch_bounds(threads)))
+#define BOUNDS2(threads, blocks) __attribute__((launch_bounds(threads, blocks)))
+#define MEMBER __attribute__((device)) __attribute__((always_inline)) inline
+#define DEVICE static __attribute__((device)) __attribute__((always_inline)) inline
+#define SHARED __attribute__((shared))
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+
+DEVICE u32 thread_x() { return __nvvm_read_ptx_sreg_tid_x(); }
+DEVICE u32 block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
+DEVICE u32 grid_x() { return __nvvm_read_ptx_sreg_nctaid_x(); }
+DEVICE void barrier() { __syncthreads(); }
+
+extern SHARED quad dynamic_shared[];
+DEVICE char *dynamic_memory() { return (char *)dynamic_shared; }
+
+DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const void *)p; }
+
+// 16 or 4 bytes from global to shared memory, of which only the first bytes are read; the others become 0.
+DEVICE void copy16(void *to, const void *from, u32 bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+DEVICE void copy4(void *to, const void *from, u32 bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+DEVICE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N> DEVICE void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+// Four matrices of 8 rows of 16 bytes; each lane names a row.
+DEVICE void load_matrices(u32 (&r)[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+}
+DEVICE void load_matrices_transposed(u32 (&r)[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared_address(row)) : "memory");
+}
+
+#define MULTIPLY(name, instruction, count_a, A)                                                                      \
+    DEVICE void name(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {                                            \
+        asm volatile(instruction " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"                               \
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                                   \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));                               \
+    }
+MULTIPLY(multiply_tf32, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 4, a)
+MULTIPLY(multiply_bf16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 4, a)
+MULTIPLY(multiply_f16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 4, a)
+#undef MULTIPLY
+
+// The nearest number with 10 bits of fraction, ties away from zero.
+DEVICE u32 to_tf32(float v) {
+    u32 r;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(v));
+    return r;
+}
+DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
+DEVICE u32 bits_of(float v) { return __builtin_bit_cast(u32, v); }
+DEVICE float power_of_two(float x) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+DEVICE float from_f16(u16 h) {
+    float r;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
+    return r;
+}
+DEVICE u16 to_f16(float v) {
+    u16 r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(v));
+    return r;
+}
+DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+// The sum over a warp, in every lane.
+DEVICE float lane_sum(float v) {
+    UNROLL for (int at = 16; at > 0; at /= 2) v += float_of(__nvvm_shfl_sync_bfly_i32(-1, bits_of(v), at, 31));
+    return v;
+}
+DEVICE double lane_sum(double v) {
+    UNROLL for (int at = 16; at > 0; at /= 2) {
+        u64 bits = __builtin_bit_cast(u64, v);
+        u32 low = __nvvm_shfl_sync_bfly_i32(-1, (u32)bits, at, 31), high = __nvvm_shfl_sync_bfly_i32(-1, (u32)(bits >> 32), at, 31);
+        v += __builtin_bit_cast(double, (u64)high << 32 | low);
+    }
+    return v;
+}
+#endif
+
+// Numbers of 16 bits. A bfloat16 is the upper half of a float, to the nearest, ties to even.
+DEVICE float from_bf16(u16 h) { return float_of((u32)h << 16); }
+DEVICE u16 to_bf16(float v) {
+    u32 bits = bits_of(v);
+    if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;  // not a number
+    return (u16)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+DEVICE i64 smaller(i64 a, i64 b) { return a < b ? a : b; }

@@ -1,0 +1,109 @@
+// Products with one row or one column, sums of parts, and operands in another type.
+//
+// Macros: SUFFIX; ELEMENT: the type of operands in memory as kernels load it (float, double or u16); TYPE: its number; SUM: float or double.
+#include "finish.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+namespace {
+
+enum { THREADS = 256, WARPS = THREADS / 32, VECTOR = 16 / sizeof(ELEMENT) };
+
+DEVICE SUM number(ELEMENT v) {
+#if TYPE == 1
+    return from_f16(v);
+#elif TYPE == 2
+    return from_bf16(v);
+#else
+    return v;
+#endif
+}
+struct alignas(16) vector { ELEMENT x[VECTOR]; };
+
+// store_row stores output number i of a product with one row or column: the element (i, 0) or (0, i) of C.
+DEVICE void store_row(const result &r, SUM sum, i64 i, i64 count, i64 batch, i64 batches, i64 part, i64 step_c, i64 step_aux, i64 step_bias) {
+    if (i >= count) return;
+    if (r.flags & PARTIAL) {
+        ((SUM *)r.work)[(part * batches + batch) * count + i] = sum;
+        return;
+    }
+    i64 at = batch * r.stride_c + i * step_c;
+    store_as(r.c, at, r.type, finish_at(r, sum, at, batch * r.stride_aux + i * step_aux, i * step_bias));
+}
+
+}  // namespace
+
+#define ROW_PARAMETERS                                                                                                 \
+    const ELEMENT *matrix, const ELEMENT *vector_x, u32 count, u32 k, u32 part_k, u32 batches, i64 ld, i64 step_x, i64 stride_matrix, \
+        i64 stride_x, i64 step_c, i64 step_aux, i64 step_bias
+
+// A warp for each output, whose row of the matrix lies in one piece.
+KERNEL BOUNDS(256) void JOIN(dot_, SUFFIX)(ROW_PARAMETERS, RESULT_PARAMETERS) {
+    const result r = RESULT;
+    const i64 batch = block_z(), i = (i64)block_x() * WARPS + thread_x() / 32, lane = thread_x() % 32;
+    const i64 first = (i64)block_y() * part_k, last = smaller(first + part_k, k);
+    const ELEMENT *row = matrix + batch * stride_matrix + smaller(i, (i64)count - 1) * ld, *x = vector_x + batch * stride_x;
+    SUM sum[4] = {0, 0, 0, 0};
+    i64 p = first;
+    if (flags & WIDE_A) {
+        for (; p + 32 * VECTOR <= last; p += 32 * VECTOR) {
+            const i64 at = p + lane * VECTOR;
+            vector v = *(const vector *)(row + at);
+            UNROLL for (int e = 0; e < VECTOR; e++) sum[e % 4] = fused(number(v.x[e]), number(x[(at + e) * step_x]), sum[e % 4]);
+        }
+    }
+    for (p += lane; p < last; p += 32) sum[0] = fused(number(row[p]), number(x[p * step_x]), sum[0]);
+    const SUM all = lane_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+    if (lane == 0) store_row(r, all, i, count, batch, batches, block_y(), step_c, step_aux, step_bias);
+}
+
+// Thirty-two outputs for each block, which are neighbours in memory: a warp reads the elements of one summand.
+KERNEL BOUNDS(256) void JOIN(columns_, SUFFIX)(ROW_PARAMETERS, RESULT_PARAMETERS) {
+    SHARED SUM parts[WARPS][32];
+    const result r = RESULT;
+    const i64 batch = block_z(), lane = thread_x() % 32, warp = thread_x() / 32, i = (i64)block_x() * 32 + lane;
+    const i64 first = (i64)block_y() * part_k, last = smaller(first + part_k, k);
+    const ELEMENT *at = matrix + batch * stride_matrix + smaller(i, (i64)count - 1), *x = vector_x + batch * stride_x;
+    SUM sum[4] = {0, 0, 0, 0};
+    i64 p = first + warp;
+    for (; p + 3 * WARPS < last; p += 4 * WARPS) {
+        UNROLL for (int e = 0; e < 4; e++)
+            sum[e] = fused(number(at[(p + e * WARPS) * ld]), number(x[(p + e * WARPS) * step_x]), sum[e]);
+    }
+    for (; p < last; p += WARPS) sum[0] = fused(number(at[p * ld]), number(x[p * step_x]), sum[0]);
+    parts[warp][lane] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    barrier();
+    if (warp == 0) {
+        SUM all = 0;
+        UNROLL for (int w = 0; w < WARPS; w++) all += parts[w][lane];
+        store_row(r, all, i, count, batch, batches, block_y(), step_c, step_aux, step_bias);
+    }
+}
+
+#if TYPE == 0 || TYPE == 3
+// The parts of sums, which lie one behind the other, in their order: the result does not depend on which block was first.
+KERNEL BOUNDS(256) void JOIN(sum_, SUFFIX)(u32 m, u32 n, u32 parts, u32 batches, RESULT_PARAMETERS) {
+    result r = RESULT;
+    r.flags &= ~(u32)PARTIAL;
+    const i64 batch = block_z(), size = (i64)m * n;
+    for (i64 at = (i64)block_x() * THREADS + thread_x(); at < size; at += (i64)grid_x() * THREADS) {
+        SUM sum = 0;
+        for (i64 part = 0; part < parts; part++) sum += ((const SUM *)work)[(part * batches + batch) * size + at];
+        store_one(r, sum, at / n, at % n, m, n, batch, batches, 0);
+    }
+}
+#endif
+
+#if TYPE == 0
+// A matrix of floats in 16 bits, rows at multiples of 16 bytes.
+KERNEL BOUNDS(256) void narrow(const float *from, u16 *to, u32 rows, u32 columns, i64 ld, i64 ld_to, i64 stride, i64 stride_to, u32 type) {
+    const i64 size = (i64)rows * columns;
+    from += block_z() * stride;
+    to += block_z() * stride_to;
+    for (i64 at = (i64)block_x() * THREADS + thread_x(); at < size; at += (i64)grid_x() * THREADS) {
+        const float v = from[at / columns * ld + at % columns];
+        to[at / columns * ld_to + at % columns] = type == FLOAT16 ? to_f16(v) : to_bf16(v);
+    }
+}
+#endif
