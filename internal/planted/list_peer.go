@@ -74,7 +74,7 @@ func peerBugs() []Bug {
 		},
 		{
 			Name: "a launch is not ordered with the stream of a buffer of another device", Package: pkg, Run: "^TestLaunchesOnForeignBuffersAreOrdered$",
-			Edits: []Edit{{"cuda.(*submission).ordered", "c.between(homes, work)", "c.between(homes[:0], submit)"}},
+			Edits: []Edit{{"cuda.(*submission).ordered", "c.between(homes, work)", "c.between(homes[:0], work)"}},
 		},
 		{
 			Name: "a launch is not behind work of others on a buffer of another device", Package: pkg, Run: "^TestLaunchesOnBuffersOfManyStreams$",
