@@ -50,9 +50,11 @@ func plainPackages() []string {
 		rootDir,
 		"actors",
 		"futures",
+		"cudadrv/ptxrun",
 		"host",
 		"pool",
 		"ptx",
+		"ptx/interp",
 		"streams",
 		"streams/claims",
 	}
