@@ -318,7 +318,7 @@ func (w *warp) special(in *instruction, f *frame, m uint32) {
 
 // exit ends threads; what waits for them may go on.
 func (w *warp) exit(m uint32) {
-	for rest := m; rest != 0; rest &= rest - 1 {
+	for rest := m; rest != 0 && w.block.asyncs > 0; rest &= rest - 1 {
 		w.deliver(next(rest), 0, true)
 	}
 	w.live &^= m
