@@ -29,14 +29,14 @@ const (
 var forUsers = []string{
 	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
-	"cudadrv/ptxrun", "ptx/interp",
+	"vramtest/ptxrun", "ptx/interp",
 }
 
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of what they stand for; futures, for its types;
 # warm; vramtest; host; cuda, with cuda/share; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
-# cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and cudadrv/ptxrun with ptx/interp (kernels
+# cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and vramtest/ptxrun with ptx/interp (kernels
 # on the simulated device).
 #
 # Not for users, though they can be imported, and free to change: actors, batch, pool, streams and cudadrv/meter with the packages

@@ -50,7 +50,7 @@ func plainPackages() []string {
 		rootDir,
 		"actors",
 		"futures",
-		"cudadrv/ptxrun",
+		"vramtest/ptxrun",
 		"host",
 		"pool",
 		"ptx",

@@ -145,7 +145,7 @@ func (w *warp) settle(pc int) {
 }
 
 // execute runs the group until it ends, waits, splits, meets another one, or has had its share.
-func (w *warp) execute(end int64) {
+func (w *warp) execute(end int64) { //nolint:gocognit // the loop that all time goes by in; its cases share the group's state
 	code, f, group, pc := w.block.kernel.code, w.frame, w.group, w.at
 	alone := w.runnable() == group
 	merge := len(code)
