@@ -49,7 +49,7 @@ func (c *compiler) narrow(space ptx.Space, bytes int) {
 	}
 }
 
-// access compiles what touches memory, and hints about it.
+// access compiles loads, stores, atomic operations, and hints about memory.
 func (c *compiler) access(i *ptx.Instruction) {
 	switch i.Op {
 	case ptx.OpLd:

@@ -104,7 +104,7 @@ func (t integer) saturate(v int64) uint64 {
 	return t.pack(min(max(v, least), most))
 }
 
-// integerFunction is what an instruction on integers computes.
+// integerFunction is the function of an instruction on integers.
 func integerFunction(i *ptx.Instruction) (func1, func2, func3) {
 	t := integerOf(i.Type(0))
 	sat := i.Has(ptx.ModSat)

@@ -94,7 +94,7 @@ func (w *warp) arrive1(copies []asyncCopy) {
 		for n := c.to.address; n < c.to.address+uint64(c.to.bytes); n++ { //nolint:gosec // few bytes
 			b.inFlight[n>>6] &^= 1 << (n & 63)
 		}
-		w.at = c.pc // what is found is found there
+		w.at = c.pc // a fault names the copy
 		to, from := c.to, c.from
 		if bytes := w.reach(&to); bytes != nil {
 			clear(bytes)

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// barrierForm is what an instruction does at a barrier.
+// barrierForm is an instruction at a barrier.
 type barrierForm struct {
 	id, count int // slots; count none: all threads of the block
 	arrive    bool

@@ -74,7 +74,7 @@ func (c *compiler) selp(i *ptx.Instruction) {
 	}
 }
 
-// bitwise compiles shifts and what looks at single bits.
+// bitwise compiles shifts and instructions on single bits.
 func (c *compiler) bitwise(i *ptx.Instruction) {
 	d := c.out(&i.Operands[0])
 	types := operandTypes(i)

@@ -40,7 +40,7 @@ func words(values ...uint32) (b []byte) {
 	return b
 }
 
-// The kernels of clang do what their CUDA C++ says.
+// The kernels of clang compute the results of their CUDA C++.
 func TestKernelsOfClang(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(5, 6))

@@ -75,7 +75,7 @@ func (c *compiler) compileFunction(fn *function) {
 	*end = instruction{flow: ret, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
 }
 
-// compileInstruction chooses what an instruction does.
+// compileInstruction chooses the action of an instruction.
 func (c *compiler) compileInstruction(i *ptx.Instruction) {
 	if compile := c.byOpcode(i.Op); compile != nil {
 		compile(i)

@@ -59,7 +59,7 @@ func nearestOf(op operation, a, b, c float64) float64 {
 	}
 }
 
-// isSpecial reports whether the result is exact whatever the rounding: an operand is infinite, or zero where that decides.
+// isSpecial reports whether the result is exact with any rounding: an operand is infinite, or zero where that decides.
 func isSpecial(op operation, a, b, c float64) bool {
 	inf := math.IsInf(a, 0) || op != opSqrt && math.IsInf(b, 0) || op == opFma && math.IsInf(c, 0)
 	return inf || op == opDiv && b == 0 || op == opSqrt && a <= 0

@@ -16,10 +16,10 @@
 // An instruction with .sync waits for the threads of its mask, a barrier for those of the block; exited threads are waited for by
 // neither. A barrier that cannot complete is a fault, not a hang.
 //
-// # What is found
+// # Faults
 //
 // Accesses out of bounds, to memory that is not live, and misaligned ones; reads of registers, shared and local memory that nobody
-// wrote; a read of what a cp.async has not delivered: its bytes arrive as late as allowed, when the thread waits for them; trap;
+// wrote; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
 // and loops without an end.
 //
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order

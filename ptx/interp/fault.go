@@ -83,7 +83,7 @@ type Fault struct {
 	Space   ptx.Space // of an access
 	Address uint64    // of an access: in its space
 	Bytes   int       // of an access, else 0
-	Detail  string    // what exactly is wrong
+	Detail  string    // more about the mistake
 	Other   *Place    // the other access of a race, or the other thread of a barrier
 	Err     error     // of Memory
 }
@@ -119,7 +119,7 @@ func (f *Fault) Is(target error) bool {
 // Error makes a kind a target of errors.Is.
 func (k Kind) Error() string { return "ptx: " + k.String() }
 
-// ErrNotLive says that memory was freed, or never allocated: what a Memory's error wraps where the address is one of the device's.
+// ErrNotLive says that memory was freed, or never allocated: a Memory's error wraps it where the address is one of the device's.
 var ErrNotLive = errors.New("memory is not live")
 
 // ErrStopped says that Launch.Stop ended the run.

@@ -163,7 +163,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// What looks like a mistake and is none.
+// Kernels that look like mistakes and have none.
 func TestNoFaults(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -244,7 +244,7 @@ func TestNoFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := runFault(t, 2, 64, body)
-			if name == "a spin on a flag of another warp" { // atomics on what nobody wrote
+			if name == "a spin on a flag of another warp" { // atomics on memory without a value
 				require.NotNil(t, f)
 				assert.Equal(t, interp.Uninitialised, f.Kind)
 				return

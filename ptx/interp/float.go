@@ -78,7 +78,7 @@ func (r number) compute(op operation, a, b, c float64) uint64 {
 	return r.pack(float64(float32(nearestOf(op, a, b, c)))) // rounding twice is right: double precision has more than twice the bits
 }
 
-// floatFunction is what an instruction on f32 or f64 computes.
+// floatFunction is the function of an instruction on f32 or f64.
 func floatFunction(i *ptx.Instruction) (func1, func2, func3) {
 	r := numberOf(i)
 	switch i.Op {

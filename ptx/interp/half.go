@@ -124,7 +124,7 @@ func (h half) each3(fn func3) func3 {
 	}
 }
 
-// halfFunction is what an instruction on f16, bf16 or pairs of them computes.
+// halfFunction is the function of an instruction on f16, bf16 or pairs of them.
 func halfFunction(i *ptx.Instruction) (func1, func2, func3) {
 	h := halfOf(i.Type(0), i)
 	switch i.Op {

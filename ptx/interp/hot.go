@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// The loops of instructions that most kernels spend their time in: a call of a function in each thread would cost more than
-// what it does. Each does what the function of its instruction does, which a test holds it to.
+// The loops of frequent instructions: a call of a function in each thread would cost more than
+// the operation. Each computes the function of its instruction, as a test holds.
 
 // hot2 is the loop of a binary instruction, or nil.
 func hot2(i *ptx.Instruction, d, a, b int) action {

@@ -14,7 +14,7 @@ type lanes [warpThreads]uint64
 // action executes an instruction in the threads of a mask.
 type action func(w *warp, f *frame, m uint32)
 
-// flow says what an instruction does to the order of execution.
+// flow is the effect of an instruction on the order of execution.
 type flow uint8
 
 const (

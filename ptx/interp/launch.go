@@ -49,7 +49,7 @@ const (
 	maxSharedBytes  = 227 << 10
 )
 
-// check says what cannot be.
+// check is the error of a launch that cannot be.
 func (l *Launch) check(k *Kernel) error {
 	threads := uint64(l.Block.X) * uint64(l.Block.Y) * uint64(l.Block.Z)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// The windows of generic addresses: what is below the first is global memory.
+// The windows of generic addresses: addresses below the first are global memory.
 const (
 	windowShift  = 56
 	sharedWindow = uint64(1) << windowShift
@@ -72,7 +72,7 @@ func (c *compiler) layOutFunction(fn *function) {
 	fn.localBytes = roundUp(fn.localBytes, 16) //nolint:mnd // the strictest alignment of a vector
 }
 
-// place puts a variable behind what is there, and returns its offset.
+// place puts a variable behind the others, and returns its offset.
 func place(end *int, v *ptx.Variable) int {
 	offset := roundUp(*end, v.Alignment())
 	*end = offset + v.Bytes()

@@ -26,7 +26,7 @@ func (l *localMemory) mark(start, bytes int) {
 	}
 }
 
-// copy moves bytes with what is known of them.
+// copy moves bytes and their initialisation.
 func (l *localMemory) copy(to, from, bytes int) {
 	copy(l.bytes[to:to+bytes], l.bytes[from:from+bytes])
 	copy(l.initialised[to:to+bytes], l.initialised[from:from+bytes])

@@ -21,7 +21,7 @@ type meeting struct {
 	whole   bool                          // no thread of the warp may be missing
 }
 
-// meetings are the threads of a warp that wait for others of it, with what they bring and get.
+// meetings are the threads of a warp that wait for others of it, with their operands and results.
 type meetings struct {
 	waiting uint32
 	masks   [warpThreads]uint32

@@ -3,7 +3,7 @@ package interp
 // maxWarps is the number of warps of a block.
 const maxWarps = maxBlockThreads / warpThreads
 
-// clocks are the times of the warps of a block up to which somebody has seen what they did.
+// clocks are the times of the warps of a block up to which their accesses are seen.
 type clocks [maxWarps]uint32
 
 func (c *clocks) join(other *clocks) {
@@ -12,8 +12,8 @@ func (c *clocks) join(other *clocks) {
 	}
 }
 
-// warpOrder is what a warp knows of the order of accesses. Time is counted in events that order memory: clock is that of what the
-// warp does now, and an access of it at an earlier one is seen by those whose seen says so.
+// warpOrder is a warp's part in the order of accesses. Time is counted in events that order memory: clock is that of the
+// warp's next access, and an earlier access is seen by the warps whose seen has its clock.
 type warpOrder struct {
 	clock    uint32
 	seen     clocks
@@ -35,14 +35,14 @@ func (o *warpOrder) begin(w *warp) {
 	}
 }
 
-// order is what an atomic variable passes on between threads.
+// order is the order that an atomic variable passes on between threads.
 type order struct {
 	block  uint64 // whose warps seen is about
 	seen   clocks
 	blocks bitset
 }
 
-// release ends the warp's clock: what it did is seen by those who get what release returns.
+// release ends the warp's clock: its accesses so far are seen by those that join the clocks that release returns.
 func (w *warp) release() (c clocks) {
 	c = w.order.seen
 	c[w.index] = w.order.clock
@@ -77,7 +77,7 @@ func (w *warp) joinThreads(m uint32) {
 	}
 }
 
-// fence orders what the warp did before behind what it does next, for other threads that see an atomic variable.
+// fence orders the warp's accesses before it behind those after it, for other threads that see an atomic variable.
 func (w *warp) fence(m uint32) {
 	o := &w.order
 	o.seen.join(&o.acquired)
@@ -90,7 +90,7 @@ func (w *warp) fence(m uint32) {
 	o.fenced = true
 }
 
-// synchronise is a strong access to a variable: it passes on what was released, and gets what others did.
+// synchronise is a strong access to a variable: it passes on the clocks of the last fence, and gets those of others.
 func (w *warp) synchronise(key uint64, read, write, acquires, releases bool) {
 	r, o := w.block.run, &w.order
 	if !r.kernel.fences {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// region is memory that a run has found, with what is known of accesses to it.
+// region is memory that a run has found, with the accesses to it.
 type region struct {
 	Region
 

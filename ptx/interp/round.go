@@ -41,7 +41,7 @@ func (t format) round(x float64, mode ptx.Modifier) float64 {
 	return r
 }
 
-// overflow is what a number beyond the largest one is rounded to.
+// overflow is the result of rounding a number beyond the largest one.
 func overflow(x, limit float64, mode ptx.Modifier) float64 {
 	if mode == ptx.ModRz || mode == ptx.ModRm && x > 0 || mode == ptx.ModRp && x < 0 {
 		return math.Copysign(limit, x)

@@ -33,10 +33,10 @@ func (t touch) pc() int       { return int(t >> pcShift & (1<<pcBits - 1)) }
 func (t touch) thread() int   { return int(t & (1<<threadBits - 1)) }
 func (t touch) strong() bool  { return t&strongBit != 0 }
 
-// cell is what is known of the accesses to a few bytes: the last store, the last load, and the last load of another thread.
+// cell keeps the accesses to a few bytes: the last store, the last load, and the last load of another thread.
 type cell struct{ store, load, other touch }
 
-// sees reports whether an access happened before what a thread of the warp does now.
+// sees reports whether an access happened before the next one of a thread of the warp.
 func (w *warp) sees(t touch, thread int) bool {
 	clock, by := t.clock(), t.thread()
 	if b := w.block; clock < b.run.starts[len(b.run.starts)-1] {

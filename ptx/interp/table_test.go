@@ -39,7 +39,7 @@ func table(tb testing.TB) (rows []tableRow) {
 			name, rest, _ := strings.Cut(line, " ")
 			fields := strings.Split(strings.TrimSpace(rest), "  ")
 			if strings.Contains(fields[0], " sm_") {
-				fields[0] = "" // what the row needs: it has no operands
+				fields[0] = "" // the row's needs: it has no operands
 			}
 			rows = append(rows, tableRow{group, expandSets(name, sets), strings.TrimSpace(fields[0])})
 		}

@@ -286,7 +286,7 @@ func (fn *function) registerName(slot int, pred bool) string {
 	return "?"
 }
 
-// written notes what an instruction wrote.
+// written notes the results of an instruction.
 func (f *frame) written(in *instruction, m uint32) {
 	for _, s := range in.writes {
 		f.defined[s] |= m
@@ -316,7 +316,7 @@ func (w *warp) special(in *instruction, f *frame, m uint32) {
 	}
 }
 
-// exit ends threads; what waits for them may go on.
+// exit ends threads; threads that wait for them may go on.
 func (w *warp) exit(m uint32) {
 	for rest := m; rest != 0 && w.block.asyncs > 0; rest &= rest - 1 {
 		w.deliver(next(rest), 0, true)

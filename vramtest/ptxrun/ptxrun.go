@@ -1,7 +1,7 @@
 // Package ptxrun executes kernels on simulated devices: an Executor for sim.Config that interprets PTX (package ptx/interp).
 //
-// A kernel runs when it is its turn on the simulated stream, on the bytes of the device. What the interpreter finds ends the work of
-// the device, as on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
+// A kernel runs when it is its turn on the simulated stream, on the bytes of the device. A fault ends the work of the device, as
+// on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
 // CUDA_ERROR_LAUNCH_FAILED, and Executor.Faults has the *interp.Fault with the line, the thread and the address.
 //
 // # Concurrency properties
@@ -50,7 +50,7 @@ var _ sim.Executor = (*Executor)(nil)
 // New makes an executor. One serves all devices of a driver.
 func New(config Config) *Executor { return &Executor{config: config} }
 
-// Faults are what kernels did wrong, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
+// Faults are the mistakes of kernels, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
 func (e *Executor) Faults() []error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +140,7 @@ func (e *Error) Error() string { return e.Err.Error() }
 // Unwrap is the *interp.Fault.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Result is what CUDA says of such a mistake.
+// Result is CUDA's code for such a mistake.
 func (e *Error) Result() cudadrv.Result {
 	var f *interp.Fault
 	if !errors.As(e.Err, &f) {
