@@ -28,8 +28,8 @@
 // # Kernels and graphs
 //
 // A module is PTX text, of which the declarations of kernels are read: names, parameters, and how many threads a block may have.
-// Nothing executes them. A launch is checked against the declaration, takes Config.KernelTime of the device's time, and
-// changes no bytes. What a kernel touches nobody knows here; package cudadrv/hazard does where it is told.
+// A launch is checked against the declaration and takes Config.KernelTime of the device's time. Config.Executor executes kernels;
+// without one a launch changes no bytes. The accesses of a kernel are not known here; package cudadrv/hazard does where it is told.
 //
 // From StreamBeginCapture to StreamEndCapture what a stream is told goes into a graph: no time passes for it before the graph
 // is launched. Each launch of a kernel, memset and copy is a node. An event that is recorded there is a point of the graph:
@@ -47,7 +47,7 @@
 // # Bytes
 //
 // With Config.Bytes memsets and copies change memory of the host, at the virtual time at which they end, all at once, in
-// the order of their ends; kernels take time and change nothing. So memory that is used again too early is overwritten
+// the order of their ends, and so do kernels where an executor is. So memory that is used again too early is overwritten
 // by the work that was still to come. Bytes belong to handles and follow them from address to address. Work that
 // finds its memory unmapped when it runs changes nothing, and from then on every call but Close fails with
 // CUDA_ERROR_ILLEGAL_ADDRESS, as on hardware. Close gives the memory back and forgets work that has not ended; slices of
