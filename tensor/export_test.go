@@ -1,0 +1,4 @@
+package tensor
+
+// ListLen is the length of a scope's list.
+func ListLen(s *Scope) int { return len(s.made) }

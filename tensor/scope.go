@@ -1,0 +1,190 @@
+package tensor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// Scope is a Context that frees the tensors which were made with it. Scoped, or NewScope and Close, begin and end one. One goroutine uses
+// it at a time; its tensors may be used by any.
+type Scope struct {
+	on     *cuda.Context
+	around *Scope // nil in the outermost one
+	places bool
+	ended  bool
+
+	made    []*Tensor // owners, in the order in which they were made; nil where one was kept
+	sweepAt int       // the length at which those that were freed leave the list
+}
+
+// minSweep is the length of the list below which the tensors that were freed stay in it: few enough to cost nothing, enough for most scopes.
+const minSweep = 64
+
+// Option changes a scope.
+type Option func(*Scope)
+
+// Places has a scope, and those inside of it, note where tensors are made, for Live. A note costs up to a microsecond.
+func Places() Option { return func(s *Scope) { s.places = true } }
+
+// NewScope begins a scope inside of another one, or in a context. The caller closes it. Errors: ErrNotOpen, ErrScopeEnded.
+func NewScope(at Context, with ...Option) (*Scope, error) {
+	c, around, err := contextOf(at)
+	if err != nil {
+		return nil, err
+	}
+	s := &Scope{on: c, around: around, sweepAt: minSweep, places: around != nil && around.places}
+	for _, option := range with {
+		option(s)
+	}
+	return s, nil
+}
+
+// Scoped runs f in a scope, which ends when f returns or panics: everything made in it is freed, unless Keep was called for it. Errors: f's and
+// those of the frees, joined; ErrNotOpen, ErrScopeEnded.
+func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
+	s, err := NewScope(at, with...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if failed := s.Close(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
+	return f(s)
+}
+
+// itself is the scope, also of a struct that embeds it.
+func (s *Scope) itself() *Scope { return s }
+
+// Context is that of the scope. nil for a nil scope.
+func (s *Scope) Context() *cuda.Context {
+	if s == nil {
+		return nil
+	}
+	return s.on
+}
+
+// Stream is the stream to which the work goes.
+func (s *Scope) Stream() *cuda.Stream { return s.Context().Stream() }
+
+// Launch submits a kernel: see cuda.Context.Launch.
+func (s *Scope) Launch(f *cuda.Function, g cuda.Geometry, args ...cuda.Arg) error {
+	return s.Context().Launch(f, g, args...)
+}
+
+// String has the context and the number of tensors.
+func (s *Scope) String() string {
+	if s == nil {
+		return "no scope"
+	}
+	return fmt.Sprintf("scope of %d tensors in the %v", len(s.live()), s.on)
+}
+
+// add takes a new tensor in.
+func (s *Scope) add(t *Tensor) {
+	if len(s.made) >= s.sweepAt {
+		s.sweep()
+	}
+	t.storage.scope, t.storage.index = s, len(s.made)
+	if s.places && !t.storage.place.Known() {
+		t.storage.place = site.Here(1)
+	}
+	s.made = append(s.made, t)
+}
+
+// sweep takes the tensors out that are freed or were kept. The list doubles before the next sweep, so that a tensor costs the same
+// however many there are.
+func (s *Scope) sweep() {
+	s.made = s.live()
+	for i, t := range s.made {
+		t.storage.index = i
+	}
+	s.sweepAt = max(2*len(s.made), minSweep)
+}
+
+// live are the tensors that are not freed.
+func (s *Scope) live() []*Tensor {
+	all := make([]*Tensor, 0, len(s.made))
+	for _, t := range s.made {
+		if t != nil && !t.storage.freed() {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Keep moves the storages of tensors, or of views, to the scope around this one, or, from the outermost one, to the caller, who frees their owners. A
+// tensor that this scope does not have stays where it is: a function may keep its result though it is its argument. Errors: ErrNoTensor,
+// ErrFreed, ErrNotOpen; then none is moved.
+func (s *Scope) Keep(all ...*Tensor) error {
+	if s == nil {
+		return ErrNotOpen
+	}
+	for _, t := range all {
+		if err := t.usable("keep"); err != nil {
+			return err
+		}
+	}
+	for _, t := range all {
+		if t.storage.scope != s {
+			continue
+		}
+		s.made[t.storage.index] = nil
+		t.storage.scope = nil
+		around := s.around
+		for around != nil && around.ended {
+			around = around.around
+		}
+		if around != nil {
+			around.add(t.owner)
+		}
+	}
+	return nil
+}
+
+// Live has the tensors of the scope that are not freed, in the order in which they were made.
+func (s *Scope) Live() []Made {
+	if s == nil {
+		return nil
+	}
+	var all []Made
+	for _, t := range s.live() {
+		all = append(all, Made{Type: t.of, Shape: t.Shape(), Bytes: t.storage.bytes, Place: t.storage.place})
+	}
+	return all
+}
+
+// Check is a *LeakError with all that Live has, if it has any: for a scope whose tensors are freed by hand.
+func (s *Scope) Check() error {
+	if live := s.Live(); len(live) > 0 {
+		return &LeakError{live}
+	}
+	return nil
+}
+
+// Close ends the scope: it frees the tensors that are not freed, in the reverse order in which they were made. Idempotent; after an error
+// another call frees those that were not freed. Errors: those of the frees, ErrNotOpen.
+func (s *Scope) Close() error {
+	if s == nil {
+		return ErrNotOpen
+	}
+	s.ended = true
+	all := s.live()
+	s.made = nil
+	var failed error
+	for i := len(all) - 1; i >= 0; i-- {
+		t := all[i]
+		if err := t.Free(); err != nil && !errors.Is(err, ErrFreed) { // another goroutine may have freed it meanwhile
+			failed = errors.Join(failed, err)
+			s.made = append(s.made, t)
+		}
+	}
+	for i, t := range s.made {
+		t.storage.index = i
+	}
+	return failed
+}
