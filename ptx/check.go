@@ -8,8 +8,8 @@ import (
 
 // CheckError is a finding of Check.
 type CheckError struct {
-	Pos         Pos    // in the text of PTX
-	File        string // of the source in another language, by .loc; "" where the text does not name it
+	Pos         Pos    // in the text of PTX; zero of a tree that a program made
+	File        string // of the source: by .loc, or of the program that built the kernel; "" where neither names it
 	Line        int    // in that file
 	Function    string // "" outside of functions
 	Instruction string // as text; "" where the finding is not about one
@@ -19,7 +19,10 @@ type CheckError struct {
 // Error names the place, the function, the instruction and the mistake.
 func (e *CheckError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "ptx: %v: ", e.Pos)
+	b.WriteString("ptx: ")
+	if e.Pos != (Pos{}) {
+		fmt.Fprintf(&b, "%v: ", e.Pos)
+	}
 	if e.File != "" {
 		fmt.Fprintf(&b, "%s:%d: ", e.File, e.Line)
 	}
@@ -49,21 +52,40 @@ type checker struct {
 	forms    map[Opcode][]form // the rows of the opcodes that were met
 	findings []error
 
-	function    *Function // or nil
-	code        *Code     // of the function
+	function    *Function          // or nil
+	code        *Code              // of the function
+	variables   map[*Variable]bool // that the function sees
 	instruction *Instruction
+	places      map[*Instruction]place // of instructions that a Kernel made
+	begun       map[*Function]place    // of those kernels
 }
+
+// enter makes a function the current one.
+func (c *checker) enter(f *Function) {
+	c.function, c.code, c.variables = f, f.Code(), map[*Variable]bool{}
+	for _, list := range [][]*Variable{c.module.Variables, f.Results, f.Params, c.code.Variables} {
+		for _, v := range list {
+			c.variables[v] = true
+		}
+	}
+}
+
+func (c *checker) leave() { c.function, c.code, c.variables = nil, nil, nil }
 
 // report adds a finding at a place; the function and the instruction are the current ones.
 func (c *checker) report(pos Pos, format string, args ...any) {
 	e := &CheckError{Pos: pos, Message: fmt.Sprintf(format, args...)}
 	if c.function != nil {
 		e.Function = c.function.Name
+		e.File, e.Line = c.begun[c.function].file, c.begun[c.function].line
 	}
 	if i := c.instruction; i != nil {
 		e.Instruction = i.String()
 		if i.Source != nil {
 			e.File, e.Line = c.module.File(i.Source.File), i.Source.Line
+		}
+		if at, ok := c.places[i]; ok {
+			e.File, e.Line = at.file, at.line
 		}
 	}
 	c.findings = append(c.findings, e)

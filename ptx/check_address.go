@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // addressMisfit says how an operand is not memory in the space that the instruction names, or "".
 func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) string {
@@ -18,7 +21,7 @@ func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 	case o.Name != "":
 		return "is not declared"
 	}
-	return ""
+	return "has no base"
 }
 
 // baseMisfit is about the register of an address.
@@ -41,6 +44,8 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 	size := int64(i.accessBytes())
 	end := int64(v.Bytes())
 	switch {
+	case !c.variables[v]:
+		return "is no variable of the module or the function"
 	case v.Space != space:
 		return fmt.Sprintf("is in the space .%v", v.Space)
 	case i.Op == OpSt && c.isParam(v):
@@ -57,12 +62,7 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 
 // isParam reports whether the variable is a parameter of the function itself.
 func (c *checker) isParam(v *Variable) bool {
-	for _, p := range c.function.Params {
-		if p == v {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.function.Params, v)
 }
 
 // call splits the operands of a call: the function, the arguments and the results, each nil where the text has none.
@@ -116,7 +116,7 @@ func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) 
 	for n := range elements {
 		o, v := &elements[n], formal[n]
 		switch {
-		case o.Kind == OperandVariable && o.Variable != nil && o.Variable.Space == Param && o.Variable.Bytes() == v.Bytes():
+		case o.Kind == OperandVariable && c.variables[o.Variable] && o.Variable.Space == Param && o.Variable.Bytes() == v.Bytes():
 		case o.Kind == OperandRegister && c.owns(o.Register) && len(v.Dims) == 0 && fits(v.Type, o.Register.Type, false):
 		default:
 			return fmt.Sprintf("%s %d, %v, is no .param of %d bytes", thing, n+1, o, v.Bytes())

@@ -7,7 +7,6 @@ import (
 
 // checkBody looks at the declarations and instructions of a function, and at its end.
 func (c *checker) checkBody(f *Function) {
-	c.code = f.Code()
 	c.checkBlock(f.Body)
 	if !c.ends() {
 		c.report(f.Pos, "the body does not end in ret, exit, trap or bra")
@@ -84,6 +83,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 			c.checkName(names, d.Pos, r.Name)
 			continue
 		}
+		c.checkIdentifier(d.Pos, r.Name)
 		if names.addRange(r.Name, r.Count) {
 			c.report(d.Pos, "registers %s<%d> are declared twice", r.Name, r.Count)
 		}
@@ -91,6 +91,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 }
 
 func (c *checker) checkName(names *declaredNames, pos Pos, name string) {
+	c.checkIdentifier(pos, name)
 	if names.add(name) {
 		c.report(pos, "%s is declared twice", name)
 	}

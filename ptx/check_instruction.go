@@ -24,34 +24,41 @@ func (c *checker) checkInstruction(i *Instruction) {
 const maxVectorBytes = 16
 
 func (c *checker) checkForms(i *Instruction) {
-	var named, counted, fitting []*form
-	var nearest *form
+	var named, nearest *form
 	for n := range c.formsOf(i.Op) {
 		f := &c.forms[i.Op][n]
 		if !f.matches(i) {
 			continue
 		}
-		named = append(named, f)
-		if f.takes(len(i.Operands)) {
-			counted = append(counted, f)
-			if nearest == nil || !nearest.shaped(i) && f.shaped(i) {
-				nearest = f
-			}
-			if c.misfit(i, f) == "" {
-				fitting = append(fitting, f)
-			}
+		if named == nil {
+			named = f
+		}
+		if f.takes(len(i.Operands)) && (nearest == nil || !nearest.shaped(i) && f.shaped(i)) {
+			nearest = f
 		}
 	}
+	fitting := c.fitting(i)
 	switch {
-	case len(named) == 0:
+	case named == nil:
 		c.report(i.Pos, "%v has no form with these modifiers and types", i.Op)
-	case len(counted) == 0:
-		c.report(i.Pos, "%d operands, and %s are expected", len(i.Operands), named[0].counts())
+	case nearest == nil:
+		c.report(i.Pos, "%d operands, and %s are expected", len(i.Operands), named.counts())
 	case len(fitting) == 0:
 		c.report(i.Pos, "%s", c.misfit(i, nearest))
 	default:
 		c.checkNeeds(i, fitting)
 	}
+}
+
+// fitting are the forms that an instruction has, in the order of the table.
+func (c *checker) fitting(i *Instruction) (forms []*form) {
+	for n := range c.formsOf(i.Op) {
+		f := &c.forms[i.Op][n]
+		if f.matches(i) && f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
+			forms = append(forms, f)
+		}
+	}
+	return forms
 }
 
 // takes reports whether the form has so many operands.
@@ -96,21 +103,23 @@ func (f *form) counts() string {
 
 // checkNeeds reports an instruction that is younger than the module's version or architecture.
 func (c *checker) checkNeeds(i *Instruction, forms []*form) {
-	var first needs
-	for n, f := range forms {
-		all := f.needs
-		for _, m := range i.Mods {
-			all = all.and(modifierNeeds[m])
-		}
-		if c.has(all) {
+	for _, f := range forms {
+		if c.has(f.needsOf(i)) {
 			return
 		}
-		if n == 0 {
-			first = all
-		}
 	}
+	first := forms[0].needsOf(i)
 	c.report(i.Pos, "needs PTX %v and sm_%d, the module has %v and sm_%d",
 		first.version, first.sm, c.module.Version, c.module.Target.SM)
+}
+
+// needsOf are the needs of an instruction that has the form, those of its modifiers included.
+func (f *form) needsOf(i *Instruction) needs {
+	all := f.needs
+	for _, m := range i.Mods {
+		all = all.and(modifierNeeds[m])
+	}
+	return all
 }
 
 // and are the needs of two features together.

@@ -27,6 +27,8 @@ func (c *checker) checkModule() {
 		}
 		if f.Body != nil {
 			c.checkUnique(bodies, f.Pos, f.Name)
+		} else {
+			c.checkIdentifier(f.Pos, f.Name)
 		}
 		c.checkFunction(f)
 	}
@@ -43,12 +45,21 @@ func (c *checker) checkTarget() {
 	}
 }
 
-// checkUnique reports a name that was declared before in the same scope.
+// checkUnique reports a name that was declared before in the same scope, or is none.
 func (c *checker) checkUnique(names map[string]bool, pos Pos, name string) {
+	c.checkIdentifier(pos, name)
 	if names[name] {
 		c.report(pos, "%s is declared twice", name)
 	}
 	names[name] = true
+}
+
+// checkIdentifier reports a name that would not be read as one: only trees by hand have such names.
+func (c *checker) checkIdentifier(pos Pos, name string) {
+	l := newLexer(name)
+	if t := l.next(); t.kind != tokenName || t.text != name || name == "_" {
+		c.report(pos, "%q is no name", name)
+	}
 }
 
 // isStored reports whether a type can be that of a register or of memory: others are types of instructions only.
@@ -107,8 +118,8 @@ func (c *checker) initialValue(v *Variable, o *Operand) string {
 }
 
 func (c *checker) checkFunction(f *Function) {
-	c.function = f
-	defer func() { c.function, c.code = nil, nil }()
+	c.enter(f)
+	defer c.leave()
 	names := map[string]bool{}
 	size := 0
 	for _, list := range [][]*Variable{f.Results, f.Params} {

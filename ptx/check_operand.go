@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // misfit says how the operands of an instruction do not fit a form, or "".
 func (c *checker) misfit(i *Instruction, f *form) string {
@@ -76,10 +79,12 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 		return ""
 	case s.result:
 		return "is no register, and a result needs one"
+	case s.count > 0:
+		return "is no register, and matrices stand in registers"
 	case o.Kind == OperandSpecial:
 		return specialMisfit(i, s, t, o)
 	case s.address && (o.Kind == OperandVariable || o.Kind == OperandFunction):
-		return variableMisfit(i, t, o)
+		return c.variableMisfit(i, t, o)
 	case s.address && t == Pred && o.Kind == OperandInteger:
 		return ""
 	}
@@ -126,7 +131,10 @@ func specialMisfit(i *Instruction, s *operandSpec, t Type, o *Operand) string {
 }
 
 // variableMisfit is about the address of a variable or a function as a value.
-func variableMisfit(i *Instruction, t Type, o *Operand) string {
+func (c *checker) variableMisfit(i *Instruction, t Type, o *Operand) string {
+	if o.Kind == OperandVariable && !c.variables[o.Variable] {
+		return "is no variable of the module or the function"
+	}
 	isShort := o.Variable != nil && (o.Variable.Space == Shared || o.Variable.Space == Local)
 	if t.Bits() != 64 && (t.Bits() != 32 || !isShort) || t.Class() == Float {
 		return fmt.Sprintf("is an address, which is no .%v", t)
@@ -137,7 +145,7 @@ func variableMisfit(i *Instruction, t Type, o *Operand) string {
 	return ""
 }
 
-// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where that is said.
+// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where the table allows it.
 func fits(want, have Type, wider bool) bool {
 	untyped := want.Class() == Untyped || have.Class() == Untyped
 	integers := want.IsInteger() && have.IsInteger()
@@ -156,7 +164,7 @@ func fits(want, have Type, wider bool) bool {
 func constantMisfit(t Type, o *Operand) string {
 	switch {
 	case o.Kind == OperandInteger && (t.IsInteger() || t.Class() == Untyped):
-		return rangeMisfit(t, int64(o.Value)) //nolint:gosec // in two's complement
+		return rangeMisfit(t, int64(o.Value)) // in two's complement
 	case o.Kind == OperandInteger && t.Class() == Float && t.Bits() >= 32 && t.Lanes() == 1:
 		return "is an integer: floating-point numbers have a point, or the prefix 0f or 0d"
 	case o.Kind == OperandFloat32 && (t == F32 || t == B32):
@@ -179,13 +187,10 @@ func (s *operandSpec) integerMisfit(o *Operand) string {
 	if o.Kind != OperandInteger {
 		return "is no constant"
 	}
-	value := int64(o.Value) //nolint:gosec // in two's complement
-	for _, member := range s.members {
-		if value == member {
-			return ""
-		}
-	}
+	value := int64(o.Value) // in two's complement
 	switch {
+	case slices.Contains(s.members, value):
+		return ""
 	case s.members != nil:
 		return fmt.Sprintf("is none of %v", s.members)
 	case value < s.low || value > s.high:
@@ -199,7 +204,7 @@ func (c *checker) labelMisfit(o *Operand) string {
 		return "is no label of this scope"
 	}
 	if _, ok := c.code.Targets[o.Label]; !ok {
-		return "is a label of another function"
+		return "is no label of this body"
 	}
 	return ""
 }

@@ -170,7 +170,8 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{header + ".shared .u32 a = 1;", []string{"variable a: only .global and .const variables that the module defines have an initial value"}},
 		{header + ".entry k() { }", []string{"the body does not end in ret, exit, trap or bra"}},
 		{header + ".entry k() { .reg .pred p; @p ret; }", []string{"the body does not end in ret, exit, trap or bra"}},
-		{header + ".entry k() { ret; end: }", []string{"the body does not end in ret, exit, trap or bra"}},
+		{header + ".entry k() { ret; end: }", nil},
+		{header + ".entry k() { .reg .pred p; @p bra end; ret; end: }", []string{"the body does not end in ret, exit, trap or bra"}},
 		{header + ".entry k() { l: { l: bra l; } bra l; }", nil},
 		{header + ".entry k() { l: l: ret; }", []string{"l is declared twice"}},
 		{header + ".entry k() { { in: ret; } bra in; }", []string{"operand 1, in, is no label of this scope"}},
@@ -215,5 +216,5 @@ func TestHolesInATree(t *testing.T) {
 	}}}
 	m := &ptx.Module{Version: ptx.Version{Major: 7}, Target: ptx.Target{SM: 70}, Functions: []*ptx.Function{f}}
 	assert.ErrorContains(t, ptx.Check(m), "operand 1, (no register), is no register of the function")
-	assert.ErrorContains(t, ptx.Check(m), "operand 1, (no label), is a label of another function")
+	assert.ErrorContains(t, ptx.Check(m), "operand 1, (no label), is no label of this body")
 }

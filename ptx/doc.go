@@ -19,8 +19,14 @@
 //     not known is kept by its name, so that it prints back. Sections of debugging information, pragmas of a whole module and the
 //     inlining part of .loc are dropped.
 //  2. Check reports everything in a module that the driver's compiler would refuse, as far as the table of instructions says it:
-//     each finding is a *CheckError. Docs/ptx.md lists the table.
+//     each finding is a *CheckError. The page docs/ptx.md lists the table.
 //  3. Module.String prints a tree in one form. Parse reads that back as the same tree.
+//
+// # Kernels by program
+//
+// A Kernel takes instructions by the names that PTX has for them: Let makes the registers of the result, Do has none or takes
+// them from the caller. If, For, Element and others stand for several instructions. Build checks the whole and names the caller's
+// line of each mistake; it chooses the oldest version and architecture that have the instructions, from PTX 7.0 and sm_70 on.
 //
 // # Not supported
 //

@@ -95,7 +95,7 @@ func (s *operandSpec) compileSpace(name string) error {
 	if i < 0 {
 		return fmt.Errorf("no space %q", name)
 	}
-	s.space = Space(i) //nolint:gosec // an index of the table of spaces
+	s.space = Space(i) // an index of the table of spaces
 	return nil
 }
 

@@ -104,20 +104,18 @@ func (l *lexer) skipLines(length int) {
 
 func (l *lexer) newLine() { l.line, l.lineStart = l.line+1, l.at }
 
-// take is the text from here as far as the characters belong to it.
-func (l *lexer) take(belongs func(byte) bool) string {
-	start := l.at
+// pass goes on as far as the characters belong.
+func (l *lexer) pass(belongs func(byte) bool) {
 	for l.at < len(l.text) && belongs(l.text[l.at]) {
 		l.at++
 	}
-	return l.text[start:l.at]
 }
 
 // name is a name, which may begin with a percent sign.
 func (l *lexer) name() string {
 	start := l.at
 	l.at++
-	l.take(isNamePart)
+	l.pass(isNamePart)
 	return l.text[start:l.at]
 }
 
@@ -125,7 +123,7 @@ func (l *lexer) name() string {
 func (l *lexer) dotted() string {
 	start := l.at
 	for {
-		l.take(isNamePart)
+		l.pass(isNamePart)
 		if !strings.HasPrefix(l.text[l.at:], "::") {
 			return l.text[start:l.at]
 		}
@@ -136,17 +134,17 @@ func (l *lexer) dotted() string {
 // number is a number with letters that follow it; only decimal ones have a point or a signed exponent.
 func (l *lexer) number() string {
 	start := l.at
-	l.take(isNamePart)
+	l.pass(isNamePart)
 	if isLettered(l.text[start:l.at]) {
 		return l.text[start:l.at]
 	}
 	if l.at < len(l.text) && l.text[l.at] == '.' {
 		l.at++
-		l.take(isNamePart)
+		l.pass(isNamePart)
 	}
 	if last := l.text[l.at-1]; (last == 'e' || last == 'E') && l.at < len(l.text) && (l.text[l.at] == '+' || l.text[l.at] == '-') {
 		l.at++
-		l.take(isDigit)
+		l.pass(isDigit)
 	}
 	return l.text[start:l.at]
 }

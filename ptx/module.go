@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Module is one text of PTX: a translation unit of variables and functions.
 type Module struct {
@@ -34,11 +37,8 @@ type Target struct {
 
 // String is the target as .target has it.
 func (t Target) String() string {
-	s := fmt.Sprintf("sm_%d%s", t.SM, t.Variant)
-	for _, option := range t.Options {
-		s += ", " + option
-	}
-	return s
+	architecture := fmt.Sprintf("sm_%d%s", t.SM, t.Variant)
+	return strings.Join(append([]string{architecture}, t.Options...), ", ")
 }
 
 // File is a source file that .loc refers to by its index.

@@ -73,10 +73,10 @@ func Vector(elements ...Operand) Operand { return Operand{Kind: OperandVector, E
 
 // Float is the value of an operand that is a floating-point number, else 0.
 func (o *Operand) Float() float64 {
-	switch {
-	case o.Kind == OperandFloat32:
-		return float64(math.Float32frombits(uint32(o.Value))) //nolint:gosec // the upper half is empty
-	case o.Kind == OperandFloat64:
+	if o.Kind == OperandFloat32 {
+		return float64(math.Float32frombits(uint32(o.Value))) // the upper half is empty
+	}
+	if o.Kind == OperandFloat64 {
 		return math.Float64frombits(o.Value)
 	}
 	return 0

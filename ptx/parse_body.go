@@ -75,7 +75,7 @@ func (p *parser) parseDirectiveStatement() []Statement {
 	return nil
 }
 
-// parseRegisters reads .reg .type name, name<count>;
+// parseRegisters reads .reg .type name, name<count>; with the semicolon.
 func (p *parser) parseRegisters() *RegisterDeclaration {
 	d := &RegisterDeclaration{Pos: p.advance().pos}
 	t, ok := typeByName[p.tok.text]

@@ -99,7 +99,7 @@ func (p *parser) unexpectedDirective() {
 func (p *parser) parseLinkage() Linkage {
 	if i := slices.Index(linkageNames[:], "."+p.tok.text); i > 0 && p.tok.kind == tokenDot {
 		p.advance()
-		return Linkage(i) //nolint:gosec // an index of the table of linkages
+		return Linkage(i) // an index of the table of linkages
 	}
 	return Internal
 }

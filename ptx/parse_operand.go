@@ -69,9 +69,9 @@ func (p *parser) parseOffset() int64 {
 	}
 	p.advance()
 	if negative {
-		return -int64(value) //nolint:gosec // not above MaxInt64
+		return -int64(value) // not above MaxInt64
 	}
-	return int64(value) //nolint:gosec // not above MaxInt64
+	return int64(value) // not above MaxInt64
 }
 
 // parseValue reads a number, a name, a special register or an address of a variable.

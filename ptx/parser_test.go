@@ -14,15 +14,15 @@ import (
 )
 
 // corpus are the texts of testdata by file name.
-func corpus(t testing.TB) map[string]string {
-	t.Helper()
+func corpus(tb testing.TB) map[string]string {
+	tb.Helper()
 	names, err := filepath.Glob("testdata/*.ptx")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
+	require.NoError(tb, err)
+	require.NotEmpty(tb, names)
 	texts := map[string]string{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		require.NoError(t, err)
+		require.NoError(tb, err)
 		texts[filepath.Base(name)] = string(text)
 	}
 	return texts
@@ -75,8 +75,8 @@ func withoutPlaces(v reflect.Value, seen map[any]bool) {
 			v.SetZero()
 			return
 		}
-		for n := range v.NumField() {
-			withoutPlaces(v.Field(n), seen)
+		for _, field := range v.Fields() {
+			withoutPlaces(field, seen)
 		}
 	}
 }
@@ -125,6 +125,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(header + ".extern .shared .align 16 .b8 s[];\n.global .u64 p[2] = {generic(s)+4, s};\n.entry k(.param .u64 .ptr .global .align 4 a) .reqntid 32\n" +
 		"{ .reg .pred p<2>; l: @!p1 bra.uni l; { .reg .f32 x; mov.f32 x, 0f3F800000; l: bra l; } foo.bar 1.5, {a, -b}, [7], c|_; }")
+	f.Add(header + ".func (.param .b32 r) f(.param .b64 a) { .param .b32 x; call (x), f, (a); mov.b64 {%r1, _}, a; ret; }")
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := ptx.Parse(text)
 		if err != nil {
@@ -132,6 +133,13 @@ func FuzzParse(f *testing.F) {
 			require.ErrorAs(t, err, &syntax)
 			return
 		}
+		_ = ptx.Check(m) // any finding, and no panic
 		requireRoundTrip(t, m)
 	})
+}
+
+// Places count the lines of comments.
+func TestPlacesBehindComments(t *testing.T) {
+	_, err := ptx.Parse(header + "/* one\ntwo\n*/ // three\n\n oops")
+	assert.EqualError(t, err, `ptx: 8:2: "oops" where a directive is expected`)
 }

@@ -14,7 +14,7 @@ func (o Operand) String() string {
 	case OperandSpecial:
 		return o.Special.String()
 	case OperandInteger:
-		return strconv.FormatInt(int64(o.Value), 10) //nolint:gosec // in two's complement
+		return strconv.FormatInt(int64(o.Value), 10) // in two's complement
 	case OperandFloat32:
 		return fmt.Sprintf("0f%08X", o.Value)
 	case OperandFloat64:

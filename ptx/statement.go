@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Statement is a part of a body: *Block, *RegisterDeclaration, *Variable, *Label, *Location, *Pragma or *Instruction.
 type Statement interface{ isStatement() }
@@ -71,12 +74,7 @@ type Instruction struct {
 
 // Has reports whether the name has the modifier.
 func (i *Instruction) Has(m Modifier) bool {
-	for _, own := range i.Mods {
-		if own == m {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(i.Mods, m)
 }
 
 // Mod is the first modifier of a kind, or NoModifier.

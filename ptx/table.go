@@ -40,6 +40,7 @@ var namedSets = map[string]string{
 	"bool":      "and|or|xor",
 	"space":     "global|shared|shared::cta|local|const|param",
 	"stored":    "global|shared|shared::cta|local|param",
+	"coherent":  "global|shared|shared::cta",
 	"scope":     "cta|gpu|sys",
 	"sem":       "relaxed|acquire|release|acq_rel",
 	"evict":     "L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate",

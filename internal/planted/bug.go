@@ -56,6 +56,7 @@ func Bugs() []Bug {
 		shareBugs(),
 		hostBugs(),
 		peerBugs(),
+		ptxBugs(),
 	)
 }
 

@@ -1,0 +1,47 @@
+package planted
+
+// ptxBugs are those of the package of PTX.
+func ptxBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a register of an inner scope is that of the outer one", Package: "ptx", Run: "^TestScopes$",
+			Edits: []Edit{{"ptx.(*parser).openScope", "newScope(p.scope)", "p.scope"}},
+		},
+		{
+			Name: "a branch out of a scope finds no label behind it", Package: "ptx", Run: "^TestScopes$",
+			Edits: []Edit{{"ptx.(*parser).closeScope", "		p.resolveLater(o)\n", ""}},
+		},
+		{
+			Name: "a number of a register may begin with zeros", Package: "ptx", Run: "^TestNamesAreResolved$",
+			Edits: []Edit{{"ptx.(*parser).register", " && strconv.Itoa(n) == digits", ""}},
+		},
+		{
+			Name: "a negative floating-point number loses its sign", Package: "ptx", Run: "^TestOperands$",
+			Edits: []Edit{{"ptx.(*Operand).negate", "o.Value ^= 1 << 31", "o.Value ^= 0"}},
+		},
+		{
+			Name: "a comment of several lines moves the places behind it", Package: "ptx", Run: "^TestPlacesBehindComments$",
+			Edits: []Edit{{"ptx.(*lexer).skipLines", "			l.newLine()\n", ""}},
+		},
+		{
+			Name: "a load reaches past the end of a variable", Package: "ptx", Run: "^TestMistakesInInstructions$",
+			Edits: []Edit{{"ptx.(*checker).placeMisfit", "o.Offset+size > end", "o.Offset > end"}},
+		},
+		{
+			Name: "an instruction is too new for the architecture", Package: "ptx", Run: "^TestMistakesInInstructions$",
+			Edits: []Edit{{"ptx.(*checker).has", " && c.module.Target.SM >= n.sm", ""}},
+		},
+		{
+			Name: "a floating-point register stands in an operation of integers", Package: "ptx", Run: "^TestMistakesInInstructions$",
+			Edits: []Edit{{"ptx.fits", "return untyped || integers", "return untyped || integers || want != have"}},
+		},
+		{
+			Name: "a body runs past its end behind a guarded return", Package: "ptx", Run: "^TestMistakesInDeclarations$",
+			Edits: []Edit{{"ptx.(*checker).ends", "leaves && last.Guard.Kind == OperandNone", "leaves"}},
+		},
+		{
+			Name: "a kernel's header is older than its instructions", Package: "ptx", Run: "^TestTheHeaderFollowsTheInstructions$",
+			Edits: []Edit{{"ptx.(*checker).raise", "least = least.and(forms[0].needsOf(i))", "least = least.and(needs{})"}},
+		},
+	}
+}

@@ -1,0 +1,224 @@
+package ptx
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// samples are instructions of a row: each choice of each slot once, with the first choices elsewhere, and each slot left out.
+func (r row) samples(t *testing.T) (all []*Instruction) {
+	t.Helper()
+	f, err := r.compile()
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for n := range f.slots {
+		for choice := range f.slots[n].choices {
+			for _, full := range []bool{false, true} {
+				i := &Instruction{Op: r.op}
+				for at, s := range f.slots {
+					p := s.choices[0]
+					switch {
+					case at == n:
+						p = s.choices[choice]
+					case s.optional && !full:
+						continue
+					}
+					if p.mod != NoModifier {
+						i.Mods = append(i.Mods, p.mod)
+					} else {
+						i.Types = append(i.Types, p.typ)
+					}
+				}
+				if !seen[i.name()] && i.accessBytes() <= maxVectorBytes {
+					seen[i.name()] = true
+					all = append(all, i)
+				}
+			}
+		}
+	}
+	if len(f.slots) == 0 {
+		all = append(all, &Instruction{Op: r.op})
+	}
+	return all
+}
+
+// isSampled reports whether a kernel of one instruction can have the sample: parameters, functions and registers of 8 bits are
+// missing there.
+func isSampled(r row, i *Instruction) bool {
+	isPack := strings.HasSuffix(r.operands, "{}T") || strings.HasPrefix(r.operands, "={}T")
+	memory := strings.Contains(r.operands, "[")
+	return r.op != OpCall && (!memory || i.Space() != Param) && (!isPack || i.Type(0) != B16)
+}
+
+// sampleKernel is a kernel with one sample of a row in it, whose operands are new registers or constants.
+func sampleKernel(t *testing.T, r row, i *Instruction, name string) *Kernel {
+	t.Helper()
+	f, err := r.compile()
+	require.NoError(t, err)
+	k := NewKernel(name)
+	address, shared := k.Reg(B64), k.Shared("array", B8, 64)
+	var operands []Operand
+	for _, s := range f.operands {
+		operands = append(operands, k.sampleOperand(i, s, address, shared))
+	}
+	k.Do(i.name(), operands...)
+	if r.op == OpBra {
+		k.Place(operands[0])
+	}
+	return k
+}
+
+func (k *Kernel) sampleOperand(i *Instruction, s operandSpec, address Operand, shared *Variable) Operand {
+	typ := s.typeIn(i)
+	count := s.count
+	if s.vector && i.Vector() > 1 {
+		count = i.Vector()
+	}
+	switch {
+	case s.kind == specLabel:
+		return k.NewLabel()
+	case s.kind == specInteger && s.members == nil:
+		return Integer(s.low)
+	case s.kind == specInteger:
+		return Integer(s.members[len(s.members)-1])
+	case s.kind == specMemory:
+		if space := i.Space(); s.space == Shared || s.anySpace && space == Shared {
+			return MemoryOf(shared, 0)
+		}
+		return Memory(address.Register, 0)
+	case s.kind == specPack:
+		half := map[int]Type{16: B8, 32: B16, 64: B32}[typ.Bits()]
+		return Vector(k.Reg(half), k.Reg(half))
+	case count == 0:
+		return k.Reg(typ)
+	}
+	v := Operand{Kind: OperandVector}
+	for range count {
+		v.Elements = append(v.Elements, k.Reg(typ))
+	}
+	return v
+}
+
+// Every row of the table is read, accepts its own samples, and no modifier or type is without a row.
+func TestTheTableAcceptsItsSamples(t *testing.T) {
+	used, types := map[Modifier]bool{}, map[Type]bool{}
+	ops := map[Opcode]bool{}
+	for _, r := range instructionRows() {
+		ops[r.op] = true
+		for _, i := range r.samples(t) {
+			for _, m := range i.Mods {
+				used[m] = true
+			}
+			for _, typ := range i.Types {
+				types[typ] = true
+			}
+			if !isSampled(r, i) {
+				continue
+			}
+			_, err := sampleKernel(t, r, i, "sample").Build()
+			assert.NoError(t, err, "%v%s", r.op, r.form)
+		}
+	}
+	for op := UnknownOp + 1; op < opcodeCount; op++ {
+		assert.True(t, ops[op], "%v", op)
+	}
+	for m := NoModifier + 1; m < modifierCount; m++ {
+		assert.True(t, used[m], "%v", m)
+	}
+}
+
+// assembler is ptxas, or the test is skipped. It comes with NVIDIA's toolkit and needs no GPU.
+func assembler(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("ptxas")
+	if err != nil {
+		if path, err = exec.LookPath("/usr/local/cuda/bin/ptxas"); err != nil {
+			t.Skip("no ptxas to assemble with") //nolint:forbidigo // the assembler is NVIDIA's and cannot be committed
+		}
+	}
+	return path
+}
+
+// assemble gives a text to ptxas for an architecture and returns its complaints.
+func assemble(t *testing.T, ptxas, text string, sm int) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "text.ptx")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	out, err := exec.Command(ptxas, fmt.Sprintf("-arch=sm_%d", sm), "-o", os.DevNull, file).CombinedOutput() // a test's own files
+	if err != nil {
+		return string(out)
+	}
+	return ""
+}
+
+// architectures are those of 70, 75, 80 and 90 that the assembler still knows and that run the module.
+func architectures(t *testing.T, ptxas string, m *Module) (all []int) {
+	t.Helper()
+	help, err := exec.Command(ptxas, "--help").CombinedOutput()
+	require.NoError(t, err)
+	for _, sm := range []int{70, 75, 80, 90} {
+		if sm >= m.Target.SM && regexp.MustCompile(fmt.Sprintf(`sm_%d\b`, sm)).Match(help) {
+			all = append(all, sm)
+		}
+	}
+	return all
+}
+
+// NVIDIA's assembler takes the golden texts, and compilers' texts as this package prints them.
+func TestPtxasTakesTheTexts(t *testing.T) {
+	ptxas := assembler(t)
+	for _, pattern := range []string{"testdata/*.ptx", "testdata/built/*.ptx"} {
+		names, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, name := range names {
+			text, err := os.ReadFile(name) // a test's own files
+			require.NoError(t, err)
+			m, err := Parse(string(text))
+			require.NoError(t, err)
+			for _, sm := range architectures(t, ptxas, m) {
+				assert.Empty(t, assemble(t, ptxas, m.String(), sm), "%s sm_%d", name, sm)
+			}
+		}
+	}
+}
+
+// NVIDIA's assembler takes each row of the table, for the newest version and architecture of its needs.
+func TestPtxasTakesTheTable(t *testing.T) {
+	ptxas := assembler(t)
+	for _, r := range instructionRows() {
+		var kernels []*Kernel
+		for n, i := range r.samples(t) {
+			if isSampled(r, i) {
+				kernels = append(kernels, sampleKernel(t, r, i, fmt.Sprintf("k%d", n)))
+			}
+		}
+		if len(kernels) == 0 {
+			continue
+		}
+		m, err := Build(kernels...)
+		if !assert.NoError(t, err) {
+			continue
+		}
+		m.Version, m.Target.SM = Version{7, 8}, max(m.Target.SM, 75)
+		complaints := assemble(t, ptxas, m.String(), max(m.Target.SM, 75))
+		lines := strings.Split(complaints, "\n")
+		text := strings.Split(m.String(), "\n")
+		for n, line := range lines {
+			if at := regexp.MustCompile(`line (\d+);`).FindStringSubmatch(line); at != nil {
+				var number int
+				_, _ = fmt.Sscan(at[1], &number)
+				lines[n] += "  <- " + strings.TrimSpace(text[number-1])
+			}
+		}
+		assert.Empty(t, complaints, "%v%s:\n%s", r.op, r.form, strings.Join(slices.Compact(lines), "\n"))
+	}
+}
