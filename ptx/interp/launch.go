@@ -1,0 +1,120 @@
+package interp
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Launch is one execution of a kernel.
+type Launch struct {
+	Grid, Block Dim3
+	SharedBytes int    // dynamic shared memory of a block
+	Params      []byte // as in a C struct: each at a multiple of its own alignment
+	Memory      Memory // global memory; nil where the kernel touches none
+	// Globals are the addresses of the module's .global and .const variables in Memory. A variable that is not named has memory of
+	// this launch's own, with the value of its initialiser.
+	Globals map[string]uint64
+
+	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to GlobalRace
+	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
+	Stop            func() bool // asked now and then; true ends the run with ErrStopped
+	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of
+	// one grid at once, on goroutines of its own, does not see races between the parts, and its atomics must not meet.
+	First, Blocks uint64
+}
+
+// DefaultMaxInstructions ends an endless loop after a few seconds.
+const DefaultMaxInstructions = 1 << 26
+
+// Memory is the global memory of a launch.
+type Memory interface {
+	// Range finds the memory around [address, address+bytes). The error is wrapped in the Fault; where it wraps ErrNotLive the fault
+	// is NotLive, else OutOfBounds. A range that was found is used until the launch ends.
+	Range(address uint64, bytes int, write bool) (Region, error)
+}
+
+// Region is memory of one owner.
+type Region struct {
+	Start       uint64
+	Bytes       []byte
+	Initialised []uint64 // a bit for each byte that was written; nil: all were. Stores set bits
+}
+
+// The limits of CUDA.
+const (
+	maxBlockThreads = 1024
+	maxGridWidth    = 1<<31 - 1
+	maxGridHeight   = 1<<16 - 1
+	maxSharedBytes  = 227 << 10
+)
+
+// check says what cannot be.
+func (l *Launch) check(k *Kernel) error {
+	threads := uint64(l.Block.X) * uint64(l.Block.Y) * uint64(l.Block.Z)
+	switch {
+	case threads == 0 || l.Block.X > maxBlockThreads || l.Block.Y > maxBlockThreads || l.Block.Z > maxBlockThreads || threads > maxBlockThreads:
+		return fmt.Errorf("%w: block %v, want 1 to %d threads", ErrLaunch, l.Block, maxBlockThreads)
+	case l.Grid.X < 1 || l.Grid.Y < 1 || l.Grid.Z < 1 || l.Grid.X > maxGridWidth || l.Grid.Y > maxGridHeight || l.Grid.Z > maxGridHeight:
+		return fmt.Errorf("%w: grid %v", ErrLaunch, l.Grid)
+	case l.SharedBytes < 0 || l.SharedBytes > maxSharedBytes:
+		return fmt.Errorf("%w: %d bytes of dynamic shared memory", ErrLaunch, l.SharedBytes)
+	case len(l.Params) != k.paramBytes:
+		return fmt.Errorf("%w: %d bytes of parameters, and %s has %d", ErrLaunch, len(l.Params), k.name, k.paramBytes)
+	case k.maxThreads > 0 && threads > uint64(k.maxThreads): //nolint:gosec // positive
+		return fmt.Errorf("%w: %d threads, and %s is for at most %d", ErrLaunch, threads, k.name, k.maxThreads)
+	}
+	return nil
+}
+
+// ErrLaunch says that a kernel cannot be launched so.
+var ErrLaunch = errors.New("ptx: launch")
+
+// ignores reports whether mistakes of a kind are not looked for.
+func (l *Launch) ignores(kind Kind) bool {
+	for _, k := range l.Ignore {
+		if k == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// count is the number of blocks of the grid.
+func (d Dim3) count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
+
+// at is the n-th place in a size: X varies fastest.
+func (d Dim3) at(n uint64) Dim3 {
+	x, y := uint64(d.X), uint64(d.Y)
+	return Dim3{uint32(n % x), uint32(n / x % y), uint32(n / (x * y))} //nolint:gosec // below the sizes
+}
+
+// Bytes is memory of a program's own, for tests of kernels without a device: Range finds the slices by address.
+type Bytes map[uint64][]byte
+
+// Range finds the slice around the addresses.
+func (m Bytes) Range(address uint64, bytes int, _ bool) (Region, error) {
+	for start, b := range m {
+		if address >= start && address-start < uint64(len(b)) {
+			if uint64(len(b))-(address-start) < uint64(bytes) { //nolint:gosec // an access has at most 16 bytes
+				return Region{}, fmt.Errorf("the access ends %d bytes behind the %d bytes at %#x",
+					address-start+uint64(bytes)-uint64(len(b)), len(b), start) //nolint:gosec // likewise
+			}
+			return Region{Start: start, Bytes: b}, nil
+		}
+	}
+	return Region{}, m.nearest(address)
+}
+
+// nearest names the slice that ends closest below an address.
+func (m Bytes) nearest(address uint64) error {
+	var end, start uint64
+	for s, b := range m {
+		if e := s + uint64(len(b)); e <= address && e > end {
+			end, start = e, s
+		}
+	}
+	if end == 0 {
+		return errors.New("no memory is there")
+	}
+	return fmt.Errorf("no memory is there: %d bytes behind the end of the %d bytes at %#x", address-end, end-start, start)
+}

@@ -1,0 +1,175 @@
+package interp
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/ptx"
+)
+
+// run is a launch that is executed.
+type run struct {
+	kernel  *Kernel
+	launch  *Launch
+	globals map[*ptx.Variable]uint64
+	own     []Region
+	regions []*region // that were found so far
+	granule [2]uint64
+	limit   int64
+	grid    uint64
+
+	ignored [kindCount]bool
+	starts  []uint32 // the clock at the start of each block, by its number in this run
+	clock   uint32   // of events that order memory; never 0
+	orders  map[uint64]*order
+}
+
+// Run executes the kernel, block by block in the order of their numbers; the same launch on the same memory does the same. The error
+// is a *Fault for a mistake of the kernel, wraps ErrLaunch for a launch that cannot be, and is ErrStopped where Stop ended it. After
+// an error memory is as the kernel left it.
+func (k *Kernel) Run(l Launch) error {
+	if err := l.check(k); err != nil {
+		return err
+	}
+	r := &run{
+		kernel: k, launch: &l, globals: map[*ptx.Variable]uint64{}, limit: l.MaxInstructions, grid: l.Grid.count(), clock: 1,
+		orders:  map[uint64]*order{},
+		granule: [2]uint64{uint64(k.granuleBytes[0]), uint64(k.granuleBytes[1])}, //nolint:gosec // 1 to 4
+	}
+	if r.limit <= 0 {
+		r.limit = DefaultMaxInstructions
+	}
+	for kind := range kindCount {
+		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= GlobalRace
+	}
+	r.ownGlobals()
+	return r.blocks()
+}
+
+// blocks executes one block behind the other.
+func (r *run) blocks() error {
+	last := r.grid
+	if r.launch.Blocks > 0 && r.launch.First+r.launch.Blocks < last {
+		last = r.launch.First + r.launch.Blocks
+	}
+	b := r.newBlock()
+	for n := r.launch.First; n < last; n++ {
+		r.starts = append(r.starts, r.clock)
+		b.begin(n)
+		if err := b.execute(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tick is the next time of events that order memory.
+func (r *run) tick() uint32 {
+	r.clock++
+	if r.clock == 0 {
+		panic(fmt.Sprintf("interp: more than %d events", uint32(1<<32-1)))
+	}
+	return r.clock
+}
+
+// block is a block of threads.
+type block struct {
+	run     *run
+	kernel  *Kernel
+	number  uint64
+	index   Dim3
+	threads int
+	warps   []*warp
+
+	shared      []byte
+	initialised []uint64 // a bit for each byte of shared memory
+	inFlight    []uint64 // likewise: the destination of a cp.async
+	asyncs      int      // copies that were not delivered
+	cells       []cell   // of shared memory
+
+	barriers     [16]barrierState
+	live         int // threads that did not exit
+	instructions int64
+	seenBlocks   bitset // that this block is ordered behind
+	memo         []memo // by instruction
+	fault        error
+}
+
+// newBlock makes the state of a block, which all blocks of a run use one after the other.
+func (r *run) newBlock() *block {
+	l := r.launch
+	bytes := r.kernel.staticSharedBytes + l.SharedBytes
+	words := (bytes + 63) / 64 //nolint:mnd // bits of a word
+	b := &block{
+		run: r, kernel: r.kernel, threads: int(l.Block.count()), //nolint:gosec // at most 1024
+		shared: make([]byte, bytes), initialised: make([]uint64, words), inFlight: make([]uint64, words),
+		cells: make([]cell, bytes/r.kernel.granuleBytes[0]+1), memo: make([]memo, len(r.kernel.code)),
+	}
+	for n := 0; n*warpThreads < b.threads; n++ {
+		b.warps = append(b.warps, &warp{block: b, index: n})
+	}
+	return b
+}
+
+// begin makes everything ready for a block of the grid.
+func (b *block) begin(number uint64) {
+	b.number, b.index, b.live = number, b.run.launch.Grid.at(number), b.threads
+	clear(b.shared)
+	clear(b.initialised)
+	clear(b.inFlight)
+	b.asyncs = 0
+	b.seenBlocks = b.seenBlocks[:0]
+	for n := range b.barriers {
+		b.barriers[n] = barrierState{}
+	}
+	for _, w := range b.warps {
+		w.begin()
+	}
+}
+
+// slice is how many instructions a warp executes before the next one has its turn.
+const slice = 1 << 14
+
+// execute runs the warps in turn until all threads have ended.
+func (b *block) execute() error {
+	for b.live > 0 {
+		progress := false
+		for _, w := range b.warps {
+			if w.runnable() == 0 {
+				continue
+			}
+			progress = true
+			w.advance(slice)
+			if w.fault != nil {
+				return w.fault
+			}
+		}
+		if !progress {
+			return b.deadlock()
+		}
+		if stop := b.run.launch.Stop; stop != nil && stop() {
+			return ErrStopped
+		}
+	}
+	return nil
+}
+
+// bitset is a set of small numbers.
+type bitset []uint64
+
+func (s *bitset) add(n uint64) {
+	for uint64(len(*s)) <= n>>6 {
+		*s = append(*s, 0)
+	}
+	(*s)[n>>6] |= 1 << (n & 63)
+}
+
+func (s *bitset) addAll(other bitset) {
+	for len(*s) < len(other) {
+		*s = append(*s, 0)
+	}
+	for n, w := range other {
+		(*s)[n] |= w
+	}
+}
+
+func (s bitset) has(n uint64) bool { return n>>6 < uint64(len(s)) && s[n>>6]>>(n&63)&1 != 0 }

@@ -1,0 +1,138 @@
+package interp
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/ptx"
+)
+
+// widestGranule is the most bytes that share a cell. Smaller accesses of a kernel make cells smaller.
+const widestGranule = 4
+
+// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, and the thread. 0 is none.
+type touch uint64
+
+const (
+	threadBits = 10
+	strongBit  = 1 << threadBits
+	pcShift    = threadBits + 1
+	pcBits     = 21
+	clockShift = pcShift + pcBits
+)
+
+func newTouch(clock uint32, pc int, strong bool, thread int) touch {
+	t := touch(clock)<<clockShift | touch(pc)<<pcShift | touch(thread) //nolint:gosec // not negative
+	if strong {
+		t |= strongBit
+	}
+	return t
+}
+
+func (t touch) clock() uint32 { return uint32(t >> clockShift) } //nolint:gosec // 32 bits
+func (t touch) pc() int       { return int(t >> pcShift & (1<<pcBits - 1)) }
+func (t touch) thread() int   { return int(t & (1<<threadBits - 1)) }
+func (t touch) strong() bool  { return t&strongBit != 0 }
+
+// cell is what is known of the accesses to a few bytes: the last store, the last load, and the last load of another thread.
+type cell struct{ store, load, other touch }
+
+// sees reports whether an access happened before what a thread of the warp does now.
+func (w *warp) sees(t touch, thread int) bool {
+	clock, by := t.clock(), t.thread()
+	if b := w.block; clock < b.run.starts[len(b.run.starts)-1] {
+		return b.seenBlocks.has(b.run.blockAt(clock))
+	}
+	if by == thread {
+		return true
+	}
+	o := &w.order
+	if by/warpThreads != w.index {
+		return clock <= o.seen[by/warpThreads]
+	}
+	n, m := thread%warpThreads, by%warpThreads
+	return clock <= o.together || clock <= o.alone[n] || o.pairs != nil && clock <= o.pairs[n][m]
+}
+
+// blockAt is the number of the block that ran at a time.
+func (r *run) blockAt(clock uint32) uint64 {
+	n, found := slices.BinarySearch(r.starts, clock)
+	if !found {
+		n--
+	}
+	return r.launch.First + uint64(n) //nolint:gosec // not negative
+}
+
+// conflict is an earlier access that the new one is not ordered with, or 0.
+func (w *warp) conflict(c *cell, write, strong bool, thread int, since uint32) touch {
+	unordered := func(t touch) bool {
+		return t.clock() > since && !(strong && t.strong()) && !w.sees(t, thread)
+	}
+	switch {
+	case unordered(c.store):
+		return c.store
+	case write && unordered(c.load):
+		return c.load
+	case write && unordered(c.other):
+		return c.other
+	}
+	return 0
+}
+
+// note keeps an access in a cell.
+func (c *cell) note(t touch, write bool) {
+	switch {
+	case write: // the loads were before it
+		*c = cell{store: t}
+	case c.load.thread() != t.thread() || c.load == 0:
+		c.other, c.load = c.load, t
+	default:
+		c.load = t
+	}
+}
+
+// access is one access of a thread.
+type access struct {
+	space       ptx.Space
+	address     uint64
+	bytes       int
+	thread      int // of the warp
+	read, write bool
+	strong      bool
+	value       []byte // that is stored, where it is known
+}
+
+// check looks for races of an access to cells and notes it. now are the bytes that are there.
+func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
+	if w.block.run.ignored[kind] {
+		return true
+	}
+	thread := w.index*warpThreads + a.thread
+	since := uint32(0) // accesses at this time and before are forgotten: shared memory begins anew in each block
+	if kind == SharedRace {
+		since = w.block.run.starts[len(w.block.run.starts)-1]
+	}
+	t := newTouch(w.order.clock, w.at, a.strong, thread)
+	for n := range cells {
+		c := &cells[n]
+		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && !(a.write && found == c.store && same(a.value, now)) {
+			w.race(a, found, kind)
+			return false
+		}
+		c.note(t, a.write)
+	}
+	return true
+}
+
+// same reports whether a store changes nothing: two threads that write the same do no harm.
+func same(value, now []byte) bool { return value != nil && slices.Equal(value, now) }
+
+// race reports two accesses.
+func (w *warp) race(a *access, t touch, kind Kind) {
+	b := w.block
+	index := b.index
+	if t.clock() < b.run.starts[len(b.run.starts)-1] {
+		index = b.run.launch.Grid.at(b.run.blockAt(t.clock()))
+	}
+	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative
+	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: "nothing orders the two accesses"}, a.thread)
+}
