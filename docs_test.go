@@ -108,9 +108,10 @@ func TestEveryExampleIsRun(t *testing.T) {
 func TestEveryLinkOfTheDocsLeadsSomewhere(t *testing.T) {
 	all := pages(t)
 	link := regexp.MustCompile(`\]\(([^)\s]*)\)`)
+	code := regexp.MustCompile("(?s)```.*?```") // in which Read[float32](x) is a call
 	count := 0
 	for from, page := range all {
-		for _, match := range link.FindAllStringSubmatch(page, -1) {
+		for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(page, ""), -1) {
 			if strings.Contains(match[1], "://") {
 				continue
 			}

@@ -8,13 +8,15 @@ import (
 	"github.com/go-vram/vram/tensor/layout"
 )
 
-// maxPitchBytes is the largest distance of two rows in a copy of the driver (CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices that are known).
+// maxPitchBytes is the largest distance of two rows in a copy of the driver (CU_DEVICE_ATTRIBUTE_MAX_PITCH of
+// all devices that are known).
 const maxPitchBytes = math.MaxInt32
 
-// Copy submits copies of the elements of one tensor to those of another one of the same type, whose shape is the same, or one to which the
-// source can be broadcast. It does not wait. Both may be views, of one storage, too: the source is staged where they meet. Errors:
-// *TypeError, *ShapeError, *LayoutError for a destination that repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and those of
-// cuda.Context.Copy2D, as cuda.ErrForeign for a tensor of another device: To copies between devices.
+// Copy submits copies of the elements of one tensor to those of another one of the same type, whose shape is
+// the same, or one to which the source can be broadcast. It does not wait. Both may be views, of one storage,
+// too: the source is staged where they meet. Errors: *TypeError, *ShapeError, *LayoutError for a destination
+// that repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and those of cuda.Context.Copy2D, as
+// cuda.ErrForeign for a tensor of another device: To copies between devices.
 func Copy(at Context, dst, src *Tensor) error {
 	c, _, err := contextOf(at)
 	if err != nil {
@@ -127,7 +129,8 @@ func filled(t *Tensor, err error) (*Tensor, error) {
 	return t, nil
 }
 
-// Contiguous is the tensor itself if its elements lie in row-major order without a gap, and else a Clone. Errors are those of Clone.
+// Contiguous is the tensor itself if its elements lie in row-major order without a gap, and else a Clone.
+// Errors are those of Clone.
 func Contiguous(at Context, t *Tensor) (*Tensor, error) {
 	if err := t.usable("contiguous"); err != nil {
 		return nil, err
@@ -138,8 +141,8 @@ func Contiguous(at Context, t *Tensor) (*Tensor, error) {
 	return Clone(at, t)
 }
 
-// To makes a contiguous tensor with the same elements on the device of another context. It does not wait. On the device of the tensor it
-// is Clone. Errors: those of Clone and of cuda.Context.CopyPeer.
+// To makes a contiguous tensor with the same elements on the device of another context. It does not wait. On
+// the device of the tensor it is Clone. Errors: those of Clone and of cuda.Context.CopyPeer.
 func To(at Context, t *Tensor) (*Tensor, error) {
 	c, err := ContextOf(at)
 	if err != nil {
@@ -167,7 +170,8 @@ func To(at Context, t *Tensor) (*Tensor, error) {
 	return filled(to, t.packed(func(packed cuda.Range) error { return c.CopyPeer(dst, t.storage.on, packed) }))
 }
 
-// packed gives f the elements in row-major order without gaps, in a buffer that is freed behind the work of f on the tensor's stream.
+// packed gives f the elements in row-major order without gaps, in a buffer that is freed behind the work of f
+// on the tensor's stream.
 func (t *Tensor) packed(f func(packed cuda.Range) error) error {
 	b, err := t.memory("pack")
 	if err != nil {

@@ -3,6 +3,7 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/tensor/layout"
@@ -45,14 +46,11 @@ type TypeError struct {
 
 // Error names the operation and the types.
 func (e *TypeError) Error() string {
-	text := "tensor: " + e.Op
+	names := make([]string, len(e.Types))
 	for i, t := range e.Types {
-		if i > 0 {
-			text += " and"
-		}
-		text += " " + t.String()
+		names[i] = t.String()
 	}
-	return text + ": not possible for these element types"
+	return fmt.Sprintf("tensor: %s %s: not possible for these element types", e.Op, strings.Join(names, " and "))
 }
 
 // LengthError refuses a slice that has not as many elements as a tensor.
@@ -73,11 +71,12 @@ type LeakError struct{ Live []Made }
 
 // Error names all of them.
 func (e *LeakError) Error() string {
-	text := fmt.Sprintf("tensor: %d not freed", len(e.Live))
+	var b strings.Builder
+	fmt.Fprintf(&b, "tensor: %d not freed", len(e.Live))
 	for _, m := range e.Live {
-		text += "\n\t" + m.String()
+		b.WriteString("\n\t" + m.String())
 	}
-	return text
+	return b.String()
 }
 
 // failed adds the operation and the tensor to an error.

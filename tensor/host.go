@@ -3,14 +3,16 @@ package tensor
 import (
 	"context"
 	"errors"
+	"slices"
 	"unsafe"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/tensor/layout"
 )
 
-// From makes a tensor with the values of a slice, in row-major order. Without a length it has one dimension, that of the slice. The slice
-// may be changed when it returns. Errors: *ShapeError, *LengthError, those of an allocation and of cuda.CopyIn, as cuda.ErrCapturing.
+// From makes a tensor with the values of a slice, in row-major order. Without a length it has one dimension,
+// that of the slice. The slice may be changed when it returns. Errors: *ShapeError, *LengthError, those of an
+// allocation and of cuda.CopyIn, as cuda.ErrCapturing.
 func From[T Element](at Context, values []T, shape ...int) (*Tensor, error) {
 	if len(shape) == 0 {
 		shape = []int{len(values)}
@@ -27,7 +29,7 @@ func from[T Element](at Context, values []T, shape []int) (*Tensor, error) {
 		return nil, err
 	}
 	if count != len(values) {
-		return nil, &LengthError{"from", shape, count, len(values)}
+		return nil, &LengthError{"from", slices.Clone(shape), count, len(values)}
 	}
 	t, err := New(at, TypeOf[T](), shape...)
 	if err != nil {
@@ -36,8 +38,9 @@ func from[T Element](at Context, values []T, shape []int) (*Tensor, error) {
 	return filled(t, Write(t, values))
 }
 
-// Write copies a slice, in row-major order, to the elements of a tensor or view. The slice may be changed when it returns. Errors:
-// *TypeError, *LengthError, *LayoutError for a view that repeats elements, ErrFreed, those of an allocation and of cuda.CopyIn.
+// Write copies a slice, in row-major order, to the elements of a tensor or view. The slice may be changed
+// when it returns. Errors: *TypeError, *LengthError, *LayoutError for a view that repeats elements, ErrFreed,
+// those of an allocation and of cuda.CopyIn.
 func Write[T Element](t *Tensor, values []T) error {
 	if err := fits[T]("write", t, len(values)); err != nil || len(values) == 0 {
 		return err
@@ -69,8 +72,9 @@ func Write[T Element](t *Tensor, values []T) error {
 	})
 }
 
-// Read has the elements of a tensor or view in row-major order, once the work that was submitted on it is done: it waits. Errors: *TypeError,
-// ErrFreed, those of an allocation and of cuda.CopyOut, as cuda.ErrCapturing.
+// Read has the elements of a tensor or view in row-major order, once the work that was submitted on it is
+// done: it waits. Errors: *TypeError, ErrFreed, those of an allocation and of cuda.CopyOut, as
+// cuda.ErrCapturing.
 func Read[T Element](t *Tensor) ([]T, error) {
 	if err := fits[T]("read", t, t.Len()); err != nil {
 		return nil, err
@@ -132,9 +136,11 @@ func hostBytes[T Element](values []T) []byte {
 }
 
 const (
-	// maxLoose is how many bytes the host reads for each byte of a view: beyond it the elements are packed on the device first.
+	// maxLoose is how many bytes the host reads for each byte of a view: beyond it the elements are packed on
+	// the device first.
 	maxLoose = 4
-	// looseBytes are read in any case: a copy of so many takes no longer than a copy on the device and the wait for it.
+	// looseBytes are read in any case: a copy of so many takes no longer than a copy on the device and the
+	// wait for it.
 	looseBytes = 64 << 10
 )
 
@@ -166,8 +172,8 @@ func (t *Tensor) read(to []byte) error {
 	return nil
 }
 
-// Fill submits fills that set all elements to a value. It does not wait. Errors: *TypeError, *LayoutError for a view that repeats elements,
-// ErrNoTensor, ErrFreed, ErrNotOpen, and those of cuda.Context.Fill32 and Copy.
+// Fill submits fills that set all elements to a value. It does not wait. Errors: *TypeError, *LayoutError for
+// a view that repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and those of cuda.Context.Fill32 and Copy.
 func Fill[T Element](at Context, t *Tensor, value T) error {
 	c, _, err := contextOf(at)
 	if err != nil {

@@ -27,8 +27,9 @@ func Sprint(t *Tensor) (string, error) {
 	return b.String(), err
 }
 
-// Fprint writes the values of a tensor in nested brackets, aligned, and below them its String. Of more than 1000 elements it shows three at
-// each end of a dimension, and reads no others. It waits. Errors: those of Read, and of the writer.
+// Fprint writes the values of a tensor in nested brackets, aligned, and below them its String. Of more than
+// 1000 elements it shows three at each end of a dimension, and reads no others. It waits. Errors: those of
+// Read, and of the writer.
 func Fprint(w io.Writer, t *Tensor) error {
 	if err := t.usable("print"); err != nil {
 		return err
@@ -162,8 +163,8 @@ func decimal[T uint8 | int8 | int16 | int32 | int64](v T) string {
 	return strconv.FormatInt(int64(v), 10)
 }
 
-// floats formats numbers with as many decimals as the one that needs the most, up to four, and with exponents where the numbers are very
-// large or small.
+// floats formats numbers with as many decimals as the one that needs the most, up to four, and with exponents
+// where the numbers are very large or small.
 func floats[T Element](value func(T) float64) func([]T) []string {
 	return func(values []T) []string {
 		format, decimals, point := formatOf(values, value)
@@ -201,7 +202,8 @@ func formatOf[T Element](values []T, value func(T) float64) (format byte, decima
 	return 'f', decimals, ""
 }
 
-// nested writes the elements of a dimension in brackets. first is the number of the first one among those that are shown.
+// nested writes the elements of a dimension in brackets. first is the number of the first one among those
+// that are shown.
 func (p *printer) nested(dim, first int) {
 	if dim == len(p.dims) {
 		p.text.WriteString(p.cells[first])

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/tensor/internal/reference"
@@ -25,7 +26,8 @@ type shadow struct {
 	view   reference.View
 }
 
-// player plays a random program of views, copies, fills, writes, frees, scopes and captures, and does the same to slices of the host.
+// player plays a random program of views, copies, fills, writes, frees, scopes and captures, and does the
+// same to slices of the host.
 type player struct {
 	*testing.T
 	random   *rand.Rand
@@ -332,9 +334,10 @@ func (p *player) step() {
 	}
 }
 
-func play(t *testing.T, seed uint64, steps int) {
-	r, c := newRig(t)
-	p := &player{T: t, random: rand.New(rand.NewPCG(seed, 1)), contexts: []*cuda.Context{c, r.context()}}
+// play plays a program, and checks each value at its end.
+func play(t *testing.T, contexts []*cuda.Context, seed uint64, steps int) {
+	t.Helper()
+	p := &player{T: t, random: rand.New(rand.NewPCG(seed, 1)), contexts: contexts}
 	for range steps {
 		p.step()
 	}
@@ -350,22 +353,91 @@ func play(t *testing.T, seed uint64, steps int) {
 	for _, g := range p.graphs {
 		require.NoError(t, g.graph.Close())
 	}
-	require.NoError(t, c.Synchronize(t.Context()))
-	assert.Zero(t, r.liveBytes())
-	assert.Empty(t, r.dev.Hazards())
+	require.NoError(t, contexts[0].Synchronize(t.Context()))
 }
 
-// A random program on two streams, with scopes and graphs, leaves the values that the same work leaves on slices of the host.
-// VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
-func TestProgramsDoTheirWork(t *testing.T) {
+// programs plays random programs, one for each seed. VRAM_PROGRAMS is for how long, such as 10m, from the
+// seed VRAM_SEED on.
+func programs(t *testing.T, play func(t *testing.T, seed uint64)) {
+	t.Helper()
 	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
 	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)
 	begun, seed := time.Now(), first
 	for ; seed < first+30 || time.Since(begun) < span; seed++ {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { play(t, seed, 300) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { play(t, seed) })
 		if t.Failed() {
 			return
 		}
 	}
 	t.Logf("%d programs, the last of seed %d", seed-first, seed-1)
+}
+
+// A random program on two streams, with scopes and graphs, leaves the values that the same work leaves on
+// slices of the host; the checker finds no hazard in it.
+func TestProgramsDoTheirWork(t *testing.T) {
+	programs(t, func(t *testing.T, seed uint64) {
+		t.Helper()
+		r, c := newRig(t)
+		play(t, []*cuda.Context{c, r.context()}, seed, 300)
+		assert.Zero(t, r.liveBytes())
+		assert.Empty(t, r.dev.Hazards())
+	})
+}
+
+// So does one on a library of CUDA's interface, or on a GPU.
+func TestProgramsOnALibrary(t *testing.T) {
+	dev, err := vram.Open(vram.Config{Driver: library(t)})
+	require.NoError(t, err)
+	programs(t, func(t *testing.T, seed uint64) {
+		t.Helper()
+		var contexts []*cuda.Context
+		for range 2 {
+			c, err := cuda.NewContext(must(dev.NewStream())(t))
+			require.NoError(t, err)
+			contexts = append(contexts, c)
+		}
+		play(t, contexts, seed, 300)
+		assert.Zero(t, dev.Stats().LiveBytes)
+		for _, c := range contexts {
+			require.NoError(t, c.Close())
+			require.NoError(t, c.Stream().Close())
+		}
+	})
+	require.NoError(t, dev.Close())
+}
+
+// A matrix of several megabytes is transposed, reversed and filled, as on a device it is.
+func TestLargeViewsOnALibrary(t *testing.T) {
+	dev, err := vram.Open(vram.Config{Driver: library(t)})
+	require.NoError(t, err)
+	c, err := cuda.NewContext(must(dev.NewStream())(t))
+	require.NoError(t, err)
+	const rows, columns = 1024, 768
+	require.NoError(t, tensor.Scoped(c, func(s *tensor.Scope) error {
+		x := must(tensor.From(s, count[float32](rows*columns), rows, columns))(t)
+		turned := must(x.Transpose(0, 1))(t)
+		packed := must(tensor.Read[float32](must(tensor.Clone(s, turned))(t)))(t)
+		seen := must(tensor.Read[float32](turned))(t)
+		assert.True(t, slices.Equal(packed, seen))
+		for i, v := range packed {
+			if want := float32(i%rows*columns + i/rows); v != want {
+				require.Equal(t, want, v, "%d", i)
+			}
+		}
+		reversed := must(x.Slice(0, rows-1, -1, -1))(t)
+		require.NoError(t, tensor.Copy(s, x, reversed))
+		require.NoError(t, tensor.Fill(s, must(x.Slice(1, 0, columns, 2))(t), float32(-1)))
+		for i, v := range must(tensor.Read[float32](x))(t) {
+			want := float32((rows-1-i/columns)*columns + i%columns)
+			if i%2 == 0 {
+				want = -1
+			}
+			if v != want {
+				require.Equal(t, want, v, "%d", i)
+			}
+		}
+		return nil
+	}))
+	require.NoError(t, c.Close())
+	require.NoError(t, dev.Close())
 }

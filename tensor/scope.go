@@ -3,47 +3,51 @@ package tensor
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Scope is a Context that frees the tensors which were made with it. Scoped, or NewScope and Close, begin and end one. One goroutine uses
-// it at a time; its tensors may be used by any.
+// Scope is a Context that frees the tensors which were made with it. Scoped, or NewScope and Close, begin and
+// end one. One goroutine uses it at a time; its tensors may be used by any.
 type Scope struct {
 	on     *cuda.Context
 	around *Scope // nil in the outermost one
-	places bool
+	sites  bool
 	ended  bool
 
-	made    []*Tensor // owners, in the order in which they were made; nil where one was kept
-	sweepAt int       // the length at which those that were freed leave the list
+	made      []*Tensor // owners, in the order in which they were made; nil where one was kept
+	compactAt int       // the length at which those that were freed leave the list
 }
 
-// minSweep is the length of the list below which the tensors that were freed stay in it: few enough to cost nothing, enough for most scopes.
-const minSweep = 64
+// minCompact is the length of the list below which the tensors that were freed stay in it: few enough to cost
+// nothing, enough for most scopes.
+const minCompact = 64
 
 // Option changes a scope.
 type Option func(*Scope)
 
-// Places has a scope, and those inside of it, note where tensors are made, for Live. A note costs up to a microsecond.
-func Places() Option { return func(s *Scope) { s.places = true } }
+// Sites has a scope, and those inside of it, note where in the program tensors are made, for Live. A note
+// costs up to a microsecond.
+func Sites() Option { return func(s *Scope) { s.sites = true } }
 
-// NewScope begins a scope inside of another one, or in a context. The caller closes it. Errors: ErrNotOpen, ErrScopeEnded.
+// NewScope begins a scope inside of another one, or in a context. The caller closes it. Errors: ErrNotOpen,
+// ErrScopeEnded.
 func NewScope(at Context, with ...Option) (*Scope, error) {
 	c, around, err := contextOf(at)
 	if err != nil {
 		return nil, err
 	}
-	s := &Scope{on: c, around: around, sweepAt: minSweep, places: around != nil && around.places}
+	s := &Scope{on: c, around: around, compactAt: minCompact, sites: around != nil && around.sites}
 	for _, option := range with {
 		option(s)
 	}
 	return s, nil
 }
 
-// Scoped runs f in a scope, which ends when f returns or panics: everything made in it is freed, unless Keep was called for it. Errors: f's and
-// those of the frees, joined; ErrNotOpen, ErrScopeEnded.
+// Scoped runs f in a scope, which ends when f returns or panics: everything made in it is freed, unless Keep
+// was called for it. Errors: f's and those of the frees, joined; ErrNotOpen, ErrScopeEnded.
 func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 	s, err := NewScope(at, with...)
 	if err != nil {
@@ -86,24 +90,24 @@ func (s *Scope) String() string {
 
 // add takes a new tensor in.
 func (s *Scope) add(t *Tensor) {
-	if len(s.made) >= s.sweepAt {
-		s.sweep()
+	if len(s.made) >= s.compactAt {
+		s.compact()
 	}
 	t.storage.scope, t.storage.index = s, len(s.made)
-	if s.places && !t.storage.place.Known() {
-		t.storage.place = site.Here(1)
+	if s.sites && !t.storage.site.Known() {
+		t.storage.site = site.Here(1)
 	}
 	s.made = append(s.made, t)
 }
 
-// sweep takes the tensors out that are freed or were kept. The list doubles before the next sweep, so that a tensor costs the same
-// however many there are.
-func (s *Scope) sweep() {
+// compact takes the tensors out that are freed or were kept. The list doubles before the next time, so that a
+// tensor costs the same however many there are.
+func (s *Scope) compact() {
 	s.made = s.live()
 	for i, t := range s.made {
 		t.storage.index = i
 	}
-	s.sweepAt = max(2*len(s.made), minSweep)
+	s.compactAt = max(2*len(s.made), minCompact)
 }
 
 // live are the tensors that are not freed.
@@ -117,9 +121,10 @@ func (s *Scope) live() []*Tensor {
 	return all
 }
 
-// Keep moves the storages of tensors, or of views, to the scope around this one, or, from the outermost one, to the caller, who frees their owners. A
-// tensor that this scope does not have stays where it is: a function may keep its result though it is its argument. Errors: ErrNoTensor,
-// ErrFreed, ErrNotOpen; then none is moved.
+// Keep moves the storages of tensors, or of views, to the scope around this one, or, from the outermost one,
+// to the caller, who frees their owners. A tensor that this scope does not have stays where it is: a function
+// may keep its result though it is its argument. Errors: ErrNoTensor, ErrFreed, ErrNotOpen; then none is
+// moved.
 func (s *Scope) Keep(all ...*Tensor) error {
 	if s == nil {
 		return ErrNotOpen
@@ -153,7 +158,7 @@ func (s *Scope) Live() []Made {
 	}
 	var all []Made
 	for _, t := range s.live() {
-		all = append(all, Made{Type: t.of, Shape: t.Shape(), Bytes: t.storage.bytes, Place: t.storage.place})
+		all = append(all, Made{Type: t.of, Shape: t.Shape(), Bytes: t.storage.bytes, Site: t.storage.site})
 	}
 	return all
 }
@@ -166,8 +171,9 @@ func (s *Scope) Check() error {
 	return nil
 }
 
-// Close ends the scope: it frees the tensors that are not freed, in the reverse order in which they were made. Idempotent; after an error
-// another call frees those that were not freed. Errors: those of the frees, ErrNotOpen.
+// Close ends the scope: it frees the tensors that are not freed, in the reverse order in which they were
+// made. Idempotent; after an error another call frees those that were not freed. Errors: those of the frees,
+// ErrNotOpen.
 func (s *Scope) Close() error {
 	if s == nil {
 		return ErrNotOpen
@@ -176,8 +182,7 @@ func (s *Scope) Close() error {
 	all := s.live()
 	s.made = nil
 	var failed error
-	for i := len(all) - 1; i >= 0; i-- {
-		t := all[i]
+	for _, t := range slices.Backward(all) {
 		if err := t.Free(); err != nil && !errors.Is(err, ErrFreed) { // another goroutine may have freed it meanwhile
 			failed = errors.Join(failed, err)
 			s.made = append(s.made, t)

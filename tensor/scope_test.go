@@ -137,10 +137,10 @@ func TestScopesThatHaveEnded(t *testing.T) {
 	assert.Equal(t, "no scope", none.String())
 }
 
-// A report of a leak names type, shape and place.
+// A report of a leak names type, shape and site.
 func TestLiveTensorsAreReported(t *testing.T) {
 	_, c := newRig(t)
-	s := must(tensor.NewScope(c, tensor.Places()))(t)
+	s := must(tensor.NewScope(c, tensor.Sites()))(t)
 	require.NoError(t, s.Check())
 	x := must(tensor.Zeros(s, tensor.Float32, 2, 3))(t)
 	require.NoError(t, tensor.Scoped(s, func(inner *tensor.Scope) error {
@@ -190,7 +190,35 @@ func TestAScopeForgetsFreedTensors(t *testing.T) {
 	require.NoError(t, every[49].Free())
 }
 
-// A scope inside of a capture takes its memory from the graph, and gives it back there: at each launch the same work is done.
+// A capture that fails or panics leaves no tensor of the scopes in it, and the context goes on.
+func TestScopesInCapturesThatFail(t *testing.T) {
+	r, c := newRig(t)
+	mine := errors.New("mine")
+	fails := func(how func() error) func() error {
+		return func() error {
+			return tensor.Scoped(c, func(s *tensor.Scope) error {
+				return tensor.Scoped(s, func(inner *tensor.Scope) error {
+					require.NoError(t, must(tensor.Zeros(inner, tensor.Int8, 100))(t).Allocate())
+					allocated(t, s, tensor.Int8, 100)
+					return how()
+				})
+			})
+		}
+	}
+	_, err := c.Capture(fails(func() error { return mine }))
+	require.ErrorIs(t, err, mine)
+	assert.PanicsWithValue(t, "mine", func() { _, _ = c.Capture(fails(func() error { panic("mine") })) })
+	x := must(tensor.From(c, count[int8](3)))(t)
+	sees[int8](t, x, 0, 1, 2)
+	require.NoError(t, x.Free())
+	assert.Zero(t, r.liveBytes())
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().ReservedBytes)
+}
+
+// A scope inside of a capture takes its memory from the graph, and gives it back there: at each launch the
+// same work is done.
 func TestScopesInCaptures(t *testing.T) {
 	r, c := newRig(t)
 	in := must(tensor.From(c, count[float32](6), 2, 3))(t)

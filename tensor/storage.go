@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cuda"
@@ -22,14 +23,14 @@ type storage struct {
 	// Of the scope's goroutine.
 	scope *Scope
 	index int        // in the scope's list
-	place site.Stack // where the tensor was made
+	site  site.Stack // where the tensor was made
 }
 
 // memory is the buffer of a storage. The zero Buffer stands for one that was freed before its first use.
 type memory struct{ buffer cuda.Buffer }
 
-// buffer is the memory, which the first call allocates. Of several first calls one wins, and the others free their memory again. Errors:
-// ErrFreed, those of cuda.Context.Alloc.
+// buffer is the memory, which the first call allocates. Of several first calls one wins, and the others free
+// their memory again. Errors: ErrFreed, those of cuda.Context.Alloc.
 func (s *storage) buffer() (cuda.Buffer, error) {
 	m := s.memory.Load()
 	if m == nil {
@@ -96,7 +97,7 @@ func (s *storage) free() error {
 // bytesOf is the size of so many elements. Errors: *ShapeError with ErrTooLarge.
 func bytesOf(op string, shape []int, count int, t Type) (int64, error) {
 	if size := t.Size(); count > math.MaxInt64/max(size, 1) {
-		return 0, &ShapeError{Op: op, Shapes: [][]int{shape}, Detail: t.String(), Err: ErrTooLarge}
+		return 0, &ShapeError{Op: op, Shapes: [][]int{slices.Clone(shape)}, Detail: t.String(), Err: ErrTooLarge}
 	}
 	return int64(count) * int64(t.Size()), nil
 }
@@ -106,14 +107,14 @@ type Made struct {
 	Type  Type
 	Shape []int
 	Bytes int64
-	Place site.Stack // where it was made, in scopes with the option Places
+	Site  site.Stack // where it was made, in scopes with the option Sites
 }
 
-// String has the type, the shape and the place.
+// String has the type, the shape and the site.
 func (m Made) String() string {
 	text := fmt.Sprintf("%v%v, %d bytes", m.Type, m.Shape, m.Bytes)
-	if m.Place.Known() {
-		text += ", made in " + m.Place.String()
+	if m.Site.Known() {
+		text += ", made in " + m.Site.String()
 	}
 	return text
 }

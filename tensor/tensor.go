@@ -7,8 +7,9 @@ import (
 	"github.com/go-vram/vram/tensor/layout"
 )
 
-// Context is where tensors are made and work on them is submitted: a *cuda.Context, or a *Scope, in which tensors that are made
-// belong to the scope. A struct that embeds a *Scope is one, too. ContextOf has the *cuda.Context.
+// Context is where tensors are made and work on them is submitted: a *cuda.Context, or a *Scope, in which
+// tensors that are made belong to the scope. A struct that embeds a *Scope is one, too. ContextOf has the
+// *cuda.Context.
 type Context interface {
 	// Stream is the stream to which the work goes.
 	Stream() *cuda.Stream
@@ -51,8 +52,8 @@ type Tensor struct {
 	of      Type
 }
 
-// New makes a tensor whose elements have no values yet. It allocates no memory: the first use does. Without a length it has one element.
-// Errors: *ShapeError, *TypeError, ErrNotOpen, ErrScopeEnded.
+// New makes a tensor whose elements have no values yet. It allocates no memory: the first use does. Without a
+// length it has one element. Errors: *ShapeError, *TypeError, ErrNotOpen, ErrScopeEnded.
 func New(at Context, of Type, shape ...int) (*Tensor, error) {
 	return made(at, "new", of, false, shape)
 }
@@ -93,8 +94,9 @@ func made(at Context, op string, of Type, zeroed bool, shape []int) (*Tensor, er
 	return &o.tensor, nil
 }
 
-// Over is a view of a buffer of the caller, which frees it: the elements are where the layout has them, from the begin of the buffer on.
-// Errors: *TypeError, *LayoutError where the buffer is too short, ErrNotOpen, ErrScopeEnded, and ErrFreed for a buffer that is not live.
+// Over is a view of a buffer of the caller, which frees it: the elements are where the layout has them, from
+// the begin of the buffer on. Errors: *TypeError, *LayoutError where the buffer is too short, ErrNotOpen,
+// ErrScopeEnded, and ErrFreed for a buffer that is not live.
 func Over(at Context, b cuda.Buffer, of Type, l layout.Layout) (*Tensor, error) {
 	c, _, err := contextOf(at)
 	if err != nil {
@@ -169,7 +171,8 @@ func (t *Tensor) Context() *cuda.Context {
 	return t.storage.on
 }
 
-// Owner is the tensor that owns the storage: the tensor itself unless it is a view. It is nil for a view of a caller's buffer.
+// Owner is the tensor that owns the storage: the tensor itself unless it is a view. It is nil for a view of a
+// caller's buffer.
 func (t *Tensor) Owner() *Tensor {
 	if t == nil {
 		return nil
@@ -180,8 +183,8 @@ func (t *Tensor) Owner() *Tensor {
 // Live reports whether the tensor can be used: its storage was not freed.
 func (t *Tensor) Live() bool { return t != nil && t.storage != nil && !t.storage.freed() }
 
-// Allocate allocates the memory now, unless it is there. Errors: ErrNoTensor, ErrFreed, and those of cuda.Context.Alloc, as
-// vram.ErrOutOfMemory, after which the tensor is as it was.
+// Allocate allocates the memory now, unless it is there. Errors: ErrNoTensor, ErrFreed, and those of
+// cuda.Context.Alloc, as vram.ErrOutOfMemory, after which the tensor is as it was.
 func (t *Tensor) Allocate() error {
 	_, err := t.memory("allocate")
 	return err
@@ -199,11 +202,12 @@ func (t *Tensor) memory(op string) (cuda.Buffer, error) {
 	return b, nil
 }
 
-// Buffer is the memory of the storage, which the first use allocates: the element at place 0 of the layout is at its begin. A
-// tensor without elements may have the zero Buffer. Errors are those of Allocate.
+// Buffer is the memory of the storage, which the first use allocates: the element at place 0 of the layout is
+// at its begin. A tensor without elements may have the zero Buffer. Errors are those of Allocate.
 func (t *Tensor) Buffer() (cuda.Buffer, error) { return t.memory("buffer of") }
 
-// Range is the part of the buffer in which all elements are: from the lowest place of the layout to the highest. Errors are those of Allocate.
+// Range is the part of the buffer in which all elements are: from the lowest place of the layout to the
+// highest. Errors are those of Allocate.
 func (t *Tensor) Range() (cuda.Range, error) {
 	b, err := t.memory("range of")
 	if err != nil {
@@ -214,8 +218,8 @@ func (t *Tensor) Range() (cuda.Range, error) {
 	return cuda.Part(b, int64(first)*size, int64(end-first)*size), nil
 }
 
-// In is the argument of a kernel that reads the tensor: it gets the address of the lowest place of the layout, which is that of the first
-// element unless a stride is negative. Errors are those of Allocate.
+// In is the argument of a kernel that reads the tensor: it gets the address of the lowest place of the
+// layout, which is that of the first element unless a stride is negative. Errors are those of Allocate.
 func (t *Tensor) In() (cuda.Arg, error) { return t.arg(cuda.In) }
 
 // Out is In of a kernel that writes the tensor.
@@ -232,8 +236,9 @@ func (t *Tensor) arg(of func(cuda.Buffer) cuda.Arg) (cuda.Arg, error) {
 	return of(r.Buffer).Of(r.Offset, r.Bytes), nil
 }
 
-// Free frees the storage, in the order of its stream: the memory is there for work that was submitted before. All views are freed with it.
-// A tensor without memory is freed as well. Errors: ErrFreed after a free, ErrView, ErrNoTensor, vram.ErrClosed.
+// Free frees the storage, in the order of its stream: the memory is there for work that was submitted before.
+// All views are freed with it. A tensor without memory is freed as well. Errors: ErrFreed after a free,
+// ErrView, ErrNoTensor, vram.ErrClosed.
 func (t *Tensor) Free() error {
 	switch {
 	case t == nil || t.storage == nil:
@@ -247,7 +252,8 @@ func (t *Tensor) Free() error {
 	return nil
 }
 
-// String has type, shape and device, and whether the tensor is a view, or freed. It makes no driver call. Fprint prints the values.
+// String has type, shape and device, and whether the tensor is a view, or freed. It makes no driver call.
+// Fprint prints the values.
 func (t *Tensor) String() string {
 	if t == nil || t.storage == nil {
 		return "no tensor"

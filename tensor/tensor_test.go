@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -66,10 +67,10 @@ func TestElementsOfEachType(t *testing.T) {
 }
 
 func TestTypesHaveNamesAndSizes(t *testing.T) {
-	text := ""
+	var text strings.Builder
 	for _, of := range tensor.Types() {
 		require.True(t, of.Valid())
-		text += fmt.Sprintf("%v %d %v\n", of, of.Size(), of.Kind())
+		fmt.Fprintf(&text, "%v %d %v\n", of, of.Size(), of.Kind())
 	}
 	assert.Equal(t, `bool 1 boolean
 uint8 1 unsigned
@@ -81,7 +82,7 @@ float16 2 floating
 bfloat16 2 floating
 float32 4 floating
 float64 8 floating
-`, text)
+`, text.String())
 	assert.False(t, tensor.Type(0).Valid())
 	assert.False(t, tensor.Type(11).Valid())
 	assert.Equal(t, "type 11", tensor.Type(11).String())
@@ -104,6 +105,8 @@ func TestBytesOfBools(t *testing.T) {
 // Memory comes with the first use, and not with a view.
 func TestMemoryIsAllocatedAtTheFirstUse(t *testing.T) {
 	r, c := newRig(t)
+	before := must(tensor.Full(c, float32(1), 1024))(t)
+	require.NoError(t, before.Free()) // so that the memory has values
 	x := must(tensor.Zeros(c, tensor.Float32, 1024))(t)
 	half := must(x.Narrow(0, 512, 512))(t)
 	assert.Zero(t, r.liveBytes())
@@ -147,6 +150,38 @@ func TestSeveralFirstUses(t *testing.T) {
 		assert.Equal(t, int64(1024), r.liveBytes())
 		require.NoError(t, x.Free())
 	}
+}
+
+// Goroutines with streams of their own read one tensor and its views, make views and copy from it, without a
+// word about it.
+func TestGoroutinesShareATensor(t *testing.T) {
+	r, c := newRig(t)
+	weights := must(tensor.From(c, count[float32](64), 8, 8))(t)
+	var all sync.WaitGroup
+	for i := range 4 {
+		own := r.context()
+		all.Go(func() {
+			for range 20 {
+				assert.NoError(t, tensor.Scoped(own, func(s *tensor.Scope) error {
+					row, err := weights.Index(0, i)
+					if err != nil {
+						return err
+					}
+					mine, err := tensor.Clone(s, row)
+					if err != nil {
+						return err
+					}
+					got, err := tensor.Read[float32](mine)
+					assert.Equal(t, float32(8*i+7), got[7])
+					return err
+				}))
+			}
+		})
+	}
+	all.Wait()
+	require.NoError(t, weights.Free())
+	assert.Zero(t, r.liveBytes())
+	assert.Empty(t, r.dev.Hazards())
 }
 
 // A freed storage is refused through each view, by each operation; so is a free of a view, and a second one.

@@ -2,8 +2,9 @@ package tensor
 
 import "github.com/go-vram/vram/tensor/layout"
 
-// Views share the storage: no element is copied, no memory allocated, no driver call made. Each method computes a layout as the
-// method of layout.Layout of the same name does, with its errors, and ErrNoTensor or ErrFreed.
+// Views share the storage: no element is copied, no memory allocated, no driver call made. Each method
+// computes a layout as the method of layout.Layout of the same name does, with its errors, and ErrNoTensor or
+// ErrFreed.
 
 // view is a tensor of the same storage.
 func (t *Tensor) view(op string, to func(l layout.Layout) (layout.Layout, error)) (*Tensor, error) {
@@ -17,7 +18,8 @@ func (t *Tensor) view(op string, to func(l layout.Layout) (layout.Layout, error)
 	return &Tensor{storage: t.storage, owner: t.owner, layout: l, of: t.of}, nil
 }
 
-// Slice has the indices from one on, before another, of a dimension, step by step. A negative step goes down; to is then -1 at the lowest.
+// Slice has the indices from one on, before another, of a dimension, step by step. A negative step goes down;
+// to is then -1 at the lowest.
 func (t *Tensor) Slice(dim, from, to, step int) (*Tensor, error) {
 	return t.view("slice", func(l layout.Layout) (layout.Layout, error) { return l.Slice(dim, from, to, step) })
 }
@@ -42,8 +44,8 @@ func (t *Tensor) Transpose(a, b int) (*Tensor, error) {
 	return t.view("transpose", func(l layout.Layout) (layout.Layout, error) { return l.Transpose(a, b) })
 }
 
-// Reshape has the same elements in row-major order with another shape, of which one length may be -1: it is computed. A *LayoutError says
-// that no strides do it: Contiguous copies.
+// Reshape has the same elements in row-major order with another shape, of which one length may be -1: it is
+// computed. A *LayoutError says that no strides do it: Contiguous copies.
 func (t *Tensor) Reshape(shape ...int) (*Tensor, error) {
 	return t.view("reshape", func(l layout.Layout) (layout.Layout, error) { return l.Reshape(shape...) })
 }

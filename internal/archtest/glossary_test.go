@@ -55,6 +55,10 @@ func plainPackages() []string {
 		"ptx",
 		"streams",
 		"streams/claims",
+		"tensor",
+		"tensor/half",
+		"tensor/internal/reference",
+		"tensor/layout",
 	}
 }
 

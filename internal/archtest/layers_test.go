@@ -75,6 +75,10 @@ func houseLayers() []layer {
 			"tests of callers, memory of the host and work on streams stand on the root as callers do",
 		},
 		{
+			[]string{"tensor"},
+			"tensors need memory and copies; operations that compute with them stand above",
+		},
+		{
 			[]string{"internal/trace"},
 			"a trace is read the same way whoever replays it",
 		},
@@ -174,6 +178,7 @@ func confinements() []confined {
 		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once", ""},
 		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several", "examples/gorgonia"},
 		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several", ""},
+		{"github.com/x448/float16", "tensor/half", "numbers of 16 bits are converted in one place", ""},
 		{"golang.org/x/sync", "", "its packages lock a shared mutex", ""},
 	}
 }

@@ -24,6 +24,7 @@ func houseCores() []core {
 		{dir: "streams/claims", atomic: true}, // bills
 		{dir: "streams/core", atomic: true},   // magazines
 		{dir: "cudadrv/hazard/internal/core"},
+		{dir: "tensor/layout"},
 	}
 }
 

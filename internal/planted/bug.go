@@ -57,6 +57,7 @@ func Bugs() []Bug {
 		hostBugs(),
 		peerBugs(),
 		ptxBugs(),
+		tensorBugs(),
 	)
 }
 

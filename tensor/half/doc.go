@@ -1,7 +1,7 @@
-// Package half has the floating-point numbers of 16 bits that GPUs compute with, for the host: Float16 is IEEE 754's binary16, and
-// BFloat16 the upper half of a float32. Conversions from float32 round to the nearest number, and to the even one of two that are equally
-// near; numbers beyond the largest one become infinite; a NaN stays one. Conversions to float32 are exact. Arithmetic is done
-// in float32.
+// Package half has the floating-point numbers of 16 bits that GPUs compute with, for the host: Float16 is
+// IEEE 754's binary16, and BFloat16 the upper half of a float32. Conversions from float32 round to the
+// nearest number, and to the even one of two that are equally near; numbers beyond the largest one become
+// infinite; a NaN stays one. Conversions to float32 are exact. Arithmetic is done in float32.
 package half
 
 import (
@@ -25,7 +25,8 @@ func (f Float16) String() string {
 	return shortest(f.Float32(), func(x float32) bool { return NewFloat16(x) == f })
 }
 
-// BFloat16 is a number of 1 bit of sign, 8 of exponent and 7 of fraction: the range of float32, and eight bits of precision.
+// BFloat16 is a number of 1 bit of sign, 8 of exponent and 7 of fraction: the range of float32, and eight
+// bits of precision.
 type BFloat16 uint16
 
 // NewBFloat16 rounds a number.

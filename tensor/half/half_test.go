@@ -25,7 +25,7 @@ func formats() map[string]format {
 	}
 }
 
-// value is what the bits mean, by the definition of the format.
+// value is the meaning of the bits, by the definition of the format.
 func (f format) value(bits uint16) float64 {
 	sign := 1.0
 	if bits>>15 != 0 {
@@ -67,8 +67,8 @@ func TestEveryNumberIsExact(t *testing.T) {
 	}
 }
 
-// rounds reports whether a conversion is as the definition has it: no other number is nearer, and of two that are as near it is the
-// even one.
+// rounds reports whether a conversion is as the definition has it: no other number is nearer, and of two that
+// are as near it is the even one.
 func (f format) rounds(x float32) bool {
 	got := f.of(x)
 	if math.IsNaN(float64(x)) {
@@ -102,7 +102,8 @@ func (f format) rounds(x float32) bool {
 	return true
 }
 
-// Each number, each middle of two, and the float32 next to them on both sides are rounded to the nearest, and to even; so are random ones.
+// Each number, each middle of two, and the float32 next to them on both sides are rounded to the nearest, and
+// to even; so are random ones.
 func TestConversionsRoundToTheNearest(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, f := range formats() {

@@ -113,6 +113,9 @@ func TestCopiesAreFew(t *testing.T) {
 	} {
 		assert.Len(t, slices.Collect(layout.Copies(tt.dst, tt.src, math.MaxInt)), tt.want, name)
 	}
+	part := view(of(t, 64, 16).Narrow(1, 0, 8))
+	assert.Len(t, slices.Collect(layout.Copies(of(t, 64, 8), part, 16)), 1)
+	assert.Len(t, slices.Collect(layout.Copies(of(t, 64, 8), part, 15)), 64, "rows too far apart are copied one by one")
 	for range layout.Copies(of(t, 1024), view(of(t).Broadcast(1024)), 1) {
 		break // a caller may have enough
 	}

@@ -64,7 +64,7 @@ func (e *IndexError) Error() string {
 }
 
 // LayoutError refuses a layout: no strides make the wanted view of it, or an operation cannot have it.
-type LayoutError struct {
+type LayoutError struct { //nolint:revive // the name that it has in package tensor
 	Op     string
 	Layout Layout
 	Want   []int // the wanted shape, or nil

@@ -6,16 +6,17 @@ import (
 	"slices"
 )
 
-// Coalesce has as few dimensions as go over the same places in the same order: neighbouring ones are merged where the strides allow it,
-// and those of length 1 go. Without elements it is the one dimension of length 0.
+// Coalesce has as few dimensions as go over the same places in the same order: neighbouring ones are merged
+// where the strides allow it, and those of length 1 go. Without elements it is the one dimension of length 0.
 func (l Layout) Coalesce() Layout {
 	all := [1]Layout{l}
 	coalesce(all[:])
 	return all[0]
 }
 
-// Coalesce merges dimensions of layouts of the same shape where the strides of all of them allow it, in place: a kernel that goes over
-// several tensors has the fewest indices to compute then. Errors: *ShapeError where the shapes differ.
+// Coalesce merges dimensions of layouts of the same shape where the strides of all of them allow it, in
+// place: a kernel that goes over several tensors has the fewest indices to compute then. Errors: *ShapeError
+// where the shapes differ.
 func Coalesce(all ...Layout) ([]Layout, error) {
 	for i := range all {
 		if !SameShape(all[0], all[i]) {
@@ -68,8 +69,8 @@ func coalesce(all []Layout) {
 	}
 }
 
-// MayOverlap reports whether two indices may have the same place. false is certain. true is, too, for all layouts that views of a
-// contiguous one have; for other strides it may be wrong.
+// MayOverlap reports whether two indices may have the same place. false is certain. true is, too, for all
+// layouts that views of a contiguous one have; for other strides it may be wrong.
 func (l Layout) MayOverlap() bool {
 	if l.Len() <= 1 {
 		return false
@@ -94,7 +95,8 @@ func (l Layout) MayOverlap() bool {
 	return false
 }
 
-// Meet reports whether the bounds of two layouts of one storage have a place in common. false is certain: they share no element.
+// Meet reports whether the bounds of two layouts of one storage have a place in common. false is certain:
+// they share no element.
 func Meet(a, b Layout) bool {
 	aFirst, aEnd := a.Bounds()
 	bFirst, bEnd := b.Bounds()

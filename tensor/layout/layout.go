@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// MaxRank is how many dimensions a layout may have. More would make each layout longer, which is a value that is copied; 8 are
-// enough for a batch of volumes with split channels, and for each tensor of the usual models.
+// MaxRank is how many dimensions a layout may have. More would make each layout longer, which is a value that
+// is copied; 8 are enough for a batch of volumes with split channels, and for each tensor of the usual
+// models.
 const MaxRank = 8
 
-// Layout is a shape with strides and an offset. The zero value is that of a scalar: no dimensions, one element. Beyond the rank lengths
-// and strides are 0, so that == compares layouts.
+// Layout is a shape with strides and an offset. The zero value is that of a scalar: no dimensions, one
+// element. Beyond the rank lengths and strides are 0, so that == compares layouts.
 type Layout struct {
 	shape   [MaxRank]int
 	strides [MaxRank]int
@@ -35,7 +36,8 @@ func Of(shape ...int) (Layout, error) {
 	return l, nil
 }
 
-// New is a layout of any strides. Errors: those of Of, *ShapeError where shape and strides differ in length or a place is negative.
+// New is a layout of any strides. Errors: those of Of, *ShapeError where shape and strides differ in length
+// or a place is negative.
 func New(shape, strides []int, offset int) (Layout, error) {
 	l, err := Of(shape...)
 	if err != nil {

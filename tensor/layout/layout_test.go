@@ -340,7 +340,7 @@ func checkViews(t *rapid.T) {
 
 func FuzzViews(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkViews)) }
 
-// Any strides: the bounds are right, and a layout without overlap is never said to have none.
+// Any strides: the bounds are right, and no layout that overlaps itself is reported to be free of overlaps.
 func TestAnyStrides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		shape := drawShape(t, 4)

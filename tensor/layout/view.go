@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Slice has the indices from one on, before another, of a dimension, step by step. A negative step goes down: Slice(0, 9, -1, -1)
-// reverses ten. Errors: *ShapeError for a dimension that there is not, *IndexError.
+// Slice has the indices from one on, before another, of a dimension, step by step. A negative step goes down:
+// Slice(0, 9, -1, -1) reverses ten. Errors: *ShapeError for a dimension that there is not, *IndexError.
 func (l Layout) Slice(dim, from, to, step int) (Layout, error) {
 	d, err := l.named("slice", dim)
 	if err != nil {
@@ -108,7 +108,8 @@ func (l Layout) Transpose(a, b int) (Layout, error) {
 	return l, nil
 }
 
-// Squeeze removes dimensions of length 1: those that are named, or all of them if none is. Errors: *ShapeError for another length.
+// Squeeze removes dimensions of length 1: those that are named, or all of them if none is. Errors:
+// *ShapeError for another length.
 func (l Layout) Squeeze(dims ...int) (Layout, error) {
 	var gone [MaxRank]bool
 	for _, dim := range dims {
@@ -154,8 +155,8 @@ func (l Layout) Unsqueeze(dim int) (Layout, error) {
 	return l, nil
 }
 
-// Broadcast repeats the elements along dimensions of length 1, and along new ones at the front, with a stride of 0. Errors: *ShapeError
-// where a length is neither 1 nor the wanted one.
+// Broadcast repeats the elements along dimensions of length 1, and along new ones at the front, with a stride
+// of 0. Errors: *ShapeError where a length is neither 1 nor the wanted one.
 func (l Layout) Broadcast(shape ...int) (Layout, error) {
 	to, err := Of(shape...)
 	if err != nil {
@@ -209,8 +210,8 @@ func BroadcastShape(shapes ...[]int) ([]int, error) {
 	return to, nil
 }
 
-// Reshape has the same elements in row-major order with another shape, of which one length may be -1: it is computed. Errors: *ShapeError
-// where the numbers of elements differ, *LayoutError where no strides do it.
+// Reshape has the same elements in row-major order with another shape, of which one length may be -1: it is
+// computed. Errors: *ShapeError where the numbers of elements differ, *LayoutError where no strides do it.
 func (l Layout) Reshape(shape ...int) (Layout, error) {
 	to, err := l.completed(shape)
 	if err != nil {
@@ -220,8 +221,8 @@ func (l Layout) Reshape(shape ...int) (Layout, error) {
 	if l.Contiguous() {
 		return to, nil
 	}
-	// Both shapes are cut into the shortest pieces of equal products, from the end: within each piece the elements of the view
-	// must have one distance.
+	// Both shapes are cut into the shortest pieces of equal products, from the end: within each piece the
+	// elements of the view must have one distance.
 	from := l.Coalesce()
 	i, j := from.rank-1, to.rank-1
 	for i >= 0 {

@@ -1,5 +1,5 @@
-// Package reference has the meaning of views for tests, by the list of their places: slow, and too simple to be wrong. The rules of
-// package layout are held against it, and random programs of tensors.
+// Package reference has the meaning of views for tests, by the list of their places: slow, and too simple to
+// be wrong. The rules of package layout are held against it, and random programs of tensors.
 package reference
 
 import "slices"

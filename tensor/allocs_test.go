@@ -1,0 +1,65 @@
+package tensor_test
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/tensor"
+)
+
+// A view is one allocation of the Go heap, a tensor with memory two; memory that is there again needs no driver call.
+func TestHowOftenTensorsAllocate(t *testing.T) {
+	driver := fault.Wrap(sim.New(sim.Config{Bytes: true}))
+	dev, err := vram.Open(vram.Config{Driver: driver})
+	require.NoError(t, err)
+	c, err := cuda.NewContext(must(dev.NewStream())(t))
+	require.NoError(t, err)
+	x := must(tensor.Zeros(c, tensor.Float32, 4, 6, 8))(t)
+	for name, view := range map[string]func() (*tensor.Tensor, error){
+		"slice":     func() (*tensor.Tensor, error) { return x.Slice(1, 0, 6, 2) },
+		"index":     func() (*tensor.Tensor, error) { return x.Index(0, 1) },
+		"transpose": func() (*tensor.Tensor, error) { return x.Transpose(0, 1) },
+		"permute":   func() (*tensor.Tensor, error) { return x.Permute(2, 0, 1) },
+		"reshape":   func() (*tensor.Tensor, error) { return x.Reshape(-1, 8) },
+		"broadcast": func() (*tensor.Tensor, error) { return x.Broadcast(2, 4, 6, 8) },
+		"squeeze":   func() (*tensor.Tensor, error) { return x.Squeeze() },
+	} {
+		assert.LessOrEqual(t, testing.AllocsPerRun(100, func() { _, _ = view() }), viewAllocs, name)
+	}
+
+	var calls atomic.Int64
+	pair := func() {
+		y, err := tensor.New(c, tensor.Float32, 100, 100)
+		if err == nil && y.Allocate() == nil {
+			err = y.Free()
+		}
+		if err != nil {
+			calls.Add(1 << 20)
+		}
+	}
+	for range 20 {
+		pair()
+	}
+	driver.SetBefore(func(string) { calls.Add(1) })
+	assert.LessOrEqual(t, testing.AllocsPerRun(500, pair), pairAllocs)
+	assert.Equal(t, "float32[4 6 8] on GPU 0", x.String())
+	_, err = x.Narrow(0, 1, 2)
+	require.NoError(t, err)
+	assert.Zero(t, calls.Load(), "driver calls")
+	driver.SetBefore(nil)
+	require.NoError(t, x.Free())
+	require.NoError(t, c.Close())
+	require.NoError(t, dev.Close())
+}
+
+const (
+	viewAllocs = 1.0
+	pairAllocs = 2.0
+)

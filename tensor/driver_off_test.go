@@ -1,0 +1,25 @@
+//go:build !gpu
+
+package tensor_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/internal/fakecuda"
+)
+
+// library is the driver of a fake of libcuda, on the memory of the host.
+func library(tb testing.TB) cudadrv.Driver {
+	tb.Helper()
+	path, err := fakecuda.Build(tb.TempDir())
+	if errors.Is(err, fakecuda.ErrNoCompiler) {
+		tb.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to run on without a compiler
+	}
+	require.NoError(tb, err)
+	return dynamic.New(dynamic.Config{Library: path})
+}
