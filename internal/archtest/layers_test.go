@@ -79,6 +79,10 @@ func houseLayers() []layer {
 			"tensors need memory and copies; operations that compute with them stand above",
 		},
 		{
+			[]string{"kernel"},
+			"kernels are chosen and compiled for those who put them on streams, whatever they store",
+		},
+		{
 			[]string{"internal/trace"},
 			"a trace is read the same way whoever replays it",
 		},

@@ -15,6 +15,21 @@ func (e Expr) Cast(to tensor.Type) Expr {
 	return made(OpCast, to, e)
 }
 
+// Bitcast has the bits of a float32 as an int32, those of an int32 as a float32, and so on for float64 and int64.
+func (e Expr) Bitcast() Expr {
+	e = e.Typed()
+	if e.Err() != nil {
+		return e
+	}
+	to := map[tensor.Type]tensor.Type{
+		tensor.Float32: tensor.Int32, tensor.Int32: tensor.Float32, tensor.Float64: tensor.Int64, tensor.Int64: tensor.Float64,
+	}[e.Type]
+	if to == 0 {
+		return wrong(OpBitcast, e.Type)
+	}
+	return made(OpBitcast, to, e)
+}
+
 // same is an operation of one operand on the types of some kinds, with a result of the type.
 func (e Expr) same(op Op, kinds ...tensor.Kind) Expr {
 	e = e.Typed()

@@ -12,6 +12,7 @@ const (
 	OpIndex
 	OpCount
 	OpCast
+	OpBitcast
 
 	OpNeg
 	OpAbs
@@ -67,7 +68,7 @@ const (
 
 //nolint:gochecknoglobals // constant table of names
 var opNames = [opCount]string{
-	OpInput: "input", OpConst: "const", OpIndex: "index", OpCount: "count", OpCast: "cast",
+	OpInput: "input", OpConst: "const", OpIndex: "index", OpCount: "count", OpCast: "cast", OpBitcast: "bitcast",
 	OpNeg: "neg", OpAbs: "abs", OpNot: "not", OpFloor: "floor", OpCeil: "ceil", OpRound: "round", OpTrunc: "trunc",
 	OpSqrt: "sqrt", OpRsqrt: "rsqrt", OpExp: "exp", OpExp2: "exp2", OpExpm1: "expm1", OpLog: "log", OpLog2: "log2", OpLog1p: "log1p",
 	OpSin: "sin", OpCos: "cos", OpTanh: "tanh", OpErf: "erf", OpIsNaN: "isnan",

@@ -15,6 +15,8 @@ const (
 	splitLanes = 512
 	// splitBlocks is how many blocks of that size the largest GPU runs at once.
 	splitBlocks = 528
+	// MaxSplitRows is how many rows are split at most, and so how many tickets there are.
+	MaxSplitRows = splitBlocks / 4
 	// minChunk is what a block of a split row has at least to do.
 	minChunk = 4096
 )
@@ -62,7 +64,7 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 
 func (p *Program) chooseLanes(g *Geometry, unit bool) {
 	switch {
-	case g.Cols >= splitCols && g.Rows <= splitBlocks/4:
+	case g.Cols >= splitCols && g.Rows > 0 && g.Rows <= MaxSplitRows:
 		g.Lanes, g.Split = splitLanes, true
 		g.Splits = min(splitBlocks/g.Rows, (g.Cols+minChunk-1)/minChunk)
 		g.Chunk = (g.Cols + g.Splits - 1) / g.Splits

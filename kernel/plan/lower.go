@@ -53,6 +53,9 @@ func (e *element) compute(n *expr.Node) code.Value {
 	if n.Op == expr.OpCast {
 		return e.cast(args[0], of, n.Type)
 	}
+	if n.Op == expr.OpBitcast {
+		return args[0]
+	}
 	return e.narrow(n.Type, e.operation(n.Op, of, args))
 }
 

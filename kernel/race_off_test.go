@@ -1,0 +1,6 @@
+//go:build !race
+
+package kernel_test
+
+// runAllocs is what a run may allocate.
+const runAllocs = 0
