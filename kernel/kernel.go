@@ -80,7 +80,7 @@ func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) fut
 		return futures.Failed[*Kernel](err)
 	}
 	v := f.geometry.Variant
-	if (*k.variants.Load())[v] != nil || f.geometry.Rows == 0 {
+	if (*k.variants.Load())[v] != nil || f.geometry.Empty() {
 		return futures.Done(k)
 	}
 	return futures.Then(k.by.module(k.program.Emit(v)), func(m *cuda.Module) (*Kernel, error) {

@@ -54,7 +54,7 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 	if err := f.bind(k, outputs, inputs); err != nil {
 		return err
 	}
-	if f.geometry.Rows == 0 || f.geometry.Cols == 0 && f.geometry.Lanes == 0 {
+	if f.geometry.Empty() {
 		return nil
 	}
 	v := (*k.variants.Load())[f.geometry.Variant]

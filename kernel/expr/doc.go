@@ -20,7 +20,7 @@
 //
 // float16 and bfloat16 are computed in float32, and rounded where they are stored or Cast to: once for each output, not once for each operation.
 // int8, uint8 and int16 wrap around at each operation. A conversion of a floating-point number to an integer cuts off the fraction and
-// takes the nearest number that there is; NaN becomes 0, or the lowest number of int64.
+// takes the nearest number that there is; NaN becomes 0.
 //
 // # NaN
 //

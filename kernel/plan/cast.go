@@ -44,7 +44,17 @@ func (e *element) converted(v code.Value, from, to family) code.Value {
 		float32s: {int32s: code.S32FromF32, int64s: code.S64FromF32, float64s: code.F64FromF32},
 		float64s: {int32s: code.S32FromF64, int64s: code.S64FromF64, float32s: code.F32FromF64},
 	}
-	return e.Op1(ops[from][to], v)
+	r := e.Op1(ops[from][to], v)
+	// A NaN is 0 also where the hardware has another number.
+	switch {
+	case to == int64s && from == float32s:
+		return e.Op3(code.Select64, code.U64(0), r, e.Op2(code.NanF32, v, v))
+	case to == int64s && from == float64s:
+		return e.Op3(code.Select64, code.U64(0), r, e.Op2(code.NanF64, v, v))
+	case to == int32s && from == float64s:
+		return e.Op3(code.Select32, code.U32(0), r, e.Op2(code.NanF64, v, v))
+	}
+	return r
 }
 
 // rounded rounds a float32 to the numbers of a type of 16 bits.

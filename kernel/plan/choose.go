@@ -24,7 +24,7 @@ const (
 // choose chooses the variant.
 func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint64) {
 	last := g.Inner - 1
-	unit := true
+	unit, strided := true, false // strided: an input is
 	for k := range layouts {
 		first, end := layouts[k].Bounds()
 		g.Wide = g.Wide || end-first > narrowLimit
@@ -36,11 +36,12 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 		default:
 			g.Steps[k] = Any
 			unit = false
+			strided = strided || k < p.Inputs
 		}
 	}
 	g.Wide = g.Wide || g.Cols > narrowLimit
 	if p.depth > 0 {
-		p.chooseLanes(g, unit)
+		p.chooseLanes(g, strided)
 	}
 	g.Vector = 1
 	if !unit || p.indexed {
@@ -62,13 +63,15 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 	}
 }
 
-func (p *Program) chooseLanes(g *Geometry, unit bool) {
+func (p *Program) chooseLanes(g *Geometry, strided bool) {
 	switch {
 	case g.Cols >= splitCols && g.Rows > 0 && g.Rows <= MaxSplitRows:
 		g.Lanes, g.Split = splitLanes, true
 		g.Splits = min(splitBlocks/g.Rows, (g.Cols+minChunk-1)/minChunk)
 		g.Chunk = (g.Cols + g.Splits - 1) / g.Splits
-	case !unit && g.Rows >= 2048 || g.Cols <= 4:
+	case strided && g.Rows >= turnedRows && g.Cols >= 2*warpLanes:
+		g.Lanes, g.Turned = warpLanes, true
+	case strided && g.Rows >= 2048 || g.Cols <= 4:
 		g.Lanes = 1
 	case g.Cols <= 64:
 		g.Lanes = 8

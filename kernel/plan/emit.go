@@ -82,6 +82,12 @@ func (x index) constant(n int) code.Value {
 }
 
 func (w *writer) add(a, b code.Value) code.Value {
+	switch {
+	case a.Const && a.Bits == 0:
+		return b
+	case b.Const && b.Bits == 0:
+		return a
+	}
 	return w.Op2(w.index.pick(code.AddS32, code.AddS64), a, b)
 }
 

@@ -32,9 +32,13 @@ func (w *writer) rowwise() {
 		row = w.special("ctaid.x")
 		w.lane = thread
 	default:
-		all := w.Op2(code.AddS32, w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()))), thread) //nolint:gosec // small
-		w.lane = w.Op2(code.And32, thread, code.U32(uint32(lanes-1)))                                                     //nolint:gosec // small
-		row = w.Op2(code.DivU32, all, code.U32(uint32(lanes)))                                                            //nolint:gosec // small
+		first := w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()/lanes))) //nolint:gosec // small
+		inner := code.U32(uint32(lanes))                                                              //nolint:gosec // small
+		w.lane, row = w.Op2(code.RemU32, thread, inner), w.Op2(code.DivU32, thread, inner)
+		if w.v.Turned {
+			w.lane, row = row, w.lane
+		}
+		row = w.Op2(code.AddS32, first, row)
 		w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
 		// Threads without a row stay, for the others' shuffles, and go over nothing.
 		row = w.Op3(code.Select32, row, code.U32(0), w.valid)
@@ -166,6 +170,9 @@ func (w *writer) keep(r *reduction, s state) {
 // across combines the states of the threads of a row: each thread has the result.
 func (w *writer) across(r *reduction, s state) state {
 	lanes := int(w.v.Lanes)
+	if w.v.Turned {
+		return w.acrossWarps(r, s)
+	}
 	s = w.shuffle(r, s, min(lanes, warpLanes))
 	if lanes <= warpLanes {
 		return s
@@ -198,6 +205,40 @@ func (w *writer) across(r *reduction, s state) state {
 		}
 	})
 	return w.shuffle(r, w.now(r, variables), warpLanes)
+}
+
+// acrossWarps combines the states of a row of which each warp of the block has one: in the order of the warps.
+func (w *writer) acrossWarps(r *reduction, s state) state {
+	from, bytes := w.sharedBytes, 8*int(w.v.Lanes)*turnedRows
+	w.sharedBytes += r.size() * bytes
+	base := w.New(code.B32)
+	w.Line("mov.u32 %v, shared", base)
+	thread := w.special("tid.x")
+	slot := func(part int, at code.Value) code.Value {
+		return w.Op2(code.AddS32, w.Op2(code.AddS32, base, w.Op2(code.Shl32, at, code.U32(3))), code.U32(uint32(from+part*bytes))) //nolint:gosec // small
+	}
+	for part := range r.size() {
+		w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, thread), w.Register(s[part]))
+	}
+	w.Line("bar.sync 0")
+	variables := w.begun([]*reduction{r})[0]
+	at := w.Variable(w.Op2(code.And32, thread, code.U32(turnedRows-1)))
+	top, bottom := w.Label(), w.Label()
+	w.Place(top)
+	w.Scope(func() {
+		now := w.Get(at)
+		w.Line("@!%v bra %s", w.Op2(code.LtU32, now, code.U32(uint32(int(w.v.Lanes)*turnedRows))), bottom) //nolint:gosec // small
+		var other state
+		for part := range r.size() {
+			other[part] = w.New(r.class(part))
+			w.Line("ld.shared.b%d %v, [%v]", bitsOf(r.class(part)), other[part], slot(part, now))
+		}
+		w.put(r, variables, r.combine(w.row, w.now(r, variables), other))
+		w.Set(at, w.Op2(code.AddS32, now, code.U32(turnedRows)))
+		w.Line("bra %s", top)
+	})
+	w.Place(bottom)
+	return w.now(r, variables)
 }
 
 func bitsOf(c code.Class) int {

@@ -20,6 +20,7 @@ const (
 type Variant struct {
 	Lanes  uint16 // threads of a row; 0 in an element-wise kernel
 	Split  bool   // a row is reduced by several blocks
+	Turned bool   // the threads of a warp have neighbouring rows, each one element of them at a time
 	Vector uint8  // elements that a thread takes at once
 	Outer  uint8  // dimensions of the rows
 	Inner  uint8  // dimensions of a row, or of all elements of an element-wise kernel
@@ -28,7 +29,15 @@ type Variant struct {
 }
 
 // BlockThreads is the number of threads of a block.
-func (v Variant) BlockThreads() int { return max(int(v.Lanes), 256) }
+func (v Variant) BlockThreads() int {
+	if v.Turned {
+		return turnedRows * int(v.Lanes)
+	}
+	return max(int(v.Lanes), 256)
+}
+
+// turnedRows are the rows of a block whose warps have neighbouring rows.
+const turnedRows = warpLanes
 
 // index is the bytes of an index.
 func (v Variant) index() int {
@@ -177,6 +186,9 @@ func (g *Geometry) Value(p Param) int {
 	}
 	return 0
 }
+
+// Empty reports whether there is nothing to compute, and nothing is to be launched.
+func (g *Geometry) Empty() bool { return g.Rows == 0 || g.Cols == 0 && g.Lanes == 0 }
 
 // Grid is the number of blocks in two directions.
 func (g *Geometry) Grid() (x, y int) {
