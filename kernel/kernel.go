@@ -18,6 +18,7 @@ type Kernel struct {
 	program  *plan.Program
 	name     string
 	variants atomic.Pointer[map[plan.Variant]*variant]
+	fitted   atomic.Pointer[[]*fitted]
 }
 
 // variant is a compiled one.
@@ -57,6 +58,7 @@ func (c *Compiler) kernel(reduces bool, axes []int, outputs []expr.Expr) (*Kerne
 		k.name += e.String()
 	}
 	k.variants.Store(&map[plan.Variant]*variant{})
+	k.fitted.Store(&[]*fitted{})
 	return k, nil
 }
 

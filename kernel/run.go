@@ -15,7 +15,8 @@ import (
 
 // frame is what a Run needs, so that it allocates nothing.
 type frame struct {
-	geometry  plan.Geometry
+	geometry  *plan.Geometry // own, or one that the kernel keeps
+	own       plan.Geometry
 	count     int
 	tensors   [plan.MaxOperands]*tensor.Tensor
 	layouts   [plan.MaxOperands]layout.Layout
@@ -34,7 +35,7 @@ func (f *frame) release() {
 	clear(f.tensors[:f.count])
 	clear(f.ranges[:f.count])
 	clear(f.args)
-	f.count = 0
+	f.count, f.geometry = 0, nil
 	frames.Put(f)
 }
 
@@ -92,18 +93,13 @@ func (f *frame) bind(k *Kernel, outputs, inputs []*tensor.Tensor) error {
 		}
 	}
 	for i := p.Inputs; i < f.count; i++ {
-		if f.layouts[i].MayOverlap() {
-			return k.refused(i, ErrRepeats)
-		}
 		for j := range f.count {
-			if j < p.Inputs || j > i {
-				if f.overlaps(p, i, j) {
-					return k.refused(j, ErrOverlap)
-				}
+			if (j < p.Inputs || j > i) && f.overlaps(p, i, j) {
+				return k.refused(j, ErrOverlap)
 			}
 		}
 	}
-	return p.Fit(&f.geometry, f.layouts[:f.count], f.addresses[:f.count])
+	return k.fit(f)
 }
 
 func (k *Kernel) refused(i int, err error) error {
@@ -145,7 +141,7 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 
 // launch submits the passes.
 func (f *frame) launch(c *cuda.Context, k *Kernel, v *variant) error {
-	g := &f.geometry
+	g := f.geometry
 	var scratch, tickets cuda.Buffer
 	var own bool // the tickets are of this launch alone
 	if g.Split {
