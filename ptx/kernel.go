@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add what several
-// instructions do. No method fails: Build reports each mistake with the line of the caller that made it.
+// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add several instructions
+// at once. No method fails: Build reports each mistake with the line of the caller that made it.
 type Kernel struct {
 	name       string
 	begun      place

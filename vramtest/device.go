@@ -1,11 +1,13 @@
 package vramtest
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/ptxrun"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
@@ -18,6 +20,8 @@ type Device struct {
 	machine *sim.Device
 	silent  bool // hazards fail nothing at the end
 	closed  atomic.Bool
+	kernels *ptxrun.Executor // nil where kernels are not executed
+	checks  bool             // faults of kernels fail the test
 }
 
 // Open opens a device for a test. At the end of the test it is closed, if it was not before; hazards, and buffers
@@ -28,13 +32,15 @@ func Open(t T, options ...Option) *Device {
 	for _, o := range options {
 		o(&s)
 	}
+	d := &Device{t: t, silent: s.expected || s.atOnce, checks: !s.expected}
+	s.execute(d)
 	machine := sim.New(s.machine)
 	s.config.Driver = machine
 	config, checked := Watch(s.config)
 	if s.wrap != nil {
 		config.Driver = s.wrap(config.Driver)
 	}
-	d := &Device{t: t, machine: machine.Device(config.Ordinal), silent: s.expected || s.atOnce}
+	d.machine = machine.Device(config.Ordinal)
 	if s.atOnce {
 		checked.Checker(config.Ordinal).OnReport(func(r hazard.Report) { t.Errorf("%v", r) })
 	}
@@ -52,16 +58,29 @@ func Open(t T, options ...Option) *Device {
 // finish closes everything and fails the test for what was found.
 func (d *Device) finish() {
 	d.t.Helper()
-	if !d.closed.Load() {
-		d.must(d.Device.Close())
+	faults := d.Faults()
+	for _, err := range faults {
+		if d.checks {
+			d.t.Errorf("%v", err)
+		}
 	}
-	d.must(d.gpu.Close())
+	if err := d.closeAll(); len(faults) == 0 { // after a fault every call fails
+		d.must(err)
+	}
 	if d.silent {
 		return
 	}
 	for _, r := range d.Hazards() {
 		d.t.Errorf("%v", r)
 	}
+}
+
+// closeAll closes the device, if it is open, and the test's view.
+func (d *Device) closeAll() (err error) {
+	if !d.closed.Load() {
+		err = d.Device.Close()
+	}
+	return errors.Join(err, d.gpu.Close())
 }
 
 // Close closes the device before the end of the test. The error is the caller's; see vram.Device.Close.

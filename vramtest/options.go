@@ -25,6 +25,7 @@ type settings struct {
 	wrap     func(cudadrv.Driver) cudadrv.Driver
 	atOnce   bool
 	expected bool
+	kernels  *KernelConfig
 }
 
 // Option changes what Open opens.

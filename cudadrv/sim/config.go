@@ -59,6 +59,8 @@ type Config struct {
 	// KernelTime is how long a launch of the kernel with that name takes on the device; below 0 counts as 0. It is called
 	// under no lock, from many goroutines at once. Nil: DefaultKernelTime each.
 	KernelTime func(name string, g cudadrv.Geometry) time.Duration
+	// Executor executes kernels on the bytes of the device. It needs Bytes. Nil: kernels take time, and change nothing.
+	Executor Executor
 	// ReuseStreamIDs gives the id of the stream destroyed last to the next new stream, as a driver does
 	// that reuses its memory. Otherwise an id names one stream for ever.
 	ReuseStreamIDs bool
@@ -87,6 +89,8 @@ func (c Config) complete() (Config, error) {
 	case c.Bytes && g%int64(os.Getpagesize()) != 0:
 		return Config{}, fmt.Errorf("%w: sim: granularity of %d bytes with real bytes, want a multiple of %d",
 			cudadrv.ErrNoDriver, g, os.Getpagesize())
+	case c.Executor != nil && !c.Bytes:
+		return Config{}, fmt.Errorf("%w: sim: an Executor without Bytes", cudadrv.ErrNoDriver)
 	case c.Clock > Running:
 		return Config{}, fmt.Errorf("%w: sim: unknown clock %d", cudadrv.ErrNoDriver, c.Clock)
 	}

@@ -36,6 +36,8 @@ type gpu struct {
 	pinned  pinned
 	fault   string // what went wrong with work; it ends every further call
 
+	faultResult cudadrv.Result // of the fault
+
 	drained    time.Duration // when all work queued so far has finished
 	streams    map[cudadrv.Stream]*stream
 	blocking   []*stream        // of streams

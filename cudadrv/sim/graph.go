@@ -230,8 +230,11 @@ func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 	if err != nil {
 		return err
 	}
-	k := kernel{fn, geometry, slices.Clone(params)}
+	k := kernel{function: fn, geometry: geometry, params: slices.Clone(params)}
 	if err := k.check(c); err != nil {
+		return err
+	}
+	if err := g.prepare(c, &k); err != nil {
 		return err
 	}
 	exec.nodes[i].kernel, exec.nodes[i].duration = k, duration

@@ -16,6 +16,8 @@ type kernel struct {
 	function *function
 	geometry cudadrv.Geometry
 	params   []byte
+
+	execution Execution // nil where nobody executes kernels
 }
 
 // refused is why a kernel cannot be launched so; an empty text if it can.
@@ -65,7 +67,8 @@ func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.
 	return max(ask(fn.name, geometry), 0)
 }
 
-// LaunchKernel queues the time that the kernel takes. It changes no bytes.
+// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time; else it
+// changes no bytes.
 func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	const c = call.LaunchKernel
 	duration := d.kernelTime(f, geometry)
@@ -79,8 +82,11 @@ func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, par
 	if err != nil {
 		return err
 	}
-	k := kernel{fn, geometry, params}
+	k := kernel{function: fn, geometry: geometry, params: params}
 	if err := k.check(c); err != nil {
+		return err
+	}
+	if err := g.prepare(c, &k); err != nil {
 		return err
 	}
 	st, err := g.streamNamed(c, s)
@@ -95,6 +101,7 @@ func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, par
 		return err
 	}
 	g.enqueue(st, duration)
+	g.executeLater(st, &k)
 	fn.module.drained = max(fn.module.drained, st.drained)
 	g.charge(c, 0)
 	return nil

@@ -12,14 +12,15 @@ import (
 
 var _ cudadrv.Kernels = (*Device)(nil)
 
-// module is loaded PTX text. An interpreter of kernels would keep their bodies here, and hang on perform, where work
-// changes bytes.
+// module is loaded PTX text.
 type module struct {
 	program   program
 	functions map[string]*function
 	variables map[string]*region
 	drained   time.Duration // when all launches of its kernels so far have finished
 	unloaded  bool          // graphs may still name its kernels
+
+	executable Program // nil where nobody executes kernels
 }
 
 // function is a kernel of a module.
@@ -71,6 +72,9 @@ func (d *Device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	}
 	for name, k := range p.kernels {
 		mod.functions[name] = &function{kernelText: k, module: mod, dynamicSharedBytes: defaultSharedBytes, carveout: -1}
+	}
+	if err := g.loaded(c, image, mod); err != nil {
+		return 0, errors.Join(err, g.forgetVariables(c, mod))
 	}
 	id := cudadrv.Module(firstModule + g.driver.modules.Add(1))
 	g.modules[id] = mod

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// work is a memset or copy that was queued and changes bytes when it ends, all at once.
+// work is a memset, a copy or a kernel that was queued and changes bytes when it ends, all at once.
 type work struct {
 	call     call.Call
 	dst, src cudadrv.Ptr // device memory; 0 on the host's side
@@ -25,6 +25,9 @@ type work struct {
 
 	on             *gpu // whose stream it was queued on
 	dstGPU, srcGPU *gpu // of a copy between devices, else nil
+
+	execution Execution // of a kernel, which has nothing of the above
+	name      string    // of the kernel
 
 	ends   time.Duration
 	number uint64 // in the order of submission
@@ -78,18 +81,22 @@ func (d *Driver) perform(now time.Duration) {
 	for p := &d.pending; len(p.queue) > 0 && p.queue[0].ends <= now; {
 		w := p.queue[0]
 		heap.Pop(&p.queue)
-		if g := w.on; g.fault == "" && !g.do(w) {
-			g.fault = "memory of an earlier " + w.call.String() + " was gone when it ran"
+		switch g := w.on; {
+		case g.fault != "":
+		case w.execution != nil:
+			g.run(w)
+		case !g.do(w):
+			g.fault, g.faultResult = "memory of an earlier "+w.call.String()+" was gone when it ran", cudadrv.IllegalAddress
 		}
 	}
 }
 
-// failed is the error of every call after work whose memory was gone, as on hardware; nil where there was none.
+// failed is the error of every call after work that failed, as on hardware; nil where there was none.
 func (g *gpu) failed(c call.Call) error {
 	if g.fault == "" {
 		return nil
 	}
-	return fail(c, cudadrv.IllegalAddress, "%s", g.fault)
+	return fail(c, g.faultResult, "%s", g.fault)
 }
 
 // do changes the bytes. It reports whether all of them were there.

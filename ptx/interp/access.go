@@ -9,17 +9,19 @@ type pointer struct {
 	space  ptx.Space
 	base   int // slot
 	offset uint64
+	ones   uint64 // of the base's width: a sum wraps there
 }
 
 // of is the address in a thread.
-func (p *pointer) of(f *frame, thread int) uint64 { return f.regs[p.base][thread] + p.offset }
+func (p *pointer) of(f *frame, thread int) uint64 { return (f.regs[p.base][thread] + p.offset) & p.ones }
 
 // pointer compiles an address operand.
 func (c *compiler) pointer(o *ptx.Operand, space ptx.Space) pointer {
-	p := pointer{space: space, offset: uint64(o.Offset)} //nolint:gosec // in two's complement
+	p := pointer{space: space, offset: uint64(o.Offset), ones: mask(64)} //nolint:gosec,mnd // in two's complement; an address
 	switch {
 	case o.Register != nil:
 		p.base = c.in(&ptx.Operand{Kind: ptx.OperandRegister, Register: o.Register}, ptx.B64)
+		p.ones = mask(o.Register.Type.Bits())
 	case o.Variable != nil:
 		k := c.address(o.Variable, 0, false)
 		if p.space == ptx.Generic {

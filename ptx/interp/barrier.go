@@ -155,6 +155,7 @@ func (b *block) complete(id int) {
 	case bar.expected > 0 && !b.whole(bar):
 		return
 	}
+	b.settled = b.suspect != nil
 	done := *bar
 	*bar = barrierState{}
 	for rest := done.warps; rest != 0; rest &= rest - 1 {

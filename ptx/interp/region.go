@@ -136,10 +136,22 @@ func (w *warp) initialised(a *access, written []uint64, offset uint64) bool {
 	word := &written[offset>>6]
 	switch {
 	case a.read && *word&field != field && !w.block.run.ignored[Uninitialised]:
-		w.refuse(a, Uninitialised, "the memory was not written")
-		return false
+		return w.unwritten(a)
 	case a.write:
 		*word |= field
+	}
+	return true
+}
+
+// unwritten reports a load. One of shared memory may turn out to be too early, so that it waits for a verdict.
+func (w *warp) unwritten(a *access) bool {
+	w.refuse(a, Uninitialised, "the memory was not written")
+	if a.space != ptx.Shared {
+		return false
+	}
+	f, ok := w.fault.(*Fault) //nolint:errorlint // not wrapped
+	if w.fault = nil; ok && w.block.suspect == nil {
+		w.block.suspect = f
 	}
 	return true
 }

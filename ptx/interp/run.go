@@ -91,7 +91,8 @@ type block struct {
 	instructions int64
 	seenBlocks   bitset // that this block is ordered behind
 	memo         []memo // by instruction
-	fault        error
+	suspect      *Fault // a load of shared memory that nobody had written; a store without an order behind it makes it a race
+	settled      bool   // a barrier came: no such store can follow
 }
 
 // newBlock makes the state of a block, which all blocks of a run use one after the other.
@@ -116,7 +117,7 @@ func (b *block) begin(number uint64) {
 	clear(b.shared)
 	clear(b.initialised)
 	clear(b.inFlight)
-	b.asyncs = 0
+	b.asyncs, b.suspect, b.settled = 0, nil, false
 	b.seenBlocks = b.seenBlocks[:0]
 	for n := range b.barriers {
 		b.barriers[n] = barrierState{}
@@ -139,18 +140,31 @@ func (b *block) execute() error {
 			}
 			progress = true
 			w.advance(slice)
-			if w.fault != nil {
-				return w.fault
+			if err := b.verdict(w.fault); err != nil {
+				return err
 			}
 		}
 		if !progress {
-			return b.deadlock()
+			return b.verdict(b.deadlock())
 		}
 		if stop := b.run.launch.Stop; stop != nil && stop() {
 			return ErrStopped
 		}
 	}
-	return nil
+	b.settled = true
+	return b.verdict(nil)
+}
+
+// verdict is the fault of the block: that of a warp, or the suspect where that is the cause.
+func (b *block) verdict(err error) error {
+	s := b.suspect
+	if s == nil || err == nil && !b.settled {
+		return err
+	}
+	if f, ok := err.(*Fault); ok && f.Kind == SharedRace && f.Other != nil && f.Other.Line == s.Line { //nolint:errorlint // not wrapped
+		return err
+	}
+	return s
 }
 
 // bitset is a set of small numbers.

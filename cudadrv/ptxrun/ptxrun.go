@@ -1,0 +1,182 @@
+// Package ptxrun executes kernels on simulated devices: an Executor for sim.Config that interprets PTX (package ptx/interp).
+//
+// A kernel runs when it is its turn on the simulated stream, on the bytes of the device. What the interpreter finds ends the work of
+// the device, as on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
+// CUDA_ERROR_LAUNCH_FAILED, and Executor.Faults has the *interp.Fault with the line, the thread and the address.
+//
+// # Concurrency properties
+//
+// The methods of an Executor and of its programs run under the lock of the simulated driver, as package sim has it; Faults may be
+// called from any goroutine.
+package ptxrun
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/ptx"
+	"github.com/go-vram/vram/ptx/interp"
+)
+
+// Config says how kernels are executed.
+type Config struct {
+	Ignore          []interp.Kind // mistakes that are not looked for; see interp.Launch
+	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
+	Owners          Owners        // nil: every address that is mapped may be touched
+	OnFault         func(error)   // told of each fault, under the lock of the simulated driver: it calls no device
+}
+
+// Owners knows whose memory is whose.
+type Owners interface {
+	// Launched is called when a launch is queued. The function that it returns is called when the kernel runs, for an address in
+	// mapped memory of bytes from start on: it returns the part around the address that the launch may touch, or an error that
+	// wraps interp.ErrNotLive where the memory is nobody's.
+	Launched(params []byte) func(p, start cudadrv.Ptr, bytes int64) (ownStart cudadrv.Ptr, ownBytes int64, err error)
+}
+
+// Executor executes kernels; make it with New.
+type Executor struct {
+	config Config
+
+	mu     sync.Mutex // guards faults
+	faults []error
+}
+
+var _ sim.Executor = (*Executor)(nil)
+
+// New makes an executor. One serves all devices of a driver.
+func New(config Config) *Executor { return &Executor{config: config} }
+
+// Faults are what kernels did wrong, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
+func (e *Executor) Faults() []error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]error(nil), e.faults...)
+}
+
+// Load parses a module and gives its variables the values of their initialisers.
+func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
+	m, err := ptx.Parse(text(image))
+	if err != nil {
+		return nil, err
+	}
+	p := &program{executor: e, module: m, globals: map[string]uint64{}, kernels: map[string]*interp.Kernel{}}
+	for name, v := range variables {
+		p.globals[name] = uint64(v.Ptr)
+	}
+	for _, v := range m.Variables {
+		if to, ok := variables[v.Name]; ok {
+			interp.Initialise(v, to.Bytes, func(name string) uint64 { return p.globals[name] })
+		}
+	}
+	return p, nil
+}
+
+// text is an image without the zeros at its end.
+func text(image []byte) string {
+	for len(image) > 0 && image[len(image)-1] == 0 {
+		image = image[:len(image)-1]
+	}
+	return string(image)
+}
+
+// program is a loaded module. Kernels are compiled when they are launched first.
+type program struct {
+	executor *Executor
+	module   *ptx.Module
+	globals  map[string]uint64
+	kernels  map[string]*interp.Kernel
+}
+
+// Launch prepares a launch. An error is that of interp.Compile.
+func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
+	k := p.kernels[l.Kernel]
+	if k == nil {
+		var err error
+		if k, err = interp.Compile(p.module, l.Kernel); err != nil {
+			return nil, err
+		}
+		p.kernels[l.Kernel] = k
+	}
+	config := &p.executor.config
+	m := &memory{}
+	if config.Owners != nil {
+		m.owner = config.Owners.Launched(l.Params)
+	}
+	launch := interp.Launch{
+		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
+		Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
+	}
+	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
+		m.extent = extent
+		return p.executor.keep(k.Run(launch))
+	}, nil
+}
+
+// keep remembers a fault.
+func (e *Executor) keep(err error) error {
+	if err == nil {
+		return nil
+	}
+	err = &Error{err}
+	e.mu.Lock()
+	e.faults = append(e.faults, err)
+	e.mu.Unlock()
+	if e.config.OnFault != nil {
+		e.config.OnFault(err)
+	}
+	return err
+}
+
+// Error is a kernel that failed.
+type Error struct{ Err error }
+
+// Error is that of the interpreter.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap is the *interp.Fault.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Result is what CUDA says of such a mistake.
+func (e *Error) Result() cudadrv.Result {
+	var f *interp.Fault
+	if !errors.As(e.Err, &f) {
+		return cudadrv.LaunchFailed
+	}
+	switch f.Kind {
+	case interp.OutOfBounds, interp.NotLive:
+		return cudadrv.IllegalAddress
+	case interp.Misaligned:
+		return cudadrv.MisalignedAddress
+	default:
+		return cudadrv.LaunchFailed
+	}
+}
+
+// memory is the memory of a device, for one launch.
+type memory struct {
+	extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)
+	owner  func(p, start cudadrv.Ptr, bytes int64) (cudadrv.Ptr, int64, error)
+}
+
+// Range finds mapped memory that the launch may touch.
+func (m *memory) Range(address uint64, _ int, _ bool) (interp.Region, error) {
+	p := cudadrv.Ptr(address)
+	start, b, ok := m.extent(p)
+	if !ok {
+		return interp.Region{}, fmt.Errorf("the address is not mapped: %w", interp.ErrNotLive)
+	}
+	if m.owner == nil {
+		return interp.Region{Start: uint64(start), Bytes: b}, nil
+	}
+	own, bytes, err := m.owner(p, start, int64(len(b)))
+	if err != nil {
+		return interp.Region{}, err
+	}
+	from := max(own, start)
+	end := min(own+cudadrv.Ptr(bytes), start+cudadrv.Ptr(len(b))) //nolint:gosec // not negative
+	return interp.Region{Start: uint64(from), Bytes: b[from-start : end-start]}, nil
+}

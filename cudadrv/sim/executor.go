@@ -1,0 +1,113 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
+
+// Executor executes kernels on the bytes of simulated devices; package ptx/interp/simrun has one. Its methods run under the
+// driver's lock, one at a time: they call no device.
+type Executor interface {
+	// Load reads the PTX text of a module. The bytes of its variables are zeros, and become what the text says. An error fails
+	// the load with CUDA_ERROR_INVALID_PTX.
+	Load(image []byte, variables map[string]Variable) (Program, error)
+}
+
+// Variable is the memory of a module's variable.
+type Variable struct {
+	Ptr   cudadrv.Ptr
+	Bytes []byte
+}
+
+// Program is a module that was loaded.
+type Program interface {
+	// Launch prepares a launch, when it is queued or captured. An error fails the launch with CUDA_ERROR_NOT_SUPPORTED.
+	Launch(k KernelLaunch) (Execution, error)
+}
+
+// KernelLaunch is a launch of a kernel. The parameters are the executor's to keep.
+type KernelLaunch struct {
+	Ordinal  int
+	Kernel   string
+	Geometry cudadrv.Geometry
+	Params   []byte
+}
+
+// Execution runs a kernel when it is its turn on the stream; a graph runs it at each launch. memory finds the accessible bytes
+// around an address, as far as they are one mapping, allocation or page-locked range. An error ends all work of the device, as on
+// hardware: with the result of its method Result() cudadrv.Result if it has one, else CUDA_ERROR_LAUNCH_FAILED.
+type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool)) error
+
+// loaded reads a module's text for execution.
+func (g *gpu) loaded(c call.Call, image []byte, mod *module) error {
+	executor := g.driver.config.Executor
+	if executor == nil || g.backing == nil {
+		return nil
+	}
+	variables := map[string]Variable{}
+	for name, r := range mod.variables {
+		variables[name] = Variable{Ptr: r.start, Bytes: unsafe.Slice((*byte)(r.host), r.bytes)}
+	}
+	var err error
+	if mod.executable, err = executor.Load(image, variables); err != nil {
+		return fail(c, cudadrv.InvalidPTX, "%v", err)
+	}
+	return nil
+}
+
+// prepare readies a launch for execution, if somebody executes it.
+func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
+	program := k.function.module.executable
+	if program == nil {
+		return nil
+	}
+	k.execution, err = program.Launch(KernelLaunch{
+		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...),
+	})
+	if err != nil {
+		return fail(c, cudadrv.NotSupported, "%v", err)
+	}
+	return nil
+}
+
+// executeLater has a kernel executed at the end of its time on a stream.
+func (g *gpu) executeLater(st *stream, k *kernel) {
+	if k.execution == nil || g.backing == nil {
+		return
+	}
+	g.driver.pending.add(work{call: call.LaunchKernel, execution: k.execution, name: k.function.name, ends: st.drained, on: g})
+}
+
+// run executes a kernel, and keeps its fault.
+func (g *gpu) run(w work) {
+	err := w.execution(g.extent)
+	if err == nil {
+		return
+	}
+	g.fault, g.faultResult = fmt.Sprintf("kernel %s: %v", w.name, err), cudadrv.LaunchFailed
+	var known interface{ Result() cudadrv.Result }
+	if errors.As(err, &known) {
+		g.faultResult = known.Result()
+	}
+}
+
+// extent is the accessible memory around an address.
+func (g *gpu) extent(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool) {
+	if m := g.pinned.around(p, 1); m != nil {
+		return m.start, m.host, true
+	}
+	if !g.accessible(p, 1) {
+		return 0, nil, false
+	}
+	r := g.regionAt(p)
+	start, bytes := r.start, r.bytes
+	if !r.plain() {
+		_, m, _ := g.mappings.floor(p)
+		start, bytes = m.start, m.handle.bytes
+	}
+	return start, unsafe.Slice((*byte)(r.hostAt(start)), bytes), true
+}

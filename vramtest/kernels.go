@@ -1,0 +1,218 @@
+package vramtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/ptxrun"
+	"github.com/go-vram/vram/ptx/interp"
+)
+
+// KernelConfig says how kernels are executed.
+type KernelConfig struct {
+	Ignore          []interp.Kind // mistakes that are not looked for; see interp.Launch
+	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
+	// Pointers lets kernels touch every live buffer: they find some through addresses in memory. Otherwise a kernel may touch only
+	// those whose addresses are among its parameters, so that a step over the end of one is found also where another one follows.
+	Pointers bool
+}
+
+// Kernels has the device execute kernels from PTX on real bytes. A mistake of a kernel fails the test, with the line and the thread;
+// with Expected the test looks at Device.Faults itself.
+func Kernels(config ...KernelConfig) Option {
+	return func(s *settings) {
+		s.kernels = &KernelConfig{}
+		for _, c := range config {
+			*s.kernels = c
+		}
+	}
+}
+
+// execute gives the machine an executor.
+func (s *settings) execute(d *Device) {
+	if s.kernels == nil {
+		return
+	}
+	owners := &owners{anyBuffer: s.kernels.Pointers}
+	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Owners: owners})
+	s.machine.Bytes, s.machine.Executor = true, d.kernels
+	s.config.Observer = owners.observer(s.config.Observer)
+}
+
+// Faults are the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
+func (d *Device) Faults() []error {
+	if d.kernels == nil {
+		return nil
+	}
+	return d.kernels.Faults()
+}
+
+// owned is the life of a buffer, in numbers of events.
+type owned struct {
+	event        vram.BufferEvent
+	begin, ended uint64 // ended 0: it lives
+	freed        vram.BufferEvent
+}
+
+func (o *owned) contains(p cudadrv.Ptr) bool {
+	return p >= o.event.Ptr && uint64(p-o.event.Ptr) < uint64(o.event.Bytes) //nolint:gosec // not negative
+}
+
+// livedAt reports whether the buffer lived at an event.
+func (o *owned) livedAt(event uint64) bool {
+	return o.begin <= event && (o.ended == 0 || o.ended > event)
+}
+
+// keptBuffers is how many freed buffers are remembered: those of launches that have not run are among the youngest.
+const keptBuffers = 4096
+
+// owners is the buffers of an allocator, past ones included.
+type owners struct {
+	anyBuffer bool
+
+	mu    sync.Mutex // guards what follows
+	event uint64
+	all   []*owned // in the order of their begin
+	freed int
+}
+
+// observer listens to the allocator.
+func (o *owners) observer(also vram.Observer) vram.Observer {
+	return vram.Observer{
+		Allocated: func(e vram.BufferEvent) {
+			o.begin(e)
+			if also.Allocated != nil {
+				also.Allocated(e)
+			}
+		},
+		Freed: func(e vram.BufferEvent) {
+			o.end(e)
+			if also.Freed != nil {
+				also.Freed(e)
+			}
+		},
+		Closed: also.Closed,
+	}
+}
+
+func (o *owners) begin(e vram.BufferEvent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.event++
+	o.all = append(o.all, &owned{event: e, begin: o.event})
+}
+
+func (o *owners) end(e vram.BufferEvent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.event++
+	for n := len(o.all) - 1; n >= 0; n-- {
+		if b := o.all[n]; b.ended == 0 && b.event.Ptr == e.Ptr {
+			b.ended, b.freed = o.event, e
+			o.freed++
+			break
+		}
+	}
+	if o.freed > 2*keptBuffers {
+		o.forget()
+	}
+}
+
+// forget drops the older half of the freed buffers.
+func (o *owners) forget() {
+	kept := o.all[:0]
+	for _, b := range o.all {
+		if b.ended != 0 && o.freed > keptBuffers {
+			o.freed--
+			continue
+		}
+		kept = append(kept, b)
+	}
+	clear(o.all[len(kept):])
+	o.all = kept
+}
+
+// Launched notes which buffers a launch may touch: those that live now, and whose addresses are parameters.
+func (o *owners) Launched(params []byte) func(p, start cudadrv.Ptr, bytes int64) (cudadrv.Ptr, int64, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	event := o.event
+	arguments := map[*owned]bool{}
+	const pointerBytes = 8
+	for n := 0; n+pointerBytes <= len(params); n += pointerBytes {
+		p := cudadrv.Ptr(binary.LittleEndian.Uint64(params[n:]))
+		if b := o.at(p, event); b != nil {
+			arguments[b] = true
+		}
+	}
+	return func(p, start cudadrv.Ptr, bytes int64) (cudadrv.Ptr, int64, error) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return o.find(p, start, bytes, event, arguments)
+	}
+}
+
+// at is the buffer that had an address at an event, or nil.
+func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
+	for n := len(o.all) - 1; n >= 0; n-- {
+		if b := o.all[n]; b.contains(p) && b.livedAt(event) {
+			return b
+		}
+	}
+	return nil
+}
+
+// find is the part of mapped memory around an address that a launch may touch.
+func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments map[*owned]bool) (cudadrv.Ptr, int64, error) {
+	b := o.at(p, event)
+	switch {
+	case b != nil && (o.anyBuffer || arguments[b]):
+		return b.event.Ptr, b.event.Bytes, nil
+	case b != nil:
+		return 0, 0, fmt.Errorf("%s belongs to a buffer that is no argument of the launch: %v%s", byteOf(p, b), b, o.before(p, arguments))
+	}
+	managed := false
+	for n := len(o.all) - 1; n >= 0; n-- {
+		b := o.all[n]
+		if b.contains(p) && b.ended != 0 && b.ended <= event {
+			return 0, 0, fmt.Errorf("%w: %v, freed at %v", interp.ErrNotLive, b, b.freed.Place)
+		}
+		managed = managed || b.event.Ptr >= start && uint64(b.event.Ptr-start) < uint64(bytes) //nolint:gosec // not negative
+	}
+	if !managed { // memory past the allocator
+		return start, bytes, nil
+	}
+	return 0, 0, fmt.Errorf("no buffer has the address%s", o.before(p, arguments))
+}
+
+// before names the argument that ends closest below an address.
+func (o *owners) before(p cudadrv.Ptr, arguments map[*owned]bool) string {
+	var nearest *owned
+	for b := range arguments {
+		if b.event.Ptr <= p && (nearest == nil || b.event.Ptr > nearest.event.Ptr) {
+			nearest = b
+		}
+	}
+	if nearest == nil {
+		return ""
+	}
+	end := nearest.event.Ptr + cudadrv.Ptr(nearest.event.Bytes) //nolint:gosec // not negative
+	return fmt.Sprintf("; it is %d bytes behind the end of %v", p-end, nearest)
+}
+
+func byteOf(p cudadrv.Ptr, b *owned) string { return fmt.Sprintf("byte %d", p-b.event.Ptr) }
+
+// String names a buffer by its size, tag and place.
+func (o *owned) String() string {
+	text := fmt.Sprintf("the buffer of %d bytes", o.event.Bytes)
+	if o.event.Tag != "" {
+		text += fmt.Sprintf(" %q", o.event.Tag)
+	}
+	if place := o.event.Place.String(); place != "" {
+		text += " allocated at " + place
+	}
+	return text
+}
