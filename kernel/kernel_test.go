@@ -222,3 +222,25 @@ func TestAWarmRunAllocatesNothing(t *testing.T) {
 		}), base+runAllocs, name)
 	}
 }
+
+// The same layouts at another alignment take another variant.
+func TestGeometriesAreKept(t *testing.T) {
+	store := &counting{}
+	r := newRig(t, kernel.WithStore(store))
+	k, err := r.kernels.Elementwise(expr.Input(0, tensor.Float32).Neg())
+	require.NoError(t, err)
+	x, z := r.normal(1, 65), r.made(tensor.Float32, 64)
+	buffer, err := x.Buffer()
+	require.NoError(t, err)
+	shifted, err := tensor.Over(r.c, buffer, tensor.Float32, z.Layout())
+	require.NoError(t, err)
+	require.NoError(t, k.Run(r.c, outs(z), shifted))
+	assert.Equal(t, int32(1), store.puts.Load())
+	moved, err := x.Narrow(0, 1, 64)
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, k.Run(r.c, outs(z), moved))
+		require.NoError(t, k.Run(r.c, outs(z), shifted))
+	}
+	assert.Equal(t, int32(2), store.puts.Load())
+}

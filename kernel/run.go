@@ -25,8 +25,7 @@ type frame struct {
 	args      []cuda.Arg
 }
 
-//nolint:forbidigo,gochecknoglobals // made on first use: memory that one launch uses at a time
-var frames = sync.Pool{New: func() any { return new(frame) }}
+var frames = sync.Pool{New: func() any { return new(frame) }} //nolint:gochecknoglobals // made on first use: memory that one launch uses at a time
 
 func takeFrame() *frame { return frames.Get().(*frame) } //nolint:forcetypeassert // of this pool
 

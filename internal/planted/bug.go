@@ -58,6 +58,7 @@ func Bugs() []Bug {
 		peerBugs(),
 		ptxBugs(),
 		tensorBugs(),
+		kernelBugs(),
 	)
 }
 
