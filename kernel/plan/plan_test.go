@@ -80,6 +80,31 @@ func TestSumsOfRows(t *testing.T) {
 	}
 }
 
+// Where row values alone are wanted, the last block of a row makes them.
+func TestSumsOfSplitRows(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	p := program(t, []int{-1}, x.Sum(), x.ArgMax())
+	for _, shape := range [][2]int{{1, 40001}, {2, 65536}, {1, 1<<17 + 3}} {
+		m := newMemory()
+		in := m.array(tensor.Float32, of(t, shape[0], shape[1]), 0).fill(func(i int) float64 { return float64(i*7919%31 - 15) })
+		sum, arg := m.array(tensor.Float32, of(t, shape[0]), 0), m.array(tensor.Int64, of(t, shape[0]), 0)
+		g := run(t, p, m, in, sum, arg)
+		assert.True(t, g.Split)
+		assert.Len(t, p.Passes(g.Variant), 1)
+		for r := range shape[0] {
+			want, at := 0.0, -1
+			for i, v := range in.values()[r*shape[1]:][:shape[1]] {
+				want += v
+				if v == 15 && at < 0 {
+					at = i
+				}
+			}
+			assert.Equal(t, want, sum.get(r), shape)
+			assert.Equal(t, float64(at), arg.get(r), shape)
+		}
+	}
+}
+
 func near(t *testing.T, want, got, within float64, about any) {
 	t.Helper()
 	if math.IsNaN(want) && math.IsNaN(got) {
