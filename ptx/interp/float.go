@@ -18,13 +18,17 @@ func realOf(i *ptx.Instruction) real {
 	if mode == ptx.NoModifier {
 		mode = ptx.ModRn
 	}
-	return real{i.Type(0) == ptx.F64, i.Has(ptx.ModFtz) && i.Type(0) != ptx.F64, i.Has(ptx.ModSat), mode}
+	return real{i.Type(0) == ptx.F64, i.Has(ptx.ModFtz), i.Has(ptx.ModSat), mode}
 }
 
 // value reads a number.
 func (r real) value(v uint64) float64 {
 	if r.double {
-		return math.Float64frombits(v)
+		x := math.Float64frombits(v)
+		if r.ftz && math.Abs(x) < 0x1p-1022 {
+			x = math.Copysign(0, x)
+		}
+		return x
 	}
 	x := f32(v)
 	if r.ftz {
@@ -49,6 +53,9 @@ func (r real) pack(x float64) uint64 {
 		}
 	}
 	if r.double {
+		if r.ftz && math.Abs(x) < 0x1p-1022 {
+			x = math.Copysign(0, x)
+		}
 		return math.Float64bits(x)
 	}
 	y := float32(x)

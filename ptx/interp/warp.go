@@ -25,6 +25,7 @@ type warp struct {
 	frame  *frame // of the group
 	group  uint32
 	favour uint32 // threads that run before others, for a while
+	strong int    // atomic accesses of the group since the last turn
 
 	instructions int64
 	fault        error
@@ -183,7 +184,11 @@ func (w *warp) execute(end int64) {
 				}
 				f.written(in, m)
 			}
-			if pc++; pc < merge {
+			pc++
+			if in.strong && !alone && w.spins() {
+				break
+			}
+			if pc < merge {
 				continue
 			}
 		case branch:
@@ -216,6 +221,19 @@ func (w *warp) execute(end int64) {
 		break
 	}
 	w.block.instructions += w.instructions - started
+}
+
+// atomicShare is how many atomic accesses a group makes before another one of the warp has its turn: it may wait for that.
+const atomicShare = 32
+
+// spins reports whether the group has had its share of atomic accesses.
+func (w *warp) spins() bool {
+	if w.strong++; w.strong < atomicShare {
+		return false
+	}
+	w.strong = 0
+	w.turn()
+	return true
 }
 
 // split sends some threads of the group to another instruction.
