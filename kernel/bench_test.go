@@ -14,7 +14,7 @@ import (
 
 // BenchmarkRun measures the host's part of a warm run beside the launch of a kernel with as many arguments.
 func BenchmarkRun(b *testing.B) {
-	r := newRig(b)
+	r := newRigOn(b, launching(b))
 	k, err := r.kernels.Elementwise(fused())
 	require.NoError(b, err)
 	rows, err := r.kernels.Reduction([]int{-1}, expr.Input(0, tensor.Float32).Softmax())

@@ -6,11 +6,14 @@ import (
 	"testing"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/ptxrun"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// computes says whether kernels change bytes here.
-const computes = false
+// library is the simulated driver, which executes kernels.
+func library(testing.TB) cudadrv.Driver {
+	return sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
+}
 
-// library is the simulated driver.
-func library(testing.TB) cudadrv.Driver { return sim.New(sim.Config{Bytes: true}) }
+// launching is the simulated driver, whose kernels do nothing.
+func launching(testing.TB) cudadrv.Driver { return sim.New(sim.Config{Bytes: true}) }

@@ -32,9 +32,6 @@ func TestAnElementwiseKernelRuns(t *testing.T) {
 		require.NoError(t, k.Run(r.c, outs(z), x, y))
 		got, err := tensor.Read[float32](z)
 		require.NoError(t, err)
-		if !computes {
-			continue
-		}
 		a, b := normal(1, n), normal(2, n)
 		for i := range got {
 			v := a[i] * b[i]
@@ -50,7 +47,7 @@ func TestReductionsRun(t *testing.T) {
 	require.NoError(t, err)
 	softmax, err := r.kernels.Reduction([]int{-1}, x.Softmax())
 	require.NoError(t, err)
-	for _, shape := range [][2]int{{1, 1}, {1000, 3}, {33, 40}, {9, 1000}, {5, 4096}, {3, 10000}, {1, 1 << 20}, {2, 100001}} {
+	for _, shape := range [][2]int{{1, 1}, {1000, 3}, {33, 40}, {9, 1000}, {5, 4096}, {3, 10000}, {1, 1 << 18}, {2, 50001}} {
 		in := r.normal(3, shape[:]...)
 		total, at, out := r.made(tensor.Float32, shape[0]), r.made(tensor.Int64, shape[0]), r.made(tensor.Float32, shape[:]...)
 		for range 2 {
@@ -63,9 +60,6 @@ func TestReductionsRun(t *testing.T) {
 		require.NoError(t, err)
 		got, err := tensor.Read[float32](out)
 		require.NoError(t, err)
-		if !computes {
-			continue
-		}
 		values := normal(3, shape[:]...)
 		for i := range shape[0] {
 			row := values[i*shape[1]:][:shape[1]]
@@ -106,9 +100,7 @@ func TestKernelsInAGraph(t *testing.T) {
 		require.NoError(t, g.Launch(r.c))
 		got, err := tensor.Item[float32](total)
 		require.NoError(t, err)
-		if computes {
-			require.InDelta(t, 1, got, 1e-5)
-		}
+		require.InDelta(t, 1, got, 1e-5)
 	}
 	require.NoError(t, g.Close())
 }
@@ -203,7 +195,7 @@ func TestPreparedKernels(t *testing.T) {
 }
 
 func TestAWarmRunAllocatesNothing(t *testing.T) {
-	r := newRig(t)
+	r := newRigOn(t, launching(t))
 	k, err := r.kernels.Elementwise(fused())
 	require.NoError(t, err)
 	total, err := r.kernels.Reduction(plan.All, expr.Input(0, tensor.Float32).Sum())

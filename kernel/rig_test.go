@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/tensor"
@@ -28,7 +29,12 @@ type rig struct {
 
 func newRig(tb testing.TB, with ...kernel.Option) *rig {
 	tb.Helper()
-	dev, err := vram.Open(vram.Config{Driver: library(tb)})
+	return newRigOn(tb, library(tb), with...)
+}
+
+func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig {
+	tb.Helper()
+	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, dev.Close()) })
 	r := &rig{TB: tb, dev: dev}
