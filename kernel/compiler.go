@@ -23,10 +23,10 @@ type Compiler struct {
 	store    Store // or nil
 	prepared bool
 
-	mu      sync.Mutex // of cold calls: a warm Run never takes it
-	modules map[string]*futures.Promise[*cuda.Module]
-	queue   []string // texts that wait for the worker
-	working bool     // the worker runs
+	mu      sync.Mutex                                // of cold calls: a warm Run never takes it
+	modules map[string]*futures.Promise[*cuda.Module] // by key: the text, or the source with its options
+	queue   []job                                     // those that wait for the worker
+	working bool                                      // the worker runs
 	idle    *sync.Cond
 	closed  bool
 }
@@ -53,19 +53,30 @@ func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	return c, nil
 }
 
-// module is the loaded code of a text: it is compiled once, on the worker.
+// job is a compilation that waits.
+type job struct {
+	key  string
+	load func() (*cuda.Module, error)
+}
+
+// module is the loaded code of a text.
 func (c *Compiler) module(text string) futures.Future[*cuda.Module] {
+	return c.once(text, func() (*cuda.Module, error) { return c.load(text) })
+}
+
+// once is a module that is loaded once, on the worker.
+func (c *Compiler) once(key string, load func() (*cuda.Module, error)) futures.Future[*cuda.Module] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return futures.Failed[*cuda.Module](ErrClosed)
 	}
-	if p, ok := c.modules[text]; ok {
+	if p, ok := c.modules[key]; ok {
 		return p.Future()
 	}
 	p := futures.NewPromise[*cuda.Module](nil)
-	c.modules[text] = p
-	c.queue = append(c.queue, text)
+	c.modules[key] = p
+	c.queue = append(c.queue, job{key, load})
 	if !c.working {
 		c.working = true
 		go c.work()
@@ -83,14 +94,14 @@ func (c *Compiler) work() {
 			c.mu.Unlock()
 			return
 		}
-		text := c.queue[0]
+		next := c.queue[0]
 		c.queue = c.queue[1:]
-		p := c.modules[text]
+		p := c.modules[next.key]
 		c.mu.Unlock()
-		m, err := c.load(text)
+		m, err := next.load()
 		if err != nil {
 			c.mu.Lock()
-			delete(c.modules, text) // the next call tries again
+			delete(c.modules, next.key) // the next call tries again
 			c.mu.Unlock()
 		}
 		p.Complete(m, err)
@@ -127,22 +138,22 @@ func (c *Compiler) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	for _, text := range c.queue {
-		c.modules[text].Complete(nil, ErrClosed)
-		delete(c.modules, text)
+	for _, j := range c.queue {
+		c.modules[j.key].Complete(nil, ErrClosed)
+		delete(c.modules, j.key)
 	}
 	c.queue = nil
 	for c.working {
 		c.idle.Wait()
 	}
 	var failed error
-	for text, p := range c.modules {
+	for key, p := range c.modules {
 		m, _, err := p.Future().Poll()
 		if err == nil {
 			err = m.Unload()
 		}
 		if err == nil {
-			delete(c.modules, text)
+			delete(c.modules, key)
 		}
 		failed = errors.Join(failed, err)
 	}

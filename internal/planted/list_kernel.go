@@ -57,7 +57,7 @@ func kernelBugs() []Bug {
 		},
 		{
 			Name: "a variant is compiled for each kernel", Package: kernels, Run: "^TestAVariantIsCompiledOnce$",
-			Edits: []Edit{{"kernel.(*Compiler).module", "if p, ok := c.modules[text]; ok {", "if p, ok := c.modules[text]; ok && p.Pending() {"}},
+			Edits: []Edit{{"kernel.(*Compiler).once", "if p, ok := c.modules[key]; ok {", "if p, ok := c.modules[key]; ok && p.Pending() {"}},
 		},
 		{
 			Name: "a run compiles what was not prepared", Package: kernels, Run: "^TestPreparedKernels$",
