@@ -18,13 +18,25 @@ func BuildExp(on code.Machine, x code.Value) code.Value {
 }
 
 // expNear is exp(x) for x between -104 and 104.
-func (m m) expNear(x value) value {
-	j := m.fma(x, number(1.442695), number(magic))
+func (m m) expNear(x value) value { return m.scaled(m.expReduced(x)) }
+
+// expReduced is r and j, of which scaled makes exp(x).
+func (m m) expReduced(x value) (r, j value) {
+	j = m.fma(x, number(1.442695), number(magic))
 	n := m.sub(j, number(magic))
 	f := m.fma(n, number(-6.93145752e-1), x)
 	f = m.fma(n, number(-1.42860677e-6), f)
-	r := m.poly(number(1.37805939e-3), f, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1)
-	return m.scaled(r, j)
+	return m.poly(number(1.37805939e-3), f, 8.37312452e-3, 4.16695364e-2, 1.66664720e-1, 4.99999851e-1, 1, 1), j
+}
+
+// BuildExpBelow writes exp(x) for an x that is not positive, with fewer instructions: the same bits as BuildExp.
+func BuildExpBelow(on code.Machine, x code.Value) code.Value {
+	m := m{on}
+	x = m.pick(m.lt(x, number(-104)), number(-104), x)
+	r, j := m.expReduced(x)
+	// The power of 2 is 2^64 times what it should be, so that it is no denormal number, and the last product alone is rounded.
+	r = m.mul(r, m.addInt(m.Op2(code.Shl32, j, code.U32(23)), code.U32((127+64)<<23)))
+	return m.mul(r, number(0x1p-64))
 }
 
 // BuildExp2 writes 2^x.

@@ -10,6 +10,9 @@ func on(build func(code.Machine, code.Value) code.Value, x float32) float32 {
 // Exp is what a kernel computes for exp(x), and so on for the other functions.
 func Exp(x float32) float32 { return on(BuildExp, x) }
 
+// ExpBelow is Exp for an x that is not positive.
+func ExpBelow(x float32) float32 { return on(BuildExpBelow, x) }
+
 // Exp2 is 2^x.
 func Exp2(x float32) float32 { return on(BuildExp2, x) }
 

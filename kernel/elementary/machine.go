@@ -56,8 +56,3 @@ func number(x float32) value { return code.F32(x) }
 func infinity() value { return number(float32(math.Inf(1))) }
 
 func nan() value { return code.U32(0x7fffffff) }
-
-// power2 is 2^i for i from -126 to 127, of an integer.
-func (m m) power2(i value) value {
-	return m.addInt(m.Op2(code.Shl32, i, code.U32(23)), code.U32(127<<23))
-}

@@ -25,6 +25,7 @@ type function struct {
 func functions() []function {
 	return []function{
 		{"exp", elementary.Exp, math.Exp, 0.9},
+		{"expbelow", func(x float32) float32 { return elementary.ExpBelow(-abs(x)) }, func(x float64) float64 { return math.Exp(-math.Abs(x)) }, 0.9},
 		{"exp2", elementary.Exp2, math.Exp2, 1.1},
 		{"expm1", elementary.Expm1, math.Expm1, 1.1},
 		{"log", elementary.Log, math.Log, 0.9},
@@ -37,6 +38,8 @@ func functions() []function {
 		{"rsqrt", elementary.Rsqrt, func(x float64) float64 { return 1 / math.Sqrt(x) }, 1.5},
 	}
 }
+
+func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
 
 // ulps is the distance of a float32 from the exact result, in units of the last place of that.
 func ulps(got float32, want float64) float64 {
@@ -141,6 +144,15 @@ func TestPowOfSpecialNumbers(t *testing.T) {
 			}
 			assert.LessOrEqual(t, ulps(got, math.Pow(float64(x), float64(y))), 1.4, "pow(%v, %v) = %v, not %v", x, y, got, want)
 			assert.Equal(t, math.Signbit(float64(want)), math.Signbit(float64(got)), "sign of pow(%v, %v) = %v, not %v", x, y, got, want)
+		}
+	}
+}
+
+func TestTheShortExponentialHasTheSameBits(t *testing.T) {
+	for bits := uint32(1 << 31); bits < 0xff800000; bits += 20011 {
+		x := math.Float32frombits(bits)
+		if want, got := elementary.Exp(x), elementary.ExpBelow(x); math.Float32bits(want) != math.Float32bits(got) {
+			t.Fatalf("exp(%v): %v, not %v", x, got, want)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func (e Expr) LogSumExp() Expr {
 func (e Expr) Softmax() Expr {
 	x := floating(e)
 	m, s := x.online()
-	return x.Sub(m).Exp().Mul(Number(1).Div(s))
+	return x.Sub(m).float32s(OpExpBelow).Mul(Number(1).Div(s))
 }
 
 // LogSoftmax is the logarithm of Softmax.

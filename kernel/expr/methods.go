@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/go-vram/vram/tensor"
+import (
+	"slices"
+
+	"github.com/go-vram/vram/tensor"
+)
 
 // Cast converts to a type.
 func (e Expr) Cast(to tensor.Type) Expr {
@@ -36,10 +40,8 @@ func (e Expr) same(op Op, kinds ...tensor.Kind) Expr {
 	if e.Err() != nil {
 		return e
 	}
-	for _, k := range kinds {
-		if e.Type.Kind() == k {
-			return made(op, e.Type, e)
-		}
+	if slices.Contains(kinds, e.Type.Kind()) {
+		return made(op, e.Type, e)
 	}
 	return wrong(op, e.Type)
 }
@@ -141,22 +143,22 @@ func typeOf(e Expr) tensor.Type {
 }
 
 // arithmetic is an operation on two numbers.
-func (e Expr) arithmetic(op Op, y Expr, bools bool) Expr {
+func (e Expr) arithmetic(op Op, y Expr) Expr {
 	a, b := promoted(e, y)
-	if a.Err() == nil && b.Err() == nil && a.Type == tensor.Bool && !bools {
+	if a.Err() == nil && b.Err() == nil && a.Type == tensor.Bool {
 		return wrong(op, a.Type, b.Type)
 	}
 	return made(op, typeOf(a), a, b)
 }
 
 // Add is x+y.
-func (e Expr) Add(y Expr) Expr { return e.arithmetic(OpAdd, y, false) }
+func (e Expr) Add(y Expr) Expr { return e.arithmetic(OpAdd, y) }
 
 // Sub is x-y.
-func (e Expr) Sub(y Expr) Expr { return e.arithmetic(OpSub, y, false) }
+func (e Expr) Sub(y Expr) Expr { return e.arithmetic(OpSub, y) }
 
 // Mul is x*y.
-func (e Expr) Mul(y Expr) Expr { return e.arithmetic(OpMul, y, false) }
+func (e Expr) Mul(y Expr) Expr { return e.arithmetic(OpMul, y) }
 
 // Div is x/y, of floating-point numbers.
 func (e Expr) Div(y Expr) Expr {
@@ -166,10 +168,10 @@ func (e Expr) Div(y Expr) Expr {
 }
 
 // Minimum is the lesser of x and y.
-func (e Expr) Minimum(y Expr) Expr { return e.arithmetic(OpMinimum, y, false) }
+func (e Expr) Minimum(y Expr) Expr { return e.arithmetic(OpMinimum, y) }
 
 // Maximum is the greater of x and y.
-func (e Expr) Maximum(y Expr) Expr { return e.arithmetic(OpMaximum, y, false) }
+func (e Expr) Maximum(y Expr) Expr { return e.arithmetic(OpMaximum, y) }
 
 // bitwise is an operation on bools or on the bits of integers.
 func (e Expr) bitwise(op Op, y Expr) Expr {

@@ -24,6 +24,7 @@ const (
 	OpSqrt
 	OpRsqrt
 	OpExp
+	OpExpBelow // of a number that is not positive
 	OpExp2
 	OpExpm1
 	OpLog
@@ -70,7 +71,7 @@ const (
 var opNames = [opCount]string{
 	OpInput: "input", OpConst: "const", OpIndex: "index", OpCount: "count", OpCast: "cast", OpBitcast: "bitcast",
 	OpNeg: "neg", OpAbs: "abs", OpNot: "not", OpFloor: "floor", OpCeil: "ceil", OpRound: "round", OpTrunc: "trunc",
-	OpSqrt: "sqrt", OpRsqrt: "rsqrt", OpExp: "exp", OpExp2: "exp2", OpExpm1: "expm1", OpLog: "log", OpLog2: "log2", OpLog1p: "log1p",
+	OpSqrt: "sqrt", OpRsqrt: "rsqrt", OpExp: "exp", OpExpBelow: "expbelow", OpExp2: "exp2", OpExpm1: "expm1", OpLog: "log", OpLog2: "log2", OpLog1p: "log1p",
 	OpSin: "sin", OpCos: "cos", OpTanh: "tanh", OpErf: "erf", OpIsNaN: "isnan",
 	OpAdd: "add", OpSub: "sub", OpMul: "mul", OpDiv: "div", OpMinimum: "minimum", OpMaximum: "maximum", OpPow: "pow",
 	OpAnd: "and", OpOr: "or", OpXor: "xor", OpEq: "eq", OpNe: "ne", OpLt: "lt", OpLe: "le", OpGt: "gt", OpGe: "ge",

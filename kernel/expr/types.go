@@ -3,6 +3,7 @@ package expr
 import (
 	"errors"
 	"math"
+	"strings"
 
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/tensor/half"
@@ -25,14 +26,11 @@ type TypeError struct {
 
 // Error names the operation and the types.
 func (e *TypeError) Error() string {
-	text := "expr: " + e.Op.String()
+	names := make([]string, len(e.Types))
 	for i, t := range e.Types {
-		if i > 0 {
-			text += " and"
-		}
-		text += " " + t.String()
+		names[i] = t.String()
 	}
-	return text + ": not possible for these element types"
+	return "expr: " + e.Op.String() + " " + strings.Join(names, " and ") + ": not possible for these element types"
 }
 
 // Promote is the type to which operands of two types are converted.

@@ -13,10 +13,10 @@ const (
 	splitCols = 1 << 15
 	// splitLanes are the threads of a block of a split row.
 	splitLanes = 512
-	// splitBlocks is how many blocks of that size the largest GPU runs at once.
-	splitBlocks = 528
+	// splitBlocks is two for each multiprocessor of the largest GPU: enough loads in flight, with up to 64 registers a thread.
+	splitBlocks = 264
 	// MaxSplitRows is how many rows are split at most, and so how many tickets there are.
-	MaxSplitRows = splitBlocks / 4
+	MaxSplitRows = splitBlocks / 2
 	// minChunk is what a block of a split row has at least to do.
 	minChunk = 4096
 )

@@ -10,11 +10,12 @@ import (
 
 // Emit is the text of a variant: a kernel for each of Passes.
 func (p *Program) Emit(v Variant) string {
-	text := ".version 7.0\n.target sm_70\n.address_size 64\n"
+	var text strings.Builder
+	text.WriteString(".version 7.0\n.target sm_70\n.address_size 64\n")
 	for pass, name := range p.Passes(v) {
-		text += p.emit(v, pass, name)
+		text.WriteString(p.emit(v, pass, name))
 	}
-	return text
+	return text.String()
 }
 
 func (p *Program) emit(v Variant, pass int, name string) string {

@@ -189,6 +189,8 @@ func (e *element) function(op expr.Op, a, b code.Value) code.Value {
 		return elementary.BuildRsqrt(e, a)
 	case expr.OpExp:
 		return elementary.BuildExp(e, a)
+	case expr.OpExpBelow:
+		return elementary.BuildExpBelow(e, a)
 	case expr.OpExp2:
 		return elementary.BuildExp2(e, a)
 	case expr.OpExpm1:

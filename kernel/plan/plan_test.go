@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/tensor"
 )
 
-func program(t testing.TB, axes []int, outputs ...expr.Expr) *plan.Program {
+func program(t helper, axes []int, outputs ...expr.Expr) *plan.Program {
 	t.Helper()
 	p, err := plan.New(axes, outputs...)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/tensor"
@@ -111,16 +112,17 @@ func (g *gather) node(n *expr.Node) *expr.Node {
 	}
 	next := *n
 	next.Args = make([]expr.Expr, len(n.Args))
-	key := fmt.Sprint(n.Op, n.Type, n.Bits, n.At)
+	var key strings.Builder
+	fmt.Fprint(&key, n.Op, n.Type, n.Bits, n.At)
 	for i, a := range n.Args {
 		arg := g.node(a.Node)
 		next.Args[i] = expr.Expr{Node: arg}
-		key += fmt.Sprint(" ", g.numbers[arg])
+		fmt.Fprint(&key, " ", g.numbers[arg])
 	}
-	one, ok := g.known[key]
+	one, ok := g.known[key.String()]
 	if !ok {
 		one = &next
-		g.known[key] = one
+		g.known[key.String()] = one
 		g.numbers[one] = len(g.numbers)
 		g.add(one)
 	}

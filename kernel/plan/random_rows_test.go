@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -94,12 +95,12 @@ func compareRows(t *rapid.T, kind tensor.Type, shape, kept []int, values []float
 	all := make([]row, count)
 	rowOf := func(i int) int {
 		at, step := 0, 1
-		for d := len(shape) - 1; d >= 0; d-- {
+		for d, n := range slices.Backward(shape) {
 			if kept[d] > 1 {
-				at += i % shape[d] * step
+				at += i % n * step
 			}
 			step *= kept[d]
-			i /= shape[d]
+			i /= n
 		}
 		return at
 	}

@@ -211,8 +211,8 @@ func checkElements(t *rapid.T, e expr.Expr, shape []int, arrays []*array, out *a
 		if got != number && (got == got || number == number) {
 			t.Fatalf("%v at %v: %v, not %v", e, index, got, number)
 		}
-		for d := len(index) - 1; d >= 0; d-- {
-			if index[d]++; index[d] < shape[d] {
+		for d, n := range slices.Backward(shape) {
+			if index[d]++; index[d] < n {
 				break
 			}
 			index[d] = 0

@@ -177,12 +177,12 @@ func (r *reduction) absorbRunning(e *element, s state, all []state) state {
 	// Without this the distance of two infinities would be NaN.
 	base := e.Op3(code.Select32, code.F32(0), top, e.Op2(code.EqF32, top, code.F32(float32(math.Inf(-1)))))
 	scaled := func(x state) code.Value {
-		return e.Op2(code.MulF32, x[1], elementary.BuildExp(e, e.Op2(code.SubF32, x[0], base)))
+		return e.Op2(code.MulF32, x[1], elementary.BuildExpBelow(e, e.Op2(code.SubF32, x[0], base)))
 	}
 	sum := scaled(s)
 	for _, x := range all {
 		if x[1].Const && x[1].AsFloat32() == 1 {
-			sum = e.Op2(code.AddF32, sum, elementary.BuildExp(e, e.Op2(code.SubF32, x[0], base)))
+			sum = e.Op2(code.AddF32, sum, elementary.BuildExpBelow(e, e.Op2(code.SubF32, x[0], base)))
 			continue
 		}
 		sum = e.Op2(code.AddF32, sum, scaled(x))

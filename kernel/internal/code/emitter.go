@@ -2,6 +2,7 @@ package code
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -127,8 +128,8 @@ func (e *Emitter) Op3(op Op, a, b, c Value) Value {
 
 // shared is the value of an operation that was written before, or is now.
 func (e *Emitter) shared(o operation, write func() Value) Value {
-	for i := len(e.scopes) - 1; i >= 0; i-- {
-		if v, ok := e.scopes[i][o]; ok {
+	for _, scope := range slices.Backward(e.scopes) {
+		if v, ok := scope[o]; ok {
 			return v
 		}
 	}

@@ -101,15 +101,15 @@ func convert(op Op, a Value) Value {
 	case F64FromS64:
 		return F64(float64(int64(a.Bits)))
 	case S32FromF32:
-		return S32(int32(saturate(math.Trunc(float64(a.AsFloat32())), math.MinInt32, math.MaxInt32)))
+		return S32(int32(saturate(math.Trunc(float64(a.AsFloat32())))))
 	case S32RoundF32:
-		return S32(int32(saturate(math.RoundToEven(float64(a.AsFloat32())), math.MinInt32, math.MaxInt32)))
+		return S32(int32(saturate(math.RoundToEven(float64(a.AsFloat32())))))
 	case S64FromF32:
 		return U64(uint64(saturateF32(a.AsFloat32())))
 	case S32FromF64:
-		return S32(int32(saturate(math.Trunc(a.AsFloat64()), math.MinInt32, math.MaxInt32)))
+		return S32(int32(saturate(math.Trunc(a.AsFloat64()))))
 	case S32RoundF64:
-		return S32(int32(saturate(math.RoundToEven(a.AsFloat64()), math.MinInt32, math.MaxInt32)))
+		return S32(int32(saturate(math.RoundToEven(a.AsFloat64()))))
 	case S64FromF64:
 		return U64(uint64(saturateF64(a.AsFloat64())))
 	case F64FromF32:
@@ -144,12 +144,12 @@ func halfOf(x float32) Value {
 	return Value{Class: B16, Const: true, Bits: uint64(half.NewFloat16(x))}
 }
 
-// saturate is the nearest number between two limits, and 0 for NaN: as cvt does.
-func saturate(x, low, high float64) int64 {
+// saturate is the nearest int32, and 0 for NaN: as cvt does.
+func saturate(x float64) int64 {
 	if x != x {
 		return 0
 	}
-	return int64(min(max(x, low), high))
+	return int64(min(max(x, math.MinInt32), math.MaxInt32))
 }
 
 func saturateF32(x float32) int64 {
