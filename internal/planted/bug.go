@@ -59,6 +59,7 @@ func Bugs() []Bug {
 		ptxBugs(),
 		tensorBugs(),
 		kernelBugs(),
+		interpBugs(),
 	)
 }
 

@@ -13,7 +13,9 @@ type pointer struct {
 }
 
 // of is the address in a thread.
-func (p *pointer) of(f *frame, thread int) uint64 { return (f.regs[p.base][thread] + p.offset) & p.ones }
+func (p *pointer) of(f *frame, thread int) uint64 {
+	return (f.regs[p.base][thread] + p.offset) & p.ones
+}
 
 // pointer compiles an address operand.
 func (c *compiler) pointer(o *ptx.Operand, space ptx.Space) pointer {

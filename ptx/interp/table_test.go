@@ -342,6 +342,9 @@ func withMask(line string) string {
 		return line
 	}
 	last := strings.LastIndex(line, ", ")
+	if last < 0 {
+		return line
+	}
 	return line[:last] + ", 0xffffffff;"
 }
 

@@ -62,7 +62,7 @@ func (w *warp) runnable() uint32 { return w.live &^ w.waits }
 func (w *warp) advance(budget int64) {
 	for end := w.instructions + budget; w.instructions < end && w.fault == nil; {
 		if !w.pick() {
-			return
+			break
 		}
 		w.execute(end)
 	}

@@ -1,0 +1,80 @@
+package planted
+
+// interpBugs are those of the interpreter of PTX, and of the devices that use it.
+func interpBugs() []Bug {
+	const interp = "ptx/interp"
+	return []Bug{
+		{
+			Name: "a barrier orders nothing", Package: interp, Run: "^TestNoFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).pass", "	w.order.seen.join(&bar.order)\n", ""}},
+		},
+		{
+			Name: "threads of one warp never race", Package: interp, Run: "^TestFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).sees", "clock <= o.together ||", "true ||"}},
+		},
+		{
+			Name: "a store forgets the last load before it is compared", Package: interp, Run: "^TestFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case write && unordered(c.load):", "case write && false:"}},
+		},
+		{
+			Name: "a copy arrives when it begins", Package: interp, Run: "^TestFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).begin1", "		b.inFlight[n>>6] |= 1 << (n & 63)\n", ""}},
+		},
+		{
+			Name: "a wait delivers one group too many", Package: interp, Run: "^TestFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).deliver", "len(a.groups) > keep", "len(a.groups) >= keep"}},
+		},
+		{
+			Name: "a register counts as written in all threads", Package: interp, Run: "^TestFaults$",
+			Edits: []Edit{{"ptx/interp.(*frame).written", "f.defined[s] |= m", "f.defined[s] = full"}},
+		},
+		{
+			Name: "a barrier waits for threads that have exited", Package: interp, Run: "^TestNoFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).exit", "	w.block.completeBarriers()\n", ""}},
+		},
+		{
+			Name: "the group that is first in the text always runs", Package: interp, Run: "^TestNoFaults$",
+			Edits: []Edit{{"ptx/interp.(*warp).pick", "favoured != 0", "false"}},
+		},
+		{
+			Name: "a warp that waits at a barrier executes without a limit", Package: interp, Run: "^TestLoopsAroundBarriers$",
+			Edits: []Edit{{"ptx/interp.(*warp).advance", "			break\n", "			return\n"}},
+		},
+		{
+			Name: "fma of single precision is rounded twice", Package: interp, Run: "^TestFmaIsRoundedOnce$",
+			Edits: []Edit{{"ptx/interp.fma32", "word&low != half &&", ""}},
+		},
+		{
+			Name: "a shuffle down leaves its segment", Package: interp, Run: "^TestShuffles$",
+			Edits: []Edit{{"ptx/interp.shuffled", "		from = lane + b\n		inRange = from <= most\n", "		from = (lane + b) & 31\n		inRange = true\n"}},
+		},
+		{
+			Name: "the halves of a matrix register are swapped", Package: interp, Run: "^TestMatrixInstructions$",
+			Edits: []Edit{{"ptx/interp.(*compiler).mma", "y[row+1][group] = element(f.regs[slot][n] >> 16)", "y[row+1][group] = element(f.regs[slot][n])"}},
+		},
+		{
+			Name: "a number is cut, not clamped, when it becomes an integer", Package: interp, Run: "^TestArithmeticAgainstReferences$",
+			Edits: []Edit{{"ptx/interp.integer.fromFloat", "	case x >= limit:\n		return most\n", ""}},
+		},
+		{
+			Name: "a comparison with NaN holds", Package: interp, Run: "^TestLogicAgainstReferences$",
+			Edits: []Edit{{"ptx/interp.floatComparison", "return value(a) >= value(b) }", "return !(value(a) < value(b)) }"}},
+		},
+		{
+			Name: "a kernel runs before the work in front of it", Package: "vramtest", Run: "^TestKernelsRunInTheOrderOfTheirStream$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).executeLater", "ends: st.drained,", "ends: 0,"}},
+		},
+		{
+			Name: "a kernel reaches every buffer", Package: "vramtest", Run: "^TestMistakesOfKernels$",
+			Edits: []Edit{{"vramtest.(*owners).find", "(o.anyBuffer || arguments[b])", "true"}},
+		},
+		{
+			Name: "a freed buffer may be touched", Package: "vramtest", Run: "^TestMistakesOfKernels$",
+			Edits: []Edit{{"vramtest.(*owners).find", "b.contains(p) && b.ended != 0 && b.ended <= event", "false"}},
+		},
+		{
+			Name: "a buffer that is freed behind the launch is gone for it", Package: "vramtest", Run: "^TestABufferFreedBehindItsLaunch$",
+			Edits: []Edit{{"vramtest.(*owned).livedAt", "(o.ended == 0 || o.ended > event)", "o.ended == 0"}},
+		},
+	}
+}

@@ -1,0 +1,40 @@
+// Package interp executes kernels from PTX on bytes of the host, so that they are tested where there is no GPU. It imports package
+// ptx alone, starts no goroutine and looks at no clock: the same launch on the same memory does the same.
+//
+// # From a text to a result
+//
+//  1. ptx.Parse reads the text. Compile prepares one entry: registers become slots, labels become indices, and each instruction a
+//     function over the 32 threads of a warp. An instruction that cannot be executed is an error here, with its line.
+//  2. Kernel.Run executes the blocks of a grid one after the other; Launch.Memory finds the bytes behind addresses.
+//  3. The error of Run is a *Fault where the kernel has a mistake: its kind, the line of PTX and of the source, the thread, the
+//     address, and the other access of a race.
+//
+// # How threads run
+//
+// The threads of a warp run together while they are at the same instruction. Where they part, the group that is first in the text
+// runs, so that groups meet again; each group has its turn, so that threads of one warp may wait for each other, as from Volta on.
+// An instruction with .sync waits for the threads of its mask, a barrier for those of the block; exited threads are waited for by
+// neither. A barrier that cannot complete is a fault, not a hang.
+//
+// # What is found
+//
+// Accesses out of bounds, to memory that is not live, and misaligned ones; reads of registers, shared and local memory that nobody
+// wrote; a read of what a cp.async has not delivered: its bytes arrive as late as allowed, when the thread waits for them; trap;
+// and loops without an end.
+//
+// Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
+// comes from barriers, bar.warp.sync, and fences beside atomic variables. The order of execution counts for nothing, so that a
+// missing barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is
+// looked at.
+//
+// # Precision
+//
+// Arithmetic is that of IEEE 754, rounded once as the instruction says. The functions with .approx give the nearest number, which
+// is within the error that PTX documents. Products of matrices are summed in double precision and rounded once, which is within the
+// error of the hardware but not its very bits. NaN has the bits of the hardware in single precision.
+//
+// # Not simulated
+//
+// Caches, and time: special registers that are clocks count instructions. Several blocks never run at once, so that a grid whose blocks wait for each
+// other does not end before Launch.MaxInstructions. fence and membar order without regard to their scope.
+package interp

@@ -1,0 +1,184 @@
+package vramtest_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/ptx/interp"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// ptxOfCopy is a kernel that copies so many words, whose addresses are parameters.
+const ptxOfCopy = `.version 7.0
+.target sm_70
+.address_size 64
+.global .u32 base = 5;
+.visible .entry copy(.param .u64 to, .param .u64 from, .param .u32 n) {
+	.reg .pred %p; .reg .b32 %r<5>; .reg .b64 %d<4>;
+	ld.param.u64 %d1, [to]; ld.param.u64 %d2, [from]; ld.param.u32 %r1, [n];
+	mov.u32 %r2, %tid.x;
+	setp.ge.u32 %p, %r2, %r1;
+	@%p ret;
+	mul.wide.u32 %d3, %r2, 4;
+	add.u64 %d1, %d1, %d3; add.u64 %d2, %d2, %d3;
+	ld.global.u32 %r3, [%d2];
+	ld.global.u32 %r4, [base];
+	add.u32 %r3, %r3, %r4;
+	st.global.u32 [%d1], %r3;
+	ret;
+}`
+
+// kernels is a test's device with a context and the kernel.
+func kernels(t *testing.T, options ...vramtest.Option) (*vramtest.Device, *cuda.Context, *cuda.Function) {
+	t.Helper()
+	other := &sheet{}
+	dev := vramtest.Open(other, append(options, vramtest.Expected())...)
+	t.Cleanup(other.end)
+	c, err := cuda.NewContext(dev.Stream())
+	require.NoError(t, err)
+	m, err := c.LoadModule([]byte(ptxOfCopy))
+	require.NoError(t, err)
+	f, err := m.Function("copy")
+	require.NoError(t, err)
+	return dev, c, f
+}
+
+func buffer(t *testing.T, c *cuda.Context, bytes int64) vram.Buffer {
+	t.Helper()
+	b, err := c.Alloc(bytes)
+	require.NoError(t, err)
+	return b
+}
+
+// Kernels run behind what their stream had, on its bytes, and variables have their first values.
+func TestKernelsRunInTheOrderOfTheirStream(t *testing.T) {
+	_, c, f := kernels(t, vramtest.Kernels())
+	from, to := buffer(t, c, 256), buffer(t, c, 256)
+	require.NoError(t, c.Fill32(cuda.Whole(from), 37))
+	require.NoError(t, c.Launch(f, cuda.Cover(64, 64), cuda.Out(to), cuda.In(from), cuda.Value(uint32(64))))
+	require.NoError(t, c.Fill32(cuda.Whole(from), 1))
+	require.NoError(t, c.Launch(f, cuda.Cover(64, 64), cuda.Out(from), cuda.In(to), cuda.Value(uint32(32))))
+	values := make([]uint32, 64)
+	require.NoError(t, cuda.CopyOut(c, values, to))
+	assert.Equal(t, uint32(42), values[63])
+	require.NoError(t, cuda.CopyOut(c, values, from))
+	assert.Equal(t, []uint32{47, 1}, []uint32{values[31], values[32]})
+	require.NoError(t, to.Free())
+	require.NoError(t, from.Free())
+	require.NoError(t, c.Close())
+}
+
+// A graph runs its kernels at each launch.
+func TestGraphsRunKernels(t *testing.T) {
+	_, c, f := kernels(t, vramtest.Kernels())
+	x := buffer(t, c, 256)
+	require.NoError(t, c.Fill32(cuda.Whole(x), 0))
+	g, err := c.Capture(func() error {
+		return c.Launch(f, cuda.Cover(64, 64), cuda.Out(x), cuda.In(x), cuda.Value(uint32(64)))
+	})
+	require.NoError(t, err)
+	for range 3 {
+		require.NoError(t, g.Launch(c))
+	}
+	values := make([]uint32, 64)
+	require.NoError(t, cuda.CopyOut(c, values, x))
+	assert.Equal(t, uint32(15), values[63])
+	require.NoError(t, g.Close())
+	require.NoError(t, x.Free())
+	require.NoError(t, c.Close())
+}
+
+// Mistakes in what memory a kernel touches are found with the buffer and its place, and the device fails as hardware does.
+func TestMistakesOfKernels(t *testing.T) {
+	for name, c := range map[string]struct {
+		launch func(t *testing.T, c *cuda.Context, f *cuda.Function) error
+		kind   interp.Kind
+		texts  []string
+	}{
+		"one too far, into another buffer": {func(t *testing.T, c *cuda.Context, f *cuda.Function) error {
+			t.Helper()
+			from, to, next := buffer(t, c, 1024), buffer(t, c, 512), buffer(t, c, 512)
+			require.Equal(t, to.Ptr()+512, next.Ptr(), "the buffers lie side by side")
+			require.NoError(t, c.Fill32(cuda.Whole(from), 1))
+			return c.Launch(f, cuda.Cover(256, 256), cuda.Out(to), cuda.In(from), cuda.Value(uint32(129)))
+		}, interp.OutOfBounds, []string{"no argument of the launch", "0 bytes behind the end of the buffer of 512 bytes", "kernels_test.go:"}},
+		"a freed buffer by its address": {func(t *testing.T, c *cuda.Context, f *cuda.Function) error {
+			t.Helper()
+			from, to := buffer(t, c, 512), buffer(t, c, 512)
+			p := uint64(from.Ptr())
+			require.NoError(t, from.Free())
+			return c.Launch(f, cuda.Cover(1, 1), cuda.Out(to), cuda.Value(p), cuda.Value(uint32(1)))
+		}, interp.NotLive, []string{"the buffer of 512 bytes", "freed at"}},
+		"no memory": {func(t *testing.T, c *cuda.Context, f *cuda.Function) error {
+			t.Helper()
+			return c.Launch(f, cuda.Cover(1, 1), cuda.Out(buffer(t, c, 512)), cuda.Value(uint64(1<<20)), cuda.Value(uint32(1)))
+		}, interp.NotLive, []string{"not mapped"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dev, context, f := kernels(t, vramtest.Kernels())
+			require.NoError(t, c.launch(t, context, f), "the mistake shows when the kernel runs")
+			err := context.Synchronize(t.Context())
+			failed, ok := errors.AsType[*cudadrv.CallError](err)
+			require.True(t, ok, err)
+			assert.Equal(t, cudadrv.IllegalAddress, failed.Result)
+			require.Len(t, dev.Faults(), 1)
+			require.ErrorIs(t, dev.Faults()[0], c.kind)
+			for _, text := range c.texts {
+				assert.Contains(t, dev.Faults()[0].Error(), text)
+			}
+		})
+	}
+}
+
+// A kernel may reach buffers through addresses in memory, where the option says so.
+func TestPointersInMemory(t *testing.T) {
+	dev, c, f := kernels(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))
+	from, to, next := buffer(t, c, 512), buffer(t, c, 512), buffer(t, c, 512)
+	require.Equal(t, to.Ptr()+512, next.Ptr())
+	require.NoError(t, c.Launch(f, cuda.Cover(64, 64), cuda.Value(uint64(to.Ptr()+512)), cuda.In(from), cuda.Value(uint32(64))))
+	require.NoError(t, c.Synchronize(t.Context()))
+	assert.Empty(t, dev.Faults())
+	for _, b := range []vram.Buffer{from, to, next} {
+		require.NoError(t, b.Free())
+	}
+	require.NoError(t, c.Close())
+}
+
+// A buffer that is freed behind a launch is the kernel's until that has run, also where its memory is somebody's again.
+func TestABufferFreedBehindItsLaunch(t *testing.T) {
+	dev, c, f := kernels(t, vramtest.Kernels())
+	from, to := buffer(t, c, 1024), buffer(t, c, 1024)
+	require.NoError(t, c.Fill32(cuda.Whole(from), 1))
+	require.NoError(t, c.Launch(f, cuda.Cover(256, 256), cuda.Out(to), cuda.In(from), cuda.Value(uint32(256))))
+	require.NoError(t, from.Free())
+	again := buffer(t, c, 512)
+	require.NoError(t, c.Fill32(cuda.Whole(again), 7))
+	require.NoError(t, c.Synchronize(t.Context()))
+	assert.Empty(t, dev.Faults())
+	require.NoError(t, again.Free())
+	require.NoError(t, to.Free())
+	require.NoError(t, c.Close())
+}
+
+// A mistake fails a test that expects none, once.
+func TestAMistakeFailsTheTest(t *testing.T) {
+	other := &sheet{}
+	dev := vramtest.Open(other, vramtest.Kernels())
+	c, err := cuda.NewContext(dev.Stream())
+	require.NoError(t, err)
+	m, err := c.LoadModule([]byte(ptxOfCopy))
+	require.NoError(t, err)
+	f, err := m.Function("copy")
+	require.NoError(t, err)
+	require.NoError(t, c.Launch(f, cuda.Cover(1, 1), cuda.Value(uint64(8)), cuda.Value(uint64(8)), cuda.Value(uint32(1))))
+	require.Error(t, c.Synchronize(t.Context()))
+	other.end()
+	require.Len(t, other.failures, 1)
+	assert.Contains(t, other.failures[0], "ptx: kernel copy: memory is not live: line 13")
+}
