@@ -11,13 +11,13 @@
 //
 //	function  ulp   method
 //	Exp       0.9   x = i*ln 2 + r, polynomial of r
-//	Exp2      1.1   x = i + r, polynomial of r
+//	Exp2      1.3   x = i + r, polynomial of r
 //	Expm1     1.1   as Exp, with the difference in two floats
 //	Log       0.9   x = 2^i * m with m from 2/3 to 4/3, polynomial of m-1
-//	Log2      1.1   as Log, with the product by 1/ln 2 in two floats
+//	Log2      1.2   as Log, with the product by 1/ln 2 in two floats
 //	Log1p     0.9   as Log
 //	Sin, Cos  1.6   x less a multiple of π/2 in three parts; above 48039 by 96 bits of 2/π (Payne and Hanek)
-//	Tanh      1.9   polynomial up to 0.55, else 1-2/(exp(2x)+1)
+//	Tanh      2.0   polynomial up to 0.55, else 1-2/(exp(2x)+1)
 //	Erf       1.1   polynomial up to 0.93, else 1-exp(polynomial)
 //	Pow       1.4   exp(y*log(x)) with the logarithm in two floats; the special cases of C99, annex F
 //	Rsqrt     1.5   division by the square root, both rounded correctly
