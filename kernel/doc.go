@@ -17,7 +17,8 @@
 // # Compiling
 //
 // The driver compiles a variant when it is first run, some milliseconds, or when Prepare asks for it: on a goroutine of the compiler, which
-// compiles one after the other, and a variant once. With the option Prepared, Run compiles nothing: a variant that was not
+// compiles one after the other, and a variant once. Before a capture, Prepare or a first run compiles: a driver may refuse to load code
+// while a stream is captured in the global mode. With the option Prepared, Run compiles nothing: a variant that was not
 // prepared is ErrNotPrepared. A Store keeps compiled code beyond the process.
 //
 // # Running
