@@ -28,14 +28,14 @@ const (
 // in words.
 var forUsers = []string{
 	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "tensor", "tensor/half", "tensor/layout",
-	"kernel", "kernel/expr", "kernel/plan", "kernel/elementary",
+	"kernel", "kernel/expr", "kernel/plan", "kernel/elementary", "kernel/nvrtc",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
 }
 
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of what they stand for; futures, for its types;
-# warm; vramtest; host; cuda, with cuda/share; tensor, with tensor/half and tensor/layout; kernel, with kernel/expr, kernel/plan and kernel/elementary; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
+# warm; vramtest; host; cuda, with cuda/share; tensor, with tensor/half and tensor/layout; kernel, with kernel/expr, kernel/plan, kernel/elementary and kernel/nvrtc; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
 # cudadrv/site (places in errors) and cudadrv/drivertest (tests for a driver of one's own).
 #
 # Not for users, though they can be imported, and free to change: actors, batch, pool, streams and cudadrv/meter with the packages

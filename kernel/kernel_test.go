@@ -47,7 +47,7 @@ func TestReductionsRun(t *testing.T) {
 	require.NoError(t, err)
 	softmax, err := r.kernels.Reduction([]int{-1}, x.Softmax())
 	require.NoError(t, err)
-	for _, shape := range [][2]int{{1, 1}, {1000, 3}, {33, 40}, {9, 1000}, {5, 4096}, {3, 10000}, {1, 1 << 18}, {2, 50001}} {
+	for _, shape := range [][2]int{{1, 1}, {1000, 3}, {33, 40}, {9, 1000}, {5, 4096}, {3, 10000}, {1, 1 << 16}, {2, 40001}} {
 		in := r.normal(3, shape[:]...)
 		total, at, out := r.made(tensor.Float32, shape[0]), r.made(tensor.Int64, shape[0]), r.made(tensor.Float32, shape[:]...)
 		for range 2 {
