@@ -30,13 +30,15 @@ var forUsers = []string{
 	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "tensor", "tensor/half", "tensor/layout",
 	"kernel", "kernel/expr", "kernel/plan", "kernel/elementary", "kernel/nvrtc",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
+	"vramtest/ptxrun", "ptx/interp",
 }
 
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of what they stand for; futures, for its types;
 # warm; vramtest; host; cuda, with cuda/share; tensor, with tensor/half and tensor/layout; kernel, with kernel/expr, kernel/plan, kernel/elementary and kernel/nvrtc; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
-# cudadrv/site (places in errors) and cudadrv/drivertest (tests for a driver of one's own).
+# cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and vramtest/ptxrun with ptx/interp (kernels
+# on the simulated device).
 #
 # Not for users, though they can be imported, and free to change: actors, batch, pool, streams and cudadrv/meter with the packages
 # below them. cudadrv/gorgonia is for users and not listed, since it compiles only with its build tag and the headers of CUDA.

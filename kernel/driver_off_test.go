@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/ptxrun"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // library is the simulated driver, which executes kernels.

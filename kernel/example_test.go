@@ -7,12 +7,12 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/cudadrv/ptxrun"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/plan"
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // Expressions become one kernel each: an element-wise one, a softmax of rows, and a sum. vram.Config{} is the first GPU; here the

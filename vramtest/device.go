@@ -7,8 +7,8 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/hazard"
-	"github.com/go-vram/vram/cudadrv/ptxrun"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // Device is a *vram.Device on a simulated GPU whose hazards are reported, and what a test does with it beside

@@ -13,7 +13,8 @@
 //
 // # What is simulated
 //
-// A kernel is a duration on a stream, the ranges that it reads and those that it writes. Nothing is computed. Time
+// A kernel is a duration on a stream, the ranges that it reads and those that it writes. Nothing is computed, but with the option
+// Kernels: then kernels from PTX run on real bytes, and their own mistakes fail the test (docs/kernels-in-tests.md). Time
 // is virtual: it moves by Advance and by calls that wait. Programs that make driver calls of their own make them on
 // Device.GPU, where kernels, events, copies and waits are seen; code under test that takes a cudadrv.Device is given that.
 //

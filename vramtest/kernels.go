@@ -3,12 +3,13 @@ package vramtest
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/ptxrun"
 	"github.com/go-vram/vram/ptx/interp"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // KernelConfig says how kernels are executed.
@@ -109,8 +110,8 @@ func (o *owners) end(e vram.BufferEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.event++
-	for n := len(o.all) - 1; n >= 0; n-- {
-		if b := o.all[n]; b.ended == 0 && b.event.Ptr == e.Ptr {
+	for _, b := range slices.Backward(o.all) {
+		if b.ended == 0 && b.event.Ptr == e.Ptr {
 			b.ended, b.freed = o.event, e
 			o.freed++
 			break
@@ -157,8 +158,8 @@ func (o *owners) Launched(params []byte) func(p, start cudadrv.Ptr, bytes int64)
 
 // at is the buffer that had an address at an event, or nil.
 func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
-	for n := len(o.all) - 1; n >= 0; n-- {
-		if b := o.all[n]; b.contains(p) && b.livedAt(event) {
+	for _, b := range slices.Backward(o.all) {
+		if b.contains(p) && b.livedAt(event) {
 			return b
 		}
 	}
@@ -175,8 +176,7 @@ func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments
 		return 0, 0, fmt.Errorf("%s belongs to a buffer that is no argument of the launch: %v%s", byteOf(p, b), b, o.before(p, arguments))
 	}
 	managed := false
-	for n := len(o.all) - 1; n >= 0; n-- {
-		b := o.all[n]
+	for _, b := range slices.Backward(o.all) {
 		if b.contains(p) && b.ended != 0 && b.ended <= event {
 			return 0, 0, fmt.Errorf("%w: %v, freed at %v", interp.ErrNotLive, b, b.freed.Place)
 		}

@@ -128,6 +128,10 @@ func (c *compiler) load(i *ptx.Instruction) {
 	extend := t.Class() == ptx.Signed
 	wide := integer{width: registerWidth(&i.Operands[0], t.Bits())}
 	c.to.strong = s.strong
+	if p.space == ptx.Param && i.Operands[1].Variable != nil && len(slots) == 1 && !extend {
+		c.to.run = loadParam(p, slots[0], each)
+		return
+	}
 	c.to.run = func(w *warp, f *frame, m uint32) {
 		a := access{bytes: bytes, read: true, strong: s.strong}
 		for ; m != 0; m &= m - 1 {
@@ -148,6 +152,21 @@ func (c *compiler) load(i *ptx.Instruction) {
 			if s.strong {
 				w.synchronise(keyOf(&a), true, false, s.acquires, false)
 			}
+		}
+	}
+}
+
+// loadParam loads a parameter of the kernel, which is the same in all threads.
+func loadParam(p pointer, d, bytes int) action {
+	return func(w *warp, f *frame, m uint32) {
+		a := access{space: ptx.Param, address: p.of(f, 0), bytes: bytes, thread: next(m), read: true}
+		from := w.reach(&a)
+		if from == nil {
+			return
+		}
+		v := load(from, bytes)
+		for rd := &f.regs[d]; m != 0; m &= m - 1 {
+			rd[next(m)] = v
 		}
 	}
 }

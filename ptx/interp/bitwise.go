@@ -152,7 +152,7 @@ func bitFunction(i *ptx.Instruction) any {
 	case ptx.OpPopc:
 		return func1(func(a uint64) uint64 { return uint64(bits.OnesCount64(a & ones)) }) //nolint:gosec // not negative
 	case ptx.OpPrmt:
-		return func3(permutation(i.Mod(ptx.KindPermute)))
+		return permutation(i.Mod(ptx.KindPermute))
 	case ptx.OpLop3:
 		return lop3
 	default:

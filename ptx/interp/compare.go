@@ -24,7 +24,8 @@ func (c *compiler) comparison(i *ptx.Instruction) {
 func (c *compiler) setp(i *ptx.Instruction) {
 	t := i.Type(0)
 	result := &i.Operands[0]
-	p, q := none, none
+	var p int
+	q := none
 	if result.Kind == ptx.OperandPair {
 		p, q = c.predOut(&result.Elements[0]), c.predOut(&result.Elements[1])
 	} else {
@@ -97,7 +98,7 @@ func comparisonOf(op ptx.Modifier, t ptx.Type, ftz bool) func(a, b uint64) bool 
 	case t == ptx.F32 && !ftz:
 		return floatComparison(op, func(v uint64) float64 { return float64(f32(v)) })
 	case t == ptx.F32 || t == ptx.F64:
-		return floatComparison(op, real{double: t == ptx.F64, ftz: ftz}.value)
+		return floatComparison(op, number{double: t == ptx.F64, ftz: ftz}.value)
 	}
 	h := halfOf(t, nil)
 	h.ftz = ftz
@@ -143,13 +144,13 @@ func floatComparison(op ptx.Modifier, value func(uint64) float64) func(a, b uint
 	case ptx.ModNeu:
 		return func(a, b uint64) bool { return value(a) != value(b) }
 	case ptx.ModLtu:
-		return func(a, b uint64) bool { return !(value(a) >= value(b)) } //nolint:staticcheck // not so for NaN
+		return func(a, b uint64) bool { return !(value(a) >= value(b)) }
 	case ptx.ModLeu:
-		return func(a, b uint64) bool { return !(value(a) > value(b)) } //nolint:staticcheck // not so for NaN
+		return func(a, b uint64) bool { return !(value(a) > value(b)) }
 	case ptx.ModGtu:
-		return func(a, b uint64) bool { return !(value(a) <= value(b)) } //nolint:staticcheck // not so for NaN
+		return func(a, b uint64) bool { return !(value(a) <= value(b)) }
 	case ptx.ModGeu:
-		return func(a, b uint64) bool { return !(value(a) < value(b)) } //nolint:staticcheck // not so for NaN
+		return func(a, b uint64) bool { return !(value(a) < value(b)) }
 	case ptx.ModNum:
 		return func(a, b uint64) bool { return !math.IsNaN(value(a)) && !math.IsNaN(value(b)) }
 	case ptx.ModNan:
@@ -161,7 +162,7 @@ func floatComparison(op ptx.Modifier, value func(uint64) float64) func(a, b uint
 
 // tester is a test of testp.
 func tester(test ptx.Modifier, double bool) func(uint64) bool {
-	r := real{double: double}
+	r := number{double: double}
 	least := 0x1p-126
 	if double {
 		least = 0x1p-1022

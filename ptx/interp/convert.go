@@ -18,7 +18,7 @@ func (c *compiler) convert(i *ptx.Instruction) {
 	}
 	if to.Lanes() == 2 { //nolint:mnd // a pair of halves
 		b := c.in(&i.Operands[2], from)
-		one, source := halfOf(to, i), realOf(&ptx.Instruction{Types: []ptx.Type{from}})
+		one, source := halfOf(to, i), numberOf(&ptx.Instruction{Types: []ptx.Type{from}})
 		one.sat, one.ftz = false, false
 		mode := i.Mod(ptx.KindRound)
 		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { // a is the upper half
@@ -81,7 +81,7 @@ func reader(t ptx.Type, i *ptx.Instruction) func(uint64) float64 {
 	ftz := i.Has(ptx.ModFtz)
 	switch t {
 	case ptx.F32:
-		return real{ftz: ftz}.value
+		return number{ftz: ftz}.value
 	case ptx.F64:
 		return math.Float64frombits
 	default:
@@ -94,7 +94,7 @@ func writer(t ptx.Type, i *ptx.Instruction) func(x float64, mode ptx.Modifier) u
 	ftz, sat := i.Has(ptx.ModFtz), i.Has(ptx.ModSat)
 	switch t {
 	case ptx.F32:
-		r := real{ftz: ftz, sat: sat}
+		r := number{ftz: ftz, sat: sat}
 		return func(x float64, mode ptx.Modifier) uint64 {
 			if mode == ptx.ModRn || mode == ptx.NoModifier {
 				return r.pack(x) // Go's conversion rounds so
@@ -102,7 +102,7 @@ func writer(t ptx.Type, i *ptx.Instruction) func(x float64, mode ptx.Modifier) u
 			return r.pack(formatF32.round(x, mode))
 		}
 	case ptx.F64:
-		r := real{double: true, sat: sat}
+		r := number{double: true, sat: sat}
 		return func(x float64, _ ptx.Modifier) uint64 { return r.pack(x) }
 	case ptx.TF32:
 		return func(x float64, _ ptx.Modifier) uint64 { return bits32(float32(formatTF32.round(x, ptx.ModRna))) }
@@ -123,7 +123,7 @@ func (t integer) fromFloat(x float64) int64 {
 	least, most := t.bounds()
 	if !t.signed {
 		switch limit := math.Ldexp(1, t.width); {
-		case !(x > 0): //nolint:staticcheck // NaN, too
+		case !(x > 0): // NaN, too
 			return 0
 		case x >= limit:
 			return int64(mask(t.width)) //nolint:gosec // in two's complement

@@ -112,7 +112,7 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // Is reports whether target is the kind of the fault, as an error: errors.Is(err, interp.SharedRace).
 func (f *Fault) Is(target error) bool {
-	kind, ok := target.(Kind) //nolint:errorlint // a kind wraps nothing
+	kind, ok := target.(Kind)
 	return ok && kind == f.Kind
 }
 

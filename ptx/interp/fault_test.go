@@ -189,6 +189,11 @@ func TestNoFaults(t *testing.T) {
 			@%p1 ret;
 			bar.sync 0;
 			ret;`,
+		"a barrier before some end": `setp.gt.u32 %p1, %r1, 40;
+			@%p1 bra out;
+			bar.sync 0;
+			ret;
+			out: ret;`,
 		"a producer and a consumer": `setp.lt.u32 %p1, %r1, 32;
 			@%p1 bra produce;
 			bar.sync 1, 64;

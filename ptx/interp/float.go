@@ -6,23 +6,23 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// real is arithmetic on f32 or f64: numbers travel as float64, which holds both.
-type real struct {
+// number is arithmetic on f32 or f64: numbers travel as float64, which holds both.
+type number struct {
 	double   bool
 	ftz, sat bool
 	mode     ptx.Modifier // of rounding
 }
 
-func realOf(i *ptx.Instruction) real {
+func numberOf(i *ptx.Instruction) number {
 	mode := i.Mod(ptx.KindRound)
 	if mode == ptx.NoModifier {
 		mode = ptx.ModRn
 	}
-	return real{i.Type(0) == ptx.F64, i.Has(ptx.ModFtz), i.Has(ptx.ModSat), mode}
+	return number{i.Type(0) == ptx.F64, i.Has(ptx.ModFtz), i.Has(ptx.ModSat), mode}
 }
 
 // value reads a number.
-func (r real) value(v uint64) float64 {
+func (r number) value(v uint64) float64 {
 	if r.double {
 		x := math.Float64frombits(v)
 		if r.ftz && math.Abs(x) < 0x1p-1022 {
@@ -46,7 +46,7 @@ func flush(x float32) float32 {
 }
 
 // pack writes a result, which is rounded.
-func (r real) pack(x float64) uint64 {
+func (r number) pack(x float64) uint64 {
 	if r.sat {
 		if x = math.Max(0, math.Min(x, 1)); x != x || x == 0 { //nolint:gocritic // NaN
 			x = 0
@@ -66,7 +66,7 @@ func (r real) pack(x float64) uint64 {
 }
 
 // compute is an operation with the rounding of the instruction.
-func (r real) compute(op operation, a, b, c float64) uint64 {
+func (r number) compute(op operation, a, b, c float64) uint64 {
 	switch {
 	case r.mode != ptx.ModRn:
 		return r.pack(directed(op, r.mode, r.double, a, b, c))
@@ -80,7 +80,7 @@ func (r real) compute(op operation, a, b, c float64) uint64 {
 
 // floatFunction is what an instruction on f32 or f64 computes.
 func floatFunction(i *ptx.Instruction) (func1, func2, func3) {
-	r := realOf(i)
+	r := numberOf(i)
 	switch i.Op {
 	case ptx.OpAdd:
 		return nil, func(a, b uint64) uint64 { return r.compute(opAdd, r.value(a), r.value(b), 0) }, nil
@@ -111,7 +111,7 @@ func floatFunction(i *ptx.Instruction) (func1, func2, func3) {
 }
 
 // sign is the bit of the sign.
-func (r real) sign() uint64 {
+func (r number) sign() uint64 {
 	if r.double {
 		return 1 << 63
 	}
@@ -119,7 +119,7 @@ func (r real) sign() uint64 {
 }
 
 // onBits changes the sign, which keeps the bits of NaN in double precision.
-func (r real) onBits(change func(a, sign uint64) uint64) func1 {
+func (r number) onBits(change func(a, sign uint64) uint64) func1 {
 	sign := r.sign()
 	return func(a uint64) uint64 {
 		if !r.double {
@@ -134,7 +134,7 @@ func (r real) onBits(change func(a, sign uint64) uint64) func1 {
 }
 
 // extreme is min or max: of a number and NaN it is the number, unless .NaN says otherwise; -0 is below +0.
-func (r real) extreme(i *ptx.Instruction) func2 {
+func (r number) extreme(i *ptx.Instruction) func2 {
 	spread, xorsign := i.Has(ptx.ModNaN), i.Has(ptx.ModXorsign)
 	pick := math.Min
 	if i.Op == ptx.OpMax {
@@ -174,7 +174,7 @@ func spreadNaN(pick func(x, y float64) float64, x, y float64) float64 {
 
 // approximate are the functions whose result the hardware only approaches: here it is the nearest number, which is within the
 // error that PTX documents.
-func (r real) approximate(op ptx.Opcode) func1 {
+func (r number) approximate(op ptx.Opcode) func1 {
 	fn := approximation(op)
 	if fn == nil {
 		return nil

@@ -143,8 +143,8 @@ func (f *frame) renew(w *warp) {
 	clear(f.predDefined)
 	for _, c := range f.fn.constants {
 		f.defined[c.slot] = full
-		if c.special != ptx.NoSpecial {
-			w.fillSpecial(&f.regs[c.slot], c.special)
+		if s := c.special; s >= ptx.CtaidX && s <= ptx.CtaidZ || s == ptx.Smid {
+			w.fillSpecial(&f.regs[c.slot], s)
 		}
 	}
 }

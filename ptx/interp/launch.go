@@ -3,6 +3,7 @@ package interp
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Launch is one execution of a kernel.
@@ -71,12 +72,7 @@ var ErrLaunch = errors.New("ptx: launch")
 
 // ignores reports whether mistakes of a kind are not looked for.
 func (l *Launch) ignores(kind Kind) bool {
-	for _, k := range l.Ignore {
-		if k == kind {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(l.Ignore, kind)
 }
 
 // count is the number of blocks of the grid.

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"fmt"
 	"math/bits"
 
 	"github.com/go-vram/vram/ptx"
@@ -132,21 +133,14 @@ func (w *warp) take(in *instruction, n int) {
 func (c *compiler) warpWide(i *ptx.Instruction) {
 	if i.Op == ptx.OpActivemask {
 		d := c.out(&i.Operands[0])
-		c.to.run = func(w *warp, f *frame, m uint32) {
+		c.to.run = func(_ *warp, f *frame, m uint32) {
 			for rest := m; rest != 0; rest &= rest - 1 {
 				f.regs[d][next(rest)] = uint64(m)
 			}
 		}
 		return
 	}
-	name := i.Op.String()
-	for _, m := range i.Mods {
-		name += "." + m.String()
-	}
-	for _, t := range i.Types {
-		name += "." + t.String()
-	}
-	t := &meeting{key: name, mask: none, pred: none, out: none, outPred: none}
+	t := &meeting{key: fmt.Sprintf("%v%v%v", i.Op, i.Mods, i.Types), mask: none, pred: none, out: none, outPred: none}
 	c.to.flow, c.to.meet = sync, t
 	switch i.Op {
 	case ptx.OpBarWarpSync:

@@ -61,8 +61,8 @@ func TestMatrixInstructions(t *testing.T) {
 				for i := range c.a * perRegister {
 					v, x := small()
 					row, column := group, member*2+i&1
-					switch {
-					case perRegister == 1:
+					switch perRegister {
+					case 1:
 						row, column = group+8*(i&1), member+4*(i>>1)
 					default:
 						row += 8 * (i >> 1 & 1)

@@ -347,14 +347,14 @@ func (f number) compute(i instruction, v [3]uint64) (uint64, bool) {
 	case "rcp":
 		return f.quotient(f.encode(big.NewFloat(1), "rn"), v[0], i.mode()), true
 	case "sqrt":
-		if a, special := f.decode(v[0]); a == nil || a.Sign() < 0 {
-			if a != nil {
-				special = math.NaN()
-			}
+		a, special := f.decode(v[0])
+		switch {
+		case a == nil:
 			return f.special(math.Sqrt(special)), true
-		} else {
-			return f.encode(a.SetPrec(400).Sqrt(a), i.mode()), true
+		case a.Sign() < 0:
+			return f.special(math.NaN()), true
 		}
+		return f.encode(a.SetPrec(400).Sqrt(a), i.mode()), true
 	case "abs":
 		return f.keepNaN(v[0], v[0]&^sign), true
 	case "neg":
@@ -685,8 +685,7 @@ func same(typ string, a, b uint64) bool {
 	if !isFloat || a == b {
 		return a == b
 	}
-	if strings.HasSuffix(typ, "x2") {
-		one := strings.TrimSuffix(typ, "x2")
+	if one, isPair := strings.CutSuffix(typ, "x2"); isPair {
 		return same(one, a&0xffff, b&0xffff) && same(one, a>>16, b>>16)
 	}
 	return slices.Max([]int{btoi(f.isNaN(a)) + btoi(f.isNaN(b)), 0}) == 2

@@ -73,11 +73,11 @@ func (r *run) ask(a *access) (Region, error) {
 }
 
 // cells are those of an access.
-func (g *region) cells(offset, bytes, granule uint64) []cell {
-	first, last := offset/granule, (offset+bytes-1)/granule
+func (g *region) cells(offset, bytes uint64, shift uint) []cell {
+	first, last := offset>>shift, (offset+bytes-1)>>shift
 	chunk := first / chunkCells
 	if g.chunks == nil {
-		g.chunks = make([][]cell, uint64(len(g.Bytes))/granule/chunkCells+1)
+		g.chunks = make([][]cell, uint64(len(g.Bytes))>>shift/chunkCells+1)
 	}
 	if g.chunks[chunk] == nil {
 		g.chunks[chunk] = make([]cell, chunkCells)
@@ -123,7 +123,7 @@ func (w *warp) reachGlobal(a *access) []byte {
 	if g.Initialised != nil && !w.initialised(a, g.Initialised, offset) {
 		return nil
 	}
-	cells := g.cells(offset, uint64(a.bytes), w.block.run.granule[1]) //nolint:gosec // few bytes
+	cells := g.cells(offset, uint64(a.bytes), w.block.run.shift[1]) //nolint:gosec // few bytes
 	if !w.check(a, cells, GlobalRace, now) {
 		return nil
 	}
@@ -170,8 +170,8 @@ func (w *warp) reachShared(a *access) []byte {
 	if b.asyncs > 0 && !w.arrived(a) {
 		return nil
 	}
-	now := b.shared[a.address : a.address+uint64(a.bytes)]                                    //nolint:gosec // few bytes
-	first, last := a.address/b.run.granule[0], (a.address+uint64(a.bytes)-1)/b.run.granule[0] //nolint:gosec // few bytes
+	now := b.shared[a.address : a.address+uint64(a.bytes)]                                  //nolint:gosec // few bytes
+	first, last := a.address>>b.run.shift[0], (a.address+uint64(a.bytes)-1)>>b.run.shift[0] //nolint:gosec // few bytes
 	if !w.check(a, b.cells[first:last+1], SharedRace, now) || !w.initialised(a, b.initialised, a.address) {
 		return nil
 	}

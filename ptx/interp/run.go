@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/go-vram/vram/ptx"
 )
@@ -13,7 +14,7 @@ type run struct {
 	globals map[*ptx.Variable]uint64
 	own     []Region
 	regions []*region // that were found so far
-	granule [2]uint64
+	shift   [2]uint   // from an offset in shared and in global memory to its cell
 	limit   int64
 	grid    uint64
 
@@ -32,8 +33,8 @@ func (k *Kernel) Run(l Launch) error {
 	}
 	r := &run{
 		kernel: k, launch: &l, globals: map[*ptx.Variable]uint64{}, limit: l.MaxInstructions, grid: l.Grid.count(), clock: 1,
-		orders:  map[uint64]*order{},
-		granule: [2]uint64{uint64(k.granuleBytes[0]), uint64(k.granuleBytes[1])}, //nolint:gosec // 1 to 4
+		orders: map[uint64]*order{},
+		shift:  [2]uint{uint(bits.TrailingZeros(uint(k.granuleBytes[0]))), uint(bits.TrailingZeros(uint(k.granuleBytes[1])))}, //nolint:gosec // 1 to 4
 	}
 	if r.limit <= 0 {
 		r.limit = DefaultMaxInstructions

@@ -65,7 +65,7 @@ func (r *run) blockAt(clock uint32) uint64 {
 // conflict is an earlier access that the new one is not ordered with, or 0.
 func (w *warp) conflict(c *cell, write, strong bool, thread int, since uint32) touch {
 	unordered := func(t touch) bool {
-		return t.clock() > since && !(strong && t.strong()) && !w.sees(t, thread)
+		return t.clock() > since && (!strong || !t.strong()) && !w.sees(t, thread)
 	}
 	switch {
 	case unordered(c.store):
@@ -114,7 +114,7 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	t := newTouch(w.order.clock, w.at, a.strong, thread)
 	for n := range cells {
 		c := &cells[n]
-		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && !(a.write && found == c.store && same(a.value, now)) {
+		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) {
 			w.race(a, found, kind)
 			return false
 		}

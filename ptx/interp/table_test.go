@@ -19,10 +19,10 @@ import (
 type tableRow struct{ group, name, operands string }
 
 // table reads docs/ptx.md.
-func table(t testing.TB) (rows []tableRow) {
-	t.Helper()
+func table(tb testing.TB) (rows []tableRow) {
+	tb.Helper()
 	page, err := os.ReadFile("../../docs/ptx.md")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	sets := map[string]string{}
 	group, inside := "", false
 	for line := range strings.Lines(string(page)) {
@@ -44,7 +44,7 @@ func table(t testing.TB) (rows []tableRow) {
 			rows = append(rows, tableRow{group, expandSets(name, sets), strings.TrimSpace(fields[0])})
 		}
 	}
-	require.Greater(t, len(rows), 150)
+	require.Greater(tb, len(rows), 150)
 	return rows
 }
 

@@ -145,7 +145,7 @@ func (w *warp) settle(pc int) {
 }
 
 // execute runs the group until it ends, waits, splits, meets another one, or has had its share.
-func (w *warp) execute(end int64) {
+func (w *warp) execute(end int64) { //nolint:gocognit // the loop that all time goes by in; its cases share the group's state
 	code, f, group, pc := w.block.kernel.code, w.frame, w.group, w.at
 	alone := w.runnable() == group
 	merge := len(code)
@@ -318,7 +318,7 @@ func (w *warp) special(in *instruction, f *frame, m uint32) {
 
 // exit ends threads; what waits for them may go on.
 func (w *warp) exit(m uint32) {
-	for rest := m; rest != 0; rest &= rest - 1 {
+	for rest := m; rest != 0 && w.block.asyncs > 0; rest &= rest - 1 {
 		w.deliver(next(rest), 0, true)
 	}
 	w.live &^= m

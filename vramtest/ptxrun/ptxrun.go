@@ -146,7 +146,7 @@ func (e *Error) Result() cudadrv.Result {
 	if !errors.As(e.Err, &f) {
 		return cudadrv.LaunchFailed
 	}
-	switch f.Kind {
+	switch f.Kind { //nolint:exhaustive // the others are failures of the kernel without an address
 	case interp.OutOfBounds, interp.NotLive:
 		return cudadrv.IllegalAddress
 	case interp.Misaligned:
