@@ -11,7 +11,7 @@ import (
 // Store keeps compiled code beyond the process. Both methods may be called on any goroutine. A failure is no error of a kernel: Get has
 // nothing then.
 type Store interface {
-	// Get is what Put was given for the text of a kernel, on this kind of device with this driver.
+	// Get is the image that Put was given for the text of a kernel, on this kind of device with this driver.
 	Get(text string) (image []byte, ok bool)
 	// Put keeps the code that the driver has compiled.
 	Put(text string, image []byte)
@@ -34,10 +34,10 @@ type Compiler struct {
 // Option changes a compiler.
 type Option func(*Compiler)
 
-// WithStore has a compiler look for code in a store before it compiles, and put there what it has compiled.
+// WithStore has a compiler look for code in a store before it compiles, and put there the code that it has compiled.
 func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 
-// Prepared has Run refuse what Prepare has not compiled.
+// Prepared has Run refuse variants that Prepare has not compiled.
 func Prepared() Option { return func(c *Compiler) { c.prepared = true } }
 
 // NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen.

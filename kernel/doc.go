@@ -9,7 +9,7 @@
 //
 // # Words
 //
-// A Kernel is what is to be computed: output expressions of numbered inputs (package expr), and for a reduction the axes. It knows no
+// A Kernel is a computation: output expressions of numbered inputs (package expr), and for a reduction the axes. It knows no
 // sizes. A variant is one way to compute it (package plan): which dimensions are neighbours, how many elements a thread takes, how
 // many threads a row has. Run chooses the variant by the layouts of the tensors; sizes and strides are arguments of the launch, so
 // that new shapes of the same kind compile nothing. A Compiler has the compiled kernels of one device.
@@ -35,7 +35,7 @@
 //
 // # Errors
 //
-// *OperandError names the operand that does not fit; those of expressions and plans say what is wrong before anything is compiled. The
+// *OperandError names the operand that does not fit; those of expressions and plans name the mistake before anything is compiled. The
 // driver's log of a refused text is in the *cudadrv.CallError that Run or Prepare returns.
 //
 // # Concurrency properties

@@ -15,7 +15,7 @@ type fitted struct {
 const (
 	// maxFitted is how many a kernel keeps, the first ones. For more a run takes a microsecond longer, and still allocates nothing.
 	maxFitted = 8
-	// vectorBytes is what the address of a vector must be a multiple of, at most.
+	// vectorBytes is the largest alignment that a vector needs.
 	vectorBytes = 16
 )
 

@@ -2,5 +2,5 @@
 
 package kernel_test
 
-// runAllocs is what a run may allocate.
+// runAllocs is the number of allocations that a run may make.
 const runAllocs = 0

@@ -2,5 +2,5 @@
 
 package kernel_test
 
-// runAllocs is what a run may allocate: a pool drops what it is given now and then under the race detector.
+// runAllocs is the number of allocations that a run may make: a pool drops objects now and then under the race detector.
 const runAllocs = 3

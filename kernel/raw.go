@@ -49,7 +49,7 @@ func (c *Compiler) RawPTX(text, entry string) futures.Future[*cuda.Function] {
 	}), entry)
 }
 
-// findings are what package ptx has against a text.
+// findings are those of package ptx in a text.
 func findings(text string) error {
 	m, err := ptx.Parse(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/tensor/layout"
 )
 
-// frame is what a Run needs, so that it allocates nothing.
+// frame is the memory of a Run, which allocates nothing so.
 type frame struct {
 	geometry  *plan.Geometry // own, or one that the kernel keeps
 	own       plan.Geometry
@@ -29,7 +29,7 @@ var frames = sync.Pool{New: func() any { return new(frame) }} //nolint:gocheckno
 
 func takeFrame() *frame { return frames.Get().(*frame) } //nolint:forcetypeassert // of this pool
 
-// release clears what would keep memory, and gives the frame to the next launch.
+// release clears references to memory, and gives the frame to the next launch.
 func (f *frame) release() {
 	clear(f.tensors[:f.count])
 	clear(f.ranges[:f.count])

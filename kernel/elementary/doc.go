@@ -1,7 +1,7 @@
 // Package elementary has exp, log, sin and the other functions that a GPU's driver has no exact instruction for, in float32.
 //
 // Each function is written once, as operations of package code: a kernel contains the instructions, and the functions of this
-// package, as Exp and Log, compute on the host, bit for bit, what a kernel computes on a GPU. So the errors below are measured on
+// package, as Exp and Log, compute on the host, bit for bit, the results of a kernel on a GPU. So the errors below are measured on
 // the host: over all 2^32 inputs with VRAM_ALL_FLOATS=1, else over a sample.
 //
 // # Errors

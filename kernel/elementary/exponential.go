@@ -34,7 +34,7 @@ func BuildExpBelow(on code.Machine, x code.Value) code.Value {
 	m := m{on}
 	x = m.pick(m.lt(x, number(-104)), number(-104), x)
 	r, j := m.expReduced(x)
-	// The power of 2 is 2^64 times what it should be, so that it is no denormal number, and the last product alone is rounded.
+	// The power of 2 is 2^64 times too large, so that it is no denormal number, and the last product alone is rounded.
 	r = m.mul(r, m.addInt(m.Op2(code.Shl32, j, code.U32(23)), code.U32((127+64)<<23)))
 	return m.mul(r, number(0x1p-64))
 }

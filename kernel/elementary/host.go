@@ -7,7 +7,7 @@ func on(build func(code.Machine, code.Value) code.Value, x float32) float32 {
 	return build(code.Evaluator{}, code.F32(x)).AsFloat32()
 }
 
-// Exp is what a kernel computes for exp(x), and so on for the other functions.
+// Exp is a kernel's result for exp(x), and so on for the other functions.
 func Exp(x float32) float32 { return on(BuildExp, x) }
 
 // ExpBelow is Exp for an x that is not positive.

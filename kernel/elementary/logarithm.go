@@ -19,7 +19,7 @@ func (m m) log1pNear(x value) (r, square value) {
 	return m.poly(m.fma(t, x, r), x, 0.333331972, -0.5), s
 }
 
-// logSpecial is r, but what a logarithm is for 0, negative numbers, infinity and NaN.
+// logSpecial is r, but the special value of a logarithm for 0, negative numbers, infinity and NaN.
 func (m m) logSpecial(x, zero, r value) value {
 	r = m.pick(m.lt(x, infinity()), r, m.add(x, x))
 	r = m.pick(m.lt(x, zero), nan(), r)

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/kernel/elementary"
 )
 
-// function is a function under test: its limit is what the package comment says.
+// function is a function under test: its limit is that of the package comment.
 type function struct {
 	name      string
 	of        func(float32) float32

@@ -1,4 +1,4 @@
-// Package expr describes what a kernel computes: expressions over the elements of tensors, and reductions of them. It computes nothing
+// Package expr describes the computation of a kernel: expressions over the elements of tensors, and reductions of them. It computes nothing
 // and touches no device; package kernel makes a kernel of expressions.
 //
 //	x, b := expr.Input(0, tensor.Float32), expr.Input(1, tensor.Float32)
@@ -7,8 +7,8 @@
 //
 // # Words
 //
-// An Expr is an operation on other ones, an input, or a constant. It never changes, and may be used any number of times: what is used
-// several times is computed once. Expr methods do not fail; an expression of types that have no such operation is wrong, and Err says
+// An Expr is an operation on other ones, an input, or a constant. It never changes, and may be used any number of times: an expression that is
+// used several times is computed once. Expr methods do not fail; an expression of types that have no such operation is wrong, and Err says
 // why; so is each expression that is made of it.
 //
 // # Types

@@ -12,7 +12,7 @@ type NotFoundError struct {
 	Err   error    // of them, joined
 }
 
-// Error names what was tried.
+// Error names the files that were tried.
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("nvrtc: not found as %s", strings.Join(e.Tried, ", "))
 }

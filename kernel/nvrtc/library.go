@@ -149,7 +149,7 @@ func (l *Library) compile(name, source string, options []string, form string) ([
 	return l.read("nvrtcGet"+form, pin)
 }
 
-// read has what a pair of functions gives: its size, and then its bytes.
+// read has the bytes of a pair of functions: one gives the size, the other the bytes.
 func (l *Library) read(what string, pin *runtime.Pinner) ([]byte, error) {
 	f := l.frame
 	if r := l.call(what+"Size", f.program, address(&f.size)); r != 0 {

@@ -17,7 +17,7 @@ const (
 	splitBlocks = 264
 	// MaxSplitRows is how many rows are split at most, and so how many tickets there are.
 	MaxSplitRows = splitBlocks / 2
-	// minChunk is what a block of a split row has at least to do.
+	// minChunk is the least number of elements for a block of a split row.
 	minChunk = 4096
 )
 

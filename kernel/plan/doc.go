@@ -2,7 +2,7 @@
 //
 //  1. New takes the output expressions, makes equal ones one, and orders the reductions: those of depth 1 need the elements alone,
 //     those of depth 2 the results of the first, and so on.
-//  2. Program.Fit takes the layouts of the tensors, broadcasts the inputs, merges dimensions, and chooses a Variant: what the text
+//  2. Program.Fit takes the layouts of the tensors, broadcasts the inputs, merges dimensions, and chooses a Variant: all that the text
 //     depends on. Sizes and strides are not part of it: they are the parameters of the kernel.
 //  3. Program.Emit writes the text of a variant. Params are its parameters in order, for those who launch it.
 //

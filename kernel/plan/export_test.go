@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/kernel/internal/code"
 )
 
-// Evaluate is what a kernel computes for one element, as bits of the class of its type: leaf has those of inputs and indices.
+// Evaluate is a kernel's result for one element, as bits of the class of its type: leaf has those of inputs and indices.
 func Evaluate(n *expr.Node, leaf func(n *expr.Node) code.Value) code.Value {
 	e := &element{Machine: code.Evaluator{}, known: map[*expr.Node]code.Value{}, leaf: leaf}
 	v := e.value(n)

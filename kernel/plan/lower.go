@@ -151,7 +151,7 @@ var rows = map[expr.Op]row{
 	expr.OpGe:    {absent, code.GeS32, code.GeS64, code.GeF32, code.GeF64},
 }
 
-// operation computes what the table or a formula has, of operands of a type.
+// operation computes an operation of the table, or a formula, of operands of a type.
 func (e *element) operation(op expr.Op, of tensor.Type, args [3]code.Value) code.Value {
 	f := familyOf(of)
 	a, b := args[0], args[1]
@@ -180,7 +180,7 @@ func (e *element) operation(op expr.Op, of tensor.Type, args [3]code.Value) code
 	return e.function(op, a, b)
 }
 
-// function computes what package elementary has.
+// function computes a function of package elementary.
 func (e *element) function(op expr.Op, a, b code.Value) code.Value {
 	switch op { //nolint:exhaustive // functions
 	case expr.OpIsNaN:

@@ -35,7 +35,7 @@ type Operand struct {
 	Row  bool // an output with one element for each row
 }
 
-// Program is what a kernel computes. It does not change.
+// Program is the computation of a kernel. It does not change.
 type Program struct {
 	Operands []Operand // inputs, then outputs
 	Inputs   int

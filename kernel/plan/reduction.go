@@ -18,7 +18,7 @@ type reduction struct {
 	depth   int
 }
 
-// state is what a reduction has found so far.
+// state is the result of a reduction so far.
 type state [2]code.Value
 
 // pair reports whether the state has two values.

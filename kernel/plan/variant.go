@@ -47,7 +47,7 @@ func (v Variant) index() int {
 	return 4
 }
 
-// ParamKind says what a parameter of a kernel is.
+// ParamKind is the meaning of a kernel's parameter.
 type ParamKind uint8
 
 // The kinds of parameters.

@@ -15,7 +15,7 @@ type Emitter struct {
 	scopes []map[operation]Value
 }
 
-// operation is what two equal values come from.
+// operation is the origin of a value: equal ones make equal values.
 type operation struct {
 	op      Op
 	a, b, c Value
@@ -207,7 +207,7 @@ func (e *Emitter) Rare(condition, otherwise Value, do func() Value) Value {
 	return to
 }
 
-// Body is the text between the braces of the kernel: declarations of registers, and what was written.
+// Body is the text between the braces of the kernel: declarations of registers, and the lines.
 func (e *Emitter) Body() string {
 	var b strings.Builder
 	for class, count := range e.counts {

@@ -10,7 +10,7 @@ import (
 // Evaluator computes on the host.
 type Evaluator struct{}
 
-// Rare computes what the condition asks for.
+// Rare computes the branch that the condition chooses.
 func (Evaluator) Rare(condition, otherwise Value, do func() Value) Value {
 	if condition.Bits != 0 {
 		return do()
