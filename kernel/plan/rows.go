@@ -114,7 +114,7 @@ func (w *writer) scan(body func(b *batch)) {
 	if vector == 1 || w.v.Outer > 0 || w.v.Inner > 1 {
 		return
 	}
-	// What is left of a row that is no multiple of the vector.
+	// The rest of a row that is no multiple of the vector.
 	length := w.Op2(w.index.pick(code.SubS32, code.SubS64), w.end, w.begin)
 	mask := ^(vector - 1)
 	length = w.Op2(w.index.pick(code.And32, code.And64), length, w.index.constant(mask))
