@@ -106,7 +106,7 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 
 # Each of these runs from any folder, with no file beside it: .dev/answers.test alone, the others with -test.run Hardware.
 # Their symbols stay behind: that is a third of what is carried.
-CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./internal/bytecheck sleep:./cuda/sleep matmul:./kernel/matmul
+CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./internal/bytecheck sleep:./cuda/sleep matmul:./kernel/matmul kernel:./kernel elementary:./kernel/elementary
 
 test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .dev
 	@for item in $(CARRIED); do \

@@ -60,6 +60,7 @@ func Bugs() []Bug {
 		tensorBugs(),
 		ptxBugs(),
 		matmulBugs(),
+		kernelBugs(),
 		interpBugs(),
 	)
 }

@@ -1,0 +1,67 @@
+package planted
+
+// kernelBugs are those of expressions, plans of kernels, elementary functions, and runs of kernels.
+func kernelBugs() []Bug {
+	const (
+		plans, functions, kernels    = "kernel/plan", "kernel/elementary", "kernel"
+		elements, reductions, errors = "^TestRandomExpressionsOnRandomLayouts$", "^TestRandomReductionsOfRandomLayouts$", "^TestErrors$"
+	)
+	return []Bug{
+		{
+			Name: "a vector is loaded from an address that is not aligned", Package: plans, Run: "^TestElementsOfContiguousTensors$",
+			Edits: []Edit{{"kernel/plan.(*Program).aligned", "addresses[k]%uint64(piece) != 0 || ", ""}},
+		},
+		{
+			Name: "a dimension is merged where one operand alone allows it", Package: plans, Run: elements,
+			Edits: []Edit{{"kernel/plan.merged", "joins = joins && strides", "joins = strides"}},
+		},
+		{
+			Name: "the last elements of a long row are left out", Package: plans, Run: "^TestSumsOfRows$",
+			Edits: []Edit{{"kernel/plan.(*writer).scan", "if vector == 1 || w.v.Outer > 0", "if vector >= 1 || w.v.Outer > 0"}},
+		},
+		{
+			Name: "of equal elements the last one is the greatest", Package: plans, Run: reductions,
+			Edits: []Edit{{"kernel/plan.(*reduction).combineArg", "code.LtS64, b[1], a[1]", "code.GtS64, b[1], a[1]"}},
+		},
+		{
+			Name: "a NaN is not the maximum", Package: plans, Run: reductions,
+			Edits: []Edit{{"kernel/plan.(*element).extreme", "code.U32(0x7fffffff), v, e.Op2(code.NanF32", "v, v, e.Op2(code.NanF32"}},
+		},
+		{
+			Name: "all blocks of a split row make its values", Package: plans, Run: "^TestSumsOfSplitRows$",
+			Edits: []Edit{{"kernel/plan.(*writer).lastBlock", `last := w.Op2(code.EqS32,`, `last := w.Op2(code.LeS32,`}},
+		},
+		{
+			Name: "the tickets of a split row are not put back", Package: plans, Run: "^TestSumsOfSplitRows$",
+			Edits: []Edit{{"kernel/plan.(*writer).lastBlock", `"st.global.b32 [%v], %v", ticket, w.Register(code.U32(0))`, `"ld.global.b32 %v, [%v]", w.New(code.B32), ticket`}},
+		},
+		{
+			Name: "an int8 does not wrap around", Package: plans, Run: elements,
+			Edits: []Edit{{"kernel/plan.(*element).cast", "e.narrow(to, e.converted(v, source, familyOf(to)))", "e.converted(v, source, familyOf(to))"}},
+		},
+		{
+			Name: "an exponential has a wrong coefficient", Package: functions, Run: errors,
+			Edits: []Edit{{"kernel/elementary.m.expReduced", "1.66664720e-1", "1.66664000e-1"}},
+		},
+		{
+			Name: "a large sine is reduced like a small one", Package: functions, Run: errors,
+			Edits: []Edit{{"kernel/elementary.m.reduced", "number(nearLimit)", "number(1e9)"}},
+		},
+		{
+			Name: "an odd power of a negative number is positive", Package: functions, Run: "^TestPowOfSpecialNumbers$",
+			Edits: []Edit{{"kernel/elementary.BuildPow", "m.pick(odd, m.signed(", "m.pick(m.and(odd, code.Bool(false)), m.signed("}},
+		},
+		{
+			Name: "an output may overlap an input", Package: kernels, Run: "^TestOperandsThatDoNotFit$",
+			Edits: []Edit{{"kernel.(*frame).overlaps", "f.layouts[out] == f.layouts[other] && a == b", "a == b"}},
+		},
+		{
+			Name: "a variant is compiled for each kernel", Package: kernels, Run: "^TestAVariantIsCompiledOnce$",
+			Edits: []Edit{{"kernel.(*Compiler).once", "if p, ok := c.modules[key]; ok {", "if p, ok := c.modules[key]; ok && p.Pending() {"}},
+		},
+		{
+			Name: "a run compiles what was not prepared", Package: kernels, Run: "^TestPreparedKernels$",
+			Edits: []Edit{{"kernel.(*Kernel).compiled", "if k.by.prepared {", "if k.by.prepared && k.by.closed {"}},
+		},
+	}
+}

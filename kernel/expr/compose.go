@@ -1,0 +1,140 @@
+package expr
+
+import (
+	"math"
+
+	"github.com/go-vram/vram/tensor"
+)
+
+// Relu is x where it is greater than 0, else 0.
+func (e Expr) Relu() Expr { return e.Maximum(Number(0)) }
+
+// Square is x*x.
+func (e Expr) Square() Expr { return e.Mul(e) }
+
+// Sigmoid is 1/(1+exp(-x)).
+func (e Expr) Sigmoid() Expr { return Number(1).Div(e.neg().Exp().Add(Number(1))) }
+
+func (e Expr) neg() Expr { return floating(e).Neg() }
+
+// Silu is x*sigmoid(x).
+func (e Expr) Silu() Expr { return e.Div(e.neg().Exp().Add(Number(1))) }
+
+// Gelu is x/2*(1+erf(x/sqrt(2))).
+func (e Expr) Gelu() Expr {
+	return e.Mul(Number(0.5)).Mul(e.Mul(Number(1 / math.Sqrt2)).Erf().Add(Number(1)))
+}
+
+// GeluTanh is x/2*(1+tanh(sqrt(2/π)*(x+0.044715*x³))).
+func (e Expr) GeluTanh() Expr {
+	inner := e.Mul(Number(math.Sqrt(2 / math.Pi))).Mul(Fma(e.Square(), Number(0.044715), Number(1)))
+	return e.Mul(Number(0.5)).Mul(inner.Tanh().Add(Number(1)))
+}
+
+// Sum is the sum of a row. A row without elements has 0.
+func (e Expr) Sum() Expr { return e.accumulated(OpSum) }
+
+// Prod is the product of a row.
+func (e Expr) Prod() Expr { return e.accumulated(OpProd) }
+
+// accumulated is a sum or product: int64 of integers.
+func (e Expr) accumulated(op Op) Expr {
+	e = e.Typed()
+	if e.Err() == nil && e.Type.Kind() != tensor.Floating {
+		e = e.Cast(tensor.Int64)
+	}
+	return made(op, typeOf(e), e)
+}
+
+// Max is the greatest element of a row, and the lowest number of the type, -Inf for floating-point types, of a row without elements.
+func (e Expr) Max() Expr { return e.Typed().extreme(OpMax) }
+
+// Min is the least element of a row.
+func (e Expr) Min() Expr { return e.Typed().extreme(OpMin) }
+
+func (e Expr) extreme(op Op) Expr {
+	if e.Err() == nil && e.Type == tensor.Bool {
+		return wrong(op, e.Type)
+	}
+	return made(op, typeOf(e), e)
+}
+
+// ArgMax is the index in the row of the greatest element, of the first one of several. Its type is int64.
+func (e Expr) ArgMax() Expr { return e.arg(OpArgMax) }
+
+// ArgMin is the index in the row of the least element, of the first one of several.
+func (e Expr) ArgMin() Expr { return e.arg(OpArgMin) }
+
+func (e Expr) arg(op Op) Expr {
+	if e = e.Typed().extreme(op); e.Err() != nil {
+		return e
+	}
+	return made(op, tensor.Int64, e.Args[0])
+}
+
+// Mean is the mean of a row: the sum over the number of elements.
+func (e Expr) Mean() Expr {
+	sum := floating(e).Sum()
+	return sum.Div(Count(countType(typeOf(sum))).Cast(typeOf(sum)))
+}
+
+func countType(of tensor.Type) tensor.Type {
+	if of == tensor.Float64 {
+		return of
+	}
+	return tensor.Float32
+}
+
+// Var is the variance of a row over its number of elements less correction: 0 or 1.
+func (e Expr) Var(correction float64) Expr {
+	x := floating(e)
+	if x.Err() != nil {
+		return x
+	}
+	count := Count(countType(x.Type)).Sub(Number(correction)).Maximum(Number(0))
+	return x.Sub(x.Mean()).Square().Sum().Div(count.Cast(x.Type))
+}
+
+// Norm is the Euclidean norm of a row.
+func (e Expr) Norm() Expr { return floating(e).Square().Sum().Sqrt() }
+
+// online are the maximum of a row and the sum of exp(x-maximum), computed in one pass.
+func (e Expr) online() (maximum, sum Expr) {
+	x := floating(e)
+	if x.Err() == nil && x.Type == tensor.Float64 {
+		return wrong(OpRunningMax, x.Type), wrong(OpRunningSum, x.Type)
+	}
+	return made(OpRunningMax, typeOf(x), x), made(OpRunningSum, typeOf(x), x)
+}
+
+// LogSumExp is log(sum(exp(x))) of a row, without overflow.
+func (e Expr) LogSumExp() Expr {
+	m, s := e.online()
+	return Select(m.Abs().Eq(Number(math.Inf(1))), m, m.Add(s.Log()))
+}
+
+// Softmax is exp(x)/sum(exp(x)) for each element of a row, without overflow.
+func (e Expr) Softmax() Expr {
+	x := floating(e)
+	m, s := x.online()
+	return x.Sub(m).float32s(OpExpBelow).Mul(Number(1).Div(s))
+}
+
+// LogSoftmax is the logarithm of Softmax.
+func (e Expr) LogSoftmax() Expr {
+	x := floating(e)
+	m, s := x.online()
+	return x.Sub(m).Sub(s.Log())
+}
+
+// LayerNorm is (x-mean)/sqrt(variance+epsilon) for each element of a row. Multiply by a weight and add a bias as wanted.
+func (e Expr) LayerNorm(epsilon float64) Expr {
+	x := floating(e)
+	return x.Sub(x.Mean()).Mul(x.Var(0).Add(Number(epsilon)).Rsqrt())
+}
+
+// RMSNorm is x/sqrt(mean(x²)+epsilon) for each element of a row.
+func (e Expr) RMSNorm(epsilon float64) Expr {
+	x := floating(e)
+	return x.Mul(x.Square().Mean().Add(Number(epsilon)).Rsqrt())
+}

@@ -1,0 +1,132 @@
+package kernel
+
+import (
+	"maps"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/kernel/plan"
+	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
+)
+
+// Kernel computes outputs of inputs: Run does. Any number of goroutines may use it.
+type Kernel struct {
+	by       *Compiler
+	program  *plan.Program
+	name     string
+	variants atomic.Pointer[map[plan.Variant]*variant]
+	fitted   atomic.Pointer[[]*fitted]
+}
+
+// variant is a compiled one.
+type variant struct {
+	passes []*cuda.Function
+	params []plan.Param
+}
+
+// Elementwise makes a kernel of expressions without reductions. It compiles nothing. Errors: those of expr.Expr.Err and plan.New,
+// ErrReduces.
+func (c *Compiler) Elementwise(outputs ...expr.Expr) (*Kernel, error) {
+	return c.kernel(false, nil, outputs)
+}
+
+// Reduction makes a kernel of expressions with reductions over some axes, counted from the end: -1 is the last one; plan.All is all of them.
+// Errors: those of expr.Expr.Err and plan.New, ErrReduces.
+func (c *Compiler) Reduction(axes []int, outputs ...expr.Expr) (*Kernel, error) {
+	return c.kernel(true, axes, outputs)
+}
+
+func (c *Compiler) kernel(reduces bool, axes []int, outputs []expr.Expr) (*Kernel, error) {
+	if c == nil || c.on == nil {
+		return nil, ErrNotOpen
+	}
+	p, err := plan.New(axes, outputs...)
+	if err != nil {
+		return nil, err
+	}
+	if p.Reduces() != reduces {
+		return nil, ErrReduces
+	}
+	k := &Kernel{by: c, program: p}
+	for i, e := range outputs {
+		if i > 0 {
+			k.name += ", "
+		}
+		k.name += e.String()
+	}
+	k.variants.Store(&map[plan.Variant]*variant{})
+	k.fitted.Store(&[]*fitted{})
+	return k, nil
+}
+
+// String is the text of the output expressions.
+func (k *Kernel) String() string {
+	if k == nil {
+		return "no kernel"
+	}
+	return k.name
+}
+
+// Prepare compiles the variant for tensors with these types and layouts: the memory is not touched, but where it lies counts. It does not wait.
+// Errors are those of Run.
+func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) futures.Future[*Kernel] {
+	if k == nil {
+		return futures.Failed[*Kernel](ErrNotOpen)
+	}
+	f := takeFrame()
+	defer f.release()
+	if err := f.bind(k, outputs, inputs); err != nil {
+		return futures.Failed[*Kernel](err)
+	}
+	v := f.geometry.Variant
+	if (*k.variants.Load())[v] != nil || f.geometry.Empty() {
+		return futures.Done(k)
+	}
+	return futures.Then(k.by.module(k.program.Emit(v)), func(m *cuda.Module) (*Kernel, error) {
+		_, err := k.add(v, m)
+		return k, err
+	})
+}
+
+// Text is the PTX that Run compiles for tensors of the types of the expressions with these layouts: inputs, then outputs. The lowest places
+// are taken to be aligned.
+func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
+	if k == nil {
+		return "", ErrNotOpen
+	}
+	if len(layouts) != len(k.program.Operands) {
+		return "", k.miscounted(len(layouts)-k.program.Inputs, k.program.Inputs)
+	}
+	var g plan.Geometry
+	if err := k.program.Fit(&g, layouts, make([]uint64, len(layouts))); err != nil {
+		return "", err
+	}
+	return k.program.Emit(g.Variant), nil
+}
+
+func (k *Kernel) miscounted(outputs, inputs int) error {
+	return &CountError{k.name, inputs, outputs, k.program.Inputs, len(k.program.Operands) - k.program.Inputs}
+}
+
+// add makes a variant of loaded code known.
+func (k *Kernel) add(of plan.Variant, m *cuda.Module) (*variant, error) {
+	v := &variant{params: k.program.Params(of)}
+	for _, name := range k.program.Passes(of) {
+		f, err := m.Function(name)
+		if err != nil {
+			return nil, err
+		}
+		v.passes = append(v.passes, f)
+	}
+	for {
+		old := k.variants.Load()
+		next := maps.Clone(*old)
+		next[of] = v
+		if k.variants.CompareAndSwap(old, &next) {
+			return v, nil
+		}
+	}
+}

@@ -1,0 +1,60 @@
+//go:build linux && (amd64 || arm64)
+
+package nvrtc_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/kernel/nvrtc"
+)
+
+// fake builds the library of testdata.
+func fake(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "libnvrtc.so.13")
+	compiler, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to open without a compiler
+	}
+	out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, "testdata/fakenvrtc.c").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return path
+}
+
+func TestSourceIsCompiled(t *testing.T) {
+	path := fake(t)
+	l, err := nvrtc.Find("/nothing/libnvrtc.so.13", path)
+	require.NoError(t, err)
+	assert.Equal(t, path, l.Path())
+	major, minor := l.Version()
+	assert.Equal(t, [2]int{13, 7}, [2]int{major, minor})
+	for _, of := range []cudadrv.ComputeCapability{{Major: 9}, {Major: 99, Minor: 9}} {
+		image, err := l.Compile("ok.cu", "source", of, "-DX=1")
+		require.NoError(t, err)
+		assert.Equal(t, "source", string(image[:6]))
+	}
+}
+
+func TestWrongSourceIsNumbered(t *testing.T) {
+	l, err := nvrtc.Find(fake(t))
+	require.NoError(t, err)
+	_, err = l.Compile("broken.cu", "int a;\n#error\n", cudadrv.ComputeCapability{Major: 9})
+	var refused *nvrtc.CompileError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, 6, refused.Result)
+	assert.Contains(t, err.Error(), "broken.cu(2): error: #error")
+	assert.Contains(t, err.Error(), "1  int a;\n2  #error\n")
+}
+
+func TestALibraryThatIsNotThere(t *testing.T) {
+	_, err := nvrtc.Find("/nothing/libnvrtc.so.13")
+	var missing *nvrtc.NotFoundError
+	require.ErrorAs(t, err, &missing)
+	assert.Equal(t, []string{"/nothing/libnvrtc.so.13"}, missing.Tried)
+}

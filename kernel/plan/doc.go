@@ -1,0 +1,16 @@
+// Package plan turns expressions into the text of kernels. It is pure: a Program and a Variant make one text of PTX, always the same.
+//
+//  1. New takes the output expressions, makes equal ones one, and orders the reductions: those of depth 1 need the elements alone,
+//     those of depth 2 the results of the first, and so on.
+//  2. Program.Fit takes the layouts of the tensors, broadcasts the inputs, merges dimensions, and chooses a Variant: all that the text
+//     depends on. Sizes and strides are not part of it: they are the parameters of the kernel.
+//  3. Program.Emit writes the text of a variant. Params are its parameters in order, for those who launch it.
+//
+// # Schedules
+//
+// An element-wise kernel has a thread for each vector of up to eight neighbours in the last dimension. A kernel with reductions has a
+// number of threads for each row: 1, 8, or 32 of a warp, or a block of 256 or 1024. It goes over the row once for each depth, and once
+// more for outputs that have an element for each element. A few long rows are split: each block reduces a part, and leaves its
+// partial result in scratch memory. Where nothing but row values is wanted at depth 1, the last block to finish reduces the partial results, in
+// their order; else the next pass is another launch, each block of which does so. No sum depends on which block was faster.
+package plan

@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/kernel/internal/code"
+)
+
+// Emit is the text of a variant: a kernel for each of Passes.
+func (p *Program) Emit(v Variant) string {
+	var text strings.Builder
+	text.WriteString(".version 7.0\n.target sm_70\n.address_size 64\n")
+	for pass, name := range p.Passes(v) {
+		text.WriteString(p.emit(v, pass, name))
+	}
+	return text.String()
+}
+
+func (p *Program) emit(v Variant, pass int, name string) string {
+	w := &writer{Emitter: code.NewEmitter(), p: p, v: v, pass: pass, index: index{v.Wide}, params: map[Param]code.Value{}}
+	w.row = &element{Machine: w.Emitter, known: map[*expr.Node]code.Value{}, leaf: w.rowLeaf}
+	params := p.Params(v)
+	lines := make([]string, len(params))
+	for i, param := range params {
+		lines[i] = fmt.Sprintf("\t.param .u%d p%d", 8*param.Bytes(v), i)
+		class := code.B32
+		if param.Bytes(v) == 8 {
+			class = code.B64
+		}
+		to := w.New(class)
+		w.Line("ld.param.u%d %v, [p%d]", 8*param.Bytes(v), to, i)
+		w.params[param] = to
+	}
+	w.kernel()
+	w.Line("ret")
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n.visible .entry %s(\n%s\n)\n.maxntid %d, 1, 1\n{\n", name, strings.Join(lines, ",\n"), v.BlockThreads())
+	if w.sharedBytes > 0 {
+		fmt.Fprintf(&b, "\t.shared .align 8 .b8 shared[%d];\n", w.sharedBytes)
+	}
+	b.WriteString(w.Body())
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// kernel writes the body.
+func (w *writer) kernel() {
+	if w.v.Lanes == 0 {
+		w.elementwise()
+		return
+	}
+	w.rowwise()
+}
+
+// elementwise writes a kernel with a thread for each vector.
+func (w *writer) elementwise() {
+	vector := int(w.v.Vector)
+	thread := w.add(w.mul(w.indexOf(w.special("ctaid.x")), w.index.constant(w.v.BlockThreads())), w.indexOf(w.special("tid.x")))
+	at := w.mul(thread, w.index.constant(vector))
+	cols := w.param(Cols, 0, 0)
+	w.bases(w.index.constant(0))
+	whole := w.less(w.add(at, w.index.constant(vector-1)), cols)
+	w.If(whole, func() { w.outputs(w.batch(at, vector)) })
+	if vector > 1 && w.v.Outer == 0 && w.v.Inner == 1 {
+		w.If(w.Op1(code.NotPred, whole), func() {
+			w.loop(at, cols, w.index.constant(1), 1, func(col code.Value) { w.outputs(w.batch(col, 1)) })
+		})
+	}
+}

@@ -1,0 +1,16 @@
+package plan
+
+import (
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/kernel/internal/code"
+)
+
+// Evaluate is a kernel's result for one element, as bits of the class of its type: leaf has those of inputs and indices.
+func Evaluate(n *expr.Node, leaf func(n *expr.Node) code.Value) code.Value {
+	e := &element{Machine: code.Evaluator{}, known: map[*expr.Node]code.Value{}, leaf: leaf}
+	v := e.value(n)
+	if n.Type.Size() == 2 && n.Type.Kind() == expr.Number(0.5).Typed().Type.Kind() {
+		v = e.rounded(n.Type, v)
+	}
+	return v
+}

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/tensor"
+)
+
+const (
+	// MaxOutputs is how many outputs a kernel may have.
+	MaxOutputs = 8
+	// MaxOperands are inputs and outputs together.
+	MaxOperands = expr.MaxInputs + MaxOutputs
+)
+
+var (
+	// ErrOutputs refuses a kernel without outputs, or with too many.
+	ErrOutputs = errors.New("plan: a kernel has 1 to 8 outputs")
+	// ErrInput refuses a kernel whose inputs have no numbers from 0 on, or two types.
+	ErrInput = errors.New("plan: the inputs of a kernel are numbered from 0 on, each with one type")
+	// ErrReducedIndex refuses the index of an element in a kernel with reductions.
+	ErrReducedIndex = errors.New("plan: the index of an element is not supported beside reductions")
+	// ErrAxes refuses the axes of a reduction.
+	ErrAxes = errors.New("plan: these axes cannot be reduced")
+)
+
+// Operand is a tensor that the kernel reads or writes.
+type Operand struct {
+	Type tensor.Type
+	Out  bool
+	Row  bool // an output with one element for each row
+}
+
+// Program is the computation of a kernel. It does not change.
+type Program struct {
+	Operands []Operand // inputs, then outputs
+	Inputs   int
+
+	axes       []int // that are reduced, counted from the end; nil for all
+	outputs    []*expr.Node
+	reductions []*reduction
+	depth      int  // of the reductions
+	elements   bool // some output has an element for each element
+	indexed    bool // an element's index is used
+}
+
+// All stands for all axes.
+var All []int //nolint:gochecknoglobals // a constant: nil
+
+// New makes the program of some outputs. Axes are those that are reduced, counted from the end: -1 is the last one; All is all of
+// them. Errors: those of the expressions, ErrOutputs, ErrInput, ErrAxes, ErrReducedIndex.
+func New(axes []int, outputs ...expr.Expr) (*Program, error) {
+	if len(outputs) == 0 || len(outputs) > MaxOutputs {
+		return nil, fmt.Errorf("%w, not %d", ErrOutputs, len(outputs))
+	}
+	p := &Program{axes: slices.Clone(axes)}
+	for i, a := range axes {
+		if a >= 0 || slices.Contains(axes[:i], a) {
+			return nil, fmt.Errorf("%w: %v", ErrAxes, axes)
+		}
+	}
+	g := gather{program: p, known: map[string]*expr.Node{}, numbers: map[*expr.Node]int{}, done: map[*expr.Node]*expr.Node{}}
+	for i, e := range outputs {
+		if err := e.Err(); err != nil {
+			return nil, fmt.Errorf("output %d: %w", i, err)
+		}
+		p.outputs = append(p.outputs, g.node(e.Typed().Node))
+		p.depth = max(p.depth, e.Depth())
+	}
+	for i, of := range g.inputs {
+		if of == 0 {
+			return nil, fmt.Errorf("%w: there is no input %d", ErrInput, i)
+		}
+		p.Operands = append(p.Operands, Operand{Type: of})
+	}
+	p.Inputs = len(g.inputs)
+	for i, n := range p.outputs {
+		row := p.depth > 0 && outputs[i].Typed().Row()
+		p.elements = p.elements || !row
+		p.Operands = append(p.Operands, Operand{Type: n.Type, Out: true, Row: row})
+	}
+	switch {
+	case g.twoTypes:
+		return nil, fmt.Errorf("%w: one input has two types", ErrInput)
+	case p.indexed && p.depth > 0:
+		return nil, ErrReducedIndex
+	}
+	return p, nil
+}
+
+// Reduces reports whether the program has reductions.
+func (p *Program) Reduces() bool { return p.depth > 0 }
+
+// gather makes equal nodes one.
+type gather struct {
+	program  *Program
+	known    map[string]*expr.Node
+	numbers  map[*expr.Node]int
+	done     map[*expr.Node]*expr.Node
+	inputs   []tensor.Type
+	twoTypes bool
+}
+
+// node is the one node that is equal.
+func (g *gather) node(n *expr.Node) *expr.Node {
+	if one, ok := g.done[n]; ok {
+		return one
+	}
+	next := *n
+	next.Args = make([]expr.Expr, len(n.Args))
+	var key strings.Builder
+	fmt.Fprint(&key, n.Op, n.Type, n.Bits, n.At)
+	for i, a := range n.Args {
+		arg := g.node(a.Node)
+		next.Args[i] = expr.Expr{Node: arg}
+		fmt.Fprint(&key, " ", g.numbers[arg])
+	}
+	one, ok := g.known[key.String()]
+	if !ok {
+		one = &next
+		g.known[key.String()] = one
+		g.numbers[one] = len(g.numbers)
+		g.add(one)
+	}
+	g.done[n] = one
+	return one
+}
+
+// add takes a node in that is equal to no other one.
+func (g *gather) add(n *expr.Node) {
+	switch {
+	case n.Op == expr.OpInput:
+		for len(g.inputs) <= n.At {
+			g.inputs = append(g.inputs, 0)
+		}
+		g.twoTypes = g.twoTypes || g.inputs[n.At] != 0
+		g.inputs[n.At] = n.Type
+	case n.Op == expr.OpIndex:
+		g.program.indexed = true
+	case n.Op.Reduces():
+		g.program.reduce(n)
+	}
+}
+
+// reduce adds a reduction, or another result of one that is there.
+func (p *Program) reduce(n *expr.Node) {
+	kind := n.Op
+	if kind == expr.OpRunningSum {
+		kind = expr.OpRunningMax
+	}
+	for _, r := range p.reductions {
+		if r.op == kind && r.of == n.Args[0].Node {
+			r.results = append(r.results, n)
+			return
+		}
+	}
+	p.reductions = append(p.reductions, &reduction{
+		op: kind, of: n.Args[0].Node, results: []*expr.Node{n}, depth: expr.Expr{Node: n}.Depth(), kind: n.Args[0].Type,
+	})
+}

@@ -1,0 +1,390 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/kernel/internal/code"
+	"github.com/go-vram/vram/tensor"
+)
+
+const (
+	int64Type = tensor.Int64
+	warpLanes = 32
+	// flagBytes of shared memory tell a block whether it is the last one.
+	flagBytes = 8
+)
+
+// rowwise writes a kernel that reduces rows.
+func (w *writer) rowwise() {
+	lanes := int(w.v.Lanes)
+	thread := w.special("tid.x")
+	w.valid = code.Bool(true)
+	w.begin, w.end = w.index.constant(0), w.param(Cols, 0, 0)
+	var row code.Value
+	switch {
+	case w.v.Split:
+		row = w.special("ctaid.y")
+		w.lane = thread
+		w.begin = w.mul(w.indexOf(w.special("ctaid.x")), w.param(Chunk, 0, 0))
+		w.end = w.least(w.end, w.add(w.begin, w.param(Chunk, 0, 0)))
+	case lanes > warpLanes:
+		row = w.special("ctaid.x")
+		w.lane = thread
+	default:
+		first := w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()/lanes))) //nolint:gosec // small
+		inner := code.U32(uint32(lanes))                                                              //nolint:gosec // small
+		w.lane, row = w.Op2(code.RemU32, thread, inner), w.Op2(code.DivU32, thread, inner)
+		if w.v.Turned {
+			w.lane, row = row, w.lane
+		}
+		row = w.Op2(code.AddS32, first, row)
+		w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
+		// Threads without a row stay, for the others' shuffles, and go over nothing.
+		row = w.Op3(code.Select32, row, code.U32(0), w.valid)
+		w.end = w.Op3(w.index.pick(code.Select32, code.Select64), w.end, w.index.constant(0), w.valid)
+	}
+	w.bases(w.indexOf(row))
+	if w.v.Split {
+		w.splitRow(row)
+		return
+	}
+	for depth := 1; depth <= w.p.depth; depth++ {
+		w.reduce(depth)
+	}
+	w.finish(w.Op2(code.AndPred, w.valid, w.Op2(code.EqS32, w.lane, code.U32(0))))
+}
+
+// at is the reductions of a depth.
+func (p *Program) at(depth int) (all []*reduction) {
+	for _, r := range p.reductions {
+		if r.depth == depth {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// hoist computes the row values that a node needs, before a loop does.
+func (w *writer) hoist(n *expr.Node) {
+	if n.Op == expr.OpConst {
+		return
+	}
+	if (expr.Expr{Node: n}).Row() {
+		w.row.value(n)
+		return
+	}
+	for _, a := range n.Args {
+		w.hoist(a.Node)
+	}
+}
+
+// states of reductions, in variables.
+type states [][2]code.Value
+
+func (w *writer) begun(all []*reduction) states {
+	s := make(states, len(all))
+	for i, r := range all {
+		first := r.identity()
+		for part := range r.size() {
+			s[i][part] = w.Variable(first[part])
+		}
+	}
+	return s
+}
+
+func (w *writer) now(r *reduction, variables [2]code.Value) (s state) {
+	for part := range r.size() {
+		s[part] = w.Get(variables[part])
+	}
+	return s
+}
+
+func (w *writer) put(r *reduction, variables [2]code.Value, s state) {
+	for part := range r.size() {
+		w.Set(variables[part], s[part])
+	}
+}
+
+// scan goes over the row, or the block's part of it.
+func (w *writer) scan(body func(b *batch)) {
+	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
+	from := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))
+	w.loop(from, w.end, w.index.constant(lanes*vector), vector, func(col code.Value) { body(w.batch(col, vector)) })
+	if vector == 1 || w.v.Outer > 0 || w.v.Inner > 1 {
+		return
+	}
+	// The rest of a row that is no multiple of the vector.
+	length := w.Op2(w.index.pick(code.SubS32, code.SubS64), w.end, w.begin)
+	mask := ^(vector - 1)
+	length = w.Op2(w.index.pick(code.And32, code.And64), length, w.index.constant(mask))
+	from = w.add(w.add(w.begin, length), w.indexOf(w.lane))
+	w.loop(from, w.end, w.index.constant(lanes), 1, func(col code.Value) { body(w.batch(col, 1)) })
+}
+
+// accumulate is the states of a thread after its elements, of the reductions of a depth.
+func (w *writer) accumulate(all []*reduction) states {
+	for _, r := range all {
+		w.hoist(r.of)
+	}
+	variables := w.begun(all)
+	w.scan(func(b *batch) {
+		for i, r := range all {
+			var found []state
+			for lane, e := range b.elements {
+				found = append(found, r.one(e.value(r.of), w.position(r, b, lane)))
+			}
+			w.put(r, variables[i], r.absorb(w.row, w.now(r, variables[i]), found))
+		}
+	})
+	return variables
+}
+
+// position is the index of an element in its row, for those reductions that want it.
+func (w *writer) position(r *reduction, b *batch, lane int) code.Value {
+	if !r.pair() {
+		return code.Value{}
+	}
+	col := w.add(b.col, w.index.constant(lane))
+	if w.v.Wide {
+		return col
+	}
+	return w.Op1(code.U64FromU32, col)
+}
+
+// reduce computes the row values of a depth.
+func (w *writer) reduce(depth int) {
+	all := w.p.at(depth)
+	variables := w.accumulate(all)
+	for i, r := range all {
+		w.keep(r, w.across(r, w.now(r, variables[i])))
+	}
+}
+
+func (w *writer) keep(r *reduction, s state) {
+	for _, n := range r.results {
+		w.row.known[n] = r.result(n, s)
+	}
+}
+
+// across combines the states of the threads of a row: each thread has the result.
+func (w *writer) across(r *reduction, s state) state {
+	lanes := int(w.v.Lanes)
+	if w.v.Turned {
+		return w.acrossWarps(r, s)
+	}
+	s = w.shuffle(r, s, min(lanes, warpLanes))
+	if lanes <= warpLanes {
+		return s
+	}
+	from := w.sharedBytes
+	warps := lanes / warpLanes
+	w.sharedBytes += r.size() * 8 * warps
+	lane := w.Op2(code.And32, w.lane, code.U32(warpLanes-1))
+	base := w.New(code.B32)
+	w.Line("mov.u32 %v, shared", base)
+	slot := func(part int, at code.Value) code.Value {
+		offset := w.Op2(code.Shl32, at, code.U32(3))
+		return w.Op2(code.AddS32, base, w.Op2(code.AddS32, offset, code.U32(uint32(from+part*8*warps)))) //nolint:gosec // small
+	}
+	w.If(w.Op2(code.EqS32, lane, code.U32(0)), func() {
+		warp := w.Op2(code.ShrU32, w.lane, code.U32(5))
+		for part := range r.size() {
+			w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, warp), w.Register(s[part]))
+		}
+	})
+	w.Line("bar.sync 0")
+	var variables [2]code.Value
+	first := r.identity()
+	for part := range r.size() {
+		variables[part] = w.Variable(first[part])
+	}
+	w.If(w.Op2(code.LtU32, lane, code.U32(uint32(warps))), func() { //nolint:gosec // small
+		for part := range r.size() {
+			w.Line("ld.shared.b%d %v, [%v]", bitsOf(r.class(part)), variables[part], slot(part, lane))
+		}
+	})
+	return w.shuffle(r, w.now(r, variables), warpLanes)
+}
+
+// acrossWarps combines the states of a row of which each warp of the block has one: in the order of the warps.
+func (w *writer) acrossWarps(r *reduction, s state) state {
+	from, bytes := w.sharedBytes, 8*int(w.v.Lanes)*turnedRows
+	w.sharedBytes += r.size() * bytes
+	base := w.New(code.B32)
+	w.Line("mov.u32 %v, shared", base)
+	thread := w.special("tid.x")
+	slot := func(part int, at code.Value) code.Value {
+		return w.Op2(code.AddS32, w.Op2(code.AddS32, base, w.Op2(code.Shl32, at, code.U32(3))), code.U32(uint32(from+part*bytes))) //nolint:gosec // small
+	}
+	for part := range r.size() {
+		w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, thread), w.Register(s[part]))
+	}
+	w.Line("bar.sync 0")
+	variables := w.begun([]*reduction{r})[0]
+	at := w.Variable(w.Op2(code.And32, thread, code.U32(turnedRows-1)))
+	top, bottom := w.Label(), w.Label()
+	w.Place(top)
+	w.Scope(func() {
+		now := w.Get(at)
+		w.Line("@!%v bra %s", w.Op2(code.LtU32, now, code.U32(uint32(int(w.v.Lanes)*turnedRows))), bottom) //nolint:gosec // small
+		var other state
+		for part := range r.size() {
+			other[part] = w.New(r.class(part))
+			w.Line("ld.shared.b%d %v, [%v]", bitsOf(r.class(part)), other[part], slot(part, now))
+		}
+		w.put(r, variables, r.combine(w.row, w.now(r, variables), other))
+		w.Set(at, w.Op2(code.AddS32, now, code.U32(turnedRows)))
+		w.Line("bra %s", top)
+	})
+	w.Place(bottom)
+	return w.now(r, variables)
+}
+
+func bitsOf(c code.Class) int {
+	if c == code.B64 {
+		return 64
+	}
+	return 32
+}
+
+// shuffle combines the states of neighbouring threads of a warp.
+func (w *writer) shuffle(r *reduction, s state, lanes int) state {
+	for distance := lanes / 2; distance > 0; distance /= 2 {
+		var other state
+		for part := range r.size() {
+			other[part] = w.exchanged(s[part], distance)
+		}
+		s = r.combine(w.row, s, other)
+	}
+	return s
+}
+
+// exchanged is the value that the thread at a distance has.
+func (w *writer) exchanged(v code.Value, distance int) code.Value {
+	one := func(v code.Value) code.Value {
+		to := w.New(code.B32)
+		w.Line("shfl.sync.bfly.b32 %v, %v, %d, 31, -1", to, w.Register(v), distance)
+		return to
+	}
+	if v.Class == code.B64 {
+		return w.Op2(code.U64FromHalves, one(w.Op1(code.U32FromU64, v)), one(w.Op1(code.U32FromHi, v)))
+	}
+	return one(v)
+}
+
+// finish stores the outputs, those with one element for a row where the condition holds.
+func (w *writer) finish(first code.Value) {
+	for i, n := range w.p.outputs {
+		if w.p.Operands[w.p.Inputs+i].Row {
+			w.row.value(n)
+		} else {
+			w.hoist(n)
+		}
+	}
+	w.If(first, func() {
+		for i, n := range w.p.outputs {
+			if k := w.p.Inputs + i; w.p.Operands[k].Row {
+				w.store(n.Type, w.base[k], []code.Value{w.row.value(n)})
+			}
+		}
+	})
+	if w.p.elements {
+		w.scan(w.outputs)
+	}
+}
+
+// splitRow writes a pass over the part of a row that a block has.
+func (w *writer) splitRow(row code.Value) {
+	split := w.special("ctaid.x")
+	for depth := 1; depth <= w.pass; depth++ {
+		w.restore(row, depth)
+	}
+	first := w.Op2(code.EqS32, w.lane, code.U32(0))
+	if w.pass == w.p.depth {
+		w.finish(w.Op2(code.AndPred, first, w.Op2(code.EqS32, split, code.U32(0))))
+		return
+	}
+	all := w.p.at(w.pass + 1)
+	variables := w.accumulate(all)
+	found := make([]state, len(all))
+	for i, r := range all {
+		found[i] = w.across(r, w.now(r, variables[i]))
+	}
+	w.If(first, func() {
+		for i, r := range all {
+			for part := range r.size() {
+				w.Line("st.global.b%d [%v], %v", bitsOf(r.class(part)), w.partial(r, part, row, split), w.Register(found[i][part]))
+			}
+		}
+	})
+	if w.p.ticketed() {
+		w.lastBlock(row, first)
+	}
+}
+
+// partial is the address of a block's partial result.
+func (w *writer) partial(r *reduction, part int, row, split code.Value) code.Value {
+	number := 0
+	for i, other := range w.p.reductions {
+		if other == r {
+			number = 2*i + part
+		}
+	}
+	rows, splits := w.param(Rows, 0, 0), w.param(Splits, 0, 0)
+	at := w.Op2(code.AddS32, w.Op2(code.MulS32, rows, code.U32(uint32(number))), row) //nolint:gosec // small
+	at = w.Op2(code.AddS32, w.Op2(code.MulS32, at, splits), split)
+	return w.Op2(code.AddS64, w.param(Scratch, 0, 0), w.Op2(code.MulWideU32, at, code.U32(8)))
+}
+
+// restore computes the row values of a depth from the partial results of all blocks.
+func (w *writer) restore(row code.Value, depth int) {
+	all := w.p.at(depth)
+	variables := w.begun(all)
+	splits := w.param(Splits, 0, 0)
+	at := w.Variable(w.lane)
+	top, bottom := w.Label(), w.Label()
+	w.Place(top)
+	w.Scope(func() {
+		split := w.Get(at)
+		w.Line("@!%v bra %s", w.Op2(code.LtU32, split, splits), bottom)
+		for i, r := range all {
+			var s state
+			for part := range r.size() {
+				s[part] = w.New(r.class(part))
+				w.Line("ld.volatile.global.b%d %v, [%v]", bitsOf(r.class(part)), s[part], w.partial(r, part, row, split))
+			}
+			w.put(r, variables[i], r.combine(w.row, w.now(r, variables[i]), s))
+		}
+		w.Set(at, w.Op2(code.AddS32, split, code.U32(uint32(w.v.Lanes))))
+		w.Line("bra %s", top)
+	})
+	w.Place(bottom)
+	for i, r := range all {
+		w.keep(r, w.across(r, w.now(r, variables[i])))
+	}
+}
+
+// lastBlock ends all blocks of the row but the last one to come here, which makes the row values.
+func (w *writer) lastBlock(row, first code.Value) {
+	from := w.sharedBytes
+	w.sharedBytes += flagBytes
+	flag := fmt.Sprintf("[shared+%d]", from)
+	ticket := w.Op2(code.AddS64, w.param(Tickets, 0, 0), w.Op2(code.MulWideU32, row, code.U32(4)))
+	w.If(first, func() {
+		before := w.New(code.B32)
+		w.Line("membar.gl")
+		w.Line("atom.global.add.u32 %v, [%v], 1", before, ticket)
+		w.Line("st.shared.b32 %s, %v", flag, before)
+	})
+	w.Line("bar.sync 0")
+	before := w.New(code.B32)
+	w.Line("ld.shared.b32 %v, %s", before, flag)
+	last := w.Op2(code.EqS32, before, w.Op2(code.SubS32, w.param(Splits, 0, 0), code.U32(1)))
+	w.If(last, func() {
+		w.Line("membar.gl")
+		w.restore(row, 1)
+		w.finish(first)
+		w.If(first, func() { w.Line("st.global.b32 [%v], %v", ticket, w.Register(code.U32(0))) })
+	})
+}

@@ -1,0 +1,63 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/kernel"
+	"github.com/go-vram/vram/tensor"
+)
+
+const double = `.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry twice(.param .u64 x, .param .u32 n)
+{
+	.reg .pred %p;
+	.reg .b32 %r<4>;
+	.reg .b64 %d<3>;
+	ld.param.u64 %d0, [x];
+	ld.param.u32 %r0, [n];
+	mov.u32 %r1, %tid.x;
+	setp.ge.u32 %p, %r1, %r0;
+	@%p ret;
+	mul.wide.u32 %d1, %r1, 4;
+	add.s64 %d2, %d0, %d1;
+	ld.global.b32 %r2, [%d2];
+	add.rn.f32 %r3, %r2, %r2;
+	st.global.b32 [%d2], %r3;
+	ret;
+}
+`
+
+// twice launches the kernel.
+func (r *rig) twice(f *cuda.Function) {
+	r.Helper()
+	x, err := tensor.From(r.c, []float32{1, 2, 3})
+	require.NoError(r, err)
+	at, err := x.InOut()
+	require.NoError(r, err)
+	require.NoError(r, r.c.Launch(f, cuda.Cover(3, 32), at, cuda.Value(uint32(3))))
+	got, err := tensor.Read[float32](x)
+	require.NoError(r, err)
+	assert.Equal(r, []float32{2, 4, 6}, got)
+	require.NoError(r, x.Free())
+}
+
+func TestRawPTX(t *testing.T) {
+	r := newRig(t)
+	f, err := r.kernels.RawPTX(double, "twice").Await(t.Context())
+	require.NoError(t, err)
+	r.twice(f)
+	_, err = r.kernels.RawPTX(double, "thrice").Await(t.Context())
+	require.ErrorIs(t, err, cudadrv.NotFound)
+
+	_, err = r.kernels.RawPTX(".version 7.0\n.target sm_70\nnonsense\n", "f").Await(t.Context())
+	var source *kernel.SourceError
+	require.ErrorAs(t, err, &source)
+	assert.Contains(t, err.Error(), "3  nonsense")
+}

@@ -1,0 +1,240 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/kernel/plan"
+	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
+)
+
+// frame is the memory of a Run, which allocates nothing so.
+type frame struct {
+	geometry  *plan.Geometry // own, or one that the kernel keeps
+	own       plan.Geometry
+	count     int
+	tensors   [plan.MaxOperands]*tensor.Tensor
+	layouts   [plan.MaxOperands]layout.Layout
+	ranges    [plan.MaxOperands]cuda.Range
+	addresses [plan.MaxOperands]uint64
+	args      []cuda.Arg
+}
+
+var frames = sync.Pool{New: func() any { return new(frame) }} //nolint:gochecknoglobals // made on first use: memory that one launch uses at a time
+
+func takeFrame() *frame { return frames.Get().(*frame) } //nolint:forcetypeassert // of this pool
+
+// release clears references to memory, and gives the frame to the next launch.
+func (f *frame) release() {
+	clear(f.tensors[:f.count])
+	clear(f.ranges[:f.count])
+	clear(f.args)
+	f.count, f.geometry = 0, nil
+	frames.Put(f)
+}
+
+// Run submits the work: outputs of inputs, on the stream of a context. It does not wait for the device; where the variant is not compiled, it
+// waits for the compilation. Errors, with which nothing was submitted: *CountError, *OperandError, *plan.ShapeError, ErrNotPrepared,
+// ErrClosed, those of cuda.LoadModule and cuda.Context.Launch.
+func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
+	if k == nil {
+		return ErrNotOpen
+	}
+	c, err := tensor.ContextOf(at)
+	if err != nil {
+		return err
+	}
+	f := takeFrame()
+	defer f.release()
+	if err := f.bind(k, outputs, inputs); err != nil {
+		return err
+	}
+	if f.geometry.Empty() {
+		return nil
+	}
+	v := (*k.variants.Load())[f.geometry.Variant]
+	if v == nil {
+		if v, err = k.compiled(f.geometry.Variant); err != nil {
+			return err
+		}
+	}
+	return f.launch(c, k, v)
+}
+
+// compiled waits for a variant.
+func (k *Kernel) compiled(of plan.Variant) (*variant, error) {
+	if k.by.prepared {
+		return nil, ErrNotPrepared
+	}
+	m, err := k.by.module(k.program.Emit(of)).Await(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return k.add(of, m)
+}
+
+// bind checks the tensors and computes the geometry.
+func (f *frame) bind(k *Kernel, outputs, inputs []*tensor.Tensor) error {
+	p := k.program
+	if len(inputs) != p.Inputs || len(inputs)+len(outputs) != len(p.Operands) {
+		return k.miscounted(len(outputs), len(inputs))
+	}
+	f.count = copy(f.tensors[:], inputs)
+	f.count += copy(f.tensors[f.count:], outputs)
+	for i := range f.count {
+		if err := f.operand(p, i); err != nil {
+			return k.refused(i, err)
+		}
+	}
+	for i := p.Inputs; i < f.count; i++ {
+		for j := range f.count {
+			if (j < p.Inputs || j > i) && f.overlaps(p, i, j) {
+				return k.refused(j, ErrOverlap)
+			}
+		}
+	}
+	return k.fit(f)
+}
+
+func (k *Kernel) refused(i int, err error) error {
+	e := &OperandError{Kernel: k.name, Index: i, Err: err}
+	if i >= k.program.Inputs {
+		e.Output, e.Index = true, i-k.program.Inputs
+	}
+	return e
+}
+
+// operand takes one tensor in.
+func (f *frame) operand(p *plan.Program, i int) error {
+	t := f.tensors[i]
+	if want := p.Operands[i].Type; t.Type() != want && t.Type().Valid() {
+		return &tensor.TypeError{Op: "run a kernel on", Types: []tensor.Type{t.Type(), want}}
+	}
+	f.layouts[i] = t.Layout()
+	r, err := t.Range()
+	if err != nil {
+		return err
+	}
+	f.ranges[i], f.addresses[i] = r, 0
+	if r.Bytes > 0 {
+		f.addresses[i] = uint64(r.Buffer.Ptr()) + uint64(r.Offset) //nolint:gosec // within the buffer
+	}
+	return nil
+}
+
+// overlaps reports whether an operand shares memory with an output, and is not an input of the same elements.
+func (f *frame) overlaps(p *plan.Program, out, other int) bool {
+	a, b := f.addresses[out], f.addresses[other]
+	if a >= b+uint64(f.ranges[other].Bytes) || b >= a+uint64(f.ranges[out].Bytes) { //nolint:gosec // not negative
+		return false
+	}
+	same := other < p.Inputs && !p.Operands[out].Row && f.layouts[out] == f.layouts[other] && a == b &&
+		f.tensors[out].Type() == f.tensors[other].Type()
+	return !same
+}
+
+// launch submits the passes.
+func (f *frame) launch(c *cuda.Context, k *Kernel, v *variant) error {
+	g := f.geometry
+	var scratch, tickets cuda.Buffer
+	var own bool // the tickets are of this launch alone
+	if g.Split {
+		var err error
+		if scratch, err = c.Alloc(k.program.ScratchBytes(g)); err != nil {
+			return err
+		}
+		if tickets, own, err = ticketsOf(c); err != nil {
+			return errors.Join(err, scratch.Free())
+		}
+	}
+	f.args = f.args[:0]
+	for _, p := range v.params {
+		f.args = append(f.args, f.arg(k.program, p, scratch, tickets))
+	}
+	x, y := g.Grid()
+	shape := cuda.Geometry{
+		Grid:  cuda.Dim3{X: uint32(x), Y: uint32(y), Z: 1},        //nolint:gosec // CUDA refuses what is too large
+		Block: cuda.Dim3{X: uint32(g.BlockThreads()), Y: 1, Z: 1}, //nolint:gosec // small
+	}
+	var err error
+	for _, pass := range v.passes {
+		if err = c.Launch(pass, shape, f.args...); err != nil {
+			break
+		}
+	}
+	if g.Split {
+		if failed := scratch.Free(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+		if own {
+			if failed := tickets.Free(); failed != nil {
+				err = errors.Join(err, failed)
+			}
+		}
+	}
+	return err
+}
+
+// arg is a parameter as an argument.
+func (f *frame) arg(p *plan.Program, param plan.Param, scratch, tickets cuda.Buffer) cuda.Arg {
+	switch param.Kind { //nolint:exhaustive // the others are numbers
+	case plan.Pointer:
+		r := f.ranges[param.Operand]
+		switch {
+		case r.Bytes == 0:
+			return cuda.Value(uint64(0))
+		case p.Operands[param.Operand].Out:
+			return cuda.Out(r.Buffer).Of(r.Offset, r.Bytes)
+		}
+		return cuda.In(r.Buffer).Of(r.Offset, r.Bytes)
+	case plan.Scratch:
+		return cuda.InOut(scratch)
+	case plan.Tickets:
+		return cuda.InOut(tickets)
+	}
+	n := f.geometry.Value(param)
+	if param.Bytes(f.geometry.Variant) == 8 {
+		return cuda.Value(int64(n))
+	}
+	return cuda.Value(int32(n)) //nolint:gosec // indices have 64 bits where sizes need them
+}
+
+// ticketRows is how many rows a split launch has at most.
+const ticketRows = plan.MaxSplitRows
+
+// contextTickets are the tickets of a context: zero between launches, which are in the order of its stream.
+type contextTickets struct{ buffer cuda.Buffer }
+
+func (t *contextTickets) Close() error { return t.buffer.Free() }
+
+type ticketsKey struct{}
+
+// ticketsOf are the tickets for a launch. In a capture they are zeroed by each launch of the graph, which may run beside the stream.
+func ticketsOf(c *cuda.Context) (b cuda.Buffer, own bool, err error) {
+	switch err := c.Submit(nothing); {
+	case errors.Is(err, cuda.ErrCapturing):
+		b, err := c.AllocZeroed(ticketRows * 4)
+		return b, true, err
+	case err != nil:
+		return cuda.Buffer{}, false, err
+	}
+	t, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
+		b, err := c.AllocZeroed(ticketRows * 4)
+		if err != nil {
+			return nil, err
+		}
+		return &contextTickets{b}, nil
+	})
+	if err != nil {
+		return cuda.Buffer{}, false, err
+	}
+	return t.(*contextTickets).buffer, false, nil //nolint:forcetypeassert // of this key
+}
+
+// nothing submits nothing: Submit refuses it in a capture.
+func nothing(cudadrv.Device, cudadrv.Stream) error { return nil }
