@@ -26,9 +26,6 @@ func Open(path string) (*Library, error) {
 	return &Library{path, handle}, nil
 }
 
-// Path is what Open was given.
-func (l *Library) Path() string { return l.path }
-
 // Function finds a function. The error names it and the library.
 func (l *Library) Function(name string) (Function, error) {
 	at, err := purego.Dlsym(l.handle, name)

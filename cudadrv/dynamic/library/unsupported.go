@@ -15,14 +15,8 @@ var errUnsupported = errors.New("library: libraries are opened on Linux on amd64
 // Open fails.
 func Open(string) (*Library, error) { return nil, errUnsupported }
 
-// Path is "".
-func (*Library) Path() string { return "" }
-
 // Function fails.
 func (*Library) Function(string) (Function, error) { return 0, errUnsupported }
 
 // Call is never reached.
 func (Function) Call([]uintptr) uintptr { return 0 }
-
-// Text is never reached.
-func Text(uintptr) string { return "" }
