@@ -25,8 +25,8 @@ func TestTheProductOfThePage(t *testing.T) {
 		return b
 	}
 	a, b, d, bias := ones(m*k), ones(k*n), ones(m*n), ones(n)
+	require.NoError(t, matmul.Prepare(c, matmul.Problem{M: m, N: n, K: k}, matmul.Own))
 	p := matmul.Problem{M: m, N: n, K: k, Precision: gemm.TF32, Bias: true, Epilogue: gemm.GELU}
-	require.NoError(t, matmul.Prepare(c, p, matmul.Any))
 	way, err := matmul.Multiply(c, p, matmul.Operands{
 		A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Bias: cuda.Whole(bias), Alpha: 1,
 	}, matmul.Any)
