@@ -1,7 +1,7 @@
 package cudadrv
 
 // Copy2D is a copy of rows. Pitches are the bytes from the begin of a row to that of the next, at least WidthBytes; 0 will do for one
-// row.
+// row. With several rows CUDA takes 0 too, and does not say where they lie.
 type Copy2D struct {
 	Dst, Src           Ptr
 	DstPitch, SrcPitch int64

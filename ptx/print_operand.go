@@ -84,11 +84,12 @@ func (o Operand) base() string {
 	return strconv.FormatInt(o.Offset, 10)
 }
 
+// offsetText is a sum, also where the offset is below zero: the assembler reads no difference.
 func offsetText(offset int64) string {
 	if offset == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%+d", offset)
+	return fmt.Sprintf("+%d", offset)
 }
 
 func elementTexts(elements []Operand, between string) string {

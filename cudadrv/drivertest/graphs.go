@@ -26,7 +26,7 @@ func (b *bench) captured(g cudadrv.Graphs, s cudadrv.Stream, mode cudadrv.Captur
 	return must(g.StreamEndCapture(s))(b)
 }
 
-// drop ends a capture of the calling thread that is still under way.
+// drop ends a capture of the calling thread that is still under way. The stream is there still: a driver crashes where it is not.
 func drop(g cudadrv.Graphs, s cudadrv.Stream) {
 	if status, _, err := g.StreamGetCaptureInfo(s); err != nil || status == cudadrv.CaptureNone {
 		return
@@ -213,9 +213,17 @@ func testGraphsInGraphs(b *bench) {
 	if !ok {
 		return
 	}
+	a, other := b.adding(), b.stream()
+	b.graphsInGraphs(g, a, other)
+	b.ok(b.dev.StreamDestroy(other))
+	b.release(a)
+}
+
+// graphsInGraphs leaves no capture behind, also where it fails.
+func (b *bench) graphsInGraphs(g cudadrv.Graphs, a *adding, other cudadrv.Stream) {
+	b.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	a, other := b.adding(), b.stream()
 	defer drop(g, a.stream)
 	inner := b.captured(g, a.stream, cudadrv.CaptureRelaxed, func() {
 		b.ok(b.dev.MemsetD8Async(a.to, 3, 4*addedWords, a.stream))
@@ -237,8 +245,6 @@ func testGraphsInGraphs(b *bench) {
 	b.sums(a, 0x04040404)
 	b.ok(g.GraphExecDestroy(exec))
 	b.ok(g.GraphDestroy(inner))
-	b.ok(b.dev.StreamDestroy(other))
-	b.release(a)
 }
 
 // While a capture is under way, in whatever mode, a module is unloaded and a graph is made and destroyed on the capturing thread.
@@ -310,10 +316,20 @@ func testCaptureMistakes(b *bench) {
 	if !ok {
 		return
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	p := must(b.dev.MemAlloc(4096))(b)
 	s, other, e := b.stream(), b.stream(), b.event()
+	b.captureMistakes(g, s, other, e, p)
+	b.ok(b.dev.EventDestroy(e))
+	b.ok(b.dev.StreamDestroy(s))
+	b.ok(b.dev.StreamDestroy(other))
+	b.ok(b.dev.MemFree(p))
+}
+
+// captureMistakes leaves no capture behind, also where it fails.
+func (b *bench) captureMistakes(g cudadrv.Graphs, s, other cudadrv.Stream, e cudadrv.Event, p cudadrv.Ptr) {
+	b.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	defer drop(g, s)
 	begin := func(mode cudadrv.CaptureMode) {
 		b.Helper()
@@ -350,10 +366,6 @@ func testCaptureMistakes(b *bench) {
 
 	b.wrongThread(g, s)
 	b.ok(g.GraphDestroy(b.captured(g, s, cudadrv.CaptureGlobal, func() { b.ok(b.dev.MemsetD8Async(p, 1, 64, s)) })))
-	b.ok(b.dev.EventDestroy(e))
-	b.ok(b.dev.StreamDestroy(s))
-	b.ok(b.dev.StreamDestroy(other))
-	b.ok(b.dev.MemFree(p))
 }
 
 // wrongThread ends captures on a thread that did not begin them: all end there, and only relaxed ones make a graph. The caller has

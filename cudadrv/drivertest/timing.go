@@ -133,6 +133,9 @@ func testRows(b *bench) {
 	row := cudadrv.Copy2D{Dst: to, Src: from + fromPitch, WidthBytes: width, Rows: 1} // needs no pitch
 	b.ok(w.Memcpy2DAsync(row, s))
 	b.holdsPattern(to, []byte{2}, width, s)
+	none = c
+	none.SrcPitch, none.DstPitch = 0, 0 // the driver takes it for several rows too, wherever it finds them
+	b.ok(w.Memcpy2DAsync(none, s))
 	b.ok(b.dev.StreamSynchronize(s))
 	b.ok(b.dev.StreamDestroy(s))
 	b.ok(b.dev.MemFree(from))

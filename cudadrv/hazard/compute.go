@@ -68,8 +68,10 @@ func (d *Device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 // rows appends the accesses of one side of a copy. Rows without a gap are one. A copy that the driver will refuse has none.
 func rows(to []Access, p cudadrv.Ptr, pitch int64, c cudadrv.Copy2D, write bool) []Access {
 	switch {
-	case c.WidthBytes <= 0 || c.Rows <= 0 || pitch < c.WidthBytes:
+	case c.WidthBytes <= 0 || c.Rows <= 0 || pitch != 0 && pitch < c.WidthBytes:
 		return to
+	case pitch == 0: // where the driver finds more than one row is not known
+		return append(to, Access{Ptr: p, Bytes: c.WidthBytes, Write: write})
 	case pitch == c.WidthBytes || c.Rows == 1:
 		return append(to, Access{Ptr: p, Bytes: c.WidthBytes * c.Rows, Write: write})
 	}

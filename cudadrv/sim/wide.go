@@ -81,10 +81,10 @@ func (d *Device) Memcpy2DAsync(r cudadrv.Copy2D, s cudadrv.Stream) error {
 }
 
 // sensible reports whether a copy of rows can be: pitches take the rows, and the number of bytes between the first and the last fits.
-// One row needs no pitch.
+// As the driver does, it takes a pitch of 0 for any number of rows, which lie in one place then.
 func sensible(r cudadrv.Copy2D) bool {
 	pitch := max(r.DstPitch, r.SrcPitch)
-	wide := func(pitch int64) bool { return pitch >= r.WidthBytes || pitch == 0 && r.Rows <= 1 }
+	wide := func(pitch int64) bool { return pitch >= r.WidthBytes || pitch == 0 }
 	return r.WidthBytes >= 0 && r.Rows >= 0 && wide(r.DstPitch) && wide(r.SrcPitch) &&
 		pitch <= maxPitchBytes && (pitch == 0 || r.Rows <= math.MaxInt64/pitch)
 }

@@ -54,6 +54,9 @@ func TestWideWorkThatCannotBe(t *testing.T) {
 			require.ErrorIs(t, dev.Memcpy2DAsync(c, 0), want, "%v %d", want, i)
 		}
 	}
+	without := good
+	without.DstPitch, without.SrcPitch = 0, 0
+	require.NoError(t, dev.Memcpy2DAsync(without, 0))
 	good.Rows = 0
 	require.NoError(t, dev.Memcpy2DAsync(good, 0))
 }

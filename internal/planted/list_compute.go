@@ -51,6 +51,10 @@ func checkedComputeBugs() []Bug {
 	const checker = "cudadrv/hazard"
 	return []Bug{
 		{
+			Name: "rows without a pitch touch nothing", Package: checker, Run: "^TestRowsWithoutAPitchAreAccesses$",
+			Edits: []Edit{{"cudadrv/hazard.rows", "pitch != 0 && pitch < c.WidthBytes", "pitch < c.WidthBytes"}},
+		},
+		{
 			Name: "captured work is booked as if it ran at once", Package: checker, Run: "^TestACaptureTouchesNothing$",
 			Edits: []Edit{{
 				"cudadrv/hazard/internal/core.(*Core).Work", "		c.capture(k, s, step{what: what, from: from, accesses: accesses})\n		return\n",

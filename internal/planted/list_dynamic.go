@@ -81,6 +81,16 @@ func dynamicBugs() []Bug {
 			Edits: []Edit{{"cudadrv/dynamic.(*device).outside", "	f.failing = false\n	return d.relaxed(by, fn, f, n)", "	return r"}},
 		},
 		{
+			Name: "a graph is destroyed in the mode of the thread", Package: "cudadrv/dynamic", Run: "^TestCallsWhileTheDeviceCaptures$",
+			Edits: []Edit{{"cudadrv/dynamic.(*device).onGraph", "d.outside(inContext, fn, f, 1)", "d.callCurrent(fn, f, 1)"}},
+		},
+		{
+			Name: "the suite asks for a stream that was destroyed", Package: "cudadrv/dynamic", Run: "^TestConformanceOnTheFake$",
+			Edits: []Edit{{
+				"cudadrv/drivertest.testGraphsInGraphs", "	b.graphsInGraphs(g, a, other)\n", "	defer drop(g, a.stream)\n	b.graphsInGraphs(g, a, other)\n",
+			}},
+		},
+		{
 			Name: "a thread stays in relaxed mode", Package: "cudadrv/dynamic", Run: "^TestAFailureLeavesTheModeOfTheThread$",
 			Edits: []Edit{{"cudadrv/dynamic.(*device).relaxed", "	_ = d.exchange(f) //", "	//"}},
 		},

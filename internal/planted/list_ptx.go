@@ -20,6 +20,14 @@ func ptxBugs() []Bug {
 			Edits: []Edit{{"ptx.(*Operand).negate", "o.Value ^= 1 << 31", "o.Value ^= 0"}},
 		},
 		{
+			Name: "an offset below zero is printed as a difference", Package: "ptx", Run: "^TestOperands$",
+			Edits: []Edit{{"ptx.offsetText", `fmt.Sprintf("+%d", offset)`, `fmt.Sprintf("%+d", offset)`}},
+		},
+		{
+			Name: "a saturating conversion cannot saturate", Package: "ptx", Run: "^TestMistakesInInstructions$",
+			Edits: []Edit{{"ptx/table_logic.go", `".sat.s64.u64"`, `".sat.s64.<u64|u32>"`}},
+		},
+		{
 			Name: "a comment of several lines moves the places behind it", Package: "ptx", Run: "^TestPlacesBehindComments$",
 			Edits: []Edit{{"ptx.(*lexer).skipLines", "			l.newLine()\n", ""}},
 		},

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct event *event_at(CUevent handle) { return object_at((uintptr_t)handle, EVENT); }
+static struct event *event_at(CUevent handle) { return object_alive((uintptr_t)handle, EVENT); }
 
 void event_free(struct event *event) {
     marker_free(event->marker);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static struct graph *graph_at(CUgraph handle) { return object_at((uintptr_t)handle, GRAPH); }
+static struct graph *graph_at(CUgraph handle) { return object_alive((uintptr_t)handle, GRAPH); }
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned int flags) {
     ENTER(USUAL);
@@ -73,7 +73,7 @@ CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType *type) {
     return leave(CUDA_SUCCESS);
 }
 
-static struct exec *exec_at(CUgraphExec handle) { return object_at((uintptr_t)handle, EXEC); }
+static struct exec *exec_at(CUgraphExec handle) { return object_alive((uintptr_t)handle, EXEC); }
 
 static void copy_nodes(struct graph *to, const struct graph *from) {
     for (const struct operation *operation = from->head; operation; operation = operation->next)
@@ -199,7 +199,7 @@ CUresult cuGraphUpload(CUgraphExec handle, CUstream stream_handle) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec handle) {
-    ENTER(STARTED);
+    ENTER(STARTED | UNCAPTURED);
     struct exec *exec = exec_at(handle);
     if (!exec) return leave(CUDA_ERROR_INVALID_VALUE);
     exec_free(exec);

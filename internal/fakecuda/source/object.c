@@ -2,6 +2,7 @@
 // stale one is found out.
 #include "state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { BUCKETS = 1 << 14 }; // a chain stays short with 100,000 events
@@ -18,9 +19,11 @@ static struct {
 
 static struct object **bucket_of(uintptr_t id) { return &buckets[(id >> 4 ^ id >> 20 ^ id >> 36) % BUCKETS]; }
 
+static uintptr_t first_id(enum kind kind) { return ((uintptr_t)0x5c0 << 36) + ((uintptr_t)(kind + 1) << 36); }
+
 static uintptr_t next_id(enum kind kind) {
     if (again[kind].count > 0) return again[kind].ids[--again[kind].count];
-    return ((uintptr_t)0x5c0 << 36) + ((uintptr_t)(kind + 1) << 36) + (uintptr_t)(++given[kind] << 4);
+    return first_id(kind) + (uintptr_t)(++given[kind] << 4);
 }
 
 void object_name(struct object *object, enum kind kind, uintptr_t id) {
@@ -67,6 +70,16 @@ void *object_at(uintptr_t id, enum kind kind) {
     for (struct object *object = *bucket_of(id); object; object = object->next)
         if (object->id == id) return object->kind == kind ? object : NULL;
     return NULL;
+}
+
+// The same for a call that the driver makes no answer to where the object was destroyed: it reads the memory that the object had, and
+// mostly the process ends. So it does here, with the reason.
+void *object_alive(uintptr_t id, enum kind kind) {
+    void *object = object_at(id, kind);
+    if (object || id < first_id(kind) + 16 || id > first_id(kind) + (uintptr_t)(given[kind] << 4)) return object;
+    static const char *const names[KINDS] = {[STREAM] = "stream", [EVENT] = "event", [GRAPH] = "graph", [EXEC] = "executable graph"};
+    fprintf(stderr, "fakecuda: %s: the %s %#lx was destroyed: a driver may crash\n", call_name(), names[kind], (unsigned long)id);
+    abort();
 }
 
 // The visit may free the object it is given, and no other.

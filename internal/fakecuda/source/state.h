@@ -308,6 +308,7 @@ enum need {
 #define USUAL (STARTED | STICKY)
 CUresult enter(struct call *call, const char *name, unsigned needs);
 CUresult leave(CUresult result);
+const char *call_name(void); // the calling thread's last call
 #define ENTER(needs)                                              \
     do {                                                          \
         static struct call call_;                                 \
@@ -328,6 +329,7 @@ void object_name(struct object *object, enum kind kind, uintptr_t id);
 void object_free(void *object);   // takes the name away as well
 void object_unname(struct object *object);
 void *object_at(uintptr_t id, enum kind kind);
+void *object_alive(uintptr_t id, enum kind kind); // ends the process where the object was destroyed
 void object_each(enum kind kind, void (*visit)(struct object *, void *), void *argument);
 long object_count(enum kind kind);
 void object_forget(void);

@@ -43,7 +43,7 @@ CUresult stream_at(CUstream handle, struct stream **stream) {
         *stream = handle == CU_STREAM_PER_THREAD ? context->per_thread : context->legacy;
         return context->sticky;
     }
-    *stream = object_at((uintptr_t)handle, STREAM);
+    *stream = object_alive((uintptr_t)handle, STREAM);
     return *stream ? (*stream)->context->sticky : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -73,7 +73,7 @@ CUresult cuStreamCreate(CUstream *handle, unsigned int flags) {
 
 CUresult cuStreamDestroy_v2(CUstream handle) {
     ENTER(STARTED);
-    struct stream *stream = object_at((uintptr_t)handle, STREAM);
+    struct stream *stream = object_alive((uintptr_t)handle, STREAM);
     if (!stream) return leave(CUDA_ERROR_INVALID_HANDLE);
     stream_retire(stream);
     return leave(CUDA_SUCCESS);

@@ -133,8 +133,8 @@ CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream 
 }
 
 // Rows within device memory; hosts and arrays are not of this fake.
-// One row needs no pitch.
-static bool too_narrow(size_t pitch, size_t bytes, size_t rows) { return pitch < bytes && (pitch > 0 || rows > 1); }
+// The driver takes a pitch of 0 for any number of rows. Here they lie in one place then.
+static bool too_narrow(size_t pitch, size_t bytes) { return pitch < bytes && pitch > 0; }
 
 static CUresult copy_rows(const CUDA_MEMCPY2D *rows, CUstream handle) {
     struct stream *stream;
@@ -144,7 +144,7 @@ static CUresult copy_rows(const CUDA_MEMCPY2D *rows, CUstream handle) {
     if (rows->srcMemoryType != CU_MEMORYTYPE_DEVICE || rows->dstMemoryType != CU_MEMORYTYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
     size_t width = rows->WidthInBytes, count = rows->Height;
     if (width == 0 || count == 0) return CUDA_SUCCESS;
-    bool narrow = too_narrow(rows->srcPitch, rows->srcXInBytes + width, count) || too_narrow(rows->dstPitch, rows->dstXInBytes + width, count);
+    bool narrow = too_narrow(rows->srcPitch, rows->srcXInBytes + width) || too_narrow(rows->dstPitch, rows->dstXInBytes + width);
     if (narrow || rows->srcPitch > SIZE_MAX / 4 / count || rows->dstPitch > SIZE_MAX / 4 / count) return CUDA_ERROR_INVALID_VALUE;
     struct operation wanted = {.kind = COPY_ROWS, .count = width, .width = 1, .rows = count, .dst_pitch = rows->dstPitch,
                                .src_pitch = rows->srcPitch};

@@ -137,7 +137,12 @@ static CUresult admitted(const char *name, unsigned needs) {
     return CUDA_SUCCESS;
 }
 
+static _Thread_local const char *last_call = "";
+
+const char *call_name(void) { return last_call; }
+
 CUresult enter(struct call *call, const char *name, unsigned needs) {
+    last_call = name;
     lock_world();
     if (!call->name) {
         call->name = name;
