@@ -264,7 +264,8 @@ func (d *Device) forget(s *streams.Control) {
 // reservations stay. Memory whose uses have finished comes home also where the device holds no more
 // than keepBytes already, and nothing is released. It returns the number of released bytes. It
 // waits for the driver and for the request that each stream is serving, not for buffers to be freed
-// nor for work on the device. Errors: *ConfigError for a negative keepBytes, the context's,
+// nor for work on the device; memory of a buffer that was freed after its stream was closed may still
+// be on its way then. Errors: *ConfigError for a negative keepBytes, the context's,
 // ErrClosed, and the driver's.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if err := d.callable(ctx); err != nil {
