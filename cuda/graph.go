@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of goroutines
@@ -59,6 +60,17 @@ func (g *Graph) Launch(c *Context) error {
 		return err
 	}
 	defer g.leave()
+	if err := g.launchable(c); err != nil {
+		return err
+	}
+	if g.pool.shared {
+		return g.launchInTurn(c)
+	}
+	return g.launch(c)
+}
+
+// launchable returns the error of a context to which the graph cannot be launched.
+func (g *Graph) launchable(c *Context) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
@@ -68,12 +80,36 @@ func (g *Graph) Launch(c *Context) error {
 	if p := c.capture.Load(); p != nil {
 		return ErrCapturing // the driver would break the capture: it has no graphs in graphs
 	}
-	if g.pool.shared {
-		g.pool.mu.Lock() // a launch of another graph of the pool is before this one or behind it
-		defer g.pool.mu.Unlock()
-	}
+	return nil
+}
+
+// launchInTurn is launch for one of several graphs with the same memory: a launch of another one is before this one or behind it.
+func (g *Graph) launchInTurn(c *Context) error {
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	return g.launch(c)
+}
+
+// launch is Launch without its checks. It, and each function above, has so few returns that the compiler puts its deferred call in line.
+func (g *Graph) launch(c *Context) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
+	if err := g.before(c, &crossing); err != nil {
+		return err
+	}
+	if err := c.work.Begin(); err != nil {
+		return err
+	}
+	defer c.work.End()
+	if err := c.graphs.GraphLaunch(g.exec, c.handle); err != nil {
+		return err
+	}
+	crossing.After()
+	return nil
+}
+
+// before puts a launch behind other work on the graph's buffers.
+func (g *Graph) before(c *Context, crossing *streams.Crossing) error {
 	for _, home := range *g.homes.Load() {
 		if err := crossing.BeforeStream(home); err != nil {
 			return err
@@ -82,18 +118,11 @@ func (g *Graph) Launch(c *Context) error {
 	if err := crossing.BeforeHold(g.pool.hold.Stream()); err != nil { // other graphs of the pool, and works of others, have its memory
 		return err
 	}
-	if err := g.before(c); err != nil {
-		return err
-	}
-	if err := c.submit(func() error { return c.graphs.GraphLaunch(g.exec, c.handle) }); err != nil {
-		return err
-	}
-	crossing.After()
-	return nil
+	return g.first(c)
 }
 
-// before puts the first launch on a stream behind what the memory of the holds has to be behind, and notes the stream.
-func (g *Graph) before(c *Context) error {
+// first puts the first launch on a stream behind what the memory of the hold has to be behind, and notes the stream.
+func (g *Graph) first(c *Context) error {
 	s := c.Stream()
 	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) {
 		return nil

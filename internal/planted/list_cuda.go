@@ -70,11 +70,11 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a graph is not behind work that had its memory", Package: pkg, Run: "^TestAGraphIsBehindWorkThatHadItsMemory$",
-			Edits: []Edit{{"cuda.(*Graph).before", "g.pool.hold.Precede(s)", "error(nil)"}},
+			Edits: []Edit{{"cuda.(*Graph).first", "g.pool.hold.Precede(s)", "error(nil)"}},
 		},
 		{
 			Name: "work on a result of a graph is not in order with its launches", Package: pkg, Run: "^TestResultsOfAGraph$",
-			Edits: []Edit{{"cuda.(*Graph).Launch", "crossing.BeforeHold(g.pool.hold.Stream())", "error(nil)"}},
+			Edits: []Edit{{"cuda.(*Graph).before", "crossing.BeforeHold(g.pool.hold.Stream())", "error(nil)"}},
 		},
 		{
 			Name: "a capture is not seen by other contexts of its stream", Package: pkg, Run: "^TestContextsOfOneStream$",
@@ -98,7 +98,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "graphs of a pool run at the same time", Package: pkg, Run: "^TestGraphsShareNothingButAPool$",
-			Edits: []Edit{{"cuda.(*Graph).Launch", "	crossing.After()\n", ""}},
+			Edits: []Edit{{"cuda.(*Graph).launch", "	crossing.After()\n", ""}},
 		},
 		{
 			Name: "a capture that fails keeps its memory", Package: pkg, Run: "^TestACaptureThatFailsLeavesNothing$",
