@@ -157,8 +157,8 @@ kernels: ## compile the CUDA C++ of kernel/matmul to PTX again: clang-19
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run $(PACKAGES)
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --build-tags vram_builtin ./actors ./internal/weight
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(PACKAGES)
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors ./internal/weight
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
 check: build vet arch tidy lint deadcode race test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the built-in framework, models, planted bugs, a short fuzz
