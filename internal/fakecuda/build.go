@@ -8,9 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 )
 
 //go:embed source
@@ -40,8 +38,8 @@ func (e *BuildError) Unwrap() error { return e.Err }
 
 // Build compiles the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with dir/libcuda.so
 // beside it for linkers and the headers in dir/source/include. The symbols that are named in hidden, as they are
-// exported ("cuMemCreate", "cuMemAlloc_v2"), are not in it. It blocks for the seconds that the compiler takes, once in a
-// process for the same library; the files are the caller's. Errors: ErrNoCompiler, a *BuildError, or those of writing files.
+// exported ("cuMemCreate", "cuMemAlloc_v2"), are not in it. It blocks for the seconds that the compiler takes; the
+// files are the caller's. Errors: ErrNoCompiler, a *BuildError, or those of writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := findCompiler()
 	if err != nil {
@@ -59,23 +57,11 @@ func Build(dir string, hidden ...string) (string, error) {
 	for _, symbol := range hidden {
 		arguments = append(arguments, "-D"+symbol+"=hidden_"+symbol)
 	}
-	key := strings.Join(slices.Concat(compiler, hidden), "\x00")
-	if built, ok := libraries.Load(key); ok {
-		if err := writeLibrary(library, built.([]byte)); err != nil { //nolint:forcetypeassert // nothing else is stored
-			return "", err
-		}
-	} else {
-		arguments = append(arguments, "-o", library)
-		arguments = append(arguments, files...)
-		command := exec.Command(compiler[0], append(arguments, "-ldl")...)
-		if output, err := command.CombinedOutput(); err != nil {
-			return "", &BuildError{Command: command.String(), Output: string(output), Err: err}
-		}
-		built, err := os.ReadFile(library)
-		if err != nil {
-			return "", fmt.Errorf("fakecuda: %w", err)
-		}
-		libraries.Store(key, built)
+	arguments = append(arguments, "-o", library)
+	arguments = append(arguments, files...)
+	command := exec.Command(compiler[0], append(arguments, "-ldl")...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return "", &BuildError{Command: command.String(), Output: string(output), Err: err}
 	}
 	link := filepath.Join(dir, "libcuda.so")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -85,20 +71,6 @@ func Build(dir string, hidden ...string) (string, error) {
 		return "", fmt.Errorf("fakecuda: %w", err)
 	}
 	return library, nil
-}
-
-// libraries are those that this process has built, by compiler and hidden symbols: tests of a package take one each.
-var libraries sync.Map //nolint:gochecknoglobals // what is built does not change
-
-// writeLibrary writes a library that was built before, beside one that may be loaded.
-func writeLibrary(path string, content []byte) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("fakecuda: %w", err)
-	}
-	if err := os.WriteFile(path, content, 0o755); err != nil { //nolint:gosec // a library is executable
-		return fmt.Errorf("fakecuda: %w", err)
-	}
-	return nil
 }
 
 // flags are the compiler's. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
