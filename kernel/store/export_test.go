@@ -1,18 +1,14 @@
 package store
 
-// Operations and files, which tests replace.
-type (
-	Files = files
-	File  = file
-	Disk  struct{ disk }
-)
+// Files are the operations on a folder, which tests replace.
+type Files = files
 
 // OpenOn is Open on other operations.
 func OpenOn(with Config, on Files) *Store { return openOn(with, on) }
 
 // Faulty are operations of which some fail.
 type Faulty struct {
-	Disk
+	disk
 
 	Fail func(operation string) error // nil: none
 }
@@ -28,35 +24,35 @@ func (f *Faulty) folder(path string) error {
 	if err := f.fails("folder"); err != nil {
 		return err
 	}
-	return f.Disk.folder(path)
+	return f.disk.folder(path)
 }
 
 func (f *Faulty) touch(path string) error {
 	if err := f.fails("touch"); err != nil {
 		return err
 	}
-	return f.Disk.touch(path)
+	return f.disk.touch(path)
 }
 
 func (f *Faulty) remove(path string) error {
 	if err := f.fails("remove"); err != nil {
 		return err
 	}
-	return f.Disk.remove(path)
+	return f.disk.remove(path)
 }
 
 func (f *Faulty) rename(from, to string) error {
 	if err := f.fails("rename"); err != nil {
 		return err
 	}
-	return f.Disk.rename(from, to)
+	return f.disk.rename(from, to)
 }
 
 func (f *Faulty) create(folder string) (file, error) {
 	if err := f.fails("create"); err != nil {
 		return nil, err
 	}
-	made, err := f.Disk.create(folder)
+	made, err := f.disk.create(folder)
 	if err != nil {
 		return nil, err
 	}
