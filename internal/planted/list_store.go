@@ -32,10 +32,13 @@ func storeBugs() []Bug {
 		},
 		{
 			Name: "a stored kernel is written where it is read", Package: store, Run: "^TestAFullDisk$",
-			Edits: []Edit{{
-				"kernel/store.(*Store).write", "f, err := s.files.create(s.path)",
-				"f, err := s.files.create(s.path)\n\tif err == nil {\n\t\terr = s.files.rename(f.Name(), filepath.Join(s.path, name))\n\t}",
-			}},
+			Edits: []Edit{
+				{"kernel/store.(*Store).write", "err = s.files.rename(f.Name(), filepath.Join(s.path, name))", "err = nil"},
+				{
+					"kernel/store.(*Store).write", "f, err := s.files.create(s.path)",
+					"f, err := s.files.create(s.path)\n\tif err == nil {\n\t\terr = s.files.rename(f.Name(), filepath.Join(s.path, name))\n\t}",
+				},
+			},
 		},
 		{
 			Name: "a store leaves files that it could not write", Package: store, Run: "^TestAFullDisk$",

@@ -11,19 +11,17 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/plan"
 	"github.com/go-vram/vram/kernel/store"
 	"github.com/go-vram/vram/tensor"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // process runs three kernels on a device of its own with a compiler of its own, as a new process would.
 func process(t *testing.T, folder string) (results []float32, compiled kernel.Stats, stored store.Stats) {
 	t.Helper()
-	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})})
+	dev, err := vram.Open(vram.Config{Driver: driver()})
 	require.NoError(t, err)
 	stream, err := dev.NewStream()
 	require.NoError(t, err)
