@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
@@ -22,6 +23,8 @@ type Compiler struct {
 	on       *cuda.Context
 	store    Store // or nil
 	prepared bool
+
+	compiled, stored, refused atomic.Int64 // see Stats
 
 	mu      sync.Mutex                                // of cold calls: a warm Run never takes it
 	modules map[string]*futures.Promise[*cuda.Module] // by key: the text, or the source with its options
@@ -110,23 +113,59 @@ func (c *Compiler) work() {
 
 // load compiles a text, or takes it from the store.
 func (c *Compiler) load(text string) (*cuda.Module, error) {
-	if c.store == nil {
-		return c.on.LoadModule([]byte(text))
-	}
-	if image, ok := c.store.Get(text); ok {
-		if m, err := c.on.LoadModule(image); err == nil {
-			return m, nil
+	return c.loadOr(text, func() ([]byte, error) {
+		if c.store == nil {
+			return []byte(text), nil // LoadModule compiles it
+		}
+		return c.on.Link([]byte(text))
+	})
+}
+
+// loadOr loads the image that the store has for a key. Where it has none, or the driver refuses the image, compile makes it, and the store
+// gets it. No key: without the store.
+func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*cuda.Module, error) {
+	refused := false
+	if c.store != nil && key != "" {
+		if image, ok := c.store.Get(key); ok {
+			m, err := c.on.LoadModule(image)
+			if err == nil {
+				c.stored.Add(1)
+				return m, nil
+			}
+			refused = true
 		}
 	}
-	image, err := c.on.Link([]byte(text))
+	image, err := compile()
 	if err != nil {
 		return nil, err
 	}
 	m, err := c.on.LoadModule(image)
-	if err == nil {
-		c.store.Put(text, image)
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	c.compiled.Add(1)
+	if refused {
+		c.refused.Add(1)
+	}
+	if c.store != nil && key != "" {
+		c.store.Put(key, image)
+	}
+	return m, nil
+}
+
+// Stats are counts of a compiler's loaded texts and sources.
+type Stats struct {
+	Compiled int64 // that were compiled
+	Stored   int64 // whose image came from the store
+	Refused  int64 // of Compiled: the driver refused the store's image
+}
+
+// Stats may be called at any time. The counts are not of one instant.
+func (c *Compiler) Stats() Stats {
+	if c == nil {
+		return Stats{}
+	}
+	return Stats{c.compiled.Load(), c.stored.Load(), c.refused.Load()}
 }
 
 // Close waits for the compilation that runs, fails those that wait with ErrClosed, and unloads all kernels: their launches must have finished.

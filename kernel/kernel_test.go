@@ -236,3 +236,23 @@ func TestGeometriesAreKept(t *testing.T) {
 	}
 	assert.Equal(t, int32(2), store.puts.Load())
 }
+
+// lying is a store with an image that no driver takes.
+type lying struct{ puts atomic.Int32 }
+
+func (s *lying) Get(string) ([]byte, bool) { return []byte("no code"), true }
+func (s *lying) Put(string, []byte)        { s.puts.Add(1) }
+
+// An image of the store that the driver refuses is compiled again, and counted.
+func TestARefusedImageIsCompiledAgain(t *testing.T) {
+	store := &lying{}
+	r := newRig(t, kernel.WithStore(store))
+	k, err := r.kernels.Elementwise(expr.Input(0, tensor.Float32).Neg())
+	require.NoError(t, err)
+	x, z := r.normal(1, 64), r.made(tensor.Float32, 64)
+	require.NoError(t, k.Run(r.c, outs(z), x))
+	assert.Equal(t, kernel.Stats{Compiled: 1, Refused: 1}, r.kernels.Stats())
+	assert.Equal(t, int32(1), store.puts.Load())
+	var none *kernel.Compiler
+	assert.Equal(t, kernel.Stats{}, none.Stats())
+}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-vram/vram/cuda"
@@ -59,31 +60,29 @@ func findings(text string) error {
 }
 
 // RawCUDA compiles CUDA C++ with NVRTC for the device of the compiler, and finds a kernel of it, which is declared extern "C". A source with
-// the same options is compiled once. The name is for messages. It does not wait. Errors: *nvrtc.CompileError, nvrtc.ErrLibrary,
-// ErrClosed, those of cuda.LoadModule and cuda.Module.Function.
+// the same options is compiled once. The name is for messages. The store does not keep code of sources that include files: the
+// files may change. It does not wait. Errors: *nvrtc.CompileError, nvrtc.ErrLibrary, ErrClosed, those of cuda.LoadModule and
+// cuda.Module.Function.
 func (c *Compiler) RawCUDA(with *nvrtc.Library, name, source, entry string, options ...string) futures.Future[*cuda.Function] {
 	if c == nil || with == nil {
 		return futures.Failed[*cuda.Function](ErrNotOpen)
 	}
 	key := strings.Join(append([]string{"CUDA C++", with.Path(), name, source}, options...), "\x00")
 	return function(c.once(key, func() (*cuda.Module, error) {
-		var image []byte
-		var ok bool
-		if c.store != nil {
-			image, ok = c.store.Get(key)
-		}
-		if !ok {
-			var err error
-			if image, err = with.Compile(name, source, c.on.Info().Compute, options...); err != nil {
-				return nil, err
-			}
-		}
-		m, err := c.on.LoadModule(image)
-		if err == nil && !ok && c.store != nil {
-			c.store.Put(key, image)
-		}
-		return m, err
+		return c.loadOr(storeKey(with, key, source, options), func() ([]byte, error) {
+			return with.Compile(name, source, c.on.Info().Compute, options...)
+		})
 	}), entry)
+}
+
+// storeKey is the key of a source with the version of its compiler, as another version may have the same path; "" where files are included.
+func storeKey(with *nvrtc.Library, key, source string, options []string) string {
+	includes := func(text string) bool { return strings.Contains(text, "include") }
+	if includes(source) || slices.ContainsFunc(options, includes) {
+		return ""
+	}
+	major, minor := with.Version()
+	return fmt.Sprintf("NVRTC %d.%d\x00%s", major, minor, key)
 }
 
 // function is a kernel of a module that may not be loaded yet.

@@ -14,8 +14,9 @@ import (
 	"github.com/go-vram/vram/kernel/nvrtc"
 )
 
-// The compiler for CUDA C++ is a fake, whose code is the source.
-func TestRawCUDA(t *testing.T) {
+// fakeNVRTC is a compiler for CUDA C++ whose code is the source.
+func fakeNVRTC(t *testing.T) *nvrtc.Library {
+	t.Helper()
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
 		t.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to open without a compiler
@@ -25,6 +26,11 @@ func TestRawCUDA(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	lib, err := nvrtc.Find(path)
 	require.NoError(t, err)
+	return lib
+}
+
+func TestRawCUDA(t *testing.T) {
+	lib := fakeNVRTC(t)
 	store := &counting{}
 	r := newRig(t, kernel.WithStore(store))
 	for range 2 {
@@ -33,8 +39,23 @@ func TestRawCUDA(t *testing.T) {
 		r.twice(f)
 	}
 	assert.Equal(t, int32(1), store.puts.Load())
+	f, err := r.kernels.RawCUDA(lib, "includes.cu", "// include\n"+double, "twice").Await(t.Context())
+	require.NoError(t, err)
+	r.twice(f)
+	assert.Equal(t, int32(1), store.puts.Load(), "the files that a source includes may change")
 	_, err = r.kernels.RawCUDA(lib, "broken.cu", "int a;\n#error\n", "f").Await(t.Context())
 	var refused *nvrtc.CompileError
 	require.ErrorAs(t, err, &refused)
 	assert.Contains(t, err.Error(), "2  #error")
+}
+
+// An image of the store that the driver refuses is compiled again.
+func TestARefusedImageOfCUDAIsCompiledAgain(t *testing.T) {
+	store := &lying{}
+	r := newRig(t, kernel.WithStore(store))
+	f, err := r.kernels.RawCUDA(fakeNVRTC(t), "twice.cu", double, "twice").Await(t.Context())
+	require.NoError(t, err)
+	r.twice(f)
+	assert.Equal(t, kernel.Stats{Compiled: 1, Refused: 1}, r.kernels.Stats())
+	assert.Equal(t, int32(1), store.puts.Load())
 }
