@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -176,7 +177,8 @@ func TestPeersOfAPoolThatHasFailed(t *testing.T) {
 	h := build(t, roomy(64))
 	c := h.testClient(1)
 	inside := make(chan struct{})
-	release := h.hold("cuMemCreate", func() { close(inside) })
+	release := sync.OnceFunc(h.hold("cuMemCreate", func() { close(inside) }))
+	t.Cleanup(release) // also where no answer comes: the pool's end waits for the call
 	wait := c.refill(4)
 	<-inside
 	answer := make(chan error, 1)
