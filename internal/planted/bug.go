@@ -61,6 +61,7 @@ func Bugs() []Bug {
 		ptxBugs(),
 		matmulBugs(),
 		kernelBugs(),
+		opsBugs(),
 		interpBugs(),
 	)
 }
