@@ -59,6 +59,7 @@ func plainPackages() []string {
 		"kernel/nvrtc",
 		"kernel/plan",
 		"kernel/store",
+		"ops",
 		"pool",
 		"ptx",
 		"ptx/interp",

@@ -91,6 +91,10 @@ func houseLayers() []layer {
 			"kernels are chosen and compiled for those who put them on streams, whatever they store",
 		},
 		{
+			[]string{"ops"},
+			"operations compute on tensors by kernels; models that are made of them stand above",
+		},
+		{
 			[]string{"internal/trace"},
 			"a trace is read the same way whoever replays it",
 		},

@@ -1,0 +1,56 @@
+// Package ops computes on tensors: arithmetic, comparisons, activations, reductions, softmax, norms, products of matrices, and gradients
+// of some of them. It needs the driver's library alone.
+//
+// # Use
+//
+//	o, err := ops.New(c) // c is a *cuda.Context
+//	...
+//	err = tensor.Scoped(c, func(s *tensor.Scope) error {
+//		y, err := o.Add(s, x, bias)             // a new tensor, which the scope frees
+//		...
+//		return o.ReluInto(s, y, y)              // the same memory
+//	})
+//
+// # Words
+//
+// An operation makes new tensors, with the tensor.Context that is its first argument: on its stream, and in its scope if it is one. Its
+// Into form writes into tensors that are there, which come before the operands. An axis is a dimension that is reduced, counted from the
+// front, or for negative numbers from the end. Broadcasting, the promotion of element types, NaN and Inf are PyTorch's; package
+// kernel/expr has the rules. A tensor without dimensions counts for the promotion as any other one.
+//
+// # Memory
+//
+// Results of operations are contiguous. Into forms take any layout that does not repeat elements. An output may be an operand of
+// exactly the same layout, and must not overlap one in any other way, unless the operation says otherwise. Operands may be any views.
+// Work is submitted and not waited for.
+//
+// Once an operation has been run on some types and kinds of layouts, its Into form makes no driver call but launches. It allocates nothing
+// on Go's heap unless the operation says otherwise; other forms allocate the tensor. Temporary memory is of the stream.
+//
+// # Kernels
+//
+// An Ops has a compiled kernel for each operation, types and axes, which the first call compiles: some milliseconds. Numbers
+// such as epsilons and bounds are constants of the kernel: each new one compiles, so they are those of a model, not of
+// a step. An operation is compiled before it is captured: by a call outside of the capture. Products of matrices are those of package kernel/matmul.
+//
+// # Types
+//
+// The Into form converts to the type of the output if that is of the same family (bool, integers, floating-point numbers) or a
+// higher one. Exp, Log, Tanh, Erf and all that is made of them do not exist for float64: those are a *expr.TypeError. So are sums
+// and differences that PyTorch refuses.
+//
+// # Left out
+//
+// Operations that read or write at places that a tensor says (gather, scatter, embedding, sorting), random numbers and cumulative sums
+// are not expressions of package kernel, and are not here.
+//
+// # Errors
+//
+// *Error names the operation with the types and shapes of its operands, and wraps the reason: errors of packages kernel, kernel/expr,
+// kernel/plan, kernel/matmul, tensor and cuda, ErrEmpty, ErrAxes, ErrNumber. Nothing was submitted then, unless the operation has several launches.
+//
+// # Concurrency properties
+//
+// Any goroutine may call anything at any time. An operation whose kernel is compiled takes no lock to find it. Work of several
+// goroutines on one stream is in the order in which they submit it.
+package ops

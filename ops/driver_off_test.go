@@ -1,0 +1,19 @@
+//go:build !gpu
+
+package ops_test
+
+import (
+	"testing"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest/ptxrun"
+)
+
+// library is the simulated driver, which executes kernels.
+func library(testing.TB) cudadrv.Driver {
+	return sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
+}
+
+// launching is the simulated driver, whose kernels do nothing.
+func launching(testing.TB) cudadrv.Driver { return sim.New(sim.Config{Bytes: true}) }

@@ -1,0 +1,88 @@
+package ops_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/kernel/matmul"
+	"github.com/go-vram/vram/ops"
+	"github.com/go-vram/vram/tensor"
+)
+
+var own = ops.Product{Choice: matmul.Own}
+
+// product is the reference.
+func product(a, b array, shape []int) (values []float64) {
+	inner := a.shape[len(a.shape)-1]
+	each(shape, func(index []int) {
+		total := 0.0
+		left, right := append([]int{}, index...), append([]int{}, index...)
+		for k := range inner {
+			left[len(left)-1], right[len(right)-2] = k, k
+			total += a.values[a.index(left)] * b.values[b.index(right)]
+		}
+		values = append(values, total)
+	})
+	return values
+}
+
+// Products of any layouts and broadcast batches are those of the reference.
+func TestMatmul(t *testing.T) {
+	r := newRig(t)
+	for i, batch := range [][]int{{}, {}, {}, {}, {3}, {2, 3}, {2, 3}, {2, 3}, {0}} {
+		m, n, k := r.length(), r.length(), r.length()
+		partX, partY := r.part(batch), r.part(batch)
+		if i == 5 {
+			partX, partY = []int{2, 1}, []int{1, 3}
+		}
+		a := newArray(append(partX, m, k), r.random.NormFloat64)
+		b := newArray(append(partY, k, n), r.random.NormFloat64)
+		x, y := r.tensor(a), r.tensor(b)
+		got, path, err := r.o.Matmul(r.s, x, y, own)
+		require.NoError(t, err, "%v %v", a.shape, b.shape)
+		assert.Empty(t, path.Library)
+		shape := got.Shape()
+		want := product(a, b, shape)
+		r.near(want, got, 1e-5, 10, a.shape, b.shape)
+		out := r.view(tensor.Float32, shape)
+		_, err = r.o.MatmulInto(r.s, out, x, y, own)
+		require.NoError(t, err)
+		r.near(want, out, 1e-5, 10, a.shape, b.shape)
+	}
+}
+
+// A product of two types is one of the promoted type, and the output may have another one.
+func TestMatmulOfTypes(t *testing.T) {
+	r := newRig(t)
+	a, b := newArray([]int{5, 9}, r.random.NormFloat64), newArray([]int{9, 4}, r.random.NormFloat64)
+	x, y := r.tensor(a), r.tensor(b)
+	wide, err := r.o.Cast(r.s, y, tensor.Float64)
+	require.NoError(t, err)
+	got, _, err := r.o.Matmul(r.s, x, wide, own)
+	require.NoError(t, err)
+	assert.Equal(t, tensor.Float64, got.Type())
+	r.near(product(a, b, []int{5, 4}), got, 1e-12, 1)
+	out := r.view(tensor.Float32, []int{5, 4})
+	_, err = r.o.MatmulInto(r.s, out, x, wide, own)
+	require.NoError(t, err)
+	r.near(product(a, b, []int{5, 4}), out, 1e-6, 1)
+
+	whole, err := r.o.Cast(r.s, x, tensor.Int32)
+	require.NoError(t, err)
+	var types *tensor.TypeError
+	_, _, err = r.o.Matmul(r.s, whole, whole, own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	turned, err := whole.Transpose(0, 1)
+	require.NoError(t, err)
+	_, _, err = r.o.Matmul(r.s, whole, turned, own)
+	require.ErrorAs(t, err, &types)
+	_, err = r.o.MatmulInto(r.s, r.view(tensor.Float32, []int{4, 4}), x, y, own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	require.ErrorContains(t, err, "float32[5 9]")
+	_, _, err = r.o.Matmul(r.s, x, wide, ops.Product{Precision: gemm.TF32, Choice: matmul.Own})
+	var refused *gemm.ProblemError
+	require.ErrorAs(t, err, &refused)
+}

@@ -1,0 +1,184 @@
+package ops
+
+import (
+	"errors"
+	"math"
+
+	"github.com/go-vram/vram/tensor"
+)
+
+// Rows are operations on rows of elements: softmax along an axis, and norms and losses along the last ones.
+type Rows struct{ set *set }
+
+const (
+	withWeight = 1 << iota
+	withBias
+)
+
+// Softmax is exp(x)/sum(exp(x)) along an axis, without overflow. Errors: ErrAxes.
+func (o Rows) Softmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
+	return o.set.along(at, opSoftmax, x, axis)
+}
+
+// SoftmaxInto is Softmax into a tensor.
+func (o Rows) SoftmaxInto(at tensor.Context, out, x *tensor.Tensor, axis int) error {
+	return o.set.alongInto(at, opSoftmax, out, x, axis)
+}
+
+// LogSoftmax is the logarithm of Softmax.
+func (o Rows) LogSoftmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
+	return o.set.along(at, opLogSoftmax, x, axis)
+}
+
+// LogSoftmaxInto is LogSoftmax into a tensor.
+func (o Rows) LogSoftmaxInto(at tensor.Context, out, x *tensor.Tensor, axis int) error {
+	return o.set.alongInto(at, opLogSoftmax, out, x, axis)
+}
+
+func (s *set) along(at tensor.Context, op operation, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
+	along, err := axesOf(x.Rank(), axis)
+	if err != nil {
+		return nil, failed(op, err, nil, x)
+	}
+	return s.made(at, key{op: op, axes: along}, x.Shape(), x)
+}
+
+func (s *set) alongInto(at tensor.Context, op operation, out, x *tensor.Tensor, axis int) error {
+	along, err := axesOf(out.Rank(), axis)
+	if err != nil {
+		return failed(op, err, []*tensor.Tensor{out}, x)
+	}
+	return s.into(at, key{op: op, axes: along}, out, x)
+}
+
+// LayerNorm is (x-mean)/sqrt(variance+epsilon) of the last dims dimensions, times a weight, plus a bias: nil for none.
+// Errors: ErrAxes.
+func (o Rows) LayerNorm(at tensor.Context, x, weight, bias *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
+	out, err := o.normed(at, opLayerNorm, x, weight, bias)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.LayerNormInto(at, out, x, weight, bias, dims, epsilon))
+}
+
+// LayerNormInto is LayerNorm into a tensor.
+func (o Rows) LayerNormInto(at tensor.Context, out, x, weight, bias *tensor.Tensor, dims int, epsilon float64) error {
+	return o.normInto(at, opLayerNorm, out, x, weight, bias, dims, epsilon)
+}
+
+// RMSNorm is x/sqrt(mean(x²)+epsilon) of the last dims dimensions, times a weight: nil for none. Errors: ErrAxes.
+func (o Rows) RMSNorm(at tensor.Context, x, weight *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
+	out, err := o.normed(at, opRMSNorm, x, weight, nil)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.RMSNormInto(at, out, x, weight, dims, epsilon))
+}
+
+// RMSNormInto is RMSNorm into a tensor.
+func (o Rows) RMSNormInto(at tensor.Context, out, x, weight *tensor.Tensor, dims int, epsilon float64) error {
+	return o.normInto(at, opRMSNorm, out, x, weight, nil, dims, epsilon)
+}
+
+// normed is a tensor for the result of a norm, which has the type of x, and float32 for integers.
+func (o Rows) normed(at tensor.Context, op operation, x, weight, bias *tensor.Tensor) (*tensor.Tensor, error) {
+	of := x.Type()
+	if of.Valid() && of.Kind() != tensor.Floating {
+		of = tensor.Float32
+	}
+	out, err := tensor.New(at, of, x.Shape()...)
+	if err != nil {
+		return nil, failed(op, err, nil, x, weight, bias)
+	}
+	return out, nil
+}
+
+func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *tensor.Tensor, dims int, epsilon float64) error {
+	along, err := lastAxes(out.Rank(), dims)
+	if err != nil {
+		return failed(op, err, []*tensor.Tensor{out}, x)
+	}
+	k := key{op: op, axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
+	all := [3]*tensor.Tensor{x}
+	n := 1
+	if weight != nil {
+		k.with |= withWeight
+		all[n] = weight
+		n++
+	}
+	if bias != nil {
+		k.with |= withBias
+		all[n] = bias
+		n++
+	}
+	return o.set.into(at, k, out, all[:n]...)
+}
+
+// lastAxes are so many of the last ones. Errors: ErrAxes.
+func lastAxes(rank, dims int) (axes, error) {
+	if dims < 1 || dims > rank {
+		return 0, ErrAxes
+	}
+	return 1<<dims - 1, nil
+}
+
+// CrossEntropy is the loss of each row of logits, along the last dimension, for the class that targets has for it, of int64: the negative
+// logarithm of the softmax at that class. A class that there is not has NaN. Mean makes one loss of them. It has the type float32.
+func (o Rows) CrossEntropy(at tensor.Context, logits, targets *tensor.Tensor) (*tensor.Tensor, error) {
+	out, err := tensor.New(at, tensor.Float32, targets.Shape()...)
+	if err != nil {
+		return nil, failed(opCrossEntropy, err, nil, logits, targets)
+	}
+	return finished(out, o.CrossEntropyInto(at, out, logits, targets))
+}
+
+// CrossEntropyInto is CrossEntropy into a tensor. It allocates on the heap, and makes two launches: one writes the numbers of
+// the classes into temporary memory.
+func (o Rows) CrossEntropyInto(at tensor.Context, out, logits, targets *tensor.Tensor) error {
+	return o.set.classes(at, key{op: opCrossEntropy, axes: 1}, out, []*tensor.Tensor{logits}, targets)
+}
+
+// classes runs an operation on rows whose last operands are the class of each row and the numbers of all classes.
+func (s *set) classes(at tensor.Context, k key, out *tensor.Tensor, inputs []*tensor.Tensor, targets *tensor.Tensor) (err error) {
+	logits := inputs[len(inputs)-1]
+	defer func() {
+		var known *Error
+		if err != nil && !errors.As(err, &known) {
+			err = failed(k.op, err, []*tensor.Tensor{out}, append(inputs, targets)...)
+		}
+	}()
+	if targets.Type() != tensor.Int64 {
+		return &tensor.TypeError{Op: "targets of " + k.op.String(), Types: []tensor.Type{targets.Type()}}
+	}
+	if logits.Rank() == 0 || targets.Rank() != logits.Rank()-1 {
+		return ErrShape
+	}
+	for d := range targets.Rank() {
+		if targets.Dim(d) != logits.Dim(d) {
+			return ErrShape
+		}
+	}
+	column, err := targets.Unsqueeze(-1)
+	if err != nil {
+		return err
+	}
+	return s.temporary(at, tensor.Int64, []int{logits.Dim(-1)}, func(numbers *tensor.Tensor) error {
+		if err := (Makers{s}).ArangeInto(at, numbers, 0, 1); err != nil {
+			return err
+		}
+		return s.into(at, k, out, append(inputs, column, numbers)...)
+	})
+}
+
+// temporary gives f a tensor, which is freed behind the work that f submits.
+func (s *set) temporary(at tensor.Context, of tensor.Type, shape []int, f func(*tensor.Tensor) error) error {
+	c, err := tensor.ContextOf(at)
+	if err != nil {
+		return err
+	}
+	t, err := tensor.New(c, of, shape...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(t), t.Free())
+}

@@ -1,0 +1,267 @@
+package ops_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/ops"
+	"github.com/go-vram/vram/tensor"
+)
+
+// over applies f to the rows of an array along its last dimensions, and has the results in the order of the elements.
+func (a array) over(dims int, f func(row []float64) []float64) (all []float64) {
+	var axes []int
+	for d := len(a.shape) - dims; d < len(a.shape); d++ {
+		axes = append(axes, d)
+	}
+	for _, row := range a.rows(axes) {
+		all = append(all, f(row)...)
+	}
+	return all
+}
+
+func logSumExp(row []float64) float64 {
+	total := 0.0
+	for _, x := range row {
+		total += math.Exp(x)
+	}
+	return math.Log(total)
+}
+
+func mapped(row []float64, f func(x float64) float64) []float64 {
+	all := make([]float64, len(row))
+	for i, x := range row {
+		all[i] = f(x)
+	}
+	return all
+}
+
+func softmax(row []float64) []float64 {
+	total := logSumExp(row)
+	return mapped(row, func(x float64) float64 { return math.Exp(x - total) })
+}
+
+const epsilon = 1e-5
+
+func layerNorm(row []float64) []float64 {
+	n := float64(len(row))
+	mean := sum(row) / n
+	variance := sum(mapped(row, func(x float64) float64 { return (x - mean) * (x - mean) })) / n
+	return mapped(row, func(x float64) float64 { return (x - mean) / math.Sqrt(variance+epsilon) })
+}
+
+func TestSoftmaxAndNorms(t *testing.T) {
+	r := newRig(t)
+	for i := range 10 {
+		a := newArray(r.shape(1+i%3), r.random.NormFloat64)
+		x, axis := r.tensor(a), -1
+		y, err := r.o.Softmax(r.s, x, axis)
+		require.NoError(t, err)
+		r.near(a.over(1, softmax), y, 1e-5, 1e-6, a.shape)
+		out := r.view(tensor.Float32, a.shape)
+		require.NoError(t, r.o.LogSoftmaxInto(r.s, out, x, len(a.shape)-1))
+		r.near(a.over(1, func(row []float64) []float64 {
+			total := logSumExp(row)
+			return mapped(row, func(x float64) float64 { return x - total })
+		}), out, 1e-5, 1)
+
+		dims := 1 + r.random.IntN(len(a.shape))
+		last := a.shape[len(a.shape)-dims:]
+		w, b := newArray(last, r.random.NormFloat64), newArray(last, r.random.NormFloat64)
+		weight, bias := r.tensor(w), r.tensor(b)
+		y, err = r.o.LayerNorm(r.s, x, weight, bias, dims, epsilon)
+		require.NoError(t, err)
+		r.near(a.over(dims, func(row []float64) []float64 {
+			all := layerNorm(row)
+			for i := range all {
+				all[i] = all[i]*w.values[i] + b.values[i]
+			}
+			return all
+		}), y, 1e-5, 4, a.shape, dims)
+		require.NoError(t, r.o.RMSNormInto(r.s, out, x, nil, dims, epsilon))
+		r.near(a.over(dims, func(row []float64) []float64 {
+			square := sum(mapped(row, func(x float64) float64 { return x * x })) / float64(len(row))
+			return mapped(row, func(x float64) float64 { return x / math.Sqrt(square+epsilon) })
+		}), out, 1e-5, 1)
+	}
+}
+
+func TestCrossEntropy(t *testing.T) {
+	r := newRig(t)
+	const n, classes = 7, 33
+	a := newArray([]int{n, classes}, r.random.NormFloat64)
+	logits := r.tensor(a)
+	targets := make([]int64, n)
+	for i := range targets {
+		targets[i] = int64(r.random.IntN(classes))
+	}
+	targets[2], targets[3] = -1, classes
+	of, err := tensor.From(r.s, targets)
+	require.NoError(t, err)
+	loss, err := r.o.CrossEntropy(r.s, logits, of)
+	require.NoError(t, err)
+	g := newArray([]int{n}, r.random.NormFloat64)
+	back, err := r.o.CrossEntropyBackward(r.s, r.tensor(g), logits, of)
+	require.NoError(t, err)
+	var want, gradient []float64
+	for i, row := range a.rows([]int{1}) {
+		target := int(targets[i])
+		known := target >= 0 && target < classes
+		if known {
+			want = append(want, logSumExp(row)-row[target])
+		} else {
+			want = append(want, math.NaN())
+		}
+		for j, p := range softmax(row) {
+			if !known {
+				p = math.NaN()
+			}
+			gradient = append(gradient, g.values[i]*(p-truth(j == target)))
+		}
+	}
+	r.near(want, loss, 1e-5, 1)
+	r.near(gradient, back, 1e-5, 1e-1)
+
+	_, err = r.o.CrossEntropy(r.s, logits, logits)
+	var types *tensor.TypeError
+	require.ErrorAs(t, err, &types)
+	_, err = r.o.CrossEntropy(r.s, r.tensor(newArray([]int{n + 1, 3}, r.random.NormFloat64)), of)
+	require.ErrorIs(t, err, ops.ErrShape)
+}
+
+// changes is the derivative of f, by differences, weighted by the gradient of its result.
+func changes(f func(x []float64) []float64, x, grad []float64) []float64 {
+	all := make([]float64, len(x))
+	const h = 1e-5
+	for i := range x {
+		at := func(step float64) float64 {
+			moved := slices.Clone(x)
+			moved[i] += step
+			total := 0.0
+			for j, y := range f(moved) {
+				total += y * grad[j]
+			}
+			return total
+		}
+		all[i] = (at(h) - at(-h)) / (2 * h)
+	}
+	return all
+}
+
+func TestGradientsOfRows(t *testing.T) {
+	r := newRig(t)
+	shape := []int{3, 5, 9}
+	a, g := newArray(shape, r.random.NormFloat64), newArray(shape, r.random.NormFloat64)
+	x, grad := r.tensor(a), r.tensor(g)
+
+	y, err := r.o.Softmax(r.s, x, -1)
+	require.NoError(t, err)
+	dx, err := r.o.SoftmaxBackward(r.s, grad, y, 2)
+	require.NoError(t, err)
+	soft := func(x []float64) []float64 { return array{shape, x}.over(1, softmax) }
+	r.near(changes(soft, a.values, g.values), dx, 1e-5, 1)
+
+	for _, dims := range []int{1, 2, 3} {
+		last := shape[3-dims:]
+		w := newArray(last, r.random.NormFloat64)
+		normed := func(w []float64) func(x []float64) []float64 {
+			return func(x []float64) []float64 {
+				return array{shape, x}.over(dims, func(row []float64) []float64 {
+					all := layerNorm(row)
+					for i := range all {
+						all[i] *= w[i]
+					}
+					return all
+				})
+			}
+		}
+		dx, dw, db, err := r.o.LayerNormBackward(r.s, grad, x, r.tensor(w), dims, epsilon)
+		require.NoError(t, err)
+		r.near(changes(normed(w.values), a.values, g.values), dx, 1e-5, 4)
+		r.near(changes(func(w []float64) []float64 { return normed(w)(a.values) }, w.values, g.values), dw, 1e-5, 4)
+		bias := make([]float64, count(last))
+		for i, v := range g.values {
+			bias[i%len(bias)] += v
+		}
+		r.near(bias, db, 1e-5, 1)
+	}
+}
+
+// Gradients of broadcast operands are summed.
+func TestGradientsOfBroadcasts(t *testing.T) {
+	r := newRig(t)
+	for i := range 12 {
+		shape := r.shape(i % 4)
+		a, b := newArray(shape, r.random.NormFloat64), newArray(r.part(shape), r.random.NormFloat64)
+		g := newArray(shape, r.random.NormFloat64)
+		x, y, grad := r.tensor(a), r.tensor(b), r.tensor(g)
+		add, mul := make([]float64, len(b.values)), make([]float64, len(b.values))
+		each(shape, func(index []int) {
+			add[b.index(index)] += g.values[g.index(index)]
+			mul[b.index(index)] += g.values[g.index(index)] * a.values[a.index(index)]
+		})
+		dx, dy, err := r.o.AddBackward(r.s, grad, x, y)
+		require.NoError(t, err, "%v %v", shape, b.shape)
+		r.near(g.values, dx, 0, 0)
+		r.near(add, dy, 1e-5, 4)
+		dx, dy, err = r.o.MulBackward(r.s, grad, x, y)
+		require.NoError(t, err)
+		r.near(mul, dy, 1e-5, 4)
+		var product []float64
+		each(shape, func(index []int) { product = append(product, g.values[g.index(index)]*b.values[b.index(index)]) })
+		r.near(product, dx, 1e-6, 0)
+		require.NoError(t, r.o.MulBackwardInto(r.s, nil, dy, grad, x, y))
+	}
+	_, err := r.o.SumTo(r.s, r.tensor(newArray([]int{2, 3}, r.random.NormFloat64)), 2)
+	require.ErrorIs(t, err, ops.ErrShape)
+}
+
+func TestAdamW(t *testing.T) {
+	r := newRig(t)
+	shape := []int{5, 7}
+	p, g := newArray(shape, r.random.NormFloat64), newArray(shape, r.random.NormFloat64)
+	param, grad := r.tensor(p), r.tensor(g)
+	first, err := tensor.Zeros(r.s, tensor.Float32, shape...)
+	require.NoError(t, err)
+	second, err := tensor.Zeros(r.s, tensor.Float32, shape...)
+	require.NoError(t, err)
+	config := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Decay: 0.01}
+	const rate = 0.01
+	lr, err := r.o.Fill(r.s, tensor.Float32, rate)
+	require.NoError(t, err)
+	step, err := tensor.Zeros(r.s, tensor.Float32)
+	require.NoError(t, err)
+	one, err := r.o.Fill(r.s, tensor.Float32, 1)
+	require.NoError(t, err)
+	m, v := make([]float64, len(p.values)), make([]float64, len(p.values))
+	state := ops.AdamWState{Param: param, Grad: grad, First: first, Second: second}
+	for n := 1; n <= 20; n++ {
+		require.NoError(t, r.o.AddInto(r.s, step, step, one))
+		require.NoError(t, r.o.AdamW(r.s, state, lr, step, config))
+		for i := range p.values {
+			m[i] = 0.9*m[i] + 0.1*g.values[i]
+			v[i] = 0.999*v[i] + 0.001*g.values[i]*g.values[i]
+			p.values[i] *= 1 - rate*0.01
+			p.values[i] -= rate * m[i] / (1 - math.Pow(0.9, float64(n))) / (math.Sqrt(v[i]/(1-math.Pow(0.999, float64(n)))) + 1e-8)
+		}
+	}
+	r.near(p.values, param, 1e-5, 1)
+	r.near(m, first, 1e-5, 0)
+	r.near(v, second, 1e-5, 0)
+	config.Beta1 = 1
+	require.ErrorIs(t, r.o.AdamW(r.s, state, lr, step, config), ops.ErrNumber)
+}
+
+func TestAdamWOfFloat64(t *testing.T) {
+	r := newRig(t)
+	wide, err := r.o.Fill(r.s, tensor.Float64, 1, 3)
+	require.NoError(t, err)
+	one := r.tensor(newArray(nil, r.random.NormFloat64))
+	var types *expr.TypeError
+	require.ErrorAs(t, r.o.AdamW(r.s, ops.AdamWState{Param: wide, Grad: wide, First: wide, Second: wide}, one, one,
+		ops.AdamWConfig{Beta1: 0.5, Beta2: 0.5}), &types)
+}
