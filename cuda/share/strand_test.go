@@ -25,7 +25,9 @@ func strandedPair(t *testing.T) (b *side, mine, theirs *Memory, reach func()) {
 	require.NoError(t, mine.Publish(a.c))
 	require.NoError(t, theirs.Await(t.Context(), b.c))
 	b.fill(theirs, 's')
-	return b, mine, theirs, func() { fakes[1].hold(0) }
+	reach = func() { fakes[1].hold(0) }
+	t.Cleanup(reach) // a test that failed ends, too
+	return b, mine, theirs, reach
 }
 
 // dies ends the connection of a link without a goodbye.

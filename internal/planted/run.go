@@ -49,7 +49,7 @@ func (r Runner) Plant(ctx context.Context, b Bug) Outcome {
 }
 
 // PlantAll plants so many bugs at a time, and returns their outcomes in their order. Bugs that the tests of one package find are in
-// one program, and each run selects one; a bug that is not found so is planted alone: in a program that starts another one without its
+// one program, and each run selects one; a bug that the tests miss so is planted alone: in a program that starts another one without its
 // own environment, say. Before all, tests run with nothing selected: an outcome that is not Missed then is of nothing planted, and the
 // only one.
 func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome {
@@ -63,7 +63,7 @@ func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome
 		if err != nil {
 			return []Outcome{{Bug: control(of), Verdict: Broken, Detail: err.Error()}}
 		}
-		if out := program.run(ctx, control(of), 0); out.Verdict != Missed {
+		if out := program.unplanted(ctx, of); out.Verdict != Missed {
 			program.remove()
 			return []Outcome{out}
 		}
@@ -72,7 +72,7 @@ func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome
 			if !slices.Contains(apart, i) {
 				out = program.run(ctx, of[i], i+1)
 			}
-			if out.Verdict != Found {
+			if out.Verdict == Missed || out.Verdict == Broken {
 				out = r.Plant(ctx, of[i])
 			}
 			outcomes[group[i]] = out
@@ -164,6 +164,12 @@ func (r Runner) build(ctx context.Context, bugs []Bug) (p program, apart []int, 
 
 // remove removes the program.
 func (p program) remove() { _ = os.RemoveAll(p.dir) }
+
+// unplanted runs the tests of all bugs with none selected. They may take three times as long as those of one bug.
+func (p program) unplanted(ctx context.Context, bugs []Bug) Outcome {
+	p.Limit *= 3
+	return p.run(ctx, control(bugs), 0)
+}
 
 // run runs the tests of a bug that is selected; 0 is none.
 func (p program) run(ctx context.Context, b Bug, selected int) Outcome {

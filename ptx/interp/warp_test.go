@@ -11,10 +11,16 @@ import (
 	"github.com/go-vram/vram/ptx/interp"
 )
 
-// A loop that waits at a barrier each time ends, too.
+// A loop that waits at a barrier each time ends, too; behind the limit it would leave the memory.
 func TestLoopsAroundBarriers(t *testing.T) {
 	t.Parallel()
-	f := runFault(t, 1, 64, `again: bar.sync 0;
+	f := runFault(t, 1, 64, `mov.u32 %r4, 0;
+again: bar.sync 0;
+		add.u32 %r4, %r4, 1;
+		shr.u32 %r5, %r4, 7;
+		cvt.u64.u32 %d2, %r5;
+		add.u64 %d2, %d2, %d1;
+		ld.global.u8 %r6, [%d2];
 		bra again;`)
 	require.NotNil(t, f)
 	assert.Equal(t, interp.InstructionLimit.String(), f.Kind.String())

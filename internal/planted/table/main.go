@@ -17,8 +17,8 @@ import (
 func main() {
 	bug := flag.String("bug", "", "plant only bugs whose names contain this")
 	atATime := flag.Int("at-a-time", 2, "how many bugs are planted at a time")
-	// Some of them take ten seconds on two idle cores; only a bug that is not found takes the whole of it.
-	limit := flag.Duration("limit", 10*time.Minute, "how long the tests of one bug may take")
+	// Some of them take ten seconds on two idle cores; only a bug that keeps its tests from ending takes the whole of it.
+	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one bug may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
