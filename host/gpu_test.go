@@ -4,6 +4,7 @@ package host
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -73,15 +74,25 @@ func BenchmarkHardwarePair(b *testing.B) {
 		b.Run("impl="+name+"/bytes=1048576", func(b *testing.B) {
 			free(b, alloc(b, a, 1<<20, 0)) // the first is the driver's
 			for b.Loop() {
-				free(b, alloc(b, a, 1<<20, 0))
+				block, err := a.Alloc(1<<20, 0)
+				if err == nil {
+					err = block.Free()
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}
 	b.Run("impl=cache/used/bytes=1048576", func(b *testing.B) {
 		for b.Loop() {
-			block := alloc(b, cache, 1<<20, 0)
-			_ = block.Use(s)
-			free(b, block)
+			block, err := cache.Alloc(1<<20, 0)
+			if err == nil {
+				err = errors.Join(block.Use(s), block.Free())
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	require.NoError(b, cache.Close(b.Context()))
