@@ -19,7 +19,7 @@ func Parse(text string) (*Module, error) {
 }
 
 // parser reads tokens one ahead. After a failure the current token is the end of the text and stays so: each loop over tokens ends
-// there, and no step has to ask for failures.
+// there, and no step has to ask for failures. It has a method for each rule of the grammar.
 type parser struct {
 	lexer   *lexer
 	tok     token

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/tensor"
 )
 
-// Expr is an expression. The zero value is wrong: see Err.
+// Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as arithmetic.
 type Expr struct{ *Node }
 
 // Node is an operation of an expression, for those who make kernels of it. It does not change.

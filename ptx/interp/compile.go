@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// compiler makes a Kernel.
+// compiler makes a Kernel. It has a method for each family of instructions, and decides once all that no launch changes.
 type compiler struct {
 	module    *ptx.Module
 	kernel    *Kernel

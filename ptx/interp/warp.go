@@ -11,6 +11,8 @@ import (
 // Each thread has a place: a frame and the index of its next instruction. Threads of one place are a group; advance runs the group
 // that is deepest in calls and there first in the text, so that groups meet again where branches do. Every other share of
 // instructions belongs to the group that ran longest ago, so that no thread waits for one that never runs.
+//
+// Its methods are many because instructions are: each family of them that touches more than registers has one.
 type warp struct {
 	block  *block
 	index  int
