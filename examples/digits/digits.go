@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 )
 
 const (
@@ -60,4 +62,20 @@ func distance(line []point, p point, width, height float64) float64 {
 		nearest = math.Min(nearest, math.Hypot(toX-part*alongX, toY-part*alongY))
 	}
 	return nearest
+}
+
+// confusion counts how often a digit, the first index, was read as which one.
+type confusion [classes][classes]int
+
+// String names the mistakes.
+func (c confusion) String() string {
+	var mistakes []string
+	for digit, row := range c {
+		for read, count := range row {
+			if read != digit && count > 0 {
+				mistakes = append(mistakes, fmt.Sprintf("%d as %d (%d)", digit, read, count))
+			}
+		}
+	}
+	return strings.Join(mistakes, ", ")
 }

@@ -5,8 +5,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"runtime"
+	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
@@ -51,8 +57,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, err
 	}
 	const most = 1 << 20
-	if min(o.hidden, o.batch, o.epochs, o.images/o.batch/4) < 1 || max(o.hidden, o.images, o.epochs) > most {
-		return o, command.Misuse("want 1 to %d for -hidden, -batch and -epochs, and -images of four batches or more", most)
+	if min(o.hidden, o.batch, o.epochs) < 1 || o.images/4 < o.batch || max(o.hidden, o.images, o.epochs) > most {
+		return o, command.Misuse("want -hidden, -batch and -epochs from 1, -images from four batches, and all of them up to %d", most)
 	}
 	o.config, err = flags.Config()
 	if _, simulated := o.config.Driver.(*sim.Driver); simulated { // one that executes kernels
@@ -85,4 +91,58 @@ func open(ctx context.Context, o options, out io.Writer) (err error) {
 	return tensor.Scoped(c, func(s *tensor.Scope) error { // its end frees all tensors
 		return train(ctx, s, operations, dev, o, out)
 	})
+}
+
+// train makes a network and images, trains, and prints how that goes.
+func train(ctx context.Context, s *tensor.Scope, operations ops.Ops, dev *vram.Device, o options, out io.Writer) (err error) {
+	printf := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
+	random := rand.New(rand.NewPCG(o.seed, 0))
+	n, err := newNetwork(s, operations, []int{pixels, o.hidden, classes}, o.batch, o.rate, random)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	printf("%s, driver %s\n%d-%d-%d: %d parameters\n", dev.Info().Name, dev.Info().Driver, pixels, o.hidden, classes, n.parameterCount)
+	m := maker{s: s}
+	lessons, tests := m.load(random, o.images, o.batch), m.load(random, o.images/4, o.batch)
+	if m.err != nil {
+		return m.err
+	}
+	for epoch := range o.epochs {
+		random.Shuffle(len(lessons), func(i, j int) { lessons[i], lessons[j] = lessons[j], lessons[i] })
+		start, before := time.Now(), costsOf(dev)
+		if err := n.submit(ctx, s.Context(), lessons, o.graph); err != nil {
+			return err
+		}
+		after := costsOf(dev)
+		total, err := tensor.Item[float32](n.total) // waits
+		if err != nil {
+			return err
+		}
+		steps, seconds := float64(len(lessons)), time.Since(start).Seconds()
+		counts, accuracy, err := n.test(s, tests)
+		if err != nil {
+			return err
+		}
+		printf("epoch %d: loss %.9g, accuracy %.1f %%, %.0f images/s; allocations a step: %.1f heap, %.1f vram, %.1f driver\n", epoch+1,
+			total/float32(steps), 100*accuracy, steps*float64(o.batch)/seconds,
+			float64(after.heap-before.heap)/steps, float64(after.vram-before.vram)/steps, float64(after.driver-before.driver)/steps)
+		if epoch == o.epochs-1 {
+			printf("read wrongly: %v\n", counts)
+		}
+	}
+	stats := dev.Stats()
+	printf("device memory: %s live, %s held, at most %s\n", humanize.IBytes(uint64(stats.LiveBytes)),
+		humanize.IBytes(uint64(stats.ReservedBytes)), humanize.IBytes(uint64(stats.PeakReservedBytes)))
+	return nil
+}
+
+// costs count allocations on Go's heap and of vram, and the driver's calls that they made.
+type costs struct{ heap, vram, driver uint64 }
+
+func costsOf(dev *vram.Device) costs {
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap)
+	stats := dev.Stats()
+	return costs{heap.Mallocs, stats.AllocCount, stats.DriverCalls}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/rand/v2"
@@ -135,6 +136,61 @@ func newNetwork(s *tensor.Scope, o ops.Ops, widths []int, batch int, rate float6
 		n.parameterCount += (widths[i] + 1) * width
 	}
 	return n, m.err
+}
+
+// batch is images on the device, and the digits that they show, there and on the host.
+type batch struct {
+	images, targets *tensor.Tensor
+	digits          []int64
+}
+
+// load draws images and copies them to the device. Each batch is a view.
+func (m *maker) load(random *rand.Rand, count, size int) []batch {
+	pictures, digits := draw(random, count/size*size)
+	images := m.made(tensor.From(m.s, pictures, count/size, size, pixels))
+	targets := m.made(tensor.From(m.s, digits, count/size, size))
+	all := make([]batch, count/size)
+	for i := range all {
+		all[i] = batch{m.made(images.Index(0, i)), m.made(targets.Index(0, i)), digits[i*size:][:size]}
+	}
+	return all
+}
+
+// submit submits a step for each batch. It does not wait.
+func (n *network) submit(ctx context.Context, c *cuda.Context, all []batch, graphs bool) error {
+	err := n.FillInto(c, n.total, 0)
+	for _, b := range all {
+		err = errors.Join(err, ctx.Err(), tensor.Copy(c, n.images, b.images), tensor.Copy(c, n.targets, b.targets))
+		if err == nil {
+			err = n.next(c, graphs)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// test counts as what digits are read.
+func (n *network) test(at tensor.Context, all []batch) (counts confusion, accuracy float64, err error) {
+	right := 0.0
+	for _, b := range all {
+		err := errors.Join(tensor.Copy(at, n.images, b.images), n.forward(at), n.ArgMaxInto(at, n.found, n.last().out, -1))
+		if err != nil {
+			return counts, 0, err
+		}
+		found, err := tensor.Read[int64](n.found)
+		if err != nil {
+			return counts, 0, err
+		}
+		for i, digit := range b.digits {
+			counts[digit][found[i]]++
+			if found[i] == digit {
+				right++
+			}
+		}
+	}
+	return counts, right / float64(len(all)*n.images.Dim(0)), nil
 }
 
 // maker makes tensors in a scope, and keeps the errors.
