@@ -89,8 +89,9 @@ func newRig(t *testing.T, seed uint64, stream *vram.Stream, batch int, widths ..
 	return rig{n, c, maker{s: s}, random}
 }
 
-// shrunk is a training on images of which 4x4 pixels each are made one, which is quicker. It returns losses and parameters.
-func shrunk(t *testing.T, graphs bool) (losses, parameters []float64, accuracy float64) {
+// shrunk is a training on images of which 4x4 pixels each are made one, which is quicker. It returns the losses, and the parameters after the
+// first epoch.
+func shrunk(t *testing.T, epochs int, graphs bool) (losses, parameters []float64, accuracy float64) {
 	t.Helper()
 	const size, batches, width = 64, 11, side / 4
 	dev := vramtest.Open(t, vramtest.Kernels())
@@ -107,27 +108,29 @@ func shrunk(t *testing.T, graphs bool) (losses, parameters []float64, accuracy f
 	}
 	require.NoError(t, r.maker.err)
 	lessons, tests := all[3:], all[:3]
-	for range 3 {
+	for epoch := range epochs {
 		require.NoError(t, r.submit(t.Context(), r.c, lessons, graphs))
 		losses = append(losses, read(t, r.total)[0]/float64(len(lessons)))
+		for _, l := range r.layers {
+			if epoch == 0 {
+				parameters = append(append(parameters, read(t, l.weight.Param)...), read(t, l.bias.Param)...)
+			}
+		}
 	}
 	_, accuracy, err := r.test(r.maker.s, tests)
 	require.NoError(t, err)
-	for _, l := range r.layers {
-		parameters = append(append(parameters, read(t, l.weight.Param)...), read(t, l.bias.Param)...)
-	}
 	return losses, parameters, accuracy
 }
 
 // The network learns. One seed has one result, bit for bit, also where the steps are launches of a graph.
 // The device finds no mistake of a kernel, no race, and no memory that is left.
 func TestTraining(t *testing.T) {
-	losses, parameters, accuracy := shrunk(t, false)
+	losses, parameters, accuracy := shrunk(t, 3, false)
 	assert.IsDecreasing(t, losses)
 	assert.Greater(t, accuracy, 0.5, "chance is a tenth")
 	for _, graphs := range []bool{false, true} {
-		again, same, _ := shrunk(t, graphs)
-		assert.Equal(t, losses, again)
+		again, same, _ := shrunk(t, 1, graphs)
+		assert.Equal(t, losses[:1], again)
 		assert.Equal(t, parameters, same)
 	}
 }
