@@ -1,6 +1,8 @@
 package tensor_test
 
 import (
+	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
@@ -55,6 +57,35 @@ func TestHowOftenTensorsAllocate(t *testing.T) {
 	assert.Zero(t, calls.Load(), "driver calls")
 	driver.SetBefore(nil)
 	require.NoError(t, x.Free())
+	require.NoError(t, c.Close())
+	require.NoError(t, dev.Close())
+}
+
+// Copies and fills of contiguous elements allocate no more than those of buffers, of which the simulated device makes a note.
+func TestACopyAllocatesNothing(t *testing.T) {
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})})
+	require.NoError(t, err)
+	c, err := cuda.NewContext(must(dev.NewStream())(t))
+	require.NoError(t, err)
+	all := must(tensor.Zeros(c, tensor.Float32, 4, 6, 8))(t)
+	one := must(tensor.Zeros(c, tensor.Float32, 6, 8))(t)
+	part := must(all.Index(0, 2))(t)
+	to, from := must(one.Range())(t), must(part.Range())(t)
+	allocs := func(f func() error) float64 {
+		work := func() {
+			if err := errors.Join(f(), c.Synchronize(context.Background())); err != nil {
+				t.Error(err)
+			}
+		}
+		return testing.AllocsPerRun(100, work)
+	}
+	copies, fills := allocs(func() error { return c.Copy(to, from) }), allocs(func() error { return c.Fill32(to, 3) })
+	assert.LessOrEqual(t, allocs(func() error { return tensor.Copy(c, one, part) }), copies)
+	assert.LessOrEqual(t, allocs(func() error { return tensor.Copy(c, part, one) }), copies)
+	assert.LessOrEqual(t, allocs(func() error { return tensor.Fill(c, one, float32(3)) }), fills)
+	assert.LessOrEqual(t, allocs(func() error { return tensor.Fill(c, part, float32(3)) }), fills)
+	require.NoError(t, all.Free())
+	require.NoError(t, one.Free())
 	require.NoError(t, c.Close())
 	require.NoError(t, dev.Close())
 }

@@ -28,9 +28,11 @@ func Copy(at Context, dst, src *Tensor) error {
 	if dst.of != src.of {
 		return &TypeError{"copy", []Type{dst.of, src.of}}
 	}
-	from, err := src.layout.Broadcast(dst.layout.Shape()...)
-	if err != nil {
-		return &ShapeError{Op: "copy", Shapes: [][]int{dst.Shape(), src.Shape()}}
+	from := src.layout
+	if !layout.SameShape(dst.layout, from) {
+		if from, err = from.Broadcast(dst.layout.Shape()...); err != nil {
+			return &ShapeError{Op: "copy", Shapes: [][]int{dst.Shape(), src.Shape()}}
+		}
 	}
 	if dst.layout.MayOverlap() {
 		return &LayoutError{Op: "copy", Layout: dst.layout, Detail: "the destination has elements that are one"}
@@ -47,6 +49,9 @@ func Copy(at Context, dst, src *Tensor) error {
 		return err
 	}
 	if to != source || !layout.Meet(dst.layout, from) {
+		if dst.layout.Contiguous() && from.Contiguous() { // without a plan, which is memory of the heap
+			return c.Copy(dst.part(to), src.part(source))
+		}
 		return rows{c, to, source, int64(dst.of.Size())}.copy(dst.layout, from)
 	}
 	if dst.layout == from {
@@ -65,6 +70,12 @@ func Copy(at Context, dst, src *Tensor) error {
 		}
 		return rows{c, to, stage, int64(src.of.Size())}.copy(dst.layout, packed)
 	})
+}
+
+// part is the elements of a contiguous tensor in its memory.
+func (t *Tensor) part(b cuda.Buffer) cuda.Range {
+	size := int64(t.of.Size())
+	return cuda.Part(b, int64(t.layout.Offset())*size, int64(t.layout.Len())*size)
 }
 
 // staged gives f a buffer for a while, which is freed behind the work that f submits.

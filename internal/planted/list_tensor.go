@@ -112,6 +112,14 @@ func tensorBugs() []Bug {
 			Edits: []Edit{{"tensor.rows.copy", "if r.Again {", "if r.Again && r.Count > 1 {"}},
 		},
 		{
+			Name: "a copy of contiguous elements begins where the storage does", Package: pkg, Run: "^TestProgramsDoTheirWork$",
+			Edits: []Edit{{"tensor.(*Tensor).part", "int64(t.layout.Offset())*size", "0"}},
+		},
+		{
+			Name: "a copy of strided elements takes those that lie together", Package: pkg, Run: "^TestProgramsDoTheirWork$",
+			Edits: []Edit{{"tensor.Copy", "dst.layout.Contiguous() && from.Contiguous()", "dst.layout.Contiguous()"}},
+		},
+		{
 			Name: "printing shows the middle of a large tensor", Package: pkg, Run: "^TestLargeTensorsAreElided$",
 			Edits: []Edit{{"tensor.texts", "p.dims[dim].length - edge, edge", "edge, edge"}},
 		},
