@@ -1,10 +1,12 @@
 package kernelbench
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"time"
 
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/tensor"
@@ -163,7 +165,7 @@ func (b *rig) sample(s *sample, operations float64, count int, submit func(i int
 		return err
 	}
 	defer func() { err = errors.Join(err, end.Close()) }()
-	if err := end.Synchronize(b.ctx); err != nil {
+	if err := b.reach(end); err != nil {
 		return err
 	}
 	took := time.Since(from)
@@ -173,6 +175,23 @@ func (b *rig) sample(s *sample, operations float64, count int, submit func(i int
 	s.eventMicros = micros(device) / operations
 	s.allocs = float64(after.Mallocs-before.Mallocs) / operations
 	return err
+}
+
+// reach waits until the device has come to an event. On a GPU it asks again and again, as PyTorch's wait does: a goroutine that sleeps is
+// woken too late for a sample of a millisecond.
+func (b *rig) reach(e *cuda.Event) error {
+	if b.options.simulated {
+		return e.Synchronize(b.ctx)
+	}
+	for {
+		done, err := e.Done()
+		if err != nil || done {
+			return err
+		}
+		if b.ctx.Err() != nil {
+			return context.Cause(b.ctx)
+		}
+	}
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

@@ -26,7 +26,7 @@ type rig struct {
 
 func newRig(ctx context.Context, o Options) (b *rig, err error) {
 	b = &rig{ctx: ctx, options: o}
-	defer func() {
+	defer func() { //nolint:contextcheck // what is open is closed, also when ctx has ended
 		if err != nil {
 			err = errors.Join(err, b.close())
 		}
@@ -34,7 +34,7 @@ func newRig(ctx context.Context, o Options) (b *rig, err error) {
 	if b.device, err = vram.Open(o.Config); err != nil {
 		return b, err
 	}
-	stream, err := b.device.NewStream()
+	stream, err := b.device.NewStream() //nolint:contextcheck // it takes none
 	if err != nil {
 		return b, err
 	}

@@ -69,12 +69,12 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
+	defer func() { err = errors.Join(err, b.close()) }() //nolint:contextcheck // what is open is closed, also when ctx has ended
 	for _, w := range some {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		measured, err := b.row(w)
+		measured, err := b.row(w) //nolint:contextcheck // the rig has it
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", w.Row, err)
 		}

@@ -83,8 +83,8 @@ func StartHere(ctx context.Context, config vram.Config, driver cudadrv.Driver, o
 	if err != nil {
 		return took, err
 	}
-	defer func() { err = errors.Join(err, device.Close()) }()
-	stream, err := device.NewStream()
+	defer func() { err = errors.Join(err, device.Close()) }() //nolint:contextcheck // it is closed, also when ctx has ended
+	stream, err := device.NewStream()                         //nolint:contextcheck // it takes none
 	if err != nil {
 		return took, err
 	}
@@ -101,11 +101,17 @@ func StartHere(ctx context.Context, config vram.Config, driver cudadrv.Driver, o
 		with = append(with, kernel.WithStore(store.Open(store.Config{Folder: o.Folder}).On(c.Info())))
 	}
 	compilers := make([]*kernel.Compiler, o.Threads)
+	defer func() {
+		for _, k := range compilers {
+			if k != nil {
+				err = errors.Join(err, k.Close())
+			}
+		}
+	}()
 	for i := range compilers {
 		if compilers[i], err = kernel.NewCompiler(c, with...); err != nil {
 			return took, err
 		}
-		defer func() { err = errors.Join(err, compilers[i].Close()) }()
 	}
 	err = tensor.Scoped(c, func(s *tensor.Scope) error { return prepare(ctx, s, compilers, o.Kernels) })
 	took.KernelsMicros = micros(time.Since(from))
