@@ -77,12 +77,11 @@ func (c *benchCmd) startProcess(ctx context.Context, o kernelbench.StartOptions)
 	if err != nil {
 		return took, err
 	}
-	driver := c.Driver
-	if driver == "" {
-		driver = "auto"
+	args := []string{"start", "--kernels", strconv.Itoa(o.Kernels), "--threads", strconv.Itoa(o.Threads), "--store", o.Folder}
+	if c.Driver != "" { // else the environment says which, there as here
+		args = append(args, "--driver", string(c.Driver))
 	}
-	command := exec.CommandContext(ctx, path, "start", "--driver", string(driver), //nolint:gosec // this program
-		"--kernels", strconv.Itoa(o.Kernels), "--threads", strconv.Itoa(o.Threads), "--store", o.Folder)
+	command := exec.CommandContext(ctx, path, args...) //nolint:gosec // this program
 	command.Env = append(os.Environ(), "CUDA_CACHE_DISABLE=1", "VRAM_KERNEL_STORE="+o.Folder)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs

@@ -57,4 +57,7 @@ func TestAStartThatFailsIsAnError(t *testing.T) {
 	t.Setenv(asProgram, "1")
 	_, err := (&benchCmd{}).startProcess(t.Context(), kernelbench.StartOptions{Threads: 1})
 	require.ErrorContains(t, err, "at least one kernel")
+	t.Setenv("VRAM_DRIVER", "nonsense")
+	_, err = (&benchCmd{}).startProcess(t.Context(), kernelbench.StartOptions{Kernels: 1, Threads: 1})
+	require.ErrorContains(t, err, "VRAM_DRIVER")
 }
