@@ -22,7 +22,8 @@ CHECK_FUZZTIME ?= 2000x
 # How long the tests of one package may take. internal/replay plays for a minute under the race detector where two processors are its
 # own, and for ten where it shares them with others; only a hang takes all of it.
 TIMEOUT  ?= 45m
-# What `make bench-gpu` runs: scenarios, traces or all. Two calls of under eight minutes each, or one of both.
+# What `make bench-gpu` runs: scenarios, traces or all. Two calls of under eight minutes each, or one of both. kernels is a part by itself,
+# of under four minutes.
 PART     ?= all
 # What `make bench` runs: benchmarks by name, and scenarios of `vram bench`.
 BENCH    ?= .
@@ -92,12 +93,12 @@ frontier: ## play traces in each footprint mode: memory against time, and the le
 soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
 	@$(GO) test ./internal/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
 
-bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all)
+bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all|kernels)
 	@bench/peers/run.sh $(PART)
 
 # A machine with a GPU may have no Go: what bench-gpu needs there fits in one folder that git ignores.
 bench-gpu-carry: ## put the command for a machine with a GPU and without Go at .dev/vram
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -ldflags '-s -w' -o .dev/vram ./cmd/vram
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -trimpath -ldflags '-s -w' -o .dev/vram ./cmd/vram
 
 # The binary needs no file beside it: bin/dynamic.test can be carried to a machine with a GPU and run there.
 test-gpu: ## run the driver's tests on the GPU of this machine

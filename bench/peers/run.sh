@@ -5,6 +5,7 @@
 #   run.sh scenarios  loops: one size, many sizes, batches, threads
 #   run.sh traces     recorded workloads: cold, warm, paced, under a limit
 #   run.sh all        both
+#   run.sh kernels    operations on tensors, launches and starts, beside PyTorch's; no part of all
 #
 # The environment says how (defaults in brackets):
 #   VRAM       the command vram [.dev/vram, bin/vram or what go builds]
@@ -12,8 +13,8 @@
 #   TRACES     a folder of *.csv.gz [.dev/traces, else those that are part of the program]
 #   OUT        where results go [bin/peers]
 #   BUILD      where programs and unpacked traces go [bin/peers-build]
-#   BUDGET_S   seconds that a part may take [440]
-#   ROUNDS     rounds at most; as many run as there is time for [5]
+#   BUDGET_S   seconds that a part may take [440; kernels 200]
+#   ROUNDS     rounds at most; as many run as there is time for [5; kernels 2]
 #   PASSES     how often each process plays its trace in a round: once cold, then warm [21]
 #   CUPY_PASSES  how often CuPy does, whose calls come from Python [5]
 #   PEERS      who takes part [vram torch torch-expandable cudaMallocAsync cudaMalloc cupy]; also vram-lean, vram-fast
@@ -23,6 +24,8 @@
 #   LIMIT      most that may be held under pressure, in peak live bytes [1.02]
 #   CORES      what one thread does runs on so many processors, those that are quietest just before [2; 0: on all]
 #   DEADLINE_S when a peer gives up a trace under pressure [6]
+#   KERNELS    rows of kernels, by what their names begin with, with commas [all]
+#   COMPILE_S  seconds that torch.compile may take, 0 for none [60]
 #   CXX, CXXFLAGS  the compiler [g++ -O2]
 #   STANDIN    a folder of headers to build against where there is no CUDA; its figures mean nothing
 set -uo pipefail
@@ -32,8 +35,10 @@ root=$(cd "$here/../.." && pwd)
 out=${OUT:-$root/bin/peers}
 build=${BUILD:-$root/bin/peers-build}
 driver=${DRIVER:-dynamic}
-budget_s=${BUDGET_S:-440}
-rounds=${ROUNDS:-5}
+budget_s=${BUDGET_S:-$([ "${1:-}" = kernels ] && echo 200 || echo 440)}
+rounds=${ROUNDS:-$([ "${1:-}" = kernels ] && echo 2 || echo 5)}
+kernels=${KERNELS:-}
+compile_s=${COMPILE_S:-60}
 passes=${PASSES:-21}
 cupy_passes=${CUPY_PASSES:-5}
 repetitions=${REPETITIONS:-3}
@@ -159,6 +164,7 @@ command_of() {
 	torch-expandable) command=(env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "$build/peer-torch" -impl torch-expandable) ;;
 	cudaMallocAsync) command=("$build/peer-cuda" -impl "$1" -kind async) ;;
 	cudaMalloc) command=("$build/peer-cuda" -impl "$1" -kind plain) ;;
+	torch-kernels) command=(python3 "$here/torch_kernels.py") ;;
 	cupy) command=(python3 "$here/cupy_peer.py") ;;
 	esac
 }
@@ -253,8 +259,18 @@ footprint_of() {
 	esac
 }
 
-# begin PART prepares files, programs and the clock.
+# begin PART prepares files, programs and the clock; begin_rows does without the programs in C++.
 begin() {
+	begin_rows "$1"
+	compile_all
+	here_now=()
+	local peer
+	for peer in "${peers[@]}"; do
+		if present "$peer"; then here_now+=("$peer"); else say "$peer is left out"; fi
+	done
+}
+
+begin_rows() {
 	until_s=$((SECONDS + budget_s))
 	mkdir -p "$out" "$build"
 	rows=$out/rows-$1.jsonl log=$out/log-$1.txt
@@ -265,12 +281,6 @@ begin() {
 		python3 "$here/machine.py" about
 		printf '{"vram":"%s","vram_driver":"%s"}\n' "$("$vram" version | tr -d '"')" "$driver"
 	} >>"$rows"
-	compile_all
-	here_now=()
-	local peer
-	for peer in "${peers[@]}"; do
-		if present "$peer"; then here_now+=("$peer"); else say "$peer is left out"; fi
-	done
 }
 
 # in_rounds TURN SUBJECT... takes the subjects in turn, again and again, until the time or the rounds are over.
@@ -314,7 +324,31 @@ run_traces() {
 	in_rounds trace_turn "${traces[@]}"
 }
 
+# run_kernels has both sides measure the same rows, one after the other, as often as there is time. torch.compile takes longest, and
+# has one turn, after the first round.
+run_kernels() {
+	begin_rows kernels
+	local round began ours=() theirs=() placed=() last_s=0
+	[ -z "$kernels" ] || { ours=(-rows "$kernels"); theirs=(--rows "$kernels"); }
+	local torch_samples=35 # as many as ours
+	[ -z "$standin" ] || { theirs+=(--small --sample-ms 0.01); torch_samples=3; }
+	python3 "$here/machine.py" has torch || say "missing: PyTorch: it is left out"
+	for ((round = 1; round <= rounds; round++)); do
+		[ "$(left_s)" -gt "$((last_s + 5))" ] || { say "out of time before round $round"; break; }
+		began=$SECONDS
+		run_one vram kernels all "$round" 120 bench -json -driver "$driver" -scenario kernels -repetitions 7 -time 20ms "${ours[@]}"
+		! python3 "$here/machine.py" has torch ||
+			run_one torch-kernels kernels all "$round" 120 --samples "$torch_samples" "${theirs[@]}"
+		last_s=$((SECONDS - began))
+		say "round $round: $last_s s, $(left_s) s left"
+		[ "$round" != 1 ] || [ "$compile_s" = 0 ] || ! python3 "$here/machine.py" has torch ||
+			run_one torch-kernels kernels compile 1 "$compile_s" --paths compile --samples "$torch_samples" "${theirs[@]}"
+	done
+	python3 "$here/kernels_table.py" "$rows" >"$out/kernels.md" && cat "$out/kernels.md"
+}
+
 case ${1:-} in
+kernels) check && run_kernels ;;
 check) check ;;
 scenarios) check && run_scenarios && tables "$out/rows-scenarios.jsonl" ;;
 traces) check && run_traces && tables "$out/rows-traces.jsonl" ;;

@@ -13,7 +13,8 @@ import (
 // benchCmd is the command bench.
 type benchCmd struct {
 	deviceFlags
-	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of ${scenarios} (default all)."`
+	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of ${scenarios} (default all); or kernels."`
+	Rows         []string      `placeholder:"NAME" help:"Of kernels: rows whose names begin so (default all)."`
 	Impl         []string      `default:"all" placeholder:"NAME" help:"all, or some of vram, mutex (default all)."`
 	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
 	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`
@@ -35,11 +36,15 @@ func (c *benchCmd) Validate() error {
 	if c.Time <= 0 {
 		return fmt.Errorf("--time %v: want more than 0", c.Time)
 	}
-	return nil
+	_, err := c.asksForKernels()
+	return err
 }
 
 // Run measures, with the profiles around it.
 func (c *benchCmd) Run(p *program) error {
+	if kernels, _ := c.asksForKernels(); kernels {
+		return c.runKernels(p)
+	}
 	options := bench.Options{
 		Scenarios: c.Scenario, Impls: c.Impl, Repetitions: c.Repetitions, RepetitionTime: c.Time, Samples: c.Samples,
 	}

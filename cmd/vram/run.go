@@ -29,6 +29,7 @@ type commandLine struct {
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd  `cmd:"" help:"Show the version."`
+	Start   startCmd    `cmd:"" hidden:"" help:"Make kernels ready, and say how long that took."`
 	ForHelp helpCmd     `cmd:"" name:"help" help:"Show help, of a command."`
 }
 

@@ -21,8 +21,14 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
+// asProgram is the variable with which the binary of the tests is the program: a program that starts itself again is tested so.
+const asProgram = "TEST_AS_PROGRAM"
+
 // TestMain empties the variables that the tests were started with.
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "VRAM_") {
 			_ = os.Unsetenv(name)
@@ -70,6 +76,9 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"no such trace":       {"replay resnet_train no/such/trace.csv", "no/such/trace.csv: no such file"},
 		"malformed trace":     {"replay resnet_train " + broken, broken + ":3: size is 4095, but id 0 was allocated with 4096"},
 		"scenario":            {"bench -scenario pair,nonsense", `unknown scenario "nonsense": want all or some of pair`},
+		"kernels and others":  {"bench -scenario kernels,pair", "the scenario kernels is measured by itself"},
+		"kernels of none":     {"bench -scenario kernels -rows divide", `no row of the kernels begins with "divide"`},
+		"rows of others":      {"bench -rows add", "--rows add: only with --scenario kernels"},
 		"implementation":      {"bench -impl other", `unknown implementation "other"`},
 		"repetitions":         {"bench -repetitions 0", "--repetitions 0"},
 		"samples":             {"bench -samples 0", "--samples 0"},

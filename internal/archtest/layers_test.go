@@ -107,8 +107,8 @@ func houseLayers() []layer {
 			"replay is a caller like any other, and no program",
 		},
 		{
-			[]string{"internal/bench"},
-			"the benchmark is a caller like any other, and no program",
+			[]string{"internal/bench", "internal/kernelbench"},
+			"a benchmark is a caller like any other, and no program",
 		},
 		{
 			[]string{"internal/bytecheck"},

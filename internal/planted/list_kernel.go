@@ -36,6 +36,18 @@ func kernelBugs() []Bug {
 			Edits: []Edit{{"kernel/plan.(*writer).lastBlock", `"st.global.b32 [%v], %v", ticket, w.Register(code.U32(0))`, `"ld.global.b32 %v, [%v]", w.New(code.B32), ticket`}},
 		},
 		{
+			Name: "the lines of a tile begin at the same bank", Package: plans, Run: "^TestTilesHaveNoBankConflicts$",
+			Edits: []Edit{{"kernel/plan.tilePitch", "side*size + max(size, 4)", "side*size + 0*max(size, 4)"}},
+		},
+		{
+			Name: "a tile is read before all of it was written", Package: plans, Run: "^TestTransposedCopies$",
+			Edits: []Edit{{"kernel/plan.(*writer).tiled", `w.Line("bar.sync 0")`, ""}},
+		},
+		{
+			Name: "a tile reads beyond the last row", Package: plans, Run: "^TestTransposedCopies$",
+			Edits: []Edit{{"kernel/plan.(*tile).inside", "t.w.less(at[last-1], t.rows)", "t.w.less(at[last], t.cols)"}},
+		},
+		{
 			Name: "an int8 does not wrap around", Package: plans, Run: elements,
 			Edits: []Edit{{"kernel/plan.(*element).cast", "e.narrow(to, e.converted(v, source, familyOf(to)))", "e.converted(v, source, familyOf(to))"}},
 		},

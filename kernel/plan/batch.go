@@ -8,24 +8,27 @@ import (
 // places are the addresses of an element of the row, by operand.
 func (w *writer) places(col code.Value) (all [MaxOperands]code.Value, at []code.Value) {
 	at = w.split(col, w.v.Inner, InnerShape)
-	last := len(at) - 1
 	for k, o := range w.p.Operands {
 		all[k] = w.base[k]
-		if o.Row {
-			continue
+		if !o.Row {
+			all[k] = w.place(k, at)
 		}
-		offset := w.index.constant(0)
-		for d, i := range at {
-			switch {
-			case d < last || w.v.Steps[k] == Any:
-				offset = w.add(offset, w.mul(i, w.param(InnerStride, k, d)))
-			case w.v.Steps[k] == Unit:
-				offset = w.add(offset, i)
-			}
-		}
-		all[k] = w.address(k, w.base[k], offset)
 	}
 	return all, at
+}
+
+// place is the address of an operand's element with these indices.
+func (w *writer) place(k int, at []code.Value) code.Value {
+	offset := w.index.constant(0)
+	for d, i := range at {
+		switch {
+		case w.v.strided(uint8(k), uint8(d)): //nolint:gosec // small
+			offset = w.add(offset, w.mul(i, w.param(InnerStride, k, d)))
+		case w.v.Steps[k] != Fixed:
+			offset = w.add(offset, i)
+		}
+	}
+	return w.address(k, w.base[k], offset)
 }
 
 // batch is elements that a thread takes at once.
@@ -53,12 +56,12 @@ func (w *writer) batch(col code.Value, vector int) *batch {
 				}
 				if loaded[n.At] == nil {
 					if w.v.Steps[n.At] == Fixed {
-						v := w.load(n.Type, b.places[n.At], 1)
+						v := w.load("global", n.Type, b.places[n.At], 1)
 						for range vector {
 							loaded[n.At] = append(loaded[n.At], v[0])
 						}
 					} else {
-						loaded[n.At] = w.load(n.Type, b.places[n.At], vector)
+						loaded[n.At] = w.load("global", n.Type, b.places[n.At], vector)
 					}
 				}
 				return loaded[n.At][lane]
@@ -88,22 +91,24 @@ func (w *writer) rowLeaf(n *expr.Node) code.Value {
 	return w.row.cast(cols, int64Type, n.Type)
 }
 
-// outputs stores the outputs of a batch that have an element for each element.
-func (w *writer) outputs(b *batch) {
-	values := map[int][]code.Value{}
-	for i, n := range w.p.outputs {
-		k := w.p.Inputs + i
-		if w.p.Operands[k].Row {
-			continue
-		}
-		for _, e := range b.elements {
-			values[k] = append(values[k], e.value(n))
+// outputs stores the outputs of batches that have an element for each element: all are computed first.
+func (w *writer) outputs(batches ...*batch) {
+	var stores []func()
+	for _, b := range batches {
+		for i, n := range w.p.outputs {
+			k := w.p.Inputs + i
+			if w.p.Operands[k].Row {
+				continue
+			}
+			var values []code.Value
+			for _, e := range b.elements {
+				values = append(values, e.value(n))
+			}
+			stores = append(stores, func() { w.store(w.p.Operands[k].Type, b.places[k], values) })
 		}
 	}
-	for k := range w.p.Operands {
-		if all := values[k]; all != nil {
-			w.store(w.p.Operands[k].Type, b.places[k], all)
-		}
+	for _, store := range stores {
+		store()
 	}
 }
 

@@ -45,6 +45,7 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 	}
 	g.Vector = 1
 	if !unit || p.indexed {
+		p.chooseTile(g)
 		return
 	}
 	size := 1

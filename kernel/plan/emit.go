@@ -47,11 +47,14 @@ func (p *Program) emit(v Variant, pass int, name string) string {
 
 // kernel writes the body.
 func (w *writer) kernel() {
-	if w.v.Lanes == 0 {
+	switch {
+	case w.v.Tile > 0:
+		w.tiled()
+	case w.v.Lanes == 0:
 		w.elementwise()
-		return
+	default:
+		w.rowwise()
 	}
-	w.rowwise()
 }
 
 // elementwise writes a kernel with a thread for each vector.

@@ -27,12 +27,15 @@ func TestTexts(t *testing.T) {
 	require.NoError(t, err)
 	turned, err := of(t, 64, 32).Transpose(0, 1)
 	require.NoError(t, err)
+	narrow, err := of(t, 8, 32).Transpose(0, 1)
+	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		program *plan.Program
 		layouts []layout.Layout
 	}{
 		"fused":       {program(t, nil, a.Mul(b).Add(a).Relu().Mul(expr.Number(2)).Sub(b)), []layout.Layout{of(t, 999), of(t, 999), of(t, 999)}},
 		"bias":        {program(t, nil, a.Add(b)), []layout.Layout{of(t, 64, 32), of(t, 32), of(t, 64, 32)}},
+		"strided":     {program(t, nil, a.Cast(tensor.Int8)), []layout.Layout{narrow, of(t, 32, 8)}},
 		"transposed":  {program(t, nil, a.Cast(tensor.Int8)), []layout.Layout{turned, of(t, 32, 64)}},
 		"bfloat16":    {program(t, nil, x.Gelu()), []layout.Layout{of(t, 4096), of(t, 4096)}},
 		"wide":        {program(t, nil, a.Neg()), []layout.Layout{big, big}},

@@ -53,8 +53,8 @@ func list(all []code.Value) (suffix, operand string) {
 	return fmt.Sprintf(".v%d", len(all)), "{" + strings.Join(names, ", ") + "}"
 }
 
-// load loads neighbours from an address.
-func (w *writer) load(t tensor.Type, address code.Value, vector int) []code.Value {
+// load loads neighbours from an address of global or shared memory.
+func (w *writer) load(space string, t tensor.Type, address code.Value, vector int) []code.Value {
 	a := accessOf(t)
 	all := make([]code.Value, vector)
 	for i := range all {
@@ -62,7 +62,7 @@ func (w *writer) load(t tensor.Type, address code.Value, vector int) []code.Valu
 	}
 	pieces(vector, t.Size(), func(offset, from, count int) {
 		suffix, operand := list(all[from : from+count])
-		w.Line("ld.global%s.%s %s, [%v+%d]", suffix, a.load, operand, address, offset)
+		w.Line("ld.%s%s.%s %s, [%v+%d]", space, suffix, a.load, operand, address, offset)
 	})
 	for i, v := range all {
 		switch t { //nolint:exhaustive // those that are not as they are computed

@@ -290,7 +290,7 @@ func (w *writer) finish(first code.Value) {
 		}
 	})
 	if w.p.elements {
-		w.scan(w.outputs)
+		w.scan(func(b *batch) { w.outputs(b) })
 	}
 }
 

@@ -14,6 +14,7 @@ const (
 	Fixed Step = iota // the same element
 	Unit              // the next one
 	Any
+	Across // read by tiles: neighbours in the last dimension but one are next to each other
 )
 
 // Variant is all that the text of a kernel depends on but its program. It can be the key of a map.
@@ -21,6 +22,7 @@ type Variant struct {
 	Lanes  uint16 // threads of a row; 0 in an element-wise kernel
 	Split  bool   // a row is reduced by several blocks
 	Turned bool   // the threads of a warp have neighbouring rows, each one element of them at a time
+	Tile   uint8  // elements of a side of a tile, in the last two dimensions of an element-wise kernel; 0: without tiles
 	Vector uint8  // elements that a thread takes at once
 	Outer  uint8  // dimensions of the rows
 	Inner  uint8  // dimensions of a row, or of all elements of an element-wise kernel
@@ -98,8 +100,10 @@ func (p *Program) Params(v Variant) []Param {
 	for d := uint8(1); d < v.Outer; d++ {
 		all = append(all, Param{Kind: OuterShape, Dim: d})
 	}
-	for d := uint8(1); d < v.Inner; d++ {
-		all = append(all, Param{Kind: InnerShape, Dim: d})
+	for d := range v.Inner {
+		if d > 0 || v.Tile > 0 && v.Inner == 2 { // the first index is the rest of the others, but that of a tile is bounded
+			all = append(all, Param{Kind: InnerShape, Dim: d})
+		}
 	}
 	for k := range count {
 		if v.flat(k) {
@@ -113,7 +117,7 @@ func (p *Program) Params(v Variant) []Param {
 			continue
 		}
 		for d := range v.Inner {
-			if d+1 < v.Inner || v.Steps[k] == Any {
+			if v.strided(k, d) {
 				all = append(all, Param{Kind: InnerStride, Operand: k, Dim: d})
 			}
 		}
@@ -122,6 +126,14 @@ func (p *Program) Params(v Variant) []Param {
 		all = append(all, Param{Kind: Splits}, Param{Kind: Chunk}, Param{Kind: Scratch}, Param{Kind: Tickets})
 	}
 	return all
+}
+
+// strided reports whether an operand has a stride in a dimension that is not known.
+func (v Variant) strided(operand, d uint8) bool {
+	if v.Steps[operand] == Across {
+		return d+2 != v.Inner
+	}
+	return d+1 < v.Inner || v.Steps[operand] == Any
 }
 
 // flat reports whether the place of an element is its index, or always the first one.
@@ -194,6 +206,8 @@ func (g *Geometry) Empty() bool { return g.Rows == 0 || g.Cols == 0 && g.Lanes =
 func (g *Geometry) Grid() (x, y int) {
 	threads := g.BlockThreads()
 	switch {
+	case g.Tile > 0:
+		return g.tileGrid(), 1
 	case g.Lanes == 0:
 		each := threads * int(g.Vector)
 		return (g.Cols + each - 1) / each, 1

@@ -1,0 +1,136 @@
+package kernelbench
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The clocks of a row.
+const (
+	clockWall  = "wall"
+	clockEvent = "event"
+)
+
+// The operations.
+const (
+	opLaunch     = "launch"
+	opStart      = "start"
+	opAdd        = "add"
+	opFused      = "fused"
+	opGelu       = "gelu"
+	opBias       = "bias"
+	opSum        = "sum"
+	opSoftmax    = "softmax"
+	opLayerNorm  = "layernorm"
+	opRowSums    = "rowsums"
+	opColumnSums = "columnsums"
+	opVariance   = "variance"
+	opArgMax     = "argmax"
+	opTranspose  = "transpose"
+	opMatmul     = "matmul"
+)
+
+//go:embed rows.json
+var rowsJSON []byte
+
+// workload is a row of the list.
+type workload struct {
+	Row       string             `json:"row"`
+	Op        string             `json:"op"`
+	Shape     []int              `json:"shape"` // of the elements; rows, columns and the length of the sums of a product; kernels and threads of a start
+	Small     []int              `json:"small"` // on the simulated device
+	Clock     string             `json:"clock"`
+	Precision string             `json:"precision"`    // of a product
+	Sets      int                `json:"sets"`         // of operands, taken in turn; 0: one
+	Stored    bool               `json:"stored"`       // a start with kernels that an earlier process has stored
+	Targets   map[string]float64 `json:"target_us"`    // by path, without the "own" and "library" of products
+	Ratio     float64            `json:"target_ratio"` // of a launch to the driver's call; 0: none
+	Source    string             `json:"source"`       // the line of the table of ratios; for the table beside PyTorch, as the next two
+	Compile   bool               `json:"compile"`
+	Peer      string             `json:"peer"`
+}
+
+// list is rows.json.
+type list struct {
+	Sources map[string]float64 `json:"sources"`
+	Rows    []workload         `json:"rows"`
+}
+
+// readList reads the list. It is part of the program: an error is a mistake in it.
+func readList() (list, error) {
+	var l list
+	d := json.NewDecoder(bytes.NewReader(rowsJSON))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return l, fmt.Errorf("kernelbench: rows.json: %w", err)
+	}
+	return l, nil
+}
+
+// chosen are the rows whose names begin with one of some texts, or all.
+func chosen(all []workload, begins []string) ([]workload, error) {
+	if len(begins) == 0 {
+		return all, nil
+	}
+	for _, b := range begins {
+		if !slices.ContainsFunc(all, func(w workload) bool { return strings.HasPrefix(w.Row, b) }) {
+			return nil, fmt.Errorf("no row of the kernels begins with %q", b)
+		}
+	}
+	var some []workload
+	for _, w := range all {
+		if slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(w.Row, b) }) {
+			some = append(some, w)
+		}
+	}
+	return some, nil
+}
+
+// elements is the product of lengths.
+func elements(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// bytesMoved are those that an operation must read and write, flops the additions and multiplications of a product.
+func (w workload) bytesMoved(shape []int) (moved int64) {
+	n := int64(elements(shape))
+	rows := int64(1)
+	if len(shape) == 2 {
+		rows = int64(shape[0])
+	}
+	switch w.Op {
+	case opAdd, opFused:
+		return 12 * n
+	case opGelu, opSoftmax, opTranspose:
+		return 8 * n
+	case opBias:
+		return 8*n + 4*n/rows
+	case opLayerNorm:
+		return 8*n + 8*n/rows
+	case opSum:
+		return 4*n + 4
+	case opRowSums, opVariance:
+		return 4*n + 4*rows
+	case opColumnSums:
+		return 4*n + 4*n/rows
+	case opArgMax:
+		return 4*n + 8*rows
+	}
+	return 0
+}
+
+// flops are the additions and multiplications of a product.
+func (w workload) flops(shape []int) int64 {
+	if w.Op != opMatmul {
+		return 0
+	}
+	return 2 * int64(elements(shape))
+}
