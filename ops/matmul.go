@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/go-vram/vram/cuda"
@@ -38,10 +39,33 @@ func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (*
 
 // MatmulInto is Matmul into a tensor, which must not overlap the operands. Transposed matrices are multiplied as they are; operands whose
 // elements lie apart, or that are of another type than the output, are copied to temporary memory first, and so is an output of
-// such a layout. It allocates on the heap.
+// such a layout: then it allocates on the heap.
 func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
 	path, err := o.product(at, out, x, y, how)
-	return path, failed(opMatmul, err, []*tensor.Tensor{out}, x, y)
+	if err != nil {
+		err = failed(opMatmul, err, []*tensor.Tensor{out}, x, y)
+	}
+	return path, err
+}
+
+// met is all that says how tensors are multiplied as they are: output and operands.
+type met struct {
+	layouts [3]layout.Layout
+	types   [3]tensor.Type
+}
+
+// maxMet is how many products are known; another one begins anew. Without it a product takes some microseconds more and allocates.
+const maxMet = 256
+
+// remember keeps the problem of tensors that are multiplied as they are.
+func (s *set) remember(k met, p matmul.Problem) {
+	old := s.met.Load()
+	next := map[met]matmul.Problem{}
+	if len(*old) < maxMet {
+		next = maps.Clone(*old)
+	}
+	next[k] = p
+	s.met.CompareAndSwap(old, &next) // of two goroutines that remember at once one may be forgotten
 }
 
 func productShape(x, y []int) ([]int, error) {
@@ -66,6 +90,11 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if !out.Type().Valid() || !x.Type().Valid() || !y.Type().Valid() {
 		return path, tensor.ErrNoTensor
 	}
+	key := met{[3]layout.Layout{out.Layout(), x.Layout(), y.Layout()}, [3]tensor.Type{out.Type(), x.Type(), y.Type()}}
+	if problem, found := (*o.set.met.Load())[key]; found {
+		problem.Precision = how.Precision
+		return o.set.multiply(c, problem, how.Choice, out, x, y)
+	}
 	shape, err := productShape(x.Shape(), y.Shape())
 	if err != nil {
 		return path, err
@@ -77,10 +106,14 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 	if _, ok := gemmType(p.of); !ok || out.Type().Kind() != tensor.Floating {
 		return path, &tensor.TypeError{Op: "matmul", Types: []tensor.Type{out.Type(), x.Type(), y.Type()}}
 	}
-	err = p.operand(x, func(x *tensor.Tensor, a matrix) error {
-		return p.operand(y, func(y *tensor.Tensor, b matrix) error {
-			return p.result(out, func(out *tensor.Tensor, d matrix) error {
-				path, err = p.multiply(out, x, y, d, a, b)
+	err = p.operand(x, func(left *tensor.Tensor, a matrix) error {
+		return p.operand(y, func(right *tensor.Tensor, b matrix) error {
+			return p.result(out, func(to *tensor.Tensor, d matrix) error {
+				problem := p.problem(to, left, d, a, b)
+				if to == out && left == x && right == y {
+					o.set.remember(key, problem)
+				}
+				path, err = o.set.multiply(c, problem, how.Choice, to, left, right)
 				return err
 			})
 		})
@@ -188,7 +221,8 @@ func (p product) matrix(l layout.Layout) (m matrix, ok bool) {
 	return m, true
 }
 
-func (p product) multiply(out, x, y *tensor.Tensor, d, a, b matrix) (matmul.Path, error) {
+// problem is that of tensors which can be multiplied.
+func (p product) problem(out, x *tensor.Tensor, d, a, b matrix) matmul.Problem {
 	in, _ := gemmType(p.of)
 	to, _ := gemmType(out.Type())
 	problem := matmul.Problem{
@@ -198,21 +232,26 @@ func (p product) multiply(out, x, y *tensor.Tensor, d, a, b matrix) (matmul.Path
 	for _, n := range p.batch {
 		problem.Batch *= int64(n)
 	}
+	return problem
+}
+
+func (s *set) multiply(c *cuda.Context, problem matmul.Problem, choice matmul.Choice, out, x, y *tensor.Tensor) (matmul.Path, error) {
 	if out.Len() == 0 {
 		return matmul.Path{Parts: 1}, nil
 	}
-	var operands matmul.Operands
-	operands.Alpha = 1
-	for _, o := range []struct {
-		to *cuda.Range
-		of *tensor.Tensor
-	}{{&operands.A, x}, {&operands.B, y}, {&operands.C, out}} {
-		var err error
-		if *o.to, err = o.of.Range(); err != nil {
-			return matmul.Path{}, err
-		}
+	a, err := x.Range()
+	if err != nil {
+		return matmul.Path{}, err
 	}
-	return p.set.products.Multiply(p.on, problem, operands, p.how.Choice)
+	b, err := y.Range()
+	if err != nil {
+		return matmul.Path{}, err
+	}
+	d, err := out.Range()
+	if err != nil {
+		return matmul.Path{}, err
+	}
+	return s.products.Multiply(c, problem, matmul.Operands{A: a, B: b, C: d, Alpha: 1}, choice)
 }
 
 // gemmType is an element type as products have it.

@@ -36,6 +36,7 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	}
 	s := &set{compiler: compiler, products: matmul.New(c)}
 	s.entries.Store(&map[key]*entry{})
+	s.met.Store(&map[met]matmul.Problem{})
 	return Ops{
 		Arithmetic{s}, Comparisons{s}, Activations{s}, Makers{s}, Reductions{s}, Rows{s}, Products{s}, Gradients{s}, Optimizers{s},
 	}, nil
@@ -55,6 +56,7 @@ func (o Ops) Close() error {
 type set struct {
 	compiler *kernel.Compiler
 	products *matmul.Multiplier
+	met      atomic.Pointer[map[met]matmul.Problem] // replaced by a copy with one more
 	entries  atomic.Pointer[map[key]*entry] // replaced by a copy with one more
 }
 

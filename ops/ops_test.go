@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/kernel"
+	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
@@ -20,6 +21,9 @@ func (r *rig) warm() map[string]func() error {
 	x, bias, out, row := a(16, 32), a(32), a(16, 32), a(16)
 	wide, rate, step := a(16, 32), a(1), a(1)
 	state := ops.AdamWState{Param: a(16, 32), Grad: x, First: a(16, 32), Second: a(16, 32)}
+	left, right, square := r.zeros(16, 32), r.zeros(16, 32), r.zeros(16, 16)
+	turned, err := right.Transpose(0, 1)
+	require.NoError(r, err)
 	config := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 	return map[string]func() error{
 		"add":                 func() error { return r.o.AddInto(r.s, out, x, bias) },
@@ -31,8 +35,20 @@ func (r *rig) warm() map[string]func() error {
 		"layer norm":          func() error { return r.o.LayerNormInto(r.c, out, x, bias, bias, 1, epsilon) },
 		"softmax backward":    func() error { return r.o.SoftmaxBackwardInto(r.c, out, x, wide, -1) },
 		"layer norm backward": func() error { return r.o.LayerNormBackwardInto(r.c, out, nil, nil, x, wide, bias, 1, epsilon) },
+		"matmul": func() error {
+			_, err := r.o.MatmulInto(r.c, square, left, turned, ops.Product{Choice: matmul.Own})
+			return err
+		},
 		"AdamW":               func() error { return r.o.AdamW(r.c, state, rate, step, config) },
 	}
+}
+
+// zeros is a contiguous tensor.
+func (r *rig) zeros(shape ...int) *tensor.Tensor {
+	r.Helper()
+	t, err := tensor.Zeros(r.s, tensor.Float32, shape...)
+	require.NoError(r, err)
+	return t
 }
 
 func TestAWarmOperationAllocatesNothing(t *testing.T) {

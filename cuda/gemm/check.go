@@ -44,20 +44,19 @@ func (p Problem) Check() (Problem, Extent, error) {
 		return p, Extent{}, err
 	}
 	p = p.Filled()
-	var e Extent
 	var err error
 	in, out := p.In.Bytes(), p.Out.Bytes()
-	for _, x := range []struct {
+	var found [4]int64
+	for i, x := range [...]struct {
 		name                      string
-		to                        *int64
 		rows, columns, ld, stride int64
 		bytes                     int64
 		written, used             bool
 	}{
-		{"A", &e.A, p.rowsA(), p.columnsA(), p.LDA, p.StrideA, in, false, !p.Empty() && p.K > 0},
-		{"B", &e.B, p.rowsB(), p.columnsB(), p.LDB, p.StrideB, in, false, !p.Empty() && p.K > 0},
-		{"C", &e.C, p.M, p.N, p.LDC, p.StrideC, out, true, !p.Empty()},
-		{"Aux", &e.Aux, p.M, p.N, p.LDAux, p.StrideAux, out, p.Epilogue.WritesAux(), !p.Empty() && p.UsesAux()},
+		{"A", p.rowsA(), p.columnsA(), p.LDA, p.StrideA, in, false, !p.Empty() && p.K > 0},
+		{"B", p.rowsB(), p.columnsB(), p.LDB, p.StrideB, in, false, !p.Empty() && p.K > 0},
+		{"C", p.M, p.N, p.LDC, p.StrideC, out, true, !p.Empty()},
+		{"Aux", p.M, p.N, p.LDAux, p.StrideAux, out, p.Epilogue.WritesAux(), !p.Empty() && p.UsesAux()},
 	} {
 		if x.ld < max(x.columns, 1) {
 			return p, Extent{}, &ProblemError{"LD" + x.name, x.ld, fmt.Sprintf("at least %d, the length of a row", max(x.columns, 1))}
@@ -68,13 +67,14 @@ func (p Problem) Check() (Problem, Extent, error) {
 		if !x.used {
 			continue
 		}
-		if *x.to, err = extent(x.name, x.rows, x.columns, x.ld, x.stride, p.Batch, x.bytes); err != nil {
+		if found[i], err = extent(x.name, x.rows, x.columns, x.ld, x.stride, p.Batch, x.bytes); err != nil {
 			return p, Extent{}, err
 		}
 		if one := (x.rows-1)*x.ld + x.columns; x.written && p.Batch > 1 && x.stride < one {
 			return p, Extent{}, &ProblemError{"Stride" + x.name, x.stride, fmt.Sprintf("at least %d: matrices must not overlap", one)}
 		}
 	}
+	e := Extent{A: found[0], B: found[1], C: found[2], Aux: found[3]}
 	if p.Bias && !p.Empty() {
 		e.Bias = p.N * out
 	}

@@ -52,5 +52,9 @@ func matmulBugs() []Bug {
 			Name: "a flag of the kernels has another number", Package: "kernel/matmul", Run: "^TestNumbersOfTheSources$",
 			Edits: []Edit{{"kernel/matmul/choose.go", "transposeA uint32 = 1 << iota", "transposeA uint32 = 2 << iota"}},
 		},
+		{
+			Name: "a known product is that of other alignments", Package: "kernel/matmul", Run: "^TestOneProblemAtTwoPlaces$",
+			Edits: []Edit{{"kernel/matmul.(*kernels).plan", "planned{p, a}", "planned{p, alignment{}}"}},
+		},
 	}
 }

@@ -93,7 +93,7 @@ func choose(p Problem, a alignment, multiprocessors int) (launch, error) {
 	l := launch{parts: 1, partK: p.K, flags: flagsOf(p, a)}
 	switch {
 	case p.K == 0:
-		l.way, l.variant, l.kernel = nothing, vectorOf(sumType(p.In)), "sum_"+sumType(p.In).String()
+		l.way, l.variant, l.kernel = nothing, vectorOf(sumType(p.In)), sumOf(sumType(p.In))
 		return l, nil
 	case p.M == 1 || p.N == 1:
 		l.rows(p, a)
@@ -192,7 +192,18 @@ func sumType(t gemm.Type) gemm.Type {
 	return gemm.Float32
 }
 
-func vectorOf(t gemm.Type) string { return "vector_" + t.String() }
+// vectorOf is the file of kernels for one row or column, for sums of parts, and for rounding.
+func vectorOf(t gemm.Type) string {
+	return [...]string{gemm.Float32: "vector_f32", gemm.Float16: "vector_f16", gemm.BFloat16: "vector_bf16", gemm.Float64: "vector_f64"}[t]
+}
+
+// sumOf is the kernel that adds up parts, which are fp32 or fp64.
+func sumOf(t gemm.Type) string {
+	if t == gemm.Float64 {
+		return "sum_f64"
+	}
+	return "sum_f32"
+}
 
 func flagsOf(p Problem, a alignment) uint32 {
 	flags := uint32(0)

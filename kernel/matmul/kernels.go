@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -34,6 +35,7 @@ func byName() map[string]variant.Variant {
 type kernels struct {
 	on     *cuda.Context
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
+	plans  atomic.Pointer[map[planned]launch]        // of problems that were met; replaced, never changed
 
 	mu      sync.Mutex // of loading
 	modules map[string]*cuda.Module
@@ -43,11 +45,41 @@ type kernels struct {
 func newKernels(c *cuda.Context) *kernels {
 	k := &kernels{on: c, modules: map[string]*cuda.Module{}}
 	k.loaded.Store(&map[string]*cuda.Function{})
+	k.plans.Store(&map[planned]launch{})
 	return k
 }
 
-// plan is how a problem is computed.
+// planned is all that a plan depends on.
+type planned struct {
+	problem   Problem
+	alignment alignment
+}
+
+// maxPlans is how many are kept: another one begins anew. To plan takes some microseconds and allocates names.
+const maxPlans = 512
+
+// plan is how a problem is computed. It allocates nothing for one that was met.
 func (k *kernels) plan(p Problem, a alignment) (launch, error) {
+	key := planned{p, a}
+	if l, found := (*k.plans.Load())[key]; found {
+		return l, nil
+	}
+	l, err := k.planAnew(p, a)
+	if err != nil {
+		return launch{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := map[planned]launch{}
+	if old := *k.plans.Load(); len(old) < maxPlans {
+		now = maps.Clone(old)
+	}
+	now[key] = l
+	k.plans.Store(&now)
+	return l, nil
+}
+
+func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
 	info := k.on.Info()
 	l, err := choose(p, a, info.Multiprocessors)
 	if err != nil {
@@ -67,7 +99,7 @@ func (k *kernels) prepare(l launch, converts bool) error {
 	}
 	if l.parts > 1 {
 		sum := sumType(typeOf(l.variant))
-		if _, err := k.function(vectorOf(sum), "sum_"+sum.String()); err != nil {
+		if _, err := k.function(vectorOf(sum), sumOf(sum)); err != nil {
 			return err
 		}
 	}
@@ -80,7 +112,7 @@ func (k *kernels) prepare(l launch, converts bool) error {
 
 // typeOf is Float64 for the variants of that type.
 func typeOf(name string) gemm.Type {
-	if name == vectorOf(gemm.Float64) || name == variant.PlainName(gemm.Float64.String(), 64, 64) {
+	if name == vectorOf(gemm.Float64) || strings.HasPrefix(name, "plain_f64") {
 		return gemm.Float64
 	}
 	return gemm.Float32

@@ -60,7 +60,7 @@ func rowArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Operands, l launc
 // sum adds up parts, and finishes.
 func (k *kernels) sum(c *cuda.Context, p Problem, e gemm.Extent, o Operands, parts int64, flags uint32, work cuda.Range) error {
 	t := sumType(p.In)
-	f, err := k.function(vectorOf(t), "sum_"+t.String())
+	f, err := k.function(vectorOf(t), sumOf(t))
 	if err != nil {
 		return err
 	}

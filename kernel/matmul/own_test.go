@@ -129,6 +129,15 @@ func TestEveryKernel(t *testing.T) {
 	assert.Greater(t, len(seen), 20, "%v", seen)
 }
 
+// A problem that was met is computed anew where its operands begin elsewhere.
+func TestOneProblemAtTwoPlaces(t *testing.T) {
+	r := newRig(t)
+	random := newRandom(11)
+	for _, offset := range []int64{0, 1, 0} { // elements
+		r.multiply(random, gemm.Problem{M: 64, N: 64, K: 64, Precision: gemm.TF32}, 1, 0, offset, matmul.Own)
+	}
+}
+
 // So do the larger tiles, with edges, with and without loads of 16 bytes.
 func TestEveryTile(t *testing.T) {
 	for _, d := range devices(t) {
