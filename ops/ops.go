@@ -57,7 +57,7 @@ type set struct {
 	compiler *kernel.Compiler
 	products *matmul.Multiplier
 	met      atomic.Pointer[map[met]matmul.Problem] // replaced by a copy with one more
-	entries  atomic.Pointer[map[key]*entry] // replaced by a copy with one more
+	entries  atomic.Pointer[map[key]*entry]         // replaced by a copy with one more
 }
 
 // maxInputs is the number of operands of the operation with the most of them.

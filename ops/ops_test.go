@@ -39,7 +39,7 @@ func (r *rig) warm() map[string]func() error {
 			_, err := r.o.MatmulInto(r.c, square, left, turned, ops.Product{Choice: matmul.Own})
 			return err
 		},
-		"AdamW":               func() error { return r.o.AdamW(r.c, state, rate, step, config) },
+		"AdamW": func() error { return r.o.AdamW(r.c, state, rate, step, config) },
 	}
 }
 
