@@ -115,11 +115,15 @@ func (c *startCmd) Run(p *program) error {
 
 func printKernels(p *program, rows []kernelbench.Row) error {
 	t := newTable(2, "row", "path", "µs", "p10..p90", "target µs", "verdict", "GB/s", "TFLOP/s", "clock", "allocs/op", "by")
-	var missing []string
+	var reasons []string
+	missing := map[string][]string{}
 	for _, r := range rows {
 		if r.Missing != "" {
 			t.add(table.Row{r.Row, r.Path, "", "", above0(r.TargetMicros, 2), "missing", "", "", "", "", ""})
-			missing = append(missing, r.Row+", "+r.Path+": "+r.Missing)
+			if missing[r.Missing] == nil {
+				reasons = append(reasons, r.Missing)
+			}
+			missing[r.Missing] = append(missing[r.Missing], r.Row+", "+r.Path)
 			continue
 		}
 		t.add(table.Row{
@@ -132,8 +136,8 @@ func printKernels(p *program, rows []kernelbench.Row) error {
 	if len(rows) > 0 && rows[0].Simulated {
 		text = "Simulated device: small shapes, and results were compared. Times are of the interpreter, and no claim.\n" + text
 	}
-	for _, m := range missing {
-		text += "\nmissing: " + strings.ReplaceAll(m, "\n", " ")
+	for _, reason := range reasons {
+		text += "\nmissing: " + strings.Join(missing[reason], "; ") + ": " + strings.ReplaceAll(reason, "\n", " ")
 	}
 	t.caption("%s", text)
 	return t.print(p.stdout)

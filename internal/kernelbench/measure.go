@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/kernel/matmul"
+	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
 
@@ -42,6 +43,9 @@ func (b *rig) operation(w workload) (rows []Row, err error) {
 		var absent *cublaslt.AbsentError
 		if errors.Is(err, matmul.ErrUnsupported) || errors.Is(err, cublaslt.ErrUnsupported) || errors.As(err, &absent) {
 			missing := w.figure(by.name+PathLaunched, b.shape(w), nil)
+			if of, ok := errors.AsType[*ops.Error](err); ok {
+				err = of.Unwrap() // the row says which operation
+			}
 			missing.Missing = err.Error()
 			measured, err = []Row{missing}, nil
 		}
