@@ -1,5 +1,5 @@
-// Package ops computes on tensors: arithmetic, comparisons, activations, reductions, softmax, norms, products of matrices, and gradients
-// of some of them. It needs the driver's library alone.
+// Package ops computes on tensors: arithmetic, comparisons, activations, reductions, softmax, norms, losses, products of matrices, reads
+// and sums at indices, random numbers, steps of AdamW, and the gradients that training needs. It needs the driver's library alone.
 //
 // # Use
 //
@@ -31,7 +31,8 @@
 //
 // An Ops has a compiled kernel for each operation, types and axes, which the first call compiles: some milliseconds. Numbers
 // such as epsilons and bounds are constants of the kernel: each new one compiles, so they are those of a model, not of
-// a step. An operation is compiled before it is captured: by a call outside of the capture. Products of matrices are those of package kernel/matmul.
+// a step; those of AdamWAll and of random numbers are arguments of the launch. An operation is compiled before it is captured: by a call
+// outside of the capture. Products of matrices are those of package kernel/matmul.
 //
 // # Types
 //
@@ -39,15 +40,23 @@
 // higher one. Exp, Log, Tanh, Erf and all that is made of them do not exist for float64: those are a *expr.TypeError. So are sums
 // and differences that PyTorch refuses.
 //
+// # Indices
+//
+// Gather, Embedding and ScatterAdd take indices of int32 or int64. One that is out of range ends the launch by a trap, before memory is
+// touched with it: the device's context is lost then, as with PyTorch. Classes of CrossEntropy that there are not make NaN.
+//
+// Sums at indices have the same bits in each run: they add in the order of the indices, without atomic operations, at the cost of a sort
+// of the indices. Random numbers are the same on all devices.
+//
 // # Left out
 //
-// Operations that read or write at places that a tensor says (gather, scatter, embedding, sorting), random numbers and cumulative sums
-// are not expressions of package kernel, and are not here.
+// Sorting, cumulative sums and convolutions are not here.
 //
 // # Errors
 //
 // *Error names the operation with the types and shapes of its operands, and wraps the reason: errors of packages kernel, kernel/expr,
-// kernel/plan, kernel/matmul, tensor and cuda, ErrEmpty, ErrAxes, ErrNumber. Nothing was submitted then, unless the operation has several launches.
+// kernel/plan, kernel/matmul, tensor and cuda, ErrEmpty, ErrAxes, ErrNumber, ErrShape. Nothing was
+// submitted then, unless the operation has several launches.
 //
 // # Concurrency properties
 //

@@ -2,6 +2,7 @@ package ops_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,6 +113,11 @@ func (r *rig) all() []elements {
 		}),
 		r.binary("gelu backward", o.GeluBackward, o.GeluBackwardInto, func(g, x float64) float64 { return g * slope(gelu, x) }),
 		r.binary("gelu by tanh backward", o.GeluTanhBackward, o.GeluTanhBackwardInto, func(g, x float64) float64 { return g * slope(geluTanh, x) }),
+		r.binary("silu backward", o.SiluBackward, o.SiluBackwardInto, func(g, x float64) float64 {
+			return g * slope(func(x float64) float64 { return x * sigmoid(x) }, x)
+		}),
+		r.binary("sigmoid backward", o.SigmoidBackward, o.SigmoidBackwardInto, func(g, y float64) float64 { return g * y * (1 - y) }),
+		r.binary("tanh backward", o.TanhBackward, o.TanhBackwardInto, func(g, y float64) float64 { return g * (1 - y*y) }),
 	}
 }
 
@@ -125,7 +131,7 @@ func TestElementwise(t *testing.T) {
 			var operands []*tensor.Tensor
 			for i := range e.operands {
 				part := shape
-				if i < e.operands-1 && e.name[0] != 'g' && e.name != "relu backward" {
+				if i < e.operands-1 && !strings.HasSuffix(e.name, "backward") {
 					part = r.part(shape)
 				}
 				a := newArray(part, func() float64 { return math.Round(16*r.random.NormFloat64()) / 8 })

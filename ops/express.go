@@ -61,9 +61,28 @@ const (
 	opMoments
 	opLayerNormBackward
 	opWeightBackward
+	opNegatedBackward
+	opDivBackward
+	opDivisorBackward
+	opSiluBackward
+	opSigmoidBackward
+	opTanhBackward
+	opLogSoftmaxBackward
+	opRMSFactor
+	opRMSNormBackward
+	opRMSWeightBackward
 
 	opAdamW
 	opMatmul
+
+	opConcat
+	opGather
+	opGatherBackward
+	opScatterAdd
+	opEmbedding
+	opEmbeddingBackward
+	opUniform
+	opNormal
 	operations
 )
 
@@ -79,7 +98,12 @@ func (op operation) String() string {
 		opReluBackward: "relu backward", opGeluBackward: "gelu backward", opGeluTanhBackward: "gelu by tanh backward",
 		opMulBackward: "mul backward", opSoftmaxBackward: "softmax backward", opCrossEntropyBackward: "cross entropy backward",
 		opMoments: "moments of layer norm", opLayerNormBackward: "layer norm backward", opWeightBackward: "layer norm's weight backward",
+		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
+		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
+		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",
 		opAdamW: "AdamW", opMatmul: "matmul",
+		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
+		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
 	}
 	return names[op%operations]
 }
@@ -108,6 +132,11 @@ func (k *key) expressions() []expr.Expr {
 		x := k.input(0)
 		x = x.Cast(accumulator(x.Type))
 		return []expr.Expr{x.Mean(), x.Var(0).Add(expr.Number(k.number(0))).Rsqrt()}
+	case k.op == opRMSFactor:
+		x := k.input(0)
+		return one(k.rmsFactor(x.Cast(accumulator(x.Type))))
+	case k.op == opNegatedBackward:
+		return one(k.summed(k.input(0).Neg()))
 	case k.op == opAdamW:
 		return k.adamW()
 	}
@@ -197,6 +226,8 @@ func (k *key) other() expr.Expr {
 		return x
 	case opWhere:
 		return expr.Select(k.input(0), k.input(1), k.input(2))
+	case opFill: // with zeros
+		return expr.Const(false)
 	case opArange:
 		at := expr.Index(-1)
 		if k.with == 0 { // of integers
@@ -260,44 +291,88 @@ func (k *key) row() expr.Expr {
 	x = x.Cast(accumulator(x.Type))
 	is := k.input(2).Eq(k.input(1))
 	picked := expr.Select(is, x, expr.Number(0)).Sum()
-	return expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), x.LogSumExp().Sub(picked))
+	loss := expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), x.LogSumExp().Sub(picked))
+	return k.unlessIgnored(k.input(1).Max(), loss) // all elements of the row have its class
+}
+
+// unlessIgnored is 0 where the class of a row is the one that is ignored.
+func (k *key) unlessIgnored(class, e expr.Expr) expr.Expr {
+	if k.with&withIgnored == 0 {
+		return e
+	}
+	return expr.Select(class.Eq(expr.Const(int64(k.numbers[0]))), expr.Number(0), e) //nolint:gosec // the same bits
 }
 
 // gradient are operations that go back.
 func (k *key) gradient() expr.Expr {
 	g, x := k.input(0), k.input(1)
-	switch k.op { //nolint:exhaustive // of gradients
+	one := expr.Number(1)
+	switch k.op { //nolint:exhaustive // of gradients of elements
 	case opReluBackward:
 		return expr.Select(x.Le(expr.Number(0)), expr.Number(0), g)
 	case opGeluBackward:
 		density := x.Square().Mul(expr.Number(-0.5)).Exp().Mul(expr.Number(1 / math.Sqrt(2*math.Pi)))
-		below := x.Mul(expr.Number(1 / math.Sqrt2)).Erf().Add(expr.Number(1)).Mul(expr.Number(0.5))
+		below := x.Mul(expr.Number(1 / math.Sqrt2)).Erf().Add(one).Mul(expr.Number(0.5))
 		return g.Mul(below.Add(x.Mul(density)))
 	case opGeluTanhBackward:
 		const cubic = 0.044715
 		// (1+tanh(u))/2 is sigmoid(2u), and (1-tanh(u)²)/4 is sigmoid(2u)*sigmoid(-2u), of which nothing cancels out.
 		twice := x.Mul(expr.Number(2 * math.Sqrt(2/math.Pi)))
-		inner := twice.Mul(expr.Fma(x.Square(), expr.Number(cubic), expr.Number(1)))
-		slope := twice.Mul(expr.Fma(x.Square(), expr.Number(3*cubic), expr.Number(1))) // x times the derivative of inner
-		return g.Mul(inner.Sigmoid()).Mul(expr.Fma(slope, inner.Neg().Sigmoid(), expr.Number(1)))
+		inner := twice.Mul(expr.Fma(x.Square(), expr.Number(cubic), one))
+		slope := twice.Mul(expr.Fma(x.Square(), expr.Number(3*cubic), one)) // x times the derivative of inner
+		return g.Mul(inner.Sigmoid()).Mul(expr.Fma(slope, inner.Neg().Sigmoid(), one))
+	case opSiluBackward:
+		s := x.Sigmoid()
+		return g.Mul(s).Mul(expr.Fma(x, one.Sub(s), one))
+	case opSigmoidBackward: // of the result
+		return g.Mul(x).Mul(one.Sub(x))
+	case opTanhBackward: // of the result
+		return g.Mul(one.Sub(x.Square()))
 	case opMulBackward:
 		return k.summed(g.Mul(x))
-	case opSoftmaxBackward:
+	case opDivBackward:
+		return k.summed(g.Div(x))
+	case opDivisorBackward: // of dividend and divisor
+		y := k.input(2)
+		return k.summed(g.Neg().Mul(x).Div(y).Div(y))
+	}
+	return k.gradientOfRows(g, x)
+}
+
+// gradientOfRows are operations on rows that go back.
+func (k *key) gradientOfRows(g, x expr.Expr) expr.Expr {
+	weighted := g
+	if k.with&withWeight != 0 {
+		weighted = g.Mul(k.input(2))
+	}
+	switch k.op { //nolint:exhaustive // of gradients of rows
+	case opSoftmaxBackward: // of the result
 		return x.Mul(g.Sub(g.Mul(x).Sum()))
+	case opLogSoftmaxBackward: // of the result
+		return g.Sub(x.Exp().Mul(g.Sum()))
 	case opCrossEntropyBackward: // of logits, classes of rows, and the numbers of classes
 		is := k.input(3).Eq(k.input(2))
 		one := expr.Select(is, expr.Number(1), expr.Number(0))
 		none := is.Sum().Eq(expr.Number(0))
-		return expr.Select(none, expr.Number(math.NaN()), g.Mul(x.Softmax().Sub(one)))
+		return k.unlessIgnored(k.input(2), expr.Select(none, expr.Number(math.NaN()), g.Mul(x.Softmax().Sub(one))))
 	case opLayerNormBackward:
-		if k.with&withWeight != 0 {
-			g = g.Mul(k.input(2))
-		}
 		hat := x.LayerNorm(k.number(0))
-		rest := g.Sub(g.Mean()).Sub(hat.Mul(g.Mul(hat).Mean()))
+		rest := weighted.Sub(weighted.Mean()).Sub(hat.Mul(weighted.Mul(hat).Mean()))
 		return rest.Mul(x.Var(0).Add(expr.Number(k.number(0))).Rsqrt())
+	case opWeightBackward: // of mean and factor
+		return k.summed(g.Mul(x.Sub(k.input(2)).Mul(k.input(3))))
+	case opRMSNormBackward:
+		x = x.Cast(accumulator(x.Type))
+		factor := k.rmsFactor(x)
+		hat := x.Mul(factor)
+		return weighted.Sub(hat.Mul(weighted.Mul(hat).Mean())).Mul(factor)
 	}
-	return k.summed(g.Mul(x.Sub(k.input(2)).Mul(k.input(3)))) // opWeightBackward, of mean and factor
+	return k.summed(g.Mul(x.Mul(k.input(2)))) // opRMSWeightBackward, of the factor
+}
+
+// rmsFactor is the factor of RMS norm for the elements of a row.
+func (k *key) rmsFactor(x expr.Expr) expr.Expr {
+	return x.Square().Mean().Add(expr.Number(k.number(0))).Rsqrt()
 }
 
 // summed is the sum over the axes, if there are any.

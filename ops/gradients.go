@@ -125,17 +125,21 @@ func (o Gradients) SoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Te
 	return o.set.into(at, key{op: opSoftmaxBackward, axes: along}, dx, grad, y)
 }
 
-// CrossEntropyBackward is the gradient of the logits of CrossEntropy. grad has one element for each row.
-func (o Gradients) CrossEntropyBackward(at tensor.Context, grad, logits, targets *tensor.Tensor) (*tensor.Tensor, error) {
+// CrossEntropyBackward is the gradient of the logits of CrossEntropy with the same options. grad has one element for each row.
+func (o Gradients) CrossEntropyBackward(
+	at tensor.Context, grad, logits, targets *tensor.Tensor, options ...LossOption,
+) (*tensor.Tensor, error) {
 	out, err := like(at, opCrossEntropyBackward, logits)
 	if err != nil {
 		return nil, err
 	}
-	return finished(out, o.CrossEntropyBackwardInto(at, out, grad, logits, targets))
+	return finished(out, o.CrossEntropyBackwardInto(at, out, grad, logits, targets, options...))
 }
 
 // CrossEntropyBackwardInto is CrossEntropyBackward into a tensor. It allocates on the heap, and makes two launches.
-func (o Gradients) CrossEntropyBackwardInto(at tensor.Context, dlogits, grad, logits, targets *tensor.Tensor) error {
+func (o Gradients) CrossEntropyBackwardInto(
+	at tensor.Context, dlogits, grad, logits, targets *tensor.Tensor, options ...LossOption,
+) error {
 	if grad.Rank() != logits.Rank()-1 {
 		return failed(opCrossEntropyBackward, ErrShape, []*tensor.Tensor{dlogits}, grad, logits, targets)
 	}
@@ -143,7 +147,21 @@ func (o Gradients) CrossEntropyBackwardInto(at tensor.Context, dlogits, grad, lo
 	if err != nil {
 		return failed(opCrossEntropyBackward, err, []*tensor.Tensor{dlogits}, grad, logits, targets)
 	}
-	return o.set.classes(at, key{op: opCrossEntropyBackward, axes: 1}, dlogits, []*tensor.Tensor{column, logits}, targets)
+	return o.set.classes(at, lossKey(opCrossEntropyBackward, options), dlogits, []*tensor.Tensor{column, logits}, targets)
+}
+
+// GatherBackward is the gradient of the operand x of Gather. Of x only type and shape are looked at.
+func (o Gradients) GatherBackward(at tensor.Context, grad, x, indices *tensor.Tensor, axis int) (*tensor.Tensor, error) {
+	out, err := like(at, opGatherBackward, x)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.GatherBackwardInto(at, out, grad, indices, axis))
+}
+
+// GatherBackwardInto is GatherBackward into a tensor: ScatterAddInto after a launch that writes zeros.
+func (o Gradients) GatherBackwardInto(at tensor.Context, dx, grad, indices *tensor.Tensor, axis int) error {
+	return o.set.scatterAdd(at, opGatherBackward, true, dx, indices, grad, axis)
 }
 
 // LayerNormBackward are the gradients of the operands of LayerNorm. Without a weight dweight and dbias are those of a weight of ones and

@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/kernel/plan"
+	"github.com/go-vram/vram/kernel/routine"
 	"github.com/go-vram/vram/tensor"
 )
 
@@ -25,10 +26,12 @@ type Ops struct {
 	Products
 	Gradients
 	Optimizers
+	Indexing
+	Randoms
 }
 
 // New makes the operations for the device of a context, and all contexts on it. The context must stay open until Close. It compiles
-// nothing. Options are those of the compiler, as kernel.WithStore; with kernel.Prepared every operation is refused. Errors: cuda.ErrNotOpen.
+// nothing. Options are those of the compiler, as kernel.WithStore; with kernel.Prepared every operation that is an expression is refused. Errors: cuda.ErrNotOpen.
 func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	compiler, err := kernel.NewCompiler(c, with...)
 	if err != nil {
@@ -37,8 +40,19 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	s := &set{compiler: compiler, products: matmul.New(c)}
 	s.entries.Store(&map[key]*entry{})
 	s.met.Store(&map[met]matmul.Problem{})
+	s.functions.Store(&map[routine.Kernel]*cuda.Function{})
 	return Ops{
-		Arithmetic{s}, Comparisons{s}, Activations{s}, Makers{s}, Reductions{s}, Rows{s}, Products{s}, Gradients{s}, Optimizers{s},
+		Arithmetic{s},
+		Comparisons{s},
+		Activations{s},
+		Makers{s},
+		Reductions{s},
+		Rows{s},
+		Products{s},
+		Gradients{s},
+		Optimizers{s},
+		Indexing{s},
+		Randoms{s},
 	}, nil
 }
 
@@ -54,10 +68,12 @@ func (o Ops) Close() error {
 
 // set has the kernels.
 type set struct {
-	compiler *kernel.Compiler
-	products *matmul.Multiplier
-	met      atomic.Pointer[map[met]matmul.Problem] // replaced by a copy with one more
-	entries  atomic.Pointer[map[key]*entry]         // replaced by a copy with one more
+	compiler  *kernel.Compiler
+	products  *matmul.Multiplier
+	met       atomic.Pointer[map[met]matmul.Problem]            // replaced by a copy with one more
+	entries   atomic.Pointer[map[key]*entry]                    // likewise
+	functions atomic.Pointer[map[routine.Kernel]*cuda.Function] // likewise
+	wide      bool                                              // routines compute places in 64 bits: for tests
 }
 
 // maxInputs is the number of operands of the operation with the most of them.

@@ -25,6 +25,16 @@ func (r *rig) warm() map[string]func() error {
 	turned, err := right.Transpose(0, 1)
 	require.NoError(r, err)
 	config := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+	apart, err := a(32, 16).Transpose(0, 1)
+	require.NoError(r, err)
+	states := []ops.AdamWState{state, {Param: apart, Grad: x, First: a(16, 32), Second: a(16, 32)}}
+	zeros, err := tensor.Zeros(r.s, tensor.Int64, 16, 32)
+	require.NoError(r, err)
+	index, err := zeros.Index(1, 0)
+	require.NoError(r, err)
+	number := 0
+	count, err := tensor.Zeros(r.s, tensor.Int64, 1)
+	require.NoError(r, err)
 	return map[string]func() error{
 		"add":                 func() error { return r.o.AddInto(r.s, out, x, bias) },
 		"gelu":                func() error { return r.o.GeluInto(r.c, out, x) },
@@ -40,6 +50,17 @@ func (r *rig) warm() map[string]func() error {
 			return err
 		},
 		"AdamW": func() error { return r.o.AdamW(r.c, state, rate, step, config) },
+		"AdamW of all": func() error {
+			number++
+			return r.o.AdamWAll(r.c, states, ops.AdamWStep{Rate: 1 / float64(number), Step: number}, config)
+		},
+		"gather":             func() error { return r.o.GatherInto(r.c, out, x, zeros, 1) },
+		"scatter-add":        func() error { return r.o.ScatterAddInto(r.c, out, zeros, x, 1) },
+		"gather backward":    func() error { return r.o.GatherBackwardInto(r.c, out, x, zeros, 1) },
+		"embedding":          func() error { return r.o.EmbeddingInto(r.c, out, x, index) },
+		"embedding backward": func() error { return r.o.EmbeddingBackwardInto(r.c, x, out, index) },
+		"uniform":            func() error { return r.o.UniformInto(r.c, out, ops.Random{Seed: 1}, 0, float64(number)) },
+		"normal":             func() error { return r.o.NormalInto(r.c, apart, ops.Random{Offset: 7, Ahead: count}, 0, 1) },
 	}
 }
 

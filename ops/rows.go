@@ -13,6 +13,7 @@ type Rows struct{ set *set }
 const (
 	withWeight = 1 << iota
 	withBias
+	withIgnored
 )
 
 // Softmax is exp(x)/sum(exp(x)) along an axis, without overflow. Errors: ErrAxes.
@@ -122,20 +123,37 @@ func lastAxes(rank, dims int) (axes, error) {
 	return 1<<dims - 1, nil
 }
 
+// LossOption changes a loss.
+type LossOption struct{ ignored int64 }
+
+// Ignored has rows of a class not count: their loss and their gradient are 0, whether there is such a class or not. The mean of the others is
+// the sum of the losses divided by the number of targets that differ from the class. Each class compiles a kernel.
+func Ignored(class int64) LossOption { return LossOption{class} }
+
+// lossKey is the key of a loss.
+func lossKey(op operation, options []LossOption) key {
+	k := key{op: op, axes: 1}
+	for _, o := range options {
+		k.with, k.numbers[0] = withIgnored, uint64(o.ignored) //nolint:gosec // the same bits
+	}
+	return k
+}
+
 // CrossEntropy is the loss of each row of logits, along the last dimension, for the class that targets has for it, of int64: the negative
-// logarithm of the softmax at that class. A class that there is not has NaN. Mean makes one loss of them. It has the type float32.
-func (o Rows) CrossEntropy(at tensor.Context, logits, targets *tensor.Tensor) (*tensor.Tensor, error) {
+// logarithm of the softmax at that class. A class that there is not has NaN. Mean makes one loss of them. It has the type float32. Of
+// several options the last one counts.
+func (o Rows) CrossEntropy(at tensor.Context, logits, targets *tensor.Tensor, options ...LossOption) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, tensor.Float32, targets.Shape()...)
 	if err != nil {
 		return nil, failed(opCrossEntropy, err, nil, logits, targets)
 	}
-	return finished(out, o.CrossEntropyInto(at, out, logits, targets))
+	return finished(out, o.CrossEntropyInto(at, out, logits, targets, options...))
 }
 
 // CrossEntropyInto is CrossEntropy into a tensor. It allocates on the heap, and makes two launches: one writes the numbers of
 // the classes into temporary memory.
-func (o Rows) CrossEntropyInto(at tensor.Context, out, logits, targets *tensor.Tensor) error {
-	return o.set.classes(at, key{op: opCrossEntropy, axes: 1}, out, []*tensor.Tensor{logits}, targets)
+func (o Rows) CrossEntropyInto(at tensor.Context, out, logits, targets *tensor.Tensor, options ...LossOption) error {
+	return o.set.classes(at, lossKey(opCrossEntropy, options), out, []*tensor.Tensor{logits}, targets)
 }
 
 // classes runs an operation on rows whose last operands are the class of each row and the numbers of all classes.

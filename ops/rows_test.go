@@ -54,6 +54,11 @@ func layerNorm(row []float64) []float64 {
 	return mapped(row, func(x float64) float64 { return (x - mean) / math.Sqrt(variance+epsilon) })
 }
 
+func rmsNorm(row []float64) []float64 {
+	square := sum(mapped(row, func(x float64) float64 { return x * x })) / float64(len(row))
+	return mapped(row, func(x float64) float64 { return x / math.Sqrt(square+epsilon) })
+}
+
 func TestSoftmaxAndNorms(t *testing.T) {
 	r := newRig(t)
 	for i := range 10 {
@@ -83,10 +88,7 @@ func TestSoftmaxAndNorms(t *testing.T) {
 			return all
 		}), y, 1e-5, 4, a.shape, dims)
 		require.NoError(t, r.o.RMSNormInto(r.s, out, x, nil, dims, epsilon))
-		r.near(a.over(dims, func(row []float64) []float64 {
-			square := sum(mapped(row, func(x float64) float64 { return x * x })) / float64(len(row))
-			return mapped(row, func(x float64) float64 { return x / math.Sqrt(square+epsilon) })
-		}), out, 1e-5, 1)
+		r.near(a.over(dims, rmsNorm), out, 1e-5, 1)
 	}
 }
 
@@ -133,6 +135,48 @@ func TestCrossEntropy(t *testing.T) {
 	require.ErrorIs(t, err, ops.ErrShape)
 }
 
+// Rows of the class that is ignored have no loss and no gradient, also where there is no such class.
+func TestCrossEntropyIgnores(t *testing.T) {
+	r := newRig(t)
+	const n, classes = 6, 5
+	a, g := newArray([]int{n, classes}, r.random.NormFloat64), newArray([]int{n}, r.random.NormFloat64)
+	logits, grad := r.tensor(a), r.tensor(g)
+	for _, ignored := range []int64{-100, 2, classes} {
+		targets := []int64{ignored, 1, 3, ignored, 0, -1}
+		of, err := tensor.From(r.s, targets)
+		require.NoError(t, err)
+		loss, err := r.o.CrossEntropy(r.s, logits, of, ops.Ignored(ignored))
+		require.NoError(t, err)
+		back, err := r.o.CrossEntropyBackward(r.s, grad, logits, of, ops.Ignored(ignored))
+		require.NoError(t, err)
+		var want, gradient []float64
+		for i, row := range a.rows([]int{1}) {
+			target := targets[i]
+			switch target {
+			case ignored:
+				want = append(want, 0)
+			case -1:
+				want = append(want, math.NaN())
+			default:
+				want = append(want, logSumExp(row)-row[target])
+			}
+			for j, p := range softmax(row) {
+				switch target {
+				case ignored:
+					p = 0
+				case -1:
+					p = math.NaN()
+				default:
+					p = g.values[i] * (p - truth(int64(j) == target))
+				}
+				gradient = append(gradient, p)
+			}
+		}
+		r.near(want, loss, 1e-5, 1, ignored)
+		r.near(gradient, back, 1e-5, 1e-1, ignored)
+	}
+}
+
 // changes is the derivative of f, by differences, weighted by the gradient of its result.
 func changes(f func(x []float64) []float64, x, grad []float64) []float64 {
 	all := make([]float64, len(x))
@@ -165,9 +209,35 @@ func TestGradientsOfRows(t *testing.T) {
 	soft := func(x []float64) []float64 { return array{shape, x}.over(1, softmax) }
 	r.near(changes(soft, a.values, g.values), dx, 1e-5, 1)
 
+	logs, err := r.o.LogSoftmax(r.s, x, -1)
+	require.NoError(t, err)
+	dx, err = r.o.LogSoftmaxBackward(r.s, grad, logs, -1)
+	require.NoError(t, err)
+	logSoft := func(x []float64) []float64 { return mapped(soft(x), math.Log) }
+	r.near(changes(logSoft, a.values, g.values), dx, 1e-5, 1)
+
 	for _, dims := range []int{1, 2, 3} {
 		last := shape[3-dims:]
 		w := newArray(last, r.random.NormFloat64)
+		rms := func(w []float64) func(x []float64) []float64 {
+			return func(x []float64) []float64 {
+				return array{shape, x}.over(dims, func(row []float64) []float64 {
+					all := rmsNorm(row)
+					for i := range all {
+						all[i] *= w[i]
+					}
+					return all
+				})
+			}
+		}
+		rmsX, rmsW, err := r.o.RMSNormBackward(r.s, grad, x, r.tensor(w), dims, epsilon)
+		require.NoError(t, err)
+		r.near(changes(rms(w.values), a.values, g.values), rmsX, 1e-5, 4)
+		r.near(changes(func(w []float64) []float64 { return rms(w)(a.values) }, w.values, g.values), rmsW, 1e-5, 4)
+		out := r.view(tensor.Float32, shape)
+		require.NoError(t, r.o.RMSNormBackwardInto(r.s, out, nil, grad, x, nil, dims, epsilon))
+		ones := mapped(w.values, func(float64) float64 { return 1 })
+		r.near(changes(rms(ones), a.values, g.values), out, 1e-5, 4)
 		normed := func(w []float64) func(x []float64) []float64 {
 			return func(x []float64) []float64 {
 				return array{shape, x}.over(dims, func(row []float64) []float64 {
@@ -215,6 +285,23 @@ func TestGradientsOfBroadcasts(t *testing.T) {
 		each(shape, func(index []int) { product = append(product, g.values[g.index(index)]*b.values[b.index(index)]) })
 		r.near(product, dx, 1e-6, 0)
 		require.NoError(t, r.o.MulBackwardInto(r.s, nil, dy, grad, x, y))
+
+		dx, dy, err = r.o.SubBackward(r.s, grad, x, y)
+		require.NoError(t, err)
+		r.near(g.values, dx, 0, 0)
+		r.near(mapped(add, func(x float64) float64 { return -x }), dy, 1e-5, 4)
+		far := newArray(b.shape, func() float64 { return 1 + math.Abs(r.random.NormFloat64()) })
+		y = r.tensor(far)
+		quotient, divisor := []float64(nil), make([]float64, len(far.values))
+		each(shape, func(index []int) {
+			by := far.values[far.index(index)]
+			quotient = append(quotient, g.values[g.index(index)]/by)
+			divisor[far.index(index)] -= g.values[g.index(index)] * a.values[a.index(index)] / by / by
+		})
+		dx, dy, err = r.o.DivBackward(r.s, grad, x, y)
+		require.NoError(t, err)
+		r.near(quotient, dx, 1e-6, 0)
+		r.near(divisor, dy, 1e-5, 4)
 	}
 	_, err := r.o.SumTo(r.s, r.tensor(newArray([]int{2, 3}, r.random.NormFloat64)), 2)
 	require.ErrorIs(t, err, ops.ErrShape)

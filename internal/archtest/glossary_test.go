@@ -58,6 +58,7 @@ func plainPackages() []string {
 		"kernel/internal/code",
 		"kernel/nvrtc",
 		"kernel/plan",
+		"kernel/routine",
 		"kernel/store",
 		"ops",
 		"pool",

@@ -36,5 +36,104 @@ func opsBugs() []Bug {
 			Name: "a kernel is made anew for each call", Package: of, Run: "^TestAWarmOperationAllocatesNothing$",
 			Edits: []Edit{{"ops.(*set).entry", "e := (*s.entries.Load())[k]; e != nil", "e := (*s.entries.Load())[k]; e != nil && k.op == 0"}},
 		},
+		{
+			Name: "tensors with gaps make a step as if they had none", Package: of, Run: "^TestAdamWAll$",
+			Edits: []Edit{{"ops.(*AdamWState).dense", "end-first == one.Len()", "end-first >= one.Len()"}},
+		},
+		{
+			Name: "tensors in different orders make a step as if they had one", Package: of, Run: "^TestAdamWAll$",
+			Edits: []Edit{{"ops.(*AdamWState).dense", "same && l.Stride(d) == one.Stride(d)", "same && l.Stride(d) == l.Stride(d)"}},
+		},
+		{
+			Name: "tensors of another type make no step", Package: of, Run: "^TestAdamWAll$",
+			Edits: []Edit{{"ops.Optimizers.AdamWAll", "first < i", "first < i || i > 0"}},
+		},
+		{
+			Name: "a block of many tensors belongs to the one before", Package: of, Run: "^TestAdamWAll$",
+			Edits: []Edit{{"kernel/routine.(*writer).search", "code.LtU32, block, w.loadParam(slots[half].begin, 4)", "code.GeU32, w.loadParam(slots[half].begin, 4), block"}},
+		},
+		{
+			Name: "a graph of an optimizer makes the same step again", Package: of, Run: "^TestAdamWAllInAGraph$",
+			Edits: []Edit{{"kernel/routine.(*writer).adamWStep", "step := w.loadWord(stepAt)", "step := code.F32(1)"}},
+		},
+		{
+			Name: "an index below zero reads memory", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
+			Edits: []Edit{{"kernel/routine.(*writer).checked", "code.GeU64, index, length", "code.GeS64, index, length"}},
+		},
+		{
+			Name: "an index at the end reads memory", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
+			Edits: []Edit{{"kernel/routine.(*writer).checked", "w.Op2(code.GeU64, index, length)", "w.Op2(code.LtU64, length, index)"}},
+		},
+		{
+			Name: "indices have the width of others", Package: of, Run: "^TestGather$",
+			Edits: []Edit{{"kernel/routine.(*writer).loadIndex", "of == tensor.Int64", "of != tensor.Int64"}},
+		},
+		{
+			Name: "wide elements are read at places that are not aligned for them", Package: of, Run: "^TestEmbeddingOfColumns$",
+			Edits: []Edit{{"ops.(*routineFrame).widened", "ok = ok && strides[k]%by == 0", "ok = ok && strides[k] >= 0"}},
+		},
+		{
+			Name: "keys of a sum are sorted by their lowest digit alone", Package: of, Run: "^TestScatterAddOfManyIndices$",
+			Edits: []Edit{{"ops.(*sum).run", "shift += routine.DigitBits", "shift += 4 * routine.DigitBits"}},
+		},
+		{
+			Name: "a sort does not keep the order of equal keys", Package: of, Run: "^TestScatterAddOfManyIndices$",
+			Edits: []Edit{{
+				"kernel/routine.(*writer).each", "w.loop(t.count, 1, func(at value) {",
+				"w.loop(t.count, 1, func(at value) {\n\t\tat = w.Op2(code.SubS32, w.Op2(code.SubS32, t.count, code.U32(1)), at)",
+			}},
+		},
+		{
+			Name: "tiles of a sort do not know of those before", Package: of, Run: "^TestScatterAddOfManyIndices$",
+			Edits: []Edit{{"kernel/routine.(*writer).scan", "w.Op2(code.SubS32, up, own)", "w.Op2(code.SubS32, up, up)"}},
+		},
+		{
+			Name: "each index of a row begins its sum anew", Package: of, Run: "^TestScatterAdd$",
+			Edits: []Edit{{"kernel/routine.(*writer).segments", "w.Op2(code.EqS32, w.Get(here), key)", "w.Op2(code.NeS32, w.Get(here), w.Get(here))"}},
+		},
+		{
+			Name: "rows in other dimensions have the same key", Package: of, Run: "^TestScatterAdd$",
+			Edits: []Edit{{"ops.(*set).scatter", "sum.factor *= n", "sum.factor *= 1"}},
+		},
+		{
+			Name: "a table's gradient begins with what was there", Package: of, Run: "^TestEmbedding$",
+			Edits: []Edit{{"ops.(*sum).zero", "s.zeroed == nil", "s.zeroed == nil || s.frame.items.rank > 0"}},
+		},
+		{
+			Name: "random numbers have nine rounds", Package: "kernel/routine", Run: "^TestPhiloxKnownAnswers$",
+			Edits: []Edit{{"kernel/routine/random.go", "philoxRounds = 10", "philoxRounds = 9"}},
+		},
+		{
+			Name: "the stream is not part of a random counter", Package: of, Run: "^TestUniformHasTheKnownAnswers$",
+			Edits: []Edit{{"kernel/routine.standard", "low[0], low[1], high[0], high[1]", "low[0], low[1], low[0], high[1]"}},
+		},
+		{
+			Name: "a graph makes the same random numbers again", Package: of, Run: "^TestAfterAndAhead$",
+			Edits: []Edit{{"kernel/routine.(*writer).random", "code.AddS64, offset, more", "code.AddS64, offset, code.U64(0)"}},
+		},
+		{
+			Name: "the next random numbers are some of those before", Package: of, Run: "^TestAfterAndAhead$",
+			Edits: []Edit{{"ops.Random.After", "uint64(elements+1) / 2", "uint64(elements+1) / 4"}},
+		},
+		{
+			Name: "random numbers are written without regard to the layout", Package: of, Run: "^TestRandomNumbersAreThoseOfTheHost$",
+			Edits: []Edit{{"ops.Randoms.into", "l.Contiguous() && ", ""}},
+		},
+		{
+			Name: "joined tensors overwrite each other", Package: of, Run: "^TestConcat$",
+			Edits: []Edit{{"ops.Makers.concat", "from += n", "from += 0 * n"}},
+		},
+		{
+			Name: "an operand is overwritten by another one before it is joined", Package: of, Run: "^TestMistakesOfConcat$",
+			Edits: []Edit{{"ops.(*set).apartFrom", "f.operands[0].overlaps(&f.operands[1])", "f.operands[0].overlaps(&f.operands[1]) && len(all) > 9"}},
+		},
+		{
+			Name: "the class that is ignored has a gradient", Package: of, Run: "^TestCrossEntropyIgnores$",
+			Edits: []Edit{{"ops.(*key).gradientOfRows", "k.unlessIgnored(k.input(2), ", "k.summed("}},
+		},
+		{
+			Name: "the gradient of a norm leaves out the mean", Package: of, Run: "^TestGradientsOfRows$",
+			Edits: []Edit{{"ops.(*key).gradientOfRows", "rest := weighted.Sub(weighted.Mean())", "rest := weighted.Sub(expr.Number(0))"}},
+		},
 	}
 }
