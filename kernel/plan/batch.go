@@ -88,21 +88,27 @@ func (w *writer) rowLeaf(n *expr.Node) code.Value {
 	return w.row.cast(cols, int64Type, n.Type)
 }
 
-// outputs stores the outputs of a batch that have an element for each element.
-func (w *writer) outputs(b *batch) {
-	values := map[int][]code.Value{}
-	for i, n := range w.p.outputs {
-		k := w.p.Inputs + i
-		if w.p.Operands[k].Row {
-			continue
-		}
-		for _, e := range b.elements {
-			values[k] = append(values[k], e.value(n))
+// outputs stores the outputs of batches that have an element for each element: all are computed before the first is stored, as the
+// driver's compiler may not move a load over a store.
+func (w *writer) outputs(all ...*batch) {
+	values := make([]map[int][]code.Value, len(all))
+	for at, b := range all {
+		values[at] = map[int][]code.Value{}
+		for i, n := range w.p.outputs {
+			k := w.p.Inputs + i
+			if w.p.Operands[k].Row {
+				continue
+			}
+			for _, e := range b.elements {
+				values[at][k] = append(values[at][k], e.value(n))
+			}
 		}
 	}
-	for k := range w.p.Operands {
-		if all := values[k]; all != nil {
-			w.store(w.p.Operands[k].Type, b.places[k], all)
+	for at, b := range all {
+		for k := range w.p.Operands {
+			if found := values[at][k]; found != nil {
+				w.store(w.p.Operands[k].Type, b.places[k], found)
+			}
 		}
 	}
 }
