@@ -49,7 +49,7 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 	g.Apply(p.rule(g))
 }
 
-// rule is the schedule of a geometry that nobody has measured.
+// rule is the schedule of a geometry of which no measurement is known.
 func (p *Program) rule(g *Geometry) Schedule {
 	s := Schedule{Vector: 1, Repeat: 1}
 	if p.depth > 0 {

@@ -38,13 +38,13 @@ func schedules() []scheduled {
 		{name: "turned", of: []expr.Expr{x.Neg()}, shapes: [][]int{{50, 70}, {70, 50}}, turned: true, atLeast: 9},
 		{name: "not aligned", of: []expr.Expr{halves.Neg()}, shapes: [][]int{{1000}, {1000}}, skip: 1, atLeast: 9},
 		{name: "indices", of: []expr.Expr{expr.Index(-1).Cast(tensor.Float32).Add(x)}, shapes: [][]int{{700}, {700}}, atLeast: 9},
-		{name: "sums", axes: rows, of: []expr.Expr{x.Sum()}, shapes: [][]int{{70, 1000}, {70, 1}}, atLeast: 12},
+		{name: "sums", axes: rows, of: []expr.Expr{x.Sum()}, shapes: [][]int{{40, 520}, {40, 1}}, atLeast: 12},
 		{name: "short rows", axes: rows, of: []expr.Expr{x.Sum()}, shapes: [][]int{{70, 3}, {70, 1}}, atLeast: 4},
-		{name: "softmax", axes: rows, of: []expr.Expr{x.Softmax()}, shapes: [][]int{{9, 520}, {9, 520}}, atLeast: 12},
+		{name: "softmax", axes: rows, of: []expr.Expr{x.Softmax()}, shapes: [][]int{{5, 520}, {5, 520}}, atLeast: 12},
 		{name: "columns", axes: rows, of: []expr.Expr{x.Sum()}, shapes: [][]int{{300, 70}, {70, 1}}, turned: true, atLeast: 8},
 		{name: "greatest", axes: all, of: []expr.Expr{whole.ArgMax()}, shapes: [][]int{{9000}, {}}, atLeast: 12},
 		{name: "long", axes: all, of: []expr.Expr{x.Sum()}, shapes: [][]int{{40000}, {}}, atLeast: 20},
-		{name: "variance of long rows", axes: rows, of: []expr.Expr{x.Var(0)}, shapes: [][]int{{2, 33000}, {2, 1}}, atLeast: 20},
+		{name: "variance of long rows", axes: rows, of: []expr.Expr{x.Var(0)}, shapes: [][]int{{2, 9000}, {2, 1}}, atLeast: 20},
 	}
 }
 
