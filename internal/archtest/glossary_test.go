@@ -59,6 +59,8 @@ func plainPackages() []string {
 		"kernel/nvrtc",
 		"kernel/plan",
 		"kernel/store",
+		"kernel/tune",
+		"kernel/tune/tables",
 		"ops",
 		"pool",
 		"ptx",
