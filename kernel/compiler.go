@@ -2,8 +2,9 @@ package kernel
 
 import (
 	"errors"
+	"runtime"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
@@ -18,20 +19,35 @@ type Store interface {
 	Put(text string, image []byte)
 }
 
+// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed. *slog.Logger is
+// a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
+type Logger interface {
+	Warn(msg string, args ...any)
+}
+
 // Compiler has the compiled kernels of one device. NewCompiler makes one, Close unloads them.
 type Compiler struct {
 	on       *cuda.Context
-	store    Store // or nil
+	store    Store  // or nil
+	log      Logger // or nil
 	prepared bool
+	threads  int
+	tuner    *tuner
+	counts   counts
 
-	compiled, stored, refused atomic.Int64 // see Stats
-
-	mu      sync.Mutex                                // of cold calls: a warm Run never takes it
-	modules map[string]*futures.Promise[*cuda.Module] // by key: the text, or the source with its options
-	queue   []job                                     // those that wait for the worker
-	working bool                                      // the worker runs
+	mu      sync.Mutex                         // of cold calls: a warm Run never takes it
+	modules map[string]*futures.Promise[*code] // by key: the text, or the source with its options
+	queue   []job                              // those that wait for a worker
+	working int                                // workers that run
 	idle    *sync.Cond
 	closed  bool
+}
+
+// code is a loaded text or source.
+type code struct {
+	module *cuda.Module
+	origin Origin
+	took   time.Duration
 }
 
 // Option changes a compiler.
@@ -43,15 +59,28 @@ func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 // Prepared has Run refuse variants that Prepare has not compiled.
 func Prepared() Option { return func(c *Compiler) { c.prepared = true } }
 
-// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen.
+// Threads is how many texts are compiled at a time, at least one. The default is four, or GOMAXPROCS where that is less.
+func Threads(n int) Option { return func(c *Compiler) { c.threads = max(n, 1) } }
+
+// WithLog has a compiler log variants that compute something else, and measurements that fail.
+func WithLog(l Logger) Option { return func(c *Compiler) { c.log = l } }
+
+// maxThreads is the default of Threads: a program that starts has other work beside.
+const maxThreads = 4
+
+// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and those of WithTuning.
 func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	if on.Stream() == nil {
 		return nil, cuda.ErrNotOpen
 	}
-	c := &Compiler{on: on, modules: map[string]*futures.Promise[*cuda.Module]{}}
+	c := &Compiler{on: on, threads: min(maxThreads, runtime.GOMAXPROCS(0)), modules: map[string]*futures.Promise[*code]{}}
 	c.idle = sync.NewCond(&c.mu)
+	c.tuner = newTuner(c)
 	for _, option := range with {
 		option(c)
+	}
+	if err := c.tuner.check(); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -59,32 +88,40 @@ func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 // job is a compilation that waits.
 type job struct {
 	key  string
-	load func() (*cuda.Module, error)
+	load func() (*code, error)
 }
 
-// module is the loaded code of a text.
-func (c *Compiler) module(text string) futures.Future[*cuda.Module] {
-	return c.once(text, func() (*cuda.Module, error) { return c.load(text) })
+// module is the loaded code of a text, which the kernel of that name has made; "" for a caller's. known: it is loaded, or will be.
+func (c *Compiler) module(kernel, text string) (loaded futures.Future[*code], known bool) {
+	return c.once(text, func() (*code, error) {
+		m, err := c.load(text)
+		if err != nil {
+			return nil, refusedText(kernel, text, err)
+		}
+		return m, nil
+	})
 }
 
-// once is a module that is loaded once, on the worker.
-func (c *Compiler) once(key string, load func() (*cuda.Module, error)) futures.Future[*cuda.Module] {
+// once is a module that is loaded once, by a worker.
+func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return futures.Failed[*cuda.Module](ErrClosed)
+		return futures.Failed[*code](ErrClosed), false
 	}
 	if p, ok := c.modules[key]; ok {
-		return p.Future()
+		c.counts.hits.Add(1)
+		return p.Future(), true
 	}
-	p := futures.NewPromise[*cuda.Module](nil)
+	c.counts.misses.Add(1)
+	p := futures.NewPromise[*code](nil)
 	c.modules[key] = p
 	c.queue = append(c.queue, job{key, load})
-	if !c.working {
-		c.working = true
+	if c.working < c.threads {
+		c.working++
 		go c.work()
 	}
-	return p.Future()
+	return p.Future(), false
 }
 
 // work compiles until nothing waits.
@@ -92,7 +129,7 @@ func (c *Compiler) work() {
 	for {
 		c.mu.Lock()
 		if len(c.queue) == 0 {
-			c.working = false
+			c.working--
 			c.idle.Broadcast()
 			c.mu.Unlock()
 			return
@@ -103,6 +140,7 @@ func (c *Compiler) work() {
 		c.mu.Unlock()
 		m, err := next.load()
 		if err != nil {
+			c.counts.failed.Add(1)
 			c.mu.Lock()
 			delete(c.modules, next.key) // the next call tries again
 			c.mu.Unlock()
@@ -112,7 +150,7 @@ func (c *Compiler) work() {
 }
 
 // load compiles a text, or takes it from the store.
-func (c *Compiler) load(text string) (*cuda.Module, error) {
+func (c *Compiler) load(text string) (*code, error) {
 	return c.loadOr(text, func() ([]byte, error) {
 		if c.store == nil {
 			return []byte(text), nil // LoadModule compiles it
@@ -123,18 +161,19 @@ func (c *Compiler) load(text string) (*cuda.Module, error) {
 
 // loadOr loads the image that the store has for a key. Where it has none, or the driver refuses the image, compile makes it, and the store
 // gets it. No key: without the store.
-func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*cuda.Module, error) {
+func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, error) {
 	refused := false
+	begin := time.Now()
 	if c.store != nil && key != "" {
 		if image, ok := c.store.Get(key); ok {
 			m, err := c.on.LoadModule(image)
 			if err == nil {
-				c.stored.Add(1)
-				return m, nil
+				return c.counts.loaded(m, Stored, time.Since(begin)), nil
 			}
 			refused = true
 		}
 	}
+	begin = time.Now()
 	image, err := compile()
 	if err != nil {
 		return nil, err
@@ -143,53 +182,41 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*cuda.Mod
 	if err != nil {
 		return nil, err
 	}
-	c.compiled.Add(1)
 	if refused {
-		c.refused.Add(1)
+		c.counts.refused.Add(1)
 	}
+	made := c.counts.loaded(m, Compiled, time.Since(begin))
 	if c.store != nil && key != "" {
 		c.store.Put(key, image)
 	}
-	return m, nil
+	return made, nil
 }
 
-// Stats are counts of a compiler's loaded texts and sources.
-type Stats struct {
-	Compiled int64 // that were compiled
-	Stored   int64 // whose image came from the store
-	Refused  int64 // of Compiled: the driver refused the store's image
-}
-
-// Stats may be called at any time. The counts are not of one instant.
-func (c *Compiler) Stats() Stats {
-	if c == nil {
-		return Stats{}
-	}
-	return Stats{c.compiled.Load(), c.stored.Load(), c.refused.Load()}
-}
-
-// Close waits for the compilation that runs, fails those that wait with ErrClosed, and unloads all kernels: their launches must have finished.
-// Idempotent. Errors: those of cuda.Module.Unload, with which another call tries again.
+// Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
+// must have finished. Idempotent. Errors: those of cuda.Module.Unload, with which another call tries again.
 func (c *Compiler) Close() error {
 	if c == nil {
 		return ErrNotOpen
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.closed = true
 	for _, j := range c.queue {
 		c.modules[j.key].Complete(nil, ErrClosed)
 		delete(c.modules, j.key)
 	}
 	c.queue = nil
-	for c.working {
+	c.mu.Unlock()
+	c.tuner.close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.working > 0 {
 		c.idle.Wait()
 	}
 	var failed error
 	for key, p := range c.modules {
 		m, _, err := p.Future().Poll()
 		if err == nil {
-			err = m.Unload()
+			err = m.module.Unload()
 		}
 		if err == nil {
 			delete(c.modules, key)

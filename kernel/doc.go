@@ -16,11 +16,31 @@
 //
 // # Compiling
 //
-// The driver compiles a variant when it is first run, some milliseconds, or when Prepare asks for it: on a goroutine of the compiler, which
-// compiles one after the other, and a variant once. Before a capture, Prepare or a first run compiles: a driver may refuse to load code
+// The driver compiles a variant when it is first run, some milliseconds, or when Prepare asks for it: on goroutines of the compiler, as
+// many as the option Threads says, and a variant once. Before a capture, Prepare or a first run compiles: a driver may refuse to load code
 // while a stream is captured in the global mode. With the option Prepared, Run compiles nothing: a variant that was not
-// prepared is ErrNotPrepared. A Store keeps compiled code beyond the process: package kernel/store does in a folder. Stats tells how many texts
-// were compiled, and how many came from the store.
+// prepared is ErrNotPrepared. A Store keeps compiled code beyond the process: package kernel/store does in a folder. WarmUp prepares
+// a list of kernels before they are needed, and tells of its progress. Stats has counts and times.
+//
+// # Tuning
+//
+// Run takes the variant that was measured to be the fastest for the kind of work: the kernel, the kind of its layouts, and rows and columns to
+// the power of two. Work that is in no table is done as a rule says. Package kernel/tune has the words. Measured rows come from tables (the
+// project's for some devices, or those of WithTables), from Tune, and from Run in the modes TuneNow and TuneAside. In the mode TuneNow
+// the first Run of a kind of work measures its variants and waits; others on other goroutines take the rule meanwhile. In the mode TuneAside it begins
+// the measurement, takes the rule, and a later Run takes the winner. TuneNever, the default, measures nothing. Nothing is measured while the
+// stream of the Run, or that of the measurements, is captured: such a Run takes the best variant that is known, and Stats.TuningDeferred counts it. With Prepared,
+// Run measures nothing.
+//
+// A measurement has memory of its own with values of its own: it reads no tensor, so tensors may change or be freed meanwhile. It compiles the
+// variants, compares the results of each with those of the rule's variant, and times them in turns, with operands that are not in the device's cache
+// if they have more than 2 MiB together. A result must be the same bit for bit; where floating-point numbers are summed, in another order,
+// within 2^-14 of the greatest value of the output, or two units of 16-bit types. A variant that computes anything else is never taken: it is in the
+// *DisqualifiedError of Tune, in Stats.Disqualified, in the table with the reason, and with WithLog in the log. A measurement that fails, as for
+// lack of memory, changes nothing and is not repeated by Run; Stats.TuningFailed counts it.
+//
+// The order of a sum is that of its variant: where a measurement changes the variant, the last bits of sums may change, between runs
+// in the mode TuneAside, and between processes in TuneNow. With TuneNever the same tensors have the same sums.
 //
 // # Running
 //
@@ -36,8 +56,8 @@
 //
 // # Errors
 //
-// *OperandError names the operand that does not fit; those of expressions and plans name the mistake before anything is compiled. The
-// driver's log of a refused text is in the *cudadrv.CallError that Run or Prepare returns.
+// *OperandError names the operand that does not fit; those of expressions and plans name the mistake before anything is compiled. A text
+// that the driver refuses is a *SourceError, CUDA C++ that NVRTC refuses a *nvrtc.CompileError: both print the log and the lines it names.
 //
 // # Concurrency properties
 //

@@ -3,6 +3,9 @@ package kernel
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/kernel/tune"
 )
 
 var (
@@ -18,6 +21,12 @@ var (
 	ErrClosed = errors.New("kernel: the compiler is closed")
 	// ErrNotOpen refuses a nil Compiler or Kernel.
 	ErrNotOpen = errors.New("kernel: not open")
+	// ErrTuningStream refuses the mode TuneAside without a context on another stream than the compiler's.
+	ErrTuningStream = errors.New("kernel: TuneAside needs a context on a stream of its own")
+	// ErrTuningMemory refuses a measurement of tensors that are too large for Tuning.MemoryBytes.
+	ErrTuningMemory = errors.New("kernel: a measurement needs two copies of the tensors, which is more memory than it may have")
+	// ErrTuningTime ends a measurement that has lasted for Tuning.Limit before all variants were timed often enough.
+	ErrTuningTime = errors.New("kernel: the measurement took too long")
 	// ErrForeign refuses tensors, or a context, of another device.
 	ErrForeign = errors.New("kernel: the compiler is for another device")
 )
@@ -55,3 +64,33 @@ type CountError struct {
 func (e *CountError) Error() string {
 	return fmt.Sprintf("kernel: %s has %d inputs and %d outputs, not %d and %d", e.Kernel, e.WantInputs, e.WantOutputs, e.Inputs, e.Outputs)
 }
+
+// DisqualifiedError names variants that are never taken. The other variants were measured.
+type DisqualifiedError struct {
+	Kernel string
+	Rows   []tune.Row
+}
+
+// Error has each variant with the reason.
+func (e *DisqualifiedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "kernel: %s: %d variants are disqualified", e.Kernel, len(e.Rows))
+	for _, r := range e.Rows {
+		fmt.Fprintf(&b, "; %s is %v: %s", r.Variant, r.State, r.Why)
+	}
+	return b.String()
+}
+
+// NeedError is a Need of WarmUp that was not prepared.
+type NeedError struct {
+	Need int // its number in the list
+	Err  error
+}
+
+// Error has the number and the reason.
+func (e *NeedError) Error() string {
+	return fmt.Sprintf("kernel: number %d of the list: %v", e.Need, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *NeedError) Unwrap() error { return e.Err }

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"sync/atomic"
+
 	"github.com/go-vram/vram/kernel/plan"
 	"github.com/go-vram/vram/tensor/layout"
 )
@@ -10,6 +12,7 @@ type fitted struct {
 	layouts  []layout.Layout
 	lows     []uint64 // of the addresses: their distance from a multiple of vectorBytes
 	geometry plan.Geometry
+	compiled atomic.Pointer[variant] // once a Run has found it
 }
 
 const (
@@ -21,10 +24,11 @@ const (
 
 // fit has the geometry of a frame's operands. Errors: ErrRepeats in an *OperandError, those of plan.Program.Fit.
 func (k *Kernel) fit(f *frame) error {
-	all := *k.fitted.Load()
+	kept := k.fitted.Load()
+	all := *kept
 	for i := range all {
 		if all[i].matches(f) {
-			f.geometry = &all[i].geometry
+			f.kept, f.geometry = all[i], &all[i].geometry
 			return nil
 		}
 	}
@@ -33,12 +37,13 @@ func (k *Kernel) fit(f *frame) error {
 			return k.refused(i, ErrRepeats)
 		}
 	}
-	f.geometry = &f.own
+	f.kept, f.geometry = nil, &f.own
 	if err := k.program.Fit(&f.own, f.layouts[:f.count], f.addresses[:f.count]); err != nil {
 		return err
 	}
-	if len(all) < maxFitted {
-		k.keep(f)
+	f.untuned = k.choose(&f.own)
+	if len(all) < maxFitted && !f.untuned {
+		k.keep(f, kept)
 	}
 	return nil
 }
@@ -52,13 +57,13 @@ func (e *fitted) matches(f *frame) bool {
 	return true
 }
 
-// keep makes the frame's geometry known. Of two goroutines that keep at once one may be forgotten.
-func (k *Kernel) keep(f *frame) {
+// keep makes the frame's geometry known beside those that were known when it was chosen. Of two goroutines that keep at once one may be
+// forgotten, and so is a geometry that was chosen before a measurement ended.
+func (k *Kernel) keep(f *frame, beside *[]*fitted) {
 	e := &fitted{layouts: append([]layout.Layout(nil), f.layouts[:f.count]...), geometry: f.own}
 	for _, address := range f.addresses[:f.count] {
 		e.lows = append(e.lows, address%vectorBytes)
 	}
-	old := k.fitted.Load()
-	next := append((*old)[:len(*old):len(*old)], e)
-	k.fitted.CompareAndSwap(old, &next)
+	next := append((*beside)[:len(*beside):len(*beside)], e)
+	k.fitted.CompareAndSwap(beside, &next)
 }

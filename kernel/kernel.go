@@ -19,6 +19,7 @@ type Kernel struct {
 	name     string
 	variants atomic.Pointer[map[plan.Variant]*variant]
 	fitted   atomic.Pointer[[]*fitted]
+	choices  atomic.Pointer[map[class]*choice]
 }
 
 // variant is a compiled one.
@@ -59,6 +60,7 @@ func (c *Compiler) kernel(reduces bool, axes []int, outputs []expr.Expr) (*Kerne
 	}
 	k.variants.Store(&map[plan.Variant]*variant{})
 	k.fitted.Store(&[]*fitted{})
+	k.choices.Store(&map[class]*choice{})
 	return k, nil
 }
 
@@ -81,30 +83,60 @@ func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) fut
 	if err := f.bind(k, outputs, inputs); err != nil {
 		return futures.Failed[*Kernel](err)
 	}
-	v := f.geometry.Variant
-	if (*k.variants.Load())[v] != nil || f.geometry.Empty() {
-		return futures.Done(k)
+	return futures.Then(k.ready(f.geometry), func(Origin) (*Kernel, error) { return k, nil })
+}
+
+// PrepareFor is Prepare for layouts without tensors: inputs, then outputs. The lowest places are taken to be aligned.
+func (k *Kernel) PrepareFor(layouts ...layout.Layout) futures.Future[*Kernel] {
+	g, err := k.geometryOf(layouts)
+	if err != nil {
+		return futures.Failed[*Kernel](err)
 	}
-	return futures.Then(k.by.module(k.program.Emit(v)), func(m *cuda.Module) (*Kernel, error) {
-		_, err := k.add(v, m)
-		return k, err
+	return futures.Then(k.ready(g), func(Origin) (*Kernel, error) { return k, nil })
+}
+
+// ready compiles the variant of a geometry, and says where its code came from.
+func (k *Kernel) ready(g *plan.Geometry) futures.Future[Origin] {
+	v := g.Variant
+	if (*k.variants.Load())[v] != nil || g.Empty() {
+		return futures.Done(Known)
+	}
+	loaded, known := k.by.module(k.name, k.program.Emit(v))
+	return futures.Then(loaded, func(m *code) (Origin, error) {
+		if _, err := k.add(v, m.module); err != nil {
+			return Known, err
+		}
+		if known {
+			return Known, nil
+		}
+		return m.origin, nil
 	})
 }
 
 // Text is the PTX that Run compiles for tensors of the types of the expressions with these layouts: inputs, then outputs. The lowest places
 // are taken to be aligned.
 func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
-	if k == nil {
-		return "", ErrNotOpen
-	}
-	if len(layouts) != len(k.program.Operands) {
-		return "", k.miscounted(len(layouts)-k.program.Inputs, k.program.Inputs)
-	}
-	var g plan.Geometry
-	if err := k.program.Fit(&g, layouts, make([]uint64, len(layouts))); err != nil {
+	g, err := k.geometryOf(layouts)
+	if err != nil {
 		return "", err
 	}
 	return k.program.Emit(g.Variant), nil
+}
+
+// geometryOf is that of layouts whose lowest places are aligned.
+func (k *Kernel) geometryOf(layouts []layout.Layout) (*plan.Geometry, error) {
+	if k == nil {
+		return nil, ErrNotOpen
+	}
+	if len(layouts) != len(k.program.Operands) {
+		return nil, k.miscounted(len(layouts)-k.program.Inputs, k.program.Inputs)
+	}
+	var g plan.Geometry
+	if err := k.program.Fit(&g, layouts, make([]uint64, len(layouts))); err != nil {
+		return nil, err
+	}
+	k.choose(&g)
+	return &g, nil
 }
 
 func (k *Kernel) miscounted(outputs, inputs int) error {

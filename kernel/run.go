@@ -18,6 +18,8 @@ type frame struct {
 	geometry  *plan.Geometry // own, or one that the kernel keeps
 	own       plan.Geometry
 	count     int
+	untuned   bool    // its kind of work is to be measured
+	kept      *fitted // has the geometry, or is nil
 	tensors   [plan.MaxOperands]*tensor.Tensor
 	layouts   [plan.MaxOperands]layout.Layout
 	ranges    [plan.MaxOperands]cuda.Range
@@ -34,7 +36,7 @@ func (f *frame) release() {
 	clear(f.tensors[:f.count])
 	clear(f.ranges[:f.count])
 	clear(f.args)
-	f.count, f.geometry = 0, nil
+	f.count, f.geometry, f.kept, f.untuned = 0, nil, nil, false
 	frames.Put(f)
 }
 
@@ -57,13 +59,36 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 	if f.geometry.Empty() {
 		return nil
 	}
-	v := (*k.variants.Load())[f.geometry.Variant]
-	if v == nil {
-		if v, err = k.compiled(f.geometry.Variant); err != nil {
+	if f.untuned {
+		if err := k.tuneFirst(c, f); err != nil {
 			return err
 		}
 	}
+	v, err := f.variant(k)
+	if err != nil {
+		return err
+	}
 	return f.launch(c, k, v)
+}
+
+// variant is the compiled one of the geometry: where there is none, this waits for it.
+func (f *frame) variant(k *Kernel) (*variant, error) {
+	if f.kept != nil {
+		if v := f.kept.compiled.Load(); v != nil {
+			return v, nil
+		}
+	}
+	v := (*k.variants.Load())[f.geometry.Variant]
+	if v == nil {
+		var err error
+		if v, err = k.compiled(f.geometry.Variant); err != nil {
+			return nil, err
+		}
+	}
+	if f.kept != nil {
+		f.kept.compiled.Store(v)
+	}
+	return v, nil
 }
 
 // compiled waits for a variant.
@@ -71,11 +96,12 @@ func (k *Kernel) compiled(of plan.Variant) (*variant, error) {
 	if k.by.prepared {
 		return nil, ErrNotPrepared
 	}
-	m, err := k.by.module(k.program.Emit(of)).Await(context.Background())
+	loaded, _ := k.by.module(k.name, k.program.Emit(of))
+	m, err := loaded.Await(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	return k.add(of, m)
+	return k.add(of, m.module)
 }
 
 // bind checks the tensors and computes the geometry.

@@ -56,6 +56,14 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	}, nil
 }
 
+// Kernels is the compiler of the operations, for its statistics and measured variants; nil before New. It is closed by Close alone.
+func (o Ops) Kernels() *kernel.Compiler {
+	if s := o.Makers.set; s != nil {
+		return s.compiler
+	}
+	return nil
+}
+
 // Close unloads the kernels: their launches must have finished. Idempotent. Errors: those of kernel.Compiler.Close and
 // matmul.Multiplier.Close, with which another call tries again; ErrNotOpen.
 func (o Ops) Close() error {

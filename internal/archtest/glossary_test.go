@@ -60,6 +60,8 @@ func plainPackages() []string {
 		"kernel/plan",
 		"kernel/routine",
 		"kernel/store",
+		"kernel/tune",
+		"kernel/tune/tables",
 		"ops",
 		"pool",
 		"ptx",

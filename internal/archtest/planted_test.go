@@ -32,6 +32,7 @@ func model() fstest.MapFS {
 		"streams/doc.go":                      "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n",
 		"streams/claims/doc.go":               "// Package claims is pure.\npackage claims\n",
 		"tensor/layout/doc.go":                "// Package layout is pure.\npackage layout\n",
+		"kernel/tune/doc.go":                  "// Package tune is pure.\npackage tune\n",
 		"streams/core/doc.go":                 "// Package core is pure.\npackage core\n\nimport _ \"sync/atomic\"\n",
 		"go.work":                             "go 1.26\n\nuse (\n\t.\n\t./cmd/vram\n)\n",
 		"cmd/vram/go.mod":                     "module example.org/house/cmd/vram\n",

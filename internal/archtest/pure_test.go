@@ -25,6 +25,7 @@ func houseCores() []core {
 		{dir: "streams/core", atomic: true},   // magazines
 		{dir: "cudadrv/hazard/internal/core"},
 		{dir: "tensor/layout"},
+		{dir: "kernel/tune"},
 	}
 }
 

@@ -62,6 +62,7 @@ func Bugs() []Bug {
 		matmulBugs(),
 		kernelBugs(),
 		storeBugs(),
+		tuneBugs(),
 		opsBugs(),
 		interpBugs(),
 	)

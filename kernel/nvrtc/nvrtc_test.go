@@ -5,6 +5,7 @@ package nvrtc_test
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,4 +58,17 @@ func TestALibraryThatIsNotThere(t *testing.T) {
 	var missing *nvrtc.NotFoundError
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, []string{"/nothing/libnvrtc.so.13"}, missing.Tried)
+}
+
+// A long source is shown around the lines that the log names.
+func TestALongSourceIsShownWhereItIsWrong(t *testing.T) {
+	source := strings.Repeat("int a;\n", 20) + "wrong\n" + strings.Repeat("int b;\n", 20)
+	e := &nvrtc.CompileError{
+		Name: "x.cu", Source: source, Result: 6,
+		Log: "x.cu(21): error: identifier\n      wrong\n      ^\n\nother.h(3): error: there\nx.cu(2): warning: here\nx.cu(21): error: again\n",
+	}
+	assert.Equal(t, []int{2, 21}, e.Lines())
+	const want = " 1  int a;\n 2  int a;\n 3  int a;\n 4  int a;\n...\n19  int a;\n20  int a;\n21  wrong\n22  int b;\n23  int b;\n...\n"
+	assert.True(t, strings.HasSuffix(e.Error(), want), e.Error())
+	assert.Equal(t, nvrtc.Numbered(source), nvrtc.Excerpt(source, []int{0, 42}), "no line that there is")
 }

@@ -21,10 +21,10 @@ const (
 	minChunk = 4096
 )
 
-// choose chooses the variant.
+// choose looks at the layouts, and takes the schedule of the rule.
 func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint64) {
 	last := g.Inner - 1
-	unit, strided := true, false // strided: an input is
+	unit := true
 	for k := range layouts {
 		first, end := layouts[k].Bounds()
 		g.Wide = g.Wide || end-first > narrowLimit
@@ -36,52 +36,58 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 		default:
 			g.Steps[k] = Any
 			unit = false
-			strided = strided || k < p.Inputs
+			g.Strided = g.Strided || k < p.Inputs
 		}
 	}
 	g.Wide = g.Wide || g.Cols > narrowLimit
+	if unit && !p.indexed {
+		g.Widest = 8
+		for g.Widest > 1 && !p.aligned(g, int(g.Widest), addresses) {
+			g.Widest /= 2
+		}
+	} else {
+		p.layAcross(g)
+	}
+	g.Apply(p.rule(g))
+}
+
+// rule is the schedule of a geometry of which no measurement is known.
+func (p *Program) rule(g *Geometry) Schedule {
+	s := Schedule{Vector: 1, Repeat: 1, Tile: p.tile(g)}
 	if p.depth > 0 {
-		p.chooseLanes(g, strided)
+		s.rowwise(g)
 	}
-	g.Vector = 1
-	if !unit || p.indexed {
-		p.chooseTile(g)
-		return
-	}
+	s.Block = uint16(Variant{Lanes: s.Lanes, Turned: s.Turned}.BlockThreads()) //nolint:gosec // small
 	size := 1
 	for _, o := range p.Operands {
 		size = max(size, o.Type.Size())
 	}
-	if (size <= 2 || g.Lanes >= 256 && g.Cols >= 16*int(g.Lanes)*size/4) && p.aligned(g, 8, addresses) {
-		g.Vector = 8
-	} else if p.aligned(g, 4, addresses) {
-		g.Vector = 4
+	switch lanes := int(s.Lanes); {
+	case g.Widest == 8 && (size <= 2 || lanes >= 256 && g.Cols >= 16*lanes*size/4):
+		s.Vector = 8
+	case g.Widest >= 4:
+		s.Vector = 4
 	}
-	if g.Split {
-		each := int(g.Vector) * splitLanes
-		g.Chunk = (g.Chunk + each - 1) / each * each
-		g.Splits = max((g.Cols+g.Chunk-1)/g.Chunk, 1)
-	}
+	return s
 }
 
-func (p *Program) chooseLanes(g *Geometry, strided bool) {
+// rowwise chooses the threads of a row.
+func (s *Schedule) rowwise(g *Geometry) {
 	switch {
 	case g.Cols >= splitCols && g.Rows > 0 && g.Rows <= MaxSplitRows:
-		g.Lanes, g.Split = splitLanes, true
-		g.Splits = min(splitBlocks/g.Rows, (g.Cols+minChunk-1)/minChunk)
-		g.Chunk = (g.Cols + g.Splits - 1) / g.Splits
-	case strided && g.Rows >= turnedRows && g.Cols >= 2*warpLanes:
-		g.Lanes, g.Turned = warpLanes, true
-	case strided && g.Rows >= 2048 || g.Cols <= 4:
-		g.Lanes = 1
+		s.Lanes, s.Blocks = splitLanes, splitBlocks
+	case g.Strided && g.Rows >= turnedRows && g.Cols >= 2*warpLanes:
+		s.Lanes, s.Turned = warpLanes, true
+	case g.Strided && g.Rows >= 2048 || g.Cols <= 4:
+		s.Lanes = 1
 	case g.Cols <= 64:
-		g.Lanes = 8
+		s.Lanes = 8
 	case g.Cols <= 1024:
-		g.Lanes = 32
+		s.Lanes = 32
 	case g.Cols <= 8192:
-		g.Lanes = 256
+		s.Lanes = 256
 	default:
-		g.Lanes = 1024
+		s.Lanes = 1024
 	}
 }
 

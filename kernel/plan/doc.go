@@ -6,6 +6,8 @@
 //     depends on. Sizes and strides are not part of it: they are the parameters of the kernel.
 //  3. Program.Emit writes the text of a variant. Params are its parameters in order, for those who launch it.
 //
+// Fit takes the schedule of a rule. Schedules lists the others that are worth measuring, and Geometry.Apply takes one of them.
+//
 // # Schedules
 //
 // An element-wise kernel has a thread for each vector of up to eight neighbours in the last dimension. Inputs that are contiguous in another

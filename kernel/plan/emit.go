@@ -57,18 +57,40 @@ func (w *writer) kernel() {
 	}
 }
 
-// elementwise writes a kernel with a thread for each vector.
+// elementwise writes a kernel with a thread for each vector, or for several that are a block's vectors apart.
 func (w *writer) elementwise() {
-	vector := int(w.v.Vector)
-	thread := w.add(w.mul(w.indexOf(w.special("ctaid.x")), w.index.constant(w.v.BlockThreads())), w.indexOf(w.special("tid.x")))
-	at := w.mul(thread, w.index.constant(vector))
+	vector, repeat := int(w.v.Vector), max(int(w.v.Repeat), 1)
+	far := w.v.BlockThreads() * vector
+	var at code.Value
+	if repeat == 1 {
+		thread := w.add(w.mul(w.indexOf(w.special("ctaid.x")), w.index.constant(w.v.BlockThreads())), w.indexOf(w.special("tid.x")))
+		at = w.mul(thread, w.index.constant(vector))
+	} else {
+		at = w.add(w.mul(w.indexOf(w.special("ctaid.x")), w.index.constant(far*repeat)),
+			w.mul(w.indexOf(w.special("tid.x")), w.index.constant(vector)))
+	}
 	cols := w.param(Cols, 0, 0)
 	w.bases(w.index.constant(0))
-	whole := w.less(w.add(at, w.index.constant(vector-1)), cols)
-	w.If(whole, func() { w.outputs(w.batch(at, vector)) })
-	if vector > 1 && w.v.Outer == 0 && w.v.Inner == 1 {
-		w.If(w.Op1(code.NotPred, whole), func() {
-			w.loop(at, cols, w.index.constant(1), 1, func(col code.Value) { w.outputs(w.batch(col, 1)) })
-		})
+	whole := w.less(w.add(at, w.index.constant(far*(repeat-1)+vector-1)), cols)
+	w.If(whole, func() {
+		all := make([]*batch, repeat)
+		for i := range all {
+			all[i] = w.batch(w.add(at, w.index.constant(i*far)), vector)
+		}
+		w.outputs(all...)
+	})
+	flat := w.v.Outer == 0 && w.v.Inner == 1
+	if repeat == 1 && (vector == 1 || !flat) {
+		return // the elements are a multiple of the vector, as the length of the last dimension is
 	}
+	w.If(w.Op1(code.NotPred, whole), func() {
+		for i := range repeat {
+			from, end := at, cols
+			if repeat > 1 {
+				from = w.add(at, w.index.constant(i*far))
+				end = w.least(cols, w.add(from, w.index.constant(vector)))
+			}
+			w.loop(from, end, w.index.constant(1), 1, func(col code.Value) { w.outputs(w.batch(col, 1)) })
+		}
+	})
 }

@@ -34,6 +34,9 @@ func (w *writer) rowwise() {
 	default:
 		first := w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()/lanes))) //nolint:gosec // small
 		inner := code.U32(uint32(lanes))                                                              //nolint:gosec // small
+		if w.v.Turned {
+			inner = code.U32(turnedRows)
+		}
 		w.lane, row = w.Op2(code.RemU32, thread, inner), w.Op2(code.DivU32, thread, inner)
 		if w.v.Turned {
 			w.lane, row = row, w.lane

@@ -28,8 +28,8 @@ func tilePitch(side, size int) int { return side*size + max(size, 4) }
 // tileBytes is the shared memory of a tile.
 func tileBytes(side, size int) int { return (side*tilePitch(side, size) + 7) &^ 7 }
 
-// chooseTile has inputs that lie across the outputs be read by tiles: the dimension in which they are contiguous becomes the last but one.
-func (p *Program) chooseTile(g *Geometry) {
+// layAcross has inputs that lie across the outputs be read by tiles: the dimension in which they are contiguous becomes the last but one.
+func (p *Program) layAcross(g *Geometry) {
 	last := int(g.Inner) - 1
 	if p.depth > 0 || p.indexed || last < 1 {
 		return
@@ -43,14 +43,13 @@ func (p *Program) chooseTile(g *Geometry) {
 	if across < 0 || g.InnerShape[last] < minTileSide || g.InnerShape[across] < minTileSide {
 		return
 	}
-	small, large := 0, 0
+	bytes := 0
 	for k := range p.Inputs {
 		if g.Steps[k] == Any && g.InnerStrides[k][across] == 1 {
-			small += tileBytes(smallTile, p.Operands[k].Type.Size())
-			large += tileBytes(largeTile, p.Operands[k].Type.Size())
+			bytes += tileBytes(smallTile, p.Operands[k].Type.Size())
 		}
 	}
-	if small > maxTileBytes {
+	if bytes > maxTileBytes {
 		return
 	}
 	at := last - 1
@@ -62,10 +61,28 @@ func (p *Program) chooseTile(g *Geometry) {
 			g.Steps[k] = Across
 		}
 	}
-	g.Tile = largeTile
-	if g.tileGrid() < splitBlocks || large > maxLargeTileBytes {
-		g.Tile = smallTile
+}
+
+// tile is the side of a tile: 0 where no input lies across the outputs.
+func (p *Program) tile(g *Geometry) uint8 {
+	bytes := p.tileBytes(g, largeTile)
+	switch {
+	case bytes == 0:
+		return 0
+	case g.tileGrid(largeTile) < splitBlocks || bytes > maxLargeTileBytes:
+		return smallTile
 	}
+	return largeTile
+}
+
+// tileBytes is the shared memory of the tiles of all inputs that lie across the outputs.
+func (p *Program) tileBytes(g *Geometry, side int) (bytes int) {
+	for k := range p.Inputs {
+		if g.Steps[k] == Across {
+			bytes += tileBytes(side, p.Operands[k].Type.Size())
+		}
+	}
+	return bytes
 }
 
 // across is the dimension in which an input is contiguous that is not so in the last one; -1 for none.
@@ -83,13 +100,13 @@ func (p *Program) across(g *Geometry, last int) int {
 	return -1
 }
 
-// tiles is how many tiles a dimension has.
-func (g *Geometry) tiles(d int) int { return (g.InnerShape[d] + int(g.Tile) - 1) / int(g.Tile) }
+// tiles is how many tiles of a side a dimension has.
+func (g *Geometry) tiles(d, side int) int { return (g.InnerShape[d] + side - 1) / side }
 
 // tileGrid is the number of blocks: one for each tile.
-func (g *Geometry) tileGrid() int {
+func (g *Geometry) tileGrid(side int) int {
 	last := int(g.Inner) - 1
-	return g.tiles(last) * g.tiles(last-1) * (g.Cols / g.InnerShape[last] / g.InnerShape[last-1])
+	return g.tiles(last, side) * g.tiles(last-1, side) * (g.Cols / g.InnerShape[last] / g.InnerShape[last-1])
 }
 
 // tile is one that a block computes.

@@ -24,6 +24,8 @@ type Variant struct {
 	Turned bool   // the threads of a warp have neighbouring rows, each one element of them at a time
 	Tile   uint8  // elements of a side of a tile, in the last two dimensions of an element-wise kernel; 0: without tiles
 	Vector uint8  // elements that a thread takes at once
+	Repeat uint8  // vectors that a thread of an element-wise kernel takes; 0: 1
+	Block  uint16 // threads of a block; 0: those that Lanes need, at least 256
 	Outer  uint8  // dimensions of the rows
 	Inner  uint8  // dimensions of a row, or of all elements of an element-wise kernel
 	Wide   bool   // indices have 64 bits
@@ -32,6 +34,9 @@ type Variant struct {
 
 // BlockThreads is the number of threads of a block.
 func (v Variant) BlockThreads() int {
+	if v.Block > 0 {
+		return int(v.Block)
+	}
 	if v.Turned {
 		return turnedRows * int(v.Lanes)
 	}
@@ -163,6 +168,9 @@ func (p *Program) ticketed() bool { return !p.elements && p.depth == 1 }
 type Geometry struct {
 	Variant
 
+	Widest       uint8  // vector that the operands allow; 0 where neighbours are not neighbours in memory
+	Strided      bool   // an input is
+	Blocks       uint16 // of a split launch, about: see Schedule
 	Rows, Cols   int
 	Splits       int // blocks of a row
 	Chunk        int // elements of such a block
@@ -207,9 +215,9 @@ func (g *Geometry) Grid() (x, y int) {
 	threads := g.BlockThreads()
 	switch {
 	case g.Tile > 0:
-		return g.tileGrid(), 1
+		return g.tileGrid(int(g.Tile)), 1
 	case g.Lanes == 0:
-		each := threads * int(g.Vector)
+		each := threads * int(g.Vector) * max(int(g.Repeat), 1)
 		return (g.Cols + each - 1) / each, 1
 	case g.Split:
 		return g.Splits, g.Rows

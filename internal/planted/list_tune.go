@@ -1,0 +1,109 @@
+package planted
+
+// tuneBugs are those of measured variants: their tables, their choice, and the compilation of lists.
+func tuneBugs() []Bug {
+	const of, kernels, plans = "kernel/tune", "kernel", "kernel/plan"
+	const capture, choice, results, schedules = "^TestNothingIsMeasuredInACapture$", "^TestTablesChoose$", "^TestResultsAreCompared$", "^TestSchedulesComputeTheSame$"
+	return []Bug{
+		{
+			Name: "a variant that is as fast replaces the rule's", Package: of, Run: "^TestRank$",
+			Edits: []Edit{{"kernel/tune.Row.beats", "gain > reference.Median*MarginPercent/100", "gain >= 0"}},
+		},
+		{
+			Name: "a wrong variant is ranked", Package: of, Run: "^TestRank$",
+			Edits: []Edit{{"kernel/tune.Row.timed", "r.State == Verified && ", ""}},
+		},
+		{
+			Name: "slow variants are timed to the end", Package: of, Run: "^TestContest$",
+			Edits: []Edit{{"kernel/tune.(*Contest).dropSlow", "median*10 > best*slowTenths", "median*10 > best*best"}},
+		},
+		{
+			Name: "the rule's variant is not timed to the end", Package: of, Run: "^TestContest$",
+			Edits: []Edit{{"kernel/tune.(*Contest).dropSlow", "!c.rows[i].Reference && ", ""}},
+		},
+		{
+			Name: "one variant is always timed first", Package: of, Run: "^TestContest$",
+			Edits: []Edit{{"kernel/tune.(*Contest).Next", "(c.at + c.round) %", "c.at %"}},
+		},
+		{
+			Name: "a key that is there twice replaces the first", Package: of, Run: "^TestTextsThatAreNoTables$",
+			Edits: []Edit{{"kernel/tune.(*parser).line", "twice {", "twice && p.table == nil {"}},
+		},
+		{
+			Name: "a row of other code is taken", Package: kernels, Run: choice,
+			Edits: []Edit{{"kernel.(*Kernel).schedules", "|| hash(k.text(g, s)) != r.Code", ""}},
+		},
+		{
+			Name: "a row of another size is taken", Package: kernels, Run: "^TestTheFastestVariantIsTaken$",
+			Edits: []Edit{{"kernel.classOf", "uint8(tune.SizeClass(g.Cols))", "12"}},
+		},
+		{
+			Name: "bytes behind an output may change", Package: kernels, Run: results,
+			Edits: []Edit{{"kernel.operand.same", " || i >= o.end)", ")"}},
+		},
+		{
+			Name: "a NaN is as good as a number", Package: kernels, Run: results,
+			Edits: []Edit{{"kernel.operand.same", "a != a && b != b", "a != a || b != b"}},
+		},
+		{
+			Name: "a wrong variant is told and taken", Package: kernels, Run: "^TestAWrongVariantIsDisqualified$",
+			Edits: []Edit{{"kernel.(*trial).verifyAll", "m.disqualify(i, state, err)", "m.rows[i].Why = err.Error()"}},
+		},
+		{
+			Name: "a run in a capture measures", Package: kernels, Run: capture,
+			Edits: []Edit{{"kernel.(*Kernel).tuneFirst", "captured(c) || captured(t.on())", "c == nil"}},
+		},
+		{
+			Name: "a geometry is kept that is to be measured", Package: kernels, Run: capture,
+			Edits: []Edit{{"kernel.(*Kernel).fit", " && !f.untuned", ""}},
+		},
+		{
+			Name: "a run does not take the winner", Package: kernels, Run: "^TestTheFastestVariantIsTaken$",
+			Edits: []Edit{{"kernel.(*Kernel).settle", "k.fitted.Store(&[]*fitted{})", "k.fitted.Store(k.fitted.Load())"}},
+		},
+		{
+			Name: "a compiler of prepared kernels measures", Package: kernels, Run: "^TestTuningIsRefused$",
+			Edits: []Edit{{"kernel.(*Kernel).look", " && !k.by.prepared", ""}},
+		},
+		{
+			Name: "a measurement that failed is repeated by each run", Package: kernels, Run: "^TestBoundsOfMeasurements$",
+			Edits: []Edit{{"kernel.(*Kernel).unmeasured", "CompareAndSwap(measuring, settled)", "CompareAndSwap(measuring, open)"}},
+		},
+		{
+			Name: "code of the store counts as compiled", Package: kernels, Run: "^TestStatsOfCode$",
+			Edits: []Edit{{"kernel.(*counts).loaded", "from == Stored", "from == Known"}},
+		},
+		{
+			Name: "a driver's line is not shown", Package: kernels, Run: "^TestARefusedTextShowsItsLine$",
+			Edits: []Edit{{"kernel.(*SourceError).Lines", "found[1] + found[2]", "found[2]"}},
+		},
+		{
+			Name: "a lack of memory is called a mistake of the text", Package: kernels, Run: "^TestARefusedKernelIsNamed$",
+			Edits: []Edit{{"kernel.refusedText", "errors.Is(err, r)", "errors.Is(err, r) || r == cudadrv.InvalidPTX"}},
+		},
+		{
+			Name: "a need that failed has no error", Package: kernels, Run: "^TestAListIsPrepared$",
+			Edits: []Edit{{"kernel.(*Compiler).WarmUp", "failed = append(failed, &NeedError{p.Need, p.Err})", "failed = nil"}},
+		},
+		{
+			Name: "a compiler has one thread more", Package: kernels, Run: "^TestThreadsOfTheCompiler$",
+			Edits: []Edit{{"kernel.(*Compiler).once", "c.working < c.threads", "c.working <= c.threads"}},
+		},
+		{
+			Name: "the last vectors of a thread are the first ones", Package: plans, Run: schedules,
+			Edits: []Edit{{"kernel/plan.(*writer).elementwise", "from = w.add(at, w.index.constant(i*far))", "from = w.add(at, w.index.constant(i*0))"}},
+		},
+		{
+			Name: "rows that lie across are counted by warps", Package: plans, Run: schedules,
+			Edits: []Edit{{"kernel/plan.(*writer).rowwise", "inner = code.U32(turnedRows)", "inner = code.U32(uint32(lanes))"}},
+		},
+		{
+			Name: "a sum of floating-point numbers is said to have one order", Package: plans, Run: "^TestProgramsInWords$",
+			Edits: []Edit{{"kernel/plan.(*Program).Exact", "r.kind.Kind() == tensor.Floating", "r.kind.Kind() == tensor.Boolean"}},
+		},
+		{
+			Name: "more rows are split than have tickets", Package: plans, Run: "^TestSchedulesOfOtherSizes$",
+			Edits: []Edit{{"kernel/plan.(*Geometry).Allows", "g.Rows <= MaxSplitRows", "g.Rows <= 2*MaxSplitRows"}},
+		},
+	}
+}

@@ -1,0 +1,232 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-vram/vram/kernel/expr"
+	"github.com/go-vram/vram/tensor"
+)
+
+// Schedule is the part of a variant that the layouts leave open: each schedule that Schedules lists computes the same.
+type Schedule struct {
+	Lanes  uint16 // threads of a row; 0 in an element-wise kernel
+	Block  uint16 // threads of a block
+	Blocks uint16 // of a split launch, about: those of all rows together
+	Vector uint8  // elements that a thread takes at once
+	Repeat uint8  // vectors that a thread of an element-wise kernel takes
+	Tile   uint8  // elements of a side of a tile; 0 without tiles, which is so unless an input lies across the outputs
+	Turned bool
+}
+
+// String has all of it, as "lanes=256 block=256 vector=4". It is the name of the schedule in tables.
+func (s Schedule) String() string {
+	var b strings.Builder
+	if s.Lanes > 0 {
+		fmt.Fprintf(&b, "lanes=%d ", s.Lanes)
+	}
+	fmt.Fprintf(&b, "block=%d vector=%d", s.Block, s.Vector)
+	if s.Repeat > 1 {
+		fmt.Fprintf(&b, " repeat=%d", s.Repeat)
+	}
+	if s.Tile > 0 {
+		fmt.Fprintf(&b, " tile=%d", s.Tile)
+	}
+	if s.Turned {
+		b.WriteString(" turned")
+	}
+	if s.Blocks > 0 {
+		fmt.Fprintf(&b, " split=%d", s.Blocks)
+	}
+	return b.String()
+}
+
+// Kind is the part of a variant that the layouts decide. It can be the key of a map.
+type Kind struct {
+	Outer, Inner uint8
+	Widest       uint8 // vector that the operands allow; 0 where neighbours are not neighbours in memory
+	Wide         bool
+	Strided      bool // an input is
+	Steps        [MaxOperands]Step
+}
+
+// Kind is that of the geometry.
+func (g *Geometry) Kind() Kind {
+	return Kind{g.Outer, g.Inner, g.Widest, g.Wide, g.Strided, g.Steps}
+}
+
+// Describe is the kind of operands of this program, as "outer=1 inner=1 steps=unit,fixed,unit widest=4".
+func (p *Program) Describe(k Kind) string {
+	steps := make([]string, len(p.Operands))
+	for i := range steps {
+		steps[i] = [...]string{Fixed: "fixed", Unit: "unit", Any: "any", Across: "across"}[k.Steps[i]]
+	}
+	text := fmt.Sprintf("outer=%d inner=%d steps=%s widest=%d", k.Outer, k.Inner, strings.Join(steps, ","), k.Widest)
+	if k.Strided {
+		text += " strided"
+	}
+	if k.Wide {
+		text += " wide"
+	}
+	return text
+}
+
+// String is the whole computation: outputs, types of operands, and axes.
+func (p *Program) String() string {
+	var all []string
+	for i, n := range p.outputs {
+		all = append(all, fmt.Sprintf("%v = %v", p.Operands[p.Inputs+i].Type, expr.Expr{Node: n}))
+	}
+	text := strings.Join(all, "; ")
+	switch {
+	case p.depth == 0:
+	case p.axes == nil:
+		text += " over all axes"
+	default:
+		text += fmt.Sprintf(" over axes %v", p.axes)
+	}
+	return text
+}
+
+// Exact reports whether all schedules have the same results, bit for bit: no sum or product of floating-point numbers depends on an order.
+func (p *Program) Exact() bool {
+	return !slices.ContainsFunc(p.reductions, func(r *reduction) bool {
+		switch r.op { //nolint:exhaustive // the others have an order-free result
+		case expr.OpSum, expr.OpProd, expr.OpRunningMax:
+			return r.kind.Kind() == tensor.Floating
+		}
+		return false
+	})
+}
+
+// Schedule is that of the geometry.
+func (g *Geometry) Schedule() Schedule {
+	return Schedule{
+		Lanes: g.Lanes, Block: uint16(g.BlockThreads()), Blocks: g.Blocks, Vector: g.Vector, Repeat: max(g.Repeat, 1),
+		Tile: g.Tile, Turned: g.Turned, //nolint:gosec // small
+	}
+}
+
+// Allows reports whether a schedule of the geometry's kind fits its sizes, too.
+func (g *Geometry) Allows(s Schedule) bool {
+	return s.Blocks == 0 || g.Rows > 0 && g.Rows <= MaxSplitRows
+}
+
+// Apply gives the geometry a schedule, one of Schedules of a geometry of its kind, that it Allows.
+func (g *Geometry) Apply(s Schedule) {
+	g.Lanes, g.Block, g.Blocks, g.Vector, g.Repeat, g.Tile, g.Turned = s.Lanes, s.Block, s.Blocks, s.Vector, s.Repeat, s.Tile, s.Turned
+	g.Split, g.Splits, g.Chunk = s.Blocks > 0, 1, 0
+	if !g.Split {
+		return
+	}
+	g.Splits = max(min(int(s.Blocks)/g.Rows, (g.Cols+minChunk-1)/minChunk), 1)
+	g.Chunk = (g.Cols + g.Splits - 1) / g.Splits
+	if g.Widest > 0 {
+		each := int(s.Vector) * int(s.Lanes)
+		g.Chunk = (g.Chunk + each - 1) / each * each
+		g.Splits = max((g.Cols+g.Chunk-1)/g.Chunk, 1)
+	}
+}
+
+const (
+	// maxTaken bounds the elements that a thread of an element-wise kernel takes: more need more registers than help.
+	maxTaken = 16
+	// maxCols bounds the elements of a row for each of its threads: with more, time would be lost on schedules that cannot be the fastest.
+	maxCols = 1024
+)
+
+// Schedules are those that are worth measuring for a geometry that Fit has made. The first one is the geometry's own, which a rule has chosen.
+func (p *Program) Schedules(g *Geometry) []Schedule {
+	all := []Schedule{g.Schedule()}
+	add := func(s Schedule) {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	if g.Empty() {
+		return all
+	}
+	switch {
+	case g.Tile > 0:
+		for _, side := range []uint8{smallTile, largeTile} {
+			if p.tileBytes(g, int(side)) <= maxTileBytes {
+				add(Schedule{Block: tileWarps * warpLanes, Vector: 1, Repeat: 1, Tile: side})
+			}
+		}
+		return all
+	case p.depth == 0:
+		g.elementwise(add)
+		return all
+	}
+	g.split(add)
+	g.rowwise(add)
+	return all
+}
+
+// vectors are the lengths of vectors that are worth measuring.
+func (g *Geometry) vectors() []uint8 {
+	switch g.Widest {
+	case 8:
+		return []uint8{8, 4, 1}
+	case 4:
+		return []uint8{4, 1}
+	case 2:
+		return []uint8{2, 1}
+	}
+	return []uint8{1}
+}
+
+func (g *Geometry) elementwise(add func(Schedule)) {
+	for _, vector := range g.vectors() {
+		for _, repeat := range []uint8{1, 2, 4} {
+			for _, block := range []uint16{128, 256, 512} {
+				if vector*repeat <= maxTaken {
+					add(Schedule{Block: block, Vector: vector, Repeat: repeat})
+				}
+			}
+		}
+	}
+}
+
+// split adds schedules that reduce a row by several blocks.
+func (g *Geometry) split(add func(Schedule)) {
+	if g.Rows == 0 || g.Rows > MaxSplitRows || g.Cols < 2*minChunk {
+		return
+	}
+	for _, vector := range g.vectors()[:min(2, len(g.vectors()))] {
+		for _, lanes := range []uint16{256, 512, 1024} {
+			for _, blocks := range []uint16{splitBlocks / 2, splitBlocks, 2 * splitBlocks} {
+				if int(blocks)/g.Rows > 1 {
+					add(Schedule{Lanes: lanes, Block: lanes, Blocks: blocks, Vector: vector, Repeat: 1})
+				}
+			}
+		}
+	}
+}
+
+// rowwise adds schedules with a block, a warp or less for each row.
+func (g *Geometry) rowwise(add func(Schedule)) {
+	if g.Strided {
+		for _, lanes := range []uint16{8, 16, 32} {
+			if g.Cols <= int(lanes)*maxCols {
+				add(Schedule{Lanes: lanes, Block: lanes * turnedRows, Vector: 1, Repeat: 1, Turned: true})
+			}
+		}
+	}
+	for _, lanes := range []uint16{1, 8, 32, 128, 256, 512, 1024} {
+		for _, vector := range g.vectors() {
+			each := int(lanes) * int(vector)
+			if g.Cols > int(lanes)*maxCols || each > 2*max(g.Cols, 4) {
+				continue
+			}
+			if lanes > warpLanes {
+				add(Schedule{Lanes: lanes, Block: lanes, Vector: vector, Repeat: 1})
+				continue
+			}
+			for _, block := range []uint16{128, 256} {
+				add(Schedule{Lanes: lanes, Block: block, Vector: vector, Repeat: 1})
+			}
+		}
+	}
+}
