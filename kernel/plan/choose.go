@@ -68,6 +68,7 @@ func (p *Program) rule(g *Geometry) Schedule {
 	case g.Widest >= 4:
 		s.Vector = 4
 	}
+	p.keeps(g, &s)
 	return s
 }
 

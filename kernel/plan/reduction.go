@@ -194,7 +194,7 @@ func (r *reduction) absorbRunning(e *element, s state, all []state) state {
 func (r *reduction) result(n *expr.Node, s state) code.Value {
 	switch n.Op { //nolint:exhaustive // the second value
 	case expr.OpArgMax, expr.OpArgMin, expr.OpRunningSum:
-		return s[1]
+		return s[r.size()-1] // a sum that is found apart from its maximum is alone
 	}
 	return s[0]
 }

@@ -112,8 +112,12 @@ func (w *writer) put(r *reduction, variables [2]code.Value, s state) {
 // scan goes over the row, or the block's part of it.
 func (w *writer) scan(body func(b *batch)) {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
-	from := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))
-	w.loop(from, w.end, w.index.constant(lanes*vector), vector, func(col code.Value) { body(w.batch(col, vector)) })
+	if w.v.Kept {
+		w.scanKept(body)
+	} else {
+		from := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))
+		w.loop(from, w.end, w.index.constant(lanes*vector), vector, func(col code.Value) { body(w.batch(col, vector)) })
+	}
 	if vector == 1 || w.v.Outer > 0 || w.v.Inner > 1 {
 		return
 	}
@@ -121,7 +125,7 @@ func (w *writer) scan(body func(b *batch)) {
 	length := w.Op2(w.index.pick(code.SubS32, code.SubS64), w.end, w.begin)
 	mask := ^(vector - 1)
 	length = w.Op2(w.index.pick(code.And32, code.And64), length, w.index.constant(mask))
-	from = w.add(w.add(w.begin, length), w.indexOf(w.lane))
+	from := w.add(w.add(w.begin, length), w.indexOf(w.lane))
 	w.loop(from, w.end, w.index.constant(lanes), 1, func(col code.Value) { body(w.batch(col, 1)) })
 }
 
@@ -158,6 +162,20 @@ func (w *writer) position(r *reduction, b *batch, lane int) code.Value {
 // reduce computes the row values of a depth.
 func (w *writer) reduce(depth int) {
 	all := w.p.at(depth)
+	if w.v.Kept {
+		first, second := w.apart(all)
+		w.reduceAll(first)
+		w.reduceAll(second)
+		return
+	}
+	w.reduceAll(all)
+}
+
+// reduceAll computes the row values of reductions that do not need each other.
+func (w *writer) reduceAll(all []*reduction) {
+	if len(all) == 0 {
+		return
+	}
 	variables := w.accumulate(all)
 	for i, r := range all {
 		w.keep(r, w.across(r, w.now(r, variables[i])))

@@ -15,7 +15,8 @@ type Schedule struct {
 	Block  uint16 // threads of a block
 	Blocks uint16 // of a split launch, about: those of all rows together
 	Vector uint8  // elements that a thread takes at once
-	Repeat uint8  // vectors that a thread of an element-wise kernel takes
+	Repeat uint8  // vectors that a thread takes, of an element-wise kernel or of a row that is kept
+	Kept   bool   // a thread loads its elements of a row once
 	Tile   uint8  // elements of a side of a tile; 0 without tiles, which is so unless an input lies across the outputs
 	Turned bool
 }
@@ -35,6 +36,9 @@ func (s Schedule) String() string {
 	}
 	if s.Turned {
 		b.WriteString(" turned")
+	}
+	if s.Kept {
+		b.WriteString(" kept")
 	}
 	if s.Blocks > 0 {
 		fmt.Fprintf(&b, " split=%d", s.Blocks)
@@ -104,18 +108,22 @@ func (p *Program) Exact() bool {
 func (g *Geometry) Schedule() Schedule {
 	return Schedule{
 		Lanes: g.Lanes, Block: uint16(g.BlockThreads()), Blocks: g.Blocks, Vector: g.Vector, Repeat: max(g.Repeat, 1),
-		Tile: g.Tile, Turned: g.Turned, //nolint:gosec // small
+		Kept: g.Kept, Tile: g.Tile, Turned: g.Turned, //nolint:gosec // small
 	}
 }
 
 // Allows reports whether a schedule of the geometry's kind fits its sizes, too.
 func (g *Geometry) Allows(s Schedule) bool {
+	if s.Kept && g.Cols > int(s.Lanes)*int(s.Vector)*int(s.Repeat) {
+		return false
+	}
 	return s.Blocks == 0 || g.Rows > 0 && g.Rows <= MaxSplitRows
 }
 
 // Apply gives the geometry a schedule, one of Schedules of a geometry of its kind, that it Allows.
 func (g *Geometry) Apply(s Schedule) {
-	g.Lanes, g.Block, g.Blocks, g.Vector, g.Repeat, g.Tile, g.Turned = s.Lanes, s.Block, s.Blocks, s.Vector, s.Repeat, s.Tile, s.Turned
+	g.Lanes, g.Block, g.Blocks, g.Vector = s.Lanes, s.Block, s.Blocks, s.Vector
+	g.Repeat, g.Kept, g.Tile, g.Turned = s.Repeat, s.Kept, s.Tile, s.Turned
 	g.Split, g.Splits, g.Chunk = s.Blocks > 0, 1, 0
 	if !g.Split {
 		return
@@ -132,6 +140,8 @@ func (g *Geometry) Apply(s Schedule) {
 const (
 	// maxTaken bounds the elements that a thread of an element-wise kernel takes: more need more registers than help.
 	maxTaken = 16
+	// maxKept bounds the elements of a row that a thread keeps: so many registers, and as many of what is computed of them.
+	maxKept = 32
 	// maxCols bounds the elements of a row for each of its threads: with more, time would be lost on schedules that cannot be the fastest.
 	maxCols = 1024
 )
@@ -160,8 +170,26 @@ func (p *Program) Schedules(g *Geometry) []Schedule {
 		return all
 	}
 	g.split(add)
-	g.rowwise(add)
+	g.rowwise(func(s Schedule) {
+		add(s)
+		if p.keeps(g, &s) {
+			add(s)
+		}
+	})
 	return all
+}
+
+// keeps makes a schedule one whose threads keep their elements, where the row fits and something goes over it again.
+func (p *Program) keeps(g *Geometry, s *Schedule) bool {
+	each := int(s.Lanes) * int(s.Vector)
+	if p.depth == 0 || s.Turned || s.Blocks > 0 || s.Vector == 1 && g.Widest > 1 || p.depth == 1 && !p.elements || g.Cols > each*maxKept/int(s.Vector) {
+		return false
+	}
+	s.Kept = true
+	for int(s.Repeat)*each < g.Cols {
+		s.Repeat *= 2
+	}
+	return true
 }
 
 // vectors are the lengths of vectors that are worth measuring.

@@ -24,7 +24,8 @@ type Variant struct {
 	Turned bool   // the threads of a warp have neighbouring rows, each one element of them at a time
 	Tile   uint8  // elements of a side of a tile, in the last two dimensions of an element-wise kernel; 0: without tiles
 	Vector uint8  // elements that a thread takes at once
-	Repeat uint8  // vectors that a thread of an element-wise kernel takes; 0: 1
+	Repeat uint8  // vectors that a thread takes, of an element-wise kernel or of a row that is kept; 0: 1
+	Kept   bool   // a thread loads its elements of a row once
 	Block  uint16 // threads of a block; 0: those that Lanes need, at least 256
 	Outer  uint8  // dimensions of the rows
 	Inner  uint8  // dimensions of a row, or of all elements of an element-wise kernel

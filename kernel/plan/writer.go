@@ -19,6 +19,7 @@ type writer struct {
 	begin code.Value              // of the part of the row that this block has
 	end   code.Value
 
+	kept        []*kept // of a thread that keeps its elements
 	sharedBytes int
 }
 
