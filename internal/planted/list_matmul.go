@@ -52,5 +52,13 @@ func matmulBugs() []Bug {
 			Name: "a flag of the kernels has another number", Package: "kernel/matmul", Run: "^TestNumbersOfTheSources$",
 			Edits: []Edit{{"kernel/matmul/choose.go", "transposeA uint32 = 1 << iota", "transposeA uint32 = 2 << iota"}},
 		},
+		{
+			Name: "a tile wants more shared memory than the device has", Package: "kernel/matmul", Run: "^TestTilesFitTheDevice$",
+			Edits: []Edit{{"kernel/matmul.processor.tileOf", "variants[of].SharedBytes > d.sharedBytes()", "false"}},
+		},
+		{
+			Name: "a device without asynchronous copies gets a kernel that has them", Package: "kernel/matmul", Run: "^TestOlderDevices$",
+			Edits: []Edit{{"kernel/matmul.processor.plain", "p.In == gemm.Float32 && d.capability >= 80", "p.In == gemm.Float32"}},
+		},
 	}
 }
