@@ -56,5 +56,13 @@ func matmulBugs() []Bug {
 			Name: "a known product is that of other alignments", Package: "kernel/matmul", Run: "^TestOneProblemAtTwoPlaces$",
 			Edits: []Edit{{"kernel/matmul.(*kernels).plan", "planned{p, a}", "planned{p, alignment{}}"}},
 		},
+		{
+			Name: "a tile wants more shared memory than the device has", Package: "kernel/matmul", Run: "^TestTilesFitTheDevice$",
+			Edits: []Edit{{"kernel/matmul.processor.tileOf", "variants[of].SharedBytes > d.sharedBytes()", "false"}},
+		},
+		{
+			Name: "a device without asynchronous copies gets a kernel that has them", Package: "kernel/matmul", Run: "^TestOlderDevices$",
+			Edits: []Edit{{"kernel/matmul.processor.plain", "p.In == gemm.Float32 && d.capability >= 80", "p.In == gemm.Float32"}},
+		},
 	}
 }

@@ -54,19 +54,83 @@ const (
 	nothing // no sum at all
 )
 
-// tile is a size that kernels have.
-type tile struct{ m, n int }
+// processor is what the choice depends on.
+type processor struct {
+	multiprocessors int64
+	capability      int // 80 is 8.0
+}
 
-// sizes are the tiles of own kernels, the largest first: it does the least loads for its products. The first that keeps so much of the device
-// busy is taken, counted in blocks for each multiprocessor; else the last. Untuned.
-var sizes = []struct { //nolint:gochecknoglobals // a constant table
-	tile
+// sharedBytes is how much shared memory a block may have: of the table of compute capabilities in NVIDIA's programming guide.
+func (d processor) sharedBytes() int {
+	switch {
+	case d.capability == 80 || d.capability == 87:
+		return 163 << 10
+	case d.capability >= 90 && d.capability < 120:
+		return 227 << 10
+	}
+	return 99 << 10 // and no more on what is not known
+}
+
+// microseconds of a product of two squares of 4096, by kind and variant.Tiles of it: measured on an H200, in a graph.
+var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant table
+	variant.Three: {1950, 2150, 2210, 2270},
+	variant.TF32:  {590, 980, 1170, 1840},
+	variant.BF16:  {315, 567, 722, 1066},
+	variant.F16:   {315, 567, 722, 1066},
+}
+
+// tileOf chooses the tile of a product by the matrix units: the fastest, by what a multiprocessor takes for each of its tiles where these come in
+// rounds of as many as there are multiprocessors.
+func (d processor) tileOf(kind int, p Problem) (name string, blocks int64) {
+	var least float64
+	for i, t := range variant.Tiles(kind) {
+		of := variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB)
+		if variants[of].SharedBytes > d.sharedBytes() {
+			continue
+		}
+		count := tiled(p, t)
+		rounds := (count*p.Batch + d.multiprocessors - 1) / d.multiprocessors
+		if cost := float64(rounds) * float64(t.M*t.N) * microseconds[kind][i]; name == "" || cost < least {
+			name, blocks, least = of, count, cost
+		}
+	}
+	return name, blocks
+}
+
+// tiled is how many tiles C has.
+func tiled(p Problem, t variant.Tile) int64 {
+	return (p.M + int64(t.M) - 1) / int64(t.M) * ((p.N + int64(t.N) - 1) / int64(t.N))
+}
+
+// older are the tiles of products of fp32 without asynchronous copies, and of fp64, the largest first: it does the least loads for its products. The
+// first that keeps so much of the device busy is taken, counted in blocks for each multiprocessor; else the last. Untuned.
+var older = []struct { //nolint:gochecknoglobals // a constant table
+	variant.Tile
 	busy float64
-}{{tile{128, 128}, 0.9}, {tile{128, 64}, 0.75}, {tile{64, 64}, 0}}
+}{{variant.Tile{M: 128, N: 128}, 0.9}, {variant.Tile{M: 128, N: 64}, 0.75}, {variant.Tile{M: 64, N: 64}, 0}}
+
+// plain chooses the tile of a product by the arithmetic of its type.
+func (d processor) plain(p Problem) (name string, blocks int64) {
+	if p.In == gemm.Float32 && d.capability >= 80 {
+		return variant.StagedName(p.TransposeA, p.TransposeB), tiled(p, variant.StagedTile)
+	}
+	for _, t := range older {
+		if p.In == gemm.Float64 && t.M != 64 {
+			continue
+		}
+		name, blocks = variant.PlainName(p.In.String(), t.M, t.N), tiled(p, t.Tile)
+		if float64(blocks)*float64(p.Batch) >= t.busy*float64(d.multiprocessors) {
+			break
+		}
+	}
+	return name, blocks
+}
 
 const (
-	// minPartK is how much a part sums up at least: less is not worth storing it.
+	// minPartK is how much a part of a product by the matrix units sums up at least: less is not worth storing it.
 	minPartK = 256
+	// partStep divides what each part but the last sums up.
+	partStep = 128
 	// maxParts bounds what is added up in the end.
 	maxParts = 32
 	// maxPartBytes bounds the workspace of parts.
@@ -87,9 +151,9 @@ const (
 	wideC
 )
 
-// choose is how own kernels compute a problem on a device with so many multiprocessors.
-func choose(p Problem, a alignment, multiprocessors int) (launch, error) {
-	processors := int64(max(multiprocessors, 1))
+// choose is how own kernels compute a problem on a device.
+func choose(p Problem, a alignment, d processor) (launch, error) {
+	d.multiprocessors = max(d.multiprocessors, 1)
 	l := launch{parts: 1, partK: p.K, flags: flagsOf(p, a)}
 	switch {
 	case p.K == 0:
@@ -98,14 +162,14 @@ func choose(p Problem, a alignment, multiprocessors int) (launch, error) {
 	case p.M == 1 || p.N == 1:
 		l.rows(p, a)
 	default:
-		if err := l.tiles(p, processors); err != nil {
+		if err := l.tiles(p, d); err != nil {
 			return launch{}, err
 		}
 	}
 	if l.blocks > math.MaxInt32 {
 		return launch{}, &gemm.ProblemError{Field: "M", Value: p.M, Want: "a matrix of fewer tiles than a grid has blocks"}
 	}
-	l.split(p, processors)
+	l.split(p, d.multiprocessors)
 	return l, nil
 }
 
@@ -128,7 +192,7 @@ func (l *launch) rows(p Problem, a alignment) {
 }
 
 // tiles chooses the kernel and the tile.
-func (l *launch) tiles(p Problem, processors int64) error {
+func (l *launch) tiles(p Problem, d processor) error {
 	kind := 0
 	switch {
 	case p.In == gemm.BFloat16:
@@ -142,18 +206,10 @@ func (l *launch) tiles(p Problem, processors int64) error {
 	case p.Precision != gemm.IEEE:
 		return fmt.Errorf("%w: %v", ErrUnsupported, p.Precision)
 	}
-	for _, size := range sizes {
-		l.blocks = (p.M + int64(size.m) - 1) / int64(size.m) * ((p.N + int64(size.n) - 1) / int64(size.n))
-		if p.In == gemm.Float64 && size.m != 64 {
-			continue
-		}
-		l.variant = variant.PlainName(p.In.String(), size.m, size.n)
-		if kind != 0 {
-			l.variant = variant.TensorName(kind, size.m, size.n, p.TransposeA, p.TransposeB)
-		}
-		if float64(l.blocks)*float64(p.Batch) >= size.busy*float64(processors) {
-			break
-		}
+	if kind == 0 {
+		l.variant, l.blocks = d.plain(p)
+	} else {
+		l.variant, l.blocks = d.tileOf(kind, p)
 	}
 	v := variants[l.variant]
 	l.kernel, l.threads, l.shared = l.variant, v.Threads, v.SharedBytes
@@ -167,8 +223,8 @@ func (l *launch) split(p Problem, processors int64) {
 	switch {
 	case l.way != tiles:
 		wanted, least = 8*processors, 1024
-	case l.shared == 0: // no matrix units
-		wanted = 2 * processors
+	case variants[l.variant].Source != "tensor.cu": // no matrix units
+		wanted, least = 2*processors, 128
 	}
 	parts := min(wanted/max(l.blocks*p.Batch, 1), p.K/least, maxParts)
 	sum := sumType(p.In).Bytes()
@@ -176,7 +232,7 @@ func (l *launch) split(p Problem, processors int64) {
 	if parts = min(parts, maxPartBytes/max(one*sum, 1)); parts <= 1 {
 		return
 	}
-	partK := ((p.K+parts-1)/parts + minPartK - 1) / minPartK * minPartK // a multiple of all that is loaded at once
+	partK := ((p.K+parts-1)/parts + partStep - 1) / partStep * partStep // a multiple of all that is loaded at once
 	parts = (p.K + partK - 1) / partK
 	if parts <= 1 {
 		return

@@ -26,7 +26,8 @@
 //
 // Own kernels are CUDA C++ in source/, compiled to PTX, of which the program has a compressed copy; the driver compiles it for its GPU when a
 // kernel is first used, some 10 to 60 ms, on the caller's goroutine. Prepare does that ahead, and opens the library, which takes up to
-// a quarter of a second; without it the first product does. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0.
+// a quarter of a second; without it the first product does. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32
+// there are kernels with asynchronous copies from 8.0 on, and others for older devices.
 //
 // # Concurrency properties
 //

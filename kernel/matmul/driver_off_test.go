@@ -13,13 +13,16 @@ import (
 	"testing"
 
 	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cuda/cublaslt"
+	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/fakecublaslt"
 	"github.com/go-vram/vram/internal/fakecuda"
+	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/kernel/matmul/internal/variant"
 )
 
@@ -39,8 +42,8 @@ func driver(tb testing.TB) cudadrv.Driver {
 	return driverOf(tb, 132)
 }
 
-// driverOf is a driver of a device with so many multiprocessors, and a fake of cuBLASLt on it.
-func driverOf(tb testing.TB, multiprocessors int) cudadrv.Driver {
+// driverOf is a driver of a device with so many multiprocessors, and a fake of cuBLASLt on it. attributes are further ones, each with its value.
+func driverOf(tb testing.TB, multiprocessors int, attributes ...uintptr) cudadrv.Driver {
 	tb.Helper()
 	kernels, err := emulation()
 	if errors.Is(err, fakecuda.ErrNoCompiler) {
@@ -58,6 +61,9 @@ func driverOf(tb testing.TB, multiprocessors int) cudadrv.Driver {
 	require.NoError(tb, err)
 	const multiprocessorCount = 16 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 	purego.SyscallN(set, 0, multiprocessorCount, uintptr(multiprocessors))
+	for i := 0; i+1 < len(attributes); i += 2 {
+		purego.SyscallN(set, 0, attributes[i], attributes[i+1])
+	}
 	blas, err := fakecublaslt.Build(tb.TempDir(), path)
 	require.NoError(tb, err)
 	tb.Setenv(cublaslt.Variable, blas)
@@ -114,11 +120,32 @@ func variantsHeader() string {
 	return text.String()
 }
 
-// devices are some on which a problem of that shape has blocks of 128 x 128, and of 128 x 64.
+// devices are some on which a problem of that shape has each of the larger tiles.
 func devices(tb testing.TB) (all []tiled) {
 	tb.Helper()
-	for multiprocessors, name := range map[int]string{1: "128x128", 8: "128x64"} {
-		all = append(all, tiled{name, newRigOn(tb, driverOf(tb, multiprocessors)), 130, 133})
+	for multiprocessors, tile := range map[int]string{1: largestTile, 8: "128x64|staged", 16: "64x64"} {
+		all = append(all, tiled{tile, newRigOn(tb, driverOf(tb, multiprocessors)), 246, 250})
 	}
 	return all
+}
+
+// Devices without asynchronous copies and matrix units compute fp32 with the older kernels, and refuse the rest.
+func TestOlderDevices(t *testing.T) {
+	tiles := map[int]string{1: "plain_f32_128x128", 8: "plain_f32_128x64", 132: "plain_f32_64x64"}
+	for multiprocessors, kernel := range tiles {
+		r := newRigOn(t, driverOf(t, multiprocessors, 75, 7, 76, 5)) // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+		random := newRandom(4)
+		for transposed := range 4 {
+			p := gemm.Problem{M: 130, N: 133, K: 20, TransposeA: transposed&1 != 0, TransposeB: transposed&2 != 0, Bias: true}
+			if transposed%2 == 0 {
+				p.LDA, p.LDB, p.LDC = 2048, 2048, 2048
+			}
+			assert.Equal(t, kernel, r.multiply(random, p, 1, 1, 0, matmul.Own).Kernel)
+		}
+		p := gemm.Problem{M: 8, N: 8, K: 8, Precision: gemm.TF32}
+		x := r.product(random, p, 1, 0, 0)
+		_, err := r.m.Multiply(r.c, p, x.operands(), matmul.Own)
+		require.ErrorIs(t, err, matmul.ErrUnsupported)
+		r.free(x)
+	}
 }

@@ -20,9 +20,9 @@ const (
 // driver is the driver of a GPU.
 func driver(testing.TB) cudadrv.Driver { return dynamic.New(dynamic.Config{}) }
 
-// devices are some on which a problem of that shape has blocks of 128 x 128, and of 128 x 64: a GPU of about 130 multiprocessors.
+// devices are some on which a problem of that shape has each of the larger tiles: a GPU of about 130 multiprocessors.
 func devices(tb testing.TB) []tiled {
 	tb.Helper()
 	r := newRig(tb)
-	return []tiled{{"128x128", r, 1530, 1411}, {"128x64", r, 1000, 1022}}
+	return []tiled{{largestTile, r, 2000, 2040}, {"128x64|staged", r, 1000, 1022}, {"64x64", r, 704, 700}}
 }

@@ -81,11 +81,12 @@ func (k *kernels) plan(p Problem, a alignment) (launch, error) {
 
 func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
 	info := k.on.Info()
-	l, err := choose(p, a, info.Multiprocessors)
+	have := 10*info.Compute.Major + info.Compute.Minor
+	l, err := choose(p, a, processor{int64(info.Multiprocessors), have})
 	if err != nil {
 		return launch{}, err
 	}
-	if have := 10*info.Compute.Major + info.Compute.Minor; have < variants[l.variant].Capability {
+	if have < variants[l.variant].Capability {
 		return launch{}, fmt.Errorf("%w: %v wants compute capability %d.%d, and the device has %d.%d", ErrUnsupported, p, variants[l.variant].Capability/10,
 			variants[l.variant].Capability%10, info.Compute.Major, info.Compute.Minor)
 	}

@@ -69,7 +69,8 @@ func (k *kernels) sum(c *cuda.Context, p Problem, e gemm.Extent, o Operands, par
 		from = cuda.In(work.Buffer).Of(work.Offset, work.Bytes)
 	}
 	args := append(make([]cuda.Arg, 0, 16), size(p.M), size(p.N), size(parts), size(p.Batch))
-	return c.Launch(f, elements(p.M*p.N, p.Batch), result(args, p, e, o, flags, from)...)
+	// a thread has four elements, or several times one
+	return c.Launch(f, elements((p.M*p.N+3)/4, p.Batch), result(args, p, e, o, flags, from)...)
 }
 
 // convert rounds A and B into the workspace, and returns the operands of the inner problem.

@@ -30,7 +30,7 @@ func newRig(tb testing.TB) *rig {
 	return newRigOn(tb, driver(tb))
 }
 
-// tiled is a device with a shape whose tiles on it are of a size.
+// tiled is a device with a shape whose tiles on it are of a size, as a regular expression of the names of kernels. Those of fp32 have one size.
 type tiled struct {
 	tile string
 	*rig

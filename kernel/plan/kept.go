@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/tensor"
 )
 
-// kept is a vector of a row that a thread keeps: its elements are loaded once, and what a scan computes of them is there for the next.
+// kept is a vector of a row that a thread keeps: its elements are loaded once, and values that a scan computes of them are there for the next.
 type kept struct {
 	col   code.Value
 	whole code.Value // the vector is within the row: else it is left out
@@ -23,7 +23,7 @@ func (w *writer) scanKept(body func(b *batch)) {
 	}
 }
 
-// keepRow loads what the first reductions need of all elements, before the first of them is used.
+// keepRow loads the operands of the first reductions, for all elements, before the first of them is used.
 func (w *writer) keepRow() {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
 	first := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))

@@ -140,7 +140,7 @@ func (g *Geometry) Apply(s Schedule) {
 const (
 	// maxTaken bounds the elements that a thread of an element-wise kernel takes: more need more registers than help.
 	maxTaken = 16
-	// maxKept bounds the elements of a row that a thread keeps: so many registers, and as many of what is computed of them.
+	// maxKept bounds the elements of a row that a thread keeps: so many registers, and as many for values that are computed of them.
 	maxKept = 32
 	// maxCols bounds the elements of a row for each of its threads: with more, time would be lost on schedules that cannot be the fastest.
 	maxCols = 1024

@@ -20,6 +20,7 @@ struct alignas(16) quad { u32 x[4]; };  // 16 bytes, which are loaded and stored
 #define DEVICE static __attribute__((device)) __attribute__((always_inline)) inline
 #define SHARED __attribute__((shared))
 #define UNROLL _Pragma("unroll")
+#define UNROLL_4 _Pragma("unroll 4")
 #define NO_UNROLL _Pragma("unroll 1")
 
 DEVICE u32 thread_x() { return __nvvm_read_ptx_sreg_tid_x(); }
@@ -34,11 +35,15 @@ DEVICE char *dynamic_memory() { return (char *)dynamic_shared; }
 
 DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const void *)p; }
 
-// 16 or 4 bytes from global to shared memory, of which only the first bytes are read; the others become 0.
-DEVICE void copy16(void *to, const void *from, u32 bytes) {
+// 16 or 4 bytes from global to shared memory; the functions with bytes read the first ones alone, and the others become 0.
+DEVICE void copy16_if(bool does, void *to, const void *from) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %2, 0;\n@p cp.async.cg.shared.global [%0], [%1], 16;\n}"
+                 ::"r"(shared_address(to)), "l"(from), "r"((u32)does) : "memory");
+}
+DEVICE void copy16_of(void *to, const void *from, u32 bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
-DEVICE void copy4(void *to, const void *from, u32 bytes) {
+DEVICE void copy4_of(void *to, const void *from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes) : "memory");
 }
 DEVICE void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }

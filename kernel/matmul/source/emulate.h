@@ -17,6 +17,7 @@
 #define MEMBER inline
 #define SHARED static
 #define UNROLL
+#define UNROLL_4
 #define NO_UNROLL
 
 namespace emulated {
@@ -156,8 +157,11 @@ DEVICE void copy_later(void *to, const void *from, u32 width, u32 bytes) {
     if ((uintptr_t)to % width || (bytes && (uintptr_t)from % width) || bytes > width || c.count == emulated::copies::MOST) abort();
     c.all[c.count++] = emulated::copy{to, from, width, bytes, c.group};
 }
-DEVICE void copy16(void *to, const void *from, u32 bytes) { copy_later(to, from, 16, bytes); }
-DEVICE void copy4(void *to, const void *from, u32 bytes) { copy_later(to, from, 4, bytes); }
+DEVICE void copy16_if(bool does, void *to, const void *from) {
+    if (does) copy_later(to, from, 16, 16);
+}
+DEVICE void copy16_of(void *to, const void *from, u32 bytes) { copy_later(to, from, 16, bytes); }
+DEVICE void copy4_of(void *to, const void *from, u32 bytes) { copy_later(to, from, 4, bytes); }
 DEVICE void copies_commit() { emulated::m->waiting[emulated::m->now].group++; }
 template <int N> DEVICE void copies_wait() {
     emulated::copies &c = emulated::m->waiting[emulated::m->now];
@@ -227,10 +231,7 @@ template <class F> static void multiply_warp(float (&d)[4], const u32 (&a)[4], c
 }
 DEVICE float from_bf16(u16 h);
 DEVICE void multiply_tf32(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-    multiply_warp(d, a, b, 8, [](u32 w, int) {
-        if (w & 0x1fff && (w & 0x7f800000) != 0x7f800000) abort();  // what the units would cut off
-        return float_of(w);
-    });
+    multiply_warp(d, a, b, 8, [](u32 w, int) { return float_of(w & 0xffffe000); });  // the units read no more bits
 }
 DEVICE void multiply_bf16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
     multiply_warp(d, a, b, 16, [](u32 w, int high) { return from_bf16((u16)(high ? w >> 16 : w)); });

@@ -69,8 +69,13 @@ template <class T> DEVICE void store_one(const result &r, T sum, i64 i, i64 j, i
 
 // store_four is store_one for four neighbours of a row, at once where it may.
 template <class T> DEVICE void store_four(const result &r, const T *sum, i64 i, i64 j, i64 m, i64 n, i64 batch, i64 batches, i64 part) {
-    if (!(r.flags & WIDE_C) || r.flags & PARTIAL || i >= m || j + 3 >= n || sizeof(T) != 4) {
+    const bool wide = r.flags & PARTIAL ? n % 4 == 0 : r.flags & WIDE_C;
+    if (!wide || i >= m || j + 3 >= n || sizeof(T) != 4) {
         NO_UNROLL for (int e = 0; e < 4; e++) store_one(r, sum[e], i, j + e, m, n, batch, batches, part);
+        return;
+    }
+    if (r.flags & PARTIAL) {
+        *(quad *)((float *)r.work + ((part * batches + batch) * m + i) * n + j) = *(const quad *)sum;
         return;
     }
     const i64 at = batch * r.stride_c + i * r.ldc + j, aux = batch * r.stride_aux + i * r.ldaux + j;
@@ -83,6 +88,48 @@ template <class T> DEVICE void store_four(const result &r, const T *sum, i64 i, 
     u64 all = 0;
     UNROLL for (int e = 3; e >= 0; e--) all = all << 16 | (r.type == FLOAT16 ? to_f16(v[e]) : to_bf16(v[e]));
     *(u64 *)((u16 *)r.c + at) = all;
+}
+
+// scaled says that results are sums times alpha, of which four are stored at once.
+DEVICE bool scaled(const result &r) {
+    return (r.flags & (WIDE_C | ADD_BIAS | GELU | KEEP | GELU_GRADIENT)) == WIDE_C && r.beta == 0;
+}
+// store_scaled stores four of them, from a place in elements on.
+DEVICE void store_scaled(void *c, u32 type, i64 at, const quad &q, float factor) {
+    float v[4];
+    UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(q.x[e]) * factor;
+    if (type == FLOAT32) {
+        *(quad *)((float *)c + at) = quad{{bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])}};
+        return;
+    }
+    u64 all = 0;
+    UNROLL for (int e = 3; e >= 0; e--) all = all << 16 | (type == FLOAT16 ? to_f16(v[e]) : to_bf16(v[e]));
+    *(u64 *)((u16 *)c + at) = all;
+}
+
+// store_tile finishes and stores a tile of sums, which lies in shared memory. rows_left and columns_left are those of C from its first on. What needs
+// no finish but a factor has a short loop of its own: most of the time of a small product would go into asking.
+template <int ROWS, int COLUMNS, int PITCH, int THREADS>
+DEVICE void store_tile(const result &r, const float *sums, i64 row, i64 column, i64 m, i64 n, i64 batch, i64 batches, i64 part) {
+    const bool partial = r.flags & PARTIAL;
+    if (!(partial ? n % 4 == 0 : scaled(r)) || m - row < ROWS || n - column < COLUMNS) {
+        NO_UNROLL for (int e = (int)thread_x(); e < ROWS * COLUMNS; e += THREADS)
+            store_one(r, sums[e / COLUMNS * PITCH + e % COLUMNS], row + e / COLUMNS, column + e % COLUMNS, m, n, batch, batches, part);
+        return;
+    }
+    enum { PER_ROW = COLUMNS / 4, AT_ONCE = THREADS / PER_ROW };
+    static_assert(THREADS % PER_ROW == 0 && ROWS % AT_ONCE == 0, "each thread stores the same");
+    const int first = thread_x() / PER_ROW, across = thread_x() % PER_ROW * 4;
+    const i64 ld = partial ? n : r.ldc, step = AT_ONCE * ld;
+    const float factor = partial ? 1.0f : (float)r.alpha;
+    void *to = partial ? r.work : r.c;
+    const float *from = sums + first * PITCH + across;
+    i64 at = (partial ? (part * batches + batch) * m * n : batch * r.stride_c) + (row + first) * ld + column + across;
+    if (partial || r.type == FLOAT32) {
+        UNROLL_4 for (int i = 0; i < ROWS / AT_ONCE; i++, at += step) store_scaled(to, FLOAT32, at, *(const quad *)(from + i * AT_ONCE * PITCH), factor);
+    } else {
+        NO_UNROLL for (int i = 0; i < ROWS / AT_ONCE; i++, at += step) store_scaled(to, r.type, at, *(const quad *)(from + i * AT_ONCE * PITCH), factor);
+    }
 }
 
 #define RESULT_PARAMETERS                                                                                              \

@@ -82,15 +82,29 @@ KERNEL BOUNDS(256) void JOIN(columns_, SUFFIX)(ROW_PARAMETERS, RESULT_PARAMETERS
 }
 
 #if TYPE == 0 || TYPE == 3
-// The parts of sums, which lie one behind the other, in their order: the result does not depend on which block was first.
+// The parts of sums, which lie one behind the other, in their order: the result does not depend on which block was first. A thread adds up four
+// neighbours at once where these are stored at once.
 KERNEL BOUNDS(256) void JOIN(sum_, SUFFIX)(u32 m, u32 n, u32 parts, u32 batches, RESULT_PARAMETERS) {
     result r = RESULT;
     r.flags &= ~(u32)PARTIAL;
-    const i64 batch = block_z(), size = (i64)m * n;
-    for (i64 at = (i64)block_x() * THREADS + thread_x(); at < size; at += (i64)grid_x() * THREADS) {
-        SUM sum = 0;
-        for (i64 part = 0; part < parts; part++) sum += ((const SUM *)work)[(part * batches + batch) * size + at];
-        store_one(r, sum, at / n, at % n, m, n, batch, batches, 0);
+    const i64 batch = block_z(), size = (i64)m * n, step = size * batches;
+    const int width = TYPE == 0 && n % 4 == 0 && scaled(r) ? 4 : 1;
+    for (i64 at = width * ((i64)block_x() * THREADS + thread_x()); at < size; at += width * (i64)grid_x() * THREADS) {
+        const i64 row = size >> 32 ? at / n : (u32)at / n, column = at - row * n;
+        const SUM *from = (const SUM *)work + batch * size + at;
+        if (width == 1) {
+            SUM sum = 0;
+            for (u32 part = 0; part < parts; part++) sum += from[part * step];
+            store_one(r, sum, row, column, m, n, batch, batches, 0);
+            continue;
+        }
+        float sum[4] = {0, 0, 0, 0};
+        for (u32 part = 0; part < parts; part++) {
+            const quad q = *(const quad *)(from + part * step);
+            UNROLL for (int e = 0; e < 4; e++) sum[e] += float_of(q.x[e]);
+        }
+        const quad q = {{bits_of(sum[0]), bits_of(sum[1]), bits_of(sum[2]), bits_of(sum[3])}};
+        store_scaled(r.c, r.type, batch * r.stride_c + row * r.ldc + column, q, (float)r.alpha);
     }
 }
 #endif

@@ -41,7 +41,7 @@ func (v Variant) Compiler() []string {
 
 // Sources are the files of which variants are compiled, headers too.
 func Sources() []string {
-	return []string{"device.h", "finish.h", "plain.cu", "tensor.cu", "vector.cu"}
+	return []string{"device.h", "finish.h", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
 }
 
 // All are the variants.
@@ -56,18 +56,61 @@ func All() []Variant {
 		vector("bf16", "u16", "float", 2),
 		vector("f64", "double", "double", 3, "sum_f64"),
 	}
-	for kind := TF32; kind <= F16; kind++ {
-		for transposed := range 4 {
-			a, b := transposed&1 != 0, transposed&2 != 0
-			if kind == Three {
-				all = append(all, tensor(kind, 128, 128, 64, 32, a, b))
-			} else {
-				all = append(all, tensor(kind, 128, 128, 64, 64, a, b))
+	for transposed := range 4 {
+		a, b := transposed&1 != 0, transposed&2 != 0
+		all = append(all, staged(a, b))
+		for kind := TF32; kind <= F16; kind++ {
+			for _, t := range Tiles(kind) {
+				all = append(all, tensor(kind, t, a, b))
 			}
-			all = append(all, tensor(kind, 128, 64, 64, 32, a, b), tensor(kind, 64, 64, 32, 32, a, b))
 		}
 	}
 	return all
+}
+
+// Tile is a size of blocks that a kernel has.
+type Tile struct {
+	M, N, k      int
+	warpM, warpN int
+	stages       int
+	slices       int // groups of warps that divide the summed direction of a stage
+	blocks       int // that a multiprocessor is to run at once, which bounds the registers
+	ahead        int // 1: fragments are prepared one instruction ahead
+}
+
+// Tiles are the tiles of a kind of products by the matrix units, the largest first. These were the fastest of some sixty of each kind, for squares
+// of 512 to 4096 on an H200.
+func Tiles(kind int) []Tile {
+	switch kind {
+	case Three:
+		return []Tile{
+			{128, 128, 32, 64, 32, 3, 1, 1, 1},
+			{128, 64, 32, 32, 32, 3, 1, 1, 1},
+			{64, 64, 32, 32, 32, 4, 1, 3, 0},
+			{64, 32, 32, 32, 32, 4, 2, 3, 0},
+		}
+	case TF32:
+		return []Tile{
+			{128, 256, 32, 64, 64, 3, 1, 1, 1},
+			{128, 64, 32, 32, 32, 3, 1, 2, 1},
+			{64, 64, 32, 32, 32, 4, 2, 2, 1},
+			{64, 32, 32, 32, 32, 4, 2, 3, 1},
+		}
+	}
+	return []Tile{
+		{128, 256, 64, 64, 64, 3, 1, 1, 1},
+		{128, 64, 64, 32, 32, 3, 1, 2, 1},
+		{64, 64, 64, 32, 32, 4, 2, 2, 1},
+		{64, 32, 64, 32, 16, 4, 2, 2, 1},
+	}
+}
+
+// StagedTile is the tile of products of fp32 where asynchronous copies are.
+var StagedTile = Tile{M: 64, N: 64, k: 32, stages: 3, blocks: 4} //nolint:gochecknoglobals // a constant
+
+// StagedName is the name of the variant of fp32 with those transpositions, for compute capability 8.0 and later.
+func StagedName(transposeA, transposeB bool) string {
+	return fmt.Sprintf("staged_f32_%dx%d_%s%s", StagedTile.M, StagedTile.N, letter(transposeA), letter(transposeB))
 }
 
 // PlainName is the name of the variant with that element and tile.
@@ -110,38 +153,49 @@ func vector(suffix, element, sum string, number int, more ...string) Variant {
 	}
 }
 
-const stages = 4
-
-func tensor(kind, m, n, warpM, warpN int, transposeA, transposeB bool) Variant {
-	elementBytes, k := 2, 32
-	if kind == TF32 || kind == Three {
-		elementBytes, k = 4, 16
-	}
-	blocks := 4 // what 64 accumulators for each thread, or less, leave room for
-	switch {
-	case kind == Three && m*n == 128*128:
-		blocks = 1
-	case m*n == 128*128:
-		blocks = 2
-	case m*n == 128*64:
-		blocks = 3
-	}
-	if kind == Three && m*n == 128*64 {
-		blocks = 2
-	}
+func staged(transposeA, transposeB bool) Variant {
+	const threadM, threadN = 8, 4
+	t := StagedTile
 	v := Variant{
-		Name: TensorName(kind, m, n, transposeA, transposeB), Source: "tensor.cu", Capability: 80, TileM: m, TileN: n, TileK: k,
-		Threads: 32 * (m / warpM) * (n / warpN),
+		Name: StagedName(transposeA, transposeB), Source: "staged.cu", Capability: 80, TileM: t.M, TileN: t.N, TileK: t.k,
+		Threads: t.M / threadM * (t.N / threadN),
 		Defines: []string{
-			define("KIND", kind), define("TILE_M", m), define("TILE_N", n), define("TILE_K", k), define("WARP_M", warpM),
-			define("WARP_N", warpN), define("STAGES", stages), define("BLOCKS", blocks), define("TA", number(transposeA)), define("TB", number(transposeB)),
+			define("TILE_M", t.M), define("TILE_N", t.N), define("TILE_K", t.k), define("THREAD_M", threadM), define("THREAD_N", threadN),
+			define("STAGES", t.stages), define("BLOCKS", t.blocks), define("TA", number(transposeA)), define("TB", number(transposeB)),
 		},
 	}
 	v.Defines = append(v.Defines, "NAME="+v.Name)
 	v.Kernels = []string{v.Name}
-	a := stageElements(m, k, elementBytes, transposeA)
-	b := stageElements(n, k, elementBytes, !transposeB)
-	v.SharedBytes = stages * (a + b) * elementBytes
+	const vector = 4
+	elements := func(outer int, across bool) int {
+		if across {
+			return t.k * (outer + vector)
+		}
+		return outer * (t.k + vector)
+	}
+	v.SharedBytes = 4 * t.stages * (elements(t.M, transposeA) + elements(t.N, !transposeB))
+	return v
+}
+
+func tensor(kind int, t Tile, transposeA, transposeB bool) Variant {
+	elementBytes := 2
+	if kind == TF32 || kind == Three {
+		elementBytes = 4
+	}
+	v := Variant{
+		Name: TensorName(kind, t.M, t.N, transposeA, transposeB), Source: "tensor.cu", Capability: 80, TileM: t.M, TileN: t.N, TileK: t.k,
+		Threads: 32 * (t.M / t.warpM) * (t.N / t.warpN) * t.slices,
+		Defines: []string{
+			define("KIND", kind), define("TILE_M", t.M), define("TILE_N", t.N), define("TILE_K", t.k), define("WARP_M", t.warpM),
+			define("WARP_N", t.warpN), define("STAGES", t.stages), define("SLICES", t.slices), define("BLOCKS", t.blocks),
+			define("AHEAD", t.ahead), define("TA", number(transposeA)), define("TB", number(transposeB)),
+		},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
+	a := stageElements(t.M, t.k, elementBytes, transposeA)
+	b := stageElements(t.N, t.k, elementBytes, !transposeB)
+	v.SharedBytes = t.stages * (a + b) * elementBytes
 	return v
 }
 
