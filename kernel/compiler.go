@@ -152,10 +152,7 @@ func (c *Compiler) work() {
 // load compiles a text, or takes it from the store.
 func (c *Compiler) load(text string) (*code, error) {
 	return c.loadOr(text, func() ([]byte, error) {
-		if c.store == nil {
-			return []byte(text), nil // LoadModule compiles it
-		}
-		return c.on.Link([]byte(text))
+		return c.on.Link([]byte(text)) // LoadModule would compile it, too, but one text after the other
 	})
 }
 

@@ -68,23 +68,35 @@ func (p *Program) rule(g *Geometry) Schedule {
 	case g.Widest >= 4:
 		s.Vector = 4
 	}
+	if near := s; size > 2 && s.Vector == 8 {
+		near.Vector = 4 // of a row that is kept, threads with neighbouring vectors of 16 bytes are up to a seventh faster
+		if p.keeps(g, &near) {
+			return near
+		}
+	}
 	p.keeps(g, &s)
 	return s
 }
 
-// rowwise chooses the threads of a row.
+// smallSums is up to how many elements a few columns are summed up by as many blocks as there are columns: they are in the device's cache, and blocks
+// of 32 columns would leave most of the device idle. Measured on an H200: 9.6 us for 17.1 at 1024 x 1024, and 84.6 for 54.7 at 4096 x 4096.
+const smallSums = 1 << 22
+
+// rowwise chooses the threads of a row: those that were the fastest on an H200, or within some percent of it.
 func (s *Schedule) rowwise(g *Geometry) {
 	switch {
 	case g.Cols >= splitCols && g.Rows > 0 && g.Rows <= MaxSplitRows:
 		s.Lanes, s.Blocks = splitLanes, splitBlocks
-	case g.Strided && g.Rows >= turnedRows && g.Cols >= 2*warpLanes:
+	case g.Strided && g.Rows >= turnedRows && g.Cols >= 2*warpLanes && (g.Rows >= 2048 || g.Cols > smallSums/g.Rows):
 		s.Lanes, s.Turned = warpLanes, true
 	case g.Strided && g.Rows >= 2048 || g.Cols <= 4:
 		s.Lanes = 1
 	case g.Cols <= 64:
 		s.Lanes = 8
-	case g.Cols <= 1024:
+	case g.Cols <= 256:
 		s.Lanes = 32
+	case g.Cols <= 1024:
+		s.Lanes = 128
 	case g.Cols <= 8192:
 		s.Lanes = 256
 	default:

@@ -12,7 +12,7 @@
 //
 // An element-wise kernel has a thread for each vector of up to eight neighbours in the last dimension. Inputs that are contiguous in another
 // dimension than the outputs, as a transposed matrix, are read by tiles of shared memory, a block for each. A kernel with reductions has a
-// number of threads for each row: 1, 8, or 32 of a warp, or a block of 256 or 1024. It goes over the row once for each depth, and once
+// number of threads for each row: 1, 8, or 32 of a warp, or a block of 128, 256 or 1024. It goes over the row once for each depth, and once
 // more for outputs that have an element for each element. A row of which each thread has at most 32 elements is loaded once: the thread keeps
 // them in registers, and values that are computed of them, so that softmax computes each exponential once. A few long rows are split: each block reduces a part, and leaves its
 // partial result in scratch memory. Where nothing but row values is wanted at depth 1, the last block to finish reduces the partial results, in

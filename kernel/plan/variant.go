@@ -41,7 +41,10 @@ func (v Variant) BlockThreads() int {
 	if v.Turned {
 		return turnedRows * int(v.Lanes)
 	}
-	return max(int(v.Lanes), 256)
+	if v.Lanes > warpLanes {
+		return int(v.Lanes) // a row each
+	}
+	return 256
 }
 
 // turnedRows are the rows of a block whose warps have neighbouring rows.

@@ -258,8 +258,9 @@ KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) 
     const int part = (int)(at.last_k - at.first_k), tiles = (part + TILE_K - 1) / TILE_K;
     const int whole = wide_a && wide_b && rows_a >= TILE_M && columns_b >= TILE_N ? part / TILE_K : 0;  // tiles without edges
 // A tile without edges is fetched without a branch, among multiplications.
+// Fragments are read one tile too far: of a few tiles, zeros stand behind the last one.
 #define FETCH_EDGES(tile, stage)                                                                                       \
-    if ((tile) >= whole && (tile) < tiles) {                                                                             \
+    if ((tile) >= whole && (tile) < tiles + ((tile) < STAGES)) {                                                         \
         const i64 left = part - (tile) * TILE_K;                                                                         \
         of_a.some(stage, TA ? left : rows_a, TA ? rows_a : left, wide_a);                                                \
         of_b.some((stage) + STAGE_A, TB ? columns_b : left, TB ? left : columns_b, wide_b);                              \

@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/kernel/matmul"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // A product that was computed before allocates nothing on the heap, in one part or in several, rounded or not.
@@ -39,4 +40,18 @@ func TestAWarmProductAllocatesNothing(t *testing.T) {
 		assert.LessOrEqual(t, testing.AllocsPerRun(100, multiply), float64(runAllocs), name)
 	}
 	require.NoError(t, r.c.Synchronize(context.Background()))
+}
+
+// Sums of fewer stages than are fetched ahead read nothing that was not written: the interpreter looks.
+func TestShortSums(t *testing.T) {
+	r := newRigOn(t, sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})}))
+	random := newRandom(12)
+	for _, kind := range kinds {
+		for _, shape := range [][3]int64{{32, 32, 8}, {32, 32, 32}, {64, 32, 32}, {64, 64, 64}, {64, 32, 96}, {64, 64, 128}, {70, 65, 40}, {33, 130, 71}} {
+			p := kind
+			p.M, p.N, p.K = shape[0], shape[1], shape[2]
+			p.TransposeA, p.TransposeB = random.IntN(2) == 0, random.IntN(2) == 0
+			r.multiply(random, p, 1, 0, 0, matmul.Own)
+		}
+	}
 }
