@@ -96,7 +96,7 @@ type startCmd struct {
 	deviceFlags
 
 	Kernels int    `default:"50" help:"How many kernels it makes ready."`
-	Threads int    `default:"1" help:"How many compilers it has."`
+	Threads int    `default:"1" help:"How many threads compile."`
 	Store   string `help:"The folder of the store; without it, nothing is kept."`
 }
 

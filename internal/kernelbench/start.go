@@ -10,17 +10,17 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/store"
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
 )
 
 // StartOptions say which kernels a start makes ready, and how.
 type StartOptions struct {
 	Kernels int
-	Threads int    // that compile: each has a compiler
+	Threads int    // that compile
 	Folder  string // of the store; "": none. The environment variable of package store is preferred.
 }
 
@@ -96,64 +96,49 @@ func StartHere(ctx context.Context, config vram.Config, driver cudadrv.Driver, o
 	took.OpenMicros = micros(time.Since(from))
 
 	from = time.Now()
-	var with []kernel.Option
+	with := []kernel.Option{kernel.Threads(o.Threads)}
 	if o.Folder != "" {
 		with = append(with, kernel.WithStore(store.Open(store.Config{Folder: o.Folder}).On(c.Info())))
 	}
-	compilers := make([]*kernel.Compiler, o.Threads)
-	defer func() {
-		for _, k := range compilers {
-			if k != nil {
-				err = errors.Join(err, k.Close())
-			}
-		}
-	}()
-	for i := range compilers {
-		if compilers[i], err = kernel.NewCompiler(c, with...); err != nil {
-			return took, err
-		}
+	kernels, err := kernel.NewCompiler(c, with...)
+	if err != nil {
+		return took, err
 	}
-	err = tensor.Scoped(c, func(s *tensor.Scope) error { return prepare(ctx, s, compilers, o.Kernels) })
+	defer func() { err = errors.Join(err, kernels.Close()) }()
+	needs, err := startNeeds(kernels, o.Kernels)
+	if err != nil {
+		return took, err
+	}
+	err = kernels.WarmUp(ctx, needs, nil)
 	took.KernelsMicros = micros(time.Since(from))
-	for _, k := range compilers {
-		stats := k.Stats()
-		took.Compiled += stats.Compiled
-		took.Stored += stats.Stored
-	}
+	stats := kernels.Stats()
+	took.Compiled, took.Stored = stats.Compiled, stats.Stored
 	return took, err
 }
 
-// prepare makes so many kernels ready: compilers take turns.
-func prepare(ctx context.Context, s *tensor.Scope, compilers []*kernel.Compiler, count int) error {
-	var tensors [3]*tensor.Tensor
-	for i := range tensors {
-		var err error
-		if tensors[i], err = tensor.New(s, tensor.Float32, 64, 256); err != nil {
-			return err
-		}
-	}
-	rows, err := tensor.New(s, tensor.Float32, 64, 1)
+// startNeeds are so many kernels with the layouts that they will have.
+func startNeeds(by *kernel.Compiler, count int) ([]kernel.Need, error) {
+	whole, err := layout.Of(64, 256)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ready := make([]futures.Future[*kernel.Kernel], count)
-	for i := range ready {
-		k, row, err := startKernel(compilers[i%len(compilers)], i)
+	rows, err := layout.Of(64, 1)
+	if err != nil {
+		return nil, err
+	}
+	needs := make([]kernel.Need, count)
+	for i := range needs {
+		k, row, err := startKernel(by, i)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		out := tensors[2]
+		out := whole
 		if row {
 			out = rows
 		}
-		ready[i] = k.Prepare([]*tensor.Tensor{out}, tensors[0], tensors[1])
+		needs[i] = kernel.Need{Kernel: k, Layouts: []layout.Layout{whole, whole, out}}
 	}
-	for _, f := range ready {
-		if _, err := f.Await(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return needs, nil
 }
 
 // startKernel is the kernel of a number: no two have the same text. row: it has one element a row.

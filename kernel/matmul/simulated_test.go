@@ -23,7 +23,7 @@ func TestAWarmProductAllocatesNothing(t *testing.T) {
 	for i := range buffers {
 		b, err := r.c.Alloc(4 << 20)
 		require.NoError(t, err)
-		defer func() { require.NoError(t, b.Free()) }()
+		t.Cleanup(func() { require.NoError(t, b.Free()) })
 		buffers[i] = cuda.Whole(b)
 	}
 	for name, p := range map[string]gemm.Problem{
