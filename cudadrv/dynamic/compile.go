@@ -75,13 +75,16 @@ func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	return cudadrv.Module(f.out[0]), nil
 }
 
-// LinkImages is cuLinkCreate to cuLinkDestroy. An error names the one of them that failed.
+// LinkImages is cuLinkCreate to cuLinkDestroy, on one thread: the compiler of driver 580 keeps a link's memory by thread, and
+// one that goes on on another thread crashes the process. An error names the one of them that failed.
 func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	f, err := d.enterFeature(call.LinkComplete, cudadrv.KernelLaunches)
 	if err != nil {
 		return nil, err
 	}
 	defer d.gate.leave(f)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	for _, image := range images {
 		if len(image) == 0 {
 			images = nil

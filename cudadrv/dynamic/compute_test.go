@@ -4,6 +4,10 @@ package dynamic_test
 
 import (
 	"encoding/binary"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -162,6 +166,33 @@ func TestALinkThatFailsIsDestroyed(t *testing.T) {
 		require.ErrorIs(t, err, cudadrv.NoBinaryForGPU)
 		require.ErrorContains(t, err, "cuLinkAddData: ")
 	}
+	w.close(t)
+	require.NoError(t, dev.Close())
+}
+
+// A link of many images stays on the thread that made it while the garbage collector stops all goroutines again and again, which
+// go on on other threads then: the fake ends the process otherwise, as a driver mostly does.
+func TestALinkStaysOnItsThread(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	w := newWork(t, dev)
+	images := make([][]byte, 60_000)
+	for i := range images {
+		images[i] = fmt.Appendf(nil, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing_%d() { ret; }\n", i)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	var linked atomic.Bool
+	var collector sync.WaitGroup
+	collector.Go(func() {
+		for !linked.Load() {
+			runtime.GC()
+		}
+	})
+	_, err = w.LinkImages(images...)
+	require.NoError(t, err)
+	linked.Store(true)
+	collector.Wait()
 	w.close(t)
 	require.NoError(t, dev.Close())
 }

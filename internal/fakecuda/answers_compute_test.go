@@ -81,6 +81,8 @@ func askImages(q *questions, module uintptr) {
 	a, b := q.made("cuModuleGetFunction", module, q.text("vram_add32")), q.made("cuModuleGetFunction", module, q.text("vram_add32"))
 	q.answer("asked twice, one function", fmt.Sprint(a == b))
 
+	runtime.LockOSThread() // a link stays on its thread
+	defer runtime.UnlockOSThread()
 	link := q.out() + 64
 	text := drivertest.PTX
 	q.ok("cuLinkCreate_v2", 0, 0, 0, link)

@@ -38,9 +38,9 @@
 // what depends on what. The launches of an executable graph come one after the other, on whatever streams.
 //
 // Results follow an H200 (driver 580, CUDA 13.0). Where that driver leaves things undefined the fake is strict: a call on a
-// stream, an event or a graph that was destroyed, which mostly ends the process there, always ends it here, with a line on the
-// standard error; another stale handle is refused; rows without a pitch lie in one place; and work that touches memory
-// that was unmapped or freed before it ran fails its context with CUDA_ERROR_LAUNCH_FAILED from then on.
+// stream, an event or a graph that was destroyed, or on a link that another thread made, which mostly ends the process there,
+// always ends it here, with a line on the standard error; another stale handle is refused; rows without a pitch lie in one place;
+// and work that touches memory that was unmapped or freed before it ran fails its context with CUDA_ERROR_LAUNCH_FAILED from then on.
 //
 // # Where it says less than hardware does
 //

@@ -56,6 +56,10 @@ func dynamicBugs() []Bug {
 			Edits: []Edit{{"cudadrv/dynamic.(*device).link", "kind = fatBinaryInput", "_ = image"}},
 		},
 		{
+			Name: "a link goes on on another thread", Package: "cudadrv/dynamic", Run: "^TestALinkStaysOnItsThread$",
+			Edits: []Edit{{"cudadrv/dynamic.(*device).LinkImages", "	runtime.LockOSThread()\n	defer runtime.UnlockOSThread()\n", ""}},
+		},
+		{
 			Name: "a link that fails is left", Package: "cudadrv/dynamic", Run: "^TestALinkThatFailsIsDestroyed$",
 			Edits: []Edit{{
 				"cudadrv/dynamic.(*device).LinkImages", "	cubin, err := d.link(f, link, c, images)\n",

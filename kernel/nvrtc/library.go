@@ -106,6 +106,8 @@ func text(s string) *byte { return &append([]byte(s), 0)[0] }
 func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, options ...string) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	runtime.LockOSThread() // nothing says that a program may change threads, and the driver's links may not
+	defer runtime.UnlockOSThread()
 	image, err := l.compile(name, source, append([]string{fmt.Sprintf("--gpu-architecture=sm_%d%d", of.Major, of.Minor)}, options...), "CUBIN")
 	var refused *CompileError
 	if errors.As(err, &refused) && refused.Result == invalidOption {

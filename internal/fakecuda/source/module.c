@@ -159,6 +159,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *p, size_t *bytes, CUmodule handle, co
 
 struct link {
     struct object object;
+    struct thread *thread; // that made it
     struct log log;
     char *image; // the cubin in the making
     size_t bytes;
@@ -173,12 +174,19 @@ static void put(struct link *link, const char *text, size_t bytes) {
     link->image[link->bytes] = 0;
 }
 
-static struct link *link_at(CUlinkState handle) { return object_at((uintptr_t)handle, LINK); }
+// A driver of version 580 has a link's memory in the thread that made it, and mostly ends the process where another one goes on.
+static struct link *link_at(CUlinkState handle) {
+    struct link *link = object_at((uintptr_t)handle, LINK);
+    if (!link || link->thread == this_thread()) return link;
+    fprintf(stderr, "fakecuda: %s: the link %#lx was made on another thread: a driver may crash\n", call_name(), (unsigned long)handle);
+    abort();
+}
 
 CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values, CUlinkState *state) {
     ENTER(USUAL | CURRENT);
     if (!state || (count > 0 && (!options || !values))) return leave(CUDA_ERROR_INVALID_VALUE);
     struct link *link = object_new(sizeof *link, LINK);
+    link->thread = this_thread();
     link->log = log_of(count, options, values);
     put(link, cubin_magic, MAGIC_BYTES);
     *state = (CUlinkState)link->object.id;
