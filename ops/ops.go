@@ -39,7 +39,7 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	}
 	s := &set{compiler: compiler, products: matmul.New(c)}
 	s.entries.Store(&map[key]*entry{})
-	s.met.Store(&map[met]matmul.Problem{})
+	s.met.Store(&map[met]*way{})
 	s.functions.Store(&map[routine.Kernel]*cuda.Function{})
 	return Ops{
 		Arithmetic{s},
@@ -78,7 +78,7 @@ func (o Ops) Close() error {
 type set struct {
 	compiler  *kernel.Compiler
 	products  *matmul.Multiplier
-	met       atomic.Pointer[map[met]matmul.Problem]            // replaced by a copy with one more
+	met       atomic.Pointer[map[met]*way]                      // replaced by a copy with one more
 	entries   atomic.Pointer[map[key]*entry]                    // likewise
 	functions atomic.Pointer[map[routine.Kernel]*cuda.Function] // likewise
 	wide      bool                                              // routines compute places in 64 bits: for tests
