@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"encoding/binary"
 	"sync"
 	"unsafe"
 
@@ -67,6 +68,14 @@ func (a Arg) Of(offsetBytes, bytes int64) Arg {
 	return a
 }
 
+// SetBuffer puts another buffer into the argument, whose part stays: for arguments that are kept from launch to launch. Arguments by value
+// stay as they are.
+func (a *Arg) SetBuffer(b Buffer) {
+	if a.mode != byValue {
+		a.buffer = b
+	}
+}
+
 // Value is an argument by value. Its size must be that of the kernel's parameter: Value(uint32(n)), not Value(n).
 func Value[T Scalar](v T) Arg {
 	a := Arg{size: uint8(unsafe.Sizeof(v))}
@@ -104,10 +113,15 @@ var freeParams = sync.Pool{New: func() any { return new(params) }} //nolint:goch
 
 // put writes an argument at an offset.
 func (p *params) put(at int, a *Arg, value uint64) {
-	to := p.bytes[at : at+int(a.size)]
-	for i := range to {
-		to[i] = byte(value)
-		value >>= 8
+	switch to := p.bytes[at:]; a.size {
+	case 1:
+		to[0] = byte(value)
+	case 2:
+		binary.LittleEndian.PutUint16(to, uint16(value)) //nolint:gosec // its low bits
+	case 4:
+		binary.LittleEndian.PutUint32(to, uint32(value)) //nolint:gosec // its low bits
+	default:
+		binary.LittleEndian.PutUint64(to, value)
 	}
 }
 

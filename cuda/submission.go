@@ -43,6 +43,9 @@ func submissionOf(work streams.Submitter) *submission {
 	}).(*submission)
 }
 
+// Capturing reports whether a context's stream is being captured.
+func Capturing(c *Context) bool { return c.opened() && c.capture.Load() != nil }
+
 // submit makes driver calls on the stream, which stays open meanwhile.
 func (c *submission) submit(call func() error) error {
 	if err := c.work.Begin(); err != nil {

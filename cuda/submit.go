@@ -38,12 +38,13 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 			return &ArgumentError{Kernel: library, Index: i, Err: err}
 		}
 	}
-	call := func() error { return submit(c.device, c.handle) }
 	return c.ordered(library, Geometry{}, buffers, func(accesses []cudadrv.Access) error {
-		if accesses == nil {
-			return c.submit(call)
-		}
-		return c.submit(func() error { return c.checked.WorkTouching(library, c.handle, accesses, call) })
+		return c.submit(func() error {
+			if accesses == nil {
+				return submit(c.device, c.handle)
+			}
+			return c.checked.WorkTouching(library, c.handle, accesses, func() error { return submit(c.device, c.handle) })
+		})
 	}, func(*capture) {})
 }
 

@@ -12,7 +12,7 @@ type fitted struct {
 	layouts  []layout.Layout
 	lows     []uint64 // of the addresses: their distance from a multiple of vectorBytes
 	geometry plan.Geometry
-	compiled atomic.Pointer[variant] // once a Run has found it
+	ready    atomic.Pointer[ready] // once a Run has launched it
 }
 
 const (

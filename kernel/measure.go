@@ -139,8 +139,8 @@ func (b *bench) close() error {
 // launch submits a variant on a set.
 func (b *bench) launch(c *candidate, set int) error {
 	f := b.sets[set]
-	f.geometry = &c.geometry
-	return f.launch(b.on, b.work.kernel, c.compiled)
+	f.take(&c.ready)
+	return f.launch(b.on, &c.ready)
 }
 
 // verify launches a variant on the sets that are compared, and keeps the results, or holds them against those of the reference. An error with
@@ -199,7 +199,7 @@ func (b *bench) timed(ctx context.Context, c *candidate) (time.Duration, error) 
 		}
 		b.repeats = int(min(max(timedFor/max(once, 1), 1), maxRepeats))
 	}
-	for range launchesPerBlocker/2 + b.repeats*len(c.compiled.passes)/launchesPerBlocker {
+	for range launchesPerBlocker/2 + b.repeats*len(c.ready.passes)/launchesPerBlocker {
 		if err := b.on.Fill8(cuda.Whole(b.blocker), 0); err != nil {
 			return 0, err
 		}

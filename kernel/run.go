@@ -2,12 +2,10 @@ package kernel
 
 import (
 	"context"
-	"errors"
 	"io"
 	"sync"
 
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/kernel/plan"
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/tensor/layout"
@@ -17,6 +15,7 @@ import (
 type frame struct {
 	geometry  *plan.Geometry // own, or one that the kernel keeps
 	own       plan.Geometry
+	ownReady  ready
 	count     int
 	untuned   bool    // its kind of work is to be measured
 	kept      *fitted // has the geometry, or is nil
@@ -37,6 +36,7 @@ func (f *frame) release() {
 	clear(f.ranges[:f.count])
 	clear(f.args)
 	f.count, f.geometry, f.kept, f.untuned = 0, nil, nil, false
+	f.ownReady.passes = nil
 	frames.Put(f)
 }
 
@@ -53,6 +53,12 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 	}
 	f := takeFrame()
 	defer f.release()
+	switch r, err := f.again(k, outputs, inputs); {
+	case err != nil:
+		return err
+	case r != nil:
+		return f.launch(c, r)
+	}
 	if err := f.bind(k, outputs, inputs); err != nil {
 		return err
 	}
@@ -64,18 +70,19 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 			return err
 		}
 	}
-	v, err := f.variant(k)
+	r, err := f.ready(k)
 	if err != nil {
 		return err
 	}
-	return f.launch(c, k, v)
+	f.take(r)
+	return f.launch(c, r)
 }
 
-// variant is the compiled one of the geometry: where there is none, this waits for it.
-func (f *frame) variant(k *Kernel) (*variant, error) {
+// ready is the launch of the geometry. Where its variant is not compiled, this waits for it.
+func (f *frame) ready(k *Kernel) (*ready, error) {
 	if f.kept != nil {
-		if v := f.kept.compiled.Load(); v != nil {
-			return v, nil
+		if r := f.kept.ready.Load(); r != nil {
+			return r, nil
 		}
 	}
 	v := (*k.variants.Load())[f.geometry.Variant]
@@ -85,10 +92,15 @@ func (f *frame) variant(k *Kernel) (*variant, error) {
 			return nil, err
 		}
 	}
+	r := &f.ownReady
 	if f.kept != nil {
-		f.kept.compiled.Store(v)
+		r = new(ready)
 	}
-	return v, nil
+	r.set(k.program, v, f.geometry, f.layouts[:f.count])
+	if f.kept != nil {
+		f.kept.ready.Store(r)
+	}
+	return r, nil
 }
 
 // compiled waits for a variant.
@@ -164,103 +176,39 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 	return !same
 }
 
-// launch submits the passes.
-func (f *frame) launch(c *cuda.Context, k *Kernel, v *variant) error {
-	g := f.geometry
-	var scratch, tickets cuda.Buffer
-	var own bool // the tickets are of this launch alone
-	if g.Split {
-		var err error
-		if scratch, err = c.Alloc(k.program.ScratchBytes(g)); err != nil {
-			return err
-		}
-		if tickets, own, err = ticketsOf(c); err != nil {
-			return errors.Join(err, scratch.Free())
-		}
-	}
-	f.args = f.args[:0]
-	for _, p := range v.params {
-		f.args = append(f.args, f.arg(k.program, p, scratch, tickets))
-	}
-	x, y := g.Grid()
-	shape := cuda.Geometry{
-		Grid:  cuda.Dim3{X: uint32(x), Y: uint32(y), Z: 1},        //nolint:gosec // CUDA refuses what is too large
-		Block: cuda.Dim3{X: uint32(g.BlockThreads()), Y: 1, Z: 1}, //nolint:gosec // small
-	}
-	var err error
-	for _, pass := range v.passes {
-		if err = c.Launch(pass, shape, f.args...); err != nil {
-			break
-		}
-	}
-	if g.Split {
-		if failed := scratch.Free(); failed != nil {
-			err = errors.Join(err, failed)
-		}
-		if own {
-			if failed := tickets.Free(); failed != nil {
-				err = errors.Join(err, failed)
-			}
-		}
-	}
-	return err
-}
-
-// arg is a parameter as an argument.
-func (f *frame) arg(p *plan.Program, param plan.Param, scratch, tickets cuda.Buffer) cuda.Arg {
-	switch param.Kind { //nolint:exhaustive // the others are numbers
-	case plan.Pointer:
-		r := f.ranges[param.Operand]
-		switch {
-		case r.Bytes == 0:
-			return cuda.Value(uint64(0))
-		case p.Operands[param.Operand].Out:
-			return cuda.Out(r.Buffer).Of(r.Offset, r.Bytes)
-		}
-		return cuda.In(r.Buffer).Of(r.Offset, r.Bytes)
-	case plan.Scratch:
-		return cuda.InOut(scratch)
-	case plan.Tickets:
-		return cuda.InOut(tickets)
-	}
-	n := f.geometry.Value(param)
-	if param.Bytes(f.geometry.Variant) == 8 {
-		return cuda.Value(int64(n))
-	}
-	return cuda.Value(int32(n)) //nolint:gosec // indices have 64 bits where sizes need them
-}
-
-// ticketRows is how many rows a split launch has at most.
-const ticketRows = plan.MaxSplitRows
+// ticketBytes is the size of the tickets of as many rows as a split launch has at most.
+const ticketBytes = plan.MaxSplitRows * 4
 
 // contextTickets are the tickets of a context: zero between launches, which are in the order of its stream.
-type contextTickets struct{ buffer cuda.Buffer }
+type contextTickets struct {
+	on     *cuda.Context
+	buffer cuda.Buffer
+}
 
 func (t *contextTickets) Close() error { return t.buffer.Free() }
 
 type ticketsKey struct{}
 
 // ticketsOf are the tickets for a launch. In a capture they are zeroed by each launch of the graph, which may run beside the stream.
-func ticketsOf(c *cuda.Context) (b cuda.Buffer, own bool, err error) {
-	switch err := c.Submit(nothing); {
-	case errors.Is(err, cuda.ErrCapturing):
-		b, err := c.AllocZeroed(ticketRows * 4)
+func (r *ready) ticketsOf(c *cuda.Context) (b cuda.Buffer, own bool, err error) {
+	if cuda.Capturing(c) {
+		b, err := c.AllocZeroed(ticketBytes)
 		return b, true, err
-	case err != nil:
-		return cuda.Buffer{}, false, err
 	}
-	t, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
-		b, err := c.AllocZeroed(ticketRows * 4)
+	if t := r.known.Load(); t != nil && t.on == c && t.buffer.Live() {
+		return t.buffer, false, nil
+	}
+	opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
+		b, err := c.AllocZeroed(ticketBytes)
 		if err != nil {
 			return nil, err
 		}
-		return &contextTickets{b}, nil
+		return &contextTickets{c, b}, nil
 	})
 	if err != nil {
 		return cuda.Buffer{}, false, err
 	}
-	return t.(*contextTickets).buffer, false, nil //nolint:forcetypeassert // of this key
+	t := opened.(*contextTickets) //nolint:forcetypeassert // of this key
+	r.known.Store(t)
+	return t.buffer, false, nil
 }
-
-// nothing submits nothing: Submit refuses it in a capture.
-func nothing(cudadrv.Device, cudadrv.Stream) error { return nil }

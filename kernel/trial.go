@@ -38,7 +38,7 @@ func workOf(k *Kernel, f *frame) *work {
 type candidate struct {
 	geometry plan.Geometry
 	schedule plan.Schedule
-	compiled *variant
+	ready    ready // once it is compiled
 }
 
 // trial is a measurement under way.
@@ -55,7 +55,7 @@ type trial struct {
 
 // trial compiles, verifies and times the variants.
 func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows []tune.Row, err error) {
-	if captured(t.on()) {
+	if cuda.Capturing(t.on()) {
 		return nil, cuda.ErrCapturing
 	}
 	m := &trial{limit: t.config.Limit, begin: time.Now(), clock: t.clock, stopped: stopped}
@@ -89,7 +89,10 @@ func (m *trial) compile(ctx context.Context, k *Kernel) error {
 	for i, c := range m.all {
 		made, err := loaded[i].Await(ctx)
 		if err == nil {
-			c.compiled, err = k.add(c.geometry.Variant, made.module)
+			var v *variant
+			if v, err = k.add(c.geometry.Variant, made.module); err == nil {
+				c.ready.set(k.program, v, &c.geometry, m.work.layouts[:m.work.count])
+			}
 		}
 		switch {
 		case ended(ctx) != nil:

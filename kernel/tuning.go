@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -196,7 +195,7 @@ func (k *Kernel) tuneFirst(c *cuda.Context, f *frame) error {
 	if choice == nil || !choice.state.CompareAndSwap(open, measuring) {
 		return nil
 	}
-	if captured(c) || captured(t.on()) {
+	if cuda.Capturing(c) || cuda.Capturing(t.on()) {
 		choice.state.Store(open)
 		k.by.counts.awaited.Add(1)
 		return nil
@@ -210,6 +209,3 @@ func (k *Kernel) tuneFirst(c *cuda.Context, f *frame) error {
 	}
 	return k.fit(f)
 }
-
-// captured reports whether a context's stream is being captured.
-func captured(c *cuda.Context) bool { return errors.Is(c.Submit(nothing), cuda.ErrCapturing) }

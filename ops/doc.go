@@ -24,8 +24,9 @@
 // exactly the same layout, and must not overlap one in any other way, unless the operation says otherwise. Operands may be any views.
 // Work is submitted and not waited for.
 //
-// Once an operation has been run on some types and kinds of layouts, its Into form makes no driver call but launches. It allocates nothing
-// on Go's heap unless the operation says otherwise; other forms allocate the tensor. Temporary memory is of the stream.
+// Once an operation has been run on some types and kinds of layouts, its Into form makes no driver call but launches, fills and copies, and
+// allocates nothing on Go's heap; other forms allocate the tensor. Temporary memory is of the stream, which keeps it for the next run.
+// Products keep how they are computed for 256 kinds of operands, and allocate for others.
 //
 // # Kernels
 //

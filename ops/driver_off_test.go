@@ -17,3 +17,6 @@ func library(testing.TB) cudadrv.Driver {
 
 // launching is the simulated driver, whose kernels do nothing.
 func launching(testing.TB) cudadrv.Driver { return sim.New(sim.Config{Bytes: true}) }
+
+// bookkeeping is the simulated driver without bytes: it makes no note of fills and copies, so that all allocations are the program's.
+func bookkeeping(testing.TB) cudadrv.Driver { return sim.New(sim.Config{}) }

@@ -14,3 +14,6 @@ func library(testing.TB) cudadrv.Driver { return dynamic.New(dynamic.Config{}) }
 
 // launching is the same driver, for tests that look at launches alone.
 func launching(tb testing.TB) cudadrv.Driver { tb.Helper(); return library(tb) }
+
+// bookkeeping is the same driver, for tests that count allocations.
+func bookkeeping(tb testing.TB) cudadrv.Driver { tb.Helper(); return library(tb) }

@@ -25,9 +25,9 @@ func (o Gradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx
 	return both(at, opSum, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
 }
 
-// AddBackwardInto is AddBackward into tensors. It allocates on the heap.
+// AddBackwardInto is AddBackward into tensors.
 func (o Gradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
-	for _, d := range []*tensor.Tensor{dx, dy} {
+	for _, d := range [...]*tensor.Tensor{dx, dy} {
 		if d == nil {
 			continue
 		}
@@ -43,7 +43,7 @@ func (o Gradients) MulBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx
 	return both(at, opMulBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.MulBackwardInto(at, dx, dy, grad, x, y) })
 }
 
-// MulBackwardInto is MulBackward into tensors. It allocates on the heap. dx must not overlap x where dy is wanted.
+// MulBackwardInto is MulBackward into tensors. dx must not overlap x where dy is wanted.
 func (o Gradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	if dx != nil {
 		if err := o.set.summedInto(at, key{op: opMulBackward}, dx, grad, y); err != nil {
@@ -136,18 +136,19 @@ func (o Gradients) CrossEntropyBackward(
 	return finished(out, o.CrossEntropyBackwardInto(at, out, grad, logits, targets, options...))
 }
 
-// CrossEntropyBackwardInto is CrossEntropyBackward into a tensor. It allocates on the heap, and makes two launches.
+// CrossEntropyBackwardInto is CrossEntropyBackward into a tensor. It makes two launches.
 func (o Gradients) CrossEntropyBackwardInto(
 	at tensor.Context, dlogits, grad, logits, targets *tensor.Tensor, options ...LossOption,
 ) error {
 	if grad.Rank() != logits.Rank()-1 {
 		return failed(opCrossEntropyBackward, ErrShape, []*tensor.Tensor{dlogits}, grad, logits, targets)
 	}
-	column, err := grad.Unsqueeze(-1)
-	if err != nil {
-		return failed(opCrossEntropyBackward, err, []*tensor.Tensor{dlogits}, grad, logits, targets)
+	column, err := grad.Layout().Unsqueeze(-1)
+	if err == nil {
+		k := lossKey(opCrossEntropyBackward, options)
+		err = viewed(grad, column, func(column *tensor.Tensor) error { return o.set.classes(at, k, dlogits, targets, column, logits) })
 	}
-	return o.set.classes(at, lossKey(opCrossEntropyBackward, options), dlogits, []*tensor.Tensor{column, logits}, targets)
+	return named(opCrossEntropyBackward, err, []*tensor.Tensor{dlogits}, grad, logits, targets)
 }
 
 // GatherBackward is the gradient of the operand x of Gather. Of x only type and shape are looked at.
@@ -192,8 +193,8 @@ func (o Gradients) LayerNormBackward(at tensor.Context, grad, x, weight *tensor.
 	return dx, dweight, dbias, err
 }
 
-// LayerNormBackwardInto is LayerNormBackward into tensors. It makes a launch for each output, and one more for dweight, for which it
-// allocates on the heap. dx is written last: it may be grad or x.
+// LayerNormBackwardInto is LayerNormBackward into tensors. It makes a launch for each output, and one more for dweight, which takes temporary
+// memory. dx is written last: it may be grad or x.
 func (o Gradients) LayerNormBackwardInto(
 	at tensor.Context, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
 ) error {
@@ -204,7 +205,7 @@ func (o Gradients) LayerNormBackwardInto(
 	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	if dweight != nil {
 		if err := o.weight(at, k, dweight, grad, x); err != nil {
-			return err
+			return named(opWeightBackward, err, []*tensor.Tensor{dweight}, grad, x)
 		}
 	}
 	if dbias != nil {
@@ -226,9 +227,13 @@ func (o Gradients) LayerNormBackwardInto(
 // weight is the gradient of a layer norm's weight: it needs mean and deviation of each row before it sums over the rows.
 func (o Gradients) weight(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
 	k.op = opMoments
-	shape, of := without(x.Shape(), k.axes, true), accumulator(x.Type())
-	return o.set.temporary(at, of, shape, func(mean *tensor.Tensor) error {
-		return o.set.temporary(at, of, shape, func(factor *tensor.Tensor) error {
+	rows, err := rowsOf(x.Layout(), k.axes)
+	if err != nil {
+		return err
+	}
+	of := accumulator(x.Type())
+	return temporary(at, of, rows, func(mean *tensor.Tensor) error {
+		return temporary(at, of, rows, func(factor *tensor.Tensor) error {
 			if err := o.set.several(at, k, []*tensor.Tensor{mean, factor}, x); err != nil {
 				return err
 			}

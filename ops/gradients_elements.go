@@ -7,7 +7,7 @@ func (o Gradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx
 	return both(at, opSum, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
 }
 
-// SubBackwardInto is SubBackward into tensors. It allocates on the heap. dx must not overlap grad where dy is wanted.
+// SubBackwardInto is SubBackward into tensors. dx must not overlap grad where dy is wanted.
 func (o Gradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
 	if err := o.AddBackwardInto(at, dx, nil, grad); err != nil || dy == nil {
 		return err
@@ -20,7 +20,7 @@ func (o Gradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx
 	return both(at, opDivBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.DivBackwardInto(at, dx, dy, grad, x, y) })
 }
 
-// DivBackwardInto is DivBackward into tensors. It allocates on the heap. dx must not overlap an operand where dy is wanted.
+// DivBackwardInto is DivBackward into tensors. dx must not overlap an operand where dy is wanted.
 func (o Gradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	if dx != nil {
 		if err := o.set.summedInto(at, key{op: opDivBackward}, dx, grad, y); err != nil {

@@ -47,8 +47,8 @@ func (o Gradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor.Te
 	return dx, dweight, nil
 }
 
-// RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, for which it allocates on
-// the heap. dx is written last: it may be grad or x.
+// RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, which take temporary memory. dx is
+// written last: it may be grad or x.
 func (o Gradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
 	along, err := lastAxes(x.Rank(), dims)
 	if err != nil {
@@ -56,14 +56,17 @@ func (o Gradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, 
 	}
 	k := key{op: opRMSFactor, axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	if dweight != nil {
-		err := o.set.temporary(at, accumulator(x.Type()), without(x.Shape(), along, true), func(factor *tensor.Tensor) error {
-			if err := o.set.into(at, k, factor, x); err != nil {
-				return err
-			}
-			return o.set.summedInto(at, key{op: opRMSWeightBackward}, dweight, grad, x, factor)
-		})
+		rows, err := rowsOf(x.Layout(), along)
+		if err == nil {
+			err = temporary(at, accumulator(x.Type()), rows, func(factor *tensor.Tensor) error {
+				if err := o.set.into(at, k, factor, x); err != nil {
+					return err
+				}
+				return o.set.summedInto(at, key{op: opRMSWeightBackward}, dweight, grad, x, factor)
+			})
+		}
 		if err != nil {
-			return err
+			return named(opRMSWeightBackward, err, []*tensor.Tensor{dweight}, grad, x)
 		}
 	}
 	if dx == nil {

@@ -30,13 +30,9 @@ func (o Makers) Concat(at tensor.Context, axis int, all ...*tensor.Tensor) (*ten
 	return finished(out, o.ConcatInto(at, out, axis, all...))
 }
 
-// ConcatInto is Concat into a tensor of any type: elements are converted as Cast does. It makes a launch for each tensor, and
-// allocates a view of out for it on the heap.
+// ConcatInto is Concat into a tensor of any type: elements are converted as Cast does. It makes a launch for each tensor.
 func (o Makers) ConcatInto(at tensor.Context, out *tensor.Tensor, axis int, all ...*tensor.Tensor) error {
-	if err := o.concat(at, out, axis, all); err != nil {
-		return failed(opConcat, err, []*tensor.Tensor{out}, all...)
-	}
-	return nil
+	return failed(opConcat, o.concat(at, out, axis, all), []*tensor.Tensor{out}, all...)
 }
 
 func (o Makers) concat(at tensor.Context, out *tensor.Tensor, axis int, all []*tensor.Tensor) error {
@@ -56,11 +52,11 @@ func (o Makers) concat(at tensor.Context, out *tensor.Tensor, axis int, all []*t
 	from := 0
 	for _, t := range all {
 		n := t.Dim(axis)
-		part, err := out.Slice(axis, from, from+n, 1)
+		part, err := out.Layout().Narrow(axis, from, n)
 		if err != nil {
 			return err
 		}
-		if err := o.CopyInto(at, part, t); err != nil {
+		if err := viewed(out, part, func(part *tensor.Tensor) error { return o.CopyInto(at, part, t) }); err != nil {
 			return err
 		}
 		from += n

@@ -35,13 +35,16 @@ func (o Makers) TransposeCopy(at tensor.Context, x *tensor.Tensor, a, b int) (*t
 	return o.Copy(at, turned)
 }
 
-// TransposeCopyInto is TransposeCopy into a tensor. It allocates the view of x on the heap.
+// TransposeCopyInto is TransposeCopy into a tensor.
 func (o Makers) TransposeCopyInto(at tensor.Context, out, x *tensor.Tensor, a, b int) error {
-	turned, err := x.Transpose(a, b)
-	if err != nil {
-		return failed(opCopy, err, []*tensor.Tensor{out}, x)
+	if !x.Type().Valid() {
+		return failed(opCopy, tensor.ErrNoTensor, []*tensor.Tensor{out}, x)
 	}
-	return o.CopyInto(at, out, turned)
+	turned, err := x.Layout().Transpose(a, b)
+	if err == nil {
+		err = viewed(x, turned, func(x *tensor.Tensor) error { return o.CopyInto(at, out, x) })
+	}
+	return named(opCopy, err, []*tensor.Tensor{out}, x)
 }
 
 // Fill is a new tensor whose elements are a number.
@@ -114,12 +117,12 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 	} else if start != math.Trunc(start) || step != math.Trunc(step) || !holds(tensor.Int64, start) || !holds(tensor.Int64, step) {
 		return failed(opArange, ErrNumber, []*tensor.Tensor{out})
 	}
-	if out.Rank() == 0 && out != nil {
-		one, err := out.Reshape(1)
-		if err != nil {
-			return failed(opArange, err, []*tensor.Tensor{out})
-		}
-		out = one
+	if out.Rank() > 0 {
+		return o.set.into(at, k, out)
 	}
-	return o.set.into(at, k, out)
+	one, err := out.Layout().Unsqueeze(0)
+	if err == nil {
+		err = viewed(out, one, func(out *tensor.Tensor) error { return o.set.into(at, k, out) })
+	}
+	return named(opArange, err, []*tensor.Tensor{out})
 }

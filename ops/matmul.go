@@ -1,15 +1,11 @@
 package ops
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/tensor"
-	"github.com/go-vram/vram/tensor/layout"
 )
 
 // Products are products of matrices.
@@ -39,7 +35,7 @@ func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (*
 
 // MatmulInto is Matmul into a tensor, which must not overlap the operands. Transposed matrices are multiplied as they are; operands whose
 // elements lie apart, or that are of another type than the output, are copied to temporary memory first, and so is an output of
-// such a layout: then it allocates on the heap.
+// such a layout.
 func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
 	path, err := o.product(at, out, x, y, how)
 	if err != nil {
@@ -48,223 +44,74 @@ func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Pr
 	return path, err
 }
 
-// met is all that says how tensors are multiplied as they are: output and operands.
-type met struct {
-	layouts [3]layout.Layout
-	types   [3]tensor.Type
+// product is a product that is computed.
+type product struct {
+	*way
+
+	set  *set
+	on   *cuda.Context
+	how  Product
+	all  [3]*tensor.Tensor // output and operands, or the copies of them
+	path matmul.Path
 }
 
-// maxMet is how many products are known; another one begins anew. Without it a product takes some microseconds more and allocates.
-const maxMet = 256
-
-// remember keeps the problem of tensors that are multiplied as they are.
-func (s *set) remember(k met, p matmul.Problem) {
-	old := s.met.Load()
-	next := map[met]matmul.Problem{}
-	if len(*old) < maxMet {
-		next = maps.Clone(*old)
-	}
-	next[k] = p
-	s.met.CompareAndSwap(old, &next) // of two goroutines that remember at once one may be forgotten
-}
-
-func productShape(x, y []int) ([]int, error) {
-	if len(x) < 2 || len(y) < 2 || x[len(x)-1] != y[len(y)-2] {
-		return nil, ErrShape
-	}
-	batch, err := layout.BroadcastShape(x[:len(x)-2], y[:len(y)-2])
-	if err != nil {
-		return nil, err
-	}
-	return append(batch, x[len(x)-2], y[len(y)-1]), nil
-}
-
-func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Product) (path matmul.Path, err error) {
+func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
 	if o.set == nil {
-		return path, ErrNotOpen
+		return matmul.Path{}, ErrNotOpen
 	}
 	c, err := tensor.ContextOf(at)
 	if err != nil {
-		return path, err
+		return matmul.Path{}, err
 	}
 	if !out.Type().Valid() || !x.Type().Valid() || !y.Type().Valid() {
-		return path, tensor.ErrNoTensor
+		return matmul.Path{}, tensor.ErrNoTensor
 	}
-	key := met{[3]layout.Layout{out.Layout(), x.Layout(), y.Layout()}, [3]tensor.Type{out.Type(), x.Type(), y.Type()}}
-	if problem, found := (*o.set.met.Load())[key]; found {
-		problem.Precision = how.Precision
-		return o.set.multiply(c, problem, how.Choice, out, x, y)
-	}
-	shape, err := productShape(x.Shape(), y.Shape())
+	w, err := o.set.way(out, x, y)
 	if err != nil {
-		return path, err
+		return matmul.Path{}, err
 	}
-	if !slices.Equal(shape, out.Shape()) {
-		return path, ErrShape
+	p := product{way: w, set: o.set, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
+	err = p.with(1, func() error { return p.with(2, func() error { return p.with(0, p.multiply) }) })
+	return p.path, err
+}
+
+// with runs f with a copy of an operand, or of the output, in its place, if it needs one.
+func (p *product) with(i int, f func() error) error {
+	if !p.copied[i] {
+		return f()
 	}
-	p := product{Products: o, at: at, on: c, batch: shape[:len(shape)-2], of: expr.Promote(x.Type(), y.Type()), how: how}
-	if _, ok := gemmType(p.of); !ok || out.Type().Kind() != tensor.Floating {
-		return path, &tensor.TypeError{Op: "matmul", Types: []tensor.Type{out.Type(), x.Type(), y.Type()}}
-	}
-	err = p.operand(x, func(left *tensor.Tensor, a matrix) error {
-		return p.operand(y, func(right *tensor.Tensor, b matrix) error {
-			return p.result(out, func(to *tensor.Tensor, d matrix) error {
-				problem := p.problem(to, left, d, a, b)
-				if to == out && left == x && right == y {
-					o.set.remember(key, problem)
-				}
-				path, err = o.set.multiply(c, problem, how.Choice, to, left, right)
+	return temporary(p.on, p.of, p.copies[i], func(packed *tensor.Tensor) error {
+		given := p.all[i]
+		p.all[i] = packed
+		if i == 0 {
+			if err := f(); err != nil {
 				return err
-			})
-		})
-	})
-	return path, err
-}
-
-// product is a product that is computed.
-type product struct {
-	Products
-
-	at    tensor.Context
-	on    *cuda.Context
-	batch []int
-	of    tensor.Type // in which operands are
-	how   Product
-}
-
-// matrix is how the matrices of a tensor lie in memory.
-type matrix struct {
-	transposed bool
-	ld, stride int64
-}
-
-// operand gives f a tensor that can be multiplied: x, or a copy of it.
-func (p product) operand(x *tensor.Tensor, f func(*tensor.Tensor, matrix) error) error {
-	if m, ok := p.matrix(x.Layout()); ok && x.Type() == p.of {
-		return f(x, m)
-	}
-	shape := x.Shape()
-	l, err := layout.Of(shape...)
-	if err != nil {
-		return err
-	}
-	m, ok := p.matrix(l)
-	if !ok { // the batch repeats it in parts
-		shape = append(slices.Clone(p.batch), x.Dim(-2), x.Dim(-1))
-		if l, err = layout.Of(shape...); err != nil {
+			}
+			return Makers{p.set}.CopyInto(p.on, given, packed)
+		}
+		if err := (Makers{p.set}).CopyInto(p.on, packed, given); err != nil {
 			return err
 		}
-		m, _ = p.matrix(l)
-	}
-	return p.set.temporary(p.at, p.of, shape, func(packed *tensor.Tensor) error {
-		if err := (Makers{p.set}).CopyInto(p.at, packed, x); err != nil {
-			return err
-		}
-		return f(packed, m)
+		return f()
 	})
 }
 
-// result gives f a tensor that can be written: out, or one that is copied to it.
-func (p product) result(out *tensor.Tensor, f func(*tensor.Tensor, matrix) error) error {
-	direct := out.Type() == p.of || out.Type() == tensor.Float32 && p.of.Size() == 2
-	m, ok := p.matrix(out.Layout())
-	if ok && direct && !m.transposed && !out.Layout().MayOverlap() {
-		return f(out, m)
+// multiply submits the product.
+func (p *product) multiply() error {
+	if p.all[0].Len() == 0 {
+		p.path.Parts = 1
+		return nil
 	}
-	l, err := layout.Of(out.Shape()...)
-	if err != nil {
-		return err
-	}
-	m, _ = p.matrix(l)
-	return p.set.temporary(p.at, p.of, out.Shape(), func(packed *tensor.Tensor) error {
-		if err := f(packed, m); err != nil {
+	var at [3]cuda.Range
+	for _, i := range [...]int{1, 2, 0} {
+		var err error
+		if at[i], err = p.all[i].Range(); err != nil {
 			return err
 		}
-		return Makers{p.set}.CopyInto(p.at, out, packed)
-	})
-}
-
-// matrix is how matrices of a layout lie, repeated for the batch, if a product can have them so.
-func (p product) matrix(l layout.Layout) (m matrix, ok bool) {
-	rows, columns, down, right := l.Dim(-2), l.Dim(-1), l.Stride(-2), l.Stride(-1)
-	switch {
-	case (right == 1 || columns <= 1) && (rows <= 1 || down >= columns):
-		m.ld = int64(down)
-		if rows <= 1 || down < 1 {
-			m.ld = int64(max(columns, 1))
-		}
-	case (down == 1 || rows <= 1) && (columns <= 1 || right >= rows):
-		m.transposed, m.ld = true, int64(right)
-		if columns <= 1 {
-			m.ld = int64(max(rows, 1))
-		}
-	default:
-		return m, false
 	}
-	all, err := l.Broadcast(append(slices.Clone(p.batch), rows, columns)...)
-	if err != nil {
-		return m, false
-	}
-	next, first := 0, true
-	for d := range slices.Backward(p.batch) {
-		n, stride := all.Dim(d), all.Stride(d)
-		switch {
-		case n == 1:
-			continue
-		case stride < 0 || !first && stride != next:
-			return m, false
-		case first:
-			m.stride, first = int64(stride), false
-		}
-		next = stride * n
-	}
-	return m, true
-}
-
-// problem is that of tensors which can be multiplied.
-func (p product) problem(out, x *tensor.Tensor, d, a, b matrix) matmul.Problem {
-	in, _ := gemmType(p.of)
-	to, _ := gemmType(out.Type())
-	problem := matmul.Problem{
-		M: int64(out.Dim(-2)), N: int64(out.Dim(-1)), K: int64(x.Dim(-1)), Batch: 1, TransposeA: a.transposed, TransposeB: b.transposed,
-		LDA: a.ld, LDB: b.ld, LDC: d.ld, StrideA: a.stride, StrideB: b.stride, StrideC: d.stride, In: in, Out: to, Precision: p.how.Precision,
-	}
-	for _, n := range p.batch {
-		problem.Batch *= int64(n)
-	}
-	return problem
-}
-
-func (s *set) multiply(c *cuda.Context, problem matmul.Problem, choice matmul.Choice, out, x, y *tensor.Tensor) (matmul.Path, error) {
-	if out.Len() == 0 {
-		return matmul.Path{Parts: 1}, nil
-	}
-	a, err := x.Range()
-	if err != nil {
-		return matmul.Path{}, err
-	}
-	b, err := y.Range()
-	if err != nil {
-		return matmul.Path{}, err
-	}
-	d, err := out.Range()
-	if err != nil {
-		return matmul.Path{}, err
-	}
-	return s.products.Multiply(c, problem, matmul.Operands{A: a, B: b, C: d, Alpha: 1}, choice)
-}
-
-// gemmType is an element type as products have it.
-func gemmType(of tensor.Type) (gemm.Type, bool) {
-	switch of { //nolint:exhaustive // the others have no products
-	case tensor.Float16:
-		return gemm.Float16, true
-	case tensor.BFloat16:
-		return gemm.BFloat16, true
-	case tensor.Float32:
-		return gemm.Float32, true
-	case tensor.Float64:
-		return gemm.Float64, true
-	}
-	return 0, false
+	problem := p.problem
+	problem.Precision = p.how.Precision
+	var err error
+	p.path, err = p.set.products.Multiply(p.on, problem, matmul.Operands{A: at[1], B: at[2], C: at[0], Alpha: 1}, p.how.Choice)
+	return err
 }

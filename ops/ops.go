@@ -39,7 +39,7 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	}
 	s := &set{compiler: compiler, products: matmul.New(c)}
 	s.entries.Store(&map[key]*entry{})
-	s.met.Store(&map[met]matmul.Problem{})
+	s.met.Store(&map[met]*way{})
 	s.functions.Store(&map[routine.Kernel]*cuda.Function{})
 	return Ops{
 		Arithmetic{s},
@@ -78,8 +78,9 @@ func (o Ops) Close() error {
 type set struct {
 	compiler  *kernel.Compiler
 	products  *matmul.Multiplier
-	met       atomic.Pointer[map[met]matmul.Problem]            // replaced by a copy with one more
+	met       atomic.Pointer[map[met]*way]                      // replaced by a copy with one more
 	entries   atomic.Pointer[map[key]*entry]                    // likewise
+	first     [operations]atomic.Pointer[[]keyed]               // the entries of each operation that were met first; likewise
 	functions atomic.Pointer[map[routine.Kernel]*cuda.Function] // likewise
 	wide      bool                                              // routines compute places in 64 bits: for tests
 }
@@ -103,27 +104,62 @@ type entry struct {
 	of     tensor.Type // of the first output
 }
 
+// keyed is an entry with its key.
+type keyed struct {
+	key   key
+	entry *entry
+}
+
+// maxFirst is how many entries of an operation are compared one by one: in the time of a look into the map.
+const maxFirst = 8
+
 // entry finds a kernel, or makes it. Errors: those of expr.Expr.Err and of kernel.Compiler.Reduction.
-func (s *set) entry(k key) (*entry, error) {
+func (s *set) entry(k *key) (*entry, error) {
 	if s == nil {
 		return nil, ErrNotOpen
 	}
-	if e := (*s.entries.Load())[k]; e != nil {
+	if first := s.first[k.op].Load(); first != nil {
+		for i := range *first {
+			if known := &(*first)[i]; known.key == *k {
+				return known.entry, nil
+			}
+		}
+	}
+	if e := (*s.entries.Load())[*k]; e != nil {
 		return e, nil
 	}
-	e, err := s.build(k)
+	e, err := s.build(*k)
 	if err != nil {
 		return nil, err
 	}
+	return s.add(k, e), nil
+}
+
+// add makes an entry known, unless there is one: it returns that one.
+func (s *set) add(k *key, e *entry) *entry {
 	for {
 		old := s.entries.Load()
-		if first := (*old)[k]; first != nil {
-			return first, nil
+		if known := (*old)[*k]; known != nil {
+			return known
 		}
 		next := maps.Clone(*old)
-		next[k] = e
+		next[*k] = e
 		if s.entries.CompareAndSwap(old, &next) {
-			return e, nil
+			break
+		}
+	}
+	for {
+		old := s.first[k.op].Load()
+		var first []keyed
+		if old != nil {
+			first = *old
+		}
+		if len(first) == maxFirst {
+			return e
+		}
+		first = append(first[:len(first):len(first)], keyed{*k, e})
+		if s.first[k.op].CompareAndSwap(old, &first) {
+			return e
 		}
 	}
 }
@@ -139,7 +175,7 @@ func (s *set) build(k key) (*entry, error) {
 	}
 	if own := all[0].Type; k.out == own {
 		k.out = 0
-		return s.entry(k)
+		return s.entry(&k)
 	} else if k.out != 0 {
 		if !k.op.converts() && family(k.out) < family(own) {
 			return nil, &tensor.TypeError{Op: k.op.String() + " into", Types: []tensor.Type{k.out, own}}
@@ -200,7 +236,7 @@ func (s *set) several(at tensor.Context, k key, outputs []*tensor.Tensor, inputs
 	err := k.typed(inputs)
 	if err == nil {
 		var e *entry
-		if e, err = s.entry(k); err == nil {
+		if e, err = s.entry(&k); err == nil {
 			err = e.kernel.Run(at, outputs, inputs...)
 		}
 	}
@@ -216,7 +252,7 @@ func (s *set) made(at tensor.Context, k key, shape []int, inputs ...*tensor.Tens
 	if err != nil {
 		return nil, failed(k.op, err, nil, inputs...)
 	}
-	e, err := s.entry(k)
+	e, err := s.entry(&k)
 	if err != nil {
 		return nil, failed(k.op, err, nil, inputs...)
 	}

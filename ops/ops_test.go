@@ -10,79 +10,9 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/kernel"
-	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
-
-// warm are Into forms that are to allocate nothing, neither on the heap nor from the driver.
-func (r *rig) warm() map[string]func() error {
-	a := func(shape ...int) *tensor.Tensor { return r.tensor(newArray(shape, r.random.NormFloat64)) }
-	x, bias, out, row := a(16, 32), a(32), a(16, 32), a(16)
-	wide, rate, step := a(16, 32), a(1), a(1)
-	state := ops.AdamWState{Param: a(16, 32), Grad: x, First: a(16, 32), Second: a(16, 32)}
-	left, right, square := r.zeros(16, 32), r.zeros(16, 32), r.zeros(16, 16)
-	turned, err := right.Transpose(0, 1)
-	require.NoError(r, err)
-	config := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
-	apart, err := a(32, 16).Transpose(0, 1)
-	require.NoError(r, err)
-	states := []ops.AdamWState{state, {Param: apart, Grad: x, First: a(16, 32), Second: a(16, 32)}}
-	zeros, err := tensor.Zeros(r.s, tensor.Int64, 16, 32)
-	require.NoError(r, err)
-	index, err := zeros.Index(1, 0)
-	require.NoError(r, err)
-	number := 0
-	count, err := tensor.Zeros(r.s, tensor.Int64, 1)
-	require.NoError(r, err)
-	return map[string]func() error{
-		"add":                 func() error { return r.o.AddInto(r.s, out, x, bias) },
-		"gelu":                func() error { return r.o.GeluInto(r.c, out, x) },
-		"clamp":               func() error { return r.o.ClampInto(r.c, out, x, 0, 1) },
-		"where":               func() error { return r.o.WhereInto(r.c, out, x, bias, wide) },
-		"sum":                 func() error { return r.o.SumInto(r.c, row, x, 1) },
-		"softmax":             func() error { return r.o.SoftmaxInto(r.c, out, x, -1) },
-		"layer norm":          func() error { return r.o.LayerNormInto(r.c, out, x, bias, bias, 1, epsilon) },
-		"softmax backward":    func() error { return r.o.SoftmaxBackwardInto(r.c, out, x, wide, -1) },
-		"layer norm backward": func() error { return r.o.LayerNormBackwardInto(r.c, out, nil, nil, x, wide, bias, 1, epsilon) },
-		"matmul": func() error {
-			_, err := r.o.MatmulInto(r.c, square, left, turned, ops.Product{Choice: matmul.Own})
-			return err
-		},
-		"AdamW": func() error { return r.o.AdamW(r.c, state, rate, step, config) },
-		"AdamW of all": func() error {
-			number++
-			return r.o.AdamWAll(r.c, states, ops.AdamWStep{Rate: 1 / float64(number), Step: number}, config)
-		},
-		"gather":             func() error { return r.o.GatherInto(r.c, out, x, zeros, 1) },
-		"scatter-add":        func() error { return r.o.ScatterAddInto(r.c, out, zeros, x, 1) },
-		"gather backward":    func() error { return r.o.GatherBackwardInto(r.c, out, x, zeros, 1) },
-		"embedding":          func() error { return r.o.EmbeddingInto(r.c, out, x, index) },
-		"embedding backward": func() error { return r.o.EmbeddingBackwardInto(r.c, x, out, index) },
-		"uniform":            func() error { return r.o.UniformInto(r.c, out, ops.Random{Seed: 1}, 0, float64(number)) },
-		"normal":             func() error { return r.o.NormalInto(r.c, apart, ops.Random{Offset: 7, Ahead: count}, 0, 1) },
-	}
-}
-
-// zeros is a contiguous tensor.
-func (r *rig) zeros(shape ...int) *tensor.Tensor {
-	r.Helper()
-	t, err := tensor.Zeros(r.s, tensor.Float32, shape...)
-	require.NoError(r, err)
-	return t
-}
-
-func TestAWarmOperationAllocatesNothing(t *testing.T) {
-	r := newRigOn(t, launching(t))
-	for name, f := range r.warm() {
-		require.NoError(t, f(), name)
-		assert.LessOrEqual(t, testing.AllocsPerRun(100, func() {
-			if err := f(); err != nil {
-				t.Error(err)
-			}
-		}), float64(runAllocs), name)
-	}
-}
 
 // An operation that makes tensors takes their memory from the pool once it is warm.
 func TestAWarmOperationTakesNoMemoryOfTheDriver(t *testing.T) {

@@ -1,6 +1,9 @@
 package ops
 
-import "github.com/go-vram/vram/tensor"
+import (
+	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
+)
 
 // Reductions make one element of those along some axes; without axes of all. Results lack the axes, or have them with length 1 if they
 // are kept. Into forms take an output of either shape.
@@ -38,6 +41,18 @@ func without(shape []int, along axes, keep bool) []int {
 		}
 	}
 	return left
+}
+
+// rowsOf is the contiguous layout with one element for each row along some axes: with length 1 in these.
+func rowsOf(l layout.Layout, along axes) (layout.Layout, error) {
+	var lengths [layout.MaxRank]int
+	shape := l.AppendShape(lengths[:0])
+	for d := range shape {
+		if along.has(d, len(shape)) {
+			shape[d] = 1
+		}
+	}
+	return layout.Of(shape...)
 }
 
 func (s *set) reduce(at tensor.Context, op operation, x *tensor.Tensor, keep bool, numbers []int) (*tensor.Tensor, error) {
@@ -116,40 +131,46 @@ func (o Reductions) SumTo(at tensor.Context, x *tensor.Tensor, shape ...int) (*t
 	return finished(out, o.SumToInto(at, out, x))
 }
 
-// SumToInto is SumTo into a tensor, which has the shape. It allocates on the heap.
+// SumToInto is SumTo into a tensor, which has the shape.
 func (o Reductions) SumToInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.summedInto(at, key{op: opSum}, out, x)
 }
 
 // summedInto runs an operation that sums over the axes along which the output is broadcast to the shape of the first operand.
 func (s *set) summedInto(at tensor.Context, k key, out *tensor.Tensor, inputs ...*tensor.Tensor) error {
-	along, to, err := broadcastAxes(out, inputs[0].Shape())
+	along, to, err := broadcastAxes(out.Layout(), inputs[0].Layout())
 	if err != nil {
 		return failed(k.op, err, []*tensor.Tensor{out}, inputs...)
 	}
 	if k.axes = along; along == 0 && k.op == opSum {
 		k.op = opCopy
 	}
-	return s.into(at, k, to, inputs...)
+	if to.Rank() == out.Rank() {
+		return s.into(at, k, out, inputs...)
+	}
+	err = viewed(out, to, func(out *tensor.Tensor) error { return s.into(at, k, out, inputs...) })
+	return named(k.op, err, []*tensor.Tensor{out}, inputs...)
 }
 
-// broadcastAxes are the axes along which a tensor is broadcast to a shape, and the tensor with as many dimensions. Errors: ErrShape.
-func broadcastAxes(out *tensor.Tensor, shape []int) (along axes, to *tensor.Tensor, err error) {
-	for to = out; to != nil && to.Rank() < len(shape); {
+// broadcastAxes are the axes along which a layout is broadcast to the shape of another one, and the layout with as many dimensions. Errors:
+// ErrShape.
+func broadcastAxes(out, shape layout.Layout) (along axes, to layout.Layout, err error) {
+	rank := shape.Rank()
+	for to = out; to.Rank() < rank; {
 		if to, err = to.Unsqueeze(0); err != nil {
-			return 0, nil, err
+			return 0, to, err
 		}
 	}
-	if to.Rank() != len(shape) {
-		return 0, nil, ErrShape
+	if to.Rank() != rank {
+		return 0, to, ErrShape
 	}
-	for d, n := range shape {
+	for d := range rank {
 		switch {
-		case to.Dim(d) == n:
+		case to.Dim(d) == shape.Dim(d):
 		case to.Dim(d) == 1:
-			along |= 1 << (len(shape) - 1 - d)
+			along |= 1 << (rank - 1 - d)
 		default:
-			return 0, nil, ErrShape
+			return 0, to, ErrShape
 		}
 	}
 	return along, to, nil

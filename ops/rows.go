@@ -1,10 +1,10 @@
 package ops
 
 import (
-	"errors"
 	"math"
 
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
 )
 
 // Rows are operations on rows of elements: softmax along an axis, and norms and losses along the last ones.
@@ -150,53 +150,50 @@ func (o Rows) CrossEntropy(at tensor.Context, logits, targets *tensor.Tensor, op
 	return finished(out, o.CrossEntropyInto(at, out, logits, targets, options...))
 }
 
-// CrossEntropyInto is CrossEntropy into a tensor. It allocates on the heap, and makes two launches: one writes the numbers of
-// the classes into temporary memory.
+// CrossEntropyInto is CrossEntropy into a tensor. It makes two launches: one writes the numbers of the classes into temporary memory.
 func (o Rows) CrossEntropyInto(at tensor.Context, out, logits, targets *tensor.Tensor, options ...LossOption) error {
-	return o.set.classes(at, lossKey(opCrossEntropy, options), out, []*tensor.Tensor{logits}, targets)
+	return o.set.classes(at, lossKey(opCrossEntropy, options), out, targets, logits)
 }
 
-// classes runs an operation on rows whose last operands are the class of each row and the numbers of all classes.
-func (s *set) classes(at tensor.Context, k key, out *tensor.Tensor, inputs []*tensor.Tensor, targets *tensor.Tensor) (err error) {
-	logits := inputs[len(inputs)-1]
-	defer func() {
-		var known *Error
-		if err != nil && !errors.As(err, &known) {
-			err = failed(k.op, err, []*tensor.Tensor{out}, append(inputs, targets)...)
-		}
-	}()
+// classes runs an operation on rows whose last operands are the class of each row and the numbers of all classes. The operands before
+// these end with the logits.
+func (s *set) classes(at tensor.Context, k key, out, targets *tensor.Tensor, inputs ...*tensor.Tensor) error {
+	var operands [maxInputs]*tensor.Tensor
+	n := copy(operands[:], inputs)
+	logits := operands[n-1]
+	operands[n] = targets
+	column, err := columnOf(k.op, logits, targets)
+	if err == nil {
+		err = viewed(targets, column, func(column *tensor.Tensor) error {
+			numbers, err := layout.Of(logits.Dim(-1))
+			if err != nil {
+				return err
+			}
+			return temporary(at, tensor.Int64, numbers, func(numbers *tensor.Tensor) error {
+				if err := (Makers{s}).ArangeInto(at, numbers, 0, 1); err != nil {
+					return err
+				}
+				all := operands
+				all[n], all[n+1] = column, numbers
+				return s.into(at, k, out, all[:n+2]...)
+			})
+		})
+	}
+	return named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...)
+}
+
+// columnOf is the layout of targets beside logits. Errors: ErrShape, *tensor.TypeError.
+func columnOf(op operation, logits, targets *tensor.Tensor) (layout.Layout, error) {
 	if targets.Type() != tensor.Int64 {
-		return &tensor.TypeError{Op: "targets of " + k.op.String(), Types: []tensor.Type{targets.Type()}}
+		return layout.Layout{}, &tensor.TypeError{Op: "targets of " + op.String(), Types: []tensor.Type{targets.Type()}}
 	}
 	if logits.Rank() == 0 || targets.Rank() != logits.Rank()-1 {
-		return ErrShape
+		return layout.Layout{}, ErrShape
 	}
 	for d := range targets.Rank() {
 		if targets.Dim(d) != logits.Dim(d) {
-			return ErrShape
+			return layout.Layout{}, ErrShape
 		}
 	}
-	column, err := targets.Unsqueeze(-1)
-	if err != nil {
-		return err
-	}
-	return s.temporary(at, tensor.Int64, []int{logits.Dim(-1)}, func(numbers *tensor.Tensor) error {
-		if err := (Makers{s}).ArangeInto(at, numbers, 0, 1); err != nil {
-			return err
-		}
-		return s.into(at, k, out, append(inputs, column, numbers)...)
-	})
-}
-
-// temporary gives f a tensor, which is freed behind the work that f submits.
-func (s *set) temporary(at tensor.Context, of tensor.Type, shape []int, f func(*tensor.Tensor) error) error {
-	c, err := tensor.ContextOf(at)
-	if err != nil {
-		return err
-	}
-	t, err := tensor.New(c, of, shape...)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f(t), t.Free())
+	return targets.Layout().Unsqueeze(-1)
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
 )
 
-// A view is one allocation of the Go heap, a tensor with memory two; memory that is there again needs no driver call.
+// A view is one allocation of the Go heap, a tensor with memory two, in a slot both are none; memory that is there again needs no driver call.
 func TestHowOftenTensorsAllocate(t *testing.T) {
 	driver := fault.Wrap(sim.New(sim.Config{Bytes: true}))
 	dev, err := vram.Open(vram.Config{Driver: driver})
@@ -51,6 +52,16 @@ func TestHowOftenTensorsAllocate(t *testing.T) {
 	}
 	driver.SetBefore(func(string) { calls.Add(1) })
 	assert.LessOrEqual(t, testing.AllocsPerRun(500, pair), pairAllocs)
+	var slot tensor.Slot
+	turned, matrix := must(x.Layout().Transpose(0, 1))(t), must(layout.Of(100, 100))(t)
+	assert.Zero(t, testing.AllocsPerRun(500, func() {
+		if _, err := slot.View(x, turned); err != nil {
+			calls.Add(1 << 20)
+		}
+		if y, err := slot.New(c, tensor.Float32, matrix); err != nil || y.Free() != nil {
+			calls.Add(1 << 20)
+		}
+	}))
 	assert.Equal(t, "float32[4 6 8] on GPU 0", x.String())
 	_, err = x.Narrow(0, 1, 2)
 	require.NoError(t, err)

@@ -197,7 +197,8 @@ func Fill[T Element](at Context, t *Tensor, value T) error {
 		if err := fill(c, stage, layout.Layout{}, bits); err != nil {
 			return err
 		}
-		one, err := layout.Layout{}.Broadcast(t.Shape()...)
+		var shape [layout.MaxRank]int
+		one, err := layout.Layout{}.Broadcast(t.layout.AppendShape(shape[:0])...)
 		if err != nil {
 			return err
 		}

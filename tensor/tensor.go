@@ -143,6 +143,11 @@ func (t *Tensor) Layout() layout.Layout {
 	return t.layout
 }
 
+// Has reports whether the tensor has a type and a layout: the layout is compared where it is, and not copied.
+func (t *Tensor) Has(of Type, l *layout.Layout) bool {
+	return t != nil && t.storage != nil && t.of == of && t.layout == *l
+}
+
 // Shape has the length of each dimension. The slice is the caller's.
 func (t *Tensor) Shape() []int { return t.Layout().Shape() }
 

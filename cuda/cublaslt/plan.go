@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"sync"
 	"unsafe"
 
 	"github.com/go-vram/vram/cuda"
@@ -277,13 +278,41 @@ func (plan *Plan) Launch(c *cuda.Context, o gemm.Operands, e gemm.Extent, work c
 	if plan.WorkspaceBytes > 0 {
 		args = append(args, cuda.Out(work.Buffer).Of(work.Offset, plan.WorkspaceBytes))
 	}
-	return c.LaunchWith(plan.Library, func(device cudadrv.Device, on cudadrv.Stream) error {
+	s := submissions.Get().(*submission) //nolint:forcetypeassert // of this pool
+	defer s.release()
+	s.plan, s.operands, s.work = plan, o, work
+	return c.LaunchWith(plan.Library, s.submit, args...)
+}
+
+// submission is one launch. Its functions are made once, as they are on Go's heap.
+type submission struct {
+	plan     *Plan
+	operands gemm.Operands
+	work     cuda.Range
+	on       cudadrv.Stream
+
+	submit   func(device cudadrv.Device, on cudadrv.Stream) error
+	multiply func() error
+}
+
+var submissions = sync.Pool{New: func() any { //nolint:gochecknoglobals // made on first use: memory that one launch uses at a time
+	s := &submission{}
+	s.multiply = func() error { return s.plan.of.multiply(s.plan, &s.operands, s.work, s.on) }
+	s.submit = func(device cudadrv.Device, on cudadrv.Stream) error {
 		foreign, ok := device.(cudadrv.ForeignCalls)
 		if !ok {
 			return &cudadrv.CallError{Func: "cuCtxPushCurrent", Result: cudadrv.NotSupported}
 		}
-		return foreign.WithContext(func() error { return plan.of.multiply(plan, o, work, on) })
-	}, args...)
+		s.on = on
+		return foreign.WithContext(s.multiply)
+	}
+	return s
+}}
+
+// release clears references to memory, and gives the submission to the next launch.
+func (s *submission) release() {
+	s.plan, s.operands, s.work = nil, gemm.Operands{}, cuda.Range{}
+	submissions.Put(s)
 }
 
 func reading(r cuda.Range, bytes int64) cuda.Arg { return cuda.In(r.Buffer).Of(r.Offset, bytes) }
@@ -292,7 +321,7 @@ func reading(r cuda.Range, bytes int64) cuda.Arg { return cuda.In(r.Buffer).Of(r
 func address(r cuda.Range) uint64 { return uint64(r.Buffer.Ptr()) + uint64(r.Offset) } //nolint:gosec // within the buffer
 
 // multiply calls cublasLtMatmul.
-func (h *Handle) multiply(plan *Plan, o gemm.Operands, work cuda.Range, on cudadrv.Stream) error {
+func (h *Handle) multiply(plan *Plan, o *gemm.Operands, work cuda.Range, on cudadrv.Stream) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -72,6 +72,22 @@ func kernelBugs() []Bug {
 			Edits: []Edit{{"kernel.(*frame).overlaps", "f.layouts[out] == f.layouts[other] && a == b", "a == b"}},
 		},
 		{
+			Name: "an output may overlap an input in a warm run", Package: kernels, Run: "^TestAWarmRunChecksItsTensors$",
+			Edits: []Edit{{"kernel.(*frame).again", "e.aligned(f) && !r.overlap(f)", "e.aligned(f)"}},
+		},
+		{
+			Name: "a warm run takes a tensor of another type", Package: kernels, Run: "^TestAWarmRunChecksItsTensors$",
+			Edits: []Edit{{"tensor.(*Tensor).Has", "t.of == of && ", ""}},
+		},
+		{
+			Name: "a run makes its launch anew", Package: kernels, Run: "^TestAWarmRunAllocatesNothing$",
+			Edits: []Edit{{"kernel.(*frame).ready", "f.kept.ready.Store(r)", ""}},
+		},
+		{
+			Name: "split rows have the tickets of another context", Package: kernels, Run: "^TestTicketsAreOfAContext$",
+			Edits: []Edit{{"kernel.(*ready).ticketsOf", "t.on == c && ", ""}},
+		},
+		{
 			Name: "a variant is compiled for each kernel", Package: kernels, Run: "^TestAVariantIsCompiledOnce$",
 			Edits: []Edit{{"kernel.(*Compiler).once", "if p, ok := c.modules[key]; ok {", "if p, ok := c.modules[key]; ok && p.Pending() {"}},
 		},

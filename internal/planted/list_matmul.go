@@ -17,6 +17,10 @@ func matmulBugs() []Bug {
 			Edits: []Edit{{"cuda.(*Context).LaunchWith", "err = within(a.buffer, a.offset, a.bytes)", "_ = a"}},
 		},
 		{
+			Name: "each product of the library takes new memory from Go's heap", Package: "cuda/cublaslt", Run: "^TestAWarmProductAllocatesNothing$",
+			Edits: []Edit{{"cuda/cublaslt.(*submission).release", "submissions.Put(s)", ""}},
+		},
+		{
 			Name: "a library is called in the context of somebody else", Package: "cudadrv/dynamic", Run: "^TestOtherLibrariesHaveTheContext$",
 			Edits: []Edit{{"cudadrv/dynamic.(*device).WithContext", "fr.args[0] = d.context", "fr.args[0] = fr.args[0]"}},
 		},

@@ -56,6 +56,14 @@ func tensorBugs() []Bug {
 			Edits: []Edit{{"tensor/half.NewBFloat16", "bits>>16 | 1<<6", "bits >> 16 &^ 0x7f"}},
 		},
 		{
+			Name: "a view in a slot leads out of the memory", Package: pkg, Run: "^TestMistakesWithSlots$",
+			Edits: []Edit{{"tensor.(*Slot).View", "l.Len() > 0 &&", "l.Len() < 0 &&"}},
+		},
+		{
+			Name: "a slot keeps the tensor that it had", Package: pkg, Run: "^TestASlotHasOneTensorAtATime$",
+			Edits: []Edit{{"tensor.(*Slot).Clear", "s.storage.memory.Store(nil)", ""}},
+		},
+		{
 			Name: "a view frees the storage", Package: pkg, Run: "^TestUseAfterFree$",
 			Edits: []Edit{{"tensor.(*Tensor).Free", "case t.owner != t:", "case t.owner == nil:"}},
 		},

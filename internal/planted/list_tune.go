@@ -51,7 +51,7 @@ func tuneBugs() []Bug {
 		},
 		{
 			Name: "a run in a capture measures", Package: kernels, Run: capture,
-			Edits: []Edit{{"kernel.(*Kernel).tuneFirst", "captured(c) || captured(t.on())", "c == nil"}},
+			Edits: []Edit{{"kernel.(*Kernel).tuneFirst", "cuda.Capturing(c) || cuda.Capturing(t.on())", "c == nil"}},
 		},
 		{
 			Name: "a geometry is kept that is to be measured", Package: kernels, Run: capture,

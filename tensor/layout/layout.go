@@ -140,6 +140,9 @@ func (l Layout) Offset() int { return l.offset }
 // Shape has the length of each dimension. The slice is the caller's.
 func (l Layout) Shape() []int { return slices.Clone(l.shape[:l.rank]) }
 
+// AppendShape appends the length of each dimension to a slice: to memory of the caller's.
+func (l Layout) AppendShape(to []int) []int { return append(to, l.shape[:l.rank]...) }
+
 // Strides has the stride of each dimension. The slice is the caller's.
 func (l Layout) Strides() []int { return slices.Clone(l.strides[:l.rank]) }
 
