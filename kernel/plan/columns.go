@@ -13,10 +13,10 @@ import (
 const (
 	// turnedLanes are the warps of a block, by the rule.
 	turnedLanes = 8
-	// turnedRepeat is how many elements of its rows a thread loads at once, by the rule: 128 bytes on their way for each thread.
+	// turnedRepeat is how many elements of its rows a thread loads at once, by the rule.
 	turnedRepeat = 8
-	// turnedBytes is the vector of a thread, by the rule.
-	turnedBytes = 16
+	// turnedBytes is the vector of a thread, by the rule: with the repetitions, and two blocks on a multiprocessor, 32 KiB are on their way to it.
+	turnedBytes = 8
 	// maxTurned bounds the product of the warps of a block and of the rows of a thread, whose states are in shared memory: 32 KiB of them.
 	maxTurned = 64
 )
@@ -86,17 +86,32 @@ func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses 
 
 // turn makes a schedule that of a turned kernel.
 func (p *Program) turn(g *Geometry, s *Schedule) {
-	size := 1
+	size := p.inputBytes()
+	s.Turned, s.Lanes, s.Repeat, s.Beside = true, turnedLanes, turnedRepeat, max(g.MaxBeside, 1)
+	for s.Beside > 1 && (int(s.Beside)*size > turnedBytes || g.Rows < warpLanes*int(s.Beside)) {
+		s.Beside /= 2
+	}
+	blocks := uint16(splitBlocks)
+	if int(s.Beside)*size < turnedBytes {
+		blocks *= 2 // as many bytes on their way
+	}
+	if g.shares(*s, blocks) {
+		s.Blocks = blocks
+	}
+}
+
+// inputBytes is the size of an element of the largest input.
+func (p *Program) inputBytes() (size int) {
 	for _, o := range p.Operands[:p.Inputs] {
 		size = max(size, o.Type.Size())
 	}
-	s.Turned, s.Lanes, s.Repeat, s.Beside = true, turnedLanes, turnedRepeat, max(g.MaxBeside, 1)
-	for s.Beside > 1 && (int(s.Beside)*size > turnedBytes || g.Rows < warpLanes/2*int(s.Beside)) {
-		s.Beside /= 2
-	}
-	if n := groups(g.Rows, s.Beside); n <= MaxSplitRows && n < 2*splitBlocks && g.Cols >= 2*turnedLanes*turnedRepeat {
-		s.Blocks = 2 * splitBlocks
-	}
+	return size
+}
+
+// shares reports whether so many blocks may share the groups of rows, two or more for each, with two turns of the loop for each.
+func (g *Geometry) shares(s Schedule, blocks uint16) bool {
+	n := groups(g.Rows, s.Beside)
+	return n > 0 && n <= min(MaxSplitRows, int(blocks)/2) && g.Cols >= 2*int(s.Lanes)*int(s.Repeat)
 }
 
 // splitTurned shares groups of rows among blocks: each has at least one turn of the loop.
@@ -108,34 +123,27 @@ func (g *Geometry) splitTurned() {
 	g.Splits = max((g.Cols+g.Chunk-1)/g.Chunk, 1)
 }
 
-// turned adds schedules of turned kernels.
-func (g *Geometry) turned(add func(Schedule)) {
-	besides := []uint8{1}
-	switch g.MaxBeside {
-	case 8:
-		besides = []uint8{8, 4, 1}
-	case 4:
-		besides = []uint8{4, 1}
-	case 2:
-		besides = []uint8{2, 1}
-	}
-	for _, beside := range besides {
-		if beside > 1 && g.Rows < warpLanes/2*int(beside) {
+// turned adds schedules of turned kernels: a thread loads 4, 8 or 16 bytes at once, or one element.
+func (p *Program) turned(g *Geometry, add func(Schedule)) {
+	for beside := max(g.MaxBeside, 1); beside > 0; beside /= 2 {
+		if bytes := int(beside) * p.inputBytes(); beside > 1 && (bytes > 16 || g.Rows < warpLanes*int(beside)) || bytes < 4 && beside < g.MaxBeside {
 			continue
 		}
 		for _, lanes := range []uint16{8, 16} {
-			for _, repeat := range []uint8{1, 4, 8} {
-				for _, blocks := range []uint16{0, splitBlocks, 2 * splitBlocks} {
-					s := Schedule{Lanes: lanes, Block: lanes * warpLanes, Blocks: blocks, Vector: 1, Repeat: repeat, Turned: true, Beside: beside}
-					n := groups(g.Rows, beside)
-					switch {
-					case int(lanes)*int(beside) > maxTurned || !g.Allows(s) || repeat == 1 && (beside > 1 || blocks > 0):
-					case blocks > 0 && (int(blocks) < 2*n || g.Cols < 2*int(lanes)*int(repeat)):
-					case blocks == 0 && g.Cols > int(lanes)*maxCols:
-					default:
-						add(s)
-					}
+			s := Schedule{Lanes: lanes, Block: lanes * warpLanes, Vector: 1, Repeat: 8, Turned: true, Beside: beside}
+			if int(lanes)*int(beside) > maxTurned {
+				continue
+			}
+			for _, blocks := range []uint16{splitBlocks, 2 * splitBlocks} {
+				if s.Blocks = blocks; g.shares(s, blocks) {
+					add(s)
 				}
+			}
+			if g.Cols <= int(lanes)*maxCols {
+				s.Blocks = 0
+				add(s)
+				s.Repeat = 4
+				add(s)
 			}
 		}
 	}

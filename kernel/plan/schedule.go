@@ -194,6 +194,9 @@ func (p *Program) Schedules(g *Geometry) []Schedule {
 		return all
 	}
 	g.split(add)
+	if g.Strided {
+		p.turned(g, add)
+	}
 	g.rowwise(func(s Schedule) {
 		add(s)
 		if p.keeps(g, &s) {
@@ -259,9 +262,6 @@ func (g *Geometry) split(add func(Schedule)) {
 
 // rowwise adds schedules with a block, a warp or less for each row.
 func (g *Geometry) rowwise(add func(Schedule)) {
-	if g.Strided {
-		g.turned(add)
-	}
 	for _, lanes := range []uint16{1, 8, 32, 128, 256, 512, 1024} {
 		for _, vector := range g.vectors() {
 			each := int(lanes) * int(vector)
