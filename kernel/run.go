@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"errors"
-	"io"
 	"sync"
 
 	"github.com/go-vram/vram/cuda"
@@ -167,20 +166,22 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 // launch submits the passes.
 func (f *frame) launch(c *cuda.Context, k *Kernel, v *variant) error {
 	g := f.geometry
-	var scratch, tickets cuda.Buffer
-	var own bool // the tickets are of this launch alone
+	var scratch cuda.Buffer
+	var tickets tickets
 	if g.Split {
 		var err error
 		if scratch, err = c.Alloc(k.program.ScratchBytes(g)); err != nil {
 			return err
 		}
-		if tickets, own, err = ticketsOf(c); err != nil {
-			return errors.Join(err, scratch.Free())
+		if len(v.passes) == 1 { // else the next pass makes the row values
+			if tickets, err = ticketsOf(c, g.TicketBytes()); err != nil {
+				return errors.Join(err, scratch.Free())
+			}
 		}
 	}
 	f.args = f.args[:0]
 	for _, p := range v.params {
-		f.args = append(f.args, f.arg(k.program, p, scratch, tickets))
+		f.args = append(f.args, f.arg(k.program, p, scratch, tickets.at))
 	}
 	x, y := g.Grid()
 	shape := cuda.Geometry{
@@ -197,17 +198,15 @@ func (f *frame) launch(c *cuda.Context, k *Kernel, v *variant) error {
 		if failed := scratch.Free(); failed != nil {
 			err = errors.Join(err, failed)
 		}
-		if own {
-			if failed := tickets.Free(); failed != nil {
-				err = errors.Join(err, failed)
-			}
+		if failed := tickets.release(); failed != nil {
+			err = errors.Join(err, failed)
 		}
 	}
 	return err
 }
 
 // arg is a parameter as an argument.
-func (f *frame) arg(p *plan.Program, param plan.Param, scratch, tickets cuda.Buffer) cuda.Arg {
+func (f *frame) arg(p *plan.Program, param plan.Param, scratch cuda.Buffer, tickets cuda.Range) cuda.Arg {
 	switch param.Kind { //nolint:exhaustive // the others are numbers
 	case plan.Pointer:
 		r := f.ranges[param.Operand]
@@ -221,45 +220,16 @@ func (f *frame) arg(p *plan.Program, param plan.Param, scratch, tickets cuda.Buf
 	case plan.Scratch:
 		return cuda.InOut(scratch)
 	case plan.Tickets:
-		return cuda.InOut(tickets)
+		if tickets.Bytes == 0 {
+			return cuda.Value(uint64(0)) // of a pass that takes none
+		}
+		return cuda.InOut(tickets.Buffer).Of(tickets.Offset, tickets.Bytes)
 	}
 	n := f.geometry.Value(param)
 	if param.Bytes(f.geometry.Variant) == 8 {
 		return cuda.Value(int64(n))
 	}
 	return cuda.Value(int32(n)) //nolint:gosec // indices have 64 bits where sizes need them
-}
-
-// ticketRows is how many rows a split launch has at most.
-const ticketRows = plan.MaxSplitRows
-
-// contextTickets are the tickets of a context: zero between launches, which are in the order of its stream.
-type contextTickets struct{ buffer cuda.Buffer }
-
-func (t *contextTickets) Close() error { return t.buffer.Free() }
-
-type ticketsKey struct{}
-
-// ticketsOf are the tickets for a launch. In a capture they are zeroed by each launch of the graph, which may run beside the stream.
-func ticketsOf(c *cuda.Context) (b cuda.Buffer, own bool, err error) {
-	switch err := c.Submit(nothing); {
-	case errors.Is(err, cuda.ErrCapturing):
-		b, err := c.AllocZeroed(ticketRows * 4)
-		return b, true, err
-	case err != nil:
-		return cuda.Buffer{}, false, err
-	}
-	t, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
-		b, err := c.AllocZeroed(ticketRows * 4)
-		if err != nil {
-			return nil, err
-		}
-		return &contextTickets{b}, nil
-	})
-	if err != nil {
-		return cuda.Buffer{}, false, err
-	}
-	return t.(*contextTickets).buffer, false, nil //nolint:forcetypeassert // of this key
 }
 
 // nothing submits nothing: Submit refuses it in a capture.
