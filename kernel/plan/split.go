@@ -178,9 +178,7 @@ func (w *writer) lastBlock(row, first code.Value) {
 		before := w.New(code.B32)
 		w.Line("membar.gl")
 		w.Line("atom.global.add.u32 %v, [%v], 1", before, ticket)
-		if w.v.Turned {
-			w.Line("membar.gl") // and so for all threads behind the barrier
-		}
+		w.Line("membar.gl") // before the barrier: so what others have stored is seen by all threads
 		w.Line("st.shared.b32 %s, %v", flag, before)
 	})
 	w.Line("bar.sync 0")
@@ -188,9 +186,6 @@ func (w *writer) lastBlock(row, first code.Value) {
 	w.Line("ld.shared.b32 %v, %s", before, flag)
 	last := w.Op2(code.EqS32, before, w.Op2(code.SubS32, w.param(Splits, 0, 0), code.U32(1)))
 	w.If(last, func() {
-		if !w.v.Turned {
-			w.Line("membar.gl")
-		}
 		w.restore(row, 1)
 		w.finish(first)
 		w.If(one, func() { w.Line("st.global.b32 [%v], %v", ticket, w.Register(code.U32(0))) })
