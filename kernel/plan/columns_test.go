@@ -114,6 +114,14 @@ func eachTurned(t *testing.T, p *plan.Program, x matrix, fill func(int) float64,
 	}
 }
 
+// within fails where a number is further from the wanted one than it may be: of many numbers, quicker than an assertion for each.
+func within(t *testing.T, want, got, distance float64, about ...any) {
+	t.Helper()
+	if !(math.Abs(want-got) <= distance) { // NaN is wrong, too
+		t.Fatalf("%v, not %v: %v", got, want, about)
+	}
+}
+
 // Columns of all sizes have the results of float64.
 func TestColumnsOfOddSizes(t *testing.T) {
 	x := expr.Input(0, tensor.Float32)
@@ -123,12 +131,12 @@ func TestColumnsOfOddSizes(t *testing.T) {
 			eachTurned(t, p, size, normal(uint64(size.cols)), func(s plan.Schedule, values []float64, outs []*array) {
 				want := columnsOf(values, size.rows, size.cols)
 				for col := range size.cols {
-					within := 1e-6 * math.Sqrt(float64(size.rows)) * 4
-					require.InDelta(t, want.sum[col], outs[0].get(col), within, "%v: column %d", s, col)
-					require.InDelta(t, want.mean[col], outs[1].get(col), within/float64(size.rows)+1e-6, "%v: column %d", s, col)
-					require.Equal(t, want.high[col], outs[2].get(col), "%v: column %d", s, col)
-					require.Equal(t, want.arg[col], outs[3].get(col), "%v: column %d", s, col)
-					require.Equal(t, want.low[col], outs[4].get(col), "%v: column %d", s, col)
+					distance := 4e-6 * math.Sqrt(float64(size.rows))
+					within(t, want.sum[col], outs[0].get(col), distance, s, col)
+					within(t, want.mean[col], outs[1].get(col), distance/float64(size.rows)+1e-6, s, col)
+					within(t, want.high[col], outs[2].get(col), 0, s, col)
+					within(t, want.arg[col], outs[3].get(col), 0, s, col)
+					within(t, want.low[col], outs[4].get(col), 0, s, col)
 				}
 			})
 		})
@@ -139,15 +147,15 @@ func TestColumnsOfOddSizes(t *testing.T) {
 func TestColumnsThatAreReadAgain(t *testing.T) {
 	x := expr.Input(0, tensor.Float32)
 	p := program(t, []int{-2}, x.Var(0), x.LogSumExp(), x.Sub(x.Mean()))
-	for _, size := range []matrix{{rows: 1, cols: 40}, {rows: 17, cols: 31}, {rows: 65, cols: 66}, {rows: 257, cols: 68}, {rows: 300, cols: 64, skip: 1}, {rows: 521, cols: 37}} {
+	for _, size := range []matrix{{rows: 1, cols: 40}, {rows: 17, cols: 31}, {rows: 257, cols: 68}, {rows: 140, cols: 64, skip: 1}} {
 		eachTurned(t, p, size, normal(5), func(s plan.Schedule, values []float64, outs []*array) {
 			want := columnsOf(values, size.rows, size.cols)
 			for col := range size.cols {
-				require.InDelta(t, want.variance[col], outs[0].get(col), 1e-5*math.Max(1, want.variance[col]), "%v: column %d of %+v", s, col, size)
-				require.InDelta(t, want.logSumExp[col], outs[1].get(col), 1e-5*math.Max(1, math.Abs(want.logSumExp[col])), "%v: column %d of %+v", s, col, size)
+				within(t, want.variance[col], outs[0].get(col), 1e-5*math.Max(1, want.variance[col]), s, col, size)
+				within(t, want.logSumExp[col], outs[1].get(col), 1e-5*math.Max(1, math.Abs(want.logSumExp[col])), s, col, size)
 			}
 			for i, v := range values {
-				require.InDelta(t, v-want.mean[i%size.cols], outs[2].get(i), 1e-5, "%v: element %d of %+v", s, i, size)
+				within(t, v-want.mean[i%size.cols], outs[2].get(i), 1e-5, s, i, size)
 			}
 		})
 	}
@@ -174,9 +182,9 @@ func TestColumnsOfAllTypes(t *testing.T) {
 					if kind == tensor.BFloat16 {
 						sum = float64(half.NewBFloat16(float32(sum)).Float32())
 					}
-					require.Equal(t, sum, outs[0].get(col), "%v %v: column %d of %+v", kind, s, col, size)
-					require.Equal(t, want.high[col], outs[1].get(col), "%v %v: column %d of %+v", kind, s, col, size)
-					require.Equal(t, want.low[col], values[int(outs[2].get(col))*size.cols+col], "%v %v: column %d of %+v", kind, s, col, size)
+					within(t, sum, outs[0].get(col), 0, kind, s, col, size)
+					within(t, want.high[col], outs[1].get(col), 0, kind, s, col, size)
+					within(t, want.low[col], values[int(outs[2].get(col))*size.cols+col], 0, kind, s, col, size)
 				}
 			})
 		}
@@ -216,7 +224,7 @@ func TestColumnsBesideOtherOperands(t *testing.T) {
 			}
 			require.Equal(t, sum, arrays[3].get(col), s)
 			for row := range rows {
-				require.Equal(t, whole(row*cols+col)*whole(row)-high, arrays[4].get(row*cols+col), s)
+				within(t, whole(row*cols+col)*whole(row)-high, arrays[4].get(row*cols+col), 0, s)
 			}
 		}
 	}
