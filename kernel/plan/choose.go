@@ -58,9 +58,11 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 func (p *Program) rule(g *Geometry) Schedule {
 	s := Schedule{Vector: 1, Repeat: 1, Tile: p.tile(g)}
 	if p.depth > 0 {
-		s.rowwise(g)
-		if s.Turned {
+		near := p.rowsNear(g)
+		if near && g.Rows >= warpLanes && g.Cols >= 2*turnedLanes {
 			p.turn(g, &s)
+		} else {
+			s.rowwise(g, near)
 		}
 	}
 	s.Block = uint16(Variant{Lanes: s.Lanes, Turned: s.Turned}.BlockThreads()) //nolint:gosec // small
@@ -85,13 +87,11 @@ func (p *Program) rule(g *Geometry) Schedule {
 }
 
 // rowwise chooses the threads of a row: those that were the fastest on an H200, or within some percent of it.
-func (s *Schedule) rowwise(g *Geometry) {
+func (s *Schedule) rowwise(g *Geometry, near bool) {
 	switch {
-	case g.Strided && g.Rows >= warpLanes && g.Cols >= 2*turnedLanes:
-		s.Turned = true
 	case g.Cols >= splitCols && g.Rows > 0 && g.Rows <= MaxSplitRows:
 		s.Lanes, s.Blocks = splitLanes, splitBlocks
-	case g.Strided && g.Rows >= 2048 || g.Cols <= 4:
+	case near && g.Rows >= 2048 || g.Cols <= 4:
 		s.Lanes = 1
 	case g.Cols <= 64:
 		s.Lanes = 8

@@ -292,3 +292,34 @@ func TestColumnsHaveTickets(t *testing.T) {
 		}
 	}
 }
+
+// Where the elements of a row are nearer to each other than rows are, the threads of a row stay neighbours.
+func TestRowsWithGapsAreNotTurned(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	p := program(t, []int{-1}, x.Sum())
+	gapped, err := of(t, 300, 512).Slice(1, 0, 512, 2)
+	require.NoError(t, err)
+	near, err := of(t, 512, 600).Slice(1, 0, 600, 2)
+	require.NoError(t, err)
+	near, err = near.Transpose(0, 1)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		layout layout.Layout
+		cols   int
+		turned bool
+	}{{gapped, 256, false}, {near, 512, true}} {
+		m := newMemory()
+		in := m.array(tensor.Float32, c.layout, 0).fill(func(i int) float64 { return float64(i % 17) })
+		out := m.array(tensor.Float32, of(t, 300), 0)
+		g := run(t, p, m, in, out)
+		assert.Equal(t, c.turned, g.Turned)
+		assert.Zero(t, g.MaxBeside)
+		for row := range 300 {
+			want := 0.0
+			for col := range c.cols {
+				want += float64((row*c.cols + col) % 17)
+			}
+			within(t, want, out.get(row), 0, row)
+		}
+	}
+}
