@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -77,6 +78,9 @@ func (s *split) same(g *cuda.Graph, want float32) {
 // A capture behind a launch has no fill: its tickets were set to 0 before.
 func TestTicketsOfAGraphAreNotFilled(t *testing.T) {
 	s := newSplit(t)
+	b, err := s.c.Alloc(1 << 20)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(s.c.Fill8(cuda.Whole(b), 0xff), b.Free()), "memory that the tickets may have next")
 	require.NoError(t, s.run())
 	want, err := tensor.Item[float32](s.total)
 	require.NoError(t, err)

@@ -45,7 +45,7 @@ func oddMatrices() []matrix {
 	for _, skip := range []int{1, 2} {
 		all = append(all, matrix{rows: 300, cols: 128, skip: skip}, matrix{rows: 130, cols: 64, before: skip, after: 8 - skip})
 	}
-	return append(all, matrix{rows: 140, cols: 68, after: 3}, matrix{rows: 140, cols: 66, before: 4, after: 2})
+	return append(all, matrix{rows: 140, cols: 68, after: 3}, matrix{rows: 140, cols: 66, before: 4, after: 2}, matrix{rows: 70, cols: 131, after: 5})
 }
 
 // columns are the reductions of the columns of a matrix on the host, of numbers that have been rounded to the type.
