@@ -46,3 +46,6 @@ func (c *Compiler) Workers() int {
 func Same(of tensor.Type, want, got []byte, begin, end int, exact bool) error {
 	return operand{of: of, begin: begin, end: end}.same(want, got, exact)
 }
+
+// TicketSlots is how many launches in captures one stock of tickets has enough for.
+const TicketSlots = graphTickets / ticketsApart

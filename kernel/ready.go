@@ -17,10 +17,10 @@ type ready struct {
 	args     []cuda.Arg // of those that are buffers each launch has its own
 	operands []location // inputs, then outputs
 
-	split            bool // a row is reduced by several blocks: these are of such a launch
-	scratchBytes     int64
-	scratch, tickets int // the numbers of their parameters
-	known            atomic.Pointer[contextTickets]
+	split                     bool // a row is reduced by several blocks: these are of such a launch
+	scratchBytes, ticketBytes int64
+	scratch, tickets          int // the numbers of their parameters
+	known                     atomic.Pointer[contextTickets]
 }
 
 // location is where an operand is: in its buffer, and among the parameters.
@@ -44,6 +44,9 @@ func (r *ready) set(p *plan.Program, v *variant, g *plan.Geometry, layouts []lay
 	}
 	if g.Split {
 		r.scratchBytes = p.ScratchBytes(g)
+		if len(v.passes) == 1 { // else the next pass makes the row values
+			r.ticketBytes = g.TicketBytes()
+		}
 	}
 	for i, param := range v.params {
 		var arg cuda.Arg
@@ -54,7 +57,7 @@ func (r *ready) set(p *plan.Program, v *variant, g *plan.Geometry, layouts []lay
 		case plan.Scratch:
 			r.scratch, arg = i, cuda.InOut(cuda.Buffer{}).Of(0, r.scratchBytes)
 		case plan.Tickets:
-			r.tickets, arg = i, cuda.InOut(cuda.Buffer{}).Of(0, ticketBytes)
+			r.tickets, arg = i, cuda.Value(uint64(0)) // of a pass that takes none
 		default:
 			n := g.Value(param)
 			if param.Bytes(g.Variant) == 8 {
@@ -212,20 +215,20 @@ func (f *frame) launchSplit(c *cuda.Context, r *ready) error {
 	if err != nil {
 		return err
 	}
-	tickets, own, err := r.ticketsOf(c)
-	if err != nil {
-		return errors.Join(err, scratch.Free())
-	}
 	f.args[r.scratch].SetBuffer(scratch)
-	f.args[r.tickets].SetBuffer(tickets)
+	var tickets tickets
+	if r.ticketBytes > 0 {
+		if tickets, err = r.ticketsOf(c); err != nil {
+			return errors.Join(err, scratch.Free())
+		}
+		f.args[r.tickets] = cuda.InOut(tickets.at.Buffer).Of(tickets.at.Offset, tickets.at.Bytes)
+	}
 	err = f.submit(c, r)
 	if failed := scratch.Free(); failed != nil {
 		err = errors.Join(err, failed)
 	}
-	if own {
-		if failed := tickets.Free(); failed != nil {
-			err = errors.Join(err, failed)
-		}
+	if failed := tickets.release(); failed != nil {
+		err = errors.Join(err, failed)
 	}
 	return err
 }

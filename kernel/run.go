@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"io"
 	"sync"
 
 	"github.com/go-vram/vram/cuda"
@@ -174,41 +173,4 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 	same := other < p.Inputs && !p.Operands[out].Row && f.layouts[out] == f.layouts[other] && a == b &&
 		f.tensors[out].Type() == f.tensors[other].Type()
 	return !same
-}
-
-// ticketBytes is the size of the tickets of as many rows as a split launch has at most.
-const ticketBytes = plan.MaxSplitRows * 4
-
-// contextTickets are the tickets of a context: zero between launches, which are in the order of its stream.
-type contextTickets struct {
-	on     *cuda.Context
-	buffer cuda.Buffer
-}
-
-func (t *contextTickets) Close() error { return t.buffer.Free() }
-
-type ticketsKey struct{}
-
-// ticketsOf are the tickets for a launch. In a capture they are zeroed by each launch of the graph, which may run beside the stream.
-func (r *ready) ticketsOf(c *cuda.Context) (b cuda.Buffer, own bool, err error) {
-	if cuda.Capturing(c) {
-		b, err := c.AllocZeroed(ticketBytes)
-		return b, true, err
-	}
-	if t := r.known.Load(); t != nil && t.on == c && t.buffer.Live() {
-		return t.buffer, false, nil
-	}
-	opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
-		b, err := c.AllocZeroed(ticketBytes)
-		if err != nil {
-			return nil, err
-		}
-		return &contextTickets{c, b}, nil
-	})
-	if err != nil {
-		return cuda.Buffer{}, false, err
-	}
-	t := opened.(*contextTickets) //nolint:forcetypeassert // of this key
-	r.known.Store(t)
-	return t.buffer, false, nil
 }

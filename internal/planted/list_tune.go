@@ -3,6 +3,7 @@ package planted
 // tuneBugs are those of measured variants: their tables, their choice, and the compilation of lists.
 func tuneBugs() []Bug {
 	const of, kernels, plans = "kernel/tune", "kernel", "kernel/plan"
+	const columns = "^TestColumnsOfOddSizes$"
 	const capture, choice, results, schedules = "^TestNothingIsMeasuredInACapture$", "^TestTablesChoose$", "^TestResultsAreCompared$", "^TestSchedulesComputeTheSame$"
 	return []Bug{
 		{
@@ -94,8 +95,8 @@ func tuneBugs() []Bug {
 			Edits: []Edit{{"kernel/plan.(*writer).elementwise", "from = w.add(at, w.index.constant(i*far))", "from = w.add(at, w.index.constant(i*0))"}},
 		},
 		{
-			Name: "rows that lie across are counted by warps", Package: plans, Run: schedules,
-			Edits: []Edit{{"kernel/plan.(*writer).rowwise", "inner = code.U32(turnedRows)", "inner = code.U32(uint32(lanes))"}},
+			Name: "rows that lie across are counted by warps", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*writer).turned", "code.U32(warpLanes*beside)", "code.U32(warpLanes)"}},
 		},
 		{
 			Name: "a sum of floating-point numbers is said to have one order", Package: plans, Run: "^TestProgramsInWords$",
@@ -103,7 +104,59 @@ func tuneBugs() []Bug {
 		},
 		{
 			Name: "more rows are split than have tickets", Package: plans, Run: "^TestSchedulesOfOtherSizes$",
-			Edits: []Edit{{"kernel/plan.(*Geometry).Allows", "g.Rows <= MaxSplitRows", "g.Rows <= 2*MaxSplitRows"}},
+			Edits: []Edit{{"kernel/plan.(*Geometry).Allows", "rows <= MaxSplitRows", "rows <= 2*MaxSplitRows"}},
+		},
+		{
+			Name: "the last elements of a column are left out", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*writer).scanTurned", "[]int{repeat, 1}", "[]int{repeat}"}},
+		},
+		{
+			Name: "a vector of columns is loaded from an address that is not aligned", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*Program).alignedBeside", "addresses[k]%uint64(piece) != 0 || ", ""}},
+		},
+		{
+			Name: "a vector of columns goes beyond the last one", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*Program).alignedBeside", "g.OuterShape[last]%rows != 0", "g.OuterShape[last]%rows > rows"}},
+		},
+		{
+			Name: "warps write states before the last ones have been read", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*writer).acrossWarps", `w.Line("bar.sync 0") // the last states have been read`, ""}},
+		},
+		{
+			Name: "a thread without columns reads the results of another group", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*writer).restore", "splits = w.Op3(", "_ = w.Op3("}},
+		},
+		{
+			Name: "a group of columns takes the ticket of its first column", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*writer).lastBlock", `w.special("ctaid.x"), w.Op2`, "row, w.Op2"}},
+		},
+		{
+			Name: "a ticket orders no memory", Package: plans, Run: columns,
+			Edits: []Edit{{"kernel/plan.(*writer).lastBlock", "atom.acq_rel.gpu", "atom.relaxed.gpu"}},
+		},
+		{
+			Name: "columns of a thread do not share an operand", Package: plans, Run: "^TestColumnsBesideOtherOperands$",
+			Edits: []Edit{{"kernel/plan.(*writer).same", "w.v.Shared>>operand&1 != 0", "w.v.Shared>>operand&1 > 1"}},
+		},
+		{
+			Name: "each reduction of columns has shared memory of its own", Package: plans, Run: "^TestSharedMemoryOfColumns$",
+			Edits: []Edit{{"kernel/plan.(*writer).exchangeBytes", "bytes = max(bytes, size*len(w.rows)*w.v.BlockThreads())", "bytes += size * len(w.rows) * w.v.BlockThreads()"}},
+		},
+		{
+			Name: "rows with gaps are turned", Package: plans, Run: "^TestRowsWithGapsAreNotTurned$",
+			Edits: []Edit{{"kernel/plan.(*Program).rowsNear", "g.Steps[k] == Any && ", "g.Steps[k] == Fixed && "}},
+		},
+		{
+			Name: "launches of a graph have the same tickets", Package: kernels, Run: "^TestAStockOfTicketsIsRenewed$",
+			Edits: []Edit{{"kernel.(*contextTickets).take", "s.used += bytes", "s.used += 0 * bytes"}},
+		},
+		{
+			Name: "the tickets of a capture are not set to 0", Package: kernels, Run: "^TestTicketsOfAGraphAreNotFilled$",
+			Edits: []Edit{{"kernel.(*contextTickets).renew", "c.AllocZeroed(graphTickets)", "c.Alloc(graphTickets)"}},
+		},
+		{
+			Name: "a graph fills its tickets at each launch", Package: kernels, Run: "^TestTicketsOfAGraphAreNotFilled$",
+			Edits: []Edit{{"kernel.capturedTickets", "if err == nil {", "if err != nil {"}},
 		},
 	}
 }

@@ -46,7 +46,7 @@ func (w *writer) batch(col code.Value, vector int) *batch {
 	loaded := map[int][]code.Value{}
 	for lane := range vector {
 		b.elements = append(b.elements, &element{
-			Machine: w.Emitter, known: map[*expr.Node]code.Value{}, around: w.row,
+			Machine: w.Emitter, known: map[*expr.Node]code.Value{}, around: w.rows[w.rowOf(lane)],
 			leaf: func(n *expr.Node) code.Value {
 				switch n.Op { //nolint:exhaustive // leaves
 				case expr.OpIndex:
@@ -55,7 +55,7 @@ func (w *writer) batch(col code.Value, vector int) *batch {
 					return w.rowLeaf(n)
 				}
 				if loaded[n.At] == nil {
-					if w.v.Steps[n.At] == Fixed {
+					if w.same(n.At) {
 						v := w.load("global", n.Type, b.places[n.At], 1)
 						for range vector {
 							loaded[n.At] = append(loaded[n.At], v[0])
@@ -114,7 +114,11 @@ func (w *writer) outputs(batches ...*batch) {
 
 // loop goes from a column on to the end: a body takes so many columns.
 func (w *writer) loop(from, end, step code.Value, vector int, body func(col code.Value)) {
-	col := w.Variable(from)
+	w.loopOn(w.Variable(from), end, step, vector, body)
+}
+
+// loopOn is a loop from a variable on, which has the first column that was not taken afterwards.
+func (w *writer) loopOn(col, end, step code.Value, vector int, body func(col code.Value)) {
 	top, bottom := w.Label(), w.Label()
 	w.Place(top)
 	w.Scope(func() {

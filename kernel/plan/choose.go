@@ -40,6 +40,9 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 		}
 	}
 	g.Wide = g.Wide || g.Cols > narrowLimit
+	if p.depth > 0 && g.Strided {
+		g.MaxBeside, g.RowShared = p.beside(g, addresses)
+	}
 	if unit && !p.indexed {
 		g.Widest = 8
 		for g.Widest > 1 && !p.aligned(g, int(g.Widest), addresses) {
@@ -55,7 +58,12 @@ func (p *Program) choose(g *Geometry, layouts []layout.Layout, addresses []uint6
 func (p *Program) rule(g *Geometry) Schedule {
 	s := Schedule{Vector: 1, Repeat: 1, Tile: p.tile(g)}
 	if p.depth > 0 {
-		s.rowwise(g)
+		near := p.rowsNear(g)
+		if near && g.Rows >= warpLanes && g.Cols >= 2*turnedLanes {
+			p.turn(g, &s)
+		} else {
+			s.rowwise(g, near)
+		}
 	}
 	s.Block = uint16(Variant{Lanes: s.Lanes, Turned: s.Turned}.BlockThreads()) //nolint:gosec // small
 	size := 1
@@ -78,18 +86,12 @@ func (p *Program) rule(g *Geometry) Schedule {
 	return s
 }
 
-// smallSums is up to how many elements a few columns are summed up by as many blocks as there are columns: they are in the device's cache, and blocks
-// of 32 columns would leave most of the device idle. Measured on an H200: 9.6 us for 17.1 at 1024 x 1024, and 84.6 for 54.7 at 4096 x 4096.
-const smallSums = 1 << 22
-
 // rowwise chooses the threads of a row: those that were the fastest on an H200, or within some percent of it.
-func (s *Schedule) rowwise(g *Geometry) {
+func (s *Schedule) rowwise(g *Geometry, near bool) {
 	switch {
 	case g.Cols >= splitCols && g.Rows > 0 && g.Rows <= MaxSplitRows:
 		s.Lanes, s.Blocks = splitLanes, splitBlocks
-	case g.Strided && g.Rows >= turnedRows && g.Cols >= 2*warpLanes && (g.Rows >= 2048 || g.Cols > smallSums/g.Rows):
-		s.Lanes, s.Turned = warpLanes, true
-	case g.Strided && g.Rows >= 2048 || g.Cols <= 4:
+	case near && g.Rows >= 2048 || g.Cols <= 4:
 		s.Lanes = 1
 	case g.Cols <= 64:
 		s.Lanes = 8

@@ -17,4 +17,8 @@
 // them in registers, and values that are computed of them, so that softmax computes each exponential once. A few long rows are split: each block reduces a part, and leaves its
 // partial result in scratch memory. Where nothing but row values is wanted at depth 1, the last block to finish reduces the partial results, in
 // their order; else the next pass is another launch, each block of which does so. No sum depends on which block was faster.
+//
+// Rows whose elements are far apart while neighbouring rows are near, as the columns of a matrix, are turned: the threads of a warp have
+// neighbouring rows, and load vectors of them where the operands allow it. A block has the rows of a warp, its warps share the elements, and several
+// blocks share a group of rows as those of a split row do.
 package plan

@@ -20,7 +20,10 @@ func (p *Program) Emit(v Variant) string {
 
 func (p *Program) emit(v Variant, pass int, name string) string {
 	w := &writer{Emitter: code.NewEmitter(), p: p, v: v, pass: pass, index: index{v.Wide}, params: map[Param]code.Value{}}
-	w.row = &element{Machine: w.Emitter, known: map[*expr.Node]code.Value{}, leaf: w.rowLeaf}
+	for range max(v.Beside, 1) {
+		w.rows = append(w.rows, &element{Machine: w.Emitter, known: map[*expr.Node]code.Value{}, leaf: w.rowLeaf})
+	}
+	w.row = w.rows[0]
 	params := p.Params(v)
 	lines := make([]string, len(params))
 	for i, param := range params {

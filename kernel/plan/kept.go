@@ -14,7 +14,7 @@ type kept struct {
 }
 
 // scanKept is scan where a thread keeps all its elements of a row.
-func (w *writer) scanKept(body func(b *batch)) {
+func (w *writer) scanKept(body func(all ...*batch)) {
 	if w.kept == nil {
 		w.keepRow()
 	}

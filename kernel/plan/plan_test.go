@@ -84,7 +84,7 @@ func TestSumsOfRows(t *testing.T) {
 func TestSumsOfSplitRows(t *testing.T) {
 	x := expr.Input(0, tensor.Float32)
 	p := program(t, []int{-1}, x.Sum(), x.ArgMax())
-	for _, shape := range [][2]int{{1, 40001}, {2, 65536}, {1, 1<<17 + 3}} {
+	for _, shape := range [][2]int{{1, 40001}, {2, 65536}, {1, 1<<17 + 3}, {1, 1 << 18}} {
 		m := newMemory()
 		in := m.array(tensor.Float32, of(t, shape[0], shape[1]), 0).fill(func(i int) float64 { return float64(i*7919%31 - 15) })
 		sum, arg := m.array(tensor.Float32, of(t, shape[0]), 0), m.array(tensor.Int64, of(t, shape[0]), 0)

@@ -153,6 +153,12 @@ func run(t helper, p *plan.Program, m *memory, arrays ...*array) plan.Geometry {
 
 func launch(t helper, p *plan.Program, m *memory, g *plan.Geometry, addresses []uint64) {
 	t.Helper()
+	launchParts(t, p, m, g, addresses, func(int) []interp.Launch { return []interp.Launch{{}} })
+}
+
+// launchParts executes the passes of a variant, each in launches of some of the blocks.
+func launchParts(t helper, p *plan.Program, m *memory, g *plan.Geometry, addresses []uint64, parts func(blocks int) []interp.Launch) {
+	t.Helper()
 	text := p.Emit(g.Variant)
 	module, err := ptx.Parse(text)
 	require.NoError(t, err, text)
@@ -185,10 +191,11 @@ func launch(t helper, p *plan.Program, m *memory, g *plan.Geometry, addresses []
 	for _, name := range p.Passes(g.Variant) {
 		k, err := interp.Compile(module, name)
 		require.NoError(t, err)
-		require.NoError(t, k.Run(interp.Launch{
-			Grid: interp.Dim3{X: uint32(x), Y: uint32(y), Z: 1}, Block: interp.Dim3{X: uint32(g.BlockThreads()), Y: 1, Z: 1},
-			Params: params, Memory: m,
-		}), text)
+		for _, l := range parts(x * y) {
+			l.Grid, l.Block = interp.Dim3{X: uint32(x), Y: uint32(y), Z: 1}, interp.Dim3{X: uint32(g.BlockThreads()), Y: 1, Z: 1}
+			l.Params, l.Memory = params, m
+			require.NoError(t, k.Run(l), text)
+		}
 	}
 	for _, b := range ticketBytes {
 		require.Zero(t, b, "tickets are not 0 after the launch")

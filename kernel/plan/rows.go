@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"fmt"
-
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/internal/code"
 	"github.com/go-vram/vram/tensor"
@@ -11,8 +9,6 @@ import (
 const (
 	int64Type = tensor.Int64
 	warpLanes = 32
-	// flagBytes of shared memory tell a block whether it is the last one.
-	flagBytes = 8
 )
 
 // rowwise writes a kernel that reduces rows.
@@ -23,6 +19,8 @@ func (w *writer) rowwise() {
 	w.begin, w.end = w.index.constant(0), w.param(Cols, 0, 0)
 	var row code.Value
 	switch {
+	case w.v.Turned:
+		row = w.turned(thread)
 	case w.v.Split:
 		row = w.special("ctaid.y")
 		w.lane = thread
@@ -34,13 +32,7 @@ func (w *writer) rowwise() {
 	default:
 		first := w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()/lanes))) //nolint:gosec // small
 		inner := code.U32(uint32(lanes))                                                              //nolint:gosec // small
-		if w.v.Turned {
-			inner = code.U32(turnedRows)
-		}
 		w.lane, row = w.Op2(code.RemU32, thread, inner), w.Op2(code.DivU32, thread, inner)
-		if w.v.Turned {
-			w.lane, row = row, w.lane
-		}
 		row = w.Op2(code.AddS32, first, row)
 		w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
 		// Threads without a row stay, for the others' shuffles, and go over nothing.
@@ -74,7 +66,9 @@ func (w *writer) hoist(n *expr.Node) {
 		return
 	}
 	if (expr.Expr{Node: n}).Row() {
-		w.row.value(n)
+		for _, row := range w.rows {
+			row.value(n)
+		}
 		return
 	}
 	for _, a := range n.Args {
@@ -109,9 +103,13 @@ func (w *writer) put(r *reduction, variables [2]code.Value, s state) {
 	}
 }
 
-// scan goes over the row, or the block's part of it.
-func (w *writer) scan(body func(b *batch)) {
+// scan goes over the row, or the block's part of it: over neighbouring rows at once where a thread has several.
+func (w *writer) scan(body func(all ...*batch)) {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
+	if w.v.Turned {
+		w.scanTurned(body)
+		return
+	}
 	if w.v.Kept {
 		w.scanKept(body)
 	} else {
@@ -129,22 +127,40 @@ func (w *writer) scan(body func(b *batch)) {
 	w.loop(from, w.end, w.index.constant(lanes), 1, func(col code.Value) { body(w.batch(col, 1)) })
 }
 
-// accumulate is the states of a thread after its elements, of the reductions of a depth.
-func (w *writer) accumulate(all []*reduction) states {
+// accumulate is the states of a thread after its elements, of the reductions of a depth: for each of its rows.
+func (w *writer) accumulate(all []*reduction) []states {
 	for _, r := range all {
 		w.hoist(r.of)
 	}
-	variables := w.begun(all)
-	w.scan(func(b *batch) {
+	variables := make([]states, len(w.rows))
+	for row := range variables {
+		variables[row] = w.begun(all)
+	}
+	w.scan(func(batches ...*batch) {
+		w.loadFirst(all, batches)
 		for i, r := range all {
-			var found []state
-			for lane, e := range b.elements {
-				found = append(found, r.one(e.value(r.of), w.position(r, b, lane)))
+			found := make([][]state, len(w.rows))
+			for _, b := range batches {
+				for lane, e := range b.elements {
+					row := w.rowOf(lane)
+					found[row] = append(found[row], r.one(e.value(r.of), w.position(r, b, lane)))
+				}
 			}
-			w.put(r, variables[i], r.absorb(w.row, w.now(r, variables[i]), found))
+			for row, of := range found {
+				to := variables[row][i]
+				w.put(r, to, r.absorb(w.rows[row], w.now(r, to), of))
+			}
 		}
 	})
 	return variables
+}
+
+// rowOf is the row of an element of a batch, among those of the thread.
+func (w *writer) rowOf(lane int) int {
+	if len(w.rows) > 1 {
+		return lane
+	}
+	return 0
 }
 
 // position is the index of an element in its row, for those reductions that want it.
@@ -152,7 +168,10 @@ func (w *writer) position(r *reduction, b *batch, lane int) code.Value {
 	if !r.pair() {
 		return code.Value{}
 	}
-	col := w.add(b.col, w.index.constant(lane))
+	col := b.col
+	if len(w.rows) == 1 {
+		col = w.add(col, w.index.constant(lane))
+	}
 	if w.v.Wide {
 		return col
 	}
@@ -178,22 +197,34 @@ func (w *writer) reduceAll(all []*reduction) {
 	}
 	variables := w.accumulate(all)
 	for i, r := range all {
-		w.keep(r, w.across(r, w.now(r, variables[i])))
+		w.keep(r, w.across(r, i, variables))
 	}
 }
 
-func (w *writer) keep(r *reduction, s state) {
-	for _, n := range r.results {
-		w.row.known[n] = r.result(n, s)
+// keep makes the states of the thread's rows row values.
+func (w *writer) keep(r *reduction, found []state) {
+	for row, s := range found {
+		for _, n := range r.results {
+			w.rows[row].known[n] = r.result(n, s)
+		}
 	}
 }
 
-// across combines the states of the threads of a row: each thread has the result.
-func (w *writer) across(r *reduction, s state) state {
-	lanes := int(w.v.Lanes)
+// across combines the states of the threads of a row, which a reduction has in its variables: each thread has the result.
+func (w *writer) across(r *reduction, i int, variables []states) []state {
+	found := make([]state, len(variables))
+	for row := range variables {
+		found[row] = w.now(r, variables[row][i])
+	}
 	if w.v.Turned {
-		return w.acrossWarps(r, s)
+		return w.acrossWarps(r, found)
 	}
+	return []state{w.acrossLanes(r, found[0])}
+}
+
+// acrossLanes is across for a row whose threads are neighbours.
+func (w *writer) acrossLanes(r *reduction, s state) state {
+	lanes := int(w.v.Lanes)
 	s = w.shuffle(r, s, min(lanes, warpLanes))
 	if lanes <= warpLanes {
 		return s
@@ -226,40 +257,6 @@ func (w *writer) across(r *reduction, s state) state {
 		}
 	})
 	return w.shuffle(r, w.now(r, variables), warpLanes)
-}
-
-// acrossWarps combines the states of a row of which each warp of the block has one: in the order of the warps.
-func (w *writer) acrossWarps(r *reduction, s state) state {
-	from, bytes := w.sharedBytes, 8*int(w.v.Lanes)*turnedRows
-	w.sharedBytes += r.size() * bytes
-	base := w.New(code.B32)
-	w.Line("mov.u32 %v, shared", base)
-	thread := w.special("tid.x")
-	slot := func(part int, at code.Value) code.Value {
-		return w.Op2(code.AddS32, w.Op2(code.AddS32, base, w.Op2(code.Shl32, at, code.U32(3))), code.U32(uint32(from+part*bytes))) //nolint:gosec // small
-	}
-	for part := range r.size() {
-		w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, thread), w.Register(s[part]))
-	}
-	w.Line("bar.sync 0")
-	variables := w.begun([]*reduction{r})[0]
-	at := w.Variable(w.Op2(code.And32, thread, code.U32(turnedRows-1)))
-	top, bottom := w.Label(), w.Label()
-	w.Place(top)
-	w.Scope(func() {
-		now := w.Get(at)
-		w.Line("@!%v bra %s", w.Op2(code.LtU32, now, code.U32(uint32(int(w.v.Lanes)*turnedRows))), bottom) //nolint:gosec // small
-		var other state
-		for part := range r.size() {
-			other[part] = w.New(r.class(part))
-			w.Line("ld.shared.b%d %v, [%v]", bitsOf(r.class(part)), other[part], slot(part, now))
-		}
-		w.put(r, variables, r.combine(w.row, w.now(r, variables), other))
-		w.Set(at, w.Op2(code.AddS32, now, code.U32(turnedRows)))
-		w.Line("bra %s", top)
-	})
-	w.Place(bottom)
-	return w.now(r, variables)
 }
 
 func bitsOf(c code.Class) int {
@@ -298,7 +295,9 @@ func (w *writer) exchanged(v code.Value, distance int) code.Value {
 func (w *writer) finish(first code.Value) {
 	for i, n := range w.p.outputs {
 		if w.p.Operands[w.p.Inputs+i].Row {
-			w.row.value(n)
+			for _, row := range w.rows {
+				row.value(n)
+			}
 		} else {
 			w.hoist(n)
 		}
@@ -306,106 +305,15 @@ func (w *writer) finish(first code.Value) {
 	w.If(first, func() {
 		for i, n := range w.p.outputs {
 			if k := w.p.Inputs + i; w.p.Operands[k].Row {
-				w.store(n.Type, w.base[k], []code.Value{w.row.value(n)})
+				values := make([]code.Value, len(w.rows))
+				for row, e := range w.rows {
+					values[row] = e.value(n)
+				}
+				w.store(n.Type, w.base[k], values)
 			}
 		}
 	})
 	if w.p.elements {
-		w.scan(func(b *batch) { w.outputs(b) })
+		w.scan(func(all ...*batch) { w.outputs(all...) })
 	}
-}
-
-// splitRow writes a pass over the part of a row that a block has.
-func (w *writer) splitRow(row code.Value) {
-	split := w.special("ctaid.x")
-	for depth := 1; depth <= w.pass; depth++ {
-		w.restore(row, depth)
-	}
-	first := w.Op2(code.EqS32, w.lane, code.U32(0))
-	if w.pass == w.p.depth {
-		w.finish(w.Op2(code.AndPred, first, w.Op2(code.EqS32, split, code.U32(0))))
-		return
-	}
-	all := w.p.at(w.pass + 1)
-	variables := w.accumulate(all)
-	found := make([]state, len(all))
-	for i, r := range all {
-		found[i] = w.across(r, w.now(r, variables[i]))
-	}
-	w.If(first, func() {
-		for i, r := range all {
-			for part := range r.size() {
-				w.Line("st.global.b%d [%v], %v", bitsOf(r.class(part)), w.partial(r, part, row, split), w.Register(found[i][part]))
-			}
-		}
-	})
-	if w.p.ticketed() {
-		w.lastBlock(row, first)
-	}
-}
-
-// partial is the address of a block's partial result.
-func (w *writer) partial(r *reduction, part int, row, split code.Value) code.Value {
-	number := 0
-	for i, other := range w.p.reductions {
-		if other == r {
-			number = 2*i + part
-		}
-	}
-	rows, splits := w.param(Rows, 0, 0), w.param(Splits, 0, 0)
-	at := w.Op2(code.AddS32, w.Op2(code.MulS32, rows, code.U32(uint32(number))), row) //nolint:gosec // small
-	at = w.Op2(code.AddS32, w.Op2(code.MulS32, at, splits), split)
-	return w.Op2(code.AddS64, w.param(Scratch, 0, 0), w.Op2(code.MulWideU32, at, code.U32(8)))
-}
-
-// restore computes the row values of a depth from the partial results of all blocks.
-func (w *writer) restore(row code.Value, depth int) {
-	all := w.p.at(depth)
-	variables := w.begun(all)
-	splits := w.param(Splits, 0, 0)
-	at := w.Variable(w.lane)
-	top, bottom := w.Label(), w.Label()
-	w.Place(top)
-	w.Scope(func() {
-		split := w.Get(at)
-		w.Line("@!%v bra %s", w.Op2(code.LtU32, split, splits), bottom)
-		for i, r := range all {
-			var s state
-			for part := range r.size() {
-				s[part] = w.New(r.class(part))
-				w.Line("ld.volatile.global.b%d %v, [%v]", bitsOf(r.class(part)), s[part], w.partial(r, part, row, split))
-			}
-			w.put(r, variables[i], r.combine(w.row, w.now(r, variables[i]), s))
-		}
-		w.Set(at, w.Op2(code.AddS32, split, code.U32(uint32(w.v.Lanes))))
-		w.Line("bra %s", top)
-	})
-	w.Place(bottom)
-	for i, r := range all {
-		w.keep(r, w.across(r, w.now(r, variables[i])))
-	}
-}
-
-// lastBlock ends all blocks of the row but the last one to come here, which makes the row values.
-func (w *writer) lastBlock(row, first code.Value) {
-	from := w.sharedBytes
-	w.sharedBytes += flagBytes
-	flag := fmt.Sprintf("[shared+%d]", from)
-	ticket := w.Op2(code.AddS64, w.param(Tickets, 0, 0), w.Op2(code.MulWideU32, row, code.U32(4)))
-	w.If(first, func() {
-		before := w.New(code.B32)
-		w.Line("membar.gl")
-		w.Line("atom.global.add.u32 %v, [%v], 1", before, ticket)
-		w.Line("st.shared.b32 %s, %v", flag, before)
-	})
-	w.Line("bar.sync 0")
-	before := w.New(code.B32)
-	w.Line("ld.shared.b32 %v, %s", before, flag)
-	last := w.Op2(code.EqS32, before, w.Op2(code.SubS32, w.param(Splits, 0, 0), code.U32(1)))
-	w.If(last, func() {
-		w.Line("membar.gl")
-		w.restore(row, 1)
-		w.finish(first)
-		w.If(first, func() { w.Line("st.global.b32 [%v], %v", ticket, w.Register(code.U32(0))) })
-	})
 }

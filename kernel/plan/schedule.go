@@ -15,10 +15,11 @@ type Schedule struct {
 	Block  uint16 // threads of a block
 	Blocks uint16 // of a split launch, about: those of all rows together
 	Vector uint8  // elements that a thread takes at once
-	Repeat uint8  // vectors that a thread takes, of an element-wise kernel or of a row that is kept
+	Repeat uint8  // vectors that a thread takes at once, of an element-wise kernel, of a row that is kept or of a turned kernel
 	Kept   bool   // a thread loads its elements of a row once
 	Tile   uint8  // elements of a side of a tile; 0 without tiles, which is so unless an input lies across the outputs
-	Turned bool
+	Turned bool   // the threads of a warp have neighbouring rows
+	Beside uint8  // neighbouring rows that a thread has, of a turned kernel; 0 of others
 }
 
 // String has all of it, as "lanes=256 block=256 vector=4". It is the name of the schedule in tables.
@@ -37,6 +38,9 @@ func (s Schedule) String() string {
 	if s.Turned {
 		b.WriteString(" turned")
 	}
+	if s.Beside > 1 {
+		fmt.Fprintf(&b, " beside=%d", s.Beside)
+	}
 	if s.Kept {
 		b.WriteString(" kept")
 	}
@@ -52,12 +56,14 @@ type Kind struct {
 	Widest       uint8 // vector that the operands allow; 0 where neighbours are not neighbours in memory
 	Wide         bool
 	Strided      bool // an input is
+	MaxBeside    uint8
+	Shared       uint32
 	Steps        [MaxOperands]Step
 }
 
 // Kind is that of the geometry.
 func (g *Geometry) Kind() Kind {
-	return Kind{g.Outer, g.Inner, g.Widest, g.Wide, g.Strided, g.Steps}
+	return Kind{g.Outer, g.Inner, g.Widest, g.Wide, g.Strided, g.MaxBeside, g.RowShared, g.Steps}
 }
 
 // Describe is the kind of operands of this program, as "outer=1 inner=1 steps=unit,fixed,unit widest=4".
@@ -69,6 +75,12 @@ func (p *Program) Describe(k Kind) string {
 	text := fmt.Sprintf("outer=%d inner=%d steps=%s widest=%d", k.Outer, k.Inner, strings.Join(steps, ","), k.Widest)
 	if k.Strided {
 		text += " strided"
+	}
+	if k.MaxBeside > 0 {
+		text += fmt.Sprintf(" beside=%d", k.MaxBeside)
+	}
+	if k.Shared > 0 {
+		text += fmt.Sprintf(" shared=%#x", k.Shared)
 	}
 	if k.Wide {
 		text += " wide"
@@ -108,7 +120,7 @@ func (p *Program) Exact() bool {
 func (g *Geometry) Schedule() Schedule {
 	return Schedule{
 		Lanes: g.Lanes, Block: uint16(g.BlockThreads()), Blocks: g.Blocks, Vector: g.Vector, Repeat: max(g.Repeat, 1),
-		Kept: g.Kept, Tile: g.Tile, Turned: g.Turned, //nolint:gosec // small
+		Kept: g.Kept, Tile: g.Tile, Turned: g.Turned, Beside: g.Beside, //nolint:gosec // small
 	}
 }
 
@@ -117,15 +129,27 @@ func (g *Geometry) Allows(s Schedule) bool {
 	if s.Kept && g.Cols > int(s.Lanes)*int(s.Vector)*int(s.Repeat) {
 		return false
 	}
-	return s.Blocks == 0 || g.Rows > 0 && g.Rows <= MaxSplitRows
+	rows := g.Rows
+	if s.Turned {
+		rows = groups(g.Rows, s.Beside)
+	}
+	return s.Blocks == 0 || rows > 0 && rows <= MaxSplitRows
 }
 
 // Apply gives the geometry a schedule, one of Schedules of a geometry of its kind, that it Allows.
 func (g *Geometry) Apply(s Schedule) {
 	g.Lanes, g.Block, g.Blocks, g.Vector = s.Lanes, s.Block, s.Blocks, s.Vector
 	g.Repeat, g.Kept, g.Tile, g.Turned = s.Repeat, s.Kept, s.Tile, s.Turned
+	g.Beside, g.Shared = s.Beside, 0
+	if s.Beside > 1 {
+		g.Shared = g.RowShared
+	}
 	g.Split, g.Splits, g.Chunk = s.Blocks > 0, 1, 0
 	if !g.Split {
+		return
+	}
+	if g.Turned {
+		g.splitTurned()
 		return
 	}
 	g.Splits = max(min(int(s.Blocks)/g.Rows, (g.Cols+minChunk-1)/minChunk), 1)
@@ -170,6 +194,9 @@ func (p *Program) Schedules(g *Geometry) []Schedule {
 		return all
 	}
 	g.split(add)
+	if g.Strided {
+		p.turned(g, add)
+	}
 	g.rowwise(func(s Schedule) {
 		add(s)
 		if p.keeps(g, &s) {
@@ -235,13 +262,6 @@ func (g *Geometry) split(add func(Schedule)) {
 
 // rowwise adds schedules with a block, a warp or less for each row.
 func (g *Geometry) rowwise(add func(Schedule)) {
-	if g.Strided {
-		for _, lanes := range []uint16{8, 16, 32} {
-			if g.Cols <= int(lanes)*maxCols {
-				add(Schedule{Lanes: lanes, Block: lanes * turnedRows, Vector: 1, Repeat: 1, Turned: true})
-			}
-		}
-	}
 	for _, lanes := range []uint16{1, 8, 32, 128, 256, 512, 1024} {
 		for _, vector := range g.vectors() {
 			each := int(lanes) * int(vector)

@@ -21,10 +21,12 @@ const (
 type Variant struct {
 	Lanes  uint16 // threads of a row; 0 in an element-wise kernel
 	Split  bool   // a row is reduced by several blocks
-	Turned bool   // the threads of a warp have neighbouring rows, each one element of them at a time
+	Turned bool   // the threads of a warp have neighbouring rows: see columns.go
+	Beside uint8  // neighbouring rows that a thread has, of a turned kernel; 0 of others
+	Shared uint32 // operands that are the same for these, a bit each
 	Tile   uint8  // elements of a side of a tile, in the last two dimensions of an element-wise kernel; 0: without tiles
 	Vector uint8  // elements that a thread takes at once
-	Repeat uint8  // vectors that a thread takes, of an element-wise kernel or of a row that is kept; 0: 1
+	Repeat uint8  // vectors that a thread takes at once, of an element-wise kernel, of a row that is kept or of a turned kernel; 0: 1
 	Kept   bool   // a thread loads its elements of a row once
 	Block  uint16 // threads of a block; 0: those that Lanes need, at least 256
 	Outer  uint8  // dimensions of the rows
@@ -39,16 +41,13 @@ func (v Variant) BlockThreads() int {
 		return int(v.Block)
 	}
 	if v.Turned {
-		return turnedRows * int(v.Lanes)
+		return warpLanes * int(v.Lanes)
 	}
 	if v.Lanes > warpLanes {
 		return int(v.Lanes) // a row each
 	}
 	return 256
 }
-
-// turnedRows are the rows of a block whose warps have neighbouring rows.
-const turnedRows = warpLanes
 
 // index is the bytes of an index.
 func (v Variant) index() int {
@@ -174,6 +173,8 @@ type Geometry struct {
 
 	Widest       uint8  // vector that the operands allow; 0 where neighbours are not neighbours in memory
 	Strided      bool   // an input is
+	MaxBeside    uint8  // neighbouring rows that the operands allow a thread; 0 where neighbouring rows are not neighbours in memory
+	RowShared    uint32 // operands that are the same for neighbouring rows, a bit each
 	Blocks       uint16 // of a split launch, about: see Schedule
 	Rows, Cols   int
 	Splits       int // blocks of a row
@@ -223,6 +224,8 @@ func (g *Geometry) Grid() (x, y int) {
 	case g.Lanes == 0:
 		each := threads * int(g.Vector) * max(int(g.Repeat), 1)
 		return (g.Cols + each - 1) / each, 1
+	case g.Turned:
+		return g.groups(), g.Splits
 	case g.Split:
 		return g.Splits, g.Rows
 	}
@@ -235,8 +238,13 @@ func (p *Program) ScratchBytes(g *Geometry) int64 {
 	return int64(len(p.reductions)) * stateBytes * int64(g.Rows) * int64(g.Splits)
 }
 
-// TicketBytes is the size of the tickets.
-func (g *Geometry) TicketBytes() int64 { return int64(g.Rows) * 4 }
+// TicketBytes is the size of the tickets: one for each row, or group of rows, that several blocks reduce.
+func (g *Geometry) TicketBytes() int64 {
+	if g.Turned {
+		return int64(g.groups()) * 4
+	}
+	return int64(g.Rows) * 4
+}
 
 // stateBytes is the size of a state: two values of up to 8 bytes.
 const stateBytes = 16

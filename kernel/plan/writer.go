@@ -12,15 +12,17 @@ type writer struct {
 	index  index
 	params map[Param]code.Value
 
-	row   *element                // row values
+	rows  []*element              // row values, of each row of a thread
+	row   *element                // the first of them
 	lane  code.Value              // of the row, 32 bits
 	valid code.Value              // the row is there
 	base  [MaxOperands]code.Value // the address of the row's first element
 	begin code.Value              // of the part of the row that this block has
 	end   code.Value
 
-	kept        []*kept // of a thread that keeps its elements
-	sharedBytes int
+	kept         []*kept // of a thread that keeps its elements
+	sharedBytes  int
+	exchangeUsed bool // the warps of a turned kernel have used its shared memory
 }
 
 // index computes indices of 32 or 64 bits.
