@@ -90,6 +90,9 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"copies":              {"replay -copies 65 resnet_train", "--copies 65: want 1 to 64"},
 		"waits":               {"replay -waits often resnet_train", `--waits: "often": want never, avoid-growth or always`},
 		"huge limit":          {"replay -limit 9999999TB resnet_train", "at most 4611686018427387903 bytes"},
+		"two snapshots":       {"replay -snapshot x.pickle resnet_train gpt2_train", "--snapshot: want one trace"},
+		"snapshot in parts":   {"replay -parallel -snapshot x.pickle resnet_train", "--snapshot: want one trace"},
+		"snapshot nowhere":    {"replay -driver sim -snapshot " + filepath.Join(t.TempDir(), "no", "dir") + " resnet_train", "no such file or directory"},
 		"help of nothing":     {"help frobnicate", "frobnicate"},
 		"empty driver":        {"info -driver=", `--driver: "": want auto`},
 		"extra argument":      {"version now", "unexpected argument now"},
@@ -181,6 +184,19 @@ func TestReplayJSON(t *testing.T) {
 			}, keys(r.(map[string]any)))
 		}
 	}
+}
+
+// A snapshot is written beside the figures, and has what the trace left over.
+func TestReplayWritesASnapshot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gpt2.pickle")
+	code, stdout, stderr := vramCommand(t, "replay", "-driver", "sim", "-rounds", "1", "-snapshot", path, "gpt2_train")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "gpt2_train")
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "\x80\x02", string(written[:2]))
+	assert.True(t, bytes.Contains(written, []byte("active_allocated")), "a live block")
+	assert.True(t, bytes.Contains(written, []byte("gpt2_train.csv")), "a line of the trace")
 }
 
 func TestReplayMinCapacity(t *testing.T) {

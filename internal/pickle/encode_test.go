@@ -180,7 +180,7 @@ func FuzzEncode(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
 func TestPythonReadsIt(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3 here: its own reader of the format is not tried")
+		t.Skip("no python3 here: its own reader of the format is not tried") //nolint:forbidigo // a program of others
 	}
 	stack := &pickle.Shared{Value: pickle.Values(pickle.Dict{{"filename", "ü.go"}, {"line", 70000}})}
 	value := pickle.Dict{

@@ -51,7 +51,7 @@ func small() *snapshot.Snapshot {
 func TestPythonReadsASnapshot(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("no python3 here: its own reader of the format is not tried")
+		t.Skip("no python3 here: its own reader of the format is not tried") //nolint:forbidigo // a program of others
 	}
 	require.NoError(t, snapshot.Check(small()))
 	file := filepath.Join(t.TempDir(), "snapshot.pickle")
