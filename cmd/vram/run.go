@@ -25,6 +25,7 @@ type commandLine struct {
 	Help    helpFlag    `short:"h" help:"Show help."`
 	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
 	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
+	Analyze analyzeCmd  `cmd:"" help:"Say what traces do, what the allocator makes of them, and how to configure it, with what each change gains."`
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
