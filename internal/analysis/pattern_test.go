@@ -1,6 +1,11 @@
 package analysis_test
 
 import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -209,3 +214,38 @@ func TestSumsHold(t *testing.T) { rapid.Check(t, property) }
 
 // FuzzOf looks for traces over which the analysis stumbles.
 func FuzzOf(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
+
+// update writes the texts anew that the tests compare.
+var update = flag.Bool("update", false, "write testdata anew")
+
+// The text of a recorded trace, as a whole: go test ./internal/analysis -run TestText -update writes it anew.
+func TestText(t *testing.T) {
+	tr, err := trace.Open("pipeline_1f1b")
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, analysis.Of(tr).Write(&out))
+	golden := filepath.Join("testdata", "pipeline_1f1b.txt")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), out.String())
+	for line := range strings.Lines(out.String()) {
+		assert.LessOrEqual(t, len(line), 140)
+	}
+}
+
+// The text of a trace that grows says so, and one without steps has none.
+func TestTextOfGrowth(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, analysis.Of(loop(t, 30, 1)).Write(&out))
+	assert.Contains(t, out.String(), "GROWS: what stays live rises by 1 MiB in each step")
+	assert.Contains(t, out.String(), "every step asks for the same sizes in the same order")
+	out.Reset()
+	var m made
+	m.alloc(40<<30, 0)
+	require.NoError(t, analysis.Of(m.trace(t, "giant")).Write(&out))
+	assert.Contains(t, out.String(), "Steps: none that repeat")
+	assert.Contains(t, out.String(), "up to a tenth")
+}
