@@ -38,6 +38,14 @@ func (t *Trial) driverText() string {
 		rounded(t.FirstDriver), t.LastCalls, rounded(t.LastDriver))
 }
 
+// precise is bytes with so many digits that a percent shows.
+func precise(bytes int64) string {
+	if bytes < 1<<30 {
+		return units.Bytes(bytes)
+	}
+	return fmt.Sprintf("%.2f GiB", float64(bytes)/(1<<30))
+}
+
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
 // footprint chooses among the modes: of those that make no driver call once they have settled the one that holds least, and where none
@@ -87,22 +95,18 @@ func better(a, b *Trial) bool {
 // differences says what is less in the second of two trials, and what is more.
 func differences(was, is *Trial) (gain, price string) {
 	var gains, prices []string
-	add := func(isLess bool, text string) {
-		if isLess {
+	add := func(isLess bool, format, isText, wasText string) {
+		switch text := fmt.Sprintf(format, isText, wasText); {
+		case isText == wasText: // too little to show
+		case isLess:
 			gains = append(gains, text)
-		} else {
+		default:
 			prices = append(prices, text)
 		}
 	}
-	if was.PeakReservedBytes != is.PeakReservedBytes {
-		add(is.PeakReservedBytes < was.PeakReservedBytes, fmt.Sprintf("reserves %s instead of %s", units.Bytes(is.PeakReservedBytes), units.Bytes(was.PeakReservedBytes)))
-	}
-	if was.FirstDriver != is.FirstDriver {
-		add(is.FirstDriver < was.FirstDriver, fmt.Sprintf("%v of driver time in the first round instead of %v", rounded(is.FirstDriver), rounded(was.FirstDriver)))
-	}
-	if was.LastDriver != is.LastDriver {
-		add(is.LastDriver < was.LastDriver, fmt.Sprintf("%v in the last round instead of %v", rounded(is.LastDriver), rounded(was.LastDriver)))
-	}
+	add(is.PeakReservedBytes < was.PeakReservedBytes, "reserves %s instead of %s", precise(is.PeakReservedBytes), precise(was.PeakReservedBytes))
+	add(is.FirstDriver < was.FirstDriver, "%s of driver time in the first round instead of %s", rounded(is.FirstDriver).String(), rounded(was.FirstDriver).String())
+	add(is.LastDriver < was.LastDriver, "%s in the last round instead of %s", rounded(is.LastDriver).String(), rounded(was.LastDriver).String())
 	return strings.Join(gains, "; "), strings.Join(prices, "; ")
 }
 
@@ -112,14 +116,15 @@ func warmUp(without, with *Trial, demands []vram.Demand) Recommendation {
 		fmt.Sprintf("without: %s", without.driverText()),
 		fmt.Sprintf("with %s mapped ahead: %s, %s reserved", units.Count(len(demands), "demand"), with.driverText(), units.Bytes(with.PeakReservedBytes)),
 	}}
-	if !less(without.FirstDriver, with.FirstDriver, leastTime) || with.FailedCount > without.FailedCount {
+	gain, price := differences(without, with)
+	if !less(without.FirstDriver, with.FirstDriver, leastTime) || gain == "" || with.FailedCount > without.FailedCount {
 		r.Advice = "Leave Warm empty: the first round is no faster with it."
 		return r
 	}
 	r.Change = true
 	r.Advice = "Map ahead what is live at the peak, before the first step or while the program loads."
-	r.Gain, r.Price = differences(without, with)
-	r.Price = strings.TrimPrefix(r.Price+"; the driver time of the mapping, which moves to the start", "; ")
+	r.Gain = gain
+	r.Price = strings.TrimPrefix(price+"; the driver time of the mapping, which moves to the start", "; ")
 	r.Paste = paste(demands)
 	return r
 }

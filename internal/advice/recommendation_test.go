@@ -28,7 +28,7 @@ func TestTheModeFollowsFromTheTrials(t *testing.T) {
 		want                 string
 		gain                 string
 	}{
-		"lean settles":          {tried("fast", 14*gib, ms, 0), tried("balanced", 13*gib, 2*ms, 0), tried("lean", 12*gib, 99*ms, 0), "lean", "reserves 12 GiB instead of 13 GiB"},
+		"lean settles":          {tried("fast", 14*gib, ms, 0), tried("balanced", 13*gib, 2*ms, 0), tried("lean", 12*gib, 99*ms, 0), "lean", "reserves 12.00 GiB instead of 13.00 GiB"},
 		"lean keeps moving":     {tried("fast", 14*gib, 2*ms, 0), tried("balanced", 13*gib, 2*ms, 0), tried("lean", 12*gib, 99*ms, 9*ms), "balanced", ""},
 		"fast is no larger":     {tried("fast", 13*gib, ms, 0), tried("balanced", 13*gib, 2*ms, 0), tried("lean", 13*gib, 99*ms, 0), "fast", "1ms of driver time in the first round instead of 2ms"},
 		"a hair less is none":   {tried("fast", 13*gib, 2*ms, 0), tried("balanced", 13*gib, 2*ms, 0), tried("lean", 13*gib-1, 2*ms, 0), "balanced", ""},
@@ -76,7 +76,7 @@ func TestALimitMustHold(t *testing.T) {
 	with := tried("with", 3*gib, 2*time.Millisecond, time.Millisecond)
 	r := limit(&without, &with, 3*gib)
 	assert.True(t, r.Change)
-	assert.Equal(t, "reserves 3 GiB instead of 4 GiB", r.Gain)
+	assert.Equal(t, "reserves 3.00 GiB instead of 4.00 GiB", r.Gain)
 	assert.Equal(t, "2ms of driver time in the first round instead of 1ms; 1ms in the last round instead of 0s", r.Price)
 	assert.Equal(t, "LimitBytes: 3221225472,", r.Paste)
 

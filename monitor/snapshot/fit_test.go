@@ -73,8 +73,22 @@ type history struct {
 
 const pageBytes = 64
 
-func (h *history) note(a snapshot.Action, page int) {
-	h.trace = append(h.trace, snapshot.Event{Action: a, Address: uint64(page * pageBytes), Bytes: pageBytes})
+func (h *history) note(a snapshot.Action, page, count int) {
+	h.trace = append(h.trace, snapshot.Event{Action: a, Address: uint64(page * pageBytes), Bytes: int64(count * pageBytes)})
+}
+
+// run maps or unmaps the page and some behind it that are as it is and not in use.
+func (h *history) run(t *rapid.T, a snapshot.Action, page int) {
+	most := rapid.IntRange(1, len(h.pages)-page).Draw(t, "run")
+	was, count := h.pages[page], 0
+	for count < most && h.pages[page+count] == was {
+		if _, used := h.blocks[page+count]; used {
+			break
+		}
+		h.pages[page+count] = !was
+		count++
+	}
+	h.note(a, page, count)
 }
 
 func (h *history) play(t *rapid.T) {
@@ -82,20 +96,18 @@ func (h *history) play(t *rapid.T) {
 	state, used := h.blocks[page]
 	switch {
 	case !h.pages[page]:
-		h.pages[page] = true
-		h.note(snapshot.Map, page)
+		h.run(t, snapshot.Map, page)
 	case used && state == snapshot.Live:
 		h.blocks[page] = snapshot.Pending
-		h.note(snapshot.FreeRequested, page)
+		h.note(snapshot.FreeRequested, page, 1)
 	case used:
 		delete(h.blocks, page)
-		h.note(snapshot.FreeCompleted, page)
+		h.note(snapshot.FreeCompleted, page, 1)
 	case rapid.Bool().Draw(t, "unmap"):
-		h.pages[page] = false
-		h.note(snapshot.Unmap, page)
+		h.run(t, snapshot.Unmap, page)
 	default:
 		h.blocks[page] = snapshot.Live
-		h.note(snapshot.Alloc, page)
+		h.note(snapshot.Alloc, page, 1)
 	}
 }
 
