@@ -54,7 +54,7 @@ func TestConceptsOfStates(t *testing.T) {
 	require.NoError(t, batch.Free()) // pending: step has not finished with it
 	check(false, false, true)
 
-	_, err = dev.Trim(t.Context(), 64<<20) // looks for what has finished: nothing yet
+	_, err = dev.Trim(t.Context(), 64<<20) // looks for uses that have finished: none yet
 	require.NoError(t, err)
 	dev.Advance(time.Second)               // step has finished
 	_, err = dev.Trim(t.Context(), 64<<20) // looks again, and keeps it
@@ -76,7 +76,7 @@ func serve(ctx context.Context, s *vram.Stream, customer *vram.Tenant, sizes []i
 	return run(memory.Buffers())
 }
 
-// busy is what a service answers where memory is short.
+// busy is the answer of a service where memory is short.
 func busy(err error) (status int) {
 	var quota *vram.QuotaError
 	var wait *vram.WaitError
@@ -186,7 +186,7 @@ func allocate(s *vram.Stream, part func() ([]vram.Demand, error)) ([]vram.Buffer
 	return buffers, s.AllocBatch(buffers, sizes)
 }
 
-// Docs/guide-training.md: the loop makes no driver call once its memory is mapped, and what it records is a trace with its steps.
+// Docs/guide-training.md: the loop makes no driver call once its memory is mapped, and its recording is a trace with its steps.
 func TestGuideToTraining(t *testing.T) {
 	shape := warm.Transformer{
 		Batch: 2, Sequence: 256, Hidden: 256, Heads: 4, Layers: 4, Vocabulary: 8000, Positions: 256, Type: warm.BFloat16, Mixed: true,
@@ -211,7 +211,7 @@ func TestGuideToTraining(t *testing.T) {
 	assert.InDelta(t, 1, p.Steps.SameShare, 0.01)
 }
 
-// record writes what a program allocates and frees as a trace: Config.Observer.
+// record writes a program's allocations and frees as a trace: Config.Observer.
 func record(w io.Writer) vram.Observer {
 	start := time.Now()
 	ids, streams := map[cudadrv.Ptr]int{}, map[uint32]int{}

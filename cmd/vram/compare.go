@@ -133,10 +133,10 @@ func named(setup string) string {
 
 // quotient is b over a; nothing where there is none.
 func quotient(a, b float64) string {
-	switch {
-	case a == b:
+	switch a {
+	case b:
 		return "1"
-	case a == 0:
+	case 0:
 		return ""
 	}
 	return strconv.FormatFloat(b/a, 'f', 3, 64)

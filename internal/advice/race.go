@@ -90,32 +90,43 @@ func calls(laps []lap, eventCount int, p *analysis.Pattern) Recommendation {
 func share(s float64) string { return fmt.Sprintf("%.1f %%", 100*s) }
 
 func tryWays(l *lab, config vram.Config, _ Trial, p *analysis.Pattern) (Recommendation, error) {
-	var racers [3]*racer
-	for w := range racers {
-		r, err := openRacer(l.trace, config, way(w)) //nolint:gosec // three
-		if err != nil {
-			return Recommendation{}, err
-		}
-		defer func() { _ = r.device.Close() }() // it has nothing left live
-		racers[w] = r
-	}
+	var racers []*racer
 	var laps []lap
-	for round := range lapCount + 1 {
-		var one lap
-		for w, r := range racers {
-			var err error
-			if one[w], err = r.round(); err != nil {
-				return Recommendation{}, fmt.Errorf("lanes and batches: %w", err)
-			}
-			if err := l.ctx.Err(); err != nil {
-				return Recommendation{}, err
-			}
+	var err error
+	for w := range len(lap{}) {
+		var r *racer
+		if r, err = openRacer(l.trace, config, way(w)); err != nil { //nolint:gosec // three
+			break
 		}
-		if round > 0 { // the first is cold
-			laps = append(laps, one)
-		}
+		racers = append(racers, r)
+	}
+	if err == nil {
+		laps, err = l.race(racers)
+	}
+	for _, r := range racers {
+		_ = r.device.Close() // lists what an aborted round left live; its error is the news
+	}
+	if err != nil {
+		return Recommendation{}, fmt.Errorf("lanes and batches: %w", err)
 	}
 	return calls(laps, len(l.trace.Events), p), nil
+}
+
+// race plays a round of each way in turn, and once more than it counts: the first is cold.
+func (l *lab) race(racers []*racer) (laps []lap, err error) {
+	for range lapCount + 1 {
+		var one lap
+		for w, r := range racers {
+			if err := l.ctx.Err(); err != nil {
+				return nil, err
+			}
+			if one[w], err = r.round(); err != nil {
+				return nil, err
+			}
+		}
+		laps = append(laps, one)
+	}
+	return laps[1:], nil
 }
 
 // racer plays a trace in one way on a device of its own.

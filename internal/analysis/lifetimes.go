@@ -1,7 +1,5 @@
 package analysis
 
-import "slices"
-
 // shortEvents is the longest life of a short-lived buffer. Not fewer: an operation allocates its result and some workspace before it
 // frees the workspace. Not more: a layer has some hundred events.
 const shortEvents = 32
@@ -55,14 +53,11 @@ func (l *Lifetimes) share(c class) *Share {
 	return &l.Held
 }
 
-// partCount is into how many parts a trace is cut that has no steps.
-const partCount = 10
-
-func lifetimesOf(all []life, p *Pattern) Lifetimes {
-	empty := of(len(all), p.AllocatedBytes)
-	l := Lifetimes{Short: empty, Step: empty, Long: empty, Held: empty, StepEvents: max(shortEvents, p.EventCount/partCount)}
-	if p.Steps != nil {
-		l.StepEvents = p.Steps.EventCount
+func lifetimesOf(all []life, allocatedBytes int64, eventCount int, s *Steps) Lifetimes {
+	empty := of(len(all), allocatedBytes)
+	l := Lifetimes{Short: empty, Step: empty, Long: empty, Held: empty, StepEvents: max(shortEvents, eventCount/partCount)}
+	if s != nil {
+		l.StepEvents = s.EventCount
 	}
 	freed := make([]int, 0, len(all))
 	for i := range all {
@@ -78,13 +73,4 @@ func lifetimesOf(all []life, p *Pattern) Lifetimes {
 	}
 	l.MedianEvents = median(freed)
 	return l
-}
-
-// median is the middle value, the lower one of two, which sorts them; 0 of none.
-func median(values []int) int {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	return values[(len(values)-1)/2]
 }

@@ -28,62 +28,6 @@ type Pattern struct {
 	Peak             Peak    `json:"peak"`
 }
 
-// Share is some of the allocations, and what that is of all of them.
-type Share struct {
-	Count      int     `json:"count"`
-	Bytes      int64   `json:"bytes"`
-	OfCount    float64 `json:"of_count"` // from 0 to 1
-	OfBytes    float64 `json:"of_bytes"`
-	totalCount int
-	totalBytes int64
-}
-
-// of is a share of so much.
-func of(totalCount int, totalBytes int64) Share {
-	return Share{totalCount: totalCount, totalBytes: totalBytes}
-}
-
-func (s *Share) add(count int, bytes int64) {
-	s.Count += count
-	s.Bytes = addUpTo(s.Bytes, bytes)
-	s.OfCount = ratio(float64(s.Count), float64(s.totalCount))
-	s.OfBytes = ratio(float64(s.Bytes), float64(s.totalBytes))
-}
-
-// ratio is 0 where there is nothing to divide by.
-func ratio(a, b float64) float64 {
-	if b == 0 {
-		return 0
-	}
-	return a / b
-}
-
-// life is one buffer of a trace.
-type life struct {
-	bytes  int64
-	stream uint16
-	from   int // event of the allocation
-	to     int // event of the free; the number of events where there is none
-	held   bool
-}
-
-// events is how long it lived.
-func (l *life) events() int { return l.to - l.from }
-
-// lives are the buffers of a trace, by id.
-func lives(tr *trace.Trace) []life {
-	all := make([]life, 0, tr.Info.AllocCount)
-	for i := range tr.Events {
-		e := &tr.Events[i]
-		if e.Op == trace.Alloc {
-			all = append(all, life{bytes: e.Bytes, stream: e.Stream, from: i, to: len(tr.Events), held: true})
-			continue
-		}
-		all[e.ID].to, all[e.ID].held = i, false
-	}
-	return all
-}
-
 // Of is the pattern of a trace that trace.Read made.
 func Of(tr *trace.Trace) *Pattern {
 	all := lives(tr)
@@ -99,20 +43,10 @@ func Of(tr *trace.Trace) *Pattern {
 	p.Churn = ratio(total, float64(p.PeakLiveBytes))
 	p.Sizes = sizesOf(all, p.AllocatedBytes)
 	p.Steps = stepsOf(tr, all)
-	p.Lifetimes = lifetimesOf(all, p)
+	p.Lifetimes = lifetimesOf(all, p.AllocatedBytes, p.EventCount, p.Steps)
 	p.Growth = growthOf(tr, p.Steps)
 	p.Runs = runsOf(tr)
 	p.Streams, p.OwnPeaksOverPeak = streamsOf(tr, all, p.AllocatedBytes)
-	p.Peak = peakOf(tr, all, p)
+	p.Peak = peakOf(tr, all, &p.Lifetimes)
 	return p
 }
-
-// addUpTo is the sum, or the largest number.
-func addUpTo(a, b int64) int64 {
-	if sum := a + b; sum >= a {
-		return sum
-	}
-	return maxBytes
-}
-
-const maxBytes = 1<<63 - 1

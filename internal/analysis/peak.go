@@ -24,7 +24,7 @@ type Peak struct {
 	StreamBytes []int64 `json:"stream_bytes"`
 }
 
-func peakOf(tr *trace.Trace, all []life, p *Pattern) Peak {
+func peakOf(tr *trace.Trace, all []life, l *Lifetimes) Peak {
 	event := summit(tr)
 	peak := Peak{
 		Event: event, Micros: tr.Micros[event], AtShare: ratio(float64(event+1), float64(len(tr.Events))),
@@ -35,7 +35,7 @@ func peakOf(tr *trace.Trace, all []life, p *Pattern) Peak {
 			peak.Count++
 		}
 	}
-	empty := of(peak.Count, p.PeakLiveBytes)
+	empty := of(peak.Count, tr.Info.PeakLiveBytes)
 	peak.Short, peak.Step, peak.Long, peak.Held = empty, empty, empty, empty
 	sizes := map[int64]int{}
 	for i := range all {
@@ -45,7 +45,7 @@ func peakOf(tr *trace.Trace, all []life, p *Pattern) Peak {
 		}
 		sizes[b.bytes]++
 		peak.StreamBytes[b.stream] += b.bytes
-		switch p.Lifetimes.classOf(b) {
+		switch l.classOf(b) {
 		case short:
 			peak.Short.add(1, b.bytes)
 		case step:

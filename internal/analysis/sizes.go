@@ -28,9 +28,6 @@ type Size struct {
 	Share
 }
 
-// dominantCount is how many sizes are listed.
-const dominantCount = 8
-
 func sizesOf(all []life, allocatedBytes int64) Sizes {
 	var buckets [64]Share
 	bySize := map[int64]*Share{}

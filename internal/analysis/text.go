@@ -32,10 +32,12 @@ func (t *text) title(format string, args ...any) {
 	if t.Len() > 0 {
 		t.WriteByte('\n')
 	}
-	fmt.Fprintf(t, format+"\n", args...)
+	t.WriteString(fmt.Sprintf(format, args...) + "\n")
 }
 
-func (t *text) line(format string, args ...any) { fmt.Fprintf(t, "  "+format+"\n", args...) }
+func (t *text) line(format string, args ...any) {
+	t.WriteString("  " + fmt.Sprintf(format, args...) + "\n")
+}
 
 // size is bytes for people, in powers of 1024.
 func size(bytes int64) string { return units.Bytes(bytes) }

@@ -34,7 +34,7 @@ func ParseSetup(text string, base vram.Config) (Setup, error) {
 		return s, nil
 	}
 	seen := map[string]bool{}
-	for _, part := range strings.Split(text, ",") {
+	for part := range strings.SplitSeq(text, ",") {
 		key, value, found := strings.Cut(strings.TrimSpace(part), "=")
 		if !found || value == "" {
 			return s, fmt.Errorf("%q: want name=value, as in footprint=lean", part)

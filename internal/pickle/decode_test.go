@@ -61,7 +61,7 @@ func (d *decoder) above() []any {
 
 func (d *decoder) top() any { return d.stack[len(d.stack)-1] }
 
-func (d *decoder) step() { //nolint:funlen,gocyclo // one case an operation
+func (d *decoder) step() { //nolint:gocyclo // one case an operation
 	switch op := d.take(1)[0]; op {
 	case 0x80:
 		if version := d.take(1)[0]; version != 2 {

@@ -77,7 +77,7 @@ text{font:11px sans-serif;fill:#333}.head{font:bold 14px sans-serif}.title{font:
 // canvas is the text in the making.
 type canvas struct{ strings.Builder }
 
-func (c *canvas) add(format string, args ...any) { fmt.Fprintf(c, format+"\n", args...) }
+func (c *canvas) add(format string, args ...any) { c.WriteString(fmt.Sprintf(format, args...) + "\n") }
 
 func (c *canvas) text(x, y float64, class, anchor, words string) {
 	c.add(`<text x="%s" y="%s" class="%s" text-anchor="%s">%s</text>`, at(x), at(y), class, anchor, html.EscapeString(words))

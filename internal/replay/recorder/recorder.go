@@ -24,7 +24,6 @@ type Recorder struct {
 	mu       sync.Mutex // guards what follows
 	device   cudadrv.Device
 	line     int // of the event that is under way
-	round    int
 	handles  map[cudadrv.Handle]int64
 	mapped   map[uint64]int64  // bytes by address
 	live     map[uint64]buffer // by address
