@@ -29,7 +29,7 @@ const (
 var forUsers = []string{
 	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "cuda/sleep", "cuda/gemm", "cuda/cublaslt", "kernel/matmul",
 	"tensor", "tensor/half", "tensor/layout", "kernel", "kernel/expr", "kernel/plan", "kernel/elementary", "kernel/nvrtc", "kernel/store",
-	"kernel/tune", "kernel/tune/tables", "ops",
+	"kernel/tune", "kernel/tune/tables", "ops", "monitor/snapshot",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
 	"vramtest/ptxrun", "ptx", "ptx/interp",
 }
@@ -38,7 +38,7 @@ const header = `# The exported names of the packages that programs import: funct
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of what they stand for; futures, for its types;
 # warm; vramtest; host; cuda, with cuda/share, cuda/sleep, cuda/gemm and cuda/cublaslt; tensor, with tensor/half and tensor/layout; kernel,
-# with kernel/expr, kernel/plan, kernel/elementary, kernel/nvrtc, kernel/store, kernel/tune, kernel/tune/tables and kernel/matmul; ops; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
+# with kernel/expr, kernel/plan, kernel/elementary, kernel/nvrtc, kernel/store, kernel/tune, kernel/tune/tables and kernel/matmul; ops; monitor/snapshot; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
 # cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and vramtest/ptxrun with ptx and
 # ptx/interp (kernels as text, and on the simulated device).
 #

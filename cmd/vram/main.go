@@ -1,6 +1,8 @@
 // Command vram replays recorded allocation traces, measures the allocator, and says what it runs on.
 //
 //	vram replay [flags] TRACE...   play traces and say what they cost
+//	vram analyze [flags] TRACE...  say what traces do, and how to configure the allocator for them
+//	vram compare [flags] TRACE...  play traces with two configurations, side by side
 //	vram bench [flags]             measure the scenarios
 //	vram sim [flags]               play the allocator from seeds and check what it promises
 //	vram info                      the device and the configuration

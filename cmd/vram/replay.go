@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -11,8 +12,10 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/internal/replay/recorder"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/monitor/snapshot"
 )
 
 // replayCmd is the command replay.
@@ -34,6 +37,7 @@ type replayCmd struct {
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
 	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. --work is the same."`
 	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
+	Snapshot    string        `placeholder:"FILE" help:"Write the memory at the end of the last round, with that round's history, for PyTorch's memory viewer (pytorch.org/memory_viz)."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
@@ -124,6 +128,9 @@ func (c *replayCmd) Validate() error {
 	if c.Copies < 1 || c.Copies > replay.MostCopies {
 		return fmt.Errorf("--copies %d: want 1 to %d", c.Copies, replay.MostCopies)
 	}
+	if c.Snapshot != "" && (len(c.Traces) != 1 || c.Parallel || c.Copies > 1 || c.Jitter != 0 || c.MinCapacity) {
+		return errors.New("--snapshot: want one trace, and neither --parallel, --copies, --jitter nor --min-capacity")
+	}
 	return nil
 }
 
@@ -151,7 +158,7 @@ func (c *replayCmd) Run(p *program) error {
 	}
 	var results []replay.Result
 	for _, tr := range traces {
-		result, err := replay.Run(p.ctx, tr, options)
+		result, err := c.play(p, tr, options)
 		if err != nil {
 			return err
 		}
@@ -161,6 +168,25 @@ func (c *replayCmd) Run(p *program) error {
 		return err
 	}
 	return failures(results)
+}
+
+// play plays a trace, and writes the snapshot where one is asked for.
+func (c *replayCmd) play(p *program, tr *trace.Trace, options replay.Options) (result replay.Result, err error) {
+	if c.Snapshot == "" {
+		return replay.Run(p.ctx, tr, options)
+	}
+	r, err := recorder.Attach(tr, &options)
+	if err != nil {
+		return result, err
+	}
+	file, err := os.Create(c.Snapshot) // before the work, so that a wrong path is known
+	if err != nil {
+		return result, &usageError{err}
+	}
+	if result, err = replay.Run(p.ctx, tr, options); err == nil {
+		err = snapshot.Write(file, r.Snapshot())
+	}
+	return result, errors.Join(err, file.Close())
 }
 
 // failures is an error where an allocation found no memory, or a hazard showed.

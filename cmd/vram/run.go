@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/go-vram/vram/internal/bench"
+	"github.com/go-vram/vram/internal/compare"
 )
 
 // The exit codes.
@@ -25,6 +26,8 @@ type commandLine struct {
 	Help    helpFlag    `short:"h" help:"Show help."`
 	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
 	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
+	Analyze analyzeCmd  `cmd:"" help:"Say what traces do, what the allocator makes of them, and how to configure it, with what each change gains."`
+	Compare compareCmd  `cmd:"" help:"Play traces with two configurations in turns, and put their figures side by side."`
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
@@ -107,7 +110,7 @@ func (p *program) parseAndRun(args []string) error {
 		kong.Name("vram"),
 		kong.Description("The GPU memory allocator for Go."),
 		kong.NoDefaultHelp(),
-		kong.Vars{"repetitions": strconv.Itoa(bench.DefaultRepetitions), "samples": strconv.Itoa(bench.DefaultSamples), "time": bench.DefaultRepetitionTime.String(), "scenarios": strings.Join(bench.ScenarioNames(), ", ")},
+		kong.Vars{"setups": strings.Join(compare.Keys(), ", "), "repetitions": strconv.Itoa(bench.DefaultRepetitions), "samples": strconv.Itoa(bench.DefaultSamples), "time": bench.DefaultRepetitionTime.String(), "scenarios": strings.Join(bench.ScenarioNames(), ", ")},
 		kong.Writers(p.stdout, p.stderr),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -90,6 +91,18 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"copies":              {"replay -copies 65 resnet_train", "--copies 65: want 1 to 64"},
 		"waits":               {"replay -waits often resnet_train", `--waits: "often": want never, avoid-growth or always`},
 		"huge limit":          {"replay -limit 9999999TB resnet_train", "at most 4611686018427387903 bytes"},
+		"two snapshots":       {"replay -snapshot x.pickle resnet_train gpt2_train", "--snapshot: want one trace"},
+		"snapshot in parts":   {"replay -parallel -snapshot x.pickle resnet_train", "--snapshot: want one trace"},
+		"snapshot nowhere":    {"replay -driver sim -snapshot " + filepath.Join(t.TempDir(), "no", "dir") + " resnet_train", "no such file or directory"},
+		"drawing of two":      {"analyze -svg x.svg resnet_train gpt2_train", "--svg: want one trace"},
+		"drawing nowhere":     {"analyze -svg " + filepath.Join(t.TempDir(), "no", "dir") + " resnet_train", "no such file or directory"},
+		"analysis of nothing": {"analyze no/such/trace.csv", "no/such/trace.csv: no such file"},
+		"compare with itself": {"compare -driver sim resnet_train", "-a and -b are the same"},
+		"compare by colour":   {"compare -driver sim -a colour=red resnet_train", "-a: colour=red: there is no such name: want one of footprint, limit"},
+		"compare waits":       {"compare -wait -a footprint=lean resnet_train", "--wait: want --parallel"},
+		"compare rounds":      {"compare -rounds 1 -a footprint=lean resnet_train", "--rounds 1: want at least 2"},
+		"compare never":       {"compare -repetitions 0 -a footprint=lean resnet_train", "--repetitions 0: want at least 1"},
+		"compare of nothing":  {"compare -a footprint=lean no/such/trace.csv", "no/such/trace.csv: no such file"},
 		"help of nothing":     {"help frobnicate", "frobnicate"},
 		"empty driver":        {"info -driver=", `--driver: "": want auto`},
 		"extra argument":      {"version now", "unexpected argument now"},
@@ -112,6 +125,8 @@ func TestHelp(t *testing.T) {
 		"-help":       {"replay"},
 		"replay -h":   {"--driver", "--rounds", "--footprint", "--limit", "--min-capacity", "--parallel", "--lag", "--gap", "--hazards", "--json"},
 		"bench -h":    {"--scenario", "--samples", "--json", "--cpuprofile", "--mutexprofile", "--blockprofile"},
+		"analyze -h":  {"--svg", "--quick", "--json"},
+		"compare -h":  {"--repetitions", "--json", "footprint, limit, segments"},
 		"info -h":     {"--driver"},
 		"sim -h":      {"--seed", "--seeds", "--steps"},
 		"version -h":  {"Show the version"},
@@ -177,10 +192,100 @@ func TestReplayJSON(t *testing.T) {
 		require.Len(t, rounds, 3)
 		for _, r := range rounds {
 			assert.ElementsMatch(t, []string{
-				"ns_per_op", "driver_ns_per_op", "driver_calls", "hit_rate", "cached_bytes", "peak_reserved_bytes", "failed",
+				"ns_per_op", "driver_ns_per_op", "driver_calls", "hit_rate", "cached_bytes", "peak_reserved_bytes", "failed", "hits", "fragmentation",
 			}, keys(r.(map[string]any)))
 		}
 	}
+}
+
+// short is a trace of a few steps.
+func short(t *testing.T) string {
+	t.Helper()
+	var rows strings.Builder
+	rows.WriteString("t_us,op,id,size,stream\n")
+	for step := range 12 {
+		for i := range 10 {
+			fmt.Fprintf(&rows, "%d,a,%d,%d,0\n", 1000*step, 10*step+i, (i+1)<<20)
+		}
+		for i := range 10 {
+			fmt.Fprintf(&rows, "%d,f,%d,%d,0\n", 1000*step+500, 10*step+i, (i+1)<<20)
+		}
+	}
+	return file(t, "short.csv", rows.String())
+}
+
+// The analysis says what the trace does, what modes make of it, and what to do; it draws it, and has it as JSON.
+func TestAnalyze(t *testing.T) {
+	svg := filepath.Join(t.TempDir(), "short.svg")
+	code, stdout, stderr := vramCommand(t, "analyze", "-svg", svg, short(t))
+	require.Equal(t, exitOK, code, stderr)
+	for _, want := range []string{"short: 240 events", "Sizes:", "Lifetimes:", "Steps: 11 of 10 allocations", "Streams:", "Peak:", "Allocator:", "Recommendations", "footprint: "} {
+		assert.Contains(t, stdout, want)
+	}
+	drawing, err := os.ReadFile(svg)
+	require.NoError(t, err)
+	assert.True(t, bytes.HasPrefix(drawing, []byte("<svg xmlns=")))
+
+	code, stdout, _ = vramCommand(t, "analyze", "-json", short(t))
+	require.Equal(t, exitOK, code)
+	var reports []struct {
+		Pattern struct {
+			Steps struct{ Allocations int }
+		}
+		Modes           []struct{ Name string }
+		Recommendations []struct{ Topic, Advice string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &reports))
+	require.Len(t, reports, 1)
+	assert.Equal(t, 10, reports[0].Pattern.Steps.Allocations)
+	assert.Len(t, reports[0].Modes, 3)
+	assert.GreaterOrEqual(t, len(reports[0].Recommendations), 5)
+
+	code, stdout, _ = vramCommand(t, "analyze", "-quick", short(t), "gpt2_train")
+	require.Equal(t, exitOK, code)
+	assert.Contains(t, stdout, "\n\ngpt2_train: 18087 events")
+	assert.NotContains(t, stdout, "Allocator:")
+	code, stdout, _ = vramCommand(t, "analyze", "-quick", "-json", "gpt2_train")
+	require.Equal(t, exitOK, code)
+	assert.Contains(t, stdout, `"peak_live_bytes": 13594206920`)
+}
+
+// A comparison has both sides' figures and their ratios.
+func TestCompare(t *testing.T) {
+	code, stdout, stderr := vramCommand(t, "compare", "-driver", "sim", "-repetitions", "2", "-rounds", "2", "-a", "limit=32MiB", "-b", "footprint=fast", short(t))
+	require.Equal(t, exitOK, code, stderr)
+	for _, want := range []string{"b / a", "warm ns an event", "driver calls, first round", "peak reserved", "efficiency", "from magazines", "waits", "out of memory", "a: limit=32MiB; b: footprint=fast."} {
+		assert.Contains(t, stdout, want)
+	}
+	code, stdout, _ = vramCommand(t, "compare", "-driver", "sim", "-json", "-repetitions", "1", "-a", "limit=32MiB", short(t))
+	require.Equal(t, exitOK, code)
+	var results []struct {
+		A, B struct {
+			Setup  string
+			Failed int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &results))
+	assert.Equal(t, "limit=32MiB", results[0].A.Setup)
+	assert.Positive(t, results[0].A.Failed)
+	assert.Zero(t, results[0].B.Failed)
+	t.Setenv("VRAM_STATS", "off")
+	code, _, stderr = vramCommand(t, "compare", "-driver", "sim", "-a", "limit=32MiB", short(t))
+	assert.Equal(t, exitUsage, code)
+	assert.Contains(t, stderr, "VRAM_STATS is off")
+}
+
+// A snapshot is written beside the figures, and has what the trace left over.
+func TestReplayWritesASnapshot(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "gpt2.pickle")
+	code, stdout, stderr := vramCommand(t, "replay", "-driver", "sim", "-rounds", "1", "-snapshot", path, "gpt2_train")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "gpt2_train")
+	written, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, "\x80\x02", string(written[:2]))
+	assert.True(t, bytes.Contains(written, []byte("active_allocated")), "a live block")
+	assert.True(t, bytes.Contains(written, []byte("gpt2_train.csv")), "a line of the trace")
 }
 
 func TestReplayMinCapacity(t *testing.T) {

@@ -31,6 +31,14 @@ func houseLayers() []layer {
 			"how a slice is sorted does not depend on what it has",
 		},
 		{
+			[]string{"internal/pickle", "internal/plot"},
+			"how a value is written or drawn does not depend on what it says",
+		},
+		{
+			[]string{"monitor/snapshot"},
+			"a format knows nothing of the memory that is shown in it",
+		},
+		{
 			[]string{"ptx"},
 			"a text of PTX is read, checked and executed the same way, with or without a device",
 		},
@@ -99,6 +107,10 @@ func houseLayers() []layer {
 			"a trace is read the same way whoever replays it",
 		},
 		{
+			[]string{"internal/analysis"},
+			"what a trace does does not depend on an allocator",
+		},
+		{
 			[]string{"warm"},
 			"what a program will need is told to the device as callers tell it",
 		},
@@ -107,7 +119,7 @@ func houseLayers() []layer {
 			"replay is a caller like any other, and no program",
 		},
 		{
-			[]string{"internal/bench", "internal/kernelbench"},
+			[]string{"internal/bench", "internal/kernelbench", "internal/advice", "internal/compare"},
 			"a benchmark is a caller like any other, and no program",
 		},
 		{

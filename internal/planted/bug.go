@@ -54,6 +54,7 @@ func Bugs() []Bug {
 		ageBugs(),
 		cudaBugs(),
 		shareBugs(),
+		adviceBugs(),
 		sleepBugs(),
 		hostBugs(),
 		peerBugs(),

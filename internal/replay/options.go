@@ -37,6 +37,8 @@ type Options struct {
 	Jitter float64
 	// Warm maps ahead what the trace holds when it holds most, before the first round. It is in no figure.
 	Warm bool
+	// Demands are mapped ahead in the place of what Warm maps.
+	Demands []vram.Demand
 	// Rest is a pause after each round, for what the device does in the background. It is in no figure.
 	Rest time.Duration
 	// MinCapacity looks for the least limit at which all rounds complete.

@@ -48,6 +48,18 @@ type Round struct {
 	CachedBytes       int64   `json:"cached_bytes"`        // in stream caches at the end
 	PeakReservedBytes int64   `json:"peak_reserved_bytes"` // physical
 	FailedCount       int     `json:"failed"`              // allocations that found no memory
+
+	Hits Hits `json:"hits"`
+	// Fragmentation is the share of free memory outside the longest free range, at the end.
+	Fragmentation float64 `json:"fragmentation"`
+}
+
+// Hits are the allocations of a round by what served them; together they are those that found memory.
+type Hits struct {
+	Magazine uint64 `json:"magazine"`
+	Stream   uint64 `json:"stream"` // the stream's free ranges
+	Pool     uint64 `json:"pool"`   // free pages of the pool
+	Driver   uint64 `json:"driver"` // pages that were mapped for it
 }
 
 // Probe is a limit that was tried.

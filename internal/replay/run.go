@@ -107,6 +107,11 @@ func (se *session) round(t timing, before, atEnd, after vram.Stats) Round {
 		CachedBytes:       atEnd.CachedBytes,
 		PeakReservedBytes: after.PeakReservedBytes,
 		FailedCount:       t.failedCount,
+		Fragmentation:     atEnd.Fragmentation(),
+		Hits: Hits{
+			Magazine: atEnd.MagazineHits - before.MagazineHits, Stream: atEnd.StreamHits - before.StreamHits,
+			Pool: atEnd.PoolHits - before.PoolHits, Driver: atEnd.DriverMisses - before.DriverMisses,
+		},
 	}
 	if served := atEnd.AllocCount - before.AllocCount; served > 0 {
 		hits := (atEnd.MagazineHits + atEnd.StreamHits) - (before.MagazineHits + before.StreamHits)

@@ -94,20 +94,22 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 		}
 		se.streams = append(se.streams, s)
 	}
-	if err := se.warm(ctx, o.Warm); err != nil {
+	if err := se.warm(ctx, o); err != nil {
 		return nil, errors.Join(err, se.close())
 	}
 	return se, nil
 }
 
-// warm maps ahead what the trace holds when it holds most.
-func (se *session) warm(ctx context.Context, wanted bool) error {
-	if !wanted {
+// warm maps ahead the demands of the options, or what the trace holds when it holds most.
+func (se *session) warm(ctx context.Context, o *Options) error {
+	want := o.Demands
+	if len(want) == 0 && !o.Warm {
 		return nil
 	}
-	var want []vram.Demand
-	for _, h := range se.recorded.AtPeak() {
-		want = append(want, vram.Demand(h))
+	if len(want) == 0 {
+		for _, h := range se.recorded.AtPeak() {
+			want = append(want, vram.Demand(h))
+		}
 	}
 	return se.device.Warm(ctx, want...)
 }

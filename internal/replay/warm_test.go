@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/replay"
 )
 
@@ -26,4 +27,14 @@ func TestAWarmedUpTraceMakesFewDriverCalls(t *testing.T) {
 func TestAWarmUpBeyondTheLimit(t *testing.T) {
 	_, err := replay.Run(t.Context(), open(t, "gpt2_train"), replay.Options{NewDriver: simulator, Limit: replay.Limit{Bytes: 1 << 30}, Warm: true})
 	require.ErrorContains(t, err, "leaves no room")
+}
+
+// Demands of the options are mapped ahead in the place of what the trace holds.
+func TestDemandsAreMappedAhead(t *testing.T) {
+	tr := open(t, "resnet_train")
+	o := replay.Options{NewDriver: simulator, Rounds: 1, Demands: []vram.Demand{{Bytes: 12 << 30, Count: 1}}}
+	r, err := replay.Run(t.Context(), tr, o)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, r.PeakReservedBytes, int64(12<<30))
+	assert.Less(t, r.PeakLiveBytes, int64(6<<30))
 }

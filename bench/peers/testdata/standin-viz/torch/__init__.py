@@ -1,0 +1,3 @@
+"""A stand-in for PyTorch with just what snapshot_check.py calls."""
+
+__version__ = "stand-in"

@@ -1,0 +1,6 @@
+//go:build race
+
+package advice_test
+
+// playedEvents bounds what is played of a trace: under the race detector the allocator checks its books after every step.
+const playedEvents = 1000

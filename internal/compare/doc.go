@@ -1,0 +1,16 @@
+// Package compare plays a trace with two configurations, in turns, and puts their figures side by side.
+//
+// # Words
+//
+// A Setup is a configuration as the command line has it, "footprint=lean,limit=8GB". A side is a setup and what its replays
+// came to. A repetition is a replay of each side, the first setup first: ABAB, so that what slows the machine down for a while slows both.
+//
+// # Figures
+//
+// Times are real; a time is the median over the repetitions, beside the least and the most. Driver calls and their time, bytes and
+// hits are those of the last repetition, peaks those of all. Ratios are the second side's figure over the first one's.
+//
+// # Concurrency properties
+//
+// Run blocks until its replays are done, or its context ends.
+package compare

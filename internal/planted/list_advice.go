@@ -1,0 +1,83 @@
+package planted
+
+// adviceBugs are those of what is said of traces: their analysis, the advice on them, comparisons, drawings and snapshots.
+func adviceBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a long integer loses the byte of its sign", Package: "internal/pickle", Run: "^TestEachValueHasItsOperation$",
+			Edits: []Edit{{"internal/pickle.(*encoder).long", " && digits[last-1]&0x80 == sign", " && sign >= 0"}},
+		},
+		{
+			Name: "a list is added in one piece", Package: "internal/pickle", Run: "^TestLongListsComeInPieces$",
+			Edits: []Edit{{"internal/pickle.(*encoder).list", "open == batch", "open < 0"}},
+		},
+		{
+			Name: "a free of memory that is in use fits into a history", Package: "monitor/snapshot", Run: "^TestCheckFinds$",
+			Edits: []Edit{{"monitor/snapshot.(*rewind).takeBack", "if active {", "if false {"}},
+		},
+		{
+			Name: "segments that overlap are shown", Package: "monitor/snapshot", Run: "^TestCheckFinds$",
+			Edits: []Edit{{"monitor/snapshot.checkSegments", "s.Address < ends[s.Device]", "false"}},
+		},
+		{
+			Name: "neighbours are not joined when an unmapping is taken back", Package: "monitor/snapshot", Run: "^TestHistoriesFit$",
+			Edits: []Edit{{"monitor/snapshot.(*rewind).remap", "w.mapped[i-1].to == x.from && ", "false && "}},
+		},
+		{
+			Name: "a freed buffer stays live in a recording", Package: "internal/replay/recorder", Run: "^TestAFailureIsRecorded$",
+			Edits: []Edit{{"internal/replay/recorder.(*Recorder).freed", "delete(r.live, uint64(e.Ptr))", ""}},
+		},
+		{
+			Name: "a replay maps ahead no demands of its options", Package: "internal/replay", Run: "^TestDemandsAreMappedAhead$",
+			Edits: []Edit{{"internal/replay.(*session).warm", "len(want) == 0 && !o.Warm", "!o.Warm"}},
+		},
+		{
+			Name: "a buffer counts with the stream that frees it", Package: "internal/analysis", Run: "^TestManyStreams$",
+			Edits: []Edit{{"internal/analysis.streamsOf", "owner := all[e.ID].stream", "owner := e.Stream"}},
+		},
+		{
+			Name: "the shortest distance is the step", Package: "internal/analysis", Run: "^TestRecordedTraces$",
+			Edits: []Edit{{"internal/analysis.strongest", "weight > bestWeight", "bestWeight == 0"}},
+		},
+		{
+			Name: "a buffer that is held counts with the long-lived ones", Package: "internal/analysis", Run: "^TestSumsHold$",
+			Edits: []Edit{{"internal/analysis.(*Lifetimes).classOf", "return held", "return long"}},
+		},
+		{
+			Name: "a floor that rises a little less counts as growth no more", Package: "internal/analysis", Run: "^TestALeak$",
+			Edits: []Edit{{"internal/analysis.rising", "floors[i+1].bytes > floors[i].bytes", "floors[i+1].bytes > 2*floors[i].bytes"}},
+		},
+		{
+			Name: "a warm-up is recommended that no trial favoured", Package: "internal/advice", Run: "^TestAWarmUpMustHelp$",
+			Edits: []Edit{{"internal/advice.warmUp", "!less(without.FirstDriver, with.FirstDriver, leastTime) || ", ""}},
+		},
+		{
+			Name: "a limit is recommended under which allocations failed", Package: "internal/advice", Run: "^TestALimitMustHold$",
+			Edits: []Edit{{"internal/advice.limit", "case with.FailedCount > 0:", "case false:"}},
+		},
+		{
+			Name: "a bound of caches is recommended at the price of driver calls", Package: "internal/advice", Run: "^TestACacheBoundMustHelp$",
+			Edits: []Edit{{"internal/advice.cacheBound", " && t.LastCalls <= without.LastCalls", ""}},
+		},
+		{
+			Name: "a race is won by its median alone", Package: "internal/advice", Run: "^TestARaceMustBeWon$",
+			Edits: []Edit{{"internal/advice.raced", " && wins >= len(laps)-1", " && wins >= 0"}},
+		},
+		{
+			Name: "a mode is recommended in which allocations failed", Package: "internal/advice", Run: "^TestTheModeFollowsFromTheTrials$",
+			Edits: []Edit{{"internal/advice.better", "case b.FailedCount > 0:", "case false:"}},
+		},
+		{
+			Name: "both sides of a comparison play the first one's configuration", Package: "internal/compare", Run: "^TestTwoSides$",
+			Edits: []Edit{{"internal/compare.Run", "options(side.setup, &o)", "options(&a, &o)"}},
+		},
+		{
+			Name: "a configuration sets a name twice", Package: "internal/compare", Run: "^TestWrongSetups$",
+			Edits: []Edit{{"internal/compare.ParseSetup", "if seen[key] {", "if false {"}},
+		},
+		{
+			Name: "a drawing has its texts as they are", Package: "internal/plot", Run: "^TestADrawing$",
+			Edits: []Edit{{"internal/plot.(*canvas).text", "html.EscapeString(words)", "words"}},
+		},
+	}
+}

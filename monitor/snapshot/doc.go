@@ -1,0 +1,23 @@
+// Package snapshot writes memory snapshots in the format of PyTorch's torch.cuda.memory._snapshot, for the viewer at
+// pytorch.org/memory_viz and the functions of torch/cuda/_memory_viz.py.
+//
+// # Words
+//
+// A Segment is a range of device addresses that is held from the driver, a Block a part of one with one state. A Trace is the
+// history of a device: Events in the order in which they happened, the newest last. A Stack is where in the program something was
+// asked for, the innermost Frame first. Requested bytes are what the program asked for, the bytes of a block what it got.
+//
+// # What belongs together
+//
+// The blocks of a segment lie side by side and cover it. The segments of a snapshot are the state behind the last event, so that the
+// viewer can take the events back one by one: a block that is live was allocated last and is not freed behind that, a free that was
+// requested and has not completed has a block that is pending, mapped memory is a segment. A viewer that finds it otherwise stops
+// with an error. A history may begin late: that a block was allocated before it is no contradiction.
+//
+// Check says what does not fit. Events and segments that were read one after the other from a program at work rarely fit to the last
+// event: Fit leaves out what does not.
+//
+// # Concurrency properties
+//
+// A Snapshot is a plain value, and nothing here keeps one: Write, Check and Fit may be called for different snapshots at a time.
+package snapshot

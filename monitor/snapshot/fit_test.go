@@ -1,0 +1,157 @@
+package snapshot_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/monitor/snapshot"
+)
+
+// Each thing over which a viewer stumbles is an error that says it.
+func TestCheckFinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*snapshot.Snapshot)
+		want   string
+	}{
+		"a gap":              {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[1].Address += 512 }, "where the one before it ends"},
+		"a short segment":    {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[2].Bytes -= 512 }, "its blocks end at"},
+		"an overlap":         {func(s *snapshot.Snapshot) { s.Segments[1].Device = 0 }, "overlaps"},
+		"no bytes":           {func(s *snapshot.Snapshot) { s.Segments[1].Bytes = 0 }, "more than 0 bytes"},
+		"more than it has":   {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].RequestedBytes = 5 * mib }, "were requested"},
+		"a lost allocation":  {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].State = snapshot.Free }, "event 1: what it allocates at 0x7f0000000000"},
+		"a lost free":        {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[1].State = snapshot.Live }, "event 6: what it frees at"},
+		"a free of memory":   {func(s *snapshot.Snapshot) { s.Traces[0][5].Address = 0x7f00_0000_0000 }, "event 5: what it frees at 0x7f0000000000 is in use"},
+		"a free of nothing":  {func(s *snapshot.Snapshot) { s.Traces[0][5].Address = 512 }, "lies in no segment"},
+		"a map of nothing":   {func(s *snapshot.Snapshot) { s.Traces[0][0].Bytes = 9 * mib }, "is no segment behind it"},
+		"a map behind a use": {func(s *snapshot.Snapshot) { s.Traces[0] = append(s.Traces[0], s.Traces[0][0]) }, "is in use before it is mapped"},
+		"an unmap that is not": {func(s *snapshot.Snapshot) {
+			s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.Unmap, Address: 0x7f00_0000_0000, Bytes: mib})
+		}, "is a segment behind it"},
+		"no such action": {func(s *snapshot.Snapshot) { s.Traces[0][8].Action = 77 }, "there is no action 77"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := small()
+			c.change(s)
+			err := snapshot.Check(s)
+			require.ErrorIs(t, err, snapshot.ErrBadSnapshot)
+			assert.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A history whose segments were read some events later keeps what fits.
+func TestFitLeavesOutWhatDoesNotFit(t *testing.T) {
+	s := small()
+	count, err := snapshot.Fit(s)
+	require.NoError(t, err)
+	assert.Zero(t, count, "all of it fits")
+
+	// The block that lives at the end was freed between the reading of the segments and that of the events.
+	s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.FreeRequested, Address: 0x7f00_0000_0000, Bytes: 4 * mib},
+		snapshot.Event{Action: snapshot.FreeCompleted, Address: 0x7f00_0000_0000, Bytes: 4 * mib})
+	require.Error(t, snapshot.Check(s))
+	count, err = snapshot.Fit(s)
+	require.NoError(t, err)
+	assert.Equal(t, 2, count)
+	require.NoError(t, snapshot.Check(s))
+
+	s.Segments[0].Bytes--
+	_, err = snapshot.Fit(s)
+	require.ErrorIs(t, err, snapshot.ErrBadSnapshot)
+}
+
+// history plays random events on a device forwards, and keeps the state behind the last one.
+type history struct {
+	pages  []bool // mapped, a page each
+	blocks map[int]snapshot.State
+	trace  snapshot.Trace
+}
+
+const pageBytes = 64
+
+func (h *history) note(a snapshot.Action, page, count int) {
+	h.trace = append(h.trace, snapshot.Event{Action: a, Address: uint64(page * pageBytes), Bytes: int64(count * pageBytes)})
+}
+
+// run maps or unmaps the page and some behind it that are as it is and not in use.
+func (h *history) run(t *rapid.T, a snapshot.Action, page int) {
+	most := rapid.IntRange(1, len(h.pages)-page).Draw(t, "run")
+	was, count := h.pages[page], 0
+	for count < most && h.pages[page+count] == was {
+		if _, used := h.blocks[page+count]; used {
+			break
+		}
+		h.pages[page+count] = !was
+		count++
+	}
+	h.note(a, page, count)
+}
+
+func (h *history) play(t *rapid.T) {
+	page := rapid.IntRange(0, len(h.pages)-1).Draw(t, "page")
+	state, used := h.blocks[page]
+	switch {
+	case !h.pages[page]:
+		h.run(t, snapshot.Map, page)
+	case used && state == snapshot.Live:
+		h.blocks[page] = snapshot.Pending
+		h.note(snapshot.FreeRequested, page, 1)
+	case used:
+		delete(h.blocks, page)
+		h.note(snapshot.FreeCompleted, page, 1)
+	case rapid.Bool().Draw(t, "unmap"):
+		h.run(t, snapshot.Unmap, page)
+	default:
+		h.blocks[page] = snapshot.Live
+		h.note(snapshot.Alloc, page, 1)
+	}
+}
+
+// segments are the mapped pages as they are, those side by side in one.
+func (h *history) segments() (all []snapshot.Segment) {
+	for page, mapped := range h.pages {
+		if !mapped {
+			continue
+		}
+		b := snapshot.Block{Address: uint64(page * pageBytes), Bytes: pageBytes, State: h.blocks[page]}
+		if page == 0 || !h.pages[page-1] {
+			all = append(all, snapshot.Segment{Address: b.Address, Expandable: true})
+		}
+		last := &all[len(all)-1]
+		last.Bytes += pageBytes
+		last.Blocks = append(last.Blocks, b)
+	}
+	return all
+}
+
+// Whatever happened fits to what came of it, from any event on; and of what was read at different moments Fit keeps what fits.
+func TestHistoriesFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := history{pages: make([]bool, rapid.IntRange(1, 6).Draw(t, "pages")), blocks: map[int]snapshot.State{}}
+		var earlier []snapshot.Segment
+		for range rapid.IntRange(0, 60).Draw(t, "events") {
+			h.play(t)
+			if rapid.IntRange(0, 9).Draw(t, "read") == 0 {
+				earlier = h.segments()
+			}
+		}
+		begin := rapid.IntRange(0, len(h.trace)).Draw(t, "begin")
+		s := &snapshot.Snapshot{Segments: h.segments(), Traces: []snapshot.Trace{h.trace[begin:]}}
+		require.NoError(t, snapshot.Check(s))
+		before := slices.Clone(h.trace[begin:])
+		count, err := snapshot.Fit(s)
+		require.NoError(t, err)
+		require.Zero(t, count)
+		require.Equal(t, len(before), len(s.Traces[0]))
+
+		s.Segments = earlier
+		count, err = snapshot.Fit(s)
+		require.NoError(t, err)
+		require.Equal(t, len(before), count+len(s.Traces[0]))
+		require.NoError(t, snapshot.Check(s))
+	})
+}
