@@ -72,14 +72,20 @@ type Config struct {
 	Warm []Demand
 	// Stats sets how closely the device counts.
 	Stats StatsLevel
+	// SampleBytes is the mean number of allocated bytes for each sample of Device.Profile: a buffer is
+	// sampled with a probability of its block's bytes divided by SampleBytes; one of as many or more
+	// always is. A sample keeps the call stack of its allocation, and costs a microsecond; all other
+	// buffers cost nothing. 0: none is taken. DefaultSampleBytes suits most programs; 1 is
+	// every buffer. 4 GiB is the maximum: more means that.
+	SampleBytes int64
 	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError
-	// name them; no request is served without its stream's turn then. It checks the allocator's own
+	// name them. It checks the allocator's own
 	// books, the pool's after each message and a stream's ten times a second: a part whose books do
 	// not balance is quarantined. Every driver job is logged at the level Debug. Off, none of this
 	// costs anything.
 	Debug bool
 	// Observer has functions that are called for each buffer that is allocated or freed. With one
-	// set every request takes its stream's turn, and its call stack is kept, as with Debug.
+	// set the call stack of each is kept, as with Debug.
 	Observer Observer
 	// OnOutOfMemory is called with a request that would fail for want of memory, or begin to wait,
 	// once the allocator can do no more by itself. It may free buffers, call Trim, or empty caches
@@ -184,6 +190,7 @@ func (c *Config) check() error {
 		{"LimitBytes", c.LimitBytes},
 		{"StreamCacheBytes", c.StreamCacheBytes},
 		{"PoolCacheBytes", c.PoolCacheBytes},
+		{"SampleBytes", c.SampleBytes},
 	}); err != nil {
 		return err
 	}
@@ -220,7 +227,7 @@ func checkDemands(demands []Demand, refuse func(i int, want string) error) error
 func (c *Config) ofStream() streamcore.Settings {
 	return streamcore.Settings{
 		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.Tuning.StreamCacheBlocks},
-		Exact:  c.Stats == StatsExact, AgeTicks: int(c.ageTicks()),
+		Exact:  c.Stats == StatsExact, AgeTicks: int(c.ageTicks()), Share: c.share(),
 	}
 }
 

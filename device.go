@@ -49,7 +49,7 @@ const tickInterval = 100 * time.Millisecond
 // it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
 // request in a few lines; the work is in the pool, the streams and the parts that its fields name.
 type Device struct {
-	config    atomic.Pointer[Config]
+	config    configured
 	started   atomic.Pointer[opening] // nil before the first use
 	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
 	limit     atomic.Int64
@@ -58,6 +58,7 @@ type Device struct {
 	creations *callGate
 	live      streamcore.Gauge // with StatsExact
 	sampled   atomic.Int64     // max live bytes at ticks, with StatsOn
+	profile   streams.Profile  // see Profile
 	pressure  pressureState
 	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
 	notices   *notices                  // nil without a Logger and Events
@@ -176,8 +177,8 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	settings := c.ofStream()
 	s, control, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
-		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
-		Watched: c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil, Observer: c.Observer, Handler: d.handleShortage, Handles: d.handlesShortage,
+		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Share: settings.Share, Profile: &d.profile, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
+		Places: c.tellsAll(), Observer: c.Observer, Handler: d.handleShortage, Handles: d.handlesShortage,
 		LongWait: d.longWait(), Sibling: d.NewStream,
 	})
 	if err != nil {

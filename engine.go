@@ -101,6 +101,7 @@ func (d *Device) openDevice(c *Config) (*engine, error) {
 		})
 	}
 	d.limit.Store(settings.LimitBytes)
+	d.profile.SetShare(c.profileShare())
 	modelled, _ := dev.(cudadrv.Modelled)
 	e.pool, err = pool.New(pool.Config{
 		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),

@@ -97,6 +97,7 @@ func variables() []variable {
 			c.Waits, err = ParseWaits(value)
 			return err
 		}},
+		{"VRAM_SAMPLE_SIZE", size, bytes(func(c *Config) *int64 { return &c.SampleBytes })},
 		{"VRAM_STATS", "on, off or exact", func(c *Config, value string) (err error) {
 			c.Stats, err = ParseStatsLevel(value)
 			return err
@@ -121,6 +122,7 @@ func variables() []variable {
 //	VRAM_RELEASE_AFTER    ReleaseAfter, as time.ParseDuration reads it, or "never"
 //	VRAM_FOOTPRINT        Footprint
 //	VRAM_WAITS            Waits
+//	VRAM_SAMPLE_SIZE      SampleBytes
 //	VRAM_STATS            Stats
 //	VRAM_DEBUG            Debug
 //

@@ -211,7 +211,7 @@ type LiveBuffer struct {
 	Bytes  int64  // of its block
 	Tag    string // of its request
 	// Allocated is the call stack of its allocation; unknown without Config.Debug and
-	// Config.Observer.
+	// Config.Observer, unless it was sampled (Config.SampleBytes).
 	Allocated site.Stack
 }
 

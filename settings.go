@@ -24,6 +24,7 @@ type Settings struct {
 	Stats            *StatsLevel
 	Waits            *Waits
 	Predict          *bool
+	SampleBytes      *int64
 	// Tuning replaces all of Config.Tuning.
 	Tuning *Tuning
 }
@@ -42,6 +43,7 @@ func (s *Settings) appliedTo(c Config) Config {
 	set(&c.Stats, s.Stats)
 	set(&c.Waits, s.Waits)
 	set(&c.Predict, s.Predict)
+	set(&c.SampleBytes, s.SampleBytes)
 	set(&c.Tuning, s.Tuning)
 	return c
 }
@@ -104,6 +106,7 @@ func (d *Device) apply(e *engine, from *Config) error {
 		from = c
 		settings := c.settings(e.driver.Info())
 		d.limit.Store(settings.LimitBytes)
+		d.profile.SetShare(c.profileShare())
 		err := e.pool.Reconfigure(context.Background(), settings)
 		e.pool.Tick() // a lower PoolCacheBytes holds from now on
 		for _, s := range d.streams.Load().open {

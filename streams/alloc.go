@@ -38,7 +38,11 @@ func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
 	if s != nil && ctx != nil && want.plain() {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {
-			return futures.Done(Buffer{slot, word, want.Bytes})
+			b := Buffer{slot, word, want.Bytes}
+			if s.cache.Share() != 0 { // the call is spared
+				s.sampler.sampled(b, "", nil)
+			}
+			return futures.Done(b)
 		}
 	}
 	if err := s.callable(ctx); err != nil {
@@ -131,6 +135,14 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 
 // allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
 func (s *Stream) allocNow(want *Request) (Buffer, bool) {
+	b, ok := s.findNow(want)
+	if ok && s.cache.Share() != 0 {
+		s.sampler.sampled(b, want.Tag, want.Tenant)
+	}
+	return b, ok
+}
+
+func (s *Stream) findNow(want *Request) (Buffer, bool) {
 	if want.sized() && !want.plain() {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {
 			return Buffer{slot, word, want.Bytes}, true
@@ -144,11 +156,7 @@ func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 	if !s.ref.TryEnter() {
 		return Buffer{}, false
 	}
-	b, ok := s.allocInline(want.Bytes, want.Align)
-	if ok {
-		s.reporter.allocated(b, want.Tag, s.reporter.here())
-	}
-	return b, ok
+	return s.allocInline(want.Bytes, want.Align)
 }
 
 // finish sets a buffer's tag and zeroes it, if its request says so, on the caller's goroutine. If
@@ -257,6 +265,9 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 	}
 	if s.cache.HasFreed() {
 		if slot, word := s.cache.TakeBack(bytes); slot != nil {
+			if s.cache.Share() != 0 {
+				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
+			}
 			return slot, word, bytes, nil
 		}
 	}
@@ -267,16 +278,21 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 		}
 		if slot != nil {
 			word := slot.Word()
-			if s.reporter != nil { // checked here: this path is hot
-				s.reporter.allocated(Buffer{slot, word, bytes}, "", s.reporter.here())
+			if s.cache.Share() != 0 { // checked here: this path is hot
+				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
 			}
 			return slot, word, bytes, nil
 		}
 	}
-	r := &single{Request: Request{Bytes: bytes}}
-	r.begin(&s.wiring, r, s.reporter.here())
+	r := s.request(Request{Bytes: bytes})
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	b, err := r.promise.Future().Await(context.Background())
 	return b.slot, b.word, b.bytes, err
+}
+
+// AllocSampled implements magazine.AllocSampled.
+func (c *beyondCache) AllocSampled(slot *magazine.Slot, word uint64, bytes int64) (*magazine.Slot, uint64, int64, error) {
+	c.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
+	return slot, word, bytes, nil
 }

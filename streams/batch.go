@@ -31,7 +31,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	}
 	served, whole := s.batchNow(dst, bytes)
 	if whole {
-		s.reporter.allAllocated(dst, s.reporter.here())
+		s.sampler.allSampled(dst, nil, s.sampler.here())
 		return nil
 	}
 	if err := s.check(0); err != nil {
@@ -39,7 +39,8 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		return err
 	}
 	r := &several{dst: dst, bytes: bytes, byRanges: served}
-	r.begin(&s.wiring, r, s.reporter.here())
+	r.begin(&s.wiring, r)
+	r.from = s.sampler.here()
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	_, err := r.promise.Future().Await(context.Background())
@@ -99,7 +100,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if want.Tenant == nil {
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
-			s.reporter.allAllocated(dst, s.reporter.here())
+			s.sampler.allSampled(dst, want.Tenant, s.sampler.here())
 			return futures.Done(Batch{dst})
 		}
 		return s.askBatch(ctx, want, &several{dst: dst, byRanges: served})
@@ -113,7 +114,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 		served, whole := s.batchNow(dst, bytes)
 		if whole {
 			r.settle(dst...)
-			s.reporter.allAllocated(dst, s.reporter.here())
+			s.sampler.allSampled(dst, want.Tenant, s.sampler.here())
 			return futures.Done(Batch{dst})
 		}
 		r.byRanges = served
@@ -125,7 +126,8 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) futures.Future[Batch] {
 	r.bytes = append([]int64(nil), want.Bytes...)
 	r.Waits, r.priority, r.draws = want.Wait, want.Priority, want.Reservation
-	r.begin(&s.wiring, r, s.reporter.here())
+	r.begin(&s.wiring, r)
+	r.from = s.sampler.here()
 	f := r.promise.Future()
 	r.unwatch = watch(ctx, &r.claim, &r.promise)
 	s.ref.Call(&r.claim)

@@ -30,8 +30,8 @@ type claim struct {
 	hint           int
 	forbiddenCalls uint64 // calls that captures had forbidden when the claim began
 	createdAt      time.Time
-	from           site.Stack
-	unwatch        func() // ends the watch over the caller's context; nil without one
+	from           site.Stack // of a buffer or batch that may be sampled; else nil
+	unwatch        func()     // ends the watch over the caller's context; nil without one
 
 	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
 
@@ -62,8 +62,8 @@ type wants interface {
 }
 
 // begin readies a claim of the stream.
-func (c *claim) begin(w *wiring, want wants, from site.Stack) {
-	c.want, c.Owner, c.stream, c.from = want, c, w, from
+func (c *claim) begin(w *wiring, want wants) {
+	c.want, c.Owner, c.stream = want, c, w
 	c.hint, c.forbiddenCalls = magazine.Hint(), w.cuda.forbiddenCalls.Load()
 }
 

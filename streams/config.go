@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // Config configures a stream.
@@ -28,9 +29,15 @@ type Config struct {
 	AgeTicks int
 	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
 	Debug bool
-	// Watched makes the stream record where buffers are allocated and freed, and call the Observer.
-	Watched  bool
+	// Share is that of the allocations that are sampled, as in core.Settings: everything if there is an
+	// Observer, or Places.
+	Share magazine.Share
+	// Places keeps the places of frees, too.
+	Places bool
+	// Observer is told of the sampled buffers.
 	Observer Observer
+	// Profile counts sampled buffers by place: those of its own share; nil: there is none.
+	Profile *Profile
 	// Handler is called with a request that the pool refuses for want of memory; if it returns true
 	// the request is served once more. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)

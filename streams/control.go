@@ -115,6 +115,15 @@ func (c *Control) LiveBuffers() (all []LiveBuffer) {
 	return all
 }
 
+// Sampled lists the live buffers that the profile has samples of, in no order. It waits for the current
+// turn.
+func (c *Control) Sampled(ctx context.Context) (all []SampledBuffer, err error) {
+	if err = c.call(ctx, func() { all = c.turn.sampled() }); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 // End makes every later free return ErrClosed and ends the actor: the memory is about to be
 // released.
 func (c *Control) End() {
@@ -152,7 +161,7 @@ func (c *Control) Failure() error {
 
 // LastStats are the statistics at the stream's end; zero before.
 func (c *Control) LastStats() Stats {
-	if last := c.turn.last.Load(); last != nil {
+	if last := c.turn.last.load(); last != nil {
 		return *last
 	}
 	return Stats{Stream: c.ID()}

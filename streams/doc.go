@@ -148,6 +148,14 @@
 // panics. The answer counts the Returns and reports before it (Return.Sent), since other goroutines
 // may deliver them later. An answer of an idle CUDA stream has no fence.
 //
+// # Samples
+//
+// Config.Share says which allocations are sampled: those of the profile (package streams/sampling), or all
+// for an Observer. Each way to a buffer decides once, after it has the buffer, by magazine.Draw; a
+// claim decides before it is sent, on its caller's goroutine, by its number. A sampled buffer
+// is told before its caller gets it, and its free before its memory can be had again. All others take
+// the ways that they would take without samples.
+//
 // # Idle streams
 //
 // A stream whose turn and magazines did nothing for ten ticks returns its cache: half of its free

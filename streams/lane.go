@@ -69,6 +69,12 @@ func (c beyondLane) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, err
 	return b.slot, b.word, b.bytes, err
 }
 
+// AllocSampled tells a sampled allocation of the lane.
+func (c beyondLane) AllocSampled(slot *magazine.Slot, word uint64, bytes int64) (*magazine.Slot, uint64, int64, error) {
+	c.lane.stream.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
+	return slot, word, bytes, nil
+}
+
 // FreeBeyond frees a buffer that the lane has refused, or returns the error.
 func (c beyondLane) FreeBeyond(slot *magazine.Slot, word uint64, outcome lane.Outcome) error {
 	return c.lane.freeSlow(Buffer{slot: slot, word: word}, outcome)
@@ -82,9 +88,10 @@ func (l *Lane) allocSlow(bytes int64) (Buffer, error) {
 		l.settle()
 		return Buffer{}, err
 	}
-	if !l.over && l.stream.reporter == nil && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
-		if s, _ := l.visit(allocLane, bytes); s.slot != nil {
-			return s, nil
+	if !l.over && (l.lane.Raised() != 0 || l.lane.Fits(max(bytes, 1))) {
+		if b, _ := l.visit(allocLane, bytes); b.slot != nil {
+			l.stream.sampler.sampled(b, "", nil)
+			return b, nil
 		}
 	}
 	return l.stream.Alloc(bytes)

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
@@ -24,7 +23,7 @@ type lentMemory struct {
 	lastFence poolcore.Fence // number of the newest fence
 	prepared  preparedFence  // on adopted streams, for Returns in the background
 	ordered   bool           // recordFence is set, and its outcome has not arrived
-	last      atomic.Pointer[Stats]
+	last      lastStats
 }
 
 // preparedFence is the last fence that a caller's turn has recorded for Returns in the background.
@@ -160,7 +159,7 @@ func (l *lentMemory) returnWhenClosed() {
 // saveStats keeps the statistics for readers that come after the actor's end.
 func (l *lentMemory) saveStats() {
 	last := l.stats()
-	l.last.Store(&last)
+	l.last.store(&last)
 }
 
 // pushReturn leaves a Return as an effect, if it has runs or is an answer. Covered runs go with the

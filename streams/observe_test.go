@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // diary records an observer's calls.
@@ -56,7 +57,7 @@ func (r *rig) watched(d *diary) *Stream {
 	require.NoError(r.t, err)
 	s, _, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
-		Limit: &r.limit, Watched: true, Observer: d.observer(),
+		Limit: &r.limit, Share: magazine.Everything, Places: true, Observer: d.observer(),
 	})
 	require.NoError(r.t, err)
 	r.streams = append(r.streams, s)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // Open makes the cache of a stream and starts its actor. It makes no driver call. Callers get the
@@ -16,19 +15,14 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
 	t.wiring, t.debug, t.longWait = &s.wiring, cfg.Debug, cfg.LongWait
 	s.cache.Extend((*beyondCache)(s))
-	cache := &s.cache
-	if cfg.Watched {
-		cache = new(magazine.Cache) // the turn's cache: the callers' own stays empty
-		s.reporter = &reporter{cfg.ID, cfg.Handle, cfg.Observer}
-		cache.SetWatcher((*freedWatcher)(s.reporter))
-	}
+	s.sampler.init(&cfg, &s.cache.Home)
 	if cfg.Host != nil {
 		t.hook = func(p point) { cfg.Host.Reach(p.String()) }
 	}
 	t.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
-		Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
-	}, cache, (*waker)(s))
+		Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Share: cfg.Share, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
+	}, &s.cache, (*waker)(s))
 	ref, err := actors.Spawn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
 	if err != nil {
 		return nil, nil, fmt.Errorf("streams: %w", err)

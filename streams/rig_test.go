@@ -205,7 +205,7 @@ func (r *rig) occupy(s *Stream) (leave func()) {
 // batching is a claim for a batch, as a caller sends it.
 func (s *Stream) batching(dst []Buffer, bytes []int64) *several {
 	r := &several{dst: dst, bytes: bytes}
-	r.begin(&s.wiring, r, nil)
+	r.begin(&s.wiring, r)
 	return r
 }
 

@@ -154,7 +154,7 @@ func (r *several) deliver(s *searches) bool {
 		r.putBack(s)
 		return false
 	}
-	s.reporter.allAllocated(dst, r.from)
+	s.sampler.allSampled(dst, r.tenant, r.from)
 	// With the answer the caller owns them: fail must not free them any more.
 	r.dst = nil
 	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile

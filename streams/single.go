@@ -14,6 +14,7 @@ type single struct {
 	requestedPages bool           // a Refill was sent
 	wide           bool           // a grant did not serve its alignment: ask for more
 	buffer         Buffer         // to be zeroed before the answer
+	draw           uint32         // see sampler.drawn
 	promise        futures.Promise[Buffer]
 }
 
@@ -21,7 +22,8 @@ type single struct {
 func (w *wiring) request(want Request) *single {
 	r := &single{Request: want}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
-	r.begin(w, r, w.reporter.here())
+	r.begin(w, r)
+	r.draw, r.from = w.sampler.drawn(want.Bytes)
 	return r
 }
 
@@ -81,7 +83,9 @@ func (r *single) deliver(s *searches) bool {
 	if !r.settle(b) { // cancelled meanwhile, and refunded
 		return r.undo(s, slot)
 	}
-	s.reporter.allocated(b, r.Tag, r.from)
+	if r.from != nil {
+		s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)
+	}
 	if r.Tag != "" {
 		slot.SetTag(b.word, r.Tag)
 	}

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
@@ -110,6 +111,20 @@ func (b *turnState) pendingFences() (all []fencing) {
 func (b *turnState) live() (all []LiveBuffer) {
 	b.core.Live(func(p cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
 		all = append(all, LiveBuffer{b.cuda.id, p, bytes, slot.Tag(), slot.Allocated()})
+	})
+	return all
+}
+
+// sampled lists the live buffers that the profile has samples of.
+func (b *turnState) sampled() (all []SampledBuffer) {
+	b.core.Live(func(_ cudadrv.Ptr, _ int64, slot *magazine.Slot) {
+		h := slot.History()
+		if h == nil {
+			return
+		}
+		if s := &h.Sample; s.Counts() {
+			all = append(all, SampledBuffer{b.cuda.id, h.Address, h.Bytes, h.Tag, h.Tenant, h.Allocated, time.Unix(0, s.At), s.Weight()})
+		}
 	})
 	return all
 }

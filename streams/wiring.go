@@ -24,7 +24,7 @@ type wiring struct {
 	peer        peer
 	peers       *Peers
 	suspensions suspensions
-	reporter    *reporter                         // nil: no observer
+	sampler     sampler
 	handler     func(*pool.OutOfMemoryError) bool // may be nil
 	handles     func() bool                       // whether it has anything to do; nil: always
 	charged     atomic.Bool                       // some buffer was charged to a tenant

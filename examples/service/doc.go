@@ -11,6 +11,7 @@
 //	GET  /readyz     200 while it wants requests, 503 once it is being stopped
 //	GET  /stats      what the memory is doing, as JSON
 //	GET  /metrics    the same and histograms of latencies and waits, for Prometheus
+//	GET  /debug/vram/heap    which code holds the memory, for go tool pprof; ?debug=1 as text
 //
 // # The way of a request
 //

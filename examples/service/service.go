@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/examples/internal/kernels"
+	heap "github.com/go-vram/vram/monitor/heapprofile/handler"
 )
 
 // settings are what a service is opened with.
@@ -57,6 +58,9 @@ var errStopping = errors.New("the service is being stopped")
 func Open(s settings) (*Service, error) {
 	sv := &Service{settings: s}
 	s.Config.Events.Quarantine = sv.quarantined
+	if s.Config.SampleBytes == 0 { // for /debug/vram/heap
+		s.Config.SampleBytes = vram.DefaultSampleBytes
+	}
 	var err error
 	if sv.device, err = vram.Open(s.Config); err != nil {
 		return nil, err
@@ -104,6 +108,7 @@ func (sv *Service) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", sv.readyz)
 	mux.HandleFunc("GET /stats", sv.stats)
 	mux.Handle("GET /metrics", sv.meters.handler())
+	mux.Handle("GET /debug/vram/heap", heap.New(sv.device))
 	return mux
 }
 

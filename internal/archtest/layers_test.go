@@ -115,6 +115,10 @@ func houseLayers() []layer {
 			"what a program will need is told to the device as callers tell it",
 		},
 		{
+			[]string{"monitor"},
+			"a monitor shows a device to people as any caller can; nothing but programs needs it",
+		},
+		{
 			[]string{"internal/replay"},
 			"replay is a caller like any other, and no program",
 		},

@@ -21,8 +21,9 @@ type Config struct {
 	Budget Budget
 	Exact  bool   // as in Settings
 	Live   *Gauge // of all streams of the device, for Exact; nil: there is no sum
-	// AgeTicks is as in Settings.
+	// AgeTicks and Share are as in Settings.
 	AgeTicks int
+	Share    magazine.Share
 	// Cover keeps book of the pages that no fence covers: see Core.Seal.
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
@@ -103,7 +104,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	if cfg.Cover {
 		c.coverage.begin()
 	}
-	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact, AgeTicks: cfg.AgeTicks})
+	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Share: cfg.Share})
 	return c
 }
 

@@ -23,6 +23,11 @@ type tenant struct {
 // AllocBeyond is what a lane calls.
 func (l *tenant) AllocBeyond(int64) (*magazine.Slot, uint64, int64, error) { return nil, 0, 0, nil }
 
+// AllocSampled is what a lane calls.
+func (l *tenant) AllocSampled(s *magazine.Slot, handle uint64, bytes int64) (*magazine.Slot, uint64, int64, error) {
+	return s, handle, bytes, nil
+}
+
 // FreeBeyond is what a lane calls.
 func (l *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome lane.Outcome) error {
 	l.outcome = outcome

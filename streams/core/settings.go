@@ -1,5 +1,7 @@
 package core
 
+import "github.com/go-vram/vram/streams/magazine"
+
 // Settings are what may change while a cache is in use.
 type Settings struct {
 	Budget Budget
@@ -7,6 +9,8 @@ type Settings struct {
 	Exact bool
 	// AgeTicks is for how many ticks in a row pages have to be free until they are surplus; 0: they never are.
 	AgeTicks int
+	// Share is that of the allocations that are sampled: the caller's part is in package streams.
+	Share magazine.Share
 }
 
 // SetSettings replaces the settings from the next turn on. Where Exact changes it visits every magazine.
@@ -14,6 +18,8 @@ func (c *Core) SetSettings(s Settings) {
 	c.SetBudget(s.Budget)
 	c.setExact(s.Exact)
 	c.surplus.setWindow(s.AgeTicks)
+	c.owner.SetShare(s.Share)
+	c.leases.SetShare(s.Share)
 	c.misses.stability.restart(c.misses.Turns)
 }
 

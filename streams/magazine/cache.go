@@ -20,9 +20,9 @@ const (
 
 	// Shards is the number of magazines that a contended bucket has.
 	Shards = 8
-	// contendedLimit is the number of lost races after which a bucket is sharded. Not smaller: a rare
+	// contendedLimit is 64 lost races, after which a bucket is sharded. Not smaller: a rare
 	// collision is cheaper than seven more magazines. Not larger: each one costs a cache miss.
-	contendedLimit = 64
+	contendedLimit = 64 * contendedStep
 )
 
 // bucket is where a length is looked up.
@@ -52,11 +52,13 @@ func bucketOf(units uint64) uint64 {
 	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
-// beyond serves the requests for which no magazine has a slot. That Alloc calls it, rather
-// than return to a caller that would, saves every allocation a call.
+// beyond serves the requests for which no magazine has a slot, and tells those that are sampled.
+// That Alloc calls it, rather than return to a caller that would, saves every allocation a call.
 type beyond interface {
 	// AllocBeyond returns a handle and its bytes.
 	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
+	// AllocSampled tells an allocation that is sampled, and returns what it was given.
+	AllocSampled(s *Slot, handle uint64, bytes int64) (*Slot, uint64, int64, error)
 }
 
 // Extend sets the server of requests that the magazines do not serve. It comes before the first Alloc.
@@ -90,7 +92,11 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 		return c.allocContended(bytes)
 	}
 	s = &m.slots()[i]
-	return s, s.word.Load() &^ flagMask, bytes, nil
+	handle = s.word.Load() &^ flagMask
+	if t := m.contended.Load() & thresholdMask; t != 0 && Draw(s.address, handle) < t {
+		return c.beyond.AllocSampled(s, handle, bytes)
+	}
+	return s, handle, bytes, nil
 }
 
 // allocBeyond is Alloc of what the magazines do not serve.
@@ -103,14 +109,20 @@ func (c *Cache) allocBeyond(bytes int64) (*Slot, uint64, int64, error) {
 
 // allocContended is Alloc where many allocate from the same magazine.
 func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
-	if s, handle := c.Take(bytes); s != nil {
+	s, handle := c.Take(bytes)
+	switch {
+	case s == nil:
+		return c.allocBeyond(bytes)
+	case s.IsSampled(handle, c.Share()):
+		return c.beyond.AllocSampled(s, handle, bytes)
+	default:
 		return s, handle, bytes, nil
 	}
-	return c.allocBeyond(bytes)
 }
 
 // Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or
-// heap allocation. Requests of 0 bytes and less are not served.
+// heap allocation. Requests of 0 bytes and less are not served. It samples nothing: that is the
+// caller's, with Slot.IsSampled, as for TakeBack and TakeMany.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -134,7 +146,7 @@ func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 			s := &m.slots()[i]
 			return s, s.word.Load() &^ flagMask
 		}
-		if m.contended.Add(1) >= contendedLimit {
+		if m.contended.Add(contendedStep) >= contendedLimit {
 			return nil, 0 // the owner will shard the bucket
 		}
 	}

@@ -292,6 +292,10 @@ func (u *unserved) AllocBeyond(int64) (*Slot, uint64, int64, error) {
 	return nil, 0, 0, nil
 }
 
+func (u *unserved) AllocSampled(s *Slot, handle uint64, bytes int64) (*Slot, uint64, int64, error) {
+	return s, handle, bytes, nil
+}
+
 // A magazine serves its own length and no other that is looked up in the same bucket, sharded or not, whichever way the
 // request takes.
 func TestABucketServesOneLength(t *testing.T) {

@@ -48,7 +48,8 @@
 // word.go, mask.go and top.go have the transitions as pure functions, which the models of the tests
 // share. note.go is what few slots have beside their words. slot.go lays out slots, magazines and
 // the lists in memory; home.go has the lists and the names of slots in them. uses.go, told.go,
-// free.go and frees.go are what callers do with a slot; cache.go is where they find one.
+// free.go and frees.go are what callers do with a slot; sampling.go says which allocations are
+// sampled; cache.go is where callers find a slot.
 // buckets.go, spans.go, exacts.go and loose.go are the owner's parts; owner.go ties them together,
 // and leased.go is the door for lanes.
 //
@@ -133,6 +134,15 @@
 //	caller    any, top t               more, top t               a slot of a lane, which comes home by its mask: CAS
 //	owner     any                      0                         Used: Swap; what others use serves no request yet, so
 //	                                                             the owner may wait until it is a pile
+//
+// # Samples
+//
+// An allocation is sampled with a probability that is proportional to the length of its block (Share).
+// The decision (Draw) is a hash of the block's address and the handle, that is, of the generation: it
+// needs no state that goroutines share, and a slot that is used again and again is drawn for anew each
+// time. A magazine has the threshold for its blocks beside its mask, in the word that counts lost races,
+// so that Alloc reads no further line. A sampled handle has the flag Watched, and its history in the
+// note: the watcher is told of its free, which then goes on as it would have gone.
 //
 // # Leased magazines
 //

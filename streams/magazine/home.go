@@ -127,6 +127,9 @@ func (h *Home) HasFreed() bool { return uint32(h.freed.Load()) != noSlot }
 // SetWatcher makes w hear of the frees of watched handles. Call it before the first allocation.
 func (h *Home) SetWatcher(w watcher) { h.watcher = w }
 
+// KeepPlaces sets whether the place of each free of a watched handle is kept, too.
+func (h *Home) KeepPlaces(keep bool) { h.places.Store(keep) }
+
 // register is the numbers and the frees of an owner's magazines.
 type register struct {
 	home           *Home
@@ -154,6 +157,7 @@ func (r *register) add(m *Magazine, k kind, units uint32, part Part) {
 		r.count++
 	}
 	m.way = uint8(m.number % waysOut)
+	m.contended.Store(r.home.Share().Threshold(uint64(units)))
 	(*r.room())[m.number].Store(m)
 	r.all = append(r.all, m)
 }

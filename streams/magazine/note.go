@@ -6,6 +6,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/streams/sampling"
 )
 
 // note is what stands beside the words of few slots. It stays with the slot once it has one.
@@ -83,8 +84,10 @@ type History struct {
 	Address   cudadrv.Ptr
 	Bytes     int64 // that were asked for
 	Tag       string
+	Tenant    string // by its name; "": none
 	Allocated site.Stack
-	Freed     site.Stack // unknown before it was freed
+	Freed     site.Stack      // unknown before it was freed, and unless places are kept
+	Sample    sampling.Sample // zero: it is not part of the profile
 
 	word   uint64
 	former *History // of the slot's watched handle before

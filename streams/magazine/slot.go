@@ -58,7 +58,7 @@ type Slot struct {
 // magazine.
 type Magazine struct {
 	mask      atomic.Uint64
-	contended atomic.Uint32 // takes that lost a race
+	contended atomic.Uint32 // takes that lost a race, in steps of contendedStep; below them the threshold of samples
 	units     uint32        // 0 if the blocks of the slots differ
 	kind      kind
 	way       uint8  // where Frees gathers its slots
@@ -115,7 +115,8 @@ type Home struct {
 	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
 	// for, which was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
-	_         [cacheLine - 3*8 - 2*16]byte
+	share     atomic.Uint32 // see Share
+	places    atomic.Bool   // the places of frees are kept
 
 	freed atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
 	used  atomic.Uint64 // likewise, of those that others use: see nextUsed
@@ -238,7 +239,7 @@ func (m *Magazine) Take() *Slot {
 		if m.mask.CompareAndSwap(w, next) {
 			return &(*layout)(unsafe.Pointer(m)).slots[i] // At, in a form that lets Take be inlined
 		}
-		m.contended.Add(1)
+		m.contended.Add(contendedStep)
 	}
 }
 
@@ -250,6 +251,6 @@ func (m *Magazine) TakeMany(most int) (taken uint64) {
 		if taken == 0 || m.mask.CompareAndSwap(w, next) {
 			return taken
 		}
-		m.contended.Add(1)
+		m.contended.Add(contendedStep)
 	}
 }

@@ -2,17 +2,16 @@ package magazine
 
 import "github.com/go-vram/vram/cudadrv/site"
 
-// Watch remembers a live handle's size, tag and place, and has its free told. The caller has the
-// handle and no other goroutine knows it yet.
-func (s *Slot) Watch(handle uint64, bytes int64, tag string, allocated site.Stack) *History {
-	h := &History{Address: s.address, Bytes: bytes, Tag: tag, Allocated: allocated, word: handle}
+// Watch remembers a live handle's history, to which it adds the address and the handle, and has its
+// free told. The caller has the handle and no other goroutine knows it yet.
+func (s *Slot) Watch(handle uint64, h *History) {
+	h.Address, h.word = s.address, handle
 	n := s.noted()
-	if r := n.record.Load(); r != nil {
+	if r := n.record.Load(); r != nil && s.magazine.home.places.Load() { // without places they are of little use
 		h.former = r.history.cut(formerLimit)
 	}
-	n.record.Store(&record{handle, tag, h})
+	n.record.Store(&record{handle, h.Tag, h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
-	return h
 }
 
 // SetTag names the block of a live handle. A watched one has the name that it was watched with.
@@ -41,23 +40,36 @@ func (s *Slot) Tag() string {
 
 // Allocated is the place where the present handle was handed out; unknown if it is not watched.
 func (s *Slot) Allocated() site.Stack {
-	if r := s.recorded(); r != nil && r.history != nil && r.isOf(s.word.Load()) {
-		return r.history.Allocated
+	if h := s.History(); h != nil {
+		return h.Allocated
 	}
 	return nil
 }
 
-// tellWatcher notes the place of a free, which the caller has won, and tells the watcher.
+// History is that of the present handle; nil if it is not watched.
+func (s *Slot) History() *History {
+	if r := s.recorded(); r != nil && r.isOf(s.word.Load()) {
+		return r.history
+	}
+	return nil
+}
+
+// tellWatcher notes the place of a free, which the caller has won, if places are kept, and tells the
+// watcher.
 func (s *Slot) tellWatcher(handle uint64) {
 	r := s.recorded()
 	if r == nil || !r.isOf(handle) || r.history == nil {
 		return
 	}
-	ended := *r.history
-	ended.Freed = site.Here(2)
-	s.noted().record.Store(&record{r.word, r.tag, &ended})
+	h := r.history
+	if home := s.magazine.home; home.places.Load() {
+		ended := *h
+		ended.Freed = site.Here(2)
+		h = &ended
+		s.noted().record.Store(&record{r.word, r.tag, h})
+	}
 	if w := s.magazine.home.watcher; w != nil {
-		w.Freed(&ended)
+		w.Freed(h)
 	}
 }
 

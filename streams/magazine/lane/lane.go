@@ -46,6 +46,8 @@ const (
 type beyond interface {
 	// AllocBeyond serves a request that the lane had nothing for. It returns the handle and its bytes.
 	AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error)
+	// AllocSampled tells an allocation that is sampled, and returns what it was given.
+	AllocSampled(s *magazine.Slot, handle uint64, bytes int64) (*magazine.Slot, uint64, int64, error)
 	// FreeBeyond ends a handle that the lane refused (its slot may be nil), or goes to the owner
 	// with what a free left over.
 	FreeBeyond(s *magazine.Slot, handle uint64, outcome Outcome) error
@@ -55,11 +57,12 @@ type beyond interface {
 // Leases that take it, are for one goroutine at a time; the owner works for it while that goroutine
 // waits.
 //
-// budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
+// budgetUnits and beyond never change. raised and share are the owner's; arrived and leasedUnits are too.
 type Lane struct {
 	magazine.Lessee // first: see Magazine.lane
 
 	raised      atomic.Uint32
+	share       atomic.Uint32 // of the allocations that are sampled: magazine.Share
 	budgetUnits uint64
 	chargeUnits uint64         // kept, or, of a class in use, a span: never more than the budget
 	refusals    int            // requests in sequence that the budget did not admit
@@ -108,12 +111,19 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 		s = &m.slots[bits.TrailingZeros64(m.local)]
 		m.local &= m.local - 1
 	}
-	return s, (*magazine.Leased)(s).HandOut(), bytes, nil
+	handle = (*magazine.Leased)(s).HandOut()
+	if share := l.share.Load(); share != 0 && uint64(magazine.Draw(s.Address(), handle)) < uint64(s.Units)*uint64(share) {
+		return l.beyond.AllocSampled(s, handle, bytes)
+	}
+	return s, handle, bytes, nil
 }
 
 // allocElse is Alloc where the likeliest place has nothing.
 func (l *Lane) allocElse(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	if s, handle := l.Take(bytes); s != nil {
+		if s.IsSampled(handle, magazine.Share(l.share.Load())) {
+			return l.beyond.AllocSampled(s, handle, bytes)
+		}
 		return s, handle, bytes, nil
 	}
 	if l.beyond == nil { // of a zero Lane

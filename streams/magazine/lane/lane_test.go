@@ -73,6 +73,11 @@ func (n *tenant) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error)
 	return h.Slot, h.word, bytes, nil
 }
 
+// AllocSampled implements beyond.
+func (n *tenant) AllocSampled(s *magazine.Slot, handle uint64, bytes int64) (*magazine.Slot, uint64, int64, error) {
+	return s, handle, bytes, nil
+}
+
 // FreeBeyond implements beyond.
 func (n *tenant) FreeBeyond(_ *magazine.Slot, _ uint64, outcome Outcome) error {
 	n.outcome = outcome

@@ -20,6 +20,7 @@ type Leases struct {
 	strays  *Magazine             // handed over, and no lane's
 	orphans [sizeclass.Count]pile // those with free slots
 	spare   *Magazine
+	share   magazine.Share
 }
 
 // Give takes a block that was released: the span of a class, or, where class is negative, a
@@ -33,6 +34,15 @@ func NewLeases(owner *magazine.Owner, give Give) *Leases { return &Leases{owner:
 func (o *Leases) Open(l *Lane) {
 	o.lanes = append(o.lanes, l)
 	l.raised.Store(0)
+	l.share.Store(uint32(o.share))
+}
+
+// SetShare sets which allocations of lanes are sampled from now on.
+func (o *Leases) SetShare(share magazine.Share) {
+	o.share = share
+	for _, l := range o.lanes {
+		l.share.Store(uint32(share))
+	}
 }
 
 // Lanes is the number of lanes, and LeasedUnits the length of all blocks that they have, live or not.

@@ -1,0 +1,19 @@
+// Package heapprofile writes the memory of devices as a profile that pprof reads: which code has allocated it,
+// and which code holds it.
+//
+//	go tool pprof -http=: http://localhost:8080/debug/vram/heap
+//
+// Package handler, below, serves it. Config.SampleBytes switches the samples on.
+//
+// # Words
+//
+// A profile has the four sample types of Go's own heap profile, in their order: alloc_objects and
+// alloc_space, of all buffers since vram.Open, inuse_objects and inuse_space, of the live ones. Values are
+// scaled to all buffers, not only the sampled ones; bytes are those that were requested. The stack
+// begins with the program's call into vram. Each sample has the labels device, stream, and, where the request had
+// them, tag and tenant: pprof -tagfocus and -tagleaf select and show them.
+//
+// # Concurrency properties
+//
+// All functions may be called from any goroutine. They take no lock and no turn, and stop no allocation.
+package heapprofile

@@ -1,0 +1,149 @@
+package magazine
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// chiSquare compares counts of draws by cell with what equal chances would give: so many standard
+// deviations of the statistic above its mean.
+func chiSquare(counts []int, draws int) (sigmas float64) {
+	mean := float64(draws) / float64(len(counts))
+	var sum float64
+	for _, n := range counts {
+		sum += (float64(n) - mean) * (float64(n) - mean) / mean
+	}
+	freedom := float64(len(counts) - 1)
+	return (sum - freedom) / math.Sqrt(2*freedom)
+}
+
+const firstAddress cudadrv.Ptr = 0x7f40_0000_0000
+
+// The draws of one slot that is used again and again, of many slots used once each, and of both, are spread
+// evenly, and so are pairs of draws that follow each other by generation, by address, or at steps as those of
+// loops that use several slots in turns.
+func TestDrawsAreSpreadEvenly(t *testing.T) {
+	const draws, cells = 1 << 18, 256
+	cell := func(address cudadrv.Ptr, generation int) int {
+		return int(Draw(address, uint64(generation)<<generationShift) >> (drawBits - 8))
+	}
+	for name, at := range map[string]func(i int) int{
+		"one slot":                 func(i int) int { return cell(firstAddress, i) },
+		"another slot":             func(i int) int { return cell(firstAddress+3<<20, i) },
+		"first generations":        func(i int) int { return cell(firstAddress+cudadrv.Ptr(i)<<9, 0) },
+		"slots of 1 MiB":           func(i int) int { return cell(firstAddress+cudadrv.Ptr(i)<<20, 7) },
+		"62 slots in turns":        func(i int) int { return cell(firstAddress+cudadrv.Ptr(i%62)<<12, i/62) },
+		"each second generation":   func(i int) int { return cell(firstAddress, 2*i) },
+		"each 89th, by Fibonacci":  func(i int) int { return cell(firstAddress, 89*i) },
+		"each 65536th generation":  func(i int) int { return cell(firstAddress, 65536*i) },
+		"late generations":         func(i int) int { return cell(firstAddress, 1<<40+i) },
+		"as streams number claims": func(i int) int { return int(Draw(3, uint64(i)) >> (drawBits - 8)) },
+	} {
+		counts, pairs := make([]int, cells), make([]int, 1<<12)
+		for i := range draws {
+			counts[at(i)]++
+			pairs[at(i)>>2<<6|at(i+1)>>2]++
+		}
+		assert.InDelta(t, 0, chiSquare(counts, draws), 4.5, name)
+		assert.InDelta(t, 0, chiSquare(pairs, draws), 4.5, "pairs of %s", name)
+	}
+}
+
+// A loop that uses one slot again and again is sampled at the right rate, whatever slot and length it is,
+// and its samples are as far apart as random ones are.
+func TestOneSlotIsSampledAtItsRate(t *testing.T) {
+	for slot := range 64 {
+		address := firstAddress + cudadrv.Ptr(slot)*7<<14
+		for _, threshold := range []uint32{1 << 9, 3 << 12, 1 << 18, 5 << 20} {
+			const generations = 1 << 20
+			p := float64(threshold) / float64(Everything)
+			var hits, longest, since int
+			for generation := range generations {
+				since++
+				if Draw(address, uint64(generation)<<generationShift) < threshold {
+					hits++
+					longest, since = max(longest, since), 0
+				}
+			}
+			spread := math.Sqrt(generations * p * (1 - p))
+			require.InDelta(t, generations*p, float64(hits), 4.5*spread, "slot %d, threshold %d", slot, threshold)
+			require.Less(t, float64(longest), (math.Log(generations*p+1)+10)/-math.Log1p(-p)+1, "the longest gap of slot %d, threshold %d", slot, threshold)
+		}
+	}
+}
+
+// A threshold is the share of the block, at most everything, and a sampled block's weight is exact: the chance that
+// it stands for is the chance with which it was drawn.
+func TestThresholds(t *testing.T) {
+	for _, c := range []struct {
+		share Share
+		units uint64
+		want  uint32
+	}{
+		{0, 1, 0}, {0, 1 << 31, 0}, {1, 1, 1}, {64, 8, 512}, {64, 1 << 17, uint32(Everything)}, {64, 1<<17 - 1, uint32(Everything) - 64},
+		{Everything, 1, uint32(Everything)}, {Everything, math.MaxUint32, uint32(Everything)},
+	} {
+		assert.Equal(t, c.want, c.share.Threshold(c.units), "%d of %d units", c.share, c.units)
+	}
+	for generation := range uint64(1 << 16) {
+		require.Less(t, Draw(firstAddress, generation<<generationShift), uint32(Everything))
+	}
+}
+
+// told counts the allocations that a cache tells.
+type told struct {
+	unserved
+	sampled int
+}
+
+func (n *told) AllocSampled(s *Slot, handle uint64, bytes int64) (*Slot, uint64, int64, error) {
+	n.sampled++
+	return s, handle, bytes, nil
+}
+
+// Alloc tells what the draws say, of each magazine, whether it was made before the share was set or after, and also
+// where a bucket is sharded; and it goes on counting lost races.
+func TestAllocTellsWhatIsSampled(t *testing.T) {
+	d := newDesk()
+	count := &told{}
+	d.cache.Extend(count)
+	m := d.owner.Spans.New(0, 1, firstAddress)
+	d.owner.Spans.Install(m, 0)
+	m.contended.Add(3 * contendedStep)
+	const pairs = 1 << 16
+	run := func() (drawn int) {
+		count.sampled = 0
+		for range pairs {
+			s, handle, _, err := d.cache.Alloc(100)
+			require.NoError(t, err)
+			if s.IsSampled(handle, d.cache.Share()) {
+				drawn++
+			}
+			require.NoError(t, s.Free(handle))
+		}
+		return drawn
+	}
+	assert.Zero(t, run())
+	assert.Zero(t, count.sampled)
+	d.owner.SetShare(Everything >> 6)
+	assert.Equal(t, run(), count.sampled)
+	assert.InDelta(t, pairs>>6, count.sampled, 5*32)
+	assert.EqualValues(t, 3, m.contended.Load()/contendedStep, "lost races")
+
+	m.contended.Store(contendedLimit | m.contended.Load()&thresholdMask)
+	require.True(t, d.owner.Spans.Shard(m, Hint()))
+	assert.Equal(t, run(), count.sampled)
+	assert.InDelta(t, pairs>>6, count.sampled, 5*32)
+
+	later := d.owner.Spans.New(1, 2, firstAddress+1<<20)
+	assert.Equal(t, (Everything >> 6).Threshold(uint64(later.Units())), later.contended.Load()&thresholdMask)
+	d.owner.SetShare(0)
+	assert.Zero(t, run())
+	assert.Zero(t, count.sampled)
+	assert.EqualValues(t, 0, later.contended.Load())
+}

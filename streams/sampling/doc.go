@@ -1,0 +1,29 @@
+// Package sampling counts sampled allocations by the place that made them.
+//
+// # Words
+//
+// An allocation is sampled with a probability that is proportional to the length of its block, up to
+// 1 (magazine.Share). Its weight is the inverse of that probability: for how many allocations alike
+// it stands. A Site is a place with its labels: the call stack, the stream, the tag and the tenant. A
+// Register has the sites of a device and their totals, as they were counted and multiplied by the
+// weights: the latter are estimates without bias of the totals of all allocations. A Sample is a
+// sampled allocation until its free.
+//
+// # States of a sample
+//
+//	counted as allocated --End--> counted as freed, too
+//
+// What the free takes away is what the allocation has added: a site whose buffers are all freed has
+// 0 bytes in use, whatever the weights were.
+//
+// # Bounds
+//
+// A register has SiteLimit sites, and never drops one. Samples of further places are counted together,
+// by a site without labels.
+//
+// # Concurrency properties
+//
+// All methods may be called from any goroutine. Add and End take no lock and do not wait: a site is
+// entered by one compare-and-swap, and its totals are atomic words. Read is of one moment for each
+// site only in so far as no more is freed than allocated.
+package sampling

@@ -1,0 +1,127 @@
+package sampling
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+const (
+	// SiteLimit bounds the sites of a register; goroutines that enter sites at once may pass it by their
+	// number. Not fewer: a large program has a thousand places, some with several tags. Not more: each
+	// takes some 400 bytes for good.
+	SiteLimit = 4096
+	// weightOne is the weight 1 in sums of weights, which are counted in whole parts of it.
+	weightOne = 1 << 16
+)
+
+// Labels tell samples of one place apart.
+type Labels struct {
+	_ [0]func() // is compared field by field
+
+	Stream uint32 // by its ID
+	Tag    string
+	Tenant string
+}
+
+func (l *Labels) equal(other *Labels) bool {
+	return l.Stream == other.Stream && l.Tag == other.Tag && l.Tenant == other.Tenant
+}
+
+// Register counts samples. The zero value is ready.
+type Register struct {
+	root  Site
+	count atomic.Int32 // of sites
+	other Site
+}
+
+// Site is a place, and the totals of its samples. It is a node of a tree by hashes, in which each level
+// takes two bits of the hash.
+type Site struct {
+	below  [4]atomic.Pointer[Site]
+	labels Labels
+	stack  site.Stack
+	totals [2 * totalCount]atomic.Int64 // of the allocations, then of their frees
+}
+
+const totalCount = 4 // number, bytes, weights, and bytes multiplied by the weights
+
+// Site is that of a place; it is entered if it is new.
+func (r *Register) Site(labels Labels, stack site.Stack) *Site {
+	h := hash(&labels, stack)
+	for s := &r.root; ; h >>= 2 { // hashes that are equal meet in a list, by their last bits: 0
+		at := &s.below[h&3]
+		s = at.Load()
+		if s == nil {
+			if r.count.Load() >= SiteLimit {
+				return &r.other
+			}
+			s = &Site{labels: labels, stack: stack}
+			if at.CompareAndSwap(nil, s) {
+				r.count.Add(1)
+				return s
+			}
+			s = at.Load()
+		}
+		if s.labels.equal(&labels) && slices.Equal(s.stack, stack) {
+			return s
+		}
+	}
+}
+
+// hash is FNV-1a, of words.
+func hash(labels *Labels, stack site.Stack) uint64 {
+	const prime = 1099511628211
+	h := 14695981039346656037 ^ uint64(labels.Stream)
+	for _, pc := range stack {
+		h = (h ^ uint64(pc)) * prime
+	}
+	for _, c := range []byte(labels.Tag + labels.Tenant) {
+		h = (h ^ uint64(c)) * prime
+	}
+	return h ^ h>>32
+}
+
+// Sample is an allocation that was sampled; the zero Sample is none. It does not change.
+type Sample struct {
+	_ [0]func() // is not compared
+
+	At     int64 // nanoseconds since 1970
+	Chance uint32
+	All    uint32
+	of     *Site
+	bytes  int64
+}
+
+// Allocated counts an allocation of that many bytes, which was sampled with the probability chance of all.
+// Preconditions: 0 < chance and chance <= all; where it is less, bytes*all fits an int64.
+func (s *Site) Allocated(at, bytes int64, chance, all uint32) Sample {
+	x := Sample{At: at, Chance: chance, All: all, of: s, bytes: bytes}
+	x.count(0)
+	return x
+}
+
+// Counts reports whether there is a sample.
+func (x *Sample) Counts() bool { return x.of != nil }
+
+// End counts the free of the allocation, if there is a sample. It is called once.
+func (x *Sample) End() {
+	if x.of != nil {
+		x.count(totalCount)
+	}
+}
+
+// count adds the same for the free as for the allocation.
+func (x *Sample) count(first int) {
+	weight, weightedBytes := int64(weightOne), x.bytes
+	if chance, all := int64(x.Chance), int64(x.All); chance < all {
+		weight, weightedBytes = (weight*all+chance/2)/chance, (weightedBytes*all+chance/2)/chance
+	}
+	for i, n := range [totalCount]int64{1, x.bytes, weight, weightedBytes} {
+		x.of.totals[first+i].Add(n)
+	}
+}
+
+// Weight is for how many allocations alike the sample stands.
+func (x *Sample) Weight() float64 { return float64(x.All) / float64(x.Chance) }

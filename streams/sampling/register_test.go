@@ -1,0 +1,102 @@
+package sampling
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+const all = 1 << 23
+
+func TestTotalsByPlace(t *testing.T) {
+	var r Register
+	here, there := site.Stack{1, 2}, site.Stack{1, 3}
+	a := r.Site(Labels{Stream: 1}, here).Allocated(7, 100, all, all)
+	b := r.Site(Labels{Stream: 1}, here).Allocated(8, 50, all/4, all)
+	r.Site(Labels{Stream: 1, Tag: "x"}, here).Allocated(9, 3, all, all)
+	r.Site(Labels{Stream: 1, Tenant: "x"}, here).Allocated(9, 4, all, all)
+	r.Site(Labels{Stream: 1}, there).Allocated(9, 5, all, all)
+	records := r.Read()
+	require.Len(t, records, 4, "places are told apart by every label, and by the stack")
+	find := func() Record {
+		for _, x := range r.Read() {
+			if x.Tag == "" && x.Tenant == "" && x.Stack[1] == 2 {
+				return x
+			}
+		}
+		t.Fatal("no such record")
+		return Record{}
+	}
+	assert.Equal(t, Totals{Count: 5, Bytes: 300, SampledCount: 2, SampledBytes: 150}, find().Allocated)
+	assert.Equal(t, find().Allocated, find().InUse)
+	assert.InDelta(t, 4, b.Weight(), 0)
+	b.End()
+	assert.Equal(t, Totals{Count: 1, Bytes: 100, SampledCount: 1, SampledBytes: 100}, find().InUse)
+	a.End()
+	assert.Equal(t, Totals{}, find().InUse)
+	assert.Equal(t, Totals{Count: 5, Bytes: 300, SampledCount: 2, SampledBytes: 150}, find().Allocated)
+	assert.EqualValues(t, 8, b.At)
+}
+
+// A place whose buffers were all freed has nothing in use, also where the weights are no whole numbers.
+func TestAFreeTakesAwayWhatTheAllocationAdded(t *testing.T) {
+	var r Register
+	var samples []Sample
+	for i := range 1000 {
+		chance := uint32(i*7919%all + 1)
+		samples = append(samples, r.Site(Labels{}, site.Stack{9}).Allocated(0, int64(i), chance, all))
+	}
+	assert.Positive(t, r.Read()[0].InUse.Bytes)
+	for i := range samples {
+		x := &samples[i]
+		x.End()
+	}
+	assert.Equal(t, Totals{}, r.Read()[0].InUse)
+}
+
+// A register keeps so many places, and counts all others together.
+func TestPlacesAreBounded(t *testing.T) {
+	var r Register
+	for i := range 2 * SiteLimit {
+		r.Site(Labels{Stream: uint32(i)}, site.Stack{uintptr(i)}).Allocated(0, 1, all, all)
+	}
+	records := r.Read()
+	require.Len(t, records, SiteLimit+1)
+	last := records[SiteLimit]
+	assert.Empty(t, last.Stack)
+	assert.EqualValues(t, SiteLimit, last.Allocated.Count)
+	r.Site(Labels{Stream: 5}, site.Stack{5}).Allocated(0, 1, all, all)
+	assert.EqualValues(t, SiteLimit, r.Read()[SiteLimit].Allocated.Count, "a place that is known stays known")
+}
+
+// Goroutines that enter places at once enter each once, and lose nothing.
+func TestManyEnterPlaces(t *testing.T) {
+	var r Register
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for i := range 500 {
+				x := r.Site(Labels{}, site.Stack{uintptr(i)}).Allocated(0, 10, all/2, all)
+				if i%2 == 0 {
+					x.End()
+				}
+			}
+		})
+	}
+	group.Wait()
+	records := r.Read()
+	require.Len(t, records, 500)
+	for _, x := range records {
+		assert.EqualValues(t, 8, x.Allocated.SampledCount)
+		assert.EqualValues(t, 160, x.Allocated.Bytes)
+		if x.Stack[0]%2 == 0 {
+			assert.Zero(t, x.InUse)
+		} else {
+			assert.Equal(t, x.Allocated, x.InUse)
+		}
+	}
+}
