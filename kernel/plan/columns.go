@@ -211,7 +211,7 @@ func (w *writer) scanTurned(body func(all ...*batch)) {
 	}
 }
 
-// loadFirst loads what reductions need of several batches before the first of them is used.
+// loadFirst loads the operands of reductions, for several batches, before the first of them is used.
 func (w *writer) loadFirst(all []*reduction, batches []*batch) {
 	if len(batches) == 1 {
 		return

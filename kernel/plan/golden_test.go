@@ -33,17 +33,18 @@ func TestTexts(t *testing.T) {
 		program *plan.Program
 		layouts []layout.Layout
 	}{
-		"fused":       {program(t, nil, a.Mul(b).Add(a).Relu().Mul(expr.Number(2)).Sub(b)), []layout.Layout{of(t, 999), of(t, 999), of(t, 999)}},
-		"bias":        {program(t, nil, a.Add(b)), []layout.Layout{of(t, 64, 32), of(t, 32), of(t, 64, 32)}},
-		"strided":     {program(t, nil, a.Cast(tensor.Int8)), []layout.Layout{narrow, of(t, 32, 8)}},
-		"transposed":  {program(t, nil, a.Cast(tensor.Int8)), []layout.Layout{turned, of(t, 32, 64)}},
-		"bfloat16":    {program(t, nil, x.Gelu()), []layout.Layout{of(t, 4096), of(t, 4096)}},
-		"wide":        {program(t, nil, a.Neg()), []layout.Layout{big, big}},
-		"rows":        {program(t, []int{-1}, a.Softmax()), []layout.Layout{of(t, 100, 4096), of(t, 100, 4096)}},
-		"smallrows":   {program(t, []int{-1}, a.ArgMax()), []layout.Layout{of(t, 1000, 64), of(t, 1000)}},
-		"sum":         {program(t, plan.All, a.Sum()), []layout.Layout{of(t, 1<<20), of(t)}},
-		"longsoftmax": {program(t, plan.All, a.Softmax()), []layout.Layout{of(t, 1<<20), of(t, 1<<20)}},
-		"columns":     {program(t, []int{-2}, a.Mean()), []layout.Layout{of(t, 100, 4096), of(t, 4096)}},
+		"fused":        {program(t, nil, a.Mul(b).Add(a).Relu().Mul(expr.Number(2)).Sub(b)), []layout.Layout{of(t, 999), of(t, 999), of(t, 999)}},
+		"bias":         {program(t, nil, a.Add(b)), []layout.Layout{of(t, 64, 32), of(t, 32), of(t, 64, 32)}},
+		"strided":      {program(t, nil, a.Cast(tensor.Int8)), []layout.Layout{narrow, of(t, 32, 8)}},
+		"transposed":   {program(t, nil, a.Cast(tensor.Int8)), []layout.Layout{turned, of(t, 32, 64)}},
+		"bfloat16":     {program(t, nil, x.Gelu()), []layout.Layout{of(t, 4096), of(t, 4096)}},
+		"wide":         {program(t, nil, a.Neg()), []layout.Layout{big, big}},
+		"rows":         {program(t, []int{-1}, a.Softmax()), []layout.Layout{of(t, 100, 4096), of(t, 100, 4096)}},
+		"smallrows":    {program(t, []int{-1}, a.ArgMax()), []layout.Layout{of(t, 1000, 64), of(t, 1000)}},
+		"sum":          {program(t, plan.All, a.Sum()), []layout.Layout{of(t, 1<<20), of(t)}},
+		"longsoftmax":  {program(t, plan.All, a.Softmax()), []layout.Layout{of(t, 1<<20), of(t, 1<<20)}},
+		"columns":      {program(t, []int{-2}, a.Mean()), []layout.Layout{of(t, 100, 4096), of(t, 4096)}},
+		"splitcolumns": {program(t, []int{-2}, a.Sum()), []layout.Layout{of(t, 4096, 4096), of(t, 4096)}},
 	} {
 		var g plan.Geometry
 		require.NoError(t, c.program.Fit(&g, c.layouts, make([]uint64, len(c.layouts))))

@@ -176,7 +176,7 @@ func (w *writer) lastBlock(row, first code.Value) {
 	ticket := w.Op2(code.AddS64, w.param(Tickets, 0, 0), w.Op2(code.MulWideU32, number, code.U32(4)))
 	w.If(one, func() {
 		before := w.New(code.B32)
-		// Releases what the block has stored, and acquires what others have: for all threads, as barriers are before and behind it.
+		// It releases the block's partial results, and acquires those of the others: for all threads, as barriers are before and behind it.
 		w.Line("atom.acq_rel.gpu.global.add.u32 %v, [%v], 1", before, ticket)
 		w.Line("st.shared.b32 %s, %v", flag, before)
 	})
