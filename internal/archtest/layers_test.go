@@ -31,6 +31,10 @@ func houseLayers() []layer {
 			"how a slice is sorted does not depend on what it has",
 		},
 		{
+			[]string{"internal/jsontext", "internal/watermark"},
+			"how a value is written, or its maximum kept, does not depend on whose it is",
+		},
+		{
 			[]string{"ptx"},
 			"a text of PTX is read, checked and executed the same way, with or without a device",
 		},

@@ -10,7 +10,7 @@ func (s *Slot) Watch(handle uint64, bytes int64, tag string, allocated site.Stac
 	if r := n.record.Load(); r != nil {
 		h.former = r.history.cut(formerLimit)
 	}
-	n.record.Store(&record{handle, tag, h})
+	n.record.Store(&record{word: handle, tag: tag, history: h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 	return h
 }
@@ -55,7 +55,7 @@ func (s *Slot) tellWatcher(handle uint64) {
 	}
 	ended := *r.history
 	ended.Freed = site.Here(2)
-	s.noted().record.Store(&record{r.word, r.tag, &ended})
+	s.noted().record.Store(&record{word: r.word, tag: r.tag, history: &ended})
 	if w := s.magazine.home.watcher; w != nil {
 		w.Freed(&ended)
 	}
@@ -63,6 +63,9 @@ func (s *Slot) tellWatcher(handle uint64) {
 
 // refused is the error of a free of a handle that is not live, with its places if they are known.
 func (s *Slot) refused(word, handle uint64) error {
+	if k := s.Waker(); k != nil {
+		k.Refused()
+	}
 	err := refusal(word, handle)
 	r := s.recorded()
 	if r == nil {
@@ -79,7 +82,7 @@ func (s *Slot) refused(word, handle uint64) error {
 // SetCharge sets the payer of a live handle until it is freed. The caller has the handle and no
 // other goroutine knows it yet.
 func (s *Slot) SetCharge(handle uint64, of payer, bytes int64) {
-	s.noted().charge.Store(&charge{of, bytes})
+	s.noted().charge.Store(&charge{payer: of, bytes: bytes})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
