@@ -131,6 +131,12 @@ var footprintNames = [...]string{Balanced: "balanced", Lean: "lean", Fast: "fast
 // String is the mode's name.
 func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "Footprint") }
 
+// MarshalText implements encoding.TextMarshaler: the name.
+func (f Footprint) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseFootprint reads.
+func (f *Footprint) UnmarshalText(text []byte) (err error) { return unmarshal(text, f, ParseFootprint) }
+
 // ParseFootprint reads "balanced", "lean" or "fast". The error is a *ConfigError.
 func ParseFootprint(s string) (Footprint, error) {
 	i, err := parseName(footprintNames[:], s, "ParseFootprint", "balanced, lean or fast")

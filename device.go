@@ -11,6 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/internal/watermark/shared"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 	streamcore "github.com/go-vram/vram/streams/core"
@@ -57,7 +58,10 @@ type Device struct {
 	streams   atomic.Pointer[registry]
 	creations *callGate
 	live      streamcore.Gauge // with StatsExact
-	sampled   atomic.Int64     // max live bytes at ticks, with StatsOn
+	sampled   shared.Mark      // live bytes at ticks, with StatsOn
+	pending   shared.Mark      // pending bytes of all streams, as statistics were read
+	gonePeak  shared.Mark      // live bytes of streams that have ended, each alone
+	scopes    atomic.Uint64    // numbers of Measure
 	profile   streams.Profile  // see Profile
 	pressure  pressureState
 	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
@@ -235,16 +239,11 @@ func (d *Device) tick(e *engine) {
 		}
 	}
 	if all {
-		storeMax(&d.sampled, usedBytes)
+		d.sampled.Raise(usedBytes)
 	}
 	d.updatePressure(open)
 	e.pool.Tick()
 	d.tellFailures(e)
-}
-
-func storeMax(peak *atomic.Int64, value int64) {
-	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
-	}
 }
 
 func (d *Device) forget(s *streams.Control) {
@@ -252,7 +251,9 @@ func (d *Device) forget(s *streams.Control) {
 		for i := range r.open {
 			if r.open[i] == s {
 				r.open = append(r.open[:i], r.open[i+1:]...)
-				r.gone.count(s.LastStats())
+				last := s.LastStats()
+				r.gone.count(last)
+				d.gonePeak.Raise(last.PeakLiveBytes)
 				return
 			}
 		}

@@ -147,7 +147,21 @@ func (h *house) balanced() vram.Stats {
 		return s.LiveBytes+s.PendingBytes+s.CachedBytes+s.FreeBytes+s.SetAsideBytes == s.ReservedBytes && s.ReservedBytes == usedBytes
 	})
 	assert.Equal(h.t, s.AllocCount, s.MagazineHits+s.StreamHits+s.PoolHits+s.DriverMisses)
+	assert.Equal(h.t, [...]uint64{s.AllocCount, s.FreeCount, uint64(s.LiveBytes)}, sumOf(s.Sizes), "counts by size")
+	for _, n := range s.Streams {
+		assert.Equal(h.t, [...]uint64{n.AllocCount, n.FreeCount, uint64(n.LiveBytes)}, sumOf(n.Sizes), "counts by size of stream %d", n.Stream)
+	}
 	return s
+}
+
+// sumOf are the allocations, the frees and the live bytes of all sizes.
+func sumOf(sizes []vram.SizeStats) (sum [3]uint64) {
+	for _, z := range sizes {
+		sum[0] += z.AllocCount
+		sum[1] += z.FreeCount
+		sum[2] += uint64(z.LiveBytes)
+	}
+	return sum
 }
 
 // addsUp is balanced, and holds peaks and limits against each other. The limit was not lowered

@@ -29,6 +29,14 @@ var statsNames = [...]string{StatsOn: "on", StatsOff: "off", StatsExact: "exact"
 // String is the level's name.
 func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "StatsLevel") }
 
+// MarshalText implements encoding.TextMarshaler: the name.
+func (l StatsLevel) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseStatsLevel reads.
+func (l *StatsLevel) UnmarshalText(text []byte) (err error) {
+	return unmarshal(text, l, ParseStatsLevel)
+}
+
 // ParseStatsLevel reads "on", "off" or "exact". The error is a *ConfigError.
 func ParseStatsLevel(s string) (StatsLevel, error) {
 	i, err := parseName(statsNames[:], s, "ParseStatsLevel", "on, off or exact")
@@ -55,6 +63,12 @@ var segmentsNames = [...]string{SegmentsAuto: "auto", SegmentsVMM: "vmm", Segmen
 // String is the kind's name.
 func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Segments") }
 
+// MarshalText implements encoding.TextMarshaler: the name.
+func (s Segments) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseSegments reads.
+func (s *Segments) UnmarshalText(text []byte) (err error) { return unmarshal(text, s, ParseSegments) }
+
 // ParseSegments reads "auto", "vmm" or "plain". The error is a *ConfigError.
 func ParseSegments(s string) (Segments, error) {
 	i, err := parseName(segmentsNames[:], s, "ParseSegments", "auto, vmm or plain")
@@ -75,4 +89,13 @@ func parseName(names []string, s, call, want string) (uint8, error) {
 		}
 	}
 	return 0, badArgument(call, "name", s, want)
+}
+
+// unmarshal sets a value to the one that a text names; with an error it stays.
+func unmarshal[T any](text []byte, value *T, parse func(string) (T, error)) error {
+	v, err := parse(string(text))
+	if err == nil {
+		*value = v
+	}
+	return err
 }

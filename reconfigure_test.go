@@ -234,7 +234,8 @@ func TestLevelsOfStatistics(t *testing.T) {
 		assert.Positive(t, n.DriverCalls)
 		assert.Positive(t, n.DriverTime)
 		assert.Positive(t, n.LimitBytes)
-		n.DriverCalls, n.DriverTime, n.LimitBytes = 0, 0, 0
+		assert.NotEmpty(t, n.Driver)
+		n.DriverCalls, n.DriverTime, n.Driver, n.LimitBytes = 0, 0, nil, 0
 		assert.Equal(t, vram.Stats{}, n)
 		<-time.After(time.Second) // virtual: some ticks, that sample nothing
 		synctest.Wait()

@@ -4,13 +4,28 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-vram/vram/cudadrv/meter"
+	"github.com/go-vram/vram/internal/watermark/shared"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams"
+	streamcore "github.com/go-vram/vram/streams/core"
 )
 
 // StreamStats is one stream's part of Stats.
 type StreamStats = streams.Stats
+
+// SizeStats counts the buffers of one size: see Stats.Sizes.
+type SizeStats = streams.SizeStats
+
+// RequestCounts counts requests and frees that came to nothing, or not at once.
+type RequestCounts = pool.RequestCounts
+
+// DurationHistogram counts durations by powers of two of a microsecond.
+type DurationHistogram = pool.DurationHistogram
+
+// CallStats counts the calls of one function of the driver.
+type CallStats = meter.CallStats
 
 // WaitStats counts the requests that wait for memory at the moment, and those that have waited.
 type WaitStats = pool.WaitStats
@@ -33,7 +48,11 @@ type Stats struct {
 	// above PeakReservedBytes. With StatsExact it is counted.
 	PeakLiveBytes     int64
 	PeakReservedBytes int64 // likewise of ReservedBytes; always exact
-	LargestFreeBytes  int64 // the longest free range in the pool or in a stream
+	PeakFreeBytes     int64 // likewise of FreeBytes, between driver jobs and requests; always exact
+	// PeakPendingBytes is likewise of PendingBytes: exact for one stream, and for several at least the
+	// maximum of each.
+	PeakPendingBytes int64
+	LargestFreeBytes int64 // the longest free range in the pool or in a stream
 
 	AllocCount, FreeCount uint64
 	// The source of the allocations: a magazine; the stream's free ranges; free pages of the pool;
@@ -43,6 +62,13 @@ type Stats struct {
 	// LostFences counts fences that became part of a graph, because their stream was being
 	// captured; see StreamStats.
 	LostFences uint64
+
+	RequestCounts
+	// ReclaimCount counts the requests of the pool to streams to release memory that others need.
+	ReclaimCount uint64
+	// Sizes are the buffers by the size of their blocks, the smallest size first; sizes that never
+	// occurred are absent.
+	Sizes []SizeStats
 
 	Waits   WaitStats     // of requests with Wait
 	Tenants []TenantStats // in the order in which they were made
@@ -64,6 +90,7 @@ type Stats struct {
 
 	DriverCalls uint64
 	DriverTime  time.Duration // spent in them; on the simulated device the time that they take on an H200
+	Driver      []CallStats   // the same by function; those never called are absent
 
 	Streams []StreamStats // of the streams that are open
 }
@@ -76,6 +103,30 @@ func (s *Stats) count(n StreamStats) {
 	s.StreamHits += n.RangeHits
 	s.PoolHits += n.PoolHits
 	s.LostFences += n.LostFences
+	s.Sizes = addSizes(s.Sizes, n.Sizes)
+}
+
+// addSizes adds counts by size, and changes neither slice.
+func addSizes(a, b []SizeStats) []SizeStats {
+	sum := append([]SizeStats(nil), a...)
+next:
+	for _, z := range b {
+		for i := range sum {
+			if n := &sum[i]; n.BlockBytes == z.BlockBytes {
+				n.AllocCount += z.AllocCount
+				n.FreeCount += z.FreeCount
+				n.LiveCount += z.LiveCount
+				n.LiveBytes += z.LiveBytes
+				n.CachedBytes += z.CachedBytes
+				continue next
+			}
+		}
+		sum = append(sum, z)
+		for i := len(sum) - 1; i > 0 && sum[i-1].BlockBytes > sum[i].BlockBytes; i-- {
+			sum[i-1], sum[i] = sum[i], sum[i-1]
+		}
+	}
+	return sum
 }
 
 // HitRate is the share of allocations that their stream's cache served, from 0 to 1; 1 if there
@@ -113,20 +164,41 @@ func (d *Device) Stats() Stats {
 	if !d.opened() {
 		return Stats{}
 	}
+	return d.read(&readings{})
+}
+
+// readings are peaks inside a scope that take the place of those since the last reset.
+type readings struct {
+	streams       map[uint32]streamcore.Peaks // by stream
+	tenants       map[string]int64            // bytes held, by name
+	pool          *poolcore.Peaks             // nil: those since the last reset
+	live, sampled *int64                      // likewise
+	pendingBytes  *int64                      // likewise
+	gone          *int64                      // likewise
+}
+
+// read is Stats.
+func (d *Device) read(peaks *readings) Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
+	s.Sizes = addSizes(nil, r.gone.Sizes)
 	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
 	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
 	for _, t := range d.tenantList() {
-		s.Tenants = append(s.Tenants, t.Stats())
+		n := t.Stats()
+		if peak, ok := peaks.tenants[n.Name]; ok {
+			n.PeakHeldBytes = peak
+		}
+		s.Tenants = append(s.Tenants, n)
 	}
 	e := d.engine.Load()
 	if e == nil {
 		return s
 	}
-	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
+	s.RequestCounts = e.pool.Tally().Counts()
 	s.NeighbourBytes = d.neighbourBytes.Load()
 	if level == StatsOff {
+		s.readDriver(e)
 		return s
 	}
 	ctx := context.Background()
@@ -135,40 +207,95 @@ func (d *Device) Stats() Stats {
 		if err != nil {
 			n = stream.LastStats()
 		}
+		if p, ok := peaks.streams[n.Stream]; ok {
+			n.PeakLiveBytes, n.PeakPendingBytes, n.PeakHeldBytes = p.LiveBytes, p.PendingBytes, p.HeldBytes
+		}
 		s.count(n)
 		s.LiveBytes += n.LiveBytes
 		s.CachedBytes += n.CachedBytes
 		s.PendingBytes += n.PendingBytes
+		s.PeakPendingBytes = max(s.PeakPendingBytes, n.PeakPendingBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
 		s.Streams = append(s.Streams, n)
 	}
-	s.PeakLiveBytes = d.sampled.Load()
+	d.pending.Raise(s.PendingBytes)
+	s.PeakPendingBytes = max(s.PeakPendingBytes, either(peaks.pendingBytes, &d.pending))
+	s.PeakLiveBytes = either(peaks.sampled, &d.sampled)
 	if p, ok := e.books(ctx); ok {
+		if peaks.pool != nil {
+			p.Peaks = *peaks.pool
+		}
 		s.FreeBytes = p.FreeBytes
 		s.SetAsideBytes = p.SetAsideBytes
 		s.SleepingBytes = p.SleepingBytes
 		s.UnpassedBytes = p.PendingBytes
 		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
-		s.Waits = p.Waits
+		s.Waits, s.ReclaimCount = e.pool.WaitStats(p.Waits), p.ReclaimCount
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
+		s.PeakFreeBytes = max(p.FreeBytes, p.PeakFreeBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)
 		s.DriverMisses = min(p.DriverGrants, s.PoolHits)
 	}
 	switch {
 	case level == StatsExact:
-		s.PeakLiveBytes = d.live.PeakBytes()
+		if s.PeakLiveBytes = d.live.PeakBytes(); peaks.live != nil {
+			s.PeakLiveBytes = *peaks.live
+		}
 	case len(s.Streams) == 1:
-		s.PeakLiveBytes = s.Streams[0].PeakLiveBytes
+		s.PeakLiveBytes = max(s.Streams[0].PeakLiveBytes, either(peaks.gone, &d.gonePeak))
+	default:
+		s.PeakLiveBytes = max(s.PeakLiveBytes, either(peaks.gone, &d.gonePeak))
 	}
 	s.PeakLiveBytes = max(s.PeakLiveBytes, s.LiveBytes)
 	if s.PeakReservedBytes > 0 { // samples of several streams are of different moments
 		s.PeakLiveBytes = min(s.PeakLiveBytes, s.PeakReservedBytes)
 	}
 	s.PoolHits -= s.DriverMisses
-	s.DriverCalls, s.DriverTime = e.meter.Calls(), e.meter.Time()
+	s.readDriver(e)
 	s.NeighbourBytes = d.neighbourBytes.Load()
 	return s
+}
+
+// either is a maximum inside a scope, or where there is none that since the last reset.
+func either(inScope *int64, all *shared.Mark) int64 {
+	if inScope != nil {
+		return *inScope
+	}
+	return all.Peak()
+}
+
+// readDriver reads the figures of the driver's calls: the sums are those of the functions.
+func (s *Stats) readDriver(e *engine) {
+	s.Driver = e.meter.ByCall()
+	for i := range s.Driver {
+		s.DriverCalls += s.Driver[i].Calls
+		s.DriverTime += s.Driver[i].Time
+	}
+}
+
+// GPUMemory is the memory of a whole GPU, with that of other programs.
+type GPUMemory struct {
+	TotalBytes int64
+	FreeBytes  int64 // that the driver could give at that moment
+}
+
+// GPUMemory asks the driver, by one call, for the memory of the whole GPU. With an error, the
+// driver's, ErrClosed or that of the first use of the device, which this may be, the figures are 0.
+func (d *Device) GPUMemory() (GPUMemory, error) {
+	e, err := d.use()
+	if err != nil {
+		return GPUMemory{}, err
+	}
+	if !d.creations.enter() { // Close waits for the call
+		return GPUMemory{}, deviceClosed()
+	}
+	defer d.creations.leave()
+	freeBytes, totalBytes, err := e.meter.MemGetInfo()
+	if err != nil {
+		return GPUMemory{}, failed("memory of the GPU", err)
+	}
+	return GPUMemory{TotalBytes: totalBytes, FreeBytes: freeBytes}, nil
 }
 
 // books are the pool's figures, or after Close those from before all memory was released. False:
@@ -184,23 +311,38 @@ func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	return pool.Snapshot{}, false
 }
 
-// ResetPeaks sets PeakLiveBytes and PeakReservedBytes, of the device and of its streams, to the
-// present values. It waits as Stats does. After Close it has no effect.
+// ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present
+// values. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return
 	}
 	ctx := context.Background()
-	liveBytes := map[poolcore.Client]int64{}
-	for _, s := range d.streams.Load().open {
+	open := d.streams.Load().open
+	for _, s := range open {
 		_ = s.ResetPeak(ctx) // a stream that has ended has no peak to come
-		if n, err := s.Stats(ctx); err == nil {
-			liveBytes[poolcore.Client(n.Stream)] = n.LiveBytes
-		}
 	}
-	d.sampled.Store(0)
+	for _, t := range d.tenantList() {
+		(*pool.TenantControl)(t).ResetPeak()
+	}
+	liveBytes, pendingBytes := liveOf(ctx, open)
+	d.pending.Reset(pendingBytes)
+	d.sampled.Reset(0)
+	d.gonePeak.Reset(0)
 	d.live.ResetPeak()
 	if e := d.engine.Load(); e != nil {
 		_ = e.pool.ResetPeaks(ctx, liveBytes)
 	}
+}
+
+// liveOf are the live bytes now, by stream, and the pending bytes of all.
+func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcore.Client]int64, pendingBytes int64) {
+	liveBytes = map[poolcore.Client]int64{}
+	for _, s := range open {
+		if n, err := s.Stats(ctx); err == nil {
+			liveBytes[poolcore.Client(n.Stream)] = n.LiveBytes
+			pendingBytes += n.PendingBytes
+		}
+	}
+	return liveBytes, pendingBytes
 }

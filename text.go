@@ -28,28 +28,6 @@ func (d *Device) String() string {
 	return text + fmt.Sprintf(", limit %s, %s", units.Bytes(d.limit.Load()), units.Count(len(d.streams.Load().open), "stream"))
 }
 
-// String has the main figures, on one line.
-func (s Stats) String() string {
-	text := fmt.Sprintf("live %s (peak %s), cached %s, pending %s, free %s; reserved %s (peak %s) of a limit of %s; %s, %s, hit rate %.1f%%; %s in %v; %s",
-		units.Bytes(s.LiveBytes), units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Bytes(s.FreeBytes),
-		units.Bytes(s.ReservedBytes), units.Bytes(s.PeakReservedBytes), units.Bytes(s.LimitBytes),
-		units.Count(s.AllocCount, "allocation"), units.Count(s.FreeCount, "free"), 100*s.HitRate(),
-		units.Count(s.DriverCalls, "driver call"), s.DriverTime, units.Count(len(s.Streams), "stream"))
-	if s.SetAsideBytes > 0 {
-		text += "; set aside " + units.Bytes(s.SetAsideBytes)
-	}
-	if s.SleepingBytes > 0 {
-		text += "; asleep " + units.Bytes(s.SleepingBytes)
-	}
-	if s.Waits.Count > 0 {
-		text += "; " + s.Waits.String()
-	}
-	if s.Pressure != PressureNormal {
-		text += fmt.Sprintf("; pressure %v", s.Pressure)
-	}
-	return text
-}
-
 // String is a number and a size.
 func (d Demand) String() string { return fmt.Sprintf("%d × %s", d.Count, units.Bytes(d.Bytes)) }
 

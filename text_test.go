@@ -113,6 +113,8 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{(*vram.Tenant)(nil), "no tenant"},
 		{(*vram.Reservation)(nil), "no reservation"},
 		{(*vram.Stats)(nil), "<nil>"},
+		{vram.GPUMemory{TotalBytes: 2 * gib, FreeBytes: mib}, "1 MiB of 2 GiB free"},
+		{vram.CallStats{Func: "cuMemMap", Calls: 2, Failures: 1, Time: time.Second}, "cuMemMap: 2 in 1s, 1 failed"},
 	}
 	for _, c := range texts {
 		for _, format := range []string{"%v", "%+v", "%s"} {
@@ -122,7 +124,7 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	assert.Equal(t, "device 0 of the driver sim, not used yet", unused)
 	stats := h.Stats()
 	line := regexp.MustCompile(`^live 4 MiB \(peak \S+ MiB\), cached .*, pending 0 B, free .*; reserved \S+ MiB \(peak \S+ MiB\) of a limit of 64 MiB; ` +
-		`4 allocations, 1 free, hit rate \d+\.\d%; \d+ driver calls in \S+; 3 streams; set aside 4 MiB$`)
+		`4 allocations, 1 free, hit rate \d+\.\d%; \d+ driver calls in \S+; 3 streams; set aside 4 MiB\n`)
 	for _, format := range []string{"%v", "%+v", "%s"} {
 		assert.Regexp(t, line, fmt.Sprintf(format, stats))
 		assert.Regexp(t, `^stream 1: live 4 MiB \(peak .*\), cached .*, pending 0 B; 4 allocations, 1 free, 3 live; 1 lane with 0 B$`,

@@ -93,7 +93,9 @@ func TestARequestWaitsForAFree(t *testing.T) {
 		freeAll(t, x)
 		freeAll(t, got(t, y))
 		assert.Zero(t, time.Since(before))
-		assert.Equal(t, vram.WaitStats{Count: 1, Longest: h.Stats().Waits.Longest}, h.Stats().Waits)
+		n := h.Stats().Waits
+		assert.EqualValues(t, 1, n.Durations.Count())
+		assert.Equal(t, vram.WaitStats{Count: 1, Longest: n.Longest, Durations: n.Durations}, n)
 		h.addsUp()
 	})
 }

@@ -33,6 +33,12 @@ var waitsNames = [...]string{WaitsNever: "never", WaitsAvoidGrowth: "avoid-growt
 // String is the policy's name.
 func (w Waits) String() string { return nameOf(waitsNames[:], int(w), "Waits") }
 
+// MarshalText implements encoding.TextMarshaler: the name.
+func (w Waits) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseWaits reads.
+func (w *Waits) UnmarshalText(text []byte) (err error) { return unmarshal(text, w, ParseWaits) }
+
 // ParseWaits reads "never", "avoid-growth" or "always". The error is a *ConfigError.
 func ParseWaits(s string) (Waits, error) {
 	i, err := parseName(waitsNames[:], s, "ParseWaits", "never, avoid-growth or always")

@@ -52,9 +52,9 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		e.denials.Push(denial{client: l, token: 3, err: errors.New("no")})
 		e.denials.Push(denial{client: l, token: 4, err: errors.New("no")})
 		e.demands.Push(l)
-		e.offers.Push(offer{l, 5, 6})
-		e.reclaims.Push(reclaimRequest{l, 7, 0})
-		e.reclaims.Push(reclaimRequest{l, 8, 3})
+		e.offers.Push(offer{client: l, token: 5, runsGranted: 6})
+		e.reclaims.Push(reclaimRequest{client: l, runsGranted: 7})
+		e.reclaims.Push(reclaimRequest{client: l, runsGranted: 8, pages: 3})
 		e.looks.Push(l)
 		e.ends.Push(completion{promise: promise, bytes: 10})
 		if panicAt == 0 {

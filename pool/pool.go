@@ -38,6 +38,7 @@ type Pool struct {
 
 	waits
 	quotas quotas
+	tally  Tally // of the device
 	tokens atomic.Uint64
 	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
 
@@ -53,6 +54,8 @@ type Pool struct {
 	sharing sharing
 	marks   []markedFence // of Returns since the last job
 	out     *effects
+
+	reclaimCount uint64 // of requests to clients
 }
 
 // Config configures a pool. Device and Fences must be set.
@@ -110,6 +113,9 @@ func (p *Pool) Failure() error {
 	return nil
 }
 
+// Tally counts the device's requests.
+func (p *Pool) Tally() *Tally { return &p.tally }
+
 // Join makes a client known under that id. Ids are not used twice.
 func (p *Pool) Join(id core.Client, c Client) {
 	p.ref.Call(&step{pool: p, message: core.Join{Client: id}, client: c})
@@ -157,9 +163,12 @@ func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 
 // Snapshot is the state of the pool's books at one moment.
 type Snapshot struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	core.Books
-	Waits      WaitStats
-	CheckError error
+	Waits        core.WaitCounts // see WaitStats
+	ReclaimCount uint64          // reclaim requests that were sent to clients
+	CheckError   error
 }
 
 // Snapshot reads the books. It waits for the current turn only.
@@ -171,6 +180,29 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
 	_, err := p.question(ctx, &question{reset: true, liveBytes: liveBytes})
+	return err
+}
+
+// BeginScope begins a scope of the peaks, under a number that no other scope has; liveBytes are as
+// in ResetPeaks.
+func (p *Pool) BeginScope(ctx context.Context, number uint64, liveBytes map[core.Client]int64) error {
+	return p.inTurn(ctx, func() { p.core.BeginScope(number, liveBytes) })
+}
+
+// EndScope ends a scope of the peaks, and returns those inside it.
+func (p *Pool) EndScope(ctx context.Context, number uint64) (peaks core.Peaks, err error) {
+	err = p.inTurn(ctx, func() { peaks = p.core.EndScope(number) })
+	return peaks, err
+}
+
+// inTurn runs f in the pool's turn, and waits for it.
+func (p *Pool) inTurn(ctx context.Context, f func()) error {
+	q := &question{}
+	q.visit = func() {
+		f()
+		q.reply.Complete(&Snapshot{}, nil)
+	}
+	_, err := p.question(ctx, q)
 	return err
 }
 

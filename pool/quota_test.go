@@ -25,7 +25,7 @@ func TestAPanicChargesNoRequestTwice(t *testing.T) {
 	t.Parallel()
 	owner := NewTenant("owner", 1, Quota{})
 	first, second := &countingCharger{tenant: owner}, &countingCharger{tenant: owner}
-	q := quotas{queued: []queued{{first, 1, 1}, {second, 1, 2}}}
+	q := quotas{queued: []queued{{charger: first, client: 1, token: 1}, {charger: second, client: 1, token: 2}}}
 	owner.queued.Store(2)
 	assert.Panics(t, func() { q.charge(owner, func(queued) { panic("planted") }) })
 	assert.EqualValues(t, 1, owner.queued.Load())

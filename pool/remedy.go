@@ -54,6 +54,20 @@ func (k RemedyKind) String() string {
 	return fmt.Sprintf("RemedyKind(%d)", uint8(k))
 }
 
+// MarshalText implements encoding.TextMarshaler: the kind's name.
+func (k RemedyKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *RemedyKind) UnmarshalText(text []byte) error {
+	for i, name := range kindNames {
+		if name == string(text) {
+			*k = RemedyKind(i) //nolint:gosec // one of a short table
+			return nil
+		}
+	}
+	return fmt.Errorf("vram: %q is no kind of remedy, want one of %q", text, kindNames[1:])
+}
+
 // Remedy is one action that would help a refused request.
 type Remedy struct {
 	Kind   RemedyKind

@@ -89,7 +89,12 @@ var _ Client = (*reservationClient)(nil)
 func (r *reservationClient) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
 
 // Denied implements Client.
-func (r *reservationClient) Denied(_ uint64, err error) { r.promise.Complete(0, err) }
+func (r *reservationClient) Denied(_ uint64, err error) {
+	if errors.Is(err, ErrOutOfMemory) {
+		r.pool.tally.OutOfMemory()
+	}
+	r.promise.Complete(0, err)
+}
 
 // Follow implements Client: a reservation gets no memory behind others' fences.
 func (*reservationClient) Follow(fence.Mark) error { return errNoStream }

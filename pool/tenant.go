@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // ErrQuota is the kind of every *QuotaError.
@@ -68,6 +70,8 @@ func (e *QuotaBoundsError) Is(target error) bool {
 // Tenant is an account that requests are charged to, on any stream. Any number of goroutines may
 // use it.
 type Tenant struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	name  string
 	id    uint32
 	pool  atomic.Pointer[Pool] // nil before the first use of the device
@@ -76,6 +80,11 @@ type Tenant struct {
 	charged atomic.Int64 // buffers, and waiting requests
 	held    atomic.Int64 // of charged: buffers
 	queued  atomic.Int32 // requests that wait for its quota; changed in the pool's turns
+
+	heldPeak      shared.Mark
+	allocs, frees atomic.Uint64
+	tally         Tally // of its requests
+	waits         durations
 }
 
 // made reports whether NewTenant made the tenant.
@@ -95,6 +104,15 @@ type TenantStats struct {
 	HeldBytes    int64 // in buffers
 	ChargedBytes int64 // in buffers, and in its requests that wait for memory
 	Queued       int   // requests that wait for its quota
+
+	PeakHeldBytes         int64 // the maximum of HeldBytes since the beginning or Device.ResetPeaks; exact
+	AllocCount, FreeCount uint64
+	OutOfMemoryCount      uint64 // requests that ended with an *OutOfMemoryError
+	QuotaRefusedCount     uint64 // requests that ended with a *QuotaError
+	// Longest and Durations are those of waits that have ended, as in WaitStats; a wait for the
+	// tenant's own frees counts, too.
+	Longest   time.Duration
+	Durations DurationHistogram
 }
 
 // Stats are the tenant's current figures.
@@ -102,7 +120,12 @@ func (t *Tenant) Stats() TenantStats {
 	if !t.made() {
 		return TenantStats{}
 	}
-	return TenantStats{t.name, *t.quota.Load(), t.held.Load(), t.charged.Load(), int(t.queued.Load())}
+	n := t.tally.Counts()
+	return TenantStats{
+		Name: t.name, Quota: *t.quota.Load(), HeldBytes: t.held.Load(), ChargedBytes: t.charged.Load(), Queued: int(t.queued.Load()),
+		PeakHeldBytes: t.heldPeak.Peak(), AllocCount: t.allocs.Load(), FreeCount: t.frees.Load(),
+		OutOfMemoryCount: n.OutOfMemoryCount, QuotaRefusedCount: n.RefusedCount, Longest: t.waits.longest(), Durations: t.waits.histogram(),
+	}
 }
 
 // Name is the tenant's name.

@@ -1,6 +1,11 @@
 package pool
 
-import "github.com/go-vram/vram/pool/core/admission"
+import (
+	"time"
+
+	"github.com/go-vram/vram/internal/watermark/shared"
+	"github.com/go-vram/vram/pool/core/admission"
+)
 
 // TenantControl is a tenant as streams and the pool use it: they charge it and refund it. A *Tenant
 // converts to it, so that callers see none of these methods. Any number of goroutines may use it.
@@ -34,10 +39,14 @@ func (t *TenantControl) Refund(bytes int64) {
 }
 
 // Hold notes that a charge has become a buffer.
-func (t *TenantControl) Hold(bytes int64) { t.held.Add(bytes) }
+func (t *TenantControl) Hold(bytes int64) {
+	t.allocs.Add(1)
+	t.heldPeak.Raise(t.held.Add(bytes))
+}
 
 // Paid ends the charge of a buffer that was freed: magazines call it.
 func (t *TenantControl) Paid(bytes int64) {
+	t.frees.Add(1)
 	t.held.Add(-bytes)
 	t.Refund(bytes)
 }
@@ -48,9 +57,9 @@ func (t *TenantControl) Exclusive() bool { return t.quota.Load().Exclusive }
 // Account is the tenant's account in the order of waiting requests.
 func (t *TenantControl) Account() admission.Account { return (*Tenant)(t).account() }
 
-// Refuse is the error of a request that the quota does not allow.
+// Refuse is the error of a request that the quota does not allow, and counts it.
 func (t *TenantControl) Refuse(bytes int64) error {
-	return &QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()}
+	return t.tally.Refuse(&QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()})
 }
 
 // TooLarge reports whether the quota is smaller than the request.
@@ -87,3 +96,15 @@ func (t *Tenant) recharge() {
 		p.ref.Tell(&recharge{tenant: t})
 	}
 }
+
+// OutOfMemory counts a request of the tenant that ended for want of memory.
+func (t *TenantControl) OutOfMemory() { t.tally.OutOfMemory() }
+
+// NoteWait counts how long a request of the tenant has waited.
+func (t *TenantControl) NoteWait(d time.Duration) { t.waits.NoteWait(d) }
+
+// ResetPeak restarts the peak of the bytes in buffers at the present value.
+func (t *TenantControl) ResetPeak() { t.heldPeak.Reset(t.held.Load()) }
+
+// BeginScope begins a scope of that peak.
+func (t *TenantControl) BeginScope() *shared.Scope { return t.heldPeak.Begin(t.held.Load()) }

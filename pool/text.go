@@ -1,7 +1,7 @@
 package pool
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/go-vram/vram/internal/units"
 )
@@ -23,12 +23,12 @@ func (q Quota) String() string {
 
 // String has the tenant's memory and its quota.
 func (s TenantStats) String() string {
-	text := fmt.Sprintf("tenant %q: holds %s", s.Name, units.Bytes(s.HeldBytes))
+	text := "tenant " + strconv.Quote(s.Name) + ": holds " + units.Bytes(s.HeldBytes)
 	if s.ChargedBytes != s.HeldBytes {
-		text += fmt.Sprintf(", charged %s", units.Bytes(s.ChargedBytes))
+		text += ", charged " + units.Bytes(s.ChargedBytes)
 	}
 	if s.Queued > 0 {
-		text += fmt.Sprintf(", %d queued", s.Queued)
+		text += ", " + strconv.Itoa(s.Queued) + " queued"
 	}
 	return text + ", " + s.Quota.String()
 }
@@ -38,7 +38,9 @@ func (t *Tenant) String() string {
 	if !t.made() {
 		return "no tenant"
 	}
-	return t.Stats().String()
+	return TenantStats{ // as Stats, without the counts
+		Name: t.name, Quota: *t.quota.Load(), HeldBytes: t.held.Load(), ChargedBytes: t.charged.Load(), Queued: int(t.queued.Load()),
+	}.String()
 }
 
 // String has the reservation's size.
@@ -47,7 +49,7 @@ func (r *Reservation) String() string {
 	case !r.made():
 		return "no reservation"
 	case r.released.Load():
-		return fmt.Sprintf("reservation of %s, released", units.Bytes(r.bytes))
+		return "reservation of " + units.Bytes(r.bytes) + ", released"
 	default:
 		return "reservation of " + units.Bytes(r.bytes)
 	}
@@ -55,9 +57,9 @@ func (r *Reservation) String() string {
 
 // String counts the waiting requests and those that have waited.
 func (s WaitStats) String() string {
-	text := fmt.Sprintf("%d waiting for %s; %s in all", s.Waiting, units.Bytes(s.DemandBytes), units.Count(s.Count, "wait"))
+	text := strconv.Itoa(s.Waiting) + " waiting for " + units.Bytes(s.DemandBytes) + "; " + units.Count(s.Count, "wait") + " in all"
 	if s.Longest > 0 {
-		text += fmt.Sprintf(", the longest that has ended took %v", s.Longest)
+		text += ", the longest that has ended took " + s.Longest.String()
 	}
 	return text + ", " + units.Count(s.Deadlocks, "deadlock")
 }

@@ -43,7 +43,7 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	q.reply.Complete(&Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}, nil)
+	q.reply.Complete(&Snapshot{Books: p.core.Books(), Waits: p.core.WaitCounts(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}, nil)
 }
 
 func (p *Pool) step(s *step) {
@@ -79,7 +79,7 @@ func (p *Pool) step(s *step) {
 		p.collect(fx)
 	}
 	if m, ok := s.message.(core.Refill); ok && s.charger != nil {
-		p.quotas.enqueue(queued{s.charger, m.Client, m.Token}, p.ready)
+		p.quotas.enqueue(queued{charger: s.charger, client: m.Client, token: m.Token}, p.ready)
 	}
 	if m, ok := s.message.(core.Withdraw); ok {
 		p.quotas.unqueue(m.Client, m.Token, p.ready)
@@ -134,17 +134,18 @@ func (p *Pool) collect(fx *core.Effects) {
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.Push(denial{c, d.Token, p.quotas.denialError(d, c), d.Quiet})
+			out.denials.Push(denial{client: c, token: d.Token, err: p.quotas.denialError(d, c), quiet: d.Quiet})
 		}
 	}
 	for o := range fx.Offers.Popped() {
 		if c := p.clients[o.Client]; c != nil {
-			out.offers.Push(offer{c, o.Token, p.granted[o.Client]})
+			out.offers.Push(offer{client: c, token: o.Token, runsGranted: p.granted[o.Client]})
 		}
 	}
 	for a := range fx.Asks.Popped() {
 		if c := p.clients[a.Client]; c != nil {
-			out.reclaims.Push(reclaimRequest{c, p.granted[a.Client], a.Pages})
+			p.reclaimCount++
+			out.reclaims.Push(reclaimRequest{client: c, runsGranted: p.granted[a.Client], pages: a.Pages})
 			p.askedAt[a.Client] = p.clock()
 		}
 	}
@@ -167,7 +168,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for e := range fx.Ends.Popped() {
 		if promise := p.waiting[e.Token]; promise != nil {
 			delete(p.waiting, e.Token)
-			out.ends.Push(completion{promise, e.Bytes, e.Err})
+			out.ends.Push(completion{promise: promise, bytes: e.Bytes, err: e.Err})
 		}
 	}
 	for id := range fx.Gone.Popped() {

@@ -26,13 +26,17 @@ type WaitStats struct {
 	// moment when the request found none. A wait that goes on is not in it: Events.LongWait reports
 	// it after a second.
 	Longest time.Duration
+	// Durations are those of the waits that have ended, as Longest has it.
+	Durations DurationHistogram
 }
 
 // waits are the figures of waiting requests that clients read and write.
 type waits struct {
-	demandBytes  atomic.Int64
-	ages         atomic.Uint64
-	longestNanos atomic.Int64
+	_ [0]func() // is not compared, and programs have no code for it
+
+	durations
+	demandBytes atomic.Int64
+	ages        atomic.Uint64
 }
 
 // Demand is the sum of the bytes that requests wait for.
@@ -41,18 +45,11 @@ func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 // NextAge is the age of a request that begins to wait.
 func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
-// NoteWait counts how long a request has waited.
-func (w *waits) NoteWait(d time.Duration) {
-	for old := w.longestNanos.Load(); int64(d) > old && !w.longestNanos.CompareAndSwap(old, int64(d)); {
-		old = w.longestNanos.Load()
-	}
-}
-
-func (p *Pool) waitStats() WaitStats {
-	n := p.core.WaitCounts()
+// WaitStats are the figures of the waits, with the counts of a Snapshot. It takes no turn.
+func (p *Pool) WaitStats(n core.WaitCounts) WaitStats {
 	return WaitStats{
 		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
-		Longest: time.Duration(p.longestNanos.Load()),
+		Longest: p.longest(), Durations: p.histogram(),
 	}
 }
 

@@ -100,3 +100,6 @@ func (k *waker) Wake() { k.turn.wake() }
 // Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
 // used, if no goroutine is in the turn.
 func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }
+
+// Refused implements magazine.Waker.
+func (k *waker) Refused() { k.tally.BadFree() }

@@ -19,7 +19,11 @@ import (
 func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	if len(dst) != len(bytes) {
 		clear(dst)
-		return &LengthError{len(dst), len(bytes)}
+		err := &LengthError{len(dst), len(bytes)}
+		if !s.opened() {
+			return err
+		}
+		return s.tally.Refuse(err)
 	}
 	if !s.opened() {
 		clear(dst)

@@ -7,16 +7,17 @@ import (
 	"github.com/go-vram/vram/streams/claims"
 )
 
-// check returns the error of a request of that many bytes, if it can never be served.
+// check returns the error of a request of that many bytes, if it can never be served. This and the
+// checks below count the request as refused then.
 func (w *wiring) check(bytes int64) error {
 	if bytes < 0 {
-		return fmt.Errorf("%w: %d bytes", ErrNegative, bytes)
+		return w.tally.Refuse(fmt.Errorf("%w: %d bytes", ErrNegative, bytes))
 	}
 	if limit := w.limit.Load(); bytes > limit {
-		return &SizeError{bytes, limit}
+		return w.tally.Refuse(&SizeError{bytes, limit})
 	}
 	if w.cuda.closing.Load() {
-		return w.cuda.closed()
+		return w.tally.Refuse(w.cuda.closed())
 	}
 	return nil
 }
@@ -24,7 +25,7 @@ func (w *wiring) check(bytes int64) error {
 // checkRequest is check with options.
 func (w *wiring) checkRequest(r *Request) error {
 	if limit := w.limit.Load(); r.Align < 0 || r.Align&(r.Align-1) != 0 || r.Align > limit {
-		return &AlignError{r.Align, limit}
+		return w.tally.Refuse(&AlignError{r.Align, limit})
 	}
 	if err := w.names(r.Tenant, r.Reservation); err != nil {
 		return err
@@ -36,12 +37,12 @@ func (w *wiring) checkRequest(r *Request) error {
 func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 	if t != nil {
 		if err := (*pool.TenantControl)(t).Of(w.pool); err != nil {
-			return fmt.Errorf("%w: the tenant", err)
+			return w.tally.Refuse(fmt.Errorf("%w: the tenant", err))
 		}
 	}
 	if r != nil {
 		if err := (*pool.ReservationControl)(r).Of(w.pool); err != nil {
-			return fmt.Errorf("%w: the reservation", err)
+			return w.tally.Refuse(fmt.Errorf("%w: the reservation", err))
 		}
 	}
 	return nil
@@ -49,7 +50,14 @@ func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 
 // checkBatch is check of all sizes of a batch.
 func (w *wiring) checkBatch(bytes []int64) error {
-	limit := w.limit.Load()
+	if err := sumError(bytes, w.limit.Load()); err != nil {
+		return w.tally.Refuse(err)
+	}
+	return nil
+}
+
+// sumError is the error of sizes of which one, or the sum, can never be served.
+func sumError(bytes []int64, limit int64) error {
 	var sum int64
 	for i, n := range bytes {
 		if n < 0 {

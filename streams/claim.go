@@ -72,7 +72,7 @@ func (c *claim) begin(w *wiring, want wants) {
 func (c *claim) charge(t *pool.Tenant, cost int64) error {
 	c.tenant = t
 	if control := (*pool.TenantControl)(t); !c.Open(control, cost, c.Waits) {
-		return control.Refuse(cost)
+		return c.stream.tally.Refuse(control.Refuse(cost))
 	}
 	return nil
 }

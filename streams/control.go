@@ -13,6 +13,8 @@ import (
 // Control has the methods of a stream that only its device calls. Any number of goroutines may use
 // it.
 type Control struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	*Stream
 	usedBytes atomic.Int64  // at the last tick
 	pressure  atomic.Uint32 // the level of the next tick
@@ -68,10 +70,24 @@ func (c *Control) Closed() bool {
 	}
 }
 
-// ResetPeak restarts the peak of live bytes at their present number. Blocks that were freed before
-// are home by then.
+// ResetPeak restarts the peaks at the present values. Blocks that were freed before are home by then.
 func (c *Control) ResetPeak(ctx context.Context) error {
 	return c.call(ctx, func() { c.turn.core.ResetPeak() })
+}
+
+// BeginScope begins a scope of the peaks, under a number that no other scope has.
+func (c *Control) BeginScope(ctx context.Context, number uint64) error {
+	return c.call(ctx, func() { c.turn.core.BeginScope(number) })
+}
+
+// EndScope ends a scope of the peaks, and returns those inside it. It waits for the current turn. Of
+// a stream whose actor has ended, nobody changes the books any more.
+func (c *Control) EndScope(number uint64) (peaks core.Peaks) {
+	if err := c.call(context.Background(), func() { peaks = c.turn.core.EndScope(number) }); err != nil {
+		actors.Wait(c.host, c.ref.Done())
+		return c.turn.core.Inside(number)
+	}
+	return peaks
 }
 
 // Check checks the invariants of the stream's books, block by block. It waits for the current turn
@@ -162,7 +178,9 @@ func (c *Control) Failure() error {
 // LastStats are the statistics at the stream's end; zero before.
 func (c *Control) LastStats() Stats {
 	if last := c.turn.last.load(); last != nil {
-		return *last
+		n := *last
+		n.RequestCounts = c.tally.Counts() // frees are refused afterwards, too
+		return n
 	}
-	return Stats{Stream: c.ID()}
+	return Stats{Stream: c.ID(), RequestCounts: c.tally.Counts()}
 }

@@ -56,7 +56,7 @@ func (d *dispatcher) serve(c *claim) {
 		d.core.Note()
 	case claims.Close:
 		c.want.putBack(&d.searches)
-		c.Fail(d.cuda.closed())
+		c.Fail(d.tally.Refuse(d.cuda.closed()))
 	case claims.Park:
 		d.park(c)
 	case claims.Search:
@@ -137,7 +137,7 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not for a refused claim
 		c.want.putBack(&d.searches)
 		d.countWait(c)
-		c.Fail(d.cuda.shortage(c.forbiddenCalls, err))
+		d.fail(c, err)
 	}
 	d.current = nil
 }
@@ -164,7 +164,11 @@ func (d *dispatcher) unpark(c *claim) {
 // countWait counts the wait of a claim that has its answer.
 func (d *dispatcher) countWait(c *claim) {
 	if !c.parkedAt.IsZero() {
-		d.pool.NoteWait(time.Since(c.parkedAt))
+		waited := time.Since(c.parkedAt)
+		d.pool.NoteWait(waited)
+		if c.tenant != nil {
+			(*pool.TenantControl)(c.tenant).NoteWait(waited)
+		}
 		c.parkedAt = time.Time{}
 	}
 }
@@ -183,8 +187,19 @@ func (d *dispatcher) denied(m *denied) {
 	}
 	d.countWait(c)
 	c.want.putBack(&d.searches)
-	c.Fail(d.cuda.shortage(c.forbiddenCalls, m.err))
+	d.fail(c, m.err)
 	d.current = nil
+}
+
+// fail fails a claim for which there is no memory, and counts that, unless it was cancelled.
+func (d *dispatcher) fail(c *claim, err error) {
+	if errors.Is(err, pool.ErrOutOfMemory) && c.isWanted() {
+		d.tally.OutOfMemory()
+		if c.tenant != nil {
+			(*pool.TenantControl)(c.tenant).OutOfMemory()
+		}
+	}
+	c.Fail(d.cuda.shortage(c.forbiddenCalls, err))
 }
 
 // offered serves a parked claim from the stream's memory, once all runs that the pool granted
@@ -262,6 +277,7 @@ func (d *dispatcher) consulted(m *consulted) {
 	}
 	d.endWaiting(c)
 	if m.retry {
+		d.tally.Retry()
 		d.serve(c)
 		return
 	}
@@ -277,6 +293,7 @@ func (d *dispatcher) retryDelayed(passed bool) {
 	for _, delayed := range d.claims.In(claims.Delayed) {
 		c := claimOf(delayed)
 		if d.endWaiting(c); passed {
+			d.tally.Retry()
 			d.serve(c)
 		} else {
 			d.refuse(c, c.Refusal, true)

@@ -15,6 +15,8 @@ import (
 // Peers are the streams of one device, which may use each other's buffers. The zero value is ready.
 // Any number of goroutines may use it.
 type Peers struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	lines line.Lines
 	slack core.Allowance
 	all   atomic.Pointer[[]*peer] // replaced, never changed

@@ -1,9 +1,13 @@
 package streams
 
 import (
-	"fmt"
+	"strconv"
 
+	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // Stats is one stream's part of the statistics, exact at the turn that read it except for sampled
@@ -38,6 +42,36 @@ type Stats struct {
 
 	LaneCount int   // open lanes
 	LaneBytes int64 // of the lanes' blocks, live or cached
+
+	PeakPendingBytes int64 // the maximum of PendingBytes; exact
+	PeakHeldBytes    int64 // the maximum of HeldBytes; exact
+
+	pool.RequestCounts
+
+	Sizes []SizeStats // of buffers by size, the smallest first; sizes that never occurred are absent
+}
+
+// SizeStats counts the buffers whose blocks have at most BlockBytes, a power of two, and more than
+// half of that.
+type SizeStats struct {
+	BlockBytes            int64
+	AllocCount, FreeCount uint64
+	LiveCount             uint64
+	LiveBytes             int64
+	CachedBytes           int64 // in free slots of magazines, without those of lanes
+}
+
+// sizeStats are the sizes that have occurred.
+func sizeStats(all *[magazine.SizeCount]core.SizeCounts) (some []SizeStats) {
+	for i := range all {
+		if z := &all[i]; *z != (core.SizeCounts{}) {
+			some = append(some, SizeStats{
+				BlockBytes: sizeclass.UnitBytes << i, AllocCount: z.FreeCount + z.LiveCount, FreeCount: z.FreeCount,
+				LiveCount: z.LiveCount, LiveBytes: z.LiveBytes, CachedBytes: z.CachedBytes,
+			})
+		}
+	}
+	return some
 }
 
 // Fragmentation is the share of the cached memory outside its longest free range: 0 if there is
@@ -51,14 +85,14 @@ func (s Stats) Fragmentation() float64 {
 
 // String has the main figures, on one line.
 func (s Stats) String() string {
-	text := fmt.Sprintf("stream %d: live %s (peak %s), cached %s, pending %s; %s, %s, %d live", s.Stream, units.Bytes(s.LiveBytes),
-		units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Count(s.AllocCount, "allocation"),
-		units.Count(s.FreeCount, "free"), s.LiveCount)
+	text := "stream " + strconv.Itoa(int(s.Stream)) + ": live " + units.Bytes(s.LiveBytes) + " (peak " + units.Bytes(s.PeakLiveBytes) +
+		"), cached " + units.Bytes(s.CachedBytes) + ", pending " + units.Bytes(s.PendingBytes) + "; " + units.Count(s.AllocCount, "allocation") +
+		", " + units.Count(s.FreeCount, "free") + ", " + strconv.FormatUint(s.LiveCount, 10) + " live"
 	if s.LaneCount > 0 {
-		text += fmt.Sprintf("; %s with %s", units.Count(s.LaneCount, "lane"), units.Bytes(s.LaneBytes))
+		text += "; " + units.Count(s.LaneCount, "lane") + " with " + units.Bytes(s.LaneBytes)
 	}
 	if s.Waiting > 0 {
-		text += fmt.Sprintf("; %d waiting", s.Waiting)
+		text += "; " + strconv.Itoa(s.Waiting) + " waiting"
 	}
 	return text
 }

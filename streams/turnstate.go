@@ -168,6 +168,7 @@ func (b *turnState) tenantsOnly() bool {
 func (b *turnState) stats() Stats {
 	n := b.core.Snapshot()
 	return Stats{
+		RequestCounts: b.tally.Counts(), Sizes: sizeStats(n.Sizes), PeakPendingBytes: n.PeakPendingBytes, PeakHeldBytes: n.PeakHeldBytes,
 		Stream: b.cuda.id, LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
 		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,

@@ -28,6 +28,7 @@ type wiring struct {
 	handler     func(*pool.OutOfMemoryError) bool // may be nil
 	handles     func() bool                       // whether it has anything to do; nil: always
 	charged     atomic.Bool                       // some buffer was charged to a tenant
+	tally       pool.Tally
 }
 
 // init sets the fields from a configuration.
@@ -38,6 +39,7 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 		w.peers = new(Peers)
 	}
 	w.cuda.init(cfg)
+	w.tally.Init(w.pool.Tally())
 	w.suspensions.id, w.suspensions.pool = w.id, w.pool
 	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn
 	w.client = client

@@ -149,4 +149,4 @@ func (d *Driver) ask(c call.Call) error {
 type hook struct{ driver *Driver }
 
 func (h hook) Before(c call.Call) (mark int64, err error) { return 0, h.driver.ask(c) }
-func (h hook) After(call.Call, int64)                     {}
+func (h hook) After(call.Call, int64, bool)               {}

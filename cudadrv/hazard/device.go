@@ -30,7 +30,7 @@ type launcher interface {
 type silent struct{}
 
 func (silent) Before(call.Call) (int64, error) { return 0, nil }
-func (silent) After(call.Call, int64)          {}
+func (silent) After(call.Call, int64, bool)    {}
 
 func newDevice(inner cudadrv.Device, of *Driver, ordinal int, by Host) *Device {
 	c := of.Checker(ordinal)

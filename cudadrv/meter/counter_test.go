@@ -36,14 +36,14 @@ func TestTimeOfOverlappingCallsIsSomebodys(t *testing.T) {
 	spend(10)
 	other := begin(call.MemFree)
 	spend(5)
-	c.After(call.MemFree, other)
+	c.After(call.MemFree, other, false)
 	spend(3)
-	c.After(call.MemAlloc, one)
+	c.After(call.MemAlloc, one, false)
 	assert.EqualValues(t, 18, sum())
 	spend(1000) // past the meter
 	one = begin(call.MemAlloc)
 	spend(2)
-	c.After(call.MemAlloc, one)
+	c.After(call.MemAlloc, one, false)
 	assert.EqualValues(t, 20, sum())
 	assert.Zero(t, c.underWay.Load())
 }

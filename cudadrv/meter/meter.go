@@ -1,11 +1,13 @@
 package meter
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 	"github.com/go-vram/vram/cudadrv/internal/intercept"
+	"github.com/go-vram/vram/internal/jsontext"
 )
 
 // Device forwards to a device and counts. Make one with New.
@@ -30,10 +32,24 @@ func (d *Device) ProgramView() cudadrv.Device { return cudadrv.ProgramView(d.Inn
 
 // CallStats are the figures of one function.
 type CallStats struct {
-	Func  string // CUDA's name
-	Calls uint64 // calls that have returned, failed ones included
-	Time  time.Duration
+	Func     string // CUDA's name
+	Calls    uint64 // calls that have returned, failed ones included
+	Failures uint64 // of Calls: they returned an error, or panicked
+	Time     time.Duration
 }
+
+// String has the function, its calls and their time.
+func (c CallStats) String() string {
+	text := fmt.Sprintf("%s: %d in %v", c.Func, c.Calls, c.Time)
+	if c.Failures > 0 {
+		text += fmt.Sprintf(", %d failed", c.Failures)
+	}
+	return text
+}
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, and the time is in
+// seconds.
+func (c CallStats) MarshalJSON() ([]byte, error) { return jsontext.Object(c) }
 
 // Calls is how many calls have returned since New, failed ones included.
 func (d *Device) Calls() uint64 {
@@ -67,7 +83,9 @@ func (d *Device) ByCall() []CallStats {
 	for i := range d.counter.figures {
 		f := &d.counter.figures[i]
 		if calls := f.calls.Load(); calls > 0 {
-			all = append(all, CallStats{Func: call.Call(i).String(), Calls: calls, Time: time.Duration(f.nanos.Load())})
+			all = append(all, CallStats{
+				Func: call.Call(i).String(), Calls: calls, Failures: f.failures.Load(), Time: time.Duration(f.nanos.Load()),
+			})
 		}
 	}
 	return all

@@ -70,7 +70,7 @@ func TestModelledTimeByCall(t *testing.T) {
 
 	assert.EqualValues(t, 4, m.Calls())
 	assert.Equal(t, []meter.CallStats{
-		{Func: "cuMemCreate", Calls: 3, Time: 2 * 5614},
+		{Func: "cuMemCreate", Calls: 3, Failures: 1, Time: 2 * 5614},
 		{Func: "cuEventCreate", Calls: 1, Time: 184},
 	}, m.ByCall())
 	assert.Equal(t, time.Duration(2*5614+184), m.Time())

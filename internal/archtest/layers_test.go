@@ -39,6 +39,10 @@ func houseLayers() []layer {
 			"a format knows nothing of the memory that is shown in it",
 		},
 		{
+			[]string{"internal/jsontext", "internal/watermark"},
+			"how a value is written, or its maximum kept, does not depend on whose it is",
+		},
+		{
 			[]string{"ptx"},
 			"a text of PTX is read, checked and executed the same way, with or without a device",
 		},

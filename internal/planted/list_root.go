@@ -28,11 +28,11 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "a peak that starts anew begins with what was freed", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"streams/core.(*usage).resetPeak", "u.givenPeak = usedUnits - min(usedUnits, u.partUnits)", "u.givenPeak = max(usedUnits, u.ranges.usedUnits())"}},
+			Edits: []Edit{{"streams/core.(*usage).resetPeak", "u.givenPeak.Reset(u.withoutParts(usedUnits))", "u.givenPeak.Reset(int64(max(usedUnits, u.ranges.usedUnits())))"}},
 		},
 		{
 			Name: "the pool is not told what lives when peaks start anew", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"vram.(*Device).ResetPeaks", "e.pool.ResetPeaks(ctx, liveBytes)", "e.pool.ResetPeaks(ctx, nil)"}},
+			Edits: []Edit{{"vram.(*Device).ResetPeaks", "	liveBytes, pendingBytes := liveOf(ctx, open)\n", "	_, pendingBytes := liveOf(ctx, open)\n	var liveBytes map[poolcore.Client]int64\n"}},
 		},
 		{
 			Name: "a number of bytes wraps where it becomes pages", Package: "pool", Run: "^TestPagesForSizesAtTheEndsOfNumbers$",

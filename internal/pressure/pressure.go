@@ -39,6 +39,20 @@ func (l Level) String() string {
 	return fmt.Sprintf("PressureLevel(%d)", uint8(l))
 }
 
+// MarshalText implements encoding.TextMarshaler: the level's name.
+func (l Level) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *Level) UnmarshalText(text []byte) error {
+	for level := range Level(LevelCount) {
+		if level.String() == string(text) {
+			*l = level
+			return nil
+		}
+	}
+	return fmt.Errorf("vram: %q is no level of pressure, want normal, high or critical", text)
+}
+
 // DefaultMark is where High begins unless somebody says otherwise. Not lower: training is planned to fill a device. Not higher:
 // what caches give up should come before a request has to wait for it.
 const DefaultMark = 0.85

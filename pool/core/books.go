@@ -1,5 +1,7 @@
 package core
 
+import "github.com/go-vram/vram/pool/core/memory"
+
 // Books are the figures of a pool at one moment.
 type Books struct {
 	FreeBytes        int64 // mapped, and lent to no client
@@ -11,18 +13,39 @@ type Books struct {
 	BusyBytes        int64 // part of the job in flight
 	LostBytes        int64 // of handles that the driver refused to take back
 	ReservedBytes    int64 // of all handles, mapped or not
-	// PeakReservedBytes is the most that was reserved since New or ResetPeaks.
-	PeakReservedBytes int64
-	LimitBytes        int64
-	// PeakLiveBytes is the most that the clients' callers had since New or ResetPeaks, as the clients reported last at each moment, and
-	// never more than was lent. What was refused is no part of it. The soft budget is measured by another peak, of what was asked for
-	// too, which is never reset.
-	PeakLiveBytes int64
-	DriverGrants  uint64 // Refills that a driver job served
+	LimitBytes       int64
+	Peaks                   // since New or ResetPeaks
+	DriverGrants     uint64 // Refills that a driver job served
 	// Predicted are rises of demand that came when they were foreseen, Mispredicted those that did not.
 	Predicted, Mispredicted uint64
 	FreeRuns                int
 	Waiting                 int // requests that are not answered yet
+}
+
+// Peaks are maxima.
+type Peaks struct {
+	PeakReservedBytes int64 // held from the driver
+	PeakFreeBytes     int64 // mapped, and lent to no client
+	// PeakLiveBytes is the most that the clients' callers had, as the clients reported last at each moment, and never more than was
+	// lent. What was refused is no part of it. The soft budget is measured by another peak, of what was asked for too, which is never
+	// reset.
+	PeakLiveBytes int64
+}
+
+func peaksOf(p memory.Peaks, liveBytes int64) Peaks {
+	return Peaks{PeakReservedBytes: p.ReservedBytes, PeakFreeBytes: p.FreeBytes, PeakLiveBytes: liveBytes}
+}
+
+// BeginScope begins a scope of the peaks, as ResetPeaks restarts them. No other scope has that number.
+func (c *Core) BeginScope(number uint64, given map[Client]int64) {
+	c.memory.BeginScope(number)
+	lent := c.setGiven(given)
+	c.clients.givenPeak.Begin(number, min(c.clients.givenBytes, lent))
+}
+
+// EndScope ends a scope, and returns the peaks inside it.
+func (c *Core) EndScope(number uint64) Peaks {
+	return peaksOf(c.memory.EndScope(number), c.clients.givenPeak.End(number))
 }
 
 // Books reads the figures.
@@ -32,8 +55,7 @@ func (c *Core) Books() Books {
 		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(), LentBytes: m.LentBytes() - m.SleepingBytes(),
 		SleepingBytes: m.SleepingBytes(),
 		SetAsideBytes: c.setAsideBytes(), BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(),
-		ReservedBytes: m.ReservedBytes(), PeakReservedBytes: m.PeakReservedBytes(), LimitBytes: c.settings.LimitBytes,
-		PeakLiveBytes: c.clients.givenPeakBytes, DriverGrants: c.driverGrants,
+		ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes, Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
 		Predicted: c.forecast.hits, Mispredicted: c.forecast.misses, FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
 	}
 }

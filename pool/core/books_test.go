@@ -4,7 +4,7 @@ import "github.com/go-vram/vram/pool/core/memory"
 
 // What tests read of a core's books.
 
-func (c *Core) peakReservedBytes() int64 { return c.memory.PeakReservedBytes() }
+func (c *Core) peakReservedBytes() int64 { return c.memory.Peaks().ReservedBytes }
 func (c *Core) lostBytes() int64         { return c.memory.LostBytes() }
 func (c *Core) freeBytes() int64         { return c.memory.FreeBytes() }
 func (c *Core) pendingBytes() int64      { return c.memory.PendingBytes() }

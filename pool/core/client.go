@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/watermark"
 )
 
 // client is what the pool knows of a stream, from Join until it has left and holds nothing.
@@ -37,6 +38,8 @@ type client struct {
 
 // answer is what a client's last answer to an Ask reported, and whether one is still to come.
 type answer struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	asked          bool
 	askedPages     uint32 // as in that Ask
 	askedAgain     bool   // for all, while a smaller Ask was under way
@@ -102,7 +105,8 @@ type clients struct {
 	all map[Client]*client
 	ids []Client // rising, so that a step is the same for the same history
 
-	givenBytes, givenPeakBytes int64 // of all
+	givenBytes int64 // of all
+	givenPeak  watermark.Mark
 	// unclaimed reports that clients were asked for pages which may be theirs again, asker the
 	// client that was asked for its own sake.
 	unclaimed bool
@@ -131,11 +135,11 @@ func (cs *clients) setGiven(cl *client, bytes, lentBytes int64) {
 	bytes = max(0, bytes)
 	cs.givenBytes += bytes - cl.givenBytes
 	cl.givenBytes = bytes
-	cs.givenPeakBytes = max(cs.givenPeakBytes, min(cs.givenBytes, lentBytes))
+	cs.givenPeak.Raise(min(cs.givenBytes, lentBytes))
 }
 
 // resetPeak restarts the peak of what callers have.
-func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeakBytes = min(cs.givenBytes, lentBytes) }
+func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeak.Reset(min(cs.givenBytes, lentBytes)) }
 
 // usedBytes is what all clients use at most, or want, as far as is known.
 func (cs *clients) usedBytes() (bytes int64) {

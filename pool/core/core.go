@@ -77,6 +77,7 @@ func (c *Core) Step(m Message) *Effects {
 	}
 	c.finishClose()
 	c.scheduler.warmer.note()
+	c.memory.NoteFree()
 	return &c.fx
 }
 
@@ -170,14 +171,20 @@ func (c *Core) SetTenants(holders []admission.Account, usage []admission.Usage) 
 
 // ResetPeaks restarts the peaks at the present values. given is what the callers of clients have that have not reported it since.
 func (c *Core) ResetPeaks(given map[Client]int64) {
-	lent := c.memory.LentBytes()
-	for _, id := range c.clients.ids {
-		if bytes, ok := given[id]; ok {
-			c.clients.setGiven(c.clients.all[id], bytes, lent)
-		}
-	}
+	lent := c.setGiven(given)
 	c.memory.ResetPeak()
 	c.clients.resetPeak(lent)
+}
+
+// setGiven notes what the callers of clients have, and returns what is lent to all.
+func (c *Core) setGiven(given map[Client]int64) (lentBytes int64) {
+	lentBytes = c.memory.LentBytes()
+	for _, id := range c.clients.ids {
+		if bytes, ok := given[id]; ok {
+			c.clients.setGiven(c.clients.all[id], bytes, lentBytes)
+		}
+	}
+	return lentBytes
 }
 
 // Left are the effects of the last step that were not taken up: the step has panicked, or what followed it.

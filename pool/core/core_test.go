@@ -149,10 +149,10 @@ func TestPeaksAreReset(t *testing.T) {
 	w.perform(-1, nil)
 	c := w.core
 	assert.EqualValues(t, 8*pageBytes, c.peakReservedBytes())
-	assert.EqualValues(t, 8*pageBytes, c.clients.givenPeakBytes)
+	assert.EqualValues(t, 8*pageBytes, c.clients.givenPeak.Peak())
 	c.ResetPeaks(nil)
 	assert.EqualValues(t, 4*pageBytes, c.peakReservedBytes())
-	assert.Zero(t, c.clients.givenPeakBytes)
+	assert.Zero(t, c.clients.givenPeak.Peak())
 	assert.Equal(t, "reserved 4194304 free 4194304 lent 0 busy 0 waiting 0", c.String())
 	assert.Equal(t, w.settings, c.Settings())
 }

@@ -71,6 +71,8 @@ const (
 
 // Place is what decides when a request that waits is served.
 type Place struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Account  admission.Account
 	Priority int
 	Age      uint64 // of its first wait, rising; never 0
@@ -211,6 +213,8 @@ type Passed struct {
 // WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the fence has
 // passed, or, with Err, that is not known.
 type WatchOver struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Watch
 	Err error
 }

@@ -104,6 +104,8 @@ type warming struct {
 
 // waiting is a Refill that waits; zero for all others.
 type waiting struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	id       uint64 // in the order of those that wait; 0: it does not wait
 	patience Patience
 	place    Place

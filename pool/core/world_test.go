@@ -109,8 +109,8 @@ func (w *world) send(m Message) {
 	}
 	w.tellUsage(m)
 	w.judge(w.core.Step(m))
-	if c := w.core; c.clients.givenPeakBytes > c.peakReservedBytes() {
-		w.failf("a live peak of %d over %d reserved", c.clients.givenPeakBytes, c.peakReservedBytes())
+	if c := w.core; c.clients.givenPeak.Peak() > c.peakReservedBytes() {
+		w.failf("a live peak of %d over %d reserved", c.clients.givenPeak.Peak(), c.peakReservedBytes())
 	}
 	w.lookAtOnce()
 }

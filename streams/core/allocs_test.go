@@ -21,6 +21,8 @@ func (*bare) Wake() {}
 
 func (*bare) Piled() {}
 
+func (*bare) Refused() {}
+
 const barePages = 1 << 14 // of 2 MiB
 
 func newBare() *bare {

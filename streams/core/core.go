@@ -213,13 +213,14 @@ func (c *Core) Undo(s *magazine.Slot) {
 
 // PutBack takes back a block that no caller has seen. No count of Served is taken back.
 func (c *Core) PutBack(s *magazine.Slot) {
+	units := s.Magazine().UnitsOf(s)
 	if c.arrivals.retract(s) {
-		c.misses.undone++
+		c.owner.Uncount(units)
 		return
 	}
 	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
 	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // ErrClosed: the block is freed all the same
-		c.misses.undone++
+		c.owner.Uncount(units)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/watermark"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -25,6 +26,7 @@ type inFlight struct {
 	// Heads of the lists of unused ones.
 	unusedBlock, unusedEntry int32
 	units                    uint64
+	peakUnits                watermark.Mark // of units
 	count                    int
 	fresh                    bool                    // a fence may be due that was not at the last look
 	slots                    map[*magazine.Slot]bool // of the blocks; nil: has was not called yet
@@ -112,6 +114,7 @@ func (f *inFlight) newBlock(s *magazine.Slot, units uint32) int32 {
 		b.slot, b.units, b.left = s, units, 0
 	}
 	f.units += uint64(units)
+	f.peakUnits.Raise(int64(f.units)) //nolint:gosec // units of one arena
 	f.count++
 	if f.slots != nil {
 		f.slots[s] = true

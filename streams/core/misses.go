@@ -8,11 +8,12 @@ type Counts struct {
 
 // misses counts the requests that no magazine served.
 type misses struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Counts
 	usage     *usage
 	stability stability
-	byPool    bool   // what Served counted last
-	undone    uint64 // blocks that came back by Undo or PutBack: frees that no caller made
+	byPool    bool // what Served counted last
 }
 
 // Served counts a request by the level that served it.

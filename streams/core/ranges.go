@@ -4,6 +4,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/watermark"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -18,6 +19,7 @@ type ranges struct {
 	pageUnits uint32
 	taken     []Run // scratch of takePages
 	kept      bool  // no page leaves
+	heldPeak  watermark.Mark
 
 	onPlace  []func(block int32, o occupant) // a block serves an occupant from now on
 	onHome   []func(block int32)             // a block that served an occupant becomes free
@@ -76,7 +78,11 @@ func (r *ranges) grant(run Run) {
 		tell(run)
 	}
 	r.heap.Grant(run.First, run.Pages)
+	r.heldPeak.Raise(r.heldUnits())
 }
+
+// heldUnits are those of the pages that the pool lent.
+func (r *ranges) heldUnits() int64 { return int64(r.heap.HeldUnits()) } //nolint:gosec // units of one arena
 
 // takePages takes up to limit whole pages out of the heap until more reports false. within narrows
 // each free run to the pages that may leave; nil: all may. The result is valid until the next call.

@@ -25,6 +25,15 @@ type Snapshot struct {
 
 	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back
 	RangeCount, RefillCount          uint64 // of AllocCount: as Served counted
+
+	PeakPendingBytes, PeakHeldBytes int64 // since the last reset
+	Sizes                           *[magazine.SizeCount]SizeCounts
+}
+
+// SizeCounts are the buffers of one size: see magazine.SizeOf.
+type SizeCounts struct {
+	FreeCount, LiveCount   uint64
+	LiveBytes, CachedBytes int64 // of blocks, and of free slots of magazines
 }
 
 // Snapshot counts. It visits every slot, since no allocation or free counts: frees are what the
@@ -32,51 +41,98 @@ type Snapshot struct {
 func (c *Core) Snapshot() Snapshot {
 	c.Drain()
 	s := Snapshot{
+		Sizes:            new([magazine.SizeCount]SizeCounts),
 		HeldBytes:        c.HeldBytes(),
 		LargestFreeBytes: int64(c.ranges.heap.LargestFree()) << sizeclass.UnitShift,
 		FreeRanges:       c.ranges.heap.FreeRanges(),
 		NodeVisits:       c.ranges.heap.Visits(),
-		FreeCount:        c.frees(),
 		RangeCount:       c.misses.Turns - c.misses.Refill,
 		RefillCount:      c.misses.Refill,
 	}
 	s.SpanBytes = int64(c.spans.units) << sizeclass.UnitShift
+	live := func(units uint32, count int) (bytes int64) {
+		z := &s.Sizes[magazine.SizeOf(units)]
+		bytes = int64(count) * int64(units) << sizeclass.UnitShift
+		z.LiveCount += uint64(count) //nolint:gosec // one that is taken back is added modulo 2^64
+		z.LiveBytes += bytes
+		return bytes
+	}
 	c.owner.All(func(m *magazine.Magazine) {
 		if units := m.Units(); units != 0 {
-			live := m.LiveSlots()
+			bytes := live(units, m.LiveSlots())
 			if m.Span() != nil {
-				s.SpanBytes -= int64(live) * int64(units) << sizeclass.UnitShift
+				s.SpanBytes -= bytes
 			}
-			s.LiveCount += uint64(live)
-			s.LiveBytes += int64(live) * int64(units) << sizeclass.UnitShift
+			s.Sizes[magazine.SizeOf(units)].CachedBytes += int64(m.FreeSlots()) * int64(units) << sizeclass.UnitShift
 			return
 		}
-		m.EachLive(func(slot *magazine.Slot) {
-			s.LiveCount++
-			s.LiveBytes += int64(slot.Units) << sizeclass.UnitShift
-		})
+		m.EachLive(func(slot *magazine.Slot) { live(slot.Units, 1) })
 	})
 	c.inFlight.each(func(b *block) {
 		if !b.slot.Magazine().Leased() { // those are told from live ones by their words
-			s.LiveCount--
-			s.LiveBytes -= int64(b.units) << sizeclass.UnitShift
+			live(b.units, -1)
 		}
 	})
+	c.owner.AddFrees(func(size int, frees uint64) { s.Sizes[size].FreeCount += frees })
+	for i := range s.Sizes {
+		z := &s.Sizes[i]
+		s.FreeCount += z.FreeCount
+		s.LiveCount += z.LiveCount
+		s.LiveBytes += z.LiveBytes
+	}
 	s.LaneCount, s.LaneBytes = c.Lanes(), c.LaneBytes()
 	s.PendingBytes = c.PendingBytes()
 	s.CachedBytes = s.HeldBytes - s.LiveBytes - s.PendingBytes
 	s.RangeBytes = int64(c.ranges.heap.FreeUnits()) << sizeclass.UnitShift
 	s.PageBytes = c.ranges.freePageBytes()
 	s.MagazineBytes = s.CachedBytes - s.RangeBytes - s.SpanBytes
-	s.PeakLiveBytes = max(s.LiveBytes, int64(c.usage.givenPeak<<sizeclass.UnitShift))
+	s.PeakLiveBytes = max(s.LiveBytes, c.usage.givenPeak.Peak()<<sizeclass.UnitShift)
+	s.PeakPendingBytes, s.PeakHeldBytes = c.inFlight.peakUnits.Peak()<<sizeclass.UnitShift, c.ranges.heldPeak.Peak()<<sizeclass.UnitShift
 	s.AllocCount = s.FreeCount + s.LiveCount
 	return s
 }
 
-// ResetPeak restarts the peak of live bytes at what lives now: what was freed since the last turn comes home
-// first, and what magazines cache does not count before the next turn that allocates.
+// ResetPeak restarts the peaks. That of live bytes begins at what lives now: what was freed since the last
+// turn comes home first, and what magazines cache does not count before the next turn that allocates.
 func (c *Core) ResetPeak() {
-	c.usage.resetPeak(uint64(c.Snapshot().LiveBytes) >> sizeclass.UnitShift) //nolint:gosec // a sum of blocks
+	c.usage.resetPeak(c.liveUnits())
+	c.inFlight.peakUnits.Reset(int64(c.inFlight.units))
+	c.ranges.heldPeak.Reset(c.ranges.heldUnits())
+}
+
+func (c *Core) liveUnits() uint64 {
+	return uint64(c.Snapshot().LiveBytes) >> sizeclass.UnitShift //nolint:gosec // a sum of blocks
+}
+
+// Peaks are the maxima inside a scope.
+type Peaks struct{ LiveBytes, PendingBytes, HeldBytes int64 }
+
+// BeginScope begins a scope of the peaks, as ResetPeak restarts them. No other scope has that number.
+func (c *Core) BeginScope(number uint64) {
+	c.usage.beginScope(number, c.liveUnits())
+	c.inFlight.peakUnits.Begin(number, int64(c.inFlight.units))
+	c.ranges.heldPeak.Begin(number, c.ranges.heldUnits())
+}
+
+// EndScope ends a scope.
+func (c *Core) EndScope(number uint64) Peaks {
+	live := int64(c.liveUnits()) << sizeclass.UnitShift //nolint:gosec // units of one arena
+	p := c.Inside(number)
+	p.LiveBytes = max(p.LiveBytes, live)
+	c.usage.givenPeak.End(number)
+	c.inFlight.peakUnits.End(number)
+	c.ranges.heldPeak.End(number)
+	return p
+}
+
+// Inside are the peaks inside a scope so far, as the turns that allocated noted them. It changes
+// nothing.
+func (c *Core) Inside(number uint64) Peaks {
+	return Peaks{
+		LiveBytes:    c.usage.givenPeak.Inside(number) << sizeclass.UnitShift,
+		PendingBytes: c.inFlight.peakUnits.Inside(number) << sizeclass.UnitShift,
+		HeldBytes:    c.ranges.heldPeak.Inside(number) << sizeclass.UnitShift,
+	}
 }
 
 // Live visits the blocks that callers have, with the slots that know their tags and places.
@@ -92,6 +148,3 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 		})
 	})
 }
-
-// frees counts the buffers that were freed, without those that Undo took back.
-func (c *Core) frees() uint64 { return c.owner.Frees() - c.misses.undone }

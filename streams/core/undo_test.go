@@ -35,5 +35,5 @@ func TestPutBackCountsItsOwnFreeOnly(t *testing.T) {
 	}
 	over.Store(true)
 	caller.Wait()
-	assert.Equal(t, taken, w.core.frees())
+	assert.Equal(t, taken, w.core.Snapshot().FreeCount)
 }

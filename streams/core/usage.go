@@ -1,16 +1,19 @@
 package core
 
-import "github.com/go-vram/vram/internal/sizeclass"
+import (
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/watermark"
+)
 
 // usage counts the memory in use. A block in use is one that a caller was given, or one that a batch has got
 // which waits for the rest: that batch may be refused, and then no caller ever had the block. The statistics
 // count what was given; decisions about magazines and sweeps go by all that is in use.
 type usage struct {
 	ranges       *ranges
-	waitingUnits uint64 // of requests that wait for the pool
-	partUnits    uint64 // in use by batches that wait for the rest
-	peakUnits    uint64 // in use at most, ever
-	givenPeak    uint64 // units given at most, since the last reset
+	waitingUnits uint64         // of requests that wait for the pool
+	partUnits    uint64         // in use by batches that wait for the rest
+	peakUnits    uint64         // in use at most, ever
+	givenPeak    watermark.Mark // units given at most
 	quiescence   quiescence
 
 	exact          bool   // count exactly, and publish
@@ -37,7 +40,7 @@ func (u *usage) raise(usedUnits uint64) {
 }
 
 func (u *usage) raiseGiven(givenUnits uint64) {
-	u.givenPeak = max(u.givenPeak, givenUnits)
+	u.givenPeak.Raise(int64(givenUnits)) //nolint:gosec // units of one arena
 	if u.exact {
 		u.publish()
 	}
@@ -45,10 +48,22 @@ func (u *usage) raiseGiven(givenUnits uint64) {
 
 // resetPeak restarts the peak of the statistics at so many units in use.
 func (u *usage) resetPeak(usedUnits uint64) {
-	u.givenPeak = usedUnits - min(usedUnits, u.partUnits)
+	u.givenPeak.Reset(u.withoutParts(usedUnits))
 	if u.exact {
 		u.publish()
 	}
+}
+
+// beginScope begins a scope of the peak, at so many units in use.
+func (u *usage) beginScope(number, usedUnits uint64) {
+	u.givenPeak.Begin(number, u.withoutParts(usedUnits))
+	if u.exact {
+		u.publish()
+	}
+}
+
+func (u *usage) withoutParts(usedUnits uint64) int64 {
+	return int64(usedUnits - min(usedUnits, u.partUnits)) //nolint:gosec // units of one arena
 }
 
 // quiescent reports whether less is in use than an eighth of the peak.

@@ -61,6 +61,9 @@ func (w *world) Wake() { w.wakes++ }
 // Piled implements magazine.Waker.
 func (w *world) Piled() { w.piles++ }
 
+// Refused implements magazine.Waker.
+func (*world) Refused() {}
+
 func newWorld(t require.TestingT, pageUnits uint32, budget Budget) *world {
 	w := &world{t: t, cache: &magazine.Cache{}, pageUnits: pageUnits}
 	w.core = New(Config{Base: worldBase, PageBytes: int64(pageUnits) << sizeclass.UnitShift, Budget: budget}, w.cache, w)

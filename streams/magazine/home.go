@@ -132,11 +132,13 @@ func (h *Home) KeepPlaces(keep bool) { h.places.Store(keep) }
 
 // register is the numbers and the frees of an owner's magazines.
 type register struct {
-	home           *Home
-	all            []*Magazine
-	count          int // numbers that were ever given out
-	unused         []uint32
-	forgottenFrees uint64 // of magazines that were dropped
+	home   *Home
+	all    []*Magazine
+	count  int // numbers that were ever given out
+	unused []uint32
+	// carried are the frees by size that the slots' generations do not show, modulo 2^64: of magazines
+	// that were dropped, and of slots whose blocks had another size before.
+	carried [SizeCount]uint64
 }
 
 // add makes a closed magazine of a part and numbers it. m begins a larger object, which has slots at
@@ -186,7 +188,7 @@ func (r *register) keep(stays func(*Magazine) bool) {
 			kept = append(kept, m)
 			continue
 		}
-		r.forgottenFrees += m.Frees()
+		r.carried[SizeOf(m.units)] += m.Frees()
 		(*r.home.magazines.Load())[m.number].Store(nil)
 		r.unused = append(r.unused, m.number)
 	}

@@ -53,6 +53,8 @@ func (w wakes) Wake() { w() }
 // Piled implements Waker.
 func (wakes) Piled() {}
 
+func (wakes) Refused() {}
+
 // do performs a whole operation on both, the model's step by step.
 func (tw *twin) do(t require.TestingT, o op, slot int8, serial uint8) {
 	var want error

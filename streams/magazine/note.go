@@ -11,6 +11,8 @@ import (
 
 // note is what stands beside the words of few slots. It stays with the slot once it has one.
 type note struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	bits   atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
 	uses   atomic.Pointer[use]    // of the live handle, the latest first; taken whole by the owner when it is free
 	holder atomic.Pointer[use]    // by the stream that a moved block belongs to
@@ -31,6 +33,8 @@ const moreUses = 1 << line.Count
 //
 // A recorded one lasts until the free, whatever its state.
 type use struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	next     *use // written before it is in the list
 	line     *line.Line
 	state    atomic.Uint64 // how often it was begun, and whether it was ended
@@ -74,6 +78,8 @@ func (n *note) add(line *line.Line) *use {
 // record is the name and the places of a handle. It does not change: a change is another one in its
 // place.
 type record struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	word    uint64 // of the handle
 	tag     string
 	history *History // of a watched handle
@@ -121,6 +127,8 @@ type payer interface{ Paid(bytes int64) }
 
 // charge is the payer of a live handle. It does not change.
 type charge struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	payer payer
 	bytes int64
 }

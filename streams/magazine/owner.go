@@ -151,10 +151,3 @@ func (o *Owner) EachInstalled(visit func(*Magazine)) {
 		}
 	})
 }
-
-// Frees is how often slots were freed, also of magazines that are no more.
-func (o *Owner) Frees() uint64 {
-	n := o.forgottenFrees
-	o.All(func(m *Magazine) { n += m.Frees() })
-	return n
-}

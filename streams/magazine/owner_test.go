@@ -453,11 +453,15 @@ func TestBoundExactForgetsWhatIsHome(t *testing.T) {
 		o.Exacts.Close(m, func(*Slot) {})
 	}
 	require.Len(t, o.Exacts.byUnits, exactLimit)
-	assert.Zero(t, o.forgottenFrees)
+	assert.Zero(t, o.carried)
 
 	m := o.Exacts.Of(exactLimit + 1)
 	assert.Len(t, o.Exacts.byUnits, 3)
-	assert.EqualValues(t, exactLimit-2, o.forgottenFrees)
+	var carried uint64
+	for _, n := range o.carried {
+		carried += n
+	}
+	assert.EqualValues(t, exactLimit-2, carried)
 	assert.Same(t, isOpen, o.Exacts.Of(1))
 	assert.Same(t, out, o.Exacts.Of(2))
 	assert.Same(t, m, o.Exacts.Of(exactLimit+1))

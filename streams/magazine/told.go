@@ -10,7 +10,7 @@ func (s *Slot) Watch(handle uint64, h *History) {
 	if r := n.record.Load(); r != nil && s.magazine.home.places.Load() { // without places they are of little use
 		h.former = r.history.cut(formerLimit)
 	}
-	n.record.Store(&record{handle, h.Tag, h})
+	n.record.Store(&record{word: handle, tag: h.Tag, history: h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
@@ -66,7 +66,7 @@ func (s *Slot) tellWatcher(handle uint64) {
 		ended := *h
 		ended.Freed = site.Here(2)
 		h = &ended
-		s.noted().record.Store(&record{r.word, r.tag, h})
+		s.noted().record.Store(&record{word: r.word, tag: r.tag, history: h})
 	}
 	if w := s.magazine.home.watcher; w != nil {
 		w.Freed(h)
@@ -75,6 +75,9 @@ func (s *Slot) tellWatcher(handle uint64) {
 
 // refused is the error of a free of a handle that is not live, with its places if they are known.
 func (s *Slot) refused(word, handle uint64) error {
+	if k := s.Waker(); k != nil {
+		k.Refused()
+	}
 	err := refusal(word, handle)
 	r := s.recorded()
 	if r == nil {
@@ -91,7 +94,7 @@ func (s *Slot) refused(word, handle uint64) error {
 // SetCharge sets the payer of a live handle until it is freed. The caller has the handle and no
 // other goroutine knows it yet.
 func (s *Slot) SetCharge(handle uint64, of payer, bytes int64) {
-	s.noted().charge.Store(&charge{of, bytes})
+	s.noted().charge.Store(&charge{payer: of, bytes: bytes})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 

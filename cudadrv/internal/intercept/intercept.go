@@ -13,12 +13,14 @@ type Hook interface {
 	// Before runs ahead of the call. With an error the call is not made, After is not called, and the
 	// error is what the caller gets. The mark is for After: the hook's own note about this call.
 	Before(c call.Call) (mark int64, err error)
-	// After runs once the call has returned, also when it failed or panicked.
-	After(c call.Call, mark int64)
+	// After runs once the call has returned, also when it failed or panicked: failed says which.
+	After(c call.Call, mark int64, failed bool)
 }
 
 // Device forwards every call but Info. It allocates nothing itself.
 type Device struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	inner cudadrv.Device
 	hook  Hook
 }
@@ -35,8 +37,11 @@ func (d *Device) do(c call.Call, f func() error) error {
 	if err != nil {
 		return err
 	}
-	defer d.hook.After(c, mark)
-	return f()
+	failed := true // until it has returned without an error
+	defer func() { d.hook.After(c, mark, failed) }()
+	err = f()
+	failed = err != nil
+	return err
 }
 
 // value makes one call with a result.
@@ -46,8 +51,11 @@ func value[T any](d *Device, c call.Call, f func() (T, error)) (T, error) {
 		var none T
 		return none, err
 	}
-	defer d.hook.After(c, mark)
-	return f()
+	failed := true // as in do
+	defer func() { d.hook.After(c, mark, failed) }()
+	v, err := f()
+	failed = err != nil
+	return v, err
 }
 
 // Info forwards to the device; it is no driver call and passes the hook by.

@@ -30,7 +30,7 @@ func (r *recorder) Before(c call.Call) (int64, error) {
 	return int64(len(r.before)), nil
 }
 
-func (r *recorder) After(c call.Call, mark int64) {
+func (r *recorder) After(c call.Call, mark int64, _ bool) {
 	r.after = append(r.after, c)
 	r.marks = append(r.marks, mark)
 }
@@ -39,7 +39,7 @@ func (r *recorder) After(c call.Call, mark int64) {
 type quiet struct{}
 
 func (quiet) Before(call.Call) (int64, error) { return 0, nil }
-func (quiet) After(call.Call, int64)          {}
+func (quiet) After(call.Call, int64, bool)    {}
 
 // wrapped is a driver whose devices are intercepted.
 type wrapped struct{ cudadrv.Driver }

@@ -2,10 +2,13 @@ package memory
 
 import (
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/watermark"
 )
 
 // handle is a physical allocation, or a plain segment.
 type handle struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	id    cudadrv.Handle
 	at    cudadrv.Ptr // of a plain segment
 	run   Run         // where it is mapped; First is meaningless if not mapped
@@ -23,9 +26,10 @@ type handles struct {
 	handleOf  []handle
 	unused    []int32 // numbers
 
-	reservedBytes, peakReservedBytes int64
-	lostBytes                        int64 // of handles that the driver would not take back
-	sleepingBytes                    int64 // of handles that are asleep and have no memory
+	reservedBytes int64
+	reservedPeak  watermark.Mark
+	lostBytes     int64 // of handles that the driver would not take back
+	sleepingBytes int64 // of handles that are asleep and have no memory
 }
 
 // addHandle makes a number for a handle that is to be created.
@@ -50,7 +54,7 @@ func (hs *handles) dropHandle(id int32) {
 // madeHandle counts the bytes of a handle that the driver has made.
 func (hs *handles) madeHandle(pages uint32) {
 	hs.reservedBytes += hs.Bytes(pages)
-	hs.peakReservedBytes = max(hs.peakReservedBytes, hs.reservedBytes)
+	hs.reservedPeak.Raise(hs.reservedBytes)
 }
 
 // releasedHandle drops a handle that the driver has taken back.
@@ -82,12 +86,6 @@ func (hs *handles) ReservedBytes() int64 { return hs.reservedBytes }
 
 // ReservedPages are those of all handles.
 func (hs *handles) ReservedPages() uint64 { return uint64(hs.reservedBytes / hs.PageBytes()) } //nolint:gosec // not negative
-
-// PeakReservedBytes is the most that was reserved since New or ResetPeak.
-func (hs *handles) PeakReservedBytes() int64 { return hs.peakReservedBytes }
-
-// ResetPeak restarts the peak at what is reserved now.
-func (hs *handles) ResetPeak() { hs.peakReservedBytes = hs.reservedBytes }
 
 // LostBytes are those of handles that the driver refused to take back.
 func (hs *handles) LostBytes() int64 { return hs.lostBytes }

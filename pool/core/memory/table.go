@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/watermark"
 )
 
 // State is one of the four states of a page: see the package comment.
@@ -52,6 +53,8 @@ type table struct {
 	idle   bitmap // free or hole
 	free   bitmap
 	counts [4]uint64 // of pages, by state
+
+	freePeak watermark.Mark // pages that were free at the end of a step
 
 	now uint32 // ticks
 

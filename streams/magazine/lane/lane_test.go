@@ -35,6 +35,8 @@ func (wakes) Wake() {}
 // Piled implements magazine.Waker.
 func (wakes) Piled() {}
 
+func (wakes) Refused() {}
+
 func newLandlord(t *testing.T) *landlord {
 	t.Helper()
 	d := &landlord{t: t, owner: magazine.NewOwner(new(magazine.Cache), wakes{}), out: map[int32]bool{}}

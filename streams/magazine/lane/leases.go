@@ -291,7 +291,7 @@ func (o *Leases) LeaseSpan(l *Lane, class int, span int32, base cudadrv.Ptr) *Ma
 	m.local = m.whole
 	for i := range sizeclass.SpanBlocks(class) {
 		s := &m.slots[i]
-		s.Units = units
+		o.owner.Fit(s, units)
 		s.SetAddress(base + cudadrv.Ptr(i)*step)
 		(*magazine.Leased)(s).Forget()
 	}
@@ -313,7 +313,8 @@ func (o *Leases) LeaseBlock(l *Lane, block int32, units uint32, base cudadrv.Ptr
 	s := l.unused
 	l.unused, s.Next = s.Next, nil
 	m, slot := of(s.Magazine()), (*magazine.Leased)(s)
-	s.Block, s.Units = block, units
+	s.Block = block
+	o.owner.Fit(s, units)
 	s.SetAddress(base)
 	s.Place = uint16(lengthPlace(uint64(units)))
 	slot.HandOut()

@@ -1,0 +1,89 @@
+// Package shared has the maximum of a value that many goroutines note, since a reset and inside
+// scopes, as the package watermark has it for one goroutine.
+//
+// # Concurrency properties
+//
+// All methods may be called from any goroutine; none locks or waits. A value that is noted while a
+// scope begins, or while a reset is made, belongs to either side.
+package shared
+
+import "sync/atomic"
+
+// Mark is the maximum of a value. The zero value is ready.
+type Mark struct {
+	peak   atomic.Int64
+	scopes atomic.Pointer[[]*Scope] // replaced, never changed
+}
+
+// Scope is a part of the time.
+type Scope struct {
+	mark *Mark
+	peak atomic.Int64
+}
+
+// Raise notes a value.
+func (m *Mark) Raise(value int64) {
+	storeMax(&m.peak, value)
+	if m.scopes.Load() != nil {
+		m.raiseScopes(value)
+	}
+}
+
+func (m *Mark) raiseScopes(value int64) {
+	if all := m.scopes.Load(); all != nil {
+		for _, s := range *all {
+			storeMax(&s.peak, value)
+		}
+	}
+}
+
+// Peak is the maximum since the last reset.
+func (m *Mark) Peak() int64 { return m.peak.Load() }
+
+// Reset restarts the maximum at the present value.
+func (m *Mark) Reset(present int64) { m.peak.Store(present) }
+
+// Begin begins a scope at the present value.
+func (m *Mark) Begin(present int64) *Scope {
+	s := &Scope{mark: m}
+	s.peak.Store(present)
+	m.change(func(all []*Scope) []*Scope { return append(all, s) })
+	return s
+}
+
+// End ends the scope, and returns the maximum inside it.
+func (s *Scope) End() int64 {
+	s.mark.change(func(all []*Scope) []*Scope {
+		for i := range all {
+			if all[i] == s {
+				return append(all[:i], all[i+1:]...)
+			}
+		}
+		return all
+	})
+	return s.peak.Load()
+}
+
+// change replaces the list of scopes by a changed copy.
+func (m *Mark) change(edit func([]*Scope) []*Scope) {
+	for {
+		old := m.scopes.Load()
+		var all []*Scope
+		if old != nil {
+			all = append(all, *old...)
+		}
+		all = edit(all)
+		next := &all
+		if len(all) == 0 {
+			next = nil
+		}
+		if m.scopes.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+func storeMax(peak *atomic.Int64, value int64) {
+	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
+	}
+}

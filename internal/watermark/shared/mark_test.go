@@ -1,0 +1,44 @@
+package shared
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestScopesAndResetsAreApart(t *testing.T) {
+	var m Mark
+	m.Raise(10)
+	a := m.Begin(4)
+	m.Raise(6)
+	m.Reset(2)
+	assert.EqualValues(t, 2, m.Peak())
+	b := m.Begin(2)
+	m.Raise(3)
+	assert.EqualValues(t, 6, a.End())
+	m.Raise(5)
+	assert.EqualValues(t, 5, b.End())
+	assert.EqualValues(t, 5, m.Peak())
+	assert.Nil(t, m.scopes.Load())
+}
+
+// Scopes of many goroutines at once each have at least what their own goroutine noted.
+func TestScopesOfManyGoroutines(t *testing.T) {
+	var m Mark
+	var all sync.WaitGroup
+	for n := range int64(8) {
+		all.Go(func() {
+			for round := range int64(500) {
+				s := m.Begin(0)
+				m.Raise(n*1000 + round)
+				if peak := s.End(); peak < n*1000+round {
+					assert.GreaterOrEqual(t, peak, n*1000+round)
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, 7*1000+499, m.Peak())
+	assert.Nil(t, m.scopes.Load())
+}

@@ -1,0 +1,95 @@
+package pool
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// DurationBuckets is the number of buckets of a DurationHistogram.
+const DurationBuckets = 33
+
+// DurationHistogram counts durations by powers of two of a microsecond: Counts[i] those shorter
+// than Bound(i) that are in no bucket before it, the last one all others, of 71 minutes and more.
+type DurationHistogram struct {
+	Counts []uint64 // DurationBuckets, or none if there were no durations
+	Sum    time.Duration
+}
+
+// Bound is the upper bound of a bucket; 0: the last has none.
+func (DurationHistogram) Bound(bucket int) time.Duration {
+	if bucket >= DurationBuckets-1 {
+		return 0
+	}
+	return time.Microsecond << bucket
+}
+
+// Count is the number of durations.
+func (h DurationHistogram) Count() (n uint64) {
+	for _, c := range h.Counts {
+		n += c
+	}
+	return n
+}
+
+// Quantile is a bound of the shortest bucket that has, with those before it, such a share of the
+// durations, over 0 up to 1: so many took less. It is 0 without any, and where the last bucket is
+// the one.
+func (h DurationHistogram) Quantile(share float64) time.Duration {
+	n := h.Count()
+	if n == 0 {
+		return 0
+	}
+	var before uint64
+	for i, c := range h.Counts {
+		if before += c; float64(before) >= share*float64(n) {
+			return h.Bound(i)
+		}
+	}
+	return 0
+}
+
+// Sub is the histogram of the durations that came after an earlier reading.
+func (h DurationHistogram) Sub(before DurationHistogram) DurationHistogram {
+	all := append([]uint64(nil), h.Counts...)
+	for i := range min(len(all), len(before.Counts)) {
+		all[i] -= before.Counts[i]
+	}
+	return DurationHistogram{all, h.Sum - before.Sum}
+}
+
+// durations is a histogram that goroutines note durations in.
+type durations struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	counts       [DurationBuckets]atomic.Uint64
+	sumNanos     atomic.Int64
+	longestNanos atomic.Int64
+}
+
+// NoteWait counts how long a request has waited.
+func (h *durations) NoteWait(d time.Duration) {
+	h.counts[min(bits.Len64(uint64(max(d, 0)/time.Microsecond)), DurationBuckets-1)].Add(1) //nolint:gosec // not negative
+	h.sumNanos.Add(int64(d))
+	for old := h.longestNanos.Load(); int64(d) > old && !h.longestNanos.CompareAndSwap(old, int64(d)); {
+		old = h.longestNanos.Load()
+	}
+}
+
+// longest is the longest duration.
+func (h *durations) longest() time.Duration { return time.Duration(h.longestNanos.Load()) }
+
+// histogram reads the counts, one by one.
+func (h *durations) histogram() (n DurationHistogram) {
+	n.Sum = time.Duration(h.sumNanos.Load())
+	for i := range h.counts {
+		c := h.counts[i].Load()
+		if c != 0 && n.Counts == nil {
+			n.Counts = make([]uint64, DurationBuckets)
+		}
+		if n.Counts != nil {
+			n.Counts[i] = c
+		}
+	}
+	return n
+}
