@@ -312,3 +312,20 @@ func TestMemoryMapErrors(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrNotOpen)
 	assert.Equal(t, "MemoryState(99)", vram.MemoryState(99).String())
 }
+
+// The state of a device is told without a use of it.
+func TestTheStateOfADevice(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "not open", (*vram.Device)(nil).State().String())
+	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	assert.Equal(t, "unused", d.State().String())
+	_ = d.Stats()
+	assert.Equal(t, vram.DeviceUnused, d.State())
+	_, err = d.NewStream()
+	require.NoError(t, err)
+	assert.Equal(t, "in use", d.State().String())
+	require.NoError(t, d.Close())
+	assert.Equal(t, "closed", d.State().String())
+	assert.Equal(t, "DeviceState(9)", vram.DeviceState(9).String())
+}

@@ -26,6 +26,8 @@ type commandLine struct {
 	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
 	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
+	Serve   serveCmd    `cmd:"" help:"Serve a live page of a device that plays a trace or a demonstration."`
+	Top     topCmd      `cmd:"" help:"Show the same figures in the terminal, of a device here or of a page that runs elsewhere."`
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd  `cmd:"" help:"Show the version."`

@@ -75,8 +75,8 @@ func houseLayers() []layer {
 			"a watcher of hidden panics stands beside the tests and below none of the house",
 		},
 		{
-			[]string{"vramtest", "host", "cuda"},
-			"tests of callers, memory of the host and work on streams stand on the root as callers do",
+			[]string{"vramtest", "host", "cuda", "monitor"},
+			"tests of callers, memory of the host, work on streams and what shows figures stand on the root as callers do",
 		},
 		{
 			[]string{"tensor"},
@@ -115,7 +115,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight"},
+			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight", "internal/browser"},
 			"programs are the roof and know nothing of each other",
 		},
 	}
