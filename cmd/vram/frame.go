@@ -141,7 +141,8 @@ func (f *frame) memory(width int, p painter) []string {
 		used = max(used, to)
 	}
 	bar += strings.Repeat("·", max(0, width-used))
-	lines := []string{fmt.Sprintf("reserved %s of %s (peak %s)", units.Bytes(g.ReservedBytes), units.Bytes(g.LimitBytes), units.Bytes(f.device.PeakReservedBytes)), bar}
+	head := fmt.Sprintf("reserved %s of %s (peak %s)", units.Bytes(g.ReservedBytes), units.Bytes(g.LimitBytes), units.Bytes(f.device.PeakReservedBytes))
+	lines := []string{cut(head, width), bar}
 	line, length := "", 0
 	for _, x := range partsOf(g) {
 		item := fmt.Sprintf("%s %s", x.name, units.Bytes(x.bytes))

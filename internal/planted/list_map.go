@@ -1,6 +1,6 @@
 package planted
 
-// mapBugs are faults of the map of a device's memory.
+// mapBugs are faults of the map of a device's memory, and of the page that shows it.
 func mapBugs() []Bug {
 	const pure = "internal/memorymap"
 	return []Bug{
@@ -43,6 +43,22 @@ func mapBugs() []Bug {
 		{
 			Name: "a memory map forgets that memory sleeps", Package: "cuda/sleep", Run: "^TestTheMemoryMapHasWhatSleeps$",
 			Edits: []Edit{{"pool/core/memory.(*Memory).asleep", "return h.asleep && !h.live", "return h.asleep && h.live"}},
+		},
+		{
+			Name: "a page reads on after its last viewer", Package: "monitor/page", Run: "^TestViewersShareASampler$",
+			Edits: []Edit{{"monitor/page.(*sampler).leave", "		st.stop()\n", "		_ = st.stop\n"}},
+		},
+		{
+			Name: "a page has the newest sample first", Package: "monitor/page", Run: "^TestTheHistoryIsBounded$",
+			Edits: []Edit{{"monitor/page.(*sampling).history", "append(append([]Point{}, st.points[st.oldest:]...), st.points[:st.oldest]...)", "append([]Point{}, st.points...)"}},
+		},
+		{
+			Name: "a page is read by other origins", Package: "monitor/page", Run: "^TestThePageIsSafe$",
+			Edits: []Edit{{"monitor/page.(*Page).ServeHTTP", `site == "cross-site" || site == "same-site"`, `site == "same-site"`}},
+		},
+		{
+			Name: "a page forgets the name of a closed device", Package: "monitor/page", Run: "^TestClosedDevicesKeepTheirNames$",
+			Edits: []Edit{{"monitor/page.(*sampling).add", `d.Name == ""`, `d.Name != ""`}},
 		},
 	}
 }

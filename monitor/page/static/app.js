@@ -92,7 +92,7 @@ function showNow(d) {
   text(byId("demand"), f.waiting > 0 ? `for ${bytes(f.waitDemandBytes)}` : `${count(d.waitCount)} waited so far`);
   text(byId("pressure"), d.pressure);
   byId("pressure").dataset.level = d.pressure;
-  text(byId("rises"), `rose ${d.pressureRises === 1 ? "once" : `${count(d.pressureRises)} times`}`);
+  text(byId("rises"), d.pressureRises === 0 ? "never rose" : d.pressureRises === 1 ? "rose once" : `rose ${count(d.pressureRises)} times`);
   text(byId("driver-calls"), count(d.driverCalls));
   text(byId("driver-time"), `${seconds(d.driverSeconds)} in them`);
 }
@@ -105,7 +105,7 @@ function showServed(d) {
     (cell) => { if (!cell.firstChild) cell.append(swatch(l.colour), ` ${l.name}`); },
     count(f[l.field]), total ? percent(f[l.field] / total) : "–", `${count(Math.round(rate(l.field)))}/s`,
   ]));
-  text(byId("wait-now"), f.waiting > 0 ? `${count(f.waiting)} for ${bytes(f.waitDemandBytes)}` : "0");
+  text(byId("wait-now"), count(f.waiting));
   text(byId("wait-count"), count(d.waitCount));
   text(byId("wait-longest"), seconds(d.longestWaitSeconds));
   text(byId("wait-deadlocks"), count(d.deadlockCount));

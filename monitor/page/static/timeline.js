@@ -5,6 +5,7 @@ import { ofSample } from "./states.js";
 
 const margin = { left: 62, right: 10, top: 10, bottom: 24 };
 const tableRows = 30;
+const shortest = 60000; // milliseconds, of a time line
 
 // ticks are a few round values from 0 to the top.
 function ticks(most) {
@@ -58,12 +59,12 @@ export class Timeline {
     this.svg.replaceChildren();
     if (width === 0 || shown.length === 0) return;
     const end = shown.at(-1).millis;
-    const begin = this.lengthSeconds === 0 ? Math.min(shown[0].millis, end - 60000) : end - 1000 * this.lengthSeconds;
+    const begin = Math.min(shown[0].millis, end - shortest); // a short history fills the width
     const most = Math.max(1024, ...shown.map((p) => this.sum(p)));
     const limit = shown.at(-1).figures.limitBytes;
     const near = limit > 0 && limit <= 2 * most;
     const values = ticks(near ? Math.max(most, limit) : most);
-    const top = values.at(-1);
+    const top = Math.max(values.at(-1), 1.05 * (near ? limit : most)); // room above the limit
     this.x = (millis) => margin.left + ((millis - begin) / (end - begin)) * (width - margin.left - margin.right);
     this.y = (value) => height - margin.bottom - (value / top) * (height - margin.top - margin.bottom);
     this.axes(values, begin, end, width, height);
