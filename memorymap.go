@@ -2,6 +2,7 @@ package vram
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/internal/memorymap"
 	"github.com/go-vram/vram/internal/units"
@@ -107,19 +108,22 @@ func (b *MemoryBytes) add(s *memorymap.Sums) {
 // String has the sums by state, on one line.
 func (m MemoryMap) String() string {
 	t := m.Total
-	text := fmt.Sprintf("%s: live %s, pending %s, cached %s in magazines and %s in ranges, free %s",
+	parts := []string{fmt.Sprintf("%s: live %s, pending %s, cached %s in magazines and %s in ranges, free %s",
 		units.Count(len(m.Segments), "segment"), units.Bytes(t.LiveBytes), units.Bytes(t.PendingBytes), units.Bytes(t.CachedBlockBytes),
-		units.Bytes(t.CachedRangeBytes), units.Bytes(t.FreeBytes))
+		units.Bytes(t.CachedRangeBytes), units.Bytes(t.FreeBytes))}
 	for _, part := range []struct {
 		name  string
 		bytes int64
 	}{
-		{"set aside", t.SetAsideBytes}, {"busy", t.BusyBytes}, {"lent", t.LentBytes}, {"asleep", t.SleepingBytes},
+		{"set aside", t.SetAsideBytes},
+		{"busy", t.BusyBytes},
+		{"lent", t.LentBytes},
+		{"asleep", t.SleepingBytes},
 		{"unmapped", m.UnmappedBytes},
 	} {
 		if part.bytes > 0 {
-			text += "; " + part.name + " " + units.Bytes(part.bytes)
+			parts = append(parts, part.name+" "+units.Bytes(part.bytes))
 		}
 	}
-	return text
+	return strings.Join(parts, "; ")
 }

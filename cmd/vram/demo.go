@@ -79,11 +79,11 @@ func (d *demo) work(s *vram.Stream, t time.Duration) error {
 
 // train runs steps of a network: weights, a batch from the loader's stream, activations that go in the opposite order, and small buffers.
 func (d *demo) train(ctx context.Context) (err error) {
-	compute, err := d.device.NewStream()
+	compute, err := d.device.NewStream() //nolint:contextcheck // a stream outlives the call
 	if err != nil {
 		return err
 	}
-	loader, err := d.device.NewStream()
+	loader, err := d.device.NewStream() //nolint:contextcheck // a stream outlives the call
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (d *demo) step(ctx context.Context, compute, loader *vram.Stream, random *r
 
 // serve answers requests, more of them at a time as the load rises.
 func (d *demo) serve(ctx context.Context, number int) (err error) {
-	s, err := d.device.NewStream()
+	s, err := d.device.NewStream() //nolint:contextcheck // a stream outlives the call
 	if err != nil {
 		return err
 	}
@@ -182,20 +182,21 @@ func (d *demo) serve(ctx context.Context, number int) (err error) {
 // answer holds a cache for as long as its request takes. It waits for memory where there is none.
 func (d *demo) answer(ctx context.Context, s *vram.Stream, tenant *vram.Tenant, bytes int64, time time.Duration) error {
 	b, err := s.AllocFor(ctx, vram.Request{Bytes: bytes, Tag: "kv-cache", Wait: true, Tenant: tenant})
-	if errors.Is(err, vram.ErrWouldDeadlock) || errors.Is(err, vram.ErrOutOfMemory) {
+	switch {
+	case err == nil:
+		d.pause(ctx, time)
+		return b.Free()
+	case errors.Is(err, vram.ErrWouldDeadlock), errors.Is(err, vram.ErrOutOfMemory):
 		return nil // the request is refused
-	}
-	if err != nil {
+	default:
 		return ended(ctx, err)
 	}
-	d.pause(ctx, time)
-	return b.Free()
 }
 
 // ended is nil where ctx has ended, which ends the demonstration.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // that ends the demonstration
 	}
 	return err
 }

@@ -48,8 +48,11 @@ type part struct {
 
 func partsOf(f *page.Figures) []part {
 	return []part{
-		{"live", f.LiveBytes, "34", 'L'}, {"pending", f.PendingBytes, "33", 'P'}, {"cached", f.CachedBytes, "36", 'C'},
-		{"set aside", f.SetAsideBytes, "35", 'S'}, {"free", f.FreeBytes, "37", 'F'},
+		{"live", f.LiveBytes, "34", 'L'},
+		{"pending", f.PendingBytes, "33", 'P'},
+		{"cached", f.CachedBytes, "36", 'C'},
+		{"set aside", f.SetAsideBytes, "35", 'S'},
+		{"free", f.FreeBytes, "37", 'F'},
 	}
 }
 

@@ -21,7 +21,7 @@ const behindLimit = time.Second
 func playTrace(ctx context.Context, dev *vram.Device, tr *trace.Trace, speed float64) error {
 	var streams []*vram.Stream
 	for range max(1, tr.Info.StreamCount) {
-		s, err := dev.NewStream()
+		s, err := dev.NewStream() //nolint:contextcheck // a stream outlives the call
 		if err != nil {
 			return err
 		}
@@ -54,7 +54,7 @@ func playRound(ctx context.Context, tr *trace.Trace, speed float64, streams []*v
 			begin = begin.Add(-wait)
 		}
 		if wait > time.Millisecond && !sleep(ctx, wait) || ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // that ends the loop
 		}
 		if err := playEvent(&tr.Events[i], streams, live); err != nil {
 			return fmt.Errorf("event %d of %s: %w", i, tr.Name, err)
@@ -67,13 +67,13 @@ func playEvent(e *trace.Event, streams []*vram.Stream, live map[uint32]vram.Buff
 	s := streams[e.Stream]
 	if e.Op == trace.Alloc {
 		b, err := s.Alloc(e.Bytes)
-		switch {
-		case err == nil:
+		if err == nil {
 			live[e.ID] = b
-		case !errors.Is(err, vram.ErrOutOfMemory):
-			return err
 		}
-		return nil
+		if errors.Is(err, vram.ErrOutOfMemory) {
+			return nil // it is left out
+		}
+		return err
 	}
 	b, ok := live[e.ID]
 	if !ok {

@@ -12,8 +12,12 @@ const mapRows = 3
 // mapParts are the states of a map as a bar has them, in the order in which one wins a cell that it shares equally.
 func mapParts(s *page.Sums) []part {
 	return []part{
-		{"live", s.LiveBytes, "34", 'L'}, {"pending", s.PendingBytes, "33", 'P'}, {"cached", s.CachedBlockBytes + s.CachedRangeBytes, "36", 'C'},
-		{"set aside", s.SetAsideBytes, "35", 'S'}, {"busy", s.BusyBytes + s.LentBytes, "31", 'B'}, {"free", s.FreeBytes, "37", 'F'},
+		{"live", s.LiveBytes, "34", 'L'},
+		{"pending", s.PendingBytes, "33", 'P'},
+		{"cached", s.CachedBlockBytes + s.CachedRangeBytes, "36", 'C'},
+		{"set aside", s.SetAsideBytes, "35", 'S'},
+		{"busy", s.BusyBytes + s.LentBytes, "31", 'B'},
+		{"free", s.FreeBytes, "37", 'F'},
 	}
 }
 

@@ -104,7 +104,7 @@ func (c *topCmd) show(ctx context.Context, p *program, from source) error {
 type here struct{ *workload }
 
 func (h *here) sample(context.Context) (*page.Sample, error) {
-	return &page.Sample{Time: time.Now(), Devices: []page.Device{page.Read(h.device, 0)}}, nil
+	return &page.Sample{Time: time.Now(), Devices: []page.Device{page.Read(h.device, 0)}}, nil //nolint:contextcheck // Stats has none
 }
 
 func (h *here) memoryMap(ctx context.Context, _ int) (*page.Map, error) {

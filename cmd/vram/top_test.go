@@ -101,8 +101,10 @@ func TestFramesFitTheTerminal(t *testing.T) {
 		}
 	}
 	all := strings.Join(aFrame().render(100, false), "\n")
-	for _, want := range []string{"a GPU, driver sim, in use", "03:04:05", "reserved 448 MiB of 512 MiB", "L live 256 MiB", "P pending 64 MiB", "87.5% hits in all",
-		"3 refused as deadlocks", "pressure     high, rose 2 times", "1 recovered: each is a defect", "tenant model[31m A", "LLLLPPPP"[:4]} {
+	for _, want := range []string{
+		"a GPU, driver sim, in use", "03:04:05", "reserved 448 MiB of 512 MiB", "L live 256 MiB", "P pending 64 MiB", "87.5% hits in all",
+		"3 refused as deadlocks", "pressure     high, rose 2 times", "1 recovered: each is a defect", "tenant model[31m A", "LLLLPPPP"[:4],
+	} {
 		assert.Contains(t, all, want)
 	}
 }

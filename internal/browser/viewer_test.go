@@ -45,10 +45,10 @@ func chromium(t *testing.T) string {
 // viewer is a tab of a browser.
 type viewer struct {
 	*testing.T
-	ctx context.Context //nolint:containedctx // chromedp's name of the tab
+	ctx context.Context // chromedp's name of the tab
 
-	mu       sync.Mutex //nolint:forbidigo // a test
-	messages []string   // of the console
+	mu       sync.Mutex
+	messages []string // of the console
 }
 
 // newViewer starts a browser, which ends with the test.

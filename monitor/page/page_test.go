@@ -219,7 +219,7 @@ func TestEventsAreSamples(t *testing.T) {
 	}
 	endB()
 	s.page.Close()
-	for a.Scan() { //nolint:revive // the samples before the end
+	for a.Scan() { // the samples before the end
 	}
 	require.NoError(t, a.Err(), "the stream ends as a whole answer")
 	answer, text := s.get(s.url + "/events")

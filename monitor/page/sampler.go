@@ -120,7 +120,7 @@ func (s *sampler) watch(ctx context.Context) (*viewer, History, error) {
 	v := &viewer{make(chan *Sample, 1)}
 	st.viewers[v] = struct{}{}
 	if st.stop == nil {
-		running, stop := context.WithCancel(context.Background()) // it outlives the viewer that starts it
+		running, stop := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the viewer that starts it
 		st.stop, st.ended = stop, make(chan struct{})
 		go s.run(running, st.ended)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 //go:embed static
-var static embed.FS //nolint:gochecknoglobals // files of the page, never written
+var static embed.FS
 
 // readLimit is how long a request waits for figures. Not longer: a viewer should learn that a stream does not answer.
 const readLimit = 10 * time.Second

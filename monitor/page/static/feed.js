@@ -18,9 +18,9 @@ export function feed(on) {
       on.status("live");
       on.sample(JSON.parse(e.data));
     });
-    source.addEventListener("error", () => {
+    source.addEventListener("error", (e) => {
       on.status("retrying");
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again
+      if (e.target.readyState !== EventSource.CLOSED) return; // the browser tries again
       timer = setTimeout(open, delay);
       delay = Math.min(2 * delay, longestDelay);
     });
