@@ -84,8 +84,7 @@ export class MemoryMap {
       if (x > 0) x += segmentGap;
       const rest = width - x, length = segment.bytes * scale;
       if (x > 0 && (rest < 4 || (length > rest + 0.5 && rest < width / 2) || (length > rest + 0.5 && length <= width))) [x, row] = [0, row + 1];
-      let start = 0; // of the strip, in the segment
-      let stripX = x;
+      let stripX = x, first = this.pieces.length; // of the strip
       const y = () => row * (rowHeight + rowGap);
       for (const range of segment.ranges) {
         let left = range.bytes * scale;
@@ -95,13 +94,12 @@ export class MemoryMap {
           x += part;
           left -= part;
           if (width - x < 0.01 && (left > 0.01 || range !== segment.ranges.at(-1))) {
-            this.strips.push({ x: stripX, y: y(), width: x - stripX, segment, start });
-            start += (x - stripX) / scale;
-            [x, row, stripX] = [0, row + 1, 0];
+            this.strips.push({ x: stripX, y: y(), width: x - stripX, first, end: this.pieces.length });
+            [x, row, stripX, first] = [0, row + 1, 0, this.pieces.length];
           }
         }
       }
-      this.strips.push({ x: stripX, y: y(), width: x - stripX, segment, start });
+      this.strips.push({ x: stripX, y: y(), width: x - stripX, first, end: this.pieces.length });
     }
     return (row + 1) * (rowHeight + rowGap) - rowGap;
   }
@@ -124,9 +122,7 @@ export class MemoryMap {
       c.beginPath();
       c.roundRect(s.x, s.y, Math.max(s.width, 1), rowHeight, Math.min(4, s.width / 2));
       c.clip();
-      for (const p of this.pieces) {
-        if (p.segment === s.segment && p.y === s.y) this.paint(c, p, fill);
-      }
+      for (let i = s.first; i < s.end; i++) this.paint(c, this.pieces[i], fill);
       c.restore();
     }
     if (before) this.selected = this.pieces.findIndex((p) => p.range.offsetBytes === before.offsetBytes && p.segment.address === this.selectedAddress);
