@@ -51,7 +51,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-builtin race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode
+.PHONY: help demo page browser test test-builtin race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,14 @@ help: ## list the targets
 demo: ## train with four pipeline stages, on a GPU or the simulated device, some ten seconds (ARGS=flags)
 	@$(GO) build -o bin/pipeline ./examples/pipeline
 	@bin/pipeline $(ARGS)
+
+# ARGS are flags: make page ARGS='-trace gpt2_train -addr 127.0.0.1:8080'.
+page: ## serve the live page over a demonstration, on a GPU or the simulated device (ARGS=flags)
+	@$(GO) build -o bin/vram ./cmd/vram
+	@bin/vram serve $(ARGS)
+
+browser: ## test the live page in a Chromium, which is installed where it is missing; pictures come to internal/browser/pictures
+	@GO='$(GO)' internal/browser/run.sh
 
 test: ## run all tests
 	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
@@ -162,7 +170,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors ./internal/weight
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
-check: build vet arch tidy lint deadcode race test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the built-in framework, models, planted bugs, a short fuzz
+check: build vet arch tidy lint deadcode race browser test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, models, planted bugs, a short fuzz
 	@echo "check: passed"
 
 build: ## compile every package and put the command at bin/vram

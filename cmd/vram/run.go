@@ -29,6 +29,8 @@ type commandLine struct {
 	Analyze analyzeCmd  `cmd:"" help:"Say what traces do, what the allocator makes of them, and how to configure it, with what each change gains."`
 	Compare compareCmd  `cmd:"" help:"Play traces with two configurations in turns, and put their figures side by side."`
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
+	Serve   serveCmd    `cmd:"" help:"Serve a live page of a device that plays a trace or a demonstration."`
+	Top     topCmd      `cmd:"" help:"Show the same figures in the terminal, of a device here or of a page that runs elsewhere."`
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd  `cmd:"" help:"Show the version."`

@@ -106,6 +106,43 @@ func TestTwice(t *testing.T) {
 	require.NoError(t, r.arena.Wake(ctx))
 }
 
+// The map of the memory has what sleeps: where it lies, by state.
+func TestTheMemoryMapHasWhatSleeps(t *testing.T) {
+	ctx := t.Context()
+	r := newRig(t, sleep.Options{})
+	live := r.c.Stream()
+	other, err := live.Alloc(3 * mib)
+	require.NoError(t, err)
+	b, _ := r.filled(5*mib, 1)
+	small, _ := r.filled(4*kib, 2)
+	require.NoError(t, r.arena.Sleep(ctx, sleep.Save))
+	for _, resolutionBytes := range []int64{512, 64 * mib} {
+		m, err := r.dev.MemoryMap(ctx, resolutionBytes)
+		require.NoError(t, err)
+		n := r.dev.Stats()
+		require.Positive(t, n.SleepingBytes)
+		assert.Equal(t, n.SleepingBytes, m.Total.SleepingBytes)
+		assert.Equal(t, n.LiveBytes, m.Total.LiveBytes)
+		assert.Equal(t, n.ReservedBytes, m.ReservedBytes)
+		assert.Zero(t, m.UnmappedBytes)
+		for _, s := range m.Segments {
+			for _, x := range s.Ranges {
+				at := s.Address + cudadrv.Ptr(x.OffsetBytes)
+				inside := func(p cudadrv.Ptr) bool { return at <= p && p < at+cudadrv.Ptr(x.Bytes) }
+				if x.State != vram.MemoryMixed && (inside(b.Ptr()) || inside(other.Ptr())) {
+					assert.Equal(t, inside(b.Ptr()), x.Asleep)
+				}
+			}
+		}
+	}
+	require.NoError(t, r.arena.Wake(ctx))
+	m, err := r.dev.MemoryMap(ctx, 0)
+	require.NoError(t, err)
+	assert.Zero(t, m.Total.SleepingBytes)
+	require.NoError(t, small.Free())
+	require.NoError(t, other.Free())
+}
+
 func TestAnEmptyArenaSleeps(t *testing.T) {
 	r := newRig(t, sleep.Options{})
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))

@@ -55,7 +55,7 @@ func houseLayers() []layer {
 			"a fake of a library stands on the fake of the driver, and knows nothing of those who call it",
 		},
 		{
-			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect"},
+			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect", "internal/memorymap"},
 			"a data structure knows nothing of those who use it",
 		},
 		{
@@ -87,8 +87,8 @@ func houseLayers() []layer {
 			"a watcher of hidden panics stands beside the tests and below none of the house",
 		},
 		{
-			[]string{"vramtest", "host", "cuda"},
-			"tests of callers, memory of the host and work on streams stand on the root as callers do",
+			[]string{"vramtest", "host", "cuda", "monitor"},
+			"tests of callers, memory of the host, work on streams and what shows figures stand on the root as callers do",
 		},
 		{
 			[]string{"tensor"},
@@ -135,7 +135,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight"},
+			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight", "internal/browser"},
 			"programs are the roof and know nothing of each other",
 		},
 	}

@@ -33,6 +33,7 @@ func Bugs() []Bug {
 		foundationBugs(),
 		poolBugs(),
 		rootBugs(),
+		mapBugs(),
 		aheadBugs(),
 		budgetBugs(),
 		movesBugs(),

@@ -1,0 +1,272 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/monitor/page"
+)
+
+const mib = int64(1) << 20
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// site is a page of a device that a server serves.
+type site struct {
+	*testing.T
+	dev  *vram.Device
+	page *page.Page
+	url  string
+}
+
+func open(t *testing.T, o page.Options) *site {
+	t.Helper()
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 256 * mib})
+	require.NoError(t, err)
+	s := &site{T: t, dev: dev, page: page.New(o, dev)}
+	mux := http.NewServeMux()
+	mux.Handle("/debug/vram/", http.StripPrefix("/debug/vram", s.page))
+	mux.Handle("/plain/", s.page)
+	server := httptest.NewServer(mux)
+	s.url = server.URL + "/debug/vram"
+	t.Cleanup(func() {
+		s.page.Close()
+		server.Close()
+		_ = dev.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return s
+}
+
+// get is the answer at an address.
+func (s *site) get(url string, header ...string) (answer *http.Response, body string) {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), http.MethodGet, url, nil)
+	require.NoError(s, err)
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	answer, err = http.DefaultClient.Do(request)
+	require.NoError(s, err)
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(s, err)
+	require.NoError(s, answer.Body.Close())
+	return answer, string(text)
+}
+
+// read reads an answer of JSON.
+func read[T any](s *site, name string) (value T) {
+	s.Helper()
+	answer, text := s.get(s.url + "/" + name)
+	require.Equal(s, http.StatusOK, answer.StatusCode, text)
+	require.Equal(s, "application/json", answer.Header.Get("Content-Type"))
+	require.NoError(s, json.Unmarshal([]byte(text), &value))
+	return value
+}
+
+// The figures of the JSON answers are those of Stats and MemoryMap.
+func TestAnswersHaveTheFigures(t *testing.T) {
+	s := open(t, page.Options{Interval: page.MinInterval})
+	assert.Equal(t, "unused", read[page.Sample](s, "stats.json").Devices[0].State)
+	assert.Empty(t, read[page.Map](s, "map.json").Segments)
+	stream, err := s.dev.NewStream()
+	require.NoError(t, err)
+	b, err := stream.AllocFor(t.Context(), vram.Request{Bytes: 9 * mib, Tag: "weights"})
+	require.NoError(t, err)
+	small, err := stream.Alloc(512)
+	require.NoError(t, err)
+	tenant, err := s.dev.Tenant("model", vram.Quota{LimitBytes: mib})
+	require.NoError(t, err)
+	defer func() { _ = tenant }()
+
+	var d page.Device
+	require.Eventually(t, func() bool { d = read[page.Sample](s, "stats.json").Devices[0]; return d.State == "in use" }, 10*time.Second, time.Millisecond)
+	n := s.dev.Stats()
+	assert.Equal(t, [...]int64{n.LiveBytes, n.ReservedBytes, n.LimitBytes}, [...]int64{d.Figures.LiveBytes, d.Figures.ReservedBytes, d.Figures.LimitBytes})
+	assert.Equal(t, "simulated GPU", d.Name)
+	require.Len(t, d.Streams, 1)
+	assert.Equal(t, uint64(2), d.Streams[0].LiveCount)
+	require.Len(t, d.Tenants, 1)
+	assert.Equal(t, mib, d.Tenants[0].LimitBytes)
+	assert.NotEmpty(t, read[page.History](s, "history.json").Points)
+
+	m := read[page.Map](s, "map.json?device=0&resolution=512")
+	assert.Equal(t, n.LiveBytes, m.Total.LiveBytes)
+	var sum page.Sums
+	bytes, tagged := int64(0), 0
+	for _, seg := range m.Segments {
+		bytes += seg.Bytes
+		sum.LiveBytes += seg.Total.LiveBytes
+		sum.CachedBlockBytes += seg.Total.CachedBlockBytes
+		sum.CachedRangeBytes += seg.Total.CachedRangeBytes
+		sum.FreeBytes += seg.Total.FreeBytes
+		for _, r := range seg.Ranges {
+			if r.Tag == "weights" {
+				tagged++
+				assert.Equal(t, "live", r.State)
+			}
+		}
+	}
+	assert.Equal(t, 1, tagged)
+	assert.Equal(t, m.Total, sum)
+	assert.Equal(t, m.ReservedBytes, bytes)
+	require.NoError(t, b.Free())
+	require.NoError(t, small.Free())
+
+	for name, want := range map[string]string{
+		"map.json?device=1": `{"error":"device is 1, and there are 1"}`, "map.json?device=x": `{"error":"device is \"x\", want a number"}`,
+		"map.json?resolution=-1": `resolutionBytes`, "map.json?resolution=y": `want a number`,
+	} {
+		answer, text := s.get(s.url + "/" + name)
+		assert.Equal(t, http.StatusBadRequest, answer.StatusCode)
+		assert.Contains(t, text, want)
+	}
+}
+
+// The page loads its own files alone, wherever it is mounted, and lets no other origin read it.
+func TestThePageIsSafe(t *testing.T) {
+	s := open(t, page.Options{})
+	answer, text := s.get(s.url)
+	assert.Equal(t, s.url+"/", answer.Request.URL.String(), "relative addresses need the slash")
+	assert.Contains(t, text, "<!doctype html>")
+	assert.NotContains(t, text, "<style")
+	assert.NotContains(t, text, "style=")
+	assert.NotContains(t, text, "onclick")
+	assert.NotContains(t, text, "//cdn")
+	policy := answer.Header.Get("Content-Security-Policy")
+	assert.Contains(t, policy, "default-src 'none'")
+	assert.NotContains(t, policy, "unsafe")
+	for _, name := range []string{"app.js", "feed.js", "format.js", "map.js", "states.js", "timeline.js"} {
+		answer, _ := s.get(s.url + "/" + name)
+		assert.Equal(t, [...]string{"text/javascript; charset=utf-8", "nosniff"}, [...]string{answer.Header.Get("Content-Type"), answer.Header.Get("X-Content-Type-Options")}, name)
+	}
+	answer, _ = s.get(strings.Replace(s.url, "/debug/vram", "/plain/page.css", 1))
+	assert.Equal(t, "text/css; charset=utf-8", answer.Header.Get("Content-Type"))
+	answer, _ = s.get(s.url + "/../../page.go")
+	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
+	answer, _ = s.get(s.url + "/calls.json")
+	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
+
+	answer, _ = s.get(s.url+"/stats.json", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")
+	assert.Equal(t, http.StatusForbidden, answer.StatusCode)
+	answer, _ = s.get(s.url+"/", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate")
+	assert.Equal(t, http.StatusOK, answer.StatusCode, "a link may lead here")
+	answer, _ = s.get(s.url+"/stats.json", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Mode", "cors")
+	assert.Equal(t, http.StatusOK, answer.StatusCode)
+	assert.Empty(t, answer.Header.Get("Access-Control-Allow-Origin"))
+
+	posted, err := http.Post(s.url+"/", "text/plain", nil) //nolint:noctx // ends at once
+	require.NoError(t, err)
+	require.NoError(t, posted.Body.Close())
+	assert.Equal(t, http.StatusMethodNotAllowed, posted.StatusCode)
+}
+
+// A viewer gets the history, then samples, and the stream ends with the page.
+func TestEventsAreSamples(t *testing.T) {
+	s := open(t, page.Options{Interval: page.MinInterval})
+	read[page.Sample](s, "stats.json")
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	watch := func() (*bufio.Scanner, func()) {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/events", nil)
+		require.NoError(t, err)
+		answer, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+		lines := bufio.NewScanner(answer.Body)
+		lines.Buffer(nil, 1<<20)
+		return lines, func() { _ = answer.Body.Close() }
+	}
+	next := func(lines *bufio.Scanner) (event, data string) {
+		for lines.Scan() && lines.Text() != "" {
+			name, value, _ := strings.Cut(lines.Text(), ": ")
+			if name == "event" {
+				event = value
+			} else {
+				data = value
+			}
+		}
+		return event, data
+	}
+	a, endA := watch()
+	defer endA()
+	b, endB := watch()
+	event, data := next(a)
+	assert.Equal(t, "history", event)
+	var h page.History
+	require.NoError(t, json.Unmarshal([]byte(data), &h))
+	assert.Len(t, h.Points, 1)
+	next(b)
+	for range 3 {
+		event, data = next(a)
+		assert.Equal(t, "sample", event)
+		var sample page.Sample
+		require.NoError(t, json.Unmarshal([]byte(data), &sample))
+		assert.Greater(t, sample.Number, uint64(1))
+	}
+	endB()
+	s.page.Close()
+	for a.Scan() { // the samples before the end
+	}
+	require.NoError(t, a.Err(), "the stream ends as a whole answer")
+	answer, text := s.get(s.url + "/events")
+	assert.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	assert.Contains(t, text, "page: closed")
+}
+
+// A closed device keeps its last figures, and its map is gone.
+func TestAClosedDeviceIsShown(t *testing.T) {
+	s := open(t, page.Options{Interval: page.MinInterval})
+	stream, err := s.dev.NewStream()
+	require.NoError(t, err)
+	b, err := stream.Alloc(mib)
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+	assert.Equal(t, "simulated GPU", read[page.Sample](s, "stats.json").Devices[0].Name)
+	require.NoError(t, s.dev.Close())
+	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].State == "closed" }, 10*time.Second, time.Millisecond)
+	d := read[page.Sample](s, "stats.json").Devices[0]
+	assert.Equal(t, [...]any{"simulated GPU", uint64(1)}, [...]any{d.Name, d.Figures.AllocCount})
+	require.Eventually(t, func() bool {
+		answer, text := s.get(s.url + "/map.json")
+		return answer.StatusCode == http.StatusGone && strings.Contains(text, `"error"`)
+	}, 10*time.Second, time.Millisecond)
+}
+
+// Call stacks come from the option, and are read once in an interval.
+func TestCallStacks(t *testing.T) {
+	reads := 0
+	s := open(t, page.Options{Interval: time.Hour, Calls: func(_ context.Context, dev *vram.Device) ([]page.Call, error) {
+		reads++
+		assert.NotNil(t, dev)
+		return []page.Call{{Frames: []page.Frame{{Function: "main.main", File: "main.go", Line: 7}}, LiveBytes: 5, BufferCount: 2}}, nil
+	}})
+	assert.True(t, read[page.Sample](s, "stats.json").HasCalls)
+	for range 3 {
+		assert.Equal(t, int64(5), read[page.Calls](s, "calls.json").Calls[0].LiveBytes)
+	}
+	assert.Equal(t, 1, reads)
+}
+
+// A page of a nil device says so.
+func TestNoDevice(t *testing.T) {
+	recorder := httptest.NewRecorder()
+	page.Handler(nil).ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/stats.json", nil))
+	assert.Contains(t, recorder.Body.String(), `"state":"not open"`)
+	recorder = httptest.NewRecorder()
+	page.Handler(nil).ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/map.json", nil))
+	assert.Equal(t, http.StatusServiceUnavailable, recorder.Code)
+}

@@ -1,0 +1,139 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/go-vram/vram"
+)
+
+// Sample is the figures of all devices at one time.
+type Sample struct {
+	Number          uint64    `json:"number"` // rises by 1 with each sample of a page
+	Time            time.Time `json:"time"`
+	IntervalSeconds float64   `json:"intervalSeconds"`
+	HasCalls        bool      `json:"hasCalls"` // calls.json answers
+	Devices         []Device  `json:"devices"`
+}
+
+// Device is the figures of a device. Those of a closed one are the last before Close.
+type Device struct {
+	Index         int     `json:"index"`
+	State         string  `json:"state"` // "unused", "in use" or "closed"
+	Name          string  `json:"name"`
+	Driver        string  `json:"driver"`
+	TotalBytes    int64   `json:"totalBytes"` // physical memory; 0 before the first use
+	Figures       Figures `json:"figures"`
+	HitRate       float64 `json:"hitRate"`
+	Fragmentation float64 `json:"fragmentation"`
+	Efficiency    float64 `json:"efficiency"`
+
+	PeakLiveBytes     int64 `json:"peakLiveBytes"`
+	PeakReservedBytes int64 `json:"peakReservedBytes"`
+	LargestFreeBytes  int64 `json:"largestFreeBytes"`
+	UnpassedBytes     int64 `json:"unpassedBytes"`
+
+	Pressure      string  `json:"pressure"`
+	PressureRises uint64  `json:"pressureRises"`
+	Panics        uint64  `json:"panics"`
+	DriverCalls   uint64  `json:"driverCalls"`
+	DriverSeconds float64 `json:"driverSeconds"`
+
+	WaitCount          uint64  `json:"waitCount"`
+	DeadlockCount      uint64  `json:"deadlockCount"`
+	LongestWaitSeconds float64 `json:"longestWaitSeconds"`
+
+	Streams []Stream `json:"streams"`
+	Tenants []Tenant `json:"tenants"`
+}
+
+// Figures are those that the history keeps of each sample. The bytes by state are those of vram.Stats.
+type Figures struct {
+	LiveBytes       int64  `json:"liveBytes"`
+	PendingBytes    int64  `json:"pendingBytes"`
+	CachedBytes     int64  `json:"cachedBytes"`
+	FreeBytes       int64  `json:"freeBytes"`
+	SetAsideBytes   int64  `json:"setAsideBytes"`
+	SleepingBytes   int64  `json:"sleepingBytes"`
+	ReservedBytes   int64  `json:"reservedBytes"`
+	LimitBytes      int64  `json:"limitBytes"`
+	Waiting         int    `json:"waiting"`
+	WaitDemandBytes int64  `json:"waitDemandBytes"`
+	AllocCount      uint64 `json:"allocCount"`
+	FreeCount       uint64 `json:"freeCount"`
+	MagazineHits    uint64 `json:"magazineHits"`
+	StreamHits      uint64 `json:"streamHits"`
+	PoolHits        uint64 `json:"poolHits"`
+	DriverMisses    uint64 `json:"driverMisses"`
+}
+
+// Stream is the figures of a stream.
+type Stream struct {
+	Stream           uint32  `json:"stream"`
+	LiveBytes        int64   `json:"liveBytes"`
+	PendingBytes     int64   `json:"pendingBytes"`
+	CachedBytes      int64   `json:"cachedBytes"`
+	HeldBytes        int64   `json:"heldBytes"`
+	PeakLiveBytes    int64   `json:"peakLiveBytes"`
+	LargestFreeBytes int64   `json:"largestFreeBytes"`
+	LiveCount        uint64  `json:"liveCount"`
+	AllocCount       uint64  `json:"allocCount"`
+	FreeCount        uint64  `json:"freeCount"`
+	HitRate          float64 `json:"hitRate"` // from the stream's own memory
+	Fragmentation    float64 `json:"fragmentation"`
+	Waiting          int     `json:"waiting"`
+	LaneCount        int     `json:"laneCount"`
+}
+
+// Tenant is the figures of a tenant.
+type Tenant struct {
+	Name         string `json:"name"`
+	HeldBytes    int64  `json:"heldBytes"`
+	ChargedBytes int64  `json:"chargedBytes"`
+	LimitBytes   int64  `json:"limitBytes"` // 0: none
+	ShareBytes   int64  `json:"shareBytes"` // 0: none
+	Queued       int    `json:"queued"`
+}
+
+// Read reads the figures of a device. It waits as vram.Device.Stats does, and is no use of the device.
+func Read(dev *vram.Device, index int) Device {
+	out := Device{Index: index, State: dev.State().String(), Streams: []Stream{}, Tenants: []Tenant{}}
+	if dev.State() == vram.DeviceInUse { // else Info would be a use, or an error
+		info := dev.Info()
+		out.Name, out.Driver, out.TotalBytes = info.Name, info.Driver, info.TotalBytes
+	}
+	s := dev.Stats()
+	out.Figures = Figures{
+		LiveBytes: s.LiveBytes, PendingBytes: s.PendingBytes, CachedBytes: s.CachedBytes, FreeBytes: s.FreeBytes,
+		SetAsideBytes: s.SetAsideBytes, SleepingBytes: s.SleepingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes,
+		Waiting: s.Waits.Waiting, WaitDemandBytes: s.Waits.DemandBytes, AllocCount: s.AllocCount, FreeCount: s.FreeCount,
+		MagazineHits: s.MagazineHits, StreamHits: s.StreamHits, PoolHits: s.PoolHits, DriverMisses: s.DriverMisses,
+	}
+	out.HitRate, out.Fragmentation, out.Efficiency = s.HitRate(), s.Fragmentation(), s.Efficiency()
+	out.PeakLiveBytes, out.PeakReservedBytes = s.PeakLiveBytes, s.PeakReservedBytes
+	out.LargestFreeBytes, out.UnpassedBytes = s.LargestFreeBytes, s.UnpassedBytes
+	out.Pressure, out.PressureRises, out.Panics = s.Pressure.String(), s.PressureRises, s.Panics
+	out.DriverCalls, out.DriverSeconds = s.DriverCalls, s.DriverTime.Seconds()
+	out.WaitCount, out.DeadlockCount, out.LongestWaitSeconds = s.Waits.Count, s.Waits.Deadlocks, s.Waits.Longest.Seconds()
+	for i := range s.Streams {
+		out.Streams = append(out.Streams, streamOf(&s.Streams[i]))
+	}
+	slices.SortFunc(out.Streams, func(a, b Stream) int { return cmp.Compare(a.Stream, b.Stream) })
+	for _, t := range s.Tenants {
+		out.Tenants = append(out.Tenants, Tenant{t.Name, t.HeldBytes, t.ChargedBytes, t.Quota.LimitBytes, t.Quota.ShareBytes, t.Queued})
+	}
+	return out
+}
+
+func streamOf(s *vram.StreamStats) Stream {
+	rate := 1.0
+	if s.AllocCount > 0 {
+		rate = float64(s.MagazineHits+s.RangeHits) / float64(s.AllocCount)
+	}
+	return Stream{
+		Stream: s.Stream, LiveBytes: s.LiveBytes, PendingBytes: s.PendingBytes, CachedBytes: s.CachedBytes, HeldBytes: s.HeldBytes,
+		PeakLiveBytes: s.PeakLiveBytes, LargestFreeBytes: s.LargestFreeBytes, LiveCount: s.LiveCount, AllocCount: s.AllocCount,
+		FreeCount: s.FreeCount, HitRate: rate, Fragmentation: s.Fragmentation(), Waiting: s.Waiting, LaneCount: s.LaneCount,
+	}
+}

@@ -1,0 +1,132 @@
+package page
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// counted is a sampler whose reads are counted.
+func counted(historyCount int) (s *sampler, reads *atomic.Int64) {
+	reads = new(atomic.Int64)
+	return newSampler(time.Second, historyCount, func() Sample {
+		return Sample{Time: time.Now(), Devices: []Device{{Figures: Figures{LiveBytes: reads.Add(1)}}}}
+	}), reads
+}
+
+// All viewers get the samples of one sampler; it reads nothing before the first comes and after the last has left.
+func TestViewersShareASampler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reads := counted(10)
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		assert.Zero(t, reads.Load())
+		a, history, err := s.watch(t.Context())
+		require.NoError(t, err)
+		assert.Empty(t, history.Points)
+		b, _, err := s.watch(t.Context())
+		require.NoError(t, err)
+		for number := range uint64(3) {
+			assert.Equal(t, number+1, (<-a.samples).Number)
+			assert.Equal(t, number+1, (<-b.samples).Number)
+		}
+		assert.EqualValues(t, 3, reads.Load())
+		s.leave(a)
+		assert.Equal(t, uint64(4), (<-b.samples).Number)
+		s.leave(b)
+		synctest.Wait()         // the goroutine has ended, or the bubble would say so
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual time
+		assert.EqualValues(t, 4, reads.Load())
+
+		c, history, err := s.watch(t.Context())
+		require.NoError(t, err)
+		require.Len(t, history.Points, 4)
+		assert.Equal(t, uint64(5), (<-c.samples).Number, "the numbers go on")
+		s.leave(c)
+	})
+}
+
+// A viewer that does not receive holds up nobody, and gets the newest sample.
+func TestASlowViewerGetsTheNewestSample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counted(10)
+		v, _, err := s.watch(t.Context())
+		require.NoError(t, err)
+		time.Sleep(5*time.Second + time.Millisecond) //nolint:forbidigo // virtual time
+		assert.Equal(t, uint64(6), (<-v.samples).Number)
+		s.leave(v)
+	})
+}
+
+// The history keeps so many samples, the oldest first.
+func TestTheHistoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counted(3)
+		for range 5 {
+			_, err := s.newest(t.Context())
+			require.NoError(t, err)
+			time.Sleep(time.Second) //nolint:forbidigo // virtual time
+		}
+		h, err := s.history(t.Context())
+		require.NoError(t, err)
+		require.Len(t, h.Points, 3)
+		for i, p := range h.Points {
+			assert.Equal(t, int64(3+i), p.Devices[0].LiveBytes)
+			assert.True(t, i == 0 || h.Points[i-1].UnixMillis < p.UnixMillis)
+		}
+	})
+}
+
+// Requests within one interval get the same sample.
+func TestRequestsShareASample(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reads := counted(3)
+		for range 5 {
+			n, err := s.newest(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, uint64(1), n.Number)
+		}
+		assert.EqualValues(t, 1, reads.Load())
+		ended, end := context.WithCancel(t.Context())
+		end()
+		s.reading <- struct{}{} // somebody reads
+		time.Sleep(time.Second) //nolint:forbidigo // virtual time
+		_, err := s.newest(ended)
+		require.ErrorIs(t, err, context.Canceled)
+		<-s.reading
+	})
+}
+
+// Close ends viewers and the goroutine; later ones get an error.
+func TestCloseEndsViewers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counted(3)
+		v, _, err := s.watch(t.Context())
+		require.NoError(t, err)
+		synctest.Wait()
+		s.close()
+		_, more := <-v.samples
+		assert.False(t, more)
+		s.leave(v)
+		_, _, err = s.watch(t.Context())
+		require.ErrorIs(t, err, errClosed)
+		_, err = s.newest(t.Context())
+		require.ErrorIs(t, err, errClosed)
+		_, err = s.history(t.Context())
+		require.ErrorIs(t, err, errClosed)
+		s.close()
+	})
+}
+
+// A name that a device had before its Close stays.
+func TestClosedDevicesKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	st := &sampling{most: 2}
+	st.add(Sample{Devices: []Device{{Name: "GPU", Driver: "sim", TotalBytes: 7}}})
+	st.add(Sample{Devices: []Device{{}}})
+	assert.Equal(t, Device{Name: "GPU", Driver: "sim", TotalBytes: 7}, st.last.Devices[0])
+}

@@ -1,0 +1,242 @@
+// The memory map: every segment as a strip, in rows of the same length, each range in the colour of its state or its stream.
+
+import { byId, bytes, children, colour, count, make, place, rows, swatch, text, things } from "./format.js";
+import { ofMap, streamColour } from "./states.js";
+
+const rowHeight = 20, rowGap = 7, segmentGap = 4, minRowBytes = 4 << 20;
+
+export class MemoryMap {
+  map = null;
+  by = "state";
+  pieces = []; // {x, y, width, range, segment}: the parts of ranges, in the order of the map
+  selected = -1; // index of a piece
+
+  constructor() {
+    this.box = byId("map");
+    this.canvas = this.box.querySelector("canvas");
+    this.tip = this.box.querySelector(".tip");
+    new ResizeObserver(() => this.draw()).observe(this.box);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.box.addEventListener("pointermove", (e) => this.point(e));
+    this.box.addEventListener("pointerdown", (e) => this.point(e));
+    this.box.addEventListener("pointerleave", () => this.select(-1));
+    this.box.addEventListener("blur", () => this.select(-1));
+    this.box.addEventListener("keydown", (e) => this.key(e));
+    byId("map-rows").closest("details").addEventListener("toggle", () => this.table());
+    for (const button of byId("map-colours").children) {
+      button.addEventListener("click", () => {
+        this.by = button.dataset.by;
+        for (const b of byId("map-colours").children) b.setAttribute("aria-pressed", String(b === button));
+        this.legend();
+        this.draw();
+      });
+    }
+  }
+
+  show(map) {
+    this.map = map;
+    const held = map !== null && map.segments.length > 0;
+    this.box.hidden = !held;
+    byId("map-empty").hidden = held;
+    if (!held) {
+      text(byId("map-facts"), "");
+      return;
+    }
+    const total = map.segments.reduce((n, s) => n + s.bytes, 0);
+    this.rowBytes = 2 ** Math.ceil(Math.log2(Math.max(minRowBytes, total / (this.box.clientWidth < 600 ? 12 : 8))));
+    text(byId("map-facts"), `${things(map.segments.length, "segment")}, ${bytes(total)}; a row is ${bytes(this.rowBytes)}`);
+    this.legend();
+    this.draw();
+    this.table();
+  }
+
+  legend() {
+    if (!this.map) return;
+    const t = this.map.total;
+    const ranges = this.map.segments.flatMap((s) => s.ranges);
+    let all;
+    if (this.by === "state") {
+      all = Object.entries(ofMap).filter(([, s]) => t[s.field] > 0).map(([name, s]) => [name, `${s.name} ${bytes(t[s.field])}`]);
+      if (ranges.some((r) => r.mixed)) all.push(["mixed", `Several, each shorter than ${bytes(this.map.resolutionBytes)}`]);
+    } else {
+      const of = new Map();
+      for (const r of ranges) of.set(r.stream ?? 0, (of.get(r.stream ?? 0) ?? 0) + r.bytes);
+      all = [...of].sort(([a], [b]) => (a || Infinity) - (b || Infinity)).map(([s, n]) => [streamColour(s), `${s === 0 ? "None or several" : `Stream ${s}`} ${bytes(n)}`]);
+    }
+    if (t.sleepingBytes > 0) all.push(["asleep", `Asleep ${bytes(t.sleepingBytes)}`]);
+    const items = children(byId("map-legend"), all.length, () => make("li"));
+    all.forEach(([name, label], i) => {
+      if (items[i].dataset.name !== name) {
+        items[i].dataset.name = name;
+        items[i].replaceChildren(swatch(name), make("span"));
+      }
+      text(items[i].lastElementChild, label);
+    });
+  }
+
+  // layout places the pieces: a short segment is not broken where it fits into the next row.
+  layout(width) {
+    this.pieces = [];
+    this.strips = [];
+    const scale = width / this.rowBytes;
+    let x = 0, row = 0;
+    for (const segment of this.map.segments) {
+      if (x > 0) x += segmentGap;
+      const rest = width - x, length = segment.bytes * scale;
+      if (x > 0 && (rest < 4 || (length > rest + 0.5 && rest < width / 2) || (length > rest + 0.5 && length <= width))) [x, row] = [0, row + 1];
+      let stripX = x, first = this.pieces.length; // of the strip
+      const y = () => row * (rowHeight + rowGap);
+      for (const range of segment.ranges) {
+        let left = range.bytes * scale;
+        while (left > 0.01) {
+          const part = Math.min(left, width - x);
+          this.pieces.push({ x, y: y(), width: part, range, segment });
+          x += part;
+          left -= part;
+          if (width - x < 0.01 && (left > 0.01 || range !== segment.ranges.at(-1))) {
+            this.strips.push({ x: stripX, y: y(), width: x - stripX, first, end: this.pieces.length });
+            [x, row, stripX, first] = [0, row + 1, 0, this.pieces.length];
+          }
+        }
+      }
+      this.strips.push({ x: stripX, y: y(), width: x - stripX, first, end: this.pieces.length });
+    }
+    return (row + 1) * (rowHeight + rowGap) - rowGap;
+  }
+
+  draw() {
+    const width = this.box.clientWidth;
+    if (!this.map || width === 0 || this.box.hidden) return;
+    const before = this.pieces[this.selected]?.range;
+    const height = this.layout(width);
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.height = `${height}px`;
+    const c = this.canvas.getContext("2d");
+    c.scale(ratio, ratio);
+    const colours = {};
+    const fill = (name) => (colours[name] ??= colour(name));
+    for (const s of this.strips) {
+      c.save();
+      c.beginPath();
+      c.roundRect(s.x, s.y, Math.max(s.width, 1), rowHeight, Math.min(4, s.width / 2));
+      c.clip();
+      for (let i = s.first; i < s.end; i++) this.paint(c, this.pieces[i], fill);
+      c.restore();
+    }
+    if (before) this.selected = this.pieces.findIndex((p) => p.range.offsetBytes === before.offsetBytes && p.segment.address === this.selectedAddress);
+    this.outline(c, fill);
+  }
+
+  paint(c, p, fill) {
+    const { range: r } = p, x = Math.round(p.x * 2) / 2, width = Math.max(Math.round((p.x + p.width) * 2) / 2 - x, 0.5);
+    if (this.by === "stream") {
+      c.fillStyle = fill(streamColour(r.stream ?? 0));
+      c.globalAlpha = r.state === "live" || r.state === "mixed" ? 1 : 0.4;
+      c.fillRect(x, p.y, width, rowHeight);
+      c.globalAlpha = 1;
+    } else if (r.mixed) {
+      let y = p.y;
+      for (const [name, s] of Object.entries(ofMap)) {
+        const part = (rowHeight * (r.mixed[s.field] ?? 0)) / r.bytes;
+        c.fillStyle = fill(name);
+        c.fillRect(x, y, width, part);
+        y += part;
+      }
+    } else {
+      c.fillStyle = fill(r.state);
+      c.fillRect(x, p.y, width, rowHeight);
+    }
+    if (width > 3) { // neighbours of one colour are told apart
+      c.fillStyle = fill("card");
+      c.globalAlpha = 0.55;
+      c.fillRect(x + width - 0.5, p.y, 0.5, rowHeight);
+      c.globalAlpha = 1;
+    }
+    if (r.asleep) {
+      c.strokeStyle = fill("card");
+      c.lineWidth = 2;
+      c.beginPath();
+      for (let at = x - rowHeight; at < x + width; at += 6) {
+        c.moveTo(Math.max(at, x), p.y + rowHeight - Math.max(0, x - at));
+        c.lineTo(Math.min(at + rowHeight, x + width), p.y + Math.max(0, at + rowHeight - x - width));
+      }
+      c.stroke();
+    }
+  }
+
+  outline(c, fill) {
+    const p = this.pieces[this.selected];
+    if (!p) return;
+    c.strokeStyle = fill("text");
+    c.lineWidth = 2;
+    for (const q of this.pieces) {
+      if (q.range === p.range) c.strokeRect(q.x + 1, q.y + 1, Math.max(q.width - 2, 1), rowHeight - 2);
+    }
+  }
+
+  point(e) {
+    const box = this.box.getBoundingClientRect(), x = e.clientX - box.left, y = e.clientY - box.top;
+    this.select(this.pieces.findIndex((p) => p.x <= x && x < p.x + p.width && p.y - rowGap / 2 <= y && y < p.y + rowHeight + rowGap / 2));
+  }
+
+  key(e) {
+    const last = this.pieces.length - 1, at = this.selected, p = this.pieces[at];
+    const row = (step) => {
+      if (!p) return 0;
+      const y = p.y + step * (rowHeight + rowGap), middle = p.x + p.width / 2;
+      const to = this.pieces.findLastIndex((q) => q.y === y && q.x <= middle);
+      return to < 0 ? at : to;
+    };
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, ArrowUp: row(-1), ArrowDown: row(1), Home: 0, End: last }[e.key];
+    if (e.key === "Escape") this.select(-1);
+    if (to === undefined || last < 0) return;
+    e.preventDefault();
+    this.select(Math.max(0, Math.min(last, to)));
+  }
+
+  select(index) {
+    if (index === this.selected) return;
+    this.selected = index;
+    const p = this.pieces[index];
+    this.selectedAddress = p?.segment.address;
+    this.draw();
+    if (!p) {
+      this.tip.hidden = true;
+      return;
+    }
+    const said = describe(p);
+    text(byId("map-readout"), said.join(" · "));
+    this.tip.replaceChildren(make("b", "", said[0]), ...said.slice(1).map((line) => make("span", "", line)));
+    place(this.tip, p.x + Math.min(p.width, 60) / 2, p.y + rowHeight + 4);
+  }
+
+  table() {
+    if (!this.map || !byId("map-rows").closest("details").open) return;
+    rows(byId("map-rows"), this.map.segments.map(({ address, bytes: length, handleCount, total: t }) => {
+      const of = (...fields) => bytes(fields.reduce((n, f) => n + (t[f] ?? 0), 0));
+      return [
+        address, bytes(length), count(handleCount), of("liveBytes"), of("pendingBytes"), of("cachedBlockBytes", "cachedRangeBytes"),
+        of("freeBytes"), of("setAsideBytes"), of("busyBytes", "lentBytes"),
+      ];
+    }), ["mono"]);
+  }
+}
+
+// describe says what a range is, in short lines.
+function describe({ range: r, segment }) {
+  const at = `0x${(BigInt(segment.address) + BigInt(r.offsetBytes)).toString(16)}`;
+  const lines = [`${r.mixed ? "Several states" : ofMap[r.state].name}, ${bytes(r.bytes)}`];
+  if (r.mixed) {
+    for (const s of Object.values(ofMap)) {
+      if (r.mixed[s.field]) lines.push(`${s.name} ${bytes(r.mixed[s.field])}`);
+    }
+  }
+  if (r.stream) lines.push(r.state === "free" ? `for stream ${r.stream} until its work has finished` : r.state === "set-aside" ? `reservation ${r.stream}` : `stream ${r.stream}`);
+  if (r.bufferCount) lines.push(things(r.bufferCount, "buffer"));
+  if (r.tag) lines.push(`tag ${r.tag}`);
+  if (r.asleep) lines.push("asleep");
+  lines.push(`at ${at}`);
+  return lines;
+}

@@ -1,0 +1,32 @@
+package pool
+
+import (
+	"context"
+
+	"github.com/go-vram/vram/pool/core"
+)
+
+// Map is the memory of a pool at one moment.
+type Map struct {
+	core.Books
+	Runs []core.MappedRun // in order of their pages, each At its address
+}
+
+// Map reads the pages. It waits for the current turn only.
+func (p *Pool) Map(ctx context.Context) (*Map, error) {
+	all := new(Map)
+	q := &question{}
+	q.visit = func() {
+		all.Books, all.Runs = p.core.Books(), p.core.Map()
+		for i := range all.Runs {
+			if r := &all.Runs[i]; p.places == nil {
+				r.At = p.at(r.First)
+			}
+		}
+		q.reply.Complete(&Snapshot{}, nil)
+	}
+	if _, err := p.question(ctx, q); err != nil {
+		return nil, err // the turn may still write
+	}
+	return all, nil
+}
