@@ -43,7 +43,7 @@ func houseLayers() []layer {
 			"a fake of a library stands on the fake of the driver, and knows nothing of those who call it",
 		},
 		{
-			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect"},
+			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect", "internal/inventory"},
 			"a data structure knows nothing of those who use it",
 		},
 		{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 )
 
 var binary = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table
@@ -33,4 +34,17 @@ func Count[N ~int | ~int64 | ~uint32 | ~uint64](n N, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Duration is a time in words, as exact as people want it.
+func Duration(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(100 * time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(time.Millisecond)
+	}
+	return d.String()
 }
