@@ -149,7 +149,7 @@ func (d *Device) Stats() Stats {
 		s.SleepingBytes = p.SleepingBytes
 		s.UnpassedBytes = p.PendingBytes
 		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
-		s.Waits = p.Waits
+		s.Waits = WaitStats(p.Waits)
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)

@@ -158,7 +158,7 @@ func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 // Snapshot is the state of the pool's books at one moment.
 type Snapshot struct {
 	core.Books
-	Waits      WaitStats
+	Waits      WaitFigures
 	CheckError error
 }
 
@@ -184,11 +184,10 @@ func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
 	q.reply.On(p.host)
 	p.ref.Call(q)
-	reply, err := q.reply.Future().Await(ctx)
-	if err != nil {
-		return Snapshot{}, err
+	if _, err := q.reply.Await(ctx); err != nil {
+		return Snapshot{}, err // a turn may still write the answer
 	}
-	return *reply, nil
+	return q.found, nil
 }
 
 // Close denies waiting requests, releases all memory, live or not, and ends the pool's goroutines.
@@ -253,5 +252,5 @@ func (p *Pool) request(ctx context.Context, message func(token uint64) core.Mess
 	s := &step{pool: p, message: message(token), token: token, promise: futures.NewPromise[int64](nil)}
 	s.promise.On(p.host)
 	p.ref.Call(s)
-	return s.promise.Future().Await(ctx)
+	return s.promise.Await(ctx)
 }

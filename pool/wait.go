@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
@@ -27,6 +28,9 @@ type WaitStats struct {
 	// it after a second.
 	Longest time.Duration
 }
+
+// WaitFigures are WaitStats without methods: a program that prints none is not linked with them.
+type WaitFigures WaitStats
 
 // waits are the figures of waiting requests that clients read and write.
 type waits struct {
@@ -48,9 +52,9 @@ func (w *waits) NoteWait(d time.Duration) {
 	}
 }
 
-func (p *Pool) waitStats() WaitStats {
+func (p *Pool) waitFigures() WaitFigures {
 	n := p.core.WaitCounts()
-	return WaitStats{
+	return WaitFigures{
 		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
 		Longest: time.Duration(p.longestNanos.Load()),
 	}
@@ -107,8 +111,9 @@ func (p *Pool) publish() {
 type DeadlockError struct {
 	RequestedBytes int64
 	LimitBytes     int64
-	Holders        []Holder // all that hold memory
-	Waiters        []Waiter // in the order in which they would be served: the refused request and at most 16 others
+	Holders        []Holder           // all that hold memory
+	Waiters        []Waiter           // in the order in which they would be served: the refused request and at most 16 others
+	Largest        []inventory.Buffer // as in an OutOfMemoryError
 }
 
 // Holder is a stream or a tenant that holds memory, with its waits. Charged buffers count for the
@@ -148,6 +153,9 @@ type Waiter struct {
 	Bytes    int64
 	Priority int
 	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
+	ForQuota bool // it waits for its tenant's own frees, and not yet for memory
+	// Age orders requests by the moment when they began to wait: a higher one is younger.
+	Age uint64
 }
 
 // String has the waiting stream and its request.
@@ -158,6 +166,9 @@ func (w Waiter) String() string {
 	}
 	if w.Priority != 0 {
 		text += fmt.Sprintf(", priority %d", w.Priority)
+	}
+	if w.ForQuota {
+		text += ", for its quota"
 	}
 	if w.Blocked {
 		text += ", blocked"
@@ -173,6 +184,7 @@ func (e *DeadlockError) Error() string {
 		b.WriteString([...]string{": ", "; "}[min(i, 1)])
 		b.WriteString(h.String())
 	}
+	inventory.Describe(&b, e.Largest)
 	return b.String()
 }
 
@@ -180,7 +192,7 @@ func (e *DeadlockError) Error() string {
 func (e *DeadlockError) Is(target error) bool { return target == ErrWouldDeadlock }
 
 // deadlockError is the error of a denial with a deadlock.
-func (q *quotas) deadlockError(d core.Denial) error {
+func (q *quotas) deadlockError(d core.Denial) *DeadlockError {
 	e := &DeadlockError{RequestedBytes: d.Shortage.RequestedBytes, LimitBytes: d.Shortage.LimitBytes}
 	for _, h := range d.Deadlock.Holders {
 		x := Holder{WaitingBytes: h.WaitingBytes, Suspended: h.Suspended}
@@ -197,7 +209,7 @@ func (q *quotas) deadlockError(d core.Denial) error {
 		e.Holders = append(e.Holders, x)
 	}
 	for _, w := range d.Deadlock.Waiters {
-		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked}
+		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked, ForQuota: w.Unready, Age: w.Age}
 		if t := q.tenantOf(w.Account); t != nil {
 			x.Tenant = t.name
 		}

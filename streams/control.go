@@ -24,6 +24,7 @@ func (c *Control) Press(level pressure.Level) { c.pressure.Store(uint32(level)) 
 // Tick does the stream's periodic work, if no goroutine is in its turn.
 func (c *Control) Tick() {
 	var waits []LongWait
+	c.peers.expire()
 	_, _ = c.tryTurn(func() { waits = c.tick() }) // the actor reports a panic
 	for _, w := range waits {
 		c.turn.longWait(w)
@@ -109,10 +110,17 @@ func (c *Control) Sweep(ctx context.Context) error {
 // LiveBuffers lists the live buffers, in no order. It is meant for a closed stream: on others
 // buffers come and go meanwhile.
 func (c *Control) LiveBuffers() (all []LiveBuffer) {
-	if err := c.call(context.Background(), func() { all = c.turn.live() }); err != nil {
-		return nil
-	}
+	all, _ = c.Live(context.Background())
 	return all
+}
+
+// Live lists the live buffers, in no order. It waits for the current turn only. Its error is ErrClosed,
+// the cause of the stream's end, or the context's.
+func (c *Control) Live(ctx context.Context) (all []LiveBuffer, err error) {
+	if err := c.call(ctx, func() { all = c.turn.live() }); err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // End makes every later free return ErrClosed and ends the actor: the memory is about to be
@@ -153,7 +161,7 @@ func (c *Control) Failure() error {
 // LastStats are the statistics at the stream's end; zero before.
 func (c *Control) LastStats() Stats {
 	if last := c.turn.last.Load(); last != nil {
-		return *last
+		return Stats(*last)
 	}
 	return Stats{Stream: c.ID()}
 }

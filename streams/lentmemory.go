@@ -24,8 +24,12 @@ type lentMemory struct {
 	lastFence poolcore.Fence // number of the newest fence
 	prepared  preparedFence  // on adopted streams, for Returns in the background
 	ordered   bool           // recordFence is set, and its outcome has not arrived
-	last      atomic.Pointer[Stats]
+	last      atomic.Pointer[lastStats]
 }
+
+// lastStats are the statistics at the stream's end: a type without methods, so that a program that
+// reads no statistics is not linked with those of Stats.
+type lastStats Stats
 
 // preparedFence is the last fence that a caller's turn has recorded for Returns in the background.
 type preparedFence struct {
@@ -160,7 +164,7 @@ func (l *lentMemory) returnWhenClosed() {
 // saveStats keeps the statistics for readers that come after the actor's end.
 func (l *lentMemory) saveStats() {
 	last := l.stats()
-	l.last.Store(&last)
+	l.last.Store((*lastStats)(&last))
 }
 
 // pushReturn leaves a Return as an effect, if it has runs or is an answer. Covered runs go with the

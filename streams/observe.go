@@ -69,17 +69,17 @@ func (w *reporter) here() site.Stack {
 // allocated reports a buffer before its caller gets it.
 func (w *reporter) allocated(b Buffer, tag string, from site.Stack) {
 	if w != nil {
-		w.tell(w.observer.Allocated, b.slot.Watch(b.word, b.bytes, tag, from), from)
+		w.tell(w.observer.Allocated, b.slot.Watch(b.word, b.bytes, tag, time.Now(), from), from)
 	}
 }
 
 // allAllocated reports the buffers of a batch.
-func (w *reporter) allAllocated(all []Buffer, from site.Stack) {
+func (w *reporter) allAllocated(all []Buffer, tag string, from site.Stack) {
 	if w == nil {
 		return
 	}
 	for _, b := range all {
-		w.allocated(b, "", from)
+		w.allocated(b, tag, from)
 	}
 }
 

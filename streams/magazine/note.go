@@ -2,6 +2,7 @@ package magazine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -70,12 +71,14 @@ func (n *note) add(line *line.Line) *use {
 	}
 }
 
-// record is the name and the places of a handle. It does not change: a change is another one in its
-// place.
+// record is the name, the requested size, the time and the places of a handle. It does not change: a
+// change is another one in its place.
 type record struct {
 	word    uint64 // of the handle
+	bytes   int64  // that were asked for
 	tag     string
-	history *History // of a watched handle
+	at      time.Time // of the allocation
+	history *History  // of a watched handle
 }
 
 // History is the record of a watched handle. It does not change.
@@ -83,6 +86,7 @@ type History struct {
 	Address   cudadrv.Ptr
 	Bytes     int64 // that were asked for
 	Tag       string
+	At        time.Time // of the allocation
 	Allocated site.Stack
 	Freed     site.Stack // unknown before it was freed
 
@@ -114,10 +118,15 @@ func (r *record) isOf(handle uint64) bool { return r.word>>generationShift == ha
 
 // payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside
 // a turn. It must not wait.
-type payer interface{ Paid(bytes int64) }
+type payer interface {
+	Paid(bytes int64)
+	PayerName() string
+}
 
 // charge is the payer of a live handle. It does not change.
 type charge struct {
-	payer payer
-	bytes int64
+	payer          payer
+	bytes          int64
+	requestedBytes int64
+	at             time.Time // of the allocation
 }

@@ -1,25 +1,30 @@
 package magazine
 
-import "github.com/go-vram/vram/cudadrv/site"
+import (
+	"time"
 
-// Watch remembers a live handle's size, tag and place, and has its free told. The caller has the
-// handle and no other goroutine knows it yet.
-func (s *Slot) Watch(handle uint64, bytes int64, tag string, allocated site.Stack) *History {
-	h := &History{Address: s.address, Bytes: bytes, Tag: tag, Allocated: allocated, word: handle}
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// Watch remembers a live handle's size, tag, time and place, and has its free told. The caller has
+// the handle and no other goroutine knows it yet.
+func (s *Slot) Watch(handle uint64, bytes int64, tag string, at time.Time, allocated site.Stack) *History {
+	h := &History{Address: s.address, Bytes: bytes, Tag: tag, At: at, Allocated: allocated, word: handle}
 	n := s.noted()
 	if r := n.record.Load(); r != nil {
 		h.former = r.history.cut(formerLimit)
 	}
-	n.record.Store(&record{handle, tag, h})
+	n.record.Store(&record{handle, bytes, tag, at, h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 	return h
 }
 
-// SetTag names the block of a live handle. A watched one has the name that it was watched with.
-func (s *Slot) SetTag(handle uint64, name string) {
+// SetTag names the block of a live handle, and remembers its size and time. A watched one has the
+// name that it was watched with.
+func (s *Slot) SetTag(handle uint64, bytes int64, name string, at time.Time) {
 	n := s.noted()
 	if r := n.record.Load(); r == nil || !r.isOf(handle) || r.history == nil {
-		n.record.Store(&record{word: handle, tag: name})
+		n.record.Store(&record{word: handle, bytes: bytes, tag: name, at: at})
 	}
 }
 
@@ -31,20 +36,33 @@ func (s *Slot) recorded() *record {
 	return nil
 }
 
-// Tag is the name of the block of the present handle, or "".
-func (s *Slot) Tag() string {
-	if r := s.recorded(); r != nil && r.isOf(s.word.Load()) {
-		return r.tag
-	}
-	return ""
+// Facts are what a slot knows of its present handle. Handles that were neither named, charged nor
+// watched have none.
+type Facts struct {
+	RequestedBytes int64
+	Tag            string
+	Payer          string     // charged with it; empty: nobody
+	At             time.Time  // of its allocation
+	Allocated      site.Stack // unknown if it is not watched
 }
 
-// Allocated is the place where the present handle was handed out; unknown if it is not watched.
-func (s *Slot) Allocated() site.Stack {
-	if r := s.recorded(); r != nil && r.history != nil && r.isOf(s.word.Load()) {
-		return r.history.Allocated
+// Facts are those of the present handle. Any goroutine may ask; while the handle is being freed, or
+// handed out, the facts may be in part those of its follower.
+func (s *Slot) Facts() (f Facts) {
+	n := s.note.Load()
+	if n == nil {
+		return f
 	}
-	return nil
+	if c := n.charge.Load(); c != nil {
+		f = Facts{RequestedBytes: c.requestedBytes, Payer: c.payer.PayerName(), At: c.at}
+	}
+	if r := n.record.Load(); r != nil && r.isOf(s.word.Load()) {
+		f.RequestedBytes, f.Tag, f.At = r.bytes, r.tag, r.at
+		if r.history != nil {
+			f.Allocated = r.history.Allocated
+		}
+	}
+	return f
 }
 
 // tellWatcher notes the place of a free, which the caller has won, and tells the watcher.
@@ -55,7 +73,7 @@ func (s *Slot) tellWatcher(handle uint64) {
 	}
 	ended := *r.history
 	ended.Freed = site.Here(2)
-	s.noted().record.Store(&record{r.word, r.tag, &ended})
+	s.noted().record.Store(&record{r.word, r.bytes, r.tag, r.at, &ended})
 	if w := s.magazine.home.watcher; w != nil {
 		w.Freed(&ended)
 	}
@@ -76,10 +94,10 @@ func (s *Slot) refused(word, handle uint64) error {
 	return err
 }
 
-// SetCharge sets the payer of a live handle until it is freed. The caller has the handle and no
-// other goroutine knows it yet.
-func (s *Slot) SetCharge(handle uint64, of payer, bytes int64) {
-	s.noted().charge.Store(&charge{of, bytes})
+// SetCharge sets the payer of a live handle until it is freed, for a block of that many bytes. The
+// caller has the handle and no other goroutine knows it yet.
+func (s *Slot) SetCharge(handle uint64, of payer, bytes, requestedBytes int64, at time.Time) {
+	s.noted().charge.Store(&charge{of, bytes, requestedBytes, at})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
