@@ -51,6 +51,7 @@ func Bugs() []Bug {
 		foundBugs(),
 		panicBugs(),
 		callerBugs(),
+		holderBugs(),
 		ageBugs(),
 		cudaBugs(),
 		shareBugs(),
