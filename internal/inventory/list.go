@@ -106,8 +106,10 @@ func WriteGroups(b *strings.Builder, l List) {
 		title, none string
 		groups      []Group
 	}{
-		{"by tenant", "no tenant", l.ByTenant()}, {"by tag", "no tag", l.ByTag()},
-		{"by stream", "", l.ByStream()}, {"by place", "unknown: Config.Debug records places", l.ByPlace()},
+		{"by tenant", "no tenant", l.ByTenant()},
+		{"by tag", "no tag", l.ByTag()},
+		{"by stream", "", l.ByStream()},
+		{"by place", "unknown: Config.Debug records places", l.ByPlace()},
 	} {
 		if len(kind.groups) == 0 || len(kind.groups) == 1 && kind.groups[0].Name == "" {
 			continue
