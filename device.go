@@ -50,7 +50,7 @@ const tickInterval = 100 * time.Millisecond
 // it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
 // request in a few lines; the work is in the pool, the streams and the parts that its fields name.
 type Device struct {
-	config    configured
+	config    configPointer
 	started   atomic.Pointer[opening] // nil before the first use
 	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
 	limit     atomic.Int64
@@ -399,6 +399,6 @@ func (e *InUseError) add(b streams.LiveBuffer) {
 	e.BufferCount++
 	e.Bytes += b.Bytes
 	if len(e.Buffers) < liveBufferLimit {
-		e.Buffers = append(e.Buffers, LiveBuffer(b))
+		e.Buffers = append(e.Buffers, b)
 	}
 }

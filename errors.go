@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
@@ -205,41 +204,14 @@ type InUseError struct {
 }
 
 // LiveBuffer is a buffer that was not freed.
-type LiveBuffer struct {
-	Stream uint32 // by its ID
-	Ptr    Ptr
-	Bytes  int64  // of its block
-	Tag    string // of its request
-	// Allocated is the call stack of its allocation; unknown without Config.Debug and
-	// Config.Observer, unless it was sampled (Config.SampleBytes).
-	Allocated site.Stack
-}
+type LiveBuffer = pool.LiveBuffer
 
-// String has the buffer's size, address, stream and tag, and the place of its allocation where that
-// is known.
-func (b LiveBuffer) String() string {
-	text := fmt.Sprintf("buffer of %s at %v on stream %d", units.Bytes(b.Bytes), b.Ptr, b.Stream)
-	if b.Tag != "" {
-		text += fmt.Sprintf(", tag %q", b.Tag)
-	}
-	if b.Allocated.Known() {
-		text += fmt.Sprintf(", allocated at %v", b.Allocated)
-	}
-	return text
-}
-
-// Error has the number of buffers, and the first.
+// Error has the number of buffers, and the first. Report has more.
 func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {
-		b := e.Buffers[0]
-		text += fmt.Sprintf(", the first at %#x on stream %d with %s", uint64(b.Ptr), b.Stream, units.Bytes(b.Bytes))
-		if b.Tag != "" {
-			text += fmt.Sprintf(" and tag %q", b.Tag)
-		}
-		if b.Allocated.Known() {
-			text += fmt.Sprintf(", allocated at %v", b.Allocated)
-		} else {
+		text += ", the first a " + e.Buffers[0].String()
+		if !e.Buffers[0].Allocated.Known() {
 			text += "; Config.Debug names where each was allocated"
 		}
 	}

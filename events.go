@@ -159,6 +159,7 @@ func (d *Device) tellJob(r pool.JobReport) {
 }
 
 func (d *Device) tellDenial(e *OutOfMemoryError) {
+	e.Largest = d.engine.Load().peers.Largest()
 	d.notices.log.Warn("vram: out of memory", "error", e)
 	if f := d.config.Load().Events.OutOfMemory; f != nil {
 		f(e)

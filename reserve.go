@@ -44,8 +44,13 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 		if err == nil {
 			return r, nil
 		}
-		if short := (*OutOfMemoryError)(nil); !errors.As(err, &short) || !d.askNeighbours(ctx, short) {
+		short := (*OutOfMemoryError)(nil)
+		if !errors.As(err, &short) {
 			return nil, closedOr(err)
+		}
+		if !d.askNeighbours(ctx, short) {
+			short.Largest = e.peers.Largest()
+			return nil, err
 		}
 	}
 }

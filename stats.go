@@ -230,7 +230,7 @@ func (d *Device) read(peaks *readings) Stats {
 		s.SleepingBytes = p.SleepingBytes
 		s.UnpassedBytes = p.PendingBytes
 		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
-		s.Waits, s.ReclaimCount = e.pool.WaitStats(p.Waits), p.ReclaimCount
+		s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.PeakFreeBytes = max(p.FreeBytes, p.PeakFreeBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)

@@ -69,6 +69,10 @@ func (p *Promise[T]) OnAwait(fn func(begun bool)) { p.awaited = fn }
 // Future returns the asking side.
 func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
 
+// Await is Await of the future, with a ctx that is not nil: for a producer that waits for its own
+// answer. A program without futures is not linked with their methods by it.
+func (p *Promise[T]) Await(ctx context.Context) (T, error) { return p.await(ctx) }
+
 // Pending reports whether a completion could still win.
 func (p *Promise[T]) Pending() bool { return !p.claimed.Load() }
 

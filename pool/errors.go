@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
@@ -45,9 +46,29 @@ type OutOfMemoryError struct {
 	MissingBytes     int64 // whole pages that were not found, beside the stream's own and the found part of a batch
 	Waited           bool  // refused after a wait, since no holder is left whose frees could serve it
 	Streams          []Holding
-	Cause            error // the driver's error, if it refused; else nil
+	Tenants          []Holder // that have buffers: part of the streams' memory
+	// Largest are at most ten live buffers with the most bytes, the largest first, as of at most a tenth
+	// of a second before: in a storm of refusals the streams are looked through that often, and no more
+	// than 65,536 buffers of each.
+	Largest []inventory.Buffer
+	Cause   error // the driver's error, if it refused; else nil
 
 	reserves bool // refused by Reserve, which cannot wait for frees
+}
+
+// LiveBuffer is a live buffer, in an error.
+type LiveBuffer = inventory.Buffer
+
+// LargestOf is the list of the largest live buffers in a refusal of the pool's, which its reader
+// fills in outside every turn; nil: the error has none.
+func LargestOf(err error) *[]LiveBuffer {
+	switch e := err.(type) { //nolint:errorlint // what the pool has made, before anybody wraps it
+	case *OutOfMemoryError:
+		return &e.Largest
+	case *DeadlockError:
+		return &e.Largest
+	}
+	return nil
 }
 
 // Holding is the memory of a stream, as of its last message to the pool.
@@ -93,6 +114,7 @@ func (e *OutOfMemoryError) Error() string {
 		fmt.Fprintf(&b, ", of which the driver has %s", units.Bytes(e.DriverBytes))
 	}
 	e.describeHolders(&b)
+	inventory.Describe(&b, e.Largest)
 	e.describeRemedies(&b)
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)
@@ -184,6 +206,7 @@ func (q *quotas) denialError(d core.Denial, to Client) error {
 	for _, h := range s.Holdings {
 		e.Streams = append(e.Streams, holding(h))
 	}
+	e.Tenants = q.holders()
 	return e
 }
 

@@ -23,7 +23,7 @@ func (p *Pool) Map(ctx context.Context) (*Map, error) {
 				r.At = p.at(r.First)
 			}
 		}
-		q.reply.Complete(&Snapshot{}, nil)
+		q.reply.Complete(0, nil)
 	}
 	if _, err := p.question(ctx, q); err != nil {
 		return nil, err // the turn may still write

@@ -93,8 +93,9 @@ type question struct {
 	visit     func() // runs in the turn, and sees to the answer; nil: the answer comes at once
 	peer      int    // the ordinal, for EnablePeer
 	reset     bool
-	liveBytes map[core.Client]int64 // for a reset
-	reply     futures.Promise[*Snapshot]
+	liveBytes map[core.Client]int64  // for a reset
+	found     Snapshot               // written in the turn, before the answer
+	reply     futures.Promise[int64] // of a step's type: each costs a program two kilobytes
 }
 
 func (*step) isMessage()     {}
@@ -113,7 +114,7 @@ func (s *step) Fail(err error) {
 }
 
 // Fail answers in the pool's place.
-func (q *question) Fail(err error) { q.reply.Complete(nil, err) }
+func (q *question) Fail(err error) { q.reply.Complete(0, err) }
 
 // effects are the actions of a turn of the pool that are performed after it, in field order.
 type effects struct {

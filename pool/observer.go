@@ -60,6 +60,7 @@ func (e *effects) observe() {
 // observeDenial calls Denied for a refusal for want of memory.
 func (e *effects) observeDenial(err error) {
 	if short, ok := errors.AsType[*OutOfMemoryError](err); ok && e.pool.observer.Denied != nil {
-		e.pool.observer.Denied(short)
+		told := *short // the client completes its own
+		e.pool.observer.Denied(&told)
 	}
 }

@@ -166,8 +166,8 @@ type Snapshot struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
 	core.Books
-	Waits        core.WaitCounts // see WaitStats
-	ReclaimCount uint64          // reclaim requests that were sent to clients
+	Waits        WaitFigures
+	ReclaimCount uint64 // reclaim requests that were sent to clients
 	CheckError   error
 }
 
@@ -200,7 +200,7 @@ func (p *Pool) inTurn(ctx context.Context, f func()) error {
 	q := &question{}
 	q.visit = func() {
 		f()
-		q.reply.Complete(&Snapshot{}, nil)
+		q.reply.Complete(0, nil)
 	}
 	_, err := p.question(ctx, q)
 	return err
@@ -216,11 +216,10 @@ func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
 	q.reply.On(p.host)
 	p.ref.Call(q)
-	reply, err := q.reply.Future().Await(ctx)
-	if err != nil {
-		return Snapshot{}, err
+	if _, err := q.reply.Await(ctx); err != nil {
+		return Snapshot{}, err // a turn may still write the answer
 	}
-	return *reply, nil
+	return q.found, nil
 }
 
 // Close denies waiting requests, releases all memory, live or not, and ends the pool's goroutines.
@@ -285,5 +284,5 @@ func (p *Pool) request(ctx context.Context, message func(token uint64) core.Mess
 	s := &step{pool: p, message: message(token), token: token, promise: futures.NewPromise[int64](nil)}
 	s.promise.On(p.host)
 	p.ref.Call(s)
-	return s.promise.Future().Await(ctx)
+	return s.promise.Await(ctx)
 }

@@ -32,7 +32,7 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 	r.promise.On(p.host)
 	p.ref.Call(&step{pool: p, message: core.Join{Client: id, Reserves: true}, client: (*reservationClient)(r)})
 	p.Refill((*reservationClient)(r), core.Refill{Client: id, Token: 1, Pages: pages, Most: pages, LiveBytes: r.bytes, Bytes: bytes, RequestedBytes: bytes})
-	if _, err := r.promise.Future().Await(ctx); err != nil {
+	if _, err := r.promise.Await(ctx); err != nil {
 		r.Release()
 		return nil, err
 	}

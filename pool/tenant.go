@@ -154,8 +154,10 @@ func (t *Tenant) SetQuota(q Quota) error {
 type QuotaError struct {
 	Tenant         string
 	RequestedBytes int64 // rounded to blocks
-	ChargedBytes   int64 // to the tenant already
+	ChargedBytes   int64 // to the tenant already: its buffers, and its requests that wait for memory
 	Quota          Quota
+	HeldBytes      int64 // of ChargedBytes: in buffers
+	Queued         int   // requests of the tenant that wait for its quota
 }
 
 // Error has the figures in one line.

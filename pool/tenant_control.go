@@ -44,6 +44,9 @@ func (t *TenantControl) Hold(bytes int64) {
 	t.heldPeak.Raise(t.held.Add(bytes))
 }
 
+// PayerName is the tenant's name, for magazines.
+func (t *TenantControl) PayerName() string { return t.name }
+
 // Paid ends the charge of a buffer that was freed: magazines call it.
 func (t *TenantControl) Paid(bytes int64) {
 	t.frees.Add(1)
@@ -59,7 +62,10 @@ func (t *TenantControl) Account() admission.Account { return (*Tenant)(t).accoun
 
 // Refuse is the error of a request that the quota does not allow, and counts it.
 func (t *TenantControl) Refuse(bytes int64) error {
-	return t.tally.Refuse(&QuotaError{Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load()})
+	return t.tally.Refuse(&QuotaError{
+		Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load(),
+		HeldBytes: t.held.Load(), Queued: int(t.queued.Load()),
+	})
 }
 
 // TooLarge reports whether the quota is smaller than the request.

@@ -43,7 +43,8 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	q.reply.Complete(&Snapshot{Books: p.core.Books(), Waits: p.core.WaitCounts(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}, nil)
+	q.found = Snapshot{Books: p.core.Books(), Waits: p.waitFigures(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}
+	q.reply.Complete(0, nil)
 }
 
 func (p *Pool) step(s *step) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool/core"
@@ -30,6 +31,9 @@ type WaitStats struct {
 	Durations DurationHistogram
 }
 
+// WaitFigures are WaitStats without methods: a program that prints none is not linked with them.
+type WaitFigures WaitStats
+
 // waits are the figures of waiting requests that clients read and write.
 type waits struct {
 	_ [0]func() // is not compared, and programs have no code for it
@@ -45,9 +49,9 @@ func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 // NextAge is the age of a request that begins to wait.
 func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
-// WaitStats are the figures of the waits, with the counts of a Snapshot. It takes no turn.
-func (p *Pool) WaitStats(n core.WaitCounts) WaitStats {
-	return WaitStats{
+func (p *Pool) waitFigures() WaitFigures {
+	n := p.core.WaitCounts()
+	return WaitFigures{
 		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
 		Longest: p.longest(), Durations: p.histogram(),
 	}
@@ -104,8 +108,9 @@ func (p *Pool) publish() {
 type DeadlockError struct {
 	RequestedBytes int64
 	LimitBytes     int64
-	Holders        []Holder // all that hold memory
-	Waiters        []Waiter // in the order in which they would be served: the refused request and at most 16 others
+	Holders        []Holder           // all that hold memory
+	Waiters        []Waiter           // in the order in which they would be served: the refused request and at most 16 others
+	Largest        []inventory.Buffer // as in an OutOfMemoryError
 }
 
 // Holder is a stream or a tenant that holds memory, with its waits. Charged buffers count for the
@@ -145,6 +150,9 @@ type Waiter struct {
 	Bytes    int64
 	Priority int
 	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
+	ForQuota bool // it waits for its tenant's own frees, and not yet for memory
+	// Age orders requests by the moment when they began to wait: a higher one is younger.
+	Age uint64
 }
 
 // String has the waiting stream and its request.
@@ -155,6 +163,9 @@ func (w Waiter) String() string {
 	}
 	if w.Priority != 0 {
 		text += fmt.Sprintf(", priority %d", w.Priority)
+	}
+	if w.ForQuota {
+		text += ", for its quota"
 	}
 	if w.Blocked {
 		text += ", blocked"
@@ -170,6 +181,7 @@ func (e *DeadlockError) Error() string {
 		b.WriteString([...]string{": ", "; "}[min(i, 1)])
 		b.WriteString(h.String())
 	}
+	inventory.Describe(&b, e.Largest)
 	return b.String()
 }
 
@@ -177,7 +189,7 @@ func (e *DeadlockError) Error() string {
 func (e *DeadlockError) Is(target error) bool { return target == ErrWouldDeadlock }
 
 // deadlockError is the error of a denial with a deadlock.
-func (q *quotas) deadlockError(d core.Denial) error {
+func (q *quotas) deadlockError(d core.Denial) *DeadlockError {
 	e := &DeadlockError{RequestedBytes: d.Shortage.RequestedBytes, LimitBytes: d.Shortage.LimitBytes}
 	for _, h := range d.Deadlock.Holders {
 		x := Holder{WaitingBytes: h.WaitingBytes, Suspended: h.Suspended}
@@ -194,7 +206,7 @@ func (q *quotas) deadlockError(d core.Denial) error {
 		e.Holders = append(e.Holders, x)
 	}
 	for _, w := range d.Deadlock.Waiters {
-		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked}
+		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked, ForQuota: w.Unready, Age: w.Age}
 		if t := q.tenantOf(w.Account); t != nil {
 			x.Tenant = t.name
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -20,6 +21,12 @@ type WaitError struct {
 	// Tenants are the tenants that have buffers, the largest first. Their memory is part of the
 	// streams' memory, and not beside it.
 	Tenants []Holder
+	// Ahead is the request that it waited directly behind, and Position its place among those that
+	// waited, from 1 on. Nil and 0 where that is not known: another goroutine was just at it.
+	Ahead    *Waiter
+	Position int
+	// Largest is as in an OutOfMemoryError, of streams where no other goroutine was at work.
+	Largest []inventory.Buffer
 	Err     error // the context's
 }
 
@@ -33,6 +40,10 @@ func (e *WaitError) Error() string {
 	fmt.Fprintf(&b, ": %v", e.Err)
 	describe(&b, "; ", e.Holders)
 	describe(&b, "; of that ", e.Tenants)
+	if e.Ahead != nil {
+		fmt.Fprintf(&b, "; in place %d, behind this one: %v", e.Position, e.Ahead)
+	}
+	inventory.Describe(&b, e.Largest)
 	return b.String()
 }
 
@@ -50,19 +61,27 @@ func describe(b *strings.Builder, before string, holders []Holder) {
 // Unwrap is the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// EndWait completes the error of a wait, whose Holders are the streams so far. It takes no turn.
-func (p *Pool) EndWait(e *WaitError, t *Tenant) *WaitError {
+// EndWait completes the error of a wait, whose Holders are the streams so far, of a request of that
+// age. It waits for no turn.
+func (p *Pool) EndWait(e *WaitError, t *Tenant, age uint64) *WaitError {
+	e.Position, e.Ahead = p.placeOf(age)
 	byBytes(e.Holders)
 	if t != nil {
 		e.Tenant = t.name
 	}
-	for _, t := range p.quotas.tenants() {
-		if held := t.held.Load(); held > 0 {
-			e.Tenants = append(e.Tenants, Holder{Tenant: t.name, HeldBytes: held})
-		}
-	}
+	e.Tenants = p.quotas.holders()
 	byBytes(e.Tenants)
 	return e
+}
+
+// holders are the tenants that have buffers.
+func (q *quotas) holders() (all []Holder) {
+	for _, t := range q.tenants() {
+		if held := t.held.Load(); held > 0 {
+			all = append(all, Holder{Tenant: t.name, HeldBytes: held})
+		}
+	}
+	return all
 }
 
 // byBytes puts the largest holder first; of equal ones the first stream or tenant.

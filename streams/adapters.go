@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/claims"
+	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -93,6 +94,13 @@ func (c *peerClient) fencePassed() {
 }
 
 func (c *peerClient) retryDelayed(passed bool) { c.ref.Call(&fenceWaited{passed: passed}) }
+
+func (c *peerClient) largestBlocks(l *core.Largest, wait bool) {
+	look := func() { c.core.Largest(l, c.cuda.id) }
+	if entered, _ := c.tryTurn(look); !entered && wait {
+		_ = c.inTurn(context.Background(), look) // a stream that has failed has no list
+	}
+}
 
 // Wake implements magazine.Waker. It may be called inside a turn that puts a batch's slots back.
 func (k *waker) Wake() { k.turn.wake() }

@@ -101,6 +101,7 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 	p.On(h)
 	if c.Waits {
 		c.createdAt = time.Now()
+		c.deadline, _ = ctx.Deadline()
 		p.OnAwait(c.await)
 	}
 	if c.Waits || c.tenant != nil {
@@ -163,7 +164,7 @@ func (s *Stream) findNow(want *Request) (Buffer, bool) {
 // that fails, the buffer is freed.
 func (s *Stream) finish(b Buffer, want *Request) error {
 	if want.Tag != "" {
-		b.slot.SetTag(b.word, want.Tag)
+		b.slot.SetTag(b.word, b.bytes, want.Tag, time.Now())
 	}
 	if !want.Zero || b.bytes == 0 {
 		return nil
@@ -287,7 +288,7 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 	r := s.request(Request{Bytes: bytes})
 	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
-	b, err := r.promise.Future().Await(context.Background())
+	b, err := r.promise.Await(context.Background())
 	return b.slot, b.word, b.bytes, err
 }
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -128,11 +128,4 @@ func sumOfBlocks(sizes []int64) (sum int64) {
 }
 
 // LiveBuffer describes a live buffer.
-type LiveBuffer struct {
-	Stream uint32
-	Ptr    cudadrv.Ptr
-	Bytes  int64 // of its block
-	Tag    string
-	// Allocated is where the buffer was allocated; unknown unless the stream is watched.
-	Allocated site.Stack
-}
+type LiveBuffer = pool.LiveBuffer

@@ -30,10 +30,12 @@ type claim struct {
 	hint           int
 	forbiddenCalls uint64 // calls that captures had forbidden when the claim began
 	createdAt      time.Time
+	deadline       time.Time  // of the caller's context, if it may wait; zero: none
 	from           site.Stack // of a buffer or batch that may be sampled; else nil
 	unwatch        func()     // ends the watch over the caller's context; nil without one
 
-	awaiting atomic.Int32 // goroutines that wait for the answer and do nothing else
+	awaiting atomic.Int32  // goroutines that wait for the answer and do nothing else
+	place    atomic.Uint64 // age, for reports
 
 	// Owned by the turn.
 	age            uint64    // position in the order of waiting requests; 0: it has not waited yet
@@ -47,7 +49,8 @@ type claim struct {
 type wants interface {
 	unanswered() bool                 // neither answered nor cancelled
 	fail(err error)                   // answers it, and frees its slots
-	tag() string                      // of its buffer
+	tag() string                      // of its buffers
+	count() int                       // of its buffers
 	missingBytes() int64              // to get from the pool; constant while it waits
 	partBytes() int64                 // of the blocks that it holds; constant while it waits
 	blockBytes() int64                // of all its blocks
@@ -85,11 +88,11 @@ func (c *claim) settle(buffers ...Buffer) bool {
 	if !c.Settle() {
 		return false
 	}
-	payer := (*pool.TenantControl)(c.tenant)
+	payer, now := (*pool.TenantControl)(c.tenant), time.Now()
 	for _, x := range buffers {
 		n := blockBytes(x.bytes)
 		payer.Hold(n)
-		x.slot.SetCharge(x.word, payer, n)
+		x.slot.SetCharge(x.word, payer, n, x.bytes, now)
 	}
 	c.stream.charged.Store(true)
 	return true
@@ -158,7 +161,7 @@ type changed struct {
 func (*changed) Fail(error) {}
 
 // ended is the error of a claim whose context has ended: a *pool.WaitError if it could wait. It
-// takes no turn, since the end of a context must not wait.
+// waits for no turn, since the end of a context must not wait.
 func (c *claim) ended(err error) error {
 	if !c.Waits {
 		return err
@@ -166,7 +169,8 @@ func (c *claim) ended(err error) error {
 	e := &pool.WaitError{
 		RequestedBytes: c.wantedBytes(), Waited: time.Since(c.createdAt), Err: err, Holders: c.stream.peers.holders(),
 	}
-	return c.stream.pool.EndWait(e, c.tenant)
+	c.stream.peers.fill(&e.Largest, c.stream.host, false)
+	return c.stream.pool.EndWait(e, c.tenant, c.place.Load())
 }
 
 // wantedBytes is the size for which a claim waits.

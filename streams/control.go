@@ -26,6 +26,7 @@ func (c *Control) Press(level pressure.Level) { c.pressure.Store(uint32(level)) 
 // Tick does the stream's periodic work, if no goroutine is in its turn.
 func (c *Control) Tick() {
 	var waits []LongWait
+	c.peers.expire()
 	_, _ = c.tryTurn(func() { waits = c.tick() }) // the actor reports a panic
 	for _, w := range waits {
 		c.turn.longWait(w)
@@ -125,9 +126,7 @@ func (c *Control) Sweep(ctx context.Context) error {
 // LiveBuffers lists the live buffers, in no order. It is meant for a closed stream: on others
 // buffers come and go meanwhile.
 func (c *Control) LiveBuffers() (all []LiveBuffer) {
-	if err := c.call(context.Background(), func() { all = c.turn.live() }); err != nil {
-		return nil
-	}
+	all, _ = c.Live(context.Background())
 	return all
 }
 
@@ -135,6 +134,15 @@ func (c *Control) LiveBuffers() (all []LiveBuffer) {
 // turn.
 func (c *Control) Sampled(ctx context.Context) (all []SampledBuffer, err error) {
 	if err = c.call(ctx, func() { all = c.turn.sampled() }); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Live lists the live buffers, in no order. It waits for the current turn only. Its error is ErrClosed,
+// the cause of the stream's end, or the context's.
+func (c *Control) Live(ctx context.Context) (all []LiveBuffer, err error) {
+	if err := c.call(ctx, func() { all = c.turn.live() }); err != nil {
 		return nil, err
 	}
 	return all, nil

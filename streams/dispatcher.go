@@ -125,7 +125,7 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	switch c.Refused(why, facts) {
 	case claims.Consult:
 		c.want.putBack(&d.searches)
-		d.effects().consults.Push(consulting{d.hold(c, claims.Consulted), short})
+		d.effects().consults.Push(consulting{token: d.hold(c, claims.Consulted), short: short, largest: &short.Largest})
 	case claims.Delay:
 		c.Refusal = err
 		d.hold(c, claims.Delayed)
@@ -147,6 +147,7 @@ func (d *dispatcher) park(c *claim) {
 	c.want.putBack(&d.searches)
 	if c.age == 0 {
 		c.age, c.parkedAt = d.pool.NextAge(), time.Now()
+		c.place.Store(c.age)
 	}
 	token := d.claims.Hold(&c.Claim, claims.Parked)
 	runs := c.want.parkedRuns(&d.searches)
@@ -191,7 +192,9 @@ func (d *dispatcher) denied(m *denied) {
 	d.current = nil
 }
 
-// fail fails a claim for which there is no memory, and counts that, unless it was cancelled.
+// fail answers a claim that the pool has refused, and counts one for which there is no memory, unless
+// it was cancelled. One whose error names the largest buffers is answered after the turn, by an
+// effect.
 func (d *dispatcher) fail(c *claim, err error) {
 	if errors.Is(err, pool.ErrOutOfMemory) && c.isWanted() {
 		d.tally.OutOfMemory()
@@ -199,7 +202,12 @@ func (d *dispatcher) fail(c *claim, err error) {
 			(*pool.TenantControl)(c.tenant).OutOfMemory()
 		}
 	}
-	c.Fail(d.cuda.shortage(c.forbiddenCalls, err))
+	failed := d.cuda.shortage(c.forbiddenCalls, err)
+	if largest := pool.LargestOf(err); largest != nil && *largest == nil && !d.draining {
+		d.effects().consults.Push(consulting{largest: largest, claim: c, failed: failed})
+		return
+	}
+	c.Fail(failed)
 }
 
 // offered serves a parked claim from the stream's memory, once all runs that the pool granted

@@ -66,10 +66,13 @@ type answeredOffer struct {
 // filler is a claim whose buffer is zeroed before the answer.
 type filler interface{ fill(h *cudaStream) }
 
-// consulting is a call of the caller's handler.
+// consulting is a refusal that goes to the caller's handler, or, where it has a claim, to the caller.
 type consulting struct {
-	token uint64
-	err   *pool.OutOfMemoryError
+	token   uint64
+	short   *pool.OutOfMemoryError
+	largest *[]LiveBuffer // of the refusal, to be filled in first
+	claim   *claim
+	failed  error // answer to the claim
 }
 
 // Perform implements actors.Effects. Each effect is taken from its list before it is carried out: a
@@ -203,7 +206,11 @@ func (e *effects) finish() bool {
 		return true
 	}
 	if c, ok := e.consults.Pop(); ok {
-		w.spawn(func() { w.consult(c) })
+		if c.claim != nil && w.peers.listed() {
+			w.consult(c)
+		} else {
+			w.spawn(func() { w.consult(c) })
+		}
 		return true
 	}
 	if e.waitFences {
@@ -282,14 +289,19 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	}
 }
 
-// consult calls the caller's handler, and tells the stream its answer. A panic of the handler
-// counts as false.
+// consult completes a refusal, and answers its claim, or calls the caller's handler and tells the
+// stream its answer. A panic of the handler counts as false.
 func (w *wiring) consult(c consulting) {
+	w.peers.fill(c.largest, w.host, true)
+	if c.claim != nil {
+		c.claim.Fail(c.failed)
+		return
+	}
 	retry := false
-	err := w.guardHandler(func() { retry = w.handler(c.err) })
-	answer := &consulted{token: c.token, retry: retry && err == nil, err: c.err}
+	err := w.guardHandler(func() { retry = w.handler(c.short) })
+	answer := &consulted{token: c.token, retry: retry && err == nil, err: c.short}
 	if err != nil {
-		answer.err = errors.Join(c.err, err)
+		answer.err = errors.Join(c.short, err)
 	}
 	w.ref.Call(answer)
 }

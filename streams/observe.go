@@ -121,25 +121,26 @@ func (w *sampler) sampled(b Buffer, tag string, t *pool.Tenant) {
 }
 
 // allSampled tells the sampled buffers of a batch that was requested from there.
-func (w *sampler) allSampled(all []Buffer, t *pool.Tenant, from site.Stack) {
+func (w *sampler) allSampled(all []Buffer, tag string, t *pool.Tenant, from site.Stack) {
 	if from == nil {
 		return
 	}
 	for _, b := range all {
 		if b.slot.IsSampled(b.word, w.home.Share()) {
-			w.allocated(b, "", t, magazine.Draw(b.slot.Address(), b.word), from)
+			w.allocated(b, tag, t, magazine.Draw(b.slot.Address(), b.word), from)
 		}
 	}
 }
 
 // allocated tells a sampled buffer before its caller gets it.
 func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, draw uint32, from site.Stack) {
-	h := &magazine.History{Bytes: b.bytes, Tag: tag, Tenant: t.Name(), Allocated: from}
+	now := time.Now()
+	h := &magazine.History{Bytes: b.bytes, Tag: tag, Tenant: t.Name(), At: now, Allocated: from}
 	if p := w.profile; p != nil {
 		chance := magazine.Share(p.share.Load()).Threshold(uint64(b.slot.Magazine().UnitsOf(b.slot)))
 		if draw < chance {
 			at := p.Site(sampling.Labels{Stream: w.stream, Tag: tag, Tenant: h.Tenant}, from)
-			h.Sample = at.Allocated(time.Now().UnixNano(), b.bytes, chance, uint32(magazine.Everything))
+			h.Sample = at.Allocated(now.UnixNano(), b.bytes, chance, uint32(magazine.Everything))
 		}
 	}
 	b.slot.Watch(b.word, h)

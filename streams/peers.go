@@ -19,6 +19,7 @@ type Peers struct {
 
 	lines line.Lines
 	slack core.Allowance
+	found atomic.Pointer[listing] // the last since the last tick
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 
 	stranded atomic.Bool  // a stream was closed that has not finished and never will
@@ -109,6 +110,8 @@ type peerTurn interface {
 	fencePassed()
 	// retryDelayed makes the stream serve its delayed claims, or refuse them.
 	retryDelayed(passed bool)
+	// largestBlocks adds the stream's largest live blocks. It waits for the current turn, if it may.
+	largestBlocks(l *core.Largest, wait bool)
 }
 
 // unnumbered is the number of a stream that has none.

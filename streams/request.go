@@ -16,7 +16,8 @@ type Request struct {
 	// Zero sets the memory to zero by a memset on the stream: work submitted to the stream
 	// afterwards finds zeros. It is a driver call.
 	Zero bool
-	// Tag names the buffer in reports of live buffers. It costs a heap allocation of some 30 bytes.
+	// Tag names the buffer in reports of live buffers. It costs a heap allocation of 64 bytes, and a look
+	// at the clock for the buffer's age.
 	Tag string
 	// Wait lets the request wait for other callers' frees where memory is short, until the end of
 	// its context, rather than fail: see the package comment. A request that memory serves at once

@@ -13,16 +13,18 @@ type several struct {
 	claim
 	dst            []Buffer
 	bytes          []int64
-	missing        int64 // bytes to get from the pool
-	parts          int64 // bytes of the blocks that it holds
-	requestedPages bool  // the pool
-	byRanges       int   // slots from the stream's ranges
+	label          string // tag of its buffers
+	missing        int64  // bytes to get from the pool
+	parts          int64  // bytes of the blocks that it holds
+	requestedPages bool   // the pool
+	byRanges       int    // slots from the stream's ranges
 	byPool         int
 	promise        futures.Promise[Batch]
 }
 
 func (r *several) unanswered() bool    { return r.promise.Pending() }
-func (*several) tag() string           { return "" }
+func (r *several) tag() string         { return r.label }
+func (r *several) count() int          { return len(r.bytes) }
 func (r *several) missingBytes() int64 { return r.missing }
 func (r *several) partBytes() int64    { return r.parts }
 func (r *several) blockBytes() int64   { return sumOfBlocks(r.bytes) }
@@ -62,7 +64,7 @@ func (r *several) putBack(s *searches) {
 
 func (r *several) search(s *searches) bool {
 	whole := r.fillIn(s)
-	r.count()
+	r.sum()
 	return whole
 }
 
@@ -79,7 +81,7 @@ func (r *several) fillIn(s *searches) bool {
 
 func (r *several) searchAlone(s *searches) bool {
 	whole := r.fillAlone(s)
-	r.count()
+	r.sum()
 	return whole
 }
 
@@ -99,8 +101,8 @@ func (r *several) fillAlone(s *searches) bool {
 	return true
 }
 
-// count sums the missing bytes, and those of the blocks that the claim holds.
-func (r *several) count() {
+// sum sums the missing bytes, and those of the blocks that the claim holds.
+func (r *several) sum() {
 	r.missing, r.parts = 0, 0
 	for i, n := range r.bytes {
 		if slot := r.dst[i].slot; slot == nil {
@@ -154,7 +156,8 @@ func (r *several) deliver(s *searches) bool {
 		r.putBack(s)
 		return false
 	}
-	s.sampler.allSampled(dst, r.tenant, r.from)
+	s.sampler.allSampled(dst, r.label, r.tenant, r.from)
+	r.name(dst...)
 	// With the answer the caller owns them: fail must not free them any more.
 	r.dst = nil
 	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile

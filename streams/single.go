@@ -8,7 +8,7 @@ import (
 // single is a claim for one buffer.
 type single struct {
 	claim
-	Request
+	wish
 	slot           *magazine.Slot // found by the last search
 	pages          [1]uint32      // missing after it
 	requestedPages bool           // a Refill was sent
@@ -18,9 +18,12 @@ type single struct {
 	promise        futures.Promise[Buffer]
 }
 
+// wish is a Request without its methods: a program that prints none is not linked with them.
+type wish Request
+
 // request is a claim for a buffer, not yet sent.
 func (w *wiring) request(want Request) *single {
-	r := &single{Request: want}
+	r := &single{wish: wish(want)}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
 	r.begin(w, r)
 	r.draw, r.from = w.sampler.drawn(want.Bytes)
@@ -29,6 +32,7 @@ func (w *wiring) request(want Request) *single {
 
 func (r *single) unanswered() bool      { return r.promise.Pending() }
 func (r *single) tag() string           { return r.Tag }
+func (*single) count() int              { return 1 }
 func (r *single) missingBytes() int64   { return r.Bytes }
 func (*single) partBytes() int64        { return 0 }
 func (r *single) blockBytes() int64     { return blockBytes(r.Bytes) }
@@ -86,9 +90,7 @@ func (r *single) deliver(s *searches) bool {
 	if r.from != nil {
 		s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)
 	}
-	if r.Tag != "" {
-		slot.SetTag(b.word, r.Tag)
-	}
+	r.name(b)
 	s.inTransit.slot = nil // from here on the caller owns it, or the effect
 	if r.Zero && r.Bytes > 0 {
 		s.cuda.order()

@@ -30,7 +30,11 @@ func (r BatchRequest) String() string {
 		sum += bytes
 	}
 	size := fmt.Sprintf("%s of %s", units.Count(len(r.Bytes), "buffer"), units.Bytes(sum))
-	return joined([]string{size}, r.Wait, r.Priority, r.Tenant, r.Reservation)
+	text := []string{size}
+	if r.Tag != "" {
+		text = append(text, fmt.Sprintf("tag %q", r.Tag))
+	}
+	return joined(text, r.Wait, r.Priority, r.Tenant, r.Reservation)
 }
 
 // joined adds the options that one buffer and a batch have.

@@ -110,7 +110,7 @@ func (b *turnState) pendingFences() (all []fencing) {
 // live lists the live buffers.
 func (b *turnState) live() (all []LiveBuffer) {
 	b.core.Live(func(p cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
-		all = append(all, LiveBuffer{b.cuda.id, p, bytes, slot.Tag(), slot.Allocated()})
+		all = append(all, describe(b.cuda.id, p, bytes, slot))
 	})
 	return all
 }

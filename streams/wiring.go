@@ -58,7 +58,7 @@ func (w *wiring) inTurnReturning(ctx context.Context, f func()) error {
 func (w *wiring) await(ctx context.Context, c *call) error {
 	c.promise.On(w.host)
 	w.ref.Call(c)
-	_, err := c.promise.Future().Await(ctx)
+	_, err := c.promise.Await(ctx)
 	return err
 }
 

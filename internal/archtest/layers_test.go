@@ -55,7 +55,7 @@ func houseLayers() []layer {
 			"a fake of a library stands on the fake of the driver, and knows nothing of those who call it",
 		},
 		{
-			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect", "internal/memorymap"},
+			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect", "internal/memorymap", "internal/inventory"},
 			"a data structure knows nothing of those who use it",
 		},
 		{

@@ -52,6 +52,7 @@ func Bugs() []Bug {
 		foundBugs(),
 		panicBugs(),
 		callerBugs(),
+		holderBugs(),
 		ageBugs(),
 		cudaBugs(),
 		shareBugs(),

@@ -29,7 +29,7 @@ func callerBugs() []Bug {
 		},
 		{
 			Name: "a tenant is listed beside the streams that its buffers are in", Package: ".", Run: "^TestAWaitErrorSays",
-			Edits: []Edit{{"pool.(*Pool).EndWait", "e.Tenants = append(e.Tenants, Holder{", "e.Holders = append(e.Holders, Holder{"}},
+			Edits: []Edit{{"pool.(*Pool).EndWait", "e.Tenants = p.quotas.holders()", "e.Holders = append(e.Holders, p.quotas.holders()...)"}},
 		},
 		{
 			Name: "a refused argument is said to be of a Config", Package: ".", Run: "^TestARefusedArgumentNamesItsCall$",

@@ -4,6 +4,7 @@ package units
 import (
 	"math"
 	"strconv"
+	"time"
 )
 
 var binary = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table
@@ -39,4 +40,17 @@ func count(n int64, thing string) string {
 		return "1 " + thing
 	}
 	return strconv.FormatInt(n, 10) + " " + thing + "s"
+}
+
+// Duration is a time in words, as exact as people want it.
+func Duration(d time.Duration) string {
+	switch {
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(100 * time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(time.Millisecond)
+	}
+	return d.String()
 }

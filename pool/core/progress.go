@@ -41,7 +41,7 @@ func (n *noProgress) resolve() bool {
 		n.gather()
 	case admission.Deadlock:
 		n.deadlockCount++
-		n.answers.refuse(w.parked[id], nil, n.deadlock(accounts, id))
+		n.answers.refuse(w.parked[id], nil, n.deadlock(accounts, id, maxNamed))
 	case admission.Hopeless:
 		n.answers.deny(w.parked[id], nil)
 	}
@@ -52,8 +52,8 @@ func (n *noProgress) resolve() bool {
 // the other.
 const maxNamed = 16
 
-// deadlock is why a request is refused.
-func (n *noProgress) deadlock(accounts []admission.Account, refused uint64) *Deadlock {
+// deadlock is why a request is refused: the accounts, and the refused request with at most so many others.
+func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most int) *Deadlock {
 	w := n.waiters
 	d := &Deadlock{Clients: map[uint64]Client{}}
 	waiting := map[admission.Account]int64{}
@@ -61,7 +61,7 @@ func (n *noProgress) deadlock(accounts []admission.Account, refused uint64) *Dea
 		if x.Blocked {
 			waiting[x.Account] += x.Bytes
 		}
-		if x.ID == refused || len(d.Waiters) < maxNamed {
+		if x.ID == refused || len(d.Waiters) < most {
 			d.Waiters = append(d.Waiters, x)
 			d.Clients[x.ID] = w.parked[x.ID].client
 		}

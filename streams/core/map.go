@@ -75,7 +75,7 @@ func (m *mapper) put(offset, units uint32, state memorymap.State, s *magazine.Sl
 		Start: int64(offset) << sizeclass.UnitShift, Bytes: int64(units) << sizeclass.UnitShift, State: state, Stream: m.stream,
 	}
 	if s != nil {
-		r.Tag = s.Tag()
+		r.Tag = s.Facts().Tag
 		if state == memorymap.Live {
 			r.Buffers = 1
 		}

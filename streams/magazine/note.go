@@ -2,6 +2,7 @@ package magazine
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -75,14 +76,16 @@ func (n *note) add(line *line.Line) *use {
 	}
 }
 
-// record is the name and the places of a handle. It does not change: a change is another one in its
-// place.
+// record is the name, the requested size, the time and the places of a handle. It does not change: a
+// change is another one in its place.
 type record struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
 	word    uint64 // of the handle
+	bytes   int64  // that were asked for
 	tag     string
-	history *History // of a watched handle
+	at      time.Time // of the allocation
+	history *History  // of a watched handle
 }
 
 // History is the record of a watched handle. It does not change.
@@ -90,7 +93,8 @@ type History struct {
 	Address   cudadrv.Ptr
 	Bytes     int64 // that were asked for
 	Tag       string
-	Tenant    string // by its name; "": none
+	Tenant    string    // by its name; "": none
+	At        time.Time // of the allocation
 	Allocated site.Stack
 	Freed     site.Stack      // unknown before it was freed, and unless places are kept
 	Sample    sampling.Sample // zero: it is not part of the profile
@@ -123,12 +127,17 @@ func (r *record) isOf(handle uint64) bool { return r.word>>generationShift == ha
 
 // payer is told of the frees of what is charged to it, on the goroutine that frees, perhaps inside
 // a turn. It must not wait.
-type payer interface{ Paid(bytes int64) }
+type payer interface {
+	Paid(bytes int64)
+	PayerName() string
+}
 
 // charge is the payer of a live handle. It does not change.
 type charge struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
-	payer payer
-	bytes int64
+	payer          payer
+	bytes          int64
+	requestedBytes int64
+	at             time.Time // of the allocation
 }

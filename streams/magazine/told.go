@@ -1,6 +1,10 @@
 package magazine
 
-import "github.com/go-vram/vram/cudadrv/site"
+import (
+	"time"
+
+	"github.com/go-vram/vram/cudadrv/site"
+)
 
 // Watch remembers a live handle's history, to which it adds the address and the handle, and has its
 // free told. The caller has the handle and no other goroutine knows it yet.
@@ -10,15 +14,16 @@ func (s *Slot) Watch(handle uint64, h *History) {
 	if r := n.record.Load(); r != nil && s.magazine.home.places.Load() { // without places they are of little use
 		h.former = r.history.cut(formerLimit)
 	}
-	n.record.Store(&record{word: handle, tag: h.Tag, history: h})
+	n.record.Store(&record{word: handle, bytes: h.Bytes, tag: h.Tag, at: h.At, history: h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
-// SetTag names the block of a live handle. A watched one has the name that it was watched with.
-func (s *Slot) SetTag(handle uint64, name string) {
+// SetTag names the block of a live handle, and remembers its size and time. A watched one has the
+// name that it was watched with.
+func (s *Slot) SetTag(handle uint64, bytes int64, name string, at time.Time) {
 	n := s.noted()
 	if r := n.record.Load(); r == nil || !r.isOf(handle) || r.history == nil {
-		n.record.Store(&record{word: handle, tag: name})
+		n.record.Store(&record{word: handle, bytes: bytes, tag: name, at: at})
 	}
 }
 
@@ -30,20 +35,33 @@ func (s *Slot) recorded() *record {
 	return nil
 }
 
-// Tag is the name of the block of the present handle, or "".
-func (s *Slot) Tag() string {
-	if r := s.recorded(); r != nil && r.isOf(s.word.Load()) {
-		return r.tag
-	}
-	return ""
+// Facts are what a slot knows of its present handle. Handles that were neither named, charged nor
+// watched have none.
+type Facts struct {
+	RequestedBytes int64
+	Tag            string
+	Payer          string     // charged with it; empty: nobody
+	At             time.Time  // of its allocation
+	Allocated      site.Stack // unknown if it is not watched
 }
 
-// Allocated is the place where the present handle was handed out; unknown if it is not watched.
-func (s *Slot) Allocated() site.Stack {
-	if h := s.History(); h != nil {
-		return h.Allocated
+// Facts are those of the present handle. Any goroutine may ask; while the handle is being freed, or
+// handed out, the facts may be in part those of its follower.
+func (s *Slot) Facts() (f Facts) {
+	n := s.note.Load()
+	if n == nil {
+		return f
 	}
-	return nil
+	if c := n.charge.Load(); c != nil {
+		f = Facts{RequestedBytes: c.requestedBytes, Payer: c.payer.PayerName(), At: c.at}
+	}
+	if r := n.record.Load(); r != nil && r.isOf(s.word.Load()) {
+		f.RequestedBytes, f.Tag, f.At = r.bytes, r.tag, r.at
+		if r.history != nil {
+			f.Allocated = r.history.Allocated
+		}
+	}
+	return f
 }
 
 // History is that of the present handle; nil if it is not watched.
@@ -66,7 +84,7 @@ func (s *Slot) tellWatcher(handle uint64) {
 		ended := *h
 		ended.Freed = site.Here(2)
 		h = &ended
-		s.noted().record.Store(&record{word: r.word, tag: r.tag, history: h})
+		s.noted().record.Store(&record{word: r.word, bytes: r.bytes, tag: r.tag, at: r.at, history: h})
 	}
 	if w := s.magazine.home.watcher; w != nil {
 		w.Freed(h)
@@ -91,10 +109,10 @@ func (s *Slot) refused(word, handle uint64) error {
 	return err
 }
 
-// SetCharge sets the payer of a live handle until it is freed. The caller has the handle and no
-// other goroutine knows it yet.
-func (s *Slot) SetCharge(handle uint64, of payer, bytes int64) {
-	s.noted().charge.Store(&charge{payer: of, bytes: bytes})
+// SetCharge sets the payer of a live handle until it is freed, for a block of that many bytes. The
+// caller has the handle and no other goroutine knows it yet.
+func (s *Slot) SetCharge(handle uint64, of payer, bytes, requestedBytes int64, at time.Time) {
+	s.noted().charge.Store(&charge{payer: of, bytes: bytes, requestedBytes: requestedBytes, at: at})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 

@@ -1,0 +1,73 @@
+package inventory
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/units"
+)
+
+// Buffer is a live buffer: one that was not freed.
+type Buffer struct {
+	Stream uint32 // by its ID
+	Ptr    cudadrv.Ptr
+	Bytes  int64  // of its block
+	Tag    string // of its request
+	// Allocated is the call stack of its allocation; unknown unless buffers are watched, as
+	// Config.Debug and Config.Observer do.
+	Allocated site.Stack
+	// RequestedBytes and Age are known of buffers with a tag or a tenant, of those that had to wait for
+	// memory, and of watched ones; else they are 0.
+	RequestedBytes int64
+	Age            time.Duration // since the allocation, when it was listed
+	Tenant         string        // charged with it; empty: none
+}
+
+// String has the buffer's size, address and stream, its tag and tenant, and the place of its
+// allocation where that is known.
+func (b Buffer) String() string {
+	return fmt.Sprintf("buffer of %s at %v", units.Bytes(b.Bytes), b.Ptr) + b.facts()
+}
+
+// facts are those beside the size, each behind a word for it.
+func (b *Buffer) facts() string {
+	text := fmt.Sprintf(" on stream %d", b.Stream)
+	if b.Tag != "" {
+		text += fmt.Sprintf(", tag %q", b.Tag)
+	}
+	if b.Tenant != "" {
+		text += fmt.Sprintf(", tenant %q", b.Tenant)
+	}
+	if b.Allocated.Known() {
+		text += ", allocated at " + b.Allocated.String()
+	}
+	return text
+}
+
+// named is how many buffers the line of an error names; MaxListed is how many are in its fields.
+const (
+	named     = 3
+	MaxListed = 10
+)
+
+// Describe names the largest buffers of a list in one line, behind a text for the first.
+func Describe(b *strings.Builder, largest []Buffer) {
+	for i := range largest[:min(named, len(largest))] {
+		x := &largest[i]
+		b.WriteString([...]string{"; largest buffers: ", " / "}[min(i, 1)] + units.Bytes(x.Bytes) + x.facts())
+	}
+}
+
+// Sort puts the largest buffer first; of equal ones the one of the first stream, and at the lowest
+// address.
+func Sort(all []Buffer) {
+	order.Sort(len(all), func(i, j int) bool {
+		a, b := &all[i], &all[j]
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Ptr, b.Ptr)) < 0
+	}, func(i, j int) { all[i], all[j] = all[j], all[i] })
+}

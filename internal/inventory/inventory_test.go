@@ -1,0 +1,73 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+const mib = int64(1) << 20
+
+func buffers() []Buffer {
+	return []Buffer{
+		{Stream: 2, Ptr: 0x10, Bytes: mib},
+		{Stream: 1, Ptr: 0x30, Bytes: 4 * mib, Tag: "weights", Tenant: "gold", Age: 90 * time.Second},
+		{Stream: 1, Ptr: 0x20, Bytes: 4 * mib, Tag: "weights", Age: 2 * time.Hour},
+		{Stream: 1, Ptr: 0x40, Bytes: 2 * mib, Tag: "cache", RequestedBytes: mib},
+	}
+}
+
+// The text is a table of the sums and the largest buffers, the largest first.
+func TestTheTextOfAList(t *testing.T) {
+	t.Parallel()
+	l := Of(buffers())
+	l.Unread = []uint32{3}
+	assert.Equal(t, strings.TrimLeft(`
+4 live buffers, 11 MiB in all
+stream 3 has failed: its buffers are not listed
+by tenant:
+       7 MiB  3 buffers       no tenant, the oldest 2h0m0s old
+       4 MiB  1 buffer        gold, the oldest 1m30s old
+by tag:
+       8 MiB  2 buffers       weights, the oldest 2h0m0s old
+       2 MiB  1 buffer        cache
+       1 MiB  1 buffer        no tag
+by stream:
+      10 MiB  3 buffers       stream 1, the oldest 2h0m0s old
+       1 MiB  1 buffer        stream 2
+largest buffers:
+       4 MiB  at 0x20 on stream 1, tag "weights", 2h0m0s old
+       4 MiB  at 0x30 on stream 1, tag "weights", tenant "gold", 1m30s old
+       2 MiB  at 0x40 on stream 1, tag "cache"
+       1 MiB  at 0x10 on stream 2
+`, "\n"), l.String())
+	assert.Equal(t, "0 live buffers, 0 B in all\n", List{}.String())
+}
+
+// What all buffers have in common, or none has, is not summed; of many groups the smallest are one line.
+func TestGroupsThatSayNothingAreLeftOut(t *testing.T) {
+	t.Parallel()
+	var all []Buffer
+	for i := range 13 {
+		all = append(all, Buffer{Stream: 1, Ptr: 1, Bytes: int64(i+1) * mib, Tag: fmt.Sprintf("tag %02d", i)})
+	}
+	text := Of(all).String()
+	assert.NotContains(t, text, "by tenant")
+	assert.NotContains(t, text, "by place")
+	assert.Contains(t, text, "      13 MiB  1 buffer        tag 12\n")
+	assert.Contains(t, text, "       6 MiB  3 buffers       3 more\n")
+	assert.Equal(t, 10+1, strings.Count(text[strings.Index(text, "by tag"):strings.Index(text, "by stream")], "\n")-1)
+}
+
+// The line of an error names three buffers.
+func TestDescribeNamesThree(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	Describe(&b, nil)
+	assert.Empty(t, b.String())
+	Describe(&b, Of(buffers()).Buffers)
+	assert.Equal(t, `; largest buffers: 4 MiB on stream 1, tag "weights" / 4 MiB on stream 1, tag "weights", tenant "gold" / 2 MiB on stream 1, tag "cache"`, b.String())
+}

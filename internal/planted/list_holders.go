@@ -1,0 +1,71 @@
+package planted
+
+// holderBugs are those of the lists of who holds memory and who waits for it.
+func holderBugs() []Bug {
+	return []Bug{
+		{
+			Name: "the live buffers of one stream alone are listed", Package: ".", Run: "^TestTheListIsWhatLives$",
+			Edits: []Edit{{"vram.(*Device).LiveBuffers", "buffers = append(buffers, all...)", "buffers = all"}},
+		},
+		{
+			Name: "pending memory is listed as live", Package: "streams/core", Run: "^TestLiveHasNoPendingBlocks$",
+			Edits: []Edit{{"streams/core.(*Core).Live", "if freed[s] {", "if freed[s] && s == nil {"}},
+		},
+		{
+			Name: "a refusal names a buffer that was freed", Package: ".", Run: "^TestARefusalNamesTheLargestBuffers$",
+			Edits: []Edit{{"streams.(*listing).buffers", "x.Slot.Live(x.Word) && ", ""}},
+		},
+		{
+			Name: "a refusal names buffers of long before", Package: ".", Run: "^TestARefusalNamesTheLargestBuffers$",
+			Edits: []Edit{{"streams.(*Control).Tick", "	c.peers.expire()\n", ""}},
+		},
+		{
+			Name: "the largest blocks are in the wrong order", Package: "streams/core", Run: "^TestLargestIsAsASortedList$",
+			Edits: []Edit{{"streams/core.(*Largest).add", "l.Blocks[at-1].Units < x.Units", "l.Blocks[at-1].Units > x.Units"}},
+		},
+		{
+			Name: "magazines of equal blocks are passed over", Package: "streams/core", Run: "^TestLiveHasNoPendingBlocks$",
+			Edits: []Edit{{"streams/core.(*Core).Largest", "units != 0 && units <= l.smallest()", "units != 0"}},
+		},
+		{
+			Name: "pending memory is among the largest live blocks", Package: "streams/core", Run: "^TestLiveHasNoPendingBlocks$",
+			Edits: []Edit{{"streams/core.(*Core).Largest", "!freed[s]", "(!freed[s] || s != nil)"}},
+		},
+		{
+			Name: "the handler gets a refusal without the largest buffers", Package: ".", Run: "^TestARefusalNamesTheLargestBuffers$",
+			Edits: []Edit{{"streams.(*wiring).consult", "	w.peers.fill(c.largest, w.host, true)\n", "	if c.claim != nil {\n		w.peers.fill(c.largest, w.host, true)\n	}\n"}},
+		},
+		{
+			Name: "the tags of a batch that has waited are lost", Package: ".", Run: "^TestTagsAndTenantsAreKnownOnEveryWay$",
+			Edits: []Edit{{"streams.(*several).deliver", "	r.name(dst...)\n", ""}},
+		},
+		{
+			Name: "the size of a charged buffer is not remembered", Package: ".", Run: "^TestTagsAndTenantsAreKnownOnEveryWay$",
+			Edits: []Edit{{"streams/magazine.(*Slot).SetCharge", "&charge{of, bytes, requestedBytes, at}", "&charge{of, bytes, 0, at}"}},
+		},
+		{
+			Name: "the waiters of one stream alone are listed", Package: ".", Run: "^TestWaitersAreInTheOrderOfTheQueue$",
+			Edits: []Edit{{"vram.(*Device).Waiters", "w.Requests = append(w.Requests, all...)", "w.Requests = all"}},
+		},
+		{
+			Name: "waiters are listed by age", Package: ".", Run: "^TestWaitersAreInTheOrderOfTheQueue$",
+			Edits: []Edit{{"vram.(*Waiters).rank", "cmp.Compare(a.Position, b.Position), ", ""}},
+		},
+		{
+			Name: "parties that wait for each other by a third are no circle", Package: ".", Run: "^TestACircleIsSeenBeforeItIsADeadlock$",
+			Edits: []Edit{{"vram.Waiters.reached", "				due = append(due, e.To)\n", ""}},
+		},
+		{
+			Name: "a wait by a Handover is not drawn", Package: ".", Run: "^TestACircleIsSeenBeforeItIsADeadlock$",
+			Edits: []Edit{{"vram.(*Device).Waiters", "len(waits) > 0", "false"}},
+		},
+		{
+			Name: "the end of a wait does not name the request directly ahead", Package: ".", Run: "^TestTheEndOfAWaitSaysBehindWhom$",
+			Edits: []Edit{{"pool/core.(*Core).PlaceOf", "if place > 1 {", "if place > 2 {"}},
+		},
+		{
+			Name: "a deferred close loses the function's own error", Package: ".", Run: "^TestCloseIntoKeepsBothErrors$",
+			Edits: []Edit{{"vram.CloseInto", "errors.Join(*err, c.Close())", "errors.Join(c.Close())"}},
+		},
+	}
+}
