@@ -33,7 +33,7 @@ const (
 	mostBatch = 256
 )
 
-// raced says what laps showed for a way: its median over that of plain calls.
+// raced is the result of a way: its median over that of plain calls, and whether it won.
 func raced(laps []lap, w way) (ratio float64, faster bool) {
 	of := func(w way) time.Duration {
 		var all []time.Duration
@@ -104,7 +104,7 @@ func tryWays(l *lab, config vram.Config, _ Trial, p *analysis.Pattern) (Recommen
 		laps, err = l.race(racers)
 	}
 	for _, r := range racers {
-		_ = r.device.Close() // lists what an aborted round left live; its error is the news
+		_ = r.device.Close() // lists the live buffers of an aborted round, whose error is reported
 	}
 	if err != nil {
 		return Recommendation{}, fmt.Errorf("lanes and batches: %w", err)
@@ -211,7 +211,7 @@ func movesOf(tr *trace.Trace, batched bool) (moves []move) {
 	return moves
 }
 
-// round plays the trace once, and frees what it leaves outside the time.
+// round plays the trace once, and frees its leftovers outside the time.
 func (r *racer) round() (time.Duration, error) {
 	start := time.Now()
 	for i := range r.moves {
