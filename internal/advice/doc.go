@@ -11,7 +11,7 @@
 //
 // Nothing is recommended by reasoning alone: each Recommendation compares the trial with the change to the one without, and where
 // the figures do not show a gain it says to leave things as they are, with the same figures. Real time counts as gained where a way is
-// faster by a tenth in the median and in all but one of the rounds.
+// faster by a tenth in the median and in its best round, and faster in all but one of the rounds.
 //
 // # Concurrency properties
 //
