@@ -85,7 +85,7 @@ func (c *compareCmd) Run(p *program) error {
 	return nil
 }
 
-// printComparison prints a row a figure: times first, then what the driver does, what is held, and what served the requests.
+// printComparison prints a row a figure: times first, then driver calls, bytes, and the levels that served the requests.
 func printComparison(p *program, r *compare.Result) error {
 	t := newTable(1, r.Trace, "a", "b", "b / a")
 	number := func(name string, a, b float64, text func(float64) string) {

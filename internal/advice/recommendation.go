@@ -16,13 +16,13 @@ type Recommendation struct {
 	Advice  string   `json:"advice"`
 	Change  bool     `json:"change"`          // false: the trials showed no gain
 	Because []string `json:"because"`         // the figures
-	Gain    string   `json:"gain,omitempty"`  // what the trials showed to be less; only where Change is set
-	Price   string   `json:"price,omitempty"` // and what they showed to be more
+	Gain    string   `json:"gain,omitempty"`  // figures that became less; only where Change is set
+	Price   string   `json:"price,omitempty"` // figures that became more
 	Paste   string   `json:"paste,omitempty"`
 }
 
 const (
-	// leastGain is what bytes or modelled time must become less by to count. Not less: a handle more or less comes of timing.
+	// leastGain is the least share of bytes or modelled time that counts as saved. Not less: a handle more or less comes of timing.
 	leastGain = 0.01
 	// leastTime is the same of real time, which is noisy.
 	leastTime = 0.10
@@ -92,7 +92,7 @@ func better(a, b *Trial) bool {
 	return less(a.LastDriver, b.LastDriver, leastTime)
 }
 
-// differences says what is less in the second of two trials, and what is more.
+// differences are the figures that are less in the second of two trials, and those that are more.
 func differences(was, is *Trial) (gain, price string) {
 	var gains, prices []string
 	add := func(isLess bool, format, isText, wasText string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Report is what a trace does, what the allocator makes of it, and what to do.
+// Report is a trace's pattern, the trials of each mode, and the recommendations.
 type Report struct {
 	Pattern         *analysis.Pattern `json:"pattern"`
 	Modes           []Trial           `json:"modes"` // fast, balanced, lean
@@ -55,7 +55,7 @@ func Of(ctx context.Context, tr *trace.Trace) (*Report, error) {
 	return r, r.curve(ctx, tr, config)
 }
 
-// curve records what is reserved behind each event.
+// curve records the reserved bytes behind each event.
 func (r *Report) curve(ctx context.Context, tr *trace.Trace, config vram.Config) error {
 	o := replay.Options{NewDriver: simulated, Config: config, Rounds: 1}
 	watched, err := recorder.Attach(tr, &o)

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// Write writes the report for people: the pattern, what each mode makes of it, and what to do.
+// Write writes the report for people: the pattern, the figures of each mode, and the recommendations.
 func (r *Report) Write(w io.Writer) error {
 	if err := r.Pattern.Write(w); err != nil {
 		return err

@@ -12,12 +12,12 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Trial is what a configuration came to.
+// Trial is the figures of a configuration.
 type Trial struct {
 	Name              string        `json:"name"`
 	PeakReservedBytes int64         `json:"peak_reserved_bytes"`
 	ReservedOverLive  float64       `json:"reserved_over_live"`
-	UnusedShare       float64       `json:"unused_share"`  // of the peak reserved bytes: what the peak live bytes leave
+	UnusedShare       float64       `json:"unused_share"`  // of the peak reserved bytes: the part that the peak live bytes leave
 	Fragmentation     float64       `json:"fragmentation"` // at the end of the last round: free memory outside the longest free range
 	HitRate           float64       `json:"hit_rate"`      // of the last round: served without the pool
 	FirstCalls        uint64        `json:"first_driver_calls"`

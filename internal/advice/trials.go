@@ -12,14 +12,14 @@ import (
 const (
 	// mostDemands is the length of a warm-up list. Not longer: it is read and pasted.
 	mostDemands = 12
-	// roomBytes is the size in which a list has what is left over: a page.
+	// roomBytes is the size of a list's last demand, which stands for all smaller ones: a page.
 	roomBytes = 2 << 20
-	// headroomShare is what a limit has over the least one. Not less: a program's steps are not all like the recorded ones, and a
+	// headroomShare is the part of a limit above the least one. Not less: a program's steps are not all like the recorded ones, and a
 	// limit that is close to the least makes the pool move memory all the time.
 	headroomShare = 0.03
 )
 
-// demands is what is live at the peak as a list that fits on a screen: the sizes with most bytes, and pages for the rest.
+// demands are the buffers that are live at the peak, as a list that fits on a screen: the sizes with most bytes, and pages for the rest.
 func demands(sizes []analysis.Size) (list []vram.Demand) {
 	restBytes := int64(0)
 	for i, s := range sizes {
@@ -47,7 +47,7 @@ func tryWarm(l *lab, config vram.Config, without Trial, p *analysis.Pattern) (Re
 	return warmUp(&without, &with, list), nil
 }
 
-// enough is the least limit with its headroom, in whole pages, or what is reserved without a limit where that is less.
+// enough is the least limit with its headroom, in whole pages, or the reserved bytes without a limit where those are less.
 func enough(t *Trial) int64 {
 	limitBytes := t.LeastLimitBytes + int64(headroomShare*float64(t.LeastLimitBytes))
 	limitBytes = (limitBytes + roomBytes - 1) / roomBytes * roomBytes

@@ -1,6 +1,5 @@
-// Package analysis says what a recorded trace does: which sizes it asks for, how long they live, whether its steps repeat, whether
-// it grows, what its streams do, and what is held when most is. It plays nothing: what an allocator makes of the trace is
-// internal/advice's.
+// Package analysis describes a recorded trace: which sizes it asks for, how long they live, whether its steps repeat, whether
+// it grows, how its streams work, and which buffers make its peak. It plays nothing: replays are internal/advice's.
 //
 // # Words
 //
@@ -20,7 +19,7 @@
 // # Growth
 //
 // A trace grows where the floor rises from step to step (without steps: from tenth to tenth) in the whole second half, and in most
-// of the first: a leak, or a cache without a bound. What programs load at their start raises the floor of the first parts only.
+// of the first: a leak, or a cache without a bound. Weights that are loaded at the start raise the floor of the first parts only.
 //
 // # Concurrency properties
 //

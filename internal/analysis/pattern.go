@@ -4,7 +4,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Pattern is what a trace does.
+// Pattern is the behaviour of a trace.
 type Pattern struct {
 	Trace          string `json:"trace"`
 	EventCount     int    `json:"events"`

@@ -13,7 +13,7 @@ type Peak struct {
 	Micros  int64   `json:"at_us"`
 	AtShare float64 `json:"at_share"` // of the trace's events that lead up to it
 	Count   int     `json:"buffers"`
-	// Sizes are what is live then, by bytes, the most first.
+	// Sizes are those of the live buffers then, by bytes, the most first.
 	Sizes []Size `json:"sizes"`
 	// By how long they live.
 	Short Share `json:"short"`

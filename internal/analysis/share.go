@@ -2,7 +2,7 @@ package analysis
 
 import "slices"
 
-// Share is some of the allocations, and what that is of all of them.
+// Share is some of the allocations, with their part of all.
 type Share struct {
 	Count      int     `json:"count"`
 	Bytes      int64   `json:"bytes"`

@@ -10,10 +10,10 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Steps are what a trace repeats.
+// Steps are the parts that a trace repeats.
 type Steps struct {
 	Count      int   `json:"count"`       // whole ones that were found
-	AllocCount int   `json:"allocations"` // of a step, in the median; likewise what follows
+	AllocCount int   `json:"allocations"` // of a step, in the median; likewise the two below
 	EventCount int   `json:"events"`
 	Micros     int64 `json:"duration_us"`
 	FirstEvent int   `json:"first_event"` // where the first of them begins
@@ -27,7 +27,7 @@ type Steps struct {
 
 const (
 	// anchorAllocs is the length of an anchor. Not shorter: the same few sizes come in many places. Not longer: in traces whose sizes change
-	// from step to step what stays the same is short.
+	// from step to step the common sequences are short.
 	anchorAllocs = 8
 	// anchorTimes is how often one must occur: two equal distances.
 	anchorTimes = 3

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Stream is what one stream of the trace does.
+// Stream is the part of one stream.
 type Stream struct {
 	Stream int `json:"stream"`
 	Share

@@ -2,8 +2,8 @@
 //
 // # Words
 //
-// A Setup is a configuration as the command line has it, "footprint=lean,limit=8GB". A side is a setup and what its replays
-// came to. A repetition is a replay of each side, the first setup first: ABAB, so that what slows the machine down for a while slows both.
+// A Setup is a configuration as the command line has it, "footprint=lean,limit=8GB". A side is a setup with the figures of its
+// replays. A repetition is a replay of each side, the first setup first: ABAB, so that a machine that is slow for a while is slow for both.
 //
 // # Figures
 //

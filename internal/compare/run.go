@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Options say how often, and on what.
+// Options are the number of replays, and their device.
 type Options struct {
 	NewDriver   func() cudadrv.Driver
 	Repetitions int // of each side
@@ -38,7 +38,7 @@ type Spread struct {
 	Most   float64 `json:"most"`
 }
 
-// Side is what one setup came to.
+// Side is the figures of one setup.
 type Side struct {
 	Setup string `json:"setup"`
 

@@ -16,11 +16,11 @@ type Setup struct {
 	Text    string // as it was given
 	Config  vram.Config
 	Limit   replay.Limit
-	Warm    bool // what is live at the peak is mapped ahead
+	Warm    bool // the buffers that are live at the peak are mapped ahead
 	Demands []vram.Demand
 }
 
-// Keys are the names of what a setup may set.
+// Keys are the names that a setup may set.
 func Keys() []string {
 	return []string{"footprint", "limit", "segments", "waits", "cache", "pool-cache", "release", "predict", "warm"}
 }

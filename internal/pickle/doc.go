@@ -1,5 +1,5 @@
 // Package pickle writes plain data in Python's pickle format, protocol 2: None, booleans, integers, floats, strings, lists,
-// tuples and dictionaries. It writes no classes and no calls, so that reading what it wrote runs no code.
+// tuples and dictionaries. It writes no classes and no calls, so that reading its output runs no code.
 //
 // # Words
 //

@@ -44,7 +44,7 @@ const batch = 1000
 // longestTuple is the length up to which tuples have operations of their own.
 const longestTuple = 3
 
-// Encode writes the value. What a string has that is not UTF-8 is written as the replacement character. Errors: *TypeError, and those of w.
+// Encode writes the value. Bytes of a string that are not UTF-8 are written as the replacement character. Errors: *TypeError, and those of w.
 func Encode(w io.Writer, value any) error {
 	e := encoder{w: bufio.NewWriter(w), texts: map[string]uint32{}, shared: map[*Shared]uint32{}}
 	e.bytes(opProto, protocol)
@@ -155,7 +155,7 @@ func (e *encoder) text(s string) {
 	e.texts[s] = e.put()
 }
 
-// put enters what was written last into the memo.
+// put enters the value that was written last into the memo.
 func (e *encoder) put() (index uint32) {
 	index = e.next
 	e.next++

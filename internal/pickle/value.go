@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Item is a key of a Dict and what stands there.
+// Item is a key of a Dict with its value.
 type Item struct {
 	Key   string
 	Value any

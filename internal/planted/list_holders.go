@@ -41,7 +41,7 @@ func holderBugs() []Bug {
 		},
 		{
 			Name: "the size of a charged buffer is not remembered", Package: ".", Run: "^TestTagsAndTenantsAreKnownOnEveryWay$",
-			Edits: []Edit{{"streams/magazine.(*Slot).SetCharge", "&charge{of, bytes, requestedBytes, at}", "&charge{of, bytes, 0, at}"}},
+			Edits: []Edit{{"streams/magazine.(*Slot).SetCharge", "requestedBytes: requestedBytes, ", ""}},
 		},
 		{
 			Name: "the waiters of one stream alone are listed", Package: ".", Run: "^TestWaitersAreInTheOrderOfTheQueue$",

@@ -11,7 +11,7 @@ import (
 // Chart is a drawing.
 type Chart struct {
 	Title string
-	// Note stands below the title: what was measured, and where.
+	// Note stands below the title: the measurement and its place.
 	Note   string
 	Panels []Panel
 }
@@ -32,7 +32,7 @@ type Curve struct {
 // Curves are lines over one axis.
 type Curves struct {
 	Title string
-	X     string // what the axis counts
+	X     string // the unit of the axis
 	Y     string // which is bytes
 	All   []Curve
 	// Mark is a place to point out, and its text; none where the text is empty.

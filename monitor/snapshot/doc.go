@@ -5,17 +5,17 @@
 //
 // A Segment is a range of device addresses that is held from the driver, a Block a part of one with one state. A Trace is the
 // history of a device: Events in the order in which they happened, the newest last. A Stack is where in the program something was
-// asked for, the innermost Frame first. Requested bytes are what the program asked for, the bytes of a block what it got.
+// asked for, the innermost Frame first. Requested bytes are those that the program asked for; a block may have more.
 //
-// # What belongs together
+// # Consistency
 //
 // The blocks of a segment lie side by side and cover it. The segments of a snapshot are the state behind the last event, so that the
 // viewer can take the events back one by one: a block that is live was allocated last and is not freed behind that, a free that was
 // requested and has not completed has a block that is pending, mapped memory is a segment. A viewer that finds it otherwise stops
 // with an error. A history may begin late: that a block was allocated before it is no contradiction.
 //
-// Check says what does not fit. Events and segments that were read one after the other from a program at work rarely fit to the last
-// event: Fit leaves out what does not.
+// Check finds contradictions. Events and segments that were read one after the other from a program at work rarely fit to the last
+// event: Fit leaves out the events that contradict.
 //
 // # Concurrency properties
 //

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Check says what a viewer would stumble over: blocks that do not cover their segment, segments that overlap, and the newest event
-// that contradicts what came of it. The error wraps ErrBadSnapshot.
+// Check finds the first fault that stops a viewer: blocks that do not cover their segment, segments that overlap, and the newest event
+// that contradicts the state behind it. The error wraps ErrBadSnapshot.
 func Check(s *Snapshot) error {
 	if err := checkSegments(s.Segments); err != nil {
 		return err
@@ -107,8 +107,8 @@ func newRewind(segments []Segment, device int) *rewind {
 	return w
 }
 
-// takeBack makes the state before the event out of the one behind it. What is not empty where the event does not lead to
-// that; nothing has changed then.
+// takeBack makes the state before the event out of the one behind it. The answer is empty, or the reason why the event does not lead to
+// that state; nothing has changed then.
 func (w *rewind) takeBack(e *Event) (what string) {
 	if e.Bytes < 0 {
 		return fmt.Sprintf("it has %d bytes", e.Bytes)
@@ -157,7 +157,7 @@ func (w *rewind) find(address uint64) (index int, found bool) {
 	})
 }
 
-// unmap takes back what mapped memory.
+// unmap takes back an event that mapped memory.
 func (w *rewind) unmap(e *Event) (what string) {
 	to := e.Address + uint64(e.Bytes) //nolint:gosec // checked not to be negative
 	i, found := w.find(e.Address)
@@ -181,7 +181,7 @@ func (w *rewind) unmap(e *Event) (what string) {
 	return ""
 }
 
-// remap takes back what unmapped memory, and joins it with its neighbours of the same stream.
+// remap takes back an event that unmapped memory, and joins the memory with its neighbours of the same stream.
 func (w *rewind) remap(e *Event) (what string) {
 	x := extent{e.Address, e.Address + uint64(e.Bytes), e.Stream} //nolint:gosec // checked not to be negative
 	i, found := w.find(x.from)

@@ -35,7 +35,7 @@ type Segment struct {
 type Block struct {
 	Address        uint64
 	Bytes          int64
-	RequestedBytes int64 // of them, what the program asked for; 0 where nothing is live
+	RequestedBytes int64 // of them, as the program asked for; 0 where nothing is live
 	State          State
 	Stack          Stack // of the allocation; may be nil
 }

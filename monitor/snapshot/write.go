@@ -88,7 +88,7 @@ type printer struct {
 	err     error // the first
 }
 
-// mainPool is what PyTorch calls the pool that is not a graph's.
+// mainPool is PyTorch's name for the pool that is not a graph's.
 func mainPool() pickle.Tuple { return pickle.Tuple{0, 0} }
 
 func (p *printer) segment(s *Segment) any {

@@ -27,7 +27,7 @@ func (d *driver) Open(ordinal int) (cudadrv.Device, error) {
 	return &watched, nil
 }
 
-// device tells the recorder of memory. What is taken away is told before the call, what comes behind it: in the history no memory is
+// device tells the recorder of memory. It tells of memory that goes before the call, and of memory that comes behind it: in the history no memory is
 // mapped that another call has already.
 type device struct {
 	cudadrv.Device
@@ -137,7 +137,7 @@ func (r *Recorder) came(a snapshot.Action, p cudadrv.Ptr, bytes int64) {
 	r.note(a, uint64(p), bytes, 0, nil)
 }
 
-// went takes the ranges from the map that begin in the one that goes: what is unmapped was mapped handle by handle.
+// went takes the ranges from the map that begin in the one that goes: memory was mapped handle by handle.
 func (r *Recorder) went(a snapshot.Action, p cudadrv.Ptr, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,7 +21,7 @@ type Recorder struct {
 	rounds int
 	config vram.Config
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	device   cudadrv.Device
 	line     int // of the event that is under way
 	handles  map[cudadrv.Handle]int64
@@ -42,7 +42,7 @@ type buffer struct {
 // firstLine is where a trace has its first event.
 const firstLine = 2
 
-// Attach has the recorder watch what the options make of the trace. They must name the driver and the rounds, and set no Observe.
+// Attach makes a recorder and has it watch the replay of the trace with these options. They must name the driver and the rounds, and set no Observe.
 func Attach(tr *trace.Trace, o *replay.Options) (*Recorder, error) {
 	if o.Parallel || o.Copies > 1 || o.Jitter != 0 {
 		return nil, ErrOneAtATime
@@ -62,7 +62,7 @@ func Attach(tr *trace.Trace, o *replay.Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Reserved is what was held from the driver behind each event of the first round.
+// Reserved is the bytes held from the driver behind each event of the first round.
 func (r *Recorder) Reserved() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *Recorder) observe(o replay.Observation) {
 	if o.Round+1 == r.rounds {
 		r.last = r.snapshot()
 	}
-	r.history, r.line = nil, firstLine // of the next round, whose history begins with what was left over
+	r.history, r.line = nil, firstLine // of the next round, whose history begins with the leftovers
 }
 
 func (r *Recorder) outOfMemory(o replay.Observation) {

@@ -31,40 +31,40 @@ func recorded(t *testing.T, tr *trace.Trace, o replay.Options) (*recorder.Record
 
 // The history leads to the memory at its end, which holds what the trace does; the curve ends at what is reserved.
 func TestARecordedReplayFits(t *testing.T) {
-	for _, mode := range []vram.Footprint{vram.Balanced, vram.Lean} {
-		for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
-			t.Run(mode.String()+" "+segments.String(), func(t *testing.T) {
-				tr, err := trace.Open("resnet_train")
-				require.NoError(t, err)
-				r, result := recorded(t, tr, replay.Options{Rounds: 2, Config: vram.Config{Footprint: mode, Segments: segments}})
-				s := r.Snapshot()
-				require.NotNil(t, s)
-				require.NoError(t, snapshot.Check(s))
+	for name, config := range map[string]vram.Config{
+		"balanced": {}, "lean": {Footprint: vram.Lean}, "plain": {Segments: vram.SegmentsPlain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr, err := trace.Open("resnet_train")
+			require.NoError(t, err)
+			r, result := recorded(t, tr, replay.Options{Rounds: 2, Config: config})
+			s := r.Snapshot()
+			require.NotNil(t, s)
+			require.NoError(t, snapshot.Check(s))
 
-				var liveBytes, segmentBytes int64
-				for _, at := range s.Segments {
-					segmentBytes += at.Bytes
-					for _, b := range at.Blocks {
-						if b.State == snapshot.Live {
-							liveBytes += b.Bytes
-						}
+			var liveBytes, segmentBytes int64
+			for _, at := range s.Segments {
+				segmentBytes += at.Bytes
+				for _, b := range at.Blocks {
+					if b.State == snapshot.Live {
+						liveBytes += b.Bytes
 					}
 				}
-				assert.Equal(t, tr.Info.LeftoverBytes, liveBytes)
-				assert.GreaterOrEqual(t, segmentBytes, liveBytes)
-				allocs := 0
-				for _, e := range s.Traces[0] {
-					if e.Action == snapshot.Alloc {
-						allocs++
-					}
+			}
+			assert.Equal(t, tr.Info.LeftoverBytes, liveBytes)
+			assert.GreaterOrEqual(t, segmentBytes, liveBytes)
+			allocs := 0
+			for _, e := range s.Traces[0] {
+				if e.Action == snapshot.Alloc {
+					allocs++
 				}
-				assert.Equal(t, tr.Info.AllocCount, allocs, "the history of one round")
-				curve := r.Reserved()
-				require.Len(t, curve, len(tr.Events))
-				assert.Equal(t, result.Rounds[0].PeakReservedBytes, slices.Max(curve))
-				require.NoError(t, snapshot.Write(&bytes.Buffer{}, s))
-			})
-		}
+			}
+			assert.Equal(t, tr.Info.AllocCount, allocs, "the history of one round")
+			curve := r.Reserved()
+			require.Len(t, curve, len(tr.Events))
+			assert.Equal(t, result.Rounds[0].PeakReservedBytes, slices.Max(curve))
+			require.NoError(t, snapshot.Write(&bytes.Buffer{}, s))
+		})
 	}
 }
 

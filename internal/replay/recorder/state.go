@@ -47,7 +47,7 @@ func segments(mapped map[uint64]int64) (all []snapshot.Segment) {
 	return all
 }
 
-// blocks are what lives in a segment at those addresses, and what is free around it.
+// blocks are the live buffers of a segment at those addresses, and the free ranges around them.
 func (r *Recorder) blocks(at *snapshot.Segment, addresses []uint64) (all []snapshot.Block) {
 	next := at.Address
 	free := func(to uint64) {
