@@ -37,6 +37,7 @@ func Bugs() []Bug {
 		budgetBugs(),
 		movesBugs(),
 		magazineBugs(),
+		samplingBugs(),
 		streamBugs(),
 		useBugs(),
 		captureBugs(),

@@ -86,7 +86,7 @@ type History struct {
 	Tag       string
 	Tenant    string // by its name; "": none
 	Allocated site.Stack
-	Freed     site.Stack      // unknown before it was freed, and unless places are kept
+	Freed     site.Stack      // unknown before it was freed, and unless everything is sampled
 	Sample    sampling.Sample // zero: it is not part of the profile
 
 	word   uint64
