@@ -94,7 +94,8 @@ type question struct {
 	peer      int    // the ordinal, for EnablePeer
 	reset     bool
 	liveBytes map[core.Client]int64 // for a reset
-	reply     futures.Promise[*Snapshot]
+	read      func()                // reads the books, in the turn; nil: nothing is read
+	reply     futures.Promise[struct{}]
 }
 
 func (*step) isMessage()     {}
@@ -113,7 +114,7 @@ func (s *step) Fail(err error) {
 }
 
 // Fail answers in the pool's place.
-func (q *question) Fail(err error) { q.reply.Complete(nil, err) }
+func (q *question) Fail(err error) { q.reply.Complete(struct{}{}, err) }
 
 // effects are the actions of a turn of the pool that are performed after it, in field order.
 type effects struct {

@@ -164,31 +164,33 @@ type Snapshot struct {
 
 // Snapshot reads the books. It waits for the current turn only.
 func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
-	return p.question(ctx, &question{})
+	s := new(Snapshot) // the turn may write it after the end of ctx. It is no result of the future: then its String would be linked with every program
+	err := p.question(ctx, &question{read: func() {
+		*s = Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}
+	}})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return *s, nil
 }
 
 // ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are the
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
-	_, err := p.question(ctx, &question{reset: true, liveBytes: liveBytes})
-	return err
+	return p.question(ctx, &question{reset: true, liveBytes: liveBytes})
 }
 
 // Reconfigure replaces the settings from the next message on.
 func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 	s.LimitBytes = min(s.LimitBytes, p.bytes/2)
-	_, err := p.question(ctx, &question{settings: &s})
-	return err
+	return p.question(ctx, &question{settings: &s})
 }
 
-func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
+func (p *Pool) question(ctx context.Context, q *question) error {
 	q.reply.On(p.host)
 	p.ref.Call(q)
-	reply, err := q.reply.Future().Await(ctx)
-	if err != nil {
-		return Snapshot{}, err
-	}
-	return *reply, nil
+	_, err := q.reply.Future().Await(ctx)
+	return err
 }
 
 // Close denies waiting requests, releases all memory, live or not, and ends the pool's goroutines.

@@ -43,7 +43,10 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	q.reply.Complete(&Snapshot{Books: p.core.Books(), Waits: p.waitStats(), CheckError: p.core.Check()}, nil)
+	if q.read != nil {
+		q.read()
+	}
+	q.reply.Complete(struct{}{}, nil)
 }
 
 func (p *Pool) step(s *step) {
