@@ -68,15 +68,11 @@ func samplingBugs() []Bug {
 			Edits: []Edit{{"streams/sampling.(*Register).Site", "r.count.Load() >= SiteLimit", "r.count.Load() < 0"}},
 		},
 		{
-			Name: "a place that two goroutines enter at once is entered twice", Package: "streams/sampling", Run: "^TestManyEnterPlaces$",
-			Edits: []Edit{{"streams/sampling.(*Register).Site", "if at.CompareAndSwap(nil, s) {", "at.Store(s)\n			{"}},
-		},
-		{
 			Name: "a buffer from before an observer is freed untold", Package: ".", Run: "^TestObserveWhileInUse$",
 			Edits: []Edit{{"streams/magazine.(*Slot).Adopt", "if s.Announce(handle, Watched) != nil {", "if !s.Live(handle) {"}},
 		},
 		{
-			Name: "a trace forgets the buffers from before the recording", Package: "monitor/history", Run: "^TestRecordAndReplay$",
+			Name: "a trace forgets the buffers from before the recording", Package: "monitor/history", Run: "^TestLostEvents$",
 			Edits: []Edit{{"monitor/history.(*Snapshot).before", "	for _, e := range s.Live {\n", "	for _, e := range s.Live[:0] {\n"}},
 		},
 		{
