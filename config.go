@@ -9,7 +9,6 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/pool/core"
-	streamcore "github.com/go-vram/vram/streams/core"
 )
 
 // Ptr is a 64-bit device address; for cgo a CUdeviceptr, never an unsafe.Pointer.
@@ -228,14 +227,6 @@ func checkDemands(demands []Demand, refuse func(i int, want string) error) error
 		}
 	}
 	return nil
-}
-
-// ofStream are the settings of a stream.
-func (c *Config) ofStream() streamcore.Settings {
-	return streamcore.Settings{
-		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.Tuning.StreamCacheBlocks},
-		Exact:  c.Stats == StatsExact, AgeTicks: int(c.ageTicks()), Share: c.share(),
-	}
 }
 
 // plain reports whether a device is served by plain segments.

@@ -63,6 +63,7 @@ type Device struct {
 	gonePeak  shared.Mark      // live bytes of streams that have ended, each alone
 	scopes    atomic.Uint64    // numbers of Measure
 	profile   streams.Profile  // see Profile
+	observers streams.Observers
 	pressure  pressureState
 	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
 	notices   *notices                  // nil without a Logger and Events
@@ -112,6 +113,9 @@ func Open(cfg Config) (*Device, error) {
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
 	}
 	d.config.Store(&cfg)
+	if cfg.Observer.Observes() {
+		d.observers.Store(&cfg.Observer)
+	}
 	d.limit.Store(cfg.LimitBytes)
 	d.streams.Store(&registry{})
 	d.background, d.stop = context.WithCancel(context.Background())
@@ -178,11 +182,11 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 
 // openBy opens a stream by a configuration that may be replaced meanwhile.
 func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*Stream, error) {
-	settings := c.ofStream()
+	settings := d.ofStream(c)
 	s, control, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Share: settings.Share, Profile: &d.profile, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
-		Places: c.tellsAll(), Observer: c.Observer, Handler: d.handleShortage, Handles: d.handlesShortage,
+		Observers: &d.observers, Handler: d.handleShortage, Handles: d.handlesShortage,
 		LongWait: d.longWait(), Sibling: d.NewStream,
 	})
 	if err != nil {
@@ -373,8 +377,8 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	if !stranded {
 		errs = append(errs, e.meter.CtxSynchronize())
 	}
-	if closed := d.config.Load().Observer.Closed; closed != nil {
-		closed()
+	if o := d.observers.Load(); o != nil && o.Closed != nil {
+		o.Closed()
 	}
 	for _, s := range open {
 		s.End()

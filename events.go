@@ -123,12 +123,23 @@ func (c *Config) watched() bool {
 
 // observer passes the pool's events on. Its functions return at once.
 func (d *Device) observer() pool.Observer {
-	if d.notices == nil {
-		return pool.Observer{}
-	}
 	return pool.Observer{
-		JobDone: func(r pool.JobReport) { d.notices.post(func() { d.tellJob(r) }) },
-		Denied:  func(e *OutOfMemoryError) { d.notices.post(func() { d.tellDenial(e) }) },
+		JobDone: func(r pool.JobReport) {
+			if o := d.observers.Load(); o != nil && o.Reserved != nil && r.CreatedBytes != r.ReleasedBytes {
+				o.Reserved(r.CreatedBytes-r.ReleasedBytes, r.ReservedBytes)
+			}
+			if d.notices != nil {
+				d.notices.post(func() { d.tellJob(r) })
+			}
+		},
+		Denied: func(e *OutOfMemoryError) {
+			if o := d.observers.Load(); o != nil && o.Denied != nil {
+				o.Denied(e)
+			}
+			if d.notices != nil {
+				d.notices.post(func() { d.tellDenial(e) })
+			}
+		},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams"
+	streamcore "github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 	"github.com/go-vram/vram/streams/sampling"
 )
@@ -73,19 +74,6 @@ func (d *Device) SampledBuffers(ctx context.Context) (all []SampledBuffer, err e
 	return all, nil
 }
 
-// tellsAll reports whether each buffer is told: there is an Observer, or Debug.
-func (c *Config) tellsAll() bool {
-	return c.Debug || c.Observer.Allocated != nil || c.Observer.Freed != nil
-}
-
-// share is that of the allocations that streams sample.
-func (c *Config) share() magazine.Share {
-	if c.tellsAll() {
-		return magazine.Everything
-	}
-	return c.profileShare()
-}
-
 // profileShare is that of the allocations that the profile counts.
 func (c *Config) profileShare() magazine.Share {
 	if c.SampleBytes == 0 {
@@ -93,4 +81,16 @@ func (c *Config) profileShare() magazine.Share {
 	}
 	const all = int64(magazine.Everything) << sizeclass.UnitShift
 	return magazine.Share(max(1, min(all/c.SampleBytes, int64(magazine.Everything)))) //nolint:gosec // 24 bits
+}
+
+// ofStream are the settings of a stream: everything is sampled for observers, and for Debug.
+func (d *Device) ofStream(c *Config) streamcore.Settings {
+	share := c.profileShare()
+	if c.Debug || d.observers.Load() != nil {
+		share = magazine.Everything
+	}
+	return streamcore.Settings{
+		Budget: streamcore.Budget{CacheBytes: c.StreamCacheBytes, CacheRanges: c.Tuning.StreamCacheBlocks},
+		Exact:  c.Stats == StatsExact, AgeTicks: int(c.ageTicks()), Share: share,
+	}
 }

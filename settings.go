@@ -110,7 +110,7 @@ func (d *Device) apply(e *engine, from *Config) error {
 		err := e.pool.Reconfigure(context.Background(), settings)
 		e.pool.Tick() // a lower PoolCacheBytes holds from now on
 		for _, s := range d.streams.Load().open {
-			_ = s.Reconfigure(context.Background(), c.ofStream()) // a stream that has ended needs none
+			_ = s.Reconfigure(context.Background(), d.ofStream(c)) // a stream that has ended needs none
 		}
 		if err == nil {
 			err = d.shrink(e, settings.LimitBytes)
@@ -139,6 +139,6 @@ func (d *Device) shrink(e *engine, limitBytes int64) error {
 func (d *Device) applyTo(s *streams.Control, from *Config) {
 	for c := d.config.Load(); c != from; c = d.config.Load() {
 		from = c
-		_ = s.Reconfigure(context.Background(), c.ofStream()) // a stream that has ended needs none
+		_ = s.Reconfigure(context.Background(), d.ofStream(c)) // a stream that has ended needs none
 	}
 }

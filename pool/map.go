@@ -15,17 +15,15 @@ type Map struct {
 // Map reads the pages. It waits for the current turn only.
 func (p *Pool) Map(ctx context.Context) (*Map, error) {
 	all := new(Map)
-	q := &question{}
-	q.visit = func() {
+	err := p.inTurn(ctx, func() {
 		all.Books, all.Runs = p.core.Books(), p.core.Map()
 		for i := range all.Runs {
 			if r := &all.Runs[i]; p.places == nil {
 				r.At = p.at(r.First)
 			}
 		}
-		q.reply.Complete(0, nil)
-	}
-	if _, err := p.question(ctx, q); err != nil {
+	})
+	if err != nil {
 		return nil, err // the turn may still write
 	}
 	return all, nil

@@ -94,7 +94,7 @@ type question struct {
 	peer      int    // the ordinal, for EnablePeer
 	reset     bool
 	liveBytes map[core.Client]int64  // for a reset
-	found     Snapshot               // written in the turn, before the answer
+	read      func()                 // runs in the turn, before the answer; nil: nothing is read
 	reply     futures.Promise[int64] // of a step's type: each costs a program two kilobytes
 }
 

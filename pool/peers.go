@@ -52,8 +52,7 @@ func (p *Pool) EnablePeer(ordinal int) error {
 		}
 		x.wanted = append(x.wanted, q)
 	}
-	_, err := p.question(context.Background(), q)
-	return err
+	return p.question(context.Background(), q)
 }
 
 // turnEnds has the next job make the calls that are wanted, before its own: the pages that are mapped then are those that the books

@@ -173,14 +173,20 @@ type Snapshot struct {
 
 // Snapshot reads the books. It waits for the current turn only.
 func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
-	return p.question(ctx, &question{})
+	s := new(Snapshot) // the turn may write it after the end of ctx. It is no result of the future: then its String would be linked with every program
+	err := p.inTurn(ctx, func() {
+		*s = Snapshot{Books: p.core.Books(), Waits: p.waitFigures(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}
+	})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return *s, nil
 }
 
 // ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are the
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
-	_, err := p.question(ctx, &question{reset: true, liveBytes: liveBytes})
-	return err
+	return p.question(ctx, &question{reset: true, liveBytes: liveBytes})
 }
 
 // BeginScope begins a scope of the peaks, under a number that no other scope has; liveBytes are as
@@ -195,31 +201,22 @@ func (p *Pool) EndScope(ctx context.Context, number uint64) (peaks core.Peaks, e
 	return peaks, err
 }
 
-// inTurn runs f in the pool's turn, and waits for it.
+// inTurn runs f in the pool's turn, and waits for it. After an error f may still run.
 func (p *Pool) inTurn(ctx context.Context, f func()) error {
-	q := &question{}
-	q.visit = func() {
-		f()
-		q.reply.Complete(0, nil)
-	}
-	_, err := p.question(ctx, q)
-	return err
+	return p.question(ctx, &question{read: f})
 }
 
 // Reconfigure replaces the settings from the next message on.
 func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 	s.LimitBytes = min(s.LimitBytes, p.bytes/2)
-	_, err := p.question(ctx, &question{settings: &s})
-	return err
+	return p.question(ctx, &question{settings: &s})
 }
 
-func (p *Pool) question(ctx context.Context, q *question) (Snapshot, error) {
+func (p *Pool) question(ctx context.Context, q *question) error {
 	q.reply.On(p.host)
 	p.ref.Call(q)
-	if _, err := q.reply.Await(ctx); err != nil {
-		return Snapshot{}, err // a turn may still write the answer
-	}
-	return q.found, nil
+	_, err := q.reply.Await(ctx)
+	return err
 }
 
 // Close denies waiting requests, releases all memory, live or not, and ends the pool's goroutines.

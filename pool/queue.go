@@ -17,19 +17,17 @@ type Queue struct {
 
 // Queue reads the queue. It waits for the current turn only.
 func (p *Pool) Queue(ctx context.Context) (Queue, error) {
-	q := &question{}
-	var found Queue
-	q.visit = func() {
+	found := new(Queue)
+	err := p.inTurn(ctx, func() {
 		p.core.SetTenants(p.quotas.accounts(false))
 		all := p.quotas.deadlockError(p.core.Queue()) // as it would be told where nobody went on
-		found = Queue{all.Waiters, all.Holders}
+		*found = Queue{all.Waiters, all.Holders}
 		byBytes(found.Holders)
-		q.reply.Complete(0, nil)
+	})
+	if err != nil {
+		return Queue{}, err // the turn may still write
 	}
-	if _, err := p.question(ctx, q); err != nil {
-		return Queue{}, err
-	}
-	return found, nil
+	return *found, nil
 }
 
 // mostTries is how often placeOf tries to enter the turn. Not fewer: where many contexts end at once

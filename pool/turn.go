@@ -43,7 +43,9 @@ func (p *Pool) answer(q *question) {
 	if q.reset {
 		p.core.ResetPeaks(q.liveBytes)
 	}
-	q.found = Snapshot{Books: p.core.Books(), Waits: p.waitFigures(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}
+	if q.read != nil {
+		q.read()
+	}
 	q.reply.Complete(0, nil)
 }
 

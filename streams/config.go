@@ -29,13 +29,10 @@ type Config struct {
 	AgeTicks int
 	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
 	Debug bool
-	// Share is that of the allocations that are sampled, as in core.Settings: everything if there is an
-	// Observer, or Places.
+	// Share is that of the allocations that are sampled, as in core.Settings.
 	Share magazine.Share
-	// Places keeps the places of frees, too.
-	Places bool
-	// Observer is told of the sampled buffers.
-	Observer Observer
+	// Observers are told of the sampled buffers; nil: none.
+	Observers *Observers
 	// Profile counts sampled buffers by place: those of its own share; nil: there is none.
 	Profile *Profile
 	// Handler is called with a request that the pool refuses for want of memory; if it returns true

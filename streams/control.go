@@ -130,6 +130,16 @@ func (c *Control) LiveBuffers() (all []LiveBuffer) {
 	return all
 }
 
+// Watch replaces the settings as Reconfigure does, and visits the live buffers, which are watched from then
+// on. It waits for the current turn; the visits are made in one, and may miss buffers that are freed meanwhile
+// and frees of lanes that are made at the same time.
+func (c *Control) Watch(ctx context.Context, settings core.Settings, found func(BufferEvent)) error {
+	return c.call(ctx, func() {
+		c.turn.configure(settings)
+		c.turn.watchLive(found)
+	})
+}
+
 // Sampled lists the live buffers that the profile has samples of, in no order. It waits for the current
 // turn.
 func (c *Control) Sampled(ctx context.Context) (all []SampledBuffer, err error) {

@@ -1,8 +1,10 @@
 package streams
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -22,9 +24,58 @@ type Observer struct {
 	// Freed is called before the buffer's memory can be allocated again. It is also called for
 	// frees after the device was closed.
 	Freed func(BufferEvent)
+	// Found is called by Device.Observe for each buffer that is live already: its Bytes are those of its
+	// block, and its Place is unknown, unless it was sampled.
+	Found func(BufferEvent)
+	// Reserved is called when memory was taken from the driver, or released to it: by how much, and how
+	// much is held afterwards.
+	Reserved func(changeBytes, reservedBytes int64)
+	// Denied is called when the pool refused a request: see Events.OutOfMemory.
+	Denied func(*pool.OutOfMemoryError)
 	// Closed is called when a device is closed: all buffers have ended, and their memory is about
 	// to be released.
 	Closed func()
+}
+
+// Observes reports whether any function is set that is called without Device.Observe.
+func (o *Observer) Observes() bool {
+	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Denied != nil
+}
+
+// Observers are those of a device: nil, or one that stands for all of them, and the list of all. The two are no
+// atomic.Pointers, whose types would be linked with every program.
+type Observers struct {
+	p   unsafe.Pointer
+	all unsafe.Pointer // replaced, never changed
+}
+
+// Load is the observer that stands for all; nil if there is none.
+func (o *Observers) Load() *Observer { return (*Observer)(atomic.LoadPointer(&o.p)) }
+
+// Store sets the observer before any stream is open.
+func (o *Observers) Store(first *Observer) { atomic.StorePointer(&o.p, unsafe.Pointer(first)) }
+
+// CompareAndSwap replaces the observer.
+func (o *Observers) CompareAndSwap(old, next *Observer) bool {
+	return atomic.CompareAndSwapPointer(&o.p, unsafe.Pointer(old), unsafe.Pointer(next))
+}
+
+// All are the observers that EditAll has listed.
+func (o *Observers) All() []*Observer {
+	if all := (*[]*Observer)(atomic.LoadPointer(&o.all)); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// EditAll replaces the list by an edited copy.
+func (o *Observers) EditAll(edit func([]*Observer) []*Observer) {
+	for {
+		old, next := atomic.LoadPointer(&o.all), edit(slices.Clone(o.All()))
+		if atomic.CompareAndSwapPointer(&o.all, old, unsafe.Pointer(&next)) {
+			return
+		}
+	}
 }
 
 // BufferEvent is a buffer that was allocated or freed.
@@ -34,6 +85,7 @@ type BufferEvent struct {
 	Ptr    cudadrv.Ptr
 	Bytes  int64 // requested
 	Tag    string
+	Tenant string     // by its name; "": none
 	Place  site.Stack // of the request, or of the free
 }
 
@@ -77,18 +129,19 @@ type SampledBuffer struct {
 // sampler tells the Observer and the profile of the sampled buffers of a stream, and keeps their call
 // stacks. A sampled buffer has a flag that has its free told; all else is as if it were not sampled.
 type sampler struct {
-	home     *magazine.Home
-	stream   uint32
-	handle   cudadrv.Stream
-	observer Observer
-	profile  *Profile
-	claims   atomic.Uint64 // number of claims that were drawn for
+	_ [0]func() // is not compared
+
+	home      *magazine.Home
+	stream    uint32
+	handle    cudadrv.Stream
+	observers *Observers // of the device; nil: none
+	profile   *Profile
+	claims    atomic.Uint64 // number of claims that were drawn for
 }
 
 func (w *sampler) init(cfg *Config, home *magazine.Home) {
-	w.home, w.stream, w.handle, w.observer, w.profile = home, cfg.ID, cfg.Handle, cfg.Observer, cfg.Profile
+	w.home, w.stream, w.handle, w.observers, w.profile = home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile
 	home.SetWatcher((*freedWatcher)(w))
-	home.KeepPlaces(cfg.Places)
 }
 
 // here is the call stack of the caller's caller; nil if nothing is sampled.
@@ -96,8 +149,11 @@ func (w *sampler) here() site.Stack {
 	if w.home.Share() == 0 {
 		return nil
 	}
-	return site.Here(1)
+	return callStack()
 }
+
+// callStack is the present call stack.
+func callStack() site.Stack { return site.Here(2) }
 
 // drawn decides about a claim before it has a buffer, on its caller's goroutine: from is nil if the
 // buffer is not to be sampled.
@@ -108,15 +164,15 @@ func (w *sampler) drawn(bytes int64) (draw uint32, from site.Stack) {
 	}
 	draw = magazine.Draw(cudadrv.Ptr(w.stream), w.claims.Add(1))
 	if draw < share.Threshold(sizeclass.Units(max(bytes, 1))) {
-		from = site.Here(1)
+		from = callStack()
 	}
 	return draw, from
 }
 
 // sampled tells a buffer that its caller is about to get, if it is sampled.
 func (w *sampler) sampled(b Buffer, tag string, t *pool.Tenant) {
-	if b.slot.IsSampled(b.word, w.home.Share()) {
-		w.allocated(b, tag, t, magazine.Draw(b.slot.Address(), b.word), site.Here(1))
+	if draw, is := b.slot.Drawn(b.word, w.home.Share()); is {
+		w.allocated(b, tag, t, draw, callStack())
 	}
 }
 
@@ -126,8 +182,8 @@ func (w *sampler) allSampled(all []Buffer, tag string, t *pool.Tenant, from site
 		return
 	}
 	for _, b := range all {
-		if b.slot.IsSampled(b.word, w.home.Share()) {
-			w.allocated(b, tag, t, magazine.Draw(b.slot.Address(), b.word), from)
+		if draw, is := b.slot.Drawn(b.word, w.home.Share()); is {
+			w.allocated(b, tag, t, draw, from)
 		}
 	}
 }
@@ -144,7 +200,7 @@ func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, draw uint32, f
 		}
 	}
 	b.slot.Watch(b.word, h)
-	w.tell(w.observer.Allocated, h, from)
+	w.tell(h, from, false)
 }
 
 // freedWatcher is the sampler as the magazines call it.
@@ -154,11 +210,36 @@ type freedWatcher sampler
 func (f *freedWatcher) Freed(h *magazine.History) {
 	h.Sample.End()
 	w := (*sampler)(f)
-	w.tell(w.observer.Freed, h, h.Freed)
+	w.tell(h, h.Freed, true)
 }
 
-func (w *sampler) tell(f func(BufferEvent), h *magazine.History, from site.Stack) {
-	if f != nil {
-		f(BufferEvent{w.stream, w.handle, h.Address, h.Bytes, h.Tag, from})
+func (w *sampler) tell(h *magazine.History, from site.Stack, freed bool) {
+	if w.observers == nil {
+		return
 	}
+	o := w.observers.Load()
+	if o == nil {
+		return
+	}
+	f := o.Allocated
+	if freed {
+		f = o.Freed
+	}
+	if f != nil {
+		f(w.event(h, from))
+	}
+}
+
+func (w *sampler) event(h *magazine.History, from site.Stack) BufferEvent {
+	return BufferEvent{w.stream, w.handle, h.Address, h.Bytes, h.Tag, h.Tenant, from}
+}
+
+// found watches a live buffer that was allocated before everything was sampled. The owner of the slot
+// calls it; false: the buffer was freed meanwhile.
+func (w *sampler) found(slot *magazine.Slot, bytes int64) (e BufferEvent, live bool) {
+	h := slot.Adopt(bytes)
+	if h == nil {
+		return e, false
+	}
+	return w.event(h, h.Allocated), true
 }

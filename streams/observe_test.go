@@ -55,9 +55,12 @@ func (r *rig) watched(d *diary) *Stream {
 	r.t.Helper()
 	h, err := r.device.StreamCreate()
 	require.NoError(r.t, err)
+	observers := new(Observers)
+	observer := d.observer()
+	observers.Store(&observer)
 	s, _, err := Open(Config{
 		ID: uint32(len(r.streams) + 1), Pool: r.pool, Device: r.device, Fences: r.fences, Handle: h,
-		Limit: &r.limit, Share: magazine.Everything, Places: true, Observer: d.observer(),
+		Limit: &r.limit, Share: magazine.Everything, Observers: observers,
 	})
 	require.NoError(r.t, err)
 	r.streams = append(r.streams, s)

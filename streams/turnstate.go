@@ -129,6 +129,15 @@ func (b *turnState) sampled() (all []SampledBuffer) {
 	return all
 }
 
+// watchLive visits the live buffers, and has their frees told.
+func (b *turnState) watchLive(found func(BufferEvent)) {
+	b.core.Live(func(_ cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
+		if e, live := b.sampler.found(slot, bytes); live && found != nil {
+			found(e)
+		}
+	})
+}
+
 // find is the live buffer whose block contains an address, or the zero Buffer.
 func (b *turnState) find(p cudadrv.Ptr) Buffer {
 	slot, word, bytes, found := b.core.Lookup(p)

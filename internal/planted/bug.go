@@ -38,6 +38,7 @@ func Bugs() []Bug {
 		budgetBugs(),
 		movesBugs(),
 		magazineBugs(),
+		samplingBugs(),
 		streamBugs(),
 		useBugs(),
 		captureBugs(),

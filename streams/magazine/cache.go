@@ -114,19 +114,18 @@ func (c *Cache) allocBeyond(bytes int64) (*Slot, uint64, int64, error) {
 // allocContended is Alloc where many allocate from the same magazine.
 func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	s, handle := c.Take(bytes)
-	switch {
-	case s == nil:
+	if s == nil {
 		return c.allocBeyond(bytes)
-	case s.IsSampled(handle, c.Share()):
-		return c.beyond.AllocSampled(s, handle, bytes)
-	default:
-		return s, handle, bytes, nil
 	}
+	if _, is := s.Drawn(handle, c.Share()); is {
+		return c.beyond.AllocSampled(s, handle, bytes)
+	}
+	return s, handle, bytes, nil
 }
 
 // Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or
 // heap allocation. Requests of 0 bytes and less are not served. It samples nothing: that is the
-// caller's, with Slot.IsSampled, as for TakeBack and TakeMany.
+// caller's, with Slot.Drawn, as for TakeBack and TakeMany.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {

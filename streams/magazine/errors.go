@@ -56,7 +56,7 @@ var (
 type FreeError struct {
 	Err       error      // ErrDoubleFree or ErrStale
 	Allocated site.Stack // where the buffer was allocated
-	Freed     site.Stack // where it was freed; unknown in the moment of that free, and unless places are kept
+	Freed     site.Stack // where it was freed; unknown in the moment of that free, and unless everything is sampled
 }
 
 // Error names both places.

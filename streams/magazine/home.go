@@ -127,9 +127,6 @@ func (h *Home) HasFreed() bool { return uint32(h.freed.Load()) != noSlot }
 // SetWatcher makes w hear of the frees of watched handles. Call it before the first allocation.
 func (h *Home) SetWatcher(w watcher) { h.watcher = w }
 
-// KeepPlaces sets whether the place of each free of a watched handle is kept, too.
-func (h *Home) KeepPlaces(keep bool) { h.places.Store(keep) }
-
 // register is the numbers and the frees of an owner's magazines.
 type register struct {
 	home   *Home

@@ -96,7 +96,7 @@ type History struct {
 	Tenant    string    // by its name; "": none
 	At        time.Time // of the allocation
 	Allocated site.Stack
-	Freed     site.Stack      // unknown before it was freed, and unless places are kept
+	Freed     site.Stack      // unknown before it was freed, and unless everything is sampled
 	Sample    sampling.Sample // zero: it is not part of the profile
 
 	word   uint64

@@ -35,10 +35,11 @@ func Draw(address cudadrv.Ptr, handle uint64) uint32 {
 	return uint32(z >> (64 - drawBits)) //nolint:gosec // 23 bits
 }
 
-// IsSampled reports whether the allocation that a handle of the slot stands for is sampled where
+// Drawn is the draw of a handle of the slot, and whether the allocation that it stands for is sampled where
 // that share is.
-func (s *Slot) IsSampled(handle uint64, share Share) bool {
-	return share != 0 && Draw(s.address, handle) < share.Threshold(uint64(s.magazine.UnitsOf(s)))
+func (s *Slot) Drawn(handle uint64, share Share) (draw uint32, isSampled bool) {
+	draw = Draw(s.address, handle)
+	return draw, draw < share.Threshold(uint64(s.magazine.UnitsOf(s)))
 }
 
 // Share is that of the allocations that are sampled.

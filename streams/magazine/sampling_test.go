@@ -121,7 +121,7 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 		for range pairs {
 			s, handle, _, err := d.cache.Alloc(100)
 			require.NoError(t, err)
-			if s.IsSampled(handle, d.cache.Share()) {
+			if _, is := s.Drawn(handle, d.cache.Share()); is {
 				drawn++
 			}
 			require.NoError(t, s.Free(handle))

@@ -124,7 +124,7 @@ type Home struct {
 	// for, which was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
 	share     atomic.Uint32 // see Share
-	places    atomic.Bool   // the places of frees are kept
+	_         [4]byte
 
 	freed atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
 	used  atomic.Uint64 // likewise, of those that others use: see nextUsed

@@ -11,19 +11,52 @@ import (
 func (s *Slot) Watch(handle uint64, h *History) {
 	h.Address, h.word = s.address, handle
 	n := s.noted()
-	if r := n.record.Load(); r != nil && s.magazine.home.places.Load() { // without places they are of little use
+	if r := n.record.Load(); r != nil && s.keepsPlaces() {
 		h.former = r.history.cut(formerLimit)
 	}
 	n.record.Store(&record{word: handle, bytes: h.Bytes, tag: h.Tag, at: h.At, history: h})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
+// keepsPlaces reports whether the places of frees, and the histories of before, are kept: where everything
+// is sampled. Of few samples they are of little use.
+func (s *Slot) keepsPlaces() bool { return s.magazine.home.Share() == Everything }
+
+// Adopt is Watch of a handle that was handed out before, by the owner. The history of one that is watched
+// already is that; a new one has the bytes of the block. It is nil if the slot was freed meanwhile.
+func (s *Slot) Adopt(bytes int64) *History {
+	n, handle := s.noted(), s.Word()
+	for {
+		r := n.record.Load()
+		h := &History{Address: s.address, Bytes: bytes, word: handle}
+		if r != nil && r.isOf(handle) {
+			if r.history != nil {
+				return r.history
+			}
+			h.Bytes, h.Tag, h.At = r.bytes, r.tag, r.at
+		}
+		if !n.record.CompareAndSwap(r, &record{word: handle, bytes: h.Bytes, tag: h.Tag, at: h.At, history: h}) {
+			continue
+		}
+		if s.Announce(handle, Watched) != nil {
+			return nil
+		}
+		return h
+	}
+}
+
 // SetTag names the block of a live handle, and remembers its size and time. A watched one has the
 // name that it was watched with.
 func (s *Slot) SetTag(handle uint64, bytes int64, name string, at time.Time) {
 	n := s.noted()
-	if r := n.record.Load(); r == nil || !r.isOf(handle) || r.history == nil {
-		n.record.Store(&record{word: handle, bytes: bytes, tag: name, at: at})
+	for {
+		r := n.record.Load()
+		if r != nil && r.isOf(handle) && r.history != nil { // perhaps since a moment ago: see Adopt
+			return
+		}
+		if n.record.CompareAndSwap(r, &record{word: handle, bytes: bytes, tag: name, at: at}) {
+			return
+		}
 	}
 }
 
@@ -72,15 +105,15 @@ func (s *Slot) History() *History {
 	return nil
 }
 
-// tellWatcher notes the place of a free, which the caller has won, if places are kept, and tells the
-// watcher.
+// tellWatcher notes the place of a free, which the caller has won, if places are kept, and tells
+// the watcher.
 func (s *Slot) tellWatcher(handle uint64) {
 	r := s.recorded()
 	if r == nil || !r.isOf(handle) || r.history == nil {
 		return
 	}
 	h := r.history
-	if home := s.magazine.home; home.places.Load() {
+	if s.keepsPlaces() {
 		ended := *h
 		ended.Freed = site.Here(2)
 		h = &ended

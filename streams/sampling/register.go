@@ -32,13 +32,15 @@ func (l *Labels) equal(other *Labels) bool {
 // Register counts samples. The zero value is ready.
 type Register struct {
 	root  Site
-	count atomic.Int32 // of sites
 	other Site
+	count atomic.Int32 // of sites
 }
 
 // Site is a place, and the totals of its samples. It is a node of a tree by hashes, in which each level
 // takes two bits of the hash.
 type Site struct {
+	_ [0]func() // is not compared
+
 	below  [4]atomic.Pointer[Site]
 	labels Labels
 	stack  site.Stack
@@ -112,7 +114,9 @@ func (x *Sample) End() {
 	}
 }
 
-// count adds the same for the free as for the allocation.
+// count adds the same for the free as for the allocation. It is not inlined: that costs the more code.
+//
+//go:noinline
 func (x *Sample) count(first int) {
 	weight, weightedBytes := int64(weightOne), x.bytes
 	if chance, all := int64(x.Chance), int64(x.All); chance < all {

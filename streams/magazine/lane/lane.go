@@ -123,7 +123,7 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 // allocElse is Alloc where the likeliest place has nothing.
 func (l *Lane) allocElse(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	if s, handle := l.Take(bytes); s != nil {
-		if s.IsSampled(handle, magazine.Share(l.share.Load())) {
+		if _, is := s.Drawn(handle, magazine.Share(l.share.Load())); is {
 			return l.beyond.AllocSampled(s, handle, bytes)
 		}
 		return s, handle, bytes, nil

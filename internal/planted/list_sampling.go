@@ -1,0 +1,83 @@
+package planted
+
+// samplingBugs are those of sampled allocations.
+func samplingBugs() []Bug {
+	return []Bug{
+		{
+			Name: "a stream's magazines sample nothing", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
+			Edits: []Edit{{"streams/magazine.(*Cache).Alloc", "t != 0 && Draw", "t == 0 && Draw"}},
+		},
+		{
+			Name: "a magazine that is made while buffers are sampled samples nothing", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
+			Edits: []Edit{{"streams/magazine.(*register).add", "	m.contended.Store(r.home.Share().Threshold(uint64(units)))\n", ""}},
+		},
+		{
+			Name: "a magazine in use goes on at the rate of before", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
+			Edits: []Edit{{"streams/magazine.(*Owner).SetShare", "m.setThreshold(", "_ = ("}},
+		},
+		{
+			Name: "a new rate forgets the lost races", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
+			Edits: []Edit{{"streams/magazine.(*Magazine).setThreshold", "old&^thresholdMask|threshold", "threshold"}},
+		},
+		{
+			Name: "a lane is not told of a new rate", Package: ".", Run: "^TestSamplingIsSwitchedWhileInUse$",
+			Edits: []Edit{{"streams/magazine/lane.(*Leases).SetShare", "		l.share.Store(uint32(share))\n", "		_ = l\n"}},
+		},
+		{
+			Name: "a lane samples twice where its likeliest place is empty", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
+			Edits: []Edit{{"streams.(*Lane).allocSlow", `l.stream.sampler.sampled(b, "", nil)`, `l.stream.sampler.sampled(b, "", nil)
+			l.stream.sampler.sampled(b, "", nil)`}},
+		},
+		{
+			Name: "a request that is a message is sampled twice", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
+			Edits: []Edit{{"streams.(*single).deliver", "s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)", `s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)
+		s.sampler.sampled(b, r.Tag, r.tenant)`}},
+		},
+		{
+			Name: "draws of one slot follow each other evenly instead of at random", Package: "streams/magazine", Run: "^TestDrawsAreSpreadEvenly$",
+			Edits: []Edit{{"streams/magazine.Draw", `	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+`, ""}},
+		},
+		{
+			Name: "the generation does not count for a draw", Package: "streams/magazine", Run: "^TestOneSlotIsSampledAtItsRate$",
+			Edits: []Edit{{"streams/magazine.Draw", "handle*0x9E3779B97F4A7C15", "0*handle"}},
+		},
+		{
+			Name: "the free of a sampled buffer is not counted", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
+			Edits: []Edit{{"streams.(*freedWatcher).Freed", "	h.Sample.End()\n", ""}},
+		},
+		{
+			Name: "the free of a sampled buffer is not told", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
+			Edits: []Edit{{"streams/magazine.(*Slot).Watch", "	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live\n", ""}},
+		},
+		{
+			Name: "a sample has half its weight", Package: "streams", Run: "^TestSamplesEstimateWhatWasAllocated$",
+			Edits: []Edit{{"streams/sampling.(*Sample).count", "chance < all {", "chance < all/2 {\n		chance *= 2"}},
+		},
+		{
+			Name: "a claim is weighed as if the stream's rate were the profile's", Package: ".", Run: "^TestDebugDoesNotChangeTheProfile$",
+			Edits: []Edit{{"streams.(*sampler).allocated", "magazine.Share(p.share.Load()).Threshold(", "w.home.Share().Threshold("}},
+		},
+		{
+			Name: "a tag does not tell places apart", Package: "streams/sampling", Run: "^TestTotalsByPlace$",
+			Edits: []Edit{{"streams/sampling.(*Labels).equal", " && l.Tag == other.Tag", ""}, {"streams/sampling.hash", "labels.Tag + labels.Tenant", "labels.Tenant"}},
+		},
+		{
+			Name: "the number of places has no bound", Package: "streams/sampling", Run: "^TestPlacesAreBounded$",
+			Edits: []Edit{{"streams/sampling.(*Register).Site", "r.count.Load() >= SiteLimit", "r.count.Load() < 0"}},
+		},
+		{
+			Name: "a buffer from before an observer is freed untold", Package: ".", Run: "^TestObserveWhileInUse$",
+			Edits: []Edit{{"streams/magazine.(*Slot).Adopt", "if s.Announce(handle, Watched) != nil {", "if !s.Live(handle) {"}},
+		},
+		{
+			Name: "a trace forgets the buffers from before the recording", Package: "monitor/history", Run: "^TestLostEvents$",
+			Edits: []Edit{{"monitor/history.(*Snapshot).before", "	for _, e := range s.Live {\n", "	for _, e := range s.Live[:0] {\n"}},
+		},
+		{
+			Name: "a full ring keeps the oldest events", Package: "monitor/history", Run: "^TestLostEvents$",
+			Edits: []Edit{{"monitor/history.(*Recorder).enter", "old != nil && old.Number > e.Number", "old != nil"}},
+		},
+	}
+}

@@ -1,0 +1,247 @@
+package history_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/monitor/history"
+)
+
+func open(t *testing.T, cfg vram.Config) (*vram.Device, *vram.Stream) {
+	t.Helper()
+	cfg.Driver = sim.New(sim.Config{})
+	d, err := vram.Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() }) // with live buffers
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	return d, s
+}
+
+func start(t *testing.T, d *vram.Device, o history.Options) *history.Recorder {
+	t.Helper()
+	r, err := history.Start(d, o)
+	require.NoError(t, err)
+	return r
+}
+
+func alloc(t *testing.T, s *vram.Stream, bytes int64, tag string) vram.Buffer {
+	t.Helper()
+	b, err := s.AllocFor(t.Context(), vram.Request{Bytes: bytes, Tag: tag})
+	require.NoError(t, err)
+	return b
+}
+
+func read(t *testing.T, r *history.Recorder) *trace.Trace {
+	t.Helper()
+	var text bytes.Buffer
+	require.NoError(t, r.WriteTrace(&text))
+	tr, err := trace.Read("recorded", &text)
+	require.NoError(t, err, "%s", text.String())
+	return tr
+}
+
+// Each event between Start and Stop is recorded, with size, tag and place, and none after.
+func TestEvents(t *testing.T) {
+	d, s := open(t, vram.Config{LimitBytes: 256 << 20})
+	r := start(t, d, history.Options{Stacks: true})
+	b := alloc(t, s, 5000, "a")
+	require.NoError(t, b.Free())
+	_, err := s.Alloc(200 << 20)
+	require.NoError(t, err)
+	_, err = s.Alloc(200 << 20)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	r.Stop()
+	r.Stop()
+	require.NoError(t, alloc(t, s, 5000, "late").Free())
+	count := map[history.Kind]int{}
+	for i, e := range r.Events() {
+		assert.EqualValues(t, i, e.Number)
+		count[e.Kind]++
+		if e.Kind == history.Allocated || e.Kind == history.Freed {
+			assert.Contains(t, e.Stack.String(), "history_test.")
+			assert.Equal(t, s.ID(), e.Stream)
+			assert.False(t, e.Time.IsZero())
+		}
+		if e.Ptr == b.Ptr() && e.Bytes == 5000 {
+			assert.Equal(t, "a", e.Tag)
+		}
+	}
+	assert.Equal(t, 2, count[history.Allocated])
+	assert.Equal(t, 1, count[history.Freed])
+	assert.Equal(t, 1, count[history.OutOfMemory])
+	assert.Positive(t, count[history.Growth])
+	assert.Zero(t, r.Snapshot().LostCount)
+	assert.Len(t, r.Snapshot().Live, 1)
+}
+
+// The ring keeps the latest events, and counts the lost ones; a trace of it has the buffers whose allocation was lost at its
+// beginning, and is well formed.
+func TestLostEvents(t *testing.T) {
+	d, s := open(t, vram.Config{})
+	var early []vram.Buffer // before the recording
+	for range 10 {
+		early = append(early, alloc(t, s, 3000, ""))
+	}
+	r := start(t, d, history.Options{Events: 100})
+	var lost []vram.Buffer
+	for range 50 {
+		lost = append(lost, alloc(t, s, 70_000, "")) // their allocations are lost
+	}
+	for range 200 {
+		require.NoError(t, alloc(t, s, 1<<20, "").Free())
+	}
+	for _, b := range append(early[:5:5], lost[:20]...) {
+		require.NoError(t, b.Free())
+	}
+	r.Stop()
+	snapshot := r.Snapshot()
+	require.Len(t, snapshot.Events, 100)
+	assert.Len(t, snapshot.Live, 35)
+	growths := snapshot.LostCount - (50 + 400 + 25 - 100)
+	assert.Less(t, growths, uint64(50), "all else is counted")
+	for _, e := range snapshot.Events {
+		assert.False(t, e.Stack.Known())
+	}
+	tr := read(t, r)
+	assert.Equal(t, 25+(100-25)/2+1+35, tr.Info.AllocCount) // a pair is cut in two
+	assert.Equal(t, 25+(100-25)/2+1, tr.Info.FreeCount)
+	assert.EqualValues(t, 5*3072+30*70_000, tr.Info.LeftoverBytes)
+}
+
+// What is recorded and what is replayed are the same allocations, frees, bytes and peak: of one stream and of several, with
+// lanes and batches, with buffers from before the recording.
+func TestRecordAndReplay(t *testing.T) {
+	d, s := open(t, vram.Config{})
+	other, err := d.NewStream()
+	require.NoError(t, err)
+	l, err := other.Lane(64 << 20)
+	require.NoError(t, err)
+	random := rand.New(rand.NewPCG(1, 2))
+	var held []vram.Buffer
+	liveBytes, peakBytes, allocs, frees := int64(0), int64(0), 0, 0
+	keep := func(b vram.Buffer, err error) {
+		require.NoError(t, err)
+		held = append(held, b)
+		liveBytes += b.Bytes()
+		peakBytes = max(peakBytes, liveBytes)
+		allocs++
+	}
+	step := func() {
+		bytes := 1 + random.Int64N(1<<uint(random.IntN(24)))
+		switch random.IntN(4) {
+		case 0:
+			keep(s.Alloc(bytes))
+		case 1:
+			keep(l.Alloc(bytes))
+		case 2:
+			dst := make([]vram.Buffer, 3)
+			require.NoError(t, other.AllocBatch(dst, []int64{bytes, 512, bytes}))
+			for _, b := range dst {
+				keep(b, nil)
+			}
+		}
+		for len(held) > 60 {
+			i := random.IntN(len(held))
+			require.NoError(t, held[i].Free())
+			liveBytes -= held[i].Bytes()
+			frees++
+			held[i] = held[len(held)-1]
+			held = held[:len(held)-1]
+		}
+	}
+	for range 8 { // of whole blocks: of buffers of before, a recording knows the blocks
+		keep(s.Alloc(1 << 20))
+	}
+	r := start(t, d, history.Options{})
+	for range 3000 {
+		step()
+	}
+	r.Stop()
+	tr := read(t, r)
+	assert.Equal(t, allocs, tr.Info.AllocCount)
+	assert.Equal(t, frees, tr.Info.FreeCount)
+	assert.Equal(t, peakBytes, tr.Info.PeakLiveBytes)
+	assert.Equal(t, liveBytes, tr.Info.LeftoverBytes)
+	assert.Equal(t, 2, tr.Info.StreamCount)
+
+	result, err := replay.Run(t.Context(), tr, replay.Options{
+		NewDriver: func() cudadrv.Driver { return sim.New(sim.Config{}) }, Rounds: 1,
+	})
+	require.NoError(t, err)
+	assert.Equal(t, allocs+frees, result.EventCount)
+	assert.Equal(t, 2, result.StreamCount)
+	assert.Equal(t, peakBytes, result.PeakLiveBytes)
+	assert.Zero(t, result.FailedCount())
+}
+
+// Goroutines are recorded while they allocate, and a recording may begin and end, and be read, meanwhile.
+func TestManyGoroutines(t *testing.T) {
+	d, s := open(t, vram.Config{})
+	var group sync.WaitGroup
+	defer group.Wait()
+	for g := range 4 {
+		group.Go(func() {
+			l, err := s.Lane(4 << 20)
+			if !assert.NoError(t, err) {
+				return
+			}
+			for i := range 3000 {
+				from := l.Alloc
+				if g%2 == 0 {
+					from = s.Alloc
+				}
+				b, err := from(int64(i*7919%50_000 + 1))
+				if assert.NoError(t, err) {
+					assert.NoError(t, b.Free())
+				}
+			}
+		})
+	}
+	for range 5 {
+		r := start(t, d, history.Options{Events: 500})
+		second := start(t, d, history.Options{Events: 10})
+		require.NoError(t, alloc(t, s, 100, "").Free()) // others may not have begun
+		_ = read(t, r)
+		second.Stop()
+		r.Stop()
+		_ = read(t, r)
+		_ = read(t, second)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	d, s := open(t, vram.Config{})
+	_, err := history.Start(d, history.Options{Events: -1})
+	require.EqualError(t, err, "history: Events is -1, want 0 or more")
+	r := start(t, d, history.Options{})
+	require.ErrorIs(t, r.WriteTrace(broken{}), history.ErrEmpty)
+	_ = alloc(t, s, 100, "")
+	require.ErrorIs(t, r.WriteTrace(broken{}), errBroken)
+	require.Error(t, d.Close()) // a buffer lives
+	r.Stop()
+	assert.Empty(t, r.Snapshot().Live)
+	_, err = history.Start(d, history.Options{})
+	require.ErrorIs(t, err, vram.ErrClosed)
+	_, err = history.Start(nil, history.Options{})
+	require.ErrorIs(t, err, vram.ErrNotOpen)
+	assert.Equal(t, "out of memory", history.OutOfMemory.String())
+	assert.Equal(t, "Kind(9)", history.Kind(9).String())
+}
+
+var errBroken = errors.New("broken")
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errBroken }

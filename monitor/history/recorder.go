@@ -1,0 +1,167 @@
+package history
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// Kind is the kind of an event.
+type Kind uint8
+
+// The kinds of events.
+const (
+	Allocated   Kind = iota // a buffer was allocated
+	Freed                   // a buffer was freed
+	OutOfMemory             // the pool refused a request: Event.Bytes were requested
+	Growth                  // Event.Bytes were taken from the driver
+	Trim                    // Event.Bytes were released to the driver
+)
+
+// String is the kind in lower case.
+func (k Kind) String() string {
+	names := [...]string{Allocated: "allocated", Freed: "freed", OutOfMemory: "out of memory", Growth: "growth", Trim: "trim"}
+	if int(k) >= len(names) {
+		return fmt.Sprintf("Kind(%d)", k)
+	}
+	return names[k]
+}
+
+// Event is what happened at a moment.
+type Event struct {
+	Number uint64 // from 0, of all events since Start
+	Time   time.Time
+	Kind   Kind
+	Stream uint32 // by its ID; 0: of no stream
+	Ptr    vram.Ptr
+	Bytes  int64 // requested; of the block, where the buffer lived before Start
+	Tag    string
+	Tenant string     // by its name; "": none
+	Stack  site.Stack // of the request or the free, with Options.Stacks
+}
+
+// Options say how much is recorded.
+type Options struct {
+	// Events is how many events are kept, the latest. 0: 65,536, some 10 MB without stacks.
+	Events int
+	// Stacks keeps the call stack of each allocation and free: some 200 bytes more for each.
+	Stacks bool
+}
+
+// defaultEvents is Options.Events for 0.
+const defaultEvents = 1 << 16
+
+// Recorder records the events of a device.
+type Recorder struct {
+	device  *vram.Device
+	options Options
+	stop    func()
+	ring    []atomic.Pointer[Event]
+	next    atomic.Uint64
+	atEnd   atomic.Pointer[[]Event] // the live buffers at Stop
+}
+
+// Start begins to record. The caller stops it. Errors: those of Device.Observe, and one for a negative number of events.
+func Start(d *vram.Device, o Options) (*Recorder, error) {
+	if o.Events < 0 {
+		return nil, fmt.Errorf("history: Events is %d, want 0 or more", o.Events)
+	}
+	if o.Events == 0 {
+		o.Events = defaultEvents
+	}
+	r := &Recorder{device: d, options: o, ring: make([]atomic.Pointer[Event], o.Events)}
+	var err error
+	r.stop, err = d.Observe(vram.Observer{
+		Allocated: func(e vram.BufferEvent) { r.enter(r.event(Allocated, e)) },
+		Freed:     func(e vram.BufferEvent) { r.enter(r.event(Freed, e)) },
+		Denied: func(e *vram.OutOfMemoryError) {
+			r.enter(Event{Kind: OutOfMemory, Bytes: e.RequestedBytes})
+		},
+		Reserved: func(changeBytes, _ int64) {
+			kind := Growth
+			if changeBytes < 0 {
+				kind, changeBytes = Trim, -changeBytes
+			}
+			r.enter(Event{Kind: kind, Bytes: changeBytes})
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("history: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Recorder) event(kind Kind, e vram.BufferEvent) Event {
+	x := Event{Kind: kind, Stream: e.Stream, Ptr: e.Ptr, Bytes: e.Bytes, Tag: e.Tag, Tenant: e.Tenant}
+	if r.options.Stacks {
+		x.Stack = e.Place
+	}
+	return x
+}
+
+// enter puts an event into the ring, in the place of the oldest.
+func (r *Recorder) enter(e Event) {
+	e.Time = time.Now()
+	e.Number = r.next.Add(1) - 1
+	at := &r.ring[e.Number%uint64(len(r.ring))]
+	for {
+		old := at.Load()
+		if old != nil && old.Number > e.Number || at.CompareAndSwap(old, &e) { // one that was overtaken is lost
+			return
+		}
+	}
+}
+
+// Stop ends the recording, whose events stay. It waits for the request that each stream is serving. Idempotent.
+func (r *Recorder) Stop() {
+	if r.atEnd.Load() == nil {
+		live := r.live()
+		r.atEnd.CompareAndSwap(nil, &live)
+	}
+	r.stop()
+}
+
+// live lists the buffers that live at this moment.
+func (r *Recorder) live() (all []Event) {
+	stop, err := r.device.Observe(vram.Observer{Found: func(e vram.BufferEvent) { all = append(all, r.event(Allocated, e)) }})
+	if err == nil { // else the device is closed
+		stop()
+	}
+	return all
+}
+
+// Snapshot is a recording at a moment.
+type Snapshot struct {
+	Events []Event // in order of their numbers
+	// Live are the buffers that lived then, or at Stop, without times: not all of them were allocated in Events.
+	Live      []Event
+	LostCount uint64 // events before those
+}
+
+// Snapshot reads the recording. While it goes on, it waits for the request that each stream is serving.
+func (r *Recorder) Snapshot() Snapshot {
+	var s Snapshot
+	if live := r.atEnd.Load(); live != nil {
+		s.Live = *live
+	} else {
+		s.Live = r.live()
+	}
+	for i := range r.ring {
+		if e := r.ring[i].Load(); e != nil {
+			s.Events = append(s.Events, *e)
+		}
+	}
+	slices.SortFunc(s.Events, func(a, b Event) int { return cmp.Compare(a.Number, b.Number) })
+	if len(s.Events) > 0 {
+		s.LostCount = s.Events[len(s.Events)-1].Number + 1 - uint64(len(s.Events))
+	}
+	return s
+}
+
+// Events are the recorded events.
+func (r *Recorder) Events() []Event { return r.Snapshot().Events }
