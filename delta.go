@@ -3,7 +3,7 @@ package vram
 // Sub is the difference between an earlier reading of the same device and this one. Counts and
 // times are differences, and so are bytes by state, which may be negative. Peaks, the longest wait
 // and the longest free range, limits, quotas, levels and the numbers of live buffers and of waiting
-// requests are those of this reading. What is listed here and not before counts from its beginning: a stream, a tenant, a
+// requests are those of this reading. An entry that is listed here and not before counts from its beginning: a stream, a tenant, a
 // size, a function of the driver. Streams that have ended in between are part of the sums alone.
 func (s Stats) Sub(before Stats) Stats {
 	subtract(before.bytes(), s.bytes())

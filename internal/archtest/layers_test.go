@@ -31,8 +31,8 @@ func houseLayers() []layer {
 			"how a slice is sorted does not depend on what it has",
 		},
 		{
-			[]string{"internal/jsontext", "internal/watermark"},
-			"how a value is written, or its maximum kept, does not depend on whose it is",
+			[]string{"internal/jsontext", "internal/watermark", "internal/region"},
+			"how a value is written, its maximum kept or a slow path marked does not depend on whose it is",
 		},
 		{
 			[]string{"ptx"},
@@ -101,6 +101,10 @@ func houseLayers() []layer {
 		{
 			[]string{"internal/trace"},
 			"a trace is read the same way whoever replays it",
+		},
+		{
+			[]string{"monitor"},
+			"those who watch a program see the device as callers do",
 		},
 		{
 			[]string{"warm"},
