@@ -39,7 +39,7 @@ func enums(packages map[string]*types.Package) map[string]*types.Named {
 var withoutText = []string{
 	"cuda/cublaslt.Status", "cuda/gemm.Epilogue", "cuda/gemm.Precision", "cuda/gemm.Type", "cuda/share.Refusal", "cuda/share.Way",
 	"cuda/sleep.Contents", "cuda/sleep.State", "cudadrv.Capability", "cudadrv.CaptureMode", "cudadrv.CaptureStatus",
-	"cudadrv.FunctionAttribute", "cudadrv.NodeKind", "cudadrv.Result", "cudadrv/hazard.Host", "cudadrv/hazard.Kind", "cudadrv/sim.Clock",
+	"cudadrv.FunctionAttribute", "cudadrv.NodeKind", "cudadrv.Result", "cudadrv/hazard/internal/core.Host", "cudadrv/hazard/internal/core.Kind", "cudadrv/sim.Clock",
 	"host.Kind", "kernel.Origin", "kernel.TuningMode", "kernel/expr.Op", "kernel/matmul.Choice", "kernel/plan.ParamKind", "kernel/plan.Step",
 	"kernel/tune.State", "ptx.Class", "ptx.Linkage", "ptx.Modifier", "ptx.ModifierKind", "ptx.Opcode", "ptx.OperandKind", "ptx.Space",
 	"ptx.Special", "ptx.Type", "ptx/interp.Kind", "tensor.Kind", "tensor.Type", "warm.Type",

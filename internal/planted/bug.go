@@ -33,6 +33,7 @@ func Bugs() []Bug {
 		foundationBugs(),
 		poolBugs(),
 		rootBugs(),
+		statsBugs(),
 		aheadBugs(),
 		budgetBugs(),
 		movesBugs(),
