@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/internal/recoveredtest"
 )
 
-// recording is a handler of slog that keeps what it gets.
+// recording is a handler of slog that keeps the lines.
 type recording struct {
 	guard sync.Mutex
 	lines map[string]map[string]slog.Value // attributes by message

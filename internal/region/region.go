@@ -15,7 +15,7 @@ const (
 	DriverJob = "vram driver job" // any other driver job
 )
 
-var begin atomic.Pointer[func(name string) (end func())] //nolint:gochecknoglobals // of the process, as its trace is
+var begin atomic.Pointer[func(name string) (end func())] //nolint:gochecknoglobals // the process is watched: its trace is one
 
 // Set sets the function that is called at the begin of each region, and whose result at its end. Nil:
 // none.
