@@ -22,6 +22,9 @@ func (r *register) Fit(s *Slot, units uint32) {
 	s.Units = units
 }
 
+// refit is not inlined: it is rare on the path of a miss.
+//
+//go:noinline
 func (r *register) refit(s *Slot, units uint32) {
 	n := s.Frees()
 	r.carried[SizeOf(s.Units)] += n
