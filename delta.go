@@ -3,8 +3,9 @@ package vram
 // Sub is the difference between an earlier reading of the same device and this one. Counts and
 // times are differences, and so are bytes by state, which may be negative. Peaks, the longest wait
 // and the longest free range, limits, quotas, levels and the numbers of live buffers and of waiting
-// requests are those of this reading. A stream, a tenant, a size
-// or a function of the driver that only this reading lists counts from its beginning. Streams that have ended in between are part of the sums alone.
+// requests are those of this reading. A stream, a tenant, a size or a function of the driver that
+// only this reading lists counts from its beginning. Streams that have ended in between are part of
+// the sums alone.
 func (s Stats) Sub(before Stats) Stats {
 	subtract(before.bytes(), s.bytes())
 	subtract(before.counts(), s.counts())

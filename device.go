@@ -109,7 +109,11 @@ func Open(cfg Config) (*Device, error) {
 	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
 	cfg.Logger = loggerOf(cfg.Logger)
 	if cfg.watched() {
-		d.notices = newNotices(cfg.Logger, &d.panics)
+		if log := cfg.Logger; log != nil {
+			d.notices = newNotices(&numbered{log: log, ordinal: cfg.Ordinal}, &d.panics)
+		} else {
+			d.notices = newNotices(nil, &d.panics)
+		}
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
 	}
 	d.config.Store(&cfg)
@@ -151,6 +155,15 @@ func (d *Device) Info() cudadrv.Info {
 	}
 	c := d.config.Load()
 	return cudadrv.Info{Driver: c.Driver.Name(), Ordinal: c.Ordinal}
+}
+
+// Ordinal is the device's number with its driver, as Config has it. It does not use the device; 0 of a
+// nil or zero Device.
+func (d *Device) Ordinal() int {
+	if !d.opened() {
+		return 0
+	}
+	return d.config.Load().Ordinal
 }
 
 // NewStream creates a non-blocking CUDA stream with a cache of its own. Stream.Close destroys both.

@@ -85,7 +85,8 @@ type QuarantineEvent struct {
 }
 
 // Logger writes a message and its attributes, which are names and values in turns, as those of
-// package log/slog are. *slog.Logger implements it. It is an interface so that a program that does
+// package log/slog are. The first attribute of each message is device, the device's number.
+// *slog.Logger implements it. It is an interface so that a program that does
 // not log is not linked with log/slog, which has encoding/json in it.
 type Logger interface {
 	// Debug gets growth and trims, and with Config.Debug each driver job.
@@ -105,6 +106,24 @@ func loggerOf(log Logger) Logger {
 	}
 	return log
 }
+
+// numbered is a logger that adds the device's number to each line, behind the message.
+type numbered struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	log     Logger
+	ordinal int
+}
+
+// with is not inlined: each method has it.
+//
+//go:noinline
+func (n *numbered) with(args []any) []any { return append([]any{"device", n.ordinal}, args...) }
+
+func (n *numbered) Debug(msg string, args ...any) { n.log.Debug(msg, n.with(args)...) }
+func (n *numbered) Info(msg string, args ...any)  { n.log.Info(msg, n.with(args)...) }
+func (n *numbered) Warn(msg string, args ...any)  { n.log.Warn(msg, n.with(args)...) }
+func (n *numbered) Error(msg string, args ...any) { n.log.Error(msg, n.with(args)...) }
 
 // noLogger takes the place of a logger where there is none.
 type noLogger struct{}

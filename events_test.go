@@ -173,7 +173,7 @@ func TestLoggerHears(t *testing.T) {
 	require.NoError(t, h.Close())
 	for _, line := range []string{
 		"level=DEBUG msg=\"vram: driver job\"", "level=WARN msg=\"vram: driver job failed\"", "LAUNCH_FAILED",
-		"level=DEBUG msg=\"vram: growth\" bytes=", "level=DEBUG msg=\"vram: trim\" bytes=", "level=INFO msg=\"vram: reconfigured\"",
+		"level=DEBUG msg=\"vram: growth\" device=0 bytes=", "level=DEBUG msg=\"vram: trim\" device=0 bytes=", "level=INFO msg=\"vram: reconfigured\"",
 	} {
 		assert.Contains(t, out.String(), line)
 	}

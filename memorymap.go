@@ -32,15 +32,19 @@ var stateNames = [...]string{ //nolint:gochecknoglobals // constant table
 }
 
 // String is the state's name.
-func (s MemoryState) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("MemoryState(%d)", uint8(s))
-}
+func (s MemoryState) String() string { return nameOf(stateNames[:], int(s), "MemoryState") }
 
-// MarshalText is the state's name.
+// MarshalText implements encoding.TextMarshaler: the name.
 func (s MemoryState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error is a *ConfigError.
+func (s *MemoryState) UnmarshalText(text []byte) error {
+	i, err := parseName(stateNames[:], string(text), "MemoryState", "live, pending, cached-block, cached-range, free, set-aside, busy, lent or mixed")
+	if err == nil {
+		*s = MemoryState(i)
+	}
+	return err
+}
 
 // MemoryBytes are bytes by state.
 type MemoryBytes struct {

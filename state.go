@@ -1,7 +1,5 @@
 package vram
 
-import "fmt"
-
 // DeviceState is how far the life of a device has come.
 type DeviceState uint8
 
@@ -13,19 +11,23 @@ const (
 	DeviceClosed // Close was called
 )
 
+var deviceStateNames = [...]string{ //nolint:gochecknoglobals // constant table
+	DeviceNotOpen: "not open", DeviceUnused: "unused", DeviceInUse: "in use", DeviceClosed: "closed",
+}
+
 // String is the state's name.
-func (s DeviceState) String() string {
-	switch s {
-	case DeviceNotOpen:
-		return "not open"
-	case DeviceUnused:
-		return "unused"
-	case DeviceInUse:
-		return "in use"
-	case DeviceClosed:
-		return "closed"
+func (s DeviceState) String() string { return nameOf(deviceStateNames[:], int(s), "DeviceState") }
+
+// MarshalText implements encoding.TextMarshaler: the name.
+func (s DeviceState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error is a *ConfigError.
+func (s *DeviceState) UnmarshalText(text []byte) error {
+	i, err := parseName(deviceStateNames[:], string(text), "DeviceState", "not open, unused, in use or closed")
+	if err == nil {
+		*s = DeviceState(i)
 	}
-	return fmt.Sprintf("DeviceState(%d)", uint8(s))
+	return err
 }
 
 // State is how far the life of the device has come. It takes no turn and is no use of the device.

@@ -32,6 +32,7 @@ var forUsers = []string{
 	"kernel/tune", "kernel/tune/tables", "ops", "monitor/snapshot",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
 	"vramtest/ptxrun", "ptx", "ptx/interp", "monitor/heapprofile", "monitor/heapprofile/handler", "monitor/history", "monitor/page",
+	"monitor/metrics", "monitor/expvars", "monitor/regions",
 }
 
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
@@ -40,8 +41,8 @@ const header = `# The exported names of the packages that programs import: funct
 # warm; vramtest; host; cuda, with cuda/share, cuda/sleep, cuda/gemm and cuda/cublaslt; tensor, with tensor/half and tensor/layout; kernel,
 # with kernel/expr, kernel/plan, kernel/elementary, kernel/nvrtc, kernel/store, kernel/tune, kernel/tune/tables and kernel/matmul; ops; monitor/snapshot; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
 # cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and vramtest/ptxrun with ptx and
-# ptx/interp (kernels as text, and on the simulated device); monitor/heapprofile with its handler,
-# monitor/history and monitor/page (a program's memory as it runs).
+# ptx/interp (kernels as text, and on the simulated device); monitor/heapprofile with its handler, monitor/history, monitor/page,
+# monitor/metrics, monitor/expvars and monitor/regions (a program's memory as it runs).
 #
 # Not for users, though they can be imported, and free to change: actors, batch, pool, streams and cudadrv/meter with the packages
 # below them. cudadrv/gorgonia is for users and not listed, since it compiles only with its build tag and the headers of CUDA.

@@ -2,6 +2,7 @@ package cudadrv
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-vram/vram/internal/units"
@@ -9,6 +10,30 @@ import (
 
 // String is the address in hexadecimal.
 func (p Ptr) String() string { return fmt.Sprintf("%#x", uint64(p)) }
+
+// MarshalText implements encoding.TextMarshaler: the address in hexadecimal.
+func (p Ptr) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads a number with or without 0x.
+func (p *Ptr) UnmarshalText(text []byte) error { return unmarshal(text, (*uint64)(p), "an address") }
+
+// MarshalText implements encoding.TextMarshaler: the handle in hexadecimal.
+func (s Stream) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", uint64(s)), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads a number with or without 0x.
+func (s *Stream) UnmarshalText(text []byte) error {
+	return unmarshal(text, (*uint64)(s), "a handle of a stream")
+}
+
+// unmarshal reads a number; with an error the value stays.
+func unmarshal(text []byte, value *uint64, kind string) error {
+	n, err := strconv.ParseUint(string(text), 0, 64)
+	if err != nil {
+		return fmt.Errorf("cudadrv: %q is not %s: %w", text, kind, err)
+	}
+	*value = n
+	return nil
+}
 
 // Format prints what String says for the verbs v and s, and the number for all others.
 func (p Ptr) Format(to fmt.State, verb rune) {

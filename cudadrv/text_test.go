@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -37,4 +38,22 @@ func TestDevicesPrintOnOneLine(t *testing.T) {
 	assert.Equal(t, "virtual memory, capture state", (cudadrv.VirtualMemory | cudadrv.CaptureInformation).String())
 	assert.Equal(t, "blocking streams, 0x80000000", (cudadrv.BlockingCreation | 1<<31).String())
 	assert.Equal(t, "none", cudadrv.Capability(0).String())
+}
+
+// Addresses and handles are text in hexadecimal, and are read back.
+func TestHandlesAsText(t *testing.T) {
+	text, err := cudadrv.Ptr(0x7f00).MarshalText()
+	require.NoError(t, err)
+	assert.Equal(t, "0x7f00", string(text))
+	var p cudadrv.Ptr
+	require.NoError(t, p.UnmarshalText(text))
+	assert.Equal(t, cudadrv.Ptr(0x7f00), p)
+	require.Error(t, p.UnmarshalText([]byte("x")))
+	assert.Equal(t, cudadrv.Ptr(0x7f00), p)
+	text, err = cudadrv.Stream(0).MarshalText()
+	require.NoError(t, err)
+	assert.Equal(t, "0x0", string(text))
+	var s cudadrv.Stream
+	require.NoError(t, s.UnmarshalText([]byte("18")))
+	assert.Equal(t, cudadrv.Stream(18), s)
 }

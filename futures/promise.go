@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/region"
 )
 
 // probeCount is how often Await yields and looks again before it parks. A yield takes 0.1 µs on an
@@ -171,15 +173,20 @@ func (p *completion) await(ctx context.Context) bool {
 	if p.completed() { // The completing goroutine may be held up before the gate.
 		return true
 	}
-	ended := ctx.Done()
+	end := region.Begin(region.Wait)
+	p.park(arrived, ctx.Done())
+	end()
+	return p.completed()
+}
+
+// park waits for one of two channels; a nil ended is never ready.
+func (p *completion) park(arrived, ended <-chan struct{}) {
 	if ended == nil { // A plain receive is cheaper than a choice.
 		<-arrived
-		return true
+		return
 	}
 	select {
 	case <-arrived:
-		return true
 	case <-ended:
 	}
-	return p.completed()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/region"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/memory"
 )
@@ -104,15 +105,27 @@ func (d *driver) run(w *work) core.JobDone {
 		done.Idle = w.job.Idle && d.idle(w.clients)
 	}
 	if len(w.job.Ops) > 0 {
+		end := region.Begin(regionOf(w.job.Ops))
 		began := d.clock()
 		done.Err = d.guard(func() error { return d.perform(w.job.Ops, &done.Done) })
 		done.TookNs = int64(d.clock() - began)
+		end()
 	}
 	if errors.Is(done.Err, cudadrv.OutOfMemory) {
 		done.FreeBytes = d.freeBytes()
 	}
 	d.last = done
 	return done
+}
+
+// regionOf is the name of the region of a job.
+func regionOf(ops []memory.Op) string {
+	for i := range ops {
+		if v := ops[i].Verb; v == memory.Create || v == memory.AllocPlain {
+			return region.Growth
+		}
+	}
+	return region.DriverJob
 }
 
 // clockOf is the time in which driver calls are measured: modelled time where the device has it, so

@@ -58,6 +58,18 @@ func (h DurationHistogram) Sub(before DurationHistogram) DurationHistogram {
 	return DurationHistogram{all, h.Sum - before.Sum}
 }
 
+// Add is the histogram of the durations of both.
+func (h DurationHistogram) Add(other DurationHistogram) DurationHistogram {
+	if h.Counts == nil {
+		h.Counts = make([]uint64, len(other.Counts))
+	}
+	all := append([]uint64(nil), h.Counts...)
+	for i := range min(len(all), len(other.Counts)) {
+		all[i] += other.Counts[i]
+	}
+	return DurationHistogram{all, h.Sum + other.Sum}
+}
+
 // durations is a histogram that goroutines note durations in.
 type durations struct {
 	_ [0]func() // is not compared, and programs have no code for it

@@ -27,12 +27,29 @@ const (
 	WaitForWork
 )
 
+// waitForNames say the causes in words.
+var waitForNames = [...]string{"memory", "its tenant's quota", "the pool", "OnOutOfMemory", "work on the device"} //nolint:gochecknoglobals // constant table
+
 // String says it in words.
 func (w WaitFor) String() string {
-	if names := [...]string{"memory", "its tenant's quota", "the pool", "OnOutOfMemory", "work on the device"}; int(w) < len(names) {
-		return names[w]
+	if int(w) < len(waitForNames) {
+		return waitForNames[w]
 	}
 	return fmt.Sprintf("WaitFor(%d)", uint8(w))
+}
+
+// MarshalText implements encoding.TextMarshaler: String.
+func (w WaitFor) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (w *WaitFor) UnmarshalText(text []byte) error {
+	for i, name := range waitForNames {
+		if name == string(text) {
+			*w = WaitFor(i) //nolint:gosec // one of a short table
+			return nil
+		}
+	}
+	return fmt.Errorf("vram: %q is no cause of a wait, want one of %q", text, waitForNames)
 }
 
 // WaitingRequest is a request that has no answer yet.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/go-vram/vram/monitor/metrics"
 )
 
 // meters are what GET /metrics answers.
@@ -33,7 +35,7 @@ func newMeters(sv *Service) *meters {
 			Name: "service_refusals_total", Help: "Requests that were refused, by the code of the problem.",
 		}, []string{"code"}),
 	}
-	m.registry.MustRegister(m.seconds, m.waited, m.refusals, newBooks(sv))
+	m.registry.MustRegister(m.seconds, m.waited, m.refusals, newBooks(sv), metrics.New(sv.device))
 	return m
 }
 
@@ -41,11 +43,12 @@ func (m *meters) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// books tells the registry what the service and the allocator count anyway. Reading them stops no request.
+// books tells the registry the figures that the service counts anyway; package metrics tells those of the allocator. Reading them
+// stops no request.
 type books struct {
-	sv                                                    *Service
-	running, waiting, live, reserved, peak, limit, oldest *prometheus.Desc
-	answered, byteSeconds                                 *prometheus.Desc
+	sv                    *Service
+	running, waiting      *prometheus.Desc
+	answered, byteSeconds *prometheus.Desc
 }
 
 func newBooks(sv *Service) *books {
@@ -56,11 +59,6 @@ func newBooks(sv *Service) *books {
 		sv:          sv,
 		running:     name("service_running_requests", "Requests that have memory."),
 		waiting:     name("service_waiting_requests", "Requests that wait for memory."),
-		live:        name("vram_live_bytes", "Memory in buffers."),
-		reserved:    name("vram_reserved_bytes", "Memory held from the driver."),
-		peak:        name("vram_peak_reserved_bytes", "The most memory that was held from the driver."),
-		limit:       name("vram_limit_bytes", "The most memory that may be held from the driver."),
-		oldest:      name("vram_longest_wait_seconds", "The longest wait for memory that has ended."),
 		answered:    name("service_answers_total", "Requests that were answered.", "tenant"),
 		byteSeconds: name("service_byte_seconds_total", "Bytes that requests had, times the seconds for which they had them.", "tenant"),
 	}
@@ -74,14 +72,8 @@ func (b *books) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
 	}
-	s := b.sv.device.Stats()
 	gauge(b.running, float64(b.sv.running.Load()))
 	gauge(b.waiting, float64(b.sv.waiting.Load()))
-	gauge(b.live, float64(s.LiveBytes))
-	gauge(b.reserved, float64(s.ReservedBytes))
-	gauge(b.peak, float64(s.PeakReservedBytes))
-	gauge(b.limit, float64(s.LimitBytes))
-	gauge(b.oldest, s.Waits.Longest.Seconds())
 	for name, t := range b.sv.tenants {
 		to <- prometheus.MustNewConstMetric(b.answered, prometheus.CounterValue, float64(t.answered.Load()), name)
 		to <- prometheus.MustNewConstMetric(b.byteSeconds, prometheus.CounterValue, t.byteSeconds(), name)

@@ -274,7 +274,7 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 		`service_answers_total{tenant="greedy"} 5`, `service_answers_total{tenant="modest"} 2`,
 		`service_request_seconds_count{tenant="greedy"} 5`, `service_memory_wait_seconds_count{tenant="modest"} 2`,
 		`service_refusals_total{code="unknown_tenant"} 2`, `service_refusals_total{code="larger_than_quota"} 1`,
-		`service_running_requests 0`, `vram_live_bytes 0`, `vram_limit_bytes 5.36870912e+08`,
+		`service_running_requests 0`, `vram_memory_bytes{device="0",state="live"} 0`, `vram_limit_bytes{device="0"} 5.36870912e+08`,
 	} {
 		assert.Contains(t, metrics.body, line+"\n")
 	}

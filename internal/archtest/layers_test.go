@@ -39,8 +39,8 @@ func houseLayers() []layer {
 			"a format knows nothing of the memory that is shown in it",
 		},
 		{
-			[]string{"internal/jsontext", "internal/watermark"},
-			"how a value is written, or its maximum kept, does not depend on whose it is",
+			[]string{"internal/jsontext", "internal/watermark", "internal/region"},
+			"how a value is written, its maximum kept or a slow path marked does not depend on whose it is",
 		},
 		{
 			[]string{"ptx"},

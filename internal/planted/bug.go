@@ -34,6 +34,7 @@ func Bugs() []Bug {
 		poolBugs(),
 		rootBugs(),
 		mapBugs(),
+		statsBugs(),
 		aheadBugs(),
 		budgetBugs(),
 		movesBugs(),

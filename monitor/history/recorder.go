@@ -23,13 +23,29 @@ const (
 	Trim                    // Event.Bytes were released to the driver
 )
 
+var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
+	Allocated: "allocated", Freed: "freed", OutOfMemory: "out of memory", Growth: "growth", Trim: "trim",
+}
+
 // String is the kind in lower case.
 func (k Kind) String() string {
-	names := [...]string{Allocated: "allocated", Freed: "freed", OutOfMemory: "out of memory", Growth: "growth", Trim: "trim"}
-	if int(k) >= len(names) {
+	if int(k) >= len(kindNames) {
 		return fmt.Sprintf("Kind(%d)", k)
 	}
-	return names[k]
+	return kindNames[k]
+}
+
+// MarshalText implements encoding.TextMarshaler: String.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *Kind) UnmarshalText(text []byte) error {
+	i := slices.Index(kindNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("history: %q is no kind of event, want one of %q", text, kindNames)
+	}
+	*k = Kind(i) //nolint:gosec // one of a short table
+	return nil
 }
 
 // Event is what happened at a moment.

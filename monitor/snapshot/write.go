@@ -170,41 +170,19 @@ func (p *printer) frame(f *Frame) any {
 }
 
 func (p *printer) state(s State) string {
-	switch s {
-	case Free:
-		return "inactive"
-	case Live:
-		return "active_allocated"
-	case Pending:
-		return "active_pending_free"
-	}
-	p.wrong("state", int(s))
-	return "inactive"
+	return p.word(s.String(), int(s) < len(stateNames), "state", int(s))
 }
 
 func (p *printer) action(a Action) string {
-	switch a {
-	case Alloc:
-		return "alloc"
-	case FreeRequested:
-		return "free_requested"
-	case FreeCompleted:
-		return "free_completed"
-	case Reserve:
-		return "segment_alloc"
-	case Release:
-		return "segment_free"
-	case Map:
-		return "segment_map"
-	case Unmap:
-		return "segment_unmap"
-	case OutOfMemory:
-		return "oom"
-	case Mark:
-		return "snapshot"
+	return p.word(a.String(), int(a) < len(actionNames), "action", int(a))
+}
+
+// word is a word of the format, or the report of a number that has none.
+func (p *printer) word(name string, known bool, of string, number int) string {
+	if !known {
+		p.wrong(of, number)
 	}
-	p.wrong("action", int(a))
-	return "snapshot"
+	return name
 }
 
 func (p *printer) wrong(of string, number int) {

@@ -66,6 +66,8 @@ func (cl *client) mayReturn() bool { return !cl.reserves && (!cl.gone || cl.held
 
 // Usage is what a client's stream has at one moment, as it is known without a turn of it.
 type Usage struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	UsedBytes    int64  // in buffers and magazines, and wanted by requests that wait
 	FreePages    uint32 // that its free ranges hold, at most
 	MaxFreePages uint32 // that the longest of them holds, at most

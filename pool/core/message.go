@@ -85,12 +85,16 @@ type Place struct {
 
 // Withdraw takes back a Refill that waits: nothing is answered.
 type Withdraw struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Client Client
 	Token  uint64
 }
 
 // Ready reports that the quota of a Refill that waits allows it now: its account was charged.
 type Ready struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Client Client
 	Token  uint64
 }
@@ -98,6 +102,8 @@ type Ready struct {
 // Block reports whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
 // the highest Number holds, whatever the order in which they come.
 type Block struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Client  Client
 	Token   uint64
 	Number  uint64 // rising
@@ -119,6 +125,8 @@ const Anybody = ^Client(0)
 
 // Offered answers an Offer. Taken reports that the client has served the request by itself: the Refill is answered by that.
 type Offered struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	Client Client
 	Token  uint64
 	Taken  bool

@@ -67,6 +67,8 @@ type ascent struct {
 
 // refusal is what the driver has refused to a request.
 type refusal struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
 	capped   bool // it can give capBytes in all
 	capBytes int64
 	refusals int

@@ -26,10 +26,10 @@ type inFlight struct {
 	// Heads of the lists of unused ones.
 	unusedBlock, unusedEntry int32
 	units                    uint64
-	peakUnits                watermark.Mark // of units
 	count                    int
 	fresh                    bool                    // a fence may be due that was not at the last look
 	slots                    map[*magazine.Slot]bool // of the blocks; nil: has was not called yet
+	peakUnits                watermark.Mark          // of units
 }
 
 // join is an order that the device keeps: the stream's later work waits for the uses that a line's number

@@ -44,8 +44,10 @@ func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, ui
 	if s == nil {
 		s = l.loose.Take()
 	}
-	s.Block = block // place, without the call
-	l.loose.Fit(s, units)
+	if !magazine.SameSize(s.Units, units) {
+		l.loose.Refit(s, units)
+	}
+	s.Block, s.Units = block, units // place, without the call
 	s.SetAddress(l.ranges.address(block))
 	l.ranges.placed(block, occupant{slot: s})
 	return s, 0
@@ -86,8 +88,10 @@ func (l *large) allocMany(units uint32, most, hint int, take func(*magazine.Slot
 // place puts a block into a loose slot.
 func (l *large) place(block int32, units uint32) *magazine.Slot {
 	s := l.loose.Take()
-	s.Block = block
-	l.loose.Fit(s, units)
+	if !magazine.SameSize(s.Units, units) {
+		l.loose.Refit(s, units)
+	}
+	s.Block, s.Units = block, units
 	s.SetAddress(l.ranges.address(block))
 	l.ranges.placed(block, occupant{slot: s})
 	return s

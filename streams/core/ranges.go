@@ -19,12 +19,13 @@ type ranges struct {
 	pageUnits uint32
 	taken     []Run // scratch of takePages
 	kept      bool  // no page leaves
-	heldPeak  watermark.Mark
 
 	onPlace  []func(block int32, o occupant) // a block serves an occupant from now on
 	onHome   []func(block int32)             // a block that served an occupant becomes free
 	onGrant  []func(Run)                     // the pool lent pages
 	onReturn []func(Run)                     // pages go back to the pool; their places are still valid
+
+	heldPeak watermark.Mark
 }
 
 // occupant is what a used block serves: a slot, or all of a magazine.

@@ -10,15 +10,16 @@ import (
 // count what was given; decisions about magazines and sweeps go by all that is in use.
 type usage struct {
 	ranges       *ranges
-	waitingUnits uint64         // of requests that wait for the pool
-	partUnits    uint64         // in use by batches that wait for the rest
-	peakUnits    uint64         // in use at most, ever
-	givenPeak    watermark.Mark // units given at most
+	waitingUnits uint64 // of requests that wait for the pool
+	partUnits    uint64 // in use by batches that wait for the rest
+	peakUnits    uint64 // in use at most, ever
 	quiescence   quiescence
 
 	exact          bool   // count exactly, and publish
 	gauge          *Gauge // nil: there is no sum
 	publishedBytes int64
+
+	givenPeak watermark.Mark // units given at most; behind the fields of each miss
 }
 
 // notePeak notes an allocation that a caller was given.

@@ -10,23 +10,29 @@ const SizeCount = 33
 // that is as long.
 func SizeOf(units uint32) int { return bits.Len32(units - 1) }
 
-// Fit sets the length of the block that a slot which is home is to serve. What the slot was freed so
-// far stays with the size that it had: one comparison where that is the same.
+// SameSize reports whether two lengths have one size: their highest bits are the same.
+func SameSize(a, b uint32) bool { return (a-1)^(b-1) <= (a-1)&(b-1) }
+
+// Fit sets the length of the block that a slot which is home is to serve. The frees of the slot so far
+// stay with the size that it had.
 func (r *register) Fit(s *Slot, units uint32) {
-	if SizeOf(s.Units) != SizeOf(units) {
+	if !SameSize(s.Units, units) {
 		r.refit(s, units)
 	}
 	s.Units = units
 }
 
+// refit is not inlined: it is rare on the path of a miss.
+//
+//go:noinline
 func (r *register) refit(s *Slot, units uint32) {
 	n := s.Frees()
 	r.carried[SizeOf(s.Units)] += n
 	r.carried[SizeOf(units)] -= n
 }
 
-// Fit is Owner.Fit.
-func (l *Loose) Fit(s *Slot, units uint32) { l.owner.Fit(s, units) }
+// Refit is Owner.Fit for another size, and sets no length: the path of a miss has the rest of it.
+func (l *Loose) Refit(s *Slot, units uint32) { l.owner.refit(s, units) }
 
 // Uncount takes back one free of a block of so many units that no caller made.
 func (r *register) Uncount(units uint32) { r.carried[SizeOf(units)]-- }

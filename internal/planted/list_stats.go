@@ -1,0 +1,39 @@
+package planted
+
+// statsBugs are those of the statistics, and of the packages that show them.
+func statsBugs() []Bug {
+	return []Bug{
+		{
+			Name: "frees of a slot count at the size that it serves last", Package: ".", Run: "^TestCountsBySize$",
+			Edits: []Edit{{"streams/magazine.(*register).refit", "	r.carried[SizeOf(s.Units)] += n\n	r.carried[SizeOf(units)] -= n\n", "	_ = n\n"}},
+		},
+		{
+			Name: "a refused free is counted for the stream alone", Package: ".", Run: "^TestCountsOfWhatCameToNothing$",
+			Edits: []Edit{{"pool.(*Tally).BadFree", "	for ; t != nil; t = t.device {\n		t.badFrees.Add(1)\n	}\n", "	t.badFrees.Add(1)\n"}},
+		},
+		{
+			Name: "a driver call that failed counts as one that did not", Package: ".", Run: "^TestDriverCallsByName$",
+			Edits: []Edit{{"cudadrv/internal/intercept.(*Device).do", "	failed = err != nil\n", "	failed = false\n"}},
+		},
+		{
+			Name: "a measurement restarts the peaks of the program", Package: ".", Run: "^TestMeasure$",
+			Edits: []Edit{{"internal/watermark.(*Mark).closeEpoch", "	m.older = max(m.older, m.epoch)\n", "	m.older = 0\n"}},
+		},
+		{
+			Name: "a reset of the peaks ends the measurements", Package: ".", Run: "^TestMeasure$",
+			Edits: []Edit{{"internal/watermark.(*Mark).Reset", "	m.closeEpoch(present)\n", "	m.epoch = present\n"}},
+		},
+		{
+			Name: "a wait is in the bucket below its own", Package: ".", Run: "^TestWaitsByDuration$",
+			Edits: []Edit{{"pool.(*durations).NoteWait", "DurationBuckets-1)]", "DurationBuckets-1)-1]"}},
+		},
+		{
+			Name: "a stream that has ended is no part of the peak", Package: ".", Run: "^TestThePeakOfAStreamThatHasEnded$",
+			Edits: []Edit{{"vram.(*Device).forget", "				d.gonePeak.Raise(last.PeakLiveBytes)\n", ""}},
+		},
+		{
+			Name: "metrics of two devices have one name", Package: "monitor/metrics", Run: "^TestMetricsOfTwoDevices$",
+			Edits: []Edit{{"monitor/metrics.NewWith", "strconv.Itoa(device.Ordinal())", "strconv.Itoa(0 * device.Ordinal())"}},
+		},
+	}
+}

@@ -1,0 +1,227 @@
+package metrics
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/go-vram/vram"
+)
+
+// Options bound the labels of a Collector.
+type Options struct {
+	// MaxStreams bounds the streams that have series of their own: those that come first in Stats. 0: 32.
+	MaxStreams int
+	// MaxTenants likewise bounds the tenants. 0: 32.
+	MaxTenants int
+	// GPUMemory reads the memory of the whole GPU, too: one driver call for each collection. A call
+	// that fails leaves the two metrics out, and is counted by vram_driver_failures_total.
+	GPUMemory bool
+	// Labels are added to every metric: a program that opens one GPU twice tells its devices apart by
+	// them.
+	Labels prometheus.Labels
+}
+
+// Collector is a device's statistics as metrics. Make one with New.
+type Collector struct {
+	device  *vram.Device
+	options Options
+	descs
+}
+
+var _ prometheus.Collector = (*Collector)(nil)
+
+// New makes the Collector of a device, with the zero Options. It makes no driver call. The device may
+// be closed before: its last figures are collected then.
+func New(device *vram.Device) *Collector { return NewWith(device, Options{}) }
+
+// NewWith is New with options.
+func NewWith(device *vram.Device, o Options) *Collector {
+	if o.MaxStreams == 0 {
+		o.MaxStreams = 32
+	}
+	if o.MaxTenants == 0 {
+		o.MaxTenants = 32
+	}
+	labels := prometheus.Labels{"device": strconv.Itoa(device.Ordinal())}
+	for name, value := range o.Labels {
+		labels[name] = value
+	}
+	return &Collector{device: device, options: o, descs: newDescs(labels)}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range c.all {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	m := emitter{to}
+	if c.options.GPUMemory { // before the statistics, which count its failure
+		if gpu, err := c.device.GPUMemory(); err == nil {
+			m.bytes(c.gpuTotal, gpu.TotalBytes)
+			m.bytes(c.gpuFree, gpu.FreeBytes)
+		}
+	}
+	s := c.device.Stats()
+	c.collectBytes(m, &s)
+	c.collectCounts(m, &s)
+	c.collectWaits(m, &s)
+	c.collectSizes(m, &s)
+	c.collectStreams(m, s.Streams)
+	c.collectTenants(m, s.Tenants)
+	for _, n := range s.Driver {
+		m.count(c.driverCalls, n.Calls, n.Func)
+		m.count(c.driverFailures, n.Failures, n.Func)
+		m.add(c.driverSeconds, prometheus.CounterValue, n.Time.Seconds(), n.Func)
+	}
+}
+
+// emitter sends metrics.
+type emitter struct{ to chan<- prometheus.Metric }
+
+func (m emitter) add(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+	m.to <- prometheus.MustNewConstMetric(d, kind, value, labels...)
+}
+
+func (m emitter) bytes(d *prometheus.Desc, bytes int64, labels ...string) {
+	m.add(d, prometheus.GaugeValue, float64(bytes), labels...)
+}
+
+func (m emitter) count(d *prometheus.Desc, n uint64, labels ...string) {
+	m.add(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+func (m emitter) durations(d *prometheus.Desc, h vram.DurationHistogram, labels ...string) {
+	bounds, sum := map[float64]uint64{}, uint64(0)
+	for i, n := range h.Counts {
+		if sum += n; h.Bound(i) > 0 {
+			bounds[h.Bound(i).Seconds()] = sum
+		}
+	}
+	m.to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), bounds, labels...)
+}
+
+func (c *Collector) collectBytes(m emitter, s *vram.Stats) {
+	for _, x := range []struct {
+		state string
+		bytes int64
+	}{
+		{"live", s.LiveBytes},
+		{"cached", s.CachedBytes},
+		{"pending", s.PendingBytes},
+		{"free", s.FreeBytes},
+		{"set_aside", s.SetAsideBytes},
+		{"sleeping", s.SleepingBytes},
+	} {
+		m.bytes(c.memory, x.bytes, x.state)
+	}
+	m.bytes(c.reserved, s.ReservedBytes)
+	m.bytes(c.limit, s.LimitBytes)
+	m.bytes(c.largestFree, s.LargestFreeBytes)
+	m.bytes(c.peak, s.PeakLiveBytes, "live")
+	m.bytes(c.peak, s.PeakReservedBytes, "reserved")
+	m.bytes(c.peak, s.PeakFreeBytes, "free")
+	m.bytes(c.peak, s.PeakPendingBytes, "pending")
+	m.add(c.fragmentation, prometheus.GaugeValue, s.Fragmentation())
+	m.add(c.pressure, prometheus.GaugeValue, float64(s.Pressure))
+}
+
+func (c *Collector) collectCounts(m emitter, s *vram.Stats) {
+	m.count(c.allocs, s.MagazineHits, "magazine")
+	m.count(c.allocs, s.StreamHits, "stream")
+	m.count(c.allocs, s.PoolHits, "pool")
+	m.count(c.allocs, s.DriverMisses, "driver")
+	m.count(c.frees, s.FreeCount)
+	m.count(c.failed, s.OutOfMemoryCount, "out_of_memory")
+	m.count(c.failed, s.RefusedCount, "refused")
+	m.count(c.failed, s.BadFreeCount, "bad_free")
+	m.count(c.retries, s.RetryCount)
+	m.count(c.reclaims, s.ReclaimCount)
+	m.count(c.panics, s.Panics)
+	m.count(c.pressureRises, s.PressureRises)
+}
+
+func (c *Collector) collectWaits(m emitter, s *vram.Stats) {
+	m.add(c.waiting, prometheus.GaugeValue, float64(s.Waits.Waiting))
+	m.bytes(c.demand, s.Waits.DemandBytes)
+	m.count(c.deadlocks, s.Waits.Deadlocks)
+	m.durations(c.waits, s.Waits.Durations)
+}
+
+func (c *Collector) collectSizes(m emitter, s *vram.Stats) {
+	for _, z := range s.Sizes {
+		block := strconv.FormatInt(z.BlockBytes, 10)
+		m.count(c.sizeAllocs, z.AllocCount, block)
+		m.count(c.sizeFrees, z.FreeCount, block)
+		m.bytes(c.sizeMemory, z.LiveBytes, block, "live")
+		m.bytes(c.sizeMemory, z.CachedBytes, block, "cached")
+	}
+}
+
+// collectStreams sends the first streams each on its own, and the sum of the others.
+func (c *Collector) collectStreams(m emitter, all []vram.StreamStats) {
+	send := func(name string, n vram.StreamStats) {
+		m.bytes(c.streamMemory, n.LiveBytes, name, "live")
+		m.bytes(c.streamMemory, n.CachedBytes, name, "cached")
+		m.bytes(c.streamMemory, n.PendingBytes, name, "pending")
+		// A gauge: the sum of the others falls when a stream ends.
+		m.add(c.streamAllocs, prometheus.GaugeValue, float64(n.AllocCount), name)
+	}
+	some := min(len(all), c.options.MaxStreams)
+	for _, n := range all[:some] {
+		send(strconv.FormatUint(uint64(n.Stream), 10), n)
+	}
+	if some == len(all) {
+		return
+	}
+	var sum vram.StreamStats
+	for _, n := range all[some:] {
+		sum.LiveBytes += n.LiveBytes
+		sum.CachedBytes += n.CachedBytes
+		sum.PendingBytes += n.PendingBytes
+		sum.AllocCount += n.AllocCount
+	}
+	send("other", sum)
+}
+
+// collectTenants sends the first tenants each on its own, and the sum of the others.
+func (c *Collector) collectTenants(m emitter, all []vram.TenantStats) {
+	send := func(name string, n vram.TenantStats) {
+		m.bytes(c.tenantMemory, n.HeldBytes, name)
+		m.count(c.tenantAllocs, n.AllocCount, name)
+		m.count(c.tenantFailed, n.OutOfMemoryCount, name, "out_of_memory")
+		m.count(c.tenantFailed, n.QuotaRefusedCount, name, "quota")
+		m.durations(c.tenantWaits, n.Durations, name)
+	}
+	const others = "other"
+	var sum vram.TenantStats
+	summed := false
+	for i, n := range all {
+		if i < c.options.MaxTenants && n.Name != others {
+			send(labelOf(n.Name), n)
+			continue
+		}
+		summed = true
+		sum.HeldBytes += n.HeldBytes
+		sum.AllocCount += n.AllocCount
+		sum.OutOfMemoryCount += n.OutOfMemoryCount
+		sum.QuotaRefusedCount += n.QuotaRefusedCount
+		sum.Durations = sum.Durations.Add(n.Durations)
+	}
+	if summed { // a tenant of that name is one of them
+		send(others, sum)
+	}
+}
+
+// labelOf is a name as a label's value, which has to be UTF-8.
+func labelOf(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return strconv.Quote(name)
+}

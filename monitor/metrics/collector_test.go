@@ -1,0 +1,189 @@
+package metrics_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/monitor/metrics"
+)
+
+const mib = int64(1) << 20
+
+func open(t *testing.T, cfg vram.Config) *vram.Device {
+	t.Helper()
+	if cfg.Driver == nil {
+		cfg.Driver = sim.New(sim.Config{Devices: 2})
+	}
+	d, err := vram.Open(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func stream(t *testing.T, d *vram.Device) *vram.Stream {
+	t.Helper()
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	return s
+}
+
+func TestMetricsOfTwoDevices(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	a, b := open(t, vram.Config{LimitBytes: 64 * mib}), open(t, vram.Config{Ordinal: 1, LimitBytes: 32 * mib})
+	registry.MustRegister(metrics.New(a), metrics.New(b))
+	s := stream(t, a)
+	x, err := s.Alloc(5 * mib)
+	require.NoError(t, err)
+	_, err = s.Alloc(-1)
+	require.Error(t, err)
+	_, err = s.Alloc(63 * mib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	require.NoError(t, stream(t, b).Close())
+	const want = `
+# HELP vram_allocations_total Allocations by the level that served them.
+# TYPE vram_allocations_total counter
+vram_allocations_total{device="0",level="driver"} 1
+vram_allocations_total{device="0",level="magazine"} 0
+vram_allocations_total{device="0",level="pool"} 0
+vram_allocations_total{device="0",level="stream"} 0
+vram_allocations_total{device="1",level="driver"} 0
+vram_allocations_total{device="1",level="magazine"} 0
+vram_allocations_total{device="1",level="pool"} 0
+vram_allocations_total{device="1",level="stream"} 0
+# HELP vram_failed_requests_total Requests and frees that came to nothing.
+# TYPE vram_failed_requests_total counter
+vram_failed_requests_total{cause="bad_free",device="0"} 0
+vram_failed_requests_total{cause="out_of_memory",device="0"} 1
+vram_failed_requests_total{cause="refused",device="0"} 1
+vram_failed_requests_total{cause="bad_free",device="1"} 0
+vram_failed_requests_total{cause="out_of_memory",device="1"} 0
+vram_failed_requests_total{cause="refused",device="1"} 0
+# HELP vram_limit_bytes The bound of vram_reserved_bytes.
+# TYPE vram_limit_bytes gauge
+vram_limit_bytes{device="0"} 6.7108864e+07
+vram_limit_bytes{device="1"} 3.3554432e+07
+# HELP vram_size_allocations_total Allocations by the size of their blocks.
+# TYPE vram_size_allocations_total counter
+vram_size_allocations_total{block_bytes="8388608",device="0"} 1
+`
+	assert.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"vram_allocations_total", "vram_failed_requests_total", "vram_limit_bytes", "vram_size_allocations_total"))
+	assert.NoError(t, x.Free())
+}
+
+// The names, units and texts are as Prometheus asks for, and states add up.
+func TestMetricsAreConventional(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, vram.Config{LimitBytes: 64 * mib})
+		s, other := stream(t, d), stream(t, d)
+		guest, err := d.Tenant("guest\xff", vram.Quota{})
+		require.NoError(t, err)
+		x, err := s.Alloc(60 * mib)
+		require.NoError(t, err)
+		answer := other.AllocAsync(t.Context(), vram.Request{Bytes: 20 * mib, Tenant: guest, Wait: true})
+		time.Sleep(3 * time.Millisecond) // virtual
+		require.NoError(t, x.Free())
+		y, err := answer.Await(t.Context())
+		require.NoError(t, err)
+		c := metrics.NewWith(d, metrics.Options{GPUMemory: true, Labels: prometheus.Labels{"host": "here"}})
+		problems, err := testutil.CollectAndLint(c)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
+		registry := prometheus.NewPedanticRegistry()
+		require.NoError(t, registry.Register(c))
+		families, err := registry.Gather()
+		require.NoError(t, err)
+		names := map[string]bool{}
+		var statesBytes, reservedBytes float64
+		for _, f := range families {
+			names[f.GetName()] = true
+			for _, m := range f.GetMetric() {
+				switch f.GetName() {
+				case "vram_memory_bytes":
+					statesBytes += m.GetGauge().GetValue()
+				case "vram_reserved_bytes":
+					reservedBytes = m.GetGauge().GetValue()
+				case "vram_wait_seconds", "vram_tenant_wait_seconds":
+					h := m.GetHistogram()
+					assert.Equal(t, uint64(1), h.GetSampleCount())
+					assert.InDelta(t, 0.003, h.GetSampleSum(), 1e-9)
+					assert.Equal(t, uint64(0), h.GetBucket()[11].GetCumulativeCount(), "2.048 ms")
+					assert.Equal(t, uint64(1), h.GetBucket()[12].GetCumulativeCount(), "4.096 ms")
+				}
+			}
+		}
+		assert.InDelta(t, reservedBytes, statesBytes, 0)
+		assert.True(t, names["vram_gpu_memory_bytes"])
+		assert.Len(t, names, 32, "every metric but those of bytes that wait")
+		require.NoError(t, y.Free())
+		require.NoError(t, d.Close())
+	})
+}
+
+// The number of series is bounded, whatever a program opens, and the others are summed up.
+func TestSeriesAreBounded(t *testing.T) {
+	d := open(t, vram.Config{LimitBytes: 256 * mib})
+	for n := range 10 {
+		s := stream(t, d)
+		guest, err := d.Tenant(fmt.Sprintf("guest %d", n), vram.Quota{})
+		require.NoError(t, err)
+		if n == 1 {
+			_, err = d.Tenant("other", vram.Quota{})
+			require.NoError(t, err)
+		}
+		_, err = s.AllocFor(t.Context(), vram.Request{Bytes: mib, Tenant: guest})
+		require.NoError(t, err)
+	}
+	c := metrics.NewWith(d, metrics.Options{MaxStreams: 3, MaxTenants: 2})
+	assert.Equal(t, 4, testutil.CollectAndCount(c, "vram_stream_allocations"))
+	assert.Equal(t, 3, testutil.CollectAndCount(c, "vram_tenant_allocations_total"))
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP vram_tenant_memory_bytes Memory in a tenant's buffers.
+# TYPE vram_tenant_memory_bytes gauge
+vram_tenant_memory_bytes{device="0",tenant="guest 0"} 1.048576e+06
+vram_tenant_memory_bytes{device="0",tenant="guest 1"} 1.048576e+06
+vram_tenant_memory_bytes{device="0",tenant="other"} 8.388608e+06
+`), "vram_tenant_memory_bytes"))
+}
+
+// A GPU whose memory cannot be read leaves those two metrics out, and the failure is counted.
+func TestAFailedReadOfTheGPUIsCounted(t *testing.T) {
+	faults := fault.Wrap(sim.New(sim.Config{}))
+	d := open(t, vram.Config{Driver: faults})
+	require.NoError(t, stream(t, d).Close())
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuMemGetInfo", Result: cudadrv.Unknown}))
+	c := metrics.NewWith(d, metrics.Options{GPUMemory: true})
+	assert.Zero(t, testutil.CollectAndCount(c, "vram_gpu_memory_bytes"))
+	families := testutil.CollectAndCount(c, "vram_driver_failures_total")
+	assert.Positive(t, families)
+	var failures uint64
+	for _, n := range d.Stats().Driver {
+		failures += n.Failures
+	}
+	assert.Equal(t, uint64(2), failures)
+}
+
+func Example() {
+	device, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	if err != nil {
+		panic(err)
+	}
+	defer device.Close() //nolint:errcheck // an example
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(metrics.New(device))
+	families, err := registry.Gather()
+	fmt.Println(len(families) > 10, err)
+	// Output: true <nil>
+}
