@@ -38,9 +38,24 @@ func (x matrix) layout(t helper) layout.Layout {
 // oddMatrices have primes, powers of two, and their neighbours as sizes, and are aligned and not.
 func oddMatrices() []matrix {
 	all := []matrix{
-		{rows: 1, cols: 1}, {rows: 1, cols: 40}, {rows: 40, cols: 1}, {rows: 1000, cols: 1}, {rows: 1, cols: 1000}, {rows: 2, cols: 64},
-		{rows: 16, cols: 32}, {rows: 17, cols: 31}, {rows: 63, cols: 65}, {rows: 64, cols: 64}, {rows: 65, cols: 63}, {rows: 127, cols: 129},
-		{rows: 128, cols: 128}, {rows: 129, cols: 130}, {rows: 257, cols: 68}, {rows: 521, cols: 37}, {rows: 1031, cols: 72}, {rows: 2053, cols: 34},
+		{rows: 1, cols: 1},
+		{rows: 1, cols: 40},
+		{rows: 40, cols: 1},
+		{rows: 1000, cols: 1},
+		{rows: 1, cols: 1000},
+		{rows: 2, cols: 64},
+		{rows: 16, cols: 32},
+		{rows: 17, cols: 31},
+		{rows: 63, cols: 65},
+		{rows: 64, cols: 64},
+		{rows: 65, cols: 63},
+		{rows: 127, cols: 129},
+		{rows: 128, cols: 128},
+		{rows: 129, cols: 130},
+		{rows: 257, cols: 68},
+		{rows: 521, cols: 37},
+		{rows: 1031, cols: 72},
+		{rows: 2053, cols: 34},
 	}
 	for _, skip := range []int{1, 2} {
 		all = append(all, matrix{rows: 300, cols: 128, skip: skip}, matrix{rows: 130, cols: 64, before: skip, after: 8 - skip})

@@ -27,7 +27,8 @@ func TestPublish(t *testing.T) {
 	read := func() (got struct {
 		LiveBytes  int64  `json:"live_bytes"`
 		AllocCount uint64 `json:"alloc_count"`
-	}) {
+	},
+	) {
 		require.NoError(t, json.Unmarshal([]byte(expvar.Get("vram").String()), &got))
 		return got
 	}

@@ -27,8 +27,10 @@ func Of(devices ...*vram.Device) *profile.Profile {
 	b := builder{
 		profile: &profile.Profile{
 			SampleType: []*profile.ValueType{
-				{Type: "alloc_objects", Unit: "count"}, {Type: "alloc_space", Unit: "bytes"},
-				{Type: "inuse_objects", Unit: "count"}, {Type: "inuse_space", Unit: "bytes"},
+				{Type: "alloc_objects", Unit: "count"},
+				{Type: "alloc_space", Unit: "bytes"},
+				{Type: "inuse_objects", Unit: "count"},
+				{Type: "inuse_space", Unit: "bytes"},
 			},
 			DefaultSampleType: "inuse_space",
 			TimeNanos:         time.Now().UnixNano(),

@@ -85,8 +85,14 @@ func TestThresholds(t *testing.T) {
 		units uint64
 		want  uint32
 	}{
-		{0, 1, 0}, {0, 1 << 31, 0}, {1, 1, 1}, {64, 8, 512}, {64, 1 << 17, uint32(Everything)}, {64, 1<<17 - 1, uint32(Everything) - 64},
-		{Everything, 1, uint32(Everything)}, {Everything, math.MaxUint32, uint32(Everything)},
+		{0, 1, 0},
+		{0, 1 << 31, 0},
+		{1, 1, 1},
+		{64, 8, 512},
+		{64, 1 << 17, uint32(Everything)},
+		{64, 1<<17 - 1, uint32(Everything) - 64},
+		{Everything, 1, uint32(Everything)},
+		{Everything, math.MaxUint32, uint32(Everything)},
 	} {
 		assert.Equal(t, c.want, c.share.Threshold(c.units), "%d of %d units", c.share, c.units)
 	}
