@@ -86,7 +86,7 @@ func TestMeasureOfWhatComesAndGoes(t *testing.T) {
 		first := h.Measure(func() {
 			s := h.stream()
 			freeAll(t, must(t, s, 30*mib))
-			time.Sleep(time.Minute) // virtual
+			time.Sleep(time.Minute) //nolint:forbidigo // virtual
 			require.NoError(t, s.Close())
 		})
 		assert.Equal(t, time.Minute, first.Elapsed)
@@ -99,7 +99,7 @@ func TestMeasureOfWhatComesAndGoes(t *testing.T) {
 		m := h.Measure(func() {
 			freeAll(t, must(t, gone, 40*mib))
 			require.NoError(t, gone.Close())
-			time.Sleep(time.Second) // virtual: it is forgotten
+			time.Sleep(time.Second) //nolint:forbidigo // virtual: it is forgotten
 			synctest.Wait()
 		})
 		assert.Empty(t, m.Stats.Streams)
@@ -154,8 +154,8 @@ func number(v reflect.Value, next *int64) {
 		*next++
 		v.SetUint(uint64(*next))
 	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			number(v.Field(i), next)
+		for _, field := range v.Fields() {
+			number(field, next)
 		}
 	case v.Kind() == reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
@@ -254,7 +254,7 @@ func TestStatsAsJSON(t *testing.T) {
 	assert.InDelta(t, 2.5, back["elapsed_seconds"], 0)
 	keys := map[string]bool{}
 	keysOf(back, keys)
-	for _, want := range strings.Fields(`live_bytes peak_live_bytes alloc_count magazine_hits hit_rate fragmentation efficiency driver_time_seconds
+	for want := range strings.FieldsSeq(`live_bytes peak_live_bytes alloc_count magazine_hits hit_rate fragmentation efficiency driver_time_seconds
 		out_of_memory_count refused_count block_bytes quota longest_seconds func failures time_seconds pressure below_seconds sum_seconds
 		peak_held_bytes deadlocks streams tenants sizes driver name page_bytes lost_fences`) {
 		assert.True(t, keys[want], want)

@@ -64,7 +64,7 @@ func TestWhatIsLogged(t *testing.T) {
 		require.ErrorIs(t, err, vram.ErrOutOfMemory)
 		answer := waitFor(s, vram.Request{Bytes: 50 * mib})
 		waits(t, answer)
-		time.Sleep(3 * time.Second) // virtual: a long wait, and pressure
+		time.Sleep(3 * time.Second) //nolint:forbidigo // virtual: a long wait, and pressure
 		freeAll(t, x)
 		y := got(t, answer)
 		require.NoError(t, h.Reconfigure(vram.Settings{Predict: new(true)}))

@@ -202,22 +202,7 @@ func (d *Device) read(peaks *readings) Stats {
 		return s
 	}
 	ctx := context.Background()
-	for _, stream := range r.open {
-		n, err := stream.Stats(ctx)
-		if err != nil {
-			n = stream.LastStats()
-		}
-		if p, ok := peaks.streams[n.Stream]; ok {
-			n.PeakLiveBytes, n.PeakPendingBytes, n.PeakHeldBytes = p.LiveBytes, p.PendingBytes, p.HeldBytes
-		}
-		s.count(n)
-		s.LiveBytes += n.LiveBytes
-		s.CachedBytes += n.CachedBytes
-		s.PendingBytes += n.PendingBytes
-		s.PeakPendingBytes = max(s.PeakPendingBytes, n.PeakPendingBytes)
-		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
-		s.Streams = append(s.Streams, n)
-	}
+	s.readStreams(ctx, r.open, peaks)
 	d.pending.Raise(s.PendingBytes)
 	s.PeakPendingBytes = max(s.PeakPendingBytes, either(peaks.pendingBytes, &d.pending))
 	s.PeakLiveBytes = either(peaks.sampled, &d.sampled)
@@ -255,6 +240,26 @@ func (d *Device) read(peaks *readings) Stats {
 	s.readDriver(e)
 	s.NeighbourBytes = d.neighbourBytes.Load()
 	return s
+}
+
+// readStreams adds the streams that are open.
+func (s *Stats) readStreams(ctx context.Context, open []*streams.Control, peaks *readings) {
+	for _, stream := range open {
+		n, err := stream.Stats(ctx)
+		if err != nil {
+			n = stream.LastStats()
+		}
+		if p, ok := peaks.streams[n.Stream]; ok {
+			n.PeakLiveBytes, n.PeakPendingBytes, n.PeakHeldBytes = p.LiveBytes, p.PendingBytes, p.HeldBytes
+		}
+		s.count(n)
+		s.LiveBytes += n.LiveBytes
+		s.CachedBytes += n.CachedBytes
+		s.PendingBytes += n.PendingBytes
+		s.PeakPendingBytes = max(s.PeakPendingBytes, n.PeakPendingBytes)
+		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
+		s.Streams = append(s.Streams, n)
+	}
 }
 
 // either is a maximum inside a scope, or where there is none that since the last reset.

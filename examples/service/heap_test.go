@@ -40,7 +40,7 @@ func TestHeapProfile(t *testing.T) {
 	for _, rate := range []int64{1, 0} {
 		r := newRig(t, settings{Config: vram.Config{SampleBytes: rate}})
 		server := httptest.NewServer(r.Handler())
-		defer server.Close()
+		t.Cleanup(server.Close)
 		done := make(chan struct{}, 2)
 		post := func() {
 			a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)

@@ -44,7 +44,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer device.Close() //nolint:errcheck // an example
+	defer device.Close()
 	err = expvars.Publish("gpu", device)
 	fmt.Println(err, expvar.Get("gpu") != nil)
 	// Output: <nil> true

@@ -24,7 +24,7 @@ func (r *Recorder) WriteTrace(w io.Writer) error {
 // WriteTrace writes the snapshot as a trace that vram replay reads. Errors: ErrEmpty, and those of the writer.
 func (s *Snapshot) WriteTrace(w io.Writer) error {
 	t := tracer{w: bufio.NewWriter(w), live: map[vram.Ptr]held{}, streams: map[uint32]int{}}
-	fmt.Fprintln(t.w, "t_us,op,id,size,stream")
+	_, _ = fmt.Fprintln(t.w, "t_us,op,id,size,stream")
 	for _, e := range s.before() {
 		t.allocate(0, e)
 	}
@@ -115,5 +115,5 @@ func (t *tracer) free(micros int64, p vram.Ptr) {
 }
 
 func (t *tracer) line(micros int64, op string, h held) {
-	fmt.Fprintf(t.w, "%d,%s,%d,%d,%d\n", micros, op, h.id, h.bytes, h.stream)
+	_, _ = fmt.Fprintf(t.w, "%d,%s,%d,%d,%d\n", micros, op, h.id, h.bytes, h.stream)
 }

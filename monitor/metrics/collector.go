@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"strconv"
 	"unicode/utf8"
 
@@ -45,9 +46,7 @@ func NewWith(device *vram.Device, o Options) *Collector {
 		o.MaxTenants = 32
 	}
 	labels := prometheus.Labels{"device": strconv.Itoa(device.Ordinal())}
-	for name, value := range o.Labels {
-		labels[name] = value
-	}
+	maps.Copy(labels, o.Labels)
 	return &Collector{device: device, options: o, descs: newDescs(labels)}
 }
 

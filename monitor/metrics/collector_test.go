@@ -93,7 +93,7 @@ func TestMetricsAreConventional(t *testing.T) {
 		x, err := s.Alloc(60 * mib)
 		require.NoError(t, err)
 		answer := other.AllocAsync(t.Context(), vram.Request{Bytes: 20 * mib, Tenant: guest, Wait: true})
-		time.Sleep(3 * time.Millisecond) // virtual
+		time.Sleep(3 * time.Millisecond) //nolint:forbidigo // virtual
 		require.NoError(t, x.Free())
 		y, err := answer.Await(t.Context())
 		require.NoError(t, err)
@@ -180,7 +180,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer device.Close() //nolint:errcheck // an example
+	defer device.Close()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics.New(device))
 	families, err := registry.Gather()

@@ -24,14 +24,14 @@ func New(devices ...*vram.Device) http.Handler {
 	})
 }
 
-// badRequest refuses a parameter.
-type badRequest struct{ text string }
+// parameterError refuses a parameter.
+type parameterError struct{ text string }
 
-func (e *badRequest) Error() string { return e.text }
+func (e *parameterError) Error() string { return e.text }
 
 func refuse(to http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError
-	if _, bad := errors.AsType[*badRequest](err); bad {
+	if _, bad := errors.AsType[*parameterError](err); bad {
 		status = http.StatusBadRequest
 	}
 	to.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -52,7 +52,7 @@ func serve(to http.ResponseWriter, r *http.Request, devices []*vram.Device) erro
 	var body bytes.Buffer
 	switch {
 	case debug != 0 && seconds != 0:
-		return &badRequest{"a difference of profiles (seconds) has no text (debug)"}
+		return &parameterError{"a difference of profiles (seconds) has no text (debug)"}
 	case debug != 0:
 		to.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		err = heapprofile.WriteText(&body, devices...)
@@ -82,7 +82,7 @@ func number(r *http.Request, name string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > longest {
-		return 0, &badRequest{fmt.Sprintf("%s is %q, want 0 to %d", name, text, longest)}
+		return 0, &parameterError{fmt.Sprintf("%s is %q, want 0 to %d", name, text, longest)}
 	}
 	return n, nil
 }
@@ -90,7 +90,7 @@ func number(r *http.Request, name string) (int, error) {
 // difference writes a profile of the allocations and frees of the interval that follows.
 func difference(body *bytes.Buffer, r *http.Request, devices []*vram.Device, interval time.Duration) error {
 	if server, ok := r.Context().Value(http.ServerContextKey).(*http.Server); ok && server.WriteTimeout > 0 && interval >= server.WriteTimeout {
-		return &badRequest{fmt.Sprintf("seconds is beyond the server's WriteTimeout, %v", server.WriteTimeout)}
+		return &parameterError{fmt.Sprintf("seconds is beyond the server's WriteTimeout, %v", server.WriteTimeout)}
 	}
 	before := heapprofile.Of(devices...)
 	wait := time.NewTimer(interval)
