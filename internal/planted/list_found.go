@@ -116,7 +116,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "an answer loses against the end of the context", Package: "futures", Run: "^TestAnAnswerComesBeforeTheEndOfTheContext$",
 			Edits: []Edit{{
-				"futures.(*completion).await", "	case <-ended:\n	}\n	return p.completed()\n", "	case <-ended:\n	}\n	return false\n",
+				"futures.(*completion).await", "	end()\n	return p.completed()\n", "	end()\n	return p.completed() && ctx.Err() == nil\n",
 			}},
 		},
 		{
