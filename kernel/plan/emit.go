@@ -10,15 +10,15 @@ import (
 
 // Emit is the text of a variant: a kernel for each of Passes.
 func (p *Program) Emit(v Variant) string {
-	var text strings.Builder
-	text.WriteString(".version 7.0\n.target sm_70\n.address_size 64\n")
+	text := []byte(".version 7.0\n.target sm_70\n.address_size 64\n")
 	for pass, name := range p.Passes(v) {
-		text.WriteString(p.emit(v, pass, name))
+		text = p.emit(text, v, pass, name)
 	}
-	return text.String()
+	return string(text)
 }
 
-func (p *Program) emit(v Variant, pass int, name string) string {
+// emit adds the text of a pass.
+func (p *Program) emit(text []byte, v Variant, pass int, name string) []byte {
 	w := &writer{Emitter: code.NewEmitter(), p: p, v: v, pass: pass, index: index{v.Wide}, params: map[Param]code.Value{}}
 	for range max(v.Beside, 1) {
 		w.rows = append(w.rows, &element{Machine: w.Emitter, known: map[*expr.Node]code.Value{}, leaf: w.rowLeaf})
@@ -38,14 +38,13 @@ func (p *Program) emit(v Variant, pass int, name string) string {
 	}
 	w.kernel()
 	w.Line("ret")
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n.visible .entry %s(\n%s\n)\n.maxntid %d, 1, 1\n{\n", name, strings.Join(lines, ",\n"), v.BlockThreads())
+	text = fmt.Appendf(text, "\n.visible .entry %s(\n%s\n)\n.maxntid %d, 1, 1\n{\n", name, strings.Join(lines, ",\n"), v.BlockThreads())
 	if w.sharedBytes > 0 {
-		fmt.Fprintf(&b, "\t.shared .align 8 .b8 shared[%d];\n", w.sharedBytes)
+		text = fmt.Appendf(text, "\t.shared .align 8 .b8 shared[%d];\n", w.sharedBytes)
 	}
-	b.WriteString(w.Body())
-	b.WriteString("}\n")
-	return b.String()
+	text = append(w.AppendBody(text), "}\n"...)
+	w.Release()
+	return text
 }
 
 // kernel writes the body.

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 )
 
 // Emitter prints the body of a kernel. Equal operations on equal values are written once within a scope and those around it.
 type Emitter struct {
-	body   strings.Builder
+	body   []byte
 	counts [classCount]uint64 // of the registers
 	labels int
-	scopes []map[operation]Value
+	scopes []map[key]Value
+	spare  []map[key]Value // of scopes that have ended, empty
 }
 
 // operation is the origin of a value: equal ones make equal values.
@@ -21,8 +22,42 @@ type operation struct {
 	a, b, c Value
 }
 
+// key is an operation without gaps between its words, which are hashed all at once so.
+type key [4]uint64
+
+func (o *operation) key() key {
+	kind := func(v Value) uint64 {
+		if v.Const {
+			return uint64(v.Class)<<1 | 1
+		}
+		return uint64(v.Class) << 1
+	}
+	return key{uint64(o.op)<<24 | kind(o.a)<<16 | kind(o.b)<<8 | kind(o.c), o.a.Bits, o.b.Bits, o.c.Bits}
+}
+
+// emitters is memory of emitters that were released: a process that starts writes many kernels, one after the other.
+var emitters sync.Pool //nolint:gochecknoglobals // memory without contents
+
 // NewEmitter begins a body.
-func NewEmitter() *Emitter { return &Emitter{scopes: []map[operation]Value{{}}} }
+func NewEmitter() *Emitter {
+	if e, ok := emitters.Get().(*Emitter); ok {
+		return e
+	}
+	return &Emitter{body: make([]byte, 0, usualBytes), scopes: []map[key]Value{make(map[key]Value, usualValues)}}
+}
+
+// Release ends the use of an emitter, so that another one may have its memory.
+func (e *Emitter) Release() {
+	e.body, e.scopes, e.counts, e.labels = e.body[:0], e.scopes[:1], [classCount]uint64{}, 0
+	clear(e.scopes[0])
+	emitters.Put(e)
+}
+
+// The room that most kernels need.
+const (
+	usualBytes  = 8 << 10
+	usualValues = 128
+)
 
 // New is a register of its own.
 func (e *Emitter) New(class Class) Value {
@@ -32,13 +67,12 @@ func (e *Emitter) New(class Class) Value {
 
 // Line writes a line: %v of a Value is a register or a constant of integers.
 func (e *Emitter) Line(format string, args ...any) {
-	e.body.WriteByte('\t')
-	fmt.Fprintf(&e.body, format, args...)
-	e.body.WriteString(";\n")
+	e.body = fmt.Appendf(append(e.body, '\t'), format, args...)
+	e.body = append(e.body, ";\n"...)
 }
 
 // String is the register, or the constant as an integer.
-func (v Value) String() string { return v.operand(asInt) }
+func (v Value) String() string { return string(v.appendTo(nil, asInt)) }
 
 //nolint:gochecknoglobals // constant table of names
 var prefixes = [classCount]string{"%p", "%h", "%r", "%d"}
@@ -46,18 +80,45 @@ var prefixes = [classCount]string{"%p", "%h", "%r", "%d"}
 //nolint:gochecknoglobals // constant table of names
 var declarations = [classCount]string{".pred", ".b16", ".b32", ".b64"}
 
-func (v Value) operand(k kind) string {
+// appendTo adds the register, or the constant as one of a kind.
+func (v Value) appendTo(b []byte, k kind) []byte {
 	switch {
 	case !v.Const:
-		return prefixes[v.Class] + strconv.FormatUint(v.Bits, 10)
+		return strconv.AppendUint(append(b, prefixes[v.Class]...), v.Bits, 10)
 	case k == asF32:
-		return fmt.Sprintf("0f%08X", uint32(v.Bits)) //nolint:gosec // the low half
+		return appendHex(append(b, "0f"...), v.Bits, 8)
 	case k == asF64:
-		return fmt.Sprintf("0d%016X", v.Bits)
+		return appendHex(append(b, "0d"...), v.Bits, 16)
 	case v.Class == B64:
-		return strconv.FormatInt(int64(v.Bits), 10) //nolint:gosec // the same bits
+		return strconv.AppendInt(b, int64(v.Bits), 10) //nolint:gosec // the same bits
 	}
-	return strconv.FormatInt(int64(int32(v.Bits)), 10) //nolint:gosec // the same bits
+	return strconv.AppendInt(b, int64(int32(v.Bits)), 10) //nolint:gosec // the same bits
+}
+
+// appendHex adds the lowest digits of a number.
+func appendHex(b []byte, bits uint64, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		b = append(b, "0123456789ABCDEF"[bits>>shift&15])
+	}
+	return b
+}
+
+// operation writes an operation of so many operands, unless it was written before: the result is the same value then.
+func (e *Emitter) operation(o operation, k kind, operands int) Value {
+	at := o.key()
+	if v, ok := e.written(at); ok {
+		return v
+	}
+	to := e.New(specs[o.op].result)
+	e.body = append(append(append(e.body, '\t'), o.op.Text()...), ' ')
+	e.body = to.appendTo(e.body, asInt)
+	all := [...]Value{o.a, o.b, o.c}
+	for _, v := range all[:operands] {
+		e.body = v.appendTo(append(e.body, ", "...), k)
+	}
+	e.body = append(e.body, ";\n"...)
+	e.scopes[len(e.scopes)-1][at] = to
+	return to
 }
 
 // Op1 writes an operation of one operand.
@@ -68,11 +129,7 @@ func (e *Emitter) Op1(op Op, a Value) Value {
 	if op == U32FromHi {
 		return e.Op1(U32FromU64, e.Op2(ShrU64, a, U32(32)))
 	}
-	return e.shared(operation{op: op, a: a}, func() Value {
-		to := e.New(specs[op].result)
-		e.Line("%s %v, %v", op.Text(), to, a)
-		return to
-	})
+	return e.operation(operation{op: op, a: a}, asInt, 1)
 }
 
 // Op2 writes an operation of two operands.
@@ -85,17 +142,13 @@ func (e *Emitter) Op2(op Op, a, b Value) Value {
 	}
 	if op == U64FromHalves {
 		a, b = e.Register(a), e.Register(b)
-	}
-	return e.shared(operation{op: op, a: a, b: b}, func() Value {
-		to := e.New(specs[op].result)
-		if op == U64FromHalves {
+		return e.shared(operation{op: op, a: a, b: b}, func() Value {
+			to := e.New(specs[op].result)
 			e.Line("mov.b64 %v, {%v, %v}", to, a, b)
-		} else {
-			k := specs[op].kind
-			e.Line("%s %v, %s, %s", op.Text(), to, a.operand(k), b.operand(k))
-		}
-		return to
-	})
+			return to
+		})
+	}
+	return e.operation(operation{op: op, a: a, b: b}, specs[op].kind, 2)
 }
 
 // Op3 writes an operation of three operands.
@@ -118,24 +171,28 @@ func (e *Emitter) Op3(op Op, a, b, c Value) Value {
 	if op == SelectPred {
 		return e.Op2(OrPred, e.Op2(AndPred, a, c), e.Op2(AndPred, b, e.Op1(NotPred, c)))
 	}
-	return e.shared(operation{op, a, b, c}, func() Value {
-		to := e.New(specs[op].result)
-		k := specs[op].kind
-		e.Line("%s %v, %s, %s, %s", op.Text(), to, a.operand(k), b.operand(k), c.operand(k))
-		return to
-	})
+	return e.operation(operation{op, a, b, c}, specs[op].kind, 3)
 }
 
 // shared is the value of an operation that was written before, or is now.
 func (e *Emitter) shared(o operation, write func() Value) Value {
-	for _, scope := range slices.Backward(e.scopes) {
-		if v, ok := scope[o]; ok {
-			return v
-		}
+	at := o.key()
+	if v, ok := e.written(at); ok {
+		return v
 	}
 	v := write()
-	e.scopes[len(e.scopes)-1][o] = v
+	e.scopes[len(e.scopes)-1][at] = v
 	return v
+}
+
+// written is the value of an operation in a scope that has not ended.
+func (e *Emitter) written(at key) (Value, bool) {
+	for _, scope := range slices.Backward(e.scopes) {
+		if v, ok := scope[at]; ok {
+			return v, true
+		}
+	}
+	return Value{}, false
 }
 
 // Register is the value in a register.
@@ -180,13 +237,19 @@ func (e *Emitter) Label() string {
 }
 
 // Place puts a label here.
-func (e *Emitter) Place(label string) { e.body.WriteString(label + ":\n") }
+func (e *Emitter) Place(label string) { e.body = append(append(e.body, label...), ":\n"...) }
 
 // Scope writes code that may be skipped, or runs several times: values that are made in it are not used outside.
 func (e *Emitter) Scope(write func()) {
-	e.scopes = append(e.scopes, map[operation]Value{})
+	last := len(e.spare) - 1
+	if last < 0 {
+		e.spare, last = append(e.spare, map[key]Value{}), 0
+	}
+	scope := e.spare[last]
+	e.scopes, e.spare = append(e.scopes, scope), e.spare[:last]
 	write()
-	e.scopes = e.scopes[:len(e.scopes)-1]
+	clear(scope)
+	e.scopes, e.spare = e.scopes[:len(e.scopes)-1], append(e.spare, scope)
 }
 
 // If writes code that runs where the condition holds.
@@ -208,12 +271,15 @@ func (e *Emitter) Rare(condition, otherwise Value, do func() Value) Value {
 }
 
 // Body is the text between the braces of the kernel: declarations of registers, and the lines.
-func (e *Emitter) Body() string {
-	var b strings.Builder
+func (e *Emitter) Body() string { return string(e.AppendBody(nil)) }
+
+// AppendBody adds Body.
+func (e *Emitter) AppendBody(b []byte) []byte {
+	b = slices.Grow(b, len(e.body)+usualBytes/8)
 	for class, count := range e.counts {
 		if count > 0 {
-			fmt.Fprintf(&b, "\t.reg %s %s<%d>;\n", declarations[class], prefixes[class], count)
+			b = fmt.Appendf(b, "\t.reg %s %s<%d>;\n", declarations[class], prefixes[class], count)
 		}
 	}
-	return b.String() + e.body.String()
+	return append(b, e.body...)
 }
