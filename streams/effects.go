@@ -206,9 +206,9 @@ func (e *effects) finish() bool {
 		return true
 	}
 	if c, ok := e.consults.Pop(); ok {
-		if c.claim != nil && w.peers.listed() {
-			w.consult(c)
-		} else {
+		if l := w.peers.listed(); c.claim != nil && l != nil {
+			w.refuse(c, l.buffers())
+		} else { // not here: other streams' goroutines may wait for this stream's turns meanwhile
 			w.spawn(func() { w.consult(c) })
 		}
 		return true
@@ -289,12 +289,20 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	}
 }
 
+// refuse answers the claim of a refusal, whose error names these buffers.
+func (w *wiring) refuse(c consulting, largest []LiveBuffer) {
+	if *c.largest == nil {
+		*c.largest = largest
+	}
+	c.claim.Fail(c.failed)
+}
+
 // consult completes a refusal, and answers its claim, or calls the caller's handler and tells the
 // stream its answer. A panic of the handler counts as false.
 func (w *wiring) consult(c consulting) {
 	w.peers.fill(c.largest, w.host, true)
 	if c.claim != nil {
-		c.claim.Fail(c.failed)
+		w.refuse(c, *c.largest)
 		return
 	}
 	retry := false

@@ -65,10 +65,12 @@ func (l *listing) over() bool {
 	}
 }
 
-// listed reports whether largest would neither look nor wait.
-func (p *Peers) listed() bool {
-	l := p.found.Load()
-	return l != nil && l.over()
+// listed is the list of the last look, if that has ended and was not forgotten; else nil.
+func (p *Peers) listed() *listing {
+	if l := p.found.Load(); l != nil && l.over() {
+		return l
+	}
+	return nil
 }
 
 // expire forgets the list of the last look.

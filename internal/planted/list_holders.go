@@ -40,6 +40,10 @@ func holderBugs() []Bug {
 			Edits: []Edit{{"streams.(*several).deliver", "	r.name(dst...)\n", ""}},
 		},
 		{
+			Name: "a refusal waits for other streams in place of its own one", Package: "streams", Run: "^TestARefusalWaitsOffItsStream$",
+			Edits: []Edit{{"streams.(*effects).finish", "w.spawn(func() { w.consult(c) })", "w.consult(c)"}},
+		},
+		{
 			Name: "the size of a charged buffer is not remembered", Package: ".", Run: "^TestTagsAndTenantsAreKnownOnEveryWay$",
 			Edits: []Edit{{"streams/magazine.(*Slot).SetCharge", "requestedBytes: requestedBytes, ", ""}},
 		},
