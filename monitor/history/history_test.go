@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +17,7 @@ import (
 	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/monitor/history"
+	"github.com/go-vram/vram/monitor/snapshot"
 )
 
 func open(t *testing.T, cfg vram.Config) (*vram.Device, *vram.Stream) {
@@ -245,3 +247,87 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// The memory of a device with a recording can be shown: its blocks are the live buffers with the places that allocated them, and all
+// events that lead to it fit.
+func TestMemory(t *testing.T) {
+	d, s := open(t, vram.Config{LimitBytes: 256 << 20})
+	before := alloc(t, s, 3<<20, "before")
+	r := start(t, d, history.Options{Stacks: true})
+	small, large := alloc(t, s, 5000, "small"), alloc(t, s, 40<<20, "large")
+	gone := alloc(t, s, 7<<20, "gone")
+	require.NoError(t, gone.Free())
+	_, err := s.Alloc(250 << 20)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+
+	m, leftOut, err := r.Memory(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, leftOut)
+	require.NoError(t, snapshot.Check(m))
+	found := map[uint64]snapshot.Block{}
+	var heldBytes int64
+	for _, segment := range m.Segments {
+		heldBytes += segment.Bytes
+		for _, b := range segment.Blocks {
+			if b.State == snapshot.Live {
+				found[b.Address] = b
+			}
+		}
+	}
+	assert.Equal(t, d.Stats().ReservedBytes, heldBytes)
+	require.Len(t, found, 3)
+	for _, b := range []vram.Buffer{before, small, large} {
+		at := found[uint64(b.Ptr())]
+		assert.Equal(t, b.Bytes(), at.RequestedBytes)
+		if b != before {
+			require.NotEmpty(t, at.Stack)
+			assert.Contains(t, at.Stack[0].Function, "history_test.alloc")
+		}
+	}
+	var actions []snapshot.Action
+	for _, e := range m.Traces[0] {
+		actions = append(actions, e.Action)
+	}
+	assert.Equal(t, []snapshot.Action{
+		snapshot.Alloc, snapshot.Alloc, snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted, snapshot.OutOfMemory,
+	}, actions)
+
+	var text bytes.Buffer
+	require.NoError(t, r.WriteMemory(t.Context(), &text))
+	assert.Equal(t, byte(0x80), text.Bytes()[0], "a pickle")
+	for _, b := range []vram.Buffer{before, small, large} {
+		require.NoError(t, b.Free())
+	}
+	r.Stop()
+	require.NoError(t, d.Close())
+	_, _, err = r.Memory(t.Context())
+	require.ErrorIs(t, err, vram.ErrClosed)
+}
+
+// A snapshot of a device at work can be shown, too: what does not fit together is left out.
+func TestMemoryOfADeviceAtWork(t *testing.T) {
+	d, _ := open(t, vram.Config{LimitBytes: 256 << 20})
+	r := start(t, d, history.Options{Stacks: true})
+	var work sync.WaitGroup
+	var ended atomic.Bool
+	for range 3 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		work.Go(func() {
+			for i := int64(0); !ended.Load(); i++ {
+				b, err := s.Alloc(i % 50 << 14)
+				if !assert.NoError(t, err) || !assert.NoError(t, b.Free()) {
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
+		m, _, err := r.Memory(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, snapshot.Check(m))
+	}
+	ended.Store(true)
+	work.Wait()
+	r.Stop()
+}

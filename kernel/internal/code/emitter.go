@@ -36,7 +36,7 @@ func (o *operation) key() key {
 }
 
 // emitters is memory of emitters that were released: a process that starts writes many kernels, one after the other.
-var emitters sync.Pool //nolint:gochecknoglobals // memory without contents
+var emitters sync.Pool //nolint:gochecknoglobals // scratch memory, made on first use
 
 // NewEmitter begins a body.
 func NewEmitter() *Emitter {
