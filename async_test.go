@@ -214,6 +214,8 @@ func TestGatheredBuffersGoBack(t *testing.T) {
 		}
 		_, err := futures.All(give, parts...).Await(ctx)
 		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		// The error does not wait for the parts that were served: their release may be under way.
+		h.until("the parts to be back", func() bool { return h.Stats().LiveBytes == 0 })
 
 		a, b := s.AllocAsync(ctx, vram.Request{Bytes: 9 * mib}), s.AllocAsync(ctx, vram.Request{Bytes: 11 * mib})
 		one, err := futures.First(give, a, b).Await(ctx)
