@@ -12,13 +12,13 @@ import (
 // BenchmarkSampledPair is a pair, allocation and free, of a stream and of a lane, without samples, at the default rate, and
 // with each buffer sampled.
 func BenchmarkSampledPair(b *testing.B) {
-	for _, bytes := range []int64{4 * kib, 64 * kib, mib} {
+	for _, bytes := range []int64{4 * kib, 64 * kib, mib, 8 * mib, 64 * mib} {
 		for _, rate := range []struct {
 			name  string
 			bytes int64
 		}{{"off", 0}, {"default", vram.DefaultSampleBytes}, {"all", 1}} {
 			s := benchStream(b, vram.Config{SampleBytes: rate.bytes})
-			l, err := s.Lane(256 * mib)
+			l, err := s.Lane(512 * mib)
 			require.NoError(b, err)
 			b.Run(fmt.Sprintf("impl=stream/bytes=%d/sampling=%s", bytes, rate.name), func(b *testing.B) {
 				b.ReportAllocs()

@@ -27,6 +27,7 @@ func (c *Control) Press(level pressure.Level) { c.pressure.Store(uint32(level)) 
 func (c *Control) Tick() {
 	var waits []LongWait
 	c.peers.expire()
+	c.sampler.tick()
 	_, _ = c.tryTurn(func() { waits = c.tick() }) // the actor reports a panic
 	for _, w := range waits {
 		c.turn.longWait(w)

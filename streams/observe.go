@@ -137,6 +137,32 @@ type sampler struct {
 	observers *Observers // of the device; nil: none
 	profile   *Profile
 	claims    atomic.Uint64 // number of claims that were drawn for
+	taken     atomic.Uint32 // samples since the last tick
+}
+
+const (
+	// fullRateSamples is how many samples a stream takes between two ticks at the full rate; for each further
+	// such number the highest chance is halved. So a stream that allocates n long blocks in a tick takes about
+	// fullRateSamples * log2(n/fullRateSamples) samples: with a million, which is what one goroutine does in
+	// 100 ms, 3000, or 3 % of its time. Not fewer: a program that allocates its parameters at once has
+	// some hundred long blocks, which are to be known exactly. Not more: 1024 would take 10 %.
+	fullRateSamples = 256
+	// leastChance bounds the halving, so that a stream whose device does not tick is not without samples.
+	leastChance = uint32(magazine.Everything) >> 16
+)
+
+// limit halves the highest chance with which the stream samples, if it has taken many samples since the last tick.
+func (w *sampler) limit(taken uint32) {
+	if taken%fullRateSamples == 0 {
+		w.home.LimitChance(max(uint32(magazine.Everything)>>(taken/fullRateSamples), leastChance))
+	}
+}
+
+// tick ends the limit.
+func (w *sampler) tick() {
+	if w.taken.Swap(0) >= fullRateSamples {
+		w.home.LimitChance(uint32(magazine.Everything))
+	}
 }
 
 func (w *sampler) init(cfg *Config, home *magazine.Home) {
@@ -157,22 +183,38 @@ func callStack() site.Stack { return site.Here(2) }
 
 // drawn decides about a claim before it has a buffer, on its caller's goroutine: from is nil if the
 // buffer is not to be sampled.
-func (w *sampler) drawn(bytes int64) (draw uint32, from site.Stack) {
-	share := w.home.Share()
-	if share == 0 {
+func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
+	if w.home.Share() == 0 {
 		return 0, nil
 	}
-	draw = magazine.Draw(cudadrv.Ptr(w.stream), w.claims.Add(1))
-	if draw < share.Threshold(sizeclass.Units(max(bytes, 1))) {
+	draw := magazine.DrawClaim(w.stream, w.claims.Add(1))
+	chance, is := w.decide(draw, sizeclass.Units(max(bytes, 1)))
+	if is {
 		from = callStack()
 	}
-	return draw, from
+	return chance, from
+}
+
+// decide says whether an allocation of that many units is sampled, and with which probability, in
+// magazine.Everything, the profile has it: 0 is not at all.
+func (w *sampler) decide(draw uint32, units uint64) (chance uint32, is bool) {
+	if w.home.Share() != magazine.Everything {
+		chance = w.home.Chance(units)
+		return chance, draw < chance
+	}
+	if w.profile != nil {
+		chance = magazine.Share(w.profile.share.Load()).Threshold(units)
+	}
+	if draw >= chance {
+		chance = 0
+	}
+	return chance, true
 }
 
 // sampled tells a buffer that its caller is about to get, if it is sampled.
 func (w *sampler) sampled(b Buffer, tag string, t *pool.Tenant) {
-	if draw, is := b.slot.Drawn(b.word, w.home.Share()); is {
-		w.allocated(b, tag, t, draw, callStack())
+	if chance, is := w.decide(b.slot.Draw(b.word), uint64(b.slot.Magazine().UnitsOf(b.slot))); is {
+		w.allocated(b, tag, t, chance, callStack())
 	}
 }
 
@@ -182,22 +224,20 @@ func (w *sampler) allSampled(all []Buffer, tag string, t *pool.Tenant, from site
 		return
 	}
 	for _, b := range all {
-		if draw, is := b.slot.Drawn(b.word, w.home.Share()); is {
-			w.allocated(b, tag, t, draw, from)
+		if chance, is := w.decide(b.slot.Draw(b.word), uint64(b.slot.Magazine().UnitsOf(b.slot))); is {
+			w.allocated(b, tag, t, chance, from)
 		}
 	}
 }
 
-// allocated tells a sampled buffer before its caller gets it.
-func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, draw uint32, from site.Stack) {
+// allocated tells a sampled buffer before its caller gets it. The profile has it with that chance, if it is not 0.
+func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, chance uint32, from site.Stack) {
 	now := time.Now()
 	h := &magazine.History{Bytes: b.bytes, Tag: tag, Tenant: t.Name(), At: now, Allocated: from}
-	if p := w.profile; p != nil {
-		chance := magazine.Share(p.share.Load()).Threshold(uint64(b.slot.Magazine().UnitsOf(b.slot)))
-		if draw < chance {
-			at := p.Site(sampling.Labels{Stream: w.stream, Tag: tag, Tenant: h.Tenant}, from)
-			h.Sample = at.Allocated(now.UnixNano(), b.bytes, chance, uint32(magazine.Everything))
-		}
+	if chance > 0 && w.profile != nil {
+		at := w.profile.Site(sampling.Labels{Stream: w.stream, Tag: tag, Tenant: h.Tenant}, from)
+		h.Sample = at.Allocated(now.UnixNano(), b.bytes, chance, uint32(magazine.Everything))
+		w.limit(w.taken.Add(1))
 	}
 	b.slot.Watch(b.word, h)
 	w.tell(h, from, false)

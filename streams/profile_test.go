@@ -125,6 +125,9 @@ func TestSamplesEstimateWhatWasAllocated(t *testing.T) {
 		way := ways(t, s)[name]
 		var wantBytes, wantCount, bytesVariance, countVariance float64
 		for i := range 6000 {
+			if i%100 == 0 {
+				control(s).Tick() // at the full rate
+			}
 			bytes := sizes[i%len(sizes)]
 			if name == "AllocBatch" || name == "AllocBatchFor" {
 				bytes = sizes[i%3]
@@ -214,4 +217,42 @@ func TestSamplesOfManyGoroutines(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int64{"": 1000, "a": 1000}, byTenant)
 	require.NoError(t, control(s).Check(context.Background()))
+}
+
+// A stream that allocates long blocks again and again is sampled the more rarely the more it allocates between two
+// ticks, its estimates stay right, and a tick ends that. Short blocks are sampled as ever.
+func TestSamplesBetweenTicksAreBounded(t *testing.T) {
+	const share = 1 << 10 // 4 MiB
+	for name := range ways(t, newRig(t, 64*mib).stream(core.Budget{})) {
+		r := newRig(t, 512*mib)
+		s, p := r.profiled(share)
+		way := ways(t, s)[name]
+		var count, variance float64
+		var samples []int64 // after each tick
+		for range 3 {
+			for range 20_000 / len(ways(t, s)) {
+				for range 2 {
+					b := way(5 << 20)
+					for _, x := range b {
+						chance := float64(s.cache.Chance(uint64(x.slot.Magazine().UnitsOf(x.slot)))) / float64(magazine.Everything)
+						count++
+						variance += (1 - chance) / chance
+					}
+					require.NoError(t, freeBatch(b))
+				}
+			}
+			allocated, _ := sums(p)
+			samples = append(samples, allocated.SampledCount)
+			control(s).Tick()
+		}
+		allocated, inUse := sums(p)
+		assert.Zero(t, inUse, name)
+		assert.InDelta(t, count, float64(allocated.Count), 5*math.Sqrt(variance)+1, name)
+		n := count / 3
+		bound := fullRateSamples * (math.Log2(n/fullRateSamples+1) + 1)
+		for i, all := range samples {
+			assert.Less(t, float64(all), float64(i+1)*bound, "%s, tick %d", name, i)
+			assert.Greater(t, float64(all), float64(i+1)*bound/4, "%s, tick %d: a tick ends the limit", name, i)
+		}
+	}
 }

@@ -14,7 +14,7 @@ type single struct {
 	requestedPages bool           // a Refill was sent
 	wide           bool           // a grant did not serve its alignment: ask for more
 	buffer         Buffer         // to be zeroed before the answer
-	draw           uint32         // see sampler.drawn
+	chance         uint32         // see sampler.drawn
 	promise        futures.Promise[Buffer]
 }
 
@@ -26,7 +26,7 @@ func (w *wiring) request(want Request) *single {
 	r := &single{wish: wish(want)}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
 	r.begin(w, r)
-	r.draw, r.from = w.sampler.drawn(want.Bytes)
+	r.chance, r.from = w.sampler.drawn(want.Bytes)
 	return r
 }
 
@@ -88,7 +88,7 @@ func (r *single) deliver(s *searches) bool {
 		return r.undo(s, slot)
 	}
 	if r.from != nil {
-		s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)
+		s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
 	}
 	r.name(b)
 	s.inTransit.slot = nil // from here on the caller owns it, or the effect

@@ -61,7 +61,7 @@ func bucketOf(units uint64) uint64 {
 type beyond interface {
 	// AllocBeyond returns a handle and its bytes.
 	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
-	// AllocSampled tells an allocation that is sampled, and returns what it was given.
+	// AllocSampled decides finally whether an allocation is sampled, tells it if it is, and returns what it was given.
 	AllocSampled(s *Slot, handle uint64, bytes int64) (*Slot, uint64, int64, error)
 }
 
@@ -97,8 +97,10 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	}
 	s = &m.slots()[i]
 	handle = s.word.Load() &^ flagMask
-	if t := m.contended.Load() & thresholdMask; t != 0 && Draw(s.address, handle) < t {
-		return c.beyond.AllocSampled(s, handle, bytes)
+	if t := m.contended.Load() & thresholdMask; t != 0 {
+		if draw := Draw(s.address, handle); draw < t && draw < maxChance(c.rate.Load()) {
+			return c.beyond.AllocSampled(s, handle, bytes)
+		}
 	}
 	return s, handle, bytes, nil
 }
@@ -117,7 +119,7 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	if s == nil {
 		return c.allocBeyond(bytes)
 	}
-	if _, is := s.Drawn(handle, c.Share()); is {
+	if s.Draw(handle) < c.Chance(uint64(s.magazine.UnitsOf(s))) {
 		return c.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil
@@ -125,7 +127,7 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 
 // Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or
 // heap allocation. Requests of 0 bytes and less are not served. It samples nothing: that is the
-// caller's, with Slot.Drawn, as for TakeBack and TakeMany.
+// caller's, with Slot.Draw, as for TakeBack and TakeMany.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {

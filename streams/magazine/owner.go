@@ -15,6 +15,7 @@ type Owner struct {
 // once the cache is draining.
 func NewOwner(c *Cache, waker Waker) *Owner {
 	c.waker = waker
+	c.rate.Store(uint64(Everything) << maxChanceShift)
 	o := &Owner{register: register{home: &c.Home}}
 	o.Spans = Spans{owner: o, buckets: &c.buckets}
 	o.Exacts = Exacts{owner: o, buckets: &c.buckets, byUnits: map[uint32]*Exact{}}

@@ -1,6 +1,11 @@
 package magazine
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"math"
+	"math/bits"
+
+	"github.com/go-vram/vram/cudadrv"
+)
 
 // Share is the probability with which an allocation is sampled, for each unit of its block: so many
 // in Everything. 0: none is.
@@ -16,6 +21,9 @@ const (
 	// In Magazine.contended: the threshold of a magazine's blocks, and the count above it.
 	thresholdMask = 1<<(drawBits+1) - 1
 	contendedStep = thresholdMask + 1
+
+	// In Home.rate: the share, and above it the highest chance.
+	maxChanceShift = 32
 )
 
 // Threshold is the number of outcomes of a draw that sample a block of that many units: its
@@ -26,31 +34,59 @@ func (share Share) Threshold(units uint64) uint32 {
 
 // Draw decides about the allocation that a handle stands for: it is sampled if the draw is below
 // the threshold of its block. There is no state behind it: the draws of all slots and generations are
-// spread like random numbers (the mixing function of SplitMix64, by Steele, Lea and Flood 2014), and
-// the same in each run that allocates alike.
+// spread like random numbers, and the same in each run that allocates alike.
 func Draw(address cudadrv.Ptr, handle uint64) uint32 {
-	z := uint64(address) + handle*0x9E3779B97F4A7C15
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return uint32(z >> (64 - drawBits)) //nolint:gosec // 23 bits
+	return draw(uint64(address) + handle>>generationShift)
 }
 
-// Drawn is the draw of a handle of the slot, and whether the allocation that it stands for is sampled where
-// that share is.
-func (s *Slot) Drawn(handle uint64, share Share) (draw uint32, isSampled bool) {
-	draw = Draw(s.address, handle)
-	return draw, draw < share.Threshold(uint64(s.magazine.UnitsOf(s)))
+// DrawClaim decides in the same way about a request that has no slot yet: the so-and-so-many-th of a stream.
+func DrawClaim(stream uint32, number uint64) uint32 { return draw(uint64(stream)<<32 + number) }
+
+// draw spreads keys that are near each other: a multiplication by the odd number next to 2^64 over the golden ratio, and
+// both halves of the product of that with itself, some of its bits inverted, as wyhash does (Wang Yi, 2019).
+func draw(key uint64) uint32 {
+	z := key * 0x9E3779B97F4A7C15
+	high, low := bits.Mul64(z, z^0xD6E8FEB86659FD93)
+	return uint32((high ^ low) >> (64 - drawBits)) //nolint:gosec // 23 bits
 }
+
+// Draw is that of the allocation that a handle of the slot stands for.
+func (s *Slot) Draw(handle uint64) uint32 { return Draw(s.address, handle) }
 
 // Share is that of the allocations that are sampled.
-func (h *Home) Share() Share { return Share(h.share.Load()) }
+func (h *Home) Share() Share { return Share(h.rate.Load() & math.MaxUint32) }
 
-// SetShare sets which allocations are sampled from now on. It visits every magazine.
+// Chance is the probability, in Everything, with which an allocation of that many units is sampled: its
+// threshold, or the highest chance if that is less.
+func (h *Home) Chance(units uint64) uint32 {
+	rate := h.rate.Load()
+	return min(Share(rate&math.MaxUint32).Threshold(units), maxChance(rate))
+}
+
+// WithinLimit reports whether a draw is below the highest chance of the slot's cache.
+func (s *Slot) WithinLimit(draw uint32) bool { return draw < maxChance(s.magazine.home.rate.Load()) }
+
+// LimitChance sets the highest probability, in Everything, with which any allocation is sampled, however long its
+// block is. It does nothing where everything is sampled. Any goroutine may call it.
+func (h *Home) LimitChance(chance uint32) {
+	for {
+		old := h.rate.Load()
+		next := old&math.MaxUint32 | uint64(chance)<<maxChanceShift
+		if next == old || Share(old&math.MaxUint32) == Everything || h.rate.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// maxChance is the highest chance of a Home.rate.
+func maxChance(rate uint64) uint32 { return uint32(rate >> maxChanceShift) }
+
+// SetShare sets which allocations are sampled from now on, and ends a limit of their chance. It visits every magazine.
 func (o *Owner) SetShare(share Share) {
 	if o.home.Share() == share {
 		return
 	}
-	o.home.share.Store(uint32(share))
+	o.home.rate.Store(uint64(share) | uint64(Everything)<<maxChanceShift)
 	o.All(func(m *Magazine) { m.setThreshold(share.Threshold(uint64(m.units))) })
 }
 

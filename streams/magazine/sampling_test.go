@@ -42,7 +42,7 @@ func TestDrawsAreSpreadEvenly(t *testing.T) {
 		"each 89th, by Fibonacci":  func(i int) int { return cell(firstAddress, 89*i) },
 		"each 65536th generation":  func(i int) int { return cell(firstAddress, 65536*i) },
 		"late generations":         func(i int) int { return cell(firstAddress, 1<<40+i) },
-		"as streams number claims": func(i int) int { return int(Draw(3, uint64(i)) >> (drawBits - 8)) },
+		"as streams number claims": func(i int) int { return int(DrawClaim(3, uint64(i)) >> (drawBits - 8)) },
 	} {
 		counts, pairs := make([]int, cells), make([]int, 1<<12)
 		for i := range draws {
@@ -127,7 +127,7 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 		for range pairs {
 			s, handle, _, err := d.cache.Alloc(100)
 			require.NoError(t, err)
-			if _, is := s.Drawn(handle, d.cache.Share()); is {
+			if s.Draw(handle) < d.cache.Chance(uint64(s.magazine.UnitsOf(s))) {
 				drawn++
 			}
 			require.NoError(t, s.Free(handle))
@@ -145,6 +145,19 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 	require.True(t, d.owner.Spans.Shard(m, Hint()))
 	assert.Equal(t, run(), count.sampled)
 	assert.InDelta(t, pairs>>6, count.sampled, 5*32)
+
+	d.cache.LimitChance(uint32(Everything) >> 9)
+	assert.Equal(t, run(), count.sampled)
+	assert.InDelta(t, pairs>>9, count.sampled, 5*12, "no allocation is sampled with a higher chance than the limit")
+	d.cache.LimitChance(uint32(Everything) >> 3)
+	assert.Equal(t, run(), count.sampled)
+	assert.InDelta(t, pairs>>6, count.sampled, 5*32, "a limit raises no chance")
+	d.cache.LimitChance(1)
+	d.owner.SetShare(Everything)
+	d.cache.LimitChance(1)
+	assert.Equal(t, pairs, run(), "where everything is sampled there is no limit")
+	assert.Equal(t, pairs, count.sampled)
+	d.owner.SetShare(Everything >> 6)
 
 	later := d.owner.Spans.New(1, 2, firstAddress+1<<20)
 	assert.Equal(t, (Everything >> 6).Threshold(uint64(later.Units())), later.contended.Load()&thresholdMask)

@@ -123,8 +123,7 @@ type Home struct {
 	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
 	// for, which was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
-	share     atomic.Uint32 // see Share
-	_         [4]byte
+	rate      atomic.Uint64 // Share, and above it the highest chance: see LimitChance
 
 	freed atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
 	used  atomic.Uint64 // likewise, of those that others use: see nextUsed

@@ -46,7 +46,7 @@ const (
 type beyond interface {
 	// AllocBeyond serves a request that the lane had nothing for. It returns the handle and its bytes.
 	AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, error)
-	// AllocSampled tells an allocation that is sampled, and returns what it was given.
+	// AllocSampled is as that of a cache.
 	AllocSampled(s *magazine.Slot, handle uint64, bytes int64) (*magazine.Slot, uint64, int64, error)
 	// FreeBeyond ends a handle that the lane refused (its slot may be nil), or goes to the owner
 	// with what a free left over.
@@ -114,8 +114,10 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 		m.local &= m.local - 1
 	}
 	handle = (*magazine.Leased)(s).HandOut()
-	if share := l.share.Load(); share != 0 && uint64(magazine.Draw(s.Address(), handle)) < uint64(s.Units)*uint64(share) {
-		return l.beyond.AllocSampled(s, handle, bytes)
+	if share := l.share.Load(); share != 0 {
+		if draw := s.Draw(handle); uint64(draw) < uint64(s.Units)*uint64(share) && s.WithinLimit(draw) {
+			return l.beyond.AllocSampled(s, handle, bytes)
+		}
 	}
 	return s, handle, bytes, nil
 }
@@ -123,7 +125,7 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 // allocElse is Alloc where the likeliest place has nothing.
 func (l *Lane) allocElse(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	if s, handle := l.Take(bytes); s != nil {
-		if _, is := s.Drawn(handle, magazine.Share(l.share.Load())); is {
+		if s.Draw(handle) < magazine.Share(l.share.Load()).Threshold(uint64(s.Magazine().UnitsOf(s))) {
 			return l.beyond.AllocSampled(s, handle, bytes)
 		}
 		return s, handle, bytes, nil
