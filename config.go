@@ -74,8 +74,9 @@ type Config struct {
 	Stats StatsLevel
 	// SampleBytes is the mean number of allocated bytes for each sample of Device.Profile: a buffer is
 	// sampled with a probability of its block's bytes divided by SampleBytes; one of as many or more
-	// always is. A sample keeps the call stack of its allocation, and costs a microsecond; all other
-	// buffers cost nothing. 0: none is taken. DefaultSampleBytes suits most programs; 1 is
+	// always is, until a stream takes more than 256 samples in 100 ms: then the chance of a buffer is
+	// halved for each 256, and its weight follows. A sample keeps the call stack of its allocation, and
+	// costs a microsecond; other buffers cost a nanosecond. 0: none is taken. DefaultSampleBytes suits most programs; 1 is
 	// every buffer. 4 GiB is the maximum: more means that.
 	SampleBytes int64
 	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError

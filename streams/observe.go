@@ -172,7 +172,7 @@ func (w *sampler) init(cfg *Config, home *magazine.Home) {
 
 // here is the call stack of the caller's caller; nil if nothing is sampled.
 func (w *sampler) here() site.Stack {
-	if w.home.Share() == 0 {
+	if w.home.Rate() == 0 {
 		return nil
 	}
 	return callStack()
@@ -184,7 +184,7 @@ func callStack() site.Stack { return site.Here(2) }
 // drawn decides about a claim before it has a buffer, on its caller's goroutine: from is nil if the
 // buffer is not to be sampled.
 func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
-	if w.home.Share() == 0 {
+	if w.home.Rate() == 0 {
 		return 0, nil
 	}
 	draw := magazine.DrawClaim(w.stream, w.claims.Add(1))
@@ -198,8 +198,8 @@ func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
 // decide says whether an allocation of that many units is sampled, and with which probability, in
 // magazine.Everything, the profile has it: 0 is not at all.
 func (w *sampler) decide(draw uint32, units uint64) (chance uint32, is bool) {
-	if w.home.Share() != magazine.Everything {
-		chance = w.home.Chance(units)
+	if rate := w.home.Rate(); rate.Share() != magazine.Everything {
+		chance = rate.Chance(units)
 		return chance, draw < chance
 	}
 	if w.profile != nil {

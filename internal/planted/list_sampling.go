@@ -5,23 +5,23 @@ func samplingBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a stream's magazines sample nothing", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
-			Edits: []Edit{{"streams/magazine.(*Cache).Alloc", "t != 0 && Draw", "t == 0 && Draw"}},
+			Edits: []Edit{{"streams/magazine.(*Cache).Alloc", "rate != 0 && rate", "rate == 0 && rate"}},
 		},
 		{
-			Name: "a magazine that is made while buffers are sampled samples nothing", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
-			Edits: []Edit{{"streams/magazine.(*register).add", "	m.contended.Store(r.home.Share().Threshold(uint64(units)))\n", ""}},
+			Name: "a new rate is not told", Package: ".", Run: "^TestSamplingIsSwitchedWhileInUse$",
+			Edits: []Edit{{"streams/magazine.(*Owner).SetShare", "o.home.rate.Store(uint64(rateOf(share)))", "_ = rateOf(share)"}},
 		},
 		{
-			Name: "a magazine in use goes on at the rate of before", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
-			Edits: []Edit{{"streams/magazine.(*Owner).SetShare", "m.setThreshold(", "_ = ("}},
+			Name: "the highest chance does not count", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
+			Edits: []Edit{{"streams/magazine.Rate.Samples", "draw < r.highest() && ", ""}, {"streams/magazine.Rate.Chance", "min(r.Share().Threshold(units), r.highest())", "r.Share().Threshold(units)"}},
 		},
 		{
-			Name: "a new rate forgets the lost races", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
-			Edits: []Edit{{"streams/magazine.(*Magazine).setThreshold", "old&^thresholdMask|threshold", "threshold"}},
+			Name: "a sample is weighed as if there were no highest chance", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
+			Edits: []Edit{{"streams.(*sampler).decide", "chance = rate.Chance(units)\n		return chance, draw < chance", "return rate.Share().Threshold(units), draw < rate.Chance(units)"}},
 		},
 		{
-			Name: "a lane is not told of a new rate", Package: ".", Run: "^TestSamplingIsSwitchedWhileInUse$",
-			Edits: []Edit{{"streams/magazine/lane.(*Leases).SetShare", "		l.share.Store(uint32(share))\n", "		_ = l\n"}},
+			Name: "a tick does not end the limit of samples", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
+			Edits: []Edit{{"streams.(*sampler).tick", "w.taken.Swap(0) >= fullRateSamples", "w.taken.Load() > 1<<30"}},
 		},
 		{
 			Name: "a lane samples twice where its likeliest place is empty", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
@@ -30,18 +30,16 @@ func samplingBugs() []Bug {
 		},
 		{
 			Name: "a request that is a message is sampled twice", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
-			Edits: []Edit{{"streams.(*single).deliver", "s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)", `s.sampler.allocated(b, r.Tag, r.tenant, r.draw, r.from)
+			Edits: []Edit{{"streams.(*single).deliver", "s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)", `s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
 		s.sampler.sampled(b, r.Tag, r.tenant)`}},
 		},
 		{
 			Name: "draws of one slot follow each other evenly instead of at random", Package: "streams/magazine", Run: "^TestDrawsAreSpreadEvenly$",
-			Edits: []Edit{{"streams/magazine.Draw", `	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-`, ""}},
+			Edits: []Edit{{"streams/magazine.draw", "(high ^ low) >> (64 - drawBits)", "(z + high&low&0) >> (64 - drawBits)"}},
 		},
 		{
 			Name: "the generation does not count for a draw", Package: "streams/magazine", Run: "^TestOneSlotIsSampledAtItsRate$",
-			Edits: []Edit{{"streams/magazine.Draw", "handle*0x9E3779B97F4A7C15", "0*handle"}},
+			Edits: []Edit{{"streams/magazine.Draw", "handle>>generationShift", "handle>>generationShift*0"}},
 		},
 		{
 			Name: "the free of a sampled buffer is not counted", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
@@ -57,7 +55,7 @@ func samplingBugs() []Bug {
 		},
 		{
 			Name: "a claim is weighed as if the stream's rate were the profile's", Package: ".", Run: "^TestDebugDoesNotChangeTheProfile$",
-			Edits: []Edit{{"streams.(*sampler).allocated", "magazine.Share(p.share.Load()).Threshold(", "w.home.Share().Threshold("}},
+			Edits: []Edit{{"streams.(*sampler).decide", "magazine.Share(w.profile.share.Load()).Threshold(", "w.home.Rate().Share().Threshold("}},
 		},
 		{
 			Name: "a tag does not tell places apart", Package: "streams/sampling", Run: "^TestTotalsByPlace$",

@@ -21,7 +21,6 @@ func (c *Core) SetSettings(s Settings) {
 	c.setExact(s.Exact)
 	c.surplus.setWindow(s.AgeTicks)
 	c.owner.SetShare(s.Share)
-	c.leases.SetShare(s.Share)
 	c.misses.stability.restart(c.misses.Turns)
 }
 

@@ -22,7 +22,7 @@ const (
 	Shards = 8
 	// contendedLimit is 64 lost races, after which a bucket is sharded. Not smaller: a rare
 	// collision is cheaper than seven more magazines. Not larger: each one costs a cache miss.
-	contendedLimit = 64 * contendedStep
+	contendedLimit = 64
 )
 
 // bucket is where a length is looked up.
@@ -97,10 +97,8 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	}
 	s = &m.slots()[i]
 	handle = s.word.Load() &^ flagMask
-	if t := m.contended.Load() & thresholdMask; t != 0 {
-		if draw := Draw(s.address, handle); draw < t && draw < maxChance(c.rate.Load()) {
-			return c.beyond.AllocSampled(s, handle, bytes)
-		}
+	if rate := c.Rate(); rate != 0 && rate.Samples(s.Draw(handle), uint64(m.units)) {
+		return c.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil
 }
@@ -119,7 +117,7 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	if s == nil {
 		return c.allocBeyond(bytes)
 	}
-	if s.Draw(handle) < c.Chance(uint64(s.magazine.UnitsOf(s))) {
+	if c.Rate().Samples(s.Draw(handle), uint64(s.magazine.UnitsOf(s))) {
 		return c.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil
@@ -151,7 +149,7 @@ func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 			s := &m.slots()[i]
 			return s, s.word.Load() &^ flagMask
 		}
-		if m.contended.Add(contendedStep) >= contendedLimit {
+		if m.contended.Add(1) >= contendedLimit {
 			return nil, 0 // the owner will shard the bucket
 		}
 	}

@@ -156,7 +156,7 @@ func (r *register) add(m *Magazine, k kind, units uint32, part Part) {
 		r.count++
 	}
 	m.way = uint8(m.number % waysOut)
-	m.contended.Store(r.home.Share().Threshold(uint64(units)))
+	m.contended.Store(0)
 	(*r.room())[m.number].Store(m)
 	r.all = append(r.all, m)
 }

@@ -15,13 +15,15 @@ type Owner struct {
 // once the cache is draining.
 func NewOwner(c *Cache, waker Waker) *Owner {
 	c.waker = waker
-	c.rate.Store(uint64(Everything) << maxChanceShift)
 	o := &Owner{register: register{home: &c.Home}}
 	o.Spans = Spans{owner: o, buckets: &c.buckets}
 	o.Exacts = Exacts{owner: o, buckets: &c.buckets, byUnits: map[uint32]*Exact{}}
 	o.Loose = Loose{owner: o}
 	return o
 }
+
+// Cache is the part of the cache that callers see.
+func (o *Owner) Cache() *Home { return o.home }
 
 // KeepLeased sets the function that is asked about each announced slot of a lane's that others freed:
 // true keeps the slot from the lane until Return. Set it before there are lanes. Slots that come

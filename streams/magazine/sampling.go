@@ -15,15 +15,8 @@ const (
 	// Everything is the share that samples every allocation, and the number of outcomes of a draw.
 	Everything Share = 1 << drawBits
 	// drawBits: not fewer, since the shortest block must be sampled rarely; not more, since a
-	// threshold lies in one word with a count.
+	// share lies in one word with a chance.
 	drawBits = 23
-
-	// In Magazine.contended: the threshold of a magazine's blocks, and the count above it.
-	thresholdMask = 1<<(drawBits+1) - 1
-	contendedStep = thresholdMask + 1
-
-	// In Home.rate: the share, and above it the highest chance.
-	maxChanceShift = 32
 )
 
 // Threshold is the number of outcomes of a draw that sample a block of that many units: its
@@ -53,49 +46,57 @@ func draw(key uint64) uint32 {
 // Draw is that of the allocation that a handle of the slot stands for.
 func (s *Slot) Draw(handle uint64) uint32 { return Draw(s.address, handle) }
 
+// Rate says which allocations of a cache are sampled: a Share, and above it the highest chance with which any is,
+// however long its block. 0: none is.
+type Rate uint64
+
+// highestShift is where the highest chance of a Rate begins.
+const highestShift = 32
+
+// rateOf samples a share, without a limit.
+func rateOf(share Share) Rate {
+	if share == 0 {
+		return 0
+	}
+	return Rate(share) | Rate(Everything)<<highestShift
+}
+
 // Share is that of the allocations that are sampled.
-func (h *Home) Share() Share { return Share(h.rate.Load() & math.MaxUint32) }
+func (r Rate) Share() Share { return Share(r & math.MaxUint32) }
+
+func (r Rate) highest() uint32 { return uint32(r >> highestShift) }
 
 // Chance is the probability, in Everything, with which an allocation of that many units is sampled: its
 // threshold, or the highest chance if that is less.
-func (h *Home) Chance(units uint64) uint32 {
-	rate := h.rate.Load()
-	return min(Share(rate&math.MaxUint32).Threshold(units), maxChance(rate))
+func (r Rate) Chance(units uint64) uint32 { return min(r.Share().Threshold(units), r.highest()) }
+
+// Samples reports whether a draw samples an allocation of that many units.
+func (r Rate) Samples(draw uint32, units uint64) bool {
+	return draw < r.highest() && uint64(draw) < units*uint64(r.Share())
 }
 
-// WithinLimit reports whether a draw is below the highest chance of the slot's cache.
-func (s *Slot) WithinLimit(draw uint32) bool { return draw < maxChance(s.magazine.home.rate.Load()) }
+// Rate is that of the cache.
+func (h *Home) Rate() Rate { return Rate(h.rate.Load()) }
 
 // LimitChance sets the highest probability, in Everything, with which any allocation is sampled, however long its
-// block is. It does nothing where everything is sampled. Any goroutine may call it.
+// block is. It does nothing where everything or nothing is sampled. Any goroutine may call it.
 func (h *Home) LimitChance(chance uint32) {
 	for {
-		old := h.rate.Load()
-		next := old&math.MaxUint32 | uint64(chance)<<maxChanceShift
-		if next == old || Share(old&math.MaxUint32) == Everything || h.rate.CompareAndSwap(old, next) {
+		old := h.Rate()
+		share := old.Share()
+		if share == 0 || share == Everything {
+			return
+		}
+		next := Rate(share) | Rate(chance)<<highestShift
+		if next == old || h.rate.CompareAndSwap(uint64(old), uint64(next)) {
 			return
 		}
 	}
 }
 
-// maxChance is the highest chance of a Home.rate.
-func maxChance(rate uint64) uint32 { return uint32(rate >> maxChanceShift) }
-
-// SetShare sets which allocations are sampled from now on, and ends a limit of their chance. It visits every magazine.
+// SetShare sets which allocations are sampled from now on, and ends a limit of their chance.
 func (o *Owner) SetShare(share Share) {
-	if o.home.Share() == share {
-		return
-	}
-	o.home.rate.Store(uint64(share) | uint64(Everything)<<maxChanceShift)
-	o.All(func(m *Magazine) { m.setThreshold(share.Threshold(uint64(m.units))) })
-}
-
-// setThreshold sets the threshold of a magazine whose blocks have one length; that of others is 0.
-func (m *Magazine) setThreshold(threshold uint32) {
-	for {
-		old := m.contended.Load()
-		if m.contended.CompareAndSwap(old, old&^thresholdMask|threshold) {
-			return
-		}
+	if o.home.Rate().Share() != share {
+		o.home.rate.Store(uint64(rateOf(share)))
 	}
 }

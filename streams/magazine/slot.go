@@ -62,7 +62,7 @@ type Magazine struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
 	mask      atomic.Uint64
-	contended atomic.Uint32 // takes that lost a race, in steps of contendedStep; below them the threshold of samples
+	contended atomic.Uint32 // takes that lost a race
 	units     uint32        // 0 if the blocks of the slots differ
 	kind      kind
 	way       uint8  // where Frees gathers its slots
@@ -123,7 +123,7 @@ type Home struct {
 	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
 	// for, which was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
-	rate      atomic.Uint64 // Share, and above it the highest chance: see LimitChance
+	rate      atomic.Uint64 // see Rate
 
 	freed atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
 	used  atomic.Uint64 // likewise, of those that others use: see nextUsed
@@ -248,7 +248,7 @@ func (m *Magazine) Take() *Slot {
 		if m.mask.CompareAndSwap(w, next) {
 			return &(*layout)(unsafe.Pointer(m)).slots[i] // At, in a form that lets Take be inlined
 		}
-		m.contended.Add(contendedStep)
+		m.contended.Add(1)
 	}
 }
 
@@ -260,6 +260,6 @@ func (m *Magazine) TakeMany(most int) (taken uint64) {
 		if taken == 0 || m.mask.CompareAndSwap(w, next) {
 			return taken
 		}
-		m.contended.Add(contendedStep)
+		m.contended.Add(1)
 	}
 }

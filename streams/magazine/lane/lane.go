@@ -57,14 +57,14 @@ type beyond interface {
 // Leases that take it, are for one goroutine at a time; the owner works for it while that goroutine
 // waits.
 //
-// budgetUnits and beyond never change. raised and share are the owner's; arrived and leasedUnits are too.
+// budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
 	magazine.Lessee // first: see Magazine.lane
 
 	raised      atomic.Uint32
-	share       atomic.Uint32 // of the allocations that are sampled: magazine.Share
+	home        *magazine.Home // of the cache that leases to the lane; nil before Leases.Open
 	budgetUnits uint64
 	chargeUnits uint64         // kept, or, of a class in use, a span: never more than the budget
 	refusals    int            // requests in sequence that the budget did not admit
@@ -114,10 +114,8 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 		m.local &= m.local - 1
 	}
 	handle = (*magazine.Leased)(s).HandOut()
-	if share := l.share.Load(); share != 0 {
-		if draw := s.Draw(handle); uint64(draw) < uint64(s.Units)*uint64(share) && s.WithinLimit(draw) {
-			return l.beyond.AllocSampled(s, handle, bytes)
-		}
+	if rate := l.home.Rate(); rate != 0 && rate.Samples(s.Draw(handle), uint64(s.Units)) {
+		return l.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil
 }
@@ -125,7 +123,7 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 // allocElse is Alloc where the likeliest place has nothing.
 func (l *Lane) allocElse(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	if s, handle := l.Take(bytes); s != nil {
-		if s.Draw(handle) < magazine.Share(l.share.Load()).Threshold(uint64(s.Magazine().UnitsOf(s))) {
+		if l.home.Rate().Samples(s.Draw(handle), uint64(s.Magazine().UnitsOf(s))) {
 			return l.beyond.AllocSampled(s, handle, bytes)
 		}
 		return s, handle, bytes, nil

@@ -20,7 +20,6 @@ type Leases struct {
 	strays  *Magazine             // handed over, and no lane's
 	orphans [sizeclass.Count]pile // those with free slots
 	spare   *Magazine
-	share   magazine.Share
 }
 
 // Give takes a block that was released: the span of a class, or, where class is negative, a
@@ -33,16 +32,8 @@ func NewLeases(owner *magazine.Owner, give Give) *Leases { return &Leases{owner:
 // Open makes a lane of the cache ready to be leased to.
 func (o *Leases) Open(l *Lane) {
 	o.lanes = append(o.lanes, l)
+	l.home = o.owner.Cache()
 	l.raised.Store(0)
-	l.share.Store(uint32(o.share))
-}
-
-// SetShare sets which allocations of lanes are sampled from now on.
-func (o *Leases) SetShare(share magazine.Share) {
-	o.share = share
-	for _, l := range o.lanes {
-		l.share.Store(uint32(share))
-	}
 }
 
 // Lanes is the number of lanes, and LeasedUnits the length of all blocks that they have, live or not.
