@@ -141,11 +141,11 @@ type sampler struct {
 }
 
 const (
-	// fullRateSamples is how many samples a stream takes between two ticks at the full rate; for each further
+	// fullRateSamples is the number of samples that a stream takes between two ticks at the full rate; for each further
 	// such number the highest chance is halved. So a stream that allocates n long blocks in a tick takes about
-	// fullRateSamples * log2(n/fullRateSamples) samples: with a million, which is what one goroutine does in
-	// 100 ms, 3000, or 3 % of its time. Not fewer: a program that allocates its parameters at once has
-	// some hundred long blocks, which are to be known exactly. Not more: 1024 would take 10 %.
+	// fullRateSamples * log2(n/fullRateSamples) samples: 3000 of a million, as many as one goroutine allocates in
+	// 100 ms, which is 3 % of its time. Not fewer: the some hundred long blocks of a program's parameters, allocated
+	// at once, are to be known exactly. Not more: 1024 would take 10 %.
 	fullRateSamples = 256
 	// leastChance bounds the halving, so that a stream whose device does not tick is not without samples.
 	leastChance = uint32(magazine.Everything) >> 16
