@@ -75,20 +75,29 @@ func (t *Table) Rows(on Device, of Key) []Row {
 
 // Set replaces the rows of a key on a device.
 func (t *Table) Set(on Device, of Key, rows []Row) {
+	rows = slices.Clone(rows)
+	slices.SortFunc(rows, byVariant)
+	t.place(on, of, rows)
+}
+
+func byVariant(a, b Row) int { return cmp.Compare(a.Variant, b.Variant) }
+
+// place keeps rows that are in order, and do not change any more.
+func (t *Table) place(on Device, of Key, rows []Row) {
 	if t.devices == nil {
 		t.devices = map[Device]map[Key][]Row{}
 	}
 	if t.devices[on] == nil {
 		t.devices[on] = map[Key][]Row{}
 	}
-	t.devices[on][of] = slices.SortedFunc(slices.Values(rows), func(a, b Row) int { return cmp.Compare(a.Variant, b.Variant) })
+	t.devices[on][of] = rows
 }
 
 // Merge sets all rows of another table.
 func (t *Table) Merge(other *Table) {
 	for on := range other.all() {
 		for of, rows := range other.devices[on] {
-			t.Set(on, of, rows)
+			t.place(on, of, rows)
 		}
 	}
 }

@@ -174,11 +174,11 @@ func (f *fields) fail(why string) {
 
 // begin takes the name of the next field.
 func (f *fields) begin(name string) {
-	rest, ok := strings.CutPrefix(f.rest, name+"=")
-	if !ok {
+	if !strings.HasPrefix(f.rest, name) || !strings.HasPrefix(f.rest[len(name):], "=") {
 		f.fail(name + " is missing")
+		return
 	}
-	f.rest = rest
+	f.rest = f.rest[len(name)+1:]
 }
 
 // word is a value without blanks.
@@ -195,6 +195,9 @@ func (f *fields) word(name string) string {
 // quoted is a value in quotation marks.
 func (f *fields) quoted(name string) string {
 	f.begin(name)
+	if text, ok := f.plain(); ok {
+		return text
+	}
 	prefix, err := strconv.QuotedPrefix(f.rest)
 	if err != nil {
 		f.fail(name + " is not quoted")
@@ -208,15 +211,32 @@ func (f *fields) quoted(name string) string {
 	return text
 }
 
+// plain is a value in quotation marks in which Go quotes nothing, as nearly all are; else it takes nothing.
+func (f *fields) plain() (text string, ok bool) {
+	if !strings.HasPrefix(f.rest, `"`) {
+		return "", false
+	}
+	for i := 1; i < len(f.rest); i++ {
+		switch c := f.rest[i]; {
+		case c == '"':
+			text, f.rest = f.rest[1:i], strings.TrimPrefix(f.rest[i+1:], " ")
+			return text, true
+		case c < ' ' || c > '~' || c == '\\':
+			return "", false
+		}
+	}
+	return "", false
+}
+
 // maxNumber bounds numbers, and times: no kernel that takes longer is tuned.
 const maxNumber = math.MaxInt32
 
 // number is not negative.
 func (f *fields) number(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 0 || n > maxNumber || strconv.Itoa(n) != text {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n > maxNumber || len(text) > 1 && text[0] == '0' {
 		f.fail(strconv.Quote(text) + " is no number")
 		return 0
 	}
-	return n
+	return int(n)
 }
