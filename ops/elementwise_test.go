@@ -123,34 +123,37 @@ func (r *rig) all() []elements {
 
 // Each operation on elements computes its reference, of any layouts and broadcast shapes.
 func TestElementwise(t *testing.T) {
-	r := newRig(t)
-	for _, e := range r.all() {
-		for rank := range 4 {
-			shape := r.shape(rank)
-			var arrays []array
-			var operands []*tensor.Tensor
-			for i := range e.operands {
-				part := shape
-				if i < e.operands-1 && !strings.HasSuffix(e.name, "backward") {
-					part = r.part(shape)
+	all := newRig(t)
+	for _, e := range all.all() {
+		t.Run(e.name, func(t *testing.T) {
+			r := all.in(t)
+			for rank := range 4 {
+				shape := r.shape(rank)
+				var arrays []array
+				var operands []*tensor.Tensor
+				for i := range e.operands {
+					part := shape
+					if i < e.operands-1 && !strings.HasSuffix(e.name, "backward") {
+						part = r.part(shape)
+					}
+					a := newArray(part, func() float64 { return math.Round(16*r.random.NormFloat64()) / 8 })
+					operands, arrays = append(operands, r.tensor(a)), append(arrays, a)
 				}
-				a := newArray(part, func() float64 { return math.Round(16*r.random.NormFloat64()) / 8 })
-				operands, arrays = append(operands, r.tensor(a)), append(arrays, a)
+				var want []float64
+				each(shape, func(index []int) {
+					var x []float64
+					for _, a := range arrays {
+						x = append(x, a.values[a.index(index)])
+					}
+					want = append(want, e.reference(x))
+				})
+				y, err := e.makes(operands)
+				require.NoError(t, err, e.name)
+				r.near(want, y, 1e-6, 1, e.name, shape)
+				out := r.view(y.Type(), y.Shape())
+				require.NoError(t, e.into(out, operands), e.name)
+				r.near(want, out, 1e-6, 1, e.name, shape)
 			}
-			var want []float64
-			each(shape, func(index []int) {
-				var x []float64
-				for _, a := range arrays {
-					x = append(x, a.values[a.index(index)])
-				}
-				want = append(want, e.reference(x))
-			})
-			y, err := e.makes(operands)
-			require.NoError(t, err, e.name)
-			r.near(want, y, 1e-6, 1, e.name, shape)
-			out := r.view(y.Type(), y.Shape())
-			require.NoError(t, e.into(out, operands), e.name)
-			r.near(want, out, 1e-6, 1, e.name, shape)
-		}
+		})
 	}
 }

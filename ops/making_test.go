@@ -15,19 +15,22 @@ import (
 func TestMakers(t *testing.T) {
 	r := newRig(t)
 	for _, of := range tensor.Types() {
-		x, err := r.o.Fill(r.s, of, 1, 2, 3)
-		require.NoError(t, err)
-		r.near([]float64{1, 1, 1, 1, 1, 1}, x, 0, 0, of)
-		if of != tensor.Bool {
-			x, err = r.o.Arange(r.s, of, 3, 0.5, -1)
+		t.Run(of.String(), func(t *testing.T) {
+			r := r.in(t)
+			x, err := r.o.Fill(r.s, of, 1, 2, 3)
 			require.NoError(t, err)
-			r.near([]float64{3, 2, 1}, x, 0, 0, of)
-		}
-		for _, to := range tensor.Types() {
-			y, err := r.o.Cast(r.s, x, to)
-			require.NoError(t, err)
-			assert.Equal(t, to, y.Type())
-		}
+			r.near([]float64{1, 1, 1, 1, 1, 1}, x, 0, 0, of)
+			if of != tensor.Bool {
+				x, err = r.o.Arange(r.s, of, 3, 0.5, -1)
+				require.NoError(t, err)
+				r.near([]float64{3, 2, 1}, x, 0, 0, of)
+			}
+			for _, to := range tensor.Types() {
+				y, err := r.o.Cast(r.s, x, to)
+				require.NoError(t, err)
+				assert.Equal(t, to, y.Type())
+			}
+		})
 	}
 	x, err := r.o.Arange(r.s, tensor.Float32, 0, 1, 0.1)
 	require.NoError(t, err)
@@ -67,16 +70,18 @@ func TestTypesOfResults(t *testing.T) {
 		return x
 	}
 	for _, a := range tensor.Types() {
-		for _, b := range tensor.Types() {
-			y, err := r.o.Add(r.s, of(a), of(b))
-			require.NoError(t, err, "%v %v", a, b)
-			assert.Equal(t, expr.Promote(a, b), y.Type())
-			want := 2.0
-			if a == tensor.Bool && b == tensor.Bool {
-				want = 1
+		t.Run(a.String(), func(t *testing.T) {
+			for _, b := range tensor.Types() {
+				y, err := r.o.Add(r.s, of(a), of(b))
+				require.NoError(t, err, "%v %v", a, b)
+				assert.Equal(t, expr.Promote(a, b), y.Type())
+				want := 2.0
+				if a == tensor.Bool && b == tensor.Bool {
+					want = 1
+				}
+				r.in(t).near([]float64{want, want, want}, y, 0, 0)
 			}
-			r.near([]float64{want, want, want}, y, 0, 0)
-		}
+		})
 	}
 	whole := of(tensor.Int32)
 	y, err := r.o.Div(r.s, whole, whole)

@@ -59,6 +59,14 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
 	return r
 }
 
+// in is the rig in a subtest.
+func (r *rig) in(t *testing.T) *rig {
+	t.Helper()
+	part := *r
+	part.TB = t
+	return &part
+}
+
 // array is the values of a tensor on the host.
 type array struct {
 	shape  []int
