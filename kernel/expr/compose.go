@@ -75,9 +75,14 @@ func (e Expr) arg(op Op) Expr {
 // Mean is the mean of a row: the sum over the number of elements.
 func (e Expr) Mean() Expr {
 	sum := floating(e).Sum()
-	return sum.Div(Count(countType(typeOf(sum))).Cast(typeOf(sum)))
+	return sum.per(Count(countType(typeOf(sum))))
 }
 
+// per is a sum over a number of elements, in the type of the sum. The number is not converted to it: types of 16 bits have no more than 257
+// or 2049 whole numbers behind each other, and float16 none above 65504.
+func (e Expr) per(count Expr) Expr { return made(OpDiv, typeOf(e), e, count) }
+
+// countType is the type of the number of elements beside a type: the one in which that is computed.
 func countType(of tensor.Type) tensor.Type {
 	if of == tensor.Float64 {
 		return of
@@ -92,7 +97,7 @@ func (e Expr) Var(correction float64) Expr {
 		return x
 	}
 	count := Count(countType(x.Type)).Sub(Number(correction)).Maximum(Number(0))
-	return x.Sub(x.Mean()).Square().Sum().Div(count.Cast(x.Type))
+	return x.Sub(x.Mean()).Square().Sum().per(count)
 }
 
 // Norm is the Euclidean norm of a row.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/half"
 )
 
 // Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as arithmetic.
@@ -98,6 +99,18 @@ func (e Expr) typed(of tensor.Type) Expr {
 		return e
 	}
 	return Expr{&Node{Op: OpConst, Type: of, Bits: bitsOf(of, e.number), row: true}}
+}
+
+// rounded is a constant without a type as a number of a type: one of 16 bits is rounded to that.
+func (e Expr) rounded(to tensor.Type) Expr {
+	number := e.number
+	switch to { //nolint:exhaustive // the two
+	case tensor.Float16:
+		number = float64(half.NewFloat16(float32(number)).Float32())
+	case tensor.BFloat16:
+		number = float64(half.NewBFloat16(float32(number)).Float32())
+	}
+	return Number(number).typed(to)
 }
 
 // Typed is the expression, with the type float32 if it is a Number.

@@ -1,0 +1,16 @@
+package planted
+
+// resultBugs make an operation on tensors compute something else, or take tensors that it cannot.
+func resultBugs() []Bug {
+	const of = "ops"
+	return []Bug{
+		{
+			Name: "the number of elements of a mean is rounded to their type", Package: of, Run: "^TestLongRowsOfHalves$",
+			Edits: []Edit{{"kernel/expr.Expr.per", "typeOf(e), e, count)", "typeOf(e), e, count.Cast(typeOf(e)))"}},
+		},
+		{
+			Name: "a number beside 16-bit elements is rounded to their type", Package: of, Run: "^TestNumbersBesideHalves$",
+			Edits: []Edit{{"kernel/expr.promoted", "b = b.typed(numberType(a.Type, b.number))", "b = b.rounded(numberType(a.Type, b.number))"}},
+		},
+	}
+}
