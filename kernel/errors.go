@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/kernel/tune"
 )
 
@@ -12,7 +13,7 @@ var (
 	// ErrNotPrepared refuses to run a variant that is not compiled, where the compiler was made with Prepared.
 	ErrNotPrepared = errors.New("kernel: the variant was not prepared")
 	// ErrOverlap refuses an output that shares memory with another operand, but for an input of exactly the same layout.
-	ErrOverlap = errors.New("the memory overlaps that of an output")
+	ErrOverlap = cuda.ErrOverlap
 	// ErrRepeats refuses an output with elements that are one.
 	ErrRepeats = errors.New("an output must not repeat elements")
 	// ErrReduces refuses a reduction in an element-wise kernel, and a reduction kernel without one.

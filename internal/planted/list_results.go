@@ -12,5 +12,13 @@ func resultBugs() []Bug {
 			Name: "a number beside 16-bit elements is rounded to their type", Package: of, Run: "^TestNumbersBesideHalves$",
 			Edits: []Edit{{"kernel/expr.promoted", "b = b.typed(numberType(a.Type, b.number))", "b = b.rounded(numberType(a.Type, b.number))"}},
 		},
+		{
+			Name: "a product is stored over what it reads", Package: of, Run: "^TestMatmulIntoAnOperand$",
+			Edits: []Edit{{"cuda/gemm.Problem.CheckOperands", "if i == 0 || i == 1", "if i == 1"}},
+		},
+		{
+			Name: "columns beside each other of one matrix are refused", Package: "kernel/matmul", Run: "^TestOverlappingOperands$",
+			Edits: []Edit{{"cuda/gemm.(*operand).overlaps", "pitch != y.pitchBytes", "pitch > 0"}},
+		},
 	}
 }
