@@ -24,7 +24,8 @@ type AdamWConfig struct {
 
 // AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
 // from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in float32;
-// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber.
+// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; kernel.ErrOverlap where a tensor
+// shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
 	k := key{op: opAdamW, numbers: [4]uint64{
 		math.Float64bits(config.Beta1), math.Float64bits(config.Beta2), math.Float64bits(config.Epsilon), math.Float64bits(config.Decay),
@@ -33,6 +34,13 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step}
 	if !(config.Beta1 > 0 && config.Beta1 < 1 && config.Beta2 > 0 && config.Beta2 < 1) {
 		return failed(k.op, ErrNumber, outputs[:], inputs[:]...)
+	}
+	for _, out := range outputs {
+		for _, in := range [...]*tensor.Tensor{s.Grad, rate, step} {
+			if err := apart(out, in); err != nil {
+				return failed(k.op, err, outputs[:], inputs[:]...)
+			}
+		}
 	}
 	return o.set.several(at, k, outputs[:], inputs[:]...)
 }

@@ -20,8 +20,15 @@
 //
 // # Memory
 //
-// Results of operations are contiguous. Into forms take any layout that does not repeat elements. An output may be an operand of
-// exactly the same layout, and must not overlap one in any other way, unless the operation says otherwise. Operands may be any views.
+// Results of operations are contiguous. Into forms take any layout that does not repeat elements. Operands may be any views.
+//
+// The rule for memory that is shared: an operation computes what it would compute with an output of other memory, or is refused with
+// kernel.ErrOverlap before it submits anything. An output may be an operand of exactly the same layout and type, where the element at a
+// place depends on that place of the operand, as in arithmetic, or on its row, as in softmax and norms. It must not overlap an operand in any
+// other way; outputs of products, reductions, gathers, sums at indices and joined tensors must not overlap one at all. Two outputs must not
+// overlap. Gradients that take several launches are written in an order in which none is read after it was written; where there is no
+// such order they are refused.
+//
 // Work is submitted and not waited for.
 //
 // Once an operation has been run on some types and kinds of layouts, its Into form makes no driver call but launches, fills and copies, and

@@ -74,6 +74,7 @@ const (
 
 	opAdamW
 	opMatmul
+	opAddBackward // a name alone
 
 	opConcat
 	opGather
@@ -101,7 +102,7 @@ func (op operation) String() string {
 		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
 		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
 		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",
-		opAdamW: "AdamW", opMatmul: "matmul",
+		opAdamW: "AdamW", opMatmul: "matmul", opAddBackward: "add backward",
 		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
 		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
 	}

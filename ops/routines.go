@@ -104,6 +104,7 @@ type routineFrame struct {
 	wide           bool // sizes have 64 bits
 	always         bool // they have, also where the tensors are small
 	args           []cuda.Arg
+	spans          []span // of many tensors
 }
 
 var routineFrames = sync.Pool{New: func() any { return new(routineFrame) }} //nolint:gochecknoglobals // made on first use: memory that one call uses at a time
@@ -119,7 +120,7 @@ func (s *set) frame() *routineFrame {
 // release clears references to memory, and gives the frame to the next call.
 func (f *routineFrame) release() {
 	clear(f.args)
-	*f = routineFrame{args: f.args[:0]}
+	*f = routineFrame{args: f.args[:0], spans: f.spans[:0]}
 	routineFrames.Put(f)
 }
 

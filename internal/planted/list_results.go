@@ -20,5 +20,25 @@ func resultBugs() []Bug {
 			Name: "columns beside each other of one matrix are refused", Package: "kernel/matmul", Run: "^TestOverlappingOperands$",
 			Edits: []Edit{{"cuda/gemm.(*operand).overlaps", "pitch != y.pitchBytes", "pitch > 0"}},
 		},
+		{
+			Name: "a gradient is made of one that was written before", Package: of, Run: "^TestGradientsOverOperands$",
+			Edits: []Edit{{"ops.(*step).unread", "shared || err != nil", "shared && err != nil"}},
+		},
+		{
+			Name: "two gradients are written to one tensor", Package: of, Run: "^TestGradientsOverOperands$",
+			Edits: []Edit{{"ops.(*step).check", "apart(s.out, later[i].out)", "apart(s.out, nil)"}},
+		},
+		{
+			Name: "a step of AdamW reads the gradient from the parameter", Package: of, Run: "^TestAdamWOverItsGradient$",
+			Edits: []Edit{{"ops.Optimizers.AdamW", "{s.Grad, rate, step}", "{rate, step}"}},
+		},
+		{
+			Name: "one step changes a parameter twice", Package: of, Run: "^TestMistakesOfAdamWAll$",
+			Edits: []Edit{{"ops.(*routineFrame).separate", "s.first < written || s.written && s.first < all", "s.first > all"}},
+		},
+		{
+			Name: "a weight of another length is repeated over the row", Package: of, Run: "^TestShapesOfWeights$",
+			Edits: []Edit{{"ops.fitsLast", "t.Dim(-d) != x.Dim(-d)", "t.Dim(-d) < 0"}},
+		},
 	}
 }
