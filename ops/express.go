@@ -74,7 +74,12 @@ const (
 
 	opAdamW
 	opMatmul
-	opAddBackward // a name alone
+
+	// Names alone, of operations that are others.
+	opAddBackward
+	opCast
+	opTransposeCopy
+	opSumTo
 
 	opConcat
 	opGather
@@ -103,6 +108,7 @@ func (op operation) String() string {
 		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
 		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",
 		opAdamW: "AdamW", opMatmul: "matmul", opAddBackward: "add backward",
+		opCast: "cast", opTransposeCopy: "transpose copy", opSumTo: "sum to",
 		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
 		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
 	}

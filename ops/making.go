@@ -21,8 +21,12 @@ func (o Makers) CopyInto(at tensor.Context, out, x *tensor.Tensor) error {
 }
 
 // Cast is a contiguous tensor with the elements converted to a type. A conversion of a floating-point number to an integer cuts
-// off the fraction. Its Into form is CopyInto.
+// off the fraction and takes the nearest number of the type; NaN is 0. Integers wrap around. Its Into form is CopyInto. Errors: a
+// *tensor.TypeError for no type.
 func (o Makers) Cast(at tensor.Context, x *tensor.Tensor, to tensor.Type) (*tensor.Tensor, error) {
+	if x.Type().Valid() && !to.Valid() {
+		return nil, failed(opCast, &tensor.TypeError{Op: opCast.String(), Types: []tensor.Type{x.Type(), to}}, nil, x)
+	}
 	return o.set.made(at, key{op: opCopy, out: to}, x.Shape(), x)
 }
 
@@ -96,7 +100,8 @@ func fill(at tensor.Context, out *tensor.Tensor, of tensor.Type, value float64) 
 }
 
 // Arange has the numbers from start on, before end, step by step, in one dimension. Each start and step compiles a kernel.
-// Errors: ErrNumber for a step of 0, a step away from the end, and for a fraction or a number that is too large where the type is of integers.
+// Errors: ErrNumber for a step of 0, a step away from the end, and for a fraction or a number that the type does not have where it is of
+// integers.
 func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float64) (*tensor.Tensor, error) {
 	count := math.Ceil((end - start) / step)
 	if !(count >= 0 && count < 1<<53) {
@@ -110,11 +115,12 @@ func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float
 }
 
 // ArangeInto writes start, start+step and so on along the last dimension of a tensor. Floating-point numbers are computed in float64.
+// Errors: ErrNumber for a fraction, or a number that the type does not have, where it is of integers.
 func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step float64) error {
 	k := key{op: opArange, numbers: [4]uint64{math.Float64bits(start), math.Float64bits(step)}}
 	if of := out.Type(); of.Kind() == tensor.Floating {
 		k.with = 1
-	} else if start != math.Trunc(start) || step != math.Trunc(step) || !holds(tensor.Int64, start) || !holds(tensor.Int64, step) {
+	} else if !counts(out, start, step) {
 		return failed(opArange, ErrNumber, []*tensor.Tensor{out})
 	}
 	if out.Rank() > 0 {
@@ -125,4 +131,16 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 		err = viewed(out, one, func(out *tensor.Tensor) error { return o.set.into(at, k, out) })
 	}
 	return named(opArange, err, []*tensor.Tensor{out})
+}
+
+// counts reports whether a tensor of integers has all numbers that go step by step along its last dimension.
+func counts(out *tensor.Tensor, start, step float64) bool {
+	if start != math.Trunc(start) || step != math.Trunc(step) || !holds(tensor.Int64, start) || !holds(tensor.Int64, step) {
+		return false
+	}
+	last := start
+	if out.Rank() > 0 {
+		last += float64(out.Dim(-1)-1) * step
+	}
+	return out.Len() == 0 || holds(out.Type(), start) && holds(out.Type(), last)
 }

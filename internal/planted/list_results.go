@@ -26,7 +26,7 @@ func resultBugs() []Bug {
 		},
 		{
 			Name: "two gradients are written to one tensor", Package: of, Run: "^TestGradientsOverOperands$",
-			Edits: []Edit{{"ops.(*step).check", "apart(s.out, later[i].out)", "apart(s.out, nil)"}},
+			Edits: []Edit{{"ops.(*step).check", "apart(s.out, later[i].out)", "apart(nil, later[i].out)"}},
 		},
 		{
 			Name: "a step of AdamW reads the gradient from the parameter", Package: of, Run: "^TestAdamWOverItsGradient$",
@@ -39,6 +39,22 @@ func resultBugs() []Bug {
 		{
 			Name: "a weight of another length is repeated over the row", Package: of, Run: "^TestShapesOfWeights$",
 			Edits: []Edit{{"ops.fitsLast", "t.Dim(-d) != x.Dim(-d)", "t.Dim(-d) < 0"}},
+		},
+		{
+			Name: "a floating-point number wraps around in a short integer", Package: of, Run: "^TestCastsTakeTheNearestNumber$",
+			Edits: []Edit{{"kernel/plan.(*element).cast", "e.nearest(to, v)", "e.narrow(to, v)"}},
+		},
+		{
+			Name: "the last number of a range wraps around", Package: of, Run: "^TestNumbersThatAreNone$",
+			Edits: []Edit{{"ops.counts", "holds(out.Type(), last)", "holds(out.Type(), start)"}},
+		},
+		{
+			Name: "random numbers have bounds in the wrong order", Package: of, Run: "^TestNumbersThatAreNone$",
+			Edits: []Edit{{"ops.Randoms.into", "!(scale >= 0)", "scale != scale"}},
+		},
+		{
+			Name: "a tensor is cast to no type", Package: of, Run: "^TestNumbersThatAreNone$",
+			Edits: []Edit{{"ops.Makers.Cast", "x.Type().Valid() && !to.Valid()", "x.Type().Valid() && to > 99"}},
 		},
 	}
 }
