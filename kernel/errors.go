@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// ErrNotPrepared refuses to run a variant that is not compiled, where the compiler was made with Prepared.
+	// ErrNotPrepared refuses to run a variant that is not compiled, and not in the store, where the compiler was made with Prepared or frozen.
 	ErrNotPrepared = errors.New("kernel: the variant was not prepared")
 	// ErrOverlap refuses an output that shares memory with another operand, but for an input of exactly the same layout.
 	ErrOverlap = cuda.ErrOverlap

@@ -20,6 +20,15 @@ func (c *Compiler) RawPTX(text, entry string) futures.Future[*cuda.Function] {
 	return function(loaded, entry)
 }
 
+// LoadPTX is RawPTX that compiles nothing where Run does not: with the option Prepared, and after Freeze, it takes a text that was compiled
+// before or that the store has. Errors: also ErrNotPrepared.
+func (c *Compiler) LoadPTX(text, entry string) futures.Future[*cuda.Function] {
+	if c == nil {
+		return futures.Failed[*cuda.Function](ErrNotOpen)
+	}
+	return function(c.allowed("", text), entry)
+}
+
 // RawCUDA compiles CUDA C++ with NVRTC for the device of the compiler, and finds a kernel of it, which is declared extern "C". A source with
 // the same options is compiled once. The name is for messages. The store does not keep code of sources that include files: the
 // files may change. It does not wait. Errors: *nvrtc.CompileError, nvrtc.ErrLibrary, ErrClosed, those of cuda.LoadModule and

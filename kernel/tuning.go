@@ -102,7 +102,7 @@ func (k *Kernel) look(at class, g *plan.Geometry) *choice {
 	if known {
 		c.schedules, known = k.schedules(g, rows)
 	}
-	if !known && t.config.Mode != TuneNever && !k.by.prepared {
+	if !known && t.config.Mode != TuneNever && !k.by.prepared.Load() {
 		c.state.Store(open)
 	}
 	for {

@@ -42,6 +42,13 @@
 // a step; those of AdamWAll and of random numbers are arguments of the launch. An operation is compiled before it is captured: by a call
 // outside of the capture. Products of matrices are those of package kernel/matmul.
 //
+// # Prepare
+//
+// A run prepares an operation: calls with the types, kinds of layouts and numbers that will be used compile all that these need. After
+// that o.Kernels().Freeze() has an operation that would compile refused with kernel.ErrNotPrepared. With kernel.WithStore the next
+// process need not run anything first: with kernel.Prepared it takes what an earlier one has left in the store, and refuses what is not there.
+// Kernels of products are part of the program, and are neither stored nor refused.
+//
 // # Types
 //
 // The Into form converts to the type of the output if that is of the same family (bool, integers, floating-point numbers) or a

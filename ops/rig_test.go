@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
@@ -36,7 +37,7 @@ func newRig(tb testing.TB) *rig {
 	return newRigOn(tb, library(tb))
 }
 
-func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
+func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig {
 	tb.Helper()
 	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
@@ -47,7 +48,7 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
 	r.c, err = cuda.NewContext(stream)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, r.c.Close()) })
-	r.o, err = ops.New(r.c)
+	r.o, err = ops.New(r.c, with...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		assert.NoError(tb, r.c.Synchronize(context.Background()))

@@ -20,7 +20,7 @@ func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 	if f := (*s.functions.Load())[k]; f != nil {
 		return f, nil
 	}
-	f, err := s.compiler.RawPTX(k.Text(), k.Entry()).Await(context.Background())
+	f, err := s.compiler.LoadPTX(k.Text(), k.Entry()).Await(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -56,5 +56,17 @@ func resultBugs() []Bug {
 			Name: "a tensor is cast to no type", Package: of, Run: "^TestNumbersThatAreNone$",
 			Edits: []Edit{{"ops.Makers.Cast", "x.Type().Valid() && !to.Valid()", "x.Type().Valid() && to > 99"}},
 		},
+		{
+			Name: "a compiler that is frozen compiles", Package: of, Run: "^TestFreeze$",
+			Edits: []Edit{{"kernel.(*Compiler).Freeze", "c.prepared.Store(true)", "c.prepared.Store(false)"}},
+		},
+		{
+			Name: "code of the store is not taken where nothing may be compiled", Package: of, Run: "^TestPreparedFromAStore$",
+			Edits: []Edit{{"kernel.(*Compiler).allowed", "case c.store == nil:", "case !known:"}},
+		},
+		{
+			Name: "routines compile where nothing may be compiled", Package: of, Run: "^TestFreeze$",
+			Edits: []Edit{{"ops.(*set).function", "LoadPTX", "RawPTX"}},
+		},
 	}
 }
