@@ -30,6 +30,7 @@ type rig struct {
 	o      ops.Ops
 	s      *tensor.Scope
 	random *rand.Rand
+	zeroed *[]*tensor.Tensor // that were made
 }
 
 func newRig(tb testing.TB) *rig {
@@ -44,7 +45,7 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig 
 	tb.Cleanup(func() { assert.NoError(tb, dev.Close()) })
 	stream, err := dev.NewStream()
 	require.NoError(tb, err)
-	r := &rig{TB: tb, dev: dev, random: rand.New(rand.NewPCG(1, 2))}
+	r := &rig{TB: tb, dev: dev, random: rand.New(rand.NewPCG(1, 2)), zeroed: new([]*tensor.Tensor)}
 	r.c, err = cuda.NewContext(stream)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, r.c.Close()) })
