@@ -298,7 +298,9 @@ func (k *key) row() expr.Expr {
 	x = x.Cast(accumulator(x.Type))
 	is := k.input(2).Eq(k.input(1))
 	picked := expr.Select(is, x, expr.Number(0)).Sum()
-	loss := expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), x.LogSumExp().Sub(picked))
+	greatest, total := x.Exponentials()
+	// Of large logits the distance is small: the logarithm of the sum of exponentials would have its error.
+	loss := expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), total.Log().Sub(picked.Sub(greatest)))
 	return k.unlessIgnored(k.input(1).Max(), loss) // all elements of the row have its class
 }
 

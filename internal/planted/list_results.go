@@ -68,5 +68,21 @@ func resultBugs() []Bug {
 			Name: "routines compile where nothing may be compiled", Package: of, Run: "^TestFreeze$",
 			Edits: []Edit{{"ops.(*set).function", "LoadPTX", "RawPTX"}},
 		},
+		{
+			Name: "an operation that is repeated has another sum", Package: of, Run: "^TestEveryOperationRepeats$",
+			Edits: []Edit{{"kernel/plan.(*writer).lastBlock", `"st.global.b32 [%v], %v", ticket, w.Register(code.U32(0))`, `"ld.global.b32 %v, [%v]", w.New(code.B32), ticket`}},
+		},
+		{
+			Name: "a loss beside an infinite logit is infinite", Package: of, Run: "^TestSpecialNumbersOfRows$",
+			Edits: []Edit{{"ops.(*key).row", "total.Log().Sub(picked.Sub(greatest))", "x.LogSumExp().Sub(picked)"}, {"ops.(*key).row", "greatest, total := x.Exponentials()", ""}},
+		},
+		{
+			Name: "the gradient of relu is NaN where the operand is negative", Package: of, Run: "^TestSpecialNumbersOfActivations$",
+			Edits: []Edit{{"ops.(*key).gradient", "expr.Select(x.Le(expr.Number(0)), expr.Number(0), g)", "expr.Select(x.Le(expr.Number(0)), g.Mul(expr.Number(0)), g)"}},
+		},
+		{
+			Name: "the gradient of a broadcast divisor has the sign of the other", Package: of, Run: "^TestIntoOfViews$",
+			Edits: []Edit{{"ops.(*key).gradient", "k.summed(g.Neg().Mul(x)", "k.summed(g.Mul(x)"}},
+		},
 	}
 }

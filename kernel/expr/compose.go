@@ -103,8 +103,9 @@ func (e Expr) Var(correction float64) Expr {
 // Norm is the Euclidean norm of a row.
 func (e Expr) Norm() Expr { return floating(e).Square().Sum().Sqrt() }
 
-// online are the maximum of a row and the sum of exp(x-maximum), computed in one pass.
-func (e Expr) online() (maximum, sum Expr) {
+// Exponentials are the maximum of a row and the sum of exp(x-maximum), computed in one pass. Where the maximum is infinite, or NaN, the sum is
+// 0 or NaN, so that x-maximum-log(sum) is NaN: the logarithm of a softmax as PyTorch has it.
+func (e Expr) Exponentials() (maximum, sum Expr) {
 	x := floating(e)
 	if x.Err() == nil && x.Type == tensor.Float64 {
 		return wrong(OpRunningMax, x.Type), wrong(OpRunningSum, x.Type)
@@ -114,21 +115,21 @@ func (e Expr) online() (maximum, sum Expr) {
 
 // LogSumExp is log(sum(exp(x))) of a row, without overflow.
 func (e Expr) LogSumExp() Expr {
-	m, s := e.online()
+	m, s := e.Exponentials()
 	return Select(m.Abs().Eq(Number(math.Inf(1))), m, m.Add(s.Log()))
 }
 
 // Softmax is exp(x)/sum(exp(x)) for each element of a row, without overflow.
 func (e Expr) Softmax() Expr {
 	x := floating(e)
-	m, s := x.online()
+	m, s := x.Exponentials()
 	return x.Sub(m).float32s(OpExpBelow).Mul(Number(1).Div(s))
 }
 
 // LogSoftmax is the logarithm of Softmax.
 func (e Expr) LogSoftmax() Expr {
 	x := floating(e)
-	m, s := x.online()
+	m, s := x.Exponentials()
 	return x.Sub(m).Sub(s.Log())
 }
 
