@@ -34,7 +34,7 @@ var (
 
 // OperandError refuses a tensor.
 type OperandError struct {
-	Kernel string
+	Kernel string // the expressions, or the kernel's name where they are long
 	Output bool
 	Index  int // of the inputs, or of the outputs
 	Err    error
@@ -54,8 +54,8 @@ func (e *OperandError) Unwrap() error { return e.Err }
 
 // CountError refuses a number of tensors.
 type CountError struct {
-	Kernel      string
-	Inputs      int // that were given
+	Kernel      string // as in OperandError
+	Inputs      int    // that were given
 	Outputs     int
 	WantInputs  int
 	WantOutputs int

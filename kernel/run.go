@@ -135,7 +135,7 @@ func (f *frame) bind(k *Kernel, outputs, inputs []*tensor.Tensor) error {
 }
 
 func (k *Kernel) refused(i int, err error) error {
-	e := &OperandError{Kernel: k.name, Index: i, Err: err}
+	e := &OperandError{Kernel: k.brief(), Index: i, Err: err}
 	if i >= k.program.Inputs {
 		e.Output, e.Index = true, i-k.program.Inputs
 	}

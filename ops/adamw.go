@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"math"
 
 	"github.com/go-vram/vram/tensor"
@@ -33,14 +34,29 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 	outputs := [3]*tensor.Tensor{s.Param, s.First, s.Second}
 	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step}
 	if !(config.Beta1 > 0 && config.Beta1 < 1 && config.Beta2 > 0 && config.Beta2 < 1) {
-		return failed(k.op, ErrNumber, outputs[:], inputs[:]...)
+		return s.failed(ErrNumber, rate, step)
 	}
 	for _, out := range outputs {
 		for _, in := range [...]*tensor.Tensor{s.Grad, rate, step} {
 			if err := apart(out, in); err != nil {
-				return failed(k.op, err, outputs[:], inputs[:]...)
+				return s.failed(err, rate, step)
 			}
 		}
 	}
-	return o.set.several(at, k, outputs[:], inputs[:]...)
+	err := o.set.several(at, k, outputs[:], inputs[:]...)
+	if e, known := errors.AsType[*Error](err); known {
+		return s.failed(e.Err, rate, step)
+	}
+	return err
+}
+
+// failed is the failure of a step: of a state, and of the tensors of rate and step if there are any.
+func (s *AdamWState) failed(err error, numbers ...*tensor.Tensor) error {
+	e := &Error{Op: opAdamW.String(), Err: err}
+	names := [...]string{"parameter", "gradient", "first moment", "second moment", "rate", "step"}
+	all := s.all()
+	for i, t := range append(all[:], numbers...) {
+		e.Operands = append(e.Operands, names[i]+" "+t.String())
+	}
+	return e
 }

@@ -99,10 +99,6 @@ func (s *AdamWState) types() [4]tensor.Type {
 	return [...]tensor.Type{s.Param.Type(), s.Grad.Type(), s.First.Type(), s.Second.Type()}
 }
 
-func (s *AdamWState) failed(err error) error {
-	return failed(opAdamW, err, []*tensor.Tensor{s.Param, s.First, s.Second}, s.Grad)
-}
-
 // firstOf is the number of the first state with these types.
 func firstOf(states []AdamWState, types [4]tensor.Type) int {
 	for i := range states {

@@ -22,7 +22,7 @@ func like(at tensor.Context, op operation, x *tensor.Tensor) (*tensor.Tensor, er
 
 // AddBackward are the gradients of the operands of Add. Of these only types and shapes are looked at.
 func (o Gradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
-	return both(at, opSum, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
+	return both(at, opAddBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
 }
 
 // AddBackwardInto is AddBackward into tensors.
@@ -34,7 +34,7 @@ func (o Gradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tenso
 	}
 	for _, i := range all.steps[:all.count] {
 		if err := o.set.summedInto(at, key{op: opSum}, steps[i].out, grad); err != nil {
-			return err
+			return renamed(opAddBackward, err)
 		}
 	}
 	return nil
@@ -223,7 +223,7 @@ func (o Gradients) LayerNormBackwardInto(
 		case dweight:
 			err = named(opWeightBackward, o.weight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
 		case dbias:
-			err = o.set.summedInto(at, key{op: opSum}, dbias, grad)
+			err = renamed(opLayerNormBackward, o.set.summedInto(at, key{op: opSum}, dbias, grad))
 		default:
 			err = o.normBackward(at, opLayerNormBackward, k, dx, grad, x, weight)
 		}

@@ -4,7 +4,7 @@ import "github.com/go-vram/vram/tensor"
 
 // SubBackward are the gradients of the operands of Sub. Of these only types and shapes are looked at.
 func (o Gradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
-	return both(at, opSum, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
+	return both(at, opNegatedBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
 }
 
 // SubBackwardInto is SubBackward into tensors.
@@ -20,7 +20,7 @@ func (o Gradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tenso
 			k.op = opNegatedBackward
 		}
 		if err := o.set.summedInto(at, k, steps[i].out, grad); err != nil {
-			return err
+			return renamed(opNegatedBackward, err)
 		}
 	}
 	return nil

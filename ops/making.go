@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/go-vram/vram/tensor"
@@ -27,35 +28,37 @@ func (o Makers) Cast(at tensor.Context, x *tensor.Tensor, to tensor.Type) (*tens
 	if x.Type().Valid() && !to.Valid() {
 		return nil, failed(opCast, &tensor.TypeError{Op: opCast.String(), Types: []tensor.Type{x.Type(), to}}, nil, x)
 	}
-	return o.set.made(at, key{op: opCopy, out: to}, x.Shape(), x)
+	out, err := o.set.made(at, key{op: opCopy, out: to}, x.Shape(), x)
+	return out, renamed(opCast, err)
 }
 
 // TransposeCopy is a contiguous tensor with two dimensions exchanged.
 func (o Makers) TransposeCopy(at tensor.Context, x *tensor.Tensor, a, b int) (*tensor.Tensor, error) {
 	turned, err := x.Transpose(a, b)
 	if err != nil {
-		return nil, failed(opCopy, err, nil, x)
+		return nil, failed(opTransposeCopy, err, nil, x)
 	}
-	return o.Copy(at, turned)
+	out, err := o.Copy(at, turned)
+	return out, renamed(opTransposeCopy, err)
 }
 
 // TransposeCopyInto is TransposeCopy into a tensor.
 func (o Makers) TransposeCopyInto(at tensor.Context, out, x *tensor.Tensor, a, b int) error {
 	if !x.Type().Valid() {
-		return failed(opCopy, tensor.ErrNoTensor, []*tensor.Tensor{out}, x)
+		return failed(opTransposeCopy, tensor.ErrNoTensor, []*tensor.Tensor{out}, x)
 	}
 	turned, err := x.Layout().Transpose(a, b)
 	if err == nil {
 		err = viewed(x, turned, func(x *tensor.Tensor) error { return o.CopyInto(at, out, x) })
 	}
-	return named(opCopy, err, []*tensor.Tensor{out}, x)
+	return renamed(opTransposeCopy, named(opTransposeCopy, err, []*tensor.Tensor{out}, x))
 }
 
 // Fill is a new tensor whose elements are a number.
 func (o Makers) Fill(at tensor.Context, of tensor.Type, value float64, shape ...int) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, of, shape...)
 	if err != nil {
-		return nil, failed(opFill, err, nil)
+		return nil, refused(opFill, err, of, shape, "")
 	}
 	return finished(out, o.FillInto(at, out, value))
 }
@@ -104,12 +107,13 @@ func fill(at tensor.Context, out *tensor.Tensor, of tensor.Type, value float64) 
 // integers.
 func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float64) (*tensor.Tensor, error) {
 	count := math.Ceil((end - start) / step)
+	numbers := fmt.Sprintf(" from %v to %v by %v", start, end, step)
 	if !(count >= 0 && count < 1<<53) {
-		return nil, failed(opArange, ErrNumber, nil)
+		return nil, refused(opArange, ErrNumber, of, nil, numbers)
 	}
 	out, err := tensor.New(at, of, int(count))
 	if err != nil {
-		return nil, failed(opArange, err, nil)
+		return nil, refused(opArange, err, of, nil, numbers)
 	}
 	return finished(out, o.ArangeInto(at, out, start, step))
 }

@@ -52,7 +52,7 @@ func (o Randoms) NormalInto(at tensor.Context, out *tensor.Tensor, r Random, mea
 func (o Randoms) made(at tensor.Context, op operation, of tensor.Type, r Random, base, scale float64, shape []int) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, of, shape...)
 	if err != nil {
-		return nil, failed(op, err, nil)
+		return nil, refused(op, err, of, shape, "")
 	}
 	kind := routine.Uniform
 	if op == opNormal {

@@ -207,7 +207,7 @@ func (s *set) classes(at tensor.Context, k key, out, targets *tensor.Tensor, inp
 			})
 		})
 	}
-	return named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...)
+	return renamed(k.op, named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...))
 }
 
 // columnOf is the layout of targets beside logits. Errors: ErrShape, *tensor.TypeError.

@@ -84,5 +84,17 @@ func resultBugs() []Bug {
 			Name: "the gradient of a broadcast divisor has the sign of the other", Package: of, Run: "^TestIntoOfViews$",
 			Edits: []Edit{{"ops.(*key).gradient", "k.summed(g.Neg().Mul(x)", "k.summed(g.Mul(x)"}},
 		},
+		{
+			Name: "another name of a kernel makes a measurement worthless", Package: "kernel", Run: "^TestTheTableHasTheCodeThatThereIs$",
+			Edits: []Edit{{"kernel.(*Kernel).text", "program.Code(", "program.Emit("}},
+		},
+		{
+			Name: "kernels over different axes have one name", Package: "kernel/plan", Run: "^TestNamesOfKernels$",
+			Edits: []Edit{{"kernel/plan.New", "g.mix(fmt.Sprint(axes))", "g.mix(\"\")"}},
+		},
+		{
+			Name: "a failure has the name of another operation", Package: of, Run: "^TestNamesInFailures$",
+			Edits: []Edit{{"ops.renamed", "e.Op = op.String()", "_ = e"}},
+		},
 	}
 }
