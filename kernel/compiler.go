@@ -61,8 +61,8 @@ func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 // with ErrNotPrepared. So does LoadPTX.
 func Prepared() Option { return func(c *Compiler) { c.prepared.Store(true) } }
 
-// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles what it needs, and wants no compilation
-// after that. Those that were begun go on.
+// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no compilation
+// after that. Compilations that were begun go on.
 func (c *Compiler) Freeze() {
 	if c != nil {
 		c.prepared.Store(true)

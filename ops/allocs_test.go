@@ -164,11 +164,11 @@ func (r *rig) zeros(shape ...int) *tensor.Tensor {
 // calls has every operation.
 func (r *rig) calls() calls { return r.operands().calls() }
 
-func (o operands) calls() calls {
-	o.Helper()
+func (r operands) calls() calls {
+	r.Helper()
 	all := calls{}
 	for _, part := range []calls{
-		o.elements(), o.makers(), o.reductions(), o.rows(), o.products(), o.gradients(), o.gradientsOfRows(), o.indexing(), o.training(),
+		r.elements(), r.makers(), r.reductions(), r.rows(), r.products(), r.gradients(), r.gradientsOfRows(), r.indexing(), r.training(),
 	} {
 		maps.Copy(all, part)
 	}

@@ -22,7 +22,7 @@
 //
 // Results of operations are contiguous. Into forms take any layout that does not repeat elements. Operands may be any views.
 //
-// The rule for memory that is shared: an operation computes what it would compute with an output of other memory, or is refused with
+// The rule for memory that is shared: an operation has the result that it has with an output of other memory, or is refused with
 // kernel.ErrOverlap before it submits anything. An output may be an operand of exactly the same layout and type, where the element at a
 // place depends on that place of the operand, as in arithmetic, or on its row, as in softmax and norms. It must not overlap an operand in any
 // other way; outputs of products, reductions, gathers, sums at indices and joined tensors must not overlap one at all. Two outputs must not
@@ -46,7 +46,7 @@
 //
 // A run prepares an operation: calls with the types, kinds of layouts and numbers that will be used compile all that these need. After
 // that o.Kernels().Freeze() has an operation that would compile refused with kernel.ErrNotPrepared. With kernel.WithStore the next
-// process need not run anything first: with kernel.Prepared it takes what an earlier one has left in the store, and refuses what is not there.
+// process need not run anything first: with kernel.Prepared it takes the kernels that an earlier one has left in the store, and refuses others.
 // Kernels of products are part of the program, and are neither stored nor refused.
 //
 // # Types

@@ -59,7 +59,7 @@ func step(o ops.Ops, s *tensor.Scope) error {
 	return err
 }
 
-// A service runs its work once, which compiles what it needs, and compiles nothing after that.
+// A service runs its work once, which compiles all kernels, and compiles nothing after that.
 func Example_freeze() {
 	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})}))
 	c := must(cuda.NewContext(must(dev.NewStream())))

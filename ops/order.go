@@ -22,7 +22,7 @@ type order struct {
 	count int
 }
 
-// ordered is an order in which no step reads what another one has written before. Outputs that are nil are left out. Errors:
+// ordered is an order in which no step reads the output of an earlier one. Outputs that are nil are left out. Errors:
 // kernel.ErrOverlap where there is no such order, where two outputs share memory, and where one shares memory with an operand of its own
 // step that has another layout or type; kernel.ErrRepeats; those of tensor.Tensor.Range.
 func ordered(steps ...step) (o order, err error) {

@@ -22,23 +22,28 @@ func TestGradientsOverOperands(t *testing.T) {
 	}{
 		"add": {
 			func(a []*tensor.Tensor) error { return r.o.AddBackwardInto(r.s, a[dx], a[dy], a[grad]) },
-			[][2]int{{dx, dy}}, [][2]int{{dx, grad}, {dy, grad}},
+			[][2]int{{dx, dy}},
+			[][2]int{{dx, grad}, {dy, grad}},
 		},
 		"sub": {
 			func(a []*tensor.Tensor) error { return r.o.SubBackwardInto(r.s, a[dx], a[dy], a[grad]) },
-			[][2]int{{dx, dy}}, [][2]int{{dx, grad}, {dy, grad}},
+			[][2]int{{dx, dy}},
+			[][2]int{{dx, grad}, {dy, grad}},
 		},
 		"mul": {
 			func(a []*tensor.Tensor) error { return r.o.MulBackwardInto(r.s, a[dx], a[dy], a[grad], a[x], a[y]) },
-			[][2]int{{dx, dy}}, [][2]int{{dx, grad}, {dx, x}, {dx, y}, {dy, grad}, {dy, x}, {dy, y}},
+			[][2]int{{dx, dy}},
+			[][2]int{{dx, grad}, {dx, x}, {dx, y}, {dy, grad}, {dy, x}, {dy, y}},
 		},
 		"div": {
 			func(a []*tensor.Tensor) error { return r.o.DivBackwardInto(r.s, a[dx], a[dy], a[grad], a[x], a[y]) },
-			[][2]int{{dx, dy}}, [][2]int{{dx, grad}, {dx, x}, {dx, y}, {dy, x}},
+			[][2]int{{dx, dy}},
+			[][2]int{{dx, grad}, {dx, x}, {dx, y}, {dy, x}},
 		},
 		"div over what both read": {
 			func(a []*tensor.Tensor) error { return r.o.DivBackwardInto(r.s, a[dx], a[dy], a[grad], a[x], a[y]) },
-			nil, [][2]int{{dy, grad}, {dy, y}},
+			nil,
+			[][2]int{{dy, grad}, {dy, y}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +86,7 @@ func TestGradientsOverOperands(t *testing.T) {
 	}
 }
 
-// The gradients of a norm's weight and bias may lie over those, and dx over what it is made of: the launch that reads is first.
+// The gradients of a norm's weight and bias may lie over those, and dx over its operands: the launch that reads is first.
 func TestGradientsOfNormsOverOperands(t *testing.T) {
 	r := newRig(t)
 	a, g := newArray([]int{3, 5}, r.random.NormFloat64), newArray([]int{3, 5}, r.random.NormFloat64)
@@ -135,7 +140,7 @@ func TestGradientsOfNormsOverOperands(t *testing.T) {
 	r.near(w.values, over, 1e-6, 0)
 }
 
-// A step of AdamW that reads what it writes is refused.
+// A step of AdamW with a gradient, rate or step that it writes is refused.
 func TestAdamWOverItsGradient(t *testing.T) {
 	r := newRig(t)
 	one := r.zeros(1)

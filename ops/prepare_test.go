@@ -20,12 +20,12 @@ func (s *shelf) Get(text string) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	return slices.Clone(image.([]byte)), true //nolint:forcetypeassert // of Put
+	return slices.Clone(image.([]byte)), true
 }
 
 func (s *shelf) Put(text string, image []byte) { s.images.Store(text, slices.Clone(image)) }
 
-// All operations run in a process that may not compile, with what another one has left in the store; others are refused.
+// All operations run in a process that may not compile, with the kernels that another one has left in the store; others are refused.
 func TestPreparedFromAStore(t *testing.T) {
 	var kept shelf
 	before := newRigOn(t, bookkeeping(t), kernel.WithStore(&kept))
@@ -51,7 +51,7 @@ func TestPreparedFromAStore(t *testing.T) {
 	assert.Zero(t, r.o.Kernels().Stats().Failed)
 }
 
-// What was run before Freeze goes on, also by routines that are no expressions; what was not is refused.
+// Operations that were run before Freeze go on, also routines that are no expressions; others are refused.
 func TestFreeze(t *testing.T) {
 	r := newRigOn(t, bookkeeping(t))
 	o := r.operands()

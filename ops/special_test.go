@@ -78,19 +78,23 @@ func TestSpecialNumbersOfActivations(t *testing.T) {
 	}{
 		"gelu": {
 			r.o.Gelu, r.o.GeluBackward,
-			[]float64{inf, nan, nan, 0, zero, zero, 200}, []float64{nan, nan, nan, 0.5, 0.5, 0, 1},
+			[]float64{inf, nan, nan, 0, zero, zero, 200},
+			[]float64{nan, nan, nan, 0.5, 0.5, 0, 1},
 		},
 		"gelu by tanh": {
 			r.o.GeluTanh, r.o.GeluTanhBackward,
-			[]float64{inf, nan, nan, 0, zero, zero, 200}, []float64{nan, nan, nan, 0.5, 0.5, 0, 1},
+			[]float64{inf, nan, nan, 0, zero, zero, 200},
+			[]float64{nan, nan, nan, 0.5, 0.5, 0, 1},
 		},
 		"silu": {
 			r.o.Silu, r.o.SiluBackward,
-			[]float64{inf, nan, nan, 0, zero, zero, 200}, []float64{nan, nan, nan, 0.5, 0.5, 0, 1},
+			[]float64{inf, nan, nan, 0, zero, zero, 200},
+			[]float64{nan, nan, nan, 0.5, 0.5, 0, 1},
 		},
 		"relu": {
 			r.o.Relu, r.o.ReluBackward,
-			[]float64{inf, 0, nan, 0, 0, 0, 200}, []float64{1, 0, 1, 0, 0, 0, 1},
+			[]float64{inf, 0, nan, 0, 0, 0, 200},
+			[]float64{1, 0, 1, 0, 0, 0, 1},
 		},
 	} {
 		y, err := c.run(r.s, in)
@@ -105,7 +109,7 @@ func TestSpecialNumbersOfActivations(t *testing.T) {
 		require.NoError(t, err)
 		r.near(c.dx, dx, 1e-6, 0, name+" backward")
 	}
-	// Where x is not positive the gradient of relu is 0, whatever comes back.
+	// Where x is not positive the gradient of relu is 0, also of NaN.
 	dx, err := r.o.ReluBackward(r.s, r.tensor(array{[]int{3}, []float64{nan, inf, nan}}), r.tensor(array{[]int{3}, []float64{-1, zero, 1}}))
 	require.NoError(t, err)
 	r.near([]float64{0, 0, nan}, dx, 0, 0)

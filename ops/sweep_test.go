@@ -51,7 +51,7 @@ func (r *rig) rangeOf(t *tensor.Tensor) cuda.Range {
 	return at
 }
 
-// contents is what all tensors have.
+// contents are those of all tensors.
 func (r *rig) contents() memory {
 	r.Helper()
 	var all memory
@@ -64,7 +64,7 @@ func (r *rig) contents() memory {
 	return all
 }
 
-// restore writes what tensors had where they have something else.
+// restore writes the former contents of tensors that have changed.
 func (r *rig) restore(had, now memory) {
 	r.Helper()
 	for i, t := range *r.zeroed {

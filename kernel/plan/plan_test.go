@@ -162,7 +162,7 @@ func TestLayerNormWithWeights(t *testing.T) {
 	}
 }
 
-// Profiles show the name of a kernel: it says what is computed, is an identifier of PTX, and is the same for the same expressions alone.
+// Profiles show the name of a kernel: it has the operations, is an identifier of PTX, and is the same for the same expressions alone.
 func TestNamesOfKernels(t *testing.T) {
 	a, b := inputs(tensor.Float32)
 	names := map[string]bool{}
