@@ -40,8 +40,8 @@ func (f *frame) rates(before *page.Device, passed time.Duration) {
 	}
 }
 
-// noMemory counts the requests that ended without memory: since there was none, or since none would come.
-func noMemory(g *page.Figures) uint64 { return g.OutOfMemoryCount + g.DeadlockCount }
+// noMemory counts the requests that ended without memory: since there was none, none would come, or none came in time.
+func noMemory(g *page.Figures) uint64 { return g.OutOfMemoryCount + g.DeadlockCount + g.EndedWaitCount }
 
 // share is a share of 1 in percent, or a dash where there is nothing that it could be of.
 func share(of float64, there bool) string {
@@ -211,8 +211,9 @@ func (f *frame) facts() []fact {
 		{name: "served by", text: fmt.Sprintf("magazines %d, streams %d, pool %d, driver %d; %s hits in all", g.MagazineHits, g.StreamHits, g.PoolHits,
 			g.DriverMisses, share(d.HitRate, g.AllocCount > 0))},
 		{name: "waiting", text: waits},
-		{name: "refused", text: fmt.Sprintf("out of memory %d, deadlocks %d, before a search %d; tried again %d; bad frees %d", g.OutOfMemoryCount,
-			g.DeadlockCount, g.RefusedCount, d.RetryCount, d.BadFreeCount), alarms: f.refused > 0},
+		{name: "refused", text: fmt.Sprintf("out of memory %d, deadlocks %d, timed out %d, before a search %d", g.OutOfMemoryCount, g.DeadlockCount,
+			g.EndedWaitCount, g.RefusedCount), alarms: f.refused > 0},
+		{name: "tried again", text: fmt.Sprintf("%s; %s", units.Count(d.RetryCount, "request"), units.Count(d.BadFreeCount, "bad free"))},
 		{name: "pressure", text: pressure, alarms: f.refused > 0},
 		{name: "driver", text: fmt.Sprintf("%d calls, %v", d.DriverCalls, time.Duration(d.DriverSeconds*float64(time.Second)).Round(time.Microsecond))},
 	}

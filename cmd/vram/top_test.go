@@ -74,7 +74,7 @@ func aFrame() *frame {
 		Figures: page.Figures{
 			LiveBytes: 256 << 20, PendingBytes: 64 << 20, CachedBytes: 64 << 20, FreeBytes: 32 << 20, SetAsideBytes: 32 << 20,
 			ReservedBytes: 448 << 20, LimitBytes: 512 << 20, AllocCount: 100, FreeCount: 50, MagazineHits: 80, StreamHits: 7, Waiting: 7,
-			OutOfMemoryCount: 5, DeadlockCount: 3, RefusedCount: 2,
+			OutOfMemoryCount: 5, DeadlockCount: 2, EndedWaitCount: 1, RefusedCount: 2,
 		},
 		Streams: []page.Stream{{Stream: 1, LiveBytes: 1 << 20, HitRate: 1}},
 		Tenants: []page.Tenant{{Name: "model\x1b[31m A", HeldBytes: 1 << 20, WaitingForQuota: 2, WaitingForMemory: 3}},
@@ -111,7 +111,7 @@ func TestFramesFitTheTerminal(t *testing.T) {
 	for _, want := range []string{
 		"a GPU, driver sim, in use", "03:04:05", "reserved 448 MiB of 512 MiB", "L live 256 MiB", "P pending 64 MiB", "87.5% hits in all",
 		"pressure     high, rose 2 times", "1 recovered: each is a defect", "tenant model[31m A", "LLLLPPPP"[:4],
-		"out of memory 5, deadlocks 3, before a search 2; tried again 6; bad frees 0", "2 wait for its quota, 3 for memory", "7 waiting requests:",
+		"out of memory 5, deadlocks 2, timed out 1, before a search 2", "tried again  6 requests; 0 bad frees", "2 wait for its quota, 3 for memory", "7 waiting requests:",
 		" 1. 12 MiB on stream 3, tag kv[2J, tenant model A, waits for memory since 1.25s", "and 2 more", "held by stream 1 1 MiB, tenant model A 3 MiB",
 	} {
 		assert.Contains(t, all, want)

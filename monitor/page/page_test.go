@@ -297,6 +297,10 @@ func TestWaitingAndRefusedRequests(t *testing.T) {
 	require.NoError(t, err)
 	waits, err := s.dev.NewStream()
 	require.NoError(t, err)
+	ended, end := context.WithTimeout(t.Context(), time.Millisecond)
+	defer end()
+	_, err = waits.AllocFor(ended, vram.Request{Bytes: 64 * mib, Wait: true})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 	first := waits.AllocAsync(t.Context(), vram.Request{Bytes: 64 * mib, Tag: "kv", Wait: true, Tenant: tenant})
 	second := waits.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true, Tenant: tenant})
 	var d page.Device
@@ -311,7 +315,7 @@ func TestWaitingAndRefusedRequests(t *testing.T) {
 	assert.Equal(t, 1, d.Tenants[0].WaitingForMemory)
 	assert.Equal(t, []page.Holder{{Stream: 1, HeldBytes: 240 * mib}}, d.Waiters.Holders)
 	assert.False(t, d.Waiters.Stalled)
-	assert.Equal(t, uint64(1), d.Figures.OutOfMemoryCount)
+	assert.Equal(t, [...]uint64{1, 0, 1}, [...]uint64{d.Figures.OutOfMemoryCount, d.Figures.DeadlockCount, d.Figures.EndedWaitCount})
 	require.NoError(t, held.Free())
 	for _, f := range []interface {
 		Await(ctx context.Context) (vram.Buffer, error)

@@ -71,6 +71,7 @@ type Figures struct {
 
 	OutOfMemoryCount uint64 `json:"outOfMemoryCount"` // requests that ended with a *vram.OutOfMemoryError
 	DeadlockCount    uint64 `json:"deadlockCount"`    // with a *vram.DeadlockError
+	EndedWaitCount   uint64 `json:"endedWaitCount"`   // with a *vram.WaitError: their context ended first
 	RefusedCount     uint64 `json:"refusedCount"`     // before memory was searched: see vram.RequestCounts
 }
 
@@ -117,7 +118,7 @@ func Read(dev *vram.Device, index int) Device {
 		SetAsideBytes: s.SetAsideBytes, SleepingBytes: s.SleepingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes,
 		Waiting: s.Waits.Waiting, WaitDemandBytes: s.Waits.DemandBytes, AllocCount: s.AllocCount, FreeCount: s.FreeCount,
 		MagazineHits: s.MagazineHits, StreamHits: s.StreamHits, PoolHits: s.PoolHits, DriverMisses: s.DriverMisses,
-		OutOfMemoryCount: s.OutOfMemoryCount, DeadlockCount: s.Waits.Deadlocks, RefusedCount: s.RefusedCount,
+		OutOfMemoryCount: s.OutOfMemoryCount, DeadlockCount: s.Waits.Deadlocks, EndedWaitCount: s.EndedWaitCount, RefusedCount: s.RefusedCount,
 	}
 	out.HitRate, out.Fragmentation, out.Efficiency = s.HitRate(), s.Fragmentation(), s.Efficiency()
 	out.PeakLiveBytes, out.PeakReservedBytes = s.PeakLiveBytes, s.PeakReservedBytes

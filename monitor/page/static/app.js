@@ -14,7 +14,8 @@ const levels = [
   { name: "Driver", field: "driverMisses" },
 ];
 // What a request can end with instead of memory. The last of them were refused before memory was searched.
-const refusals = ["outOfMemoryCount", "deadlockCount", "refusedCount"];
+const noMemory = ["outOfMemoryCount", "deadlockCount", "endedWaitCount"];
+const refusals = [...noMemory, "refusedCount"];
 const recentMillis = 60000; // of refusals that are told beside the pressure
 const callsMillis = 4000; // between two readings of the call stacks
 const streamsShown = 12; // of many, until the others are asked for
@@ -106,7 +107,7 @@ function showNow(d) {
   text(byId("alloc-rate"), `${count(Math.round(rate("allocCount")))} allocations/s`);
   text(byId("waiting"), count(f.waiting));
   text(byId("demand"), f.waiting > 0 ? `for ${bytes(f.waitDemandBytes)}` : `${count(d.waitCount)} waited so far`);
-  const refused = f.outOfMemoryCount + f.deadlockCount, now = recently("outOfMemoryCount", "deadlockCount");
+  const refused = noMemory.reduce((n, field) => n + f[field], 0), now = recently(...noMemory);
   text(byId("refused"), count(refused));
   byId("refused").dataset.level = now > 0 ? "critical" : "";
   text(byId("refused-recently"), now > 0 ? `${count(now)} in the last minute` : refused > 0 ? "none in the last minute" : "none so far");
