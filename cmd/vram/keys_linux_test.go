@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,6 +26,7 @@ type pseudoTerminal struct {
 	*testing.T
 	keys   *os.File // and the screen
 	device *os.File // what the program has as stdin and stdout
+	parts  chan []byte
 	before unix.Termios
 }
 
@@ -39,7 +42,17 @@ func newPseudoTerminal(t *testing.T) *pseudoTerminal {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = device.Close() })
 	require.NoError(t, unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 100}))
-	p := &pseudoTerminal{T: t, keys: keys, device: device}
+	p := &pseudoTerminal{T: t, keys: keys, device: device, parts: make(chan []byte, 1000)}
+	go func() { // the read ends with the test's terminal
+		for {
+			part := make([]byte, 4096)
+			n, err := keys.Read(part)
+			if err != nil {
+				return
+			}
+			p.parts <- part[:n]
+		}
+	}()
 	p.before = p.mode()
 	return p
 }
@@ -51,14 +64,21 @@ func (p *pseudoTerminal) mode() unix.Termios {
 	return *mode
 }
 
+// screenLimit is how long a test waits for a text on the screen: on a busy machine seconds.
+const screenLimit = 10 * time.Second
+
 // until reads the screen up to a text.
 func (p *pseudoTerminal) until(text string) {
 	p.Helper()
 	var screen bytes.Buffer
-	for part := make([]byte, 4096); !strings.Contains(screen.String(), text); {
-		n, err := p.keys.Read(part)
-		require.NoError(p, err, "%q", screen.String())
-		screen.Write(part[:n])
+	late := time.After(screenLimit)
+	for !strings.Contains(screen.String(), text) {
+		select {
+		case part := <-p.parts:
+			screen.Write(part)
+		case <-late:
+			require.Fail(p, "the screen has no "+strconv.Quote(text), "%q", screen.String())
+		}
 	}
 }
 

@@ -2,10 +2,10 @@ package page
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // mostCalls is how many call stacks calls.json has. Not more: with 24 frames each they are 100 KiB.
@@ -47,7 +47,7 @@ func callsOf(p vram.Profile) Calls {
 		if !found {
 			i = len(out.Calls)
 			at[key] = i
-			out.Calls = append(out.Calls, Call{Frames: framesOf(r.Stack)})
+			out.Calls = append(out.Calls, Call{Frames: framesOf(r.Stack.Frames())})
 		}
 		out.Calls[i].LiveBytes += r.InUse.Bytes
 		out.Calls[i].BufferCount += r.InUse.Count
@@ -59,9 +59,9 @@ func callsOf(p vram.Profile) Calls {
 	return out
 }
 
-func framesOf(s site.Stack) []Frame {
+func framesOf(all []runtime.Frame) []Frame {
 	frames := []Frame{}
-	for _, f := range s.Frames() {
+	for _, f := range all {
 		frames = append(frames, Frame{f.Function, f.File, f.Line})
 	}
 	return frames

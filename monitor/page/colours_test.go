@@ -2,7 +2,6 @@ package page
 
 import (
 	"math"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -51,7 +50,7 @@ func (th theme) contrast(t *testing.T, a, b string) float64 {
 // themes reads the colours of page.css: those of the dark theme go over those of the light one.
 func themes(t *testing.T) map[string]theme {
 	t.Helper()
-	css, err := os.ReadFile("static/page.css")
+	css, err := static.ReadFile("static/page.css")
 	require.NoError(t, err)
 	roots := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(string(css), -1)
 	require.Len(t, roots, 2, "light and dark")
@@ -70,7 +69,7 @@ type fill struct{ name, colour, pattern string }
 
 func fillsOf(t *testing.T) (all []fill, script string) {
 	t.Helper()
-	text, err := os.ReadFile("static/states.js")
+	text, err := static.ReadFile("static/states.js")
 	require.NoError(t, err)
 	for _, m := range regexp.MustCompile(`"([a-z0-9-]+)": \{ colour: "([a-z0-9-]+)", pattern: "([a-z]+)" \}`).FindAllStringSubmatch(string(text), -1) {
 		all = append(all, fill{m[1], m[2], m[3]})
@@ -119,7 +118,7 @@ func TestNeighboursAreToldApart(t *testing.T) {
 func TestAColourHasOneMeaning(t *testing.T) {
 	t.Parallel()
 	all, script := fillsOf(t)
-	css, err := os.ReadFile("static/page.css")
+	css, err := static.ReadFile("static/page.css")
 	require.NoError(t, err)
 	for name, th := range themes(t) {
 		of := map[string]string{}
