@@ -20,23 +20,22 @@ const (
 
 // keyboard is that of a terminal, which is in raw mode until restore: each key arrives at once, and is not echoed.
 type keyboard struct {
-	ctx     context.Context //nolint:containedctx // what the keys end
-	read    bool            // false: stdin is no terminal, and there are none
-	restore func()          // ends ctx and gives the terminal back; any number of times
+	read    bool   // false: stdin is no terminal, and there are none
+	restore func() // ends the context and gives the terminal back; any number of times
 }
 
-// keysOf reads the keys of stdin where that is a terminal. Signals that would end the process end the context instead, so that the caller
-// gives the terminal back.
-func keysOf(ctx context.Context, stdin io.Reader) (*keyboard, error) {
+// keysOf reads the keys of stdin where that is a terminal: those that quit end the context that it returns. Signals that would end the
+// process end it, too, so that the caller gives the terminal back.
+func keysOf(ctx context.Context, stdin io.Reader) (context.Context, *keyboard, error) {
 	file, ok := stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a small number
-		return &keyboard{ctx: ctx, restore: func() {}}, nil
+		return ctx, &keyboard{restore: func() {}}, nil
 	}
 	ctx, cancel := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	before, err := term.MakeRaw(int(file.Fd())) //nolint:gosec // as above
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("raw mode of the terminal: %w", err)
+		return nil, nil, fmt.Errorf("raw mode of the terminal: %w", err)
 	}
 	restore := sync.OnceFunc(func() {
 		cancel()
@@ -46,7 +45,7 @@ func keysOf(ctx context.Context, stdin io.Reader) (*keyboard, error) {
 		awaitQuit(file)
 		cancel()
 	}()
-	return &keyboard{ctx: ctx, read: true, restore: restore}, nil
+	return ctx, &keyboard{read: true, restore: restore}, nil
 }
 
 // awaitQuit reads until a key that quits, or until nothing more can be read.

@@ -133,11 +133,11 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 	raw := false
 	assert.Panics(t, func() {
 		_ = w.run(t.Context(), func(ctx context.Context) error {
-			k, err := keysOf(ctx, p.device)
+			ctx, k, err := keysOf(ctx, p.device)
 			require.NoError(t, err)
 			defer k.restore()
 			raw = p.mode() != p.before
-			<-k.ctx.Done()
+			<-ctx.Done()
 			return nil
 		})
 	})
@@ -151,10 +151,10 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 func TestKeysNeedATerminal(t *testing.T) {
 	t.Parallel()
 	for _, stdin := range []io.Reader{nil, strings.NewReader("q")} {
-		k, err := keysOf(t.Context(), stdin)
+		ctx, k, err := keysOf(t.Context(), stdin)
 		require.NoError(t, err)
 		assert.False(t, k.read)
-		require.NoError(t, k.ctx.Err())
+		require.NoError(t, ctx.Err())
 		k.restore()
 	}
 	ended := make(chan struct{})

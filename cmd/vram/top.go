@@ -63,12 +63,12 @@ func (c *topCmd) Run(p *program) error {
 func (c *topCmd) show(ctx context.Context, p *program, from source) error {
 	out := screenOf(p.stdout)
 	if out.terminal {
-		k, err := keysOf(ctx, p.stdin)
+		quits, k, err := keysOf(ctx, p.stdin)
 		if err != nil {
 			return err
 		}
 		defer k.restore() // on a panic, too
-		ctx, out.keys = k.ctx, k.read
+		ctx, out.keys = quits, k.read
 	}
 	defer out.end()
 	var before *page.Device

@@ -322,7 +322,7 @@ func TestWaitingAndRefusedRequestsAreShown(t *testing.T) {
 	_, err = holds.Alloc(256 * mib)
 	require.ErrorIs(t, err, vram.ErrOutOfMemory)
 	v.until("the refusal is counted", `document.getElementById("refused").textContent === "1"`)
-	assert.Contains(t, v.text("pressure"), ", refusing")
+	assert.Contains(t, v.text("rises"), "requests are refused")
 	assert.Equal(t, "1", v.text("refused-outOfMemoryCount"))
 	v.picture("waiting")
 	require.NoError(t, held.Free())

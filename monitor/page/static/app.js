@@ -111,9 +111,10 @@ function showNow(d) {
   text(byId("refused"), count(refused));
   byId("refused").dataset.level = now > 0 ? "critical" : "";
   text(byId("refused-recently"), now > 0 ? `${count(now)} in the last minute` : refused > 0 ? "none in the last minute" : "none so far");
-  text(byId("pressure"), now > 0 ? `${d.pressure}, refusing` : d.pressure);
+  text(byId("pressure"), d.pressure);
   byId("pressure").dataset.level = now > 0 ? "critical" : d.pressure;
-  text(byId("rises"), now > 0 ? "requests find no memory" : d.pressureRises === 0 ? "never rose" : d.pressureRises === 1 ? "rose once" : `rose ${count(d.pressureRises)} times`);
+  byId("rises").dataset.level = now > 0 ? "critical" : "";
+  text(byId("rises"), now > 0 ? d.pressure === "normal" ? "but requests are refused" : "requests are refused" : d.pressureRises === 0 ? "never rose" : d.pressureRises === 1 ? "rose once" : `rose ${count(d.pressureRises)} times`);
 }
 
 function showServed(d) {
@@ -234,7 +235,8 @@ function showCalls({ sampleBytes, calls, stackCount, liveBytes }) {
     const [summary, list] = items[i].firstElementChild.children;
     text(summary.children[0], bytes(call.liveBytes));
     length(summary.children[1], liveBytes > 0 ? call.liveBytes / liveBytes : 0);
-    text(summary.children[2], call.frames[0]?.function ?? "places beyond those that are kept apart");
+    const [first] = call.frames;
+    text(summary.children[2], first ? `${first.function.split("/").at(-1)} (${first.file.split("/").at(-1)}:${first.line})` : "places beyond those that are kept apart");
     text(summary.children[3], things(call.bufferCount, "buffer"));
     const lines = children(list, call.frames.length, () => make("li"));
     call.frames.forEach((f, at) => text(lines[at], `${f.function}  ${f.file}:${f.line}`));
