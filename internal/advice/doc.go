@@ -12,8 +12,8 @@
 //
 // Each Recommendation compares the trial with the change to the one without, and has what becomes less and what becomes more, as
 // shares of the peak and of the recording's time. It is to change something where that brings a percent more than it costs: a
-// percent of the time counts as ten of the memory, and a first round as one of a hundred. A warm-up must make the first round shorter by a
-// percent of the recording and cost nothing after it. Real time counts as gained where a way is
+// percent of the time counts as ten of the memory, and a first round as one of a hundred. A warm-up need only make the first round shorter by a
+// percent of the recording, and cost nothing after it. Real time counts as gained where a way is
 // faster by a tenth in the median and in its best round, and faster in all but one of the rounds.
 //
 // # One configuration

@@ -84,6 +84,8 @@ func TestAWarmUpMustHelp(t *testing.T) {
 	assert.False(t, r.Change)
 	assert.Contains(t, r.Gain, "0.6 % of the time", "a reader sees what was found too little")
 	assert.Empty(t, r.Paste)
+	with.PeakReservedBytes = gib / 2
+	assert.True(t, warmUp(tenGiB(), &without, &with, list).Change, "memory is a gain of a warm-up, too")
 	with.FirstDriver, with.PeakReservedBytes = 0, 2*gib
 	assert.False(t, warmUp(tenGiB(), &without, &with, list).Change, "not at the price of memory")
 	with.PeakReservedBytes, with.FailedCount = gib, 1

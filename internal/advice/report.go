@@ -49,7 +49,7 @@ func Of(ctx context.Context, tr *trace.Trace) (*Report, error) {
 			r.unchanged, b.trial = t, t
 		}
 	}
-	if err := r.decide(b); err != nil {
+	if err := r.decide(b); err != nil { //nolint:contextcheck // vram.Open takes no context
 		return nil, err
 	}
 	r.Recommendations, r.Settings, r.unseen, r.mode = b.all, b.settings(), b.others, b.set.config.Footprint

@@ -63,8 +63,8 @@ func (e effect) net() float64 { return e.lasting() + timeWeight*e.once/roundsPer
 // pays reports whether a change brings more than it costs.
 func (e effect) pays() bool { return e.net() >= leastNet }
 
-// starts reports whether a change makes the first round shorter, and costs nothing after it.
-func (e effect) starts() bool { return e.once >= leastNet && e.lasting() > -leastNet }
+// starts reports whether a warm-up is worth it: it makes the first round shorter and costs nothing after it, or pays as any change.
+func (e effect) starts() bool { return e.once >= leastNet && e.lasting() > -leastNet || e.pays() }
 
 // principle is the rule by which a change is recommended.
 func (s scale) principle() string {
@@ -73,7 +73,7 @@ func (s scale) principle() string {
 		recording = fmt.Sprintf("lasts %v", s.duration)
 	}
 	return fmt.Sprintf("Shares are of the %s that are live at the peak, and of the recording, which %s. A change must bring %.0f %% more than it costs:\n"+
-		"1 %% of the time counts as %d %% of the memory, a first round as one round of %d. A warm-up must make the first round shorter by %.0f %%.\n",
+		"1 %% of the time counts as %d %% of the memory, a first round as one round of %d. A warm-up need only make the first round shorter by %.0f %%.\n",
 		precise(s.peakBytes), recording, 100*leastNet, timeWeight, roundsPerStart, 100*leastNet)
 }
 
