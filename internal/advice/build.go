@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // setup is a configuration with what is mapped ahead and the limit.
@@ -29,7 +30,10 @@ type choice struct {
 // builder makes one configuration out of the changes: each is tried on top of those that were taken before.
 type builder struct {
 	*lab
-	play  func(name string, s *setup) (Trial, error) // try, of a setup
+	play func(name string, s *setup) (Trial, error) // try, of a setup
+	// parallel is how many allocations fail with a goroutine for each stream, in the worst of some runs; -1 for one stream.
+	parallel func(s *setup) (failedCount int, err error)
+
 	scale scale
 	set   setup
 	trial Trial // of set
@@ -76,8 +80,33 @@ func (b *builder) with(name string, apply func(*setup)) (Trial, error) {
 	return b.play(name, &s)
 }
 
-// settle tries the whole without each of its parts, and drops a part that is not worth its price there, until none is.
+// settle tries the whole without each of its parts, and drops a part that is not worth its price there, until none is. A limit that was
+// tried on top of a dropped part must hold without it.
 func (b *builder) settle(untouched *Trial) error {
+	count := len(b.taken)
+	if err := b.thin(untouched); err != nil || len(b.taken) == count || b.set.limitBytes == 0 {
+		return err
+	}
+	failedCount, err := b.parallel(&b.set)
+	if err != nil || failedCount <= 0 {
+		return err
+	}
+	for i := range b.taken {
+		if r := &b.all[b.taken[i].recommendation]; r.Topic == limitTopic {
+			without, err := b.without(i)
+			if err != nil {
+				return err
+			}
+			b.drop(i, &without)
+			r.Advice = fmt.Sprintf("Leave LimitBytes at 0: %s failed in parallel without a change that was dropped.", units.Count(failedCount, "allocation"))
+			return b.thin(untouched)
+		}
+	}
+	return nil
+}
+
+// thin drops parts until each is worth its price.
+func (b *builder) thin(untouched *Trial) error {
 	for len(b.taken) > 1 {
 		dropped := -1
 		var withouts []Trial

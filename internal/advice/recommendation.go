@@ -107,16 +107,18 @@ func Variable(demands []vram.Demand) string {
 	return strings.Join(parts, ",")
 }
 
+const limitTopic = "limit"
+
 // limitTrial is a limit that was tried.
 type limitTrial struct {
 	limitBytes  int64
 	trial       Trial // in the recorded order
-	failedCount int   // in the worst of the orders of parallel goroutines
+	failedCount int   // with a goroutine for each stream: see builder.parallel
 }
 
 // limit compares runs under limits to one without. The first limit under which nothing fails is judged.
 func limit(s scale, without *Trial, leastBytes int64, tried []limitTrial) (chosen int, r Recommendation) {
-	r = Recommendation{Topic: "limit", Because: []string{
+	r = Recommendation{Topic: limitTopic, Because: []string{
 		fmt.Sprintf("in the recorded order all rounds survive %s; without a limit %s are reserved", units.Bytes(leastBytes), units.Bytes(without.PeakReservedBytes)),
 	}}
 	chosen = -1

@@ -163,13 +163,14 @@ func TestWaitsMustHelp(t *testing.T) {
 	assert.False(t, waits(tenGiB(), &without, &without).Change)
 }
 
-// What is taken is tried as a whole, and a part that is not worth its price there is dropped.
-func TestTheWholeIsTried(t *testing.T) {
+// settled is a whole of fast and a limit, of which the first is not worth its price beside the second.
+func settled(t *testing.T, failedCount int) (b *builder, limited Trial) {
+	t.Helper()
 	ms := time.Millisecond
 	untouched := tried("balanced", 13*gib, 2*ms, 20*ms)
 	fast, limited := tried("fast", 14*gib, ms, 0), tried("limit", 11*gib, ms, 5*ms)
 	both := tried("both", 11*gib, 2*ms, 9*ms)
-	b := &builder{scale: tenGiB(), trial: untouched}
+	b = &builder{scale: tenGiB(), trial: untouched}
 	b.play = func(_ string, s *setup) (Trial, error) {
 		switch isFast := s.config.Footprint == vram.Fast; {
 		case isFast && s.limitBytes > 0:
@@ -181,10 +182,18 @@ func TestTheWholeIsTried(t *testing.T) {
 		}
 		return untouched, nil
 	}
+	b.parallel = func(*setup) (int, error) { return failedCount, nil }
 	b.add(Recommendation{Topic: "footprint", Change: true, Paste: "fast"}, choice{setting: "fast", apply: func(s *setup) { s.config.Footprint = vram.Fast }, keep: effect.pays}, &fast)
-	b.add(Recommendation{Topic: "limit", Change: true, Paste: "limit"}, choice{setting: "limit", apply: func(s *setup) { s.limitBytes = 11 * gib }, keep: effect.pays}, &both)
+	b.add(Recommendation{Topic: limitTopic, Change: true, Paste: "limit"}, choice{setting: "limit", apply: func(s *setup) { s.limitBytes = 11 * gib }, keep: effect.pays}, &both)
 	assert.Equal(t, []string{"fast"}, b.all[1].OnTopOf)
 	require.NoError(t, b.settle(&untouched))
+	assert.Equal(t, vram.Balanced, b.set.config.Footprint)
+	return b, limited
+}
+
+// What is taken is tried as a whole, and a part that is not worth its price there is dropped.
+func TestTheWholeIsTried(t *testing.T) {
+	b, limited := settled(t, 0)
 	assert.Equal(t, []string{"limit"}, b.settings())
 	assert.False(t, b.all[0].Change)
 	assert.Empty(t, b.all[0].Paste)
@@ -194,7 +203,15 @@ func TestTheWholeIsTried(t *testing.T) {
 	assert.Empty(t, b.all[1].OnTopOf, "it stands without what was dropped")
 	assert.Contains(t, b.all[1].Gain, "reserves 11.00 GiB instead of 13.00 GiB")
 	assert.Equal(t, limited, b.trial)
-	assert.Equal(t, vram.Balanced, b.set.config.Footprint)
+}
+
+// A limit that held beside a dropped part must hold without it in parallel, too.
+func TestALimitMustHoldInTheWhole(t *testing.T) {
+	b, _ := settled(t, 3)
+	assert.Empty(t, b.settings())
+	assert.False(t, b.all[1].Change)
+	assert.Contains(t, b.all[1].Advice, "3 allocations failed in parallel")
+	assert.Zero(t, b.set.limitBytes)
 }
 
 // A quiet stretch is the longest time in which little lives.

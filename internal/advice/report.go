@@ -38,6 +38,7 @@ func Of(ctx context.Context, tr *trace.Trace) (*Report, error) {
 	r := &Report{Pattern: analysis.Of(tr), Live: analysis.Live(tr)}
 	r.scale = scale{peakBytes: tr.Info.PeakLiveBytes, duration: time.Duration(r.Pattern.DurationMicros) * time.Microsecond}
 	b := &builder{lab: &lab{ctx, tr}, scale: r.scale}
+	b.parallel = b.inParallel
 	b.play = func(name string, s *setup) (Trial, error) { return b.try(name, s.options()) }
 	for _, mode := range modes() {
 		t, err := b.try(mode.String(), replay.Options{Config: vram.Config{Footprint: mode}, MinCapacity: tr.Info.PeakLiveBytes >= leastForLimit})

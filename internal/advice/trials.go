@@ -102,20 +102,20 @@ const parallelRuns = 3
 
 func tryLimit(b *builder, p *analysis.Pattern, leastBytes int64) error {
 	if leastBytes == 0 {
-		b.add(Recommendation{Topic: "limit", Advice: "Leave LimitBytes at 0: so little is live that some pages more or less decide it."}, choice{}, nil)
+		b.add(Recommendation{Topic: limitTopic, Advice: "Leave LimitBytes at 0: so little is live that some pages more or less decide it."}, choice{}, nil)
 		return nil
 	}
 	var tried []limitTrial
 	for _, limitBytes := range limits(leastBytes, b.trial.PeakReservedBytes, p) {
-		t := limitTrial{limitBytes: limitBytes, failedCount: -1}
+		t := limitTrial{limitBytes: limitBytes}
+		s := b.set
+		s.limitBytes = limitBytes
 		var err error
-		if t.trial, err = b.with("limit", func(s *setup) { s.limitBytes = limitBytes }); err != nil {
+		if t.trial, err = b.play("limit", &s); err != nil {
 			return err
 		}
-		if len(p.Streams) > 1 {
-			if t.failedCount, err = b.parallel(limitBytes); err != nil {
-				return err
-			}
+		if t.failedCount, err = b.parallel(&s); err != nil {
+			return err
 		}
 		tried = append(tried, t)
 		if t.trial.FailedCount == 0 && t.failedCount <= 0 {
@@ -133,14 +133,15 @@ func tryLimit(b *builder, p *analysis.Pattern, leastBytes int64) error {
 	return nil
 }
 
-// parallel is how many allocations fail under the limit with a goroutine for each stream, in the worst of some runs.
-func (b *builder) parallel(limitBytes int64) (failedCount int, err error) {
+// inParallel is how many allocations fail with a goroutine for each stream, in the worst of some runs; -1 for one stream.
+func (l *lab) inParallel(s *setup) (failedCount int, err error) {
+	if l.trace.Info.StreamCount == 1 {
+		return -1, nil
+	}
 	for seed := range uint64(parallelRuns) {
-		s := b.set
-		s.limitBytes = limitBytes
 		o := s.options()
 		o.Parallel, o.Seed = true, seed
-		t, err := b.try("limit in parallel", o)
+		t, err := l.try("limit in parallel", o)
 		if err != nil {
 			return 0, err
 		}

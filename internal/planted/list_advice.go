@@ -69,7 +69,11 @@ func adviceBugs() []Bug {
 		},
 		{
 			Name: "a change stays that the whole is worse with", Package: "internal/advice", Run: "^TestTheWholeIsTried$",
-			Edits: []Edit{{"internal/advice.(*builder).settle", "!b.taken[i].keep(b.scale.effect(&t, &b.trial))", "false"}},
+			Edits: []Edit{{"internal/advice.(*builder).thin", "!b.taken[i].keep(b.scale.effect(&t, &b.trial))", "false"}},
+		},
+		{
+			Name: "a limit stays that failed in parallel without a dropped change", Package: "internal/advice", Run: "^TestALimitMustHoldInTheWhole$",
+			Edits: []Edit{{"internal/advice.(*builder).settle", "err != nil || failedCount <= 0", "err != nil || failedCount >= 0"}},
 		},
 		{
 			Name: "what comes before the first spike is a stretch to release memory in", Package: "internal/advice", Run: "^TestTheQuietStretch$",
