@@ -27,7 +27,7 @@ type commandLine struct {
 	Help    helpFlag    `short:"h" help:"Show help."`
 	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
 	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
-	Analyze analyzeCmd  `cmd:"" help:"Say what traces do, what the allocator makes of them, and how to configure it, with what each change gains."`
+	Analyze analyzeCmd  `cmd:"" help:"Describe traces, and recommend a configuration, with the gain and the price of each change."`
 	Compare compareCmd  `cmd:"" help:"Play traces with two configurations in turns, and put their figures side by side."`
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
 	Serve   serveCmd    `cmd:"" help:"Serve a live page of a device that plays a trace or a demonstration."`
