@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,7 @@ type commandLine struct {
 // program is what the commands share.
 type program struct {
 	ctx    context.Context //nolint:containedctx // kong calls Run with what is bound, and that is this
+	stdin  io.Reader       // nil: none
 	stdout io.Writer
 	stderr io.Writer
 }
@@ -94,7 +96,7 @@ func (c *helpCmd) Run(p *program) error {
 
 // run is the program: what it prints goes to the writers, what it comes to is the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdout: stdout, stderr: stderr}
+	p := &program{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr}
 	err := p.parseAndRun(args)
 	if err == nil {
 		return exitOK
