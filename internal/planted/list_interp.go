@@ -13,6 +13,14 @@ func interpBugs() []Bug {
 			Edits: []Edit{{"ptx/interp.(*warp).sees", "clock <= o.together ||", "true ||"}},
 		},
 		{
+			Name: "the last accesses of a block count as those of the next one", Package: interp, Run: "^TestBlocksOfOneWarpRace$|^TestRacesBetweenBlocks",
+			Edits: []Edit{{"ptx/interp.(*warp).sees", "clock <= b.run.starts", "clock < b.run.starts"}},
+		},
+		{
+			Name: "an access between blocks is told of the wrong one", Package: interp, Run: "^TestBlocksOfOneWarpRace$|^TestRacesBetweenBlocks",
+			Edits: []Edit{{"ptx/interp.(*run).blockAt", "n, _ := slices.BinarySearch(r.starts, clock)", "n, _ := slices.BinarySearch(r.starts, clock+1)"}},
+		},
+		{
 			Name: "a store forgets the last load before it is compared", Package: interp, Run: "^TestFaults$",
 			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case write && unordered(c.load):", "case write && false:"}},
 		},

@@ -19,7 +19,7 @@ type run struct {
 	grid    uint64
 
 	ignored [kindCount]bool
-	starts  []uint32 // the clock at the start of each block, by its number in this run
+	starts  []uint32 // the clock when each block began, by its number in this run: its accesses are later, those of earlier blocks are not
 	clock   uint32   // of events that order memory; never 0
 	orders  map[uint64]*order
 }
