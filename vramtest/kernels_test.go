@@ -141,6 +141,7 @@ func TestPointersInMemory(t *testing.T) {
 	dev, c, f := kernels(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))
 	from, to, next := buffer(t, c, 512), buffer(t, c, 512), buffer(t, c, 512)
 	require.Equal(t, to.Ptr()+512, next.Ptr())
+	require.NoError(t, c.Fill32(cuda.Whole(from), 1))
 	require.NoError(t, c.Launch(f, cuda.Cover(64, 64), cuda.Value(uint64(to.Ptr()+512)), cuda.In(from), cuda.Value(uint32(64))))
 	require.NoError(t, c.Synchronize(t.Context()))
 	assert.Empty(t, dev.Faults())

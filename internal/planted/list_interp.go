@@ -77,6 +77,26 @@ func interpBugs() []Bug {
 			Edits: []Edit{{"vramtest.(*owners).find", "(o.anyBuffer || arguments[b])", "true"}},
 		},
 		{
+			Name: "a read of global memory that nobody wrote is none", Package: "vramtest", Run: "^TestReadsOfWhatNobodyWrote$",
+			Edits: []Edit{{"vramtest.(*contents).made", "!c.all && c.written == nil", "c.written == nil && !true"}},
+		},
+		{
+			Name: "a copy writes what was not written", Package: "vramtest", Run: "^TestReadsOfWhatNobodyWrote$",
+			Edits: []Edit{{"vramtest.(*contents).copyFrom", "if words == nil {", "if words != nil {"}},
+		},
+		{
+			Name: "a copy or fill is told of before it has happened", Package: "vramtest", Run: "^TestReadsOfWhatNobodyWrote$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).followed", "return follower.Queued(t)", "if f := follower.Queued(t); f != nil {\n\t\tf()\n\t}\n\treturn nil"}},
+		},
+		{
+			Name: "a kernel may write what it is said to read", Package: "vramtest", Run: "^TestDeclarationsOfLaunches$",
+			Edits: []Edit{{"ptx/interp.(*region).declares", "d.Write == write &&", ""}},
+		},
+		{
+			Name: "a kernel that reads what it has written reads undeclared memory", Package: "vramtest", Run: "^TestReadsOfItsOwnStores$",
+			Edits: []Edit{{"ptx/interp.(*warp).declared", "field&^*word != 0 && ", ""}},
+		},
+		{
 			Name: "a freed buffer may be touched", Package: "vramtest", Run: "^TestMistakesOfKernels$",
 			Edits: []Edit{{"vramtest.(*owners).find", "b.contains(p) && b.ended != 0 && b.ended <= event", "false"}},
 		},

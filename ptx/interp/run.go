@@ -40,7 +40,7 @@ func (k *Kernel) Run(l Launch) error {
 		r.limit = DefaultMaxInstructions
 	}
 	for kind := range kindCount {
-		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= GlobalRace
+		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= Undeclared
 	}
 	r.ownGlobals()
 	return r.blocks()
