@@ -61,3 +61,18 @@ func TestRawPTX(t *testing.T) {
 	require.ErrorAs(t, err, &source)
 	assert.Contains(t, err.Error(), "3  nonsense")
 }
+
+// A text with an instruction that the driver's compiler refuses is refused when it is loaded, with its line, and not when it is launched.
+func TestRawPTXOfWrongForms(t *testing.T) {
+	r := newRig(t)
+	for _, wrong := range []string{
+		"add.rz.u32 %r1, %r1, %r1;", "redux.sync.add.u32 %r1, %r1, 0xffffffff;", "wgmma.fence.sync.aligned;", "foo.u32 %r1;",
+	} {
+		_, err := r.kernels.RawPTX(".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f()\n{ .reg .b32 %r<2>; mov.u32 %r1, 0;\n"+
+			wrong+"\nret; }\n", "f").Await(t.Context())
+		require.ErrorIs(t, err, cudadrv.InvalidPTX, wrong)
+		var source *kernel.SourceError
+		require.ErrorAs(t, err, &source, wrong)
+		assert.Equal(t, []int{6}, source.Lines(), "%s: %v", wrong, err)
+	}
+}

@@ -97,6 +97,14 @@ func interpBugs() []Bug {
 			Edits: []Edit{{"ptx/interp.(*warp).declared", "field&^*word != 0 && ", ""}},
 		},
 		{
+			Name: "a module is checked at its first launch, not when it is loaded", Package: "vramtest", Run: "^TestModulesThatAreRefused$",
+			Edits: []Edit{{"vramtest/ptxrun.(*Executor).Load", "err := ptx.Check(m); err != nil", "err := ptx.Check(m); err != nil && false"}},
+		},
+		{
+			Name: "the simulated driver does not say in which line a text is wrong", Package: "vramtest", Run: "^TestModulesThatAreRefused$",
+			Edits: []Edit{{"cudadrv/sim.(*reader).line", "last >= 0", "last < 0"}},
+		},
+		{
 			Name: "a freed buffer may be touched", Package: "vramtest", Run: "^TestMistakesOfKernels$",
 			Edits: []Edit{{"vramtest.(*owners).find", "b.contains(p) && b.ended != 0 && b.ended <= event", "false"}},
 		},

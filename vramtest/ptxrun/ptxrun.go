@@ -84,10 +84,14 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 	}
 }
 
-// Load parses a module and gives its variables the values of their initialisers.
+// Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a *ptx.CheckError for each
+// mistake, with its line: what a driver's compiler refuses is refused here, and so is what the interpreter does not know.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
+		return nil, err
+	}
+	if err := ptx.Check(m); err != nil {
 		return nil, err
 	}
 	p := &program{executor: e, module: m, globals: map[string]uint64{}, kernels: map[string]*interp.Kernel{}}
