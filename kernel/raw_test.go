@@ -76,3 +76,37 @@ func TestRawPTXOfWrongForms(t *testing.T) {
 		assert.Equal(t, []int{6}, source.Lines(), "%s: %v", wrong, err)
 	}
 }
+
+// With Prepared a text is found for a launch where it was compiled ahead, and else refused; without, Function compiles it.
+func TestFunctionsOfPreparedTexts(t *testing.T) {
+	r := newRig(t, kernel.Prepared())
+	_, err := r.kernels.Function(double, "twice")
+	require.ErrorIs(t, err, kernel.ErrNotPrepared)
+	var origins []kernel.Origin
+	needs := []kernel.Need{{Text: double}, {Text: "nonsense"}}
+	err = r.kernels.WarmUp(t.Context(), needs, func(p kernel.Progress) {
+		if p.Need == 0 {
+			origins = append(origins, p.Origin)
+		}
+	})
+	var failed *kernel.NeedError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, 1, failed.Need)
+	assert.Equal(t, []kernel.Origin{kernel.Compiled}, origins)
+	f, err := r.kernels.Function(double, "twice")
+	require.NoError(t, err)
+	r.twice(f)
+	_, err = r.kernels.Function(double, "thrice")
+	require.ErrorIs(t, err, cudadrv.NotFound)
+	_, err = (*kernel.Compiler)(nil).Function(double, "twice")
+	require.ErrorIs(t, err, kernel.ErrNotOpen)
+
+	other := newRig(t)
+	f, err = other.kernels.Function(double, "twice")
+	require.NoError(t, err)
+	other.twice(f)
+	require.NoError(t, other.c.Synchronize(t.Context()))
+	require.NoError(t, other.kernels.Close())
+	_, err = other.kernels.Function(double, "twice")
+	require.ErrorIs(t, err, kernel.ErrClosed)
+}
