@@ -40,7 +40,7 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig 
 	return newRigWith(tb, dev, with...)
 }
 
-// newRigWith is a rig on a device that somebody else closes.
+// newRigWith is a rig on a device, which the caller closes.
 func newRigWith(tb testing.TB, dev *vram.Device, with ...kernel.Option) *rig {
 	tb.Helper()
 	r := &rig{TB: tb, dev: dev}

@@ -44,7 +44,7 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
 	return newRigWith(tb, dev)
 }
 
-// newRigWith is a rig on a device that somebody else closes.
+// newRigWith is a rig on a device, which the caller closes.
 func newRigWith(tb testing.TB, dev *vram.Device) *rig {
 	tb.Helper()
 	stream, err := dev.NewStream()

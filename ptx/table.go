@@ -67,7 +67,7 @@ var modifierNeeds = map[Modifier]needs{
 	ModL2Bytes128: {Version{7, 4}, 75}, ModL2Bytes256: {Version{7, 4}, 80}, ModL2CacheHint: {Version{7, 4}, 80},
 }
 
-// oldest is what every row without needs has: Check cannot tell what older versions and architectures lack.
+// oldest are the needs of a row that names none: the table does not know the lacks of older versions and architectures.
 //
 //nolint:gochecknoglobals // constant
 var oldest = needs{Version{6, 0}, 70}

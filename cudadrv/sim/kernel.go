@@ -16,7 +16,7 @@ type kernel struct {
 	function *function
 	geometry cudadrv.Geometry
 	params   []byte
-	accesses []cudadrv.Access // nil: nobody has said what it touches
+	accesses []cudadrv.Access // that the program declares; nil: none
 
 	execution Execution // nil where nobody executes kernels
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/ptx/interp"
 )
 
-// blockStep is what one thread of a block does: a data access, an access to a flag that may order blocks, or a fence.
+// blockStep is a step of one thread of a block: a data access, an access to a flag that may order blocks, or a fence.
 type blockStep struct {
 	text          string // of the instruction; %s is the address
 	read, write   bool
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// blockProgram is one acting thread for each block, and what it does in turn.
+// blockProgram is one acting thread for each block, and its steps in turn.
 type blockProgram struct {
 	threads int
 	actors  []int
@@ -106,8 +106,8 @@ func (p blockProgram) at(block, step int) string {
 	return fmt.Sprintf("%%d1+%d", 4*p.words[block][step])
 }
 
-// races compares every pair of accesses to a data word. What is behind a fence and a strong write of a block is seen by the block that
-// reads the variable and then has a fence; blocks are ordered as wholes.
+// races compares every pair of accesses to a data word. A block that reads a variable, and then has a fence, sees the block that wrote the
+// variable behind a fence, as a whole.
 func (p blockProgram) races() bool {
 	seen := make([]map[int]bool, len(p.steps)) // by a block: at the step that is looked at
 	passed := map[int]map[int]bool{}           // by a flag

@@ -37,7 +37,7 @@ func (g *region) owner() string {
 	return " of " + g.Owner.String()
 }
 
-// declared reports whether the launch says that the kernel makes such an access. What the launch has written it may also read.
+// declared reports whether the launch declares such an access. Bytes that the launch has written may also be read.
 func (w *warp) declared(a *access, g *region, offset uint64) bool {
 	word, field := a.field(g.stored, offset)
 	switch {

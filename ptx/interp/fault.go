@@ -22,7 +22,7 @@ const (
 	AsyncInFlight         // an access to the destination of a cp.async that nobody waited for
 	SharedRace            // two threads of a block touch shared memory without an order, and one writes
 	GlobalRace            // two threads touch global memory without an order, and one writes
-	Undeclared            // an access beside what the launch says that the kernel reads and writes: Region.Declared
+	Undeclared            // an access that the launch does not declare: see Region.Declared
 	DivergentWarp         // threads of a warp do not meet in an instruction of the whole warp
 	DivergentBarrier      // threads of a warp wait at two barriers that are for the whole warp
 	BarrierDeadlock       // a barrier, or an instruction of the whole warp, that some threads never reach

@@ -39,13 +39,13 @@ type Region struct {
 	Start       uint64
 	Bytes       []byte
 	Initialised []uint64 // a bit for each byte that was written; nil: all were. Stores set bits
-	// Declared is what the launch says that the kernel does with the region; nil: anything. A store beside it is a fault, and so is a
-	// load, but of bytes that the launch itself has written.
+	// Declared are the accesses that the launch declares; nil: any. A store beside them is a fault, and so is a load, but of bytes that the
+	// launch itself has written.
 	Declared []Declared
-	Owner    fmt.Stringer // whose it is, for faults; nil where nobody knows
+	Owner    fmt.Stringer // for faults; may be nil
 }
 
-// Declared is a part of a region that the kernel reads, or that it writes. What it does both with is there twice.
+// Declared is a part of a region that the kernel reads, or that it writes. A part that it reads and writes is there twice.
 type Declared struct {
 	Start, Bytes uint64
 	Write        bool

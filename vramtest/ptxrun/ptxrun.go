@@ -40,12 +40,12 @@ type Owners interface {
 	Claimed(p cudadrv.Ptr, bytes int64)
 }
 
-// Part is memory of one owner. It may reach over both ends of what is mapped in one piece.
+// Part is memory of one owner. It may reach over both ends of a mapping.
 type Part struct {
 	Start    cudadrv.Ptr
 	Bytes    int64
 	Written  []uint64          // a bit for each byte that was written; nil: all were. Stores set bits
-	Declared []interp.Declared // what the launch says that the kernel touches; nil: anything
+	Declared []interp.Declared // the accesses that the launch declares; nil: any
 	Owner    fmt.Stringer      // for faults; may be nil
 }
 
@@ -85,7 +85,7 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 }
 
 // Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a *ptx.CheckError for each
-// mistake, with its line: what a driver's compiler refuses is refused here, and so is what the interpreter does not know.
+// mistake, with its line: texts that a driver's compiler refuses, and instructions that the interpreter does not know.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
