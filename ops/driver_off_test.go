@@ -9,13 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/vramtest"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
-
-// library is the simulated driver, which executes kernels.
-func library(testing.TB) cudadrv.Driver {
-	return sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
-}
 
 // open opens a simulated device that executes kernels and looks for their mistakes: also for reads of memory that nobody has written,
 // and for accesses that a launch does not declare.

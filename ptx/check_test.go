@@ -165,7 +165,7 @@ func TestLinesOfVersionAndTarget(t *testing.T) {
 	m, err := ptx.Parse("// a comment\n.version 9.9\n\n.target sm_60\n")
 	require.NoError(t, err)
 	var lines []int
-	for _, one := range ptx.Check(m).(interface{ Unwrap() []error }).Unwrap() { //nolint:errorlint,forcetypeassert // as it is documented
+	for _, one := range ptx.Check(m).(interface{ Unwrap() []error }).Unwrap() {
 		found, ok := errors.AsType[*ptx.CheckError](one)
 		require.True(t, ok)
 		lines = append(lines, found.Pos.Line)

@@ -280,5 +280,5 @@ func (t Tensor) Format(f fmt.State, verb rune) {
 	if verb == 'v' {
 		verb = 's'
 	}
-	fmt.Fprintf(f, fmt.FormatString(f, verb), t.String())
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) // as fmt does: the error is that of the writer
 }

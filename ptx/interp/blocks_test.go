@@ -20,7 +20,6 @@ type blockStep struct {
 	acquires      bool // the fence is behind it
 }
 
-//nolint:gochecknoglobals // constant tables of instructions
 var (
 	dataSteps = []blockStep{
 		{text: "ld.global.u32 %%r5, [%s]", read: true},
