@@ -33,7 +33,7 @@ type rig struct {
 
 func newRig(tb testing.TB) *rig {
 	tb.Helper()
-	return newRigOn(tb, library(tb))
+	return newRigWith(tb, open(tb))
 }
 
 func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
@@ -41,6 +41,12 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
 	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, dev.Close()) })
+	return newRigWith(tb, dev)
+}
+
+// newRigWith is a rig on a device, which the caller closes.
+func newRigWith(tb testing.TB, dev *vram.Device) *rig {
+	tb.Helper()
 	stream, err := dev.NewStream()
 	require.NoError(tb, err)
 	r := &rig{TB: tb, dev: dev, random: rand.New(rand.NewPCG(1, 2))}
