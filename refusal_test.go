@@ -63,7 +63,7 @@ func TestARefusalCountsWhatIsFreeWithinPages(t *testing.T) {
 	remedies := short.Remedies()
 	i := len(remedies) - 2
 	assert.Equal(t, vram.RemedyUseFewerStreams, remedies[i].Kind)
-	assert.Greater(t, remedies[i].Bytes, int64(32*mib))
+	assert.Greater(t, remedies[i].Bytes, 32*mib)
 	assert.ErrorContains(t, short, "fewer streams: ")
 	assert.ErrorContains(t, short, " are free within pages that streams use in part; a LimitBytes higher")
 }

@@ -58,7 +58,7 @@ type Option func(*Compiler)
 func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 
 // Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and refuses others
-// with ErrNotPrepared. So does LoadPTX.
+// with ErrNotPrepared. So does Function.
 func Prepared() Option { return func(c *Compiler) { c.prepared.Store(true) } }
 
 // Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no compilation
@@ -120,8 +120,11 @@ func (c *Compiler) allowed(kernel, text string) futures.Future[*code] {
 	}
 	c.mu.Lock()
 	p, known := c.modules[text]
+	closed := c.closed
 	c.mu.Unlock()
 	switch {
+	case closed && !known:
+		return futures.Failed[*code](ErrClosed)
 	case known:
 		return p.Future()
 	case c.store == nil:

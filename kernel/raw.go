@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,13 +21,14 @@ func (c *Compiler) RawPTX(text, entry string) futures.Future[*cuda.Function] {
 	return function(loaded, entry)
 }
 
-// LoadPTX is RawPTX that compiles nothing where Run does not: with the option Prepared, and after Freeze, it takes a text that was compiled
-// before or that the store has. Errors: also ErrNotPrepared.
-func (c *Compiler) LoadPTX(text, entry string) futures.Future[*cuda.Function] {
+// Function is the kernel of a text of PTX for a launch that needs it now: it waits until the text is compiled. With the option Prepared, and
+// after Freeze, it compiles nothing: a text that was not compiled before and that the store does not have is ErrNotPrepared. Other errors are
+// those of RawPTX.
+func (c *Compiler) Function(text, entry string) (*cuda.Function, error) {
 	if c == nil {
-		return futures.Failed[*cuda.Function](ErrNotOpen)
+		return nil, ErrNotOpen
 	}
-	return function(c.allowed("", text), entry)
+	return function(c.allowed("", text), entry).Await(context.Background())
 }
 
 // RawCUDA compiles CUDA C++ with NVRTC for the device of the compiler, and finds a kernel of it, which is declared extern "C". A source with

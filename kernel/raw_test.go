@@ -61,3 +61,52 @@ func TestRawPTX(t *testing.T) {
 	require.ErrorAs(t, err, &source)
 	assert.Contains(t, err.Error(), "3  nonsense")
 }
+
+// A text with an instruction that the driver's compiler refuses is refused when it is loaded, with its line, and not when it is launched.
+func TestRawPTXOfWrongForms(t *testing.T) {
+	r := newRig(t)
+	for _, wrong := range []string{
+		"add.rz.u32 %r1, %r1, %r1;", "redux.sync.add.u32 %r1, %r1, 0xffffffff;", "wgmma.fence.sync.aligned;", "foo.u32 %r1;",
+	} {
+		_, err := r.kernels.RawPTX(".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry f()\n{ .reg .b32 %r<2>; mov.u32 %r1, 0;\n"+
+			wrong+"\nret; }\n", "f").Await(t.Context())
+		require.ErrorIs(t, err, cudadrv.InvalidPTX, wrong)
+		var source *kernel.SourceError
+		require.ErrorAs(t, err, &source, wrong)
+		assert.Equal(t, []int{6}, source.Lines(), "%s: %v", wrong, err)
+	}
+}
+
+// With Prepared a text is found for a launch where it was compiled ahead, and else refused; without, Function compiles it.
+func TestFunctionsOfPreparedTexts(t *testing.T) {
+	r := newRig(t, kernel.Prepared())
+	_, err := r.kernels.Function(double, "twice")
+	require.ErrorIs(t, err, kernel.ErrNotPrepared)
+	var origins []kernel.Origin
+	needs := []kernel.Need{{Text: double}, {Text: "nonsense"}}
+	err = r.kernels.WarmUp(t.Context(), needs, func(p kernel.Progress) {
+		if p.Need == 0 {
+			origins = append(origins, p.Origin)
+		}
+	})
+	var failed *kernel.NeedError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, 1, failed.Need)
+	assert.Equal(t, []kernel.Origin{kernel.Compiled}, origins)
+	f, err := r.kernels.Function(double, "twice")
+	require.NoError(t, err)
+	r.twice(f)
+	_, err = r.kernels.Function(double, "thrice")
+	require.ErrorIs(t, err, cudadrv.NotFound)
+	_, err = (*kernel.Compiler)(nil).Function(double, "twice")
+	require.ErrorIs(t, err, kernel.ErrNotOpen)
+
+	other := newRig(t)
+	f, err = other.kernels.Function(double, "twice")
+	require.NoError(t, err)
+	other.twice(f)
+	require.NoError(t, other.c.Synchronize(t.Context()))
+	require.NoError(t, other.kernels.Close())
+	_, err = other.kernels.Function(double, "twice")
+	require.ErrorIs(t, err, kernel.ErrClosed)
+}

@@ -23,7 +23,7 @@ func TestAWarmRunChecksItsTensors(t *testing.T) {
 		require.NoError(t, err)
 		return view
 	}
-	one, two, out := r.normal(1, 128), r.normal(2, 128), r.made(tensor.Float32, 128)
+	one, two, out := r.normal(1, 128), r.normal(2, 128), r.normal(3, 128)
 	x, y, z := part(one, 0), part(two, 0), part(out, 32)
 	sum := func(z, x, y *tensor.Tensor) {
 		t.Helper()

@@ -29,7 +29,7 @@ type rig struct {
 
 func newRig(tb testing.TB, with ...kernel.Option) *rig {
 	tb.Helper()
-	return newRigOn(tb, library(tb), with...)
+	return newRigWith(tb, open(tb), with...)
 }
 
 func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig {
@@ -37,8 +37,15 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig 
 	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, dev.Close()) })
+	return newRigWith(tb, dev, with...)
+}
+
+// newRigWith is a rig on a device, which the caller closes.
+func newRigWith(tb testing.TB, dev *vram.Device, with ...kernel.Option) *rig {
+	tb.Helper()
 	r := &rig{TB: tb, dev: dev}
 	r.c = r.context()
+	var err error
 	r.kernels, err = kernel.NewCompiler(r.c, with...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {

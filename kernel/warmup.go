@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/tensor/layout"
 )
 
 // Need is a variant that will be run: a kernel, and the layouts of its tensors, inputs, then outputs. Lowest places are taken to be aligned, as
-// tensors of their own memory are.
+// tensors of their own memory are. Or it is a text of PTX: one for RawPTX, or of a product, as matmul.Multiplier.Needs lists them.
 type Need struct {
 	Kernel  *Kernel
 	Layouts []layout.Layout
+	Text    string // "": the kernel's
 }
 
 // Progress is one Need that is done, for better or worse.
@@ -45,7 +47,7 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 				if i >= len(needs) {
 					return
 				}
-				done <- needs[i].prepare(ctx, i)
+				done <- needs[i].prepare(ctx, c, i)
 			}
 		}()
 	}
@@ -67,14 +69,28 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 	return errors.Join(failed...)
 }
 
-// prepare waits until the variant is known.
-func (n Need) prepare(ctx context.Context, number int) Progress {
+// prepare waits until the variant is known, or the text is loaded.
+func (n Need) prepare(ctx context.Context, by *Compiler, number int) Progress {
 	begin := time.Now()
 	p := Progress{Need: number}
-	g, err := n.Kernel.geometryOf(n.Layouts)
-	if err == nil {
-		p.Origin, err = n.Kernel.ready(g).Await(ctx)
+	if n.Text != "" {
+		p.Origin, p.Err = by.origin(n.Text).Await(ctx)
+	} else if g, err := n.Kernel.geometryOf(n.Layouts); err != nil {
+		p.Err = err
+	} else {
+		p.Origin, p.Err = n.Kernel.ready(g).Await(ctx)
 	}
-	p.Took, p.Err = time.Since(begin), err
+	p.Took = time.Since(begin)
 	return p
+}
+
+// origin compiles a text, and says where its code came from.
+func (c *Compiler) origin(text string) futures.Future[Origin] {
+	loaded, known := c.module("", text)
+	return futures.Then(loaded, func(m *code) (Origin, error) {
+		if known {
+			return Known, nil
+		}
+		return m.origin, nil
+	})
 }

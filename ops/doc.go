@@ -47,7 +47,7 @@
 // A run prepares an operation: calls with the types, kinds of layouts and numbers that will be used compile all that these need. After
 // that o.Kernels().Freeze() has an operation that would compile refused with kernel.ErrNotPrepared. With kernel.WithStore the next
 // process need not run anything first: with kernel.Prepared it takes the kernels that an earlier one has left in the store, and refuses others.
-// Kernels of products are part of the program, and are neither stored nor refused.
+// Own kernels of products are part of this; the library's are not.
 //
 // # Types
 //

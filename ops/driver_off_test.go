@@ -5,14 +5,17 @@ package ops_test
 import (
 	"testing"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/vramtest"
 )
 
-// library is the simulated driver, which executes kernels.
-func library(testing.TB) cudadrv.Driver {
-	return sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
+// open opens a simulated device that executes kernels and looks for their mistakes: also for reads of memory that nobody has written,
+// and for accesses that a launch does not declare.
+func open(tb testing.TB) *vram.Device {
+	tb.Helper()
+	return vramtest.Open(tb, vramtest.Kernels()).Device
 }
 
 // launching is the simulated driver, whose kernels do nothing.

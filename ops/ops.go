@@ -38,7 +38,7 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	if err != nil {
 		return Ops{}, err
 	}
-	s := &set{compiler: compiler, products: matmul.New(c)}
+	s := &set{compiler: compiler, products: matmul.New(c, matmul.WithCompiler(compiler))}
 	s.entries.Store(&map[key]*entry{})
 	s.met.Store(&map[met]*way{})
 	s.functions.Store(&map[routine.Kernel]*cuda.Function{})

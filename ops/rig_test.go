@@ -35,7 +35,7 @@ type rig struct {
 
 func newRig(tb testing.TB) *rig {
 	tb.Helper()
-	return newRigOn(tb, library(tb))
+	return newRigWith(tb, open(tb))
 }
 
 func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig {
@@ -43,6 +43,12 @@ func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig 
 	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, dev.Close()) })
+	return newRigWith(tb, dev, with...)
+}
+
+// newRigWith is a rig on a device, which the caller closes.
+func newRigWith(tb testing.TB, dev *vram.Device, with ...kernel.Option) *rig {
+	tb.Helper()
 	stream, err := dev.NewStream()
 	require.NoError(tb, err)
 	r := &rig{TB: tb, dev: dev, random: rand.New(rand.NewPCG(1, 2)), zeroed: new([]*tensor.Tensor)}

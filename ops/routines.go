@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"context"
 	"maps"
 	"sync"
 
@@ -20,7 +19,7 @@ func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 	if f := (*s.functions.Load())[k]; f != nil {
 		return f, nil
 	}
-	f, err := s.compiler.LoadPTX(k.Text(), k.Entry()).Await(context.Background())
+	f, err := s.compiler.Function(k.Text(), k.Entry())
 	if err != nil {
 		return nil, err
 	}

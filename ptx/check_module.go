@@ -37,11 +37,20 @@ func (c *checker) checkModule() {
 func (c *checker) checkTarget() {
 	m := c.module
 	version, ok := targetVersions[m.Target.SM]
+	last, known := lastMinors[m.Version.Major]
+	switch {
+	case m.Version.Before(oldest.version):
+		c.report(m.VersionPos, "PTX %v is older than %v, with which the table of instructions begins", m.Version, oldest.version)
+	case !known || m.Version.Minor > last:
+		c.report(m.VersionPos, "PTX %v is not known", m.Version)
+	}
 	switch {
 	case !ok:
-		c.report(Pos{}, "architecture sm_%d is not known", m.Target.SM)
+		c.report(m.TargetPos, "architecture sm_%d is not known", m.Target.SM)
+	case m.Target.SM < oldest.sm:
+		c.report(m.TargetPos, "architecture sm_%d is older than sm_%d, with which the table of instructions begins", m.Target.SM, oldest.sm)
 	case m.Version.Before(version):
-		c.report(Pos{}, "architecture sm_%d needs PTX %v, the module has %v", m.Target.SM, version, m.Version)
+		c.report(m.TargetPos, "architecture sm_%d needs PTX %v, the module has %v", m.Target.SM, version, m.Version)
 	}
 }
 

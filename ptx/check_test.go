@@ -160,6 +160,19 @@ func TestMistakesInInstructions(t *testing.T) {
 	}
 }
 
+// Mistakes in .version and .target have their line.
+func TestLinesOfVersionAndTarget(t *testing.T) {
+	m, err := ptx.Parse("// a comment\n.version 9.9\n\n.target sm_60\n")
+	require.NoError(t, err)
+	var lines []int
+	for _, one := range ptx.Check(m).(interface{ Unwrap() []error }).Unwrap() {
+		found, ok := errors.AsType[*ptx.CheckError](one)
+		require.True(t, ok)
+		lines = append(lines, found.Pos.Line)
+	}
+	require.Equal(t, []int{2, 4}, lines)
+}
+
 // Each mistake in declarations is found.
 func TestMistakesInDeclarations(t *testing.T) {
 	for _, c := range []struct {
@@ -168,6 +181,15 @@ func TestMistakesInDeclarations(t *testing.T) {
 	}{
 		{".version 6.0\n.target sm_80\n", []string{"architecture sm_80 needs PTX 7.0, the module has 6.0"}},
 		{".version 7.0\n.target sm_71\n", []string{"architecture sm_71 is not known"}},
+		{".version 6.0\n.target sm_70\n", nil},
+		{".version 9.0\n.target sm_90a\n", nil},
+		{".version 9.9\n.target sm_90\n", []string{"PTX 9.9 is not known"}},
+		{".version 6.9\n.target sm_70\n", []string{"PTX 6.9 is not known"}},
+		{".version 7.0\n.target sm_60\n", []string{"architecture sm_60 is older than sm_70, with which the table of instructions begins"}},
+		{".version 5.0\n.target sm_60\n", []string{
+			"PTX 5.0 is older than 6.0, with which the table of instructions begins",
+			"architecture sm_60 is older than sm_70, with which the table of instructions begins",
+		}},
 		{".version 7.0\n.target sm_70\n.address_size 32\n", []string{"addresses of 32 bits are not supported"}},
 		{header + ".global .u32 a;\n.global .u32 a;", []string{"a is declared twice"}},
 		{header + ".global .align 3 .u32 a;", []string{"variable a: an alignment of 3 bytes is no power of two"}},

@@ -13,6 +13,8 @@ type Module struct {
 	Files       []File
 	Variables   []*Variable
 	Functions   []*Function
+
+	VersionPos, TargetPos Pos // of .version and .target; zero of a tree that a program made
 }
 
 // Version is the version of the language that the text asks for.

@@ -22,7 +22,8 @@ comment says how text, tree and table belong together.
 
 A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without
 those is older than PTX 6.0 and sm_70, or as old. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may be left out, ` + "`<x|y>`" + ` is one of several,
-and a name of the first table stands for its members.
+and a name of the first table stands for its members. A module for an older version or architecture is refused: the table does
+not say what those lack. So are versions behind 9.0, that of CUDA 13.0.
 
 | operand | meaning |
 |---|---|

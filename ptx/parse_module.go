@@ -22,6 +22,7 @@ func (p *parser) parseModule() {
 }
 
 func (p *parser) parseVersion() {
+	p.module.VersionPos = p.tok.pos
 	if !p.acceptDot("version") {
 		p.unexpected(`".version"`)
 		return
@@ -42,6 +43,7 @@ func (p *parser) parseVersion() {
 }
 
 func (p *parser) parseTarget() {
+	p.module.TargetPos = p.tok.pos
 	if !p.acceptDot("target") {
 		p.unexpected(`".target"`)
 		return

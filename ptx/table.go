@@ -67,6 +67,16 @@ var modifierNeeds = map[Modifier]needs{
 	ModL2Bytes128: {Version{7, 4}, 75}, ModL2Bytes256: {Version{7, 4}, 80}, ModL2CacheHint: {Version{7, 4}, 80},
 }
 
+// oldest are the needs of a row that names none: the table does not know the lacks of older versions and architectures.
+//
+//nolint:gochecknoglobals // constant
+var oldest = needs{Version{6, 0}, 70}
+
+// lastMinors are the last versions of PTX with a major number, up to CUDA 13.0.
+//
+//nolint:gochecknoglobals // constant table of versions
+var lastMinors = map[int]int{6: 5, 7: 8, 8: 8, 9: 0}
+
 // targetVersions are the versions that know an architecture first.
 //
 //nolint:gochecknoglobals // constant table of architectures

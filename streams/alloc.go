@@ -119,6 +119,9 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 	stop = afterFunc(ctx, func() {
 		var none T
 		if p.Complete(none, c.ended(ctx.Err())) {
+			if c.Waits {
+				c.stream.tally.EndWait()
+			}
 			c.cancelled()
 		}
 	})

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 
@@ -106,3 +107,24 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// No verb of fmt prints the insides of a tensor or a scope.
+func TestFormattedTensors(t *testing.T) {
+	r, c := newRig(t)
+	x, err := tensor.From(c, count[float32](6), 2, 3)
+	require.NoError(r, err)
+	y, err := x.Narrow(0, 0, 1)
+	require.NoError(r, err)
+	s, err := tensor.NewScope(c)
+	require.NoError(r, err)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		assert.Equal(t, "float32[2 3] on GPU 0", fmt.Sprintf(verb, x), verb)
+		assert.Equal(t, "float32[2 3] on GPU 0", fmt.Sprintf(verb, *x), verb)
+		assert.Equal(t, "float32[1 3] on GPU 0, a view", fmt.Sprintf(verb, *y), verb)
+		assert.Equal(t, s.String(), fmt.Sprintf(verb, s), verb)
+	}
+	assert.Equal(t, `"no tensor"`, fmt.Sprintf("%q", tensor.Tensor{}))
+	assert.Equal(t, "%!d(string=no tensor)", fmt.Sprintf("%d", tensor.Tensor{}))
+	require.NoError(r, s.Close())
+	require.NoError(r, x.Free())
+}

@@ -88,6 +88,9 @@ func (s *Scope) String() string {
 	return fmt.Sprintf("scope of %d tensors in the %v", len(s.live()), s.on)
 }
 
+// GoString is String: %#v prints no insides.
+func (s *Scope) GoString() string { return s.String() }
+
 // add takes a new tensor in.
 func (s *Scope) add(t *Tensor) {
 	if len(s.made) >= s.compactAt {

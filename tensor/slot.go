@@ -52,7 +52,7 @@ func (s *Slot) View(t *Tensor, l layout.Layout) (*Tensor, error) {
 	if _, end := l.Bounds(); l.Len() > 0 && int64(end) > t.storage.bytes/int64(t.of.Size()) {
 		return nil, &LayoutError{Op: "view", Layout: l, Detail: fmt.Sprintf("the memory has %d elements of %v", t.storage.bytes/int64(t.of.Size()), t.of)}
 	}
-	s.tensor = Tensor{storage: t.storage, owner: t.owner, layout: l, of: t.of}
+	s.tensor = Tensor{storage: t.storage, owner: t.owner, layout: l, of: t.of, isView: true}
 	return &s.tensor, nil
 }
 

@@ -50,6 +50,7 @@ type Tensor struct {
 	owner   *Tensor // of the storage: the tensor itself, or nil where the storage is of a buffer of the caller
 	layout  layout.Layout
 	of      Type
+	isView  bool // not the owner: copies of a Tensor tell, too
 }
 
 // New makes a tensor whose elements have no values yet. It allocates no memory: the first use does. Without a
@@ -113,7 +114,7 @@ func Over(at Context, b cuda.Buffer, of Type, l layout.Layout) (*Tensor, error) 
 	}
 	s := &storage{on: c, bytes: b.Bytes()}
 	s.memory.Store(&memory{b})
-	return &Tensor{storage: s, layout: l, of: of}, nil
+	return &Tensor{storage: s, layout: l, of: of, isView: true}, nil
 }
 
 // usable returns the error of a tensor that cannot be used.
@@ -264,7 +265,7 @@ func (t *Tensor) String() string {
 		return "no tensor"
 	}
 	text := fmt.Sprintf("%v%v on GPU %d", t.of, t.layout.Shape(), t.storage.on.Info().Ordinal)
-	if t.owner != t {
+	if t.isView {
 		text += ", a view"
 	}
 	if t.storage.freed() {
@@ -273,5 +274,11 @@ func (t *Tensor) String() string {
 	return text
 }
 
-// GoString is String: %#v prints no insides.
-func (t *Tensor) GoString() string { return t.String() }
+// Format prints the text of String, for %v, %+v, %#v and %s, also of a Tensor that is no pointer: no verb prints the insides. fmt has
+// <nil> for a nil pointer.
+func (t Tensor) Format(f fmt.State, verb rune) {
+	if verb == 'v' {
+		verb = 's'
+	}
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) // as fmt does: the error is that of the writer
+}

@@ -15,7 +15,7 @@ func (t *Tensor) view(op string, to func(l layout.Layout) (layout.Layout, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{storage: t.storage, owner: t.owner, layout: l, of: t.of}, nil
+	return &Tensor{storage: t.storage, owner: t.owner, layout: l, of: t.of, isView: true}, nil
 }
 
 // Slice has the indices from one on, before another, of a dimension, step by step. A negative step goes down;

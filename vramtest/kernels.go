@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/ptx/interp"
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
@@ -56,6 +57,8 @@ type owned struct {
 	event        vram.BufferEvent
 	begin, ended uint64 // ended 0: it lives
 	freed        vram.BufferEvent
+
+	contents contents // under the lock of the simulated driver
 }
 
 func (o *owned) contains(p cudadrv.Ptr) bool {
@@ -137,22 +140,32 @@ func (o *owners) forget() {
 }
 
 // Launched notes which buffers a launch may touch: those that live now, and whose addresses are parameters.
-func (o *owners) Launched(params []byte) func(p, start cudadrv.Ptr, bytes int64) (cudadrv.Ptr, int64, error) {
+func (o *owners) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	event := o.event
 	arguments := map[*owned]bool{}
 	const pointerBytes = 8
-	for n := 0; n+pointerBytes <= len(params); n += pointerBytes {
-		p := cudadrv.Ptr(binary.LittleEndian.Uint64(params[n:]))
+	for n := 0; n+pointerBytes <= len(l.Params); n += pointerBytes {
+		p := cudadrv.Ptr(binary.LittleEndian.Uint64(l.Params[n:]))
 		if b := o.at(p, event); b != nil {
 			arguments[b] = true
 		}
 	}
-	return func(p, start cudadrv.Ptr, bytes int64) (cudadrv.Ptr, int64, error) {
+	declared := map[*owned][]interp.Declared{}
+	for _, a := range l.Accesses {
+		if b := o.at(a.Ptr, event); b != nil {
+			declared[b] = append(declared[b], interp.Declared{Start: uint64(a.Ptr), Bytes: uint64(a.Bytes), Write: a.Write}) //nolint:gosec // not negative
+		}
+	}
+	return func(p, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		return o.find(p, start, bytes, event, arguments)
+		part, b, err := o.find(p, start, bytes, event, arguments)
+		if b != nil {
+			part.Written, part.Declared, part.Owner = b.contents.bits(b.event.Bytes), declared[b], b
+		}
+		return part, err
 	}
 }
 
@@ -167,25 +180,25 @@ func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
 }
 
 // find is the part of mapped memory around an address that a launch may touch.
-func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments map[*owned]bool) (cudadrv.Ptr, int64, error) {
+func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments map[*owned]bool) (ptxrun.Part, *owned, error) {
 	b := o.at(p, event)
 	switch {
 	case b != nil && (o.anyBuffer || arguments[b]):
-		return b.event.Ptr, b.event.Bytes, nil
+		return ptxrun.Part{Start: b.event.Ptr, Bytes: b.event.Bytes}, b, nil
 	case b != nil:
-		return 0, 0, fmt.Errorf("%s belongs to a buffer that is no argument of the launch: %v%s", byteOf(p, b), b, o.before(p, arguments))
+		return ptxrun.Part{}, nil, fmt.Errorf("%s belongs to a buffer that is no argument of the launch: %v%s", byteOf(p, b), b, o.before(p, arguments))
 	}
 	managed := false
 	for _, b := range slices.Backward(o.all) {
 		if b.contains(p) && b.ended != 0 && b.ended <= event {
-			return 0, 0, fmt.Errorf("%w: %v, freed at %v", interp.ErrNotLive, b, b.freed.Place)
+			return ptxrun.Part{}, nil, fmt.Errorf("%w: %v, freed at %v", interp.ErrNotLive, b, b.freed.Place)
 		}
 		managed = managed || b.event.Ptr >= start && uint64(b.event.Ptr-start) < uint64(bytes) //nolint:gosec // not negative
 	}
 	if !managed { // memory past the allocator
-		return start, bytes, nil
+		return ptxrun.Part{Start: start, Bytes: bytes}, nil, nil
 	}
-	return 0, 0, fmt.Errorf("no buffer has the address%s", o.before(p, arguments))
+	return ptxrun.Part{}, nil, fmt.Errorf("no buffer has the address%s", o.before(p, arguments))
 }
 
 // before names the argument that ends closest below an address.

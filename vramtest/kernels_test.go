@@ -2,6 +2,7 @@ package vramtest_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -141,6 +142,7 @@ func TestPointersInMemory(t *testing.T) {
 	dev, c, f := kernels(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))
 	from, to, next := buffer(t, c, 512), buffer(t, c, 512), buffer(t, c, 512)
 	require.Equal(t, to.Ptr()+512, next.Ptr())
+	require.NoError(t, c.Fill32(cuda.Whole(from), 1))
 	require.NoError(t, c.Launch(f, cuda.Cover(64, 64), cuda.Value(uint64(to.Ptr()+512)), cuda.In(from), cuda.Value(uint32(64))))
 	require.NoError(t, c.Synchronize(t.Context()))
 	assert.Empty(t, dev.Faults())
@@ -181,4 +183,34 @@ func TestAMistakeFailsTheTest(t *testing.T) {
 	other.end()
 	require.Len(t, other.failures, 1)
 	assert.Contains(t, other.failures[0], "ptx: kernel copy: memory is not live: line 13")
+}
+
+// What a driver's compiler refuses is refused when it is loaded, with its line.
+func TestModulesThatAreRefused(t *testing.T) {
+	_, c, _ := kernels(t, vramtest.Kernels())
+	const text = ".version %s\n.target %s\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %%r<3>;\nmov.u32 %%r1, 1;\n%s\nret; }\n"
+	for _, wrong := range []struct {
+		version, target, instruction string
+		result                       cudadrv.Result
+		line                         string
+	}{
+		{"7.0", "sm_70", "", cudadrv.Success, ""},
+		{"7.0", "sm_70", "add.rz.u32 %r1, %r1, %r1;", cudadrv.InvalidPTX, "ptx: 8:1:"},
+		{"7.0", "sm_70", "redux.sync.add.u32 %r1, %r1, 0xffffffff;", cudadrv.InvalidPTX, "ptx: 8:1:"},
+		{"8.0", "sm_90a", "wgmma.fence.sync.aligned;", cudadrv.InvalidPTX, "ptx: 8:1:"},
+		{"7.0", "sm_70", "foo.u32 %r1;", cudadrv.InvalidPTX, "line 8:"},
+		{"7.0", "sm_60", "", cudadrv.InvalidPTX, "ptx: 2:1:"},
+		{"7.9", "sm_70", "", cudadrv.InvalidPTX, "ptx: 1:1:"},
+		{"9.9", "sm_90", "", cudadrv.UnsupportedPTXVersion, "line 1:"},
+	} {
+		m, err := c.LoadModule(fmt.Appendf(nil, text, wrong.version, wrong.target, wrong.instruction))
+		if wrong.result == cudadrv.Success {
+			require.NoError(t, err)
+			require.NoError(t, m.Unload())
+			continue
+		}
+		require.ErrorIs(t, err, wrong.result, wrong)
+		assert.Contains(t, err.Error(), wrong.line)
+	}
+	require.NoError(t, c.Close())
 }

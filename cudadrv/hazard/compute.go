@@ -11,12 +11,37 @@ var _ cudadrv.CheckedKernels = (*Device)(nil)
 
 // LaunchKernelTouching is LaunchKernel of a kernel that reads and writes these ranges, and nothing else.
 func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
-	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) }, accesses...)
+	return d.work("kernel", s, func() error {
+		if executes, ok := d.inner.(executes); ok {
+			return executes.LaunchKernelDeclared(f, g, params, s, accesses)
+		}
+		return d.Device.LaunchKernel(f, g, params, s)
+	}, accesses...)
+}
+
+// executes is a simulated device, which executes kernels and is told what the program declares.
+type executes interface {
+	LaunchKernelDeclared(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error
+	Claim(p cudadrv.Ptr, bytes int64)
+}
+
+// claim tells a simulated device of memory that work writes which it does not execute.
+func (d *Device) claim(accesses []cudadrv.Access) {
+	executes, ok := d.inner.(executes)
+	for _, a := range accesses {
+		if ok && a.Write {
+			executes.Claim(a.Ptr, a.Bytes)
+		}
+	}
 }
 
 // WorkTouching is work of a library, which submit queues. submit makes calls of the library, none of this device's that queue work.
 func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudadrv.Access, submit func() error) error {
-	return d.work(library, s, submit, accesses...)
+	return d.work(library, s, func() error {
+		err := submit()
+		d.claim(accesses)
+		return err
+	}, accesses...)
 }
 
 // LaunchKernel is work that touches nothing as far as anybody knows.

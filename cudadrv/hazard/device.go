@@ -67,7 +67,11 @@ func (d *Device) Kernel(s cudadrv.Stream, duration time.Duration, accesses ...Ac
 	if !ok {
 		return &cudadrv.CallError{Func: "cuLaunchKernel", Result: cudadrv.NotSupported, Detail: "the device has no simulated kernels"}
 	}
-	return d.work("kernel", s, func() error { return l.Launch(s, duration) }, accesses...)
+	return d.work("kernel", s, func() error {
+		err := l.Launch(s, duration)
+		d.claim(accesses)
+		return err
+	}, accesses...)
 }
 
 // Launch is Kernel without accesses.

@@ -17,6 +17,23 @@ type Executor interface {
 	Load(image []byte, variables map[string]Variable) (Program, error)
 }
 
+// Follower is an Executor that knows which bytes were written: it is told of what else writes them. Its methods run as those of
+// Executor.
+type Follower interface {
+	Executor
+	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to do, is
+	// called each time that the bytes have changed.
+	Queued(t Transfer) (performed func())
+	// Claimed is called for memory that somebody says to write whom the simulation does not execute.
+	Claimed(p cudadrv.Ptr, bytes int64)
+}
+
+// Transfer is a copy or a memset, of Rows rows of Bytes. An address of 0 is the host's side, or the value of a memset.
+type Transfer struct {
+	Dst, Src                        cudadrv.Ptr
+	Bytes, Rows, DstPitch, SrcPitch int64
+}
+
 // Variable is the memory of a module's variable.
 type Variable struct {
 	Ptr   cudadrv.Ptr
@@ -35,6 +52,8 @@ type KernelLaunch struct {
 	Kernel   string
 	Geometry cudadrv.Geometry
 	Params   []byte
+	// Accesses are what the program says that the kernel touches: of a launch by LaunchKernelTouching, else nil.
+	Accesses []cudadrv.Access
 }
 
 // Execution runs a kernel when it is its turn on the stream; a graph runs it at each launch. memory finds the accessible bytes
@@ -66,7 +85,7 @@ func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 		return nil
 	}
 	k.execution, err = program.Launch(KernelLaunch{
-		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...),
+		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses,
 	})
 	if err != nil {
 		return fail(c, cudadrv.NotSupported, "%v", err)
@@ -110,4 +129,27 @@ func (g *gpu) extent(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool) {
 		start, bytes = m.start, m.handle.bytes
 	}
 	return start, unsafe.Slice((*byte)(r.hostAt(start)), bytes), true
+}
+
+// followed asks the executor what is to be told of a copy or memset.
+func (g *gpu) followed(w work) func() {
+	follower, ok := g.driver.config.Executor.(Follower)
+	if !ok || g.backing == nil {
+		return nil
+	}
+	t := Transfer{Dst: w.dst, Src: w.src, Bytes: w.bytes, Rows: 1, DstPitch: w.dstPitch, SrcPitch: w.srcPitch}
+	if w.rows > 0 {
+		t.Bytes, t.Rows = w.bytes/w.rows, w.rows
+	}
+	return follower.Queued(t)
+}
+
+// Claim says that work which the simulation does not execute writes that memory: its bytes count as written. It is no call of CUDA.
+func (d *Device) Claim(p cudadrv.Ptr, bytes int64) {
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if follower, ok := g.driver.config.Executor.(Follower); ok {
+		follower.Claimed(p, bytes)
+	}
 }

@@ -16,6 +16,7 @@ type kernel struct {
 	function *function
 	geometry cudadrv.Geometry
 	params   []byte
+	accesses []cudadrv.Access // that the program declares; nil: none
 
 	execution Execution // nil where nobody executes kernels
 }
@@ -72,6 +73,12 @@ func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.
 // LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time; else it
 // changes no bytes.
 func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
+	return d.LaunchKernelDeclared(f, geometry, params, s, nil)
+}
+
+// LaunchKernelDeclared is LaunchKernel of a kernel that touches these ranges alone, as the program says: the executor may hold the
+// kernel to it. Accesses that are nil say nothing.
+func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
 	const c = call.LaunchKernel
 	duration := d.kernelTime(f, geometry)
 	g := d.gpu
@@ -84,7 +91,7 @@ func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, par
 	if err != nil {
 		return err
 	}
-	k := kernel{function: fn, geometry: geometry, params: params}
+	k := kernel{function: fn, geometry: geometry, params: params, accesses: accesses}
 	if err := k.check(c); err != nil {
 		return err
 	}

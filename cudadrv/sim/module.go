@@ -167,8 +167,8 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return r.start, r.bytes, nil
 }
 
-// linkedMark begins what was linked.
-const linkedMark = "// linked\n"
+// linkedMark begins what was linked. The lines of the first text keep their numbers.
+const linkedMark = "/* linked */ "
 
 // LinkImages puts PTX texts behind one another. The result is text, which ModuleLoadData takes and LinkImages does not: as on hardware
 // what was linked is not relocatable.

@@ -26,6 +26,8 @@ type work struct {
 	on             *gpu // whose stream it was queued on
 	dstGPU, srcGPU *gpu // of a copy between devices, else nil
 
+	performed func() // nil, or to be told of what has happened
+
 	execution Execution // of a kernel, which has nothing of the above
 	name      string    // of the kernel
 
@@ -87,6 +89,8 @@ func (d *Driver) perform(now time.Duration) {
 			g.run(w)
 		case !g.do(w):
 			g.fault, g.faultResult = "memory of an earlier "+w.call.String()+" was gone when it ran", cudadrv.IllegalAddress
+		case w.performed != nil:
+			w.performed()
 		}
 	}
 }

@@ -62,14 +62,14 @@ func parse(image []byte) (program, error) {
 	if bytes.ContainsFunc(image, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r", r) }) {
 		return program{}, errNoText
 	}
-	r := reader{words: split(string(image))}
+	r := newReader(string(image))
 	p := program{kernels: map[string]*kernelText{}, variables: map[string]int64{}}
 	if r.peek() != ".version" {
 		return program{}, errNoPTX
 	}
 	for r.peek() != "" {
 		if err := r.declaration(&p); err != nil {
-			return program{}, err
+			return program{}, fmt.Errorf("line %d: %w", r.line(), err)
 		}
 	}
 	return p, nil
@@ -118,9 +118,9 @@ func (r *reader) version(p *program) error {
 	return nil
 }
 
-// split cuts PTX text into words: names and numbers, each dot with what follows it, and single marks. Comments and the
-// contents of strings are left out.
-func split(text string) (words []string) {
+// split cuts PTX text into words, and says where they begin: names and numbers, each dot with what follows it, and single marks.
+// Comments and the contents of strings are left out.
+func split(text string) (words []string, starts []int) {
 	for i := 0; i < len(text); {
 		switch rest := text[i:]; {
 		case strings.HasPrefix(rest, "//"):
@@ -132,7 +132,7 @@ func split(text string) (words []string) {
 			}
 		case rest[0] == '"':
 			i += 1 + length(rest[1:], strings.IndexByte(rest[1:], '"')) + 1
-			words = append(words, `"`)
+			words, starts = append(words, `"`), append(starts, i)
 		case rest[0] <= ' ':
 			i++
 		default:
@@ -140,11 +140,11 @@ func split(text string) (words []string) {
 			for n < len(rest) && (inName(rest[0]) || rest[0] == '.') && inName(rest[n]) {
 				n++
 			}
-			words = append(words, rest[:n])
+			words, starts = append(words, rest[:n]), append(starts, i)
 			i += n
 		}
 	}
-	return words
+	return words, starts
 }
 
 // length is where something was found in a text, or all of the text.
@@ -162,8 +162,24 @@ func inName(b byte) bool {
 
 // reader goes through the words of a text. At the end it gives "".
 type reader struct {
-	words []string
-	at    int
+	text   string
+	words  []string
+	starts []int // in the text
+	at     int
+}
+
+func newReader(text string) *reader {
+	r := &reader{text: text}
+	r.words, r.starts = split(text)
+	return r
+}
+
+// line is that of the word that was read last; the first is 1.
+func (r *reader) line() int {
+	if last := min(r.at, len(r.words)) - 1; last >= 0 {
+		return 1 + strings.Count(r.text[:r.starts[last]], "\n")
+	}
+	return 1
 }
 
 func (r *reader) peek() string {

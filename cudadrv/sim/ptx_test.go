@@ -36,5 +36,5 @@ func TestNoTextBreaksTheReader(t *testing.T) {
 
 func TestWordsOfPTX(t *testing.T) {
 	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"},
-		split("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */"))
+		newReader("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */").words)
 }

@@ -121,6 +121,7 @@ func (w work) kind() cudadrv.NodeKind {
 // submit queues work that was checked, on a stream of the GPU's.
 func (g *gpu) submit(st *stream, duration time.Duration, w work) error {
 	c := w.call
+	w.performed = g.followed(w)
 	if st.capture != nil {
 		return st.add(c.String(), node{kind: w.kind(), work: w, duration: duration})
 	}

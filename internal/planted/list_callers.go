@@ -37,7 +37,7 @@ func callerBugs() []Bug {
 		},
 		{
 			Name: "nobody knows that it is Reserve which is refused", Package: ".", Run: "^TestReservationsThatCannotBe$",
-			Edits: []Edit{{"pool.(*quotas).denialError", "	_, e.reserves = to.(*reservationClient)\n", ""}},
+			Edits: []Edit{{"pool.(*quotas).denialError", "if _, e.reserves = to.(*reservationClient); !e.reserves {", "if _, is := to.(*reservationClient); !is {"}},
 		},
 		{
 			Name: "a tenant is listed beside the streams that its buffers are in", Package: ".", Run: "^TestAWaitErrorSays",

@@ -13,6 +13,14 @@ func interpBugs() []Bug {
 			Edits: []Edit{{"ptx/interp.(*warp).sees", "clock <= o.together ||", "true ||"}},
 		},
 		{
+			Name: "the last accesses of a block count as those of the next one", Package: interp, Run: "^TestBlocksOfOneWarpRace$|^TestRacesBetweenBlocks",
+			Edits: []Edit{{"ptx/interp.(*warp).sees", "clock <= b.run.starts", "clock < b.run.starts"}},
+		},
+		{
+			Name: "an access between blocks is told of the wrong one", Package: interp, Run: "^TestBlocksOfOneWarpRace$|^TestRacesBetweenBlocks",
+			Edits: []Edit{{"ptx/interp.(*run).blockAt", "n, _ := slices.BinarySearch(r.starts, clock)", "n, _ := slices.BinarySearch(r.starts, clock+1)"}},
+		},
+		{
 			Name: "a store forgets the last load before it is compared", Package: interp, Run: "^TestFaults$",
 			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case write && unordered(c.load):", "case write && false:"}},
 		},
@@ -67,6 +75,34 @@ func interpBugs() []Bug {
 		{
 			Name: "a kernel reaches every buffer", Package: "vramtest", Run: "^TestMistakesOfKernels$",
 			Edits: []Edit{{"vramtest.(*owners).find", "(o.anyBuffer || arguments[b])", "true"}},
+		},
+		{
+			Name: "a read of global memory that nobody wrote is none", Package: "vramtest", Run: "^TestReadsOfWhatNobodyWrote$",
+			Edits: []Edit{{"vramtest.(*contents).made", "!c.all && c.written == nil", "c.written == nil && !true"}},
+		},
+		{
+			Name: "a copy writes what was not written", Package: "vramtest", Run: "^TestReadsOfWhatNobodyWrote$",
+			Edits: []Edit{{"vramtest.(*contents).copyFrom", "if words == nil {", "if words != nil {"}},
+		},
+		{
+			Name: "a copy or fill is told of before it has happened", Package: "vramtest", Run: "^TestReadsOfWhatNobodyWrote$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).followed", "return follower.Queued(t)", "if f := follower.Queued(t); f != nil {\n\t\tf()\n\t}\n\treturn nil"}},
+		},
+		{
+			Name: "a kernel may write what it is said to read", Package: "vramtest", Run: "^TestDeclarationsOfLaunches$",
+			Edits: []Edit{{"ptx/interp.(*region).declares", "d.Write == write &&", ""}},
+		},
+		{
+			Name: "a kernel that reads what it has written reads undeclared memory", Package: "vramtest", Run: "^TestReadsOfItsOwnStores$",
+			Edits: []Edit{{"ptx/interp.(*warp).declared", "field&^*word != 0 && ", ""}},
+		},
+		{
+			Name: "a module is checked at its first launch, not when it is loaded", Package: "vramtest", Run: "^TestModulesThatAreRefused$",
+			Edits: []Edit{{"vramtest/ptxrun.(*Executor).Load", "err := ptx.Check(m); err != nil", "err := ptx.Check(m); err != nil && false"}},
+		},
+		{
+			Name: "the simulated driver does not say in which line a text is wrong", Package: "vramtest", Run: "^TestModulesThatAreRefused$",
+			Edits: []Edit{{"cudadrv/sim.(*reader).line", "last >= 0", "last < 0"}},
 		},
 		{
 			Name: "a freed buffer may be touched", Package: "vramtest", Run: "^TestMistakesOfKernels$",

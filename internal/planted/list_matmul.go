@@ -45,6 +45,14 @@ func matmulBugs() []Bug {
 			Edits: []Edit{{"cuda/cublaslt.(*Handle).multiply", "if plan.dropped {", "if false {"}},
 		},
 		{
+			Name: "products pass the compiler by, and its store", Package: "kernel/matmul", Run: "^TestStoredProducts$",
+			Edits: []Edit{{"kernel/matmul.New", "newKernels(c, s.compiler)", "newKernels(c, nil)"}},
+		},
+		{
+			Name: "a product compiles kernels that were not prepared", Package: "kernel/matmul", Run: "^TestPreparedProducts$",
+			Edits: []Edit{{"kernel/matmul.(*kernels).prepare", "u.kernel, ahead)", "u.kernel, ahead || true)"}},
+		},
+		{
 			Name: "own kernels compute what the library alone may", Package: "kernel/matmul", Run: "^TestTheLibraryAlone$",
 			Edits: []Edit{{"kernel/matmul.(*Multiplier).multiply", "err != nil && choice == Library", "false"}},
 		},

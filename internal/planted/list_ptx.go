@@ -4,6 +4,14 @@ package planted
 func ptxBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a version of PTX that does not exist is accepted", Package: "ptx", Run: "^TestMistakesInDeclarations$",
+			Edits: []Edit{{"ptx.(*checker).checkTarget", "!known || m.Version.Minor > last", "false && !known && last > 0"}},
+		},
+		{
+			Name: "an architecture that the table does not cover is accepted", Package: "ptx", Run: "^TestMistakesInDeclarations$",
+			Edits: []Edit{{"ptx.(*checker).checkTarget", "m.Target.SM < oldest.sm", "m.Target.SM < 0"}},
+		},
+		{
 			Name: "a register of an inner scope is that of the outer one", Package: "ptx", Run: "^TestScopes$",
 			Edits: []Edit{{"ptx.(*parser).openScope", "newScope(p.scope)", "p.scope"}},
 		},

@@ -66,7 +66,7 @@ func resultBugs() []Bug {
 		},
 		{
 			Name: "routines compile where nothing may be compiled", Package: of, Run: "^TestFreeze$",
-			Edits: []Edit{{"ops.(*set).function", "LoadPTX", "RawPTX"}},
+			Edits: []Edit{{"kernel.(*Compiler).Function", `function(c.allowed("", text), entry)`, "c.RawPTX(text, entry)"}},
 		},
 		{
 			Name: "an operation that is repeated has another sum", Package: of, Run: "^TestEveryOperationRepeats$",

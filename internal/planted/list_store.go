@@ -41,6 +41,13 @@ func storeBugs() []Bug {
 			},
 		},
 		{
+			Name: "all processes write their files under one name", Package: store, Run: "^TestManyProcesses$",
+			Edits: []Edit{{
+				"kernel/store.disk.create", `os.CreateTemp(folder, "*"+temporary)`,
+				`os.OpenFile(folder+"/one"+temporary, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)`,
+			}},
+		},
+		{
 			Name: "a store leaves files that it could not write", Package: store, Run: "^TestAFullDisk$",
 			Edits: []Edit{{"kernel/store.(*Store).write", "_ = s.remove(f.Name()) // counted", "_ = name"}},
 		},

@@ -8,6 +8,14 @@ func tensorBugs() []Bug {
 	)
 	return []Bug{
 		{
+			Name: "a length of -1 that is there twice is another mistake", Package: "tensor/layout", Run: "^TestShapesThatCannotBeAreRefused$",
+			Edits: []Edit{{"tensor/layout.(*Layout).completed", "slices.Contains(shape[open+1:], -1)", "slices.Contains(shape[open+1:], -2)"}},
+		},
+		{
+			Name: "a view that is printed says that it is none", Package: "tensor", Run: "^TestFormattedTensors$",
+			Edits: []Edit{{"tensor.(*Tensor).view", "of: t.of, isView: true}", "of: t.of}"}},
+		},
+		{
 			Name: "a slice of a tensor has an index too few", Package: layouts, Run: views,
 			Edits: []Edit{{"tensor/layout.ceil", "(n-1)/by + 1", "n / by"}},
 		},

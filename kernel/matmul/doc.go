@@ -25,8 +25,10 @@
 // # Ways
 //
 // Own kernels are CUDA C++ in source/, compiled to PTX, of which the program has a compressed copy; the driver compiles it for its GPU when a
-// kernel is first used, some 10 to 60 ms, on the caller's goroutine. Prepare does that ahead, and opens the library, which takes up to
-// a quarter of a second; without it the first product does. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32
+// kernel is first used, some 10 to 60 ms, which that product waits for. Prepare does that ahead, and opens the library, which takes up to
+// a quarter of a second; without it the first product does. A multiplier that is made WithCompiler takes kernels from a kernel.Compiler: its store
+// keeps their code beyond the process, its WarmUp prepares what Needs lists, and with kernel.Prepared nothing else is compiled. Those of
+// package ops are made so. The multiplier that a context has for itself has no store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32
 // there are kernels with asynchronous copies from 8.0 on, and others for older devices.
 //
 // # Concurrency properties

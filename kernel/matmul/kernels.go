@@ -3,8 +3,8 @@ package matmul
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/kernel/matmul/internal/variant"
 )
 
@@ -31,19 +32,20 @@ func byName() map[string]variant.Variant {
 	return all
 }
 
-// kernels are those of a device: each module is loaded on first use.
+// kernels are those of a device: the text of each is compiled on first use.
 type kernels struct {
 	on     *cuda.Context
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
 	plans  atomic.Pointer[map[planned]launch]        // of problems that were met; replaced, never changed
 
-	mu      sync.Mutex // of loading
-	modules map[string]*cuda.Module
-	closed  bool
+	mu       sync.Mutex       // of loading
+	compiler *kernel.Compiler // nil until an own one is needed
+	owned    bool             // it is closed with the kernels
+	closed   bool
 }
 
-func newKernels(c *cuda.Context) *kernels {
-	k := &kernels{on: c, modules: map[string]*cuda.Module{}}
+func newKernels(c *cuda.Context, compiler *kernel.Compiler) *kernels {
+	k := &kernels{on: c, compiler: compiler}
 	k.loaded.Store(&map[string]*cuda.Function{})
 	k.plans.Store(&map[planned]launch{})
 	return k
@@ -93,20 +95,31 @@ func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
 	return l, nil
 }
 
-// prepare loads the kernels of a product.
-func (k *kernels) prepare(l launch, converts bool) error {
-	if _, err := k.function(l.variant, l.kernel); err != nil {
-		return err
-	}
+// used is a kernel by its name, and the variant whose text has it.
+type used struct{ variant, kernel string }
+
+// kernelsOf are those of a product.
+func kernelsOf(l launch, converts bool) [3]used {
+	all := [3]used{{l.variant, l.kernel}}
 	if l.parts > 1 {
 		sum := sumType(typeOf(l.variant))
-		if _, err := k.function(vectorOf(sum), sumOf(sum)); err != nil {
-			return err
-		}
+		all[1] = used{vectorOf(sum), sumOf(sum)}
 	}
 	if converts {
-		_, err := k.function(vectorOf(gemm.Float32), "narrow")
-		return err
+		all[2] = used{vectorOf(gemm.Float32), "narrow"}
+	}
+	return all
+}
+
+// prepare loads the kernels of a product. ahead: also where the compiler was made with kernel.Prepared.
+func (k *kernels) prepare(l launch, converts, ahead bool) error {
+	for _, u := range kernelsOf(l, converts) {
+		if u.kernel == "" {
+			continue
+		}
+		if _, err := k.functionOf(u.variant, u.kernel, ahead); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -119,8 +132,13 @@ func typeOf(name string) gemm.Type {
 	return gemm.Float32
 }
 
-// function is a loaded kernel.
+// function is a loaded kernel for a launch.
 func (k *kernels) function(name, kernel string) (*cuda.Function, error) {
+	return k.functionOf(name, kernel, false)
+}
+
+// functionOf is a loaded kernel. Where it is not loaded, the compiler is asked, which takes its code from its store, or compiles it.
+func (k *kernels) functionOf(name, kernel string, ahead bool) (*cuda.Function, error) {
 	if f := (*k.loaded.Load())[kernel]; f != nil {
 		return f, nil
 	}
@@ -129,21 +147,7 @@ func (k *kernels) function(name, kernel string) (*cuda.Function, error) {
 	if f := (*k.loaded.Load())[kernel]; f != nil {
 		return f, nil
 	}
-	if k.closed {
-		return nil, cuda.ErrNotOpen
-	}
-	module := k.modules[name]
-	if module == nil {
-		text, err := ptx(name)
-		if err != nil {
-			return nil, err
-		}
-		if module, err = k.on.LoadModule(text); err != nil {
-			return nil, fmt.Errorf("matmul: %s: %w", name, err)
-		}
-		k.modules[name] = module
-	}
-	f, err := module.Function(kernel)
+	f, err := k.compiled(name, kernel, ahead)
 	if err != nil {
 		return nil, err
 	}
@@ -159,35 +163,56 @@ func (k *kernels) function(name, kernel string) (*cuda.Function, error) {
 	return f, nil
 }
 
+// compiled asks the compiler for a kernel, under the mutex.
+func (k *kernels) compiled(name, entry string, ahead bool) (f *cuda.Function, err error) {
+	if k.closed {
+		return nil, cuda.ErrNotOpen
+	}
+	text, err := ptx(name)
+	if err != nil {
+		return nil, err
+	}
+	if k.compiler == nil {
+		if k.compiler, err = kernel.NewCompiler(k.on); err != nil {
+			return nil, err
+		}
+		k.owned = true
+	}
+	if ahead {
+		f, err = k.compiler.RawPTX(text, entry).Await(context.Background())
+	} else {
+		f, err = k.compiler.Function(text, entry)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("matmul: %s: %w", name, err)
+	}
+	return f, nil
+}
+
 // ptx is the text of a variant.
-func ptx(name string) ([]byte, error) {
+func ptx(name string) (string, error) {
 	packed, err := compiled.ReadFile("ptx/" + name + ".ptx.gz")
 	if err != nil {
-		return nil, fmt.Errorf("matmul: %w", err)
+		return "", fmt.Errorf("matmul: %w", err)
 	}
 	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, fmt.Errorf("matmul: %s: %w", name, err)
+		return "", fmt.Errorf("matmul: %s: %w", name, err)
 	}
 	text, err := io.ReadAll(r)
 	if err != nil {
-		return nil, fmt.Errorf("matmul: %s: %w", name, err)
+		return "", fmt.Errorf("matmul: %s: %w", name, err)
 	}
-	return append(text, 0), nil
+	return string(text), nil
 }
 
 func (k *kernels) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.closed = true
-	var failed []error
-	for name, m := range k.modules {
-		if err := m.Unload(); err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		delete(k.modules, name)
-	}
 	k.loaded.Store(&map[string]*cuda.Function{})
-	return errors.Join(failed...)
+	if !k.owned {
+		return nil
+	}
+	return k.compiler.Close()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/kernel"
 )
 
 // Problem and Operands are those of package gemm.
@@ -72,10 +73,24 @@ type Multiplier struct {
 	library library
 }
 
+// Option changes a multiplier.
+type Option func(*settings)
+
+type settings struct{ compiler *kernel.Compiler }
+
+// WithCompiler has a multiplier take own kernels from a compiler, which must be of the same device, and must be closed behind the last product:
+// its store has their code beyond the process, kernel.Compiler.WarmUp prepares those that Multiplier.Needs lists, and with kernel.Prepared
+// a product whose kernels were not prepared is refused with kernel.ErrNotPrepared.
+func WithCompiler(k *kernel.Compiler) Option { return func(s *settings) { s.compiler = k } }
+
 // New makes a multiplier for the device of a context, for all contexts of it. It makes no driver call. The context must stay open as
-// long as the multiplier: modules and the library's handle are its.
-func New(c *cuda.Context) *Multiplier {
-	return &Multiplier{kernels: newKernels(c), library: library{on: c}}
+// long as the multiplier: modules and the library's handle are its. Without WithCompiler it has a compiler of its own, without a store.
+func New(c *cuda.Context, with ...Option) *Multiplier {
+	var s settings
+	for _, option := range with {
+		option(&s)
+	}
+	return &Multiplier{kernels: newKernels(c, s.compiler), library: library{on: c}}
 }
 
 type key struct{}
@@ -129,7 +144,40 @@ func (m *Multiplier) Prepare(p Problem, choice Choice) error {
 	if err != nil {
 		return err
 	}
-	return m.kernels.prepare(l, inner != p)
+	return m.kernels.prepare(l, inner != p, true)
+}
+
+// Needs lists the texts of the own kernels that products take where the library does not compute them, each once, for kernel.Compiler.WarmUp of
+// the multiplier's compiler: operands are taken to be aligned. Errors: *gemm.ProblemError, ErrUnsupported.
+func (m *Multiplier) Needs(problems ...Problem) ([]kernel.Need, error) {
+	var all []kernel.Need
+	listed := map[string]bool{}
+	for _, p := range problems {
+		p, _, err := p.Check()
+		if err != nil {
+			return nil, err
+		}
+		if p.Empty() {
+			continue
+		}
+		inner, _ := rounded(p)
+		l, err := m.kernels.plan(inner, aligned)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range kernelsOf(l, inner != p) {
+			if u.variant == "" || listed[u.variant] {
+				continue
+			}
+			text, err := ptx(u.variant)
+			if err != nil {
+				return nil, err
+			}
+			listed[u.variant] = true
+			all = append(all, kernel.Need{Text: text})
+		}
+	}
+	return all, nil
 }
 
 // maxBatch is how many products one launch has: a grid's third direction has no more.
@@ -248,7 +296,7 @@ func (m *Multiplier) multiply(c *cuda.Context, p Problem, e gemm.Extent, o Opera
 		if l, err = m.kernels.plan(inner, alignment); err != nil {
 			return path, err
 		}
-		if err := m.kernels.prepare(l, path.Converted); err != nil {
+		if err := m.kernels.prepare(l, path.Converted, false); err != nil {
 			return path, err
 		}
 		workBytes += l.workBytes

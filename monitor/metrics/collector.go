@@ -139,6 +139,7 @@ func (c *Collector) collectCounts(m emitter, s *vram.Stats) {
 	m.count(c.failed, s.OutOfMemoryCount, "out_of_memory")
 	m.count(c.failed, s.RefusedCount, "refused")
 	m.count(c.failed, s.BadFreeCount, "bad_free")
+	m.count(c.failed, s.EndedWaitCount, "wait_ended")
 	m.count(c.retries, s.RetryCount)
 	m.count(c.reclaims, s.ReclaimCount)
 	m.count(c.panics, s.Panics)

@@ -10,7 +10,7 @@
 //
 //	state    of bytes: live, cached, pending, free, set_aside, sleeping, reserved
 //	level    of allocations: magazine, stream, pool, driver
-//	cause    of requests and frees that came to nothing: out_of_memory, refused, bad_free
+//	cause    of requests and frees that came to nothing: out_of_memory, refused, bad_free, wait_ended
 //	stream   the stream's number, up to Options.MaxStreams of them; the others are summed up as "other"
 //	block_bytes  the size of blocks, a power of two: at most 33
 //	tenant   the tenant's name, likewise up to Options.MaxTenants, and "other"

@@ -50,13 +50,14 @@ func (w *warp) begin1(to, from uint64, bytes, copied, thread int) bool {
 	c := asyncCopy{
 		pc: w.at, zeros: bytes - copied,
 		to:   access{space: ptx.Shared, address: to, bytes: bytes, thread: thread, write: true},
-		from: access{space: ptx.Global, address: from, bytes: bytes, thread: thread, read: true},
+		from: access{space: ptx.Global, address: from, bytes: copied, thread: thread, read: true},
 	}
 	checked := c.to
 	if w.reach(&checked) == nil {
 		return false
 	}
 	if from&uint64(bytes-1) != 0 { //nolint:gosec // a power of two
+		c.from.bytes = bytes
 		w.refuse(&c.from, Misaligned, "")
 		return false
 	}
@@ -98,7 +99,7 @@ func (w *warp) arrive1(copies []asyncCopy) {
 		to, from := c.to, c.from
 		if bytes := w.reach(&to); bytes != nil {
 			clear(bytes)
-			if c.zeros < c.from.bytes {
+			if c.from.bytes > 0 {
 				w.fetch(bytes[:c.to.bytes-c.zeros], &from)
 			}
 		}

@@ -19,7 +19,8 @@
 // # Faults
 //
 // Accesses out of bounds, to memory that is not live, and misaligned ones; reads of registers, shared and local memory that nobody
-// wrote; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
+// wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
+// those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
 // and loops without an end.
 //
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order

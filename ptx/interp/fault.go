@@ -22,6 +22,7 @@ const (
 	AsyncInFlight         // an access to the destination of a cp.async that nobody waited for
 	SharedRace            // two threads of a block touch shared memory without an order, and one writes
 	GlobalRace            // two threads touch global memory without an order, and one writes
+	Undeclared            // an access that the launch does not declare: see Region.Declared
 	DivergentWarp         // threads of a warp do not meet in an instruction of the whole warp
 	DivergentBarrier      // threads of a warp wait at two barriers that are for the whole warp
 	BarrierDeadlock       // a barrier, or an instruction of the whole warp, that some threads never reach
@@ -35,7 +36,7 @@ const (
 var kindNames = [kindCount]string{
 	NoFault: "no fault", OutOfBounds: "out of bounds", NotLive: "memory is not live", Misaligned: "misaligned address", ReadOnly: "store to read-only memory",
 	Uninitialised: "uninitialised read", AsyncInFlight: "missing wait for cp.async", SharedRace: "race in shared memory", GlobalRace: "race in global memory",
-	DivergentWarp: "divergent warp", DivergentBarrier: "divergent barrier", BarrierDeadlock: "barrier that never completes", Trap: "trap",
+	Undeclared: "undeclared access", DivergentWarp: "divergent warp", DivergentBarrier: "divergent barrier", BarrierDeadlock: "barrier that never completes", Trap: "trap",
 	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions",
 }
 

@@ -16,7 +16,7 @@ type Launch struct {
 	// this launch's own, with the value of its initialiser.
 	Globals map[string]uint64
 
-	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to GlobalRace
+	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of
@@ -39,6 +39,16 @@ type Region struct {
 	Start       uint64
 	Bytes       []byte
 	Initialised []uint64 // a bit for each byte that was written; nil: all were. Stores set bits
+	// Declared are the accesses that the launch declares; nil: any. A store beside them is a fault, and so is a load, but of bytes that the
+	// launch itself has written.
+	Declared []Declared
+	Owner    fmt.Stringer // for faults; may be nil
+}
+
+// Declared is a part of a region that the kernel reads, or that it writes. A part that it reads and writes is there twice.
+type Declared struct {
+	Start, Bytes uint64
+	Write        bool
 }
 
 // The limits of CUDA.

@@ -12,6 +12,7 @@ type region struct {
 	Region
 
 	chunks [][]cell // of chunkCells each, made when they are touched
+	stored []uint64 // a bit for each byte that this run has written; nil where nobody asks: see Region.Declared
 }
 
 // chunkCells is how many cells are made at once.
@@ -56,6 +57,9 @@ func (r *run) find(a *access) (*region, error) {
 		return nil, fmt.Errorf("the access is not inside the %d bytes at %#x", len(found.Bytes), found.Start)
 	}
 	known := &region{Region: found}
+	if len(found.Declared) > 0 {
+		known.stored = make([]uint64, (len(found.Bytes)+63)/64) //nolint:mnd // bits of a word
+	}
 	r.regions = append(r.regions, known)
 	return known, nil
 }
@@ -120,7 +124,10 @@ func (w *warp) reachGlobal(a *access) []byte {
 	}
 	offset := a.address - g.Start
 	now := g.Bytes[offset : offset+uint64(a.bytes)] //nolint:gosec // few bytes
-	if g.Initialised != nil && !w.initialised(a, g.Initialised, offset) {
+	if g.Declared != nil && !w.declared(a, g, offset) {
+		return nil
+	}
+	if g.Initialised != nil && !w.contents(a, g, offset) {
 		return nil
 	}
 	cells := g.cells(offset, uint64(a.bytes), w.block.run.shift[1]) //nolint:gosec // few bytes

@@ -19,7 +19,7 @@ type run struct {
 	grid    uint64
 
 	ignored [kindCount]bool
-	starts  []uint32 // the clock at the start of each block, by its number in this run
+	starts  []uint32 // the clock when each block began, by its number in this run: its accesses are later, those of earlier blocks are not
 	clock   uint32   // of events that order memory; never 0
 	orders  map[uint64]*order
 }
@@ -40,7 +40,7 @@ func (k *Kernel) Run(l Launch) error {
 		r.limit = DefaultMaxInstructions
 	}
 	for kind := range kindCount {
-		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= GlobalRace
+		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= Undeclared
 	}
 	r.ownGlobals()
 	return r.blocks()

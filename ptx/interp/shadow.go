@@ -39,7 +39,7 @@ type cell struct{ store, load, other touch }
 // sees reports whether an access happened before the next one of a thread of the warp.
 func (w *warp) sees(t touch, thread int) bool {
 	clock, by := t.clock(), t.thread()
-	if b := w.block; clock < b.run.starts[len(b.run.starts)-1] {
+	if b := w.block; clock <= b.run.starts[len(b.run.starts)-1] {
 		return b.seenBlocks.has(b.run.blockAt(clock))
 	}
 	if by == thread {
@@ -53,13 +53,10 @@ func (w *warp) sees(t touch, thread int) bool {
 	return clock <= o.together || clock <= o.alone[n] || o.pairs != nil && clock <= o.pairs[n][m]
 }
 
-// blockAt is the number of the block that ran at a time.
+// blockAt is the number of the block that an access is of. The clock at the start of a block is the last time of the block before it.
 func (r *run) blockAt(clock uint32) uint64 {
-	n, found := slices.BinarySearch(r.starts, clock)
-	if !found {
-		n--
-	}
-	return r.launch.First + uint64(n) //nolint:gosec // not negative
+	n, _ := slices.BinarySearch(r.starts, clock)
+	return r.launch.First + uint64(n-1) //nolint:gosec // every access is later than the first start
 }
 
 // conflict is an earlier access that the new one is not ordered with, or 0.
@@ -130,7 +127,7 @@ func same(value, now []byte) bool { return value != nil && slices.Equal(value, n
 func (w *warp) race(a *access, t touch, kind Kind) {
 	b := w.block
 	index := b.index
-	if t.clock() < b.run.starts[len(b.run.starts)-1] {
+	if t.clock() <= b.run.starts[len(b.run.starts)-1] {
 		index = b.run.launch.Grid.at(b.run.blockAt(t.clock()))
 	}
 	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative

@@ -66,6 +66,7 @@ func TestShapesThatCannotBeAreRefused(t *testing.T) {
 		"tensor: strides [] and []: from the offset -1 on they lead to place -1":                           refused(layout.New(nil, nil, -1)),
 		"tensor: reshape [2 3] and [4]: the numbers of elements differ":                                    refused(l.Reshape(4)),
 		"tensor: reshape [2 3] and [4 -1]: no length fits in the place of -1":                              refused(l.Reshape(4, -1)),
+		"tensor: reshape [2 3] and [-1 -1]: -1 is there more than once":                                    refused(l.Reshape(-1, -1)),
 		"tensor: reshape [3 2] strides [1 3] offset 0 to [6]: no strides make this view, a copy is needed": refused(twisted.Reshape(6)),
 		"tensor: broadcast [2 3] and [3 3]":                                                                refused(l.Broadcast(3, 3)),
 		"tensor: broadcast [2 3] and [3]: fewer dimensions":                                                refused(l.Broadcast(3)),

@@ -253,6 +253,9 @@ func (l *Layout) completed(shape []int) (Layout, error) {
 	var all [MaxRank]int
 	copy(all[:], shape)
 	if open := slices.Index(shape, -1); open >= 0 {
+		if slices.Contains(shape[open+1:], -1) {
+			return Layout{}, shapeError("reshape", "-1 is there more than once", l.shape[:l.rank], shape)
+		}
 		all[open] = 1
 		known, err := Count(all[:len(shape)]...)
 		if err != nil {

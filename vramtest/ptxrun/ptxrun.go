@@ -34,7 +34,19 @@ type Owners interface {
 	// Launched is called when a launch is queued. The function that it returns is called when the kernel runs, for an address in
 	// mapped memory of bytes from start on: it returns the part around the address that the launch may touch, or an error that
 	// wraps interp.ErrNotLive where the memory is nobody's.
-	Launched(params []byte) func(p, start cudadrv.Ptr, bytes int64) (ownStart cudadrv.Ptr, ownBytes int64, err error)
+	Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (Part, error)
+	// Queued and Claimed are those of sim.Follower.
+	Queued(t sim.Transfer) (performed func())
+	Claimed(p cudadrv.Ptr, bytes int64)
+}
+
+// Part is memory of one owner. It may reach over both ends of a mapping.
+type Part struct {
+	Start    cudadrv.Ptr
+	Bytes    int64
+	Written  []uint64          // a bit for each byte that was written; nil: all were. Stores set bits
+	Declared []interp.Declared // the accesses that the launch declares; nil: any
+	Owner    fmt.Stringer      // for faults; may be nil
 }
 
 // Executor executes kernels; make it with New.
@@ -45,7 +57,7 @@ type Executor struct {
 	faults []error
 }
 
-var _ sim.Executor = (*Executor)(nil)
+var _ sim.Follower = (*Executor)(nil)
 
 // New makes an executor. One serves all devices of a driver.
 func New(config Config) *Executor { return &Executor{config: config} }
@@ -57,10 +69,29 @@ func (e *Executor) Faults() []error {
 	return append([]error(nil), e.faults...)
 }
 
-// Load parses a module and gives its variables the values of their initialisers.
+// Queued is sim.Follower's.
+func (e *Executor) Queued(t sim.Transfer) (performed func()) {
+	if e.config.Owners == nil {
+		return nil
+	}
+	return e.config.Owners.Queued(t)
+}
+
+// Claimed is sim.Follower's.
+func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
+	if e.config.Owners != nil {
+		e.config.Owners.Claimed(p, bytes)
+	}
+}
+
+// Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a *ptx.CheckError for each
+// mistake, with its line: texts that a driver's compiler refuses, and instructions that the interpreter does not know.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
+		return nil, err
+	}
+	if err := ptx.Check(m); err != nil {
 		return nil, err
 	}
 	p := &program{executor: e, module: m, globals: map[string]uint64{}, kernels: map[string]*interp.Kernel{}}
@@ -104,7 +135,7 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	config := &p.executor.config
 	m := &memory{}
 	if config.Owners != nil {
-		m.owner = config.Owners.Launched(l.Params)
+		m.owner = config.Owners.Launched(l)
 	}
 	launch := interp.Launch{
 		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
@@ -159,7 +190,7 @@ func (e *Error) Result() cudadrv.Result {
 // memory is the memory of a device, for one launch.
 type memory struct {
 	extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)
-	owner  func(p, start cudadrv.Ptr, bytes int64) (cudadrv.Ptr, int64, error)
+	owner  func(p, start cudadrv.Ptr, bytes int64) (Part, error)
 }
 
 // Range finds mapped memory that the launch may touch.
@@ -172,11 +203,16 @@ func (m *memory) Range(address uint64, _ int, _ bool) (interp.Region, error) {
 	if m.owner == nil {
 		return interp.Region{Start: uint64(start), Bytes: b}, nil
 	}
-	own, bytes, err := m.owner(p, start, int64(len(b)))
+	own, err := m.owner(p, start, int64(len(b)))
 	if err != nil {
 		return interp.Region{}, err
 	}
-	from := max(own, start)
-	end := min(own+cudadrv.Ptr(bytes), start+cudadrv.Ptr(len(b))) //nolint:gosec // not negative
-	return interp.Region{Start: uint64(from), Bytes: b[from-start : end-start]}, nil
+	from := max(own.Start, start)
+	end := min(own.Start+cudadrv.Ptr(own.Bytes), start+cudadrv.Ptr(len(b))) //nolint:gosec // not negative
+	r := interp.Region{Start: uint64(from), Bytes: b[from-start : end-start], Declared: own.Declared, Owner: own.Owner}
+	const word = 64
+	if skipped := uint64(from - own.Start); own.Written != nil && skipped%word == 0 { // mappings begin at whole words of buffers
+		r.Initialised = own.Written[skipped/word:]
+	}
+	return r, nil
 }
