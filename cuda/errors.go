@@ -29,6 +29,9 @@ var (
 	ErrGraphClosed = errors.New("cuda: the graph is closed")
 	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured.
 	ErrCapturing = errors.New("cuda: the stream is being captured")
+	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not look for it: the packages
+	// above know what a kernel reads and writes.
+	ErrOverlap = errors.New("the memory overlaps that of an output")
 	// ErrArgumentCount refuses a launch with more or fewer arguments than the kernel has parameters.
 	ErrArgumentCount = errors.New("cuda: wrong number of arguments")
 	// ErrArgumentSize refuses an argument that has not the size of its parameter.

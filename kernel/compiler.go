@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/cuda"
@@ -28,9 +29,9 @@ type Logger interface {
 // Compiler has the compiled kernels of one device. NewCompiler makes one, Close unloads them.
 type Compiler struct {
 	on       *cuda.Context
-	store    Store  // or nil
-	log      Logger // or nil
-	prepared bool
+	store    Store       // or nil
+	log      Logger      // or nil
+	prepared atomic.Bool // nothing is compiled that is not asked for: see Prepared
 	threads  int
 	tuner    *tuner
 	counts   counts
@@ -56,8 +57,17 @@ type Option func(*Compiler)
 // WithStore has a compiler look for code in a store before it compiles, and put there the code that it has compiled.
 func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 
-// Prepared has Run refuse variants that Prepare has not compiled.
-func Prepared() Option { return func(c *Compiler) { c.prepared = true } }
+// Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and refuses others
+// with ErrNotPrepared. So does Function.
+func Prepared() Option { return func(c *Compiler) { c.prepared.Store(true) } }
+
+// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no compilation
+// after that. Compilations that were begun go on.
+func (c *Compiler) Freeze() {
+	if c != nil {
+		c.prepared.Store(true)
+	}
+}
 
 // Threads is how many texts are compiled at a time, at least one. The default is four, or GOMAXPROCS where that is less.
 func Threads(n int) Option { return func(c *Compiler) { c.threads = max(n, 1) } }
@@ -102,6 +112,30 @@ func (c *Compiler) module(kernel, text string) (loaded futures.Future[*code], kn
 	})
 }
 
+// allowed is module for those who must not compile where that is forbidden. Errors: ErrNotPrepared.
+func (c *Compiler) allowed(kernel, text string) futures.Future[*code] {
+	if !c.prepared.Load() {
+		loaded, _ := c.module(kernel, text)
+		return loaded
+	}
+	c.mu.Lock()
+	p, known := c.modules[text]
+	closed := c.closed
+	c.mu.Unlock()
+	switch {
+	case closed && !known:
+		return futures.Failed[*code](ErrClosed)
+	case known:
+		return p.Future()
+	case c.store == nil:
+		return futures.Failed[*code](ErrNotPrepared)
+	}
+	loaded, _ := c.once("stored\x00"+text, func() (*code, error) { // a key of its own: Prepare may compile the text at the same time
+		return c.loadOr(text, func() ([]byte, error) { return nil, ErrNotPrepared })
+	})
+	return loaded
+}
+
 // once is a module that is loaded once, by a worker.
 func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
@@ -140,7 +174,9 @@ func (c *Compiler) work() {
 		c.mu.Unlock()
 		m, err := next.load()
 		if err != nil {
-			c.counts.failed.Add(1)
+			if !errors.Is(err, ErrNotPrepared) {
+				c.counts.failed.Add(1)
+			}
 			c.mu.Lock()
 			delete(c.modules, next.key) // the next call tries again
 			c.mu.Unlock()

@@ -18,8 +18,8 @@
 //
 // The driver compiles a variant when it is first run, some milliseconds, or when Prepare asks for it: on goroutines of the compiler, as
 // many as the option Threads says, and a variant once. Before a capture, Prepare or a first run compiles: a driver may refuse to load code
-// while a stream is captured in the global mode. With the option Prepared, Run compiles nothing: a variant that was not
-// prepared is ErrNotPrepared, and so is a text that Function is asked for. A Store keeps compiled code beyond the process: package kernel/store does in a folder. WarmUp prepares
+// while a stream is captured in the global mode. With the option Prepared, or after Freeze, Run compiles nothing: a variant that was not
+// prepared, was not run before, and is not in the store is ErrNotPrepared, and so is a text that Function is asked for. A Store keeps compiled code beyond the process: package kernel/store does in a folder. WarmUp prepares
 // a list of kernels before they are needed, and tells of its progress. Stats has counts and times.
 //
 // # Tuning

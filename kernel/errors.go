@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/kernel/tune"
 )
 
 var (
-	// ErrNotPrepared refuses to run a variant that is not compiled, where the compiler was made with Prepared.
+	// ErrNotPrepared refuses to run a variant that is not compiled, and not in the store, where the compiler was made with Prepared or frozen.
 	ErrNotPrepared = errors.New("kernel: the variant was not prepared")
 	// ErrOverlap refuses an output that shares memory with another operand, but for an input of exactly the same layout.
-	ErrOverlap = errors.New("the memory overlaps that of an output")
+	ErrOverlap = cuda.ErrOverlap
 	// ErrRepeats refuses an output with elements that are one.
 	ErrRepeats = errors.New("an output must not repeat elements")
 	// ErrReduces refuses a reduction in an element-wise kernel, and a reduction kernel without one.
@@ -33,7 +34,7 @@ var (
 
 // OperandError refuses a tensor.
 type OperandError struct {
-	Kernel string
+	Kernel string // the expressions, or the kernel's name where they are long
 	Output bool
 	Index  int // of the inputs, or of the outputs
 	Err    error
@@ -53,8 +54,8 @@ func (e *OperandError) Unwrap() error { return e.Err }
 
 // CountError refuses a number of tensors.
 type CountError struct {
-	Kernel      string
-	Inputs      int // that were given
+	Kernel      string // as in OperandError
+	Inputs      int    // that were given
 	Outputs     int
 	WantInputs  int
 	WantOutputs int

@@ -72,6 +72,15 @@ func (k *Kernel) String() string {
 	return k.name
 }
 
+// brief is the text of the expressions for an error, or the name that profiles have where that is long.
+func (k *Kernel) brief() string {
+	const most = 64
+	if len(k.name) > most {
+		return k.program.Name()
+	}
+	return k.name
+}
+
 // Prepare compiles the variant for tensors with these types and layouts: the memory is not touched, but where it lies counts. It does not wait.
 // Errors are those of Run.
 func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) futures.Future[*Kernel] {
@@ -140,7 +149,7 @@ func (k *Kernel) geometryOf(layouts []layout.Layout) (*plan.Geometry, error) {
 }
 
 func (k *Kernel) miscounted(outputs, inputs int) error {
-	return &CountError{k.name, inputs, outputs, k.program.Inputs, len(k.program.Operands) - k.program.Inputs}
+	return &CountError{k.brief(), inputs, outputs, k.program.Inputs, len(k.program.Operands) - k.program.Inputs}
 }
 
 // add makes a variant of loaded code known.

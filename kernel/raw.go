@@ -21,28 +21,14 @@ func (c *Compiler) RawPTX(text, entry string) futures.Future[*cuda.Function] {
 	return function(loaded, entry)
 }
 
-// Function is the kernel of a text of PTX for a launch that needs it now: it waits until the text is compiled. With the option Prepared it
-// compiles nothing: a text that neither RawPTX nor WarmUp has compiled is ErrNotPrepared. Other errors are those of RawPTX.
+// Function is the kernel of a text of PTX for a launch that needs it now: it waits until the text is compiled. With the option Prepared, and
+// after Freeze, it compiles nothing: a text that was not compiled before and that the store does not have is ErrNotPrepared. Other errors are
+// those of RawPTX.
 func (c *Compiler) Function(text, entry string) (*cuda.Function, error) {
-	switch {
-	case c == nil:
+	if c == nil {
 		return nil, ErrNotOpen
-	case c.prepared && !c.compiled(text):
-		return nil, ErrNotPrepared
 	}
-	return c.RawPTX(text, entry).Await(context.Background())
-}
-
-// compiled reports whether the code of a text is loaded, or the compiler is closed.
-func (c *Compiler) compiled(text string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p, ok := c.modules[text]
-	if !ok {
-		return c.closed
-	}
-	_, done, err := p.Future().Poll()
-	return done && err == nil
+	return function(c.allowed("", text), entry).Await(context.Background())
 }
 
 // RawCUDA compiles CUDA C++ with NVRTC for the device of the compiler, and finds a kernel of it, which is declared extern "C". A source with

@@ -104,11 +104,7 @@ func (f *frame) ready(k *Kernel) (*ready, error) {
 
 // compiled waits for a variant.
 func (k *Kernel) compiled(of plan.Variant) (*variant, error) {
-	if k.by.prepared {
-		return nil, ErrNotPrepared
-	}
-	loaded, _ := k.by.module(k.name, k.program.Emit(of))
-	m, err := loaded.Await(context.Background())
+	m, err := k.by.allowed(k.name, k.program.Emit(of)).Await(context.Background())
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +135,7 @@ func (f *frame) bind(k *Kernel, outputs, inputs []*tensor.Tensor) error {
 }
 
 func (k *Kernel) refused(i int, err error) error {
-	e := &OperandError{Kernel: k.name, Index: i, Err: err}
+	e := &OperandError{Kernel: k.brief(), Index: i, Err: err}
 	if i >= k.program.Inputs {
 		e.Output, e.Index = true, i-k.program.Inputs
 	}

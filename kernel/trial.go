@@ -83,7 +83,7 @@ func (m *trial) compile(ctx context.Context, k *Kernel) error {
 	m.rows = make([]tune.Row, len(m.all))
 	for i, c := range m.all {
 		text := k.program.Emit(c.geometry.Variant)
-		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: hash(text), Reference: i == 0}
+		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: hash(k.program.Code(c.geometry.Variant)), Reference: i == 0}
 		loaded[i], _ = k.by.module(k.name, text)
 	}
 	for i, c := range m.all {

@@ -102,7 +102,7 @@ func (k *Kernel) look(at class, g *plan.Geometry) *choice {
 	if known {
 		c.schedules, known = k.schedules(g, rows)
 	}
-	if !known && t.config.Mode != TuneNever && !k.by.prepared {
+	if !known && t.config.Mode != TuneNever && !k.by.prepared.Load() {
 		c.state.Store(open)
 	}
 	for {
@@ -169,11 +169,11 @@ func (k *Kernel) schedules(g *plan.Geometry, rows []tune.Row) (best []plan.Sched
 	return best, len(best) > 0 || len(ranked) == 0
 }
 
-// text is that of a geometry with a schedule.
+// text is that of a geometry with a schedule, as it is hashed.
 func (k *Kernel) text(g *plan.Geometry, s plan.Schedule) string {
 	tried := *g
 	tried.Apply(s)
-	return k.program.Emit(tried.Variant)
+	return k.program.Code(tried.Variant)
 }
 
 // hash names a text.

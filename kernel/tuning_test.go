@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/plan"
 	"github.com/go-vram/vram/kernel/tune"
+	"github.com/go-vram/vram/kernel/tune/tables"
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/tensor/layout"
 )
@@ -559,4 +561,34 @@ func TestManyLayoutsTakeTheWinner(t *testing.T) {
 		}
 	}
 	assert.Len(t, all, 12)
+}
+
+// The table of a device has rows of the kernels as they are: their hashes leave out the names that profiles show.
+func TestTheTableHasTheCodeThatThereIs(t *testing.T) {
+	of, err := tables.Read("nvidia-h200.txt")
+	require.NoError(t, err)
+	r := newRigOn(t, launching(t))
+	info := r.c.Info()
+	device := regexp.MustCompile(`(?m)^device .*$`)
+	here, err := tune.Parse(device.ReplaceAllString(of.String(),
+		fmt.Sprintf("device compute=%d.%d name=%q", info.Compute.Major, info.Compute.Minor, info.Name)))
+	require.NoError(t, err)
+	kernels, err := kernel.NewCompiler(r.c, kernel.WithTables(here))
+	require.NoError(t, err)
+	x, y := expr.Input(0, tensor.Float32), expr.Input(1, tensor.Float32)
+	add, err := kernels.Elementwise(x.Add(y))
+	require.NoError(t, err)
+	softmax, err := kernels.Reduction([]int{-1}, x.Softmax())
+	require.NoError(t, err)
+	sum, err := kernels.Reduction([]int{-1}, x.Sum())
+	require.NoError(t, err)
+	flat, square, rows := r.made(tensor.Float32, 1_000_000), r.made(tensor.Float32, 1024, 1024), r.made(tensor.Float32, 1024)
+	require.NoError(t, add.Run(r.c, outs(flat), flat, r.made(tensor.Float32, 1_000_000)))
+	require.NoError(t, softmax.Run(r.c, outs(r.made(tensor.Float32, 1024, 1024)), square))
+	require.NoError(t, sum.Run(r.c, outs(rows), square))
+	stats := kernels.Stats()
+	assert.Positive(t, stats.Tabled, "of others the rule's variant is the best one")
+	assert.Zero(t, stats.StaleRows)
+	require.NoError(t, r.c.Synchronize(t.Context()))
+	require.NoError(t, kernels.Close())
 }

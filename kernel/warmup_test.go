@@ -203,7 +203,7 @@ func TestARefusedKernelIsNamed(t *testing.T) {
 			if source {
 				assert.Equal(t, k.String(), refused.Kernel)
 				assert.Contains(t, err.Error(), k.String())
-				assert.Contains(t, err.Error(), ".visible .entry kernel")
+				assert.Contains(t, err.Error(), ".visible .entry vram_")
 			}
 			driver.Clear()
 		}

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"math"
 
 	"github.com/go-vram/vram/tensor"
@@ -24,7 +25,8 @@ type AdamWConfig struct {
 
 // AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
 // from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in float32;
-// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber.
+// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; kernel.ErrOverlap where a tensor
+// shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
 	k := key{op: opAdamW, numbers: [4]uint64{
 		math.Float64bits(config.Beta1), math.Float64bits(config.Beta2), math.Float64bits(config.Epsilon), math.Float64bits(config.Decay),
@@ -32,7 +34,29 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 	outputs := [3]*tensor.Tensor{s.Param, s.First, s.Second}
 	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step}
 	if !(config.Beta1 > 0 && config.Beta1 < 1 && config.Beta2 > 0 && config.Beta2 < 1) {
-		return failed(k.op, ErrNumber, outputs[:], inputs[:]...)
+		return s.failed(ErrNumber, rate, step)
 	}
-	return o.set.several(at, k, outputs[:], inputs[:]...)
+	for _, out := range outputs {
+		for _, in := range [...]*tensor.Tensor{s.Grad, rate, step} {
+			if err := apart(out, in); err != nil {
+				return s.failed(err, rate, step)
+			}
+		}
+	}
+	err := o.set.several(at, k, outputs[:], inputs[:]...)
+	if e, known := errors.AsType[*Error](err); known {
+		return s.failed(e.Err, rate, step)
+	}
+	return err
+}
+
+// failed is the failure of a step: of a state, and of the tensors of rate and step if there are any.
+func (s *AdamWState) failed(err error, numbers ...*tensor.Tensor) error {
+	e := &Error{Op: opAdamW.String(), Err: err}
+	names := [...]string{"parameter", "gradient", "first moment", "second moment", "rate", "step"}
+	all := s.all()
+	for i, t := range append(all[:], numbers...) {
+		e.Operands = append(e.Operands, names[i]+" "+t.String())
+	}
+	return e
 }

@@ -1,10 +1,12 @@
 package ops
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/kernel/routine"
 	"github.com/go-vram/vram/tensor"
 )
@@ -22,7 +24,7 @@ type AdamWStep struct {
 // AdamWAll makes one step of many parameters: one launch for each 64 of the same types, and one for each whose tensors lie apart from each
 // other: with gaps, or in other orders. No launch depends on the numbers in config and step. The types are float32,
 // float16 and bfloat16, and it computes in float32. Tensors without elements are left out. No tensor may share memory with a parameter or a
-// moment, of its state or of another one; only those of its state are looked at. It allocates nothing on the heap.
+// moment, of its state or of another one. It allocates nothing on the heap.
 //
 // Errors, with which nothing was submitted: ErrNumber, ErrShape, *tensor.TypeError, kernel.ErrOverlap, kernel.ErrRepeats.
 func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWStep, config AdamWConfig) error {
@@ -39,6 +41,9 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 		if err := states[i].check(f); err != nil {
 			return states[i].failed(err)
 		}
+	}
+	if state, err := f.separate(states, step); err != nil {
+		return states[state].failed(err)
 	}
 	for i := range states {
 		if first := firstOf(states, states[i].types()); first < i {
@@ -94,10 +99,6 @@ func (s *AdamWState) types() [4]tensor.Type {
 	return [...]tensor.Type{s.Param.Type(), s.Grad.Type(), s.First.Type(), s.Second.Type()}
 }
 
-func (s *AdamWState) failed(err error) error {
-	return failed(opAdamW, err, []*tensor.Tensor{s.Param, s.First, s.Second}, s.Grad)
-}
-
 // firstOf is the number of the first state with these types.
 func firstOf(states []AdamWState, types [4]tensor.Type) int {
 	for i := range states {
@@ -147,6 +148,51 @@ func (s *AdamWState) check(f *routineFrame) error {
 		}
 	}
 	return nil
+}
+
+// span is the memory of a tensor.
+type span struct {
+	first, end uint64
+	state      int
+	written    bool
+}
+
+// separate returns an error where a tensor shares memory with one of another state that is written, and the number of one of the states.
+// Errors: kernel.ErrOverlap.
+func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int, err error) {
+	add := func(t *tensor.Tensor, state int, written bool) error {
+		r, err := t.Range()
+		if err == nil && r.Bytes > 0 {
+			first := (&place{at: r}).address()
+			f.spans = append(f.spans, span{first, first + uint64(r.Bytes), state, written})
+		}
+		return err
+	}
+	for i := range states {
+		for k, t := range states[i].all() {
+			if err := add(t, i, k != 1); err != nil {
+				return i, err
+			}
+		}
+	}
+	for _, t := range [...]*tensor.Tensor{step.RateAt, step.StepAt} {
+		if t != nil && len(states) > 0 {
+			if err := add(t, 0, false); err != nil {
+				return 0, err
+			}
+		}
+	}
+	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	var written, all uint64 // the ends of those before
+	for _, s := range f.spans {
+		if s.first < written || s.written && s.first < all {
+			return s.state, kernel.ErrOverlap
+		}
+		if all = max(all, s.end); s.written {
+			written = max(written, s.end)
+		}
+	}
+	return 0, nil
 }
 
 // dense reports whether the elements of all four lie without gaps, and in the same order.

@@ -168,6 +168,22 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = nil }), tensor.ErrNoTensor)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = s.Second }), kernel.ErrOverlap)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Grad = s.Param }), kernel.ErrOverlap)
+	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { *s = x.state }), kernel.ErrOverlap, "one parameter in two states")
+	turned := func(t *tensor.Tensor) *tensor.Tensor {
+		flat, err := t.Reshape(2, 3)
+		require.NoError(r, err)
+		return flat
+	}
+	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = turned(x.state.Second) }), kernel.ErrOverlap)
+	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Grad = turned(x.state.Param) }), kernel.ErrOverlap)
+	scalar := func(t *tensor.Tensor) *tensor.Tensor {
+		one, err := t.Slice(0, 0, 1, 1)
+		require.NoError(r, err)
+		one, err = one.Slice(1, 0, 1, 1)
+		require.NoError(r, err)
+		return one
+	}
+	require.ErrorIs(t, run(ops.AdamWStep{Rate: 0.1, StepAt: scalar(x.state.Param)}, c, none), kernel.ErrOverlap)
 	var types *tensor.TypeError
 	wide := r.trained(tensor.Float64, []int{2, 3}, contiguous)
 	err := run(first, c, func(s *ops.AdamWState) { *s = wide.state })
@@ -179,4 +195,5 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	r.near(before, x.state.Param, 0, 0)
 	require.NoError(t, r.o.AdamWAll(r.s, nil, first, c))
 	require.NoError(t, run(first, c, none))
+	require.NoError(t, run(first, c, func(s *ops.AdamWState) { s.Grad = turned(x.state.Grad) }), "gradients are read alone")
 }

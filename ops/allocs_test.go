@@ -115,11 +115,25 @@ type operands struct {
 	long       *tensor.Tensor // of so many columns that several blocks sum a row up
 	one        *tensor.Tensor // without dimensions
 	numbers    *tensor.Tensor // of int32
+
+	sizes
+	step *int // the number of the last step of AdamWAll
 }
 
-func (r *rig) operands() operands {
+// sizes are those of the largest operands of the table.
+type sizes struct {
+	columns int // so many that several blocks sum a row up
+	summed  int // of a product: so many that several blocks sum up an element
+}
+
+// onHost are sizes for tests that execute nothing.
+var onHost = sizes{columns: 1 << 18, summed: 8192}
+
+func (r *rig) operands() operands { return r.operandsOf(onHost) }
+
+func (r *rig) operandsOf(n sizes) operands {
 	r.Helper()
-	o := operands{rig: r}
+	o := operands{rig: r, sizes: n, step: new(int)}
 	wide := r.made(tensor.Float32, 16, 64)
 	var err error
 	o.strided, err = wide.Slice(1, 0, 64, 2)
@@ -128,7 +142,7 @@ func (r *rig) operands() operands {
 	o.bias, o.row, o.one = r.zeros(32), r.zeros(16), r.zeros()
 	o.half, o.mask = r.made(tensor.Float16, 16, 32), r.made(tensor.Bool, 16, 32)
 	o.indices, o.classes = r.made(tensor.Int64, 16, 32), r.made(tensor.Int64, 16)
-	o.long, o.numbers = r.zeros(2, 1<<18), r.made(tensor.Int32, 16, 32)
+	o.long, o.numbers = r.zeros(2, n.columns), r.made(tensor.Int32, 16, 32)
 	return o
 }
 
@@ -137,6 +151,7 @@ func (r *rig) made(of tensor.Type, shape ...int) *tensor.Tensor {
 	r.Helper()
 	t, err := tensor.Zeros(r.s, of, shape...)
 	require.NoError(r, err)
+	*r.zeroed = append(*r.zeroed, t)
 	return t
 }
 
@@ -147,12 +162,13 @@ func (r *rig) zeros(shape ...int) *tensor.Tensor {
 }
 
 // calls has every operation.
-func (r *rig) calls() calls {
+func (r *rig) calls() calls { return r.operands().calls() }
+
+func (r operands) calls() calls {
 	r.Helper()
-	o := r.operands()
 	all := calls{}
 	for _, part := range []calls{
-		o.elements(), o.makers(), o.reductions(), o.rows(), o.products(), o.gradients(), o.gradientsOfRows(), o.indexing(), o.training(),
+		r.elements(), r.makers(), r.reductions(), r.rows(), r.products(), r.gradients(), r.gradientsOfRows(), r.indexing(), r.training(),
 	} {
 		maps.Copy(all, part)
 	}
@@ -278,7 +294,7 @@ func (r operands) products() calls {
 	apart, err := r.zeros(16, 32).Slice(1, 0, 32, 2)
 	require.NoError(r, err)
 	column, vector := r.zeros(32, 1), r.zeros(16, 1)
-	deep, wide, square := r.zeros(64, 8192), r.zeros(8192, 64), r.zeros(64, 64)
+	deep, wide, square := r.zeros(64, r.summed), r.zeros(r.summed, 64), r.zeros(64, 64)
 	multiply := func(out, x, y *tensor.Tensor, how ops.Product) call {
 		return func() error {
 			_, err := r.o.MatmulInto(r.c, out, x, y, how)
@@ -392,19 +408,18 @@ func (r operands) training() calls {
 	states := []ops.AdamWState{state, apart, half}
 	config := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 	rate, step, ahead := r.zeros(1), r.zeros(1), r.made(tensor.Int64, 1)
-	number := 0
 	return calls{
 		"AdamW": {"step": func() error { return r.o.AdamW(r.c, state, rate, step, config) }},
 		"AdamWAll": {
 			"numbers": func() error {
-				number++
-				return r.o.AdamWAll(r.c, states, ops.AdamWStep{Rate: 1 / float64(number), Step: number}, config)
+				*r.step++
+				return r.o.AdamWAll(r.c, states, ops.AdamWStep{Rate: 1 / float64(*r.step), Step: *r.step}, config)
 			},
 			"tensors": func() error { return r.o.AdamWAll(r.c, states, ops.AdamWStep{RateAt: rate, StepAt: step}, config) },
 		},
 		"UniformInto": {
-			"new bounds": func() error { return r.o.UniformInto(r.c, r.out, ops.Random{Seed: 1}, 0, float64(number)) },
-			"half":       func() error { return r.o.UniformInto(r.c, r.half, ops.Random{Seed: uint64(number)}, 0, 1) }, //nolint:gosec // small
+			"new bounds": func() error { return r.o.UniformInto(r.c, r.out, ops.Random{Seed: 1}, 0, float64(*r.step)) },
+			"half":       func() error { return r.o.UniformInto(r.c, r.half, ops.Random{Seed: uint64(*r.step)}, 0, 1) }, //nolint:gosec // small
 		},
 		"NormalInto": {"strided": func() error { return r.o.NormalInto(r.c, r.strided, ops.Random{Offset: 7, Ahead: ahead}, 0, 1) }},
 	}

@@ -20,8 +20,15 @@
 //
 // # Memory
 //
-// Results of operations are contiguous. Into forms take any layout that does not repeat elements. An output may be an operand of
-// exactly the same layout, and must not overlap one in any other way, unless the operation says otherwise. Operands may be any views.
+// Results of operations are contiguous. Into forms take any layout that does not repeat elements. Operands may be any views.
+//
+// The rule for memory that is shared: an operation has the result that it has with an output of other memory, or is refused with
+// kernel.ErrOverlap before it submits anything. An output may be an operand of exactly the same layout and type, where the element at a
+// place depends on that place of the operand, as in arithmetic, or on its row, as in softmax and norms. It must not overlap an operand in any
+// other way; outputs of products, reductions, gathers, sums at indices and joined tensors must not overlap one at all. Two outputs must not
+// overlap. Gradients that take several launches are written in an order in which none is read after it was written; where there is no
+// such order they are refused.
+//
 // Work is submitted and not waited for.
 //
 // Once an operation has been run on some types and kinds of layouts, its Into form makes no driver call but launches, fills and copies, and
@@ -34,6 +41,13 @@
 // such as epsilons and bounds are constants of the kernel: each new one compiles, so they are those of a model, not of
 // a step; those of AdamWAll and of random numbers are arguments of the launch. An operation is compiled before it is captured: by a call
 // outside of the capture. Products of matrices are those of package kernel/matmul.
+//
+// # Prepare
+//
+// A run prepares an operation: calls with the types, kinds of layouts and numbers that will be used compile all that these need. After
+// that o.Kernels().Freeze() has an operation that would compile refused with kernel.ErrNotPrepared. With kernel.WithStore the next
+// process need not run anything first: with kernel.Prepared it takes the kernels that an earlier one has left in the store, and refuses others.
+// Own kernels of products are part of this; the library's are not.
 //
 // # Types
 //

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/go-vram/vram/tensor"
@@ -14,8 +15,8 @@ var (
 	ErrEmpty = errors.New("no element to choose from")
 	// ErrAxes refuses axes that a tensor does not have, or twice the same.
 	ErrAxes = errors.New("there are no such axes")
-	// ErrNumber refuses a number that the element type does not have.
-	ErrNumber = errors.New("the element type has no such number")
+	// ErrNumber refuses a number that the element type does not have, or that the operation cannot have, as bounds in the wrong order.
+	ErrNumber = errors.New("such a number is not possible for the operation and the element type")
 	// ErrShape refuses shapes that an operation cannot have together.
 	ErrShape = errors.New("the shapes do not fit")
 )
@@ -23,13 +24,17 @@ var (
 // Error is the failure of an operation.
 type Error struct {
 	Op       string
-	Operands []string // type and shape of each, outputs first
+	Operands []string // type and shape of each, outputs first; of an operation that makes numbers also these
 	Err      error
 }
 
 // Error names the operation, the operands and the reason.
 func (e *Error) Error() string {
-	return "ops: " + e.Op + " of " + strings.Join(e.Operands, ", ") + ": " + e.Err.Error()
+	text := "ops: " + e.Op
+	if len(e.Operands) > 0 {
+		text += " of " + strings.Join(e.Operands, ", ")
+	}
+	return text + ": " + e.Err.Error()
 }
 
 // Unwrap is the reason.
@@ -47,4 +52,21 @@ func failed(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor
 		}
 	}
 	return e
+}
+
+// refused is the failure of an operation that has no tensor yet: of a type and a shape, with its numbers.
+func refused(op operation, err error, of tensor.Type, shape []int, numbers string) error {
+	what := fmt.Sprint(of)
+	if shape != nil {
+		what += fmt.Sprint(shape)
+	}
+	return &Error{Op: op.String(), Operands: []string{what + numbers}, Err: err}
+}
+
+// renamed gives a failure the name of the operation that the caller has called: some are done by others.
+func renamed(op operation, err error) error {
+	if e, known := errors.AsType[*Error](err); known {
+		e.Op = op.String() // the error is of this call
+	}
+	return err
 }

@@ -2,12 +2,14 @@ package ops_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/vramtest/ptxrun"
@@ -45,6 +47,39 @@ func Example() {
 	// [3 5.5 0 1.5]
 	// 1.3902
 	// [1 1]
+}
+
+// step is the work of a service.
+func step(o ops.Ops, s *tensor.Scope) error {
+	x, err := o.Fill(s, tensor.Float32, 2, 8, 8)
+	if err != nil {
+		return err
+	}
+	_, err = o.Softmax(s, x, -1)
+	return err
+}
+
+// A service runs its work once, which compiles all kernels, and compiles nothing after that.
+func Example_freeze() {
+	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})}))
+	c := must(cuda.NewContext(must(dev.NewStream())))
+	o := must(ops.New(c))
+
+	check(tensor.Scoped(c, func(s *tensor.Scope) error {
+		x := must(tensor.Zeros(s, tensor.Float32, 8))
+		check(step(o, s)) // all calls, with the shapes that will be used
+		o.Kernels().Freeze()
+		check(step(o, s))
+		_, err := o.Exp(s, x) // was not run: kernel.ErrNotPrepared
+		fmt.Println(errors.Is(err, kernel.ErrNotPrepared))
+		return nil
+	}))
+
+	check(c.Synchronize(context.Background()))
+	check(o.Close())
+	check(c.Close())
+	check(dev.Close())
+	// Output: true
 }
 
 func must[T any](value T, err error) T {

@@ -75,6 +75,12 @@ const (
 	opAdamW
 	opMatmul
 
+	// Names alone, of operations that are others.
+	opAddBackward
+	opCast
+	opTransposeCopy
+	opSumTo
+
 	opConcat
 	opGather
 	opGatherBackward
@@ -101,7 +107,8 @@ func (op operation) String() string {
 		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
 		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
 		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",
-		opAdamW: "AdamW", opMatmul: "matmul",
+		opAdamW: "AdamW", opMatmul: "matmul", opAddBackward: "add backward",
+		opCast: "cast", opTransposeCopy: "transpose copy", opSumTo: "sum to",
 		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
 		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
 	}
@@ -291,7 +298,9 @@ func (k *key) row() expr.Expr {
 	x = x.Cast(accumulator(x.Type))
 	is := k.input(2).Eq(k.input(1))
 	picked := expr.Select(is, x, expr.Number(0)).Sum()
-	loss := expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), x.LogSumExp().Sub(picked))
+	greatest, total := x.Exponentials()
+	// Of large logits the distance is small: the logarithm of the sum of exponentials would have its error.
+	loss := expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), total.Log().Sub(picked.Sub(greatest)))
 	return k.unlessIgnored(k.input(1).Max(), loss) // all elements of the row have its class
 }
 

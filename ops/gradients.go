@@ -22,17 +22,19 @@ func like(at tensor.Context, op operation, x *tensor.Tensor) (*tensor.Tensor, er
 
 // AddBackward are the gradients of the operands of Add. Of these only types and shapes are looked at.
 func (o Gradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
-	return both(at, opSum, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
+	return both(at, opAddBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
 }
 
 // AddBackwardInto is AddBackward into tensors.
 func (o Gradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
-	for _, d := range [...]*tensor.Tensor{dx, dy} {
-		if d == nil {
-			continue
-		}
-		if err := o.set.summedInto(at, key{op: opSum}, d, grad); err != nil {
-			return err
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad}}, {dy, [3]*tensor.Tensor{grad}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opAddBackward, err, given(dx, dy), grad)
+	}
+	for _, i := range all.steps[:all.count] {
+		if err := o.set.summedInto(at, key{op: opSum}, steps[i].out, grad); err != nil {
+			return renamed(opAddBackward, err)
 		}
 	}
 	return nil
@@ -43,15 +45,18 @@ func (o Gradients) MulBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx
 	return both(at, opMulBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.MulBackwardInto(at, dx, dy, grad, x, y) })
 }
 
-// MulBackwardInto is MulBackward into tensors. dx must not overlap x where dy is wanted.
+// MulBackwardInto is MulBackward into tensors.
 func (o Gradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
-	if dx != nil {
-		if err := o.set.summedInto(at, key{op: opMulBackward}, dx, grad, y); err != nil {
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad, y}}, {dy, [3]*tensor.Tensor{grad, x}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opMulBackward, err, given(dx, dy), grad, x, y)
+	}
+	for _, i := range all.steps[:all.count] {
+		s := &steps[i]
+		if err := o.set.summedInto(at, key{op: opMulBackward}, s.out, s.reads[0], s.reads[1]); err != nil {
 			return err
 		}
-	}
-	if dy != nil {
-		return o.set.summedInto(at, key{op: opMulBackward}, dy, grad, x)
 	}
 	return nil
 }
@@ -194,29 +199,44 @@ func (o Gradients) LayerNormBackward(at tensor.Context, grad, x, weight *tensor.
 }
 
 // LayerNormBackwardInto is LayerNormBackward into tensors. It makes a launch for each output, and one more for dweight, which takes temporary
-// memory. dx is written last: it may be grad or x.
+// memory.
 func (o Gradients) LayerNormBackwardInto(
 	at tensor.Context, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
 ) error {
 	along, err := lastAxes(x.Rank(), dims)
+	steps := [...]step{
+		{dweight, [3]*tensor.Tensor{grad, x}}, {dbias, [3]*tensor.Tensor{grad}}, {dx, [3]*tensor.Tensor{grad, x, weight}},
+	}
+	var all order
+	if err == nil {
+		err = fitsLast(x, dims, weight, dweight, dbias)
+	}
+	if err == nil {
+		all, err = ordered(steps[:]...)
+	}
 	if err != nil {
-		return failed(opLayerNormBackward, err, []*tensor.Tensor{dx}, grad, x)
+		return failed(opLayerNormBackward, err, given(dx, dweight, dbias), given(grad, x, weight)...)
 	}
 	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
-	if dweight != nil {
-		if err := o.weight(at, k, dweight, grad, x); err != nil {
-			return named(opWeightBackward, err, []*tensor.Tensor{dweight}, grad, x)
+	for _, i := range all.steps[:all.count] {
+		switch steps[i].out {
+		case dweight:
+			err = named(opWeightBackward, o.weight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
+		case dbias:
+			err = renamed(opLayerNormBackward, o.set.summedInto(at, key{op: opSum}, dbias, grad))
+		default:
+			err = o.normBackward(at, opLayerNormBackward, k, dx, grad, x, weight)
 		}
-	}
-	if dbias != nil {
-		if err := o.set.summedInto(at, key{op: opSum}, dbias, grad); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	if dx == nil {
-		return nil
-	}
-	k.op = opLayerNormBackward
+	return nil
+}
+
+// normBackward is the gradient of the operand of a norm.
+func (o Gradients) normBackward(at tensor.Context, op operation, k key, dx, grad, x, weight *tensor.Tensor) error {
+	k.op = op
 	if weight == nil {
 		return o.set.into(at, k, dx, grad, x)
 	}

@@ -4,15 +4,26 @@ import "github.com/go-vram/vram/tensor"
 
 // SubBackward are the gradients of the operands of Sub. Of these only types and shapes are looked at.
 func (o Gradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
-	return both(at, opSum, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
+	return both(at, opNegatedBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
 }
 
-// SubBackwardInto is SubBackward into tensors. dx must not overlap grad where dy is wanted.
+// SubBackwardInto is SubBackward into tensors.
 func (o Gradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
-	if err := o.AddBackwardInto(at, dx, nil, grad); err != nil || dy == nil {
-		return err
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad}}, {dy, [3]*tensor.Tensor{grad}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opNegatedBackward, err, given(dx, dy), grad)
 	}
-	return o.set.summedInto(at, key{op: opNegatedBackward}, dy, grad)
+	for _, i := range all.steps[:all.count] {
+		k := key{op: opSum}
+		if i == 1 {
+			k.op = opNegatedBackward
+		}
+		if err := o.set.summedInto(at, k, steps[i].out, grad); err != nil {
+			return renamed(opNegatedBackward, err)
+		}
+	}
+	return nil
 }
 
 // DivBackward are the gradients of the operands of Div: grad/y and -grad*x/y².
@@ -20,15 +31,22 @@ func (o Gradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx
 	return both(at, opDivBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.DivBackwardInto(at, dx, dy, grad, x, y) })
 }
 
-// DivBackwardInto is DivBackward into tensors. dx must not overlap an operand where dy is wanted.
+// DivBackwardInto is DivBackward into tensors.
 func (o Gradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
-	if dx != nil {
-		if err := o.set.summedInto(at, key{op: opDivBackward}, dx, grad, y); err != nil {
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad, y}}, {dy, [3]*tensor.Tensor{grad, x, y}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opDivBackward, err, given(dx, dy), grad, x, y)
+	}
+	for _, i := range all.steps[:all.count] {
+		if i == 0 {
+			err = o.set.summedInto(at, key{op: opDivBackward}, dx, grad, y)
+		} else {
+			err = o.set.summedInto(at, key{op: opDivisorBackward}, dy, grad, x, y)
+		}
+		if err != nil {
 			return err
 		}
-	}
-	if dy != nil {
-		return o.set.summedInto(at, key{op: opDivisorBackward}, dy, grad, x, y)
 	}
 	return nil
 }

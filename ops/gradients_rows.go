@@ -47,35 +47,45 @@ func (o Gradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor.Te
 	return dx, dweight, nil
 }
 
-// RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, which take temporary memory. dx is
-// written last: it may be grad or x.
+// RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, which take temporary memory.
 func (o Gradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
 	along, err := lastAxes(x.Rank(), dims)
-	if err != nil {
-		return failed(opRMSNormBackward, err, []*tensor.Tensor{dx}, grad, x)
+	steps := [...]step{{dweight, [3]*tensor.Tensor{grad, x}}, {dx, [3]*tensor.Tensor{grad, x, weight}}}
+	var all order
+	if err == nil {
+		err = fitsLast(x, dims, weight, dweight)
 	}
-	k := key{op: opRMSFactor, axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
-	if dweight != nil {
-		rows, err := rowsOf(x.Layout(), along)
-		if err == nil {
-			err = temporary(at, accumulator(x.Type()), rows, func(factor *tensor.Tensor) error {
-				if err := o.set.into(at, k, factor, x); err != nil {
-					return err
-				}
-				return o.set.summedInto(at, key{op: opRMSWeightBackward}, dweight, grad, x, factor)
-			})
+	if err == nil {
+		all, err = ordered(steps[:]...)
+	}
+	if err != nil {
+		return failed(opRMSNormBackward, err, given(dx, dweight), given(grad, x, weight)...)
+	}
+	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
+	for _, i := range all.steps[:all.count] {
+		if i == 0 {
+			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
+		} else {
+			err = o.normBackward(at, opRMSNormBackward, k, dx, grad, x, weight)
 		}
 		if err != nil {
-			return named(opRMSWeightBackward, err, []*tensor.Tensor{dweight}, grad, x)
+			return err
 		}
 	}
-	if dx == nil {
-		return nil
+	return nil
+}
+
+// rmsWeight is the gradient of an RMS norm's weight: it needs the factor of each row before it sums over the rows.
+func (o Gradients) rmsWeight(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
+	k.op = opRMSFactor
+	rows, err := rowsOf(x.Layout(), k.axes)
+	if err != nil {
+		return err
 	}
-	k.op = opRMSNormBackward
-	if weight == nil {
-		return o.set.into(at, k, dx, grad, x)
-	}
-	k.with = withWeight
-	return o.set.into(at, k, dx, grad, x, weight)
+	return temporary(at, accumulator(x.Type()), rows, func(factor *tensor.Tensor) error {
+		if err := o.set.into(at, k, factor, x); err != nil {
+			return err
+		}
+		return o.set.summedInto(at, key{op: opRMSWeightBackward}, dweight, grad, x, factor)
+	})
 }

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/go-vram/vram/tensor"
@@ -21,37 +22,43 @@ func (o Makers) CopyInto(at tensor.Context, out, x *tensor.Tensor) error {
 }
 
 // Cast is a contiguous tensor with the elements converted to a type. A conversion of a floating-point number to an integer cuts
-// off the fraction. Its Into form is CopyInto.
+// off the fraction and takes the nearest number of the type; NaN is 0. Integers wrap around. Its Into form is CopyInto. Errors: a
+// *tensor.TypeError for no type.
 func (o Makers) Cast(at tensor.Context, x *tensor.Tensor, to tensor.Type) (*tensor.Tensor, error) {
-	return o.set.made(at, key{op: opCopy, out: to}, x.Shape(), x)
+	if x.Type().Valid() && !to.Valid() {
+		return nil, failed(opCast, &tensor.TypeError{Op: opCast.String(), Types: []tensor.Type{x.Type(), to}}, nil, x)
+	}
+	out, err := o.set.made(at, key{op: opCopy, out: to}, x.Shape(), x)
+	return out, renamed(opCast, err)
 }
 
 // TransposeCopy is a contiguous tensor with two dimensions exchanged.
 func (o Makers) TransposeCopy(at tensor.Context, x *tensor.Tensor, a, b int) (*tensor.Tensor, error) {
 	turned, err := x.Transpose(a, b)
 	if err != nil {
-		return nil, failed(opCopy, err, nil, x)
+		return nil, failed(opTransposeCopy, err, nil, x)
 	}
-	return o.Copy(at, turned)
+	out, err := o.Copy(at, turned)
+	return out, renamed(opTransposeCopy, err)
 }
 
 // TransposeCopyInto is TransposeCopy into a tensor.
 func (o Makers) TransposeCopyInto(at tensor.Context, out, x *tensor.Tensor, a, b int) error {
 	if !x.Type().Valid() {
-		return failed(opCopy, tensor.ErrNoTensor, []*tensor.Tensor{out}, x)
+		return failed(opTransposeCopy, tensor.ErrNoTensor, []*tensor.Tensor{out}, x)
 	}
 	turned, err := x.Layout().Transpose(a, b)
 	if err == nil {
 		err = viewed(x, turned, func(x *tensor.Tensor) error { return o.CopyInto(at, out, x) })
 	}
-	return named(opCopy, err, []*tensor.Tensor{out}, x)
+	return renamed(opTransposeCopy, named(opTransposeCopy, err, []*tensor.Tensor{out}, x))
 }
 
 // Fill is a new tensor whose elements are a number.
 func (o Makers) Fill(at tensor.Context, of tensor.Type, value float64, shape ...int) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, of, shape...)
 	if err != nil {
-		return nil, failed(opFill, err, nil)
+		return nil, refused(opFill, err, of, shape, "")
 	}
 	return finished(out, o.FillInto(at, out, value))
 }
@@ -96,25 +103,28 @@ func fill(at tensor.Context, out *tensor.Tensor, of tensor.Type, value float64) 
 }
 
 // Arange has the numbers from start on, before end, step by step, in one dimension. Each start and step compiles a kernel.
-// Errors: ErrNumber for a step of 0, a step away from the end, and for a fraction or a number that is too large where the type is of integers.
+// Errors: ErrNumber for a step of 0, a step away from the end, and for a fraction or a number that the type does not have where it is of
+// integers.
 func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float64) (*tensor.Tensor, error) {
 	count := math.Ceil((end - start) / step)
+	numbers := fmt.Sprintf(" from %v to %v by %v", start, end, step)
 	if !(count >= 0 && count < 1<<53) {
-		return nil, failed(opArange, ErrNumber, nil)
+		return nil, refused(opArange, ErrNumber, of, nil, numbers)
 	}
 	out, err := tensor.New(at, of, int(count))
 	if err != nil {
-		return nil, failed(opArange, err, nil)
+		return nil, refused(opArange, err, of, nil, numbers)
 	}
 	return finished(out, o.ArangeInto(at, out, start, step))
 }
 
 // ArangeInto writes start, start+step and so on along the last dimension of a tensor. Floating-point numbers are computed in float64.
+// Errors: ErrNumber for a fraction, or a number that the type does not have, where it is of integers.
 func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step float64) error {
 	k := key{op: opArange, numbers: [4]uint64{math.Float64bits(start), math.Float64bits(step)}}
 	if of := out.Type(); of.Kind() == tensor.Floating {
 		k.with = 1
-	} else if start != math.Trunc(start) || step != math.Trunc(step) || !holds(tensor.Int64, start) || !holds(tensor.Int64, step) {
+	} else if !counts(out, start, step) {
 		return failed(opArange, ErrNumber, []*tensor.Tensor{out})
 	}
 	if out.Rank() > 0 {
@@ -125,4 +135,16 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 		err = viewed(out, one, func(out *tensor.Tensor) error { return o.set.into(at, k, out) })
 	}
 	return named(opArange, err, []*tensor.Tensor{out})
+}
+
+// counts reports whether a tensor of integers has all numbers that go step by step along its last dimension.
+func counts(out *tensor.Tensor, start, step float64) bool {
+	if start != math.Trunc(start) || step != math.Trunc(step) || !holds(tensor.Int64, start) || !holds(tensor.Int64, step) {
+		return false
+	}
+	last := start
+	if out.Rank() > 0 {
+		last += float64(out.Dim(-1)-1) * step
+	}
+	return out.Len() == 0 || holds(out.Type(), start) && holds(out.Type(), last)
 }

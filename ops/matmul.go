@@ -33,7 +33,7 @@ func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (*
 	return out, path, err
 }
 
-// MatmulInto is Matmul into a tensor, which must not overlap the operands. Transposed matrices are multiplied as they are; operands whose
+// MatmulInto is Matmul into a tensor, which must not overlap the operands: that is kernel.ErrOverlap. Transposed matrices are multiplied as they are; operands whose
 // elements lie apart, or that are of another type than the output, are copied to temporary memory first, and so is an output of
 // such a layout.
 func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {

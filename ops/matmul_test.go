@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/kernel/matmul"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
@@ -85,4 +86,18 @@ func TestMatmulOfTypes(t *testing.T) {
 	_, _, err = r.o.Matmul(r.s, x, wide, ops.Product{Precision: gemm.TF32, Choice: matmul.Own})
 	var refused *gemm.ProblemError
 	require.ErrorAs(t, err, &refused)
+}
+
+// A product into an operand is refused.
+func TestMatmulIntoAnOperand(t *testing.T) {
+	r := newRig(t)
+	q, x := r.zeros(8, 8), r.zeros(8, 8)
+	turned, err := q.Transpose(0, 1)
+	require.NoError(t, err)
+	for _, choice := range []matmul.Choice{matmul.Own, matmul.Any} {
+		for _, operands := range [][2]*tensor.Tensor{{q, q}, {q, x}, {x, q}, {turned, x}} {
+			_, err := r.o.MatmulInto(r.s, q, operands[0], operands[1], ops.Product{Choice: choice})
+			require.ErrorIs(t, err, kernel.ErrOverlap)
+		}
+	}
 }

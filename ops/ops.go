@@ -31,7 +31,8 @@ type Ops struct {
 }
 
 // New makes the operations for the device of a context, and all contexts on it. The context must stay open until Close. It compiles
-// nothing. Options are those of the compiler, as kernel.WithStore; with kernel.Prepared every operation that is an expression, and each product of own kernels, is refused. Errors: cuda.ErrNotOpen.
+// nothing. Options are those of the compiler, as kernel.WithStore and kernel.Prepared: the comment of the package says how a program prepares
+// operations. Errors: cuda.ErrNotOpen.
 func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	compiler, err := kernel.NewCompiler(c, with...)
 	if err != nil {

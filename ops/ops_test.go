@@ -195,3 +195,36 @@ func TestMistakes(t *testing.T) {
 	_, err = r.o.Neg(r.s, gone)
 	require.ErrorIs(t, err, tensor.ErrFreed)
 }
+
+// A failure has the name of the operation that was called, and says which operand is which.
+func TestNamesInFailures(t *testing.T) {
+	r := newRig(t)
+	x, wide, none := r.zeros(2, 3), r.made(tensor.Float64, 2, 3), (*tensor.Tensor)(nil)
+	indices := r.made(tensor.Int64, 2, 3)
+	square := r.zeros(3, 3)
+	turned, err := square.Transpose(0, 1)
+	require.NoError(t, err)
+	fail := func(_ *tensor.Tensor, err error) error { return err }
+	both := func(_, _ *tensor.Tensor, err error) error { return err }
+	for want, err := range map[string]error{
+		"ops: cast of no tensor: ":                                      fail(r.o.Cast(r.s, none, tensor.Int8)),
+		"ops: transpose copy of no tensor: ":                            fail(r.o.TransposeCopy(r.s, none, 0, 1)),
+		"ops: transpose copy of float32[3 3] ":                          r.o.TransposeCopyInto(r.s, square, square, 0, 1),
+		"ops: sum to of ":                                               r.o.SumToInto(r.s, x, square),
+		"ops: sum to of float32[5] ":                                    fail(r.o.SumTo(r.s, x, 5)),
+		"ops: scatter-add of no tensor":                                 fail(r.o.ScatterAdd(r.s, none, indices, x, 0)),
+		"ops: add backward of ":                                         both(r.o.AddBackward(r.s, none, x, x)),
+		"ops: sub backward of ":                                         both(r.o.SubBackward(r.s, none, x, x)),
+		"ops: arange of int8 from 0 to 3 by 0: ":                        fail(r.o.Arange(r.s, tensor.Int8, 0, 3, 0)),
+		"ops: uniform of float32[-1]: ":                                 fail(r.o.Uniform(r.s, tensor.Float32, ops.Random{}, 0, 1, -1)),
+		"ops: fill of float32[-1]: ":                                    fail(r.o.Fill(r.s, tensor.Float32, 0, -1)),
+		"second moment float64[2 3] on GPU 0, rate float32[] on GPU 0,": r.o.AdamW(r.s, ops.AdamWState{Param: wide, Grad: r.made(tensor.Float64, 2, 3), First: r.made(tensor.Float64, 2, 3), Second: r.made(tensor.Float64, 2, 3)}, r.zeros(), r.zeros(), ops.AdamWConfig{Beta1: 0.5, Beta2: 0.5}),
+		"ops: AdamW of parameter no tensor, gradient no tensor,":        r.o.AdamWAll(r.s, make([]ops.AdamWState, 1), ops.AdamWStep{Step: 1}, ops.AdamWConfig{}),
+		"kernel: vram_":                                                 r.o.GeluInto(r.s, square, turned),
+	} {
+		require.ErrorContains(t, err, want)
+		require.Less(t, len(err.Error()), 400, err)
+	}
+	_, _, _, err = r.o.LayerNormBackward(r.s, none, x, nil, 1, epsilon)
+	require.ErrorContains(t, err, "layer norm")
+}

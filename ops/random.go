@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"math"
+
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/kernel/routine"
 	"github.com/go-vram/vram/tensor"
@@ -26,7 +28,7 @@ func (r Random) After(elements int) Random {
 }
 
 // Uniform is a new tensor of floating-point numbers that are evenly distributed from low to below high. Rounding of low+u*(high-low) may
-// make high itself, but for 0 and 1.
+// make high itself, but for 0 and 1. Errors: ErrNumber for bounds that are not in order, or whose distance is not finite.
 func (o Randoms) Uniform(at tensor.Context, of tensor.Type, r Random, low, high float64, shape ...int) (*tensor.Tensor, error) {
 	return o.made(at, opUniform, of, r, low, high-low, shape)
 }
@@ -37,7 +39,7 @@ func (o Randoms) UniformInto(at tensor.Context, out *tensor.Tensor, r Random, lo
 }
 
 // Normal is a new tensor of floating-point numbers with the normal distribution, by the method of Box and Muller. They are computed in
-// float32, also those of float64: none is farther than 6.8 deviations from the mean.
+// float32, also those of float64: none is farther than 6.8 deviations from the mean. Errors: ErrNumber for a deviation below 0 or that is not finite.
 func (o Randoms) Normal(at tensor.Context, of tensor.Type, r Random, mean, deviation float64, shape ...int) (*tensor.Tensor, error) {
 	return o.made(at, opNormal, of, r, mean, deviation, shape)
 }
@@ -50,7 +52,7 @@ func (o Randoms) NormalInto(at tensor.Context, out *tensor.Tensor, r Random, mea
 func (o Randoms) made(at tensor.Context, op operation, of tensor.Type, r Random, base, scale float64, shape []int) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, of, shape...)
 	if err != nil {
-		return nil, failed(op, err, nil)
+		return nil, refused(op, err, of, shape, "")
 	}
 	kind := routine.Uniform
 	if op == opNormal {
@@ -67,6 +69,9 @@ func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, 
 	of := out.Type()
 	if of.Valid() && of.Kind() != tensor.Floating {
 		return &tensor.TypeError{Op: kind.String(), Types: []tensor.Type{of}}
+	}
+	if !(scale >= 0) || math.IsInf(scale, 0) || of != tensor.Float64 && math.IsInf(float64(float32(scale)), 0) {
+		return ErrNumber
 	}
 	f := o.set.frame()
 	defer f.release()

@@ -126,14 +126,14 @@ func (o Reductions) ArgMaxInto(at tensor.Context, out, x *tensor.Tensor, axes ..
 func (o Reductions) SumTo(at tensor.Context, x *tensor.Tensor, shape ...int) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, x.Type(), shape...)
 	if err != nil {
-		return nil, failed(opSum, err, nil, x)
+		return nil, failed(opSumTo, err, nil, x)
 	}
 	return finished(out, o.SumToInto(at, out, x))
 }
 
 // SumToInto is SumTo into a tensor, which has the shape.
 func (o Reductions) SumToInto(at tensor.Context, out, x *tensor.Tensor) error {
-	return o.set.summedInto(at, key{op: opSum}, out, x)
+	return renamed(opSumTo, o.set.summedInto(at, key{op: opSum}, out, x))
 }
 
 // summedInto runs an operation that sums over the axes along which the output is broadcast to the shape of the first operand.

@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/kernel"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
@@ -29,6 +30,7 @@ type rig struct {
 	o      ops.Ops
 	s      *tensor.Scope
 	random *rand.Rand
+	zeroed *[]*tensor.Tensor // that were made
 }
 
 func newRig(tb testing.TB) *rig {
@@ -36,24 +38,24 @@ func newRig(tb testing.TB) *rig {
 	return newRigWith(tb, open(tb))
 }
 
-func newRigOn(tb testing.TB, driver cudadrv.Driver) *rig {
+func newRigOn(tb testing.TB, driver cudadrv.Driver, with ...kernel.Option) *rig {
 	tb.Helper()
 	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, dev.Close()) })
-	return newRigWith(tb, dev)
+	return newRigWith(tb, dev, with...)
 }
 
 // newRigWith is a rig on a device, which the caller closes.
-func newRigWith(tb testing.TB, dev *vram.Device) *rig {
+func newRigWith(tb testing.TB, dev *vram.Device, with ...kernel.Option) *rig {
 	tb.Helper()
 	stream, err := dev.NewStream()
 	require.NoError(tb, err)
-	r := &rig{TB: tb, dev: dev, random: rand.New(rand.NewPCG(1, 2))}
+	r := &rig{TB: tb, dev: dev, random: rand.New(rand.NewPCG(1, 2)), zeroed: new([]*tensor.Tensor)}
 	r.c, err = cuda.NewContext(stream)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, r.c.Close()) })
-	r.o, err = ops.New(r.c)
+	r.o, err = ops.New(r.c, with...)
 	require.NoError(tb, err)
 	tb.Cleanup(func() {
 		assert.NoError(tb, r.c.Synchronize(context.Background()))
@@ -152,7 +154,7 @@ func (r *rig) part(shape []int) []int {
 	return part
 }
 
-// tensor has the values of an array: contiguous, turned, with a step, or the other way round.
+// tensor has the values of an array, in a layout that view chooses.
 func (r *rig) tensor(a array) *tensor.Tensor {
 	r.Helper()
 	t := r.view(tensor.Float32, a.shape)
@@ -160,39 +162,86 @@ func (r *rig) tensor(a array) *tensor.Tensor {
 	return t
 }
 
+// The layouts that view chooses from.
+const (
+	viewContiguous = iota
+	viewTurned     // dimensions are stored the other way round
+	viewStep       // every other element of the last dimension
+	viewBackwards  // the first dimension is stored backwards
+	viewMisaligned // contiguous, from an odd element on
+	viewPadded     // rows have a gap behind them
+	viewInner      // a block with elements around it in each dimension
+	views
+)
+
 // view is a tensor with a random layout.
 func (r *rig) view(of tensor.Type, shape []int) *tensor.Tensor {
 	r.Helper()
-	kind := r.random.IntN(4)
-	if len(shape) == 0 {
-		kind = 0
+	return r.viewAs(r.random.IntN(views), of, shape)
+}
+
+func (r *rig) viewAs(kind int, of tensor.Type, shape []int) *tensor.Tensor {
+	r.Helper()
+	if len(shape) == 0 && kind != viewMisaligned {
+		kind = viewContiguous
 	}
 	stored := slices.Clone(shape)
+	last := len(stored) - 1
 	switch kind {
-	case 1:
+	case viewTurned:
 		slices.Reverse(stored)
-	case 2:
-		stored[len(stored)-1] *= 2
+	case viewStep:
+		stored[last] *= 2
+	case viewMisaligned:
+		stored = []int{count(shape) + 3}
+	case viewPadded:
+		stored[last] += 1 + r.random.IntN(5)
+	case viewInner:
+		for d := range stored {
+			stored[d] += 3
+		}
 	}
 	t, err := tensor.New(r.s, of, stored...)
 	require.NoError(r, err)
 	switch kind {
-	case 1:
+	case viewTurned:
 		var dims []int
 		for d := range shape {
-			dims = append(dims, len(shape)-1-d)
+			dims = append(dims, last-d)
 		}
 		t, err = t.Permute(dims...)
-	case 2:
-		t, err = t.Slice(-1, 0, stored[len(stored)-1], 2)
-	case 3:
+	case viewStep:
+		t, err = t.Slice(-1, 0, stored[last], 2)
+	case viewBackwards:
 		if n := shape[0]; n > 0 {
 			t, err = t.Slice(0, n-1, -1, -1)
+		}
+	case viewMisaligned:
+		t, err = t.Narrow(0, 1+2*r.random.IntN(2), count(shape))
+		require.NoError(r, err)
+		t, err = t.Reshape(shape...)
+	case viewPadded:
+		t, err = t.Narrow(-1, 0, shape[last])
+	case viewInner:
+		for d, n := range shape {
+			t, err = t.Narrow(d, 1+r.random.IntN(2), n)
+			require.NoError(r, err)
 		}
 	}
 	require.NoError(r, err)
 	require.True(r, slices.Equal(shape, t.Shape()))
 	return t
+}
+
+// repeated is an operand of a shape whose elements are repeated along some dimensions in memory, and its values with that shape.
+func (r *rig) repeated(shape []int, f func() float64) (*tensor.Tensor, array) {
+	r.Helper()
+	part := newArray(r.part(shape), f)
+	t, err := r.tensor(part).Broadcast(shape...)
+	require.NoError(r, err)
+	whole := array{shape: shape}
+	each(shape, func(index []int) { whole.values = append(whole.values, part.values[part.index(index)]) })
+	return t, whole
 }
 
 func (r *rig) write(t *tensor.Tensor, values []float64) {

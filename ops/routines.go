@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"context"
 	"maps"
 	"sync"
 
@@ -20,7 +19,7 @@ func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 	if f := (*s.functions.Load())[k]; f != nil {
 		return f, nil
 	}
-	f, err := s.compiler.RawPTX(k.Text(), k.Entry()).Await(context.Background())
+	f, err := s.compiler.Function(k.Text(), k.Entry())
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +103,7 @@ type routineFrame struct {
 	wide           bool // sizes have 64 bits
 	always         bool // they have, also where the tensors are small
 	args           []cuda.Arg
+	spans          []span // of many tensors
 }
 
 var routineFrames = sync.Pool{New: func() any { return new(routineFrame) }} //nolint:gochecknoglobals // made on first use: memory that one call uses at a time
@@ -119,7 +119,7 @@ func (s *set) frame() *routineFrame {
 // release clears references to memory, and gives the frame to the next call.
 func (f *routineFrame) release() {
 	clear(f.args)
-	*f = routineFrame{args: f.args[:0]}
+	*f = routineFrame{args: f.args[:0], spans: f.spans[:0]}
 	routineFrames.Put(f)
 }
 

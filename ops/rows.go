@@ -2,6 +2,7 @@ package ops
 
 import (
 	"math"
+	"slices"
 
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/tensor/layout"
@@ -52,8 +53,8 @@ func (s *set) alongInto(at tensor.Context, op operation, out, x *tensor.Tensor, 
 	return s.into(at, key{op: op, axes: along}, out, x)
 }
 
-// LayerNorm is (x-mean)/sqrt(variance+epsilon) of the last dims dimensions, times a weight, plus a bias: nil for none.
-// Errors: ErrAxes.
+// LayerNorm is (x-mean)/sqrt(variance+epsilon) of the last dims dimensions, times a weight, plus a bias, of the shape of these
+// dimensions: nil for none. Errors: ErrAxes, ErrShape.
 func (o Rows) LayerNorm(at tensor.Context, x, weight, bias *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
 	out, err := o.normed(at, opLayerNorm, x, weight, bias)
 	if err != nil {
@@ -67,7 +68,8 @@ func (o Rows) LayerNormInto(at tensor.Context, out, x, weight, bias *tensor.Tens
 	return o.normInto(at, opLayerNorm, out, x, weight, bias, dims, epsilon)
 }
 
-// RMSNorm is x/sqrt(mean(x²)+epsilon) of the last dims dimensions, times a weight: nil for none. Errors: ErrAxes.
+// RMSNorm is x/sqrt(mean(x²)+epsilon) of the last dims dimensions, times a weight of the shape of these dimensions: nil for
+// none. Errors: ErrAxes, ErrShape.
 func (o Rows) RMSNorm(at tensor.Context, x, weight *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
 	out, err := o.normed(at, opRMSNorm, x, weight, nil)
 	if err != nil {
@@ -96,8 +98,11 @@ func (o Rows) normed(at tensor.Context, op operation, x, weight, bias *tensor.Te
 
 func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *tensor.Tensor, dims int, epsilon float64) error {
 	along, err := lastAxes(out.Rank(), dims)
+	if err == nil {
+		err = fitsLast(out, dims, weight, bias)
+	}
 	if err != nil {
-		return failed(op, err, []*tensor.Tensor{out}, x)
+		return failed(op, err, []*tensor.Tensor{out}, given(x, weight, bias)...)
 	}
 	k := key{op: op, axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	all := [3]*tensor.Tensor{x}
@@ -113,6 +118,29 @@ func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *te
 		n++
 	}
 	return o.set.into(at, k, out, all[:n]...)
+}
+
+// fitsLast returns ErrShape where a weight, a bias or the gradient of one has not the last dims dimensions of x. Those that are nil fit.
+func fitsLast(x *tensor.Tensor, dims int, all ...*tensor.Tensor) error {
+	for _, t := range all {
+		if t == nil {
+			continue
+		}
+		if t.Rank() != dims {
+			return ErrShape
+		}
+		for d := 1; d <= dims; d++ {
+			if t.Dim(-d) != x.Dim(-d) {
+				return ErrShape
+			}
+		}
+	}
+	return nil
+}
+
+// given are the tensors that are there.
+func given(all ...*tensor.Tensor) []*tensor.Tensor {
+	return slices.DeleteFunc(slices.Clone(all), func(t *tensor.Tensor) bool { return t == nil })
 }
 
 // lastAxes are so many of the last ones. Errors: ErrAxes.
@@ -179,7 +207,7 @@ func (s *set) classes(at tensor.Context, k key, out, targets *tensor.Tensor, inp
 			})
 		})
 	}
-	return named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...)
+	return renamed(k.op, named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...))
 }
 
 // columnOf is the layout of targets beside logits. Errors: ErrShape, *tensor.TypeError.

@@ -349,6 +349,6 @@ func TestAdamWOfFloat64(t *testing.T) {
 	require.NoError(t, err)
 	one := r.tensor(newArray(nil, r.random.NormFloat64))
 	var types *expr.TypeError
-	require.ErrorAs(t, r.o.AdamW(r.s, ops.AdamWState{Param: wide, Grad: wide, First: wide, Second: wide}, one, one,
+	require.ErrorAs(t, r.o.AdamW(r.s, ops.AdamWState{Param: wide, Grad: r.made(tensor.Float64, 3), First: wide, Second: wide}, one, one,
 		ops.AdamWConfig{Beta1: 0.5, Beta2: 0.5}), &types)
 }

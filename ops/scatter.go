@@ -14,7 +14,7 @@ import (
 func (o Indexing) ScatterAdd(at tensor.Context, x, indices, source *tensor.Tensor, axis int) (*tensor.Tensor, error) {
 	out, err := Makers(o).Copy(at, x)
 	if err != nil {
-		return nil, err
+		return nil, renamed(opScatterAdd, err)
 	}
 	return finished(out, o.ScatterAddInto(at, out, indices, source, axis))
 }

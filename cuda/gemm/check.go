@@ -27,6 +27,17 @@ func (e *ProblemError) Error() string {
 	return fmt.Sprintf("gemm: %s is %d: want %s", e.Field, e.Value, e.Want)
 }
 
+// OverlapError refuses operands of which one is written and shares memory with another one.
+type OverlapError struct{ Written, Other string } // fields of Operands
+
+// Error names both.
+func (e *OverlapError) Error() string {
+	return fmt.Sprintf("gemm: %s is written and shares memory with %s", e.Written, e.Other)
+}
+
+// Unwrap is cuda.ErrOverlap.
+func (e *OverlapError) Unwrap() error { return cuda.ErrOverlap }
+
 // Extent is how many bytes of a range a product touches, from its begin on.
 type Extent struct{ A, B, C, Bias, Aux int64 }
 
@@ -119,27 +130,70 @@ func (p Problem) checkTypes() error {
 	return nil
 }
 
-// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements. The buffers are not looked at.
+// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements, and an *OverlapError where C, or an Aux
+// that is written, shares elements with another operand. It does not look whether buffers are live: two of them share no memory.
 func (p Problem) CheckOperands(e Extent, o Operands) error {
-	for _, x := range []struct {
-		name  string
-		r     cuda.Range
-		bytes int64
-		align int64
-	}{
-		{"A", o.A, e.A, p.In.Bytes()},
-		{"B", o.B, e.B, p.In.Bytes()},
-		{"C", o.C, e.C, p.Out.Bytes()},
-		{"Bias", o.Bias, e.Bias, p.Out.Bytes()},
-		{"Aux", o.Aux, e.Aux, p.Out.Bytes()},
-	} {
+	p = p.Filled()
+	in, out := p.In.Bytes(), p.Out.Bytes()
+	all := [...]operand{
+		{"C", o.C, e.C, out, p.LDC * out, p.N * out, p.StrideC * out},
+		{"Aux", o.Aux, e.Aux, out, p.LDAux * out, p.N * out, p.StrideAux * out},
+		{"A", o.A, e.A, in, p.LDA * in, p.columnsA() * in, p.StrideA * in},
+		{"B", o.B, e.B, in, p.LDB * in, p.columnsB() * in, p.StrideB * in},
+		{"Bias", o.Bias, e.Bias, out, p.N * out, p.N * out, 0},
+	}
+	for i := range all {
+		x := &all[i]
 		switch {
 		case x.bytes == 0:
-		case x.r.Bytes < x.bytes:
-			return &ProblemError{x.name, x.r.Bytes, fmt.Sprintf("a range of at least %d bytes", x.bytes)}
-		case x.r.Offset%x.align != 0:
-			return &ProblemError{x.name, x.r.Offset, fmt.Sprintf("an offset that is a multiple of %d, the size of an element", x.align)}
+		case x.at.Bytes < x.bytes:
+			return &ProblemError{x.name, x.at.Bytes, fmt.Sprintf("a range of at least %d bytes", x.bytes)}
+		case x.at.Offset%x.align != 0:
+			return &ProblemError{x.name, x.at.Offset, fmt.Sprintf("an offset that is a multiple of %d, the size of an element", x.align)}
+		}
+	}
+	for i := range all {
+		if i == 0 || i == 1 && p.Epilogue.WritesAux() {
+			for j := i + 1; j < len(all); j++ {
+				if all[i].overlaps(&all[j], p.Batch) {
+					return &OverlapError{all[i].name, all[j].name}
+				}
+			}
 		}
 	}
 	return nil
+}
+
+// operand is where the matrices of one operand are.
+type operand struct {
+	name                              string
+	at                                cuda.Range
+	bytes, align                      int64
+	pitchBytes, rowBytes, strideBytes int64 // from row to row, of a row, from matrix to matrix
+}
+
+// overlaps reports whether two operands have memory in common. Columns of one matrix that lie beside each other have none.
+func (x *operand) overlaps(y *operand, batch int64) bool {
+	a, b := x.at, y.at
+	if x.bytes == 0 || y.bytes == 0 || a.Buffer != b.Buffer || a.Offset >= b.Offset+y.bytes || b.Offset >= a.Offset+x.bytes {
+		return false
+	}
+	pitch := x.pitchBytes
+	if pitch != y.pitchBytes {
+		return true
+	}
+	width, other := x.width(batch), y.width(batch)
+	behind := ((b.Offset-a.Offset)%pitch + pitch) % pitch
+	return behind < width || other > pitch-behind
+}
+
+// width is how much of the distance from row to row the matrices take.
+func (x *operand) width(batch int64) int64 {
+	if batch > 1 && x.strideBytes%x.pitchBytes != 0 {
+		if x.strideBytes >= x.pitchBytes { // rows of other matrices begin anywhere
+			return x.pitchBytes
+		}
+		return x.rowBytes + (batch-1)*x.strideBytes
+	}
+	return x.rowBytes
 }

@@ -12,7 +12,8 @@
 //
 // Any size may be 0: a product with K 0 is beta·C + bias. Check returns a typed error for sizes below 0 or above MaxSize, leading
 // dimensions that are shorter than a row, strides with which products of a batch write over each other, sums that overflow, ranges
-// that are too short, and combinations that nobody computes.
+// that are too short, and combinations that nobody computes. CheckOperands refuses operands that share memory with what is written, too:
+// the result would depend on which block of the device is first. Columns of one matrix beside each other share none.
 //
 // # Concurrency properties
 //

@@ -69,6 +69,7 @@ func Bugs() []Bug {
 		storeBugs(),
 		tuneBugs(),
 		opsBugs(),
+		resultBugs(),
 		interpBugs(),
 	)
 }

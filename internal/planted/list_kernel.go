@@ -53,7 +53,7 @@ func kernelBugs() []Bug {
 		},
 		{
 			Name: "an int8 does not wrap around", Package: plans, Run: elements,
-			Edits: []Edit{{"kernel/plan.(*element).cast", "e.narrow(to, e.converted(v, source, familyOf(to)))", "e.converted(v, source, familyOf(to))"}},
+			Edits: []Edit{{"kernel/plan.(*element).cast", "e.rounded(to, e.narrow(to, v))", "e.rounded(to, v)"}},
 		},
 		{
 			Name: "an exponential has a wrong coefficient", Package: functions, Run: errors,
@@ -93,7 +93,7 @@ func kernelBugs() []Bug {
 		},
 		{
 			Name: "a run compiles what was not prepared", Package: kernels, Run: "^TestPreparedKernels$",
-			Edits: []Edit{{"kernel.(*Kernel).compiled", "if k.by.prepared {", "if k.by.prepared && k.by.closed {"}},
+			Edits: []Edit{{"kernel.(*Compiler).allowed", "!c.prepared.Load()", "c.on != nil"}},
 		},
 	}
 }

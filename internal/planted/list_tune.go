@@ -64,7 +64,7 @@ func tuneBugs() []Bug {
 		},
 		{
 			Name: "a compiler of prepared kernels measures", Package: kernels, Run: "^TestTuningIsRefused$",
-			Edits: []Edit{{"kernel.(*Kernel).look", " && !k.by.prepared", ""}},
+			Edits: []Edit{{"kernel.(*Kernel).look", " && !k.by.prepared.Load()", ""}},
 		},
 		{
 			Name: "a measurement that failed is repeated by each run", Package: kernels, Run: "^TestBoundsOfMeasurements$",

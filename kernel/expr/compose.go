@@ -75,9 +75,14 @@ func (e Expr) arg(op Op) Expr {
 // Mean is the mean of a row: the sum over the number of elements.
 func (e Expr) Mean() Expr {
 	sum := floating(e).Sum()
-	return sum.Div(Count(countType(typeOf(sum))).Cast(typeOf(sum)))
+	return sum.per(Count(countType(typeOf(sum))))
 }
 
+// per is a sum over a number of elements, in the type of the sum. The number is not converted to it: types of 16 bits have no more than 257
+// or 2049 whole numbers behind each other, and float16 none above 65504.
+func (e Expr) per(count Expr) Expr { return made(OpDiv, typeOf(e), e, count) }
+
+// countType is the type of the number of elements beside a type: the one in which that is computed.
 func countType(of tensor.Type) tensor.Type {
 	if of == tensor.Float64 {
 		return of
@@ -92,14 +97,15 @@ func (e Expr) Var(correction float64) Expr {
 		return x
 	}
 	count := Count(countType(x.Type)).Sub(Number(correction)).Maximum(Number(0))
-	return x.Sub(x.Mean()).Square().Sum().Div(count.Cast(x.Type))
+	return x.Sub(x.Mean()).Square().Sum().per(count)
 }
 
 // Norm is the Euclidean norm of a row.
 func (e Expr) Norm() Expr { return floating(e).Square().Sum().Sqrt() }
 
-// online are the maximum of a row and the sum of exp(x-maximum), computed in one pass.
-func (e Expr) online() (maximum, sum Expr) {
+// Exponentials are the maximum of a row and the sum of exp(x-maximum), computed in one pass. Where the maximum is infinite, or NaN, the sum is
+// 0 or NaN, so that x-maximum-log(sum) is NaN: the logarithm of a softmax as PyTorch has it.
+func (e Expr) Exponentials() (maximum, sum Expr) {
 	x := floating(e)
 	if x.Err() == nil && x.Type == tensor.Float64 {
 		return wrong(OpRunningMax, x.Type), wrong(OpRunningSum, x.Type)
@@ -109,21 +115,21 @@ func (e Expr) online() (maximum, sum Expr) {
 
 // LogSumExp is log(sum(exp(x))) of a row, without overflow.
 func (e Expr) LogSumExp() Expr {
-	m, s := e.online()
+	m, s := e.Exponentials()
 	return Select(m.Abs().Eq(Number(math.Inf(1))), m, m.Add(s.Log()))
 }
 
 // Softmax is exp(x)/sum(exp(x)) for each element of a row, without overflow.
 func (e Expr) Softmax() Expr {
 	x := floating(e)
-	m, s := x.online()
+	m, s := x.Exponentials()
 	return x.Sub(m).float32s(OpExpBelow).Mul(Number(1).Div(s))
 }
 
 // LogSoftmax is the logarithm of Softmax.
 func (e Expr) LogSoftmax() Expr {
 	x := floating(e)
-	m, s := x.online()
+	m, s := x.Exponentials()
 	return x.Sub(m).Sub(s.Log())
 }
 

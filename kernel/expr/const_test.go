@@ -34,3 +34,28 @@ func TestConstants(t *testing.T) {
 		assert.Equal(t, one.bits, one.e.Bits, "%v", one.e)
 	}
 }
+
+// A Number beside a type of 16 bits is not rounded to it, as little as the results of operations are. One that is compared, or Cast, is.
+func TestNumbersBesideHalves(t *testing.T) {
+	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16} {
+		x := expr.Input(0, of)
+		single := uint64(math.Float32bits(0.1))
+		rounded := uint64(math.Float32bits(half.NewFloat16(0.1).Float32()))
+		if of == tensor.BFloat16 {
+			rounded = uint64(math.Float32bits(half.NewBFloat16(0.1).Float32()))
+		}
+		for name, c := range map[string]struct {
+			got  expr.Expr
+			want uint64
+		}{
+			"added":         {x.Add(expr.Number(0.1)).Args[1], single},
+			"multiplied":    {expr.Number(0.1).Mul(x).Args[0], single},
+			"compared":      {x.Lt(expr.Number(0.1)).Args[1], rounded},
+			"compared with": {expr.Number(0.1).Eq(x).Args[0], rounded},
+			"cast":          {expr.Number(0.1).Cast(of), rounded},
+		} {
+			assert.Equal(t, of, c.got.Type, name)
+			assert.Equal(t, c.want, c.got.Bits, name)
+		}
+	}
+}

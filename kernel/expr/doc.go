@@ -19,8 +19,10 @@
 // and functions as Exp make float32 of integers. Comparisons make bool. These are PyTorch's rules.
 //
 // float16 and bfloat16 are computed in float32, and rounded where they are stored or Cast to: once for each output, not once for each operation.
-// int8, uint8 and int16 wrap around at each operation. A conversion of a floating-point number to an integer cuts off the fraction and
-// takes the nearest number that there is; NaN becomes 0.
+// Numbers beside them and the number of elements of a mean or variance are float32, too; only where it is compared, or Cast, a Number is rounded.
+// int8, uint8 and int16 wrap around at each operation, and where a longer integer is converted to them. A conversion of a floating-point
+// number to any integer cuts off the fraction and takes the nearest number that there is: 300 and +Inf are 127 as int8, and -1 is 0 as
+// uint8; NaN becomes 0. To bool, NaN is true, as all but 0.
 //
 // # NaN
 //

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/half"
 )
 
 // Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as arithmetic.
@@ -98,6 +99,34 @@ func (e Expr) typed(of tensor.Type) Expr {
 		return e
 	}
 	return Expr{&Node{Op: OpConst, Type: of, Bits: bitsOf(of, e.number), row: true}}
+}
+
+// rounded is a constant without a type as a number of a type, the nearest one: one of 16 bits is rounded to that.
+func (e Expr) rounded(to tensor.Type) Expr {
+	number := e.number
+	switch to { //nolint:exhaustive // the others have no bounds of their own
+	case tensor.Uint8:
+		number = nearest(number, 0, math.MaxUint8)
+	case tensor.Int8:
+		number = nearest(number, math.MinInt8, math.MaxInt8)
+	case tensor.Int16:
+		number = nearest(number, math.MinInt16, math.MaxInt16)
+	case tensor.Int32:
+		number = nearest(number, math.MinInt32, math.MaxInt32)
+	case tensor.Float16:
+		number = float64(half.NewFloat16(float32(number)).Float32())
+	case tensor.BFloat16:
+		number = float64(half.NewBFloat16(float32(number)).Float32())
+	}
+	return Number(number).typed(to)
+}
+
+// nearest is a number within bounds, and 0 for NaN.
+func nearest(x, low, high float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return min(max(x, low), high)
 }
 
 // Typed is the expression, with the type float32 if it is a Number.

@@ -14,7 +14,7 @@ func (e Expr) Cast(to tensor.Type) Expr {
 	case !to.Valid():
 		return wrong(OpCast, e.Type, to)
 	case e.Type == 0:
-		return e.typed(to)
+		return e.rounded(to)
 	}
 	return made(OpCast, to, e)
 }
@@ -191,10 +191,18 @@ func (e Expr) Or(y Expr) Expr { return e.bitwise(OpOr, y) }
 // Xor is the exclusive or.
 func (e Expr) Xor(y Expr) Expr { return e.bitwise(OpXor, y) }
 
-// comparison makes a bool.
+// comparison makes a bool. A Number is rounded to the type of the other operand, whose elements may be equal to it so.
 func (e Expr) comparison(op Op, y Expr) Expr {
-	a, b := promoted(e, y)
+	a, b := promoted(e.beside(y), y.beside(e))
 	return made(op, tensor.Bool, a, b)
+}
+
+// beside is a Number as an element of another operand's type of floating-point numbers. Others stay as they are.
+func (e Expr) beside(other Expr) Expr {
+	if e.Err() == nil && other.Err() == nil && e.Type == 0 && other.Type.Kind() == tensor.Floating {
+		return e.rounded(other.Type)
+	}
+	return e
 }
 
 // Eq is x == y.

@@ -91,17 +91,13 @@ func floating(a Expr) Expr {
 	return a
 }
 
-// bitsOf is a number as a constant of a type has it.
+// bitsOf is a number as a constant of a type has it. Beside float16 and bfloat16 it is the nearest float32, in which these are computed.
 func bitsOf(of tensor.Type, x float64) uint64 {
 	switch of {
 	case tensor.Float64:
 		return math.Float64bits(x)
-	case tensor.Float32:
+	case tensor.Float32, tensor.Float16, tensor.BFloat16:
 		return uint64(math.Float32bits(float32(x)))
-	case tensor.Float16:
-		return uint64(math.Float32bits(half.NewFloat16(float32(x)).Float32()))
-	case tensor.BFloat16:
-		return uint64(math.Float32bits(half.NewBFloat16(float32(x)).Float32()))
 	case tensor.Bool:
 		if x != 0 {
 			return 1

@@ -162,6 +162,53 @@ func TestRefusedProblems(t *testing.T) {
 	r.free(x)
 }
 
+// A product is not stored over what it reads, nor over anything else that it writes.
+func TestOverlappingOperands(t *testing.T) {
+	r := newRig(t)
+	random := rand.New(rand.NewPCG(2, 1))
+	x := r.product(random, gemm.Problem{M: 8, N: 8, K: 8, Bias: true, Epilogue: gemm.GELUAux}, 1, 0, 0)
+	half := func(of *operand, from int64) cuda.Range { return cuda.Part(of.Buffer, of.Offset+from, 8*8*4) }
+	for name, c := range map[string]struct {
+		change func(*gemm.Operands)
+		want   gemm.OverlapError
+	}{
+		"A":               {func(o *gemm.Operands) { o.C = half(x.a, 0) }, gemm.OverlapError{Written: "C", Other: "A"}},
+		"the end of B":    {func(o *gemm.Operands) { o.C = half(x.b, -4) }, gemm.OverlapError{Written: "C", Other: "B"}},
+		"bias":            {func(o *gemm.Operands) { o.Bias = half(x.c, 0) }, gemm.OverlapError{Written: "C", Other: "Bias"}},
+		"aux":             {func(o *gemm.Operands) { o.Aux = half(x.c, 4) }, gemm.OverlapError{Written: "C", Other: "Aux"}},
+		"aux over A":      {func(o *gemm.Operands) { o.Aux = half(x.a, 0) }, gemm.OverlapError{Written: "Aux", Other: "A"}},
+		"aux over a bias": {func(o *gemm.Operands) { o.Bias = half(x.aux, 0) }, gemm.OverlapError{Written: "Aux", Other: "Bias"}},
+	} {
+		for _, choice := range []matmul.Choice{matmul.Own, matmul.Any, matmul.Library} {
+			o := x.operands()
+			c.change(&o)
+			_, err := r.m.Multiply(r.c, x.Problem, o, choice)
+			var refused *gemm.OverlapError
+			if assert.ErrorAs(t, err, &refused, name) {
+				assert.Equal(t, c.want, *refused, name)
+				require.ErrorIs(t, err, cuda.ErrOverlap)
+			}
+		}
+	}
+	x.want, x.wantAux = nil, nil
+	r.check(x)
+	r.free(x)
+
+	// Columns beside each other of one matrix are no overlap.
+	b, err := r.c.Alloc(8 * 24 * 4)
+	require.NoError(t, err)
+	require.NoError(t, r.c.Fill8(cuda.Whole(b), 0))
+	columns := func(from int64) cuda.Range { return cuda.Part(b, from*4, (7*24+8)*4) }
+	p := gemm.Problem{M: 8, N: 8, K: 8, LDA: 24, LDB: 24, LDC: 24}
+	for _, from := range [][3]int64{{0, 8, 16}, {16, 8, 0}, {0, 16, 8}} {
+		_, err = r.m.Multiply(r.c, p, gemm.Operands{A: columns(from[0]), B: columns(from[1]), C: columns(from[2]), Alpha: 1}, matmul.Own)
+		require.NoError(t, err)
+	}
+	_, err = r.m.Multiply(r.c, p, gemm.Operands{A: columns(0), B: columns(8), C: columns(15), Alpha: 1}, matmul.Own)
+	require.ErrorIs(t, err, cuda.ErrOverlap)
+	require.NoError(t, b.Free())
+}
+
 // Sizes of 0 are problems: without sums C is scaled, and without elements nothing happens.
 func TestEmptyProblems(t *testing.T) {
 	r := newRig(t)

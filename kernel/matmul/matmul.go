@@ -184,8 +184,8 @@ func (m *Multiplier) Needs(problems ...Problem) ([]kernel.Need, error) {
 const maxBatch = 65535
 
 // Multiply submits D = f(alpha·op(A)·op(B) + beta·C + bias), where D is stored over C. It does not wait. Buffers are checked, ordered and
-// announced as in cuda.Context.Launch, and captured in graphs. Errors: *gemm.ProblemError, ErrUnsupported, those of Launch and of loading
-// modules; with the choice Library *cublaslt.StatusError, *cublaslt.AbsentError. What failed has stored nothing, unless the driver refused a
+// announced as in cuda.Context.Launch, and captured in graphs. Errors: *gemm.ProblemError, *gemm.OverlapError, ErrUnsupported, those of
+// Launch and of loading modules; with the choice Library *cublaslt.StatusError, *cublaslt.AbsentError. What failed has stored nothing, unless the driver refused a
 // launch behind another one of the same product.
 func (m *Multiplier) Multiply(c *cuda.Context, p Problem, o Operands, choice Choice) (Path, error) {
 	p, e, err := p.Check()

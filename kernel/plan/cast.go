@@ -5,7 +5,8 @@ import (
 	"github.com/go-vram/vram/tensor"
 )
 
-// cast converts a value from one element type to another.
+// cast converts a value from one element type to another. Of floating-point numbers integers are the nearest that the type has; integers
+// wrap around.
 func (e *element) cast(v code.Value, from, to tensor.Type) code.Value {
 	if to == tensor.Bool {
 		return e.nonzero(v, from)
@@ -14,7 +15,20 @@ func (e *element) cast(v code.Value, from, to tensor.Type) code.Value {
 	if source == pred {
 		v, source = e.Op3(code.Select32, code.U32(1), code.U32(0), v), int32s
 	}
-	return e.rounded(to, e.narrow(to, e.converted(v, source, familyOf(to))))
+	v = e.converted(v, source, familyOf(to))
+	if source == float32s || source == float64s {
+		return e.rounded(to, e.nearest(to, v))
+	}
+	return e.rounded(to, e.narrow(to, v))
+}
+
+// nearest is the number of a short integer type that is nearest to an integer of 32 bits, which is the nearest of these.
+func (e *element) nearest(t tensor.Type, v code.Value) code.Value {
+	switch t { //nolint:exhaustive // short ones
+	case tensor.Uint8, tensor.Int8, tensor.Int16:
+		return e.Op2(code.MaxS32, e.Op2(code.MinS32, v, limit(t, false)), limit(t, true))
+	}
+	return v
 }
 
 // nonzero reports whether a number is not 0.

@@ -161,3 +161,23 @@ func TestLayerNormWithWeights(t *testing.T) {
 		}
 	}
 }
+
+// Profiles show the name of a kernel: it has the operations, is an identifier of PTX, and is the same for the same expressions alone.
+func TestNamesOfKernels(t *testing.T) {
+	a, b := inputs(tensor.Float32)
+	names := map[string]bool{}
+	for _, p := range []*plan.Program{
+		program(t, nil, a.Add(b)), program(t, nil, b.Add(a)), program(t, nil, a.Add(a)), program(t, nil, a), program(t, nil, a.Cast(tensor.Int8)),
+		program(t, nil, a.Add(expr.Number(1))), program(t, nil, a.Add(expr.Number(2))), program(t, []int{-1}, a.Sum()), program(t, []int{-2}, a.Sum()),
+		program(t, plan.All, a.LayerNorm(1e-5).Mul(b)), program(t, nil, a.Gelu()), program(t, nil, a.Gelu(), a.Relu()),
+	} {
+		name := p.Name()
+		assert.Regexp(t, `^vram(_[a-z0-9]+)+_[0-9a-f]{4}$`, name)
+		assert.LessOrEqual(t, len(name), 80)
+		assert.False(t, names[name], name)
+		names[name] = true
+	}
+	assert.Equal(t, program(t, nil, a.Add(b)).Name(), program(t, nil, a.Add(b)).Name())
+	assert.Contains(t, program(t, nil, a.Gelu()).Name(), "vram_mul_erf_add_float32_")
+	assert.Contains(t, program(t, nil, a).Name(), "vram_copy_float32_")
+}

@@ -40,6 +40,7 @@ type Program struct {
 	Operands []Operand // inputs, then outputs
 	Inputs   int
 
+	name       string
 	axes       []int // that are reduced, counted from the end; nil for all
 	outputs    []*expr.Node
 	reductions []*reduction
@@ -78,6 +79,8 @@ func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 		p.Operands = append(p.Operands, Operand{Type: of})
 	}
 	p.Inputs = len(g.inputs)
+	g.mix(fmt.Sprint(axes))
+	p.name = g.name(p.outputs[0].Type)
 	for i, n := range p.outputs {
 		row := p.depth > 0 && outputs[i].Typed().Row()
 		p.elements = p.elements || !row
@@ -95,6 +98,10 @@ func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 // Reduces reports whether the program has reductions.
 func (p *Program) Reduces() bool { return p.depth > 0 }
 
+// Name is the begin of the names of the program's kernels, which profiles show: the operations in their order, each once, the type of the first
+// output, and a hash of the expressions: "vram_sub_exp_sum_div_float32_1f3a". The same expressions have the same name.
+func (p *Program) Name() string { return p.name }
+
 // gather makes equal nodes one.
 type gather struct {
 	program  *Program
@@ -103,6 +110,43 @@ type gather struct {
 	done     map[*expr.Node]*expr.Node
 	inputs   []tensor.Type
 	twoTypes bool
+	ops      []string // the names of the operations that were met
+	hash     uint64   // of the keys of all nodes
+}
+
+// maxNamed is how many operations a name has: those of a longer one are too many to be read.
+const maxNamed = 6
+
+// name is that of the program, whose first output has a type.
+func (g *gather) name(of tensor.Type) string {
+	ops := g.ops
+	if len(ops) == 0 {
+		ops = []string{"copy"}
+	}
+	return fmt.Sprintf("vram_%s_%v_%04x", strings.Join(ops[:min(len(ops), maxNamed)], "_"), of, uint16(g.hash^g.hash>>16^g.hash>>32^g.hash>>48)) //nolint:gosec // the low bits
+}
+
+// mix takes a text into the hash: FNV-1a.
+func (g *gather) mix(text string) {
+	const offset, prime = 14695981039346656037, 1099511628211
+	if g.hash == 0 {
+		g.hash = offset
+	}
+	for i := range len(text) {
+		g.hash = (g.hash ^ uint64(text[i])) * prime
+	}
+}
+
+// named takes a node into the name.
+func (g *gather) named(n *expr.Node, key string) {
+	g.mix(key)
+	switch n.Op { //nolint:exhaustive // those that say little
+	case expr.OpInput, expr.OpConst, expr.OpCount:
+		return
+	}
+	if name := n.Op.String(); !slices.Contains(g.ops, name) {
+		g.ops = append(g.ops, name)
+	}
 }
 
 // node is the one node that is equal.
@@ -124,6 +168,7 @@ func (g *gather) node(n *expr.Node) *expr.Node {
 		one = &next
 		g.known[key.String()] = one
 		g.numbers[one] = len(g.numbers)
+		g.named(one, key.String())
 		g.add(one)
 	}
 	g.done[n] = one

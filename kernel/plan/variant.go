@@ -150,16 +150,20 @@ func (v Variant) flat(operand uint8) bool {
 }
 
 // Passes are the names of the kernels of a variant, in the order of their launches.
-func (p *Program) Passes(v Variant) []string {
+func (p *Program) Passes(v Variant) []string { return p.passes(v, p.name, p.name+"_") }
+
+// passes are names: the one of a single kernel, and those of passes with their numbers.
+func (p *Program) passes(v Variant, single, prefix string) []string {
 	if !v.Split {
-		return []string{"kernel"}
+		return []string{single}
 	}
+	count := p.depth + 1
 	if p.ticketed() {
-		return []string{"pass0"}
+		count = 1
 	}
-	var all []string
-	for i := range p.depth + 1 {
-		all = append(all, fmt.Sprintf("pass%d", i))
+	all := make([]string, count)
+	for i := range all {
+		all[i] = fmt.Sprintf("%spass%d", prefix, i)
 	}
 	return all
 }

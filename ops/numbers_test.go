@@ -1,0 +1,89 @@
+package ops_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/ops"
+	"github.com/go-vram/vram/tensor"
+)
+
+// A floating-point number that an integer type does not have becomes the nearest one, and NaN 0.
+func TestCastsTakeTheNearestNumber(t *testing.T) {
+	r := newRig(t)
+	given := []float64{300, -300, 40000, -40000, 3e9, -3e9, 1e30, -1e30, math.Inf(1), math.Inf(-1), math.NaN(), 127.9, -128.9, 255.5, -0.9, 1}
+	bounds := map[tensor.Type][2]float64{
+		tensor.Uint8: {0, 255}, tensor.Int8: {-128, 127}, tensor.Int16: {-32768, 32767}, tensor.Int32: {math.MinInt32, math.MaxInt32},
+		tensor.Int64: {math.MinInt64, math.MaxInt64},
+	}
+	for _, from := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
+		x, err := tensor.From(r.s, given)
+		require.NoError(t, err)
+		x, err = r.o.Cast(r.s, x, from)
+		require.NoError(t, err)
+		values := r.read(x).values
+		for to, bound := range bounds {
+			y, err := r.o.Cast(r.s, x, to)
+			require.NoError(t, err)
+			r.near(mapped(values, func(x float64) float64 {
+				if math.IsNaN(x) {
+					return 0
+				}
+				return min(max(math.Trunc(x), bound[0]), bound[1])
+			}), y, 0, 0, from, to)
+			into := r.view(to, []int{len(given)})
+			require.NoError(t, r.o.CopyInto(r.s, into, x))
+			require.Equal(t, r.read(y).values, r.read(into).values)
+		}
+		truths, err := r.o.Cast(r.s, x, tensor.Bool)
+		require.NoError(t, err)
+		r.near(mapped(values, func(x float64) float64 { return truth(x != 0) }), truths, 0, 0, from, "NaN is true")
+	}
+	long, err := tensor.From(r.s, []int64{300, -1, 1 << 40})
+	require.NoError(t, err)
+	y, err := r.o.Cast(r.s, long, tensor.Uint8)
+	require.NoError(t, err)
+	r.near([]float64{44, 255, 0}, y, 0, 0, "integers wrap around")
+}
+
+// Numbers that an operation, or the element type, cannot have are refused.
+func TestNumbersThatAreNone(t *testing.T) {
+	r := newRig(t)
+	x := r.zeros(3)
+	small, wide := r.made(tensor.Int8, 3), r.made(tensor.Float64, 3)
+	arange := func(of tensor.Type, start, end, step float64) func() error {
+		return func() error { _, err := r.o.Arange(r.s, of, start, end, step); return err }
+	}
+	for i, f := range []func() error{
+		arange(tensor.Int8, 0, 300, 100), arange(tensor.Int8, 100, -300, -100), arange(tensor.Uint8, 250, 260, 1),
+		arange(tensor.Uint8, 3, -3, -1), arange(tensor.Int16, 32767, 32769, 1), arange(tensor.Int32, 1<<31, 1<<31+1, 1),
+		arange(tensor.Int64, 1<<62, 1<<63+1<<62, 1<<62),
+		func() error { return r.o.ArangeInto(r.s, small, 126, 1) },
+		func() error { _, err := r.o.Uniform(r.s, tensor.Float32, ops.Random{}, 1, 0, 3); return err },
+		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, 0, math.NaN()) },
+		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, math.Inf(-1), 0) },
+		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, -3e38, 3e38) },
+		func() error { _, err := r.o.Normal(r.s, tensor.Float32, ops.Random{}, 0, -1, 3); return err },
+		func() error { return r.o.NormalInto(r.s, x, ops.Random{}, 0, math.NaN()) },
+	} {
+		require.ErrorIs(t, f(), ops.ErrNumber, fmt.Sprint(i))
+	}
+	for _, f := range []func() error{
+		arange(tensor.Int8, -128, 128, 255), arange(tensor.Uint8, 250, 256, 1), arange(tensor.Int8, 300, 300, 1),
+		func() error { return r.o.ArangeInto(r.s, small, 125, 1) },
+		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, 1, 1) },
+		func() error { return r.o.UniformInto(r.s, wide, ops.Random{}, -3e38, 3e38) },
+		func() error { return r.o.NormalInto(r.s, x, ops.Random{}, 1, 0) },
+	} {
+		require.NoError(t, f())
+	}
+	for _, to := range []tensor.Type{0, 99} {
+		_, err := r.o.Cast(r.s, x, to)
+		var types *tensor.TypeError
+		require.ErrorAs(t, err, &types)
+		require.ErrorContains(t, err, "cast")
+	}
+}
