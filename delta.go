@@ -106,6 +106,6 @@ func streamBytes(n *StreamStats) []*int64 {
 
 func streamCounts(n *StreamStats) []*uint64 {
 	return []*uint64{
-		&n.NodeVisits, &n.AllocCount, &n.FreeCount, &n.MagazineHits, &n.RangeHits, &n.PoolHits, &n.LostFences,
+		&n.NodeVisits, &n.AllocCount, &n.FreeCount, &n.MagazineHits, &n.RangeHits, &n.PoolHits, &n.DriverMisses, &n.LostFences,
 	}
 }

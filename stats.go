@@ -101,7 +101,8 @@ func (s *Stats) count(n StreamStats) {
 	s.FreeCount += n.FreeCount
 	s.MagazineHits += n.MagazineHits
 	s.StreamHits += n.RangeHits
-	s.PoolHits += n.PoolHits
+	s.PoolHits += n.PoolHits - n.DriverMisses
+	s.DriverMisses += n.DriverMisses
 	s.LostFences += n.LostFences
 	s.Sizes = addSizes(s.Sizes, n.Sizes)
 }
@@ -220,7 +221,6 @@ func (d *Device) read(peaks *readings) Stats {
 		s.PeakFreeBytes = max(p.FreeBytes, p.PeakFreeBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)
-		s.DriverMisses = min(p.DriverGrants, s.PoolHits)
 	}
 	switch {
 	case level == StatsExact:
@@ -236,7 +236,6 @@ func (d *Device) read(peaks *readings) Stats {
 	if s.PeakReservedBytes > 0 { // samples of several streams are of different moments
 		s.PeakLiveBytes = min(s.PeakLiveBytes, s.PeakReservedBytes)
 	}
-	s.PoolHits -= s.DriverMisses
 	s.readDriver(e)
 	s.NeighbourBytes = d.neighbourBytes.Load()
 	return s

@@ -88,6 +88,7 @@ func (t *turn) granted(g *granted) {
 	t.updateDemand()
 	t.returnWhenClosed()
 	if c != nil {
+		c.mapped = c.mapped || g.mapped
 		t.endWaiting(c)
 		t.serve(c)
 		t.core.NoteSpare()
