@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -111,7 +112,7 @@ func TestCountersNeverGoBack(t *testing.T) {
 	assert.Positive(t, n.PoolHits)
 	assert.Positive(t, n.DriverMisses)
 	require.NoError(t, d.Close())
-	rises(t, counters(n), counters(d.Stats()), func(path string) bool { return len(path) < 14 || path[:14] != "Stats.Streams[" })
+	rises(t, counters(n), counters(d.Stats()), func(path string) bool { return !strings.HasPrefix(path, "Stats.Streams[") })
 }
 
 // keepBusy allocates and frees on a stream until it is told to stop: small and large buffers, batches,
@@ -171,4 +172,37 @@ func keepLaneBusy(t *testing.T, s *vram.Stream, stop <-chan struct{}) {
 		default:
 		}
 	}
+}
+
+// Counters stay where they are while statistics are off, and go on from there.
+func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
+	t.Parallel()
+	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 * mib})
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	pair := func() {
+		b, err := s.Alloc(4096)
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+	}
+	listed := func(path string) bool { return !strings.HasPrefix(path, "Stats.Streams[") }
+	pair()
+	before := d.Stats()
+	pair()
+	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOff)}))
+	off := d.Stats()
+	assert.Equal(t, vram.StatsOff, off.Level)
+	rises(t, counters(before), counters(off), listed)
+	assert.EqualValues(t, 2, off.AllocCount, "Reconfigure has read it")
+	assert.Zero(t, off.LiveBytes+off.ReservedBytes+off.CachedBytes)
+	assert.Empty(t, off.Streams)
+	pair()
+	assert.Equal(t, counters(off), counters(d.Stats()), "the last values")
+	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOn)}))
+	on := d.Stats()
+	assert.Equal(t, vram.StatsOn, on.Level)
+	assert.EqualValues(t, 3, on.AllocCount, "what happened meanwhile counts, too")
+	rises(t, counters(off), counters(on), listed)
+	require.NoError(t, d.Close())
 }

@@ -87,8 +87,10 @@ func (t *turn) granted(g *granted) {
 	}
 	t.updateDemand()
 	t.returnWhenClosed()
+	if c != nil && g.mapped {
+		c.mapped = true
+	}
 	if c != nil {
-		c.mapped = c.mapped || g.mapped
 		t.endWaiting(c)
 		t.serve(c)
 		t.core.NoteSpare()

@@ -49,7 +49,8 @@ type counted struct {
 // Counts never fall from one Snapshot to the next, though callers go on meanwhile. Frees are read first,
 // and then what is live: of a slot that is freed in between neither its allocation nor its free counts yet,
 // and none counts twice, save where a caller was stopped in the middle of a free during all of the reading.
-// The greatest reading settles what remains. The road not taken is to read live slots first: each free in between would count one allocation too many.
+// The greatest reading settles what remains: that one stays ahead until the next allocation which a magazine
+// serves. The road not taken is to read live slots first: each free in between would count one too many.
 func (c *Core) Snapshot() Snapshot {
 	sizes := new([magazine.SizeCount]SizeCounts)
 	c.owner.AddFrees(func(size int, frees uint64) { sizes[size].FreeCount += frees })
