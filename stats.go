@@ -34,6 +34,7 @@ type WaitStats = pool.WaitStats
 // are of one moment; those of several streams and of the pool are of moments close to each other.
 type Stats struct {
 	Level StatsLevel // Config.Stats as it was when they were read; StatsOff says what is missing then
+	Delta bool       // they are the difference of two readings: see Sub
 
 	LiveBytes     int64 // in buffers, each rounded up to its block
 	CachedBytes   int64 // free, kept by streams for their own next requests
@@ -142,10 +143,10 @@ func (s Stats) HitRate() float64 {
 }
 
 // Fragmentation is the share of free and cached memory that lies outside the longest free range,
-// from 0 to 1; 0 if all of it is one range.
+// from 0 to 1; 0 if all of it is one range, and of a Delta.
 func (s Stats) Fragmentation() float64 {
 	free := s.FreeBytes + s.CachedBytes
-	if free == 0 {
+	if free == 0 || s.Delta {
 		return 0
 	}
 	return 1 - float64(s.LargestFreeBytes)/float64(free)
@@ -337,7 +338,7 @@ func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 }
 
 // ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present
-// values. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
+// values, and the longest waits to 0. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return

@@ -91,6 +91,9 @@ func (h *durations) NoteWait(d time.Duration) {
 // longest is the longest duration.
 func (h *durations) longest() time.Duration { return time.Duration(h.longestNanos.Load()) }
 
+// resetLongest begins the longest duration anew.
+func (h *durations) resetLongest() { h.longestNanos.Store(0) }
+
 // histogram reads the counts, one by one.
 func (h *durations) histogram() (n DurationHistogram) {
 	n.Sum = time.Duration(h.sumNanos.Load())

@@ -197,9 +197,10 @@ func (p *Pool) LastSnapshot() (Snapshot, bool) {
 	return Snapshot{}, false
 }
 
-// ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are the
+// ResetPeaks restarts the peaks of reserved and live bytes at the present values, and the longest wait. liveBytes are the
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
+	p.resetLongest()
 	return p.question(ctx, &question{reset: true, liveBytes: liveBytes})
 }
 

@@ -76,12 +76,13 @@ func sizeStats(all *[magazine.SizeCount]core.SizeCounts) (some []SizeStats) {
 }
 
 // Fragmentation is the share of the cached memory outside its longest free range: 0 if there is
-// none, or all of it is one range. Memory in magazines counts as outside.
+// none, or all of it is one range. Memory in magazines counts as outside. Of a difference, as vram.Stats.Sub
+// makes, it means nothing, but stays from 0 to 1.
 func (s Stats) Fragmentation() float64 {
-	if s.CachedBytes == 0 {
+	if s.CachedBytes <= 0 {
 		return 0
 	}
-	return 1 - float64(s.LargestFreeBytes)/float64(s.CachedBytes)
+	return min(1, max(0, 1-float64(s.LargestFreeBytes)/float64(s.CachedBytes)))
 }
 
 // String has the main figures, on one line.
