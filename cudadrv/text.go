@@ -94,6 +94,9 @@ func (c Capability) String() string {
 	return strings.Join(names, ", ")
 }
 
+// MarshalText implements encoding.TextMarshaler: what String says.
+func (c Capability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // String is the UUID as nvidia-smi writes it: GPU- and 32 hexadecimal digits in five groups.
 func (u UUID) String() string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])

@@ -67,6 +67,9 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
+// MarshalText implements encoding.TextMarshaler: what String says.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Stats are the counters of an allocator. Those that it does not count are 0. Blocks of no bytes
 // are counted nowhere.
 type Stats struct {

@@ -31,6 +31,9 @@ func (o Origin) String() string {
 	return fmt.Sprintf("Origin(%d)", uint8(o))
 }
 
+// MarshalText implements encoding.TextMarshaler: what String says.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // Stats are counts of a compiler. Times are those of calls, and may overlap on several threads.
 type Stats struct {
 	Hits     int64 // calls that found the code of a text there, or asked for before; warm runs are not counted

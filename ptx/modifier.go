@@ -237,6 +237,9 @@ func (m Modifier) String() string {
 	return modifierTable[m].name
 }
 
+// MarshalText implements encoding.TextMarshaler: what String says.
+func (m Modifier) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
 // Kind is the group of the modifier.
 func (m Modifier) Kind() ModifierKind {
 	if m >= modifierCount {
