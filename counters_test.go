@@ -17,7 +17,7 @@ import (
 )
 
 // counters are all counters of a reading, by the path of their field: every uint64 and every duration
-// but those that say what is live. An entry of a list goes by its key, as readers tell it.
+// but the counts of live buffers. An entry of a list goes by its key, as readers tell it.
 func counters(s vram.Stats) map[string]int64 {
 	all := map[string]int64{}
 	var visit func(path string, v reflect.Value)
@@ -69,7 +69,7 @@ func rises(t *testing.T, before, after map[string]int64, open func(path string) 
 	}
 }
 
-// No counter goes back from one reading to the next, whatever callers do meanwhile: Prometheus would
+// No counter goes back from one reading to the next while callers allocate, free and trim: Prometheus would
 // take it for a reset.
 func TestCountersNeverGoBack(t *testing.T) {
 	t.Parallel()

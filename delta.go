@@ -3,7 +3,7 @@ package vram
 import "time"
 
 // Sub is the difference between an earlier reading of the same device and this one; Delta says of a Stats
-// that it is one. What its fields have:
+// that it is one. Its fields:
 //
 //   - Counts and times are those in between.
 //   - Bytes by state, the longest free range and the number of free ranges are their change: negative where

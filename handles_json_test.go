@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Handles say in JSON, and so in slog's, what String says.
+// Handles are in JSON, and so in slog's, the text of String.
 func TestHandlesAsJSON(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -48,7 +48,7 @@ func TestHandlesAsJSON(t *testing.T) {
 	freeAll(t, b)
 }
 
-// What a service serves has the conventions of Stats: snake_case, bytes as numbers, seconds, and places as
+// Lists that a service serves have the conventions of Stats: snake_case, bytes as numbers, seconds, and places as
 // text.
 func TestListsAsJSON(t *testing.T) {
 	t.Parallel()

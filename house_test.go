@@ -155,7 +155,7 @@ func (h *house) balanced() vram.Stats {
 }
 
 // agree checks that allocations, frees and live bytes are the sums of the sizes, except for the frees
-// that were under way when somebody read the statistics: each may count as an allocation more until the
+// that were under way when a test read the statistics: each may count as an allocation more until the
 // next one.
 func (h *house) agree(all, sizes [3]uint64, what string, args ...any) {
 	h.t.Helper()

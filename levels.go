@@ -16,7 +16,7 @@ const (
 	// StatsOff limits Device.Stats to figures that need no turn of a stream or the pool: the limit,
 	// tenants, the driver's calls and their time. All other counts keep the value that they were read
 	// with last, by the Reconfigure that switched statistics off or by a reading before; they rise when a
-	// stream ends, and count what happened meanwhile once statistics are on again. Bytes by state,
+	// stream ends, and count the time in between once statistics are on again. Bytes by state,
 	// peaks and the list of streams are missing. Nothing is sampled.
 	StatsOff
 	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then:

@@ -223,7 +223,7 @@ func TestSubCoversEveryField(t *testing.T) {
 	assert.Equal(t, after.Driver, d.Driver)
 }
 
-// A difference has the change of what is a state, and no share of two changes.
+// A difference has the changes of states, and no share of two changes.
 func TestADifferenceOfStates(t *testing.T) {
 	t.Parallel()
 	h := openHouse(t, vram.Config{LimitBytes: 256 * mib}, sim.Config{})

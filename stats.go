@@ -33,7 +33,7 @@ type WaitStats = pool.WaitStats
 // Stats are a device's memory by state, and the costs of its requests. The figures of one stream
 // are of one moment; those of several streams and of the pool are of moments close to each other.
 type Stats struct {
-	Level StatsLevel // Config.Stats as it was when they were read; StatsOff says what is missing then
+	Level StatsLevel // Config.Stats as it was when they were read; see StatsOff for the fields that are missing then
 	Delta bool       // they are the difference of two readings: see Sub
 
 	LiveBytes     int64 // in buffers, each rounded up to its block

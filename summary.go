@@ -27,8 +27,7 @@ func (s Stats) String() string {
 		add("fragmentation %.1f%%, longest free range %s; efficiency %.1f%%", 100*s.Fragmentation(), units.Bytes(s.LargestFreeBytes), 100*s.Efficiency())
 	}
 	for _, z := range s.Sizes {
-		add("blocks up to %s: %s, %s, %d live with %s, cached %s", units.Bytes(z.BlockBytes), units.Count(z.AllocCount, "allocation"),
-			units.Count(z.FreeCount, "free"), z.LiveCount, units.Bytes(z.LiveBytes), units.Bytes(z.CachedBytes))
+		add("%v", z)
 	}
 	for _, n := range s.Streams {
 		add("%v", n)

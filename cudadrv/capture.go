@@ -22,7 +22,7 @@ func (s CaptureStatus) String() string {
 	return fmt.Sprintf("CaptureStatus(%d)", uint32(s))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (s CaptureStatus) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // CaptureQueries is implemented by devices that can tell whether a stream is being captured; it works where

@@ -138,7 +138,7 @@ func (r Result) String() string {
 	return fmt.Sprintf("CUresult(%d)", int32(r))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (r Result) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // CallError is a driver call that failed.

@@ -32,7 +32,7 @@ func (m CaptureMode) String() string {
 	return fmt.Sprintf("CaptureMode(%d)", uint32(m))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (m CaptureMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // NodeKind is the kind of a graph's node; numbers are CUDA's (CUgraphNodeType).
@@ -60,7 +60,7 @@ func (k NodeKind) String() string {
 	return fmt.Sprintf("NodeKind(%d)", uint32(k))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (k NodeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Graphs is implemented by devices that capture work into graphs; it works where Info has the capability

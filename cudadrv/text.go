@@ -94,7 +94,7 @@ func (c Capability) String() string {
 	return strings.Join(names, ", ")
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Capability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // String is the UUID as nvidia-smi writes it: GPU- and 32 hexadecimal digits in five groups.
@@ -102,7 +102,7 @@ func (u UUID) String() string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (u UUID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler: "9.0".

@@ -36,10 +36,10 @@ func (m TuningMode) String() string {
 	return fmt.Sprintf("TuningMode(%d)", uint8(m))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (m TuningMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String says. With an error the value stays.
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
 func (m *TuningMode) UnmarshalText(text []byte) error {
 	for i, name := range tuningModeNames {
 		if string(text) == name {

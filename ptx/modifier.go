@@ -237,7 +237,7 @@ func (m Modifier) String() string {
 	return modifierTable[m].name
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (m Modifier) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // Kind is the group of the modifier.

@@ -87,7 +87,7 @@ var typeByName = func() map[string]Type {
 // String is the name of the type without its dot.
 func (t Type) String() string { return t.entry().name }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Bits is the width of the type; 1 of a predicate and 0 of NoType.
@@ -137,5 +137,5 @@ func (s Space) String() string {
 	return spaceNames[s]
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (s Space) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

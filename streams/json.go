@@ -15,4 +15,7 @@ func (r WaitingRequest) MarshalJSON() ([]byte, error) { return jsontext.Object(r
 func (w LongWait) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does; the place is text.
+func (e BufferEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; the place is text.
 func (b SampledBuffer) MarshalJSON() ([]byte, error) { return jsontext.Object(b) }

@@ -43,7 +43,7 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // properties are those of a type.
@@ -85,7 +85,7 @@ func (t Type) Valid() bool { return t >= Bool && t <= Float64 }
 // String is the type's name in lower case: "bfloat16".
 func (t Type) String() string { return t.properties().name }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Size is the number of bytes of an element, and 0 for no type.

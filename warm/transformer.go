@@ -30,10 +30,10 @@ func (t Type) String() string {
 	return fmt.Sprintf("Type(%d)", uint8(t))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String says. With an error the value stays.
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
 func (t *Type) UnmarshalText(text []byte) error {
 	for i, name := range typeNames {
 		if string(text) == name {

@@ -83,7 +83,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("cublasStatus_t %d", int32(s))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // StatusError is a call of the library that failed.

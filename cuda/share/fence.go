@@ -30,7 +30,7 @@ func (w Way) String() string {
 	return "none"
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (w Way) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
 // Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not

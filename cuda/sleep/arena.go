@@ -32,7 +32,7 @@ func (c Contents) String() string {
 	return fmt.Sprintf("Contents(%d)", uint8(c))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Contents) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // State is that of an arena.
@@ -58,7 +58,7 @@ func (s State) String() string {
 	return "in an unknown state"
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // BlockBytes is the default length of the blocks in which contents are saved. Not longer: a call that is to end waits for the copy of

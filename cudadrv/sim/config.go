@@ -44,10 +44,10 @@ func (c Clock) String() string {
 	return fmt.Sprintf("Clock(%d)", uint8(c))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Clock) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String says. With an error the value stays.
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
 func (c *Clock) UnmarshalText(text []byte) error {
 	for i, name := range clockNames {
 		if string(text) == name {

@@ -53,7 +53,7 @@ func (s Stack) String() string {
 	return line(frames[0])
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says of a known place, and nothing of an unknown
+// MarshalText implements encoding.TextMarshaler: the text of String of a known place, and nothing of an unknown
 // one.
 func (s Stack) MarshalText() ([]byte, error) {
 	if !s.Known() {

@@ -88,7 +88,7 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // Reduces reports whether the operation makes one value of a row.

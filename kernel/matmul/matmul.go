@@ -42,10 +42,10 @@ func (c Choice) String() string {
 	return fmt.Sprintf("Choice(%d)", uint8(c))
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Choice) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String says. With an error the value stays.
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
 func (c *Choice) UnmarshalText(text []byte) error {
 	for i, name := range choiceNames {
 		if string(text) == name {

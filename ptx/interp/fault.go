@@ -47,7 +47,7 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// MarshalText implements encoding.TextMarshaler: what String says.
+// MarshalText implements encoding.TextMarshaler: the text of String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Dim3 is a size or a place in three directions.
