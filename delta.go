@@ -1,6 +1,9 @@
 package vram
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Sub is the difference between an earlier reading of the same device and this one; Delta says of a Stats
 // that it is one. Its fields:
@@ -40,8 +43,8 @@ func longestSince(since DurationHistogram, longest, before time.Duration) time.D
 	if longest > before {
 		return longest
 	}
-	for i := len(since.Counts) - 1; i >= 0; i-- {
-		if since.Counts[i] == 0 {
+	for i, n := range slices.Backward(since.Counts) {
+		if n == 0 {
 			continue
 		}
 		if bound := since.Bound(i); bound > 0 {

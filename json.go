@@ -13,7 +13,7 @@ func (w Waiters) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
 func (p Party) MarshalJSON() ([]byte, error) { return jsontext.Object(p) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does.
-func (w WaitEdge) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
+func (e WaitEdge) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does.
 func (m MemoryMap) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
