@@ -77,8 +77,12 @@ test-builtin: ## test what runs actors with the built-in framework (build tag vr
 	$(GO) test -tags vram_builtin -timeout $(TIMEOUT) $(ACTORS)
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin -timeout $(TIMEOUT) ./actors ./pool ./streams
 
-race: ## run all tests under the race detector
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(PACKAGES)
+# Tests that have no goroutines of their own: they read sources, or build and run other programs. The race detector would only slow them.
+WITHOUT_RACE := /(api|bench/peers|internal/(archtest|planted|weight))$$
+
+race: ## run the tests under the race detector, but for those that read sources or run other programs
+	packages=$$($(GO) list $(PACKAGES) | grep -vE '$(WITHOUT_RACE)'); \
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $$packages
 
 exhaustive: ## walk every state of the models of magazines; make test walks a part
 	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./streams/magazine

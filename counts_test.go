@@ -115,11 +115,18 @@ func TestCountsOfWhatCameToNothing(t *testing.T) {
 		require.Error(t, err)
 		reserved := errors.Is(err, vram.ErrOutOfMemory)
 
+		held := must(t, s, 60*mib)
+		ctx, end := context.WithTimeout(t.Context(), time.Second) // virtual
+		_, err = other.AllocFor(ctx, vram.Request{Bytes: 30 * mib, Wait: true})
+		end()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		freeAll(t, held)
+
 		n := h.addsUp()
 		own := vram.RequestCounts{RefusedCount: 7, RetryCount: 1, BadFreeCount: 2}
 		assert.Equal(t, own, n.Streams[0].RequestCounts)
-		assert.Equal(t, vram.RequestCounts{OutOfMemoryCount: 1}, n.Streams[1].RequestCounts)
-		want := vram.RequestCounts{OutOfMemoryCount: 1, RefusedCount: 7, RetryCount: 1, BadFreeCount: 2}
+		assert.Equal(t, vram.RequestCounts{OutOfMemoryCount: 1, EndedWaitCount: 1}, n.Streams[1].RequestCounts)
+		want := vram.RequestCounts{OutOfMemoryCount: 1, RefusedCount: 7, RetryCount: 1, BadFreeCount: 2, EndedWaitCount: 1}
 		if reserved {
 			want.OutOfMemoryCount++
 		}

@@ -99,6 +99,7 @@ func subRequests(n, before RequestCounts) RequestCounts {
 	n.RefusedCount -= before.RefusedCount
 	n.RetryCount -= before.RetryCount
 	n.BadFreeCount -= before.BadFreeCount
+	n.EndedWaitCount -= before.EndedWaitCount
 	return n
 }
 

@@ -88,6 +88,7 @@ const (
 	RemedyReleaseReservation = pool.ReleaseReservation
 	RemedyWaitForFrees       = pool.WaitForFrees
 	RemedyRetryAfterFrees    = pool.RetryAfterFrees
+	RemedyUseFewerStreams    = pool.UseFewerStreams
 )
 
 // DeadlockError refuses a request with Wait that would never be served: every stream or tenant that

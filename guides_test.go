@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/analysis"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/monitor/history"
 	"github.com/go-vram/vram/vramtest"
 	"github.com/go-vram/vram/warm"
 )
@@ -191,12 +191,10 @@ func TestGuideToTraining(t *testing.T) {
 	shape := warm.Transformer{
 		Batch: 2, Sequence: 256, Hidden: 256, Heads: 4, Layers: 4, Vocabulary: 8000, Positions: 256, Type: warm.BFloat16, Mixed: true,
 	}
-	var rows bytes.Buffer
-	cfg := vram.Config{Driver: sim.New(sim.Config{})}
-	cfg.Observer = record(&rows)
-	dev, err := vram.Open(cfg)
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)
-	require.NoError(t, train(t.Context(), dev, shape, 5))
+	var rows bytes.Buffer
+	require.NoError(t, record(dev, func() error { return train(t.Context(), dev, shape, 5) }, &rows))
 	s := dev.Stats()
 	assert.Zero(t, s.DriverMisses, "all was mapped ahead")
 	require.NoError(t, dev.Close())
@@ -211,33 +209,55 @@ func TestGuideToTraining(t *testing.T) {
 	assert.InDelta(t, 1, p.Steps.SameShare, 0.01)
 }
 
-// record writes a program's allocations and frees as a trace: Config.Observer.
-func record(w io.Writer) vram.Observer {
-	start := time.Now()
-	ids, streams := map[cudadrv.Ptr]int{}, map[uint32]int{}
-	next := 0
-	fmt.Fprintln(w, "t_us,op,id,size,stream")
-	row := func(op string, id int, e vram.BufferEvent) {
-		if _, known := streams[e.Stream]; !known {
-			streams[e.Stream] = len(streams) // from 0, in the order in which they occur
-		}
-		fmt.Fprintf(w, "%d,%s,%d,%d,%d\n", time.Since(start).Microseconds(), op, id, e.Bytes, streams[e.Stream])
+// record writes the allocations and frees of some steps as a trace.
+func record(dev *vram.Device, steps func() error, out io.Writer) error {
+	recording, err := history.Start(dev, history.Options{Events: 1 << 16})
+	if err != nil {
+		return err
 	}
-	var mu sync.Mutex // it is called from the goroutines of all streams
-	return vram.Observer{
-		Allocated: func(e vram.BufferEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			ids[e.Ptr] = next
-			row("a", next, e)
-			next++
-		},
-		Freed: func(e vram.BufferEvent) {
-			mu.Lock()
-			defer mu.Unlock()
-			row("f", ids[e.Ptr], e)
-		},
+	defer recording.Stop()
+	if err := steps(); err != nil {
+		return err
 	}
+	return recording.WriteTrace(out) // for vram replay, vram analyze and vram compare
+}
+
+// dumping opens a device that writes its memory once, when a request finds none.
+func dumping(cfg vram.Config, out, report io.Writer, dumped func(error)) (*vram.Device, *history.Recorder, error) {
+	var recorder *history.Recorder
+	var once sync.Once
+	cfg.Events.OutOfMemory = func(short *vram.OutOfMemoryError) {
+		once.Do(func() {
+			fmt.Fprint(report, short.Report())
+			dumped(recorder.WriteMemory(context.Background(), out))
+		})
+	}
+	dev, err := vram.Open(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	recorder, err = history.Start(dev, history.Options{Stacks: true}) // with the call stacks of the live buffers
+	return dev, recorder, err
+}
+
+// Docs/guide-training.md: a request that finds no memory leaves a dump of it, and a report.
+func TestADumpWhenMemoryRunsOut(t *testing.T) {
+	var dump, report bytes.Buffer
+	dumped := make(chan error, 1)
+	dev, recorder, err := dumping(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 << 20}, &dump, &report, func(err error) { dumped <- err })
+	require.NoError(t, err)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	b, err := s.Alloc(48 << 20)
+	require.NoError(t, err)
+	_, err = s.Alloc(32 << 20)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	require.NoError(t, <-dumped)
+	assert.Contains(t, report.String(), "out of memory: requested 32 MiB")
+	assert.Contains(t, dump.String(), "TestADumpWhenMemoryRunsOut", "the place of the live buffer")
+	recorder.Stop()
+	require.NoError(t, b.Free())
+	require.NoError(t, dev.Close())
 }
 
 // Docs/tuning.md: the configuration that an analysis ends with is one.

@@ -17,8 +17,9 @@ type BufferGroup = inventory.Group
 
 // LiveBuffers lists the live buffers: who holds memory. Tags and tenants are those that requests
 // named. The requested size and the age are known of buffers with a tag or a tenant, of those that had
-// to wait for memory, and of all with Config.Debug or Config.Observer; the place is known with one of
-// the two. Blocks of a batch that is being allocated are in the list.
+// to wait for memory, and of those whose place is known: the sampled ones (Config.SampleBytes, which
+// Reconfigure changes at run time, at about a nanosecond a request), and all with Config.Debug or an
+// observer. Blocks of a batch that is being allocated are in the list.
 //
 // It asks the streams one after the other, and waits for the request that each is serving, as Stats
 // does; it stops nothing else, and allocations and frees pay nothing for it. The buffers of one stream

@@ -328,3 +328,22 @@ func TestTheReportOfALeak(t *testing.T) {
 		assert.Contains(t, report, part)
 	}
 }
+
+// With SampleBytes, also when it is set at run time, live buffers that are sampled are listed with their ages and places.
+func TestSampledBuffersAreListedWithTheirPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{}, sim.Config{})
+		s := h.stream()
+		before := must(t, s, 128*mib)
+		require.NoError(t, sampling(h.Device))
+		since := must(t, s, 64*mib)
+		<-time.After(time.Minute) // virtual
+		list, err := h.LiveBuffers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, list.Buffers, 2)
+		assert.False(t, list.Buffers[0].Allocated.Known())
+		assert.True(t, list.Buffers[1].Allocated.Known())
+		assert.Equal(t, time.Minute, list.Buffers[1].Age)
+		freeAll(t, before, since)
+	})
+}

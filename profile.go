@@ -80,7 +80,7 @@ func (c *Config) profileShare() magazine.Share {
 		return 0
 	}
 	const all = int64(magazine.Everything) << sizeclass.UnitShift
-	return magazine.Share(max(1, min(all/c.SampleBytes, int64(magazine.Everything)))) //nolint:gosec // 24 bits
+	return magazine.Share(max(1, min(all/c.SampleBytes, int64(magazine.Everything)))) //nolint:gosec // 32 bits
 }
 
 // ofStream are the settings of a stream: everything is sampled for observers, and for Debug.

@@ -23,7 +23,7 @@ func (e *InUseError) Report() string {
 	inventory.WriteGroups(&b, list)
 	inventory.WriteLargest(&b, list.Largest(inventory.MaxListed))
 	if len(e.Buffers) > 0 && !e.Buffers[0].Allocated.Known() {
-		b.WriteString("to see where each was allocated: open the device with Config.Debug\n")
+		b.WriteString("to see where each was allocated: set SampleBytes, also at run time, or open the device with Config.Debug\n")
 	}
 	return b.String()
 }

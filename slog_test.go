@@ -81,7 +81,7 @@ func TestWhatIsLogged(t *testing.T) {
 			"vram: trim":                   {slog.LevelDebug, []string{"bytes", "reservedBytes"}},
 			"vram: pressure":               {slog.LevelInfo, []string{"level", "before", "usedBytes", "limitBytes"}},
 			"vram: reconfigured":           {slog.LevelInfo, []string{"settings"}},
-			"vram: out of memory":          {slog.LevelWarn, []string{"error"}},
+			"vram: out of memory":          {slog.LevelWarn, []string{"stream", "bytes", "missingBytes", "freeBytes", "reservedBytes", "limitBytes", "error"}},
 			"vram: long wait for memory":   {slog.LevelWarn, []string{"stream", "bytes", "waited", "priority", "tag", "tenant", "forQuota"}},
 			"vram: recovered from a panic": {slog.LevelError, []string{"place", "value", "stack"}},
 			"vram: leak":                   {slog.LevelError, []string{"buffers", "bytes", "error"}},

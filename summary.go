@@ -17,7 +17,8 @@ func (s Stats) String() string {
 	text := []string{s.line()}
 	add := func(format string, args ...any) { text = append(text, fmt.Sprintf("  "+format, args...)) }
 	if s.RequestCounts != (RequestCounts{}) {
-		add("out of memory %d, refused %d, tried again %d, bad frees %d", s.OutOfMemoryCount, s.RefusedCount, s.RetryCount, s.BadFreeCount)
+		add("out of memory %d, refused %d, tried again %d, bad frees %d, waits that their context ended %d", s.OutOfMemoryCount, s.RefusedCount, s.RetryCount,
+			s.BadFreeCount, s.EndedWaitCount)
 	}
 	if s.Waits.Count > 0 {
 		h := s.Waits.Durations

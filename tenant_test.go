@@ -71,7 +71,7 @@ func TestATenantIsRefunded(t *testing.T) {
 		synctest.Wait()
 		err := (<-forMemory).err
 		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorContains(t, err, `vram: waited 0s for 12 MiB for tenant "guest": context canceled; stream 1 holds 64 MiB`)
+		require.ErrorContains(t, err, `vram: waited 0s for 12 MiB on stream 2 for tenant "guest": context canceled; stream 1 holds 64 MiB`)
 		require.ErrorIs(t, (<-forQuota).err, context.Canceled)
 		assert.Equal(t, vram.TenantStats{Name: "guest", Quota: vram.Quota{LimitBytes: 16 * mib}}, accountOf(guest))
 		f := b.AllocBatchForAsync(context.Background(), vram.BatchRequest{Bytes: []int64{4 * mib, 4 * mib}, Tenant: guest})
@@ -359,7 +359,7 @@ func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
 		require.ErrorAs(t, err, &ended)
 		assert.Equal(t, []vram.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
 		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
-		assert.ErrorContains(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 64 MiB; "+
+		assert.ErrorContains(t, err, "vram: waited 1s for 8 MiB on stream 2: context deadline exceeded; stream 1 holds 64 MiB; "+
 			`of that tenant "gold" holds 40 MiB, tenant "guest" holds 20 MiB`)
 		freeAll(t, live...)
 		h.addsUp()

@@ -38,6 +38,13 @@ func whoHolds(ctx context.Context, dev *vram.Device, out io.Writer) error {
 	return nil
 }
 
+// sampling switches sampling on, as docs/troubleshooting.md has it.
+func sampling(dev *vram.Device) error {
+	share := int64(vram.DefaultSampleBytes)
+	err := dev.Reconfigure(vram.Settings{SampleBytes: &share})
+	return err
+}
+
 // leaking is a program that loses a buffer, and not the error that says so.
 func leaking(driver *sim.Driver) (err error) {
 	dev, err := vram.Open(vram.Config{Driver: driver})

@@ -218,7 +218,7 @@ func TestARefusalNamesTheLargestBuffers(t *testing.T) {
 		require.NotNil(t, told.Load())
 		assert.Equal(t, want, bytes(told.Load().Largest))
 		for _, part := range []string{
-			"out of memory: requested 200 MiB, of which ", "why: too little is free, and the limit leaves too little room to grow\n", "  stream 2: live or in its magazines 1",
+			"out of memory: requested 200 MiB on stream 2, of which ", "why: too little is free, and the limit leaves too little room to grow\n", "  stream 2: live or in its magazines 1",
 			"of that, in buffers of tenants:\n      20 MiB  tenant \"gold\"\n", "largest buffers:\n      20 MiB  at ",
 			"what would help, the cheapest first:\n", "  a LimitBytes higher by at least ",
 		} {
@@ -266,7 +266,7 @@ func TestTheEndOfAWaitSaysBehindWhom(t *testing.T) {
 		require.Len(t, ended.Largest, 1)
 		assert.Equal(t, "weights", ended.Largest[0].Tag)
 		assert.ErrorContains(t, ended, `; in place 2, behind this one: stream 2 waits for 32 MiB; largest buffers: 60 MiB on stream 1, tag "weights"`)
-		for _, part := range []string{"waited 50ms for 16 MiB: context deadline exceeded\n", "its place in the queue was 2, directly behind this request: stream 2", "largest buffers:\n"} {
+		for _, part := range []string{"waited 50ms for 16 MiB on stream 1: context deadline exceeded\n", "its place in the queue was 2, directly behind this request: stream 2", "largest buffers:\n"} {
 			assert.Contains(t, ended.Report(), part)
 		}
 		freeAll(t, x)

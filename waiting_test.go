@@ -176,11 +176,11 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		var ended *vram.WaitError
 		require.ErrorAs(t, err, &ended)
-		assert.ErrorContains(t, err, "vram: waited 1s for 8 MiB: context deadline exceeded; stream 1 holds 60 MiB, stream 2 holds 4 MiB")
+		assert.ErrorContains(t, err, "vram: waited 1s for 8 MiB on stream 2: context deadline exceeded; stream 1 holds 60 MiB, stream 2 holds 4 MiB")
 		bare := *ended
 		bare.Position, bare.Ahead, bare.Largest = 0, nil, nil // two waits end at once
 		assert.Equal(t, vram.WaitError{
-			RequestedBytes: 8 * mib, Waited: time.Second, Err: context.DeadlineExceeded,
+			RequestedBytes: 8 * mib, Stream: 2, Waited: time.Second, Err: context.DeadlineExceeded,
 			Holders: []vram.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
 		}, bare)
 		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)

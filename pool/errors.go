@@ -36,11 +36,13 @@ type LimitError = core.LimitError
 
 // OutOfMemoryError describes why a request was refused, with the figures of that moment.
 type OutOfMemoryError struct {
-	RequestedBytes   int64 // by the caller; of a batch the sum
-	FreeBytes        int64 // mapped, and lent to no stream
-	LargestFreeBytes int64 // the longest run of it
-	PendingBytes     int64 // of FreeBytes: behind a fence that has not passed
-	ReservedBytes    int64 // held from the driver
+	RequestedBytes   int64  // by the caller; of a batch the sum
+	Stream           uint32 // of the request, by its ID; 0: Reserve's
+	Tag, Tenant      string // of the request; Events.OutOfMemory, which is told before, has neither
+	FreeBytes        int64  // mapped, and lent to no stream
+	LargestFreeBytes int64  // the longest run of it
+	PendingBytes     int64  // of FreeBytes: behind a fence that has not passed
+	ReservedBytes    int64  // held from the driver
 	LimitBytes       int64
 	DriverBytes      int64 // if the driver refused: all that it could give, reserved bytes included; else 0
 	MissingBytes     int64 // whole pages that were not found, beside the stream's own and the found part of a batch
@@ -100,6 +102,7 @@ func (e *OutOfMemoryError) Error() string {
 	if e.MissingBytes < e.RequestedBytes {
 		fmt.Fprintf(&b, " (%s of it missing)", units.Bytes(e.MissingBytes))
 	}
+	b.WriteString(requester(e.Stream, e.Tag, e.Tenant))
 	fmt.Fprintf(&b, ", free %s", units.Bytes(e.FreeBytes))
 	switch largest, pending := units.Bytes(e.LargestFreeBytes), units.Bytes(e.PendingBytes); {
 	case e.LargestFreeBytes < e.FreeBytes && e.PendingBytes > 0:
@@ -120,6 +123,20 @@ func (e *OutOfMemoryError) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Cause)
 	}
 	return b.String()
+}
+
+// requester names the stream, the tag and the tenant of a request.
+func requester(stream uint32, tag, tenant string) (text string) {
+	if stream != 0 {
+		text = fmt.Sprintf(" on stream %d", stream)
+	}
+	if tag != "" {
+		text += fmt.Sprintf(" with tag %q", tag)
+	}
+	if tenant != "" {
+		text += fmt.Sprintf(" for tenant %q", tenant)
+	}
+	return text
 }
 
 // describeHolders names the largest holders, and sums up the others.
@@ -202,7 +219,9 @@ func (q *quotas) denialError(d core.Denial, to Client) error {
 		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}
-	_, e.reserves = to.(*reservationClient)
+	if _, e.reserves = to.(*reservationClient); !e.reserves {
+		e.Stream = uint32(d.Client)
+	}
 	for _, h := range s.Holdings {
 		e.Streams = append(e.Streams, holding(h))
 	}

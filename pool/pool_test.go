@@ -165,11 +165,11 @@ func TestDenialTellsTheFacts(t *testing.T) {
 	require.ErrorAs(t, err, &shortage)
 	assert.Equal(t, &OutOfMemoryError{
 		RequestedBytes: 7 * page, FreeBytes: 2 * page, LargestFreeBytes: 2 * page, ReservedBytes: 9 * page, LimitBytes: 10 * page,
-		MissingBytes: 7 * page,
-		Streams:      []Holding{{Stream: 1, HeldBytes: 7 * page, LiveBytes: 7 * page}, {Stream: 2}},
+		MissingBytes: 7 * page, Stream: 2,
+		Streams: []Holding{{Stream: 1, HeldBytes: 7 * page, LiveBytes: 7 * page}, {Stream: 2}},
 	}, shortage)
 	require.ErrorIs(t, err, ErrOutOfMemory)
-	assert.Equal(t, "vram: out of memory: requested 14 MiB, free 4 MiB, reserved 18 MiB of a limit of 20 MiB; stream 1 holds 14 MiB, 14 MiB live; "+
+	assert.Equal(t, "vram: out of memory: requested 14 MiB on stream 2, free 4 MiB, reserved 18 MiB of a limit of 20 MiB; stream 1 holds 14 MiB, 14 MiB live; "+
 		"what would help: Request.Wait, for frees of the 14 MiB that are live; a LimitBytes higher by at least 8 MiB", err.Error())
 
 	require.NoError(t, h.pool.Reconfigure(t.Context(), roomy(20)))

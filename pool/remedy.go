@@ -37,13 +37,16 @@ const (
 	// RetryAfterFrees: call Reserve again, which does not wait, once some of so many live bytes
 	// were freed.
 	RetryAfterFrees
+	// UseFewerStreams: allocate on fewer streams: so many bytes, enough for the request, are free within pages that
+	// streams use in part. Streams do not share pages.
+	UseFewerStreams
 )
 
 // kindNames are the names of the remedies, by number.
 var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	"no remedy", RaiseLimit: "raise-limit", FreeElsewhere: "free-elsewhere", AwaitFences: "await-fences", Coalesce: "coalesce",
 	TrimStream: "trim-stream", CloseLanes: "close-lanes", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
-	RetryAfterFrees: "retry-after-frees",
+	RetryAfterFrees: "retry-after-frees", UseFewerStreams: "use-fewer-streams",
 }
 
 // String is the kind's name.
@@ -96,6 +99,8 @@ func (r Remedy) String() string {
 		return fmt.Sprintf("Request.Wait, for frees of the %s that are live", units.Bytes(r.Bytes))
 	case RetryAfterFrees:
 		return fmt.Sprintf("frees of the %s that are live, and another Reserve after them", units.Bytes(r.Bytes))
+	case UseFewerStreams:
+		return fmt.Sprintf("fewer streams: %s are free within pages that streams use in part", units.Bytes(r.Bytes))
 	}
 	return r.Kind.String()
 }
@@ -108,7 +113,7 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 			all = append(all, Remedy{kind, bytes, stream})
 		}
 	}
-	var liveBytes int64
+	var liveBytes, partBytes, parts int64
 	for _, s := range e.Streams {
 		if s.Reservation {
 			add(ReleaseReservation, s.HeldBytes, 0)
@@ -118,6 +123,9 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 		add(TrimStream, s.UncoveredBytes, s.Stream)
 		add(CloseLanes, s.LaneBytes, s.Stream)
 		liveBytes += min(s.LiveBytes, s.HeldBytes)
+		if part := s.HeldBytes - s.LiveBytes - s.UncoveredBytes; part > 0 {
+			partBytes, parts = partBytes+part, parts+1
+		}
 	}
 	if e.MissingBytes <= e.FreeBytes && e.LargestFreeBytes < e.MissingBytes {
 		add(Coalesce, e.LargestFreeBytes, 0)
@@ -128,6 +136,9 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 			kind = RetryAfterFrees
 		}
 		add(kind, liveBytes, 0)
+	}
+	if parts > 1 && partBytes >= e.MissingBytes {
+		add(UseFewerStreams, partBytes, 0)
 	}
 	if e.Cause != nil {
 		add(FreeElsewhere, e.MissingBytes-e.FreeBytes-max(0, e.DriverBytes-e.ReservedBytes), 0)

@@ -12,7 +12,7 @@ import (
 // tenant, the largest live buffers, and all remedies.
 func (e *OutOfMemoryError) Report() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "out of memory: requested %s, of which %s were not found\n", units.Bytes(e.RequestedBytes), units.Bytes(e.MissingBytes))
+	fmt.Fprintf(&b, "out of memory: requested %s%s, of which %s were not found\n", units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), units.Bytes(e.MissingBytes))
 	b.WriteString("why: " + e.why() + "\n")
 	fmt.Fprintf(&b, "reserved from the driver: %s of a limit of %s", units.Bytes(e.ReservedBytes), units.Bytes(e.LimitBytes))
 	if e.DriverBytes > 0 {
@@ -107,10 +107,7 @@ func (e *DeadlockError) Report() string {
 // the largest live buffers.
 func (e *WaitError) Report() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "waited %s for %s: %v\n", units.Duration(e.Waited), units.Bytes(e.RequestedBytes), e.Err)
-	if e.Tenant != "" {
-		fmt.Fprintf(&b, "for tenant %q\n", e.Tenant)
-	}
+	fmt.Fprintf(&b, "waited %s for %s%s: %v\n", units.Duration(e.Waited), units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
 	switch {
 	case e.Ahead != nil:
 		fmt.Fprintf(&b, "its place in the queue was %d, directly behind this request: %v\n", e.Position, e.Ahead)

@@ -9,7 +9,7 @@ type Tally struct {
 
 	device *Tally // nil: it is the device's
 
-	outOfMemory, refused, retries, badFrees atomic.Uint64
+	outOfMemory, refused, retries, badFrees, endedWaits atomic.Uint64
 }
 
 // RequestCounts counts requests and frees that came to nothing, or not at once.
@@ -25,6 +25,9 @@ type RequestCounts struct {
 	// BadFreeCount counts frees of buffers that were not live: double frees, and stale ones. A free
 	// of the zero Buffer belongs to no device.
 	BadFreeCount uint64
+	// EndedWaitCount counts requests with Request.Wait whose context ended before they had memory: they
+	// ended with a *WaitError.
+	EndedWaitCount uint64
 }
 
 // Init makes the tally a part of the device's.
@@ -59,7 +62,14 @@ func (t *Tally) BadFree() {
 	}
 }
 
+// EndWait counts a request whose context ended its wait.
+func (t *Tally) EndWait() {
+	for ; t != nil; t = t.device {
+		t.endedWaits.Add(1)
+	}
+}
+
 // Counts reads the counts.
 func (t *Tally) Counts() RequestCounts {
-	return RequestCounts{t.outOfMemory.Load(), t.refused.Load(), t.retries.Load(), t.badFrees.Load()}
+	return RequestCounts{t.outOfMemory.Load(), t.refused.Load(), t.retries.Load(), t.badFrees.Load(), t.endedWaits.Load()}
 }

@@ -16,6 +16,8 @@ import (
 type WaitError struct {
 	RequestedBytes int64
 	Waited         time.Duration // since the request was made
+	Stream         uint32        // of the request, by its ID
+	Tag            string        // of the request
 	Tenant         string        // charged tenant; empty: none
 	Holders        []Holder      // the streams that hold memory, as of their last turns, the largest first
 	// Tenants are the tenants that have buffers, the largest first. Their memory is part of the
@@ -33,11 +35,7 @@ type WaitError struct {
 // Error has the figures and the largest holders in one line.
 func (e *WaitError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: waited %v for %s", e.Waited, units.Bytes(e.RequestedBytes))
-	if e.Tenant != "" {
-		fmt.Fprintf(&b, " for tenant %q", e.Tenant)
-	}
-	fmt.Fprintf(&b, ": %v", e.Err)
+	fmt.Fprintf(&b, "vram: waited %v for %s%s: %v", e.Waited, units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
 	describe(&b, "; ", e.Holders)
 	describe(&b, "; of that ", e.Tenants)
 	if e.Ahead != nil {

@@ -39,7 +39,7 @@ func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Bu
 	if s != nil && ctx != nil && want.plain() {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {
 			b := Buffer{slot, word, want.Bytes}
-			if s.cache.Rate() != 0 { // the call is spared
+			if s.cache.Share() != 0 { // the call is spared
 				s.sampler.sampled(b, "", nil)
 			}
 			return futures.Done(b)
@@ -119,6 +119,9 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 	stop = afterFunc(ctx, func() {
 		var none T
 		if p.Complete(none, c.ended(ctx.Err())) {
+			if c.Waits {
+				c.stream.tally.EndWait()
+			}
 			c.cancelled()
 		}
 	})
@@ -137,7 +140,7 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 // allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
 func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 	b, ok := s.findNow(want)
-	if ok && s.cache.Rate() != 0 {
+	if ok && s.cache.Share() != 0 {
 		s.sampler.sampled(b, want.Tag, want.Tenant)
 	}
 	return b, ok
@@ -266,7 +269,7 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 	}
 	if s.cache.HasFreed() {
 		if slot, word := s.cache.TakeBack(bytes); slot != nil {
-			if s.cache.Rate() != 0 {
+			if s.cache.Share() != 0 {
 				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
 			}
 			return slot, word, bytes, nil
@@ -279,7 +282,7 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 		}
 		if slot != nil {
 			word := slot.Word()
-			if s.cache.Rate() != 0 { // checked here: this path is hot
+			if s.cache.Share() != 0 { // checked here: this path is hot
 				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
 			}
 			return slot, word, bytes, nil

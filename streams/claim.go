@@ -170,7 +170,8 @@ func (c *claim) ended(err error) error {
 		return err
 	}
 	e := &pool.WaitError{
-		RequestedBytes: c.wantedBytes(), Waited: time.Since(c.createdAt), Err: err, Holders: c.stream.peers.holders(),
+		RequestedBytes: c.wantedBytes(), Stream: uint32(c.stream.id), Tag: c.want.tag(), Waited: time.Since(c.createdAt), Err: err,
+		Holders: c.stream.peers.holders(),
 	}
 	c.stream.peers.fill(&e.Largest, c.stream.host, false)
 	return c.stream.pool.EndWait(e, c.tenant, c.place.Load())
@@ -223,6 +224,11 @@ func asOutOfMemory(err error) *pool.OutOfMemoryError {
 		return short
 	}
 	return nil
+}
+
+// sign writes into a refusal whose request it was.
+func (c *claim) sign(short *pool.OutOfMemoryError) {
+	short.Tag, short.Tenant = c.want.tag(), c.tenant.Name()
 }
 
 func (*claim) isMessage()   {}

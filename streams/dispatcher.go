@@ -120,7 +120,9 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	facts, why := d.facts(), claims.Refusal{Memory: errors.Is(err, pool.ErrOutOfMemory), Last: last}
 	var short *pool.OutOfMemoryError
 	if facts.Handler {
-		short = asOutOfMemory(err)
+		if short = asOutOfMemory(err); short != nil {
+			c.sign(short)
+		}
 		why.Report = short != nil
 	}
 	facts.Pending = why.Memory && !last && d.peers.anyPending()
@@ -203,6 +205,9 @@ func (d *dispatcher) fail(c *claim, err error) {
 		if c.tenant != nil {
 			(*pool.TenantControl)(c.tenant).OutOfMemory()
 		}
+	}
+	if short := asOutOfMemory(err); short != nil {
+		c.sign(short)
 	}
 	failed := d.cuda.shortage(c.forbiddenCalls, err)
 	if largest := pool.LargestOf(err); largest != nil && *largest == nil && !d.draining {

@@ -141,27 +141,25 @@ type sampler struct {
 }
 
 const (
-	// fullRateSamples is the number of samples that a stream takes between two ticks at the full rate; for each further
-	// such number the highest chance is halved. So a stream that allocates n long blocks in a tick takes about
-	// fullRateSamples * log2(n/fullRateSamples) samples: 3000 of a million, as many as one goroutine allocates in
-	// 100 ms, which is 3 % of its time. Not fewer: the some hundred long blocks of a program's parameters, allocated
-	// at once, are to be known exactly. Not more: 1024 would take 10 %.
-	fullRateSamples = 256
-	// leastChance bounds the halving, so that a stream whose device does not tick is not without samples.
-	leastChance = uint32(magazine.Everything) >> 16
+	// wholeSamples is the number of samples that a stream takes between two ticks at its whole share, and halfSamples the number of
+	// further ones after which the share is halved, each time. So a stream that allocates n long blocks in a tick takes about
+	// wholeSamples + halfSamples * log2(n/wholeSamples) samples: 1300 of the three million that one goroutine allocates in
+	// 100 ms, which is 1 to 2 % of its time. Fewer at the whole share would lose buffers of programs that have kernels between
+	// allocations, more would cost 1 % each thousand.
+	wholeSamples, halfSamples = 512, 64
 )
 
-// limit halves the highest chance with which the stream samples, if it has taken many samples since the last tick.
+// limit lowers the share of the stream, if it has taken many samples since the last tick.
 func (w *sampler) limit(taken uint32) {
-	if taken%fullRateSamples == 0 {
-		w.home.LimitChance(max(uint32(magazine.Everything)>>(taken/fullRateSamples), leastChance))
+	if taken >= wholeSamples && taken%halfSamples == 0 {
+		w.home.LowerShare((taken-wholeSamples)/halfSamples + 1)
 	}
 }
 
 // tick ends the limit.
 func (w *sampler) tick() {
-	if w.taken.Swap(0) >= fullRateSamples {
-		w.home.LimitChance(uint32(magazine.Everything))
+	if w.taken.Swap(0) >= wholeSamples {
+		w.home.LowerShare(0)
 	}
 }
 
@@ -172,7 +170,7 @@ func (w *sampler) init(cfg *Config, home *magazine.Home) {
 
 // here is the call stack of the caller's caller; nil if nothing is sampled.
 func (w *sampler) here() site.Stack {
-	if w.home.Rate() == 0 {
+	if w.home.Share() == 0 {
 		return nil
 	}
 	return callStack()
@@ -184,7 +182,7 @@ func callStack() site.Stack { return site.Here(2) }
 // drawn decides about a claim before it has a buffer, on its caller's goroutine: from is nil if the
 // buffer is not to be sampled.
 func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
-	if w.home.Rate() == 0 {
+	if w.home.Share() == 0 {
 		return 0, nil
 	}
 	draw := magazine.DrawClaim(w.stream, w.claims.Add(1))
@@ -198,8 +196,8 @@ func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
 // decide says whether an allocation of that many units is sampled, and with which probability, in
 // magazine.Everything, the profile has it: 0 is not at all.
 func (w *sampler) decide(draw uint32, units uint64) (chance uint32, is bool) {
-	if rate := w.home.Rate(); rate.Share() != magazine.Everything {
-		chance = rate.Chance(units)
+	if share := w.home.Share(); share != magazine.Everything {
+		chance = share.Threshold(units)
 		return chance, draw < chance
 	}
 	if w.profile != nil {

@@ -117,7 +117,7 @@ func TestEveryWayIsSampledOnce(t *testing.T) {
 // Estimates of all allocations are right within five standard deviations on each way, at a rate at which large
 // buffers are always sampled and small ones rarely; and nothing is in use in the end.
 func TestSamplesEstimateWhatWasAllocated(t *testing.T) {
-	const share = 1 << 10 // 4 MiB
+	const share = 1 << 18 // 4 MiB
 	sizes := []int64{600, 5000, 70_000, 1 << 20, 5 << 20}
 	for name := range ways(t, newRig(t, 64*mib).stream(core.Budget{})) {
 		r := newRig(t, 512*mib)
@@ -220,9 +220,9 @@ func TestSamplesOfManyGoroutines(t *testing.T) {
 }
 
 // A stream that allocates long blocks again and again is sampled the more rarely the more it allocates between two
-// ticks, its estimates stay right, and a tick ends that. Short blocks are sampled as ever.
+// ticks, its estimates stay right, and a tick ends that.
 func TestSamplesBetweenTicksAreBounded(t *testing.T) {
-	const share = 1 << 10 // 4 MiB
+	const share = 1 << 18 // 4 MiB
 	for name := range ways(t, newRig(t, 64*mib).stream(core.Budget{})) {
 		r := newRig(t, 512*mib)
 		s, p := r.profiled(share)
@@ -234,7 +234,7 @@ func TestSamplesBetweenTicksAreBounded(t *testing.T) {
 				for range 2 {
 					b := way(5 << 20)
 					for _, x := range b {
-						chance := float64(s.cache.Rate().Chance(uint64(x.slot.Magazine().UnitsOf(x.slot)))) / float64(magazine.Everything)
+						chance := float64(s.cache.Share().Threshold(uint64(x.slot.Magazine().UnitsOf(x.slot)))) / float64(magazine.Everything)
 						count++
 						variance += (1 - chance) / chance
 					}
@@ -249,10 +249,11 @@ func TestSamplesBetweenTicksAreBounded(t *testing.T) {
 		assert.Zero(t, inUse, name)
 		assert.InDelta(t, count, float64(allocated.Count), 5*math.Sqrt(variance)+1, name)
 		n := count / 3
-		bound := fullRateSamples * (math.Log2(n/fullRateSamples+1) + 1)
+		require.Greater(t, n, 2.0*wholeSamples)
+		bound := wholeSamples + halfSamples*(math.Log2(n/wholeSamples)+3)
 		for i, all := range samples {
 			assert.Less(t, float64(all), float64(i+1)*bound, "%s, tick %d", name, i)
-			assert.Greater(t, float64(all), float64(i+1)*bound/2, "%s, tick %d: a tick ends the limit", name, i)
+			assert.Greater(t, float64(all), float64(i+1)*(wholeSamples-1), "%s, tick %d: a tick ends the limit", name, i)
 		}
 	}
 }

@@ -3,7 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -16,14 +20,17 @@ import (
 // compareCmd is the command compare.
 type compareCmd struct {
 	deviceFlags
-	A           string   `name:"a" short:"a" placeholder:"SETUP" help:"The first configuration: name=value, with commas, of ${setups}. What it does not set is as the environment has it."`
-	B           string   `name:"b" short:"b" placeholder:"SETUP" help:"The second one."`
-	Repetitions int      `default:"5" placeholder:"N" help:"How often each configuration is played, in turns, each time on a new device (default 5)."`
-	Rounds      int      `default:"4" placeholder:"N" help:"Rounds of each repetition (default 4): the first is cold."`
-	Parallel    bool     `help:"One goroutine for each stream."`
-	Wait        bool     `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel."`
-	JSON        bool     `name:"json" help:"Print an array of results."`
-	Traces      []string `arg:"" name:"trace" help:"Files, or names of embedded traces."`
+	A           string        `name:"a" short:"a" placeholder:"SETUP" help:"The first configuration: name=value, with commas, of ${setups}. What it does not set is as the environment has it."`
+	B           string        `name:"b" short:"b" placeholder:"SETUP" help:"The second one."`
+	Repetitions int           `default:"5" placeholder:"N" help:"How often each configuration is played, in turns, each time on a new device (default 5)."`
+	Rounds      int           `default:"4" placeholder:"N" help:"Rounds of each repetition (default 4): the first is cold."`
+	Parallel    bool          `help:"One goroutine for each stream."`
+	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel."`
+	Lag         time.Duration `placeholder:"1ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock: waits= shows an effect only with it."`
+	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. Not with --parallel."`
+	Rest        time.Duration `placeholder:"2s" help:"Pause between rounds, for what is done in the background: release=, pool-cache= and predict= show an effect only with it."`
+	JSON        bool          `name:"json" help:"Print an array of results."`
+	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
 
 // Validate says which flags cannot be.
@@ -37,6 +44,18 @@ func (c *compareCmd) Validate() error {
 		return fmt.Errorf("--rounds %d: want at least 2", c.Rounds)
 	case c.Wait && !c.Parallel:
 		return errors.New("--wait: want --parallel")
+	case c.Gap > 0 && c.Parallel:
+		return fmt.Errorf("--gap %v: not with --parallel", c.Gap)
+	}
+	return notNegative(map[string]time.Duration{"--lag": c.Lag, "--gap": c.Gap, "--rest": c.Rest})
+}
+
+// notNegative says which flag has a negative duration.
+func notNegative(flags map[string]time.Duration) error {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if d := flags[name]; d < 0 {
+			return fmt.Errorf("%s %v: want 0 or more", name, d)
+		}
 	}
 	return nil
 }
@@ -64,7 +83,8 @@ func (c *compareCmd) Run(p *program) error {
 			return &usageError{fmt.Errorf("-%c: %w", 'a'+i, err)}
 		}
 	}
-	options := compare.Options{NewDriver: newDriver, Repetitions: c.Repetitions, Rounds: c.Rounds, Parallel: c.Parallel, Wait: c.Wait}
+	options := compare.Options{NewDriver: newDriver, Repetitions: c.Repetitions, Rounds: c.Rounds, Parallel: c.Parallel, Wait: c.Wait, Lag: c.Lag, Gap: c.Gap, Rest: c.Rest}
+	hints := compare.Unseen(&setups[0], &setups[1], &options)
 	var results []compare.Result
 	for _, tr := range traces {
 		r, err := compare.Run(p.ctx, tr, setups[0], setups[1], options)
@@ -72,10 +92,13 @@ func (c *compareCmd) Run(p *program) error {
 			return err
 		}
 		results = append(results, r)
-		if c.JSON {
-			continue
+		if !c.JSON {
+			err = printComparison(p, &r)
 		}
-		if err := printComparison(p, &r); err != nil {
+		if err == nil && r.Identical {
+			err = warnOfIdentical(p, &r, hints)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -83,6 +106,16 @@ func (c *compareCmd) Run(p *program) error {
 		return printJSON(p.stdout, results)
 	}
 	return nil
+}
+
+// warnOfIdentical says that nothing but the noise of the times differs, and what would show an effect.
+func warnOfIdentical(p *program, r *compare.Result, hints []string) error {
+	text := r.Trace + ": a and b came out identical: what they set differently showed no effect, and the times differ by chance"
+	if len(hints) > 0 {
+		text += ". " + strings.Join(hints, "; ")
+	}
+	_, err := fmt.Fprintf(p.stderr, "warning: %s\n", text)
+	return err
 }
 
 // printComparison prints a row a figure: times first, then driver calls, bytes, and the levels that served the requests.
@@ -104,6 +137,11 @@ func printComparison(p *program, r *compare.Result) error {
 	a, b := &r.A, &r.B
 	spread("warm ns an event", a.WarmNs, b.WarmNs)
 	spread("cold ns an event", a.ColdNs, b.ColdNs)
+	if a.Paced != nil && b.Paced != nil {
+		number("p50 ns of an event", a.P50Nanos, b.P50Nanos, whole)
+		number("p99 ns of an event", a.P99Nanos, b.P99Nanos, whole)
+		number("p99.9 ns of an event", a.P999Nanos, b.P999Nanos, whole)
+	}
 	number("driver calls, first round", float64(a.FirstDriverCalls), float64(b.FirstDriverCalls), whole)
 	number("driver calls, last round", float64(a.LastDriverCalls), float64(b.LastDriverCalls), whole)
 	number("driver ns an event, first", a.FirstDriverNs, b.FirstDriverNs, tenths)

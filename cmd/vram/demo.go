@@ -51,7 +51,7 @@ func (d *demo) play(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, part := range parts {
 		all.Go(func() {
-			if errs[i] = part(ctx); errs[i] != nil {
+			if errs[i] = guarded(func() error { return part(ctx) }); errs[i] != nil {
 				stop()
 			}
 		})
@@ -165,7 +165,7 @@ func (d *demo) serve(ctx context.Context, number int) (err error) {
 		bytes, time := d.unit+random.Int64N(11*d.unit), demoStep*time.Duration(20+random.IntN(60))
 		answering <- struct{}{}
 		answered.Go(func() {
-			if err := d.answer(ctx, s, tenant, bytes, time); err != nil {
+			if err := guarded(func() error { return d.answer(ctx, s, tenant, bytes, time) }); err != nil {
 				failures <- err
 			}
 			<-answering

@@ -18,8 +18,9 @@ type frame struct {
 	memoryMap *page.Map // nil: it could not be read
 	allocRate float64   // in a second
 	freeRate  float64
-	hitRate   float64 // of the allocations since the sample before
-	since     bool    // there is one
+	hitRate   float64 // of the allocations since the sample before; less than 0: there were none
+	refused   uint64  // requests that found no memory since then
+	since     bool    // there is a sample before
 }
 
 // rates compares the figures with those of the sample before.
@@ -32,10 +33,22 @@ func (f *frame) rates(before *page.Device, passed time.Duration) {
 	allocs := float64(now.AllocCount - then.AllocCount)
 	f.allocRate = allocs / passed.Seconds()
 	f.freeRate = float64(now.FreeCount-then.FreeCount) / passed.Seconds()
-	f.hitRate = 1
+	f.refused = noMemory(now) - min(noMemory(then), noMemory(now))
+	f.hitRate = -1
 	if allocs > 0 {
 		f.hitRate = float64(now.MagazineHits+now.StreamHits-then.MagazineHits-then.StreamHits) / allocs
 	}
+}
+
+// noMemory counts the requests that ended without memory: since there was none, none would come, or none came in time.
+func noMemory(g *page.Figures) uint64 { return g.OutOfMemoryCount + g.DeadlockCount + g.EndedWaitCount }
+
+// share is a share of 1 in percent, or a dash where there is nothing that it could be of.
+func share(of float64, there bool) string {
+	if !there {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f%%", 100*of)
 }
 
 // part is a state of memory in a bar.
@@ -84,8 +97,13 @@ func (f *frame) render(width int, colours bool) []string {
 	lines := append(f.title(width, p), f.memory(width, p)...)
 	lines = append(lines, "")
 	for _, x := range f.facts() {
-		lines = append(lines, cut(fmt.Sprintf("%-12s %s", x[0], x[1]), width))
+		line := cut(fmt.Sprintf("%-12s %s", x.name, x.text), width)
+		if x.alarms {
+			line = p.paint("31", line)
+		}
+		lines = append(lines, line)
 	}
+	lines = append(lines, f.waiters(width)...)
 	if m := f.memoryMap; m != nil && len(m.Segments) > 0 {
 		lines = append(lines, "", cut(fmt.Sprintf("memory map: %s", units.Count(len(m.Segments), "segment")), width))
 		lines = append(lines, mapLines(m, width, p)...)
@@ -96,13 +114,13 @@ func (f *frame) render(width int, colours bool) []string {
 			"stream", "live", "cached", "pending", "held", "buffers", "allocations", "hits", "wait"), width)))
 	}
 	for _, s := range d.Streams {
-		lines = append(lines, cut(fmt.Sprintf("%6d %10s %10s %10s %10s %9d %12d %5.1f%% %4d", s.Stream, units.Bytes(s.LiveBytes),
-			units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Bytes(s.HeldBytes), s.LiveCount, s.AllocCount, 100*s.HitRate,
-			s.Waiting), width))
+		lines = append(lines, cut(fmt.Sprintf("%6d %10s %10s %10s %10s %9d %12d %6s %4d", s.Stream, units.Bytes(s.LiveBytes),
+			units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Bytes(s.HeldBytes), s.LiveCount, s.AllocCount,
+			share(s.HitRate, s.AllocCount > 0), s.Waiting), width))
 	}
 	for _, t := range d.Tenants {
-		lines = append(lines, cut(fmt.Sprintf("tenant %s: held %s, charged %s, %d queued", t.Name, units.Bytes(t.HeldBytes),
-			units.Bytes(t.ChargedBytes), t.Queued), width))
+		lines = append(lines, cut(fmt.Sprintf("tenant %s: held %s, charged %s, %d wait for its quota, %d for memory", t.Name,
+			units.Bytes(t.HeldBytes), units.Bytes(t.ChargedBytes), t.WaitingForQuota, t.WaitingForMemory), width))
 	}
 	return lines
 }
@@ -163,43 +181,110 @@ func (f *frame) memory(width int, p painter) []string {
 	return append(lines, line)
 }
 
-// facts are names and figures.
-func (f *frame) facts() [][2]string {
+// fact is a line of figures under a name.
+type fact struct {
+	name, text string
+	alarms     bool
+}
+
+func (f *frame) facts() []fact {
 	d, g := f.device, &f.device.Figures
 	rates := fmt.Sprintf("%d allocations, %d frees", g.AllocCount, g.FreeCount)
 	if f.since {
-		rates = fmt.Sprintf("%.0f allocations/s, %.0f frees/s, hit rate %.1f%%", f.allocRate, f.freeRate, 100*f.hitRate)
+		rates = fmt.Sprintf("%.0f allocations/s, %.0f frees/s, hit rate %s", f.allocRate, f.freeRate, share(f.hitRate, f.hitRate >= 0))
+	}
+	free := g.FreeBytes+g.CachedBytes > 0
+	longest := "–"
+	if free {
+		longest = units.Bytes(d.LargestFreeBytes)
 	}
 	waits := fmt.Sprintf("%d now for %s, %d in all, longest %v", g.Waiting, units.Bytes(g.WaitDemandBytes), d.WaitCount,
 		time.Duration(d.LongestWaitSeconds*float64(time.Second)).Round(time.Millisecond))
-	if d.DeadlockCount > 0 {
-		waits += fmt.Sprintf(", %d refused as deadlocks", d.DeadlockCount)
+	pressure := fmt.Sprintf("%s, rose %d times", d.Pressure, d.PressureRises)
+	if f.refused > 0 {
+		pressure = fmt.Sprintf("%s, but %s found no memory just now", d.Pressure, units.Count(f.refused, "request"))
 	}
-	facts := [][2]string{
-		{"live", fmt.Sprintf("peak %s, efficiency %.1f%%", units.Bytes(d.PeakLiveBytes), 100*d.Efficiency)},
-		{"free ranges", fmt.Sprintf("longest %s, fragmentation %.1f%%", units.Bytes(d.LargestFreeBytes), 100*d.Fragmentation)},
-		{"rates", rates},
-		{"served by", fmt.Sprintf("magazines %d, streams %d, pool %d, driver %d; %.1f%% hits in all", g.MagazineHits, g.StreamHits, g.PoolHits, g.DriverMisses, 100*d.HitRate)},
-		{"waiting", waits},
-		{"pressure", fmt.Sprintf("%s, rose %d times", d.Pressure, d.PressureRises)},
-		{"driver", fmt.Sprintf("%d calls, %v", d.DriverCalls, time.Duration(d.DriverSeconds*float64(time.Second)).Round(time.Microsecond))},
+	facts := []fact{
+		{name: "live", text: fmt.Sprintf("peak %s, efficiency %s", units.Bytes(d.PeakLiveBytes), share(d.Efficiency, d.PeakReservedBytes > 0))},
+		{name: "free ranges", text: fmt.Sprintf("longest %s, fragmentation %s", longest, share(d.Fragmentation, free))},
+		{name: "rates", text: rates},
+		{name: "served by", text: fmt.Sprintf("magazines %d, streams %d, pool %d, driver %d; %s hits in all", g.MagazineHits, g.StreamHits, g.PoolHits,
+			g.DriverMisses, share(d.HitRate, g.AllocCount > 0))},
+		{name: "waiting", text: waits},
+		{name: "refused", text: fmt.Sprintf("out of memory %d, deadlocks %d, timed out %d, before a search %d", g.OutOfMemoryCount, g.DeadlockCount,
+			g.EndedWaitCount, g.RefusedCount), alarms: f.refused > 0},
+		{name: "tried again", text: fmt.Sprintf("%s; %s", units.Count(d.RetryCount, "request"), units.Count(d.BadFreeCount, "bad free"))},
+		{name: "pressure", text: pressure, alarms: f.refused > 0},
+		{name: "driver", text: fmt.Sprintf("%d calls, %v", d.DriverCalls, time.Duration(d.DriverSeconds*float64(time.Second)).Round(time.Microsecond))},
 	}
 	if d.Panics > 0 {
-		facts = append(facts, [2]string{"panics", fmt.Sprintf("%d recovered: each is a defect", d.Panics)})
+		facts = append(facts, fact{"panics", fmt.Sprintf("%d recovered: each is a defect", d.Panics), true})
 	}
 	return facts
 }
 
+// mostWaiters is how many waiting requests are listed. Not more: the map and the streams should fit below them.
+const mostWaiters = 5
+
+// waiters are the first requests that wait, and who holds the memory.
+func (f *frame) waiters(width int) (lines []string) {
+	w := &f.device.Waiters
+	if len(w.Requests) == 0 {
+		return nil
+	}
+	lines = append(lines, "", cut(units.Count(w.RequestCount, "waiting request")+":", width))
+	for _, r := range w.Requests[:min(len(w.Requests), mostWaiters)] {
+		lines = append(lines, cut(waiterLine(&r), width))
+	}
+	if more := w.RequestCount - mostWaiters; more > 0 {
+		lines = append(lines, cut(fmt.Sprintf("    and %d more", more), width))
+	}
+	if len(w.Holders) > 0 {
+		var names []string
+		for _, h := range w.Holders {
+			name := fmt.Sprintf("stream %d", h.Stream)
+			if h.Stream == 0 {
+				name = "tenant " + h.Tenant
+			}
+			names = append(names, name+" "+units.Bytes(h.HeldBytes))
+		}
+		lines = append(lines, cut("    held by "+strings.Join(names, ", "), width))
+	}
+	return lines
+}
+
+func waiterLine(r *page.WaitingRequest) string {
+	line := " -  "
+	if r.Position > 0 {
+		line = fmt.Sprintf("%2d. ", r.Position)
+	}
+	line += fmt.Sprintf("%s on stream %d", units.Bytes(r.Bytes), r.Stream)
+	if r.Tag != "" {
+		line += ", tag " + r.Tag
+	}
+	if r.Tenant != "" {
+		line += ", tenant " + r.Tenant
+	}
+	line += ", waits for " + r.For
+	if r.WaitedSeconds > 0 {
+		line += fmt.Sprintf(" since %v", time.Duration(r.WaitedSeconds*float64(time.Second)).Round(time.Millisecond))
+	}
+	return line
+}
+
 // header is the names of the figures of a line.
 func (f *frame) header() string {
-	return fmt.Sprintf("%8s %10s %10s %10s %10s %10s %10s %9s %6s %7s %s", "time", "reserved", "live", "pending", "cached", "free", "limit",
-		"allocs/s", "hits", "waiting", "pressure")
+	return fmt.Sprintf("%8s %10s %10s %10s %10s %10s %10s %9s %6s %7s %7s %s", "time", "reserved", "live", "pending", "cached", "free", "limit",
+		"allocs/s", "hits", "waiting", "refused", "pressure")
 }
 
 // line is the frame where there is no terminal.
 func (f *frame) line() string {
-	g := &f.device.Figures
-	return fmt.Sprintf("%8s %10s %10s %10s %10s %10s %10s %9.0f %5.1f%% %7d %s", f.time.Format("15:04:05"), units.Bytes(g.ReservedBytes),
+	g, pressure := &f.device.Figures, f.device.Pressure
+	if f.refused > 0 {
+		pressure += ", refusing"
+	}
+	return fmt.Sprintf("%8s %10s %10s %10s %10s %10s %10s %9.0f %6s %7d %7d %s", f.time.Format("15:04:05"), units.Bytes(g.ReservedBytes),
 		units.Bytes(g.LiveBytes), units.Bytes(g.PendingBytes), units.Bytes(g.CachedBytes), units.Bytes(g.FreeBytes), units.Bytes(g.LimitBytes),
-		f.allocRate, 100*f.device.HitRate, g.Waiting, f.device.Pressure)
+		f.allocRate, share(f.device.HitRate, g.AllocCount > 0), g.Waiting, noMemory(g), pressure)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -43,8 +44,12 @@ type workload struct {
 	play   func(ctx context.Context) error // until ctx ends, which is no error
 }
 
-// open opens the device.
-func (f *loadFlags) open(p *program) (*workload, error) {
+// serveSampleBytes is the sample size of the command serve. Not more: a device of 2 GiB has some thousand samples then, so that call stacks
+// are known to within a few percent. Not less: recorded traces allocate a gigabyte in a millisecond.
+const serveSampleBytes = 1 << 20
+
+// open opens the device, with samples as large as that unless the environment says otherwise; 0: none.
+func (f *loadFlags) open(p *program, sampleBytes int64) (*workload, error) {
 	var recorded *trace.Trace
 	if f.Trace != "" {
 		var err error
@@ -61,6 +66,9 @@ func (f *loadFlags) open(p *program) (*workload, error) {
 	}
 	config.Driver = running(newDriver())
 	config.LimitBytes = f.limitBytes(config.LimitBytes, recorded)
+	if variable("VRAM_SAMPLE_SIZE") == "" {
+		config.SampleBytes = sampleBytes
+	}
 	dev, err := vram.Open(config)
 	if err != nil {
 		return nil, err
@@ -103,7 +111,7 @@ func (w *workload) run(ctx context.Context, show func(ctx context.Context) error
 	defer stop()
 	played := make(chan error, 1)
 	go func() {
-		err := w.play(ctx)
+		err := guarded(func() error { return w.play(ctx) })
 		if err != nil {
 			stop()
 		}
@@ -111,7 +119,29 @@ func (w *workload) run(ctx context.Context, show func(ctx context.Context) error
 	}()
 	err := show(ctx)
 	stop()
-	return errors.Join(err, <-played)
+	playErr := <-played
+	if p, ok := errors.AsType[*panicError](playErr); ok {
+		panic(p.Error()) // again, where show has given the terminal back
+	}
+	return errors.Join(err, playErr)
+}
+
+// panicError is a panic of a goroutine.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", e.value, e.stack) }
+
+// guarded calls a function and returns its panic as an error: in a goroutine it would end the process with the terminal as it is.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &panicError{value, debug.Stack()}
+		}
+	}()
+	return call()
 }
 
 // close closes the device. Buffers of a trace that was stopped in the middle are live, which is no failure here.

@@ -110,14 +110,8 @@ func (c *replayCmd) Validate() error {
 	if c.Rounds < 1 {
 		return fmt.Errorf("--rounds %d: want at least 1", c.Rounds)
 	}
-	if c.Lag < 0 {
-		return fmt.Errorf("--lag %v: want 0 or more", c.Lag)
-	}
-	if c.Rest < 0 {
-		return fmt.Errorf("--rest %v: want 0 or more", c.Rest)
-	}
-	if c.Gap < 0 {
-		return fmt.Errorf("--gap %v: want 0 or more", c.Gap)
+	if err := notNegative(map[string]time.Duration{"--lag": c.Lag, "--gap": c.Gap, "--rest": c.Rest}); err != nil {
+		return err
 	}
 	if c.Gap > 0 && c.Parallel {
 		return fmt.Errorf("--gap %v: not with --parallel", c.Gap)

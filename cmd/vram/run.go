@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ type commandLine struct {
 	Help    helpFlag    `short:"h" help:"Show help."`
 	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
 	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
-	Analyze analyzeCmd  `cmd:"" help:"Say what traces do, what the allocator makes of them, and how to configure it, with what each change gains."`
+	Analyze analyzeCmd  `cmd:"" help:"Describe traces, and recommend a configuration, with the gain and the price of each change."`
 	Compare compareCmd  `cmd:"" help:"Play traces with two configurations in turns, and put their figures side by side."`
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
 	Serve   serveCmd    `cmd:"" help:"Serve a live page of a device that plays a trace or a demonstration."`
@@ -41,6 +42,7 @@ type commandLine struct {
 // program is what the commands share.
 type program struct {
 	ctx    context.Context //nolint:containedctx // kong calls Run with what is bound, and that is this
+	stdin  io.Reader       // nil: none
 	stdout io.Writer
 	stderr io.Writer
 }
@@ -94,7 +96,7 @@ func (c *helpCmd) Run(p *program) error {
 
 // run is the program: what it prints goes to the writers, what it comes to is the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdout: stdout, stderr: stderr}
+	p := &program{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr}
 	err := p.parseAndRun(args)
 	if err == nil {
 		return exitOK

@@ -100,6 +100,8 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"compare with itself": {"compare -driver sim resnet_train", "-a and -b are the same"},
 		"compare by colour":   {"compare -driver sim -a colour=red resnet_train", "-a: colour=red: there is no such name: want one of footprint, limit"},
 		"compare waits":       {"compare -wait -a footprint=lean resnet_train", "--wait: want --parallel"},
+		"compare gaps":        {"compare -gap 5us -parallel -a footprint=lean resnet_train", "--gap 5µs: not with --parallel"},
+		"compare rest":        {"compare -rest=-1s -a footprint=lean resnet_train", "--rest -1s: want 0 or more"},
 		"compare rounds":      {"compare -rounds 1 -a footprint=lean resnet_train", "--rounds 1: want at least 2"},
 		"compare never":       {"compare -repetitions 0 -a footprint=lean resnet_train", "--repetitions 0: want at least 1"},
 		"compare of nothing":  {"compare -a footprint=lean no/such/trace.csv", "no/such/trace.csv: no such file"},
@@ -269,6 +271,14 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, "limit=32MiB", results[0].A.Setup)
 	assert.Positive(t, results[0].A.Failed)
 	assert.Zero(t, results[0].B.Failed)
+	code, _, stderr = vramCommand(t, "compare", "-driver", "sim", "-repetitions", "1", "-a", "waits=never", "-b", "waits=always", short(t))
+	require.Equal(t, exitOK, code)
+	assert.Contains(t, stderr, "came out identical")
+	assert.Contains(t, stderr, "--lag")
+	code, stdout, stderr = vramCommand(t, "compare", "-driver", "sim", "-repetitions", "1", "-gap", "1us", "-lag", "1ms", "-a", "limit=32MiB", short(t))
+	require.Equal(t, exitOK, code)
+	assert.NotContains(t, stderr, "identical")
+	assert.Contains(t, stdout, "p99.9 ns of an event")
 	t.Setenv("VRAM_STATS", "off")
 	code, _, stderr = vramCommand(t, "compare", "-driver", "sim", "-a", "limit=32MiB", short(t))
 	assert.Equal(t, exitUsage, code)

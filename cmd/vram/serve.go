@@ -27,7 +27,7 @@ const shutdownLimit = 3 * time.Second
 
 // Run serves the page until it is interrupted.
 func (c *serveCmd) Run(p *program) error {
-	w, err := c.open(p)
+	w, err := c.open(p, serveSampleBytes)
 	if err != nil {
 		return err
 	}

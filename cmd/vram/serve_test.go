@@ -82,6 +82,12 @@ func TestServeADemonstration(t *testing.T) {
 		seen.WaitCount, seen.PressureRises = d.WaitCount, d.PressureRises
 		return seen.Figures.PendingBytes > 0 && seen.Figures.SetAsideBytes > 0 && seen.WaitCount > 0 && seen.PressureRises > 0 && len(d.Streams) == 5 && len(d.Tenants) == 3
 	}, time.Minute, 5*time.Millisecond)
+	var calls page.Calls
+	_, text = get(t, url+"calls.json", "")
+	require.NoError(t, json.Unmarshal([]byte(text), &calls))
+	assert.EqualValues(t, serveSampleBytes, calls.SampleBytes)
+	require.NotEmpty(t, calls.Calls, "the top call stacks come without a setting")
+	assert.Contains(t, calls.Calls[0].Frames[0].Function, "cmd/vram.(*demo)")
 	status, _ = get(t, url+"stats.json", "evil.example")
 	assert.Equal(t, http.StatusForbidden, status, "a name of another's that leads here")
 	port := url[strings.LastIndex(url, ":"):]
@@ -107,6 +113,16 @@ func TestServeEndsWithViewers(t *testing.T) {
 	assert.Equal(t, exitOK, code, stderr)
 	_, err = io.ReadAll(answer.Body)
 	require.NoError(t, err)
+}
+
+// The environment says how much is sampled.
+func TestServeSamplesAsTheEnvironmentSays(t *testing.T) {
+	t.Setenv("VRAM_SAMPLE_SIZE", "3MiB")
+	url, _ := served(t)
+	var calls page.Calls
+	_, text := get(t, url+"calls.json", "")
+	require.NoError(t, json.Unmarshal([]byte(text), &calls))
+	assert.Equal(t, 3*mib, calls.SampleBytes)
 }
 
 // A trace is played again and again.

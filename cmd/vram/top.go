@@ -51,7 +51,7 @@ func (c *topCmd) Run(p *program) error {
 		}
 		return c.show(p.ctx, p, from)
 	}
-	w, err := c.open(p)
+	w, err := c.open(p, 0)
 	if err != nil {
 		return err
 	}
@@ -62,6 +62,14 @@ func (c *topCmd) Run(p *program) error {
 // show prints each sample: on a terminal over the one before, elsewhere as a line.
 func (c *topCmd) show(ctx context.Context, p *program, from source) error {
 	out := screenOf(p.stdout)
+	if out.terminal {
+		quits, k, err := keysOf(ctx, p.stdin)
+		if err != nil {
+			return err
+		}
+		defer k.restore() // on a panic, too
+		ctx, out.keys = quits, k.read
+	}
 	defer out.end()
 	var before *page.Device
 	var beforeTime time.Time
@@ -180,6 +188,7 @@ type screen struct {
 	out      io.Writer
 	terminal bool
 	colours  bool
+	keys     bool // q quits
 	size     func() (width, height int)
 	begun    bool
 	lines    int // that were printed where there is no terminal
@@ -231,6 +240,9 @@ func (s *screen) show(f *frame) error {
 		b.WriteString(line + clearLine)
 	}
 	b.WriteString("\r\n" + clearRest)
+	if s.keys {
+		b.WriteString(painter(s.colours).paint("2", "q quits"))
+	}
 	_, err := io.WriteString(s.out, b.String())
 	return err
 }
@@ -260,6 +272,6 @@ func (s *screen) notice(text string) {
 
 func (s *screen) end() {
 	if s.begun {
-		_, _ = io.WriteString(s.out, showCursor)
+		_, _ = io.WriteString(s.out, "\r"+clearLine+showCursor) // the prompt comes in the place of what the keys do
 	}
 }

@@ -21,7 +21,7 @@ func TestTopPrintsLines(t *testing.T) {
 	require.Equal(t, exitOK, code, stderr)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
 	require.Len(t, lines, 4)
-	assert.Equal(t, []string{"time", "reserved", "live", "pending", "cached", "free", "limit", "allocs/s", "hits", "waiting", "pressure"}, strings.Fields(lines[0]))
+	assert.Equal(t, []string{"time", "reserved", "live", "pending", "cached", "free", "limit", "allocs/s", "hits", "waiting", "refused", "pressure"}, strings.Fields(lines[0]))
 	assert.Contains(t, lines[3], "2 GiB")
 	assert.NotContains(t, stdout, "\x1b")
 }
@@ -70,14 +70,21 @@ func TestTopMistakes(t *testing.T) {
 func aFrame() *frame {
 	f := &frame{time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), device: &page.Device{
 		Name: "a GPU", Driver: "sim", State: "in use", PeakLiveBytes: 300 << 20, PeakReservedBytes: 400 << 20, Pressure: "high", PressureRises: 2,
-		HitRate: 0.875, Panics: 1, DeadlockCount: 3, WaitCount: 9,
+		HitRate: 0.875, Panics: 1, WaitCount: 9, RetryCount: 6,
 		Figures: page.Figures{
 			LiveBytes: 256 << 20, PendingBytes: 64 << 20, CachedBytes: 64 << 20, FreeBytes: 32 << 20, SetAsideBytes: 32 << 20,
-			ReservedBytes: 448 << 20, LimitBytes: 512 << 20, AllocCount: 100, FreeCount: 50, MagazineHits: 80, StreamHits: 7, Waiting: 4,
+			ReservedBytes: 448 << 20, LimitBytes: 512 << 20, AllocCount: 100, FreeCount: 50, MagazineHits: 80, StreamHits: 7, Waiting: 7,
+			OutOfMemoryCount: 5, DeadlockCount: 2, EndedWaitCount: 1, RefusedCount: 2,
 		},
 		Streams: []page.Stream{{Stream: 1, LiveBytes: 1 << 20, HitRate: 1}},
-		Tenants: []page.Tenant{{Name: "model\x1b[31m A", HeldBytes: 1 << 20}},
+		Tenants: []page.Tenant{{Name: "model\x1b[31m A", HeldBytes: 1 << 20, WaitingForQuota: 2, WaitingForMemory: 3}},
+		Waiters: page.Waiters{RequestCount: 7, HolderCount: 2, Holders: []page.Holder{{Stream: 1, HeldBytes: 1 << 20}, {Tenant: "model A", HeldBytes: 3 << 20}}},
 	}}
+	for i := range 7 {
+		f.device.Waiters.Requests = append(f.device.Waiters.Requests, page.WaitingRequest{
+			Position: i + 1, Bytes: 12 << 20, Stream: 3, Tag: "kv\x1b[2J", Tenant: "model A", For: "memory", WaitedSeconds: 1.25,
+		})
+	}
 	f.memoryMap = &page.Map{Segments: []page.Segment{
 		{Bytes: 300, Ranges: []page.Range{{Bytes: 150, State: "live"}, {OffsetBytes: 150, Bytes: 150, State: "free"}}},
 		{Bytes: 60, Ranges: []page.Range{{Bytes: 60, State: "mixed", Mixed: &page.Sums{PendingBytes: 40, LiveBytes: 20}}, {OffsetBytes: 1 << 40, Bytes: 5, State: "?"}}},
@@ -103,10 +110,36 @@ func TestFramesFitTheTerminal(t *testing.T) {
 	all := strings.Join(aFrame().render(100, false), "\n")
 	for _, want := range []string{
 		"a GPU, driver sim, in use", "03:04:05", "reserved 448 MiB of 512 MiB", "L live 256 MiB", "P pending 64 MiB", "87.5% hits in all",
-		"3 refused as deadlocks", "pressure     high, rose 2 times", "1 recovered: each is a defect", "tenant model[31m A", "LLLLPPPP"[:4],
+		"pressure     high, rose 2 times", "1 recovered: each is a defect", "tenant model[31m A", "LLLLPPPP"[:4],
+		"out of memory 5, deadlocks 2, timed out 1, before a search 2", "tried again  6 requests; 0 bad frees", "2 wait for its quota, 3 for memory", "7 waiting requests:",
+		" 1. 12 MiB on stream 3, tag kv[2J, tenant model A, waits for memory since 1.25s", "and 2 more", "held by stream 1 1 MiB, tenant model A 3 MiB",
 	} {
 		assert.Contains(t, all, want)
 	}
+}
+
+// A pressure that is normal does not hide that requests are refused.
+func TestRefusalsShowBesideThePressure(t *testing.T) {
+	t.Parallel()
+	f := aFrame()
+	f.device.Pressure = "normal"
+	f.rates(&page.Device{Figures: page.Figures{OutOfMemoryCount: 4, DeadlockCount: 2}}, time.Second)
+	all := strings.Join(f.render(100, true), "\n")
+	assert.Contains(t, all, "\x1b[31mpressure     normal, but 2 requests found no memory just now\x1b[0m")
+	assert.Regexp(t, ` 8 normal, refusing$`, f.line())
+	f.rates(&page.Device{Figures: f.device.Figures}, time.Second)
+	assert.Contains(t, strings.Join(f.render(100, true), "\n"), "pressure     normal, rose 2 times")
+	assert.Regexp(t, ` 8 normal$`, f.line())
+}
+
+// Of a device without any allocation no rate is claimed.
+func TestNothingHasNoRates(t *testing.T) {
+	t.Parallel()
+	f := &frame{device: &page.Device{HitRate: 1, Efficiency: 1, Streams: []page.Stream{{Stream: 1, HitRate: 1}}}}
+	f.rates(&page.Device{}, time.Second)
+	all := strings.Join(f.render(100, false), "\n") + f.line()
+	assert.NotContains(t, all, "%")
+	assert.Contains(t, all, "efficiency –")
 }
 
 // The bar is as long as the parts are of the limit; the map has a cell for each part of a segment.
@@ -130,6 +163,10 @@ func TestTheScreenIsPaintedOver(t *testing.T) {
 	out.Reset()
 	require.NoError(t, s.show(aFrame()))
 	assert.True(t, strings.HasPrefix(out.String(), goHome))
+	assert.NotContains(t, out.String(), "q quits", "there are no keys")
+	s.keys = true
+	require.NoError(t, s.show(aFrame()))
+	assert.Contains(t, out.String(), "q quits")
 	s.end()
 	assert.True(t, strings.HasSuffix(out.String(), showCursor))
 }

@@ -38,7 +38,7 @@ func TestHeapProfile(t *testing.T) {
 	}
 	t.Parallel()
 	for _, rate := range []int64{1, 0} {
-		r := newRig(t, settings{Config: vram.Config{SampleBytes: rate}})
+		r := newRig(t, settings{Config: vram.Config{SampleBytes: rate}, BacklogCount: 10})
 		server := httptest.NewServer(r.Handler())
 		t.Cleanup(server.Close)
 		done := make(chan struct{}, 2)

@@ -92,27 +92,28 @@ func calls(laps []lap, eventCount int, p *analysis.Pattern) Recommendation {
 
 func share(s float64) string { return fmt.Sprintf("%.1f %%", 100*s) }
 
-func tryWays(l *lab, config vram.Config, _ Trial, p *analysis.Pattern) (Recommendation, error) {
+func tryWays(b *builder, p *analysis.Pattern) error {
 	var racers []*racer
 	var laps []lap
 	var err error
 	for w := range len(lap{}) {
 		var r *racer
-		if r, err = openRacer(l.trace, config, way(w)); err != nil { //nolint:gosec // three
+		if r, err = openRacer(b.trace, b.set.config, way(w)); err != nil { //nolint:gosec // three
 			break
 		}
 		racers = append(racers, r)
 	}
 	if err == nil {
-		laps, err = l.race(racers)
+		laps, err = b.race(racers)
 	}
 	for _, r := range racers {
 		_ = r.device.Close() // lists the live buffers of an aborted round, whose error is reported
 	}
 	if err != nil {
-		return Recommendation{}, fmt.Errorf("lanes and batches: %w", err)
+		return fmt.Errorf("lanes and batches: %w", err)
 	}
-	return calls(laps, len(l.trace.Events), p), nil
+	b.all = append(b.all, calls(laps, len(b.trace.Events), p))
+	return nil
 }
 
 // race plays a round of each way in turn, and once more than it counts: the first is cold.

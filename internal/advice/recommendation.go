@@ -14,24 +14,16 @@ import (
 type Recommendation struct {
 	Topic   string   `json:"topic"`
 	Advice  string   `json:"advice"`
-	Change  bool     `json:"change"`          // false: the trials showed no gain
-	Because []string `json:"because"`         // the figures
-	Gain    string   `json:"gain,omitempty"`  // figures that became less; only where Change is set
-	Price   string   `json:"price,omitempty"` // figures that became more
+	Change  bool     `json:"change"`              // false: the trials showed no gain that is worth its price
+	OnTopOf []string `json:"on_top_of,omitempty"` // the other changes that it was tried with
+	Because []string `json:"because"`             // the figures
+	Gain    string   `json:"gain,omitempty"`      // figures that become less with the change, whether it is recommended or not
+	Price   string   `json:"price,omitempty"`     // figures that become more
 	Paste   string   `json:"paste,omitempty"`
 }
 
-const (
-	// leastGain is the least share of bytes or modelled time that counts as saved. Not less: a handle more or less comes of timing.
-	leastGain = 0.01
-	// leastTime is the same of real time, which is noisy.
-	leastTime = 0.10
-)
-
-// less reports whether b is less than a by the share.
-func less[N int64 | uint64 | time.Duration | float64](a, b N, share float64) bool {
-	return float64(b) < float64(a)*(1-share)
-}
+// leastTime is the least share of real time that counts as saved. Not less: it is noisy.
+const leastTime = 0.10
 
 func (t *Trial) driverText() string {
 	return fmt.Sprintf("%s in the first round (%v), %d in the last (%v)", units.Count(t.FirstCalls, "driver call"),
@@ -48,9 +40,8 @@ func precise(bytes int64) string {
 
 func rounded(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// footprint chooses among the modes: of those that make no driver call once they have settled the one that holds least, and where none
-// does the one whose driver calls take least.
-func footprint(trials []Trial) (chosen int, r Recommendation) {
+// footprint chooses among the modes: the one that brings most beyond its price, and balanced where none pays.
+func footprint(s scale, trials []Trial) (chosen int, r Recommendation) {
 	r = Recommendation{Topic: "footprint"}
 	balanced := 0
 	for i := range trials {
@@ -61,70 +52,37 @@ func footprint(trials []Trial) (chosen int, r Recommendation) {
 		r.Because = append(r.Because, fmt.Sprintf("%s reserves %s (%.3f of live) with %s", t.Name, units.Bytes(t.PeakReservedBytes), t.ReservedOverLive, t.driverText()))
 	}
 	chosen = balanced
+	most := 0.0
 	for i := range trials {
-		if better(&trials[chosen], &trials[i]) {
-			chosen = i
+		if e := s.effect(&trials[balanced], &trials[i]); i != balanced && e.pays() && e.net() > most {
+			chosen, most = i, e.net()
 		}
 	}
-	was, is := &trials[balanced], &trials[chosen]
 	if chosen == balanced {
-		r.Advice = "Leave Footprint at balanced: no other mode reserves less, or takes less driver time, without more of the other."
+		r.Advice = "Leave Footprint at balanced: no other mode brings enough for its price."
 		return chosen, r
 	}
+	is := &trials[chosen]
 	r.Change = true
 	r.Advice = fmt.Sprintf("Set Footprint to %s.", is.Name)
-	r.Gain, r.Price = differences(was, is)
+	r.Gain, r.Price = s.differences(&trials[balanced], is)
 	r.Paste = fmt.Sprintf("Footprint: vram.%s,", strings.ToUpper(is.Name[:1])+is.Name[1:])
 	return chosen, r
 }
 
-// better reports whether another trial is to be preferred.
-func better(a, b *Trial) bool {
-	switch {
-	case b.FailedCount > 0:
-		return false
-	case (a.LastCalls == 0) != (b.LastCalls == 0):
-		return b.LastCalls == 0
-	case a.LastCalls == 0:
-		return less(a.PeakReservedBytes, b.PeakReservedBytes, leastGain) ||
-			!less(b.PeakReservedBytes, a.PeakReservedBytes, leastGain) && less(a.FirstDriver, b.FirstDriver, leastTime)
-	}
-	return less(a.LastDriver, b.LastDriver, leastTime)
-}
-
-// differences are the figures that are less in the second of two trials, and those that are more.
-func differences(was, is *Trial) (gain, price string) {
-	var gains, prices []string
-	add := func(isLess bool, format, isText, wasText string) {
-		switch text := fmt.Sprintf(format, isText, wasText); {
-		case isText == wasText: // too little to show
-		case isLess:
-			gains = append(gains, text)
-		default:
-			prices = append(prices, text)
-		}
-	}
-	add(is.PeakReservedBytes < was.PeakReservedBytes, "reserves %s instead of %s", precise(is.PeakReservedBytes), precise(was.PeakReservedBytes))
-	add(is.FirstDriver < was.FirstDriver, "%s of driver time in the first round instead of %s", rounded(is.FirstDriver).String(), rounded(was.FirstDriver).String())
-	add(is.LastDriver < was.LastDriver, "%s in the last round instead of %s", rounded(is.LastDriver).String(), rounded(was.LastDriver).String())
-	return strings.Join(gains, "; "), strings.Join(prices, "; ")
-}
-
 // warmUp compares a first round with mapped memory to one without.
-func warmUp(without, with *Trial, demands []vram.Demand) Recommendation {
+func warmUp(s scale, without, with *Trial, demands []vram.Demand) Recommendation {
 	r := Recommendation{Topic: "warm-up", Because: []string{
 		fmt.Sprintf("without: %s", without.driverText()),
 		fmt.Sprintf("with %s mapped ahead: %s, %s reserved", units.Count(len(demands), "demand"), with.driverText(), units.Bytes(with.PeakReservedBytes)),
 	}}
-	gain, price := differences(without, with)
-	if !less(without.FirstDriver, with.FirstDriver, leastTime) || gain == "" || with.FailedCount > without.FailedCount {
-		r.Advice = "Leave Warm empty: the first round is no faster with it."
+	r.Gain, r.Price = s.differences(without, with)
+	if !s.effect(without, with).starts() {
+		r.Advice = "Leave Warm empty: the first round is not enough shorter with it."
 		return r
 	}
 	r.Change = true
-	r.Advice = "Map ahead what is live at the peak, before the first step or while the program loads."
-	r.Gain = gain
-	r.Price = strings.TrimPrefix(price+"; the driver time of the mapping, which moves to the start", "; ")
+	r.Advice = "Map ahead what is live at the peak, before the first step or while the program loads: the driver time of the mapping moves to the start."
 	r.Paste = paste(demands)
 	return r
 }
@@ -149,47 +107,88 @@ func Variable(demands []vram.Demand) string {
 	return strings.Join(parts, ",")
 }
 
-// limit compares a run under a limit to one without.
-func limit(without, with *Trial, limitBytes int64) Recommendation {
-	r := Recommendation{Topic: "limit", Because: []string{
-		fmt.Sprintf("the least limit that all rounds survive is %s; without one %s are reserved", units.Bytes(without.LeastLimitBytes), units.Bytes(without.PeakReservedBytes)),
-		fmt.Sprintf("with %s: %s reserved, %s, %s failed", units.Bytes(limitBytes), units.Bytes(with.PeakReservedBytes), with.driverText(), units.Count(with.FailedCount, "allocation")),
+const limitTopic = "limit"
+
+// limitTrial is a limit that was tried.
+type limitTrial struct {
+	limitBytes  int64
+	trial       Trial // in the recorded order
+	failedCount int   // with a goroutine for each stream: see builder.parallel
+}
+
+// limit compares runs under limits to one without. The first limit under which nothing fails is judged.
+func limit(s scale, without *Trial, leastBytes int64, tried []limitTrial) (chosen int, r Recommendation) {
+	r = Recommendation{Topic: limitTopic, Because: []string{
+		fmt.Sprintf("in the recorded order all rounds survive %s; without a limit %s are reserved", units.Bytes(leastBytes), units.Bytes(without.PeakReservedBytes)),
 	}}
-	switch {
-	case with.FailedCount > 0:
-		r.Advice = "Set no limit: allocations failed under the one that was tried."
-	case !less(without.PeakReservedBytes, with.PeakReservedBytes, leastGain):
-		r.Advice = fmt.Sprintf("LimitBytes is enough at %s, and lowers nothing: set it only to keep the program from growing.", units.Bytes(limitBytes))
-	default:
-		r.Change = true
-		r.Advice = fmt.Sprintf("Set LimitBytes to %s where others need the memory: the least limit and a headroom of %s.", units.Bytes(limitBytes),
-			units.Bytes(limitBytes-without.LeastLimitBytes))
-		r.Gain, r.Price = differences(without, with)
-		r.Paste = fmt.Sprintf("LimitBytes: %d,", limitBytes)
+	chosen = -1
+	for i := range tried {
+		t := &tried[i]
+		text := fmt.Sprintf("with %s: %s reserved, %s, %s failed", units.Bytes(t.limitBytes), units.Bytes(t.trial.PeakReservedBytes), t.trial.driverText(),
+			units.Count(t.trial.FailedCount, "allocation"))
+		if t.failedCount >= 0 {
+			text += fmt.Sprintf("; %d in the worst of %d replays with a goroutine for each stream", t.failedCount, parallelRuns)
+		}
+		r.Because = append(r.Because, text)
+		if chosen < 0 && t.trial.FailedCount == 0 && t.failedCount <= 0 {
+			chosen = i
+		}
 	}
-	return r
+	if chosen < 0 {
+		r.Advice = "Leave LimitBytes at 0: allocations failed under each limit that was tried. A limit of the recorded order alone does not hold."
+		return chosen, r
+	}
+	t := &tried[chosen]
+	r.Gain, r.Price = s.differences(without, &t.trial)
+	if !s.effect(without, &t.trial).pays() {
+		r.Advice = fmt.Sprintf("Leave LimitBytes at 0, unless others need the memory: %s is enough, and does not bring what it costs.", units.Bytes(t.limitBytes))
+		return chosen, r
+	}
+	r.Change = true
+	r.Advice = fmt.Sprintf("Set LimitBytes to %s: %s more than the least limit of the recorded order.", units.Bytes(t.limitBytes), units.Bytes(t.limitBytes-leastBytes))
+	r.Paste = fmt.Sprintf("LimitBytes: %d,", t.limitBytes)
+	return chosen, r
 }
 
 // cacheBound compares bounds of the streams' caches to none.
-func cacheBound(without *Trial, with []Trial, bounds []int64) Recommendation {
-	r := Recommendation{Topic: "stream cache", Because: []string{fmt.Sprintf("without a bound: %s reserved, %s", units.Bytes(without.PeakReservedBytes), without.driverText())}}
-	best := -1
+func cacheBound(s scale, without *Trial, with []Trial, bounds []int64) (best int, r Recommendation) {
+	r = Recommendation{Topic: "stream cache", Because: []string{fmt.Sprintf("without a bound: %s reserved, %s", units.Bytes(without.PeakReservedBytes), without.driverText())}}
+	best = -1
+	most := 0.0
 	for i := range with {
 		t := &with[i]
 		r.Because = append(r.Because, fmt.Sprintf("%s a stream: %s reserved, %s", units.Bytes(bounds[i]), units.Bytes(t.PeakReservedBytes), t.driverText()))
-		lower := less(without.PeakReservedBytes, t.PeakReservedBytes, leastGain) && t.LastCalls <= without.LastCalls && t.FailedCount == 0
-		if lower && (best < 0 || t.PeakReservedBytes < with[best].PeakReservedBytes) {
-			best = i
+		if e := s.effect(without, t); e.pays() && e.net() > most {
+			best, most = i, e.net()
 		}
 	}
 	if best < 0 {
-		r.Advice = "Leave StreamCacheBytes at 0: no bound lowered what is reserved without more driver calls."
-		return r
+		r.Advice = "Leave StreamCacheBytes at 0: no bound brings enough for its price."
+		return best, r
 	}
 	r.Change = true
 	r.Advice = fmt.Sprintf("Set StreamCacheBytes to %s.", units.Bytes(bounds[best]))
-	r.Gain, r.Price = differences(without, &with[best])
+	r.Gain, r.Price = s.differences(without, &with[best])
 	r.Paste = fmt.Sprintf("StreamCacheBytes: %d,", bounds[best])
+	return best, r
+}
+
+// waits compares growth to waits on the device, while work on buffers lasts after their frees.
+func waits(s scale, without, with *Trial) Recommendation {
+	r := Recommendation{Topic: "waits", Because: []string{
+		fmt.Sprintf("never, with kernels of %v behind each free: %s reserved, %s", lag, units.Bytes(without.PeakReservedBytes), without.driverText()),
+		fmt.Sprintf("avoid-growth, likewise: %s reserved, %s", units.Bytes(with.PeakReservedBytes), with.driverText()),
+	}}
+	r.Gain, r.Price = s.differences(without, with)
+	const price = "streams wait for each other on the device, which no replay times"
+	if !s.effect(without, with).pays() {
+		r.Advice = "Leave Waits at never: waiting brings no memory that is worth it."
+		return r
+	}
+	r.Change = true
+	r.Advice = "Set Waits to avoid-growth if all kernels end soon, and measure the steps: a stream waits on the device rather than grow."
+	r.Price = strings.TrimPrefix(r.Price+"; "+price, "; ")
+	r.Paste = "Waits: vram.WaitsAvoidGrowth,"
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/plot"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -16,22 +17,67 @@ func (r *Report) Write(w io.Writer) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nAllocator: %d rounds in each footprint mode on the simulated device, driver time as on an H200\n", roundCount)
-	fmt.Fprintf(&b, "  %-9s %11s %9s %8s %13s %20s %17s %11s\n", "mode", "reserved", "of live", "unused", "fragmentation", "first round", "last round", "least limit")
+	trialHeader(&b)
 	for i := range r.Modes {
-		t := &r.Modes[i]
-		least := "-"
-		if t.LeastLimitBytes > 0 {
-			least = units.Bytes(t.LeastLimitBytes)
-		}
-		fmt.Fprintf(&b, "  %-9s %11s %9.3f %8s %13.2f %20s %17s %11s\n", t.Name, units.Bytes(t.PeakReservedBytes), t.ReservedOverLive, share(t.UnusedShare),
-			t.Fragmentation, fmt.Sprintf("%d calls %v", t.FirstCalls, rounded(t.FirstDriver)), fmt.Sprintf("%d calls %v", t.LastCalls, rounded(t.LastDriver)), least)
+		r.Modes[i].row(&b)
 	}
 	b.WriteString("\nRecommendations\n")
+	b.WriteString(r.scale.principle())
 	for i := range r.Recommendations {
 		r.Recommendations[i].write(&b)
 	}
+	r.together(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func trialHeader(b *strings.Builder) {
+	fmt.Fprintf(b, "  %-9s %11s %9s %8s %13s %20s %17s %11s\n", "mode", "reserved", "of live", "unused", "fragmentation", "first round", "last round", "least limit")
+}
+
+func (t *Trial) row(b *strings.Builder) {
+	least := "-"
+	if t.LeastLimitBytes > 0 {
+		least = units.Bytes(t.LeastLimitBytes)
+	}
+	fmt.Fprintf(b, "  %-9s %11s %9.3f %8s %13.2f %20s %17s %11s\n", t.Name, units.Bytes(t.PeakReservedBytes), t.ReservedOverLive, share(t.UnusedShare),
+		t.Fragmentation, fmt.Sprintf("%d calls %v", t.FirstCalls, rounded(t.FirstDriver)), fmt.Sprintf("%d calls %v", t.LastCalls, rounded(t.LastDriver)), least)
+}
+
+// together writes the row of all changes as one configuration, below that of none.
+func (r *Report) together(b *strings.Builder) {
+	if r.Together == nil {
+		b.WriteString("\nTogether: nothing is to be changed\n")
+		return
+	}
+	fmt.Fprintf(b, "\nTogether: %s\n", strings.Join(r.Settings, ", "))
+	trialHeader(b)
+	for i := range r.Modes {
+		if r.Modes[i].Name == vram.Balanced.String() {
+			none := r.Modes[i]
+			none.Name = "unchanged"
+			none.row(b)
+		}
+	}
+	r.Together.row(b)
+	gain, price := r.scale.differences(&r.unchanged, r.Together)
+	writeEffect(b, true, gain, price)
+	if len(r.unseen) > 0 {
+		fmt.Fprintf(b, "    not in this row, which has neither kernels nor pauses: the effect of %s\n", strings.Join(r.unseen, ", "))
+	}
+}
+
+func writeEffect(b *strings.Builder, change bool, gain, price string) {
+	gains, prices := "would gain", "would cost"
+	if change {
+		gains, prices = "gain", "price"
+	}
+	if gain != "" {
+		fmt.Fprintf(b, "    %s: %s\n", gains, gain)
+	}
+	if price != "" {
+		fmt.Fprintf(b, "    %s: %s\n", prices, price)
+	}
 }
 
 func (r *Recommendation) write(b *strings.Builder) {
@@ -40,11 +86,9 @@ func (r *Recommendation) write(b *strings.Builder) {
 		sign = ">"
 	}
 	fmt.Fprintf(b, "%s %s: %s\n", sign, r.Topic, r.Advice)
-	if r.Gain != "" {
-		fmt.Fprintf(b, "    gain: %s\n", r.Gain)
-	}
-	if r.Price != "" {
-		fmt.Fprintf(b, "    price: %s\n", r.Price)
+	writeEffect(b, r.Change, r.Gain, r.Price)
+	if len(r.OnTopOf) > 0 {
+		fmt.Fprintf(b, "    with: %s\n", strings.Join(r.OnTopOf, ", "))
 	}
 	for _, line := range r.Because {
 		fmt.Fprintf(b, "    since %s\n", line)

@@ -1,22 +1,5 @@
 package browser
 
-import (
-	"context"
-
-	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/monitor/page"
-)
-
-func callsOfATest(context.Context, *vram.Device) ([]page.Call, error) {
-	return []page.Call{{
-		Frames: []page.Frame{
-			{Function: "example.com/model.(*Layer).Forward", File: "/src/model/layer.go", Line: 42},
-			{Function: "main.main", File: "/src/main.go", Line: 7},
-		},
-		LiveBytes: 3 << 20, BufferCount: 12,
-	}}, nil
-}
-
 // basics is an expression of JavaScript: a list of what is wrong, as JSON. Contrast is that of WCAG 2, level AA: 4.5 for text, 3 for large
 // text.
 const basics = `JSON.stringify((() => {

@@ -1,11 +1,13 @@
 package browser
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,8 +33,14 @@ type site struct {
 
 func newSite(t *testing.T, o page.Options) *site {
 	t.Helper()
+	return newSiteOf(t, o, vram.Config{})
+}
+
+func newSiteOf(t *testing.T, o page.Options, config vram.Config) *site {
+	t.Helper()
 	driver := sim.New(sim.Config{})
-	dev, err := vram.Open(vram.Config{Driver: driver, LimitBytes: 512 * mib})
+	config.Driver, config.LimitBytes = driver, 512*mib
+	dev, err := vram.Open(config)
 	require.NoError(t, err)
 	s := &site{dev: dev, gpu: driver.Device(0), page: page.New(o, dev)}
 	server := httptest.NewServer(http.StripPrefix("/debug/vram", s.page))
@@ -89,7 +97,7 @@ func (s *site) stream(t *testing.T) *vram.Stream {
 // The page shows the figures as they change, in light and dark, on a desk and on a phone, and prints no error.
 func TestThePageIsLive(t *testing.T) {
 	v := newViewer(t)
-	s := newSite(t, page.Options{Interval: 200 * time.Millisecond})
+	s := newSiteOf(t, page.Options{Interval: 200 * time.Millisecond}, vram.Config{SampleBytes: 1})
 	v.look(1360, 900, "light")
 	v.do(chromedp.Navigate(s.url))
 	v.until("the page says that the device is not used", `!document.getElementById("notice").hidden`)
@@ -239,17 +247,120 @@ func TestThePageConnectsAgain(t *testing.T) {
 	v.until("it is live again", `document.getElementById("status").textContent === "Live"`)
 }
 
-// The section of the call stacks is there where they are recorded, and nowhere else.
+// The call stacks of a device that samples are shown as delivered; of one that does not, the settings that switch it on.
 func TestCallStacksAreShown(t *testing.T) {
 	v := newViewer(t)
-	s := newSite(t, page.Options{Interval: page.MinInterval, Calls: callsOfATest})
+	s := newSiteOf(t, page.Options{Interval: page.MinInterval}, vram.Config{SampleBytes: 1})
+	b, err := s.stream(t).Alloc(3 * mib)
+	require.NoError(t, err)
 	v.do(chromedp.Navigate(s.url))
-	v.until("they come", `!document.getElementById("calls").hidden`)
+	v.until("they come", `document.getElementById("call-rows").children.length > 0`)
 	assert.Contains(t, v.text("call-rows"), "3 MiB")
-	assert.Contains(t, v.text("call-rows"), "example.com/model.(*Layer).Forward")
+	assert.Contains(t, v.text("call-rows"), "browser.TestCallStacksAreShown")
+	require.NoError(t, b.Free())
 	v.do(chromedp.Navigate(newSite(t, page.Options{Interval: page.MinInterval}).url))
 	v.until("figures come", `document.getElementById("status").textContent === "Live"`)
-	assert.True(t, eval[bool](v, `document.getElementById("calls").hidden`))
+	v.until("it says how", `document.getElementById("calls-empty").textContent.includes("VRAM_SAMPLE_SIZE")`)
+	v.quiet()
+}
+
+// Before the first sample the page asserts nothing about the memory; of a device without any use it shows no rates.
+func TestWhatIsNotKnownIsNotShown(t *testing.T) {
+	v := newViewer(t)
+	s := newSite(t, page.Options{Interval: time.Hour})
+	begin := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/events") {
+			select {
+			case <-begin:
+			case <-r.Context().Done():
+				return
+			}
+		}
+		s.page.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(s.page.Close)
+	t.Cleanup(sync.OnceFunc(func() { close(begin) }))
+	v.do(chromedp.Navigate(server.URL + "/"))
+	for _, id := range []string{"status", "device-facts", "time-begins", "map-empty", "streams-empty", "calls-empty"} {
+		assert.Equal(t, "Connecting", v.text(id), id)
+	}
+	begin <- struct{}{}
+	v.until("the first sample comes", `document.getElementById("status").textContent === "Live"`)
+	for _, id := range []string{"hit-rate", "efficiency", "largest", "fragmentation", "wait-longest"} {
+		assert.Equal(t, "–", v.text(id), id)
+	}
+	assert.Contains(t, v.text("time-begins"), "The time line begins here")
+	assert.Equal(t, "No stream is open.", v.text("streams-empty"))
+	v.until("the map comes", `document.getElementById("map-empty").textContent === "No memory is held from the driver."`)
+	assert.True(t, eval[bool](v, `document.getElementById("map-readout").hidden`))
+	v.quiet()
+}
+
+// Requests that wait are listed with what they wait for, and those that were refused are counted, beside the pressure, too.
+func TestWaitingAndRefusedRequestsAreShown(t *testing.T) {
+	v := newViewer(t)
+	s := newSite(t, page.Options{Interval: page.MinInterval})
+	holds, waits := s.stream(t), s.stream(t)
+	held, err := holds.Alloc(480 * mib)
+	require.NoError(t, err)
+	tenant, err := s.dev.Tenant("model A", vram.Quota{ShareBytes: 64 * mib})
+	require.NoError(t, err)
+	first := waits.AllocAsync(t.Context(), vram.Request{Bytes: 100 * mib, Tag: "kv-cache", Wait: true, Tenant: tenant})
+	second := waits.AllocAsync(t.Context(), vram.Request{Bytes: 200 * mib, Tag: "weights", Wait: true})
+	v.look(1360, 900, "light")
+	v.do(chromedp.Navigate(s.url))
+	v.until("they are listed", `document.getElementById("waiter-rows").children.length === 2`)
+	row := eval[string](v, `[...document.querySelectorAll("#waiter-rows tr")].map((r) => [...r.cells].map((c) => c.textContent).join("|")).join("\n")`)
+	assert.Contains(t, row, "1|200 MiB|weights|–|2|")
+	assert.Contains(t, row, "2|100 MiB|kv-cache|model A|2|")
+	assert.Contains(t, row, "|memory, behind 1 request")
+	assert.Contains(t, v.text("waiters-holders"), "Memory is held by stream 1 with 480 MiB")
+	assert.Equal(t, "1", eval[string](v, `document.querySelector("#tenant-rows tr").cells[6].textContent`))
+	v.until("the page says that nothing was refused", `document.getElementById("refused").textContent === "0"`)
+	_, err = holds.Alloc(256 * mib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	v.until("the refusal is counted", `document.getElementById("refused").textContent === "1"`)
+	assert.Contains(t, v.text("rises"), "requests are refused")
+	assert.Equal(t, "1", v.text("refused-outOfMemoryCount"))
+	v.picture("waiting")
+	require.NoError(t, held.Free())
+	for _, f := range []interface {
+		Await(ctx context.Context) (vram.Buffer, error)
+	}{first, second} {
+		b, err := f.Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+	}
+	v.until("the list is gone", `document.getElementById("waiters").hidden`)
+	v.quiet()
+}
+
+// Of many streams those with the most memory are shown, with colours of their own in the map, and all on request. Nothing is cut on a phone.
+func TestManyStreams(t *testing.T) {
+	v := newViewer(t)
+	s := newSite(t, page.Options{Interval: page.MinInterval})
+	for i := range int64(40) {
+		_, err := s.stream(t).Alloc((1 + i%7) * mib)
+		require.NoError(t, err)
+	}
+	v.look(360, 740, "light")
+	v.do(chromedp.Navigate(s.url))
+	v.until("some are shown", `document.getElementById("stream-rows").children.length === 12`)
+	v.until("the map comes", `!document.getElementById("map").hidden`)
+	assert.True(t, eval[bool](v, `document.getElementById("streams").scrollWidth <= document.getElementById("streams").clientWidth`), "no column is cut")
+	assert.Contains(t, v.text("streams-rest"), "28 other streams hold")
+	eval[bool](v, `(document.querySelector('#map-colours [data-by="stream"]').click(), true)`)
+	assert.Contains(t, v.text("map-legend"), "34 other streams")
+	fills := eval[int](v, `new Set([...document.querySelectorAll("#map-legend li")].map((e) => e.dataset.name)).size`)
+	assert.Equal(t, eval[int](v, `document.querySelectorAll("#map-legend li").length`), fills, "no fill stands for two streams")
+	v.picture("phone-streams")
+	eval[bool](v, `(document.getElementById("streams-all").click(), true)`)
+	assert.Equal(t, 40, eval[int](v, `document.getElementById("stream-rows").children.length`))
+	v.look(1360, 900, "dark")
+	v.until("it is wide", `innerWidth === 1360`)
+	v.picture("streams")
 	v.quiet()
 }
 

@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -132,4 +133,30 @@ func (v *viewer) quiet() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	assert.Empty(v, v.messages)
+}
+
+var running = flag.String("url", "", "the address of a running page, of which pictures are made")
+
+// Of a page that runs elsewhere pictures are made for docs: light.png and dark.png of the whole page, and those of a phone.
+//
+//	vram serve -addr 127.0.0.1:8080 &
+//	internal/browser/run.sh -run Running -url http://127.0.0.1:8080/
+func TestPicturesOfARunningPage(t *testing.T) {
+	if *running == "" {
+		return // make browser has no other page than the tests'
+	}
+	v := newViewer(t)
+	v.look(1200, 900, "light")
+	v.do(chromedp.Navigate(*running))
+	v.until("the map and the call stacks come", `!document.getElementById("map").hidden && document.getElementById("call-rows").children.length > 0`)
+	for _, scheme := range []string{"light", "dark"} {
+		v.look(1200, 900, scheme)
+		v.until("requests wait", `document.getElementById("waiter-rows").children.length > 0`)
+		v.until("the page has its width", `innerWidth === 1200`)
+		v.picture("running-" + scheme)
+		v.look(360, 740, scheme)
+		v.until("the page has its width", `innerWidth === 360`)
+		v.picture("running-phone-" + scheme)
+		eval[bool](v, `(document.querySelector('#map-colours [data-by="stream"]').click(), true)`)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -123,6 +124,52 @@ func TestTwoSides(t *testing.T) {
 		assert.LessOrEqual(t, s.WarmNs.Median, s.WarmNs.Most)
 		assert.Positive(t, s.ColdNs.Least)
 	}
+}
+
+// What needs kernels behind the frees or pauses between rounds has them, and shows.
+func TestWhatNeedsKernelsOrPauses(t *testing.T) {
+	tr, err := trace.Open("pipeline_1f1b")
+	require.NoError(t, err)
+	never, err := compare.ParseSetup("waits=never", vram.Config{})
+	require.NoError(t, err)
+	always, err := compare.ParseSetup("waits=always", vram.Config{})
+	require.NoError(t, err)
+	o := compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Lag: 5 * time.Millisecond}
+	r, err := compare.Run(t.Context(), tr, never, always, o)
+	require.NoError(t, err)
+	assert.False(t, r.Identical)
+	assert.NotEqual(t, r.A.LastDriverCalls, r.B.LastDriverCalls)
+
+	synctest.Test(t, func(t *testing.T) {
+		soon, err := compare.ParseSetup("release=200ms", vram.Config{})
+		require.NoError(t, err)
+		o := compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Rest: 5 * time.Second}
+		r, err := compare.Run(t.Context(), loop(t), compare.Setup{}, soon, o)
+		require.NoError(t, err)
+		assert.False(t, r.Identical)
+		assert.Greater(t, r.B.LastDriverCalls, r.A.LastDriverCalls, "it has released and taken again")
+	})
+	r, err = compare.Run(t.Context(), loop(t), compare.Setup{}, always, compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Gap: time.Nanosecond})
+	require.NoError(t, err)
+	assert.NotNil(t, r.A.Paced)
+}
+
+// Two configurations without a difference that shows are said to be identical, and what would show it is named.
+func TestTheSameTwice(t *testing.T) {
+	a, err := compare.ParseSetup("waits=never", vram.Config{})
+	require.NoError(t, err)
+	b, err := compare.ParseSetup("waits=always, release=1s,pool-cache=1MiB,predict=true", vram.Config{})
+	require.NoError(t, err)
+	o := compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2}
+	r, err := compare.Run(t.Context(), loop(t), a, a, o)
+	require.NoError(t, err)
+	assert.True(t, r.Identical)
+	hints := strings.Join(compare.Unseen(&a, &b, &o), "\n")
+	for _, want := range []string{"--lag", "release needs", "pool-cache needs", "predict needs", "--rest"} {
+		assert.Contains(t, hints, want)
+	}
+	o.Lag, o.Rest = time.Millisecond, time.Second
+	assert.Empty(t, compare.Unseen(&a, &b, &o))
 }
 
 // A side that cannot be played is named, and so is a number of repetitions that is none.

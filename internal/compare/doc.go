@@ -10,6 +10,9 @@
 // Times are real; a time is the median over the repetitions, beside the least and the most. Driver calls and their time, bytes and
 // hits are those of the last repetition, peaks those of all. Ratios are the second side's figure over the first one's.
 //
+// Two sides whose figures are all the same but for the real times are identical: what they set has shown no effect. Some settings need
+// more than the trace: waits need kernels (Options.Lag), a release, a bound of the pool's cache and a prediction need pauses (Options.Rest).
+//
 // # Concurrency properties
 //
 // Run blocks until its replays are done, or its context ends.

@@ -3,7 +3,9 @@ package compare
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/replay"
@@ -17,6 +19,9 @@ type Options struct {
 	Rounds      int // of each repetition
 	Parallel    bool
 	Wait        bool
+	Lag         time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
+	Gap         time.Duration // adds a round to each repetition whose events are timed one by one, with so much other work between them
+	Rest        time.Duration // a pause behind each round, for what the device does in the background
 }
 
 // Result is two sides of one trace.
@@ -29,6 +34,8 @@ type Result struct {
 	Rounds        int    `json:"rounds"`
 	A             Side   `json:"a"`
 	B             Side   `json:"b"`
+	// Identical says that all figures but the real times are the same: no effect of the difference was seen.
+	Identical bool `json:"identical"`
 }
 
 // Spread is a figure over the repetitions.
@@ -58,6 +65,8 @@ type Side struct {
 	WaitCount         uint64      `json:"waits"`
 	FailedCount       int         `json:"failed"` // allocations that found no memory, over all repetitions
 
+	*replay.Paced // of the last repetition, with Options.Gap; nil without
+
 	cold, warm []float64
 }
 
@@ -85,13 +94,14 @@ func Run(ctx context.Context, tr *trace.Trace, a, b Setup, o Options) (Result, e
 	}
 	r.A.sum()
 	r.B.sum()
+	r.Identical = r.A.same(&r.B)
 	return r, nil
 }
 
 func options(s *Setup, o *Options) replay.Options {
 	return replay.Options{
 		NewDriver: o.NewDriver, Config: s.Config, Rounds: o.Rounds, Limit: s.Limit, Warm: s.Warm, Demands: s.Demands,
-		Parallel: o.Parallel, Wait: o.Wait,
+		Parallel: o.Parallel, Wait: o.Wait, Lag: o.Lag, Gap: o.Gap, Rest: o.Rest,
 	}
 }
 
@@ -112,6 +122,18 @@ func (s *Side) add(r *replay.Result) {
 		s.WaitCount += r.WaitCount
 	}
 	s.FailedCount += r.FailedCount()
+	s.Paced = r.Paced
+}
+
+// same reports whether all figures are the same that are no real times.
+func (s *Side) same(other *Side) bool {
+	figures := func(s *Side) Side {
+		return Side{
+			FirstDriverCalls: s.FirstDriverCalls, LastDriverCalls: s.LastDriverCalls, PeakReservedBytes: s.PeakReservedBytes,
+			Fragmentation: s.Fragmentation, CachedBytes: s.CachedBytes, Hits: s.Hits, WaitCount: s.WaitCount, FailedCount: s.FailedCount,
+		}
+	}
+	return reflect.DeepEqual(figures(s), figures(other))
 }
 
 func (s *Side) sum() { s.ColdNs, s.WarmNs = spread(s.cold), spread(s.warm) }

@@ -50,6 +50,26 @@ func ParseSetup(text string, base vram.Config) (Setup, error) {
 	return s, nil
 }
 
+// Unseen says which of the names that the setups set show no effect without which option of Run; nothing where all do.
+func Unseen(a, b *Setup, o *Options) (hints []string) {
+	set := func(key string) bool {
+		return strings.Contains(","+strings.ReplaceAll(a.Text+","+b.Text, " ", ""), ","+key+"=")
+	}
+	if set("waits") && o.Lag == 0 {
+		hints = append(hints, "waits needs work behind the frees: --lag 1ms")
+	}
+	if set("release") && o.Rest == 0 {
+		hints = append(hints, "release needs pauses longer than it: --rest 2s")
+	}
+	if set("pool-cache") && o.Rest == 0 {
+		hints = append(hints, "pool-cache needs pauses in which streams return memory: --rest 3s")
+	}
+	if set("predict") && o.Rest == 0 {
+		hints = append(hints, "predict needs pauses between bursts, and memory that is given back in them: --rest 3s beside pool-cache=1MiB")
+	}
+	return hints
+}
+
 func (s *Setup) set(key, value string) (err error) {
 	switch key {
 	case "footprint":

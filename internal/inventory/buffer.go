@@ -18,11 +18,11 @@ type Buffer struct {
 	Ptr    cudadrv.Ptr
 	Bytes  int64  // of its block
 	Tag    string // of its request
-	// Allocated is the call stack of its allocation; unknown unless buffers are watched, as
-	// Config.Debug and Config.Observer do.
+	// Allocated is the call stack of its allocation; known of sampled buffers (Config.SampleBytes), and
+	// of all where buffers are watched, as Config.Debug and observers do.
 	Allocated site.Stack
 	// RequestedBytes and Age are known of buffers with a tag or a tenant, of those that had to wait for
-	// memory, and of watched ones; else they are 0.
+	// memory, and of sampled and watched ones; else they are 0.
 	RequestedBytes int64
 	Age            time.Duration // since the allocation, when it was listed
 	Tenant         string        // charged with it; empty: none

@@ -109,7 +109,7 @@ func WriteGroups(b *strings.Builder, l List) {
 		{"by tenant", "no tenant", l.ByTenant()},
 		{"by tag", "no tag", l.ByTag()},
 		{"by stream", "", l.ByStream()},
-		{"by place", "unknown: Config.Debug records places", l.ByPlace()},
+		{"by place", "unknown: SampleBytes or Config.Debug records places", l.ByPlace()},
 	} {
 		if len(kind.groups) == 0 || len(kind.groups) == 1 && kind.groups[0].Name == "" {
 			continue

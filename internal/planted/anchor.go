@@ -32,7 +32,8 @@ func (e *AnchorError) Error() string {
 
 // splitAnchor takes "pool/core.(*Core).climb" apart. A file has no function: ok is false.
 func splitAnchor(at string) (dir, function string, ok bool) {
-	if strings.HasSuffix(at, ".go") {
+	switch path.Ext(at) {
+	case ".go", ".css", ".js", ".html":
 		return "", "", false
 	}
 	folder := strings.LastIndex(at, "/") + 1

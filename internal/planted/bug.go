@@ -10,7 +10,7 @@ import (
 type Edit struct {
 	// At is a function of a package by the name that stack traces have, from the module's root: "pool/core.(*Core).climb",
 	// "futures.First", "vram.Open" in the root; it may move to any file of its folder. What stands in no function, or in the
-	// comment above one, is found by its file: "pool/core/policy.go".
+	// comment above one, is found by its file: "pool/core/policy.go". So is what a package embeds: "monitor/page/static/page.css".
 	At  string
 	Old string // occurs there exactly once
 	New string

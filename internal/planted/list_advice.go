@@ -49,15 +49,43 @@ func adviceBugs() []Bug {
 		},
 		{
 			Name: "a warm-up is recommended that no trial favoured", Package: "internal/advice", Run: "^TestAWarmUpMustHelp$",
-			Edits: []Edit{{"internal/advice.warmUp", "!less(without.FirstDriver, with.FirstDriver, leastTime) || ", ""}},
+			Edits: []Edit{{"internal/advice.effect.starts", "e.once >= leastNet && ", ""}},
 		},
 		{
 			Name: "a limit is recommended under which allocations failed", Package: "internal/advice", Run: "^TestALimitMustHold$",
-			Edits: []Edit{{"internal/advice.limit", "case with.FailedCount > 0:", "case false:"}},
+			Edits: []Edit{{"internal/advice.limit", " && t.trial.FailedCount == 0", ""}},
+		},
+		{
+			Name: "a limit is recommended that holds in the recorded order alone", Package: "internal/advice", Run: "^TestALimitMustHold$",
+			Edits: []Edit{{"internal/advice.limit", " && t.failedCount <= 0", ""}},
+		},
+		{
+			Name: "a limit that brings nothing hides its price", Package: "internal/advice", Run: "^TestALimitMustHold$",
+			Edits: []Edit{{"internal/advice.limit", "r.Gain, r.Price = s.differences", "r.Gain, _ = s.differences"}},
+		},
+		{
+			Name: "half a millisecond is worth any memory", Package: "internal/advice", Run: "^TestTheModeFollowsFromTheTrials$",
+			Edits: []Edit{{"internal/advice.effect.lasting", "return e.memory + timeWeight*e.each", "return max(e.memory, timeWeight*e.each)"}},
+		},
+		{
+			Name: "a change stays that the whole is worse with", Package: "internal/advice", Run: "^TestTheWholeIsTried$",
+			Edits: []Edit{{"internal/advice.(*builder).thin", "!b.taken[i].keep(b.scale.effect(&t, &b.trial))", "false"}},
+		},
+		{
+			Name: "a limit stays that failed in parallel without a dropped change", Package: "internal/advice", Run: "^TestALimitMustHoldInTheWhole$",
+			Edits: []Edit{{"internal/advice.(*builder).settle", "err != nil || failedCount <= 0", "err != nil || failedCount >= 0"}},
+		},
+		{
+			Name: "what comes before the first spike is a stretch to release memory in", Package: "internal/advice", Run: "^TestTheQuietStretch$",
+			Edits: []Edit{{"internal/advice.quietest", "q.from > 0 && ", ""}},
+		},
+		{
+			Name: "memory of a spike is kept without a word", Package: "internal/advice", Run: "^TestASpike$",
+			Edits: []Edit{{"internal/advice.tryQuiet", "s.config.ReleaseAfter = tick", "s.config.ReleaseAfter = 0"}},
 		},
 		{
 			Name: "a bound of caches is recommended at the price of driver calls", Package: "internal/advice", Run: "^TestACacheBoundMustHelp$",
-			Edits: []Edit{{"internal/advice.cacheBound", " && t.LastCalls <= without.LastCalls", ""}},
+			Edits: []Edit{{"internal/advice.cacheBound", "e.pays() && e.net() > most", "e.memory > most"}},
 		},
 		{
 			Name: "a race is won by its median alone", Package: "internal/advice", Run: "^TestARaceMustBeWon$",
@@ -65,11 +93,19 @@ func adviceBugs() []Bug {
 		},
 		{
 			Name: "a mode is recommended in which allocations failed", Package: "internal/advice", Run: "^TestTheModeFollowsFromTheTrials$",
-			Edits: []Edit{{"internal/advice.better", "case b.FailedCount > 0:", "case false:"}},
+			Edits: []Edit{{"internal/advice.scale.effect", "is.FailedCount > was.FailedCount", "false"}},
 		},
 		{
 			Name: "both sides of a comparison play the first one's configuration", Package: "internal/compare", Run: "^TestTwoSides$",
 			Edits: []Edit{{"internal/compare.Run", "options(side.setup, &o)", "options(&a, &o)"}},
+		},
+		{
+			Name: "a comparison leaves the work behind the frees out", Package: "internal/compare", Run: "^TestWhatNeedsKernelsOrPauses$",
+			Edits: []Edit{{"internal/compare.options", " Lag: o.Lag,", ""}},
+		},
+		{
+			Name: "two configurations that come out the same are not named", Package: "internal/compare", Run: "^TestTheSameTwice$",
+			Edits: []Edit{{"internal/compare.Run", "r.Identical = r.A.same(&r.B)", "r.Identical = false"}},
 		},
 		{
 			Name: "a configuration sets a name twice", Package: "internal/compare", Run: "^TestWrongSetups$",

@@ -4,6 +4,18 @@ package planted
 func callerBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a refusal does not say whose request it was", Package: ".", Run: "^TestARefusalNamesItsRequest$",
+			Edits: []Edit{{"streams.(*claim).sign", "short.Tag, short.Tenant = c.want.tag(), c.tenant.Name()", "_ = short"}},
+		},
+		{
+			Name: "a handler is not told whose request was refused", Package: ".", Run: "^TestARefusalNamesItsRequest$",
+			Edits: []Edit{{"streams.(*dispatcher).refuse", "c.sign(short)", "_ = short"}},
+		},
+		{
+			Name: "memory within pages that are used in part is not counted", Package: ".", Run: "^TestARefusalCountsWhatIsFreeWithinPages$",
+			Edits: []Edit{{"pool.(*OutOfMemoryError).Remedies", "partBytes+part, parts+1", "partBytes, parts+1"}},
+		},
+		{
 			Name: "a Close in a function of Events waits for its own end", Package: ".", Run: "^TestAnEventFunctionClosesTheDevice$",
 			Edits: []Edit{{"vram.(*Device).endClose", "case d.notices.calling():", "case false:"}},
 		},
@@ -25,7 +37,7 @@ func callerBugs() []Bug {
 		},
 		{
 			Name: "nobody knows that it is Reserve which is refused", Package: ".", Run: "^TestReservationsThatCannotBe$",
-			Edits: []Edit{{"pool.(*quotas).denialError", "	_, e.reserves = to.(*reservationClient)\n", ""}},
+			Edits: []Edit{{"pool.(*quotas).denialError", "if _, e.reserves = to.(*reservationClient); !e.reserves {", "if _, is := to.(*reservationClient); !is {"}},
 		},
 		{
 			Name: "a tenant is listed beside the streams that its buffers are in", Package: ".", Run: "^TestAWaitErrorSays",

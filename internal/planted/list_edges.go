@@ -32,6 +32,34 @@ func edgeBugs() []Bug {
 			Edits: []Edit{{"cmd/vram.deviceFlags.device", "vram.ConfigFromEnv(vram.Config{}); err != nil {", "vram.ConfigFromEnv(vram.Config{}); err != nil && false {"}},
 		},
 		{
+			Name: "top leaves the terminal in raw mode", Package: "cmd/vram", Run: "^TestTopGivesTheTerminalBack$",
+			Edits: []Edit{{"cmd/vram.(*topCmd).show", "defer k.restore()", "_ = k.restore"}},
+		},
+		{
+			Name: "a panic of what plays ends the process with the terminal in raw mode", Package: "cmd/vram", Run: "^TestTopGivesTheTerminalBack$",
+			Edits: []Edit{{"cmd/vram.(*workload).run", "guarded(func() error { return w.play(ctx) })", "w.play(ctx)"}},
+		},
+		{
+			Name: "Ctrl-C in raw mode does nothing", Package: "cmd/vram", Run: "^TestTopQuits$",
+			Edits: []Edit{{"cmd/vram.awaitQuit", "case 'q', 'Q', ctrlC, ctrlD:", "case 'q', 'Q', ctrlD:"}},
+		},
+		{
+			Name: "a hangup leaves the terminal in raw mode", Package: "cmd/vram", Run: "^TestTopQuits$",
+			Edits: []Edit{{"cmd/vram.keysOf", "syscall.SIGTERM, syscall.SIGHUP,", "syscall.SIGTERM,"}},
+		},
+		{
+			Name: "a normal pressure hides refusals in top", Package: "cmd/vram", Run: "^TestRefusalsShowBesideThePressure$",
+			Edits: []Edit{{"cmd/vram.(*frame).rates", "f.refused = noMemory(now) -", "f.refused = 0 * noMemory(now) -"}},
+		},
+		{
+			Name: "a device without allocations has a hit rate", Package: "cmd/vram", Run: "^TestNothingHasNoRates$",
+			Edits: []Edit{{"cmd/vram.share", "if !there {", "if !there && of == 0 {"}},
+		},
+		{
+			Name: "serve knows no call stacks", Package: "cmd/vram", Run: "^TestServeADemonstration$",
+			Edits: []Edit{{"cmd/vram.(*serveCmd).Run", "c.open(p, serveSampleBytes)", "c.open(p, 0)"}},
+		},
+		{
 			Name: "tables grow as wide as they like", Package: "cmd/vram", Run: "^TestTablesFit$",
 			Edits: []Edit{{"cmd/vram.(*figures).print", "f.render(from, to+1)) <= mostColumns", "f.render(from, to+1)) <= 2*mostColumns"}},
 		},

@@ -60,5 +60,33 @@ func mapBugs() []Bug {
 			Name: "a page forgets the name of a closed device", Package: "monitor/page", Run: "^TestClosedDevicesKeepTheirNames$",
 			Edits: []Edit{{"monitor/page.(*sampling).add", `d.Name == ""`, `d.Name != ""`}},
 		},
+		{
+			Name: "a page lists a place once for each record of the profile", Package: "monitor/page", Run: "^TestCallStacks$",
+			Edits: []Edit{{"monitor/page.callsOf", "if !found {", "if !found || r.Stream > 0 {"}},
+		},
+		{
+			Name: "a page has the call stack with the fewest bytes first", Package: "monitor/page", Run: "^TestCallStacks$",
+			Edits: []Edit{{"monitor/page.callsOf", "cmp.Compare(b.LiveBytes, a.LiveBytes)", "cmp.Compare(a.LiveBytes, b.LiveBytes)"}},
+		},
+		{
+			Name: "a page counts waits for a tenant's quota as waits for memory", Package: "monitor/page", Run: "^TestWaitingAndRefusedRequests$",
+			Edits: []Edit{{"monitor/page.(*Device).readWaiters", "r.Tenant == t.Name && r.For == vram.WaitForMemory", "r.Tenant == t.Name"}},
+		},
+		{
+			Name: "a page does not count the requests that ran out of memory", Package: "monitor/page", Run: "^TestWaitingAndRefusedRequests$",
+			Edits: []Edit{{"monitor/page.Read", "OutOfMemoryCount: s.OutOfMemoryCount, ", ""}},
+		},
+		{
+			Name: "free memory hardly stands out from the card", Package: "monitor/page", Run: "^TestColoursStandOutFromTheCard$",
+			Edits: []Edit{{"monitor/page/static/page.css", "--free: #87919c;", "--free: #c3ccd6;"}},
+		},
+		{
+			Name: "two states of memory differ in hue alone", Package: "monitor/page", Run: "^TestNeighboursAreToldApart$",
+			Edits: []Edit{{"monitor/page/static/states.js", `colour: "pending", pattern: "stripes"`, `colour: "pending", pattern: "solid"`}},
+		},
+		{
+			Name: "a stream has the colour of live memory", Package: "monitor/page", Run: "^TestAColourHasOneMeaning$",
+			Edits: []Edit{{"monitor/page/static/page.css", "--stream-3: #0d6f92;", "--stream-3: #1b3d98;"}},
+		},
 	}
 }

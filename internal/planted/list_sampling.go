@@ -5,23 +5,31 @@ func samplingBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a stream's magazines sample nothing", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
-			Edits: []Edit{{"streams/magazine.(*Cache).Alloc", "rate != 0 && rate", "rate == 0 && rate"}},
+			Edits: []Edit{{"streams/magazine.(*Cache).Alloc", "share != 0 && share", "share == 0 && share"}},
 		},
 		{
 			Name: "a new rate is not told", Package: ".", Run: "^TestSamplingIsSwitchedWhileInUse$",
-			Edits: []Edit{{"streams/magazine.(*Owner).SetShare", "o.home.rate.Store(uint64(rateOf(share)))", "_ = rateOf(share)"}},
+			Edits: []Edit{{"streams/magazine.(*Owner).SetShare", "		o.home.share.Store(uint32(share))\n", ""}},
 		},
 		{
-			Name: "the highest chance does not count", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
-			Edits: []Edit{{"streams/magazine.Rate.Samples", "draw < r.highest() && ", ""}, {"streams/magazine.Rate.Chance", "min(r.Share().Threshold(units), r.highest())", "r.Share().Threshold(units)"}},
+			Name: "a share is not lowered", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
+			Edits: []Edit{{"streams.(*sampler).limit", "taken >= wholeSamples", "taken < 1"}},
 		},
 		{
-			Name: "a sample is weighed as if there were no highest chance", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
-			Edits: []Edit{{"streams.(*sampler).decide", "chance = rate.Chance(units)\n		return chance, draw < chance", "return rate.Share().Threshold(units), draw < rate.Chance(units)"}},
+			Name: "a sample is weighed by the whole share", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
+			Edits: []Edit{{"streams.(*sampler).decide", "chance = share.Threshold(units)\n		return chance, draw < chance", "return magazine.Share(w.profile.share.Load()).Threshold(units), draw < share.Threshold(units)"}},
+		},
+		{
+			Name: "where everything is sampled the share is lowered", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
+			Edits: []Edit{{"streams/magazine.(*Home).LowerShare", "case 0, Everything:", "case 0:"}},
+		},
+		{
+			Name: "a late limit brings samples back that were switched off", Package: "streams/magazine", Run: "^TestAllocTellsWhatIsSampled$",
+			Edits: []Edit{{"streams/magazine.(*Home).LowerShare", "case 0, Everything:", "case Everything:"}},
 		},
 		{
 			Name: "a tick does not end the limit of samples", Package: "streams", Run: "^TestSamplesBetweenTicksAreBounded$",
-			Edits: []Edit{{"streams.(*sampler).tick", "w.taken.Swap(0) >= fullRateSamples", "w.taken.Load() > 1<<30"}},
+			Edits: []Edit{{"streams.(*sampler).tick", "w.taken.Swap(0) >= wholeSamples", "w.taken.Load() > 1<<30"}},
 		},
 		{
 			Name: "a lane samples twice where its likeliest place is empty", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
@@ -55,7 +63,7 @@ func samplingBugs() []Bug {
 		},
 		{
 			Name: "a claim is weighed as if the stream's rate were the profile's", Package: ".", Run: "^TestDebugDoesNotChangeTheProfile$",
-			Edits: []Edit{{"streams.(*sampler).decide", "magazine.Share(w.profile.share.Load()).Threshold(", "w.home.Rate().Share().Threshold("}},
+			Edits: []Edit{{"streams.(*sampler).decide", "magazine.Share(w.profile.share.Load()).Threshold(", "w.home.Share().Threshold("}},
 		},
 		{
 			Name: "a tag does not tell places apart", Package: "streams/sampling", Run: "^TestTotalsByPlace$",

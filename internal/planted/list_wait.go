@@ -4,6 +4,10 @@ package planted
 func waitBugs() []Bug {
 	return []Bug{
 		{
+			Name: "a wait that its context ended is not counted", Package: ".", Run: "^TestCountsOfWhatCameToNothing$",
+			Edits: []Edit{{"streams.watch", "c.stream.tally.EndWait()", "_ = c.stream.tally.EndWait"}},
+		},
+		{
 			Name: "an old end of a watch brings a newer watch back", Package: "pool/core", Run: "^TestEndsOfWatchesOvertakeEachOther$",
 			Edits: []Edit{{"pool/core.(*fences).ended", "	w.ended = max(w.ended, m.Number)", "	w.ended = m.Number"}},
 		},

@@ -135,7 +135,7 @@ func TestOlderDevices(t *testing.T) {
 	for multiprocessors, kernel := range tiles {
 		r := newRigOn(t, driverOf(t, multiprocessors, 75, 7, 76, 5)) // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 		random := newRandom(4)
-		for transposed := range 4 {
+		for transposed := range tileTranspositions {
 			p := gemm.Problem{M: 130, N: 133, K: 20, TransposeA: transposed&1 != 0, TransposeB: transposed&2 != 0, Bias: true}
 			if transposed%2 == 0 {
 				p.LDA, p.LDB, p.LDC = 2048, 2048, 2048

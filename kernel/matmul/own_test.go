@@ -149,7 +149,7 @@ func TestEveryTile(t *testing.T) {
 			if kind.In == gemm.Float64 || i == 3 || i == 4 || i == 6 || i == 8 {
 				continue // one tile, or kernels of another kind
 			}
-			for transposed := range 4 {
+			for transposed := range tileTranspositions {
 				p := kind
 				p.M, p.N, p.K = d.m, d.n, 20
 				p.TransposeA, p.TransposeB = transposed&1 != 0, transposed&2 != 0

@@ -154,6 +154,7 @@ func (c *Collector) collectCounts(m emitter, s *vram.Stats) {
 	m.count(c.frees, s.FreeCount)
 	m.count(c.failed, s.OutOfMemoryCount, "out_of_memory")
 	m.count(c.failed, s.RefusedCount, "refused")
+	m.count(c.failed, s.EndedWaitCount, "wait_ended")
 	m.count(c.badFrees, s.BadFreeCount)
 	m.count(c.retries, s.RetryCount)
 	m.count(c.reclaims, s.ReclaimCount)

@@ -74,8 +74,10 @@ vram_bad_frees_total{device="1"} 0
 # TYPE vram_failed_requests_total counter
 vram_failed_requests_total{cause="out_of_memory",device="0"} 1
 vram_failed_requests_total{cause="refused",device="0"} 1
+vram_failed_requests_total{cause="wait_ended",device="0"} 0
 vram_failed_requests_total{cause="out_of_memory",device="1"} 0
 vram_failed_requests_total{cause="refused",device="1"} 0
+vram_failed_requests_total{cause="wait_ended",device="1"} 0
 # HELP vram_limit_bytes The bound of vram_reserved_bytes.
 # TYPE vram_limit_bytes gauge
 vram_limit_bytes{device="0"} 6.7108864e+07

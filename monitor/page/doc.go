@@ -17,7 +17,7 @@
 //	stats.json     the newest sample: Sample
 //	history.json   the history: History
 //	map.json       the memory map of a device: Map. Parameters: device, its index (0); resolution, in bytes (0: as vram.Device.MemoryMap)
-//	calls.json     the call stacks with the most live bytes: Calls. Parameter: device. 404 without Options.Calls
+//	calls.json     the call stacks with the most live bytes: Calls. Parameter: device
 //	events         an event stream: "history" with the History, and then "sample" with each Sample
 //
 // An error is {"error": text} with a status of 400 and above: 410 for the map of a closed device, 503 for one that cannot be read.
@@ -26,6 +26,8 @@
 //
 // Without a viewer and without requests nothing is read and no goroutine runs. All viewers share one sampler, and one memory map for each
 // interval. A sample takes the turns that vram.Device.Stats takes; a map those of vram.Device.MemoryMap, which visits every block.
+// While requests wait, a sample takes the turns of vram.Device.Waiters, too. Call stacks take none: they are those that the device
+// has sampled, where vram.Config.SampleBytes is set.
 //
 // # Safety
 //

@@ -32,7 +32,7 @@ func New(o Options, devices ...*vram.Device) *Page {
 
 // sample reads all devices.
 func (p *Page) sample() Sample {
-	s := Sample{Time: time.Now(), IntervalSeconds: p.options.Interval.Seconds(), HasCalls: p.options.Calls != nil, Devices: []Device{}}
+	s := Sample{Time: time.Now(), IntervalSeconds: p.options.Interval.Seconds(), Devices: []Device{}}
 	for i, dev := range p.devices {
 		s.Devices = append(s.Devices, Read(dev, i))
 	}

@@ -34,7 +34,13 @@ type site struct {
 
 func open(t *testing.T, o page.Options) *site {
 	t.Helper()
-	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 256 * mib})
+	return openOf(t, o, vram.Config{})
+}
+
+func openOf(t *testing.T, o page.Options, config vram.Config) *site {
+	t.Helper()
+	config.Driver, config.LimitBytes = sim.New(sim.Config{}), 256*mib
+	dev, err := vram.Open(config)
 	require.NoError(t, err)
 	s := &site{T: t, dev: dev, page: page.New(o, dev)}
 	mux := http.NewServeMux()
@@ -157,8 +163,6 @@ func TestThePageIsSafe(t *testing.T) {
 	assert.Equal(t, "text/css; charset=utf-8", answer.Header.Get("Content-Type"))
 	answer, _ = s.get(s.url + "/../../page.go")
 	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
-	answer, _ = s.get(s.url + "/calls.json")
-	assert.Equal(t, http.StatusNotFound, answer.StatusCode)
 
 	answer, _ = s.get(s.url+"/stats.json", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors")
 	assert.Equal(t, http.StatusForbidden, answer.StatusCode)
@@ -246,19 +250,81 @@ func TestAClosedDeviceIsShown(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// Call stacks come from the option, and are read once in an interval.
+// The call stacks of a device that samples are those of its profile, added up and the largest first; they are read once in an interval.
 func TestCallStacks(t *testing.T) {
-	reads := 0
-	s := open(t, page.Options{Interval: time.Hour, Calls: func(_ context.Context, dev *vram.Device) ([]page.Call, error) {
-		reads++
-		assert.NotNil(t, dev)
-		return []page.Call{{Frames: []page.Frame{{Function: "main.main", File: "main.go", Line: 7}}, LiveBytes: 5, BufferCount: 2}}, nil
-	}})
-	assert.True(t, read[page.Sample](s, "stats.json").HasCalls)
-	for range 3 {
-		assert.Equal(t, int64(5), read[page.Calls](s, "calls.json").Calls[0].LiveBytes)
+	s := openOf(t, page.Options{Interval: time.Hour}, vram.Config{SampleBytes: 1})
+	var all []vram.Buffer
+	for i := range 3 { // two streams, one place
+		stream, err := s.dev.NewStream()
+		require.NoError(t, err)
+		for range 1 + i {
+			b, err := stream.Alloc(mib)
+			require.NoError(t, err)
+			all = append(all, b)
+		}
 	}
-	assert.Equal(t, 1, reads)
+	stream, err := s.dev.NewStream()
+	require.NoError(t, err)
+	b, err := stream.Alloc(9 * mib)
+	require.NoError(t, err)
+	c := read[page.Calls](s, "calls.json")
+	require.Len(t, c.Calls, 2)
+	assert.Equal(t, [...]int64{1, 15 * mib, 2}, [...]int64{c.SampleBytes, c.LiveBytes, int64(c.StackCount)})
+	assert.Equal(t, [...]int64{9 * mib, 1, 6 * mib, 6}, [...]int64{c.Calls[0].LiveBytes, c.Calls[0].BufferCount, c.Calls[1].LiveBytes, c.Calls[1].BufferCount})
+	for _, call := range c.Calls {
+		assert.Contains(t, call.Frames[0].Function, "page_test.TestCallStacks")
+	}
+	require.NoError(t, b.Free())
+	for _, b := range all {
+		require.NoError(t, b.Free())
+	}
+	assert.Equal(t, c, read[page.Calls](s, "calls.json"), "it is of the same interval")
+
+	off := open(t, page.Options{Interval: page.MinInterval})
+	assert.Equal(t, page.Calls{Calls: []page.Call{}}, read[page.Calls](off, "calls.json"))
+}
+
+// Requests that wait are listed, and counted for their tenants by what they wait for; those that were refused are counted.
+func TestWaitingAndRefusedRequests(t *testing.T) {
+	s := open(t, page.Options{Interval: page.MinInterval})
+	holds, err := s.dev.NewStream()
+	require.NoError(t, err)
+	held, err := holds.Alloc(240 * mib)
+	require.NoError(t, err)
+	_, err = holds.Alloc(64 * mib)
+	require.ErrorIs(t, err, vram.ErrOutOfMemory)
+	tenant, err := s.dev.Tenant("model", vram.Quota{LimitBytes: 66 * mib})
+	require.NoError(t, err)
+	waits, err := s.dev.NewStream()
+	require.NoError(t, err)
+	ended, end := context.WithTimeout(t.Context(), time.Millisecond)
+	defer end()
+	_, err = waits.AllocFor(ended, vram.Request{Bytes: 64 * mib, Wait: true})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	first := waits.AllocAsync(t.Context(), vram.Request{Bytes: 64 * mib, Tag: "kv", Wait: true, Tenant: tenant})
+	second := waits.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true, Tenant: tenant})
+	var d page.Device
+	require.Eventually(t, func() bool {
+		d = read[page.Sample](s, "stats.json").Devices[0]
+		return d.Waiters.RequestCount == 2 && d.Tenants[0].WaitingForQuota == 1
+	}, 10*time.Second, time.Millisecond)
+	require.Len(t, d.Waiters.Requests, 2)
+	r := d.Waiters.Requests[0]
+	assert.Equal(t, [...]any{1, 64 * mib, 1, uint32(2), "kv", "model", "memory"}, [...]any{r.Position, r.Bytes, r.BufferCount, r.Stream, r.Tag, r.Tenant, r.For})
+	assert.Equal(t, "its tenant's quota", d.Waiters.Requests[1].For)
+	assert.Equal(t, 1, d.Tenants[0].WaitingForMemory)
+	assert.Equal(t, []page.Holder{{Stream: 1, HeldBytes: 240 * mib}}, d.Waiters.Holders)
+	assert.False(t, d.Waiters.Stalled)
+	assert.Equal(t, [...]uint64{1, 0, 1}, [...]uint64{d.Figures.OutOfMemoryCount, d.Figures.DeadlockCount, d.Figures.EndedWaitCount})
+	require.NoError(t, held.Free())
+	for _, f := range []interface {
+		Await(ctx context.Context) (vram.Buffer, error)
+	}{first, second} {
+		b, err := f.Await(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+	}
+	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].Waiters.RequestCount == 0 }, 10*time.Second, time.Millisecond)
 }
 
 // A page of a nil device says so.

@@ -13,7 +13,6 @@ type Sample struct {
 	Number          uint64    `json:"number"` // rises by 1 with each sample of a page
 	Time            time.Time `json:"time"`
 	IntervalSeconds float64   `json:"intervalSeconds"`
-	HasCalls        bool      `json:"hasCalls"` // calls.json answers
 	Devices         []Device  `json:"devices"`
 }
 
@@ -41,8 +40,11 @@ type Device struct {
 	DriverSeconds float64 `json:"driverSeconds"`
 
 	WaitCount          uint64  `json:"waitCount"`
-	DeadlockCount      uint64  `json:"deadlockCount"`
 	LongestWaitSeconds float64 `json:"longestWaitSeconds"`
+	Waiters            Waiters `json:"waiters"`
+
+	RetryCount   uint64 `json:"retryCount"`   // see vram.RequestCounts
+	BadFreeCount uint64 `json:"badFreeCount"` // likewise
 
 	Streams []Stream `json:"streams"`
 	Tenants []Tenant `json:"tenants"`
@@ -66,6 +68,11 @@ type Figures struct {
 	StreamHits      uint64 `json:"streamHits"`
 	PoolHits        uint64 `json:"poolHits"`
 	DriverMisses    uint64 `json:"driverMisses"`
+
+	OutOfMemoryCount uint64 `json:"outOfMemoryCount"` // requests that ended with a *vram.OutOfMemoryError
+	DeadlockCount    uint64 `json:"deadlockCount"`    // with a *vram.DeadlockError
+	EndedWaitCount   uint64 `json:"endedWaitCount"`   // with a *vram.WaitError: their context ended first
+	RefusedCount     uint64 `json:"refusedCount"`     // before memory was searched: see vram.RequestCounts
 }
 
 // Stream is the figures of a stream.
@@ -93,12 +100,14 @@ type Tenant struct {
 	ChargedBytes int64  `json:"chargedBytes"`
 	LimitBytes   int64  `json:"limitBytes"` // 0: none
 	ShareBytes   int64  `json:"shareBytes"` // 0: none
-	Queued       int    `json:"queued"`
+	// WaitingForQuota are its requests that wait for its own frees, and WaitingForMemory those that wait for memory.
+	WaitingForQuota  int `json:"waitingForQuota"`
+	WaitingForMemory int `json:"waitingForMemory"`
 }
 
 // Read reads the figures of a device. It waits as vram.Device.Stats does, and is no use of the device.
 func Read(dev *vram.Device, index int) Device {
-	out := Device{Index: index, State: dev.State().String(), Streams: []Stream{}, Tenants: []Tenant{}}
+	out := Device{Index: index, State: dev.State().String(), Streams: []Stream{}, Tenants: []Tenant{}, Waiters: waitersOf(&vram.Waiters{})}
 	if dev.State() == vram.DeviceInUse { // else Info would be a use, or an error
 		info := dev.Info()
 		out.Name, out.Driver, out.TotalBytes = info.Name, info.Driver, info.TotalBytes
@@ -109,19 +118,32 @@ func Read(dev *vram.Device, index int) Device {
 		SetAsideBytes: s.SetAsideBytes, SleepingBytes: s.SleepingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes,
 		Waiting: s.Waits.Waiting, WaitDemandBytes: s.Waits.DemandBytes, AllocCount: s.AllocCount, FreeCount: s.FreeCount,
 		MagazineHits: s.MagazineHits, StreamHits: s.StreamHits, PoolHits: s.PoolHits, DriverMisses: s.DriverMisses,
+		OutOfMemoryCount: s.OutOfMemoryCount, DeadlockCount: s.Waits.Deadlocks, EndedWaitCount: s.EndedWaitCount, RefusedCount: s.RefusedCount,
 	}
 	out.HitRate, out.Fragmentation, out.Efficiency = s.HitRate(), s.Fragmentation(), s.Efficiency()
 	out.PeakLiveBytes, out.PeakReservedBytes = s.PeakLiveBytes, s.PeakReservedBytes
 	out.LargestFreeBytes, out.UnpassedBytes = s.LargestFreeBytes, s.UnpassedBytes
 	out.Pressure, out.PressureRises, out.Panics = s.Pressure.String(), s.PressureRises, s.Panics
 	out.DriverCalls, out.DriverSeconds = s.DriverCalls, s.DriverTime.Seconds()
-	out.WaitCount, out.DeadlockCount, out.LongestWaitSeconds = s.Waits.Count, s.Waits.Deadlocks, s.Waits.Longest.Seconds()
+	out.WaitCount, out.LongestWaitSeconds = s.Waits.Count, s.Waits.Longest.Seconds()
+	out.RetryCount, out.BadFreeCount = s.RetryCount, s.BadFreeCount
 	for i := range s.Streams {
 		out.Streams = append(out.Streams, streamOf(&s.Streams[i]))
 	}
 	slices.SortFunc(out.Streams, func(a, b Stream) int { return cmp.Compare(a.Stream, b.Stream) })
+	waiting := s.Waits.Waiting
 	for _, t := range s.Tenants {
-		out.Tenants = append(out.Tenants, Tenant{t.Name, t.HeldBytes, t.ChargedBytes, t.Quota.LimitBytes, t.Quota.ShareBytes, t.Queued})
+		out.Tenants = append(out.Tenants, Tenant{
+			Name: t.Name, HeldBytes: t.HeldBytes, ChargedBytes: t.ChargedBytes, LimitBytes: t.Quota.LimitBytes, ShareBytes: t.Quota.ShareBytes,
+			WaitingForQuota: t.Queued,
+		})
+		waiting += t.Queued
+	}
+	for i := range s.Streams {
+		waiting += s.Streams[i].Waiting
+	}
+	if waiting > 0 {
+		out.readWaiters(dev)
 	}
 	return out
 }

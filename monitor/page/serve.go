@@ -115,16 +115,10 @@ func (p *Page) readMap(ctx context.Context, r *http.Request) (Map, error) {
 
 func (p *Page) readCalls(ctx context.Context, r *http.Request) (Calls, error) {
 	i, err := p.device(r)
-	switch {
-	case err != nil:
+	if err != nil {
 		return Calls{}, err
-	case p.options.Calls == nil:
-		return Calls{}, &requestError{http.StatusNotFound, "no call stacks are recorded"}
 	}
-	return p.calls[i].get(ctx, 0, func(ctx context.Context) (Calls, error) {
-		calls, err := p.options.Calls(ctx, p.devices[i])
-		return Calls{append([]Call{}, calls...)}, err
-	})
+	return p.calls[i].get(ctx, 0, func(context.Context) (Calls, error) { return callsOf(p.devices[i].Profile()), nil })
 }
 
 // answer writes a value or an error.

@@ -97,7 +97,7 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	}
 	s = &m.slots()[i]
 	handle = s.word.Load() &^ flagMask
-	if rate := c.Rate(); rate != 0 && rate.Samples(s.Draw(handle), uint64(m.units)) {
+	if share := c.Share(); share != 0 && share.Samples(s.Draw(handle), uint64(m.units)) {
 		return c.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil
@@ -117,7 +117,7 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	if s == nil {
 		return c.allocBeyond(bytes)
 	}
-	if c.Rate().Samples(s.Draw(handle), uint64(s.magazine.UnitsOf(s))) {
+	if c.Share().Samples(s.Draw(handle), uint64(s.magazine.UnitsOf(s))) {
 		return c.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil

@@ -140,8 +140,7 @@
 // An allocation is sampled with a probability that is proportional to the length of its block (Share).
 // The decision (Draw) is a hash of the block's address and the handle, that is, of the generation: it
 // needs no state that goroutines share, and a slot that is used again and again is drawn for anew each
-// time. One word of the cache (Rate) has the share, and the highest chance with which any allocation is
-// sampled, which the stream lowers while it takes many samples. A sampled handle has the flag Watched, and its history in the
+// time. One word of the cache has the share, which the stream lowers while it takes many samples. A sampled handle has the flag Watched, and its history in the
 // note: the watcher is told of its free, which then goes on as it would have gone.
 //
 // # Leased magazines

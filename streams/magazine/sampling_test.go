@@ -89,8 +89,8 @@ func TestThresholds(t *testing.T) {
 		{0, 1 << 31, 0},
 		{1, 1, 1},
 		{64, 8, 512},
-		{64, 1 << 17, uint32(Everything)},
-		{64, 1<<17 - 1, uint32(Everything) - 64},
+		{64, 1 << 25, uint32(Everything)},
+		{64, 1<<25 - 1, uint32(Everything) - 64},
 		{Everything, 1, uint32(Everything)},
 		{Everything, math.MaxUint32, uint32(Everything)},
 	} {
@@ -125,7 +125,7 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 		for range pairs {
 			s, handle, _, err := d.cache.Alloc(100)
 			require.NoError(t, err)
-			if s.Draw(handle) < d.cache.Rate().Chance(uint64(s.magazine.UnitsOf(s))) {
+			if s.Draw(handle) < d.cache.Share().Threshold(uint64(s.magazine.UnitsOf(s))) {
 				drawn++
 			}
 			require.NoError(t, s.Free(handle))
@@ -143,20 +143,21 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 	assert.Equal(t, run(), count.sampled)
 	assert.InDelta(t, pairs>>6, count.sampled, 5*32)
 
-	d.cache.LimitChance(uint32(Everything) >> 9)
+	d.cache.LowerShare(3)
 	assert.Equal(t, run(), count.sampled)
-	assert.InDelta(t, pairs>>9, count.sampled, 5*12, "no allocation is sampled with a higher chance than the limit")
-	d.cache.LimitChance(uint32(Everything) >> 3)
-	assert.Equal(t, run(), count.sampled)
-	assert.InDelta(t, pairs>>6, count.sampled, 5*32, "a limit raises no chance")
-	d.cache.LimitChance(1)
+	assert.InDelta(t, pairs>>9, count.sampled, 5*12)
+	d.cache.LowerShare(31)
+	assert.EqualValues(t, 1, d.cache.Share(), "a stream is never without samples")
+	d.cache.LowerShare(0)
+	assert.Equal(t, Everything>>6, d.cache.Share(), "the whole share again")
 	d.owner.SetShare(Everything)
-	d.cache.LimitChance(1)
-	assert.Equal(t, pairs, run(), "where everything is sampled there is no limit")
+	d.cache.LowerShare(1)
+	assert.Equal(t, pairs, run(), "what samples everything is not lowered")
 	assert.Equal(t, pairs, count.sampled)
-	d.owner.SetShare(Everything >> 6)
 
 	d.owner.SetShare(0)
+	d.cache.LowerShare(0)
+	assert.Zero(t, d.cache.Share(), "no samples come back")
 	assert.Zero(t, run())
 	assert.Zero(t, count.sampled)
 }

@@ -123,7 +123,8 @@ type Home struct {
 	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
 	// for, which was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
-	rate      atomic.Uint64 // see Rate
+	// wholeShare is the owner's, share the present one: see LowerShare.
+	wholeShare, share atomic.Uint32
 
 	freed atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
 	used  atomic.Uint64 // likewise, of those that others use: see nextUsed

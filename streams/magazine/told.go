@@ -20,7 +20,7 @@ func (s *Slot) Watch(handle uint64, h *History) {
 
 // keepsPlaces reports whether the places of frees, and the histories of before, are kept: where everything
 // is sampled. Of few samples they are of little use.
-func (s *Slot) keepsPlaces() bool { return s.magazine.home.Rate().Share() == Everything }
+func (s *Slot) keepsPlaces() bool { return s.magazine.home.Share() == Everything }
 
 // Adopt is Watch of a handle that was handed out before, by the owner. The history of one that is watched
 // already is that; a new one has the bytes of the block. It is nil if the slot was freed meanwhile.

@@ -1,5 +1,7 @@
 // Figures as text, and small helpers for elements.
 
+import { fills, tile, tiles } from "./states.js";
+
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 // bytes is a size in powers of 1024 with one decimal at most: "512 B", "1.5 GiB".
@@ -50,12 +52,63 @@ export function svg(tag, attributes) {
   return e;
 }
 
+// paint gives an element the colour and the pattern of a fill.
+export function paint(element, name) {
+  if (element.dataset.fill === name) return;
+  if (element.dataset.fill) element.classList.remove(`pattern-${fills[element.dataset.fill].pattern}`);
+  element.dataset.fill = name;
+  element.classList.add(`pattern-${fills[name].pattern}`);
+  element.style.setProperty("--fill", `var(--${fills[name].colour})`);
+}
+
 export function swatch(name) {
   const e = make("span", "swatch");
-  if (name === "limit") e.classList.add("line");
-  else if (name === "mixed" || name === "asleep") e.classList.add(name);
-  else e.style.background = `var(--${name})`;
+  e.setAttribute("aria-hidden", "true");
+  if (fills[name]) paint(e, name);
+  else e.classList.add(name); // a line, or a swatch of its own
   return e;
+}
+
+// svgFills are the fills as patterns of a picture: fill="url(#fill-live)".
+export function svgFills(names) {
+  const defs = svg("defs", {});
+  for (const name of names) {
+    const { colour: of, pattern } = fills[name];
+    const p = svg("pattern", { id: `fill-${name}`, width: tile, height: tile, patternUnits: "userSpaceOnUse" });
+    const ground = svg("rect", { width: tile, height: tile });
+    ground.style.fill = pattern === "hollow" ? "var(--card)" : `var(--${of})`;
+    p.append(ground, svg("path", { class: "tile", d: tiles[pattern] ?? "" }));
+    defs.append(p);
+  }
+  return defs;
+}
+
+// CanvasFills are the fills as patterns of a canvas.
+export class CanvasFills {
+  made = {};
+
+  constructor(context, ratio) { Object.assign(this, { context, ratio }); }
+
+  get(name) { return (this.made[name] ??= this.make(name)); }
+
+  colour(name) { return (this.made[`--${name}`] ??= colour(name)); }
+
+  make(name) {
+    const { colour: of, pattern } = fills[name];
+    if (!tiles[pattern]) return this.colour(pattern === "hollow" ? "card" : of);
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = Math.round(tile * this.ratio);
+    const c = canvas.getContext("2d"), scale = canvas.width / tile;
+    c.scale(scale, scale);
+    c.fillStyle = this.colour(of);
+    c.fillRect(0, 0, tile, tile);
+    c.strokeStyle = this.colour("card");
+    c.lineWidth = 1.4;
+    c.stroke(new Path2D(tiles[pattern]));
+    const repeated = this.context.createPattern(canvas, "repeat");
+    repeated.setTransform(new DOMMatrix().scale(1 / scale));
+    return repeated;
+  }
 }
 
 // children gives a parent that many children; make makes one.
@@ -69,9 +122,11 @@ export function children(parent, size, made) {
 export function rows(body, items, classes = []) {
   const all = children(body, items.length, () => document.createElement("tr"));
   items.forEach((cells, i) => {
+    const names = body.parentElement.tHead.rows[0].cells;
     const own = children(all[i], cells.length, (at) => {
       const e = make(at === 0 ? "th" : "td", classes[at]);
       if (at === 0) e.scope = "row";
+      e.dataset.name = names[at].textContent; // shown beside the value where the heading is not
       return e;
     });
     cells.forEach((value, at) => {
@@ -81,15 +136,21 @@ export function rows(body, items, classes = []) {
   });
 }
 
-// bar fills a stacked bar with parts of a whole: [{name, colour, value}].
+// bar fills a stacked bar with parts of a whole: [{name, fill, value}].
 export function bar(element, parts, total, label) {
   const shown = parts.filter((p) => p.value > 0);
   const all = children(element, shown.length, () => document.createElement("i"));
   shown.forEach((p, i) => {
-    all[i].style.background = `var(--${p.colour})`;
+    paint(all[i], p.fill);
     all[i].style.width = `${total > 0 ? (100 * p.value) / total : 0}%`;
   });
   if (element.getAttribute("aria-label") !== label) element.setAttribute("aria-label", label);
+}
+
+// length fills a bar with one measure, a share of 1.
+export function length(element, share) {
+  const [part] = children(element, 1, () => make("i", "measure"));
+  part.style.width = `${100 * share}%`;
 }
 
 // place puts a tip beside a point of its parent, inside of that.

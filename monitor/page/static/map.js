@@ -1,15 +1,17 @@
 // The memory map: every segment as a strip, in rows of the same length, each range in the colour of its state or its stream.
 
-import { byId, bytes, children, colour, count, make, place, rows, swatch, text, things } from "./format.js";
-import { ofMap, streamColour } from "./states.js";
+import { byId, bytes, CanvasFills, children, count, make, place, rows, swatch, text, things } from "./format.js";
+import { fills, ofMap, StreamFills } from "./states.js";
 
 const rowHeight = 20, rowGap = 7, segmentGap = 4, minRowBytes = 4 << 20;
+const divider = 1; // points between two ranges, in the colour of the card
 
 export class MemoryMap {
   map = null;
   by = "state";
   pieces = []; // {x, y, width, range, segment}: the parts of ranges, in the order of the map
   selected = -1; // index of a piece
+  streamFills = new StreamFills();
 
   constructor() {
     this.box = byId("map");
@@ -37,7 +39,9 @@ export class MemoryMap {
     this.map = map;
     const held = map !== null && map.segments.length > 0;
     this.box.hidden = !held;
+    for (const id of ["map-readout", "map-legend", "map-table"]) byId(id).hidden = !held;
     byId("map-empty").hidden = held;
+    text(byId("map-empty"), "No memory is held from the driver.");
     if (!held) {
       text(byId("map-facts"), "");
       return;
@@ -60,8 +64,13 @@ export class MemoryMap {
       if (ranges.some((r) => r.mixed)) all.push(["mixed", `Several, each shorter than ${bytes(this.map.resolutionBytes)}`]);
     } else {
       const of = new Map();
-      for (const r of ranges) of.set(r.stream ?? 0, (of.get(r.stream ?? 0) ?? 0) + r.bytes);
-      all = [...of].sort(([a], [b]) => (a || Infinity) - (b || Infinity)).map(([s, n]) => [streamColour(s), `${s === 0 ? "None or several" : `Stream ${s}`} ${bytes(n)}`]);
+      for (const r of ranges) of.set(streamOf(r), (of.get(streamOf(r)) ?? 0) + r.bytes);
+      this.streamFills.update(of);
+      const others = [...of.keys()].filter((s) => this.streamFills.fill(s) === "stream-other");
+      all = [...of.keys()].filter((s) => this.streamFills.of.has(s)).sort((a, b) => a - b).map((s) => [this.streamFills.fill(s), `Stream ${s} ${bytes(of.get(s))}`]);
+      if (others.length > 0) all.push(["stream-other", `${things(others.length, "other stream")} ${bytes(others.reduce((n, s) => n + of.get(s), 0))}`]);
+      if (of.has(0)) all.push(["free", `No stream, or several ${bytes(of.get(0))}`]);
+      if (ranges.some((r) => streamOf(r) !== 0 && !solid(r))) all.push(["outlined", "Outlined: not live"]);
     }
     if (t.sleepingBytes > 0) all.push(["asleep", `Asleep ${bytes(t.sleepingBytes)}`]);
     const items = children(byId("map-legend"), all.length, () => make("li"));
@@ -115,47 +124,40 @@ export class MemoryMap {
     this.canvas.style.height = `${height}px`;
     const c = this.canvas.getContext("2d");
     c.scale(ratio, ratio);
-    const colours = {};
-    const fill = (name) => (colours[name] ??= colour(name));
+    const ink = new CanvasFills(c, ratio);
     for (const s of this.strips) {
       c.save();
       c.beginPath();
       c.roundRect(s.x, s.y, Math.max(s.width, 1), rowHeight, Math.min(4, s.width / 2));
       c.clip();
-      for (let i = s.first; i < s.end; i++) this.paint(c, this.pieces[i], fill);
+      for (let i = s.first; i < s.end; i++) this.paint(c, this.pieces[i], ink);
       c.restore();
     }
     if (before) this.selected = this.pieces.findIndex((p) => p.range.offsetBytes === before.offsetBytes && p.segment.address === this.selectedAddress);
-    this.outline(c, fill);
+    this.outline(c, ink);
   }
 
-  paint(c, p, fill) {
+  paint(c, p, ink) {
     const { range: r } = p, x = Math.round(p.x * 2) / 2, width = Math.max(Math.round((p.x + p.width) * 2) / 2 - x, 0.5);
+    const inner = width > 3 ? width - divider : width;
     if (this.by === "stream") {
-      c.fillStyle = fill(streamColour(r.stream ?? 0));
-      c.globalAlpha = r.state === "live" || r.state === "mixed" ? 1 : 0.4;
-      c.fillRect(x, p.y, width, rowHeight);
-      c.globalAlpha = 1;
+      this.paintStream(c, x, p.y, inner, r, ink);
     } else if (r.mixed) {
       let y = p.y;
       for (const [name, s] of Object.entries(ofMap)) {
         const part = (rowHeight * (r.mixed[s.field] ?? 0)) / r.bytes;
-        c.fillStyle = fill(name);
-        c.fillRect(x, y, width, part);
+        if (part > 0) block(c, x, y, inner, part, name, ink);
         y += part;
       }
     } else {
-      c.fillStyle = fill(r.state);
-      c.fillRect(x, p.y, width, rowHeight);
+      block(c, x, p.y, inner, rowHeight, r.state, ink);
     }
-    if (width > 3) { // neighbours of one colour are told apart
-      c.fillStyle = fill("card");
-      c.globalAlpha = 0.55;
-      c.fillRect(x + width - 0.5, p.y, 0.5, rowHeight);
-      c.globalAlpha = 1;
+    if (inner < width) { // neighbours of one fill are told apart
+      c.fillStyle = ink.colour("card");
+      c.fillRect(x + inner, p.y, width - inner, rowHeight);
     }
     if (r.asleep) {
-      c.strokeStyle = fill("card");
+      c.strokeStyle = ink.colour("card");
       c.lineWidth = 2;
       c.beginPath();
       for (let at = x - rowHeight; at < x + width; at += 6) {
@@ -166,10 +168,27 @@ export class MemoryMap {
     }
   }
 
-  outline(c, fill) {
+  // paintStream fills what lives, and outlines the rest. The number of the stream stands in ranges that are long enough.
+  paintStream(c, x, y, width, r, ink) {
+    const stream = streamOf(r), name = this.streamFills.fill(stream);
+    if (solid(r) && stream !== 0) {
+      c.fillStyle = ink.get(name);
+      c.fillRect(x, y, width, rowHeight);
+    } else {
+      outlined(c, x, y, width, rowHeight, name, ink);
+    }
+    const label = String(stream);
+    if (stream === 0 || width < 10 + 7 * label.length) return;
+    c.fillStyle = solid(r) ? ink.colour("card") : ink.colour(fills[name].colour);
+    c.font = "600 11px system-ui, sans-serif";
+    c.textBaseline = "middle";
+    c.fillText(label, x + 5, y + rowHeight / 2 + 0.5);
+  }
+
+  outline(c, ink) {
     const p = this.pieces[this.selected];
     if (!p) return;
-    c.strokeStyle = fill("text");
+    c.strokeStyle = ink.colour("text");
     c.lineWidth = 2;
     for (const q of this.pieces) {
       if (q.range === p.range) c.strokeRect(q.x + 1, q.y + 1, Math.max(q.width - 2, 1), rowHeight - 2);
@@ -222,6 +241,28 @@ export class MemoryMap {
       ];
     }), ["mono"]);
   }
+}
+
+// streamOf is the stream that a range belongs to; a reservation is none.
+const streamOf = (r) => (r.state === "set-aside" ? 0 : r.stream ?? 0);
+const solid = (r) => r.state === "live" || r.state === "mixed";
+
+// block draws a piece in its fill; free memory is an outline.
+function block(c, x, y, width, height, name, ink) {
+  if (fills[name].pattern === "hollow") {
+    outlined(c, x, y, width, height, name, ink);
+    return;
+  }
+  c.fillStyle = ink.get(name);
+  c.fillRect(x, y, width, height);
+}
+
+function outlined(c, x, y, width, height, name, ink) {
+  c.fillStyle = ink.colour(fills[name].colour);
+  c.fillRect(x, y, width, height);
+  if (width <= 3 || height <= 3) return;
+  c.fillStyle = ink.colour("card");
+  c.fillRect(x + 1.25, y + 1.25, width - 2.5, height - 2.5);
 }
 
 // describe says what a range is, in short lines.

@@ -1,6 +1,6 @@
 // The time line: a stacked area of the memory by state, with the limit, a cursor and a table.
 
-import { byId, bytes, clock, make, place, rows, svg, swatch, text } from "./format.js";
+import { byId, bytes, clock, make, place, rows, svg, svgFills, swatch, text } from "./format.js";
 import { ofSample } from "./states.js";
 
 const margin = { left: 62, right: 10, top: 10, bottom: 24 };
@@ -26,9 +26,9 @@ export class Timeline {
     this.tip = this.box.querySelector(".tip");
     this.svg = svg("svg", { "aria-hidden": "true", focusable: "false" });
     this.box.prepend(this.svg);
-    for (const s of [...ofSample, { name: "Limit", colour: "limit" }]) {
+    for (const s of [...ofSample, { name: "Limit", fill: "line" }]) {
       const li = make("li");
-      li.append(swatch(s.colour), s.name);
+      li.append(swatch(s.fill), s.name);
       byId("time-legend").append(li);
     }
     new ResizeObserver(() => this.draw()).observe(this.box);
@@ -56,7 +56,10 @@ export class Timeline {
     const width = this.box.clientWidth, height = this.box.clientHeight, shown = this.shown();
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", height);
-    this.svg.replaceChildren();
+    this.svg.replaceChildren(svgFills(ofSample.map((s) => s.fill)));
+    const begins = byId("time-begins");
+    begins.hidden = shown.length > 1;
+    if (shown.length === 1) text(begins, "The time line begins here: it grows with each sample.");
     if (width === 0 || shown.length === 0) return;
     const end = shown.at(-1).millis;
     const begin = Math.min(shown[0].millis, end - shortest); // a short history fills the width
@@ -113,9 +116,7 @@ export class Timeline {
       for (const s of ofSample) {
         const above = part.map((p, i) => below[i] + p.figures[s.field]);
         if (part.some((p) => p.figures[s.field] > 0)) {
-          const path = svg("path", { d: `M${edge(above, forth)}L${edge(below, back)}Z` });
-          path.style.fill = `var(--${s.colour})`;
-          this.svg.append(path);
+          this.svg.append(svg("path", { class: "area", d: `M${edge(above, forth)}L${edge(below, back)}Z`, fill: `url(#fill-${s.fill})` }));
         }
         below = above;
       }

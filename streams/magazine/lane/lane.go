@@ -114,7 +114,7 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 		m.local &= m.local - 1
 	}
 	handle = (*magazine.Leased)(s).HandOut()
-	if rate := l.home.Rate(); rate != 0 && rate.Samples(s.Draw(handle), uint64(s.Units)) {
+	if share := l.home.Share(); share != 0 && share.Samples(s.Draw(handle), uint64(s.Units)) {
 		return l.beyond.AllocSampled(s, handle, bytes)
 	}
 	return s, handle, bytes, nil
@@ -123,7 +123,7 @@ func (l *Lane) Alloc(bytes int64) (s *magazine.Slot, handle uint64, gotBytes int
 // allocElse is Alloc where the likeliest place has nothing.
 func (l *Lane) allocElse(bytes int64) (*magazine.Slot, uint64, int64, error) {
 	if s, handle := l.Take(bytes); s != nil {
-		if l.home.Rate().Samples(s.Draw(handle), uint64(s.Magazine().UnitsOf(s))) {
+		if l.home.Share().Samples(s.Draw(handle), uint64(s.Magazine().UnitsOf(s))) {
 			return l.beyond.AllocSampled(s, handle, bytes)
 		}
 		return s, handle, bytes, nil
