@@ -76,7 +76,7 @@ func statsBugs() []Bug {
 			Edits: []Edit{{"streams.Buffer.MarshalText", "[]byte(b.String()), nil", "[]byte(\"{}\"), nil"}},
 		},
 		{
-			Name: "an error is an empty object in JSON", Package: ".", Run: "^TestListsAsJSON$",
+			Name: "an error is an empty object in JSON", Package: "internal/jsontext", Run: "^TestObject$",
 			Edits: []Edit{{"internal/jsontext.Append", "		case error:\n			return String(b, x.Error()), nil\n", ""}},
 		},
 		{
