@@ -48,6 +48,7 @@ import "github.com/go-vram/vram/streams"
 //   - [streams.Stream.Trim](ctx context.Context) error: returns its free memory to the pool.
 //   - [streams.Stream.Stats](ctx context.Context) (StreamStats, error): its statistics.
 //   - [streams.Stream.String]() string: its number, and whether it is adopted or closed.
+//   - [streams.Stream.MarshalText]() ([]byte, error): the same, for JSON and logs.
 //   - [streams.Stream.Close]() error: waits for the stream and ends its service; live buffers stay
 //     valid.
 type Stream = streams.Stream
@@ -67,6 +68,7 @@ type Stream = streams.Stream
 //   - [streams.Buffer.Transfer](to *Stream) (Buffer, error): hands it over to another stream for
 //     good.
 //   - [streams.Buffer.String]() string: its size and address, and whether it lives.
+//   - [streams.Buffer.MarshalText]() ([]byte, error): the same, for JSON and logs.
 //   - [streams.Buffer.Uintptr]() uintptr: Ptr for gorgonia.org/tensor's Memory.
 //   - [streams.Buffer.MemSize]() uintptr: Bytes for the same.
 type Buffer = streams.Buffer
@@ -75,6 +77,7 @@ type Buffer = streams.Buffer
 //
 //   - [streams.Use.Done]() error: its last work has been submitted.
 //   - [streams.Use.String]() string: whose use it is.
+//   - [streams.Use.MarshalText]() ([]byte, error): the same, for JSON and logs.
 type Use = streams.Use
 
 // Lane is an exclusive lease of a stream's memory for one goroutine at a time; see
@@ -86,6 +89,7 @@ type Use = streams.Use
 //   - [streams.Lane.Free](b Buffer) error: Buffer.Free on plain memory, for buffers of the lane's.
 //   - [streams.Lane.Close]() error: gives back all that it has; live buffers stay valid.
 //   - [streams.Lane.String]() string: its stream.
+//   - [streams.Lane.MarshalText]() ([]byte, error): the same, for JSON and logs.
 type Lane = streams.Lane
 
 // Batch is the buffers that one request has allocated together, all or nothing: see Stream.AllocBatchFor.
@@ -93,4 +97,5 @@ type Lane = streams.Lane
 //   - [streams.Batch.Buffers]() []Buffer: in the order of the sizes.
 //   - [streams.Batch.Free]() error: frees all of them.
 //   - [streams.Batch.String]() string: counts them.
+//   - [streams.Batch.MarshalText]() ([]byte, error): the same, for JSON and logs.
 type Batch = streams.Batch

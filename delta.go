@@ -1,18 +1,34 @@
 package vram
 
-// Sub is the difference between an earlier reading of the same device and this one. Counts and
-// times are differences, and so are bytes by state, which may be negative. Peaks, the longest wait
-// and the longest free range, limits, quotas, levels and the numbers of live buffers and of waiting
-// requests are those of this reading. A stream, a tenant, a size or a function of the driver that
-// only this reading lists counts from its beginning. Streams that have ended in between are part of
-// the sums alone.
+import (
+	"slices"
+	"time"
+)
+
+// Sub is the difference between an earlier reading of the same device and this one; Delta says of a Stats
+// that it is one. Its fields:
+//
+//   - Counts and times are those in between.
+//   - Bytes by state, the longest free range and the number of free ranges are their change: negative where
+//     there is less.
+//   - The longest wait is that of the waits in between as far as it can be known: exact where it is the longest
+//     of all, else the bound of its bucket in Durations; 0 without a wait.
+//   - Peaks, limits, quotas, levels and the numbers of live buffers, lanes and waiting requests are those of
+//     this reading.
+//   - HitRate is that of the allocations in between, Efficiency that of the peaks. Fragmentation cannot be told
+//     from changes: it is 0, and neither String nor the JSON has it.
+//
+// A stream, a tenant, a size or a function of the driver that only this reading lists counts from its
+// beginning. Streams that have ended in between are part of the sums alone.
 func (s Stats) Sub(before Stats) Stats {
+	s.Delta = true
 	subtract(before.bytes(), s.bytes())
 	subtract(before.counts(), s.counts())
 	s.RequestCounts = subRequests(s.RequestCounts, before.RequestCounts)
 	s.Waits.Count -= before.Waits.Count
 	s.Waits.Deadlocks -= before.Waits.Deadlocks
 	s.Waits.Durations = s.Waits.Durations.Sub(before.Waits.Durations)
+	s.Waits.Longest = longestSince(s.Waits.Durations, s.Waits.Longest, before.Waits.Longest)
 	s.DriverTime -= before.DriverTime
 	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *SizeStats) int64 { return n.BlockBytes }, subSize)
 	s.Driver = subEach(s.Driver, before.Driver, func(n *CallStats) string { return n.Func }, subCalls)
@@ -21,11 +37,29 @@ func (s Stats) Sub(before Stats) Stats {
 	return s
 }
 
+// longestSince is the longest of the durations that came after an earlier reading, or a bound of it: see Sub.
+// longest and before are the longest of all durations until each reading.
+func longestSince(since DurationHistogram, longest, before time.Duration) time.Duration {
+	if longest > before {
+		return longest
+	}
+	for i, n := range slices.Backward(since.Counts) {
+		if n == 0 {
+			continue
+		}
+		if bound := since.Bound(i); bound > 0 {
+			return min(bound, longest)
+		}
+		return longest
+	}
+	return 0
+}
+
 // bytes are the bytes by state.
 func (s *Stats) bytes() []*int64 {
 	return []*int64{
 		&s.LiveBytes, &s.CachedBytes, &s.PendingBytes, &s.FreeBytes, &s.UnpassedBytes, &s.SetAsideBytes, &s.SleepingBytes, &s.ReservedBytes,
-		&s.NeighbourBytes,
+		&s.NeighbourBytes, &s.LargestFreeBytes,
 	}
 }
 
@@ -90,11 +124,13 @@ func subTenant(n, before *TenantStats) {
 	n.OutOfMemoryCount -= before.OutOfMemoryCount
 	n.QuotaRefusedCount -= before.QuotaRefusedCount
 	n.Durations = n.Durations.Sub(before.Durations)
+	n.Longest = longestSince(n.Durations, n.Longest, before.Longest)
 }
 
 func subStream(n, before *StreamStats) {
 	subtract(streamBytes(before), streamBytes(n))
 	subtract(streamCounts(before), streamCounts(n))
+	n.FreeRanges -= before.FreeRanges
 	n.RequestCounts = subRequests(n.RequestCounts, before.RequestCounts)
 	n.Sizes = subEach(n.Sizes, before.Sizes, func(z *SizeStats) int64 { return z.BlockBytes }, subSize)
 }
@@ -102,11 +138,12 @@ func subStream(n, before *StreamStats) {
 func streamBytes(n *StreamStats) []*int64 {
 	return []*int64{
 		&n.LiveBytes, &n.PendingBytes, &n.CachedBytes, &n.SpanBytes, &n.MagazineBytes, &n.RangeBytes, &n.PageBytes, &n.HeldBytes, &n.LaneBytes,
+		&n.LargestFreeBytes,
 	}
 }
 
 func streamCounts(n *StreamStats) []*uint64 {
 	return []*uint64{
-		&n.NodeVisits, &n.AllocCount, &n.FreeCount, &n.MagazineHits, &n.RangeHits, &n.PoolHits, &n.LostFences,
+		&n.NodeVisits, &n.AllocCount, &n.FreeCount, &n.MagazineHits, &n.RangeHits, &n.PoolHits, &n.DriverMisses, &n.LostFences,
 	}
 }

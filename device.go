@@ -396,9 +396,7 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	for _, s := range open {
 		s.End()
 	}
-	if books, err := e.pool.Snapshot(context.Background()); err == nil {
-		e.last.Store(&books)
-	}
+	_, _ = e.pool.Snapshot(context.Background()) // for Stats: see engine.books
 	if !stranded {
 		errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
 	}

@@ -2,7 +2,6 @@ package vram
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/meter"
@@ -21,7 +20,6 @@ type engine struct {
 	pool   *pool.Pool
 	peers  streams.Peers
 	ticks  *ticker
-	last   atomic.Pointer[pool.Snapshot] // by Close, before it released all memory
 }
 
 // opening is a first use in progress, or its outcome.

@@ -147,11 +147,21 @@ func (h *house) balanced() vram.Stats {
 		return s.LiveBytes+s.PendingBytes+s.CachedBytes+s.FreeBytes+s.SetAsideBytes == s.ReservedBytes && s.ReservedBytes == usedBytes
 	})
 	assert.Equal(h.t, s.AllocCount, s.MagazineHits+s.StreamHits+s.PoolHits+s.DriverMisses)
-	assert.Equal(h.t, [...]uint64{s.AllocCount, s.FreeCount, uint64(s.LiveBytes)}, sumOf(s.Sizes), "counts by size")
+	h.agree([...]uint64{s.AllocCount, s.FreeCount, uint64(s.LiveBytes)}, sumOf(s.Sizes), "counts by size")
 	for _, n := range s.Streams {
-		assert.Equal(h.t, [...]uint64{n.AllocCount, n.FreeCount, uint64(n.LiveBytes)}, sumOf(n.Sizes), "counts by size of stream %d", n.Stream)
+		h.agree([...]uint64{n.AllocCount, n.FreeCount, uint64(n.LiveBytes)}, sumOf(n.Sizes), "counts by size of stream %d", n.Stream)
 	}
 	return s
+}
+
+// agree checks that allocations, frees and live bytes are the sums of the sizes, except for the frees
+// that were under way when a test read the statistics: each may count as an allocation more until the
+// next one.
+func (h *house) agree(all, sizes [3]uint64, what string, args ...any) {
+	h.t.Helper()
+	const mostUnderWay = 8
+	assert.InDelta(h.t, all[0], sizes[0], mostUnderWay, append([]any{what}, args...)...)
+	assert.Equal(h.t, all[1:], sizes[1:], append([]any{what}, args...)...)
 }
 
 // sumOf are the allocations, the frees and the live bytes of all sizes.

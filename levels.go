@@ -13,8 +13,11 @@ const (
 	// StatsOn samples the peak of live bytes: an upper bound, taken when a stream misses its
 	// magazines and ten times a second.
 	StatsOn StatsLevel = iota
-	// StatsOff limits Device.Stats to figures that need no stream and no pool: the limit, the
-	// driver's calls and their time, and the totals of closed streams. Nothing is sampled.
+	// StatsOff limits Device.Stats to figures that need no turn of a stream or the pool: the limit,
+	// tenants, the driver's calls and their time. All other counts keep the value that they were read
+	// with last, by the Reconfigure that switched statistics off or by a reading before; they rise when a
+	// stream ends, and count the time in between once statistics are on again. Bytes by state,
+	// peaks and the list of streams are missing. Nothing is sampled.
 	StatsOff
 	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then:
 	// each costs a turn of its stream in place of three atomic operations. The peak of live bytes

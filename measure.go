@@ -15,8 +15,8 @@ import (
 type Measurement struct {
 	Elapsed time.Duration
 	// Stats are the differences as Stats.Sub has them: counts, driver calls and their time are those
-	// inside, bytes by state are their growth. Peaks are the maxima inside, and buffers that lived
-	// before are part of them. Streams has the part of each stream.
+	// inside, bytes by state are their growth, the longest wait is of the waits inside. Peaks are the
+	// maxima inside, and buffers that lived before are part of them. Streams has the part of each stream.
 	Stats Stats
 }
 

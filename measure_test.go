@@ -168,7 +168,7 @@ func number(v reflect.Value, next *int64) {
 // stays reports whether a difference has the later reading's value of a field.
 func stays(name string) bool {
 	switch name {
-	case "LimitBytes", "ShareBytes", "Longest", "LargestFreeBytes", "Waiting", "DemandBytes", "Stream", "BlockBytes", "Queued", "FreeRanges", "LaneCount", "LiveCount":
+	case "LimitBytes", "ShareBytes", "Longest", "Waiting", "DemandBytes", "Stream", "BlockBytes", "Queued", "LaneCount", "LiveCount":
 		return true
 	}
 	return strings.HasPrefix(name, "Peak")
@@ -221,6 +221,67 @@ func TestSubCoversEveryField(t *testing.T) {
 	assert.Equal(t, after.Tenants, d.Tenants)
 	assert.Equal(t, after.Sizes, d.Sizes)
 	assert.Equal(t, after.Driver, d.Driver)
+}
+
+// A difference has the changes of states, and no share of two changes.
+func TestADifferenceOfStates(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t, vram.Config{LimitBytes: 256 * mib}, sim.Config{})
+	s := h.stream()
+	freeAll(t, must(t, s, 100*mib))
+	b := must(t, s, 30*mib)
+	before := h.Stats()
+	var c vram.Buffer
+	m := h.Measure(func() {
+		freeAll(t, b)
+		c = must(t, s, 29*mib)
+	})
+	after, d := h.Stats(), m.Stats
+	assert.True(t, d.Delta)
+	assert.Equal(t, -mib, d.LiveBytes)
+	assert.Equal(t, after.LargestFreeBytes-before.LargestFreeBytes, d.LargestFreeBytes)
+	assert.Equal(t, after.LargestFreeBytes-before.LargestFreeBytes, d.Streams[0].LargestFreeBytes)
+	assert.Zero(t, d.Fragmentation())
+	assert.NotContains(t, d.String(), "fragmentation")
+	assert.Contains(t, d.String(), "live -1 MiB (peak ")
+	assert.Contains(t, m.String(), "live -1 MiB (peak ")
+	text, err := json.Marshal(d)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"delta":true`)
+	assert.NotContains(t, string(text), "fragmentation")
+	text, err = json.Marshal(after)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"fragmentation":`)
+	more := h.Measure(func() { freeAll(t, must(t, s, 200*mib)) })
+	assert.Contains(t, more.String(), "reserved +")
+	freeAll(t, c)
+}
+
+// The longest wait of a difference is that of the waits in between, as far as it is known.
+func TestTheLongestWaitOfADifference(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		s := h.stream()
+		wait := func(d time.Duration) {
+			x := must(t, s, 60*mib)
+			answer := s.AllocAsync(t.Context(), vram.Request{Bytes: 60 * mib, Wait: true})
+			<-time.After(d) // virtual
+			freeAll(t, x)
+			y, err := answer.Await(t.Context())
+			require.NoError(t, err)
+			freeAll(t, y)
+		}
+		longest := func(f func()) time.Duration { return h.Measure(f).Stats.Waits.Longest }
+		assert.Equal(t, 50*time.Millisecond, longest(func() { wait(50 * time.Millisecond) }), "the longest of all")
+		assert.Zero(t, longest(nil), "there was none")
+		assert.Equal(t, 4096*time.Microsecond, longest(func() { wait(3 * time.Millisecond) }), "the bound of its bucket")
+		assert.Equal(t, 50*time.Millisecond, longest(func() { wait(49 * time.Millisecond) }), "the longest of all bounds it, too")
+		assert.Equal(t, 50*time.Millisecond, h.Stats().Waits.Longest)
+		h.ResetPeaks()
+		assert.Zero(t, h.Stats().Waits.Longest)
+		require.NoError(t, h.Close())
+	})
 }
 
 // keysOf are the keys of an object of JSON, at any depth.

@@ -74,7 +74,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 						}
 						return call.Call(in)
 					}()
-					if !slices.Contains([]string{"Device", "Stream", "Lane", "Tenant", "Reservation"}, name) || method.Name == "FreeBatch" || method.Name == "Failure" {
+					if !slices.Contains([]string{"Device", "Stream", "Lane", "Tenant", "Reservation"}, name) || method.Name == "FreeBatch" || method.Name == "Failure" || method.Name == "MarshalText" {
 						return
 					}
 					for _, r := range results {

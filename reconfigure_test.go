@@ -236,7 +236,7 @@ func TestLevelsOfStatistics(t *testing.T) {
 		assert.Positive(t, n.LimitBytes)
 		assert.NotEmpty(t, n.Driver)
 		n.DriverCalls, n.DriverTime, n.Driver, n.LimitBytes = 0, 0, nil, 0
-		assert.Equal(t, vram.Stats{}, n)
+		assert.Equal(t, vram.Stats{Level: vram.StatsOff}, n)
 		<-time.After(time.Second) // virtual: some ticks, that sample nothing
 		synctest.Wait()
 		freeAll(t, x)

@@ -94,7 +94,20 @@ func (d *Device) Reconfigure(change Settings) error {
 	if e == nil { // the first use reads the configuration again
 		return nil
 	}
-	return d.apply(e, nil)
+	err := d.apply(e, nil)
+	if change.Stats != nil && *change.Stats == StatsOff {
+		d.readLast(e)
+	}
+	return err
+}
+
+// readLast reads the counts once more, before statistics are off.
+func (d *Device) readLast(e *engine) {
+	ctx := context.Background()
+	for _, s := range d.streams.Load().open {
+		_, _ = s.Stats(ctx) // a stream that has ended keeps those of its end
+	}
+	_, _ = e.pool.Snapshot(ctx) // likewise
 }
 
 // apply brings pool and streams to the configuration, until it is the one that was applied last.

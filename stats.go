@@ -33,6 +33,9 @@ type WaitStats = pool.WaitStats
 // Stats are a device's memory by state, and the costs of its requests. The figures of one stream
 // are of one moment; those of several streams and of the pool are of moments close to each other.
 type Stats struct {
+	Level StatsLevel // Config.Stats as it was when they were read; see StatsOff for the fields that are missing then
+	Delta bool       // they are the difference of two readings: see Sub
+
 	LiveBytes     int64 // in buffers, each rounded up to its block
 	CachedBytes   int64 // free, kept by streams for their own next requests
 	PendingBytes  int64 // freed, while announced uses on other streams have not finished
@@ -101,7 +104,8 @@ func (s *Stats) count(n StreamStats) {
 	s.FreeCount += n.FreeCount
 	s.MagazineHits += n.MagazineHits
 	s.StreamHits += n.RangeHits
-	s.PoolHits += n.PoolHits
+	s.PoolHits += n.PoolHits - n.DriverMisses
+	s.DriverMisses += n.DriverMisses
 	s.LostFences += n.LostFences
 	s.Sizes = addSizes(s.Sizes, n.Sizes)
 }
@@ -139,10 +143,10 @@ func (s Stats) HitRate() float64 {
 }
 
 // Fragmentation is the share of free and cached memory that lies outside the longest free range,
-// from 0 to 1; 0 if all of it is one range.
+// from 0 to 1; 0 if all of it is one range, and of a Delta.
 func (s Stats) Fragmentation() float64 {
 	free := s.FreeBytes + s.CachedBytes
-	if free == 0 {
+	if free == 0 || s.Delta {
 		return 0
 	}
 	return 1 - float64(s.LargestFreeBytes)/float64(free)
@@ -181,6 +185,7 @@ type readings struct {
 func (d *Device) read(peaks *readings) Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
+	s.Level = level
 	s.Sizes = addSizes(nil, r.gone.Sizes)
 	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
 	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
@@ -198,6 +203,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s.RequestCounts = e.pool.Tally().Counts()
 	s.NeighbourBytes = d.neighbourBytes.Load()
 	if level == StatsOff {
+		s.recall(e, r.open)
 		s.readDriver(e)
 		return s
 	}
@@ -214,13 +220,11 @@ func (d *Device) read(peaks *readings) Stats {
 		s.SetAsideBytes = p.SetAsideBytes
 		s.SleepingBytes = p.SleepingBytes
 		s.UnpassedBytes = p.PendingBytes
-		s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
-		s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
+		s.countPool(&p)
 		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
 		s.PeakFreeBytes = max(p.FreeBytes, p.PeakFreeBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)
-		s.DriverMisses = min(p.DriverGrants, s.PoolHits)
 	}
 	switch {
 	case level == StatsExact:
@@ -236,10 +240,30 @@ func (d *Device) read(peaks *readings) Stats {
 	if s.PeakReservedBytes > 0 { // samples of several streams are of different moments
 		s.PeakLiveBytes = min(s.PeakLiveBytes, s.PeakReservedBytes)
 	}
-	s.PoolHits -= s.DriverMisses
 	s.readDriver(e)
 	s.NeighbourBytes = d.neighbourBytes.Load()
 	return s
+}
+
+// countPool adds the pool's counts.
+func (s *Stats) countPool(p *pool.Snapshot) {
+	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
+	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
+}
+
+// recall adds the counts of streams and pool as they were read last. It takes no turn.
+func (s *Stats) recall(e *engine, open []*streams.Control) {
+	for _, stream := range open {
+		s.count(stream.LastStats())
+	}
+	for i := range s.Sizes {
+		z := &s.Sizes[i]
+		*z = SizeStats{BlockBytes: z.BlockBytes, AllocCount: z.AllocCount, FreeCount: z.FreeCount}
+	}
+	if p, ok := e.pool.LastSnapshot(); ok {
+		s.countPool(&p)
+		s.Waits.Waiting, s.Waits.DemandBytes = 0, 0
+	}
 }
 
 // readStreams adds the streams that are open.
@@ -303,21 +327,18 @@ func (d *Device) GPUMemory() (GPUMemory, error) {
 	return GPUMemory{TotalBytes: totalBytes, FreeBytes: freeBytes}, nil
 }
 
-// books are the pool's figures, or after Close those from before all memory was released. False:
-// the pool has failed.
+// books are the pool's figures, or after Close, which reads them before it releases memory, and after a
+// failure the newest that were read. False: none were.
 func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	p, err := e.pool.Snapshot(ctx)
 	if err == nil {
 		return p, true
 	}
-	if last := e.last.Load(); last != nil {
-		return *last, true
-	}
-	return pool.Snapshot{}, false
+	return e.pool.LastSnapshot()
 }
 
 // ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present
-// values. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
+// values, and the longest waits to 0. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return

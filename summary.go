@@ -24,12 +24,11 @@ func (s Stats) String() string {
 		h := s.Waits.Durations
 		add("waits: half of %d below %v, 99%% below %v", h.Count(), h.Quantile(0.5), h.Quantile(0.99))
 	}
-	if s.FreeBytes+s.CachedBytes > 0 {
+	if s.FreeBytes+s.CachedBytes > 0 && !s.Delta {
 		add("fragmentation %.1f%%, longest free range %s; efficiency %.1f%%", 100*s.Fragmentation(), units.Bytes(s.LargestFreeBytes), 100*s.Efficiency())
 	}
 	for _, z := range s.Sizes {
-		add("blocks up to %s: %s, %s, %d live with %s, cached %s", units.Bytes(z.BlockBytes), units.Count(z.AllocCount, "allocation"),
-			units.Count(z.FreeCount, "free"), z.LiveCount, units.Bytes(z.LiveBytes), units.Bytes(z.CachedBytes))
+		add("%v", z)
 	}
 	for _, n := range s.Streams {
 		add("%v", n)
@@ -53,18 +52,22 @@ func (s *Stats) costliest() []CallStats {
 	return all[:min(costliestCount, len(all))]
 }
 
-// line has the main figures.
+// line has the main figures; the bytes by state of a Delta with their signs.
 func (s *Stats) line() string {
+	state := units.Bytes
+	if s.Delta {
+		state = units.Change
+	}
 	text := fmt.Sprintf("live %s (peak %s), cached %s, pending %s, free %s; reserved %s (peak %s) of a limit of %s; %s, %s, hit rate %.1f%%; %s in %v; %s",
-		units.Bytes(s.LiveBytes), units.Bytes(s.PeakLiveBytes), units.Bytes(s.CachedBytes), units.Bytes(s.PendingBytes), units.Bytes(s.FreeBytes),
-		units.Bytes(s.ReservedBytes), units.Bytes(s.PeakReservedBytes), units.Bytes(s.LimitBytes),
+		state(s.LiveBytes), units.Bytes(s.PeakLiveBytes), state(s.CachedBytes), state(s.PendingBytes), state(s.FreeBytes),
+		state(s.ReservedBytes), units.Bytes(s.PeakReservedBytes), units.Bytes(s.LimitBytes),
 		units.Count(s.AllocCount, "allocation"), units.Count(s.FreeCount, "free"), 100*s.HitRate(),
 		units.Count(s.DriverCalls, "driver call"), s.DriverTime, units.Count(len(s.Streams), "stream"))
-	if s.SetAsideBytes > 0 {
-		text += "; set aside " + units.Bytes(s.SetAsideBytes)
+	if s.SetAsideBytes != 0 {
+		text += "; set aside " + state(s.SetAsideBytes)
 	}
-	if s.SleepingBytes > 0 {
-		text += "; asleep " + units.Bytes(s.SleepingBytes)
+	if s.SleepingBytes != 0 {
+		text += "; asleep " + state(s.SleepingBytes)
 	}
 	if s.Waits.Count > 0 {
 		text += "; " + s.Waits.String()
@@ -76,8 +79,11 @@ func (s *Stats) line() string {
 }
 
 // MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in
-// seconds. HitRate, Fragmentation and Efficiency are part of it.
+// seconds. HitRate, Fragmentation and Efficiency are part of it; of a Delta, Fragmentation is not.
 func (s Stats) MarshalJSON() ([]byte, error) {
+	if s.Delta {
+		return jsontext.Object(s, "hit_rate", s.HitRate(), "efficiency", s.Efficiency())
+	}
 	return jsontext.Object(s, "hit_rate", s.HitRate(), "fragmentation", s.Fragmentation(), "efficiency", s.Efficiency())
 }
 

@@ -72,3 +72,6 @@ func (c Config) String() string {
 func printed(name string, value reflect.Value) string {
 	return fmt.Sprintf("%s: %v", name, value.Interface())
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (d *Device) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

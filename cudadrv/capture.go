@@ -1,5 +1,7 @@
 package cudadrv
 
+import "fmt"
+
 // CaptureStatus is whether a stream is being captured into a graph; numbers are CUDA's.
 type CaptureStatus uint32
 
@@ -9,6 +11,19 @@ const (
 	CaptureActive      CaptureStatus = 1 // work goes into a graph
 	CaptureInvalidated CaptureStatus = 2 // a capture that cannot be completed has not been ended yet
 )
+
+var captureStatusNames = [...]string{"none", "active", "invalidated"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (s CaptureStatus) String() string {
+	if int(s) < len(captureStatusNames) {
+		return captureStatusNames[s]
+	}
+	return fmt.Sprintf("CaptureStatus(%d)", uint32(s))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s CaptureStatus) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // CaptureQueries is implemented by devices that can tell whether a stream is being captured; it works where
 // Info has the capability CaptureInformation, and fails with CUDA_ERROR_NOT_SUPPORTED elsewhere.

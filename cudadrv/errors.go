@@ -138,6 +138,9 @@ func (r Result) String() string {
 	return fmt.Sprintf("CUresult(%d)", int32(r))
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (r Result) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // CallError is a driver call that failed.
 type CallError struct {
 	Func   string // the CUDA function: "cuMemCreate"

@@ -1,5 +1,7 @@
 package cudadrv
 
+import "fmt"
+
 // Graph names captured work (CUgraph as a number). Zero names none.
 type Graph uint64
 
@@ -20,6 +22,19 @@ const (
 	CaptureRelaxed     CaptureMode = 2 // all may
 )
 
+var captureModeNames = [...]string{"global", "thread-local", "relaxed"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (m CaptureMode) String() string {
+	if int(m) < len(captureModeNames) {
+		return captureModeNames[m]
+	}
+	return fmt.Sprintf("CaptureMode(%d)", uint32(m))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (m CaptureMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
 // NodeKind is the kind of a graph's node; numbers are CUDA's (CUgraphNodeType).
 type NodeKind uint32
 
@@ -34,6 +49,19 @@ const (
 	WaitEventNode   NodeKind = 6
 	EventRecordNode NodeKind = 7
 )
+
+var nodeKindNames = [...]string{"kernel", "memcpy", "memset", "host", "child graph", "empty", "wait event", "event record"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (k NodeKind) String() string {
+	if int(k) < len(nodeKindNames) {
+		return nodeKindNames[k]
+	}
+	return fmt.Sprintf("NodeKind(%d)", uint32(k))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (k NodeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Graphs is implemented by devices that capture work into graphs; it works where Info has the capability
 // GraphLaunches, and fails with CUDA_ERROR_NOT_SUPPORTED elsewhere.

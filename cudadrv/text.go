@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -24,6 +25,20 @@ func (s Stream) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%#x", u
 func (s *Stream) UnmarshalText(text []byte) error {
 	return unmarshal(text, (*uint64)(s), "a handle of a stream")
 }
+
+// MarshalText implements encoding.TextMarshaler: the handle in hexadecimal.
+func (e Event) MarshalText() ([]byte, error) { return hex(uint64(e)), nil }
+
+// MarshalText implements encoding.TextMarshaler: the handle in hexadecimal.
+func (h Handle) MarshalText() ([]byte, error) { return hex(uint64(h)), nil }
+
+// MarshalText implements encoding.TextMarshaler: the handle in hexadecimal.
+func (c Context) MarshalText() ([]byte, error) { return hex(uint64(c)), nil }
+
+// MarshalText implements encoding.TextMarshaler: the handle in hexadecimal.
+func (g Graph) MarshalText() ([]byte, error) { return hex(uint64(g)), nil }
+
+func hex(handle uint64) []byte { return strconv.AppendUint([]byte("0x"), handle, 16) }
 
 // unmarshal reads a number; with an error the value stays.
 func unmarshal(text []byte, value *uint64, kind string) error {
@@ -79,10 +94,22 @@ func (c Capability) String() string {
 	return strings.Join(names, ", ")
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (c Capability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // String is the UUID as nvidia-smi writes it: GPU- and 32 hexadecimal digits in five groups.
 func (u UUID) String() string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (u UUID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler: "9.0".
+func (c ComputeCapability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
+func (i Info) MarshalJSON() ([]byte, error) { return jsontext.Object(i) }
 
 // String describes the device on one line.
 func (i Info) String() string {

@@ -2,7 +2,11 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"math/bits"
+
+	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // Allocator makes and frees blocks of one kind.
@@ -67,6 +71,9 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Stats are the counters of an allocator. Those that it does not count are 0. Blocks of no bytes
 // are counted nowhere.
 type Stats struct {
@@ -87,6 +94,19 @@ type Stats struct {
 	ReleaseFailures uint64 // the source refused to take a block; it is tried again
 	LookFailures    uint64 // the driver refused to tell whether an event has passed; it is asked again
 }
+
+// String has the main figures, on one line.
+func (s Stats) String() string {
+	text := fmt.Sprintf("live %s with %s (peak %s); %s, %s, %s", units.Count(s.LiveBlocks, "block"), units.Bytes(s.LiveBytes),
+		units.Bytes(s.PeakBytes), units.Count(s.Allocs, "allocation"), units.Count(s.Frees, "free"), units.Count(s.Refusals, "refusal"))
+	if s.KeptBytes+s.PendingBytes+s.ReleasingBytes > 0 {
+		text += fmt.Sprintf("; kept %s, pending %s, releasing %s", units.Bytes(s.KeptBytes), units.Bytes(s.PendingBytes), units.Bytes(s.ReleasingBytes))
+	}
+	return text
+}
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
+func (s Stats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
 
 const (
 	// maxBytes bounds every request. Not smaller: hosts with a terabyte exist. Not larger: the Go

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/internal/jsontext"
 )
 
 // Origin says where the code of a variant came from.
@@ -31,6 +32,9 @@ func (o Origin) String() string {
 	return fmt.Sprintf("Origin(%d)", uint8(o))
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // Stats are counts of a compiler. Times are those of calls, and may overlap on several threads.
 type Stats struct {
 	Hits     int64 // calls that found the code of a text there, or asked for before; warm runs are not counted
@@ -51,6 +55,9 @@ type Stats struct {
 	TuningDeferred int64 // runs that measured nothing because a stream was captured
 	TuningTime     time.Duration
 }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in seconds.
+func (s Stats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
 
 // String has the counts in one line.
 func (s Stats) String() string {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +25,30 @@ const (
 	TuneNow                     // the first Run of a kind of work measures, and waits
 	TuneAside                   // it begins a measurement, and a later Run takes the winner
 )
+
+var tuningModeNames = [...]string{"never", "now", "aside"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (m TuningMode) String() string {
+	if int(m) < len(tuningModeNames) {
+		return tuningModeNames[m]
+	}
+	return fmt.Sprintf("TuningMode(%d)", uint8(m))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (m TuningMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+func (m *TuningMode) UnmarshalText(text []byte) error {
+	for i, name := range tuningModeNames {
+		if string(text) == name {
+			*m = TuningMode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("kernel: %q is no TuningMode: want %s", text, strings.Join(tuningModeNames[:], ", "))
+}
 
 // Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing but in Tune.
 type Tuning struct {

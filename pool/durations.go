@@ -1,9 +1,12 @@
 package pool
 
 import (
+	"fmt"
 	"math/bits"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-vram/vram/internal/units"
 )
 
 // DurationBuckets is the number of buckets of a DurationHistogram.
@@ -14,6 +17,15 @@ const DurationBuckets = 33
 type DurationHistogram struct {
 	Counts []uint64 // DurationBuckets, or none if there were no durations
 	Sum    time.Duration
+}
+
+// String has the number of durations and their bounds: half of them, and 99 %, took less.
+func (h DurationHistogram) String() string {
+	n := h.Count()
+	if n == 0 {
+		return "no durations"
+	}
+	return fmt.Sprintf("%s, half below %v, 99%% below %v, %v in all", units.Count(n, "duration"), h.Quantile(0.5), h.Quantile(0.99), h.Sum)
 }
 
 // Bound is the upper bound of a bucket; 0: the last has none.
@@ -90,6 +102,9 @@ func (h *durations) NoteWait(d time.Duration) {
 
 // longest is the longest duration.
 func (h *durations) longest() time.Duration { return time.Duration(h.longestNanos.Load()) }
+
+// resetLongest begins the longest duration anew.
+func (h *durations) resetLongest() { h.longestNanos.Store(0) }
 
 // histogram reads the counts, one by one.
 func (h *durations) histogram() (n DurationHistogram) {

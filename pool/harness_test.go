@@ -229,7 +229,7 @@ func (h *house) testClient(id core.Client) *testClient {
 }
 
 // Granted implements Client.
-func (c *testClient) Granted(token uint64, runs []core.Run) {
+func (c *testClient) Granted(token uint64, runs []core.Run, _ bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if token == 0 {

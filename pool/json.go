@@ -39,3 +39,18 @@ func (h DurationHistogram) MarshalJSON() ([]byte, error) {
 	}
 	return append(b, "]}"...), nil
 }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (w Waiter) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (h Holder) MarshalJSON() ([]byte, error) { return jsontext.Object(h) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (h Holding) MarshalJSON() ([]byte, error) { return jsontext.Object(h) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does; an error is its text.
+func (e *OutOfMemoryError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does; an error is its text.
+func (e *WaitError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }

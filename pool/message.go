@@ -12,9 +12,9 @@ import (
 // turn, from any goroutine, and must not wait.
 type Client interface {
 	// Granted lends runs to the client: those for a Refill's token, or, with token 0, runs that it
-	// had returned at a reclaim request and may keep, or a part of a refused batch. The client owns
-	// the slice.
-	Granted(token uint64, runs []core.Run)
+	// had returned at a reclaim request and may keep, or a part of a refused batch. mapped: the
+	// driver mapped pages for the request. The client owns the slice.
+	Granted(token uint64, runs []core.Run, mapped bool)
 	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
 	Denied(token uint64, err error)
 	// Asked is a reclaim request: the client returns its longest free runs, until they come to so
@@ -137,6 +137,7 @@ type grant struct {
 	id     core.Client
 	token  uint64
 	runs   []core.Run
+	mapped bool
 }
 
 type reclaimRequest struct {
@@ -198,7 +199,7 @@ func (e *effects) deliver() bool {
 		g, ok = e.grants.Pop()
 	}
 	if ok {
-		g.client.Granted(g.token, g.runs)
+		g.client.Granted(g.token, g.runs, g.mapped)
 		return true
 	}
 	if d, ok := e.denials.Pop(); ok {

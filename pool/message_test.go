@@ -25,7 +25,9 @@ func (l *listener) hear(format string, args ...any) {
 	}
 }
 
-func (l *listener) Granted(token uint64, runs []core.Run)  { l.hear("granted %d %v", token, runs) }
+func (l *listener) Granted(token uint64, runs []core.Run, _ bool) {
+	l.hear("granted %d %v", token, runs)
+}
 func (l *listener) Denied(token uint64, err error)         { l.hear("denied %d %v", token, err) }
 func (l *listener) Asked(runsGranted uint64, pages uint32) { l.hear("asked %d %d", runsGranted, pages) }
 

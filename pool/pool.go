@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
@@ -56,6 +57,10 @@ type Pool struct {
 	out     *effects
 
 	reclaimCount uint64 // of requests to clients
+
+	// read is the newest Snapshot, which the turn writes. It is no atomic.Pointer, for which the linker would
+	// take Snapshot to be printed somewhere, and link its String.
+	read unsafe.Pointer
 }
 
 // Config configures a pool. Device and Fences must be set.
@@ -176,6 +181,7 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 	s := new(Snapshot) // the turn may write it after the end of ctx. It is no result of the future: then its String would be linked with every program
 	err := p.inTurn(ctx, func() {
 		*s = Snapshot{Books: p.core.Books(), Waits: p.waitFigures(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}
+		atomic.StorePointer(&p.read, unsafe.Pointer(s))
 	})
 	if err != nil {
 		return Snapshot{}, err
@@ -183,9 +189,18 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 	return *s, nil
 }
 
-// ResetPeaks restarts the peaks of reserved and live bytes at the present values. liveBytes are the
+// LastSnapshot is the newest Snapshot that was read; false: none was. It takes no turn.
+func (p *Pool) LastSnapshot() (Snapshot, bool) {
+	if s := (*Snapshot)(atomic.LoadPointer(&p.read)); s != nil {
+		return *s, true
+	}
+	return Snapshot{}, false
+}
+
+// ResetPeaks restarts the peaks of reserved and live bytes at the present values, and the longest wait. liveBytes are the
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
+	p.resetLongest()
 	return p.question(ctx, &question{reset: true, liveBytes: liveBytes})
 }
 

@@ -86,7 +86,7 @@ type reservationClient Reservation
 var _ Client = (*reservationClient)(nil)
 
 // Granted implements Client.
-func (r *reservationClient) Granted(uint64, []core.Run) { r.promise.Complete(r.bytes, nil) }
+func (r *reservationClient) Granted(uint64, []core.Run, bool) { r.promise.Complete(r.bytes, nil) }
 
 // Denied implements Client.
 func (r *reservationClient) Denied(_ uint64, err error) {

@@ -109,8 +109,11 @@ func (t *TenantControl) OutOfMemory() { t.tally.OutOfMemory() }
 // NoteWait counts how long a request of the tenant has waited.
 func (t *TenantControl) NoteWait(d time.Duration) { t.waits.NoteWait(d) }
 
-// ResetPeak restarts the peak of the bytes in buffers at the present value.
-func (t *TenantControl) ResetPeak() { t.heldPeak.Reset(t.held.Load()) }
+// ResetPeak restarts the peak of the bytes in buffers at the present value, and the longest wait.
+func (t *TenantControl) ResetPeak() {
+	t.heldPeak.Reset(t.held.Load())
+	t.waits.resetLongest()
+}
 
 // BeginScope begins a scope of that peak.
 func (t *TenantControl) BeginScope() *shared.Scope { return t.heldPeak.Begin(t.held.Load()) }

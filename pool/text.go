@@ -63,3 +63,9 @@ func (s WaitStats) String() string {
 	}
 	return text + ", " + units.Count(s.Deadlocks, "deadlock")
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (t *Tenant) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (r *Reservation) MarshalText() ([]byte, error) { return []byte(r.String()), nil }

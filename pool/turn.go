@@ -201,10 +201,10 @@ func (e *effects) grant(c Client, g core.Grant) {
 				return
 			}
 		}
-		e.home.Push(grant{c, g.Client, 0, []core.Run{g.Run}})
+		e.home.Push(grant{c, g.Client, 0, []core.Run{g.Run}, false})
 		return
 	}
-	e.grants.Push(grant{c, g.Client, g.Token, append(g.More, g.Run)})
+	e.grants.Push(grant{c, g.Client, g.Token, append(g.More, g.Run), g.Mapped})
 }
 
 // Detach implements actors.Behavior.

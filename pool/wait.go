@@ -25,7 +25,7 @@ type WaitStats struct {
 	Deadlocks   uint64 // of Count: refused with ErrWouldDeadlock
 	// Longest is the duration of the longest wait that has ended, with memory or without, from the
 	// moment when the request found none. A wait that goes on is not in it: Events.LongWait reports
-	// it after a second.
+	// it after a second. Device.ResetPeaks begins it anew.
 	Longest time.Duration
 	// Durations are those of the waits that have ended, as Longest has it.
 	Durations DurationHistogram

@@ -237,6 +237,9 @@ func (m Modifier) String() string {
 	return modifierTable[m].name
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (m Modifier) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
 // Kind is the group of the modifier.
 func (m Modifier) Kind() ModifierKind {
 	if m >= modifierCount {

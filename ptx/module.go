@@ -82,6 +82,9 @@ func (l Linkage) String() string {
 	return linkageNames[l]
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (l Linkage) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
 // Variable is a named place in memory: of a module, of a function's body, or a parameter.
 type Variable struct {
 	Pos     Pos

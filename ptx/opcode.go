@@ -126,6 +126,9 @@ func (op Opcode) String() string {
 	return opcodeNames[op]
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (op Opcode) MarshalText() ([]byte, error) { return []byte(op.String()), nil }
+
 // maxOpcodeParts is the number of dotted parts of the longest opcode, bar.warp.sync.
 const maxOpcodeParts = 3
 

@@ -79,6 +79,9 @@ func (s Special) String() string {
 	return specialTable[s].name
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s Special) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Type is U32, or U64 of the counters that are so wide.
 func (s Special) Type() Type {
 	if s >= specialCount {

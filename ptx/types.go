@@ -87,6 +87,9 @@ var typeByName = func() map[string]Type {
 // String is the name of the type without its dot.
 func (t Type) String() string { return t.entry().name }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
 // Bits is the width of the type; 1 of a predicate and 0 of NoType.
 func (t Type) Bits() int { return t.entry().bits }
 
@@ -133,3 +136,6 @@ func (s Space) String() string {
 	}
 	return spaceNames[s]
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s Space) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -46,8 +46,8 @@ func (b *behavior) Panicked(p actors.Panic) error { return (*turn)(b).panicked(p
 func (b *behavior) Stopped(cause error) { (*turn)(b).stopped(cause) }
 
 // Granted implements pool.Client.
-func (c *poolClient) Granted(token uint64, runs []poolcore.Run) {
-	c.ref.Call(&granted{stream: c.wiring, token: token, runs: runs})
+func (c *poolClient) Granted(token uint64, runs []poolcore.Run, mapped bool) {
+	c.ref.Call(&granted{stream: c.wiring, token: token, runs: runs, mapped: mapped})
 }
 
 // Denied implements pool.Client.

@@ -21,7 +21,7 @@ func TestAskWaitsForRunsThatAreUnderWay(t *testing.T) {
 	runs, sent := underWay(t, r, s)
 	s.client.Asked(sent, 0)
 	assert.Zero(t, r.books().FreeBytes, "nothing is answered yet")
-	s.client.Granted(0, runs)
+	s.client.Granted(0, runs, false)
 	r.until(func() bool { return r.books().FreeBytes == 8*mib }) // all of it came back
 	assert.Zero(t, r.stats(s).HeldBytes)
 }

@@ -11,6 +11,7 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
 	"github.com/go-vram/vram/streams/claims"
+	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -41,6 +42,7 @@ type claim struct {
 	age            uint64    // position in the order of waiting requests; 0: it has not waited yet
 	parkedAt       time.Time // zero: it does not wait
 	longReported   bool      // see LongWait
+	mapped         bool      // the driver mapped pages for it
 	blockedReports uint64    // sequence number of the last Block message to the pool
 }
 
@@ -53,6 +55,7 @@ type wants interface {
 	count() int                       // of its buffers
 	missingBytes() int64              // to get from the pool; constant while it waits
 	partBytes() int64                 // of the blocks that it holds; constant while it waits
+	countParts(of *core.Core, by int) // counts those blocks, or with -1 takes them back
 	blockBytes() int64                // of all its blocks
 	requestedBytes() int64            // the caller's sizes
 	search(s *searches) bool          // takes free blocks, and reports whether none is missing

@@ -109,7 +109,7 @@ func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
 	require.Equal(t, 6*mib, r.books().LentBytes)
-	s.client.Granted(7, runs)
+	s.client.Granted(7, runs, false)
 	r.until(func() bool { return r.books().LentBytes == 0 }) // by a goroutine of its own
 }
 
@@ -124,7 +124,7 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	leave()
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)
-	s.client.Granted(7, runs)
+	s.client.Granted(7, runs, false)
 	assert.Equal(t, 8*mib, r.stats(s).HeldBytes)
 	for range 1000 { // a second return would come from another goroutine
 		runtime.Gosched()

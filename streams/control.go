@@ -194,7 +194,8 @@ func (c *Control) Failure() error {
 	return nil
 }
 
-// LastStats are the statistics at the stream's end; zero before.
+// LastStats are the statistics as they were read last, and once the stream has ended those of its end; zero
+// before either. It takes no turn.
 func (c *Control) LastStats() Stats {
 	if last := c.turn.last.load(); last != nil {
 		n := *last

@@ -40,7 +40,7 @@ func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 
 		s.client.Asked(granted, 0)
 		crash(s, at, 1, nil)
-		s.client.Granted(token, runs)
+		s.client.Granted(token, runs, false)
 		b, err := waits.promise.Future().Await(context.Background())
 		if at == beforeSearch {
 			isPanic(t, err)
@@ -86,7 +86,7 @@ func TestAPanicForgetsNoOfferThatIsOwed(t *testing.T) {
 
 		s.client.Offered(parks(r, s, parked)[0], granted)
 		crash(s, at, 1, nil)
-		s.client.Granted(token, runs)
+		s.client.Granted(token, runs, false)
 		_, err := asked.promise.Future().Await(context.Background())
 		isPanic(t, err)
 		r.settled(s)
@@ -111,7 +111,7 @@ func TestAPanicInAnOfferForgetsNoOther(t *testing.T) {
 			s.client.Offered(token, granted)
 		}
 		crash(s, at, 1, nil)
-		s.client.Granted(0, runs)
+		s.client.Granted(0, runs, false)
 		_, err := first.promise.Future().Await(context.Background())
 		isPanic(t, err)
 		r.settled(s)
@@ -169,7 +169,7 @@ func TestAPanicAtTheEndOfAStreamLosesNoPages(t *testing.T) {
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)
 	leave := r.occupy(s)
-	s.client.Granted(7, runs)
+	s.client.Granted(7, runs, false)
 	s.ref.Stop(ErrClosed)
 	leave()
 	<-s.ref.Done()

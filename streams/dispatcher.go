@@ -23,6 +23,7 @@ func (d *dispatcher) endWaiting(c *claim) claims.State {
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
 		d.core.AddParts(-c.want.partBytes())
+		c.want.countParts(d.core, -1)
 	}
 	return from
 }
@@ -33,6 +34,7 @@ func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
 	d.core.AddParts(c.want.partBytes())
+	c.want.countParts(d.core, 1)
 	return token
 }
 

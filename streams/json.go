@@ -7,3 +7,15 @@ func (s Stats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does.
 func (s SizeStats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; durations are in seconds.
+func (r WaitingRequest) MarshalJSON() ([]byte, error) { return jsontext.Object(r) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; durations are in seconds.
+func (w LongWait) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; the place is text.
+func (e BufferEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; the place is text.
+func (b SampledBuffer) MarshalJSON() ([]byte, error) { return jsontext.Object(b) }

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// lastStats are the statistics at a stream's end; nil before. It is no atomic.Pointer, as a field of which,
+// lastStats are the statistics as they were read last, and at a stream's end; nil before. It is no atomic.Pointer, as a field of which,
 // reachable from messages, the linker would take Stats to be printed somewhere, and link its String.
 type lastStats struct{ p unsafe.Pointer }
 

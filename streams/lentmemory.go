@@ -158,10 +158,12 @@ func (l *lentMemory) returnWhenClosed() {
 	}
 }
 
-// saveStats keeps the statistics for readers that come after the actor's end.
-func (l *lentMemory) saveStats() {
+// saveStats reads the statistics, and keeps them for readers that take no turn or come after the actor's
+// end: a later reader sees no count below one that was read.
+func (l *lentMemory) saveStats() Stats {
 	last := l.stats()
 	l.last.store(&last)
+	return last
 }
 
 // pushReturn leaves a Return as an effect, if it has runs or is an answer. Covered runs go with the

@@ -31,6 +31,7 @@ type granted struct {
 	stream *wiring
 	token  uint64
 	runs   []poolcore.Run // not in the stream's books yet
+	mapped bool           // the driver mapped pages for the request
 	kept   bool           // the stream's own: no fence could be recorded for them
 }
 

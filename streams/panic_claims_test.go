@@ -43,7 +43,7 @@ func TestAPanicWhileABatchIsParkedFailsIt(t *testing.T) {
 			leave := r.occupy(s)
 			token := s.turn.hold(&b.claim, claims.Asked)
 			leave()
-			s.client.Granted(token, nil)
+			s.client.Granted(token, nil, false)
 		} else {
 			s.ref.Tell(&b.claim)
 		}
@@ -68,7 +68,7 @@ func TestAPanicInAGrantFailsItsRequest(t *testing.T) {
 	token := s.turn.hold(&asked.claim, claims.Asked)
 	s.pool = nil // as a defect that ends the turn before it gets to the request
 	leave()
-	s.client.Granted(token, nil)
+	s.client.Granted(token, nil, false)
 	leave = r.occupy(s)
 	s.pool = r.pool
 	leave()
@@ -100,7 +100,7 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 		crash(s, beforeReturn, 1, nil)
 		s.ref.Call(offer)
 		if waits {
-			s.client.Granted(1<<40, runs)
+			s.client.Granted(1<<40, runs, false)
 		}
 		r.settled(s)
 		require.True(t, parked.promise.Future().Completed())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/streams/core"
 )
 
 // several is a claim for a batch. dst holds its slots; a missing one is a zero Buffer. With the
@@ -34,6 +35,14 @@ func (r *several) requestedBytes() (sum int64) {
 		sum += n
 	}
 	return sum
+}
+
+func (r *several) countParts(of *core.Core, by int) {
+	for i := range r.dst {
+		if slot := r.dst[i].slot; slot != nil {
+			of.CountPart(slot.Magazine().UnitsOf(slot), by)
+		}
+	}
 }
 
 // answer completes the promise, unless it was cancelled.
@@ -167,5 +176,8 @@ func (r *several) deliver(s *searches) bool {
 		return false
 	}
 	s.core.ServedMany(r.byRanges, r.byPool)
+	if r.mapped && r.byPool > 0 {
+		s.core.ServedMapped()
+	}
 	return true
 }

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -30,14 +31,15 @@ func (w *wiring) request(want Request) *single {
 	return r
 }
 
-func (r *single) unanswered() bool      { return r.promise.Pending() }
-func (r *single) tag() string           { return r.Tag }
-func (*single) count() int              { return 1 }
-func (r *single) missingBytes() int64   { return r.Bytes }
-func (*single) partBytes() int64        { return 0 }
-func (r *single) blockBytes() int64     { return blockBytes(r.Bytes) }
-func (r *single) requestedBytes() int64 { return r.Bytes }
-func (r *single) fail(err error)        { r.answer(Buffer{}, err) }
+func (r *single) unanswered() bool         { return r.promise.Pending() }
+func (r *single) tag() string              { return r.Tag }
+func (*single) count() int                 { return 1 }
+func (r *single) missingBytes() int64      { return r.Bytes }
+func (*single) partBytes() int64           { return 0 }
+func (*single) countParts(*core.Core, int) {}
+func (r *single) blockBytes() int64        { return blockBytes(r.Bytes) }
+func (r *single) requestedBytes() int64    { return r.Bytes }
+func (r *single) fail(err error)           { r.answer(Buffer{}, err) }
 
 // answer completes the promise, unless it was cancelled.
 func (r *single) answer(b Buffer, err error) bool {
@@ -96,9 +98,22 @@ func (r *single) deliver(s *searches) bool {
 		s.cuda.order()
 		r.buffer = b
 		s.effects().fills.Push(r)
+		r.countMapped(s)
 		return true
 	}
-	return r.answer(b, nil) || r.undo(s, slot)
+	if !r.answer(b, nil) {
+		return r.undo(s, slot)
+	}
+	r.countMapped(s)
+	return true
+}
+
+// countMapped counts a claim with pages that the driver mapped for it. It has its answer: nothing takes the
+// count back.
+func (r *single) countMapped(s *searches) {
+	if r.mapped && r.requestedPages {
+		s.core.ServedMapped()
+	}
 }
 
 // undo takes a slot back that was counted as served: the claim was cancelled.

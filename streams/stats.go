@@ -34,6 +34,7 @@ type Stats struct {
 	MagazineHits uint64 // served without a turn
 	RangeHits    uint64 // served in the stream's turn
 	PoolHits     uint64 // served with pages from the pool
+	DriverMisses uint64 // of PoolHits: the driver mapped pages for the request; a batch counts once
 	Waiting      int    // requests that wait for the pool, or for other callers' frees
 
 	// LostFences counts recorded fences that were dropped because a capture of the stream had begun
@@ -66,7 +67,7 @@ func sizeStats(all *[magazine.SizeCount]core.SizeCounts) (some []SizeStats) {
 	for i := range all {
 		if z := &all[i]; *z != (core.SizeCounts{}) {
 			some = append(some, SizeStats{
-				BlockBytes: sizeclass.UnitBytes << i, AllocCount: z.FreeCount + z.LiveCount, FreeCount: z.FreeCount,
+				BlockBytes: sizeclass.UnitBytes << i, AllocCount: z.AllocCount, FreeCount: z.FreeCount,
 				LiveCount: z.LiveCount, LiveBytes: z.LiveBytes, CachedBytes: z.CachedBytes,
 			})
 		}
@@ -75,12 +76,13 @@ func sizeStats(all *[magazine.SizeCount]core.SizeCounts) (some []SizeStats) {
 }
 
 // Fragmentation is the share of the cached memory outside its longest free range: 0 if there is
-// none, or all of it is one range. Memory in magazines counts as outside.
+// none, or all of it is one range. Memory in magazines counts as outside. Of a difference, as vram.Stats.Sub
+// makes, it means nothing, but stays from 0 to 1.
 func (s Stats) Fragmentation() float64 {
-	if s.CachedBytes == 0 {
+	if s.CachedBytes <= 0 {
 		return 0
 	}
-	return 1 - float64(s.LargestFreeBytes)/float64(s.CachedBytes)
+	return min(1, max(0, 1-float64(s.LargestFreeBytes)/float64(s.CachedBytes)))
 }
 
 // String has the main figures, on one line.

@@ -123,7 +123,7 @@ func (s *Stream) close() error {
 // Stats reads the stream's statistics. It waits for the current turn only.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	var n Stats
-	if err := s.call(ctx, func() { n = s.turn.stats() }); err != nil {
+	if err := s.call(ctx, func() { n = s.turn.saveStats() }); err != nil {
 		return Stats{}, err
 	}
 	return n, nil

@@ -53,3 +53,18 @@ func joined(text []string, waits bool, priority int, t *pool.Tenant, r *pool.Res
 	}
 	return strings.Join(text, ", ")
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (b Buffer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s *Stream) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (l *Lane) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (u Use) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (b Batch) MarshalText() ([]byte, error) { return []byte(b.String()), nil }

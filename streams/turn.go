@@ -87,6 +87,9 @@ func (t *turn) granted(g *granted) {
 	}
 	t.updateDemand()
 	t.returnWhenClosed()
+	if c != nil && g.mapped {
+		c.mapped = true
+	}
 	if c != nil {
 		t.endWaiting(c)
 		t.serve(c)

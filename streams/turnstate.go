@@ -182,7 +182,7 @@ func (b *turnState) stats() Stats {
 		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
-		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount,
+		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount, DriverMisses: n.MappedCount,
 		Waiting: b.claims.Len(), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: b.cuda.line.Lost() + b.cuda.lost.Load(),
 	}
 }

@@ -43,6 +43,9 @@ func (k Kind) String() string {
 	return names[k]
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // properties are those of a type.
 type properties struct {
 	name string
@@ -81,6 +84,9 @@ func (t Type) Valid() bool { return t >= Bool && t <= Float64 }
 
 // String is the type's name in lower case: "bfloat16".
 func (t Type) String() string { return t.properties().name }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
 // Size is the number of bytes of an element, and 0 for no type.
 func (t Type) Size() int { return t.properties().size }

@@ -2,8 +2,10 @@ package warm
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-vram/vram"
 )
@@ -17,6 +19,30 @@ const (
 	Float16
 	BFloat16
 )
+
+var typeNames = [...]string{"float32", "float16", "bfloat16"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (t Type) String() string {
+	if int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return fmt.Sprintf("Type(%d)", uint8(t))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+func (t *Type) UnmarshalText(text []byte) error {
+	for i, name := range typeNames {
+		if string(text) == name {
+			*t = Type(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("warm: %q is no Type: want %s", text, strings.Join(typeNames[:], ", "))
+}
 
 // Bytes is the length of an element; 0 for a type that is none of the above.
 func (t Type) Bytes() int64 {

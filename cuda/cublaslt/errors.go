@@ -83,6 +83,9 @@ func (s Status) String() string {
 	return fmt.Sprintf("cublasStatus_t %d", int32(s))
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // StatusError is a call of the library that failed.
 type StatusError struct {
 	Func   string

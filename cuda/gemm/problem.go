@@ -37,6 +37,9 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", t)
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
 // Precision is how exactly operands of Float32 are multiplied. Sums are fp32, and fp64 for Float64.
 type Precision uint8
 
@@ -63,6 +66,9 @@ func (p Precision) String() string {
 	return fmt.Sprintf("precision %d", p)
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
 // Epilogue is what is done with alpha·A·B + beta·C + bias. GELU is the one by tanh.
 type Epilogue uint8
 
@@ -86,6 +92,9 @@ func (e Epilogue) String() string {
 	}
 	return fmt.Sprintf("epilogue %d", e)
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (e Epilogue) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // ReadsAux and WritesAux say what is done with Aux.
 func (e Epilogue) ReadsAux() bool { return e == GELUGradient }

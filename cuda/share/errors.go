@@ -106,6 +106,9 @@ func (r Refusal) String() string {
 	return fmt.Sprintf("reason %d", uint32(r))
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (r Refusal) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
 // RefusedError says that the peer did not take the memory, or its events. It has the details.
 type RefusedError struct{ Reason Refusal }
 

@@ -30,6 +30,9 @@ func (w Way) String() string {
 	return "none"
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (w Way) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
 // Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not
 // change.
 func (m *Memory) Ways() (publish, await Way) {

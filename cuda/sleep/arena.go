@@ -3,6 +3,7 @@ package sleep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cuda"
@@ -19,6 +20,20 @@ const (
 	Save Contents = iota + 1 // Wake brings every byte back
 	Drop                     // they are undefined after Wake
 )
+
+// String is the fate in lower case.
+func (c Contents) String() string {
+	switch c {
+	case Save:
+		return "save"
+	case Drop:
+		return "drop"
+	}
+	return fmt.Sprintf("Contents(%d)", uint8(c))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (c Contents) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // State is that of an arena.
 type State int32
@@ -42,6 +57,9 @@ func (s State) String() string {
 	}
 	return "in an unknown state"
 }
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // BlockBytes is the default length of the blocks in which contents are saved. Not longer: a call that is to end waits for the copy of
 // one, 10 ms on an H200. Not shorter: each costs a driver call for its memory, and a wait.

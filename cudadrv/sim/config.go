@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -32,6 +33,30 @@ const (
 	// Running time is the wall clock since New; calls that wait sleep.
 	Running
 )
+
+var clockNames = [...]string{"stepped", "running"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (c Clock) String() string {
+	if int(c) < len(clockNames) {
+		return clockNames[c]
+	}
+	return fmt.Sprintf("Clock(%d)", uint8(c))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (c Clock) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+func (c *Clock) UnmarshalText(text []byte) error {
+	for i, name := range clockNames {
+		if string(text) == name {
+			*c = Clock(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("sim: %q is no Clock: want %s", text, strings.Join(clockNames[:], ", "))
+}
 
 // Config describes a simulated machine. The zero value is one idle H200 on a stepped clock.
 type Config struct {

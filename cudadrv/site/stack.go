@@ -53,6 +53,15 @@ func (s Stack) String() string {
 	return line(frames[0])
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String of a known place, and nothing of an unknown
+// one.
+func (s Stack) MarshalText() ([]byte, error) {
+	if !s.Known() {
+		return []byte{}, nil
+	}
+	return []byte(s.String()), nil
+}
+
 // Trace is all of Frames, a line each, every line behind the indent.
 func (s Stack) Trace(indent string) string {
 	var b strings.Builder

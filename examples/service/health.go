@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/go-vram/vram"
 )
@@ -49,16 +48,16 @@ type requestReport struct {
 }
 
 type memoryReport struct {
-	LiveBytes         int64         `json:"live_bytes"`
-	CachedBytes       int64         `json:"cached_bytes"`
-	FreeBytes         int64         `json:"free_bytes"`
-	ReservedBytes     int64         `json:"reserved_bytes"`
-	LimitBytes        int64         `json:"limit_bytes"`
-	PeakReservedBytes int64         `json:"peak_reserved_bytes"`
-	HitRate           float64       `json:"hit_rate"`
-	Fragmentation     float64       `json:"fragmentation"`
-	DriverCalls       uint64        `json:"driver_calls"`
-	DriverTime        time.Duration `json:"driver_time_ns"`
+	LiveBytes         int64   `json:"live_bytes"`
+	CachedBytes       int64   `json:"cached_bytes"`
+	FreeBytes         int64   `json:"free_bytes"`
+	ReservedBytes     int64   `json:"reserved_bytes"`
+	LimitBytes        int64   `json:"limit_bytes"`
+	PeakReservedBytes int64   `json:"peak_reserved_bytes"`
+	HitRate           float64 `json:"hit_rate"`
+	Fragmentation     float64 `json:"fragmentation"`
+	DriverCalls       uint64  `json:"driver_calls"`
+	DriverSeconds     float64 `json:"driver_time_seconds"`
 }
 
 type streamReport struct {
@@ -85,7 +84,7 @@ func (sv *Service) report() report {
 		Memory: memoryReport{
 			LiveBytes: s.LiveBytes, CachedBytes: s.CachedBytes, FreeBytes: s.FreeBytes,
 			ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, PeakReservedBytes: s.PeakReservedBytes,
-			HitRate: s.HitRate(), Fragmentation: s.Fragmentation(), DriverCalls: s.DriverCalls, DriverTime: s.DriverTime,
+			HitRate: s.HitRate(), Fragmentation: s.Fragmentation(), DriverCalls: s.DriverCalls, DriverSeconds: s.DriverTime.Seconds(),
 		},
 	}
 	for _, n := range s.Streams {

@@ -3,8 +3,8 @@
 // live_bytes. A time.Duration is in seconds, and its key ends in _seconds.
 //
 // It writes structs, slices, pointers, strings, booleans and numbers. An embedded struct is part of
-// the struct around it. A value with the method MarshalJSON writes itself, one with MarshalText is a
-// string.
+// the struct around it. A value with the method MarshalJSON writes itself, one with MarshalText and an error
+// are strings. A nil pointer and a nil error are null.
 package jsontext
 
 import (
@@ -36,6 +36,9 @@ func Object(v any, more ...any) (b []byte, err error) {
 
 // Append writes a value.
 func Append(b []byte, v reflect.Value) ([]byte, error) {
+	if (v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface) && v.IsNil() {
+		return append(b, "null"...), nil
+	}
 	if v.CanInterface() {
 		switch x := v.Interface().(type) {
 		case marshaler:
@@ -46,6 +49,8 @@ func Append(b []byte, v reflect.Value) ([]byte, error) {
 			return String(b, string(text)), err
 		case time.Duration:
 			return Seconds(b, x), nil
+		case error:
+			return String(b, x.Error()), nil
 		}
 	}
 	switch {
@@ -64,7 +69,7 @@ func Append(b []byte, v reflect.Value) ([]byte, error) {
 			}
 		}
 		return append(b, ']'), nil
-	case v.Kind() == reflect.Pointer && !v.IsNil():
+	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface:
 		return Append(b, v.Elem())
 	case v.Kind() == reflect.String:
 		return String(b, v.String()), nil

@@ -2,6 +2,7 @@ package jsontext
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -24,21 +25,23 @@ func TestObject(t *testing.T) {
 	v := struct {
 		inner2 int
 		inner
-		LiveBytes int64
-		Longest   time.Duration
-		Level     text
-		GPUTotal  float64
-		Names     []string
-		None      []int
-		On        bool
-		Self      self
-		Nil       *int
-	}{inner2: 1, LiveBytes: -5, Longest: 1500 * time.Millisecond, GPUTotal: 0.5, Names: []string{"a\n", "\u2028"}, On: true}
+		LiveBytes  int64
+		Longest    time.Duration
+		Level      text
+		GPUTotal   float64
+		Names      []string
+		None       []int
+		On         bool
+		Self       self
+		Nil        *int
+		Err, None2 error
+		Any        any
+	}{inner2: 1, Err: errors.New("no"), Any: inner{3}, LiveBytes: -5, Longest: 1500 * time.Millisecond, GPUTotal: 0.5, Names: []string{"a\n", "\u2028"}, On: true}
 	got, err := Object(v, "hit_rate", 0.25)
 	require.NoError(t, err)
 	assert.True(t, json.Valid(got), string(got))
 	assert.Equal(t, `{"free_count":0,"live_bytes":-5,"longest_seconds":1.5,"level":"te\"xt","gpu_total":0.5,"names":["a\u000a","\u2028"],`+
-		`"none":[],"on":true,"self":[1],"nil":null,"hit_rate":0.25}`, string(got))
+		`"none":[],"on":true,"self":[1],"nil":null,"err":"no","none2":null,"any":{"free_count":3},"hit_rate":0.25}`, string(got))
 }
 
 // Every string comes back as encoding/json reads it.

@@ -32,6 +32,54 @@ func statsBugs() []Bug {
 			Edits: []Edit{{"vram.(*Device).forget", "				d.gonePeak.Raise(last.PeakLiveBytes)\n", ""}},
 		},
 		{
+			Name: "a reading of the counts may be below the one before", Package: ".", Run: "^TestCountersNeverGoBack$",
+			Edits: []Edit{{"streams/core.raise", "	if int64(reading) > int64(*greatest) {", "	if int64(reading) >= 0 {"}},
+		},
+		{
+			Name: "what the driver served is subtracted from what the streams counted earlier", Package: ".", Run: "^TestCountersNeverGoBack$",
+			Edits: []Edit{{
+				"vram.(*Stats).countPool", "	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted\n",
+				"	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted\n" +
+					"	all := s.PoolHits + s.DriverMisses\n	s.DriverMisses = min(p.DriverGrants, all)\n	s.PoolHits = all - s.DriverMisses\n",
+			}},
+		},
+		{
+			Name: "statistics that are off forget the counts", Package: ".", Run: "^TestCountersStayWhileStatisticsAreOff$",
+			Edits: []Edit{{"vram.(*Device).read", "		s.recall(e, r.open)\n", ""}},
+		},
+		{
+			Name: "a difference keeps the longest free range", Package: ".", Run: "^TestADifferenceOfStates$",
+			Edits: []Edit{{"vram.(*Stats).bytes", "&s.NeighbourBytes, &s.LargestFreeBytes,", "&s.NeighbourBytes,"}},
+		},
+		{
+			Name: "a difference has the longest wait of all", Package: ".", Run: "^TestTheLongestWaitOfADifference$",
+			Edits: []Edit{{"vram.longestSince", "	if longest > before {", "	if longest >= before {"}},
+		},
+		{
+			Name: "two tenants have one label", Package: "monitor/metrics", Run: "^TestTenantsHaveLabelsOfTheirOwn$",
+			Edits: []Edit{{"monitor/metrics.labelOf", "utf8.ValidString(name) && !strings.HasPrefix(name, `\"`)", "utf8.ValidString(name) || strings.HasPrefix(name, `\"`)"}},
+		},
+		{
+			Name: "buckets come with the first wait", Package: "monitor/metrics", Run: "^TestTenantsHaveLabelsOfTheirOwn$",
+			Edits: []Edit{{"monitor/metrics.emitter.durations", "h.Bound(i) > 0; i++", "i < len(h.Counts) && h.Bound(i) > 0; i++"}},
+		},
+		{
+			Name: "a negative bound of streams ends the process", Package: "monitor/metrics", Run: "^TestANegativeBoundMeansNone$",
+			Edits: []Edit{{"monitor/metrics.bound", "	return max(most, 0)\n", "	return most\n"}},
+		},
+		{
+			Name: "a metric of bytes is 0 while statistics are off", Package: "monitor/metrics", Run: "^TestMetricsWithStatisticsOff$",
+			Edits: []Edit{{"monitor/metrics.(*Collector).Collect", "s.Level != vram.StatsOff", "s.Level != 99"}},
+		},
+		{
+			Name: "a buffer is an empty object in JSON", Package: ".", Run: "^TestHandlesAsJSON$",
+			Edits: []Edit{{"streams.Buffer.MarshalText", "[]byte(b.String()), nil", "[]byte(\"{}\"), nil"}},
+		},
+		{
+			Name: "an error is an empty object in JSON", Package: "internal/jsontext", Run: "^TestObject$",
+			Edits: []Edit{{"internal/jsontext.Append", "		case error:\n			return String(b, x.Error()), nil\n", ""}},
+		},
+		{
 			Name: "metrics of two devices have one name", Package: "monitor/metrics", Run: "^TestMetricsOfTwoDevices$",
 			Edits: []Edit{{"monitor/metrics.NewWith", "strconv.Itoa(device.Ordinal())", "strconv.Itoa(0 * device.Ordinal())"}},
 		},

@@ -9,15 +9,23 @@ import (
 
 var binary = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table
 
-// Bytes is a size with a unit, in powers of 1024, rounded to one decimal: "512 B", "2 MiB", "1.5 GiB". A negative one is in bytes.
+// Bytes is a size with a unit, in powers of 1024, rounded to one decimal: "512 B", "2 MiB", "1.5 GiB", "-3 KiB".
 func Bytes(bytes int64) string { return in(bytes, math.Round) }
 
 // AtLeast is Bytes of a size that is not to be written as less than it is: it is rounded up.
 func AtLeast(bytes int64) string { return in(bytes, math.Ceil) }
 
+// Change is Bytes of a difference, with its sign: "+2 MiB", "-2 MiB", "0 B".
+func Change(bytes int64) string {
+	if bytes > 0 {
+		return "+" + Bytes(bytes)
+	}
+	return Bytes(bytes)
+}
+
 func in(bytes int64, round func(float64) float64) string {
 	if bytes < 0 {
-		return strconv.FormatInt(bytes, 10) + " B"
+		return "-" + in(-max(bytes, -math.MaxInt64), round)
 	}
 	tenths, unit := float64(bytes)*10, 0
 	for round(tenths) >= 10240 && unit < len(binary)-1 {

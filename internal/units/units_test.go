@@ -12,7 +12,7 @@ import (
 func TestBytes(t *testing.T) {
 	for bytes, want := range map[int64]string{
 		0: "0 B", 1: "1 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 1<<20 - 1: "1 MiB", 2 << 20: "2 MiB",
-		5 << 29: "2.5 GiB", 140 << 30: "140 GiB", math.MaxInt64: "8 EiB", -1: "-1 B", math.MinInt64: "-9223372036854775808 B",
+		5 << 29: "2.5 GiB", 140 << 30: "140 GiB", math.MaxInt64: "8 EiB", -1: "-1 B", -3 << 20: "-3 MiB", math.MinInt64: "-8 EiB",
 	} {
 		assert.Equal(t, want, units.Bytes(bytes))
 	}

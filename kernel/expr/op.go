@@ -88,5 +88,8 @@ func (o Op) String() string {
 	return opNames[o]
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
 // Reduces reports whether the operation makes one value of a row.
 func (o Op) Reduces() bool { return o >= OpSum && o < opCount }

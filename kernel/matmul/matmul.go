@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/cublaslt"
@@ -31,6 +32,30 @@ const (
 	// Library takes the library alone, but where there is nothing to multiply, with K 0: where it is absent, or does not compute the product, there is an error.
 	Library
 )
+
+var choiceNames = [...]string{"any", "own", "library"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (c Choice) String() string {
+	if int(c) < len(choiceNames) {
+		return choiceNames[c]
+	}
+	return fmt.Sprintf("Choice(%d)", uint8(c))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (c Choice) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+func (c *Choice) UnmarshalText(text []byte) error {
+	for i, name := range choiceNames {
+		if string(text) == name {
+			*c = Choice(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("matmul: %q is no Choice: want %s", text, strings.Join(choiceNames[:], ", "))
+}
 
 // Path is how a product was computed.
 type Path struct {

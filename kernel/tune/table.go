@@ -48,6 +48,9 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Row is a variant of a kernel that was measured.
 type Row struct {
 	Variant   string // its schedule

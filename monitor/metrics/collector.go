@@ -3,6 +3,7 @@ package metrics
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,9 +13,10 @@ import (
 
 // Options bound the labels of a Collector.
 type Options struct {
-	// MaxStreams bounds the streams that have series of their own: those that come first in Stats. 0: 32.
+	// MaxStreams bounds the streams that have series of their own: those that come first in Stats. 0: 32;
+	// negative: none has, and all are summed up.
 	MaxStreams int
-	// MaxTenants likewise bounds the tenants. 0: 32.
+	// MaxTenants likewise bounds the tenants.
 	MaxTenants int
 	// GPUMemory reads the memory of the whole GPU, too: one driver call for each collection. A call
 	// that fails leaves the two metrics out, and is counted by vram_driver_failures_total.
@@ -39,15 +41,18 @@ func New(device *vram.Device) *Collector { return NewWith(device, Options{}) }
 
 // NewWith is New with options.
 func NewWith(device *vram.Device, o Options) *Collector {
-	if o.MaxStreams == 0 {
-		o.MaxStreams = 32
-	}
-	if o.MaxTenants == 0 {
-		o.MaxTenants = 32
-	}
+	o.MaxStreams, o.MaxTenants = bound(o.MaxStreams), bound(o.MaxTenants)
 	labels := prometheus.Labels{"device": strconv.Itoa(device.Ordinal())}
 	maps.Copy(labels, o.Labels)
 	return &Collector{device: device, options: o, descs: newDescs(labels)}
+}
+
+// bound is a bound of Options: 0 stands for a default, a negative one for none.
+func bound(most int) int {
+	if most == 0 {
+		return 32
+	}
+	return max(most, 0)
 }
 
 // Describe implements prometheus.Collector.
@@ -67,7 +72,11 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	s := c.device.Stats()
-	c.collectBytes(m, &s)
+	m.bytes(c.limit, s.LimitBytes)
+	m.add(c.pressure, prometheus.GaugeValue, float64(s.Pressure))
+	if s.Level != vram.StatsOff { // else they are not known, and 0 would be wrong
+		c.collectBytes(m, &s)
+	}
 	c.collectCounts(m, &s)
 	c.collectWaits(m, &s)
 	c.collectSizes(m, &s)
@@ -97,10 +106,11 @@ func (m emitter) count(d *prometheus.Desc, n uint64, labels ...string) {
 
 func (m emitter) durations(d *prometheus.Desc, h vram.DurationHistogram, labels ...string) {
 	bounds, sum := map[float64]uint64{}, uint64(0)
-	for i, n := range h.Counts {
-		if sum += n; h.Bound(i) > 0 {
-			bounds[h.Bound(i).Seconds()] = sum
+	for i := 0; h.Bound(i) > 0; i++ { // all of them, also before the first wait: a bucket that appears later has no rate
+		if i < len(h.Counts) {
+			sum += h.Counts[i]
 		}
+		bounds[h.Bound(i).Seconds()] = sum
 	}
 	m.to <- prometheus.MustNewConstHistogram(d, h.Count(), h.Sum.Seconds(), bounds, labels...)
 }
@@ -120,14 +130,20 @@ func (c *Collector) collectBytes(m emitter, s *vram.Stats) {
 		m.bytes(c.memory, x.bytes, x.state)
 	}
 	m.bytes(c.reserved, s.ReservedBytes)
-	m.bytes(c.limit, s.LimitBytes)
 	m.bytes(c.largestFree, s.LargestFreeBytes)
 	m.bytes(c.peak, s.PeakLiveBytes, "live")
 	m.bytes(c.peak, s.PeakReservedBytes, "reserved")
 	m.bytes(c.peak, s.PeakFreeBytes, "free")
 	m.bytes(c.peak, s.PeakPendingBytes, "pending")
 	m.add(c.fragmentation, prometheus.GaugeValue, s.Fragmentation())
-	m.add(c.pressure, prometheus.GaugeValue, float64(s.Pressure))
+	m.add(c.efficiency, prometheus.GaugeValue, s.Efficiency())
+	m.add(c.waiting, prometheus.GaugeValue, float64(s.Waits.Waiting))
+	m.bytes(c.demand, s.Waits.DemandBytes)
+	for _, z := range s.Sizes {
+		block := strconv.FormatInt(z.BlockBytes, 10)
+		m.bytes(c.sizeMemory, z.LiveBytes, block, "live")
+		m.bytes(c.sizeMemory, z.CachedBytes, block, "cached")
+	}
 }
 
 func (c *Collector) collectCounts(m emitter, s *vram.Stats) {
@@ -138,17 +154,19 @@ func (c *Collector) collectCounts(m emitter, s *vram.Stats) {
 	m.count(c.frees, s.FreeCount)
 	m.count(c.failed, s.OutOfMemoryCount, "out_of_memory")
 	m.count(c.failed, s.RefusedCount, "refused")
-	m.count(c.failed, s.BadFreeCount, "bad_free")
 	m.count(c.failed, s.EndedWaitCount, "wait_ended")
+	m.count(c.badFrees, s.BadFreeCount)
 	m.count(c.retries, s.RetryCount)
 	m.count(c.reclaims, s.ReclaimCount)
 	m.count(c.panics, s.Panics)
 	m.count(c.pressureRises, s.PressureRises)
+	m.count(c.lostFences, s.LostFences)
+	m.count(c.predictions, s.Predicted, "came")
+	m.count(c.predictions, s.Mispredicted, "missed")
+	m.add(c.neighbour, prometheus.CounterValue, float64(s.NeighbourBytes))
 }
 
 func (c *Collector) collectWaits(m emitter, s *vram.Stats) {
-	m.add(c.waiting, prometheus.GaugeValue, float64(s.Waits.Waiting))
-	m.bytes(c.demand, s.Waits.DemandBytes)
 	m.count(c.deadlocks, s.Waits.Deadlocks)
 	m.durations(c.waits, s.Waits.Durations)
 }
@@ -158,23 +176,18 @@ func (c *Collector) collectSizes(m emitter, s *vram.Stats) {
 		block := strconv.FormatInt(z.BlockBytes, 10)
 		m.count(c.sizeAllocs, z.AllocCount, block)
 		m.count(c.sizeFrees, z.FreeCount, block)
-		m.bytes(c.sizeMemory, z.LiveBytes, block, "live")
-		m.bytes(c.sizeMemory, z.CachedBytes, block, "cached")
 	}
 }
 
 // collectStreams sends the first streams each on its own, and the sum of the others.
 func (c *Collector) collectStreams(m emitter, all []vram.StreamStats) {
-	send := func(name string, n vram.StreamStats) {
-		m.bytes(c.streamMemory, n.LiveBytes, name, "live")
-		m.bytes(c.streamMemory, n.CachedBytes, name, "cached")
-		m.bytes(c.streamMemory, n.PendingBytes, name, "pending")
-		// A gauge: the sum of the others falls when a stream ends.
-		m.add(c.streamAllocs, prometheus.GaugeValue, float64(n.AllocCount), name)
-	}
 	some := min(len(all), c.options.MaxStreams)
 	for _, n := range all[:some] {
-		send(strconv.FormatUint(uint64(n.Stream), 10), n)
+		name := strconv.FormatUint(uint64(n.Stream), 10)
+		c.sendStream(m, name, n)
+		m.bytes(c.streamPeak, n.PeakLiveBytes, name, "live")
+		m.bytes(c.streamPeak, n.PeakPendingBytes, name, "pending")
+		m.bytes(c.streamPeak, n.PeakHeldBytes, name, "held")
 	}
 	if some == len(all) {
 		return
@@ -184,43 +197,90 @@ func (c *Collector) collectStreams(m emitter, all []vram.StreamStats) {
 		sum.LiveBytes += n.LiveBytes
 		sum.CachedBytes += n.CachedBytes
 		sum.PendingBytes += n.PendingBytes
+		sum.HeldBytes += n.HeldBytes
 		sum.AllocCount += n.AllocCount
+		sum.FreeCount += n.FreeCount
+		sum.MagazineHits += n.MagazineHits
+		sum.RangeHits += n.RangeHits
+		sum.PoolHits += n.PoolHits
+		sum.DriverMisses += n.DriverMisses
 	}
-	send("other", sum)
+	c.sendStream(m, others, sum)
+}
+
+// others is the label of those that have no series of their own.
+const others = "other"
+
+// sendStream sends what can be summed up. Counts are gauges: the sum of the others falls when a stream ends.
+func (c *Collector) sendStream(m emitter, name string, n vram.StreamStats) {
+	m.bytes(c.streamMemory, n.LiveBytes, name, "live")
+	m.bytes(c.streamMemory, n.CachedBytes, name, "cached")
+	m.bytes(c.streamMemory, n.PendingBytes, name, "pending")
+	m.bytes(c.streamHeld, n.HeldBytes, name)
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		m.add(d, prometheus.GaugeValue, float64(n), labels...)
+	}
+	count(c.streamAllocs, n.AllocCount, name)
+	count(c.streamFrees, n.FreeCount, name)
+	count(c.streamHits, n.MagazineHits, name, "magazine")
+	count(c.streamHits, n.RangeHits, name, "stream")
+	count(c.streamHits, n.PoolHits-n.DriverMisses, name, "pool")
+	count(c.streamHits, n.DriverMisses, name, "driver")
 }
 
 // collectTenants sends the first tenants each on its own, and the sum of the others.
 func (c *Collector) collectTenants(m emitter, all []vram.TenantStats) {
-	send := func(name string, n vram.TenantStats) {
-		m.bytes(c.tenantMemory, n.HeldBytes, name)
-		m.count(c.tenantAllocs, n.AllocCount, name)
-		m.count(c.tenantFailed, n.OutOfMemoryCount, name, "out_of_memory")
-		m.count(c.tenantFailed, n.QuotaRefusedCount, name, "quota")
-		m.durations(c.tenantWaits, n.Durations, name)
-	}
-	const others = "other"
 	var sum vram.TenantStats
 	summed := false
 	for i, n := range all {
 		if i < c.options.MaxTenants && n.Name != others {
-			send(labelOf(n.Name), n)
+			name := labelOf(n.Name)
+			c.sendTenant(m, name, n)
+			c.sendBounds(m, name, n)
 			continue
 		}
 		summed = true
 		sum.HeldBytes += n.HeldBytes
+		sum.ChargedBytes += n.ChargedBytes
+		sum.Queued += n.Queued
 		sum.AllocCount += n.AllocCount
+		sum.FreeCount += n.FreeCount
 		sum.OutOfMemoryCount += n.OutOfMemoryCount
 		sum.QuotaRefusedCount += n.QuotaRefusedCount
 		sum.Durations = sum.Durations.Add(n.Durations)
 	}
 	if summed { // a tenant of that name is one of them
-		send(others, sum)
+		c.sendTenant(m, others, sum)
 	}
 }
 
-// labelOf is a name as a label's value, which has to be UTF-8.
+// sendTenant sends what can be summed up.
+func (c *Collector) sendTenant(m emitter, name string, n vram.TenantStats) {
+	m.bytes(c.tenantMemory, n.HeldBytes, name)
+	m.bytes(c.tenantCharged, n.ChargedBytes, name)
+	m.count(c.tenantAllocs, n.AllocCount, name)
+	m.count(c.tenantFrees, n.FreeCount, name)
+	m.count(c.tenantFailed, n.OutOfMemoryCount, name, "out_of_memory")
+	m.count(c.tenantFailed, n.QuotaRefusedCount, name, "quota")
+	m.add(c.tenantWaiting, prometheus.GaugeValue, float64(n.Queued), name)
+	m.durations(c.tenantWaits, n.Durations, name)
+}
+
+// sendBounds sends what belongs to one tenant alone.
+func (c *Collector) sendBounds(m emitter, name string, n vram.TenantStats) {
+	m.bytes(c.tenantPeak, n.PeakHeldBytes, name)
+	if n.Quota.LimitBytes > 0 {
+		m.bytes(c.tenantLimit, n.Quota.LimitBytes, name)
+	}
+	if n.Quota.ShareBytes > 0 {
+		m.bytes(c.tenantShare, n.Quota.ShareBytes, name)
+	}
+}
+
+// labelOf is a name as a label's value, which has to be UTF-8. One that could be taken for a quoted one is
+// quoted, too: no two names have one label.
 func labelOf(name string) string {
-	if utf8.ValidString(name) {
+	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) {
 		return name
 	}
 	return strconv.Quote(name)

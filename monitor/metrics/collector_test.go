@@ -51,24 +51,30 @@ func TestMetricsOfTwoDevices(t *testing.T) {
 	_, err = s.Alloc(63 * mib)
 	require.ErrorIs(t, err, vram.ErrOutOfMemory)
 	require.NoError(t, stream(t, b).Close())
+	y, err := s.Alloc(1)
+	require.NoError(t, err)
+	require.NoError(t, y.Free())
+	require.ErrorIs(t, y.Free(), vram.ErrDoubleFree)
 	const want = `
 # HELP vram_allocations_total Allocations by the level that served them.
 # TYPE vram_allocations_total counter
 vram_allocations_total{device="0",level="driver"} 1
 vram_allocations_total{device="0",level="magazine"} 0
 vram_allocations_total{device="0",level="pool"} 0
-vram_allocations_total{device="0",level="stream"} 0
+vram_allocations_total{device="0",level="stream"} 1
 vram_allocations_total{device="1",level="driver"} 0
 vram_allocations_total{device="1",level="magazine"} 0
 vram_allocations_total{device="1",level="pool"} 0
 vram_allocations_total{device="1",level="stream"} 0
-# HELP vram_failed_requests_total Requests and frees that came to nothing.
+# HELP vram_bad_frees_total Frees of buffers that were not live.
+# TYPE vram_bad_frees_total counter
+vram_bad_frees_total{device="0"} 1
+vram_bad_frees_total{device="1"} 0
+# HELP vram_failed_requests_total Requests that came to nothing.
 # TYPE vram_failed_requests_total counter
-vram_failed_requests_total{cause="bad_free",device="0"} 0
 vram_failed_requests_total{cause="out_of_memory",device="0"} 1
 vram_failed_requests_total{cause="refused",device="0"} 1
 vram_failed_requests_total{cause="wait_ended",device="0"} 0
-vram_failed_requests_total{cause="bad_free",device="1"} 0
 vram_failed_requests_total{cause="out_of_memory",device="1"} 0
 vram_failed_requests_total{cause="refused",device="1"} 0
 vram_failed_requests_total{cause="wait_ended",device="1"} 0
@@ -78,10 +84,11 @@ vram_limit_bytes{device="0"} 6.7108864e+07
 vram_limit_bytes{device="1"} 3.3554432e+07
 # HELP vram_size_allocations_total Allocations by the size of their blocks.
 # TYPE vram_size_allocations_total counter
+vram_size_allocations_total{block_bytes="512",device="0"} 1
 vram_size_allocations_total{block_bytes="8388608",device="0"} 1
 `
 	assert.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
-		"vram_allocations_total", "vram_failed_requests_total", "vram_limit_bytes", "vram_size_allocations_total"))
+		"vram_allocations_total", "vram_bad_frees_total", "vram_failed_requests_total", "vram_limit_bytes", "vram_size_allocations_total"))
 	assert.NoError(t, x.Free())
 }
 
@@ -90,7 +97,7 @@ func TestMetricsAreConventional(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := open(t, vram.Config{LimitBytes: 64 * mib})
 		s, other := stream(t, d), stream(t, d)
-		guest, err := d.Tenant("guest\xff", vram.Quota{})
+		guest, err := d.Tenant("guest\xff", vram.Quota{LimitBytes: 60 * mib, ShareBytes: 30 * mib})
 		require.NoError(t, err)
 		x, err := s.Alloc(60 * mib)
 		require.NoError(t, err)
@@ -128,7 +135,7 @@ func TestMetricsAreConventional(t *testing.T) {
 		}
 		assert.InDelta(t, reservedBytes, statesBytes, 0)
 		assert.True(t, names["vram_gpu_memory_bytes"])
-		assert.Len(t, names, 32, "every metric but those of bytes that wait")
+		assert.Len(t, names, 47, "every metric")
 		require.NoError(t, y.Free())
 		require.NoError(t, d.Close())
 	})
@@ -158,6 +165,72 @@ vram_tenant_memory_bytes{device="0",tenant="guest 0"} 1.048576e+06
 vram_tenant_memory_bytes{device="0",tenant="guest 1"} 1.048576e+06
 vram_tenant_memory_bytes{device="0",tenant="other"} 8.388608e+06
 `), "vram_tenant_memory_bytes"))
+}
+
+// A negative bound means that none has series of its own.
+func TestANegativeBoundMeansNone(t *testing.T) {
+	d := open(t, vram.Config{LimitBytes: 64 * mib})
+	_, err := d.Tenant("guest", vram.Quota{})
+	require.NoError(t, err)
+	stream(t, d)
+	c := metrics.NewWith(d, metrics.Options{MaxStreams: -1, MaxTenants: -7})
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP vram_stream_allocations Allocations of an open stream.
+# TYPE vram_stream_allocations gauge
+vram_stream_allocations{device="0",stream="other"} 0
+# HELP vram_tenant_allocations_total Allocations of a tenant.
+# TYPE vram_tenant_allocations_total counter
+vram_tenant_allocations_total{device="0",tenant="other"} 0
+`), "vram_stream_allocations", "vram_tenant_allocations_total"))
+}
+
+// No two tenants have one label, and every histogram has all its buckets before the first wait.
+func TestTenantsHaveLabelsOfTheirOwn(t *testing.T) {
+	d := open(t, vram.Config{LimitBytes: 64 * mib})
+	for _, name := range []string{"\xff", `"\xff"`, `"`, "\"\\\"\"", "plain", ""} {
+		_, err := d.Tenant(name, vram.Quota{LimitBytes: 5 * mib, ShareBytes: mib})
+		require.NoError(t, err)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	require.NoError(t, registry.Register(metrics.New(d)))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		switch f.GetName() {
+		case "vram_tenant_limit_bytes", "vram_tenant_share_bytes", "vram_tenant_peak_bytes", "vram_tenant_waiting_requests":
+			assert.Len(t, f.GetMetric(), 6, f.GetName())
+		case "vram_wait_seconds", "vram_tenant_wait_seconds":
+			for _, m := range f.GetMetric() {
+				assert.Len(t, m.GetHistogram().GetBucket(), 32, f.GetName())
+			}
+		}
+	}
+}
+
+// With statistics off what is not known is left out, and counters keep their last value.
+func TestMetricsWithStatisticsOff(t *testing.T) {
+	d := open(t, vram.Config{LimitBytes: 64 * mib})
+	s := stream(t, d)
+	x, err := s.Alloc(mib)
+	require.NoError(t, err)
+	c := metrics.New(d)
+	require.NoError(t, d.Reconfigure(vram.Settings{Stats: new(vram.StatsOff)}))
+	for name, series := range map[string]int{
+		"vram_memory_bytes": 0, "vram_reserved_bytes": 0, "vram_peak_bytes": 0, "vram_size_memory_bytes": 0, "vram_stream_held_bytes": 0,
+		"vram_waiting_requests": 0, "vram_efficiency_ratio": 0, "vram_limit_bytes": 1, "vram_frees_total": 1, "vram_wait_seconds": 1,
+		"vram_size_allocations_total": 1,
+	} {
+		assert.Equal(t, series, testutil.CollectAndCount(c, name), name)
+	}
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP vram_allocations_total Allocations by the level that served them.
+# TYPE vram_allocations_total counter
+vram_allocations_total{device="0",level="driver"} 1
+vram_allocations_total{device="0",level="magazine"} 0
+vram_allocations_total{device="0",level="pool"} 0
+vram_allocations_total{device="0",level="stream"} 0
+`), "vram_allocations_total"))
+	assert.NoError(t, x.Free())
 }
 
 // A GPU whose memory cannot be read leaves those two metrics out, and the failure is counted.

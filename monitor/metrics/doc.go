@@ -8,22 +8,34 @@
 // Names begin with vram_ and end with their unit: _bytes, _seconds, _total for what only grows. Each
 // metric has the label device, the device's number. Some have one more:
 //
-//	state    of bytes: live, cached, pending, free, set_aside, sleeping, reserved
+//	state    of bytes: live, cached, pending, free, set_aside, sleeping, reserved, held
 //	level    of allocations: magazine, stream, pool, driver
-//	cause    of requests and frees that came to nothing: out_of_memory, refused, bad_free, wait_ended
+//	cause    of requests that came to nothing: out_of_memory, refused, wait_ended, quota
+//	outcome  of predictions: came, missed
 //	stream   the stream's number, up to Options.MaxStreams of them; the others are summed up as "other"
 //	block_bytes  the size of blocks, a power of two: at most 33
 //	tenant   the tenant's name, likewise up to Options.MaxTenants, and "other"
 //	function the driver's function: at most as many as the driver has
 //
-// So the number of series is bounded whatever a program does. vram_wait_seconds is a histogram whose
-// bounds are powers of two of a microsecond.
+// So the number of series is bounded whatever a program does. Peaks and bounds of streams and tenants that
+// are summed up are left out. vram_wait_seconds is a histogram whose bounds are powers of two of a
+// microsecond; all of them are there from the beginning.
+//
+// # Statistics that are off
+//
+// With Config.Stats at vram.StatsOff, or switched to it by Reconfigure, bytes by state, peaks, shares and the
+// streams' series are left out, since they are not known. Counters keep the last value that was read, and go on
+// from there once statistics are on again: no scraper sees a reset.
 //
 // # OpenTelemetry
 //
-// A program that exports by OpenTelemetry registers a Collector with a prometheus.Registry and gives
-// that to the bridge go.opentelemetry.io/contrib/bridges/prometheus as a Producer: all metrics
-// arrive under the same names. This package does not depend on it.
+// A program that exports by OpenTelemetry registers a Collector with a prometheus.Registry, and has its
+// reader read that by the bridge go.opentelemetry.io/contrib/bridges/prometheus:
+//
+//	reader := metric.NewPeriodicReader(exporter,
+//		metric.WithProducer(prometheusbridge.NewMetricProducer(prometheusbridge.WithGatherer(registry))))
+//
+// All metrics arrive under the same names. This package does not depend on the bridge.
 //
 // # Concurrency properties
 //

@@ -80,7 +80,7 @@ func (a *answers) grant(r *request, run Run) (all bool) {
 		return false
 	}
 	r.done = true
-	a.fx.Grants.Push(Grant{Client: r.client, Token: r.token, Run: run, More: r.lent})
+	a.fx.Grants.Push(Grant{Client: r.client, Token: r.token, Run: run, More: r.lent, Mapped: r.mapped})
 	if cl := a.clients.all[r.client]; cl.reserves {
 		a.setAside(cl, run, r.pages)
 	} else {

@@ -54,6 +54,7 @@ type Grant struct {
 	Token  uint64
 	Run    Run
 	More   []Run
+	Mapped bool // the driver mapped pages for the request
 }
 
 // Ask has a client return free pages, once it has got what it was granted before: its longest free

@@ -16,6 +16,7 @@ type request struct {
 	keepBytes int64 // of a Trim, and of a warm-up of the pool's own: what is to be reserved afterwards
 	freed     int64 // bytes given back to the driver, or mapped ahead
 	drawn     bool  // from a reservation
+	mapped    bool  // the driver mapped pages for it
 	done      bool  // answered: a job that is still in flight for it serves no request
 	err       error
 }

@@ -312,6 +312,7 @@ func (c *Core) filled(j *Job) {
 		return
 	}
 	c.driverGrants++
+	r.mapped = true
 	if c.answers.grantWindow(r, j.Parts, j.Window) {
 		c.queue.remove(r)
 	}

@@ -48,6 +48,9 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
 // Dim3 is a size or a place in three directions.
 type Dim3 struct{ X, Y, Z uint32 }
 

@@ -49,6 +49,7 @@ type Core struct {
 	// What is counted and noticed.
 	usage
 	misses
+	counted counted
 	limits
 	wanted
 	idle    idle

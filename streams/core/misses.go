@@ -4,6 +4,7 @@ package core
 type Counts struct {
 	Turns  uint64 // requests that no magazine served
 	Refill uint64 // of them with the pool's help; the others by the stream's own free ranges or a magazine after all
+	Mapped uint64 // of Refill: requests for which the driver mapped pages; a batch counts once
 }
 
 // misses counts the requests that no magazine served.
@@ -41,6 +42,10 @@ func (m *misses) ServedHere() {
 //
 //go:noinline
 func (m *misses) begin() { m.stability.begin(m.Turns) }
+
+// ServedMapped says of a request that Served or ServedMany has counted by the pool, and that has its answer,
+// that the driver mapped pages for it.
+func (m *misses) ServedMapped() { m.Mapped++ }
 
 // ServedMany is Served for so many requests of a batch, which is given.
 func (m *misses) ServedMany(byRanges, byPool int) {

@@ -23,8 +23,9 @@ type Snapshot struct {
 	LaneCount        int
 	LaneBytes        int64 // what lanes have, live or cached
 
-	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back
-	RangeCount, RefillCount          uint64 // of AllocCount: as Served counted
+	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back and those of batches that wait
+	// Of AllocCount: as Served counted, and of RefillCount, as ServedMapped did.
+	RangeCount, RefillCount, MappedCount uint64
 
 	PeakPendingBytes, PeakHeldBytes int64 // since the last reset
 	Sizes                           *[magazine.SizeCount]SizeCounts
@@ -32,22 +33,37 @@ type Snapshot struct {
 
 // SizeCounts are the buffers of one size: see magazine.SizeOf.
 type SizeCounts struct {
-	FreeCount, LiveCount   uint64
-	LiveBytes, CachedBytes int64 // of blocks, and of free slots of magazines
+	AllocCount, FreeCount, LiveCount uint64
+	LiveBytes, CachedBytes           int64 // of blocks, and of free slots of magazines
+}
+
+// counted are the counts of the last Snapshot, below which no later one goes.
+type counted struct {
+	magazineHits uint64
+	allocs       [magazine.SizeCount]uint64
 }
 
 // Snapshot counts. It visits every slot, since no allocation or free counts: frees are what the
 // generations sum up to, live buffers are the slots that are neither free nor home.
+//
+// Counts never fall from one Snapshot to the next, though callers go on meanwhile. Frees are read first,
+// and then what is live: of a slot that is freed in between neither its allocation nor its free counts yet,
+// and none counts twice, save where a caller was stopped in the middle of a free during all of the reading.
+// The greatest reading settles what remains: that one stays ahead until the next allocation which a magazine
+// serves. The road not taken is to read live slots first: each free in between would count one too many.
 func (c *Core) Snapshot() Snapshot {
+	sizes := new([magazine.SizeCount]SizeCounts)
+	c.owner.AddFrees(func(size int, frees uint64) { sizes[size].FreeCount += frees })
 	c.Drain()
 	s := Snapshot{
-		Sizes:            new([magazine.SizeCount]SizeCounts),
+		Sizes:            sizes,
 		HeldBytes:        c.HeldBytes(),
 		LargestFreeBytes: int64(c.ranges.heap.LargestFree()) << sizeclass.UnitShift,
 		FreeRanges:       c.ranges.heap.FreeRanges(),
 		NodeVisits:       c.ranges.heap.Visits(),
 		RangeCount:       c.misses.Turns - c.misses.Refill,
 		RefillCount:      c.misses.Refill,
+		MappedCount:      c.misses.Mapped,
 	}
 	s.SpanBytes = int64(c.spans.units) << sizeclass.UnitShift
 	live := func(units uint32, count int) (bytes int64) {
@@ -73,9 +89,14 @@ func (c *Core) Snapshot() Snapshot {
 			live(b.units, -1)
 		}
 	})
-	c.owner.AddFrees(func(size int, frees uint64) { s.Sizes[size].FreeCount += frees })
+	var allocCount uint64
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
+		z.LiveCount -= uint64(c.usage.partCounts[i]) //nolint:gosec // not negative
+		allocs := z.FreeCount + z.LiveCount
+		raise(&c.counted.allocs[i], allocs)
+		z.AllocCount = c.counted.allocs[i]
+		allocCount += allocs
 		s.FreeCount += z.FreeCount
 		s.LiveCount += z.LiveCount
 		s.LiveBytes += z.LiveBytes
@@ -88,8 +109,16 @@ func (c *Core) Snapshot() Snapshot {
 	s.MagazineBytes = s.CachedBytes - s.RangeBytes - s.SpanBytes
 	s.PeakLiveBytes = max(s.LiveBytes, c.usage.givenPeak.Peak()<<sizeclass.UnitShift)
 	s.PeakPendingBytes, s.PeakHeldBytes = c.inFlight.peakUnits.Peak()<<sizeclass.UnitShift, c.ranges.heldPeak.Peak()<<sizeclass.UnitShift
-	s.AllocCount = s.FreeCount + s.LiveCount
+	raise(&c.counted.magazineHits, allocCount-c.misses.Turns)
+	s.AllocCount = c.counted.magazineHits + c.misses.Turns
 	return s
+}
+
+// raise notes a reading, modulo 2^64, that may be below zero while callers go on.
+func raise(greatest *uint64, reading uint64) {
+	if int64(reading) > int64(*greatest) { //nolint:gosec // a difference of counts
+		*greatest = reading
+	}
 }
 
 // ResetPeak restarts the peaks. That of live bytes begins at what lives now: what was freed since the last

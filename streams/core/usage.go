@@ -3,6 +3,7 @@ package core
 import (
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/watermark"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // usage counts the memory in use. A block in use is one that a caller was given, or one that a batch has got
@@ -19,7 +20,9 @@ type usage struct {
 	gauge          *Gauge // nil: there is no sum
 	publishedBytes int64
 
-	givenPeak watermark.Mark // units given at most; behind the fields of each miss
+	// Behind the fields of each miss.
+	givenPeak  watermark.Mark            // units given at most
+	partCounts [magazine.SizeCount]int64 // blocks of partUnits, by size
 }
 
 // notePeak notes an allocation that a caller was given.
@@ -103,6 +106,10 @@ func (u *usage) AddParts(bytes int64) {
 		u.partUnits += uint64(bytes) >> sizeclass.UnitShift
 	}
 }
+
+// CountPart counts a block of AddParts, or with -1 takes it back: no caller has asked for that block alone, and
+// it is no allocation yet.
+func (u *usage) CountPart(units uint32, by int) { u.partCounts[magazine.SizeOf(units)] += int64(by) }
 
 // LiveBytes is what the stream cannot do without as things are: all that is not free in the heap, also what
 // its magazines cache, and the requests that wait.
