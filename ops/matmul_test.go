@@ -55,6 +55,22 @@ func TestMatmul(t *testing.T) {
 	}
 }
 
+// Matrices of a batch need not lie one behind the other: there may be gaps between rows, between matrices, and between batches of them.
+func TestMatmulOfBatchesWithGaps(t *testing.T) {
+	r := newRig(t)
+	for _, kind := range []int{viewPadded, viewInner} {
+		a, b := newArray([]int{2, 3, 5, 4}, r.random.NormFloat64), newArray([]int{2, 3, 4, 6}, r.random.NormFloat64)
+		x, y := r.viewAs(kind, tensor.Float32, a.shape), r.viewAs(kind, tensor.Float32, b.shape)
+		r.write(x, a.values)
+		r.write(y, b.values)
+		shape := []int{2, 3, 5, 6}
+		out := r.viewAs(kind, tensor.Float32, shape)
+		_, err := r.o.MatmulInto(r.s, out, x, y, own)
+		require.NoError(t, err)
+		r.near(product(a, b, shape), out, 1e-5, 10, kind)
+	}
+}
+
 // A product of two types is one of the promoted type, and the output may have another one.
 func TestMatmulOfTypes(t *testing.T) {
 	r := newRig(t)

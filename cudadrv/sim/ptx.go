@@ -131,8 +131,8 @@ func split(text string) (words []string, starts []int) {
 				i += len("*/")
 			}
 		case rest[0] == '"':
-			i += 1 + length(rest[1:], strings.IndexByte(rest[1:], '"')) + 1
 			words, starts = append(words, `"`), append(starts, i)
+			i += 1 + length(rest[1:], strings.IndexByte(rest[1:], '"')) + 1
 		case rest[0] <= ' ':
 			i++
 		default:

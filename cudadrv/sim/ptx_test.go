@@ -34,6 +34,12 @@ func TestNoTextBreaksTheReader(t *testing.T) {
 	})
 }
 
+// A quotation that does not end is refused with the line on which it begins.
+func TestAQuotationWithoutAnEnd(t *testing.T) {
+	_, err := parse([]byte(".version 7.0\n.version\n\"ends\nnowhere"))
+	require.ErrorContains(t, err, "line 3: ")
+}
+
 func TestWordsOfPTX(t *testing.T) {
 	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"},
 		newReader("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */").words)
