@@ -44,9 +44,6 @@ func mappedTo(values []float64) []float32 {
 	return all
 }
 
-// longRows are lengths that a type of 16 bits does not have as a number: bfloat16 none but 65520, float16 the odd ones and those above 65504.
-var longRows = []int{259, 2051, 65520, 70000}
-
 // Means, norms and their gradients of rows of 16-bit numbers are computed in float32 and rounded once, also where the number of
 // elements is none of the type.
 func TestLongRowsOfHalves(t *testing.T) {

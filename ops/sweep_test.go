@@ -78,7 +78,7 @@ func (r *rig) restore(had, now memory) {
 // Every operation has the same bits when it is repeated, and in a graph that is launched twice, on random data.
 func TestEveryOperationRepeats(t *testing.T) {
 	r := newRig(t)
-	o := r.operandsOf(sizes{columns: 1<<15 + 3, summed: 1300})
+	o := r.operandsOf(sizes{columns: sweepColumns, summed: 1300})
 	table := o.calls()
 	var before memory
 	for _, x := range *r.zeroed {
