@@ -77,10 +77,11 @@ test-builtin: ## test what runs actors with the built-in framework (build tag vr
 	$(GO) test -tags vram_builtin -timeout $(TIMEOUT) $(ACTORS)
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin -timeout $(TIMEOUT) ./actors ./pool ./streams
 
-# Tests that have no goroutines of their own: they read sources, or build and run other programs. The race detector would only slow them.
-WITHOUT_RACE := /(api|bench/peers|internal/(archtest|planted|weight))$$
+# Tests that have no goroutines of their own: they read sources, build and run other programs, or compute alone, as the planning of kernels does.
+# The race detector would only slow them.
+WITHOUT_RACE := /(api|bench/peers|kernel/plan|internal/(archtest|planted|weight))$$
 
-race: ## run the tests under the race detector, but for those that read sources or run other programs
+race: ## run the tests under the race detector, but for those that have no goroutines of their own
 	packages=$$($(GO) list $(PACKAGES) | grep -vE '$(WITHOUT_RACE)'); \
 	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $$packages
 
