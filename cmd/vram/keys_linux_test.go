@@ -143,8 +143,10 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 	})
 	assert.True(t, raw)
 	assert.Equal(t, p.before, p.mode())
-	_, err := p.keys.WriteString("qqq") // ends the reads
-	require.NoError(t, err)
+	for range 3 { // a line ends one of the reads
+		_, err := p.keys.WriteString("q\n")
+		require.NoError(t, err)
+	}
 }
 
 // Without a terminal there are no keys.
