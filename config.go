@@ -74,8 +74,8 @@ type Config struct {
 	Stats StatsLevel
 	// SampleBytes is the mean number of allocated bytes for each sample of Device.Profile: a buffer is
 	// sampled with a probability of its block's bytes divided by SampleBytes; one of as many or more
-	// always is. A stream that takes more than 512 samples in 100 ms doubles the number until these are
-	// over, again after each 64 samples: that takes 2 % of its time at most, and weights follow. A
+	// always is. A stream that takes more than 256 samples in 100 ms doubles the number until these are
+	// over, again after each 32 samples: that takes 2 % of its time at most, and weights follow. A
 	// sample keeps the call stack of its allocation, and costs a microsecond; other buffers cost a
 	// nanosecond. 0: none is taken. DefaultSampleBytes suits most programs; 1 is every buffer. 1 TiB is
 	// the maximum: more means that.

@@ -143,10 +143,10 @@ type sampler struct {
 const (
 	// wholeSamples is the number of samples that a stream takes between two ticks at its whole share, and halfSamples the number of
 	// further ones after which the share is halved, each time. So a stream that allocates n long blocks in a tick takes about
-	// wholeSamples + halfSamples * log2(n/wholeSamples) samples: 1300 of the three million that one goroutine allocates in
-	// 100 ms, which is 1 to 2 % of its time. Fewer at the whole share would lose buffers of programs that have kernels between
+	// wholeSamples + halfSamples * log2(n/wholeSamples) samples: 700 of the three million that one goroutine allocates in
+	// 100 ms, which is 1 % of its time. Fewer at the whole share would lose buffers of programs that have kernels between
 	// allocations, more would cost 1 % each thousand.
-	wholeSamples, halfSamples = 512, 64
+	wholeSamples, halfSamples = 256, 32
 )
 
 // limit lowers the share of the stream, if it has taken many samples since the last tick.
