@@ -122,6 +122,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 	for _, kind := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		var out text
 		h := openHouse(t, vram.Config{Debug: true, Segments: kind, Logger: out.logger()}, sim.Config{})
+		h.underWay = 4 * 4
 		var o overlaps
 		var work, change sync.WaitGroup
 		var done atomic.Bool
