@@ -302,6 +302,11 @@ func TestWaitingAndRefusedRequests(t *testing.T) {
 	_, err = waits.AllocFor(ended, vram.Request{Bytes: 64 * mib, Wait: true})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	first := waits.AllocAsync(t.Context(), vram.Request{Bytes: 64 * mib, Tag: "kv", Wait: true, Tenant: tenant})
+	// One that waits for its quota begins at once, one for memory when the pool has tried: the first is to be in its place.
+	require.Eventually(t, func() bool {
+		waiting := read[page.Sample](s, "stats.json").Devices[0].Waiters.Requests
+		return len(waiting) == 1 && waiting[0].Position == 1
+	}, 10*time.Second, time.Millisecond)
 	second := waits.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true, Tenant: tenant})
 	var d page.Device
 	require.Eventually(t, func() bool {
