@@ -71,7 +71,7 @@ func (f *form) takes(count int) bool {
 func (f *form) shaped(i *Instruction) bool {
 	for n := range min(len(i.Operands), len(f.operands)) {
 		s := f.operands[n]
-		isVector := s.kind == specPack || s.count > 0 || s.vector && i.Vector() > 1
+		isVector := s.kind == specPack || s.elements(i) > 0
 		if isVector != (i.Operands[n].Kind == OperandVector) {
 			return false
 		}
@@ -109,8 +109,8 @@ func (c *checker) checkNeeds(i *Instruction, forms []*form) {
 		}
 	}
 	first := forms[0].needsOf(i)
-	c.report(i.Pos, "needs PTX %v and sm_%d, the module has %v and sm_%d",
-		first.version, first.sm, c.module.Version, c.module.Target.SM)
+	c.report(i.Pos, "needs PTX %v and %v, the module has %v and %v",
+		first.version, first.target(), c.module.Version, c.module.Target.architecture())
 }
 
 // needsOf are the needs of an instruction that has the form, those of its modifiers included.
@@ -128,12 +128,18 @@ func (n needs) and(other needs) needs {
 		n.version = other.version
 	}
 	n.sm = max(n.sm, other.sm)
+	n.variant = max(n.variant, other.variant)
 	return n
 }
 
+// has reports whether the module's version and architecture are those of a feature. One of a variant is that of no other architecture.
 func (c *checker) has(n needs) bool {
-	return !c.module.Version.Before(n.version) && c.module.Target.SM >= n.sm
+	t := c.module.Target
+	return !c.module.Version.Before(n.version) && (n.variant == "" && t.SM >= n.sm || t.SM == n.sm && t.Variant == n.variant)
 }
+
+// target is the architecture that the needs name.
+func (n needs) target() string { return Target{SM: n.sm, Variant: n.variant}.architecture() }
 
 // accessBytes is the number of bytes that a load, a store or an atomic operation touches, else 0.
 func (i *Instruction) accessBytes() int {

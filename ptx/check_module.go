@@ -36,7 +36,7 @@ func (c *checker) checkModule() {
 
 func (c *checker) checkTarget() {
 	m := c.module
-	version, ok := targetVersions[m.Target.SM]
+	version := c.targetVersion(m.Target)
 	last, known := lastMinors[m.Version.Major]
 	switch {
 	case m.Version.Before(oldest.version):
@@ -45,13 +45,32 @@ func (c *checker) checkTarget() {
 		c.report(m.VersionPos, "PTX %v is not known", m.Version)
 	}
 	switch {
-	case !ok:
-		c.report(m.TargetPos, "architecture sm_%d is not known", m.Target.SM)
+	case version == Version{}:
+		c.report(m.TargetPos, "architecture %v is not known", m.Target.architecture())
 	case m.Target.SM < oldest.sm:
 		c.report(m.TargetPos, "architecture sm_%d is older than sm_%d, with which the table of instructions begins", m.Target.SM, oldest.sm)
 	case m.Version.Before(version):
-		c.report(m.TargetPos, "architecture sm_%d needs PTX %v, the module has %v", m.Target.SM, version, m.Version)
+		c.report(m.TargetPos, "architecture %v needs PTX %v, the module has %v", m.Target.architecture(), version, m.Version)
 	}
+}
+
+// targetVersion is the version that knows an architecture first; zero of one that is not known.
+func (c *checker) targetVersion(t Target) Version {
+	version, ok := targetVersions[t.SM]
+	if t.Variant == "" || !ok {
+		return version
+	}
+	first, ok := variantVersions[t.architecture()]
+	if !ok && t.Variant == "f" && t.SM >= firstFamily {
+		first, ok = familyVersion, true
+	}
+	switch {
+	case !ok:
+		return Version{}
+	case first.Before(version):
+		return version
+	}
+	return first
 }
 
 // checkUnique reports a name that was declared before in the same scope, or is none.

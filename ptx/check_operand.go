@@ -32,10 +32,7 @@ func (c *checker) operandMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 		return c.packMisfit(i, s, o)
 	case specValue, specCall:
 	}
-	count := s.count
-	if s.vector && i.Vector() > 1 {
-		count = i.Vector()
-	}
+	count := s.elements(i)
 	if count == 0 {
 		return c.valueMisfit(i, s, o)
 	}
@@ -79,7 +76,7 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 		return ""
 	case s.result:
 		return "is no register, and a result needs one"
-	case s.count > 0:
+	case s.count > 0 || s.columns:
 		return "is no register, and matrices stand in registers"
 	case o.Kind == OperandSpecial:
 		return specialMisfit(i, s, t, o)

@@ -160,6 +160,78 @@ func TestMistakesInInstructions(t *testing.T) {
 	}
 }
 
+// The instructions of a warpgroup and their mistakes, in text for their architecture and for others.
+func TestMistakesInInstructionsOfWarpgroups(t *testing.T) {
+	const d4, a4 = "{%f0, %f1, %f2, %f3}", "{%r0, %r1, %r2, %r3}"
+	const tf32, bf16 = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 ", "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
+	for _, c := range []struct{ version, target, instruction, want string }{
+		{"8.0", "sm_90a", "wgmma.fence.sync.aligned;", ""},
+		{"8.0", "sm_90", "wgmma.fence.sync.aligned;", "needs PTX 8.0 and sm_90a, the module has 8.0 and sm_90"},
+		{"8.6", "sm_100a", "wgmma.fence.sync.aligned;", "needs PTX 8.0 and sm_90a, the module has 8.6 and sm_100a"},
+		{"8.0", "sm_90a", "wgmma.fence;", "wgmma.fence has no form with these modifiers and types"},
+		{"8.0", "sm_90a", "wgmma.commit_group.sync.aligned;", ""},
+		{"8.0", "sm_90a", "wgmma.wait_group.sync.aligned 1;", ""},
+		{"8.0", "sm_90a", "wgmma.wait_group.sync.aligned;", "0 operands, and 1 are expected"},
+		{"8.0", "sm_90a", "wgmma.wait_group.sync.aligned %r1;", "operand 1, %r1, is no constant"},
+		{"8.0", "sm_90", "fence.proxy.async;", ""},
+		{"8.0", "sm_90", "fence.proxy.async.shared::cta;", ""},
+		{"8.0", "sm_90", "fence.proxy.async.shared::cluster;", ""},
+		{"8.0", "sm_90", "fence.proxy.async.global;", ""},
+		{"8.0", "sm_90", "fence.proxy.async.local;", "fence.proxy has no form with these modifiers and types"},
+		{"8.0", "sm_80", "fence.proxy.async;", "needs PTX 8.0 and sm_90, the module has 8.0 and sm_80"},
+		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, -1;", ""},
+		{"8.0", "sm_90a", tf32 + d4 + ", " + a4 + ", %rd1, 1, 1, 1;", ""},
+		{"8.0", "sm_90", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 1;", "needs PTX 8.0 and sm_90a, the module has 8.0 and sm_90"},
+		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 1, 0;", "7 operands, and 6 are expected"},
+		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 0;", "operand 6, 0, is none of [-1 1]"},
+		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %r1, 1, 1;", "operand 4, %r1, is a register of .b32, which is no .pred"},
+		{"8.0", "sm_90a", tf32 + d4 + ", %r0, %rd1, %p1, 1, 1;", "operand 2, %r0, is a register of .b32, which is no .b64"},
+		{"8.0", "sm_90a", tf32 + "{%f0, %f1}, %rd0, %rd1, %p1, 1, 1;", "operand 1, {%f0, %f1}, is no vector of 4"},
+		{"8.0", "sm_90a", tf32 + "{%f0, %f1, %f2, _}, %rd0, %rd1, %p1, 1, 1;", "operand 1, {%f0, %f1, %f2, _}, element 4, _, is no register, and matrices stand in registers"},
+		{"8.0", "sm_90a", tf32 + a4 + ", %rd0, %rd1, %p1, 1, 1;", ""},
+		{"8.0", "sm_90a", bf16 + d4 + ", %rd0, %rd1, %p1, 1, 1, 0, 1;", ""},
+		{"8.0", "sm_90a", bf16 + d4 + ", " + a4 + ", %rd1, %p1, 1, 1, 1;", ""},
+		{"8.0", "sm_90a", bf16 + d4 + ", %rd0, %rd1, %p1, 1, 1, 0, 2;", "operand 8, 2, is none of [0 1]"},
+		{"8.0", "sm_90a", "wgmma.mma_async.sync.aligned.m64n8k16.f32.tf32.tf32 " + d4 + ", %rd0, %rd1, %p1, 1, 1;", "wgmma.mma_async has no form with these modifiers and types"},
+		{"8.0", "sm_90a", "wgmma.mma_async.sync.aligned.m64n12k8.f32.tf32.tf32 " + d4 + ", %rd0, %rd1, %p1, 1, 1;", "the instruction is not known"},
+		{"8.0", "sm_90a", "wgmma.mma_async.sync.aligned.m64n264k8.f32.tf32.tf32 " + d4 + ", %rd0, %rd1, %p1, 1, 1;", "the instruction is not known"},
+	} {
+		t.Run(c.target+" "+c.instruction, func(t *testing.T) {
+			text := strings.Replace(body(c.instruction+" done: ret;"), header, ".version "+c.version+"\n.target "+c.target+"\n.address_size 64\n", 1)
+			var want []string
+			if c.want != "" {
+				want = []string{c.want}
+			}
+			assert.Equal(t, want, findings(t, text))
+			m, err := ptx.Parse(text)
+			require.NoError(t, err)
+			requireRoundTrip(t, m)
+		})
+	}
+}
+
+// The shapes of a warpgroup are numbered by their columns.
+func TestShapes(t *testing.T) {
+	for _, c := range []struct {
+		shape                ptx.Modifier
+		name                 string
+		rows, columns, depth int
+	}{
+		{ptx.ModM64n8k8, "m64n8k8", 64, 8, 8},
+		{ptx.ModM64n8k8 + 1, "m64n16k8", 64, 16, 8},
+		{ptx.ModM64n256k8, "m64n256k8", 64, 256, 8},
+		{ptx.ModM64n8k16, "m64n8k16", 64, 8, 16},
+		{ptx.ModM64n256k16, "m64n256k16", 64, 256, 16},
+		{ptx.ModM16n8k4, "m16n8k4", 16, 8, 4},
+		{ptx.ModM8n8, "m8n8", 8, 8, 0},
+		{ptx.ModGlobal, "global", 0, 0, 0},
+	} {
+		assert.Equal(t, c.name, c.shape.String())
+		rows, columns, depth := c.shape.Shape()
+		assert.Equal(t, []int{c.rows, c.columns, c.depth}, []int{rows, columns, depth}, c.name)
+	}
+}
+
 // Mistakes in .version and .target have their line.
 func TestLinesOfVersionAndTarget(t *testing.T) {
 	m, err := ptx.Parse("// a comment\n.version 9.9\n\n.target sm_60\n")
@@ -183,6 +255,12 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{".version 7.0\n.target sm_71\n", []string{"architecture sm_71 is not known"}},
 		{".version 6.0\n.target sm_70\n", nil},
 		{".version 9.0\n.target sm_90a\n", nil},
+		{".version 7.8\n.target sm_90a\n", []string{"architecture sm_90a needs PTX 8.0, the module has 7.8"}},
+		{".version 8.6\n.target sm_100a\n", nil},
+		{".version 8.6\n.target sm_100f\n", []string{"architecture sm_100f needs PTX 8.8, the module has 8.6"}},
+		{".version 9.0\n.target sm_110f\n", nil},
+		{".version 8.0\n.target sm_80a\n", []string{"architecture sm_80a is not known"}},
+		{".version 9.0\n.target sm_90f\n", []string{"architecture sm_90f is not known"}},
 		{".version 9.9\n.target sm_90\n", []string{"PTX 9.9 is not known"}},
 		{".version 6.9\n.target sm_70\n", []string{"PTX 6.9 is not known"}},
 		{".version 7.0\n.target sm_60\n", []string{"architecture sm_60 is older than sm_70, with which the table of instructions begins"}},

@@ -31,7 +31,9 @@ func (r row) compile() (f form, err error) {
 		f.operands, err = compileOperands(r.operands)
 	}
 	if err == nil && r.needs != "" {
-		_, err = fmt.Sscanf(r.needs, "%d.%d sm_%d", &f.needs.version.Major, &f.needs.version.Minor, &f.needs.sm)
+		needs := strings.TrimRight(r.needs, "a")
+		f.needs.variant = r.needs[len(needs):]
+		_, err = fmt.Sscanf(needs, "%d.%d sm_%d", &f.needs.version.Major, &f.needs.version.Minor, &f.needs.sm)
 	}
 	if err != nil {
 		return form{}, fmt.Errorf("ptx: table of instructions: %v%s: %w", r.op, r.form, err)

@@ -11,6 +11,7 @@ import (
 type operandSpec struct {
 	kind      specKind
 	result    bool
+	updated   bool // read, too
 	optional  bool
 	negatable bool
 	paired    bool // a predicate may stand beside the result
@@ -18,6 +19,7 @@ type operandSpec struct {
 	vector    bool // where the name has .v2 or .v4
 	address   bool // a special register or the address of a variable, too
 	count     int  // of elements; 0 of a scalar
+	columns   bool // half as many elements as the shape of the name has columns
 	typ       Type // of specValue, unless place says
 	place     int  // the type is that of the name at place-1
 	twice     bool // as wide again
@@ -54,6 +56,7 @@ func compileOperands(text string) (specs []operandSpec, err error) {
 
 func compileOperand(word string) (s operandSpec, err error) {
 	word, s.result = strings.CutPrefix(word, "=")
+	word, s.updated = strings.CutPrefix(word, "+")
 	word, s.negatable = strings.CutPrefix(word, "!")
 	word, s.optional = strings.CutSuffix(word, "?")
 	word, s.paired = strings.CutSuffix(word, "|")
@@ -76,14 +79,28 @@ func compileOperand(word string) (s operandSpec, err error) {
 		return s, s.compileType(word[2:])
 	case strings.HasPrefix(word, "{"):
 		count, typ, _ := strings.Cut(strings.Trim(word, "{}"), ":")
-		if s.count, err = strconv.Atoi(count); err != nil {
-			return s, err
+		if s.columns = count == "n/2"; !s.columns {
+			if s.count, err = strconv.Atoi(count); err != nil {
+				return s, err
+			}
 		}
 		return s, s.compileType(typ)
 	default:
 		return s, s.compileType(word)
 	}
 	return s, nil
+}
+
+// elements is the number of registers of a vector in the instruction, or 0 of a scalar.
+func (s *operandSpec) elements(i *Instruction) int {
+	switch {
+	case s.vector && i.Vector() > 1:
+		return i.Vector()
+	case s.columns:
+		_, columns, _ := i.Mod(KindShape).Shape()
+		return columns / 2 //nolint:mnd // the half
+	}
+	return s.count
 }
 
 func (s *operandSpec) compileSpace(name string) error {

@@ -115,10 +115,7 @@ func (k *Kernel) resultOf(name string, count int) Operand {
 			continue
 		}
 		s := &f.operands[0]
-		elements := s.count
-		if s.vector && i.Vector() > 1 {
-			elements = i.Vector()
-		}
+		elements := s.elements(i)
 		if elements == 0 {
 			return k.Reg(s.typeIn(i))
 		}

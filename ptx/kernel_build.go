@@ -94,12 +94,12 @@ func replaceVariables(operands []Operand, others map[*Variable]*Variable) []Oper
 func (c *checker) raise(f *Function) {
 	c.enter(f)
 	defer c.leave()
-	least := needs{c.module.Version, c.module.Target.SM}
+	least := needs{c.module.Version, c.module.Target.SM, c.module.Target.Variant}
 	for _, i := range c.code.Instructions {
 		if forms := c.fitting(i); len(forms) > 0 {
 			least = least.and(forms[0].needsOf(i))
 		}
 	}
-	least.version = least.and(needs{version: targetVersions[least.sm]}).version
-	c.module.Version, c.module.Target.SM = least.version, least.sm
+	least.version = least.and(needs{version: c.targetVersion(Target{SM: least.sm, Variant: least.variant})}).version
+	c.module.Version, c.module.Target.SM, c.module.Target.Variant = least.version, least.sm, least.variant
 }

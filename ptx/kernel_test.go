@@ -159,6 +159,16 @@ func TestTheHeaderFollowsTheInstructions(t *testing.T) {
 	}
 }
 
+// An instruction of one architecture makes that the header's.
+func TestTheHeaderFollowsAVariant(t *testing.T) {
+	k := ptx.NewKernel("k")
+	k.Do("wgmma.fence.sync.aligned")
+	m, err := k.Build()
+	require.NoError(t, err)
+	assert.Equal(t, "8.0", m.Version.String())
+	assert.Equal(t, "sm_90a", m.Target.String())
+}
+
 // Each mistake is reported with the line that made it, also where a method added the instruction.
 func TestMistakesInKernels(t *testing.T) {
 	other := ptx.NewKernel("other").Reg(ptx.F32)

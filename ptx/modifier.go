@@ -1,5 +1,7 @@
 package ptx
 
+import "fmt"
+
 // Modifier is a dotted part of an instruction's name that is neither opcode nor type: .wide, .rn, .global, .v4.
 type Modifier uint8
 
@@ -158,8 +160,17 @@ const (
 	ModClamp
 	ModShiftamt
 	ModFractional
-	modifierCount
+	ModAsync
+	ModSharedCluster
+	ModM64n8k8    // .m64n16k8 is ModM64n8k8+1, and so on up to .m64n256k8
+	ModM64n256k8  = ModM64n8k8 + warpgroupShapes - 1
+	ModM64n8k16   = ModM64n256k8 + 1 // likewise
+	ModM64n256k16 = ModM64n8k16 + warpgroupShapes - 1
+	modifierCount = ModM64n256k16 + 1
 )
+
+// warpgroupShapes is the number of shapes of wgmma of one depth: 8, 16, … 256 columns.
+const warpgroupShapes = 32
 
 type modifierEntry struct {
 	name string
@@ -167,7 +178,7 @@ type modifierEntry struct {
 }
 
 //nolint:gochecknoglobals // constant table of modifiers
-var modifierTable = [modifierCount]modifierEntry{
+var modifierTable = withWarpgroupShapes([modifierCount]modifierEntry{
 	ModGlobal: {"global", KindSpace}, ModShared: {"shared", KindSpace}, ModSharedCTA: {"shared::cta", KindSpace},
 	ModLocal: {"local", KindSpace}, ModConst: {"const", KindSpace}, ModParam: {"param", KindSpace},
 
@@ -218,6 +229,17 @@ var modifierTable = [modifierCount]modifierEntry{
 	ModSat: {name: "sat"}, ModRelu: {name: "relu"}, ModNaN: {name: "NaN"}, ModXorsign: {name: "xorsign"}, ModAbs: {name: "abs"}, ModTo: {name: "to"},
 	ModSync: {name: "sync"}, ModAligned: {name: "aligned"}, ModTrans: {name: "trans"}, ModL: {name: "l"}, ModR: {name: "r"},
 	ModWrap: {name: "wrap"}, ModClamp: {name: "clamp"}, ModShiftamt: {name: "shiftamt"}, ModFractional: {name: "fractional"},
+	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace},
+})
+
+// withWarpgroupShapes adds the shapes of wgmma.
+func withWarpgroupShapes(table [modifierCount]modifierEntry) [modifierCount]modifierEntry {
+	for n := range Modifier(warpgroupShapes) {
+		columns := 8 * (int(n) + 1) // 256 is no Modifier
+		table[ModM64n8k8+n] = modifierEntry{fmt.Sprintf("m64n%dk8", columns), KindShape}
+		table[ModM64n8k16+n] = modifierEntry{fmt.Sprintf("m64n%dk16", columns), KindShape}
+	}
+	return table
 }
 
 //nolint:gochecknoglobals // constant table of modifiers by name
@@ -246,4 +268,12 @@ func (m Modifier) Kind() ModifierKind {
 		return KindFlag
 	}
 	return modifierTable[m].kind
+}
+
+// Shape are the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are of other kinds.
+func (m Modifier) Shape() (rows, columns, depth int) {
+	if m.Kind() == KindShape {
+		_, _ = fmt.Sscanf(m.String(), "m%dn%dk%d", &rows, &columns, &depth) // m8n8 ends early
+	}
+	return rows, columns, depth
 }

@@ -33,15 +33,17 @@ func (v Version) Before(other Version) bool {
 // Target is the architecture that the text is for.
 type Target struct {
 	SM      int      // 80 of sm_80
-	Variant string   // "a" of sm_90a
+	Variant string   // "a" of sm_90a, whose instructions no other architecture has, "f" of sm_100f, whose family has them
 	Options []string // "debug", "texmode_independent"
 }
 
 // String is the target as .target has it.
 func (t Target) String() string {
-	architecture := fmt.Sprintf("sm_%d%s", t.SM, t.Variant)
-	return strings.Join(append([]string{architecture}, t.Options...), ", ")
+	return strings.Join(append([]string{t.architecture()}, t.Options...), ", ")
 }
+
+// architecture is the target without its options.
+func (t Target) architecture() string { return fmt.Sprintf("sm_%d%s", t.SM, t.Variant) }
 
 // File is a source file that .loc refers to by its index.
 type File struct {

@@ -42,6 +42,7 @@ const (
 	OpEx2
 	OpExit
 	OpFence
+	OpFenceProxy
 	OpFma
 	OpIsspacep
 	OpLd
@@ -87,6 +88,10 @@ const (
 	OpTestp
 	OpTrap
 	OpVoteSync
+	OpWgmmaCommitGroup
+	OpWgmmaFence
+	OpWgmmaMmaAsync
+	OpWgmmaWaitGroup
 	OpXor
 	opcodeCount
 )
@@ -99,14 +104,16 @@ var opcodeNames = [opcodeCount]string{
 	OpCall: "call", OpClz: "clz", OpCnot: "cnot", OpCopysign: "copysign", OpCos: "cos",
 	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncWaitAll: "cp.async.wait_all",
 	OpCpAsyncWaitGroup: "cp.async.wait_group", OpCreatepolicy: "createpolicy", OpCvt: "cvt", OpCvta: "cvta",
-	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFma: "fma", OpIsspacep: "isspacep",
+	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFenceProxy: "fence.proxy", OpFma: "fma", OpIsspacep: "isspacep",
 	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMatch: "match", OpMax: "max",
 	OpMembar: "membar", OpMin: "min", OpMma: "mma", OpMov: "mov", OpMul: "mul", OpNanosleep: "nanosleep", OpNeg: "neg",
 	OpNot: "not", OpOr: "or", OpPopc: "popc", OpPrefetch: "prefetch", OpPrefetchu: "prefetchu", OpPrmt: "prmt",
 	OpRcp: "rcp", OpRed: "red", OpReduxSync: "redux.sync", OpRem: "rem", OpRet: "ret", OpRsqrt: "rsqrt",
 	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetp: "setp", OpShf: "shf", OpShflSync: "shfl.sync", OpShl: "shl",
 	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpTanh: "tanh",
-	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync", OpXor: "xor",
+	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync",
+	OpWgmmaCommitGroup: "wgmma.commit_group", OpWgmmaFence: "wgmma.fence", OpWgmmaMmaAsync: "wgmma.mma_async",
+	OpWgmmaWaitGroup: "wgmma.wait_group", OpXor: "xor",
 }
 
 //nolint:gochecknoglobals // constant table of opcodes by name

@@ -21,7 +21,7 @@ This page is written by ` + "`go test ./ptx -update`" + ` from the table that ` 
 comment says how text, tree and table belong together.
 
 A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without
-those is older than PTX 6.0 and sm_70, or as old. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may be left out, ` + "`<x|y>`" + ` is one of several,
+those is older than PTX 6.0 and sm_70, or as old. A row that needs sm_90a is for that architecture alone: no later one has it. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may be left out, ` + "`<x|y>`" + ` is one of several,
 and a name of the first table stands for its members. A module for an older version or architecture is refused: the table does
 not say what those lack. So are versions behind 9.0, that of CUDA 13.0.
 
@@ -31,13 +31,14 @@ not say what those lack. So are versions behind 9.0, that of CUDA 13.0.
 | 2T | the integer of twice the width |
 | b32, pred | a register or a constant of that type; b32 is any type of 32 bits |
 | = in front | the result |
+| + in front | read and written |
 | ? behind | may be left out |
 | ! in front | a predicate that may be negated |
 | \| behind | may have a predicate beside it: ` + "`%r1\\|%p1`" + ` |
 | ~ behind | may be a wider register |
 | * behind | a vector where the name has .v2 or .v4 |
 | & behind | also a special register, or the address of a variable or a function |
-| {4:b32} | a vector of four registers |
+| {4:b32}, {n/2:f32} | a vector of four registers, of half as many as the shape has columns |
 | {}T | a vector of registers that are as wide as T together |
 | [] | memory in the space that the name has |
 | [shared] | memory in that space |
@@ -65,11 +66,12 @@ func page() string {
 		{"Memory", memoryRows},
 		{"Atomic operations, order of memory", atomicRows},
 		{"Barriers, warps, matrices", warpRows},
+		{"Matrices of warpgroups", warpgroupRows},
 		{"Control", controlRows},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n```\n", group.title)
 		for _, r := range group.rows {
-			line := fmt.Sprintf("%-68s %-38s %s", r.op.String()+r.form, r.operands, r.needs)
+			line := fmt.Sprintf("%-68s %-37s  %s", r.op.String()+r.form, r.operands, r.needs) // two spaces end the operands
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
 		b.WriteString("```\n")

@@ -141,5 +141,5 @@ func spaceOf(m Modifier) Space {
 	if m.Kind() != KindSpace {
 		return Generic
 	}
-	return [...]Space{ModGlobal: Global, ModShared: Shared, ModSharedCTA: Shared, ModLocal: Local, ModConst: Const, ModParam: Param}[m]
+	return [...]Space{ModGlobal: Global, ModShared: Shared, ModSharedCTA: Shared, ModSharedCluster: Shared, ModLocal: Local, ModConst: Const, ModParam: Param}[m]
 }

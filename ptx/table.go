@@ -1,6 +1,9 @@
 package ptx
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // row is a form of an instruction that Check accepts. docs/ptx.md lists the rows as they stand here.
 //
@@ -9,19 +12,19 @@ import "slices"
 //
 // Operands: T, U, V and W are the first to the fourth type of the name, 2T the integer of twice the width; = marks a result,
 // ? an operand that may be left out, ! a predicate that may be negated, | a result that may have a predicate beside it.
-// T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register or the address of a
-// variable; {4:b32} is a vector of four; {}T a vector whose elements are as wide as T together; [] is memory in the space of
+// + marks an operand that is read and written; T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register or the address of a
+// variable; {4:b32} is a vector of four, {n/2:f32} one of half as many as the shape has columns; {}T a vector whose elements are as wide as T together; [] is memory in the space of
 // the name, [shared] memory in that space; int(0..255) and int(4|8|16) are constants.
 type row struct {
 	op       Opcode
 	form     string
 	operands string
-	needs    string // "7.0 sm_80", or nothing where any version and target do
+	needs    string // "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do
 }
 
 // instructionRows is the whole table.
 func instructionRows() []row {
-	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, controlRows)
+	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, warpgroupRows, controlRows)
 }
 
 // namedSets are the sets of modifiers and types that several rows name.
@@ -48,29 +51,32 @@ var namedSets = map[string]string{
 	"permute":   "f4e|b4e|rc8|ecl|ecr|rc16",
 	"test":      "finite|infinite|number|notanumber|normal|subnormal",
 	"shuffle":   "idx|up|down|bfly",
+	"m64k8":     warpgroupShapeSet(ModM64n8k8),
+	"m64k16":    warpgroupShapeSet(ModM64n8k16),
 }
 
 // needs is the oldest version and target that have a feature.
 type needs struct {
 	version Version
 	sm      int
+	variant string // "a": that architecture alone
 }
 
 // modifierNeeds are the needs of modifiers in any instruction.
 //
 //nolint:gochecknoglobals // constant table of needs
 var modifierNeeds = map[Modifier]needs{
-	ModRelaxed: {Version{6, 0}, 70}, ModAcquire: {Version{6, 0}, 70}, ModRelease: {Version{6, 0}, 70}, ModAcqRel: {Version{6, 0}, 70},
-	ModRelu: {Version{7, 0}, 80}, ModNaN: {Version{7, 0}, 80}, ModXorsign: {Version{7, 2}, 86}, ModSharedCTA: {Version{7, 8}, 30},
-	ModL1EvictNormal: {Version{7, 4}, 70}, ModL1EvictUnchanged: {Version{7, 4}, 70}, ModL1EvictFirst: {Version{7, 4}, 70},
-	ModL1EvictLast: {Version{7, 4}, 70}, ModL1NoAllocate: {Version{7, 4}, 70}, ModL2Bytes64: {Version{7, 4}, 75},
-	ModL2Bytes128: {Version{7, 4}, 75}, ModL2Bytes256: {Version{7, 4}, 80}, ModL2CacheHint: {Version{7, 4}, 80},
+	ModRelaxed: {version: Version{6, 0}, sm: 70}, ModAcquire: {version: Version{6, 0}, sm: 70}, ModRelease: {version: Version{6, 0}, sm: 70}, ModAcqRel: {version: Version{6, 0}, sm: 70},
+	ModRelu: {version: Version{7, 0}, sm: 80}, ModNaN: {version: Version{7, 0}, sm: 80}, ModXorsign: {version: Version{7, 2}, sm: 86}, ModSharedCTA: {version: Version{7, 8}, sm: 30},
+	ModL1EvictNormal: {version: Version{7, 4}, sm: 70}, ModL1EvictUnchanged: {version: Version{7, 4}, sm: 70}, ModL1EvictFirst: {version: Version{7, 4}, sm: 70},
+	ModL1EvictLast: {version: Version{7, 4}, sm: 70}, ModL1NoAllocate: {version: Version{7, 4}, sm: 70}, ModL2Bytes64: {version: Version{7, 4}, sm: 75},
+	ModL2Bytes128: {version: Version{7, 4}, sm: 75}, ModL2Bytes256: {version: Version{7, 4}, sm: 80}, ModL2CacheHint: {version: Version{7, 4}, sm: 80},
 }
 
 // oldest are the needs of a row that names none: the table does not know the lacks of older versions and architectures.
 //
 //nolint:gochecknoglobals // constant
-var oldest = needs{Version{6, 0}, 70}
+var oldest = needs{version: Version{6, 0}, sm: 70}
 
 // lastMinors are the last versions of PTX with a major number, up to CUDA 13.0.
 //
@@ -84,4 +90,26 @@ var targetVersions = map[int]Version{
 	20: {2, 0}, 30: {3, 0}, 32: {4, 0}, 35: {3, 1}, 37: {4, 1}, 50: {4, 0}, 52: {4, 1}, 53: {4, 2}, 60: {5, 0}, 61: {5, 0}, 62: {5, 0},
 	70: {6, 0}, 72: {6, 1}, 75: {6, 3}, 80: {7, 0}, 86: {7, 1}, 87: {7, 4}, 88: {9, 0}, 89: {7, 8}, 90: {7, 8}, 100: {8, 6}, 101: {8, 6},
 	103: {8, 8}, 110: {9, 0}, 120: {8, 7}, 121: {8, 8},
+}
+
+// variantVersions are the versions that know the variant of an architecture first.
+//
+//nolint:gochecknoglobals // constant table of architectures
+var variantVersions = map[string]Version{
+	"sm_90a": {8, 0}, "sm_100a": {8, 6}, "sm_101a": {8, 6}, "sm_103a": {8, 8}, "sm_110a": {9, 0}, "sm_120a": {8, 7}, "sm_121a": {8, 8},
+}
+
+// Every architecture from firstFamily on has a variant f, which familyVersion knows first.
+const firstFamily = 100
+
+//nolint:gochecknoglobals // constant
+var familyVersion = Version{8, 8}
+
+// warpgroupShapeSet are the shapes of wgmma of one depth, from the first one on.
+func warpgroupShapeSet(first Modifier) string {
+	var names []string
+	for n := range Modifier(warpgroupShapes) {
+		names = append(names, (first + n).String())
+	}
+	return strings.Join(names, "|")
 }

@@ -58,4 +58,5 @@ var atomicRows = []row{
 	{OpRed, "[.<relaxed|release>][.<scope>][.<coherent>].<and|or|xor>.<b32|b64>", "[], T", ""},
 	{OpMembar, ".<cta|gl|sys>", "", ""},
 	{OpFence, "[.<sc|acq_rel>].<scope>", "", "6.0 sm_70"},
+	{OpFenceProxy, ".async[.<global|shared::cta|shared::cluster>]", "", "8.0 sm_90"},
 }

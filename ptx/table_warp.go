@@ -33,6 +33,23 @@ var warpRows = []row{
 	{OpLdmatrix, ".sync.aligned.m8n8.x4[.trans][.<shared|shared::cta>].b16", "={4:b32}, [shared]", "6.5 sm_75"},
 }
 
+// Products of matrices of a warpgroup: four warps whose first one's number is a multiple of four. D is in registers, A in registers or
+// in shared memory, B in shared memory, where a 64-bit descriptor says how it lies. Behind them stand a predicate, whether D is added,
+// the signs of A and B, and whether each of them in shared memory is transposed.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var warpgroupRows = []row{
+	{OpWgmmaFence, ".sync.aligned", "", "8.0 sm_90a"},
+	{OpWgmmaCommitGroup, ".sync.aligned", "", "8.0 sm_90a"},
+	{OpWgmmaWaitGroup, ".sync.aligned", "int(0..2147483647)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k8>.f32.tf32.tf32", "+{n/2:f32}, {4:b32}, b64, pred&, int(-1|1), int(-1|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k8>.f32.tf32.tf32", "+{n/2:f32}, b64, b64, pred&, int(-1|1), int(-1|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.f16.f16", "+{n/2:f32}, {4:b32}, b64, pred&, int(-1|1), int(-1|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.f16.f16", "+{n/2:f32}, b64, b64, pred&, int(-1|1), int(-1|1), int(0|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.bf16.bf16", "+{n/2:f32}, {4:b32}, b64, pred&, int(-1|1), int(-1|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.bf16.bf16", "+{n/2:f32}, b64, b64, pred&, int(-1|1), int(-1|1), int(0|1), int(0|1)", "8.0 sm_90a"},
+}
+
 // Branches, calls and the rest.
 //
 //nolint:gochecknoglobals // constant table of instructions

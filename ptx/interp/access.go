@@ -209,6 +209,8 @@ func (c *compiler) ordering(i *ptx.Instruction) {
 	case ptx.OpMembar, ptx.OpFence:
 		c.kernel.fences = true
 		c.to.run = func(w *warp, _ *frame, m uint32) { w.fence(m) }
+	case ptx.OpFenceProxy:
+		c.to.run = func(w *warp, _ *frame, m uint32) { w.fenceProxy(m) }
 	case ptx.OpCpAsync:
 		c.cpAsync(i)
 	case ptx.OpCpAsyncCommitGroup:

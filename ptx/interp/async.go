@@ -120,6 +120,9 @@ func (w *warp) fetch(to []byte, from *access) {
 // arrived reports whether an access to shared memory touches no copy that is on its way.
 func (w *warp) arrived(a *access) bool {
 	b := w.block
+	if a.write && b.reading != nil && !w.unread(a) {
+		return false
+	}
 	field := mask(a.bytes) << (a.address & 63)
 	if b.inFlight[a.address>>6]&field == 0 || b.run.ignored[AsyncInFlight] {
 		return true

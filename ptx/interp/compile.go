@@ -71,6 +71,9 @@ func (c *compiler) compileFunction(fn *function) {
 			c.fail("the interpreter does not know this instruction")
 		}
 	}
+	if len(fn.products) > 0 {
+		c.touches()
+	}
 	end := &c.kernel.code[fn.start+len(code.Instructions)] // for threads that run past the last instruction
 	*end = instruction{flow: ret, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
 }
@@ -101,10 +104,13 @@ func (c *compiler) byOpcode(op ptx.Opcode) func(*ptx.Instruction) {
 		return c.move
 	case ptx.OpLd, ptx.OpSt, ptx.OpAtom, ptx.OpRed, ptx.OpLdmatrix, ptx.OpPrefetch, ptx.OpPrefetchu, ptx.OpCreatepolicy:
 		return c.access
-	case ptx.OpCpAsync, ptx.OpCpAsyncCommitGroup, ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll, ptx.OpMembar, ptx.OpFence:
+	case ptx.OpCpAsync, ptx.OpCpAsyncCommitGroup, ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll, ptx.OpMembar, ptx.OpFence,
+		ptx.OpFenceProxy:
 		return c.ordering
 	case ptx.OpShflSync, ptx.OpVoteSync, ptx.OpMatch, ptx.OpReduxSync, ptx.OpBarWarpSync, ptx.OpActivemask, ptx.OpMma:
 		return c.warpWide
+	case ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup, ptx.OpWgmmaMmaAsync:
+		return c.wgmma
 	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarRed, ptx.OpBarrierSync:
 		return c.barrier
 	case ptx.OpBra, ptx.OpCall, ptx.OpRet, ptx.OpExit, ptx.OpTrap, ptx.OpBrkpt, ptx.OpNanosleep:

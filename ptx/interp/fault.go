@@ -20,12 +20,16 @@ const (
 	ReadOnly              // a store to constants or to parameters
 	Uninitialised         // a read of a register or of memory that was never written
 	AsyncInFlight         // an access to the destination of a cp.async that nobody waited for
+	WgmmaInFlight         // an access to a register of a wgmma.mma_async that nobody waited for
+	WgmmaFence            // a wgmma.mma_async on registers that were accessed without a wgmma.fence behind it
+	ProxyFence            // a wgmma.mma_async on shared memory that was written without a fence.proxy.async behind it
 	SharedRace            // two threads of a block touch shared memory without an order, and one writes
 	GlobalRace            // two threads touch global memory without an order, and one writes
 	Undeclared            // an access that the launch does not declare: see Region.Declared
 	DivergentWarp         // threads of a warp do not meet in an instruction of the whole warp
 	DivergentBarrier      // threads of a warp wait at two barriers that are for the whole warp
 	BarrierDeadlock       // a barrier, or an instruction of the whole warp, that some threads never reach
+	Unsupported           // an instruction with operands that the interpreter does not know
 	Trap                  // trap or brkpt
 	CallDepth             // calls that are nested too deep
 	InstructionLimit      // more instructions than Launch.MaxInstructions
@@ -35,7 +39,8 @@ const (
 //nolint:gochecknoglobals // constant table of kinds
 var kindNames = [kindCount]string{
 	NoFault: "no fault", OutOfBounds: "out of bounds", NotLive: "memory is not live", Misaligned: "misaligned address", ReadOnly: "store to read-only memory",
-	Uninitialised: "uninitialised read", AsyncInFlight: "missing wait for cp.async", SharedRace: "race in shared memory", GlobalRace: "race in global memory",
+	Uninitialised: "uninitialised read", AsyncInFlight: "missing wait for cp.async", WgmmaInFlight: "missing wait for wgmma",
+	WgmmaFence: "missing wgmma.fence", ProxyFence: "shared memory written without a proxy fence", Unsupported: "not supported", SharedRace: "race in shared memory", GlobalRace: "race in global memory",
 	Undeclared: "undeclared access", DivergentWarp: "divergent warp", DivergentBarrier: "divergent barrier", BarrierDeadlock: "barrier that never completes", Trap: "trap",
 	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions",
 }

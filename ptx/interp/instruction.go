@@ -42,6 +42,7 @@ type instruction struct {
 
 	reads, writes         []int // registers whose initialisation counts
 	readPreds, writePreds []int
+	touches               []int // registers that are those of products, too
 
 	target int // of a branch
 	callee *callee
@@ -76,6 +77,7 @@ type function struct {
 	localBytes int // of a frame
 	locals     map[*ptx.Variable]int
 	source     *ptx.Function
+	products   []*productForm
 }
 
 // constant is a slot that is filled when a frame is made.
@@ -100,6 +102,7 @@ type frame struct {
 	base        int // of its variables in local memory
 	back        int // where the caller goes on
 	by          *instruction
+	use         *registerUse
 }
 
 // newFrame makes a frame with its constants.
@@ -113,6 +116,9 @@ func (w *warp) newFrame(fn *function, parent *frame) *frame {
 	}
 	for _, c := range fn.constants {
 		f.fill(w, c)
+	}
+	if len(fn.products) > 0 {
+		f.use = newRegisterUse(fn.registers)
 	}
 	return f
 }
@@ -141,6 +147,9 @@ func (f *frame) fill(w *warp, c constant) {
 func (f *frame) renew(w *warp) {
 	clear(f.defined)
 	clear(f.predDefined)
+	if f.use != nil {
+		f.use.clear()
+	}
 	for _, c := range f.fn.constants {
 		f.defined[c.slot] = full
 		if s := c.special; s >= ptx.CtaidX && s <= ptx.CtaidZ || s == ptx.Smid {

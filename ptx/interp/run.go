@@ -84,7 +84,8 @@ type block struct {
 	shared      []byte
 	initialised []uint64 // a bit for each byte of shared memory
 	inFlight    []uint64 // likewise: the destination of a cp.async
-	asyncs      int      // copies that were not delivered
+	asyncs      int      // copies that were not delivered, and one more in a kernel with products
+	reading     []uint16 // products on their way that read each 16 bytes of shared memory; nil in a kernel without products
 	cells       []cell   // of shared memory
 
 	barriers     [16]barrierState
@@ -109,6 +110,12 @@ func (r *run) newBlock() *block {
 	for n := 0; n*warpThreads < b.threads; n++ {
 		b.warps = append(b.warps, &warp{block: b, index: n})
 	}
+	if r.kernel.wgmma {
+		b.reading = make([]uint16, bytes/chunkBytes+1)
+		for _, w := range b.warps {
+			w.products = &products{}
+		}
+	}
 	return b
 }
 
@@ -119,6 +126,10 @@ func (b *block) begin(number uint64) {
 	clear(b.initialised)
 	clear(b.inFlight)
 	b.asyncs, b.suspect, b.settled = 0, nil, false
+	if b.reading != nil {
+		clear(b.reading)
+		b.asyncs = 1
+	}
 	b.seenBlocks = b.seenBlocks[:0]
 	for n := range b.barriers {
 		b.barriers[n] = barrierState{}

@@ -112,8 +112,13 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	for n := range cells {
 		c := &cells[n]
 		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) {
-			w.race(a, found, kind)
-			return false
+			if w.products != nil {
+				found = w.besideProducts(c, found, a, thread, since)
+			}
+			if found != 0 {
+				w.race(a, found, kind)
+				return false
+			}
 		}
 		c.note(t, a.write)
 	}

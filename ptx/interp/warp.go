@@ -36,6 +36,8 @@ type warp struct {
 	local [warpThreads]localMemory
 	async [warpThreads]asyncs
 	order warpOrder
+
+	products *products
 }
 
 // begin makes the warp ready for another block.
@@ -54,6 +56,9 @@ func (w *warp) begin() {
 		w.async[n] = asyncs{}
 	}
 	w.meet.waiting = 0
+	if w.products != nil {
+		w.products.renew()
+	}
 	w.order.begin(w)
 }
 
@@ -266,6 +271,12 @@ func (w *warp) definedPred(f *frame, p int, group uint32) bool {
 
 // undefined reports a register that was not written; true where that is ignored.
 func (w *warp) undefined(f *frame, slot int, missing uint32, pred bool) bool {
+	if q := f.use.inFlight(slot); q != nil && !pred {
+		if !w.block.run.ignored[WgmmaInFlight] {
+			w.inFlight(f, slot, q, next(missing))
+		}
+		return w.fault == nil
+	}
 	if w.block.run.ignored[Uninitialised] {
 		return true
 	}
@@ -300,6 +311,9 @@ func (f *frame) written(in *instruction, m uint32) {
 
 // special executes an instruction that changes the order of execution. The group already stands behind it.
 func (w *warp) special(in *instruction, f *frame, m uint32) {
+	if in.touches != nil && !w.touch(in, f, m) {
+		return
+	}
 	switch in.flow {
 	case call:
 		w.call(in, f, m)
@@ -322,6 +336,10 @@ func (w *warp) special(in *instruction, f *frame, m uint32) {
 func (w *warp) exit(m uint32) {
 	for rest := m; rest != 0 && w.block.asyncs > 0; rest &= rest - 1 {
 		w.deliver(next(rest), 0, true)
+	}
+	if w.products != nil && m == w.live {
+		w.products.commit()
+		w.deliverProducts(0)
 	}
 	w.live &^= m
 	w.block.live -= bits.OnesCount32(m)
