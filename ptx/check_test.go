@@ -181,6 +181,8 @@ func TestMistakesInInstructionsOfWarpgroups(t *testing.T) {
 		{"8.0", "sm_80", "fence.proxy.async;", "needs PTX 8.0 and sm_90, the module has 8.0 and sm_80"},
 		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, -1;", ""},
 		{"8.0", "sm_90a", tf32 + d4 + ", " + a4 + ", %rd1, 1, 1, 1;", ""},
+		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, !%p1, 1, 1;", ""},
+		{"8.0", "sm_90a", tf32 + d4 + ", {%f0, %f1, %f2, %f3}, %rd1, 1, 1, 1;", "operand 2, {%f0, %f1, %f2, %f3}, element 1, %f0, is a register of .f32, which is no .u32"},
 		{"8.0", "sm_90", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 1;", "needs PTX 8.0 and sm_90a, the module has 8.0 and sm_90"},
 		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 1, 0;", "7 operands, and 6 are expected"},
 		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 0;", "operand 6, 0, is none of [-1 1]"},

@@ -10,6 +10,7 @@ import (
 // products is what a warp keeps of wgmma; nil in kernels without it.
 type products struct {
 	fenced  bool         // by a wgmma.fence in this block
+	issued  int          // in this block
 	open    []*product   // not committed
 	groups  [][]*product // the oldest first
 	proxies []proxyFence // of its threads, in order
@@ -24,6 +25,12 @@ type product struct {
 	frame  *frame
 	form   *productForm
 	chunks []uint16 // of shared memory that it reads
+}
+
+// issue is a product as the first warp of a warpgroup executed it.
+type issue struct {
+	pc, warp    int
+	left, right uint64 // descriptors
 }
 
 // proxyFence is a fence.proxy.async of some threads: accesses up to the clock are seen by products.
@@ -58,7 +65,7 @@ func (u *registerUse) inFlight(slot int) *product {
 
 // renew makes the state ready for another block.
 func (s *products) renew() {
-	s.fenced, s.open, s.groups, s.proxies = false, nil, nil, s.proxies[:0]
+	s.fenced, s.issued, s.open, s.groups, s.proxies = false, 0, nil, nil, s.proxies[:0]
 }
 
 // fence orders accesses to registers, of the frame and of its callers, before later products.

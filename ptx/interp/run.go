@@ -87,6 +87,7 @@ type block struct {
 	asyncs      int      // copies that were not delivered, and one more in a kernel with products
 	reading     []uint16 // products on their way that read each 16 bytes of shared memory; nil in a kernel without products
 	cells       []cell   // of shared memory
+	warpgroups  [][]issue
 
 	barriers     [16]barrierState
 	live         int // threads that did not exit
@@ -112,6 +113,7 @@ func (r *run) newBlock() *block {
 	}
 	if r.kernel.wgmma {
 		b.reading = make([]uint16, bytes/chunkBytes+1)
+		b.warpgroups = make([][]issue, (b.threads+warpgroupThreads-1)/warpgroupThreads)
 		for _, w := range b.warps {
 			w.products = &products{}
 		}
@@ -128,6 +130,9 @@ func (b *block) begin(number uint64) {
 	b.asyncs, b.suspect, b.settled = 0, nil, false
 	if b.reading != nil {
 		clear(b.reading)
+		for n := range b.warpgroups {
+			b.warpgroups[n] = b.warpgroups[n][:0]
+		}
 		b.asyncs = 1
 	}
 	b.seenBlocks = b.seenBlocks[:0]
@@ -164,7 +169,7 @@ func (b *block) execute() error {
 		}
 	}
 	b.settled = true
-	return b.verdict(nil)
+	return b.verdict(b.lonely())
 }
 
 // verdict is the fault of the block: that of a warp, or the suspect where that is the cause.

@@ -12,7 +12,10 @@ import (
 // registers of A and D are not defined, so that whoever reads them is found without a cost to others.
 
 // warpgroupWarps is the number of warps of a warpgroup.
-const warpgroupWarps = 4
+const (
+	warpgroupWarps   = 4
+	warpgroupThreads = warpgroupWarps * warpThreads
+)
 
 // The largest product of one warp.
 const (
@@ -92,7 +95,7 @@ func (c *compiler) product(i *ptx.Instruction) *productForm {
 func (w *warp) multiply(p *productForm) {
 	f, s := w.frame, w.products
 	accumulate, ok := w.agree(p)
-	if !ok || !w.admit(p, accumulate) {
+	if !ok || !w.sameProduct(p) || !w.admit(p, accumulate) {
 		return
 	}
 	q := &product{pc: w.at, frame: f, form: p}
@@ -143,6 +146,45 @@ func (w *warp) agree(p *productForm) (accumulate, ok bool) {
 		}
 	}
 	return add != 0, true
+}
+
+// sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as they have come.
+func (w *warp) sameProduct(p *productForm) bool {
+	f, s := w.frame, w.products
+	now := issue{pc: w.at, warp: w.index, right: f.regs[p.right][0]}
+	if p.left != none {
+		now.left = f.regs[p.left][0]
+	}
+	g := &w.block.warpgroups[w.index/warpgroupWarps]
+	s.issued++
+	if s.issued > len(*g) {
+		*g = append(*g, now)
+		return true
+	}
+	first := (*g)[s.issued-1]
+	if first.pc == now.pc && first.left == now.left && first.right == now.right {
+		return true
+	}
+	other := w.block.place(first.pc, first.warp*warpThreads)
+	w.fail(&Fault{Kind: DivergentWarp, Other: &other, Detail: "the warps of the warpgroup execute different products"}, 0)
+	return false
+}
+
+// lonely is the fault of a product that a warp of the warpgroup never executes.
+func (b *block) lonely() error {
+	for n, issues := range b.warpgroups {
+		for _, w := range b.warps[n*warpgroupWarps:] {
+			if w.index/warpgroupWarps != n || w.products.issued == len(issues) {
+				continue
+			}
+			i := issues[w.products.issued]
+			first := b.warps[i.warp]
+			first.at = i.pc
+			first.fail(&Fault{Kind: BarrierDeadlock, Detail: fmt.Sprintf("warp %d of the block never executes it", w.index)}, 0)
+			return first.fault
+		}
+	}
+	return nil
 }
 
 // fragmentOfA are the elements of A that a thread holds.
