@@ -82,7 +82,7 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 		return specialMisfit(i, s, t, o)
 	case s.address && (o.Kind == OperandVariable || o.Kind == OperandFunction):
 		return c.variableMisfit(i, t, o)
-	case s.address && t == Pred && o.Kind == OperandInteger:
+	case t == Pred && o.Kind == OperandInteger: // true, but for 0
 		return ""
 	}
 	return constantMisfit(t, o)

@@ -42,12 +42,12 @@ var warpgroupRows = []row{
 	{OpWgmmaFence, ".sync.aligned", "", "8.0 sm_90a"},
 	{OpWgmmaCommitGroup, ".sync.aligned", "", "8.0 sm_90a"},
 	{OpWgmmaWaitGroup, ".sync.aligned", "int(0..2147483647)", "8.0 sm_90a"},
-	{OpWgmmaMmaAsync, ".sync.aligned.<m64k8>.f32.tf32.tf32", "+{n/2:f32}, {4:u32}, b64, !pred&, int(-1|1), int(-1|1)", "8.0 sm_90a"},
-	{OpWgmmaMmaAsync, ".sync.aligned.<m64k8>.f32.tf32.tf32", "+{n/2:f32}, b64, b64, !pred&, int(-1|1), int(-1|1)", "8.0 sm_90a"},
-	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.f16.f16", "+{n/2:f32}, {4:b32}, b64, !pred&, int(-1|1), int(-1|1), int(0|1)", "8.0 sm_90a"},
-	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.f16.f16", "+{n/2:f32}, b64, b64, !pred&, int(-1|1), int(-1|1), int(0|1), int(0|1)", "8.0 sm_90a"},
-	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.bf16.bf16", "+{n/2:f32}, {4:u32}, b64, !pred&, int(-1|1), int(-1|1), int(0|1)", "8.0 sm_90a"},
-	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.bf16.bf16", "+{n/2:f32}, b64, b64, !pred&, int(-1|1), int(-1|1), int(0|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k8>.f32.tf32.tf32", "+{n/2:f32}, {4:u32}, b64, !pred, int(-1|1), int(-1|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k8>.f32.tf32.tf32", "+{n/2:f32}, b64, b64, !pred, int(-1|1), int(-1|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.f16.f16", "+{n/2:f32}, {4:b32}, b64, !pred, int(-1|1), int(-1|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.f16.f16", "+{n/2:f32}, b64, b64, !pred, int(-1|1), int(-1|1), int(0|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.bf16.bf16", "+{n/2:f32}, {4:u32}, b64, !pred, int(-1|1), int(-1|1), int(0|1)", "8.0 sm_90a"},
+	{OpWgmmaMmaAsync, ".sync.aligned.<m64k16>.f32.bf16.bf16", "+{n/2:f32}, b64, b64, !pred, int(-1|1), int(-1|1), int(0|1), int(0|1)", "8.0 sm_90a"},
 }
 
 // Branches, calls and the rest.
