@@ -17,6 +17,7 @@ func compiled() map[string][]string {
 		"shared":      {"--cuda-gpu-arch=sm_70", "-Xclang", "-target-feature", "-Xclang", "+ptx70"},
 		"calls":       {"--cuda-gpu-arch=sm_70", "-Xclang", "-target-feature", "-Xclang", "+ptx70", "-gline-tables-only"},
 		"tensorcore":  {"--cuda-gpu-arch=sm_80", "-Xclang", "-target-feature", "-Xclang", "+ptx71"},
+		"warpgroup":   {"--cuda-gpu-arch=sm_90a", "-Xclang", "-target-feature", "-Xclang", "+ptx80"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	mathbits "math/bits"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -239,4 +240,49 @@ inner:
 		}
 	}
 	require.ErrorIs(t, compile(t, text("")).Run(l), interp.SharedRace)
+}
+
+// A product of clang's by two warpgroups, with asynchronous copies of two stages, and the same without one of its fences and waits.
+func TestProductOfTwoWarpgroups(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../testdata/warpgroup.ptx")
+	require.NoError(t, err)
+	const rows, columns, depth = 128, 64, 96
+	rnd := rand.New(rand.NewPCG(13, 14))
+	a, b, c := make([]float32, rows*depth), make([]float32, columns*depth), make([]byte, 4*rows*columns)
+	for _, numbers := range [][]float32{a, b} {
+		for i := range numbers {
+			numbers[i] = float32(rnd.IntN(2048)-1024) / 256
+		}
+	}
+	run := func(without string) error {
+		m, err := ptx.Parse(strings.Replace(string(text), without, "", 1))
+		require.NoError(t, err)
+		k, err := interp.Compile(m, "warpgroup")
+		require.NoError(t, err)
+		l := launch(1, 256, interp.Bytes{0x10000: floats(a...), 0x40000: floats(b...), 0x80000: c}, uint64(0x10000), uint64(0x40000), uint64(0x80000), uint32(depth))
+		l.SharedBytes = 2 * (rows + columns) * 128
+		return k.Run(l)
+	}
+	require.NoError(t, run("nothing"))
+	for row := range rows {
+		for column := range columns {
+			var sum float64
+			for k := range depth {
+				sum += float64(a[row*depth+k]) * float64(b[column*depth+k])
+			}
+			require.InDelta(t, sum, floatAt(c, row*columns+column), 1e-3)
+		}
+	}
+	for without, kind := range map[string]interp.Kind{
+		"fence.proxy.async.shared::cta;":   interp.ProxyFence,
+		"wgmma.fence.sync.aligned;":        interp.WgmmaFence,
+		"wgmma.commit_group.sync.aligned;": interp.SharedRace,
+		"wgmma.wait_group.sync.aligned 0;": interp.SharedRace,
+		"cp.async.wait_group 0;":           interp.AsyncInFlight,
+		"bar.sync \t0;":                    interp.SharedRace,
+	} {
+		require.Contains(t, string(text), without)
+		require.ErrorIs(t, run(without), kind, without)
+	}
 }
