@@ -28,9 +28,15 @@
 // them from the caller. If, For, Element and others stand for several instructions. Build checks the whole and names the caller's
 // line of each mistake; it chooses the oldest version and architecture that have the instructions, from PTX 7.0 and sm_70 on.
 //
+// # Architectures
+//
+// Text for an architecture, sm_80, also runs on later ones. Text for a variant, sm_90a, runs on that architecture alone and has
+// instructions of its own: wgmma, the products of matrices of a warpgroup. Check refuses those for any other target, later ones included.
+// Of wgmma the table has the products with results of f32 of tf32, f16 and bf16.
+//
 // # Not supported
 //
 // Parameters in registers, vectors of registers, tables of branch targets and prototypes of indirect calls are errors of Parse
-// that name the directive. Textures, surfaces, video instructions and instructions on clusters of blocks are unknown
-// instructions, which Check reports.
+// that name the directive. Textures, surfaces, video instructions, bulk copies and mbarrier, and instructions on clusters of
+// blocks are unknown instructions, which Check reports.
 package ptx

@@ -18,7 +18,7 @@ const (
 	descriptorBase     = uint64(7 << 49)
 )
 
-// newDescriptor reads a descriptor. wrong says what of it is not implemented.
+// newDescriptor reads a descriptor. wrong names the part that is not implemented.
 func newDescriptor(bits uint64) (d descriptor, wrong string) {
 	switch {
 	case bits&descriptorReserved&^descriptorBase != 0:

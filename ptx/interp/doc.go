@@ -16,12 +16,22 @@
 // An instruction with .sync waits for the threads of its mask, a barrier for those of the block; exited threads are waited for by
 // neither. A barrier that cannot complete is a fault, not a hang.
 //
+// A warpgroup is four warps, from a multiple of four on. Each of them executes its part of a wgmma.mma_async, 16 rows, when it gets there; a
+// warp that executes another product than the others, or none, is a fault. Matrices in shared memory are K-major or, of 16-bit elements, also
+// MN-major, without a swizzle or with one of 32, 64 or 128 bytes, which exchanges bits of the address itself. A descriptor with a base offset
+// is a fault of the kind Unsupported.
+//
 // # Faults
 //
 // Accesses out of bounds, to memory that is not live, and misaligned ones; reads of registers, shared and local memory that nobody
 // wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
 // those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
 // and loops without an end.
+//
+// Of wgmma: an access to a register of A or D before the wgmma.wait_group that covers the product, where further products on the same D,
+// of the same shape, are in order; a product on registers that were accessed since the last wgmma.fence; a product on shared memory whose
+// last store, or copy by cp.async, has no fence.proxy.async of the same thread between it and the barrier; and a store to memory that a product
+// may still read, by any thread, until the product's warp has waited for it.
 //
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
 // comes from barriers, bar.warp.sync, and fences beside atomic variables. The order of execution counts for nothing, so that a
@@ -31,8 +41,9 @@
 // # Precision
 //
 // Arithmetic is that of IEEE 754, rounded once as the instruction says. The functions with .approx give the nearest number, which
-// is within the error that PTX documents. Products of matrices are summed in double precision and rounded once, which is within the
-// error of the hardware but not its very bits. NaN has the bits of the hardware in single precision.
+// is within the error that PTX documents. Products of matrices are summed in double precision and rounded once an instruction, which is
+// within the error of the hardware but not its very bits: a product of an H200 in TF32 over 4096 pairs of normal numbers, 64 in size,
+// was off by up to 0.0027, the interpreter's by 0.0002. NaN has the bits of the hardware in single precision.
 //
 // # Not simulated
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/ptx"
 )
 
-// products is what a warp keeps of wgmma; nil in kernels without it.
+// products is the state of a warp's wgmma; nil in kernels without it.
 type products struct {
 	fenced  bool         // by a wgmma.fence in this block
 	issued  int          // in this block
@@ -36,7 +36,7 @@ type issue struct {
 // proxyFence is a fence.proxy.async of some threads: accesses up to the clock are seen by products.
 type proxyFence struct{ clock, threads uint32 }
 
-// registerUse is what products do to the registers of a frame, by slot; nil in functions without them.
+// registerUse is the use of a frame's registers by products, by slot; nil in functions without products.
 type registerUse struct {
 	touched []uint32   // threads that accessed the register since the last wgmma.fence
 	reads   []int      // products that read it as A

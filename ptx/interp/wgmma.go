@@ -9,7 +9,7 @@ import (
 
 // A product is one wgmma.mma_async. Each warp of the warpgroup executes its part when it gets there: the part depends on its own rows
 // of A and on B alone. The result is computed at once and arrives as late as allowed: until the wgmma.wait_group that covers it the
-// registers of A and D are not defined, so that whoever reads them is found without a cost to others.
+// registers of A and D are not defined, so that a read of them is found at no cost to other kernels.
 
 // warpgroupWarps is the number of warps of a warpgroup.
 const (

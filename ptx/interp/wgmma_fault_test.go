@@ -164,7 +164,7 @@ func TestNoFaultsOfWarpgroups(t *testing.T) {
 	}
 }
 
-// Two warpgroups read the same matrices; what one of them has waited for, the other may still read.
+// Two warpgroups read the same matrices: after the wait of one of them the other one may still read.
 func TestTwoWarpgroups(t *testing.T) {
 	t.Parallel()
 	const both = "setp.lt.u32 %p1, %r1, 128;\n@!%p1 bra second;\n" + storeA + storeB + "second:\n" + proxyFence + barrier + fenced + multiply + commit

@@ -65,7 +65,7 @@ type product struct {
 	sharedBytes    int
 	a              [64][16]float64
 	b              [256][16]float64
-	shared, fromA  []byte // what the kernel copies to shared memory, and to the registers of A
+	shared, fromA  []byte // that the kernel copies to shared memory, and to the registers of A
 	before, result []byte // D
 }
 
