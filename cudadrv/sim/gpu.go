@@ -70,7 +70,7 @@ func newGPU(d *Driver, ordinal int, mu *sync.Mutex) *gpu {
 			DriverVersion:    13000,
 			TotalBytes:       d.config.TotalBytes,
 			GranularityBytes: d.config.GranularityBytes,
-			Compute:          cudadrv.ComputeCapability{Major: 9},
+			Compute:          cudadrv.ComputeCapability{Major: architecture / 10, Minor: architecture % 10},
 			Multiprocessors:  multiprocessors,
 			Capabilities: cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation | cudadrv.KernelLaunches |
 				cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing,

@@ -147,9 +147,12 @@ func TestImagesThatAreNone(t *testing.T) {
 	_, dev := start(t, sim.Config{})
 	const header = ".version 7.0\n.target sm_70\n"
 	for image, want := range map[string]cudadrv.Result{
-		"":             cudadrv.InvalidValue,
-		"\x00":         cudadrv.InvalidImage,
-		".version 9.1": cudadrv.UnsupportedPTXVersion,
+		"":                                       cudadrv.InvalidValue,
+		"\x00":                                   cudadrv.InvalidImage,
+		".version 9.1":                           cudadrv.UnsupportedPTXVersion,
+		".version 8.6\n.target sm_100\n":         cudadrv.InvalidPTX,
+		".version 8.6\n.target sm_100a\n":        cudadrv.InvalidPTX,
+		".version 8.8\n.target sm_120f, debug\n": cudadrv.InvalidPTX,
 		header + ".entry a() { nonsense.u32 %r1; ret; }":          cudadrv.InvalidPTX,
 		header + ".entry a() { @!%p1 nonsense; }":                 cudadrv.InvalidPTX,
 		header + ".entry a() { HERE: { nonsense; } }":             cudadrv.InvalidPTX,
@@ -190,6 +193,7 @@ func TestImagesThatAreNone(t *testing.T) {
 	for _, image := range []string{
 		header + ".entry a() {\n.loc 1 2 3\nret;\n.loc 1 5 6, function_name $L__info+16, inlined_at 1 2 3\n@%p bra HERE; HERE: ld.v2.u32 {%r1,%r2}, [x]; }",
 		header + ".section .debug_info { .b8 1, 2\nL: .b32 L }\n.pragma \"nounroll\";",
+		".version 8.0\n.target sm_90a\n", ".version 7.8\n.target sm_90, debug\n",
 		header, header + "\x00\x00", header + "/* no end", header + `.file "no end`, "// only then\n" + header,
 	} {
 		_, err := dev.ModuleLoadData([]byte(image))

@@ -20,6 +20,9 @@ type program struct {
 // maxPTXVersion is the newest that the simulated driver knows: that of CUDA 13.0.
 const maxPTXVersion = 90
 
+// architecture is the newest of which the device runs text: sm_90, and sm_90a, whose instructions it has alone.
+const architecture = 90
+
 // kernelText is the declaration of a kernel. Its body is not kept: who executes kernels parses the image anew.
 type kernelText struct {
 	name       string
@@ -80,6 +83,8 @@ func (r *reader) declaration(p *program) error {
 	switch word := r.next(); word {
 	case ".version":
 		return r.version(p)
+	case ".target":
+		return r.target()
 	case ".entry":
 		k, err := r.entry()
 		if err != nil {
@@ -115,6 +120,17 @@ func (r *reader) version(p *program) error {
 		return fmt.Errorf("%w: version %s.%s", errVersion, major, minor)
 	}
 	p.version = max(p.version, version)
+	return nil
+}
+
+// target refuses text for a newer architecture than the device's, as the driver does. sm_90a is the device's own; a variant of an older
+// architecture does not exist, which ptx.Check reports.
+func (r *reader) target() error {
+	name := r.next()
+	sm, err := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(name, "sm_"), "af"))
+	if err == nil && sm > architecture {
+		return fmt.Errorf("%w: target %s is higher than the device's, sm_%d", errSyntax, name, architecture)
+	}
 	return nil
 }
 
