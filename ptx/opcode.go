@@ -74,6 +74,7 @@ const (
 	OpSad
 	OpSelp
 	OpSet
+	OpSetmaxnreg
 	OpSetp
 	OpShf
 	OpShflSync
@@ -109,7 +110,7 @@ var opcodeNames = [opcodeCount]string{
 	OpMembar: "membar", OpMin: "min", OpMma: "mma", OpMov: "mov", OpMul: "mul", OpNanosleep: "nanosleep", OpNeg: "neg",
 	OpNot: "not", OpOr: "or", OpPopc: "popc", OpPrefetch: "prefetch", OpPrefetchu: "prefetchu", OpPrmt: "prmt",
 	OpRcp: "rcp", OpRed: "red", OpReduxSync: "redux.sync", OpRem: "rem", OpRet: "ret", OpRsqrt: "rsqrt",
-	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetp: "setp", OpShf: "shf", OpShflSync: "shfl.sync", OpShl: "shl",
+	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetmaxnreg: "setmaxnreg", OpSetp: "setp", OpShf: "shf", OpShflSync: "shfl.sync", OpShl: "shl",
 	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpTanh: "tanh",
 	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync",
 	OpWgmmaCommitGroup: "wgmma.commit_group", OpWgmmaFence: "wgmma.fence", OpWgmmaMmaAsync: "wgmma.mma_async",

@@ -39,6 +39,7 @@ var warpRows = []row{
 //
 //nolint:gochecknoglobals // constant table of instructions
 var warpgroupRows = []row{
+	{OpSetmaxnreg, ".<inc|dec>.sync.aligned.u32", "int(24|32|40|48|56|64|72|80|88|96|104|112|120|128|136|144|152|160|168|176|184|192|200|208|216|224|232|240|248|256)", "8.0 sm_90a"},
 	{OpWgmmaFence, ".sync.aligned", "", "8.0 sm_90a"},
 	{OpWgmmaCommitGroup, ".sync.aligned", "", "8.0 sm_90a"},
 	{OpWgmmaWaitGroup, ".sync.aligned", "int(0..2147483647)", "8.0 sm_90a"},

@@ -79,22 +79,38 @@ var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant ta
 	variant.F16:   {315, 567, 722, 1066},
 }
 
+// groupMicroseconds is the same for 3xTF32 by warpgroups, by variant.GroupTiles.
+var groupMicroseconds = []float64{1370, 1720} //nolint:gochecknoglobals // a constant table
+
 // tileOf chooses the tile of a product by the matrix units: the fastest, by what a multiprocessor takes for each of its tiles where these come in
 // rounds of as many as there are multiprocessors.
-func (d processor) tileOf(kind int, p Problem) (name string, blocks int64) {
+func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
 	var least float64
-	for i, t := range variant.Tiles(kind) {
-		of := variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB)
+	consider := func(of string, t variant.Tile, microseconds float64) {
 		if variants[of].SharedBytes > d.sharedBytes() {
-			continue
+			return
 		}
 		count := tiled(p, t)
 		rounds := (count*p.Batch + d.multiprocessors - 1) / d.multiprocessors
-		if cost := float64(rounds) * float64(t.M*t.N) * microseconds[kind][i]; name == "" || cost < least {
+		if cost := float64(rounds) * float64(t.M*t.N) * microseconds; name == "" || cost < least {
 			name, blocks, least = of, count, cost
 		}
 	}
+	for i, t := range variant.Tiles(kind) {
+		consider(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
+	}
+	if kind == variant.Three && d.groups(p, a) {
+		for i, t := range variant.GroupTiles() {
+			consider(variant.GroupName(t.M, t.N, p.TransposeA, p.TransposeB), t, groupMicroseconds[i])
+		}
+	}
 	return name, blocks
+}
+
+// groups reports whether warpgroups can compute the product: their instructions are those of one compute capability, and their kernels have few edges.
+func (d processor) groups(p Problem, a alignment) bool {
+	const side = 4 // what lies side by side in memory is read four at a time
+	return d.capability == 90 && a.a && a.b && p.K%variant.GroupStep == 0 && (!p.TransposeA || p.M%side == 0) && (p.TransposeB || p.N%side == 0)
 }
 
 // tiled is how many tiles C has.
@@ -162,7 +178,7 @@ func choose(p Problem, a alignment, d processor) (launch, error) {
 	case p.M == 1 || p.N == 1:
 		l.rows(p, a)
 	default:
-		if err := l.tiles(p, d); err != nil {
+		if err := l.tiles(p, a, d); err != nil {
 			return launch{}, err
 		}
 	}
@@ -192,7 +208,7 @@ func (l *launch) rows(p Problem, a alignment) {
 }
 
 // tiles chooses the kernel and the tile.
-func (l *launch) tiles(p Problem, d processor) error {
+func (l *launch) tiles(p Problem, a alignment, d processor) error {
 	kind := 0
 	switch {
 	case p.In == gemm.BFloat16:
@@ -209,7 +225,7 @@ func (l *launch) tiles(p Problem, d processor) error {
 	if kind == 0 {
 		l.variant, l.blocks = d.plain(p)
 	} else {
-		l.variant, l.blocks = d.tileOf(kind, p)
+		l.variant, l.blocks = d.tileOf(kind, p, a)
 	}
 	v := variants[l.variant]
 	l.kernel, l.threads, l.shared = l.variant, v.Threads, v.SharedBytes
@@ -223,7 +239,7 @@ func (l *launch) split(p Problem, processors int64) {
 	switch {
 	case l.way != tiles:
 		wanted, least = 8*processors, 1024
-	case variants[l.variant].Source != "tensor.cu": // no matrix units
+	case variants[l.variant].Source != "tensor.cu" && variants[l.variant].Source != "group.cu": // no matrix units
 		wanted, least = 2*processors, 128
 	}
 	parts := min(wanted/max(l.blocks*p.Batch, 1), p.K/least, maxParts)

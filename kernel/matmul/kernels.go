@@ -35,6 +35,7 @@ func byName() map[string]variant.Variant {
 // kernels are those of a device: the text of each is compiled on first use.
 type kernels struct {
 	on     *cuda.Context
+	device processor
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
 	plans  atomic.Pointer[map[planned]launch]        // of problems that were met; replaced, never changed
 
@@ -45,7 +46,8 @@ type kernels struct {
 }
 
 func newKernels(c *cuda.Context, compiler *kernel.Compiler) *kernels {
-	k := &kernels{on: c, compiler: compiler}
+	info := c.Info()
+	k := &kernels{on: c, compiler: compiler, device: processor{int64(info.Multiprocessors), 10*info.Compute.Major + info.Compute.Minor}}
 	k.loaded.Store(&map[string]*cuda.Function{})
 	k.plans.Store(&map[planned]launch{})
 	return k
@@ -82,15 +84,12 @@ func (k *kernels) plan(p Problem, a alignment) (launch, error) {
 }
 
 func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
-	info := k.on.Info()
-	have := 10*info.Compute.Major + info.Compute.Minor
-	l, err := choose(p, a, processor{int64(info.Multiprocessors), have})
+	l, err := choose(p, a, k.device)
 	if err != nil {
 		return launch{}, err
 	}
-	if have < variants[l.variant].Capability {
-		return launch{}, fmt.Errorf("%w: %v wants compute capability %d.%d, and the device has %d.%d", ErrUnsupported, p, variants[l.variant].Capability/10,
-			variants[l.variant].Capability%10, info.Compute.Major, info.Compute.Minor)
+	if have, want := k.device.capability, variants[l.variant].Capability; have < want {
+		return launch{}, fmt.Errorf("%w: %v wants compute capability %d.%d, and the device has %d.%d", ErrUnsupported, p, want/10, want%10, have/10, have%10)
 	}
 	return l, nil
 }

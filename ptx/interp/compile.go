@@ -109,7 +109,7 @@ func (c *compiler) byOpcode(op ptx.Opcode) func(*ptx.Instruction) {
 		return c.ordering
 	case ptx.OpShflSync, ptx.OpVoteSync, ptx.OpMatch, ptx.OpReduxSync, ptx.OpBarWarpSync, ptx.OpActivemask, ptx.OpMma:
 		return c.warpWide
-	case ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup, ptx.OpWgmmaMmaAsync:
+	case ptx.OpSetmaxnreg, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup, ptx.OpWgmmaMmaAsync:
 		return c.wgmma
 	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarRed, ptx.OpBarrierSync:
 		return c.barrier

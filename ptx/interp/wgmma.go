@@ -39,9 +39,13 @@ type productForm struct {
 
 // wgmma compiles the instructions of a warpgroup.
 func (c *compiler) wgmma(i *ptx.Instruction) {
-	c.kernel.wgmma = true
 	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
 	c.to.flow, c.to.meet = sync, t
+	if i.Op == ptx.OpSetmaxnreg { // registers are no resource here
+		t.meet = func(*warp, uint32) {}
+		return
+	}
+	c.kernel.wgmma = true
 	switch i.Op {
 	case ptx.OpWgmmaFence:
 		t.meet = func(w *warp, _ uint32) { w.products.fence(w.frame) }

@@ -52,7 +52,16 @@ static bool next(struct reader *reader) {
         while (*reader->at && *reader->at != '"' && length < WORD_ROOM - 1);
         if (*reader->at) reader->at++;
     } else if (in_word(*reader->at)) {
-        while (in_word(*reader->at) && length < WORD_ROOM - 1) reader->word[length++] = *reader->at++;
+        while (length < WORD_ROOM - 2) { // shared::cta is one word; with one colon a label ends
+            if (in_word(*reader->at)) {
+                reader->word[length++] = *reader->at++;
+            } else if (reader->at[0] == ':' && reader->at[1] == ':') {
+                reader->word[length++] = *reader->at++;
+                reader->word[length++] = *reader->at++;
+            } else {
+                break;
+            }
+        }
     } else if (*reader->at) {
         reader->word[length++] = *reader->at++;
     }
@@ -136,7 +145,7 @@ static bool is_instruction(const char *word) {
         "ex2",    "exit",       "fence", "fma",  "fns",  "griddepcontrol", "isspacep", "ld", "ldmatrix", "ldu", "lg2",  "lop3",
         "mad",    "madc",       "mapa",  "match", "max", "mbarrier", "membar", "min", "mma",  "mov",  "mul",   "mul24",  "nanosleep",
         "neg",    "not",        "or",    "pmevent", "popc", "prefetch", "prefetchu", "prmt", "rcp", "red", "redux", "rem", "ret",
-        "rsqrt",  "sad",        "selp",  "set",  "setp", "shf",  "shfl",  "shl",     "shr",   "sin",  "slct",  "sqrt",   "st",
+        "rsqrt",  "sad",        "selp",  "set",  "setmaxnreg", "setp", "shf",  "shfl",  "shl",     "shr",   "sin",  "slct",  "sqrt",   "st",
         "stmatrix", "sub",      "subc",  "suld", "sust", "szext", "tanh", "testp",  "tex",   "tld4", "trap",  "vote",   "wgmma",
         "wmma",   "xor"};
     size_t length = strcspn(word, ".");

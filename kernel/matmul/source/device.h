@@ -8,6 +8,7 @@ typedef long long i64;
 typedef unsigned long long u64;
 
 struct alignas(16) quad { u32 x[4]; };  // 16 bytes, which are loaded and stored at once
+struct alignas(8) pair { u32 x[2]; };
 
 #ifdef VRAM_EMULATE
 #include "emulate.h"
@@ -29,6 +30,10 @@ DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 DEVICE u32 block_z() { return __nvvm_read_ptx_sreg_ctaid_z(); }
 DEVICE u32 grid_x() { return __nvvm_read_ptx_sreg_nctaid_x(); }
 DEVICE void barrier() { __syncthreads(); }
+// A barrier of so many threads, by its number. Who arrives does not wait.
+template <int THREADS> DEVICE void barrier_of(int number) { asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(THREADS) : "memory"); }
+template <int THREADS> DEVICE void arrive_at(int number) { asm volatile("bar.arrive %0, %1;" ::"r"(number), "n"(THREADS) : "memory"); }
+DEVICE void warp_barrier() { __nvvm_bar_warp_sync(0xffffffff); }
 
 extern SHARED quad dynamic_shared[];
 DEVICE char *dynamic_memory() { return (char *)dynamic_shared; }
@@ -69,6 +74,47 @@ MULTIPLY(multiply_tf32, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 4,
 MULTIPLY(multiply_bf16, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 4, a)
 MULTIPLY(multiply_f16, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", 4, a)
 #undef MULTIPLY
+
+// Instructions of a warpgroup, which is four warps: compute capability 9.0 alone.
+struct alignas(1024) kilobyte { u32 x[256]; };
+extern SHARED kilobyte group_shared[];
+DEVICE char *group_memory() { return (char *)group_shared; }
+// What this thread has written to shared memory is there for the instructions of warpgroups.
+DEVICE void shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+// How many registers a thread of the warpgroup has from here on.
+template <int N> DEVICE void registers_up() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N> DEVICE void registers_down() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+// Registers that were written are there for the next instructions.
+DEVICE void group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int N> DEVICE void group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+// The descriptor of a matrix in shared memory: rows of 128 bytes, eight of which are 1,024 bytes, and begin at a multiple of them. The number of a chunk
+// of 16 bytes is xored with the row's, modulo 8.
+DEVICE u64 group_matrix(const void *p) { return (u64)(64u | 1u << 30) << 32 | 1u << 16 | shared_address(p) >> 4; }
+// Begins to add the product of 64 rows of 8 numbers of TF32, of which each warp has 16 as in multiply_tf32, and 8 numbers each of as many rows of B as
+// twice the count of sums. Or the product alone. The sums are there after a wait.
+#define SUMS_8(x, i) "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3]), "+f"(x[i + 4]), "+f"(x[i + 5]), "+f"(x[i + 6]), "+f"(x[i + 7])
+#define SUMS_32(x, i) SUMS_8(x, i), SUMS_8(x, i + 8), SUMS_8(x, i + 16), SUMS_8(x, i + 24)
+DEVICE void group_multiply(float (&d)[32], const u32 (&a)[4], const u32 *b, bool adds) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %37, 0;\nwgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {"
+                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, "
+                 "{%32,%33,%34,%35}, %36, p, 1, 1;\n}"
+                 : SUMS_32(d, 0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(group_matrix(b)), "r"((u32)adds) : "memory");
+}
+DEVICE void group_multiply(float (&d)[64], const u32 (&a)[4], const u32 *b, bool adds) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %69, 0;\nwgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
+                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
+                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
+                 "{%64,%65,%66,%67}, %68, p, 1, 1;\n}"
+                 : SUMS_32(d, 0), SUMS_32(d, 32)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(group_matrix(b)), "r"((u32)adds) : "memory");
+}
+#undef SUMS_8
+#undef SUMS_32
 
 // The nearest number with 10 bits of fraction, ties away from zero.
 DEVICE u32 to_tf32(float v) {

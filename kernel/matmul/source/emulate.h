@@ -36,7 +36,9 @@ struct coroutine {
     ucontext_t first;
     bool begun, done;
     int barriers, meetings;  // how many it has come to
+    int numbered;            // how many of the barriers with a number
     brought with;
+    int came() const { return barriers + meetings + numbered; }
 };
 
 // Asynchronous copies of a thread, which are performed where it waits for them.
@@ -60,7 +62,8 @@ struct machine {
     unsigned count, now, grid[3], block[3];
     void (*body)(const void *);
     const void *params;
-    alignas(16) char dynamic[SHARED_BYTES];
+    int arrived[16], opened[16];  // by number of a barrier: threads that have come, and how often all had
+    alignas(1024) char dynamic[SHARED_BYTES];
 };
 static machine *m;
 
@@ -90,16 +93,29 @@ static inline void meet_warp() {
     meet(&coroutine::meetings, from, from + 32 < m->count ? from + 32 : m->count);
 }
 
+// come is a thread's arrival at a barrier with a number.
+static void come(int number, int threads, bool waits) {
+    const int before = m->opened[number];
+    self().numbered++;
+    if (++m->arrived[number] == threads) {
+        m->arrived[number] = 0;
+        m->opened[number]++;
+    }
+    while (waits && m->opened[number] == before) yield();
+}
+
 // run_block runs the threads round by round. It returns false where a round changes nothing: some wait for others that never come.
 static bool run_block() {
     for (unsigned i = 0; i < m->count; i++) {
         memset(&m->threads[i], 0, sizeof(coroutine));
         m->waiting[i].count = m->waiting[i].group = 0;
     }
+    memset(m->arrived, 0, sizeof m->arrived);
+    memset(m->opened, 0, sizeof m->opened);
     for (unsigned left = m->count;;) {
         int before = 0, after = 0;
         unsigned had = left;
-        for (unsigned i = 0; i < m->count; i++) before += m->threads[i].barriers + m->threads[i].meetings;
+        for (unsigned i = 0; i < m->count; i++) before += m->threads[i].came();
         for (volatile unsigned i = 0; i < m->count; i++) {
             if (m->threads[i].done) continue;
             m->now = i;
@@ -116,7 +132,7 @@ static bool run_block() {
             if (m->threads[i].done) left--;
         }
         if (left == 0) return true;
-        for (unsigned i = 0; i < m->count; i++) after += m->threads[i].barriers + m->threads[i].meetings;
+        for (unsigned i = 0; i < m->count; i++) after += m->threads[i].came();
         if (after == before && left == had && left < m->count) return false;
     }
 }
@@ -125,7 +141,8 @@ static unsigned grid_width;
 
 static int run(void (*body)(const void *), const unsigned grid[3], const unsigned block[3], unsigned shared_bytes, const void *params) {
     if (!m) {
-        m = (machine *)calloc(1, sizeof *m);
+        m = (machine *)aligned_alloc(alignof(machine), sizeof *m);
+        memset(m, 0, sizeof *m);
         m->stacks = (char *)malloc((size_t)MOST_THREADS * STACK_BYTES);
     }
     if (block[0] > MOST_THREADS || block[1] != 1 || block[2] != 1 || shared_bytes > SHARED_BYTES) return 1;
@@ -150,7 +167,11 @@ DEVICE u32 block_y() { return emulated::m->grid[1]; }
 DEVICE u32 block_z() { return emulated::m->grid[2]; }
 DEVICE u32 grid_x() { return emulated::grid_width; }
 DEVICE void barrier() { emulated::meet(&emulated::coroutine::barriers, 0, emulated::m->count); }
+DEVICE void warp_barrier() { emulated::meet_warp(); }
+template <int THREADS> DEVICE void barrier_of(int number) { emulated::come(number, THREADS, true); }
+template <int THREADS> DEVICE void arrive_at(int number) { emulated::come(number, THREADS, false); }
 DEVICE char *dynamic_memory() { return emulated::m->dynamic; }
+DEVICE char *group_memory() { return emulated::m->dynamic; }
 
 DEVICE void copy_later(void *to, const void *from, u32 width, u32 bytes) {
     emulated::copies &c = emulated::m->waiting[emulated::m->now];
@@ -238,6 +259,30 @@ DEVICE void multiply_bf16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
 }
 DEVICE void multiply_f16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
     multiply_warp(d, a, b, 16, [](u32 w, int high) { return from_f16((u16)(high ? w >> 16 : w)); });
+}
+// Instructions of a warpgroup act at once, each warp for itself, so that a missing fence or wait goes unseen here. The interpreter of PTX sees them.
+template <int N> DEVICE void registers_up() {}
+template <int N> DEVICE void registers_down() {}
+DEVICE void shared_fence() {}
+DEVICE void group_fence() {}
+DEVICE void group_commit() {}
+template <int N> DEVICE void group_wait() {}
+template <int N> DEVICE void group_multiply(float (&d)[N], const u32 (&a)[4], const u32 *b, bool adds) {
+    using namespace emulated;
+    memcpy(self().with.a, a, sizeof a);
+    meet_warp();
+    const int lane = m->now % 32;
+    for (int e = 0; e < N; e++) {
+        const int high = e / 2 % 2, column = e / 4 * 8 + lane % 4 * 2 + e % 2;
+        double sum = adds ? d[e] : 0;
+        for (int k = 0; k < 8; k++) {
+            const uintptr_t word = (uintptr_t)(b + column * 32 + k);
+            const u32 other = *(const u32 *)(word ^ (word / 128 % 8) * 16);
+            sum += (double)float_of(lane_of(lane / 4 * 4 + k % 4).a[high + k / 4 * 2] & 0xffffe000) * float_of(other & 0xffffe000);
+        }
+        d[e] = (float)sum;
+    }
+    meet_warp();
 }
 template <class T> static T sum_warp(T v) {
     using namespace emulated;

@@ -19,8 +19,9 @@ type Variant struct {
 
 	TileM, TileN, TileK int
 	Threads             int
-	SharedBytes         int // dynamic
-	Capability          int // 80 is 8.0
+	SharedBytes         int  // dynamic
+	Capability          int  // 80 is 8.0
+	Only                bool // not for later ones
 }
 
 // The kinds of products by the matrix units, as the sources number them.
@@ -31,17 +32,21 @@ const (
 	F16   = 4
 )
 
-// Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later.
+// Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for that one alone.
 func (v Variant) Compiler() []string {
+	architecture, version := "sm_"+strconv.Itoa(v.Capability), "+ptx70"
+	if v.Only {
+		architecture, version = architecture+"a", "+ptx80"
+	}
 	return []string{
-		"clang-19", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=sm_" + strconv.Itoa(v.Capability), "-nocudainc", "-nocudalib", "-O3", "-S", "-std=c++17",
-		"-Xclang", "-target-feature", "-Xclang", "+ptx70", "-Wall", "-Wno-unused-function",
+		"clang-19", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=" + architecture, "-nocudainc", "-nocudalib", "-O3", "-S", "-std=c++17",
+		"-Xclang", "-target-feature", "-Xclang", version, "-Wall", "-Wno-unused-function",
 	}
 }
 
 // Sources are the files of which variants are compiled, headers too.
 func Sources() []string {
-	return []string{"device.h", "finish.h", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
+	return []string{"device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
 }
 
 // All are the variants.
@@ -59,6 +64,9 @@ func All() []Variant {
 	for transposed := range 4 {
 		a, b := transposed&1 != 0, transposed&2 != 0
 		all = append(all, staged(a, b))
+		for _, t := range GroupTiles() {
+			all = append(all, group(t, a, b))
+		}
 		for kind := TF32; kind <= F16; kind++ {
 			for _, t := range Tiles(kind) {
 				all = append(all, tensor(kind, t, a, b))
@@ -103,6 +111,17 @@ func Tiles(kind int) []Tile {
 		{64, 64, 64, 32, 32, 4, 2, 2, 1},
 		{64, 32, 64, 32, 16, 4, 2, 2, 1},
 	}
+}
+
+// GroupTiles are the tiles of 3xTF32 by warpgroups, the largest first.
+func GroupTiles() []Tile { return []Tile{{M: 128, N: 128}, {M: 128, N: 64}} }
+
+// GroupStep divides what such a product sums up.
+const GroupStep = 32
+
+// GroupName is the name of the variant of 3xTF32 by warpgroups with that tile and transpositions, for compute capability 9.0 alone.
+func GroupName(tileM, tileN int, transposeA, transposeB bool) string {
+	return fmt.Sprintf("group_three_%dx%d_%s%s", tileM, tileN, letter(transposeA), letter(transposeB))
 }
 
 // StagedTile is the tile of products of fp32 where asynchronous copies are.
@@ -174,6 +193,18 @@ func staged(transposeA, transposeB bool) Variant {
 		return outer * (t.k + vector)
 	}
 	v.SharedBytes = 4 * t.stages * (elements(t.M, transposeA) + elements(t.N, !transposeB))
+	return v
+}
+
+func group(t Tile, transposeA, transposeB bool) Variant {
+	const threads, stages, slots, wordBytes = 384, 3, 3, 4 // as group.cu has them
+	v := Variant{
+		Name: GroupName(t.M, t.N, transposeA, transposeB), Source: "group.cu", Capability: 90, Only: true, TileM: t.M, TileN: t.N, TileK: GroupStep,
+		Threads: threads, SharedBytes: wordBytes * GroupStep * (stages*2*t.N + slots*t.M),
+		Defines: []string{define("TILE_N", t.N), define("TA", number(transposeA)), define("TB", number(transposeB))},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
 	return v
 }
 
