@@ -311,7 +311,7 @@ func (f *frame) written(in *instruction, m uint32) {
 
 // special executes an instruction that changes the order of execution. The group already stands behind it.
 func (w *warp) special(in *instruction, f *frame, m uint32) {
-	if in.touches != nil && !w.touch(in, f, m) {
+	if touches := w.block.kernel.touches; touches != nil && !w.touch(touches[w.at], f, m) {
 		return
 	}
 	switch in.flow {
