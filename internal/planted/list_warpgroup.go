@@ -34,7 +34,7 @@ func warpgroupBugs() []Bug {
 		},
 		{
 			Name: "a result arrives at once", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*products).begin", "		f.defined[slot] = 0\n", "		f.defined[slot] = full\n"}},
+			Edits: []Edit{{"ptx/interp.(*registerUse).inFlight", "return u.last[slot]", "return nil"}},
 		},
 		{
 			Name: "a register of a product may be written before the wait", Package: interp, Run: faults,

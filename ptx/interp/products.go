@@ -179,7 +179,7 @@ func (s *products) begin(b *block, q *product) {
 	}
 	for _, slot := range p.registers {
 		f.use.last[slot] = q
-		f.defined[slot] = 0
+		f.defined[slot] = full
 	}
 	for _, chunk := range q.chunks {
 		b.reading[chunk]++
@@ -208,7 +208,7 @@ func (w *warp) deliverProduct(q *product) {
 			u.reads[slot]--
 		}
 		if u.reads[slot]+u.writes[slot] == 0 {
-			q.frame.defined[slot], u.last[slot] = full, nil
+			u.last[slot] = nil
 		}
 	}
 	b := w.block

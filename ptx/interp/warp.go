@@ -271,12 +271,6 @@ func (w *warp) definedPred(f *frame, p int, group uint32) bool {
 
 // undefined reports a register that was not written; true where that is ignored.
 func (w *warp) undefined(f *frame, slot int, missing uint32, pred bool) bool {
-	if q := f.use.inFlight(slot); q != nil && !pred {
-		if !w.block.run.ignored[WgmmaInFlight] {
-			w.inFlight(f, slot, q, next(missing))
-		}
-		return w.fault == nil
-	}
 	if w.block.run.ignored[Uninitialised] {
 		return true
 	}
