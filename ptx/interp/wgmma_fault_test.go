@@ -88,8 +88,10 @@ func TestFaultsOfWarpgroups(t *testing.T) {
 			"setp.ge.u32 %p1, %r1, 96; @!%p1 bra loaded;\n" +
 			"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}; st.shared.v4.u32 [%r4+16], {%r0, %r0, %r0, %r0}; st.shared.v4.u32 [%r4+32], {%r0, %r0, %r0, %r0}; st.shared.v4.u32 [%r4+48], {%r0, %r0, %r0, %r0}; st.shared.v2.u32 [%r6+4096], {%r0, %r0};\n" +
 			"loaded:\n" + barrier + proxyFence + fenced + multiply, interp.ProxyFence, 7, 2, 0, "fence.proxy.async"},
-		"other threads make the proxy fence": {storeA + storeB + "and.b32 %r3, %r1, 31; setp.lt.u32 %p1, %r3, 16;\n@%p1 " + proxyFence + barrier + fenced + multiply,
-			interp.ProxyFence, 6, 0, 0, "fence.proxy.async"},
+		"other threads make the proxy fence": {
+			storeA + storeB + "and.b32 %r3, %r1, 31; setp.lt.u32 %p1, %r3, 16;\n@%p1 " + proxyFence + barrier + fenced + multiply,
+			interp.ProxyFence, 6, 0, 0, "fence.proxy.async",
+		},
 		"a proxy fence before the wait for copies": {"cp.async.cg.shared.global [%s1], [%d2], 16; cp.async.cg.shared.global [%s1+16], [%d2], 16; cp.async.commit_group;\n" +
 			storeB + proxyFence + "cp.async.wait_group 0;\n" + barrier + fenced + multiply, interp.ProxyFence, 6, 0, 0, "fence.proxy.async"},
 		"no wait for copies": {"cp.async.cg.shared.global [%s1], [%d2], 16; cp.async.cg.shared.global [%s1+16], [%d2], 16; cp.async.commit_group;\n" +
