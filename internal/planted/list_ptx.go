@@ -45,7 +45,7 @@ func ptxBugs() []Bug {
 		},
 		{
 			Name: "an instruction is too new for the architecture", Package: "ptx", Run: "^TestMistakesInInstructions$",
-			Edits: []Edit{{"ptx.(*checker).has", " && c.module.Target.SM >= n.sm", ""}},
+			Edits: []Edit{{"ptx.(*checker).has", " && t.SM >= n.sm", ""}},
 		},
 		{
 			Name: "a floating-point register stands in an operation of integers", Package: "ptx", Run: "^TestMistakesInInstructions$",

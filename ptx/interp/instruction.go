@@ -42,7 +42,6 @@ type instruction struct {
 
 	reads, writes         []int // registers whose initialisation counts
 	readPreds, writePreds []int
-	touches               []int // registers that are those of products, too
 
 	target int // of a branch
 	callee *callee

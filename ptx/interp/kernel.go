@@ -23,6 +23,7 @@ type Kernel struct {
 	granuleBytes      [2]int                // the smallest access to shared and to global memory
 	fences            bool                  // some instruction orders memory between threads without a barrier
 	wgmma             bool                  // some instruction is one of a warpgroup
+	touches           [][]int               // by instruction: the registers of products that it reads or writes; nil in a kernel without products
 }
 
 // Name is the kernel's name.

@@ -94,17 +94,21 @@ func (c *compiler) touches() {
 			used[slot] = true
 		}
 	}
-	code := c.kernel.code[c.fn.start:]
+	if c.kernel.touches == nil {
+		c.kernel.touches = make([][]int, len(c.kernel.code))
+	}
 	for n := range c.fn.source.Code().Instructions {
-		in := &code[n]
+		in := &c.kernel.code[c.fn.start+n]
+		var touched []int
 		for _, slot := range slices.Concat(in.reads, in.writes) {
 			if used[slot] {
-				in.touches = append(in.touches, slot)
+				touched = append(touched, slot)
 			}
 		}
-		if run := in.run; len(in.touches) > 0 && run != nil {
+		c.kernel.touches[c.fn.start+n] = touched
+		if run := in.run; len(touched) > 0 && run != nil {
 			in.run = func(w *warp, f *frame, m uint32) {
-				if w.touch(in, f, m) {
+				if w.touch(touched, f, m) {
 					run(w, f, m)
 				}
 			}
@@ -113,8 +117,8 @@ func (c *compiler) touches() {
 }
 
 // touch notes an access to registers of products, and reports whether none of them is in flight.
-func (w *warp) touch(in *instruction, f *frame, m uint32) bool {
-	for _, slot := range in.touches {
+func (w *warp) touch(slots []int, f *frame, m uint32) bool {
+	for _, slot := range slots {
 		if q := f.use.inFlight(slot); q != nil && !w.block.run.ignored[WgmmaInFlight] {
 			w.inFlight(f, slot, q, next(m))
 			return false
@@ -175,7 +179,7 @@ func (s *products) begin(b *block, q *product) {
 	}
 	for _, slot := range p.registers {
 		f.use.last[slot] = q
-		f.defined[slot] = 0
+		f.defined[slot] = full
 	}
 	for _, chunk := range q.chunks {
 		b.reading[chunk]++
@@ -204,7 +208,7 @@ func (w *warp) deliverProduct(q *product) {
 			u.reads[slot]--
 		}
 		if u.reads[slot]+u.writes[slot] == 0 {
-			q.frame.defined[slot], u.last[slot] = full, nil
+			u.last[slot] = nil
 		}
 	}
 	b := w.block

@@ -111,18 +111,23 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	t := newTouch(w.order.clock, w.at, a.strong, thread)
 	for n := range cells {
 		c := &cells[n]
-		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) {
-			if w.products != nil {
-				found = w.besideProducts(c, found, a, thread, since)
-			}
-			if found != 0 {
-				w.race(a, found, kind)
-				return false
-			}
+		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) && w.raced(c, found, a, thread, since, kind) {
+			return false
 		}
 		c.note(t, a.write)
 	}
 	return true
+}
+
+// raced reports a conflict that was found, but for those with products of the warp's own.
+func (w *warp) raced(c *cell, found touch, a *access, thread int, since uint32, kind Kind) bool {
+	if w.products != nil {
+		found = w.besideProducts(c, found, a, thread, since)
+	}
+	if found != 0 {
+		w.race(a, found, kind)
+	}
+	return found != 0
 }
 
 // same reports whether a store changes nothing: two threads that write the same do no harm.

@@ -345,8 +345,8 @@ func runsInWarpgroup(t *testing.T, row tableRow, name string) bool {
 	t.Helper()
 	columns := 0
 	_, _ = fmt.Sscanf(name, "wgmma.mma_async.sync.aligned.m64n%dk", &columns)
-	line := name
-	for n, word := range strings.Split(row.operands, ", ") {
+	var operands []string
+	for word := range strings.SplitSeq(row.operands, ", ") {
 		if word == "" {
 			continue
 		}
@@ -355,14 +355,16 @@ func runsInWarpgroup(t *testing.T, row tableRow, name string) bool {
 			"int(-1|1)": "-1", "int(0|1)": "1", "int(0..2147483647)": "0",
 		}[word]
 		require.NotEmpty(t, operand, word)
-		line += []string{" ", ", "}[min(n, 1)] + operand
+		operands = append(operands, operand)
 	}
+	line := strings.TrimSpace(name + " " + strings.Join(operands, ", "))
 	text := ".version 8.0\n.target sm_90a\n.address_size 64\n.const .align 16 .b8 c[64];\n.visible .entry k(.param .u64 in, .param .u64 pad) {\n.reg .f32 %d_<128>;\n" +
 		declarations() + "bar.sync 0; mov.b64 %b64_0, 0; setp.ne.b32 %p0, 0, 0; mov.u64 %shared, s; mul.lo.u64 %lane, %lane, 2; add.u64 %shared, %shared, %lane;\n"
+	var stores strings.Builder
 	for n := range 8 {
-		text += fmt.Sprintf("st.shared.u64 [%%shared+%d], %%lane;\n", 8*n)
+		fmt.Fprintf(&stores, "st.shared.u64 [%%shared+%d], %%lane;\n", 8*n)
 	}
-	text += "fence.proxy.async; bar.sync 0; wgmma.fence.sync.aligned;\n" + line + ";\nret; }\n"
+	text += stores.String() + "fence.proxy.async; bar.sync 0; wgmma.fence.sync.aligned;\n" + line + ";\nret; }\n"
 	m, err := ptx.Parse(text)
 	require.NoError(t, err, line)
 	k, err := interp.Compile(m, "k")

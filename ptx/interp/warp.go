@@ -271,12 +271,6 @@ func (w *warp) definedPred(f *frame, p int, group uint32) bool {
 
 // undefined reports a register that was not written; true where that is ignored.
 func (w *warp) undefined(f *frame, slot int, missing uint32, pred bool) bool {
-	if q := f.use.inFlight(slot); q != nil && !pred {
-		if !w.block.run.ignored[WgmmaInFlight] {
-			w.inFlight(f, slot, q, next(missing))
-		}
-		return w.fault == nil
-	}
 	if w.block.run.ignored[Uninitialised] {
 		return true
 	}
@@ -311,7 +305,7 @@ func (f *frame) written(in *instruction, m uint32) {
 
 // special executes an instruction that changes the order of execution. The group already stands behind it.
 func (w *warp) special(in *instruction, f *frame, m uint32) {
-	if in.touches != nil && !w.touch(in, f, m) {
+	if touches := w.block.kernel.touches; touches != nil && !w.touch(touches[w.at], f, m) {
 		return
 	}
 	switch in.flow {

@@ -8,8 +8,8 @@ import (
 )
 
 // A product is one wgmma.mma_async. Each warp of the warpgroup executes its part when it gets there: the part depends on its own rows
-// of A and on B alone. The result is computed at once and arrives as late as allowed: until the wgmma.wait_group that covers it the
-// registers of A and D are not defined, so that a read of them is found at no cost to other kernels.
+// of A and on B alone. The result is computed at once and arrives as late as allowed: until the wgmma.wait_group that covers it an
+// access to a register of A or D is a fault. Only instructions that have such registers look for that.
 
 // warpgroupWarps is the number of warps of a warpgroup.
 const (

@@ -84,8 +84,14 @@ func TestFaultsOfWarpgroups(t *testing.T) {
 		"no proxy fence":                              {storeA + storeB + barrier + fenced + multiply, interp.ProxyFence, 4, 0, 0, "fence.proxy.async"},
 		"the stores of B come behind the proxy fence": {storeA + proxyFence + storeB + barrier + fenced + multiply, interp.ProxyFence, 5, 2, 0, "fence.proxy.async"},
 		"the proxy fence comes behind the barrier":    {storeA + storeB + barrier + proxyFence + fenced + multiply, interp.ProxyFence, 5, 0, 0, "fence.proxy.async"},
-		"another thread makes the proxy fence": {storeA + storeB + "setp.lt.u32 %p1, %r1, 96;\n@%p1 " + proxyFence + barrier + fenced + multiply,
-			interp.ProxyFence, 6, 1, 0, "fence.proxy.async"},
+		"one warp makes the proxy fence behind the barrier": {"sub.u32 %r3, %r1, 96; shl.b32 %r4, %r3, 6; mov.u32 %r5, tile; add.u32 %r4, %r4, %r5; shl.b32 %r6, %r3, 3; add.u32 %r6, %r6, %r5;\n" +
+			"setp.ge.u32 %p1, %r1, 96; @!%p1 bra loaded;\n" +
+			"st.shared.v4.u32 [%r4], {%r0, %r0, %r0, %r0}; st.shared.v4.u32 [%r4+16], {%r0, %r0, %r0, %r0}; st.shared.v4.u32 [%r4+32], {%r0, %r0, %r0, %r0}; st.shared.v4.u32 [%r4+48], {%r0, %r0, %r0, %r0}; st.shared.v2.u32 [%r6+4096], {%r0, %r0};\n" +
+			"loaded:\n" + barrier + proxyFence + fenced + multiply, interp.ProxyFence, 7, 2, 0, "fence.proxy.async"},
+		"other threads make the proxy fence": {
+			storeA + storeB + "and.b32 %r3, %r1, 31; setp.lt.u32 %p1, %r3, 16;\n@%p1 " + proxyFence + barrier + fenced + multiply,
+			interp.ProxyFence, 6, 0, 0, "fence.proxy.async",
+		},
 		"a proxy fence before the wait for copies": {"cp.async.cg.shared.global [%s1], [%d2], 16; cp.async.cg.shared.global [%s1+16], [%d2], 16; cp.async.commit_group;\n" +
 			storeB + proxyFence + "cp.async.wait_group 0;\n" + barrier + fenced + multiply, interp.ProxyFence, 6, 0, 0, "fence.proxy.async"},
 		"no wait for copies": {"cp.async.cg.shared.global [%s1], [%d2], 16; cp.async.cg.shared.global [%s1+16], [%d2], 16; cp.async.commit_group;\n" +

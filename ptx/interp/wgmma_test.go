@@ -208,7 +208,7 @@ func products() map[string]*product {
 
 // matrix lies somewhere behind a start, with more between its parts than is needed.
 func matrix(swizzle int, across bool, start int) sharedMatrix {
-	m := sharedMatrix{swizzle: swizzle, across: across, start: start, leading: 16, stride: 8*swizzle + 1024}
+	m := sharedMatrix{swizzle: swizzle, across: across, start: start + 3*128, leading: 16, stride: 8*swizzle + 1024}
 	switch {
 	case across && swizzle == 0:
 		m.stride, m.leading = 256+128, 128+32
