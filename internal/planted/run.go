@@ -50,36 +50,75 @@ func (r Runner) Plant(ctx context.Context, b Bug) Outcome {
 
 // PlantAll plants so many bugs at a time, and returns their outcomes in their order. Bugs that the tests of one package find are in
 // one program, and each run selects one; a bug that the tests miss so is planted alone: in a program that starts another one without its
-// own environment, say. Before all, tests run with nothing selected: an outcome that is not Missed then is of nothing planted, and the
-// only one.
+// own environment, say. The programs of later packages are built while bugs of earlier ones run; a build counts as a bug at a time. Before its
+// bugs, the tests of a program run with nothing selected: an outcome that is not Missed then is of nothing planted, and the only one.
 func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome {
+	slots := make(chan struct{}, atATime)
+	ready := make(chan prepared, programsAhead)
+	go func() {
+		defer close(ready)
+		for _, group := range groups(bugs) {
+			slots <- struct{}{}
+			p := r.prepare(ctx, bugs, group)
+			<-slots
+			ready <- p
+			if p.failure != nil {
+				return // so that it is the last that comes, and no program is left
+			}
+		}
+	}()
 	outcomes := make([]Outcome, len(bugs))
-	for _, group := range groups(bugs) {
-		of := make([]Bug, len(group))
-		for i, at := range group {
-			of[i] = bugs[at]
+	for p := range ready {
+		if p.failure != nil {
+			return []Outcome{*p.failure}
 		}
-		program, apart, err := r.build(ctx, of)
-		if err != nil {
-			return []Outcome{{Bug: control(of), Verdict: Broken, Detail: err.Error()}}
-		}
-		if out := program.unplanted(ctx, of); out.Verdict != Missed {
-			program.remove()
-			return []Outcome{out}
-		}
-		inParallel(len(of), atATime, func(i int) {
-			var out Outcome
-			if !slices.Contains(apart, i) {
-				out = program.run(ctx, of[i], i+1)
-			}
-			if out.Verdict == Missed || out.Verdict == Broken {
-				out = r.Plant(ctx, of[i])
-			}
-			outcomes[group[i]] = out
+		inParallel(len(p.group), atATime, func(i int) {
+			slots <- struct{}{}
+			outcomes[p.group[i]] = p.plant(ctx, i)
+			<-slots
 		})
-		program.remove()
+		p.remove()
 	}
 	return outcomes
+}
+
+// programsAhead is how many programs wait for their bugs' turn. With fewer, a long package keeps those after it from being built, and nothing
+// overlaps the builds of the short ones, which come in a row; more take room: each is some ten megabytes.
+const programsAhead = 8
+
+// prepared is the program of a group of bugs whose tests pass with none selected, or what kept it from that.
+type prepared struct {
+	program
+	group   []int // of all bugs
+	bugs    []Bug
+	apart   []int // of the group: bugs that the program cannot have
+	failure *Outcome
+}
+
+// prepare builds the program of a group, and runs it with nothing planted. A failure leaves no program.
+func (r Runner) prepare(ctx context.Context, bugs []Bug, group []int) prepared {
+	p := prepared{group: group, bugs: make([]Bug, len(group))}
+	for i, at := range group {
+		p.bugs[i] = bugs[at]
+	}
+	var err error
+	if p.program, p.apart, err = r.build(ctx, p.bugs); err != nil {
+		p.failure = &Outcome{Bug: control(p.bugs), Verdict: Broken, Detail: err.Error()}
+	} else if out := p.unplanted(ctx, p.bugs); out.Verdict != Missed {
+		p.failure = &out
+		p.remove()
+	}
+	return p
+}
+
+// plant runs the tests of a bug of the group, by itself where the program does not have it or does not find it.
+func (p prepared) plant(ctx context.Context, i int) Outcome {
+	if !slices.Contains(p.apart, i) {
+		if out := p.run(ctx, p.bugs[i], i+1); out.Verdict != Missed && out.Verdict != Broken {
+			return out
+		}
+	}
+	return p.Plant(ctx, p.bugs[i])
 }
 
 // groups are the indices of the bugs that tests of one package find, built with the same tags.

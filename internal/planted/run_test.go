@@ -76,6 +76,8 @@ func TestVerdicts(t *testing.T) {
 		"go.mod":      "module example.org/small\n\ngo 1.26\n",
 		"p/p.go":      "package p\n\nfunc Sum(a, b int) int { return a + b }\n\nfunc Wait() {}\n",
 		"p/p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {\n	t.Run(\"small\", func(t *testing.T) {\n		if Sum(1, 2) != 3 {\n			t.Error()\n		}\n	})\n}\n\nfunc TestWait(*testing.T) { Wait() }\n",
+		"q/q.go":      "package q\n\nfunc One() int { return 1 }\n",
+		"q/q_test.go": "package q\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n	if One() != 1 {\n		t.Error()\n	}\n}\n",
 	} {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
@@ -116,19 +118,21 @@ func TestVerdicts(t *testing.T) {
 	}
 	all := []Bug{
 		{Name: "one", Package: "p", Run: "^TestSum$", Edits: sum("return a - b")},
+		{Name: "of another package", Package: "q", Run: "^TestOne$", Edits: []Edit{{"q/q.go", "return 1", "return 2"}}},
 		{Name: "two", Package: "p", Run: "^TestSum$", Edits: sum("return 4")},
+		{Name: "of another package, harmless", Package: "q", Run: "^TestOne$", Edits: []Edit{{"q/q.go", "return 1", "return 2 - 1"}}},
 		{Name: "harmless", Package: "p", Run: "^TestSum$", Edits: sum("return b + a")},
 		{Name: "three", Package: "p", Run: "^TestWait$", Edits: wait("func Wait() { panic(1) }")},
 		{Name: "in a constant", Package: "p", Run: "^TestSum$", Edits: []Edit{{"p/p.go", "package p\n", "package p\n\nfunc init() { panic(1) }\n"}}},
 	}
 	outcomes := r.PlantAll(t.Context(), all, 2)
 	require.Len(t, outcomes, len(all))
-	for i, want := range []Verdict{Found, Found, Missed, Found, Broken} {
+	for i, want := range []Verdict{Found, Found, Found, Missed, Missed, Found, Broken} {
 		assert.Equal(t, all[i].Name, outcomes[i].Bug.Name)
 		assert.Equal(t, want, outcomes[i].Verdict, outcomes[i].Detail)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "p/q_test.go"), []byte("package p\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { t.Error() }\n"), 0o600))
-	outcomes = r.PlantAll(t.Context(), []Bug{{Package: "p", Run: "^TestSum$", Edits: sum("return 0")}, {Package: "p", Run: "^TestOther$", Edits: sum("return 0")}}, 2)
+	outcomes = r.PlantAll(t.Context(), []Bug{all[1], {Package: "p", Run: "^TestSum$", Edits: sum("return 0")}, {Package: "p", Run: "^TestOther$", Edits: sum("return 0")}, all[3]}, 2)
 	require.Len(t, outcomes, 1, "a test fails with nothing planted")
 	assert.Equal(t, Nothing, outcomes[0].Bug.Name)
 	assert.Equal(t, "^TestSum$|^TestOther$", outcomes[0].Bug.Run)
