@@ -18,6 +18,8 @@ import (
 type Runner struct {
 	Root  string        // of the module: an absolute path
 	Limit time.Duration // of the tests of one bug; building them is not counted
+
+	convert string // the path of test2json, where programs are run
 }
 
 // Outcome is what came of a bug.
@@ -53,6 +55,10 @@ func (r Runner) Plant(ctx context.Context, b Bug) Outcome {
 // own environment, say. The programs of later packages are built while bugs of earlier ones run; a build counts as a bug at a time. Before its
 // bugs, the tests of a program run with nothing selected: an outcome that is not Missed then is of nothing planted, and the only one.
 func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome {
+	var err error
+	if r.convert, err = test2json(ctx); err != nil {
+		return []Outcome{{Bug: Bug{Name: Nothing}, Verdict: Broken, Detail: err.Error()}}
+	}
 	slots := make(chan struct{}, atATime)
 	ready := make(chan prepared, programsAhead)
 	go func() {
@@ -80,6 +86,16 @@ func (r Runner) PlantAll(ctx context.Context, bugs []Bug, atATime int) []Outcome
 		p.remove()
 	}
 	return outcomes
+}
+
+// test2json has the go command build test2json, and returns its path: the go command would load it anew for each bug, which takes a tenth of
+// a second of a processor.
+func test2json(ctx context.Context) (path string, err error) {
+	said, err := exec.CommandContext(ctx, "go", "tool", "-n", "test2json").Output()
+	if err != nil {
+		return "", fmt.Errorf("planted: go tool -n test2json: %w", err)
+	}
+	return strings.TrimSpace(string(said)), nil
 }
 
 // programsAhead is how many programs wait for their bugs' turn. With fewer, a long package keeps those after it from being built, and nothing
@@ -214,14 +230,14 @@ func (p program) unplanted(ctx context.Context, bugs []Bug) Outcome {
 func (p program) run(ctx context.Context, b Bug, selected int) Outcome {
 	begin := time.Now()
 	folder := filepath.Join(p.Root, filepath.FromSlash(b.Package))
-	args := append([]string{"tool", "test2json", "-p", b.Package, p.path}, "-test.v=test2json", "-test.paniconexit0", "-test.timeout="+p.Limit.String(), "-test.run="+b.Run)
+	args := []string{"-p", b.Package, p.path, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + p.Limit.String(), "-test.run=" + b.Run}
 	if selected > 0 {
 		args = append(args, "-test.failfast")
 	}
 	if searches(folder) {
 		args = append(args, rapid()...)
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd := exec.CommandContext(ctx, p.convert, args...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), selection+"="+strconv.Itoa(selected))
 	out := Outcome{Bug: b}
