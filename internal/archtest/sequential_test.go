@@ -1,0 +1,78 @@
+package archtest
+
+import (
+	"go/ast"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sequentialDirs are the folders that a Makefile names as without goroutines.
+func sequentialDirs(makefile string) []string {
+	found := regexp.MustCompile(`(?m)^SEQUENTIAL := (.+)$`).FindStringSubmatch(makefile)
+	if found == nil {
+		return nil
+	}
+	return strings.Fields(found[1])
+}
+
+// checkSequential holds packages, and their tests, to one goroutine: the race detector could find nothing in them.
+func checkSequential(t *tree, dirs []string) []finding {
+	shared := []string{"context", "sync", "sync/atomic", "testing/synctest", "unsafe"}
+	var found []finding
+	for _, dir := range dirs {
+		if !t.has(dir) {
+			found = append(found, finding{dir, "there is no such package; SEQUENTIAL in the Makefile has gone stale"})
+		}
+	}
+	for _, s := range t.sources {
+		if !slices.Contains(dirs, s.dir) {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			if p := importPath(spec); slices.Contains(shared, p) {
+				found = append(found, finding{t.place(spec), "a package that the race detector does not see uses " + p})
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if what := concurrency(n); what != "" {
+				found = append(found, finding{t.place(n), "a package that the race detector does not see has " + what})
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// TestSequentialPackages checks those that make race leaves out.
+func TestSequentialPackages(t *testing.T) {
+	makefile, err := os.ReadFile("../../Makefile")
+	require.NoError(t, err)
+	dirs := sequentialDirs(string(makefile))
+	require.NotEmpty(t, dirs)
+	house, err := loadTree(os.DirFS("../.."))
+	require.NoError(t, err)
+	for _, f := range checkSequential(house, dirs) {
+		t.Errorf("%s: %s", f.place, f.what)
+	}
+
+	house, err = loadTree(fstest.MapFS{
+		"go.mod":      {Data: []byte("module example.org/house\n")},
+		"a/a.go":      {Data: []byte("package a\n\nfunc one() {}\n")},
+		"a/a_test.go": {Data: []byte("package a\n\nimport \"sync\"\n\nfunc two() {\n\tgo one()\n}\n")},
+		"b/b.go":      {Data: []byte("package b\n\nimport \"sync\"\n")},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []finding{
+		{"c", "there is no such package; SEQUENTIAL in the Makefile has gone stale"},
+		{"a/a_test.go:3", "a package that the race detector does not see uses sync"},
+		{"a/a_test.go:6", "a package that the race detector does not see has a go statement"},
+	}, checkSequential(house, sequentialDirs("X := b\nSEQUENTIAL := a c\n")))
+	assert.Empty(t, sequentialDirs("X := b\n"))
+}
