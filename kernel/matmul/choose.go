@@ -79,8 +79,8 @@ var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant ta
 	variant.F16:   {315, 567, 722, 1066},
 }
 
-// groupMicroseconds is the same for 3xTF32 by warpgroups, by variant.GroupTiles.
-var groupMicroseconds = []float64{1370, 1720} //nolint:gochecknoglobals // a constant table
+// groupMicroseconds is the same for 3xTF32 by warpgroups.
+const groupMicroseconds = 1750
 
 // tileOf chooses the tile of a product by the matrix units: the fastest, by what a multiprocessor takes for each of its tiles where these come in
 // rounds of as many as there are multiprocessors.
@@ -100,9 +100,7 @@ func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks
 		consider(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
 	}
 	if kind == variant.Three && d.groups(p, a) {
-		for i, t := range variant.GroupTiles() {
-			consider(variant.GroupName(t.M, t.N, p.TransposeA, p.TransposeB), t, groupMicroseconds[i])
-		}
+		consider(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
 	}
 	return name, blocks
 }

@@ -40,7 +40,7 @@ func TestTilesFitTheDevice(t *testing.T) {
 func TestTilesOfSquares(t *testing.T) {
 	h200 := processor{multiprocessors: 132, capability: 90}
 	for kind, want := range map[int][3]string{
-		variant.Three: {"tensor_three_64x32_nn", "group_three_128x64_nn", "group_three_128x128_nn"},
+		variant.Three: {"tensor_three_64x32_nn", "group_three_128x64_nn", "group_three_128x64_nn"},
 		variant.TF32:  {"tensor_tf32_64x32_nn", "tensor_tf32_128x64_nn", "tensor_tf32_128x256_nn"},
 		variant.BF16:  {"tensor_bf16_64x32_nn", "tensor_bf16_128x64_nn", "tensor_bf16_128x256_nn"},
 	} {

@@ -150,17 +150,12 @@ func TestOlderDevices(t *testing.T) {
 	}
 }
 
-// groupRig is a device of one multiprocessor, whose tiles are large, with shapes for each tile of warpgroups.
+// groupRig is a device of one multiprocessor, whose tiles are large, with shapes for its warpgroups.
 func groupRig(tb testing.TB) (*rig, []groupShape) {
 	tb.Helper()
 	return newRigOn(tb, driverOf(tb, 1)), groupShapes
 }
 
 var groupShapes = []groupShape{ //nolint:gochecknoglobals // a constant table
-	{"128x128", 128, 128, 32, 1},
-	{"128x128", 124, 260, 96, 1},
-	{"128x128", 252, 68, 64, 2},
-	{"128x64", 252, 64, 32, 1},
-	{"128x64", 124, 60, 160, 2},
-	{"128x64", 128, 188, 256, 1},
+	{252, 64, 32, 1}, {124, 60, 160, 2}, {128, 128, 64, 1}, {128, 188, 256, 1}, {252, 252, 96, 1},
 }

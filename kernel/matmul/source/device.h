@@ -81,9 +81,6 @@ extern SHARED kilobyte group_shared[];
 DEVICE char *group_memory() { return (char *)group_shared; }
 // What this thread has written to shared memory is there for the instructions of warpgroups.
 DEVICE void shared_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-// How many registers a thread of the warpgroup has from here on.
-template <int N> DEVICE void registers_up() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
-template <int N> DEVICE void registers_down() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 // Registers that were written are there for the next instructions.
 DEVICE void group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
@@ -103,16 +100,6 @@ DEVICE void group_multiply(float (&d)[32], const u32 (&a)[4], const u32 *b, bool
                  : SUMS_32(d, 0)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(group_matrix(b)), "r"((u32)adds) : "memory");
 }
-DEVICE void group_multiply(float (&d)[64], const u32 (&a)[4], const u32 *b, bool adds) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %69, 0;\nwgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
-                 "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
-                 "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,"
-                 "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,"
-                 "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63}, "
-                 "{%64,%65,%66,%67}, %68, p, 1, 1;\n}"
-                 : SUMS_32(d, 0), SUMS_32(d, 32)
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(group_matrix(b)), "r"((u32)adds) : "memory");
-}
 #undef SUMS_8
 #undef SUMS_32
 
@@ -127,6 +114,12 @@ DEVICE u32 bits_of(float v) { return __builtin_bit_cast(u32, v); }
 DEVICE float power_of_two(float x) {
     float r;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+// a / b, off by two units of the last place at most. An exact one would be a call of a function, beside which wgmma instructions do not overlap.
+DEVICE float quotient(float a, float b) {
+    float r;
+    asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
     return r;
 }
 DEVICE float from_f16(u16 h) {

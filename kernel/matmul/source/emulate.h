@@ -202,6 +202,7 @@ template <int N> DEVICE void copies_wait() {
 DEVICE float float_of(u32 bits) { float v; memcpy(&v, &bits, 4); return v; }
 DEVICE u32 bits_of(float v) { u32 bits; memcpy(&bits, &v, 4); return bits; }
 DEVICE float power_of_two(float x) { return exp2f(x); }
+DEVICE float quotient(float a, float b) { return a / b; }
 DEVICE float fused(float a, float b, float c) { return fmaf(a, b, c); }
 DEVICE double fused(double a, double b, double c) { return fma(a, b, c); }
 DEVICE u32 to_tf32(float v) {
@@ -261,8 +262,6 @@ DEVICE void multiply_f16(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
     multiply_warp(d, a, b, 16, [](u32 w, int high) { return from_f16((u16)(high ? w >> 16 : w)); });
 }
 // Instructions of a warpgroup act at once, each warp for itself, so that a missing fence or wait goes unseen here. The interpreter of PTX sees them.
-template <int N> DEVICE void registers_up() {}
-template <int N> DEVICE void registers_down() {}
 DEVICE void shared_fence() {}
 DEVICE void group_fence() {}
 DEVICE void group_commit() {}

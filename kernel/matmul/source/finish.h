@@ -36,7 +36,7 @@ DEVICE void store_as(void *p, i64 at, u32 type, float v) {
 // tanh of GELU's argument, by way of exp: 2/(1+e^2u) never overflows to a wrong answer.
 DEVICE float gelu_tanh(float x) {
     float u = 0.7978845608f * (x + 0.044715f * x * x * x);
-    return 1.0f - 2.0f / (power_of_two(u * 2.8853900818f) + 1.0f);
+    return 1.0f - quotient(2.0f, power_of_two(u * 2.8853900818f) + 1.0f);
 }
 DEVICE float gelu(float x) { return 0.5f * x * (1.0f + gelu_tanh(x)); }
 DEVICE float gelu_gradient(float x) {

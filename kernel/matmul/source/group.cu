@@ -12,22 +12,20 @@
 //
 // Operands must be wide, 32 must divide what is summed up, and 4 the rows or columns that lie side by side.
 //
-// Macros: NAME; TILE_N: 64 or 128; TA and TB: 1 where A and B are stored transposed.
+// Macros: NAME; TA and TB: 1 where A and B are stored transposed.
 #include "finish.h"
 
 namespace {
 
 enum {
-    TILE_M = 128, TILE_K = 32, STAGES = 3,
+    TILE_M = 128, TILE_N = 64, TILE_K = 32, STAGES = 3,
     GROUPS = 2, CONSUMERS = GROUPS * 128, PRODUCERS = 128, THREADS = CONSUMERS + PRODUCERS,
-    SUMS = TILE_N / 2,                            // of a consumer
+    SUMS = TILE_N / 2,                             // of a consumer
     PART_B = TILE_N * TILE_K, STAGE = 2 * PART_B,  // words: those of the big numbers, then those of the rests
-    ACROSS = PART_B / PRODUCERS / 4,              // columns of B that a producer brings four numbers of, in a stage
-    AHEAD = TILE_N == 64 ? 2 : 1,                 // stages of B that are on their way to registers
-    SLOTS = 3, SLOT = TILE_M * TILE_K,            // of A
+    ACROSS = PART_B / PRODUCERS / 4,               // columns of B that a producer brings four numbers of, in a stage
+    AHEAD = 2,                                     // stages of B that are on their way to registers
+    SLOTS = 3, SLOT = TILE_M * TILE_K,             // of A
     PITCH_C = TILE_N + 8,
-    // 65,536 registers are 168 for each thread, but the sums of large tiles need more.
-    PRODUCER_REGISTERS = 88, CONSUMER_REGISTERS = 208,
 };
 static_assert((STAGES * STAGE + SLOTS * SLOT) * 4 >= TILE_M * PITCH_C * 4, "sums go through the same memory");
 
@@ -74,25 +72,32 @@ struct left {
     }
 };
 
+typedef u32 two_rows[2][4];
+
+// read takes what a lane needs of the first or second half of a slot: four numbers of each of two rows, which are neighbours where A is transposed.
+DEVICE void read(two_rows &raw, const u32 *slot, int half, int lane) {
+    if (TA) {
+        UNROLL for (int e = 0; e < 4; e++) {
+            const int k = lane % 4 * 8 + half * 4 + e;
+            const pair both = *(const pair *)(slot + k / 2 * 32 + (k % 2 ^ lane % 2) * 16 + lane / 4 * 2);
+            raw[0][e] = both.x[0];
+            raw[1][e] = both.x[1];
+        }
+    } else {
+        UNROLL for (int row = 0; row < 2; row++) {
+            const quad four = *(const quad *)(slot + (row * 8 + lane / 4) * 32 + ((lane % 4 * 2 + half) ^ lane / 4) * 4);
+            UNROLL for (int e = 0; e < 4; e++) raw[row][e] = four.x[e];
+        }
+    }
+}
+
 // fragments are what two instructions take of A.
 struct fragments {
     u32 big[2][4], rest[2][4];
 
-    // read takes the first or second half of a slot.
-    MEMBER void read(const u32 *slot, int half, int lane) {
-        UNROLL for (int high = 0; high < 2; high++) {
-            u32 raw[4];
-            if (TA) {
-                UNROLL for (int e = 0; e < 4; e++) {
-                    const int k = lane % 4 * 8 + half * 4 + e;
-                    // The lane's two rows are neighbours.
-                    raw[e] = ((const pair *)(slot + k / 2 * 32 + (k % 2 ^ lane % 2) * 16 + lane / 4 * 2))->x[high];
-                }
-            } else {
-                const quad q = *(const quad *)(slot + (high * 8 + lane / 4) * 32 + ((lane % 4 * 2 + half) ^ lane / 4) * 4);
-                UNROLL for (int e = 0; e < 4; e++) raw[e] = q.x[e];
-            }
-            UNROLL for (int e = 0; e < 4; e++) split(float_of(raw[e]), big[e / 2][e % 2 * 2 + high], rest[e / 2][e % 2 * 2 + high]);
+    MEMBER void of(const two_rows &raw) {
+        UNROLL for (int row = 0; row < 2; row++) {
+            UNROLL for (int e = 0; e < 4; e++) split(float_of(raw[row][e]), big[e / 2][e % 2 * 2 + row], rest[e / 2][e % 2 * 2 + row]);
         }
     }
 };
@@ -119,7 +124,7 @@ struct right {
             // Eight lanes have four chunks of two columns, which lie in different banks, and 32 have 128 bytes of each of four rows.
             part = warp % 2 * 4 + lane / 2 % 4;
             column = (warp / 2 * 8 + lane / 8 * 2 + lane % 2) * 4;
-            at = b + part * ldb;
+            at = b + part * ldb + smaller(column, columns - 4);
             step = 8 * ldb;
             forward = TILE_K * ldb;
         }
@@ -133,11 +138,9 @@ struct right {
                 UNROLL for (int e = 0; e < 4; e++) raw[i][e] = float_of(q.x[e]);
             }
         } else {
-            UNROLL for (int e = 0; e < 4; e++, from += step) {
-                UNROLL for (int i = 0; i < ACROSS; i += 4) {
-                    const quad q = *(const quad *)(from + fewer(column + 16 * i, columns - 4));
-                    UNROLL for (int n = 0; n < 4; n++) raw[i + n][e] = float_of(q.x[n]);
-                }
+            UNROLL for (int e = 0; e < 4; e++) {
+                const quad q = *(const quad *)(from + e * step);
+                UNROLL for (int i = 0; i < ACROSS; i++) raw[i][e] = float_of(q.x[i]);
             }
         }
     }
@@ -153,7 +156,7 @@ struct right {
                     to[PART_B] = rest.x[e];
                 }
             } else {
-                const int row = column + i / 4 * 64 + i % 4;
+                const int row = column + i;
                 u32 *to = stage + row * TILE_K + (part ^ row % 8) * 4;
                 *(quad *)to = big;
                 *(quad *)(to + PART_B) = rest;
@@ -205,25 +208,29 @@ DEVICE void produce(const right &of_b, u32 *stages, int tiles) {
 
 DEVICE void consume(sums &sum, const left &of_a, const u32 *stages, u32 *slots, int tiles, int group, int lane) {
     sums few;
-    fragments f[2];
+    two_rows raw;
+    fragments first, second;
     UNROLL for (int i = 0; i < SUMS; i++) sum[i] = 0;
     UNROLL for (int i = 0; i < SLOTS; i++) of_a.copy(slots + i * SLOT, fewer(i, tiles - 1), lane);
     copies_wait<SLOTS - 1>();
     warp_barrier();
-    f[0].read(slots, 0, lane);
+    read(raw, slots, 0, lane);
+    first.of(raw);
     int stage = 0, slot = 0;
     NO_UNROLL for (int tile = 0; tile < tiles; tile++) {
         const u32 *b = stages + stage * STAGE;
         const int next = after(slot, SLOTS);
+        read(raw, slots + slot * SLOT, 1, lane);
         barrier_of<MEET>(filled(stage, group));
-        begin(few, f[0], b, false);
-        f[1].read(slots + slot * SLOT, 1, lane);
-        begin(few, f[1], b + 16, true);
+        begin(few, first, b, false);
+        second.of(raw);
+        begin(few, second, b + 16, true);
         copies_wait<SLOTS - 2>();
         warp_barrier();  // the next slot is there for all lanes, and none reads this one any more
+        read(raw, slots + next * SLOT, 0, lane);
         of_a.copy(slots + slot * SLOT, fewer(tile + SLOTS, tiles - 1), lane);
         group_wait<1>();
-        f[0].read(slots + next * SLOT, 0, lane);
+        first.of(raw);
         group_wait<0>();
         if (tile + STAGES < tiles) arrive_at<MEET>(emptied(stage, group));
         UNROLL for (int i = 0; i < SUMS; i++) sum[i] += few[i];
@@ -241,26 +248,25 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) {
     u32 *stages = (u32 *)group_memory();
     const int lane = thread_x() % 32, warp = thread_x() / 32, row = warp * 16;
     const int tiles = (int)(at.last_k - at.first_k) / TILE_K;
+    sums sum;
     if (warp >= CONSUMERS / 32) {
-        if (TILE_N > 64) registers_down<PRODUCER_REGISTERS>();
         const float *from = (const float *)b + at.batch * stride_b + (TB ? at.column * ldb + at.first_k : at.column + at.first_k * ldb);
         produce(right(from, ldb, n - at.column, warp - CONSUMERS / 32, lane), stages, tiles);
-        barrier();
-        barrier();
-        return;
+    } else {
+        const float *from = (const float *)a + at.batch * stride_a + (TA ? at.row + at.first_k * lda : at.row * lda + at.first_k);
+        consume(sum, left(from, lda, m - at.row, row, lane), stages, stages + STAGES * STAGE + row * TILE_K, tiles, warp / 4, lane);
     }
-    if (TILE_N > 64) registers_up<CONSUMER_REGISTERS>();
-    const float *from = (const float *)a + at.batch * stride_a + (TA ? at.row + at.first_k * lda : at.row * lda + at.first_k);
-    sums sum;
-    consume(sum, left(from, lda, m - at.row, row, lane), stages, stages + STAGES * STAGE + row * TILE_K, tiles, warp / 4, lane);
     barrier();
     // Sums go through shared memory, so that neighbours store neighbours.
     float *all = (float *)stages;
-    UNROLL for (int high = 0; high < 2; high++) {
-        float *to = all + (row + (TA ? lane / 4 * 2 + high : lane / 4 + 8 * high)) * PITCH_C + lane % 4 * 2;
-        UNROLL for (int j = 0; j < TILE_N / 8; j++) *(pair *)(to + 8 * j) = pair{{bits_of(sum[4 * j + 2 * high]), bits_of(sum[4 * j + 2 * high + 1])}};
+    if (warp < CONSUMERS / 32) {
+        UNROLL for (int high = 0; high < 2; high++) {
+            float *to = all + (row + (TA ? lane / 4 * 2 + high : lane / 4 + 8 * high)) * PITCH_C + lane % 4 * 2;
+            UNROLL for (int j = 0; j < TILE_N / 8; j++) *(pair *)(to + 8 * j) = pair{{bits_of(sum[4 * j + 2 * high]), bits_of(sum[4 * j + 2 * high + 1])}};
+        }
     }
     barrier();
+    if (warp >= CONSUMERS / 32) return;
     const result r = RESULT;
     store_tile<TILE_M, TILE_N, PITCH_C, CONSUMERS>(r, all, at.row, at.column, m, n, at.batch, batches, at.part);
 }

@@ -63,10 +63,7 @@ func All() []Variant {
 	}
 	for transposed := range 4 {
 		a, b := transposed&1 != 0, transposed&2 != 0
-		all = append(all, staged(a, b))
-		for _, t := range GroupTiles() {
-			all = append(all, group(t, a, b))
-		}
+		all = append(all, staged(a, b), group(a, b))
 		for kind := TF32; kind <= F16; kind++ {
 			for _, t := range Tiles(kind) {
 				all = append(all, tensor(kind, t, a, b))
@@ -113,15 +110,15 @@ func Tiles(kind int) []Tile {
 	}
 }
 
-// GroupTiles are the tiles of 3xTF32 by warpgroups, the largest first.
-func GroupTiles() []Tile { return []Tile{{M: 128, N: 128}, {M: 128, N: 64}} }
+// GroupTile is the tile of 3xTF32 by warpgroups.
+var GroupTile = Tile{M: 128, N: 64, k: 32, stages: 3} //nolint:gochecknoglobals // a constant
 
 // GroupStep divides what such a product sums up.
 const GroupStep = 32
 
-// GroupName is the name of the variant of 3xTF32 by warpgroups with that tile and transpositions, for compute capability 9.0 alone.
-func GroupName(tileM, tileN int, transposeA, transposeB bool) string {
-	return fmt.Sprintf("group_three_%dx%d_%s%s", tileM, tileN, letter(transposeA), letter(transposeB))
+// GroupName is the name of the variant of 3xTF32 by warpgroups with those transpositions, for compute capability 9.0 alone.
+func GroupName(transposeA, transposeB bool) string {
+	return fmt.Sprintf("group_three_%dx%d_%s%s", GroupTile.M, GroupTile.N, letter(transposeA), letter(transposeB))
 }
 
 // StagedTile is the tile of products of fp32 where asynchronous copies are.
@@ -196,12 +193,13 @@ func staged(transposeA, transposeB bool) Variant {
 	return v
 }
 
-func group(t Tile, transposeA, transposeB bool) Variant {
-	const threads, stages, slots, wordBytes = 384, 3, 3, 4 // as group.cu has them
+func group(transposeA, transposeB bool) Variant {
+	const threads, slots, wordBytes = 384, 3, 4 // as group.cu has them
+	t := GroupTile
 	v := Variant{
-		Name: GroupName(t.M, t.N, transposeA, transposeB), Source: "group.cu", Capability: 90, Only: true, TileM: t.M, TileN: t.N, TileK: GroupStep,
-		Threads: threads, SharedBytes: wordBytes * GroupStep * (stages*2*t.N + slots*t.M),
-		Defines: []string{define("TILE_N", t.N), define("TA", number(transposeA)), define("TB", number(transposeB))},
+		Name: GroupName(transposeA, transposeB), Source: "group.cu", Capability: 90, Only: true, TileM: t.M, TileN: t.N, TileK: t.k,
+		Threads: threads, SharedBytes: wordBytes * t.k * (t.stages*2*t.N + slots*t.M),
+		Defines: []string{define("TA", number(transposeA)), define("TB", number(transposeB))},
 	}
 	v.Defines = append(v.Defines, "NAME="+v.Name)
 	v.Kernels = []string{v.Name}
