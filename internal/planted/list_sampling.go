@@ -70,6 +70,18 @@ func samplingBugs() []Bug {
 			Edits: []Edit{{"streams/sampling.(*Labels).equal", " && l.Tag == other.Tag", ""}, {"streams/sampling.hash", "labels.Tag + labels.Tenant", "labels.Tenant"}},
 		},
 		{
+			Name: "a warm and a cold request of one place are two records", Package: ".", Run: "^TestAWarmAndAColdRequestAreOnePlace$",
+			Edits: []Edit{{"streams/sampling.(*Register).Read", "merged(r.root.read(nil))", "r.root.read(nil)"}},
+		},
+		{
+			Name: "the allocator's own calls take from the calls that are shown", Package: ".", Run: "^TestAWarmAndAColdRequestAreOnePlace$",
+			Edits: []Edit{{"cudadrv/site.Stack.Frames", "min(len(all), first+programDepth)", "len(all)"}},
+		},
+		{
+			Name: "a goroutine of the allocator alone is shown from inside", Package: ".", Run: "^TestThePlaceOfAGoroutineOfTheAllocatorAlone$",
+			Edits: []Edit{{"cudadrv/site.Stack.Frames", "first = entry", "first = 0 * entry"}},
+		},
+		{
 			Name: "the number of places has no bound", Package: "streams/sampling", Run: "^TestPlacesAreBounded$",
 			Edits: []Edit{{"streams/sampling.(*Register).Site", "r.count.Load() >= SiteLimit", "r.count.Load() < 0"}},
 		},
